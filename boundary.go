@@ -1,0 +1,122 @@
+package holdfast
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Risk is how much harm a crossing can do (D37). The zero value is the worst:
+// a risk nobody set is refused.
+type Risk int8
+
+// The risk classes. LOW acts, MEDIUM acts and is recorded, HIGH is always put
+// to a person, PROHIBITED is refused.
+const (
+	Prohibited Risk = 0
+	High       Risk = 1
+	Medium     Risk = 2
+	Low        Risk = 3
+)
+
+// String returns LOW, MEDIUM, HIGH or PROHIBITED.
+func (r Risk) String() string {
+	switch r {
+	case Low:
+		return "LOW"
+	case Medium:
+		return "MEDIUM"
+	case High:
+		return "HIGH"
+	}
+	return "PROHIBITED"
+}
+
+// MarshalText writes the word of String.
+func (r Risk) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// UnmarshalText reads a word that String writes, in upper case. An unknown
+// word is an error and leaves PROHIBITED.
+func (r *Risk) UnmarshalText(b []byte) error {
+	for c := Prohibited; c <= Low; c++ {
+		if c.String() == string(b) {
+			*r = c
+			return nil
+		}
+	}
+	*r = Prohibited
+	return fmt.Errorf("unknown risk %q (LOW, MEDIUM, HIGH or PROHIBITED)", b)
+}
+
+// Threshold is the confidence below which a person is asked when the contract
+// names none: 0.5, 0.7 and 0.9 for LOW, MEDIUM and HIGH (D37).
+func (r Risk) Threshold() float64 {
+	switch r {
+	case Low:
+		return 0.5
+	case Medium:
+		return 0.7
+	}
+	return 0.9
+}
+
+// Resource is something that K3 counts, in whole numbers (D9).
+type Resource string
+
+// The resources every contract may name; a contract may add its own.
+const (
+	CPUMillis    Resource = "cpu_ms"
+	MemoryMB     Resource = "memory_mb"
+	WallMillis   Resource = "wall_ms"
+	DBQueries    Resource = "db_queries"
+	LLMTokens    Resource = "llm_tokens"
+	HTTPRequests Resource = "http_requests"
+	FileWrites   Resource = "file_writes"
+	BytesOut     Resource = "bytes_out"
+	MoneyMicro   Resource = "money_micro" // millionths of a dollar
+	Iterations   Resource = "iterations"
+	EntropyMilli Resource = "entropy_milli"
+)
+
+// Contract describes a boundary: what may come in, who may cross, what a
+// crossing consumes, how risky it is, and what must hold of what comes out.
+type Contract struct {
+	// Boundary is an exact name or a pattern whose last segment is "*".
+	Boundary string `json:"boundary"`
+	// SchemaID names the input schema in the registry and the ledger;
+	// empty means the boundary's own name. Schema is the JSON Schema; nil
+	// means none declared, and any JSON is well formed.
+	SchemaID     string          `json:"schema_id,omitempty"`
+	Schema       json.RawMessage `json:"schema,omitempty"`
+	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
+	// Permissions are what the caller must hold, all of them.
+	Permissions []string `json:"permissions,omitempty"`
+	// Consumes is what one crossing reserves.
+	Consumes map[Resource]int64 `json:"consumes,omitempty"`
+	// RatePerMinute bounds crossings in any 60 s per agent; 0 is no rate
+	// of its own. Cooldown is the least time between two crossings.
+	RatePerMinute int           `json:"rate_per_minute,omitempty"`
+	Cooldown      time.Duration `json:"cooldown,omitempty"`
+	Risk          Risk          `json:"risk"`
+	// Operation is the operation type, for example "goal:modify".
+	Operation string `json:"operation,omitempty"`
+	// Threshold overrides the risk's; nil leaves it.
+	Threshold *float64 `json:"threshold,omitempty"`
+	// Confidence is "none" (or empty), "declared", or a CEL expression
+	// over the request that yields a number in [0, 1].
+	Confidence string `json:"confidence,omitempty"`
+	// Predicates name what K8 asks of the output, in order.
+	Predicates []string `json:"predicates,omitempty"`
+	// Replay "payload" makes the payload's own key an idempotency key.
+	Replay string `json:"replay,omitempty"`
+	// Timeout bounds the act; 0 means five minutes.
+	Timeout time.Duration `json:"timeout,omitempty"`
+	// Pin is the hash of an MCP tool's description and schemas at first
+	// sight (D37); empty elsewhere.
+	Pin string `json:"pin,omitempty"`
+	// Undoable says that a snapshot or a review stands before an act that
+	// cannot be undone; Irreversible that the act cannot be undone.
+	Irreversible bool `json:"irreversible,omitempty"`
+	// Source is where the contract was read, "file:line", or who gave it.
+	Source string `json:"source,omitempty"`
+}

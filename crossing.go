@@ -1,0 +1,117 @@
+package holdfast
+
+import (
+	"fmt"
+	"time"
+)
+
+// State is where a crossing stands (spec 003 section 1.1). There are exactly
+// five; HALTED is a reason of FAULTED (D4). The numbers are stored.
+type State int8
+
+// The five states.
+const (
+	Idle     State = 0
+	Entering State = 1
+	Active   State = 2
+	Exiting  State = 3
+	Faulted  State = 4
+)
+
+// String returns the document's name of the state.
+func (s State) String() string {
+	names := [...]string{"IDLE", "ENTERING", "ACTIVE", "EXITING", "FAULTED"}
+	if s < 0 || int(s) >= len(names) {
+		return fmt.Sprintf("State(%d)", int8(s))
+	}
+	return names[s]
+}
+
+// MarshalText writes the word of String.
+func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// Request asks for one crossing. A door makes it; the kernel judges it.
+type Request struct {
+	// Boundary is the exact name, for example "mcp/github/create_issue".
+	Boundary string
+	// Payload is one JSON document, at most MaxPayload bytes and MaxDepth
+	// deep (D7). The kernel never changes it.
+	Payload []byte
+	// Token is the caller's JWT. Everything the kernel believes about who
+	// asks comes from it (D8).
+	Token Secret
+	// Correlation is a UUIDv4 that names the flow; empty makes a new one.
+	Correlation string
+	// Traceparent and Tracestate are the W3C headers, empty if none came.
+	Traceparent string
+	Tracestate  string
+	// IdempotencyKey is the key the caller supplied; empty asks no replay.
+	IdempotencyKey string
+	// Deadline is when the caller gives up; zero leaves the contract's.
+	Deadline time.Time
+	// Confidence is the value that the boundary's own evaluator declares,
+	// used only where the contract says `confidence: declared`. NaN or a
+	// nil pointer means none was declared.
+	Confidence *float64
+	// Consumes adds to the contract's amounts what this one request asks
+	// for, such as tokens estimated by the door. Never negative.
+	Consumes map[Resource]int64
+}
+
+// Limits of a payload (D7).
+const (
+	MaxPayload = 10_485_760 // bytes
+	MaxDepth   = 20         // the root is 1
+)
+
+// Output is what a hand gives back.
+type Output struct {
+	// Body is what the operation returned, JSON where the contract has an
+	// output schema or predicates. The kernel hands predicates a copy.
+	Body []byte
+	// Used is what was measured. A resource that is missing is settled at
+	// what was reserved (D9).
+	Used map[Resource]int64
+	// ExitCode is 0 for success; the ledger's exit_code column.
+	ExitCode int
+}
+
+// Outcome is what the caller of a crossing learns.
+type Outcome struct {
+	Crossing    string    `json:"crossing"`
+	Correlation string    `json:"correlation_id"`
+	Traceparent string    `json:"traceparent,omitempty"`
+	Boundary    string    `json:"boundary"`
+	Verdict     Verdict   `json:"verdict"`
+	State       State     `json:"state"`
+	Opinions    []Opinion `json:"opinions"`
+	// Key is the RFC 8785 key, Exact the exact hash (D10): 64 lower-case
+	// hex digits each.
+	Key   string `json:"key,omitempty"`
+	Exact string `json:"exact_hash,omitempty"`
+	// Output is nil unless the verdict is Allow and K8 passed.
+	Output *Output `json:"-"`
+	// Replayed says that Output is the settled result of an earlier
+	// crossing and nothing was done or charged now.
+	Replayed bool `json:"replayed,omitempty"`
+	// Review is the handle of the hold, with when it ends.
+	Review  string    `json:"review,omitempty"`
+	Expires time.Time `json:"expires,omitzero"`
+	// Weakened lists every weakening in force, by its name under `unsafe`.
+	Weakened []string `json:"weakened,omitempty"`
+}
+
+// Deciding returns the opinion that made the verdict: the first denial, else
+// the first hold, else the zero Opinion.
+func (o *Outcome) Deciding() Opinion {
+	var held Opinion
+	for _, op := range o.Opinions {
+		switch {
+		case op.Verdict == Deny:
+			return op
+		case op.Verdict == Hold && held.Why == "":
+			held = op
+		}
+	}
+	return held
+}

@@ -1,0 +1,77 @@
+// Package review judges what a person's answer is worth (K7, D11): a review
+// is bound to one exact request under one policy, expires, and is used once.
+package review
+
+import (
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// State is where a review stands. The words are stored.
+type State string
+
+// The states. Deferred still waits. Used means that the approved crossing has
+// begun; Voided that the policy changed after the approval.
+const (
+	None     State = ""
+	Pending  State = "pending"
+	Deferred State = "deferred"
+	Approved State = "approved"
+	Rejected State = "rejected"
+	Changes  State = "changes_requested"
+	Expired  State = "expired"
+	Voided   State = "voided"
+	Used     State = "used"
+)
+
+// Lifetime is how long a question waits for its answer, and an approval for
+// its use (D11).
+const Lifetime = 24 * time.Hour
+
+// Binding is what an approval is for, and nothing else.
+type Binding struct {
+	Tenant   string `json:"tenant_id"`
+	Agent    string `json:"agent"`
+	Boundary string `json:"boundary"`
+	// Exact is the exact hash of the payload (D10), Policy the version of
+	// contracts and rules under which it was judged.
+	Exact  string `json:"exact_hash"`
+	Policy string `json:"policy"`
+}
+
+// Review is a question put to a person.
+type Review struct {
+	ID       string `json:"id"`
+	Crossing string `json:"crossing"`
+	Binding
+	Principal   string        `json:"principal"`
+	Session     string        `json:"session,omitempty"`
+	Intent      string        `json:"intent,omitempty"`
+	Correlation string        `json:"correlation_id"`
+	Risk        holdfast.Risk `json:"risk"`
+	Why         string        `json:"why"`
+	Confidence  *float64      `json:"confidence,omitempty"`
+	Threshold   *float64      `json:"threshold,omitempty"`
+	// Preview is the redacted payload that the reviewer sees, cut at 4 KiB,
+	// and PreviewHash the SHA-256 of exactly that text (D11).
+	Preview     string    `json:"preview"`
+	PreviewHash string    `json:"preview_hash"`
+	Key         string    `json:"key"`
+	Nonce       string    `json:"nonce"`
+	State       State     `json:"state"`
+	Created     time.Time `json:"created_at"`
+	// Expires is Created plus Lifetime while it waits (deferring never
+	// extends it), decision plus Lifetime once approved.
+	Expires  time.Time `json:"expires_at"`
+	Decided  time.Time `json:"reviewed_at,omitzero"`
+	Reviewer string    `json:"reviewer_id,omitempty"`
+	Reason   string    `json:"reason,omitempty"`
+	// Until is when a deferred review is asked again.
+	Until time.Time `json:"deferred_until,omitzero"`
+}
+
+// Waiting says whether a person may still answer.
+func (r *Review) Waiting(now time.Time) bool {
+	return (r.State == Pending || r.State == Deferred) && now.Before(r.Expires)
+}

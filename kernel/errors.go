@@ -1,0 +1,14 @@
+package kernel
+
+import "errors"
+
+// The store's errors. Implementations wrap them.
+var (
+	ErrNotFound = errors.New("not found")
+	ErrExists   = errors.New("exists already")
+	ErrConflict = errors.New("changed in the meantime")
+	ErrReadOnly = errors.New("write in a view")
+	ErrPoisoned = errors.New("the ledger is poisoned")
+	// ErrNewer says that the store was written by a newer Holdfast.
+	ErrNewer = errors.New("the store has a newer schema")
+)

@@ -1,0 +1,53 @@
+package kernel
+
+import (
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/budget"
+)
+
+// Policy is everything that governs, as one immutable value: a reload makes a
+// new one and swaps it whole (D49). Whoever makes it owns it until it is given
+// to the kernel; after that nobody changes it.
+type Policy struct {
+	// Version is the SHA-256 over configuration and rules, 64 hex digits.
+	// Approvals are bound to it (D11).
+	Version string
+	// Contracts are the boundaries that configuration lists. A pattern ends
+	// in "/*"; an exact name wins over a pattern, a longer pattern over a
+	// shorter one.
+	Contracts []holdfast.Contract
+	// TrustedServers are MCP servers whose hints may make a tool LOW (D37).
+	TrustedServers map[string]bool
+	// Roles maps a role to its permissions. "x:*" grants every permission
+	// of scheme x.
+	Roles map[string][]string
+	// Kinds are the kinds of agent; an unknown kind has two iterations (D41).
+	Kinds map[string]AgentKind
+	// Limits and Rates are what K3 counts.
+	Limits []budget.Limit
+	Rates  []budget.RateLimit
+	// Rules is the constitution; nil has no rules.
+	Rules Rules
+	// Weakened names everything that `unsafe` loosened, one sentence each.
+	Weakened []string
+	// From is the files this came from, for people.
+	From []string
+}
+
+// AgentKind is what configuration says of a kind of agent.
+type AgentKind struct {
+	// Iterations bounds agent/step crossings per session (D41).
+	Iterations int64
+	// Level is the trust at first sight; configuration cannot give Highest.
+	Level holdfast.Level
+}
+
+// defaultIterations is for kinds that configuration does not know (D41).
+const defaultIterations = 2
+
+// lifetimes of what the kernel keeps.
+const (
+	replayFor = 24 * time.Hour
+)

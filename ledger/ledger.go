@@ -1,0 +1,76 @@
+// Package ledger is what was done: leaves, one RFC 6962 tree per tenant,
+// signed checkpoints, proofs, and their verification offline. It works on
+// bytes and stores nothing (D6, D14).
+package ledger
+
+import (
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/redact"
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+// Kind is the kind of a leaf (D6). The numbers are stored.
+type Kind int8
+
+// The kinds. At most one begin and exactly one entry per crossing.
+const (
+	KindBegin Kind = 1
+	KindEntry Kind = 2
+	KindEvent Kind = 3
+)
+
+// Leaf is one record before it has a place. Record can only be made by the
+// redaction engine (D14a).
+type Leaf struct {
+	Tenant string
+	Kind   Kind
+	// Crossing is the crossing's UUIDv7, empty for events without one.
+	Crossing string
+	At       time.Time
+	Record   redact.Record
+	// Part is the erasable part, salt first (16 bytes), or nil. The record
+	// holds its SHA-256, so that erasing it breaks no proof (D14).
+	Part []byte
+}
+
+// Place is where a leaf stands in its tenant's tree.
+type Place struct {
+	Tenant string    `json:"tenant_id"`
+	Seq    int64     `json:"seq"`
+	Hash   tlog.Hash `json:"hash"`
+}
+
+// Stored is a leaf as it was read back.
+type Stored struct {
+	Place
+	Kind     Kind
+	Crossing string
+	At       time.Time
+	Record   []byte
+	Part     []byte
+}
+
+// Head is a tenant's tree: how many leaves, and the root over them.
+type Head struct {
+	Tenant string    `json:"tenant_id"`
+	Size   int64     `json:"size"`
+	Root   tlog.Hash `json:"root"`
+}
+
+// SignedCheckpoint is a C2SP signed note over a Head.
+type SignedCheckpoint struct {
+	Head
+	At   time.Time
+	Note []byte
+}
+
+// Nodes gives the tree's hashes for proofs.
+type Nodes interface {
+	// LeafHashes returns the hashes of the leaves in [from, to).
+	LeafHashes(from, to int64) ([]tlog.Hash, error)
+	// Tile returns the 256 hashes of a complete tile at level 1 or above:
+	// hash i is the root of the complete subtree of 256^level leaves that
+	// starts at leaf (n*256+i) * 256^level.
+	Tile(level int, n int64) ([]tlog.Hash, error)
+}

@@ -1,0 +1,36 @@
+package holdfast
+
+import "log/slog"
+
+// Secret is text that must never be printed: every way of formatting it, JSON
+// and slog included, yields REDACTED. Reveal is the only way to the text.
+type Secret struct{ text string }
+
+// NewSecret wraps text.
+func NewSecret(text string) Secret { return Secret{text} }
+
+// Reveal returns the text. The caller owns it and must not log it.
+func (s Secret) Reveal() string { return s.text }
+
+// Empty says whether there is no text at all.
+func (s Secret) Empty() bool { return s.text == "" }
+
+// String returns "REDACTED", or "" for an empty secret.
+func (s Secret) String() string {
+	if s.text == "" {
+		return ""
+	}
+	return "REDACTED"
+}
+
+// GoString returns String, so that %#v does not print the text.
+func (s Secret) GoString() string { return s.String() }
+
+// MarshalText writes String; a secret cannot be written back to a file.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads the text itself, for configuration files.
+func (s *Secret) UnmarshalText(b []byte) error { s.text = string(b); return nil }
+
+// LogValue implements slog.LogValuer.
+func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
