@@ -1,0 +1,158 @@
+package daemon
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+)
+
+// Paths is where everything stands in the state directory. Dir is absolute and
+// without symbolic links once OpenState made it.
+type Paths struct {
+	Dir         string
+	DB          string // the store
+	Lock        string // held by the one owner (D48)
+	Sock        string // where commands reach the owner, 0600
+	Halt        string // the latch (D34)
+	OperatorKey string // the operator's key, sealed by a passphrase (D11)
+	OperatorPub string
+	LedgerKey   string // signs checkpoints
+	SealKey     string // seals results that may be replayed (D10)
+	TokenKey    string // signs local tokens (D8)
+	RuntimeID   string // names this runtime
+	Log         string
+}
+
+// PathsIn returns the layout under dir without touching it. Setting and
+// reading the latch needs no more.
+func PathsIn(dir string) Paths {
+	at := func(name string) string { return filepath.Join(dir, name) }
+	return Paths{
+		Dir:         dir,
+		DB:          at("holdfast.db"),
+		Lock:        at("owner.lock"),
+		Sock:        at("sock"),
+		Halt:        at("HALT"),
+		OperatorKey: at("operator.key"),
+		OperatorPub: at("operator.pub"),
+		LedgerKey:   at("ledger.key"),
+		SealKey:     at("seal.key"),
+		TokenKey:    at("token.key"),
+		RuntimeID:   at("runtime.id"),
+		Log:         at("holdfast.log"),
+	}
+}
+
+// FindState returns the state directory as an absolute path: the flag, else
+// $HOLDFAST_STATE, else $XDG_STATE_HOME/holdfast, else
+// ~/.local/state/holdfast. Nothing is created. lookup is os.LookupEnv.
+func FindState(flag string, lookup func(string) (string, bool)) (string, error) {
+	if flag != "" {
+		return absolute("--state", flag)
+	}
+	if v, ok := lookup("HOLDFAST_STATE"); ok {
+		if v == "" {
+			return "", hinted("unset it, or name a directory", "HOLDFAST_STATE is set and empty")
+		}
+		return absolute("HOLDFAST_STATE", v)
+	}
+	// The XDG rules: a path that is not absolute is ignored.
+	if v, _ := lookup("XDG_STATE_HOME"); filepath.IsAbs(v) {
+		return absolute("XDG_STATE_HOME", filepath.Join(v, "holdfast"))
+	}
+	if v, _ := lookup("HOME"); filepath.IsAbs(v) {
+		return absolute("HOME", filepath.Join(v, ".local", "state", "holdfast"))
+	}
+	return "", hinted("name one with --state", "no state directory: neither HOLDFAST_STATE, XDG_STATE_HOME nor HOME says where")
+}
+
+func absolute(from, path string) (string, error) {
+	if strings.ContainsRune(path, 0) {
+		return "", refusal("%s holds a NUL", from)
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", refusal("%s: %v", from, err)
+	}
+	return abs, nil
+}
+
+// OpenState makes the state directory (0700) where it is missing and returns
+// the layout with symbolic links resolved. It refuses a directory that is not
+// ours, that others can enter, that others could move away, or under which a
+// socket's path would be too long.
+func OpenState(dir string) (Paths, error) {
+	if !filepath.IsAbs(dir) {
+		return Paths{}, refusal("the state directory must be absolute, not %q", dir)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return Paths{}, hinted("choose another with --state", "cannot make the state directory: %v", err)
+	}
+	real, err := guard{}.resolve(dir)
+	if err != nil {
+		return Paths{}, err
+	}
+	if err := private(real); err != nil {
+		return Paths{}, err
+	}
+	p := PathsIn(real)
+	if limit := maxSock(runtime.GOOS); len(p.Sock) > limit {
+		return Paths{}, hinted("choose a shorter one with --state or HOLDFAST_STATE",
+			"the state directory's path is too long: a socket there would have %d bytes, the system takes %d", len(p.Sock), limit)
+	}
+	return p, nil
+}
+
+// maxSock is the longest socket path in bytes: sun_path less its NUL.
+func maxSock(goos string) int {
+	if goos == "linux" {
+		return 107
+	}
+	return 103
+}
+
+// private refuses a directory that is not ours alone.
+func private(dir string) error {
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return refusal("the state directory %s is not a directory", dir)
+	}
+	st, ok := statOf(info)
+	switch {
+	case !ok || int(st.Uid) != os.Geteuid():
+		return hinted("choose another with --state", "the state directory %s belongs to another user", dir)
+	case info.Mode().Perm()&0o077 != 0:
+		return hinted("chmod 700 "+dir, "others can enter the state directory %s (mode %04o)", dir, info.Mode().Perm())
+	}
+	return nil
+}
+
+// privateFile refuses a file of the state directory that is not ours alone.
+func privateFile(path string) func(fs.FileInfo) error {
+	return func(info fs.FileInfo) error {
+		st, ok := statOf(info)
+		switch {
+		case !ok || int(st.Uid) != os.Geteuid():
+			return refusal("%s belongs to another user", path)
+		case st.Nlink != 1:
+			return refusal("%s has %d names, it must have one", path, st.Nlink)
+		case info.Mode().Perm()&0o077 != 0:
+			return hinted("chmod 600 "+path, "others can read %s (mode %04o)", path, info.Mode().Perm())
+		}
+		return nil
+	}
+}
+
+func statOf(info fs.FileInfo) (*syscall.Stat_t, bool) {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return st, ok
+}
+
+func missing(err error) bool { return errors.Is(err, fs.ErrNotExist) }
