@@ -30,7 +30,7 @@ func TestSetReadClear(t *testing.T) {
 	if s, err := l.Read(); err != nil || s != (State{}) || l.Halted() {
 		t.Fatalf("a new latch reads %+v, %v", s, err)
 	}
-	if set, err := l.Set("maria", "runaway loop", noon); !set || err != nil {
+	if set, err := l.SetFirst("maria", "runaway loop", noon); !set || err != nil {
 		t.Fatal(set, err)
 	}
 	want := State{Halted: true, Who: "maria", Why: "runaway loop", When: noon}
@@ -43,6 +43,9 @@ func TestSetReadClear(t *testing.T) {
 	}
 	if info, _ := os.Stat(l.Path()); info.Mode().Perm() != 0o600 {
 		t.Fatalf("mode %v", info.Mode())
+	}
+	if err := l.Set("late", "late", noon); err != nil {
+		t.Fatal(err)
 	}
 	for range 2 {
 		if err := l.Clear(); err != nil || l.Halted() {
@@ -110,7 +113,7 @@ func TestAnythingThereHalts(t *testing.T) {
 			if !l.Halted() {
 				t.Fatal("Halted disagrees")
 			}
-			if set, err := l.Set("late", "late", noon); set || err != nil {
+			if set, err := l.SetFirst("late", "late", noon); set || err != nil {
 				t.Fatalf("a second halt: %v %v", set, err)
 			}
 			if err := l.Clear(); err != nil || l.Halted() {
@@ -146,7 +149,7 @@ func TestWithoutItsDirectoryHalted(t *testing.T) {
 		if s, err := l.Read(); !s.Halted || err == nil || !l.Halted() {
 			t.Errorf("%s: %+v, %v", d, s, err)
 		}
-		if set, err := l.Set("a", "b", noon); set || err == nil {
+		if set, err := l.SetFirst("a", "b", noon); set || err == nil {
 			t.Errorf("%s: set %v, %v", d, set, err)
 		}
 	}
@@ -182,7 +185,7 @@ func TestFirstReasonStays(t *testing.T) {
 	for i := range 32 {
 		wg.Go(func() {
 			who := fmt.Sprint("w", i)
-			set, err := l.Set(who, "because", noon)
+			set, err := l.SetFirst(who, "because", noon)
 			if err != nil {
 				t.Error(err)
 			}
@@ -213,7 +216,7 @@ func TestSetWithoutReason(t *testing.T) {
 	}
 	// A year that JSON cannot write is no reason to go on.
 	l = latch(t)
-	if set, err := l.Set("a", "b", time.Date(20_000, 1, 1, 0, 0, 0, 0, time.UTC)); !set || err == nil || !l.Halted() {
+	if set, err := l.SetFirst("a", "b", time.Date(20_000, 1, 1, 0, 0, 0, 0, time.UTC)); !set || err == nil || !l.Halted() {
 		t.Fatal(set, err)
 	}
 }

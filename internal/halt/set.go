@@ -13,15 +13,23 @@ import (
 // leaves such a file behind; it means nothing and halts nothing.
 const tempPattern = ".HALT-*.tmp"
 
-// Set puts the latch in place: a temporary file, a sync, its name, a sync of
-// the directory (D48). Of several setters the first one's reason stays; for
-// the others, as for anything else that already stands there, Set does nothing
+// Set halts everything. It is SetFirst for who does not care about being the
+// first; nil means that the latch is in place, durable and with a reason. Where
+// the error matters, Halted tells whether the latch is in place all the same.
+func (l *Latch) Set(who, why string, when time.Time) error {
+	_, err := l.SetFirst(who, why, when)
+	return err
+}
+
+// SetFirst puts the latch in place: a temporary file, a sync, its name, a sync
+// of the directory (D48). Of several setters the first one's reason stays; for
+// the others, as for anything else that already stands there, it does nothing
 // and returns false and nil.
 //
 // A true result means that everything is halted through this call, even when
 // err is not nil: on a full disk the latch is set without its reason, and err
 // says so. False with an error means that nothing was set.
-func (l *Latch) Set(who, why string, when time.Time) (bool, error) {
+func (l *Latch) SetFirst(who, why string, when time.Time) (bool, error) {
 	if l == nil || l.path == "" {
 		return false, errors.New("there is no latch to set")
 	}
