@@ -30,7 +30,7 @@ type Leaf struct {
 	At       time.Time
 	Record   redact.Record
 	// Part is the erasable part, salt first (16 bytes), or nil. The record
-	// holds its SHA-256, so that erasing it breaks no proof (D14).
+	// holds its PartHash, so that erasing it breaks no proof (D14).
 	Part []byte
 }
 
@@ -69,8 +69,10 @@ type SignedCheckpoint struct {
 type Nodes interface {
 	// LeafHashes returns the hashes of the leaves in [from, to).
 	LeafHashes(from, to int64) ([]tlog.Hash, error)
-	// Tile returns the 256 hashes of a complete tile at level 1 or above:
-	// hash i is the root of the complete subtree of 256^level leaves that
-	// starts at leaf (n*256+i) * 256^level.
+	// Tile returns the 256 hashes of a complete tile. At level 0 they are
+	// the leaf hashes n*256 to n*256+255; at level 1 and above hash i is
+	// the root of the complete subtree of 256^level leaves that starts at
+	// leaf (n*256+i) * 256^level. Only tiles that are complete are asked
+	// for. A Nodes may also be a Roots.
 	Tile(level int, n int64) ([]tlog.Hash, error)
 }

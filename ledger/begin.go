@@ -1,0 +1,162 @@
+package ledger
+
+import (
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// Draw is one amount that a crossing reserved from one counter (D9). It has
+// the shape of the budget judge's draw, so that the kernel converts one into
+// the other and the counters can be rebuilt from the ledger.
+type Draw struct {
+	Key      string
+	Resource holdfast.Resource
+	Amount   int64
+	Limit    int64
+	// Window is when the counter's window started, unix seconds; 0 for one
+	// that never resets.
+	Window int64
+	Name   string
+}
+
+func (d *Draw) fields(c *codec) {
+	c.text("key", &d.Key)
+	c.text("resource", (*string)(&d.Resource))
+	c.integer("amount", &d.Amount)
+	c.integer("limit", &d.Limit)
+	c.optInt("window", &d.Window)
+	c.optText("name", &d.Name)
+}
+
+// Begin says that a crossing is about to act: it is durable before the act
+// (D6), and holds what recovery needs to write the entry of a crossing whose
+// process died. In the record, fields that are empty are left out, but for
+// the ids, the caller, the hashes and the policy.
+type Begin struct {
+	ID          string // the crossing's UUIDv7
+	TenantID    string
+	PartHash    string // of Leaf.Part, empty without one
+	Correlation string // key correlation_id
+	Timestamp   time.Time
+	Boundary    string // key boundary_crossing
+	Caller      string // key caller_user_id
+	Roles       []string
+	Agent       string
+	AgentKind   string
+	Session     string
+	Intent      string
+	Chain       string
+	Tier        string
+	Parent      string // the crossing this one is a child of (D1)
+	Risk        string
+	// ExactHash and Key are those of D10.
+	ExactHash  string
+	Key        string // key k5_idempotency_key
+	Policy     string
+	SchemaID   string   // key k1_schema_id
+	Required   []string // key k2_required_permissions
+	Granted    []string // key k2_granted_permissions
+	Confidence *float64 // key k7_confidence_score
+	Approved   *bool    // key k7_human_approved
+	Review     string
+	Reviewer   string // key reviewer_id
+	Draws      []Draw
+	// Deadline is when the act or its lease ends; zero for none.
+	Deadline    time.Time
+	Traceparent string
+	Weakened    []string
+}
+
+func (r *Begin) fields(c *codec) {
+	c.lit(`{"v":1,"kind":"begin"`)
+	c.sep = ','
+	c.text("id", &r.ID)
+	c.text("tenant_id", &r.TenantID)
+	c.optText("part_hash", &r.PartHash)
+	c.text("correlation_id", &r.Correlation)
+	c.time("timestamp", &r.Timestamp)
+	c.text("boundary_crossing", &r.Boundary)
+	c.text("caller_user_id", &r.Caller)
+	c.texts("caller_roles", &r.Roles)
+	c.optText("agent", &r.Agent)
+	c.optText("agent_kind", &r.AgentKind)
+	c.optText("session", &r.Session)
+	c.optText("intent", &r.Intent)
+	c.optText("chain", &r.Chain)
+	c.optText("tier", &r.Tier)
+	c.optText("parent", &r.Parent)
+	c.optText("risk", &r.Risk)
+	c.text("exact_hash", &r.ExactHash)
+	c.text("k5_idempotency_key", &r.Key)
+	c.text("policy", &r.Policy)
+	c.optText("k1_schema_id", &r.SchemaID)
+	c.optTexts("k2_required_permissions", &r.Required)
+	c.optTexts("k2_granted_permissions", &r.Granted)
+	c.optFloat("k7_confidence_score", &r.Confidence)
+	c.optBool("k7_human_approved", &r.Approved)
+	c.optText("review", &r.Review)
+	c.optText("reviewer_id", &r.Reviewer)
+	optList(c, "draws", &r.Draws, func(c *codec, d *Draw) { d.fields(c) })
+	c.optTime("deadline", &r.Deadline)
+	c.optText("traceparent", &r.Traceparent)
+	c.optTexts("weakened", &r.Weakened)
+	c.lit("}")
+}
+
+func (r *Begin) check(c *codec) {
+	c.id("id", r.ID)
+	c.id("tenant_id", r.TenantID)
+	c.id("correlation_id", r.Correlation)
+	c.id("boundary_crossing", r.Boundary)
+	c.hash("part_hash", r.PartHash)
+	c.when("timestamp", r.Timestamp)
+}
+
+// AppendJSON appends the record, one line of JSON without the newline, and
+// returns the longer slice. The error is a WALFormatError that names the
+// field, and b is then returned as it was.
+func (r *Begin) AppendJSON(b []byte) ([]byte, error) { return write(b, "begin", r.fields, r.check) }
+
+// ParseBegin reads a record that AppendJSON wrote, and nothing else: unknown,
+// doubled or misplaced fields, other spellings of the same value and trailing
+// bytes are a WALFormatError.
+func ParseBegin(record []byte) (*Begin, error) {
+	r := new(Begin)
+	if err := read(record, "begin", r.fields, r.check); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Entry returns the entry of the crossing that began at seq, with everything
+// that the begin record knows. State, outcome, exit code and what was used
+// are for the caller to set; until then it is FAULTED and unknown, which is
+// what recovery writes after a crash (D6). A crossing that began had passed
+// K1 to K3.
+func (r *Begin) Entry(seq int64, at time.Time) *Entry {
+	yes := true
+	e := &Entry{
+		ID: r.ID, TenantID: r.TenantID, BeginSeq: &seq, Correlation: r.Correlation,
+		Timestamp: r.Timestamp, Boundary: r.Boundary, Caller: r.Caller, Roles: r.Roles,
+		Valid: &yes, Required: r.Required, Granted: r.Granted,
+		Authorized: &yes, WithinBudget: &yes, Key: text(r.Key), SchemaID: text(r.SchemaID),
+		Confidence: r.Confidence, Approved: r.Approved, ExitCode: 1, CreatedAt: at,
+		Agent: r.Agent, AgentKind: r.AgentKind, Session: r.Session, Intent: r.Intent,
+		Chain: r.Chain, Tier: r.Tier, Parent: r.Parent, Risk: r.Risk,
+		State: holdfast.Faulted, Outcome: Unknown, ErrorKind: holdfast.KindUnknown,
+		ExactHash: r.ExactHash, Policy: r.Policy, Traceparent: r.Traceparent,
+		Review: r.Review, Reviewer: r.Reviewer, Weakened: r.Weakened,
+	}
+	for _, d := range r.Draws {
+		e.Uses = append(e.Uses, Use{Draw: d})
+	}
+	return e
+}
+
+func text(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
