@@ -38,11 +38,11 @@ const (
 	MaxPassphrase = 1024    // bytes
 )
 
-// Work factors of scrypt: 2 to that power. The default takes 128 MiB of
+// Work factors of scrypt: 2 to that power. The default takes 256 MiB of
 // memory and below a second on a small machine, each step more doubles both.
 // A file that asks for more than the most is refused before the work is done.
 const (
-	defaultWork = 17
+	defaultWork = 18
 	leastWork   = 15
 	mostWork    = 20
 )
@@ -55,7 +55,7 @@ const (
 
 // Options change how a key is sealed. The zero Options are the safe ones.
 type Options struct {
-	// WorkFactor is scrypt's, from 15 to 20; 0 is 17. Tests use 15.
+	// WorkFactor is scrypt's, from 15 to 20; 0 is 18. Tests use 15.
 	WorkFactor int
 }
 
@@ -146,7 +146,7 @@ func CheckPassphrase(passphrase holdfast.Secret) error {
 }
 
 // Open opens a sealed key. A wrong passphrase is a PermissionError; something
-// that is no sealed key is a ValueError. It takes up to a second and 128 MiB,
+// that is no sealed key is a ValueError. It takes up to a second and 256 MiB,
 // which is the point of it: callers allow one at a time.
 func Open(sealed []byte, passphrase holdfast.Secret) (Key, error) {
 	bad := func(err error) (Key, error) {
