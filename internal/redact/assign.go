@@ -1,0 +1,256 @@
+package redact
+
+import "bytes"
+
+// assign judges the ":" or "=" of w bytes at i: a name before it that says
+// its value is secret, or a URL with credentials.
+func (x *scanner) assign(i, w int, sep byte) int {
+	start, end := x.name(i)
+	if start < end {
+		k := kindOf(x.s[start:end])
+		if k == kindNone {
+			k = x.twoWords(start, end)
+		}
+		if k != kindNone && k != kindNumber && !(k == kindWeak && sep != '=') {
+			return x.assigned(i, w, k, sep, start)
+		}
+	}
+	if sep != ':' {
+		return i + w
+	}
+	if x.has(i+w, "//") {
+		return x.userinfo(i + w + 2)
+	}
+	return x.telegram(i, w)
+}
+
+// name finds the name that ends before i, over blanks and a closing quote.
+func (x *scanner) name(i int) (start, end int) {
+	e := i
+	for n := 0; n < 3 && x.is(e-1, isBlank); n++ {
+		e--
+	}
+	if e > 0 && (isQuote(x.s[e-1]) || x.s[e-1] == ']') {
+		for e--; e > 0 && i-e < 8 && x.s[e-1] == '\\'; {
+			e--
+		}
+		if e > 0 && isQuote(x.s[e-1]) {
+			e--
+		}
+	}
+	b := e
+	for b > 0 && e-b < 64 && class[x.s[b-1]]&isIdent != 0 {
+		b--
+	}
+	return b, e
+}
+
+func isQuote(c byte) bool { return c == '"' || c == '\'' || c == '`' }
+
+// twoWords reads "api key: x", where the name is the second of two words.
+func (x *scanner) twoWords(start, end int) kind {
+	if !x.is(start-1, isBlank) || end-start > 12 {
+		return kindNone
+	}
+	b := start - 1
+	for b > 0 && start-b < 24 && class[x.s[b-1]]&isIdent != 0 {
+		b--
+	}
+	return kindOfPair(x.s[b:start-1], x.s[start:end])
+}
+
+// assigned masks the value behind the sign at i.
+func (x *scanner) assigned(i, w int, k kind, sep byte, name int) int {
+	v := i + w
+	for n := 0; n < 2 && v < len(x.s) && (x.s[v] == '=' || x.s[v] == '>' || x.s[v] == ':' && sep == ':'); n++ {
+		v++
+	}
+	v = x.end(v, len(x.s), isBlank)
+	if end := x.value(v, k, sep, name); end > v {
+		return end
+	}
+	return i + w
+}
+
+// value masks the value of kind k at v and returns its end, or v where there
+// is nothing to mask.
+func (x *scanner) value(v int, k kind, sep byte, name int) int {
+	q, slashes := v, 0
+	for q < len(x.s) && x.s[q] == '\\' && slashes < 8 {
+		q, slashes = q+1, slashes+1
+	}
+	end := 0
+	if q < len(x.s) && isQuote(x.s[q]) {
+		v = q + 1
+		end = x.closing(v, x.s[q], slashes)
+	} else {
+		end = x.bare(v, k, sep, name)
+	}
+	if v >= end {
+		return v
+	}
+	if m := maskLen(x.s[v:end]); m > 0 && len(trimTail(x.s[v+m:end])) == 0 {
+		return v + m
+	}
+	if innocuous(x.s[v:end], k) {
+		return v
+	}
+	if k == kindPII {
+		return x.mask(v, end, rulePIIField)
+	}
+	return x.mask(v, end, ruleAssignment)
+}
+
+// closing finds the quote that closes a value opened behind slashes
+// backslashes; the end of the line closes it too.
+func (x *scanner) closing(v int, quote byte, slashes int) int {
+	run := 0
+	for i := v; i < len(x.s); i++ {
+		switch c := x.s[i]; {
+		case c == '\n':
+			return i
+		case c == '\\':
+			run++
+			continue
+		case c == quote && (slashes == 0 && run%2 == 0 || slashes > 0 && run <= slashes):
+			return i - min(run, slashes)
+		}
+		run = 0
+	}
+	return len(x.s)
+}
+
+// bare finds the end of a value without quotes.
+func (x *scanner) bare(v int, k kind, sep byte, name int) int {
+	i := v + maskLen(x.s[v:])
+	line := k == kindLine || k == kindPII
+	var quote byte
+	if name > 0 && isQuote(x.s[name-1]) {
+		quote = x.s[name-1]
+	}
+	for ; i < len(x.s); i++ {
+		c := x.s[i]
+		switch {
+		case c == '\n' || c == '\r':
+		case c == '&' && sep == '=':
+		case c == '<' || isQuote(c) && (!line || c == quote):
+		case k == kindPII && (c == ',' || c == ';'):
+		case !line && class[c]&isSpace != 0:
+		default:
+			continue
+		}
+		break
+	}
+	return v + len(trimTail(x.s[v:i]))
+}
+
+// trimTail cuts what closes a sentence or a bracket around a value. A mask's
+// own bracket stays.
+func trimTail(v []byte) []byte {
+	for len(v) > 0 {
+		if bytes.HasSuffix(v, []byte("d]")) && maskLen(v) == len(v) {
+			return v
+		}
+		switch v[len(v)-1] {
+		case ',', ';', ')', ']', '}', '>', '.', ' ', '\t', '\\':
+			v = v[:len(v)-1]
+		default:
+			return v
+		}
+	}
+	return v
+}
+
+// element masks the text of <password>x</password>; ">" stands at i.
+func (x *scanner) element(i int) int {
+	b := i
+	for b > 0 && i-b < 64 && class[x.s[b-1]]&isIdent != 0 {
+		b--
+	}
+	if b == 0 || b == i || x.s[b-1] != '<' {
+		return i + 1
+	}
+	k := kindOf(x.s[b:i])
+	if k == kindNone || k == kindNumber {
+		return i + 1
+	}
+	end := i + 1
+	for end < len(x.s) && x.s[end] != '<' && x.s[end] != '\n' {
+		end++
+	}
+	v := x.s[i+1 : end]
+	if len(v) == 0 || maskLen(v) == len(v) || innocuous(v, k) {
+		return i + 1
+	}
+	r := ruleAssignment
+	if k == kindPII {
+		r = rulePIIField
+	}
+	return x.mask(i+1, end, r)
+}
+
+// userinfo masks the credentials of a URL whose authority starts at i. It
+// looks at 256 bytes; a password with a raw "/" is seen where what stands
+// before it cannot be a port.
+func (x *scanner) userinfo(i int) int {
+	at, colon, stop := -1, -1, min(len(x.s), i+256)
+scan:
+	for j := i; j < stop; j++ {
+		switch c := x.s[j]; {
+		case c == '@':
+			at = j
+		case c == ':' && colon < 0:
+			colon = j
+		case c == '/' || c == '?' || c == '#':
+			if at >= 0 || colon < 0 || j == colon+1 || digitsFrom(x.s, colon+1, 6) == j-colon-1 || x.has(j, "//") {
+				break scan
+			}
+		case class[c]&isSpace != 0 || isQuote(c) || c == '<' || c == '>' || c == '\\':
+			break scan
+		}
+	}
+	if at < 0 || at == i || colon < 0 || colon > at {
+		return i
+	}
+	return x.mask(i, at, ruleURL)
+}
+
+// telegram masks a bot token: digits, ":" at i, 35 bytes that start with AA.
+func (x *scanner) telegram(i, w int) int {
+	b := i
+	for b > 0 && i-b < 11 && class[x.s[b-1]]&isDigit != 0 {
+		b--
+	}
+	v := i + w
+	if i-b < 8 || !x.has(v, "AA") || x.end(v, 36, isURL64)-v < 33 {
+		return v
+	}
+	return x.mask(b, x.end(v, len(x.s), isURL64), ruleToken)
+}
+
+// innocuous says that a value tells nothing: a truth value, an absence, the
+// word a Secret prints; and, unless it may be a password, a short number.
+func innocuous(v []byte, k kind) bool {
+	v = bytes.TrimSpace(v)
+	if len(v) == 0 {
+		return true
+	}
+	if k != kindPassword && len(v) <= 6 && digitsFrom(v, 0, 7) == len(v) {
+		return true
+	}
+	var buf [10]byte
+	if len(v) > len(buf) {
+		return false
+	}
+	for i, c := range v {
+		if c >= 'A' && c <= 'Z' {
+			c |= 0x20
+		}
+		buf[i] = c
+	}
+	switch string(buf[:len(v)]) {
+	case "true", "false", "yes", "no", "null", "nil", "none", "undefined", "required", "redacted":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,376 @@
+package redact
+
+import (
+	"bytes"
+	"fmt"
+	"math/big"
+	"slices"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/holdfast-dev/holdfast"
+)
+
+const (
+	// maxSealDepth bounds the nesting of a ledger leaf.
+	maxSealDepth = 64
+	// maxExempt bounds a string that an exempt key may hold unread.
+	maxExempt = 1024
+)
+
+// JSON redacts one JSON document: names, strings (read with their escapes
+// written out) and numbers. Under a name that says its value is secret or
+// personal every string and number is masked, nested ones included; so is the
+// "value" beside a "name" that says so. What is left keeps its bytes, and a
+// valid document stays valid. Anything else than one JSON document of at most
+// 10 000 levels is redacted as text. The error is a RedactionError: the engine
+// is not one that New made, or it faulted; then nothing may be shown.
+func (e *Engine) JSON(doc []byte) (r Result, err error) {
+	defer caught(&r, &err)
+	if e == nil || !e.ready {
+		return Result{}, fault("the engine was not made by New", nil)
+	}
+	if !jsontext.Value(doc).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) {
+		return e.Text(doc), nil
+	}
+	w := walker{e: e, in: doc}
+	w.walk()
+	return w.result(), nil
+}
+
+// Seal redacts a ledger leaf as JSON does and makes it a Record, which owns
+// its bytes. The strings and numbers directly under a top-level name in
+// exempt (an id, a hash, an identity) are passed unread where they are at
+// most 1024 bytes long; registered literals are masked there too. The leaf
+// must be strict JSON (RFC 7493: UTF-8, no name twice) of at most 64 levels,
+// before and after, else the error is a RedactionError.
+func (e *Engine) Seal(doc []byte, exempt ...string) (rec Record, err error) {
+	defer caught(&rec, &err)
+	if e == nil || !e.ready {
+		return Record{}, fault("the engine was not made by New", nil)
+	}
+	if err := strict(doc); err != nil {
+		return Record{}, err
+	}
+	w := walker{e: e, in: doc, exempt: exempt, limit: maxSealDepth}
+	w.walk()
+	if w.deep {
+		return Record{}, fault("the record is nested more than 64 levels deep", nil)
+	}
+	r := w.result()
+	if !r.Found() {
+		return Record{bytes.Clone(doc)}, nil
+	}
+	if err := strict(r.Out); err != nil {
+		return Record{}, err
+	}
+	return Record{r.Out}, nil
+}
+
+func strict(doc []byte) error {
+	if jsontext.Value(doc).IsValid() {
+		return nil
+	}
+	return fault("the record is not one strict JSON document", nil)
+}
+
+func fault(why string, err error) error {
+	return &holdfast.Error{
+		Kind: holdfast.KindRedaction, Gate: holdfast.K6, Rule: "redact", Why: why, Err: err,
+		Hint: "nothing was written; see the log for the cause",
+	}
+}
+
+// caught turns a panic into a RedactionError and takes back the result.
+func caught[T any](out *T, err *error) {
+	if p := recover(); p != nil {
+		var zero T
+		*out, *err = zero, fault("the redaction engine faulted", fmt.Errorf("panic: %v", p))
+	}
+}
+
+// frame is one open object or array.
+type frame struct {
+	object bool
+	// name says that the next string is a member's name.
+	name bool
+	// inherited is what the names above say of everything in here, own what
+	// the current member's name says, pair what a "name" member announced.
+	inherited, own, pair kind
+	// labels and holds say that the current member is a "name" or "value".
+	labels, holds bool
+	exempt        bool
+}
+
+// walker reads a document that is known to be valid.
+type walker struct {
+	e        *Engine
+	in       []byte
+	out      []byte
+	copied   int
+	findings []Finding
+	exempt   []string
+	limit    int
+	deep     bool
+	stack    []frame
+	scratch  []byte
+	renamed  int
+	array    [32]frame
+}
+
+func (w *walker) walk() {
+	w.stack = w.array[:0]
+	in := w.in
+	for i := 0; i < len(in); {
+		switch c := in[i]; c {
+		case '{', '[':
+			if w.limit > 0 && len(w.stack) == w.limit {
+				w.deep = true
+				return
+			}
+			f := frame{object: c == '{', name: c == '{', inherited: w.kind()}
+			// An exempt list passes its own scalars, not what is deeper.
+			f.exempt = c == '[' && len(w.stack) == 1 && w.stack[0].exempt
+			w.stack = append(w.stack, f)
+		case '}', ']':
+			w.stack = w.stack[:len(w.stack)-1]
+		case ',':
+			t := w.top()
+			if t.name = t.object; t.object {
+				t.own, t.labels, t.holds, t.exempt = kindNone, false, false, false
+			}
+		case '"':
+			i = w.text(i)
+			continue
+		case '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
+			i = w.number(i)
+			continue
+		}
+		i++
+	}
+}
+
+// outside stands for the frame around the document.
+func (w *walker) top() *frame {
+	if len(w.stack) == 0 {
+		return &frame{}
+	}
+	return &w.stack[len(w.stack)-1]
+}
+
+// kind is what the names say of the value that comes now.
+func (w *walker) kind() kind {
+	if len(w.stack) == 0 {
+		return kindNone
+	}
+	t := &w.stack[len(w.stack)-1]
+	switch {
+	case t.exempt:
+		return kindNone
+	case t.own != kindNone:
+		return t.own
+	case t.holds && t.pair != kindNone:
+		return t.pair
+	}
+	return t.inherited
+}
+
+func (w *walker) result() Result {
+	if len(w.findings) == 0 {
+		return Result{Out: w.in}
+	}
+	return Result{Out: append(w.out, w.in[w.copied:]...), Findings: w.findings}
+}
+
+// replace puts text in the place of [start, end).
+func (w *walker) replace(start, end int, text []byte) {
+	if w.out == nil {
+		w.out = make([]byte, 0, len(w.in)+64)
+	}
+	w.out = append(append(w.out, w.in[w.copied:start]...), text...)
+	w.copied = end
+}
+
+// text reads the string whose quote stands at i and returns its end.
+func (w *walker) text(i int) int {
+	end := i + 1
+	escaped := false
+	for w.in[end] != '"' {
+		if w.in[end] == '\\' {
+			escaped = true
+			end++
+		}
+		end++
+	}
+	s := w.in[i+1 : end]
+	if end++; escaped {
+		w.scratch, _ = jsontext.AppendUnquote(w.scratch[:0], w.in[i:end])
+		s = w.scratch
+	}
+	if t := w.top(); t.name {
+		t.name = false
+		w.member(t, i, end, s, escaped)
+	} else {
+		w.value(t, i, end, s, escaped)
+	}
+	return end
+}
+
+// member judges a name.
+func (w *walker) member(t *frame, i, end int, s []byte, escaped bool) {
+	t.own = kindOf(s)
+	switch string(s) {
+	case "name", "key", "header", "field", "Name", "Key":
+		t.labels = true
+	case "value", "val", "Value":
+		t.holds = true
+	}
+	t.exempt = len(w.stack) == 1 && len(w.exempt) > 0 && isExempt(w.exempt, s)
+	out, spans := w.e.clean(s)
+	if spans == nil {
+		return
+	}
+	w.note(i, end, spans, escaped)
+	w.rename(i, end, out)
+}
+
+func isExempt(list []string, s []byte) bool {
+	for _, k := range list {
+		if k == string(s) {
+			return true
+		}
+	}
+	return false
+}
+
+// rename writes a masked name. Two that were different stay different: from
+// the second on they are numbered.
+func (w *walker) rename(i, end int, out []byte) {
+	if w.renamed == 0 {
+		w.renamed = bytes.Count(w.in, []byte("hidden]")) + bytes.Count(w.in, []byte("redacted]")) + bytes.Count(w.in, []byte(MaskCard))
+	}
+	if w.renamed++; w.renamed > 1 {
+		out = strconv.AppendInt(append(slices.Clip(out), " #"...), int64(w.renamed), 10)
+	}
+	q, _ := jsontext.AppendQuote(nil, out)
+	w.replace(i, end, q)
+}
+
+func (w *walker) note(i, end int, spans []span, escaped bool) {
+	if !escaped {
+		w.findings = findings(spans, i+1, w.findings)
+		return
+	}
+	best := spans[0].rule
+	for _, sp := range spans {
+		best = max(best, sp.rule)
+	}
+	w.findings = append(w.findings, Finding{ruleNames[best], i, end - i})
+}
+
+// value judges a string that is no name.
+func (w *walker) value(t *frame, i, end int, s []byte, escaped bool) {
+	if t.labels {
+		t.pair = kindOf(s)
+	}
+	if t.exempt && len(s) <= maxExempt {
+		if w.e.literals == nil || w.e.literals.find(s) == nil {
+			return
+		}
+	} else if k := w.kind(); k != kindNone {
+		if len(s) > 0 && maskLen(s) != len(s) {
+			w.hide(i, end, k)
+		}
+		return
+	}
+	out, spans := w.e.clean(s)
+	if spans == nil {
+		return
+	}
+	w.note(i, end, spans, escaped)
+	q, _ := jsontext.AppendQuote(nil, out)
+	w.replace(i, end, q)
+}
+
+// hide masks a whole value for its name's sake.
+func (w *walker) hide(i, end int, k kind) {
+	r := rulePIIField
+	if k.secret() {
+		r = ruleField
+	}
+	w.findings = append(w.findings, Finding{ruleNames[r], i, end - i})
+	m := appendMask([]byte{'"'}, r, nil)
+	w.replace(i, end, append(m, '"'))
+}
+
+// number reads the number at i and returns its end. A card number becomes a
+// string.
+func (w *walker) number(i int) int {
+	end := i + 1
+	for end < len(w.in) && isNumberByte(w.in[end]) {
+		end++
+	}
+	t := w.top()
+	if k := w.kind(); k != kindNone {
+		w.hide(i, end, k)
+		return end
+	}
+	if t.exempt && end-i <= maxExempt && w.e.literals == nil || end-i < minLiteral {
+		return end
+	}
+	d := w.in[i:end]
+	if !t.exempt {
+		if whole := integer(d); len(whole) >= 13 && isCard(whole) {
+			w.findings = append(w.findings, Finding{ruleNames[ruleCard], i, end - i})
+			w.replace(i, end, append(appendMask([]byte{'"'}, ruleCard, whole), '"'))
+			return end
+		}
+	}
+	if w.e.literals != nil && w.e.literals.find(d) != nil {
+		w.findings = append(w.findings, Finding{ruleNames[ruleLiteral], i, end - i})
+		w.replace(i, end, []byte(`"`+MaskSecret+`"`))
+	}
+	return end
+}
+
+func isNumberByte(c byte) bool {
+	return class[c]&isDigit != 0 || c == '.' || c == '-' || c == '+' || c == 'e' || c == 'E'
+}
+
+// integer returns the digits of a JSON number of at most 19 digits that is
+// whole, however it is written (4.1e15, 41.0), or nil.
+func integer(d []byte) []byte {
+	if d[0] == '-' {
+		d = d[1:]
+	}
+	if digitsFrom(d, 0, len(d)) == len(d) {
+		if len(d) > 19 {
+			return nil
+		}
+		return d
+	}
+	if len(d) < 4 || len(d) > 64 || !maybeWhole(d) {
+		return nil
+	}
+	r, ok := new(big.Rat).SetString(string(d))
+	if !ok || !r.IsInt() {
+		return nil
+	}
+	s := r.Num().String()
+	if len(s) > 19 {
+		return nil
+	}
+	return []byte(s)
+}
+
+// maybeWhole says, cheaply, whether a number with a fraction or an exponent
+// can be a whole number of 19 digits.
+func maybeWhole(d []byte) bool {
+	e := bytes.IndexAny(d, "eE")
+	if e < 0 {
+		dot := bytes.IndexByte(d, '.')
+		return len(bytes.Trim(d[dot+1:], "0")) == 0
+	}
+	x := bytes.TrimLeft(d[e+1:], "+-0")
+	return len(x) <= 2
+}

@@ -1,0 +1,222 @@
+package redact
+
+// Classes of bytes.
+const (
+	isDigit uint16 = 1 << iota
+	isUpper
+	isLower
+	isHex
+	isWord   // letters, digits and every byte above ASCII
+	isURL64  // letters, digits, "-" and "_"
+	isIdent  // a name: letters, digits, "_", "-", "."
+	isLocal  // the part of an address before "@"
+	isDomain // the part behind it
+	isBlank  // space and tab
+	isSpace  // white space and control bytes
+	isStd64  // letters, digits, "+", "/"
+	isSymbol // what an opaque credential may hold besides letters and digits
+
+	isLetter = isUpper | isLower
+	isAlnum  = isLetter | isDigit
+)
+
+var class = classes()
+
+func classes() (t [256]uint16) {
+	for c := range 256 {
+		b := byte(c)
+		switch {
+		case b >= '0' && b <= '9':
+			t[c] |= isDigit | isHex
+		case b >= 'A' && b <= 'Z':
+			t[c] |= isUpper
+		case b >= 'a' && b <= 'z':
+			t[c] |= isLower
+		case b >= 0x80:
+			t[c] |= isWord | isLocal | isDomain
+		case b <= ' ':
+			t[c] |= isSpace
+		}
+		if b >= 'a' && b <= 'f' || b >= 'A' && b <= 'F' {
+			t[c] |= isHex
+		}
+		if t[c]&isAlnum != 0 {
+			t[c] |= isWord | isURL64 | isIdent | isLocal | isDomain | isStd64
+		}
+	}
+	add := func(chars string, bits uint16) {
+		for _, c := range []byte(chars) {
+			t[c] |= bits
+		}
+	}
+	add("-_", isURL64)
+	add("-_.", isIdent)
+	add("._%+-~", isLocal)
+	add(".-", isDomain)
+	add(" \t", isBlank)
+	add("+/", isStd64)
+	add("._~+/=-", isSymbol)
+	return t
+}
+
+// trigger holds the bytes at which the scanner stops to look around.
+var trigger = triggers()
+
+func triggers() (t [256]bool) {
+	for _, c := range []byte("0123456789@:=>+%-_.JKSzbB") {
+		t[c] = true
+	}
+	return t
+}
+
+// scanner reads one text once. Spans come in order; nothing before low is
+// masked again.
+type scanner struct {
+	s     []byte
+	low   int
+	spans []span
+	// atLow is where the last "@" was, so that no byte is read leftwards
+	// twice; jwtLow the end of a run that is known to hold no JWT.
+	atLow, jwtLow int
+}
+
+func (x *scanner) run() {
+	s := x.s
+	for i := 0; i < len(s); {
+		for i < len(s) && !trigger[s[i]] {
+			i++
+		}
+		if i == len(s) {
+			return
+		}
+		i = max(i+1, x.look(i))
+	}
+}
+
+// look judges the trigger at i and returns where to go on.
+func (x *scanner) look(i int) int {
+	s := x.s
+	switch c := s[i]; c {
+	case '@':
+		return x.email(i, 1)
+	case ':', '=':
+		return x.assign(i, 1, c)
+	case '>':
+		return x.element(i)
+	case '+':
+		return x.plusPhone(i, 1)
+	case '%':
+		return x.percent(i)
+	case '-':
+		return x.dash(i)
+	case '_', '.':
+		return x.prefix(i)
+	case 'J':
+		return x.jwt(i)
+	case 'K', 'S':
+		return x.awsKeyID(i)
+	case 'z':
+		return x.google(i)
+	case 'b', 'B':
+		return x.scheme(i)
+	}
+	return x.digits(i)
+}
+
+// mask records [start, end) and returns end.
+func (x *scanner) mask(start, end int, r rule) int {
+	if start = max(start, x.low); start < end {
+		x.spans = append(x.spans, span{start, end, r})
+		x.low = end
+	}
+	return end
+}
+
+// is says whether the byte at i is of a class; outside the text it is none.
+func (x *scanner) is(i int, bits uint16) bool {
+	return i >= 0 && i < len(x.s) && class[x.s[i]]&bits != 0
+}
+
+// has says whether s goes on with text at i.
+func (x *scanner) has(i int, text string) bool {
+	return i >= 0 && len(x.s)-i >= len(text) && string(x.s[i:i+len(text)]) == text
+}
+
+// end returns the end of the run of a class that begins at i, looking at most
+// at limit bytes.
+func (x *scanner) end(i, limit int, bits uint16) int {
+	stop := len(x.s)
+	if limit < stop-i {
+		stop = i + limit
+	}
+	for i < stop && class[x.s[i]]&bits != 0 {
+		i++
+	}
+	return i
+}
+
+// percent reads the URL-encoded forms of "@", ":", "=" and "+".
+func (x *scanner) percent(i int) int {
+	if i+3 > len(x.s) {
+		return i + 1
+	}
+	switch hi, lo := x.s[i+1], x.s[i+2]|0x20; {
+	case hi == '4' && lo == '0'|0x20:
+		return x.email(i, 3)
+	case hi == '3' && lo == 'd':
+		return x.assign(i, 3, '=')
+	case hi == '3' && lo == 'a':
+		return x.assign(i, 3, ':')
+	case hi == '2' && lo == 'b':
+		return x.plusPhone(i, 3)
+	}
+	return i + 1
+}
+
+// email judges the "@" of w bytes at i. A host needs a dot and a last label
+// of letters; a version behind the "@" is none.
+func (x *scanner) email(i, w int) int {
+	l := i
+	for floor := max(x.low, x.atLow); l > floor && class[x.s[l-1]]&isLocal != 0; {
+		l--
+	}
+	x.atLow = i + w
+	for l < i && (x.s[l] == '.' || x.s[l] == '-') {
+		l++
+	}
+	r := x.end(i+w, len(x.s), isDomain)
+	for r > i+w && (x.s[r-1] == '.' || x.s[r-1] == '-') {
+		r--
+	}
+	if l == i || !isHost(x.s[i+w:r]) {
+		return i + w
+	}
+	return x.mask(l, r, ruleEmail)
+}
+
+func isHost(h []byte) bool {
+	if len(h) < 4 || h[0] == '.' {
+		return false
+	}
+	n := digitsFrom(h, 0, len(h))
+	if n > 0 && n+1 < len(h) && h[n] == '.' && class[h[n+1]]&isDigit != 0 {
+		return false
+	}
+	for i := 1; i+2 < len(h); i++ {
+		if h[i] == '.' && letterish(h[i+1]) && letterish(h[i+2]) {
+			return true
+		}
+	}
+	return false
+}
+
+func letterish(c byte) bool { return class[c]&isLetter != 0 || c >= 0x80 }
+
+// digitsFrom counts the digits of s at i, at most limit.
+func digitsFrom(s []byte, i, limit int) int {
+	n := 0
+	for i+n < len(s) && n < limit && class[s[i+n]]&isDigit != 0 {
+		n++
+	}
+	return n
+}
