@@ -1,0 +1,64 @@
+package server
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"log/slog"
+	"time"
+)
+
+// Bounds of what a server may put into the log.
+const (
+	maxLogLine  = 8 << 10 // bytes; the rest of a line is dropped
+	maxLogBurst = 100     // lines in any second that starts with a line
+)
+
+// logLines writes each line of r to log until r ends. It keeps one line in
+// memory, and always reads on, so that a server is never blocked by its log.
+func logLines(r io.Reader, log *slog.Logger) {
+	br := bufio.NewReaderSize(r, maxLogLine)
+	var since time.Time
+	lines, dropped := 0, 0
+	for {
+		line, cut, err := readLine(br)
+		if now := time.Now(); now.Sub(since) >= time.Second {
+			if dropped > 0 {
+				log.Warn("mcp server's standard error was too fast", "lines_dropped", dropped)
+			}
+			since, lines, dropped = now, 0, 0
+		}
+		switch {
+		case line == "":
+		case lines >= maxLogBurst:
+			dropped++
+		default:
+			lines++
+			log.Info("mcp server says", "line", line, "cut", cut)
+		}
+		if err != nil {
+			if dropped > 0 {
+				log.Warn("mcp server's standard error was too fast", "lines_dropped", dropped)
+			}
+			return
+		}
+	}
+}
+
+// readLine returns one line without its end, cut at the reader's size.
+func readLine(br *bufio.Reader) (line string, cut bool, err error) {
+	part, err := br.ReadSlice('\n')
+	line = string(trimEnd(part))
+	for errors.Is(err, bufio.ErrBufferFull) {
+		cut = true
+		_, err = br.ReadSlice('\n')
+	}
+	return line, cut, err
+}
+
+func trimEnd(b []byte) []byte {
+	for len(b) > 0 && (b[len(b)-1] == '\n' || b[len(b)-1] == '\r') {
+		b = b[:len(b)-1]
+	}
+	return b
+}
