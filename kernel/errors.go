@@ -1,6 +1,10 @@
 package kernel
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/holdfast-dev/holdfast"
+)
 
 // The store's errors. Implementations wrap them.
 var (
@@ -12,3 +16,10 @@ var (
 	// ErrNewer says that the store was written by a newer Holdfast.
 	ErrNewer = errors.New("the store has a newer schema")
 )
+
+// asError finds the coded error in err's chain.
+func asError(err error) (*holdfast.Error, bool) {
+	var e *holdfast.Error
+	ok := errors.As(err, &e)
+	return e, ok
+}

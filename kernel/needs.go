@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/constitution"
+	"github.com/holdfast-dev/holdfast/internal/halt"
 )
 
 // Rules is what the kernel needs of a constitution.
@@ -13,10 +14,32 @@ type Rules interface {
 	// Judge asks every rule for that kind whose boundary pattern matches,
 	// and returns those that spoke, in the rules' order. It ends by ctx.
 	Judge(ctx context.Context, on constitution.On, f constitution.Facts) []constitution.Finding
+	// Predicate finds a predicate over outputs by its id.
+	Predicate(id string) (constitution.Predicate, bool)
 }
 
 // Verifier checks a token's signature, issuer, audience and times, and reads
 // its claims. An error is a *holdfast.Error of a K2 kind.
 type Verifier interface {
 	Verify(ctx context.Context, token holdfast.Secret, now time.Time) (holdfast.Identity, error)
+}
+
+// Latch says whether anything may be done at all (D34); *halt.Latch is one.
+// What it cannot read is halted.
+type Latch interface {
+	// Halted is asked before every crossing and again at the last instant;
+	// it costs one or two lstats.
+	Halted() bool
+	// Read says who, when and why.
+	Read() (halt.State, error)
+	// Set sets the latch durably; a second Set keeps the first's reason.
+	Set(who, why string, when time.Time) error
+	Clear() error
+}
+
+// Sealer seals what must be given back (D10): authenticated encryption with a
+// key that only the owner of the state holds.
+type Sealer interface {
+	Seal(plain, bound []byte) ([]byte, error)
+	Open(sealed, bound []byte) ([]byte, error)
 }

@@ -32,6 +32,9 @@ type Policy struct {
 	Rules Rules
 	// Weakened names everything that `unsafe` loosened, one sentence each.
 	Weakened []string
+	// Own holds the absolute paths that are Holdfast's own: state directory,
+	// configuration and rules. Celestial level 1 guards them (D12).
+	Own []string
 	// From is the files this came from, for people.
 	From []string
 }

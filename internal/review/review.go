@@ -67,6 +67,10 @@ type Review struct {
 	Decided  time.Time `json:"reviewed_at,omitzero"`
 	Reviewer string    `json:"reviewer_id,omitempty"`
 	Reason   string    `json:"reason,omitempty"`
+	// Entry is the ledger entry of the held crossing as far as it is known,
+	// so that a rejection or an expiry can close it after a restart. The
+	// kernel writes and reads it.
+	Entry []byte `json:"entry,omitempty"`
 	// Until is when a deferred review is asked again.
 	Until time.Time `json:"deferred_until,omitzero"`
 }

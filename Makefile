@@ -1,0 +1,46 @@
+# make test is everything that CI runs. make quick is the inner loop.
+
+GO ?= go
+STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+export CGO_ENABLED = 0
+
+.PHONY: build quick test deps vet staticcheck race example bench fuzz clean
+
+build:
+	$(GO) build -trimpath -o bin/holdfast ./cmd/holdfast
+
+quick:
+	$(GO) test ./...
+
+test: deps vet staticcheck race example
+
+# What the tests need beside Go: node, as a peer for canonical JSON and to run
+# the public MCP server.
+deps:
+	@if command -v node >/dev/null && command -v npx >/dev/null; then :; \
+	elif [ "$$(id -u)" = 0 ]; then apt-get update -q && apt-get install -y -q nodejs npm; \
+	else echo "install node and npx (Debian: nodejs npm), then run make test again" >&2; exit 1; fi
+
+vet:
+	@test -z "$$(gofmt -l $$(git ls-files '*.go') | tee /dev/stderr)"
+	$(GO) vet ./...
+	GOOS=darwin GOARCH=arm64 $(GO) vet ./...
+	GOOS=darwin GOARCH=arm64 $(GO) build -o /dev/null ./cmd/holdfast
+	cd bench && $(GO) vet ./...
+
+staticcheck:
+	$(GO) run $(STATICCHECK) ./...
+
+# The race detector needs cgo; the product does not.
+race:
+	CGO_ENABLED=1 $(GO) test -race -timeout 20m -json ./... | $(GO) run ./.ci/report
+
+example: build
+	examples/mcp-guard/run
+
+bench:
+	$(GO) run ./cmd/holdfast bench kernel
+	cd bench && $(GO) test -run '^$$' -bench . -benchtime 1s ./...
+
+clean:
+	rm -rf bin

@@ -1,0 +1,222 @@
+package holdfast_test
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sort"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/holdfast-dev/holdfast"
+
+// floors is the whole architecture: a package may import packages on lower
+// floors and its own parent directory, nothing sideways, nothing up. Every
+// package stands here; one that does not fails the test.
+var floors = map[string]int{
+	"": 0,
+
+	"constitution":      1,
+	"internal/redact":   1,
+	"internal/token":    1,
+	"internal/payload":  1,
+	"internal/schema":   1,
+	"internal/operator": 1,
+
+	"internal/budget": 2,
+	"internal/trust":  2,
+	"internal/review": 2,
+	"internal/halt":   2,
+	"ledger":          2,
+
+	"kernel": 3,
+
+	"storetest":            4,
+	"internal/api":         4,
+	"internal/mcp":         4,
+	"internal/mcp/gateway": 4,
+	"internal/mcp/server":  4,
+	"internal/sqlite":      4,
+	"internal/keyset":      4,
+
+	"daemon": 5,
+
+	"cmd/holdfast": 6,
+}
+
+// homes says which packages may import a dependency that must not spread, and
+// why.
+var homes = map[string]struct {
+	in  []string
+	why string
+}{
+	"cel.dev/cel-go":                         {[]string{"constitution"}, "no other package sees a CEL type (D44)"},
+	"modernc.org/sqlite":                     {[]string{"internal/sqlite"}, "the kernel knows no database"},
+	"github.com/santhosh-tekuri/jsonschema":  {[]string{"internal/schema"}, "its package initialisation is slow, and its types are not ours"},
+	"github.com/golang-jwt/jwt":              {[]string{"internal/token"}, "a token is verified in one place"},
+	"github.com/MicahParks":                  {[]string{"internal/keyset"}, "key sets are fetched in one place"},
+	"filippo.io/age":                         {[]string{"internal/operator"}, "the person's key is opened in one place"},
+	"go.yaml.in/yaml":                        {[]string{"constitution", "daemon"}, "only rules and configuration are YAML"},
+	"github.com/fsnotify/fsnotify":           {[]string{"daemon"}, "timers and watchers are the daemon's"},
+	"go.opentelemetry.io/otel/sdk":           {[]string{"daemon"}, "the kernel speaks only the API"},
+	"go.opentelemetry.io/otel/exporters":     {[]string{"daemon"}, "the kernel speaks only the API"},
+	"github.com/modelcontextprotocol/go-sdk": {nil, "frames are relayed by our own JSON; the SDK is a peer in tests"},
+	"database/sql":                           {[]string{"internal/sqlite"}, "the kernel knows no database"},
+	"os/exec":                                {[]string{"internal/mcp/server", "daemon", "cmd/holdfast"}, "starting a process is a hand's work"},
+}
+
+// pure packages do no I/O and start no goroutine; their imports show it.
+var impure = []string{"os", "net", "net/http", "os/exec", "database/sql", "log"}
+
+func TestFloors(t *testing.T) {
+	pkgs := imports(t)
+	for dir, imps := range pkgs {
+		floor, known := floors[dir]
+		if !known {
+			t.Errorf("package %q has no floor: add it to floors, on the lowest one that its imports allow", dir)
+			continue
+		}
+		for _, imp := range imps {
+			checkFloor(t, dir, floor, imp)
+			checkHome(t, dir, imp)
+		}
+	}
+	for dir := range floors {
+		if _, there := pkgs[dir]; !there {
+			t.Errorf("floors names %q, which is not there", dir)
+		}
+	}
+}
+
+func checkFloor(t *testing.T, dir string, floor int, imp string) {
+	if floor == 0 && strings.Contains(strings.Split(imp, "/")[0], ".") {
+		t.Errorf("the root package imports %s: it holds words, and the standard library is enough for them", imp)
+	}
+	if floor <= 2 && dir != "internal/halt" {
+		for _, bad := range impure {
+			if imp == bad {
+				t.Errorf("%s (floor %d) imports %s: judges and tools are pure", dir, floor, imp)
+			}
+		}
+	}
+	own, ok := strings.CutPrefix(imp, module)
+	if !ok {
+		return
+	}
+	own = strings.TrimPrefix(own, "/")
+	other, known := floors[own]
+	if !known {
+		t.Errorf("%s imports %s, which has no floor", dir, imp)
+		return
+	}
+	if other >= floor && own != filepath.ToSlash(filepath.Dir(dir)) {
+		t.Errorf("%s (floor %d) imports %s (floor %d): nothing sideways, nothing up", dir, floor, own, other)
+	}
+}
+
+func checkHome(t *testing.T, dir, imp string) {
+	for dep, home := range homes {
+		if imp != dep && !strings.HasPrefix(imp, dep+"/") {
+			continue
+		}
+		allowed := false
+		for _, in := range home.in {
+			allowed = allowed || in == dir
+		}
+		if !allowed {
+			t.Errorf("%s imports %s: %s", dir, imp, home.why)
+		}
+	}
+}
+
+// imports reads every package's imports outside tests, on every platform.
+func imports(t *testing.T) map[string][]string {
+	t.Helper()
+	found := map[string]map[string]bool{}
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			name := d.Name()
+			own := path != "." && exists(filepath.Join(path, "go.mod"))
+			if own || name == "testdata" || (strings.HasPrefix(name, ".") && path != ".") {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		if f.Name.Name == "main" && !strings.HasPrefix(filepath.ToSlash(path), "cmd/") {
+			return nil
+		}
+		dir := filepath.ToSlash(filepath.Dir(path))
+		if dir == "." {
+			dir = ""
+		}
+		if found[dir] == nil {
+			found[dir] = map[string]bool{}
+		}
+		for _, imp := range f.Imports {
+			p, err := strconv.Unquote(imp.Path.Value)
+			if err != nil {
+				return err
+			}
+			found[dir][p] = true
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string][]string{}
+	for dir, set := range found {
+		for imp := range set {
+			out[dir] = append(out[dir], imp)
+		}
+		sort.Strings(out[dir])
+	}
+	return out
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// TestOnlyTheKernelUpdates proves that nothing but the kernel writes to a
+// store, and that no hand is called but through it (D1): the only calls of
+// Update on a store, and of an Act, stand in package kernel.
+func TestOnlyTheKernelUpdates(t *testing.T) {
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		slash := filepath.ToSlash(path)
+		for _, may := range []string{"kernel/", "storetest/", "internal/sqlite/", "bench/"} {
+			if strings.HasPrefix(slash, may) {
+				return nil
+			}
+		}
+		src, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if strings.Contains(string(src), ".Update(ctx") || strings.Contains(string(src), "store.Update(") {
+			t.Errorf("%s calls Store.Update: only the kernel writes", slash)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,178 @@
+package budget
+
+import (
+	"net/url"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// Ask is what one crossing wants of K3.
+type Ask struct {
+	Who      holdfast.Identity
+	Boundary string
+	// Consumes is what the contract and the request ask together.
+	Consumes map[holdfast.Resource]int64
+	// PerMinute and Cooldown are the contract's own, counted per agent.
+	PerMinute int
+	Cooldown  time.Duration
+	Now       time.Time
+}
+
+// Plan lists the counters and rates that the ask draws on, in a fixed order.
+// An amount below zero, a limit below zero and a resource that no limit covers
+// are refusals. Amounts of zero draw nothing.
+func Plan(limits []Limit, rates []RateLimit, ask Ask) ([]Draw, []Rate, *Refusal) {
+	draws, refusal := planDraws(limits, ask)
+	if refusal != nil {
+		return nil, nil, refusal
+	}
+	return draws, planRates(rates, ask), nil
+}
+
+func planDraws(limits []Limit, ask Ask) ([]Draw, *Refusal) {
+	var draws []Draw
+	for _, res := range resources(ask.Consumes) {
+		amount := ask.Consumes[res]
+		if amount < 0 {
+			return nil, &Refusal{Kind: holdfast.KindValue, Draw: Draw{Resource: res, Amount: amount}}
+		}
+		if amount == 0 {
+			continue
+		}
+		covered := false
+		for i := range limits {
+			l := &limits[i]
+			value := scopeValue(l.Scope, &ask.Who)
+			if l.Resource != res || value == "" || !matches(l.Match, value) {
+				continue
+			}
+			d := l.draw(ask.Who.Tenant, value, amount, ask.Now)
+			if l.Amount < 0 {
+				return nil, &Refusal{Kind: holdfast.KindInvalidBudget, Draw: d}
+			}
+			covered = true
+			draws = append(draws, d)
+		}
+		if !covered {
+			return nil, &Refusal{Kind: holdfast.KindBudgetNotFound, Draw: Draw{Resource: res, Amount: amount}}
+		}
+	}
+	return draws, nil
+}
+
+func (l *Limit) draw(tenant, value string, amount int64, now time.Time) Draw {
+	return Draw{
+		Key:      key(tenant, string(l.Scope), value, string(l.Resource), strconv.FormatInt(int64(l.Window/time.Second), 10)),
+		Resource: l.Resource,
+		Amount:   amount,
+		Limit:    l.Amount,
+		Window:   WindowStart(l.Window, now),
+		Name:     l.name(),
+	}
+}
+
+func (l *Limit) name() string {
+	n := string(l.Resource) + " per " + string(l.Scope)
+	if l.Window > 0 {
+		n += " in " + l.Window.String()
+	}
+	if l.Source != "" {
+		n += " (" + l.Source + ")"
+	}
+	return n
+}
+
+// WindowStart is the unix second in which the window that holds now began; 0
+// for a window of zero, which never ends. Windows are aligned to the unix
+// epoch, so that a day is a UTC day (D9).
+func WindowStart(window time.Duration, now time.Time) int64 {
+	w := int64(window / time.Second)
+	if w <= 0 {
+		return 0
+	}
+	s := now.Unix()
+	return s - s%w
+}
+
+func planRates(rates []RateLimit, ask Ask) []Rate {
+	var out []Rate
+	add := func(scope Scope, value, boundary, source string, perMinute int, cooldown time.Duration) {
+		if perMinute > 0 {
+			out = append(out, Rate{Key: key(ask.Who.Tenant, "rate", string(scope), value, boundary, strconv.Itoa(perMinute)),
+				Limit: perMinute, Window: time.Minute, Name: strconv.Itoa(perMinute) + " a minute per " + string(scope) + " (" + source + ")"})
+		}
+		if cooldown > 0 {
+			out = append(out, Rate{Key: key(ask.Who.Tenant, "cooldown", string(scope), value, boundary, cooldown.String()),
+				Limit: 1, Window: cooldown, Name: "cooldown of " + cooldown.String() + " per " + string(scope) + " (" + source + ")"})
+		}
+	}
+	for i := range rates {
+		r := &rates[i]
+		value := scopeValue(r.Scope, &ask.Who)
+		if value == "" || !matches(r.Match, value) || !MatchBoundary(r.Boundary, ask.Boundary) {
+			continue
+		}
+		add(r.Scope, value, r.Boundary, r.Source, r.PerMinute, r.Cooldown)
+	}
+	add(Agent, ask.Who.Agent, ask.Boundary, "contract", ask.PerMinute, ask.Cooldown)
+	return out
+}
+
+// MatchBoundary says whether a boundary matches a pattern: empty and "*" match
+// all, a trailing "/*" or "*" matches the rest, anything else is exact.
+func MatchBoundary(pattern, boundary string) bool {
+	if pattern == "" || pattern == "*" {
+		return true
+	}
+	if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
+		return strings.HasPrefix(boundary, prefix)
+	}
+	return pattern == boundary
+}
+
+func matches(match, value string) bool { return match == "" || match == "*" || match == value }
+
+func scopeValue(s Scope, who *holdfast.Identity) string {
+	switch s {
+	case Tenant:
+		return who.Tenant
+	case Tier:
+		return who.Tier
+	case Intent:
+		return who.Intent
+	case Kind:
+		return who.Kind
+	case Agent:
+		return who.Agent
+	case Session:
+		return who.Session
+	case Chain:
+		return who.Chain
+	}
+	return ""
+}
+
+// key joins parts so that no value can reach into another's place.
+func key(parts ...string) string {
+	var b strings.Builder
+	for i, p := range parts {
+		if i > 0 {
+			b.WriteByte('/')
+		}
+		b.WriteString(url.PathEscape(p))
+	}
+	return b.String()
+}
+
+func resources(m map[holdfast.Resource]int64) []holdfast.Resource {
+	rs := make([]holdfast.Resource, 0, len(m))
+	for r := range m {
+		rs = append(rs, r)
+	}
+	sort.Slice(rs, func(i, j int) bool { return rs[i] < rs[j] })
+	return rs
+}

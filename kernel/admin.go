@@ -1,0 +1,196 @@
+package kernel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/operator"
+)
+
+// Halt sets the latch, cuts every crossing in flight, and records who, when
+// and why. Anybody may halt (D11). The latch is set even where the ledger
+// cannot be written; the error then says so.
+func (k *Kernel) Halt(who, why string) (int, error) {
+	if err := k.latch.Set(who, why, k.now()); err != nil {
+		return 0, &holdfast.Error{Kind: holdfast.KindInternal, Why: "the halt latch could not be set", Hint: "stop the process: `kill` it", Err: err}
+	}
+	n := k.Cut()
+	err := k.Record(Event{Tenant: holdfast.Local, Name: "halted", Who: who, Subject: "everything",
+		Data: map[string]any{"why": string(k.mask(why)), "cut": n}})
+	k.notify(Notice{Level: "critical", Event: "halted", Why: string(k.mask(who + ": " + why))})
+	return n, err
+}
+
+// Halted records a halt that somebody set past the daemon, and cuts. The
+// daemon calls it once for each time the latch appears.
+func (k *Kernel) Halted() (int, error) {
+	n := k.Cut()
+	s, err := k.latch.Read()
+	if err == nil && !s.Halted {
+		return n, nil
+	}
+	who := reasonOr(s.Who, "unknown")
+	rerr := k.Record(Event{Tenant: holdfast.Local, Name: "halted", Who: who, Subject: "everything",
+		Data: map[string]any{"why": string(k.mask(s.Why)), "cut": n}})
+	k.notify(Notice{Level: "critical", Event: "halted", Why: string(k.mask(who + ": " + s.Why))})
+	return n, rerr
+}
+
+// Resume lifts the latch on a person's word. It is recorded first: where the
+// ledger cannot be written, everything stays halted.
+func (k *Kernel) Resume(signed operator.Signed) error {
+	s, err := k.personal(signed, operator.Resume, func(tx Tx, s operator.Statement) error {
+		return k.event(tx, Event{Tenant: holdfast.Local, Name: "resumed", Who: s.Reviewer, Subject: "everything", Data: said(s, signed)})
+	})
+	if err != nil {
+		return err
+	}
+	if err := k.latch.Clear(); err != nil {
+		return &holdfast.Error{Kind: holdfast.KindInternal, Why: "the halt latch could not be lifted", Err: err}
+	}
+	k.notify(Notice{Level: "warning", Event: "resumed", Why: "resumed by " + s.Reviewer})
+	return nil
+}
+
+// personal carries out one act that needs a person, once, in one transaction.
+func (k *Kernel) personal(signed operator.Signed, act string, do func(Tx, operator.Statement) error) (operator.Statement, error) {
+	s, err := k.verifyPerson(signed)
+	if err != nil {
+		return s, err
+	}
+	if s.Act != act {
+		return s, &holdfast.Error{Kind: holdfast.KindUsage, Why: fmt.Sprintf("the statement says %q, not %q", s.Act, act)}
+	}
+	ctx, cancel := edge()
+	defer cancel()
+	return s, walError(k.store.Update(ctx, func(tx Tx) error {
+		if err := once(tx, s); err != nil {
+			return err
+		}
+		return do(tx, s)
+	}))
+}
+
+// said is a statement as an event keeps it, so that it can be verified later.
+func said(s operator.Statement, signed operator.Signed) map[string]any {
+	return map[string]any{"reason": s.Reason, "statement": signed.Statement, "signature": signed.Signature}
+}
+
+// Agents lists a tenant's agents; an empty tenant lists every tenant's.
+func (k *Kernel) Agents(ctx context.Context, tenant string) ([]holdfast.Agent, error) {
+	var out []holdfast.Agent
+	err := k.store.View(ctx, func(tx Tx) error {
+		var err error
+		out, err = tx.Agents(tenant)
+		return err
+	})
+	return out, err
+}
+
+// Pause stops one agent: its crossings in flight are cut and it is refused
+// until a person unpauses it. Anybody may pause (D11).
+func (k *Kernel) Pause(tenant, agent, who, why string) (int, error) {
+	ctx, cancel := edge()
+	defer cancel()
+	err := k.store.Update(ctx, func(tx Tx) error {
+		return k.changeAgent(tx, tenant, agent, "agent_paused", who, map[string]any{"why": string(k.mask(why))}, func(a *holdfast.Agent) {
+			a.State, a.Why = holdfast.AgentPaused, string(k.mask(clip(why, 256)))
+		})
+	})
+	if err != nil {
+		return 0, walError(err)
+	}
+	cause := &holdfast.Error{Kind: holdfast.KindPaused, Why: "the agent " + clip(agent, 64) + " was paused" + reason(why)}
+	n := k.flights.cut(cause, func(f *flight) bool { return f.tenant == tenant && f.agent == agent })
+	k.notify(Notice{Level: "warning", Event: "agent_paused", Tenant: tenant, Agent: agent, Why: string(k.mask(who + ": " + why))})
+	return n, nil
+}
+
+// changeAgent changes an agent's record and writes the event of it.
+func (k *Kernel) changeAgent(tx Tx, tenant, name, event, who string, data map[string]any, change func(*holdfast.Agent)) error {
+	a, err := tx.Agent(tenant, name)
+	if errors.Is(err, ErrNotFound) {
+		return &holdfast.Error{Kind: holdfast.KindNotFound, Why: fmt.Sprintf("there is no agent %q", clip(name, 64)), Hint: "`holdfast agent ls` lists them"}
+	}
+	if err != nil {
+		return err
+	}
+	change(&a)
+	if err := tx.PutAgent(a); err != nil {
+		return err
+	}
+	return k.event(tx, Event{Tenant: tenant, Name: event, Who: who, Subject: name, Data: data})
+}
+
+// Unpause lets an agent go on, on a person's word. The statement's Subject is
+// the agent's name.
+func (k *Kernel) Unpause(tenant string, signed operator.Signed) error {
+	_, err := k.personal(signed, operator.Unpause, func(tx Tx, s operator.Statement) error {
+		return k.changeAgent(tx, tenant, s.Subject, "agent_unpaused", s.Reviewer, said(s, signed), func(a *holdfast.Agent) {
+			a.State, a.Why = holdfast.AgentRunning, ""
+		})
+	})
+	return err
+}
+
+// Trust sets an agent's level on a person's word: the statement's Subject is
+// the agent's name, its Value the level.
+func (k *Kernel) Trust(tenant string, signed operator.Signed) error {
+	_, err := k.personal(signed, operator.Trust, func(tx Tx, s operator.Statement) error {
+		var level holdfast.Level
+		if err := level.UnmarshalText([]byte(s.Value)); err != nil {
+			return &holdfast.Error{Kind: holdfast.KindUsage, Why: err.Error()}
+		}
+		data := said(s, signed)
+		data["level"] = level.String()
+		return k.changeAgent(tx, tenant, s.Subject, "trust_level_changed", s.Reviewer, data, func(a *holdfast.Agent) {
+			data["from"] = a.Level.String()
+			a.Level = level
+		})
+	})
+	return err
+}
+
+// Revoke makes a token id worthless for ever (D8). Anybody may revoke.
+func (k *Kernel) Revoke(tenant, jti, who, why string) error {
+	ctx, cancel := edge()
+	defer cancel()
+	return walError(k.store.Update(ctx, func(tx Tx) error {
+		if err := tx.Revoke(tenant, jti, k.now()); err != nil {
+			return err
+		}
+		return k.event(tx, Event{Tenant: tenant, Name: "token_revoked", Who: who, Subject: jti, Data: map[string]any{"why": string(k.mask(why))}})
+	}))
+}
+
+// SetPolicy swaps the policy whole or not at all, and records who and the hash
+// of what changed (D49). A policy with the version in force changes nothing.
+func (k *Kernel) SetPolicy(p *Policy, who string) error {
+	k.turn.Lock()
+	defer k.turn.Unlock()
+	old := k.policy.Load()
+	if p.Version == old.Version {
+		return nil
+	}
+	made, err := prepare(p)
+	if err != nil {
+		return err
+	}
+	if err := k.Record(Event{Tenant: holdfast.Local, Name: "policy_changed", Who: who, Subject: p.Version,
+		Data: map[string]any{"from": old.Version, "files": p.From, "weakened": p.Weakened}}); err != nil {
+		return err
+	}
+	k.policy.Store(made)
+	k.notify(Notice{Level: "info", Event: "policy_changed", Why: "the policy is now " + clip(p.Version, 12)})
+	return nil
+}
+
+// Started records that this process owns the state, and under which policy.
+func (k *Kernel) Started(who string) error {
+	p := k.policy.Load()
+	return k.Record(Event{Tenant: holdfast.Local, Name: "started", Who: who, Subject: p.Version,
+		Data: map[string]any{"files": p.From, "weakened": p.Weakened, "at": k.now().UTC().Format(time.RFC3339)}})
+}

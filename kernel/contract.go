@@ -1,0 +1,159 @@
+package kernel
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/constitution"
+	"github.com/holdfast-dev/holdfast/internal/schema"
+)
+
+// contract is a Contract made ready: its schemas and expressions compiled
+// once, with the error kept where one does not compile, so that crossing it is
+// refused and says why. It is immutable.
+type contract struct {
+	holdfast.Contract
+	schema       *schema.Schema
+	schemaErr    error
+	output       *schema.Schema
+	score        *constitution.Score
+	scoreErr     error
+	predicates   []constitution.Predicate
+	predicateErr error
+}
+
+// actTime bounds an act whose contract names no timeout.
+const actTime = 5 * time.Minute
+
+func (c *contract) schemaID() string {
+	if c.SchemaID != "" {
+		return c.SchemaID
+	}
+	return c.Boundary
+}
+
+func (c *contract) threshold() float64 {
+	if c.Threshold != nil {
+		return *c.Threshold
+	}
+	return c.Risk.Threshold()
+}
+
+func (c *contract) timeout() time.Duration {
+	if c.Timeout > 0 {
+		return c.Timeout
+	}
+	return actTime
+}
+
+func compile(c holdfast.Contract, rules Rules) *contract {
+	out := &contract{Contract: c}
+	if len(c.Schema) > 0 {
+		out.schema, out.schemaErr = schema.Compile(out.schemaID(), c.Schema)
+	}
+	if len(c.OutputSchema) > 0 {
+		s, err := schema.Compile(out.schemaID()+"#output", c.OutputSchema)
+		out.output = s
+		if err != nil && out.schemaErr == nil {
+			out.schemaErr = err
+		}
+	}
+	if c.Confidence != "" && c.Confidence != "none" && c.Confidence != "declared" {
+		out.score, out.scoreErr = constitution.CompileScore(c.Confidence, c.Source)
+	}
+	for _, id := range c.Predicates {
+		p, ok := rules.Predicate(id)
+		if !ok {
+			out.predicateErr = &holdfast.Error{Kind: holdfast.KindPredicateNotFound, Gate: holdfast.K8, Rule: c.Source,
+				Why: fmt.Sprintf("the predicate %q does not exist", clip(id, 128)), Hint: "name a built-in predicate or a rule with on: output"}
+			break
+		}
+		out.predicates = append(out.predicates, p)
+	}
+	return out
+}
+
+// policy is a Policy made ready. It is swapped whole.
+type policy struct {
+	*Policy
+	exact    map[string]*contract
+	patterns []*contract // longest first
+}
+
+// prepare compiles every contract. One that does not compile refuses the
+// whole policy, so that a reload is whole or not at all (D49).
+func prepare(p *Policy) (*policy, error) {
+	own := *p
+	if own.Rules == nil {
+		none, err := constitution.Load(nil)
+		if err != nil {
+			return nil, err
+		}
+		own.Rules = none
+	}
+	p = &own
+	out := &policy{Policy: p, exact: map[string]*contract{}}
+	for i := range p.Contracts {
+		c := compile(p.Contracts[i], p.Rules)
+		for _, err := range []error{c.schemaErr, c.scoreErr, c.predicateErr} {
+			if err != nil {
+				return nil, fmt.Errorf("%s: contract %s: %w", c.Source, c.Boundary, err)
+			}
+		}
+		if !strings.HasSuffix(c.Boundary, "*") {
+			if _, twice := out.exact[c.Boundary]; twice {
+				return nil, fmt.Errorf("%s: the boundary %s is listed twice", c.Source, c.Boundary)
+			}
+			out.exact[c.Boundary] = c
+			continue
+		}
+		out.patterns = append(out.patterns, c)
+	}
+	sort.SliceStable(out.patterns, func(i, k int) bool {
+		return len(out.patterns[i].Boundary) > len(out.patterns[k].Boundary)
+	})
+	return out, nil
+}
+
+// find returns what configuration says of a boundary, or nil.
+func (p *policy) find(boundary string) *contract {
+	if c, ok := p.exact[boundary]; ok {
+		return c
+	}
+	for _, c := range p.patterns {
+		if strings.HasPrefix(boundary, strings.TrimSuffix(c.Boundary, "*")) {
+			return c
+		}
+	}
+	return nil
+}
+
+// overlay is an observed boundary as configuration wants it: the observer
+// knows the schemas, the configuration decides everything else it names.
+func (p *policy) overlay(seen holdfast.Contract) holdfast.Contract {
+	c := p.find(seen.Boundary)
+	if c == nil {
+		return seen
+	}
+	out := c.Contract
+	out.Boundary, out.Pin = seen.Boundary, seen.Pin
+	if out.Schema == nil {
+		out.Schema, out.SchemaID = seen.Schema, seen.SchemaID
+	}
+	if out.OutputSchema == nil {
+		out.OutputSchema = seen.OutputSchema
+	}
+	if out.Permissions == nil {
+		out.Permissions = seen.Permissions
+	}
+	if out.Consumes == nil {
+		out.Consumes = seen.Consumes
+	}
+	if out.Predicates == nil {
+		out.Predicates = seen.Predicates
+	}
+	return out
+}

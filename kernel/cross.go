@@ -1,0 +1,431 @@
+package kernel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/review"
+	"github.com/holdfast-dev/holdfast/ledger"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// Entering and leaving have this long each, without a person's time (D6a).
+const edgeTime = 30 * time.Second
+
+// Act is the hand: it touches the world, and only the kernel calls it. Its
+// context ends when the caller gives up, when halt cuts it, and at the
+// contract's timeout; a hand that goes on after that is named in the ledger.
+type Act func(ctx context.Context) (holdfast.Output, error)
+
+// Cross makes one crossing: it judges req, writes the begin down, runs act,
+// judges and records what came out, and returns it.
+//
+// The outcome is never nil. The error is nil only when act ran and its output
+// may be used. A denial is a *holdfast.Error of the gate's kind; a hold is one
+// of kind HeldForReview, with the handle in Outcome.Review.
+//
+// Crossing again on the context that act was given is the re-entrancy error;
+// Child makes a context for that.
+func (k *Kernel) Cross(ctx context.Context, req holdfast.Request, act Act) (*holdfast.Outcome, error) {
+	c, err := k.enter(ctx, &req)
+	if c.machine.state() != holdfast.Active {
+		return c.outcome(), err
+	}
+	return c.run(act)
+}
+
+// crossing is one request on its way. It belongs to the goroutine that drives
+// it, but for machine, tasks and cut.
+type crossing struct {
+	k       *Kernel
+	j       *judgement
+	machine machine
+	parent  inside
+	span    trace.Span
+
+	out   holdfast.Outcome
+	begin *ledger.Place // nil until the begin is durable
+	start time.Time
+
+	// ctx is what the hand gets; cut ends it with a cause.
+	ctx    context.Context
+	cut    context.CancelCauseFunc
+	caller context.Context // the door's own context
+	tasks  *tasks
+}
+
+// enter takes a request to ACTIVE, or ends it. The crossing it returns is
+// never nil.
+func (k *Kernel) enter(ctx context.Context, req *holdfast.Request) (*crossing, error) {
+	c := &crossing{k: k, caller: ctx, tasks: &tasks{}, out: holdfast.Outcome{Boundary: req.Boundary}}
+	parent, nested := current(ctx)
+	if nested {
+		c.parent = parent
+		if parent.child && !parent.tasks.add() {
+			return c, &holdfast.Error{Kind: holdfast.KindTasks, Why: "the crossing that this one belongs to has ended"}
+		}
+	}
+	err := c.judge(ctx, req, nested && !parent.child)
+	if nested && parent.child && c.machine.state() != holdfast.Active {
+		parent.tasks.done()
+	}
+	return c, err
+}
+
+func (c *crossing) judge(ctx context.Context, req *holdfast.Request, reentrant bool) error {
+	k := c.k
+	if err := c.machine.do(enter); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, edgeTime)
+	defer cancel()
+	j, err := k.make(ctx, req, c.parent)
+	if err != nil {
+		c.machine.do(refused)
+		return err
+	}
+	c.j = j
+	_, c.span = k.tracer.Start(ctx, "crossing "+req.Boundary, trace.WithAttributes(
+		attribute.String("holdfast.crossing", j.id), attribute.String("holdfast.boundary", req.Boundary)))
+	if k.flood.full(j.tenant(), j.who.Agent, j.now) {
+		c.machine.do(refused)
+		c.span.End()
+		return &holdfast.Error{Kind: holdfast.KindBounds, Gate: holdfast.K3,
+			Why:  fmt.Sprintf("more than %d requests of this agent were refused within %s", floodLimit, floodWindow),
+			Hint: "it is refused unrecorded until the minute has passed; the ledger then holds the count"}
+	}
+	k.fetch(ctx, j)
+	if op := j.before(); op != nil {
+		j.opinions = append(j.opinions, *op)
+		return c.refuse(*op)
+	}
+	if reentrant {
+		op := deny(holdfast.GateHalt, holdfast.KindReentry, "a crossing was begun inside another one", "use kernel.Child for a crossing that belongs to it")
+		j.opinions = append(j.opinions, op)
+		return c.refuse(op)
+	}
+	judgeAll(ctx, j, false)
+	return c.decide(ctx)
+}
+
+// decide acts on the verdict.
+func (c *crossing) decide(ctx context.Context) error {
+	j := c.j
+	if err := ctx.Err(); err != nil && j.verdict() != holdfast.Deny {
+		op := gaveUp(c.caller, holdfast.K6)
+		j.opinions = append(j.opinions, op)
+		return c.refuse(op)
+	}
+	switch {
+	case j.verdict() == holdfast.Hold:
+		return c.hold(ctx)
+	case j.verdict() != holdfast.Allow:
+		return c.refuse(j.opinions[len(j.opinions)-1])
+	case j.replay != nil:
+		return c.replay()
+	}
+	return c.open(ctx)
+}
+
+// gaveUp is the denial of a request whose caller, or whose thirty seconds,
+// ended before it could begin.
+func gaveUp(caller context.Context, g holdfast.Gate) holdfast.Opinion {
+	if caller.Err() != nil {
+		return deny(g, holdfast.KindCanceled, "the caller gave up before the crossing began", "")
+	}
+	return deny(g, holdfast.KindTimeout, "entering took longer than "+edgeTime.String(), "")
+}
+
+// errRefused carries a denial out of the transaction that begins a crossing.
+type errRefused struct{ op holdfast.Opinion }
+
+func (e *errRefused) Error() string { return e.op.Why }
+
+// open writes the begin and takes the reservation in one transaction, and
+// moves to ACTIVE.
+//
+// A crash before the commit leaves nothing: the request was never made. A
+// crash after it leaves a begin without an entry, which recovery closes as
+// unknown; the reservation stays taken.
+func (c *crossing) open(ctx context.Context) error {
+	k, j := c.k, c.j
+	if j.approved {
+		j.id, j.correlation = j.review.Crossing, j.review.Correlation
+	}
+	begin, err := j.beginLeaf(c.parent)
+	if err != nil {
+		return c.refuseKind(holdfast.K6, err)
+	}
+	var place ledger.Place
+	err = k.store.Update(ctx, func(tx Tx) error {
+		if err := c.admit(tx); err != nil {
+			return err
+		}
+		place, err = tx.Append(begin)
+		return err
+	})
+	var no *errRefused
+	switch {
+	case errors.As(err, &no):
+		j.opinions = replaceOpinion(j.opinions, no.op)
+		return c.refuse(no.op)
+	case err != nil && ctx.Err() != nil && k.store.Poisoned() == nil:
+		op := gaveUp(c.caller, holdfast.K6)
+		j.opinions = replaceOpinion(j.opinions, op)
+		return c.refuse(op)
+	case err != nil:
+		return c.refuseKind(holdfast.K6, walError(err))
+	}
+	c.begin, c.start = &place, j.now
+	return c.activate()
+}
+
+// admit is what the begin's transaction asks once more, because it may have
+// changed since the gates were asked, and what it takes.
+func (c *crossing) admit(tx Tx) error {
+	k, j := c.k, c.j
+	if k.policy.Load() != j.pol {
+		return &errRefused{deny(holdfast.K6, holdfast.KindConflict, "the policy changed while the request was judged", "ask again")}
+	}
+	if err := k.admitAgent(tx, j); err != nil {
+		return err
+	}
+	if j.approved {
+		if err := useApproval(tx, j); err != nil {
+			return err
+		}
+	}
+	if j.scope != "" {
+		if err := claimReplay(tx, j); err != nil {
+			return err
+		}
+	}
+	return takeRoom(tx, j)
+}
+
+func takeRoom(tx Tx, j *judgement) error {
+	no, err := tx.Draw(j.draws)
+	if err == nil && no == nil && len(j.rates) > 0 {
+		no, err = tx.Rate(j.rates, j.now)
+	}
+	if err != nil {
+		return err
+	}
+	if no != nil {
+		return &errRefused{outOfBounds(no)}
+	}
+	return nil
+}
+
+// admitAgent looks once more whether the agent may cross, and keeps an agent
+// at first sight.
+func (k *Kernel) admitAgent(tx Tx, j *judgement) error {
+	a, err := tx.Agent(j.who.Tenant, j.who.Agent)
+	if errors.Is(err, ErrNotFound) {
+		return k.meet(tx, j)
+	}
+	if err != nil {
+		return err
+	}
+	if a.State != holdfast.AgentRunning {
+		return &errRefused{deny(holdfast.GateHalt, holdfast.KindPaused, "the agent was paused"+reason(a.Why), "")}
+	}
+	gone, err := tx.Revoked(j.who.Tenant, j.who.TokenID)
+	if err != nil {
+		return err
+	}
+	if gone {
+		return &errRefused{deny(holdfast.K2, holdfast.KindRevokedToken, "the token was revoked", "")}
+	}
+	return nil
+}
+
+// meet keeps an agent at first sight, with an event.
+func (k *Kernel) meet(tx Tx, j *judgement) error {
+	a := j.firstSight()
+	if err := tx.PutAgent(a); err != nil {
+		return err
+	}
+	return k.event(tx, Event{Tenant: a.Tenant, Crossing: j.id, Name: "agent_first_seen", Who: a.Principal, Subject: a.Name,
+		Data: map[string]any{"kind": a.Kind, "level": a.Level.String(), "parent": a.Parent}})
+}
+
+// useApproval spends the approval; a second use finds it spent (D11).
+func useApproval(tx Tx, j *judgement) error {
+	spent := deny(holdfast.K7, holdfast.KindApprovalUsed, "the approval of review "+j.review.ID+" was used already", "ask again to open a new review")
+	r, err := tx.Review(j.review.ID)
+	if err != nil {
+		return err
+	}
+	if r.Answer(j.now, j.pol.Version) != review.Approved || r.Nonce != j.review.Nonce {
+		return &errRefused{spent}
+	}
+	was := r.State
+	r.State = review.Used
+	err = tx.PutReview(r, was)
+	if errors.Is(err, ErrConflict) {
+		return &errRefused{spent}
+	}
+	return err
+}
+
+// activate registers the crossing for halt, asks halt once more at the last
+// instant, and moves to ACTIVE. From here on every path writes an entry.
+func (c *crossing) activate() error {
+	c.ctx, c.cut = context.WithCancelCause(c.caller)
+	j := c.j
+	c.k.flights.add(&flight{id: j.id, tenant: j.who.Tenant, agent: j.who.Agent, boundary: j.req.Boundary, since: j.now, cut: c.cut})
+	err := c.k.asked()
+	if err == nil {
+		err = c.machine.do(passed)
+	}
+	if err == nil {
+		c.out.Verdict = holdfast.Allow
+		return nil
+	}
+	c.machine.do(refused)
+	return c.close(&ending{outcome: ledger.Halted, err: err, unstarted: true})
+}
+
+// run acts and leaves.
+func (c *crossing) run(act Act) (*holdfast.Outcome, error) {
+	err := c.leave(c.perform(act))
+	return c.outcome(), err
+}
+
+// ended is how an act ended.
+type ended struct {
+	out holdfast.Output
+	err error
+	// deaf says that the hand ignored its context and was left behind.
+	deaf bool
+}
+
+// How long a hand may take to obey the end of its context before it is left
+// behind and named: at a halt, and otherwise.
+const (
+	haltGrace   = 25 * time.Millisecond
+	cancelGrace = 5 * time.Second
+)
+
+// perform runs the hand in a goroutine of its own, so that one which ignores
+// its context cannot keep a halt from being recorded.
+func (c *crossing) perform(act Act) ended {
+	ctx, cancel := context.WithTimeoutCause(c.ctx, c.j.contract.timeout(), errTimeout)
+	defer cancel()
+	if d := c.j.req.Deadline; !d.IsZero() {
+		var stop context.CancelFunc
+		ctx, stop = context.WithDeadlineCause(ctx, d, errTimeout)
+		defer stop()
+	}
+	ctx = within(ctx, c.inside())
+	ch := make(chan ended, 1)
+	go func() { ch <- guarded(ctx, act) }()
+	select {
+	case e := <-ch:
+		return c.settleCause(ctx, e)
+	case <-ctx.Done():
+	}
+	grace := time.NewTimer(graceFor(context.Cause(ctx)))
+	defer grace.Stop()
+	select {
+	case e := <-ch:
+		return c.settleCause(ctx, e)
+	case <-grace.C:
+		return c.settleCause(ctx, ended{deaf: true, err: context.Cause(ctx)})
+	}
+}
+
+var errTimeout = errors.New("the act's time is over")
+
+func graceFor(cause error) time.Duration {
+	if holdfast.KindOf(cause) == holdfast.KindHalted {
+		return haltGrace
+	}
+	return cancelGrace
+}
+
+// settleCause lets the reason for the context's end stand above whatever error
+// the hand made of it.
+func (c *crossing) settleCause(ctx context.Context, e ended) ended {
+	if e.err != nil && ctx.Err() != nil {
+		e.err = context.Cause(ctx)
+	}
+	return e
+}
+
+// guarded turns a hand's panic into an error.
+func guarded(ctx context.Context, act Act) (e ended) {
+	defer func() {
+		if r := recover(); r != nil {
+			e = ended{err: &holdfast.Error{Kind: holdfast.KindOperation, Why: "the hand panicked", Err: fmt.Errorf("panic: %v", r)}}
+		}
+	}()
+	out, err := act(ctx)
+	return ended{out: out, err: err}
+}
+
+func (c *crossing) inside() inside {
+	return inside{id: c.j.id, correlation: c.j.correlation, traceparent: c.j.traceparent, tasks: c.tasks}
+}
+
+// outcome is what the caller learns.
+func (c *crossing) outcome() *holdfast.Outcome {
+	o := &c.out
+	o.State = c.machine.state()
+	if c.j == nil {
+		return o
+	}
+	o.Crossing, o.Correlation, o.Traceparent = c.j.id, c.j.correlation, c.j.traceparent
+	o.Key, o.Exact, o.Opinions, o.Weakened = c.j.key(), c.j.exact(), c.j.opinions, c.j.pol.Weakened
+	return o
+}
+
+// finish ends the span.
+func (c *crossing) finish(err error) {
+	if c.span == nil {
+		return
+	}
+	if err != nil {
+		c.span.SetStatus(codes.Error, string(holdfast.KindOf(err)))
+		c.span.SetAttributes(attribute.String("error.type", string(holdfast.KindOf(err))))
+	}
+	c.span.End()
+}
+
+// replaceOpinion puts op in the place of its gate's opinion.
+func replaceOpinion(ops []holdfast.Opinion, op holdfast.Opinion) []holdfast.Opinion {
+	for i := range ops {
+		if ops[i].Gate == op.Gate {
+			ops[i] = op
+			return ops
+		}
+	}
+	return append(ops, op)
+}
+
+// usedBefore says how far a draw's counter was used when it was judged.
+func (j *judgement) usedBefore(i int) int64 {
+	if i < len(j.counters) {
+		return j.counters[i].Used
+	}
+	return 0
+}
+
+// tightest is the draw with the least left after it, which the k3_ columns
+// show (D14b); -1 without draws.
+func (j *judgement) tightest() int {
+	best, left := -1, int64(0)
+	for i, d := range j.draws {
+		l := d.Limit - j.usedBefore(i) - d.Amount
+		if best < 0 || l < left {
+			best, left = i, l
+		}
+	}
+	return best
+}

@@ -1,0 +1,79 @@
+package kernel
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// flight is a crossing in ACTIVE.
+type flight struct {
+	id, tenant, agent, boundary string
+	since                       time.Time
+	cut                         context.CancelCauseFunc
+}
+
+// flights are the crossings that halt can cut.
+type flights struct {
+	mu sync.Mutex
+	m  map[string]*flight // guarded by mu; by crossing id
+}
+
+func (f *flights) add(fl *flight) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.m == nil {
+		f.m = map[string]*flight{}
+	}
+	f.m[fl.id] = fl
+}
+
+func (f *flights) remove(id string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.m, id)
+}
+
+// cut ends the context of every flight that matches.
+func (f *flights) cut(cause error, match func(*flight) bool) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := 0
+	for _, fl := range f.m {
+		if match(fl) {
+			fl.cut(cause)
+			n++
+		}
+	}
+	return n
+}
+
+// Flight describes a crossing under way, for status.
+type Flight struct {
+	Crossing string    `json:"crossing"`
+	Tenant   string    `json:"tenant_id"`
+	Agent    string    `json:"agent"`
+	Boundary string    `json:"boundary"`
+	Since    time.Time `json:"since"`
+}
+
+// Flights lists the crossings that are ACTIVE now, in no order.
+func (k *Kernel) Flights() []Flight {
+	k.flights.mu.Lock()
+	defer k.flights.mu.Unlock()
+	out := make([]Flight, 0, len(k.flights.m))
+	for _, f := range k.flights.m {
+		out = append(out, Flight{f.id, f.tenant, f.agent, f.boundary, f.since})
+	}
+	return out
+}
+
+// Cut ends every crossing in flight if the latch is set, and returns how many.
+// The daemon calls it when it learns that the latch has changed.
+func (k *Kernel) Cut() int {
+	err := k.asked()
+	if err == nil {
+		return 0
+	}
+	return k.flights.cut(err, func(*flight) bool { return true })
+}

@@ -1,0 +1,208 @@
+package kernel
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/review"
+	"github.com/holdfast-dev/holdfast/ledger"
+)
+
+// previewLimit is how much of the redacted payload a reviewer sees, in bytes.
+const previewLimit = 4096
+
+// hold stores the question and answers with its handle (D11). The crossing
+// stays ENTERING: it keeps no reservation and no raw payload, and its entry is
+// written when it is decided, used or expired.
+//
+// A crash before the commit leaves nothing. A crash after it leaves the
+// question, which survives the restart.
+func (c *crossing) hold(ctx context.Context) error {
+	k, j := c.k, c.j
+	r, err := k.question(c)
+	if err != nil {
+		return c.refuseKind(holdfast.K7, err)
+	}
+	opened := false
+	err = k.store.Update(ctx, func(tx Tx) error {
+		opened, err = k.openReview(tx, j, &r)
+		return err
+	})
+	var no *errRefused
+	switch {
+	case errors.As(err, &no):
+		j.opinions = replaceOpinion(j.opinions, no.op)
+		return c.refuse(no.op)
+	case err != nil && k.store.Poisoned() == nil && ctx.Err() != nil:
+		op := gaveUp(c.caller, holdfast.K7)
+		j.opinions = replaceOpinion(j.opinions, op)
+		return c.refuse(op)
+	case err != nil:
+		return c.refuseKind(holdfast.K7, walError(err))
+	}
+	c.out.Verdict, c.out.Review, c.out.Expires = holdfast.Hold, r.ID, r.Expires
+	j.id, j.correlation = r.Crossing, r.Correlation
+	if opened {
+		k.notify(Notice{Level: "warning", Event: "review_opened", Tenant: j.who.Tenant, Agent: j.who.Agent,
+			Boundary: j.contract.Boundary, Review: r.ID, Crossing: r.Crossing, Why: r.Why})
+	}
+	held := &holdfast.Error{Kind: holdfast.KindHeld, Gate: holdfast.K7, Crossing: r.Crossing,
+		Why:  "held for a person: " + r.Why,
+		Hint: "`holdfast review approve " + r.ID + "` decides it; ask again with the same payload afterwards"}
+	c.finish(held)
+	return held
+}
+
+// openReview attaches to a waiting question about the same request, or opens
+// one (D11). It says whether it opened one.
+func (k *Kernel) openReview(tx Tx, j *judgement, r *review.Review) (bool, error) {
+	if err := k.admitAgent(tx, j); err != nil {
+		return false, err
+	}
+	old, err := tx.ReviewFor(r.Binding)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return false, err
+	}
+	if err == nil {
+		switch old.Answer(j.now, j.pol.Version) {
+		case review.Pending:
+			*r = old
+			return false, nil
+		case review.Voided:
+			if err := k.void(tx, old); err != nil {
+				return false, err
+			}
+		case review.Approved, review.Rejected:
+			return false, &errRefused{deny(holdfast.K7, holdfast.KindConflict, "review "+old.ID+" was decided a moment ago", "ask again")}
+		}
+	}
+	if err := tx.PutReview(*r, review.None); err != nil {
+		return false, err
+	}
+	return true, k.event(tx, Event{Tenant: r.Tenant, Crossing: r.Crossing, Name: "review_proposed", Who: r.Principal, Subject: r.ID,
+		Part: []byte(r.Preview), Data: map[string]any{"agent": r.Agent, "boundary": r.Boundary, "exact_hash": r.Exact,
+			"preview_hash": r.PreviewHash, "policy": r.Policy, "why": r.Why, "expires_at": stamp(r.Expires)}})
+}
+
+// void closes an approval that an earlier policy gave.
+func (k *Kernel) void(tx Tx, r review.Review) error {
+	was := r.State
+	r.State = review.Voided
+	if err := tx.PutReview(r, was); err != nil {
+		return err
+	}
+	if err := k.event(tx, Event{Tenant: r.Tenant, Crossing: r.Crossing, Name: "review_voided", Who: "holdfast", Subject: r.ID,
+		Data: map[string]any{"why": "the policy changed after the approval"}}); err != nil {
+		return err
+	}
+	return k.closeHeld(tx, r, ledger.Denied, &holdfast.Error{Kind: holdfast.KindConflict, Gate: holdfast.K7, Why: "the policy changed after the approval"})
+}
+
+// question makes the review of a held crossing.
+func (k *Kernel) question(c *crossing) (review.Review, error) {
+	j := c.j
+	id, err := k.reviewID()
+	if err != nil {
+		return review.Review{}, err
+	}
+	nonce, err := k.randomHex(16)
+	if err != nil {
+		return review.Review{}, err
+	}
+	preview, err := k.preview(j.req.Payload)
+	if err != nil {
+		return review.Review{}, err
+	}
+	entry, err := heldEntry(j.skeleton(c.parent), j.now)
+	if err != nil {
+		return review.Review{}, err
+	}
+	sum := sha256.Sum256([]byte(preview))
+	return review.Review{ID: id, Crossing: j.id, Binding: j.binding(), Principal: j.who.Principal, Session: j.who.Session,
+		Intent: j.who.Intent, Correlation: j.correlation, Risk: j.contract.Risk, Why: j.why, Confidence: j.score, Threshold: j.limit,
+		Preview: preview, PreviewHash: hex.EncodeToString(sum[:]), Key: j.key(), Nonce: nonce, State: review.Pending,
+		Created: j.now, Expires: j.now.Add(review.Lifetime), Entry: entry}, nil
+}
+
+// preview is the redacted payload as the reviewer sees it.
+func (k *Kernel) preview(payload []byte) (string, error) {
+	res, err := k.redact.JSON(payload)
+	if err != nil {
+		return "", err
+	}
+	return clip(string(res.Out), previewLimit), nil
+}
+
+// reviewID is short enough to type and is no secret: deciding needs the
+// operator key, never the id alone (D38).
+func (k *Kernel) reviewID() (string, error) {
+	h, err := k.randomHex(5)
+	return "rv_" + h, err
+}
+
+func (k *Kernel) randomHex(n int) (string, error) {
+	b := make([]byte, n)
+	if _, err := io.ReadFull(k.random, b); err != nil {
+		return "", &holdfast.Error{Kind: holdfast.KindInternal, Why: "no randomness", Err: err}
+	}
+	return hex.EncodeToString(b), nil
+}
+
+// closeHeld writes the entry of a crossing that was held and will never begin.
+func (k *Kernel) closeHeld(tx Tx, r review.Review, outcome ledger.Outcome, why error) error {
+	e, err := ledger.ParseEntry(r.Entry)
+	if err != nil {
+		return err
+	}
+	e.CreatedAt, e.Outcome, e.Review, e.Reviewer, e.ExitCode = k.instant(), outcome, r.ID, printable(r.Reviewer), 1
+	e.DurationUS = e.CreatedAt.Sub(e.Timestamp).Microseconds()
+	fault(e, why)
+	if r.Reviewer != "" {
+		approved := r.State == review.Approved || r.State == review.Used || r.State == review.Voided
+		e.Approved = &approved
+	}
+	leaf, err := k.seal(ledger.KindEntry, e.TenantID, e.ID, e.CreatedAt, e, nil)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Append(leaf)
+	return err
+}
+
+// expire closes a review whose time is over. seen says that its agent is being
+// told now; otherwise the agent is told when it asks again.
+func (k *Kernel) expire(tx Tx, r review.Review, seen bool) error {
+	now, err := tx.Review(r.ID)
+	if err != nil {
+		return err
+	}
+	was := now.State
+	if was == review.Voided || was == review.Used {
+		return nil
+	}
+	now.State = review.Expired
+	if seen {
+		now.State = review.Voided
+	}
+	if err := tx.PutReview(now, was); err != nil || was == review.Expired {
+		return err
+	}
+	if err := k.event(tx, Event{Tenant: r.Tenant, Crossing: r.Crossing, Name: "review_expired", Who: "holdfast", Subject: r.ID,
+		Data: map[string]any{"state": string(was)}}); err != nil {
+		return err
+	}
+	return k.closeHeld(tx, now, ledger.HeldExpired, &holdfast.Error{Kind: holdfast.KindApprovalTimeout, Gate: holdfast.K7,
+		Why: "nobody answered, or the approval was not used, within " + review.Lifetime.String()})
+}
+
+// heldEntry writes an entry that waits in a review until it is known how the
+// crossing ends.
+func heldEntry(e *ledger.Entry, at time.Time) ([]byte, error) {
+	e.CreatedAt, e.Outcome, e.ExitCode = at, ledger.HeldExpired, 1
+	return e.AppendJSON(nil)
+}

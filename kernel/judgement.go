@@ -1,0 +1,128 @@
+package kernel
+
+import (
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/constitution"
+	"github.com/holdfast-dev/holdfast/internal/budget"
+	"github.com/holdfast-dev/holdfast/internal/payload"
+	"github.com/holdfast-dev/holdfast/internal/review"
+	"github.com/holdfast-dev/holdfast/internal/token"
+)
+
+// judgement is everything that is known of one request while it is judged:
+// first the facts, which were fetched before any gate is asked (D3), then what
+// the gates found. It belongs to one goroutine.
+type judgement struct {
+	k   *Kernel
+	pol *policy
+	req *holdfast.Request
+	now time.Time
+
+	// The request, as made (D5).
+	id          string
+	correlation string
+	traceparent string
+	corrErr     error
+	doc         *payload.Doc
+	docErr      error
+	who         holdfast.Identity
+	whoErr      error
+	contract    *contract // nil: no contract lists the boundary
+
+	// Facts from the store, with the error that kept them away.
+	factErr  error
+	agent    holdfast.Agent
+	newAgent bool
+	revoked  bool
+	review   *review.Review
+	replay   *Replay
+	scope    string // of replay; empty when none is asked
+	counters []budget.Counter
+	room     *budget.Refusal // what the peek found
+
+	// What the gates found.
+	opinions []holdfast.Opinion
+	granted  token.Set
+	spoke    []constitution.Finding
+	draws    []budget.Draw
+	rates    []budget.Rate
+	planErr  *budget.Refusal
+	score    *float64
+	limit    *float64 // K7's threshold
+	approved bool     // an approval is to be used by the begin
+	why      string   // the hold's reason
+}
+
+// verdict is the worst of the opinions; with a gate missing it is Deny.
+func (j *judgement) verdict() holdfast.Verdict {
+	if len(j.opinions) < len(gates()) {
+		return holdfast.Deny
+	}
+	vs := make([]holdfast.Verdict, 0, len(j.opinions))
+	for _, op := range j.opinions {
+		vs = append(vs, op.Verdict)
+	}
+	return holdfast.Worst(vs...)
+}
+
+// asked says whether a gate was asked, and its verdict.
+func (j *judgement) asked(g holdfast.Gate) (holdfast.Verdict, bool) {
+	for _, op := range j.opinions {
+		if op.Gate == g {
+			return op.Verdict, true
+		}
+	}
+	return holdfast.Deny, false
+}
+
+// tenant is the request's tenant, or the reserved one where no token could be
+// verified (D5).
+func (j *judgement) tenant() string {
+	if j.whoErr != nil || j.who.Tenant == "" {
+		return holdfast.Unverified
+	}
+	return j.who.Tenant
+}
+
+func (j *judgement) key() string {
+	if j.doc == nil {
+		return ""
+	}
+	return j.doc.Key()
+}
+
+func (j *judgement) exact() string {
+	if j.doc == nil {
+		return ""
+	}
+	return j.doc.Exact()
+}
+
+// consumes is what the contract and the request ask together. An overflow
+// saturates, so that it is refused rather than wrapped.
+func (j *judgement) consumes() map[holdfast.Resource]int64 {
+	if len(j.req.Consumes) == 0 {
+		return j.contract.Consumes
+	}
+	sum := make(map[holdfast.Resource]int64, len(j.contract.Consumes)+len(j.req.Consumes))
+	for r, n := range j.contract.Consumes {
+		sum[r] = n
+	}
+	for r, n := range j.req.Consumes {
+		if n < 0 {
+			sum[r] = n
+			continue
+		}
+		sum[r] = addCapped(sum[r], n)
+	}
+	return sum
+}
+
+func addCapped(a, b int64) int64 {
+	if s := a + b; s >= a {
+		return s
+	}
+	return 1<<63 - 1
+}

@@ -1,0 +1,57 @@
+package kernel
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// k1Schema asks whether the request is well formed (spec 003 section 1.2, D7).
+func k1Schema(ctx context.Context, j *judgement) holdfast.Opinion {
+	if j.contract == nil {
+		op := deny(holdfast.K1, holdfast.KindSchemaNotFound,
+			fmt.Sprintf("no contract lists the boundary %q", clip(j.req.Boundary, 128)),
+			"list it under boundaries: in holdfast.yaml, or use a tool that the server lists")
+		op.State = "NOT_FOUND"
+		return op
+	}
+	c := j.contract
+	if c.schemaErr != nil {
+		return refusal(holdfast.K1, "NOT_FOUND", c.schemaErr)
+	}
+	if j.docErr != nil {
+		op := refusal(holdfast.K1, "INVALID", j.docErr)
+		if op.Kind != holdfast.KindPayloadTooLarge {
+			op.Kind = holdfast.KindValidation
+		}
+		return op
+	}
+	if c.schema == nil {
+		return allow(holdfast.K1, "VALID", noneDeclared, "the payload is well-formed JSON")
+	}
+	errs, err := c.schema.Validate(ctx, j.doc.Value())
+	if ctx.Err() != nil {
+		return deny(holdfast.K1, holdfast.KindTimeout, "validation took longer than "+gateTime.String(), "")
+	}
+	if err != nil {
+		return refusal(holdfast.K1, "INVALID", err)
+	}
+	if len(errs) == 0 {
+		return allow(holdfast.K1, "VALID", c.schemaID(), "the payload conforms to "+c.schemaID())
+	}
+	op := deny(holdfast.K1, holdfast.KindValidation, violations(errs), "change the payload to conform to the schema "+c.schemaID())
+	op.State, op.Rule = "INVALID", c.schemaID()
+	return op
+}
+
+// clip cuts s for a text, at a rune's edge.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && s[n]&0xC0 == 0x80 {
+		n--
+	}
+	return s[:n] + "..."
+}

@@ -1,0 +1,71 @@
+package kernel
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/budget"
+)
+
+// k3Bounds asks whether there is room (spec 003 section 1.4, D9). It judges
+// what the store showed a moment ago; the begin record takes the amounts in
+// one atomic step and may still refuse.
+func k3Bounds(_ context.Context, j *judgement) holdfast.Opinion {
+	switch {
+	case j.contract == nil:
+		return deny(holdfast.K3, holdfast.KindBudgetNotFound, "an unlisted boundary has no budget", "")
+	case j.whoErr != nil:
+		return deny(holdfast.K3, holdfast.KindUsageTracking, "nobody is known whose budget could be asked", "")
+	case j.planErr != nil:
+		return outOfBounds(j.planErr)
+	case j.factErr != nil:
+		op := deny(holdfast.K3, holdfast.KindUsageTracking, "the usage counters cannot be read", "nothing is allowed until the store answers; see `holdfast doctor`")
+		op.State = "USAGE_UNAVAILABLE"
+		return op
+	case j.replay != nil:
+		return allow(holdfast.K3, "ALLOWED", "replay", "a replay of a settled result is charged nothing")
+	case j.room != nil:
+		return outOfBounds(j.room)
+	case len(j.draws)+len(j.rates) == 0:
+		return allow(holdfast.K3, "ALLOWED", noneDeclared, "the contract consumes nothing that is counted")
+	}
+	return allow(holdfast.K3, "ALLOWED", "", fmt.Sprintf("%d budgets and %d rates have room", len(j.draws), len(j.rates)))
+}
+
+// outOfBounds explains a budget's refusal.
+func outOfBounds(r *budget.Refusal) holdfast.Opinion {
+	op := deny(holdfast.K3, r.Kind, "", "")
+	op.State = "EXCEEDED"
+	if r.Rate != nil {
+		op.Rule = r.Rate.Name
+		op.Why = "the rate is used up: " + r.Rate.Name
+		op.Hint = "there is room again in " + r.After.Round(time.Second).String()
+		return op
+	}
+	d := r.Draw
+	op.Rule = d.Name
+	switch r.Kind {
+	case holdfast.KindBudgetNotFound:
+		op.State = "BUDGET_NOT_FOUND"
+		op.Why = fmt.Sprintf("no budget covers %s", d.Resource)
+		op.Hint = "add one under budgets: in holdfast.yaml"
+	case holdfast.KindValue:
+		op.Why = fmt.Sprintf("the amount of %s asked for is negative", d.Resource)
+	case holdfast.KindInvalidBudget:
+		op.Why = fmt.Sprintf("the budget of %s is negative", d.Resource)
+	case holdfast.KindUsageTracking:
+		op.State = "USAGE_UNAVAILABLE"
+		op.Why = fmt.Sprintf("the usage counter of %s is damaged", d.Resource)
+	case holdfast.KindOverflow:
+		op.Why = fmt.Sprintf("the sum of %s overflows", d.Resource)
+	default:
+		op.Why = fmt.Sprintf("%s: %d asked, %d of %d left", d.Name, d.Amount, max(0, d.Limit-r.Counter.Used), d.Limit)
+		op.Hint = "raise the budget in holdfast.yaml, or wait for its window to end"
+		if d.Window == 0 {
+			op.Hint = "raise the budget in holdfast.yaml; it does not reset by itself"
+		}
+	}
+	return op
+}

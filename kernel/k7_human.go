@@ -1,0 +1,151 @@
+package kernel
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/constitution"
+	"github.com/holdfast-dev/holdfast/internal/review"
+)
+
+// k7Human asks whether a person must answer first (spec 003 section 1.8, D11,
+// D37). Risk decides before confidence: PROHIBITED never, HIGH always.
+func k7Human(ctx context.Context, j *judgement) holdfast.Opinion {
+	c := j.contract
+	if c == nil {
+		return deny(holdfast.K7, holdfast.KindValue, "an unlisted boundary has no operation type and no threshold", "")
+	}
+	if c.Risk == holdfast.Prohibited {
+		op := deny(holdfast.K7, holdfast.KindProhibited, "the contract prohibits this boundary", "nobody can approve it; only a contract with another risk opens it")
+		op.State, op.Rule = "FAULTED", c.Source
+		return op
+	}
+	if j.replay != nil {
+		return allow(holdfast.K7, "PASS", "replay", "what was settled is given back; nothing is done")
+	}
+	limit := c.threshold()
+	j.limit = &limit
+	score, err := confidence(ctx, j)
+	if err != nil {
+		op := refusal(holdfast.K7, "FAULTED", err)
+		op.Rule = c.Source
+		return op
+	}
+	j.score = score
+	why, rule := "", c.Source
+	switch {
+	case c.Risk == holdfast.High:
+		why = "the risk is HIGH, which is always put to a person"
+	case score != nil && *score < limit:
+		why = fmt.Sprintf("the confidence %.2f is below %.2f", *score, limit)
+	default:
+		return allow(holdfast.K7, "PASS", rule, passWhy(c.Risk, score, limit))
+	}
+	return j.holdOrDecision(holdfast.K7, rule, why)
+}
+
+func passWhy(r holdfast.Risk, score *float64, limit float64) string {
+	if score == nil {
+		return "the risk is " + r.String()
+	}
+	return fmt.Sprintf("the confidence %.2f reaches %.2f", *score, limit)
+}
+
+// holdOrDecision puts the question to a person, or gives the answer that one
+// has given to exactly this request.
+func (j *judgement) holdOrDecision(g holdfast.Gate, rule, why string) holdfast.Opinion {
+	hold := holdfast.Opinion{Gate: g, Verdict: holdfast.Hold, State: "BLOCKED", Rule: rule, Why: why}
+	if j.factErr != nil {
+		return deny(g, holdfast.KindApprovalChannel, "the reviews cannot be read", "see `holdfast doctor`")
+	}
+	if j.doc == nil {
+		return deny(g, holdfast.KindApprovalChannel, "what is not well formed cannot be put to a person", "")
+	}
+	r := j.review
+	if r == nil {
+		hold.Hint = "a person decides with `holdfast review`"
+		j.why = why
+		return hold
+	}
+	switch r.Answer(j.now, j.pol.Version) {
+	case review.Approved:
+		j.approved = true
+		op := allow(g, "HUMAN_APPROVED", "review "+r.ID, "approved by "+r.Reviewer)
+		return op
+	case review.Pending:
+		hold.Hint = fmt.Sprintf("a person decides with `holdfast review approve %s` until %s", r.ID, stamp(r.Expires))
+		j.why = why
+		return hold
+	case review.Rejected:
+		op := deny(g, holdfast.KindRejected, "rejected by "+r.Reviewer+reason(r.Reason), "the same request is refused until "+stamp(r.Expires))
+		op.State, op.Rule = "HUMAN_REJECTED", "review "+r.ID
+		return op
+	case review.Expired:
+		op := deny(g, holdfast.KindApprovalTimeout, "nobody answered within "+review.Lifetime.String(), "ask again to open a new review")
+		op.State, op.Rule = "APPROVAL_TIMEOUT", "review "+r.ID
+		return op
+	case review.Voided:
+		j.why = why + "; the policy changed after review " + r.ID + " was approved"
+		hold.Why = j.why
+		return hold
+	}
+	j.why = why
+	return hold
+}
+
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }
+
+func reason(s string) string {
+	if s == "" {
+		return ""
+	}
+	return ": " + clip(s, 256)
+}
+
+// confidence returns the score, or nil where the contract asks none. A source
+// that fails denies (D37).
+func confidence(ctx context.Context, j *judgement) (*float64, error) {
+	c := j.contract
+	var v float64
+	switch {
+	case c.Confidence == "" || c.Confidence == "none":
+		return nil, nil
+	case c.Confidence == "declared":
+		if j.req.Confidence == nil {
+			return nil, &holdfast.Error{Kind: holdfast.KindConfidence, Gate: holdfast.K7, Why: "the boundary's evaluator declared no confidence"}
+		}
+		v = *j.req.Confidence
+	case c.scoreErr != nil:
+		return nil, &holdfast.Error{Kind: holdfast.KindConfidence, Gate: holdfast.K7, Why: "the confidence expression is not usable", Err: c.scoreErr}
+	default:
+		got, err := c.score.Eval(ctx, j.facts())
+		if err != nil {
+			if holdfast.KindOf(err) == holdfast.KindValue {
+				return nil, err
+			}
+			j.k.log.Error("a confidence expression failed", "boundary", c.Boundary, "err", err)
+			return nil, &holdfast.Error{Kind: holdfast.KindConfidence, Gate: holdfast.K7, Why: "the confidence expression failed", Err: err}
+		}
+		v = got
+	}
+	if math.IsNaN(v) || v < 0 || v > 1 {
+		return nil, &holdfast.Error{Kind: holdfast.KindValue, Gate: holdfast.K7, Why: "the confidence is not between 0 and 1"}
+	}
+	return &v, nil
+}
+
+// facts is what rules may see of the request.
+func (j *judgement) facts() constitution.Facts {
+	f := constitution.Facts{Boundary: j.req.Boundary, Who: j.who, Level: j.agent.Level,
+		PayloadSize: len(j.req.Payload), Now: j.now}
+	if j.contract != nil {
+		f.Operation, f.Risk = j.contract.Operation, j.contract.Risk
+	}
+	if j.doc != nil {
+		f.Payload = j.doc.Value()
+	}
+	return f
+}

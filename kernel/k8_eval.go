@@ -1,0 +1,74 @@
+package kernel
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/constitution"
+)
+
+// k8Eval is armed here: the contract's predicates exist, and the rules over
+// the request are judged (D2). The predicates over the output are asked by
+// evalOutput, after the act.
+func k8Eval(ctx context.Context, j *judgement) holdfast.Opinion {
+	if j.contract == nil || j.doc == nil {
+		return deny(holdfast.K8, holdfast.KindEval, "there is nothing well formed to judge", "")
+	}
+	if j.contract.predicateErr != nil {
+		return refusal(holdfast.K8, "PREDICATE_NOT_FOUND", j.contract.predicateErr)
+	}
+	found := j.pol.Rules.Judge(ctx, constitution.OnRequest, j.facts())
+	if ctx.Err() != nil {
+		return deny(holdfast.K8, holdfast.KindTimeout, "the rules took longer than "+gateTime.String(), "")
+	}
+	j.spoke = append(j.spoke, found...)
+	return j.ruleOpinion(found)
+}
+
+// ruleOpinion makes one opinion of several findings; the worst one leads.
+func (j *judgement) ruleOpinion(found []constitution.Finding) holdfast.Opinion {
+	var worst *constitution.Finding
+	others := 0
+	for i := range found {
+		f := &found[i]
+		if f.Verdict == holdfast.Allow {
+			continue
+		}
+		if worst == nil || f.Verdict < worst.Verdict {
+			worst = f
+		}
+		others++
+	}
+	if worst == nil {
+		why := "no rule objects"
+		for _, f := range found {
+			why += fmt.Sprintf("; %s (%s) notes: %s", f.Rule, f.Severity, f.Message)
+		}
+		return allow(holdfast.K8, "READY", "rules", clip(why, 512))
+	}
+	rule := worst.Rule + " (" + worst.Where + ")"
+	why := worst.Message
+	if others > 1 {
+		why += fmt.Sprintf(" (and %d more rules object)", others-1)
+	}
+	if worst.Verdict == holdfast.Hold {
+		if j.replay != nil {
+			return allow(holdfast.K8, "READY", "replay", "what was settled is given back; nothing is done")
+		}
+		return j.holdOrDecision(holdfast.K8, rule, why)
+	}
+	op := deny(holdfast.K8, holdfast.KindRule, why, worst.Hint)
+	op.State, op.Rule = "FAIL", rule
+	if worst.Err != nil {
+		op.Kind, op.State = holdfast.KindEval, "EVAL_ERROR"
+		op.Why = "the rule " + worst.Rule + " failed: " + clip(worst.Err.Error(), 256)
+	}
+	return op
+}
+
+// violation makes K8's error of an output that a predicate refuses.
+func violation(kind holdfast.Kind, rule, why string) *holdfast.Error {
+	return &holdfast.Error{Kind: kind, Gate: holdfast.K8, Rule: rule, Why: why,
+		Hint: "the operation was done and is settled; its output is withheld"}
+}

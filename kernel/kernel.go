@@ -1,0 +1,199 @@
+// Package kernel is the one door that everything goes through: a crossing is
+// judged by eight gates, written down before it takes effect, held for a
+// person where it must be, and stoppable (spec 003 section 1, D1-D14c).
+//
+// Read state.go (the moves), gates.go (the list), then cross.go (the driver).
+package kernel
+
+import (
+	"crypto/rand"
+	"errors"
+	"io"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/operator"
+	"github.com/holdfast-dev/holdfast/internal/redact"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+)
+
+// Config is what a kernel is made of. Store, Latch, Verifier, Redact, Policy
+// and Sealer are required: without one of them there is no kernel.
+type Config struct {
+	Store    Store
+	Latch    Latch
+	Verifier Verifier
+	Redact   *redact.Engine
+	Policy   *Policy
+	Sealer   Sealer
+	// Operator returns the operators' public keys, empty while there is
+	// none. It is asked at each decision, so that a key made later counts.
+	Operator func() []operator.Public
+	// Runtime is the state's id; operator statements are bound to it.
+	Runtime string
+	// Disabled, when not empty, is why HOLDFAST_ENABLED halts (D35).
+	Disabled string
+	// Notify is told of what people should hear of, after it is durable.
+	// It must not wait. Nil tells nobody.
+	Notify func(Notice)
+	// Refused is told the number of requests refused because the ledger is
+	// poisoned, so that it can be recorded after the restart (D5).
+	Refused func(total int64)
+	Log     *slog.Logger
+	Tracer  trace.Tracer
+	// Now and Random are the clock and the randomness; nil means the real.
+	Now    func() time.Time
+	Random io.Reader
+}
+
+// Kernel judges crossings and drives them. It is safe for concurrent use; its
+// methods are the only callers of Store.Update.
+type Kernel struct {
+	store    Store
+	latch    Latch
+	verifier Verifier
+	redact   *redact.Engine
+	sealer   Sealer
+	operator func() []operator.Public
+	runtime  string
+	disabled string
+	notify   func(Notice)
+	onRefuse func(int64)
+	log      *slog.Logger
+	tracer   trace.Tracer
+	clock    func() time.Time
+	random   io.Reader
+
+	policy  atomic.Pointer[policy]
+	seen    observed
+	flights flights
+	flood   flood
+	refused atomic.Int64
+	turn    sync.Mutex // one policy change at a time
+	last    atomic.Int64
+}
+
+// Notice is something that people should hear of (D41a).
+type Notice struct {
+	Level    string `json:"level"` // info, warning, error, critical
+	Event    string `json:"event"`
+	Tenant   string `json:"tenant_id"`
+	Agent    string `json:"agent,omitempty"`
+	Boundary string `json:"boundary,omitempty"`
+	Review   string `json:"review,omitempty"`
+	Crossing string `json:"crossing,omitempty"`
+	Why      string `json:"why"`
+}
+
+// New makes a kernel and refuses to exist without a ledger, a latch, a
+// verifier, a redactor, a sealer and a policy. Call Recover before the first
+// crossing.
+func New(cfg Config) (*Kernel, error) {
+	switch {
+	case cfg.Store == nil:
+		return nil, errors.New("a kernel needs a store")
+	case cfg.Latch == nil:
+		return nil, errors.New("a kernel needs a halt latch")
+	case cfg.Verifier == nil:
+		return nil, errors.New("a kernel needs a token verifier")
+	case cfg.Redact == nil:
+		return nil, errors.New("a kernel needs a redaction engine")
+	case cfg.Sealer == nil:
+		return nil, errors.New("a kernel needs a sealer")
+	case cfg.Policy == nil || cfg.Policy.Version == "":
+		return nil, errors.New("a kernel needs a policy with a version")
+	}
+	pol, err := prepare(cfg.Policy)
+	if err != nil {
+		return nil, err
+	}
+	k := &Kernel{store: cfg.Store, latch: cfg.Latch, verifier: cfg.Verifier, redact: cfg.Redact,
+		sealer: cfg.Sealer, operator: cfg.Operator, runtime: cfg.Runtime, disabled: cfg.Disabled,
+		notify: cfg.Notify, onRefuse: cfg.Refused, log: cfg.Log, tracer: cfg.Tracer,
+		clock: cfg.Now, random: cfg.Random}
+	k.defaults()
+	k.policy.Store(pol)
+	return k, nil
+}
+
+func (k *Kernel) defaults() {
+	if k.operator == nil {
+		k.operator = func() []operator.Public { return nil }
+	}
+	if k.notify == nil {
+		k.notify = func(Notice) {}
+	}
+	if k.onRefuse == nil {
+		k.onRefuse = func(int64) {}
+	}
+	if k.log == nil {
+		k.log = slog.New(slog.DiscardHandler)
+	}
+	if k.tracer == nil {
+		k.tracer = noop.NewTracerProvider().Tracer("")
+	}
+	if k.clock == nil {
+		k.clock = time.Now
+	}
+	if k.random == nil {
+		k.random = rand.Reader
+	}
+}
+
+// now is the clock.
+func (k *Kernel) now() time.Time { return k.clock() }
+
+// instant is a time that never goes backwards, in whole microseconds: records
+// are ordered by it (spec 003 section 1.5, invariant 5).
+func (k *Kernel) instant() time.Time {
+	for {
+		now := k.clock().UnixMicro()
+		last := k.last.Load()
+		if now <= last {
+			now = last + 1
+		}
+		if k.last.CompareAndSwap(last, now) {
+			return time.UnixMicro(now).UTC()
+		}
+	}
+}
+
+// newID makes a crossing's id: a UUIDv7, so that ids are ordered by time.
+func (k *Kernel) newID() (string, error) {
+	id, err := uuid.NewV7FromReader(k.random)
+	if err != nil {
+		return "", &holdfast.Error{Kind: holdfast.KindInternal, Why: "an id could not be made", Err: err}
+	}
+	return id.String(), nil
+}
+
+// Policy returns the policy in force. It must not be changed.
+func (k *Kernel) Policy() *Policy { return k.policy.Load().Policy }
+
+// asked is nil while running, and otherwise why everything is refused (D34,
+// D35).
+func (k *Kernel) asked() error {
+	if k.disabled != "" {
+		return &holdfast.Error{Kind: holdfast.KindHalted, Why: k.disabled, Hint: "unset HOLDFAST_ENABLED or set it to true"}
+	}
+	if !k.latch.Halted() {
+		return nil
+	}
+	s, err := k.latch.Read()
+	e := &holdfast.Error{Kind: holdfast.KindHalted, Err: err, Hint: "a person can lift it with `holdfast resume`"}
+	if err == nil && !s.Halted {
+		// Lifted in between: this one is refused all the same.
+		e.Why = "halted a moment ago"
+		return e
+	}
+	e.Why = "everything is halted: " + s.Why
+	if s.Who != "" {
+		e.Why += " (" + s.Who + ", " + stamp(s.When) + ")"
+	}
+	return e
+}

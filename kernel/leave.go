@@ -1,0 +1,326 @@
+package kernel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/constitution"
+	"github.com/holdfast-dev/holdfast/ledger"
+)
+
+// ending is what a crossing came to, for its one entry.
+type ending struct {
+	outcome ledger.Outcome
+	err     error
+	out     holdfast.Output
+	// unstarted says that the hand provably never ran: what was reserved
+	// is given back, but for rates and iterations (D9).
+	unstarted bool
+	deaf      bool
+	evaluated *bool // K8 on the output
+	replayOf  string
+}
+
+// leave judges what came out, waits for the crossing's tasks, writes the
+// entry, and moves on. It runs on a context that the caller cannot end (D4).
+func (c *crossing) leave(e ended) error {
+	c.cut(errActEnded)
+	end := c.evaluate(e)
+	if !c.awaitTasks() {
+		end.outcome = ledger.Failed
+		end.err = &holdfast.Error{Kind: holdfast.KindTasks, Why: "tasks of the crossing were still running " + edgeTime.String() + " after the act", Err: end.err}
+	}
+	mv := complete
+	if end.err != nil {
+		mv = broken
+	}
+	if err := c.machine.do(mv); err != nil {
+		return err
+	}
+	return c.close(end)
+}
+
+var errActEnded = errors.New("the act has ended")
+
+// awaitTasks waits for child crossings and goroutines of the crossing; their
+// contexts have ended.
+func (c *crossing) awaitTasks() bool {
+	idle := c.tasks.close()
+	select {
+	case <-idle:
+		return true
+	default:
+	}
+	t := time.NewTimer(edgeTime)
+	defer t.Stop()
+	select {
+	case <-idle:
+		return true
+	case <-t.C:
+		return false
+	}
+}
+
+// evaluate turns the end of the act into the crossing's ending and asks K8 of
+// the output.
+func (c *crossing) evaluate(e ended) *ending {
+	end := &ending{out: e.out, deaf: e.deaf, outcome: ledger.Done}
+	if e.err != nil {
+		end.outcome, end.err = c.failure(e)
+		return end
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.caller), gateTime)
+	defer cancel()
+	asked, err := c.j.evalOutput(ctx, e.out)
+	if asked {
+		ok := err == nil
+		end.evaluated = &ok
+	}
+	if err != nil {
+		end.outcome, end.err = ledger.Withheld, err
+		return end
+	}
+	if c.caller.Err() != nil {
+		end.err = &holdfast.Error{Kind: holdfast.KindCanceled, Why: "the caller gave up; the operation was done and is recorded", Err: context.Cause(c.caller)}
+	}
+	return end
+}
+
+// failure names why an act failed.
+func (c *crossing) failure(e ended) (ledger.Outcome, error) {
+	suffix := ""
+	if e.deaf {
+		suffix = "; the hand behind " + clip(c.j.req.Boundary, 128) + " ignored it and was left behind"
+		c.k.log.Error("a hand ignored the end of its context", "boundary", c.j.req.Boundary, "crossing", c.j.id)
+	}
+	kind := holdfast.KindOf(e.err)
+	switch {
+	case kind == holdfast.KindHalted || kind == holdfast.KindPaused:
+		he, _ := asError(e.err)
+		return ledger.Halted, &holdfast.Error{Kind: kind, Why: he.Why + suffix, Hint: he.Hint}
+	case kind == holdfast.KindAbandoned:
+		return ledger.Abandoned, e.err
+	case errors.Is(e.err, errTimeout) || errors.Is(e.err, context.DeadlineExceeded):
+		return ledger.Canceled, &holdfast.Error{Kind: holdfast.KindTimeout, Why: "the act's time was over" + suffix}
+	case c.caller.Err() != nil && (e.deaf || errors.Is(e.err, context.Cause(c.caller))):
+		return ledger.Canceled, &holdfast.Error{Kind: holdfast.KindCanceled, Why: "the caller gave up" + suffix, Err: e.err}
+	case kind == holdfast.KindInternal:
+		return ledger.Failed, &holdfast.Error{Kind: holdfast.KindOperation, Why: string(c.k.mask(clip(e.err.Error(), 512))), Err: e.err}
+	}
+	return ledger.Failed, e.err
+}
+
+// close writes the entry of a crossing whose begin is durable, settles what it
+// used, and moves to IDLE or FAULTED.
+//
+// A crash before the commit leaves the begin alone, and recovery closes it as
+// unknown. A crash after it leaves everything.
+func (c *crossing) close(end *ending) error {
+	k, j := c.k, c.j
+	defer func() {
+		k.flights.remove(j.id)
+		c.cut(errActEnded)
+		if c.parent.child {
+			c.parent.tasks.done()
+		}
+	}()
+	used := c.settled(end)
+	rec, err := c.entryLeaf(end, used)
+	if err == nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.caller), edgeTime)
+		defer cancel()
+		err = k.store.Update(ctx, func(tx Tx) error {
+			if _, err := tx.Append(rec); err != nil {
+				return err
+			}
+			if err := tx.Settle(j.draws, used); err != nil {
+				return err
+			}
+			return k.keepReplay(tx, c, end)
+		})
+		err = walError(err)
+	}
+	return c.afterClose(end, err)
+}
+
+func (c *crossing) afterClose(end *ending, err error) error {
+	if err != nil {
+		c.machine.do(lost)
+		c.k.log.Error("the entry could not be written", "crossing", c.j.id, "err", err)
+		c.k.notify(Notice{Level: "critical", Event: "ledger_failed", Tenant: c.j.tenant(), Crossing: c.j.id, Why: "the ledger failed to write"})
+		c.out.Verdict = holdfast.Deny
+		err = withCrossing(err, c.j.id)
+		c.finish(err)
+		c.machine.do(consumed)
+		return err
+	}
+	c.machine.do(left)
+	if end.err == nil {
+		c.out.Output = &end.out
+		c.finish(nil)
+		return nil
+	}
+	err = withCrossing(end.err, c.j.id)
+	c.finish(err)
+	c.machine.do(consumed)
+	return err
+}
+
+// settled is what each draw is settled at (D9): what was measured, else what
+// was reserved; nothing where the hand never ran. Iterations never go down.
+func (c *crossing) settled(end *ending) []int64 {
+	used := make([]int64, len(c.j.draws))
+	for i, d := range c.j.draws {
+		used[i] = d.Amount
+		measured, ok := end.out.Used[d.Resource]
+		if !ok && d.Resource == holdfast.WallMillis && !end.deaf {
+			measured, ok = c.k.now().Sub(c.start).Milliseconds(), true
+		}
+		switch {
+		case d.Resource == holdfast.Iterations:
+		case end.unstarted:
+			used[i] = 0
+		case ok && measured >= 0:
+			used[i] = measured
+		}
+	}
+	return used
+}
+
+// refuse records a denial and ends the crossing.
+func (c *crossing) refuse(op holdfast.Opinion) error {
+	k, j := c.k, c.j
+	c.out.Verdict = holdfast.Deny
+	err := withCrossing(op.Err(), j.id)
+	k.signal(j, op)
+	if werr := k.recordDenial(c, op); werr != nil {
+		if k.store.Poisoned() != nil {
+			k.onRefuse(k.refused.Add(1))
+		}
+		err = withCrossing(werr, j.id)
+	}
+	c.machine.do(refused)
+	c.finish(err)
+	c.machine.do(consumed)
+	return err
+}
+
+// refuseKind refuses because a step of the kernel itself failed.
+func (c *crossing) refuseKind(g holdfast.Gate, err error) error {
+	op := refusal(g, "WRITE_FAILED", err)
+	c.j.opinions = replaceOpinion(c.j.opinions, op)
+	c.k.log.Error("a crossing could not begin", "crossing", c.j.id, "err", err)
+	return c.refuse(op)
+}
+
+// recordDenial writes the entry of a request that never began.
+func (k *Kernel) recordDenial(c *crossing, op holdfast.Opinion) error {
+	j := c.j
+	if k.store.Poisoned() != nil {
+		return walError(ErrPoisoned)
+	}
+	end := &ending{outcome: ledger.Denied, err: op.Err(), unstarted: true}
+	rec, err := c.entryLeaf(end, make([]int64, len(j.draws)))
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.caller), edgeTime)
+	defer cancel()
+	err = k.store.Update(ctx, func(tx Tx) error {
+		if j.whoErr == nil {
+			if _, err := tx.Agent(j.who.Tenant, j.who.Agent); errors.Is(err, ErrNotFound) {
+				if err := k.meet(tx, j); err != nil {
+					return err
+				}
+			}
+		}
+		if op.Kind == holdfast.KindApprovalTimeout && j.review != nil {
+			if err := k.expire(tx, *j.review, true); err != nil {
+				return err
+			}
+		}
+		_, err := tx.Append(rec)
+		return err
+	})
+	if err == nil {
+		k.flood.denied(j.tenant(), j.who.Agent, j.now)
+	}
+	return walError(err)
+}
+
+// evalOutput asks K8 of what came out: the output schema, the contract's
+// predicates in their order, then the rules on outputs. It works on a copy, so
+// that nothing a predicate does reaches the caller (D12). The first result
+// says whether anything was asked.
+func (j *judgement) evalOutput(ctx context.Context, out holdfast.Output) (bool, error) {
+	c := j.contract
+	type answer struct {
+		asked bool
+		err   error
+	}
+	ch := make(chan answer, 1)
+	go func() {
+		defer func() {
+			if r := recover(); r != nil {
+				j.k.log.Error("a predicate panicked", "boundary", c.Boundary, "panic", fmt.Sprint(r))
+				ch <- answer{true, violation(holdfast.KindEval, c.Source, "a predicate failed")}
+			}
+		}()
+		asked, err := j.evalAll(ctx, out)
+		ch <- answer{asked, err}
+	}()
+	select {
+	case a := <-ch:
+		return a.asked, a.err
+	case <-ctx.Done():
+		return true, violation(holdfast.KindTimeout, c.Source, "judging the output took longer than "+gateTime.String())
+	}
+}
+
+func (j *judgement) evalAll(ctx context.Context, out holdfast.Output) (bool, error) {
+	c := j.contract
+	needsTree := c.output != nil || len(c.predicates) > 0
+	tree, err := outputTree(out.Body)
+	if err != nil && needsTree {
+		return true, violation(holdfast.KindType, c.Source, "the output is not JSON that a predicate can be asked of")
+	}
+	if c.output != nil && out.ExitCode == 0 {
+		errs, err := c.output.Validate(ctx, tree)
+		if err != nil {
+			return true, violation(holdfast.KindEval, "output_schema_conformance", "the output could not be validated")
+		}
+		if len(errs) > 0 {
+			return true, violation(holdfast.KindEvalFailure, "output_schema_conformance", "the output violates its schema: "+violations(errs))
+		}
+	}
+	facts := j.facts()
+	facts.Output, facts.OutputSize, facts.ExitCode = tree, len(out.Body), out.ExitCode
+	if err != nil {
+		facts.Output = string(out.Body)
+	}
+	for _, p := range c.predicates {
+		if err := j.askPredicate(ctx, p, facts); err != nil {
+			return true, err
+		}
+	}
+	return j.askRules(ctx, facts, needsTree)
+}
+
+func (j *judgement) askRules(ctx context.Context, facts constitution.Facts, asked bool) (bool, error) {
+	found := j.pol.Rules.Judge(ctx, constitution.OnOutput, facts)
+	j.spoke = append(j.spoke, found...)
+	for _, f := range found {
+		if f.Verdict == holdfast.Allow {
+			continue
+		}
+		rule := f.Rule + " (" + f.Where + ")"
+		if f.Err != nil {
+			return true, violation(holdfast.KindEval, rule, "the rule "+f.Rule+" failed: "+clip(f.Err.Error(), 256))
+		}
+		return true, violation(holdfast.KindEvalFailure, rule, f.Message)
+	}
+	return asked || len(found) > 0, nil
+}

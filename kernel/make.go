@@ -1,0 +1,186 @@
+package kernel
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/google/uuid"
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/budget"
+	"github.com/holdfast-dev/holdfast/internal/payload"
+	"github.com/holdfast-dev/holdfast/internal/review"
+)
+
+// make turns a request into a judgement: the token is verified and the
+// correlation id assigned here, before K1 (D5). It fails only where no id can
+// be made.
+func (k *Kernel) make(ctx context.Context, req *holdfast.Request, parent inside) (*judgement, error) {
+	j := &judgement{k: k, pol: k.policy.Load(), req: req, now: k.instant()}
+	id, err := k.newID()
+	if err != nil {
+		return nil, err
+	}
+	j.id = id
+	j.correlation, j.corrErr = correlate(parent.correlation, req.Correlation, k.newCorrelation)
+	if j.correlation == "" {
+		return nil, j.corrErr
+	}
+	var span [8]byte
+	if _, err := io.ReadFull(k.random, span[:]); err != nil {
+		return nil, &holdfast.Error{Kind: holdfast.KindValue, Gate: holdfast.K4, Why: "a span id could not be made", Err: err}
+	}
+	incoming := req.Traceparent
+	if parent.traceparent != "" {
+		incoming = parent.traceparent
+	}
+	j.traceparent = traceparent(incoming, j.correlation, span)
+	j.who, j.whoErr = k.verify(ctx, req.Token, j)
+	j.doc, j.docErr = payload.Parse(req.Payload)
+	j.contract = k.lookup(j.pol, req.Boundary)
+	return j, nil
+}
+
+func (k *Kernel) newCorrelation() (uuid.UUID, error) { return uuid.NewRandomFromReader(k.random) }
+
+func (k *Kernel) verify(ctx context.Context, token holdfast.Secret, j *judgement) (holdfast.Identity, error) {
+	if token.Empty() {
+		return holdfast.Identity{}, &holdfast.Error{Kind: holdfast.KindJWT, Gate: holdfast.K2,
+			Why: "no token was given", Hint: "send it as `Authorization: Bearer TOKEN`"}
+	}
+	ctx, cancel := context.WithTimeout(ctx, gateTime)
+	defer cancel()
+	who, err := k.verifier.Verify(ctx, token, j.now)
+	if err != nil {
+		return holdfast.Identity{}, err
+	}
+	if who.Tenant == "" || who.Tenant == holdfast.Unverified || who.Principal == "" || who.Agent == "" || who.TokenID == "" || who.Session == "" {
+		return holdfast.Identity{}, &holdfast.Error{Kind: holdfast.KindTenantContext, Gate: holdfast.K2, Why: "the token does not say who asks"}
+	}
+	return who, nil
+}
+
+// fetch reads every fact that the gates need, in one view with a deadline. A
+// failure is kept: a missing fact denies (D3).
+func (k *Kernel) fetch(ctx context.Context, j *judgement) {
+	if j.whoErr != nil {
+		return
+	}
+	j.scope = replayScope(j)
+	if j.contract != nil {
+		j.draws, j.rates, j.planErr = budget.Plan(k.limits(j), j.pol.Rates, budget.Ask{
+			Who: j.who, Boundary: j.req.Boundary, Consumes: j.consumes(),
+			PerMinute: j.contract.RatePerMinute, Cooldown: j.contract.Cooldown, Now: j.now})
+	}
+	ctx, cancel := context.WithTimeout(ctx, gateTime)
+	defer cancel()
+	j.factErr = k.store.View(ctx, func(tx Tx) error { return j.read(tx) })
+	if j.factErr != nil {
+		k.log.Error("facts could not be read", "crossing", j.id, "err", j.factErr)
+	}
+}
+
+// limits are the policy's, and the iteration limit of the agent's kind, which
+// is counted per session (D41).
+func (k *Kernel) limits(j *judgement) []budget.Limit {
+	if j.consumes()[holdfast.Iterations] == 0 {
+		return j.pol.Limits
+	}
+	n := int64(defaultIterations)
+	source := "built in for unknown kinds"
+	if kind, ok := j.pol.Kinds[j.who.Kind]; ok {
+		n, source = kind.Iterations, "kind "+j.who.Kind
+	}
+	return append([]budget.Limit{{Scope: budget.Session, Resource: holdfast.Iterations, Amount: n, Source: source}}, j.pol.Limits...)
+}
+
+func (j *judgement) read(tx Tx) error {
+	var err error
+	if j.agent, err = tx.Agent(j.who.Tenant, j.who.Agent); errors.Is(err, ErrNotFound) {
+		j.agent, j.newAgent, err = j.firstSight(), true, nil
+	}
+	if err != nil {
+		return err
+	}
+	if j.revoked, err = tx.Revoked(j.who.Tenant, j.who.TokenID); err != nil {
+		return err
+	}
+	if j.mayHold() {
+		r, err := tx.ReviewFor(j.binding())
+		if err == nil {
+			j.review = &r
+		} else if !errors.Is(err, ErrNotFound) {
+			return err
+		}
+	}
+	if j.scope != "" {
+		r, err := tx.Replay(j.scope)
+		if err == nil && j.now.Before(r.Expires) {
+			j.replay = &r
+		} else if err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+	}
+	return j.peek(tx)
+}
+
+// mayHold says whether a review can matter to this request at all.
+func (j *judgement) mayHold() bool {
+	if j.contract == nil || j.doc == nil {
+		return false
+	}
+	return j.contract.Risk == holdfast.High || j.pol.Rules != nil ||
+		(j.contract.Confidence != "" && j.contract.Confidence != "none")
+}
+
+// peek looks for room without taking any.
+func (j *judgement) peek(tx Tx) error {
+	if j.planErr != nil {
+		return nil
+	}
+	j.counters = make([]budget.Counter, len(j.draws))
+	for i, d := range j.draws {
+		c, err := tx.Counter(d)
+		if err != nil {
+			return err
+		}
+		j.counters[i] = c
+		if j.room == nil {
+			j.room = budget.Fits(d, c)
+		}
+	}
+	if len(j.rates) == 0 || j.room != nil {
+		return nil
+	}
+	var err error
+	j.room, err = tx.PeekRate(j.rates, j.now)
+	return err
+}
+
+func (j *judgement) firstSight() holdfast.Agent {
+	level := holdfast.Baseline
+	if kind, ok := j.pol.Kinds[j.who.Kind]; ok && kind.Level < holdfast.Highest {
+		level = kind.Level
+	}
+	return holdfast.Agent{Tenant: j.who.Tenant, Name: j.who.Agent, Kind: j.who.Kind, Level: level,
+		State: holdfast.AgentRunning, Principal: j.who.Principal, Parent: j.who.Parent, First: j.now}
+}
+
+func (j *judgement) binding() review.Binding {
+	return review.Binding{Tenant: j.who.Tenant, Agent: j.who.Agent, Boundary: j.req.Boundary, Exact: j.exact(), Policy: j.pol.Version}
+}
+
+// before asks what stands in front of the gates: the latch, the enabled flag,
+// and the agent's pause. A nil opinion lets the gates be asked.
+func (j *judgement) before() *holdfast.Opinion {
+	if err := j.k.asked(); err != nil {
+		op := refusal(holdfast.GateHalt, "HALTED", err)
+		return &op
+	}
+	if j.whoErr == nil && j.factErr == nil && j.agent.State != holdfast.AgentRunning {
+		op := deny(holdfast.GateHalt, holdfast.KindPaused, "the agent "+clip(j.agent.Name, 64)+" is paused"+reason(j.agent.Why), "a person can lift it with `holdfast agent unpause "+clip(j.agent.Name, 64)+"`")
+		op.State = "PAUSED"
+		return &op
+	}
+	return nil
+}

@@ -1,0 +1,385 @@
+package kernel
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/payload"
+	"github.com/holdfast-dev/holdfast/internal/schema"
+	"github.com/holdfast-dev/holdfast/ledger"
+)
+
+// Where redaction and ledger meet: everything that is written passes here.
+
+// resultLimit is how much of an output's redacted text the ledger keeps; the
+// rest is its hash and size (spec 003 section 1.7).
+const resultLimit = 1024
+
+// record is what a ledger format is.
+type record interface {
+	AppendJSON([]byte) ([]byte, error)
+}
+
+// seal makes a leaf of a record: redacted, whole or not at all (D13, D14a).
+func (k *Kernel) seal(kind ledger.Kind, tenant, crossing string, at time.Time, r record, part []byte) (ledger.Leaf, error) {
+	b, err := r.AppendJSON(make([]byte, 0, 2048))
+	if err != nil {
+		return ledger.Leaf{}, err
+	}
+	sealed, err := k.redact.Seal(b, ledger.Exempt()...)
+	if err != nil {
+		return ledger.Leaf{}, err
+	}
+	return ledger.Leaf{Tenant: tenant, Kind: kind, Crossing: crossing, At: at, Record: sealed, Part: part}, nil
+}
+
+// part makes the erasable part of a leaf of a text that is redacted already.
+func (k *Kernel) part(text []byte) ([]byte, string, error) {
+	var salt [ledger.SaltSize]byte
+	if _, err := io.ReadFull(k.random, salt[:]); err != nil {
+		return nil, "", err
+	}
+	p := ledger.NewPart(salt, text)
+	return p, ledger.PartHash(p), nil
+}
+
+// mask redacts a text.
+func (k *Kernel) mask(s string) []byte { return k.redact.Text([]byte(s)).Out }
+
+// beginLeaf is the record that is durable before the act.
+func (j *judgement) beginLeaf(parent inside) (ledger.Leaf, error) {
+	c := j.contract
+	b := ledger.Begin{
+		ID: j.id, TenantID: j.who.Tenant, Correlation: j.correlation, Timestamp: j.now,
+		Boundary: c.Boundary, Caller: printable(j.who.Principal), Roles: j.who.Roles,
+		Agent: j.who.Agent, AgentKind: j.who.Kind, Session: j.who.Session, Intent: j.who.Intent,
+		Chain: j.who.Chain, Tier: j.who.Tier, Parent: parent.id, Risk: c.Risk.String(),
+		ExactHash: j.exact(), Key: j.key(), Policy: j.pol.Version, SchemaID: j.recordedSchema(),
+		Required: c.Permissions, Granted: j.granted.List(), Confidence: j.score,
+		Deadline: j.req.Deadline.UTC().Truncate(time.Microsecond), Traceparent: j.traceparent, Weakened: j.pol.Weakened,
+	}
+	if j.approved {
+		yes := true
+		b.Approved, b.Review, b.Reviewer = &yes, j.review.ID, j.review.Reviewer
+	}
+	for _, d := range j.draws {
+		b.Draws = append(b.Draws, ledger.Draw(d))
+	}
+	if b.Deadline.IsZero() || j.req.Deadline.IsZero() {
+		b.Deadline = time.Time{}
+	}
+	return j.k.seal(ledger.KindBegin, j.who.Tenant, j.id, j.now, &b, nil)
+}
+
+func (j *judgement) recordedSchema() string {
+	if j.contract == nil || j.contract.schema == nil {
+		return ""
+	}
+	return j.contract.schemaID()
+}
+
+// entryLeaf is the crossing's one entry.
+func (c *crossing) entryLeaf(end *ending, used []int64) (ledger.Leaf, error) {
+	e, part, err := c.entry(end, used)
+	if err != nil {
+		return ledger.Leaf{}, err
+	}
+	return c.k.seal(ledger.KindEntry, e.TenantID, e.ID, e.CreatedAt, e, part)
+}
+
+func (c *crossing) entry(end *ending, used []int64) (*ledger.Entry, []byte, error) {
+	j := c.j
+	e := j.skeleton(c.parent)
+	e.CreatedAt = c.k.instant()
+	e.DurationUS = e.CreatedAt.Sub(e.Timestamp).Microseconds()
+	e.Outcome, e.ReplayOf, e.ExitCode = end.outcome, end.replayOf, exitCode(end)
+	if e.Passed = end.evaluated; e.Passed == nil {
+		e.Passed = gateBool(j, holdfast.K8)
+	}
+	if c.begin != nil {
+		e.BeginSeq = &c.begin.Seq
+	}
+	if end.err == nil {
+		e.State = holdfast.Idle
+	} else {
+		fault(e, end.err)
+	}
+	for i := range e.Uses {
+		if c.begin != nil {
+			e.Uses[i].Used = &used[i]
+		}
+	}
+	part, err := c.result(e, end)
+	return e, part, err
+}
+
+// skeleton is what the judgement alone knows of the entry.
+func (j *judgement) skeleton(parent inside) *ledger.Entry {
+	e := &ledger.Entry{
+		ID: j.id, TenantID: j.tenant(), Correlation: j.correlation, Timestamp: j.now,
+		Boundary: j.recordedBoundary(), Caller: printable(orNobody(j.who.Principal)), Roles: j.who.Roles,
+		Valid: gateBool(j, holdfast.K1), Authorized: gateBool(j, holdfast.K2), WithinBudget: gateBool(j, holdfast.K3),
+		Confidence: j.score, Agent: j.who.Agent, AgentKind: j.who.Kind, Session: j.who.Session, Intent: j.who.Intent,
+		Chain: j.who.Chain, Tier: j.who.Tier, Parent: parent.id, ExactHash: j.exact(), Policy: j.pol.Version,
+		Traceparent: j.traceparent, Weakened: j.pol.Weakened, Opinions: ledger.Compact(j.opinions),
+		State: holdfast.Faulted,
+	}
+	if key := j.key(); key != "" {
+		e.Key = &key
+	}
+	if j.contract != nil {
+		e.Risk = j.contract.Risk.String()
+		if id := j.recordedSchema(); id != "" {
+			e.SchemaID = &id
+		}
+	}
+	if _, asked := j.asked(holdfast.K2); asked && j.contract != nil {
+		e.Required, e.Granted = j.contract.Permissions, j.granted.List()
+	}
+	if j.approved {
+		yes := true
+		e.Approved = &yes
+	}
+	if j.review != nil && (j.approved || j.review.State == "rejected") {
+		e.Review, e.Reviewer = j.review.ID, j.review.Reviewer
+	}
+	j.bounds(e)
+	return e
+}
+
+// bounds fills the k3_ columns with the tightest resource, and k3_all with
+// every one (D14b).
+func (j *judgement) bounds(e *ledger.Entry) {
+	for i, d := range j.draws {
+		e.Uses = append(e.Uses, ledger.Use{Draw: ledger.Draw(d), Before: j.usedBefore(i)})
+	}
+	i := j.tightest()
+	if i < 0 {
+		return
+	}
+	d, before := j.draws[i], j.usedBefore(i)
+	res := string(d.Resource)
+	e.ResourceType, e.BudgetLimit, e.UsageBefore, e.Requested = &res, &d.Limit, &before, &d.Amount
+}
+
+// result puts the redacted output, or the error's text, into the entry's
+// erasable part, with what redaction found (D13).
+func (c *crossing) result(e *ledger.Entry, end *ending) ([]byte, error) {
+	text := end.out.Body
+	if end.err != nil {
+		text = []byte(end.err.Error())
+	}
+	if len(text) == 0 {
+		return nil, nil
+	}
+	// One window more than is kept, so that a secret across the cut is seen
+	// whole.
+	window := text[:min(len(text), 2*resultLimit)]
+	res, err := c.k.redact.JSON(window)
+	if err != nil {
+		return nil, err
+	}
+	found := res.Found()
+	e.Applied, e.ContainsPII = res.Rules(), &found
+	kept := res.Out[:min(len(res.Out), resultLimit)]
+	if len(text) > len(kept) {
+		sum := sha256.Sum256(text)
+		kept = fmt.Appendf(bytes.Clone(kept), "... (%d bytes, sha256 %s)", len(text), hex.EncodeToString(sum[:]))
+	}
+	part, hash, err := c.k.part(kept)
+	if err != nil {
+		return nil, err
+	}
+	e.ResultHash = &hash
+	return part, nil
+}
+
+// fault notes why a crossing did not end well.
+func fault(e *ledger.Entry, err error) {
+	e.State, e.ErrorKind = holdfast.Faulted, holdfast.KindOf(err)
+	he, ok := asError(err)
+	if !ok {
+		return
+	}
+	e.Why, e.Rule = he.Why, he.Rule
+	if he.Gate != holdfast.GateHalt || he.Kind == holdfast.KindHalted || he.Kind == holdfast.KindPaused {
+		g := he.Gate
+		e.Gate = &g
+	}
+}
+
+// exitCode is the ledger's exit_code: 0 is success.
+func exitCode(end *ending) int64 {
+	switch {
+	case end.err == nil:
+		return int64(end.out.ExitCode)
+	case end.out.ExitCode > 0:
+		return int64(end.out.ExitCode)
+	}
+	return 1
+}
+
+// gateBool is a gate's column: nil where the gate was not asked (D14b).
+func gateBool(j *judgement, g holdfast.Gate) *bool {
+	v, asked := j.asked(g)
+	if !asked {
+		return nil
+	}
+	ok := v == holdfast.Allow
+	return &ok
+}
+
+// recordedBoundary is the boundary's name as it may be written: what no
+// contract lists is an agent's own text, and is masked and bounded.
+func (j *judgement) recordedBoundary() string {
+	if j.contract != nil {
+		return j.contract.Boundary
+	}
+	return printable(orNobody(string(j.k.mask(clip(j.req.Boundary, 128)))))
+}
+
+func orNobody(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, strings.ToValidUTF8(s, "?"))
+}
+
+// Event is something recorded that is no crossing (D6).
+type Event struct {
+	Tenant   string
+	Crossing string
+	Name     string
+	Who      string
+	Subject  string
+	Data     map[string]any
+	// Part is a redacted text that may be erased later.
+	Part []byte
+}
+
+// event appends an event leaf in the transaction of what it tells.
+func (k *Kernel) event(tx Tx, e Event) error {
+	leaf, err := k.eventLeaf(e)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Append(leaf)
+	return err
+}
+
+func (k *Kernel) eventLeaf(e Event) (ledger.Leaf, error) {
+	id, err := k.newID()
+	if err != nil {
+		return ledger.Leaf{}, err
+	}
+	at := k.instant()
+	r := ledger.Event{ID: id, TenantID: e.Tenant, Crossing: e.Crossing, Timestamp: at, Name: e.Name,
+		Who: printable(orNobody(e.Who)), Subject: printable(orNobody(e.Subject))}
+	if len(e.Data) > 0 {
+		if r.Data, err = json.Marshal(e.Data); err != nil {
+			return ledger.Leaf{}, err
+		}
+	}
+	var part []byte
+	if len(e.Part) > 0 {
+		if part, r.PartHash, err = k.part(e.Part); err != nil {
+			return ledger.Leaf{}, err
+		}
+	}
+	return k.seal(ledger.KindEvent, e.Tenant, e.Crossing, at, &r, part)
+}
+
+// Record writes one event, durably.
+func (k *Kernel) Record(e Event) error {
+	ctx, cancel := edge()
+	defer cancel()
+	return walError(k.store.Update(ctx, func(tx Tx) error { return k.event(tx, e) }))
+}
+
+// walError makes a store's failure K6's error; coded errors stay.
+func walError(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, coded := asError(err); coded {
+		return err
+	}
+	e := &holdfast.Error{Kind: holdfast.KindWALWrite, Gate: holdfast.K6, Why: "the ledger could not be written", Hint: "see `holdfast doctor`", Err: err}
+	if errors.Is(err, ErrPoisoned) {
+		e.Why, e.Hint = "the ledger failed to write and takes nothing until it is reopened", "mend the disk, then restart holdfast; it replays what is durable"
+	}
+	return e
+}
+
+// withCrossing stamps the crossing's id on an error, on a copy.
+func withCrossing(err error, id string) error {
+	e, ok := asError(err)
+	if !ok {
+		return err
+	}
+	own := *e
+	own.Crossing = id
+	return &own
+}
+
+// signal logs a refusal as loud as the document wants it (D14c).
+func (k *Kernel) signal(j *judgement, op holdfast.Opinion) {
+	s := holdfast.SignalOf(op.Gate, op.Kind)
+	k.log.Log(context.Background(), s.Level, "refused", "trace", s.Event, "crossing", j.id, "boundary", j.recordedBoundary(),
+		"agent", j.who.Agent, "gate", op.Gate.String(), "kind", string(op.Kind), "why", string(k.mask(op.Why)))
+	if op.Kind == holdfast.KindProhibited {
+		k.notify(Notice{Level: "error", Event: "prohibited_tried", Tenant: j.tenant(), Agent: j.who.Agent,
+			Boundary: j.recordedBoundary(), Crossing: j.id, Why: op.Why})
+	}
+}
+
+// violations makes one text of a schema's violations; it holds no values.
+func violations(vs []schema.Violation) string {
+	var b strings.Builder
+	for i, v := range vs {
+		if i == 5 {
+			fmt.Fprintf(&b, " (and %d more)", len(vs)-i)
+			break
+		}
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		at := v.Pointer
+		if at == "" {
+			at = "the root"
+		}
+		b.WriteString(at + ": " + v.Message)
+	}
+	return b.String()
+}
+
+// outputTree parses what came out for predicates; an empty body is null.
+func outputTree(body []byte) (any, error) {
+	if len(bytes.TrimSpace(body)) == 0 {
+		return nil, nil
+	}
+	doc, err := payload.ParseLimited(body, holdfast.MaxPayload, 64)
+	if err != nil {
+		return nil, err
+	}
+	return doc.Value(), nil
+}
