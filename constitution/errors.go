@@ -1,0 +1,102 @@
+package constitution
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"cel.dev/cel-go/interpreter"
+)
+
+// How a rule, a predicate or a score can fail. A failure denies (D3); which of
+// these it was decides the error kind that the kernel records.
+var (
+	// ErrCost says that the work was more than MaxRuleCost or MaxJudgeCost.
+	ErrCost = errors.New("more work than a rule may do")
+	// ErrTimeout says that the context ended before an answer was found.
+	ErrTimeout = errors.New("no answer in time")
+	// ErrEval says that the expression or check itself failed.
+	ErrEval = errors.New("could not be evaluated")
+	// ErrType says that a value cannot be given to a rule at all: it is no
+	// JSON tree, or nested deeper than a tree can honestly be.
+	ErrType = errors.New("not a JSON tree")
+	// ErrValue says that a score is not a number from 0 to 1.
+	ErrValue = errors.New("not a number from 0 to 1")
+)
+
+// failure is a sentinel with a text that is fit for people (nothing in it was
+// taken from a payload) and a cause that is for the log only.
+type failure struct {
+	kind  error
+	text  string
+	cause error
+}
+
+func (f *failure) Error() string {
+	if f.text == "" {
+		return f.kind.Error()
+	}
+	return f.kind.Error() + ": " + f.text
+}
+
+func (f *failure) Unwrap() []error {
+	if f.cause == nil {
+		return []error{f.kind}
+	}
+	return []error{f.kind, f.cause}
+}
+
+// failed sorts an error of the evaluator into one of the sentinels. source is
+// the expression: a key is named to people only if the rule's author wrote it,
+// because every other key is the agent's text.
+func failed(ctx context.Context, err error, source string) error {
+	var cancelled interpreter.EvalCancelledError
+	switch {
+	case errors.As(err, &cancelled) && cancelled.Cause != interpreter.ContextCancelled,
+		errors.Is(err, ErrCost):
+		return &failure{ErrCost, "", err}
+	case ctx.Err() != nil, errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return &failure{ErrTimeout, "", err}
+	case errors.Is(err, ErrType):
+		return &failure{ErrType, "", err}
+	}
+	return &failure{ErrEval, evalText(err.Error(), source), err}
+}
+
+func evalText(text, source string) string {
+	switch {
+	case strings.HasPrefix(text, "no such key: "):
+		key := strings.TrimPrefix(text, "no such key: ")
+		if key != "" && strings.Contains(source, key) {
+			return "there is no key " + key
+		}
+		return "a key that the rule reads is missing"
+	case strings.HasPrefix(text, "no such overload"):
+		return "a value is of another type than the rule expects"
+	case strings.Contains(text, "out of bounds"), strings.Contains(text, "out of range"):
+		return "an index or number is out of range"
+	case strings.Contains(text, "by zero"), strings.Contains(text, "overflow"):
+		return "arithmetic failed (" + arithmetic(text) + ")"
+	}
+	return ""
+}
+
+func arithmetic(text string) string {
+	if strings.Contains(text, "by zero") {
+		return "division by zero"
+	}
+	return "overflow"
+}
+
+// hintFor tells the rule's author what to do about a failure.
+func hintFor(err error) string {
+	switch {
+	case errors.Is(err, ErrCost):
+		return "make the rule cheaper, or the request smaller"
+	case errors.Is(err, ErrTimeout):
+		return "ask again; if it stays so, make the rules cheaper"
+	case strings.Contains(err.Error(), "key"):
+		return "a rule may test with has() whether a key is there"
+	}
+	return ""
+}

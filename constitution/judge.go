@@ -1,0 +1,312 @@
+package constitution
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// The severities. Info and warn are recorded, hold asks a person, block and
+// critical deny. Block is the default.
+const (
+	SeverityInfo     = "info"
+	SeverityWarn     = "warn"
+	SeverityBlock    = "block"
+	SeverityCritical = "critical"
+	SeverityHold     = "hold"
+)
+
+// Set is a constitution: compiled rules in the files' order. It never changes
+// after Load and may be used by many goroutines. The zero Set and a nil *Set
+// deny everything that they are asked.
+type Set struct {
+	loaded  bool
+	rules   []*rule
+	by      map[On][]*rule
+	named   map[string]*rule
+	version string
+}
+
+type rule struct {
+	info          Info
+	message, hint string
+	expr          *expression
+	prefix        string
+	glob          bool
+}
+
+func (s *Set) add(r *rule) {
+	s.rules = append(s.rules, r)
+	s.by[r.info.On] = append(s.by[r.info.On], r)
+	s.named[r.info.ID] = r
+}
+
+func (s *Set) hash() string {
+	parts := make([]string, 0, len(s.rules))
+	for _, r := range s.rules {
+		parts = append(parts, r.info.Version)
+	}
+	return digest(parts...)
+}
+
+// Version is the SHA-256 over the versions of all rules in their order, 64 hex
+// digits. It does not depend on files' names, comments or layout.
+func (s *Set) Version() string {
+	if s == nil {
+		return ""
+	}
+	return s.version
+}
+
+// Rules describes every rule, in the files' order.
+func (s *Set) Rules() []Info {
+	if s == nil || len(s.rules) == 0 {
+		return nil
+	}
+	out := make([]Info, 0, len(s.rules))
+	for _, r := range s.rules {
+		out = append(out, r.info)
+	}
+	return out
+}
+
+// Weakened returns one sentence for every rule that is written down but not
+// enforced, and for every rule whose own failure lets the action through.
+func (s *Set) Weakened() []string {
+	if s == nil {
+		return nil
+	}
+	var out []string
+	for _, r := range s.rules {
+		if r.observes() {
+			out = append(out, fmt.Sprintf("rule %s (%s) only observes: what it forbids is done and recorded", r.info.ID, r.info.Where))
+		}
+		if r.passes() {
+			out = append(out, fmt.Sprintf("rule %s (%s) passes when it fails: an error of the rule lets the action through", r.info.ID, r.info.Where))
+		}
+	}
+	return out
+}
+
+func (s *Set) warnings() []string {
+	var out []string
+	for _, r := range s.rules {
+		if r.observes() {
+			out = append(out, fmt.Sprintf("%s: %s has mode observe and stops nothing", r.info.Where, r.info.ID))
+		}
+		if r.passes() {
+			out = append(out, fmt.Sprintf("%s: %s has on_error pass: its own failure lets the action through", r.info.Where, r.info.ID))
+		}
+	}
+	return out
+}
+
+func (r *rule) observes() bool { return r.info.Mode == "observe" }
+func (r *rule) passes() bool   { return r.info.OnError == "pass" }
+
+func (r *rule) matches(boundary string) bool {
+	if r.glob {
+		return len(boundary) >= len(r.prefix) && boundary[:len(r.prefix)] == r.prefix
+	}
+	return boundary == r.prefix
+}
+
+// Judge asks every rule for that kind whose boundary pattern matches, and
+// returns those that spoke, in the rules' order. All rules of one call share
+// MaxJudgeCost. It ends by ctx: the rule that had no time left speaks with
+// ErrTimeout and the rules after it are not asked. Judge changes nothing and
+// keeps nothing of f.
+func (s *Set) Judge(ctx context.Context, on On, f Facts) []Finding {
+	if s == nil || !s.loaded {
+		return []Finding{unloaded("no constitution was loaded")}
+	}
+	if !on.known() {
+		return []Finding{unloaded(fmt.Sprintf("there are no rules on %q", string(on)))}
+	}
+	var (
+		out  []Finding
+		act  *facts
+		left uint64 = MaxJudgeCost
+	)
+	for _, r := range s.by[on] {
+		if !r.matches(f.Boundary) {
+			continue
+		}
+		if act == nil {
+			act = &facts{Facts: f, on: on}
+		}
+		violated, cost, err := r.expr.judge(ctx, act, left)
+		left -= min(cost, left)
+		if err != nil {
+			out = append(out, r.errored(err))
+			if errors.Is(err, ErrTimeout) || left == 0 {
+				return out
+			}
+			continue
+		}
+		if violated {
+			out = append(out, r.spoke())
+		}
+	}
+	return out
+}
+
+func unloaded(why string) Finding {
+	return Finding{Rule: "constitution", Severity: SeverityCritical, Verdict: holdfast.Deny,
+		Message: why, Err: &failure{kind: ErrEval, text: why}}
+}
+
+// spoke is the finding of a violation.
+func (r *rule) spoke() Finding {
+	f := Finding{Rule: r.info.ID, Where: r.info.Where, Severity: r.info.Severity, Message: r.message, Hint: r.hint}
+	switch {
+	case r.observes():
+		f.Verdict, f.Observed = holdfast.Allow, true
+	case r.info.Severity == SeverityInfo || r.info.Severity == SeverityWarn:
+		f.Verdict = holdfast.Allow
+	case r.info.Severity == SeverityHold:
+		f.Verdict = holdfast.Hold
+	}
+	return f
+}
+
+// errored is the finding of a rule's own failure: a denial, whatever its
+// severity, but for the two weakenings that are asked for by name (D3).
+func (r *rule) errored(err error) Finding {
+	f := Finding{Rule: r.info.ID, Where: r.info.Where, Severity: r.info.Severity, Err: err,
+		Message: "the rule failed: " + err.Error(), Hint: hintFor(err)}
+	switch {
+	case r.observes():
+		f.Verdict, f.Observed = holdfast.Allow, true
+	case r.passes():
+		f.Verdict, f.Passed = holdfast.Allow, true
+	}
+	return f
+}
+
+// judge evaluates a condition and returns what it cost, which for a failure
+// may be less than was truly spent but never less than one.
+func (e *expression) judge(ctx context.Context, act *facts, left uint64) (bool, uint64, error) {
+	v, cost, err := e.eval(ctx, act, left)
+	if err != nil {
+		return false, cost, err
+	}
+	b, ok := v.(types.Bool)
+	if !ok {
+		return false, cost, &failure{kind: ErrEval, text: "the condition is neither true nor false"}
+	}
+	return bool(b), cost, nil
+}
+
+// eval evaluates with every bound in force. The context is asked before each
+// expression, and within one while it walks a list.
+func (e *expression) eval(ctx context.Context, act *facts, left uint64) (ref.Val, uint64, error) {
+	if ctx.Err() != nil {
+		return nil, 1, &failure{ErrTimeout, "", ctx.Err()}
+	}
+	if !e.counted {
+		if e.bound > left {
+			return nil, left, &failure{kind: ErrCost, text: "all rules together"}
+		}
+		v, _, err := e.program.Eval(act)
+		if err != nil {
+			return nil, e.bound, failed(ctx, err, e.source)
+		}
+		return v, e.bound, nil
+	}
+	if left == 0 {
+		return nil, 0, &failure{kind: ErrCost, text: "all rules together"}
+	}
+	v, details, err := e.program.ContextEval(ctx, act)
+	spent := spentBy(details)
+	if err == nil && spent > left {
+		return nil, left, &failure{kind: ErrCost, text: "all rules together"}
+	}
+	if err != nil {
+		return nil, spent, failed(ctx, err, e.source)
+	}
+	return v, spent, nil
+}
+
+// spentBy is the counted cost; an evaluation without a count is charged the
+// most it could have cost.
+func spentBy(details *cel.EvalDetails) uint64 {
+	if details == nil || details.ActualCost() == nil {
+		return MaxRuleCost
+	}
+	return max(*details.ActualCost(), 1)
+}
+
+// facts gives Facts to CEL by name. It is made once for a call of Judge.
+type facts struct {
+	Facts
+	on On
+}
+
+// Parent implements cel.Activation.
+func (a *facts) Parent() cel.Activation { return nil }
+
+// ResolveName implements cel.Activation.
+func (a *facts) ResolveName(name string) (any, bool) {
+	switch name {
+	case "args":
+		return a.Payload, true
+	case "boundary":
+		return a.Boundary, true
+	case "operation":
+		return a.Operation, true
+	case "risk":
+		return a.Risk.String(), true
+	case "level":
+		return a.Level.String(), true
+	case "level_rank":
+		return int(a.Level), true
+	case "payload_size":
+		return a.PayloadSize, true
+	case "now":
+		return a.Now, true
+	}
+	if v, ok := a.who(name); ok {
+		return v, true
+	}
+	if a.on != OnOutput {
+		return nil, false
+	}
+	switch name {
+	case "output":
+		return a.Output, true
+	case "output_size":
+		return a.OutputSize, true
+	case "exit_code":
+		return a.ExitCode, true
+	}
+	return nil, false
+}
+
+func (a *facts) who(name string) (any, bool) {
+	switch name {
+	case "tenant":
+		return a.Who.Tenant, true
+	case "principal":
+		return a.Who.Principal, true
+	case "agent":
+		return a.Who.Agent, true
+	case "kind":
+		return a.Who.Kind, true
+	case "session":
+		return a.Who.Session, true
+	case "intent":
+		return a.Who.Intent, true
+	case "chain":
+		return a.Who.Chain, true
+	case "roles":
+		return a.Who.Roles, true
+	}
+	return nil, false
+}

@@ -1,0 +1,311 @@
+package constitution
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/cost"
+	"cel.dev/cel-go/ext"
+)
+
+// Bounds of a constitution. Cost is in CEL's units, of which one is roughly
+// 50 ns.
+const (
+	// MaxFile is the size of one rules file in bytes.
+	MaxFile = 1 << 20
+	// MaxRules is the number of rules in one set.
+	MaxRules = 1000
+	// MaxExpression is the length of one expression in bytes.
+	MaxExpression = 4 << 10
+	// MaxRuleCost bounds one expression: by estimate when it is loaded, by
+	// counting when it is judged.
+	MaxRuleCost = 1_000_000
+	// MaxJudgeCost bounds all expressions of one call of Judge.
+	MaxJudgeCost = 10_000_000
+
+	// A rule whose cost stays below freeCost on the largest payload there
+	// can be is judged without counting, and charged this bound.
+	freeCost = 10_000
+	// checkEvery is how many steps of a comprehension pass between two
+	// looks at the context.
+	checkEvery = 100
+	maxRegex   = 1_000 // instructions
+	maxNesting = 64    // of an expression
+	maxNodes   = 2_000 // of an expression
+)
+
+// Sizes that the estimator assumes: an ordinary payload, to refuse at load
+// what cannot end in time; and the largest there can be (D7), to know what
+// need not be counted. What lies between is counted while it runs.
+const (
+	ordinarySize = 256
+	largestSize  = 10_485_760
+	namesSize    = 1_024 // names and other short facts
+)
+
+// language is CEL with the facts that a rule may name. Rules over a request
+// and rules over an output are two languages, so that a rule that asks for the
+// output before there is one is refused when it is loaded.
+type language struct {
+	request, output *cel.Env
+}
+
+func newLanguage() (*language, error) {
+	options := []cel.EnvOption{
+		cel.CustomTypeAdapter(tree{}),
+		cel.CrossTypeNumericComparisons(true),
+		cel.HomogeneousAggregateLiterals(),
+		cel.ParserExpressionSizeLimit(MaxExpression),
+		cel.ParserRecursionLimit(maxNesting),
+		cel.ExpressionNodeLimit(maxNodes),
+		cel.ExpressionNestingDepthLimit(maxNesting),
+		cel.RegexProgramSizeLimit(maxRegex),
+		ext.Strings(), ext.Sets(), ext.Lists(),
+		cel.ASTValidators(cel.ValidateTimestampLiterals(), cel.ValidateDurationLiterals(), cel.ValidateRegexLiterals()),
+	}
+	for _, v := range variables() {
+		options = append(options, cel.Variable(v.name, v.kind))
+	}
+	request, err := cel.NewEnv(options...)
+	if err != nil {
+		return nil, fmt.Errorf("make the rule language: %w", err)
+	}
+	output, err := request.Extend(
+		cel.Variable("output", cel.DynType),
+		cel.Variable("output_size", cel.IntType),
+		cel.Variable("exit_code", cel.IntType))
+	if err != nil {
+		return nil, fmt.Errorf("make the rule language: %w", err)
+	}
+	return &language{request: request, output: output}, nil
+}
+
+func (l *language) env(on On) *cel.Env {
+	if on == OnOutput {
+		return l.output
+	}
+	return l.request
+}
+
+type variable struct {
+	name string
+	kind *cel.Type
+}
+
+func variables() []variable {
+	return []variable{
+		{"boundary", cel.StringType}, {"operation", cel.StringType}, {"risk", cel.StringType},
+		{"tenant", cel.StringType}, {"principal", cel.StringType}, {"agent", cel.StringType},
+		{"kind", cel.StringType}, {"session", cel.StringType}, {"intent", cel.StringType}, {"chain", cel.StringType},
+		{"roles", cel.ListType(cel.StringType)},
+		{"level", cel.StringType}, {"level_rank", cel.IntType},
+		{"args", cel.DynType}, {"payload_size", cel.IntType},
+		{"now", cel.TimestampType},
+	}
+}
+
+func outputVariables() []string { return []string{"output", "output_size", "exit_code"} }
+
+// sizes estimates how big values are. It is the same for every member of a
+// payload, because nobody knows its shape.
+type sizes uint64
+
+// EstimateSize implements cost.Estimator.
+func (s sizes) EstimateSize(node cost.AstNode) *cost.SizeEstimate {
+	path := node.Path()
+	if len(path) == 0 {
+		return nil
+	}
+	size := cost.SizeEstimate{Max: namesSize}
+	if path[0] == "args" || path[0] == "output" {
+		size.Max = uint64(s)
+	}
+	return &size
+}
+
+// EstimateCallCost implements cost.Estimator: every function keeps the cost
+// that comes with it.
+func (sizes) EstimateCallCost(string, string, *cost.AstNode, []cost.AstNode) *cost.CallEstimate {
+	return nil
+}
+
+// problem is something wrong with an expression, at a byte offset-free place:
+// CEL's line (from 1) and column (from 0).
+type problem struct {
+	line, col int
+	why, hint string
+}
+
+// expression is a compiled expression.
+type expression struct {
+	source  string
+	program cel.Program
+	// cost is the estimate on an ordinary payload.
+	cost uint64
+	// bound is what judging can cost at most on any payload; counted says
+	// that it is not small and must be counted while it runs.
+	bound   uint64
+	counted bool
+}
+
+// compile checks an expression against an environment. want is nil where any
+// number will do.
+func compile(env *cel.Env, source string, want func(*cel.Type) bool, wants string) (*expression, []problem) {
+	if len(source) > MaxExpression {
+		return nil, []problem{{1, 0, fmt.Sprintf("the expression has %d bytes", len(source)), fmt.Sprintf("at most %d are allowed; make two rules of it", MaxExpression)}}
+	}
+	checked, issues := env.Compile(source)
+	if issues != nil && issues.Err() != nil {
+		return nil, explain(env, issues)
+	}
+	if t := checked.OutputType(); !want(t) {
+		return nil, []problem{{1, 0, "the expression yields " + t.String() + ", not " + wants, "compare with something, for example `args.count > 10`"}}
+	}
+	if found := forbidden(checked); len(found) > 0 {
+		return nil, found
+	}
+	ordinary, err := env.EstimateCost(checked, sizes(ordinarySize))
+	if err != nil {
+		return nil, []problem{{1, 0, "the cost cannot be estimated", ""}}
+	}
+	if ordinary.Max > MaxRuleCost {
+		return nil, []problem{{1, 0, fmt.Sprintf("the expression may cost %s units, more than %d", units(ordinary.Max), MaxRuleCost), "do not put one all, exists, filter or map inside another, or test a smaller list"}}
+	}
+	largest, err := env.EstimateCost(checked, sizes(largestSize))
+	if err != nil {
+		return nil, []problem{{1, 0, "the cost cannot be estimated", ""}}
+	}
+	e := &expression{source: source, cost: ordinary.Max, bound: largest.Max, counted: largest.Max > freeCost}
+	if e.program, err = env.Program(checked, programOptions(env, e.counted)...); err != nil {
+		return nil, []problem{{1, 0, "the expression cannot be planned: " + clip(err.Error()), ""}}
+	}
+	return e, nil
+}
+
+func units(n uint64) string {
+	if n > 1<<62 {
+		return "unbounded"
+	}
+	return fmt.Sprint(n)
+}
+
+func programOptions(env *cel.Env, counted bool) []cel.ProgramOption {
+	options := []cel.ProgramOption{
+		cel.EvalOptions(cel.OptOptimize),
+		cel.CustomDecoratorV2(guards(env)),
+	}
+	if counted {
+		options = append(options, cel.CostTracking(counter{}), cel.CostLimit(MaxRuleCost), cel.InterruptCheckFrequency(checkEvery))
+	}
+	return options
+}
+
+func isBool(t *cel.Type) bool { return t.IsExactType(cel.BoolType) || t.IsExactType(cel.DynType) }
+
+func isNumber(t *cel.Type) bool {
+	return t.IsExactType(cel.IntType) || t.IsExactType(cel.DoubleType) || t.IsExactType(cel.DynType)
+}
+
+// explain turns CEL's issues into problems.
+func explain(env *cel.Env, issues *cel.Issues) []problem {
+	var out []problem
+	for _, e := range issues.Errors() {
+		p := problem{line: e.Location.Line(), col: e.Location.Column(), why: clip(e.Message)}
+		if name, ok := undeclared(e.Message); ok {
+			p.why, p.hint = unknownName(env, name)
+		}
+		out = append(out, p)
+	}
+	if len(out) == 0 {
+		out = append(out, problem{line: 1, why: "the expression does not parse"})
+	}
+	return out
+}
+
+func undeclared(message string) (string, bool) {
+	rest, ok := strings.CutPrefix(message, "undeclared reference to '")
+	if !ok {
+		return "", false
+	}
+	name, _, ok := strings.Cut(rest, "'")
+	return name, ok
+}
+
+func unknownName(env *cel.Env, name string) (why, hint string) {
+	why = fmt.Sprintf("there is no %q", clip(name))
+	var known []string
+	for _, v := range env.Variables() {
+		known = append(known, v.Name())
+	}
+	for _, v := range outputVariables() {
+		if v == name {
+			return why + " before the act", "an output exists only for rules with `on: output`"
+		}
+	}
+	for f := range env.Functions() {
+		if !strings.ContainsAny(f, "_@") {
+			known = append(known, f)
+		}
+	}
+	if near := nearest(name, known); near != "" {
+		return why, fmt.Sprintf("did you mean %q?", near)
+	}
+	return why, "a payload's members are under `args`, for example `args." + clip(name) + "`"
+}
+
+// forbidden finds calls that check but that a rule may not make: formatting,
+// whose output nothing bounds; patterns and time zones that a payload chooses,
+// the first because their cost would be the agent's, the second because a
+// named zone is read from a file.
+func forbidden(checked *cel.Ast) []problem {
+	var out []problem
+	info := checked.NativeRep().SourceInfo()
+	ast.PostOrderVisit(checked.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		if e.Kind() != ast.CallKind {
+			return
+		}
+		why, hint := forbiddenCall(e.AsCall())
+		if why == "" {
+			return
+		}
+		at := info.GetStartLocation(e.ID())
+		out = append(out, problem{at.Line(), at.Column(), why, hint})
+	}))
+	return out
+}
+
+func forbiddenCall(call ast.CallExpr) (why, hint string) {
+	name := call.FunctionName()
+	switch name {
+	case "format", "strings.quote", "lists.range":
+		return fmt.Sprintf("%s is not available in rules", name), "compare values instead of building them"
+	case "matches":
+		if last := call.Args()[len(call.Args())-1]; last.Kind() != ast.LiteralKind {
+			return "the pattern of matches must be written out", "a pattern that comes from a payload would be the agent's to choose"
+		}
+	}
+	if !strings.HasPrefix(name, "get") || !call.IsMemberFunction() || len(call.Args()) == 0 {
+		return "", ""
+	}
+	if zone := call.Args()[0]; zone.Kind() != ast.LiteralKind || !fixedZone(fmt.Sprint(zone.AsLiteral().Value())) {
+		return fmt.Sprintf("the time zone of %s must be a fixed offset", name), "write it as \"+01:00\", or leave it out for UTC"
+	}
+	return "", ""
+}
+
+func fixedZone(zone string) bool {
+	ok, err := regexp.MatchString(`^([+-]?\d\d:\d\d|UTC)$`, zone)
+	return ok && err == nil
+}
+
+// clip shortens a text that came from a file or a parser.
+func clip(s string) string {
+	s = strings.Join(strings.Fields(s), " ")
+	if r := []rune(s); len(r) > 300 {
+		return string(r[:300]) + "..."
+	}
+	return s
+}

@@ -1,0 +1,290 @@
+package constitution
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// file is one rules file while it is read. It collects what is wrong with it.
+type file struct {
+	name  string
+	lines []string
+	errs  []located
+}
+
+// located is an error with its place, so that errors can be sorted.
+type located struct {
+	file, line, col int
+	err             error
+}
+
+// fail notes an error at a line and column, both from 1.
+func (f *file) fail(line, col int, why, hint string) {
+	where := fmt.Sprintf("%s:%d:%d", f.name, line, col)
+	f.errs = append(f.errs, located{line: line, col: col, err: &holdfast.Error{
+		Kind: holdfast.KindPredicateParse, Gate: holdfast.K8, Rule: where, Why: where + ": " + why, Hint: hint,
+	}})
+}
+
+func (f *file) failAt(n *yaml.Node, why, hint string) { f.fail(n.Line, n.Column, why, hint) }
+
+// parse reads the text up to the nodes of the list of rules. Nothing is
+// decoded: anchors, aliases and tags are refused before anything could be
+// expanded, and every value keeps its place.
+func (f *file) parse(text []byte) []*yaml.Node {
+	if len(text) > MaxFile {
+		f.fail(1, 1, fmt.Sprintf("the file has %d bytes", len(text)), fmt.Sprintf("at most %d are allowed", MaxFile))
+		return nil
+	}
+	if !f.readable(text) {
+		return nil
+	}
+	f.lines = strings.Split(string(text), "\n")
+	var document yaml.Node
+	if err := yaml.Load(text, &document); err != nil {
+		f.failYAML(err)
+		return nil
+	}
+	if !f.plain(&document) {
+		return nil
+	}
+	if document.Kind != yaml.DocumentNode || len(document.Content) != 1 {
+		f.fail(1, 1, "the file is not one YAML document", "")
+		return nil
+	}
+	return f.ruleNodes(document.Content[0])
+}
+
+// readable refuses what no editor shows as it is.
+func (f *file) readable(text []byte) bool {
+	at := bytes.IndexByte(text, 0)
+	why := "a NUL byte"
+	if !utf8.Valid(text) {
+		why = "not UTF-8"
+		at = 0
+		for at < len(text) {
+			r, size := utf8.DecodeRune(text[at:])
+			if r == utf8.RuneError && size <= 1 {
+				break
+			}
+			at += size
+		}
+	}
+	if at < 0 {
+		return true
+	}
+	line := 1 + bytes.Count(text[:at], []byte("\n"))
+	f.fail(line, at-bytes.LastIndexByte(text[:at], '\n'), why, "save the file as UTF-8 text")
+	return false
+}
+
+func (f *file) failYAML(err error) {
+	var load *yaml.LoadError
+	switch {
+	case errors.As(err, &load) && load.Mark.Line > 0:
+		f.fail(load.Mark.Line, load.Mark.Column, "not YAML: "+clip(load.Message), "")
+	case strings.Contains(err.Error(), "no documents"):
+		f.fail(1, 1, "the file is empty", "write `rules: []` if there are to be none")
+	case strings.Contains(err.Error(), "multiple"):
+		f.fail(1, 1, "the file holds more than one document", "put all rules under one `rules:`")
+	default:
+		f.fail(1, 1, "not YAML: "+clip(err.Error()), "")
+	}
+}
+
+// plain refuses what makes YAML more than a tree of plain values.
+func (f *file) plain(n *yaml.Node) bool {
+	switch {
+	case n.Kind == yaml.AliasNode:
+		f.failAt(n, "an alias", "write the value out; a rules file has no anchors and aliases")
+		return false
+	case n.Anchor != "":
+		f.failAt(n, "an anchor", "write the value out; a rules file has no anchors and aliases")
+		return false
+	case n.Style&yaml.TaggedStyle != 0:
+		f.failAt(n, "a tag", "write the value without "+clip(n.Tag))
+		return false
+	}
+	for _, c := range n.Content {
+		if !f.plain(c) {
+			return false
+		}
+	}
+	return true
+}
+
+func (f *file) ruleNodes(root *yaml.Node) []*yaml.Node {
+	members, ok := f.members(root, "the file", []string{"rules"})
+	if !ok {
+		return nil
+	}
+	list := members["rules"]
+	if list == nil {
+		f.failAt(root, "there is no `rules:`", "write `rules: []` if there are to be none")
+		return nil
+	}
+	if list.Kind != yaml.SequenceNode {
+		f.failAt(list, "`rules` is not a list", "begin each rule with `- id: ...`")
+		return nil
+	}
+	return list.Content
+}
+
+// members reads a mapping with known keys.
+func (f *file) members(n *yaml.Node, what string, known []string) (map[string]*yaml.Node, bool) {
+	if n.Kind != yaml.MappingNode {
+		f.failAt(n, what+" is not a mapping", "write `key: value` lines")
+		return nil, false
+	}
+	out := map[string]*yaml.Node{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		name := clip(key.Value)
+		switch {
+		case key.Kind != yaml.ScalarNode || !contains(known, key.Value):
+			hint := "known are " + strings.Join(known, ", ")
+			if near := nearest(key.Value, known); near != "" {
+				hint = fmt.Sprintf("did you mean %q?", near)
+			}
+			f.failAt(key, fmt.Sprintf("unknown key %q", name), hint)
+		case out[key.Value] != nil:
+			f.failAt(key, fmt.Sprintf("%q is given twice", name), "keep one")
+		default:
+			out[key.Value] = value
+		}
+	}
+	return out, true
+}
+
+func contains(list []string, s string) bool {
+	for _, v := range list {
+		if v == s {
+			return true
+		}
+	}
+	return false
+}
+
+// maxText bounds a message or hint, in code points.
+const maxText = 1_000
+
+// text reads a string member. A missing one is the default.
+func (f *file) text(members map[string]*yaml.Node, key, absent string) string {
+	n := members[key]
+	if n == nil {
+		return absent
+	}
+	if n.Kind != yaml.ScalarNode || n.Tag != "!!str" && key != "version" && key != "when" || n.Tag == "!!null" {
+		f.failAt(n, fmt.Sprintf("%q is not text", key), "put it in quotes")
+		return absent
+	}
+	if key == "when" {
+		return n.Value
+	}
+	if strings.TrimSpace(n.Value) == "" {
+		f.failAt(n, fmt.Sprintf("%q is empty", key), "leave it out or fill it in")
+		return absent
+	}
+	for _, r := range n.Value {
+		if unicode.IsControl(r) && r != '\n' || !unicode.IsGraphic(r) && !unicode.IsSpace(r) {
+			f.failAt(n, fmt.Sprintf("%q holds a character that cannot be seen (%U)", key, r), "write plain text")
+			return absent
+		}
+	}
+	if utf8.RuneCountInString(n.Value) > maxText {
+		f.failAt(n, fmt.Sprintf("%q is longer than %d characters", key, maxText), "")
+		return absent
+	}
+	return strings.TrimSpace(n.Value)
+}
+
+// choice reads a member that is one of a few words.
+func (f *file) choice(members map[string]*yaml.Node, key, absent string, words ...string) string {
+	before := len(f.errs)
+	got := f.text(members, key, absent)
+	if got == "" || len(f.errs) > before || contains(words, got) {
+		return got
+	}
+	hint := "one of " + strings.Join(words, ", ")
+	if near := nearest(got, words); near != "" {
+		hint = fmt.Sprintf("did you mean %q?", near)
+	}
+	f.failAt(members[key], fmt.Sprintf("%q is %q", key, clip(got)), hint)
+	return absent
+}
+
+// place maps a place inside a scalar's value, as CEL counts it (line from 1,
+// column from 0, in code points), to the file's line and column. It follows
+// the value's visible characters through the raw text, whatever the scalar's
+// style; where that fails, the answer is where the scalar begins.
+func (f *file) place(n *yaml.Node, celLine, celCol int) (line, col int) {
+	target := offset(n.Value, celLine, celCol)
+	if target < 0 {
+		return n.Line, n.Column
+	}
+	line, col = n.Line, n.Column
+	if n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
+		line, col = n.Line+1, 1
+	}
+	raw := f.rawFrom(line, col)
+	at := 0
+	for i, r := range []rune(n.Value) {
+		if unicode.IsSpace(r) && i < target {
+			continue
+		}
+		for at < len(raw) && raw[at].r != r {
+			at++
+		}
+		if at >= len(raw) {
+			return n.Line, n.Column
+		}
+		if i >= target {
+			return raw[at].line, raw[at].col
+		}
+		at++
+	}
+	if at > 0 && at <= len(raw) {
+		return raw[at-1].line, raw[at-1].col
+	}
+	return n.Line, n.Column
+}
+
+// offset returns the index in code points of a place in a text, or -1.
+func offset(s string, line, col int) int {
+	lines := strings.Split(s, "\n")
+	if line < 1 || line > len(lines) || col < 0 {
+		return -1
+	}
+	n := 0
+	for _, l := range lines[:line-1] {
+		n += utf8.RuneCountInString(l) + 1
+	}
+	return n + col
+}
+
+type rawRune struct {
+	r         rune
+	line, col int
+}
+
+// rawFrom returns the file's code points from a place on, enough for one
+// expression.
+func (f *file) rawFrom(line, col int) []rawRune {
+	var out []rawRune
+	for l := line; l >= 1 && l <= len(f.lines) && len(out) < 2*MaxExpression; l++ {
+		for c, r := range []rune(f.lines[l-1] + "\n") {
+			if l > line || c+1 >= col {
+				out = append(out, rawRune{r, l, c + 1})
+			}
+		}
+	}
+	return out
+}
