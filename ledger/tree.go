@@ -83,6 +83,17 @@ func (t *Tree) Append(h tlog.Hash) []Tile {
 	return full
 }
 
+// append adds a leaf hash and keeps nothing for tiles: a tree that only wants
+// its root.
+func (t *Tree) append(h tlog.Hash) {
+	for n := t.size; n&1 == 1; n >>= 1 {
+		h = tlog.NodeHash(t.edge[len(t.edge)-1], h)
+		t.edge = t.edge[:len(t.edge)-1]
+	}
+	t.edge = append(t.edge, h)
+	t.size++
+}
+
 func (t *Tree) push(level int, h tlog.Hash) {
 	if level == len(t.tiles) {
 		t.tiles = append(t.tiles, nil)

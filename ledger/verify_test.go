@@ -1,0 +1,589 @@
+package ledger
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// world is a few tenants' ledgers, kept as a store keeps them.
+type world struct {
+	signer  *Signer
+	tenants map[string]*history
+}
+
+type history struct {
+	tree   Tree
+	leaves []Stored
+	cps    []SignedCheckpoint
+}
+
+func crossingID(n int) string { return fmt.Sprintf("019aa1b2-0000-7000-8000-%012d", n) }
+
+func newWorld(t testing.TB) *world {
+	return &world{testSigner(t, 1), map[string]*history{}}
+}
+
+func (w *world) add(t testing.TB, tenant string, k Kind, id string, rec appender, part []byte) {
+	h := w.tenants[tenant]
+	if h == nil {
+		h = &history{}
+		w.tenants[tenant] = h
+	}
+	b := mustJSON(t, rec)
+	s := Stored{Place: Place{tenant, h.tree.Size(), LeafHash(b)}, Kind: k, Crossing: id, At: testTime, Record: b, Part: part}
+	h.tree.Append(s.Hash)
+	h.leaves = append(h.leaves, s)
+}
+
+// cross adds a crossing's begin and entry.
+func (w *world) cross(t testing.TB, tenant string, n int) {
+	w.begin(t, tenant, n)
+	w.enter(t, tenant, n, w.tenants[tenant].tree.Size()-1)
+}
+
+func (w *world) begin(t testing.TB, tenant string, n int) {
+	b := &Begin{ID: crossingID(n), TenantID: tenant, Correlation: "c", Timestamp: testTime, Boundary: "b", Caller: "alice",
+		ExactHash: testHash, Key: testHash, Policy: testHash}
+	w.add(t, tenant, KindBegin, b.ID, b, nil)
+}
+
+func (w *world) enter(t testing.TB, tenant string, n int, begun int64) {
+	part := NewPart([SaltSize]byte{byte(n)}, fmt.Appendf(nil, "result %d", n))
+	e := &Entry{ID: crossingID(n), TenantID: tenant, ResultHash: ptr(PartHash(part)), Correlation: "c", Timestamp: testTime,
+		CreatedAt: testTime, Boundary: "b", Caller: "alice", Outcome: Done}
+	if begun >= 0 {
+		e.BeginSeq = &begun
+	}
+	w.add(t, tenant, KindEntry, e.ID, e, part)
+}
+
+func (w *world) event(t testing.TB, tenant string, n int) {
+	e := &Event{ID: fmt.Sprint("e", n), TenantID: tenant, Timestamp: testTime, Name: "halted", Who: "carol"}
+	w.add(t, tenant, KindEvent, "", e, nil)
+}
+
+func (w *world) sign(t testing.TB, tenant string) {
+	h := w.tenants[tenant]
+	h.cps = append(h.cps, mustSign(t, w.signer, h.tree.Head(tenant)))
+}
+
+func (w *world) head(tenant string) Head { return w.tenants[tenant].tree.Head(tenant) }
+
+func (h *history) each(fn func(Stored) error) error {
+	for _, s := range h.leaves {
+		if err := fn(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *world) export(t testing.TB) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	e := NewExporter(&out, w.signer.Verifier())
+	var names []string
+	for n := range w.tenants {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	for _, n := range names {
+		if err := e.Tenant(w.head(n), w.tenants[n].cps, w.tenants[n].each); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// ordinary is two tenants with 300 leaves and some checkpoints.
+func ordinary(t testing.TB) *world {
+	w := newWorld(t)
+	for n := range 50 {
+		w.cross(t, "acme", n)
+		w.event(t, "acme", n)
+		if n%20 == 10 {
+			w.sign(t, "acme")
+		}
+	}
+	w.enter(t, "acme", 1000, -1) // denied: it never began
+	w.sign(t, "acme")
+	for n := range 73 {
+		w.cross(t, "b\"ünt", n)
+	}
+	w.sign(t, "b\"ünt")
+	w.begin(t, "b\"ünt", 2000)
+	w.event(t, "b\"ünt", 2000)
+	w.event(t, "b\"ünt", 2001)
+	return w
+}
+
+func (w *world) verify(b []byte, known ...SignedCheckpoint) ([]Report, error) {
+	v := ExportVerifier{Key: w.signer.Verifier(), Known: known, Deep: true}
+	return v.Verify(bytes.NewReader(b))
+}
+
+func TestExportVerifies(t *testing.T) {
+	w := ordinary(t)
+	a, b := w.tenants["acme"], w.tenants["b\"ünt"]
+	rs, err := w.verify(w.export(t), append(slices.Clone(a.cps), b.cps...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Report{
+		{Head: w.head("acme"), Begins: 50, Entries: 51, Events: 50, Checkpoints: 3, Signed: 151},
+		{Head: w.head("b\"ünt"), Begins: 74, Entries: 73, Events: 2, Open: 1, Checkpoints: 1, Signed: 146},
+	}
+	// The last of acme's checkpoints stands at the end: nothing is beyond.
+	want[0].Checkpoints = int64(len(a.cps))
+	if !slices.Equal(rs, want) {
+		t.Errorf("got  %+v\nwant %+v", rs, want)
+	}
+	if rs[0].Beyond() != 0 || rs[1].Beyond() != 3 {
+		t.Errorf("beyond %d and %d", rs[0].Beyond(), rs[1].Beyond())
+	}
+	for tenant, h := range w.tenants {
+		r, err := VerifyStore(w.head(tenant), h.cps, h.each)
+		if err != nil || !slices.Contains(want, r) {
+			t.Errorf("store of %q: %+v, %v", tenant, r, err)
+		}
+	}
+	if rs, err := newWorld(t).verify(newWorld(t).export(t)); err != nil || len(rs) != 0 {
+		t.Errorf("an empty export: %v, %v", rs, err)
+	}
+}
+
+// An export is JSON line by line, and each record stands in it byte for byte.
+func TestExportHoldsRecordsByteForByte(t *testing.T) {
+	w := ordinary(t)
+	out := string(w.export(t))
+	for _, h := range w.tenants {
+		for _, s := range h.leaves {
+			if !strings.Contains(out, fmt.Sprintf(`"leaf":%s}`+"\n", s.Record)) {
+				t.Fatalf("leaf %d is not there", s.Seq)
+			}
+		}
+	}
+}
+
+func TestErasedPartsBreakNothing(t *testing.T) {
+	w := ordinary(t)
+	for i := range w.tenants["acme"].leaves {
+		w.tenants["acme"].leaves[i].Part = nil
+	}
+	rs, err := w.verify(w.export(t))
+	if err != nil || rs[0].Erased != 51 || rs[1].Erased != 0 {
+		t.Errorf("%+v, %v", rs, err)
+	}
+}
+
+// Not one bit of an export can change without being found. What is found
+// names the tenant and the leaf, or the line.
+func TestEveryFlippedBitIsFound(t *testing.T) {
+	w := ordinary(t)
+	good := w.export(t)
+	rnd := rand.New(rand.NewPCG(3, 4))
+	known := append(slices.Clone(w.tenants["acme"].cps), w.tenants["b\"ünt"].cps...)
+	for i := 0; i < len(good); i += 1 + rnd.IntN(250) {
+		bad := bytes.Clone(good)
+		bad[i] ^= 1 << rnd.IntN(8)
+		for _, deep := range []bool{true, false} {
+			v := ExportVerifier{Key: w.signer.Verifier(), Known: known, Deep: deep}
+			_, err := v.Verify(bytes.NewReader(bad))
+			if err == nil {
+				t.Fatalf("byte %d (%q) can be changed", i, good[max(0, i-20):min(len(good), i+20)])
+			}
+			if !strings.Contains(err.Error(), "tenant \"") && !strings.Contains(err.Error(), "line ") {
+				t.Errorf("byte %d: no place in %v", i, err)
+			}
+		}
+	}
+}
+
+// A record that was changed, with every hash beside it made to fit, is named
+// by the checkpoint that covers it.
+func TestChangedLeafIsNamed(t *testing.T) {
+	w := ordinary(t)
+	good := w.export(t)
+	lines := bytes.SplitAfter(good, []byte("\n"))
+	for i, l := range lines {
+		if !bytes.HasPrefix(l, []byte(exportSeq)) || !bytes.Contains(l, []byte(`"caller_user_id":"alice"`)) {
+			continue
+		}
+		bad := slices.Clone(lines)
+		bad[i] = bytes.Replace(l, []byte(`"alice"`), []byte(`"mallo"`), 1)
+		_, err := w.verify(bytes.Join(bad, nil))
+		var f *Fault
+		if !errors.As(err, &f) || f.Tenant == "" || f.Seq < 0 {
+			t.Fatalf("line %d: %v", i, err)
+		}
+	}
+}
+
+func TestExportTruncatedSwappedDoubledInserted(t *testing.T) {
+	w := ordinary(t)
+	good := w.export(t)
+	lines := bytes.SplitAfter(good, []byte("\n"))
+	lines = lines[:len(lines)-1]
+	try := func(name string, bad [][]byte) {
+		t.Helper()
+		if _, err := w.verify(bytes.Join(bad, nil)); err == nil {
+			t.Errorf("%s is accepted", name)
+		}
+	}
+	for i := range lines {
+		try(fmt.Sprintf("without line %d", i), slices.Delete(slices.Clone(lines), i, i+1))
+		try(fmt.Sprintf("line %d twice", i), slices.Insert(slices.Clone(lines), i, lines[i]))
+		try(fmt.Sprintf("cut at line %d", i), lines[:i])
+		try(fmt.Sprintf("an empty line at %d", i), slices.Insert(slices.Clone(lines), i, []byte("\n")))
+		if i > 0 {
+			swapped := slices.Clone(lines)
+			swapped[i], swapped[i-1] = swapped[i-1], swapped[i]
+			try(fmt.Sprintf("lines %d and %d swapped", i-1, i), swapped)
+		}
+	}
+	for _, n := range []int{0, 1, len(good) / 3, len(good) - 1} {
+		try(fmt.Sprintf("the first %d bytes", n), [][]byte{good[:n]})
+	}
+	try("a tail", [][]byte{good, []byte("x")})
+	try("two exports", [][]byte{good, good})
+	try("CRLF", [][]byte{bytes.ReplaceAll(good, []byte("\n"), []byte("\r\n"))})
+	try("an enormous line", [][]byte{lines[0], bytes.Repeat([]byte("x"), maxLine+10), []byte("\n")})
+}
+
+// The runtime's own key cannot rewrite history for who holds a checkpoint.
+func TestForkIsFoundByAKnownCheckpoint(t *testing.T) {
+	honest := ordinary(t)
+	held := honest.tenants["acme"].cps[1]
+	fork := newWorld(t)
+	for n := range 50 {
+		fork.cross(t, "acme", n+1)
+		fork.event(t, "acme", n)
+	}
+	fork.sign(t, "acme")
+	if _, err := fork.verify(fork.export(t)); err != nil {
+		t.Fatalf("the fork itself is whole: %v", err)
+	}
+	_, err := fork.verify(fork.export(t), held)
+	var f *Fault
+	if !errors.As(err, &f) || f.Tenant != "acme" || f.Seq != held.Size-1 {
+		t.Errorf("fork: %v", err)
+	}
+	short := newWorld(t)
+	short.cross(t, "acme", 0)
+	short.sign(t, "acme")
+	if _, err := short.verify(short.export(t), held); err == nil || !strings.Contains(err.Error(), "missing") {
+		t.Errorf("cut off: %v", err)
+	}
+	gone := newWorld(t)
+	if _, err := gone.verify(gone.export(t), held); err == nil {
+		t.Error("a tenant that vanished is not missed")
+	}
+}
+
+func TestExportOfAnotherKeyIsRefused(t *testing.T) {
+	w := ordinary(t)
+	b := w.export(t)
+	w.signer = testSigner(t, 2)
+	if _, err := w.verify(b); err == nil || !strings.Contains(err.Error(), "another ledger key") {
+		t.Errorf("%v", err)
+	}
+	if _, err := (&ExportVerifier{}).Verify(bytes.NewReader(b)); err == nil {
+		t.Error("verified without a key")
+	}
+}
+
+// Exactly one entry, at most one begin (K6_INV1, K6_AC1, D6): whatever breaks
+// it is found although every hash and signature is right.
+func TestK6_AC1_one_begin_one_entry(t *testing.T) {
+	for name, spoil := range map[string]func(*world){
+		"two entries": func(w *world) { w.enter(t, "acme", 49, w.tenants["acme"].leaves[147].Seq) },
+		"two entries without a begin": func(w *world) {
+			w.enter(t, "acme", 77, -1)
+			w.enter(t, "acme", 77, -1)
+		},
+		"two begins": func(w *world) {
+			w.begin(t, "acme", 77)
+			w.begin(t, "acme", 77)
+		},
+		"begin after its entry":    func(w *world) { w.begin(t, "acme", 3) },
+		"entry of no begin":        func(w *world) { w.enter(t, "acme", 77, 4) },
+		"entry before its begin":   func(w *world) { w.enter(t, "acme", 77, w.tenants["acme"].tree.Size()+1) },
+		"entry of another's begin": func(w *world) { w.begin(t, "acme", 77); w.enter(t, "acme", 78, w.tenants["acme"].tree.Size()-1) },
+		"entry that hides a begin": func(w *world) { w.begin(t, "acme", 77); w.enter(t, "acme", 77, -1) },
+	} {
+		w := ordinary(t)
+		spoil(w)
+		w.sign(t, "acme")
+		_, err := w.verify(w.export(t))
+		var f *Fault
+		if !errors.As(err, &f) || f.Tenant != "acme" || f.Seq < 0 {
+			t.Errorf("%s: %v", name, err)
+		}
+		h := w.tenants["acme"]
+		if _, err := VerifyStore(w.head("acme"), h.cps, h.each); err == nil {
+			t.Errorf("%s: accepted in a store", name)
+		}
+	}
+}
+
+// K6_INV5, K6_AC4, K6_FP3: a record of one tenant has no place in another's
+// tree.
+func TestK6_FP3_tenant_mismatch(t *testing.T) {
+	w := ordinary(t)
+	h := w.tenants["acme"]
+	other := w.tenants["b\"ünt"].leaves[0]
+	other.Seq, other.Tenant = h.tree.Size(), "acme"
+	h.tree.Append(other.Hash)
+	h.leaves = append(h.leaves, other)
+	_, err := w.verify(w.export(t))
+	if err == nil || !strings.Contains(err.Error(), "another tenant") {
+		t.Errorf("%v", err)
+	}
+	l := Leaf{Tenant: "acme", Kind: KindBegin, Crossing: crossingID(1)}
+	if err := l.Check(); holdfast.KindOf(err) != holdfast.KindWALFormat {
+		t.Errorf("an empty record: %v", err)
+	}
+}
+
+func TestVerifyStoreFindsWhatStandsBesideTheRecord(t *testing.T) {
+	for name, spoil := range map[string]func(*history){
+		"hash": func(h *history) { h.leaves[5].Hash[0] ^= 1 },
+		"record": func(h *history) {
+			h.leaves[5].Record = bytes.Replace(h.leaves[5].Record, []byte("03:42"), []byte("03:43"), 1)
+		},
+		"kind":       func(h *history) { h.leaves[5].Kind = KindBegin },
+		"crossing":   func(h *history) { h.leaves[4].Crossing = "x" },
+		"tenant":     func(h *history) { h.leaves[5].Tenant = "x" },
+		"seq":        func(h *history) { h.leaves[5].Seq = 6 },
+		"part":       func(h *history) { h.leaves[4].Part[20] ^= 1 },
+		"extra part": func(h *history) { h.leaves[3].Part = make([]byte, 20) },
+		"missing":    func(h *history) { h.leaves = h.leaves[:len(h.leaves)-1] },
+		"gap":        func(h *history) { h.leaves = slices.Delete(h.leaves, 7, 8) },
+		"checkpoint": func(h *history) { h.cps[1].Root[0] ^= 1 },
+		"beyond":     func(h *history) { h.cps[2].Size += 10 },
+	} {
+		w := ordinary(t)
+		h := w.tenants["acme"]
+		head := w.head("acme")
+		h.cps = h.cps[:3]
+		spoil(h)
+		if _, err := VerifyStore(head, h.cps, h.each); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}
+
+func TestExporterRefusesWhatWouldNotVerify(t *testing.T) {
+	w := ordinary(t)
+	h := w.tenants["acme"]
+	head := w.head("acme")
+	for name, f := range map[string]func(*Exporter) error{
+		"fewer leaves": func(e *Exporter) error { return e.Tenant(Head{"acme", 1000, head.Root}, nil, h.each) },
+		"more leaves":  func(e *Exporter) error { return e.Tenant(Head{"acme", 10, head.Root}, nil, h.each) },
+		"a checkpoint beyond": func(e *Exporter) error {
+			return e.Tenant(head, []SignedCheckpoint{{Head: Head{"acme", 9999, head.Root}}}, h.each)
+		},
+		"twice": func(e *Exporter) error {
+			return cmp.Or(e.Tenant(head, nil, h.each), e.Tenant(head, nil, h.each))
+		},
+		"an error of the store": func(e *Exporter) error {
+			return e.Tenant(head, nil, func(func(Stored) error) error { return io.ErrUnexpectedEOF })
+		},
+	} {
+		e := NewExporter(io.Discard, w.signer.Verifier())
+		if err := f(e); err == nil {
+			t.Errorf("%s: written", name)
+		}
+		if err := e.Close(); err == nil {
+			t.Errorf("%s: closed as if nothing had happened", name)
+		}
+	}
+}
+
+func TestCheckerBoundsWhatItRemembers(t *testing.T) {
+	c := NewChecker("acme")
+	var seq int64
+	give := func(a appender) error {
+		b := mustJSON(t, a)
+		err := c.Leaf(seq, LeafHash(b), b, nil)
+		seq++
+		return err
+	}
+	for n := range closedWindow * 2 {
+		e := &Entry{ID: crossingID(n), TenantID: "acme", Correlation: "c", Timestamp: testTime, CreatedAt: testTime, Boundary: "b", Outcome: Denied}
+		if err := give(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(c.closed) != closedWindow || len(c.ring) != closedWindow {
+		t.Errorf("remembers %d and %d", len(c.closed), len(c.ring))
+	}
+	for n := range maxOpen + 1 {
+		b := &Begin{ID: fmt.Sprint("other-", n), TenantID: "acme", Correlation: "c", Timestamp: testTime, Boundary: "b"}
+		if err := give(b); (err != nil) != (n == maxOpen) {
+			t.Fatalf("%d open: %v", n, err)
+		}
+	}
+}
+
+// endless gives a large export without ever holding it.
+func endless(t testing.TB, s *Signer, crossings int) io.Reader {
+	r, w := io.Pipe()
+	var tree Tree
+	leaf := func(n int, fn func(Stored) error) error {
+		b := &Begin{ID: crossingID(n), TenantID: "acme", Correlation: "c", Timestamp: testTime, Boundary: "b", Caller: "alice"}
+		rec := mustJSON(t, b)
+		begun := tree.Size()
+		if fn != nil {
+			if err := fn(Stored{Place: Place{"acme", begun, LeafHash(rec)}, Kind: KindBegin, Record: rec}); err != nil {
+				return err
+			}
+		}
+		tree.append(LeafHash(rec))
+		e := &Entry{ID: b.ID, TenantID: "acme", BeginSeq: &begun, Correlation: "c", Timestamp: testTime, CreatedAt: testTime, Boundary: "b", Outcome: Done}
+		rec = mustJSON(t, e)
+		if fn != nil {
+			if err := fn(Stored{Place: Place{"acme", tree.Size(), LeafHash(rec)}, Kind: KindEntry, Record: rec}); err != nil {
+				return err
+			}
+		}
+		tree.append(LeafHash(rec))
+		return nil
+	}
+	for n := range crossings {
+		if err := leaf(n, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	head := tree.Head("acme")
+	tree = Tree{}
+	go func() {
+		x := NewExporter(w, s.Verifier())
+		err := x.Tenant(head, nil, func(fn func(Stored) error) error {
+			for n := range crossings {
+				if err := leaf(n, fn); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		w.CloseWithError(cmp.Or(err, x.Close()))
+	}()
+	return r
+}
+
+func TestVerifyNeedsConstantMemory(t *testing.T) {
+	s := testSigner(t, 1)
+	live := func(crossings int) int64 {
+		r := endless(t, s, crossings)
+		peak := int64(0)
+		v := ExportVerifier{Key: s.Verifier()}
+		n := 0
+		if _, err := v.Verify(readFunc(func(b []byte) (int, error) {
+			if n++; n%400 == 0 {
+				var m runtime.MemStats
+				runtime.GC()
+				runtime.ReadMemStats(&m)
+				peak = max(peak, int64(m.HeapAlloc))
+			}
+			return r.Read(b)
+		})); err != nil {
+			t.Fatal(err)
+		}
+		return peak
+	}
+	small, large := live(20_000), live(80_000)
+	if large > small+2<<20 {
+		t.Errorf("%d bytes for 40 000 leaves, %d for 160 000", small, large)
+	}
+}
+
+type readFunc func([]byte) (int, error)
+
+func (f readFunc) Read(b []byte) (int, error) { return f(b) }
+
+// bench is an export of begins and entries of about 600 bytes each.
+func benchWorld(b *testing.B, parts bool) *world {
+	w := newWorld(b)
+	pad := strings.Repeat("x", 40)
+	for n := range 20_000 {
+		beg := &Begin{ID: crossingID(n), TenantID: "acme", Correlation: crossingID(n), Timestamp: testTime, Boundary: "mcp/x/y",
+			Caller: "alice", ExactHash: testHash, Key: testHash, Policy: testHash, Agent: "bob", Session: pad, Intent: pad}
+		w.add(b, "acme", KindBegin, beg.ID, beg, nil)
+		seq := int64(2 * n)
+		e := &Entry{ID: crossingID(n), TenantID: "acme", BeginSeq: &seq, Correlation: crossingID(n), Timestamp: testTime,
+			CreatedAt: testTime, Boundary: "b", Caller: "alice", Outcome: Done}
+		var part []byte
+		if parts {
+			part = NewPart([SaltSize]byte{byte(n)}, []byte(pad))
+			e.ResultHash = ptr(PartHash(part))
+		}
+		w.add(b, "acme", KindEntry, e.ID, e, part)
+	}
+	w.sign(b, "acme")
+	return w
+}
+
+// BenchmarkVerify prints leaves per second of both kinds of verification, and
+// their time over that of bare SHA-256 of the same records, taken in the same
+// run.
+func BenchmarkVerify(b *testing.B) {
+	for _, parts := range []bool{false, true} {
+		w := benchWorld(b, parts)
+		h := w.tenants["acme"]
+		out := w.export(b)
+		bytesOf := 0
+		for _, s := range h.leaves {
+			bytesOf += len(s.Record)
+		}
+		run := func(name string, f func() error) {
+			b.Run(fmt.Sprintf("%s/parts=%v", name, parts), func(b *testing.B) {
+				var bare, ours time.Duration
+				b.ReportAllocs()
+				for b.Loop() {
+					t0 := time.Now()
+					for _, s := range h.leaves {
+						sink = sha256.Sum256(s.Record)
+					}
+					t1 := time.Now()
+					if err := f(); err != nil {
+						b.Fatal(err)
+					}
+					bare, ours = bare+t1.Sub(t0), ours+time.Since(t1)
+				}
+				b.ReportMetric(float64(b.N*len(h.leaves))/ours.Seconds(), "leaves/s")
+				b.ReportMetric(float64(ours)/float64(bare), "x-bare-sha256")
+				b.ReportMetric(float64(bytesOf/len(h.leaves)), "B/record")
+			})
+		}
+		run("export", func() error {
+			_, err := (&ExportVerifier{Key: w.signer.Verifier()}).Verify(bytes.NewReader(out))
+			return err
+		})
+		run("store", func() error {
+			_, err := VerifyStore(w.head("acme"), h.cps, h.each)
+			return err
+		})
+		run("deep", func() error {
+			_, err := (&ExportVerifier{Key: w.signer.Verifier(), Deep: true}).Verify(bytes.NewReader(out))
+			return err
+		})
+	}
+}
+
+var sink [32]byte
