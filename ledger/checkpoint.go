@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
@@ -269,15 +268,30 @@ func printsBack(n *note.Note, msg []byte) bool {
 }
 
 // CheckpointEvent is the leaf that stands for a checkpoint in the tree of
-// CheckpointsTenant.
+// CheckpointsTenant. Its subject is the head: the tenant percent-encoded, the
+// size and the root in hex, a space between them. It stands there because
+// redaction reads everything under data.
 func CheckpointEvent(id string, c SignedCheckpoint) *Event {
-	data, err := json.Marshal(struct {
-		Size int64  `json:"size"`
-		Root string `json:"root"`
-	}{c.Size, hex.EncodeToString(c.Root[:])})
-	if err != nil {
-		data = nil // cannot happen: a number and hex digits
-	}
 	return &Event{ID: id, TenantID: CheckpointsTenant, Timestamp: c.At, Name: "checkpoint", Who: "holdfast",
-		Subject: c.Tenant, Data: data}
+		Subject: fmt.Sprintf("%s %d %x", escape(c.Tenant), c.Size, c.Root[:])}
+}
+
+// CheckpointHead reads the head from an event that CheckpointEvent made.
+func CheckpointHead(e *Event) (Head, error) {
+	bad := refuse("event %q is not one of a checkpoint", e.ID)
+	f := strings.Split(e.Subject, " ")
+	if e.TenantID != CheckpointsTenant || e.Name != "checkpoint" || len(f) != 3 {
+		return Head{}, bad
+	}
+	tenant, ok := unescapeName(f[0])
+	size, err := strconv.ParseInt(f[1], 10, 64)
+	root, err2 := hex.DecodeString(f[2])
+	if !ok || tenant == "" || err != nil || size < 0 || err2 != nil || len(root) != tlog.HashSize {
+		return Head{}, bad
+	}
+	h := Head{tenant, size, tlog.Hash(root)}
+	if CheckpointEvent(e.ID, SignedCheckpoint{Head: h}).Subject != e.Subject {
+		return Head{}, bad
+	}
+	return h, nil
 }

@@ -255,6 +255,47 @@ func optList[T any](c *codec, key string, v *[]T, each func(*codec, *T)) {
 	c.b = append(c.b, ']')
 }
 
+// flatList is a list of as many scalars as each walks, over and over; it is
+// left out when it is empty.
+func flatList[T any](c *codec, key string, v *[]T, each func(*codec, *T)) {
+	if !c.opt(key, len(*v) == 0) {
+		return
+	}
+	c.lit("[")
+	for i := 0; c.err == nil; i++ {
+		if c.reading && i > 0 && c.next("]") {
+			return
+		}
+		if !c.reading && i == len(*v) {
+			c.lit("]")
+			return
+		}
+		if i > 0 {
+			c.lit(",")
+		}
+		if c.reading {
+			*v = append(*v, *new(T))
+		}
+		each(c, &(*v)[i])
+	}
+}
+
+// maxShort is how long an exempt string may be that redaction passes unread,
+// in bytes.
+const maxShort = 1024
+
+// short is a text that must come through redaction as it is.
+func (c *codec) short(key string, v *string) {
+	if !c.reading && len(*v) > maxShort {
+		c.failf(key, "a name of more than %d bytes", maxShort)
+		return
+	}
+	c.textValue(key, v)
+	if c.reading && len(*v) > maxShort {
+		c.failf(key, "a name of more than %d bytes", maxShort)
+	}
+}
+
 // object walks the fields of one object; it must have at least one field that
 // is always there, which comes first.
 func (c *codec) object(fields func()) {

@@ -32,16 +32,19 @@ func outcomes() []Outcome {
 // nothing was: a denial, or a reservation that was released.
 type Use struct {
 	Draw   Draw
-	Before int64 // key usage_before
+	Before int64
 	Used   *int64
 }
 
-func (u *Use) fields(c *codec) {
-	if c.key("draw") {
-		c.object(func() { u.Draw.fields(c) })
+// values are the draw's, then what stood there before and what was used.
+func (u *Use) values(c *codec, key string) {
+	u.Draw.values(c, key)
+	c.lit(",")
+	c.intValue(key, &u.Before)
+	c.lit(",")
+	if !c.null(u.Used == nil) {
+		c.intValue(key, deref(c, &u.Used))
 	}
-	c.integer("usage_before", &u.Before)
-	c.nullInt("used", &u.Used)
 }
 
 // Opinion is a gate's opinion as an entry keeps it: without the hint.
@@ -217,7 +220,7 @@ func (r *Entry) additions(c *codec) {
 	c.optText("replay_of", &r.ReplayOf)
 	c.optText("review", &r.Review)
 	c.optText("reviewer_id", &r.Reviewer)
-	optList(c, "k3_all", &r.Uses, func(c *codec, u *Use) { u.fields(c) })
+	flatList(c, "k3_all", &r.Uses, func(c *codec, u *Use) { u.values(c, "k3_all") })
 	c.integer("duration_us", &r.DurationUS)
 	c.optTexts("weakened", &r.Weakened)
 	optList(c, "opinions", &r.Opinions, func(c *codec, o *Opinion) { o.fields(c) })

@@ -198,9 +198,22 @@ func TestCheckpointKeepsCosignatures(t *testing.T) {
 }
 
 func TestCheckpointEventIsARecord(t *testing.T) {
-	e := CheckpointEvent("e1", mustSign(t, testSigner(t, 1), Head{"acme", 12, leafOf(1)}))
-	if _, err := ParseEvent(mustJSON(t, e)); err != nil || e.Subject != "acme" || e.TenantID != CheckpointsTenant {
-		t.Errorf("%+v, %v", e, err)
+	for _, tenant := range []string{"acme", "a b\n+%", "\xff"} {
+		h := Head{tenant, 12, leafOf(1)}
+		e := CheckpointEvent("e1", mustSign(t, testSigner(t, 1), h))
+		back, err := ParseEvent(mustJSON(t, e))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := CheckpointHead(back); err != nil || got != h || back.TenantID != CheckpointsTenant {
+			t.Errorf("%+v, %v", got, err)
+		}
+		for _, bad := range []string{"", "acme", "acme 012 " + testHash, "acme 12 " + strings.ToUpper(testHash), "acme 12 " + testHash + " x", " 12 " + testHash} {
+			e.Subject = bad
+			if _, err := CheckpointHead(e); err == nil {
+				t.Errorf("read a head from %q", bad)
+			}
+		}
 	}
 }
 

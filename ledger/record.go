@@ -93,10 +93,10 @@ func (c *codec) optFloat(key string, v **float64) {
 	}
 }
 
-// Exempt returns the keys whose values redaction passes through at the top
-// level of a record and in its draws: ids, hashes, times, numbers, and the
-// identity that the ledger is there to name. Every other value is masked.
-// The slice is the caller's.
+// Exempt returns the top-level keys of records whose values, or whose lists'
+// scalars, redaction passes through: ids, hashes, times, numbers, and the
+// identity that the ledger is there to name. Every other value is masked. The
+// slice is the caller's.
 func Exempt() []string {
 	return []string{
 		"v", "kind", "id", "tenant_id", "part_hash", "begin_seq", "operation_result_hash", "correlation_id",
@@ -106,8 +106,8 @@ func Exempt() []string {
 		"k3_resource_type", "k3_budget_limit", "k3_usage_before", "k3_requested", "k3_within_budget",
 		"k5_idempotency_key", "k7_confidence_score", "k7_human_approved", "k8_eval_passed",
 		"exit_code", "redaction_rules_applied", "contains_pii_before_redaction", "duration_us",
-		"state", "outcome", "error_kind", "gate", "verdict", "traceparent", "replay_of", "review", "reviewer_id",
-		"draws", "key", "resource", "amount", "limit", "window", "k3_all", "draw", "usage_before", "used",
+		"state", "outcome", "error_kind", "gate", "traceparent", "replay_of", "review", "reviewer_id",
+		"draws", "k3_all",
 		"event", "who", "subject",
 	}
 }
