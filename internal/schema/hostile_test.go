@@ -1,0 +1,118 @@
+package schema
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// TestHostile puts documents of up to 10 MB to schemas that multiply, and
+// wants an end - any answer but a wrong yes - well inside the gate's five
+// seconds.
+func TestHostile(t *testing.T) {
+	list := func(element string, size int) string {
+		return "[" + strings.Repeat(element+",", size/(len(element)+1)) + element + "]"
+	}
+	// Lists of strings that run together into one text unless lengths are
+	// part of a comparison.
+	colliding := func(n int) string {
+		out := make([]string, n)
+		for i := range out {
+			out[i] = "[" + strings.TrimSuffix(strings.NewReplacer("0", `"a","a",`, "1", `"a\u0004a",`).Replace(fmt.Sprintf("%014b", i)), ",") + "]"
+		}
+		return "[" + strings.Join(out, ",") + "]"
+	}
+	var numbers strings.Builder
+	for i := range 4000 {
+		fmt.Fprintf(&numbers, "%d.5,", i)
+	}
+	const mb = 1 << 20
+	for _, c := range []struct {
+		name, schema, doc string
+		timeout           bool // the only right answer besides a no
+	}{
+		{"alternatives_in_items", `{"items":{"anyOf":[` + strings.Repeat(`{"items":{"type":"integer","minimum":7}},`, 200) + `{"items":{"type":"null"}}]}}`,
+			"[" + list("1", 2*mb) + "]", false},
+		{"recursive_alternatives", `{"anyOf":[{"type":"array","items":{"$ref":"#"},"maxItems":0},{"type":"array","items":{"$ref":"#"},"minItems":9},{"type":"array","items":{"$ref":"#"}},{"type":"string"}]}`,
+			strings.Repeat("[", 19) + "[1]" + strings.Repeat("]", 19), false},
+		{"recursive_doubling", `{"allOf":[{"items":{"$ref":"#"}},{"items":{"$ref":"#"}}]}`, strings.Repeat("[", 64) + strings.Repeat("]", 64), true},
+		{"enum_of_numbers", `{"items":{"enum":[` + numbers.String() + `0]}}`, list("7.5", 10*mb), false},
+		{"tiny_exponents", `{"items":{"minimum":0,"maximum":1e-398,"type":"number"}}`, list("1e-399", 4*mb), false},
+		{"tiny_exponents_divided", `{"items":{"multipleOf":1e-400}}`, list("1e-399", 4*mb), true},
+		{"vast_exponents", `{"items":{"minimum":0,"maximum":1e300,"multipleOf":3}}`, list("1e-999999", 4*mb), false},
+		{"vast_number", `{"multipleOf":3,"minimum":1}`, strings.Repeat("9", 10*mb-10), false},
+		{"vast_numbers_equal", `{"uniqueItems":true}`, list(strings.Repeat("9", 5*mb-10), 10*mb), false},
+		{"unique_objects", `{"uniqueItems":true}`, "[" + strings.TrimSuffix(strings.Join(objects(100_000), ","), ",") + "]", false},
+		{"colliding_unique", `{"uniqueItems":true,"items":{"type":"array"}}`, colliding(20_000), false},
+		{"pattern_on_long_string", `{"pattern":"(x+x+)+y"}`, `"` + strings.Repeat("x", 9*mb) + `"`, true},
+		{"large_pattern", `{"items":{"pattern":"^b|(.{0,400}a){2}$"}}`, list(`"c`+strings.Repeat("b", 8000)+`"`, 4*mb), false},
+		{"pattern_properties", `{"patternProperties":{` + patternsOf(100) + `}}`, object(100_000), true},
+		{"format_regex", `{"$schema":"http://json-schema.org/draft-07/schema#","format":"regex"}`, `"` + strings.Repeat("(", 9*mb) + `"`, false},
+		{"format_email", `{"$schema":"http://json-schema.org/draft-07/schema#","items":{"format":"uri"}}`, list(`"http://[::1]`+strings.Repeat("/a", 30000)+`"`, 4*mb), false},
+		{"unevaluated", `{"unevaluatedProperties":false,"allOf":[` + strings.Repeat(`{"additionalProperties":true},`, 200) + `{}]}`, object(100_000), false},
+		{"contains", `{"contains":{"contains":{"contains":{"const":1}}}}`, "[[" + list("[2]", 4*mb) + "]]", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := mustCompile(t, c.schema)
+			doc := tree(t, c.doc)
+			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+			defer cancel()
+			start := time.Now()
+			found, err := s.Validate(ctx, doc)
+			took := time.Since(start)
+			t.Logf("%d violations, %v, %v", len(found), err, took.Round(time.Millisecond))
+			if took > 6*time.Second {
+				t.Errorf("took %v", took)
+			}
+			if err != nil && holdfast.KindOf(err) != holdfast.KindTimeout {
+				t.Errorf("got %v", err)
+			}
+			if c.timeout && err == nil && len(found) == 0 {
+				t.Error("valid, but cannot have been looked at whole")
+			}
+		})
+	}
+}
+
+func objects(n int) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = fmt.Sprintf(`{"id":%d,"n":"x"}`, i)
+	}
+	return out
+}
+
+func object(n int) string {
+	var b strings.Builder
+	b.WriteByte('{')
+	for i := range n {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, `"member-%d":0`, i)
+	}
+	b.WriteByte('}')
+	return b.String()
+}
+
+func patternsOf(n int) string {
+	var out []string
+	for i := range n {
+		out = append(out, fmt.Sprintf(`"(a|b|c)+%d$":{}`, i))
+	}
+	return strings.Join(out, ",")
+}
+
+// TestCanceled: a walk notices the end of its context at once.
+func TestCanceled(t *testing.T) {
+	s := mustCompile(t, `{"items":{"type":"number"}}`)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := s.Validate(ctx, tree(t, "["+strings.Repeat("1,", 100_000)+"1]")); holdfast.KindOf(err) != holdfast.KindTimeout {
+		t.Errorf("got %v", err)
+	}
+}
