@@ -237,7 +237,7 @@ func waitIdle(t *testing.T, s *Set) {
 	}
 }
 
-func TestK2_FP9_AC7_outage(t *testing.T) {
+func TestK2_FP9_outage(t *testing.T) {
 	c := newClock()
 	is := newIssuer(t, set(edJWK(t, 1, "k1")))
 	var warned atomic.Int64
@@ -272,6 +272,42 @@ func TestAClockThatGoesBackIsNotBelieved(t *testing.T) {
 	is.do(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) })
 	c.add(-time.Hour)
 	hasNot(t, s, "k1", token.ErrKeysUnavailable)
+}
+
+// While a reading hangs, whoever knows the key does not wait for it.
+func TestKnownKeysDoNotWait(t *testing.T) {
+	c := newClock()
+	is := newIssuer(t, set(edJWK(t, 1, "k1")))
+	s := open(t, Options{URL: is.URL, Now: c.Now})
+	has(t, s, "k1", edKey(1).Public())
+	release := make(chan struct{})
+	is.do(func(w http.ResponseWriter, r *http.Request) {
+		<-release
+		_, _ = w.Write([]byte(set(edJWK(t, 1, "k1"), edJWK(t, 2, "k2"))))
+	})
+	c.add(pause)
+	var unknown sync.WaitGroup
+	for range 10 {
+		unknown.Go(func() {
+			if _, _, err := s.Key(t.Context(), "k2"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for end := time.Now().Add(5 * time.Second); is.hits.Load() < 2 && time.Now().Before(end); time.Sleep(time.Millisecond) {
+	}
+	began := time.Now()
+	for range 1000 {
+		has(t, s, "k1", edKey(1).Public())
+	}
+	if d := time.Since(began); d > time.Second {
+		t.Errorf("known keys took %v", d)
+	}
+	close(release)
+	unknown.Wait()
+	if n := is.hits.Load(); n != 2 {
+		t.Errorf("%d readings", n)
+	}
 }
 
 func TestNoStampede(t *testing.T) {
@@ -313,14 +349,18 @@ func TestHostileServers(t *testing.T) {
 		"500":                    func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500); _, _ = w.Write([]byte(good)) },
 		"204":                    func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) },
 		"404":                    http.NotFound,
-		"redirect to other host": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere.URL, 302) },
+		"redirect to other host": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere.URL, http.StatusFound) },
 		"redirect to https": func(w http.ResponseWriter, r *http.Request) {
-			http.Redirect(w, r, "https://"+r.Host+"/", 307)
+			http.Redirect(w, r, "https://"+r.Host+"/", http.StatusTemporaryRedirect)
 		},
-		"redirect to metadata": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://169.254.169.254/", 302) },
-		"redirect to a file":   func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "file:///etc/passwd", 302) },
-		"redirect for ever":    func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path+"x", 302) },
-		"huge body":            func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(huge)) },
+		"redirect to metadata": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://169.254.169.254/", http.StatusFound)
+		},
+		"redirect to a file": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "file:///etc/passwd", http.StatusFound)
+		},
+		"redirect for ever": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path+"x", http.StatusFound) },
+		"huge body":         func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(huge)) },
 		"slow": func(w http.ResponseWriter, r *http.Request) {
 			select {
 			case <-r.Context().Done():
@@ -363,7 +403,7 @@ func TestHostileServers(t *testing.T) {
 		is := newIssuer(t, "")
 		is.do(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path != "/there" {
-				http.Redirect(w, r, "/there", 302)
+				http.Redirect(w, r, "/there", http.StatusFound)
 				return
 			}
 			_, _ = w.Write([]byte(good))

@@ -205,8 +205,8 @@ func (k Key) Public() Public {
 // String returns REDACTED.
 func (Key) String() string { return "REDACTED" }
 
-// GoString returns REDACTED.
-func (Key) GoString() string { return "REDACTED" }
+// Format writes REDACTED for every verb; without it %d would print the bytes.
+func (Key) Format(w fmt.State, _ rune) { _, _ = io.WriteString(w, "REDACTED") }
 
 // LogValue implements slog.LogValuer.
 func (Key) LogValue() slog.Value { return slog.StringValue("REDACTED") }

@@ -157,7 +157,7 @@ func TestKeyPrintsNothing(t *testing.T) {
 	k := fixedKey()
 	var log bytes.Buffer
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "key", k, "in", struct{ K Key }{k})
-	printed := fmt.Sprintf("%v %+v %#v %s %x %v", k, k, k, k, k, struct{ K Key }{k}) + log.String()
+	printed := fmt.Sprintf("%v %+v %#v %s %x %d %q %o %v %d", k, k, k, k, k, k, k, k, struct{ K Key }{k}, &k) + log.String()
 	for _, leak := range []string{"seed of", fmt.Sprintf("%x", "a seed"), fmt.Sprint([]byte("a seed"))[1:10], base64.StdEncoding.EncodeToString([]byte("a seed of"))} {
 		if strings.Contains(printed, leak) {
 			t.Errorf("printed %s", printed)

@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -59,11 +60,9 @@ func (m *Minter) Issuer() Issuer { return m.issuer }
 // KeyID returns the key's JWK thumbprint, which is the kid of every token.
 func (m *Minter) KeyID() string { return m.kid }
 
-// String keeps the key out of logs.
-func (m *Minter) String() string { return "minter " + m.kid }
-
-// GoString keeps the key out of logs.
-func (m *Minter) GoString() string { return m.String() }
+// Format writes the key id for every verb, so that no way of printing a
+// minter, as a pointer or as a value, prints its key.
+func (m Minter) Format(w fmt.State, _ rune) { _, _ = io.WriteString(w, "minter "+m.kid) }
 
 // Mint returns a token for id that lives for ttl, from one second to MaxTTL,
 // and the identity that verifying it yields. Tenant may be empty or

@@ -310,7 +310,7 @@ func TestK2_INV3_claims_are_immutable(t *testing.T) {
 	}
 }
 
-func TestK2_AC6_claims_are_cached_and_bounded(t *testing.T) {
+func TestClaimsAreCachedAndBounded(t *testing.T) {
 	v := verifier(t, threeKeys())
 	first := edToken(t, nil)
 	for i := range cacheSize + 10 {
