@@ -6,7 +6,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/halt"
+	"github.com/holdfast-dev/holdfast/kernel"
 )
+
+// The latch is what the kernel asks for.
+var _ kernel.Latch = (*halt.Latch)(nil)
 
 func env(pairs ...string) func(string) (string, bool) {
 	m := map[string]string{}

@@ -1,0 +1,365 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/constitution"
+	"github.com/holdfast-dev/holdfast/internal/schema"
+	"github.com/holdfast-dev/holdfast/internal/token"
+)
+
+// maxName bounds every name in a configuration, in bytes.
+const maxName = 256
+
+// checker judges a configuration of the right form: what its values mean.
+type checker struct {
+	file     string
+	lines    map[string]int // by dotted path
+	problems Problems
+}
+
+func (k *checker) at(path string) string { return place(k.file, k.lines[path]) }
+
+func (k *checker) fail(where, hint, format string, args ...any) {
+	k.problems = append(k.problems, Problem{Where: where, Why: fmt.Sprintf(format, args...), Hint: hint})
+}
+
+// errors takes over what a lower package found, one problem for each part.
+func (k *checker) errors(err error) {
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range many.Unwrap() {
+			k.errors(e)
+		}
+		return
+	}
+	where := k.file
+	var e *holdfast.Error
+	if errors.As(err, &e) && e.Rule != "" {
+		where = e.Rule
+	}
+	why, hint := letter(err)
+	k.fail(where, hint, "%s", strings.TrimPrefix(why, where+": "))
+}
+
+// letter returns what a person should read of an error.
+func letter(err error) (why, hint string) {
+	var e *holdfast.Error
+	if errors.As(err, &e) {
+		return e.Why, e.Hint
+	}
+	return err.Error(), ""
+}
+
+func (k *checker) all(c *Config) {
+	k.listen(c)
+	k.identity(c)
+	k.kinds(c)
+	k.boundaries(c)
+	k.budgets(c)
+	k.limits(c)
+	k.servers(c)
+	k.review(c)
+	k.hooks(c)
+	k.ledger(c)
+	k.telemetry(c)
+}
+
+func (k *checker) listen(c *Config) {
+	addr := c.Listen.Pages
+	if addr == "none" {
+		return
+	}
+	where := k.at("listen.pages")
+	host, port, err := net.SplitHostPort(addr)
+	n, bad := strconv.ParseUint(port, 10, 16)
+	if err != nil || bad != nil || strconv.FormatUint(n, 10) != port {
+		k.fail(where, "write host:port, such as 127.0.0.1:7411, or none", "listen.pages: %q is not an address", clip(addr))
+		return
+	}
+	if !loopback(host) && !c.Unsafe.ListenBeyondLoopback {
+		k.fail(where, "listen on 127.0.0.1, or set unsafe.listen_beyond_loopback", "listen.pages: %q can be reached from other machines", clip(addr))
+	}
+}
+
+// loopback says whether a host is certainly this machine alone. A name other
+// than localhost is not: what it means is decided elsewhere.
+func loopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
+}
+
+func (k *checker) identity(c *Config) {
+	seen := map[string]bool{}
+	for _, is := range c.Identity.Issuers {
+		switch {
+		case is.Name == "" || is.Audience == "":
+			k.fail(is.At, "", "an issuer needs a name and an audience")
+		case seen[is.Name]:
+			k.fail(is.At, "", "the issuer %q is there twice", clip(is.Name))
+		case (is.JWKSURL == "") == (is.JWKSFile == ""):
+			k.fail(is.At, "", "an issuer needs one of jwks_url and jwks_file")
+		case is.JWKSURL != "":
+			k.address(is.At, "jwks_url", is.JWKSURL, c.Unsafe.PlainHTTP)
+		}
+		seen[is.Name] = true
+		for _, t := range is.Tenants {
+			if !plainName(t) || strings.EqualFold(t, holdfast.Unverified) {
+				k.fail(is.At, "", "an issuer cannot speak for the tenant %q", clip(t))
+			}
+		}
+	}
+	for _, role := range sortedKeys(c.Identity.Roles) {
+		where := k.at("identity.roles." + role)
+		if !plainName(role) {
+			k.fail(where, "", "%q is no name for a role", clip(role))
+		}
+		k.permissions(where, c.Identity.Roles[role])
+	}
+}
+
+func (k *checker) permissions(where string, ps []string) {
+	for _, p := range ps {
+		if err := token.CheckPermission(p); err != nil {
+			k.fail(where, "", "%v", err)
+		}
+	}
+}
+
+// address judges a URL that Holdfast itself will call.
+func (k *checker) address(where, key, text string, plain bool) {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Host == "" || u.Hostname() == "" || u.Opaque != "" || u.Fragment != "":
+		k.fail(where, "write https://host/path", "%s is not an address", key)
+	case u.User != nil:
+		k.fail(where, "", "%s holds a user or a password", key)
+	case u.Scheme == "https":
+	case u.Scheme != "http":
+		k.fail(where, "write https://host/path", "%s: the scheme %q is not https", key, clip(u.Scheme))
+	case !loopback(u.Hostname()) && !plain:
+		k.fail(where, "use https, or set unsafe.plain_http", "%s: http crosses the network unencrypted", key)
+	}
+}
+
+func (k *checker) kinds(c *Config) {
+	for _, name := range sortedKeys(c.Agents.Kinds) {
+		kind := c.Agents.Kinds[name]
+		if !plainName(name) {
+			k.fail(kind.At, "", "%q is no name for a kind of agent", clip(name))
+		}
+		if kind.Trust >= holdfast.Highest {
+			k.fail(kind.At, "a person gives it with `holdfast agent trust`", "configuration cannot give the trust level highest")
+		}
+	}
+}
+
+func (k *checker) boundaries(c *Config) {
+	seen := map[string]string{}
+	for i := range c.Boundaries {
+		b := &c.Boundaries[i]
+		if why := boundaryFault(b.Boundary); why != "" {
+			k.fail(b.At, "such as exec/python3.11 or mcp/github/*", "the boundary %q %s", clip(b.Boundary), why)
+		}
+		if first := seen[b.Boundary]; first != "" {
+			k.fail(b.At, "", "the boundary %q is listed twice, first at %s", clip(b.Boundary), first)
+		}
+		seen[b.Boundary] = b.At
+		k.permissions(b.At, b.Permissions)
+		k.consumes(c, b)
+		k.schema(b, "schema", b.Schema)
+		k.schema(b, "output_schema", b.OutputSchema)
+		k.confidence(b)
+	}
+}
+
+// boundaryFault returns what is wrong with a boundary's name or pattern.
+func boundaryFault(name string) string {
+	segments := strings.Split(name, "/")
+	switch {
+	case name == "" || len(name) > maxName:
+		return fmt.Sprintf("must have 1 to %d bytes", maxName)
+	case len(segments) == 1 && strings.Contains(name, "*"):
+		return "would list every boundary there is"
+	case slices.Contains(segments, ""), slices.Contains(segments, "."), slices.Contains(segments, ".."):
+		return "has an empty or dotted part"
+	}
+	for i, s := range segments {
+		if strings.Contains(s, "*") && (s != "*" || i != len(segments)-1) {
+			return "may have * only as its whole last part"
+		}
+	}
+	if strings.ContainsFunc(name, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsGraphic(r) }) {
+		return "holds a space or a control character"
+	}
+	return ""
+}
+
+func (k *checker) consumes(c *Config, b *BoundaryConfig) {
+	for _, r := range sortedKeys(b.Consumes) {
+		covered := slices.ContainsFunc(c.Budgets, func(l BudgetConfig) bool { return l.Resource == r })
+		switch {
+		case !resourceName().MatchString(r):
+			k.fail(b.At, "such as llm_tokens", "%q is no name for a resource", clip(r))
+		case !covered:
+			k.fail(b.At, "add one under budgets", "no budget covers %s, so the boundary %q could never be crossed", r, clip(b.Boundary))
+		}
+	}
+}
+
+func (k *checker) schema(b *BoundaryConfig, key string, text JSON) {
+	if len(text) == 0 {
+		return
+	}
+	if _, err := schema.Compile(b.Boundary, text); err != nil {
+		why, hint := letter(err)
+		k.fail(b.At, hint, "%s: %s", key, why)
+	}
+}
+
+func (k *checker) confidence(b *BoundaryConfig) {
+	switch b.Confidence {
+	case "", "none", "declared":
+		return
+	}
+	if _, err := constitution.CompileScore(b.Confidence, b.At); err != nil {
+		why, hint := letter(err)
+		k.fail(b.At, hint, "confidence: %s", why)
+	}
+}
+
+func (k *checker) budgets(c *Config) {
+	seen := map[string]string{}
+	for _, b := range c.Budgets {
+		if !resourceName().MatchString(b.Resource) {
+			k.fail(b.At, "such as llm_tokens", "%q is no name for a resource", clip(b.Resource))
+		}
+		if b.Window != 0 && (time.Duration(b.Window) < time.Second || time.Duration(b.Window)%time.Second != 0) {
+			k.fail(b.At, "", "a window must be whole seconds")
+		}
+		match := b.Match
+		if match == "*" {
+			match = ""
+		}
+		id := fmt.Sprint(b.Scope, "\x00", match, "\x00", b.Resource, "\x00", b.Window)
+		if first := seen[id]; first != "" {
+			k.fail(b.At, "keep one of the two", "the same budget is there twice, first at %s", first)
+		}
+		seen[id] = b.At
+	}
+}
+
+func (k *checker) limits(c *Config) {
+	for _, l := range c.Limits {
+		if l.PerMinute == 0 && l.Cooldown == 0 {
+			k.fail(l.At, "", "a limit needs per_minute or cooldown, above zero")
+		}
+		if l.Boundary == "" || l.Boundary == "*" {
+			continue
+		}
+		if why := boundaryFault(l.Boundary); why != "" {
+			k.fail(l.At, "", "the boundary %q %s", clip(l.Boundary), why)
+		}
+	}
+}
+
+func (k *checker) servers(c *Config) {
+	for _, name := range sortedKeys(c.MCP.Servers) {
+		s := c.MCP.Servers[name]
+		if !serverName().MatchString(name) {
+			k.fail(s.At, "use letters, digits, dot, dash and underscore", "%q is no name for a server", clip(name))
+		}
+		k.command(s.At, s.Command)
+		for _, v := range s.Env {
+			if !envName().MatchString(v) {
+				k.fail(s.At, "env lists names, never values", "%q is no name of an environment variable", strings.SplitN(clip(v), "=", 2)[0])
+			}
+		}
+	}
+}
+
+func (k *checker) command(where string, argv []string) {
+	if len(argv) == 0 || strings.TrimSpace(argv[0]) == "" {
+		k.fail(where, "list the program and its arguments", "a command without a program")
+	}
+}
+
+func (k *checker) review(c *Config) {
+	if c.Review.Notify != nil {
+		k.command(k.at("review.notify"), c.Review.Notify)
+	}
+	for _, op := range sortedKeys(c.Review.Thresholds) {
+		if !slices.ContainsFunc(c.Boundaries, func(b BoundaryConfig) bool { return b.Operation == op }) || op == "" {
+			k.fail(k.at("review.thresholds."+op), "name an operation that a contract has", "no boundary has the operation %q", clip(op))
+		}
+	}
+}
+
+func (k *checker) hooks(c *Config) {
+	seen := map[string]bool{}
+	for i := range c.Alerts.HaltHooks {
+		h := &c.Alerts.HaltHooks[i]
+		if !plainName(h.Name) || seen[h.Name] {
+			k.fail(h.At, "", "a halt hook needs a name of its own, not %q", clip(h.Name))
+		}
+		seen[h.Name] = true
+		k.command(h.At, h.Command)
+		if h.Timeout == 0 {
+			h.Timeout = Duration(30 * time.Second)
+		}
+	}
+}
+
+func (k *checker) ledger(c *Config) {
+	if c.Ledger.Results > day {
+		k.fail(k.at("ledger.results"), "", "ledger.results: sealed results are erased after 24h at the latest")
+	}
+	if every := time.Duration(c.Ledger.CheckpointInterval); every < time.Second || every > 24*time.Hour {
+		k.fail(k.at("ledger.checkpoint_interval"), "", "ledger.checkpoint_interval must be between 1s and 24h")
+	}
+}
+
+func (k *checker) telemetry(c *Config) {
+	t := c.Telemetry
+	if t.Endpoint != "" {
+		k.address(k.at("telemetry.endpoint"), "telemetry.endpoint", t.Endpoint, c.Unsafe.PlainHTTP)
+	}
+	for _, name := range sortedKeys(t.Headers) {
+		if !headerName().MatchString(name) || strings.ContainsAny(t.Headers[name].Reveal(), "\r\n") {
+			k.fail(k.at("telemetry.headers."+name), "", "%q is not a header", clip(name))
+		}
+	}
+}
+
+func plainName(s string) bool {
+	return s != "" && len(s) <= maxName && strings.TrimSpace(s) == s &&
+		!strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsGraphic(r) })
+}
+
+func resourceName() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`) }
+func serverName() *regexp.Regexp   { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`) }
+func envName() *regexp.Regexp      { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`) }
+func headerName() *regexp.Regexp   { return regexp.MustCompile(`^[A-Za-z0-9-]{1,128}$`) }
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	return keys
+}

@@ -1,0 +1,132 @@
+package daemon
+
+import (
+	"slices"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// builtIn is the place of what no file says.
+const builtIn = "built in"
+
+const day = Duration(24 * time.Hour)
+
+// Defaults is what governs without a file: safe, and enough to work with. The
+// value is the caller's.
+//
+// Money, iterations and the cooldown are those of spec 001, layer 1; the other
+// budgets are generous ends that a day of honest work does not reach, so that
+// every resource is counted from the first crossing on (D3).
+func Defaults() *Config {
+	return &Config{
+		Version: 1,
+		Listen:  ListenConfig{Pages: "127.0.0.1:7411"},
+		Store:   StoreConfig{Kind: "sqlite"},
+		Identity: IdentityConfig{Roles: map[string][]string{
+			"agent":    {"agent:step", "exec:run", "ledger:read", "mcp:call"},
+			"operator": {"ledger:read"},
+		}},
+		Agents:     AgentsConfig{Kinds: defaultKinds()},
+		Boundaries: defaultBoundaries(),
+		Budgets:    defaultBudgets(),
+		Ledger:     LedgerConfig{CheckpointInterval: Duration(time.Minute), Results: day},
+	}
+}
+
+// defaultKinds is the table of spec 001, "Iteration limits". An unknown kind
+// has two (D41).
+func defaultKinds() map[string]KindConfig {
+	return map[string]KindConfig{
+		"discovery": {Iterations: 3, At: builtIn},
+		"support":   {Iterations: 5, At: builtIn},
+		"ops":       {Iterations: 10, At: builtIn},
+		"code":      {Iterations: 3, At: builtIn},
+		"growth":    {Iterations: 5, At: builtIn},
+		"meta":      {Iterations: 2, At: builtIn},
+		"finance":   {Iterations: 3, At: builtIn},
+		"loop":      {Iterations: 5, At: builtIn},
+	}
+}
+
+func defaultBoundaries() []BoundaryConfig {
+	return []BoundaryConfig{{
+		Boundary:    "agent/step",
+		Risk:        holdfast.Low,
+		Permissions: []string{"agent:step"},
+		Consumes:    map[string]int64{string(holdfast.Iterations): 1},
+		Cooldown:    Duration(time.Minute),
+		Operation:   "agent:step",
+		At:          builtIn,
+	}}
+}
+
+func defaultBudgets() []BudgetConfig {
+	daily := []struct {
+		resource holdfast.Resource
+		amount   int64
+	}{
+		{holdfast.CPUMillis, 345_600_000}, // four processors all day
+		{holdfast.MemoryMB, 100_000_000},
+		{holdfast.WallMillis, 5_529_600_000}, // 64 at work all day
+		{holdfast.DBQueries, 10_000_000},
+		{holdfast.LLMTokens, 100_000_000},
+		{holdfast.HTTPRequests, 1_000_000},
+		{holdfast.FileWrites, 1_000_000},
+		{holdfast.BytesOut, 100_000_000_000},
+		{holdfast.MoneyMicro, 50_000_000}, // $50
+		{holdfast.Iterations, 10_000},
+		{holdfast.EntropyMilli, 10_000_000},
+	}
+	money := string(holdfast.MoneyMicro)
+	out := []BudgetConfig{
+		{Scope: "chain", Resource: money, Amount: 5_000_000, At: builtIn},
+		{Scope: "session", Resource: money, Amount: 10_000_000, At: builtIn},
+	}
+	for _, d := range daily {
+		out = append(out, BudgetConfig{Scope: "tenant", Resource: string(d.resource), Amount: d.amount, Window: day, At: builtIn})
+	}
+	return out
+}
+
+// withDefaults puts what a file says in place of the defaults: by name for
+// roles, kinds and boundaries, by scope, resource and window for budgets.
+func (c *Config) withDefaults() {
+	d := Defaults()
+	if c.Listen.Pages == "" {
+		c.Listen.Pages = d.Listen.Pages
+	}
+	if c.Store.Kind == "" {
+		c.Store.Kind = d.Store.Kind
+	}
+	if c.Ledger.CheckpointInterval == 0 {
+		c.Ledger.CheckpointInterval = d.Ledger.CheckpointInterval
+	}
+	if c.Ledger.Results == 0 {
+		c.Ledger.Results = d.Ledger.Results
+	}
+	c.Identity.Roles = overlay(d.Identity.Roles, c.Identity.Roles)
+	c.Agents.Kinds = overlay(d.Agents.Kinds, c.Agents.Kinds)
+	for _, b := range d.Boundaries {
+		if !slices.ContainsFunc(c.Boundaries, func(o BoundaryConfig) bool { return o.Boundary == b.Boundary }) {
+			c.Boundaries = append(c.Boundaries, b)
+		}
+	}
+	for _, b := range d.Budgets {
+		if !slices.ContainsFunc(c.Budgets, b.replacedBy) {
+			c.Budgets = append(c.Budgets, b)
+		}
+	}
+}
+
+// replacedBy says whether a budget stands in the place of the built-in b.
+func (b BudgetConfig) replacedBy(o BudgetConfig) bool {
+	return o.Scope == b.Scope && o.Resource == b.Resource && o.Window == b.Window && (o.Match == "" || o.Match == "*")
+}
+
+func overlay[V any](under, over map[string]V) map[string]V {
+	for k, v := range over {
+		under[k] = v
+	}
+	return under
+}

@@ -1,0 +1,83 @@
+package daemon
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/budget"
+	"github.com/holdfast-dev/holdfast/kernel"
+)
+
+// Policy makes the kernel's policy of a checked configuration, its rules (nil
+// for none), its version and the files it came from. The policy shares nothing
+// with c that anybody changes later.
+func (c *Config) Policy(rules kernel.Rules, version string, from []string) (*kernel.Policy, error) {
+	if version == "" {
+		return nil, refusal("a policy needs a version")
+	}
+	p := &kernel.Policy{
+		Version:        version,
+		TrustedServers: map[string]bool{},
+		Roles:          map[string][]string{},
+		Kinds:          map[string]kernel.AgentKind{},
+		Rules:          rules,
+		Weakened:       c.Unsafe.Weakened(),
+		From:           append([]string(nil), from...),
+	}
+	for i := range c.Boundaries {
+		p.Contracts = append(p.Contracts, c.contract(&c.Boundaries[i]))
+	}
+	for name, s := range c.MCP.Servers {
+		if s.TrustedHints {
+			p.TrustedServers[name] = true
+		}
+	}
+	for role, permissions := range c.Identity.Roles {
+		p.Roles[role] = append([]string{}, permissions...)
+	}
+	for kind, k := range c.Agents.Kinds {
+		p.Kinds[kind] = kernel.AgentKind{Iterations: k.Iterations, Level: k.Trust}
+	}
+	for _, b := range c.Budgets {
+		p.Limits = append(p.Limits, budget.Limit{Scope: budget.Scope(b.Scope), Match: b.Match,
+			Resource: holdfast.Resource(b.Resource), Amount: b.Amount, Window: time.Duration(b.Window), Source: b.At})
+	}
+	for _, l := range c.Limits {
+		p.Rates = append(p.Rates, budget.RateLimit{Scope: budget.Scope(l.Scope), Match: l.Match,
+			Boundary: l.Boundary, PerMinute: l.PerMinute, Cooldown: time.Duration(l.Cooldown), Source: l.At})
+	}
+	return p, nil
+}
+
+func (c *Config) contract(b *BoundaryConfig) holdfast.Contract {
+	out := holdfast.Contract{
+		Boundary:      b.Boundary,
+		SchemaID:      b.SchemaID,
+		Schema:        json.RawMessage(b.Schema),
+		OutputSchema:  json.RawMessage(b.OutputSchema),
+		Permissions:   append([]string(nil), b.Permissions...),
+		RatePerMinute: b.RatePerMinute,
+		Cooldown:      time.Duration(b.Cooldown),
+		Risk:          b.Risk,
+		Operation:     b.Operation,
+		Threshold:     b.Threshold,
+		Confidence:    b.Confidence,
+		Predicates:    append([]string(nil), b.Predicates...),
+		Replay:        b.Replay,
+		Timeout:       time.Duration(b.Timeout),
+		Irreversible:  b.Irreversible,
+		Source:        b.At,
+	}
+	// The contract's own threshold comes first (D37).
+	if t, ok := c.Review.Thresholds[b.Operation]; ok && b.Threshold == nil && b.Operation != "" {
+		out.Threshold = &t
+	}
+	if len(b.Consumes) > 0 {
+		out.Consumes = make(map[holdfast.Resource]int64, len(b.Consumes))
+		for r, n := range b.Consumes {
+			out.Consumes[holdfast.Resource(r)] = n
+		}
+	}
+	return out
+}

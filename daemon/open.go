@@ -1,0 +1,312 @@
+package daemon
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/halt"
+	"github.com/holdfast-dev/holdfast/internal/operator"
+	"github.com/holdfast-dev/holdfast/internal/redact"
+	"github.com/holdfast-dev/holdfast/internal/sqlite"
+	"github.com/holdfast-dev/holdfast/internal/token"
+	"github.com/holdfast-dev/holdfast/kernel"
+	"github.com/holdfast-dev/holdfast/ledger"
+)
+
+// Options is what Open needs beside the files.
+type Options struct {
+	// State is the state directory, absolute; Config the configuration
+	// file, absolute, or empty for the defaults.
+	State  string
+	Config string
+	// Version is the program's.
+	Version string
+	// Enabled is HOLDFAST_ENABLED as the environment has it (D35).
+	Enabled    string
+	EnabledSet bool
+	Log        *slog.Logger
+	// Notify is a shell command run for each notice that people should
+	// hear of, with the notice as JSON on its standard input; empty runs
+	// none. It stands beside review.notify of the configuration.
+	Notify string
+	// WorkTrees are directories that agents write to: configuration in
+	// them is refused (D49).
+	WorkTrees []string
+}
+
+// Daemon is the one owner of a state directory, with everything wired up.
+type Daemon struct {
+	Kernel *kernel.Kernel
+	Paths  Paths
+
+	opt     Options
+	owner   *Owner
+	store   *sqlite.Store
+	latch   *halt.Latch
+	signer  *ledger.Signer
+	minter  *token.Minter
+	runtime string
+	tele    *Telemetry
+	log     *slog.Logger
+	since   time.Time
+
+	mu       sync.Mutex
+	loaded   *Loaded         // guarded by mu
+	sessions map[string]int  // guarded by mu; MCP connections by server name
+	problems map[string]bool // guarded by mu
+
+	notices chan kernel.Notice
+	clients clients
+}
+
+// localIssuer is the name in tokens that the daemon mints for this machine.
+const (
+	localIssuer   = "holdfast"
+	localAudience = "holdfast"
+	localTTL      = 15 * time.Minute
+	// localRole is the role of every agent that the daemon starts.
+	localRole = "agent"
+)
+
+// Open takes the state directory, opens what is in it, and closes what a crash
+// left open. It is the only place that takes the owner's lock (D48). Close
+// gives everything back.
+func Open(ctx context.Context, opt Options) (_ *Daemon, err error) {
+	if opt.Log == nil {
+		opt.Log = slog.New(slog.DiscardHandler)
+	}
+	d := &Daemon{opt: opt, log: opt.Log, since: time.Now(), sessions: map[string]int{}, problems: map[string]bool{},
+		notices: make(chan kernel.Notice, 256)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.Close())
+		}
+	}()
+	if d.loaded, err = Load(opt.Config, append(opt.WorkTrees, workTrees()...)...); err != nil {
+		return nil, err
+	}
+	if d.owner, err = AcquireOwner(opt.State, time.Now()); err != nil {
+		return nil, err
+	}
+	d.Paths = d.owner.Paths
+	keys, err := LoadKeys(d.owner)
+	if err != nil {
+		return nil, err
+	}
+	d.runtime = keys.Runtime
+	if err = d.openParts(ctx, keys); err != nil {
+		return nil, err
+	}
+	return d, d.recover()
+}
+
+func (d *Daemon) openParts(ctx context.Context, keys *Keys) (err error) {
+	if d.signer, err = ledger.ParseSigner(keys.Ledger); err != nil {
+		return err
+	}
+	if d.store, err = sqlite.Open(ctx, sqlite.Options{Path: d.Paths.DB}); err != nil {
+		return err
+	}
+	if d.latch, err = halt.New(d.Paths.Halt); err != nil {
+		return err
+	}
+	if d.minter, err = token.NewMinter(keys.Token, localIssuer, localAudience); err != nil {
+		return err
+	}
+	if d.tele, err = NewTelemetry(ctx, d.loaded.Config.Telemetry, d.opt.Version, keys.Runtime); err != nil {
+		return err
+	}
+	verifier, err := d.verifier()
+	if err != nil {
+		return err
+	}
+	engine, err := redact.New(redact.Options{})
+	if err != nil {
+		return err
+	}
+	seal, err := newSealer(keys.Seal)
+	if err != nil {
+		return err
+	}
+	d.Kernel, err = kernel.New(kernel.Config{
+		Store: d.store, Latch: d.latch, Verifier: verifier, Redact: engine, Sealer: seal,
+		Policy: d.own(d.loaded.Policy), Operator: d.operators, Runtime: keys.Runtime, Disabled: d.disabled(),
+		Notify: d.notice, Refused: d.keepRefused, Log: d.log, Tracer: d.tele.Tracer(),
+	})
+	return err
+}
+
+// own completes a policy with the paths that are Holdfast's own (D12).
+func (d *Daemon) own(p *kernel.Policy) *kernel.Policy {
+	own := *p
+	own.Own = append([]string{d.Paths.Dir}, d.loaded.Files...)
+	return &own
+}
+
+// disabled is why HOLDFAST_ENABLED halts, or empty (D35).
+func (d *Daemon) disabled() string {
+	if halt.Enabled(d.opt.Enabled, d.opt.EnabledSet) {
+		return ""
+	}
+	return fmt.Sprintf("HOLDFAST_ENABLED is %q", clip(d.opt.Enabled))
+}
+
+// recover closes what a crash left open, and records the requests that a
+// poisoned ledger could not.
+func (d *Daemon) recover() error {
+	n, path := int64(0), d.refusedFile()
+	b, err := os.ReadFile(path)
+	if err == nil {
+		n, _ = strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
+	}
+	r, err := d.Kernel.Recover(n)
+	if err != nil {
+		return err
+	}
+	if r.Closed > 0 {
+		d.log.Warn("crossings were left open by a crash; their outcome is recorded as unknown", "count", r.Closed)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return d.Kernel.Started(person())
+}
+
+func (d *Daemon) refusedFile() string { return filepath.Join(d.Paths.Dir, "refused") }
+
+// keepRefused notes how many requests a poisoned ledger refused, outside of
+// it, as well as a full disk lets it (D5).
+func (d *Daemon) keepRefused(total int64) {
+	if total&(total-1) != 0 && total%100 != 0 {
+		return
+	}
+	if err := os.WriteFile(d.refusedFile(), []byte(strconv.FormatInt(total, 10)+"\n"), 0o600); err != nil {
+		d.log.Error("the count of refused requests could not be kept", "count", total, "err", err)
+	}
+}
+
+// operators reads the operators' public keys, at each use: a key made later
+// counts, and one that was removed does not.
+func (d *Daemon) operators() []operator.Public {
+	b, err := readRegular(d.Paths.OperatorPub, maxKeyFile, privateFile(d.Paths.OperatorPub))
+	if err != nil {
+		if !missing(err) {
+			d.log.Error("the operators' keys cannot be read", "err", err)
+		}
+		return nil
+	}
+	var out []operator.Public
+	for line := range strings.Lines(string(b)) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		p, err := operator.ParsePublic(line)
+		if err != nil {
+			d.log.Error("an operator's key is damaged", "err", err)
+			return nil
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// Runtime is the state's id, to which operator statements are bound.
+func (d *Daemon) Runtime() string { return d.runtime }
+
+// Mint makes a short-lived token for an agent of this machine (D8).
+func (d *Daemon) Mint(id holdfast.Identity) (holdfast.Secret, error) {
+	id.Tenant, id.Roles = holdfast.Local, []string{localRole}
+	if id.Principal == "" {
+		id.Principal = "agent:" + id.Agent
+	}
+	if id.Session == "" {
+		id.Session = id.Agent + "-" + time.Now().UTC().Format("2006-01-02")
+	}
+	tok, _, err := d.minter.Mint(id, localTTL, time.Now())
+	return tok, err
+}
+
+// Store is the open store, for reading.
+func (d *Daemon) Store() kernel.Store { return d.store }
+
+// Close ends everything that Open began, in the opposite order.
+func (d *Daemon) Close() error {
+	var errs []error
+	if d.store != nil {
+		if d.Kernel != nil && d.store.Poisoned() == nil {
+			_, err := d.Kernel.Checkpoint(d.signer)
+			errs = append(errs, err)
+		}
+		errs = append(errs, d.store.Close())
+	}
+	if d.tele != nil {
+		errs = append(errs, d.tele.Close())
+	}
+	return errors.Join(append(errs, d.owner.Release())...)
+}
+
+// person names the user of this process.
+func person() string {
+	if u := os.Getenv("USER"); u != "" {
+		return clip(u)
+	}
+	return "uid " + strconv.Itoa(os.Getuid())
+}
+
+// workTrees is the git work tree that the process stands in, where an agent
+// may write.
+func workTrees() []string {
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil
+	}
+	for {
+		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+			return []string{dir}
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return nil
+		}
+		dir = up
+	}
+}
+
+// sealer is AES-256-GCM with a random nonce in front (D10).
+type sealer struct{ aead cipher.AEAD }
+
+func newSealer(key []byte) (*sealer, error) {
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	aead, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		return nil, err
+	}
+	return &sealer{aead}, nil
+}
+
+// Seal encrypts plain so that it opens only together with bound.
+func (s *sealer) Seal(plain, bound []byte) ([]byte, error) {
+	return s.aead.Seal(nil, nil, plain, bound), nil
+}
+
+// Open is the other way; a changed byte of either is an error.
+func (s *sealer) Open(sealed, bound []byte) ([]byte, error) {
+	return s.aead.Open(nil, nil, sealed, bound)
+}
+
