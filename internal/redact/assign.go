@@ -5,6 +5,9 @@ import "bytes"
 // assign judges the ":" or "=" of w bytes at i: a name before it that says
 // its value is secret, or a URL with credentials.
 func (x *scanner) assign(i, w int, sep byte) int {
+	if i+w+2 < x.low {
+		return i + w
+	}
 	start, end := x.name(i)
 	if start < end {
 		k := kindOf(x.s[start:end])
@@ -56,7 +59,11 @@ func (x *scanner) twoWords(start, end int) kind {
 	for b > 0 && start-b < 24 && class[x.s[b-1]]&isIdent != 0 {
 		b--
 	}
-	return kindOfPair(x.s[b:start-1], x.s[start:end])
+	var buf [40]byte
+	for k, c := range x.s[b:end] {
+		buf[k] = lower(c)
+	}
+	return kindOfPair(buf[:start-1-b], buf[start-b:end-b])
 }
 
 // assigned masks the value behind the sign at i.
@@ -65,16 +72,14 @@ func (x *scanner) assigned(i, w int, k kind, sep byte, name int) int {
 	for n := 0; n < 2 && v < len(x.s) && (x.s[v] == '=' || x.s[v] == '>' || x.s[v] == ':' && sep == ':'); n++ {
 		v++
 	}
-	v = x.end(v, len(x.s), isBlank)
-	if end := x.value(v, k, sep, name); end > v {
-		return end
+	if v = x.end(v, len(x.s), isBlank); v >= x.low {
+		x.value(v, k, sep, name)
 	}
 	return i + w
 }
 
-// value masks the value of kind k at v and returns its end, or v where there
-// is nothing to mask.
-func (x *scanner) value(v int, k kind, sep byte, name int) int {
+// value masks the value of kind k at v.
+func (x *scanner) value(v int, k kind, sep byte, name int) {
 	q, slashes := v, 0
 	for q < len(x.s) && x.s[q] == '\\' && slashes < 8 {
 		q, slashes = q+1, slashes+1
@@ -87,18 +92,18 @@ func (x *scanner) value(v int, k kind, sep byte, name int) int {
 		end = x.bare(v, k, sep, name)
 	}
 	if v >= end {
-		return v
+		return
 	}
 	if m := maskLen(x.s[v:end]); m > 0 && len(trimTail(x.s[v+m:end])) == 0 {
-		return v + m
+		return
 	}
-	if innocuous(x.s[v:end], k) {
-		return v
+	switch {
+	case innocuous(x.s[v:end], k):
+	case k == kindPII:
+		x.mask(v, end, rulePIIField)
+	default:
+		x.mask(v, end, ruleAssignment)
 	}
-	if k == kindPII {
-		return x.mask(v, end, rulePIIField)
-	}
-	return x.mask(v, end, ruleAssignment)
 }
 
 // closing finds the quote that closes a value opened behind slashes
@@ -122,7 +127,8 @@ func (x *scanner) closing(v int, quote byte, slashes int) int {
 
 // bare finds the end of a value without quotes.
 func (x *scanner) bare(v int, k kind, sep byte, name int) int {
-	i := v + maskLen(x.s[v:])
+	i := x.credentials(v)
+	i += maskLen(x.s[i:])
 	line := k == kindLine || k == kindPII
 	var quote byte
 	if name > 0 && isQuote(x.s[name-1]) {
@@ -142,6 +148,16 @@ func (x *scanner) bare(v int, k kind, sep byte, name int) int {
 		break
 	}
 	return v + len(trimTail(x.s[v:i]))
+}
+
+// credentials steps over the scheme before a header's credentials.
+func (x *scanner) credentials(v int) int {
+	for _, word := range [...]string{"bearer", "basic", "token", "digest"} {
+		if x.fold(v, word) && x.is(v+len(word), isBlank) {
+			return x.end(v+len(word), 8, isBlank)
+		}
+	}
+	return v
 }
 
 // trimTail cuts what closes a sentence or a bracket around a value. A mask's
@@ -164,7 +180,7 @@ func trimTail(v []byte) []byte {
 // element masks the text of <password>x</password>; ">" stands at i.
 func (x *scanner) element(i int) int {
 	b := i
-	for b > 0 && i-b < 64 && class[x.s[b-1]]&isIdent != 0 {
+	for b > x.low && i-b < 64 && class[x.s[b-1]]&isIdent != 0 {
 		b--
 	}
 	if b == 0 || b == i || x.s[b-1] != '<' {
@@ -186,7 +202,8 @@ func (x *scanner) element(i int) int {
 	if k == kindPII {
 		r = rulePIIField
 	}
-	return x.mask(i+1, end, r)
+	x.mask(i+1, end, r)
+	return i + 1
 }
 
 // userinfo masks the credentials of a URL whose authority starts at i. It
@@ -209,10 +226,10 @@ scan:
 			break scan
 		}
 	}
-	if at < 0 || at == i || colon < 0 || colon > at {
-		return i
+	if at > i && colon >= 0 && colon < at {
+		x.mask(i, at, ruleURL)
 	}
-	return x.mask(i, at, ruleURL)
+	return i
 }
 
 // telegram masks a bot token: digits, ":" at i, 35 bytes that start with AA.
@@ -225,7 +242,8 @@ func (x *scanner) telegram(i, w int) int {
 	if i-b < 8 || !x.has(v, "AA") || x.end(v, 36, isURL64)-v < 33 {
 		return v
 	}
-	return x.mask(b, x.end(v, len(x.s), isURL64), ruleToken)
+	x.mask(b, x.rest(v, isURL64), ruleToken)
+	return v
 }
 
 // innocuous says that a value tells nothing: a truth value, an absence, the

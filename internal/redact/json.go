@@ -193,14 +193,14 @@ func (w *walker) replace(start, end int, text []byte) {
 
 // text reads the string whose quote stands at i and returns its end.
 func (w *walker) text(i int) int {
-	end := i + 1
-	escaped := false
-	for w.in[end] != '"' {
-		if w.in[end] == '\\' {
-			escaped = true
-			end++
+	end := i + 1 + bytes.IndexByte(w.in[i+1:], '"')
+	escaped := bytes.IndexByte(w.in[i+1:end], '\\') >= 0
+	if escaped {
+		for end = i + 1; w.in[end] != '"'; end++ {
+			if w.in[end] == '\\' {
+				end++
+			}
 		}
-		end++
 	}
 	s := w.in[i+1 : end]
 	if end++; escaped {

@@ -25,40 +25,31 @@ func kindOf(name []byte) kind {
 		name = name[len(name)-64:]
 	}
 	var buf [64]byte
-	var prev, word []byte
 	best := kindNone
-	words := 0
-	for i := 0; i <= len(name); i++ {
-		if i < len(name) && class[name[i]]&isWord != 0 && !hump(name, i) {
-			word = append(wordIn(buf[:], word, i), lower(name[i]))
-			continue
-		}
-		if len(word) > 0 {
+	start, words := -1, 0
+	var prev []byte
+	var before uint16
+	for i, c := range name {
+		bits := class[c]
+		if start >= 0 && (bits&isWord == 0 || bits&isUpper != 0 && before&isLower != 0) {
 			words++
-			if k := kindOfWord(word, words == 1, i >= len(name)); k != kindNone {
-				best = k
-			} else if k := kindOfPair(prev, word); k != kindNone {
+			if k := kindOfWord(prev, buf[start:i], words == 1, false); k != kindNone {
 				best = k
 			}
-			prev, word = word, nil
+			prev, start = buf[start:i], -1
 		}
-		if i < len(name) && class[name[i]]&isWord != 0 {
-			word = append(wordIn(buf[:], nil, i), lower(name[i]))
+		if bits&isWord != 0 && start < 0 {
+			start = i
+		}
+		buf[i] = c | byte(bits&isUpper)<<4 // isUpper is 2, the case bit 0x20
+		before = bits
+	}
+	if start >= 0 {
+		if k := kindOfWord(prev, buf[start:len(name)], words == 0, true); k != kindNone {
+			best = k
 		}
 	}
 	return best
-}
-
-// wordIn starts a new word at i of buf where there is none.
-func wordIn(buf, word []byte, i int) []byte {
-	if word == nil {
-		return buf[i:i:len(buf)]
-	}
-	return word
-}
-
-func hump(name []byte, i int) bool {
-	return i > 0 && class[name[i]]&isUpper != 0 && class[name[i-1]]&isLower != 0
 }
 
 func lower(c byte) byte {
@@ -68,9 +59,18 @@ func lower(c byte) byte {
 	return c
 }
 
-// kindOfWord judges one lower-case word. first and last say where it stands
-// in the name: "token" is a secret at the end, not in token_count.
-func kindOfWord(w []byte, first, last bool) kind {
+// kindOfWord judges one lower-case word behind another. first and last say
+// where it stands in the name: "token" is a secret at the end, not in
+// token_count.
+func kindOfWord(prev, w []byte, first, last bool) kind {
+	if len(w) < 2 {
+		return kindNone
+	}
+	if prev != nil {
+		if k := kindOfPair(prev, w); k != kindNone {
+			return k
+		}
+	}
 	switch string(w) {
 	case "password", "passwd", "passphrase", "passcode", "passwort", "pwd", "cvv", "cvc", "cvv2":
 		return kindPassword
@@ -141,34 +141,55 @@ func kindOfEnding(w []byte, last bool) kind {
 	return kindNone
 }
 
-// kindOfPair judges two words that follow each other, in any case.
+// kindOfPair judges two lower-case words that follow each other.
 func kindOfPair(a, b []byte) kind {
-	if len(a) == 0 || len(a) > 16 || len(b) > 16 {
-		return kindNone
-	}
-	var buf [33]byte
-	n := 0
-	for _, c := range a {
-		buf[n] = lower(c)
-		n++
-	}
-	buf[n] = ' '
-	n++
-	for _, c := range b {
-		buf[n] = lower(c)
-		n++
-	}
-	switch string(buf[:n]) {
-	case "api key", "api keys", "access key", "secret key", "private key", "signing key", "encryption key", "master key",
-		"account key", "shared key", "ssh key", "license key", "auth key", "session key", "connection string",
-		"security code", "recovery code", "verification code", "backup code", "session cookie":
-		return kindSecret
-	case "first name", "last name", "full name", "given name", "family name", "middle name", "maiden name", "birth date",
-		"of birth", "home address", "street address", "postal address", "passport number", "driver license", "drivers license",
-		"national id", "tax id":
-		return kindPII
-	case "social security", "phone number", "mobile number", "telephone number", "fax number", "cell phone", "social number":
-		return kindNumber
+	switch string(b) {
+	case "key", "keys":
+		switch string(a) {
+		case "api", "access", "secret", "private", "signing", "encryption", "master", "account", "shared", "ssh", "license",
+			"auth", "session":
+			return kindSecret
+		}
+	case "code":
+		switch string(a) {
+		case "security", "recovery", "verification", "backup", "authorization":
+			return kindSecret
+		}
+	case "string":
+		if string(a) == "connection" {
+			return kindSecret
+		}
+	case "name":
+		switch string(a) {
+		case "first", "last", "full", "given", "family", "middle", "maiden":
+			return kindPII
+		}
+	case "date", "birth":
+		if string(a) == "birth" || string(a) == "of" && string(b) == "birth" {
+			return kindPII
+		}
+	case "address":
+		switch string(a) {
+		case "home", "street", "postal":
+			return kindPII
+		}
+	case "license", "licence":
+		if string(a) == "driver" || string(a) == "drivers" {
+			return kindPII
+		}
+	case "id":
+		if string(a) == "national" || string(a) == "tax" {
+			return kindPII
+		}
+	case "number":
+		switch string(a) {
+		case "phone", "mobile", "telephone", "fax", "social":
+			return kindNumber
+		}
+	case "security":
+		if string(a) == "social" {
+			return kindNumber
+		}
 	}
 	return kindNone
 }

@@ -17,7 +17,8 @@ const (
 func (x *scanner) digits(i int) int {
 	if x.is(i+1, isDigit) && x.is(i-1, isLetter) && x.is(i-2, isLetter) && !x.is(i-3, isAlnum) {
 		if end := x.iban(i - 2); end > 0 {
-			return x.mask(i-2, end, ruleIBAN)
+			x.mask(i-2, end, ruleIBAN)
+			return i + 1
 		}
 	}
 	n := digitsFrom(x.s, i, maxRun)
@@ -30,13 +31,18 @@ func (x *scanner) digits(i int) int {
 	var buf [maxGroups]group
 	g := x.groups(i, n, buf[:0])
 	if end := x.card(g); end > 0 {
-		return x.mask(i, end, ruleCard)
+		x.mask(i, end, ruleCard)
+		return end
 	}
 	if end := x.ssn(g); end > 0 {
-		return x.mask(i, end, ruleSSN)
+		x.mask(i, end, ruleSSN)
+		return i + n
+	}
+	if i < x.low {
+		return i + n
 	}
 	if start, end := x.phone(g); end > 0 {
-		return x.mask(start, end, rulePhone)
+		x.mask(start, end, rulePhone)
 	}
 	return i + n
 }
@@ -274,10 +280,11 @@ func (x *scanner) phone(g []group) (start, end int) {
 		return 0, 0
 	}
 	end = g[k-1].at + g[k-1].n
-	if x.near(at, wordPhone) {
-		return start, end
+	want := wordPhone
+	if k > 1 || total >= 9 && x.s[at] == '0' {
+		want |= wordCall
 	}
-	if (k > 1 || total >= 9 && x.s[at] == '0') && x.near(at, wordCall) {
+	if x.near(at, want) {
 		return start, end
 	}
 	return 0, 0
@@ -360,10 +367,11 @@ func (x *scanner) plusPhone(i, w int) int {
 			break
 		}
 	}
-	if total < 8 {
-		return j
+	if total >= 8 {
+		x.mask(i, g[k-1].at+g[k-1].n, rulePhone)
+		return j + n
 	}
-	return x.mask(i, g[k-1].at+g[k-1].n, rulePhone)
+	return j
 }
 
 // iban returns the end of the international bank account number at i, or 0
@@ -458,22 +466,28 @@ const (
 
 // near says whether a word of the wanted kind stands within 32 bytes before i.
 func (x *scanner) near(i int, want context) bool {
-	var w [12]byte
-	n := 0
-	for j := max(0, i-32); j <= i; j++ {
-		if j < i && class[x.s[j]]&isLetter != 0 {
-			if n < len(w) {
-				w[n] = lower(x.s[j])
-			}
-			n++
-			continue
+	from := max(0, i-32)
+	for j := i; j > from; {
+		for j > from && class[x.s[j-1]]&isLetter == 0 {
+			j--
 		}
-		if n >= 3 && n <= len(w) && wordContext(w[:n])&want != 0 {
+		end := j
+		for j > from && class[x.s[j-1]]&isLetter != 0 {
+			j--
+		}
+		if n := end - j; n >= 3 && n <= 11 && x.contextOf(j, end)&want != 0 {
 			return true
 		}
-		n = 0
 	}
 	return false
+}
+
+func (x *scanner) contextOf(i, end int) context {
+	var w [12]byte
+	for k, c := range x.s[i:end] {
+		w[k] = lower(c)
+	}
+	return wordContext(w[:end-i])
 }
 
 func wordContext(w []byte) context {

@@ -190,14 +190,15 @@ func (e *Engine) pass(s []byte) ([]byte, *found) {
 func (e *Engine) spans(s []byte) []span {
 	x := scanner{s: s}
 	x.run()
-	if e.literals == nil {
-		return x.spans
+	if e.literals != nil {
+		if lit := e.literals.find(s); lit != nil {
+			return union(append(x.spans, lit...))
+		}
 	}
-	lit := e.literals.find(s)
-	if lit == nil {
-		return x.spans
+	if x.joined {
+		return union(x.spans)
 	}
-	return union(append(x.spans, lit...))
+	return x.spans
 }
 
 // span is a stretch of text to be masked: [start, end).

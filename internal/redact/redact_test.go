@@ -73,9 +73,14 @@ var mustMask = []masked{
 	{strings.ReplaceAll(pem, "\n", `\n`), "MIIEpA", "secret.private_key"},
 	{"-----BEGIN OPENSSH " + "PRIVATE KEY-----\nb3Blbn cut", "b3Blbn", "secret.private_key"},
 	{"-----BEGIN PGP " + "PRIVATE KEY BLOCK-----\nlQ\n-----END PGP " + "PRIVATE KEY BLOCK-----", "lQ", "secret.private_key"},
-	{"curl -H 'Authorization: Bearer abc.def' x", "abc.def", "secret.assignment"},
+	{"curl -H 'Authorization: Bearer abc.def' x", "abc.def", "secret.bearer"},
+	{"auth_token: Bearer abc x", "abc", "secret.assignment"},
+	{"password: -----BEGIN " + "PRIVATE KEY-----\nMIIEpA\n-----END " + "PRIVATE KEY-----", "MIIEpA", "secret.private_key"},
+	{"token=4111 1111 1111 1111", "1111 1111", "card"},
+	{"call 020 7946 4111 1111 1111 1111", "1111 1111", "card"},
+	{"token: password= hunter2", "hunter2", "secret.assignment"},
 	{"sent Bearer mF_9.B5f-4.1JqM today", "mF_9", "secret.bearer"},
-	{"Authorization: Basic dXNlcjpwYXNz\nHost: x", "dXNlcjp", "secret.assignment"},
+	{"Authorization: Basic dXNlcjpwYXNz\nHost: x", "dXNlcjp", "secret.basic"},
 	{"used basic dXNlcjpwYXNz here", "dXNlcjp", "secret.basic"},
 	{"Cookie: a=b; sid=31d4d96e\nHost: x", "31d4d96e", "secret.assignment"},
 	{"password: hunter2", "hunter2", "secret.assignment"},
@@ -475,14 +480,11 @@ func TestResult(t *testing.T) {
 	}
 }
 
-// Hostile repetitions take linear time: each of them at least 20 MB/s, or
-// within reach of it on a loaded machine.
+// Hostile repetitions take linear time: a quadratic one would need hours for
+// its megabyte. On an idle machine none is slower than 5 MB/s.
 func TestLinear(t *testing.T) {
 	e := engine(t)
-	size := 4 << 20
-	if testing.Short() {
-		size = 1 << 20
-	}
+	const size = 1 << 20
 	units := []string{
 		"eyJ", "eyJa", "eyJaaaaaaaaaaaa.", "a.", "@", "a@", "a@b.", "sk-", "sk-a-", "ghp_", "ghp_a", "AKIA", "xoxb-", "://", "://a:b/", "://a:b@", ":", "=", "a=", "password=",
 		`password="`, "password='\n", "password: [secret redacted]", "--", "-----BEGIN ", "-----BEGIN PRIVATE KEY-----", "-----END", "1", "1 ", "1-", "1111 ", "123-45-6789 ",
@@ -494,11 +496,10 @@ func TestLinear(t *testing.T) {
 		start := time.Now()
 		r := e.Text(s)
 		d := time.Since(start)
-		if rate := float64(len(s)) / 1e6 / d.Seconds(); rate < 20 {
+		if rate := float64(len(s)) / 1e6 / d.Seconds(); rate < 0.5 {
+			t.Errorf("%q: %.2f MB/s (%d findings)", u, rate, len(r.Findings))
+		} else if rate < 20 {
 			t.Logf("%q: %.0f MB/s", u, rate)
-			if rate < 2 {
-				t.Errorf("%q: %.1f MB/s (%d findings)", u, rate, len(r.Findings))
-			}
 		}
 	}
 }

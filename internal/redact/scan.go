@@ -69,15 +69,19 @@ func triggers() (t [256]bool) {
 	return t
 }
 
-// scanner reads one text once. Spans come in order; nothing before low is
-// masked again.
+// scanner reads one text once. A finding does not end the search inside it,
+// because what is masked may be the head of something longer ("password:"
+// before a key's armour); spans that overlap are joined afterwards.
 type scanner struct {
 	s     []byte
-	low   int
 	spans []span
-	// atLow is where the last "@" was, so that no byte is read leftwards
-	// twice; jwtLow the end of a run that is known to hold no JWT.
-	atLow, jwtLow int
+	// low is the end of what is masked so far, joined whether spans overlap.
+	low    int
+	joined bool
+	// What keeps the time linear: atLow is where the last "@" was, so that
+	// no byte is read leftwards twice; jwtLow the end of a run that has been
+	// judged, pemLow where the last armour ends.
+	atLow, jwtLow, pemLow int
 }
 
 func (x *scanner) run() {
@@ -123,13 +127,17 @@ func (x *scanner) look(i int) int {
 	return x.digits(i)
 }
 
-// mask records [start, end) and returns end.
-func (x *scanner) mask(start, end int, r rule) int {
-	if start = max(start, x.low); start < end {
-		x.spans = append(x.spans, span{start, end, r})
-		x.low = end
-	}
-	return end
+// mask records [start, end).
+func (x *scanner) mask(start, end int, r rule) {
+	x.joined = x.joined || start < x.low
+	x.spans = append(x.spans, span{start, end, r})
+	x.low = max(x.low, end)
+}
+
+// rest returns the end of the run that begins at i, read from low on: what is
+// masked already is not read again.
+func (x *scanner) rest(i int, bits uint16) int {
+	return x.end(max(i, x.low), len(x.s), bits)
 }
 
 // is says whether the byte at i is of a class; outside the text it is none.
@@ -176,6 +184,9 @@ func (x *scanner) percent(i int) int {
 // email judges the "@" of w bytes at i. A host needs a dot and a last label
 // of letters; a version behind the "@" is none.
 func (x *scanner) email(i, w int) int {
+	if i < x.low {
+		return i + w
+	}
 	l := i
 	for floor := max(x.low, x.atLow); l > floor && class[x.s[l-1]]&isLocal != 0; {
 		l--
@@ -191,7 +202,8 @@ func (x *scanner) email(i, w int) int {
 	if l == i || !isHost(x.s[i+w:r]) {
 		return i + w
 	}
-	return x.mask(l, r, ruleEmail)
+	x.mask(l, r, ruleEmail)
+	return i + w
 }
 
 func isHost(h []byte) bool {

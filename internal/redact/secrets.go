@@ -69,30 +69,56 @@ var (
 	}
 )
 
+// before holds, for the last byte but one of a prefix, the bytes that may
+// stand before that: two looks decide whether the list is worth reading.
+type before [256]string
+
+var beforeUnderscore, beforeDash, beforeDot = beforeOf(underscored[:]), beforeOf(dashed[:]), beforeOf(dotted[:])
+
+func beforeOf(list []prefix) (t before) {
+	for _, p := range list {
+		n := len(p.text)
+		t[p.text[n-2]] += p.text[n-3 : n-2]
+	}
+	return t
+}
+
+func (t *before) may(a, b byte) bool {
+	set := t[b]
+	for k := range len(set) {
+		if set[k] == a {
+			return true
+		}
+	}
+	return false
+}
+
 // prefix judges the "_" or "." at i.
 func (x *scanner) prefix(i int) int {
-	if x.s[i] == '.' {
-		return x.oneOf(i, dotted[:])
+	if i < 2 || len(x.s)-i < 10 {
+		return i + 1
 	}
-	return x.oneOf(i, underscored[:])
+	a, b := x.s[i-2], x.s[i-1]
+	if x.s[i] == '.' {
+		if beforeDot.may(a, b) {
+			return x.oneOf(i, dotted[:])
+		}
+	} else if beforeUnderscore.may(a, b) {
+		return x.oneOf(i, underscored[:])
+	}
+	return i + 1
 }
 
 // oneOf tries the prefixes that end at i.
 func (x *scanner) oneOf(i int, list []prefix) int {
-	if i < 2 {
-		return i + 1
-	}
-	b := x.s[i-1]
 	for k := range list {
 		p := &list[k]
-		if p.text[len(p.text)-2] != b {
-			continue
-		}
 		start := i + 1 - len(p.text)
 		if !x.has(start, p.text) || p.bound && x.is(start-1, isWord) || !x.follows(i+1, p) {
 			continue
 		}
-		return x.mask(start, x.tail(i+1, p), p.rule)
+		x.mask(start, x.tail(i+1, p), p.rule)
+		break
 	}
 	return i + 1
 }
@@ -123,7 +149,7 @@ func (x *scanner) follows(i int, p *prefix) bool {
 // tail returns the end of what belongs to p; a full stop at its end is the
 // sentence's.
 func (x *scanner) tail(i int, p *prefix) int {
-	for i < len(x.s) && p.holds(x.s[i]) {
+	for i = max(i, x.low); i < len(x.s) && p.holds(x.s[i]); {
 		i++
 	}
 	for x.s[i-1] == '.' {
@@ -138,7 +164,10 @@ func (x *scanner) dash(i int) int {
 		return i + 1
 	}
 	if x.s[i-1] != '-' {
-		return x.oneOf(i, dashed[:])
+		if i > 1 && beforeDash.may(x.s[i-2], x.s[i-1]) {
+			return x.oneOf(i, dashed[:])
+		}
+		return i + 1
 	}
 	if x.has(i+1, "BEGIN ") && x.has(i-4, "-----") {
 		return x.armour(i - 4)
@@ -153,6 +182,9 @@ func (x *scanner) dash(i int) int {
 // not end is masked to the end of the text.
 func (x *scanner) armour(i int) int {
 	label := i + len("-----BEGIN ")
+	if i < x.pemLow {
+		return label
+	}
 	n := bytes.Index(x.s[label:min(len(x.s), label+64)], []byte("-----"))
 	if n < 0 || !bytes.Contains(x.s[label:label+n], []byte("PRIVATE KEY")) {
 		return label
@@ -160,13 +192,16 @@ func (x *scanner) armour(i int) int {
 	body := label + n + 5
 	stop := bytes.Index(x.s[body:], []byte("-----END"))
 	if stop < 0 {
-		return x.mask(i, len(x.s), rulePrivateKey)
+		x.mask(i, len(x.s), rulePrivateKey)
+		return len(x.s)
 	}
 	end := body + stop + len("-----END")
 	if n := bytes.Index(x.s[end:min(len(x.s), end+80)], []byte("-----")); n >= 0 {
 		end += n + 5
 	}
-	return x.mask(i, end, rulePrivateKey)
+	x.mask(i, end, rulePrivateKey)
+	x.pemLow = body + stop
+	return label
 }
 
 // flag masks the argument of a secret-looking flag whose name starts at i:
@@ -178,10 +213,10 @@ func (x *scanner) flag(i int) int {
 	}
 	k := kindOf(x.s[i:e])
 	v := x.end(e, 8, isBlank)
-	if !k.secret() || v == len(x.s) || x.s[v] == '-' {
-		return i
+	if k.secret() && v < len(x.s) && x.s[v] != '-' && v >= x.low {
+		x.value(v, k, '=', i)
 	}
-	return x.value(v, k, '=', i)
+	return i
 }
 
 // jwt judges the "J" of an "eyJ" at i: two or more dotted parts of which the
@@ -201,7 +236,8 @@ func (x *scanner) jwt(i int) int {
 		if !x.has(dot+1, "eyJ") {
 			return i + 1
 		}
-		return x.mask(start, end, ruleJWT)
+		x.mask(start, end, ruleJWT)
+		return i + 1
 	}
 	for n := 0; n < 3 && end < len(x.s) && x.s[end] == '.'; n++ {
 		end = x.end(end+1, len(x.s), isURL64)
@@ -209,7 +245,8 @@ func (x *scanner) jwt(i int) int {
 	if x.s[end-1] == '.' {
 		end--
 	}
-	return x.mask(start, end, ruleJWT)
+	x.mask(start, end, ruleJWT)
+	return i + 1
 }
 
 // awsKeyID judges the third letter of "AKIA" or the second of "ASIA" at i,
@@ -218,26 +255,26 @@ func (x *scanner) awsKeyID(i int) int {
 	if i == 0 || x.s[i-1] != 'A' || !x.has(i+1, "IA") {
 		return i + 1
 	}
-	end := x.end(i+3, len(x.s), isUpper|isDigit)
-	if end-i-3 < 16 {
+	if x.end(i+3, 16, isUpper|isDigit) < i+19 {
 		return i + 1
 	}
+	end := x.rest(i+3, isUpper|isDigit)
 	x.mask(i-1, end, ruleAWSKeyID)
-	return x.awsSecret(end)
+	x.awsSecret(end)
+	return i + 1
 }
 
 // awsSecret masks a run of exactly 40 base64 bytes within 80 bytes of i, with
 // letters of both cases: a hash has one.
-func (x *scanner) awsSecret(i int) int {
+func (x *scanner) awsSecret(i int) {
 	for p := i; p < min(i+80, len(x.s)); {
 		e := x.end(p, 42, isStd64)
 		if e-p == 40 && mixedCase(x.s[p:e]) {
 			x.mask(p, e, ruleAWSSecret)
-			return e
+			return
 		}
 		p = e + 1
 	}
-	return i
 }
 
 func mixedCase(b []byte) bool {
@@ -253,7 +290,8 @@ func (x *scanner) google(i int) int {
 	if !x.has(i-2, "AIza") || x.end(i+2, 32, isURL64)-i-2 < 30 {
 		return i + 1
 	}
-	return x.mask(i-2, x.end(i+2, len(x.s), isURL64), ruleGoogle)
+	x.mask(i-2, x.rest(i+2, isURL64), ruleGoogle)
+	return i + 1
 }
 
 // scheme judges the "b" of "Bearer x" or "Basic x" at i (RFC 9110 section 11).
@@ -277,7 +315,7 @@ func (x *scanner) scheme(i int) int {
 		e--
 	}
 	if r == ruleBasic && isBasic(x.s[v:e]) || r == ruleBearer && isBearer(x.s[v:e]) {
-		return x.mask(v, e, r)
+		x.mask(v, e, r)
 	}
 	return i + 1
 }
