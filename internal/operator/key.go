@@ -61,7 +61,21 @@ type Options struct {
 
 // Key is an opened key. It prints nothing of itself and cannot be written as
 // JSON or text. The zero Key signs nothing.
-type Key struct{ private ed25519.PrivateKey }
+type Key struct {
+	// private is behind a pointer because fmt does not ask a value's own
+	// methods when it sits in somebody's unexported field.
+	private *ed25519.PrivateKey
+}
+
+func newKey(private ed25519.PrivateKey) Key { return Key{&private} }
+
+// key returns the private key, nil if there is none.
+func (k Key) key() ed25519.PrivateKey {
+	if k.private == nil {
+		return nil
+	}
+	return *k.private
+}
 
 // Public is what others know of a person. The zero Public verifies nothing.
 type Public struct{ key ed25519.PublicKey }
@@ -82,10 +96,10 @@ func New(passphrase holdfast.Secret, o Options) (sealed []byte, public Public, e
 
 // Reseal seals an opened key with another passphrase.
 func Reseal(k Key, passphrase holdfast.Secret, o Options) (sealed []byte, err error) {
-	if len(k.private) != ed25519.PrivateKeySize {
+	if k.private == nil {
 		return nil, refuse(holdfast.KindValue, "there is no operator key", "", nil)
 	}
-	return seal(k.private, passphrase, o)
+	return seal(k.key(), passphrase, o)
 }
 
 func seal(private ed25519.PrivateKey, passphrase holdfast.Secret, o Options) ([]byte, error) {
@@ -191,15 +205,15 @@ func parseSecret(text string, bad func(error) (Key, error)) (Key, error) {
 	if err != nil || len(seed) != ed25519.SeedSize {
 		return bad(errors.New("no operator secret inside"))
 	}
-	return Key{ed25519.NewKeyFromSeed(seed)}, nil
+	return newKey(ed25519.NewKeyFromSeed(seed)), nil
 }
 
 // Public returns the key that others know.
 func (k Key) Public() Public {
-	if len(k.private) != ed25519.PrivateKeySize {
+	if k.private == nil {
 		return Public{}
 	}
-	return Public{k.private.Public().(ed25519.PublicKey)}
+	return Public{k.key().Public().(ed25519.PublicKey)}
 }
 
 // String returns REDACTED.

@@ -24,7 +24,9 @@ var (
 	hash = strings.Repeat("0a", 32)
 )
 
-func fixedKey() Key { return Key{ed25519.NewKeyFromSeed([]byte("a seed of thirty-two bytes, yes!"))} }
+func fixedKey() Key {
+	return newKey(ed25519.NewKeyFromSeed([]byte("a seed of thirty-two bytes, yes!")))
+}
 
 // made is one sealed key for all tests that only read it.
 var made = sync.OnceValues(func() ([]byte, Public) {
@@ -157,8 +159,9 @@ func TestKeyPrintsNothing(t *testing.T) {
 	k := fixedKey()
 	var log bytes.Buffer
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "key", k, "in", struct{ K Key }{k})
-	printed := fmt.Sprintf("%v %+v %#v %s %x %d %q %o %v %d", k, k, k, k, k, k, k, k, struct{ K Key }{k}, &k) + log.String()
-	for _, leak := range []string{"seed of", fmt.Sprintf("%x", "a seed"), fmt.Sprint([]byte("a seed"))[1:10], base64.StdEncoding.EncodeToString([]byte("a seed of"))} {
+	printed := fmt.Sprintf("%v %+v %#v %s %x %d %q %o %v %d", k, k, k, k, k, k, k, k, struct{ K Key }{k}, &k) + log.String() +
+		fmt.Sprintf("%v %+v %#v %d", struct{ k Key }{k}, struct{ k Key }{k}, struct{ k Key }{k}, struct{ k Key }{k})
+	for _, leak := range []string{"seed of", fmt.Sprintf("%x", "a seed"), fmt.Sprint([]byte("a seed"))[1:10], "0x61, 0x20", base64.StdEncoding.EncodeToString([]byte("a seed of"))} {
 		if strings.Contains(printed, leak) {
 			t.Errorf("printed %s", printed)
 		}
@@ -236,14 +239,14 @@ func TestVerifyAge(t *testing.T) {
 // in another spelling, in another domain, or with too much in it.
 func TestVerifyRefuses(t *testing.T) {
 	k := fixedKey()
-	other := Key{ed25519.NewKeyFromSeed(make([]byte, 32))}
+	other := newKey(ed25519.NewKeyFromSeed(make([]byte, 32)))
 	signed, err := Sign(k, approval())
 	if err != nil {
 		t.Fatal(err)
 	}
 	text := string(signed.Statement)
 	raw := func(text string) Signed {
-		return Signed{[]byte(text), ed25519.Sign(k.private, message([]byte(text)))}
+		return Signed{[]byte(text), ed25519.Sign(k.key(), message([]byte(text)))}
 	}
 	replace := func(old, new string) Signed {
 		out := strings.Replace(text, old, new, 1)
@@ -277,8 +280,8 @@ func TestVerifyRefuses(t *testing.T) {
 		"second signature": {Signed{signed.Statement, malleable}, P},
 		"changed":          {Signed{[]byte(strings.Replace(text, "r-1", "r-2", 1)), signed.Signature}, P},
 		"other key":        {byOther, P},
-		"no domain":        {Signed{signed.Statement, ed25519.Sign(k.private, signed.Statement)}, P},
-		"other domain":     {Signed{signed.Statement, ed25519.Sign(k.private, append([]byte("holdfast-operator-v2\n"), signed.Statement...))}, P},
+		"no domain":        {Signed{signed.Statement, ed25519.Sign(k.key(), signed.Statement)}, P},
+		"other domain":     {Signed{signed.Statement, ed25519.Sign(k.key(), append([]byte("holdfast-operator-v2\n"), signed.Statement...))}, P},
 		"huge":             {raw(`{"act":"` + strings.Repeat("x", MaxStatement) + `"}`), V},
 		"unknown field":    {replace(`"act"`, `"aaa":1,"act"`), V},
 		"field twice":      {replace(`"act"`, `"act":"reject","act"`), V},
@@ -401,7 +404,7 @@ func FuzzStatement(f *testing.F) {
 	k := fixedKey()
 	f.Fuzz(func(t *testing.T, text []byte) {
 		s, err := Parse(text)
-		signed := Signed{text, ed25519.Sign(k.private, message(text))}
+		signed := Signed{text, ed25519.Sign(k.key(), message(text))}
 		if _, verr := Verify(k.Public(), signed, s.At.Add(time.Second)); (verr == nil) != (err == nil) {
 			t.Fatalf("parse %v, verify %v", err, verr)
 		}

@@ -84,14 +84,14 @@ type Signed struct {
 // Sign signs a statement. A statement that Verify would refuse for its content
 // is refused here.
 func Sign(k Key, s Statement) (Signed, error) {
-	if len(k.private) != ed25519.PrivateKeySize {
+	if k.private == nil {
 		return Signed{}, refuse(holdfast.KindPermission, "there is no operator key", "", nil)
 	}
 	text, err := s.Encode()
 	if err != nil {
 		return Signed{}, err
 	}
-	return Signed{Statement: text, Signature: ed25519.Sign(k.private, message(text))}, nil
+	return Signed{Statement: text, Signature: ed25519.Sign(k.key(), message(text))}, nil
 }
 
 // Verify returns the statement if the key signed exactly these bytes, they are

@@ -24,7 +24,7 @@ const MaxTTL = 15 * time.Minute
 // starts on its own machine. Their tenant is always holdfast.Local. It is safe
 // for concurrent use; it prints nothing of its key.
 type Minter struct {
-	key    ed25519.PrivateKey
+	key    *ed25519.PrivateKey // a pointer, so that fmt never walks into it
 	kid    string
 	issuer Issuer
 }
@@ -40,7 +40,7 @@ func NewMinter(key ed25519.PrivateKey, issuer, audience string) (*Minter, error)
 	if err != nil {
 		return nil, err
 	}
-	m := &Minter{key: key, kid: kid}
+	m := &Minter{key: &key, kid: kid}
 	m.issuer = Issuer{
 		Name:       issuer,
 		Audience:   audience,
@@ -85,7 +85,7 @@ func (m *Minter) Mint(id holdfast.Identity, ttl time.Duration, now time.Time) (h
 	claims := m.claims(id, jti.String(), ttl, now)
 	t := jwt.NewWithClaims(jwt.SigningMethodEdDSA, claims)
 	t.Header["kid"] = m.kid
-	text, err := t.SignedString(m.key)
+	text, err := t.SignedString(*m.key)
 	if err != nil {
 		return fail(err)
 	}
