@@ -101,3 +101,13 @@ func BenchmarkLoad(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkCompileScore measures one confidence expression, environment
+// included.
+func BenchmarkCompileScore(b *testing.B) {
+	for b.Loop() {
+		if _, err := CompileScore(`args.count > 5 ? 0.2 : 0.9`, "c:1"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"path"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,6 +21,8 @@ type element struct {
 	path  string
 	o     map[string]any
 	steps []step
+	// inside is how many other elements enclose this one.
+	inside int
 }
 
 // celestial is one run of celestial_constraint_check. The levels are the five
@@ -48,11 +51,18 @@ type celestial struct {
 // an instruction or searched for words: a string that holds JSON is a string.
 func checkCelestial(ctx context.Context, f Facts, pc PredicateContext) (bool, string, error) {
 	c := &celestial{ctx: ctx, facts: f, pc: pc}
+	var around []element // the elements that enclose the walker's place
 	w := &walker{ctx: ctx}
 	w.object = func(o map[string]any) string {
-		if isElement(o) {
-			c.elements = append(c.elements, element{w.at(), o, append([]step(nil), w.steps...)})
+		if !isElement(o) {
+			return ""
 		}
+		for len(around) > 0 && !w.within(around[len(around)-1].steps) {
+			around = around[:len(around)-1]
+		}
+		e := element{w.at(), o, slices.Clone(w.steps), len(around)}
+		around = append(around, e)
+		c.elements = append(c.elements, e)
 		return ""
 	}
 	if _, err := w.walk(f.Output); err != nil {
@@ -124,6 +134,9 @@ func plainName(name string) bool {
 
 // integrity is L1. Paths are compared component by component (D46).
 func (c *celestial) integrity() (string, error) {
+	if len(c.elements) > 0 && c.pc.Own == nil {
+		return "", &failure{kind: ErrEval, text: "it is not known what is Holdfast's own"}
+	}
 	walked := map[uintptr]bool{}
 	for _, e := range c.elements {
 		for _, kind := range []string{"boundary", "tool"} {
@@ -264,26 +277,26 @@ func (c *celestial) autonomy() (string, error) {
 	return c.budget(), nil
 }
 
-// depth follows "parent" from each element to its root. Every object with an
-// id counts as a step, because the inner goals of a tree name no boundary.
+// depth counts, for each element, the elements that enclose it and its chain
+// of parents. Every object with an id is a step of that chain, because the
+// inner goals of a tree name no boundary.
 func (c *celestial) depth() (string, error) {
-	parent := map[string]string{}
-	w := &walker{ctx: c.ctx}
-	w.object = func(o map[string]any) string {
-		if id, ok := textMember(o, "id"); ok {
-			parent[id], _ = textMember(o, "parent")
-		}
-		return ""
+	if len(c.elements) == 0 {
+		return "", nil
 	}
-	if _, err := w.walk(c.facts.Output); err != nil {
-		return "", err
+	parent, why, err := c.parents()
+	if why != "" || err != nil {
+		return why, err
 	}
 	for _, e := range c.elements {
 		if c.ctx.Err() != nil {
 			return "", &failure{ErrTimeout, "", c.ctx.Err()}
 		}
-		deep := c.pc.Depth
-		up, _ := textMember(e.o, "parent")
+		up, plain := reference(e.o, "parent")
+		if !plain {
+			return "the parent at " + e.path + " is not one text", nil
+		}
+		deep := c.pc.Depth + e.inside
 		for steps := 0; up != "" && deep <= c.pc.MaxDepth; steps++ {
 			if steps > len(parent) {
 				return e.path + " is its own ancestor", nil
@@ -298,10 +311,39 @@ func (c *celestial) depth() (string, error) {
 	return "", nil
 }
 
-func textMember(o map[string]any, name string) (string, bool) {
-	v, _, _ := member(o, name)
-	s, ok := v.(string)
-	return s, ok
+// parents reads who is whose parent. An id with two parents could hide how
+// deep it is, and so could a parent that is written as no text.
+func (c *celestial) parents() (parent map[string]string, why string, err error) {
+	parent = map[string]string{}
+	w := &walker{ctx: c.ctx}
+	w.object = func(o map[string]any) string {
+		id, plain := reference(o, "id")
+		if id == "" && (plain || !isElement(o)) {
+			return ""
+		}
+		up, text := reference(o, "parent")
+		if !text || !plain {
+			return "the id or parent at " + w.at() + " is not one text"
+		}
+		if other, there := parent[id]; there && other != up {
+			return "the id at " + w.at() + " has two parents"
+		}
+		parent[id] = up
+		return ""
+	}
+	why, err = w.walk(c.facts.Output)
+	return parent, why, err
+}
+
+// reference reads a member that names another object. An absent one and null
+// are "" and plain; one that is no text, or is spelled in two ways, is not.
+func reference(o map[string]any, name string) (id string, plain bool) {
+	v, there, ok := member(o, name)
+	if !there || ok && v == nil {
+		return "", true
+	}
+	s, text := v.(string)
+	return s, ok && text && s != ""
 }
 
 // budget adds up what the elements say they consume.

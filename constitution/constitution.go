@@ -1,5 +1,35 @@
 // Package constitution is rules in CEL: parsed and checked when loaded,
 // bounded in cost, judged purely. No other package sees a CEL type (D44).
+//
+// A rules file is YAML without anchors, aliases and tags:
+//
+//	rules:
+//	  - id: no-etc                      # unique in the set
+//	    on: request                     # request, output, goal, subtask, graph or spawn
+//	    boundary: mcp/files/*           # exact, or a prefix and one *; absent means every boundary
+//	    when: args.path.startsWith("/etc/")  # CEL; true is a violation
+//	    severity: block                 # info, warn, hold, block (default) or critical
+//	    message: nothing under /etc is written
+//	    hint: write under /srv instead
+//	    on_error: deny                  # pass only by name, and only on goal, subtask or graph (D3)
+//	    mode: enforce                   # observe records and stops nothing
+//	    version: 1                      # for people; the true version is a hash
+//
+// A condition may name
+//
+//	boundary, operation, risk, tenant, principal, agent, kind, session, intent, chain   string
+//	roles          list of string
+//	level          string: baseline, medium, high, highest; level_rank int: 0 to 3
+//	args           the payload; payload_size int, in bytes
+//	now            timestamp
+//	output         what came out (on: output only); output_size int, exit_code int
+//
+// and use CEL's standard functions and macros, and of its extensions the
+// functions on strings (but format and quote), sets and lists (but range). A
+// number of a payload is an int if it is written as a whole number that fits 64
+// bits, else a double. Lengths are in code points (D47). To read a key that is
+// not there is an error, and an error denies; has() asks first. Patterns of
+// matches (RE2) and time zones are written out in the rule.
 package constitution
 
 import (
@@ -45,7 +75,7 @@ type Facts struct {
 type Finding struct {
 	Rule     string // id
 	Where    string // file:line
-	Severity string // info, warn, block, critical
+	Severity string // info, warn, hold, block, critical
 	// Verdict is Deny for block, critical and errors; Allow for info, warn
 	// and rules in observe mode. A Hold is asked for with severity "hold".
 	Verdict  holdfast.Verdict

@@ -2,7 +2,6 @@ package constitution
 
 import (
 	"regexp"
-	"unicode/utf8"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/functions"
@@ -125,7 +124,7 @@ func quadratic(a []ref.Val) int {
 	return n
 }
 
-// length is at least 1: nothing costs nothing.
+// length is in bytes or elements and at least 1: nothing costs nothing.
 func length(args []ref.Val, i int) int {
 	if i >= len(args) {
 		return 1
@@ -133,7 +132,7 @@ func length(args []ref.Val, i int) int {
 	n := 0
 	switch v := args[i].(type) {
 	case types.String:
-		n = utf8.RuneCountInString(string(v))
+		n = len(v)
 	case traits.Sizer:
 		if size, ok := v.Size().(types.Int); ok {
 			n = int(size)

@@ -326,3 +326,52 @@ func TestJudgeAllocates(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+// TestEveryFunctionIsBounded calls every function a rule can call, once and in
+// a loop, on large values.
+func TestEveryFunctionIsBounded(t *testing.T) {
+	huge := strings.Repeat("a", 3_000_000)
+	numbers := manyNumbers(600_000)
+	payload := map[string]any{"s": huge, "t": huge[:2_999_999], "l": numbers, "m": manyNumbers(3000), "n": []any{numbers}, "o": map[string]any{"l": numbers}}
+	for _, call := range []string{
+		`args.s.lowerAscii() == "a"`, `args.s.upperAscii() == "A"`, `args.s.trim() == "a"`, `args.s.reverse() == "a"`,
+		`args.s.charAt(2900000) == "b"`, `args.s.substring(1, 2900000) == "b"`, `args.s.split("a").size() == 1`, `args.s.split("b", 2).size() == 9`,
+		`args.s.indexOf("b") == 1`, `args.s.lastIndexOf("b") == 1`, `args.s.replace("a", "b") == "x"`, `args.s.replace("a", "b", 3) == "x"`,
+		`args.s.contains(args.t + "b")`, `args.s.startsWith(args.t + "b")`, `args.s.endsWith(args.t + "b")`, `args.s.matches("b$")`,
+		`size(args.s) == 1`, `args.s == args.t`, `args.s < args.t`, `string(args.s) == "x"`, `bytes(args.s) == b"x"`, `type(args.s) == int`,
+		`args.l.flatten().size() == 1`, `args.n.flatten(5).size() == 1`, `args.l.slice(0, 500000).size() == 1`, `args.l.reverse()[0] == 2`,
+		`args.l.sort()[0] == 2`, `args.l.distinct().size() == 2`, `args.l.sortBy(x, -x)[0] == 2`, `2 in args.l`, `args.l in args.n && false`, `args.l == args.o.l && false`,
+		`(args.l + args.l).size() == 1`, `sets.contains(args.l, [2])`, `sets.intersects(args.l, [2])`, `sets.equivalent(args.l, [2])`,
+		`args.l.map(x, x).size() == 1`, `args.l.filter(x, x > 1).size() == 1`, `args.l.exists_one(x, x == 2)`, `["x"].join(args.s) == "y"`,
+		`[args.s, args.s, args.s].join("") == "y"`, `args.l[599999] == 2`, `args.n == [args.l] && false`, `{"a": args.s}["a"] == "x"`,
+		`[args.s, args.t].exists(s, s == args.t + "b")`, `timestamp(args.s) == now`, `duration(args.s) == duration("1s")`, `int(args.s) == 1`, `double(args.s) == 1.0`,
+	} {
+		for _, when := range []string{call, `args.m.exists(i, ` + call + `)`} {
+			lang, err := newLanguage()
+			if err != nil {
+				t.Fatal(err)
+			}
+			e, problems := compile(lang.request, when, isBool, "a bool")
+			if e == nil {
+				// Refused when it is loaded: bounded too.
+				if !strings.Contains(problems[0].why, "may cost") {
+					t.Errorf("%s: %v", when, problems)
+				}
+				continue
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			begin := time.Now()
+			violated, _, err := e.judge(ctx, &facts{Facts: Facts{Payload: payload}, on: OnRequest}, MaxRuleCost)
+			cancel()
+			if d := time.Since(begin); d > 1500*time.Millisecond {
+				t.Errorf("%s took %v: %v %v", when, d, violated, err)
+			}
+			if violated {
+				t.Errorf("%s is true", when)
+			}
+			if when != call && err == nil && time.Since(begin) > 50*time.Millisecond {
+				t.Errorf("%s was done 3000 times over", when)
+			}
+		}
+	}
+}

@@ -76,6 +76,13 @@ func TestCelestial(t *testing.T) {
 		"K8_AC2_L4_no_level":           {`{"boundary":"branch/merge","level":"god"}`, "L4"},
 		"K8_AC2_L4_depth":              {`{"goals":[{"id":"a"},{"id":"b","parent":"a"},{"id":"c","parent":"b"},{"id":"d","parent":"c","boundary":"branch/merge"}]}`, "L4: /goals/3 is deeper than 3"},
 		"K8_AC2_L4_cycle":              {`{"goals":[{"id":"a","parent":"a","boundary":"branch/merge"}]}`, "L4"},
+		"K8_AC2_L4_nested":             {`{"boundary":"branch/merge","then":[{"boundary":"branch/merge","then":{"boundary":"branch/merge","then":[[{"boundary":"branch/merge"}]]}}]}`, "L4: /then/0/then/then/0/0 is deeper than 3"},
+		"K8_AC1_beside":                {`{"a":{"x":{"boundary":"branch/merge"}},"b":[[{"boundary":"branch/merge"}],[[[{"boundary":"branch/merge"}]]]],"c":{"d":{"e":{"f":{"boundary":"branch/merge"}}}}}`, ""},
+		"K8_AC2_L4_parent_number":      {`{"id":"a","parent":5,"boundary":"branch/merge"}`, "L4: the id or parent"},
+		"K8_AC2_L4_two_parents":        {`[{"id":"a","parent":"b","boundary":"branch/merge"},{"id":"b","parent":"c"},{"id":"b"}]`, "L4: the id at /2 has two parents"},
+		"K8_AC2_L4_parent_spelled":     {`{"id":"a","parent":"b","Parent":"c","boundary":"branch/merge"}`, "L4"},
+		"K8_AC2_L4_id_number":          {`{"id":7,"parent":"b","boundary":"branch/merge"}`, "L4"},
+		"K8_AC1_numbered_rows":         {`{"rows":[{"id":1,"parent":0},{"id":2,"parent":1}],"next":{"boundary":"branch/merge"}}`, ""},
 		"K8_AC2_L4_budget":             {`[{"boundary":"branch/merge","consumes":{"llm_tokens":60}},{"boundary":"branch/merge","consumes":{"llm_tokens":41}}]`, "L4: /1 and what stands before it"},
 		"K8_AC2_L4_unknown_resource":   {`{"boundary":"branch/merge","consumes":{"gold":1}}`, "L4"},
 		"K8_AC2_L4_negative":           {`[{"boundary":"branch/merge","consumes":{"llm_tokens":-100}}]`, "L4"},
@@ -115,6 +122,7 @@ func TestCelestialContext(t *testing.T) {
 	for name, change := range map[string]func(*PredicateContext){
 		"K8_FP3_no_may":           func(pc *PredicateContext) { pc.May = nil },
 		"K8_FP3_no_personal_data": func(pc *PredicateContext) { pc.PersonalData = nil },
+		"K8_FP3_no_own":           func(pc *PredicateContext) { pc.Own = nil },
 		"K8_FP3_may_panics":       func(pc *PredicateContext) { pc.May = func(string) bool { panic("x") } },
 	} {
 		pc := sound()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -80,6 +81,11 @@ func (w *walker) members(o map[string]any) (string, error) {
 		}
 	}
 	return "", nil
+}
+
+// within says whether the walker is below a place that it was at before.
+func (w *walker) within(place []step) bool {
+	return len(w.steps) > len(place) && slices.Equal(w.steps[:len(place)], place)
 }
 
 // at writes the walker's place for people, as a JSON pointer in which a key
