@@ -56,7 +56,7 @@ func (s *session) request(ctx context.Context, m mcp.Message) error {
 			"only the server's tools can be reached"))
 	}
 	if err := checkParams(m.Params); err != nil {
-		return s.say(ctx, failure(m.ID, codeBadParams, err.Error(), "use the protocol's own spelling once"))
+		return s.say(ctx, failure(m.ID, codeBadParams, err.Error(), ""))
 	}
 	reqctx, f, err := s.begin(ctx, m)
 	if err != nil {
