@@ -9,6 +9,21 @@ import (
 	"strconv"
 )
 
+// The fixed bytes of an export's lines.
+const (
+	exportHeader = `{"holdfast_export":1,"key":`
+	exportTenant = `{"tenant":`
+	exportSize   = `,"size":`
+	exportRoot   = `,"root":`
+	exportSeq    = `{"seq":`
+	exportPart   = `,"part":"`
+	exportLeaf   = `,"leaf":`
+	exportNote   = `{"checkpoint":`
+	exportEnd    = `{"end":true,`
+)
+
+// Exporter writes an export. After an error it writes nothing more.
+//
 // An export is lines of JSON, each ended by one newline, without white space
 // between tokens. A record stands in it byte for byte, so that its hash can
 // be taken of the line itself:
@@ -25,19 +40,10 @@ import (
 // after the leaf that makes up its size (a checkpoint of size 0 right after
 // the head), one for a size. A part that was erased is left out. Strings are written as RFC
 // 8785 writes them, base64 with padding.
-const (
-	exportHeader = `{"holdfast_export":1,"key":`
-	exportTenant = `{"tenant":`
-	exportSize   = `,"size":`
-	exportRoot   = `,"root":`
-	exportSeq    = `{"seq":`
-	exportPart   = `,"part":"`
-	exportLeaf   = `,"leaf":`
-	exportNote   = `{"checkpoint":`
-	exportEnd    = `{"end":true,`
-)
-
-// Exporter writes an export. After an error it writes nothing more.
+//
+// To verify one: take each record between `"leaf":` and the line's last brace,
+// hash it, grow the tree, and at each checkpoint compare size and root and check
+// the signature under the key of NoteKey.
 type Exporter struct {
 	w       *bufio.Writer
 	line    []byte

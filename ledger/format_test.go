@@ -324,10 +324,16 @@ func TestTextThatIsNotUTF8IsWrittenAsReplacement(t *testing.T) {
 	}
 }
 
-func TestBeginBecomesEntry(t *testing.T) {
-	e := fullBegin().Entry(41, testTime)
+// K6_AC6: the entry carries the correlation of its crossing, and everything
+// else that its begin knows, so that recovery can write it.
+func TestK6_AC6_begin_becomes_entry(t *testing.T) {
+	b := fullBegin()
+	e := b.Entry(41, testTime)
 	if *e.BeginSeq != 41 || e.Outcome != Unknown || e.State != holdfast.Faulted || len(e.Uses) != 2 || e.ExitCode == 0 {
 		t.Errorf("%+v", e)
+	}
+	if e.Correlation != b.Correlation || e.ID != b.ID || e.Uses[0].Draw != b.Draws[0] || *e.Key != b.Key {
+		t.Errorf("the entry lost something: %+v", e)
 	}
 	if _, err := ParseEntry(mustJSON(t, e)); err != nil {
 		t.Error(err)

@@ -1,6 +1,21 @@
 // Package ledger is what was done: leaves, one RFC 6962 tree per tenant,
 // signed checkpoints, proofs, and their verification offline. It works on
 // bytes and stores nothing (D6, D14).
+//
+// A leaf's record is one line of JSON in one spelling: Begin, Entry or Event,
+// sealed by redaction. Redaction may change the content of a string that
+// Exempt does not name; it changes neither the fields nor their order, so that
+// what was sealed still parses. The leaf hash is SHA-256 over a zero byte and
+// the record; the tree over the leaf hashes is RFC 6962's. A part stands
+// beside the record and can be erased, because the record holds only its
+// salted hash.
+//
+// A checkpoint is a C2SP signed note over a tenant's size and root. Whoever
+// holds one can prove with Inclusion that a record is under it, with
+// Consistency that a later one continues it, and with ExportVerifier that a
+// whole export does. What a checkpoint does not cover, only the store vouches
+// for; what verification can and cannot find is said at Checker, and the
+// export's format at Exporter.
 package ledger
 
 import (

@@ -36,7 +36,7 @@ func (v *ExportVerifier) Verify(r io.Reader) ([]Report, error) {
 	if v.Key == nil {
 		return nil, refuse("verification without a key")
 	}
-	s := &exportScan{v: v, in: bufio.NewReaderSize(r, 256<<10), due: dueByTenant(v.Known)}
+	s := &exportScan{v: v, in: bufio.NewReaderSize(r, 64<<10), due: dueByTenant(v.Known)}
 	for !s.ended {
 		line, err := s.next()
 		if err == nil {

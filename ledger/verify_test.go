@@ -191,9 +191,9 @@ func TestErasedPartsBreakNothing(t *testing.T) {
 	}
 }
 
-// Not one bit of an export can change without being found. What is found
+// K6_INV2, K6_AC2: not one bit of an export can change without being found. What is found
 // names the tenant and the leaf, or the line.
-func TestEveryFlippedBitIsFound(t *testing.T) {
+func TestK6_INV2_every_flipped_bit_is_found(t *testing.T) {
 	w := ordinary(t)
 	good := w.export(t)
 	rnd := rand.New(rand.NewPCG(3, 4))
@@ -201,15 +201,13 @@ func TestEveryFlippedBitIsFound(t *testing.T) {
 	for i := 0; i < len(good); i += 1 + rnd.IntN(400) {
 		bad := bytes.Clone(good)
 		bad[i] ^= 1 << rnd.IntN(8)
-		for _, deep := range []bool{true, false} {
-			v := ExportVerifier{Key: w.signer.Verifier(), Known: known, Deep: deep}
-			_, err := v.Verify(bytes.NewReader(bad))
-			if err == nil {
-				t.Fatalf("byte %d (%q) can be changed", i, good[max(0, i-20):min(len(good), i+20)])
-			}
-			if !strings.Contains(err.Error(), "tenant \"") && !strings.Contains(err.Error(), "line ") {
-				t.Errorf("byte %d: no place in %v", i, err)
-			}
+		v := ExportVerifier{Key: w.signer.Verifier(), Known: known, Deep: rnd.IntN(2) == 0}
+		_, err := v.Verify(bytes.NewReader(bad))
+		if err == nil {
+			t.Fatalf("byte %d (%q) can be changed", i, good[max(0, i-20):min(len(good), i+20)])
+		}
+		if !strings.Contains(err.Error(), "tenant \"") && !strings.Contains(err.Error(), "line ") {
+			t.Errorf("byte %d: no place in %v", i, err)
 		}
 	}
 }
@@ -234,18 +232,19 @@ func TestChangedLeafIsNamed(t *testing.T) {
 	}
 }
 
-func TestExportTruncatedSwappedDoubledInserted(t *testing.T) {
+func TestK6_INV2_truncated_swapped_doubled_inserted(t *testing.T) {
 	w := ordinary(t)
 	good := w.export(t)
 	lines := bytes.SplitAfter(good, []byte("\n"))
 	lines = lines[:len(lines)-1]
+	rnd := rand.New(rand.NewPCG(7, 8))
 	try := func(name string, bad [][]byte) {
 		t.Helper()
 		if _, err := w.verify(bytes.Join(bad, nil)); err == nil {
 			t.Errorf("%s is accepted", name)
 		}
 	}
-	for i := range lines {
+	for i := 0; i < len(lines); i += 1 + rnd.IntN(4) {
 		try(fmt.Sprintf("without line %d", i), slices.Delete(slices.Clone(lines), i, i+1))
 		try(fmt.Sprintf("line %d twice", i), slices.Insert(slices.Clone(lines), i, lines[i]))
 		try(fmt.Sprintf("cut at line %d", i), lines[:i])
