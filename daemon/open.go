@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/halt"
+	"github.com/holdfast-dev/holdfast/internal/keyset"
 	"github.com/holdfast-dev/holdfast/internal/operator"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 	"github.com/holdfast-dev/holdfast/internal/sqlite"
@@ -63,12 +64,14 @@ type Daemon struct {
 	since   time.Time
 
 	mu       sync.Mutex
-	loaded   *Loaded         // guarded by mu
-	sessions map[string]int  // guarded by mu; MCP connections by server name
-	problems map[string]bool // guarded by mu
+	loaded   *Loaded        // guarded by mu
+	sessions map[string]int // guarded by mu; MCP connections by server name
 
-	notices chan kernel.Notice
-	clients clients
+	notices      chan kernel.Notice
+	clients      clients
+	conns        connections
+	keysets      []*keyset.Set
+	sessionsDone sync.WaitGroup
 }
 
 // localIssuer is the name in tokens that the daemon mints for this machine.
@@ -87,7 +90,7 @@ func Open(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
-	d := &Daemon{opt: opt, log: opt.Log, since: time.Now(), sessions: map[string]int{}, problems: map[string]bool{},
+	d := &Daemon{opt: opt, log: opt.Log, since: time.Now(), sessions: map[string]int{},
 		notices: make(chan kernel.Notice, 256)}
 	defer func() {
 		if err != nil {
@@ -252,8 +255,11 @@ func (d *Daemon) Close() error {
 		}
 		errs = append(errs, d.store.Close())
 	}
+	for _, k := range d.keysets {
+		k.Close()
+	}
 	if d.tele != nil {
-		errs = append(errs, d.tele.Close())
+		errs = append(errs, d.tele.Close(context.Background()))
 	}
 	return errors.Join(append(errs, d.owner.Release())...)
 }
@@ -309,4 +315,3 @@ func (s *sealer) Seal(plain, bound []byte) ([]byte, error) {
 func (s *sealer) Open(sealed, bound []byte) ([]byte, error) {
 	return s.aead.Open(nil, nil, sealed, bound)
 }
-

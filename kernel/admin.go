@@ -17,6 +17,7 @@ func (k *Kernel) Halt(who, why string) (int, error) {
 	if err := k.latch.Set(who, why, k.now()); err != nil {
 		return 0, &holdfast.Error{Kind: holdfast.KindInternal, Why: "the halt latch could not be set", Hint: "stop the process: `kill` it", Err: err}
 	}
+	k.halting.Store(true)
 	n := k.Cut()
 	err := k.Record(Event{Tenant: holdfast.Local, Name: "halted", Who: who, Subject: "everything",
 		Data: map[string]any{"why": string(k.mask(why)), "cut": n}})
@@ -24,12 +25,13 @@ func (k *Kernel) Halt(who, why string) (int, error) {
 	return n, err
 }
 
-// Halted records a halt that somebody set past the daemon, and cuts. The
-// daemon calls it once for each time the latch appears.
+// Halted cuts, and records a halt that somebody set past the kernel; one that
+// is recorded already is not recorded twice. The daemon calls it when it sees
+// the latch.
 func (k *Kernel) Halted() (int, error) {
 	n := k.Cut()
 	s, err := k.latch.Read()
-	if err == nil && !s.Halted {
+	if (err == nil && !s.Halted) || !k.halting.CompareAndSwap(false, true) {
 		return n, nil
 	}
 	who := reasonOr(s.Who, "unknown")
@@ -48,6 +50,7 @@ func (k *Kernel) Resume(signed operator.Signed) error {
 	if err != nil {
 		return err
 	}
+	k.halting.Store(false)
 	if err := k.latch.Clear(); err != nil {
 		return &holdfast.Error{Kind: holdfast.KindInternal, Why: "the halt latch could not be lifted", Err: err}
 	}

@@ -20,7 +20,7 @@ const edgeTime = 30 * time.Second
 // Act is the hand: it touches the world, and only the kernel calls it. Its
 // context ends when the caller gives up, when halt cuts it, and at the
 // contract's timeout; a hand that goes on after that is named in the ledger.
-type Act func(ctx context.Context) (holdfast.Output, error)
+type Act = func(ctx context.Context) (holdfast.Output, error)
 
 // Cross makes one crossing: it judges req, writes the begin down, runs act,
 // judges and records what came out, and returns it.

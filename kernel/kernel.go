@@ -76,6 +76,7 @@ type Kernel struct {
 	refused atomic.Int64
 	turn    sync.Mutex // one policy change at a time
 	last    atomic.Int64
+	halting atomic.Bool // the halt in force is recorded
 }
 
 // Notice is something that people should hear of (D41a).

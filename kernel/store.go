@@ -43,7 +43,7 @@ type Tx interface {
 	// ErrExists. A begin after its entry is ErrExists too.
 	Append(l ledger.Leaf) (ledger.Place, error)
 	// Leaf returns the leaf at seq of the tenant.
-	Leaf(tenant string, seq int64) (ledger.Leaf, error)
+	Leaf(tenant string, seq int64) (ledger.Stored, error)
 	// Crossing returns the begin and the entry of a crossing, whichever
 	// exist, with their places, in that order.
 	Crossing(tenant, id string) ([]ledger.Stored, error)

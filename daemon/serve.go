@@ -1,0 +1,300 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+	"github.com/holdfast-dev/holdfast/internal/api"
+)
+
+// Serving is how Serve behaves.
+type Serving struct {
+	// Linger ends Serve when its last client has gone: a daemon that was
+	// started for one command ends with it.
+	Linger bool
+	// Ready is told, once, where the pages are; it may be nil.
+	Ready func(pages string)
+}
+
+// How often time asks for something.
+const (
+	sweepEvery  = 5 * time.Second
+	latchEvery  = time.Second
+	lingerAfter = 5 * time.Second
+	// lingerFirst is how long a lingering daemon waits for its first client.
+	lingerFirst = 30 * time.Second
+)
+
+// Serve listens on the socket and the pages' address until ctx ends, or, where
+// it lingers, until its last client has gone.
+func (d *Daemon) Serve(ctx context.Context, s Serving) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	sock, err := d.listenSocket()
+	if err != nil {
+		return err
+	}
+	defer sock.Close()
+	pages, err := d.listenPages()
+	if err != nil {
+		return err
+	}
+	var wg sync.WaitGroup
+	run := func(f func(context.Context)) { wg.Add(1); go func() { defer wg.Done(); f(ctx) }() }
+	run(d.tell)
+	run(d.sweep)
+	run(d.watchLatch)
+	run(d.sign)
+	run(d.watchConfig)
+	door := &http.Server{Handler: d.clients.counting(d.api().Handler()), ReadHeaderTimeout: 10 * time.Second, ErrorLog: nil}
+	errs := make(chan error, 2)
+	go func() { errs <- door.Serve(&api.Listener{Listener: sock, Refused: d.turnedAway}) }()
+	site := &http.Server{Handler: d.pages(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10}
+	address := ""
+	if pages != nil {
+		address = "http://" + pages.Addr().String()
+		go func() { errs <- site.Serve(pages) }()
+	}
+	if s.Ready != nil {
+		s.Ready(address)
+	}
+	if s.Linger {
+		run(func(ctx context.Context) { d.clients.linger(ctx, cancel) })
+	}
+	select {
+	case <-ctx.Done():
+		err = nil
+	case err = <-errs:
+	}
+	cancel()
+	d.closeConnections()
+	err = errors.Join(err, shutdown(door), shutdown(site))
+	wg.Wait()
+	d.sessionsDone.Wait()
+	return err
+}
+
+// shutdown lets requests under way end, for two seconds.
+func shutdown(s *http.Server) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	if err := s.Shutdown(ctx); err != nil {
+		return s.Close()
+	}
+	return nil
+}
+
+func (d *Daemon) turnedAway(err error) { d.log.Warn("a connection was turned away", "err", err) }
+
+// listenSocket makes the socket, 0600, in the place of one that a crash left:
+// the lock is ours, so nobody listens on it.
+func (d *Daemon) listenSocket() (net.Listener, error) {
+	if err := os.Remove(d.Paths.Sock); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	l, err := net.Listen("unix", d.Paths.Sock)
+	if err != nil {
+		return nil, hinted("use a --state with a shorter path on a local disk", "cannot listen on %s: %v", d.Paths.Sock, err)
+	}
+	if err := os.Chmod(d.Paths.Sock, 0o600); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+// listenPages listens for people's browsers. A lingering daemon, or one beside
+// another on the same machine, goes on without pages when the port is taken.
+func (d *Daemon) listenPages() (net.Listener, error) {
+	addr := d.config().Listen.Pages
+	if addr == "none" {
+		return nil, nil
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		d.log.Warn("the pages are not served", "address", addr, "err", err)
+		return nil, nil
+	}
+	return l, nil
+}
+
+// every calls f again and again until ctx ends.
+func every(ctx context.Context, interval time.Duration, f func()) {
+	t := time.NewTicker(interval)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+			f()
+		}
+	}
+}
+
+func (d *Daemon) sweep(ctx context.Context) {
+	every(ctx, sweepEvery, func() {
+		if d.store.Poisoned() != nil {
+			return
+		}
+		if _, err := d.Kernel.Sweep(); err != nil {
+			d.log.Error("the sweep failed", "err", err)
+		}
+	})
+}
+
+func (d *Daemon) sign(ctx context.Context) {
+	every(ctx, time.Duration(d.config().Ledger.CheckpointInterval), func() {
+		if d.store.Poisoned() != nil {
+			return
+		}
+		if _, err := d.Kernel.Checkpoint(d.signer); err != nil {
+			d.log.Error("the ledger could not be signed", "err", err)
+		}
+	})
+}
+
+// watchLatch learns of the latch from the file system, and looks by itself
+// every second in case the file system does not tell (D34).
+func (d *Daemon) watchLatch(ctx context.Context) {
+	events, stop := watchDir(d.Paths.Dir, d.log)
+	defer stop()
+	t := time.NewTicker(latchEvery)
+	defer t.Stop()
+	halted := d.latch.Halted()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case e := <-events:
+			if filepath.Base(e.Name) != filepath.Base(d.Paths.Halt) {
+				continue
+			}
+		case <-t.C:
+		}
+		now := d.latch.Halted()
+		if now && !halted {
+			if _, err := d.Kernel.Halted(); err != nil {
+				d.log.Error("a halt could not be recorded", "err", err)
+			}
+		}
+		halted = now
+	}
+}
+
+func (d *Daemon) watchConfig(ctx context.Context) {
+	apply := func(l *Loaded) error {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		old := d.loaded
+		d.loaded = l
+		if err := d.Kernel.SetPolicy(d.own(l.Policy), person()); err != nil {
+			d.loaded = old
+			return err
+		}
+		return nil
+	}
+	if err := Watch(ctx, d.snapshot(), apply, d.log); err != nil && ctx.Err() == nil {
+		d.log.Error("the configuration is no longer watched", "err", err)
+	}
+}
+
+// snapshot is the configuration in force.
+func (d *Daemon) snapshot() *Loaded {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.loaded
+}
+
+func (d *Daemon) config() *Config { return d.snapshot().Config }
+
+// watchDir watches one directory; without a watcher the channel stays empty
+// and looking by the clock is all there is.
+func watchDir(dir string, log interface{ Warn(string, ...any) }) (<-chan fsnotify.Event, func()) {
+	w, err := fsnotify.NewWatcher()
+	if err == nil {
+		if err = w.Add(dir); err == nil {
+			return w.Events, func() { _ = w.Close() }
+		}
+		err = errors.Join(err, w.Close())
+	}
+	log.Warn("the file system does not tell of changes", "dir", dir, "err", err)
+	return nil, func() {}
+}
+
+// clients counts who is connected to the socket.
+type clients struct {
+	mu   sync.Mutex
+	n    int       // guarded by mu
+	seen bool      // guarded by mu
+	last time.Time // guarded by mu
+}
+
+func (c *clients) counting(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c.enter()
+		defer c.leave()
+		h.ServeHTTP(w, r)
+	})
+}
+
+func (c *clients) enter() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.n, c.seen = c.n+1, true
+}
+
+func (c *clients) leave() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.n, c.last = c.n-1, time.Now()
+}
+
+func (c *clients) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.n
+}
+
+// linger calls end once nobody has been connected for a while.
+func (c *clients) linger(ctx context.Context, end func()) {
+	start := time.Now()
+	every(ctx, 250*time.Millisecond, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		gone := c.n == 0 && ((c.seen && time.Since(c.last) > lingerAfter) || (!c.seen && time.Since(start) > lingerFirst))
+		if gone {
+			end()
+		}
+	})
+}
+
+// pages is what the loopback address serves: whether Holdfast is up, and
+// nothing about anybody.
+func (d *Daemon) pages() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		if err := d.store.Poisoned(); err != nil {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			fmt.Fprintln(w, "the ledger failed to write")
+			return
+		}
+		fmt.Fprintln(w, "ok")
+	})
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		fmt.Fprintf(w, "holdfast %s is up\n\nholdfast status      how it is\nholdfast review ls   who waits for you\nholdfast halt        stop everything\n", d.opt.Version)
+	})
+	return mux
+}

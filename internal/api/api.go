@@ -1,0 +1,170 @@
+// Package api is the door for commands: HTTP with JSON over the owner's Unix
+// socket (D48). It turns a request into a call on the kernel and nothing else.
+package api
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/operator"
+	"github.com/holdfast-dev/holdfast/internal/review"
+	"github.com/holdfast-dev/holdfast/kernel"
+)
+
+// Kernel is what the door needs of the kernel; *kernel.Kernel has it.
+type Kernel interface {
+	Cross(ctx context.Context, req holdfast.Request, act kernel.Act) (*holdfast.Outcome, error)
+	Check(ctx context.Context, req holdfast.Request) (*holdfast.Outcome, error)
+	Explain(ctx context.Context, req holdfast.Request) (*holdfast.Outcome, error)
+	Contract(boundary string) (holdfast.Contract, bool)
+	Reviews(ctx context.Context, tenant string, state review.State) ([]review.Review, error)
+	Review(ctx context.Context, id string) (review.Review, error)
+	Decide(signed operator.Signed) (review.Review, error)
+	Halt(who, why string) (int, error)
+	Halted() (int, error)
+	Resume(signed operator.Signed) error
+	Agents(ctx context.Context, tenant string) ([]holdfast.Agent, error)
+	Pause(tenant, agent, who, why string) (int, error)
+	Unpause(tenant string, signed operator.Signed) error
+	Trust(tenant string, signed operator.Signed) error
+	Revoke(tenant, jti, who, why string) error
+}
+
+// Ask is a request as a command makes it: the daemon mints the token for the
+// agent it names, because whoever may write to the socket is this machine's
+// own user.
+type Ask struct {
+	Boundary string `json:"boundary"`
+	// Payload is the document's bytes, base64 in JSON, so that what is
+	// malformed reaches K1 as it is.
+	Payload []byte `json:"payload"`
+	Agent   string `json:"agent"`
+	Kind    string `json:"kind,omitempty"`
+	Session string `json:"session,omitempty"`
+	Intent  string `json:"intent,omitempty"`
+	// Token replaces the minted one.
+	Token          string `json:"token,omitempty"`
+	IdempotencyKey string `json:"idempotency_key,omitempty"`
+	Correlation    string `json:"correlation_id,omitempty"`
+}
+
+// Answer is what a crossing, a check or an explanation came to.
+type Answer struct {
+	Outcome *holdfast.Outcome `json:"outcome,omitempty"`
+	Output  string            `json:"output,omitempty"`
+	Failure *Failure          `json:"error,omitempty"`
+}
+
+// Failure is an error as it travels: never an inner cause.
+type Failure struct {
+	Kind     holdfast.Kind `json:"kind"`
+	Gate     string        `json:"gate,omitempty"`
+	Rule     string        `json:"rule,omitempty"`
+	Why      string        `json:"why"`
+	Hint     string        `json:"hint,omitempty"`
+	Crossing string        `json:"crossing,omitempty"`
+}
+
+// Err turns a failure back into the error it was.
+func (f *Failure) Err() error {
+	if f == nil {
+		return nil
+	}
+	e := &holdfast.Error{Kind: f.Kind, Rule: f.Rule, Why: f.Why, Hint: f.Hint, Crossing: f.Crossing}
+	if f.Gate != "" {
+		_ = e.Gate.UnmarshalText([]byte(f.Gate))
+	}
+	return e
+}
+
+// Word is something that anybody may say: halt, pause, revoke.
+type Word struct {
+	Tenant  string `json:"tenant_id,omitempty"`
+	Subject string `json:"subject,omitempty"`
+	Who     string `json:"who"`
+	Why     string `json:"why"`
+}
+
+// PersonsWord is something that only a person may say.
+type PersonsWord struct {
+	Tenant string          `json:"tenant_id,omitempty"`
+	Signed operator.Signed `json:"signed"`
+}
+
+// Cutting says how many crossings were cut, and how long it took until the
+// last of them was durable.
+type Cutting struct {
+	Cut     int   `json:"cut"`
+	Micros  int64 `json:"micros"`
+	Waiting int   `json:"still_running,omitempty"`
+}
+
+// Status is how Holdfast is.
+type Status struct {
+	Version  string            `json:"version"`
+	State    string            `json:"state"`
+	Runtime  string            `json:"runtime"`
+	PID      int               `json:"pid"`
+	Since    time.Time         `json:"since"`
+	Halted   bool              `json:"halted"`
+	HaltWho  string            `json:"halted_by,omitempty"`
+	HaltWhy  string            `json:"halted_because,omitempty"`
+	HaltWhen time.Time         `json:"halted_at,omitzero"`
+	Policy   string            `json:"policy"`
+	Files    []string          `json:"files,omitempty"`
+	Weakened []string          `json:"weakened,omitempty"`
+	Operator []string          `json:"operators,omitempty"`
+	Waiting  int               `json:"reviews_waiting"`
+	Agents   int               `json:"agents"`
+	Paused   []string          `json:"agents_paused,omitempty"`
+	Flights  []kernel.Flight   `json:"flights,omitempty"`
+	Ledger   []TenantLedger    `json:"ledger"`
+	Servers  map[string]string `json:"mcp_servers,omitempty"`
+	Problems []string          `json:"problems,omitempty"`
+	Clients  int               `json:"clients"`
+	DiskUsed int64             `json:"disk_bytes"`
+	DiskFree int64             `json:"disk_free_bytes"`
+}
+
+// TenantLedger is one tenant's tree.
+type TenantLedger struct {
+	Tenant string    `json:"tenant_id"`
+	Leaves int64     `json:"leaves"`
+	Root   string    `json:"root"`
+	Signed int64     `json:"signed_leaves"`
+	At     time.Time `json:"signed_at,omitzero"`
+}
+
+// Hello opens an MCP connection: the server to start, and for whom.
+type Hello struct {
+	// Name is the server's name in boundaries, mcp/NAME/TOOL.
+	Name    string   `json:"name"`
+	Command []string `json:"command,omitempty"`
+	Dir     string   `json:"dir,omitempty"`
+	// Env is the server's whole environment, NAME=value each, clean already.
+	Env     []string `json:"env,omitempty"`
+	Agent   string   `json:"agent"`
+	Kind    string   `json:"kind,omitempty"`
+	Session string   `json:"session,omitempty"`
+	Intent  string   `json:"intent,omitempty"`
+}
+
+// Backup names the file that a copy of the store goes to.
+type Backup struct {
+	File string `json:"file"`
+}
+
+// failure makes the travelling form of an error; an error without a kind is
+// "internal error" and its text stays in the log.
+func failure(err error) *Failure {
+	e, ok := asError(err)
+	if !ok {
+		return &Failure{Kind: holdfast.KindInternal, Why: "internal error", Hint: "the log has the cause"}
+	}
+	f := &Failure{Kind: e.Kind, Rule: e.Rule, Why: e.Why, Hint: e.Hint, Crossing: e.Crossing}
+	if e.Gate != holdfast.GateHalt || e.Kind == holdfast.KindHalted {
+		f.Gate = e.Gate.String()
+	}
+	return f
+}

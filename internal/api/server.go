@@ -1,0 +1,320 @@
+package api
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/review"
+)
+
+// maxBody bounds a request: the largest payload, base64, and its envelope.
+const maxBody = holdfast.MaxPayload*4/3 + 1<<20
+
+// Server answers commands. All fields are required.
+type Server struct {
+	Kernel Kernel
+	// Mint makes a token for an agent of this machine.
+	Mint func(holdfast.Identity) (holdfast.Secret, error)
+	// Status, Backup and Checkpoint are the daemon's.
+	Status     func(context.Context) (*Status, error)
+	Backup     func(ctx context.Context, file string) error
+	Checkpoint func(context.Context) (int, error)
+	// Drained waits until the crossings that a halt cut are recorded, and
+	// returns how many still are not.
+	Drained func(ctx context.Context) int
+	// MCP serves one client connection until either side ends.
+	MCP func(ctx context.Context, h Hello, conn io.ReadWriteCloser) error
+	Log *slog.Logger
+}
+
+// Handler returns the routes. It trusts its listener to admit only this
+// machine's own user.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/status", s.status)
+	mux.HandleFunc("POST /v1/cross", s.cross)
+	mux.HandleFunc("POST /v1/check", s.judge(s.Kernel.Check))
+	mux.HandleFunc("POST /v1/explain", s.judge(s.Kernel.Explain))
+	mux.HandleFunc("GET /v1/reviews", s.reviews)
+	mux.HandleFunc("GET /v1/reviews/{id}", s.review)
+	mux.HandleFunc("POST /v1/decide", s.decide)
+	mux.HandleFunc("POST /v1/halt", s.halt)
+	mux.HandleFunc("POST /v1/poke", s.poke)
+	mux.HandleFunc("POST /v1/resume", s.resume)
+	mux.HandleFunc("GET /v1/agents", s.agents)
+	mux.HandleFunc("POST /v1/pause", s.pause)
+	mux.HandleFunc("POST /v1/unpause", s.unpause)
+	mux.HandleFunc("POST /v1/trust", s.trust)
+	mux.HandleFunc("POST /v1/revoke", s.revoke)
+	mux.HandleFunc("POST /v1/backup", s.backup)
+	mux.HandleFunc("POST /v1/checkpoint", s.checkpoint)
+	mux.HandleFunc("POST /v1/mcp", s.mcp)
+	return mux
+}
+
+func (s *Server) status(w http.ResponseWriter, r *http.Request) {
+	st, err := s.Status(r.Context())
+	s.answer(w, st, err)
+}
+
+// request turns an Ask into a kernel request with a token of its own.
+func (s *Server) request(a Ask) (holdfast.Request, error) {
+	req := holdfast.Request{Boundary: a.Boundary, Payload: a.Payload, IdempotencyKey: a.IdempotencyKey, Correlation: a.Correlation}
+	if a.Token != "" {
+		req.Token = holdfast.NewSecret(a.Token)
+		return req, nil
+	}
+	tok, err := s.Mint(holdfast.Identity{Agent: a.Agent, Kind: a.Kind, Session: a.Session, Intent: a.Intent})
+	req.Token = tok
+	return req, err
+}
+
+// cross makes a crossing whose caller acts afterwards: the step itself is the
+// act (D41).
+func (s *Server) cross(w http.ResponseWriter, r *http.Request) {
+	var a Ask
+	if !s.read(w, r, &a) {
+		return
+	}
+	req, err := s.request(a)
+	if err != nil {
+		s.answer(w, nil, err)
+		return
+	}
+	out, err := s.Kernel.Cross(r.Context(), req, func(context.Context) (holdfast.Output, error) {
+		return holdfast.Output{Body: []byte("{}")}, nil
+	})
+	s.outcome(w, out, err)
+}
+
+func (s *Server) outcome(w http.ResponseWriter, out *holdfast.Outcome, err error) {
+	ans := Answer{Outcome: out}
+	if err != nil {
+		ans.Failure = failure(err)
+		s.logInner(err)
+	}
+	s.write(w, http.StatusOK, ans)
+}
+
+func (s *Server) judge(ask func(context.Context, holdfast.Request) (*holdfast.Outcome, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var a Ask
+		if !s.read(w, r, &a) {
+			return
+		}
+		req, err := s.request(a)
+		if err != nil {
+			s.answer(w, nil, err)
+			return
+		}
+		out, err := ask(r.Context(), req)
+		s.outcome(w, out, err)
+	}
+}
+
+func (s *Server) reviews(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	rs, err := s.Kernel.Reviews(r.Context(), q.Get("tenant"), review.State(q.Get("state")))
+	s.answer(w, rs, err)
+}
+
+func (s *Server) review(w http.ResponseWriter, r *http.Request) {
+	rv, err := s.Kernel.Review(r.Context(), r.PathValue("id"))
+	s.answer(w, rv, err)
+}
+
+func (s *Server) decide(w http.ResponseWriter, r *http.Request) {
+	var p PersonsWord
+	if s.read(w, r, &p) {
+		rv, err := s.Kernel.Decide(p.Signed)
+		s.answer(w, rv, err)
+	}
+}
+
+func (s *Server) halt(w http.ResponseWriter, r *http.Request) {
+	var h Word
+	if !s.read(w, r, &h) {
+		return
+	}
+	start := time.Now()
+	n, err := s.Kernel.Halt(h.Who, h.Why)
+	left := s.Drained(r.Context())
+	s.answer(w, Cutting{Cut: n, Micros: time.Since(start).Microseconds(), Waiting: left}, err)
+}
+
+// poke tells the owner that the latch has changed on disk.
+func (s *Server) poke(w http.ResponseWriter, r *http.Request) {
+	start := time.Now()
+	n, err := s.Kernel.Halted()
+	left := s.Drained(r.Context())
+	s.answer(w, Cutting{Cut: n, Micros: time.Since(start).Microseconds(), Waiting: left}, err)
+}
+
+func (s *Server) resume(w http.ResponseWriter, r *http.Request) {
+	var p PersonsWord
+	if s.read(w, r, &p) {
+		s.answer(w, struct{}{}, s.Kernel.Resume(p.Signed))
+	}
+}
+
+func (s *Server) agents(w http.ResponseWriter, r *http.Request) {
+	as, err := s.Kernel.Agents(r.Context(), r.URL.Query().Get("tenant"))
+	s.answer(w, as, err)
+}
+
+func (s *Server) pause(w http.ResponseWriter, r *http.Request) {
+	var h Word
+	if s.read(w, r, &h) {
+		n, err := s.Kernel.Pause(tenant(h.Tenant), h.Subject, h.Who, h.Why)
+		s.answer(w, Cutting{Cut: n}, err)
+	}
+}
+
+func (s *Server) unpause(w http.ResponseWriter, r *http.Request) {
+	var p PersonsWord
+	if s.read(w, r, &p) {
+		s.answer(w, struct{}{}, s.Kernel.Unpause(tenant(p.Tenant), p.Signed))
+	}
+}
+
+func (s *Server) trust(w http.ResponseWriter, r *http.Request) {
+	var p PersonsWord
+	if s.read(w, r, &p) {
+		s.answer(w, struct{}{}, s.Kernel.Trust(tenant(p.Tenant), p.Signed))
+	}
+}
+
+func (s *Server) revoke(w http.ResponseWriter, r *http.Request) {
+	var h Word
+	if s.read(w, r, &h) {
+		s.answer(w, struct{}{}, s.Kernel.Revoke(tenant(h.Tenant), h.Subject, h.Who, h.Why))
+	}
+}
+
+func (s *Server) backup(w http.ResponseWriter, r *http.Request) {
+	var b Backup
+	if s.read(w, r, &b) {
+		s.answer(w, b, s.Backup(r.Context(), b.File))
+	}
+}
+
+func (s *Server) checkpoint(w http.ResponseWriter, r *http.Request) {
+	n, err := s.Checkpoint(r.Context())
+	s.answer(w, map[string]int{"signed": n}, err)
+}
+
+func tenant(t string) string {
+	if t == "" {
+		return holdfast.Local
+	}
+	return t
+}
+
+// mcp takes the connection over: after the answer 101 both directions are the
+// MCP client's own bytes.
+func (s *Server) mcp(w http.ResponseWriter, r *http.Request) {
+	var h Hello
+	raw, err := base64.StdEncoding.DecodeString(r.Header.Get("Holdfast-Hello"))
+	if err == nil {
+		err = json.Unmarshal(raw, &h)
+	}
+	if err != nil || r.Header.Get("Upgrade") != upgradeMCP {
+		s.answer(w, nil, &holdfast.Error{Kind: holdfast.KindUsage, Why: "an MCP connection is opened by `holdfast mcp`"})
+		return
+	}
+	conn, buf, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		s.answer(w, nil, err)
+		return
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+upgradeMCP+"\r\n\r\n"); err != nil {
+		return
+	}
+	_ = conn.SetDeadline(time.Time{})
+	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
+	defer cancel()
+	if err := s.MCP(ctx, h, &upgraded{conn, buf.Reader}); err != nil {
+		s.Log.Warn("an MCP connection ended", "server", h.Name, "err", err)
+	}
+}
+
+const upgradeMCP = "holdfast-mcp"
+
+// upgraded reads what the HTTP server had buffered before the socket itself.
+type upgraded struct {
+	net.Conn
+	in io.Reader
+}
+
+func (u *upgraded) Read(b []byte) (int, error) { return u.in.Read(b) }
+
+// read parses a bounded JSON body, strictly.
+func (s *Server) read(w http.ResponseWriter, r *http.Request, v any) bool {
+	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
+	d.DisallowUnknownFields()
+	err := d.Decode(v)
+	if err == nil && d.More() {
+		err = errors.New("trailing data")
+	}
+	if err != nil {
+		s.answer(w, nil, &holdfast.Error{Kind: holdfast.KindUsage, Why: "the request is not what this door takes: " + err.Error()})
+		return false
+	}
+	return true
+}
+
+func (s *Server) answer(w http.ResponseWriter, v any, err error) {
+	if err != nil {
+		s.logInner(err)
+		f := failure(err)
+		s.write(w, statusOf(f.Kind), Answer{Failure: f})
+		return
+	}
+	s.write(w, http.StatusOK, v)
+}
+
+func (s *Server) logInner(err error) {
+	if e, ok := asError(err); !ok || e.Err != nil {
+		s.Log.Error("a request failed", "err", err, "cause", errors.Unwrap(err))
+	}
+}
+
+func (s *Server) write(w http.ResponseWriter, code int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	if err := json.NewEncoder(w).Encode(v); err != nil {
+		s.Log.Warn("an answer could not be written", "err", err)
+	}
+}
+
+// statusOf maps an error kind to HTTP, in one place.
+func statusOf(k holdfast.Kind) int {
+	switch k {
+	case holdfast.KindUsage, holdfast.KindValue, holdfast.KindValidation:
+		return http.StatusBadRequest
+	case holdfast.KindNotFound:
+		return http.StatusNotFound
+	case holdfast.KindConflict, holdfast.KindApprovalUsed:
+		return http.StatusConflict
+	case holdfast.KindPermission, holdfast.KindSelfApproval, holdfast.KindPaused:
+		return http.StatusForbidden
+	case holdfast.KindHalted, holdfast.KindWALWrite:
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusInternalServerError
+}
+
+func asError(err error) (*holdfast.Error, bool) {
+	var e *holdfast.Error
+	ok := errors.As(err, &e)
+	return e, ok
+}
