@@ -104,7 +104,7 @@ func TestOpenRefuses(t *testing.T) {
 		if k, err := Open(b, pass); holdfast.KindOf(err) != holdfast.KindValue || k.private != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if d := time.Since(began); d > 3*time.Second {
+		if d := time.Since(began); d > time.Minute { // 2^30 rounds take an hour
 			t.Errorf("%s: took %v", name, d)
 		}
 	}
