@@ -87,7 +87,15 @@ func (x *scanner) value(v int, k kind, sep byte, name int) {
 	end := 0
 	if q < len(x.s) && isQuote(x.s[q]) {
 		v = q + 1
+		if v+1 < len(x.s) && x.s[v] == x.s[q] && x.s[v+1] == x.s[q] {
+			v += 2 // three quotes open a longer text
+		}
 		end = x.closing(v, x.s[q], slashes)
+	} else if q < len(x.s) && x.s[q] == '[' && maskLen(x.s[q:]) == 0 {
+		v = q + 1
+		for end = v + maskLen(x.s[v:]); end < len(x.s) && x.s[end] != ']' && x.s[end] != '\n'; {
+			end++
+		}
 	} else {
 		end = x.bare(v, k, sep, name)
 	}
@@ -210,6 +218,12 @@ func (x *scanner) element(i int) int {
 // looks at 256 bytes; a password with a raw "/" is seen where what stands
 // before it cannot be a port.
 func (x *scanner) userinfo(i int) int {
+	if hook := "hooks.slack.com/"; x.has(i, hook) {
+		if end := x.end(i+len(hook), 256, isURL64|isStd64); end > i+len(hook) {
+			x.mask(i+len(hook), end, ruleSlack)
+		}
+		return i
+	}
 	at, colon, stop := -1, -1, min(len(x.s), i+256)
 scan:
 	for j := i; j < stop; j++ {

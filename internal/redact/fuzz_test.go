@@ -29,8 +29,12 @@ func FuzzRedact(f *testing.F) {
 	hearts := []string{b62[:20], akia, "canary-of-the-tenant", "MIIEpAIB"}
 	f.Fuzz(func(t *testing.T, pre, post []byte, which uint8) {
 		canary, heart := canaries[int(which)%len(canaries)], []byte(hearts[int(which)%len(hearts)])
-		if bytes.Contains(pre, heart) || bytes.Contains(post, heart) {
-			return
+		before, _ := jsontext.AppendQuote(nil, pre)
+		after, _ := jsontext.AppendQuote(nil, post)
+		for _, s := range [][]byte{pre, post, before, after} {
+			if bytes.Contains(s, heart) {
+				return // what surrounds the secret spells it by itself
+			}
 		}
 		holds(t, e, pre)
 		text := append(append(bytes.Clone(pre), canary...), post...)
@@ -87,8 +91,9 @@ func holds(t *testing.T, e *Engine, s []byte) []byte {
 func placed(t *testing.T, s []byte, r Result) {
 	t.Helper()
 	at := 0
-	for _, f := range r.Findings {
-		if f.Offset < at || f.Length < 0 || f.Offset+f.Length > len(s) {
+	for i, f := range r.Findings {
+		same := i > 0 && f.Offset == r.Findings[i-1].Offset && f.Length == r.Findings[i-1].Length
+		if f.Offset < at && !same || f.Length < 0 || f.Offset+f.Length > len(s) {
 			t.Fatalf("findings of %q: %v", s, r.Findings)
 		}
 		at = f.Offset + f.Length

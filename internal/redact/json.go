@@ -14,6 +14,8 @@ import (
 const (
 	// maxSealDepth bounds the nesting of a ledger leaf.
 	maxSealDepth = 64
+	// maxNested bounds JSON inside strings inside JSON.
+	maxNested = 4
 	// maxExempt bounds a string that an exempt key may hold unread.
 	maxExempt = 1024
 )
@@ -30,7 +32,7 @@ func (e *Engine) JSON(doc []byte) (r Result, err error) {
 	if e == nil || !e.ready {
 		return Result{}, fault("the engine was not made by New", nil)
 	}
-	if !jsontext.Value(doc).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) {
+	if !valid(doc) {
 		return e.Text(doc), nil
 	}
 	w := walker{e: e, in: doc}
@@ -115,6 +117,7 @@ type walker struct {
 	stack    []frame
 	scratch  []byte
 	renamed  int
+	nested   int
 	array    [32]frame
 }
 
@@ -261,11 +264,14 @@ func (w *walker) note(i, end int, spans []span, escaped bool) {
 		w.findings = findings(spans, i+1, w.findings)
 		return
 	}
-	best := spans[0].rule
-	for _, sp := range spans {
-		best = max(best, sp.rule)
+	w.whole(i, end, findings(spans, 0, nil))
+}
+
+// whole notes each rule of found once, for the string [i, end).
+func (w *walker) whole(i, end int, found []Finding) {
+	for _, rule := range (Result{Findings: found}).Rules() {
+		w.findings = append(w.findings, Finding{rule, i, end - i})
 	}
-	w.findings = append(w.findings, Finding{ruleNames[best], i, end - i})
 }
 
 // value judges a string that is no name.
@@ -283,6 +289,9 @@ func (w *walker) value(t *frame, i, end int, s []byte, escaped bool) {
 		}
 		return
 	}
+	if len(s) > 2 && (s[0] == '{' || s[0] == '[') && w.nested < maxNested && w.inner(i, end, s) {
+		return
+	}
 	out, spans := w.e.clean(s)
 	if spans == nil {
 		return
@@ -290,6 +299,29 @@ func (w *walker) value(t *frame, i, end int, s []byte, escaped bool) {
 	w.note(i, end, spans, escaped)
 	q, _ := jsontext.AppendQuote(nil, out)
 	w.replace(i, end, q)
+}
+
+// inner redacts a string that is a JSON document itself, as the results of
+// tools often are, and says whether it was one.
+func (w *walker) inner(i, end int, s []byte) bool {
+	if !valid(s) {
+		return false
+	}
+	sub := walker{e: w.e, in: bytes.Clone(s), nested: w.nested + 1}
+	sub.walk()
+	r := sub.result()
+	if !r.Found() {
+		return true
+	}
+	w.whole(i, end, r.Findings)
+	q, _ := jsontext.AppendQuote(nil, r.Out)
+	w.replace(i, end, q)
+	return true
+}
+
+// valid says whether doc is one JSON document, strict or not.
+func valid(doc []byte) bool {
+	return jsontext.Value(doc).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
 // hide masks a whole value for its name's sake.

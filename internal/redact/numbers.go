@@ -8,6 +8,7 @@ type group struct {
 }
 
 const (
+	wide      = 'w' // two blanks
 	maxGroups = 8
 	maxRun    = 20 // a longer run of digits is no number of ours
 )
@@ -81,6 +82,9 @@ func (x *scanner) separator(j int) (byte, int) {
 		}
 		return c, 1
 	case ' ', '-', '.':
+		if c == ' ' && d == ' ' {
+			return wide, 2
+		}
 		if d == '(' {
 			return '(', 2
 		}
@@ -143,7 +147,7 @@ func (x *scanner) grouped(g []group, want *[5]int) int {
 		if size == 0 {
 			break
 		}
-		if k >= len(g) || g[k].n != size || k > 0 && (g[k-1].sep != g[0].sep || g[0].sep != ' ' && g[0].sep != '-' && g[0].sep != '.') {
+		if k >= len(g) || g[k].n != size || k > 0 && !joinsCard(g[k-1].sep) {
 			return 0
 		}
 		end = g[k].at + size
@@ -154,6 +158,8 @@ func (x *scanner) grouped(g []group, want *[5]int) int {
 	}
 	return end
 }
+
+func joinsCard(sep byte) bool { return sep == ' ' || sep == wide || sep == '-' || sep == '.' }
 
 // inHash says whether digits stand in a run of at least 24 hexadecimal digits
 // that has letters too.
@@ -272,7 +278,7 @@ func (x *scanner) phone(g []group) (start, end int) {
 	for k < len(g) && total+g[k].n <= 15 {
 		total += g[k].n
 		k++
-		if g[k-1].sep == '\t' {
+		if g[k-1].sep == '\t' || g[k-1].sep == wide {
 			break
 		}
 	}
@@ -281,7 +287,7 @@ func (x *scanner) phone(g []group) (start, end int) {
 	}
 	end = g[k-1].at + g[k-1].n
 	want := wordPhone
-	if k > 1 || total >= 9 && x.s[at] == '0' {
+	if k > 1 || total >= 9 && x.s[at] == '0' || total == 10 && x.s[at] >= '2' && x.s[at+3] >= '2' {
 		want |= wordCall
 	}
 	if x.near(at, want) {
@@ -363,7 +369,7 @@ func (x *scanner) plusPhone(i, w int) int {
 	for k < len(g) && total+g[k].n <= limit {
 		total += g[k].n
 		k++
-		if g[k-1].sep == '\t' {
+		if g[k-1].sep == '\t' || g[k-1].sep == wide {
 			break
 		}
 	}

@@ -32,16 +32,17 @@ type Record struct{ b []byte }
 func (r Record) Bytes() []byte { return r.b }
 
 // Finding is one thing that was masked. Offset and Length are bytes of the
-// input; inside a JSON string that is written with escapes they are those of
-// the whole string, quotes included.
+// input. In a JSON string that is written with escapes, or is a JSON document
+// itself, they are those of the whole string, quotes included, and there is
+// one finding for each rule.
 type Finding struct {
 	Rule   string `json:"rule"`
 	Offset int    `json:"offset"`
 	Length int    `json:"length"`
 }
 
-// Result is what a redaction gives. Findings are in order of offset and do
-// not overlap. Out belongs to the caller unless nothing was found: then it is
+// Result is what a redaction gives. Findings are in order of offset; two
+// overlap only where they name the same string. Out belongs to the caller unless nothing was found: then it is
 // the input itself.
 type Result struct {
 	Out      []byte

@@ -139,6 +139,12 @@ var mustMask = []masked{
 	{"GB82 WEST 1234 5698 7654 32", "5698", "pii.iban"},
 	{"iban DE89370400440532013000", "37040044", "pii.iban"},
 	{"first_name=Ada, x", "Ada", "pii.field"},
+	{"paid 4111-1111 1111  1111.", "1111 ", "card"},
+	{"call me at 4155552671", "4155552671", "pii.phone"},
+	{"curl -u bob:hunter2 https://x", "hunter2", "secret.assignment"},
+	{`passwords: ["hunter2", "b"]`, "hunter2", "secret.assignment"},
+	{`password = """hunter2"""`, "hunter2", "secret.assignment"},
+	{"https://hooks.slack.com/services/T00/B00/XXX", "XXX", "secret.slack"},
 	{"\xff\xfepassword\x00: \xffhunter2", "", ""},
 	{"\xff" + ghp + "\xff", b62, "secret.github"},
 	{"\x00" + akia + "\x00", akia, "secret.aws_key_id"},
@@ -157,7 +163,7 @@ var mustNotMask = []string{
 	"v1.2.3", "1.26.8-rc.1", "pkg@1.2.3", "@scope/pkg@10.2.0-beta.1", "go1.26.8",
 	"192.168.100.200", "10.0.0.1:8080", "tel 192.168.100.200", "2001:db8::1", "127.0.0.1:7411",
 	"/usr/lib/python3.11/site-packages/secret.py", `C:\Users\x\token.txt`, "/work/tokens/list_12345678.json",
-	"token count: 5", "token_count=5", "max_tokens: 4096", "token: 5", "tokens: 12", "secret: true", "password: null", "token_type=bearer",
+	"docker run -u 1000:1000 x", "date -u +%H:%M", "token count: 5", "token_count=5", "max_tokens: 4096", "token: 5", "tokens: 12", "secret: true", "password: null", "token_type=bearer",
 	"password:", "the bearer of news", "Bearer authentication", "basic authentication", "task-management-for-everyone-else", "sk-learn-is-a-library-for-all",
 	"http://host:8080/path@x", "https://example.com/a?b=c", "author: Ada", "key: value", "public_key=abc",
 	"phone call on 2026-11-21", "diff @@ -10,7 +10,7 @@", "1+12345678", "user@host", "@handle", "a == b", "x := y", "12 34 56 78 90",
@@ -338,6 +344,8 @@ func TestJSON(t *testing.T) {
 		{`{"n":1234567890123456,"f":0.4111111111111111}`, `{"n":1234567890123456,"f":0.4111111111111111}`},
 		{`{"n":4e999999999}`, `{"n":4e999999999}`},
 		{`{"x":"\u0041KIA\u0049OSFODNN7EXAMPLE"}`, `{"x":"[secret redacted]"}`},
+		{`{"x":"{\"password\":[\"a\",{\"b\":\"c d\"}]}"}`, `{"x":"{\"password\":[\"[secret redacted]\",{\"b\":\"[secret redacted]\"}]}"}`},
+		{`{"x":"{\"n\": 4111111111111111}"}`, `{"x":"{\"n\": \"****-****-****-1111\"}"}`},
 		{`{"x":"{\"y\":\"\\u0041KIA\\u0049OSFODNN7EXAMPLE\"}"}`, `{"x":"{\"y\":\"[secret redacted]\"}"}`},
 		{`{"pass\u0077ord":"x"}`, `{"pass\u0077ord":"[secret redacted]"}`},
 		{`{"bob@example.com":1,"ann@example.com":2}`, `{"[email hidden]":1,"[email hidden] #2":2}`},
@@ -474,6 +482,12 @@ func TestResult(t *testing.T) {
 	}
 	if r := e.Text([]byte("password=q")); r.PII() || !r.Found() {
 		t.Errorf("a password counts as personal: %v", r.Rules())
+	}
+	// An escaped string and an inner document report every rule.
+	for _, doc := range []string{`"\u0061@x.org password=q"`, `"{\"a\":\"a@x.org\",\"password\":\"q\"}"`} {
+		if r, _ := e.JSON([]byte(doc)); len(r.Rules()) != 2 || !r.PII() {
+			t.Errorf("JSON(%s): %v", doc, r.Rules())
+		}
 	}
 	if r := e.Text(nil); r.Found() || r.Rules() != nil || r.PII() {
 		t.Errorf("nothing found %v", r)

@@ -167,6 +167,9 @@ func (x *scanner) dash(i int) int {
 		if i > 1 && beforeDash.may(x.s[i-2], x.s[i-1]) {
 			return x.oneOf(i, dashed[:])
 		}
+		if x.has(i+1, "u ") && x.is(i-1, isBlank) {
+			x.userFlag(i + 3)
+		}
 		return i + 1
 	}
 	if x.has(i+1, "BEGIN ") && x.has(i-4, "-----") {
@@ -217,6 +220,19 @@ func (x *scanner) flag(i int) int {
 		x.value(v, k, '=', i)
 	}
 	return i
+}
+
+// userFlag masks the "name:password" of "curl -u name:password" at v. Numbers
+// alone are a user and a group.
+func (x *scanner) userFlag(v int) {
+	end, colon, letters := v, false, false
+	for ; end < len(x.s) && end < v+256 && class[x.s[end]]&isSpace == 0; end++ {
+		colon = colon || x.s[end] == ':'
+		letters = letters || class[x.s[end]]&isLetter != 0
+	}
+	if colon && letters && x.is(v, isAlnum) {
+		x.mask(v, end, ruleAssignment)
+	}
 }
 
 // jwt judges the "J" of an "eyJ" at i: two or more dotted parts of which the
