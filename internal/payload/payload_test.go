@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"reflect"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/holdfast-dev/holdfast"
@@ -79,7 +81,7 @@ func TestRefusals(t *testing.T) {
 	}{
 		{"K5_FP4_null_payload", "", holdfast.KindValue, "the root (byte 0)"},
 		{"K5_FP1_only_space", " \n\t", holdfast.KindValue, "the root (byte 0)"},
-		{"K5_FP1_non_json", "hello", holdfast.KindValue, "(byte 0)"},
+		{"K5_AC6_K5_FP1_non_json", "not json", holdfast.KindValue, "(byte 1)"},
 		{"K5_FP1_truncated", `{"a":[1,`, holdfast.KindValue, "(byte 8)"},
 		{"K5_FP1_truncated_string", `{"a":"x`, holdfast.KindValue, "(byte 7)"},
 		{"K5_FP1_trailing_data", `{} {}`, holdfast.KindValue, "(byte 3)"},
@@ -213,7 +215,7 @@ func TestKeys(t *testing.T) {
 			t.Error("NFC and NFD share a key, which RFC 8785 forbids")
 		}
 	})
-	t.Run("K5_AC5_known_answer", func(t *testing.T) {
+	t.Run("K5_AC7_key_format_and_known_answer", func(t *testing.T) {
 		sum := sha256.Sum256([]byte(`{"a":1,"b":2}`))
 		k, err := Key([]byte(`{ "b": 2.0, "a": 1e0 }`))
 		if err != nil || k != hex.EncodeToString(sum[:]) || len(k) != 64 || strings.ToLower(k) != k {
@@ -230,7 +232,7 @@ func TestKeys(t *testing.T) {
 			t.Error("exact is not the canonical form with source numbers")
 		}
 	})
-	t.Run("K5_INV2_different_payloads", func(t *testing.T) {
+	t.Run("K5_AC5_K5_INV2_different_payloads", func(t *testing.T) {
 		seen := map[string]string{}
 		for _, s := range []string{`1`, `"1"`, `[1]`, `{"1":1}`, `null`, `"null"`, `[]`, `{}`, `""`, `false`, `[[]]`, `{"a":null}`, `{"a":{}}`} {
 			k := mustParse(t, s).Key()
@@ -248,6 +250,7 @@ func TestKeys(t *testing.T) {
 // (INV3, K1_INV4).
 func TestRandomDocuments(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 8785))
+	keys := map[string]string{}
 	for range 3000 {
 		v := randomValue(r, 4)
 		src := render(r, v)
@@ -266,6 +269,10 @@ func TestRandomDocuments(t *testing.T) {
 		if !bytes.Equal(d.Canonical(), ref) {
 			t.Fatalf("canonicalisers differ\n src %s\nours %s\nref  %s", src, d.Canonical(), ref)
 		}
+		if was, ok := keys[d.Key()]; ok && was != string(d.Canonical()) {
+			t.Fatalf("K5_AC5: %s and %s share a key", was, d.Canonical())
+		}
+		keys[d.Key()] = string(d.Canonical())
 		other := mustParse(t, string(render(r, v)))
 		if other.Key() != d.Key() || other.Exact() != d.Exact() {
 			t.Fatalf("K5_INV4: orders or spacing change the hashes of %s", src)
@@ -281,6 +288,41 @@ func TestRandomDocuments(t *testing.T) {
 		if d.Key() != key || d.Exact() != exact || !bytes.Equal(d.Canonical(), ref) {
 			t.Fatal("K5_INV3: the document follows the caller's buffer")
 		}
+	}
+}
+
+// TestLargeIsLinear parses the worst shapes of some megabytes: none may cost much more
+// than its bytes.
+func TestLargeIsLinear(t *testing.T) {
+	var names []string
+	for i := range 200_000 {
+		names = append(names, fmt.Sprintf(`"%07d":1`, 9_999_999-i))
+	}
+	backwards := "{" + strings.Join(names, ",") + "}"
+	deep := backwards
+	for range 19 {
+		deep = `{"z":` + deep + `,"a":0}`
+	}
+	for name, doc := range map[string]string{
+		"backwards":         backwards,
+		"backwards_nested":  deep,
+		"duplicate_at_end":  "{" + strings.Join(names, ",") + `,"9999999":1}`,
+		"escapes":           `"` + strings.Repeat(`\u00e9`, 600_000) + `"`,
+		"numbers":           "[" + strings.Repeat("1.5e0,", 600_000) + "1]",
+		"digits":            strings.Repeat("1", 300) + "." + strings.Repeat("7", 10_000_000),
+		"many_small":        "[" + strings.Repeat(`{},`, 1_000_000) + "{}]",
+		"space":             strings.Repeat(" ", 10_000_000) + "1",
+		"names_differ_late": `{"` + strings.Repeat("a", 1_000_000) + `1":1,"` + strings.Repeat("a", 1_000_000) + `0":1}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			start := time.Now()
+			_, err := Parse([]byte(doc))
+			took := time.Since(start)
+			t.Logf("%d bytes, %v, %v", len(doc), holdfast.KindOf(err), took.Round(time.Millisecond))
+			if took > 5*time.Second {
+				t.Errorf("took %v", took)
+			}
+		})
 	}
 }
 

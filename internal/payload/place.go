@@ -117,12 +117,22 @@ func shownToken(token string) string {
 			digits++
 		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r > 0x7f && r < 0xfffd:
 			letters++
-		case !strings.ContainsRune("_-.$~: ", r):
+		case !strings.ContainsRune("_-.$~:()[] ", r):
 			return "(name withheld)"
 		}
 	}
-	if digits > 8 || digits > 3 && digits+letters >= 16 {
+	if digits > 8 || digits > 3 && digits+letters >= 16 || credential(token) {
 		return "(name withheld)"
 	}
 	return token
+}
+
+// credential knows the beginnings of common keys and tokens.
+func credential(s string) bool {
+	for _, prefix := range []string{"sk-", "sk_", "pk_", "rk_", "ghp_", "gho_", "ghs_", "ghu_", "github_pat_", "glpat-", "xox", "AKIA", "ASIA", "AIza", "eyJ", "-----"} {
+		if strings.HasPrefix(s, prefix) {
+			return true
+		}
+	}
+	return false
 }

@@ -1,8 +1,10 @@
 package schema
 
 import (
+	"errors"
 	"fmt"
 	"math/big"
+	"regexp/syntax"
 	"slices"
 	"strings"
 
@@ -187,6 +189,10 @@ func (b *builder) values(n *node, s *jsonschema.Schema) {
 		n.want = strings.Join(s.Types.ToStrings(), " or ")
 	}
 	n.format = s.Format
+	if n.format != nil && n.format.Name == "regex" {
+		// The resolver would ask our pattern compiler, which counts.
+		n.format = &jsonschema.Format{Name: "regex", Validate: validateRegex}
+	}
 	var allowed []any
 	switch {
 	case s.Const != nil && s.Enum != nil:
@@ -216,6 +222,19 @@ func (b *builder) values(n *node, s *jsonschema.Schema) {
 		n.equal[canon(v)] = struct{}{}
 	}
 	n.values = listed(allowed)
+}
+
+// validateRegex is the format "regex": a pattern that Compile would take.
+func validateRegex(v any) error {
+	s, ok := v.(string)
+	if !ok {
+		return nil
+	}
+	if len(s) > maxPattern {
+		return errors.New("too long")
+	}
+	_, err := syntax.Parse(s, syntax.Perl)
+	return err
 }
 
 func (b *builder) combinations(n *node, s *jsonschema.Schema) {

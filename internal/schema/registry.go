@@ -32,11 +32,11 @@ type Registry struct {
 // maxKept bounds byHash; when it is full it is emptied.
 const maxKept = 1024
 
-// entry is one id's lookup. The first caller holds mu while it asks; the
-// others wait for its answer.
+// entry is one id's lookup. Whoever holds its turn asks the source; the others
+// wait for the answer, each no longer than its own context.
 type entry struct {
-	mu     sync.Mutex
-	schema *Schema
+	turn   chan struct{}
+	schema *Schema // owned by whoever holds the turn
 }
 
 type compiled struct {
@@ -53,21 +53,47 @@ func NewRegistry(source Source) *Registry { return &Registry{source: source} }
 // are not kept, but for what the text itself makes impossible.
 func (r *Registry) Get(ctx context.Context, id string) (*Schema, error) {
 	e := r.entry(id)
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	select {
+	case e.turn <- struct{}{}:
+		defer func() { <-e.turn }()
+	case <-ctx.Done():
+		return nil, late(id, ctx.Err())
+	}
 	if e.schema != nil {
 		return e.schema, nil
 	}
-	raw, err := r.lookup(ctx, id)
+	s, err := r.ask(ctx, id)
 	if err != nil {
-		return nil, err
-	}
-	s, err := r.Compile(id, raw)
-	if err != nil {
+		r.drop(id, e)
 		return nil, err
 	}
 	e.schema = s
 	return s, nil
+}
+
+func (r *Registry) ask(ctx context.Context, id string) (*Schema, error) {
+	raw, err := r.lookup(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return r.Compile(id, raw)
+}
+
+// drop removes an entry without a schema, so that asking for names that do not
+// exist leaves nothing behind.
+func (r *Registry) drop(id string, e *entry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.byID[id] == e {
+		delete(r.byID, id)
+	}
+}
+
+func late(id string, err error) error {
+	return &holdfast.Error{
+		Kind: holdfast.KindTimeout, Gate: holdfast.K1, Rule: id, Err: err,
+		Why: fmt.Sprintf("schema %s was not found in time", clip(id)),
+	}
 }
 
 // Compile is the function Compile that remembers texts, failures included.
@@ -107,7 +133,7 @@ func (r *Registry) entry(id string) *entry {
 		if r.byID == nil {
 			r.byID = map[string]*entry{}
 		}
-		e = &entry{}
+		e = &entry{turn: make(chan struct{}, 1)}
 		r.byID[id] = e
 	}
 	return e
@@ -131,10 +157,7 @@ func (r *Registry) lookup(ctx context.Context, id string) ([]byte, error) {
 	var known *holdfast.Error
 	switch {
 	case ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded):
-		return nil, &holdfast.Error{
-			Kind: holdfast.KindTimeout, Gate: holdfast.K1, Rule: id, Err: err,
-			Why: fmt.Sprintf("schema %s was not found in time", clip(id)),
-		}
+		return nil, late(id, err)
 	case err != nil && errors.As(err, &known):
 		return nil, err
 	case err != nil || raw == nil:

@@ -63,11 +63,11 @@ func shownName(name string) string {
 			digits++
 		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r > 0xa0 && r < 0xd800:
 			letters++
-		case !strings.ContainsRune("_-.$: ", r):
+		case !strings.ContainsRune("_-.$~:/()[] ", r):
 			return "(name withheld)"
 		}
 	}
-	if digits > 8 || digits > 3 && digits+letters >= 16 {
+	if digits > 8 || digits > 3 && digits+letters >= 16 || credential(name) {
 		return "(name withheld)"
 	}
 	if len(name) > maxName {
@@ -78,6 +78,16 @@ func shownName(name string) string {
 		return name[:cut] + "..."
 	}
 	return name
+}
+
+// credential knows the beginnings of common keys and tokens.
+func credential(s string) bool {
+	for _, prefix := range []string{"sk-", "sk_", "pk_", "rk_", "ghp_", "gho_", "ghs_", "ghu_", "github_pat_", "glpat-", "xox", "AKIA", "ASIA", "AIza", "eyJ", "-----"} {
+		if strings.HasPrefix(s, prefix) {
+			return true
+		}
+	}
+	return false
 }
 
 func shownNames(names []string) string {

@@ -386,6 +386,56 @@ func TestRegistry(t *testing.T) {
 	})
 }
 
+// TestConcurrentUse: one schema, many documents at once, and nothing in it
+// wears out.
+func TestConcurrentUse(t *testing.T) {
+	s := mustCompile(t, `{"$schema":"http://json-schema.org/draft-07/schema#","items":{"format":"regex","pattern":"a"}}`)
+	doc := tree(t, "["+strings.Repeat(`"(a|b)+[a-z]{5}",`, 2000)+`"a"]`)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 10 {
+				if found, err := s.Validate(context.Background(), doc); err != nil || found != nil {
+					t.Errorf("%v %v", found, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if found := validate(t, s, `["a("]`); len(found) != 1 || found[0].Keyword != "format" {
+		t.Errorf("got %v", found)
+	}
+}
+
+// TestNobodyWaitsLonger: a caller that waits for another's slow lookup leaves
+// at its own deadline, and names that do not exist leave nothing behind.
+func TestNobodyWaitsLonger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := NewRegistry(func(_ context.Context, id string) ([]byte, error) {
+			if id == "none" {
+				return nil, nil
+			}
+			time.Sleep(time.Hour)
+			return []byte(`{}`), nil
+		})
+		go func() { _, _ = r.Get(context.Background(), "slow") }()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start := time.Now()
+		if _, err := r.Get(ctx, "slow"); holdfast.KindOf(err) != holdfast.KindTimeout || time.Since(start) != time.Second {
+			t.Errorf("got %v after %v", err, time.Since(start))
+		}
+		_, _ = r.Get(t.Context(), "none")
+		if len(r.byID) != 1 {
+			t.Errorf("%d entries", len(r.byID))
+		}
+		if _, err := r.Get(context.Background(), "slow"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestK1_AC5_K1_FP7_resolution_timeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewRegistry(func(ctx context.Context, _ string) ([]byte, error) {

@@ -183,15 +183,14 @@ func (w *walk) all(n *node, v any, out *seen) bool {
 	if !ok && w.full() {
 		return false
 	}
-	ok = w.combined(n, v, own) && ok
-	if !ok && w.full() {
+	// Where something failed already, what was evaluated means nothing.
+	if ok = w.combined(n, v, own) && ok; !ok || !w.unevaluated(n, v, own) {
 		return false
 	}
-	ok = w.unevaluated(n, v, own) && ok
-	if ok && own != out {
+	if own != out {
 		out.merge(own)
 	}
-	return ok
+	return true
 }
 
 // value is type, const, enum and format; where one of them fails, the rest of
