@@ -53,6 +53,7 @@ func watch(ctx context.Context, loaded *Loaded, apply func(*Loaded) error, log *
 		}
 		quiet.Reset(min(settle, max(0, noisy-time.Since(first))))
 	}
+	stir() // for what has changed since loaded was read
 	for {
 		select {
 		case <-ctx.Done():

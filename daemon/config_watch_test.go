@@ -127,12 +127,13 @@ func TestWatchFindsWhatWasMissing(t *testing.T) {
 	}
 	got := make(chan *Loaded, 1)
 	var out lines
-	go func() {
-		_ = watch(t.Context(), first, func(l *Loaded) error { got <- l; return nil }, slog.New(slog.NewTextHandler(&out, nil)), 50*time.Millisecond)
-	}()
+	// Changed after it was read and before it is watched.
 	if err := os.WriteFile(first.Path, []byte("version: 1\nrules: {files: [../r/rules.yaml]}\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	go func() {
+		_ = watch(t.Context(), first, func(l *Loaded) error { got <- l; return nil }, slog.New(slog.NewTextHandler(&out, nil)), 50*time.Millisecond)
+	}()
 	time.Sleep(time.Second)
 	if n := out.count("is not reloaded"); n != 1 {
 		t.Errorf("told %d times", n)

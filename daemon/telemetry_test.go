@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -14,7 +13,7 @@ import (
 
 func TestTelemetryIsOffUnlessConfigured(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1/")
-	tel, err := NewTelemetry(t.Context(), TelemetryConfig{}, "v", "r", slog.New(slog.DiscardHandler))
+	tel, err := NewTelemetry(t.Context(), TelemetryConfig{}, "v", "r")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +35,7 @@ func TestTelemetrySends(t *testing.T) {
 	}))
 	defer s.Close()
 	tel, err := NewTelemetry(t.Context(), TelemetryConfig{Endpoint: s.URL + "/v1/traces",
-		Headers: map[string]holdfast.Secret{"Authorization": holdfast.NewSecret("Bearer x")}}, "v", "r", slog.New(slog.DiscardHandler))
+		Headers: map[string]holdfast.Secret{"Authorization": holdfast.NewSecret("Bearer x")}}, "v", "r")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +63,7 @@ func TestTelemetryEndsInTime(t *testing.T) {
 	}))
 	defer s.Close()
 	defer close(stop)
-	tel, err := NewTelemetry(t.Context(), TelemetryConfig{Endpoint: s.URL}, "v", "r", slog.New(slog.DiscardHandler))
+	tel, err := NewTelemetry(t.Context(), TelemetryConfig{Endpoint: s.URL}, "v", "r")
 	if err != nil {
 		t.Fatal(err)
 	}
