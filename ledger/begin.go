@@ -61,7 +61,7 @@ type Begin struct {
 	Tier        string
 	Parent      string // the crossing this one is a child of (D1)
 	Risk        string
-	// ExactHash and Key are those of D10.
+	// ExactHash and Key are those of D10: 64 lower-case hex digits, or empty.
 	ExactHash  string
 	Key        string // key k5_idempotency_key
 	Policy     string
@@ -121,6 +121,8 @@ func (r *Begin) check(c *codec) {
 	c.id("correlation_id", r.Correlation)
 	c.id("boundary_crossing", r.Boundary)
 	c.hash("part_hash", r.PartHash)
+	c.hash("exact_hash", r.ExactHash)
+	c.hash("k5_idempotency_key", r.Key)
 	c.when("timestamp", r.Timestamp)
 }
 

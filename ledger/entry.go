@@ -231,6 +231,10 @@ func (r *Entry) check(c *codec) {
 	c.id("tenant_id", r.TenantID)
 	c.id("correlation_id", r.Correlation)
 	c.id("boundary_crossing", r.Boundary)
+	c.hash("exact_hash", r.ExactHash)
+	if r.Key != nil && !isHash(*r.Key) {
+		c.failf("k5_idempotency_key", "not 64 lower-case hex digits")
+	}
 	c.when("timestamp", r.Timestamp)
 	c.when("created_at", r.CreatedAt)
 	if r.BeginSeq != nil && *r.BeginSeq < 0 {

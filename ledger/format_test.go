@@ -284,19 +284,21 @@ func TestParseIsStrictAboutNumbersAndEmptyFields(t *testing.T) {
 // buffer alone.
 func TestK6_FP5_what_cannot_be_serialised(t *testing.T) {
 	cases := map[string]func(*Entry){
-		"NaN":            func(e *Entry) { e.Confidence = ptr(math.NaN()) },
-		"Inf":            func(e *Entry) { e.Confidence = ptr(math.Inf(-1)) },
-		"no tenant":      func(e *Entry) { e.TenantID = "" },
-		"no time":        func(e *Entry) { e.Timestamp = time.Time{} },
-		"year 10000":     func(e *Entry) { e.CreatedAt = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) },
-		"no outcome":     func(e *Entry) { e.Outcome = "" },
-		"unknown state":  func(e *Entry) { e.State = 9 },
-		"unknown gate":   func(e *Entry) { e.Gate = ptr(holdfast.Gate(12)) },
-		"two results":    func(e *Entry) { e.Result = ptr("x") },
-		"bad hash":       func(e *Entry) { e.ResultHash = ptr("x") },
-		"newline tenant": func(e *Entry) { e.TenantID = "a\nb" },
-		"long tenant":    func(e *Entry) { e.TenantID = strings.Repeat("a", maxID+1) },
-		"huge":           func(e *Entry) { e.Why = strings.Repeat("a", MaxRecord) },
+		"NaN":                 func(e *Entry) { e.Confidence = ptr(math.NaN()) },
+		"Inf":                 func(e *Entry) { e.Confidence = ptr(math.Inf(-1)) },
+		"no tenant":           func(e *Entry) { e.TenantID = "" },
+		"no time":             func(e *Entry) { e.Timestamp = time.Time{} },
+		"year 10000":          func(e *Entry) { e.CreatedAt = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) },
+		"no outcome":          func(e *Entry) { e.Outcome = "" },
+		"unknown state":       func(e *Entry) { e.State = 9 },
+		"unknown gate":        func(e *Entry) { e.Gate = ptr(holdfast.Gate(12)) },
+		"two results":         func(e *Entry) { e.Result = ptr("x") },
+		"bad hash":            func(e *Entry) { e.ResultHash = ptr("x") },
+		"key that is no hash": func(e *Entry) { e.Key = ptr("alice@example.com") },
+		"exact hash":          func(e *Entry) { e.ExactHash = "x" },
+		"newline tenant":      func(e *Entry) { e.TenantID = "a\nb" },
+		"long tenant":         func(e *Entry) { e.TenantID = strings.Repeat("a", maxID+1) },
+		"huge":                func(e *Entry) { e.Why = strings.Repeat("a", MaxRecord) },
 	}
 	for name, spoil := range cases {
 		e := fullEntry()
