@@ -307,7 +307,7 @@ func (w *walker) inner(i, end int, s []byte) bool {
 	if !valid(s) {
 		return false
 	}
-	sub := walker{e: w.e, in: bytes.Clone(s), nested: w.nested + 1}
+	sub := walker{e: w.e, in: s, nested: w.nested + 1}
 	sub.walk()
 	r := sub.result()
 	if !r.Found() {

@@ -495,7 +495,7 @@ func TestResult(t *testing.T) {
 }
 
 // Hostile repetitions take linear time: a quadratic one would need hours for
-// its megabyte. On an idle machine none is slower than 5 MB/s.
+// its megabyte. The bound leaves room for a loaded machine.
 func TestLinear(t *testing.T) {
 	e := engine(t)
 	const size = 1 << 20
