@@ -119,7 +119,7 @@ func (r *rule) matches(boundary string) bool {
 
 // Judge asks every rule for that kind whose boundary pattern matches, and
 // returns those that spoke, in the rules' order. All rules of one call share
-// MaxJudgeCost. It ends by ctx: the rule that had no time left speaks with
+// MaxJudgeCost. It ends by ctx: the rule that had no time left denies with
 // ErrTimeout and the rules after it are not asked. Judge changes nothing and
 // keeps nothing of f.
 func (s *Set) Judge(ctx context.Context, on On, f Facts) []Finding {
@@ -144,8 +144,12 @@ func (s *Set) Judge(ctx context.Context, on On, f Facts) []Finding {
 		violated, cost, err := r.expr.judge(ctx, act, left)
 		left -= min(cost, left)
 		if err != nil {
-			out = append(out, r.errored(err))
-			if errors.Is(err, ErrTimeout) || left == 0 {
+			failed := r.errored(err)
+			out = append(out, failed)
+			// Time and budget do not come back. A rule that only
+			// observes cannot end the asking, or it would let pass
+			// what the rules after it refuse.
+			if failed.Verdict == holdfast.Deny && (errors.Is(err, ErrTimeout) || left == 0) {
 				return out
 			}
 			continue
