@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -58,7 +60,7 @@ func TestSetReadClear(t *testing.T) {
 }
 
 // Whatever stands in the latch's place halts, and asking never waits.
-func TestAnythingThereHalts(t *testing.T) {
+func TestD34_AnythingThereHalts(t *testing.T) {
 	big := `{"who":"a","why":"` + strings.Repeat("x", MaxSize) + `"}`
 	file := func(text string) func(string) error {
 		return func(p string) error { return os.WriteFile(p, []byte(text), 0o600) }
@@ -129,7 +131,7 @@ func ask(l *Latch) chan State {
 	return done
 }
 
-func TestWithoutItsDirectoryHalted(t *testing.T) {
+func TestD34_WithoutItsDirectoryHalted(t *testing.T) {
 	dir := t.TempDir()
 	plain := filepath.Join(dir, "plain")
 	if err := os.WriteFile(plain, nil, 0o600); err != nil {
@@ -177,7 +179,7 @@ func TestNewWantsAnAbsolutePath(t *testing.T) {
 	}
 }
 
-func TestFirstReasonStays(t *testing.T) {
+func TestD48_FirstReasonStays(t *testing.T) {
 	l := latch(t)
 	var firsts atomic.Int32
 	var first atomic.Value
@@ -218,6 +220,39 @@ func TestSetWithoutReason(t *testing.T) {
 	l = latch(t)
 	if set, err := l.SetFirst("a", "b", time.Date(20_000, 1, 1, 0, 0, 0, 0, time.UTC)); !set || err == nil || !l.Halted() {
 		t.Fatal(set, err)
+	}
+}
+
+// Where nothing can be written any more, halting works, without its reason. A
+// limit on the size of files stands in for the full disk; it is the process's,
+// so a process of its own is limited.
+func TestFullDiskHalts(t *testing.T) {
+	const key = "HOLDFAST_TEST_HALT"
+	if path := os.Getenv(key); path != "" {
+		signal.Ignore(syscall.SIGXFSZ)
+		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path+"-other", []byte("x"), 0o600); err == nil {
+			t.Fatal("something could be written")
+		}
+		l, err := New(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if set, err := l.SetFirst("maria", "disk full", noon); !set || err == nil || !strings.Contains(err.Error(), "without a reason") {
+			t.Fatal(set, err)
+		}
+		return
+	}
+	l := latch(t)
+	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+	cmd.Env = append(os.Environ(), key+"="+l.Path())
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if s, err := l.Read(); !s.Halted || s.Why != Unreadable || err == nil {
+		t.Fatalf("%+v %v", s, err)
 	}
 }
 
