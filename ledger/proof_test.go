@@ -322,3 +322,70 @@ func BenchmarkProveInclusion(b *testing.B) {
 		}
 	}
 }
+
+func TestProofsParseStrictly(t *testing.T) {
+	s := testSigner(t, 1)
+	var tree Tree
+	m := newRooted()
+	for i := range int64(5) {
+		m.add(&tree, leafOf(i))
+	}
+	from := mustSign(t, s, tree.Head("acme"))
+	m.add(&tree, leafOf(5))
+	to := mustSign(t, s, tree.Head("acme"))
+	in, err := ProveInclusion(m, to, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	con, err := ProveConsistency(m, from, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range [][]byte{mustJSON(t, in), mustJSON(t, con)} {
+		for i := range b {
+			for _, bad := range [][]byte{b[:i], slices.Concat(b[:i], []byte{' '}, b[i:]), slices.Concat(b[:i], b[i+1:])} {
+				p, err1 := ParseInclusion(bad)
+				q, err2 := ParseConsistency(bad)
+				// A space or a gap inside the note's text is still a
+				// string; then it is the signature that fails.
+				if err1 == nil && p.Verify(s.Verifier(), []byte("leaf 2")) == nil || err2 == nil && q.Verify(s.Verifier()) == nil {
+					t.Fatalf("accepted %q", bad)
+				}
+			}
+		}
+		if _, err := ParseInclusion(append(slices.Clone(b), '\n')); err == nil {
+			t.Error("a tail was accepted")
+		}
+	}
+}
+
+// lying answers with one hash too few.
+type lying struct{ Nodes }
+
+func (l lying) LeafHashes(from, to int64) ([]tlog.Hash, error) {
+	hs, err := l.Nodes.LeafHashes(from, to)
+	return hs[:len(hs)-1], err
+}
+
+func TestNodesThatAnswerShortAreAnError(t *testing.T) {
+	var tree Tree
+	m := newRooted()
+	for i := range int64(300) {
+		m.add(&tree, leafOf(i))
+	}
+	if _, err := TreeOf(lying{m}, 300); err == nil {
+		t.Error("a tree was made of too few hashes")
+	}
+	if _, err := tlog.TreeHash(300, HashReader(lying{m}, 300)); err == nil {
+		t.Error("a root was made of too few hashes")
+	}
+	r := HashReader(m, 200)
+	for _, index := range []int64{-1, tlog.StoredHashIndex(0, 200), tlog.StoredHashIndex(8, 0), 1 << 62} {
+		if _, err := r.ReadHashes([]int64{index}); err == nil {
+			t.Errorf("hash %d of a tree of 200 leaves was read", index)
+		}
+	}
+	if _, err := TreeOf(m, -1); err == nil {
+		t.Error("a tree of negative size")
+	}
+}
