@@ -181,7 +181,9 @@ func ownName(name string) bool {
 }
 
 // touches says whether a text is, or holds as one of its words, a path that is
-// one of own, under it, or a directory that holds it as a whole.
+// one of own or under it. A path that only a shell could work out (a variable, a
+// glob, a relative path) is not seen here; the sandbox's walls and the file
+// modes are what stands against those.
 func touches(s string, own []string) bool {
 	if len(own) == 0 {
 		return false
@@ -191,6 +193,8 @@ func touches(s string, own []string) bool {
 		if decoded, err := url.PathUnescape(word); err == nil {
 			word = decoded
 		}
+		// A shell and a JSON text within a text both read \/ as /.
+		word = strings.ReplaceAll(word, `\`, "")
 		i := strings.IndexByte(word, '/')
 		if i < 0 {
 			continue

@@ -64,6 +64,8 @@ func TestCelestial(t *testing.T) {
 		"K8_AC2_L1_encoded":            {`{"boundary":"mcp/files/write","uri":"file:///var%2Flib/%68oldfast"}`, "L1"},
 		"K8_AC2_L1_command":            {`{"boundary":"exec/python3.11","code":"import os; os.remove('/var/lib/holdfast/HALT')"}`, "L1"},
 		"K8_AC2_L1_redirect":           {`{"boundary":"exec/python3.11","code":"echo x >>/etc/holdfast/holdfast.yaml"}`, "L1"},
+		"K8_AC2_L1_backslash":          {`{"boundary":"exec/python3.11","code":"rm /var/lib/hold\\fast/HALT"}`, "L1"},
+		"K8_AC2_L1_json_in_text":       {`{"boundary":"exec/python3.11","args":"{\"path\":\"\\/var\\/lib\\/holdfast\"}"}`, "L1"},
 		"K8_AC2_L1_key":                {`{"boundary":"mcp/files/write","files":{"/etc/holdfast/holdfast.yaml":"x"}}`, "L1"},
 		"K8_AC2_L2_text":               {`{"note":"ssn 123-45-6789"}`, "L2: personal data at /note"},
 		"K8_AC2_L2_key":                {`{"123-45-6789":1}`, "L2: personal data at the root"},
