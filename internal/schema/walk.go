@@ -17,10 +17,10 @@ import (
 // nanoseconds.
 const (
 	maxWork    = 20_000_000
-	maxDepth   = 10_000     // subschemas inside each other at run time
-	maxMatch   = 20_000_000 // characters times instructions of one match
-	maxFormat  = 64 << 10   // bytes of a string with a format
-	checkEvery = 4096       // units between two looks at the context
+	maxDepth   = 10_000    // subschemas inside each other at run time
+	maxMatch   = 8_000_000 // characters times instructions of one match
+	maxFormat  = 64 << 10  // bytes of a string with a format
+	checkEvery = 4096      // units between two looks at the context
 )
 
 // walk is one validation.
@@ -48,8 +48,13 @@ type ended struct{ why string }
 
 // validate asks first whether the document fits at all, which short-circuits
 // and allocates little, and only if not a second time for the reasons.
-func (g *graph) validate(ctx context.Context, value any) (found []Violation, err error) {
-	w := &walk{ctx: ctx, g: g, left: maxWork, until: maxWork}
+func (g *graph) validate(ctx context.Context, value any) ([]Violation, error) {
+	return g.within(ctx, value, maxWork)
+}
+
+// within is validate with a bound on the work of each of the two walks.
+func (g *graph) within(ctx context.Context, value any, work int) (found []Violation, err error) {
+	w := &walk{ctx: ctx, g: g, left: work, until: work}
 	defer func() {
 		switch p := recover().(type) {
 		case nil:
@@ -66,7 +71,7 @@ func (g *graph) validate(ctx context.Context, value any) (found []Violation, err
 	if w.check(g.root, value, nil) {
 		return nil, nil
 	}
-	w.report, w.left, w.until = true, maxWork, maxWork
+	w.report, w.left, w.until = true, work, work
 	w.check(g.root, value, nil)
 	if len(w.out) == 0 {
 		return nil, &holdfast.Error{Kind: holdfast.KindInternal, Gate: holdfast.K1, Why: "the two walks of one document disagree"}
