@@ -415,6 +415,9 @@ func (d *decoder) inRange(n *yaml.Node, f float64, path string, tag reflect.Stru
 
 // json keeps a YAML value as the JSON document it stands for.
 func (d *decoder) json(n *yaml.Node, into *JSON) {
+	if n.Kind == yaml.ScalarNode && n.ShortTag() == tagNull {
+		return
+	}
 	var b bytes.Buffer
 	if d.writeJSON(&b, n) {
 		*into = b.Bytes()
