@@ -127,7 +127,7 @@ func TestLoadKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a.Runtime != b.Runtime || a.Ledger != b.Ledger || a.LedgerPub != b.LedgerPub || string(a.Seal) != string(b.Seal) || !a.Token.Equal(b.Token) {
+	if a.Runtime != b.Runtime || a.Ledger.Reveal() != b.Ledger.Reveal() || a.LedgerPub != b.LedgerPub || string(a.Seal) != string(b.Seal) || !a.Token.Equal(b.Token) {
 		t.Fatal("a second load gives other keys")
 	}
 	checkKeys(t, a)
