@@ -50,6 +50,51 @@ func Members(obj []byte) ([]Member, error) {
 	return ms, nil
 }
 
+// Object is an object whose members have been found once. The zero Object has
+// none.
+type Object struct {
+	Raw     []byte
+	Members []Member
+}
+
+// ReadObject finds the members of raw, which must be valid JSON.
+func ReadObject(raw []byte) (Object, error) {
+	ms, err := Members(raw)
+	return Object{raw, ms}, err
+}
+
+// Get returns a member's value, as a part of Raw, or nil.
+func (o Object) Get(name string) []byte {
+	for _, m := range o.Members {
+		if m.Name == name {
+			return m.Value(o.Raw)
+		}
+	}
+	return nil
+}
+
+// With returns a copy of Raw in which the member's value is v; a member that
+// is missing is added at the end. All other bytes stay.
+func (o Object) With(name string, v []byte) ([]byte, error) {
+	for _, m := range o.Members {
+		if m.Name == name {
+			return bytes.Join([][]byte{o.Raw[:m.value.from], v, o.Raw[m.value.to:]}, nil), nil
+		}
+	}
+	end, comma := bytes.LastIndexByte(o.Raw, '}'), ","
+	if len(o.Members) == 0 {
+		comma = ""
+	}
+	if end < 0 {
+		return nil, fmt.Errorf("not an object")
+	}
+	quoted, err := jsontext.AppendQuote([]byte(comma), name)
+	if err != nil {
+		return nil, err
+	}
+	return bytes.Join([][]byte{o.Raw[:end], quoted, []byte(":"), v, o.Raw[end:]}, nil), nil
+}
+
 // Fields returns the values of an object by name, as parts of obj. A value
 // that is no object has none.
 func Fields(obj []byte) map[string][]byte {
@@ -81,33 +126,19 @@ func Set(obj, v []byte, path ...string) ([]byte, error) {
 	if len(path) == 0 {
 		return v, nil
 	}
-	ms, err := Members(obj)
+	o, err := ReadObject(obj)
 	if err != nil {
 		return nil, err
 	}
-	for _, m := range ms {
-		if m.Name != path[0] {
-			continue
-		}
-		in, err := Set(obj[m.value.from:m.value.to], v, path[1:]...)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path[0], err)
-		}
-		return bytes.Join([][]byte{obj[:m.value.from], in, obj[m.value.to:]}, nil), nil
+	was := o.Get(path[0])
+	if was == nil {
+		was = []byte("{}")
 	}
-	in, err := Set([]byte("{}"), v, path[1:]...)
+	in, err := Set(was, v, path[1:]...)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", path[0], err)
 	}
-	end, comma := bytes.LastIndexByte(obj, '}'), ","
-	if len(ms) == 0 {
-		comma = ""
-	}
-	name, err := jsontext.AppendQuote([]byte(comma), path[0])
-	if err != nil {
-		return nil, err
-	}
-	return bytes.Join([][]byte{obj[:end], name, []byte(":"), in, obj[end:]}, nil), nil
+	return o.With(path[0], in)
 }
 
 // Keep returns obj with only the members whose names keep accepts. Where none

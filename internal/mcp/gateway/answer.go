@@ -141,13 +141,28 @@ func (s *session) present(a *act, o *holdfast.Outcome, err error) []byte {
 	if got == nil {
 		return s.refusal(a.c, o, errors.New("the crossing was allowed and nothing was done"), a.stage())
 	}
-	if got.Error == nil {
-		if why := unfit(got.Result); why != "" {
-			return a.c.result(toolResult{IsError: true, Meta: about(o, holdfast.Opinion{Kind: holdfast.KindOperation}),
-				Content: said("failed: "+why, "hint: what the call did before stands", "crossing: "+o.Crossing)})
-		}
+	if got.unfit != "" {
+		return a.c.result(toolResult{IsError: true, Meta: about(o, holdfast.Opinion{Kind: holdfast.KindOperation}),
+			Content: said("failed: "+got.unfit, "hint: what the call did before stands", "crossing: "+o.Crossing)})
 	}
-	return got.Rewrite(mcp.Change{ID: a.c.ID})
+	return got.Rewrite(mcp.Change{ID: a.c.ID, Result: genuine(got.fields)})
+}
+
+// genuine takes out of a server's result what only the gateway may say of a
+// crossing. It returns nil where there is nothing to take out, as it should be.
+func genuine(result mcp.Object) []byte {
+	was := result.Get("_meta")
+	kept, err := mcp.Keep(was, func(name string) bool {
+		return len(name) < len(ownPrefix) || !strings.EqualFold(name[:len(ownPrefix)], ownPrefix)
+	})
+	if err != nil || len(kept) == len(was) {
+		return nil
+	}
+	clean, err := result.With("_meta", kept)
+	if err != nil {
+		return nil
+	}
+	return clean
 }
 
 // stage is how far an act came.
@@ -291,7 +306,11 @@ func (a *act) replayed(o *holdfast.Outcome) []byte {
 	if e := mcp.Get(body, "error"); o.Output.ExitCode != 0 && jsontext.Value(e).Kind() == '{' && mcp.Get(body, "content") == nil {
 		return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":%s}`, a.c.ID, e)
 	}
-	why := unfit(body)
+	r := readResult(mcp.Message{Result: body})
+	if g := genuine(r.fields); g != nil {
+		body = g
+	}
+	why := r.unfit
 	if why == "" {
 		marked, err := mark(body, m)
 		if err == nil {

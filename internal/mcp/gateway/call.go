@@ -14,36 +14,34 @@ import (
 // call is one tools/call of the client.
 type call struct {
 	mcp.Message
+	// params are the client's, without what would invite questions.
+	params
 	tool string
 	// args are the bytes that the kernel judges and the server gets.
 	args []byte
-	// params are the client's, without what would invite questions.
-	params    []byte
-	stateless bool
 }
 
 // readCall reads a tools/call. Its error is the client's fault.
-func readCall(m mcp.Message) (call, error) {
-	c := call{Message: m, args: []byte("{}"), stateless: stateless(m.Params)}
-	f := mcp.Fields(m.Params)
-	name, ok := text(f["name"])
+func readCall(m mcp.Message, p params) (call, error) {
+	c := call{Message: m, params: p, args: []byte("{}")}
+	name, ok := text(p.Get("name"))
 	if !ok || !nameable(name) {
 		return c, fmt.Errorf("params.name is not a string of 1 to %d bytes", maxName)
 	}
 	c.tool = name
-	if a := f["arguments"]; a != nil {
+	if a := p.Get("arguments"); a != nil {
 		if jsontext.Value(a).Kind() != '{' {
 			return c, errors.New("params.arguments is not an object")
 		}
 		c.args = a
 	}
 	for _, name := range []string{"task", "inputResponses", "requestState"} {
-		if f[name] != nil {
+		if p.Get(name) != nil {
 			return c, fmt.Errorf("params.%s is not passed: nothing judges it yet", name)
 		}
 	}
 	var err error
-	c.params, err = muteClient(m.Method, m.Params)
+	c.params, err = p.mute(m.Method)
 	return c, err
 }
 
@@ -53,11 +51,10 @@ func (s *session) crossing(ctx context.Context, c call) (holdfast.Request, error
 	if err != nil {
 		return holdfast.Request{}, fmt.Errorf("get a token: %w", err)
 	}
-	meta := mcp.Fields(mcp.Get(c.Params, "_meta"))
 	r := holdfast.Request{Boundary: Boundary(s.Server, c.tool), Payload: c.args, Token: token}
-	r.Traceparent, _ = text(meta[metaTraceparent])
-	r.Tracestate, _ = text(meta[metaTracestate])
-	if key := meta[metaIdempotency]; key != nil {
+	r.Traceparent, _ = text(c.meta.Get(metaTraceparent))
+	r.Tracestate, _ = text(c.meta.Get(metaTracestate))
+	if key := c.meta.Get(metaIdempotency); key != nil {
 		var ok bool
 		if r.IdempotencyKey, ok = text(key); !ok || r.IdempotencyKey == "" {
 			return r, &holdfast.Error{Kind: holdfast.KindValue, Gate: holdfast.K5,
@@ -68,15 +65,15 @@ func (s *session) crossing(ctx context.Context, c call) (holdfast.Request, error
 }
 
 // call makes the crossing and returns the line for the client.
-func (s *session) call(ctx context.Context, m mcp.Message) []byte {
-	c, err := readCall(m)
+func (s *session) call(ctx context.Context, m mcp.Message, p params) []byte {
+	c, err := readCall(m, p)
 	if err != nil {
 		return failure(m.ID, codeBadParams, err.Error(), "")
 	}
 	if !c.stateless && !s.greeted.Load() {
 		return failure(m.ID, codeRefused, "the session is not initialized", "send initialize and wait for its answer")
 	}
-	t, known, err := s.learn(ctx, c.tool, c.Params)
+	t, known, err := s.learn(ctx, c.tool, c.params)
 	if err != nil {
 		return s.failed(m.ID, fmt.Errorf("look the tool up: %w", err))
 	}
@@ -96,7 +93,7 @@ type act struct {
 	t     tool
 	known bool
 	begun atomic.Bool
-	got   atomic.Pointer[mcp.Message]
+	got   atomic.Pointer[result]
 }
 
 // do sends the call to the server and waits for its answer. It is what the
@@ -109,21 +106,19 @@ func (a *act) do(ctx context.Context) (holdfast.Output, error) {
 	if !a.begun.CompareAndSwap(false, true) {
 		return holdfast.Output{}, &holdfast.Error{Kind: holdfast.KindReentry, Why: "a call is made once"}
 	}
-	params := a.c.params
-	if tp := a.s.Traceparent(ctx); tp != "" {
-		var err error
-		if params, err = mcp.Set(params, quote(tp), "_meta", metaTraceparent); err != nil {
-			return holdfast.Output{}, fmt.Errorf("write the trace into params._meta: %w", err)
-		}
+	raw, err := a.c.trace(a.s.Traceparent(ctx))
+	if err != nil {
+		return holdfast.Output{}, fmt.Errorf("write the trace into params._meta: %w", err)
 	}
 	r, err := a.s.ask(ctx, func(id []byte) []byte {
-		return a.c.Rewrite(mcp.Change{ID: id, Params: params})
+		return a.c.Rewrite(mcp.Change{ID: id, Params: raw})
 	})
 	if err != nil {
 		return holdfast.Output{}, a.lost(err)
 	}
-	a.got.Store(&r)
-	return a.t.output(r), nil
+	got := readResult(r)
+	a.got.Store(&got)
+	return a.t.output(got), nil
 }
 
 // lost says why no answer came.
@@ -137,56 +132,67 @@ func (a *act) lost(err error) error {
 	return &holdfast.Error{Kind: holdfast.KindOperation, Why: err.Error(), Err: err}
 }
 
+// result is the server's answer to a call, looked through once.
+type result struct {
+	mcp.Message
+	fields mcp.Object
+	// unfit says why the client does not get it; "" where it does.
+	unfit string
+}
+
+func readResult(m mcp.Message) result {
+	r := result{Message: m}
+	if m.Error != nil {
+		return r
+	}
+	var err error
+	if r.fields, err = mcp.ReadObject(m.Result); err != nil {
+		r.unfit = "the MCP server's result is not an object"
+		return r
+	}
+	if r.unfit = unfinished(r.fields.Get("resultType")); r.unfit != "" {
+		return r
+	}
+	if err := undisguised("the MCP server's result", r.fields, "content", "structuredContent", "isError", "resultType", "_meta"); err != nil {
+		r.unfit = err.Error()
+		return r
+	}
+	if e := r.fields.Get("isError"); e != nil && string(e) != "true" && string(e) != "false" {
+		r.unfit = "isError in the MCP server's result is not true or false"
+	}
+	return r
+}
+
 // output is what K8 judges of the server's answer: the structured content of a
 // tool that declared its schema (null where it is missing, so that the schema
 // is asked), else the whole result. An error is a result too: the call was
 // made, and ended with exit code 1.
-func (t tool) output(r mcp.Message) holdfast.Output {
+func (t tool) output(r result) holdfast.Output {
 	if r.Error != nil {
 		return holdfast.Output{Body: wrapError(r.Error), ExitCode: 1}
 	}
 	out := holdfast.Output{Body: r.Result}
-	if unfit(r.Result) != "" || string(mcp.Get(r.Result, "isError")) == "true" {
+	if r.unfit != "" || string(r.fields.Get("isError")) == "true" {
 		out.ExitCode = 1
 		return out
 	}
 	if t.structured {
-		if out.Body = mcp.Get(r.Result, "structuredContent"); out.Body == nil {
+		if out.Body = r.fields.Get("structuredContent"); out.Body == nil {
 			out.Body = []byte("null")
 		}
 	}
 	return out
 }
 
-// unfit says why a result of tools/call is not given to the client, or "".
-func unfit(result []byte) string {
-	if why := unfinished(result); why != "" {
-		return why
-	}
-	ms, err := mcp.Members(result)
-	if err != nil {
-		return "the MCP server's result is not an object"
-	}
-	for _, m := range ms {
-		if real := mcp.Disguised(m.Name, "content", "structuredContent", "isError", "resultType", "_meta"); real != "" {
-			return fmt.Sprintf("the MCP server's result has a member %q that differs from %q only in case", m.Name, real)
-		}
-	}
-	if e := mcp.Get(result, "isError"); e != nil && string(e) != "true" && string(e) != "false" {
-		return "isError in the MCP server's result is not true or false"
-	}
-	return ""
-}
-
-// unfinished says why a result is no final one, or "": since 2026-07-28 a
-// server can answer with questions to the client, which nothing judges yet.
-func unfinished(result []byte) string {
-	v := mcp.Get(result, "resultType")
-	if v == nil {
+// unfinished says why a resultType is of no final result, or "": since
+// 2026-07-28 a server can answer with questions to the client, which nothing
+// judges yet.
+func unfinished(resultType []byte) string {
+	if resultType == nil {
 		return ""
 	}
-	if kind, _ := text(v); kind != "complete" {
-		return fmt.Sprintf("the MCP server wants input from the client (resultType %.40s), which holdfast does not pass", v)
+	if kind, _ := text(resultType); kind != "complete" {
+		return fmt.Sprintf("the MCP server wants input from the client (resultType %.40s), which holdfast does not pass", resultType)
 	}
 	return ""
 }

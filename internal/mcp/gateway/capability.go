@@ -3,7 +3,6 @@ package gateway
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/mcp"
 )
@@ -16,7 +15,10 @@ const (
 	metaPrefix       = "io.modelcontextprotocol/"
 	metaTraceparent  = "traceparent"
 	metaTracestate   = "tracestate"
-	metaIdempotency  = "dev.holdfast/idempotency-key"
+	metaIdempotency  = ownPrefix + "idempotency-key"
+
+	// ownPrefix marks what Holdfast itself says.
+	ownPrefix = "dev.holdfast/"
 )
 
 // statelessSince is the first protocol version without a handshake.
@@ -28,59 +30,119 @@ func paramNames() []string {
 		"inputResponses", "requestState", "requestId", "protocolVersion", "clientInfo", "level"}
 }
 
-// checkParams refuses names that a decoder which ignores case would take for
+// params is what a request says beside its method, looked through once.
+type params struct {
+	mcp.Object
+	meta mcp.Object
+	// stateless says that the request carries its protocol version itself.
+	stateless bool
+}
+
+// readParams refuses names that a decoder which ignores case would take for
 // others: such a server would do something else than was judged.
-func checkParams(params []byte) error {
-	if params == nil {
-		return nil
+func readParams(m mcp.Message) (params, error) {
+	if m.Params == nil {
+		return params{}, nil
 	}
-	ms, err := mcp.Members(params)
+	o, err := mcp.ReadObject(m.Params)
 	if err != nil {
-		return err
+		return params{}, err
 	}
-	for _, m := range ms {
-		if real := mcp.Disguised(m.Name, paramNames()...); real != "" {
-			return fmt.Errorf("params member %q differs from %q only in case", m.Name, real)
+	p := params{Object: o}
+	if err := undisguised("params", o, paramNames()...); err != nil {
+		return p, err
+	}
+	if meta := o.Get("_meta"); meta != nil {
+		if p.meta, err = mcp.ReadObject(meta); err != nil {
+			return p, errors.New("params._meta is not an object")
 		}
-		if m.Name != "_meta" {
-			continue
+		if err := undisguised("params._meta", p.meta, metaCapabilities, metaProtocol); err != nil {
+			return p, err
 		}
-		meta, err := mcp.Members(m.Value(params))
-		if err != nil {
-			return errors.New("params._meta is not an object")
-		}
-		for _, m := range meta {
-			if real := mcp.Disguised(m.Name, metaCapabilities, metaProtocol); real != "" {
-				return fmt.Errorf("params._meta member %q differs from %q only in case", m.Name, real)
-			}
+	}
+	v, ok := text(p.meta.Get(metaProtocol))
+	p.stateless = ok && v >= statelessSince
+	return p, nil
+}
+
+func undisguised(place string, o mcp.Object, names ...string) error {
+	for _, m := range o.Members {
+		if real := mcp.Disguised(m.Name, names...); real != "" {
+			return fmt.Errorf("%s member %q differs from %q only in case", place, m.Name, real)
 		}
 	}
 	return nil
 }
 
-// muteClient takes out of a request everything that would invite the server
-// to ask the client something: the gateway refuses each such question. The
-// members themselves stay, empty, because versions of MCP require them.
-func muteClient(method string, params []byte) ([]byte, error) {
-	var err error
-	if method == "initialize" && mcp.Get(params, "capabilities") != nil {
-		if params, err = empty(params, "capabilities"); err != nil {
-			return nil, err
-		}
+// withMeta returns params with another _meta.
+func (p params) withMeta(meta []byte) (params, error) {
+	if p.Raw == nil {
+		p.Raw = []byte("{}")
 	}
-	if mcp.Get(params, "_meta", metaCapabilities) != nil {
-		return empty(params, "_meta", metaCapabilities)
+	raw, err := p.With("_meta", meta)
+	if err != nil {
+		return p, err
 	}
-	return params, nil
+	return readParams(mcp.Message{Params: raw})
 }
 
-// empty makes the object at path an object without members.
-func empty(params []byte, path ...string) ([]byte, error) {
-	kept, err := mcp.Keep(mcp.Get(params, path...), func(string) bool { return false })
-	if err != nil {
-		return nil, fmt.Errorf("params.%s is not an object", strings.Join(path, "."))
+// trace returns the bytes of params with a trace header of ours in _meta.
+func (p params) trace(header string) ([]byte, error) {
+	if header == "" {
+		return p.Raw, nil
 	}
-	return mcp.Set(params, kept, path...)
+	meta := p.meta
+	if meta.Raw == nil {
+		meta.Raw = []byte("{}")
+	}
+	raw, err := meta.With(metaTraceparent, quote(header))
+	if err != nil {
+		return nil, err
+	}
+	if p.Raw == nil {
+		p.Raw = []byte("{}")
+	}
+	return p.With("_meta", raw)
+}
+
+// mute takes out of a request everything that would invite the server to ask
+// the client something: the gateway refuses each such question. The members
+// themselves stay, empty, because versions of MCP require them.
+func (p params) mute(method string) (params, error) {
+	if caps := p.Get("capabilities"); method == "initialize" && caps != nil {
+		kept, err := none(caps)
+		if err != nil {
+			return p, errors.New("params.capabilities is not an object")
+		}
+		raw, err := p.With("capabilities", kept)
+		if err != nil {
+			return p, err
+		}
+		if p, err = readParams(mcp.Message{Params: raw}); err != nil {
+			return p, err
+		}
+	}
+	caps := p.meta.Get(metaCapabilities)
+	if caps == nil {
+		return p, nil
+	}
+	kept, err := none(caps)
+	if err != nil {
+		return p, fmt.Errorf("params._meta.%s is not an object", metaCapabilities)
+	}
+	if string(kept) == string(caps) {
+		return p, nil
+	}
+	meta, err := p.meta.With(metaCapabilities, kept)
+	if err != nil {
+		return p, err
+	}
+	return p.withMeta(meta)
+}
+
+// none returns an object without its members.
+func none(obj []byte) ([]byte, error) {
+	return mcp.Keep(obj, func(string) bool { return false })
 }
 
 // muteServer takes out of the answer to a handshake every capability that the
@@ -105,10 +167,4 @@ func muteServer(method string, result []byte) ([]byte, error) {
 		}
 	}
 	return mcp.Set(result, kept, "capabilities")
-}
-
-// stateless says whether a request carries its protocol version itself.
-func stateless(params []byte) bool {
-	v, ok := text(mcp.Get(params, "_meta", metaProtocol))
-	return ok && v >= statelessSince
 }

@@ -55,7 +55,8 @@ func (s *session) request(ctx context.Context, m mcp.Message) error {
 			fmt.Sprintf("holdfast does not pass %s: nothing judges it yet", m.Method),
 			"only the server's tools can be reached"))
 	}
-	if err := checkParams(m.Params); err != nil {
+	p, err := readParams(m)
+	if err != nil {
 		return s.say(ctx, failure(m.ID, codeBadParams, err.Error(), ""))
 	}
 	reqctx, f, err := s.begin(ctx, m)
@@ -65,19 +66,19 @@ func (s *session) request(ctx context.Context, m mcp.Message) error {
 	if m.Method == "tools/call" {
 		go func() {
 			defer s.finish(f)
-			s.reply(ctx, reqctx, s.call(reqctx, m))
+			s.reply(ctx, reqctx, s.call(reqctx, m, p))
 		}()
 		return nil
 	}
 	epoch := s.tools.epoch()
-	w, err := s.forward(m)
+	w, err := s.forward(m, p)
 	if err != nil {
 		s.finish(f)
 		return s.say(ctx, failure(m.ID, codeRefused, err.Error(), ""))
 	}
 	go func() {
 		defer s.finish(f)
-		s.reply(ctx, reqctx, s.relay(reqctx, m, w, epoch))
+		s.reply(ctx, reqctx, s.relay(reqctx, m, p, w, epoch))
 	}()
 	return nil
 }
@@ -96,8 +97,8 @@ func (s *session) reply(ctx, reqctx context.Context, line []byte) {
 var errBusy = errors.New("busy: the MCP server does not read its input")
 
 // forward sends a request that is not a crossing, in the client's order.
-func (s *session) forward(m mcp.Message) (wait, error) {
-	params, err := muteClient(m.Method, m.Params)
+func (s *session) forward(m mcp.Message, p params) (wait, error) {
+	p, err := p.mute(m.Method)
 	if err != nil {
 		return wait{}, err
 	}
@@ -105,7 +106,7 @@ func (s *session) forward(m mcp.Message) (wait, error) {
 	if err != nil {
 		return w, err
 	}
-	if !s.toServer.offer(m.Rewrite(mcp.Change{ID: []byte(w.id), Params: params})) {
+	if !s.toServer.offer(m.Rewrite(mcp.Change{ID: []byte(w.id), Params: p.Raw})) {
 		s.forget(w)
 		return w, errBusy
 	}
@@ -114,7 +115,7 @@ func (s *session) forward(m mcp.Message) (wait, error) {
 
 // relay waits for the answer to a forwarded request and returns the line for
 // the client.
-func (s *session) relay(ctx context.Context, m mcp.Message, w wait, epoch uint64) []byte {
+func (s *session) relay(ctx context.Context, m mcp.Message, p params, w wait, epoch uint64) []byte {
 	r, err := s.await(ctx, w)
 	if err != nil {
 		return failure(m.ID, codeRefused, err.Error(), "")
@@ -122,7 +123,7 @@ func (s *session) relay(ctx context.Context, m mcp.Message, w wait, epoch uint64
 	if r.Error != nil {
 		return r.Rewrite(mcp.Change{ID: m.ID})
 	}
-	if why := unfinished(r.Result); why != "" {
+	if why := unfinished(mcp.Get(r.Result, "resultType")); why != "" {
 		return failure(m.ID, codeRefused, why, "")
 	}
 	result := r.Result
@@ -132,7 +133,7 @@ func (s *session) relay(ctx context.Context, m mcp.Message, w wait, epoch uint64
 			s.greeted.Store(true)
 		}
 	case "tools/list":
-		result, err = s.listed(ctx, m, result, epoch)
+		result, err = s.listed(ctx, p, result, epoch)
 	}
 	if err != nil {
 		return s.failed(m.ID, err)

@@ -21,14 +21,25 @@ func (s *session) fromServer(ctx context.Context) error {
 		case err != nil:
 			return err
 		case m.IsResponse():
-			if !s.deliver(m.ID, answer{Message: m}) {
-				s.odd("the MCP server answered what nobody waits for", "id", string(m.ID))
-			}
+			s.responded(m)
 		case m.IsRequest():
 			s.asked(ctx, m)
 		default:
 			s.told(ctx, m)
 		}
+	}
+}
+
+// responded hands an answer on. An answer that comes after a cancellation is
+// as the protocol has it; one to a request that was never made is not.
+func (s *session) responded(m mcp.Message) {
+	if s.deliver(m.ID, answer{Message: m}) {
+		return
+	}
+	if s.given(m.ID) {
+		s.Log.Debug("the MCP server answered late or twice", "mcp_server", s.Server, "id", string(m.ID))
+	} else {
+		s.odd("the MCP server answered what nobody asked", "id", string(m.ID))
 	}
 }
 

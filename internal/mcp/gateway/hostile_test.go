@@ -108,7 +108,7 @@ func TestDisconnects(t *testing.T) {
 			t.Fatalf("round %d: an act goes on", i)
 		}
 	}
-	eventually(t, "goroutines are left", func() bool { return runtime.NumGoroutine() <= before+2 })
+	eventually(t, "goroutines are left", func() bool { return runtime.NumGoroutine() <= before })
 }
 
 func TestServerDiesMidCall(t *testing.T) {

@@ -273,6 +273,14 @@ func (s *session) deliver(id []byte, a answer) bool {
 	return ok
 }
 
+// given says whether an id was ever ours.
+func (s *session) given(id []byte) bool {
+	n, err := strconv.ParseUint(string(id), 10, 64)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return err == nil && n > 0 && n <= s.last
+}
+
 func (s *session) forget(w wait) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 	"time"
 
@@ -96,18 +97,18 @@ func tooManyTools() error {
 
 // listed takes an answer to the client's tools/list and returns the result
 // without the tools that are PROHIBITED or not well formed.
-func (s *session) listed(ctx context.Context, m mcp.Message, result []byte, epoch uint64) ([]byte, error) {
+func (s *session) listed(ctx context.Context, p params, result []byte, epoch uint64) ([]byte, error) {
 	page, cut, err := s.observe(ctx, result, map[string]bool{})
 	if err != nil {
 		return nil, err
 	}
-	whole := mcp.Get(m.Params, "cursor") == nil && cursor(result) == ""
+	whole := p.Get("cursor") == nil && cursor(result) == ""
 	return cut, s.tools.add(page, epoch, whole)
 }
 
 // learn asks the server for all its tools, where the client calls one that is
-// not known. One asks at a time; params are those of the call.
-func (s *session) learn(ctx context.Context, name string, params []byte) (tool, bool, error) {
+// not known. One asks at a time; p is of the call.
+func (s *session) learn(ctx context.Context, name string, p params) (tool, bool, error) {
 	found, ok, ask := s.tools.find(name)
 	if !ask {
 		return found, ok, nil
@@ -123,7 +124,7 @@ func (s *session) learn(ctx context.Context, name string, params []byte) (tool, 
 	if found, ok, ask = s.tools.find(name); !ask {
 		return found, ok, nil
 	}
-	all, err := s.sweep(ctx, params)
+	all, err := s.sweep(ctx, p)
 	if err != nil {
 		return tool{}, false, err
 	}
@@ -132,10 +133,10 @@ func (s *session) learn(ctx context.Context, name string, params []byte) (tool, 
 }
 
 // sweep reads every page of the server's list.
-func (s *session) sweep(ctx context.Context, params []byte) (map[string]tool, error) {
+func (s *session) sweep(ctx context.Context, p params) (map[string]tool, error) {
 	epoch, all, seen, next := s.tools.epoch(), map[string]tool{}, map[string]bool{}, ""
 	for range maxPages {
-		page, err := listParams(params, next)
+		page, err := listParams(p, next)
 		if err != nil {
 			return nil, err
 		}
@@ -165,26 +166,29 @@ func (s *session) sweep(ctx context.Context, params []byte) (map[string]tool, er
 
 // listParams makes the params of our own tools/list. Where the protocol has no
 // handshake, they carry what the client's call says of itself.
-func listParams(call []byte, cursor string) ([]byte, error) {
-	params, err := []byte("{}"), error(nil)
+func listParams(call params, cursor string) ([]byte, error) {
+	raw, err := []byte("{}"), error(nil)
 	if cursor != "" {
-		if params, err = mcp.Set(params, quote(cursor), "cursor"); err != nil {
+		if raw, err = mcp.Set(raw, quote(cursor), "cursor"); err != nil {
 			return nil, err
 		}
 	}
-	if !stateless(call) {
-		return params, nil
+	if !call.stateless {
+		return raw, nil
 	}
-	meta, err := mcp.Keep(mcp.Get(call, "_meta"), func(name string) bool {
-		return len(name) > len(metaPrefix) && name[:len(metaPrefix)] == metaPrefix
-	})
+	meta, err := mcp.Keep(call.meta.Raw, func(name string) bool { return strings.HasPrefix(name, metaPrefix) })
 	if err != nil {
 		return nil, err
 	}
-	if params, err = mcp.Set(params, meta, "_meta"); err != nil {
+	p, err := readParams(mcp.Message{Params: raw})
+	if err != nil {
 		return nil, err
 	}
-	return muteClient("tools/list", params)
+	if p, err = p.withMeta(meta); err != nil {
+		return nil, err
+	}
+	p, err = p.mute("tools/list")
+	return p.Raw, err
 }
 
 // cursor returns a result's nextCursor, "" at the end of the list.
