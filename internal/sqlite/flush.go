@@ -1,0 +1,273 @@
+package sqlite
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/internal/review"
+)
+
+// fault asks the test seam.
+func (s *Store) fault(step string) error {
+	if s.opt.Fault == nil {
+		return nil
+	}
+	return s.opt.Fault(step)
+}
+
+// flush brings a sealed batch to disk as one transaction. A crash before the
+// COMMIT leaves nothing of it, a crash after it all of it.
+func (s *Store) flush(b *batch) error {
+	err := s.fault("begin")
+	if err == nil {
+		_, err = s.write.exec("BEGIN IMMEDIATE")
+	}
+	if err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	if err = s.fault("flush"); err == nil {
+		err = b.writeTo(s.write)
+	}
+	if err != nil {
+		err = fmt.Errorf("write: %w", err)
+	}
+	if err == nil {
+		// The views of the version before must have their snapshot before
+		// there is a newer one.
+		err = s.snap.begin(s.readers)
+	}
+	if err == nil {
+		if err = s.fault("commit"); err == nil {
+			_, err = s.write.exec("COMMIT")
+		}
+		if err != nil {
+			err = fmt.Errorf("commit: %w", err)
+		}
+	}
+	if err != nil {
+		_ = s.write.script("ROLLBACK")
+		return err
+	}
+	if err = s.fault("committed"); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	return nil
+}
+
+// writeTo writes everything the batch holds, into an open transaction.
+func (b *batch) writeTo(c *conn) error {
+	steps := [...]func(*conn) error{
+		b.writeTenants, b.writeLeaves, b.writeTiles, b.writeHeads, b.writeCounters, b.writeRates,
+		b.writeAgents, b.writeRevoked, b.writeReviews, b.writeReplays, b.writeRest,
+	}
+	for _, step := range steps {
+		if err := step(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *batch) writeTenants(c *conn) error {
+	for _, t := range b.tenants {
+		if _, err := c.exec("INSERT INTO tenant (id, name) VALUES (?, ?)", t.id, t.name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rowsOf is a statement that inserts n rows of that many columns.
+func rowsOf(insert string, columns, n int) string {
+	one := "(" + strings.TrimSuffix(strings.Repeat("?,", columns), ",") + ")"
+	return insert + " VALUES " + strings.TrimSuffix(strings.Repeat(one+",", n), ",")
+}
+
+const insertLeaf = "INSERT INTO leaf (id, kind, at, hash, crossing, record, part)"
+
+func (b *batch) writeLeaves(c *conn) error {
+	rest := b.leaves
+	for _, n := range [...]int{16, 4, 1} {
+		if len(rest) < n {
+			continue
+		}
+		st, err := c.take(leafInsert(n))
+		if err != nil {
+			return err
+		}
+		args := make([]any, 0, n*7)
+		for len(rest) >= n && err == nil {
+			args = args[:0]
+			for i := range rest[:n] {
+				args = appendLeaf(args, &rest[i])
+			}
+			st.bind(args)
+			_, err = st.exec()
+			rest = rest[n:]
+		}
+		c.give(st)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func leafInsert(n int) string { return rowsOf(insertLeaf, 7, n) }
+
+func appendLeaf(args []any, l *leafRow) []any {
+	var crossing, part any
+	if l.s.Crossing != "" {
+		crossing = crossingValue(l.s.Crossing)
+	}
+	if l.s.Part != nil {
+		part = l.s.Part
+	}
+	return append(args, leafID(l.t.id, l.s.Seq), int64(l.s.Kind), micros(l.s.At), l.s.Hash[:], crossing, l.s.Record, part)
+}
+
+func (b *batch) writeTiles(c *conn) error {
+	for _, t := range b.tiles {
+		if _, err := c.exec("INSERT INTO tile (tenant, level, n, root, hashes) VALUES (?, ?, ?, ?, ?)",
+			t.t.id, int64(t.Level), t.N, t.Root[:], packHashes(t.Hashes)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *batch) writeHeads(c *conn) error {
+	for _, h := range b.heads {
+		if _, err := c.exec(`INSERT INTO head (tenant, size, root, settled) VALUES (?, ?, ?, ?)
+			ON CONFLICT (tenant) DO UPDATE SET size = excluded.size, root = excluded.root, settled = excluded.settled`,
+			h.t.id, h.head.Size, h.head.Root[:], h.settled); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *batch) writeCounters(c *conn) error {
+	for _, ch := range b.counters {
+		if _, err := c.exec(`INSERT INTO counter (key, used, "window") VALUES (?, ?, ?)
+			ON CONFLICT (key) DO UPDATE SET used = excluded.used, "window" = excluded."window"`,
+			ch.c.key, ch.v.val.Used, ch.v.val.Window); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *batch) writeRates(c *conn) error {
+	for _, r := range b.rates {
+		err := r.chunks(func(chunk, first int64, st []byte) error {
+			_, err := c.exec(`INSERT INTO rate (key, chunk, first, stamps) VALUES (?, ?, ?, ?)
+				ON CONFLICT (key, chunk) DO UPDATE SET first = excluded.first, stamps = excluded.stamps`, r.key, chunk, first, st)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if oldest, ok := r.stale(); ok {
+			if _, err := c.exec("DELETE FROM rate WHERE key = ? AND chunk < ?", r.key, oldest); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (b *batch) writeAgents(c *conn) error {
+	for _, ch := range b.agents {
+		a := ch.v.val
+		doc, err := json.Marshal(a)
+		if err != nil {
+			return err
+		}
+		if _, err := c.exec("INSERT INTO agent (tenant, name, doc) VALUES (?, ?, ?) ON CONFLICT (tenant, name) DO UPDATE SET doc = excluded.doc",
+			a.Tenant, a.Name, string(doc)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *batch) writeRevoked(c *conn) error {
+	for _, r := range b.revoked {
+		if _, err := c.exec("INSERT INTO revocation (tenant, jti, at) VALUES (?, ?, ?)", r.tenant, r.jti, micros(r.at)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *batch) writeReviews(c *conn) error {
+	fresh := make(map[string]bool, len(b.fresh))
+	for _, id := range b.fresh {
+		v := b.reviews[id]
+		doc, err := json.Marshal(v)
+		if err != nil {
+			return err
+		}
+		fresh[id] = true
+		if _, err := c.exec("INSERT INTO review (id, tenant, agent, boundary, exact, state, created, doc) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+			id, v.Tenant, v.Agent, v.Boundary, v.Exact, string(v.State), micros(v.Created), string(doc)); err != nil {
+			return err
+		}
+	}
+	for id, v := range b.reviews {
+		if fresh[id] {
+			continue
+		}
+		if err := updateReview(c, id, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func updateReview(c *conn, id string, v review.Review) error {
+	doc, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	n, err := c.exec("UPDATE review SET tenant = ?, agent = ?, boundary = ?, exact = ?, state = ?, created = ?, doc = ? WHERE id = ?",
+		v.Tenant, v.Agent, v.Boundary, v.Exact, string(v.State), micros(v.Created), string(doc), id)
+	if err == nil && n != 1 {
+		err = fmt.Errorf("review %q: %d rows changed", id, n)
+	}
+	return err
+}
+
+func (b *batch) writeReplays(c *conn) error {
+	if !b.dropped.IsZero() {
+		if _, err := c.exec("DELETE FROM replay WHERE expires < ?", micros(b.dropped)); err != nil {
+			return err
+		}
+	}
+	for key, r := range b.replays {
+		if _, err := c.exec(`INSERT INTO replay (key, exact, crossing, sealed, expires) VALUES (?, ?, ?, ?, ?)
+			ON CONFLICT (key) DO UPDATE SET exact = excluded.exact, crossing = excluded.crossing, sealed = excluded.sealed, expires = excluded.expires`,
+			key, r.Exact, r.Crossing, r.Sealed, micros(r.Expires)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeRest writes the small values and the checkpoints.
+func (b *batch) writeRest(c *conn) error {
+	for name, v := range b.metas {
+		if _, err := c.exec("INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", name, v); err != nil {
+			return err
+		}
+	}
+	for _, cp := range b.notes {
+		if _, err := c.exec("INSERT INTO checkpoint (tenant, size, root, at, note) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+			cp.Tenant, cp.Size, cp.Root[:], micros(cp.At), cp.Note); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,276 @@
+package sqlite
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/budget"
+	"github.com/holdfast-dev/holdfast/internal/review"
+	"github.com/holdfast-dev/holdfast/kernel"
+	"github.com/holdfast-dev/holdfast/ledger"
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+// This file is what the database says, as plain functions over a connection.
+// Tx implementations lay what is in memory over it.
+
+func leafID(tenant, seq int64) int64 { return tenant<<seqBits | seq }
+func leafSeq(id int64) int64         { return id & (1<<seqBits - 1) }
+func micros(t time.Time) int64       { return t.UnixMicro() }
+func fromMicros(v int64) time.Time   { return time.UnixMicro(v).UTC() }
+
+const leafColumns = "SELECT id, kind, at, hash, crossing, record, part FROM leaf "
+
+// stored reads one row of leafColumns.
+func stored(tenant string, r row) (ledger.Stored, error) {
+	s := ledger.Stored{
+		Place: ledger.Place{Tenant: tenant, Seq: leafSeq(r.int(0))},
+		Kind:  ledger.Kind(r.int(1)), At: fromMicros(r.int(2)),
+		Record: r.blob(5), Part: r.blob(6),
+	}
+	if n := copy(s.Hash[:], r.blob(3)); n != tlog.HashSize {
+		return s, fmt.Errorf("leaf %d of tenant %s: a hash of %d bytes", s.Seq, tenant, n)
+	}
+	s.Crossing = crossingText(r[4])
+	return s, nil
+}
+
+func readLeaf(c *conn, t tenantID, seq int64) (ledger.Stored, error) {
+	r, err := c.one(leafColumns+"WHERE id = ?", leafID(t.id, seq))
+	if err != nil {
+		return ledger.Stored{}, err
+	}
+	if r == nil {
+		return ledger.Stored{}, notFound("leaf %d of tenant %q", seq, t.name)
+	}
+	return stored(t.name, r)
+}
+
+func notFound(format string, args ...any) error {
+	return fmt.Errorf(format+": %w", append(args, kernel.ErrNotFound)...)
+}
+
+// crossed is where the begin and the entry of a crossing stand.
+type crossed struct {
+	tenant       int64
+	begin, entry int64 // sequence numbers, -1 where there is none
+}
+
+func readCrossed(c *conn, id string) (crossed, error) {
+	x := crossed{begin: -1, entry: -1}
+	err := c.query("SELECT id, kind FROM leaf WHERE crossing = ? AND kind < 3", func(r row) error {
+		x.tenant = r.int(0) >> seqBits
+		if ledger.Kind(r.int(1)) == ledger.KindBegin {
+			x.begin = leafSeq(r.int(0))
+		} else {
+			x.entry = leafSeq(r.int(0))
+		}
+		return nil
+	}, crossingValue(id))
+	return x, err
+}
+
+// tenantID is a tenant's name and number.
+type tenantID struct {
+	name string
+	id   int64
+}
+
+func readTenant(c *conn, name string) (tenantID, bool, error) {
+	r, err := c.one("SELECT id FROM tenant WHERE name = ?", name)
+	if err != nil || r == nil {
+		return tenantID{name: name}, false, err
+	}
+	return tenantID{name: name, id: r.int(0)}, true, nil
+}
+
+// dbHead is one row of head with its tenant.
+type dbHead struct {
+	tenantID
+	size, settled int64
+	root          tlog.Hash
+}
+
+func readHeads(c *conn) ([]dbHead, error) {
+	var hs []dbHead
+	err := c.query("SELECT tenant.name, tenant.id, size, settled, root FROM head JOIN tenant ON tenant.id = head.tenant ORDER BY tenant.name",
+		func(r row) error {
+			h := dbHead{tenantID: tenantID{r.text(0), r.int(1)}, size: r.int(2), settled: r.int(3)}
+			if n := copy(h.root[:], r.blob(4)); n != tlog.HashSize {
+				return fmt.Errorf("head of tenant %s: a root of %d bytes", h.name, n)
+			}
+			hs = append(hs, h)
+			return nil
+		})
+	return hs, err
+}
+
+// begun is a begin without an entry.
+type begun struct {
+	tenantID
+	seq, at  int64
+	crossing string
+}
+
+// oldestFirst orders begins of several tenants.
+func oldestFirst(a, b begun) int {
+	return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.name, b.name), cmp.Compare(a.seq, b.seq))
+}
+
+// readOpen returns the begins without an entry of one tenant, in order.
+func readOpen(c *conn, h dbHead) ([]begun, error) {
+	var open []begun
+	err := c.query(`SELECT id, at, crossing FROM leaf AS b WHERE id >= ? AND id < ? AND kind = 1
+		AND NOT EXISTS (SELECT 1 FROM leaf AS e WHERE e.crossing = b.crossing AND e.kind = 2)`,
+		func(r row) error {
+			open = append(open, begun{h.tenantID, leafSeq(r.int(0)), r.int(1), crossingText(r[2])})
+			return nil
+		}, leafID(h.id, h.settled), leafID(h.id, h.size))
+	return open, err
+}
+
+func readTile(c *conn, t tenantID, level int, n int64) ([]tlog.Hash, error) {
+	r, err := c.one("SELECT hashes FROM tile WHERE tenant = ? AND level = ? AND n = ?", t.id, int64(level), n)
+	if err != nil {
+		return nil, err
+	}
+	if r == nil {
+		return nil, notFound("tile %d at level %d of tenant %q", n, level, t.name)
+	}
+	return unpackHashes(r.blob(0)), nil
+}
+
+func readRoots(c *conn, t tenantID, level int, from, to int64) ([]tlog.Hash, error) {
+	var hs []tlog.Hash
+	err := c.query("SELECT root FROM tile WHERE tenant = ? AND level = ? AND n >= ? AND n < ? ORDER BY n", func(r row) error {
+		hs = append(hs, tlog.Hash(r.blob(0)))
+		return nil
+	}, t.id, int64(level), from, to)
+	if err == nil && int64(len(hs)) != to-from {
+		err = notFound("tiles [%d, %d) at level %d of tenant %q", from, to, level, t.name)
+	}
+	return hs, err
+}
+
+// readLeafHashes reads hashes of leaves, from tiles where they are complete.
+func readLeafHashes(c *conn, t tenantID, from, to int64) ([]tlog.Hash, error) {
+	hs := make([]tlog.Hash, 0, min(to-from, 1<<20))
+	for n := from / ledger.TileWidth; from < to; n++ {
+		end := min(to, (n+1)*ledger.TileWidth)
+		r, err := c.one("SELECT hashes FROM tile WHERE tenant = ? AND level = 0 AND n = ?", t.id, n)
+		if err != nil {
+			return nil, err
+		}
+		if r == nil {
+			break
+		}
+		all := unpackHashes(r.blob(0))
+		hs = append(hs, all[from-n*ledger.TileWidth:end-n*ledger.TileWidth]...)
+		from = end
+	}
+	if from == to {
+		return hs, nil
+	}
+	want := from
+	err := c.query("SELECT id, hash FROM leaf WHERE id >= ? AND id < ?", func(r row) error {
+		if leafSeq(r.int(0)) != want {
+			return fmt.Errorf("leaf %d of tenant %s is missing", want, t.name)
+		}
+		want++
+		hs = append(hs, tlog.Hash(r.blob(1)))
+		return nil
+	}, leafID(t.id, from), leafID(t.id, to))
+	if err == nil && want != to {
+		err = notFound("leaf %d of tenant %q", want, t.name)
+	}
+	return hs, err
+}
+
+// nodes reads the tree of a tenant as the database has it.
+type nodes struct {
+	do func(func(*conn) error) error
+	t  tenantID
+}
+
+func (n nodes) LeafHashes(from, to int64) (hs []tlog.Hash, err error) {
+	if from < 0 || from > to {
+		return nil, fmt.Errorf("leaves [%d, %d) are no range", from, to)
+	}
+	err = n.do(func(c *conn) error { hs, err = readLeafHashes(c, n.t, from, to); return err })
+	return hs, err
+}
+
+func (n nodes) Tile(level int, i int64) (hs []tlog.Hash, err error) {
+	err = n.do(func(c *conn) error { hs, err = readTile(c, n.t, level, i); return err })
+	return hs, err
+}
+
+func (n nodes) Roots(level int, from, to int64) (hs []tlog.Hash, err error) {
+	err = n.do(func(c *conn) error { hs, err = readRoots(c, n.t, level, from, to); return err })
+	return hs, err
+}
+
+func packHashes(hs []tlog.Hash) []byte {
+	b := make([]byte, 0, len(hs)*tlog.HashSize)
+	for i := range hs {
+		b = append(b, hs[i][:]...)
+	}
+	return b
+}
+
+func unpackHashes(b []byte) []tlog.Hash {
+	hs := make([]tlog.Hash, len(b)/tlog.HashSize)
+	for i := range hs {
+		copy(hs[i][:], b[i*tlog.HashSize:])
+	}
+	return hs
+}
+
+func readCheckpoint(c *conn, tenant string) (ledger.SignedCheckpoint, error) {
+	var cp ledger.SignedCheckpoint
+	r, err := c.one("SELECT size, root, at, note FROM checkpoint WHERE tenant = ? ORDER BY size DESC LIMIT 1", tenant)
+	if err != nil {
+		return cp, err
+	}
+	if r == nil {
+		return cp, notFound("checkpoint of tenant %q", tenant)
+	}
+	cp.Tenant, cp.Size, cp.At, cp.Note = tenant, r.int(0), fromMicros(r.int(2)), r.blob(3)
+	copy(cp.Root[:], r.blob(1))
+	return cp, nil
+}
+
+func readCounter(c *conn, key string) (budget.Counter, bool, error) {
+	r, err := c.one(`SELECT used, "window" FROM counter WHERE key = ?`, key)
+	if err != nil || r == nil {
+		return budget.Counter{}, false, err
+	}
+	return budget.Counter{Used: r.int(0), Window: r.int(1)}, true, nil
+}
+
+func readAgent(r row) (holdfast.Agent, error) {
+	var a holdfast.Agent
+	err := json.Unmarshal([]byte(r.text(0)), &a)
+	return a, err
+}
+
+func readReview(r row) (review.Review, error) {
+	var v review.Review
+	err := json.Unmarshal([]byte(r.text(0)), &v)
+	return v, err
+}
+
+func readReplay(c *conn, key string) (kernel.Replay, bool, error) {
+	r, err := c.one("SELECT exact, crossing, sealed, expires FROM replay WHERE key = ?", key)
+	if err != nil || r == nil {
+		return kernel.Replay{}, false, err
+	}
+	return kernel.Replay{Key: key, Exact: r.text(0), Crossing: r.text(1), Sealed: r.blob(2), Expires: fromMicros(r.int(3))}, true, nil
+}
+
+// windowFits guards arithmetic on times of a rate.
+func windowFits(d time.Duration) bool { return d > 0 && d.Microseconds() < math.MaxInt64/4 }

@@ -1,0 +1,241 @@
+package sqlite
+
+import (
+	"fmt"
+
+	"github.com/holdfast-dev/holdfast/kernel"
+)
+
+// applicationID marks the file as Holdfast's: "HFST" in ASCII.
+const applicationID = 0x48465354
+
+// seqBits is how many bits of a leaf's id count within its tenant: the id is
+// the tenant's number shifted by seqBits, plus the sequence number. One key
+// then holds both, and leaves of one tenant lie together.
+const seqBits = 40
+
+// migrations returns the steps of the schema, oldest first. Step i brings a
+// store from version i to version i+1. A step that was released is never
+// changed; what comes after is a new step.
+func migrations() []string {
+	return []string{schema1}
+}
+
+const schema1 = `
+CREATE TABLE tenant (
+  id   INTEGER PRIMARY KEY,
+  name TEXT NOT NULL UNIQUE
+) STRICT;
+
+CREATE TABLE leaf (
+  id       INTEGER PRIMARY KEY,
+  kind     INTEGER NOT NULL CHECK (kind IN (1, 2, 3)),
+  at       INTEGER NOT NULL,
+  hash     BLOB    NOT NULL,
+  crossing ANY,
+  record   BLOB    NOT NULL,
+  part     BLOB,
+  tenant   INTEGER GENERATED ALWAYS AS (id >> 40) VIRTUAL,
+  seq      INTEGER GENERATED ALWAYS AS (id & 1099511627775) VIRTUAL
+) STRICT;
+CREATE UNIQUE INDEX leaf_crossing ON leaf (crossing, kind) WHERE kind < 3;
+CREATE TRIGGER leaf_no_delete BEFORE DELETE ON leaf
+BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+CREATE TRIGGER leaf_no_update BEFORE UPDATE ON leaf
+WHEN NEW.part IS NOT NULL OR OLD.id IS NOT NEW.id OR OLD.kind IS NOT NEW.kind OR OLD.at IS NOT NEW.at
+  OR OLD.hash IS NOT NEW.hash OR OLD.crossing IS NOT NEW.crossing OR OLD.record IS NOT NEW.record
+BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+
+CREATE TABLE tile (
+  tenant INTEGER NOT NULL REFERENCES tenant (id),
+  level  INTEGER NOT NULL,
+  n      INTEGER NOT NULL,
+  root   BLOB    NOT NULL CHECK (length(root) = 32),
+  hashes BLOB    NOT NULL CHECK (length(hashes) = 8192),
+  UNIQUE (tenant, level, n)
+) STRICT;
+CREATE TRIGGER tile_no_delete BEFORE DELETE ON tile
+BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+CREATE TRIGGER tile_no_update BEFORE UPDATE ON tile
+BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+
+CREATE TABLE head (
+  tenant INTEGER PRIMARY KEY REFERENCES tenant (id),
+  size   INTEGER NOT NULL,
+  root   BLOB    NOT NULL CHECK (length(root) = 32),
+  settled INTEGER NOT NULL
+) STRICT;
+CREATE TRIGGER head_no_delete BEFORE DELETE ON head
+BEGIN SELECT RAISE(ABORT, 'a tree never shrinks'); END;
+CREATE TRIGGER head_grows BEFORE UPDATE ON head
+WHEN NEW.size < OLD.size OR NEW.settled < OLD.settled OR NEW.tenant IS NOT OLD.tenant
+BEGIN SELECT RAISE(ABORT, 'a tree never shrinks'); END;
+
+CREATE TABLE checkpoint (
+  tenant TEXT    NOT NULL,
+  size   INTEGER NOT NULL,
+  root   BLOB    NOT NULL CHECK (length(root) = 32),
+  at     INTEGER NOT NULL,
+  note   BLOB    NOT NULL,
+  PRIMARY KEY (tenant, size)
+) STRICT, WITHOUT ROWID;
+CREATE TRIGGER checkpoint_no_delete BEFORE DELETE ON checkpoint
+BEGIN SELECT RAISE(ABORT, 'checkpoints are append-only'); END;
+CREATE TRIGGER checkpoint_no_update BEFORE UPDATE ON checkpoint
+BEGIN SELECT RAISE(ABORT, 'checkpoints are append-only'); END;
+
+CREATE TABLE counter (
+  key      TEXT PRIMARY KEY,
+  used     INTEGER NOT NULL CHECK (used >= 0),
+  "window" INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE rate (
+  key    TEXT    NOT NULL,
+  chunk  INTEGER NOT NULL,
+  first  INTEGER NOT NULL,
+  stamps BLOB    NOT NULL,
+  PRIMARY KEY (key, chunk)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE agent (
+  tenant TEXT NOT NULL,
+  name   TEXT NOT NULL,
+  doc    TEXT NOT NULL CHECK (json_valid(doc)),
+  PRIMARY KEY (tenant, name)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE revocation (
+  tenant TEXT    NOT NULL,
+  jti    TEXT    NOT NULL,
+  at     INTEGER NOT NULL,
+  PRIMARY KEY (tenant, jti)
+) STRICT, WITHOUT ROWID;
+CREATE TRIGGER revocation_no_delete BEFORE DELETE ON revocation
+BEGIN SELECT RAISE(ABORT, 'a revocation is for ever'); END;
+CREATE TRIGGER revocation_no_update BEFORE UPDATE ON revocation
+BEGIN SELECT RAISE(ABORT, 'a revocation is for ever'); END;
+
+CREATE TABLE review (
+  id       TEXT PRIMARY KEY,
+  tenant   TEXT    NOT NULL,
+  agent    TEXT    NOT NULL,
+  boundary TEXT    NOT NULL,
+  exact    TEXT    NOT NULL,
+  state    TEXT    NOT NULL,
+  created  INTEGER NOT NULL,
+  doc      TEXT    NOT NULL CHECK (json_valid(doc))
+) STRICT;
+CREATE INDEX review_binding ON review (tenant, agent, boundary, exact, created, id);
+CREATE INDEX review_state ON review (state, created, id);
+CREATE INDEX review_tenant ON review (tenant, created, id);
+
+CREATE TABLE replay (
+  key      TEXT PRIMARY KEY,
+  exact    TEXT    NOT NULL,
+  crossing TEXT    NOT NULL,
+  sealed   BLOB    NOT NULL,
+  expires  INTEGER NOT NULL
+) STRICT;
+CREATE INDEX replay_expires ON replay (expires);
+
+CREATE TABLE meta (
+  name  TEXT PRIMARY KEY,
+  value BLOB NOT NULL
+) STRICT;
+` + auditView
+
+// auditView shows the entries with the columns of spec 003 section 1.7. The
+// result comes from the erasable part where there is one, after its salt of
+// 16 bytes, and is NULL once that part was erased.
+const auditView = `
+CREATE VIEW audit_wal AS
+SELECT
+  r ->> '$.id' AS id,
+  tenant_name AS tenant_id,
+  r ->> '$.correlation_id' AS correlation_id,
+  r ->> '$.timestamp' AS timestamp,
+  r ->> '$.boundary_crossing' AS boundary_crossing,
+  r ->> '$.caller_user_id' AS caller_user_id,
+  r ->> '$.caller_roles' AS caller_roles,
+  r ->> '$.k1_schema_id' AS k1_schema_id,
+  r ->> '$.k1_valid' AS k1_valid,
+  r ->> '$.k2_required_permissions' AS k2_required_permissions,
+  r ->> '$.k2_granted_permissions' AS k2_granted_permissions,
+  r ->> '$.k2_authorized' AS k2_authorized,
+  r ->> '$.k3_resource_type' AS k3_resource_type,
+  r ->> '$.k3_budget_limit' AS k3_budget_limit,
+  r ->> '$.k3_usage_before' AS k3_usage_before,
+  r ->> '$.k3_requested' AS k3_requested,
+  r ->> '$.k3_within_budget' AS k3_within_budget,
+  r ->> '$.k3_all' AS k3_all,
+  r ->> '$.k5_idempotency_key' AS k5_idempotency_key,
+  r ->> '$.k7_confidence_score' AS k7_confidence_score,
+  r ->> '$.k7_human_approved' AS k7_human_approved,
+  r ->> '$.k8_eval_passed' AS k8_eval_passed,
+  CASE WHEN part IS NULL THEN r ->> '$.operation_result' ELSE CAST(substr(part, 17) AS TEXT) END AS operation_result,
+  r ->> '$.exit_code' AS exit_code,
+  r ->> '$.redaction_rules_applied' AS redaction_rules_applied,
+  r ->> '$.contains_pii_before_redaction' AS contains_pii_before_redaction,
+  r ->> '$.created_at' AS created_at,
+  r ->> '$.partition_date' AS partition_date,
+  seq AS seq
+FROM (
+  SELECT CAST(leaf.record AS TEXT) AS r, leaf.part AS part, leaf.seq AS seq, tenant.name AS tenant_name
+  FROM leaf JOIN tenant ON tenant.id = leaf.tenant
+  WHERE leaf.kind = 2
+);
+`
+
+// migrate brings the store to the newest version, or refuses a newer one.
+func migrate(c *conn, readOnly bool) error {
+	app, err := c.scalar("PRAGMA application_id")
+	if err != nil {
+		return err
+	}
+	version, err := c.scalar("PRAGMA user_version")
+	if err != nil {
+		return err
+	}
+	steps := migrations()
+	switch {
+	case app != 0 && app != applicationID:
+		return fmt.Errorf("the file is the database of another application (application id %#x)", app)
+	case version > int64(len(steps)):
+		return fmt.Errorf("%w: the file has version %d, this Holdfast knows %d; hint: use the Holdfast that wrote it, or a newer one",
+			kernel.ErrNewer, version, len(steps))
+	case version == int64(len(steps)):
+		return nil
+	case readOnly:
+		return fmt.Errorf("the store has schema version %d and this Holdfast reads %d; hint: start `holdfast up` once, which migrates it",
+			version, len(steps))
+	}
+	if app == 0 {
+		n, err := c.scalar("SELECT count(*) FROM sqlite_schema")
+		if err != nil {
+			return err
+		}
+		if n != 0 || version != 0 {
+			return fmt.Errorf("the file is a database that Holdfast did not make")
+		}
+	}
+	return upgrade(c, steps, version)
+}
+
+// upgrade runs every missing step in one transaction.
+func upgrade(c *conn, steps []string, version int64) error {
+	if err := c.script("BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	for i := version; i < int64(len(steps)); i++ {
+		if err := c.script(steps[i]); err != nil {
+			_ = c.script("ROLLBACK")
+			return fmt.Errorf("migrate from version %d to %d: %w", i, i+1, err)
+		}
+	}
+	err := c.script(fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT", applicationID, len(steps)))
+	if err != nil {
+		_ = c.script("ROLLBACK")
+	}
+	return err
+}

@@ -1,0 +1,295 @@
+// Package sqlite keeps the kernel's Store in one SQLite file (D14, D48).
+//
+// One process writes. Updates run one after another, against what is in
+// memory, and write into the current batch; meanwhile one committer brings
+// the batch before it to disk as a single transaction. So many updates share
+// one sync, an update that fails leaves no trace, and none waits for the disk
+// while it runs. The database's own constraints stand behind the checks that
+// are made in memory: where they disagree, the commit fails and the store is
+// poisoned.
+//
+// Views read a snapshot: what is in memory where it is still what the
+// snapshot has, and otherwise a read transaction that was begun before the
+// next commit.
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/budget"
+	"github.com/holdfast-dev/holdfast/kernel"
+)
+
+// Options say how to open a store. Path is required.
+type Options struct {
+	// Path is the database file. It is made with mode 0600, its directory
+	// with 0700, if they are not there.
+	Path string
+	// ReadOnly opens an existing store beside its owner, in short
+	// transactions, and keeps nothing in memory. Update returns
+	// kernel.ErrReadOnly.
+	ReadOnly bool
+	// Now is the clock by which replays expire; nil is time.Now.
+	Now func() time.Time
+	// Fault is a test seam, nil in production: an error it returns is that
+	// step's. The steps are "begin", "flush" and "commit", which leave
+	// nothing behind, and "committed", where everything is durable and the
+	// store only believes that it failed.
+	Fault func(step string) error
+	// MaxPages is a test seam, 0 in production: the most pages the file
+	// may grow to, beyond which the disk is full.
+	MaxPages int
+}
+
+// Limits of what is kept in memory.
+const (
+	maxInFlight = 256 // updates in the current and the sealed batch
+	maxViews    = 128 // views under way
+	maxCounters = 32768
+	maxRates    = 4096
+	maxAgents   = 16384
+	maxJTIs     = 65536
+	maxFlows    = 16384
+	maxDoc      = 1 << 20  // bytes of an agent, a review or a small value
+	maxSealed   = 16 << 20 // bytes of a sealed replay
+	maxKey      = 1024     // bytes of any name or key
+)
+
+var errClosed = errors.New("the store is closed")
+
+// Store implements kernel.Store. It is safe for use by several goroutines.
+type Store struct {
+	opt       Options
+	now       func() time.Time
+	slots     chan struct{} // one per update under way
+	viewSlots chan struct{} // one per view under way
+	wake      chan struct{} // tells the committer that there is a batch
+
+	// run is held while an update runs and while batches change hands.
+	run sync.Mutex
+	cur *batch
+	fly *batch // sealed, on its way to disk
+	// settled is the newest batch that is committed.
+	settled uint64
+	side    *conn // reads for updates
+	tenants map[string]*trunk
+	nextID  int64 // the next tenant's number
+	flows   *flows
+
+	// seen guards everything that views look at; see cell.
+	seen     sync.RWMutex
+	version  uint64
+	snap     *snapshot
+	counters *cells[budget.Counter]
+	agents   *cells[holdfast.Agent]
+	jtis     *cells[bool]
+	rates    map[string]*rate
+
+	poison  atomic.Pointer[poisoned]
+	closing atomic.Bool
+	gone    chan struct{} // closed when closing begins
+	closed  chan struct{} // the committer has ended
+	write   *conn         // the committer's
+	readers *readers
+	tidy    *tidier
+	closer  sync.Once
+	closeEr error
+}
+
+// poisoned is why nothing is written any more.
+type poisoned struct{ cause error }
+
+func (p *poisoned) Error() string {
+	return fmt.Sprintf("%v: %v; hint: see why the disk failed, then restart: what was acknowledged is kept", kernel.ErrPoisoned, p.cause)
+}
+
+func (p *poisoned) Unwrap() []error { return []error{kernel.ErrPoisoned, p.cause} }
+
+// Poisoned implements kernel.Store.
+func (s *Store) Poisoned() error {
+	if p := s.poison.Load(); p != nil {
+		return p
+	}
+	return nil
+}
+
+// Update implements kernel.Store. fn runs on the caller's goroutine, so that a
+// panic is the caller's; it undoes what fn wrote, as an error does. fn must
+// not call Update of the same store.
+func (s *Store) Update(ctx context.Context, fn func(kernel.Tx) error) error {
+	if s.opt.ReadOnly {
+		return fmt.Errorf("the store is open for reading only: %w", kernel.ErrReadOnly)
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := s.enter(ctx, s.slots); err != nil {
+		return err
+	}
+	defer func() { <-s.slots }()
+	b, err := s.runUpdate(ctx, fn)
+	if err != nil {
+		return err
+	}
+	<-b.done
+	return b.err
+}
+
+// enter waits for one of the slots.
+func (s *Store) enter(ctx context.Context, slots chan struct{}) error {
+	if s.closing.Load() {
+		return errClosed
+	}
+	select {
+	case slots <- struct{}{}:
+		return nil
+	default:
+	}
+	select {
+	case slots <- struct{}{}:
+		return nil
+	case <-s.gone:
+		return errClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// runUpdate runs fn in the current batch, which it returns.
+func (s *Store) runUpdate(ctx context.Context, fn func(kernel.Tx) error) (*batch, error) {
+	s.run.Lock()
+	defer s.run.Unlock()
+	if s.closing.Load() {
+		return nil, errClosed
+	}
+	if p := s.poison.Load(); p != nil {
+		return nil, p
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	tx := &updateTx{s: s, b: s.cur}
+	kept := false
+	defer func() {
+		tx.over = true
+		if !kept {
+			tx.undoAll()
+		}
+	}()
+	if err := fn(tx); err != nil {
+		return nil, err
+	}
+	kept = true
+	s.cur.n++
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+	return s.cur, nil
+}
+
+// commitLoop is the committer.
+func (s *Store) commitLoop() {
+	defer close(s.closed)
+	for range s.wake {
+		for s.commitOne() {
+		}
+	}
+}
+
+// commitOne seals the current batch and commits it; false if it was untouched
+// since the last time.
+func (s *Store) commitOne() bool {
+	s.run.Lock()
+	b := s.cur
+	if b.n == 0 {
+		s.run.Unlock()
+		return false
+	}
+	s.seal(b)
+	if b.empty() {
+		// Nothing was written, and what was seen is committed.
+		s.fly, s.settled = nil, b.no
+		s.run.Unlock()
+		close(b.done)
+		return true
+	}
+	s.run.Unlock()
+
+	err := s.flush(b)
+
+	s.run.Lock()
+	if err != nil {
+		s.fail(b, err)
+	} else {
+		s.publish(b)
+	}
+	s.run.Unlock()
+	close(b.done)
+	if err == nil {
+		s.tidied(b.bytes())
+	}
+	return true
+}
+
+// seal ends the current batch and begins the next. The caller holds run.
+func (s *Store) seal(b *batch) {
+	for _, t := range b.touched {
+		t.seal(b)
+	}
+	b.counters, b.agents, b.jtis = s.counters.seal(), s.agents.seal(), s.jtis.seal()
+	live := b.rates[:0]
+	for _, r := range b.rates {
+		if len(r.now) > 0 {
+			r.fly, r.now, r.keep = r.now, nil, max(r.keep, r.ask)
+			live = append(live, r)
+		}
+	}
+	b.rates = live
+	s.fly, s.cur = b, newBatch(b.no+1)
+}
+
+// publish shows a committed batch to views and to later updates. The caller
+// holds run.
+func (s *Store) publish(b *batch) {
+	s.seen.Lock()
+	v := s.version + 1
+	publish(b.counters, v)
+	publish(b.agents, v)
+	publish(b.jtis, v)
+	for _, r := range b.rates {
+		r.settle(v)
+	}
+	for _, h := range b.heads {
+		h.t.pub, h.t.since = h.head, v
+	}
+	s.version = v
+	old := s.snap
+	s.snap = newSnapshot(v)
+	s.seen.Unlock()
+	old.release(s.readers)
+
+	for _, h := range b.heads {
+		h.t.committed, h.t.fly, h.t.settled = h.head.Size, nil, h.settled
+	}
+	s.fly, s.settled = nil, b.no
+}
+
+// fail poisons the store: the batch and every update that ran on top of it
+// are told. The caller holds run.
+func (s *Store) fail(b *batch, err error) {
+	p := &poisoned{cause: err}
+	s.poison.Store(p)
+	b.err = p
+	if s.cur != b {
+		s.cur.err = p
+		close(s.cur.done)
+		s.cur = newBatch(s.cur.no + 1)
+	}
+}

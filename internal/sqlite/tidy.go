@@ -1,0 +1,91 @@
+package sqlite
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// The log is copied back into the file each time it has grown by about
+// tidyBytes, and begun anew once it is longer than logBytes.
+const (
+	tidyBytes = 4 << 20
+	logBytes  = 24 << 20
+	pageSize  = 4096
+)
+
+// tidier copies the write-ahead log back into the database on a connection of
+// its own, beside the commits, so that no commit waits for the bulk of it.
+type tidier struct {
+	mu    sync.Mutex // guards c
+	c     *conn
+	wake  chan struct{}
+	ended chan struct{}
+	grown int64       // bytes since the last wake, about; the committer's
+	long  atomic.Bool // the log should begin anew
+}
+
+func newTidier(path string) (*tidier, error) {
+	c, err := connect(path, false)
+	if err != nil {
+		return nil, err
+	}
+	err = c.script(`PRAGMA busy_timeout = 0; PRAGMA synchronous = FULL; PRAGMA fullfsync = 1;
+		PRAGMA checkpoint_fullfsync = 1; PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -512`)
+	if err != nil {
+		_ = c.close()
+		return nil, err
+	}
+	return &tidier{c: c, wake: make(chan struct{}, 1), ended: make(chan struct{})}, nil
+}
+
+func (t *tidier) start() {
+	go func() {
+		defer close(t.ended)
+		for range t.wake {
+			if t.copyBack("PASSIVE")*pageSize > logBytes {
+				t.long.Store(true)
+			}
+		}
+	}()
+}
+
+// copyBack copies what it can and returns the pages of the log. That it could
+// not copy everything is no error: the log stays, and the next time goes on.
+func (t *tidier) copyBack(mode string) int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r, err := t.c.one("PRAGMA wal_checkpoint(" + mode + ")")
+	if err != nil || len(r) < 2 {
+		return 0
+	}
+	return r.int(1)
+}
+
+// tidied is called by the committer after each commit of about n bytes. A
+// log that is too long is copied to its end, which is near, so that the next
+// commit finds nothing left in it and writes it from the start; no snapshot
+// may then still look into it.
+func (s *Store) tidied(n int64) {
+	t := s.tidy
+	if t.grown += n; t.grown > tidyBytes {
+		t.grown = 0
+		select {
+		case t.wake <- struct{}{}:
+		default:
+		}
+	}
+	if !t.long.CompareAndSwap(true, false) {
+		return
+	}
+	t.copyBack("PASSIVE")
+	s.seen.Lock()
+	old := s.snap
+	s.snap = newSnapshot(s.version)
+	s.seen.Unlock()
+	old.release(s.readers)
+}
+
+func (t *tidier) stop() {
+	close(t.wake)
+	<-t.ended
+}

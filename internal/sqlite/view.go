@@ -1,0 +1,166 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/holdfast-dev/holdfast/kernel"
+)
+
+// snapshot is one committed version. Its read transaction is begun by the
+// first view that needs the database, or else by the committer just before
+// the next version exists; so it always shows exactly this version.
+type snapshot struct {
+	version uint64
+	mu      sync.Mutex // guards the rest, and the use of c
+	refs    int        // views, and one for being current
+	c       *conn
+}
+
+func newSnapshot(v uint64) *snapshot { return &snapshot{version: v, refs: 1} }
+
+func (p *snapshot) acquire() {
+	p.mu.Lock()
+	p.refs++
+	p.mu.Unlock()
+}
+
+// release gives up one reference; the last ends the transaction.
+func (p *snapshot) release(rs *readers) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.refs--; p.refs == 0 && p.c != nil {
+		rs.end(p.c)
+		p.c = nil
+	}
+}
+
+// begin begins the transaction if nobody did.
+func (p *snapshot) begin(rs *readers) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.beginLocked(rs)
+}
+
+func (p *snapshot) beginLocked(rs *readers) error {
+	if p.c != nil {
+		return nil
+	}
+	c, err := rs.begin()
+	if err != nil {
+		return fmt.Errorf("begin a snapshot: %w", err)
+	}
+	p.c = c
+	return nil
+}
+
+// do calls fn with the connection, alone.
+func (p *snapshot) do(rs *readers, fn func(*conn) error) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.beginLocked(rs); err != nil {
+		return err
+	}
+	return fn(p.c)
+}
+
+// readers are connections for reading that wait for use.
+type readers struct {
+	path string
+	mu   sync.Mutex
+	idle []*conn
+	shut bool
+}
+
+// maxIdle bounds the connections that wait.
+const maxIdle = 4
+
+// begin returns a connection with a read transaction that has its snapshot.
+func (rs *readers) begin() (*conn, error) {
+	rs.mu.Lock()
+	var c *conn
+	if n := len(rs.idle); n > 0 {
+		c, rs.idle = rs.idle[n-1], rs.idle[:n-1]
+	}
+	rs.mu.Unlock()
+	if c == nil {
+		var err error
+		if c, err = openReader(rs.path); err != nil {
+			return nil, err
+		}
+	}
+	_, err := c.exec("BEGIN")
+	if err == nil {
+		// Only a read takes the snapshot; BEGIN alone does not.
+		_, err = c.one("SELECT 1 FROM meta LIMIT 1")
+	}
+	if err != nil {
+		_ = c.close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// end ends the transaction of begin.
+func (rs *readers) end(c *conn) {
+	_, err := c.exec("COMMIT")
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if err != nil || rs.shut || len(rs.idle) >= maxIdle {
+		_ = c.close()
+		return
+	}
+	rs.idle = append(rs.idle, c)
+}
+
+func (rs *readers) close() {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	rs.shut = true
+	for _, c := range rs.idle {
+		_ = c.close()
+	}
+	rs.idle = nil
+}
+
+func openReader(path string) (*conn, error) {
+	c, err := connect(path, true)
+	if err != nil {
+		return nil, err
+	}
+	err = c.script("PRAGMA query_only = 1; PRAGMA busy_timeout = 5000; PRAGMA cache_size = -1024; PRAGMA trusted_schema = 0")
+	if err != nil {
+		_ = c.close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// View implements kernel.Store.
+func (s *Store) View(ctx context.Context, fn func(kernel.Tx) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := s.enter(ctx, s.viewSlots); err != nil {
+		return err
+	}
+	defer func() { <-s.viewSlots }()
+	if s.closing.Load() {
+		return errClosed
+	}
+	tx := &viewTx{s: s}
+	if s.opt.ReadOnly {
+		tx.snap = newSnapshot(0)
+	} else {
+		s.seen.RLock()
+		tx.snap = s.snap
+		tx.snap.acquire()
+		s.seen.RUnlock()
+	}
+	defer func() {
+		tx.over = true
+		tx.snap.release(s.readers)
+	}()
+	return fn(tx)
+}
