@@ -66,8 +66,8 @@ func TestHostile(t *testing.T) {
 			found, err := s.graph.within(context.Background(), doc, work)
 			took := cpu() - start
 			t.Logf("%d violations, %v, %v", len(found), err, took.Round(time.Millisecond))
-			if took > work*time.Microsecond {
-				t.Errorf("took %v of processor time for %d units of work", took, work)
+			if took > 2*work*time.Microsecond {
+				t.Errorf("took %v of processor time for two walks of %d units", took, work)
 			}
 			if err != nil && holdfast.KindOf(err) != holdfast.KindTimeout {
 				t.Errorf("got %v", err)
