@@ -247,6 +247,8 @@ func TestMistakes(t *testing.T) {
 	cases := map[string]struct{ text, want, hint string }{
 		"empty":                  {"", "the file is empty", "version: 1"},
 		"comments only":          {"# nothing\n", "the file is empty", ""},
+		"null":                   {"~\n", "the file is empty", ""},
+		"a marker only":          {"---\n", "the file is empty", ""},
 		"no version":             {"budgets: []\n", `"version" is missing`, "the format"},
 		"later version":          {"version: 2\n", "version must be at most 1", ""},
 		"unknown key":            {v + "boundries: []\n", `holdfast.yaml:2: unknown key "boundries"`, `did you mean "boundaries"?`},

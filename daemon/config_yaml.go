@@ -115,6 +115,10 @@ func (d *decoder) parse() *yaml.Node {
 		d.problem(1, "", "not one document")
 		return nil
 	}
+	if root := doc.Content[0]; root.Kind == yaml.ScalarNode && root.ShortTag() == tagNull {
+		d.problem(root.Line, "write version: 1, or remove the file", "the file is empty")
+		return nil
+	}
 	d.walk(doc.Content[0], 0)
 	if len(d.problems) > 0 {
 		return nil
