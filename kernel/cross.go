@@ -201,7 +201,7 @@ func (c *crossing) admit(tx Tx) error {
 		}
 	}
 	if j.scope != "" {
-		if err := claimReplay(tx, j); err != nil {
+		if err := k.claimReplay(tx, j); err != nil {
 			return err
 		}
 	}

@@ -174,7 +174,9 @@ func reopen(t testing.TB, dir, rules string, opts ...option) *world {
 
 type gcm struct{ cipher.AEAD }
 
-func (g gcm) Seal(plain, bound []byte) ([]byte, error)  { return g.AEAD.Seal(nil, nil, plain, bound), nil }
+func (g gcm) Seal(plain, bound []byte) ([]byte, error) {
+	return g.AEAD.Seal(nil, nil, plain, bound), nil
+}
 func (g gcm) Open(sealed, bound []byte) ([]byte, error) { return g.AEAD.Open(nil, nil, sealed, bound) }
 
 func testSealer(t testing.TB) kernel.Sealer {
@@ -342,4 +344,15 @@ func wants(t testing.TB, err error, kind holdfast.Kind) {
 	if holdfast.KindOf(err) != kind {
 		t.Fatalf("got %v (%v), want %v", holdfast.KindOf(err), err, kind)
 	}
+}
+
+// plan is what a crossing by alice that consumes so much would draw on.
+func (w *world) plan(r holdfast.Resource, amount int64) []budget.Draw {
+	w.t.Helper()
+	draws, _, no := budget.Plan(w.policy.Limits, nil, budget.Ask{Who: holdfast.Identity{Tenant: holdfast.Local, Agent: "alice", Session: "alice-s1"},
+		Boundary: "test/cost", Consumes: map[holdfast.Resource]int64{r: amount}, Now: w.now()})
+	if no != nil {
+		w.t.Fatal(no)
+	}
+	return draws
 }

@@ -3,6 +3,7 @@ package kernel
 import (
 	"encoding/json"
 	"errors"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -10,6 +11,9 @@ import (
 
 // settledResult is what is sealed and given back (D10).
 type settledResult struct {
+	// Claimed says that nothing has settled: the key is taken.
+	Claimed bool `json:"claimed,omitempty"`
+
 	Body []byte        `json:"body,omitempty"`
 	Exit int           `json:"exit"`
 	Kind holdfast.Kind `json:"kind,omitempty"`
@@ -19,7 +23,7 @@ type settledResult struct {
 
 // claimReplay takes the key for this crossing, so that two requests with one
 // key cannot both act. The claim has nothing sealed yet.
-func claimReplay(tx Tx, j *judgement) error {
+func (k *Kernel) claimReplay(tx Tx, j *judgement) error {
 	r, err := tx.Replay(j.scope)
 	if err == nil && j.now.Before(r.Expires) {
 		return &errRefused{deny(holdfast.K5, holdfast.KindConflict, "the same idempotency key is being used by crossing "+r.Crossing, "wait for it, then ask again")}
@@ -27,7 +31,20 @@ func claimReplay(tx Tx, j *judgement) error {
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return err
 	}
-	return tx.PutReplay(Replay{Key: j.scope, Exact: j.exact(), Crossing: j.id, Expires: j.now.Add(replayFor)})
+	return k.putReplay(tx, j, settledResult{Claimed: true}, j.now.Add(replayFor))
+}
+
+// putReplay seals s under the request's scope.
+func (k *Kernel) putReplay(tx Tx, j *judgement, s settledResult, until time.Time) error {
+	plain, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	r := Replay{Key: j.scope, Exact: j.exact(), Crossing: j.id, Expires: until}
+	if r.Sealed, err = k.sealer.Seal(plain, []byte(r.Key+r.Exact)); err != nil {
+		return err
+	}
+	return tx.PutReplay(r)
 }
 
 // keepReplay seals the settled result, or frees the key where the hand never
@@ -37,10 +54,8 @@ func (k *Kernel) keepReplay(tx Tx, c *crossing, end *ending) error {
 	if j.scope == "" {
 		return nil
 	}
-	r := Replay{Key: j.scope, Exact: j.exact(), Crossing: j.id, Expires: j.now.Add(replayFor)}
 	if end.unstarted {
-		r.Expires = j.now
-		return tx.PutReplay(r)
+		return k.putReplay(tx, j, settledResult{Claimed: true}, j.now)
 	}
 	s := settledResult{Exit: end.out.ExitCode}
 	if end.err == nil {
@@ -51,14 +66,7 @@ func (k *Kernel) keepReplay(tx Tx, c *crossing, end *ending) error {
 			s.Why, s.Hint = string(k.mask(e.Why)), e.Hint
 		}
 	}
-	plain, err := json.Marshal(s)
-	if err != nil {
-		return err
-	}
-	if r.Sealed, err = k.sealer.Seal(plain, []byte(r.Key+r.Exact)); err != nil {
-		return err
-	}
-	return tx.PutReplay(r)
+	return k.putReplay(tx, j, s, j.now.Add(replayFor))
 }
 
 // replay gives back what was settled, charges nothing, and says so in an entry
@@ -109,16 +117,16 @@ func (c *crossing) replay() error {
 
 func (k *Kernel) unseal(r *Replay) (settledResult, error) {
 	var s settledResult
-	if len(r.Sealed) == 0 {
-		return s, &holdfast.Error{Kind: holdfast.KindConflict, Gate: holdfast.K5,
-			Why: "crossing " + r.Crossing + " with this key has not settled", Hint: "wait for it; after a crash its outcome stays unknown, and a new key is a new operation"}
-	}
 	plain, err := k.sealer.Open(r.Sealed, []byte(r.Key+r.Exact))
 	if err != nil {
 		return s, &holdfast.Error{Kind: holdfast.KindInternal, Gate: holdfast.K5, Why: "the settled result cannot be opened", Hint: "the seal key has changed; use a new idempotency key", Err: err}
 	}
 	if err := json.Unmarshal(plain, &s); err != nil {
 		return s, &holdfast.Error{Kind: holdfast.KindInternal, Gate: holdfast.K5, Why: "the settled result is damaged", Err: err}
+	}
+	if s.Claimed {
+		return s, &holdfast.Error{Kind: holdfast.KindConflict, Gate: holdfast.K5,
+			Why: "crossing " + r.Crossing + " with this key has not settled", Hint: "wait for it; after a crash its outcome stays unknown, and a new key is a new operation"}
 	}
 	return s, nil
 }
