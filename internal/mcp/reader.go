@@ -12,10 +12,7 @@ import (
 // Reader reads messages from a stream of lines. It holds at most one line of
 // MaxLine bytes; what is longer is skipped without being kept. One goroutine
 // may use it at a time.
-type Reader struct {
-	r    *bufio.Reader
-	line []byte
-}
+type Reader struct{ r *bufio.Reader }
 
 // NewReader reads from r, which it does not close.
 func NewReader(r io.Reader) *Reader { return &Reader{r: bufio.NewReaderSize(r, 64<<10)} }

@@ -65,7 +65,7 @@ func (s *session) crossing(ctx context.Context, c call) (holdfast.Request, error
 }
 
 // call makes the crossing and returns the line for the client.
-func (s *session) call(ctx context.Context, m mcp.Message, p params) []byte {
+func (s *session) call(ctx context.Context, f *flight, m mcp.Message, p params) []byte {
 	c, err := readCall(m, p)
 	if err != nil {
 		return failure(m.ID, codeBadParams, err.Error(), "")
@@ -73,7 +73,7 @@ func (s *session) call(ctx context.Context, m mcp.Message, p params) []byte {
 	if !c.stateless && !s.greeted.Load() {
 		return failure(m.ID, codeRefused, "the session is not initialized", "send initialize and wait for its answer")
 	}
-	t, known, err := s.learn(ctx, c.tool, c.params)
+	t, known, err := s.learn(ctx, f, c.tool, c.params)
 	if err != nil {
 		return s.failed(m.ID, fmt.Errorf("look the tool up: %w", err))
 	}
@@ -81,7 +81,7 @@ func (s *session) call(ctx context.Context, m mcp.Message, p params) []byte {
 	if err != nil {
 		return s.refusal(c, nil, err, 0)
 	}
-	a := act{s: s, c: c, t: t, known: known}
+	a := act{s: s, f: f, c: c, t: t, known: known}
 	outcome, err := s.Kernel.Cross(ctx, req, a.do)
 	return s.present(&a, outcome, err)
 }
@@ -89,6 +89,7 @@ func (s *session) call(ctx context.Context, m mcp.Message, p params) []byte {
 // act is the one attempt to do what a call asks.
 type act struct {
 	s     *session
+	f     *flight
 	c     call
 	t     tool
 	known bool
@@ -110,7 +111,7 @@ func (a *act) do(ctx context.Context) (holdfast.Output, error) {
 	if err != nil {
 		return holdfast.Output{}, fmt.Errorf("write the trace into params._meta: %w", err)
 	}
-	r, err := a.s.ask(ctx, func(id []byte) []byte {
+	r, err := a.s.ask(ctx, a.f, func(id []byte) []byte {
 		return a.c.Rewrite(mcp.Change{ID: id, Params: raw})
 	})
 	if err != nil {
@@ -123,7 +124,10 @@ func (a *act) do(ctx context.Context) (holdfast.Output, error) {
 
 // lost says why no answer came.
 func (a *act) lost(err error) error {
+	var told *holdfast.Error
 	switch {
+	case errors.As(err, &told):
+		return err
 	case errors.Is(err, errCanceled), errors.Is(err, errGone), errors.Is(err, context.Canceled):
 		return &holdfast.Error{Kind: holdfast.KindCanceled, Why: err.Error(), Err: err}
 	case errors.Is(err, context.DeadlineExceeded):

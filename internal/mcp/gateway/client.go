@@ -66,12 +66,12 @@ func (s *session) request(ctx context.Context, m mcp.Message) error {
 	if m.Method == "tools/call" {
 		go func() {
 			defer s.finish(f)
-			s.reply(ctx, reqctx, s.call(reqctx, m, p))
+			s.reply(ctx, reqctx, s.call(reqctx, f, m, p))
 		}()
 		return nil
 	}
 	epoch := s.tools.epoch()
-	w, err := s.forward(m, p)
+	w, err := s.forward(f, m, p)
 	if err != nil {
 		s.finish(f)
 		return s.say(ctx, failure(m.ID, codeRefused, err.Error(), ""))
@@ -97,12 +97,12 @@ func (s *session) reply(ctx, reqctx context.Context, line []byte) {
 var errBusy = errors.New("busy: the MCP server does not read its input")
 
 // forward sends a request that is not a crossing, in the client's order.
-func (s *session) forward(m mcp.Message, p params) (wait, error) {
+func (s *session) forward(f *flight, m mcp.Message, p params) (wait, error) {
 	p, err := p.mute(m.Method)
 	if err != nil {
 		return wait{}, err
 	}
-	w, err := s.expect()
+	w, err := s.expect(f)
 	if err != nil {
 		return w, err
 	}

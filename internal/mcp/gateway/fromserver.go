@@ -13,6 +13,9 @@ import (
 func (s *session) fromServer(ctx context.Context) error {
 	r := mcp.NewReader(s.server)
 	for {
+		if err := s.room(ctx); err != nil {
+			return err
+		}
 		m, err := r.Next()
 		var f *mcp.Fault
 		switch {
@@ -23,7 +26,7 @@ func (s *session) fromServer(ctx context.Context) error {
 		case m.IsResponse():
 			s.responded(m)
 		case m.IsRequest():
-			s.asked(ctx, m)
+			s.question(ctx, m)
 		default:
 			s.told(ctx, m)
 		}
@@ -51,9 +54,9 @@ func (s *session) badLine(f *mcp.Fault) {
 	}
 }
 
-// asked takes a question of the server. Only ping reaches the client: what a
+// question takes a question of the server. Only ping reaches the client: what a
 // server may ask of a client is not judged yet.
-func (s *session) asked(ctx context.Context, m mcp.Message) {
+func (s *session) question(ctx context.Context, m mcp.Message) {
 	why := fmt.Sprintf("holdfast does not let a server ask the client for %s", m.Method)
 	if m.Method == "ping" {
 		if why = s.ping(m.Key()); why == "" {

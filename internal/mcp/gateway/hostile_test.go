@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -238,6 +239,58 @@ func TestClientThatDoesNotRead(t *testing.T) {
 	}
 	if n := <-sent; n*100<<10 > maxQueuedBytes+4<<20 {
 		t.Errorf("%d messages of 100 KiB were taken for a client that does not read", n)
+	}
+}
+
+// TestAnswersToAClientThatDoesNotRead: large answers wait at the server, and
+// none is lost when the client reads on; large requests are told "busy".
+func TestAnswersToAClientThatDoesNotRead(t *testing.T) {
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	s, server := pair()
+	done := make(chan error, 1)
+	c := &rwc{Reader: inR, Writer: outW, close: func() { inR.Close(); outW.Close() }}
+	go func() {
+		done <- Serve(context.Background(), c, s, Config{Kernel: newTable(), Server: "fs",
+			Token: func(context.Context) (holdfast.Secret, error) { return holdfast.NewSecret("good"), nil }})
+	}()
+	const n, size = 40, 4 << 20
+	for i := range n {
+		fmt.Fprintf(inW, `{"jsonrpc":"2.0","id":"c%d","method":"ping"}`+"\n", i+1)
+		server.next(t)
+	}
+	var taken atomic.Int64
+	go func() {
+		for i := range n {
+			fmt.Fprintf(server.w, `{"jsonrpc":"2.0","id":%d,"result":{"a":"%s"}}`+"\n", i+1, strings.Repeat("x", size))
+			taken.Add(1)
+		}
+	}()
+	time.Sleep(500 * time.Millisecond)
+	if got := taken.Load() * size; got > maxHeld+maxQueuedBytes+4*size {
+		t.Errorf("%d bytes were taken for a client that does not read", got)
+	}
+	r := mcp.NewReader(outR)
+	for range n {
+		if m, err := r.Next(); err != nil || len(m.Raw) < size {
+			t.Fatalf("an answer was lost: %v", err)
+		}
+	}
+	fill := strings.Repeat("x", 10<<20)
+	go func() {
+		for i := range 8 {
+			fmt.Fprintf(inW, `{"jsonrpc":"2.0","id":"d%d","method":"ping","params":{"a":"%s"}}`+"\n", i, fill)
+		}
+	}()
+	m, err := r.Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantText(t, string(m.Raw), `"error"`, "busy: ")
+	inW.Close()
+	outR.Close()
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }
 

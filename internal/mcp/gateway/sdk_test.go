@@ -46,7 +46,7 @@ func text1(s string) *sdk.CallToolResult {
 }
 
 func sdkServer(versions string) error {
-	o := &sdk.ServerOptions{HasResources: true, HasPrompts: true}
+	o := &sdk.ServerOptions{Capabilities: &sdk.ServerCapabilities{Resources: &sdk.ResourceCapabilities{ListChanged: true}, Prompts: &sdk.PromptCapabilities{}}}
 	if versions != "" {
 		o.SupportedProtocolVersions = strings.Fields(versions)
 	}
@@ -87,6 +87,7 @@ func sdkServer(versions string) error {
 		return r, nil
 	})
 	s.AddTool(&sdk.Tool{Name: "asks", InputSchema: object, Annotations: read}, func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		//lint:ignore SA1019 servers of older protocols ask this
 		_, roots := r.Session.ListRoots(ctx, nil)
 		_, elicit := r.Session.Elicit(ctx, &sdk.ElicitParams{Message: "give me"})
 		return text1(fmt.Sprintf("roots: %v; elicit: %v", roots, elicit)), nil

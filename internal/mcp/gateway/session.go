@@ -51,17 +51,31 @@ type session struct {
 	mu sync.Mutex
 	// flights are the client's requests without an answer, by id key.
 	flights map[string]*flight
+	// asked is how many bytes the requests in flight have, and held how
+	// many the answers have that are not yet on their way to the client.
+	asked, held int
+	// released is closed and replaced whenever held shrinks.
+	released chan struct{}
 	// waits are our requests to the server, by the id we gave.
-	waits map[string]chan answer
+	waits map[string]wait
 	last  uint64 // the last id we gave; none is given twice
 	pings map[string]bool
 	gone  error // why the server will not answer any more
 }
 
-// flight is one request of the client.
+// Bounds of what the requests in flight and their answers keep, in bytes; one
+// of each may be larger than what is left.
+const (
+	maxAsked = 64 << 20
+	maxHeld  = 32 << 20
+)
+
+// flight is one request of the client. asked and held are its parts of the
+// session's.
 type flight struct {
-	key    string
-	cancel context.CancelCauseFunc
+	key         string
+	cancel      context.CancelCauseFunc
+	asked, held int
 }
 
 // answer is what the server said to a request of ours.
@@ -73,7 +87,8 @@ type answer struct {
 func newSession(client io.ReadWriter, server Conn, c Config) *session {
 	return &session{Config: c, client: client, server: server,
 		toClient: newOutbox(), toServer: newOutbox(), tools: newTools(),
-		flights: map[string]*flight{}, waits: map[string]chan answer{}, pings: map[string]bool{}}
+		flights: map[string]*flight{}, waits: map[string]wait{}, pings: map[string]bool{},
+		released: make(chan struct{})}
 }
 
 // ending is why a session is over.
@@ -159,7 +174,7 @@ func (s *session) serverWent(cause error) error {
 	defer s.mu.Unlock()
 	s.gone = err
 	for id, w := range s.waits {
-		w <- answer{err: err}
+		w.ch <- answer{err: err}
 		delete(s.waits, id)
 	}
 	return err
@@ -225,38 +240,75 @@ func (s *session) begin(ctx context.Context, m mcp.Message) (context.Context, *f
 		return nil, nil, fmt.Errorf("id %s is already in flight", m.ID)
 	case len(s.flights) >= s.MaxInFlight:
 		return nil, nil, fmt.Errorf("busy: %d requests are in flight", s.MaxInFlight)
+	case len(s.flights) > 0 && s.asked+len(m.Raw) > maxAsked:
+		return nil, nil, fmt.Errorf("busy: the requests in flight have %d bytes", s.asked)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	f := &flight{key: key, cancel: cancel}
+	f := &flight{key: key, cancel: cancel, asked: len(m.Raw)}
 	s.flights[key] = f
+	s.asked += f.asked
 	s.work.Add(1)
 	return ctx, f, nil
 }
 
 func (s *session) finish(f *flight) {
+	s.letGo(f)
 	s.mu.Lock()
 	delete(s.flights, f.key)
+	s.asked -= f.asked
 	s.mu.Unlock()
 	f.cancel(nil)
 	s.work.Done()
 }
 
-// wait is a place for one answer of the server.
+// letGo says that a request does not keep its answers any more.
+func (s *session) letGo(f *flight) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f.held == 0 {
+		return
+	}
+	s.held -= f.held
+	f.held = 0
+	close(s.released)
+	s.released = make(chan struct{})
+}
+
+// room waits until the answers that are kept leave room for one more, so that
+// a client that does not read slows the server down and fills no memory.
+func (s *session) room(ctx context.Context) error {
+	for {
+		s.mu.Lock()
+		full, released := s.held > maxHeld, s.released
+		s.mu.Unlock()
+		if !full {
+			return nil
+		}
+		select {
+		case <-released:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// wait is a place for one answer of the server, for a request in flight.
 type wait struct {
 	id string
 	ch chan answer
+	f  *flight
 }
 
 // expect gives the id of the next request to the server.
-func (s *session) expect() (wait, error) {
+func (s *session) expect(f *flight) (wait, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.gone != nil {
 		return wait{}, s.gone
 	}
 	s.last++
-	w := wait{strconv.FormatUint(s.last, 10), make(chan answer, 1)}
-	s.waits[w.id] = w.ch
+	w := wait{strconv.FormatUint(s.last, 10), make(chan answer, 1), f}
+	s.waits[w.id] = w
 	return w, nil
 }
 
@@ -265,10 +317,12 @@ func (s *session) expect() (wait, error) {
 func (s *session) deliver(id []byte, a answer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ch, ok := s.waits[string(id)]
+	w, ok := s.waits[string(id)]
 	if ok {
 		delete(s.waits, string(id))
-		ch <- a
+		w.f.held += len(a.Raw)
+		s.held += len(a.Raw)
+		w.ch <- a
 	}
 	return ok
 }
@@ -302,8 +356,8 @@ func (s *session) await(ctx context.Context, w wait) (mcp.Message, error) {
 }
 
 // ask sends a request that line writes around its id, and waits.
-func (s *session) ask(ctx context.Context, line func(id []byte) []byte) (mcp.Message, error) {
-	w, err := s.expect()
+func (s *session) ask(ctx context.Context, f *flight, line func(id []byte) []byte) (mcp.Message, error) {
+	w, err := s.expect(f)
 	if err != nil {
 		return mcp.Message{}, err
 	}

@@ -108,7 +108,7 @@ func (s *session) listed(ctx context.Context, p params, result []byte, epoch uin
 
 // learn asks the server for all its tools, where the client calls one that is
 // not known. One asks at a time; p is of the call.
-func (s *session) learn(ctx context.Context, name string, p params) (tool, bool, error) {
+func (s *session) learn(ctx context.Context, f *flight, name string, p params) (tool, bool, error) {
 	found, ok, ask := s.tools.find(name)
 	if !ask {
 		return found, ok, nil
@@ -124,7 +124,7 @@ func (s *session) learn(ctx context.Context, name string, p params) (tool, bool,
 	if found, ok, ask = s.tools.find(name); !ask {
 		return found, ok, nil
 	}
-	all, err := s.sweep(ctx, p)
+	all, err := s.sweep(ctx, f, p)
 	if err != nil {
 		return tool{}, false, err
 	}
@@ -133,14 +133,14 @@ func (s *session) learn(ctx context.Context, name string, p params) (tool, bool,
 }
 
 // sweep reads every page of the server's list.
-func (s *session) sweep(ctx context.Context, p params) (map[string]tool, error) {
+func (s *session) sweep(ctx context.Context, f *flight, p params) (map[string]tool, error) {
 	epoch, all, seen, next := s.tools.epoch(), map[string]tool{}, map[string]bool{}, ""
 	for range maxPages {
 		page, err := listParams(p, next)
 		if err != nil {
 			return nil, err
 		}
-		r, err := s.ask(ctx, func(id []byte) []byte {
+		r, err := s.ask(ctx, f, func(id []byte) []byte {
 			return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":"tools/list","params":%s}`, id, page)
 		})
 		if err != nil {
@@ -153,6 +153,7 @@ func (s *session) sweep(ctx context.Context, p params) (map[string]tool, error) 
 		if err != nil {
 			return nil, err
 		}
+		s.letGo(f)
 		maps.Copy(all, got)
 		if len(all) > maxTools {
 			return nil, tooManyTools()
