@@ -225,6 +225,13 @@ func takeRoom(tx Tx, j *judgement) error {
 // admitAgent looks once more whether the agent may cross, and keeps an agent
 // at first sight.
 func (k *Kernel) admitAgent(tx Tx, j *judgement) error {
+	gone, err := tx.Revoked(j.who.Tenant, j.who.TokenID)
+	if err != nil {
+		return err
+	}
+	if gone {
+		return &errRefused{deny(holdfast.K2, holdfast.KindRevokedToken, "the token was revoked", "")}
+	}
 	a, err := tx.Agent(j.who.Tenant, j.who.Agent)
 	if errors.Is(err, ErrNotFound) {
 		return k.meet(tx, j)
@@ -234,13 +241,6 @@ func (k *Kernel) admitAgent(tx Tx, j *judgement) error {
 	}
 	if a.State != holdfast.AgentRunning {
 		return &errRefused{deny(holdfast.GateHalt, holdfast.KindPaused, "the agent was paused"+reason(a.Why), "")}
-	}
-	gone, err := tx.Revoked(j.who.Tenant, j.who.TokenID)
-	if err != nil {
-		return err
-	}
-	if gone {
-		return &errRefused{deny(holdfast.K2, holdfast.KindRevokedToken, "the token was revoked", "")}
 	}
 	return nil
 }

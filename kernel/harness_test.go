@@ -33,8 +33,6 @@ type world struct {
 	store  *sqlite.Store
 	latch  *halt.Latch
 	minter *token.Minter
-	person operator.Key
-	pub    operator.Public
 	dir    string
 	policy *kernel.Policy
 
@@ -125,7 +123,6 @@ func newWorld(t testing.TB, rules string, opts ...option) *world {
 func reopen(t testing.TB, dir, rules string, opts ...option) *world {
 	t.Helper()
 	w := &world{t: t, dir: dir, policy: testPolicy(t, rules)}
-	w.person, w.pub = keys()
 	var err error
 	w.store, err = sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(dir, "holdfast.db"), Now: w.now,
 		Fault: func(step string) error {
@@ -158,7 +155,7 @@ func reopen(t testing.TB, dir, rules string, opts ...option) *world {
 		t.Fatal(err)
 	}
 	cfg := kernel.Config{Store: w.store, Latch: w.latch, Verifier: verifier, Redact: engine, Sealer: testSealer(t), Policy: w.policy,
-		Operator: func() []operator.Public { return []operator.Public{w.pub} }, Runtime: runtimeID, Now: w.now,
+		Operator: func() []operator.Public { _, pub := keys(); return []operator.Public{pub} }, Runtime: runtimeID, Now: w.now,
 		Notify: func(n kernel.Notice) { w.mu.Lock(); w.notices = append(w.notices, n); w.mu.Unlock() }}
 	for _, o := range opts {
 		o(&cfg, w)
@@ -238,7 +235,8 @@ func (w *world) sign(s operator.Statement) operator.Signed {
 	if s.Act == operator.Defer {
 		s.Until = w.now().Add(time.Hour)
 	}
-	signed, err := operator.Sign(w.person, s)
+	person, _ := keys()
+	signed, err := operator.Sign(person, s)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -355,4 +353,32 @@ func (w *world) plan(r holdfast.Resource, amount int64) []budget.Draw {
 		w.t.Fatal(no)
 	}
 	return draws
+}
+
+// unlimited lifts the budget of tokens, and gives the two limits apart.
+func unlimited(c *kernel.Config, w *world) {
+	p := *c.Policy
+	p.Limits = []budget.Limit{{Scope: budget.Tenant, Resource: holdfast.LLMTokens, Amount: 1 << 40, Source: "test"}}
+	c.Policy, w.policy = &p, &p
+}
+
+// verifyStore checks every tenant's tree against its head, leaf by leaf.
+func verifyStore(t testing.TB, w *world) {
+	t.Helper()
+	err := w.store.View(context.Background(), func(tx kernel.Tx) error {
+		heads, err := tx.Heads()
+		if err != nil {
+			return err
+		}
+		for _, h := range heads {
+			_, err := ledger.VerifyStore(h, nil, func(fn func(ledger.Stored) error) error { return tx.Leaves(h.Tenant, 0, h.Size, fn) })
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -89,7 +89,7 @@ func (k *Kernel) openReview(tx Tx, j *judgement, r *review.Review) (bool, error)
 			"preview_hash": r.PreviewHash, "policy": r.Policy, "why": r.Why, "expires_at": stamp(r.Expires)}})
 }
 
-// void closes an approval that an earlier policy gave.
+// void closes a question, or an approval, of an earlier policy.
 func (k *Kernel) void(tx Tx, r review.Review) error {
 	was := r.State
 	r.State = review.Voided
@@ -97,11 +97,13 @@ func (k *Kernel) void(tx Tx, r review.Review) error {
 		return err
 	}
 	if err := k.event(tx, Event{Tenant: r.Tenant, Crossing: r.Crossing, Name: "review_voided", Who: "holdfast", Subject: r.ID,
-		Data: map[string]any{"why": "the policy changed after the approval"}}); err != nil {
+		Data: map[string]any{"why": policyMoved, "state": string(was)}}); err != nil {
 		return err
 	}
-	return k.closeHeld(tx, r, ledger.Denied, &holdfast.Error{Kind: holdfast.KindConflict, Gate: holdfast.K7, Why: "the policy changed after the approval"})
+	return k.closeHeld(tx, r, ledger.Denied, &holdfast.Error{Kind: holdfast.KindConflict, Gate: holdfast.K7, Why: policyMoved})
 }
+
+const policyMoved = "the policy changed after this was asked"
 
 // question makes the review of a held crossing.
 func (k *Kernel) question(c *crossing) (review.Review, error) {

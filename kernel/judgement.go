@@ -32,7 +32,10 @@ type judgement struct {
 	contract    *contract // nil: no contract lists the boundary
 
 	// Facts from the store, with the error that kept them away.
-	factErr  error
+	factErr  error // of the agent or the revocation
+	bookErr  error // of the reviews
+	keptErr  error // of the settled results
+	roomErr  error // of the counters and rates
 	agent    holdfast.Agent
 	newAgent bool
 	revoked  bool

@@ -20,7 +20,7 @@ func k3Bounds(_ context.Context, j *judgement) holdfast.Opinion {
 		return deny(holdfast.K3, holdfast.KindUsageTracking, "nobody is known whose budget could be asked", "")
 	case j.planErr != nil:
 		return outOfBounds(j.planErr)
-	case j.factErr != nil:
+	case j.factErr != nil || j.roomErr != nil:
 		op := deny(holdfast.K3, holdfast.KindUsageTracking, "the usage counters cannot be read", "nothing is allowed until the store answers; see `holdfast doctor`")
 		op.State = "USAGE_UNAVAILABLE"
 		return op

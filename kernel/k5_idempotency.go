@@ -26,7 +26,7 @@ func k5Idempotency(_ context.Context, j *judgement) holdfast.Opinion {
 	switch {
 	case j.scope == "":
 		return allow(holdfast.K5, "HASHED", noneDeclared, "key "+j.doc.Key())
-	case j.factErr != nil:
+	case j.factErr != nil || j.keptErr != nil:
 		return deny(holdfast.K5, holdfast.KindUsageTracking, "earlier results cannot be read", "see `holdfast doctor`")
 	case j.replay == nil:
 		return allow(holdfast.K5, "HASHED", "idempotency key", "not done before")

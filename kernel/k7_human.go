@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -58,7 +59,7 @@ func passWhy(r holdfast.Risk, score *float64, limit float64) string {
 // has given to exactly this request.
 func (j *judgement) holdOrDecision(g holdfast.Gate, rule, why string) holdfast.Opinion {
 	hold := holdfast.Opinion{Gate: g, Verdict: holdfast.Hold, State: "BLOCKED", Rule: rule, Why: why}
-	if j.factErr != nil {
+	if j.factErr != nil || j.bookErr != nil {
 		return deny(g, holdfast.KindApprovalChannel, "the reviews cannot be read", "see `holdfast doctor`")
 	}
 	if j.doc == nil {
@@ -88,7 +89,7 @@ func (j *judgement) holdOrDecision(g holdfast.Gate, rule, why string) holdfast.O
 		op.State, op.Rule = "APPROVAL_TIMEOUT", "review "+r.ID
 		return op
 	case review.Voided:
-		j.why = why + "; the policy changed after review " + r.ID + " was approved"
+		j.why = why + "; the policy changed after review " + r.ID + " was opened"
 		hold.Why = j.why
 		return hold
 	}
@@ -123,8 +124,8 @@ func confidence(ctx context.Context, j *judgement) (*float64, error) {
 	default:
 		got, err := c.score.Eval(ctx, j.facts())
 		if err != nil {
-			if holdfast.KindOf(err) == holdfast.KindValue {
-				return nil, err
+			if errors.Is(err, constitution.ErrValue) {
+				return nil, &holdfast.Error{Kind: holdfast.KindValue, Gate: holdfast.K7, Why: outOfRange, Err: err}
 			}
 			j.k.log.Error("a confidence expression failed", "boundary", c.Boundary, "err", err)
 			return nil, &holdfast.Error{Kind: holdfast.KindConfidence, Gate: holdfast.K7, Why: "the confidence expression failed", Err: err}
@@ -132,10 +133,12 @@ func confidence(ctx context.Context, j *judgement) (*float64, error) {
 		v = got
 	}
 	if math.IsNaN(v) || v < 0 || v > 1 {
-		return nil, &holdfast.Error{Kind: holdfast.KindValue, Gate: holdfast.K7, Why: "the confidence is not between 0 and 1"}
+		return nil, &holdfast.Error{Kind: holdfast.KindValue, Gate: holdfast.K7, Why: outOfRange}
 	}
 	return &v, nil
 }
+
+const outOfRange = "the confidence is not between 0 and 1"
 
 // facts is what rules may see of the request.
 func (j *judgement) facts() constitution.Facts {

@@ -61,7 +61,7 @@ func (k *Kernel) verify(ctx context.Context, token holdfast.Secret, j *judgement
 }
 
 // fetch reads every fact that the gates need, in one view with a deadline. A
-// failure is kept: a missing fact denies (D3).
+// failure is kept for the gate whose fact it is: a missing fact denies (D3).
 func (k *Kernel) fetch(ctx context.Context, j *judgement) {
 	if j.whoErr != nil {
 		return
@@ -75,8 +75,8 @@ func (k *Kernel) fetch(ctx context.Context, j *judgement) {
 	ctx, cancel := context.WithTimeout(ctx, gateTime)
 	defer cancel()
 	j.factErr = k.store.View(ctx, func(tx Tx) error { return j.read(tx) })
-	if j.factErr != nil {
-		k.log.Error("facts could not be read", "crossing", j.id, "err", j.factErr)
+	if err := errors.Join(j.factErr, j.bookErr, j.keptErr, j.roomErr); err != nil {
+		k.log.Error("facts could not be read", "crossing", j.id, "err", err)
 	}
 }
 
@@ -110,7 +110,7 @@ func (j *judgement) read(tx Tx) error {
 		if err == nil {
 			j.review = &r
 		} else if !errors.Is(err, ErrNotFound) {
-			return err
+			j.bookErr = err
 		}
 	}
 	if j.scope != "" {
@@ -118,10 +118,11 @@ func (j *judgement) read(tx Tx) error {
 		if err == nil && j.now.Before(r.Expires) {
 			j.replay = &r
 		} else if err != nil && !errors.Is(err, ErrNotFound) {
-			return err
+			j.keptErr = err
 		}
 	}
-	return j.peek(tx)
+	j.roomErr = j.peek(tx)
+	return nil
 }
 
 // mayHold says whether a review can matter to this request at all.
