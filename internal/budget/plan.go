@@ -22,7 +22,8 @@ type Ask struct {
 	Now       time.Time
 }
 
-// Plan lists the counters and rates that the ask draws on, in a fixed order.
+// Plan lists the counters and rates that the ask draws on, in a fixed order,
+// each counter once under the smallest of its limits.
 // An amount below zero, a limit below zero and a resource that no limit covers
 // are refusals. Amounts of zero draw nothing.
 func Plan(limits []Limit, rates []RateLimit, ask Ask) ([]Draw, []Rate, *Refusal) {
@@ -55,13 +56,28 @@ func planDraws(limits []Limit, ask Ask) ([]Draw, *Refusal) {
 				return nil, &Refusal{Kind: holdfast.KindInvalidBudget, Draw: d}
 			}
 			covered = true
-			draws = append(draws, d)
+			draws = addDraw(draws, d)
 		}
 		if !covered {
 			return nil, &Refusal{Kind: holdfast.KindBudgetNotFound, Draw: Draw{Resource: res, Amount: amount}}
 		}
 	}
 	return draws, nil
+}
+
+// addDraw adds d, or, where the same counter is drawn on already, keeps the
+// smaller of the two limits: a counter is drawn on once.
+func addDraw(draws []Draw, d Draw) []Draw {
+	for i := range draws {
+		if draws[i].Key != d.Key {
+			continue
+		}
+		if d.Limit < draws[i].Limit {
+			draws[i] = d
+		}
+		return draws
+	}
+	return append(draws, d)
 }
 
 func (l *Limit) draw(tenant, value string, amount int64, now time.Time) Draw {
@@ -100,13 +116,21 @@ func WindowStart(window time.Duration, now time.Time) int64 {
 
 func planRates(rates []RateLimit, ask Ask) []Rate {
 	var out []Rate
+	once := func(r Rate) {
+		for i := range out {
+			if out[i].Key == r.Key {
+				return
+			}
+		}
+		out = append(out, r)
+	}
 	add := func(scope Scope, value, boundary, source string, perMinute int, cooldown time.Duration) {
 		if perMinute > 0 {
-			out = append(out, Rate{Key: key(ask.Who.Tenant, "rate", string(scope), value, boundary, strconv.Itoa(perMinute)),
+			once(Rate{Key: key(ask.Who.Tenant, "rate", string(scope), value, boundary, strconv.Itoa(perMinute)),
 				Limit: perMinute, Window: time.Minute, Name: strconv.Itoa(perMinute) + " a minute per " + string(scope) + " (" + source + ")"})
 		}
 		if cooldown > 0 {
-			out = append(out, Rate{Key: key(ask.Who.Tenant, "cooldown", string(scope), value, boundary, cooldown.String()),
+			once(Rate{Key: key(ask.Who.Tenant, "cooldown", string(scope), value, boundary, cooldown.String()),
 				Limit: 1, Window: cooldown, Name: "cooldown of " + cooldown.String() + " per " + string(scope) + " (" + source + ")"})
 		}
 	}
