@@ -100,13 +100,13 @@ func (k *Kernel) Pause(tenant, agent, who, why string) (int, error) {
 	defer cancel()
 	err := k.store.Update(ctx, func(tx Tx) error {
 		return k.changeAgent(tx, tenant, agent, "agent_paused", who, map[string]any{"why": string(k.mask(why))}, func(a *holdfast.Agent) {
-			a.State, a.Why = holdfast.AgentPaused, string(k.mask(clip(why, 256)))
+			a.State, a.Why = holdfast.AgentPaused, k.quote(why, 256)
 		})
 	})
 	if err != nil {
 		return 0, walError(err)
 	}
-	cause := &holdfast.Error{Kind: holdfast.KindPaused, Why: "the agent " + clip(agent, 64) + " was paused" + reason(why)}
+	cause := &holdfast.Error{Kind: holdfast.KindPaused, Why: "the agent " + clip(agent, 64) + " was paused" + reason(k.quote(why, 256))}
 	n := k.flights.cut(cause, func(f *flight) bool { return f.tenant == tenant && f.agent == agent })
 	k.notify(Notice{Level: "warning", Event: "agent_paused", Tenant: tenant, Agent: agent, Why: string(k.mask(who + ": " + why))})
 	return n, nil

@@ -11,7 +11,7 @@ import (
 func k1Schema(ctx context.Context, j *judgement) holdfast.Opinion {
 	if j.contract == nil {
 		op := deny(holdfast.K1, holdfast.KindSchemaNotFound,
-			fmt.Sprintf("no contract lists the boundary %q", clip(j.req.Boundary, 128)),
+			fmt.Sprintf("no contract lists the boundary %q", j.k.quote(j.req.Boundary, 128)),
 			"list it under boundaries: in holdfast.yaml, or use a tool that the server lists")
 		op.State = "NOT_FOUND"
 		return op

@@ -108,7 +108,7 @@ func (c *crossing) failure(e ended) (ledger.Outcome, error) {
 	case c.caller.Err() != nil && (e.deaf || errors.Is(e.err, context.Cause(c.caller))):
 		return ledger.Canceled, &holdfast.Error{Kind: holdfast.KindCanceled, Why: "the caller gave up" + suffix, Err: e.err}
 	case kind == holdfast.KindInternal:
-		return ledger.Failed, &holdfast.Error{Kind: holdfast.KindOperation, Why: string(c.k.mask(clip(e.err.Error(), 512))), Err: e.err}
+		return ledger.Failed, &holdfast.Error{Kind: holdfast.KindOperation, Why: c.k.quote(e.err.Error(), 512), Err: e.err}
 	}
 	return ledger.Failed, e.err
 }

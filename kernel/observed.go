@@ -21,6 +21,9 @@ type ready struct {
 	c     *contract
 }
 
+// maxName bounds the name of a boundary that only a pattern lists, in bytes.
+const maxName = 512
+
 // maxObserved bounds how many boundaries doors may bring.
 const maxObserved = 10_000
 
@@ -86,7 +89,12 @@ func (k *Kernel) lookup(pol *policy, boundary string) *contract {
 	if c == nil || c.Boundary == boundary {
 		return c
 	}
-	// A pattern's contract, under the boundary's own name.
+	// A pattern's contract, under the boundary's own name, which is the
+	// agent's text and is written down as it is: what may not be written is
+	// no name.
+	if len(boundary) > maxName || printable(boundary) != boundary || k.redact.Text([]byte(boundary)).Found() {
+		return nil
+	}
 	own := *c
 	own.Boundary = boundary
 	return &own

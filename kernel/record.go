@@ -56,6 +56,23 @@ func (k *Kernel) part(text []byte) ([]byte, string, error) {
 // mask redacts a text.
 func (k *Kernel) mask(s string) []byte { return k.redact.Text([]byte(s)).Out }
 
+// Of a text longer than maskWindow only that much is redacted, and what then
+// stands in the last maskEdge bytes is dropped: a secret that the cut went
+// through would not be known for one.
+const (
+	maskWindow = 64 << 10
+	maskEdge   = 4 << 10
+)
+
+// quote redacts a text, then cuts it to n bytes; never the other way round.
+func (k *Kernel) quote(s string, n int) string {
+	out := k.mask(s[:min(len(s), maskWindow)])
+	if len(s) > maskWindow {
+		out = out[:max(0, len(out)-maskEdge)]
+	}
+	return clip(string(out), n)
+}
+
 // beginLeaf is the record that is durable before the act.
 func (j *judgement) beginLeaf(parent inside) (ledger.Leaf, error) {
 	c := j.contract
@@ -182,16 +199,17 @@ func (c *crossing) result(e *ledger.Entry, end *ending) ([]byte, error) {
 	if len(text) == 0 {
 		return nil, nil
 	}
-	// One window more than is kept, so that a secret across the cut is seen
-	// whole.
-	window := text[:min(len(text), 2*resultLimit)]
-	res, err := c.k.redact.JSON(window)
+	res, err := c.k.redact.JSON(text[:min(len(text), maskWindow)])
 	if err != nil {
 		return nil, err
 	}
 	found := res.Found()
 	e.Applied, e.ContainsPII = res.Rules(), &found
-	kept := res.Out[:min(len(res.Out), resultLimit)]
+	kept := res.Out
+	if len(text) > maskWindow {
+		kept = kept[:max(0, len(kept)-maskEdge)]
+	}
+	kept = kept[:min(len(kept), resultLimit)]
 	if len(text) > len(kept) {
 		sum := sha256.Sum256(text)
 		kept = fmt.Appendf(bytes.Clone(kept), "... (%d bytes, sha256 %s)", len(text), hex.EncodeToString(sum[:]))
@@ -245,7 +263,7 @@ func (j *judgement) recordedBoundary() string {
 	if j.contract != nil {
 		return j.contract.Boundary
 	}
-	return printable(orNobody(string(j.k.mask(clip(j.req.Boundary, 128)))))
+	return printable(orNobody(j.k.quote(j.req.Boundary, 128)))
 }
 
 func orNobody(s string) string {
