@@ -9,15 +9,18 @@ import "time"
 //	Pending   nobody has answered yet
 //	Rejected  refused, or changes were asked for; holds until Expires
 //	Expired   nobody answered, or the approval was not used, in time
-//	Voided    approved under another policy: ask again
+//	Voided    asked or approved under another policy: ask again
 //	None      nothing; ask anew
 func (r *Review) Answer(now time.Time, policy string) State {
 	switch r.State {
 	case Pending, Deferred:
-		if now.Before(r.Expires) {
-			return Pending
+		if !now.Before(r.Expires) {
+			return Expired
 		}
-		return Expired
+		if r.Policy != policy {
+			return Voided
+		}
+		return Pending
 	case Approved:
 		if !now.Before(r.Expires) {
 			return Expired

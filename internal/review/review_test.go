@@ -1,0 +1,69 @@
+package review
+
+import (
+	"testing"
+	"time"
+)
+
+// The whole table of what a review answers, at each side of its expiry and
+// under the same and another policy (D11).
+func TestK7_answers(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	before, at, after := now.Add(-time.Microsecond), now, now.Add(time.Microsecond)
+	cases := []struct {
+		name    string
+		state   State
+		expires time.Time
+		policy  string
+		want    State
+	}{
+		{"waits", Pending, after, "p", Pending},
+		{"K7_INV4_ends_at_the_instant", Pending, at, "p", Expired},
+		{"K7_INV4_ended", Pending, before, "p", Expired},
+		{"deferred_waits", Deferred, after, "p", Pending},
+		{"K7_INV4_deferred_ends_as_well", Deferred, at, "p", Expired},
+		{"K7_AC3_approved", Approved, after, "p", Approved},
+		{"approval_ends_at_the_instant", Approved, at, "p", Expired},
+		{"approval_of_another_policy", Approved, after, "q", Voided},
+		{"old_approval_of_another_policy", Approved, at, "q", Expired},
+		{"asked_under_another_policy", Pending, after, "q", Voided},
+		{"deferred_under_another_policy", Deferred, after, "q", Voided},
+		{"K7_AC4_rejected", Rejected, after, "p", Rejected},
+		{"a_rejection_outlives_a_policy", Rejected, after, "q", Rejected},
+		{"a_rejection_ends", Rejected, at, "p", None},
+		{"changes_are_a_rejection", Changes, after, "p", Rejected},
+		{"changes_end", Changes, at, "p", None},
+		{"K7_AC5_expired_is_told", Expired, before, "p", Expired},
+		{"used_is_nothing", Used, after, "p", None},
+		{"voided_is_nothing", Voided, after, "p", None},
+		{"zero_is_nothing", None, after, "p", None},
+		{"an_unknown_word_is_nothing", "granted", after, "p", None},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			r := Review{State: c.state, Expires: c.expires, Binding: Binding{Policy: "p"}}
+			if got := r.Answer(now, c.policy); got != c.want {
+				t.Fatalf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// Only a person's approval, in time and under the same policy, answers yes.
+func TestK7_INV1_only_one_state_approves(t *testing.T) {
+	now := time.Unix(1000, 0)
+	for _, s := range []State{None, Pending, Deferred, Approved, Rejected, Changes, Expired, Voided, Used, "APPROVED", "approved "} {
+		for _, policy := range []string{"p", "q", ""} {
+			for _, d := range []time.Duration{-time.Hour, 0, time.Hour} {
+				r := Review{State: s, Expires: now.Add(d), Binding: Binding{Policy: "p"}}
+				got := r.Answer(now, policy) == Approved
+				if want := s == Approved && policy == "p" && d > 0; got != want {
+					t.Errorf("%q under %q, %v left: approved %v", s, policy, d, got)
+				}
+				if w := r.Waiting(now); w != ((s == Pending || s == Deferred) && d > 0) {
+					t.Errorf("%q, %v left: waiting %v", s, d, w)
+				}
+			}
+		}
+	}
+}
