@@ -66,6 +66,9 @@ var homes = map[string]struct {
 	"go.opentelemetry.io/otel/exporters":     {[]string{"daemon"}, "the kernel speaks only the API"},
 	"github.com/modelcontextprotocol/go-sdk": {nil, "frames are relayed by our own JSON; the SDK is a peer in tests"},
 	"database/sql":                           {[]string{"internal/sqlite"}, "the kernel knows no database"},
+	module + "/internal/sqlite":              {[]string{"daemon", "cmd/holdfast"}, "the daemon introduces a hand to the kernel; the command only reads"},
+	module + "/internal/mcp/server":          {[]string{"daemon", "cmd/holdfast"}, "the daemon starts servers behind the gateway; the command only makes a clean environment"},
+	module + "/internal/keyset":              {[]string{"daemon"}, "the daemon introduces a hand to the kernel"},
 	"os/exec":                                {[]string{"internal/mcp/server", "daemon", "cmd/holdfast"}, "starting a process is a hand's work"},
 }
 

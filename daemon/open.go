@@ -145,16 +145,19 @@ func (d *Daemon) openParts(ctx context.Context, keys *Keys) (err error) {
 	}
 	d.Kernel, err = kernel.New(kernel.Config{
 		Store: d.store, Latch: d.latch, Verifier: verifier, Redact: engine, Sealer: seal,
-		Policy: d.own(d.loaded.Policy), Operator: d.operators, Runtime: keys.Runtime, Disabled: d.disabled(),
+		Policy: d.own(d.loaded), Operator: d.operators, Runtime: keys.Runtime, Disabled: d.disabled(),
 		Notify: d.notice, Refused: d.keepRefused, Log: d.log, Tracer: d.tele.Tracer(),
 	})
 	return err
 }
 
-// own completes a policy with the paths that are Holdfast's own (D12).
-func (d *Daemon) own(p *kernel.Policy) *kernel.Policy {
-	own := *p
-	own.Own = append([]string{d.Paths.Dir}, d.loaded.Files...)
+// own completes a loaded policy with the paths that are Holdfast's own (D12)
+// and with how long things are kept.
+func (d *Daemon) own(l *Loaded) *kernel.Policy {
+	own := *l.Policy
+	own.Own = append([]string{d.Paths.Dir}, l.Files...)
+	own.ReplayFor = time.Duration(l.Config.Ledger.Results)
+	own.ErasePartsAfter = time.Duration(l.Config.Ledger.Retention)
 	return &own
 }
 

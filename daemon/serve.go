@@ -196,7 +196,7 @@ func (d *Daemon) watchConfig(ctx context.Context) {
 		defer d.mu.Unlock()
 		old := d.loaded
 		d.loaded = l
-		if err := d.Kernel.SetPolicy(d.own(l.Policy), person()); err != nil {
+		if err := d.Kernel.SetPolicy(d.own(l), person()); err != nil {
 			d.loaded = old
 			return err
 		}

@@ -30,6 +30,11 @@ type Policy struct {
 	Rates  []budget.RateLimit
 	// Rules is the constitution; nil has no rules.
 	Rules Rules
+	// ReplayFor is how long a settled result can be given back, at most and
+	// by default 24 h (D10). ErasePartsAfter is how long the erasable parts
+	// of records are kept; 0 keeps them (D14).
+	ReplayFor       time.Duration
+	ErasePartsAfter time.Duration
 	// Weakened names everything that `unsafe` loosened, one sentence each.
 	Weakened []string
 	// Own holds the absolute paths that are Holdfast's own: state directory,
@@ -50,7 +55,12 @@ type AgentKind struct {
 // defaultIterations is for kinds that configuration does not know (D41).
 const defaultIterations = 2
 
-// lifetimes of what the kernel keeps.
-const (
-	replayFor = 24 * time.Hour
-)
+// longestReplay is how long a settled result is kept at most (D10).
+const longestReplay = 24 * time.Hour
+
+func (p *Policy) replayFor() time.Duration {
+	if p.ReplayFor <= 0 || p.ReplayFor > longestReplay {
+		return longestReplay
+	}
+	return p.ReplayFor
+}

@@ -31,7 +31,7 @@ func (k *Kernel) claimReplay(tx Tx, j *judgement) error {
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return err
 	}
-	return k.putReplay(tx, j, settledResult{Claimed: true}, j.now.Add(replayFor))
+	return k.putReplay(tx, j, settledResult{Claimed: true}, j.now.Add(j.pol.replayFor()))
 }
 
 // putReplay seals s under the request's scope.
@@ -66,7 +66,7 @@ func (k *Kernel) keepReplay(tx Tx, c *crossing, end *ending) error {
 			s.Why, s.Hint = string(k.mask(e.Why)), e.Hint
 		}
 	}
-	return k.putReplay(tx, j, s, j.now.Add(replayFor))
+	return k.putReplay(tx, j, s, j.now.Add(j.pol.replayFor()))
 }
 
 // replay gives back what was settled, charges nothing, and says so in an entry
