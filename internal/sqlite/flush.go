@@ -264,7 +264,8 @@ func (b *batch) writeRest(c *conn) error {
 		}
 	}
 	for _, cp := range b.notes {
-		if _, err := c.exec("INSERT INTO checkpoint (tenant, size, root, at, note) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+		if _, err := c.exec(`INSERT INTO checkpoint (tenant, size, root, at, note) SELECT ?1, ?2, ?3, ?4, ?5
+			WHERE NOT EXISTS (SELECT 1 FROM checkpoint WHERE tenant = ?1 AND size = ?2)`,
 			cp.Tenant, cp.Size, cp.Root[:], micros(cp.At), cp.Note); err != nil {
 			return err
 		}

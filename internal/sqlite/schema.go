@@ -39,6 +39,10 @@ CREATE TABLE leaf (
   seq      INTEGER GENERATED ALWAYS AS (id & 1099511627775) VIRTUAL
 ) STRICT;
 CREATE UNIQUE INDEX leaf_crossing ON leaf (crossing, kind) WHERE kind < 3;
+CREATE TRIGGER leaf_no_replace BEFORE INSERT ON leaf
+WHEN EXISTS (SELECT 1 FROM leaf WHERE id = NEW.id)
+  OR NEW.kind < 3 AND EXISTS (SELECT 1 FROM leaf WHERE crossing = NEW.crossing AND kind = NEW.kind AND kind < 3)
+BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
 CREATE TRIGGER leaf_no_delete BEFORE DELETE ON leaf
 BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
 CREATE TRIGGER leaf_no_update BEFORE UPDATE ON leaf
@@ -54,6 +58,9 @@ CREATE TABLE tile (
   hashes BLOB    NOT NULL CHECK (length(hashes) = 8192),
   UNIQUE (tenant, level, n)
 ) STRICT;
+CREATE TRIGGER tile_no_replace BEFORE INSERT ON tile
+WHEN EXISTS (SELECT 1 FROM tile WHERE tenant = NEW.tenant AND level = NEW.level AND n = NEW.n)
+BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
 CREATE TRIGGER tile_no_delete BEFORE DELETE ON tile
 BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
 CREATE TRIGGER tile_no_update BEFORE UPDATE ON tile
@@ -65,6 +72,9 @@ CREATE TABLE head (
   root   BLOB    NOT NULL CHECK (length(root) = 32),
   settled INTEGER NOT NULL
 ) STRICT;
+CREATE TRIGGER head_no_replace BEFORE INSERT ON head
+WHEN EXISTS (SELECT 1 FROM head WHERE tenant = NEW.tenant AND (size > NEW.size OR settled > NEW.settled))
+BEGIN SELECT RAISE(ABORT, 'a tree never shrinks'); END;
 CREATE TRIGGER head_no_delete BEFORE DELETE ON head
 BEGIN SELECT RAISE(ABORT, 'a tree never shrinks'); END;
 CREATE TRIGGER head_grows BEFORE UPDATE ON head
@@ -79,6 +89,9 @@ CREATE TABLE checkpoint (
   note   BLOB    NOT NULL,
   PRIMARY KEY (tenant, size)
 ) STRICT, WITHOUT ROWID;
+CREATE TRIGGER checkpoint_no_replace BEFORE INSERT ON checkpoint
+WHEN EXISTS (SELECT 1 FROM checkpoint WHERE tenant = NEW.tenant AND size = NEW.size)
+BEGIN SELECT RAISE(ABORT, 'checkpoints are append-only'); END;
 CREATE TRIGGER checkpoint_no_delete BEFORE DELETE ON checkpoint
 BEGIN SELECT RAISE(ABORT, 'checkpoints are append-only'); END;
 CREATE TRIGGER checkpoint_no_update BEFORE UPDATE ON checkpoint
@@ -111,6 +124,9 @@ CREATE TABLE revocation (
   at     INTEGER NOT NULL,
   PRIMARY KEY (tenant, jti)
 ) STRICT, WITHOUT ROWID;
+CREATE TRIGGER revocation_no_replace BEFORE INSERT ON revocation
+WHEN EXISTS (SELECT 1 FROM revocation WHERE tenant = NEW.tenant AND jti = NEW.jti)
+BEGIN SELECT RAISE(ABORT, 'a revocation is for ever'); END;
 CREATE TRIGGER revocation_no_delete BEFORE DELETE ON revocation
 BEGIN SELECT RAISE(ABORT, 'a revocation is for ever'); END;
 CREATE TRIGGER revocation_no_update BEFORE UPDATE ON revocation
