@@ -30,6 +30,17 @@ func (s State) String() string {
 // MarshalText writes the word of String.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
+// UnmarshalText reads a word that String writes.
+func (s *State) UnmarshalText(b []byte) error {
+	for c := Idle; c <= Faulted; c++ {
+		if c.String() == string(b) {
+			*s = c
+			return nil
+		}
+	}
+	return fmt.Errorf("unknown state %q", b)
+}
+
 // Request asks for one crossing. A door makes it; the kernel judges it.
 type Request struct {
 	// Boundary is the exact name, for example "mcp/github/create_issue".
@@ -69,6 +80,9 @@ type Output struct {
 	// Body is what the operation returned, JSON where the contract has an
 	// output schema or predicates. The kernel hands predicates a copy.
 	Body []byte
+	// Structured is the part of Body that the contract's output schema
+	// describes; nil means Body itself. Predicates and rules see Body.
+	Structured []byte
 	// Used is what was measured. A resource that is missing is settled at
 	// what was reserved (D9).
 	Used map[Resource]int64

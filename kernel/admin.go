@@ -14,10 +14,11 @@ import (
 // and why. Anybody may halt (D11). The latch is set even where the ledger
 // cannot be written; the error then says so.
 func (k *Kernel) Halt(who, why string) (int, error) {
+	was := k.halting.Swap(true)
 	if err := k.latch.Set(who, why, k.now()); err != nil {
+		k.halting.Store(was)
 		return 0, &holdfast.Error{Kind: holdfast.KindInternal, Why: "the halt latch could not be set", Hint: "stop the process: `kill` it", Err: err}
 	}
-	k.halting.Store(true)
 	n := k.Cut()
 	err := k.Record(Event{Tenant: holdfast.Local, Name: "halted", Who: who, Subject: "everything",
 		Data: map[string]any{"why": string(k.mask(why)), "cut": n}})

@@ -288,12 +288,8 @@ func (j *judgement) evalAll(ctx context.Context, out holdfast.Output) (bool, err
 		return true, violation(holdfast.KindType, c.Source, "the output is not JSON that a predicate can be asked of")
 	}
 	if c.output != nil && out.ExitCode == 0 {
-		errs, err := c.output.Validate(ctx, tree)
-		if err != nil {
-			return true, violation(holdfast.KindEval, "output_schema_conformance", "the output could not be validated")
-		}
-		if len(errs) > 0 {
-			return true, violation(holdfast.KindEvalFailure, "output_schema_conformance", "the output violates its schema: "+violations(errs))
+		if err := j.conformsTo(ctx, out, tree); err != nil {
+			return true, err
 		}
 	}
 	facts := j.facts()
@@ -307,6 +303,25 @@ func (j *judgement) evalAll(ctx context.Context, out holdfast.Output) (bool, err
 		}
 	}
 	return j.askRules(ctx, facts, needsTree)
+}
+
+// conformsTo holds the structured output against the contract's schema.
+func (j *judgement) conformsTo(ctx context.Context, out holdfast.Output, tree any) error {
+	const rule = "output_schema_conformance"
+	if out.Structured != nil {
+		var err error
+		if tree, err = outputTree(out.Structured); err != nil {
+			return violation(holdfast.KindType, rule, "the structured output is not JSON")
+		}
+	}
+	errs, err := j.contract.output.Validate(ctx, tree)
+	if err != nil {
+		return violation(holdfast.KindEval, rule, "the output could not be validated")
+	}
+	if len(errs) > 0 {
+		return violation(holdfast.KindEvalFailure, rule, "the output violates its schema: "+violations(errs))
+	}
+	return nil
 }
 
 func (j *judgement) askRules(ctx context.Context, facts constitution.Facts, asked bool) (bool, error) {

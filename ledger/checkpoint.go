@@ -80,7 +80,7 @@ func ParseSigner(secret holdfast.Secret) (*Signer, error) {
 		return nil, bad
 	}
 	s := &Signer{runtime, ed25519.NewKeyFromSeed(key[1:])}
-	if s.Secret() != secret {
+	if s.Secret().Reveal() != secret.Reveal() {
 		return nil, bad
 	}
 	return s, nil

@@ -88,11 +88,10 @@ type content struct {
 
 // toolResult is a tool result that the gateway writes itself.
 type toolResult struct {
-	Type       string          `json:"resultType,omitempty"`
-	Content    []content       `json:"content"`
-	Structured json.RawMessage `json:"structuredContent,omitempty"`
-	IsError    bool            `json:"isError"`
-	Meta       meta            `json:"_meta"`
+	Type    string    `json:"resultType,omitempty"`
+	Content []content `json:"content"`
+	IsError bool      `json:"isError"`
+	Meta    meta      `json:"_meta"`
 }
 
 // meta is what the gateway says to programs beside the text.
@@ -300,9 +299,6 @@ func (a *act) replayed(o *holdfast.Outcome) []byte {
 	m := about(o, holdfast.Opinion{})
 	m.Replayed = true
 	body := o.Output.Body
-	if o.Output.ExitCode == 0 && a.t.structured {
-		return a.c.result(toolResult{Content: []content{{"text", string(body)}}, Structured: body, Meta: m})
-	}
 	if e := mcp.Get(body, "error"); o.Output.ExitCode != 0 && jsontext.Value(e).Kind() == '{' && mcp.Get(body, "content") == nil {
 		return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":%s}`, a.c.ID, e)
 	}

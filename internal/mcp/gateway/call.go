@@ -167,10 +167,11 @@ func readResult(m mcp.Message) result {
 	return r
 }
 
-// output is what K8 judges of the server's answer: the structured content of a
-// tool that declared its schema (null where it is missing, so that the schema
-// is asked), else the whole result. An error is a result too: the call was
-// made, and ended with exit code 1.
+// output is what K8 judges of the server's answer: the whole result, which is
+// all that the client would see, and for a tool that declared an output schema
+// its structured content, which alone is held against the schema (null where
+// it is missing). An error is a result too: the call was made, and ended with
+// exit code 1.
 func (t tool) output(r result) holdfast.Output {
 	if r.Error != nil {
 		return holdfast.Output{Body: wrapError(r.Error), ExitCode: 1}
@@ -181,8 +182,8 @@ func (t tool) output(r result) holdfast.Output {
 		return out
 	}
 	if t.structured {
-		if out.Body = r.fields.Get("structuredContent"); out.Body == nil {
-			out.Body = []byte("null")
+		if out.Structured = r.fields.Get("structuredContent"); out.Structured == nil {
+			out.Structured = []byte("null")
 		}
 	}
 	return out

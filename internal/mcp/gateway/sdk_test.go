@@ -263,7 +263,7 @@ func (g *sdkRig) calls(t *testing.T) {
 	if r, _ := g.call(t, "sum", sumIn{2, 3}); r.IsError || fmt.Sprint(r.StructuredContent) != "map[sum:5]" {
 		t.Errorf("sum: %+v", r)
 	}
-	if o := g.k.outputs[len(g.k.outputs)-1]; string(o.Body) != `{"sum":5}` {
+	if o := g.k.outputs[len(g.k.outputs)-1]; string(o.Structured) != `{"sum":5}` || !strings.Contains(string(o.Body), `"content"`) {
 		t.Errorf("K8 saw %s", o.Body)
 	}
 	if r, said := g.call(t, "fails", nil); !r.IsError || said != "no such sum" || g.k.outputs[len(g.k.outputs)-1].ExitCode != 1 {

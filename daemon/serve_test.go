@@ -1,0 +1,334 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/kernel"
+	"github.com/holdfast-dev/holdfast/ledger"
+)
+
+// up starts a daemon on a state directory of its own and returns a client of
+// its socket.
+func up(t *testing.T, config string, change ...func(*Options)) (*Daemon, *api.Client, func()) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "hf") // short: a socket's path is bounded
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	opt := Options{State: filepath.Join(dir, "s"), Version: "test"}
+	if config != "" {
+		opt.Config = filepath.Join(dir, "holdfast.yaml")
+		if err := os.WriteFile(opt.Config, []byte(config), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range change {
+		c(&opt)
+	}
+	return serve(t, opt)
+}
+
+func serve(t *testing.T, opt Options) (*Daemon, *api.Client, func()) {
+	t.Helper()
+	d, err := Open(t.Context(), opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ready, ended := make(chan struct{}), make(chan error, 1)
+	go func() { ended <- d.Serve(ctx, Serving{Ready: func(string) { close(ready) }}) }()
+	select {
+	case <-ready:
+	case err := <-ended:
+		t.Fatal(err)
+	}
+	down := func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	c, _, err := api.Dial(t.Context(), d.Paths.Sock)
+	if err != nil {
+		down()
+		t.Fatal(err)
+	}
+	return d, c, down
+}
+
+const quiet = "version: 1\nlisten:\n  pages: none\n"
+
+func TestServeAndAsk(t *testing.T) {
+	_, c, down := up(t, quiet)
+	defer down()
+	ans, err := c.Cross(t.Context(), api.Ask{Boundary: "agent/step", Payload: []byte(`{"action":"plan"}`), Agent: "alice"})
+	if err != nil || ans.Failure != nil || ans.Outcome.Verdict != holdfast.Allow {
+		t.Fatalf("%v %+v", err, ans)
+	}
+	ans, err = c.Cross(t.Context(), api.Ask{Boundary: "nowhere/known", Payload: []byte(`{}`), Agent: "alice"})
+	if err != nil || ans.Failure == nil || ans.Failure.Kind != holdfast.KindSchemaNotFound {
+		t.Fatalf("%v %+v", err, ans)
+	}
+	st, err := c.Status(t.Context())
+	if err != nil || st.Agents != 1 || st.Halted {
+		t.Fatalf("%v %+v", err, st)
+	}
+}
+
+func TestOneOwner(t *testing.T) {
+	d, _, down := up(t, quiet)
+	defer down()
+	_, err := Open(t.Context(), Options{State: d.Paths.Dir, Config: d.opt.Config})
+	if holdfast.KindOf(err) != holdfast.KindConflict || !strings.Contains(err.Error(), "process") {
+		t.Fatalf("a second owner: %v", err)
+	}
+}
+
+func TestLatchWrittenPastTheDaemonCuts(t *testing.T) {
+	d, c, down := up(t, quiet+`
+boundaries:
+  - boundary: test/wait
+    risk: LOW
+`)
+	defer down()
+	tok, err := d.Mint(holdfast.Identity{Agent: "alice"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	started, got := make(chan struct{}), make(chan error, 1)
+	go func() {
+		_, err := d.Kernel.Cross(context.Background(), holdfast.Request{Boundary: "test/wait", Payload: []byte(`{}`), Token: tok},
+			func(ctx context.Context) (holdfast.Output, error) {
+				close(started)
+				<-ctx.Done()
+				return holdfast.Output{}, ctx.Err()
+			})
+		got <- err
+	}()
+	<-started
+	if err := d.latch.Set("carol", "by hand", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-got:
+		if holdfast.KindOf(err) != holdfast.KindHalted {
+			t.Fatal(err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Fatal("the crossing was not cut")
+	}
+	cut, err := c.Poke(t.Context())
+	if err != nil || cut.Waiting != 0 {
+		t.Fatalf("%v %+v", err, cut)
+	}
+	if n := countEvents(t, d, "halted"); n != 1 {
+		t.Fatalf("%d halted events", n)
+	}
+}
+
+func countEvents(t *testing.T, d *Daemon, name string) (n int) {
+	t.Helper()
+	err := d.store.View(context.Background(), func(tx kernel.Tx) error {
+		heads, err := tx.Heads()
+		if err != nil {
+			return err
+		}
+		for _, h := range heads {
+			if err := tx.Leaves(h.Tenant, 0, h.Size, func(s ledger.Stored) error {
+				if s.Kind != ledger.KindEvent {
+					return nil
+				}
+				e, err := ledger.ParseEvent(s.Record)
+				if err == nil && e.Name == name {
+					n++
+				}
+				return err
+			}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestReloadIsWholeOrNotAtAll(t *testing.T) {
+	d, c, down := up(t, quiet)
+	defer down()
+	before, err := c.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(text string) {
+		if err := os.WriteFile(d.opt.Config, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	policy := func() string {
+		st, err := c.Status(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return st.Policy
+	}
+	write(quiet + "boundaries:\n  - boundary: new/place\n    risk: LOW\n    schema: {type: 7}\n")
+	time.Sleep(time.Second)
+	if policy() != before.Policy {
+		t.Fatal("a broken configuration took effect")
+	}
+	write(quiet + "boundaries:\n  - boundary: new/place\n    risk: LOW\n")
+	for range 100 {
+		if policy() != before.Policy {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if policy() == before.Policy {
+		t.Fatal("a good configuration did not take effect")
+	}
+	if n := countEvents(t, d, "policy_changed"); n != 1 {
+		t.Fatalf("%d policy_changed events", n)
+	}
+	ans, err := c.Check(t.Context(), api.Ask{Boundary: "new/place", Payload: []byte(`{}`), Agent: "a"})
+	if err != nil || ans.Outcome.Verdict != holdfast.Allow {
+		t.Fatalf("%v %+v", err, ans)
+	}
+}
+
+func TestDisabledHalts(t *testing.T) {
+	_, c, down := up(t, quiet, func(o *Options) { o.Enabled, o.EnabledSet = "", true })
+	defer down()
+	ans, err := c.Cross(t.Context(), api.Ask{Boundary: "agent/step", Payload: []byte(`{}`), Agent: "alice"})
+	if err != nil || ans.Failure == nil || ans.Failure.Kind != holdfast.KindHalted {
+		t.Fatalf("%v %+v", err, ans)
+	}
+}
+
+func TestHaltHooksRunAndAreRecorded(t *testing.T) {
+	dir := t.TempDir()
+	d, c, down := up(t, quiet+`
+alerts:
+  halt_hooks:
+    - name: cancel remote work
+      command: [/bin/sh, -c, "cat > `+dir+`/told"]
+    - name: broken
+      command: [/bin/false]
+`)
+	defer down()
+	if _, err := c.Halt(t.Context(), api.Word{Who: "carol", Why: "smoke"}); err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		if countEvents(t, d, "halt_hook") == 2 {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	if n := countEvents(t, d, "halt_hook"); n != 2 {
+		t.Fatalf("%d hooks recorded", n)
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "told"))
+	if err != nil || !strings.Contains(string(b), "smoke") {
+		t.Fatalf("%v %s", err, b)
+	}
+}
+
+func TestBackupWhileRunning(t *testing.T) {
+	_, c, down := up(t, quiet)
+	defer down()
+	file := filepath.Join(t.TempDir(), "copy.db")
+	if err := c.Backup(t.Context(), file); err != nil {
+		t.Fatal(err)
+	}
+	if i, err := os.Stat(file); err != nil || i.Mode().Perm() != 0o600 {
+		t.Fatalf("%v %v", err, i)
+	}
+	if err := c.Backup(t.Context(), file); holdfast.KindOf(err) != holdfast.KindConflict {
+		t.Fatalf("over an existing file: %v", err)
+	}
+	if err := c.Backup(t.Context(), "relative.db"); holdfast.KindOf(err) != holdfast.KindUsage {
+		t.Fatalf("a relative path: %v", err)
+	}
+}
+
+func TestDialNobody(t *testing.T) {
+	_, _, err := api.Dial(t.Context(), filepath.Join(t.TempDir(), "sock"))
+	if !errors.Is(err, api.ErrNobody) {
+		t.Fatal(err)
+	}
+}
+
+func TestLingerEnds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits seconds")
+	}
+	dir, err := os.MkdirTemp("", "hf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	cfg := filepath.Join(dir, "c.yaml")
+	if err := os.WriteFile(cfg, []byte(quiet), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d, err := Open(t.Context(), Options{State: filepath.Join(dir, "s"), Config: cfg})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	ready, ended := make(chan struct{}), make(chan error, 1)
+	go func() { ended <- d.Serve(t.Context(), Serving{Linger: true, Ready: func(string) { close(ready) }}) }()
+	<-ready
+	if _, _, err := api.Dial(t.Context(), d.Paths.Sock); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Fatal(err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("it did not end after its last client")
+	}
+}
+
+func TestPagesSayLittle(t *testing.T) {
+	d, _, down := up(t, quiet)
+	defer down()
+	for path, code := range map[string]int{"/healthz": 200, "/": 200, "/v1/status": 404, "/v1/halt": 404} {
+		r, err := http.NewRequest("GET", "http://x"+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := &recorder{header: http.Header{}, code: 200}
+		d.pages().ServeHTTP(w, r)
+		if w.code != code {
+			t.Errorf("%s: %d, want %d", path, w.code, code)
+		}
+	}
+}
+
+type recorder struct {
+	header http.Header
+	code   int
+}
+
+func (r *recorder) Header() http.Header         { return r.header }
+func (r *recorder) WriteHeader(c int)           { r.code = c }
+func (r *recorder) Write(b []byte) (int, error) { return len(b), nil }
