@@ -78,7 +78,8 @@ type Tx interface {
 	// PeekRate is Rate without taking.
 	PeekRate(rs []budget.Rate, now time.Time) (*budget.Refusal, error)
 
-	// Agent returns an agent's record; PutAgent writes it.
+	// Agent returns an agent's record; PutAgent writes it. Agents returns a
+	// tenant's, by name; an empty tenant means every tenant's, by tenant.
 	Agent(tenant, name string) (holdfast.Agent, error)
 	PutAgent(a holdfast.Agent) error
 	Agents(tenant string) ([]holdfast.Agent, error)

@@ -731,21 +731,23 @@ func (tx *updateTx) Agents(tenant string) ([]holdfast.Agent, error) {
 	}
 	byName := make(map[string]holdfast.Agent, len(as))
 	for _, a := range as {
-		byName[a.Name] = a
+		byName[pairKey(a.Tenant, a.Name)] = a
 	}
 	for _, c := range tx.s.agents.m {
-		if c.now.ok && c.now.val.Tenant == tenant {
-			byName[c.now.val.Name] = c.now.val
+		if a := c.now.val; c.now.ok && (tenant == "" || a.Tenant == tenant) {
+			byName[pairKey(a.Tenant, a.Name)] = a
 		}
 	}
 	as = slices.Collect(maps.Values(byName))
-	slices.SortFunc(as, func(a, b holdfast.Agent) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(as, func(a, b holdfast.Agent) int {
+		return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Name, b.Name))
+	})
 	return as, nil
 }
 
 func readAgents(c *conn, tenant string) ([]holdfast.Agent, error) {
 	var as []holdfast.Agent
-	err := c.query("SELECT doc FROM agent WHERE tenant = ? ORDER BY name", func(r row) error {
+	err := c.query("SELECT doc FROM agent WHERE ?1 = '' OR tenant = ?1 ORDER BY tenant, name", func(r row) error {
 		a, err := readAgent(r)
 		as = append(as, a)
 		return err
