@@ -121,11 +121,10 @@ func (c *conn) exec(sql string, args ...any) (int64, error) {
 // row is one row of a result, in the columns' order.
 type row []driver.Value
 
-func (r row) int(i int) int64     { v, _ := r[i].(int64); return v }
-func (r row) text(i int) string   { v, _ := r[i].(string); return v }
-func (r row) blob(i int) []byte   { v, _ := r[i].([]byte); return v }
-func (r row) isNull(i int) bool   { return r[i] == nil }
-func (r row) float(i int) float64 { v, _ := r[i].(float64); return v }
+func (r row) int(i int) int64   { v, _ := r[i].(int64); return v }
+func (r row) text(i int) string { v, _ := r[i].(string); return v }
+func (r row) blob(i int) []byte { v, _ := r[i].([]byte); return v }
+func (r row) isNull(i int) bool { return r[i] == nil }
 
 // cursor is a query under way.
 type cursor struct {

@@ -86,27 +86,28 @@ func rowsOf(insert string, columns, n int) string {
 
 const insertLeaf = "INSERT INTO leaf (id, kind, at, hash, crossing, record, part)"
 
-func (b *batch) writeLeaves(c *conn) error {
-	rest := b.leaves
-	for _, n := range [...]int{16, 4, 1} {
-		if len(rest) < n {
+// many runs an insert of n rows, several rows at a time, which spares most of
+// what a statement costs. add appends the arguments of row i.
+func many(c *conn, insert, conflict string, columns, n int, add func(args []any, i int) []any) error {
+	args := make([]any, 0, 16*columns)
+	done := 0
+	for _, k := range [...]int{16, 4, 1} {
+		if n-done < k {
 			continue
 		}
-		st, err := c.take(leafInsert(n))
-		if err != nil {
-			return err
-		}
-		args := make([]any, 0, n*7)
-		for len(rest) >= n && err == nil {
+		st, err := c.take(rowsOf(insert, columns, k) + conflict)
+		for n-done >= k && err == nil {
 			args = args[:0]
-			for i := range rest[:n] {
-				args = appendLeaf(args, &rest[i])
+			for i := range k {
+				args = add(args, done+i)
 			}
 			st.bind(args)
 			_, err = st.exec()
-			rest = rest[n:]
+			done += k
 		}
-		c.give(st)
+		if st != nil {
+			c.give(st)
+		}
 		if err != nil {
 			return err
 		}
@@ -114,7 +115,9 @@ func (b *batch) writeLeaves(c *conn) error {
 	return nil
 }
 
-func leafInsert(n int) string { return rowsOf(insertLeaf, 7, n) }
+func (b *batch) writeLeaves(c *conn) error {
+	return many(c, insertLeaf, "", 7, len(b.leaves), func(args []any, i int) []any { return appendLeaf(args, &b.leaves[i]) })
+}
 
 func appendLeaf(args []any, l *leafRow) []any {
 	var crossing, part any
@@ -149,14 +152,12 @@ func (b *batch) writeHeads(c *conn) error {
 }
 
 func (b *batch) writeCounters(c *conn) error {
-	for _, ch := range b.counters {
-		if _, err := c.exec(`INSERT INTO counter (key, used, "window") VALUES (?, ?, ?)
-			ON CONFLICT (key) DO UPDATE SET used = excluded.used, "window" = excluded."window"`,
-			ch.c.key, ch.v.val.Used, ch.v.val.Window); err != nil {
-			return err
-		}
-	}
-	return nil
+	return many(c, `INSERT INTO counter (key, used, "window")`,
+		` ON CONFLICT (key) DO UPDATE SET used = excluded.used, "window" = excluded."window"`, 3, len(b.counters),
+		func(args []any, i int) []any {
+			ch := &b.counters[i]
+			return append(args, ch.c.key, ch.v.val.Used, ch.v.val.Window)
+		})
 }
 
 func (b *batch) writeRates(c *conn) error {
