@@ -16,9 +16,12 @@ type gate struct {
 	judge func(context.Context, *judgement) holdfast.Opinion
 }
 
+// gateCount is how many gates there are.
+const gateCount = 8
+
 // gates is the list, in the order in which they are asked.
-func gates() [8]gate {
-	return [8]gate{
+func gates() [gateCount]gate {
+	return [gateCount]gate{
 		{holdfast.K1, k1Schema},
 		{holdfast.K2, k2Permission},
 		{holdfast.K3, k3Bounds},

@@ -60,7 +60,7 @@ type judgement struct {
 
 // verdict is the worst of the opinions; with a gate missing it is Deny.
 func (j *judgement) verdict() holdfast.Verdict {
-	if len(j.opinions) < len(gates()) {
+	if len(j.opinions) < gateCount {
 		return holdfast.Deny
 	}
 	vs := make([]holdfast.Verdict, 0, len(j.opinions))
