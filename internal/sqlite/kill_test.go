@@ -23,12 +23,36 @@ import (
 // killEnv names the store for which the test binary is the writer.
 const killEnv = "HOLDFAST_TEST_WRITER"
 
+// readEnv names the store that the test binary reads, to print its size.
+const readEnv = "HOLDFAST_TEST_READER"
+
 func TestMain(m *testing.M) {
 	if path := os.Getenv(killEnv); path != "" {
 		writer(path)
 		return
 	}
+	if path := os.Getenv(readEnv); path != "" {
+		reader(path)
+		return
+	}
 	os.Exit(m.Run())
+}
+
+func reader(path string) {
+	s, err := Open(context.Background(), Options{Path: path, ReadOnly: true})
+	if err == nil {
+		err = s.View(context.Background(), func(tx kernel.Tx) error {
+			hs, err := tx.Heads()
+			if err == nil {
+				fmt.Print(hs[0].Size)
+			}
+			return err
+		})
+	}
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
 }
 
 // writer writes crossings, and prints each one that was acknowledged, until
