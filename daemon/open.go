@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -158,6 +159,12 @@ func (d *Daemon) own(l *Loaded) *kernel.Policy {
 	own.Own = append([]string{d.Paths.Dir}, l.Files...)
 	own.ReplayFor = time.Duration(l.Config.Ledger.Results)
 	own.ErasePartsAfter = time.Duration(l.Config.Ledger.Retention)
+	if r, ok := own.Rules.(interface{ Weakened() []string }); ok {
+		own.Weakened = append(slices.Clone(own.Weakened), r.Weakened()...)
+	}
+	for _, w := range own.Weakened {
+		d.log.Warn("weakened", "what", w)
+	}
 	return &own
 }
 
