@@ -17,3 +17,18 @@ func (w *world) sql(q string) error {
 	_, err = db.Exec(q)
 	return err
 }
+
+// count asks the store's file for one number, past the store.
+func (w *world) count(q string) int {
+	w.t.Helper()
+	db, err := sql.Open("sqlite", "file:"+w.file()+"?mode=ro&_pragma=busy_timeout(5000)")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer db.Close()
+	var n int
+	if err := db.QueryRow(q).Scan(&n); err != nil {
+		w.t.Fatal(err)
+	}
+	return n
+}
