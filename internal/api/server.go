@@ -257,6 +257,14 @@ type upgraded struct {
 
 func (u *upgraded) Read(b []byte) (int, error) { return u.in.Read(b) }
 
+// CloseWrite ends this side's direction; the other may still answer.
+func (u *upgraded) CloseWrite() error {
+	if c, ok := u.Conn.(interface{ CloseWrite() error }); ok {
+		return c.CloseWrite()
+	}
+	return u.Close()
+}
+
 // read parses a bounded JSON body, strictly.
 func (s *Server) read(w http.ResponseWriter, r *http.Request, v any) bool {
 	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/internal/operator"
+	"github.com/holdfast-dev/holdfast/kernel"
+)
+
+func agentCommand() command {
+	return command{name: "agent", about: "list, pause, unpause and trust agents", help: `
+Every agent that ever crossed has a record: its kind, its trust, whether it may
+go on. Anybody may pause one; to let it go on, or to trust it, needs the
+operator key.
+
+    $ holdfast agent pause nightly 'it loops'
+`, sub: []command{
+		{name: "ls", about: "list agents", run: agentList, help: `
+List the agents that were seen.
+
+    holdfast agent ls [--json]
+
+    $ holdfast agent ls
+`},
+		{name: "pause", about: "stop one agent", run: agentPause, help: `
+Stop one agent: its crossings in flight are cut, and it is refused until a
+person lets it go on.
+
+    holdfast agent pause NAME [REASON]
+
+    $ holdfast agent pause nightly 'it loops'
+    nightly  paused
+`},
+		{name: "unpause", about: "let one agent go on; needs the operator key", run: agentUnpause, help: `
+Let an agent go on.
+
+    holdfast agent unpause NAME [--reason TEXT]
+
+` + personFlags + `
+    $ holdfast agent unpause nightly
+    nightly  running
+`},
+		{name: "trust", about: "set an agent's trust; needs the operator key", run: agentTrust, help: `
+Set an agent's trust level: baseline, medium, high or highest.
+
+    holdfast agent trust NAME LEVEL [--reason TEXT]
+
+` + personFlags + `
+    $ holdfast agent trust nightly medium
+    nightly  medium
+`},
+	}}
+}
+
+func agentList(a *app, args []string) error {
+	if _, err := a.parse(a.flags("agent ls"), args, 0, 0); err != nil {
+		return err
+	}
+	var as []holdfast.Agent
+	err := a.read(func(_ daemon.Paths, s kernel.Store) error {
+		return a.view(s, func(tx kernel.Tx) (err error) { as, err = tx.Agents(a.tenant); return err })
+	})
+	if err != nil && !isNoState(err) {
+		return err
+	}
+	if a.json {
+		return a.printJSON(append([]holdfast.Agent{}, as...))
+	}
+	if len(as) == 0 {
+		a.say("no agent was seen yet")
+		return nil
+	}
+	now, rows := time.Now(), [][]string{{"NAME", "KIND", "TRUST", "STATE", "FIRST SEEN", "WHY"}}
+	for _, g := range as {
+		rows = append(rows, []string{clean(g.Name), or(g.Kind, "-"), g.Level.String(), string(g.State), ago(g.First, now), g.Why})
+	}
+	table(a.out, rows)
+	return nil
+}
+
+func agentPause(a *app, args []string) error {
+	fs := a.flags("agent pause")
+	who := fs.String("who", "", "")
+	rest, err := a.parse(fs, args, 1, -1)
+	if err != nil {
+		return err
+	}
+	return a.reach(func(c *api.Client, _ *api.Status) error {
+		w := api.Word{Tenant: a.tenant, Subject: rest[0], Who: a.who(*who), Why: strings.Join(rest[1:], " ")}
+		cut, err := c.Pause(a.ctx, w)
+		if err != nil {
+			return err
+		}
+		if a.json {
+			return a.printJSON(map[string]any{"agent": rest[0], "state": holdfast.AgentPaused, "cut": cut.Cut})
+		}
+		if cut.Cut > 0 {
+			a.say("%s cut", count(cut.Cut, "crossing was", "crossings were"))
+		}
+		return a.agentIs(rest[0], string(holdfast.AgentPaused))
+	})
+}
+
+func (a *app) agentIs(name, what string) error {
+	_, err := fmt.Fprintf(a.out, "%s  %s\n", clean(name), what)
+	return err
+}
+
+func agentUnpause(a *app, args []string) error {
+	fs, p := a.flags("agent unpause"), person{}
+	p.flags(fs)
+	rest, err := a.parse(fs, args, 1, 1)
+	if err != nil {
+		return err
+	}
+	return a.personal(p, operator.Statement{Act: operator.Unpause, Subject: rest[0]}, func(c *api.Client, w api.PersonsWord) error {
+		if err := c.Unpause(a.ctx, w); err != nil {
+			return err
+		}
+		return a.agentIs(rest[0], string(holdfast.AgentRunning))
+	})
+}
+
+func agentTrust(a *app, args []string) error {
+	fs, p := a.flags("agent trust"), person{}
+	p.flags(fs)
+	rest, err := a.parse(fs, args, 2, 2)
+	if err != nil {
+		return err
+	}
+	var level holdfast.Level
+	if err := level.UnmarshalText([]byte(rest[1])); err != nil {
+		return usage("", "%v", err)
+	}
+	return a.personal(p, operator.Statement{Act: operator.Trust, Subject: rest[0], Value: level.String()}, func(c *api.Client, w api.PersonsWord) error {
+		if err := c.Trust(a.ctx, w); err != nil {
+			return err
+		}
+		return a.agentIs(rest[0], level.String())
+	})
+}

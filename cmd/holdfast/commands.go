@@ -1,0 +1,33 @@
+package main
+
+// command is one subcommand, or a group of them.
+type command struct {
+	name  string
+	about string // one line for the list of all commands
+	// help is prose whose example works when pasted.
+	help string
+	run  func(a *app, args []string) error
+	// sub makes it a group: run is then nil.
+	sub []command
+}
+
+// commands is every subcommand, in the order in which people meet them.
+func commands() []command {
+	return []command{
+		initCommand(), upCommand(), mcpCommand(),
+		checkCommand(), explainCommand(), stepCommand(),
+		reviewCommand(), haltCommand(), resumeCommand(), statusCommand(),
+		agentCommand(), ledgerCommand(), rulesCommand(), stateCommand(), doctorCommand(),
+		keyCommand(), validateCommand(), redactCommand(),
+		versionCommand(),
+	}
+}
+
+func find(list []command, name string) (command, bool) {
+	for _, c := range list {
+		if c.name == name {
+			return c, true
+		}
+	}
+	return command{}, false
+}

@@ -1,0 +1,314 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/internal/halt"
+	"github.com/holdfast-dev/holdfast/internal/operator"
+	"github.com/holdfast-dev/holdfast/kernel"
+	"github.com/holdfast-dev/holdfast/ledger"
+)
+
+func doctorCommand() command {
+	return command{name: "doctor", about: "check that everything works, and that a refusal is a refusal", run: doctor, help: `
+Look at everything Holdfast stands on, and prove that it refuses: it asks about
+a boundary that nobody listed, and expects a no. The exit code is 1 when a check
+failed; each says what to do.
+
+    holdfast doctor [--json]
+
+    $ holdfast doctor
+`}
+}
+
+// finding is the result of one check.
+type finding struct {
+	Check string `json:"check"`
+	How   string `json:"result"` // ok, warn or FAIL
+	Why   string `json:"why"`
+	Hint  string `json:"hint,omitempty"`
+}
+
+func okay(why string, args ...any) finding { return finding{How: "ok", Why: fmt.Sprintf(why, args...)} }
+
+func warn(hint, why string, args ...any) finding {
+	return finding{How: "warn", Why: fmt.Sprintf(why, args...), Hint: hint}
+}
+
+func bad(err error) finding {
+	var e *holdfast.Error
+	if asError(err, &e) {
+		return finding{How: "FAIL", Why: e.Why, Hint: e.Hint}
+	}
+	return finding{How: "FAIL", Why: err.Error()}
+}
+
+func doctor(a *app, args []string) error {
+	if _, err := a.parse(a.flags("doctor"), args, 0, 0); err != nil {
+		return err
+	}
+	p, err := a.paths()
+	if err != nil {
+		return err
+	}
+	checks := []struct {
+		name string
+		do   func(daemon.Paths) finding
+	}{
+		{"state directory", a.seeState}, {"configuration", a.seeConfig}, {"owner", a.seeOwner},
+		{"halt latch", a.seeLatch}, {"ledger", a.seeLedger}, {"ledger key", a.seeLedgerKey},
+		{"operator key", a.seeOperator}, {"disk", a.seeDisk}, {"clock", a.seeClock}, {"refusal", a.seeRefusal},
+	}
+	var found []finding
+	failed := false
+	for _, c := range checks {
+		f := c.do(p)
+		f.Check = c.name
+		found, failed = append(found, f), failed || f.How == "FAIL"
+	}
+	if a.json {
+		err = a.printJSON(map[string]any{"ok": !failed, "state": p.Dir, "checks": found})
+	} else {
+		a.sayFindings(found)
+	}
+	if err == nil && failed {
+		return status(exitError)
+	}
+	return err
+}
+
+func (a *app) sayFindings(found []finding) {
+	l := a.look()
+	marks := map[string]holdfast.Verdict{"ok": holdfast.Allow, "warn": holdfast.Hold}
+	for _, f := range found {
+		fmt.Fprintf(a.out, "%s %-4s  %-15s  %s\n", l.mark(marks[f.How]), f.How, f.Check, clean(f.Why))
+		if f.Hint != "" {
+			fmt.Fprintf(a.out, "%25s%s\n", "", l.dim("hint: "+clean(f.Hint)))
+		}
+	}
+}
+
+func (a *app) seeState(p daemon.Paths) finding {
+	if !there(p.Dir) {
+		return warn("`holdfast init` makes it", "%s is not there yet", p.Dir)
+	}
+	real, err := daemon.OpenState(p.Dir)
+	if err != nil {
+		return bad(err)
+	}
+	return okay("%s is yours alone", real.Dir)
+}
+
+func (a *app) seeConfig(daemon.Paths) finding {
+	config, err := daemon.FindConfig(a.config, a.lookup)
+	if err != nil {
+		return bad(err)
+	}
+	l, err := daemon.Load(config)
+	if err != nil {
+		return bad(err)
+	}
+	for _, w := range l.Policy.Weakened {
+		return warn("remove it from `unsafe` when you can", "weakened: %s", w)
+	}
+	if config == "" {
+		return okay("none, the safe defaults govern")
+	}
+	return okay("%s loads, and only you can change it", config)
+}
+
+func (a *app) seeOwner(p daemon.Paths) finding {
+	_, s, err := api.Dial(a.ctx, p.Sock)
+	switch {
+	case err == nil:
+		return okay("process %d answers", s.PID)
+	case !errors.Is(err, api.ErrNobody):
+		return bad(a.silent(p, err))
+	case !there(p.Dir):
+		return okay("nobody, and nothing to own")
+	}
+	o, err := daemon.AcquireOwner(p.Dir, time.Now())
+	if err != nil {
+		return bad(err)
+	}
+	if err := o.Release(); err != nil {
+		return bad(err)
+	}
+	return okay("nobody; the lock can be taken")
+}
+
+func (a *app) seeLatch(p daemon.Paths) finding {
+	if enabled, set := a.lookup("HOLDFAST_ENABLED"); !halt.Enabled(enabled, set) {
+		return warn("unset it", "HOLDFAST_ENABLED is %q, so everything started here is halted", enabled)
+	}
+	if !there(p.Dir) {
+		return okay("not set")
+	}
+	latch, err := halt.New(p.Halt)
+	if err != nil {
+		return bad(err)
+	}
+	s, err := latch.Read()
+	switch {
+	case err != nil:
+		return finding{How: "FAIL", Why: "it cannot be read, so everything is halted: " + err.Error(), Hint: "look at " + p.Halt}
+	case s.Halted:
+		return warn("`holdfast resume` lifts it", "everything is halted by %s: %s", or(s.Who, "somebody"), s.Why)
+	}
+	return okay("readable, and not set")
+}
+
+// seeLedger looks at the end of every tree; `ledger verify` looks at all.
+func (a *app) seeLedger(daemon.Paths) finding {
+	var n int64
+	err := a.read(func(_ daemon.Paths, s kernel.Store) error {
+		trees, err := a.trees(s)
+		if err != nil {
+			return err
+		}
+		for _, t := range trees {
+			from := max(0, t.head.Size-256)
+			if err := a.view(s, func(tx kernel.Tx) error {
+				return tx.Leaves(t.head.Tenant, from, t.head.Size, recordHash)
+			}); err != nil {
+				return fmt.Errorf("tenant %s: %w", t.head.Tenant, err)
+			}
+			n += t.head.Size
+		}
+		return nil
+	})
+	switch {
+	case isNoState(err):
+		return okay("none yet")
+	case err != nil:
+		return bad(err)
+	}
+	return okay("%s; the end of each tree is intact (`ledger verify` checks all)", count(n, "leaf", "leaves"))
+}
+
+func (a *app) seeLedgerKey(p daemon.Paths) finding {
+	if !there(p.DB) {
+		return okay("none yet")
+	}
+	v, err := daemon.LedgerKey(p)
+	if err != nil {
+		return bad(err)
+	}
+	return okay("%s", v.Runtime())
+}
+
+func (a *app) seeOperator(p daemon.Paths) finding {
+	if !there(p.OperatorPub) {
+		return warn("make one with `holdfast init`", "there is none: nobody can approve or resume")
+	}
+	b, err := readPrivate(p.OperatorPub, 64<<10)
+	if err != nil {
+		return bad(err)
+	}
+	pub, err := operator.ParsePublic(string(b))
+	if err != nil {
+		return bad(err)
+	}
+	if _, err := readPrivate(p.OperatorKey, operator.MaxSealed); err != nil {
+		return warn("it may be kept elsewhere on purpose", "%s, and the sealed key is not beside it: %v", pub.ID(), err)
+	}
+	return okay("%s", pub.ID())
+}
+
+// leastDisk is how much room there should be, in bytes.
+const leastDisk = 256 << 20
+
+func (a *app) seeDisk(p daemon.Paths) finding {
+	dir := p.Dir
+	if !there(dir) {
+		return okay("nothing is stored yet")
+	}
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(dir, &st); err != nil {
+		return bad(err)
+	}
+	free := int64(st.Bavail) * int64(st.Bsize)
+	if free < leastDisk {
+		return warn("make room: on a full disk everything is refused", "only %s free", bytesOf(free))
+	}
+	return okay("%s free", bytesOf(free))
+}
+
+// seeClock compares the clock with the program's own age and the newest record.
+func (a *app) seeClock(daemon.Paths) finding {
+	now := time.Now()
+	if built, err := time.Parse(time.RFC3339, built().Time); err == nil && now.Before(built.Add(-24*time.Hour)) {
+		return finding{How: "FAIL", Why: fmt.Sprintf("it says %s, before this program was built", now.UTC().Format(time.RFC3339)), Hint: "set the clock: tokens and windows depend on it"}
+	}
+	var newest time.Time
+	err := a.read(func(_ daemon.Paths, s kernel.Store) error {
+		trees, err := a.trees(s)
+		if err != nil {
+			return err
+		}
+		return a.view(s, func(tx kernel.Tx) error {
+			for _, t := range trees {
+				if t.head.Size == 0 {
+					continue
+				}
+				l, err := tx.Leaf(t.head.Tenant, t.head.Size-1)
+				if err != nil {
+					return err
+				}
+				if l.At.After(newest) {
+					newest = l.At
+				}
+			}
+			return nil
+		})
+	})
+	if err != nil && !isNoState(err) {
+		return warn("", "the newest record cannot be read: %v", err)
+	}
+	if newest.After(now.Add(time.Minute)) {
+		return finding{How: "FAIL", Why: fmt.Sprintf("the newest record is %s ahead of it", short(newest.Sub(now))), Hint: "set the clock: tokens and windows depend on it"}
+	}
+	return okay("%s, not before the newest record", now.UTC().Format(time.RFC3339))
+}
+
+// nobodys is a boundary that no configuration should list.
+const nobodys = "doctor/nobody-listed-this"
+
+// seeRefusal proves that what is not listed is refused.
+func (a *app) seeRefusal(p daemon.Paths) finding {
+	if !there(p.DB) {
+		return warn("`holdfast init` makes the state, then ask again", "not asked: there is no state yet")
+	}
+	var f finding
+	err := a.reach(func(c *api.Client, _ *api.Status) error {
+		ans, err := c.Check(a.ctx, api.Ask{Boundary: nobodys, Payload: []byte(`{}`), Agent: "doctor"})
+		if err != nil {
+			return err
+		}
+		switch code := answerCode(ans); code {
+		case exitRefused, exitHalted:
+			f = okay("a boundary that nobody listed is refused")
+		default:
+			f = finding{How: "FAIL", Why: fmt.Sprintf("a boundary that nobody listed is not refused (exit code %d)", code), Hint: "does the configuration list a pattern that covers everything?"}
+		}
+		return nil
+	})
+	if err != nil {
+		return bad(err)
+	}
+	return f
+}
+
+// recordHash checks that a leaf's hash is its record's.
+func recordHash(l ledger.Stored) error {
+	if ledger.LeafHash(l.Record) != l.Hash {
+		return fmt.Errorf("leaf %d is not what was written", l.Seq)
+	}
+	return nil
+}

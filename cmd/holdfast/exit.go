@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// The exit codes (D36).
+const (
+	exitYes     = 0
+	exitError   = 1
+	exitUsage   = 2
+	exitRefused = 3
+	exitHeld    = 4
+	exitHalted  = 5
+)
+
+// status ends the program with a code after everything was said.
+type status int
+
+func (s status) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
+
+// errUsage marks a mistake in the command line.
+var errUsage = errors.New("usage")
+
+func usage(hint, format string, args ...any) error {
+	return &holdfast.Error{Kind: holdfast.KindUsage, Why: fmt.Sprintf(format, args...), Hint: hint, Err: errUsage}
+}
+
+// fail is an error with a hint.
+func fail(hint, format string, args ...any) error {
+	return &holdfast.Error{Kind: holdfast.KindInternal, Why: fmt.Sprintf(format, args...), Hint: hint}
+}
+
+// exitCode is the one table from an error to an exit code.
+func exitCode(err error) int {
+	var s status
+	switch {
+	case err == nil:
+		return exitYes
+	case errors.As(err, &s):
+		return int(s)
+	case errors.Is(err, errUsage):
+		return exitUsage
+	}
+	switch holdfast.KindOf(err) {
+	case holdfast.KindHalted:
+		return exitHalted
+	case holdfast.KindHeld:
+		return exitHeld
+	case holdfast.KindPermission, holdfast.KindSelfApproval, holdfast.KindProhibited, holdfast.KindPaused:
+		return exitRefused
+	}
+	return exitError
+}
+
+// verdictCode is the same table for what the gates said.
+func verdictCode(v holdfast.Verdict, kind holdfast.Kind) int {
+	switch {
+	case kind == holdfast.KindHalted:
+		return exitHalted
+	case v == holdfast.Allow && kind == "":
+		return exitYes
+	case v == holdfast.Allow:
+		return exitError
+	case v == holdfast.Hold:
+		return exitHeld
+	}
+	return exitRefused
+}
+
+// finish says what went wrong, and returns the exit code.
+func (a *app) finish(err error) int {
+	code := exitCode(err)
+	var s status
+	if err == nil || errors.As(err, &s) {
+		return code
+	}
+	var e *holdfast.Error
+	switch {
+	case errors.Is(err, context.Canceled) && a.ctx.Err() != nil:
+		a.say("interrupted")
+	case errors.As(err, &e):
+		a.sayLines(e.Why)
+		if e.Hint != "" {
+			a.hint("%s", e.Hint)
+		}
+	default:
+		a.sayLines(err.Error())
+	}
+	if a.touched != "" && code == exitError {
+		fmt.Fprintf(a.err, "state: %s\n", clean(a.touched))
+	}
+	return code
+}
+
+// sayLines says a text of several lines without losing its line ends.
+func (a *app) sayLines(text string) {
+	for line := range strings.Lines(strings.TrimRight(text, "\n")) {
+		a.say("%s", strings.TrimRight(line, "\n"))
+	}
+}

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"io"
+	"os"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// maxFilter bounds what a filter reads, in bytes: it is held in memory whole.
+const maxFilter = 64 << 20
+
+// input reads the file that args name, or standard input for "-" or nothing.
+// name is what messages call it. More than limit bytes is an error, and so is
+// an empty input where there is nothing to work on.
+func (a *app) input(args []string, limit int64) (name string, b []byte, err error) {
+	r, name := a.in, "standard input"
+	if len(args) > 0 && args[0] != "-" {
+		f, err := os.Open(args[0])
+		if err != nil {
+			return args[0], nil, err
+		}
+		defer f.Close()
+		if i, err := f.Stat(); err == nil && i.IsDir() {
+			return args[0], nil, fail("name a file", "%s is a directory", args[0])
+		}
+		r, name = f, args[0]
+	}
+	b, err = io.ReadAll(io.LimitReader(r, limit+1))
+	if err == nil && int64(len(b)) > limit {
+		err = &holdfast.Error{Kind: holdfast.KindPayloadTooLarge, Why: name + " has more than " + bytesOf(limit), Hint: "give it in parts"}
+	}
+	return name, b, err
+}
+
+// in says where a fault is, before its own words.
+func in(name string, err error) error {
+	var e *holdfast.Error
+	if asError(err, &e) {
+		own := *e
+		own.Why = name + ": " + e.Why
+		return &own
+	}
+	return err
+}

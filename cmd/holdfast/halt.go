@@ -1,0 +1,87 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/internal/halt"
+)
+
+func haltCommand() command {
+	return command{name: "halt", about: "stop everything, now", run: haltAll, help: `
+Stop everything: the latch is written first, by this command itself, so that it
+works without a daemon, without a configuration and with a broken one. Then the
+daemon, where there is one, is told, and cuts every crossing in flight. Anybody
+may halt; only a person with the operator key can resume.
+
+    holdfast halt [REASON] [--who NAME]
+
+    $ holdfast halt 'it deletes the wrong files'
+    halted
+`}
+}
+
+func haltAll(a *app, args []string) error {
+	fs := a.flags("halt")
+	who := fs.String("who", "", "")
+	rest, err := a.parse(fs, args, 0, -1)
+	if err != nil {
+		return err
+	}
+	p, err := a.paths()
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	if err := os.MkdirAll(filepath.Dir(p.Halt), 0o700); err != nil {
+		return err
+	}
+	latch, err := halt.New(p.Halt)
+	if err != nil {
+		return err
+	}
+	first, err := latch.SetFirst(a.who(*who), or(strings.Join(rest, " "), "halted from the command line"), start)
+	if err != nil && !latch.Halted() {
+		return fail("end the daemon instead: `kill` it", "the latch could not be set: %v", err)
+	}
+	if err != nil {
+		a.say("halted, but the latch is not complete: %v", err)
+	}
+	cut, perr := a.poke(p.Sock)
+	if a.json {
+		return errors.Join(perr, a.printJSON(map[string]any{"halted": true, "first": first, "state": p.Dir, "daemon": cut}))
+	}
+	word := "halted"
+	if !first && err == nil {
+		word = "halted already"
+	}
+	if _, err := fmt.Fprintln(a.out, word); err != nil {
+		return err
+	}
+	switch {
+	case errors.Is(perr, api.ErrNobody):
+		a.say("no daemon runs; nothing will start until `%s`", a.forState("holdfast resume"))
+	case perr != nil:
+		a.say("the latch is set, and the daemon, which does not answer, will see it by itself: %v", perr)
+	default:
+		a.say("%s cut in %s", count(cut.Cut, "crossing", "crossings"), time.Duration(cut.Micros)*time.Microsecond)
+		if cut.Waiting > 0 {
+			a.say("%s ignored it and still run", count(cut.Waiting, "crossing", "crossings"))
+		}
+	}
+	return nil
+}
+
+// poke tells the daemon, where there is one, that the latch was written.
+func (a *app) poke(sock string) (*api.Cutting, error) {
+	c, _, err := api.Dial(a.ctx, sock)
+	if err != nil {
+		return nil, err
+	}
+	return c.Poke(a.ctx)
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// helpWanted asks for a text on standard output and exit code 0.
+type helpWanted struct{ text string }
+
+func (*helpWanted) Error() string { return "help" }
+
+const intro = `Holdfast is a safety runtime for autonomous agents. Whatever an agent does is
+one crossing: judged by eight gates, written down before it takes effect, and
+stopped by a person at any moment.
+
+    holdfast COMMAND [flags] [arguments]
+
+`
+
+const outro = `
+Every command takes, before or after its name:
+
+    --state DIR     the state directory; $HOLDFAST_STATE, else
+                    ~/.local/state/holdfast
+    --config FILE   the configuration; $HOLDFAST_CONFIG, else
+                    ~/.config/holdfast/holdfast.yaml, if there is one
+    --json          print JSON, on everything that reads
+    --tenant NAME   whose reviews, agents and ledger; local if absent
+    --verbose       say which state is used
+
+Exit codes: 0 yes, 1 error, 2 usage, 3 refused, 4 held for a person, 5 halted.
+
+Put an MCP server behind the gates, and look at what would happen:
+
+    holdfast init
+    holdfast mcp -- npx -y @modelcontextprotocol/server-filesystem .
+    holdfast explain agent/step '{"action":"plan"}'
+
+` + "`holdfast help COMMAND` says more.\n"
+
+func overview() string {
+	var b strings.Builder
+	b.WriteString(intro)
+	list(&b, commands())
+	b.WriteString(outro)
+	return b.String()
+}
+
+func list(b *strings.Builder, cs []command) {
+	for _, c := range cs {
+		fmt.Fprintf(b, "    %-10s  %s\n", c.name, c.about)
+	}
+}
+
+func helpText(c command, path string) string {
+	var b strings.Builder
+	b.WriteString(strings.TrimLeft(c.help, "\n"))
+	if c.sub != nil {
+		b.WriteString("\n")
+		list(&b, c.sub)
+		fmt.Fprintf(&b, "\n`holdfast help %s COMMAND` says more.\n", path)
+	}
+	return b.String()
+}
+
+func helpFor(words []string) error {
+	cs, path := commands(), ""
+	if len(words) == 0 {
+		return &helpWanted{overview()}
+	}
+	for i, w := range words {
+		c, ok := find(cs, w)
+		if !ok {
+			return unknown(path, w, cs)
+		}
+		path = join(path, c.name)
+		if i == len(words)-1 {
+			return &helpWanted{helpText(c, path)}
+		}
+		cs = c.sub
+	}
+	return nil
+}
+
+func names(cs []command) string {
+	var out []string
+	for _, c := range cs {
+		out = append(out, c.name)
+	}
+	return strings.Join(out, ", ")
+}
+
+// unknown is the error for a command that is not there, with the nearest one.
+func unknown(path, word string, cs []command) error {
+	best, distance := "", 4
+	for _, c := range cs {
+		if d := edits(word, c.name); d < distance && d < len(c.name) {
+			best, distance = c.name, d
+		}
+	}
+	hint := "`holdfast help" + prefix(" ", path) + "` lists the commands"
+	if best != "" {
+		hint = "did you mean `holdfast " + join(path, best) + "`?"
+	}
+	return usage(hint, "there is no command %q", strings.TrimSpace(path+" "+word))
+}
+
+// edits is how many letters must be added, removed, replaced or swapped with
+// their neighbour to make a of b, for words of at most 32 bytes.
+func edits(a, b string) int {
+	if len(a) > 32 || len(b) > 32 {
+		return 33
+	}
+	var d [34][34]int
+	for i := range len(a) + 1 {
+		d[i][0] = i
+	}
+	for j := range len(b) + 1 {
+		d[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			d[i][j] = min(d[i-1][j]+1, d[i][j-1]+1, d[i-1][j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				d[i][j] = min(d[i][j], d[i-2][j-2]+1)
+			}
+		}
+	}
+	return d[len(a)][len(b)]
+}

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/daemon"
+)
+
+func initCommand() command {
+	return command{name: "init", about: "make configuration, state and operator key", run: initAll, help: `
+Make what Holdfast needs, without ever replacing anything: the state directory
+with its keys, the operator key sealed by your passphrase, and a commented
+holdfast.yaml that changes nothing until you edit it.
+
+    holdfast init [flags]
+
+    --config-out FILE        where the configuration goes; where commands look
+                             for it, if absent
+    --no-operator            make no operator key
+    --credential-file FILE   a file of yours (0600) whose first line is the
+                             passphrase; asked for on the terminal if absent
+
+    $ holdfast init
+`}
+}
+
+// made is what init made or found.
+type made struct{ what, path, how string }
+
+func initAll(a *app, args []string) error {
+	fs := a.flags("init")
+	out := fs.String("config-out", "", "")
+	noOperator := fs.Bool("no-operator", false, "")
+	credential := fs.String("credential-file", "", "")
+	if _, err := a.parse(fs, args, 0, 0); err != nil {
+		return err
+	}
+	config, err := a.configPlace(*out)
+	if err != nil {
+		return err
+	}
+	p, err := a.paths()
+	if err != nil {
+		return err
+	}
+	stateThere := there(p.DB)
+	if p, err = daemon.OpenState(p.Dir); err != nil {
+		return err
+	}
+	list, err := a.initConfig(config)
+	if err != nil {
+		return err
+	}
+	if err := a.initState(stateThere); err != nil {
+		return err
+	}
+	list = append(list, made{"state", p.Dir, verb(!stateThere)})
+	if !*noOperator {
+		m, err := a.initOperator(p, *credential)
+		if err != nil {
+			return err
+		}
+		list = append(list, m)
+	}
+	return a.sayMade(list, p)
+}
+
+func verb(fresh bool) string {
+	if fresh {
+		return "made"
+	}
+	return "kept"
+}
+
+// configPlace is where the configuration goes: the flag, else the first place
+// where commands look for it.
+func (a *app) configPlace(flag string) (string, error) {
+	if flag != "" {
+		return filepath.Abs(flag)
+	}
+	if found, err := daemon.FindConfig(a.config, a.lookup); err != nil || found != "" && found != "/etc/holdfast/holdfast.yaml" {
+		return found, err
+	}
+	if dir, _ := a.lookup("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "holdfast", "holdfast.yaml"), nil
+	}
+	if dir, _ := a.lookup("HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, ".config", "holdfast", "holdfast.yaml"), nil
+	}
+	return "", usage("name one with --config-out", "there is no place for the configuration")
+}
+
+// initConfig writes the commented configuration and the schema that editors
+// complete and check it with.
+func (a *app) initConfig(config string) ([]made, error) {
+	if err := os.MkdirAll(filepath.Dir(config), 0o700); err != nil {
+		return nil, err
+	}
+	schema, err := daemon.EditorSchema()
+	if err != nil {
+		return nil, err
+	}
+	beside := filepath.Join(filepath.Dir(config), "holdfast.schema.json")
+	var list []made
+	for _, f := range []struct {
+		what, path string
+		text       []byte
+	}{
+		{"configuration", config, append([]byte("# yaml-language-server: $schema=holdfast.schema.json\n"), daemon.Example()...)},
+		{"editor schema", beside, append(schema, '\n')},
+	} {
+		err := writeNew(f.path, f.text)
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, err
+		}
+		list = append(list, made{f.what, f.path, verb(err == nil)})
+	}
+	if a.config == "" {
+		a.config = config
+	}
+	_, err = daemon.Load(config)
+	return list, err
+}
+
+// initState opens the state once, which makes its keys and its store.
+func (a *app) initState(exists bool) error {
+	d, err := a.open(slog.New(slog.DiscardHandler), "")
+	if errors.Is(err, daemon.ErrOwned) && exists {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return d.Close()
+}
+
+func (a *app) initOperator(p daemon.Paths, credential string) (made, error) {
+	m := made{"operator key", p.OperatorKey, "kept"}
+	if there(p.OperatorKey) && there(p.OperatorPub) {
+		return m, nil
+	}
+	id, err := a.makeOperator(p, credential)
+	if holdfast.KindOf(err) == holdfast.KindPermission {
+		m.how = "not made: there is no terminal to ask for a passphrase on"
+		return m, nil
+	}
+	m.how = "made, " + id
+	return m, err
+}
+
+func (a *app) sayMade(list []made, p daemon.Paths) error {
+	var rows [][]string
+	for _, m := range list {
+		rows = append(rows, []string{m.what, m.path, m.how})
+	}
+	if a.json {
+		out := map[string]any{}
+		for _, m := range list {
+			out[m.what] = map[string]string{"path": m.path, "how": m.how}
+		}
+		return a.printJSON(out)
+	}
+	table(a.out, rows)
+	fmt.Fprintln(a.err)
+	fmt.Fprintf(a.err, "To undo everything: end the daemon, then\n\n    rm -r %s\n    rm %s %s\n", quoted(p.Dir), quoted(list[0].path), quoted(list[1].path))
+	return nil
+}

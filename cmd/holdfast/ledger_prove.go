@@ -1,0 +1,181 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/kernel"
+	"github.com/holdfast-dev/holdfast/ledger"
+)
+
+func proveCommand() command {
+	return command{name: "prove", about: "prove that a crossing's entry is in the signed ledger", run: ledgerProve, help: `
+Write a proof that the entry of a crossing stands in the ledger under a signed
+head: the record and the hashes that lead from it to the root. Whoever has the
+public key can verify it without the ledger.
+
+    holdfast ledger prove CROSSING
+
+    $ holdfast ledger prove $(holdfast ledger tail -n 1 --json | jq -r .id) > proof.json
+    $ holdfast ledger verify --proof proof.json --key "$(holdfast ledger key)"
+`}
+}
+
+// proven is a record with its proof, as `ledger prove` writes it.
+type proven struct {
+	Record json.RawMessage `json:"record"`
+	Proof  json.RawMessage `json:"proof"`
+}
+
+func ledgerProve(a *app, args []string) error {
+	rest, err := a.parse(a.flags("ledger prove"), args, 1, 1)
+	if err != nil {
+		return err
+	}
+	key, err := a.verifier("")
+	if err != nil {
+		return err
+	}
+	return a.read(func(_ daemon.Paths, s kernel.Store) error {
+		var proof *ledger.Inclusion
+		var leaf ledger.Stored
+		var signed ledger.SignedCheckpoint
+		err := a.view(s, func(tx kernel.Tx) (err error) {
+			if leaf, err = entryOf(tx, a.tenant, rest[0]); err != nil {
+				return err
+			}
+			if signed, err = tx.Checkpoint(a.tenant); err != nil && !errors.Is(err, kernel.ErrNotFound) {
+				return err
+			}
+			if signed.Size <= leaf.Seq {
+				return &holdfast.Error{Kind: holdfast.KindConflict, Why: fmt.Sprintf("leaf %d is not signed yet", leaf.Seq), Hint: "`" + a.forState("holdfast ledger checkpoint") + "` signs it"}
+			}
+			proof, err = ledger.ProveInclusion(tx.Nodes(a.tenant), signed, leaf.Seq)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if err := proof.Verify(key, leaf.Record); err != nil {
+			return tampered(err)
+		}
+		text, err := proof.AppendJSON(nil)
+		if err != nil {
+			return err
+		}
+		// Written by hand, so that the record stays as it was, byte for byte.
+		if _, err := fmt.Fprintf(a.out, "{\"record\":%s,\"proof\":%s}\n", leaf.Record, text); err != nil {
+			return err
+		}
+		a.say("the entry is leaf %d of the %d that were signed at %s", leaf.Seq, signed.Size, stamp(signed.At))
+		return nil
+	})
+}
+
+func entryOf(tx kernel.Tx, tenant, id string) (ledger.Stored, error) {
+	found, err := tx.Crossing(tenant, id)
+	if err != nil && !errors.Is(err, kernel.ErrNotFound) {
+		return ledger.Stored{}, err
+	}
+	for _, l := range found {
+		if l.Kind == ledger.KindEntry {
+			return l, nil
+		}
+	}
+	why := "the ledger of " + clean(tenant) + " has no crossing " + clean(id)
+	if len(found) > 0 {
+		why = "the crossing " + clean(id) + " has begun and has no entry yet"
+	}
+	return ledger.Stored{}, &holdfast.Error{Kind: holdfast.KindNotFound, Why: why, Hint: "`holdfast ledger tail` lists them"}
+}
+
+func (a *app) verifyProof(key *ledger.Verifier, file string) error {
+	name, b, err := a.input([]string{file}, 4<<20)
+	if err != nil {
+		return err
+	}
+	var p proven
+	if err := json.Unmarshal(b, &p); err != nil {
+		return fail("", "%s is no proof: %v", name, err)
+	}
+	proof, err := ledger.ParseInclusion(p.Proof)
+	if err == nil {
+		err = proof.Verify(key, p.Record)
+	}
+	if err != nil {
+		return fail("", "%s does not prove its record: %v", name, err)
+	}
+	c, err := key.Open([]byte(proof.Note))
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(map[string]any{"ok": true, "tenant_id": proof.Tenant, "seq": proof.Seq, "leaves": c.Size, "root": c.Root.String(), "signed_at": c.At})
+	}
+	_, err = fmt.Fprintf(a.out, "proven: the record is leaf %d of %s, of the %d that were signed at %s\n", proof.Seq, clean(proof.Tenant), c.Size, stamp(c.At))
+	return err
+}
+
+func exportCommand() command {
+	return command{name: "export", about: "write the whole ledger for verification elsewhere", run: ledgerExport, help: `
+Write the whole ledger as lines of JSON, to standard output or to a file that
+does not exist yet. Whoever has the public key can verify it.
+
+    holdfast ledger export [FILE]
+
+    $ holdfast ledger export ledger.jsonl
+`}
+}
+
+func ledgerExport(a *app, args []string) error {
+	rest, err := a.parse(a.flags("ledger export"), args, 0, 1)
+	if err != nil {
+		return err
+	}
+	key, err := a.verifier("")
+	if err != nil {
+		return err
+	}
+	return a.read(func(_ daemon.Paths, s kernel.Store) (err error) {
+		w := a.out
+		if len(rest) == 1 && rest[0] != "-" {
+			f, err := os.OpenFile(rest[0], os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+			if err != nil {
+				return err
+			}
+			defer func() {
+				if err != nil {
+					err = errors.Join(err, os.Remove(rest[0]))
+				}
+			}()
+			defer func() { err = errors.Join(err, f.Sync(), f.Close()) }()
+			w = f
+		}
+		trees, err := a.trees(s)
+		if err != nil {
+			return err
+		}
+		e, total := ledger.NewExporter(w, key), int64(0)
+		for _, t := range trees {
+			var cps []ledger.SignedCheckpoint
+			if t.signed != nil {
+				cps = append(cps, *t.signed)
+			}
+			if err := e.Tenant(t.head, cps, func(fn func(ledger.Stored) error) error {
+				return a.leaves(s, t.head.Tenant, 0, t.head.Size, fn)
+			}); err != nil {
+				return err
+			}
+			total += t.head.Size
+		}
+		if err := e.Close(); err != nil {
+			return err
+		}
+		a.say("exported %s of %s", count(total, "leaf", "leaves"), count(len(trees), "tenant", "tenants"))
+		return nil
+	})
+}

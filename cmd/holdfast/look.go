@@ -1,0 +1,186 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/holdfast-dev/holdfast"
+	"golang.org/x/term"
+)
+
+// look is how things are drawn: colour only for a terminal and without
+// NO_COLOR, marks beyond ASCII only where the locale is UTF-8.
+type look struct{ color, utf8 bool }
+
+func (a *app) look() look {
+	_, plain := a.lookup("NO_COLOR")
+	dumb, _ := a.lookup("TERM")
+	return look{color: isTerminal(a.out) && !plain && dumb != "dumb", utf8: a.isUTF8()}
+}
+
+func (a *app) isUTF8() bool {
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if v, _ := a.lookup(name); v != "" {
+			v = strings.ToLower(v)
+			return strings.Contains(v, "utf-8") || strings.Contains(v, "utf8")
+		}
+	}
+	return false
+}
+
+// isTerminal says whether a reader or writer is a terminal.
+func isTerminal(x any) bool {
+	f, ok := x.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// mark is a verdict as one sign.
+func (l look) mark(v holdfast.Verdict) string {
+	sign, code := "x", "31"
+	switch v {
+	case holdfast.Allow:
+		sign, code = "+", "32"
+	case holdfast.Hold:
+		sign, code = "?", "33"
+	}
+	if l.utf8 {
+		sign = map[string]string{"x": "✗", "+": "✓", "?": "…"}[sign]
+	}
+	return l.paint(code, sign)
+}
+
+func (l look) paint(code, s string) string {
+	if !l.color {
+		return s
+	}
+	return "\x1b[" + code + "m" + s + "\x1b[0m"
+}
+
+func (l look) dim(s string) string  { return l.paint("2", s) }
+func (l look) bold(s string) string { return l.paint("1", s) }
+
+// clean makes text safe for a terminal: what is not visible, such as an escape
+// sequence of an agent's or letters that turn the line around, is written out.
+func clean(s string) string {
+	odd := func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
+	if strings.IndexFunc(s, odd) < 0 {
+		return s
+	}
+	var b strings.Builder
+	for i, r := range s {
+		switch {
+		case r == utf8.RuneError:
+			if _, n := utf8.DecodeRuneInString(s[i:]); n == 1 {
+				fmt.Fprintf(&b, `\x%02x`, s[i])
+				continue
+			}
+			b.WriteRune(r)
+		case !odd(r):
+			b.WriteRune(r)
+		case r < 0x80:
+			fmt.Fprintf(&b, `\x%02x`, r)
+		default:
+			fmt.Fprintf(&b, `\u{%x}`, r)
+		}
+	}
+	return b.String()
+}
+
+// table writes rows in columns as wide as their widest cell; the last column
+// is not padded. Cells are made safe for a terminal; the first column may be a
+// mark that mark made.
+func table(w io.Writer, rows [][]string) {
+	var widths []int
+	for _, row := range rows {
+		for i := range row {
+			if i > 0 {
+				row[i] = clean(row[i])
+			}
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], width(row[i]))
+		}
+	}
+	for _, row := range rows {
+		var b strings.Builder
+		for i, cell := range row {
+			b.WriteString(cell)
+			if i < len(row)-1 {
+				b.WriteString(strings.Repeat(" ", widths[i]-width(cell)+2))
+			}
+		}
+		fmt.Fprintln(w, strings.TrimRight(b.String(), " "))
+	}
+}
+
+// width is how many columns a cell takes, without its colours.
+func width(s string) int {
+	n, in := 0, false
+	for _, r := range s {
+		switch {
+		case r == '\x1b':
+			in = true
+		case in:
+			in = r != 'm'
+		default:
+			n++
+		}
+	}
+	return n
+}
+
+// printJSON writes one value to standard output.
+func (a *app) printJSON(v any) error {
+	e := json.NewEncoder(a.out)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// ago is a time as people say it.
+func ago(t, now time.Time) string {
+	d := now.Sub(t).Round(time.Second)
+	switch {
+	case t.IsZero():
+		return "never"
+	case d < 0:
+		return "in " + short(-d)
+	case d < time.Second:
+		return "now"
+	}
+	return short(d) + " ago"
+}
+
+// short is a duration in its two largest units.
+func short(d time.Duration) string {
+	d = d.Round(time.Second)
+	switch {
+	case d >= 48*time.Hour:
+		return fmt.Sprintf("%dd", d/(24*time.Hour))
+	case d >= time.Hour:
+		return fmt.Sprintf("%dh%02dm", d/time.Hour, d/time.Minute%60)
+	case d >= time.Minute:
+		return fmt.Sprintf("%dm%02ds", d/time.Minute, d/time.Second%60)
+	}
+	return fmt.Sprintf("%ds", d/time.Second)
+}
+
+// bytesOf is a size as people say it.
+func bytesOf(n int64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	f, i := float64(n), 0
+	for f >= 1024 && i < len(units)-1 {
+		f, i = f/1024, i+1
+	}
+	if i == 0 {
+		return fmt.Sprintf("%d B", n)
+	}
+	return fmt.Sprintf("%.1f %s", f, units[i])
+}

@@ -1,0 +1,22 @@
+// Command holdfast is a safety runtime for autonomous agents: it stands
+// between agents and everything they can touch.
+//
+// Each subcommand is one file of its name; commands.go lists them.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() { os.Exit(program()) }
+
+// program runs the command line of this process and returns its exit code.
+func program() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	a := &app{ctx: ctx, in: os.Stdin, out: os.Stdout, err: os.Stderr, lookup: os.LookupEnv}
+	return a.run(os.Args[1:])
+}

@@ -1,0 +1,242 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/operator"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"holdfast":  func() { os.Exit(program()) },
+		"mcpserver": mcpServer,
+		"mcpcall":   mcpCall,
+	})
+}
+
+// The scripts in testdata are the command's documentation by example. Each has
+// a state of its own, under a path that is short enough for a socket.
+func TestScripts(t *testing.T) {
+	root, err := os.MkdirTemp("/tmp", "hf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { removeAll(t, root) })
+	testscript.Run(t, testscript.Params{
+		Dir:         "testdata",
+		WorkdirRoot: root,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("HOLDFAST_STATE", filepath.Join(e.WorkDir, "s"))
+			e.Setenv("XDG_CONFIG_HOME", filepath.Join(e.WorkDir, "x"))
+			e.Setenv("LANG", "C.UTF-8")
+			e.Setenv("USER", "ann")
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"operator": operatorKey,
+			"waitfor":  waitFor,
+			"gone":     gone,
+			"capture":  capture,
+			"patch":    patch,
+			"fill":     fill,
+		},
+	})
+}
+
+// removeAll waits for daemons that linger and still write there.
+func removeAll(t *testing.T, dir string) {
+	for range 100 {
+		if os.RemoveAll(dir) == nil {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Errorf("%s could not be removed", dir)
+}
+
+// operatorKey makes an operator key that opens fast, and the file with its
+// passphrase: operator FILE.
+func operatorKey(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: operator FILE")
+	}
+	p, err := daemon.OpenState(ts.Getenv("HOLDFAST_STATE"))
+	ts.Check(err)
+	sealed, pub, err := operator.New(holdfast.NewSecret("correct horse battery"), operator.Options{WorkFactor: 15})
+	ts.Check(err)
+	ts.Check(writeNew(p.OperatorKey, sealed))
+	ts.Check(writeNew(p.OperatorPub, []byte(pub.String()+"\n")))
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte("correct horse battery\n"), 0o600))
+}
+
+// waitFor waits until each file is there.
+func waitFor(ts *testscript.TestScript, neg bool, args []string) {
+	for _, name := range args {
+		wait(ts, name+" to come", func() bool { return there(ts.MkAbs(name)) })
+	}
+}
+
+// gone waits until each file is not there any more.
+func gone(ts *testscript.TestScript, neg bool, args []string) {
+	for _, name := range args {
+		wait(ts, name+" to go", func() bool { return !there(ts.MkAbs(name)) })
+	}
+}
+
+func wait(ts *testscript.TestScript, what string, done func() bool) {
+	for start := time.Now(); !done(); time.Sleep(10 * time.Millisecond) {
+		if time.Since(start) > 20*time.Second {
+			ts.Fatalf("waited too long for %s", what)
+		}
+	}
+}
+
+// capture sets a variable to the JSON member of the last standard output:
+// capture VAR MEMBER, or to the first match's last word: capture VAR - WORD.
+func capture(ts *testscript.TestScript, neg bool, args []string) {
+	out := ts.ReadFile("stdout")
+	if len(args) == 3 {
+		_, after, ok := strings.Cut(out, args[2])
+		if !ok {
+			ts.Fatalf("%q is not in the output", args[2])
+		}
+		ts.Setenv(args[0], strings.Trim(strings.Fields(after)[0], "`.,"))
+		return
+	}
+	if line := strings.TrimSpace(out); !strings.HasPrefix(line, "{") {
+		ts.Setenv(args[0], line)
+		return
+	}
+	var v any
+	ts.Check(json.Unmarshal([]byte(out), &v))
+	for _, name := range strings.Split(args[1], ".") {
+		object, ok := v.(map[string]any)
+		if !ok || object[name] == nil {
+			ts.Fatalf("there is no %s in %s", args[1], out)
+		}
+		v = object[name]
+	}
+	ts.Setenv(args[0], fmt.Sprint(v))
+}
+
+// patch replaces the first OLD in FILE by NEW: patch FILE OLD NEW.
+func patch(ts *testscript.TestScript, neg bool, args []string) {
+	text := ts.ReadFile(args[0])
+	if !strings.Contains(text, args[1]) {
+		ts.Fatalf("%s does not hold %q", args[0], args[1])
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(strings.Replace(text, args[1], args[2], 1)), 0o600))
+}
+
+// fill writes TEXT n times into FILE, for what is too large for a script;
+// \xNN in TEXT is a byte: fill FILE N TEXT.
+func fill(ts *testscript.TestScript, neg bool, args []string) {
+	var n int
+	_, err := fmt.Sscan(args[1], &n)
+	ts.Check(err)
+	text := args[2]
+	for i := strings.Index(text, `\x`); i >= 0; i = strings.Index(text, `\x`) {
+		var b byte
+		_, err := fmt.Sscanf(text[i+2:i+4], "%02x", &b)
+		ts.Check(err)
+		text = text[:i] + string([]byte{b}) + text[i+4:]
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(strings.Repeat(text, n)), 0o600))
+}
+
+// mcpServer is a real MCP server over standard input and output, by the
+// official SDK: it reads, writes and moves notes under its first argument.
+func mcpServer() {
+	dir, yes, no := os.Args[1], true, false
+	s := mcp.NewServer(&mcp.Implementation{Name: "notes", Version: "1"}, nil)
+	type name struct {
+		Path string `json:"path"`
+	}
+	type note struct {
+		Path string `json:"path"`
+		Text string `json:"text"`
+	}
+	type move struct {
+		From string `json:"from"`
+		To   string `json:"to"`
+	}
+	said := func(text string, err error) (*mcp.CallToolResult, any, error) {
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}, nil, err
+	}
+	at := func(p string) string { return filepath.Join(dir, p) }
+	mcp.AddTool(s, &mcp.Tool{Name: "read", Description: "read a note", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}},
+		func(_ context.Context, _ *mcp.CallToolRequest, in name) (*mcp.CallToolResult, any, error) {
+			b, err := os.ReadFile(at(in.Path))
+			return said(string(b), err)
+		})
+	mcp.AddTool(s, &mcp.Tool{Name: "write", Description: "write a note", Annotations: &mcp.ToolAnnotations{DestructiveHint: &no}},
+		func(_ context.Context, _ *mcp.CallToolRequest, in note) (*mcp.CallToolResult, any, error) {
+			return said("written", os.WriteFile(at(in.Path), []byte(in.Text), 0o600))
+		})
+	mcp.AddTool(s, &mcp.Tool{Name: "move", Description: "move a note", Annotations: &mcp.ToolAnnotations{DestructiveHint: &yes}},
+		func(_ context.Context, _ *mcp.CallToolRequest, in move) (*mcp.CallToolResult, any, error) {
+			return said("moved", os.Rename(at(in.From), at(in.To)))
+		})
+	if err := s.Run(context.Background(), &mcp.StdioTransport{}); err != nil {
+		os.Exit(1)
+	}
+}
+
+// mcpCall is an ordinary MCP client: mcpcall TOOL JSON COMMAND ARGS... starts
+// the command as its server, calls the tool once (or lists tools, for "list"),
+// prints what came back, and exits with 1 where the result is an error.
+func mcpCall() {
+	code, err := call(os.Args[1], os.Args[2], os.Args[3:])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "mcpcall:", err)
+		code = 2
+	}
+	os.Exit(code)
+}
+
+func call(tool, args string, argv []string) (int, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
+	defer cancel()
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Stderr = os.Stderr
+	s, err := mcp.NewClient(&mcp.Implementation{Name: "mcpcall", Version: "1"}, nil).Connect(ctx, &mcp.CommandTransport{Command: cmd}, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer s.Close()
+	if tool == "list" {
+		l, err := s.ListTools(ctx, nil)
+		if err != nil {
+			return 0, err
+		}
+		for _, t := range l.Tools {
+			fmt.Println(t.Name)
+		}
+		return 0, nil
+	}
+	r, err := s.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: json.RawMessage(args)})
+	if err != nil {
+		return 0, err
+	}
+	for _, c := range r.Content {
+		if text, ok := c.(*mcp.TextContent); ok {
+			fmt.Println(text.Text)
+		}
+	}
+	if r.IsError {
+		return 1, nil
+	}
+	return 0, nil
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/internal/operator"
+	"golang.org/x/term"
+)
+
+// person holds the flags of an act that needs an operator key (D11).
+type person struct{ credential, reviewer, reason string }
+
+func (p *person) flags(fs *flag.FlagSet) {
+	fs.StringVar(&p.credential, "credential-file", "", "")
+	fs.StringVar(&p.reviewer, "reviewer", "", "")
+	fs.StringVar(&p.reason, "reason", "", "")
+}
+
+const personFlags = `    --reviewer NAME          who says so, for the record; $USER if absent
+    --credential-file FILE   a file of yours (0600) whose first line is the
+                             passphrase; asked for on the terminal if absent
+`
+
+// sign makes the signed statement of the act: it opens the operator key of the
+// state with the person's passphrase.
+func (a *app) sign(p person, runtime string, s operator.Statement) (operator.Signed, error) {
+	var none operator.Signed
+	paths, err := a.paths()
+	if err != nil {
+		return none, err
+	}
+	k, err := a.openKey(paths, p.credential)
+	if err != nil {
+		return none, err
+	}
+	id, err := uuid.NewRandom()
+	if err != nil {
+		return none, err
+	}
+	s.Reviewer, s.Reason, s.Runtime, s.ID, s.At = a.who(p.reviewer), p.reason, runtime, id.String(), time.Now().UTC()
+	return operator.Sign(k, s)
+}
+
+// who is the name a person gave, or the user's.
+func (a *app) who(name string) string {
+	user, _ := a.lookup("USER")
+	return or(or(name, user), "uid "+strconv.Itoa(os.Getuid()))
+}
+
+func (a *app) openKey(p daemon.Paths, credential string) (operator.Key, error) {
+	sealed, err := readPrivate(p.OperatorKey, operator.MaxSealed)
+	if errors.Is(err, os.ErrNotExist) {
+		return operator.Key{}, &holdfast.Error{Kind: holdfast.KindPermission, Why: "there is no operator key in " + p.Dir, Hint: "make one with `" + a.forState("holdfast init") + "`"}
+	}
+	if err != nil {
+		return operator.Key{}, err
+	}
+	pass, err := a.passphrase(credential, "passphrase of the operator key: ")
+	if err != nil {
+		return operator.Key{}, err
+	}
+	return operator.Open(sealed, pass)
+}
+
+// passphrase reads the first line of the credential file, or asks on the
+// terminal without showing what is typed.
+func (a *app) passphrase(file, prompt string) (holdfast.Secret, error) {
+	if file != "" {
+		b, err := readPrivate(file, operator.MaxPassphrase+4)
+		if err != nil {
+			return holdfast.Secret{}, err
+		}
+		line, _, _ := bytes.Cut(b, []byte("\n"))
+		return holdfast.NewSecret(strings.TrimSuffix(string(line), "\r")), nil
+	}
+	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+	if err != nil {
+		return holdfast.Secret{}, &holdfast.Error{Kind: holdfast.KindPermission, Why: "this needs the operator's passphrase, and there is no terminal to ask on",
+			Hint: "run it on a terminal, or name a file of mode 0600 with --credential-file"}
+	}
+	defer tty.Close()
+	fmt.Fprint(tty, "holdfast: "+prompt)
+	b, err := term.ReadPassword(int(tty.Fd()))
+	fmt.Fprintln(tty)
+	return holdfast.NewSecret(string(b)), err
+}
+
+// readPrivate reads a file that must be this user's alone: regular, mode 0600
+// or less, at most limit bytes.
+func readPrivate(path string, limit int64) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	switch {
+	case !info.Mode().IsRegular():
+		return nil, fail("", "%s is not a regular file", path)
+	case !ok || int(st.Uid) != os.Geteuid():
+		return nil, fail("chown it to yourself", "%s belongs to another user", path)
+	case info.Mode().Perm()&0o077 != 0:
+		return nil, fail("chmod 600 "+quoted(path), "others can read %s (mode %04o)", path, info.Mode().Perm())
+	}
+	b, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(b)) > limit {
+		return nil, fail("", "%s has more than %d bytes", path, limit)
+	}
+	return b, err
+}
+
+// personal carries out one act that needs a person.
+func (a *app) personal(p person, s operator.Statement, do func(c *api.Client, w api.PersonsWord) error) error {
+	return a.reach(func(c *api.Client, st *api.Status) error {
+		signed, err := a.sign(p, st.Runtime, s)
+		if err != nil {
+			return err
+		}
+		return do(c, api.PersonsWord{Tenant: a.tenant, Signed: signed})
+	})
+}

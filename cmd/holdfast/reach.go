@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/internal/sqlite"
+	"github.com/holdfast-dev/holdfast/kernel"
+)
+
+// patience is how long a command waits for an owner that holds the lock and
+// does not listen yet (D48).
+const patience = 2 * time.Second
+
+// reach calls do with a client of the runtime: of the owner that listens on
+// the socket, or, where nobody does, of this very process, which then owns the
+// state until do returns (D48).
+func (a *app) reach(do func(c *api.Client, s *api.Status) error) error {
+	p, err := a.paths()
+	if err != nil {
+		return err
+	}
+	for start := time.Now(); ; {
+		c, s, err := api.Dial(a.ctx, p.Sock)
+		if err == nil {
+			return do(c, s)
+		}
+		if !errors.Is(err, api.ErrNobody) {
+			return a.silent(p, err)
+		}
+		err = a.own(do)
+		if !errors.Is(err, daemon.ErrOwned) || time.Since(start) > patience || a.ctx.Err() != nil {
+			return err
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// silent names the process that holds the lock and does not answer.
+func (a *app) silent(p daemon.Paths, err error) error {
+	if holdfast.KindOf(err) != holdfast.KindTimeout {
+		return err
+	}
+	h := daemon.Process(p)
+	return &holdfast.Error{Kind: holdfast.KindTimeout, Err: err,
+		Why:  fmt.Sprintf("the owner of the state, %s, does not answer", h),
+		Hint: "it may be stopped or busy: look at it, then continue it or end it; `holdfast halt` works all the same"}
+}
+
+// own makes this process the owner for the time of do.
+func (a *app) own(do func(c *api.Client, s *api.Status) error) (err error) {
+	d, err := a.open(slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: slog.LevelError})), "")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	s, err := d.Status(a.ctx)
+	if err != nil {
+		return err
+	}
+	return do(d.API(), s)
+}
+
+// open becomes the owner of the state.
+func (a *app) open(log *slog.Logger, notify string) (*daemon.Daemon, error) {
+	dir, err := daemon.FindState(a.state, a.lookup)
+	if err != nil {
+		return nil, err
+	}
+	config, err := daemon.FindConfig(a.config, a.lookup)
+	if err != nil {
+		return nil, err
+	}
+	enabled, set := a.lookup("HOLDFAST_ENABLED")
+	return daemon.Open(a.ctx, daemon.Options{State: dir, Config: config, Version: version(), Enabled: enabled, EnabledSet: set,
+		Log: log, Notify: notify})
+}
+
+// errNoState says that there is nothing to read yet.
+var errNoState = errors.New("no state")
+
+// read calls do with the store open for reading, beside whoever owns it. do
+// keeps each view short.
+func (a *app) read(do func(p daemon.Paths, s kernel.Store) error) (err error) {
+	p, err := a.paths()
+	if err != nil {
+		return err
+	}
+	if _, err := os.Lstat(p.DB); errors.Is(err, os.ErrNotExist) {
+		return &holdfast.Error{Kind: holdfast.KindNotFound, Why: "there is no ledger in " + p.Dir + " yet",
+			Hint: "`holdfast up` or any command that acts makes it, or name another --state", Err: errNoState}
+	}
+	s, err := sqlite.Open(a.ctx, sqlite.Options{Path: p.DB, ReadOnly: true})
+	if err != nil {
+		return fmt.Errorf("the state cannot be read: %w", err)
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	return do(p, s)
+}
+
+// view is one short transaction.
+func (a *app) view(s kernel.Store, do func(kernel.Tx) error) error {
+	ctx, cancel := context.WithTimeout(a.ctx, 30*time.Second)
+	defer cancel()
+	return s.View(ctx, do)
+}

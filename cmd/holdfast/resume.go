@@ -1,0 +1,39 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/internal/operator"
+)
+
+func resumeCommand() command {
+	return command{name: "resume", about: "lift the halt; needs the operator key", run: resume, help: `
+Lift the halt. It needs a person: the operator's passphrase is asked for, and
+who resumed is in the ledger before anything goes on.
+
+    holdfast resume [--reason TEXT]
+
+` + personFlags + `
+    $ holdfast resume --reason 'the rule is fixed'
+    resumed
+`}
+}
+
+func resume(a *app, args []string) error {
+	fs, p := a.flags("resume"), person{}
+	p.flags(fs)
+	if _, err := a.parse(fs, args, 0, 0); err != nil {
+		return err
+	}
+	return a.personal(p, operator.Statement{Act: operator.Resume}, func(c *api.Client, w api.PersonsWord) error {
+		if err := c.Resume(a.ctx, w); err != nil {
+			return err
+		}
+		if a.json {
+			return a.printJSON(map[string]any{"resumed": true})
+		}
+		_, err := fmt.Fprintln(a.out, "resumed")
+		return err
+	})
+}

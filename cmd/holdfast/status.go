@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/internal/halt"
+	"github.com/holdfast-dev/holdfast/kernel"
+)
+
+func statusCommand() command {
+	return command{name: "status", about: "how Holdfast is; exit code 5 when it is halted", run: showStatus, help: `
+Say how Holdfast is: whether it is halted, who runs it, what waits for a
+person, and how large the ledger is. It works without a daemon, and changes
+nothing. The exit code is 5 when everything is halted.
+
+    holdfast status [--json]
+
+    $ holdfast status
+`}
+}
+
+func isNoState(err error) bool { return errors.Is(err, errNoState) }
+
+func isNotFound(err error) bool {
+	return errors.Is(err, kernel.ErrNotFound) || holdfast.KindOf(err) == holdfast.KindNotFound && !isNoState(err)
+}
+
+func showStatus(a *app, args []string) error {
+	if _, err := a.parse(a.flags("status"), args, 0, 0); err != nil {
+		return err
+	}
+	p, err := a.paths()
+	if err != nil {
+		return err
+	}
+	_, s, err := api.Dial(a.ctx, p.Sock)
+	up := err == nil
+	switch {
+	case errors.Is(err, api.ErrNobody):
+		s, err = a.still(p)
+	case err != nil:
+		err = a.silent(p, err)
+	}
+	if err != nil {
+		return err
+	}
+	if enabled, set := a.lookup("HOLDFAST_ENABLED"); !halt.Enabled(enabled, set) && !s.Halted {
+		s.Halted, s.HaltWhy = true, fmt.Sprintf("HOLDFAST_ENABLED is %q here", clean(enabled))
+	}
+	if a.json {
+		err = a.printJSON(s)
+	} else {
+		a.sayStatus(s, up)
+	}
+	if err == nil && s.Halted {
+		return status(exitHalted)
+	}
+	return err
+}
+
+// still is the status of a state that nobody owns now.
+func (a *app) still(p daemon.Paths) (s *api.Status, err error) {
+	ctx, cancel := context.WithTimeout(a.ctx, 30*time.Second)
+	defer cancel()
+	err = a.read(func(_ daemon.Paths, st kernel.Store) error {
+		s, err = daemon.Look(ctx, p, st)
+		return err
+	})
+	if isNoState(err) {
+		s, err = daemon.Look(ctx, p, nil)
+		if s != nil && len(s.Problems) == 0 {
+			s.Problems = append(s.Problems, "there is no ledger yet: nothing has crossed")
+		}
+	}
+	return s, err
+}
+
+func (a *app) sayStatus(s *api.Status, up bool) {
+	l, now := a.look(), time.Now()
+	head, mark := "ready", l.mark(holdfast.Allow)
+	switch {
+	case s.Halted:
+		head, mark = "HALTED", l.mark(holdfast.Deny)
+	case len(s.Problems) > 0:
+		mark = l.mark(holdfast.Hold)
+	}
+	fmt.Fprintf(a.out, "%s %s\n", mark, l.bold(head))
+	var rows [][]string
+	row := func(name, format string, args ...any) {
+		rows = append(rows, []string{"  " + name, fmt.Sprintf(format, args...)})
+	}
+	if s.Halted {
+		when := ""
+		if !s.HaltWhen.IsZero() {
+			when = ", " + ago(s.HaltWhen, now)
+		}
+		row("because", "%s%s%s", s.HaltWhy, prefix(", by ", s.HaltWho), when)
+	}
+	if up {
+		row("daemon", "process %d, %s, since %s", s.PID, s.Version, s.Since.Format(time.RFC3339))
+	} else {
+		row("daemon", "none runs")
+	}
+	row("state", "%s, %s used, %s free", s.State, bytesOf(s.DiskUsed), bytesOf(s.DiskFree))
+	if up {
+		row("policy", "%s%s", s.Policy[:min(12, len(s.Policy))], prefix(" from ", strings.Join(s.Files, ", ")))
+		row("operators", "%s", or(strings.Join(s.Operator, ", "), "none"))
+	}
+	row("reviews", "%s", count(s.Waiting, "waits", "wait"))
+	row("agents", "%d%s", s.Agents, prefix(", paused: ", strings.Join(s.Paused, ", ")))
+	for _, f := range s.Flights {
+		row("in flight", "%s by %s, %s", f.Boundary, f.Agent, short(now.Sub(f.Since)))
+	}
+	for name, how := range s.Servers {
+		row("mcp", "%s %s", name, how)
+	}
+	for _, t := range s.Ledger {
+		row("ledger", "%s: %s, signed to %d %s", t.Tenant, count(t.Leaves, "leaf", "leaves"), t.Signed, ago(t.At, now))
+	}
+	for _, w := range s.Weakened {
+		row("weakened", "%s", w)
+	}
+	for _, w := range s.Problems {
+		row("problem", "%s", w)
+	}
+	table(a.out, rows)
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/payload"
+	"github.com/holdfast-dev/holdfast/internal/schema"
+)
+
+func validateCommand() command {
+	return command{name: "validate", about: "check a JSON document against a JSON Schema", run: validate, help: `
+Check a JSON document against a JSON Schema, as gate K1 does. What does not fit
+is named by JSON pointers, never quoted. The exit code is 3 when the document
+does not fit.
+
+    holdfast validate --schema SCHEMA [FILE | -]
+
+    $ echo '{"type":"object","required":["path"]}' > schema.json
+    $ echo '{}' | holdfast validate --schema schema.json
+    holdfast: standard input: /: missing property path
+`}
+}
+
+func validate(a *app, args []string) error {
+	fs := a.flags("validate")
+	file := fs.String("schema", "", "")
+	rest, err := a.parse(fs, args, 0, 1)
+	if err != nil {
+		return err
+	}
+	if *file == "" || *file == "-" {
+		return usage("`holdfast validate --schema schema.json document.json`", "name the schema's file with --schema")
+	}
+	_, raw, err := a.input([]string{*file}, schema.MaxSchema)
+	if err != nil {
+		return err
+	}
+	s, err := schema.Compile(*file, raw)
+	if err != nil {
+		return in(*file, err)
+	}
+	name, b, err := a.input(rest, holdfast.MaxPayload)
+	if err != nil {
+		return err
+	}
+	doc, err := payload.Parse(b)
+	if err != nil {
+		return in(name, err)
+	}
+	ctx, cancel := context.WithTimeout(a.ctx, 5*time.Second)
+	defer cancel()
+	found, err := s.Validate(ctx, doc.Value())
+	if err != nil {
+		return err
+	}
+	if a.json {
+		if err := a.printJSON(map[string]any{"valid": len(found) == 0, "violations": append([]schema.Violation{}, found...), "schema_hash": s.Hash()}); err != nil {
+			return err
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	for _, v := range found {
+		if !a.json {
+			fmt.Fprintf(a.err, "holdfast: %s: %s\n", clean(name), clean(or(v.Pointer, "/")+": "+v.Message))
+		}
+	}
+	return status(exitRefused)
+}

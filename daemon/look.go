@@ -1,0 +1,53 @@
+package daemon
+
+import (
+	"context"
+	"os"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/internal/halt"
+	"github.com/holdfast-dev/holdfast/kernel"
+	"github.com/holdfast-dev/holdfast/ledger"
+)
+
+// Look says how the state in p is while nobody owns it, as far as it can be
+// read: s is the store open for reading, or nil where there is none.
+func Look(ctx context.Context, p Paths, s kernel.Store) (*api.Status, error) {
+	st := &api.Status{State: p.Dir, Ledger: []api.TenantLedger{}}
+	if _, err := os.Lstat(p.Dir); missing(err) {
+		st.Problems = append(st.Problems, "there is no state directory yet")
+		return st, nil
+	}
+	latch, err := halt.New(p.Halt)
+	if err != nil {
+		return nil, err
+	}
+	if h, err := latch.Read(); h.Halted || err != nil {
+		st.Halted, st.HaltWho, st.HaltWhy, st.HaltWhen = true, h.Who, h.Why, h.When
+	}
+	st.DiskUsed, st.DiskFree = diskUse(p)
+	if s == nil {
+		return st, nil
+	}
+	return st, s.View(ctx, func(tx kernel.Tx) error { return fill(tx, st) })
+}
+
+// LedgerKey reads the key that verifies the ledger of the state in p, without
+// owning it.
+func LedgerKey(p Paths) (*ledger.Verifier, error) {
+	b, err := readRegular(p.LedgerKey, maxKeyFile, privateFile(p.LedgerKey))
+	if missing(err) {
+		return nil, hinted("the first command that acts makes it", "there is no ledger key in %s yet", p.Dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	text, ok := strings.CutPrefix(string(b), "holdfast ledger v1 ")
+	s, err := ledger.ParseSigner(holdfast.NewSecret(strings.TrimSuffix(text, "\n")))
+	if !ok || err != nil {
+		return nil, hinted("put it back from a backup", "%s does not hold a ledger key", p.LedgerKey)
+	}
+	return s.Verifier(), nil
+}
