@@ -235,8 +235,7 @@ func (w *world) sign(s operator.Statement) operator.Signed {
 	if s.Act == operator.Defer {
 		s.Until = w.now().Add(time.Hour)
 	}
-	person, _ := keys()
-	signed, err := operator.Sign(person, s)
+	signed, err := operator.Sign(w.person(), s)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -381,4 +380,10 @@ func verifyStore(t testing.TB, w *world) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// person is the operator's opened key.
+func (w *world) person() operator.Key {
+	k, _ := keys()
+	return k
 }

@@ -100,6 +100,9 @@ func (k *Kernel) Sweep() (int, error) {
 			return n, err
 		}
 	}
+	if err := k.eraseOldParts(ctx); err != nil {
+		return n, err
+	}
 	return n, walError(k.store.Update(ctx, func(tx Tx) error {
 		_, err := tx.DropReplays(k.now())
 		return err

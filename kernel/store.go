@@ -56,6 +56,10 @@ type Tx interface {
 	Heads() ([]ledger.Head, error)
 	// Nodes reads the tenant's tree as it is in this transaction.
 	Nodes(tenant string) ledger.Nodes
+	// EraseParts erases the erasable parts of the tenant's leaves in
+	// [from, to), which were durable before this update began. Records and
+	// hashes stay, and so every proof (D14).
+	EraseParts(tenant string, from, to int64) error
 	// PutCheckpoint keeps a signed checkpoint; one of the same size for
 	// the same tenant is kept as it is. Checkpoint returns the newest.
 	PutCheckpoint(c ledger.SignedCheckpoint) error

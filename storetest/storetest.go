@@ -31,6 +31,7 @@ func Run(t *testing.T, open Open) {
 		{"uniqueness", testUniqueness},
 		{"tree", testTree},
 		{"open", testOpen},
+		{"erasure", testErasure},
 		{"checkpoints", testCheckpoints},
 		{"counters", testCounters},
 		{"rates", testRates},

@@ -25,6 +25,7 @@ type batch struct {
 	replays  map[string]kernel.Replay
 	dropped  time.Time // replays that expired before were dropped
 	metas    map[string][]byte
+	erased   []erasure
 	revoked  []revoked
 	notes    []ledger.SignedCheckpoint
 	rates    []*rate
@@ -40,6 +41,9 @@ type revoked struct {
 	tenant, jti string
 	at          time.Time
 }
+
+// erasure is a range of leaves whose parts go: ids in [from, to).
+type erasure struct{ from, to int64 }
 
 type leafRow struct {
 	t *trunk
@@ -64,7 +68,7 @@ func newBatch(no uint64) *batch {
 // empty says that there is nothing to commit.
 func (b *batch) empty() bool {
 	return len(b.leaves) == 0 && len(b.reviews) == 0 && len(b.replays) == 0 && b.dropped.IsZero() &&
-		len(b.metas) == 0 && len(b.revoked) == 0 && len(b.notes) == 0 && len(b.rates) == 0 &&
+		len(b.metas) == 0 && len(b.erased) == 0 && len(b.revoked) == 0 && len(b.notes) == 0 && len(b.rates) == 0 &&
 		len(b.counters) == 0 && len(b.agents) == 0
 }
 

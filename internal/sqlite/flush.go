@@ -264,6 +264,11 @@ func (b *batch) writeRest(c *conn) error {
 			return err
 		}
 	}
+	for _, e := range b.erased {
+		if _, err := c.exec("UPDATE leaf SET part = NULL WHERE id >= ? AND id < ? AND part IS NOT NULL", e.from, e.to); err != nil {
+			return err
+		}
+	}
 	for _, cp := range b.notes {
 		if _, err := c.exec(`INSERT INTO checkpoint (tenant, size, root, at, note) SELECT ?1, ?2, ?3, ?4, ?5
 			WHERE NOT EXISTS (SELECT 1 FROM checkpoint WHERE tenant = ?1 AND size = ?2)`,

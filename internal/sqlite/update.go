@@ -1082,7 +1082,9 @@ func (tx *updateTx) DropReplays(now time.Time) (int, error) {
 			n++
 		}
 	}
-	tx.drop(now)
+	if n > 0 {
+		tx.drop(now)
+	}
 	return int(n), nil
 }
 
@@ -1184,4 +1186,23 @@ func eachLeaf(c *conn, t tenantID, from, to int64, lock func(func() error) error
 			return err
 		}
 	}
+}
+
+// EraseParts lets the commit erase the parts of leaves that are in the
+// database already; records and hashes stay (D14).
+func (tx *updateTx) EraseParts(tenant string, from, to int64) error {
+	if tx.over {
+		return errOver
+	}
+	t := tx.s.tenants[tenant]
+	if t == nil {
+		return notFound("tenant %q", tenant)
+	}
+	if stored := t.size() - int64(len(t.now)); from < 0 || to < from || to > stored {
+		return fmt.Errorf("parts of leaves %d to %d of tenant %q, which has %d", from, to, tenant, stored)
+	}
+	b, n := tx.b, len(tx.b.erased)
+	b.erased = append(b.erased, erasure{leafID(t.id, from), leafID(t.id, to)})
+	tx.undone(func() { b.erased = b.erased[:n] })
+	return nil
 }

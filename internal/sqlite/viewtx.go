@@ -327,4 +327,5 @@ func (tx *viewTx) Revoke(_, _ string, _ time.Time) error       { return readOnly
 func (tx *viewTx) PutReview(review.Review, review.State) error { return readOnly("put review") }
 func (tx *viewTx) PutReplay(kernel.Replay) error               { return readOnly("put replay") }
 func (tx *viewTx) DropReplays(time.Time) (int, error)          { return 0, readOnly("drop replays") }
+func (tx *viewTx) EraseParts(string, int64, int64) error       { return readOnly("erase parts") }
 func (tx *viewTx) PutMeta(string, []byte) error                { return readOnly("put meta") }
