@@ -154,21 +154,25 @@ func (e *errRefused) Error() string { return e.op.Why }
 // unknown; the reservation stays taken.
 func (c *crossing) open(ctx context.Context) error {
 	k, j := c.k, c.j
+	id, correlation := j.id, j.correlation
 	if j.approved {
 		j.id, j.correlation = j.review.Crossing, j.review.Correlation
 	}
-	begin, err := j.beginLeaf(c.parent)
-	if err != nil {
-		return c.refuseKind(holdfast.K6, err)
-	}
 	var place ledger.Place
-	err = k.store.Update(ctx, func(tx Tx) error {
-		if err := c.admit(tx); err != nil {
+	begin, err := j.beginLeaf(c.parent)
+	if err == nil {
+		err = k.store.Update(ctx, func(tx Tx) error {
+			if err := c.admit(tx); err != nil {
+				return err
+			}
+			place, err = tx.Append(begin)
 			return err
-		}
-		place, err = tx.Append(begin)
-		return err
-	})
+		})
+	}
+	if err != nil {
+		// The held crossing is not this one's to end: a denial is its own.
+		j.id, j.correlation = id, correlation
+	}
 	var no *errRefused
 	switch {
 	case errors.As(err, &no):

@@ -64,6 +64,10 @@ func (k *Kernel) verifyPerson(signed operator.Signed) (operator.Statement, error
 	if s.Runtime != k.runtime {
 		return operator.Statement{}, &holdfast.Error{Kind: holdfast.KindPermission, Why: "the statement was made for another state directory", Hint: "name the same --state"}
 	}
+	// A statement is kept word for word, under its signature, for ever.
+	if k.redact.Text([]byte(s.Reason)).Found() {
+		return s, &holdfast.Error{Kind: holdfast.KindValue, Why: "the reason holds a secret or personal data, and would be kept as it is", Hint: "say it again without"}
+	}
 	return s, nil
 }
 
