@@ -1,0 +1,173 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/operator"
+	"github.com/holdfast-dev/holdfast/internal/review"
+	"github.com/holdfast-dev/holdfast/kernel"
+)
+
+// refusing is a kernel that says no to everything, and counts what reached it.
+type refusing struct{ asked int }
+
+func (r *refusing) no() error {
+	r.asked++
+	return &holdfast.Error{Kind: holdfast.KindPermission, Gate: holdfast.K2, Why: "no", Err: errors.New("inner secret")}
+}
+
+func (r *refusing) Cross(context.Context, holdfast.Request, kernel.Act) (*holdfast.Outcome, error) {
+	return &holdfast.Outcome{}, r.no()
+}
+func (r *refusing) Check(context.Context, holdfast.Request) (*holdfast.Outcome, error) {
+	return &holdfast.Outcome{}, r.no()
+}
+func (r *refusing) Explain(context.Context, holdfast.Request) (*holdfast.Outcome, error) {
+	return &holdfast.Outcome{}, r.no()
+}
+func (r *refusing) Contract(string) (holdfast.Contract, bool) { return holdfast.Contract{}, false }
+func (r *refusing) Reviews(context.Context, string, review.State) ([]review.Review, error) {
+	return nil, r.no()
+}
+func (r *refusing) Review(context.Context, string) (review.Review, error) {
+	return review.Review{}, r.no()
+}
+func (r *refusing) Decide(operator.Signed) (review.Review, error)            { return review.Review{}, r.no() }
+func (r *refusing) Halt(string, string) (int, error)                         { return 0, r.no() }
+func (r *refusing) Halted() (int, error)                                     { return 0, r.no() }
+func (r *refusing) Resume(operator.Signed) error                             { return r.no() }
+func (r *refusing) Agents(context.Context, string) ([]holdfast.Agent, error) { return nil, r.no() }
+func (r *refusing) Pause(string, string, string, string) (int, error)        { return 0, r.no() }
+func (r *refusing) Unpause(string, operator.Signed) error                    { return r.no() }
+func (r *refusing) Trust(string, operator.Signed) error                      { return r.no() }
+func (r *refusing) Revoke(string, string, string, string) error              { return r.no() }
+
+func server(k Kernel) *Server {
+	return &Server{Kernel: k, Log: slog.New(slog.DiscardHandler),
+		Mint:       func(holdfast.Identity) (holdfast.Secret, error) { return holdfast.NewSecret("t"), nil },
+		Status:     func(context.Context) (*Status, error) { return &Status{}, nil },
+		Backup:     func(context.Context, string) error { return errors.New("inner secret") },
+		Checkpoint: func(context.Context) (int, error) { return 0, nil },
+		Drained:    func(context.Context) int { return 0 },
+		MCP:        func(context.Context, Hello, io.ReadWriteCloser) error { return nil }}
+}
+
+// Every endpoint that takes a body is given every kind of bad one: the answer
+// is a clear refusal, and nothing reached the kernel.
+func TestBadBodies(t *testing.T) {
+	deep := strings.Repeat(`{"a":`, 20000)
+	bodies := map[string]string{
+		"empty": "", "truncated": `{"agent":"a`, "not JSON": "hello", "array": "[]", "number": "7",
+		"unknown field": `{"nobody":1}`, "wrong type": `{"agent":7,"who":7,"file":7,"signed":7}`, "trailing": `{} {}`,
+		"deep": deep, "NUL": "{\"agent\":\"\x00\"}", "payload no base64": `{"payload":"***"}`,
+	}
+	paths := []string{"cross", "check", "explain", "decide", "halt", "resume", "pause", "unpause", "trust", "revoke", "backup"}
+	for _, path := range paths {
+		for name, body := range bodies {
+			k := &refusing{}
+			w := httptest.NewRecorder()
+			server(k).Handler().ServeHTTP(w, httptest.NewRequest("POST", "/v1/"+path, strings.NewReader(body)))
+			var a Answer
+			if err := json.Unmarshal(w.Body.Bytes(), &a); err != nil || a.Failure == nil || a.Failure.Kind != holdfast.KindUsage || w.Code != 400 {
+				t.Errorf("%s with %s: %d %s", path, name, w.Code, w.Body)
+			}
+			if k.asked != 0 {
+				t.Errorf("%s with %s reached the kernel", path, name)
+			}
+		}
+	}
+}
+
+func TestBodyIsBounded(t *testing.T) {
+	w := httptest.NewRecorder()
+	huge := io.MultiReader(strings.NewReader(`{"agent":"`), io.LimitReader(zeros{}, maxBody+10))
+	server(&refusing{}).Handler().ServeHTTP(w, httptest.NewRequest("POST", "/v1/cross", huge))
+	if w.Code != 400 {
+		t.Fatal(w.Code)
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) {
+	for i := range b {
+		b[i] = 'a'
+	}
+	return len(b), nil
+}
+
+// An inner cause stays in the log.
+func TestInnerErrorsStayInside(t *testing.T) {
+	for _, path := range []string{"/v1/halt", "/v1/backup"} {
+		w := httptest.NewRecorder()
+		server(&refusing{}).Handler().ServeHTTP(w, httptest.NewRequest("POST", path, strings.NewReader(`{}`)))
+		if w.Code == 200 || bytes.Contains(w.Body.Bytes(), []byte("inner")) {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+}
+
+func TestUnknownRoutes(t *testing.T) {
+	for _, r := range []*http.Request{
+		httptest.NewRequest("GET", "/v1/halt", nil), httptest.NewRequest("POST", "/v1/nothing", nil),
+		httptest.NewRequest("DELETE", "/v1/status", nil), httptest.NewRequest("POST", "/v1/mcp", nil),
+	} {
+		w := httptest.NewRecorder()
+		server(&refusing{}).Handler().ServeHTTP(w, r)
+		if w.Code == 200 {
+			t.Errorf("%s %s: %d", r.Method, r.URL, w.Code)
+		}
+	}
+}
+
+// A stopped owner accepts and never answers: the caller hears so (D48).
+func TestSilentOwner(t *testing.T) {
+	sock := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", sock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	start := time.Now()
+	_, _, err = Dial(t.Context(), sock)
+	if holdfast.KindOf(err) != holdfast.KindTimeout || time.Since(start) > 10*time.Second {
+		t.Fatalf("%v after %v", err, time.Since(start))
+	}
+}
+
+// One's own socket is admitted; a connection that is none is not.
+func TestCheckPeer(t *testing.T) {
+	sock := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", sock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	c, err := net.Dial("unix", sock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := CheckPeer(c); err != nil {
+		t.Fatal(err)
+	}
+	a, b := net.Pipe()
+	defer a.Close()
+	defer b.Close()
+	if CheckPeer(a) == nil {
+		t.Fatal("a pipe was admitted")
+	}
+}
