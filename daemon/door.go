@@ -197,12 +197,27 @@ func (d *Daemon) serveMCP(ctx context.Context, h api.Hello, conn io.ReadWriteClo
 	id := holdfast.Identity{Agent: h.Agent, Kind: h.Kind, Session: h.Session, Intent: h.Intent}
 	err = gateway.Serve(ctx, conn, proc, gateway.Config{
 		Kernel: d.Kernel, Server: h.Name, Token: d.tokens(id), TrustedHints: trusted,
-		Log: d.log, Traceparent: kernel.Traceparent,
+		Log: d.log, Traceparent: kernel.Traceparent, ReviewHint: d.decidingCommand,
 	})
 	if err != nil {
 		d.log.Warn("an MCP session ended", "server", h.Name, "err", err)
 	}
 	return err
+}
+
+// decidingCommand is what a person types to decide a review, with the state
+// directory where it is not the usual one.
+func (d *Daemon) decidingCommand(review string) string {
+	usual, err := FindState("", func(name string) (string, bool) {
+		if name == "HOLDFAST_STATE" {
+			return "", false
+		}
+		return os.LookupEnv(name)
+	})
+	if err == nil && usual == d.Paths.Dir {
+		return "holdfast review approve " + review
+	}
+	return "holdfast --state " + d.Paths.Dir + " review approve " + review
 }
 
 func (d *Daemon) session(name string, by int) {
