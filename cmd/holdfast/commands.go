@@ -19,6 +19,7 @@ func commands() []command {
 		reviewCommand(), haltCommand(), resumeCommand(), statusCommand(),
 		agentCommand(), ledgerCommand(), rulesCommand(), stateCommand(), doctorCommand(),
 		keyCommand(), validateCommand(), redactCommand(),
+		benchCommand(),
 		versionCommand(),
 	}
 }

@@ -43,7 +43,7 @@ func warn(hint, why string, args ...any) finding {
 
 func bad(err error) finding {
 	var e *holdfast.Error
-	if asError(err, &e) {
+	if errors.As(err, &e) {
 		return finding{How: "FAIL", Why: e.Why, Hint: e.Hint}
 	}
 	return finding{How: "FAIL", Why: err.Error()}

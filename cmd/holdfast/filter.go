@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"os"
 
@@ -36,7 +37,7 @@ func (a *app) input(args []string, limit int64) (name string, b []byte, err erro
 // in says where a fault is, before its own words.
 func in(name string, err error) error {
 	var e *holdfast.Error
-	if asError(err, &e) {
+	if errors.As(err, &e) {
 		own := *e
 		own.Why = name + ": " + e.Why
 		return &own

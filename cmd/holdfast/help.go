@@ -93,9 +93,9 @@ func names(cs []command) string {
 
 // unknown is the error for a command that is not there, with the nearest one.
 func unknown(path, word string, cs []command) error {
-	best, distance := "", 4
+	best, distance := "", 3
 	for _, c := range cs {
-		if d := edits(word, c.name); d < distance && d < len(c.name) {
+		if d := edits(word, c.name); d < distance && 2*d < max(len(word), len(c.name)) {
 			best, distance = c.name, d
 		}
 	}

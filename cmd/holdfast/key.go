@@ -1,8 +1,8 @@
 package main
 
 import (
-	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/payload"
@@ -20,12 +20,10 @@ in the order of members, or in how a number is written.
                   approvals are bound to it
     --canonical   the canonical form itself
 
-    $ echo '{"b": 1, "a": [1.0, "x"]}' | holdfast key
-    2e1ff7a5ac5e5d6d5d1b6e2d5b1f0a66... (64 digits)
+    $ echo '{"a": [1.0, "x"]}' | holdfast key
+    5e49f471d8b615a8ae0ecf0a53dbe2f5f617abb2dfe6246974aa6e4bdeb89725
 `}
 }
-
-func asError(err error, e **holdfast.Error) bool { return errors.As(err, e) }
 
 func key(a *app, args []string) error {
 	fs := a.flags("key")
@@ -50,7 +48,7 @@ func key(a *app, args []string) error {
 	case a.json:
 		return a.printJSON(map[string]any{"key": doc.Key(), "exact_hash": doc.Exact(), "bytes": doc.Size(), "depth": doc.Depth()})
 	case *canonical:
-		_, err = a.out.Write(append(doc.Canonical()[:len(doc.Canonical()):len(doc.Canonical())], '\n'))
+		_, err = a.out.Write(append(slices.Clip(doc.Canonical()), '\n'))
 	case *exact:
 		_, err = fmt.Fprintln(a.out, doc.Exact())
 	default:

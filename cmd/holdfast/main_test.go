@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -51,6 +52,7 @@ func TestScripts(t *testing.T) {
 			"capture":  capture,
 			"patch":    patch,
 			"fill":     fill,
+			"tamper":   tamper,
 		},
 	})
 }
@@ -154,6 +156,20 @@ func fill(ts *testscript.TestScript, neg bool, args []string) {
 		text = text[:i] + string([]byte{b}) + text[i+4:]
 	}
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(strings.Repeat(text, n)), 0o600))
+}
+
+// tamper changes one letter of the first record that names carol, in the file
+// of the store itself, past every constraint.
+func tamper(ts *testscript.TestScript, neg bool, args []string) {
+	file := ts.MkAbs(args[0])
+	b, err := os.ReadFile(file)
+	ts.Check(err)
+	i := bytes.Index(b, []byte(`"agent":"carol"`))
+	if i < 0 {
+		ts.Fatalf("%s holds no such record", args[0])
+	}
+	b[i+9] = 'm'
+	ts.Check(os.WriteFile(file, b, 0o600))
 }
 
 // mcpServer is a real MCP server over standard input and output, by the

@@ -17,8 +17,8 @@ import (
 func reviewCommand() command {
 	decide := func(act, word, flags, example string) command {
 		return command{name: act, about: word, run: func(a *app, args []string) error { return answer(a, act, args) }, help: `
-` + strings.ToUpper(word[:1]) + word[1:] + `. What the agent wants is shown first, redacted, with the hashes that the
-answer is bound to; then the operator's passphrase is asked for.
+` + strings.ToUpper(word[:1]) + word[1:] + `. What the agent wants is shown first, redacted, with the
+hashes that the answer is bound to; then the operator's passphrase is asked for.
 
     holdfast review ` + act + ` ID ` + flags + `
 
@@ -45,12 +45,12 @@ Show what an agent wants to do, redacted, and why a person is asked.
 
     holdfast review show ID [--json]
 
-    $ holdfast review show 4fd5c0de-0b1c-4b8e-9d7a-0d6a2a8a4c11
+    $ holdfast review show rv_eeab167e3f
 `},
-		decide("approve", "let it happen, once", "[--reason TEXT]", "4fd5c0de-0b1c-4b8e-9d7a-0d6a2a8a4c11"),
-		decide("reject", "refuse it", "--reason TEXT", "4fd5c0de-0b1c-4b8e-9d7a-0d6a2a8a4c11 --reason 'not on a Friday'"),
-		decide("changes", "refuse it, and say what should change", "--reason TEXT", "4fd5c0de-0b1c-4b8e-9d7a-0d6a2a8a4c11 --reason 'into archive/, please'"),
-		decide("defer", "answer later; it still ends when it would have", "--for 2h [--reason TEXT]", "4fd5c0de-0b1c-4b8e-9d7a-0d6a2a8a4c11 --for 2h"),
+		decide("approve", "let it happen, once", "[--reason TEXT]", "rv_eeab167e3f"),
+		decide("reject", "refuse it", "--reason TEXT", "rv_eeab167e3f --reason 'not on a Friday'"),
+		decide("changes", "refuse it, and say what should change", "--reason TEXT", "rv_eeab167e3f --reason 'into archive/, please'"),
+		decide("defer", "answer later; it still ends when it would have", "--for 2h [--reason TEXT]", "rv_eeab167e3f --for 2h"),
 	}}
 }
 

@@ -20,7 +20,7 @@ does not fit.
 
     $ echo '{"type":"object","required":["path"]}' > schema.json
     $ echo '{}' | holdfast validate --schema schema.json
-    holdfast: standard input: /: missing property path
+    holdfast: standard input: the root: missing "path"
 `}
 }
 
@@ -40,7 +40,7 @@ func validate(a *app, args []string) error {
 	}
 	s, err := schema.Compile(*file, raw)
 	if err != nil {
-		return in(*file, err)
+		return err
 	}
 	name, b, err := a.input(rest, holdfast.MaxPayload)
 	if err != nil {
@@ -66,7 +66,7 @@ func validate(a *app, args []string) error {
 	}
 	for _, v := range found {
 		if !a.json {
-			fmt.Fprintf(a.err, "holdfast: %s: %s\n", clean(name), clean(or(v.Pointer, "/")+": "+v.Message))
+			fmt.Fprintf(a.err, "holdfast: %s: %s\n", clean(name), clean(or(v.Pointer, "the root")+": "+v.Message))
 		}
 	}
 	return status(exitRefused)

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+func benchCommand() command {
+	return command{name: "bench", about: "measure this machine", help: `
+Measure how fast Holdfast is here, and beside what.
+`, sub: []command{{name: "kernel", about: "the kernel, its ledger, its halt and its memory", run: benchKernel, help: `
+Measure the kernel on this machine, each figure beside the bare thing it is
+made of, in one run. It takes about a minute, uses a state directory of its own
+that it takes away again, and never touches yours.
+
+    holdfast bench kernel [flags]
+
+    --only NAME     one measurement: ` + strings.Join(measurementNames(), ", ") + `
+    --dir DIR       where its files stand; put it on the disk in question
+    --short         a fifth of the time, for a first look
+
+A figure that misses its target is shown as such; the exit code stays 0.
+
+    $ holdfast bench kernel --only crossings
+`}}}
+}
+
+// figure is one thing measured.
+type figure struct {
+	Name     string  `json:"name"`
+	Measured float64 `json:"measured"`
+	Unit     string  `json:"unit"`
+	// Beside is the bare thing's figure, in the same unit; 0 is none.
+	Beside   float64 `json:"beside,omitempty"`
+	BesideIs string  `json:"beside_is,omitempty"`
+	Ratio    float64 `json:"ratio,omitempty"`
+	Target   string  `json:"target,omitempty"`
+	Met      bool    `json:"met"`
+	Note     string  `json:"note,omitempty"`
+}
+
+// ratioTo completes a figure that stands beside another.
+func (f figure) ratioTo(beside float64, is string) figure {
+	f.Beside, f.BesideIs = beside, is
+	if beside != 0 {
+		f.Ratio = f.Measured / beside
+	}
+	return f
+}
+
+// bench is one run of all measurements.
+type bench struct {
+	ctx   context.Context
+	dir   string
+	short bool
+	say   func(format string, args ...any)
+}
+
+// measurement is one part of the run, which yields several figures.
+type measurement struct {
+	name string
+	do   func(*bench) ([]figure, error)
+}
+
+func measurements() []measurement {
+	return []measurement{
+		{"start", (*bench).start},
+		{"gates", (*bench).gates},
+		{"crossings", (*bench).crossings},
+		{"verify", (*bench).verify},
+		{"halt", (*bench).halt},
+		{"memory", (*bench).memory},
+	}
+}
+
+func measurementNames() []string {
+	var out []string
+	for _, m := range measurements() {
+		out = append(out, m.name)
+	}
+	return out
+}
+
+func benchKernel(a *app, args []string) (err error) {
+	fs := a.flags("bench kernel")
+	only := fs.String("only", "", "")
+	dir := fs.String("dir", "", "")
+	short := fs.Bool("short", false, "")
+	server := fs.Bool("idle-server", false, "")
+	if _, err := a.parse(fs, args, 0, 0); err != nil {
+		return err
+	}
+	if *server {
+		return idleServer(a.in, a.out)
+	}
+	if *only != "" && !slices.Contains(measurementNames(), *only) {
+		return usage("one of "+strings.Join(measurementNames(), ", "), "there is no measurement %q", *only)
+	}
+	b := &bench{ctx: a.ctx, short: *short, say: a.say}
+	if b.dir, err = os.MkdirTemp(*dir, "holdfast-bench-"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(b.dir)
+	var all []figure
+	for _, m := range measurements() {
+		if *only != "" && m.name != *only {
+			continue
+		}
+		a.say("measuring %s", m.name)
+		fs, err := m.do(b)
+		if err != nil {
+			return fmt.Errorf("measuring %s: %w", m.name, err)
+		}
+		all = append(all, fs...)
+	}
+	if a.json {
+		return a.printJSON(all)
+	}
+	return figures(a.out, a.look(), all)
+}
+
+// figures draws the table.
+func figures(w io.Writer, l look, all []figure) error {
+	t := tabwriter.NewWriter(w, 2, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "what\tmeasured\tbeside\tratio\ttarget\t")
+	for _, f := range all {
+		beside, ratio, met := "", "", ""
+		if f.Beside != 0 {
+			beside, ratio = number(f.Beside)+" "+f.BesideIs, fmt.Sprintf("%.2f", f.Ratio)
+		}
+		if f.Target != "" {
+			met = "missed"
+			if f.Met {
+				met = "met"
+			}
+		}
+		fmt.Fprintf(t, "%s\t%s %s\t%s\t%s\t%s\t%s\n", f.Name, number(f.Measured), f.Unit, beside, ratio, f.Target, met)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, f := range all {
+		if f.Note != "" {
+			fmt.Fprintf(w, "%s\n", l.dim(f.Name+": "+f.Note))
+		}
+	}
+	return nil
+}
+
+// number is a figure with three digits or so.
+func number(v float64) string {
+	switch {
+	case v >= 100:
+		return fmt.Sprintf("%.0f", v)
+	case v >= 10:
+		return fmt.Sprintf("%.1f", v)
+	}
+	return fmt.Sprintf("%.2f", v)
+}
+
+// rounds is how often something is repeated.
+func (b *bench) rounds(n int) int {
+	if b.short {
+		return max(3, n/5)
+	}
+	return n
+}
+
+// span is how long something is repeated.
+func (b *bench) span(d time.Duration) time.Duration {
+	if b.short {
+		return d / 5
+	}
+	return d
+}
+
+// at is a percentile, from 0 to 100.
+func at[T int64 | float64 | time.Duration](v []T, percent int) T {
+	if len(v) == 0 {
+		return 0
+	}
+	v = slices.Clone(v)
+	slices.Sort(v)
+	return v[min(len(v)-1, len(v)*percent/100)]
+}
+
+func millis(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }
+func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
