@@ -150,6 +150,7 @@ func (c *crossing) afterClose(end *ending, err error) error {
 	if err != nil {
 		c.machine.do(lost)
 		c.k.log.Error("the entry could not be written", "crossing", c.j.id, "err", err)
+		c.k.signal(c.j, refusal(holdfast.K6, "WRITE_FAILED", err))
 		c.k.notify(Notice{Level: "critical", Event: "ledger_failed", Tenant: c.j.tenant(), Crossing: c.j.id, Why: "the ledger failed to write"})
 		c.out.Verdict = holdfast.Deny
 		err = withCrossing(err, c.j.id)
@@ -162,6 +163,9 @@ func (c *crossing) afterClose(end *ending, err error) error {
 		c.out.Output = &end.out
 		c.finish(nil)
 		return nil
+	}
+	if end.outcome == ledger.Withheld {
+		c.k.signal(c.j, refusal(holdfast.K8, "FAIL", end.err))
 	}
 	err = withCrossing(end.err, c.j.id)
 	c.finish(err)
