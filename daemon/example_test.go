@@ -31,14 +31,12 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	step := func(ctx context.Context) (holdfast.Output, error) {
-		return holdfast.Output{Body: []byte(`"read"`)}, nil
-	}
+	act := func(context.Context) (holdfast.Output, error) { return holdfast.Output{}, nil }
 	req := holdfast.Request{Boundary: "agent/step", Payload: []byte(`{"action":"read the logs"}`), Token: token}
-	out, err := d.Kernel.Cross(ctx, req, step)
+	out, err := d.Kernel.Cross(ctx, req, act)
 	fmt.Println(out.Verdict, err)
 
-	out, err = d.Kernel.Cross(ctx, req, step)
+	out, err = d.Kernel.Cross(ctx, req, act)
 	fmt.Println(out.Verdict, err)
 	fmt.Println(out.Deciding().Hint)
 	// Output:

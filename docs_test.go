@@ -1,0 +1,170 @@
+package holdfast_test
+
+import (
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// documents are the pages whose words are held against the tree.
+func documents() []string {
+	return []string{"README.md", "SECURITY.md", "doc/crossing.md", "doc/threat.md", "doc/principles.md"}
+}
+
+func page(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// TestDocumentsNameRealTests wants every test that a page names to exist.
+func TestDocumentsNameRealTests(t *testing.T) {
+	there := testNames(t)
+	name := regexp.MustCompile("`((?:Test|Fuzz|Benchmark|Example)[A-Za-z0-9_]*)`")
+	for _, doc := range documents() {
+		for _, m := range name.FindAllStringSubmatch(page(t, doc), -1) {
+			if !there[m[1]] {
+				t.Errorf("%s names %s, which is no test", doc, m[1])
+			}
+		}
+	}
+}
+
+// testNames are the names of all test functions of this module.
+func testNames(t *testing.T) map[string]bool {
+	t.Helper()
+	found := map[string]bool{}
+	function := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark|Example)[A-Za-z0-9_]*)\(`)
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		for _, m := range function.FindAllStringSubmatch(string(b), -1) {
+			found[m[1]] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// TestEveryClaimHasATest wants each cell of SECURITY.md to say one of three
+// words, and what is claimed to cite tests that the list below the grid has.
+func TestEveryClaimHasATest(t *testing.T) {
+	text := page(t, "SECURITY.md")
+	listed := map[string]bool{}
+	for _, m := range regexp.MustCompile("(?m)^([0-9]+)\\. `Test").FindAllStringSubmatch(text, -1) {
+		listed[m[1]] = true
+	}
+	notes := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^- \(([a-z])\) `).FindAllStringSubmatch(text, -1) {
+		notes[m[1]] = true
+	}
+	cell := regexp.MustCompile(`^(?:(?:prevented|detected) ([0-9]+)|not claimed)(?: \(([a-z])\))?$`)
+	used, rows := map[string]bool{}, 0
+	for line := range strings.Lines(text) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		if !strings.HasPrefix(line, "| ") || len(cells) != 7 || strings.TrimSpace(cells[0]) == "" {
+			continue
+		}
+		rows++
+		for _, c := range cells[1:] {
+			m := cell.FindStringSubmatch(strings.TrimSpace(c))
+			switch {
+			case m == nil:
+				t.Errorf("the cell %q of %q says neither prevented, detected nor not claimed", c, cells[0])
+				continue
+			case m[1] != "" && !listed[m[1]]:
+				t.Errorf("the cell %q of %q cites tests that are not listed", c, cells[0])
+			case m[2] != "" && !notes[m[2]]:
+				t.Errorf("the cell %q of %q cites a note that is not there", c, cells[0])
+			}
+			used[m[1]], used[m[2]] = true, true
+		}
+	}
+	if rows != 9 {
+		t.Errorf("the grid has %d rows, not 9", rows)
+	}
+	for id := range listed {
+		if !used[id] {
+			t.Errorf("no cell cites the tests %s", id)
+		}
+	}
+	for id := range notes {
+		if !used[id] {
+			t.Errorf("no cell cites the note (%s)", id)
+		}
+	}
+}
+
+// TestLinksResolve follows every link of the pages that stays in the tree, and
+// every path in backquotes that looks like a file of ours.
+func TestLinksResolve(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	for _, doc := range documents() {
+		for _, m := range link.FindAllStringSubmatch(page(t, doc), -1) {
+			u, err := url.Parse(m[1])
+			if err != nil {
+				t.Errorf("%s: %v", doc, err)
+				continue
+			}
+			if u.Scheme != "" || u.Path == "" {
+				continue
+			}
+			if to := filepath.Join(filepath.Dir(doc), u.Path); !exists(to) {
+				t.Errorf("%s links to %s, which is not there", doc, m[1])
+			}
+		}
+	}
+}
+
+// TestCrossingPageHasEverySignal holds the table of error kinds in
+// doc/crossing.md against the one in code (D14c).
+func TestCrossingPageHasEverySignal(t *testing.T) {
+	want := map[string]bool{}
+	for _, s := range holdfast.Signals() {
+		want["| "+s.Gate.String()+" | "+string(s.Kind)+" | "+strings.ToLower(s.Level.String())+" | "+s.Event+" |"] = true
+	}
+	for line := range strings.Lines(page(t, "doc/crossing.md")) {
+		line = strings.TrimSpace(line)
+		if !strings.Contains(line, "| trace.") {
+			continue
+		}
+		if !want[line] {
+			t.Errorf("doc/crossing.md has %q, the code does not", line)
+		}
+		delete(want, line)
+	}
+	for line := range want {
+		t.Errorf("doc/crossing.md lacks %q", line)
+	}
+}
+
+// TestReadmeCodeIsCompiled wants every line of the README's Go to stand in the
+// example that the tests run.
+func TestReadmeCodeIsCompiled(t *testing.T) {
+	example := page(t, "daemon/example_test.go")
+	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(page(t, "README.md"), -1)
+	if len(blocks) == 0 {
+		t.Fatal("the README has no Go")
+	}
+	for _, b := range blocks {
+		for line := range strings.Lines(b[1]) {
+			if !strings.Contains(example, "\t"+strings.TrimSpace(line)+"\n") {
+				t.Errorf("README.md: %q is not in daemon/example_test.go", strings.TrimSpace(line))
+			}
+		}
+	}
+}
