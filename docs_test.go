@@ -1,6 +1,7 @@
 package holdfast_test
 
 import (
+	"encoding/json"
 	"io/fs"
 	"net/url"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/daemon"
 )
 
 // documents are the pages whose words are held against the tree.
@@ -149,6 +151,31 @@ func TestCrossingPageHasEverySignal(t *testing.T) {
 	}
 	for line := range want {
 		t.Errorf("doc/crossing.md lacks %q", line)
+	}
+}
+
+// TestReadmeConfigurationLoads loads the README's YAML as the daemon would, and
+// parses its JSON.
+func TestReadmeConfigurationLoads(t *testing.T) {
+	text := page(t, "README.md")
+	blocks := regexp.MustCompile("(?s)```(yaml|json)\n(.*?)```").FindAllStringSubmatch(text, -1)
+	if len(blocks) < 2 {
+		t.Fatal("the README has no YAML, or no JSON")
+	}
+	for _, b := range blocks {
+		if b[1] == "json" {
+			if !json.Valid([]byte(b[2])) {
+				t.Errorf("no JSON: %s", b[2])
+			}
+			continue
+		}
+		file := filepath.Join(t.TempDir(), "holdfast.yaml")
+		if err := os.WriteFile(file, []byte("version: 1\n"+b[2]), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := daemon.Load(file); err != nil {
+			t.Errorf("%v\n%s", err, b[2])
+		}
 	}
 }
 
