@@ -2,9 +2,11 @@ package holdfast_test
 
 import (
 	"encoding/json"
+	"errors"
 	"io/fs"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -193,5 +195,38 @@ func TestReadmeCodeIsCompiled(t *testing.T) {
 				t.Errorf("README.md: %q is not in daemon/example_test.go", strings.TrimSpace(line))
 			}
 		}
+	}
+}
+
+// TestReadmeSession runs the README's terminal session, in a state of its own,
+// and wants what stands there, ids aside.
+func TestReadmeSession(t *testing.T) {
+	session := regexp.MustCompile("(?s)```\n(\\$ .*?)```").FindStringSubmatch(page(t, "README.md"))
+	if session == nil {
+		t.Fatal("the README has no session")
+	}
+	dir := t.TempDir()
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "holdfast"), "./cmd/holdfast")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	id := regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+	var got strings.Builder
+	for line := range strings.Lines(session[1]) {
+		typed, ok := strings.CutPrefix(line, "$ ")
+		if !ok {
+			continue
+		}
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", typed)
+		cmd.Env = []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "HOME=" + dir, "HOLDFAST_STATE=" + filepath.Join(dir, "state")}
+		out, err := cmd.CombinedOutput()
+		if _, ended := errors.AsType[*exec.ExitError](err); err != nil && !ended {
+			t.Fatal(err)
+		}
+		got.WriteString(line + string(out))
+	}
+	if want := id.ReplaceAllString(session[1], "ID"); id.ReplaceAllString(got.String(), "ID") != want {
+		t.Errorf("the README says\n%s\nand it is\n%s", want, got.String())
 	}
 }
