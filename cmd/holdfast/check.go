@@ -176,7 +176,7 @@ func (a *app) forState(cmd string) string {
 	if a.state == "" {
 		return cmd
 	}
-	return cmd + " --state " + quoted(a.state)
+	return "holdfast --state " + quoted(a.state) + strings.TrimPrefix(cmd, "holdfast")
 }
 
 // quoted makes a word safe to paste into a shell.

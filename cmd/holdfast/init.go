@@ -54,11 +54,11 @@ func initAll(a *app, args []string) error {
 		return err
 	}
 	list, err := a.initConfig(config)
-	if err != nil {
-		return err
+	if err == nil {
+		err = a.initState(stateThere)
 	}
-	if err := a.initState(stateThere); err != nil {
-		return err
+	if err != nil {
+		return errors.Join(err, takeBack(list))
 	}
 	list = append(list, made{"state", p.Dir, verb(!stateThere)})
 	if !*noOperator {
@@ -69,6 +69,18 @@ func initAll(a *app, args []string) error {
 		list = append(list, m)
 	}
 	return a.sayMade(list, p)
+}
+
+// takeBack removes the files that were made, where init cannot go on: a
+// configuration that is refused must not stay in its place.
+func takeBack(list []made) error {
+	var errs []error
+	for _, m := range list {
+		if m.how == verb(true) {
+			errs = append(errs, os.Remove(m.path))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func verb(fresh bool) string {
@@ -117,7 +129,7 @@ func (a *app) initConfig(config string) ([]made, error) {
 	} {
 		err := writeNew(f.path, f.text)
 		if err != nil && !errors.Is(err, fs.ErrExist) {
-			return nil, err
+			return list, err
 		}
 		list = append(list, made{f.what, f.path, verb(err == nil)})
 	}

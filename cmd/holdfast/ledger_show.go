@@ -177,7 +177,7 @@ func text(s *string) string {
 func draws(ds []ledger.Draw) string {
 	var out []string
 	for _, d := range ds {
-		out = append(out, fmt.Sprintf("%d %s of %s", d.Amount, d.Resource, or(d.Name, d.Key)))
+		out = append(out, fmt.Sprintf("%d of %s", d.Amount, or(d.Name, string(d.Resource)+" "+d.Key)))
 	}
 	return strings.Join(out, "; ")
 }
@@ -189,7 +189,7 @@ func uses(us []ledger.Use) string {
 		if u.Used != nil {
 			used = fmt.Sprint(*u.Used)
 		}
-		out = append(out, fmt.Sprintf("%s %s of %s, %d of %d before", used, u.Draw.Resource, or(u.Draw.Name, u.Draw.Key), u.Before, u.Draw.Limit))
+		out = append(out, fmt.Sprintf("%s of %s, %d of %d before", used, or(u.Draw.Name, string(u.Draw.Resource)+" "+u.Draw.Key), u.Before, u.Draw.Limit))
 	}
 	return strings.Join(out, "; ")
 }

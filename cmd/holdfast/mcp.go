@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"os"
@@ -16,7 +15,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/daemon"
 	"github.com/holdfast-dev/holdfast/internal/api"
 	"github.com/holdfast-dev/holdfast/internal/mcp/server"
@@ -123,19 +121,32 @@ func (a *app) server(h *api.Hello, rest []string, dashed bool) error {
 	return nil
 }
 
-// runners start a program that is named further on.
-var runners = []string{"npx", "bunx", "pnpx", "uvx", "pipx", "npm", "pnpm", "yarn", "bun", "deno", "uv", "node", "python", "python3", "go", "docker", "podman", "env", "sh", "bash"}
+// runs says whether a program starts another one that is named further on.
+func runs(program string) bool {
+	switch program {
+	case "npx", "bunx", "pnpx", "uvx", "pipx", "npm", "pnpm", "yarn", "bun", "deno", "uv", "node",
+		"python", "python3", "go", "docker", "podman", "env", "sh", "bash":
+		return true
+	}
+	return false
+}
 
-// runnerWords stand between a runner and what it runs.
-var runnerWords = []string{"run", "exec", "dlx", "x", "tool", "create"}
+// between says whether an argument stands between such a program and what it
+// runs.
+func between(arg string) bool {
+	switch arg {
+	case "run", "exec", "dlx", "x", "tool", "create":
+		return true
+	}
+	return strings.HasPrefix(arg, "-")
+}
 
 // serverName makes the server's name of its command: the last path element of
 // the package or program, without version, suffix and the prefixes that all
 // servers share.
 func serverName(argv []string) string {
 	i := 0
-	for i < len(argv)-1 && (i == 0 && slices.Contains(runners, path.Base(argv[0])) ||
-		i > 0 && (strings.HasPrefix(argv[i], "-") || slices.Contains(runnerWords, argv[i]))) {
+	for i < len(argv)-1 && (i == 0 && runs(path.Base(argv[0])) || i > 0 && between(argv[i])) {
 		i++
 	}
 	name := path.Base(argv[i])
@@ -258,7 +269,7 @@ func (a *app) didNotStart(p daemon.Paths, from int64, how string) error {
 // on, so that what is still to be answered is answered.
 func (a *app) relay(conn io.ReadWriteCloser, p daemon.Paths) error {
 	defer conn.Close()
-	var over = make(chan struct{})
+	over := make(chan struct{})
 	go func() {
 		defer close(over)
 		_, _ = io.Copy(conn, a.in)
@@ -272,14 +283,12 @@ func (a *app) relay(conn io.ReadWriteCloser, p daemon.Paths) error {
 	select {
 	case <-over:
 		return nil
-	default:
-	}
-	if a.ctx.Err() != nil {
+	case <-a.ctx.Done():
 		return nil
+	case <-time.After(200 * time.Millisecond): // the end of the input may just be under way
 	}
 	if err != nil {
-		err = fmt.Errorf(": %w", err)
-		return fail("look into "+p.Log, "the connection to the daemon ended%v", err)
+		return fail("look into "+p.Log, "the connection to the daemon ended: %v", err)
 	}
-	return &holdfast.Error{Kind: holdfast.KindInternal, Why: "the MCP server or the daemon ended", Hint: "look into " + p.Log}
+	return fail("look into "+p.Log, "the MCP server or the daemon ended")
 }

@@ -56,7 +56,9 @@ func (a *app) silent(p daemon.Paths, err error) error {
 
 // own makes this process the owner for the time of do.
 func (a *app) own(do func(c *api.Client, s *api.Status) error) (err error) {
-	d, err := a.open(slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: slog.LevelError})), "")
+	log, closeLog := a.ownLog()
+	defer closeLog()
+	d, err := a.open(log, "")
 	if err != nil {
 		return err
 	}
@@ -66,6 +68,16 @@ func (a *app) own(do func(c *api.Client, s *api.Status) error) (err error) {
 		return err
 	}
 	return do(d.API(), s)
+}
+
+// ownLog is the log of a command that is the owner itself: the file that the
+// daemon's log would be in. People are told by the command's own answer.
+func (a *app) ownLog() (*slog.Logger, func()) {
+	f, err := a.openLog()
+	if err != nil {
+		return slog.New(slog.DiscardHandler), func() {}
+	}
+	return logger(f, false), func() { _ = f.Close() }
 }
 
 // open becomes the owner of the state.

@@ -17,8 +17,10 @@ import (
 func reviewCommand() command {
 	decide := func(act, word, flags, example string) command {
 		return command{name: act, about: word, run: func(a *app, args []string) error { return answer(a, act, args) }, help: `
-` + strings.ToUpper(word[:1]) + word[1:] + `. What the agent wants is shown first, redacted, with the
-hashes that the answer is bound to; then the operator's passphrase is asked for.
+` + strings.ToUpper(word[:1]) + word[1:] + `.
+
+What the agent wants is shown first, redacted, with the hashes that the answer
+is bound to; then the operator's passphrase is asked for.
 
     holdfast review ` + act + ` ID ` + flags + `
 

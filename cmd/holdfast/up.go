@@ -6,8 +6,10 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/api"
 )
 
 func upCommand() command {
@@ -49,7 +51,7 @@ func up(a *app, args []string) error {
 	if *linger {
 		logTo, closeLog = a.alsoToFile()
 	}
-	d, err := a.open(logger(logTo, *logJSON), *notify)
+	d, err := a.openPatiently(logger(logTo, *logJSON), *notify)
 	if err != nil {
 		return errors.Join(err, closeLog())
 	}
@@ -62,6 +64,21 @@ func up(a *app, args []string) error {
 		fmt.Fprintf(a.out, "listening on %s%s\n", d.Paths.Sock, prefix(" and ", pages))
 	}})
 	return errors.Join(err, d.Close(), closeLog())
+}
+
+// openPatiently becomes the owner; a command that owns the state for a moment
+// is waited for, a daemon that answers is not.
+func (a *app) openPatiently(log *slog.Logger, notify string) (*daemon.Daemon, error) {
+	for start := time.Now(); ; {
+		d, err := a.open(log, notify)
+		if !errors.Is(err, daemon.ErrOwned) || time.Since(start) > patience || a.ctx.Err() != nil {
+			return d, err
+		}
+		if _, _, dialled := api.Dial(a.ctx, daemon.PathsIn(a.touched).Sock); !errors.Is(dialled, api.ErrNobody) {
+			return nil, err
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
 }
 
 func logger(w io.Writer, asJSON bool) *slog.Logger {

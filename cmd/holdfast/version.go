@@ -11,6 +11,8 @@ func versionCommand() command {
 Print the version of Holdfast, the revision that it was built from, and Go's.
 
     holdfast version [--json]
+
+    $ holdfast version
 `}
 }
 
