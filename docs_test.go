@@ -156,6 +156,30 @@ func TestCrossingPageHasEverySignal(t *testing.T) {
 	}
 }
 
+// TestCrossingPageHasEveryState wants every state that a gate can end in to
+// stand in doc/crossing.md.
+func TestCrossingPageHasEveryState(t *testing.T) {
+	files, err := filepath.Glob("kernel/k[1-8]_*.go")
+	if err != nil || len(files) < 8 {
+		t.Fatal(files, err)
+	}
+	text, state, found := page(t, "doc/crossing.md"), regexp.MustCompile(`"([A-Z][A-Z_]{3,})"`), 0
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		for _, m := range state.FindAllStringSubmatch(page(t, file), -1) {
+			found++
+			if !strings.Contains(text, m[1]) {
+				t.Errorf("doc/crossing.md lacks %s of %s", m[1], file)
+			}
+		}
+	}
+	if found < 20 {
+		t.Errorf("only %d states were found", found)
+	}
+}
+
 // TestReadmeConfigurationLoads loads the README's YAML as the daemon would, and
 // parses its JSON.
 func TestReadmeConfigurationLoads(t *testing.T) {
