@@ -39,6 +39,9 @@ func Look(ctx context.Context, p Paths, s kernel.Store) (*api.Status, error) {
 func LedgerKey(p Paths) (*ledger.Verifier, error) {
 	b, err := readRegular(p.LedgerKey, maxKeyFile, privateFile(p.LedgerKey))
 	if missing(err) {
+		if _, err := os.Lstat(p.DB); err == nil {
+			return nil, hinted("put it back from a backup, or give the public key that you kept", "%s is missing, but the store it belongs to is there", p.LedgerKey)
+		}
 		return nil, hinted("the first command that acts makes it", "there is no ledger key in %s yet", p.Dir)
 	}
 	if err != nil {

@@ -85,7 +85,8 @@ func (a *app) finish(err error) int {
 	case errors.Is(err, context.Canceled) && a.ctx.Err() != nil:
 		a.say("interrupted")
 	case errors.As(err, &e):
-		a.sayLines(e.Why)
+		// What stands around the letter stays; its kind is for programs.
+		a.sayLines(strings.Replace(err.Error(), e.Error(), e.Why, 1))
 		if e.Hint != "" {
 			a.hint("%s", e.Hint)
 		}

@@ -111,7 +111,8 @@ func (a *app) read(do func(p daemon.Paths, s kernel.Store) error) (err error) {
 	}
 	s, err := sqlite.Open(a.ctx, sqlite.Options{Path: p.DB, ReadOnly: true})
 	if err != nil {
-		return fmt.Errorf("the state cannot be read: %w", err)
+		return &holdfast.Error{Kind: holdfast.KindInternal, Why: fmt.Sprintf("the state cannot be read: %v", err), Err: err,
+			Hint: "keep the files as they are; a backup can stand in another --state"}
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	return do(p, s)

@@ -40,16 +40,9 @@ func showStatus(a *app, args []string) error {
 	if err != nil {
 		return err
 	}
-	_, s, err := api.Dial(a.ctx, p.Sock)
-	up := err == nil
-	switch {
-	case errors.Is(err, api.ErrNobody):
-		s, err = a.still(p)
-	case err != nil:
-		err = a.silent(p, err)
-	}
-	if err != nil {
-		return err
+	s, up, unread := a.howIsIt(p)
+	if s == nil {
+		return unread
 	}
 	if enabled, set := a.lookup("HOLDFAST_ENABLED"); !halt.Enabled(enabled, set) && !s.Halted {
 		s.Halted, s.HaltWhy = true, fmt.Sprintf("HOLDFAST_ENABLED is %q here", clean(enabled))
@@ -59,10 +52,28 @@ func showStatus(a *app, args []string) error {
 	} else {
 		a.sayStatus(s, up)
 	}
-	if err == nil && s.Halted {
+	switch {
+	case err != nil:
+		return err
+	case s.Halted:
 		return status(exitHalted)
 	}
-	return err
+	return unread
+}
+
+// howIsIt asks the owner, and looks for itself where there is none or it does
+// not answer. The error says what could not be learned; up is whether the
+// owner said it.
+func (a *app) howIsIt(p daemon.Paths) (s *api.Status, up bool, err error) {
+	_, s, dialled := api.Dial(a.ctx, p.Sock)
+	if dialled == nil {
+		return s, true, nil
+	}
+	s, err = a.still(p)
+	if errors.Is(dialled, api.ErrNobody) {
+		return s, false, err
+	}
+	return s, false, errors.Join(a.silent(p, dialled), err)
 }
 
 // still is the status of a state that nobody owns now.
@@ -73,13 +84,24 @@ func (a *app) still(p daemon.Paths) (s *api.Status, err error) {
 		s, err = daemon.Look(ctx, p, st)
 		return err
 	})
-	if isNoState(err) {
-		s, err = daemon.Look(ctx, p, nil)
-		if s != nil && len(s.Problems) == 0 {
-			s.Problems = append(s.Problems, "there is no ledger yet: nothing has crossed")
-		}
+	if err == nil {
+		return s, nil
 	}
-	return s, err
+	// What can be known without the store is said all the same.
+	why := err.Error()
+	if isNoState(err) {
+		why = "there is no ledger yet: nothing has crossed"
+	} else if e := (*holdfast.Error)(nil); errors.As(err, &e) {
+		why = e.Why
+	}
+	s, lerr := daemon.Look(ctx, p, nil)
+	if lerr == nil && len(s.Problems) == 0 {
+		s.Problems = append(s.Problems, why)
+	}
+	if isNoState(err) {
+		err = nil
+	}
+	return s, errors.Join(lerr, err)
 }
 
 func (a *app) sayStatus(s *api.Status, up bool) {
@@ -106,7 +128,7 @@ func (a *app) sayStatus(s *api.Status, up bool) {
 	if up {
 		row("daemon", "process %d, %s, since %s", s.PID, s.Version, s.Since.Format(time.RFC3339))
 	} else {
-		row("daemon", "none runs")
+		row("daemon", "none answers")
 	}
 	row("state", "%s, %s used, %s free", s.State, bytesOf(s.DiskUsed), bytesOf(s.DiskFree))
 	if up {
