@@ -194,6 +194,12 @@ func (d *Daemon) recover() error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	if _, err := d.Kernel.Halted(); err != nil {
+		return err
+	}
+	if err := d.Kernel.Lifted(); err != nil {
+		return err
+	}
 	return d.Kernel.Started(person())
 }
 

@@ -186,6 +186,11 @@ func (d *Daemon) watchLatch(ctx context.Context) {
 				d.log.Error("a halt could not be recorded", "err", err)
 			}
 		}
+		if !now && halted {
+			if err := d.Kernel.Lifted(); err != nil {
+				d.log.Error("the removal of the latch could not be recorded", "err", err)
+			}
+		}
 		halted = now
 	}
 }

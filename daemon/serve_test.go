@@ -332,3 +332,42 @@ type recorder struct {
 func (r *recorder) Header() http.Header         { return r.header }
 func (r *recorder) WriteHeader(c int)           { r.code = c }
 func (r *recorder) Write(b []byte) (int, error) { return len(b), nil }
+
+// A latch that is removed by hand lifts the halt, and is an alarm (D34).
+func TestRemovedLatchIsRecorded(t *testing.T) {
+	d, c, down := up(t, quiet)
+	if _, err := c.Halt(t.Context(), api.Word{Who: "carol", Why: "smoke"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(d.Paths.Halt); err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		if countEvents(t, d, "halt_latch_removed") == 1 {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	if n := countEvents(t, d, "halt_latch_removed"); n != 1 {
+		t.Fatalf("%d events", n)
+	}
+	opt := d.opt
+	if err := d.latch.Set("carol", "again", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		if countEvents(t, d, "halted") == 2 {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	down()
+	if err := os.Remove(d.Paths.Halt); err != nil {
+		t.Fatal(err)
+	}
+	d2, _, down2 := serve(t, opt)
+	defer down2()
+	if n := countEvents(t, d2, "halt_latch_removed"); n != 2 {
+		t.Fatalf("after a restart: %d events", n)
+	}
+}

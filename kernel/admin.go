@@ -20,38 +20,92 @@ func (k *Kernel) Halt(who, why string) (int, error) {
 		return 0, &holdfast.Error{Kind: holdfast.KindInternal, Why: "the halt latch could not be set", Hint: "stop the process: `kill` it", Err: err}
 	}
 	n := k.Cut()
-	err := k.Record(Event{Tenant: holdfast.Local, Name: "halted", Who: who, Subject: "everything",
-		Data: map[string]any{"why": string(k.mask(why)), "cut": n}})
+	err := k.recordHalt(who, why, n, true)
 	k.notify(Notice{Level: "critical", Event: "halted", Why: string(k.mask(who + ": " + why))})
 	return n, err
 }
 
-// Halted cuts, and records a halt that somebody set past the kernel; one that
-// is recorded already is not recorded twice. The daemon calls it when it sees
-// the latch.
+// Halted cuts where the latch is set, and records a halt that somebody set past
+// the kernel; one that is recorded already is not recorded twice. The daemon
+// calls it when it sees the latch, and once after Recover.
 func (k *Kernel) Halted() (int, error) {
-	n := k.Cut()
+	k.Cut()
+	n := int(k.cuts.Load())
 	s, err := k.latch.Read()
 	if (err == nil && !s.Halted) || !k.halting.CompareAndSwap(false, true) {
 		return n, nil
 	}
 	who := reasonOr(s.Who, "unknown")
-	rerr := k.Record(Event{Tenant: holdfast.Local, Name: "halted", Who: who, Subject: "everything",
-		Data: map[string]any{"why": string(k.mask(s.Why)), "cut": n}})
+	rerr := k.recordHalt(who, s.Why, n, false)
 	k.notify(Notice{Level: "critical", Event: "halted", Why: string(k.mask(who + ": " + s.Why))})
 	return n, rerr
+}
+
+// haltedMeta says whether the ledger believes that everything is halted.
+const haltedMeta = "halted"
+
+// recordHalt writes the event; where it is not said anew, only once a halt.
+func (k *Kernel) recordHalt(who, why string, cut int, anew bool) error {
+	ctx, cancel := edge()
+	defer cancel()
+	return walError(k.store.Update(ctx, func(tx Tx) error {
+		if v, err := tx.Meta(haltedMeta); err == nil && string(v) == "yes" && !anew {
+			return nil
+		}
+		if err := tx.PutMeta(haltedMeta, []byte("yes")); err != nil {
+			return err
+		}
+		return k.event(tx, Event{Tenant: holdfast.Local, Name: "halted", Who: who, Subject: "everything",
+			Data: map[string]any{"why": string(k.mask(why)), "cut": cut}})
+	}))
+}
+
+// Lifted looks whether the latch has gone without a person's word, which is
+// recorded and told as an alarm. The daemon calls it when it sees that the
+// latch is not there, and once after Recover.
+func (k *Kernel) Lifted() error {
+	if k.latch.Halted() {
+		return nil
+	}
+	ctx, cancel := edge()
+	defer cancel()
+	found := false
+	err := k.store.Update(ctx, func(tx Tx) error {
+		v, err := tx.Meta(haltedMeta)
+		if errors.Is(err, ErrNotFound) || (err == nil && string(v) != "yes") {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		found = true
+		if err := tx.PutMeta(haltedMeta, []byte("no")); err != nil {
+			return err
+		}
+		return k.event(tx, Event{Tenant: holdfast.Local, Name: "halt_latch_removed", Who: "unknown", Subject: "everything",
+			Data: map[string]any{"why": "the latch was removed without a resume"}})
+	})
+	if found && err == nil {
+		k.halting.Store(false)
+		k.notify(Notice{Level: "critical", Event: "halt_latch_removed", Why: "the halt latch was removed without a resume"})
+	}
+	return walError(err)
 }
 
 // Resume lifts the latch on a person's word. It is recorded first: where the
 // ledger cannot be written, everything stays halted.
 func (k *Kernel) Resume(signed operator.Signed) error {
 	s, err := k.personal(signed, operator.Resume, func(tx Tx, s operator.Statement) error {
+		if err := tx.PutMeta(haltedMeta, []byte("no")); err != nil {
+			return err
+		}
 		return k.event(tx, Event{Tenant: holdfast.Local, Name: "resumed", Who: s.Reviewer, Subject: "everything", Data: said(s, signed)})
 	})
 	if err != nil {
 		return err
 	}
 	k.halting.Store(false)
+	k.cuts.Store(0)
 	if err := k.latch.Clear(); err != nil {
 		return &holdfast.Error{Kind: holdfast.KindInternal, Why: "the halt latch could not be lifted", Err: err}
 	}

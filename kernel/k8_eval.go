@@ -18,6 +18,11 @@ func k8Eval(ctx context.Context, j *judgement) holdfast.Opinion {
 	if j.contract.predicateErr != nil {
 		return refusal(holdfast.K8, "PREDICATE_NOT_FOUND", j.contract.predicateErr)
 	}
+	if namesOwn(j.doc.Value(), j.pol.Own) {
+		op := deny(holdfast.K8, holdfast.KindRule, "the request names Holdfast's own files", "nothing that an agent does may touch the state directory or the configuration")
+		op.State, op.Rule = "FAIL", "celestial L1 (built in)"
+		return op
+	}
 	found := j.pol.Rules.Judge(ctx, constitution.OnRequest, j.facts())
 	if ctx.Err() != nil {
 		return deny(holdfast.K8, holdfast.KindTimeout, "the rules took longer than "+gateTime.String(), "")
