@@ -75,5 +75,7 @@ func (k *Kernel) Cut() int {
 	if err == nil {
 		return 0
 	}
-	return k.flights.cut(err, func(*flight) bool { return true })
+	n := k.flights.cut(err, func(*flight) bool { return true })
+	k.cuts.Add(int64(n))
+	return n
 }

@@ -76,7 +76,8 @@ type Kernel struct {
 	refused atomic.Int64
 	turn    sync.Mutex // one policy change at a time
 	last    atomic.Int64
-	halting atomic.Bool // the halt in force is recorded
+	halting atomic.Bool  // the halt in force is recorded
+	cuts    atomic.Int64 // crossings that the halt in force has cut
 }
 
 // Notice is something that people should hear of (D41a).
