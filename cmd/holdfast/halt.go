@@ -53,8 +53,9 @@ func haltAll(a *app, args []string) error {
 		a.say("halted, but the latch is not complete: %v", err)
 	}
 	cut, perr := a.poke(p.Sock)
+	took := time.Since(start)
 	if a.json {
-		return errors.Join(perr, a.printJSON(map[string]any{"halted": true, "first": first, "state": p.Dir, "daemon": cut}))
+		return errors.Join(perr, a.printJSON(map[string]any{"halted": true, "first": first, "state": p.Dir, "daemon": cut, "micros": took.Microseconds()}))
 	}
 	word := "halted"
 	if !first && err == nil {
@@ -69,7 +70,7 @@ func haltAll(a *app, args []string) error {
 	case perr != nil:
 		a.say("the latch is set, and the daemon, which does not answer, will see it by itself: %v", perr)
 	default:
-		a.say("%s cut in %s", count(cut.Cut, "crossing", "crossings"), time.Duration(cut.Micros)*time.Microsecond)
+		a.say("%s cut in %s", count(cut.Cut, "crossing", "crossings"), took.Round(time.Microsecond))
 		if cut.Waiting > 0 {
 			a.say("%s ignored it and still run", count(cut.Waiting, "crossing", "crossings"))
 		}

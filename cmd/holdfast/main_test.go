@@ -173,7 +173,8 @@ func tamper(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // mcpServer is a real MCP server over standard input and output, by the
-// official SDK: it reads, writes and moves notes under its first argument.
+// official SDK: it reads, writes and moves notes under its first argument, and
+// can take its time.
 func mcpServer() {
 	dir, yes, no := os.Args[1], true, false
 	s := mcp.NewServer(&mcp.Implementation{Name: "notes", Version: "1"}, nil)
@@ -204,6 +205,17 @@ func mcpServer() {
 	mcp.AddTool(s, &mcp.Tool{Name: "move", Description: "move a note", Annotations: &mcp.ToolAnnotations{DestructiveHint: &yes}},
 		func(_ context.Context, _ *mcp.CallToolRequest, in move) (*mcp.CallToolResult, any, error) {
 			return said("moved", os.Rename(at(in.From), at(in.To)))
+		})
+	mcp.AddTool(s, &mcp.Tool{Name: "linger", Description: "take a minute", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}},
+		func(ctx context.Context, _ *mcp.CallToolRequest, in name) (*mcp.CallToolResult, any, error) {
+			if err := os.WriteFile(at(in.Path), nil, 0o600); err != nil {
+				return nil, nil, err
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Minute):
+			}
+			return said("lingered", ctx.Err())
 		})
 	if err := s.Run(context.Background(), &mcp.StdioTransport{}); err != nil {
 		os.Exit(1)

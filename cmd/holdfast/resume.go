@@ -26,14 +26,22 @@ func resume(a *app, args []string) error {
 	if _, err := a.parse(fs, args, 0, 0); err != nil {
 		return err
 	}
-	return a.personal(p, operator.Statement{Act: operator.Resume}, func(c *api.Client, w api.PersonsWord) error {
-		if err := c.Resume(a.ctx, w); err != nil {
+	return a.reach(func(c *api.Client, st *api.Status) error {
+		if !st.Halted {
+			a.say("it is not halted")
+			return nil
+		}
+		signed, err := a.sign(p, st.Runtime, operator.Statement{Act: operator.Resume})
+		if err != nil {
+			return err
+		}
+		if err := c.Resume(a.ctx, api.PersonsWord{Tenant: a.tenant, Signed: signed}); err != nil {
 			return err
 		}
 		if a.json {
 			return a.printJSON(map[string]any{"resumed": true})
 		}
-		_, err := fmt.Fprintln(a.out, "resumed")
+		_, err = fmt.Fprintln(a.out, "resumed")
 		return err
 	})
 }
