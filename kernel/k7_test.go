@@ -19,12 +19,6 @@ import (
 
 func number(v float64) *float64 { return &v }
 
-func (w *world) declared(v *float64) holdfast.Request {
-	r := w.req("test/declared", `{}`)
-	r.Confidence = v
-	return r
-}
-
 // Confidence against the threshold of the risk, or the contract's own (D37).
 func TestK7_AC1_AC2_AC8_FP1_FP5_thresholds(t *testing.T) {
 	strict, lax, none := 0.85, 0.0, 1.0

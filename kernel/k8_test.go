@@ -325,7 +325,9 @@ func TestK8_injected_texts_change_no_verdict(t *testing.T) {
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		n++
+		if n++; testing.Short() && n%5 != 0 {
+			continue
+		}
 		text := `"` + line + `"`
 		if !json.Valid([]byte(text)) {
 			t.Fatalf("%s", text)

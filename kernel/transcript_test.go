@@ -103,7 +103,7 @@ func (p *player) open(dir string, at time.Time) {
 	p.opens++
 	p.world = reopen(p.t, dir, scriptRules, func(c *kernel.Config, w *world) {
 		c.Random = &seeded{r: rand.NewChaCha8([32]byte{p.opens})}
-		w.offset = at.Sub(time.Now())
+		w.offset = time.Until(at)
 	})
 }
 
