@@ -353,7 +353,7 @@ func (m *model) check() {
 func TestPropertyRandomOperations(t *testing.T) {
 	runs := 30
 	if testing.Short() {
-		runs = 6
+		runs = 3
 	}
 	came := map[ledger.Outcome]int{}
 	for seed := range runs {
