@@ -1,0 +1,63 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"testing"
+)
+
+// beforeMain lists the packages that may allocate more than maxBeforeMain
+// times before main begins, and why: every start of every command pays for it.
+var beforeMain = map[string]string{
+	"github.com/santhosh-tekuri/jsonschema/v6": "it compiles the metaschemas of every dialect, about 21 000 allocations; K1 needs it, and the one binary is also its own filters",
+}
+
+const maxBeforeMain = 1000
+
+var initLine = regexp.MustCompile(`(?m)^init (\S+) @.* (\d+) allocs$`)
+
+// TestAllocationsBeforeMain runs the built program and lists every package
+// that allocates a lot before main.
+func TestAllocationsBeforeMain(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "holdfast")
+	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	cmd := exec.Command(program, "version")
+	cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
+	var trace bytes.Buffer
+	cmd.Stderr = &trace
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v\n%s", err, trace.Bytes())
+	}
+	found := initLine.FindAllSubmatch(trace.Bytes(), -1)
+	if len(found) < 10 {
+		t.Fatalf("only %d packages say what they did before main:\n%s", len(found), trace.Bytes())
+	}
+	many := map[string]bool{}
+	for _, m := range found {
+		n, err := strconv.Atoi(string(m[2]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n <= maxBeforeMain {
+			continue
+		}
+		name := string(m[1])
+		many[name] = true
+		why, listed := beforeMain[name]
+		t.Logf("%s: %d allocations before main: %s", name, n, why)
+		if !listed {
+			t.Errorf("%s allocates %d times before main, more than %d: do it when it is asked for, or list it with the reason", name, n, maxBeforeMain)
+		}
+	}
+	for name := range beforeMain {
+		if !many[name] {
+			t.Errorf("%s is listed and allocates at most %d times before main: take it off the list", name, maxBeforeMain)
+		}
+	}
+}
