@@ -52,7 +52,7 @@ func judgeAll(ctx context.Context, j *judgement, all bool) {
 // ask is the one place where a gate's failure becomes a denial.
 func ask(ctx context.Context, g gate, j *judgement) (op holdfast.Opinion) {
 	start := j.k.now()
-	ctx, cancel := context.WithTimeout(ctx, gateTime)
+	ctx, cancel := limit(ctx, gateTime)
 	defer cancel()
 	defer func() {
 		if r := recover(); r != nil {
