@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/operator"
 	"github.com/holdfast-dev/holdfast/internal/redact"
+	"github.com/holdfast-dev/holdfast/ledger"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 )
@@ -78,6 +79,8 @@ type Kernel struct {
 	last    atomic.Int64
 	halting atomic.Bool  // the halt in force is recorded
 	cuts    atomic.Int64 // crossings that the halt in force has cut
+	exempt  []string     // what redaction passes unread in records
+	buffers sync.Pool    // *[]byte, in which records are written before they are sealed
 }
 
 // Notice is something that people should hear of (D41a).
@@ -117,7 +120,7 @@ func New(cfg Config) (*Kernel, error) {
 	k := &Kernel{store: cfg.Store, latch: cfg.Latch, verifier: cfg.Verifier, redact: cfg.Redact,
 		sealer: cfg.Sealer, operator: cfg.Operator, runtime: cfg.Runtime, disabled: cfg.Disabled,
 		notify: cfg.Notify, onRefuse: cfg.Refused, log: cfg.Log, tracer: cfg.Tracer,
-		clock: cfg.Now, random: cfg.Random}
+		clock: cfg.Now, random: cfg.Random, exempt: ledger.Exempt()}
 	k.defaults()
 	k.policy.Store(pol)
 	return k, nil

@@ -30,13 +30,24 @@ type record interface {
 	AppendJSON([]byte) ([]byte, error)
 }
 
+// maxBuffer is the largest buffer that waits for the next record, in bytes.
+const maxBuffer = 64 << 10
+
 // seal makes a leaf of a record: redacted, whole or not at all (D13, D14a).
 func (k *Kernel) seal(kind ledger.Kind, tenant, crossing string, at time.Time, r record, part []byte) (ledger.Leaf, error) {
-	b, err := r.AppendJSON(make([]byte, 0, 2048))
+	buf, ok := k.buffers.Get().(*[]byte)
+	if !ok {
+		buf = new([]byte)
+	}
+	defer k.buffers.Put(buf)
+	b, err := r.AppendJSON((*buf)[:0])
 	if err != nil {
 		return ledger.Leaf{}, err
 	}
-	sealed, err := k.redact.Seal(b, ledger.Exempt()...)
+	if cap(b) <= maxBuffer {
+		*buf = b
+	}
+	sealed, err := k.redact.Seal(b, k.exempt...) // which copies b
 	if err != nil {
 		return ledger.Leaf{}, err
 	}
