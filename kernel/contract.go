@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -81,6 +82,7 @@ type policy struct {
 	*Policy
 	exact    map[string]*contract
 	patterns []*contract // longest first
+	holds    bool        // a rule may hold a request for a person
 }
 
 // prepare compiles every contract. One that does not compile refuses the
@@ -95,7 +97,7 @@ func prepare(p *Policy) (*policy, error) {
 		own.Rules = none
 	}
 	p = &own
-	out := &policy{Policy: p, exact: map[string]*contract{}}
+	out := &policy{Policy: p, exact: map[string]*contract{}, holds: mayHold(p.Rules)}
 	for i := range p.Contracts {
 		c := compile(p.Contracts[i], p.Rules)
 		for _, err := range []error{c.schemaErr, c.scoreErr, c.predicateErr} {
@@ -116,6 +118,16 @@ func prepare(p *Policy) (*policy, error) {
 		return len(out.patterns[i].Boundary) > len(out.patterns[k].Boundary)
 	})
 	return out, nil
+}
+
+// mayHold says whether any of the rules can hold a request, so that the
+// reviews are not looked up for requests that nothing can hold. Rules that do
+// not list themselves may.
+func mayHold(rules Rules) bool {
+	listed, ok := rules.(interface{ Rules() []constitution.Info })
+	return !ok || slices.ContainsFunc(listed.Rules(), func(r constitution.Info) bool {
+		return r.On == constitution.OnRequest && r.Severity == constitution.SeverityHold
+	})
 }
 
 // find returns what configuration says of a boundary, or nil.

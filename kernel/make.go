@@ -48,7 +48,7 @@ func (k *Kernel) verify(ctx context.Context, token holdfast.Secret, j *judgement
 		return holdfast.Identity{}, &holdfast.Error{Kind: holdfast.KindJWT, Gate: holdfast.K2,
 			Why: "no token was given", Hint: "send it as `Authorization: Bearer TOKEN`"}
 	}
-	ctx, cancel := context.WithTimeout(ctx, gateTime)
+	ctx, cancel := limit(ctx, gateTime)
 	defer cancel()
 	who, err := k.verifier.Verify(ctx, token, j.now)
 	if err != nil {
@@ -72,7 +72,7 @@ func (k *Kernel) fetch(ctx context.Context, j *judgement) {
 			Who: j.who, Boundary: j.req.Boundary, Consumes: j.consumes(),
 			PerMinute: j.contract.RatePerMinute, Cooldown: j.contract.Cooldown, Now: j.now})
 	}
-	ctx, cancel := context.WithTimeout(ctx, gateTime)
+	ctx, cancel := limit(ctx, gateTime)
 	defer cancel()
 	j.factErr = k.store.View(ctx, func(tx Tx) error { return j.read(tx) })
 	if err := errors.Join(j.factErr, j.bookErr, j.keptErr, j.roomErr); err != nil {
@@ -130,7 +130,7 @@ func (j *judgement) mayHold() bool {
 	if j.contract == nil || j.doc == nil {
 		return false
 	}
-	return j.contract.Risk == holdfast.High || j.pol.Rules != nil ||
+	return j.contract.Risk == holdfast.High || j.pol.holds ||
 		(j.contract.Confidence != "" && j.contract.Confidence != "none")
 }
 
