@@ -27,11 +27,31 @@ func (a *app) input(args []string, limit int64) (name string, b []byte, err erro
 		}
 		r, name = f, args[0]
 	}
-	b, err = io.ReadAll(io.LimitReader(r, limit+1))
+	b, err = a.readAll(io.LimitReader(r, limit+1))
 	if err == nil && int64(len(b)) > limit {
 		err = &holdfast.Error{Kind: holdfast.KindPayloadTooLarge, Why: name + " has more than " + bytesOf(limit), Hint: "give it in parts"}
 	}
 	return name, b, err
+}
+
+// readAll reads to the end, or until the program is interrupted: somebody may
+// sit before an empty terminal.
+func (a *app) readAll(r io.Reader) ([]byte, error) {
+	type result struct {
+		b   []byte
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		b, err := io.ReadAll(r)
+		done <- result{b, err}
+	}()
+	select {
+	case got := <-done:
+		return got.b, got.err
+	case <-a.ctx.Done():
+		return nil, a.ctx.Err()
+	}
 }
 
 // in says where a fault is, before its own words.

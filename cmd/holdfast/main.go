@@ -17,6 +17,7 @@ func main() { os.Exit(program()) }
 func program() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends it at once
 	a := &app{ctx: ctx, in: os.Stdin, out: os.Stdout, err: os.Stderr, lookup: os.LookupEnv}
 	return a.run(os.Args[1:])
 }

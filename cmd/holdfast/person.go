@@ -93,9 +93,33 @@ func (a *app) passphrase(file, prompt string) (holdfast.Secret, error) {
 	}
 	defer tty.Close()
 	fmt.Fprint(tty, "holdfast: "+prompt)
-	b, err := term.ReadPassword(int(tty.Fd()))
+	b, err := a.readPassword(int(tty.Fd()))
 	fmt.Fprintln(tty)
 	return holdfast.NewSecret(string(b)), err
+}
+
+// readPassword reads a line without showing it. Interrupted, it leaves the
+// terminal as it was.
+func (a *app) readPassword(fd int) ([]byte, error) {
+	before, err := term.GetState(fd)
+	if err != nil {
+		return nil, err
+	}
+	type result struct {
+		b   []byte
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		b, err := term.ReadPassword(fd)
+		done <- result{b, err}
+	}()
+	select {
+	case got := <-done:
+		return got.b, got.err
+	case <-a.ctx.Done():
+		return nil, errors.Join(a.ctx.Err(), term.Restore(fd, before))
+	}
 }
 
 // readPrivate reads a file that must be this user's alone: regular, mode 0600

@@ -1,8 +1,12 @@
 package main
 
 import (
+	"bytes"
+	"context"
+	"io"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast"
@@ -98,6 +102,19 @@ func TestExitCodes(t *testing.T) {
 		if got := exitCode(c.err); got != c.want {
 			t.Errorf("%v: exit code %d, want %d", c.err, got, c.want)
 		}
+	}
+}
+
+// TestInterrupt shows that a command that waits for its input can be ended.
+func TestInterrupt(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	in, held := io.Pipe()
+	defer held.Close()
+	var out, said bytes.Buffer
+	a := &app{ctx: ctx, in: in, out: &out, err: &said, lookup: func(string) (string, bool) { return "", false }}
+	time.AfterFunc(20*time.Millisecond, cancel)
+	if code := a.run([]string{"key"}); code != exitError || !strings.Contains(said.String(), "interrupted") || out.Len() > 0 {
+		t.Errorf("exit code %d, said %q", code, said.String())
 	}
 }
 
