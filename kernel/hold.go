@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 
@@ -81,12 +82,44 @@ func (k *Kernel) openReview(tx Tx, j *judgement, r *review.Review) (bool, error)
 			return false, &errRefused{deny(holdfast.K7, holdfast.KindConflict, "review "+old.ID+" was decided a moment ago", "ask again")}
 		}
 	}
+	if err := roomForQuestion(tx, r); err != nil {
+		return false, err
+	}
 	if err := tx.PutReview(*r, review.None); err != nil {
 		return false, err
 	}
 	return true, k.event(tx, Event{Tenant: r.Tenant, Crossing: r.Crossing, Name: "review_proposed", Who: r.Principal, Subject: r.ID,
 		Part: []byte(r.Preview), Data: map[string]any{"agent": r.Agent, "boundary": r.Boundary, "exact_hash": r.Exact,
 			"preview_hash": r.PreviewHash, "policy": r.Policy, "why": r.Why, "expires_at": stamp(r.Expires)}})
+}
+
+// How many questions may wait for people: of one agent, and of one tenant. A
+// person who is asked more can judge none.
+const (
+	agentQuestions  = 100
+	tenantQuestions = sweepBatch
+)
+
+// roomForQuestion refuses one more question where too many wait already.
+func roomForQuestion(tx Tx, r *review.Review) error {
+	waiting, own := 0, 0
+	for _, state := range []review.State{review.Pending, review.Deferred} {
+		rs, err := tx.Reviews(r.Tenant, state, tenantQuestions)
+		if err != nil {
+			return err
+		}
+		waiting += len(rs)
+		for i := range rs {
+			if rs[i].Agent == r.Agent {
+				own++
+			}
+		}
+	}
+	if own < agentQuestions && waiting < tenantQuestions {
+		return nil
+	}
+	return &errRefused{deny(holdfast.K7, holdfast.KindApprovalChannel,
+		fmt.Sprintf("%d questions of this agent and %d of its tenant wait for a person already", own, waiting), "answer them first: `holdfast review ls`")}
 }
 
 // void closes a question, or an approval, of an earlier policy.

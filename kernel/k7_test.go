@@ -637,3 +637,21 @@ func TestK7_race_of_deciders(t *testing.T) {
 		t.Fatalf("%d decided, %d refused", yes.Load(), no.Load())
 	}
 }
+
+// Nobody can judge a thousand questions: past a hundred that wait, an agent is
+// refused, and others still may ask.
+func TestQuestionsOfOneAgentAreBounded(t *testing.T) {
+	w := newWorld(t, "")
+	for i := range 100 {
+		if out, _ := w.cross(w.req("test/high", fmt.Sprintf(`{"i":%d}`, i))); out.Verdict != holdfast.Hold {
+			t.Fatalf("question %d: %+v", i, out.Verdict)
+		}
+	}
+	_, err := w.cross(w.req("test/high", `{"i":100}`))
+	wants(t, err, holdfast.KindApprovalChannel)
+	other := w.req("test/high", `{"i":100}`)
+	other.Token = w.who("dave")
+	if out, _ := w.cross(other); out.Verdict != holdfast.Hold {
+		t.Fatalf("another agent: %v", out.Verdict)
+	}
+}
