@@ -83,6 +83,7 @@ type policy struct {
 	exact    map[string]*contract
 	patterns []*contract // longest first
 	holds    bool        // a rule may hold a request for a person
+	outputs  bool        // there may be rules on outputs
 }
 
 // prepare compiles every contract. One that does not compile refuses the
@@ -97,7 +98,11 @@ func prepare(p *Policy) (*policy, error) {
 		own.Rules = none
 	}
 	p = &own
-	out := &policy{Policy: p, exact: map[string]*contract{}, holds: mayHold(p.Rules)}
+	out := &policy{Policy: p, exact: map[string]*contract{}}
+	out.holds = anyRule(p.Rules, func(r constitution.Info) bool {
+		return r.On == constitution.OnRequest && r.Severity == constitution.SeverityHold
+	})
+	out.outputs = anyRule(p.Rules, func(r constitution.Info) bool { return r.On == constitution.OnOutput })
 	for i := range p.Contracts {
 		c := compile(p.Contracts[i], p.Rules)
 		for _, err := range []error{c.schemaErr, c.scoreErr, c.predicateErr} {
@@ -120,14 +125,11 @@ func prepare(p *Policy) (*policy, error) {
 	return out, nil
 }
 
-// mayHold says whether any of the rules can hold a request, so that the
-// reviews are not looked up for requests that nothing can hold. Rules that do
-// not list themselves may.
-func mayHold(rules Rules) bool {
+// anyRule says whether a rule is such, so that what only such rules need is
+// not done without one. Of rules that do not list themselves any may be.
+func anyRule(rules Rules, such func(constitution.Info) bool) bool {
 	listed, ok := rules.(interface{ Rules() []constitution.Info })
-	return !ok || slices.ContainsFunc(listed.Rules(), func(r constitution.Info) bool {
-		return r.On == constitution.OnRequest && r.Severity == constitution.SeverityHold
-	})
+	return !ok || slices.ContainsFunc(listed.Rules(), such)
 }
 
 // find returns what configuration says of a boundary, or nil.
