@@ -42,6 +42,7 @@ func (p *parser) document() (any, error) {
 	p.dec = jsontext.NewDecoder(bytes.NewBuffer(p.src), jsontext.AllowDuplicateNames(true))
 	p.text = string(p.src)
 	p.out.canon = make([]byte, 0, len(p.src))
+	p.members = make([]member, 0, min(32, len(p.src)/16))
 	p.deepest = 1
 	value, err := p.value()
 	if err != nil {
