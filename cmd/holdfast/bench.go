@@ -102,6 +102,7 @@ func benchKernel(a *app, args []string) (err error) {
 	if *only != "" && !slices.Contains(measurementNames(), *only) {
 		return usage("one of "+strings.Join(measurementNames(), ", "), "there is no measurement %q", *only)
 	}
+	a.collectLess() // as up does
 	b := &bench{ctx: a.ctx, short: *short, say: a.say}
 	if b.dir, err = os.MkdirTemp(*dir, "holdfast-bench-"); err != nil {
 		return err
