@@ -118,7 +118,7 @@ func (k *checker) identity(c *Config) {
 		}
 		seen[is.Name] = true
 		for _, t := range is.Tenants {
-			if !plainName(t) || strings.EqualFold(t, holdfast.Unverified) {
+			if !plainName(t) || strings.EqualFold(t, holdfast.Unverified) || strings.HasPrefix(t, "_") {
 				k.fail(is.At, "", "an issuer cannot speak for the tenant %q", clip(t))
 			}
 		}

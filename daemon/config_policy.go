@@ -69,6 +69,10 @@ func (c *Config) contract(b *BoundaryConfig) holdfast.Contract {
 		Irreversible:  b.Irreversible,
 		Source:        b.At,
 	}
+	// What cannot be undone has a person's review in front of it (D12, L3).
+	if out.Irreversible && out.Risk > holdfast.High {
+		out.Risk = holdfast.High
+	}
 	// The contract's own threshold comes first (D37).
 	if t, ok := c.Review.Thresholds[b.Operation]; ok && b.Threshold == nil && b.Operation != "" {
 		out.Threshold = &t

@@ -2,11 +2,16 @@ package daemon
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -83,6 +88,9 @@ func (d *Daemon) Status(ctx context.Context) (*api.Status, error) {
 	d.mu.Unlock()
 	if err := d.store.Poisoned(); err != nil {
 		s.Problems = append(s.Problems, "the ledger failed to write: everything is refused until a restart")
+	}
+	if why := d.unapplied(); why != "" {
+		s.Problems = append(s.Problems, why)
 	}
 	if len(s.Operator) == 0 {
 		s.Problems = append(s.Problems, "there is no operator key: nobody can approve or resume; make one with `holdfast init`")
@@ -179,14 +187,9 @@ func (d *Daemon) serveMCP(ctx context.Context, h api.Hello, conn io.ReadWriteClo
 	defer d.sessionsDone.Done()
 	d.conns.add(conn)
 	defer d.conns.remove(conn)
-	cmd := server.Command{Name: h.Name, Argv: h.Command, Dir: h.Dir, Env: h.Env, Log: d.log.With("mcp_server", h.Name)}
-	trusted := false
-	if c, ok := d.config().MCP.Servers[h.Name]; ok {
-		trusted = c.TrustedHints
-		if len(cmd.Argv) == 0 {
-			cmd.Argv, cmd.Dir = c.Command, c.Cwd
-			cmd.Env = append(cmd.Env, c.Env...)
-		}
+	cmd, trusted, err := d.serverCommand(h)
+	if err != nil {
+		return err
 	}
 	proc, err := server.Start(cmd)
 	if err != nil {
@@ -204,6 +207,35 @@ func (d *Daemon) serveMCP(ctx context.Context, h api.Hello, conn io.ReadWriteClo
 	}
 	return err
 }
+
+// serverCommand is what is started for a hello. Configuration speaks for a
+// name: nobody else's command may take it, and with it the trust in its hints
+// and its contracts. Starting it is recorded first, and refused while halted.
+func (d *Daemon) serverCommand(h api.Hello) (server.Command, bool, error) {
+	cmd := server.Command{Name: h.Name, Argv: h.Command, Dir: h.Dir, Env: h.Env, Log: d.log.With("mcp_server", printable(h.Name))}
+	c, configured := d.config().MCP.Servers[h.Name]
+	switch {
+	case configured && len(cmd.Argv) == 0:
+		cmd.Argv, cmd.Dir = c.Command, c.Cwd
+		cmd.Env = append(cmd.Env, c.Env...)
+	case configured && !slices.Equal(cmd.Argv, c.Command):
+		return cmd, false, &holdfast.Error{Kind: holdfast.KindConflict, Why: "the configuration names another command for the MCP server " + h.Name,
+			Hint: "leave the command out, or give this one another --name"}
+	}
+	if s, err := d.latch.Read(); s.Halted || err != nil || d.disabled() != "" {
+		return cmd, false, &holdfast.Error{Kind: holdfast.KindHalted, Why: "everything is halted: no MCP server is started", Hint: "a person can lift it with `holdfast resume`"}
+	}
+	sum := sha256.Sum256([]byte(strings.Join(cmd.Argv, "\x00")))
+	program := ""
+	if len(cmd.Argv) > 0 {
+		program = filepath.Base(cmd.Argv[0])
+	}
+	return cmd, configured && c.TrustedHints, d.Kernel.Record(kernel.Event{Tenant: holdfast.Local, Name: "mcp_server_started", Who: person(), Subject: clip(h.Name),
+		Data: map[string]any{"agent": clip(h.Agent), "program": clip(program), "argv_sha256": hex.EncodeToString(sum[:])}})
+}
+
+// printable keeps a name from writing lines of its own into a log.
+func printable(s string) string { return strconv.QuoteToGraphic(clip(s)) }
 
 // decidingCommand is what a person types to decide a review, with the state
 // directory where it is not the usual one.

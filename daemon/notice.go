@@ -15,9 +15,16 @@ import (
 )
 
 // notice takes what people should hear of, without waiting. One that finds the
-// queue full is in the log and in the ledger all the same.
+// queue full is in the log and in the ledger all the same. A halt goes to its
+// hooks past the queue: nothing that waits there may keep them from running.
 func (d *Daemon) notice(n kernel.Notice) {
 	d.log.Info("notice", "level", n.Level, "event", n.Event, "why", n.Why, "review", n.Review, "boundary", n.Boundary)
+	if n.Event == "halted" {
+		select {
+		case d.halts <- n:
+		default: // the hooks are about to run anyway
+		}
+	}
 	select {
 	case d.notices <- n:
 	default:
@@ -28,8 +35,19 @@ func (d *Daemon) notice(n kernel.Notice) {
 // hookTime bounds a command that is told of a notice or a halt.
 const hookTime = 30 * time.Second
 
-// tell runs until ctx ends: it tells people of notices, and runs the halt
-// hooks (D34).
+// tellHalts runs the halt hooks until ctx ends (D34).
+func (d *Daemon) tellHalts(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case n := <-d.halts:
+			d.haltHooks(ctx, n)
+		}
+	}
+}
+
+// tell tells people of notices until ctx ends.
 func (d *Daemon) tell(ctx context.Context) {
 	for {
 		select {
@@ -37,9 +55,6 @@ func (d *Daemon) tell(ctx context.Context) {
 			return
 		case n := <-d.notices:
 			d.tellOne(ctx, n)
-			if n.Event == "halted" {
-				d.haltHooks(ctx, n)
-			}
 		}
 	}
 }

@@ -69,6 +69,7 @@ type Daemon struct {
 	sessions map[string]int // guarded by mu; MCP connections by server name
 
 	notices      chan kernel.Notice
+	halts        chan kernel.Notice // the newest halt whose hooks have not run
 	clients      clients
 	conns        connections
 	keysets      []*keyset.Set
@@ -92,7 +93,7 @@ func Open(ctx context.Context, opt Options) (_ *Daemon, err error) {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
 	d := &Daemon{opt: opt, log: opt.Log, since: time.Now(), sessions: map[string]int{},
-		notices: make(chan kernel.Notice, 256)}
+		notices: make(chan kernel.Notice, 256), halts: make(chan kernel.Notice, 1)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.Close())
@@ -197,10 +198,7 @@ func (d *Daemon) recover() error {
 	if _, err := d.Kernel.Halted(); err != nil {
 		return err
 	}
-	if err := d.Kernel.Lifted(); err != nil {
-		return err
-	}
-	return d.Kernel.Started(person())
+	return d.Kernel.Lifted()
 }
 
 func (d *Daemon) refusedFile() string { return filepath.Join(d.Paths.Dir, "refused") }

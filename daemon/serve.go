@@ -29,6 +29,7 @@ type Serving struct {
 const (
 	sweepEvery  = 5 * time.Second
 	latchEvery  = time.Second
+	configEvery = 2 * time.Second
 	lingerAfter = 5 * time.Second
 	// lingerFirst is how long a lingering daemon waits for its first client.
 	lingerFirst = 30 * time.Second
@@ -51,6 +52,7 @@ func (d *Daemon) Serve(ctx context.Context, s Serving) error {
 	var wg sync.WaitGroup
 	run := func(f func(context.Context)) { wg.Add(1); go func() { defer wg.Done(); f(ctx) }() }
 	run(d.tell)
+	run(d.tellHalts)
 	run(d.sweep)
 	run(d.watchLatch)
 	run(d.sign)
@@ -63,6 +65,9 @@ func (d *Daemon) Serve(ctx context.Context, s Serving) error {
 	if pages != nil {
 		address = "http://" + pages.Addr().String()
 		go func() { errs <- site.Serve(pages) }()
+	}
+	if err := d.Kernel.Started(person()); err != nil {
+		return err
 	}
 	if s.Ready != nil {
 		s.Ready(address)
@@ -195,21 +200,72 @@ func (d *Daemon) watchLatch(ctx context.Context) {
 	}
 }
 
+// watchConfig reloads the configuration when it changes, and takes up one that
+// appears where there was none.
 func (d *Daemon) watchConfig(ctx context.Context) {
-	apply := func(l *Loaded) error {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		old := d.loaded
-		d.loaded = l
-		if err := d.Kernel.SetPolicy(d.own(l), person()); err != nil {
-			d.loaded = old
-			return err
+	l := d.snapshot()
+	for l.Path == "" {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(configEvery):
 		}
-		return nil
+		l = d.appeared(l)
 	}
-	if err := Watch(ctx, d.snapshot(), apply, d.log); err != nil && ctx.Err() == nil {
+	if err := Watch(ctx, l, d.apply, d.log); err != nil && ctx.Err() == nil {
 		d.log.Error("the configuration is no longer watched", "err", err)
 	}
+}
+
+// appeared looks for a configuration where there was none.
+func (d *Daemon) appeared(none *Loaded) *Loaded {
+	path, err := FindConfig("", os.LookupEnv)
+	if err != nil || path == "" {
+		return none
+	}
+	l, err := Load(path, none.workTrees...)
+	if err == nil {
+		err = d.apply(l)
+	}
+	if err != nil {
+		d.log.Error("a configuration appeared and is not in force", "path", path, "err", err)
+		return none
+	}
+	d.log.Info("a configuration appeared and is in force", "path", path)
+	return l
+}
+
+// apply puts a loaded configuration in force, whole or not at all.
+func (d *Daemon) apply(l *Loaded) error {
+	if err := d.Kernel.SetPolicy(d.own(l), person()); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.loaded = l
+	return nil
+}
+
+// unapplied says what is wrong between the configuration on disk and the one
+// in force, or "".
+func (d *Daemon) unapplied() string {
+	now := d.snapshot()
+	path := now.Path
+	if path == "" {
+		found, err := FindConfig("", os.LookupEnv)
+		if err != nil || found == "" {
+			return ""
+		}
+		path = found
+	}
+	l, err := Load(path, now.workTrees...)
+	switch {
+	case err != nil:
+		return "the configuration " + path + " does not load, and the one before it stays in force: " + clip(err.Error())
+	case l.Hash != now.Hash:
+		return "the configuration " + path + " is not in force yet"
+	}
+	return ""
 }
 
 // snapshot is the configuration in force.

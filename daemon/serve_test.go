@@ -78,9 +78,13 @@ func TestServeAndAsk(t *testing.T) {
 	if err != nil || ans.Failure != nil || ans.Outcome.Verdict != holdfast.Allow {
 		t.Fatalf("%v %+v", err, ans)
 	}
-	ans, err = c.Cross(t.Context(), api.Ask{Boundary: "nowhere/known", Payload: []byte(`{}`), Agent: "alice"})
-	if err != nil || ans.Failure == nil || ans.Failure.Kind != holdfast.KindSchemaNotFound {
+	ans, err = c.Check(t.Context(), api.Ask{Boundary: "nowhere/known", Payload: []byte(`{}`), Agent: "alice"})
+	if err != nil || ans.Outcome.Verdict != holdfast.Deny || ans.Outcome.Opinions[0].Kind != holdfast.KindSchemaNotFound {
 		t.Fatalf("%v %+v", err, ans)
+	}
+	// A boundary with a hand cannot be crossed by saying so.
+	if _, err = c.Cross(t.Context(), api.Ask{Boundary: "mcp/bank/pay", Payload: []byte(`{}`), Agent: "alice"}); holdfast.KindOf(err) != holdfast.KindUsage {
+		t.Fatal(err)
 	}
 	st, err := c.Status(t.Context())
 	if err != nil || st.Agents != 1 || st.Halted {
@@ -369,5 +373,85 @@ func TestRemovedLatchIsRecorded(t *testing.T) {
 	defer down2()
 	if n := countEvents(t, d2, "halt_latch_removed"); n != 2 {
 		t.Fatalf("after a restart: %d events", n)
+	}
+}
+
+// A configuration that appears where there was none is taken up: who writes a
+// prohibition must not find that nobody reads it.
+func TestConfigurationThatAppears(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("XDG_CONFIG_HOME", home)
+	t.Setenv("HOLDFAST_CONFIG", "")
+	os.Unsetenv("HOLDFAST_CONFIG")
+	if path, err := FindConfig("", os.LookupEnv); err != nil || path != "" {
+		t.Skipf("this machine has a configuration of its own: %s %v", path, err)
+	}
+	_, c, down := up(t, "")
+	defer down()
+	dir := filepath.Join(home, "holdfast")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	text := quiet + "boundaries:\n  - boundary: agent/step\n    risk: PROHIBITED\n"
+	if err := os.WriteFile(filepath.Join(dir, "holdfast.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	st, err := c.Status(t.Context())
+	if err != nil || !strings.Contains(strings.Join(st.Problems, "; "), "not in force yet") {
+		t.Errorf("before it is in force, status says %v %v", st.Problems, err)
+	}
+	for range 100 {
+		ans, err := c.Check(t.Context(), api.Ask{Boundary: "agent/step", Payload: []byte(`{}`), Agent: "a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ans.Outcome.Verdict == holdfast.Deny {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Fatal("the prohibition is not in force")
+}
+
+// While everything is halted no server is started, and a name that the
+// configuration gives to one command is not another's.
+func TestServersAreStartedByTheRules(t *testing.T) {
+	dir := t.TempDir()
+	d, _, down := up(t, quiet+"mcp:\n  servers:\n    good: {command: [/bin/true], trusted_hints: true}\n")
+	defer down()
+	touch := api.Hello{Name: "x", Agent: "a", Command: []string{"/bin/sh", "-c", "touch " + dir + "/started"}}
+	if _, _, err := d.serverCommand(api.Hello{Name: "good", Agent: "a", Command: touch.Command}); holdfast.KindOf(err) != holdfast.KindConflict {
+		t.Errorf("another command under a configured name: %v", err)
+	}
+	if _, trusted, err := d.serverCommand(api.Hello{Name: "good", Agent: "a"}); err != nil || !trusted {
+		t.Errorf("the configured one: %v %v", trusted, err)
+	}
+	if err := d.latch.Set("carol", "smoke", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.serveMCP(t.Context(), touch, nopConn{}); holdfast.KindOf(err) != holdfast.KindHalted {
+		t.Errorf("while halted: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "started")); err == nil {
+		t.Error("the server was started")
+	}
+	if n := countEvents(t, d, "mcp_server_started"); n != 1 {
+		t.Errorf("%d events", n)
+	}
+}
+
+type nopConn struct{}
+
+func (nopConn) Read([]byte) (int, error)    { return 0, errors.New("closed") }
+func (nopConn) Write(b []byte) (int, error) { return len(b), nil }
+func (nopConn) Close() error                { return nil }
+
+// What cannot be undone is put to a person, whatever its risk says (D12).
+func TestIrreversibleIsHeld(t *testing.T) {
+	_, c, down := up(t, quiet+"boundaries:\n  - boundary: db/drop\n    risk: LOW\n    irreversible: true\n")
+	defer down()
+	ans, err := c.Check(t.Context(), api.Ask{Boundary: "db/drop", Payload: []byte(`{}`), Agent: "a"})
+	if err != nil || ans.Outcome.Verdict != holdfast.Hold {
+		t.Fatalf("%v %+v", err, ans.Outcome)
 	}
 }

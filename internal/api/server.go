@@ -77,11 +77,19 @@ func (s *Server) request(a Ask) (holdfast.Request, error) {
 	return req, err
 }
 
-// cross makes a crossing whose caller acts afterwards: the step itself is the
-// act (D41).
+// stepBoundary is the one boundary whose act is nothing but being counted.
+const stepBoundary = "agent/step"
+
+// cross makes a crossing of it: the step itself is the act (D41). Any other
+// boundary has a hand, which this door does not have, so that a crossing made
+// here would claim an act that nobody did.
 func (s *Server) cross(w http.ResponseWriter, r *http.Request) {
 	var a Ask
 	if !s.read(w, r, &a) {
+		return
+	}
+	if a.Boundary != stepBoundary {
+		s.answer(w, nil, &holdfast.Error{Kind: holdfast.KindUsage, Why: "this door crosses " + stepBoundary + " only", Hint: "`holdfast check` says what would happen at any other boundary"})
 		return
 	}
 	req, err := s.request(a)
