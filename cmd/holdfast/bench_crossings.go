@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,10 +32,11 @@ func (b *bench) crossings() (_ []figure, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.d.Close()) }()
-	records, err := s.sample(b)
+	leaves, err := s.sample(b)
 	if err != nil {
 		return nil, err
 	}
+	records := [2][]byte{slices.Concat(leaves[0].Record, leaves[0].Part), slices.Concat(leaves[1].Record, leaves[1].Part)}
 	bare, err := sqlite.OpenBare(filepath.Join(b.dir, "bare.db"))
 	if err != nil {
 		return nil, err
@@ -62,27 +65,25 @@ func (b *bench) crossings() (_ []figure, err error) {
 	return out, nil
 }
 
-// sample makes one crossing and returns the bytes of its two records.
-func (s *benchState) sample(b *bench) (records [2][]byte, err error) {
+// sample makes one crossing and returns its begin and its entry.
+func (s *benchState) sample(b *bench) ([]ledger.Stored, error) {
 	reqs, err := s.requests(benchOrder, benchPayload(), 1, 1)
 	if err != nil {
-		return records, err
+		return nil, err
 	}
 	out, err := s.d.Kernel.Cross(b.ctx, reqs[0], done)
 	if err != nil {
-		return records, err
+		return nil, err
 	}
+	var leaves []ledger.Stored
 	err = s.d.Store().View(b.ctx, func(tx kernel.Tx) error {
-		leaves, err := tx.Crossing("tenant-0", out.Crossing)
-		for _, l := range leaves {
-			records[l.Kind-ledger.KindBegin] = append(l.Record, l.Part...)
-		}
+		leaves, err = tx.Crossing("tenant-0", out.Crossing)
 		return err
 	})
-	if err == nil && (records[0] == nil || records[1] == nil) {
+	if err == nil && len(leaves) != 2 {
 		err = errors.New("a crossing has no begin and entry")
 	}
-	return records, err
+	return leaves, err
 }
 
 func putBoth(bare *sqlite.Bare, tenant int64, records [2][]byte) error {
@@ -100,6 +101,7 @@ func putBoth(bare *sqlite.Bare, tenant int64, records [2][]byte) error {
 type speed struct {
 	perSecond float64
 	p50, p99  time.Duration
+	processor time.Duration // of each
 }
 
 // drive lets callers repeat something for that long.
@@ -108,7 +110,7 @@ func drive(callers int, d time.Duration, do func(caller int) error) (speed, erro
 	var all []time.Duration
 	var errs []error
 	var wg sync.WaitGroup
-	from := time.Now()
+	from, used := time.Now(), processorTime()
 	for c := range callers {
 		wg.Go(func() {
 			var mine []time.Duration
@@ -124,8 +126,8 @@ func drive(callers int, d time.Duration, do func(caller int) error) (speed, erro
 		})
 	}
 	wg.Wait()
-	took := time.Since(from).Seconds()
-	return speed{float64(len(all)) / took, at(all, 50), at(all, 99)}, errors.Join(errs...)
+	took, used := time.Since(from).Seconds(), processorTime()-used
+	return speed{float64(len(all)) / took, at(all, 50), at(all, 99), used / time.Duration(max(1, len(all)))}, errors.Join(errs...)
 }
 
 // compared is several interleaved runs of two things.
@@ -169,6 +171,7 @@ func (c compared) middleRatio(of func(speed) float64) float64 {
 
 func rate(s speed) float64    { return s.perSecond }
 func median(s speed) float64  { return millis(s.p50) }
+func work(s speed) float64    { return micros(s.processor) }
 func slowest(s speed) float64 { return millis(s.p99) }
 
 func (c compared) figures(callers, tenants int, target float64) []figure {
@@ -186,6 +189,9 @@ func (c compared) figures(callers, tenants int, target float64) []figure {
 	f = f.ratioTo(middle(c.theirs, rate), "bare")
 	f.Ratio = c.middleRatio(rate)
 	f.Met = f.Ratio >= target
+	ours, theirs, procs := middle(c.ours, work), middle(c.theirs, work), runtime.GOMAXPROCS(0)
+	f.Note = fmt.Sprintf("a crossing takes %s us of processor time, a bare one %s us; it had %.1f of %d processors",
+		number(ours), number(theirs), f.Measured*ours/1e6, procs)
 	tail := figure{Name: "  their p99", Measured: middle(c.ours, slowest), Unit: "ms", Target: "<= 2 x"}
 	tail = tail.ratioTo(middle(c.theirs, slowest), "bare")
 	tail.Ratio = c.middleRatio(slowest)
