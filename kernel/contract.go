@@ -18,12 +18,14 @@ import (
 type contract struct {
 	holdfast.Contract
 	schema       *schema.Schema
+	names        names // of the schema's properties
 	schemaErr    error
 	output       *schema.Schema
 	score        *constitution.Score
 	scoreErr     error
 	predicates   []constitution.Predicate
 	predicateErr error
+	boundsErr    error // a number that bounds nothing
 }
 
 // actTime bounds an act whose contract names no timeout.
@@ -50,10 +52,30 @@ func (c *contract) timeout() time.Duration {
 	return actTime
 }
 
+// badBounds refuses a number that would let everything pass, or nothing at
+// all, without saying so.
+func badBounds(c *holdfast.Contract) error {
+	no := func(what string) error {
+		return &holdfast.Error{Kind: holdfast.KindValue, Gate: holdfast.K7, Rule: c.Source, Why: what}
+	}
+	switch {
+	case c.Threshold != nil && !(*c.Threshold >= 0 && *c.Threshold <= 1): // so that NaN is refused
+		return no("the threshold is not between 0 and 1")
+	case c.Timeout < 0:
+		return no("the timeout is negative")
+	case c.Cooldown < 0:
+		return no("the cooldown is negative")
+	case c.RatePerMinute < 0:
+		return no("the rate per minute is negative")
+	}
+	return nil
+}
+
 func compile(c holdfast.Contract, rules Rules) *contract {
-	out := &contract{Contract: c}
+	out := &contract{Contract: c, boundsErr: badBounds(&c)}
 	if len(c.Schema) > 0 {
 		out.schema, out.schemaErr = schema.Compile(out.schemaID(), c.Schema)
+		out.names = propertyNames(c.Schema)
 	}
 	if len(c.OutputSchema) > 0 {
 		s, err := schema.Compile(out.schemaID()+"#output", c.OutputSchema)
@@ -105,7 +127,7 @@ func prepare(p *Policy) (*policy, error) {
 	out.outputs = anyRule(p.Rules, func(r constitution.Info) bool { return r.On == constitution.OnOutput })
 	for i := range p.Contracts {
 		c := compile(p.Contracts[i], p.Rules)
-		for _, err := range []error{c.schemaErr, c.scoreErr, c.predicateErr} {
+		for _, err := range []error{c.schemaErr, c.scoreErr, c.predicateErr, c.boundsErr} {
 			if err != nil {
 				return nil, fmt.Errorf("%s: contract %s: %w", c.Source, c.Boundary, err)
 			}

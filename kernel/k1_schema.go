@@ -27,6 +27,9 @@ func k1Schema(ctx context.Context, j *judgement) holdfast.Opinion {
 		}
 		return op
 	}
+	if err := c.names.alike(j.doc.Value()); err != nil {
+		return refusal(holdfast.K1, "INVALID", err)
+	}
 	if c.schema == nil {
 		return allow(holdfast.K1, "VALID", noneDeclared, "the payload is well-formed JSON")
 	}
