@@ -3,6 +3,7 @@ package kernel
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -40,6 +41,7 @@ const gateTime = 5 * time.Second
 // judgeAll asks the gates in order and stops at the first denial unless all
 // eight opinions are wanted. Halt has been asked by the caller.
 func judgeAll(ctx context.Context, j *judgement, all bool) {
+	j.opinions = slices.Grow(j.opinions, len(gates()))
 	for _, g := range gates() {
 		op := ask(ctx, g, j)
 		j.opinions = append(j.opinions, op)
