@@ -77,91 +77,28 @@ func (f *whole) do(caller int, crossing string) error {
 	})
 }
 
-// bare is the least that could be done.
+// bare is rows of the same bytes in a Bare.
 type bare struct {
-	c            *conn
-	tenants      int64
+	*Bare
+	tenants      int
 	begin, entry []byte
-	next         map[int64]int64
-	queue        chan bareRow
-	ended        chan struct{}
-}
-
-type bareRow struct {
-	tenant   int64
-	kind     int64
-	crossing [16]byte
-	record   []byte
-	done     chan error
 }
 
 func openBare(t testing.TB, path string, tenants int, begin, entry []byte) *bare {
-	if err := prepareFile(path); err != nil {
-		t.Fatal(err)
-	}
-	c, err := openWriter(path)
-	if err == nil {
-		err = c.script(`PRAGMA wal_autocheckpoint = 1000;
-			CREATE TABLE leaf (id INTEGER PRIMARY KEY, kind INTEGER NOT NULL, crossing BLOB NOT NULL, record BLOB NOT NULL) STRICT;
-			CREATE UNIQUE INDEX leaf_crossing ON leaf (crossing, kind)`)
-	}
+	b, err := OpenBare(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bare{c: c, tenants: int64(tenants), begin: begin, entry: entry, next: map[int64]int64{},
-		queue: make(chan bareRow, maxInFlight), ended: make(chan struct{})}
-	go b.loop()
-	return b
-}
-
-func (b *bare) loop() {
-	defer close(b.ended)
-	for first := range b.queue {
-		rows := []bareRow{first}
-		for len(b.queue) > 0 && len(rows) < maxInFlight {
-			rows = append(rows, <-b.queue)
-		}
-		err := b.commit(rows)
-		for _, r := range rows {
-			r.done <- err
-		}
-	}
-}
-
-func (b *bare) commit(rows []bareRow) error {
-	if _, err := b.c.exec("BEGIN IMMEDIATE"); err != nil {
-		return err
-	}
-	for _, n := range [...]int{16, 4, 1} {
-		for len(rows) >= n {
-			var args []any
-			for i := range rows[:n] {
-				r := &rows[i]
-				args = append(args, leafID(r.tenant, b.next[r.tenant]), r.kind, r.crossing[:], r.record)
-				b.next[r.tenant]++
-			}
-			if _, err := b.c.exec(rowsOf("INSERT INTO leaf (id, kind, crossing, record)", 4, n), args...); err != nil {
-				return err
-			}
-			rows = rows[n:]
-		}
-	}
-	_, err := b.c.exec("COMMIT")
-	return err
+	return &bare{b, tenants, begin, entry}
 }
 
 func (b *bare) do(caller int, crossing string) error {
-	id, _ := uuidBytes(crossing)
-	done := make(chan error, 1)
-	b.queue <- bareRow{int64(caller)%b.tenants + 1, 1, id, b.begin, done}
-	if err := <-done; err != nil {
+	tenant := int64(caller%b.tenants) + 1
+	if err := b.Put(tenant, 1, crossing, b.begin); err != nil {
 		return err
 	}
-	b.queue <- bareRow{int64(caller)%b.tenants + 1, 2, id, b.entry, done}
-	return <-done
+	return b.Put(tenant, 2, crossing, b.entry)
 }
-
-func (b *bare) Close() error { close(b.queue); <-b.ended; return b.c.close() }
 
 // result is one run.
 type result struct {
