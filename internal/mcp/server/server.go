@@ -51,6 +51,11 @@ type Command struct {
 	// Log receives what the server writes to standard error, line by line;
 	// nil discards it.
 	Log *slog.Logger
+	// Mask returns a line of standard error without what the log must not
+	// hold. It gets one line of at most 8 KiB, without its end, which it
+	// may change and keep; nil logs lines as they are. What spans lines is
+	// for the server not to say.
+	Mask func(line []byte) []byte
 }
 
 // Process is a running server. Read and Write are its standard output and
@@ -160,7 +165,7 @@ func (p *Process) listen(c Command) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	logLines(p.stderr, log.With("server", c.Name))
+	logLines(p.stderr, log.With("server", c.Name), c.Mask)
 }
 
 // signal reaches the whole group. A group that is gone is no error.

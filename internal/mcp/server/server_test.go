@@ -63,6 +63,10 @@ func play(role string) int {
 		fmt.Println(strings.Join(os.Environ(), " "))
 	case "noise":
 		fmt.Fprint(os.Stderr, "first\r\n\n", strings.Repeat("y", 100_000), "\n", strings.Repeat("line\n", 5_000), "last")
+	case "secrets": // whole, and across the place where a line is cut
+		fmt.Fprintln(os.Stderr, "token hunter2hunter2 used")
+		fmt.Fprintln(os.Stderr, strings.Repeat("z", maxLogLine-8)+" hunter2hunter2 rest")
+		fmt.Fprintln(os.Stderr, strings.Repeat("z", maxLogLine-7)+"hunter2hunter2 rest")
 	case "holder": // starts a server, says its number, and waits to be killed
 		p, err := Start(Command{Argv: []string{os.Args[0]}, Env: []string{roleEnv + "=stubborn"}})
 		if err != nil {
@@ -295,6 +299,27 @@ func TestStderrIsBounded(t *testing.T) {
 	}
 	if len(log) > 64<<10 {
 		t.Errorf("the log has %d bytes", len(log))
+	}
+}
+
+// TestStderrIsMasked: the log holds what the mask returns of a line, and of a
+// line that was cut no half word that the mask could not know.
+func TestStderrIsMasked(t *testing.T) {
+	var b syncBuffer
+	mask := func(line []byte) []byte {
+		return bytes.ReplaceAll(line, []byte("hunter2hunter2"), []byte("[masked]"))
+	}
+	p := launch(t, "secrets", func(c *Command) { c.Log, c.Mask = slog.New(slog.NewTextHandler(&b, nil)), mask })
+	exitOf(p)
+	p.Close()
+	log := b.String()
+	for _, want := range []string{`line="token [masked] used" cut=false`, `z " cut=true`, `line="" cut=true`} {
+		if !strings.Contains(log, want) {
+			t.Errorf("no %q in the log", want)
+		}
+	}
+	if strings.Contains(log, "hunter") {
+		t.Errorf("the log holds the secret, or a part of it")
 	}
 }
 

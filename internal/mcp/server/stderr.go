@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"strings"
 	"time"
 )
 
@@ -14,9 +15,10 @@ const (
 	maxLogBurst = 100     // lines in any second that starts with a line
 )
 
-// logLines writes each line of r to log until r ends. It keeps one line in
-// memory, and always reads on, so that a server is never blocked by its log.
-func logLines(r io.Reader, log *slog.Logger) {
+// logLines writes each line of r to log until r ends, as mask returns it. It
+// keeps one line in memory, and always reads on, so that a server is never
+// blocked by its log.
+func logLines(r io.Reader, log *slog.Logger, mask func([]byte) []byte) {
 	br := bufio.NewReaderSize(r, maxLogLine)
 	var since time.Time
 	lines, dropped := 0, 0
@@ -34,7 +36,7 @@ func logLines(r io.Reader, log *slog.Logger) {
 			dropped++
 		default:
 			lines++
-			log.Info("mcp server says", "line", line, "cut", cut)
+			log.Info("mcp server says", "line", masked(line, cut, mask), "cut", cut)
 		}
 		if err != nil {
 			if dropped > 0 {
@@ -43,6 +45,18 @@ func logLines(r io.Reader, log *slog.Logger) {
 			return
 		}
 	}
+}
+
+// masked returns what the log may hold of a line. The last word of a line that
+// was cut goes unseen: the half of a secret is known to no mask.
+func masked(line string, cut bool, mask func([]byte) []byte) string {
+	if mask == nil {
+		return line
+	}
+	if cut {
+		line = line[:strings.LastIndexAny(line, " \t")+1]
+	}
+	return string(mask([]byte(line)))
 }
 
 // readLine returns one line without its end, cut at the reader's size.
