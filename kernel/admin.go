@@ -183,10 +183,23 @@ func (k *Kernel) changeAgent(tx Tx, tenant, name, event, who string, data map[st
 	return k.event(tx, Event{Tenant: tenant, Name: event, Who: who, Subject: name, Data: data})
 }
 
+// sameTenant refuses a statement about another tenant's subject; one that names
+// no tenant is about holdfast.Local.
+func sameTenant(s operator.Statement, tenant string) error {
+	if reasonOr(s.Tenant, holdfast.Local) == reasonOr(tenant, holdfast.Local) {
+		return nil
+	}
+	return &holdfast.Error{Kind: holdfast.KindPermission, Why: fmt.Sprintf("the statement is about tenant %q, not %q",
+		reasonOr(s.Tenant, holdfast.Local), clip(tenant, 64)), Hint: "say it again with --tenant"}
+}
+
 // Unpause lets an agent go on, on a person's word. The statement's Subject is
-// the agent's name.
+// the agent's name, and its Tenant is compared with tenant.
 func (k *Kernel) Unpause(tenant string, signed operator.Signed) error {
 	_, err := k.personal(signed, operator.Unpause, func(tx Tx, s operator.Statement) error {
+		if err := sameTenant(s, tenant); err != nil {
+			return err
+		}
 		return k.changeAgent(tx, tenant, s.Subject, "agent_unpaused", s.Reviewer, said(s, signed), func(a *holdfast.Agent) {
 			a.State, a.Why = holdfast.AgentRunning, ""
 		})
@@ -195,9 +208,13 @@ func (k *Kernel) Unpause(tenant string, signed operator.Signed) error {
 }
 
 // Trust sets an agent's level on a person's word: the statement's Subject is
-// the agent's name, its Value the level.
+// the agent's name, its Value the level, and its Tenant is compared with
+// tenant.
 func (k *Kernel) Trust(tenant string, signed operator.Signed) error {
 	_, err := k.personal(signed, operator.Trust, func(tx Tx, s operator.Statement) error {
+		if err := sameTenant(s, tenant); err != nil {
+			return err
+		}
 		var level holdfast.Level
 		if err := level.UnmarshalText([]byte(s.Value)); err != nil {
 			return &holdfast.Error{Kind: holdfast.KindUsage, Why: err.Error()}
@@ -212,16 +229,23 @@ func (k *Kernel) Trust(tenant string, signed operator.Signed) error {
 	return err
 }
 
-// Revoke makes a token id worthless for ever (D8). Anybody may revoke.
+// Revoke makes a token id worthless for ever (D8), and cuts what is under way
+// with it. Anybody may revoke.
 func (k *Kernel) Revoke(tenant, jti, who, why string) error {
 	ctx, cancel := edge()
 	defer cancel()
-	return walError(k.store.Update(ctx, func(tx Tx) error {
+	err := k.store.Update(ctx, func(tx Tx) error {
 		if err := tx.Revoke(tenant, jti, k.now()); err != nil {
 			return err
 		}
 		return k.event(tx, Event{Tenant: tenant, Name: "token_revoked", Who: who, Subject: jti, Data: map[string]any{"why": string(k.mask(why))}})
-	}))
+	})
+	if err != nil {
+		return walError(err)
+	}
+	cause := &holdfast.Error{Kind: holdfast.KindRevokedToken, Why: "the token was revoked"}
+	k.flights.cut(cause, func(f *flight) bool { return f.tenant == tenant && f.token == jti })
+	return nil
 }
 
 // SetPolicy swaps the policy whole or not at all, and records who and the hash

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -57,6 +58,15 @@ type crossing struct {
 	cut    context.CancelCauseFunc
 	caller context.Context // the door's own context
 	tasks  *tasks
+	flight *flight   // what halt, pause and revocation find it by
+	gone   sync.Once // the parent counts this crossing down once
+}
+
+// tellParent lets the parent leave: this crossing holds it up no longer.
+func (c *crossing) tellParent() {
+	if c.parent.child {
+		c.gone.Do(c.parent.tasks.done)
+	}
 }
 
 // enter takes a request to ACTIVE, or ends it. The crossing it returns is
@@ -65,14 +75,14 @@ func (k *Kernel) enter(ctx context.Context, req *holdfast.Request) (*crossing, e
 	c := &crossing{k: k, caller: ctx, tasks: &tasks{}, out: holdfast.Outcome{Boundary: req.Boundary}}
 	parent, nested := current(ctx)
 	if nested {
-		c.parent = parent
 		if parent.child && !parent.tasks.add() {
 			return c, &holdfast.Error{Kind: holdfast.KindTasks, Why: "the crossing that this one belongs to has ended"}
 		}
+		c.parent = parent
 	}
 	err := c.judge(ctx, req, nested && !parent.child)
-	if nested && parent.child && c.machine.state() != holdfast.Active {
-		parent.tasks.done()
+	if c.machine.state() != holdfast.Active {
+		c.tellParent()
 	}
 	return c, err
 }
@@ -90,8 +100,9 @@ func (c *crossing) judge(ctx context.Context, req *holdfast.Request, reentrant b
 		return err
 	}
 	c.j = j
-	_, c.span = k.tracer.Start(ctx, "crossing "+req.Boundary, trace.WithAttributes(
-		attribute.String("holdfast.crossing", j.id), attribute.String("holdfast.boundary", req.Boundary)))
+	boundary := j.recordedBoundary()
+	_, c.span = k.tracer.Start(ctx, "crossing "+boundary, trace.WithAttributes(
+		attribute.String("holdfast.crossing", j.id), attribute.String("holdfast.boundary", boundary)))
 	if k.flood.full(j.tenant(), j.who.Agent, j.now) {
 		c.machine.do(refused)
 		c.span.End()
@@ -149,6 +160,9 @@ func (e *errRefused) Error() string { return e.op.Why }
 // open writes the begin and takes the reservation in one transaction, and
 // moves to ACTIVE.
 //
+// Whoever halts, pauses or revokes either commits before the begin, which then
+// finds it, or finds the flight: it is registered before the begin.
+//
 // A crash before the commit leaves nothing: the request was never made. A
 // crash after it leaves a begin without an entry, which recovery closes as
 // unknown; the reservation stays taken.
@@ -158,6 +172,7 @@ func (c *crossing) open(ctx context.Context) error {
 	if j.approved {
 		j.id, j.correlation = j.review.Crossing, j.review.Correlation
 	}
+	c.register()
 	var place ledger.Place
 	begin, err := j.beginLeaf(c.parent)
 	if err == nil {
@@ -172,6 +187,7 @@ func (c *crossing) open(ctx context.Context) error {
 	if err != nil {
 		// The held crossing is not this one's to end: a denial is its own.
 		j.id, j.correlation = id, correlation
+		c.unregister()
 	}
 	var no *errRefused
 	switch {
@@ -278,13 +294,27 @@ func useApproval(tx Tx, j *judgement) error {
 	return err
 }
 
-// activate registers the crossing for halt, asks halt once more at the last
-// instant, and moves to ACTIVE. From here on every path writes an entry.
-func (c *crossing) activate() error {
+// register lets halt, pause and revocation find the crossing.
+func (c *crossing) register() {
 	c.ctx, c.cut = context.WithCancelCause(c.caller)
 	j := c.j
-	c.k.flights.add(&flight{id: j.id, tenant: j.who.Tenant, agent: j.who.Agent, boundary: j.req.Boundary, since: j.now, cut: c.cut})
+	c.flight = &flight{id: j.id, tenant: j.who.Tenant, agent: j.who.Agent, token: j.who.TokenID, boundary: j.contract.Boundary, since: j.now, cut: c.cut}
+	c.k.flights.add(c.flight)
+}
+
+func (c *crossing) unregister() {
+	c.k.flights.remove(c.flight)
+	c.cut(errActEnded)
+}
+
+// activate asks halt once more at the last instant, and whether anybody has
+// cut the crossing since it was registered, and moves to ACTIVE. From here on
+// every path writes an entry.
+func (c *crossing) activate() error {
 	err := c.k.asked()
+	if cause := context.Cause(c.ctx); err == nil && stopped(holdfast.KindOf(cause)) {
+		err = cause
+	}
 	if err == nil {
 		err = c.machine.do(passed)
 	}
@@ -308,6 +338,8 @@ type ended struct {
 	err error
 	// deaf says that the hand ignored its context and was left behind.
 	deaf bool
+	// unstarted says that the hand was never called.
+	unstarted bool
 }
 
 // How long a hand may take to obey the end of its context before it is left
@@ -318,7 +350,8 @@ const (
 )
 
 // perform runs the hand in a goroutine of its own, so that one which ignores
-// its context cannot keep a halt from being recorded.
+// its context cannot keep a halt from being recorded. On a context that has
+// ended it is not called at all.
 func (c *crossing) perform(act Act) ended {
 	ctx, cancel := context.WithTimeoutCause(c.ctx, c.j.contract.timeout(), errTimeout)
 	defer cancel()
@@ -326,6 +359,9 @@ func (c *crossing) perform(act Act) ended {
 		var stop context.CancelFunc
 		ctx, stop = context.WithDeadlineCause(ctx, d, errTimeout)
 		defer stop()
+	}
+	if ctx.Err() != nil {
+		return ended{err: context.Cause(ctx), unstarted: true}
 	}
 	ctx = within(ctx, c.inside())
 	ch := make(chan ended, 1)

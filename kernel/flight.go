@@ -6,32 +6,33 @@ import (
 	"time"
 )
 
-// flight is a crossing in ACTIVE.
+// flight is a crossing that begins or is ACTIVE.
 type flight struct {
-	id, tenant, agent, boundary string
-	since                       time.Time
-	cut                         context.CancelCauseFunc
+	id, tenant, agent, token, boundary string
+	since                              time.Time
+	cut                                context.CancelCauseFunc
 }
 
-// flights are the crossings that halt can cut.
+// flights are the crossings that halt, pause and revocation can cut. Two
+// requests that race for one approval fly under one id until one has begun.
 type flights struct {
 	mu sync.Mutex
-	m  map[string]*flight // guarded by mu; by crossing id
+	m  map[*flight]struct{} // guarded by mu
 }
 
 func (f *flights) add(fl *flight) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.m == nil {
-		f.m = map[string]*flight{}
+		f.m = map[*flight]struct{}{}
 	}
-	f.m[fl.id] = fl
+	f.m[fl] = struct{}{}
 }
 
-func (f *flights) remove(id string) {
+func (f *flights) remove(fl *flight) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.m, id)
+	delete(f.m, fl)
 }
 
 // cut ends the context of every flight that matches.
@@ -39,7 +40,7 @@ func (f *flights) cut(cause error, match func(*flight) bool) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	n := 0
-	for _, fl := range f.m {
+	for fl := range f.m {
 		if match(fl) {
 			fl.cut(cause)
 			n++
@@ -57,12 +58,12 @@ type Flight struct {
 	Since    time.Time `json:"since"`
 }
 
-// Flights lists the crossings that are ACTIVE now, in no order.
+// Flights lists the crossings that begin or are ACTIVE now, in no order.
 func (k *Kernel) Flights() []Flight {
 	k.flights.mu.Lock()
 	defer k.flights.mu.Unlock()
 	out := make([]Flight, 0, len(k.flights.m))
-	for _, f := range k.flights.m {
+	for f := range k.flights.m {
 		out = append(out, Flight{f.id, f.tenant, f.agent, f.boundary, f.since})
 	}
 	return out

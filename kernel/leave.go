@@ -67,7 +67,7 @@ func (c *crossing) awaitTasks() bool {
 // evaluate turns the end of the act into the crossing's ending and asks K8 of
 // the output.
 func (c *crossing) evaluate(e ended) *ending {
-	end := &ending{out: e.out, deaf: e.deaf, outcome: ledger.Done}
+	end := &ending{out: e.out, deaf: e.deaf, unstarted: e.unstarted, outcome: ledger.Done}
 	if e.err != nil {
 		end.outcome, end.err = c.failure(e)
 		return end
@@ -89,6 +89,11 @@ func (c *crossing) evaluate(e ended) *ending {
 	return end
 }
 
+// stopped says whether an error's kind is one that people cut a crossing with.
+func stopped(kind holdfast.Kind) bool {
+	return kind == holdfast.KindHalted || kind == holdfast.KindPaused || kind == holdfast.KindRevokedToken
+}
+
 // failure names why an act failed.
 func (c *crossing) failure(e ended) (ledger.Outcome, error) {
 	suffix := ""
@@ -96,16 +101,19 @@ func (c *crossing) failure(e ended) (ledger.Outcome, error) {
 		suffix = "; the hand behind " + clip(c.j.req.Boundary, 128) + " ignored it and was left behind"
 		c.k.log.Error("a hand ignored the end of its context", "boundary", c.j.req.Boundary, "crossing", c.j.id)
 	}
+	if e.unstarted {
+		suffix = "; the hand was not started"
+	}
 	kind := holdfast.KindOf(e.err)
 	switch {
-	case kind == holdfast.KindHalted || kind == holdfast.KindPaused:
+	case stopped(kind):
 		he, _ := asError(e.err)
 		return ledger.Halted, &holdfast.Error{Kind: kind, Why: he.Why + suffix, Hint: he.Hint}
 	case kind == holdfast.KindAbandoned:
 		return ledger.Abandoned, e.err
 	case errors.Is(e.err, errTimeout) || errors.Is(e.err, context.DeadlineExceeded):
 		return ledger.Canceled, &holdfast.Error{Kind: holdfast.KindTimeout, Why: "the act's time was over" + suffix}
-	case c.caller.Err() != nil && (e.deaf || errors.Is(e.err, context.Cause(c.caller))):
+	case c.caller.Err() != nil && (e.deaf || e.unstarted || errors.Is(e.err, context.Cause(c.caller))):
 		return ledger.Canceled, &holdfast.Error{Kind: holdfast.KindCanceled, Why: "the caller gave up" + suffix, Err: e.err}
 	case kind == holdfast.KindInternal:
 		return ledger.Failed, &holdfast.Error{Kind: holdfast.KindOperation, Why: c.k.quote(e.err.Error(), 512), Err: e.err}
@@ -121,11 +129,8 @@ func (c *crossing) failure(e ended) (ledger.Outcome, error) {
 func (c *crossing) close(end *ending) error {
 	k, j := c.k, c.j
 	defer func() {
-		k.flights.remove(j.id)
-		c.cut(errActEnded)
-		if c.parent.child {
-			c.parent.tasks.done()
-		}
+		c.unregister()
+		c.tellParent()
 	}()
 	used := c.settled(end)
 	rec, err := c.entryLeaf(end, used)
