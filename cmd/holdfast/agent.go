@@ -118,7 +118,7 @@ func agentUnpause(a *app, args []string) error {
 	if err != nil {
 		return err
 	}
-	return a.personal(p, operator.Statement{Act: operator.Unpause, Subject: rest[0]}, func(c *api.Client, w api.PersonsWord) error {
+	return a.personal(p, operator.Statement{Act: operator.Unpause, Subject: rest[0], Tenant: a.tenant}, func(c *api.Client, w api.PersonsWord) error {
 		if err := c.Unpause(a.ctx, w); err != nil {
 			return err
 		}
@@ -137,7 +137,7 @@ func agentTrust(a *app, args []string) error {
 	if err := level.UnmarshalText([]byte(rest[1])); err != nil {
 		return usage("", "%v", err)
 	}
-	return a.personal(p, operator.Statement{Act: operator.Trust, Subject: rest[0], Value: level.String()}, func(c *api.Client, w api.PersonsWord) error {
+	return a.personal(p, operator.Statement{Act: operator.Trust, Subject: rest[0], Tenant: a.tenant, Value: level.String()}, func(c *api.Client, w api.PersonsWord) error {
 		if err := c.Trust(a.ctx, w); err != nil {
 			return err
 		}

@@ -32,6 +32,10 @@ const (
 	Revoke   = "revoke"
 )
 
+// InPart is the Value with which a person approves what was too long to be
+// shown whole.
+const InPart = "seen in part"
+
 // Limits of a statement.
 const (
 	MaxStatement = 16 << 10 // bytes
@@ -52,13 +56,16 @@ type Statement struct {
 	// Subject is a review's id, an agent's name, a token id or a rule's
 	// name, by Act. Only Resume may leave it empty.
 	Subject string `json:"subject,omitzero"`
+	// Tenant is whose Subject it is; empty means holdfast.Local.
+	Tenant string `json:"tenant_id,omitzero"`
 	// Exact, PreviewHash, Policy and Nonce bind an answer to one question
 	// (D11). The hashes are 64 lower-case hex digits.
 	Exact       string `json:"exact_hash,omitzero"`
 	PreviewHash string `json:"preview_hash,omitzero"`
 	Policy      string `json:"policy,omitzero"`
 	Nonce       string `json:"nonce,omitzero"`
-	// Value is what is given: a trust level, a policy's hash, a narrow rule.
+	// Value is what is given: a trust level, a policy's hash, a narrow rule;
+	// InPart with the approval of what was shown in part.
 	Value string `json:"value,omitzero"`
 	// Reviewer is the person's name. The key proves the person; the name
 	// is for the record.
@@ -190,7 +197,7 @@ func (s *Statement) texts() error {
 		name, text string
 		limit      int
 	}{
-		{"act", s.Act, MaxName}, {"subject", s.Subject, MaxName}, {"policy", s.Policy, MaxName}, {"nonce", s.Nonce, MaxName},
+		{"act", s.Act, MaxName}, {"subject", s.Subject, MaxName}, {"tenant", s.Tenant, MaxName}, {"policy", s.Policy, MaxName}, {"nonce", s.Nonce, MaxName},
 		{"reviewer", s.Reviewer, MaxName}, {"runtime", s.Runtime, MaxName}, {"value", s.Value, MaxText}, {"reason", s.Reason, MaxText},
 	} {
 		if fault := textFault(f.text, f.limit); fault != "" {

@@ -127,7 +127,8 @@ func (r *reader) tenant(is *Issuer) string {
 	if fault := nameFault(s); fault != "" {
 		r.fail(holdfast.KindTenantContext, "claim "+from+" "+fault, "")
 	}
-	if strings.EqualFold(s, holdfast.Unverified) {
+	// Names that begin so are Holdfast's own, such as the checkpoints' log.
+	if strings.EqualFold(s, holdfast.Unverified) || strings.HasPrefix(s, "_") {
 		r.fail(holdfast.KindTenantContext, "the tenant "+show(s)+" is reserved", "")
 	}
 	if !speaksFor(is, s) {
