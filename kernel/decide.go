@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/operator"
@@ -162,12 +164,32 @@ func (k *Kernel) answerable(tx Tx, s operator.Statement) (review.Review, error) 
 		return r, &holdfast.Error{Kind: holdfast.KindConflict, Why: "review " + r.ID + " is " + string(r.State) + by + " and cannot be answered again", Hint: "the agent can ask anew"}
 	case s.Nonce != r.Nonce || s.Exact != r.Exact || s.PreviewHash != r.PreviewHash || s.Policy != r.Policy:
 		return r, &holdfast.Error{Kind: holdfast.KindConflict, Why: "the statement is about something other than what review " + r.ID + " holds", Hint: "look at it again with `holdfast review show " + r.ID + "`"}
-	case s.Act == operator.Approve && (s.Reviewer == r.Principal || s.Reviewer == r.Agent):
+	case s.Tenant != "" && s.Tenant != r.Tenant:
+		return r, &holdfast.Error{Kind: holdfast.KindPermission, Why: "the statement is about another tenant than review " + r.ID + " is of", Hint: "look at it again with `holdfast review show " + r.ID + "`"}
+	case s.Act == operator.Approve && r.Cut && s.Value != operator.InPart:
+		return r, &holdfast.Error{Kind: holdfast.KindPermission, Why: "review " + r.ID + " is shown in part, and the statement does not say that this was seen",
+			Hint: "`holdfast review approve " + r.ID + " --in-part` approves what nobody saw whole"}
+	case s.Act == operator.Approve && (sameName(s.Reviewer, r.Principal) || sameName(s.Reviewer, r.Agent)):
 		return r, &holdfast.Error{Kind: holdfast.KindSelfApproval, Why: s.Reviewer + " asked for this and cannot approve it", Hint: "another person must"}
 	case s.Act == operator.Approve && r.Policy != k.policy.Load().Version:
 		return r, &holdfast.Error{Kind: holdfast.KindConflict, Why: "the policy changed since this was asked", Hint: "the agent must ask anew"}
 	}
 	return r, nil
+}
+
+// sameName compares a name that a person gave with one from a token, however
+// either is written. It keeps an honest person from a mistake: who holds the
+// operator key may bear any name.
+func sameName(a, b string) bool { return strings.EqualFold(bareName(a), bareName(b)) }
+
+// bareName is a name without what says whose kind it is.
+func bareName(s string) string {
+	s = strings.TrimSpace(s)
+	kind, rest, found := strings.Cut(s, ":")
+	if found && slices.ContainsFunc([]string{"user", "agent", "operator"}, func(k string) bool { return strings.EqualFold(k, kind) }) {
+		return bareName(rest)
+	}
+	return s
 }
 
 func (k *Kernel) applyDecision(tx Tx, r *review.Review, s operator.Statement, signed operator.Signed, state review.State) error {
@@ -189,7 +211,30 @@ func (k *Kernel) applyDecision(tx Tx, r *review.Review, s operator.Statement, si
 	if state != review.Rejected && state != review.Changes {
 		return nil
 	}
-	return k.closeHeld(tx, *r, ledger.Denied, &holdfast.Error{Kind: holdfast.KindRejected, Gate: holdfast.K7, Why: "rejected by " + r.Reviewer + reason(r.Reason)})
+	return k.closeHeld(tx, *r, state, ledger.Denied, &holdfast.Error{Kind: holdfast.KindRejected, Gate: holdfast.K7, Why: "rejected by " + r.Reviewer + reason(r.Reason)})
+}
+
+// every lists the reviews in a state of every tenant, the newest sweepBatch of
+// each, so that no tenant's crowd another's out. Of questions that wait no
+// tenant has more.
+func every(tx Tx, state review.State) ([]review.Review, error) {
+	rs, err := tx.Reviews("", state, sweepBatch)
+	if err != nil || len(rs) < sweepBatch {
+		return rs, err
+	}
+	heads, err := tx.Heads()
+	if err != nil {
+		return nil, err
+	}
+	rs = nil
+	for _, h := range heads {
+		own, err := tx.Reviews(h.Tenant, state, sweepBatch)
+		if err != nil {
+			return nil, err
+		}
+		rs = append(rs, own...)
+	}
+	return rs, nil
 }
 
 // dueReviews are those whose time is over.
@@ -197,7 +242,7 @@ func (k *Kernel) dueReviews(ctx context.Context) ([]review.Review, error) {
 	var due []review.Review
 	err := k.store.View(ctx, func(tx Tx) error {
 		for _, state := range []review.State{review.Pending, review.Deferred, review.Approved} {
-			rs, err := tx.Reviews("", state, sweepBatch)
+			rs, err := every(tx, state)
 			if err != nil {
 				return err
 			}

@@ -7,7 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf16"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/review"
@@ -59,13 +63,33 @@ func (c *crossing) hold(ctx context.Context) error {
 	return held
 }
 
+// ownReview is the newest review of that binding that this principal asked: an
+// answer to one person's question is not another's to use, though their agents
+// bear one name.
+func ownReview(tx Tx, b review.Binding, principal string) (review.Review, error) {
+	r, err := tx.ReviewFor(b)
+	if err != nil || r.Principal == principal {
+		return r, err
+	}
+	rs, err := tx.Reviews(b.Tenant, review.None, listLimit)
+	if err != nil {
+		return review.Review{}, err
+	}
+	for _, r := range rs {
+		if r.Agent == b.Agent && r.Boundary == b.Boundary && r.Exact == b.Exact && r.Principal == principal {
+			return r, nil
+		}
+	}
+	return review.Review{}, ErrNotFound
+}
+
 // openReview attaches to a waiting question about the same request, or opens
 // one (D11). It says whether it opened one.
 func (k *Kernel) openReview(tx Tx, j *judgement, r *review.Review) (bool, error) {
 	if err := k.admitAgent(tx, j); err != nil {
 		return false, err
 	}
-	old, err := tx.ReviewFor(r.Binding)
+	old, err := ownReview(tx, r.Binding, r.Principal)
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return false, err
 	}
@@ -85,12 +109,36 @@ func (k *Kernel) openReview(tx Tx, j *judgement, r *review.Review) (bool, error)
 	if err := roomForQuestion(tx, r); err != nil {
 		return false, err
 	}
+	if err := takeQuestion(tx, j); err != nil {
+		return false, err
+	}
 	if err := tx.PutReview(*r, review.None); err != nil {
 		return false, err
 	}
 	return true, k.event(tx, Event{Tenant: r.Tenant, Crossing: r.Crossing, Name: "review_proposed", Who: r.Principal, Subject: r.ID,
 		Part: []byte(r.Preview), Data: map[string]any{"agent": r.Agent, "boundary": r.Boundary, "exact_hash": r.Exact,
 			"preview_hash": r.PreviewHash, "policy": r.Policy, "why": r.Why, "expires_at": stamp(r.Expires)}})
+}
+
+// takeQuestion counts a new question against the rates of its contract, as the
+// act would be, but apart from acts: one that took the act's own place would
+// keep what is approved from acting.
+func takeQuestion(tx Tx, j *judgement) error {
+	if len(j.rates) == 0 {
+		return nil
+	}
+	own := slices.Clone(j.rates)
+	for i := range own {
+		own[i].Key = "question/" + own[i].Key
+	}
+	no, err := tx.Rate(own, j.now)
+	if err != nil {
+		return err
+	}
+	if no != nil {
+		return &errRefused{outOfBounds(no)}
+	}
+	return nil
 }
 
 // How many questions may wait for people: of one agent, and of one tenant. A
@@ -133,7 +181,7 @@ func (k *Kernel) void(tx Tx, r review.Review) error {
 		Data: map[string]any{"why": policyMoved, "state": string(was)}}); err != nil {
 		return err
 	}
-	return k.closeHeld(tx, r, ledger.Denied, &holdfast.Error{Kind: holdfast.KindConflict, Gate: holdfast.K7, Why: policyMoved})
+	return k.closeHeld(tx, r, was, ledger.Denied, &holdfast.Error{Kind: holdfast.KindConflict, Gate: holdfast.K7, Why: policyMoved})
 }
 
 const policyMoved = "the policy changed after this was asked"
@@ -149,7 +197,7 @@ func (k *Kernel) question(c *crossing) (review.Review, error) {
 	if err != nil {
 		return review.Review{}, err
 	}
-	preview, err := k.preview(j.req.Payload)
+	preview, cut, err := k.preview(j.doc.Canonical())
 	if err != nil {
 		return review.Review{}, err
 	}
@@ -160,17 +208,47 @@ func (k *Kernel) question(c *crossing) (review.Review, error) {
 	sum := sha256.Sum256([]byte(preview))
 	return review.Review{ID: id, Crossing: j.id, Binding: j.binding(), Principal: j.who.Principal, Session: j.who.Session,
 		Intent: j.who.Intent, Correlation: j.correlation, Risk: j.contract.Risk, Why: j.why, Confidence: j.score, Threshold: j.limit,
-		Preview: preview, PreviewHash: hex.EncodeToString(sum[:]), Key: j.key(), Nonce: nonce, State: review.Pending,
+		Preview: preview, PreviewHash: hex.EncodeToString(sum[:]), Cut: cut, Key: j.key(), Nonce: nonce, State: review.Pending,
 		Created: j.now, Expires: j.now.Add(review.Lifetime), Entry: entry}, nil
 }
 
-// preview is the redacted payload as the reviewer sees it.
-func (k *Kernel) preview(payload []byte) (string, error) {
-	res, err := k.redact.JSON(payload)
+// preview is the redacted payload as the reviewer sees it, and whether there is
+// more of it. The payload is in its canonical form, so that no white space and
+// no order of members chosen by the agent decides what is seen.
+func (k *Kernel) preview(canonical []byte) (string, bool, error) {
+	res, err := k.redact.JSON(canonical)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
-	return clip(string(res.Out), previewLimit), nil
+	var b strings.Builder
+	shown, cut := 0, false
+	total := 0
+	for _, r := range string(res.Out) {
+		s := plain(r)
+		total += len(s)
+		if cut = cut || total > previewLimit; !cut {
+			b.WriteString(s)
+			shown = total
+		}
+	}
+	if cut {
+		fmt.Fprintf(&b, "... (%d of %d bytes shown)", shown, total)
+	}
+	return b.String(), cut, nil
+}
+
+// plain spells a character as JSON escapes unless it shows as itself: what
+// cannot be seen, or moves what is beside it, would make one text look like
+// another.
+func plain(r rune) string {
+	const blank = '\u2800' // a symbol without a dot
+	if unicode.IsPrint(r) && r != blank && !unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) {
+		return string(r)
+	}
+	if hi, lo := utf16.EncodeRune(r); hi != unicode.ReplacementChar {
+		return fmt.Sprintf(`\u%04x\u%04x`, hi, lo)
+	}
+	return fmt.Sprintf(`\u%04x`, r)
 }
 
 // reviewID is short enough to type and is no secret: deciding needs the
@@ -189,7 +267,9 @@ func (k *Kernel) randomHex(n int) (string, error) {
 }
 
 // closeHeld writes the entry of a crossing that was held and will never begin.
-func (k *Kernel) closeHeld(tx Tx, r review.Review, outcome ledger.Outcome, why error) error {
+// answer is the state in which a person's answer, if any, left the review:
+// time or a new policy may have moved it on since.
+func (k *Kernel) closeHeld(tx Tx, r review.Review, answer review.State, outcome ledger.Outcome, why error) error {
 	e, err := ledger.ParseEntry(r.Entry)
 	if err != nil {
 		return err
@@ -197,8 +277,9 @@ func (k *Kernel) closeHeld(tx Tx, r review.Review, outcome ledger.Outcome, why e
 	e.CreatedAt, e.Outcome, e.Review, e.Reviewer, e.ExitCode = k.instant(), outcome, r.ID, printable(r.Reviewer), 1
 	e.DurationUS = e.CreatedAt.Sub(e.Timestamp).Microseconds()
 	fault(e, why)
-	if r.Reviewer != "" {
-		approved := r.State == review.Approved || r.State == review.Used || r.State == review.Voided
+	switch answer {
+	case review.Approved, review.Rejected, review.Changes:
+		approved := answer == review.Approved
 		e.Approved = &approved
 	}
 	leaf, err := k.seal(ledger.KindEntry, e.TenantID, e.ID, e.CreatedAt, e, nil)
@@ -231,7 +312,7 @@ func (k *Kernel) expire(tx Tx, r review.Review, seen bool) error {
 		Data: map[string]any{"state": string(was)}}); err != nil {
 		return err
 	}
-	return k.closeHeld(tx, now, ledger.HeldExpired, &holdfast.Error{Kind: holdfast.KindApprovalTimeout, Gate: holdfast.K7,
+	return k.closeHeld(tx, now, was, ledger.HeldExpired, &holdfast.Error{Kind: holdfast.KindApprovalTimeout, Gate: holdfast.K7,
 		Why: "nobody answered, or the approval was not used, within " + review.Lifetime.String()})
 }
 

@@ -24,6 +24,9 @@ func k7Human(ctx context.Context, j *judgement) holdfast.Opinion {
 		op.State, op.Rule = "FAULTED", c.Source
 		return op
 	}
+	if c.boundsErr != nil {
+		return refusal(holdfast.K7, "FAULTED", c.boundsErr)
+	}
 	if j.replay != nil {
 		return allow(holdfast.K7, "PASS", "replay", "what was settled is given back; nothing is done")
 	}

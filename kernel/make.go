@@ -106,7 +106,7 @@ func (j *judgement) read(tx Tx) error {
 		return err
 	}
 	if j.mayHold() {
-		r, err := tx.ReviewFor(j.binding())
+		r, err := ownReview(tx, j.binding(), j.who.Principal)
 		if err == nil {
 			j.review = &r
 		} else if !errors.Is(err, ErrNotFound) {

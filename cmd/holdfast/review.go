@@ -49,7 +49,7 @@ Show what an agent wants to do, redacted, and why a person is asked.
 
     $ holdfast review show rv_eeab167e3f
 `},
-		decide("approve", "let it happen, once", "[--reason TEXT]", "rv_eeab167e3f"),
+		decide("approve", "let it happen, once", "[--in-part] [--reason TEXT]", "rv_eeab167e3f"),
 		decide("reject", "refuse it", "--reason TEXT", "rv_eeab167e3f --reason 'not on a Friday'"),
 		decide("changes", "refuse it, and say what should change", "--reason TEXT", "rv_eeab167e3f --reason 'into archive/, please'"),
 		decide("defer", "answer later; it still ends when it would have", "--for 2h [--reason TEXT]", "rv_eeab167e3f --for 2h"),
@@ -158,6 +158,7 @@ func answer(a *app, act string, args []string) error {
 	fs, p := a.flags("review "+act), person{}
 	p.flags(fs)
 	later := fs.Duration("for", 0, "")
+	inPart := fs.Bool("in-part", false, "")
 	rest, err := a.parse(fs, args, 1, 1)
 	if err != nil {
 		return err
@@ -167,6 +168,8 @@ func answer(a *app, act string, args []string) error {
 		return usage("the agent is told: --reason 'why not'", "say why with --reason")
 	case act == operator.Defer && *later <= 0:
 		return usage("such as --for 2h", "say how long with --for")
+	case act != operator.Approve && *inPart:
+		return usage("", "--in-part belongs to `review approve`")
 	case act != operator.Defer && *later != 0:
 		return usage("", "--for belongs to `review defer`")
 	}
@@ -177,7 +180,14 @@ func answer(a *app, act string, args []string) error {
 		}
 		showReview(a.err, a.look(), r)
 		fmt.Fprintln(a.err)
-		s := operator.Statement{Act: act, Subject: r.ID, Exact: r.Exact, PreviewHash: r.PreviewHash, Policy: r.Policy, Nonce: r.Nonce}
+		s := operator.Statement{Act: act, Subject: r.ID, Tenant: r.Tenant, Exact: r.Exact, PreviewHash: r.PreviewHash, Policy: r.Policy, Nonce: r.Nonce}
+		if act == operator.Approve && r.Cut {
+			if !*inPart {
+				return &holdfast.Error{Kind: holdfast.KindPermission, Why: "only the beginning of what " + clean(r.Agent) + " asked can be shown",
+					Hint: "reject it, or approve what you have not seen whole with --in-part"}
+			}
+			s.Value = operator.InPart
+		}
 		if act == operator.Defer {
 			s.Until = time.Now().Add(*later).UTC()
 		}

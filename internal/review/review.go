@@ -53,10 +53,12 @@ type Review struct {
 	Why         string        `json:"why"`
 	Confidence  *float64      `json:"confidence,omitempty"`
 	Threshold   *float64      `json:"threshold,omitempty"`
-	// Preview is the redacted payload that the reviewer sees, cut at 4 KiB,
-	// and PreviewHash the SHA-256 of exactly that text (D11).
+	// Preview is the redacted payload that the reviewer sees, in canonical
+	// form and cut at 4 KiB, and PreviewHash the SHA-256 of exactly that
+	// text (D11). Cut says that there is more than it shows.
 	Preview     string    `json:"preview"`
 	PreviewHash string    `json:"preview_hash"`
+	Cut         bool      `json:"cut,omitzero"`
 	Key         string    `json:"key"`
 	Nonce       string    `json:"nonce"`
 	State       State     `json:"state"`
