@@ -103,9 +103,10 @@ func compile(c holdfast.Contract, rules Rules) *contract {
 type policy struct {
 	*Policy
 	exact    map[string]*contract
-	patterns []*contract // longest first
-	holds    bool        // a rule may hold a request for a person
-	outputs  bool        // there may be rules on outputs
+	folded   map[string]string // the exact names by their folded form
+	patterns []*contract       // longest first
+	holds    bool              // a rule may hold a request for a person
+	outputs  bool              // there may be rules on outputs
 }
 
 // prepare compiles every contract. One that does not compile refuses the
@@ -120,7 +121,7 @@ func prepare(p *Policy) (*policy, error) {
 		own.Rules = none
 	}
 	p = &own
-	out := &policy{Policy: p, exact: map[string]*contract{}}
+	out := &policy{Policy: p, exact: map[string]*contract{}, folded: map[string]string{}}
 	out.holds = anyRule(p.Rules, func(r constitution.Info) bool {
 		return r.On == constitution.OnRequest && r.Severity == constitution.SeverityHold
 	})
@@ -136,7 +137,7 @@ func prepare(p *Policy) (*policy, error) {
 			if _, twice := out.exact[c.Boundary]; twice {
 				return nil, fmt.Errorf("%s: the boundary %s is listed twice", c.Source, c.Boundary)
 			}
-			out.exact[c.Boundary] = c
+			out.exact[c.Boundary], out.folded[fold(c.Boundary)] = c, c.Boundary
 			continue
 		}
 		out.patterns = append(out.patterns, c)
@@ -152,6 +153,13 @@ func prepare(p *Policy) (*policy, error) {
 func anyRule(rules Rules, such func(constitution.Info) bool) bool {
 	listed, ok := rules.(interface{ Rules() []constitution.Info })
 	return !ok || slices.ContainsFunc(listed.Rules(), such)
+}
+
+// resembles says whether a name differs only in case from one that is listed
+// by itself.
+func (p *policy) resembles(boundary string) bool {
+	exact, ok := p.folded[fold(boundary)]
+	return ok && exact != boundary
 }
 
 // find returns what configuration says of a boundary, or nil.
