@@ -7,22 +7,52 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/halt"
 	"github.com/holdfast-dev/holdfast/internal/operator"
 )
 
 // Halt sets the latch, cuts every crossing in flight, and records who, when
 // and why. Anybody may halt (D11). The latch is set even where the ledger
-// cannot be written; the error then says so.
+// cannot be written, or the latch cannot hold the reason; the error then says
+// so, and the number of crossings cut stands beside it.
 func (k *Kernel) Halt(who, why string) (int, error) {
+	// The latch and the cut wait for nobody, least of all for the ledger.
 	was := k.halting.Swap(true)
-	if err := k.latch.Set(who, why, k.now()); err != nil {
+	n, set, err := k.stop(who, why)
+	if !set {
 		k.halting.Store(was)
-		return 0, &holdfast.Error{Kind: holdfast.KindInternal, Why: "the halt latch could not be set", Hint: "stop the process: `kill` it", Err: err}
+		return n, err
 	}
-	n := k.Cut()
-	err := k.recordHalt(who, why, n, true)
+	k.halts.Lock()
+	defer k.halts.Unlock()
+	if !k.latch.Halted() {
+		// A resume lifted this halt together with an earlier one.
+		var more int
+		if more, set, err = k.stop(who, why); !set {
+			return n + more, err
+		}
+		n += more
+	}
+	k.halting.Store(true)
+	k.said = k.now()
+	if rerr := k.recordHalt(who, why, n, true); rerr != nil {
+		err = errors.Join(rerr, err)
+	}
 	k.notify(Notice{Level: "critical", Event: "halted", Why: string(k.mask(who + ": " + why))})
 	return n, err
+}
+
+// stop sets the latch and cuts. A latch that is set may come with an error:
+// then it does not say by whom or why.
+func (k *Kernel) stop(who, why string) (cut int, set bool, err error) {
+	err = k.latch.Set(who, why, k.now())
+	switch {
+	case err == nil:
+		return k.Cut(), true, nil
+	case !k.latch.Halted():
+		return 0, false, &holdfast.Error{Kind: holdfast.KindInternal, Why: "the halt latch could not be set", Hint: "stop the process: `kill` it", Err: err}
+	}
+	return k.Cut(), true, &holdfast.Error{Kind: holdfast.KindInternal, Why: "everything is halted, but the latch could not be written well", Hint: "see `holdfast doctor`", Err: err}
 }
 
 // Halted cuts where the latch is set, and records a halt that somebody set past
@@ -30,6 +60,8 @@ func (k *Kernel) Halt(who, why string) (int, error) {
 // calls it when it sees the latch, and once after Recover.
 func (k *Kernel) Halted() (int, error) {
 	k.Cut()
+	k.halts.Lock()
+	defer k.halts.Unlock()
 	n := int(k.cuts.Load())
 	s, err := k.latch.Read()
 	if (err == nil && !s.Halted) || !k.halting.CompareAndSwap(false, true) {
@@ -64,6 +96,8 @@ func (k *Kernel) recordHalt(who, why string, cut int, anew bool) error {
 // recorded and told as an alarm. The daemon calls it when it sees that the
 // latch is not there, and once after Recover.
 func (k *Kernel) Lifted() error {
+	k.halts.Lock()
+	defer k.halts.Unlock()
 	if k.latch.Halted() {
 		return nil
 	}
@@ -93,9 +127,16 @@ func (k *Kernel) Lifted() error {
 }
 
 // Resume lifts the latch on a person's word. It is recorded first: where the
-// ledger cannot be written, everything stays halted.
+// ledger cannot be written, everything stays halted. A word given before the
+// halt in force is not about that halt and is a ConflictError.
 func (k *Kernel) Resume(signed operator.Signed) error {
+	k.halts.Lock()
+	defer k.halts.Unlock()
+	found, _ := k.latch.Read()
 	s, err := k.personal(signed, operator.Resume, func(tx Tx, s operator.Statement) error {
+		if !s.At.After(k.haltedAt(found)) {
+			return &holdfast.Error{Kind: holdfast.KindConflict, Why: "the statement was made before the halt in force", Hint: "say it again"}
+		}
 		if err := tx.PutMeta(haltedMeta, []byte("no")); err != nil {
 			return err
 		}
@@ -105,12 +146,29 @@ func (k *Kernel) Resume(signed operator.Signed) error {
 		return err
 	}
 	k.halting.Store(false)
+	if now, _ := k.latch.Read(); now.Halted && !now.When.Equal(found.When) {
+		return &holdfast.Error{Kind: holdfast.KindConflict, Why: "everything was halted anew a moment ago", Hint: "say it again"}
+	}
 	k.cuts.Store(0)
 	if err := k.latch.Clear(); err != nil {
 		return &holdfast.Error{Kind: holdfast.KindInternal, Why: "the halt latch could not be lifted", Err: err}
 	}
 	k.notify(Notice{Level: "warning", Event: "resumed", Why: "resumed by " + s.Reviewer})
 	return nil
+}
+
+// haltedAt is when the halt in force was last asked for; zero where nobody can
+// tell. The latch's own time is a claim: one that lies ahead would keep
+// everybody from resuming, and does not count.
+func (k *Kernel) haltedAt(s halt.State) time.Time {
+	at := k.said
+	if s.Halted && s.When.After(at) && !s.When.After(k.now()) {
+		at = s.When
+	}
+	if at.After(k.now()) {
+		return time.Time{} // the clock was set back
+	}
+	return at
 }
 
 // personal carries out one act that needs a person, once, in one transaction.

@@ -77,7 +77,9 @@ type Kernel struct {
 	refused atomic.Int64
 	turn    sync.Mutex // one policy change at a time
 	last    atomic.Int64
-	halting atomic.Bool  // the halt in force is recorded
+	halts   sync.Mutex   // one of Halt, Halted, Lifted and Resume at a time
+	said    time.Time    // guarded by halts; when Halt was last called
+	halting atomic.Bool  // the halt in force is recorded, or is being
 	cuts    atomic.Int64 // crossings that the halt in force has cut
 	exempt  []string     // what redaction passes unread in records
 	buffers sync.Pool    // *[]byte, in which records are written before they are sealed
@@ -180,8 +182,9 @@ func (k *Kernel) newID() (string, error) {
 // Policy returns the policy in force. It must not be changed.
 func (k *Kernel) Policy() *Policy { return k.policy.Load().Policy }
 
-// asked is nil while running, and otherwise why everything is refused (D34,
-// D35).
+// asked is nil while running, and otherwise the refusal of everything (D34,
+// D35). Agents read it, so it does not say who halted or why: the event does,
+// and status.
 func (k *Kernel) asked() error {
 	if k.disabled != "" {
 		return &holdfast.Error{Kind: holdfast.KindHalted, Why: k.disabled, Hint: "unset HOLDFAST_ENABLED or set it to true"}
@@ -189,16 +192,5 @@ func (k *Kernel) asked() error {
 	if !k.latch.Halted() {
 		return nil
 	}
-	s, err := k.latch.Read()
-	e := &holdfast.Error{Kind: holdfast.KindHalted, Err: err, Hint: "a person can lift it with `holdfast resume`"}
-	if err == nil && !s.Halted {
-		// Lifted in between: this one is refused all the same.
-		e.Why = "halted a moment ago"
-		return e
-	}
-	e.Why = "everything is halted: " + s.Why
-	if s.Who != "" {
-		e.Why += " (" + s.Who + ", " + stamp(s.When) + ")"
-	}
-	return e
+	return &holdfast.Error{Kind: holdfast.KindHalted, Why: "everything is halted", Hint: "a person can lift it with `holdfast resume`"}
 }
