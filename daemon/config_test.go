@@ -337,6 +337,7 @@ func TestMistakes(t *testing.T) {
 		"password in a URL":      {v + "identity: {issuers: [{name: a, audience: b, jwks_url: 'https://u:p@a.example/'}]}\n", "holds a user or a password", ""},
 		"algorithm none":         {v + "identity: {issuers: [{name: a, audience: b, jwks_url: 'https://a/', algorithms: [none]}]}\n", "must be one of EdDSA, ES256, RS256", ""},
 		"tenant unverified":      {v + "identity: {issuers: [{name: a, audience: b, jwks_url: 'https://a/', tenants: [Unverified]}]}\n", "cannot speak for the tenant", ""},
+		"tenant of its own":      {v + "identity: {issuers: [{name: a, audience: b, jwks_url: 'https://a/', tenants: [_checkpoints]}]}\n", "cannot speak for the tenant", ""},
 		"issuer twice":           {v + "identity:\n  issuers:\n   - {name: a, audience: b, jwks_url: 'https://a/'}\n   - {name: a, audience: b, jwks_url: 'https://a/'}\n", "is there twice", ""},
 		"server name":            {v + "mcp: {servers: {a/b: {command: [x]}}}\n", "is no name for a server", ""},
 		"server without command": {v + "mcp: {servers: {a: {}}}\n", `"command" is missing`, ""},

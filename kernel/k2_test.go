@@ -362,6 +362,7 @@ func TestK2_FP5_nobody_is_refused(t *testing.T) {
 	for name, strip := range map[string]func(*holdfast.Identity){
 		"tenant":     func(i *holdfast.Identity) { i.Tenant = "" },
 		"unverified": func(i *holdfast.Identity) { i.Tenant = holdfast.Unverified },
+		"reserved":   func(i *holdfast.Identity) { i.Tenant = "_checkpoints" },
 		"principal":  func(i *holdfast.Identity) { i.Principal = "" },
 		"agent":      func(i *holdfast.Identity) { i.Agent = "" },
 		"session":    func(i *holdfast.Identity) { i.Session = "" },

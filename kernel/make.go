@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"time"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/holdfast-dev/holdfast"
@@ -16,7 +18,7 @@ import (
 // correlation id assigned here, before K1 (D5). It fails only where no id can
 // be made.
 func (k *Kernel) make(ctx context.Context, req *holdfast.Request, parent inside) (*judgement, error) {
-	j := &judgement{k: k, pol: k.policy.Load(), req: req, now: k.instant()}
+	j := &judgement{k: k, pol: k.policy.Load(), req: req, now: k.now().UTC().Truncate(time.Microsecond), at: k.instant()}
 	id, err := k.newID()
 	if err != nil {
 		return nil, err
@@ -54,7 +56,7 @@ func (k *Kernel) verify(ctx context.Context, token holdfast.Secret, j *judgement
 	if err != nil {
 		return holdfast.Identity{}, err
 	}
-	if who.Tenant == "" || who.Tenant == holdfast.Unverified || who.Principal == "" || who.Agent == "" || who.TokenID == "" || who.Session == "" {
+	if who.Tenant == "" || who.Tenant == holdfast.Unverified || strings.HasPrefix(who.Tenant, "_") || who.Principal == "" || who.Agent == "" || who.TokenID == "" || who.Session == "" {
 		return holdfast.Identity{}, &holdfast.Error{Kind: holdfast.KindTenantContext, Gate: holdfast.K2, Why: "the token does not say who asks"}
 	}
 	return who, nil

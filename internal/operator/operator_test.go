@@ -293,6 +293,7 @@ func TestVerifyRefuses(t *testing.T) {
 		"zone":             {replace(`12:00:00Z`, `14:00:00+02:00`), V},
 		"zone zero":        {replace(`12:00:00Z`, `12:00:00+00:00`), V},
 		"fraction":         {replace(`12:00:00Z`, `12:00:00.000Z`), V},
+		"empty tenant":     {replace(`"subject":"r-1"`, `"subject":"r-1","tenant_id":""`), V},
 		"empty field":      {replace(`"reviewer"`, `"reason":"","reviewer"`), V},
 		"null field":       {replace(`"reviewer"`, `"reason":null,"reviewer"`), V},
 		"wrong type":       {replace(`"n"`, `1`), V},
@@ -348,6 +349,12 @@ func TestActsNeedTheirFields(t *testing.T) {
 		{"unpause", func(s *Statement) {
 			*s = Statement{Act: Unpause, Subject: "x", Reviewer: "a", Runtime: "r", At: now, ID: base.ID}
 		}, true},
+		{"unpause in a tenant", func(s *Statement) {
+			*s = Statement{Act: Unpause, Subject: "x", Tenant: "acme", Reviewer: "a", Runtime: "r", At: now, ID: base.ID}
+		}, true},
+		{"approve in part", func(s *Statement) { s.Value = InPart }, true},
+		{"long tenant", func(s *Statement) { s.Tenant = strings.Repeat("é", MaxName+1) }, false},
+		{"tenant that turns", func(s *Statement) { s.Tenant = "a\u202eb" }, false},
 		{"unpause nobody", func(s *Statement) { s.Act, s.Subject = Unpause, "" }, false},
 		{"trust", func(s *Statement) { s.Act, s.Value = Trust, "highest" }, true},
 		{"trust without level", func(s *Statement) { s.Act = Trust }, false},
@@ -399,6 +406,11 @@ func FuzzStatement(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(resume)
+	trust, err := (Statement{Act: Trust, Subject: "x", Tenant: "acme", Value: "high", Reviewer: "a", Runtime: "r", At: now, ID: approval().ID}).Encode()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(trust)
 	f.Add([]byte(`{"act":"resume"}`))
 	f.Add([]byte(`null`))
 	k := fixedKey()

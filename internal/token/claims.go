@@ -127,14 +127,19 @@ func (r *reader) tenant(is *Issuer) string {
 	if fault := nameFault(s); fault != "" {
 		r.fail(holdfast.KindTenantContext, "claim "+from+" "+fault, "")
 	}
-	// Names that begin so are Holdfast's own, such as the checkpoints' log.
-	if strings.EqualFold(s, holdfast.Unverified) || strings.HasPrefix(s, "_") {
+	if reserved(s) {
 		r.fail(holdfast.KindTenantContext, "the tenant "+show(s)+" is reserved", "")
 	}
 	if !speaksFor(is, s) {
 		r.fail(holdfast.KindTenantContext, "issuer "+show(is.Name)+" may not speak for tenant "+show(s), "list the tenant under the issuer")
 	}
 	return s
+}
+
+// reserved says whether a tenant is Holdfast's own: what nobody vouched for is
+// recorded under one, and others, such as the checkpoints' log, begin with _.
+func reserved(tenant string) bool {
+	return strings.EqualFold(tenant, holdfast.Unverified) || strings.HasPrefix(tenant, "_")
 }
 
 func speaksFor(is *Issuer, tenant string) bool {

@@ -53,7 +53,7 @@ func checkIssuer(is *Issuer) error {
 		}
 	}
 	for _, t := range is.Tenants {
-		if nameFault(t) != "" || strings.EqualFold(t, holdfast.Unverified) {
+		if nameFault(t) != "" || reserved(t) {
 			return fmt.Errorf("tenant %s cannot be used", show(t))
 		}
 	}

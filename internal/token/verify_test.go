@@ -138,7 +138,7 @@ func TestK2_FP5_missing_required_claim(t *testing.T) {
 
 func TestD8_tenant(t *testing.T) {
 	v := verifier(t, threeKeys())
-	for _, tenant := range []string{"unverified", "Unverified", "UNVERIFIED", " acme", "acme\n", "a\u202eb", strings.Repeat("x", 257), "local"} {
+	for _, tenant := range []string{"unverified", "Unverified", "UNVERIFIED", "_checkpoints", "_", "_acme", " acme", "acme\n", "a\u202eb", strings.Repeat("x", 257), "local"} {
 		refused(t, v, edToken(t, map[string]any{"tenant_id": tenant}), now, holdfast.KindTenantContext)
 	}
 	if _, err := verify(v, edToken(t, map[string]any{"tenant_id": strings.Repeat("ö", 256)}), now); err != nil {
@@ -225,6 +225,7 @@ func TestNewVerifierRefuses(t *testing.T) {
 		"RS512":          func(i *Issuer) { i.Algorithms = []string{EdDSA, "RS512"} },
 		"empty tenant":   func(i *Issuer) { i.Tenants = []string{""} },
 		"reserved":       func(i *Issuer) { i.Tenants = []string{"Unverified"} },
+		"reserved by _":  func(i *Issuer) { i.Tenants = []string{"_checkpoints"} },
 		"control in iss": func(i *Issuer) { i.Name = "a\x00" },
 	} {
 		is := ok
