@@ -16,6 +16,10 @@ import (
 
 func reviewCommand() command {
 	decide := func(act, word, flags, example string) command {
+		own := ""
+		if act == operator.Approve {
+			own = inPartFlag
+		}
 		return command{name: act, about: word, run: func(a *app, args []string) error { return answer(a, act, args) }, help: `
 ` + strings.ToUpper(word[:1]) + word[1:] + `.
 
@@ -24,7 +28,7 @@ is bound to; then the operator's passphrase is asked for.
 
     holdfast review ` + act + ` ID ` + flags + `
 
-` + personFlags + `
+` + own + personFlags + `
     $ holdfast review ` + act + ` ` + example + `
 `}
 	}
@@ -55,6 +59,9 @@ Show what an agent wants to do, redacted, and why a person is asked.
 		decide("defer", "answer later; it still ends when it would have", "--for 2h [--reason TEXT]", "rv_eeab167e3f --for 2h"),
 	}}
 }
+
+const inPartFlag = `    --in-part                approve what is too long to be shown whole
+`
 
 // reviews reads reviews, from the store itself: reading needs no owner.
 func (a *app) reviews(states ...review.State) ([]review.Review, error) {
