@@ -201,7 +201,7 @@ func (k *Kernel) question(c *crossing) (review.Review, error) {
 	if err != nil {
 		return review.Review{}, err
 	}
-	entry, err := heldEntry(j.skeleton(c.parent), j.now)
+	entry, err := heldEntry(j.skeleton(c.parent), j.at)
 	if err != nil {
 		return review.Review{}, err
 	}

@@ -18,7 +18,9 @@ type judgement struct {
 	k   *Kernel
 	pol *policy
 	req *holdfast.Request
-	now time.Time
+	// now is the clock, by which tokens, reviews and limits are judged; at
+	// is the record's own time, which never goes back even if the clock does.
+	now, at time.Time
 
 	// The request, as made (D5).
 	id          string

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
-	"time"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/holdfast-dev/holdfast"

@@ -25,6 +25,9 @@ import (
 // rest is its hash and size (spec 003 section 1.7).
 const resultLimit = 1024
 
+// resultWindow is the longest output, in bytes, that is redacted to be kept.
+const resultWindow = 1 << 20
+
 // record is what a ledger format is.
 type record interface {
 	AppendJSON([]byte) ([]byte, error)
@@ -88,7 +91,7 @@ func (k *Kernel) quote(s string, n int) string {
 func (j *judgement) beginLeaf(parent inside) (ledger.Leaf, error) {
 	c := j.contract
 	b := ledger.Begin{
-		ID: j.id, TenantID: j.who.Tenant, Correlation: j.correlation, Timestamp: j.now,
+		ID: j.id, TenantID: j.who.Tenant, Correlation: j.correlation, Timestamp: j.at,
 		Boundary: c.Boundary, Caller: printable(j.who.Principal), Roles: j.who.Roles,
 		Agent: j.who.Agent, AgentKind: j.who.Kind, Session: j.who.Session, Intent: j.who.Intent,
 		Chain: j.who.Chain, Tier: j.who.Tier, Parent: parent.id, Risk: c.Risk.String(),
@@ -106,7 +109,7 @@ func (j *judgement) beginLeaf(parent inside) (ledger.Leaf, error) {
 	if b.Deadline.IsZero() || j.req.Deadline.IsZero() {
 		b.Deadline = time.Time{}
 	}
-	return j.k.seal(ledger.KindBegin, j.who.Tenant, j.id, j.now, &b, nil)
+	return j.k.seal(ledger.KindBegin, j.who.Tenant, j.id, j.at, &b, nil)
 }
 
 func (j *judgement) recordedSchema() string {
@@ -154,7 +157,7 @@ func (c *crossing) entry(end *ending, used []int64) (*ledger.Entry, []byte, erro
 // skeleton is what the judgement alone knows of the entry.
 func (j *judgement) skeleton(parent inside) *ledger.Entry {
 	e := &ledger.Entry{
-		ID: j.id, TenantID: j.tenant(), Correlation: j.correlation, Timestamp: j.now,
+		ID: j.id, TenantID: j.tenant(), Correlation: j.correlation, Timestamp: j.at,
 		Boundary: j.recordedBoundary(), Caller: printable(orNobody(j.who.Principal)), Roles: j.who.Roles,
 		Valid: gateBool(j, holdfast.K1), Authorized: gateBool(j, holdfast.K2), WithinBudget: gateBool(j, holdfast.K3),
 		Confidence: j.score, Agent: j.who.Agent, AgentKind: j.who.Kind, Session: j.who.Session, Intent: j.who.Intent,
@@ -201,7 +204,10 @@ func (j *judgement) bounds(e *ledger.Entry) {
 }
 
 // result puts the redacted output, or the error's text, into the entry's
-// erasable part, with what redaction found (D13).
+// erasable part, with what redaction found (D13). The whole text is redacted,
+// and only then cut: what a secret's name says of it may stand anywhere. Of a
+// text longer than resultWindow nothing is looked at and nothing but its hash
+// and size is kept; contains_pii and the rules applied are then null, not false.
 func (c *crossing) result(e *ledger.Entry, end *ending) ([]byte, error) {
 	text := end.out.Body
 	if end.err != nil {
@@ -210,17 +216,16 @@ func (c *crossing) result(e *ledger.Entry, end *ending) ([]byte, error) {
 	if len(text) == 0 {
 		return nil, nil
 	}
-	res, err := c.k.redact.JSON(text[:min(len(text), maskWindow)])
-	if err != nil {
-		return nil, err
+	var kept []byte
+	if len(text) <= resultWindow {
+		res, err := c.k.redact.JSON(text)
+		if err != nil {
+			return nil, err
+		}
+		found := res.Found()
+		e.Applied, e.ContainsPII = res.Rules(), &found
+		kept = res.Out[:min(len(res.Out), resultLimit)]
 	}
-	found := res.Found()
-	e.Applied, e.ContainsPII = res.Rules(), &found
-	kept := res.Out
-	if len(text) > maskWindow {
-		kept = kept[:max(0, len(kept)-maskEdge)]
-	}
-	kept = kept[:min(len(kept), resultLimit)]
 	if len(text) > len(kept) {
 		sum := sha256.Sum256(text)
 		kept = fmt.Appendf(bytes.Clone(kept), "... (%d bytes, sha256 %s)", len(text), hex.EncodeToString(sum[:]))
