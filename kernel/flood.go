@@ -22,6 +22,13 @@ type floodCount struct {
 	dropped int
 }
 
+// over says whether the count's window has passed; one that lies ahead, after
+// the clock was set back, has.
+func (c *floodCount) over(now time.Time) bool {
+	d := now.Sub(c.since)
+	return d < 0 || d >= floodWindow
+}
+
 type flood struct {
 	mu sync.Mutex
 	m  map[floodKey]*floodCount // guarded by mu
@@ -33,7 +40,7 @@ func (f *flood) full(tenant, agent string, now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	c := f.m[floodKey{tenant, agent}]
-	if c == nil || now.Sub(c.since) >= floodWindow || c.denied < floodLimit {
+	if c == nil || c.over(now) || c.denied < floodLimit {
 		return false
 	}
 	c.dropped++
@@ -56,7 +63,7 @@ func (f *flood) denied(tenant, agent string, now time.Time) {
 		c = &floodCount{since: now}
 		f.m[k] = c
 	}
-	if now.Sub(c.since) >= floodWindow && c.dropped == 0 {
+	if c.over(now) && c.dropped == 0 {
 		*c = floodCount{since: now}
 	}
 	c.denied++
@@ -69,19 +76,37 @@ type floodSummary struct {
 	since           time.Time
 }
 
-// drain returns the floods whose window has passed and forgets them.
-func (f *flood) drain(now time.Time) []floodSummary {
+// ended returns the floods whose window has passed and which are to be
+// summarised, and forgets the counts that need no summary.
+func (f *flood) ended(now time.Time) []floodSummary {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var out []floodSummary
 	for k, c := range f.m {
-		if now.Sub(c.since) < floodWindow {
-			continue
-		}
-		if c.dropped > 0 {
+		switch {
+		case !c.over(now):
+		case c.dropped > 0:
 			out = append(out, floodSummary{k.tenant, k.agent, c.denied, c.dropped, c.since})
+		default:
+			delete(f.m, k)
 		}
-		delete(f.m, k)
 	}
 	return out
+}
+
+// forget drops a flood whose summary is written; what was dropped since then
+// waits for the next one.
+func (f *flood) forget(s floodSummary) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	k := floodKey{s.tenant, s.agent}
+	c := f.m[k]
+	switch {
+	case c == nil:
+	case c.dropped > s.dropped:
+		c.dropped -= s.dropped
+		c.denied = max(0, c.denied-s.denied)
+	default:
+		delete(f.m, k)
+	}
 }

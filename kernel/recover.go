@@ -2,9 +2,11 @@ package kernel
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/review"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -52,8 +54,11 @@ func (k *Kernel) Recover(refused int64) (Recovery, error) {
 			return r, err
 		}
 	}
-	r.Expired, err = k.Sweep()
-	return r, err
+	// What sweeping leaves undone the next sweep does.
+	if r.Expired, err = k.Sweep(); err != nil {
+		k.log.Error("not everything could be swept", "err", err)
+	}
+	return r, nil
 }
 
 func (k *Kernel) closeUnknown(s ledger.Stored) error {
@@ -85,39 +90,64 @@ const sweepBatch = 1000
 
 // Sweep does what time asks for: it expires reviews, erases results whose time
 // is over, and summarises floods of denials. The daemon calls it every few
-// seconds. It returns how many reviews expired.
+// seconds. It returns how many reviews expired. What fails keeps nothing else
+// from being done, and is tried again by the next sweep.
 func (k *Kernel) Sweep() (int, error) {
+	n, err := k.sweepReviews()
+	return n, errors.Join(err, k.sweepFloods(), timely(k.eraseOldParts), timely(k.dropReplays))
+}
+
+// timely gives one step of a sweep a time of its own.
+func timely(step func(context.Context) error) error {
 	ctx, cancel := edge()
 	defer cancel()
-	n, err := k.sweepReviews(ctx)
-	if err != nil {
-		return n, err
-	}
-	for _, f := range k.flood.drain(k.now()) {
-		err := k.Record(Event{Tenant: f.tenant, Name: "denials_summarised", Who: orNobody(f.agent), Subject: orNobody(f.agent),
-			Data: map[string]any{"recorded": f.denied, "unrecorded": f.dropped, "since": f.since.UTC().Format(time.RFC3339)}})
-		if err != nil {
-			return n, err
-		}
-	}
-	if err := k.eraseOldParts(ctx); err != nil {
-		return n, err
-	}
-	return n, walError(k.store.Update(ctx, func(tx Tx) error {
+	return step(ctx)
+}
+
+func (k *Kernel) dropReplays(ctx context.Context) error {
+	return walError(k.store.Update(ctx, func(tx Tx) error {
 		_, err := tx.DropReplays(k.now())
 		return err
 	}))
 }
 
-func (k *Kernel) sweepReviews(ctx context.Context) (int, error) {
-	due, err := k.dueReviews(ctx)
+func (k *Kernel) sweepFloods() error {
+	for _, f := range k.flood.ended(k.now()) {
+		err := k.Record(Event{Tenant: f.tenant, Name: "denials_summarised", Who: orNobody(f.agent), Subject: orNobody(f.agent),
+			Data: map[string]any{"recorded": f.denied, "unrecorded": f.dropped, "since": f.since.UTC().Format(time.RFC3339)}})
+		if err != nil {
+			return err
+		}
+		k.flood.forget(f)
+	}
+	return nil
+}
+
+// sweepReviews expires each review on its own; only a poisoned store, which
+// takes none, ends it early.
+func (k *Kernel) sweepReviews() (int, error) {
+	var due []review.Review
+	err := timely(func(ctx context.Context) (err error) {
+		due, err = k.dueReviews(ctx)
+		return err
+	})
 	if err != nil {
 		return 0, err
 	}
-	for i, r := range due {
-		if err := walError(k.store.Update(ctx, func(tx Tx) error { return k.expire(tx, r, false) })); err != nil {
-			return i, err
+	n := 0
+	for _, r := range due {
+		rerr := timely(func(ctx context.Context) error {
+			return walError(k.store.Update(ctx, func(tx Tx) error { return k.expire(tx, r, false) }))
+		})
+		switch {
+		case rerr == nil:
+			n++
+		case k.store.Poisoned() != nil:
+			return n, rerr
+		default:
+			err = rerr
+			k.log.Error("a review could not be closed", "review", r.ID, "err", rerr)
 		}
 	}
-	return len(due), nil
+	return n, err
 }

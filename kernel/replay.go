@@ -3,6 +3,7 @@ package kernel
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -21,6 +22,21 @@ type settledResult struct {
 	Hint string        `json:"hint,omitempty"`
 }
 
+// replayLimit is the largest result, in bytes as it is sealed, that is kept to
+// be given back.
+const replayLimit = 8 << 20
+
+// claimFor is how long a key stays taken by a crossing that has not settled:
+// as long as results are kept, and never less than the crossing can take.
+func (j *judgement) claimFor() time.Duration {
+	act := j.contract.timeout()
+	if j.contract.Timeout <= 0 {
+		act = max(act, MaxLease)
+	}
+	// Entering, judging the output, waiting for tasks and writing the entry.
+	return max(j.pol.replayFor(), act+cancelGrace+gateTime+3*edgeTime)
+}
+
 // claimReplay takes the key for this crossing, so that two requests with one
 // key cannot both act. The claim has nothing sealed yet.
 func (k *Kernel) claimReplay(tx Tx, j *judgement) error {
@@ -31,31 +47,51 @@ func (k *Kernel) claimReplay(tx Tx, j *judgement) error {
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return err
 	}
-	return k.putReplay(tx, j, settledResult{Claimed: true}, j.now.Add(j.pol.replayFor()))
-}
-
-// putReplay seals s under the request's scope.
-func (k *Kernel) putReplay(tx Tx, j *judgement, s settledResult, until time.Time) error {
-	plain, err := json.Marshal(s)
+	sealed, err := k.sealResult(j, settledResult{Claimed: true})
 	if err != nil {
 		return err
 	}
-	r := Replay{Key: j.scope, Exact: j.exact(), Crossing: j.id, Expires: until}
-	if r.Sealed, err = k.sealer.Seal(plain, []byte(r.Key+r.Exact)); err != nil {
-		return err
-	}
-	return tx.PutReplay(r)
+	return putReplay(tx, j, sealed, j.now.Add(j.claimFor()))
 }
 
-// keepReplay seals the settled result, or frees the key where the hand never
-// ran.
+// sealResult seals s under the request's scope. Of a result over replayLimit
+// it seals that it is too large to be given back.
+func (k *Kernel) sealResult(j *judgement, s settledResult) ([]byte, error) {
+	// The body is written in base64, four bytes for three.
+	if size := len(s.Body); size/3*4 > replayLimit {
+		s = settledResult{Exit: s.Exit, Kind: holdfast.KindPayloadTooLarge,
+			Why:  fmt.Sprintf("the operation was done by crossing %s; its result of %d bytes is too large to give back", j.id, size),
+			Hint: "ask for what it changed; a new key would do it again"}
+	}
+	s.Why, s.Hint = clip(s.Why, maxSettledText), clip(s.Hint, maxSettledText)
+	plain, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	return k.sealer.Seal(plain, []byte(j.scope+j.exact()))
+}
+
+// maxSettledText bounds a settled error's two texts, in bytes.
+const maxSettledText = 64 << 10
+
+func putReplay(tx Tx, j *judgement, sealed []byte, until time.Time) error {
+	return tx.PutReplay(Replay{Key: j.scope, Exact: j.exact(), Crossing: j.id, Expires: until, Sealed: sealed})
+}
+
+// keepReplay keeps the settled result, or frees the key where the hand never
+// ran. A result that cannot be sealed keeps no entry from being written: the
+// key then stays taken until the claim ends.
 func (k *Kernel) keepReplay(tx Tx, c *crossing, end *ending) error {
 	j := c.j
 	if j.scope == "" {
 		return nil
 	}
 	if end.unstarted {
-		return k.putReplay(tx, j, settledResult{Claimed: true}, j.now)
+		sealed, err := k.sealResult(j, settledResult{Claimed: true})
+		if err != nil {
+			return k.unsealed(j, err)
+		}
+		return putReplay(tx, j, sealed, j.now)
 	}
 	s := settledResult{Exit: end.out.ExitCode}
 	if end.err == nil {
@@ -66,7 +102,16 @@ func (k *Kernel) keepReplay(tx Tx, c *crossing, end *ending) error {
 			s.Why, s.Hint = string(k.mask(e.Why)), e.Hint
 		}
 	}
-	return k.putReplay(tx, j, s, j.now.Add(j.pol.replayFor()))
+	sealed, err := k.sealResult(j, s)
+	if err != nil {
+		return k.unsealed(j, err)
+	}
+	return putReplay(tx, j, sealed, k.now().Add(j.pol.replayFor()))
+}
+
+func (k *Kernel) unsealed(j *judgement, err error) error {
+	k.log.Error("a result could not be sealed and will not be given back", "crossing", j.id, "err", err)
+	return nil
 }
 
 // replay gives back what was settled, charges nothing, and says so in an entry
