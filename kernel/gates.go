@@ -41,8 +41,9 @@ const gateTime = 5 * time.Second
 // judgeAll asks the gates in order and stops at the first denial unless all
 // eight opinions are wanted. Halt has been asked by the caller.
 func judgeAll(ctx context.Context, j *judgement, all bool) {
-	j.opinions = slices.Grow(j.opinions, len(gates()))
-	for _, g := range gates() {
+	list := gates()
+	j.opinions = slices.Grow(j.opinions, len(list))
+	for _, g := range list {
 		op := ask(ctx, g, j)
 		j.opinions = append(j.opinions, op)
 		if op.Verdict == holdfast.Deny && !all {

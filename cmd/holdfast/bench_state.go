@@ -38,9 +38,6 @@ const benchRules = `rules:
     message: too much
 `
 
-// benchTenants is how many tenants there are.
-const benchTenants = 8
-
 // benchPayload has 1 KB and 20 fields, and benchSchema describes each.
 func benchPayload() []byte {
 	b := []byte(`{"path":"/srv/orders/2026/11/21.json","amount":42.5,"count":7,"urgent":false,"note":null,"tags":["a","b","c"],"customer":{"id":90071,"name":"Ada Lovelace","city":"London"}`)
