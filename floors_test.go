@@ -1,6 +1,7 @@
 package holdfast_test
 
 import (
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -72,7 +73,8 @@ var homes = map[string]struct {
 	"os/exec":                                {[]string{"internal/mcp/server", "daemon", "cmd/holdfast"}, "starting a process is a hand's work"},
 }
 
-// pure packages do no I/O and start no goroutine; their imports show it.
+// impure are what floors 0 to 2 do without: they do no I/O. TestPureFloors looks
+// for goroutines and clocks.
 var impure = []string{"os", "net", "net/http", "os/exec", "database/sql", "log"}
 
 func TestFloors(t *testing.T) {
@@ -196,27 +198,82 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// TestOnlyTheKernelUpdates proves that nothing but the kernel writes to a
-// store, and that no hand is called but through it (D1): the only calls of
-// Update on a store, and of an Act, stand in package kernel.
+// TestOnlyTheKernelUpdates holds two halves of D1 against the source: nothing
+// but the kernel opens an update of a store (a call of a method Update with a
+// function, outside the kernel and the stores themselves), and the hands are
+// imported by the daemon alone (homes, in TestFloors), so that every other
+// package reaches them only through what the kernel is given.
 func TestOnlyTheKernelUpdates(t *testing.T) {
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-			return err
-		}
-		slash := filepath.ToSlash(path)
-		for _, may := range []string{"kernel/", "storetest/", "internal/sqlite/", "bench/"} {
-			if strings.HasPrefix(slash, may) {
-				return nil
+	sources(t, func(path string, f *ast.File, fset *token.FileSet) {
+		for _, may := range []string{"kernel/", "storetest/", "internal/sqlite/", "cmd/holdfast/bench"} {
+			if strings.HasPrefix(path, may) {
+				return
 			}
 		}
-		src, err := os.ReadFile(path)
+		ast.Inspect(f, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			sel, ok := call.Fun.(*ast.SelectorExpr)
+			if ok && sel.Sel.Name == "Update" && len(call.Args) == 2 {
+				t.Errorf("%s calls Update: only the kernel writes to a store", fset.Position(call.Pos()))
+			}
+			return true
+		})
+	})
+}
+
+// TestPureFloors looks at what imports cannot show: on floors 0 to 2 nobody
+// starts a goroutine or asks the clock. halt is left out: the latch must be
+// readable without anything else, and it alone touches a file.
+func TestPureFloors(t *testing.T) {
+	clock := map[string]bool{"Now": true, "Since": true, "Until": true, "Sleep": true, "After": true, "AfterFunc": true,
+		"Tick": true, "NewTimer": true, "NewTicker": true}
+	sources(t, func(path string, f *ast.File, fset *token.FileSet) {
+		dir := filepath.ToSlash(filepath.Dir(path))
+		if dir == "." {
+			dir = ""
+		}
+		if floor, known := floors[dir]; !known || floor > 2 || dir == "internal/halt" {
+			return
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.GoStmt:
+				t.Errorf("%s starts a goroutine on floor %d", fset.Position(n.Pos()), floors[dir])
+			case *ast.SelectorExpr:
+				if x, ok := n.X.(*ast.Ident); ok && x.Name == "time" && clock[n.Sel.Name] {
+					t.Errorf("%s asks the clock on floor %d", fset.Position(n.Pos()), floors[dir])
+				}
+			}
+			return true
+		})
+	})
+}
+
+// sources parses every file of the module outside tests.
+func sources(t *testing.T, look func(path string, f *ast.File, fset *token.FileSet)) {
+	t.Helper()
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		if strings.Contains(string(src), ".Update(ctx") || strings.Contains(string(src), "store.Update(") {
-			t.Errorf("%s calls Store.Update: only the kernel writes", slash)
+		if d.IsDir() {
+			if path != "." && (exists(filepath.Join(path, "go.mod")) || strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata") {
+				return filepath.SkipDir
+			}
+			return nil
 		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		fset := token.NewFileSet()
+		f, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		look(filepath.ToSlash(path), f, fset)
 		return nil
 	})
 	if err != nil {
