@@ -212,7 +212,8 @@ func (d *Daemon) serveMCP(ctx context.Context, h api.Hello, conn io.ReadWriteClo
 // name: nobody else's command may take it, and with it the trust in its hints
 // and its contracts. Starting it is recorded first, and refused while halted.
 func (d *Daemon) serverCommand(h api.Hello) (server.Command, bool, error) {
-	cmd := server.Command{Name: h.Name, Argv: h.Command, Dir: h.Dir, Env: h.Env, Log: d.log.With("mcp_server", printable(h.Name))}
+	cmd := server.Command{Name: h.Name, Argv: h.Command, Dir: h.Dir, Env: h.Env, Log: d.log.With("mcp_server", printable(h.Name)),
+		Mask: func(line []byte) []byte { return d.engine.Text(line).Out }}
 	c, configured := d.config().MCP.Servers[h.Name]
 	switch {
 	case configured && len(cmd.Argv) == 0:

@@ -57,6 +57,7 @@ type Daemon struct {
 	owner   *Owner
 	store   *sqlite.Store
 	latch   *halt.Latch
+	engine  *redact.Engine
 	signer  *ledger.Signer
 	minter  *token.Minter
 	runtime string
@@ -137,8 +138,7 @@ func (d *Daemon) openParts(ctx context.Context, keys *Keys) (err error) {
 	if err != nil {
 		return err
 	}
-	engine, err := redact.New(redact.Options{})
-	if err != nil {
+	if d.engine, err = redact.New(redact.Options{}); err != nil {
 		return err
 	}
 	seal, err := newSealer(keys.Seal)
@@ -146,7 +146,7 @@ func (d *Daemon) openParts(ctx context.Context, keys *Keys) (err error) {
 		return err
 	}
 	d.Kernel, err = kernel.New(kernel.Config{
-		Store: d.store, Latch: d.latch, Verifier: verifier, Redact: engine, Sealer: seal,
+		Store: d.store, Latch: d.latch, Verifier: verifier, Redact: d.engine, Sealer: seal,
 		Policy: d.own(d.loaded), Operator: d.operators, Runtime: keys.Runtime, Disabled: d.disabled(),
 		Notify: d.notice, Refused: d.keepRefused, Log: d.log, Tracer: d.tele.Tracer(),
 	})

@@ -31,7 +31,7 @@ func k3Bounds(_ context.Context, j *judgement) holdfast.Opinion {
 	case len(j.draws)+len(j.rates) == 0:
 		return allow(holdfast.K3, "ALLOWED", noneDeclared, "the contract consumes nothing that is counted")
 	}
-	return allow(holdfast.K3, "ALLOWED", "", fmt.Sprintf("%d budgets and %d rates have room", len(j.draws), len(j.rates)))
+	return allow(holdfast.K3, "ALLOWED", "", fmt.Sprintf("there is room: budgets asked %d, rates asked %d", len(j.draws), len(j.rates)))
 }
 
 // outOfBounds explains a budget's refusal.
@@ -63,7 +63,10 @@ func outOfBounds(r *budget.Refusal) holdfast.Opinion {
 	default:
 		op.Why = fmt.Sprintf("%s: %d asked, %d of %d left", d.Name, d.Amount, max(0, d.Limit-r.Counter.Used), d.Limit)
 		op.Hint = "raise the budget in holdfast.yaml, or wait for its window to end"
-		if d.Window == 0 {
+		switch {
+		case d.Resource == holdfast.Iterations && d.Window == 0:
+			op.Hint = "start another session, or raise iterations of the agent's kind under agents: kinds: in holdfast.yaml"
+		case d.Window == 0:
 			op.Hint = "raise the budget in holdfast.yaml; it does not reset by itself"
 		}
 	}

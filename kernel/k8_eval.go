@@ -12,7 +12,10 @@ import (
 // the request are judged (D2). The predicates over the output are asked by
 // evalOutput, after the act.
 func k8Eval(ctx context.Context, j *judgement) holdfast.Opinion {
-	if j.contract == nil || j.doc == nil {
+	if j.contract == nil {
+		return deny(holdfast.K8, holdfast.KindPredicateNotFound, "an unlisted boundary has no predicates", "")
+	}
+	if j.doc == nil {
 		return deny(holdfast.K8, holdfast.KindEval, "there is nothing well formed to judge", "")
 	}
 	if j.contract.predicateErr != nil {
