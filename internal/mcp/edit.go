@@ -7,6 +7,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
+// span is a half-open range of bytes.
+type span struct{ from, to int }
+
 // Member is one member of an object, by its place in the object's bytes.
 type Member struct {
 	Name string

@@ -1,10 +1,12 @@
 // Package mcp holds what both sides of the MCP gateway share: reading one
-// JSON-RPC message from a line that anybody may have written, and editing a
-// message without touching the bytes that are not meant.
+// JSON-RPC message from a line that anybody may have written, writing one anew
+// from the members that have a meaning, and editing a value without touching
+// the bytes that are not meant.
 //
-// Nothing here decodes a message into values and encodes it again: ids such as
-// 1.5 and 9007199254740993 and members that no version of the protocol knows
-// leave as the bytes that came.
+// Nothing here decodes a value and encodes it again: ids such as 1.5 and
+// 9007199254740993, and all that stands inside params, results and errors,
+// leave as the bytes that came. What stands beside those members, in the
+// message itself, does not leave.
 package mcp
 
 import (
@@ -69,12 +71,10 @@ type Message struct {
 	// Params is a JSON object; Result any JSON value; Error an object. A
 	// response has exactly one of Result and Error.
 	Params, Result, Error []byte
-
-	idAt, paramsAt, resultAt span
+	// Unknown is the name of the first member that JSON-RPC gives no
+	// meaning; nil where there is none.
+	Unknown *string
 }
-
-// span is a half-open range of Raw.
-type span struct{ from, to int }
 
 // IsRequest says whether an answer is expected.
 func (m Message) IsRequest() bool { return m.Method != "" && m.ID != nil }
@@ -108,36 +108,32 @@ func IDKey(id []byte) string {
 	return ""
 }
 
-// Change is what Rewrite puts in place of a member's value; nil keeps it.
-// Params and Result must be there already.
-type Change struct{ ID, Params, Result []byte }
+// Line writes the message from ID, Method, Params, Result and Error alone, each
+// that is not absent; Raw and Unknown do not matter. Their bytes must be valid
+// JSON of the right kind, as Parse leaves them.
+func (m Message) Line() []byte {
+	out := make([]byte, 0, len(m.ID)+len(m.Method)+len(m.Params)+len(m.Result)+len(m.Error)+64)
+	out = append(out, `{"jsonrpc":"2.0"`...)
+	add := func(name string, v []byte) {
+		if v != nil {
+			out = append(append(append(append(out, `,"`...), name...), `":`...), v...)
+		}
+	}
+	add("id", m.ID)
+	if m.Method != "" {
+		add("method", quoted(m.Method))
+	}
+	add("params", m.Params)
+	add("result", m.Result)
+	add("error", m.Error)
+	return append(out, '}')
+}
 
-// Rewrite returns a copy of the line with some values replaced and every
-// other byte as it came.
-func (m Message) Rewrite(c Change) []byte {
-	type patch struct {
-		at   span
-		with []byte
-	}
-	var ps []patch
-	for _, p := range []patch{{m.idAt, c.ID}, {m.paramsAt, c.Params}, {m.resultAt, c.Result}} {
-		if p.with == nil || p.at.to == 0 {
-			continue
-		}
-		i := len(ps)
-		for i > 0 && ps[i-1].at.from > p.at.from {
-			i--
-		}
-		ps = append(ps[:i], append([]patch{p}, ps[i:]...)...)
-	}
-	out := make([]byte, 0, len(m.Raw)+len(c.ID)+len(c.Params)+len(c.Result)+1)
-	at := 0
-	for _, p := range ps {
-		out = append(out, m.Raw[at:p.at.from]...)
-		out = append(out, p.with...)
-		at = p.at.to
-	}
-	return append(out, m.Raw[at:]...)
+// quoted writes a text that has been read from JSON, or by ourselves; were it
+// no UTF-8, what is not would be replaced.
+func quoted(s string) []byte {
+	q, _ := jsontext.AppendQuote(nil, s)
+	return q
 }
 
 // Parse reads one line. It refuses, with a *Fault, what is not exactly one
@@ -164,7 +160,7 @@ func Parse(line []byte) (Message, error) {
 }
 
 func looksAnswered(m Message) bool {
-	return m.Method == "" && (m.resultAt.to > 0 || m.Error != nil)
+	return m.Method == "" && (m.Result != nil || m.Error != nil)
 }
 
 // check judges the line as bytes.
@@ -248,13 +244,12 @@ func (m *Message) read() *Fault {
 			return syntax(err)
 		}
 		end := int(d.InputOffset())
-		at := span{end - len(v), end}
-		v = m.Raw[at.from:at.to:at.to]
+		v = m.Raw[end-len(v) : end : end]
 		if key == "jsonrpc" {
 			version = string(v) == `"2.0"`
 			continue
 		}
-		if f := m.member(key, v, at); f != nil {
+		if f := m.member(key, v); f != nil {
 			return f
 		}
 	}
@@ -273,14 +268,14 @@ func (m *Message) read() *Fault {
 // envelope is every name that JSON-RPC gives a meaning.
 const envelope = "jsonrpc id method params result error"
 
-func (m *Message) member(key string, v jsontext.Value, at span) *Fault {
+func (m *Message) member(key string, v jsontext.Value) *Fault {
 	kind := v.Kind()
 	switch key {
 	case "id":
 		if (kind != '"' && kind != '0') || len(v) > MaxID {
 			return &Fault{Code: CodeInvalidRequest, Why: fmt.Sprintf("id is not a string or a number of at most %d bytes", MaxID)}
 		}
-		m.ID, m.idAt = v, at
+		m.ID = v
 	case "method":
 		s, err := jsontext.AppendUnquote(nil, v)
 		if kind != '"' || err != nil || len(s) == 0 || len(s) > MaxMethod {
@@ -291,9 +286,9 @@ func (m *Message) member(key string, v jsontext.Value, at span) *Fault {
 		if kind != '{' {
 			return &Fault{Code: CodeInvalidRequest, Why: "params is not an object"}
 		}
-		m.Params, m.paramsAt = v, at
+		m.Params = v
 	case "result":
-		m.Result, m.resultAt = v, at
+		m.Result = v
 	case "error":
 		if kind != '{' {
 			m.Error = v
@@ -303,6 +298,9 @@ func (m *Message) member(key string, v jsontext.Value, at span) *Fault {
 	default:
 		if real := Disguised(key, strings.Fields(envelope)...); real != "" {
 			return &Fault{Code: CodeInvalidRequest, Why: fmt.Sprintf("member %q differs from %q only in case", key, real)}
+		}
+		if m.Unknown == nil {
+			m.Unknown = &key
 		}
 	}
 	return nil

@@ -21,23 +21,31 @@ func TestParseKeepsBytes(t *testing.T) {
 		if string(m.Raw) != line || string(m.ID) != id || m.Method != "tools/call" || string(m.Params) != `{"n":1.50,"u":"\u00e9"}` {
 			t.Errorf("%s: read as %q %q %q", id, m.ID, m.Method, m.Params)
 		}
-		if got := m.Rewrite(Change{}); string(got) != line {
-			t.Errorf("%s: no change wrote %s", id, got)
+		if m.Unknown == nil || *m.Unknown != "x-a" {
+			t.Errorf("%s: the unknown member is %v", id, m.Unknown)
 		}
-		want := strings.Replace(strings.Replace(line, `"id" : `+id, `"id" : 77`, 1), `{"n":1.50,"u":"\u00e9"}`, `{}`, 1)
-		if got := m.Rewrite(Change{ID: []byte("77"), Params: []byte("{}")}); string(got) != want {
+		want := `{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"n":1.50,"u":"\u00e9"}}`
+		if got := m.Line(); string(got) != want {
 			t.Errorf("%s: wrote %s", id, got)
 		}
 	}
 }
 
-func TestRewriteInAnyOrder(t *testing.T) {
-	m, err := Parse([]byte(`{"result":{"a":1},"jsonrpc":"2.0","id":5}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := m.Rewrite(Change{ID: []byte(`"x"`), Result: []byte(`{}`), Params: []byte(`{}`)}); string(got) != `{"result":{},"jsonrpc":"2.0","id":"x"}` {
-		t.Error(string(got))
+// TestLine: of a message, only what has a meaning is written, as it came.
+func TestLine(t *testing.T) {
+	for line, want := range map[string]string{
+		`{"result":{"a":1.50},"x":1,"jsonrpc":"2.0","id":5}`:            `{"jsonrpc":"2.0","id":5,"result":{"a":1.50}}`,
+		`{"error":{ },"id":"\u0061","params":{},"jsonrpc":"2.0"}`:       `{"jsonrpc":"2.0","id":"\u0061","params":{},"error":{ }}`,
+		`{"jsonrpc":"2.0","result":null,"id":1e400}`:                    `{"jsonrpc":"2.0","id":1e400,"result":null}`,
+		`{"jsonrpc":"2.0","method":"a\u0022\u0000<","\u0078":{"a":[]}}`: `{"jsonrpc":"2.0","method":"a\"\u0000<"}`,
+	} {
+		m, err := Parse([]byte(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(m.Line()); got != want {
+			t.Errorf("%s is written %s", line, got)
+		}
 	}
 }
 
@@ -218,8 +226,8 @@ func TestEdit(t *testing.T) {
 	}
 }
 
-// FuzzFrame: whatever is accepted is JSON, comes back as the bytes that went
-// in, and keeps everything but its id when it gets another.
+// FuzzFrame: whatever is accepted is JSON, and what is written of it reads as
+// the same message with nothing beside it.
 func FuzzFrame(f *testing.F) {
 	for _, s := range []string{
 		`{"jsonrpc":"2.0","id":1.5,"method":"tools/call","params":{"name":"a","arguments":{}},"x":[1e400]}`,
@@ -236,18 +244,15 @@ func FuzzFrame(f *testing.F) {
 		if !json.Valid(m.Raw) {
 			t.Fatalf("accepted %q", m.Raw)
 		}
-		if !bytes.Equal(m.Rewrite(Change{}), m.Raw) {
-			t.Fatalf("changed %q", m.Raw)
-		}
 		if m.IsRequest() == m.IsNotification() && !m.IsResponse() {
 			t.Fatalf("neither or both: %q", m.Raw)
 		}
-		n, err := Parse(m.Rewrite(Change{ID: []byte("77")}))
+		n, err := Parse(m.Line())
 		if err != nil {
-			t.Fatalf("with another id: %v", err)
+			t.Fatalf("written: %v", err)
 		}
-		if n.Method != m.Method || !bytes.Equal(n.Params, m.Params) || !bytes.Equal(n.Result, m.Result) ||
-			!bytes.Equal(n.Error, m.Error) || (m.ID != nil) != (n.ID != nil) {
+		if n.Method != m.Method || !bytes.Equal(n.ID, m.ID) || !bytes.Equal(n.Params, m.Params) ||
+			!bytes.Equal(n.Result, m.Result) || !bytes.Equal(n.Error, m.Error) || n.Unknown != nil {
 			t.Fatalf("%q became %q", m.Raw, n.Raw)
 		}
 		if m.Params == nil {

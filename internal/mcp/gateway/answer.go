@@ -72,7 +72,7 @@ func (s *session) failed(id []byte, err error) []byte {
 
 // respond is a JSON-RPC result.
 func respond(id, result []byte) []byte {
-	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, id, result)
+	return mcp.Message{ID: id, Result: result}.Line()
 }
 
 // wrapError keeps a server's JSON-RPC error as the body of an output.
@@ -144,22 +144,26 @@ func (s *session) present(a *act, o *holdfast.Outcome, err error) []byte {
 		return a.c.result(toolResult{IsError: true, Meta: about(o, holdfast.Opinion{Kind: holdfast.KindOperation}),
 			Content: said("failed: "+got.unfit, "hint: what the call did before stands", "crossing: "+o.Crossing)})
 	}
-	return got.Rewrite(mcp.Change{ID: a.c.ID, Result: genuine(got.fields)})
+	if got.Error != nil {
+		return mcp.Message{ID: a.c.ID, Error: got.Error}.Line()
+	}
+	return respond(a.c.ID, genuine(got.fields))
 }
 
 // genuine takes out of a server's result what only the gateway may say of a
-// crossing. It returns nil where there is nothing to take out, as it should be.
+// crossing. Where there is nothing to take out, as it should be, it is the
+// result's own bytes.
 func genuine(result mcp.Object) []byte {
 	was := result.Get("_meta")
 	kept, err := mcp.Keep(was, func(name string) bool {
 		return len(name) < len(ownPrefix) || !strings.EqualFold(name[:len(ownPrefix)], ownPrefix)
 	})
 	if err != nil || len(kept) == len(was) {
-		return nil
+		return result.Raw
 	}
 	clean, err := result.With("_meta", kept)
 	if err != nil {
-		return nil
+		return result.Raw
 	}
 	return clean
 }
@@ -177,7 +181,7 @@ func (a *act) stage() stage {
 	switch {
 	case a.got.Load() != nil:
 		return done
-	case a.begun.Load():
+	case a.begun.Load() && !a.unsent.Load():
 		return begun
 	}
 	return notBegun
@@ -300,15 +304,12 @@ func (a *act) replayed(o *holdfast.Outcome) []byte {
 	m.Replayed = true
 	body := o.Output.Body
 	if e := mcp.Get(body, "error"); o.Output.ExitCode != 0 && jsontext.Value(e).Kind() == '{' && mcp.Get(body, "content") == nil {
-		return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":%s}`, a.c.ID, e)
+		return mcp.Message{ID: a.c.ID, Error: e}.Line()
 	}
 	r := readResult(mcp.Message{Result: body})
-	if g := genuine(r.fields); g != nil {
-		body = g
-	}
 	why := r.unfit
 	if why == "" {
-		marked, err := mark(body, m)
+		marked, err := mark(genuine(r.fields), m)
 		if err == nil {
 			return respond(a.c.ID, marked)
 		}

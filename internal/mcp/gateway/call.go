@@ -14,7 +14,7 @@ import (
 // call is one tools/call of the client.
 type call struct {
 	mcp.Message
-	// params are the client's, without what would invite questions.
+	// params are the client's; the server gets what sent makes of them.
 	params
 	tool string
 	// args are the bytes that the kernel judges and the server gets.
@@ -40,9 +40,29 @@ func readCall(m mcp.Message, p params) (call, error) {
 			return c, fmt.Errorf("params.%s is not passed: nothing judges it yet", name)
 		}
 	}
-	var err error
-	c.params, err = p.mute(m.Method)
-	return c, err
+	return c, nil
+}
+
+// unjudged refuses a call with members that nothing judges: the server might
+// give them a meaning. Unknown members of _meta are no grounds, since hosts
+// add their own; they do not reach the server.
+func (c call) unjudged() error {
+	refuse := func(place, name string) error {
+		return &holdfast.Error{Kind: holdfast.KindValue, Why: fmt.Sprintf("%s member %.100q is not passed: nothing judges it", place, name),
+			Hint: "put what the tool needs into params.arguments"}
+	}
+	if c.Unknown != nil {
+		return refuse("message", *c.Unknown)
+	}
+	for _, m := range c.Members {
+		if m.Name != "name" && m.Name != "arguments" && m.Name != "_meta" {
+			return refuse("params", m.Name)
+		}
+	}
+	if _, err := c.sentMeta(""); err != nil {
+		return &holdfast.Error{Kind: holdfast.KindValue, Why: err.Error()}
+	}
+	return nil
 }
 
 // crossing says to the kernel what is asked.
@@ -73,13 +93,17 @@ func (s *session) call(ctx context.Context, f *flight, m mcp.Message, p params) 
 	if !c.stateless && !s.greeted.Load() {
 		return failure(m.ID, codeRefused, "the session is not initialized", "send initialize and wait for its answer")
 	}
+	if err := c.unjudged(); err != nil {
+		return s.refusal(c, nil, err, notBegun)
+	}
+	s.expectProgress(f, c.meta.Get(metaProgress))
 	t, known, err := s.learn(ctx, f, c.tool, c.params)
 	if err != nil {
 		return s.failed(m.ID, fmt.Errorf("look the tool up: %w", err))
 	}
 	req, err := s.crossing(ctx, c)
 	if err != nil {
-		return s.refusal(c, nil, err, 0)
+		return s.refusal(c, nil, err, notBegun)
 	}
 	a := act{s: s, f: f, c: c, t: t, known: known}
 	outcome, err := s.Kernel.Cross(ctx, req, a.do)
@@ -94,7 +118,9 @@ type act struct {
 	t     tool
 	known bool
 	begun atomic.Bool
-	got   atomic.Pointer[result]
+	// unsent says that the call provably never left for the server.
+	unsent atomic.Bool
+	got    atomic.Pointer[result]
 }
 
 // do sends the call to the server and waits for its answer. It is what the
@@ -107,14 +133,13 @@ func (a *act) do(ctx context.Context) (holdfast.Output, error) {
 	if !a.begun.CompareAndSwap(false, true) {
 		return holdfast.Output{}, &holdfast.Error{Kind: holdfast.KindReentry, Why: "a call is made once"}
 	}
-	raw, err := a.c.trace(a.s.Traceparent(ctx))
+	raw, err := a.c.sent(a.s.Traceparent(ctx))
 	if err != nil {
-		return holdfast.Output{}, fmt.Errorf("write the trace into params._meta: %w", err)
+		return holdfast.Output{}, fmt.Errorf("write the params of the call: %w", err)
 	}
-	r, err := a.s.ask(ctx, a.f, func(id []byte) []byte {
-		return a.c.Rewrite(mcp.Change{ID: id, Params: raw})
-	})
+	r, err := a.s.ask(ctx, a.f, mcp.Message{Method: "tools/call", Params: raw})
 	if err != nil {
+		a.unsent.Store(errors.Is(err, errUnsent))
 		return holdfast.Output{}, a.lost(err)
 	}
 	got := readResult(r)

@@ -7,14 +7,17 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/mcp"
 )
 
-// Names in a request's _meta. The first three belong to MCP since 2026-07-28,
+// Names in a request's _meta. The first four belong to MCP since 2026-07-28,
 // where there is no handshake and each request says what it needs.
 const (
 	metaProtocol     = "io.modelcontextprotocol/protocolVersion"
 	metaCapabilities = "io.modelcontextprotocol/clientCapabilities"
-	metaPrefix       = "io.modelcontextprotocol/"
+	metaClientInfo   = "io.modelcontextprotocol/clientInfo"
+	metaLogLevel     = "io.modelcontextprotocol/logLevel"
+	metaProgress     = "progressToken"
 	metaTraceparent  = "traceparent"
 	metaTracestate   = "tracestate"
+	metaBaggage      = "baggage"
 	metaIdempotency  = ownPrefix + "idempotency-key"
 
 	// ownPrefix marks what Holdfast itself says.
@@ -56,7 +59,7 @@ func readParams(m mcp.Message) (params, error) {
 		if p.meta, err = mcp.ReadObject(meta); err != nil {
 			return p, errors.New("params._meta is not an object")
 		}
-		if err := undisguised("params._meta", p.meta, metaCapabilities, metaProtocol); err != nil {
+		if err := undisguised("params._meta", p.meta, metaCapabilities, metaProtocol, metaClientInfo, metaLogLevel); err != nil {
 			return p, err
 		}
 	}
@@ -72,77 +75,6 @@ func undisguised(place string, o mcp.Object, names ...string) error {
 		}
 	}
 	return nil
-}
-
-// withMeta returns params with another _meta.
-func (p params) withMeta(meta []byte) (params, error) {
-	if p.Raw == nil {
-		p.Raw = []byte("{}")
-	}
-	raw, err := p.With("_meta", meta)
-	if err != nil {
-		return p, err
-	}
-	return readParams(mcp.Message{Params: raw})
-}
-
-// trace returns the bytes of params with a trace header of ours in _meta.
-func (p params) trace(header string) ([]byte, error) {
-	if header == "" {
-		return p.Raw, nil
-	}
-	meta := p.meta
-	if meta.Raw == nil {
-		meta.Raw = []byte("{}")
-	}
-	raw, err := meta.With(metaTraceparent, quote(header))
-	if err != nil {
-		return nil, err
-	}
-	if p.Raw == nil {
-		p.Raw = []byte("{}")
-	}
-	return p.With("_meta", raw)
-}
-
-// mute takes out of a request everything that would invite the server to ask
-// the client something: the gateway refuses each such question. The members
-// themselves stay, empty, because versions of MCP require them.
-func (p params) mute(method string) (params, error) {
-	if caps := p.Get("capabilities"); method == "initialize" && caps != nil {
-		kept, err := none(caps)
-		if err != nil {
-			return p, errors.New("params.capabilities is not an object")
-		}
-		raw, err := p.With("capabilities", kept)
-		if err != nil {
-			return p, err
-		}
-		if p, err = readParams(mcp.Message{Params: raw}); err != nil {
-			return p, err
-		}
-	}
-	caps := p.meta.Get(metaCapabilities)
-	if caps == nil {
-		return p, nil
-	}
-	kept, err := none(caps)
-	if err != nil {
-		return p, fmt.Errorf("params._meta.%s is not an object", metaCapabilities)
-	}
-	if string(kept) == string(caps) {
-		return p, nil
-	}
-	meta, err := p.meta.With(metaCapabilities, kept)
-	if err != nil {
-		return p, err
-	}
-	return p.withMeta(meta)
-}
-
-// none returns an object without its members.
-func none(obj []byte) ([]byte, error) {
-	return mcp.Keep(obj, func(string) bool { return false })
 }
 
 // muteServer takes out of the answer to a handshake every capability that the

@@ -44,7 +44,10 @@ func (s *session) refuseLine(ctx context.Context, f *mcp.Fault) error {
 }
 
 // say writes a line to the client. An error means that there is none any more.
-func (s *session) say(ctx context.Context, line []byte) error { return s.toClient.put(ctx, line) }
+func (s *session) say(ctx context.Context, line []byte) error {
+	_, err := s.toClient.put(ctx, line)
+	return err
+}
 
 // request takes one request. The error is of the client's stream.
 func (s *session) request(ctx context.Context, m mcp.Message) error {
@@ -56,6 +59,10 @@ func (s *session) request(ctx context.Context, m mcp.Message) error {
 			"only the server's tools can be reached"))
 	}
 	p, err := readParams(m)
+	var passed []byte
+	if err == nil && m.Method != "tools/call" {
+		passed, err = p.passed(m.Method)
+	}
 	if err != nil {
 		return s.say(ctx, failure(m.ID, codeBadParams, err.Error(), ""))
 	}
@@ -71,7 +78,7 @@ func (s *session) request(ctx context.Context, m mcp.Message) error {
 		return nil
 	}
 	epoch := s.tools.epoch()
-	w, err := s.forward(f, m, p)
+	w, err := s.forward(f, m, passed)
 	if err != nil {
 		s.finish(f)
 		return s.say(ctx, failure(m.ID, codeRefused, err.Error(), ""))
@@ -96,17 +103,14 @@ func (s *session) reply(ctx, reqctx context.Context, line []byte) {
 // errBusy says that the server does not take what it is sent.
 var errBusy = errors.New("busy: the MCP server does not read its input")
 
-// forward sends a request that is not a crossing, in the client's order.
-func (s *session) forward(f *flight, m mcp.Message, p params) (wait, error) {
-	p, err := p.mute(m.Method)
-	if err != nil {
-		return wait{}, err
-	}
+// forward sends a request that is not a crossing, in the client's order and
+// with the params that may pass.
+func (s *session) forward(f *flight, m mcp.Message, passed []byte) (wait, error) {
 	w, err := s.expect(f)
 	if err != nil {
 		return w, err
 	}
-	if !s.toServer.offer(m.Rewrite(mcp.Change{ID: []byte(w.id), Params: p.Raw})) {
+	if !s.toServer.offer(mcp.Message{ID: []byte(w.id), Method: m.Method, Params: passed}.Line()) {
 		s.forget(w)
 		return w, errBusy
 	}
@@ -121,7 +125,7 @@ func (s *session) relay(ctx context.Context, m mcp.Message, p params, w wait, ep
 		return failure(m.ID, codeRefused, err.Error(), "")
 	}
 	if r.Error != nil {
-		return r.Rewrite(mcp.Change{ID: m.ID})
+		return mcp.Message{ID: m.ID, Error: r.Error}.Line()
 	}
 	if why := unfinished(mcp.Get(r.Result, "resultType")); why != "" {
 		return failure(m.ID, codeRefused, why, "")
@@ -138,7 +142,7 @@ func (s *session) relay(ctx context.Context, m mcp.Message, p params, w wait, ep
 	if err != nil {
 		return s.failed(m.ID, err)
 	}
-	return r.Rewrite(mcp.Change{ID: m.ID, Result: result})
+	return respond(m.ID, result)
 }
 
 // notified takes a notification of the client.
@@ -146,12 +150,26 @@ func (s *session) notified(m mcp.Message) {
 	switch m.Method {
 	case "notifications/cancelled":
 		s.cancel(mcp.IDKey(mcp.Get(m.Params, "requestId")))
-	case "notifications/initialized", "notifications/progress":
-		if !s.toServer.offer(m.Raw) {
-			s.odd("the MCP server does not read; a notification was dropped", "method", m.Method)
-		}
+	case "notifications/initialized":
+		s.initialized(m)
 	default:
 		s.odd("a notification of the MCP client was not passed", "method", m.Method)
+	}
+}
+
+// initialized tells the server that the client is ready.
+func (s *session) initialized(m mcp.Message) {
+	p, err := readParams(m)
+	var note object
+	if err == nil {
+		var meta []byte
+		meta, err = p.handshake()
+		note.add("_meta", meta)
+	}
+	if err != nil {
+		s.odd("a notification of the MCP client was not passed", "method", m.Method, "why", err.Error())
+	} else if !s.toServer.offer(mcp.Message{Method: m.Method, Params: note.member()}.Line()) {
+		s.odd("the MCP server does not read; a notification was dropped", "method", m.Method)
 	}
 }
 
@@ -166,7 +184,8 @@ func (s *session) cancel(key string) {
 	}
 }
 
-// answered takes the client's answer to a question of the server.
+// answered takes the client's answer to a question of the server, which is a
+// ping: that there is an answer is all that it says.
 func (s *session) answered(m mcp.Message) {
 	key := m.Key()
 	s.mu.Lock()
@@ -175,7 +194,13 @@ func (s *session) answered(m mcp.Message) {
 	s.mu.Unlock()
 	if !known {
 		s.odd("the MCP client answered what nobody asked")
-	} else if !s.toServer.offer(m.Raw) {
+		return
+	}
+	line := respond(m.ID, []byte("{}"))
+	if m.Error != nil {
+		line = failure(m.ID, codeRefused, "the client answered the ping with an error", "")
+	}
+	if !s.toServer.offer(line) {
 		s.odd("the MCP server does not read; an answer was dropped")
 	}
 }

@@ -60,7 +60,7 @@ func (s *session) question(ctx context.Context, m mcp.Message) {
 	why := fmt.Sprintf("holdfast does not let a server ask the client for %s", m.Method)
 	if m.Method == "ping" {
 		if why = s.ping(m.Key()); why == "" {
-			s.pass(ctx, m)
+			s.pass(ctx, mcp.Message{ID: m.ID, Method: m.Method})
 			return
 		}
 	}
@@ -79,30 +79,82 @@ func (s *session) ping(key string) (refused string) {
 	return ""
 }
 
-// told takes a notification of the server.
+// told takes a notification of the server. What it says in words stays here:
+// the results of calls are judged, and it might say the same.
 func (s *session) told(ctx context.Context, m mcp.Message) {
 	switch m.Method {
-	case "notifications/progress", "notifications/message":
+	case "notifications/progress":
+		if p := s.progress(m.Params); p != nil {
+			s.pass(ctx, mcp.Message{Method: m.Method, Params: p})
+		}
 	case "notifications/tools/list_changed":
 		s.tools.changed()
+		s.pass(ctx, mcp.Message{Method: m.Method})
 	case "notifications/cancelled":
-		key := mcp.IDKey(mcp.Get(m.Params, "requestId"))
-		s.mu.Lock()
-		known := s.pings[key]
-		delete(s.pings, key)
-		s.mu.Unlock()
-		if !known {
-			return
+		if id := s.unping(mcp.Get(m.Params, "requestId")); id != nil {
+			var p object
+			p.add("requestId", id)
+			s.pass(ctx, mcp.Message{Method: m.Method, Params: p.bytes()})
 		}
 	default:
 		s.odd("a notification of the MCP server was not passed", "method", m.Method)
-		return
 	}
-	s.pass(ctx, m)
+}
+
+// unping takes back a ping of the server that waits for the client, and
+// returns its id, or nil where none waits.
+func (s *session) unping(id []byte) []byte {
+	key := mcp.IDKey(id)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.pings[key] {
+		return nil
+	}
+	delete(s.pings, key)
+	return id
+}
+
+// progress returns the params of a notification of progress as the client gets
+// them: the token that it gave to a call in flight, and numbers. It returns nil
+// for any other.
+func (s *session) progress(params []byte) []byte {
+	said := mcp.Fields(params)
+	token, done := s.awaited(said[metaProgress]), number(said["progress"])
+	if token == nil || done == nil {
+		s.odd("progress of the MCP server was not passed", "why", "it is of no call in flight, or no number")
+		return nil
+	}
+	var p object
+	p.add(metaProgress, token)
+	p.add("progress", done)
+	p.add("total", number(said["total"]))
+	return p.bytes()
+}
+
+// expectProgress keeps the token, nil for none, under which the client wants to
+// hear of a call's progress.
+func (s *session) expectProgress(f *flight, token []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f.token = token
+}
+
+// awaited returns a progress token in the client's own bytes where a call in
+// flight has it, else nil.
+func (s *session) awaited(token []byte) []byte {
+	key := mcp.IDKey(token)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.flights {
+		if key != "" && mcp.IDKey(f.token) == key {
+			return f.token
+		}
+	}
+	return nil
 }
 
 func (s *session) pass(ctx context.Context, m mcp.Message) {
-	if err := s.say(ctx, m.Raw); err != nil {
+	if err := s.say(ctx, m.Line()); err != nil {
 		s.Log.Debug("a message found no MCP client", "err", err)
 	}
 }

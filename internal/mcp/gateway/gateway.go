@@ -2,10 +2,16 @@
 // between one client and one server, turns every tools/call into a crossing of
 // mcp/<server>/<tool>, and refuses what nobody judges yet.
 //
-// What passes keeps its bytes. A request reaches the server under an id of the
-// gateway's own, and its answer leaves under the client's; capabilities that
-// the gateway would refuse are taken out of the handshake, and forbidden tools
-// out of the list. Everything else is relayed as it came.
+// What reaches a peer is written here, from a list of what may: the server gets
+// the tool's name, the argument bytes that were judged and a few bounded words
+// of the protocol, under an id of the gateway's own; the client gets the result
+// bytes that were judged, under its own id. Arguments and results keep their
+// bytes. Capabilities that the gateway would refuse are taken out of the
+// handshake, and forbidden tools out of the list.
+//
+// A call with members that nothing judges is refused. Elsewhere such members
+// stay here, as do the server's log messages and the words of its progress, in
+// which it could say what K8 withheld.
 //
 // Both peers are hostile here: whatever they send is bounded before it is
 // parsed, neither can block the other, and neither can make the gateway keep

@@ -217,7 +217,7 @@ func deaf(t *testing.T) (client io.WriteCloser, server *peer, k *table, done cha
 // piles up, and what the client says still arrives.
 func TestClientThatDoesNotRead(t *testing.T) {
 	client, server, _, done := deaf(t)
-	const note = `{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"`
+	const note = `{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"data":"`
 	sent := make(chan int, 1)
 	go func() {
 		n := 0
@@ -237,8 +237,8 @@ func TestClientThatDoesNotRead(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if n := <-sent; n*100<<10 > maxQueuedBytes+4<<20 {
-		t.Errorf("%d messages of 100 KiB were taken for a client that does not read", n)
+	if n := <-sent; n > maxQueued+8 {
+		t.Errorf("%d messages were taken for a client that does not read", n)
 	}
 }
 
@@ -369,7 +369,28 @@ func TestListsThatDoNotEnd(t *testing.T) {
 		g.client.send(t, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
 		g.server.next(t)
 		g.server.send(t, `{"jsonrpc":"2.0","id":1,"result":{"tools":[`+b.String()[1:]+`]}}`)
-		wantText(t, g.client.next(t), `"id":1`, "more than 4096 tools")
+		wantText(t, g.client.next(t), `"id":1`, "more than 1000 tools")
+	})
+	t.Run("tools of many lists", func(t *testing.T) {
+		g := start(t, newTable())
+		list := func(id, from int) string {
+			var b strings.Builder
+			for i := range maxTools / 2 {
+				fmt.Fprintf(&b, `,{"name":"t%d","inputSchema":{}}`, from+i)
+			}
+			g.client.send(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/list"}`, id))
+			g.server.next(t)
+			g.server.send(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"tools":[%s]}}`, id, b.String()[1:]))
+			return g.client.next(t)
+		}
+		for i, from := range []int{0, maxTools / 2, 0} {
+			wantText(t, list(i+1, from), `"result"`)
+		}
+		wantText(t, list(4, maxTools/2+1), "more than 1000 tools")
+		wantText(t, list(5, maxTools/2), `"result"`)
+		if n := len(g.k.contracts); n != maxTools {
+			t.Errorf("the kernel was told of %d tools", n)
+		}
 	})
 	t.Run("no answer", func(t *testing.T) {
 		g := start(t, newTable())

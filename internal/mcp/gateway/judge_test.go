@@ -116,3 +116,26 @@ func TestContract(t *testing.T) {
 		t.Errorf("got %+v", c)
 	}
 }
+
+// TestContractKeepsNoLine: what the kernel may keep of a list is bounded, and
+// holds none of the lines that it came in.
+func TestContractKeepsNoLine(t *testing.T) {
+	item := []byte(`{"name":"t","inputSchema":{"a":1},"outputSchema":{"b":2}}`)
+	_, c, err := contract("fs", item, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear(item)
+	if string(c.Schema) != `{"a":1}` || string(c.OutputSchema) != `{"b":2}` || c.Boundary != "mcp/fs/t" {
+		t.Errorf("the contract changes with the line: %+v", c)
+	}
+	for member, rest := range map[string]string{"inputSchema": `"outputSchema":{}`, "outputSchema": `"inputSchema":{}`} {
+		for over := range 2 {
+			long := `{"a":"` + strings.Repeat("x", maxSchema-len(`{"a":""}`)+over) + `"}`
+			_, _, err := contract("fs", []byte(`{"name":"t",`+rest+`,"`+member+`":`+long+`}`), false)
+			if (err != nil) != (over == 1) {
+				t.Errorf("%s, %d bytes over: %v", member, over, err)
+			}
+		}
+	}
+}

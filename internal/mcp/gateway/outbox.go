@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"sync"
 )
 
@@ -21,12 +22,22 @@ var errClosed = errors.New("the peer is gone")
 // that does not read costs its senders time and nobody memory.
 type outbox struct {
 	mu    sync.Mutex
-	lines [][]byte
+	lines []*queued
 	bytes int
 	// ended takes no more lines; what is queued is still written.
 	ended bool
 	// changed is closed and replaced whenever something above changes.
 	changed chan struct{}
+}
+
+// queued is one line that an outbox took.
+type queued struct {
+	line []byte
+	// ctx says how long the line may still leave.
+	ctx context.Context
+	// leaving is set before the first byte is written, under the outbox's
+	// lock. A line without it was never seen by the peer.
+	leaving bool
 }
 
 func newOutbox() *outbox { return &outbox{changed: make(chan struct{})} }
@@ -38,40 +49,66 @@ func (o *outbox) signal() {
 }
 
 // try takes a line if there is room, and else returns what to wait for.
-func (o *outbox) try(line []byte) (<-chan struct{}, error) {
+func (o *outbox) try(ctx context.Context, line []byte) (*queued, <-chan struct{}, error) {
+	if ctx.Err() != nil {
+		return nil, nil, context.Cause(ctx)
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.ended {
-		return nil, errClosed
+		return nil, nil, errClosed
 	}
 	if len(o.lines) >= maxQueued || (len(o.lines) > 0 && o.bytes+len(line) > maxQueuedBytes) {
-		return o.changed, nil
+		return nil, o.changed, nil
 	}
-	o.lines = append(o.lines, line)
+	q := &queued{line: line, ctx: ctx}
+	o.lines = append(o.lines, q)
 	o.bytes += len(line)
 	o.signal()
-	return nil, nil
+	return q, nil, nil
 }
 
 // offer takes a line if there is room now. The outbox owns the line after.
 func (o *outbox) offer(line []byte) bool {
-	wait, err := o.try(line)
-	return wait == nil && err == nil
+	q, _, _ := o.try(context.Background(), line)
+	return q != nil
 }
 
-// put waits for room until ctx ends. The outbox owns the line after.
-func (o *outbox) put(ctx context.Context, line []byte) error {
+// put waits for room until ctx ends. The outbox owns the line after, and writes
+// it only while ctx lives: what has been cancelled or halted does not leave.
+func (o *outbox) put(ctx context.Context, line []byte) (*queued, error) {
 	for {
-		wait, err := o.try(line)
+		q, wait, err := o.try(ctx, line)
 		if wait == nil {
-			return err
+			return q, err
 		}
 		select {
 		case <-wait:
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		}
 	}
+}
+
+// withdraw takes back a line that has not begun to leave, and says whether it
+// never will. A nil line cannot be taken back.
+func (o *outbox) withdraw(q *queued) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if q == nil || q.leaving {
+		return false
+	}
+	if i := slices.Index(o.lines, q); i >= 0 {
+		o.drop(i)
+	}
+	return true
+}
+
+// drop forgets a line. The caller holds mu.
+func (o *outbox) drop(i int) {
+	o.bytes -= len(o.lines[i].line)
+	o.lines = slices.Delete(o.lines, i, i+1)
+	o.signal()
 }
 
 // end takes no more lines. With drop, what is queued is thrown away.
@@ -105,13 +142,19 @@ func (o *outbox) run(w io.Writer) error {
 	}
 }
 
-// head returns the oldest line, or what to wait for, or neither at the end.
-// The line stays counted until it is written.
+// head returns the oldest line, or what to wait for, or neither at the end. A
+// line whose time is over is dropped; one that is returned is leaving, and
+// stays counted until it is written.
 func (o *outbox) head() ([]byte, <-chan struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.lines) > 0 {
-		return o.lines[0], nil
+	for len(o.lines) > 0 {
+		q := o.lines[0]
+		if q.ctx.Err() == nil {
+			q.leaving = true
+			return q.line, nil
+		}
+		o.drop(0)
 	}
 	if o.ended {
 		return nil, nil
@@ -122,11 +165,7 @@ func (o *outbox) head() ([]byte, <-chan struct{}) {
 func (o *outbox) pop() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.lines) == 0 {
-		return
+	if len(o.lines) > 0 {
+		o.drop(0)
 	}
-	o.bytes -= len(o.lines[0])
-	o.lines[0] = nil
-	o.lines = o.lines[1:]
-	o.signal()
 }

@@ -76,6 +76,8 @@ type flight struct {
 	key         string
 	cancel      context.CancelCauseFunc
 	asked, held int
+	// token is the call's progress token, or nil.
+	token []byte
 }
 
 // answer is what the server said to a request of ours.
@@ -294,9 +296,10 @@ func (s *session) room(ctx context.Context) error {
 
 // wait is a place for one answer of the server, for a request in flight.
 type wait struct {
-	id string
-	ch chan answer
-	f  *flight
+	id   string
+	ch   chan answer
+	f    *flight
+	line *queued // nil where the line cannot be taken back
 }
 
 // expect gives the id of the next request to the server.
@@ -307,7 +310,7 @@ func (s *session) expect(f *flight) (wait, error) {
 		return wait{}, s.gone
 	}
 	s.last++
-	w := wait{strconv.FormatUint(s.last, 10), make(chan answer, 1), f}
+	w := wait{id: strconv.FormatUint(s.last, 10), ch: make(chan answer, 1), f: f}
 	s.waits[w.id] = w
 	return w, nil
 }
@@ -341,29 +344,43 @@ func (s *session) forget(w wait) {
 	delete(s.waits, w.id)
 }
 
-// await waits for the answer. Where ctx ends first, the server is told, and
-// what it still answers is dropped.
+// errUnsent is in the chain of an error where the line never left for the
+// server, so that nothing has been done.
+var errUnsent = errors.New("the MCP server has not been asked")
+
+// await waits for the answer. Where ctx ends first, a line that still waits is
+// taken back; else the server is told, and what it still answers is dropped.
 func (s *session) await(ctx context.Context, w wait) (mcp.Message, error) {
 	defer s.forget(w)
 	select {
 	case a := <-w.ch:
-		return a.Message, a.err
+		if !s.toServer.withdraw(w.line) {
+			return a.Message, a.err
+		}
+		if a.err == nil {
+			a.err = errors.New("the MCP server answered before it was asked")
+		}
+		return mcp.Message{}, fmt.Errorf("%w: %w", a.err, errUnsent)
 	case <-ctx.Done():
+		if s.toServer.withdraw(w.line) {
+			return mcp.Message{}, fmt.Errorf("%w: %w", context.Cause(ctx), errUnsent)
+		}
 		s.toServer.offer([]byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` +
 			w.id + `,"reason":"cancelled by holdfast"}}`))
 		return mcp.Message{}, context.Cause(ctx)
 	}
 }
 
-// ask sends a request that line writes around its id, and waits.
-func (s *session) ask(ctx context.Context, f *flight, line func(id []byte) []byte) (mcp.Message, error) {
+// ask sends a request under an id of ours, and waits.
+func (s *session) ask(ctx context.Context, f *flight, m mcp.Message) (mcp.Message, error) {
 	w, err := s.expect(f)
 	if err != nil {
-		return mcp.Message{}, err
+		return mcp.Message{}, fmt.Errorf("%w: %w", err, errUnsent)
 	}
-	if err := s.toServer.put(ctx, line([]byte(w.id))); err != nil {
+	m.ID = []byte(w.id)
+	if w.line, err = s.toServer.put(ctx, m.Line()); err != nil {
 		s.forget(w)
-		return mcp.Message{}, err
+		return mcp.Message{}, fmt.Errorf("%w: %w", err, errUnsent)
 	}
 	return s.await(ctx, w)
 }

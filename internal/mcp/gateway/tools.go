@@ -1,13 +1,13 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
-	"strings"
 	"sync"
 	"time"
 
@@ -18,9 +18,10 @@ import (
 
 // Bounds of what a server may list.
 const (
-	maxTools = 4096
-	maxPages = 64
-	learnFor = 30 * time.Second
+	maxTools  = 1000      // names in one session, those that it lists no more too
+	maxSchema = 256 << 10 // bytes of each schema of a tool
+	maxPages  = 64
+	learnFor  = 30 * time.Second
 )
 
 // PermissionCall is what the caller of any tool must hold (K2).
@@ -40,12 +41,15 @@ type tools struct {
 	// every change that the server announces.
 	whole bool
 	turn  uint64 // announced changes so far
+	// shown is every name that the kernel was ever told, since it may keep
+	// them.
+	shown map[string]bool
 	// learning is held by the one who asks the server.
 	learning chan struct{}
 }
 
 func newTools() tools {
-	return tools{known: map[string]tool{}, learning: make(chan struct{}, 1)}
+	return tools{known: map[string]tool{}, shown: map[string]bool{}, learning: make(chan struct{}, 1)}
 }
 
 // changed is told when the server says that its tools are others now: what is
@@ -74,19 +78,34 @@ func (t *tools) find(name string) (found tool, ok, ask bool) {
 
 // add takes what the server listed at an epoch. A list from before a change is
 // not taken. With whole, nothing else is known any more.
-func (t *tools) add(listed map[string]tool, epoch uint64, whole bool) error {
+func (t *tools) add(listed map[string]tool, epoch uint64, whole bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.turn != epoch {
-		return nil
+		return
 	}
 	if whole {
 		t.known, t.whole = map[string]tool{}, true
 	}
 	maps.Copy(t.known, listed)
-	if len(t.known) > maxTools {
-		t.known, t.whole = map[string]tool{}, false
+}
+
+// show asks whether the kernel may be told of these tools. The names of a list
+// that is refused are not counted.
+func (t *tools) show(page map[string]tool) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	fresh := 0
+	for name := range page {
+		if !t.shown[name] {
+			fresh++
+		}
+	}
+	if len(t.shown)+fresh > maxTools {
 		return tooManyTools()
+	}
+	for name := range page {
+		t.shown[name] = true
 	}
 	return nil
 }
@@ -103,7 +122,8 @@ func (s *session) listed(ctx context.Context, p params, result []byte, epoch uin
 		return nil, err
 	}
 	whole := p.Get("cursor") == nil && cursor(result) == ""
-	return cut, s.tools.add(page, epoch, whole)
+	s.tools.add(page, epoch, whole)
+	return cut, nil
 }
 
 // learn asks the server for all its tools, where the client calls one that is
@@ -140,9 +160,7 @@ func (s *session) sweep(ctx context.Context, f *flight, p params) (map[string]to
 		if err != nil {
 			return nil, err
 		}
-		r, err := s.ask(ctx, f, func(id []byte) []byte {
-			return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":"tools/list","params":%s}`, id, page)
-		})
+		r, err := s.ask(ctx, f, mcp.Message{Method: "tools/list", Params: page})
 		if err != nil {
 			return nil, err
 		}
@@ -155,11 +173,9 @@ func (s *session) sweep(ctx context.Context, f *flight, p params) (map[string]to
 		}
 		s.letGo(f)
 		maps.Copy(all, got)
-		if len(all) > maxTools {
-			return nil, tooManyTools()
-		}
 		if next = cursor(r.Result); next == "" {
-			return all, s.tools.add(all, epoch, true)
+			s.tools.add(all, epoch, true)
+			return all, nil
 		}
 	}
 	return nil, &holdfast.Error{Kind: holdfast.KindValue, Why: fmt.Sprintf("the MCP server lists more than %d pages of tools", maxPages)}
@@ -168,28 +184,18 @@ func (s *session) sweep(ctx context.Context, f *flight, p params) (map[string]to
 // listParams makes the params of our own tools/list. Where the protocol has no
 // handshake, they carry what the client's call says of itself.
 func listParams(call params, cursor string) ([]byte, error) {
-	raw, err := []byte("{}"), error(nil)
+	var out object
 	if cursor != "" {
-		if raw, err = mcp.Set(raw, quote(cursor), "cursor"); err != nil {
+		out.add("cursor", quote(cursor))
+	}
+	if call.stateless {
+		meta, err := call.handshake()
+		if err != nil {
 			return nil, err
 		}
+		out.add("_meta", meta)
 	}
-	if !call.stateless {
-		return raw, nil
-	}
-	meta, err := mcp.Keep(call.meta.Raw, func(name string) bool { return strings.HasPrefix(name, metaPrefix) })
-	if err != nil {
-		return nil, err
-	}
-	p, err := readParams(mcp.Message{Params: raw})
-	if err != nil {
-		return nil, err
-	}
-	if p, err = p.withMeta(meta); err != nil {
-		return nil, err
-	}
-	p, err = p.mute("tools/list")
-	return p.Raw, err
+	return out.bytes(), nil
 }
 
 // cursor returns a result's nextCursor, "" at the end of the list.
@@ -218,12 +224,15 @@ func (s *session) observe(ctx context.Context, result []byte, seen map[string]bo
 			err = errors.New("a tool of that name is listed already")
 		}
 		if err != nil {
-			s.odd("a tool of the MCP server was left out", "tool", name, "why", err.Error())
+			s.odd("a tool of the MCP server was left out", "tool", name[:min(len(name), maxName)], "why", err.Error())
 			continue
 		}
 		seen[name], names[i] = true, name
 		page[name] = tool{structured: c.OutputSchema != nil}
 		contracts = append(contracts, c)
+	}
+	if err := s.tools.show(page); err != nil {
+		return nil, nil, err
 	}
 	hidden, err := s.prohibited(ctx, contracts)
 	if err != nil {
@@ -271,7 +280,8 @@ func hide(result, list []byte, keep func(int) bool) ([]byte, error) {
 	return result, nil
 }
 
-// contract reads one tool as the contract of its boundary.
+// contract reads one tool as the contract of its boundary. The contract shares
+// no memory with item, which is a whole line of the server's.
 func contract(server string, item []byte, trusted bool) (string, holdfast.Contract, error) {
 	f := mcp.Fields(item)
 	name, _ := text(f["name"])
@@ -289,12 +299,15 @@ func contract(server string, item []byte, trusted bool) (string, holdfast.Contra
 	default:
 		return name, holdfast.Contract{}, errors.New("its outputSchema is not an object")
 	}
+	if len(in) > maxSchema || len(out) > maxSchema {
+		return name, holdfast.Contract{}, fmt.Errorf("one of its schemas has more than %d bytes", maxSchema)
+	}
 	pin, err := pin(f["description"], in, out, f["annotations"])
 	if err != nil {
 		return name, holdfast.Contract{}, err
 	}
 	return name, holdfast.Contract{
-		Boundary: Boundary(server, name), Schema: in, OutputSchema: out,
+		Boundary: Boundary(server, name), Schema: bytes.Clone(in), OutputSchema: bytes.Clone(out),
 		Permissions: []string{PermissionCall}, Risk: risk(f["annotations"], trusted),
 		Pin: pin, Source: "mcp/" + Segment(server),
 	}, nil
