@@ -282,8 +282,11 @@ func useApproval(tx Tx, j *judgement) error {
 	if err != nil {
 		return err
 	}
-	if r.Answer(j.now, j.pol.Version) != review.Approved || r.Nonce != j.review.Nonce {
+	if r.Answer(j.now, j.governs()) != review.Approved || r.Nonce != j.review.Nonce {
 		return &errRefused{spent}
+	}
+	if err := j.k.genuine(&r); err != nil {
+		return &errRefused{refusal(holdfast.K7, "BLOCKED", err)}
 	}
 	was := r.State
 	r.State = review.Used

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -171,7 +172,7 @@ func (k *Kernel) answerable(tx Tx, s operator.Statement) (review.Review, error) 
 			Hint: "`holdfast review approve " + r.ID + " --in-part` approves what nobody saw whole"}
 	case s.Act == operator.Approve && (sameName(s.Reviewer, r.Principal) || sameName(s.Reviewer, r.Agent)):
 		return r, &holdfast.Error{Kind: holdfast.KindSelfApproval, Why: s.Reviewer + " asked for this and cannot approve it", Hint: "another person must"}
-	case s.Act == operator.Approve && r.Policy != k.policy.Load().Version:
+	case s.Act == operator.Approve && r.Policy != k.governs(r.Boundary):
 		return r, &holdfast.Error{Kind: holdfast.KindConflict, Why: "the policy changed since this was asked", Hint: "the agent must ask anew"}
 	}
 	return r, nil
@@ -192,6 +193,31 @@ func bareName(s string) string {
 	return s
 }
 
+// genuine checks, where an approval is used, what was checked when it was
+// given: that a person with an operator key signed exactly this (D11). A row
+// that somebody changed in the store is no approval.
+func (k *Kernel) genuine(r *review.Review) error {
+	forged := &holdfast.Error{Kind: holdfast.KindApprovalChannel, Gate: holdfast.K7, Rule: "review " + r.ID,
+		Why: "the approval of review " + r.ID + " carries no signature of an operator", Hint: "somebody changed the store: look at it with `holdfast ledger verify`"}
+	var signed operator.Signed
+	if json.Unmarshal(r.Word, &signed) != nil || len(signed.Statement) > operator.MaxStatement {
+		return forged
+	}
+	said, err := operator.Parse(signed.Statement)
+	if err != nil {
+		return forged
+	}
+	for _, key := range k.operator() {
+		// Its age was judged when it was given.
+		s, err := operator.Verify(key, signed, said.At)
+		if err == nil && s.Act == operator.Approve && s.Subject == r.ID && s.Nonce == r.Nonce && s.Exact == r.Exact &&
+			s.PreviewHash == r.PreviewHash && s.Policy == r.Policy && s.Runtime == k.runtime && s.Reviewer == r.Reviewer {
+			return nil
+		}
+	}
+	return forged
+}
+
 func (k *Kernel) applyDecision(tx Tx, r *review.Review, s operator.Statement, signed operator.Signed, state review.State) error {
 	was := r.State
 	r.State, r.Decided, r.Reviewer, r.Reason = state, k.instant(), s.Reviewer, string(k.mask(s.Reason))
@@ -200,6 +226,11 @@ func (k *Kernel) applyDecision(tx Tx, r *review.Review, s operator.Statement, si
 	} else {
 		r.Expires = r.Decided.Add(review.Lifetime)
 	}
+	word, err := json.Marshal(signed)
+	if err != nil {
+		return err
+	}
+	r.Word = word
 	if err := tx.PutReview(*r, was); err != nil {
 		return err
 	}

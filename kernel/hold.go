@@ -94,7 +94,7 @@ func (k *Kernel) openReview(tx Tx, j *judgement, r *review.Review) (bool, error)
 		return false, err
 	}
 	if err == nil {
-		switch old.Answer(j.now, j.pol.Version) {
+		switch old.Answer(j.now, j.governs()) {
 		case review.Pending:
 			*r = old
 			return false, nil
@@ -206,10 +206,11 @@ func (k *Kernel) question(c *crossing) (review.Review, error) {
 		return review.Review{}, err
 	}
 	sum := sha256.Sum256([]byte(preview))
+	// Created orders the questions of one request, whatever the clock does.
 	return review.Review{ID: id, Crossing: j.id, Binding: j.binding(), Principal: j.who.Principal, Session: j.who.Session,
 		Intent: j.who.Intent, Correlation: j.correlation, Risk: j.contract.Risk, Why: j.why, Confidence: j.score, Threshold: j.limit,
 		Preview: preview, PreviewHash: hex.EncodeToString(sum[:]), Cut: cut, Key: j.key(), Nonce: nonce, State: review.Pending,
-		Created: j.now, Expires: j.now.Add(review.Lifetime), Entry: entry}, nil
+		Created: j.at, Expires: j.now.Add(review.Lifetime), Entry: entry}, nil
 }
 
 // preview is the redacted payload as the reviewer sees it, and whether there is

@@ -74,7 +74,7 @@ func (j *judgement) holdOrDecision(g holdfast.Gate, rule, why string) holdfast.O
 		j.why = why
 		return hold
 	}
-	switch r.Answer(j.now, j.pol.Version) {
+	switch r.Answer(j.now, j.governs()) {
 	case review.Approved:
 		j.approved = true
 		op := allow(g, "HUMAN_APPROVED", "review "+r.ID, "approved by "+r.Reviewer)

@@ -170,7 +170,7 @@ func (j *judgement) firstSight() holdfast.Agent {
 }
 
 func (j *judgement) binding() review.Binding {
-	return review.Binding{Tenant: j.who.Tenant, Agent: j.who.Agent, Boundary: j.req.Boundary, Exact: j.exact(), Policy: j.pol.Version}
+	return review.Binding{Tenant: j.who.Tenant, Agent: j.who.Agent, Boundary: j.req.Boundary, Exact: j.exact(), Policy: j.governs()}
 }
 
 // before asks what stands in front of the gates: the latch, the enabled flag,

@@ -2,6 +2,8 @@ package kernel
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -226,4 +228,22 @@ func (k *Kernel) Contract(boundary string) (holdfast.Contract, bool) {
 		return holdfast.Contract{}, false
 	}
 	return c.Contract, true
+}
+
+// governs is what an approval is bound to beside the request: the policy, and
+// for a tool that was observed what it said of itself (D11, D37).
+func (j *judgement) governs() string { return governs(j.pol, j.contract) }
+
+// governs is the same for a boundary as it is now.
+func (k *Kernel) governs(boundary string) string {
+	pol := k.policy.Load()
+	return governs(pol, k.lookup(pol, boundary))
+}
+
+func governs(pol *policy, c *contract) string {
+	if c == nil || c.Pin == "" {
+		return pol.Version
+	}
+	sum := sha256.Sum256([]byte(pol.Version + " " + c.Pin))
+	return hex.EncodeToString(sum[:])
 }

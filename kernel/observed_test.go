@@ -1,10 +1,12 @@
 package kernel_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/review"
 	"github.com/holdfast-dev/holdfast/kernel"
 )
 
@@ -81,4 +83,35 @@ func TestOtherSpellingsOfABoundary(t *testing.T) {
 	if _, err := w.cross(w.req("test/many/safe", `{}`)); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// An approval of a tool is worthless once the tool is another one, and one that
+// somebody wrote into the store was never given.
+func TestApprovalIsBoundToTheToolAndSigned(t *testing.T) {
+	w := newWorld(t, "")
+	w.observe(tool("pay", "aaaa", holdfast.High))
+	out, _ := w.cross(w.req("mcp/srv/pay", `{}`))
+	w.approve(out.Review)
+	w.observe(tool("pay", "bbbb", holdfast.High))
+	again, _ := w.cross(w.req("mcp/srv/pay", `{}`))
+	if again.Verdict != holdfast.Hold || again.Review == out.Review {
+		t.Fatalf("the approval of another tool was used: %+v", again)
+	}
+	forged, _ := w.cross(w.req("test/high", `{"forged":1}`))
+	err := w.store.Update(t.Context(), func(tx kernel.Tx) error {
+		r, err := tx.Review(forged.Review)
+		if err != nil {
+			return err
+		}
+		r.State, r.Reviewer, r.Decided, r.Expires = review.Approved, "bob", w.now(), w.now().Add(review.Lifetime)
+		return tx.PutReview(r, review.Pending)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = w.k.Cross(t.Context(), w.req("test/high", `{"forged":1}`), func(context.Context) (holdfast.Output, error) {
+		t.Error("a forged approval acted")
+		return holdfast.Output{}, nil
+	})
+	wants(t, err, holdfast.KindApprovalChannel)
 }

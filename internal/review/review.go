@@ -69,6 +69,9 @@ type Review struct {
 	Decided  time.Time `json:"reviewed_at,omitzero"`
 	Reviewer string    `json:"reviewer_id,omitempty"`
 	Reason   string    `json:"reason,omitempty"`
+	// Word is the person's signed statement, which is checked again where
+	// the approval is used.
+	Word []byte `json:"word,omitempty"`
 	// Entry is the ledger entry of the held crossing as far as it is known,
 	// so that a rejection or an expiry can close it after a restart. The
 	// kernel writes and reads it.
