@@ -309,3 +309,20 @@ func TestK7_AC6_the_entry_keeps_the_answer(t *testing.T) {
 		}
 	}
 }
+
+// A clock that goes back leaves the newest question the one that answers.
+func TestK7_D11_a_clock_that_goes_back(t *testing.T) {
+	w := newWorld(t, "")
+	old := w.held(w.req("test/high", `{}`))
+	w.approve(old.Review)
+	w.passes(w.req("test/high", `{}`))
+	w.advance(-time.Hour)
+	h := w.held(w.req("test/high", `{}`))
+	if again := w.held(w.req("test/high", `{}`)); again.Review != h.Review {
+		t.Fatal("the same request is another question")
+	}
+	w.approve(h.Review)
+	if out := w.passes(w.req("test/high", `{}`)); out.Crossing != h.Crossing {
+		t.Fatal("another crossing than the one that was held")
+	}
+}

@@ -207,6 +207,7 @@ func (k *Kernel) question(c *crossing) (review.Review, error) {
 	}
 	sum := sha256.Sum256([]byte(preview))
 	// Created orders the questions of one request, whatever the clock does.
+	// Created orders the questions of one request, whatever the clock does.
 	return review.Review{ID: id, Crossing: j.id, Binding: j.binding(), Principal: j.who.Principal, Session: j.who.Session,
 		Intent: j.who.Intent, Correlation: j.correlation, Risk: j.contract.Risk, Why: j.why, Confidence: j.score, Threshold: j.limit,
 		Preview: preview, PreviewHash: hex.EncodeToString(sum[:]), Cut: cut, Key: j.key(), Nonce: nonce, State: review.Pending,
