@@ -4,7 +4,7 @@ GO ?= go
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 export CGO_ENABLED = 0
 
-.PHONY: build quick test deps vet staticcheck race example bench fuzz clean
+.PHONY: build quick test deps vet staticcheck race example bench clean
 
 build:
 	$(GO) build -trimpath -o bin/holdfast ./cmd/holdfast
@@ -40,6 +40,7 @@ example: build
 
 bench:
 	$(GO) run ./cmd/holdfast bench kernel
+	$(GO) test -run '^$$' -bench 'EightGates|Gate/|BareLibraries' ./kernel
 	cd bench && $(GO) test -run '^$$' -bench . -benchtime 1s ./...
 
 clean:
