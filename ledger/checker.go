@@ -20,13 +20,16 @@ const (
 
 // Fault is what verification found wrong, and where.
 type Fault struct {
-	Tenant string
-	Seq    int64 // -1 where it is no single leaf
+	Tenant string // empty where it is no single tenant
+	Seq    int64  // -1 where it is no single leaf
 	Why    string
 }
 
 // Error names tenant and leaf.
 func (f *Fault) Error() string {
+	if f.Tenant == "" {
+		return f.Why
+	}
 	if f.Seq < 0 {
 		return fmt.Sprintf("tenant %q: %s", f.Tenant, f.Why)
 	}
@@ -52,7 +55,8 @@ func (r *Report) Beyond() int64 { return r.Size - r.Signed }
 
 // Checker verifies one tenant's leaves as they come, in constant memory: each
 // record's front, tenant and part, the order, that begins and entries pair
-// up, and the root at each checkpoint.
+// up, that each part that is missing was erased by a recorded erasure, and the
+// root at each checkpoint.
 //
 // A second entry for a begin, an entry whose begin is not there or is
 // another's, and a second begin of an open crossing are always found while at
@@ -72,6 +76,7 @@ type Checker struct {
 	closed map[crossing]struct{}
 	ring   []crossing // the closed ones, oldest at next
 	next   int
+	erased erasures
 }
 
 // crossing is an id in 16 bytes.
@@ -133,11 +138,26 @@ func (c *Checker) Leaf(seq int64, hash tlog.Hash, record, part []byte) error {
 	if err := c.pair(seq, p); err != nil {
 		return err
 	}
-	if p.PartHash != nil && part == nil {
-		c.report.Erased++
+	if err := c.parts(seq, p, record, part); err != nil {
+		return c.fault(seq, "%s", why(err))
 	}
 	c.tree.append(hash)
 	return nil
+}
+
+// parts follows which parts are missing, and which erasures are recorded.
+func (c *Checker) parts(seq int64, p Peek, record, part []byte) error {
+	switch {
+	case p.Kind == KindEvent && maybeErasure(record):
+		return c.erased.event(seq, record)
+	case p.PartHash == nil:
+		return nil
+	case part != nil:
+		c.erased.present()
+		return nil
+	}
+	c.report.Erased++
+	return c.erased.miss(seq)
 }
 
 func (c *Checker) pair(seq int64, p Peek) error {
@@ -213,6 +233,9 @@ func (c *Checker) Report(h Head) (Report, error) {
 	case h.Root != c.tree.Root():
 		return Report{}, c.fault(c.tree.Size()-1, "the root over %d leaves is not the head's: a leaf up to here was changed", h.Size)
 	}
+	if seq, why := c.erased.unrecorded(); why != "" {
+		return Report{}, c.fault(seq, "%s", why)
+	}
 	r := c.report
 	r.Head = h
 	r.Open = int64(len(c.open))
@@ -247,8 +270,8 @@ func parseKind(k Kind, record []byte) (err error) {
 }
 
 // VerifyStore verifies a tenant's tree as a store holds it, in constant
-// memory: what a Checker checks, that each stored hash, kind and crossing is
-// what the record gives, the head, and the checkpoints, ascending by size and
+// memory: what a Checker checks, that each stored hash, kind, crossing and time
+// is what the record gives, the head, and the checkpoints, ascending by size and
 // opened already. leaves calls its argument for every leaf in order and
 // returns its first error, as Tx.Leaves does.
 func VerifyStore(h Head, checkpoints []SignedCheckpoint, leaves func(func(Stored) error) error) (Report, error) {
@@ -293,6 +316,8 @@ func (c *Checker) stored(s Stored, hash tlog.Hash) error {
 		return c.fault(s.Seq, "the record does not give the stored hash")
 	case s.Kind != p.Kind || !written(buf[:0], p.Crossing, s.Crossing):
 		return c.fault(s.Seq, "stored under another kind or crossing than the record's")
+	case string(recordTime(p.Kind, s.Record)) != string(appendTime(buf[:0], s.At)):
+		return c.fault(s.Seq, "stored under another time than the record's")
 	}
 	return nil
 }

@@ -35,15 +35,18 @@ const (
 //	{"checkpoint":"<signed note>"}
 //	{"end":true,"tenants":<n>,"leaves":<n>,"parts":<n>,"checkpoints":<n>}
 //
-// After the header come the tenants in ascending order of their bytes, each
-// once: the head, then every leaf from 0 to size-1, with each checkpoint right
+// After the header come the tenants, each once: the log of checkpoints first,
+// where there is one, because it says what the others must contain, then the
+// others in ascending order of their bytes. Of each comes the head, then every leaf from 0 to size-1, with each checkpoint right
 // after the leaf that makes up its size (a checkpoint of size 0 right after
 // the head), one for a size. A part that was erased is left out. Strings are written as RFC
 // 8785 writes them, base64 with padding.
 //
 // To verify one: take each record between `"leaf":` and the line's last brace,
 // hash it, grow the tree, and at each checkpoint compare size and root and check
-// the signature under the key of NoteKey.
+// the signature under the key of NoteKey. Of each tenant that the log of
+// checkpoints names, compare size and root at the newest size it records; each
+// tenant with a checkpoint must be recorded there.
 type Exporter struct {
 	w       *bufio.Writer
 	line    []byte
@@ -73,12 +76,12 @@ func (e *Exporter) put(line []byte) {
 
 // Tenant writes one tenant's tree: h must be its head, checkpoints ascending
 // by size and none beyond h, and leaves calls its argument for every leaf from
-// 0 to h.Size-1 in order. Tenants come in ascending order.
+// 0 to h.Size-1 in order. Tenants come in the order of CompareTenants.
 func (e *Exporter) Tenant(h Head, checkpoints []SignedCheckpoint, leaves func(func(Stored) error) error) error {
 	if e.err != nil {
 		return e.err
 	}
-	if e.tenants > 0 && h.Tenant <= e.last {
+	if e.tenants > 0 && CompareTenants(h.Tenant, e.last) <= 0 {
 		e.err = refuse("tenant %q does not come after tenant %q", h.Tenant, e.last)
 		return e.err
 	}

@@ -13,8 +13,11 @@
 // A checkpoint is a C2SP signed note over a tenant's size and root. Whoever
 // holds one can prove with Inclusion that a record is under it, with
 // Consistency that a later one continues it, and with ExportVerifier that a
-// whole export does. What a checkpoint does not cover, only the store vouches
-// for; what verification can and cannot find is said at Checker, and the
+// whole export does. Each checkpoint of a tenant is itself a leaf of the tree
+// of CheckpointsTenant, so that no tree can be cut back with its own
+// checkpoints alone: CheckpointLog says what each must still contain, and
+// verification reads it first. What a checkpoint does not cover, only the store
+// vouches for; what verification can and cannot find is said at Checker, and the
 // export's format at Exporter.
 package ledger
 

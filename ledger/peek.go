@@ -54,6 +54,24 @@ func PeekRecord(record []byte) (Peek, error) {
 	return p, nil
 }
 
+// The keys before the time that a store keeps beside a record. No text inside
+// a string can look like them, because a quote in it is escaped.
+const (
+	timestampKey = `,"timestamp":"`
+	createdKey   = `,"created_at":"`
+)
+
+// recordTime is when a record was made, as it is written: an entry's
+// created_at, else its timestamp.
+func recordTime(k Kind, record []byte) []byte {
+	key := timestampKey
+	if k == KindEntry {
+		key = createdKey
+	}
+	_, rest, _ := bytes.Cut(record, []byte(key))
+	return rest[:min(len(rest), timeLen)]
+}
+
 // front steps over the first fields of a record.
 type front struct {
 	b   []byte

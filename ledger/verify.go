@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 
 	"golang.org/x/mod/sumdb/tlog"
@@ -30,8 +31,8 @@ type ExportVerifier struct {
 }
 
 // Verify reads one export to its end. It needs memory for the longest line
-// and for what a Checker remembers, whatever the length. The reports are by
-// tenant. The error names tenant and leaf, or the line where there is none.
+// and for what a Checker and a CheckpointLog remember, whatever the length. The
+// reports are in the export's order. The error names tenant and leaf, or the line where there is none.
 func (v *ExportVerifier) Verify(r io.Reader) ([]Report, error) {
 	if v.Key == nil {
 		return nil, refuse("verification without a key")
@@ -65,7 +66,8 @@ type exportScan struct {
 	count counts
 	// due are the caller's checkpoints that were not reached yet, by tenant
 	// and ascending by size.
-	due     map[string][]SignedCheckpoint
+	due     map[string][]dueHead
+	log     CheckpointLog
 	reports []Report
 	ended   bool
 }
@@ -156,7 +158,7 @@ func (s *exportScan) tenant(f *front) error {
 	if err != nil || string(appendHead(nil, h)) != string(f.b) || tenant == "" {
 		return refuse("a head that is not as it is written")
 	}
-	if k := len(s.reports); k > 0 && tenant <= s.reports[k-1].Tenant {
+	if k := len(s.reports); k > 0 && CompareTenants(tenant, s.reports[k-1].Tenant) <= 0 {
 		return refuse("tenant %q does not come after tenant %q", tenant, s.reports[k-1].Tenant)
 	}
 	s.head = h
@@ -174,8 +176,16 @@ func (s *exportScan) finish() error {
 	if err != nil {
 		return err
 	}
+	if err := s.log.Covers(Head{r.Tenant, r.Signed, r.Root}); err != nil {
+		return err
+	}
 	s.reports = append(s.reports, r)
 	s.check = nil
+	if r.Tenant == CheckpointsTenant {
+		for _, h := range s.log.Newest() {
+			s.due[h.Tenant] = insertDue(s.due[h.Tenant], dueHead{h, true})
+		}
+	}
 	return nil
 }
 
@@ -208,6 +218,11 @@ func (s *exportScan) leaf(f *front) error {
 	f.b[f.i-1] = ':'
 	if err := s.check.Leaf(seq, hash, record, part); err != nil {
 		return err
+	}
+	if s.head.Tenant == CheckpointsTenant {
+		if err := s.log.Add(seq, record); err != nil {
+			return err
+		}
 	}
 	s.count.leaves++
 	if part != nil {
@@ -246,28 +261,53 @@ func (s *exportScan) checkpoint(f *front) error {
 	return s.check.Checkpoint(cp)
 }
 
-func dueByTenant(known []SignedCheckpoint) map[string][]SignedCheckpoint {
-	due := make(map[string][]SignedCheckpoint)
+// dueHead is a head that the export must contain.
+type dueHead struct {
+	Head
+	logged bool // the log of checkpoints says so, and not the caller
+}
+
+func dueByTenant(known []SignedCheckpoint) map[string][]dueHead {
+	due := make(map[string][]dueHead)
 	for _, k := range known {
-		due[k.Tenant] = append(due[k.Tenant], k)
-	}
-	for _, l := range due {
-		slices.SortFunc(l, func(a, b SignedCheckpoint) int { return cmp.Compare(a.Size, b.Size) })
+		due[k.Tenant] = insertDue(due[k.Tenant], dueHead{k.Head, false})
 	}
 	return due
 }
 
-// compareKnown compares the checkpoints that the caller holds of this size.
+// insertDue keeps them ascending by size.
+func insertDue(due []dueHead, d dueHead) []dueHead {
+	i, _ := slices.BinarySearchFunc(due, d.Size, func(e dueHead, size int64) int { return cmp.Compare(e.Size, size) })
+	return slices.Insert(due, i, d)
+}
+
+// compareKnown compares the heads that are due at this size.
 func (s *exportScan) compareKnown() error {
 	due := s.due[s.head.Tenant]
 	for len(due) > 0 && due[0].Size == s.check.Size() {
 		if due[0].Root != s.check.tree.Root() {
-			return s.check.fault(s.check.Size()-1, "the tree up to here is another than the one you hold a checkpoint of: history was rewritten")
+			return s.check.fault(s.check.Size()-1, "the tree up to here is another than the one %s: history was rewritten", due[0].whose())
 		}
 		due = due[1:]
 		s.due[s.head.Tenant] = due
 	}
 	return nil
+}
+
+func (d dueHead) whose() string {
+	if d.logged {
+		return "that the log of checkpoints records"
+	}
+	return "you hold a checkpoint of"
+}
+
+// missed is the fault of a tenant that ended, or never came, before a head
+// that it must contain.
+func (d dueHead) missed() error {
+	if d.logged {
+		return &Fault{d.Tenant, -1, fmt.Sprintf("the log of checkpoints records %d signed leaves, and the export has fewer: the ledger was cut back", d.Size)}
+	}
+	return &Fault{d.Tenant, -1, fmt.Sprintf("you hold a checkpoint of %d leaves, and the export has fewer: leaves are missing", d.Size)}
 }
 
 func (s *exportScan) end(line []byte, f *front) error {
@@ -278,9 +318,9 @@ func (s *exportScan) end(line []byte, f *front) error {
 		return refuse("the last line does not count the %d tenants, %d leaves, %d parts and %d checkpoints that are here",
 			len(s.reports), s.count.leaves, s.count.parts, s.count.checkpoints)
 	}
-	for tenant, l := range s.due {
-		if len(l) > 0 {
-			return &Fault{tenant, -1, fmt.Sprintf("you hold a checkpoint of %d leaves, and the export has fewer: leaves are missing", l[0].Size)}
+	for _, tenant := range slices.Sorted(maps.Keys(s.due)) {
+		if l := s.due[tenant]; len(l) > 0 {
+			return l[0].missed()
 		}
 	}
 	s.ended = true

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -27,6 +28,7 @@ type history struct {
 	tree   Tree
 	leaves []Stored
 	cps    []SignedCheckpoint
+	made   bool // by world.log
 }
 
 func crossingID(n int) string { return fmt.Sprintf("019aa1b2-0000-7000-8000-%012d", n) }
@@ -94,12 +96,8 @@ func (w *world) export(t testing.TB) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	e := NewExporter(&out, w.signer.Verifier())
-	var names []string
-	for n := range w.tenants {
-		names = append(names, n)
-	}
-	slices.Sort(names)
-	for _, n := range names {
+	w.log(t)
+	for _, n := range slices.SortedFunc(maps.Keys(w.tenants), CompareTenants) {
 		if err := e.Tenant(w.head(n), w.tenants[n].cps, w.tenants[n].each); err != nil {
 			t.Fatal(err)
 		}
@@ -108,6 +106,42 @@ func (w *world) export(t testing.TB) []byte {
 		t.Fatal(err)
 	}
 	return out.Bytes()
+}
+
+// log writes the tree of checkpoints anew, unless a test made its own.
+func (w *world) log(t testing.TB) {
+	if h := w.tenants[CheckpointsTenant]; h != nil && !h.made {
+		return
+	}
+	delete(w.tenants, CheckpointsTenant)
+	for _, n := range slices.Sorted(maps.Keys(w.tenants)) {
+		for _, c := range w.tenants[n].cps {
+			w.record(t, c)
+		}
+	}
+	if h := w.tenants[CheckpointsTenant]; h != nil {
+		w.sign(t, CheckpointsTenant)
+		h.made = true
+	}
+}
+
+// record adds a checkpoint to the log.
+func (w *world) record(t testing.TB, c SignedCheckpoint) {
+	seq := int64(0)
+	if h := w.tenants[CheckpointsTenant]; h != nil {
+		seq = h.tree.Size()
+	}
+	w.add(t, CheckpointsTenant, KindEvent, "", CheckpointEvent(fmt.Sprint("c", seq), c), nil)
+}
+
+// erase takes away the parts of [from, to), and records parts of them.
+func (w *world) erase(t testing.TB, tenant string, from, to, parts int64) {
+	h := w.tenants[tenant]
+	for i := from; i < to; i++ {
+		h.leaves[i].Part = nil
+	}
+	w.add(t, tenant, KindEvent, "", &Event{ID: fmt.Sprint("x", h.tree.Size()), TenantID: tenant, Timestamp: testTime, Name: ErasedEvent, Who: "holdfast",
+		Data: fmt.Appendf(nil, `{"from":%d,"parts":%d,"to":%d}`, from, parts, to)}, nil)
 }
 
 // ordinary is two tenants with 300 leaves and some checkpoints.
@@ -150,7 +184,10 @@ func TestExportVerifies(t *testing.T) {
 	}
 	// The last of acme's checkpoints stands at the end: nothing is beyond.
 	want[0].Checkpoints = int64(len(a.cps))
-	if !slices.Equal(rs, want) {
+	if rs[0].Tenant != CheckpointsTenant || rs[0].Size != int64(len(a.cps)+len(b.cps)) || rs[0].Beyond() != 0 {
+		t.Errorf("the log of checkpoints: %+v", rs[0])
+	}
+	if rs = rs[1:]; !slices.Equal(rs, want) {
 		t.Errorf("got  %+v\nwant %+v", rs, want)
 	}
 	if rs[0].Beyond() != 0 || rs[1].Beyond() != 3 {
@@ -158,7 +195,7 @@ func TestExportVerifies(t *testing.T) {
 	}
 	for tenant, h := range w.tenants {
 		r, err := VerifyStore(w.head(tenant), h.cps, h.each)
-		if err != nil || !slices.Contains(want, r) {
+		if err != nil || !h.made && !slices.Contains(want, r) {
 			t.Errorf("store of %q: %+v, %v", tenant, r, err)
 		}
 	}
@@ -182,12 +219,103 @@ func TestExportHoldsRecordsByteForByte(t *testing.T) {
 
 func TestErasedPartsBreakNothing(t *testing.T) {
 	w := ordinary(t)
-	for i := range w.tenants["acme"].leaves {
-		w.tenants["acme"].leaves[i].Part = nil
-	}
+	w.erase(t, "acme", 0, 60, 20)
+	// A sweep that met no part records nothing.
+	w.erase(t, "acme", 61, 151, 31)
 	rs, err := w.verify(w.export(t))
-	if err != nil || rs[0].Erased != 51 || rs[1].Erased != 0 {
+	if err != nil || rs[1].Erased != 51 || rs[2].Erased != 0 {
 		t.Errorf("%+v, %v", rs, err)
+	}
+}
+
+// A part that is missing without an erasure on record is a fault (D14).
+func TestErasureWithoutARecord(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(*world, *history)
+		seq   int64
+	}{
+		"all":                        {func(_ *world, h *history) { h.leaves[1].Part, h.leaves[4].Part = nil, nil }, 1},
+		"one beside those on record": {func(w *world, h *history) { w.erase(t, "acme", 0, 60, 20); h.leaves[61].Part = nil }, 61},
+		"one before":                 {func(w *world, h *history) { w.erase(t, "acme", 30, 60, 10); h.leaves[28].Part = nil }, 28},
+		"one between two on record": {func(w *world, h *history) {
+			w.erase(t, "acme", 0, 30, 10)
+			w.erase(t, "acme", 33, 60, 9)
+			h.leaves[31].Part = nil
+		}, -1},
+		"of another tenant": {func(w *world, h *history) { w.erase(t, "b\"ünt", 0, 60, 30); h.leaves[1].Part = nil }, 1},
+		"before it was there": {func(w *world, h *history) {
+			w.erase(t, "acme", 0, 60, 20)
+			n := h.tree.Size()
+			w.add(t, "acme", KindEvent, "", &Event{ID: "y", TenantID: "acme", Timestamp: testTime, Name: ErasedEvent, Data: fmt.Appendf(nil, `{"from":0,"parts":1,"to":%d}`, n+5)}, nil)
+		}, 152},
+	} {
+		w := ordinary(t)
+		h := w.tenants["acme"]
+		c.spoil(w, h)
+		_, err := w.verify(w.export(t))
+		_, stored := VerifyStore(w.head("acme"), h.cps, h.each)
+		for _, err := range []error{err, stored} {
+			var f *Fault
+			if !errors.As(err, &f) || f.Tenant != "acme" || f.Seq != c.seq || !strings.Contains(f.Why, "eras") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}
+
+func TestErasuresAreBounded(t *testing.T) {
+	var e erasures
+	for n := range int64(maxRuns) {
+		if err := e.miss(2 * n); err != nil {
+			t.Fatal(err)
+		}
+		e.present()
+	}
+	if err := e.miss(2 * maxRuns); err == nil {
+		t.Error("remembers without bound")
+	}
+}
+
+// A tree that was cut back with its own checkpoints, or taken away whole, is
+// found by the log of checkpoints; so is a log that was cut back or taken away.
+func TestCutBackIsFoundByTheLog(t *testing.T) {
+	for name, spoil := range map[string]func(*world){
+		"cut back": func(w *world) {
+			short := newWorld(t)
+			for n := range 30 {
+				short.cross(t, "acme", n)
+			}
+			short.signer = w.signer
+			short.sign(t, "acme")
+			w.tenants["acme"] = short.tenants["acme"]
+		},
+		"unsigned": func(w *world) {
+			h := &history{}
+			w.tenants["acme"] = h
+			for n := range 100 {
+				w.cross(t, "acme", n)
+			}
+		},
+		"taken away":     func(w *world) { delete(w.tenants, "acme") },
+		"without a log":  func(w *world) { w.tenants[CheckpointsTenant] = &history{} },
+		"log cut back":   func(w *world) { w.tenants[CheckpointsTenant] = &history{}; w.record(t, w.tenants["acme"].cps[0]) },
+		"signed smaller": func(w *world) { w.record(t, w.tenants["acme"].cps[0]) },
+		"signed twice": func(w *world) {
+			h := w.head("acme")
+			h.Root[0] ^= 1
+			w.record(t, mustSign(t, w.signer, h))
+		},
+		"no checkpoint": func(w *world) { w.event(t, CheckpointsTenant, 1) },
+	} {
+		w := ordinary(t)
+		w.log(t)
+		w.tenants[CheckpointsTenant].made = false
+		spoil(w)
+		_, err := w.verify(w.export(t))
+		var f *Fault
+		if !errors.As(err, &f) || f.Tenant != "acme" && (f.Tenant != CheckpointsTenant || name != "no checkpoint") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
@@ -366,6 +494,8 @@ func TestVerifyStoreFindsWhatStandsBesideTheRecord(t *testing.T) {
 			h.leaves[5].Record = bytes.Replace(h.leaves[5].Record, []byte("03:42"), []byte("03:43"), 1)
 		},
 		"kind":       func(h *history) { h.leaves[5].Kind = KindBegin },
+		"time":       func(h *history) { h.leaves[4].At = h.leaves[4].At.Add(-time.Microsecond) },
+		"event time": func(h *history) { h.leaves[5].At = h.leaves[5].At.Add(24 * time.Hour) },
 		"crossing":   func(h *history) { h.leaves[4].Crossing = "x" },
 		"tenant":     func(h *history) { h.leaves[5].Tenant = "x" },
 		"seq":        func(h *history) { h.leaves[5].Seq = 6 },
