@@ -29,7 +29,7 @@ func (d *Daemon) API() *api.Client { return api.Direct(d.api().Handler()) }
 
 func (d *Daemon) api() *api.Server {
 	return &api.Server{Kernel: d.Kernel, Mint: d.Mint, Status: d.Status, Backup: d.backup, Checkpoint: d.checkpoint,
-		Drained: d.drained, MCP: d.serveMCP, Log: d.log}
+		Drained: d.drained, MCP: d.openMCP, Log: d.log}
 }
 
 func (d *Daemon) checkpoint(context.Context) (int, error) { return d.Kernel.Checkpoint(d.signer) }
@@ -181,24 +181,32 @@ func (d *Daemon) closeConnections() {
 	}
 }
 
-// serveMCP starts the server and puts it behind the gates for one client.
-func (d *Daemon) serveMCP(ctx context.Context, h api.Hello, conn io.ReadWriteCloser) error {
-	d.sessionsDone.Add(1)
-	defer d.sessionsDone.Done()
-	d.conns.add(conn)
-	defer d.conns.remove(conn)
+// openMCP starts a server, and returns what puts it behind the gates for one
+// client. What it returns must be called once: it owns the server.
+func (d *Daemon) openMCP(h api.Hello) (func(context.Context, io.ReadWriteCloser) error, error) {
 	cmd, trusted, err := d.serverCommand(h)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	proc, err := server.Start(cmd)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	d.sessionsDone.Add(1)
+	return func(ctx context.Context, conn io.ReadWriteCloser) error {
+		defer d.sessionsDone.Done()
+		return d.serveMCP(ctx, h, trusted, proc, conn)
+	}, nil
+}
+
+// serveMCP relays between one client and one server until either ends.
+func (d *Daemon) serveMCP(ctx context.Context, h api.Hello, trusted bool, proc *server.Process, conn io.ReadWriteCloser) error {
+	d.conns.add(conn)
+	defer d.conns.remove(conn)
 	d.session(h.Name, 1)
 	defer d.session(h.Name, -1)
 	id := holdfast.Identity{Agent: h.Agent, Kind: h.Kind, Session: h.Session, Intent: h.Intent}
-	err = gateway.Serve(ctx, conn, proc, gateway.Config{
+	err := gateway.Serve(ctx, conn, proc, gateway.Config{
 		Kernel: d.Kernel, Server: h.Name, Token: d.tokens(id), TrustedHints: trusted,
 		Log: d.log, Traceparent: kernel.Traceparent, ReviewHint: d.decidingCommand,
 	})

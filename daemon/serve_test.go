@@ -299,8 +299,12 @@ func TestLingerEnds(t *testing.T) {
 	ready, ended := make(chan struct{}), make(chan error, 1)
 	go func() { ended <- d.Serve(t.Context(), Serving{Linger: true, Ready: func(string) { close(ready) }}) }()
 	<-ready
-	if _, _, err := api.Dial(t.Context(), d.Paths.Sock); err != nil {
+	c, _, err := api.Dial(t.Context(), d.Paths.Sock)
+	if err != nil {
 		t.Fatal(err)
+	}
+	if _, err := c.MCP(t.Context(), api.Hello{Name: "x", Agent: "a", Command: []string{"/nonexistent/server"}}); holdfast.KindOf(err) != holdfast.KindNotFound {
+		t.Fatalf("a server that cannot be started: %v", err)
 	}
 	select {
 	case err := <-ended:
@@ -429,7 +433,7 @@ func TestServersAreStartedByTheRules(t *testing.T) {
 	if err := d.latch.Set("carol", "smoke", time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.serveMCP(t.Context(), touch, nopConn{}); holdfast.KindOf(err) != holdfast.KindHalted {
+	if _, err := d.openMCP(touch); holdfast.KindOf(err) != holdfast.KindHalted {
 		t.Errorf("while halted: %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "started")); err == nil {
@@ -439,12 +443,6 @@ func TestServersAreStartedByTheRules(t *testing.T) {
 		t.Errorf("%d events", n)
 	}
 }
-
-type nopConn struct{}
-
-func (nopConn) Read([]byte) (int, error)    { return 0, errors.New("closed") }
-func (nopConn) Write(b []byte) (int, error) { return len(b), nil }
-func (nopConn) Close() error                { return nil }
 
 // What cannot be undone is put to a person, whatever its risk says (D12).
 func TestIrreversibleIsHeld(t *testing.T) {

@@ -81,6 +81,9 @@ func (a *app) size(s kernel.Store) (int64, error) {
 		}
 		known = append(known, clean(t.head.Tenant))
 	}
+	if a.tenant == holdfast.Local {
+		return 0, nil // nothing has been done yet
+	}
 	return 0, &holdfast.Error{Kind: holdfast.KindNotFound, Why: "the ledger has no tenant " + clean(a.tenant), Hint: "it has " + or(strings.Join(known, ", "), "none")}
 }
 

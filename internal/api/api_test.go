@@ -62,7 +62,9 @@ func server(k Kernel) *Server {
 		Backup:     func(context.Context, string) error { return errors.New("inner secret") },
 		Checkpoint: func(context.Context) (int, error) { return 0, nil },
 		Drained:    func(context.Context) int { return 0 },
-		MCP:        func(context.Context, Hello, io.ReadWriteCloser) error { return nil }}
+		MCP: func(Hello) (func(context.Context, io.ReadWriteCloser) error, error) {
+			return nil, errors.New("inner secret")
+		}}
 }
 
 // Every endpoint that takes a body is given every kind of bad one: the answer

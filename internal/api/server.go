@@ -5,11 +5,15 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/review"
@@ -30,8 +34,9 @@ type Server struct {
 	// Drained waits until the crossings that a halt cut are recorded, and
 	// returns how many still are not.
 	Drained func(ctx context.Context) int
-	// MCP serves one client connection until either side ends.
-	MCP func(ctx context.Context, h Hello, conn io.ReadWriteCloser) error
+	// MCP starts the server and returns what serves one client connection
+	// until either side ends. It must be called once; it closes conn.
+	MCP func(h Hello) (serve func(ctx context.Context, conn io.ReadWriteCloser) error, err error)
 	Log *slog.Logger
 }
 
@@ -65,12 +70,55 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, st, err)
 }
 
+// The longest names, in code points: a token's own limit, and for an agent so
+// much less that the principal and the session made of its name fit too.
+const (
+	MaxName  = 256
+	MaxAgent = 240
+)
+
+// Named is a UsageError where a claim of the Ask could not stand in a token
+// made of it: an empty agent, a name that is too long or holds what cannot be
+// seen. An Ask that brings a token has no such claims.
+func (a Ask) Named() error {
+	if a.Token != "" {
+		return nil
+	}
+	return named(a.Agent, a.Kind, a.Session, a.Intent)
+}
+
+func named(agent, kind, session, intent string) error {
+	bad := func(format string, args ...any) error {
+		return &holdfast.Error{Kind: holdfast.KindUsage, Why: fmt.Sprintf(format, args...)}
+	}
+	if agent == "" {
+		return bad("the agent has no name")
+	}
+	for _, f := range []struct {
+		name, text string
+		most       int
+	}{{"agent", agent, MaxAgent}, {"kind", kind, MaxName}, {"session", session, MaxName}, {"intent", intent, MaxName}} {
+		switch {
+		case !utf8.ValidString(f.text):
+			return bad("the %s is not valid UTF-8", f.name)
+		case utf8.RuneCountInString(f.text) > f.most:
+			return bad("the %s has more than %d code points", f.name, f.most)
+		case strings.ContainsFunc(f.text, unicode.IsControl):
+			return bad("the %s holds a control character", f.name)
+		}
+	}
+	return nil
+}
+
 // request turns an Ask into a kernel request with a token of its own.
 func (s *Server) request(a Ask) (holdfast.Request, error) {
 	req := holdfast.Request{Boundary: a.Boundary, Payload: a.Payload, IdempotencyKey: a.IdempotencyKey, Correlation: a.Correlation}
 	if a.Token != "" {
 		req.Token = holdfast.NewSecret(a.Token)
 		return req, nil
+	}
+	if err := a.Named(); err != nil {
+		return req, err
 	}
 	tok, err := s.Mint(holdfast.Identity{Agent: a.Agent, Kind: a.Kind, Session: a.Session, Intent: a.Intent})
 	req.Token = tok
@@ -238,8 +286,22 @@ func (s *Server) mcp(w http.ResponseWriter, r *http.Request) {
 		s.answer(w, nil, &holdfast.Error{Kind: holdfast.KindUsage, Why: "an MCP connection is opened by `holdfast mcp`"})
 		return
 	}
+	if err := named(h.Agent, h.Kind, h.Session, h.Intent); err != nil {
+		s.answer(w, nil, err)
+		return
+	}
+	// Whether the server starts is known before the connection is taken over,
+	// so that the client can be told why not.
+	serve, err := s.MCP(h)
+	if err != nil {
+		s.answer(w, nil, err)
+		return
+	}
 	conn, buf, err := http.NewResponseController(w).Hijack()
 	if err != nil {
+		ended, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = serve(ended, gone{})
 		s.answer(w, nil, err)
 		return
 	}
@@ -250,10 +312,17 @@ func (s *Server) mcp(w http.ResponseWriter, r *http.Request) {
 	_ = conn.SetDeadline(time.Time{})
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	defer cancel()
-	if err := s.MCP(ctx, h, &upgraded{conn, buf.Reader}); err != nil {
+	if err := serve(ctx, &upgraded{conn, buf.Reader}); err != nil {
 		s.Log.Warn("an MCP connection ended", "server", h.Name, "err", err)
 	}
 }
+
+// gone is a client that is not there any more.
+type gone struct{}
+
+func (gone) Read([]byte) (int, error)  { return 0, io.EOF }
+func (gone) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+func (gone) Close() error              { return nil }
 
 const upgradeMCP = "holdfast-mcp"
 
