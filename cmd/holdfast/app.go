@@ -30,13 +30,33 @@ type app struct {
 
 // run carries out one command line and returns the exit code (D36).
 func (a *app) run(args []string) int {
+	out := &output{Writer: a.out}
+	a.out = out
 	err := a.dispatch(args)
 	var h *helpWanted
 	if errors.As(err, &h) {
-		fmt.Fprint(a.out, h.text)
-		return exitYes
+		_, err = io.WriteString(out, h.text)
+	}
+	if err == nil {
+		err = out.err
 	}
 	return a.finish(err)
+}
+
+// output is standard output. It keeps the first error, so that a yes that
+// nobody could read is none.
+type output struct {
+	io.Writer
+	err error
+}
+
+// Write implements io.Writer.
+func (o *output) Write(b []byte) (int, error) {
+	n, err := o.Writer.Write(b)
+	if o.err == nil {
+		o.err = err
+	}
+	return n, err
 }
 
 func (a *app) dispatch(args []string) error {

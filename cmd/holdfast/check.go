@@ -3,7 +3,6 @@ package main
 import (
 	"flag"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
@@ -34,6 +33,9 @@ const askFlags = `    --agent NAME     who would ask; cli if absent
                      reads it from a file
 `
 
+// maxToken bounds a token's file, in bytes.
+const maxToken = 16 << 10
+
 // asking holds the flags of who asks.
 type asking struct{ agent, kind, session, token string }
 
@@ -45,14 +47,19 @@ func (q *asking) flags(fs *flag.FlagSet) {
 }
 
 // ask makes the question of boundary and payload.
-func (q *asking) ask(boundary string, payload []byte) (api.Ask, error) {
+func (q *asking) ask(a *app, boundary string, payload []byte) (api.Ask, error) {
 	out := api.Ask{Boundary: boundary, Payload: payload, Agent: q.agent, Kind: q.kind, Session: q.session, Token: q.token}
 	if file, ok := strings.CutPrefix(q.token, "@"); ok {
-		b, err := os.ReadFile(file)
+		_, b, err := a.input([]string{file}, maxToken)
 		if err != nil {
 			return out, err
 		}
-		out.Token = strings.TrimSpace(string(b))
+		if out.Token = strings.TrimSpace(string(b)); out.Token == "" {
+			return out, fail("", "%s holds no token", file)
+		}
+	}
+	if err := out.Named(); err != nil {
+		return out, usage("", "%s", err.(*holdfast.Error).Why)
 	}
 	return out, nil
 }
@@ -69,7 +76,7 @@ func (a *app) question(name string, args []string) (api.Ask, error) {
 	if err != nil {
 		return api.Ask{}, err
 	}
-	return q.ask(rest[0], payload)
+	return q.ask(a, rest[0], payload)
 }
 
 // payload is what args hold, or standard input. One that is too large is cut
@@ -93,7 +100,7 @@ func check(a *app, args []string) error {
 	if err != nil {
 		return err
 	}
-	return a.reach(func(c *api.Client, _ *api.Status) error {
+	return a.act(func(c *api.Client, _ *api.Status) error {
 		ans, err := c.Check(a.ctx, ask)
 		if err != nil {
 			return err
@@ -101,13 +108,26 @@ func check(a *app, args []string) error {
 		if a.json {
 			err = a.printJSON(ans)
 		} else {
-			err = a.sayAnswer(ans)
+			err = a.sayAnswer(wouldHold(ans))
 		}
 		if err != nil {
 			return err
 		}
 		return ended(ans)
 	})
+}
+
+// wouldHold puts what a check says of a hold as what it is: nobody was asked,
+// so that there is nothing to decide yet.
+func wouldHold(ans *api.Answer) *api.Answer {
+	if o := ans.Outcome; o != nil && o.Verdict == holdfast.Hold && o.Review == "" && ans.Failure == nil {
+		for i := range o.Opinions {
+			if op := &o.Opinions[i]; op.Verdict == holdfast.Hold {
+				op.Why, op.Hint = "it would be held: "+op.Why, "a check asks nobody: a person is asked when it is tried"
+			}
+		}
+	}
+	return ans
 }
 
 // ended turns an answer into the exit code.

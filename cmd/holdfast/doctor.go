@@ -57,13 +57,14 @@ func doctor(a *app, args []string) error {
 	if err != nil {
 		return err
 	}
+	owner := a.dialled(p)
 	checks := []struct {
 		name string
 		do   func(daemon.Paths) finding
 	}{
-		{"state directory", a.seeState}, {"configuration", a.seeConfig}, {"owner", a.seeOwner},
+		{"state directory", a.seeState}, {"configuration", a.seeConfig}, {"owner", owner.see},
 		{"halt latch", a.seeLatch}, {"ledger", a.seeLedger}, {"ledger key", a.seeLedgerKey},
-		{"operator key", a.seeOperator}, {"disk", a.seeDisk}, {"clock", a.seeClock}, {"refusal", a.seeRefusal},
+		{"operator key", a.seeOperator}, {"disk", a.seeDisk}, {"clock", a.seeClock}, {"refusal", owner.seeRefusal},
 	}
 	var found []finding
 	failed := false
@@ -123,21 +124,34 @@ func (a *app) seeConfig(daemon.Paths) finding {
 	return okay("%s loads, and only you can change it", config)
 }
 
-func (a *app) seeOwner(p daemon.Paths) finding {
-	_, s, err := api.Dial(a.ctx, p.Sock)
+// dialled is the owner as it answered once: one that is stopped takes two
+// seconds to be found out.
+type dialled struct {
+	a      *app
+	client *api.Client
+	status *api.Status
+	err    error
+}
+
+func (a *app) dialled(p daemon.Paths) *dialled {
+	c, s, err := api.Dial(a.ctx, p.Sock)
+	return &dialled{a, c, s, err}
+}
+
+func (o *dialled) see(p daemon.Paths) finding {
 	switch {
-	case err == nil:
-		return okay("process %d answers", s.PID)
-	case !errors.Is(err, api.ErrNobody):
-		return bad(a.silent(p, err))
+	case o.err == nil:
+		return okay("process %d answers", o.status.PID)
+	case !errors.Is(o.err, api.ErrNobody):
+		return bad(o.a.silent(p, o.err))
 	case !there(p.Dir):
 		return okay("nobody, and nothing to own")
 	}
-	o, err := daemon.AcquireOwner(p.Dir, time.Now())
+	lock, err := daemon.AcquireOwner(p.Dir, time.Now())
 	if err != nil {
 		return bad(err)
 	}
-	if err := o.Release(); err != nil {
+	if err := lock.Release(); err != nil {
 		return bad(err)
 	}
 	return okay("nobody; the lock can be taken")
@@ -281,13 +295,16 @@ func (a *app) seeClock(daemon.Paths) finding {
 const nobodys = "doctor/nobody-listed-this"
 
 // seeRefusal proves that what is not listed is refused.
-func (a *app) seeRefusal(p daemon.Paths) finding {
+func (o *dialled) seeRefusal(p daemon.Paths) finding {
+	if err := daemon.StoreGone(p); err != nil {
+		return bad(err)
+	}
 	if !there(p.DB) {
 		return warn("`holdfast init` makes the state, then ask again", "not asked: there is no state yet")
 	}
 	var f finding
-	err := a.reach(func(c *api.Client, _ *api.Status) error {
-		ans, err := c.Check(a.ctx, api.Ask{Boundary: nobodys, Payload: []byte(`{}`), Agent: "doctor"})
+	ask := func(c *api.Client, _ *api.Status) error {
+		ans, err := c.Check(o.a.ctx, api.Ask{Boundary: nobodys, Payload: []byte(`{}`), Agent: "doctor"})
 		if err != nil {
 			return err
 		}
@@ -298,7 +315,16 @@ func (a *app) seeRefusal(p daemon.Paths) finding {
 			f = finding{How: "FAIL", Why: fmt.Sprintf("a boundary that nobody listed is not refused (exit code %d)", code), Hint: "does the configuration list a pattern that covers everything?"}
 		}
 		return nil
-	})
+	}
+	err := o.err
+	switch {
+	case err == nil:
+		err = ask(o.client, o.status)
+	case errors.Is(err, api.ErrNobody):
+		err = o.a.reach(ask)
+	default:
+		return warn("end its owner, then ask again", "not asked: the owner of the state does not answer")
+	}
 	if err != nil {
 		return bad(err)
 	}

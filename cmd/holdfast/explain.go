@@ -26,7 +26,7 @@ func explain(a *app, args []string) error {
 	if err != nil {
 		return err
 	}
-	return a.reach(func(c *api.Client, _ *api.Status) error {
+	return a.act(func(c *api.Client, _ *api.Status) error {
 		ans, err := c.Explain(a.ctx, ask)
 		if err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"syscall"
 
 	"github.com/holdfast-dev/holdfast"
 )
@@ -17,14 +18,11 @@ const maxFilter = 64 << 20
 func (a *app) input(args []string, limit int64) (name string, b []byte, err error) {
 	r, name := a.in, "standard input"
 	if len(args) > 0 && args[0] != "-" {
-		f, err := os.Open(args[0])
+		f, err := openRegular(args[0])
 		if err != nil {
 			return args[0], nil, err
 		}
 		defer f.Close()
-		if i, err := f.Stat(); err == nil && i.IsDir() {
-			return args[0], nil, fail("name a file", "%s is a directory", args[0])
-		}
 		r, name = f, args[0]
 	}
 	b, err = a.readAll(io.LimitReader(r, limit+1))
@@ -32,6 +30,26 @@ func (a *app) input(args []string, limit int64) (name string, b []byte, err erro
 		err = &holdfast.Error{Kind: holdfast.KindPayloadTooLarge, Why: name + " has more than " + bytesOf(limit), Hint: "give it in parts"}
 	}
 	return name, b, err
+}
+
+// openRegular opens a file that people named. A pipe or a device in its place
+// is refused without waiting for what may never come.
+func openRegular(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+	case info.IsDir():
+		err = fail("name a file", "%s is a directory", path)
+	case !info.Mode().IsRegular():
+		err = fail("give what it holds on standard input", "%s is not a regular file", path)
+	default:
+		return f, nil
+	}
+	return nil, errors.Join(err, f.Close())
 }
 
 // readAll reads to the end, or until the program is interrupted: somebody may

@@ -31,11 +31,16 @@ Every command takes, before or after its name:
 
 Exit codes: 0 yes, 1 error, 2 usage, 3 refused, 4 held for a person, 5 halted.
 
-Put an MCP server behind the gates, and look at what would happen:
+Look at what would happen, take a step, and see what was written down:
 
-    holdfast init
-    holdfast mcp -- npx -y @modelcontextprotocol/server-filesystem .
     holdfast explain agent/step '{"action":"plan"}'
+    holdfast step nightly plan
+    holdfast ledger tail
+
+Then ` + "`holdfast init`" + ` makes the key with which you approve and resume. An MCP
+server stands behind the gates when your client starts it as
+
+    holdfast mcp -- npx -y @modelcontextprotocol/server-filesystem .
 
 ` + "`holdfast help COMMAND` says more.\n"
 

@@ -36,6 +36,9 @@ func (a *app) isUTF8() bool {
 
 // isTerminal says whether a reader or writer is a terminal.
 func isTerminal(x any) bool {
+	if o, ok := x.(*output); ok {
+		x = o.Writer
+	}
 	f, ok := x.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }

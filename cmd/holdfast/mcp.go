@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/daemon"
 	"github.com/holdfast-dev/holdfast/internal/api"
 	"github.com/holdfast-dev/holdfast/internal/mcp/server"
@@ -62,6 +63,12 @@ func runMCP(a *app, args []string) error {
 	if err != nil {
 		return err
 	}
+	if err := (api.Ask{Agent: h.Agent, Kind: h.Kind, Session: h.Session}).Named(); err != nil {
+		return usage("", "%s", err.(*holdfast.Error).Why)
+	}
+	if err := a.enabled(); err != nil {
+		return err
+	}
 	if err := a.server(&h, rest, dashed); err != nil {
 		return err
 	}
@@ -80,15 +87,27 @@ func runMCP(a *app, args []string) error {
 	if err != nil {
 		return err
 	}
-	c, err := a.daemon(p, *notify)
-	if err != nil {
-		return err
-	}
-	conn, err := c.MCP(a.ctx, h)
+	conn, err := a.connect(p, h, *notify)
 	if err != nil {
 		return err
 	}
 	return a.relay(conn, p)
+}
+
+// connect opens the connection, and once more where a lingering daemon ended
+// after it had answered that it is there: it had not taken the connection.
+func (a *app) connect(p daemon.Paths, h api.Hello, notify string) (conn io.ReadWriteCloser, err error) {
+	for range 3 {
+		var c *api.Client
+		if c, err = a.daemon(p, notify); err != nil {
+			return nil, err
+		}
+		conn, err = c.MCP(a.ctx, h)
+		if refused := (*holdfast.Error)(nil); err == nil || errors.As(err, &refused) || a.ctx.Err() != nil {
+			return conn, err
+		}
+	}
+	return nil, err
 }
 
 // server completes h from the command after "--", or from the name of a
@@ -262,33 +281,4 @@ func (a *app) didNotStart(p daemon.Paths, from int64, how string) error {
 		said = " " + how
 	}
 	return fail(hint, "the daemon did not start:%s", said)
-}
-
-// relay copies standard input to the connection and the connection to
-// standard output, until the connection ends. The end of the input is passed
-// on, so that what is still to be answered is answered.
-func (a *app) relay(conn io.ReadWriteCloser, p daemon.Paths) error {
-	defer conn.Close()
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		_, _ = io.Copy(conn, a.in)
-		if c, ok := conn.(interface{ CloseWrite() error }); ok {
-			_ = c.CloseWrite()
-		}
-	}()
-	stop := context.AfterFunc(a.ctx, func() { _ = conn.Close() })
-	defer stop()
-	_, err := io.Copy(a.out, conn)
-	select {
-	case <-over:
-		return nil
-	case <-a.ctx.Done():
-		return nil
-	case <-time.After(200 * time.Millisecond): // the end of the input may just be under way
-	}
-	if err != nil {
-		return fail("look into "+p.Log, "the connection to the daemon ended: %v", err)
-	}
-	return fail("look into "+p.Log, "the MCP server or the daemon ended")
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/daemon"
 	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/internal/halt"
 	"github.com/holdfast-dev/holdfast/internal/sqlite"
 	"github.com/holdfast-dev/holdfast/kernel"
 )
@@ -41,6 +42,25 @@ func (a *app) reach(do func(c *api.Client, s *api.Status) error) error {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
+}
+
+// act is reach for what agents do, which HOLDFAST_ENABLED of this very process
+// stops even where the owner runs without it.
+func (a *app) act(do func(c *api.Client, s *api.Status) error) error {
+	if err := a.enabled(); err != nil {
+		return err
+	}
+	return a.reach(do)
+}
+
+// enabled is a HaltedError where HOLDFAST_ENABLED here is not a yes (D35).
+func (a *app) enabled() error {
+	value, set := a.lookup("HOLDFAST_ENABLED")
+	if halt.Enabled(value, set) {
+		return nil
+	}
+	return &holdfast.Error{Kind: holdfast.KindHalted, Why: fmt.Sprintf("everything is halted here: HOLDFAST_ENABLED is %q", value),
+		Hint: "unset it, or set it to true, 1, yes or on"}
 }
 
 // silent names the process that holds the lock and does not answer.
@@ -103,6 +123,9 @@ var errNoState = errors.New("no state")
 func (a *app) read(do func(p daemon.Paths, s kernel.Store) error) (err error) {
 	p, err := a.paths()
 	if err != nil {
+		return err
+	}
+	if err := daemon.StoreGone(p); err != nil {
 		return err
 	}
 	if _, err := os.Lstat(p.DB); errors.Is(err, os.ErrNotExist) {

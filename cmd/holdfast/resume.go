@@ -1,8 +1,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/daemon"
 	"github.com/holdfast-dev/holdfast/internal/api"
 	"github.com/holdfast-dev/holdfast/internal/operator"
 )
@@ -26,7 +30,7 @@ func resume(a *app, args []string) error {
 	if _, err := a.parse(fs, args, 0, 0); err != nil {
 		return err
 	}
-	return a.reach(func(c *api.Client, st *api.Status) error {
+	return a.orElse(a.reach(func(c *api.Client, st *api.Status) error {
 		if !st.Halted {
 			a.say("it is not halted")
 			return nil
@@ -43,5 +47,26 @@ func resume(a *app, args []string) error {
 		}
 		_, err = fmt.Fprintln(a.out, "resumed")
 		return err
-	})
+	}))
+}
+
+// orElse adds the way out to an error that a broken configuration may be the
+// cause of. Going on with the defaults is none: they may erase sooner than the
+// configuration that cannot be read.
+func (a *app) orElse(err error) error {
+	var e *holdfast.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	config, broken := daemon.FindConfig(a.config, a.lookup)
+	if broken == nil {
+		_, broken = daemon.Load(config)
+	}
+	if broken == nil || a.ctx.Err() != nil {
+		return err
+	}
+	own := *e
+	own.Why = strings.Replace(err.Error(), e.Error(), e.Why, 1)
+	own.Hint = e.Hint + prefixIf(e.Hint, "; ") + "mend the configuration, or resume under one that loads with `holdfast resume --config FILE`"
+	return &own
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/constitution"
@@ -68,7 +69,7 @@ func (a *app) ruleProblems(err error) error {
 	for _, err := range flat(err) {
 		var e *holdfast.Error
 		if errors.As(err, &e) {
-			found = append(found, problem{e.Rule, e.Why, e.Hint})
+			found = append(found, problem{e.Rule, strings.TrimPrefix(e.Why, e.Rule+": "), e.Hint})
 		} else {
 			found = append(found, problem{"", err.Error(), ""})
 		}

@@ -39,16 +39,21 @@ func step(a *app, args []string) error {
 		return err
 	}
 	q.agent = rest[0]
+	for i, name := range []string{"AGENT", "ACTION"} {
+		if rest[i] == "" {
+			return usage("see `holdfast help step`", "%s is empty", name)
+		}
+	}
 	doc, err := stepPayload(rest[1], rest[2:])
 	if err != nil {
 		return err
 	}
-	ask, err := q.ask("agent/step", doc)
+	ask, err := q.ask(a, "agent/step", doc)
 	if err != nil {
 		return err
 	}
 	ask.IdempotencyKey = *idempotency
-	return a.reach(func(c *api.Client, _ *api.Status) error {
+	return a.act(func(c *api.Client, _ *api.Status) error {
 		ans, err := c.Cross(a.ctx, ask)
 		if err != nil {
 			return err
