@@ -320,7 +320,9 @@ func TestK5_D10_a_key_is_taken_as_long_as_its_act(t *testing.T) {
 	_, err := w.k.Cross(t.Context(), req, func(ctx context.Context) (holdfast.Output, error) {
 		w.advance(2 * time.Minute)
 		_, err := w.k.Cross(kernel.Child(ctx), w.keyed("test/low", `{"pay":1}`, "k1"), counted(&n))
-		wants(t, err, holdfast.KindConflict)
+		if holdfast.KindOf(err) != holdfast.KindConflict {
+			t.Errorf("the key was free while its act went on: %v", err)
+		}
 		return counted(&n)(ctx)
 	})
 	if err != nil {
@@ -401,7 +403,9 @@ func TestINV7_a_refused_child_is_counted_down_once(t *testing.T) {
 		}
 		s.then.Store(&stop)
 		_, err := w.k.Cross(kernel.Child(ctx), w.req("test/low", `{}`), never(t))
-		wants(t, err, holdfast.KindHalted)
+		if holdfast.KindOf(err) != holdfast.KindHalted {
+			t.Errorf("the child was not halted: %v", err)
+		}
 		close(release)
 		return holdfast.Output{}, w.latch.Clear()
 	})
