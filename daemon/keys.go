@@ -51,12 +51,16 @@ func (Keys) MarshalText() ([]byte, error) { return []byte("REDACTED"), nil }
 // LoadKeys reads the four key files of the state directory and makes those
 // that are missing. Only the owner calls it, and before the store is opened:
 // once there is a store, a missing key is an error, because a new one would
-// break what the lost one signed or sealed.
+// break what the lost one signed or sealed. So is a missing store, once there
+// was one (StoreGone).
 func LoadKeys(o *Owner) (*Keys, error) {
 	if o == nil || o.file == nil {
 		return nil, refusal("only the owner of the state directory may load its keys")
 	}
 	p := o.Paths
+	if err := StoreGone(p); err != nil {
+		return nil, err
+	}
 	_, err := os.Lstat(p.DB)
 	if err != nil && !missing(err) {
 		return nil, err

@@ -125,6 +125,12 @@ func (d *Daemon) openParts(ctx context.Context, keys *Keys) (err error) {
 	if d.store, err = sqlite.Open(ctx, sqlite.Options{Path: d.Paths.DB}); err != nil {
 		return err
 	}
+	if err = notCutBack(ctx, d.store, d.signer.Verifier()); err != nil {
+		return err
+	}
+	if err = markStore(d.Paths); err != nil {
+		return err
+	}
 	if d.latch, err = halt.New(d.Paths.Halt); err != nil {
 		return err
 	}

@@ -291,32 +291,37 @@ func watchDir(dir string, log interface{ Warn(string, ...any) }) (<-chan fsnotif
 	return nil, func() {}
 }
 
-// clients counts who is connected to the socket.
+// clients counts who is connected to the socket. A call keeps a lingering
+// daemon while it lasts; only an MCP connection keeps it for a while longer.
 type clients struct {
 	mu   sync.Mutex
 	n    int       // guarded by mu
-	seen bool      // guarded by mu
-	last time.Time // guarded by mu
+	seen bool      // guarded by mu; an MCP connection
+	last time.Time // guarded by mu; the end of the last MCP connection
 }
 
 func (c *clients) counting(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c.enter()
-		defer c.leave()
+		stays := r.URL.Path == "/v1/mcp"
+		c.enter(stays)
+		defer c.leave(stays)
 		h.ServeHTTP(w, r)
 	})
 }
 
-func (c *clients) enter() {
+func (c *clients) enter(stays bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.n, c.seen = c.n+1, true
+	c.n, c.seen = c.n+1, c.seen || stays
 }
 
-func (c *clients) leave() {
+func (c *clients) leave(stays bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.n, c.last = c.n-1, time.Now()
+	c.n--
+	if stays {
+		c.last = time.Now()
+	}
 }
 
 func (c *clients) count() int {

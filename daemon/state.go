@@ -24,6 +24,7 @@ type Paths struct {
 	SealKey     string // seals results that may be replayed (D10)
 	TokenKey    string // signs local tokens (D8)
 	RuntimeID   string // names this runtime
+	StoreMade   string // says that there was a store once
 	Log         string
 }
 
@@ -43,6 +44,7 @@ func PathsIn(dir string) Paths {
 		SealKey:     at("seal.key"),
 		TokenKey:    at("token.key"),
 		RuntimeID:   at("runtime.id"),
+		StoreMade:   at("store.made"),
 		Log:         at("holdfast.log"),
 	}
 }
@@ -89,6 +91,9 @@ func OpenState(dir string) (Paths, error) {
 	if !filepath.IsAbs(dir) {
 		return Paths{}, refusal("the state directory must be absolute, not %q", dir)
 	}
+	if err := shortEnough(toBe(dir)); err != nil {
+		return Paths{}, err
+	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return Paths{}, hinted("choose another with --state", "cannot make the state directory: %v", err)
 	}
@@ -99,12 +104,31 @@ func OpenState(dir string) (Paths, error) {
 	if err := private(real); err != nil {
 		return Paths{}, err
 	}
-	p := PathsIn(real)
-	if limit := maxSock(runtime.GOOS); len(p.Sock) > limit {
-		return Paths{}, hinted("choose a shorter one with --state or HOLDFAST_STATE",
-			"the state directory's path is too long: a socket there would have %d bytes, the system takes %d", len(p.Sock), limit)
+	return PathsIn(real), shortEnough(real)
+}
+
+// toBe is what dir will resolve to once it is made: the part of it that is
+// there without symbolic links, and the rest as it stands.
+func toBe(dir string) string {
+	rest := ""
+	for at := filepath.Clean(dir); ; at = filepath.Dir(at) {
+		if real, err := filepath.EvalSymlinks(at); err == nil {
+			return filepath.Join(real, rest)
+		}
+		if at == filepath.Dir(at) {
+			return dir
+		}
+		rest = filepath.Join(filepath.Base(at), rest)
 	}
-	return p, nil
+}
+
+// shortEnough refuses a directory in which no socket could stand.
+func shortEnough(dir string) error {
+	if n, limit := len(PathsIn(dir).Sock), maxSock(runtime.GOOS); n > limit {
+		return hinted("choose a shorter one with --state or HOLDFAST_STATE",
+			"the state directory's path is too long: a socket there would have %d bytes, the system takes %d", n, limit)
+	}
+	return nil
 }
 
 // maxSock is the longest socket path in bytes: sun_path less its NUL.
@@ -113,6 +137,35 @@ func maxSock(goos string) int {
 		return 107
 	}
 	return 103
+}
+
+// StoreGone is an error where the store of p was made once and is not there
+// now, or is empty: what runs on without it would forget who is paused, what
+// was spent and what was done.
+func StoreGone(p Paths) error {
+	if _, err := os.Lstat(p.StoreMade); missing(err) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	info, err := os.Lstat(p.DB)
+	switch {
+	case err == nil && info.Size() > 0:
+		return nil
+	case err != nil && !missing(err):
+		return err
+	}
+	return hinted("put it back from a backup, or start anew with another --state",
+		"the store %s is missing, but its keys are there", p.DB)
+}
+
+// markStore notes that there is a store now, after which it may not go missing.
+// Until then a first start that was cut off is simply begun again.
+func markStore(p Paths) error {
+	if _, err := os.Lstat(p.StoreMade); !missing(err) {
+		return err
+	}
+	return writeNew(p.StoreMade, []byte("holdfast store v1 made\n"))
 }
 
 // private refuses a directory that is not ours alone.
