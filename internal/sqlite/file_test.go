@@ -102,10 +102,25 @@ func TestK6_AC2_append_only(t *testing.T) {
 	}
 }
 
+// pastTriggers runs sql without any trigger, and puts them back as they were.
+func pastTriggers(t *testing.T, path, sql string) error {
+	t.Helper()
+	all, err := expected()
+	if err != nil {
+		t.Fatal(err)
+	}
+	drop, back := "", ""
+	for _, o := range all {
+		if o.kind == "trigger" {
+			drop, back = drop+"DROP TRIGGER "+o.name+";", back+";"+o.sql
+		}
+	}
+	return raw(t, path, drop+sql+back)
+}
+
 // Whoever goes round the triggers is found out when the store is opened, as
 // far as the end of the tree shows it.
 func TestTamperedTailIsRefused(t *testing.T) {
-	drop := "DROP TRIGGER leaf_no_update; DROP TRIGGER leaf_no_delete; DROP TRIGGER head_grows; DROP TRIGGER tile_no_update;"
 	for name, c := range map[string]struct{ sql, want string }{
 		"a record":       {"UPDATE leaf SET record = '{\"note\":\"forged\"}' || '' WHERE seq = 299", ""},
 		"record bytes":   {"UPDATE leaf SET record = CAST('{}' AS BLOB) WHERE seq = 299", "leaf 299"},
@@ -117,7 +132,7 @@ func TestTamperedTailIsRefused(t *testing.T) {
 		"a tile":         {"UPDATE tile SET root = zeroblob(32)", "root"},
 	} {
 		path := fill(t)
-		if err := raw(t, path, drop+c.sql); err != nil {
+		if err := pastTriggers(t, path, c.sql); err != nil {
 			if c.want == "" {
 				continue // the table's types refused it already
 			}

@@ -17,7 +17,8 @@ import (
 )
 
 // Open opens the store, makes it or migrates it where that is needed, and
-// checks that the end of every tenant's tree is what its head says. ctx bounds
+// checks that the schema is as Holdfast made it, that nothing belongs to no
+// tree, and that the end of every tenant's tree is what its head says. ctx bounds
 // the opening only. The caller makes sure that it is the one owner (D48).
 // kernel.ErrNewer means that a newer Holdfast wrote the file.
 func Open(ctx context.Context, opt Options) (*Store, error) {
@@ -109,6 +110,9 @@ func (s *Store) openConns() error {
 		return err
 	}
 	if err = migrate(s.write, false); err != nil {
+		return err
+	}
+	if err = refuseTampered(s.write); err != nil {
 		return err
 	}
 	if n := s.opt.MaxPages; n > 0 {

@@ -1,0 +1,260 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/ledger"
+	"modernc.org/sqlite"
+)
+
+// object is one table, index, trigger or view of a schema.
+type object struct{ kind, name, sql string }
+
+func (o object) String() string {
+	if o.kind == "trigger" {
+		return "the append-only trigger " + o.name
+	}
+	return "the " + o.kind + " " + o.name
+}
+
+// readSchema reads what was made with SQL, by name; SQLite's own is left out.
+func readSchema(c *conn) (map[string]object, error) {
+	all := make(map[string]object)
+	err := c.query("SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL", func(r row) error {
+		if o := (object{r.text(0), r.text(1), r.text(2)}); !strings.HasPrefix(o.name, "sqlite_") {
+			all[o.name] = o
+		}
+		return nil
+	})
+	return all, err
+}
+
+// expected is the schema as the migrations make it.
+func expected() (_ map[string]object, err error) {
+	dc, err := (&sqlite.Driver{}).Open(":memory:")
+	if err != nil {
+		return nil, err
+	}
+	c := &conn{dc: dc, stmts: make(map[string]*stmt)}
+	defer func() { err = errors.Join(err, c.close()) }()
+	for _, step := range migrations() {
+		if err := c.script(step); err != nil {
+			return nil, err
+		}
+	}
+	return readSchema(c)
+}
+
+// schemaFaults says what of the schema is missing, changed or not Holdfast's:
+// who can write to the file can take away what makes the ledger append-only.
+func schemaFaults(c *conn) ([]string, error) {
+	want, err := expected()
+	if err != nil {
+		return nil, err
+	}
+	have, err := readSchema(c)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for name, w := range want {
+		switch h, ok := have[name]; {
+		case !ok:
+			out = append(out, w.String()+" is missing")
+		case h != w:
+			out = append(out, w.String()+" was changed")
+		}
+	}
+	for name, h := range have {
+		if _, ok := want[name]; !ok {
+			out = append(out, fmt.Sprintf("the %s %.80q is not one of Holdfast's", h.kind, name))
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// orphans finds what belongs to no tree: a tenant without a head, and leaves,
+// tiles and, where asked, checkpoints of none or beyond one. It looks a tenant up, never a
+// leaf, so that it costs O(tenants log n).
+func orphans(c *conn, checkpoints bool) ([]ledger.Fault, error) {
+	o := orphanage{heads: make(map[int64]int64), names: make(map[int64]string)}
+	err := c.query("SELECT id, name FROM tenant", func(r row) error {
+		o.names[r.int(0)] = r.text(1)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = c.query("SELECT tenant, size FROM head", func(r row) error {
+		o.heads[r.int(0)] = r.int(1)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	o.tenants()
+	err = errors.Join(o.leaves(c), o.tiles(c))
+	if checkpoints {
+		err = errors.Join(err, o.checkpoints(c))
+	}
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(o.found, func(a, b ledger.Fault) int { return strings.Compare(a.Tenant+"\x00"+a.Why, b.Tenant+"\x00"+b.Why) })
+	return o.found, nil
+}
+
+type orphanage struct {
+	heads map[int64]int64 // size by tenant
+	names map[int64]string
+	found []ledger.Fault
+}
+
+func (o *orphanage) add(tenant, seq int64, format string, args ...any) {
+	name, ok := o.names[tenant]
+	if !ok {
+		name = fmt.Sprintf("number %d", tenant)
+	}
+	o.found = append(o.found, ledger.Fault{Tenant: name, Seq: seq, Why: fmt.Sprintf(format, args...)})
+}
+
+func (o *orphanage) tenants() {
+	for id := range o.names {
+		if _, ok := o.heads[id]; !ok {
+			o.add(id, -1, "the tenant has no head: its tree was taken away")
+		}
+	}
+	for id := range o.heads {
+		if _, ok := o.names[id]; !ok {
+			o.add(id, -1, "a head of a tenant that is not there")
+		}
+	}
+}
+
+// leaves compares each tenant's last leaf with its head. The leaves of a tenant
+// lie together, so that the next tenant is one look-up away.
+func (o *orphanage) leaves(c *conn) error {
+	for from := int64(math.MinInt64); ; {
+		r, err := c.one("SELECT min(id) FROM leaf WHERE id >= ?", from)
+		if err != nil || r.isNull(0) {
+			return err
+		}
+		tenant := r.int(0) >> seqBits
+		first, end := leafSeq(r.int(0)), tenant<<seqBits|(1<<seqBits-1)
+		if r, err = c.one("SELECT max(id) FROM leaf WHERE id <= ?", end); err != nil {
+			return err
+		}
+		last := leafSeq(r.int(0))
+		size, ok := o.heads[tenant]
+		_, named := o.names[tenant]
+		switch {
+		case !ok || !named:
+			o.add(tenant, first, "leaves %d to %d belong to no head", first, last)
+		case last >= size:
+			o.add(tenant, size, "the head counts %d leaves, and there are leaves up to %d", size, last)
+		}
+		if end == math.MaxInt64 {
+			return nil
+		}
+		from = end + 1
+	}
+}
+
+func (o *orphanage) tiles(c *conn) error {
+	for from := int64(math.MinInt64); ; {
+		r, err := c.one("SELECT min(tenant) FROM tile WHERE tenant >= ?", from)
+		if err != nil || r.isNull(0) {
+			return err
+		}
+		tenant := r.int(0)
+		if _, ok := o.heads[tenant]; !ok {
+			o.add(tenant, -1, "tiles of the tree are there, and no head")
+		}
+		if tenant == math.MaxInt64 {
+			return nil
+		}
+		from = tenant + 1
+	}
+}
+
+func (o *orphanage) checkpoints(c *conn) error {
+	sizes := make(map[string]int64)
+	for id, name := range o.names {
+		if size, ok := o.heads[id]; ok {
+			sizes[name] = size
+		}
+	}
+	for after := ""; ; {
+		r, err := c.one("SELECT min(tenant) FROM checkpoint WHERE tenant > ?", after)
+		if err != nil || r.isNull(0) {
+			return err
+		}
+		after = r.text(0)
+		if r, err = c.one("SELECT max(size) FROM checkpoint WHERE tenant = ?", after); err != nil {
+			return err
+		}
+		f := ledger.Fault{Tenant: after, Seq: -1}
+		size, ok := sizes[after]
+		switch {
+		case !ok:
+			f.Why = fmt.Sprintf("a checkpoint of %d leaves is there, and no tree", r.int(0))
+		case r.int(0) > size:
+			f.Why = fmt.Sprintf("a checkpoint of %d leaves is there, and the head counts %d: the ledger was cut back", r.int(0), size)
+		default:
+			continue
+		}
+		o.found = append(o.found, f)
+	}
+}
+
+// Structure says what is wrong with the file around the trees, which no
+// verification of a tree that is there can see: a schema that is not
+// Holdfast's, and leaves, tiles and checkpoints that belong to no tree. It does
+// not look into a tree. Nothing found is nil.
+func (s *Store) Structure(ctx context.Context) ([]ledger.Fault, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if err := s.enter(ctx, s.viewSlots); err != nil {
+		return nil, err
+	}
+	defer func() { <-s.viewSlots }()
+	if s.closing.Load() {
+		return nil, errClosed
+	}
+	c, err := s.readers.begin()
+	if err != nil {
+		return nil, err
+	}
+	defer s.readers.end(c)
+	return structure(c, true)
+}
+
+func structure(c *conn, checkpoints bool) ([]ledger.Fault, error) {
+	var out []ledger.Fault
+	whys, err := schemaFaults(c)
+	if err != nil {
+		return nil, err
+	}
+	for _, why := range whys {
+		out = append(out, ledger.Fault{Seq: -1, Why: why})
+	}
+	found, err := orphans(c, checkpoints)
+	return append(out, found...), err
+}
+
+// refuseTampered is structure's first fault as the error of opening. What
+// checkpoints must find is for who has the key, and reads their log.
+func refuseTampered(c *conn) error {
+	fs, err := structure(c, false)
+	if err != nil || len(fs) == 0 {
+		return err
+	}
+	return fmt.Errorf("%s; hint: somebody changed the file: keep it as it is, run `holdfast ledger verify`, and restore a backup", fs[0].Error())
+}
