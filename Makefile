@@ -10,7 +10,7 @@ build:
 	$(GO) build -trimpath -o bin/holdfast ./cmd/holdfast
 
 quick:
-	$(GO) test ./...
+	$(GO) test -short ./...
 
 test: deps vet staticcheck race example
 
