@@ -283,7 +283,7 @@ func (a *app) seeClock(daemon.Paths) finding {
 		})
 	})
 	if err != nil && !isNoState(err) {
-		return warn("", "the newest record cannot be read: %v", err)
+		return warn("", "the newest record cannot be read: %s", bad(err).Why)
 	}
 	if newest.After(now.Add(time.Minute)) {
 		return finding{How: "FAIL", Why: fmt.Sprintf("the newest record is %s ahead of it", short(newest.Sub(now))), Hint: "set the clock: tokens and windows depend on it"}
