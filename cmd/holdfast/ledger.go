@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/holdfast-dev/holdfast/daemon"
 	"github.com/holdfast-dev/holdfast/internal/api"
@@ -103,27 +104,48 @@ type tree struct {
 	signed *ledger.SignedCheckpoint
 }
 
-// trees reads every tree's head and newest checkpoint in one transaction.
+// trees reads every tree's head and newest checkpoint in one transaction, in
+// the order of an export.
 func (a *app) trees(s kernel.Store) (out []tree, err error) {
 	err = a.view(s, func(tx kernel.Tx) error {
-		heads, err := tx.Heads()
-		if err != nil {
-			return err
-		}
-		for _, h := range heads {
-			t := tree{head: h}
-			c, err := tx.Checkpoint(h.Tenant)
-			if err != nil && !errors.Is(err, kernel.ErrNotFound) {
-				return err
-			}
-			if err == nil {
-				t.signed = &c
-			}
-			out = append(out, t)
-		}
-		return nil
+		out, err = treesOf(tx)
+		return err
 	})
 	return out, err
+}
+
+func treesOf(tx kernel.Tx) (out []tree, err error) {
+	heads, err := tx.Heads()
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range heads {
+		t := tree{head: h}
+		c, err := tx.Checkpoint(h.Tenant)
+		if err != nil && !errors.Is(err, kernel.ErrNotFound) {
+			return nil, err
+		}
+		if err == nil {
+			t.signed = &c
+		}
+		out = append(out, t)
+	}
+	slices.SortFunc(out, func(a, b tree) int { return ledger.CompareTenants(a.head.Tenant, b.head.Tenant) })
+	return out, nil
+}
+
+// treeOf is one of them.
+func treeOf(tx kernel.Tx, tenant string) (tree, error) {
+	all, err := treesOf(tx)
+	for _, t := range all {
+		if t.head.Tenant == tenant {
+			return t, nil
+		}
+	}
+	if err == nil {
+		err = &ledger.Fault{Tenant: tenant, Seq: -1, Why: "the head was there and is gone"}
+	}
+	return tree{}, err
 }
 
 // chunk is how many leaves one transaction reads, so that it stays short.

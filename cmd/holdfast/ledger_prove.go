@@ -94,7 +94,12 @@ func entryOf(tx kernel.Tx, tenant, id string) (ledger.Stored, error) {
 }
 
 func (a *app) verifyProof(key *ledger.Verifier, file string) error {
-	name, b, err := a.input([]string{file}, 4<<20)
+	name, b, err := file, []byte(nil), error(nil)
+	if file == "-" {
+		name, b, err = a.input(nil, maxProof)
+	} else {
+		b, err = readPlain(file, maxProof)
+	}
 	if err != nil {
 		return err
 	}
@@ -155,27 +160,38 @@ func ledgerExport(a *app, args []string) error {
 			defer func() { err = errors.Join(err, f.Sync(), f.Close()) }()
 			w = f
 		}
-		trees, err := a.trees(s)
-		if err != nil {
-			return err
-		}
-		e, total := ledger.NewExporter(w, key), int64(0)
-		for _, t := range trees {
-			var cps []ledger.SignedCheckpoint
-			if t.signed != nil {
-				cps = append(cps, *t.signed)
-			}
-			if err := e.Tenant(t.head, cps, func(fn func(ledger.Stored) error) error {
-				return a.leaves(s, t.head.Tenant, 0, t.head.Size, fn)
-			}); err != nil {
-				return err
-			}
-			total += t.head.Size
-		}
-		if err := e.Close(); err != nil {
-			return err
-		}
-		a.say("exported %s of %s", count(total, "leaf", "leaves"), count(len(trees), "tenant", "tenants"))
-		return nil
+		// One transaction for all of it: a part that is erased meanwhile, and
+		// the event that says so beyond the end, must not come apart.
+		return s.View(a.ctx, func(tx kernel.Tx) error { return a.export(tx, ledger.NewExporter(w, key)) })
 	})
+}
+
+func (a *app) export(tx kernel.Tx, e *ledger.Exporter) error {
+	trees, err := treesOf(tx)
+	if err != nil {
+		return err
+	}
+	total := int64(0)
+	for _, t := range trees {
+		var cps []ledger.SignedCheckpoint
+		if t.signed != nil {
+			cps = append(cps, *t.signed)
+		}
+		if err := e.Tenant(t.head, cps, func(fn func(ledger.Stored) error) error {
+			return tx.Leaves(t.head.Tenant, 0, t.head.Size, func(l ledger.Stored) error {
+				if err := a.ctx.Err(); err != nil {
+					return err
+				}
+				return fn(l)
+			})
+		}); err != nil {
+			return err
+		}
+		total += t.head.Size
+	}
+	if err := e.Close(); err != nil {
+		return err
+	}
+	a.say("exported %s of %s", count(total, "leaf", "leaves"), count(len(trees), "tenant", "tenants"))
+	return nil
 }

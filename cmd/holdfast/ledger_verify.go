@@ -2,14 +2,17 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
+	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/daemon"
 	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -18,8 +21,9 @@ import (
 func verifyCommand() command {
 	return command{name: "verify", about: "verify the whole ledger, or an export without it", run: ledgerVerify, help: `
 Verify every record of every tenant: that each is where it was, that none is
-missing, doubled or changed, and that the trees are those that were signed. The
-exit code is 1 when something is wrong; tenant and record are named.
+missing, doubled or changed, that the trees are those that were signed, and that
+none was cut back behind what the log of checkpoints records. A state that was
+put back as a whole to an earlier one only --checkpoint finds. The exit code is 1 when something is wrong; tenant and record are named.
 
     holdfast ledger verify [--checkpoint FILE]
     holdfast ledger verify --export FILE --key KEY [--checkpoint FILE]
@@ -70,6 +74,34 @@ func ledgerVerify(a *app, args []string) error {
 	return a.verifyStore(key, known)
 }
 
+// What the files that verification is given may hold, in bytes.
+const (
+	maxKeyText = 4 << 10
+	maxNotes   = 1 << 20
+	maxProof   = 4 << 20
+)
+
+// readPlain reads a regular file of at most limit bytes, and waits for nobody.
+func readPlain(path string, limit int64) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fail("name a file", "%s is not a regular file", path)
+	}
+	b, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(b)) > limit {
+		return nil, fail("", "%s has more than %s", path, bytesOf(limit))
+	}
+	return b, err
+}
+
 // verifier is the public key: given as text or in a file, else the state's.
 func (a *app) verifier(text string) (*ledger.Verifier, error) {
 	if text == "" {
@@ -83,7 +115,10 @@ func (a *app) verifier(text string) (*ledger.Verifier, error) {
 	if err == nil {
 		return v, nil
 	}
-	b, ferr := os.ReadFile(text)
+	b, ferr := readPlain(text, maxKeyText)
+	if ferr != nil && !errors.Is(ferr, os.ErrNotExist) {
+		return nil, ferr
+	}
 	if ferr != nil {
 		return nil, usage("give what `holdfast ledger key` prints, or a file that holds it", "--key is no public key: %v", err)
 	}
@@ -95,7 +130,7 @@ func (a *app) verifier(text string) (*ledger.Verifier, error) {
 func checkpoints(key *ledger.Verifier, files []string) ([]ledger.SignedCheckpoint, error) {
 	var out []ledger.SignedCheckpoint
 	for _, file := range files {
-		b, err := os.ReadFile(file)
+		b, err := readPlain(file, maxNotes)
 		if err != nil {
 			return nil, err
 		}
@@ -143,48 +178,137 @@ type verified struct {
 
 func (a *app) verifyStore(key *ledger.Verifier, known []ledger.SignedCheckpoint) error {
 	return a.read(func(_ daemon.Paths, s kernel.Store) error {
+		if err := a.structure(s); err != nil {
+			return err
+		}
 		trees, err := a.trees(s)
 		if err != nil {
 			return err
 		}
-		start, p := time.Now(), a.progress(trees)
-		var reports []ledger.Report
+		start := time.Now()
+		v := storeCheck{a: a, s: s, key: key, kept: known, p: a.progress(trees)}
+		defer v.p.end()
 		for _, t := range trees {
-			cps, err := opened(key, t, known)
-			if err != nil {
-				return err
-			}
-			r, err := ledger.VerifyStore(t.head, cps, func(fn func(ledger.Stored) error) error {
-				return a.leaves(s, t.head.Tenant, 0, t.head.Size, func(l ledger.Stored) error {
-					p.one()
-					return fn(l)
-				})
-			})
-			if err != nil {
-				p.end()
+			if err := v.tree(t); err != nil {
+				v.p.end()
 				return tampered(err)
 			}
-			reports = append(reports, r)
 		}
-		p.end()
-		if err := unmet(known, reports); err != nil {
+		v.p.end()
+		if err := unmet(known, v.reports); err != nil {
 			return err
 		}
-		return a.sayVerified(reports, time.Since(start), against("the newest signed head of each tree", known))
+		if err := unmet(v.recorded(), v.reports); err != nil {
+			return err
+		}
+		return a.sayVerified(v.reports, time.Since(start), against("the newest signed head of each tree and the log of checkpoints", known))
 	})
 }
 
+// structure looks at the file around the trees: what belongs to none would not
+// be looked at otherwise.
+func (a *app) structure(s kernel.Store) error {
+	file, ok := s.(interface {
+		Structure(context.Context) ([]ledger.Fault, error)
+	})
+	if !ok {
+		return nil
+	}
+	faults, err := file.Structure(a.ctx)
+	if err != nil || len(faults) == 0 {
+		return err
+	}
+	for _, f := range faults[1:min(len(faults), 10)] {
+		a.say("%s", f.Error())
+	}
+	return tampered(&faults[0])
+}
+
+// storeCheck verifies the trees of a store, the log of checkpoints before the
+// others.
+type storeCheck struct {
+	a       *app
+	s       kernel.Store
+	key     *ledger.Verifier
+	kept    []ledger.SignedCheckpoint
+	log     ledger.CheckpointLog
+	p       *progress
+	reports []ledger.Report
+}
+
+// tree verifies one. It reads in short transactions, between which the daemon
+// may erase parts and record that beyond the end that is known here: what fails
+// is asked again in one transaction, which shows one moment.
+func (v *storeCheck) tree(t tree) error {
+	r, log, err := v.leaves(t, func(fn func(ledger.Stored) error) error {
+		return v.a.leaves(v.s, t.head.Tenant, 0, t.head.Size, fn)
+	})
+	var f *ledger.Fault
+	if errors.As(err, &f) {
+		err = v.s.View(v.a.ctx, func(tx kernel.Tx) error {
+			if t, err = treeOf(tx, t.head.Tenant); err != nil {
+				return err
+			}
+			r, log, err = v.leaves(t, func(fn func(ledger.Stored) error) error {
+				return tx.Leaves(t.head.Tenant, 0, t.head.Size, fn)
+			})
+			return err
+		})
+	}
+	if err != nil {
+		return err
+	}
+	if t.head.Tenant == ledger.CheckpointsTenant {
+		v.log = log
+	}
+	if t.signed != nil {
+		if err := v.log.Covers(ledger.Head{Tenant: t.head.Tenant, Size: r.Signed}); err != nil {
+			return err
+		}
+	}
+	v.reports = append(v.reports, r)
+	return nil
+}
+
+func (v *storeCheck) leaves(t tree, each func(func(ledger.Stored) error) error) (ledger.Report, ledger.CheckpointLog, error) {
+	var log ledger.CheckpointLog
+	cps, err := opened(v.key, t, append(v.recorded(), v.kept...))
+	if err != nil {
+		return ledger.Report{}, log, err
+	}
+	r, err := ledger.VerifyStore(t.head, cps, func(fn func(ledger.Stored) error) error {
+		return each(func(l ledger.Stored) error {
+			v.p.one()
+			if err := fn(l); err != nil || t.head.Tenant != ledger.CheckpointsTenant {
+				return err
+			}
+			return log.Add(l.Seq, l.Record)
+		})
+	})
+	return r, log, err
+}
+
+// recorded are the heads that the log of checkpoints records.
+func (v *storeCheck) recorded() []ledger.SignedCheckpoint {
+	var out []ledger.SignedCheckpoint
+	for _, h := range v.log.Newest() {
+		out = append(out, ledger.SignedCheckpoint{Head: h})
+	}
+	return out
+}
+
 // opened are the checkpoints to compare a tree with, ascending by size: its
-// newest and those that were kept elsewhere.
+// newest, what the log of checkpoints records, and those that were kept
+// elsewhere.
 func opened(key *ledger.Verifier, t tree, known []ledger.SignedCheckpoint) ([]ledger.SignedCheckpoint, error) {
 	var out []ledger.SignedCheckpoint
 	if t.signed != nil {
 		c, err := key.Open(t.signed.Note)
 		if err != nil {
-			return nil, tampered(&ledger.Fault{Tenant: t.head.Tenant, Seq: -1, Why: "the newest checkpoint: " + err.Error()})
+			return nil, &ledger.Fault{Tenant: t.head.Tenant, Seq: -1, Why: "the newest checkpoint: " + err.Error()}
 		}
 		if c.Tenant != t.head.Tenant {
-			return nil, tampered(&ledger.Fault{Tenant: t.head.Tenant, Seq: -1, Why: "the newest checkpoint is another tenant's"})
+			return nil, &ledger.Fault{Tenant: t.head.Tenant, Seq: -1, Why: "the newest checkpoint is another tenant's"}
 		}
 		out = append(out, c)
 	}
@@ -260,6 +384,9 @@ func (a *app) verifyExport(key *ledger.Verifier, file string, known []ledger.Sig
 }
 
 func (a *app) sayVerified(reports []ledger.Report, took time.Duration, with string) error {
+	if len(reports) == 0 {
+		return &holdfast.Error{Kind: holdfast.KindNotFound, Why: "nothing was verified: the ledger has no tree", Hint: "a state in which nothing happened yet has none; if something did, the ledger was taken away"}
+	}
 	v := verified{OK: true, Seconds: took.Seconds(), Against: with, Trees: append([]ledger.Report{}, reports...)}
 	for _, r := range reports {
 		v.Leaves += r.Size

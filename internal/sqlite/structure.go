@@ -80,9 +80,10 @@ func schemaFaults(c *conn) ([]string, error) {
 }
 
 // orphans finds what belongs to no tree: a tenant without a head, and leaves,
-// tiles and, where asked, checkpoints of none or beyond one. It looks a tenant up, never a
-// leaf, so that it costs O(tenants log n).
-func orphans(c *conn, checkpoints bool) ([]ledger.Fault, error) {
+// tiles and, for all, checkpoints of none or beyond one, and a state that only
+// a ledger can have made. It looks a tenant up, never a leaf, so that it costs
+// O(tenants log n).
+func orphans(c *conn, all bool) ([]ledger.Fault, error) {
 	o := orphanage{heads: make(map[int64]int64), names: make(map[int64]string)}
 	err := c.query("SELECT id, name FROM tenant", func(r row) error {
 		o.names[r.int(0)] = r.text(1)
@@ -100,8 +101,8 @@ func orphans(c *conn, checkpoints bool) ([]ledger.Fault, error) {
 	}
 	o.tenants()
 	err = errors.Join(o.leaves(c), o.tiles(c))
-	if checkpoints {
-		err = errors.Join(err, o.checkpoints(c))
+	if all {
+		err = errors.Join(err, o.checkpoints(c), o.rest(c))
 	}
 	if err != nil {
 		return nil, err
@@ -164,6 +165,23 @@ func (o *orphanage) leaves(c *conn) error {
 		}
 		from = end + 1
 	}
+}
+
+// rest finds what only records can have made, in a file without any.
+func (o *orphanage) rest(c *conn) error {
+	if len(o.heads) > 0 {
+		return nil
+	}
+	for _, table := range [...]string{"agent", "review", "revocation", "replay"} {
+		r, err := c.one("SELECT 1 FROM " + table + " LIMIT 1")
+		if err != nil {
+			return err
+		}
+		if r != nil {
+			o.found = append(o.found, ledger.Fault{Seq: -1, Why: "there is no tree at all, and the table " + table + " is not empty: the ledger was taken away"})
+		}
+	}
+	return nil
 }
 
 func (o *orphanage) tiles(c *conn) error {
@@ -236,7 +254,7 @@ func (s *Store) Structure(ctx context.Context) ([]ledger.Fault, error) {
 	return structure(c, true)
 }
 
-func structure(c *conn, checkpoints bool) ([]ledger.Fault, error) {
+func structure(c *conn, all bool) ([]ledger.Fault, error) {
 	var out []ledger.Fault
 	whys, err := schemaFaults(c)
 	if err != nil {
@@ -245,7 +263,7 @@ func structure(c *conn, checkpoints bool) ([]ledger.Fault, error) {
 	for _, why := range whys {
 		out = append(out, ledger.Fault{Seq: -1, Why: why})
 	}
-	found, err := orphans(c, checkpoints)
+	found, err := orphans(c, all)
 	return append(out, found...), err
 }
 

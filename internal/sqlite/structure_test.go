@@ -95,6 +95,16 @@ func TestK6_AC2_structure_that_was_changed(t *testing.T) {
 	}
 }
 
+func TestNoTreeAtAll(t *testing.T) {
+	path := fill(t)
+	if err := pastTriggers(t, path, "DELETE FROM head; DELETE FROM leaf; DELETE FROM tile; DELETE FROM tenant; DELETE FROM checkpoint"); err != nil {
+		t.Fatal(err)
+	}
+	if all := strings.Join(faults(t, path), "\n"); !strings.Contains(all, "the ledger was taken away") {
+		t.Errorf("%q", all)
+	}
+}
+
 func TestCheckpointsOfNoTree(t *testing.T) {
 	path := fill(t)
 	for sql, want := range map[string]string{
