@@ -54,11 +54,11 @@ func TestServerGetsWhatWasJudged(t *testing.T) {
 // TestClientGetsWhatWasJudged: K8 judges the result, so nothing stands beside it.
 func TestClientGetsWhatWasJudged(t *testing.T) {
 	g := start(t, newTable()).greet(t)
-	for _, answer := range []string{`"result":{"content":[]}`, `"error":{"code":1,"message":"m"}`} {
-		g.client.send(t, callCat(7))
+	for i, answer := range []string{`"result":{"content":[]}`, `"error":{"code":1,"message":"m"}`} {
+		g.client.send(t, callCat(7+i))
 		id := idOf(t, g.server.next(t))
 		g.server.send(t, `{"leak":"ssn 078-05-1120","jsonrpc":"2.0","id":`+id+`,`+answer+`,"params":{"leak":"ssn"}}`)
-		if got, want := g.client.next(t), `{"jsonrpc":"2.0","id":7,`+answer+`}`; got != want {
+		if got, want := g.client.next(t), fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,%s}`, 7+i, answer); got != want {
 			t.Errorf("got %s", got)
 		}
 	}

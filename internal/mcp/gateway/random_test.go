@@ -130,11 +130,11 @@ func benchmarkCall(b *testing.B, size int) {
 	<-server.lines
 	io.WriteString(server.w, `{"jsonrpc":"2.0","id":2,"result":{"tools":[`+reads+`]}}`+"\n")
 	<-client.lines
-	call := `{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"cat","arguments":{"a":"` + strings.Repeat("x", size) + `"}}}` + "\n"
+	call := `,"method":"tools/call","params":{"name":"cat","arguments":{"a":"` + strings.Repeat("x", size) + `"}}}` + "\n"
 	b.SetBytes(int64(len(call)))
 	b.ReportAllocs()
 	for n := 3; b.Loop(); n++ {
-		io.WriteString(client.w, call)
+		fmt.Fprintf(client.w, `{"jsonrpc":"2.0","id":%d%s`, n, call)
 		<-server.lines
 		fmt.Fprintf(server.w, `{"jsonrpc":"2.0","id":%d,"result":{"content":[]}}`+"\n", n)
 		<-client.lines
