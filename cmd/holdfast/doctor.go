@@ -182,6 +182,9 @@ func (a *app) seeLatch(p daemon.Paths) finding {
 func (a *app) seeLedger(daemon.Paths) finding {
 	var n int64
 	err := a.read(func(_ daemon.Paths, s kernel.Store) error {
+		if err := a.structure(s); err != nil {
+			return err
+		}
 		trees, err := a.trees(s)
 		if err != nil {
 			return err

@@ -53,6 +53,7 @@ func TestScripts(t *testing.T) {
 			"patch":    patch,
 			"fill":     fill,
 			"tamper":   tamper,
+			"spoil":    spoil,
 		},
 	})
 }

@@ -169,7 +169,7 @@ func (o *orphanage) leaves(c *conn) error {
 
 // rest finds what only records can have made, in a file without any.
 func (o *orphanage) rest(c *conn) error {
-	if len(o.heads) > 0 {
+	if len(o.heads) > 0 || len(o.found) > 0 {
 		return nil
 	}
 	for _, table := range [...]string{"agent", "review", "revocation", "replay"} {
