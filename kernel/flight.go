@@ -11,6 +11,9 @@ type flight struct {
 	id, tenant, agent, token, boundary string
 	since                              time.Time
 	cut                                context.CancelCauseFunc
+	// ended says that it was cut already: the latch's watcher and the command
+	// that wrote it both come.
+	ended bool // guarded by flights.mu
 }
 
 // flights are the crossings that halt, pause and revocation can cut. Two
@@ -35,14 +38,16 @@ func (f *flights) remove(fl *flight) {
 	delete(f.m, fl)
 }
 
-// cut ends the context of every flight that matches.
+// cut ends the context of every flight that matches, and returns how many it
+// ended that were not ended before.
 func (f *flights) cut(cause error, match func(*flight) bool) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	n := 0
 	for fl := range f.m {
-		if match(fl) {
+		if !fl.ended && match(fl) {
 			fl.cut(cause)
+			fl.ended = true
 			n++
 		}
 	}
