@@ -48,8 +48,12 @@ func notCutBack(ctx context.Context, s kernel.Store, key *ledger.Verifier) error
 				return err
 			}
 			r, ok := recorded[h.Tenant]
-			if h.Tenant != ledger.CheckpointsTenant && signed > r.Size && (ok || whole) {
+			switch {
+			case h.Tenant == ledger.CheckpointsTenant || !ok && !whole:
+			case signed > r.Size:
 				return cutBack("%s was cut back: it does not record the checkpoint of %d leaves of tenant %q", ledger.CheckpointsTenant, signed, h.Tenant)
+			case signed < r.Size:
+				return cutBack("the checkpoint of %d leaves of tenant %q was taken away: %s records it", r.Size, h.Tenant, ledger.CheckpointsTenant)
 			}
 		}
 		return nil

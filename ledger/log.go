@@ -56,14 +56,19 @@ func (l *CheckpointLog) Newest() []Head {
 	return slices.SortedFunc(maps.Values(l.newest), func(a, b Head) int { return cmp.Compare(a.Tenant, b.Tenant) })
 }
 
-// Covers is a *Fault if a signed head is newer than what the log records of its
-// tenant: both are written in one transaction, so the log was cut back or
-// taken away. The log's own head is recorded nowhere.
-func (l *CheckpointLog) Covers(h Head) error {
-	if h.Tenant == CheckpointsTenant || h.Size <= l.newest[h.Tenant].Size {
+// Covers is a *Fault if the newest checkpoint of a tenant, of which it takes
+// the size, zero for none, is not the newest that is recorded: both are written
+// in one transaction, so one of the two was taken away. The log's own head is
+// recorded nowhere.
+func (l *CheckpointLog) Covers(signed Head) error {
+	recorded := l.newest[signed.Tenant].Size
+	switch {
+	case signed.Tenant == CheckpointsTenant || signed.Size == recorded:
 		return nil
+	case signed.Size > recorded:
+		return &Fault{signed.Tenant, -1, fmt.Sprintf("a checkpoint of %d leaves is signed, and the log of checkpoints does not have it: %s was cut back", signed.Size, CheckpointsTenant)}
 	}
-	return &Fault{h.Tenant, -1, fmt.Sprintf("a checkpoint of %d leaves is signed, and the log of checkpoints does not have it: %s was cut back", h.Size, CheckpointsTenant)}
+	return &Fault{signed.Tenant, -1, fmt.Sprintf("the log of checkpoints records that %d leaves were signed, and that checkpoint is missing: it was taken away", recorded)}
 }
 
 // CompareTenants is the order of tenants in an export: the log of checkpoints,

@@ -176,6 +176,9 @@ func (s *exportScan) finish() error {
 	if err != nil {
 		return err
 	}
+	if l := s.due[r.Tenant]; len(l) > 0 {
+		return l[0].missed()
+	}
 	if err := s.log.Covers(Head{r.Tenant, r.Signed, r.Root}); err != nil {
 		return err
 	}

@@ -296,10 +296,11 @@ func TestCutBackIsFoundByTheLog(t *testing.T) {
 				w.cross(t, "acme", n)
 			}
 		},
-		"taken away":     func(w *world) { delete(w.tenants, "acme") },
-		"without a log":  func(w *world) { w.tenants[CheckpointsTenant] = &history{} },
-		"log cut back":   func(w *world) { w.tenants[CheckpointsTenant] = &history{}; w.record(t, w.tenants["acme"].cps[0]) },
-		"signed smaller": func(w *world) { w.record(t, w.tenants["acme"].cps[0]) },
+		"signature taken away": func(w *world) { h := w.tenants["acme"]; h.cps = h.cps[:len(h.cps)-1] },
+		"taken away":           func(w *world) { delete(w.tenants, "acme") },
+		"without a log":        func(w *world) { w.tenants[CheckpointsTenant] = &history{} },
+		"log cut back":         func(w *world) { w.tenants[CheckpointsTenant] = &history{}; w.record(t, w.tenants["acme"].cps[0]) },
+		"signed smaller":       func(w *world) { w.record(t, w.tenants["acme"].cps[0]) },
 		"signed twice": func(w *world) {
 			h := w.head("acme")
 			h.Root[0] ^= 1

@@ -178,7 +178,8 @@ type verified struct {
 
 func (a *app) verifyStore(key *ledger.Verifier, known []ledger.SignedCheckpoint) error {
 	return a.read(func(_ daemon.Paths, s kernel.Store) error {
-		if err := a.structure(s); err != nil {
+		faults, err := a.faults(s)
+		if err != nil {
 			return err
 		}
 		trees, err := a.trees(s)
@@ -191,10 +192,15 @@ func (a *app) verifyStore(key *ledger.Verifier, known []ledger.SignedCheckpoint)
 		for _, t := range trees {
 			if err := v.tree(t); err != nil {
 				v.p.end()
+				a.sayFaults(faults)
 				return tampered(err)
 			}
 		}
 		v.p.end()
+		if len(faults) > 0 {
+			a.sayFaults(faults[1:])
+			return tampered(&faults[0])
+		}
 		if err := unmet(known, v.reports); err != nil {
 			return err
 		}
@@ -205,23 +211,34 @@ func (a *app) verifyStore(key *ledger.Verifier, known []ledger.SignedCheckpoint)
 	})
 }
 
-// structure looks at the file around the trees: what belongs to none would not
-// be looked at otherwise.
-func (a *app) structure(s kernel.Store) error {
+// faults looks at the file around the trees: what belongs to none would not be
+// looked at otherwise.
+func (a *app) faults(s kernel.Store) ([]ledger.Fault, error) {
 	file, ok := s.(interface {
 		Structure(context.Context) ([]ledger.Fault, error)
 	})
 	if !ok {
-		return nil
+		return nil, nil
 	}
-	faults, err := file.Structure(a.ctx)
+	return file.Structure(a.ctx)
+}
+
+// structure is the first of them as an error.
+func (a *app) structure(s kernel.Store) error {
+	faults, err := a.faults(s)
 	if err != nil || len(faults) == 0 {
 		return err
 	}
-	for _, f := range faults[1:min(len(faults), 10)] {
+	return tampered(&faults[0])
+}
+
+// maxSaid bounds the lines about a damaged file.
+const maxSaid = 20
+
+func (a *app) sayFaults(faults []ledger.Fault) {
+	for _, f := range faults[:min(len(faults), maxSaid)] {
 		a.say("%s", f.Error())
 	}
-	return tampered(&faults[0])
 }
 
 // storeCheck verifies the trees of a store, the log of checkpoints before the
@@ -261,10 +278,16 @@ func (v *storeCheck) tree(t tree) error {
 	if t.head.Tenant == ledger.CheckpointsTenant {
 		v.log = log
 	}
+	signed := ledger.Head{Tenant: t.head.Tenant}
 	if t.signed != nil {
-		if err := v.log.Covers(ledger.Head{Tenant: t.head.Tenant, Size: r.Signed}); err != nil {
+		c, err := v.key.Open(t.signed.Note)
+		if err != nil {
 			return err
 		}
+		signed = c.Head
+	}
+	if err := v.log.Covers(signed); err != nil {
+		return err
 	}
 	v.reports = append(v.reports, r)
 	return nil
