@@ -263,9 +263,13 @@ func (v *storeCheck) tree(t tree) error {
 	var f *ledger.Fault
 	if errors.As(err, &f) {
 		err = v.s.View(v.a.ctx, func(tx kernel.Tx) error {
-			if t, err = treeOf(tx, t.head.Tenant); err != nil {
+			now, err := treeOf(tx, t.head.Tenant)
+			if err != nil {
 				return err
 			}
+			// The checkpoint stays the one that is as old as the log that
+			// was read.
+			t.head = now.head
 			r, log, err = v.leaves(t, func(fn func(ledger.Stored) error) error {
 				return tx.Leaves(t.head.Tenant, 0, t.head.Size, fn)
 			})
