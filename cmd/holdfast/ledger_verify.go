@@ -23,7 +23,8 @@ func verifyCommand() command {
 Verify every record of every tenant: that each is where it was, that none is
 missing, doubled or changed, that the trees are those that were signed, and that
 none was cut back behind what the log of checkpoints records. A state that was
-put back as a whole to an earlier one only --checkpoint finds. The exit code is 1 when something is wrong; tenant and record are named.
+put back as a whole to an earlier one only --checkpoint finds. The exit code is 1
+when something is wrong; tenant and record are named.
 
     holdfast ledger verify [--checkpoint FILE]
     holdfast ledger verify --export FILE --key KEY [--checkpoint FILE]
