@@ -114,8 +114,8 @@ type Contract struct {
 	// Pin is the hash of an MCP tool's description and schemas at first
 	// sight (D37); empty elsewhere.
 	Pin string `json:"pin,omitempty"`
-	// Undoable says that a snapshot or a review stands before an act that
-	// cannot be undone; Irreversible that the act cannot be undone.
+	// Irreversible says that the act cannot be undone: configuration then
+	// puts it to a person, whatever its risk (D12, level 3).
 	Irreversible bool `json:"irreversible,omitempty"`
 	// Source is where the contract was read, "file:line", or who gave it.
 	Source string `json:"source,omitempty"`

@@ -162,7 +162,7 @@ var mustNotMask = []string{
 	"1732160564", "1732160564123", "1732160564123456789", "3.141592653589793", "0.4111111111111111", "1000000", "123456789",
 	"v1.2.3", "1.26.8-rc.1", "pkg@1.2.3", "@scope/pkg@10.2.0-beta.1", "go1.26.8",
 	"192.168.100.200", "10.0.0.1:8080", "tel 192.168.100.200", "2001:db8::1", "127.0.0.1:7411",
-	"/usr/lib/python3.11/site-packages/secret.py", `C:\Users\x\token.txt`, "/work/tokens/list_12345678.json",
+	"/usr/lib/python3.11/site-packages/secret.py", `C:\Users\x\token.txt`, "/srv/tokens/list_12345678.json",
 	"docker run -u 1000:1000 x", "date -u +%H:%M", "token count: 5", "token_count=5", "max_tokens: 4096", "token: 5", "tokens: 12", "secret: true", "password: null", "token_type=bearer",
 	"password:", "the bearer of news", "Bearer authentication", "basic authentication", "task-management-for-everyone-else", "sk-learn-is-a-library-for-all",
 	"http://host:8080/path@x", "https://example.com/a?b=c", "author: Ada", "key: value", "public_key=abc",
