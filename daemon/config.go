@@ -57,7 +57,7 @@ type IdentityConfig struct {
 // IssuerConfig is one authority whose tokens are accepted (D8).
 type IssuerConfig struct {
 	Name       string   `yaml:"name" need:"yes" doc:"must equal the token's iss exactly"`
-	JWKSURL    string   `yaml:"jwks_url" doc:"https address of the key set; this or jwks_file"`
+	JWKSURL    string   `yaml:"jwks_url" doc:"https address of the key set; without this and jwks_file, name is asked for its discovery document"`
 	JWKSFile   string   `yaml:"jwks_file" doc:"file of the key set, relative to this file"`
 	Audience   string   `yaml:"audience" need:"yes" doc:"must be in the token's aud"`
 	Algorithms []string `yaml:"algorithms" enum:"EdDSA,ES256,RS256" doc:"narrows the accepted algorithms; all three if absent"`

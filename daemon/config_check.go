@@ -111,8 +111,10 @@ func (k *checker) identity(c *Config) {
 			k.fail(is.At, "", "an issuer needs a name and an audience")
 		case seen[is.Name]:
 			k.fail(is.At, "", "the issuer %q is there twice", clip(is.Name))
-		case (is.JWKSURL == "") == (is.JWKSFile == ""):
-			k.fail(is.At, "", "an issuer needs one of jwks_url and jwks_file")
+		case is.JWKSURL != "" && is.JWKSFile != "":
+			k.fail(is.At, "", "an issuer has one of jwks_url and jwks_file, not both")
+		case is.JWKSURL == "" && is.JWKSFile == "" && !strings.HasPrefix(is.Name, "https://"):
+			k.fail(is.At, "", "an issuer needs one of jwks_url and jwks_file, or a name that is an https address with a discovery document")
 		case is.JWKSURL != "":
 			k.address(is.At, "jwks_url", is.JWKSURL, c.Unsafe.PlainHTTP)
 		}

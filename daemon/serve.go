@@ -57,6 +57,9 @@ func (d *Daemon) Serve(ctx context.Context, s Serving) error {
 	run(d.watchLatch)
 	run(d.sign)
 	run(d.watchConfig)
+	for _, keys := range d.keysets {
+		run(keys.Run)
+	}
 	door := &http.Server{Handler: d.clients.counting(d.api().Handler()), ReadHeaderTimeout: 10 * time.Second, ErrorLog: nil}
 	errs := make(chan error, 2)
 	go func() { errs <- door.Serve(&api.Listener{Listener: sock, Refused: d.turnedAway}) }()

@@ -2,7 +2,11 @@ package daemon
 
 import (
 	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/base64"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -12,6 +16,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/internal/token"
 	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -451,5 +456,53 @@ func TestIrreversibleIsHeld(t *testing.T) {
 	ans, err := c.Check(t.Context(), api.Ask{Boundary: "db/drop", Payload: []byte(`{}`), Agent: "a"})
 	if err != nil || ans.Outcome.Verdict != holdfast.Hold {
 		t.Fatalf("%v %+v", err, ans.Outcome)
+	}
+}
+
+// Tokens of a configured issuer are believed, for the tenants it may speak for;
+// nobody else's are (D8).
+func TestConfiguredIssuer(t *testing.T) {
+	dir := t.TempDir()
+	pub, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	idp, err := token.NewMinter(key, "https://idp.example", "agents")
+	if err != nil {
+		t.Fatal(err)
+	}
+	jwks := fmt.Sprintf(`{"keys":[{"kty":"OKP","crv":"Ed25519","use":"sig","alg":"EdDSA","kid":%q,"x":%q}]}`, idp.KeyID(), base64.RawURLEncoding.EncodeToString(pub))
+	file := filepath.Join(dir, "keys.json")
+	if err := os.WriteFile(file, []byte(jwks), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, c, down := up(t, quiet+"identity:\n  issuers:\n    - {name: 'https://idp.example', audience: agents, jwks_file: "+file+", tenants: [local]}\n")
+	defer down()
+	ask := func(m *token.Minter) holdfast.Verdict {
+		tok, _, err := m.Mint(holdfast.Identity{Principal: "u1", Agent: "ext", Session: "s", Roles: []string{"agent"}}, time.Minute, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ans, err := c.Check(t.Context(), api.Ask{Boundary: "agent/step", Payload: []byte(`{}`), Token: tok.Reveal()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ans.Outcome.Verdict
+	}
+	if v := ask(idp); v != holdfast.Allow {
+		t.Fatalf("the issuer's own token: %v", v)
+	}
+	_, other, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"https://idp.example", "https://elsewhere.example", localIssuer} {
+		forger, err := token.NewMinter(other, name, "agents")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := ask(forger); v != holdfast.Deny {
+			t.Errorf("a forged token of %s: %v", name, v)
+		}
 	}
 }
