@@ -522,3 +522,22 @@ func TestTrustIsRaisedByAPerson(t *testing.T) {
 		t.Fatal("the change is not an event")
 	}
 }
+
+// A lease ends at the request's deadline, however long it was asked for.
+func TestLeaseEndsAtTheDeadline(t *testing.T) {
+	w := newWorld(t, "")
+	req := w.req("test/low", `{}`)
+	req.Deadline = w.now().Add(200 * time.Millisecond)
+	x, _, err := w.k.Enter(t.Context(), req, kernel.MaxLease)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left := x.Expires().Sub(w.now()); left > time.Second {
+		t.Fatalf("the lease lasts %v past a deadline in 200 ms", left)
+	}
+	select {
+	case <-x.Context().Done():
+	case <-time.After(10 * time.Second):
+		t.Fatal("the lease outlived the deadline")
+	}
+}

@@ -35,6 +35,9 @@ func (k *Kernel) Enter(ctx context.Context, req holdfast.Request, lease time.Dur
 	if t := c.j.contract.Timeout; t > 0 {
 		lease = min(lease, t)
 	}
+	if d := req.Deadline; !d.IsZero() {
+		lease = min(lease, max(d.Sub(k.now()), 0))
+	}
 	x := &Crossing{c: c, ends: k.now().Add(lease)}
 	lctx, cancel := context.WithTimeoutCause(c.ctx, lease, &holdfast.Error{Kind: holdfast.KindAbandoned, Why: "the lease of " + lease.String() + " ran out"})
 	x.stop = cancel
