@@ -17,21 +17,15 @@ func (c *Config) Policy(rules kernel.Rules, version string, from []string) (*ker
 		return nil, refusal("a policy needs a version")
 	}
 	p := &kernel.Policy{
-		Version:        version,
-		TrustedServers: map[string]bool{},
-		Roles:          map[string][]string{},
-		Kinds:          map[string]kernel.AgentKind{},
-		Rules:          rules,
-		Weakened:       c.Unsafe.Weakened(),
-		From:           append([]string(nil), from...),
+		Version:  version,
+		Roles:    map[string][]string{},
+		Kinds:    map[string]kernel.AgentKind{},
+		Rules:    rules,
+		Weakened: c.Unsafe.Weakened(),
+		From:     append([]string(nil), from...),
 	}
 	for i := range c.Boundaries {
 		p.Contracts = append(p.Contracts, c.contract(&c.Boundaries[i]))
-	}
-	for name, s := range c.MCP.Servers {
-		if s.TrustedHints {
-			p.TrustedServers[name] = true
-		}
 	}
 	for role, permissions := range c.Identity.Roles {
 		p.Roles[role] = append([]string{}, permissions...)

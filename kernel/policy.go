@@ -18,8 +18,6 @@ type Policy struct {
 	// in "/*"; an exact name wins over a pattern, a longer pattern over a
 	// shorter one.
 	Contracts []holdfast.Contract
-	// TrustedServers are MCP servers whose hints may make a tool LOW (D37).
-	TrustedServers map[string]bool
 	// Roles maps a role to its permissions. "x:*" grants every permission
 	// of scheme x.
 	Roles map[string][]string
