@@ -111,9 +111,17 @@ type Contract struct {
 	Replay string `json:"replay,omitempty"`
 	// Timeout bounds the act; 0 means five minutes.
 	Timeout time.Duration `json:"timeout,omitempty"`
-	// Pin is the hash of an MCP tool's description and schemas at first
-	// sight (D37); empty elsewhere.
-	Pin string `json:"pin,omitempty"`
+	// Pin is the hash of all that an MCP tool says of itself (D37), in hex;
+	// empty elsewhere. PinBefore is its hash by the formula before, of its
+	// description, schemas and hints alone: a first sight that was kept so
+	// is compared with it. It is empty where there was no other formula.
+	Pin       string `json:"pin,omitempty"`
+	PinBefore string `json:"-"`
+	// About is what an MCP tool says of itself beside its schemas, as it
+	// came: a JSON object with its description, its hints and, under "rest",
+	// its other members but for the name. Nothing judges it;
+	// people see it, redacted, when the tool has changed.
+	About json.RawMessage `json:"-"`
 	// Irreversible says that the act cannot be undone: configuration then
 	// puts it to a person, whatever its risk (D12, level 3).
 	Irreversible bool `json:"irreversible,omitempty"`

@@ -48,6 +48,12 @@ type Request struct {
 	// Payload is one JSON document, at most MaxPayload bytes and MaxDepth
 	// deep (D7). The kernel never changes it.
 	Payload []byte
+	// Beside is one JSON object, bounded like a payload: what else the hand
+	// will be given that a person must see and an answer must be bound to,
+	// such as an MCP client's answers to a server's questions. Nil where
+	// there is nothing. It is no part of what schemas and rules judge; the
+	// exact hash (D10) covers it, and with it holds, approvals and replays.
+	Beside []byte
 	// Token is the caller's JWT. Everything the kernel believes about who
 	// asks comes from it (D8).
 	Token Secret

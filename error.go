@@ -105,6 +105,11 @@ func (e *Error) Error() string {
 // Unwrap returns the inner cause.
 func (e *Error) Unwrap() error { return e.Err }
 
+// ErrNotStarted is in the chain of a hand's error where what it was asked to do
+// provably never began: nothing has left this machine. The kernel then gives
+// back what was reserved (D9).
+var ErrNotStarted = errors.New("nothing was begun")
+
 // KindOf returns the kind of the first *Error in err's chain, KindInternal
 // for any other error, and "" for nil.
 func KindOf(err error) Kind {
