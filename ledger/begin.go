@@ -77,6 +77,8 @@ type Begin struct {
 	Deadline    time.Time
 	Traceparent string
 	Weakened    []string
+	Facts
+	Rates []Rate
 }
 
 func (r *Begin) fields(c *codec) {
@@ -112,10 +114,13 @@ func (r *Begin) fields(c *codec) {
 	c.optTime("deadline", &r.Deadline)
 	c.optText("traceparent", &r.Traceparent)
 	c.optTexts("weakened", &r.Weakened)
+	r.Facts.fields(c)
+	flatList(c, "rates", &r.Rates, func(c *codec, t *Rate) { t.values(c) })
 	c.lit("}")
 }
 
 func (r *Begin) check(c *codec) {
+	r.Facts.check(c)
 	c.id("id", r.ID)
 	c.id("tenant_id", r.TenantID)
 	c.id("correlation_id", r.Correlation)

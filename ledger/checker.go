@@ -11,7 +11,7 @@ import (
 
 // Bounds of what a Checker remembers, so that it needs constant memory.
 const (
-	// maxOpen is how many crossings may be open, begun without an entry.
+	// maxOpen is how many open crossings, begun without an entry, are followed.
 	maxOpen = 1 << 16
 	// closedWindow is how many closed crossings are remembered to find one
 	// that is begun or entered again.
@@ -42,6 +42,10 @@ type Report struct {
 	Begins, Entries, Events int64
 	// Open is how many crossings had begun and have no entry yet.
 	Open int64
+	// Unfollowed is how many crossings began while 65 536 others were open: of
+	// their entries it is known that there are no more than there were begins,
+	// and not that each names its own.
+	Unfollowed int64
 	// Erased is how many parts are named by a record and not there.
 	Erased int64
 	// Checkpoints is how many were compared, Signed the size of the newest;
@@ -60,7 +64,8 @@ func (r *Report) Beyond() int64 { return r.Size - r.Signed }
 //
 // A second entry for a begin, an entry whose begin is not there or is
 // another's, and a second begin of an open crossing are always found while at
-// most 65 536 crossings are open at once (more is a fault). That a crossing
+// most 65 536 crossings are open at once; of those that begin beyond that only the number is kept, and the
+// report says so. That a crossing
 // is begun or entered again after its entry is found within the next 16 384
 // closed crossings of the tenant; further apart, only the store's own
 // constraint forbids it. A record is read at its front only; Deep reads all
@@ -77,6 +82,10 @@ type Checker struct {
 	ring   []crossing // the closed ones, oldest at next
 	next   int
 	erased erasures
+	// loose are the open crossings that are not followed, looseFrom where the
+	// first of all of them began.
+	loose, looseFrom int64
+	follow           *follower // nil where no log of checkpoints is known
 }
 
 // crossing is an id in 16 bytes.
@@ -142,6 +151,37 @@ func (c *Checker) Leaf(seq int64, hash tlog.Hash, record, part []byte) error {
 		return c.fault(seq, "%s", why(err))
 	}
 	c.tree.append(hash)
+	return c.grown()
+}
+
+// followLog holds the tree, which is empty yet, against the log of checkpoints,
+// unless it is that log's own.
+func (c *Checker) followLog(log *CheckpointLog) error {
+	if log != nil && c.tenant != CheckpointsTenant {
+		c.follow = log.follow(c.tenant)
+	}
+	return c.grown()
+}
+
+func (c *Checker) grown() error {
+	if c.follow == nil {
+		return nil
+	}
+	if why := c.follow.grown(&c.tree); why != "" {
+		return c.fault(c.tree.Size()-1, "%s", why)
+	}
+	return nil
+}
+
+// recordedNow is a fault where the log of checkpoints does not record the tree
+// as it is now, which was signed.
+func (c *Checker) recordedNow() error {
+	if c.follow == nil {
+		return nil
+	}
+	if why := c.follow.met(c.tree.Size()); why != "" {
+		return c.fault(-1, "%s: %s was cut back or written anew", why, CheckpointsTenant)
+	}
 	return nil
 }
 
@@ -174,13 +214,21 @@ func (c *Checker) pair(seq int64, p Peek) error {
 	case p.Kind == KindBegin && open:
 		return c.fault(seq, "crossing %q began already at leaf %d", p.ID, begun)
 	case p.Kind == KindBegin && len(c.open) == maxOpen:
-		return c.fault(seq, "more than %d crossings are open", maxOpen)
+		if c.report.Unfollowed == 0 {
+			c.looseFrom = seq
+		}
+		c.report.Begins++
+		c.report.Unfollowed++
+		c.loose++
+		return nil
 	case p.Kind == KindBegin:
 		c.report.Begins++
 		c.open[id] = seq
 		return nil
 	case open && p.BeginSeq != begun:
 		return c.fault(seq, "crossing %q began at leaf %d, its entry says %d", p.ID, begun, p.BeginSeq)
+	case !open && p.BeginSeq >= 0 && c.loose > 0 && p.BeginSeq >= c.looseFrom && p.BeginSeq < seq:
+		c.loose--
 	case !open && p.BeginSeq >= 0:
 		return c.fault(seq, "entry of crossing %q names leaf %d, where it did not begin or has its entry already", p.ID, p.BeginSeq)
 	}
@@ -217,7 +265,7 @@ func (c *Checker) Checkpoint(cp SignedCheckpoint) error {
 	}
 	c.report.Checkpoints++
 	c.report.Signed = cp.Size
-	return nil
+	return c.recordedNow()
 }
 
 // Size is how many leaves were taken.
@@ -233,12 +281,15 @@ func (c *Checker) Report(h Head) (Report, error) {
 	case h.Root != c.tree.Root():
 		return Report{}, c.fault(c.tree.Size()-1, "the root over %d leaves is not the head's: a leaf up to here was changed", h.Size)
 	}
+	if c.follow != nil && c.follow.left > 0 {
+		return Report{}, c.fault(-1, "the log of checkpoints records %d signed leaves, and there are %d: the ledger was cut back", c.follow.r.newest.Size, h.Size)
+	}
 	if seq, why := c.erased.unrecorded(); why != "" {
 		return Report{}, c.fault(seq, "%s", why)
 	}
 	r := c.report
 	r.Head = h
-	r.Open = int64(len(c.open))
+	r.Open = int64(len(c.open)) + c.loose
 	return r, nil
 }
 
@@ -274,8 +325,24 @@ func parseKind(k Kind, record []byte) (err error) {
 // is what the record gives, the head, and the checkpoints, ascending by size and
 // opened already. leaves calls its argument for every leaf in order and
 // returns its first error, as Tx.Leaves does.
+//
+// It knows no log of checkpoints; CheckpointLog.VerifyStore does.
 func VerifyStore(h Head, checkpoints []SignedCheckpoint, leaves func(func(Stored) error) error) (Report, error) {
+	return verifyStore(nil, h, checkpoints, leaves)
+}
+
+// VerifyStore is VerifyStore of a tenant whose tree, where it is not the log's
+// own, must contain every head that the log records of it, and whose checkpoints
+// must all be recorded.
+func (l *CheckpointLog) VerifyStore(h Head, checkpoints []SignedCheckpoint, leaves func(func(Stored) error) error) (Report, error) {
+	return verifyStore(l, h, checkpoints, leaves)
+}
+
+func verifyStore(log *CheckpointLog, h Head, checkpoints []SignedCheckpoint, leaves func(func(Stored) error) error) (Report, error) {
 	c := NewChecker(h.Tenant)
+	if err := c.followLog(log); err != nil {
+		return Report{}, err
+	}
 	k, err := c.due(checkpoints, 0)
 	if err != nil {
 		return Report{}, err

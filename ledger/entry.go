@@ -149,7 +149,8 @@ type Entry struct {
 	Uses        []Use  // key k3_all
 	DurationUS  int64
 	Weakened    []string
-	Opinions    []Opinion
+	Facts
+	Opinions []Opinion
 }
 
 func (r *Entry) fields(c *codec) {
@@ -223,10 +224,12 @@ func (r *Entry) additions(c *codec) {
 	flatList(c, "k3_all", &r.Uses, func(c *codec, u *Use) { u.values(c, "k3_all") })
 	c.integer("duration_us", &r.DurationUS)
 	c.optTexts("weakened", &r.Weakened)
+	r.Facts.fields(c)
 	optList(c, "opinions", &r.Opinions, func(c *codec, o *Opinion) { o.fields(c) })
 }
 
 func (r *Entry) check(c *codec) {
+	r.Facts.check(c)
 	c.id("id", r.ID)
 	c.id("tenant_id", r.TenantID)
 	c.id("correlation_id", r.Correlation)

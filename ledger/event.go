@@ -13,8 +13,10 @@ type Event struct {
 	TenantID string
 	Crossing string // the crossing it belongs to, empty for none
 	PartHash string // of Leaf.Part, empty without one
-	// Timestamp is when it happened.
+	// Timestamp is when it happened. Clock is the clock, where Timestamp,
+	// which never goes back, lay more than a second ahead of it.
 	Timestamp time.Time
+	Clock     time.Time
 	Name      string // key event
 	Who       string
 	Subject   string
@@ -32,6 +34,7 @@ func (r *Event) fields(c *codec) {
 	c.optText("crossing", &r.Crossing)
 	c.optText("part_hash", &r.PartHash)
 	c.time("timestamp", &r.Timestamp)
+	c.optTime("clock", &r.Clock)
 	c.text("event", &r.Name)
 	c.text("who", &r.Who)
 	c.text("subject", &r.Subject)

@@ -32,6 +32,7 @@ func fullBegin() *Begin {
 		SchemaID: "s", Required: []string{"a:b"}, Granted: []string{"a:*"}, Confidence: ptr(0.75), Approved: ptr(true),
 		Review: "r1", Reviewer: "carol", Draws: []Draw{testDraw(), {Key: "k", Resource: "x"}},
 		Deadline: testTime.Add(time.Minute), Traceparent: "00-a-b-01", Weakened: []string{"hints of server x are trusted"},
+		Facts: fullFacts(), Rates: []Rate{{Key: "rate/bob", Limit: 3, Window: 60_000_000, Name: "3 a minute"}, {}},
 	}
 }
 
@@ -48,14 +49,19 @@ func fullEntry() *Entry {
 		Intent: "i", Chain: "c", Tier: "t", Parent: "p", Risk: "LOW", State: holdfast.Faulted, Outcome: Withheld,
 		ErrorKind: holdfast.KindEvalFailure, Gate: &g, Rule: "r.yaml:3", Why: "a \"quote\", a\nline, \x01 and é\u2028",
 		ExactHash: testHash, Policy: testHash, Traceparent: "00-a-b-01", ReplayOf: "other", Review: "r", Reviewer: "carol",
-		Uses: []Use{{testDraw(), 7, ptr(int64(4))}, {testDraw(), 9, nil}}, DurationUS: 1234, Weakened: []string{"x"},
+		Uses: []Use{{testDraw(), 7, ptr(int64(4))}, {testDraw(), 9, nil}}, DurationUS: 1234, Weakened: []string{"x"}, Facts: fullFacts(),
 		Opinions: []Opinion{{Gate: holdfast.K1, Verdict: holdfast.Allow, State: "VALID"},
 			{holdfast.K8, holdfast.Deny, "FAIL", holdfast.KindEvalFailure, "p", "no"}},
 	}
 }
 
+func fullFacts() Facts {
+	return Facts{Clock: testTime.Add(-time.Hour), TokenID: "t-1", TokenExpires: testTime.Add(time.Hour), Level: "medium", Scope: testHash, Until: testTime.Add(2 * time.Hour),
+		Threshold: ptr(0.5), Governs: testHash, Predicates: []string{"output_schema_conformance"}}
+}
+
 func fullEvent() *Event {
-	return &Event{ID: "e1", TenantID: "acme", Crossing: "c1", PartHash: testHash, Timestamp: testTime, Name: "policy_changed",
+	return &Event{ID: "e1", TenantID: "acme", Crossing: "c1", PartHash: testHash, Timestamp: testTime, Clock: testTime.Add(-time.Hour), Name: "policy_changed",
 		Who: "carol", Subject: "holdfast.yaml", Data: json.RawMessage(`{"a":[1,2.5e-3,{"b":null}],"c":"\u003c","d":{}}`)}
 }
 

@@ -8,13 +8,13 @@ import (
 )
 
 // CheckpointLog is what the tree of CheckpointsTenant says was signed: of each
-// tenant the newest head. It is what finds a tree that was cut back, or taken
-// away whole, together with its own checkpoints. The zero value is empty; it
-// needs memory for one head per tenant.
+// tenant every head. It is what finds a tree that was cut back, written anew, or
+// taken away whole, together with its own checkpoints. The zero value is empty;
+// it needs memory for one head per tenant and some three bytes per checkpoint.
 //
 // A state whose every tree, this log's too, was put back to one earlier moment
 // holds together; only a checkpoint that was kept elsewhere tells that.
-type CheckpointLog struct{ newest map[string]Head }
+type CheckpointLog struct{ tenants map[string]*recorded }
 
 // Add takes the log's next leaf. Each must be the event of a checkpoint, and a
 // tenant's must grow: else the error is a *Fault, of the log or of the tenant.
@@ -23,18 +23,25 @@ func (l *CheckpointLog) Add(seq int64, record []byte) error {
 	if err != nil {
 		return &Fault{CheckpointsTenant, seq, why(err)}
 	}
-	if was, ok := l.newest[h.Tenant]; ok {
-		switch {
+	r := l.tenants[h.Tenant]
+	if r != nil {
+		switch was := r.newest; {
 		case h.Size < was.Size:
 			return &Fault{h.Tenant, h.Size, fmt.Sprintf("%d leaves were signed, and later %d (leaf %d of %s): the ledger was cut back", was.Size, h.Size, seq, CheckpointsTenant)}
 		case h.Size == was.Size && h.Root != was.Root:
 			return &Fault{h.Tenant, h.Size - 1, fmt.Sprintf("two trees of %d leaves were signed (leaf %d of %s): history was rewritten", h.Size, seq, CheckpointsTenant)}
+		case h.Size == was.Size:
+			return nil
 		}
 	}
-	if l.newest == nil {
-		l.newest = make(map[string]Head)
+	if l.tenants == nil {
+		l.tenants = make(map[string]*recorded)
 	}
-	l.newest[h.Tenant] = h
+	if r == nil {
+		r = new(recorded)
+		l.tenants[h.Tenant] = r
+	}
+	r.add(h)
 	return nil
 }
 
@@ -53,15 +60,22 @@ func RecordedHead(record []byte) (Head, error) {
 
 // Newest returns the newest head that was recorded of each tenant, by tenant.
 func (l *CheckpointLog) Newest() []Head {
-	return slices.SortedFunc(maps.Values(l.newest), func(a, b Head) int { return cmp.Compare(a.Tenant, b.Tenant) })
+	out := make([]Head, 0, len(l.tenants))
+	for _, tenant := range slices.Sorted(maps.Keys(l.tenants)) {
+		out = append(out, l.tenants[tenant].newest)
+	}
+	return out
 }
 
 // Covers is a *Fault if the newest checkpoint of a tenant, of which it takes
 // the size, zero for none, is not the newest that is recorded: both are written
 // in one transaction, so one of the two was taken away. The log's own head is
-// recorded nowhere.
+// recorded nowhere; SignedWhole judges that.
 func (l *CheckpointLog) Covers(signed Head) error {
-	recorded := l.newest[signed.Tenant].Size
+	var recorded int64
+	if r := l.tenants[signed.Tenant]; r != nil {
+		recorded = r.newest.Size
+	}
 	switch {
 	case signed.Tenant == CheckpointsTenant || signed.Size == recorded:
 		return nil
@@ -69,6 +83,17 @@ func (l *CheckpointLog) Covers(signed Head) error {
 		return &Fault{signed.Tenant, -1, fmt.Sprintf("a checkpoint of %d leaves is signed, and the log of checkpoints does not have it: %s was cut back", signed.Size, CheckpointsTenant)}
 	}
 	return &Fault{signed.Tenant, -1, fmt.Sprintf("the log of checkpoints records that %d leaves were signed, and that checkpoint is missing: it was taken away", recorded)}
+}
+
+// SignedWhole is a *Fault if the log of checkpoints, of that size, has not its
+// own newest checkpoint over all of it: the log grows and is signed in one
+// transaction, so that one which is not signed to its end has lost a signature,
+// and what it says of the others nobody vouches for.
+func SignedWhole(size, signed int64) error {
+	if size == signed {
+		return nil
+	}
+	return &Fault{CheckpointsTenant, -1, fmt.Sprintf("%d leaves, and the newest checkpoint covers %d: a checkpoint of the log was taken away", size, signed)}
 }
 
 // CompareTenants is the order of tenants in an export: the log of checkpoints,

@@ -107,7 +107,8 @@ func Exempt() []string {
 		"k5_idempotency_key", "k7_confidence_score", "k7_human_approved", "k8_eval_passed",
 		"exit_code", "redaction_rules_applied", "contains_pii_before_redaction", "duration_us",
 		"state", "outcome", "error_kind", "gate", "traceparent", "replay_of", "review", "reviewer_id",
-		"draws", "k3_all",
+		"draws", "k3_all", "rates",
+		"clock", "token_id", "token_expires", "trust_level", "k5_scope", "k5_until", "k7_threshold", "governs", "k8_predicates",
 		"event", "who", "subject",
 	}
 }

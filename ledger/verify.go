@@ -28,6 +28,10 @@ type ExportVerifier struct {
 	Known []SignedCheckpoint
 	// Deep parses every record whole.
 	Deep bool
+	// Leaf is called with each leaf after it was checked and before the end
+	// is known, with tenant, seq, hash, record and part. It must not keep
+	// the last two. Nil calls nobody.
+	Leaf func(Stored)
 }
 
 // Verify reads one export to its end. It needs memory for the longest line
@@ -164,6 +168,9 @@ func (s *exportScan) tenant(f *front) error {
 	s.head = h
 	s.check = NewChecker(tenant)
 	s.check.Deep = s.v.Deep
+	if err := s.check.followLog(&s.log); err != nil {
+		return err
+	}
 	return s.compareKnown()
 }
 
@@ -185,6 +192,9 @@ func (s *exportScan) finish() error {
 	s.reports = append(s.reports, r)
 	s.check = nil
 	if r.Tenant == CheckpointsTenant {
+		if err := SignedWhole(r.Size, r.Signed); err != nil {
+			return err
+		}
 		for _, h := range s.log.Newest() {
 			s.due[h.Tenant] = insertDue(s.due[h.Tenant], dueHead{h, true})
 		}
@@ -226,6 +236,9 @@ func (s *exportScan) leaf(f *front) error {
 		if err := s.log.Add(seq, record); err != nil {
 			return err
 		}
+	}
+	if s.v.Leaf != nil {
+		s.v.Leaf(Stored{Place: Place{Tenant: s.head.Tenant, Seq: seq, Hash: hash}, Record: record, Part: part})
 	}
 	s.count.leaves++
 	if part != nil {
@@ -290,6 +303,9 @@ func (s *exportScan) compareKnown() error {
 	for len(due) > 0 && due[0].Size == s.check.Size() {
 		if due[0].Root != s.check.tree.Root() {
 			return s.check.fault(s.check.Size()-1, "the tree up to here is another than the one %s: history was rewritten", due[0].whose())
+		}
+		if err := s.check.recordedNow(); err != nil {
+			return err
 		}
 		due = due[1:]
 		s.due[s.head.Tenant] = due

@@ -1,0 +1,68 @@
+package ledger
+
+import "time"
+
+// Facts are what a crossing was judged by that no column of the document
+// holds: with them, somebody who trusts nobody can judge it again from the
+// ledger alone. Each is left out of the record where it is empty. Of a crossing
+// that began they stand in the begin, and only Until and Predicates in the
+// entry.
+type Facts struct {
+	// Clock is the clock by which it was judged, where Timestamp, which never
+	// goes back, lay more than a second ahead of it.
+	Clock time.Time
+	// TokenID and TokenExpires are the token's jti and exp (K2).
+	TokenID      string
+	TokenExpires time.Time
+	// Level is the agent's trust level as it was judged (K2), key trust_level.
+	Level string
+	// Scope says whose idempotency key it is: SHA-256 over tenant, boundary,
+	// agent, principal and key (D10), empty where no replay is asked for, key k5_scope.
+	// Until is how long the key stays taken, or its result is kept; what was
+	// not kept at all has none. Key k5_until.
+	Scope string
+	Until time.Time
+	// Threshold is what the confidence had to reach, from 0 to 1, nil where
+	// K7 did not come to ask, key k7_threshold.
+	Threshold *float64
+	// Governs is what the approval that was used is bound to beside the
+	// request (D11): the policy, and a tool's pin.
+	Governs string
+	// Predicates are the contract's, asked of the output, key k8_predicates.
+	Predicates []string
+}
+
+func (f *Facts) fields(c *codec) {
+	c.optTime("clock", &f.Clock)
+	c.optText("token_id", &f.TokenID)
+	c.optTime("token_expires", &f.TokenExpires)
+	c.optText("trust_level", &f.Level)
+	c.optText("k5_scope", &f.Scope)
+	c.optTime("k5_until", &f.Until)
+	c.optFloat("k7_threshold", &f.Threshold)
+	c.optText("governs", &f.Governs)
+	c.optTexts("k8_predicates", &f.Predicates)
+}
+
+func (f *Facts) check(c *codec) { c.hash("k5_scope", f.Scope) }
+
+// Rate is one place that a crossing took in a rate (D9): at most Limit in any
+// Window, in microseconds.
+type Rate struct {
+	Key    string
+	Limit  int64
+	Window int64
+	Name   string
+}
+
+// values stand in a flat list, as a draw's do.
+func (r *Rate) values(c *codec) {
+	const key = "rates"
+	c.short(key, &r.Key)
+	c.lit(",")
+	c.intValue(key, &r.Limit)
+	c.lit(",")
+	c.intValue(key, &r.Window)
+	c.lit(",")
+	c.short(key, &r.Name)
+}
