@@ -78,7 +78,10 @@ func (k Key) key() ed25519.PrivateKey {
 }
 
 // Public is what others know of a person. The zero Public verifies nothing.
-type Public struct{ key ed25519.PublicKey }
+type Public struct {
+	key  ed25519.PublicKey
+	name string
+}
 
 // New makes a key and seals it with the passphrase. sealed is ASCII text for a
 // file of mode 0600; public is the line that ParsePublic reads.
@@ -91,12 +94,12 @@ func New(passphrase holdfast.Secret, o Options) (sealed []byte, public Public, e
 	if err != nil {
 		return nil, Public{}, err
 	}
-	return sealed, Public{pub}, nil
+	return sealed, Public{key: pub}, nil
 }
 
 // Reseal seals an opened key with another passphrase.
 func Reseal(k Key, passphrase holdfast.Secret, o Options) (sealed []byte, err error) {
-	if k.private == nil {
+	if len(k.key()) == 0 {
 		return nil, refuse(holdfast.KindValue, "there is no operator key", "", nil)
 	}
 	return seal(k.key(), passphrase, o)
@@ -210,10 +213,10 @@ func parseSecret(text string, bad func(error) (Key, error)) (Key, error) {
 
 // Public returns the key that others know.
 func (k Key) Public() Public {
-	if k.private == nil {
+	if len(k.key()) == 0 {
 		return Public{}
 	}
-	return Public{k.key().Public().(ed25519.PublicKey)}
+	return Public{key: k.key().Public().(ed25519.PublicKey)}
 }
 
 // String returns REDACTED.
@@ -230,7 +233,8 @@ func (Key) MarshalText() ([]byte, error) {
 	return nil, errors.New("an opened operator key cannot be written")
 }
 
-// ParsePublic reads the line that String writes, with or without one line end.
+// ParsePublic reads the line that String writes, with or without one line end:
+// the key, and the person's name where it has one.
 func ParsePublic(text string) (Public, error) {
 	no := func(why string) (Public, error) {
 		return Public{}, refuse(holdfast.KindValue, "the operator's public key "+why, "it is one line that begins with "+strings.TrimSpace(publicPrefix), nil)
@@ -240,11 +244,15 @@ func ParsePublic(text string) (Public, error) {
 	if !ok {
 		return no("does not begin with " + strings.TrimSpace(publicPrefix))
 	}
+	enc, name, named := strings.Cut(enc, " ")
+	if named && CheckName(name) != nil {
+		return no("has a name that no key can bear")
+	}
 	key, err := base64.StdEncoding.Strict().DecodeString(enc)
 	if err != nil || len(key) != ed25519.PublicKeySize {
 		return no("is not 32 bytes in base64")
 	}
-	p := Public{key}
+	p := Public{key: key, name: name}
 	if p.String() != line { // the decoder skips line breaks
 		return no("is not written as it should be")
 	}
@@ -256,8 +264,16 @@ func (p Public) String() string {
 	if len(p.key) != ed25519.PublicKeySize {
 		return ""
 	}
-	return publicPrefix + base64.StdEncoding.EncodeToString(p.key)
+	text := publicPrefix + base64.StdEncoding.EncodeToString(p.key)
+	if p.name != "" {
+		text += " " + p.name
+	}
+	return text
 }
+
+// Name is the person's, where the key has one: then nothing may be said with it
+// under another.
+func (p Public) Name() string { return p.name }
 
 // MarshalText writes String.
 func (p Public) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
@@ -278,7 +294,7 @@ func (p Public) ID() string {
 	return "operator:" + hex.EncodeToString(sum[:8])
 }
 
-// Equal says whether both are the same key. No key equals the zero Public.
+// Equal says whether both are the same key, whatever their names. No key equals the zero Public.
 func (p Public) Equal(q Public) bool {
 	return len(p.key) == ed25519.PublicKeySize && p.key.Equal(q.key)
 }
@@ -286,4 +302,13 @@ func (p Public) Equal(q Public) bool {
 // refuse makes the error of K7, whose reviewers these are.
 func refuse(kind holdfast.Kind, why, hint string, cause error) error {
 	return &holdfast.Error{Kind: kind, Gate: holdfast.K7, Why: why, Hint: hint, Err: cause}
+}
+
+// Wipe overwrites the key where it lies, so that it signs nothing any more.
+// Copies of the Key are the same key. Nobody may use it meanwhile.
+func (k Key) Wipe() {
+	if k.private != nil {
+		clear(*k.private)
+		*k.private = nil
+	}
 }

@@ -30,10 +30,14 @@ const (
 	Policy   = "policy"
 	Remember = "remember"
 	Revoke   = "revoke"
+	Forget   = "forget"
+	Accept   = "accept"
+	Erase    = "erase"
+	Admit    = "admit"
 )
 
-// InPart is the Value with which a person approves what was too long to be
-// shown whole.
+// InPart is the Value with which a person approves what was not shown whole: it
+// was too long, or something in it was masked.
 const InPart = "seen in part"
 
 // Limits of a statement.
@@ -41,6 +45,7 @@ const (
 	MaxStatement = 16 << 10 // bytes
 	MaxName      = 256      // code points
 	MaxText      = 2048     // code points of Reason and Value
+	MaxRule      = 8 << 10  // code points of what is remembered
 	MaxAge       = 5 * time.Minute
 	MaxAhead     = time.Minute
 )
@@ -53,19 +58,21 @@ const domain = "holdfast-operator-v1\n"
 // and compares Runtime with its own.
 type Statement struct {
 	Act string `json:"act"`
-	// Subject is a review's id, an agent's name, a token id or a rule's
-	// name, by Act. Only Resume may leave it empty.
+	// Subject is a review's id, an agent's name, a token id, a boundary, a
+	// rule's id or a key's, by Act. Only Resume may leave it empty.
 	Subject string `json:"subject,omitzero"`
 	// Tenant is whose Subject it is; empty means holdfast.Local.
 	Tenant string `json:"tenant_id,omitzero"`
 	// Exact, PreviewHash, Policy and Nonce bind an answer to one question
-	// (D11). The hashes are 64 lower-case hex digits.
+	// (D11). The hashes are 64 lower-case hex digits. For Accept, Exact is
+	// the pin of the tool as it is now, PreviewHash that of first sight.
 	Exact       string `json:"exact_hash,omitzero"`
 	PreviewHash string `json:"preview_hash,omitzero"`
 	Policy      string `json:"policy,omitzero"`
 	Nonce       string `json:"nonce,omitzero"`
-	// Value is what is given: a trust level, a policy's hash, a narrow rule;
-	// InPart with the approval of what was shown in part.
+	// Value is what is given: a trust level, a policy's hash, a narrow rule
+	// in its canonical form; InPart with the approval of what was shown in
+	// part.
 	Value string `json:"value,omitzero"`
 	// Reviewer is the person's name. The key proves the person; the name
 	// is for the record.
@@ -91,7 +98,7 @@ type Signed struct {
 // Sign signs a statement. A statement that Verify would refuse for its content
 // is refused here.
 func Sign(k Key, s Statement) (Signed, error) {
-	if k.private == nil {
+	if len(k.key()) == 0 {
 		return Signed{}, refuse(holdfast.KindPermission, "there is no operator key", "", nil)
 	}
 	text, err := s.Encode()
@@ -198,7 +205,7 @@ func (s *Statement) texts() error {
 		limit      int
 	}{
 		{"act", s.Act, MaxName}, {"subject", s.Subject, MaxName}, {"tenant", s.Tenant, MaxName}, {"policy", s.Policy, MaxName}, {"nonce", s.Nonce, MaxName},
-		{"reviewer", s.Reviewer, MaxName}, {"runtime", s.Runtime, MaxName}, {"value", s.Value, MaxText}, {"reason", s.Reason, MaxText},
+		{"reviewer", s.Reviewer, MaxName}, {"runtime", s.Runtime, MaxName}, {"value", s.Value, s.mostValue()}, {"reason", s.Reason, MaxText},
 	} {
 		if fault := textFault(f.text, f.limit); fault != "" {
 			return fmt.Errorf("has a %s that %s", f.name, fault)
@@ -213,6 +220,13 @@ func (s *Statement) texts() error {
 		return errors.New("has an id that is not a UUIDv4 in lower case")
 	}
 	return nil
+}
+
+func (s *Statement) mostValue() int {
+	if s.Act == Remember {
+		return MaxRule
+	}
+	return MaxText
 }
 
 // textFault refuses what could make one text look like another on a terminal.
@@ -261,17 +275,23 @@ func (s *Statement) act() error {
 		add("subject", s.Subject)
 	}
 	switch s.Act {
-	case Approve, Reject, Defer, Changes:
+	case Approve, Reject, Defer, Changes, Remember:
 		add("exact hash", s.Exact)
 		add("policy", s.Policy)
 		add("nonce", s.Nonce)
-	case Trust, Policy, Remember:
+	case Trust, Policy, Erase, Admit:
 		add("value", s.Value)
-	case Resume, Unpause, Revoke:
+	case Accept:
+		add("pin", s.Exact)
+		add("first pin", s.PreviewHash)
+	case Resume, Unpause, Revoke, Forget:
 	default:
 		return errors.New("has an act that does not exist")
 	}
 	switch s.Act {
+	case Remember:
+		add("preview hash", s.PreviewHash)
+		add("value", s.Value)
 	case Approve:
 		add("preview hash", s.PreviewHash)
 	case Changes:

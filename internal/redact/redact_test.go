@@ -517,3 +517,32 @@ func TestLinear(t *testing.T) {
 		}
 	}
 }
+
+// A field that nobody foresaw hides nothing of a kind that can be told by its
+// form: masks follow the value, and no list of fields is kept. What only a
+// field's name could tell is masked under the names that say it, and stays as
+// it is under others.
+func TestFMEA_K107_2_fields_that_nobody_foresaw(t *testing.T) {
+	e := engine(t)
+	names := []string{"user_email_secondary", "emailBackup2", "customer_ssn_2", "guardian", "x", "", "données", "a.b[3]", "card_number_old", "__proto__"}
+	values := []string{"jane.doe@example.org", "123-45-6789", ghp, akia, "4111 1111 1111 1111", "415-555-2671"}
+	for _, name := range names {
+		for _, value := range values {
+			for _, form := range []string{`{%s:%s}`, `{"operation":{%s:[%s]}}`, `{"rows":[{"n":1,%s:{"value":%s}}]}`} {
+				doc := fmt.Appendf(nil, form, quote(name), quote(value))
+				rec, err := e.Seal(doc)
+				if err != nil {
+					t.Fatalf("%s: %v", doc, err)
+				}
+				if bytes.Contains(rec.Bytes(), []byte(value)) {
+					t.Errorf("%s is written as %s", doc, rec.Bytes())
+				}
+			}
+		}
+	}
+	for _, name := range []string{"backup_password_hint", "newSecretField", "guardian_lastname", "partner_date_of_birth"} {
+		if rec, err := e.Seal(fmt.Appendf(nil, `{%q:"Doe hunter"}`, name)); err != nil || bytes.Contains(rec.Bytes(), []byte("hunter")) {
+			t.Errorf("%s is written as %s, %v", name, rec.Bytes(), err)
+		}
+	}
+}

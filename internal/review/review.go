@@ -29,6 +29,18 @@ const (
 // its use (D11).
 const Lifetime = 24 * time.Hour
 
+// AlwaysAsked is why a review of a boundary of high risk waits. Every such
+// review says so; a list leaves it out.
+const AlwaysAsked = "the risk is HIGH, which is always put to a person"
+
+// Unusual is why a person is asked, or "" where it is AlwaysAsked alone.
+func (r *Review) Unusual() string {
+	if r.Why == AlwaysAsked {
+		return ""
+	}
+	return r.Why
+}
+
 // Binding is what an approval is for, and nothing else.
 type Binding struct {
 	Tenant   string `json:"tenant_id"`
@@ -55,10 +67,13 @@ type Review struct {
 	Threshold   *float64      `json:"threshold,omitempty"`
 	// Preview is the redacted payload that the reviewer sees, in canonical
 	// form and cut at 4 KiB, and PreviewHash the SHA-256 of exactly that
-	// text (D11). Cut says that there is more than it shows.
+	// text (D11). Cut says that there is more than it shows, Masked that
+	// redaction has replaced something in it: what an agent dresses as a
+	// secret is masked too, so that nobody has seen the whole.
 	Preview     string    `json:"preview"`
 	PreviewHash string    `json:"preview_hash"`
 	Cut         bool      `json:"cut,omitzero"`
+	Masked      bool      `json:"masked,omitzero"`
 	Key         string    `json:"key"`
 	Nonce       string    `json:"nonce"`
 	State       State     `json:"state"`
@@ -78,7 +93,18 @@ type Review struct {
 	Entry []byte `json:"entry,omitempty"`
 	// Until is when a deferred review is asked again.
 	Until time.Time `json:"deferred_until,omitzero"`
+	// Contract is the hash of the boundary's contract when it was asked, and
+	// Pin the tool's, if it is one. Gates are those that asked for a person.
+	Contract string          `json:"contract,omitempty"`
+	Pin      string          `json:"pin,omitempty"`
+	Gates    []holdfast.Gate `json:"gates,omitempty"`
+	// Shape is what is known of the arguments' members; nil where they have
+	// none, or none that may be shown.
+	Shape []Arg `json:"shape,omitempty"`
 }
+
+// InPart says whether the reviewer sees less than what is asked.
+func (r *Review) InPart() bool { return r.Cut || r.Masked }
 
 // Waiting says whether a person may still answer.
 func (r *Review) Waiting(now time.Time) bool {

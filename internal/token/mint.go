@@ -17,8 +17,9 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// MaxTTL bounds the life of a token that a Minter makes.
-const MaxTTL = 15 * time.Minute
+// MaxTTL bounds the life of a token that a Minter makes: what somebody takes
+// away lives for a day at most.
+const MaxTTL = 24 * time.Hour
 
 // Minter makes the tokens of local mode: the daemon's, for the agents that it
 // starts on its own machine. Their tenant is always holdfast.Local. It is safe
