@@ -38,6 +38,7 @@ func (k *Kernel) Halt(who, why string) (int, error) {
 	if rerr := k.recordHalt(who, why, n, true); rerr != nil {
 		err = errors.Join(rerr, err)
 	}
+	k.stir()
 	k.notify(Notice{Level: "critical", Event: "halted", Why: string(k.mask(who + ": " + why))})
 	return n, err
 }
@@ -69,6 +70,7 @@ func (k *Kernel) Halted() (int, error) {
 	}
 	who := reasonOr(s.Who, "unknown")
 	rerr := k.recordHalt(who, s.Why, n, false)
+	k.stir()
 	k.notify(Notice{Level: "critical", Event: "halted", Why: string(k.mask(who + ": " + s.Why))})
 	return n, rerr
 }
@@ -121,6 +123,7 @@ func (k *Kernel) Lifted() error {
 	})
 	if found && err == nil {
 		k.halting.Store(false)
+		k.stir()
 		k.notify(Notice{Level: "critical", Event: "halt_latch_removed", Why: "the halt latch was removed without a resume"})
 	}
 	return walError(err)
@@ -133,7 +136,7 @@ func (k *Kernel) Resume(signed operator.Signed) error {
 	k.halts.Lock()
 	defer k.halts.Unlock()
 	found, _ := k.latch.Read()
-	s, err := k.personal(signed, operator.Resume, func(tx Tx, s operator.Statement) error {
+	s, err := k.personal(signed, operator.Resume, func(tx Tx, s operator.Statement, _ operator.Public) error {
 		if !s.At.After(k.haltedAt(found)) {
 			return &holdfast.Error{Kind: holdfast.KindConflict, Why: "the statement was made before the halt in force", Hint: "say it again"}
 		}
@@ -153,6 +156,7 @@ func (k *Kernel) Resume(signed operator.Signed) error {
 	if err := k.latch.Clear(); err != nil {
 		return &holdfast.Error{Kind: holdfast.KindInternal, Why: "the halt latch could not be lifted", Err: err}
 	}
+	k.stir()
 	k.notify(Notice{Level: "warning", Event: "resumed", Why: "resumed by " + s.Reviewer})
 	return nil
 }
@@ -172,8 +176,8 @@ func (k *Kernel) haltedAt(s halt.State) time.Time {
 }
 
 // personal carries out one act that needs a person, once, in one transaction.
-func (k *Kernel) personal(signed operator.Signed, act string, do func(Tx, operator.Statement) error) (operator.Statement, error) {
-	s, err := k.verifyPerson(signed)
+func (k *Kernel) personal(signed operator.Signed, act string, do func(Tx, operator.Statement, operator.Public) error) (operator.Statement, error) {
+	s, key, err := k.verifyPerson(signed)
 	if err != nil {
 		return s, err
 	}
@@ -186,7 +190,7 @@ func (k *Kernel) personal(signed operator.Signed, act string, do func(Tx, operat
 		if err := once(tx, s); err != nil {
 			return err
 		}
-		return do(tx, s)
+		return do(tx, s, key)
 	}))
 }
 
@@ -221,6 +225,7 @@ func (k *Kernel) Pause(tenant, agent, who, why string) (int, error) {
 	}
 	cause := &holdfast.Error{Kind: holdfast.KindPaused, Why: "the agent " + clip(agent, 64) + " was paused" + reason(k.quote(why, 256))}
 	n := k.flights.cut(cause, func(f *flight) bool { return f.tenant == tenant && f.agent == agent })
+	k.stir()
 	k.notify(Notice{Level: "warning", Event: "agent_paused", Tenant: tenant, Agent: agent, Why: string(k.mask(who + ": " + why))})
 	return n, nil
 }
@@ -254,7 +259,7 @@ func sameTenant(s operator.Statement, tenant string) error {
 // Unpause lets an agent go on, on a person's word. The statement's Subject is
 // the agent's name, and its Tenant is compared with tenant.
 func (k *Kernel) Unpause(tenant string, signed operator.Signed) error {
-	_, err := k.personal(signed, operator.Unpause, func(tx Tx, s operator.Statement) error {
+	_, err := k.personal(signed, operator.Unpause, func(tx Tx, s operator.Statement, _ operator.Public) error {
 		if err := sameTenant(s, tenant); err != nil {
 			return err
 		}
@@ -262,6 +267,7 @@ func (k *Kernel) Unpause(tenant string, signed operator.Signed) error {
 			a.State, a.Why = holdfast.AgentRunning, ""
 		})
 	})
+	k.stir()
 	return err
 }
 
@@ -269,7 +275,7 @@ func (k *Kernel) Unpause(tenant string, signed operator.Signed) error {
 // the agent's name, its Value the level, and its Tenant is compared with
 // tenant.
 func (k *Kernel) Trust(tenant string, signed operator.Signed) error {
-	_, err := k.personal(signed, operator.Trust, func(tx Tx, s operator.Statement) error {
+	_, err := k.personal(signed, operator.Trust, func(tx Tx, s operator.Statement, _ operator.Public) error {
 		if err := sameTenant(s, tenant); err != nil {
 			return err
 		}
@@ -284,6 +290,7 @@ func (k *Kernel) Trust(tenant string, signed operator.Signed) error {
 			a.Level = level
 		})
 	})
+	k.stir()
 	return err
 }
 
@@ -324,6 +331,7 @@ func (k *Kernel) SetPolicy(p *Policy, who string) error {
 		return err
 	}
 	k.policy.Store(made)
+	k.stirAll()
 	k.notify(Notice{Level: "info", Event: "policy_changed", Why: "the policy is now " + clip(p.Version, 12)})
 	return nil
 }

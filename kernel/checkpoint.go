@@ -9,7 +9,7 @@ import (
 
 // Checkpoint signs the head of every tenant's tree that has grown since its
 // last checkpoint, and writes each into the log of checkpoints that witnesses
-// can cosign, whose own head is signed last (D14). The daemon calls it on a
+// can cosign, whose own head is signed with it (D14). The daemon calls it on a
 // timer, never per record. It returns how many it signed.
 func (k *Kernel) Checkpoint(signer *ledger.Signer) (int, error) {
 	ctx, cancel := edge()
@@ -79,7 +79,30 @@ func (k *Kernel) sign(ctx context.Context, signer *ledger.Signer, h ledger.Head,
 		if err := tx.PutCheckpoint(c); err != nil || !log {
 			return err
 		}
-		_, err := tx.Append(leaf)
-		return err
+		if _, err := tx.Append(leaf); err != nil {
+			return err
+		}
+		return k.signLog(tx, signer)
 	}))
+}
+
+// signLog signs the head of the log of checkpoints in the transaction that
+// makes it grow. So the log is signed to its last leaf at every moment, and one
+// that is not has lost a signature.
+func (k *Kernel) signLog(tx Tx, signer *ledger.Signer) error {
+	heads, err := tx.Heads()
+	if err != nil {
+		return err
+	}
+	for _, h := range heads {
+		if h.Tenant != ledger.CheckpointsTenant {
+			continue
+		}
+		c, err := signer.Sign(h, k.instant())
+		if err != nil {
+			return err
+		}
+		return tx.PutCheckpoint(c)
+	}
+	return nil
 }

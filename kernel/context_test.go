@@ -191,12 +191,16 @@ func (emptyRandom) Read([]byte) (int, error) { return 0, errors.New("no randomne
 func TestKernelContext_FP6_correlation_generation_fails(t *testing.T) {
 	w := newWorld(t, "")
 	k2 := newWorld(t, "", func(c *kernel.Config, _ *world) { c.Random = emptyRandom{} })
-	_, err := k2.k.Cross(t.Context(), w.req("test/low", `{}`), func(context.Context) (holdfast.Output, error) {
-		t.Error("acted")
-		return holdfast.Output{}, nil
-	})
-	if err == nil {
-		t.Fatal("crossed without an id")
+	out, err := k2.k.Cross(t.Context(), w.req("test/low", `{}`), never(t))
+	if err == nil || out.Verdict != holdfast.Deny || out.State == holdfast.Active || out.Output != nil {
+		t.Fatalf("crossed without an id: %+v, %v", out, err)
+	}
+	// Enough for the crossing's id, not for the correlation's.
+	k3 := newWorld(t, "", func(c *kernel.Config, _ *world) { c.Random = &fewRandom{16} })
+	out, err = k3.k.Cross(t.Context(), w.req("test/low", `{}`), never(t))
+	wants(t, err, holdfast.KindValue)
+	if out.Verdict != holdfast.Deny || out.Correlation != "" || len(k3.entries(holdfast.Local)) != 0 {
+		t.Fatalf("%+v", out)
 	}
 }
 
@@ -252,6 +256,9 @@ func TestKernelContext_FP8_timeouts(t *testing.T) {
 			}
 			if out.Output != nil {
 				t.Fatal("the output was given")
+			}
+			if es := w.entries(holdfast.Local); len(es) != 1 || es[0].State != holdfast.Faulted || es[0].ErrorKind != holdfast.KindTimeout {
+				t.Fatalf("%+v", es)
 			}
 		})
 	}

@@ -26,6 +26,10 @@ type contract struct {
 	predicates   []constitution.Predicate
 	predicateErr error
 	boundsErr    error // a number that bounds nothing
+	// hash is what remembered rules are bound to; drifted says that this is
+	// an observed boundary which is not what it was at first sight.
+	hash    string
+	drifted bool
 }
 
 // actTime bounds an act whose contract names no timeout.
@@ -72,7 +76,7 @@ func badBounds(c *holdfast.Contract) error {
 }
 
 func compile(c holdfast.Contract, rules Rules) *contract {
-	out := &contract{Contract: c, boundsErr: badBounds(&c)}
+	out := &contract{Contract: c, boundsErr: badBounds(&c), hash: contractHash(&c)}
 	if len(c.Schema) > 0 {
 		out.schema, out.schemaErr = schema.Compile(out.schemaID(), c.Schema)
 		out.names = propertyNames(c.Schema)
@@ -120,6 +124,7 @@ func prepare(p *Policy) (*policy, error) {
 		}
 		own.Rules = none
 	}
+	own.Roles = cloneRoles(p.Roles)
 	p = &own
 	out := &policy{Policy: p, exact: map[string]*contract{}, folded: map[string]string{}}
 	out.holds = anyRule(p.Rules, func(r constitution.Info) bool {
@@ -146,6 +151,19 @@ func prepare(p *Policy) (*policy, error) {
 		return len(out.patterns[i].Boundary) > len(out.patterns[k].Boundary)
 	})
 	return out, nil
+}
+
+// cloneRoles keeps the table as it was when the policy was made. None stays
+// none, which is not an empty table.
+func cloneRoles(from map[string][]string) map[string][]string {
+	if from == nil {
+		return nil
+	}
+	out := make(map[string][]string, len(from))
+	for role, grants := range from {
+		out[role] = slices.Clone(grants)
+	}
+	return out
 }
 
 // anyRule says whether a rule is such, so that what only such rules need is

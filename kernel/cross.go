@@ -101,13 +101,16 @@ func (c *crossing) judge(ctx context.Context, req *holdfast.Request, reentrant b
 	}
 	c.j = j
 	boundary := j.recordedBoundary()
-	_, c.span = k.tracer.Start(ctx, "crossing "+boundary, trace.WithAttributes(
-		attribute.String("holdfast.crossing", j.id), attribute.String("holdfast.boundary", boundary)))
+	_, c.span = k.tracer.Start(trace.ContextWithRemoteSpanContext(ctx, j.above), "crossing "+boundary, trace.WithAttributes(
+		attribute.String("holdfast.crossing", j.id), attribute.String("holdfast.correlation", j.correlation), attribute.String("holdfast.boundary", boundary)))
+	if c.span.IsRecording() {
+		j.traceparent = header(c.span.SpanContext())
+	}
 	if k.flood.full(j.tenant(), j.who.Agent, j.now) {
 		c.machine.do(refused)
 		c.span.End()
 		return &holdfast.Error{Kind: holdfast.KindBounds, Gate: holdfast.K3,
-			Why:  fmt.Sprintf("more than %d requests of this agent were refused within %s", floodLimit, floodWindow),
+			Why:  fmt.Sprintf("more than %d requests of this agent were refused within %s", floodOf(j.who.Agent), floodWindow),
 			Hint: "it is refused unrecorded until the minute has passed; the ledger then holds the count"}
 	}
 	k.fetch(ctx, j)
@@ -180,8 +183,10 @@ func (c *crossing) open(ctx context.Context) error {
 			if err := c.admit(tx); err != nil {
 				return err
 			}
-			place, err = tx.Append(begin)
-			return err
+			if place, err = tx.Append(begin); err != nil {
+				return err
+			}
+			return k.executed(tx, j)
 		})
 	}
 	if err != nil {
@@ -202,6 +207,9 @@ func (c *crossing) open(ctx context.Context) error {
 		return c.refuseKind(holdfast.K6, walError(err))
 	}
 	c.begin, c.start = &place, j.now
+	if j.approved || j.byRule != nil || j.newAgent {
+		k.stir(j.reviewIDs()...)
+	}
 	return c.activate()
 }
 
@@ -212,11 +220,26 @@ func (c *crossing) admit(tx Tx) error {
 	if k.policy.Load() != j.pol {
 		return &errRefused{deny(holdfast.K6, holdfast.KindConflict, "the policy changed while the request was judged", "ask again")}
 	}
+	// Set before the halt's own transaction, so that no begin follows it.
+	if k.halting.Load() {
+		return &errRefused{refusal(holdfast.GateHalt, "HALTED", errHalted())}
+	}
 	if err := k.admitAgent(tx, j); err != nil {
 		return err
 	}
+	// A tool may have shown itself anew since it was judged.
+	if pin := j.contract.Pin; pin != "" {
+		if c := k.seen.find(j.pol, j.req.Boundary); c == nil || c.Pin != pin || c.drifted != j.contract.drifted {
+			return &errRefused{named(nameTool, deny(holdfast.K7, holdfast.KindConflict, "the tool changed while the request was judged", "ask again"))}
+		}
+	}
 	if j.approved {
 		if err := useApproval(tx, j); err != nil {
+			return err
+		}
+	}
+	if j.byRule != nil {
+		if err := k.useRule(tx, j); err != nil {
 			return err
 		}
 	}
@@ -277,7 +300,7 @@ func (k *Kernel) meet(tx Tx, j *judgement) error {
 
 // useApproval spends the approval; a second use finds it spent (D11).
 func useApproval(tx Tx, j *judgement) error {
-	spent := deny(holdfast.K7, holdfast.KindApprovalUsed, "the approval of review "+j.review.ID+" was used already", "ask again to open a new review")
+	spent := named(nameUsed, deny(holdfast.K7, holdfast.KindApprovalUsed, "the approval of review "+j.review.ID+" was used already", "ask again to open a new review"))
 	r, err := tx.Review(j.review.ID)
 	if err != nil {
 		return err
@@ -285,7 +308,8 @@ func useApproval(tx Tx, j *judgement) error {
 	if r.Answer(j.now, j.governs()) != review.Approved || r.Nonce != j.review.Nonce {
 		return &errRefused{spent}
 	}
-	if err := j.k.genuine(&r); err != nil {
+	if err := j.k.genuine(tx, &r); err != nil {
+		j.approved = false
 		return &errRefused{refusal(holdfast.K7, "BLOCKED", err)}
 	}
 	was := r.State
@@ -341,7 +365,8 @@ type ended struct {
 	err error
 	// deaf says that the hand ignored its context and was left behind.
 	deaf bool
-	// unstarted says that the hand was never called.
+	// unstarted says that the hand was never called, or that it says that
+	// what it was to do never began.
 	unstarted bool
 }
 
@@ -410,7 +435,7 @@ func guarded(ctx context.Context, act Act) (e ended) {
 		}
 	}()
 	out, err := act(ctx)
-	return ended{out: out, err: err}
+	return ended{out: out, err: err, unstarted: errors.Is(err, holdfast.ErrNotStarted)}
 }
 
 func (c *crossing) inside() inside {

@@ -1,12 +1,12 @@
 package kernel
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/operator"
@@ -41,7 +41,7 @@ func (k *Kernel) Review(ctx context.Context, id string) (review.Review, error) {
 		return err
 	})
 	if errors.Is(err, ErrNotFound) {
-		err = &holdfast.Error{Kind: holdfast.KindNotFound, Why: fmt.Sprintf("there is no review %q", clip(id, 64)), Hint: "`holdfast review ls` lists them"}
+		err = noReview(id)
 	}
 	r.Entry = nil
 	return r, err
@@ -49,29 +49,31 @@ func (k *Kernel) Review(ctx context.Context, id string) (review.Review, error) {
 
 // verifyPerson checks that a person with an operator key said this, here, a
 // moment ago (D11).
-func (k *Kernel) verifyPerson(signed operator.Signed) (operator.Statement, error) {
+func (k *Kernel) verifyPerson(signed operator.Signed) (operator.Statement, operator.Public, error) {
 	keys := k.operator()
-	if len(keys) == 0 {
-		return operator.Statement{}, &holdfast.Error{Kind: holdfast.KindPermission, Why: "there is no operator key", Hint: "make one with `holdfast init`"}
-	}
 	var s operator.Statement
-	var err error
-	for _, key := range keys {
+	var key operator.Public
+	err := error(&holdfast.Error{Kind: holdfast.KindPermission, Rule: "statement/no_key", Why: "there is no operator key", Hint: "make one with `holdfast init`"})
+	for _, key = range keys {
 		if s, err = operator.Verify(key, signed, k.now()); err == nil {
 			break
 		}
 	}
 	if err != nil {
-		return operator.Statement{}, err
+		return operator.Statement{}, operator.Public{}, err
 	}
 	if s.Runtime != k.runtime {
-		return operator.Statement{}, &holdfast.Error{Kind: holdfast.KindPermission, Why: "the statement was made for another state directory", Hint: "name the same --state"}
+		return operator.Statement{}, operator.Public{}, &holdfast.Error{Kind: holdfast.KindPermission, Rule: "statement/other_runtime", Why: "the statement was made for another state directory", Hint: "name the same --state"}
+	}
+	if name := key.Name(); name != "" && s.Reviewer != name && s.Reviewer != key.ID() {
+		return operator.Statement{}, operator.Public{}, &holdfast.Error{Kind: holdfast.KindPermission, Rule: "statement/other_name",
+			Why: "the key is " + name + "'s, and the statement is said as " + clip(s.Reviewer, 64), Hint: "say it under the key's own name"}
 	}
 	// A statement is kept word for word, under its signature, for ever.
 	if k.redact.Text([]byte(s.Reason)).Found() {
-		return s, &holdfast.Error{Kind: holdfast.KindValue, Why: "the reason holds a secret or personal data, and would be kept as it is", Hint: "say it again without"}
+		return s, key, &holdfast.Error{Kind: holdfast.KindValue, Rule: "statement/secret", Why: "the reason holds a secret or personal data, and would be kept as it is", Hint: "say it again without"}
 	}
-	return s, nil
+	return s, key, nil
 }
 
 // once makes a statement worthless for a second use.
@@ -79,7 +81,7 @@ func once(tx Tx, s operator.Statement) error {
 	name := "statement/" + s.ID
 	_, err := tx.Meta(name)
 	if err == nil {
-		return &holdfast.Error{Kind: holdfast.KindConflict, Why: "this statement was carried out already", Hint: "say it again"}
+		return &holdfast.Error{Kind: holdfast.KindConflict, Rule: "statement/replayed", Why: "this statement was carried out already", Hint: "say it again"}
 	}
 	if !errors.Is(err, ErrNotFound) {
 		return err
@@ -108,7 +110,7 @@ func decided(act string) (review.State, bool) {
 // NotFoundError, ConflictError where the review was decided, expired or looks
 // different, SelfApprovalError where the reviewer is who asked.
 func (k *Kernel) Decide(signed operator.Signed) (review.Review, error) {
-	s, err := k.verifyPerson(signed)
+	s, key, err := k.verifyPerson(signed)
 	if err != nil {
 		return review.Review{}, err
 	}
@@ -123,17 +125,18 @@ func (k *Kernel) Decide(signed operator.Signed) (review.Review, error) {
 		if err := once(tx, s); err != nil {
 			return err
 		}
-		if r, err = k.answerable(tx, s); err != nil {
+		if r, err = k.answerable(tx, s, key); err != nil {
 			return err
 		}
 		return k.applyDecision(tx, &r, s, signed, state)
 	})
 	if errors.Is(err, ErrConflict) {
-		err = &holdfast.Error{Kind: holdfast.KindConflict, Why: "the review was decided by somebody else a moment ago", Hint: "`holdfast review show " + s.Subject + "`"}
+		err = &holdfast.Error{Kind: holdfast.KindConflict, Gate: holdfast.K7, Rule: nameDecided, Why: "the review was decided by somebody else a moment ago", Hint: "`holdfast review show " + s.Subject + "`"}
 	}
 	if err != nil {
 		return review.Review{}, walError(err)
 	}
+	k.stir(r.ID)
 	k.notify(Notice{Level: "info", Event: "review_" + string(r.State), Tenant: r.Tenant, Agent: r.Agent, Boundary: r.Boundary, Review: r.ID, Crossing: r.Crossing, Why: reasonOr(r.Reason, string(r.State))})
 	r.Entry = nil
 	return r, nil
@@ -146,76 +149,94 @@ func reasonOr(s, or string) string {
 	return s
 }
 
+func noReview(id string) error {
+	return &holdfast.Error{Kind: holdfast.KindNotFound, Rule: "review/none", Why: fmt.Sprintf("there is no review %q", clip(id, 64)), Hint: "`holdfast review ls` lists them"}
+}
+
 // answerable finds the review that the statement is about, if it may still be
 // answered by that person.
-func (k *Kernel) answerable(tx Tx, s operator.Statement) (review.Review, error) {
+func (k *Kernel) answerable(tx Tx, s operator.Statement, key operator.Public) (review.Review, error) {
 	r, err := tx.Review(s.Subject)
 	if errors.Is(err, ErrNotFound) {
-		return r, &holdfast.Error{Kind: holdfast.KindNotFound, Why: fmt.Sprintf("there is no review %q", clip(s.Subject, 64)), Hint: "`holdfast review ls` lists them"}
+		return r, noReview(s.Subject)
 	}
 	if err != nil {
 		return r, err
 	}
+	if !r.Waiting(k.now()) {
+		return r, Answered(&r)
+	}
+	if err := sameQuestion(&r, &s); err != nil {
+		return r, err
+	}
+	if s.Act != operator.Approve {
+		return r, nil
+	}
+	c := k.lookup(k.policy.Load(), r.Boundary)
 	switch {
-	case !r.Waiting(k.now()):
-		by := ""
-		if r.Reviewer != "" {
-			by = " by " + r.Reviewer
-		}
-		return r, &holdfast.Error{Kind: holdfast.KindConflict, Why: "review " + r.ID + " is " + string(r.State) + by + " and cannot be answered again", Hint: "the agent can ask anew"}
-	case s.Nonce != r.Nonce || s.Exact != r.Exact || s.PreviewHash != r.PreviewHash || s.Policy != r.Policy:
-		return r, &holdfast.Error{Kind: holdfast.KindConflict, Why: "the statement is about something other than what review " + r.ID + " holds", Hint: "look at it again with `holdfast review show " + r.ID + "`"}
-	case s.Tenant != "" && s.Tenant != r.Tenant:
-		return r, &holdfast.Error{Kind: holdfast.KindPermission, Why: "the statement is about another tenant than review " + r.ID + " is of", Hint: "look at it again with `holdfast review show " + r.ID + "`"}
-	case s.Act == operator.Approve && r.Cut && s.Value != operator.InPart:
-		return r, &holdfast.Error{Kind: holdfast.KindPermission, Why: "review " + r.ID + " is shown in part, and the statement does not say that this was seen",
+	case r.InPart() && s.Value != operator.InPart:
+		return r, &holdfast.Error{Kind: holdfast.KindPermission, Rule: "review/seen_in_part", Why: "review " + r.ID + " " + inPart(&r) + ", and the statement does not say that this was seen",
 			Hint: "`holdfast review approve " + r.ID + " --in-part` approves what nobody saw whole"}
-	case s.Act == operator.Approve && (sameName(s.Reviewer, r.Principal) || sameName(s.Reviewer, r.Agent)):
-		return r, &holdfast.Error{Kind: holdfast.KindSelfApproval, Why: s.Reviewer + " asked for this and cannot approve it", Hint: "another person must"}
-	case s.Act == operator.Approve && r.Policy != k.governs(r.Boundary):
-		return r, &holdfast.Error{Kind: holdfast.KindConflict, Why: "the policy changed since this was asked", Hint: "the agent must ask anew"}
+	case selfSaid(&s, key, &r):
+		return r, selfApproval(s.Reviewer)
+	case r.Policy != k.governs(r.Boundary):
+		name, what := moved(&r, c)
+		return r, &holdfast.Error{Kind: holdfast.KindConflict, Gate: holdfast.K7, Rule: name, Why: what + " changed since this was asked", Hint: "the agent must ask anew"}
 	}
 	return r, nil
 }
 
-// sameName compares a name that a person gave with one from a token, however
-// either is written. It keeps an honest person from a mistake: who holds the
-// operator key may bear any name.
-func sameName(a, b string) bool { return strings.EqualFold(bareName(a), bareName(b)) }
-
-// bareName is a name without what says whose kind it is.
-func bareName(s string) string {
-	s = strings.TrimSpace(s)
-	kind, rest, found := strings.Cut(s, ":")
-	if found && slices.ContainsFunc([]string{"user", "agent", "operator"}, func(k string) bool { return strings.EqualFold(k, kind) }) {
-		return bareName(rest)
+// inPart says why a reviewer does not see the whole.
+func inPart(r *review.Review) string {
+	switch {
+	case !r.Masked:
+		return "is shown in part"
+	case !r.Cut:
+		return "is shown with something masked in it"
 	}
-	return s
+	return "is shown in part, with something masked in it"
 }
 
-// genuine checks, where an approval is used, what was checked when it was
-// given: that a person with an operator key signed exactly this (D11). A row
-// that somebody changed in the store is no approval.
-func (k *Kernel) genuine(r *review.Review) error {
-	forged := &holdfast.Error{Kind: holdfast.KindApprovalChannel, Gate: holdfast.K7, Rule: "review " + r.ID,
-		Why: "the approval of review " + r.ID + " carries no signature of an operator", Hint: "somebody changed the store: look at it with `holdfast ledger verify`"}
-	var signed operator.Signed
-	if json.Unmarshal(r.Word, &signed) != nil || len(signed.Statement) > operator.MaxStatement {
-		return forged
+func selfApproval(who string) error {
+	return &holdfast.Error{Kind: holdfast.KindSelfApproval, Gate: holdfast.K7, Rule: nameSelf, Why: who + " asked for this and cannot approve it", Hint: "another person must"}
+}
+
+// Answered says why a review that does not wait takes no answer: a ConflictError.
+func Answered(r *review.Review) error {
+	e := &holdfast.Error{Kind: holdfast.KindConflict, Gate: holdfast.K7, Rule: nameDecided, Hint: "the agent can ask anew"}
+	by := ""
+	if r.Reviewer != "" {
+		by = " by " + r.Reviewer
 	}
-	said, err := operator.Parse(signed.Statement)
-	if err != nil {
-		return forged
+	e.Why = "review " + r.ID + " is " + string(r.State) + by + " and cannot be answered again"
+	switch r.State {
+	case review.Pending, review.Deferred, review.Expired:
+		e.Rule, e.Why = nameExpired, "review "+r.ID+" ended at "+stamp(r.Expires)+" and cannot be answered any more"
+	case review.Voided:
+		e.Rule = nameVoided
+	case review.Used:
+		e.Rule, e.Why = nameUsed, "review "+r.ID+" was approved"+by+" and has been used: it cannot be answered again"
 	}
-	for _, key := range k.operator() {
-		// Its age was judged when it was given.
-		s, err := operator.Verify(key, signed, said.At)
-		if err == nil && s.Act == operator.Approve && s.Subject == r.ID && s.Nonce == r.Nonce && s.Exact == r.Exact &&
-			s.PreviewHash == r.PreviewHash && s.Policy == r.Policy && s.Runtime == k.runtime && s.Reviewer == r.Reviewer {
-			return nil
+	return e
+}
+
+// sameQuestion refuses a statement that is about something other than the
+// review holds: what was seen is what is decided.
+func sameQuestion(r *review.Review, s *operator.Statement) error {
+	for _, f := range []struct{ name, is, said string }{
+		{nameArguments, r.Exact, s.Exact}, {"review/other_preview", r.PreviewHash, s.PreviewHash},
+		{namePolicy, r.Policy, s.Policy}, {"review/other_question", r.Nonce, s.Nonce},
+	} {
+		if f.is != f.said {
+			return &holdfast.Error{Kind: holdfast.KindConflict, Gate: holdfast.K7, Rule: f.name,
+				Why: "the statement is about something other than what review " + r.ID + " holds", Hint: "look at it again with `holdfast review show " + r.ID + "`"}
 		}
 	}
-	return forged
+	if cmp.Or(s.Tenant, holdfast.Local) != r.Tenant {
+		return &holdfast.Error{Kind: holdfast.KindPermission, Gate: holdfast.K7, Rule: "review/other_tenant",
+			Why: "the statement is about another tenant than review " + r.ID + " is of", Hint: "look at it again with `holdfast review show " + r.ID + "`"}
+	}
+	return nil
 }
 
 func (k *Kernel) applyDecision(tx Tx, r *review.Review, s operator.Statement, signed operator.Signed, state review.State) error {
@@ -224,7 +245,7 @@ func (k *Kernel) applyDecision(tx Tx, r *review.Review, s operator.Statement, si
 	if state == review.Deferred {
 		r.Until = s.Until
 	} else {
-		r.Expires = r.Decided.Add(review.Lifetime)
+		r.Until, r.Expires = time.Time{}, r.Decided.Add(review.Lifetime)
 	}
 	word, err := json.Marshal(signed)
 	if err != nil {
@@ -242,7 +263,11 @@ func (k *Kernel) applyDecision(tx Tx, r *review.Review, s operator.Statement, si
 	if state != review.Rejected && state != review.Changes {
 		return nil
 	}
-	return k.closeHeld(tx, *r, state, ledger.Denied, &holdfast.Error{Kind: holdfast.KindRejected, Gate: holdfast.K7, Why: "rejected by " + r.Reviewer + reason(r.Reason)})
+	name := nameRejected
+	if state == review.Changes {
+		name = nameChanges
+	}
+	return k.closeHeld(tx, *r, state, ledger.Denied, &holdfast.Error{Kind: holdfast.KindRejected, Gate: holdfast.K7, Rule: name, Why: "rejected by " + r.Reviewer + reason(r.Reason)})
 }
 
 // every lists the reviews in a state of every tenant, the newest sweepBatch of

@@ -8,8 +8,11 @@ import (
 // Floods of denials by one agent are limited at the door and summarised as
 // one event (D5): past floodLimit recorded denials in floodWindow, further
 // requests of that agent are refused unrecorded until the window has passed.
+// Whoever shows no good token is nobody, and all of them are one agent, which
+// has fewer: anybody who reaches a door can be one.
 const (
 	floodLimit  = 600
+	floodNobody = 60
 	floodWindow = time.Minute
 	floodAgents = 10_000
 )
@@ -34,13 +37,22 @@ type flood struct {
 	m  map[floodKey]*floodCount // guarded by mu
 }
 
+// floodOf is how many denials of an agent, "" for nobody, are recorded in a
+// window.
+func floodOf(agent string) int {
+	if agent == "" {
+		return floodNobody
+	}
+	return floodLimit
+}
+
 // full says whether the agent's denials have reached the limit; if so, the
 // refusal is counted.
 func (f *flood) full(tenant, agent string, now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	c := f.m[floodKey{tenant, agent}]
-	if c == nil || c.over(now) || c.denied < floodLimit {
+	if c == nil || c.over(now) || c.denied < floodOf(agent) {
 		return false
 	}
 	c.dropped++

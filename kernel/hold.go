@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -14,6 +15,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/internal/review"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -29,6 +31,7 @@ const previewLimit = 4096
 // question, which survives the restart.
 func (c *crossing) hold(ctx context.Context) error {
 	k, j := c.k, c.j
+	j.byRule = nil // another gate asks for a person all the same
 	r, err := k.question(c)
 	if err != nil {
 		return c.refuseKind(holdfast.K7, err)
@@ -53,10 +56,11 @@ func (c *crossing) hold(ctx context.Context) error {
 	c.out.Verdict, c.out.Review, c.out.Expires = holdfast.Hold, r.ID, r.Expires
 	j.id, j.correlation = r.Crossing, r.Correlation
 	if opened {
+		k.stir(j.reviewIDs()...)
 		k.notify(Notice{Level: "warning", Event: "review_opened", Tenant: j.who.Tenant, Agent: j.who.Agent,
 			Boundary: j.contract.Boundary, Review: r.ID, Crossing: r.Crossing, Why: r.Why})
 	}
-	held := &holdfast.Error{Kind: holdfast.KindHeld, Gate: holdfast.K7, Crossing: r.Crossing,
+	held := &holdfast.Error{Kind: holdfast.KindHeld, Gate: holdfast.K7, Rule: j.heldAs, Crossing: r.Crossing,
 		Why:  "held for a person: " + r.Why,
 		Hint: "`holdfast review approve " + r.ID + "` decides it; ask again with the same payload afterwards"}
 	c.finish(held)
@@ -96,14 +100,18 @@ func (k *Kernel) openReview(tx Tx, j *judgement, r *review.Review) (bool, error)
 	if err == nil {
 		switch old.Answer(j.now, j.governs()) {
 		case review.Pending:
-			*r = old
+			*r, j.heldAs = old, nameWaiting
+			if old.State == review.Deferred {
+				j.heldAs = nameDeferred
+			}
 			return false, nil
 		case review.Voided:
-			if err := k.void(tx, old); err != nil {
+			name, what := moved(&old, j.contract)
+			if err := k.void(tx, old, name, what+" changed after this was asked"); err != nil {
 				return false, err
 			}
 		case review.Approved, review.Rejected:
-			return false, &errRefused{deny(holdfast.K7, holdfast.KindConflict, "review "+old.ID+" was decided a moment ago", "ask again")}
+			return false, &errRefused{named(nameDecided, deny(holdfast.K7, holdfast.KindConflict, "review "+old.ID+" was decided a moment ago", "ask again"))}
 		}
 	}
 	if err := roomForQuestion(tx, r); err != nil {
@@ -112,12 +120,24 @@ func (k *Kernel) openReview(tx Tx, j *judgement, r *review.Review) (bool, error)
 	if err := takeQuestion(tx, j); err != nil {
 		return false, err
 	}
+	other, err := standing(tx, j)
+	if err != nil {
+		return false, err
+	}
+	if other != "" {
+		j.heldAs = nameArguments
+		r.Why += "; the approval of review " + other + " is for other arguments"
+	}
 	if err := tx.PutReview(*r, review.None); err != nil {
 		return false, err
 	}
+	data := map[string]any{"agent": r.Agent, "boundary": r.Boundary, "exact_hash": r.Exact,
+		"preview_hash": r.PreviewHash, "policy": r.Policy, "why": r.Why, "expires_at": stamp(r.Expires)}
+	if j.beside != nil {
+		data["beside"] = true // the preview is of more than the payload
+	}
 	return true, k.event(tx, Event{Tenant: r.Tenant, Crossing: r.Crossing, Name: "review_proposed", Who: r.Principal, Subject: r.ID,
-		Part: []byte(r.Preview), Data: map[string]any{"agent": r.Agent, "boundary": r.Boundary, "exact_hash": r.Exact,
-			"preview_hash": r.PreviewHash, "policy": r.Policy, "why": r.Why, "expires_at": stamp(r.Expires)}})
+		Part: []byte(r.Preview), Data: data})
 }
 
 // takeQuestion counts a new question against the rates of its contract, as the
@@ -170,21 +190,20 @@ func roomForQuestion(tx Tx, r *review.Review) error {
 		fmt.Sprintf("%d questions of this agent and %d of its tenant wait for a person already", own, waiting), "answer them first: `holdfast review ls`")}
 }
 
-// void closes a question, or an approval, of an earlier policy.
-func (k *Kernel) void(tx Tx, r review.Review) error {
+// void closes a question, or an approval, that nobody's answer is for any more:
+// of an earlier policy, or of what a remembered rule has let pass.
+func (k *Kernel) void(tx Tx, r review.Review, name, why string) error {
 	was := r.State
 	r.State = review.Voided
 	if err := tx.PutReview(r, was); err != nil {
 		return err
 	}
 	if err := k.event(tx, Event{Tenant: r.Tenant, Crossing: r.Crossing, Name: "review_voided", Who: "holdfast", Subject: r.ID,
-		Data: map[string]any{"why": policyMoved, "state": string(was)}}); err != nil {
+		Data: map[string]any{"why": why, "state": string(was)}}); err != nil {
 		return err
 	}
-	return k.closeHeld(tx, r, was, ledger.Denied, &holdfast.Error{Kind: holdfast.KindConflict, Gate: holdfast.K7, Why: policyMoved})
+	return k.closeHeld(tx, r, was, ledger.Denied, &holdfast.Error{Kind: holdfast.KindConflict, Gate: holdfast.K7, Rule: name, Why: why})
 }
-
-const policyMoved = "the policy changed after this was asked"
 
 // question makes the review of a held crossing.
 func (k *Kernel) question(c *crossing) (review.Review, error) {
@@ -197,7 +216,7 @@ func (k *Kernel) question(c *crossing) (review.Review, error) {
 	if err != nil {
 		return review.Review{}, err
 	}
-	preview, cut, err := k.preview(j.doc.Canonical())
+	seen, err := k.shown(j)
 	if err != nil {
 		return review.Review{}, err
 	}
@@ -205,38 +224,60 @@ func (k *Kernel) question(c *crossing) (review.Review, error) {
 	if err != nil {
 		return review.Review{}, err
 	}
-	sum := sha256.Sum256([]byte(preview))
-	// Created orders the questions of one request, whatever the clock does.
+	sum := sha256.Sum256([]byte(seen.text))
 	// Created orders the questions of one request, whatever the clock does.
 	return review.Review{ID: id, Crossing: j.id, Binding: j.binding(), Principal: j.who.Principal, Session: j.who.Session,
 		Intent: j.who.Intent, Correlation: j.correlation, Risk: j.contract.Risk, Why: j.why, Confidence: j.score, Threshold: j.limit,
-		Preview: preview, PreviewHash: hex.EncodeToString(sum[:]), Cut: cut, Key: j.key(), Nonce: nonce, State: review.Pending,
+		Preview: seen.text, PreviewHash: hex.EncodeToString(sum[:]), Cut: seen.cut, Masked: seen.masked, Shape: shape(j, &seen),
+		Contract: j.contract.hash, Pin: j.contract.Pin, Gates: j.askedBy, Key: j.key(), Nonce: nonce, State: review.Pending,
 		Created: j.at, Expires: j.now.Add(review.Lifetime), Entry: entry}, nil
 }
 
-// preview is the redacted payload as the reviewer sees it, and whether there is
-// more of it. The payload is in its canonical form, so that no white space and
-// no order of members chosen by the agent decides what is seen.
-func (k *Kernel) preview(canonical []byte) (string, bool, error) {
+// preview is what a reviewer sees of a text: whether there is more of it, and
+// whether anything in it was masked.
+type preview struct {
+	text        string
+	cut, masked bool
+}
+
+// preview is the redacted payload as the reviewer sees it. The payload is in
+// its canonical form, so that no white space and no order of members chosen by
+// the agent decides what is seen.
+func (k *Kernel) preview(canonical []byte) (preview, error) {
 	res, err := k.redact.JSON(canonical)
 	if err != nil {
-		return "", false, err
+		return preview{}, err
 	}
+	p := preview{masked: res.Found() || !bytes.Equal(res.Out, canonical)}
 	var b strings.Builder
-	shown, cut := 0, false
-	total := 0
+	shown, total := 0, 0
 	for _, r := range string(res.Out) {
 		s := plain(r)
 		total += len(s)
-		if cut = cut || total > previewLimit; !cut {
+		if p.cut = p.cut || total > previewLimit; !p.cut {
 			b.WriteString(s)
 			shown = total
 		}
 	}
-	if cut {
+	if p.cut {
 		fmt.Fprintf(&b, "... (%d of %d bytes shown)", shown, total)
 	}
-	return b.String(), cut, nil
+	p.text = b.String()
+	return p, nil
+}
+
+// shape is what is known of the arguments' members beside the preview, for a
+// rule that a person may make of it. Of a request with more than arguments
+// nothing but its exact hash is remembered.
+func shape(j *judgement, seen *preview) []review.Arg {
+	if seen.cut || j.beside != nil {
+		return nil
+	}
+	shown, err := payload.Parse([]byte(seen.text))
+	if err != nil {
+		return nil
+	}
+	return review.ShapeOf(j.doc.Value(), shown.Value())
 }
 
 // plain spells a character as JSON escapes unless it shows as itself: what
@@ -276,20 +317,18 @@ func (k *Kernel) closeHeld(tx Tx, r review.Review, answer review.State, outcome 
 	if err != nil {
 		return err
 	}
-	e.CreatedAt, e.Outcome, e.Review, e.Reviewer, e.ExitCode = k.instant(), outcome, r.ID, printable(r.Reviewer), 1
-	e.DurationUS = e.CreatedAt.Sub(e.Timestamp).Microseconds()
+	e.Outcome, e.Review, e.Reviewer, e.ExitCode = outcome, r.ID, printable(r.Reviewer), 1
 	fault(e, why)
 	switch answer {
 	case review.Approved, review.Rejected, review.Changes:
 		approved := answer == review.Approved
 		e.Approved = &approved
 	}
-	leaf, err := k.seal(ledger.KindEntry, e.TenantID, e.ID, e.CreatedAt, e, nil)
+	leaf, err := k.sealEntry(e, nil)
 	if err != nil {
 		return err
 	}
-	_, err = tx.Append(leaf)
-	return err
+	return k.appendEntry(tx, e, leaf)
 }
 
 // expire closes a review whose time is over. seen says that its agent is being
@@ -314,7 +353,11 @@ func (k *Kernel) expire(tx Tx, r review.Review, seen bool) error {
 		Data: map[string]any{"state": string(was)}}); err != nil {
 		return err
 	}
-	return k.closeHeld(tx, now, was, ledger.HeldExpired, &holdfast.Error{Kind: holdfast.KindApprovalTimeout, Gate: holdfast.K7,
+	name := nameExpired
+	if was == review.Approved {
+		name = nameUnused
+	}
+	return k.closeHeld(tx, now, was, ledger.HeldExpired, &holdfast.Error{Kind: holdfast.KindApprovalTimeout, Gate: holdfast.K7, Rule: name,
 		Why: "nobody answered, or the approval was not used, within " + review.Lifetime.String()})
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/internal/review"
 	"github.com/holdfast-dev/holdfast/internal/token"
+	"go.opentelemetry.io/otel/trace"
 )
 
 // judgement is everything that is known of one request while it is judged:
@@ -26,9 +27,12 @@ type judgement struct {
 	id          string
 	correlation string
 	traceparent string
+	above       trace.SpanContext // of what the crossing's span stands below
 	corrErr     error
 	doc         *payload.Doc
 	docErr      error
+	beside      *payload.Doc // nil where nothing stands beside the payload
+	bound       string       // the exact hash over both, where something does
 	who         holdfast.Identity
 	whoErr      error
 	contract    *contract // nil: no contract lists the boundary
@@ -42,6 +46,7 @@ type judgement struct {
 	newAgent bool
 	revoked  bool
 	review   *review.Review
+	rules    []*keptRule // that a person remembered for this caller here
 	replay   *Replay
 	scope    string // of replay; empty when none is asked
 	counters []budget.Counter
@@ -55,9 +60,13 @@ type judgement struct {
 	rates    []budget.Rate
 	planErr  *budget.Refusal
 	score    *float64
-	limit    *float64 // K7's threshold
-	approved bool     // an approval is to be used by the begin
-	why      string   // the hold's reason
+	limit    *float64        // K7's threshold
+	approved bool            // an approval is to be used by the begin
+	byRule   *keptRule       // a remembered rule is to be used by the begin
+	ended    string          // of a remembered rule that would have covered it
+	why      string          // the hold's reason
+	askedBy  []holdfast.Gate // the gates that put it to a person
+	heldAs   string          // the name of the hold
 }
 
 // verdict is the worst of the opinions; with a gate missing it is Deny.
@@ -99,8 +108,11 @@ func (j *judgement) key() string {
 }
 
 func (j *judgement) exact() string {
-	if j.doc == nil {
+	switch {
+	case j.doc == nil:
 		return ""
+	case j.beside != nil:
+		return j.bound
 	}
 	return j.doc.Exact()
 }
@@ -130,4 +142,12 @@ func addCapped(a, b int64) int64 {
 		return s
 	}
 	return 1<<63 - 1
+}
+
+// reviewIDs is the review that was found for the request, if any.
+func (j *judgement) reviewIDs() []string {
+	if j.review == nil {
+		return nil
+	}
+	return []string{j.review.ID}
 }

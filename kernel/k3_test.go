@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/budget"
 	"github.com/holdfast-dev/holdfast/kernel"
+	"github.com/holdfast-dev/holdfast/ledger"
 )
 
 func limits(ls ...budget.Limit) option {
@@ -390,6 +391,24 @@ func TestK3_D9_release_when_never_started(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.refused(w.req("test/all", `{}`), holdfast.K3, holdfast.KindBounds) // the rate
+}
+
+// A hand that says that nothing was begun is believed, whatever kind of error it
+// gives; one that says nothing is settled at what was reserved.
+func TestK3_D9_release_when_the_hand_never_began(t *testing.T) {
+	w := newWorld(t, "", limits(tokens(budget.Tenant, 100)))
+	fail := func(err error) (*holdfast.Outcome, error) {
+		return w.k.Cross(t.Context(), w.req("test/cost", `{}`), func(context.Context) (holdfast.Output, error) { return holdfast.Output{}, err })
+	}
+	_, err := fail(&holdfast.Error{Kind: holdfast.KindTimeout, Why: "it never left", Err: fmt.Errorf("queue: %w", holdfast.ErrNotStarted)})
+	wants(t, err, holdfast.KindTimeout)
+	if got := w.spent(); got != 0 {
+		t.Errorf("%d tokens kept", got)
+	}
+	w.unstarted(ledger.Failed, holdfast.KindTimeout)
+	if _, err := fail(&holdfast.Error{Kind: holdfast.KindTimeout, Why: "no answer"}); err == nil || w.spent() != 10 {
+		t.Errorf("%d tokens kept of a call that was made: %v", w.spent(), err)
+	}
 }
 
 // Iterations are counted per session, by kind; an unknown kind has two, and

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/holdfast-dev/holdfast"
+	"go.opentelemetry.io/otel/trace"
 )
 
 // k4Trace asks who is asking in which flow (spec 003 section 1.5).
@@ -53,18 +54,27 @@ func correlate(parent, given string, fresh func() (uuid.UUID, error)) (string, e
 	return got.String(), nil
 }
 
-// parseTraceparent reads a W3C traceparent of version 00 and returns its trace
-// id; ok is false for anything else, which is ignored as the W3C asks.
-func parseTraceparent(s string) (trace string, ok bool) {
-	if len(s) != 55 || s[:3] != "00-" || s[35] != '-' || s[52] != '-' {
-		return "", false
+// parseTraceparent reads a W3C traceparent of version 00; the span context is
+// not valid for anything else, which is ignored as the W3C asks.
+func parseTraceparent(s string) (sc trace.SpanContext) {
+	if len(s) != 55 || s[:3] != "00-" || s[35] != '-' || s[52] != '-' || !lowerHex(s[53:]) {
+		return sc
 	}
-	trace, span := s[3:35], s[36:52]
-	if !lowerHex(trace) || !lowerHex(span) || !lowerHex(s[53:]) ||
-		strings.Trim(trace, "0") == "" || strings.Trim(span, "0") == "" {
-		return "", false
+	id, err := trace.TraceIDFromHex(s[3:35])
+	if err != nil {
+		return sc
 	}
-	return trace, true
+	span, err := trace.SpanIDFromHex(s[36:52])
+	if err != nil {
+		return sc
+	}
+	return sampled(id, span)
+}
+
+// sampled is a span context of elsewhere. Holdfast's own spans are all
+// recorded, whatever the caller's flags say.
+func sampled(id trace.TraceID, span trace.SpanID) trace.SpanContext {
+	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: id, SpanID: span, TraceFlags: trace.FlagsSampled, Remote: true})
 }
 
 func lowerHex(s string) bool {
@@ -75,12 +85,19 @@ func lowerHex(s string) bool {
 	return err == nil
 }
 
-// traceparent makes the outgoing header: the caller's trace or, without one,
-// the correlation id's 16 bytes, and a new span.
-func traceparent(incoming, correlation string, span [8]byte) string {
-	trace, ok := parseTraceparent(incoming)
-	if !ok {
-		trace = strings.ReplaceAll(correlation, "-", "")
+// traceparent makes the outgoing header, of a new span in the caller's trace
+// or, without one, in that of the correlation id's 16 bytes; above is what a
+// span of this crossing stands below.
+func traceparent(incoming, correlation string, span [8]byte) (out string, above trace.SpanContext) {
+	above = parseTraceparent(incoming)
+	if !above.IsValid() {
+		id, _ := uuid.Parse(correlation)
+		above = sampled(trace.TraceID(id), span)
 	}
-	return "00-" + trace + "-" + hex.EncodeToString(span[:]) + "-01"
+	return header(above.WithSpanID(span)), above
+}
+
+// header is a span context as W3C's traceparent.
+func header(sc trace.SpanContext) string {
+	return "00-" + sc.TraceID().String() + "-" + sc.SpanID().String() + "-01"
 }

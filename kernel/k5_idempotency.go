@@ -30,7 +30,7 @@ func k5Idempotency(_ context.Context, j *judgement) holdfast.Opinion {
 		return deny(holdfast.K5, holdfast.KindUsageTracking, "earlier results cannot be read", "see `holdfast doctor`")
 	case j.replay == nil:
 		return allow(holdfast.K5, "HASHED", "idempotency key", "not done before")
-	case j.replay.Exact != j.doc.Exact():
+	case j.replay.Exact != j.exact():
 		op := deny(holdfast.K5, holdfast.KindMismatch, "this idempotency key was used with another payload", "use a new key for a new operation")
 		op.Rule = "crossing " + j.replay.Crossing
 		return op
@@ -47,20 +47,23 @@ func checkKey(key string) error {
 }
 
 // replayScope is where a settled result is kept: a hash over tenant, boundary,
-// agent and key, so that no two callers can meet (D10). Empty means that no
-// replay is asked for.
+// agent, principal and key, so that no two callers can meet (D10): two
+// principals may have agents of one name. Empty means that no replay is asked
+// for.
 func replayScope(j *judgement) string {
 	key := j.req.IdempotencyKey
 	switch {
 	case key != "":
 		key = "caller:" + key
 	case j.contract != nil && j.contract.Replay == "payload" && j.doc != nil:
-		key = "payload:" + j.doc.Key()
+		if key = "payload:" + j.doc.Key(); j.beside != nil {
+			key = "bound:" + j.exact()
+		}
 	default:
 		return ""
 	}
 	h := sha256.New()
-	for _, part := range []string{j.who.Tenant, j.req.Boundary, j.who.Agent, key} {
+	for _, part := range []string{j.who.Tenant, j.req.Boundary, j.who.Agent, j.who.Principal, key} {
 		fmt.Fprintf(h, "%d:%s", len(part), part)
 	}
 	return hex.EncodeToString(h.Sum(nil))

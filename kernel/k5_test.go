@@ -176,7 +176,7 @@ func TestK5_D10_after_a_day_it_acts_again(t *testing.T) {
 	}
 }
 
-// Another tenant, boundary, agent or key is another operation.
+// Another tenant, boundary, agent, principal or key is another operation.
 func TestK5_D10_scope(t *testing.T) {
 	who := holdfast.Identity{Tenant: "org", Principal: "user:a", Agent: "a", Session: "s", TokenID: "j", Roles: []string{"agent"}, Expires: time.Now().Add(time.Hour)}
 	w := newWorld(t, "", func(c *kernel.Config, _ *world) { c.Verifier = verifierFunc(func() holdfast.Identity { return who }) })
@@ -196,8 +196,10 @@ func TestK5_D10_scope(t *testing.T) {
 	cross("test/low", "k", false)
 	who.Agent, who.Tenant = "a", "org2"
 	cross("test/low", "k", false)
-	who.Tenant, who.Session, who.Principal = "org", "s2", "user:b"
+	who.Tenant, who.Session = "org", "s2"
 	cross("test/low", "k", true) // another session of the same agent is a retry
+	who.Principal = "user:b"
+	cross("test/low", "k", false) // another principal's agent of that name is none
 	// Names that only look alike when put together.
 	who.Tenant, who.Agent = "orgtest", "a"
 	cross("test/low", "k", false)

@@ -42,7 +42,7 @@ func k7Human(ctx context.Context, j *judgement) holdfast.Opinion {
 	why, rule := "", c.Source
 	switch {
 	case c.Risk == holdfast.High:
-		why = "the risk is HIGH, which is always put to a person"
+		why = review.AlwaysAsked
 	case score != nil && *score < limit:
 		why = fmt.Sprintf("the confidence %.2f is below %.2f", *score, limit)
 	default:
@@ -56,48 +56,6 @@ func passWhy(r holdfast.Risk, score *float64, limit float64) string {
 		return "the risk is " + r.String()
 	}
 	return fmt.Sprintf("the confidence %.2f reaches %.2f", *score, limit)
-}
-
-// holdOrDecision puts the question to a person, or gives the answer that one
-// has given to exactly this request.
-func (j *judgement) holdOrDecision(g holdfast.Gate, rule, why string) holdfast.Opinion {
-	hold := holdfast.Opinion{Gate: g, Verdict: holdfast.Hold, State: "BLOCKED", Rule: rule, Why: why}
-	if j.factErr != nil || j.bookErr != nil {
-		return deny(g, holdfast.KindApprovalChannel, "the reviews cannot be read", "see `holdfast doctor`")
-	}
-	if j.doc == nil {
-		return deny(g, holdfast.KindApprovalChannel, "what is not well formed cannot be put to a person", "")
-	}
-	r := j.review
-	if r == nil {
-		hold.Hint = "a person decides with `holdfast review`"
-		j.why = why
-		return hold
-	}
-	switch r.Answer(j.now, j.governs()) {
-	case review.Approved:
-		j.approved = true
-		op := allow(g, "HUMAN_APPROVED", "review "+r.ID, "approved by "+r.Reviewer)
-		return op
-	case review.Pending:
-		hold.Hint = fmt.Sprintf("a person decides with `holdfast review approve %s` until %s", r.ID, stamp(r.Expires))
-		j.why = why
-		return hold
-	case review.Rejected:
-		op := deny(g, holdfast.KindRejected, "rejected by "+r.Reviewer+reason(r.Reason), "the same request is refused until "+stamp(r.Expires))
-		op.State, op.Rule = "HUMAN_REJECTED", "review "+r.ID
-		return op
-	case review.Expired:
-		op := deny(g, holdfast.KindApprovalTimeout, "nobody answered within "+review.Lifetime.String(), "ask again to open a new review")
-		op.State, op.Rule = "APPROVAL_TIMEOUT", "review "+r.ID
-		return op
-	case review.Voided:
-		j.why = why + "; the policy changed after review " + r.ID + " was opened"
-		hold.Why = j.why
-		return hold
-	}
-	j.why = why
-	return hold
 }
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }

@@ -74,9 +74,11 @@ type Kernel struct {
 	seen    observed
 	flights flights
 	flood   flood
+	wakes   wakes
 	refused atomic.Int64
 	turn    sync.Mutex // one policy change at a time
 	last    atomic.Int64
+	entered atomic.Int64 // created_at of the newest entry, in microseconds
 	halts   sync.Mutex   // one of Halt, Halted, Lifted and Resume at a time
 	said    time.Time    // guarded by halts; when Halt was last called
 	halting atomic.Bool  // the halt in force is recorded, or is being
@@ -192,5 +194,9 @@ func (k *Kernel) asked() error {
 	if !k.latch.Halted() {
 		return nil
 	}
+	return errHalted()
+}
+
+func errHalted() error {
 	return &holdfast.Error{Kind: holdfast.KindHalted, Why: "everything is halted", Hint: "a person can lift it with `holdfast resume`"}
 }

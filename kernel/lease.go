@@ -23,14 +23,20 @@ type Crossing struct {
 // Enter takes a request to ACTIVE for a caller that acts itself, under a
 // lease of at most MaxLease: the caller must call Exit before it runs out, else
 // the crossing is closed as FAULTED, abandoned. Errors are those of Cross; the
-// outcome is never nil, the Crossing only if the error is nil.
+// outcome is never nil, and the Crossing is nil only with an error. Where a
+// settled result was given back (a replay) nothing is to be done: the outcome
+// has it, and the Crossing has ended: its context is done, and Exit is an
+// AbandonedError.
 func (k *Kernel) Enter(ctx context.Context, req holdfast.Request, lease time.Duration) (*Crossing, *holdfast.Outcome, error) {
 	if lease <= 0 || lease > MaxLease {
 		return nil, &holdfast.Outcome{Boundary: req.Boundary}, &holdfast.Error{Kind: holdfast.KindValue, Why: "a lease is longer than nothing and at most " + MaxLease.String()}
 	}
 	c, err := k.enter(ctx, &req)
 	if c.machine.state() != holdfast.Active {
-		return nil, c.outcome(), err
+		if err != nil {
+			return nil, c.outcome(), err
+		}
+		return c.past(), c.outcome(), nil
 	}
 	if t := c.j.contract.Timeout; t > 0 {
 		lease = min(lease, t)
@@ -45,6 +51,16 @@ func (k *Kernel) Enter(ctx context.Context, req holdfast.Request, lease time.Dur
 	x.after = context.AfterFunc(lctx, x.expire)
 	out := *c.outcome()
 	return x, &out, nil
+}
+
+// past is the lease of a crossing that ended before anybody acted.
+func (c *crossing) past() *Crossing {
+	ctx, stop := context.WithCancelCause(c.caller)
+	stop(&holdfast.Error{Kind: holdfast.KindAbandoned, Crossing: c.j.id, Why: "the crossing ended before its act: its result was given back"})
+	c.ctx = ctx
+	x := &Crossing{c: c, ends: c.k.now()}
+	x.once.Do(func() {})
+	return x
 }
 
 // ID is the crossing's id.

@@ -103,6 +103,9 @@ func (c *crossing) failure(e ended) (ledger.Outcome, error) {
 	}
 	if e.unstarted {
 		suffix = "; the hand was not started"
+		if errors.Is(e.err, holdfast.ErrNotStarted) {
+			suffix = "; the hand had not begun"
+		}
 	}
 	kind := holdfast.KindOf(e.err)
 	switch {
@@ -133,15 +136,18 @@ func (c *crossing) close(end *ending) error {
 		c.tellParent()
 	}()
 	used := c.settled(end)
-	rec, err := c.entryLeaf(end, used)
+	e, leaf, err := c.entryLeaf(end, used)
 	if err == nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.caller), edgeTime)
 		defer cancel()
 		err = k.store.Update(ctx, func(tx Tx) error {
-			if _, err := tx.Append(rec); err != nil {
+			if err := k.appendEntry(tx, e, leaf); err != nil {
 				return err
 			}
 			if err := tx.Settle(j.draws, used); err != nil {
+				return err
+			}
+			if err := k.returned(tx, j, end); err != nil {
 				return err
 			}
 			return k.keepReplay(tx, c, end)
@@ -164,6 +170,9 @@ func (c *crossing) afterClose(end *ending, err error) error {
 		return err
 	}
 	c.machine.do(left)
+	if c.j.approved {
+		c.k.stir(c.j.review.ID) // it has returned
+	}
 	if end.err == nil {
 		c.out.Output = &end.out
 		c.finish(nil)
@@ -232,7 +241,7 @@ func (k *Kernel) recordDenial(c *crossing, op holdfast.Opinion) error {
 		return walError(ErrPoisoned)
 	}
 	end := &ending{outcome: ledger.Denied, err: op.Err(), unstarted: true}
-	rec, err := c.entryLeaf(end, make([]int64, len(j.draws)))
+	e, leaf, err := c.entryLeaf(end, make([]int64, len(j.draws)))
 	if err != nil {
 		return err
 	}
@@ -251,9 +260,11 @@ func (k *Kernel) recordDenial(c *crossing, op holdfast.Opinion) error {
 				return err
 			}
 		}
-		_, err := tx.Append(rec)
-		return err
+		return k.appendEntry(tx, e, leaf)
 	})
+	if err == nil && op.Kind == holdfast.KindApprovalTimeout && j.review != nil {
+		k.stir(j.review.ID)
+	}
 	if err == nil {
 		k.flood.denied(j.tenant(), j.who.Agent, j.now)
 	}

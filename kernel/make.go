@@ -36,9 +36,12 @@ func (k *Kernel) make(ctx context.Context, req *holdfast.Request, parent inside)
 	if parent.traceparent != "" {
 		incoming = parent.traceparent
 	}
-	j.traceparent = traceparent(incoming, j.correlation, span)
+	j.traceparent, j.above = traceparent(incoming, j.correlation, span)
 	j.who, j.whoErr = k.verify(ctx, req.Token, j)
 	j.doc, j.docErr = payload.Parse(req.Payload)
+	if len(req.Beside) > 0 {
+		j.readBeside()
+	}
 	j.contract = k.lookup(j.pol, req.Boundary)
 	return j, nil
 }
@@ -112,6 +115,9 @@ func (j *judgement) read(tx Tx) error {
 		if err == nil {
 			j.review = &r
 		} else if !errors.Is(err, ErrNotFound) {
+			j.bookErr = err
+		}
+		if j.rules, err = readRules(tx, callerScope(j.who.Tenant, j.who.Agent, j.who.Principal, j.req.Boundary)); err != nil {
 			j.bookErr = err
 		}
 	}

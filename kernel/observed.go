@@ -4,10 +4,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
-	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 )
@@ -15,9 +14,13 @@ import (
 // observed are the boundaries that a door saw rather than configuration: the
 // tools of listed MCP servers (D37).
 type observed struct {
-	mu   sync.RWMutex
-	seen map[string]*sight // guarded by mu; by boundary
-	per  map[string]int    // guarded by mu; how many under each server
+	// turn is held while sights are compared, written and put in force, and
+	// while one is accepted: of two at once neither undoes the other.
+	turn  sync.Mutex
+	mu    sync.RWMutex
+	seen  map[string]*sight   // guarded by mu; by boundary
+	per   map[string]*brought // guarded by mu; by server
+	bytes int                 // guarded by mu; of all servers
 }
 
 // sight is one observed boundary, as it was last seen.
@@ -26,8 +29,12 @@ type sight struct {
 	// drifted says that it is not what it was at first sight: it is put to
 	// a person, whatever its hints and its contract say.
 	drifted bool
-	under   *policy
-	made    *contract
+	// told is when a text of the drifted boundary was first written in this
+	// minute, tellings how many were.
+	told     time.Time
+	tellings int
+	under    *policy
+	made     *contract
 }
 
 // maxName bounds the name of a boundary that only a pattern lists, in bytes.
@@ -52,114 +59,63 @@ func notPlain(r rune) bool {
 	return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("-._~%+@:=,", r))
 }
 
-// maxObserved bounds how many boundaries one server may bring.
-const maxObserved = 1_000
-
 // Observe tells the kernel of boundaries that a door saw, such as the tools of
 // an MCP server, and returns them as they are in force: what configuration
 // says of a boundary wins over what was seen. The first sight of a boundary is
-// kept for ever by its pin; one that comes with another pin is an event, and
-// is held from then on. A schema that does not compile is no error here:
-// crossing that boundary is refused.
+// kept by its pin until a person accepts another (Accept); one that comes with
+// another pin is an event, and is held from then on until a person accepts it,
+// whatever it says later. Of one boundary that stands twice in cs the first is
+// in force; where the second differs, it has changed. A schema that does not
+// compile is no error here: crossing that boundary is refused. Errors:
+// ConflictError where a server brings more than is kept of it; nothing of cs is
+// kept then.
 func (k *Kernel) Observe(ctx context.Context, cs []holdfast.Contract) ([]holdfast.Contract, error) {
+	k.seen.turn.Lock()
+	defer k.seen.turn.Unlock()
+	if err := k.seen.room(cs); err != nil {
+		return nil, err
+	}
 	drifted, err := k.pin(ctx, cs)
 	if err != nil {
 		return nil, err
 	}
-	pol := k.policy.Load()
-	out := make([]holdfast.Contract, 0, len(cs))
-	for i, c := range cs {
-		made := k.seen.put(pol, c, drifted[i])
+	pol, stir := k.policy.Load(), false
+	out, put := make([]holdfast.Contract, 0, len(cs)), make(map[string]*contract, len(cs))
+	for _, c := range cs {
+		made := put[c.Boundary]
 		if made == nil {
-			return nil, &holdfast.Error{Kind: holdfast.KindConflict, Gate: holdfast.K1,
-				Why:  fmt.Sprintf("the server of %s lists more than %d boundaries", clip(c.Boundary, 64), maxObserved),
-				Hint: "put a server with fewer tools behind holdfast"}
+			var changed bool
+			made, changed = k.seen.put(pol, c, drifted[c.Boundary])
+			put[c.Boundary], stir = made, stir || changed
 		}
 		out = append(out, made.Contract)
+	}
+	if stir {
+		k.stirAll()
 	}
 	return out, nil
 }
 
-// pin compares each boundary with its first sight, which it keeps. It says
-// which have changed.
-func (k *Kernel) pin(ctx context.Context, cs []holdfast.Contract) ([]bool, error) {
-	drifted := make([]bool, len(cs))
-	first := make([]string, len(cs))
-	fresh := false
-	err := k.store.View(ctx, func(tx Tx) error {
-		for i, c := range cs {
-			b, err := tx.Meta(pinName(c.Boundary))
-			if err != nil && !errors.Is(err, ErrNotFound) {
-				return err
-			}
-			first[i] = string(b)
-			fresh = fresh || first[i] == "" || first[i] != c.Pin
-		}
-		return nil
-	})
-	if err != nil || !fresh {
-		return drifted, err
-	}
-	err = walError(k.store.Update(ctx, func(tx Tx) error {
-		for i, c := range cs {
-			if drifted[i], err = k.pinOne(tx, c); err != nil {
-				return err
-			}
-		}
-		return nil
-	}))
-	for i, c := range cs {
-		if err == nil && drifted[i] {
-			k.notify(Notice{Level: "warning", Event: "tool_changed", Boundary: c.Boundary, Why: "its description or schema is not what it was at first sight; it is held from now on"})
-		}
-	}
-	return drifted, err
-}
-
-// pinOne keeps a first sight, or says that this is another one.
-func (k *Kernel) pinOne(tx Tx, c holdfast.Contract) (bool, error) {
-	b, err := tx.Meta(pinName(c.Boundary))
-	switch {
-	case errors.Is(err, ErrNotFound):
-		return false, tx.PutMeta(pinName(c.Boundary), []byte(c.Pin))
-	case err != nil:
-		return false, err
-	case string(b) == c.Pin:
-		return false, nil
-	}
-	told := "changed/" + c.Boundary
-	if last, err := tx.Meta(told); err == nil && string(last) == c.Pin {
-		return true, nil // this very change is recorded
-	}
-	if err := tx.PutMeta(told, []byte(c.Pin)); err != nil {
-		return true, err
-	}
-	return true, k.event(tx, Event{Tenant: holdfast.Local, Name: "tool_changed", Who: c.Source, Subject: c.Boundary,
-		Data: map[string]any{"first": string(b), "now": c.Pin}})
-}
-
-func pinName(boundary string) string { return "pin/" + boundary }
-
-func (o *observed) put(pol *policy, c holdfast.Contract, drifted bool) *contract {
+// put keeps what was seen. It says whether what is in force of a drifted
+// boundary is another now. There is room for it.
+func (o *observed) put(pol *policy, c holdfast.Contract, drifted bool) (*contract, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.seen == nil {
-		o.seen, o.per = map[string]*sight{}, map[string]int{}
-	}
 	s := o.seen[c.Boundary]
 	if s == nil {
-		server := serverOf(c.Boundary)
-		if o.per[server] >= maxObserved {
-			return nil
-		}
-		o.per[server]++
 		s = &sight{}
 		o.seen[c.Boundary] = s
+		o.per[serverOf(c.Boundary)].count++
 	} else if s.under == pol && s.as.Pin == c.Pin && s.as.Risk == c.Risk && s.drifted == drifted {
-		return s.made
+		return s.made, false
 	}
+	more := weight(&c) - weight(&s.as)
+	o.per[serverOf(c.Boundary)].bytes += more
+	o.bytes += more
+	stir := drifted && (!s.drifted || s.as.Pin != c.Pin)
+	c.About = nil // it is kept with the sight, in part
 	s.as, s.drifted = c, drifted
-	return s.compile(pol)
+	return s.compile(pol), stir
 }
 
 // compile makes the contract in force under pol. The caller holds the lock.
@@ -169,6 +125,7 @@ func (s *sight) compile(pol *policy) *contract {
 		c.Risk = holdfast.High
 	}
 	s.under, s.made = pol, compile(c, pol.Rules)
+	s.made.drifted = s.drifted
 	return s.made
 }
 

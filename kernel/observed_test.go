@@ -47,8 +47,13 @@ func TestD37_changedToolIsHeld(t *testing.T) {
 	if got := again.observe(tool("read", "bbbb", holdfast.Low)); got[0].Risk != holdfast.High {
 		t.Fatalf("after a restart the changed tool is %v", got[0].Risk)
 	}
-	if got := again.observe(tool("read", "aaaa", holdfast.Medium)); got[0].Risk != holdfast.Medium {
-		t.Fatalf("the tool as it was is %v", got[0].Risk)
+	if got := again.observe(tool("read", "aaaa", holdfast.Medium)); got[0].Risk != holdfast.High {
+		t.Fatalf("the tool that says again what it said first is %v", got[0].Risk)
+	}
+	again.store.Close()
+	again = reopen(t, w.dir, "")
+	if got := again.observe(tool("read", "aaaa", holdfast.Medium)); got[0].Risk != holdfast.High {
+		t.Fatalf("after another restart it is %v", got[0].Risk)
 	}
 }
 

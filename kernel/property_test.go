@@ -345,6 +345,7 @@ func (m *model) check() {
 		}
 	}
 	verifyStore(m.t, m.world)
+	nothingWrong(m.t, m.world)
 }
 
 // Whatever happens in whatever order: exactly one entry for each crossing that

@@ -98,10 +98,21 @@ func (j *judgement) beginLeaf(parent inside) (ledger.Leaf, error) {
 		ExactHash: j.exact(), Key: j.key(), Policy: j.pol.Version, SchemaID: j.recordedSchema(),
 		Required: c.Permissions, Granted: j.granted.List(), Confidence: j.score,
 		Deadline: j.req.Deadline.UTC().Truncate(time.Microsecond), Traceparent: j.traceparent, Weakened: j.pol.Weakened,
+		Facts: j.judged(),
+	}
+	if j.scope != "" {
+		b.Until = j.now.Add(j.claimFor())
+	}
+	for _, r := range j.rates {
+		b.Rates = append(b.Rates, ledger.Rate{Key: r.Key, Limit: int64(r.Limit), Window: r.Window.Microseconds(), Name: r.Name})
 	}
 	if j.approved {
 		yes := true
 		b.Approved, b.Review, b.Reviewer = &yes, j.review.ID, j.review.Reviewer
+	}
+	if j.byRule != nil {
+		yes := true
+		b.Approved, b.Review, b.Reviewer = &yes, j.byRule.name(), printable(j.byRule.said.Reviewer)
 	}
 	for _, d := range j.draws {
 		b.Draws = append(b.Draws, ledger.Draw(d))
@@ -119,26 +130,51 @@ func (j *judgement) recordedSchema() string {
 	return j.contract.schemaID()
 }
 
-// entryLeaf is the crossing's one entry.
-func (c *crossing) entryLeaf(end *ending, used []int64) (ledger.Leaf, error) {
+// sealEntry stamps an entry and makes its leaf.
+func (k *Kernel) sealEntry(e *ledger.Entry, part []byte) (ledger.Leaf, error) {
+	e.CreatedAt = k.instant()
+	e.DurationUS = max(0, e.CreatedAt.Sub(e.Timestamp).Microseconds())
+	return k.seal(ledger.KindEntry, e.TenantID, e.ID, e.CreatedAt, e, part)
+}
+
+// appendEntry appends an entry and its leaf. Transactions run one after
+// another, and entries stand in the order of their created_at (spec 003 section
+// 1.7, invariant 4): one that another has overtaken since it was sealed, which
+// is done outside the transaction because it takes long, is sealed again.
+func (k *Kernel) appendEntry(tx Tx, e *ledger.Entry, leaf ledger.Leaf) (err error) {
+	if at := leaf.At.UnixMicro(); at <= k.entered.Load() {
+		if leaf, err = k.sealEntry(e, leaf.Part); err != nil {
+			return err
+		}
+	}
+	k.entered.Store(leaf.At.UnixMicro())
+	_, err = tx.Append(leaf)
+	return err
+}
+
+// entryLeaf is the crossing's one entry, with its leaf.
+func (c *crossing) entryLeaf(end *ending, used []int64) (*ledger.Entry, ledger.Leaf, error) {
 	e, part, err := c.entry(end, used)
 	if err != nil {
-		return ledger.Leaf{}, err
+		return nil, ledger.Leaf{}, err
 	}
-	return c.k.seal(ledger.KindEntry, e.TenantID, e.ID, e.CreatedAt, e, part)
+	leaf, err := c.k.sealEntry(e, part)
+	return e, leaf, err
 }
 
 func (c *crossing) entry(end *ending, used []int64) (*ledger.Entry, []byte, error) {
 	j := c.j
 	e := j.skeleton(c.parent)
-	e.CreatedAt = c.k.instant()
-	e.DurationUS = e.CreatedAt.Sub(e.Timestamp).Microseconds()
 	e.Outcome, e.ReplayOf, e.ExitCode = end.outcome, end.replayOf, exitCode(end)
 	if e.Passed = end.evaluated; e.Passed == nil {
 		e.Passed = gateBool(j, holdfast.K8)
 	}
 	if c.begin != nil {
-		e.BeginSeq = &c.begin.Seq
+		// The rest stands in the begin.
+		e.BeginSeq, e.Facts = &c.begin.Seq, ledger.Facts{Predicates: j.contract.Predicates}
+		if j.scope != "" && !end.unstarted {
+			e.Until = c.k.now().Add(j.pol.replayFor())
+		}
 	}
 	if end.err == nil {
 		e.State = holdfast.Idle
@@ -163,7 +199,7 @@ func (j *judgement) skeleton(parent inside) *ledger.Entry {
 		Confidence: j.score, Agent: j.who.Agent, AgentKind: j.who.Kind, Session: j.who.Session, Intent: j.who.Intent,
 		Chain: j.who.Chain, Tier: j.who.Tier, Parent: parent.id, ExactHash: j.exact(), Policy: j.pol.Version,
 		Traceparent: j.traceparent, Weakened: j.pol.Weakened, Opinions: ledger.Compact(j.opinions),
-		State: holdfast.Faulted,
+		State: holdfast.Faulted, Facts: j.judged(),
 	}
 	if key := j.key(); key != "" {
 		e.Key = &key
@@ -181,11 +217,38 @@ func (j *judgement) skeleton(parent inside) *ledger.Entry {
 		yes := true
 		e.Approved = &yes
 	}
-	if j.review != nil && (j.approved || j.review.State == "rejected") {
+	if j.byRule != nil {
+		yes := true
+		e.Approved, e.Review, e.Reviewer = &yes, j.byRule.name(), printable(j.byRule.said.Reviewer)
+	} else if j.review != nil && (j.approved || j.review.State == "rejected") {
 		e.Review, e.Reviewer = j.review.ID, j.review.Reviewer
 	}
 	j.bounds(e)
 	return e
+}
+
+// judged is what the request was judged by, so that it can be judged again
+// from the ledger alone. What was judged of nobody is left out.
+func (j *judgement) judged() ledger.Facts {
+	f := ledger.Facts{Clock: behind(j.now, j.at), Scope: j.scope, Threshold: j.limit}
+	if j.whoErr == nil {
+		f.TokenID, f.TokenExpires = j.who.TokenID, j.who.Expires
+	}
+	if j.whoErr == nil && j.factErr == nil {
+		f.Level = j.agent.Level.String()
+	}
+	if j.approved {
+		f.Governs = j.governs()
+	}
+	return f
+}
+
+// behind is the clock, if a record's time lies more than a second ahead of it.
+func behind(now, at time.Time) time.Time {
+	if at.Sub(now) <= time.Second {
+		return time.Time{}
+	}
+	return now.UTC().Truncate(time.Microsecond)
 }
 
 // bounds fills the k3_ columns with the tightest resource, and k3_all with
@@ -326,7 +389,7 @@ func (k *Kernel) eventLeaf(e Event) (ledger.Leaf, error) {
 		return ledger.Leaf{}, err
 	}
 	at := k.instant()
-	r := ledger.Event{ID: id, TenantID: e.Tenant, Crossing: e.Crossing, Timestamp: at, Name: e.Name,
+	r := ledger.Event{ID: id, TenantID: e.Tenant, Crossing: e.Crossing, Timestamp: at, Clock: behind(k.now(), at), Name: e.Name,
 		Who: printable(orNobody(e.Who)), Subject: printable(orNobody(e.Subject))}
 	if len(e.Data) > 0 {
 		if r.Data, err = json.Marshal(e.Data); err != nil {

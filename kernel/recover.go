@@ -72,16 +72,14 @@ func (k *Kernel) closeUnknown(s ledger.Stored) error {
 		amount := e.Uses[i].Draw.Amount
 		e.Uses[i].Used = &amount
 	}
-	e.DurationUS = max(0, e.CreatedAt.Sub(e.Timestamp).Microseconds())
-	leaf, err := k.seal(ledger.KindEntry, e.TenantID, e.ID, e.CreatedAt, e, nil)
+	leaf, err := k.sealEntry(e, nil)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := edge()
 	defer cancel()
 	return walError(k.store.Update(ctx, func(tx Tx) error {
-		_, err := tx.Append(leaf)
-		return err
+		return k.appendEntry(tx, e, leaf)
 	}))
 }
 
@@ -142,6 +140,8 @@ func (k *Kernel) sweepReviews() (int, error) {
 		switch {
 		case rerr == nil:
 			n++
+			k.stir(r.ID)
+			k.notify(Notice{Level: "info", Event: "review_expired", Tenant: r.Tenant, Agent: r.Agent, Boundary: r.Boundary, Review: r.ID, Crossing: r.Crossing, Why: "nobody answered, or the approval was not used, in time"})
 		case k.store.Poisoned() != nil:
 			return n, rerr
 		default:

@@ -91,7 +91,8 @@ func (k *Kernel) keepReplay(tx Tx, c *crossing, end *ending) error {
 		if err != nil {
 			return k.unsealed(j, err)
 		}
-		return putReplay(tx, j, sealed, j.now)
+		// Expired at every time, so that no clock that goes back takes the key again.
+		return putReplay(tx, j, sealed, time.Unix(0, 0).UTC())
 	}
 	s := settledResult{Exit: end.out.ExitCode}
 	if end.err == nil {
@@ -129,7 +130,7 @@ func (c *crossing) replay() error {
 	if s.Kind != "" {
 		end.err = &holdfast.Error{Kind: s.Kind, Why: s.Why, Hint: s.Hint}
 	}
-	rec, err := c.entryLeaf(end, nil)
+	e, leaf, err := c.entryLeaf(end, nil)
 	if err == nil {
 		ctx, cancel := edge()
 		defer cancel()
@@ -137,8 +138,7 @@ func (c *crossing) replay() error {
 			if err := c.k.admitAgent(tx, j); err != nil {
 				return err
 			}
-			_, err := tx.Append(rec)
-			return err
+			return c.k.appendEntry(tx, e, leaf)
 		}))
 	}
 	var no *errRefused

@@ -50,6 +50,9 @@ type Tx interface {
 	// Leaves calls fn for the leaves in [from, to) in order, stopping at
 	// the first error. It holds one leaf at a time.
 	Leaves(tenant string, from, to int64, fn func(ledger.Stored) error) error
+	// Events returns the events that name a crossing, in order, at most
+	// limit. None, or an empty id, is no error.
+	Events(tenant, crossing string, limit int) ([]ledger.Stored, error)
 	// Open calls fn for every begin that has no entry, oldest first.
 	Open(fn func(ledger.Stored) error) error
 	// Heads returns the size and root of every tenant's tree, by tenant.
@@ -119,7 +122,7 @@ type Tx interface {
 // Replay is a settled result that may be given back (D10). Body is sealed:
 // the store never sees it open.
 type Replay struct {
-	// Key is the scope: a hash over tenant, boundary, agent and key.
+	// Key is the scope: a hash over tenant, boundary, agent, principal and key.
 	Key      string
 	Exact    string
 	Crossing string

@@ -1,0 +1,164 @@
+package kernel
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/operator"
+	"github.com/holdfast-dev/holdfast/internal/review"
+)
+
+// sightLimit bounds what is kept of each text that a tool says of itself, in
+// bytes; of a longer one only its hash is kept.
+const sightLimit = 4 << 10
+
+func sightName(boundary string) string { return "sight/" + boundary }
+func nowName(boundary string) string   { return "sight-now/" + boundary }
+
+// sighting is what a tool says of itself, redacted, so that a person can see
+// what has changed.
+func (k *Kernel) sighting(c *holdfast.Contract) review.Sighting {
+	out := review.Sighting{Pin: c.Pin, At: k.now().UTC(), Says: map[string]review.Said{}}
+	var about map[string]json.RawMessage
+	_ = json.Unmarshal(c.About, &about)
+	for name, text := range map[string]json.RawMessage{"description": about["description"], "hints": about["hints"],
+		"the rest": about["rest"], "input schema": c.Schema, "output schema": c.OutputSchema} {
+		if len(text) == 0 {
+			continue
+		}
+		v := jsontext.Value(text).Clone()
+		if v.Format(jsontext.ReorderRawObjects(true)) != nil {
+			continue
+		}
+		said := review.Said{Hash: sha(v)}
+		if len(v) <= sightLimit {
+			if res, err := k.redact.JSON(v); err == nil {
+				said.Text = string(res.Out)
+			}
+		}
+		out.Says[name] = said
+	}
+	return out
+}
+
+// Changed tells what is known of a tool that was seen to be another than at
+// first sight: the pins, and what each said. Errors are NotFoundError where
+// nothing of it has changed since a person accepted it, or it was never seen.
+func (k *Kernel) Changed(ctx context.Context, boundary string) (review.Change, error) {
+	var out review.Change
+	err := k.store.View(ctx, func(tx Tx) (err error) {
+		out, err = k.changeOf(tx, boundary)
+		return err
+	})
+	return out, err
+}
+
+func (k *Kernel) changeOf(tx Tx, boundary string) (review.Change, error) {
+	out := review.Change{Boundary: boundary}
+	p, err := readPinned(tx, boundary)
+	if err != nil {
+		return out, err
+	}
+	if !p.drifted() {
+		return out, &holdfast.Error{Kind: holdfast.KindNotFound, Rule: "tool/not_changed", Why: fmt.Sprintf("no changed tool is known as %q", clip(boundary, 128)),
+			Hint: "`holdfast ledger tail --events` shows which tools changed"}
+	}
+	out.First.Pin, out.Now.Pin = bare(p.first), bare(p.told)
+	out.Shows, _ = k.seen.pinOf(boundary)
+	for _, s := range []struct {
+		name string
+		to   *review.Sighting
+	}{{sightName(boundary), &out.First}, {nowName(boundary), &out.Now}} {
+		var was review.Sighting
+		if err := metaJSON(tx, s.name, &was); err == nil && was.Pin == s.to.Pin {
+			*s.to = was
+		} else if err != nil && !errors.Is(err, ErrNotFound) {
+			return out, err
+		}
+	}
+	out.What = out.Differs()
+	return out, nil
+}
+
+// Accept takes a changed tool for one of its two texts, on a person's word: the
+// statement's Subject is the boundary, its PreviewHash the pin of first sight,
+// its Exact the pin that is accepted, which is that of the change or that of
+// first sight again. From then on that is its first sight. Errors:
+// NotFoundError where it has not changed, ConflictError where it changed again.
+func (k *Kernel) Accept(signed operator.Signed) (review.Change, error) {
+	k.seen.turn.Lock()
+	defer k.seen.turn.Unlock()
+	var change review.Change
+	var took string
+	s, err := k.personal(signed, operator.Accept, func(tx Tx, s operator.Statement, _ operator.Public) error {
+		var err error
+		if change, err = k.changeOf(tx, s.Subject); err != nil {
+			return err
+		}
+		taken := change.Now
+		if s.Exact == change.First.Pin {
+			taken = change.First
+		}
+		if s.Exact != taken.Pin || s.PreviewHash != change.First.Pin {
+			return &holdfast.Error{Kind: holdfast.KindConflict, Rule: "tool/changed_again", Why: "the tool is not what the statement says it is now",
+				Hint: "look at it again with `holdfast review accept`"}
+		}
+		if err := settle(tx, s.Subject, taken); err != nil {
+			return err
+		}
+		took = taken.Pin
+		data := said(s, signed)
+		data["from"], data["to"], data["changed"] = change.First.Pin, took, change.What
+		return k.event(tx, Event{Tenant: holdfast.Local, Name: "policy_tool_accepted", Who: s.Reviewer, Subject: s.Subject, Data: data})
+	})
+	if err != nil {
+		return review.Change{}, err
+	}
+	k.seen.accept(k.policy.Load(), s.Subject, took)
+	k.stirAll()
+	k.notify(Notice{Level: "warning", Event: "policy_tool_accepted", Boundary: s.Subject, Why: s.Reviewer + " accepted the tool as it was shown"})
+	return change, nil
+}
+
+// settle makes a text of a drifted boundary its first sight.
+func settle(tx Tx, boundary string, taken review.Sighting) error {
+	p, err := readPinned(tx, boundary)
+	if err != nil {
+		return err
+	}
+	pin := p.told
+	if bare(p.first) == taken.Pin {
+		pin = p.first
+	}
+	for _, name := range []string{pinName(boundary), toldName(boundary)} {
+		if err := tx.PutMeta(name, []byte(pin)); err != nil {
+			return err
+		}
+	}
+	return putMetaJSON(tx, sightName(boundary), taken)
+}
+
+// pinOf is the pin that the boundary was last seen with by this process.
+func (o *observed) pinOf(boundary string) (string, bool) {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	s := o.seen[boundary]
+	if s == nil {
+		return "", false
+	}
+	return s.as.Pin, true
+}
+
+// accept lets the boundary be what it is, if it still is that.
+func (o *observed) accept(pol *policy, boundary, pin string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if s := o.seen[boundary]; s != nil && s.as.Pin == pin {
+		s.drifted = false
+		s.compile(pol)
+	}
+}

@@ -1,0 +1,136 @@
+package kernel
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/review"
+)
+
+// awaitLook is how often a waiting caller looks at the store by itself: another
+// process on the same store may have decided.
+const awaitLook = 5 * time.Second
+
+// wakes tell whoever waits that something has changed, after it is durable.
+type wakes struct {
+	mu      sync.Mutex
+	waiting map[string]*wake           // guarded by mu; by review
+	watches map[chan struct{}]struct{} // guarded by mu; each of capacity one
+}
+
+// wake is closed when its review has changed; n callers hold it.
+type wake struct {
+	ch chan struct{}
+	n  int
+}
+
+// Await returns nil as soon as the review no longer waits for a person: it was
+// approved, refused or used, or it expired, or the policy it was asked under is
+// no longer in force. It says nothing of which: asking again does. Otherwise it
+// returns the context's cause, or a NotFoundError. Many may await one review.
+func (k *Kernel) Await(ctx context.Context, id string) error {
+	for {
+		waits, err := k.awaitOnce(ctx, id)
+		if !waits || err != nil {
+			return err
+		}
+	}
+}
+
+// awaitOnce looks at the review, and where it waits for a person waits until it
+// is time to look again.
+func (k *Kernel) awaitOnce(ctx context.Context, id string) (waits bool, err error) {
+	changed, done := k.wakes.of(id)
+	defer done()
+	r, err := k.Review(ctx, id)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return true, context.Cause(ctx)
+	case err != nil:
+		return true, err
+	case r.Answer(k.now(), k.governs(r.Boundary)) != review.Pending:
+		return false, nil
+	}
+	look := time.NewTimer(min(awaitLook, max(r.Expires.Sub(k.now()), time.Millisecond)))
+	defer look.Stop()
+	select {
+	case <-ctx.Done():
+		return true, context.Cause(ctx)
+	case <-changed:
+	case <-look.C:
+	}
+	return true, nil
+}
+
+// Watch gives a channel that receives after reviews, the halt or agents have
+// changed, several changes at once where the receiver is slow, and what ends
+// it. The channel is never closed.
+func (k *Kernel) Watch() (<-chan struct{}, func()) {
+	ch := make(chan struct{}, 1)
+	w := &k.wakes
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.watches == nil {
+		w.watches = map[chan struct{}]struct{}{}
+	}
+	w.watches[ch] = struct{}{}
+	return ch, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.watches, ch)
+	}
+}
+
+// of is what is closed when the review changes next, and what gives it back.
+func (w *wakes) of(id string) (<-chan struct{}, func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.waiting == nil {
+		w.waiting = map[string]*wake{}
+	}
+	one := w.waiting[id]
+	if one == nil {
+		one = &wake{ch: make(chan struct{})}
+		w.waiting[id] = one
+	}
+	one.n++
+	return one.ch, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if one.n--; one.n == 0 && w.waiting[id] == one {
+			delete(w.waiting, id)
+		}
+	}
+}
+
+// stir wakes those who await these reviews, and everybody who watches.
+func (k *Kernel) stir(reviews ...string) {
+	w := &k.wakes
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, id := range reviews {
+		if one := w.waiting[id]; one != nil {
+			close(one.ch)
+			delete(w.waiting, id)
+		}
+	}
+	for ch := range w.watches {
+		select {
+		case ch <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// stirAll wakes everybody: what governs has changed, and with it what reviews
+// are worth.
+func (k *Kernel) stirAll() {
+	k.wakes.mu.Lock()
+	ids := make([]string, 0, len(k.wakes.waiting))
+	for id := range k.wakes.waiting {
+		ids = append(ids, id)
+	}
+	k.wakes.mu.Unlock()
+	k.stir(ids...)
+}

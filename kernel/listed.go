@@ -1,0 +1,28 @@
+package kernel
+
+import (
+	"strings"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// Listed returns what configuration says of a boundary, under the name or the
+// pattern that lists it there, so that a door can ask for a name by itself. A
+// spelling that could not be crossed is listed by no pattern.
+func (k *Kernel) Listed(boundary string) (holdfast.Contract, bool) {
+	pol := k.policy.Load()
+	c := pol.find(boundary)
+	if c == nil || strings.HasSuffix(c.Boundary, "*") && (!plainName(boundary) || pol.resembles(boundary)) {
+		return holdfast.Contract{}, false
+	}
+	return c.Contract, true
+}
+
+// Withholds says whether K8 may keep what comes out of a boundary from the
+// caller: there is an output schema, a predicate or a rule on outputs, or the
+// boundary is not known.
+func (k *Kernel) Withholds(boundary string) bool {
+	pol := k.policy.Load()
+	c := k.lookup(pol, boundary)
+	return c == nil || c.output != nil || len(c.predicates) > 0 || pol.outputs
+}

@@ -1,0 +1,36 @@
+package kernel
+
+import (
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/operator"
+)
+
+// Admit records that a person lets another one be an operator: the statement's
+// Subject is the new key's id, its Value the key's text with its name. The
+// statement is what admits the key wherever the list of keys is read
+// (operator.ParseKeys); this makes it known and keeps it.
+func (k *Kernel) Admit(signed operator.Signed) (operator.Public, error) {
+	var pub operator.Public
+	s, err := k.personal(signed, operator.Admit, func(tx Tx, s operator.Statement, _ operator.Public) error {
+		var err error
+		if pub, err = operator.ParsePublic(s.Value); err != nil {
+			return err
+		}
+		if pub.ID() != s.Subject || pub.Name() == "" {
+			return &holdfast.Error{Kind: holdfast.KindValue, Rule: "operator/no_key", Why: "the statement admits a key without a name, or another than it names"}
+		}
+		for _, old := range k.operator() {
+			if old.Equal(pub) || sameName(old.Name(), pub.Name()) {
+				return &holdfast.Error{Kind: holdfast.KindConflict, Rule: "operator/there", Why: "there is an operator of that key or name already", Hint: "name the new one otherwise"}
+			}
+		}
+		data := said(s, signed)
+		data["key"] = pub.String()
+		return k.event(tx, Event{Tenant: holdfast.Local, Name: "operator_admitted", Who: s.Reviewer, Subject: pub.ID(), Data: data})
+	})
+	if err != nil {
+		return operator.Public{}, err
+	}
+	k.notify(Notice{Level: "warning", Event: "operator_admitted", Why: s.Reviewer + " made " + pub.Name() + " an operator"})
+	return pub, nil
+}
