@@ -75,7 +75,43 @@ func testLedger(t *testing.T, open Open) {
 		}
 		return missing(tx, id)
 	})
+	testEvents(s, id, o, places[3], stored)
 	refusals(t, s)
+}
+
+// testEvents: the events of a crossing are those of that tenant that name it,
+// in order, those of this very update among them, and at most as many as asked.
+func testEvents(s *suite, id string, o ledger.Leaf, at ledger.Place, stored func(ledger.Leaf, ledger.Place) ledger.Stored) {
+	two := Leaf(s, "other", ledger.KindEvent, id, "a second")
+	two.Part = append(bytes.Repeat([]byte{9}, ledger.SaltSize), "a part"...)
+	place := s.append(Leaf(s, "other", ledger.KindEvent, "", "beside it"), two)[1]
+	s.everywhere(func(tx kernel.Tx) error {
+		for limit, want := range map[int][]ledger.Stored{0: nil, -1: nil, 1: {stored(o, at)}, 2: {stored(o, at), stored(two, place)}, 9: {stored(o, at), stored(two, place)}} {
+			got, err := tx.Events("other", id, limit)
+			if err != nil {
+				return err
+			}
+			if err := differ(fmt.Sprintf("events, at most %d", limit), got, want); err != nil {
+				return err
+			}
+		}
+		for _, none := range [][2]string{{"acme", id}, {"nobody", id}, {"other", ""}, {"other", Crossing(77)}, {"other", "no such"}} {
+			if got, err := tx.Events(none[0], none[1], 9); err != nil || len(got) != 0 {
+				return fmt.Errorf("events of %q: %v, %w", none, got, err)
+			}
+		}
+		return nil
+	})
+	s.update(func(tx kernel.Tx) error {
+		if _, err := tx.Append(Leaf(s, "other", ledger.KindEvent, id, "a third")); err != nil {
+			return err
+		}
+		got, err := tx.Events("other", id, 9)
+		if err == nil && len(got) != 3 {
+			err = fmt.Errorf("%d events, with one of this update", len(got))
+		}
+		return err
+	})
 }
 
 // missing asks for what is not there.

@@ -74,6 +74,18 @@ func readCrossed(c *conn, id string) (crossed, error) {
 	return x, err
 }
 
+// readEvents returns the events of one tenant that name a crossing, by the index
+// leaf_event, whose condition stands in the query as it stands in the schema.
+func readEvents(c *conn, t tenantID, crossing string, limit int) ([]ledger.Stored, error) {
+	var out []ledger.Stored
+	err := c.query(leafColumns+"WHERE crossing = ? AND kind = 3 AND id >= ? AND id < ? ORDER BY id LIMIT ?", func(r row) error {
+		l, err := stored(t.name, r)
+		out = append(out, l)
+		return err
+	}, crossingValue(crossing), leafID(t.id, 0), leafID(t.id+1, 0), int64(limit))
+	return out, err
+}
+
 // tenantID is a tenant's name and number.
 type tenantID struct {
 	name string

@@ -18,8 +18,13 @@ const seqBits = 40
 // store from version i to version i+1. A step that was released is never
 // changed; what comes after is a new step.
 func migrations() []string {
-	return []string{schema1}
+	return []string{schema1, schema2}
 }
+
+// schema2 finds the events of a crossing without reading the ledger.
+const schema2 = `
+CREATE INDEX leaf_event ON leaf (crossing) WHERE kind = 3 AND crossing IS NOT NULL;
+`
 
 const schema1 = `
 CREATE TABLE tenant (

@@ -260,6 +260,23 @@ func (tx *updateTx) Leaves(tenant string, from, to int64, fn func(ledger.Stored)
 	return nil
 }
 
+func (tx *updateTx) Events(tenant, crossing string, limit int) ([]ledger.Stored, error) {
+	if tx.over {
+		return nil, errOver
+	}
+	t := tx.s.tenants[tenant]
+	if t == nil || crossing == "" || limit <= 0 {
+		return nil, nil
+	}
+	out, err := readEvents(tx.s.side, t.tenantID, crossing, limit)
+	for seq := t.committed; err == nil && seq < t.size() && len(out) < limit; seq++ {
+		if l, ok := t.leaf(seq); ok && l.Kind == ledger.KindEvent && l.Crossing == crossing {
+			out = append(out, own(l))
+		}
+	}
+	return out, err
+}
+
 func (tx *updateTx) Open(fn func(ledger.Stored) error) error {
 	if tx.over {
 		return errOver

@@ -105,6 +105,20 @@ func (tx *viewTx) Leaves(tenant string, from, to int64, fn func(ledger.Stored) e
 	return eachLeaf(conn1, t, from, to, lock, fn)
 }
 
+func (tx *viewTx) Events(tenant, crossing string, limit int) (out []ledger.Stored, err error) {
+	if crossing == "" || limit <= 0 {
+		return nil, nil
+	}
+	err = tx.do(func(c *conn) error {
+		t, found, err := readTenant(c, tenant)
+		if err == nil && found {
+			out, err = readEvents(c, t, crossing, limit)
+		}
+		return err
+	})
+	return out, err
+}
+
 func (tx *viewTx) Open(fn func(ledger.Stored) error) error {
 	var open []begun
 	err := tx.do(func(c *conn) error {
