@@ -20,7 +20,14 @@ type Kernel interface {
 	Contract(boundary string) (holdfast.Contract, bool)
 	Reviews(ctx context.Context, tenant string, state review.State) ([]review.Review, error)
 	Review(ctx context.Context, id string) (review.Review, error)
+	Life(ctx context.Context, id string) ([]review.Step, error)
 	Decide(signed operator.Signed) (review.Review, error)
+	Remembered(ctx context.Context, tenant string) ([]review.Remembered, error)
+	Remember(signed operator.Signed) (review.Remembered, error)
+	Forget(signed operator.Signed) (review.Remembered, error)
+	Admit(signed operator.Signed) (operator.Public, error)
+	Changed(ctx context.Context, boundary string) (review.Change, error)
+	Accept(signed operator.Signed) (review.Change, error)
 	Halt(who, why string) (int, error)
 	Halted() (int, error)
 	Resume(signed operator.Signed) error
@@ -28,6 +35,7 @@ type Kernel interface {
 	Pause(tenant, agent, who, why string) (int, error)
 	Unpause(tenant string, signed operator.Signed) error
 	Trust(tenant string, signed operator.Signed) error
+	Erase(tenant string, signed operator.Signed) (kernel.Erased, error)
 	Revoke(tenant, jti, who, why string) error
 }
 
@@ -123,6 +131,7 @@ type Status struct {
 	Servers  map[string]string `json:"mcp_servers,omitempty"`
 	Problems []string          `json:"problems,omitempty"`
 	Clients  int               `json:"clients"`
+	Pages    string            `json:"pages,omitempty"`
 	DiskUsed int64             `json:"disk_bytes"`
 	DiskFree int64             `json:"disk_free_bytes"`
 }
@@ -136,23 +145,71 @@ type TenantLedger struct {
 	At     time.Time `json:"signed_at,omitzero"`
 }
 
-// Hello opens an MCP connection: the server to start, and for whom.
+// Hello opens an MCP connection: the server or servers to start or to reach, for
+// whom, and where their client comes from. One of Command, URL, Names and All
+// says which servers; a Name alone is that of a configured one.
 type Hello struct {
 	// Name is the server's name in boundaries, mcp/NAME/TOOL.
-	Name    string   `json:"name"`
+	Name    string   `json:"name,omitempty"`
 	Command []string `json:"command,omitempty"`
-	Dir     string   `json:"dir,omitempty"`
+	// URL is the address of a server that speaks streamable HTTP.
+	URL string `json:"url,omitempty"`
+	// Names are configured servers behind one endpoint; All is all of them.
+	Names []string `json:"names,omitempty"`
+	All   bool     `json:"all,omitempty"`
+	Dir   string   `json:"dir,omitempty"`
 	// Env is the server's whole environment, NAME=value each, clean already.
 	Env     []string `json:"env,omitempty"`
 	Agent   string   `json:"agent"`
 	Kind    string   `json:"kind,omitempty"`
 	Session string   `json:"session,omitempty"`
 	Intent  string   `json:"intent,omitempty"`
+	// Listen is the host:port at which clients are waited for over HTTP, for
+	// as long as the connection lasts. Where it is empty, the connection
+	// itself is the client.
+	Listen string `json:"listen,omitempty"`
+	// Bearer demands a token of every HTTP request, whose identity then
+	// replaces the one above. Beyond loopback it must be set.
+	Bearer bool `json:"bearer,omitempty"`
+	// Wait replaces review.wait, 0 to 55 s; nil keeps it.
+	Wait *time.Duration `json:"wait,omitempty"`
+}
+
+// Listening is what an MCP connection with Hello.Listen begins with, as one
+// line of JSON.
+type Listening struct {
+	URL string `json:"listening"`
+}
+
+// TokenAsk asks for a token of an agent of this machine.
+type TokenAsk struct {
+	Agent   string `json:"agent"`
+	Kind    string `json:"kind,omitempty"`
+	Session string `json:"session,omitempty"`
+	Intent  string `json:"intent,omitempty"`
+	// TTL is how long it lives: 1 s to 24 h.
+	TTL time.Duration `json:"ttl"`
+}
+
+// Token is a token as it is given out. It is a secret: whoever has it acts as
+// the agent.
+type Token struct {
+	Token   string    `json:"token"`
+	ID      string    `json:"jti"`
+	Agent   string    `json:"agent"`
+	Session string    `json:"session"`
+	Expires time.Time `json:"expires"`
 }
 
 // Backup names the file that a copy of the store goes to.
 type Backup struct {
 	File string `json:"file"`
+}
+
+// Opened is a one-time link to the pages: to one review, or to the queue.
+type Opened struct {
+	Review string `json:"review,omitempty"`
+	URL    string `json:"url"`
 }
 
 // failure makes the travelling form of an error; an error without a kind is

@@ -45,15 +45,35 @@ func (r *refusing) Reviews(context.Context, string, review.State) ([]review.Revi
 func (r *refusing) Review(context.Context, string) (review.Review, error) {
 	return review.Review{}, r.no()
 }
-func (r *refusing) Decide(operator.Signed) (review.Review, error)            { return review.Review{}, r.no() }
+func (r *refusing) Decide(operator.Signed) (review.Review, error)       { return review.Review{}, r.no() }
+func (r *refusing) Life(context.Context, string) ([]review.Step, error) { return nil, r.no() }
+func (r *refusing) Remembered(context.Context, string) ([]review.Remembered, error) {
+	return nil, r.no()
+}
+func (r *refusing) Remember(operator.Signed) (review.Remembered, error) {
+	return review.Remembered{}, r.no()
+}
+func (r *refusing) Forget(operator.Signed) (review.Remembered, error) {
+	return review.Remembered{}, r.no()
+}
+func (r *refusing) Changed(context.Context, string) (review.Change, error) {
+	return review.Change{}, r.no()
+}
+func (r *refusing) Admit(operator.Signed) (operator.Public, error) {
+	return operator.Public{}, r.no()
+}
+func (r *refusing) Accept(operator.Signed) (review.Change, error)            { return review.Change{}, r.no() }
 func (r *refusing) Halt(string, string) (int, error)                         { return 0, r.no() }
 func (r *refusing) Halted() (int, error)                                     { return 0, r.no() }
 func (r *refusing) Resume(operator.Signed) error                             { return r.no() }
 func (r *refusing) Agents(context.Context, string) ([]holdfast.Agent, error) { return nil, r.no() }
 func (r *refusing) Pause(string, string, string, string) (int, error)        { return 0, r.no() }
 func (r *refusing) Unpause(string, operator.Signed) error                    { return r.no() }
-func (r *refusing) Trust(string, operator.Signed) error                      { return r.no() }
-func (r *refusing) Revoke(string, string, string, string) error              { return r.no() }
+func (r *refusing) Erase(string, operator.Signed) (kernel.Erased, error) {
+	return kernel.Erased{}, r.no()
+}
+func (r *refusing) Trust(string, operator.Signed) error         { return r.no() }
+func (r *refusing) Revoke(string, string, string, string) error { return r.no() }
 
 func server(k Kernel) *Server {
 	return &Server{Kernel: k, Log: slog.New(slog.DiscardHandler),
@@ -62,6 +82,7 @@ func server(k Kernel) *Server {
 		Backup:     func(context.Context, string) error { return errors.New("inner secret") },
 		Checkpoint: func(context.Context) (int, error) { return 0, nil },
 		Drained:    func(context.Context) int { return 0 },
+		Token:      func(TokenAsk) (Token, error) { return Token{}, errors.New("inner secret") },
 		MCP: func(Hello) (func(context.Context, io.ReadWriteCloser) error, error) {
 			return nil, errors.New("inner secret")
 		}}
@@ -76,7 +97,7 @@ func TestBadBodies(t *testing.T) {
 		"unknown field": `{"nobody":1}`, "wrong type": `{"agent":7,"who":7,"file":7,"signed":7}`, "trailing": `{} {}`,
 		"deep": deep, "NUL": "{\"agent\":\"\x00\"}", "payload no base64": `{"payload":"***"}`,
 	}
-	paths := []string{"cross", "check", "explain", "decide", "halt", "resume", "pause", "unpause", "trust", "revoke", "backup"}
+	paths := []string{"cross", "check", "explain", "decide", "remember", "forget", "accept", "admit", "halt", "resume", "pause", "unpause", "trust", "revoke", "backup", "token", "erase"}
 	for _, path := range paths {
 		for name, body := range bodies {
 			k := &refusing{}

@@ -1,10 +1,8 @@
 package api
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"io"
@@ -15,6 +13,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/review"
+	"github.com/holdfast-dev/holdfast/kernel"
 )
 
 // Client speaks to the owner of the state: over its socket, or, where the
@@ -60,8 +59,27 @@ func Dial(ctx context.Context, sock string) (*Client, *Status, error) {
 	st, err := c.Status(probe)
 	if err != nil && probe.Err() != nil {
 		err = &holdfast.Error{Kind: holdfast.KindTimeout, Why: "the owner of the state accepts and does not answer", Hint: "it may be stopped: `kill -CONT` it, or end it", Err: err}
+	} else if _, coded := asError(err); err != nil && !coded {
+		err = errors.Join(ErrNobody, err) // it ended between the two connections
 	}
 	return c, st, err
+}
+
+// Stay keeps the owner from ending for want of clients until leave is called.
+// ErrNobody says that it has ended already.
+func (c *Client) Stay(ctx context.Context) (leave func(), err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	req, err := http.NewRequestWithContext(ctx, "GET", "http://holdfast/v1/stay", nil)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		cancel()
+		return nil, errors.Join(ErrNobody, err)
+	}
+	return func() { cancel(); resp.Body.Close() }, nil
 }
 
 // ErrNobody says that no owner listens on the socket.
@@ -221,6 +239,13 @@ func (c *Client) Trust(ctx context.Context, p PersonsWord) error {
 	return c.timed(ctx, "POST", "/v1/trust", p, &struct{}{})
 }
 
+// Erase erases parts of records.
+func (c *Client) Erase(ctx context.Context, p PersonsWord) (kernel.Erased, error) {
+	var out kernel.Erased
+	err := c.timed(ctx, "POST", "/v1/erase", p, &out)
+	return out, err
+}
+
 // Revoke makes a token id worthless.
 func (c *Client) Revoke(ctx context.Context, w Word) error {
 	return c.timed(ctx, "POST", "/v1/revoke", w, &struct{}{})
@@ -238,42 +263,10 @@ func (c *Client) Checkpoint(ctx context.Context) (int, error) {
 	return out["signed"], err
 }
 
-// MCP opens a connection whose both directions are an MCP client's own bytes.
-// The caller closes it.
-func (c *Client) MCP(ctx context.Context, h Hello) (io.ReadWriteCloser, error) {
-	if c.dial == nil {
-		return nil, errors.New("an MCP connection needs a daemon")
-	}
-	raw, err := json.Marshal(h)
-	if err != nil {
-		return nil, err
-	}
-	conn, err := c.dial(ctx)
-	if err != nil {
-		return nil, err
-	}
-	_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
-	req := "POST /v1/mcp HTTP/1.1\r\nHost: holdfast\r\nConnection: Upgrade\r\nUpgrade: " + upgradeMCP +
-		"\r\nHoldfast-Hello: " + base64.StdEncoding.EncodeToString(raw) + "\r\nContent-Length: 0\r\n\r\n"
-	if _, err := io.WriteString(conn, req); err != nil {
-		conn.Close()
-		return nil, err
-	}
-	in := bufio.NewReader(conn)
-	resp, err := http.ReadResponse(in, &http.Request{Method: "POST"})
-	if err != nil {
-		conn.Close()
-		return nil, err
-	}
-	if resp.StatusCode != http.StatusSwitchingProtocols {
-		var a Answer
-		_ = json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&a)
-		conn.Close()
-		if a.Failure != nil {
-			return nil, a.Failure.Err()
-		}
-		return nil, errors.New("the owner answered " + resp.Status)
-	}
-	_ = conn.SetDeadline(time.Time{})
-	return &upgraded{conn, in}, nil
+// Open asks for a one-time link to the pages: to a review, or to the queue where
+// it is empty.
+func (c *Client) Open(ctx context.Context, review string) (string, error) {
+	var out Opened
+	err := c.timed(ctx, "POST", "/v1/open", Opened{Review: review}, &out)
+	return out.URL, err
 }

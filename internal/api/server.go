@@ -2,13 +2,11 @@ package api
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -22,7 +20,7 @@ import (
 // maxBody bounds a request: the largest payload, base64, and its envelope.
 const maxBody = holdfast.MaxPayload*4/3 + 1<<20
 
-// Server answers commands. All fields are required.
+// Server answers commands. All fields but Ending are required.
 type Server struct {
 	Kernel Kernel
 	// Mint makes a token for an agent of this machine.
@@ -34,10 +32,16 @@ type Server struct {
 	// Drained waits until the crossings that a halt cut are recorded, and
 	// returns how many still are not.
 	Drained func(ctx context.Context) int
-	// MCP starts the server and returns what serves one client connection
+	// Open makes a one-time link to the pages.
+	Open func(review string) (string, error)
+	// Token makes a token that somebody takes away.
+	Token func(TokenAsk) (Token, error)
+	// MCP opens what a Hello asks for and returns what serves one connection
 	// until either side ends. It must be called once; it closes conn.
 	MCP func(h Hello) (serve func(ctx context.Context, conn io.ReadWriteCloser) error, err error)
 	Log *slog.Logger
+	// Ending is closed when the owner ends; nil means never.
+	Ending <-chan struct{}
 }
 
 // Handler returns the routes. It trusts its listener to admit only this
@@ -50,7 +54,15 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("POST /v1/explain", s.judge(s.Kernel.Explain))
 	mux.HandleFunc("GET /v1/reviews", s.reviews)
 	mux.HandleFunc("GET /v1/reviews/{id}", s.review)
+	mux.HandleFunc("GET /v1/reviews/{id}/life", s.life)
 	mux.HandleFunc("POST /v1/decide", s.decide)
+	mux.HandleFunc("GET /v1/remembered", s.remembered)
+	mux.HandleFunc("POST /v1/remember", s.remember)
+	mux.HandleFunc("POST /v1/forget", s.forget)
+	mux.HandleFunc("GET /v1/stay", s.stay)
+	mux.HandleFunc("GET /v1/changed", s.changed)
+	mux.HandleFunc("POST /v1/admit", s.admit)
+	mux.HandleFunc("POST /v1/accept", s.accept)
 	mux.HandleFunc("POST /v1/halt", s.halt)
 	mux.HandleFunc("POST /v1/poke", s.poke)
 	mux.HandleFunc("POST /v1/resume", s.resume)
@@ -58,9 +70,12 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("POST /v1/pause", s.pause)
 	mux.HandleFunc("POST /v1/unpause", s.unpause)
 	mux.HandleFunc("POST /v1/trust", s.trust)
+	mux.HandleFunc("POST /v1/erase", s.erase)
 	mux.HandleFunc("POST /v1/revoke", s.revoke)
 	mux.HandleFunc("POST /v1/backup", s.backup)
 	mux.HandleFunc("POST /v1/checkpoint", s.checkpoint)
+	mux.HandleFunc("POST /v1/open", s.open)
+	mux.HandleFunc("POST /v1/token", s.token)
 	mux.HandleFunc("POST /v1/mcp", s.mcp)
 	return mux
 }
@@ -68,6 +83,25 @@ func (s *Server) Handler() http.Handler {
 func (s *Server) status(w http.ResponseWriter, r *http.Request) {
 	st, err := s.Status(r.Context())
 	s.answer(w, st, err)
+}
+
+// stayTime bounds how long one command keeps the owner.
+const stayTime = time.Hour
+
+// stay lasts until the caller goes: a daemon that ends when nobody is
+// connected must not end while a person is being asked for a passphrase.
+func (s *Server) stay(w http.ResponseWriter, r *http.Request) {
+	if err := http.NewResponseController(w).Flush(); err != nil {
+		s.answer(w, nil, err)
+		return
+	}
+	t := time.NewTimer(stayTime)
+	defer t.Stop()
+	select {
+	case <-r.Context().Done():
+	case <-s.Ending:
+	case <-t.C:
+	}
 }
 
 // The longest names, in code points: a token's own limit, and for an agent so
@@ -248,6 +282,14 @@ func (s *Server) trust(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+func (s *Server) erase(w http.ResponseWriter, r *http.Request) {
+	var p PersonsWord
+	if s.read(w, r, &p) {
+		out, err := s.Kernel.Erase(tenant(p.Tenant), p.Signed)
+		s.answer(w, out, err)
+	}
+}
+
 func (s *Server) revoke(w http.ResponseWriter, r *http.Request) {
 	var h Word
 	if s.read(w, r, &h) {
@@ -267,79 +309,19 @@ func (s *Server) checkpoint(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, map[string]int{"signed": n}, err)
 }
 
+func (s *Server) open(w http.ResponseWriter, r *http.Request) {
+	var o Opened
+	if s.read(w, r, &o) {
+		url, err := s.Open(o.Review)
+		s.answer(w, Opened{o.Review, url}, err)
+	}
+}
+
 func tenant(t string) string {
 	if t == "" {
 		return holdfast.Local
 	}
 	return t
-}
-
-// mcp takes the connection over: after the answer 101 both directions are the
-// MCP client's own bytes.
-func (s *Server) mcp(w http.ResponseWriter, r *http.Request) {
-	var h Hello
-	raw, err := base64.StdEncoding.DecodeString(r.Header.Get("Holdfast-Hello"))
-	if err == nil {
-		err = json.Unmarshal(raw, &h)
-	}
-	if err != nil || r.Header.Get("Upgrade") != upgradeMCP {
-		s.answer(w, nil, &holdfast.Error{Kind: holdfast.KindUsage, Why: "an MCP connection is opened by `holdfast mcp`"})
-		return
-	}
-	if err := named(h.Agent, h.Kind, h.Session, h.Intent); err != nil {
-		s.answer(w, nil, err)
-		return
-	}
-	// Whether the server starts is known before the connection is taken over,
-	// so that the client can be told why not.
-	serve, err := s.MCP(h)
-	if err != nil {
-		s.answer(w, nil, err)
-		return
-	}
-	conn, buf, err := http.NewResponseController(w).Hijack()
-	if err != nil {
-		ended, cancel := context.WithCancel(context.Background())
-		cancel()
-		_ = serve(ended, gone{})
-		s.answer(w, nil, err)
-		return
-	}
-	defer conn.Close()
-	if _, err := io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+upgradeMCP+"\r\n\r\n"); err != nil {
-		return
-	}
-	_ = conn.SetDeadline(time.Time{})
-	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
-	defer cancel()
-	if err := serve(ctx, &upgraded{conn, buf.Reader}); err != nil {
-		s.Log.Warn("an MCP connection ended", "server", h.Name, "err", err)
-	}
-}
-
-// gone is a client that is not there any more.
-type gone struct{}
-
-func (gone) Read([]byte) (int, error)  { return 0, io.EOF }
-func (gone) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
-func (gone) Close() error              { return nil }
-
-const upgradeMCP = "holdfast-mcp"
-
-// upgraded reads what the HTTP server had buffered before the socket itself.
-type upgraded struct {
-	net.Conn
-	in io.Reader
-}
-
-func (u *upgraded) Read(b []byte) (int, error) { return u.in.Read(b) }
-
-// CloseWrite ends this side's direction; the other may still answer.
-func (u *upgraded) CloseWrite() error {
-	if c, ok := u.Conn.(interface{ CloseWrite() error }); ok {
-		return c.CloseWrite()
-	}
-	return u.Close()
 }
 
 // read parses a bounded JSON body, strictly.

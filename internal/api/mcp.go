@@ -1,0 +1,143 @@
+package api
+
+import (
+	"bufio"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// token makes a token for an agent of this machine.
+func (s *Server) token(w http.ResponseWriter, r *http.Request) {
+	var a TokenAsk
+	if !s.read(w, r, &a) {
+		return
+	}
+	if err := named(a.Agent, a.Kind, a.Session, a.Intent); err != nil {
+		s.answer(w, nil, err)
+		return
+	}
+	t, err := s.Token(a)
+	s.answer(w, t, err)
+}
+
+// Token asks for a token of an agent of this machine.
+func (c *Client) Token(ctx context.Context, a TokenAsk) (*Token, error) {
+	var out Token
+	return &out, c.timed(ctx, "POST", "/v1/token", a, &out)
+}
+
+// mcp takes the connection over: after the answer 101 both directions are the
+// MCP client's own bytes.
+func (s *Server) mcp(w http.ResponseWriter, r *http.Request) {
+	var h Hello
+	raw, err := base64.StdEncoding.DecodeString(r.Header.Get("Holdfast-Hello"))
+	if err == nil {
+		err = json.Unmarshal(raw, &h)
+	}
+	if err != nil || r.Header.Get("Upgrade") != upgradeMCP {
+		s.answer(w, nil, &holdfast.Error{Kind: holdfast.KindUsage, Why: "an MCP connection is opened by `holdfast mcp`"})
+		return
+	}
+	if err := named(h.Agent, h.Kind, h.Session, h.Intent); err != nil {
+		s.answer(w, nil, err)
+		return
+	}
+	// Whether the server starts is known before the connection is taken over,
+	// so that the client can be told why not.
+	serve, err := s.MCP(h)
+	if err != nil {
+		s.answer(w, nil, err)
+		return
+	}
+	conn, buf, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		ended, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = serve(ended, gone{})
+		s.answer(w, nil, err)
+		return
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+upgradeMCP+"\r\n\r\n"); err != nil {
+		return
+	}
+	_ = conn.SetDeadline(time.Time{})
+	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
+	defer cancel()
+	if err := serve(ctx, &upgraded{conn, buf.Reader}); err != nil {
+		s.Log.Warn("an MCP connection ended", "server", h.Name, "err", err)
+	}
+}
+
+// gone is a client that is not there any more.
+type gone struct{}
+
+func (gone) Read([]byte) (int, error)  { return 0, io.EOF }
+func (gone) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+func (gone) Close() error              { return nil }
+
+const upgradeMCP = "holdfast-mcp"
+
+// upgraded reads what the HTTP server had buffered before the socket itself.
+type upgraded struct {
+	net.Conn
+	in io.Reader
+}
+
+func (u *upgraded) Read(b []byte) (int, error) { return u.in.Read(b) }
+
+// CloseWrite ends this side's direction; the other may still answer.
+func (u *upgraded) CloseWrite() error {
+	if c, ok := u.Conn.(interface{ CloseWrite() error }); ok {
+		return c.CloseWrite()
+	}
+	return u.Close()
+}
+
+// MCP opens a connection whose both directions are an MCP client's own bytes.
+// The caller closes it.
+func (c *Client) MCP(ctx context.Context, h Hello) (io.ReadWriteCloser, error) {
+	if c.dial == nil {
+		return nil, errors.New("an MCP connection needs a daemon")
+	}
+	raw, err := json.Marshal(h)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := c.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
+	req := "POST /v1/mcp HTTP/1.1\r\nHost: holdfast\r\nConnection: Upgrade\r\nUpgrade: " + upgradeMCP +
+		"\r\nHoldfast-Hello: " + base64.StdEncoding.EncodeToString(raw) + "\r\nContent-Length: 0\r\n\r\n"
+	if _, err := io.WriteString(conn, req); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	in := bufio.NewReader(conn)
+	resp, err := http.ReadResponse(in, &http.Request{Method: "POST"})
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	if resp.StatusCode != http.StatusSwitchingProtocols {
+		var a Answer
+		_ = json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&a)
+		conn.Close()
+		if a.Failure != nil {
+			return nil, a.Failure.Err()
+		}
+		return nil, errors.New("the owner answered " + resp.Status)
+	}
+	_ = conn.SetDeadline(time.Time{})
+	return &upgraded{conn, in}, nil
+}
