@@ -74,6 +74,9 @@ type Message struct {
 	// Unknown is the name of the first member that JSON-RPC gives no
 	// meaning; nil where there is none.
 	Unknown *string
+	// Header is what an HTTP request said of this message in its
+	// Mcp-Param-* headers, by their names in lower case; nil elsewhere.
+	Header map[string]string
 }
 
 // IsRequest says whether an answer is expected.

@@ -264,3 +264,22 @@ func FuzzFrame(f *testing.F) {
 		}
 	})
 }
+
+// TestLongLineKeepsItsID: the id of a line that is too long is found at its end,
+// wherever the parts fall in which it is read.
+func TestLongLineKeepsItsID(t *testing.T) {
+	const tail = `"},"jsonrpc":"2.0","id":"the end"}` + "\n"
+	head := `{"method":"tools/call","params":{"a":"`
+	for _, over := range []int{1, 100, ends - len(tail), ends, 64<<10 - 20, 64 << 10, 64<<10 + 5, 3*64<<10 - len(tail) - len(head) - 10} {
+		line := head + strings.Repeat("x", MaxLine+over) + tail
+		r := NewReader(strings.NewReader(line + `{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n"))
+		_, err := r.Next()
+		var f *Fault
+		if !errors.As(err, &f) || string(f.ID) != `"the end"` {
+			t.Errorf("%d bytes over: %v, id %s", over, err, f.ID)
+		}
+		if m, err := r.Next(); err != nil || m.Method != "ping" {
+			t.Errorf("%d bytes over: then %v", over, err)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -45,6 +46,10 @@ func (r *Reader) next() ([]byte, error) {
 		if len(line)+len(part) > MaxLine+2 {
 			return nil, r.skip(line, part, err)
 		}
+		if room := cap(line) - len(line); room < len(part) && len(line) > 0 {
+			// Doubling copies a long line once; append would do it five times.
+			line = slices.Grow(line, min(len(line), MaxLine+2-len(line)))
+		}
 		line = append(line, part...)
 		if !errors.Is(err, bufio.ErrBufferFull) {
 			return line, err
@@ -59,10 +64,10 @@ const ends = 4 << 10
 // skip reads to the end of a line that is too long and returns its fault.
 func (r *Reader) skip(line, part []byte, err error) error {
 	head := bytes.Clone(line[:min(len(line), ends)])
-	tail := bytes.Clone(part)
+	tail := lastOf(nil, part)
 	for errors.Is(err, bufio.ErrBufferFull) {
 		part, err = r.r.ReadSlice('\n')
-		tail = append(tail[:copy(tail, tail[max(0, len(tail)-ends):])], part...)
+		tail = lastOf(tail, part)
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
@@ -72,6 +77,17 @@ func (r *Reader) skip(line, part []byte, err error) error {
 		f.ID = salvageEnd(tail)
 	}
 	return f
+}
+
+// lastOf returns the last bytes, as many as are looked at, of tail and part
+// together. It may write to tail.
+func lastOf(tail, part []byte) []byte {
+	if keep := ends - len(part); keep <= 0 {
+		tail, part = tail[:0], part[-keep:]
+	} else if len(tail) > keep {
+		tail = tail[:copy(tail, tail[len(tail)-keep:])]
+	}
+	return append(tail, part...)
 }
 
 // salvage finds the id of a message that will be refused, by reading members

@@ -4,9 +4,13 @@
 //
 // The process gets a group of its own and an environment made from a list, so
 // that no credential of Holdfast's user reaches it unnamed. When the process
-// ends, whatever is left of its group is killed before the process is reaped;
-// a descendant that made a session of its own is outside this reach, which is
-// the sandbox's.
+// ends, whatever is left of its group is killed before the process is reaped.
+// On Linux, descendants that left the group (setsid, a daemon that forked
+// twice) are then found by a variable in their environment and killed too; one
+// that started with another environment is outside this reach, which is the
+// sandbox's. Where Holdfast itself is killed, the process dies with it; its
+// group sees the end of its input, and what goes on all the same is found by
+// SweepLost when Holdfast starts again.
 package server
 
 import (
@@ -20,6 +24,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -67,15 +72,30 @@ type Process struct {
 	in     *os.File
 	out    *os.File
 	done   chan struct{} // closed when the process has been reaped
+	over   chan struct{} // closed when its thread is free
 	logged chan struct{} // closed when standard error has been read to its end
 	stderr *os.File
 	err    error // why it ended; read after done
 	close  sync.Once
+
+	mark  string
+	words lastLine
+	since time.Time
+	// broke says that the server ended its side of a pipe before Close.
+	broke atomic.Bool
+	// ended is told once whether the server went of itself, and after how
+	// long; nil tells nobody. The two are settled once.
+	ended        func(itself bool, up time.Duration)
+	decide, tell sync.Once
+	itself       bool
+	up           time.Duration
 }
 
 // Start starts the server. It fails with KindUsage where Argv is empty and
 // KindNotFound where the program cannot be started; then nothing is left.
-func Start(c Command) (*Process, error) {
+func Start(c Command) (*Process, error) { return start(c, nil) }
+
+func start(c Command, ended func(itself bool, up time.Duration)) (*Process, error) {
 	if len(c.Argv) == 0 || c.Argv[0] == "" {
 		return nil, &holdfast.Error{Kind: holdfast.KindUsage, Why: "no command for the MCP server",
 			Hint: "name the server's program after --"}
@@ -85,12 +105,12 @@ func Start(c Command) (*Process, error) {
 		return nil, fmt.Errorf("make pipes for the MCP server: %w", err)
 	}
 	p := &Process{grace: c.Grace, in: files[1], out: files[2], stderr: files[4],
-		done: make(chan struct{}), logged: make(chan struct{})}
+		done: make(chan struct{}), over: make(chan struct{}), logged: make(chan struct{}), mark: newMark(), since: time.Now(), ended: ended}
 	if p.grace <= 0 {
 		p.grace = DefaultGrace
 	}
 	p.cmd = exec.Command(c.Argv[0], c.Argv[1:]...)
-	p.cmd.Dir, p.cmd.Env = c.Dir, Environment(os.Environ(), c.Env)
+	p.cmd.Dir, p.cmd.Env = c.Dir, append(Environment(os.Environ(), c.Env), markName+"="+p.mark)
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = files[0], files[3], files[5]
 	p.cmd.SysProcAttr = attributes()
 
@@ -145,6 +165,7 @@ func closeAll(fs ...*os.File) {
 // kernel signals a child when the thread that made it dies, not the process.
 func (p *Process) run(started chan<- error) {
 	runtime.LockOSThread()
+	defer close(p.over)
 	defer runtime.UnlockOSThread()
 	err := p.cmd.Start()
 	started <- err
@@ -152,10 +173,33 @@ func (p *Process) run(started chan<- error) {
 		return
 	}
 	p.err = reap(p.cmd, func() { p.signal(syscall.SIGKILL) })
+	sweep(p.mark)
 	// What the server wrote is in the pipe by now; a descendant that left
 	// the group may hold the pipe open, and must not hold the reader.
 	_ = p.out.SetReadDeadline(time.Now().Add(lastWords))
+	p.went(true)
 	close(p.done)
+	t := time.NewTimer(lastWords)
+	defer t.Stop()
+	select {
+	case <-p.logged:
+	case <-t.C:
+	}
+	p.report()
+}
+
+// went settles how the server goes; the first word counts.
+func (p *Process) went(itself bool) {
+	p.decide.Do(func() { p.itself, p.up = itself, time.Since(p.since) })
+}
+
+// report says, once, how the server went.
+func (p *Process) report() {
+	p.tell.Do(func() {
+		if p.ended != nil {
+			p.ended(p.itself, p.up)
+		}
+	})
 }
 
 // listen carries standard error to the log.
@@ -165,7 +209,7 @@ func (p *Process) listen(c Command) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	logLines(p.stderr, log.With("server", c.Name), c.Mask)
+	logLines(p.stderr, log.With("mcp_server", c.Name), c.Mask, &p.words)
 }
 
 // signal reaches the whole group. A group that is gone is no error.
@@ -183,12 +227,21 @@ func (p *Process) Read(b []byte) (int, error) {
 	if errors.Is(err, os.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded) {
 		err = io.EOF
 	}
+	if err != nil {
+		p.broke.Store(true)
+	}
 	return n, err
 }
 
 // Write writes to the server's standard input. It blocks while the server
 // does not read, until Close.
-func (p *Process) Write(b []byte) (int, error) { return p.in.Write(b) }
+func (p *Process) Write(b []byte) (int, error) {
+	n, err := p.in.Write(b)
+	if err != nil {
+		p.broke.Store(true)
+	}
+	return n, err
+}
 
 // PID returns the process id, which is also its group's.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
@@ -209,9 +262,11 @@ func (p *Process) Exit(ctx context.Context) error {
 
 // Close ends the server: it closes standard input, waits, sends SIGTERM, waits,
 // and sends SIGKILL, the signals to the whole group. When it returns, no
-// process of the group, goroutine or file is left. It may be called again.
+// process of the group, goroutine or file is left, nor, on Linux, a descendant
+// that kept the environment it was given. It may be called again.
 func (p *Process) Close() error {
 	p.close.Do(func() {
+		p.went(p.broke.Load())
 		p.in.Close()
 		if !p.gone(p.grace) {
 			p.signal(syscall.SIGTERM)
@@ -223,6 +278,8 @@ func (p *Process) Close() error {
 		p.out.Close()
 		p.finishLog()
 		p.stderr.Close()
+		p.report()
+		<-p.over
 	})
 	return nil
 }

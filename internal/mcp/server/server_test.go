@@ -59,6 +59,25 @@ func play(role string) int {
 		}
 		fmt.Println(cmd.Process.Pid)
 		_, _ = io.Copy(io.Discard, os.Stdin)
+	case "escape", "escape and end": // has a child that forks twice and leaves group and session
+		out, err := again("middle").Output()
+		if err != nil {
+			return 1
+		}
+		fmt.Println(string(bytes.TrimSpace(out)))
+		if role == "escape" {
+			_, _ = io.Copy(io.Discard, os.Stdin)
+		}
+	case "middle":
+		cmd := again("stubborn")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		if err := cmd.Start(); err != nil {
+			return 1
+		}
+		fmt.Println(cmd.Process.Pid)
+	case "mute": // ends its output, and stays
+		os.Stdout.Close()
+		_, _ = io.Copy(io.Discard, os.Stdin)
 	case "env":
 		fmt.Println(strings.Join(os.Environ(), " "))
 	case "noise":
@@ -67,15 +86,24 @@ func play(role string) int {
 		fmt.Fprintln(os.Stderr, "token hunter2hunter2 used")
 		fmt.Fprintln(os.Stderr, strings.Repeat("z", maxLogLine-8)+" hunter2hunter2 rest")
 		fmt.Fprintln(os.Stderr, strings.Repeat("z", maxLogLine-7)+"hunter2hunter2 rest")
-	case "holder": // starts a server, says its number, and waits to be killed
-		p, err := Start(Command{Argv: []string{os.Args[0]}, Env: []string{roleEnv + "=stubborn"}})
+	case "holder", "holder of escape": // starts a server, says its number, and waits to be killed
+		as := map[bool]string{true: "stubborn", false: "escape"}[role == "holder"]
+		p, err := Start(Command{Argv: []string{os.Args[0]}, Env: []string{roleEnv + "=" + as}})
 		if err != nil {
 			return 1
 		}
-		fmt.Println(p.PID())
+		said, _ := bufio.NewReader(p).ReadString('\n')
+		fmt.Println(p.PID(), strings.TrimSpace(said))
 		time.Sleep(time.Minute)
 	}
 	return 0
+}
+
+// again is this program in another role, with all else that it was given.
+func again(role string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), roleEnv+"="+role)
+	return cmd
 }
 
 func launch(t *testing.T, role string, change ...func(*Command)) *Process {
@@ -228,7 +256,8 @@ func TestDiesWithHoldfast(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	pid, err := strconv.Atoi(line(t, out))
+	number, _, _ := strings.Cut(line(t, out), " ")
+	pid, err := strconv.Atoi(number)
 	if err != nil || !alive(pid) {
 		t.Fatalf("no server: %v", err)
 	}

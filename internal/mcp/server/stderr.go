@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -18,7 +19,7 @@ const (
 // logLines writes each line of r to log until r ends, as mask returns it. It
 // keeps one line in memory, and always reads on, so that a server is never
 // blocked by its log.
-func logLines(r io.Reader, log *slog.Logger, mask func([]byte) []byte) {
+func logLines(r io.Reader, log *slog.Logger, mask func([]byte) []byte, last *lastLine) {
 	br := bufio.NewReaderSize(r, maxLogLine)
 	var since time.Time
 	lines, dropped := 0, 0
@@ -34,9 +35,12 @@ func logLines(r io.Reader, log *slog.Logger, mask func([]byte) []byte) {
 		case line == "":
 		case lines >= maxLogBurst:
 			dropped++
+			last.raw(line, cut, mask)
 		default:
 			lines++
-			log.Info("mcp server says", "line", masked(line, cut, mask), "cut", cut)
+			text := masked(line, cut, mask)
+			last.set(text)
+			log.Info("mcp server says", "line", text, "cut", cut)
 		}
 		if err != nil {
 			if dropped > 0 {
@@ -45,6 +49,49 @@ func logLines(r io.Reader, log *slog.Logger, mask func([]byte) []byte) {
 			return
 		}
 	}
+}
+
+// maxLastLine bounds what is kept of a server's last line, in bytes.
+const maxLastLine = 200
+
+// lastLine keeps the last line of standard error that had text in it, masked.
+// A server that wrote faster than the log takes it has its last line masked
+// when it is asked for.
+type lastLine struct {
+	mu   sync.Mutex
+	text string
+	late func() string
+}
+
+func (l *lastLine) set(text string) {
+	if strings.TrimSpace(text) == "" {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text, l.late = text, nil
+}
+
+func (l *lastLine) raw(line string, cut bool, mask func([]byte) []byte) {
+	if strings.TrimSpace(line) == "" {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.late = func() string { return masked(line, cut, mask) }
+}
+
+func (l *lastLine) get() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.late != nil {
+		l.text, l.late = l.late(), nil
+	}
+	text := strings.ToValidUTF8(strings.TrimSpace(l.text), "?")
+	if len(text) > maxLastLine {
+		text = strings.ToValidUTF8(text[:maxLastLine], "") + "..."
+	}
+	return text
 }
 
 // masked returns what the log may hold of a line. The last word of a line that
