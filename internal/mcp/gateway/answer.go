@@ -2,9 +2,11 @@ package gateway
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +20,7 @@ const (
 	codeRefused   = -32000
 	codeNoMethod  = -32601
 	codeBadParams = -32602
+	codeHeader    = -32020 // MCP: a header does not equal the body
 )
 
 // encode writes v as JSON. What it is given are strings, booleans and raw JSON
@@ -103,51 +106,99 @@ type meta struct {
 	Rule     string     `json:"dev.holdfast/rule,omitempty"`
 	Review   string     `json:"dev.holdfast/review,omitempty"`
 	Expires  *time.Time `json:"dev.holdfast/expires,omitempty"`
+	Page     string     `json:"dev.holdfast/page,omitempty"`
 	Replayed bool       `json:"dev.holdfast/replayed,omitempty"`
 }
 
-// result finishes a tool result for the protocol that the call came in.
-func (c call) result(r toolResult) []byte {
+// letter is what the agent reads in place of a result: lines, of which empty
+// ones are left out, a hint, and where it was written down.
+type letter struct {
+	lines []string
+	hint  string
+	meta  meta
+}
+
+// tell writes a letter as the answer to a call: a tool's result that is an
+// error, or a JSON-RPC error where no tool was called, none that there is, or
+// its answer was lost.
+func (c *call) tell(l letter) []byte {
+	lines := slices.DeleteFunc(l.lines, func(s string) bool { return s == "" })
+	if c.tool == "" || c.unknown || c.unheard.Load() {
+		code := codeRefused
+		if c.unknown {
+			code = codeBadParams
+		}
+		data := encode(struct {
+			Hint string `json:"hint,omitempty"`
+			meta
+		}{l.hint, l.meta})
+		return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%s,"data":%s}}`,
+			c.ID, code, quote(strings.Join(lines, "\n")), data)
+	}
+	if l.hint != "" {
+		lines = append(lines, "hint: "+l.hint)
+	}
+	if p := place(l.meta); p != "" {
+		lines = append(lines, p)
+	}
+	r := toolResult{IsError: true, Meta: l.meta, Content: []content{{"text", strings.Join(lines, "\n")}}}
 	if c.stateless {
 		r.Type = "complete"
 	}
 	return respond(c.ID, encode(r))
 }
 
-func said(lines ...string) []content {
-	kept := lines[:0]
-	for _, l := range lines {
-		if l != "" {
-			kept = append(kept, l)
-		}
-	}
-	return []content{{"text", strings.Join(kept, "\n")}}
-}
-
 // present turns the outcome of a crossing into the line for the client.
-func (s *session) present(a *act, o *holdfast.Outcome, err error) []byte {
+func (s *session) present(ctx context.Context, a *act, o *holdfast.Outcome, err error) []byte {
+	if a.stage() == answered && err != nil {
+		s.mute()
+	}
 	switch {
 	case o == nil:
 		return s.refusal(a.c, nil, err, a.stage())
 	case o.Verdict == holdfast.Hold:
-		return s.pending(a.c, o)
+		return s.onHold(a.c, o)
 	case o.Verdict != holdfast.Allow || o.Output == nil || err != nil:
 		return s.refusal(a.c, o, err, a.stage())
 	case o.Replayed:
-		return a.replayed(o)
+		return s.replayed(ctx, a, o)
 	}
 	got := a.got.Load()
 	if got == nil {
 		return s.refusal(a.c, o, errors.New("the crossing was allowed and nothing was done"), a.stage())
 	}
-	if got.unfit != "" {
-		return a.c.result(toolResult{IsError: true, Meta: about(o, holdfast.Opinion{Kind: holdfast.KindOperation}),
-			Content: said("failed: "+got.unfit, "hint: what the call did before stands", "crossing: "+o.Crossing)})
-	}
-	if got.Error != nil {
+	switch {
+	case got.unfit != "":
+		return s.unfit(a, o, got.unfit, "")
+	case got.questions != nil:
+		return s.questioned(ctx, a, o, *got)
+	case got.Error != nil:
 		return mcp.Message{ID: a.c.ID, Error: got.Error}.Line()
 	}
-	return respond(a.c.ID, genuine(got.fields))
+	s.done(a.c)
+	return respond(a.c.ID, uncached(a.c, genuine(got.fields)))
+}
+
+// unfit is the answer to a call that was made and whose result the client does
+// not get; more is a second hint, or "".
+func (s *session) unfit(a *act, o *holdfast.Outcome, why, more string) []byte {
+	m := about(o, holdfast.Opinion{Kind: holdfast.KindOperation})
+	hint := "what the call did before stands"
+	if more != "" {
+		hint += "; " + more
+	}
+	return a.c.tell(letter{lines: []string{"failed: " + why}, hint: hint, meta: m})
+}
+
+// done keeps what a crossing that was made changes here.
+func (s *session) done(c *call) {
+	uri, _ := text(c.Get("uri"))
+	switch c.Method {
+	case subscribe:
+		s.subs.add(uri)
+	case unsubscribe:
+		s.subs.remove(uri)
+	}
 }
 
 // genuine takes out of a server's result what only the gateway may say of a
@@ -156,7 +207,7 @@ func (s *session) present(a *act, o *holdfast.Outcome, err error) []byte {
 func genuine(result mcp.Object) []byte {
 	was := result.Get("_meta")
 	kept, err := mcp.Keep(was, func(name string) bool {
-		return len(name) < len(ownPrefix) || !strings.EqualFold(name[:len(ownPrefix)], ownPrefix)
+		return !own(name)
 	})
 	if err != nil || len(kept) == len(was) {
 		return result.Raw
@@ -174,13 +225,13 @@ type stage int
 const (
 	notBegun stage = iota
 	begun          // sent, and no answer came
-	done           // answered
+	answered       // and the answer may not be given
 )
 
 func (a *act) stage() stage {
 	switch {
 	case a.got.Load() != nil:
-		return done
+		return answered
 	case a.begun.Load() && !a.unsent.Load():
 		return begun
 	}
@@ -202,7 +253,7 @@ func about(o *holdfast.Outcome, op holdfast.Opinion) meta {
 
 // refusal is the tool result of everything that was not allowed or did not
 // come to its end. The agent reads why, what to do, and under which number.
-func (s *session) refusal(c call, o *holdfast.Outcome, err error, st stage) []byte {
+func (s *session) refusal(c *call, o *holdfast.Outcome, err error, st stage) []byte {
 	op := s.ground(o, err)
 	m := about(o, op)
 	var e *holdfast.Error
@@ -216,16 +267,13 @@ func (s *session) refusal(c call, o *holdfast.Outcome, err error, st stage) []by
 		if hint == "" {
 			hint = "the call was sent; whether it took effect is not known"
 		}
-	case done:
+	case answered:
 		word = "withheld: "
 		if hint == "" {
 			hint = "the call was made and what it did stands; only its result is not given"
 		}
 	}
-	if hint != "" {
-		hint = "hint: " + hint
-	}
-	return c.result(toolResult{Content: said(word+op.Why, hint, place(m)), IsError: true, Meta: m})
+	return c.tell(letter{lines: []string{word + op.Why}, hint: hint, meta: m})
 }
 
 // place is the line that names the crossing and what decided it.
@@ -274,40 +322,43 @@ func (s *session) ground(o *holdfast.Outcome, err error) holdfast.Opinion {
 	return holdfast.Opinion{Kind: holdfast.KindInternal, Why: "internal error", Hint: "see holdfast's log"}
 }
 
-// pending is the tool result of a hold (D11). It is an error to the agent, so
-// that nobody takes it for the deed.
-func (s *session) pending(c call, o *holdfast.Outcome) []byte {
-	op := o.Deciding()
-	m := about(o, op)
-	m.Review = o.Review
+// pending is the letter of a hold (D11). It is an error to the agent, so that
+// nobody takes it for the deed.
+func (s *session) pending(c *call, o *holdfast.Outcome) []byte {
+	op, m := o.Deciding(), s.aboutHold(o)
 	open := "review: " + o.Review
-	if !o.Expires.IsZero() {
-		t := o.Expires.UTC().Truncate(time.Second)
-		m.Expires = &t
-		open += ", open until " + t.Format(time.RFC3339)
+	if m.Expires != nil {
+		open += ", open until " + m.Expires.Format(time.RFC3339)
 	}
 	why := op.Why
 	if why == "" {
 		why = "a person must decide"
 	}
-	return c.result(toolResult{IsError: true, Meta: m, Content: said(
-		"held for review, nothing has been done: "+why,
-		open,
-		"a person decides with: "+s.ReviewHint(o.Review),
-		"hint: call again with the same arguments after the decision",
-		place(m))})
+	at := ""
+	if m.Page != "" {
+		at = "a person decides at: " + m.Page
+	}
+	return c.tell(letter{
+		lines: []string{"held for review, nothing has been done: " + why, open, at, "a person decides with: " + s.ReviewHint(o.Review)},
+		hint:  "call again with the same arguments after the decision", meta: m})
 }
 
 // replayed gives back the settled result of an earlier crossing, marked.
-func (a *act) replayed(o *holdfast.Outcome) []byte {
+func (s *session) replayed(ctx context.Context, a *act, o *holdfast.Outcome) []byte {
 	m := about(o, holdfast.Opinion{})
 	m.Replayed = true
 	body := o.Output.Body
 	if e := mcp.Get(body, "error"); o.Output.ExitCode != 0 && jsontext.Value(e).Kind() == '{' && mcp.Get(body, "content") == nil {
-		return mcp.Message{ID: a.c.ID, Error: e}.Line()
+		if r := readResult(mcp.Message{Error: e}, a.c); r.questions != nil || r.unfit != "" {
+			return s.unfit(a, o, "the settled result is a question to the client, which is not asked again", "use another idempotency key")
+		}
+		return mcp.Message{ID: a.c.ID, Error: genuineError(e)}.Line()
 	}
-	r := readResult(mcp.Message{Result: body})
+	r := readResult(mcp.Message{Result: body}, a.c)
 	why := r.unfit
+	if r.questions != nil {
+		return s.questioned(ctx, a, o, r)
+	}
 	if why == "" {
 		marked, err := mark(genuine(r.fields), m)
 		if err == nil {
@@ -315,7 +366,7 @@ func (a *act) replayed(o *holdfast.Outcome) []byte {
 		}
 		why = "the settled result cannot be marked as a replay: " + err.Error()
 	}
-	return a.c.result(toolResult{Content: said("failed: "+why, "crossing: "+o.Crossing), IsError: true, Meta: m})
+	return a.c.tell(letter{lines: []string{"failed: " + why}, meta: m})
 }
 
 // mark adds m to a result's own _meta.

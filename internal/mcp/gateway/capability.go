@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/holdfast-dev/holdfast/internal/mcp"
 )
 
@@ -30,7 +31,8 @@ const statelessSince = "2026-07-28"
 // paramNames is every parameter to which a method that passes gives a meaning.
 func paramNames() []string {
 	return []string{"name", "arguments", "_meta", "cursor", "capabilities", "task",
-		"inputResponses", "requestState", "requestId", "protocolVersion", "clientInfo", "level"}
+		"inputResponses", "requestState", "requestId", "protocolVersion", "clientInfo", "level",
+		"uri", "ref", "argument", "context", "notifications"}
 }
 
 // params is what a request says beside its method, looked through once.
@@ -59,7 +61,7 @@ func readParams(m mcp.Message) (params, error) {
 		if p.meta, err = mcp.ReadObject(meta); err != nil {
 			return p, errors.New("params._meta is not an object")
 		}
-		if err := undisguised("params._meta", p.meta, metaCapabilities, metaProtocol, metaClientInfo, metaLogLevel); err != nil {
+		if err := undisguised("params._meta", p.meta, metaCapabilities, metaProtocol, metaClientInfo, metaLogLevel, metaProgress); err != nil {
 			return p, err
 		}
 	}
@@ -77,26 +79,100 @@ func undisguised(place string, o mcp.Object, names ...string) error {
 	return nil
 }
 
-// muteServer takes out of the answer to a handshake every capability that the
-// gateway does not pass. Since 2026-07-28 a client hears of changed tools over
-// a subscription only, which is refused, so that is not promised either.
-func muteServer(method string, result []byte) ([]byte, error) {
+// muteServer takes out of the answer to a handshake every capability of which
+// nothing is known here.
+func muteServer(result []byte) ([]byte, error) {
 	caps := mcp.Get(result, "capabilities")
 	if caps == nil {
 		return result, nil
 	}
-	kept, err := mcp.Keep(caps, func(name string) bool { return name == "tools" || name == "logging" })
+	kept, err := mcp.Keep(caps, func(name string) bool {
+		switch name {
+		case "tools", "resources", "prompts", "completions", "logging":
+			return true
+		}
+		return false
+	})
 	if err != nil {
-		return nil, fmt.Errorf("capabilities is not an object")
-	}
-	if tools := mcp.Get(kept, "tools"); method == "server/discover" && tools != nil {
-		tools, err = mcp.Keep(tools, func(name string) bool { return name != "listChanged" })
-		if err != nil {
-			return nil, fmt.Errorf("capabilities.tools is not an object")
-		}
-		if kept, err = mcp.Set(kept, tools, "tools"); err != nil {
-			return nil, err
-		}
+		return nil, errors.New("capabilities is not an object")
 	}
 	return mcp.Set(result, kept, "capabilities")
+}
+
+// The questions that the protocol lets a server ask of a client.
+const (
+	askRoots    = "roots/list"
+	askSampling = "sampling/createMessage"
+	askElicit   = "elicitation/create"
+)
+
+// capabilityOf is the capability without which a client is not asked.
+func capabilityOf(method string) string {
+	switch method {
+	case askRoots:
+		return "roots"
+	case askSampling:
+		return "sampling"
+	case askElicit:
+		return "elicitation"
+	}
+	return ""
+}
+
+// shownCapabilities returns what a server learns of what a client can: only
+// the questions that a contract lets it ask, each an invitation to ask it.
+func (s *session) shownCapabilities(v []byte) ([]byte, error) {
+	o, err := readObject(v)
+	if err != nil {
+		return nil, err
+	}
+	var out object
+	for _, c := range []struct {
+		method string
+		parts  []string
+	}{{askRoots, nil}, {askSampling, []string{"context", "tools"}}, {askElicit, []string{"form", "url"}}} {
+		name := capabilityOf(c.method)
+		can := mcp.Fields(o.Get(name))
+		if jsontext.Value(o.Get(name)).Kind() != '{' || !s.mayAsk(c.method) {
+			continue
+		}
+		var shown object
+		for _, part := range c.parts {
+			if jsontext.Value(can[part]).Kind() == '{' {
+				shown.add(part, []byte("{}"))
+			}
+		}
+		if changes := string(can["listChanged"]); name == "roots" && (changes == "true" || changes == "false") {
+			shown.add("listChanged", []byte(changes))
+		}
+		out.add(name, shown.bytes())
+	}
+	return out.bytes(), nil
+}
+
+// abilities is what a client said it can be asked.
+type abilities struct {
+	named     map[string]bool // its capabilities that are objects
+	form, url bool            // of elicitation
+}
+
+// readAbilities reads a client's capabilities; what is none counts as nothing.
+func readAbilities(v []byte) abilities {
+	a := abilities{named: map[string]bool{}}
+	for name, c := range mcp.Fields(v) {
+		a.named[name] = jsontext.Value(c).Kind() == '{'
+	}
+	if !a.named["elicitation"] {
+		return a
+	}
+	modes := mcp.Fields(mcp.Get(v, "elicitation"))
+	a.url = jsontext.Value(modes["url"]).Kind() == '{'
+	a.form = jsontext.Value(modes["form"]).Kind() == '{' || modes["form"] == nil && !a.url
+	return a
+}
+
+// can says whether the client lets itself be asked a method.
+func (a abilities) can(method string) bool {
+	name := capabilityOf(method)
+	return name == "" || a.named[name]
 }

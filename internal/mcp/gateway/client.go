@@ -12,9 +12,8 @@ import (
 // the server: what finds no room there is refused, so that a cancellation is
 // always heard.
 func (s *session) fromClient(ctx context.Context) error {
-	r := mcp.NewReader(s.client)
 	for {
-		m, err := r.Next()
+		m, err := s.client.Next()
 		var f *mcp.Fault
 		switch {
 		case errors.As(err, &f):
@@ -40,40 +39,43 @@ func (s *session) refuseLine(ctx context.Context, f *mcp.Fault) error {
 	if f.Response {
 		return nil
 	}
-	return s.say(ctx, failure(f.ID, f.Code, f.Why, f.Hint))
+	return s.say(ctx, mcp.IDKey(f.ID), failure(f.ID, f.Code, f.Why, f.Hint))
 }
 
-// say writes a line to the client. An error means that there is none any more.
-func (s *session) say(ctx context.Context, line []byte) error {
-	_, err := s.toClient.put(ctx, line)
+// say writes a line to the client, for the request with the key to ("" for
+// none). An error means that there is no client any more.
+func (s *session) say(ctx context.Context, to string, line []byte) error {
+	_, err := s.toClient.put(ctx, to, line)
 	return err
 }
 
 // request takes one request. The error is of the client's stream.
 func (s *session) request(ctx context.Context, m mcp.Message) error {
-	switch m.Method {
-	case "tools/call", "initialize", "server/discover", "ping", "tools/list", "logging/setLevel":
-	default:
-		return s.say(ctx, failure(m.ID, codeNoMethod,
-			fmt.Sprintf("holdfast does not pass %s: nothing judges it yet", m.Method),
-			"only the server's tools can be reached"))
+	way := s.wayOf(m.Method)
+	if way == refused {
+		return s.say(ctx, m.Key(), failure(m.ID, codeNoMethod,
+			fmt.Sprintf("holdfast does not pass %s: nothing judges it", m.Method), s.opening(m.Method)))
 	}
 	p, err := readParams(m)
 	var passed []byte
-	if err == nil && m.Method != "tools/call" {
-		passed, err = p.passed(m.Method)
+	if err == nil && way == passes {
+		passed, err = s.passed(m.Method, p)
 	}
 	if err != nil {
-		return s.say(ctx, failure(m.ID, codeBadParams, err.Error(), ""))
+		return s.say(ctx, m.Key(), failure(m.ID, codeBadParams, err.Error(), ""))
 	}
-	reqctx, f, err := s.begin(ctx, m)
+	reqctx, f, err := s.begin(ctx, m, way == crosses)
 	if err != nil {
-		return s.say(ctx, failure(m.ID, codeRefused, err.Error(), "wait for an answer, then send it again under a new id"))
+		return s.say(ctx, m.Key(), failure(m.ID, codeRefused, err.Error(), "wait for an answer, then send it again under a new id"))
 	}
-	if m.Method == "tools/call" {
+	if way != passes {
+		do := s.call
+		if way == listens {
+			do = s.listen
+		}
 		go func() {
 			defer s.finish(f)
-			s.reply(ctx, reqctx, s.call(reqctx, f, m, p))
+			s.reply(ctx, reqctx, f, do(reqctx, f, m, p))
 		}()
 		return nil
 	}
@@ -81,21 +83,22 @@ func (s *session) request(ctx context.Context, m mcp.Message) error {
 	w, err := s.forward(f, m, passed)
 	if err != nil {
 		s.finish(f)
-		return s.say(ctx, failure(m.ID, codeRefused, err.Error(), ""))
+		return s.say(ctx, m.Key(), failure(m.ID, codeRefused, err.Error(), ""))
 	}
 	go func() {
 		defer s.finish(f)
-		s.reply(ctx, reqctx, s.relay(reqctx, m, p, w, epoch))
+		s.reply(ctx, reqctx, f, s.relay(reqctx, m, p, w, epoch))
 	}()
 	return nil
 }
 
-// reply gives the client its answer, unless it cancelled the request.
-func (s *session) reply(ctx, reqctx context.Context, line []byte) {
+// reply gives the client its answer, unless it cancelled the request. Once it
+// can read it, the request is in flight no more.
+func (s *session) reply(ctx, reqctx context.Context, f *flight, line []byte) {
 	if line == nil || errors.Is(context.Cause(reqctx), errCanceled) {
 		return
 	}
-	if err := s.say(ctx, line); err != nil {
+	if _, err := s.toClient.putThen(ctx, f.key, line, func() { s.land(f) }); err != nil {
 		s.Log.Debug("an answer found no MCP client", "err", err)
 	}
 }
@@ -110,7 +113,7 @@ func (s *session) forward(f *flight, m mcp.Message, passed []byte) (wait, error)
 	if err != nil {
 		return w, err
 	}
-	if !s.toServer.offer(mcp.Message{ID: []byte(w.id), Method: m.Method, Params: passed}.Line()) {
+	if !s.toServer.offer("", mcp.Message{ID: []byte(w.id), Method: m.Method, Params: passed}.Line()) {
 		s.forget(w)
 		return w, errBusy
 	}
@@ -125,24 +128,58 @@ func (s *session) relay(ctx context.Context, m mcp.Message, p params, w wait, ep
 		return failure(m.ID, codeRefused, err.Error(), "")
 	}
 	if r.Error != nil {
+		if !s.familiar(r.Error) {
+			return failure(m.ID, codeRefused, errMuted.Error(), "a new session can ask again")
+		}
 		return mcp.Message{ID: m.ID, Error: r.Error}.Line()
 	}
 	if why := unfinished(mcp.Get(r.Result, "resultType")); why != "" {
 		return failure(m.ID, codeRefused, why, "")
 	}
-	result := r.Result
+	result, err := unowned(r.Result)
+	if err != nil {
+		return s.failed(m.ID, fmt.Errorf("read the MCP server's answer: %w", err))
+	}
+	if result, err = s.guarded(m.Method, result); err != nil {
+		return failure(m.ID, codeRefused, err.Error(), "a new session can ask again")
+	}
 	switch m.Method {
-	case "initialize", "server/discover":
-		if result, err = muteServer(m.Method, result); err == nil {
-			s.greeted.Store(true)
+	case "initialize":
+		if result, err = muteServer(result); err == nil {
+			s.greet(p)
 		}
-	case "tools/list":
-		result, err = s.listed(ctx, p, result, epoch)
+	case discover:
+		if result, err = muteServer(result); err == nil {
+			s.greeted.Store(true)
+			result, err = forOne(p, result)
+		}
+	case listTools, listResources, listTemplates, listPrompts:
+		if m.Method == listTools {
+			result, err = s.listed(ctx, p, result, epoch)
+		} else {
+			result, err = s.catalogue(ctx, m.Method, result)
+		}
+		if err == nil {
+			result, err = ordered(m.Method, result)
+		}
+		if err == nil {
+			result, err = forOne(p, result)
+		}
 	}
 	if err != nil {
 		return s.failed(m.ID, err)
 	}
 	return respond(m.ID, result)
+}
+
+// greet keeps what the client said of itself in a handshake that the server has
+// answered.
+func (s *session) greet(p params) {
+	can := readAbilities(p.Get("capabilities"))
+	s.mu.Lock()
+	s.handshaken, s.clientCan = true, can
+	s.mu.Unlock()
+	s.greeted.Store(true)
 }
 
 // notified takes a notification of the client.
@@ -152,6 +189,10 @@ func (s *session) notified(m mcp.Message) {
 		s.cancel(mcp.IDKey(mcp.Get(m.Params, "requestId")))
 	case "notifications/initialized":
 		s.initialized(m)
+	case "notifications/roots/list_changed":
+		if !s.mayAsk(askRoots) || !s.toServer.offer("", mcp.Message{Method: m.Method}.Line()) {
+			s.odd("a notification of the MCP client was not passed", "method", m.Method)
+		}
 	default:
 		s.odd("a notification of the MCP client was not passed", "method", m.Method)
 	}
@@ -163,12 +204,12 @@ func (s *session) initialized(m mcp.Message) {
 	var note object
 	if err == nil {
 		var meta []byte
-		meta, err = p.handshake()
+		meta, err = s.handshake(p)
 		note.add("_meta", meta)
 	}
 	if err != nil {
 		s.odd("a notification of the MCP client was not passed", "method", m.Method, "why", err.Error())
-	} else if !s.toServer.offer(mcp.Message{Method: m.Method, Params: note.member()}.Line()) {
+	} else if !s.toServer.offer("", mcp.Message{Method: m.Method, Params: note.member()}.Line()) {
 		s.odd("the MCP server does not read; a notification was dropped", "method", m.Method)
 	}
 }
@@ -181,26 +222,5 @@ func (s *session) cancel(key string) {
 	s.mu.Unlock()
 	if f != nil {
 		f.cancel(errCanceled)
-	}
-}
-
-// answered takes the client's answer to a question of the server, which is a
-// ping: that there is an answer is all that it says.
-func (s *session) answered(m mcp.Message) {
-	key := m.Key()
-	s.mu.Lock()
-	known := s.pings[key]
-	delete(s.pings, key)
-	s.mu.Unlock()
-	if !known {
-		s.odd("the MCP client answered what nobody asked")
-		return
-	}
-	line := respond(m.ID, []byte("{}"))
-	if m.Error != nil {
-		line = failure(m.ID, codeRefused, "the client answered the ping with an error", "")
-	}
-	if !s.toServer.offer(line) {
-		s.odd("the MCP server does not read; an answer was dropped")
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"strconv"
 
 	"github.com/holdfast-dev/holdfast/internal/mcp"
 )
@@ -36,6 +38,9 @@ func (s *session) fromServer(ctx context.Context) error {
 // responded hands an answer on. An answer that comes after a cancellation is
 // as the protocol has it; one to a request that was never made is not.
 func (s *session) responded(m mcp.Message) {
+	if m.Error != nil {
+		m.Error = genuineError(m.Error)
+	}
 	if s.deliver(m.ID, answer{Message: m}) {
 		return
 	}
@@ -54,107 +59,180 @@ func (s *session) badLine(f *mcp.Fault) {
 	}
 }
 
-// question takes a question of the server. Only ping reaches the client: what a
-// server may ask of a client is not judged yet.
-func (s *session) question(ctx context.Context, m mcp.Message) {
-	why := fmt.Sprintf("holdfast does not let a server ask the client for %s", m.Method)
-	if m.Method == "ping" {
-		if why = s.ping(m.Key()); why == "" {
-			s.pass(ctx, mcp.Message{ID: m.ID, Method: m.Method})
-			return
-		}
-	}
-	if !s.toServer.offer(failure(m.ID, codeNoMethod, why, "")) {
-		s.odd("the MCP server does not read; a refusal was dropped", "method", m.Method)
-	}
-}
-
-func (s *session) ping(key string) (refused string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.pings[key] || len(s.pings) >= maxPings {
-		return fmt.Sprintf("busy: this id or %d others wait for the client", maxPings)
-	}
-	s.pings[key] = true
-	return ""
-}
-
-// told takes a notification of the server. What it says in words stays here:
-// the results of calls are judged, and it might say the same.
+// told takes a notification of the server. What it says in words passes only
+// while nothing is under way whose result may be withheld: it might say the
+// same.
 func (s *session) told(ctx context.Context, m mcp.Message) {
 	switch m.Method {
-	case "notifications/progress":
-		if p := s.progress(m.Params); p != nil {
-			s.pass(ctx, mcp.Message{Method: m.Method, Params: p})
-		}
+	case progressMessage:
+		s.progress(ctx, m.Params)
+	case "notifications/message":
+		s.logged(ctx, m.Params)
 	case "notifications/tools/list_changed":
 		s.tools.changed()
-		s.pass(ctx, mcp.Message{Method: m.Method})
-	case "notifications/cancelled":
-		if id := s.unping(mcp.Get(m.Params, "requestId")); id != nil {
-			var p object
-			p.add("requestId", id)
-			s.pass(ctx, mcp.Message{Method: m.Method, Params: p.bytes()})
-		}
+		s.changed(ctx, m, "toolsListChanged", object{})
+	case "notifications/prompts/list_changed":
+		s.changed(ctx, m, "promptsListChanged", object{})
+	case "notifications/resources/list_changed":
+		s.changed(ctx, m, "resourcesListChanged", object{})
+	case "notifications/resources/updated":
+		s.updated(ctx, m)
+	case "notifications/subscriptions/acknowledged":
+		s.acknowledged(ctx, m)
+	case cancelledMessage:
+		s.withdrawQuestion(mcp.Get(m.Params, "requestId"))
+	case "notifications/elicitation/complete":
+		s.elicited(ctx, m)
 	default:
 		s.odd("a notification of the MCP server was not passed", "method", m.Method)
 	}
 }
 
-// unping takes back a ping of the server that waits for the client, and
-// returns its id, or nil where none waits.
-func (s *session) unping(id []byte) []byte {
-	key := mcp.IDKey(id)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.pings[key] {
-		return nil
-	}
-	delete(s.pings, key)
-	return id
-}
-
-// progress returns the params of a notification of progress as the client gets
-// them: the token that it gave to a call in flight, and numbers. It returns nil
-// for any other.
-func (s *session) progress(params []byte) []byte {
-	said := mcp.Fields(params)
-	token, done := s.awaited(said[metaProgress]), number(said["progress"])
-	if token == nil || done == nil {
-		s.odd("progress of the MCP server was not passed", "why", "it is of no call in flight, or no number")
-		return nil
+// elicited passes on that a person has done what the server asked for.
+func (s *session) elicited(ctx context.Context, m mcp.Message) {
+	id, err := word(mcp.Get(m.Params, "elicitationId"), maxWord)
+	if err != nil || !s.mayAsk(askElicit) {
+		s.odd("a notification of the MCP server was not passed", "method", m.Method)
+		return
 	}
 	var p object
-	p.add(metaProgress, token)
+	p.add("elicitationId", id)
+	s.pass(ctx, s.related(), mcp.Message{Method: m.Method, Params: p.bytes()})
+}
+
+// logged passes on a log message.
+func (s *session) logged(ctx context.Context, params []byte) {
+	said := mcp.Fields(params)
+	severity, err := level(said["level"])
+	if err != nil || said["data"] == nil || s.withholds() {
+		s.odd("a log message of the MCP server was not passed", "why", "it is none, or a result under way may be withheld")
+		return
+	}
+	var p object
+	p.add("level", severity)
+	if w, err := word(said["logger"], maxWord); err == nil {
+		p.add("logger", w)
+	}
+	p.add("data", said["data"])
+	s.pass(ctx, s.related(), mcp.Message{Method: "notifications/message", Params: p.bytes()})
+}
+
+// progress passes on progress: of a call in flight, under the token that its
+// client gave.
+func (s *session) progress(ctx context.Context, params []byte) {
+	said := mcp.Fields(params)
+	f, done := s.progressing(said[metaProgress]), number(said["progress"])
+	if f == nil || done == nil {
+		s.odd("progress of the MCP server was not passed", "why", "it is of no call in flight, or no number")
+		return
+	}
+	closed := s.withholds()
+	if done = s.further(f, done, closed); done == nil {
+		return // the client was told of more: progress only grows
+	}
+	var p object
+	p.add(metaProgress, f.token)
 	p.add("progress", done)
-	p.add("total", number(said["total"]))
-	return p.bytes()
+	if !closed {
+		p.add("total", number(said["total"]))
+		if w, err := word(said["message"], maxWord); err == nil {
+			p.add("message", w)
+		}
+	}
+	s.pass(ctx, f.key, mcp.Message{Method: progressMessage, Params: p.bytes()})
+}
+
+// further is the number by which the client hears that a call goes on, nil where
+// it would not be told of more. Where the server's words may not pass, neither
+// may its numbers: they could spell what is withheld. It is then a count of ours.
+func (s *session) further(f *flight, done []byte, closed bool) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	least := max(f.counted, float64(f.waited)*waitStep)
+	if closed {
+		next := math.Floor(max(least, f.reached)) + 1
+		if next > maxCount {
+			return nil
+		}
+		f.counted = next
+		return strconv.AppendFloat(nil, next, 'f', -1, 64)
+	}
+	v, err := strconv.ParseFloat(string(done), 64)
+	if err != nil || least > 0 && v <= least {
+		return nil
+	}
+	f.reached = max(f.reached, v)
+	return done
 }
 
 // expectProgress keeps the token, nil for none, under which the client wants to
-// hear of a call's progress.
-func (s *session) expectProgress(f *flight, token []byte) {
+// hear of a call's progress, and returns the one that the server gets for it:
+// a token of ours, which no other client's can be.
+func (s *session) expectProgress(f *flight, token []byte) string {
+	if mcp.IDKey(token) == "" {
+		return ""
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f.token = token
+	s.lastToken++
+	f.token, f.theirs = token, strconv.FormatUint(s.lastToken, 10)
+	s.tokens[f.theirs] = f
+	return f.theirs
 }
 
-// awaited returns a progress token in the client's own bytes where a call in
-// flight has it, else nil.
-func (s *session) awaited(token []byte) []byte {
-	key := mcp.IDKey(token)
+// progressing is the call in flight that a progress token of ours stands for.
+func (s *session) progressing(token []byte) *flight {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tokens[string(token)]
+}
+
+// related is the key of the one crossing in flight, to which what the server
+// says of its own accord belongs; "" where there is none, or more.
+func (s *session) related() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key, n := "", 0
+	for _, f := range s.flights {
+		if f.crossing {
+			key, n = f.key, n+1
+		}
+	}
+	if n != 1 {
+		return ""
+	}
+	return key
+}
+
+// quiet keeps whether a call's result may be withheld.
+func (s *session) quiet(f *flight, may bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f.quiet = may
+}
+
+// mute keeps the server's words from the client for the rest of the session: a
+// result was withheld, and they could say it.
+func (s *session) mute() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.muted = true
+}
+
+// withholds says whether the server's words may not pass now.
+func (s *session) withholds() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, f := range s.flights {
-		if key != "" && mcp.IDKey(f.token) == key {
-			return f.token
+		if f.quiet {
+			return true
 		}
 	}
-	return nil
+	return s.muted
 }
 
-func (s *session) pass(ctx context.Context, m mcp.Message) {
-	if err := s.say(ctx, m.Line()); err != nil {
+func (s *session) pass(ctx context.Context, to string, m mcp.Message) {
+	if err := s.say(ctx, to, m.Line()); err != nil {
 		s.Log.Debug("a message found no MCP client", "err", err)
 	}
 }

@@ -206,7 +206,7 @@ func deaf(t *testing.T) (client io.WriteCloser, server *peer, k *table, done cha
 	k, done = newTable(), make(chan error, 1)
 	c := &rwc{Reader: inR, Writer: outW, close: func() { inR.Close(); outW.Close() }}
 	go func() {
-		done <- Serve(context.Background(), c, s, Config{Kernel: k, Server: "fs",
+		done <- Serve(context.Background(), Lines(c), s, Config{Kernel: k, Server: "fs",
 			Token: func(context.Context) (holdfast.Secret, error) { return holdfast.NewSecret("good"), nil }})
 	}()
 	t.Cleanup(func() { inW.Close(); outR.Close(); server.w.Close() })
@@ -251,7 +251,7 @@ func TestAnswersToAClientThatDoesNotRead(t *testing.T) {
 	done := make(chan error, 1)
 	c := &rwc{Reader: inR, Writer: outW, close: func() { inR.Close(); outW.Close() }}
 	go func() {
-		done <- Serve(context.Background(), c, s, Config{Kernel: newTable(), Server: "fs",
+		done <- Serve(context.Background(), Lines(c), s, Config{Kernel: newTable(), Server: "fs",
 			Token: func(context.Context) (holdfast.Secret, error) { return holdfast.NewSecret("good"), nil }})
 	}()
 	const n, size = 40, 4 << 20
@@ -303,7 +303,7 @@ func TestServerThatDoesNotRead(t *testing.T) {
 	s := &rwc{Reader: inR, Writer: outW, close: func() { inR.Close(); outW.Close(); outR.Close() }}
 	done := make(chan error, 1)
 	go func() {
-		done <- Serve(context.Background(), c, s, Config{Kernel: newTable(), Server: "fs", MaxInFlight: 500,
+		done <- Serve(context.Background(), Lines(c), s, Config{Kernel: newTable(), Server: "fs", MaxInFlight: 500,
 			Token: func(context.Context) (holdfast.Secret, error) { return holdfast.NewSecret("good"), nil }})
 	}()
 	for i := range 200 {
@@ -314,7 +314,7 @@ func TestServerThatDoesNotRead(t *testing.T) {
 		wantText(t, client.next(t), "does not read its input")
 		busy++
 	}
-	client.send(t, `{"jsonrpc":"2.0","id":"x","method":"resources/list"}`)
+	client.send(t, `{"jsonrpc":"2.0","id":"x","method":"x/y"}`)
 	wantText(t, client.next(t), `"id":"x"`, "does not pass")
 	// The server asks and asks and does not read the refusals.
 	for i := range 300 {
@@ -416,10 +416,11 @@ func TestToolsThatAreNone(t *testing.T) {
 		`{"name":"` + strings.Repeat("n", maxName+1) + `","inputSchema":{}}`, `{"name":"noschema"}`,
 		`{"name":"s","inputSchema":true}`, `{"name":"o","inputSchema":{},"outputSchema":[]}`, `{"name":"..","inputSchema":{}}`,
 	}, ",")+`]}}`)
-	if got, want := g.client.next(t), `{"jsonrpc":"2.0","id":1,"result":{"tools":[`+reads+`,{"name":"..","inputSchema":{}}]}}`; got != want {
+	if got, want := g.client.next(t), `{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"..","inputSchema":{}},`+reads+`]}}`; got != want {
 		t.Errorf("got %s", got)
 	}
-	if len(g.k.seen) != 2 || g.k.seen[1].Boundary != "mcp/fs/%2E%2E" {
+	// The second cat differs from the first: the kernel hears of it as well.
+	if len(g.k.seen) != 3 || g.k.seen[1].Boundary != "mcp/fs/%2E%2E" || g.k.seen[2].Boundary != "mcp/fs/cat" || g.k.seen[2].Pin == g.k.seen[0].Pin {
 		t.Errorf("the kernel saw %+v", g.k.seen)
 	}
 }
@@ -478,7 +479,7 @@ func TestServeWantsAllItNeeds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			client, _ := pair()
 			server, far := pair()
-			if err := Serve(context.Background(), client, server, c); holdfast.KindOf(err) != holdfast.KindUsage {
+			if err := Serve(context.Background(), Lines(client), server, c); holdfast.KindOf(err) != holdfast.KindUsage {
 				t.Errorf("got %v", err)
 			}
 			if _, ok := <-far.lines; ok {

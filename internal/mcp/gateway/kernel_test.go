@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -27,14 +28,18 @@ type table struct {
 	seen      []holdfast.Contract
 	outputs   []holdfast.Output
 	actErrs   []error
-	fail      error // Observe's error
+	fail      error                        // Observe's error
+	listed    map[string]holdfast.Contract // what a person wrote down
+	decided   map[string]bool
+	changed   chan struct{} // closed when a review is decided
 	active    int
 }
 
 func newTable() *table {
 	return &table{contracts: map[string]holdfast.Contract{}, risks: map[string]holdfast.Risk{},
 		withhold: map[string]bool{}, approved: map[string]bool{}, reviews: map[string]string{},
-		settled: map[string]*holdfast.Output{}}
+		settled: map[string]*holdfast.Output{}, listed: map[string]holdfast.Contract{},
+		decided: map[string]bool{}, changed: make(chan struct{})}
 }
 
 func (k *table) Observe(_ context.Context, cs []holdfast.Contract) ([]holdfast.Contract, error) {
@@ -62,7 +67,16 @@ func deny(g holdfast.Gate, kind holdfast.Kind, why, hint string) holdfast.Opinio
 // judge returns the deciding opinion. The caller holds mu.
 func (k *table) judge(r holdfast.Request, o *holdfast.Outcome) holdfast.Opinion {
 	c, ok := k.contracts[r.Boundary]
+	if l, listed := k.find(r.Boundary); listed {
+		c, ok = l, true
+	}
+	if risk, set := k.risks[r.Boundary]; set {
+		c.Risk = risk
+	}
 	key := r.Boundary + "\x00" + string(r.Payload)
+	if r.Beside != nil {
+		key += "\x00" + string(r.Beside)
+	}
 	switch {
 	case r.Token.Reveal() != "good":
 		return deny(holdfast.K2, holdfast.KindExpiredToken, "the token has expired", "ask for a new one")
@@ -122,8 +136,68 @@ func (k *table) Cross(ctx context.Context, r holdfast.Request, act func(context.
 	return o, nil
 }
 
+// Listed says what a person wrote down, by name or pattern.
+func (k *table) Listed(boundary string) (holdfast.Contract, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.find(boundary)
+}
+
+// find returns the longest name or pattern that lists a boundary. The caller
+// holds mu.
+func (k *table) find(boundary string) (holdfast.Contract, bool) {
+	best, ok := "", false
+	for name := range k.listed {
+		fits := name == boundary || strings.HasSuffix(name, "*") && strings.HasPrefix(boundary, strings.TrimSuffix(name, "*"))
+		if fits && (best == boundary || len(name) > len(best)) {
+			best, ok = name, true
+		}
+		if name == boundary {
+			best = name
+			break
+		}
+	}
+	return k.listed[best], ok
+}
+
+func (k *table) Withholds(boundary string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	c, ok := k.contracts[boundary]
+	return !ok || k.withhold[boundary] || c.OutputSchema != nil
+}
+
+// Await waits for decide.
+func (k *table) Await(ctx context.Context, review string) error {
+	for {
+		k.mu.Lock()
+		done, changed := k.decided[review], k.changed
+		k.mu.Unlock()
+		if done {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// decide ends the wait for a review, with a person's yes or no.
+func (k *table) decide(review string, yes bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.approved[review], k.decided[review] = yes, true
+	close(k.changed)
+	k.changed = make(chan struct{})
+}
+
 type traceKey struct{}
 
 func trace(ctx context.Context) string { t, _ := ctx.Value(traceKey{}).(string); return t }
 
 func (k *table) count(d int) { k.mu.Lock(); k.active += d; k.mu.Unlock() }
+
+// goodToken is a source of tokens that the table takes.
+func goodToken(context.Context) (holdfast.Secret, error) { return holdfast.NewSecret("good"), nil }

@@ -37,3 +37,7 @@ func Segment(name string) string {
 	}
 	return b.String()
 }
+
+// Endpoint is the name under which what reaches no boundary of a server is
+// recorded.
+func Endpoint(server string) string { return "mcp/" + Segment(server) }

@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"errors"
-	"io"
 	"slices"
 	"sync"
 )
@@ -33,6 +32,8 @@ type outbox struct {
 // queued is one line that an outbox took.
 type queued struct {
 	line []byte
+	// to is the key of the client's request that the line belongs to, or "".
+	to string
 	// ctx says how long the line may still leave.
 	ctx context.Context
 	// leaving is set before the first byte is written, under the outbox's
@@ -48,8 +49,9 @@ func (o *outbox) signal() {
 	o.changed = make(chan struct{})
 }
 
-// try takes a line if there is room, and else returns what to wait for.
-func (o *outbox) try(ctx context.Context, line []byte) (*queued, <-chan struct{}, error) {
+// try takes a line if there is room, and else returns what to wait for. taken,
+// unless it is nil, is called before anybody can see the line.
+func (o *outbox) try(ctx context.Context, to string, line []byte, taken func()) (*queued, <-chan struct{}, error) {
 	if ctx.Err() != nil {
 		return nil, nil, context.Cause(ctx)
 	}
@@ -61,24 +63,46 @@ func (o *outbox) try(ctx context.Context, line []byte) (*queued, <-chan struct{}
 	if len(o.lines) >= maxQueued || (len(o.lines) > 0 && o.bytes+len(line) > maxQueuedBytes) {
 		return nil, o.changed, nil
 	}
-	q := &queued{line: line, ctx: ctx}
+	q := &queued{line: line, to: to, ctx: ctx}
 	o.lines = append(o.lines, q)
 	o.bytes += len(line)
+	if taken != nil {
+		taken()
+	}
 	o.signal()
 	return q, nil, nil
 }
 
 // offer takes a line if there is room now. The outbox owns the line after.
-func (o *outbox) offer(line []byte) bool {
-	q, _, _ := o.try(context.Background(), line)
+func (o *outbox) offer(to string, line []byte) bool {
+	q, _, _ := o.try(context.Background(), to, line, nil)
 	return q != nil
+}
+
+// urge takes a few words that stop what has begun, whether there is room or not:
+// were they dropped, it would go on for ever. There is at most one for each line
+// that was taken, so that they are bounded with those.
+func (o *outbox) urge(to string, line []byte) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.ended {
+		return
+	}
+	o.lines = append(o.lines, &queued{line: line, to: to, ctx: context.Background()})
+	o.bytes += len(line)
+	o.signal()
 }
 
 // put waits for room until ctx ends. The outbox owns the line after, and writes
 // it only while ctx lives: what has been cancelled or halted does not leave.
-func (o *outbox) put(ctx context.Context, line []byte) (*queued, error) {
+func (o *outbox) put(ctx context.Context, to string, line []byte) (*queued, error) {
+	return o.putThen(ctx, to, line, nil)
+}
+
+// putThen is put, with try's taken.
+func (o *outbox) putThen(ctx context.Context, to string, line []byte, taken func()) (*queued, error) {
 	for {
-		q, wait, err := o.try(ctx, line)
+		q, wait, err := o.try(ctx, to, line, taken)
 		if wait == nil {
 			return q, err
 		}
@@ -122,19 +146,19 @@ func (o *outbox) end(drop bool) {
 	o.signal()
 }
 
-// run writes lines to w until end, or until w fails; then nothing is taken
-// any more.
-func (o *outbox) run(w io.Writer) error {
+// run writes lines until end, or until write fails; then nothing is taken any
+// more.
+func (o *outbox) run(write func(to string, line []byte) error) error {
 	for {
-		line, wait := o.head()
-		if line == nil {
+		q, wait := o.head()
+		if q == nil {
 			if wait == nil {
 				return nil
 			}
 			<-wait
 			continue
 		}
-		if _, err := w.Write(append(line, '\n')); err != nil {
+		if err := write(q.to, q.line); err != nil {
 			o.end(true)
 			return err
 		}
@@ -145,14 +169,14 @@ func (o *outbox) run(w io.Writer) error {
 // head returns the oldest line, or what to wait for, or neither at the end. A
 // line whose time is over is dropped; one that is returned is leaving, and
 // stays counted until it is written.
-func (o *outbox) head() ([]byte, <-chan struct{}) {
+func (o *outbox) head() (*queued, <-chan struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for len(o.lines) > 0 {
 		q := o.lines[0]
 		if q.ctx.Err() == nil {
 			q.leaving = true
-			return q.line, nil
+			return q, nil
 		}
 		o.drop(0)
 	}

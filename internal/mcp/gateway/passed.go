@@ -17,6 +17,7 @@ const (
 	maxBaggage  = 1 << 10 // the W3C baggage
 	maxCursor   = 1 << 10
 	maxProgress = 32 // the spelling of a number in a notification
+	maxCount    = 1 << 53
 )
 
 // object is a JSON object in the making; the zero object is empty.
@@ -32,6 +33,24 @@ func (o *object) add(name string, v []byte) {
 		comma = '{'
 	}
 	o.raw = append(append(append(append(o.raw, comma), quote(name)...), ':'), v...)
+}
+
+// with returns the finished object o with members at its end.
+func (o object) with(ms []field) ([]byte, error) {
+	for _, m := range ms {
+		raw, err := mcp.Set(o.raw, m.value, m.name)
+		if err != nil {
+			return nil, err
+		}
+		o.raw = raw
+	}
+	return o.raw, nil
+}
+
+// field is a member of an object: a name and valid JSON.
+type field struct {
+	name  string
+	value []byte
 }
 
 // bytes returns the object, "{}" where nothing was added.
@@ -54,13 +73,13 @@ func (o *object) member() []byte {
 // the server: the members that its method gives a meaning, nil where the client
 // sent none. Nothing judges such a request, so that whatever else stands in it
 // stays here.
-func (p params) passed(method string) ([]byte, error) {
+func (s *session) passed(method string, p params) ([]byte, error) {
 	if method == "ping" || p.Raw == nil && method != "logging/setLevel" {
 		return nil, nil
 	}
 	var out object
 	for _, name := range passedNames(method) {
-		v, err := passedValue(name, p.Get(name))
+		v, err := s.passedValue(name, p.Get(name))
 		if err != nil {
 			return nil, fmt.Errorf("params.%s %w", name, err)
 		}
@@ -69,7 +88,7 @@ func (p params) passed(method string) ([]byte, error) {
 	if method == "logging/setLevel" && len(out.raw) == 0 {
 		return nil, errors.New("params.level is missing")
 	}
-	meta, err := p.handshake()
+	meta, err := s.handshake(p)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +102,7 @@ func passedNames(method string) []string {
 	switch method {
 	case "initialize":
 		return []string{"protocolVersion", "capabilities", "clientInfo"}
-	case "tools/list":
+	case "tools/list", "resources/list", "resources/templates/list", "prompts/list":
 		return []string{"cursor"}
 	case "logging/setLevel":
 		return []string{"level"}
@@ -93,7 +112,7 @@ func passedNames(method string) []string {
 
 // passedValue returns a parameter as the server gets it, nil where there is
 // none.
-func passedValue(name string, v []byte) ([]byte, error) {
+func (s *session) passedValue(name string, v []byte) ([]byte, error) {
 	if v == nil {
 		return nil, nil
 	}
@@ -101,7 +120,7 @@ func passedValue(name string, v []byte) ([]byte, error) {
 	case "protocolVersion":
 		return word(v, maxWord)
 	case "capabilities":
-		return none(v)
+		return s.shownCapabilities(v)
 	case "clientInfo":
 		return implementation(v)
 	case "cursor":
@@ -115,28 +134,42 @@ func passedValue(name string, v []byte) ([]byte, error) {
 	return nil, nil
 }
 
-// sent returns the params of the tools/call that the server gets: the tool, the
-// bytes that were judged, and a _meta that is made anew. A traceparent that is
-// not "" replaces the client's.
-func (c call) sent(traceparent string) ([]byte, error) {
-	meta, err := c.sentMeta(traceparent)
+// sent returns the params of a crossing as the server gets them: the bytes that
+// were judged, the answers that were, the server's own state, and a _meta that
+// is made anew. A traceparent that is not "" replaces the client's, and token
+// its progress token.
+func (s *session) sent(c *call, traceparent, token string) ([]byte, error) {
+	meta, err := s.sentMeta(c, traceparent, token)
 	if err != nil {
 		return nil, err
 	}
-	out := object{make([]byte, 0, len(c.args)+len(meta)+len(c.tool)+64)}
+	if c.tool == "" {
+		out, err := object{c.payload}.with(c.retried())
+		if err != nil || meta == nil {
+			return out, err
+		}
+		return mcp.Set(out, meta, "_meta")
+	}
+	out := object{make([]byte, 0, len(c.payload)+len(meta)+len(c.tool)+64)}
 	out.add("name", quote(c.tool))
-	out.add("arguments", c.args)
+	out.add("arguments", c.payload)
+	for _, m := range c.extra {
+		out.add(m.name, m.value)
+	}
+	for _, m := range c.retried() {
+		out.add(m.name, m.value)
+	}
 	out.add("_meta", meta)
 	return out.bytes(), nil
 }
 
-func (c call) sentMeta(traceparent string) ([]byte, error) {
+func (s *session) sentMeta(c *call, traceparent, token string) ([]byte, error) {
 	var meta object
 	for _, m := range c.meta.Members {
-		if m.Name == metaTraceparent && traceparent != "" {
+		if m.Name == metaTraceparent && traceparent != "" || m.Name == metaProgress && token != "" {
 			continue
 		}
-		v, err := callMeta(m.Name, m.Value(c.meta.Raw))
+		v, err := s.callMeta(m.Name, m.Value(c.meta.Raw))
 		if err != nil {
 			return nil, fmt.Errorf("params._meta.%s %w", m.Name, err)
 		}
@@ -145,12 +178,18 @@ func (c call) sentMeta(traceparent string) ([]byte, error) {
 	if traceparent != "" {
 		meta.add(metaTraceparent, quote(traceparent))
 	}
+	if token != "" {
+		meta.add(metaProgress, []byte(token))
+	}
+	for _, m := range c.extraMeta {
+		meta.add(m.name, m.value)
+	}
 	return meta.member(), nil
 }
 
 // callMeta returns a member of a call's _meta as the server gets it, or nil
 // where it does not: hosts write there what they like.
-func callMeta(name string, v []byte) ([]byte, error) {
+func (s *session) callMeta(name string, v []byte) ([]byte, error) {
 	most := maxWord
 	switch name {
 	case metaProgress:
@@ -164,7 +203,7 @@ func callMeta(name string, v []byte) ([]byte, error) {
 	case metaBaggage:
 		most = maxBaggage
 	default:
-		return handshakeMeta(name, v)
+		return s.handshakeMeta(name, v)
 	}
 	// A trace that cannot be read is begun anew, as W3C has it.
 	w, err := word(v, most)
@@ -176,10 +215,10 @@ func callMeta(name string, v []byte) ([]byte, error) {
 
 // handshake returns what a request's _meta says in place of a handshake, nil
 // where it says nothing.
-func (p params) handshake() ([]byte, error) {
+func (s *session) handshake(p params) ([]byte, error) {
 	var out object
 	for _, m := range p.meta.Members {
-		v, err := handshakeMeta(m.Name, m.Value(p.meta.Raw))
+		v, err := s.handshakeMeta(m.Name, m.Value(p.meta.Raw))
 		if err != nil {
 			return nil, fmt.Errorf("params._meta.%s %w", m.Name, err)
 		}
@@ -188,17 +227,15 @@ func (p params) handshake() ([]byte, error) {
 	return out.member(), nil
 }
 
-// handshakeMeta is callMeta for the members that stand for a handshake. The
-// client's capabilities are emptied: each would invite the server to ask the
-// client something, and the gateway refuses each such question.
-func handshakeMeta(name string, v []byte) ([]byte, error) {
+// handshakeMeta is callMeta for the members that stand for a handshake.
+func (s *session) handshakeMeta(name string, v []byte) ([]byte, error) {
 	switch name {
 	case metaProtocol:
 		return word(v, maxWord)
 	case metaClientInfo:
 		return implementation(v)
 	case metaCapabilities:
-		return none(v)
+		return s.shownCapabilities(v)
 	case metaLogLevel:
 		return level(v)
 	}
@@ -234,14 +271,6 @@ func implementation(v []byte) ([]byte, error) {
 		out.add(name, w)
 	}
 	return out.bytes(), nil
-}
-
-// none returns an object without its members.
-func none(v []byte) ([]byte, error) {
-	if _, err := readObject(v); err != nil {
-		return nil, err
-	}
-	return []byte("{}"), nil
 }
 
 func readObject(v []byte) (mcp.Object, error) {

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -75,9 +74,9 @@ func TestWithheldIsNotSaidOtherwise(t *testing.T) {
 	for _, l := range []string{
 		`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"the withheld secret"}}`,
 		`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"the withheld secret","progress":1}}`,
-		`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t","progress":"the withheld secret"}}`,
-		`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t","progress":1` + strings.Repeat("0", maxProgress) + `}}`,
-		`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t","progress":1,"message":"the withheld secret","total":"the withheld secret"}}`,
+		`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":"the withheld secret"}}`,
+		`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1` + strings.Repeat("0", maxProgress) + `}}`,
+		`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1,"message":"the withheld secret","total":"the withheld secret"}}`,
 		`{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"a":"the withheld secret"}}`,
 		`{"jsonrpc":"2.0","id":` + id + `,"result":{"content":[{"type":"text","text":"the withheld secret"}]}}`,
 	} {
@@ -136,7 +135,7 @@ func startSlow(t *testing.T) *slow {
 	g := &slow{k: newTable(), client: client, reads: mcp.NewReader(outR), says: inW, done: make(chan error, 1)}
 	server := &rwc{Reader: inR, Writer: outW, close: func() { inR.Close(); outW.Close() }}
 	go func() {
-		g.done <- Serve(context.Background(), c, server, Config{Kernel: g.k, Server: "fs",
+		g.done <- Serve(context.Background(), Lines(c), server, Config{Kernel: g.k, Server: "fs",
 			Token: func(context.Context) (holdfast.Secret, error) { return holdfast.NewSecret("good"), nil }})
 	}()
 	t.Cleanup(func() { client.w.Close(); inW.Close(); outR.Close() })
@@ -179,7 +178,7 @@ func TestQueuedCallIsNotSent(t *testing.T) {
 		g.queue(t, 7, 6)
 		g.client.send(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`)
 		eventually(t, "the crossing goes on", func() bool { g.k.mu.Lock(); defer g.k.mu.Unlock(); return len(g.k.actErrs) == 1 })
-		if err := g.k.actErrs[0]; holdfast.KindOf(err) != holdfast.KindCanceled || !errors.Is(err, errUnsent) {
+		if err := g.k.actErrs[0]; holdfast.KindOf(err) != holdfast.KindCanceled || !errors.Is(err, errUnsent) || !errors.Is(err, holdfast.ErrNotStarted) {
 			t.Errorf("the act gave %v", err)
 		}
 		wantText(t, g.next(t), `"method":"ping"`)
@@ -211,11 +210,31 @@ func TestQueuedCallIsNotSent(t *testing.T) {
 	})
 }
 
+// TestOutboxUrged: what stops something is written though nothing else has room.
+func TestOutboxUrged(t *testing.T) {
+	o := newOutbox()
+	for o.offer("", []byte("a")) {
+	}
+	o.urge("", []byte("stop"))
+	if o.offer("", []byte("b")) {
+		t.Error("there was room after all")
+	}
+	o.end(false)
+	last := ""
+	if err := o.run(func(_ string, line []byte) error { last = string(line); return nil }); err != nil || last != "stop" || o.bytes != 0 {
+		t.Errorf("%v, wrote %q last, and %d bytes are counted", err, last, o.bytes)
+	}
+	o.urge("", []byte("late"))
+	if len(o.lines) != 0 {
+		t.Error("a line was taken after the end")
+	}
+}
+
 func TestOutbox(t *testing.T) {
 	o, ctx := newOutbox(), context.Background()
 	ended, end := context.WithCancelCause(ctx)
 	put := func(ctx context.Context, line string) *queued {
-		q, err := o.put(ctx, []byte(line))
+		q, err := o.put(ctx, "", []byte(line))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -226,15 +245,15 @@ func TestOutbox(t *testing.T) {
 	put(ctx, "d")
 	e := put(ended, "e")
 	end(errCanceled)
-	if q, err := o.put(ended, []byte("f")); !errors.Is(err, errCanceled) || q != nil {
+	if q, err := o.put(ended, "", []byte("f")); !errors.Is(err, errCanceled) || q != nil {
 		t.Errorf("taken after its end: %v", err)
 	}
 	if !o.withdraw(c) || !o.withdraw(e) || o.withdraw(nil) {
 		t.Error("a line that waits was not taken back, or no line was")
 	}
 	o.end(false)
-	var w bytes.Buffer
-	if err := o.run(&w); err != nil || w.String() != "a\nd\n" {
+	var w strings.Builder
+	if err := o.run(func(_ string, line []byte) error { w.Write(append(line, '\n')); return nil }); err != nil || w.String() != "a\nd\n" {
 		t.Errorf("%v, wrote %q", err, w.String())
 	}
 	if !o.withdraw(b) || o.bytes != 0 || len(o.lines) != 0 {

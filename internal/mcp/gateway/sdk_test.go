@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -52,7 +53,7 @@ func sdkServer(versions string) error {
 	}
 	s := sdk.NewServer(&sdk.Implementation{Name: "sums", Version: "1"}, o)
 	s.AddResource(&sdk.Resource{Name: "r", URI: "file:///r"}, func(context.Context, *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
-		return &sdk.ReadResourceResult{}, nil
+		return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: "file:///r", Text: "r"}}}, nil
 	})
 	object := map[string]any{"type": "object"}
 	read := &sdk.ToolAnnotations{ReadOnlyHint: true}
@@ -94,6 +95,16 @@ func sdkServer(versions string) error {
 	})
 	s.AddTool(&sdk.Tool{Name: "needs", InputSchema: object, Annotations: read}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		return &sdk.CallToolResult{InputRequests: sdk.InputRequestMap{"a": &sdk.ElicitParams{Message: "give me"}}, RequestState: "s"}, nil
+	})
+	s.AddTool(&sdk.Tool{Name: "goes_on", InputSchema: object, Annotations: read}, func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		if r.Params.RequestState == "" {
+			//lint:ignore SA1019 servers may still ask it
+			roots := &sdk.ListRootsParams{}
+			return &sdk.CallToolResult{RequestState: "half way",
+				InputRequests: sdk.InputRequestMap{"name": &sdk.ElicitParams{Message: "who?"}, "roots": roots}}, nil
+		}
+		said, err := json.Marshal(r.Params.InputResponses)
+		return text1(r.Params.RequestState + " " + string(said)), err
 	})
 	return s.Run(context.Background(), &sdk.StdioTransport{})
 }
@@ -150,11 +161,17 @@ type sdkRig struct {
 	stderr   *peer
 	progress atomic.Int32
 	asked    atomic.Int32
+	// elicited is what the client does when it is asked; nil accepts.
+	elicited func(*sdk.ElicitParams) string
 }
 
-func startSDK(t *testing.T, version, versions string) *sdkRig {
+func startSDK(t *testing.T, version, versions string, change ...func(*sdkRig, *Config)) *sdkRig {
 	t.Helper()
 	g := &sdkRig{k: newTable()}
+	cfg := Config{Kernel: g.k, Server: "sums", Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Token: goodToken}
+	for _, f := range change {
+		f(g, &cfg)
+	}
 	g.k.risks["mcp/sums/forbidden"] = holdfast.Prohibited
 	server, says := spawn(t, versions)
 	g.stderr = says
@@ -162,19 +179,11 @@ func startSDK(t *testing.T, version, versions string) *sdkRig {
 	outR, outW := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
-		done <- Serve(context.Background(), &rwc{Reader: inR, Writer: outW, close: func() { inR.Close(); outW.Close() }}, server,
-			Config{Kernel: g.k, Server: "sums", Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
-				Token: func(context.Context) (holdfast.Secret, error) { return holdfast.NewSecret("good"), nil }})
+		done <- Serve(context.Background(), Lines(&rwc{Reader: inR, Writer: outW, close: func() { inR.Close(); outW.Close() }}), server, cfg)
 	}()
-	client := sdk.NewClient(&sdk.Implementation{Name: "c", Version: "1"}, &sdk.ClientOptions{
-		ToolListChangedHandler:      func(context.Context, *sdk.ToolListChangedRequest) {},
-		ResourceListChangedHandler:  func(context.Context, *sdk.ResourceListChangedRequest) {},
-		ProgressNotificationHandler: func(context.Context, *sdk.ProgressNotificationClientRequest) { g.progress.Add(1) },
-		ElicitationHandler: func(context.Context, *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
-			g.asked.Add(1)
-			return &sdk.ElicitResult{Action: "accept"}, nil
-		},
-	})
+	client := sdk.NewClient(&sdk.Implementation{Name: "c", Version: "1"}, g.options())
+	//lint:ignore SA1019 servers may still ask for them
+	client.AddRoots(&sdk.Root{URI: "file:///work"})
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	var err error
@@ -194,6 +203,25 @@ func startSDK(t *testing.T, version, versions string) *sdkRig {
 		}
 	})
 	return g
+}
+
+// options are the client's: it counts what it hears and is asked.
+func (g *sdkRig) options() *sdk.ClientOptions {
+	return &sdk.ClientOptions{
+		ToolListChangedHandler:      func(context.Context, *sdk.ToolListChangedRequest) {},
+		ResourceListChangedHandler:  func(context.Context, *sdk.ResourceListChangedRequest) {},
+		ProgressNotificationHandler: func(context.Context, *sdk.ProgressNotificationClientRequest) { g.progress.Add(1) },
+		//lint:ignore SA1019 servers may still ask for roots
+		Capabilities: &sdk.ClientCapabilities{RootsV2: &sdk.RootCapabilities{},
+			Elicitation: &sdk.ElicitationCapabilities{Form: &sdk.FormElicitationCapabilities{}, URL: &sdk.URLElicitationCapabilities{}}},
+		ElicitationHandler: func(_ context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+			g.asked.Add(1)
+			if g.elicited != nil {
+				return &sdk.ElicitResult{Action: g.elicited(r.Params)}, nil
+			}
+			return &sdk.ElicitResult{Action: "accept"}, nil
+		},
+	}
 }
 
 func (g *sdkRig) call(t *testing.T, name string, args any) (*sdk.CallToolResult, string) {
@@ -229,7 +257,7 @@ func TestOfficialSDK(t *testing.T) {
 			if init.ProtocolVersion != c.want {
 				t.Errorf("speaks %s", init.ProtocolVersion)
 			}
-			if init.Capabilities.Resources != nil || init.Capabilities.Prompts != nil || init.Capabilities.Tools == nil {
+			if init.Capabilities.Resources == nil || init.Capabilities.Prompts == nil || init.Capabilities.Tools == nil {
 				t.Errorf("capabilities %+v", init.Capabilities)
 			}
 			g.sees(t)
@@ -254,8 +282,14 @@ func (g *sdkRig) sees(t *testing.T) {
 	if len(list.Tools) < 5 {
 		t.Errorf("%d tools", len(list.Tools))
 	}
-	if _, err := g.session.ListResources(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "does not pass resources/list") {
-		t.Errorf("resources/list: %v", err)
+	if r, err := g.session.ListResources(t.Context(), nil); err != nil || len(r.Resources) != 1 {
+		t.Errorf("resources/list: %+v %v", r, err)
+	}
+	if r, err := g.session.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "file:///r"}); err != nil || len(r.Contents) != 1 {
+		t.Errorf("resources/read: %+v %v", r, err)
+	}
+	if r := g.k.requests[len(g.k.requests)-1]; r.Boundary != "mcp/sums/resources/read" || string(r.Payload) != `{"uri":"file:///r"}` {
+		t.Errorf("the kernel was asked %s %s", r.Boundary, r.Payload)
 	}
 }
 
@@ -297,6 +331,7 @@ func (g *sdkRig) holds(t *testing.T) {
 
 // asks: what a server wants to know of the client, it does not learn.
 func (g *sdkRig) asks(t *testing.T, version string) {
+	before := g.asked.Load()
 	if version < statelessSince {
 		if _, said := g.call(t, "asks", nil); strings.Contains(said, "<nil>") {
 			t.Errorf("asks: %s", said)
@@ -304,11 +339,11 @@ func (g *sdkRig) asks(t *testing.T, version string) {
 		if err := g.session.Ping(t.Context(), nil); err != nil {
 			t.Errorf("ping: %v", err)
 		}
-	} else if r, said := g.call(t, "needs", nil); !r.IsError || !strings.Contains(said, "wants input from the client") {
+	} else if r, said := g.call(t, "needs", nil); !r.IsError || !strings.Contains(said, "asks the client for elicitation/create, which holdfast does not pass") {
 		t.Errorf("needs: %+v %s", r, said)
 	}
-	if n := g.asked.Load(); n != 0 {
-		t.Errorf("the client was asked %d times", n)
+	if n := g.asked.Load(); n != before {
+		t.Errorf("the client was asked %d times", n-before)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"math/bits"
 	"net"
 	"os"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -26,27 +25,30 @@ const (
 	exitFor  = time.Second            // the server's exit status
 )
 
-// maxPings bounds the server's questions that wait for the client's answer.
-const maxPings = 16
-
 // Reasons why a request's context ends.
 var (
 	errCanceled = errors.New("the client cancelled the request")
 	errGone     = errors.New("the client is gone")
 )
 
+// errLoad is a request for which the load has no room.
+var errLoad = errors.New("busy: the requests in flight in all sessions of this caller, or of everybody, have too many bytes")
+
 // session is one client at one server.
 type session struct {
 	Config
-	client   io.ReadWriter
+	client   Client
 	server   Conn
 	toClient *outbox
 	toServer *outbox
 	tools    tools
+	subs     subscribed
 	noise    atomic.Uint64 // peers' faults so far
 	work     sync.WaitGroup
 	// greeted is set when the server has answered a handshake.
 	greeted atomic.Bool
+	// introduced is set when the kernel knows of the methods.
+	introduced atomic.Bool
 
 	mu sync.Mutex
 	// flights are the client's requests without an answer, by id key.
@@ -59,7 +61,25 @@ type session struct {
 	// waits are our requests to the server, by the id we gave.
 	waits map[string]wait
 	last  uint64 // the last id we gave; none is given twice
-	pings map[string]bool
+	// tokens are the flights by the progress token that the server has.
+	tokens    map[string]*flight
+	lastToken uint64
+	// listens are the subscriptions, by the key of the id that the server
+	// knows them by.
+	listens map[string]*flight
+	// questions are the server's that wait for the client, by their key;
+	// asks are our requests to the client, by the key of our id.
+	questions map[string]context.CancelCauseFunc
+	asks      map[string]chan mcp.Message
+	lastAsk   uint64
+	// handshaken says that the client has a session, and clientCan what it
+	// said in its handshake that it can be asked.
+	handshaken bool
+	clientCan  abilities
+	// muted says that something was withheld in this session, and seen what
+	// the client was shown of the server's own before.
+	muted bool
+	seen  map[[32]byte]bool
 	gone  error // why the server will not answer any more
 }
 
@@ -76,8 +96,22 @@ type flight struct {
 	key         string
 	cancel      context.CancelCauseFunc
 	asked, held int
-	// token is the call's progress token, or nil.
-	token []byte
+	// id is the client's, and crossing says that the request is one.
+	id       []byte
+	crossing bool
+	// token is the call's progress token, or nil; theirs is the one that
+	// the server has for it, or "".
+	token  []byte
+	theirs string
+	// waited counts how often the client was told that the call waits.
+	waited int
+	// reached is the most that the server's progress said of it, and counted
+	// how far the gateway's own count is.
+	reached, counted float64
+	// quiet says that what comes out of the call may be withheld.
+	quiet bool
+	// sub is what a subscription asks for.
+	sub *subscription
 }
 
 // answer is what the server said to a request of ours.
@@ -86,11 +120,11 @@ type answer struct {
 	err error
 }
 
-func newSession(client io.ReadWriter, server Conn, c Config) *session {
+func newSession(client Client, server Conn, c Config) *session {
 	return &session{Config: c, client: client, server: server,
 		toClient: newOutbox(), toServer: newOutbox(), tools: newTools(),
-		flights: map[string]*flight{}, waits: map[string]wait{}, pings: map[string]bool{},
-		released: make(chan struct{})}
+		flights: map[string]*flight{}, waits: map[string]wait{}, tokens: map[string]*flight{}, listens: map[string]*flight{},
+		questions: map[string]context.CancelCauseFunc{}, asks: map[string]chan mcp.Message{}, released: make(chan struct{}), seen: map[[32]byte]bool{}}
 }
 
 // ending is why a session is over.
@@ -106,9 +140,9 @@ func (s *session) run(parent context.Context) error {
 	defer cancel(nil)
 	ends := make(chan ending, 4)
 	readClient := s.start(ends, false, func() error { return s.fromClient(ctx) })
-	writeClient := s.start(ends, false, func() error { return s.toClient.run(s.client) })
+	writeClient := s.start(ends, false, func() error { return s.toClient.run(s.client.Write) })
 	readServer := s.start(ends, true, func() error { return s.fromServer(ctx) })
-	writeServer := s.start(ends, true, func() error { return s.toServer.run(s.server) })
+	writeServer := s.start(ends, true, func() error { return s.toServer.run(s.tellServer) })
 
 	var why ending
 	select {
@@ -200,16 +234,22 @@ func (s *session) refuseNew() {
 }
 
 func (s *session) closeClient(done ...<-chan struct{}) {
-	c, ok := s.client.(io.Closer)
-	if !ok {
+	err := s.client.Close()
+	if errors.Is(err, errNotCloser) {
 		return
 	}
-	if err := c.Close(); err != nil {
+	if err != nil {
 		s.Log.Debug("close the MCP client", "err", err)
 	}
 	for _, d := range done {
 		within(closeFor, d)
 	}
+}
+
+// tellServer writes one line to the server.
+func (s *session) tellServer(_ string, line []byte) error {
+	_, err := s.server.Write(append(line, '\n'))
+	return err
 }
 
 func within(d time.Duration, done <-chan struct{}) {
@@ -229,9 +269,10 @@ func (s *session) odd(what string, attrs ...any) {
 	}
 }
 
-// begin makes a request of the client one in flight, or says why not. Where it
+// begin makes a request of the client one in flight, or says why not; crossing
+// says that it is to be one. Where it
 // returns no error, finish must be called.
-func (s *session) begin(ctx context.Context, m mcp.Message) (context.Context, *flight, error) {
+func (s *session) begin(ctx context.Context, m mcp.Message, crossing bool) (context.Context, *flight, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := m.Key()
@@ -244,9 +285,11 @@ func (s *session) begin(ctx context.Context, m mcp.Message) (context.Context, *f
 		return nil, nil, fmt.Errorf("busy: %d requests are in flight", s.MaxInFlight)
 	case len(s.flights) > 0 && s.asked+len(m.Raw) > maxAsked:
 		return nil, nil, fmt.Errorf("busy: the requests in flight have %d bytes", s.asked)
+	case !s.load.ask(len(m.Raw)):
+		return nil, nil, errLoad
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	f := &flight{key: key, cancel: cancel, asked: len(m.Raw)}
+	f := &flight{key: key, id: m.ID, crossing: crossing, cancel: cancel, asked: len(m.Raw)}
 	s.flights[key] = f
 	s.asked += f.asked
 	s.work.Add(1)
@@ -255,12 +298,22 @@ func (s *session) begin(ctx context.Context, m mcp.Message) (context.Context, *f
 
 func (s *session) finish(f *flight) {
 	s.letGo(f)
-	s.mu.Lock()
-	delete(s.flights, f.key)
-	s.asked -= f.asked
-	s.mu.Unlock()
+	s.land(f)
 	f.cancel(nil)
 	s.work.Done()
+}
+
+// land says that a request is in flight no more.
+func (s *session) land(f *flight) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.flights[f.key] != f {
+		return
+	}
+	delete(s.flights, f.key)
+	delete(s.tokens, f.theirs)
+	s.asked -= f.asked
+	s.load.answered(f.asked)
 }
 
 // letGo says that a request does not keep its answers any more.
@@ -271,116 +324,34 @@ func (s *session) letGo(f *flight) {
 		return
 	}
 	s.held -= f.held
+	s.load.hold(-f.held)
 	f.held = 0
 	close(s.released)
 	s.released = make(chan struct{})
 }
 
-// room waits until the answers that are kept leave room for one more, so that
+// room waits until the answers that are kept, here and for the others that the
+// load is shared with, leave room for one more, so that
 // a client that does not read slows the server down and fills no memory.
 func (s *session) room(ctx context.Context) error {
 	for {
 		s.mu.Lock()
 		full, released := s.held > maxHeld, s.released
 		s.mu.Unlock()
-		if !full {
+		others := s.load.full()
+		if !full && others == nil {
 			return nil
+		}
+		if !full {
+			released = nil
+		} else {
+			others = nil
 		}
 		select {
 		case <-released:
+		case <-others:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
-}
-
-// wait is a place for one answer of the server, for a request in flight.
-type wait struct {
-	id   string
-	ch   chan answer
-	f    *flight
-	line *queued // nil where the line cannot be taken back
-}
-
-// expect gives the id of the next request to the server.
-func (s *session) expect(f *flight) (wait, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.gone != nil {
-		return wait{}, s.gone
-	}
-	s.last++
-	w := wait{id: strconv.FormatUint(s.last, 10), ch: make(chan answer, 1), f: f}
-	s.waits[w.id] = w
-	return w, nil
-}
-
-// deliver hands an answer to whoever waits for it, and says whether anybody
-// did. The second answer to one id finds nobody.
-func (s *session) deliver(id []byte, a answer) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	w, ok := s.waits[string(id)]
-	if ok {
-		delete(s.waits, string(id))
-		w.f.held += len(a.Raw)
-		s.held += len(a.Raw)
-		w.ch <- a
-	}
-	return ok
-}
-
-// given says whether an id was ever ours.
-func (s *session) given(id []byte) bool {
-	n, err := strconv.ParseUint(string(id), 10, 64)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return err == nil && n > 0 && n <= s.last
-}
-
-func (s *session) forget(w wait) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.waits, w.id)
-}
-
-// errUnsent is in the chain of an error where the line never left for the
-// server, so that nothing has been done.
-var errUnsent = errors.New("the MCP server has not been asked")
-
-// await waits for the answer. Where ctx ends first, a line that still waits is
-// taken back; else the server is told, and what it still answers is dropped.
-func (s *session) await(ctx context.Context, w wait) (mcp.Message, error) {
-	defer s.forget(w)
-	select {
-	case a := <-w.ch:
-		if !s.toServer.withdraw(w.line) {
-			return a.Message, a.err
-		}
-		if a.err == nil {
-			a.err = errors.New("the MCP server answered before it was asked")
-		}
-		return mcp.Message{}, fmt.Errorf("%w: %w", a.err, errUnsent)
-	case <-ctx.Done():
-		if s.toServer.withdraw(w.line) {
-			return mcp.Message{}, fmt.Errorf("%w: %w", context.Cause(ctx), errUnsent)
-		}
-		s.toServer.offer([]byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` +
-			w.id + `,"reason":"cancelled by holdfast"}}`))
-		return mcp.Message{}, context.Cause(ctx)
-	}
-}
-
-// ask sends a request under an id of ours, and waits.
-func (s *session) ask(ctx context.Context, f *flight, m mcp.Message) (mcp.Message, error) {
-	w, err := s.expect(f)
-	if err != nil {
-		return mcp.Message{}, fmt.Errorf("%w: %w", err, errUnsent)
-	}
-	m.ID = []byte(w.id)
-	if w.line, err = s.toServer.put(ctx, m.Line()); err != nil {
-		s.forget(w)
-		return mcp.Message{}, fmt.Errorf("%w: %w", err, errUnsent)
-	}
-	return s.await(ctx, w)
 }

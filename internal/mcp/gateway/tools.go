@@ -31,6 +31,8 @@ const PermissionCall = "mcp:call"
 type tool struct {
 	// structured says that the tool declared an output schema.
 	structured bool
+	// headers bind its arguments to headers of the request.
+	headers []header
 }
 
 // tools is what the server has listed and the kernel has seen.
@@ -44,6 +46,9 @@ type tools struct {
 	// shown is every name that the kernel was ever told, since it may keep
 	// them.
 	shown map[string]bool
+	// pages are the names, with their pins, in the pages that the client asked
+	// for since it last asked for a first one.
+	pages map[string]string
 	// learning is held by the one who asks the server.
 	learning chan struct{}
 }
@@ -110,6 +115,23 @@ func (t *tools) show(page map[string]tool) error {
 	return nil
 }
 
+// before returns what the pages before this one listed; a first page has none.
+func (t *tools) before(first bool) map[string]string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if first || len(t.pages) > maxTools {
+		t.pages = nil
+	}
+	return maps.Collect(maps.All(t.pages))
+}
+
+// paged keeps what the pages so far listed.
+func (t *tools) paged(seen map[string]string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.pages = seen
+}
+
 func tooManyTools() error {
 	return &holdfast.Error{Kind: holdfast.KindValue, Why: fmt.Sprintf("the MCP server lists more than %d tools", maxTools)}
 }
@@ -117,10 +139,12 @@ func tooManyTools() error {
 // listed takes an answer to the client's tools/list and returns the result
 // without the tools that are PROHIBITED or not well formed.
 func (s *session) listed(ctx context.Context, p params, result []byte, epoch uint64) ([]byte, error) {
-	page, cut, err := s.observe(ctx, result, map[string]bool{})
+	seen := s.tools.before(p.Get("cursor") == nil)
+	page, cut, err := s.observe(ctx, result, seen)
 	if err != nil {
 		return nil, err
 	}
+	s.tools.paged(seen)
 	whole := p.Get("cursor") == nil && cursor(result) == ""
 	s.tools.add(page, epoch, whole)
 	return cut, nil
@@ -154,9 +178,9 @@ func (s *session) learn(ctx context.Context, f *flight, name string, p params) (
 
 // sweep reads every page of the server's list.
 func (s *session) sweep(ctx context.Context, f *flight, p params) (map[string]tool, error) {
-	epoch, all, seen, next := s.tools.epoch(), map[string]tool{}, map[string]bool{}, ""
+	epoch, all, seen, next := s.tools.epoch(), map[string]tool{}, map[string]string{}, ""
 	for range maxPages {
-		page, err := listParams(p, next)
+		page, err := s.listParams(p, next)
 		if err != nil {
 			return nil, err
 		}
@@ -183,13 +207,13 @@ func (s *session) sweep(ctx context.Context, f *flight, p params) (map[string]to
 
 // listParams makes the params of our own tools/list. Where the protocol has no
 // handshake, they carry what the client's call says of itself.
-func listParams(call params, cursor string) ([]byte, error) {
+func (s *session) listParams(call params, cursor string) ([]byte, error) {
 	var out object
 	if cursor != "" {
 		out.add("cursor", quote(cursor))
 	}
 	if call.stateless {
-		meta, err := call.handshake()
+		meta, err := s.handshake(call)
 		if err != nil {
 			return nil, err
 		}
@@ -206,8 +230,9 @@ func cursor(result []byte) string {
 
 // observe reads one page, tells the kernel, and returns the tools that may be
 // called and the page without the others. seen holds the names of the pages
-// before: the second tool of one name is never taken.
-func (s *session) observe(ctx context.Context, result []byte, seen map[string]bool) (map[string]tool, []byte, error) {
+// before with their pins: the second tool of one name is never taken, and the
+// kernel hears of one that differs from the first, which has changed then.
+func (s *session) observe(ctx context.Context, result []byte, seen map[string]string) (map[string]tool, []byte, error) {
 	list := mcp.Get(result, "tools")
 	items, err := mcp.Elements(list)
 	if err != nil {
@@ -217,24 +242,28 @@ func (s *session) observe(ctx context.Context, result []byte, seen map[string]bo
 		return nil, nil, tooManyTools()
 	}
 	names := make([]string, len(items))
-	page, contracts := map[string]tool{}, []holdfast.Contract{}
+	page := map[string]tool{}
+	var contracts, again []holdfast.Contract
 	for i, item := range items {
 		name, c, err := contract(s.Server, item, s.TrustedHints)
-		if err == nil && seen[name] {
+		if was, twice := seen[name]; err == nil && twice {
+			if was != c.Pin {
+				again = append(again, c)
+			}
 			err = errors.New("a tool of that name is listed already")
 		}
 		if err != nil {
 			s.odd("a tool of the MCP server was left out", "tool", name[:min(len(name), maxName)], "why", err.Error())
 			continue
 		}
-		seen[name], names[i] = true, name
-		page[name] = tool{structured: c.OutputSchema != nil}
+		seen[name], names[i] = c.Pin, name
+		page[name] = tool{structured: c.OutputSchema != nil, headers: headers(c.Schema, nil, nil)}
 		contracts = append(contracts, c)
 	}
 	if err := s.tools.show(page); err != nil {
 		return nil, nil, err
 	}
-	hidden, err := s.prohibited(ctx, contracts)
+	hidden, err := s.prohibited(ctx, append(contracts, again...))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -264,20 +293,13 @@ func (s *session) prohibited(ctx context.Context, contracts []holdfast.Contract)
 	return hidden, nil
 }
 
-// hide returns the result with only the tools that keep accepts. A list that
-// was cut is this caller's alone, so it must not be cached for others.
+// hide returns the result with only the tools that keep accepts.
 func hide(result, list []byte, keep func(int) bool) ([]byte, error) {
 	kept, err := mcp.KeepElements(list, keep)
 	if err != nil || len(kept) == len(list) {
 		return result, err
 	}
-	if result, err = mcp.Set(result, kept, "tools"); err != nil {
-		return nil, err
-	}
-	if mcp.Get(result, "cacheScope") != nil {
-		return mcp.Set(result, []byte(`"private"`), "cacheScope")
-	}
-	return result, nil
+	return mcp.Set(result, kept, "tools")
 }
 
 // contract reads one tool as the contract of its boundary. The contract shares
@@ -302,24 +324,45 @@ func contract(server string, item []byte, trusted bool) (string, holdfast.Contra
 	if len(in) > maxSchema || len(out) > maxSchema {
 		return name, holdfast.Contract{}, fmt.Errorf("one of its schemas has more than %d bytes", maxSchema)
 	}
-	pin, err := pin(f["description"], in, out, f["annotations"])
+	whole, err := pin(item)
+	if err != nil {
+		return name, holdfast.Contract{}, err
+	}
+	before, err := pin(f["description"], in, out, f["annotations"])
 	if err != nil {
 		return name, holdfast.Contract{}, err
 	}
 	return name, holdfast.Contract{
 		Boundary: Boundary(server, name), Schema: bytes.Clone(in), OutputSchema: bytes.Clone(out),
 		Permissions: []string{PermissionCall}, Risk: risk(f["annotations"], trusted),
-		Pin: pin, Source: "mcp/" + Segment(server),
+		Pin: whole, PinBefore: before, About: ownWords(item, f["description"], f["annotations"]), Source: "mcp/" + Segment(server),
 	}, nil
 }
 
-// pin hashes what a tool says of itself (D37). The hints are part of it, since
-// a tool that turned from destructive to harmless is another tool. Members are
-// sorted and white space is dropped; numbers keep their text, so that no two
-// of them meet.
-func pin(description, in, out, hints []byte) (string, error) {
+// ownWords is what people are shown of a tool that has changed.
+func ownWords(item, description, hints []byte) []byte {
+	rest, err := mcp.Keep(item, func(name string) bool {
+		return name != "name" && name != "description" && name != "annotations" && name != "inputSchema" && name != "outputSchema"
+	})
+	for _, part := range []*[]byte{&description, &hints} {
+		if len(*part) == 0 {
+			*part = []byte("null")
+		}
+	}
+	out := fmt.Appendf(nil, `{"description":%s,"hints":%s`, description, hints)
+	if err == nil && len(mcp.Fields(rest)) > 0 {
+		out = fmt.Appendf(out, `,"rest":%s`, rest)
+	}
+	return append(out, '}')
+}
+
+// pin hashes what a tool says of itself (D37): the whole item, since the client
+// is shown all of it. Hints are part of it, since a tool that turned from
+// destructive to harmless is another tool. Members are sorted and white space
+// is dropped; numbers keep their text, so that no two of them meet.
+func pin(parts ...[]byte) (string, error) {
 	var b []byte
-	for _, part := range [][]byte{description, in, out, hints} {
+	for _, part := range parts {
 		if part == nil {
 			part = []byte("null")
 		}

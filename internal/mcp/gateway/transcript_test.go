@@ -73,16 +73,21 @@ func (p *peer) send(t *testing.T, line string) {
 
 func (p *peer) next(t *testing.T) string {
 	t.Helper()
+	l, ok := p.line()
+	if !ok {
+		t.Fatal("no line came within 5 s")
+	}
+	return l
+}
+
+// line is the next line, where one comes.
+func (p *peer) line() (string, bool) {
 	select {
 	case l, ok := <-p.lines:
-		if !ok {
-			t.Fatal("the stream ended where a line was expected")
-		}
-		return l
+		return l, ok
 	case <-time.After(5 * time.Second):
-		t.Fatal("no line within 5 s")
+		return "", false
 	}
-	return ""
 }
 
 // rig is a running gateway with both far ends in the test's hands.
@@ -107,7 +112,7 @@ func start(t *testing.T, k *table, change ...func(*Config)) *rig {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	g := &rig{k: k, client: client, server: server, serverEnd: s, done: make(chan error, 1), cancel: cancel, log: &buf}
-	go func() { g.done <- Serve(ctx, c, s, cfg) }()
+	go func() { g.done <- Serve(ctx, Lines(c), s, cfg) }()
 	t.Cleanup(func() { cancel(); g.client.w.Close(); g.server.w.Close() })
 	return g
 }
@@ -169,7 +174,11 @@ func play(t *testing.T, script string) []byte {
 			if who == "to server" {
 				p = g.server
 			}
-			if got := p.next(t); got != what {
+			got, ok := p.line()
+			if !ok {
+				t.Fatalf("line %d: nothing came %s", n+1, who)
+			}
+			if got != what {
 				if !*update {
 					t.Errorf("line %d: %s\n got %s\nwant %s", n+1, who, got, what)
 				}
@@ -197,8 +206,9 @@ func play(t *testing.T, script string) []byte {
 	return []byte(out.String())
 }
 
-// order changes the table: "risk B R", "approve REVIEW", "withhold B",
-// "fail WHY", and "payload N P" which checks what the kernel was given.
+// order changes the table: "risk B R" over what is observed, "list B R" in
+// configuration, "approve REVIEW", "withhold B" and "fail WHY"; "asked B P",
+// "asked-before B P" and "settled E B" check what the kernel was given.
 func (k *table) order(t *testing.T, w []string) {
 	t.Helper()
 	k.mu.Lock()
@@ -220,6 +230,17 @@ func (k *table) order(t *testing.T, w []string) {
 		r := k.requests[len(k.requests)-1]
 		if got := fmt.Sprintf("%s %s", r.Boundary, r.Payload); got != strings.Join(w[1:], " ") {
 			t.Errorf("the kernel was asked %s, want %s", got, strings.Join(w[1:], " "))
+		}
+	case "list":
+		c := holdfast.Contract{Boundary: w[1]}
+		if err := c.Risk.UnmarshalText([]byte(w[2])); err != nil {
+			t.Fatal(err)
+		}
+		k.listed[w[1]] = c
+	case "asked-before":
+		r := k.requests[len(k.requests)-2]
+		if got := fmt.Sprintf("%s %s", r.Boundary, r.Payload); got != strings.Join(w[1:], " ") {
+			t.Errorf("the kernel was asked %s before, want %s", got, strings.Join(w[1:], " "))
 		}
 	case "settled":
 		o := k.outputs[len(k.outputs)-1]

@@ -1,0 +1,188 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+const attackHello = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`
+
+// Two identities take all that there is, and leave it idle: the next one gets
+// the place that has been idle longest.
+func TestAttackHTTP_two_identities_take_every_place(t *testing.T) {
+	s := newScript()
+	g := startHTTP(t, s.run, func(h *HTTP) { h.MaxSessions = 4 })
+	for _, who := range []string{"ann-1", "ann-1", "ann-2", "ann-2"} {
+		if status, line := allOf(t, g.do(t, "POST", attackHello, heads{"X-Who", who})); status != http.StatusOK {
+			t.Fatalf("%d %s", status, line)
+		}
+	}
+	if status, line := allOf(t, g.do(t, "POST", attackHello, heads{"X-Who", "bob"})); status != http.StatusOK {
+		t.Errorf("idle sessions of others shut bob out: %d %s", status, line)
+	}
+}
+
+// One caller has many tokens, each of another session, and keeps a stream open
+// in each: together they have half of the places, and none of the last eighth
+// goes to who has one.
+func TestAttackHTTP_one_group_takes_every_place(t *testing.T) {
+	s := newScript()
+	g := startHTTP(t, s.run, func(h *HTTP) {
+		h.MaxSessions = 16
+		h.Group = func(who string) string { return strings.SplitN(who, "-", 2)[0] }
+	})
+	try := func(who string, stateless bool) int {
+		if stateless {
+			status, _ := allOf(t, g.do(t, "POST", newCall("1", "t"), anew("tools/call", "t"), heads{"X-Who", who}))
+			return status
+		}
+		r := g.do(t, "POST", attackHello, heads{"X-Who", who})
+		if r.StatusCode == http.StatusOK {
+			g.do(t, "GET", "", heads{headSession, r.Header.Get(headSession), headVersion, "2025-11-25", "X-Who", who})
+		}
+		return r.StatusCode
+	}
+	for _, name := range []string{"ann", "bob"} {
+		got := 0
+		for i := range 20 {
+			if try(fmt.Sprintf("%s-%d", name, i), false) == http.StatusOK {
+				got++
+			}
+		}
+		if want := map[string]int{"ann": 8, "bob": 6}[name]; got != want {
+			t.Errorf("%s has %d places of 16, want %d", name, got, want)
+		}
+	}
+	for _, who := range []string{"carol-1", "dave-1"} {
+		if status := try(who, true); status != http.StatusOK {
+			t.Errorf("%s is shut out: %d", who, status)
+		}
+	}
+}
+
+// One caller asks in many sessions at once for what no server answers, each time
+// with megabytes: what is kept for it is bounded over all its sessions, one more
+// is refused by name, others are served, and nothing stays counted.
+func TestAttackHTTP_one_group_fills_the_memory(t *testing.T) {
+	for name, routed := range map[string]bool{"a core": false, "a router": true} {
+		t.Run(name, func(t *testing.T) {
+			w := &waiter{k: newTable(), begun: make(chan struct{}, 64)}
+			run := w.run
+			if routed {
+				run = w.route
+			}
+			g := startHTTP(t, run, func(h *HTTP) {
+				h.Group = func(who string) string { return strings.SplitN(who, "-", 2)[0] }
+			})
+			const size = 9 << 20
+			fits := maxGroupAsked / size
+			if routed {
+				fits = maxGroupAsked / 2 / size
+			}
+			big := `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"wait","arguments":{"x":"` + strings.Repeat("x", size-200) + `"}}}`
+			said := make(chan string, 64)
+			ctx, cancel := context.WithCancel(t.Context())
+			var work sync.WaitGroup
+			ask := func(id int, who, session string) {
+				work.Go(func() {
+					r, _ := http.NewRequestWithContext(ctx, "POST", g.url, strings.NewReader(fmt.Sprintf(big, id)))
+					r.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"*/*"}, headSession: {session}, "X-Who": {who}}
+					resp, err := http.DefaultTransport.RoundTrip(r)
+					if err != nil {
+						return
+					}
+					defer resp.Body.Close()
+					if b, err := io.ReadAll(resp.Body); err == nil {
+						said <- string(b)
+					}
+				})
+			}
+			sit := func(who string) string {
+				session := g.session(t, "2025-11-25", heads{"X-Who", who})[1]
+				allOf(t, g.do(t, "POST", `{"jsonrpc":"2.0","method":"notifications/initialized"}`, heads{headSession, session, "X-Who", who}))
+				return session
+			}
+			begun, refused := 0, 0
+			next := func() {
+				t.Helper()
+				select {
+				case <-w.begun:
+					begun++
+				case l := <-said:
+					if !strings.Contains(l, "busy: ") {
+						t.Fatalf("%.300s", l)
+					}
+					refused++
+				case <-time.After(30 * time.Second):
+					t.Fatal("nothing came")
+				}
+			}
+			for i := range 4 {
+				who := fmt.Sprintf("ann-%d", i%2)
+				session := sit(who)
+				for j := range 5 {
+					ask(j+10, who, session)
+					next()
+				}
+			}
+			if begun != fits || refused != 20-fits {
+				t.Errorf("%d calls of %d bytes are in flight and %d refused, want %d", begun, size, refused, fits)
+			}
+			ask(1, "bob-1", sit("bob-1"))
+			if next(); begun != fits+1 {
+				t.Error("what ann asks shuts bob out")
+			}
+			cancel()
+			work.Wait()
+			if err := g.h.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if n := g.h.all.asked.n; n != 0 || len(g.h.loads) != 0 || g.h.all.held != 0 {
+				t.Errorf("%d bytes asked, %d held and %d groups are left", n, g.h.all.held, len(g.h.loads))
+			}
+		})
+	}
+}
+
+// route is run with a router before the core.
+func (w *waiter) route(ctx context.Context, c Client) error {
+	return ServeAll(ctx, c, []Upstream{{Conn: func(context.Context) (Conn, error) { return w.dial(), nil },
+		Config: Config{Kernel: w.k, Server: "waits", Token: goodToken, Log: slog.New(slog.DiscardHandler)}}})
+}
+
+// Answers that nobody has taken yet stop the reading of more, for their group
+// and, where there is room for none at all, for everybody.
+func TestAttackHTTP_held_answers_are_counted_together(t *testing.T) {
+	all := newLoads(nil)
+	ann, bob := all.group(), all.group()
+	ann.hold(maxGroupHeld + 1)
+	if ann.full() == nil || bob.full() != nil {
+		t.Error("what is held for ann does not stop her servers, or stops bob's")
+	}
+	bob.hold(maxFrontHeld)
+	wait := ann.full()
+	ann.hold(-maxGroupHeld - 1)
+	select {
+	case <-wait:
+	default:
+		t.Error("nobody is told that there is room again")
+	}
+	if ann.full() != nil {
+		t.Error("ann waits on what is held for bob, though there is room")
+	}
+	ann.hold(1)
+	if ann.full() == nil {
+		t.Error("all hold more than there may be")
+	}
+	bob.hold(-maxFrontHeld)
+	if ann.full() != nil || bob.full() != nil || all.held != 1 {
+		t.Errorf("%d bytes are held", all.held)
+	}
+}

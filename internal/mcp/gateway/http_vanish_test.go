@@ -1,0 +1,137 @@
+package gateway
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// waiter runs, for each core, an official server of its own in this process,
+// whose one tool waits until its call is taken back.
+type waiter struct {
+	k       *table
+	begun   chan struct{}
+	waiting atomic.Int32
+	live    atomic.Int32
+}
+
+// server is an official server whose one tool waits.
+func (w *waiter) server() *sdk.Server {
+	s := sdk.NewServer(&sdk.Implementation{Name: "waits", Version: "1"}, nil)
+	tool := &sdk.Tool{Name: "wait", InputSchema: map[string]any{"type": "object"}, Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true}}
+	s.AddTool(tool, func(ctx context.Context, _ *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		w.waiting.Add(1)
+		defer w.waiting.Add(-1)
+		select {
+		case w.begun <- struct{}{}: // a call that is taken back at once has nobody who waits for it
+		case <-ctx.Done():
+		}
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	return s
+}
+
+// dial runs a server and is its client side.
+func (w *waiter) dial() Conn {
+	s := w.server()
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = s.Run(context.Background(), &sdk.IOTransport{Reader: inR, Writer: outW})
+		outW.Close()
+	}()
+	return &rwc{Reader: outR, Writer: inW, close: func() { inW.Close(); outR.Close(); <-ended }}
+}
+
+func (w *waiter) run(ctx context.Context, c Client) error {
+	w.live.Add(1)
+	defer w.live.Add(-1)
+	return Serve(ctx, c, w.dial(), Config{Kernel: w.k, Server: "waits", Token: goodToken, Log: slog.New(slog.DiscardHandler)})
+}
+
+// TestHTTPVanish: clients vanish at each step of what they do, with a whole
+// core and a real server behind them. A call of 2026-07-28 reaches the server's
+// cancellation; a session goes when it is evicted; nothing is left.
+func TestHTTPVanish(t *testing.T) {
+	rounds := 10_000
+	if testing.Short() {
+		rounds = 50
+	}
+	w := &waiter{k: newTable(), begun: make(chan struct{})}
+	g := startHTTP(t, w.run, func(h *HTTP) { h.MaxSessions = 32 })
+	g.session(t, "2025-11-25")
+	allOf(t, g.do(t, "POST", `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{`+newMeta+`}}`, anew("tools/list", "")))
+	goroutines, open := runtime.NumGoroutine(), files()
+
+	call := raw(newCall("1", "wait"), anew("tools/call", "wait"))
+	hello := raw(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`)
+	oldWait := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait"}}`
+	for name, step := range map[string]func(*net.TCPConn){
+		"asked": func(c *net.TCPConn) { _, _ = io.WriteString(c, call) },
+		"in the call": func(c *net.TCPConn) {
+			_, _ = io.WriteString(c, call)
+			<-w.begun
+		},
+		"in the handshake": func(c *net.TCPConn) { _, _ = io.WriteString(c, hello) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			stop := make(chan struct{})
+			if name != "in the call" {
+				go func() {
+					for {
+						select {
+						case <-w.begun:
+						case <-stop:
+							return
+						}
+					}
+				}()
+			}
+			for range rounds {
+				c := g.dial(t)
+				step(c)
+				c.Close()
+				if name == "in the call" {
+					eventually(t, "the server was not told", func() bool { return w.waiting.Load() == 0 })
+				}
+			}
+			for end := time.Now().Add(time.Minute); w.waiting.Load() > 0 && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+			}
+			if n := w.waiting.Load(); n > 0 {
+				t.Errorf("%d calls are left", n)
+			}
+			close(stop)
+		})
+	}
+	t.Run("in a session", func(t *testing.T) {
+		for range rounds / 10 {
+			h := g.session(t, "2025-11-25")
+			c := g.dial(t)
+			_, _ = io.WriteString(c, raw(`{"jsonrpc":"2.0","method":"notifications/initialized"}`, h))
+			_, _ = io.WriteString(c, raw(oldWait, h))
+			<-w.begun
+			c.Close()
+		}
+	})
+	if err := g.h.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	w.k.mu.Lock()
+	active := w.k.active
+	w.k.mu.Unlock()
+	if active != 0 || w.live.Load() != 0 || w.waiting.Load() != 0 {
+		t.Errorf("%d acts, %d cores and %d calls are left", active, w.live.Load(), w.waiting.Load())
+	}
+	g.web.CloseClientConnections()
+	eventually(t, "goroutines or descriptors are left", func() bool { return runtime.NumGoroutine() <= goroutines && files() <= open })
+}
