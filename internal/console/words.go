@@ -1,0 +1,139 @@
+package console
+
+import (
+	"fmt"
+	"html"
+	"html/template"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/holdfast-dev/holdfast/ledger"
+)
+
+// maxShown bounds one text of an agent's or a server's on a page, in code
+// points; a preview has its own bound (4 KiB).
+const maxShown = 2000
+
+// maxBrief bounds what a card of the queue shows of a preview, in code points:
+// more than the two lines that it has room for.
+const maxBrief = 400
+
+// words are the functions that templates use.
+func words() template.FuncMap {
+	return template.FuncMap{
+		"text":  func(s any) template.HTML { return visible(fmt.Sprint(s), maxShown) },
+		"brief": func(s string) template.HTML { return visible(s, maxBrief) },
+		"whole": func(s string) template.HTML { return visible(s, 64<<10) },
+		"lines": lines,
+		"ago":   ago,
+		"in":    func(t, now time.Time) string { return short(t.Sub(now)) },
+		"tree":  tree,
+		"utc":   func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
+		"stamp": stamp,
+		"later": later,
+		"days":  days,
+		"take":  func(p page, body any) page { p.Body = body; return p },
+	}
+}
+
+// tree names a tenant's tree for people.
+func tree(tenant string) template.HTML {
+	if tenant == ledger.CheckpointsTenant {
+		return "the log of signed heads"
+	}
+	return visible(tenant, maxShown)
+}
+
+// visible makes text of somebody else's safe to look at: escaped, bounded, and
+// with a mark in the place of each character that cannot be seen or that moves
+// what is beside it. The mark is an element of its own, so that no text can
+// imitate it.
+func visible(s string, limit int) template.HTML { return mark(s, limit, false) }
+
+// lines is visible with line breaks kept.
+func lines(s string) template.HTML { return mark(s, 64<<10, true) }
+
+func mark(s string, limit int, breaks bool) template.HTML {
+	var b strings.Builder
+	n := 0
+	for i, r := range s {
+		if n++; n > limit {
+			fmt.Fprintf(&b, `<span class="odd">%d more bytes</span>`, len(s)-i)
+			break
+		}
+		switch {
+		case r == '\n' && breaks:
+			b.WriteByte('\n')
+		case r == utf8.RuneError && strings.HasPrefix(s[i:], "\uFFFD"):
+			b.WriteRune(r)
+		case r == utf8.RuneError:
+			fmt.Fprintf(&b, `<span class="odd">byte %02x</span>`, s[i])
+		case plain(r):
+			b.WriteString(html.EscapeString(string(r)))
+		default:
+			fmt.Fprintf(&b, `<span class="odd">U+%04X</span>`, r)
+		}
+	}
+	return template.HTML(b.String())
+}
+
+// plain says whether a character shows as itself.
+func plain(r rune) bool {
+	const blank = '\u2800' // a symbol without a dot
+	return unicode.IsPrint(r) && r != blank && !unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+}
+
+// clip bounds a text in code points.
+func clip(s string, n int) string {
+	if utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	return string([]rune(s)[:n])
+}
+
+// stamp is an instant as forms and <time> have it.
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}
+
+// ago is a time as people say it.
+func ago(t, now time.Time) string {
+	switch d := now.Sub(t); {
+	case t.IsZero():
+		return "never"
+	case d < 0:
+		return "in " + short(-d)
+	case d < time.Second:
+		return "now"
+	default:
+		return short(d) + " ago"
+	}
+}
+
+// short is a duration in its two largest units.
+func short(d time.Duration) string {
+	d = d.Round(time.Second)
+	switch {
+	case d < 0:
+		return "no time"
+	case d >= 48*time.Hour:
+		return fmt.Sprintf("%d days", d/(24*time.Hour))
+	case d >= time.Hour:
+		return fmt.Sprintf("%d h %02d min", d/time.Hour, d/time.Minute%60)
+	case d >= time.Minute:
+		return fmt.Sprintf("%d min", d/time.Minute)
+	}
+	return fmt.Sprintf("%d s", d/time.Second)
+}
+
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
