@@ -132,19 +132,40 @@ type MCPConfig struct {
 	Servers map[string]ServerConfig `yaml:"servers" doc:"name: how it is started; its tools are the boundaries mcp/NAME/TOOL"`
 }
 
-// ServerConfig is one MCP server over stdio.
+// ServerConfig is one MCP server: a program over stdio, or an address that
+// speaks streamable HTTP.
 type ServerConfig struct {
-	Command      []string `yaml:"command" need:"yes" doc:"program and arguments"`
-	Env          []string `yaml:"env" doc:"names of environment variables it is given; no values stand here"`
-	Cwd          string   `yaml:"cwd" doc:"the directory it runs in, relative to this file"`
-	TrustedHints bool     `yaml:"trusted_hints" doc:"its own hints may make a tool LOW"`
-	At           string   `yaml:"-"`
+	Command      []string                `yaml:"command" doc:"program and arguments; one of command and url"`
+	URL          string                  `yaml:"url" doc:"address of a server that speaks streamable HTTP; one of command and url"`
+	Headers      map[string]HeaderConfig `yaml:"headers" doc:"headers of each request to url, such as Authorization; no value stands here"`
+	Env          []string                `yaml:"env" doc:"names of environment variables that command is given; no values stand here"`
+	Cwd          string                  `yaml:"cwd" doc:"the directory that command runs in, relative to this file"`
+	TrustedHints bool                    `yaml:"trusted_hints" doc:"its own hints may make a tool LOW"`
+	At           string                  `yaml:"-"`
+}
+
+// HeaderConfig says where a header's value comes from. It is read again for
+// each connection, so that it can be rotated.
+type HeaderConfig struct {
+	File string `yaml:"file" doc:"a file of yours (0600) whose first line is the value, relative to this file"`
+	Env  string `yaml:"env" doc:"the environment variable of the daemon that holds the value"`
+	At   string `yaml:"-"`
 }
 
 // ReviewConfig is how people are asked (K7, D11).
 type ReviewConfig struct {
+	Wait       *Duration          `yaml:"wait" doc:"how long an MCP client that calls is kept waiting for a person; 0 to 55s, 50s if absent"`
 	Notify     []string           `yaml:"notify" doc:"command run for each new review, program and arguments"`
+	Webhook    WebhookConfig      `yaml:"webhook" doc:"address that is told of each question, decision and halt"`
 	Thresholds map[string]float64 `yaml:"thresholds" min:"0" max:"1" doc:"operation type: confidence below which a person is asked, where the contract names none"`
+}
+
+// WebhookConfig is where questions, decisions and halts are POSTed as JSON,
+// signed with a shared secret.
+type WebhookConfig struct {
+	URL        string `yaml:"url" doc:"https address, or http on this machine; no redirect is followed"`
+	SecretFile string `yaml:"secret_file" doc:"file (0600) whose first line is the shared secret, 32 bytes at least, relative to this file"`
+	SecretEnv  string `yaml:"secret_env" doc:"name of the environment variable that holds it; one of the two"`
 }
 
 // AlertsConfig is what happens when something is wrong.
@@ -176,7 +197,7 @@ type TelemetryConfig struct {
 // UnsafeConfig weakens. Each field is one sentence in Weakened.
 type UnsafeConfig struct {
 	ListenBeyondLoopback bool `yaml:"listen_beyond_loopback" doc:"listen where other machines can connect"`
-	PlainHTTP            bool `yaml:"plain_http" doc:"fetch key sets and send traces over http beyond this machine"`
+	PlainHTTP            bool `yaml:"plain_http" doc:"fetch key sets, send traces, call webhooks and reach MCP servers over http beyond this machine"`
 }
 
 // Weakened returns one sentence for everything that is weakened, by name.
@@ -186,7 +207,7 @@ func (u UnsafeConfig) Weakened() []string {
 		out = append(out, "unsafe.listen_beyond_loopback: pages and API may listen beyond this machine, without TLS of their own")
 	}
 	if u.PlainHTTP {
-		out = append(out, "unsafe.plain_http: key sets and traces may cross the network unencrypted, so that others may forge or read them")
+		out = append(out, "unsafe.plain_http: key sets, traces, webhooks and calls of MCP servers may cross the network unencrypted, so that others may forge or read them")
 	}
 	return out
 }

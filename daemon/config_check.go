@@ -71,6 +71,7 @@ func (k *checker) all(c *Config) {
 	k.limits(c)
 	k.servers(c)
 	k.review(c)
+	k.wait(c)
 	k.hooks(c)
 	k.ledger(c)
 	k.telemetry(c)
@@ -95,7 +96,10 @@ func (k *checker) listen(c *Config) {
 
 // loopback says whether a host is certainly this machine alone. A name other
 // than localhost is not: what it means is decided elsewhere.
-func loopback(host string) bool {
+func loopback(host string) bool { return Loopback(host) }
+
+// Loopback says whether a host is certainly this machine alone.
+func Loopback(host string) bool {
 	if host == "localhost" {
 		return true
 	}
@@ -279,21 +283,6 @@ func (k *checker) limits(c *Config) {
 	}
 }
 
-func (k *checker) servers(c *Config) {
-	for _, name := range sortedKeys(c.MCP.Servers) {
-		s := c.MCP.Servers[name]
-		if !serverName().MatchString(name) {
-			k.fail(s.At, "use letters, digits, dot, dash and underscore", "%q is no name for a server", clip(name))
-		}
-		k.command(s.At, s.Command)
-		for _, v := range s.Env {
-			if !envName().MatchString(v) {
-				k.fail(s.At, "env lists names, never values", "%q is no name of an environment variable", strings.SplitN(clip(v), "=", 2)[0])
-			}
-		}
-	}
-}
-
 func (k *checker) command(where string, argv []string) {
 	if len(argv) == 0 || strings.TrimSpace(argv[0]) == "" {
 		k.fail(where, "list the program and its arguments", "a command without a program")
@@ -304,6 +293,7 @@ func (k *checker) review(c *Config) {
 	if c.Review.Notify != nil {
 		k.command(k.at("review.notify"), c.Review.Notify)
 	}
+	k.webhook(c.Review.Webhook, c.Unsafe.PlainHTTP)
 	for _, op := range sortedKeys(c.Review.Thresholds) {
 		if !slices.ContainsFunc(c.Boundaries, func(b BoundaryConfig) bool { return b.Operation == op }) || op == "" {
 			k.fail(k.at("review.thresholds."+op), "name an operation that a contract has", "no boundary has the operation %q", clip(op))

@@ -30,6 +30,7 @@ func Defaults() *Config {
 		Agents:     AgentsConfig{Kinds: defaultKinds()},
 		Boundaries: defaultBoundaries(),
 		Budgets:    defaultBudgets(),
+		Review:     ReviewConfig{Wait: new(defaultWait)},
 		Ledger:     LedgerConfig{CheckpointInterval: Duration(time.Minute), Results: day},
 	}
 }
@@ -104,6 +105,9 @@ func (c *Config) withDefaults() {
 	}
 	if c.Ledger.Results == 0 {
 		c.Ledger.Results = d.Ledger.Results
+	}
+	if c.Review.Wait == nil {
+		c.Review.Wait = d.Review.Wait
 	}
 	c.Identity.Roles = overlay(d.Identity.Roles, c.Identity.Roles)
 	c.Agents.Kinds = overlay(d.Agents.Kinds, c.Agents.Kinds)

@@ -206,11 +206,18 @@ func (r *reading) references(c *Config) {
 			r.unreadable(is.At, is.JWKSFile, err)
 		}
 	}
+	if w := &c.Review.Webhook; w.SecretFile != "" {
+		w.SecretFile = r.abs(w.SecretFile)
+		if _, err := readRegular(w.SecretFile, maxKeyFile, privateFile(w.SecretFile)); err != nil {
+			r.unreadable(place(filepath.Base(r.files[0]), r.lines["review.webhook.secret_file"]), w.SecretFile, err)
+		}
+	}
 	for name, s := range c.MCP.Servers {
 		if s.Cwd != "" {
 			s.Cwd = r.abs(s.Cwd)
 			c.MCP.Servers[name] = s
 		}
+		r.headerFiles(s)
 	}
 }
 

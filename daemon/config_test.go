@@ -26,7 +26,7 @@ func write(t testing.TB, files map[string]string) string {
 	dir := t.TempDir()
 	for name, text := range files {
 		p := filepath.Join(dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(p), 0o755), os.WriteFile(p, []byte(text), 0o644)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(p), 0o755), os.WriteFile(p, []byte(text), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -89,7 +89,8 @@ func TestWithoutAFile(t *testing.T) {
 }
 
 func TestLoadMapsEverything(t *testing.T) {
-	l, err := load(t, full(t), "rules.yaml", rulesFile, "move.schema.json", `{"type": "object"}`, "jwks.json", `{"keys": []}`)
+	l, err := load(t, full(t), "rules.yaml", rulesFile, "move.schema.json", `{"type": "object"}`, "jwks.json", `{"keys": []}`,
+		"tickets.token", "Bearer of-the-tickets\n", "webhook.secret", "0123456789abcdef0123456789abcdef\n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,6 +131,9 @@ func TestLoadMapsEverything(t *testing.T) {
 	}
 	if h := l.Config.Telemetry.Headers["Authorization"]; h.Reveal() != "Bearer of-your-collector" || strings.Contains(fmt.Sprintf("%+v", l.Config), "Bearer") {
 		t.Error("the header is lost or printed")
+	}
+	if h := l.Config.MCP.Servers["tickets"].Headers; !filepath.IsAbs(h["Authorization"].File) || h["X-Team"].Env != "TICKETS_TEAM" || *l.Config.Review.Wait != Duration(50*time.Second) {
+		t.Errorf("%+v", l.Config.MCP.Servers["tickets"])
 	}
 	if s := l.Config.MCP.Servers["files"]; !filepath.IsAbs(s.Cwd) || len(s.Command) != 4 {
 		t.Errorf("%+v", s)
@@ -340,7 +344,7 @@ func TestMistakes(t *testing.T) {
 		"tenant of its own":      {v + "identity: {issuers: [{name: a, audience: b, jwks_url: 'https://a/', tenants: [_checkpoints]}]}\n", "cannot speak for the tenant", ""},
 		"issuer twice":           {v + "identity:\n  issuers:\n   - {name: a, audience: b, jwks_url: 'https://a/'}\n   - {name: a, audience: b, jwks_url: 'https://a/'}\n", "is there twice", ""},
 		"server name":            {v + "mcp: {servers: {a/b: {command: [x]}}}\n", "is no name for a server", ""},
-		"server without command": {v + "mcp: {servers: {a: {}}}\n", `"command" is missing`, ""},
+		"server without command": {v + "mcp: {servers: {a: {}}}\n", "has neither a command nor a url", "command: [PROGRAM, ARGS]"},
 		"empty command":          {v + "mcp: {servers: {a: {command: []}}}\n", "a command without a program", ""},
 		"environment value":      {v + "mcp: {servers: {a: {command: [x], env: ['TOKEN=hunter2']}}}\n", `"TOKEN" is no name`, "never values"},
 		"notify":                 {v + "review: {notify: []}\n", "a command without a program", ""},
@@ -468,7 +472,8 @@ func TestUnsafeIsNamed(t *testing.T) {
 	}
 }
 
-// Every field is documented, and whatever is named like a secret is one.
+// Every field is documented, and whatever is named like a secret is one, or
+// names the file or the variable that holds it.
 func TestConfigFields(t *testing.T) {
 	secret := regexp.MustCompile(`(?i)(secret|password|passphrase|token|credential|api_?key|private|authorization|header)`)
 	var walk func(t reflect.Type, path string)
@@ -479,7 +484,7 @@ func TestConfigFields(t *testing.T) {
 			return
 		case reflect.Struct:
 		default:
-			if typ.Kind() == reflect.String && secret.MatchString(path[strings.LastIndex(path, ".")+1:]) {
+			if typ.Kind() == reflect.String && !strings.HasSuffix(path, "_file") && !strings.HasSuffix(path, "_env") && secret.MatchString(path[strings.LastIndex(path, ".")+1:]) {
 				t.Errorf("%s is named like a secret and is plain text", path)
 			}
 			return

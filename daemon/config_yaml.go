@@ -211,6 +211,11 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, path string, tag reflect.
 	case *ruleText:
 		d.ruleText(n, t)
 		return
+	case *HeaderConfig:
+		if n.Kind == yaml.ScalarNode {
+			d.problem(n.Line, "write {file: NAME} or {env: NAME}", "%s: no value stands in this file", path)
+			return
+		}
 	case encoding.TextUnmarshaler:
 		d.word(n, t, path)
 		return

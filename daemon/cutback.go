@@ -49,6 +49,9 @@ func notCutBack(ctx context.Context, s kernel.Store, key *ledger.Verifier) error
 			}
 			r, ok := recorded[h.Tenant]
 			switch {
+			case h.Tenant == ledger.CheckpointsTenant && signed != h.Size:
+				// It grows and is signed in one transaction.
+				return cutBack("the newest checkpoint of %s was taken away: it has %d leaves, and %d of them are signed", h.Tenant, h.Size, signed)
 			case h.Tenant == ledger.CheckpointsTenant || !ok && !whole:
 			case signed > r.Size:
 				return cutBack("%s was cut back: it does not record the checkpoint of %d leaves of tenant %q", ledger.CheckpointsTenant, signed, h.Tenant)

@@ -100,7 +100,10 @@ func TestK6_INV2_no_fork_is_signed(t *testing.T) {
 			cutTree(t, db, ledger.CheckpointsTenant, 1)
 			cutTree(t, db, holdfast.Local, 1)
 		}, `tenant "local" had`},
-		"unsigned": {func(t *testing.T, db *sql.DB) { run(t, db, "DELETE FROM checkpoint") }, "was taken away: _checkpoints records it"},
+		"unsigned": {func(t *testing.T, db *sql.DB) { run(t, db, "DELETE FROM checkpoint") }, "the newest checkpoint of _checkpoints was taken away"},
+		"a tenant unsigned": {func(t *testing.T, db *sql.DB) {
+			run(t, db, "DELETE FROM checkpoint WHERE tenant = 'local'")
+		}, "was taken away: _checkpoints records it"},
 		"forged checkpoint": {func(t *testing.T, db *sql.DB) {
 			run(t, db, "UPDATE checkpoint SET note = CAST(replace(CAST(note AS TEXT), 'at 2', 'at 3') AS BLOB)")
 		}, "checkpoint"},

@@ -25,8 +25,13 @@ func (d *Daemon) notice(n kernel.Notice) {
 		default: // the hooks are about to run anyway
 		}
 	}
+	d.hook.tell(n)
+	lane := d.notices
+	if n.Review != "" || n.Event == "halted" {
+		lane = d.urgent // what servers do cannot fill this one
+	}
 	select {
-	case d.notices <- n:
+	case lane <- n:
 	default:
 		d.log.Error("a notice was dropped: too many wait to be told", "event", n.Event)
 	}
@@ -51,8 +56,16 @@ func (d *Daemon) tellHalts(ctx context.Context) {
 func (d *Daemon) tell(ctx context.Context) {
 	for {
 		select {
+		case n := <-d.urgent:
+			d.tellOne(ctx, n)
+			continue
+		default:
+		}
+		select {
 		case <-ctx.Done():
 			return
+		case n := <-d.urgent:
+			d.tellOne(ctx, n)
 		case n := <-d.notices:
 			d.tellOne(ctx, n)
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/aes"
 	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,6 +21,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/halt"
 	"github.com/holdfast-dev/holdfast/internal/keyset"
+	"github.com/holdfast-dev/holdfast/internal/mcp/gateway"
 	"github.com/holdfast-dev/holdfast/internal/operator"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 	"github.com/holdfast-dev/holdfast/internal/sqlite"
@@ -65,16 +68,24 @@ type Daemon struct {
 	log     *slog.Logger
 	since   time.Time
 
-	mu       sync.Mutex
-	loaded   *Loaded        // guarded by mu
-	sessions map[string]int // guarded by mu; MCP connections by server name
+	mu     sync.Mutex
+	loaded *Loaded  // guarded by mu
+	mcp    *mcpSite // guarded by mu; nil while there is none
+	page   pages    // guarded by mu
 
+	hook         webhook
 	notices      chan kernel.Notice
+	urgent       chan kernel.Notice // of reviews and halts, told before notices
 	halts        chan kernel.Notice // the newest halt whose hooks have not run
 	clients      clients
 	conns        connections
 	keysets      []*keyset.Set
 	sessionsDone sync.WaitGroup
+	states       states
+	holders      holders
+	keepers      keepers
+	verifies     *token.Verifier
+	mcpSeal      []byte
 }
 
 // localIssuer is the name in tokens that the daemon mints for this machine.
@@ -93,14 +104,14 @@ func Open(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
-	d := &Daemon{opt: opt, log: opt.Log, since: time.Now(), sessions: map[string]int{},
-		notices: make(chan kernel.Notice, 256), halts: make(chan kernel.Notice, 1)}
+	d := &Daemon{opt: opt, log: opt.Log, since: time.Now(),
+		notices: make(chan kernel.Notice, 256), urgent: make(chan kernel.Notice, 256), halts: make(chan kernel.Notice, 1)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.Close())
 		}
 	}()
-	if d.loaded, err = Load(opt.Config, append(opt.WorkTrees, workTrees()...)...); err != nil {
+	if d.loaded, err = LoadHere(opt.Config, opt.WorkTrees...); err != nil {
 		return nil, err
 	}
 	if d.owner, err = AcquireOwner(opt.State, time.Now()); err != nil {
@@ -140,8 +151,10 @@ func (d *Daemon) openParts(ctx context.Context, keys *Keys) (err error) {
 	if d.tele, err = NewTelemetry(ctx, d.loaded.Config.Telemetry, d.opt.Version, keys.Runtime); err != nil {
 		return err
 	}
-	verifier, err := d.verifier()
-	if err != nil {
+	if d.verifies, err = d.verifier(); err != nil {
+		return err
+	}
+	if d.mcpSeal, err = hkdf.Key(sha256.New, keys.Seal, nil, "holdfast mcp request state v1", gateway.SealSize); err != nil {
 		return err
 	}
 	if d.engine, err = redact.New(redact.Options{}); err != nil {
@@ -151,8 +164,9 @@ func (d *Daemon) openParts(ctx context.Context, keys *Keys) (err error) {
 	if err != nil {
 		return err
 	}
+	d.hook.of(d)
 	d.Kernel, err = kernel.New(kernel.Config{
-		Store: d.store, Latch: d.latch, Verifier: verifier, Redact: d.engine, Sealer: seal,
+		Store: d.store, Latch: d.latch, Verifier: d.verifies, Redact: d.engine, Sealer: seal,
 		Policy: d.own(d.loaded), Operator: d.operators, Runtime: keys.Runtime, Disabled: d.disabled(),
 		Notify: d.notice, Refused: d.keepRefused, Log: d.log, Tracer: d.tele.Tracer(),
 	})
@@ -223,25 +237,17 @@ func (d *Daemon) keepRefused(total int64) {
 // operators reads the operators' public keys, at each use: a key made later
 // counts, and one that was removed does not.
 func (d *Daemon) operators() []operator.Public {
-	b, err := readRegular(d.Paths.OperatorPub, maxKeyFile, privateFile(d.Paths.OperatorPub))
-	if err != nil {
-		if !missing(err) {
-			d.log.Error("the operators' keys cannot be read", "err", err)
-		}
+	b, err := readRegular(d.Paths.OperatorPub, operator.MaxKeyList, privateFile(d.Paths.OperatorPub))
+	if missing(err) {
 		return nil
 	}
 	var out []operator.Public
-	for line := range strings.Lines(string(b)) {
-		line = strings.TrimSpace(line)
-		if line == "" || strings.HasPrefix(line, "#") {
-			continue
-		}
-		p, err := operator.ParsePublic(line)
-		if err != nil {
-			d.log.Error("an operator's key is damaged", "err", err)
-			return nil
-		}
-		out = append(out, p)
+	if err == nil {
+		out, err = operator.ParseKeys(string(b))
+	}
+	if err != nil {
+		d.log.Error("the operators' keys cannot be read", "err", err)
+		return nil
 	}
 	return out
 }
@@ -251,6 +257,11 @@ func (d *Daemon) Runtime() string { return d.runtime }
 
 // Mint makes a short-lived token for an agent of this machine (D8).
 func (d *Daemon) Mint(id holdfast.Identity) (holdfast.Secret, error) {
+	tok, _, err := d.mint(id, localTTL)
+	return tok, err
+}
+
+func (d *Daemon) mint(id holdfast.Identity, ttl time.Duration) (holdfast.Secret, holdfast.Identity, error) {
 	id.Tenant, id.Roles = holdfast.Local, []string{localRole}
 	if id.Principal == "" {
 		id.Principal = "agent:" + id.Agent
@@ -258,8 +269,7 @@ func (d *Daemon) Mint(id holdfast.Identity) (holdfast.Secret, error) {
 	if id.Session == "" {
 		id.Session = id.Agent + "-" + time.Now().UTC().Format("2006-01-02")
 	}
-	tok, _, err := d.minter.Mint(id, localTTL, time.Now())
-	return tok, err
+	return d.minter.Mint(id, ttl, time.Now())
 }
 
 // Store is the open store, for reading.
@@ -290,6 +300,12 @@ func person() string {
 		return clip(u)
 	}
 	return "uid " + strconv.Itoa(os.Getuid())
+}
+
+// LoadHere is Load as Open does it: the git work tree that the process stands in
+// counts among the work trees.
+func LoadHere(path string, trees ...string) (*Loaded, error) {
+	return Load(path, append(slices.Clone(trees), workTrees()...)...)
 }
 
 // workTrees is the git work tree that the process stands in, where an agent

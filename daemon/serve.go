@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"net"
 	"net/http"
@@ -12,8 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
 	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/internal/mcp/server"
 )
 
 // Serving is how Serve behaves.
@@ -45,14 +44,23 @@ func (d *Daemon) Serve(ctx context.Context, s Serving) error {
 		return err
 	}
 	defer sock.Close()
-	pages, err := d.listenPages()
+	if n := server.SweepLost(); n > 0 {
+		d.log.Warn("what MCP servers of a killed holdfast left running was ended", "processes", n)
+	}
+	pages, err := d.listenPages(s.Linger)
 	if err != nil {
 		return err
 	}
+	site, err := d.openPages(pages)
+	if err != nil {
+		return err
+	}
+	defer d.closePages()
 	var wg sync.WaitGroup
 	run := func(f func(context.Context)) { wg.Add(1); go func() { defer wg.Done(); f(ctx) }() }
 	run(d.tell)
 	run(d.tellHalts)
+	run(d.hook.run)
 	run(d.sweep)
 	run(d.watchLatch)
 	run(d.sign)
@@ -60,10 +68,11 @@ func (d *Daemon) Serve(ctx context.Context, s Serving) error {
 	for _, keys := range d.keysets {
 		run(keys.Run)
 	}
-	door := &http.Server{Handler: d.clients.counting(d.api().Handler()), ReadHeaderTimeout: 10 * time.Second, ErrorLog: nil}
+	commands := d.api()
+	commands.Ending = ctx.Done()
+	door := &http.Server{Handler: d.clients.counting(commands.Handler()), ReadHeaderTimeout: 10 * time.Second, ErrorLog: nil}
 	errs := make(chan error, 2)
 	go func() { errs <- door.Serve(&api.Listener{Listener: sock, Refused: d.turnedAway}) }()
-	site := &http.Server{Handler: d.pages(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10}
 	address := ""
 	if pages != nil {
 		address = "http://" + pages.Addr().String()
@@ -84,7 +93,9 @@ func (d *Daemon) Serve(ctx context.Context, s Serving) error {
 	case err = <-errs:
 	}
 	cancel()
+	d.closePages()
 	d.closeConnections()
+	err = errors.Join(err, d.closeMCP())
 	err = errors.Join(err, shutdown(door), shutdown(site))
 	wg.Wait()
 	d.sessionsDone.Wait()
@@ -115,21 +126,6 @@ func (d *Daemon) listenSocket() (net.Listener, error) {
 	}
 	if err := os.Chmod(d.Paths.Sock, 0o600); err != nil {
 		return nil, errors.Join(err, l.Close())
-	}
-	return l, nil
-}
-
-// listenPages listens for people's browsers. A lingering daemon, or one beside
-// another on the same machine, goes on without pages when the port is taken.
-func (d *Daemon) listenPages() (net.Listener, error) {
-	addr := d.config().Listen.Pages
-	if addr == "none" {
-		return nil, nil
-	}
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		d.log.Warn("the pages are not served", "address", addr, "err", err)
-		return nil, nil
 	}
 	return l, nil
 }
@@ -173,7 +169,7 @@ func (d *Daemon) sign(ctx context.Context) {
 // watchLatch learns of the latch from the file system, and looks by itself
 // every second in case the file system does not tell (D34).
 func (d *Daemon) watchLatch(ctx context.Context) {
-	events, stop := watchDir(d.Paths.Dir, d.log)
+	events, stop := watchName(d.Paths.Dir, filepath.Base(d.Paths.Halt), d.log)
 	defer stop()
 	t := time.NewTicker(latchEvery)
 	defer t.Stop()
@@ -182,10 +178,7 @@ func (d *Daemon) watchLatch(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case e := <-events:
-			if filepath.Base(e.Name) != filepath.Base(d.Paths.Halt) {
-				continue
-			}
+		case <-events:
 		case <-t.C:
 		}
 		now := d.latch.Halted()
@@ -280,20 +273,6 @@ func (d *Daemon) snapshot() *Loaded {
 
 func (d *Daemon) config() *Config { return d.snapshot().Config }
 
-// watchDir watches one directory; without a watcher the channel stays empty
-// and looking by the clock is all there is.
-func watchDir(dir string, log interface{ Warn(string, ...any) }) (<-chan fsnotify.Event, func()) {
-	w, err := fsnotify.NewWatcher()
-	if err == nil {
-		if err = w.Add(dir); err == nil {
-			return w.Events, func() { _ = w.Close() }
-		}
-		err = errors.Join(err, w.Close())
-	}
-	log.Warn("the file system does not tell of changes", "dir", dir, "err", err)
-	return nil, func() {}
-}
-
 // clients counts who is connected to the socket. A call keeps a lingering
 // daemon while it lasts; only an MCP connection keeps it for a while longer.
 type clients struct {
@@ -344,26 +323,4 @@ func (c *clients) linger(ctx context.Context, end func()) {
 			end()
 		}
 	})
-}
-
-// pages is what the loopback address serves: whether Holdfast is up, and
-// nothing about anybody.
-func (d *Daemon) pages() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		if err := d.store.Poisoned(); err != nil {
-			w.WriteHeader(http.StatusServiceUnavailable)
-			fmt.Fprintln(w, "the ledger failed to write")
-			return
-		}
-		fmt.Fprintln(w, "ok")
-	})
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		fmt.Fprintf(w, "holdfast %s is up\n\nholdfast status      how it is\nholdfast review ls   who waits for you\nholdfast halt        stop everything\n", d.opt.Version)
-	})
-	return mux
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -51,7 +50,10 @@ func serve(t *testing.T, opt Options) (*Daemon, *api.Client, func()) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, ended := make(chan struct{}), make(chan error, 1)
-	go func() { ended <- d.Serve(ctx, Serving{Ready: func(string) { close(ready) }}) }()
+	// Without a configuration the pages have the usual port, which another
+	// daemon of this machine may have: one that lingers goes on without.
+	serving := Serving{Linger: opt.Config == "", Ready: func(string) { close(ready) }}
+	go func() { ended <- d.Serve(ctx, serving) }()
 	select {
 	case <-ready:
 	case err := <-ended:
@@ -321,31 +323,6 @@ func TestLingerEnds(t *testing.T) {
 	}
 }
 
-func TestPagesSayLittle(t *testing.T) {
-	d, _, down := up(t, quiet)
-	defer down()
-	for path, code := range map[string]int{"/healthz": 200, "/": 200, "/v1/status": 404, "/v1/halt": 404} {
-		r, err := http.NewRequest("GET", "http://x"+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w := &recorder{header: http.Header{}, code: 200}
-		d.pages().ServeHTTP(w, r)
-		if w.code != code {
-			t.Errorf("%s: %d, want %d", path, w.code, code)
-		}
-	}
-}
-
-type recorder struct {
-	header http.Header
-	code   int
-}
-
-func (r *recorder) Header() http.Header         { return r.header }
-func (r *recorder) WriteHeader(c int)           { r.code = c }
-func (r *recorder) Write(b []byte) (int, error) { return len(b), nil }
-
 // A latch that is removed by hand lifts the halt, and is an alarm (D34).
 func TestRemovedLatchIsRecorded(t *testing.T) {
 	d, c, down := up(t, quiet)
@@ -429,12 +406,20 @@ func TestServersAreStartedByTheRules(t *testing.T) {
 	d, _, down := up(t, quiet+"mcp:\n  servers:\n    good: {command: [/bin/true], trusted_hints: true}\n")
 	defer down()
 	touch := api.Hello{Name: "x", Agent: "a", Command: []string{"/bin/sh", "-c", "touch " + dir + "/started"}}
-	if _, _, err := d.serverCommand(api.Hello{Name: "good", Agent: "a", Command: touch.Command}); holdfast.KindOf(err) != holdfast.KindConflict {
-		t.Errorf("another command under a configured name: %v", err)
+	for _, taken := range []api.Hello{{Name: "good", Agent: "a", Command: touch.Command}, {Name: "good", Agent: "a", URL: "http://127.0.0.1:1/"}} {
+		if _, err := d.openMCP(taken); holdfast.KindOf(err) != holdfast.KindConflict {
+			t.Errorf("another command or url under a configured name: %v", err)
+		}
 	}
-	if _, trusted, err := d.serverCommand(api.Hello{Name: "good", Agent: "a"}); err != nil || !trusted {
-		t.Errorf("the configured one: %v %v", trusted, err)
+	bs, err := d.servers(api.Hello{Name: "good", Agent: "a"})
+	if err != nil || len(bs) != 1 || !bs[0].trusted {
+		t.Fatalf("the configured one: %+v %v", bs, err)
 	}
+	good, err := d.open(t.Context(), bs[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	good.Close()
 	if err := d.latch.Set("carol", "smoke", time.Now()); err != nil {
 		t.Fatal(err)
 	}

@@ -49,6 +49,12 @@ func PathsIn(dir string) Paths {
 	}
 }
 
+// OperatorKeyOf is where the sealed key of an operator with that name is kept;
+// the first operator's is OperatorKey.
+func (p Paths) OperatorKeyOf(name string) string {
+	return filepath.Join(p.Dir, "operator-"+name+".key")
+}
+
 // FindState returns the state directory as an absolute path: the flag, else
 // $HOLDFAST_STATE, else $XDG_STATE_HOME/holdfast, else
 // ~/.local/state/holdfast. Nothing is created. lookup is os.LookupEnv.

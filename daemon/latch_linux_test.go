@@ -1,0 +1,76 @@
+package daemon
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// What happens to the name is told, however it comes there or goes; what
+// happens to other names, and what is written into files that are there, is not.
+func TestD34_watchName(t *testing.T) {
+	dir := t.TempDir()
+	beside := filepath.Join(dir, "beside")
+	write := func(name string) {
+		t.Helper()
+		if err := os.WriteFile(name, []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(beside)
+	ch, stop := watchName(dir, "HALT", slog.New(slog.DiscardHandler))
+	defer stop()
+	told := func(what string, want bool) {
+		t.Helper()
+		wait := 100 * time.Millisecond
+		if want {
+			wait = 10 * time.Second
+		}
+		select {
+		case <-ch:
+			if !want {
+				t.Errorf("told of %s", what)
+			}
+		case <-time.After(wait):
+			if want {
+				t.Errorf("not told of %s", what)
+			}
+		}
+	}
+	latch := filepath.Join(dir, "HALT")
+	for range 50 {
+		write(beside)
+	}
+	write(filepath.Join(dir, "HALT-"))
+	write(filepath.Join(dir, "halt"))
+	told("other files", false)
+	write(latch)
+	told("a file", true)
+	if err := os.Remove(latch); err != nil {
+		t.Fatal(err)
+	}
+	told("its removal", true)
+	if err := os.Rename(beside, latch); err != nil {
+		t.Fatal(err)
+	}
+	told("a file that is moved there", true)
+	if err := os.Rename(latch, beside); err != nil {
+		t.Fatal(err)
+	}
+	told("a file that is moved away", true)
+	if err := os.Mkdir(latch, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	told("a directory", true)
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	told("the end of it all", true)
+	none, stopNone := watchName(filepath.Join(dir, "nowhere"), "HALT", slog.New(slog.DiscardHandler))
+	defer stopNone()
+	if none != nil {
+		t.Error("a directory that is not there is watched")
+	}
+}

@@ -1,0 +1,185 @@
+package daemon
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/internal/mcp/gateway"
+	"github.com/holdfast-dev/holdfast/internal/mcp/remote"
+	"github.com/holdfast-dev/holdfast/internal/mcp/server"
+	"github.com/holdfast-dev/holdfast/kernel"
+)
+
+// backend is one MCP server as it is opened, each time it is.
+type backend struct {
+	name    string
+	agent   string
+	trusted bool
+	cmd     server.Command
+	// url is set where the server is somewhere else; cmd is then nothing.
+	url     string
+	headers map[string]HeaderConfig
+	plain   bool
+}
+
+// servers is what a hello asks for. Configuration speaks for a name: nobody
+// else's command or address may take it, and with it the trust in its hints and
+// its contracts.
+func (d *Daemon) servers(h api.Hello) ([]backend, error) {
+	switch {
+	case h.All || len(h.Names) > 0:
+		if len(h.Command) > 0 || h.URL != "" || h.Name != "" {
+			return nil, &holdfast.Error{Kind: holdfast.KindUsage, Why: "an MCP endpoint has configured servers or one of its own, not both"}
+		}
+		return d.configured(h)
+	case len(h.Command) > 0 && h.URL != "":
+		return nil, &holdfast.Error{Kind: holdfast.KindUsage, Why: "an MCP server has a command or a url, not both"}
+	}
+	b, err := d.backend(h)
+	if err != nil {
+		return nil, err
+	}
+	return []backend{b}, nil
+}
+
+// configured is the servers of the configuration that a hello names.
+func (d *Daemon) configured(h api.Hello) ([]backend, error) {
+	all := d.config().MCP.Servers
+	names := slices.Clone(h.Names)
+	if h.All {
+		names = sortedKeys(all)
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	if len(names) == 0 || len(names) > gateway.MaxServers {
+		return nil, &holdfast.Error{Kind: holdfast.KindUsage, Why: fmt.Sprintf("an MCP endpoint has 1 to %d servers, not %d", gateway.MaxServers, len(names)),
+			Hint: "mcp.servers in the configuration lists them"}
+	}
+	var out []backend
+	for _, name := range names {
+		if _, ok := all[name]; !ok {
+			return nil, unknownServer(name, all)
+		}
+		b, err := d.backend(api.Hello{Name: name, Agent: h.Agent, Env: h.Env})
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, b)
+	}
+	return out, nil
+}
+
+func unknownServer(name string, all map[string]ServerConfig) error {
+	hint := "mcp.servers in the configuration lists none"
+	if len(all) > 0 {
+		hint = "the configuration has " + strings.Join(sortedKeys(all), ", ")
+	}
+	return &holdfast.Error{Kind: holdfast.KindNotFound, Why: fmt.Sprintf("the configuration has no MCP server %q", clip(name)), Hint: hint}
+}
+
+// backend is one server: of the configuration, or of the hello.
+func (d *Daemon) backend(h api.Hello) (backend, error) {
+	now := d.config()
+	b := backend{name: h.Name, agent: h.Agent, url: h.URL, plain: now.Unsafe.PlainHTTP}
+	b.cmd = server.Command{Name: h.Name, Argv: h.Command, Dir: h.Dir, Env: h.Env, Log: d.log, Mask: d.mask}
+	c, configured := now.MCP.Servers[h.Name]
+	if !configured {
+		return b, nil
+	}
+	taken := func(what string) error {
+		return &holdfast.Error{Kind: holdfast.KindConflict, Why: "the configuration names another " + what + " for the MCP server " + h.Name,
+			Hint: "leave the " + what + " out, or give this one another --name"}
+	}
+	switch {
+	case len(h.Command) > 0 && !slices.Equal(h.Command, c.Command):
+		return b, taken("command")
+	case h.URL != "" && h.URL != c.URL:
+		return b, taken("url")
+	}
+	b.trusted, b.url, b.headers = c.TrustedHints, c.URL, c.Headers
+	if len(h.Command) == 0 {
+		b.cmd.Argv, b.cmd.Dir = c.Command, c.Cwd
+		b.cmd.Env = append(slices.Clone(h.Env), c.Env...)
+	}
+	return b, nil
+}
+
+// mask takes out of a server's words what the log must not hold.
+func (d *Daemon) mask(line []byte) []byte { return d.engine.Text(line).Out }
+
+// mayOpen is asked before each start of a server: it is recorded first, and
+// refused while everything is halted.
+func (d *Daemon) mayOpen(b backend) func(context.Context) error {
+	return func(context.Context) error {
+		if s, err := d.latch.Read(); s.Halted || err != nil || d.disabled() != "" {
+			return &holdfast.Error{Kind: holdfast.KindHalted, Why: "everything is halted: no MCP server is started", Hint: "a person can lift it with `holdfast resume`"}
+		}
+		return d.Kernel.Record(b.event())
+	}
+}
+
+// open starts or reaches a server once.
+func (d *Daemon) open(ctx context.Context, b backend) (gateway.Conn, error) {
+	if err := d.mayOpen(b)(ctx); err != nil {
+		return nil, err
+	}
+	if b.url == "" {
+		return started(server.Start(b.cmd))
+	}
+	header := map[string]holdfast.Secret{}
+	for name, from := range b.headers {
+		v, err := from.value(name)
+		if err != nil {
+			return nil, err
+		}
+		header[name] = v
+	}
+	c, err := remote.Dial(ctx, remote.Config{Name: printable(b.name), URL: b.url, Header: header, Plaintext: b.plain, Log: d.log, Mask: d.mask})
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// started keeps a nil process from becoming a connection that is not nil.
+func started(p *server.Process, err error) (gateway.Conn, error) {
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// event records that a server is started or reached. What an address holds
+// beside its host may be secret.
+func (b backend) event() kernel.Event {
+	data := map[string]any{"agent": clip(b.agent)}
+	name := "mcp_server_started"
+	if b.url != "" {
+		name = "mcp_server_reached"
+		if u, err := url.Parse(b.url); err == nil {
+			data["host"] = clip(u.Host)
+		}
+		sum := sha256.Sum256([]byte(b.url))
+		data["url_sha256"] = hex.EncodeToString(sum[:])
+	} else {
+		sum := sha256.Sum256([]byte(strings.Join(b.cmd.Argv, "\x00")))
+		data["argv_sha256"] = hex.EncodeToString(sum[:])
+		data["program"] = ""
+		if len(b.cmd.Argv) > 0 {
+			data["program"] = clip(filepath.Base(b.cmd.Argv[0]))
+		}
+	}
+	return kernel.Event{Tenant: holdfast.Local, Name: name, Who: person(), Subject: clip(b.name), Data: data}
+}
+
+// printable keeps a name from writing lines of its own into a log.
+func printable(s string) string { return strconv.QuoteToGraphic(clip(s)) }
