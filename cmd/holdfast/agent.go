@@ -13,7 +13,7 @@ import (
 )
 
 func agentCommand() command {
-	return command{name: "agent", about: "list, pause, unpause and trust agents", help: `
+	return command{name: "agent", about: "list, pause, unpause and trust agents, and make their tokens", help: `
 Every agent that ever crossed has a record: its kind, its trust, whether it may
 go on. Anybody may pause one; to let it go on, or to trust it, needs the
 operator key.
@@ -44,6 +44,20 @@ Let an agent go on.
 ` + personFlags + `
     $ holdfast agent unpause nightly
     nightly  running
+`},
+		{name: "token", about: "make a token with which an agent calls over HTTP", run: agentToken, help: `
+Make a token: an MCP client that brings it to an HTTP endpoint of Holdfast's, as
+Authorization: Bearer TOKEN, acts as that agent. It is a secret: whoever has it
+acts as the agent until it expires. Who made it, for whom, and its number are
+written down; the token is not.
+
+    holdfast agent token NAME [flags]
+
+    --ttl DURATION   how long it lives, 1s to 24h; 15m if absent
+    --kind KIND      the kind of agent, as the configuration lists them
+    --session NAME   the session it acts in; one of the day if absent
+
+    $ holdfast agent token nightly --ttl 8h > token
 `},
 		{name: "trust", about: "set an agent's trust; needs the operator key", run: agentTrust, help: `
 Set an agent's trust level: baseline, medium, high or highest.
@@ -109,6 +123,34 @@ func agentPause(a *app, args []string) error {
 func (a *app) agentIs(name, what string) error {
 	_, err := fmt.Fprintf(a.out, "%s  %s\n", clean(name), what)
 	return err
+}
+
+func agentToken(a *app, args []string) error {
+	fs := a.flags("agent token")
+	ask := api.TokenAsk{}
+	fs.DurationVar(&ask.TTL, "ttl", 15*time.Minute, "")
+	fs.StringVar(&ask.Kind, "kind", "", "")
+	fs.StringVar(&ask.Session, "session", "", "")
+	rest, err := a.parse(fs, args, 1, 1)
+	if err != nil {
+		return err
+	}
+	if ask.TTL < time.Second || ask.TTL > 24*time.Hour {
+		return usage("", "a token lives for 1s to 24h, not for %s", ask.TTL)
+	}
+	ask.Agent = rest[0]
+	return a.act(func(c *api.Client, _ *api.Status) error {
+		t, err := c.Token(a.ctx, ask)
+		if err != nil {
+			return err
+		}
+		if a.json {
+			return a.printJSON(t)
+		}
+		a.say("this token is a secret: whoever has it acts as %s until %s, in tenant %s; it is number %s", clean(t.Agent), t.Expires.Format(time.RFC3339), holdfast.Local, t.ID)
+		_, err = fmt.Fprintln(a.out, t.Token)
+		return err
+	})
 }
 
 func agentUnpause(a *app, args []string) error {

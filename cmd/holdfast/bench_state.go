@@ -90,7 +90,9 @@ type benchState struct {
 	kid string
 }
 
-func (b *bench) open(name string) (*benchState, error) {
+func (b *bench) open(name string) (*benchState, error) { return b.openWith(name, benchConfig()) }
+
+func (b *bench) openWith(name, text string) (*benchState, error) {
 	config := filepath.Join(b.dir, name+"-config")
 	if err := os.Mkdir(config, 0o700); err != nil {
 		return nil, err
@@ -104,7 +106,7 @@ func (b *bench) open(name string) (*benchState, error) {
 		return nil, err
 	}
 	jwks := fmt.Sprintf(`{"keys":[{"kty":"OKP","crv":"Ed25519","alg":"EdDSA","use":"sig","kid":%q,"x":%q}]}`, s.kid, base64.RawURLEncoding.EncodeToString(pub))
-	for file, text := range map[string]string{"jwks.json": jwks, "rules.yaml": benchRules, "holdfast.yaml": benchConfig()} {
+	for file, text := range map[string]string{"jwks.json": jwks, "rules.yaml": benchRules, "holdfast.yaml": text} {
 		if err := os.WriteFile(filepath.Join(config, file), []byte(text), 0o600); err != nil {
 			return nil, err
 		}
@@ -115,11 +117,15 @@ func (b *bench) open(name string) (*benchState, error) {
 
 // token makes a token of one of the tenants for an agent.
 func (s *benchState) token(tenant int, agent string) (holdfast.Secret, error) {
+	return s.tokenOf(fmt.Sprint("tenant-", tenant), agent)
+}
+
+func (s *benchState) tokenOf(tenant, agent string) (holdfast.Secret, error) {
 	now := time.Now()
 	header, err := json.Marshal(map[string]any{"alg": "EdDSA", "typ": "JWT", "kid": s.kid})
 	claims, err2 := json.Marshal(map[string]any{
 		"iss": "bench", "aud": "holdfast", "jti": uuid.NewString(), "sub": "user:" + agent, "iat": now.Unix(), "exp": now.Add(time.Hour).Unix(),
-		"tenant_id": fmt.Sprint("tenant-", tenant), "roles": []string{"agent"}, "agent": agent, "session": agent + "-1",
+		"tenant_id": tenant, "roles": []string{"agent"}, "agent": agent, "session": agent + "-1",
 	})
 	if err := errors.Join(err, err2); err != nil {
 		return holdfast.Secret{}, err

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"syscall"
 	"time"
 
@@ -106,12 +107,18 @@ func (a *app) seeState(p daemon.Paths) finding {
 	return okay("%s is yours alone", real.Dir)
 }
 
-func (a *app) seeConfig(daemon.Paths) finding {
+// loads finds the configuration and loads it as a daemon would that starts here.
+func (a *app) loads() (string, *daemon.Loaded, error) {
 	config, err := daemon.FindConfig(a.config, a.lookup)
 	if err != nil {
-		return bad(err)
+		return "", nil, err
 	}
-	l, err := daemon.Load(config)
+	l, err := daemon.LoadHere(config)
+	return config, l, err
+}
+
+func (a *app) seeConfig(daemon.Paths) finding {
+	config, l, err := a.loads()
 	if err != nil {
 		return bad(err)
 	}
@@ -224,18 +231,22 @@ func (a *app) seeOperator(p daemon.Paths) finding {
 	if !there(p.OperatorPub) {
 		return warn("make one with `holdfast init`", "there is none: nobody can approve or resume")
 	}
-	b, err := readPrivate(p.OperatorPub, 64<<10)
+	keys, err := operatorKeys(p)
 	if err != nil {
 		return bad(err)
 	}
-	pub, err := operator.ParsePublic(string(b))
-	if err != nil {
-		return bad(err)
+	if len(keys) == 0 {
+		return bad(fail("make one with `holdfast init`", "%s holds no key", p.OperatorPub))
 	}
+	var who []string
+	for _, k := range keys {
+		who = append(who, k.ID()+prefix(" ", k.Name()))
+	}
+	all := strings.Join(who, ", ")
 	if _, err := readPrivate(p.OperatorKey, operator.MaxSealed); err != nil {
-		return warn("it may be kept elsewhere on purpose", "%s, and the sealed key is not beside it: %v", pub.ID(), err)
+		return warn("it may be kept elsewhere on purpose", "%s, and the sealed key is not beside it: %v", all, err)
 	}
-	return okay("%s", pub.ID())
+	return okay("%s", all)
 }
 
 // leastDisk is how much room there should be, in bytes.

@@ -80,6 +80,15 @@ func (a *app) finish(err error) int {
 	if err == nil || errors.As(err, &s) {
 		return code
 	}
+	a.complain(err)
+	if a.touched != "" && code == exitError {
+		fmt.Fprintf(a.err, "state: %s\n", clean(a.touched))
+	}
+	return code
+}
+
+// complain says an error and its hint.
+func (a *app) complain(err error) {
 	var e *holdfast.Error
 	switch {
 	case errors.Is(err, context.Canceled) && a.ctx.Err() != nil:
@@ -93,10 +102,6 @@ func (a *app) finish(err error) int {
 	default:
 		a.sayLines(err.Error())
 	}
-	if a.touched != "" && code == exitError {
-		fmt.Fprintf(a.err, "state: %s\n", clean(a.touched))
-	}
-	return code
 }
 
 // sayLines says a text of several lines without losing its line ends.

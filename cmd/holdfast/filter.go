@@ -55,13 +55,19 @@ func openRegular(path string) (*os.File, error) {
 // readAll reads to the end, or until the program is interrupted: somebody may
 // sit before an empty terminal.
 func (a *app) readAll(r io.Reader) ([]byte, error) {
+	return a.await(func() ([]byte, error) { return io.ReadAll(r) })
+}
+
+// await gives back what read reads, or the context's error when the program is
+// interrupted before; read is left behind then.
+func (a *app) await(read func() ([]byte, error)) ([]byte, error) {
 	type result struct {
 		b   []byte
 		err error
 	}
 	done := make(chan result, 1)
 	go func() {
-		b, err := io.ReadAll(r)
+		b, err := read()
 		done <- result{b, err}
 	}()
 	select {

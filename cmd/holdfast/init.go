@@ -7,26 +7,38 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/operator"
 )
 
 func initCommand() command {
 	return command{name: "init", about: "make configuration, state and operator key", run: initAll, help: `
 Make what Holdfast needs, without ever replacing anything: the state directory
 with its keys, the operator key sealed by your passphrase, and a commented
-holdfast.yaml that changes nothing until you edit it.
+holdfast.yaml. In force in it are contracts for the public MCP servers
+filesystem, git, fetch and github, for use with "holdfast mcp": what looks
+acts, what changes something waits for you. All else in it is commented out.
 
     holdfast init [flags]
 
     --config-out FILE        where the configuration goes; where commands look
                              for it, if absent
+    --servers NAMES          contracts for these of filesystem, git, fetch and
+                             github, apart by commas; all if absent, or none
     --no-operator            make no operator key
+    --operator NAME          whose operator key it is; $USER if absent. Where
+                             there is one already, this makes one for NAME as
+                             well, which an operator who is there signs for
     --credential-file FILE   a file of yours (0600) whose first line is the
                              passphrase; asked for on the terminal if absent
+    --new-credential-file FILE   the same, for the key of a further operator
+    --as NAME                which operator signs for a further one
 
-    $ holdfast init
+    $ holdfast init --servers filesystem,git
 `}
 }
 
@@ -36,9 +48,23 @@ type made struct{ what, path, how string }
 func initAll(a *app, args []string) error {
 	fs := a.flags("init")
 	out := fs.String("config-out", "", "")
+	servers := fs.String("servers", "", "")
 	noOperator := fs.Bool("no-operator", false, "")
-	credential := fs.String("credential-file", "", "")
+	name := fs.String("operator", "", "")
+	further := fs.String("new-credential-file", "", "")
+	var who person
+	fs.StringVar(&who.credential, "credential-file", "", "")
+	fs.StringVar(&who.reviewer, "as", "", "")
 	if _, err := a.parse(fs, args, 0, 0); err != nil {
+		return err
+	}
+	if *name != "" {
+		if err := operator.CheckName(*name); err != nil {
+			return err
+		}
+	}
+	names, err := chosen(*servers)
+	if err != nil {
 		return err
 	}
 	config, err := a.configPlace(*out)
@@ -53,7 +79,7 @@ func initAll(a *app, args []string) error {
 	if p, err = daemon.OpenState(p.Dir); err != nil {
 		return err
 	}
-	list, err := a.initConfig(config)
+	list, err := a.initConfig(config, names)
 	if err == nil {
 		err = a.initState(stateThere)
 	}
@@ -62,7 +88,7 @@ func initAll(a *app, args []string) error {
 	}
 	list = append(list, made{"state", p.Dir, verb(!stateThere)})
 	if !*noOperator {
-		m, err := a.initOperator(p, *credential)
+		m, err := a.initOperator(p, who, *name, *further)
 		if err != nil {
 			return err
 		}
@@ -108,9 +134,13 @@ func (a *app) configPlace(flag string) (string, error) {
 	return "", usage("name one with --config-out", "there is no place for the configuration")
 }
 
-// initConfig writes the commented configuration and the schema that editors
-// complete and check it with.
-func (a *app) initConfig(config string) ([]made, error) {
+// initConfig writes the configuration, with contracts for those servers, and
+// the schema that editors complete and check it with.
+func (a *app) initConfig(config string, servers []string) ([]made, error) {
+	text, err := configuration(servers)
+	if err != nil {
+		return nil, err
+	}
 	if err := os.MkdirAll(filepath.Dir(config), 0o700); err != nil {
 		return nil, err
 	}
@@ -124,7 +154,7 @@ func (a *app) initConfig(config string) ([]made, error) {
 		what, path string
 		text       []byte
 	}{
-		{"configuration", config, append([]byte("# yaml-language-server: $schema=holdfast.schema.json\n"), daemon.Example()...)},
+		{"configuration", config, []byte(text)},
 		{"editor schema", beside, append(schema, '\n')},
 	} {
 		err := writeNew(f.path, f.text)
@@ -152,18 +182,37 @@ func (a *app) initState(exists bool) error {
 	return d.Close()
 }
 
-func (a *app) initOperator(p daemon.Paths, credential string) (made, error) {
+func (a *app) initOperator(p daemon.Paths, who person, name, further string) (made, error) {
 	m := made{"operator key", p.OperatorKey, "kept"}
+	keys, err := operatorKeys(p)
+	if err != nil {
+		return m, err
+	}
+	known := slices.ContainsFunc(keys, func(k operator.Public) bool { return k.Name() == name })
+	if len(keys) > 0 && name != "" && !known {
+		m.path = p.OperatorKeyOf(name)
+		id, err := a.admitOperator(p, who, further, name)
+		m.how = "made, " + id
+		return m, err
+	}
 	if there(p.OperatorKey) && there(p.OperatorPub) {
 		return m, nil
 	}
-	id, err := a.makeOperator(p, credential)
+	id, err := a.makeOperator(p, who.credential, name)
 	if holdfast.KindOf(err) == holdfast.KindPermission {
 		m.how = "not made: there is no terminal to ask for a passphrase on"
 		return m, nil
 	}
 	m.how = "made, " + id
 	return m, err
+}
+
+// next is a command that works with what was made, wherever that stands.
+func (a *app) next(config, cmd string) string {
+	if found, err := daemon.FindConfig("", a.lookup); err != nil || found != config {
+		cmd = "holdfast --config " + quoted(config) + strings.TrimPrefix(cmd, "holdfast")
+	}
+	return a.forState(cmd)
 }
 
 func (a *app) sayMade(list []made, p daemon.Paths) error {
@@ -179,7 +228,8 @@ func (a *app) sayMade(list []made, p daemon.Paths) error {
 		return a.printJSON(out)
 	}
 	table(a.out, rows)
-	fmt.Fprintln(a.err)
+	fmt.Fprintf(a.err, "\nNext, run the daemon, whose pages and commands you answer on:\n\n    %s\n", a.next(list[0].path, "holdfast up"))
+	fmt.Fprintf(a.err, "\nand put this before the command of a server in your MCP client's configuration:\n\n    %s\n\n", a.next(list[0].path, "holdfast mcp --name NAME --"))
 	fmt.Fprintf(a.err, "To undo everything: end the daemon, then\n\n    rm -r %s\n    rm %s %s\n", quoted(p.Dir), quoted(list[0].path), quoted(list[1].path))
 	return nil
 }

@@ -12,13 +12,13 @@ import (
 )
 
 func ledgerCommand() command {
-	return command{name: "ledger", about: "what was done: read it, verify it, prove it, export it", help: `
+	return command{name: "ledger", about: "what was done: read it, verify it, prove it, export it, erase parts of it", help: `
 The ledger holds everything that was asked and done: append-only, in one Merkle
 tree for each tenant, signed again and again. Reading it needs no daemon.
 
     $ holdfast ledger tail
     $ holdfast ledger verify
-`, sub: []command{tailCommand(), showCommand(), verifyCommand(), proveCommand(), exportCommand(), checkpointCommand(), ledgerKeyCommand()}}
+`, sub: []command{tailCommand(), showCommand(), verifyCommand(), proveCommand(), exportCommand(), eraseCommand(), checkpointCommand(), ledgerKeyCommand()}}
 }
 
 func checkpointCommand() command {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 
 	"github.com/holdfast-dev/holdfast"
@@ -149,6 +150,9 @@ func ledgerExport(a *app, args []string) error {
 		w := a.out
 		if len(rest) == 1 && rest[0] != "-" {
 			f, err := os.OpenFile(rest[0], os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+			if errors.Is(err, fs.ErrExist) {
+				return fail("name a file that does not exist", "%s exists already", rest[0])
+			}
 			if err != nil {
 				return err
 			}

@@ -16,7 +16,9 @@ import (
 func showCommand() command {
 	return command{name: "show", about: "tell the story of one crossing", run: ledgerShow, help: `
 Tell the story of one crossing: when it began, what the gates thought, what
-happened around it, and how it ended. With --json the records themselves.
+happened around it, how it ended, and what is kept of its texts, redacted: the
+arguments of a call that was held, and what came back. With --json the records
+themselves.
 
     holdfast ledger show CROSSING [--json]
 
@@ -125,7 +127,7 @@ func (a *app) tell(s ledger.Stored) error {
 			return err
 		}
 		a.paragraph(s, e.Timestamp, l.bold("event")+"  "+clean(e.Name), [][]string{
-			{"who", e.Who}, {"about", e.Subject}, {"data", string(e.Data)},
+			{"who", e.Who}, {"about", e.Subject}, {"data", plain(e.Data)}, {"asked", kept(s, e.PartHash)},
 		})
 		return nil
 	}
@@ -142,11 +144,12 @@ func (a *app) tell(s ledger.Stored) error {
 		{"review", e.Review + prefix(", by ", e.Reviewer)}, {"used", uses(e.Uses)},
 		{"replay of", e.ReplayOf}, {"redacted", strings.Join(e.Applied, ", ")},
 		{"result", text(e.Result) + prefix("sha256 ", text(e.ResultHash))},
+		{"came back", kept(s, text(e.ResultHash))},
 		{"weakened", strings.Join(e.Weakened, "; ")},
 	})
 	var ops []holdfast.Opinion
 	for _, o := range e.Opinions {
-		ops = append(ops, holdfast.Opinion{Gate: o.Gate, Verdict: o.Verdict, State: o.State, Kind: o.Kind, Rule: o.Rule, Why: o.Why})
+		ops = append(ops, holdfast.Opinion{Gate: o.Gate, Verdict: o.Verdict, State: o.State, Kind: o.Kind, Rule: o.Rule, Why: or(o.Why, grounds(e, o))})
 	}
 	if len(ops) > 0 {
 		fmt.Fprintln(a.out)
@@ -165,6 +168,34 @@ func (a *app) paragraph(s ledger.Stored, at time.Time, head string, rows [][]str
 		}
 	}
 	table(a.out, full)
+}
+
+// plain is what an event says, without the statement that a person signed: it
+// says the same again, for machines.
+func plain(data []byte) string {
+	members := map[string]json.RawMessage{}
+	if json.Unmarshal(data, &members) != nil || members["statement"] == nil {
+		return string(data)
+	}
+	delete(members, "statement")
+	delete(members, "signature")
+	b, err := json.Marshal(members)
+	if err != nil {
+		return string(data)
+	}
+	return string(b)
+}
+
+// kept is the text that stands beside a record, or that it was erased.
+func kept(s ledger.Stored, hash string) string {
+	b, err := ledger.PartContent(s.Part)
+	switch {
+	case err == nil:
+		return string(b)
+	case hash != "":
+		return "erased"
+	}
+	return ""
 }
 
 func text(s *string) string {

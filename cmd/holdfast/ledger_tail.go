@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -142,7 +143,7 @@ func (t *tailing) line(s ledger.Stored) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		return fmt.Sprintf("%s  %s %-10s %s  %s%s", stamp(e.Timestamp), t.look.dim("*"), "event", clean(e.Name), clean(e.Subject), clean(prefix(" by ", e.Who))), nil
+		return fmt.Sprintf("%s  %s %-10s %s  %s%s%s", stamp(e.Timestamp), t.look.dim("*"), "event", clean(e.Name), clean(e.Subject), clean(prefix(" by ", e.Who)), clean(prefix(": ", how(e)))), nil
 	}
 	e, err := ledger.ParseEntry(s.Record)
 	if err != nil {
@@ -155,6 +156,18 @@ func (t *tailing) line(s ledger.Stored) (string, error) {
 		why = "  " + clean(e.Why)
 	}
 	return fmt.Sprintf("%s  %s %-10s %s  %s  %s%s", stamp(e.Timestamp), t.look.outcome(e.Outcome), e.Outcome, clean(e.Boundary), clean(or(e.Agent, "-")), t.look.dim(e.ID), why), nil
+}
+
+// how is the decision, or the outcome, that an event of a review tells.
+func how(e *ledger.Event) string {
+	if !strings.HasPrefix(e.Name, "review_") {
+		return ""
+	}
+	var data struct{ Decision, Outcome string }
+	if json.Unmarshal(e.Data, &data) != nil {
+		return ""
+	}
+	return strings.ReplaceAll(data.Decision+data.Outcome, "_", " ")
 }
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") }

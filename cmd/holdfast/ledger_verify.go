@@ -2,19 +2,16 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/daemon"
-	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -26,15 +23,23 @@ none was cut back behind what the log of checkpoints records. A state that was
 put back as a whole to an earlier one only --checkpoint finds. The exit code is 1
 when something is wrong; tenant and record are named.
 
-    holdfast ledger verify [--checkpoint FILE]
-    holdfast ledger verify --export FILE --key KEY [--checkpoint FILE]
+    holdfast ledger verify [--checkpoint FILE] [--semantics]
+    holdfast ledger verify --export FILE --key KEY [--checkpoint FILE] [--semantics]
     holdfast ledger verify --proof FILE --key KEY
 
-    --export FILE       an export, with nothing else but the public key
+    --export FILE       an export, with nothing else but the public key; - reads
+                        it from the standard input
     --proof FILE        what ` + "`ledger prove`" + ` wrote
     --key KEY           what ` + "`ledger key`" + ` prints, or a file that holds it
     --checkpoint FILE   a signed head that was kept elsewhere: the ledger must
                         contain it; may be repeated
+    --semantics         judge every crossing again from what the ledger records,
+                        by code that shares nothing with the gates: permissions,
+                        budgets, keys, approvals, results. Each record that was
+                        not right is named; what the record cannot tell is counted
+    --operator KEY      the public key that people's answers are signed with, the
+                        line in operator.pub or a file that holds it; the state's
+                        own if absent; may be repeated
 
     $ holdfast ledger export ledger.jsonl
     $ holdfast ledger verify --export ledger.jsonl --key "$(holdfast ledger key)"
@@ -48,6 +53,9 @@ func ledgerVerify(a *app, args []string) error {
 	keyText := fs.String("key", "", "")
 	var kept words
 	fs.Var(&kept, "checkpoint", "")
+	again := fs.Bool("semantics", false, "")
+	var operators words
+	fs.Var(&operators, "operator", "")
 	if _, err := a.parse(fs, args, 0, 0); err != nil {
 		return err
 	}
@@ -55,6 +63,8 @@ func ledgerVerify(a *app, args []string) error {
 	switch {
 	case *export != "" && *proof != "":
 		return usage("", "--export and --proof are two things")
+	case *proof != "" && *again, len(operators) > 0 && !*again:
+		return usage("", "--semantics judges a whole ledger, and --operator is for it")
 	case offline && *keyText == "":
 		return usage(`give it with --key "$(holdfast ledger key)"`, "what is verified offline needs the public key")
 	}
@@ -66,13 +76,29 @@ func ledgerVerify(a *app, args []string) error {
 	if err != nil {
 		return err
 	}
-	switch {
-	case *proof != "":
+	if *proof != "" {
 		return a.verifyProof(key, *proof)
-	case *export != "":
-		return a.verifyExport(key, *export, known)
 	}
-	return a.verifyStore(key, known)
+	o := verifying{a: a, key: key, known: known}
+	if *again {
+		if o.again, o.operators, err = a.judge(key.Runtime(), operators, offline); err != nil {
+			return err
+		}
+	}
+	if *export != "" {
+		return o.export(*export)
+	}
+	return o.store()
+}
+
+// verifying is one verification of a whole ledger; again is nil where only the
+// trees are verified.
+type verifying struct {
+	a         *app
+	key       *ledger.Verifier
+	known     []ledger.SignedCheckpoint
+	again     *semantics
+	operators int
 }
 
 // What the files that verification is given may hold, in bytes.
@@ -82,20 +108,30 @@ const (
 	maxProof   = 4 << 20
 )
 
-// readPlain reads a regular file of at most limit bytes, and waits for nobody.
-func readPlain(path string, limit int64) ([]byte, error) {
+// openPlain opens a regular file, and waits for nobody.
+func openPlain(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
 	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fail("name a file", "%s is not a regular file", path)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// readPlain reads a regular file of at most limit bytes.
+func readPlain(path string, limit int64) ([]byte, error) {
+	f, err := openPlain(path)
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() {
-		return nil, fail("name a file", "%s is not a regular file", path)
-	}
+	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err == nil && int64(len(b)) > limit {
 		return nil, fail("", "%s has more than %s", path, bytesOf(limit))
@@ -175,203 +211,8 @@ type verified struct {
 	Seconds float64         `json:"seconds"`
 	Against string          `json:"compared_with"`
 	Trees   []ledger.Report `json:"tenants"`
-}
-
-func (a *app) verifyStore(key *ledger.Verifier, known []ledger.SignedCheckpoint) error {
-	return a.read(func(_ daemon.Paths, s kernel.Store) error {
-		faults, err := a.faults(s)
-		if err != nil {
-			return err
-		}
-		trees, err := a.trees(s)
-		if err != nil {
-			return err
-		}
-		start := time.Now()
-		v := storeCheck{a: a, s: s, key: key, kept: known, p: a.progress(trees)}
-		defer v.p.end()
-		for _, t := range trees {
-			if err := v.tree(t); err != nil {
-				v.p.end()
-				a.sayFaults(faults)
-				return tampered(err)
-			}
-		}
-		v.p.end()
-		if len(faults) > 0 {
-			a.sayFaults(faults[1:])
-			return tampered(&faults[0])
-		}
-		if err := unmet(known, v.reports); err != nil {
-			return err
-		}
-		if err := unmet(v.recorded(), v.reports); err != nil {
-			return err
-		}
-		return a.sayVerified(v.reports, time.Since(start), against("the newest signed head of each tree and the log of checkpoints", known))
-	})
-}
-
-// faults looks at the file around the trees: what belongs to none would not be
-// looked at otherwise.
-func (a *app) faults(s kernel.Store) ([]ledger.Fault, error) {
-	file, ok := s.(interface {
-		Structure(context.Context) ([]ledger.Fault, error)
-	})
-	if !ok {
-		return nil, nil
-	}
-	return file.Structure(a.ctx)
-}
-
-// structure is the first of them as an error.
-func (a *app) structure(s kernel.Store) error {
-	faults, err := a.faults(s)
-	if err != nil || len(faults) == 0 {
-		return err
-	}
-	return tampered(&faults[0])
-}
-
-// maxSaid bounds the lines about a damaged file.
-const maxSaid = 20
-
-func (a *app) sayFaults(faults []ledger.Fault) {
-	for _, f := range faults[:min(len(faults), maxSaid)] {
-		a.say("%s", f.Error())
-	}
-}
-
-// storeCheck verifies the trees of a store, the log of checkpoints before the
-// others.
-type storeCheck struct {
-	a       *app
-	s       kernel.Store
-	key     *ledger.Verifier
-	kept    []ledger.SignedCheckpoint
-	log     ledger.CheckpointLog
-	p       *progress
-	reports []ledger.Report
-}
-
-// tree verifies one. It reads in short transactions, between which the daemon
-// may erase parts and record that beyond the end that is known here: what fails
-// is asked again in one transaction, which shows one moment.
-func (v *storeCheck) tree(t tree) error {
-	r, log, err := v.leaves(t, func(fn func(ledger.Stored) error) error {
-		return v.a.leaves(v.s, t.head.Tenant, 0, t.head.Size, fn)
-	})
-	var f *ledger.Fault
-	if errors.As(err, &f) {
-		err = v.s.View(v.a.ctx, func(tx kernel.Tx) error {
-			now, err := treeOf(tx, t.head.Tenant)
-			if err != nil {
-				return err
-			}
-			// The checkpoint stays the one that is as old as the log that
-			// was read.
-			t.head = now.head
-			r, log, err = v.leaves(t, func(fn func(ledger.Stored) error) error {
-				return tx.Leaves(t.head.Tenant, 0, t.head.Size, fn)
-			})
-			return err
-		})
-	}
-	if err != nil {
-		return err
-	}
-	if t.head.Tenant == ledger.CheckpointsTenant {
-		v.log = log
-	}
-	signed := ledger.Head{Tenant: t.head.Tenant}
-	if t.signed != nil {
-		c, err := v.key.Open(t.signed.Note)
-		if err != nil {
-			return err
-		}
-		signed = c.Head
-	}
-	if err := v.log.Covers(signed); err != nil {
-		return err
-	}
-	v.reports = append(v.reports, r)
-	return nil
-}
-
-func (v *storeCheck) leaves(t tree, each func(func(ledger.Stored) error) error) (ledger.Report, ledger.CheckpointLog, error) {
-	var log ledger.CheckpointLog
-	cps, err := opened(v.key, t, append(v.recorded(), v.kept...))
-	if err != nil {
-		return ledger.Report{}, log, err
-	}
-	r, err := ledger.VerifyStore(t.head, cps, func(fn func(ledger.Stored) error) error {
-		return each(func(l ledger.Stored) error {
-			v.p.one()
-			if err := fn(l); err != nil || t.head.Tenant != ledger.CheckpointsTenant {
-				return err
-			}
-			return log.Add(l.Seq, l.Record)
-		})
-	})
-	return r, log, err
-}
-
-// recorded are the heads that the log of checkpoints records.
-func (v *storeCheck) recorded() []ledger.SignedCheckpoint {
-	var out []ledger.SignedCheckpoint
-	for _, h := range v.log.Newest() {
-		out = append(out, ledger.SignedCheckpoint{Head: h})
-	}
-	return out
-}
-
-// opened are the checkpoints to compare a tree with, ascending by size: its
-// newest, what the log of checkpoints records, and those that were kept
-// elsewhere.
-func opened(key *ledger.Verifier, t tree, known []ledger.SignedCheckpoint) ([]ledger.SignedCheckpoint, error) {
-	var out []ledger.SignedCheckpoint
-	if t.signed != nil {
-		c, err := key.Open(t.signed.Note)
-		if err != nil {
-			return nil, &ledger.Fault{Tenant: t.head.Tenant, Seq: -1, Why: "the newest checkpoint: " + err.Error()}
-		}
-		if c.Tenant != t.head.Tenant {
-			return nil, &ledger.Fault{Tenant: t.head.Tenant, Seq: -1, Why: "the newest checkpoint is another tenant's"}
-		}
-		out = append(out, c)
-	}
-	for _, c := range known {
-		// One that says what another says already adds nothing; one that
-		// contradicts it stays, and fails.
-		same := func(o ledger.SignedCheckpoint) bool { return o.Head == c.Head }
-		if c.Tenant == t.head.Tenant && !slices.ContainsFunc(out, same) {
-			out = append(out, c)
-		}
-	}
-	sortBySize(out)
-	return out, nil
-}
-
-func sortBySize(cs []ledger.SignedCheckpoint) {
-	for i := 1; i < len(cs); i++ {
-		for k := i; k > 0 && cs[k].Size < cs[k-1].Size; k-- {
-			cs[k], cs[k-1] = cs[k-1], cs[k]
-		}
-	}
-}
-
-// unmet is the error for a checkpoint of a tenant that is not there at all.
-func unmet(known []ledger.SignedCheckpoint, reports []ledger.Report) error {
-	for _, c := range known {
-		found := false
-		for _, r := range reports {
-			found = found || r.Tenant == c.Tenant
-		}
-		if !found {
-			return tampered(&ledger.Fault{Tenant: c.Tenant, Seq: -1, Why: "a signed head of this tenant exists, and the ledger has no such tenant"})
-		}
-	}
-	return nil
+	// Semantics is what judging again came to, absent where nobody asked.
+	Semantics *judged `json:"semantics,omitempty"`
 }
 
 func against(what string, known []ledger.SignedCheckpoint) string {
@@ -390,32 +231,56 @@ func tampered(err error) error {
 	return fail("keep the file as it is; `holdfast halt` stops everything while you look", "the ledger does not verify: %s", f.Error())
 }
 
-func (a *app) verifyExport(key *ledger.Verifier, file string, known []ledger.SignedCheckpoint) error {
+func (o *verifying) export(file string) error {
+	a := o.a
 	r := a.in
 	if file != "-" {
-		f, err := os.Open(file)
+		f, err := openPlain(file)
 		if err != nil {
 			return err
 		}
 		defer f.Close()
 		r = f
 	}
+	r = &untilDone{ctx: a.ctx, r: r}
 	start := time.Now()
 	p := a.progress(nil)
-	v := ledger.ExportVerifier{Key: key, Known: known}
+	v := ledger.ExportVerifier{Key: o.key, Known: o.known, Deep: true}
+	if o.again != nil {
+		v.Leaf = o.again.leaf
+	}
 	reports, err := v.Verify(&lineCounter{r, p})
 	p.end()
+	if err != nil && a.ctx.Err() != nil {
+		return fail("", "interrupted: the export was not verified to its end")
+	}
 	if err != nil {
 		return tampered(err)
 	}
-	return a.sayVerified(reports, time.Since(start), against("the signed heads in the export", known))
+	took := time.Since(start)
+	if o.again != nil {
+		o.again.took = took
+	}
+	return o.say(reports, took, against("the signed heads in the export", o.known))
 }
 
-func (a *app) sayVerified(reports []ledger.Report, took time.Duration, with string) error {
+// say tells what was verified, and judged again.
+func (o *verifying) say(reports []ledger.Report, took time.Duration, with string) error {
+	if o.again == nil {
+		return o.a.sayVerified(reports, took, with, nil)
+	}
+	j, wrong := o.again.result(o.operators)
+	if err := o.a.sayVerified(reports, took, with, j); err != nil {
+		return err
+	}
+	return wrong
+}
+
+func (a *app) sayVerified(reports []ledger.Report, took time.Duration, with string, j *judged) error {
 	if len(reports) == 0 {
 		return &holdfast.Error{Kind: holdfast.KindNotFound, Why: "nothing was verified: the ledger has no tree", Hint: "a state in which nothing happened yet has none; if something did, the ledger was taken away"}
 	}
-	v := verified{OK: true, Seconds: took.Seconds(), Against: with, Trees: append([]ledger.Report{}, reports...)}
+	v := verified{OK: j == nil || j.OK, Semantics: j, Seconds: took.Seconds(), Against: with, Trees: append([]ledger.Report{}, reports...)}
 	for _, r := range reports {
 		v.Leaves += r.Size
 	}
@@ -424,17 +289,23 @@ func (a *app) sayVerified(reports []ledger.Report, took time.Duration, with stri
 	}
 	rows := [][]string{{"TENANT", "LEAVES", "CROSSINGS", "EVENTS", "OPEN", "ERASED", "SIGNED TO", "ROOT"}}
 	for _, r := range reports {
-		rows = append(rows, []string{clean(r.Tenant), fmt.Sprint(r.Size), fmt.Sprint(r.Entries), fmt.Sprint(r.Events), fmt.Sprint(r.Open), fmt.Sprint(r.Erased), fmt.Sprint(r.Signed), r.Root.String()})
+		rows = append(rows, []string{clean(treeName(r.Tenant)), fmt.Sprint(r.Size), fmt.Sprint(r.Entries), fmt.Sprint(r.Events), fmt.Sprint(r.Open), fmt.Sprint(r.Erased), fmt.Sprint(r.Signed), r.Root.String()})
 	}
 	table(a.out, rows)
 	rate := float64(v.Leaves) / max(took.Seconds(), 1e-9)
 	fmt.Fprintf(a.out, "\nverified %s of %s in %s, %.0f a second\n", count(v.Leaves, "leaf", "leaves"), count(len(reports), "tenant", "tenants"), took.Round(time.Millisecond), rate)
 	fmt.Fprintf(a.out, "compared with %s\n", with)
 	for _, r := range reports {
+		if r.Unfollowed > 0 {
+			a.say("%s: %s while 65536 others were open, so it was not followed which entry is whose", clean(treeName(r.Tenant)), count(int(r.Unfollowed), "crossing began", "crossings began"))
+		}
 		if n := r.Beyond(); n > 0 {
-			a.say("%s: the last %s not signed yet, so only the store vouches for them", clean(r.Tenant), count(n, "leaf is", "leaves are"))
+			a.say("%s: the last %s not signed yet, so only the store vouches for them", clean(treeName(r.Tenant)), count(n, "leaf is", "leaves are"))
 			a.hint("`%s` signs them", a.forState("holdfast ledger checkpoint"))
 		}
+	}
+	if j != nil {
+		j.say(a)
 	}
 	return nil
 }
@@ -487,4 +358,12 @@ func (l *lineCounter) Read(b []byte) (int, error) {
 		l.p.one()
 	}
 	return n, err
+}
+
+// treeName names a tenant's tree for people.
+func treeName(tenant string) string {
+	if tenant == ledger.CheckpointsTenant {
+		return tenant + " (the log of signed heads)"
+	}
+	return tenant
 }

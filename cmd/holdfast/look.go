@@ -16,12 +16,40 @@ import (
 
 // look is how things are drawn: colour only for a terminal and without
 // NO_COLOR, marks beyond ASCII only where the locale is UTF-8.
-type look struct{ color, utf8 bool }
+// columns is how wide a line may be.
+type look struct {
+	color, utf8 bool
+	columns     int
+}
 
 func (a *app) look() look {
 	_, plain := a.lookup("NO_COLOR")
 	dumb, _ := a.lookup("TERM")
-	return look{color: isTerminal(a.out) && !plain && dumb != "dumb", utf8: a.isUTF8()}
+	return look{color: isTerminal(a.out) && !plain && dumb != "dumb", utf8: a.isUTF8(), columns: columnsOf(a.out)}
+}
+
+// columnsOf is how wide a terminal is; 160 for what is none.
+func columnsOf(x any) int {
+	const otherwise = 160
+	if o, ok := x.(*output); ok {
+		x = o.Writer
+	}
+	f, ok := x.(*os.File)
+	if !ok {
+		return otherwise
+	}
+	if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
+		return max(n, 40)
+	}
+	return otherwise
+}
+
+// clipped is one line of at most so many columns; "..." says that there is more.
+func clipped(s string, columns int) string {
+	if width(s) <= columns {
+		return s
+	}
+	return string([]rune(s)[:columns-3]) + "..."
 }
 
 func (a *app) isUTF8() bool {
@@ -98,7 +126,10 @@ func clean(s string) string {
 // table writes rows in columns as wide as their widest cell; the last column
 // is not padded. Cells are made safe for a terminal; the first column may be a
 // mark that mark made.
-func table(w io.Writer, rows [][]string) {
+func table(w io.Writer, rows [][]string) { fmt.Fprint(w, tabled(rows)) }
+
+// tabled is what table writes.
+func tabled(rows [][]string) string {
 	var widths []int
 	for _, row := range rows {
 		for i := range row {
@@ -111,6 +142,7 @@ func table(w io.Writer, rows [][]string) {
 			widths[i] = max(widths[i], width(row[i]))
 		}
 	}
+	var out strings.Builder
 	for _, row := range rows {
 		var b strings.Builder
 		for i, cell := range row {
@@ -119,8 +151,9 @@ func table(w io.Writer, rows [][]string) {
 				b.WriteString(strings.Repeat(" ", widths[i]-width(cell)+2))
 			}
 		}
-		fmt.Fprintln(w, strings.TrimRight(b.String(), " "))
+		fmt.Fprintln(&out, strings.TrimRight(b.String(), " "))
 	}
+	return out.String()
 }
 
 // width is how many columns a cell takes, without its colours.

@@ -1,17 +1,20 @@
 package main
 
 import (
-	"bytes"
+	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
+	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"path"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/google/uuid"
@@ -22,23 +25,37 @@ import (
 )
 
 func mcpCommand() command {
-	return command{name: "mcp", about: "put an MCP server behind the gates", run: runMCP, help: `
-Put an MCP server behind the gates, over standard input and output: an MCP
-client starts this command in place of the server's. Every tool is a boundary,
-mcp/NAME/TOOL. Where no daemon runs, one is started, and ends when its last
-client has gone.
+	return command{name: "mcp", about: "put MCP servers behind the gates", run: runMCP, help: `
+Put an MCP server behind the gates: an MCP client starts this command in place
+of the server's, or, with --http, reaches it at an address. Every tool is a
+boundary, mcp/NAME/TOOL. Where no daemon runs, one is started, and ends when its
+last client has gone.
 
     holdfast mcp [flags] -- SERVER ARGS...
-    holdfast mcp [flags] NAME               a server of the configuration
+    holdfast mcp [flags] URL                a server that speaks HTTP
+    holdfast mcp [flags] NAME...            servers of the configuration
+    holdfast mcp [flags] --all              all of them
+
+Several servers stand behind one endpoint: their tools and prompts are shown as
+NAME__TOOL, and one that ends is started again while the others go on.
 
     --name NAME      the server's name in boundaries; from SERVER if absent
+    --http ADDR      serve clients over HTTP at ADDR, such as 127.0.0.1:8811,
+                     until Ctrl-C
+    --token          demand a bearer token of every HTTP request; it then says
+                     who calls (see holdfast agent token)
+    --wait DURATION  how long a call waits for a person: 0s to 55s
     --agent NAME     who calls; mcp if absent
     --kind KIND      the kind of agent, as the configuration lists them
     --session NAME   a new one for each start, if absent
     --env NAME       give the server this variable too; may be repeated
     --notify CMD     passed on to the daemon that is started
 
+A daemon also serves the configured servers where it serves its pages, under
+/mcp and /mcp/NAME, to whoever brings a token.
+
     $ holdfast mcp -- npx -y @modelcontextprotocol/server-filesystem .
+    $ holdfast mcp --http 127.0.0.1:8811 --all
 `}
 }
 
@@ -49,49 +66,72 @@ func (w *words) String() string     { return strings.Join(*w, " ") }
 func (w *words) Set(s string) error { *w = append(*w, s); return nil }
 
 func runMCP(a *app, args []string) error {
-	fs := a.flags("mcp")
-	var h api.Hello
-	var env words
-	fs.StringVar(&h.Name, "name", "", "")
-	fs.StringVar(&h.Agent, "agent", "mcp", "")
-	fs.StringVar(&h.Kind, "kind", "", "")
-	fs.StringVar(&h.Session, "session", "", "")
-	fs.Var(&env, "env", "")
-	notify := fs.String("notify", "", "")
-	dashed := slices.Contains(args, "--")
-	rest, err := a.parse(fs, args, 1, -1)
+	h, notify, err := a.hello(args)
 	if err != nil {
 		return err
 	}
-	if err := (api.Ask{Agent: h.Agent, Kind: h.Kind, Session: h.Session}).Named(); err != nil {
-		return usage("", "%s", err.(*holdfast.Error).Why)
-	}
 	if err := a.enabled(); err != nil {
-		return err
-	}
-	if err := a.server(&h, rest, dashed); err != nil {
-		return err
-	}
-	if h.Session == "" {
-		id, err := uuid.NewRandom()
-		if err != nil {
-			return err
-		}
-		h.Session = id.String()
-	}
-	h.Env = server.Environment(os.Environ(), env)
-	if h.Dir, err = os.Getwd(); err != nil {
 		return err
 	}
 	p, err := a.paths()
 	if err != nil {
 		return err
 	}
-	conn, err := a.connect(p, h, *notify)
+	conn, err := a.connect(p, h, notify)
 	if err != nil {
 		return err
 	}
+	if h.Listen != "" {
+		return a.listening(conn, p, h)
+	}
 	return a.relay(conn, p)
+}
+
+// hello is what the command line asks of the daemon.
+func (a *app) hello(args []string) (h api.Hello, notify string, err error) {
+	fs := a.flags("mcp")
+	var env words
+	fs.StringVar(&h.Name, "name", "", "")
+	fs.StringVar(&h.Agent, "agent", "mcp", "")
+	fs.StringVar(&h.Kind, "kind", "", "")
+	fs.StringVar(&h.Session, "session", "", "")
+	fs.StringVar(&h.Listen, "http", "", "")
+	fs.BoolVar(&h.Bearer, "token", false, "")
+	fs.BoolVar(&h.All, "all", false, "")
+	fs.Func("wait", "", func(s string) error {
+		d, err := time.ParseDuration(s)
+		if err == nil && (d < 0 || d > 55*time.Second) {
+			err = errors.New("it is 0s to 55s")
+		}
+		h.Wait = &d
+		return err
+	})
+	fs.Var(&env, "env", "")
+	fs.StringVar(&notify, "notify", "", "")
+	dashed := slices.Contains(args, "--")
+	rest, err := a.parse(fs, args, 0, -1)
+	if err != nil {
+		return h, "", err
+	}
+	if err := (api.Ask{Agent: h.Agent, Kind: h.Kind, Session: h.Session}).Named(); err != nil {
+		return h, "", usage("", "%s", err.(*holdfast.Error).Why)
+	}
+	if h.Bearer && h.Listen == "" {
+		return h, "", usage("give --http ADDR too", "--token is for clients that come over HTTP")
+	}
+	if err := a.server(&h, rest, dashed); err != nil {
+		return h, "", err
+	}
+	if h.Session == "" {
+		id, err := uuid.NewRandom()
+		if err != nil {
+			return h, "", err
+		}
+		h.Session = id.String()
+	}
+	h.Env = server.Environment(os.Environ(), env)
+	h.Dir, err = os.Getwd()
+	return h, notify, err
 }
 
 // connect opens the connection, and once more where a lingering daemon ended
@@ -110,20 +150,85 @@ func (a *app) connect(p daemon.Paths, h api.Hello, notify string) (conn io.ReadW
 	return nil, err
 }
 
-// server completes h from the command after "--", or from the name of a
-// configured server.
+// listening says where clients are served, and waits until that is over.
+func (a *app) listening(conn io.ReadWriteCloser, p daemon.Paths, h api.Hello) error {
+	defer conn.Close()
+	stop := context.AfterFunc(a.ctx, func() { _ = conn.Close() })
+	defer stop()
+	ended := fail("look into "+p.Log, "the daemon ended")
+	in := bufio.NewReader(io.LimitReader(conn, 64<<10))
+	line, err := in.ReadBytes('\n')
+	var l api.Listening
+	if err == nil {
+		err = json.Unmarshal(line, &l)
+	}
+	if err != nil {
+		if a.ctx.Err() != nil {
+			return nil
+		}
+		return ended
+	}
+	if host, _, err := net.SplitHostPort(h.Listen); err == nil && !daemon.Loopback(host) {
+		a.say("what crosses the network here is not encrypted, tokens included: put TLS in front of it")
+	}
+	if a.json {
+		err = a.printJSON(l)
+	} else {
+		_, err = fmt.Fprintf(a.out, "listening on %s\n", l.URL)
+	}
+	if err != nil {
+		return err
+	}
+	_, _ = io.Copy(io.Discard, in)
+	if a.ctx.Err() != nil {
+		return nil
+	}
+	return ended
+}
+
+// server completes h from the command after "--", from a URL, or from names of
+// configured servers.
 func (a *app) server(h *api.Hello, rest []string, dashed bool) error {
-	if dashed {
+	how := "`holdfast mcp -- SERVER ARGS...`, `holdfast mcp URL`, or `holdfast mcp NAME...` for servers of the configuration"
+	switch {
+	case h.All && len(rest) == 0 && h.Name == "":
+		return nil
+	case h.All:
+		return usage(how, "mcp --all takes no server and no --name")
+	case len(rest) == 0:
+		return usage(how, "mcp needs a server")
+	case dashed:
 		h.Command = rest
 		h.Name = or(h.Name, serverName(rest))
 		if _, err := exec.LookPath(rest[0]); err != nil {
 			return fail("is it installed, and in PATH?", "the MCP server cannot be started: %v", err)
 		}
 		return nil
+	case strings.Contains(rest[0], "://"):
+		return remoteServer(h, rest, how)
+	case h.Name != "":
+		return usage(how, "mcp does not take %q with --name", strings.Join(rest, " "))
 	}
-	if len(rest) != 1 || h.Name != "" {
-		return usage("`holdfast mcp -- SERVER ARGS...`, or `holdfast mcp NAME` for a server of the configuration", "mcp does not take %q", strings.Join(rest, " "))
+	return a.configured(h, rest)
+}
+
+// remoteServer completes h from the address of a server.
+func remoteServer(h *api.Hello, rest []string, how string) error {
+	u, err := url.Parse(rest[0])
+	switch {
+	case len(rest) > 1:
+		return usage(how, "mcp does not take %q", rest[1])
+	case err != nil || u.Hostname() == "" || u.Scheme != "https" && u.Scheme != "http":
+		return usage("write https://host/path", "%q is not the address of an MCP server", rest[0])
+	case u.User != nil:
+		return usage("a server of the configuration can have headers", "the address holds a user or a password")
 	}
+	h.URL, h.Name = rest[0], or(h.Name, u.Hostname())
+	return nil
+}
+
+// configured completes h from names.
+func (a *app) configured(h *api.Hello, names []string) error {
 	config, err := daemon.FindConfig(a.config, a.lookup)
 	if err != nil {
 		return err
@@ -132,11 +237,17 @@ func (a *app) server(h *api.Hello, rest []string, dashed bool) error {
 	if err != nil {
 		return err
 	}
-	if _, ok := l.Config.MCP.Servers[rest[0]]; !ok {
-		known := strings.Join(slices.Sorted(maps.Keys(l.Config.MCP.Servers)), ", ")
-		return usage("put -- before a command: `holdfast mcp -- "+rest[0]+"`", "the configuration has no MCP server %q%s", rest[0], prefix("; it has ", known))
+	known := strings.Join(slices.Sorted(maps.Keys(l.Config.MCP.Servers)), ", ")
+	for _, name := range names {
+		if _, ok := l.Config.MCP.Servers[name]; !ok {
+			return usage("put -- before a command: `holdfast mcp -- "+name+"`", "the configuration has no MCP server %q%s", name, prefix("; it has ", known))
+		}
 	}
-	h.Name = rest[0]
+	if len(names) == 1 {
+		h.Name = names[0]
+	} else {
+		h.Names = names
+	}
 	return nil
 }
 
@@ -160,17 +271,44 @@ func between(arg string) bool {
 	return strings.HasPrefix(arg, "-")
 }
 
+// takesValue says whether an option's value is the next argument, of the
+// options that stand before a server: a container's, and a runner's packages.
+func takesValue(program, option string) bool {
+	switch program {
+	case "docker", "podman":
+		switch option {
+		case "-e", "--env", "--env-file", "-v", "--volume", "--mount", "-p", "--publish", "--name", "--network", "--net",
+			"-u", "--user", "-w", "--workdir", "-l", "--label", "--entrypoint", "--platform", "--add-host", "-m", "--memory":
+			return true
+		}
+	case "npx", "pnpx", "bunx", "npm":
+		return option == "-p" || option == "--package"
+	case "uvx", "uv", "pipx":
+		switch option {
+		case "--from", "--with", "--python", "-p", "--directory", "--spec", "--index-url":
+			return true
+		}
+	}
+	return false
+}
+
 // serverName makes the server's name of its command: the last path element of
-// the package or program, without version, suffix and the prefixes that all
-// servers share.
+// the package or program, without version, suffix and what all servers' names
+// share.
 func serverName(argv []string) string {
-	i := 0
-	for i < len(argv)-1 && (i == 0 && runs(path.Base(argv[0])) || i > 0 && between(argv[i])) {
+	program, i := path.Base(argv[0]), 0
+	for i < len(argv)-1 && (i == 0 && runs(program) || i > 0 && between(argv[i])) {
+		if i > 0 && takesValue(program, argv[i]) && i < len(argv)-2 {
+			i++
+		}
 		i++
 	}
 	name := path.Base(argv[i])
 	if at := strings.LastIndexByte(name, '@'); at > 0 {
 		name = name[:at]
+	}
+	if image, _, tagged := strings.Cut(name, ":"); tagged && (program == "docker" || program == "podman") {
+		name = image
 	}
 	for _, ext := range []string{".js", ".mjs", ".cjs", ".ts", ".py", ".sh", ".exe"} {
 		name = strings.TrimSuffix(name, ext)
@@ -180,105 +318,10 @@ func serverName(argv []string) string {
 			return short
 		}
 	}
+	for _, p := range []string{"-mcp-server", "_mcp_server"} {
+		if short, ok := strings.CutSuffix(name, p); ok && short != "" {
+			return short
+		}
+	}
 	return name
-}
-
-// startTime is how long a daemon that was started may take to answer.
-const startTime = 10 * time.Second
-
-// daemon returns a client of the daemon, starting one where nobody listens.
-func (a *app) daemon(p daemon.Paths, notify string) (*api.Client, error) {
-	c, _, err := api.Dial(a.ctx, p.Sock)
-	if err == nil {
-		return c, nil
-	}
-	if !errors.Is(err, api.ErrNobody) {
-		return nil, a.silent(p, err)
-	}
-	ended, from, err := a.startDaemon(notify)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(a.ctx, startTime)
-	defer cancel()
-	for {
-		c, _, err := api.Dial(ctx, p.Sock)
-		if err == nil {
-			return c, nil
-		}
-		select {
-		case <-ctx.Done():
-			return nil, a.didNotStart(p, from, "it did not answer within "+startTime.String())
-		case how := <-ended:
-			// Another client's daemon may have been faster.
-			if c, _, err := api.Dial(ctx, p.Sock); err == nil {
-				return c, nil
-			}
-			if holder := daemon.Process(p); holder.PID > 0 && ctx.Err() == nil {
-				ended = nil
-				continue
-			}
-			return nil, a.didNotStart(p, from, how)
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
-}
-
-// startDaemon starts `holdfast up --linger` in a session of its own, its
-// output in the state's log from the offset that is returned on.
-func (a *app) startDaemon(notify string) (<-chan string, int64, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, 0, err
-	}
-	log, err := a.openLog()
-	if err != nil {
-		return nil, 0, err
-	}
-	defer log.Close()
-	info, err := log.Stat()
-	if err != nil {
-		return nil, 0, err
-	}
-	args := []string{"up", "--linger", "--state", a.touched}
-	if a.config != "" {
-		args = append(args, "--config", a.config)
-	}
-	if notify != "" {
-		args = append(args, "--notify", notify)
-	}
-	cmd := exec.Command(self, args...)
-	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := cmd.Start(); err != nil {
-		return nil, 0, err
-	}
-	ended := make(chan string, 1)
-	go func() {
-		_ = cmd.Wait()
-		ended <- cmd.ProcessState.String()
-	}()
-	return ended, info.Size(), nil
-}
-
-// didNotStart is the error with what the daemon itself said last.
-func (a *app) didNotStart(p daemon.Paths, from int64, how string) error {
-	said, hint := "", "look into "+p.Log+", or try `"+a.forState("holdfast up")+"`"
-	if f, err := os.Open(p.Log); err == nil {
-		defer f.Close()
-		b, _ := io.ReadAll(io.NewSectionReader(f, from, 64<<10))
-		for line := range bytes.Lines(b) {
-			text := strings.TrimSpace(string(line))
-			if why, ok := strings.CutPrefix(text, "holdfast: "); ok {
-				said += "\n" + why
-			}
-			if h, ok := strings.CutPrefix(text, "hint: "); ok {
-				hint = h
-			}
-		}
-	}
-	if said == "" {
-		said = " " + how
-	}
-	return fail(hint, "the daemon did not start:%s", said)
 }

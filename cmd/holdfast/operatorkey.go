@@ -4,9 +4,11 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/api"
 	"github.com/holdfast-dev/holdfast/internal/operator"
 )
 
@@ -15,12 +17,16 @@ func there(path string) bool {
 	return err == nil
 }
 
-// makeOperator makes the operator's key pair in the state directory, sealed by
-// the first line of the credential file or by a passphrase that is asked for
-// twice. It never replaces one.
-func (a *app) makeOperator(p daemon.Paths, credential string) (id string, err error) {
+// makeOperator makes the first operator's key pair in the state directory,
+// sealed by the first line of the credential file or by a passphrase that is
+// asked for twice. It never replaces one. The key bears the name, or the user's
+// where none is given and that one can be borne.
+func (a *app) makeOperator(p daemon.Paths, credential, name string) (id string, err error) {
 	if there(p.OperatorKey) || there(p.OperatorPub) {
 		return "", fail("look at "+p.OperatorKey+" and "+p.OperatorPub, "half of an operator key is there already")
+	}
+	if user, _ := a.lookup("USER"); name == "" && operator.CheckName(user) == nil {
+		name = user
 	}
 	pass, err := a.newPassphrase(credential)
 	if err != nil {
@@ -30,25 +36,103 @@ func (a *app) makeOperator(p daemon.Paths, credential string) (id string, err er
 	if err != nil {
 		return "", err
 	}
+	if name != "" {
+		public = public.Named(name)
+	}
 	if err := writeNew(p.OperatorKey, sealed); err != nil {
 		return "", err
 	}
-	return public.ID(), writeNew(p.OperatorPub, []byte(public.String()+"\n"))
+	return public.ID() + prefix(" ", public.Name()), writeNew(p.OperatorPub, []byte(public.String()+"\n"))
 }
 
-func (a *app) newPassphrase(credential string) (holdfast.Secret, error) {
-	pass, err := a.passphrase(credential, "new passphrase for the operator key: ")
+// admitOperator makes one more operator's key, signed for by one who is there
+// already, and records it.
+func (a *app) admitOperator(p daemon.Paths, who person, credential, name string) (id string, err error) {
+	file := p.OperatorKeyOf(name)
+	pass, err := a.newPassphrase(credential)
 	if err != nil {
-		return pass, err
+		return "", err
 	}
-	if err := operator.CheckPassphrase(pass); err != nil || credential != "" {
-		return pass, err
+	sealed, public, err := operator.New(pass, operator.Options{})
+	if err != nil {
+		return "", err
 	}
-	again, err := a.passphrase("", "the same again: ")
-	if err == nil && again.Reveal() != pass.Reveal() {
-		err = fail("start again", "the two passphrases differ")
+	public = public.Named(name)
+	if err := writeNew(file, sealed); err != nil {
+		return "", err
 	}
-	return pass, err
+	err = a.reach(func(c *api.Client, st *api.Status) error {
+		sign, err := a.signer(who, st)
+		if err != nil {
+			return err
+		}
+		signed, err := sign(operator.Statement{Act: operator.Admit, Subject: public.ID(), Value: public.String()})
+		if err != nil {
+			return err
+		}
+		if err := c.Admit(a.ctx, api.PersonsWord{Signed: signed}); err != nil {
+			return err
+		}
+		return appendKey(p, operator.Entry(public, signed))
+	})
+	if err != nil {
+		return "", errors.Join(err, os.Remove(file))
+	}
+	return public.ID() + " " + name, nil
+}
+
+// appendKey adds a line to the list of keys, whole or not at all.
+func appendKey(p daemon.Paths, line string) error {
+	list, err := readPrivate(p.OperatorPub, operator.MaxKeyList)
+	if err != nil {
+		return err
+	}
+	text := strings.TrimRight(string(list), "\n") + "\n" + line + "\n"
+	if _, err := operator.ParseKeys(text); err != nil {
+		return err
+	}
+	next := p.OperatorPub + ".new"
+	if err := errors.Join(removeOld(next), writeNew(next, []byte(text))); err != nil {
+		return err
+	}
+	return os.Rename(next, p.OperatorPub)
+}
+
+// removeOld removes what a crash may have left.
+func removeOld(path string) error {
+	if err := os.Remove(path); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// tries is how often a person may mistype a new passphrase.
+const tries = 3
+
+// newPassphrase takes a new passphrase from the credential file, or asks for it
+// twice on the terminal.
+func (a *app) newPassphrase(credential string) (holdfast.Secret, error) {
+	for try := 1; ; try++ {
+		pass, err := a.passphrase(credential, "new passphrase for the operator key: ")
+		if err != nil {
+			return pass, err
+		}
+		wrong := operator.CheckPassphrase(pass)
+		if credential != "" {
+			return pass, wrong
+		}
+		if wrong == nil {
+			again, err := a.passphrase("", "the same again: ")
+			if err != nil || again.Reveal() == pass.Reveal() {
+				return pass, err
+			}
+			wrong = fail("", "the two passphrases differ")
+		}
+		if try == tries {
+			return pass, wrong
+		}
+		a.complain(wrong)
+	}
 }
 
 // writeNew makes a file of mode 0600 that did not exist, durably.

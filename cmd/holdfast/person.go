@@ -26,32 +26,42 @@ type person struct{ credential, reviewer, reason string }
 func (p *person) flags(fs *flag.FlagSet) {
 	fs.StringVar(&p.credential, "credential-file", "", "")
 	fs.StringVar(&p.reviewer, "reviewer", "", "")
+	fs.StringVar(&p.reviewer, "as", "", "")
 	fs.StringVar(&p.reason, "reason", "", "")
 }
 
-const personFlags = `    --reviewer NAME          who says so, for the record; $USER if absent
+const personFlags = `    --as NAME                whose key says so, where there are several; a key
+                             without a name takes any (--reviewer), or $USER
     --credential-file FILE   a file of yours (0600) whose first line is the
                              passphrase; asked for on the terminal if absent
 `
 
-// sign makes the signed statement of the act: it opens the operator key of the
-// state with the person's passphrase.
-func (a *app) sign(p person, runtime string, s operator.Statement) (operator.Signed, error) {
-	var none operator.Signed
+// signing makes a signed statement of an act.
+type signing func(operator.Statement) (operator.Signed, error)
+
+// signer opens the operator key of the state with the person's passphrase,
+// once, for the statements of one command.
+func (a *app) signer(p person, st *api.Status) (signing, error) {
 	paths, err := a.paths()
 	if err != nil {
-		return none, err
+		return nil, err
 	}
-	k, err := a.openKey(paths, p.credential)
+	k, err := a.openKey(paths, p)
 	if err != nil {
-		return none, err
+		return nil, err
 	}
-	id, err := uuid.NewRandom()
+	name, err := a.nameOf(paths, k, p.reviewer)
 	if err != nil {
-		return none, err
+		return nil, err
 	}
-	s.Reviewer, s.Reason, s.Runtime, s.ID, s.At = a.who(p.reviewer), p.reason, runtime, id.String(), time.Now().UTC()
-	return operator.Sign(k, s)
+	return func(s operator.Statement) (operator.Signed, error) {
+		id, err := uuid.NewRandom()
+		if err != nil {
+			return operator.Signed{}, err
+		}
+		s.Reviewer, s.Reason, s.Runtime, s.ID, s.At = name, p.reason, st.Runtime, id.String(), time.Now().UTC()
+		return operator.Sign(k, s)
+	}, nil
 }
 
 // who is the name a person gave, or the user's.
@@ -60,8 +70,42 @@ func (a *app) who(name string) string {
 	return or(or(name, user), "uid "+strconv.Itoa(os.Getuid()))
 }
 
-func (a *app) openKey(p daemon.Paths, credential string) (operator.Key, error) {
-	sealed, err := readPrivate(p.OperatorKey, operator.MaxSealed)
+// nameOf is the name under which a key speaks: its own, or, where it has none,
+// the one that was given.
+func (a *app) nameOf(p daemon.Paths, k operator.Key, given string) (string, error) {
+	keys, err := operatorKeys(p)
+	if err != nil {
+		return "", err
+	}
+	for _, pub := range keys {
+		if pub.Equal(k.Public()) && pub.Name() != "" {
+			if given != "" && given != pub.Name() {
+				return "", usage("leave --as and --reviewer out", "the key is %s's, and cannot speak for %s", pub.Name(), given)
+			}
+			return pub.Name(), nil
+		}
+	}
+	return a.who(given), nil
+}
+
+// operatorKeys reads the list of operators' keys.
+func operatorKeys(p daemon.Paths) ([]operator.Public, error) {
+	b, err := readPrivate(p.OperatorPub, operator.MaxKeyList)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return operator.ParseKeys(string(b))
+}
+
+func (a *app) openKey(p daemon.Paths, who person) (operator.Key, error) {
+	file, credential := p.OperatorKey, who.credential
+	if own := p.OperatorKeyOf(who.reviewer); operator.CheckName(who.reviewer) == nil && there(own) {
+		file = own
+	}
+	sealed, err := readPrivate(file, operator.MaxSealed)
 	if errors.Is(err, os.ErrNotExist) {
 		return operator.Key{}, &holdfast.Error{Kind: holdfast.KindPermission, Why: "there is no operator key in " + p.Dir, Hint: "make one with `" + a.forState("holdfast init") + "`"}
 	}
@@ -105,21 +149,11 @@ func (a *app) readPassword(fd int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	type result struct {
-		b   []byte
-		err error
+	b, err := a.await(func() ([]byte, error) { return term.ReadPassword(fd) })
+	if a.ctx.Err() != nil {
+		err = errors.Join(err, term.Restore(fd, before))
 	}
-	done := make(chan result, 1)
-	go func() {
-		b, err := term.ReadPassword(fd)
-		done <- result{b, err}
-	}()
-	select {
-	case got := <-done:
-		return got.b, got.err
-	case <-a.ctx.Done():
-		return nil, errors.Join(a.ctx.Err(), term.Restore(fd, before))
-	}
+	return b, err
 }
 
 // readPrivate reads a file that must be this user's alone: regular, mode 0600
@@ -153,7 +187,11 @@ func readPrivate(path string, limit int64) ([]byte, error) {
 // personal carries out one act that needs a person.
 func (a *app) personal(p person, s operator.Statement, do func(c *api.Client, w api.PersonsWord) error) error {
 	return a.reach(func(c *api.Client, st *api.Status) error {
-		signed, err := a.sign(p, st.Runtime, s)
+		sign, err := a.signer(p, st)
+		if err != nil {
+			return err
+		}
+		signed, err := sign(s)
 		if err != nil {
 			return err
 		}

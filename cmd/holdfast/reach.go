@@ -30,7 +30,12 @@ func (a *app) reach(do func(c *api.Client, s *api.Status) error) error {
 	}
 	for start := time.Now(); ; {
 		c, s, err := api.Dial(a.ctx, p.Sock)
+		var leave func()
 		if err == nil {
+			leave, err = c.Stay(a.ctx)
+		}
+		if err == nil {
+			defer leave()
 			return do(c, s)
 		}
 		if !errors.Is(err, api.ErrNobody) {

@@ -31,8 +31,9 @@ func (a *app) relay(conn io.ReadWriteCloser, p daemon.Paths) error {
 	}()
 	stop := context.AfterFunc(a.ctx, func() { _ = conn.Close() })
 	defer stop()
+	// What the client gets is looked at after it has it.
 	answered := &lines{each: asked.response}
-	_, err := io.Copy(a.out, io.TeeReader(conn, answered))
+	_, err := io.Copy(io.MultiWriter(a.out, answered), conn)
 	if a.ctx.Err() != nil {
 		return nil
 	}

@@ -35,7 +35,11 @@ func resume(a *app, args []string) error {
 			a.say("it is not halted")
 			return nil
 		}
-		signed, err := a.sign(p, st.Runtime, operator.Statement{Act: operator.Resume})
+		sign, err := a.signer(p, st)
+		if err != nil {
+			return err
+		}
+		signed, err := sign(operator.Statement{Act: operator.Resume})
 		if err != nil {
 			return err
 		}

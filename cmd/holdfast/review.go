@@ -2,13 +2,11 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/daemon"
-	"github.com/holdfast-dev/holdfast/internal/api"
 	"github.com/holdfast-dev/holdfast/internal/operator"
 	"github.com/holdfast-dev/holdfast/internal/review"
 	"github.com/holdfast-dev/holdfast/kernel"
@@ -18,7 +16,7 @@ func reviewCommand() command {
 	decide := func(act, word, flags, example string) command {
 		own := ""
 		if act == operator.Approve {
-			own = inPartFlag
+			own = approveFlags
 		}
 		return command{name: act, about: word, run: func(a *app, args []string) error { return answer(a, act, args) }, help: `
 ` + strings.ToUpper(word[:1]) + word[1:] + `.
@@ -40,32 +38,85 @@ asks again and acts.
     $ holdfast review ls
 `, sub: []command{
 		{name: "ls", about: "list the reviews that wait; --all lists the others too", run: reviewList, help: `
-List the reviews that wait for a person, newest first.
+List the reviews that wait for a person, newest first, each with the beginning
+of what is asked, redacted, and why where it is not only that its risk is HIGH.
+"holdfast review show" shows all of it.
 
     holdfast review ls [--all] [--json]
 
     $ holdfast review ls
 `},
-		{name: "show", about: "show one review", run: reviewShow, help: `
-Show what an agent wants to do, redacted, and why a person is asked.
+		{name: "show", about: "show one review and what became of it", run: reviewShow, help: `
+Show what an agent wants to do, redacted, why a person is asked, and what has
+become of it: proposed, decided, executed, returned.
 
     holdfast review show ID [--json]
 
     $ holdfast review show rv_eeab167e3f
 `},
-		decide("approve", "let it happen, once", "[--in-part] [--reason TEXT]", "rv_eeab167e3f"),
+		reviewOpenCommand(),
+		decide("approve", "let it happen, once", "[--reason TEXT] [--remember 30d [RULE]]", "rv_eeab167e3f"),
 		decide("reject", "refuse it", "--reason TEXT", "rv_eeab167e3f --reason 'not on a Friday'"),
 		decide("changes", "refuse it, and say what should change", "--reason TEXT", "rv_eeab167e3f --reason 'into archive/, please'"),
 		decide("defer", "answer later; it still ends when it would have", "--for 2h [--reason TEXT]", "rv_eeab167e3f --for 2h"),
+		{name: "remembered", about: "list the rules that were remembered of approvals", run: reviewRemembered, help: `
+List what was remembered with ` + "`review approve --remember`" + `: which agent may do
+what without being asked, until when, how often it did, and who said so. A rule
+ends by itself when the tool or its contract changes.
+
+    holdfast review remembered [--all] [--json]
+
+    --all   those that ended, too
+
+    $ holdfast review remembered
+`},
+		{name: "forget", about: "end a remembered rule", run: reviewForget, help: `
+End a rule that was remembered: from now on a person is asked again.
+
+    holdfast review forget ID [--reason TEXT]
+
+` + personFlags + `
+    $ holdfast review forget rr_1c0ffee123
+`},
+		{name: "accept", about: "accept a tool that is not what it was at first sight", run: reviewAccept, help: `
+A tool that changes anything it says of itself is put to a person each time, also
+when it says again what it said at first. This shows what it said at first and
+what it was changed to, and takes it for what it says now: from then on that is
+its first sight. Rules and approvals for another text stay worthless.
+
+    holdfast review accept BOUNDARY [--take first|changed] [--yes] [--reason TEXT]
+
+    --take TEXT              accept what it said at first, or what it was changed
+                             to, whatever it says now
+    --yes                    accept it without asking whether it is meant
+` + personFlags + `
+    $ holdfast review accept mcp/files/write_file
+`},
 	}}
 }
 
-const inPartFlag = `    --in-part                approve what is too long to be shown whole
+const approveFlags = `    --in-part                approve what cannot be shown whole: it is
+                             too long, or something in it is masked
+    --remember 30d           and make a rule of it: the same agent may do the
+                             same again without being asked, at most 90 days;
+                             exactly these arguments, unless a member is named:
+    --path ARG[=DIR]         the member ARG may be DIR or a path below it, as
+                             it is spelled; the approved path itself without =DIR
+    --any ARG                the member ARG may be anything of its type
+    --exact                  exactly these arguments
+    --yes                    make the rule without asking whether it is meant
 `
 
+// listed is a review with what became of it.
+type listed struct {
+	review.Review
+	// Fate tells "approved, never ran" from "ran, never returned".
+	Fate string `json:"fate"`
+}
+
 // reviews reads reviews, from the store itself: reading needs no owner.
-func (a *app) reviews(states ...review.State) ([]review.Review, error) {
-	var out []review.Review
+func (a *app) reviews(states ...review.State) ([]listed, error) {
+	var out []listed
 	err := a.read(func(_ daemon.Paths, s kernel.Store) error {
 		return a.view(s, func(tx kernel.Tx) error {
 			for _, st := range states {
@@ -73,14 +124,28 @@ func (a *app) reviews(states ...review.State) ([]review.Review, error) {
 				if err != nil {
 					return err
 				}
-				out = append(out, rs...)
+				for i := range rs {
+					one, err := withFate(tx, &rs[i])
+					if err != nil {
+						return err
+					}
+					out = append(out, one)
+				}
 			}
 			return nil
 		})
 	})
-	for i := range out {
-		out[i].Entry = nil
+	return out, err
+}
+
+func withFate(tx kernel.Tx, r *review.Review) (listed, error) {
+	r.Entry = nil
+	out := listed{Review: *r, Fate: review.Fate(r.State, nil)}
+	if r.Waiting(r.Created) || r.State == review.Rejected || r.State == review.Changes {
+		return out, nil // nothing can have run
 	}
+	life, err := kernel.LifeOf(tx, r)
+	out.Fate = review.Fate(r.State, life)
 	return out, err
 }
 
@@ -99,122 +164,34 @@ func reviewList(a *app, args []string) error {
 		return err
 	}
 	if a.json {
-		return a.printJSON(append([]review.Review{}, rs...))
+		return a.printJSON(append([]listed{}, rs...))
 	}
 	if len(rs) == 0 {
 		a.say("nobody waits for an answer")
 		return nil
 	}
-	now, rows := time.Now(), [][]string{{"ID", "STATE", "AGENT", "BOUNDARY", "RISK", "ASKED", "ENDS", "WHY"}}
+	now, columns := time.Now(), a.look().columns
+	rows := [][]string{{"ID", "STATE", "AGENT", "BOUNDARY", "RISK", "ASKED", "ENDS"}}
 	for _, r := range rs {
-		rows = append(rows, []string{clean(r.ID), string(r.State), r.Agent, r.Boundary, r.Risk.String(), ago(r.Created, now), ago(r.Expires, now), r.Why})
+		state := string(r.State)
+		if *all {
+			state = r.Fate
+		}
+		rows = append(rows, []string{clean(r.ID), state, r.Agent, r.Boundary, r.Risk.String(), ago(r.Created, now), ago(r.Expires, now)})
 	}
-	table(a.out, rows)
+	// Below each row stands what is asked, and why where that is not the usual.
+	for i, line := range strings.Split(strings.TrimSuffix(tabled(rows), "\n"), "\n") {
+		fmt.Fprintln(a.out, line)
+		if i == 0 {
+			continue
+		}
+		r := &rs[i-1]
+		fmt.Fprintln(a.out, clipped("    "+clean(or(r.Preview, "(its text was erased)")), columns))
+		if why := r.Unusual(); why != "" {
+			fmt.Fprintln(a.out, clipped("    why: "+clean(why), columns))
+		}
+	}
 	return nil
-}
-
-func reviewShow(a *app, args []string) error {
-	rest, err := a.parse(a.flags("review show"), args, 1, 1)
-	if err != nil {
-		return err
-	}
-	var r review.Review
-	err = a.read(func(_ daemon.Paths, s kernel.Store) error {
-		return a.view(s, func(tx kernel.Tx) error { r, err = tx.Review(rest[0]); return err })
-	})
-	if err != nil {
-		return notThere(err, "review", rest[0], "holdfast review ls --all")
-	}
-	r.Entry = nil
-	if a.json {
-		return a.printJSON(r)
-	}
-	showReview(a.out, a.look(), &r)
-	return nil
-}
-
-// showReview writes what a reviewer must see: the preview and both hashes.
-func showReview(w io.Writer, l look, r *review.Review) {
-	rows := [][]string{
-		{"review", r.ID + " (" + string(r.State) + ")"},
-		{"boundary", r.Boundary},
-		{"agent", r.Agent + prefix(", session ", r.Session) + prefix(", asked by ", r.Principal)},
-		{"risk", r.Risk.String()},
-		{"why", r.Why},
-		{"asked", r.Created.UTC().Format(time.RFC3339) + ", ends " + r.Expires.UTC().Format(time.RFC3339)},
-		{"crossing", r.Crossing},
-		{"preview", r.PreviewHash},
-		{"exact", r.Exact},
-	}
-	if r.Confidence != nil && r.Threshold != nil {
-		rows = append(rows, []string{"confidence", fmt.Sprintf("%.2f, threshold %.2f", *r.Confidence, *r.Threshold)})
-	}
-	if r.Reviewer != "" {
-		rows = append(rows, []string{"decided", r.Decided.UTC().Format(time.RFC3339) + " by " + r.Reviewer + prefix(": ", r.Reason)})
-	}
-	table(w, rows)
-	fmt.Fprintln(w)
-	for line := range strings.Lines(r.Preview) {
-		fmt.Fprintln(w, "    "+clean(strings.TrimRight(line, "\n")))
-	}
-	_ = l
-}
-
-// answer carries out approve, reject, changes and defer.
-func answer(a *app, act string, args []string) error {
-	fs, p := a.flags("review "+act), person{}
-	p.flags(fs)
-	later := fs.Duration("for", 0, "")
-	inPart := fs.Bool("in-part", false, "")
-	rest, err := a.parse(fs, args, 1, 1)
-	if err != nil {
-		return err
-	}
-	switch {
-	case (act == operator.Reject || act == operator.Changes) && p.reason == "":
-		return usage("the agent is told: --reason 'why not'", "say why with --reason")
-	case act == operator.Defer && *later <= 0:
-		return usage("such as --for 2h", "say how long with --for")
-	case act != operator.Approve && *inPart:
-		return usage("", "--in-part belongs to `review approve`")
-	case act != operator.Defer && *later != 0:
-		return usage("", "--for belongs to `review defer`")
-	}
-	return a.reach(func(c *api.Client, st *api.Status) error {
-		r, err := c.Review(a.ctx, rest[0])
-		if err != nil {
-			return err
-		}
-		showReview(a.err, a.look(), r)
-		fmt.Fprintln(a.err)
-		s := operator.Statement{Act: act, Subject: r.ID, Tenant: r.Tenant, Exact: r.Exact, PreviewHash: r.PreviewHash, Policy: r.Policy, Nonce: r.Nonce}
-		if act == operator.Approve && r.Cut {
-			if !*inPart {
-				return &holdfast.Error{Kind: holdfast.KindPermission, Why: "only the beginning of what " + clean(r.Agent) + " asked can be shown",
-					Hint: "reject it, or approve what you have not seen whole with --in-part"}
-			}
-			s.Value = operator.InPart
-		}
-		if act == operator.Defer {
-			s.Until = time.Now().Add(*later).UTC()
-		}
-		signed, err := a.sign(p, st.Runtime, s)
-		if err != nil {
-			return err
-		}
-		done, err := c.Decide(a.ctx, api.PersonsWord{Tenant: r.Tenant, Signed: signed})
-		if err != nil {
-			return err
-		}
-		if a.json {
-			return a.printJSON(done)
-		}
-		fmt.Fprintf(a.out, "%s  %s by %s\n", clean(done.ID), done.State, clean(a.who(p.reviewer)))
-		if done.State == review.Approved {
-			a.say("the agent may do exactly this once, until %s", done.Expires.UTC().Format(time.RFC3339))
-		}
-		return nil
-	})
 }
 
 // notThere is err, or a letter where it only says "not found".

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,7 +20,8 @@ func statusCommand() command {
 	return command{name: "status", about: "how Holdfast is; exit code 5 when it is halted", run: showStatus, help: `
 Say how Holdfast is: whether it is halted, who runs it, what waits for a
 person, and how large the ledger is. It works without a daemon, and changes
-nothing. The exit code is 5 when everything is halted.
+nothing. The exit code is 5 when everything is halted, and 1 when no daemon
+could start because the configuration does not load, or the state cannot be read.
 
     holdfast status [--json]
 
@@ -50,7 +53,7 @@ func showStatus(a *app, args []string) error {
 	if a.json {
 		err = a.printJSON(s)
 	} else {
-		a.sayStatus(s, up)
+		a.sayStatus(s, up, unread != nil)
 	}
 	switch {
 	case err != nil:
@@ -70,10 +73,30 @@ func (a *app) howIsIt(p daemon.Paths) (s *api.Status, up bool, err error) {
 		return s, true, nil
 	}
 	s, err = a.still(p)
+	err = errors.Join(err, a.couldStart(p, s))
 	if errors.Is(dialled, api.ErrNobody) {
 		return s, false, err
 	}
 	return s, false, errors.Join(a.silent(p, dialled), err)
+}
+
+// couldStart adds to the problems what a daemon that is started now would meet:
+// a configuration that does not load, which is an error, and no operator key.
+func (a *app) couldStart(p daemon.Paths, s *api.Status) error {
+	if s == nil {
+		return nil
+	}
+	switch keys, err := operatorKeys(p); {
+	case err != nil:
+		s.Problems = append(s.Problems, "the operators' keys cannot be read: "+err.Error())
+	case len(keys) == 0:
+		s.Problems = append(s.Problems, "there is no operator key: nobody can approve or resume; make one with `"+a.forState("holdfast init")+"`")
+	}
+	_, _, err := a.loads()
+	if err != nil {
+		s.Problems = append(s.Problems, "the configuration does not load, and so everything that acts is refused")
+	}
+	return err
 }
 
 // still is the status of a state that nobody owns now.
@@ -104,12 +127,14 @@ func (a *app) still(p daemon.Paths) (s *api.Status, err error) {
 	return s, errors.Join(lerr, err)
 }
 
-func (a *app) sayStatus(s *api.Status, up bool) {
+func (a *app) sayStatus(s *api.Status, up, broken bool) {
 	l, now := a.look(), time.Now()
 	head, mark := "ready", l.mark(holdfast.Allow)
 	switch {
 	case s.Halted:
 		head, mark = "HALTED", l.mark(holdfast.Deny)
+	case broken:
+		head, mark = "NOT READY", l.mark(holdfast.Deny)
 	case len(s.Problems) > 0:
 		mark = l.mark(holdfast.Hold)
 	}
@@ -140,11 +165,15 @@ func (a *app) sayStatus(s *api.Status, up bool) {
 	for _, f := range s.Flights {
 		row("in flight", "%s by %s, %s", f.Boundary, f.Agent, short(now.Sub(f.Since)))
 	}
-	for name, how := range s.Servers {
-		row("mcp", "%s %s", name, how)
+	for _, name := range slices.Sorted(maps.Keys(s.Servers)) {
+		row("mcp", "%s %s", name, s.Servers[name])
 	}
 	for _, t := range s.Ledger {
-		row("ledger", "%s: %s, signed to %d %s", t.Tenant, count(t.Leaves, "leaf", "leaves"), t.Signed, ago(t.At, now))
+		signed := "none signed yet"
+		if !t.At.IsZero() {
+			signed = fmt.Sprintf("the first %d signed %s", t.Signed, ago(t.At, now))
+		}
+		row("ledger", "%s: %s, %s", treeName(t.Tenant), count(t.Leaves, "leaf", "leaves"), signed)
 	}
 	for _, w := range s.Weakened {
 		row("weakened", "%s", w)

@@ -7,8 +7,10 @@ import (
 	"log/slog"
 	"os"
 	"runtime/debug"
+	"syscall"
 	"time"
 
+	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/daemon"
 	"github.com/holdfast-dev/holdfast/internal/api"
 )
@@ -16,9 +18,10 @@ import (
 func upCommand() command {
 	return command{name: "up", about: "run the daemon", run: up, help: `
 Run the daemon: the one owner of the state, which every other command then
-speaks to. It ends on Ctrl-C or SIGTERM. The first time, on a terminal, it asks
-for a passphrase and makes the operator key, without which nobody can approve
-or resume.
+speaks to. It prints a link that signs one browser in to its pages, once, within
+ten minutes; holdfast review open prints another. It ends on Ctrl-C or SIGTERM.
+The first time, on a terminal, it asks for a passphrase and makes the operator
+key, without which nobody can approve or resume.
 
     holdfast up [flags]
 
@@ -63,6 +66,10 @@ func up(a *app, args []string) error {
 	}
 	err = d.Serve(a.ctx, daemon.Serving{Linger: *linger, Ready: func(pages string) {
 		fmt.Fprintf(a.out, "listening on %s%s\n", d.Paths.Sock, prefix(" and ", pages))
+		// The log of a daemon that lingers is read by others than a person.
+		if link, err := d.PageLink(""); err == nil && !*linger {
+			fmt.Fprintf(a.out, "open %s\n", link)
+		}
 	}})
 	return errors.Join(err, d.Close(), closeLog())
 }
@@ -116,7 +123,9 @@ func (a *app) alsoToFile() (io.Writer, func() error) {
 	return io.MultiWriter(a.err, f), f.Close
 }
 
-// openLog opens the log in the state directory for appending.
+// openLog opens the log in the state directory for appending. What stands in
+// its place must be a plain file of this user: a link would have the daemon
+// write wherever it leads, a pipe would have it wait.
 func (a *app) openLog() (*os.File, error) {
 	p, err := a.paths()
 	if err != nil {
@@ -125,7 +134,33 @@ func (a *app) openLog() (*os.File, error) {
 	if p, err = daemon.OpenState(p.Dir); err != nil {
 		return nil, err
 	}
-	return os.OpenFile(p.Log, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	return ownLog(p.Log)
+}
+
+func ownLog(path string) (*os.File, error) {
+	wrong := func(why string) error {
+		return &holdfast.Error{Kind: holdfast.KindPermission, Why: "the log " + path + " " + why, Hint: "remove what stands in its place"}
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
+	switch {
+	case errors.Is(err, syscall.ELOOP):
+		return nil, wrong("is a symbolic link")
+	case errors.Is(err, syscall.ENXIO), errors.Is(err, syscall.EISDIR):
+		return nil, wrong("is not a regular file")
+	case err != nil:
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.Join(wrong("is not a regular file"), f.Close())
+	}
+	if s, ok := info.Sys().(*syscall.Stat_t); !ok || int(s.Uid) != os.Geteuid() {
+		return nil, errors.Join(wrong("belongs to another user"), f.Close())
+	}
+	return f, nil
 }
 
 // firstOperator makes the operator key where there is none and a person can be
@@ -139,7 +174,7 @@ func (a *app) firstOperator(p daemon.Paths, credential string) error {
 		a.hint("make one on a terminal with `%s`", a.forState("holdfast init"))
 		return nil
 	}
-	id, err := a.makeOperator(p, credential)
+	id, err := a.makeOperator(p, credential, "")
 	if err == nil {
 		a.say("made the operator key %s", id)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -42,17 +43,24 @@ func TestHelp(t *testing.T) {
 
 func TestServerName(t *testing.T) {
 	for argv, want := range map[string]string{
-		"npx -y @modelcontextprotocol/server-filesystem /srv":           "filesystem",
-		"npx -y @modelcontextprotocol/server-filesystem@2026.8.31 /srv": "filesystem",
-		"npx --yes mcp-server-git":                                      "git",
-		"uvx mcp-server-time --local-timezone=UTC":                      "time",
-		"python -m mcp_server_fetch":                                    "fetch",
-		"node /opt/notes/server-notes.js /srv":                          "notes",
-		"/usr/local/bin/github-mcp-server stdio":                        "github-mcp-server",
-		"docker run -i ghcr.io/github/github-mcp-server":                "github-mcp-server",
-		"go run ./cmd/server-x":                                         "x",
-		"server-":                                                       "server-",
-		"npx":                                                           "npx",
+		"npx -y @modelcontextprotocol/server-filesystem /srv":                                 "filesystem",
+		"npx -y @modelcontextprotocol/server-filesystem@2026.8.31 /srv":                       "filesystem",
+		"npx --yes mcp-server-git":                                                            "git",
+		"uvx mcp-server-time --local-timezone=UTC":                                            "time",
+		"python -m mcp_server_fetch":                                                          "fetch",
+		"node /opt/notes/server-notes.js /srv":                                                "notes",
+		"/usr/local/bin/github-mcp-server stdio":                                              "github",
+		"docker run -i ghcr.io/github/github-mcp-server":                                      "github",
+		"docker run -i --rm -e GITHUB_PERSONAL_ACCESS_TOKEN ghcr.io/github/github-mcp-server": "github",
+		"docker run -i --rm --mount type=bind,src=/a,dst=/b mcp/filesystem:1.0 /b":            "filesystem",
+		"uvx mcp-server-git --repository /srv/repo":                                           "git",
+		"uvx --from git+https://example.com/x mcp-server-fetch":                               "fetch",
+		"npx -y -p @modelcontextprotocol/server-filesystem mcp-server-filesystem /srv":        "filesystem",
+		"npx -p x":              "x",
+		"-mcp-server":           "-mcp-server",
+		"go run ./cmd/server-x": "x",
+		"server-":               "server-",
+		"npx":                   "npx",
 	} {
 		if got := serverName(strings.Fields(argv)); got != want {
 			t.Errorf("%s: %q, want %q", argv, got, want)
@@ -115,6 +123,24 @@ func TestInterrupt(t *testing.T) {
 	time.AfterFunc(20*time.Millisecond, cancel)
 	if code := a.run([]string{"key"}); code != exitError || !strings.Contains(said.String(), "interrupted") || out.Len() > 0 {
 		t.Errorf("exit code %d, said %q", code, said.String())
+	}
+}
+
+// TestAskedForAYes shows that only a yes is one, and that the question can be
+// interrupted.
+func TestAskedForAYes(t *testing.T) {
+	for in, want := range map[string]bool{"y\n": true, "YES\n": true, "yes": true, "n\n": false, "\n": false, "": false, "yesterday\n": false} {
+		a := &app{ctx: t.Context()}
+		if err := a.said(strings.NewReader(in), io.Discard, "really"); (err == nil) != want {
+			t.Errorf("%q: %v", in, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	in, held := io.Pipe()
+	defer held.Close()
+	time.AfterFunc(20*time.Millisecond, cancel)
+	if err := (&app{ctx: ctx}).said(in, io.Discard, "really"); !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted: %v", err)
 	}
 }
 
