@@ -3,7 +3,7 @@
 // agent might do with a file server, prints every answer, and fails where an
 // answer is not the expected one.
 //
-//	client -dir DIR -outside FILE -record FILE -- COMMAND [ARGUMENT...]
+//	client -dir DIR -outside FILE -record FILE [-once] -- COMMAND [ARGUMENT...]
 //
 // DIR is shared and FILE is not. The crossings that matter go to the record,
 // one "name id" a line, for whoever looks for them in the ledger.
@@ -32,16 +32,17 @@ func main() {
 	dir := flag.String("dir", "", "the shared directory")
 	outside := flag.String("outside", "", "a file that is not shared")
 	record := flag.String("record", "", "where crossings are noted")
+	once := flag.Bool("once", false, "do not try to use the approval a second time")
 	flag.Parse()
-	if err := run(*dir, *outside, *record, flag.Args()); err != nil {
+	if err := run(*dir, *outside, *record, *once, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "client:", err)
 		os.Exit(1)
 	}
 }
 
-func run(dir, outside, record string, argv []string) error {
+func run(dir, outside, record string, once bool, argv []string) error {
 	if dir == "" || outside == "" || record == "" || len(argv) == 0 {
-		return fmt.Errorf("usage: client -dir DIR -outside FILE -record FILE -- COMMAND")
+		return fmt.Errorf("usage: client -dir DIR -outside FILE -record FILE [-once] -- COMMAND")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
@@ -58,13 +59,14 @@ func run(dir, outside, record string, argv []string) error {
 		return err
 	}
 	defer s.Close()
-	return (&client{ctx: ctx, session: s, dir: dir, outside: outside, record: note}).work()
+	return (&client{ctx: ctx, session: s, dir: dir, outside: outside, once: once, record: note}).work()
 }
 
 type client struct {
 	ctx          context.Context
 	session      *mcp.ClientSession
 	dir, outside string
+	once         bool
 	record       io.Writer
 }
 
@@ -147,6 +149,32 @@ func (c *client) move() error {
 	if err != nil {
 		return err
 	}
+	if first.verdict() == "hold" || first.IsError {
+		if err := c.askAgain(first, args); err != nil {
+			return err
+		}
+	} else {
+		first.print("moved") // somebody decided while the call waited
+	}
+	if c.once {
+		return nil
+	}
+	spent, err := c.call("move_file", args)
+	if err != nil {
+		return err
+	}
+	if err := spent.wants("held", "K7", ""); err != nil {
+		return fmt.Errorf("the approval was good for a second move: %w", err)
+	}
+	spent.print("again")
+	if spent.meta("review") == first.meta("review") {
+		return fmt.Errorf("the review %s was used and is asked again", spent.meta("review"))
+	}
+	return nil
+}
+
+// askAgain notes what is held, and calls again until a person has decided.
+func (c *client) askAgain(first *answer, args map[string]any) error {
 	if err := first.wants("held", "K7", ""); err != nil {
 		return err
 	}
@@ -166,20 +194,8 @@ func (c *client) move() error {
 			return fmt.Errorf("after the decision: %s", again.text())
 		}
 		again.print("moved")
-		break
+		return nil
 	}
-	spent, err := c.call("move_file", args)
-	if err != nil {
-		return err
-	}
-	if err := spent.wants("held", "K7", ""); err != nil {
-		return fmt.Errorf("the approval was good for a second move: %w", err)
-	}
-	spent.print("again")
-	if spent.meta("review") == first.meta("review") {
-		return fmt.Errorf("the review %s was used and is asked again", spent.meta("review"))
-	}
-	return nil
 }
 
 // done calls a tool and wants its result, with that text in it.
