@@ -15,11 +15,11 @@ quick:
 test: deps vet staticcheck race example
 
 # What the tests need beside Go: node, as a peer for canonical JSON and to run
-# the public MCP server.
+# the public MCP server, and a browser for the pages.
 deps:
-	@if command -v node >/dev/null && command -v npx >/dev/null; then :; \
-	elif [ "$$(id -u)" = 0 ]; then apt-get update -q && apt-get install -y -q nodejs npm; \
-	else echo "install node and npx (Debian: nodejs npm), then run make test again" >&2; exit 1; fi
+	@if command -v node >/dev/null && command -v npx >/dev/null && command -v chromium >/dev/null && command -v chromedriver >/dev/null; then :; \
+	elif [ "$$(id -u)" = 0 ]; then apt-get update -q && apt-get install -y -q nodejs npm chromium chromium-driver; \
+	else echo "install node, npx, chromium and chromedriver (Debian: nodejs npm chromium chromium-driver), then run make test again" >&2; exit 1; fi
 
 vet:
 	@test -z "$$(gofmt -l $$(git ls-files '*.go') | tee /dev/stderr)"
@@ -27,6 +27,7 @@ vet:
 	GOOS=darwin GOARCH=arm64 $(GO) vet ./...
 	GOOS=darwin GOARCH=arm64 $(GO) build -o /dev/null ./cmd/holdfast
 	cd bench && $(GO) vet ./...
+	cd tools/verify && $(GO) vet ./...
 
 staticcheck:
 	$(GO) run $(STATICCHECK) ./...
@@ -34,12 +35,15 @@ staticcheck:
 # The race detector needs cgo; the product does not.
 race:
 	CGO_ENABLED=1 $(GO) test -race -timeout 20m -json ./... | $(GO) run ./.ci/report
+	cd tools/verify && $(GO) test ./...
 
 example: build
 	examples/mcp-guard/run
 
 bench:
 	$(GO) run ./cmd/holdfast bench kernel
+	$(GO) run ./cmd/holdfast bench gateway
+	$(GO) run ./cmd/holdfast bench page
 	$(GO) test -run '^$$' -bench 'EightGates|Gate/|BareLibraries' ./kernel
 	cd bench && $(GO) test -run '^$$' -bench . -benchtime 1s ./...
 

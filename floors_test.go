@@ -34,15 +34,19 @@ var floors = map[string]int{
 	"internal/halt":   2,
 	"ledger":          2,
 
+	"internal/dissimilar": 2,
+
 	"kernel": 3,
 
 	"storetest":            4,
 	"internal/api":         4,
 	"internal/mcp":         4,
 	"internal/mcp/gateway": 4,
+	"internal/mcp/remote":  4,
 	"internal/mcp/server":  4,
 	"internal/sqlite":      4,
 	"internal/keyset":      4,
+	"internal/console":     4,
 
 	"daemon": 5,
 
@@ -69,6 +73,7 @@ var homes = map[string]struct {
 	"database/sql":                           {[]string{"internal/sqlite"}, "the kernel knows no database"},
 	module + "/internal/sqlite":              {[]string{"daemon", "cmd/holdfast"}, "the daemon introduces a hand to the kernel; the command only reads"},
 	module + "/internal/mcp/server":          {[]string{"daemon", "cmd/holdfast"}, "the daemon starts servers behind the gateway; the command only makes a clean environment"},
+	module + "/internal/mcp/remote":          {[]string{"daemon"}, "the daemon reaches servers behind the gateway"},
 	module + "/internal/keyset":              {[]string{"daemon"}, "the daemon introduces a hand to the kernel"},
 	"os/exec":                                {[]string{"internal/mcp/server", "daemon", "cmd/holdfast"}, "starting a process is a hand's work"},
 }

@@ -1,0 +1,318 @@
+package holdfast_test
+
+import (
+	"encoding/csv"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// specified is how many criteria, invariants and failure predicates the
+// sections 1.1 to 1.9 of spec 003 have.
+var specified = map[string]struct{ ac, inv, fp int }{
+	"KC": {6, 7, 9},
+	"K1": {7, 4, 9},
+	"K2": {8, 5, 9},
+	"K3": {7, 5, 8},
+	"K4": {7, 5, 3},
+	"K5": {7, 4, 4},
+	"K6": {7, 5, 5},
+	"K7": {8, 5, 6},
+	"K8": {7, 4, 6},
+}
+
+// required are the ids that doc/trace.csv must have: those of specified, and
+// three failure modes for each of the nine.
+func required() map[string]bool {
+	out := map[string]bool{}
+	for section, n := range specified {
+		for kind, count := range map[string]int{"AC": n.ac, "INV": n.inv, "FP": n.fp} {
+			for i := range count {
+				out[fmt.Sprintf("%s-%s%d", section, kind, i+1)] = true
+			}
+		}
+	}
+	for gate := 101; gate <= 109; gate++ {
+		for i := range 3 {
+			out[fmt.Sprintf("FMEA-K%d-%d", gate, i+1)] = true
+		}
+	}
+	return out
+}
+
+// table reads a CSV file with comments and the given header.
+func table(t *testing.T, name, header string) [][]string {
+	t.Helper()
+	r := csv.NewReader(strings.NewReader(page(t, name)))
+	r.Comment = '#'
+	rows, err := r.ReadAll()
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	if len(rows) < 2 || strings.Join(rows[0], ",") != header {
+		t.Fatalf("%s does not begin with %s", name, header)
+	}
+	return rows[1:]
+}
+
+// TestTraceIsComplete holds doc/trace.csv against the specification's counts:
+// each requirement once, none missing, none made up, none without a test, a
+// decision or a place where it is designed.
+func TestTraceIsComplete(t *testing.T) {
+	want, decided, tests := required(), decisions(t), testTree(t)
+	if len(want) != 167+27 {
+		t.Fatalf("%d requirements, not 167 and 27 failure modes", len(want))
+	}
+	seen, own := map[string]bool{}, regexp.MustCompile(`^(D[0-9]+[a-c]?)-([0-9]+)$`)
+	for _, row := range table(t, "doc/trace.csv", "id,requirement,design,decision,test") {
+		id := row[0]
+		if seen[id] {
+			t.Errorf("%s stands twice", id)
+		}
+		seen[id] = true
+		if m := own.FindStringSubmatch(id); m != nil {
+			// Beyond the specification: what a decision asks, numbered from 1.
+			if n, _ := strconv.Atoi(m[2]); n > 1 && !seen[fmt.Sprintf("%s-%d", m[1], n-1)] {
+				t.Errorf("%s stands before its predecessor", id)
+			}
+			if !strings.HasPrefix(row[3]+" ", m[1]+" ") {
+				t.Errorf("%s is not settled by %s", id, m[1])
+			}
+		} else if !want[id] {
+			t.Errorf("%s is no requirement of the specification", id)
+		}
+		delete(want, id)
+		for _, fault := range traceFaults(t, row, decided, tests) {
+			t.Errorf("%s: %s", id, fault)
+		}
+	}
+	for id := range want {
+		t.Errorf("%s is not traced", id)
+	}
+}
+
+// traceFaults are what is wrong with one line's links.
+func traceFaults(t *testing.T, row []string, decided map[string]bool, tests map[string]*testFunc) (out []string) {
+	t.Helper()
+	if strings.TrimSpace(row[1]) == "" {
+		out = append(out, "nothing is required")
+	}
+	doc, section, _ := strings.Cut(row[2], "#")
+	if b, err := os.ReadFile(doc); doc == "" || section == "" || err != nil || !regexp.MustCompile(`(?m)^#+ `+regexp.QuoteMeta(section)+`$`).Match(b) {
+		out = append(out, fmt.Sprintf("the design %q is no section of a page", row[2]))
+	}
+	if len(strings.Fields(row[3])) == 0 {
+		out = append(out, "no decision")
+	}
+	for _, d := range strings.Fields(row[3]) {
+		if !decided[d] {
+			out = append(out, d+" is no decision of doc/decisions.csv")
+		}
+	}
+	for name := range strings.SplitSeq(row[4], ";") {
+		name = strings.TrimSpace(name)
+		if name == "" {
+			out = append(out, "no test")
+			continue
+		}
+		top, sub, isSub := split(name)
+		f := tests[top]
+		switch {
+		case f == nil:
+			out = append(out, top+" is no test")
+		case isSub && !f.has(sub):
+			out = append(out, top+" has no subtest "+sub)
+		}
+	}
+	return out
+}
+
+// split parts a test's name from its subtest's: a directory may have slashes
+// too.
+func split(name string) (top, sub string, isSub bool) {
+	at := strings.Index(name, ".Test")
+	if at < 0 {
+		return name, "", false
+	}
+	fn, sub, isSub := strings.Cut(name[at:], "/")
+	return name[:at] + fn, sub, isSub
+}
+
+// TestTraceFindsWhatIsUnlinked: a line that lies is found, whatever it lies
+// about.
+func TestTraceFindsWhatIsUnlinked(t *testing.T) {
+	decided, tests := decisions(t), testTree(t)
+	const design, real = "doc/crossing.md#The states", "kernel.TestK1_payloads"
+	if f := traceFaults(t, []string{"x", "y", design, "D1 D6a", real + "; " + real + "/K1_AC1_conforms"}, decided, tests); f != nil {
+		t.Fatalf("an honest line: %q", f)
+	}
+	for _, row := range [][]string{
+		{"x", "", design, "D1", real},
+		{"x", "y", "doc/crossing.md#No such section", "D1", real},
+		{"x", "y", "doc/nowhere.md#The states", "D1", real},
+		{"x", "y", "", "D1", real},
+		{"x", "y", design, "", real},
+		{"x", "y", design, "D999", real},
+		{"x", "y", design, "D1", ""},
+		{"x", "y", design, "D1", real + ";"},
+		{"x", "y", design, "D1", "kernel.TestNoSuchThing"},
+		{"x", "y", design, "D1", "ledger.TestK1_payloads"},
+		{"x", "y", design, "D1", "TestK1_payloads"},
+		{"x", "y", design, "D1", real + "/K1_AC1_nothing_of_the_kind"},
+		{"x", "y", design, "D1", real + "/"},
+	} {
+		if f := traceFaults(t, row, decided, tests); len(f) == 0 {
+			t.Errorf("%q: nothing found", row)
+		}
+	}
+}
+
+// TestNamesCiteRealCriteria wants every criterion that a test's name cites to
+// be one of the specification's.
+func TestNamesCiteRealCriteria(t *testing.T) {
+	want, cited := required(), regexp.MustCompile(`(K[1-8]|KernelContext)_((?:(?:AC|INV|FP)[0-9]+_?)+)`)
+	n := 0
+	for name := range testTree(t) {
+		for _, m := range cited.FindAllStringSubmatch(name, -1) {
+			section := strings.Replace(m[1], "KernelContext", "KC", 1)
+			for _, c := range regexp.MustCompile(`(?:AC|INV|FP)[0-9]+`).FindAllString(m[2], -1) {
+				if n++; !want[section+"-"+c] {
+					t.Errorf("%s cites %s-%s, which is none", name, section, c)
+				}
+			}
+		}
+	}
+	if n < 100 {
+		t.Errorf("only %d citations were found", n)
+	}
+}
+
+func decisions(t *testing.T) map[string]bool {
+	t.Helper()
+	out := map[string]bool{}
+	for _, row := range table(t, "doc/decisions.csv", "number,about") {
+		if out[row[0]] || row[1] == "" {
+			t.Errorf("doc/decisions.csv: %s stands twice, or says nothing", row[0])
+		}
+		out[row[0]] = true
+	}
+	return out
+}
+
+// testFunc is a test of the tree: its body, and the declarations of its
+// package's tests, in which the names of its subtests may stand.
+type testFunc struct {
+	dir   string
+	body  ast.Node
+	decls map[string]ast.Node
+}
+
+// has says whether a subtest of that name can be there: a text that becomes it
+// stands in the test, or in what the test refers to; a script is a file.
+func (f *testFunc) has(sub string) bool {
+	if sub == "" {
+		return false
+	}
+	if exists(filepath.Join(f.dir, "testdata", sub+".txtar")) {
+		return true
+	}
+	seen, found := map[ast.Node]bool{}, false
+	var look func(ast.Node)
+	look = func(n ast.Node) {
+		if n == nil || seen[n] {
+			return
+		}
+		seen[n] = true
+		ast.Inspect(n, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.BasicLit:
+				text, err := strconv.Unquote(n.Value)
+				found = found || (err == nil && n.Kind == token.STRING && (text == sub || strings.ReplaceAll(text, " ", "_") == sub))
+			case *ast.Ident:
+				look(f.decls[n.Name])
+			}
+			return !found
+		})
+	}
+	look(f.body)
+	return found
+}
+
+// testTree are the tests of this module, by directory and name, as
+// "internal/token.TestX"; the root's are ".TestX".
+func testTree(t *testing.T) map[string]*testFunc {
+	t.Helper()
+	out, packages := map[string]*testFunc{}, map[string]map[string]ast.Node{}
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if own := path != "." && exists(filepath.Join(path, "go.mod")); own || d.Name() == "testdata" || (path != "." && strings.HasPrefix(d.Name(), ".")) {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		dir := filepath.ToSlash(filepath.Dir(path))
+		key := dir + " " + f.Name.Name
+		if packages[key] == nil {
+			packages[key] = map[string]ast.Node{}
+		}
+		decls := packages[key]
+		for _, decl := range f.Decls {
+			fn, ok := decl.(*ast.FuncDecl)
+			if !ok {
+				declared(decl, decls)
+				continue
+			}
+			if fn.Recv != nil || fn.Body == nil {
+				continue
+			}
+			decls[fn.Name.Name] = fn.Body
+			if regexp.MustCompile(`^(Test|Fuzz)[^a-z]`).MatchString(fn.Name.Name) && fn.Name.Name != "TestMain" {
+				out[strings.TrimPrefix(dir, "./")+"."+fn.Name.Name] = &testFunc{dir, fn.Body, decls}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, f := range out {
+		if rest, ok := strings.CutPrefix(name, ".."); ok {
+			delete(out, name)
+			out["."+rest] = f
+		}
+	}
+	return out
+}
+
+// declared adds the variables and constants of a declaration.
+func declared(decl ast.Decl, to map[string]ast.Node) {
+	gen, ok := decl.(*ast.GenDecl)
+	if !ok {
+		return
+	}
+	for _, spec := range gen.Specs {
+		if v, ok := spec.(*ast.ValueSpec); ok {
+			for _, name := range v.Names {
+				to[name.Name] = v
+			}
+		}
+	}
+}
