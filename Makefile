@@ -15,11 +15,17 @@ quick:
 test: deps vet staticcheck race example
 
 # What the tests need beside Go: node, as a peer for canonical JSON and to run
-# the public MCP server, and a browser for the pages.
+# the public MCP server, and a browser for the pages. Only what is missing is
+# installed: a node from elsewhere conflicts with Debian's npm.
 deps:
-	@if command -v node >/dev/null && command -v npx >/dev/null && command -v chromium >/dev/null && command -v chromedriver >/dev/null; then :; \
-	elif [ "$$(id -u)" = 0 ]; then apt-get update -q && apt-get install -y -q nodejs npm chromium chromium-driver; \
-	else echo "install node, npx, chromium and chromedriver (Debian: nodejs npm chromium chromium-driver), then run make test again" >&2; exit 1; fi
+	@missing=""; \
+	command -v node >/dev/null || missing="$$missing nodejs"; \
+	command -v npx >/dev/null || missing="$$missing npm"; \
+	command -v chromium >/dev/null || missing="$$missing chromium"; \
+	command -v chromedriver >/dev/null || missing="$$missing chromium-driver"; \
+	if [ -z "$$missing" ]; then :; \
+	elif [ "$$(id -u)" = 0 ]; then apt-get update -q && apt-get install -y -q $$missing; \
+	else echo "install these Debian packages, then run make test again:$$missing" >&2; exit 1; fi
 
 vet:
 	@test -z "$$(gofmt -l $$(git ls-files '*.go') | tee /dev/stderr)"
