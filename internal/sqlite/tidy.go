@@ -16,6 +16,7 @@ const (
 // tidier copies the write-ahead log back into the database on a connection of
 // its own, beside the commits, so that no commit waits for the bulk of it.
 type tidier struct {
+	log   string     // the log's path
 	mu    sync.Mutex // guards c
 	c     *conn
 	wake  chan struct{}
@@ -35,13 +36,15 @@ func newTidier(path string) (*tidier, error) {
 		_ = c.close()
 		return nil, err
 	}
-	return &tidier{c: c, wake: make(chan struct{}, 1), ended: make(chan struct{})}, nil
+	return &tidier{log: path + "-wal", c: c, wake: make(chan struct{}, 1), ended: make(chan struct{})}, nil
 }
 
 func (t *tidier) start() {
 	go func() {
 		defer close(t.ended)
+		lengthen(t.log, runwayBytes)
 		for range t.wake {
+			lengthen(t.log, tidyBytes)
 			if t.copyBack("PASSIVE")*pageSize > logBytes {
 				t.long.Store(true)
 			}
