@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -20,18 +21,21 @@ import (
 // first, the relay answers what the client still waits for.
 func (a *app) relay(conn io.ReadWriteCloser, p daemon.Paths) error {
 	defer conn.Close()
+	// Two goroutines take turns here. On a second processor each turn would
+	// first wake that one, which costs more than the turn.
+	runtime.GOMAXPROCS(1)
 	var asked waiting
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		_, _ = io.Copy(conn, io.TeeReader(a.in, &lines{each: asked.request}))
+		_, _ = io.Copy(io.MultiWriter(conn, &lines{each: asked.request}), a.in)
 		if c, ok := conn.(interface{ CloseWrite() error }); ok {
 			_ = c.CloseWrite()
 		}
 	}()
 	stop := context.AfterFunc(a.ctx, func() { _ = conn.Close() })
 	defer stop()
-	// What the client gets is looked at after it has it.
+	// Both ways a line is looked at after it was passed on.
 	answered := &lines{each: asked.response}
 	_, err := io.Copy(io.MultiWriter(a.out, answered), conn)
 	if a.ctx.Err() != nil {
@@ -76,8 +80,9 @@ const maxWaiting = 1024
 
 // waiting is the requests that the client has no answer to, oldest first.
 type waiting struct {
-	mu  sync.Mutex
-	ids []json.RawMessage // guarded by mu
+	mu    sync.Mutex
+	ids   []json.RawMessage // guarded by mu
+	early []string          // guarded by mu: keys whose answer was seen before the request was
 }
 
 // request remembers the id of a line of the client's. Nobody waits any more for
@@ -90,29 +95,41 @@ func (w *waiting) request(line []byte) {
 	var cancelled struct {
 		RequestID json.RawMessage `json:"requestId"`
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if m.Method == "notifications/cancelled" && json.Unmarshal(m.Params, &cancelled) == nil {
 		w.forget(mcp.IDKey(cancelled.RequestID))
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if m.IsRequest() && len(w.ids) < maxWaiting {
+	if !m.IsRequest() {
+		return
+	}
+	if i := slices.Index(w.early, m.Key()); i >= 0 {
+		w.early = slices.Delete(w.early, i, i+1)
+	} else if len(w.ids) < maxWaiting {
 		w.ids = append(w.ids, bytes.Clone(m.ID))
 	}
 }
 
 // response forgets the id of a line of the daemon's.
 func (w *waiting) response(line []byte) {
-	if m, err := mcp.Parse(line); err == nil && m.IsResponse() {
-		w.forget(m.Key())
+	m, err := mcp.Parse(line)
+	if err != nil || !m.IsResponse() {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if key := m.Key(); !w.forget(key) && len(w.early) < maxWaiting {
+		w.early = append(w.early, key)
 	}
 }
 
-func (w *waiting) forget(key string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if i := slices.IndexFunc(w.ids, func(id json.RawMessage) bool { return mcp.IDKey(id) == key }); i >= 0 {
+// forget says whether anybody waited for that key. The caller holds mu.
+func (w *waiting) forget(key string) bool {
+	i := slices.IndexFunc(w.ids, func(id json.RawMessage) bool { return mcp.IDKey(id) == key })
+	if i >= 0 {
 		w.ids = slices.Delete(w.ids, i, i+1)
 	}
+	return i >= 0
 }
 
 // take returns what is left and forgets it.
