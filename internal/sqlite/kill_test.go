@@ -106,7 +106,7 @@ func TestKill9(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "db")
 	acked := map[string]bool{}
-	for range rounds {
+	for round := range rounds {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), killEnv+"="+path)
 		out, err := cmd.StdoutPipe()
@@ -116,8 +116,21 @@ func TestKill9(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		timer := time.AfterFunc(time.Duration(20+rand.IntN(130))*time.Millisecond, func() { _ = cmd.Process.Kill() })
+		// Every other writer is killed counting from its first
+		// acknowledgement, so that a slow machine does not kill them all
+		// while they open the store.
+		wait := time.Duration(20+rand.IntN(130)) * time.Millisecond
+		first := 30 * time.Second
+		if round%2 == 0 {
+			first = wait
+		}
+		timer := time.AfterFunc(first, func() { _ = cmd.Process.Kill() })
+		armed := round%2 == 0
 		for lines := bufio.NewScanner(out); lines.Scan(); {
+			if line := lines.Text(); !armed && strings.HasSuffix(line, ".") {
+				timer.Reset(wait)
+				armed = true
+			}
 			line := lines.Text()
 			if strings.HasPrefix(line, "error") {
 				t.Errorf("the writer says: %s", line)
