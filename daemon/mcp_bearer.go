@@ -249,10 +249,10 @@ func (d *Daemon) giveToken(a api.TokenAsk) (api.Token, error) {
 	if err != nil {
 		return api.Token{}, err
 	}
-	err = d.Kernel.Record(kernel.Event{Tenant: holdfast.Local, Name: "agent_token_given", Who: person(), Subject: clip(a.Agent),
+	err = d.Kernel.Record(kernel.Event{Tenant: id.Tenant, Name: "agent_token_given", Who: person(), Subject: clip(a.Agent),
 		Data: map[string]any{"jti": id.TokenID, "session": clip(id.Session), "expires": id.Expires.UTC().Format(time.RFC3339)}})
 	if err != nil {
 		return api.Token{}, err
 	}
-	return api.Token{Token: tok.Reveal(), ID: id.TokenID, Agent: id.Agent, Session: id.Session, Expires: id.Expires.UTC()}, nil
+	return api.Token{Token: tok.Reveal(), ID: id.TokenID, Tenant: id.Tenant, Agent: id.Agent, Session: id.Session, Expires: id.Expires.UTC()}, nil
 }

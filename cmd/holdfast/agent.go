@@ -13,7 +13,7 @@ import (
 )
 
 func agentCommand() command {
-	return command{name: "agent", about: "list, pause, unpause and trust agents, and make their tokens", help: `
+	return command{name: "agent", about: "list, pause, unpause and trust agents; make and revoke their tokens", help: `
 Every agent that ever crossed has a record: its kind, its trust, whether it may
 go on. Anybody may pause one; to let it go on, or to trust it, needs the
 operator key.
@@ -53,11 +53,24 @@ written down; the token is not.
 
     holdfast agent token NAME [flags]
 
+It is for tenant local, for which alone this machine's own issuer speaks.
+
     --ttl DURATION   how long it lives, 1s to 24h; 15m if absent
     --kind KIND      the kind of agent, as the configuration lists them
     --session NAME   the session it acts in; one of the day if absent
 
     $ holdfast agent token nightly --ttl 8h > token
+`},
+		{name: "revoke", about: "make one token worthless for ever", run: agentRevoke, help: `
+Make one token worthless, for ever and at once: what is under way with it is
+cut. Other tokens of the same agent stay good; to stop the agent, pause it. Who
+did it, and why, is written down. ID is the number that "agent token" says, or
+the claim jti of a token from elsewhere, whose tenant is then named too.
+
+    holdfast agent revoke ID [REASON] [--who NAME] [--tenant NAME]
+
+    $ holdfast agent revoke 0b7cf9a4-77c2-4a52-9d6e-6b7a3a1f7a10 'it leaked'
+    0b7cf9a4-77c2-4a52-9d6e-6b7a3a1f7a10  revoked
 `},
 		{name: "trust", about: "set an agent's trust; needs the operator key", run: agentTrust, help: `
 Set an agent's trust level: baseline, medium, high or highest.
@@ -120,6 +133,25 @@ func agentPause(a *app, args []string) error {
 	})
 }
 
+func agentRevoke(a *app, args []string) error {
+	fs := a.flags("agent revoke")
+	who := fs.String("who", "", "")
+	rest, err := a.parse(fs, args, 1, -1)
+	if err != nil {
+		return err
+	}
+	return a.reach(func(c *api.Client, _ *api.Status) error {
+		w := api.Word{Tenant: a.tenant, Subject: rest[0], Who: a.who(*who), Why: strings.Join(rest[1:], " ")}
+		if err := c.Revoke(a.ctx, w); err != nil {
+			return err
+		}
+		if a.json {
+			return a.printJSON(map[string]any{"jti": rest[0], "tenant_id": a.tenant, "state": "revoked"})
+		}
+		return a.agentIs(rest[0], "revoked")
+	})
+}
+
 func (a *app) agentIs(name, what string) error {
 	_, err := fmt.Fprintf(a.out, "%s  %s\n", clean(name), what)
 	return err
@@ -138,7 +170,7 @@ func agentToken(a *app, args []string) error {
 	if ask.TTL < time.Second || ask.TTL > 24*time.Hour {
 		return usage("", "a token lives for 1s to 24h, not for %s", ask.TTL)
 	}
-	ask.Agent = rest[0]
+	ask.Agent, ask.Tenant = rest[0], a.tenant
 	return a.act(func(c *api.Client, _ *api.Status) error {
 		t, err := c.Token(a.ctx, ask)
 		if err != nil {
@@ -147,7 +179,8 @@ func agentToken(a *app, args []string) error {
 		if a.json {
 			return a.printJSON(t)
 		}
-		a.say("this token is a secret: whoever has it acts as %s until %s, in tenant %s; it is number %s", clean(t.Agent), t.Expires.Format(time.RFC3339), holdfast.Local, t.ID)
+		a.say("this token is a secret: whoever has it acts as %s until %s, in tenant %s; it is number %s", clean(t.Agent), t.Expires.Format(time.RFC3339), clean(t.Tenant), t.ID)
+		a.say("`holdfast agent revoke %s` ends it before", t.ID)
 		_, err = fmt.Fprintln(a.out, t.Token)
 		return err
 	})

@@ -49,6 +49,9 @@ func (q *asking) flags(fs *flag.FlagSet) {
 // ask makes the question of boundary and payload.
 func (q *asking) ask(a *app, boundary string, payload []byte) (api.Ask, error) {
 	out := api.Ask{Boundary: boundary, Payload: payload, Agent: q.agent, Kind: q.kind, Session: q.session, Token: q.token}
+	if err := a.local(); err != nil {
+		return out, err
+	}
 	if file, ok := strings.CutPrefix(q.token, "@"); ok {
 		_, b, err := a.input([]string{file}, maxToken)
 		if err != nil {
@@ -62,6 +65,15 @@ func (q *asking) ask(a *app, boundary string, payload []byte) (api.Ask, error) {
 		return out, usage("", "%s", err.(*holdfast.Error).Why)
 	}
 	return out, nil
+}
+
+// local refuses a --tenant where agents of this machine act, or a token says for
+// whom: it would be believed and change nothing.
+func (a *app) local() error {
+	if a.tenant == holdfast.Local {
+		return nil
+	}
+	return api.NotLocal()
 }
 
 // question reads BOUNDARY [PAYLOAD | -] and the flags.

@@ -158,13 +158,19 @@ func (t *tailing) line(s ledger.Stored) (string, error) {
 	return fmt.Sprintf("%s  %s %-10s %s  %s  %s%s", stamp(e.Timestamp), t.look.outcome(e.Outcome), e.Outcome, clean(e.Boundary), clean(or(e.Agent, "-")), t.look.dim(e.ID), why), nil
 }
 
-// how is the decision, or the outcome, that an event of a review tells.
+// how is the decision, or the outcome, that an event of a review tells; which
+// token was given, or why one was revoked.
 func how(e *ledger.Event) string {
-	if !strings.HasPrefix(e.Name, "review_") {
+	var data struct{ Decision, Outcome, JTI, Why string }
+	if json.Unmarshal(e.Data, &data) != nil {
 		return ""
 	}
-	var data struct{ Decision, Outcome string }
-	if json.Unmarshal(e.Data, &data) != nil {
+	switch {
+	case e.Name == "agent_token_given":
+		return data.JTI
+	case e.Name == "token_revoked":
+		return data.Why
+	case !strings.HasPrefix(e.Name, "review_"):
 		return ""
 	}
 	return strings.ReplaceAll(data.Decision+data.Outcome, "_", " ")

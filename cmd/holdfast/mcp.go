@@ -113,6 +113,9 @@ func (a *app) hello(args []string) (h api.Hello, notify string, err error) {
 	if err != nil {
 		return h, "", err
 	}
+	if err := a.local(); err != nil {
+		return h, "", err
+	}
 	if err := (api.Ask{Agent: h.Agent, Kind: h.Kind, Session: h.Session}).Named(); err != nil {
 		return h, "", usage("", "%s", err.(*holdfast.Error).Why)
 	}

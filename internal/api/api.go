@@ -183,6 +183,9 @@ type Listening struct {
 
 // TokenAsk asks for a token of an agent of this machine.
 type TokenAsk struct {
+	// Tenant is holdfast.Local, or empty for it: this machine's own issuer
+	// speaks for no other, and asking it to is a PermissionError.
+	Tenant  string `json:"tenant_id,omitempty"`
 	Agent   string `json:"agent"`
 	Kind    string `json:"kind,omitempty"`
 	Session string `json:"session,omitempty"`
@@ -196,6 +199,7 @@ type TokenAsk struct {
 type Token struct {
 	Token   string    `json:"token"`
 	ID      string    `json:"jti"`
+	Tenant  string    `json:"tenant_id"`
 	Agent   string    `json:"agent"`
 	Session string    `json:"session"`
 	Expires time.Time `json:"expires"`

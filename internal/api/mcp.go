@@ -24,8 +24,19 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 		s.answer(w, nil, err)
 		return
 	}
+	if tenant(a.Tenant) != holdfast.Local {
+		s.answer(w, nil, NotLocal())
+		return
+	}
 	t, err := s.Token(a)
 	s.answer(w, t, err)
+}
+
+// NotLocal is the PermissionError of whoever asks this machine's own issuer to
+// speak for another tenant than holdfast.Local (D8).
+func NotLocal() error {
+	return &holdfast.Error{Kind: holdfast.KindPermission, Why: "the tokens made here are for tenant " + holdfast.Local + " only",
+		Hint: "leave --tenant out; another tenant's token comes from an issuer that the configuration lists under identity"}
 }
 
 // Token asks for a token of an agent of this machine.

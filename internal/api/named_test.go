@@ -43,3 +43,40 @@ func TestNamed(t *testing.T) {
 		t.Errorf("request: %v", err)
 	}
 }
+
+// TestNumbered: what is no token's number is refused at the door, a token itself
+// above all, which would be written down.
+func TestNumbered(t *testing.T) {
+	for id, want := range map[string]string{
+		"0b7cf9a4-77c2-4a52-9d6e-6b7a3a1f7a10":  "",
+		"of.another.issuer":                     "",
+		"":                                      "the token has no number",
+		"eyJhbGciOiJFZERTQSJ9.eyJqdGkiOiJ4In0.": "that is a token, not its number",
+		"a\nb":                                  "the token's number holds a control character",
+		"\xff":                                  "the token's number is not valid UTF-8",
+		strings.Repeat("x", MaxName+1):          "the token's number has more than 256 code points",
+	} {
+		err := numbered(id)
+		var e *holdfast.Error
+		if want == "" && err != nil || want != "" && (!errors.As(err, &e) || e.Kind != holdfast.KindUsage || e.Why != want) {
+			t.Errorf("%q: %v, want %q", id, err, want)
+		}
+	}
+}
+
+// TestTokenOfAnotherTenant: this machine's own issuer is asked for no other
+// tenant's token, and none is made.
+func TestTokenOfAnotherTenant(t *testing.T) {
+	made := 0
+	s := server(&refusing{})
+	s.Token = func(TokenAsk) (Token, error) { made++; return Token{}, nil }
+	c := Direct(s.Handler())
+	if _, err := c.Token(t.Context(), TokenAsk{Agent: "a", Tenant: "acme"}); holdfast.KindOf(err) != holdfast.KindPermission || made != 0 {
+		t.Errorf("acme: %v, made %d", err, made)
+	}
+	for _, own := range []string{"", holdfast.Local} {
+		if _, err := c.Token(t.Context(), TokenAsk{Agent: "a", Tenant: own}); err != nil {
+			t.Errorf("%q: %v", own, err)
+		}
+	}
+}

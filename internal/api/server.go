@@ -121,27 +121,52 @@ func (a Ask) Named() error {
 	return named(a.Agent, a.Kind, a.Session, a.Intent)
 }
 
-func named(agent, kind, session, intent string) error {
-	bad := func(format string, args ...any) error {
-		return &holdfast.Error{Kind: holdfast.KindUsage, Why: fmt.Sprintf(format, args...)}
+// numbered is a UsageError where id can be no token's number. A token itself is
+// none: it would be written down.
+func numbered(id string) error {
+	why := nameFault("token's number", id, MaxName)
+	switch {
+	case id == "":
+		why = "the token has no number"
+	case strings.Count(id, ".") == 2 && strings.HasPrefix(id, "eyJ"):
+		why = "that is a token, not its number"
+	case why == "":
+		return nil
 	}
+	return &holdfast.Error{Kind: holdfast.KindUsage, Why: why, Hint: "`holdfast agent token` says the number, and `holdfast ledger tail --events` tells it"}
+}
+
+// nameFault says what is wrong with a name of at most so many code points; ""
+// for nothing.
+func nameFault(what, text string, most int) string {
+	switch {
+	case !utf8.ValidString(text):
+		return fmt.Sprintf("the %s is not valid UTF-8", what)
+	case utf8.RuneCountInString(text) > most:
+		return fmt.Sprintf("the %s has more than %d code points", what, most)
+	case strings.ContainsFunc(text, unicode.IsControl):
+		return fmt.Sprintf("the %s holds a control character", what)
+	}
+	return ""
+}
+
+func named(agent, kind, session, intent string) error {
+	fault := ""
 	if agent == "" {
-		return bad("the agent has no name")
+		fault = "the agent has no name"
 	}
 	for _, f := range []struct {
 		name, text string
 		most       int
 	}{{"agent", agent, MaxAgent}, {"kind", kind, MaxName}, {"session", session, MaxName}, {"intent", intent, MaxName}} {
-		switch {
-		case !utf8.ValidString(f.text):
-			return bad("the %s is not valid UTF-8", f.name)
-		case utf8.RuneCountInString(f.text) > f.most:
-			return bad("the %s has more than %d code points", f.name, f.most)
-		case strings.ContainsFunc(f.text, unicode.IsControl):
-			return bad("the %s holds a control character", f.name)
+		if fault == "" {
+			fault = nameFault(f.name, f.text, f.most)
 		}
 	}
-	return nil
+	if fault == "" {
+		return nil
+	}
+	return &holdfast.Error{Kind: holdfast.KindUsage, Why: fault}
 }
 
 // request turns an Ask into a kernel request with a token of its own.
@@ -292,9 +317,14 @@ func (s *Server) erase(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) revoke(w http.ResponseWriter, r *http.Request) {
 	var h Word
-	if s.read(w, r, &h) {
-		s.answer(w, struct{}{}, s.Kernel.Revoke(tenant(h.Tenant), h.Subject, h.Who, h.Why))
+	if !s.read(w, r, &h) {
+		return
 	}
+	err := numbered(h.Subject)
+	if err == nil {
+		err = s.Kernel.Revoke(tenant(h.Tenant), h.Subject, h.Who, h.Why)
+	}
+	s.answer(w, struct{}{}, err)
 }
 
 func (s *Server) backup(w http.ResponseWriter, r *http.Request) {
