@@ -33,6 +33,9 @@ func (x *scanner) name(i int) (start, end int) {
 	for n := 0; n < 3 && x.is(e-1, isBlank); n++ {
 		e--
 	}
+	if endsMask(x.s[:e]) {
+		return e, e
+	}
 	if e > 0 && (isQuote(x.s[e-1]) || x.s[e-1] == ']') {
 		for e--; e > 0 && i-e < 8 && x.s[e-1] == '\\'; {
 			e--
@@ -172,7 +175,7 @@ func (x *scanner) credentials(v int) int {
 // own bracket stays.
 func trimTail(v []byte) []byte {
 	for len(v) > 0 {
-		if bytes.HasSuffix(v, []byte("d]")) && maskLen(v) == len(v) {
+		if c := v[len(v)-1]; (c == ']' || c == '>') && maskLen(v) == len(v) {
 			return v
 		}
 		switch v[len(v)-1] {

@@ -233,6 +233,9 @@ func (w *walker) member(t *frame, i, end int, s []byte, escaped bool) {
 	if spans == nil {
 		return
 	}
+	if t.own == kindNone {
+		t.own = kindOf(out) // what a second reading would take it for
+	}
 	w.note(i, end, spans, escaped)
 	w.rename(i, end, out)
 }
@@ -250,7 +253,7 @@ func isExempt(list []string, s []byte) bool {
 // the second on they are numbered.
 func (w *walker) rename(i, end int, out []byte) {
 	if w.renamed == 0 {
-		w.renamed = bytes.Count(w.in, []byte("hidden]")) + bytes.Count(w.in, []byte("redacted]")) + bytes.Count(w.in, []byte(MaskCard))
+		w.renamed = countMasks(w.in)
 	}
 	if w.renamed++; w.renamed > 1 {
 		out = strconv.AppendInt(append(slices.Clip(out), " #"...), int64(w.renamed), 10)
@@ -285,7 +288,7 @@ func (w *walker) value(t *frame, i, end int, s []byte, escaped bool) {
 		}
 	} else if k := w.kind(); k != kindNone {
 		if len(s) > 0 && maskLen(s) != len(s) {
-			w.hide(i, end, k)
+			w.hide(i, end, k, s)
 		}
 		return
 	}
@@ -295,6 +298,9 @@ func (w *walker) value(t *frame, i, end int, s []byte, escaped bool) {
 	out, spans := w.e.clean(s)
 	if spans == nil {
 		return
+	}
+	if t.labels && t.pair == kindNone {
+		t.pair = kindOf(out)
 	}
 	w.note(i, end, spans, escaped)
 	q, _ := jsontext.AppendQuote(nil, out)
@@ -324,14 +330,14 @@ func valid(doc []byte) bool {
 	return jsontext.Value(doc).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
-// hide masks a whole value for its name's sake.
-func (w *walker) hide(i, end int, k kind) {
+// hide masks a whole value, which reads s, for its name's sake.
+func (w *walker) hide(i, end int, k kind, s []byte) {
 	r := rulePIIField
 	if k.secret() {
 		r = ruleField
 	}
 	w.findings = append(w.findings, Finding{ruleNames[r], i, end - i})
-	m := appendMask([]byte{'"'}, r, nil)
+	m := w.e.appendMask([]byte{'"'}, r, s)
 	w.replace(i, end, append(m, '"'))
 }
 
@@ -344,7 +350,7 @@ func (w *walker) number(i int) int {
 	}
 	t := w.top()
 	if k := w.kind(); k != kindNone {
-		w.hide(i, end, k)
+		w.hide(i, end, k, w.in[i:end])
 		return end
 	}
 	if t.exempt && end-i <= maxExempt && w.e.literals == nil || end-i < minLiteral {
@@ -354,13 +360,13 @@ func (w *walker) number(i int) int {
 	if !t.exempt {
 		if whole := integer(d); len(whole) >= 13 && isCard(whole) {
 			w.findings = append(w.findings, Finding{ruleNames[ruleCard], i, end - i})
-			w.replace(i, end, append(appendMask([]byte{'"'}, ruleCard, whole), '"'))
+			w.replace(i, end, append(w.e.appendMask([]byte{'"'}, ruleCard, whole), '"'))
 			return end
 		}
 	}
 	if w.e.literals != nil && w.e.literals.find(d) != nil {
 		w.findings = append(w.findings, Finding{ruleNames[ruleLiteral], i, end - i})
-		w.replace(i, end, []byte(`"`+MaskSecret+`"`))
+		w.replace(i, end, append(w.e.appendMask([]byte{'"'}, ruleLiteral, d), '"'))
 	}
 	return end
 }

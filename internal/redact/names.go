@@ -21,6 +21,7 @@ func (k kind) secret() bool { return k >= kindPassword && k <= kindWeak }
 // looks at the last 64 bytes of it, word by word; a word ends at a sign or
 // where a capital follows a small letter.
 func kindOf(name []byte) kind {
+	name = withoutMasks(name)
 	if len(name) > 64 {
 		name = name[len(name)-64:]
 	}

@@ -11,17 +11,6 @@ import (
 	"bytes"
 	"slices"
 	"strings"
-
-	"github.com/holdfast-dev/holdfast"
-)
-
-// The masks of spec 003 section 1.7. A card's mask ends in its last four
-// digits.
-const (
-	MaskEmail  = "[email hidden]"
-	MaskSecret = "[secret redacted]"
-	MaskPII    = "[pii redacted]"
-	MaskCard   = "****-****-****-"
 )
 
 // Record is a document that passed the engine. The zero Record is empty and
@@ -70,37 +59,11 @@ func (r Result) Rules() []string {
 // contains_pii_before_redaction (D13).
 func (r Result) PII() bool {
 	for _, f := range r.Findings {
-		if !strings.HasPrefix(f.Rule, "secret.") && f.Rule != ruleNames[ruleFault] {
+		if !strings.HasPrefix(f.Rule, "secret.") && f.Rule != ruleNames[ruleGuessSecret] && f.Rule != ruleNames[ruleFault] {
 			return true
 		}
 	}
 	return false
-}
-
-// Options say what an engine knows beyond the document's rules. The zero
-// value is good.
-type Options struct {
-	// Literals are masked wherever they occur: as they are, in base64 (both
-	// alphabets, at any alignment), in hex, URL-encoded and JSON-escaped.
-	// Each is 4 to 65 536 bytes.
-	Literals []holdfast.Secret
-}
-
-// Engine redacts. It is immutable and may be used by many goroutines. Only
-// New makes one that works: the zero value masks everything and seals nothing.
-type Engine struct {
-	ready    bool
-	literals *literals
-}
-
-// New returns an engine. A literal that is too short to be told from ordinary
-// text, or too long, is a ValueError.
-func New(o Options) (*Engine, error) {
-	lit, err := newLiterals(o.Literals)
-	if err != nil {
-		return nil, err
-	}
-	return &Engine{ready: true, literals: lit}, nil
 }
 
 // Text redacts text of any kind. If the engine is not one that New made, or
@@ -157,13 +120,13 @@ func (e *Engine) clean(s []byte) ([]byte, []span) {
 			sp.start, sp.end = back(trail, sp.start, sp.end)
 			all = append(all, sp)
 		}
-		cur, edits = apply(text, spans.list)
+		cur, edits = e.apply(text, spans.list)
 		trail = append(trail, edits)
 		if _, spans = e.pass(cur); spans == nil {
 			return cur, union(all)
 		}
 		if n == maxPasses {
-			return []byte(MaskSecret), union(append(all, span{0, len(s), ruleFault}))
+			return e.appendMask(nil, ruleFault, s), union(append(all, span{0, len(s), ruleFault}))
 		}
 	}
 }
@@ -191,15 +154,20 @@ func (e *Engine) pass(s []byte) ([]byte, *found) {
 func (e *Engine) spans(s []byte) []span {
 	x := scanner{s: s}
 	x.run()
+	list := x.spans
+	var lit []span
 	if e.literals != nil {
-		if lit := e.literals.find(s); lit != nil {
-			return union(append(x.spans, lit...))
+		lit = e.literals.find(s)
+	}
+	if lit != nil || x.joined {
+		list = union(append(list, lit...))
+	}
+	if e.probable != 0 {
+		if more := e.guess.spans(s, list); more != nil {
+			list = union(append(list, more...))
 		}
 	}
-	if x.joined {
-		return union(x.spans)
-	}
-	return x.spans
+	return list
 }
 
 // span is a stretch of text to be masked: [start, end).
@@ -231,14 +199,14 @@ func union(l []span) []span {
 // edit says that [start, end) of a text became n bytes at out in the next.
 type edit struct{ start, end, out, n int }
 
-func apply(s []byte, spans []span) ([]byte, []edit) {
+func (e *Engine) apply(s []byte, spans []span) ([]byte, []edit) {
 	out := make([]byte, 0, len(s)+16*len(spans))
 	edits := make([]edit, 0, len(spans))
 	last := 0
 	for _, sp := range spans {
 		out = append(out, s[last:sp.start]...)
 		at := len(out)
-		out = appendMask(out, sp.rule, s[sp.start:sp.end])
+		out = e.appendMask(out, sp.rule, s[sp.start:sp.end])
 		edits = append(edits, edit{sp.start, sp.end, at, len(out) - at})
 		last = sp.end
 	}

@@ -5,6 +5,10 @@ type rule uint8
 
 const (
 	ruleNone rule = iota
+	// Guesses never touch what is certain.
+	ruleGuessName
+	ruleGuessAddress
+	ruleGuessPhone
 	rulePhone
 	ruleSSN
 	ruleIBAN
@@ -12,11 +16,13 @@ const (
 	ruleEmail
 	ruleCard
 	// From here on everything is a secret.
+	ruleGuessSecret
 	ruleAssignment
 	ruleField
 	ruleBearer
 	ruleBasic
 	ruleURL
+	ruleConnection
 	ruleToken
 	ruleJWT
 	ruleGitHub
@@ -34,75 +40,38 @@ const (
 )
 
 var ruleNames = [...]string{
-	ruleNone:       "none",
-	rulePhone:      "pii.phone",
-	ruleSSN:        "pii.ssn",
-	ruleIBAN:       "pii.iban",
-	rulePIIField:   "pii.field",
-	ruleEmail:      "email",
-	ruleCard:       "card",
-	ruleAssignment: "secret.assignment",
-	ruleField:      "secret.field",
-	ruleBearer:     "secret.bearer",
-	ruleBasic:      "secret.basic",
-	ruleURL:        "secret.url",
-	ruleToken:      "secret.token",
-	ruleJWT:        "secret.jwt",
-	ruleGitHub:     "secret.github",
-	ruleGitLab:     "secret.gitlab",
-	ruleSlack:      "secret.slack",
-	ruleStripe:     "secret.stripe",
-	ruleModel:      "secret.model_key",
-	ruleGoogle:     "secret.google",
-	ruleNPM:        "secret.npm",
-	ruleAWSKeyID:   "secret.aws_key_id",
-	ruleAWSSecret:  "secret.aws_secret",
-	rulePrivateKey: "secret.private_key",
-	ruleLiteral:    "secret.literal",
-	ruleFault:      "fault",
+	ruleNone:         "none",
+	ruleGuessName:    "guess.name",
+	ruleGuessAddress: "guess.address",
+	ruleGuessPhone:   "guess.phone",
+	rulePhone:        "pii.phone",
+	ruleSSN:          "pii.ssn",
+	ruleIBAN:         "pii.iban",
+	rulePIIField:     "pii.field",
+	ruleEmail:        "email",
+	ruleCard:         "card",
+	ruleGuessSecret:  "guess.secret",
+	ruleAssignment:   "secret.assignment",
+	ruleField:        "secret.field",
+	ruleBearer:       "secret.bearer",
+	ruleBasic:        "secret.basic",
+	ruleURL:          "secret.url",
+	ruleConnection:   "secret.connection",
+	ruleToken:        "secret.token",
+	ruleJWT:          "secret.jwt",
+	ruleGitHub:       "secret.github",
+	ruleGitLab:       "secret.gitlab",
+	ruleSlack:        "secret.slack",
+	ruleStripe:       "secret.stripe",
+	ruleModel:        "secret.model_key",
+	ruleGoogle:       "secret.google",
+	ruleNPM:          "secret.npm",
+	ruleAWSKeyID:     "secret.aws_key_id",
+	ruleAWSSecret:    "secret.aws_secret",
+	rulePrivateKey:   "secret.private_key",
+	ruleLiteral:      "secret.literal",
+	ruleFault:        "fault",
 }
 
-// appendMask appends the mask of what r found in text.
-func appendMask(to []byte, r rule, text []byte) []byte {
-	switch {
-	case r >= ruleAssignment:
-		return append(to, MaskSecret...)
-	case r == ruleEmail:
-		return append(to, MaskEmail...)
-	case r == ruleCard:
-		return appendLast4(append(to, MaskCard...), text)
-	}
-	return append(to, MaskPII...)
-}
-
-func appendLast4(to, text []byte) []byte {
-	i, n := len(text), 0
-	for i > 0 && n < 4 {
-		if i--; class[text[i]]&isDigit != 0 {
-			n++
-		}
-	}
-	for _, c := range text[i:] {
-		if class[c]&isDigit != 0 {
-			to = append(to, c)
-		}
-	}
-	return to
-}
-
-// maskLen returns the length of the mask that s begins with, or 0.
-func maskLen(s []byte) int {
-	if len(s) == 0 || s[0] != '[' && s[0] != '*' {
-		return 0
-	}
-	for _, m := range [...]string{MaskSecret, MaskPII, MaskEmail} {
-		if len(s) >= len(m) && string(s[:len(m)]) == m {
-			return len(m)
-		}
-	}
-	n := len(MaskCard)
-	if len(s) >= n+4 && string(s[:n]) == MaskCard && digitsFrom(s, n, 5) == 4 {
-		return n + 4
-	}
-	return 0
-}
+// secret says whether what r finds is a secret rather than personal.
+func (r rule) secret() bool { return r >= ruleGuessSecret }

@@ -104,6 +104,9 @@ func (x *scanner) look(i int) int {
 	case '@':
 		return x.email(i, 1)
 	case ':', '=':
+		if end := inPseudonym(s, i); end > 0 && c == ':' {
+			return end
+		}
 		return x.assign(i, 1, c)
 	case '>':
 		return x.element(i)

@@ -1,0 +1,106 @@
+package redact
+
+import (
+	"strconv"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// Options say what an engine knows beyond the document's rules, and how it
+// writes what it masks. The zero value is good: the ledger's masks, and only
+// what is certain.
+type Options struct {
+	// Literals are masked wherever they occur: as they are, in base64 (both
+	// alphabets, at any alignment), in hex, URL-encoded and JSON-escaped.
+	// Each is 4 to 65 536 bytes.
+	Literals []holdfast.Secret
+	// Masks is the style of what is written in the place of a finding.
+	Masks Masks
+	// Key is the tenant's key of pseudonyms, 16 bytes at least; it is read
+	// for Pseudonyms only.
+	Key holdfast.Secret
+	// Probable says which kinds of things are masked where nothing but their
+	// surroundings tell; none by default.
+	Probable Probable
+}
+
+// Masks is a style of masks. Every engine knows the masks of every style, so
+// that redacting again changes nothing, whichever style came first.
+type Masks uint8
+
+const (
+	// Ledger is spec 003 section 1.7: [email hidden], [secret redacted],
+	// [pii redacted] and a card's last four digits.
+	Ledger Masks = iota
+	// Egress is spec 003 section 3.1: [email], [secret], [phone], [pii],
+	// [db_string] and a card's last four digits.
+	Egress
+	// Pseudonyms are typed and the same for the same value under one key,
+	// as <email:7f3a91c2>: 32 bits of a keyed hash (D14a).
+	Pseudonyms
+)
+
+// Probable is a set of kinds that only surroundings tell. What is masked for
+// it is a guess: rule names "guess.…".
+type Probable uint8
+
+const (
+	// Secrets are long random strings that no format tells.
+	Secrets Probable = 1 << iota
+	// Phones are numbers without a country code.
+	Phones
+	// Names are names of people.
+	Names
+	// Addresses are postal addresses.
+	Addresses
+
+	// Everything is all of them.
+	Everything = Secrets | Phones | Names | Addresses
+)
+
+// minKey is the least length of a key in bytes.
+const minKey = 16
+
+// Engine redacts. It is immutable and may be used by many goroutines. Only
+// New makes one that works: the zero value masks everything and seals nothing.
+type Engine struct {
+	ready    bool
+	literals *literals
+	masks    Masks
+	key      holdfast.Secret
+	probable Probable
+	guess    guesses
+}
+
+// guesses finds what only its surroundings tell: spans in order, none of which
+// touches one of taken.
+type guesses interface {
+	spans(s []byte, taken []span) []span
+}
+
+// New returns an engine. A ValueError is: a literal that is too short to be
+// told from ordinary text, or too long; a style or a kind that does not exist;
+// Pseudonyms without a key of 16 bytes.
+func New(o Options) (*Engine, error) {
+	switch {
+	case o.Masks > Pseudonyms:
+		return nil, invalid("masks", "there is no style "+strconv.Itoa(int(o.Masks)), "take Ledger, Egress or Pseudonyms")
+	case o.Masks == Pseudonyms && len(o.Key.Reveal()) < minKey:
+		return nil, invalid("key", "the key has "+strconv.Itoa(len(o.Key.Reveal()))+" bytes", "a key of pseudonyms is at least 16 random bytes long")
+	case o.Probable&^Everything != 0:
+		return nil, invalid("probable", "there is no such kind", "take Secrets, Phones, Names and Addresses")
+	}
+	lit, err := newLiterals(o.Literals)
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{ready: true, literals: lit, masks: o.Masks, key: o.Key, probable: o.Probable}
+	if e.probable != 0 && e.guess == nil {
+		return nil, invalid("probable", "this engine masks only what is certain", "leave Probable empty")
+	}
+	return e, nil
+}
+
+func invalid(what, why, hint string) error {
+	return &holdfast.Error{Kind: holdfast.KindValue, Gate: holdfast.K6, Rule: "redact/" + what, Why: why, Hint: hint}
+}
