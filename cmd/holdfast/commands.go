@@ -17,7 +17,7 @@ func commands() []command {
 		initCommand(), upCommand(), mcpCommand(),
 		checkCommand(), explainCommand(), stepCommand(),
 		reviewCommand(), haltCommand(), resumeCommand(), statusCommand(),
-		agentCommand(), ledgerCommand(), rulesCommand(), stateCommand(), doctorCommand(),
+		agentCommand(), ledgerCommand(), rulesCommand(), stateCommand(), doctorCommand(), passphraseCommand(),
 		keyCommand(), validateCommand(), redactCommand(),
 		benchCommand(),
 		versionCommand(),

@@ -91,19 +91,7 @@ func appendKey(p daemon.Paths, line string) error {
 	if _, err := operator.ParseKeys(text); err != nil {
 		return err
 	}
-	next := p.OperatorPub + ".new"
-	if err := errors.Join(removeOld(next), writeNew(next, []byte(text))); err != nil {
-		return err
-	}
-	return os.Rename(next, p.OperatorPub)
-}
-
-// removeOld removes what a crash may have left.
-func removeOld(path string) error {
-	if err := os.Remove(path); !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	return nil
+	return replace(p.OperatorPub, []byte(text))
 }
 
 // tries is how often a person may mistype a new passphrase.
@@ -141,19 +129,47 @@ func writeNew(path string, b []byte) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(path))
-		}
-	}()
-	_, err = f.Write(b)
+	if err := fillFile(f, b); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// replace puts a file of mode 0600 that holds b in the place of one that is
+// there: whoever looks, and whatever is left after a crash, sees the old or the
+// new, whole. A crash leaves a temporary file beside it at worst.
+func replace(path string, b []byte) error {
+	// A name of its own: two that replace one file at a time must not write
+	// into each other's.
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*.tmp")
+	if err != nil {
+		return err
+	}
+	if err := fillFile(f, b); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// fillFile writes b to a file that was just made, makes it durable and closes
+// it; where that fails it removes the file.
+func fillFile(f *os.File, b []byte) error {
+	_, err := f.Write(b)
 	if err == nil {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
-		return err
+		return errors.Join(err, os.Remove(f.Name()))
 	}
-	d, err := os.Open(filepath.Dir(path))
+	return nil
+}
+
+// syncDir makes the names in a directory durable.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
 	if err != nil {
 		return err
 	}

@@ -100,19 +100,24 @@ func operatorKeys(p daemon.Paths) ([]operator.Public, error) {
 	return operator.ParseKeys(string(b))
 }
 
-func (a *app) openKey(p daemon.Paths, who person) (operator.Key, error) {
-	file, credential := p.OperatorKey, who.credential
+// keyFile is where the person's sealed key is: the first operator's where there
+// is none of that name.
+func (who person) keyFile(p daemon.Paths) string {
 	if own := p.OperatorKeyOf(who.reviewer); operator.CheckName(who.reviewer) == nil && there(own) {
-		file = own
+		return own
 	}
-	sealed, err := readPrivate(file, operator.MaxSealed)
+	return p.OperatorKey
+}
+
+func (a *app) openKey(p daemon.Paths, who person) (operator.Key, error) {
+	sealed, err := readPrivate(who.keyFile(p), operator.MaxSealed)
 	if errors.Is(err, os.ErrNotExist) {
 		return operator.Key{}, &holdfast.Error{Kind: holdfast.KindPermission, Why: "there is no operator key in " + p.Dir, Hint: "make one with `" + a.forState("holdfast init") + "`"}
 	}
 	if err != nil {
 		return operator.Key{}, err
 	}
-	pass, err := a.passphrase(credential, "passphrase of the operator key: ")
+	pass, err := a.passphrase(who.credential, "passphrase of the operator key: ")
 	if err != nil {
 		return operator.Key{}, err
 	}
