@@ -50,6 +50,7 @@ bench:
 	$(GO) run ./cmd/holdfast bench kernel
 	$(GO) run ./cmd/holdfast bench gateway
 	$(GO) run ./cmd/holdfast bench page
+	$(GO) run ./cmd/holdfast bench redact
 	$(GO) test -run '^$$' -bench 'EightGates|Gate/|BareLibraries' ./kernel
 	cd bench && $(GO) test -run '^$$' -bench . -benchtime 1s ./...
 

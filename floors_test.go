@@ -21,12 +21,13 @@ const module = "github.com/holdfast-dev/holdfast"
 var floors = map[string]int{
 	"": 0,
 
-	"constitution":      1,
-	"internal/redact":   1,
-	"internal/token":    1,
-	"internal/payload":  1,
-	"internal/schema":   1,
-	"internal/operator": 1,
+	"constitution":           1,
+	"internal/redact":        1,
+	"internal/redact/sample": 1,
+	"internal/token":         1,
+	"internal/payload":       1,
+	"internal/schema":        1,
+	"internal/operator":      1,
 
 	"internal/budget": 2,
 	"internal/trust":  2,
