@@ -33,7 +33,9 @@ type writer struct {
 	r *rand.Rand
 }
 
-func newWriter(seed uint64) *writer { return &writer{r: rand.New(rand.NewPCG(seed, 0x686f6c6466617374))} }
+func newWriter(seed uint64) *writer {
+	return &writer{r: rand.New(rand.NewPCG(seed, 0x686f6c6466617374))}
+}
 
 func (w *writer) f(format string, args ...any) { fmt.Fprintf(w, format, args...) }
 
