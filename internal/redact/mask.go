@@ -217,6 +217,20 @@ func endsMask(s []byte) bool {
 	return bracketLen(s) == len(s)
 }
 
+// withinMask says whether [from, to) is part of one mask: a registered secret
+// that reads like a mask's own words is not there.
+func withinMask(s []byte, from, to int) bool {
+	for k := from; k >= 0 && k > from-maxMask; k-- {
+		if k+maskLen(s[k:]) >= to {
+			return true
+		}
+	}
+	return false
+}
+
+// maxMask is the length of the longest mask: a card's.
+const maxMask = len(MaskCard) + 4
+
 // countMasks returns how many masks stand in s.
 func countMasks(s []byte) int {
 	n := 0

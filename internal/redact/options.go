@@ -11,8 +11,9 @@ import (
 // what is certain.
 type Options struct {
 	// Literals are masked wherever they occur: as they are, in base64 (both
-	// alphabets, at any alignment), in hex, URL-encoded and JSON-escaped.
-	// Each is 4 to 65 536 bytes.
+	// alphabets, at any alignment), in hex, in UTF-16, URL-encoded (once or
+	// twice), escaped for JSON or HTML. Each is 4 to 65 536 bytes; at most
+	// 1024 of 262 144 bytes together. Their forms are held in a Memory.
 	Literals []holdfast.Secret
 	// Masks is the style of what is written in the place of a finding.
 	Masks Masks
@@ -99,6 +100,15 @@ func New(o Options) (*Engine, error) {
 		return nil, invalid("probable", "this engine masks only what is certain", "leave Probable empty")
 	}
 	return e, nil
+}
+
+// Trouble says why what the engine knows of Literals could reach a disk, or
+// "".
+func (e *Engine) Trouble() string {
+	if e == nil || e.literals == nil {
+		return ""
+	}
+	return e.literals.memory.Trouble()
 }
 
 func invalid(what, why, hint string) error {
