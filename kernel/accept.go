@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/holdfast-dev/holdfast"
@@ -55,6 +56,22 @@ func (k *Kernel) Changed(ctx context.Context, boundary string) (review.Change, e
 		return err
 	})
 	return out, err
+}
+
+// Drifted names the boundaries that this process saw changed and that nobody
+// accepted since, in order. Of those that were not seen since the start it knows
+// nothing; Changed does.
+func (k *Kernel) Drifted() []string {
+	k.seen.mu.RLock()
+	defer k.seen.mu.RUnlock()
+	var out []string
+	for name, s := range k.seen.seen {
+		if s.drifted {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 func (k *Kernel) changeOf(tx Tx, boundary string) (review.Change, error) {

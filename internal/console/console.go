@@ -40,6 +40,10 @@ type Kernel interface {
 	Remember(signed operator.Signed) (review.Remembered, error)
 	Halt(who, why string) (int, error)
 	Resume(signed operator.Signed) error
+	Unpause(tenant string, signed operator.Signed) error
+	Drifted() []string
+	Changed(ctx context.Context, boundary string) (review.Change, error)
+	Accept(signed operator.Signed) (review.Change, error)
 	Watch() (<-chan struct{}, func())
 }
 
@@ -188,6 +192,8 @@ func (s *Console) routes() http.Handler {
 	look("GET /review/{id}", s.review)
 	look("GET /crossing/{id}", s.crossing)
 	look("GET /crossings", s.crossings)
+	look("GET /agents", s.agents)
+	look("GET /tool", s.tool)
 	look("GET /halt", s.haltPage)
 	look("GET /events", s.events)
 	look("POST /unlock", s.unlock)
@@ -195,6 +201,8 @@ func (s *Console) routes() http.Handler {
 	look("POST /out", s.signOut)
 	look("POST /halt", s.halt)
 	look("POST /resume", s.deciding(s.resume))
+	look("POST /agent/unpause", s.deciding(s.unpause))
+	look("POST /tool/accept", s.deciding(s.accept))
 	look("POST /review/{id}/{act}", s.deciding(s.decide))
 	look("POST /review/{id}/remember", s.deciding(s.remember))
 	look("/", func(v *visit) { v.lost() })

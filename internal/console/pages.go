@@ -26,6 +26,8 @@ const (
 type queueView struct {
 	Waiting []review.Review
 	More    bool // there are more that wait
+	// Changed are the tools that a person must accept.
+	Changed []string
 	Decided []told
 }
 
@@ -74,6 +76,8 @@ func (s *Console) queue(v *visit) {
 	slices.Reverse(q.Waiting)
 	slices.SortFunc(q.Decided, func(a, b told) int { return last(&b.Review).Compare(last(&a.Review)) })
 	q.Decided = q.Decided[:min(len(q.Decided), 2*maxDecided)]
+	q.Changed = s.c.Kernel.Drifted()
+	q.Changed = q.Changed[:min(len(q.Changed), maxChanged)]
 	title := "Nothing waits"
 	if n := len(q.Waiting); n > 0 {
 		title = count(n, "waits", "wait")
@@ -161,6 +165,8 @@ type reviewView struct {
 	// as it is signed; empty where nothing may.
 	Rule     []string
 	RuleText string
+	// Changed says that the tool is not what it was at first sight.
+	Changed bool
 }
 
 // field is one member of a previewed payload, laid out.
@@ -183,6 +189,8 @@ func (s *Console) review(v *visit) {
 	if v.decides {
 		view.Rule, view.RuleText = rememberable(&r, v.now)
 	}
+	_, err = s.c.Kernel.Changed(v.r.Context(), r.Boundary)
+	view.Changed = err == nil
 	if e, err := ledger.ParseEntry(r.Entry); err == nil {
 		view.Gates, view.Facts = gates(e, true), slices.DeleteFunc(facts(e, &r), func(f row) bool {
 			return f.Text == r.Key || f.Text == r.Exact || f.Text == r.PreviewHash // the page has them already

@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -100,13 +101,17 @@ func (v *visit) goTo(at, to, text string, bad bool) {
 	v.w.WriteHeader(http.StatusSeeOther)
 }
 
+// maxPath bounds such a path, in bytes: a tool's name has 512 at most, each of
+// which may be written as three.
+const maxPath = 1600
+
 // ownPath says whether a path that came with a form is one of these pages'.
 func ownPath(p string) bool {
 	u, err := url.Parse(p)
-	if err != nil || u.IsAbs() || u.Host != "" || len(p) > 512 || strings.ContainsAny(p, "\\\r\n") || strings.HasPrefix(p, "//") {
+	if err != nil || u.IsAbs() || u.Host != "" || len(p) > maxPath || strings.ContainsAny(p, "\\\r\n") || strings.HasPrefix(p, "//") {
 		return false
 	}
-	return u.Path == "/" || u.Path == "/halt" || u.Path == "/crossings" || strings.HasPrefix(u.Path, "/review/") || strings.HasPrefix(u.Path, "/crossing/")
+	return slices.Contains([]string{"/", "/halt", "/crossings", "/agents", "/tool"}, u.Path) || strings.HasPrefix(u.Path, "/review/") || strings.HasPrefix(u.Path, "/crossing/")
 }
 
 // page is what every page is filled with.
@@ -235,7 +240,7 @@ func (s *Console) lock(v *visit) {
 // parse reads the templates: each page with the layout around it.
 func (s *Console) parse() (map[string]*template.Template, error) {
 	out := map[string]*template.Template{}
-	for _, name := range []string{"queue", "review", "crossing", "crossings", "halt", "problem", "stranger", "link"} {
+	for _, name := range []string{"queue", "review", "crossing", "crossings", "agents", "tool", "halt", "problem", "stranger", "link"} {
 		t, err := template.New(name).Funcs(words()).ParseFS(templates, "templates/layout.html", "templates/parts.html", "templates/"+name+".html")
 		if err != nil {
 			return nil, err

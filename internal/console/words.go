@@ -34,6 +34,7 @@ func words() template.FuncMap {
 		"stamp": stamp,
 		"later": later,
 		"days":  days,
+		"tool":  toolPath,
 		"take":  func(p page, body any) page { p.Body = body; return p },
 	}
 }
