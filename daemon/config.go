@@ -31,6 +31,7 @@ type Config struct {
 	Egress     notYet           `yaml:"egress" doc:"not available in this version"`
 	Review     ReviewConfig     `yaml:"review" doc:"how people are asked"`
 	Alerts     AlertsConfig     `yaml:"alerts" doc:"what happens when something is wrong"`
+	Redact     RedactConfig     `yaml:"redact" doc:"what is masked beside what its own form tells"`
 	Ledger     LedgerConfig     `yaml:"ledger" doc:"how the record is kept"`
 	Intents    notYet           `yaml:"intents" doc:"not available in this version"`
 	Spawn      notYet           `yaml:"spawn" doc:"not available in this version"`

@@ -73,6 +73,7 @@ func (k *checker) all(c *Config) {
 	k.review(c)
 	k.wait(c)
 	k.hooks(c)
+	k.redact(c)
 	k.ledger(c)
 	k.telemetry(c)
 }

@@ -170,26 +170,35 @@ func (g guard) read(path string, limit int64) ([]byte, error) {
 // readRegular opens a file without following a last link or waiting, lets
 // check judge what was opened, and reads at most limit bytes of it.
 func readRegular(path string, limit int64, check func(fs.FileInfo) error) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	f, err := openRegular(path, check)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, refusal("%s: not a regular file", path)
-	}
-	if err := check(info); err != nil {
-		return nil, err
-	}
 	b, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err == nil && int64(len(b)) > limit {
 		return nil, refusal("%s: more than %d bytes", path, limit)
 	}
 	return b, err
+}
+
+// openRegular opens a file as readRegular does.
+func openRegular(path string, check func(fs.FileInfo) error) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = refusal("%s: not a regular file", path)
+	}
+	if err == nil {
+		err = check(info)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 func refusal(format string, args ...any) error { return hinted("", format, args...) }

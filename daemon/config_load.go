@@ -212,6 +212,7 @@ func (r *reading) references(c *Config) {
 			r.unreadable(place(filepath.Base(r.files[0]), r.lines["review.webhook.secret_file"]), w.SecretFile, err)
 		}
 	}
+	r.registerFiles(c)
 	for name, s := range c.MCP.Servers {
 		if s.Cwd != "" {
 			s.Cwd = r.abs(s.Cwd)

@@ -90,7 +90,7 @@ func TestWithoutAFile(t *testing.T) {
 
 func TestLoadMapsEverything(t *testing.T) {
 	l, err := load(t, full(t), "rules.yaml", rulesFile, "move.schema.json", `{"type": "object"}`, "jwks.json", `{"keys": []}`,
-		"tickets.token", "Bearer of-the-tickets\n", "webhook.secret", "0123456789abcdef0123456789abcdef\n")
+		"tickets.token", "Bearer of-the-tickets\n", "webhook.secret", "0123456789abcdef0123456789abcdef\n", "secrets.txt", "hunter22\n", "deploy.key", "one\ntwo\n")
 	if err != nil {
 		t.Fatal(err)
 	}

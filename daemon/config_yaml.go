@@ -216,6 +216,11 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, path string, tag reflect.
 			d.problem(n.Line, "write {file: NAME} or {env: NAME}", "%s: no value stands in this file", path)
 			return
 		}
+	case *RegisterConfig:
+		if n.Kind == yaml.ScalarNode {
+			d.problem(n.Line, "write {file: NAME}, {env: NAME} or {command: [PROGRAM, ARGS]}", "%s: no value stands in this file", path)
+			return
+		}
 	case encoding.TextUnmarshaler:
 		d.word(n, t, path)
 		return

@@ -20,7 +20,7 @@ func (d *Daemon) API() *api.Client { return api.Direct(d.api().Handler()) }
 
 func (d *Daemon) api() *api.Server {
 	return &api.Server{Kernel: d.Kernel, Mint: d.Mint, Status: d.Status, Backup: d.backup, Checkpoint: d.checkpoint,
-		Drained: d.drained, MCP: d.openMCP, Token: d.giveToken, Open: d.PageLink, Log: d.log}
+		Drained: d.drained, MCP: d.openMCP, Token: d.giveToken, Open: d.PageLink, Mask: d.maskText, Log: d.log}
 }
 
 func (d *Daemon) checkpoint(context.Context) (int, error) { return d.Kernel.Checkpoint(d.signer) }
@@ -74,6 +74,9 @@ func (d *Daemon) Status(ctx context.Context) (*api.Status, error) {
 		s.Problems = append(s.Problems, "the ledger failed to write: everything is refused until a restart")
 	}
 	if why := d.unapplied(); why != "" {
+		s.Problems = append(s.Problems, why)
+	}
+	if why := d.redactChanged(); why != "" {
 		s.Problems = append(s.Problems, why)
 	}
 	if why := d.hook.trouble(); why != "" {

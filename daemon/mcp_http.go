@@ -70,7 +70,7 @@ func (d *Daemon) serveHTTP(ctx context.Context, h api.Hello, e endpoint, host st
 	front := gateway.NewHTTP(ctx, gateway.HTTPConfig{Enter: enter, Group: groupOf, Hosts: hosts(host), MaxSessions: maxMCPSessions, Log: d.log})
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", front)
-	site := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10, ErrorLog: nil}
+	site := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10, ErrorLog: d.errorLog()}
 	served := make(chan error, 1)
 	go func() { served <- site.Serve(l) }()
 	line, err := json.Marshal(api.Listening{URL: "http://" + l.Addr().String() + "/mcp"})

@@ -116,6 +116,9 @@ func (d *Daemon) backend(h api.Hello) (backend, error) {
 // mask takes out of a server's words what the log must not hold.
 func (d *Daemon) mask(line []byte) []byte { return d.engine.Text(line).Out }
 
+// maskText is mask of a text.
+func (d *Daemon) maskText(s string) string { return string(d.mask([]byte(s))) }
+
 // mayOpen is asked before each start of a server: it is recorded first, and
 // refused while everything is halted.
 func (d *Daemon) mayOpen(b backend) func(context.Context) error {

@@ -56,17 +56,21 @@ type Daemon struct {
 	Kernel *kernel.Kernel
 	Paths  Paths
 
-	opt     Options
-	owner   *Owner
-	store   *sqlite.Store
-	latch   *halt.Latch
-	engine  *redact.Engine
-	signer  *ledger.Signer
-	minter  *token.Minter
-	runtime string
-	tele    *Telemetry
-	log     *slog.Logger
-	since   time.Time
+	opt    Options
+	owner  *Owner
+	store  *sqlite.Store
+	latch  *halt.Latch
+	engine *redact.Engine
+	// redacts is what engine was made of, unlocked why its secrets could
+	// reach a disk.
+	redacts  RedactConfig
+	unlocked string
+	signer   *ledger.Signer
+	minter   *token.Minter
+	runtime  string
+	tele     *Telemetry
+	log      *slog.Logger
+	since    time.Time
 
 	mu     sync.Mutex
 	loaded *Loaded  // guarded by mu
@@ -130,6 +134,9 @@ func Open(ctx context.Context, opt Options) (_ *Daemon, err error) {
 }
 
 func (d *Daemon) openParts(ctx context.Context, keys *Keys) (err error) {
+	if err = d.openEngine(ctx); err != nil {
+		return err
+	}
 	if d.signer, err = ledger.ParseSigner(keys.Ledger); err != nil {
 		return err
 	}
@@ -157,9 +164,6 @@ func (d *Daemon) openParts(ctx context.Context, keys *Keys) (err error) {
 	if d.mcpSeal, err = hkdf.Key(sha256.New, keys.Seal, nil, "holdfast mcp request state v1", gateway.SealSize); err != nil {
 		return err
 	}
-	if d.engine, err = redact.New(redact.Options{}); err != nil {
-		return err
-	}
 	seal, err := newSealer(keys.Seal)
 	if err != nil {
 		return err
@@ -183,6 +187,7 @@ func (d *Daemon) own(l *Loaded) *kernel.Policy {
 	if r, ok := own.Rules.(interface{ Weakened() []string }); ok {
 		own.Weakened = append(slices.Clone(own.Weakened), r.Weakened()...)
 	}
+	own.Weakened = append(slices.Clone(own.Weakened), d.weakerRedaction()...)
 	for _, w := range own.Weakened {
 		d.log.Warn("weakened", "what", w)
 	}

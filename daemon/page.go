@@ -49,7 +49,7 @@ func (d *Daemon) listenPages(linger bool) (net.Listener, error) {
 // closes. Without a listener there is a server, and no pages.
 func (d *Daemon) openPages(l net.Listener) (*http.Server, error) {
 	site := &http.Server{ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
-		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
+		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10, ErrorLog: d.errorLog()}
 	if l == nil {
 		return site, nil
 	}

@@ -57,7 +57,19 @@ func (d *Daemon) Serve(ctx context.Context, s Serving) error {
 	}
 	defer d.closePages()
 	var wg sync.WaitGroup
-	run := func(f func(context.Context)) { wg.Add(1); go func() { defer wg.Done(); f(ctx) }() }
+	errs := make(chan error, 8)
+	run := func(f func(context.Context)) {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			if err := d.guarded(func() { f(ctx) }); err != nil {
+				select {
+				case errs <- err:
+				default: // one is enough to end on
+				}
+			}
+		}()
+	}
 	run(d.tell)
 	run(d.tellHalts)
 	run(d.hook.run)
@@ -70,8 +82,7 @@ func (d *Daemon) Serve(ctx context.Context, s Serving) error {
 	}
 	commands := d.api()
 	commands.Ending = ctx.Done()
-	door := &http.Server{Handler: d.clients.counting(commands.Handler()), ReadHeaderTimeout: 10 * time.Second, ErrorLog: nil}
-	errs := make(chan error, 2)
+	door := &http.Server{Handler: d.clients.counting(commands.Handler()), ReadHeaderTimeout: 10 * time.Second, ErrorLog: d.errorLog()}
 	go func() { errs <- door.Serve(&api.Listener{Listener: sock, Refused: d.turnedAway}) }()
 	address := ""
 	if pages != nil {

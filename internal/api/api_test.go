@@ -76,7 +76,7 @@ func (r *refusing) Trust(string, operator.Signed) error         { return r.no() 
 func (r *refusing) Revoke(string, string, string, string) error { return r.no() }
 
 func server(k Kernel) *Server {
-	return &Server{Kernel: k, Log: slog.New(slog.DiscardHandler),
+	return &Server{Kernel: k, Mask: func(s string) string { return s }, Log: slog.New(slog.DiscardHandler),
 		Mint:       func(holdfast.Identity) (holdfast.Secret, error) { return holdfast.NewSecret("t"), nil },
 		Status:     func(context.Context) (*Status, error) { return &Status{}, nil },
 		Backup:     func(context.Context, string) error { return errors.New("inner secret") },

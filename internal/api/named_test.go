@@ -35,7 +35,7 @@ func TestNamed(t *testing.T) {
 			t.Errorf("%.40v: %v, want %q", c.ask, err, c.want)
 		}
 	}
-	s := &Server{Mint: func(holdfast.Identity) (holdfast.Secret, error) {
+	s := &Server{Mask: func(s string) string { return s }, Mint: func(holdfast.Identity) (holdfast.Secret, error) {
 		t.Error("a token was made")
 		return holdfast.Secret{}, nil
 	}}

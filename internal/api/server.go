@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -39,7 +40,9 @@ type Server struct {
 	// MCP opens what a Hello asks for and returns what serves one connection
 	// until either side ends. It must be called once; it closes conn.
 	MCP func(h Hello) (serve func(ctx context.Context, conn io.ReadWriteCloser) error, err error)
-	Log *slog.Logger
+	// Mask takes out of a text what must not be shown.
+	Mask func(string) string
+	Log  *slog.Logger
 	// Ending is closed when the owner ends; nil means never.
 	Ending <-chan struct{}
 }
@@ -211,9 +214,9 @@ func (s *Server) cross(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) outcome(w http.ResponseWriter, out *holdfast.Outcome, err error) {
-	ans := Answer{Outcome: out}
+	ans := Answer{Outcome: s.masked(out)}
 	if err != nil {
-		ans.Failure = failure(err)
+		ans.Failure = s.failure(err)
 		s.logInner(err)
 	}
 	s.write(w, http.StatusOK, ans)
@@ -372,11 +375,33 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, v any) bool {
 func (s *Server) answer(w http.ResponseWriter, v any, err error) {
 	if err != nil {
 		s.logInner(err)
-		f := failure(err)
+		f := s.failure(err)
 		s.write(w, statusOf(f.Kind), Answer{Failure: f})
 		return
 	}
 	s.write(w, http.StatusOK, v)
+}
+
+// failure is what the caller learns of an error. Its words may quote what was
+// sent, and pass on to a log that is not ours.
+func (s *Server) failure(err error) *Failure {
+	f := failure(err)
+	f.Rule, f.Why, f.Hint = s.Mask(f.Rule), s.Mask(f.Why), s.Mask(f.Hint)
+	return f
+}
+
+// masked is out with the gates' words redacted.
+func (s *Server) masked(out *holdfast.Outcome) *holdfast.Outcome {
+	if out == nil {
+		return nil
+	}
+	own := *out
+	own.Opinions = slices.Clone(out.Opinions)
+	for i := range own.Opinions {
+		o := &own.Opinions[i]
+		o.Rule, o.Why, o.Hint = s.Mask(o.Rule), s.Mask(o.Why), s.Mask(o.Hint)
+	}
+	return &own
 }
 
 func (s *Server) logInner(err error) {
