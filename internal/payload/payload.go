@@ -63,15 +63,6 @@ func ParseLimited(b []byte, maxBytes, maxDepth int) (*Doc, error) {
 	return d, nil
 }
 
-// Key is the idempotency key of b: Parse(b).Key() in one step.
-func Key(b []byte) (string, error) {
-	d, err := Parse(b)
-	if err != nil {
-		return "", err
-	}
-	return d.Key(), nil
-}
-
 // Value returns the document as a tree of map[string]any, []any, string,
 // bool, nil and json.Number, which keeps a number's source text. The tree is
 // shared: the caller must not change it.

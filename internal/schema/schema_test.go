@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -322,71 +321,6 @@ func manyProperties(n int) string {
 	return b.String()
 }
 
-func TestRegistry(t *testing.T) {
-	asked := map[string]int{}
-	r := NewRegistry(func(_ context.Context, id string) ([]byte, error) {
-		asked[id]++
-		switch id {
-		case "a", "b":
-			return []byte(issue), nil
-		case "bad":
-			return []byte(`{"type":1}`), nil
-		case "broken":
-			return nil, errors.New("disk")
-		}
-		return nil, nil
-	})
-	ctx := context.Background()
-	first, err := r.Get(ctx, "a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Run("K1_AC3_one_lookup", func(t *testing.T) {
-		var wg sync.WaitGroup
-		for range 20 {
-			wg.Go(func() {
-				if s, err := r.Get(ctx, "a"); err != nil || s != first {
-					t.Errorf("K1_INV2: another object: %v", err)
-				}
-			})
-		}
-		wg.Wait()
-		if asked["a"] != 1 {
-			t.Errorf("source asked %d times", asked["a"])
-		}
-	})
-	t.Run("one_text_is_compiled_once", func(t *testing.T) {
-		b, err := r.Get(ctx, "b")
-		if err != nil || b.graph != first.graph || b.ID() != "b" || b.Hash() != first.Hash() {
-			t.Errorf("%v", err)
-		}
-	})
-	for id, kind := range map[string]holdfast.Kind{"nowhere": holdfast.KindSchemaNotFound, "broken": holdfast.KindSchemaNotFound, "bad": holdfast.KindSchemaParse} {
-		t.Run("K1_FP1_K1_FP2_"+id, func(t *testing.T) {
-			for range 2 {
-				if _, err := r.Get(ctx, id); holdfast.KindOf(err) != kind {
-					t.Errorf("got %v", err)
-				}
-			}
-		})
-	}
-	t.Run("K1_FP1_zero_registry", func(t *testing.T) {
-		if _, err := new(Registry).Get(ctx, "a"); holdfast.KindOf(err) != holdfast.KindSchemaNotFound {
-			t.Errorf("got %v", err)
-		}
-	})
-	t.Run("forget", func(t *testing.T) {
-		r.Forget("a")
-		if _, err := r.Get(ctx, "a"); err != nil || asked["a"] != 2 {
-			t.Errorf("asked %d times, %v", asked["a"], err)
-		}
-		r.Forget()
-		if _, err := r.Get(ctx, "b"); err != nil || asked["b"] != 2 {
-			t.Errorf("asked %d times, %v", asked["b"], err)
-		}
-	})
-}
-
 // TestConcurrentUse: one schema, many documents at once, and nothing in it
 // wears out.
 func TestConcurrentUse(t *testing.T) {
@@ -406,53 +340,4 @@ func TestConcurrentUse(t *testing.T) {
 	if found := validate(t, s, `["a("]`); len(found) != 1 || found[0].Keyword != "format" {
 		t.Errorf("got %v", found)
 	}
-}
-
-// TestNobodyWaitsLonger: a caller that waits for another's slow lookup leaves
-// at its own deadline, and names that do not exist leave nothing behind.
-func TestNobodyWaitsLonger(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := NewRegistry(func(_ context.Context, id string) ([]byte, error) {
-			if id == "none" {
-				return nil, nil
-			}
-			time.Sleep(time.Hour)
-			return []byte(`{}`), nil
-		})
-		go func() { _, _ = r.Get(context.Background(), "slow") }()
-		synctest.Wait()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		start := time.Now()
-		if _, err := r.Get(ctx, "slow"); holdfast.KindOf(err) != holdfast.KindTimeout || time.Since(start) != time.Second {
-			t.Errorf("got %v after %v", err, time.Since(start))
-		}
-		_, _ = r.Get(t.Context(), "none")
-		if len(r.byID) != 1 {
-			t.Errorf("%d entries", len(r.byID))
-		}
-		if _, err := r.Get(context.Background(), "slow"); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-func TestK1_AC5_K1_FP7_resolution_timeout(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := NewRegistry(func(ctx context.Context, _ string) ([]byte, error) {
-			select {
-			case <-ctx.Done():
-				return nil, ctx.Err()
-			case <-time.After(time.Minute):
-				return []byte(`{}`), nil
-			}
-		})
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		defer cancel()
-		start := time.Now()
-		_, err := r.Get(ctx, "slow")
-		if holdfast.KindOf(err) != holdfast.KindTimeout || time.Since(start) != 5*time.Second {
-			t.Errorf("got %v after %v", err, time.Since(start))
-		}
-	})
 }
