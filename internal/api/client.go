@@ -8,12 +8,9 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/review"
-	"github.com/holdfast-dev/holdfast/kernel"
 )
 
 // Client speaks to the owner of the state: over its socket, or, where the
@@ -151,122 +148,4 @@ func (c *Client) timed(ctx context.Context, method, path string, in, out any) er
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	return c.call(ctx, method, path, in, out)
-}
-
-// Status asks how the owner is.
-func (c *Client) Status(ctx context.Context) (*Status, error) {
-	var s Status
-	err := c.timed(ctx, "GET", "/v1/status", nil, &s)
-	return &s, err
-}
-
-// Cross makes a crossing; Check and Explain say what one would come to. The
-// error is about the call; a refusal is in the answer.
-func (c *Client) Cross(ctx context.Context, a Ask) (*Answer, error) {
-	var out Answer
-	return &out, c.timed(ctx, "POST", "/v1/cross", a, &out)
-}
-
-// Check asks the gates until one denies, recording nothing.
-func (c *Client) Check(ctx context.Context, a Ask) (*Answer, error) {
-	var out Answer
-	return &out, c.timed(ctx, "POST", "/v1/check", a, &out)
-}
-
-// Explain asks all eight gates, recording nothing.
-func (c *Client) Explain(ctx context.Context, a Ask) (*Answer, error) {
-	var out Answer
-	return &out, c.timed(ctx, "POST", "/v1/explain", a, &out)
-}
-
-// Reviews lists reviews; an empty state lists all.
-func (c *Client) Reviews(ctx context.Context, tenant string, state review.State) ([]review.Review, error) {
-	var out []review.Review
-	q := url.Values{"tenant": {tenant}, "state": {string(state)}}
-	err := c.timed(ctx, "GET", "/v1/reviews?"+q.Encode(), nil, &out)
-	return out, err
-}
-
-// Review returns one review.
-func (c *Client) Review(ctx context.Context, id string) (*review.Review, error) {
-	var out review.Review
-	return &out, c.timed(ctx, "GET", "/v1/reviews/"+url.PathEscape(id), nil, &out)
-}
-
-// Decide carries out a person's answer to a review.
-func (c *Client) Decide(ctx context.Context, p PersonsWord) (*review.Review, error) {
-	var out review.Review
-	return &out, c.timed(ctx, "POST", "/v1/decide", p, &out)
-}
-
-// Halt stops everything.
-func (c *Client) Halt(ctx context.Context, w Word) (*Cutting, error) {
-	var out Cutting
-	return &out, c.timed(ctx, "POST", "/v1/halt", w, &out)
-}
-
-// Poke tells the owner that the latch was written.
-func (c *Client) Poke(ctx context.Context) (*Cutting, error) {
-	var out Cutting
-	return &out, c.timed(ctx, "POST", "/v1/poke", struct{}{}, &out)
-}
-
-// Resume lifts the latch.
-func (c *Client) Resume(ctx context.Context, p PersonsWord) error {
-	return c.timed(ctx, "POST", "/v1/resume", p, &struct{}{})
-}
-
-// Agents lists agents.
-func (c *Client) Agents(ctx context.Context, tenant string) ([]holdfast.Agent, error) {
-	var out []holdfast.Agent
-	err := c.timed(ctx, "GET", "/v1/agents?"+url.Values{"tenant": {tenant}}.Encode(), nil, &out)
-	return out, err
-}
-
-// Pause stops one agent.
-func (c *Client) Pause(ctx context.Context, w Word) (*Cutting, error) {
-	var out Cutting
-	return &out, c.timed(ctx, "POST", "/v1/pause", w, &out)
-}
-
-// Unpause lets one agent go on.
-func (c *Client) Unpause(ctx context.Context, p PersonsWord) error {
-	return c.timed(ctx, "POST", "/v1/unpause", p, &struct{}{})
-}
-
-// Trust sets an agent's level.
-func (c *Client) Trust(ctx context.Context, p PersonsWord) error {
-	return c.timed(ctx, "POST", "/v1/trust", p, &struct{}{})
-}
-
-// Erase erases parts of records.
-func (c *Client) Erase(ctx context.Context, p PersonsWord) (kernel.Erased, error) {
-	var out kernel.Erased
-	err := c.timed(ctx, "POST", "/v1/erase", p, &out)
-	return out, err
-}
-
-// Revoke makes a token id worthless.
-func (c *Client) Revoke(ctx context.Context, w Word) error {
-	return c.timed(ctx, "POST", "/v1/revoke", w, &struct{}{})
-}
-
-// Backup copies the store to a file; it takes as long as it takes.
-func (c *Client) Backup(ctx context.Context, file string) error {
-	return c.call(ctx, "POST", "/v1/backup", Backup{file}, &Backup{})
-}
-
-// Checkpoint signs every tree that has grown, and says how many.
-func (c *Client) Checkpoint(ctx context.Context) (int, error) {
-	var out map[string]int
-	err := c.timed(ctx, "POST", "/v1/checkpoint", struct{}{}, &out)
-	return out["signed"], err
-}
-
-// Open asks for a one-time link to the pages: to a review, or to the queue where
-// it is empty.
-func (c *Client) Open(ctx context.Context, review string) (string, error) {
-	var out Opened
-	err := c.timed(ctx, "POST", "/v1/open", Opened{Review: review}, &out)
-	return out.URL, err
 }

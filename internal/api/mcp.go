@@ -14,37 +14,6 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// token makes a token for an agent of this machine.
-func (s *Server) token(w http.ResponseWriter, r *http.Request) {
-	var a TokenAsk
-	if !s.read(w, r, &a) {
-		return
-	}
-	if err := named(a.Agent, a.Kind, a.Session, a.Intent); err != nil {
-		s.answer(w, nil, err)
-		return
-	}
-	if tenant(a.Tenant) != holdfast.Local {
-		s.answer(w, nil, NotLocal())
-		return
-	}
-	t, err := s.Token(a)
-	s.answer(w, t, err)
-}
-
-// NotLocal is the PermissionError of whoever asks this machine's own issuer to
-// speak for another tenant than holdfast.Local (D8).
-func NotLocal() error {
-	return &holdfast.Error{Kind: holdfast.KindPermission, Why: "the tokens made here are for tenant " + holdfast.Local + " only",
-		Hint: "leave --tenant out; another tenant's token comes from an issuer that the configuration lists under identity"}
-}
-
-// Token asks for a token of an agent of this machine.
-func (c *Client) Token(ctx context.Context, a TokenAsk) (*Token, error) {
-	var out Token
-	return &out, c.timed(ctx, "POST", "/v1/token", a, &out)
-}
-
 // mcp takes the connection over: after the answer 101 both directions are the
 // MCP client's own bytes.
 func (s *Server) mcp(w http.ResponseWriter, r *http.Request) {

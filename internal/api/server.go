@@ -4,18 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/review"
 )
 
 // maxBody bounds a request: the largest payload, base64, and its envelope.
@@ -50,42 +45,38 @@ type Server struct {
 // Handler returns the routes. It trusts its listener to admit only this
 // machine's own user.
 func (s *Server) Handler() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /v1/status", s.status)
-	mux.HandleFunc("POST /v1/cross", s.cross)
-	mux.HandleFunc("POST /v1/check", s.judge(s.Kernel.Check))
-	mux.HandleFunc("POST /v1/explain", s.judge(s.Kernel.Explain))
-	mux.HandleFunc("GET /v1/reviews", s.reviews)
-	mux.HandleFunc("GET /v1/reviews/{id}", s.review)
-	mux.HandleFunc("GET /v1/reviews/{id}/life", s.life)
-	mux.HandleFunc("POST /v1/decide", s.decide)
-	mux.HandleFunc("GET /v1/remembered", s.remembered)
-	mux.HandleFunc("POST /v1/remember", s.remember)
-	mux.HandleFunc("POST /v1/forget", s.forget)
-	mux.HandleFunc("GET /v1/stay", s.stay)
-	mux.HandleFunc("GET /v1/changed", s.changed)
-	mux.HandleFunc("POST /v1/admit", s.admit)
-	mux.HandleFunc("POST /v1/accept", s.accept)
-	mux.HandleFunc("POST /v1/halt", s.halt)
-	mux.HandleFunc("POST /v1/poke", s.poke)
-	mux.HandleFunc("POST /v1/resume", s.resume)
-	mux.HandleFunc("GET /v1/agents", s.agents)
-	mux.HandleFunc("POST /v1/pause", s.pause)
-	mux.HandleFunc("POST /v1/unpause", s.unpause)
-	mux.HandleFunc("POST /v1/trust", s.trust)
-	mux.HandleFunc("POST /v1/erase", s.erase)
-	mux.HandleFunc("POST /v1/revoke", s.revoke)
-	mux.HandleFunc("POST /v1/backup", s.backup)
-	mux.HandleFunc("POST /v1/checkpoint", s.checkpoint)
-	mux.HandleFunc("POST /v1/open", s.open)
-	mux.HandleFunc("POST /v1/token", s.token)
-	mux.HandleFunc("POST /v1/mcp", s.mcp)
+	mux, k := http.NewServeMux(), s.Kernel
+	at := mux.HandleFunc
+	at("GET /v1/status", looking(s, func(r *http.Request) (*Status, error) { return s.Status(r.Context()) }))
+	at("GET /v1/stay", s.stay)
+	at("POST /v1/cross", s.cross)
+	at("POST /v1/check", s.judge(k.Check))
+	at("POST /v1/explain", s.judge(k.Explain))
+	at("POST /v1/halt", taking(s, s.halt))
+	at("POST /v1/poke", looking(s, s.poke))
+	at("POST /v1/resume", saying(s, nothing(k.Resume)))
+	at("GET /v1/reviews", looking(s, s.reviews))
+	at("GET /v1/reviews/{id}", looking(s, s.review))
+	at("GET /v1/reviews/{id}/life", looking(s, s.life))
+	at("POST /v1/decide", saying(s, k.Decide))
+	at("GET /v1/remembered", looking(s, s.remembered))
+	at("POST /v1/remember", saying(s, k.Remember))
+	at("POST /v1/forget", saying(s, k.Forget))
+	at("GET /v1/changed", looking(s, s.changed))
+	at("POST /v1/accept", saying(s, k.Accept))
+	at("POST /v1/admit", saying(s, k.Admit))
+	at("GET /v1/agents", looking(s, s.agents))
+	at("POST /v1/pause", taking(s, s.pause))
+	at("POST /v1/unpause", sayingOf(s, nothingOf(k.Unpause)))
+	at("POST /v1/trust", sayingOf(s, nothingOf(k.Trust)))
+	at("POST /v1/token", taking(s, s.token))
+	at("POST /v1/revoke", taking(s, s.revoke))
+	at("POST /v1/erase", sayingOf(s, k.Erase))
+	at("POST /v1/backup", taking(s, s.backup))
+	at("POST /v1/checkpoint", looking(s, s.checkpoint))
+	at("POST /v1/open", taking(s, s.open))
+	at("POST /v1/mcp", s.mcp)
 	return mux
-}
-
-func (s *Server) status(w http.ResponseWriter, r *http.Request) {
-	st, err := s.Status(r.Context())
-	s.answer(w, st, err)
 }
 
 // stayTime bounds how long one command keeps the owner.
@@ -105,71 +96,6 @@ func (s *Server) stay(w http.ResponseWriter, r *http.Request) {
 	case <-s.Ending:
 	case <-t.C:
 	}
-}
-
-// The longest names, in code points: a token's own limit, and for an agent so
-// much less that the principal and the session made of its name fit too.
-const (
-	MaxName  = 256
-	MaxAgent = 240
-)
-
-// Named is a UsageError where a claim of the Ask could not stand in a token
-// made of it: an empty agent, a name that is too long or holds what cannot be
-// seen. An Ask that brings a token has no such claims.
-func (a Ask) Named() error {
-	if a.Token != "" {
-		return nil
-	}
-	return named(a.Agent, a.Kind, a.Session, a.Intent)
-}
-
-// numbered is a UsageError where id can be no token's number. A token itself is
-// none: it would be written down.
-func numbered(id string) error {
-	why := nameFault("token's number", id, MaxName)
-	switch {
-	case id == "":
-		why = "the token has no number"
-	case strings.Count(id, ".") == 2 && strings.HasPrefix(id, "eyJ"):
-		why = "that is a token, not its number"
-	case why == "":
-		return nil
-	}
-	return &holdfast.Error{Kind: holdfast.KindUsage, Why: why, Hint: "`holdfast agent token` says the number, and `holdfast ledger tail --events` tells it"}
-}
-
-// nameFault says what is wrong with a name of at most so many code points; ""
-// for nothing.
-func nameFault(what, text string, most int) string {
-	switch {
-	case !utf8.ValidString(text):
-		return fmt.Sprintf("the %s is not valid UTF-8", what)
-	case utf8.RuneCountInString(text) > most:
-		return fmt.Sprintf("the %s has more than %d code points", what, most)
-	case strings.ContainsFunc(text, unicode.IsControl):
-		return fmt.Sprintf("the %s holds a control character", what)
-	}
-	return ""
-}
-
-func named(agent, kind, session, intent string) error {
-	fault := ""
-	if agent == "" {
-		fault = "the agent has no name"
-	}
-	for _, f := range []struct {
-		name, text string
-		most       int
-	}{{"agent", agent, MaxAgent}, {"kind", kind, MaxName}, {"session", session, MaxName}, {"intent", intent, MaxName}} {
-		if fault == "" {
-			fault = nameFault(f.name, f.text, f.most)
-		}
-	}
-	if fault == "" {
-		return nil
-	}
-	return &holdfast.Error{Kind: holdfast.KindUsage, Why: fault}
 }
 
 // request turns an Ask into a kernel request with a token of its own.
@@ -235,118 +161,6 @@ func (s *Server) judge(ask func(context.Context, holdfast.Request) (*holdfast.Ou
 		}
 		out, err := ask(r.Context(), req)
 		s.outcome(w, out, err)
-	}
-}
-
-func (s *Server) reviews(w http.ResponseWriter, r *http.Request) {
-	q := r.URL.Query()
-	rs, err := s.Kernel.Reviews(r.Context(), q.Get("tenant"), review.State(q.Get("state")))
-	s.answer(w, rs, err)
-}
-
-func (s *Server) review(w http.ResponseWriter, r *http.Request) {
-	rv, err := s.Kernel.Review(r.Context(), r.PathValue("id"))
-	s.answer(w, rv, err)
-}
-
-func (s *Server) decide(w http.ResponseWriter, r *http.Request) {
-	var p PersonsWord
-	if s.read(w, r, &p) {
-		rv, err := s.Kernel.Decide(p.Signed)
-		s.answer(w, rv, err)
-	}
-}
-
-func (s *Server) halt(w http.ResponseWriter, r *http.Request) {
-	var h Word
-	if !s.read(w, r, &h) {
-		return
-	}
-	start := time.Now()
-	n, err := s.Kernel.Halt(h.Who, h.Why)
-	left := s.Drained(r.Context())
-	s.answer(w, Cutting{Cut: n, Micros: time.Since(start).Microseconds(), Waiting: left}, err)
-}
-
-// poke tells the owner that the latch has changed on disk.
-func (s *Server) poke(w http.ResponseWriter, r *http.Request) {
-	start := time.Now()
-	n, err := s.Kernel.Halted()
-	left := s.Drained(r.Context())
-	s.answer(w, Cutting{Cut: n, Micros: time.Since(start).Microseconds(), Waiting: left}, err)
-}
-
-func (s *Server) resume(w http.ResponseWriter, r *http.Request) {
-	var p PersonsWord
-	if s.read(w, r, &p) {
-		s.answer(w, struct{}{}, s.Kernel.Resume(p.Signed))
-	}
-}
-
-func (s *Server) agents(w http.ResponseWriter, r *http.Request) {
-	as, err := s.Kernel.Agents(r.Context(), r.URL.Query().Get("tenant"))
-	s.answer(w, as, err)
-}
-
-func (s *Server) pause(w http.ResponseWriter, r *http.Request) {
-	var h Word
-	if s.read(w, r, &h) {
-		n, err := s.Kernel.Pause(tenant(h.Tenant), h.Subject, h.Who, h.Why)
-		s.answer(w, Cutting{Cut: n}, err)
-	}
-}
-
-func (s *Server) unpause(w http.ResponseWriter, r *http.Request) {
-	var p PersonsWord
-	if s.read(w, r, &p) {
-		s.answer(w, struct{}{}, s.Kernel.Unpause(tenant(p.Tenant), p.Signed))
-	}
-}
-
-func (s *Server) trust(w http.ResponseWriter, r *http.Request) {
-	var p PersonsWord
-	if s.read(w, r, &p) {
-		s.answer(w, struct{}{}, s.Kernel.Trust(tenant(p.Tenant), p.Signed))
-	}
-}
-
-func (s *Server) erase(w http.ResponseWriter, r *http.Request) {
-	var p PersonsWord
-	if s.read(w, r, &p) {
-		out, err := s.Kernel.Erase(tenant(p.Tenant), p.Signed)
-		s.answer(w, out, err)
-	}
-}
-
-func (s *Server) revoke(w http.ResponseWriter, r *http.Request) {
-	var h Word
-	if !s.read(w, r, &h) {
-		return
-	}
-	err := numbered(h.Subject)
-	if err == nil {
-		err = s.Kernel.Revoke(tenant(h.Tenant), h.Subject, h.Who, h.Why)
-	}
-	s.answer(w, struct{}{}, err)
-}
-
-func (s *Server) backup(w http.ResponseWriter, r *http.Request) {
-	var b Backup
-	if s.read(w, r, &b) {
-		s.answer(w, b, s.Backup(r.Context(), b.File))
-	}
-}
-
-func (s *Server) checkpoint(w http.ResponseWriter, r *http.Request) {
-	n, err := s.Checkpoint(r.Context())
-	s.answer(w, map[string]int{"signed": n}, err)
-}
-
-func (s *Server) open(w http.ResponseWriter, r *http.Request) {
-	var o Opened
-	if s.read(w, r, &o) {
-		url, err := s.Open(o.Review)
-		s.answer(w, Opened{o.Review, url}, err)
 	}
 }
 
