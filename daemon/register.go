@@ -63,6 +63,10 @@ func ParseRegister(text string) (RegisterConfig, error) {
 	return r, hinted("write file:PATH, whole:PATH, env:NAME or cmd:COMMAND; no value stands on the command line", "--register says where secrets are")
 }
 
+// SharedFile is a file with one secret in each line that others may be able to
+// read: a person named it.
+func SharedFile(path string) RegisterConfig { return RegisterConfig{File: path, shared: true} }
+
 // Register reads the secrets of all sources into m: at most 64 KiB each. A
 // source that cannot be read, or holds none, is an error, which names the place
 // and never a value.
