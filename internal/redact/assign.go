@@ -8,9 +8,12 @@ func (x *scanner) assign(i, w int, sep byte) int {
 	if i+w+2 < x.low {
 		return i + w
 	}
+	if x.clock(i) {
+		return i + w
+	}
 	start, end := x.name(i)
 	if start < end {
-		k := kindOf(x.s[start:end])
+		k := kindOfName(x.s[start:end])
 		if k == kindNone {
 			k = x.twoWords(start, end)
 		}
@@ -18,13 +21,31 @@ func (x *scanner) assign(i, w int, sep byte) int {
 			return x.assigned(i, w, k, sep, start)
 		}
 	}
-	if sep != ':' {
+	if sep == '=' {
+		if start < end {
+			x.parameter(i, w, start, end)
+		}
+		x.azureKey(i)
 		return i + w
 	}
-	if x.has(i+w, "//") {
-		return x.userinfo(i + w + 2)
+	switch {
+	case x.has(i+w, "//"):
+		return x.userinfo(i+w+2, i)
+	case end-start == 13 && x.has(start, "Private-Lines"):
+		return x.putty(i)
+	case x.thinAddress(i):
+		return i + w
 	}
-	return x.telegram(i, w)
+	return x.colonToken(i, w)
+}
+
+// clock says whether the byte at i stands between an hour and a minute.
+func (x *scanner) clock(i int) bool {
+	if i < 3 || i+2 >= len(x.s) || class[x.s[i-1]]&class[x.s[i+1]]&class[x.s[i-2]]&class[x.s[i+2]]&isDigit == 0 {
+		return false
+	}
+	c := x.s[i-3]
+	return c == ' ' || c == 'T' || c == ':' || c == '"'
 }
 
 // name finds the name that ends before i, over blanks and a closing quote.
@@ -53,29 +74,13 @@ func (x *scanner) name(i int) (start, end int) {
 
 func isQuote(c byte) bool { return c == '"' || c == '\'' || c == '`' }
 
-// twoWords reads "api key: x", where the name is the second of two words.
-func (x *scanner) twoWords(start, end int) kind {
-	if !x.is(start-1, isBlank) || end-start > 12 {
-		return kindNone
-	}
-	b := start - 1
-	for b > 0 && start-b < 24 && class[x.s[b-1]]&isIdent != 0 {
-		b--
-	}
-	var buf [40]byte
-	for k, c := range x.s[b:end] {
-		buf[k] = lower(c)
-	}
-	return kindOfPair(buf[:start-1-b], buf[start-b:end-b])
-}
-
 // assigned masks the value behind the sign at i.
 func (x *scanner) assigned(i, w int, k kind, sep byte, name int) int {
 	v := i + w
 	for n := 0; n < 2 && v < len(x.s) && (x.s[v] == '=' || x.s[v] == '>' || x.s[v] == ':' && sep == ':'); n++ {
 		v++
 	}
-	if v = x.end(v, len(x.s), isBlank); v >= x.low {
+	if v = x.end(v, len(x.s), isBlank); v >= x.low && !(sep == ':' && x.block(v, name, k)) {
 		x.value(v, k, sep, name)
 	}
 	return i + w
@@ -102,6 +107,12 @@ func (x *scanner) value(v int, k kind, sep byte, name int) {
 	} else {
 		end = x.bare(v, k, sep, name)
 	}
+	connection := k == kindPassword && sep == '=' && x.inConnection(name)
+	if connection && v == q {
+		if semi := bytes.IndexByte(x.s[v:end], ';'); semi > 0 {
+			end = v + semi
+		}
+	}
 	if v >= end {
 		return
 	}
@@ -112,6 +123,8 @@ func (x *scanner) value(v int, k kind, sep byte, name int) {
 	case innocuous(x.s[v:end], k):
 	case k == kindPII:
 		x.mask(v, end, rulePIIField)
+	case connection:
+		x.mask(v, end, ruleConnection)
 	default:
 		x.mask(v, end, ruleAssignment)
 	}
@@ -217,14 +230,11 @@ func (x *scanner) element(i int) int {
 	return i + 1
 }
 
-// userinfo masks the credentials of a URL whose authority starts at i. It
-// looks at 256 bytes; a password with a raw "/" is seen where what stands
-// before it cannot be a port.
-func (x *scanner) userinfo(i int) int {
-	if hook := "hooks.slack.com/"; x.has(i, hook) {
-		if end := x.end(i+len(hook), 256, isURL64|isStd64); end > i+len(hook) {
-			x.mask(i+len(hook), end, ruleSlack)
-		}
+// userinfo masks the credentials of a URL whose authority starts at i, its
+// scheme's ":" at colon. It looks at 256 bytes; a password with a raw "/" is
+// seen where what stands before it cannot be a port.
+func (x *scanner) userinfo(i, sign int) int {
+	if x.hook(i) {
 		return i
 	}
 	at, colon, stop := -1, -1, min(len(x.s), i+256)
@@ -243,24 +253,27 @@ scan:
 			break scan
 		}
 	}
-	if at > i && colon >= 0 && colon < at {
+	switch {
+	case at <= i:
+	case colon >= 0 && colon < at && x.isDatabase(sign):
+		x.mask(i, at, ruleConnection)
+	case colon >= 0 && colon < at || isOpaque(x.s[i:at]):
 		x.mask(i, at, ruleURL)
 	}
 	return i
 }
 
-// telegram masks a bot token: digits, ":" at i, 35 bytes that start with AA.
-func (x *scanner) telegram(i, w int) int {
-	b := i
-	for b > 0 && i-b < 11 && class[x.s[b-1]]&isDigit != 0 {
-		b--
+// isOpaque says whether the user of a URL is a token: 20 or more letters and
+// digits.
+func isOpaque(v []byte) bool {
+	var have uint16
+	for _, c := range v {
+		if class[c]&isURL64 == 0 {
+			return false
+		}
+		have |= class[c]
 	}
-	v := i + w
-	if i-b < 8 || !x.has(v, "AA") || x.end(v, 36, isURL64)-v < 33 {
-		return v
-	}
-	x.mask(b, x.rest(v, isURL64), ruleToken)
-	return v
+	return len(v) >= 20 && have&isDigit != 0 && have&isLetter != 0
 }
 
 // innocuous says that a value tells nothing: a truth value, an absence, the

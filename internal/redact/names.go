@@ -1,7 +1,5 @@
 package redact
 
-import "bytes"
-
 // kind is what a name says of its value.
 type kind uint8
 
@@ -17,38 +15,130 @@ const (
 
 func (k kind) secret() bool { return k >= kindPassword && k <= kindWeak }
 
-// kindOf judges a name such as X-Api-Key, dbPassword or client_secret. It
-// looks at the last 64 bytes of it, word by word; a word ends at a sign or
-// where a capital follows a small letter.
-func kindOf(name []byte) kind {
-	name = withoutMasks(name)
+// place says where in a name a word has its meaning: "token" is a secret at
+// the end, not in token_count.
+type place uint8
+
+const (
+	anywhere place = iota
+	atEnd
+	alone
+)
+
+// word is a part of a name.
+type word struct {
+	text  string
+	place place
+	kind  kind
+}
+
+// words are what names are made of, in lower case. Of two entries for one
+// word the first that fits counts.
+var words = [...]word{
+	{"password", anywhere, kindPassword}, {"passwd", anywhere, kindPassword}, {"passphrase", anywhere, kindPassword},
+	{"passcode", anywhere, kindPassword}, {"passwort", anywhere, kindPassword}, {"kennwort", anywhere, kindPassword},
+	{"contraseña", anywhere, kindPassword}, {"contrasena", anywhere, kindPassword}, {"motdepasse", anywhere, kindPassword},
+	{"wachtwoord", anywhere, kindPassword}, {"senha", anywhere, kindPassword}, {"пароль", anywhere, kindPassword}, {"密码", anywhere, kindPassword},
+	{"pwd", anywhere, kindPassword}, {"cvv", anywhere, kindPassword}, {"cvc", anywhere, kindPassword}, {"cvv2", anywhere, kindPassword},
+	{"secret", anywhere, kindSecret}, {"secrets", anywhere, kindSecret}, {"apikey", anywhere, kindSecret}, {"apikeys", anywhere, kindSecret},
+	{"credential", anywhere, kindSecret}, {"credentials", anywhere, kindSecret}, {"privatekey", anywhere, kindSecret},
+	{"accesskey", anywhere, kindSecret}, {"secretkey", anywhere, kindSecret}, {"accountkey", anywhere, kindSecret},
+	{"authtoken", anywhere, kindSecret}, {"accesstoken", anywhere, kindSecret}, {"clientsecret", anywhere, kindSecret},
+	{"sharedaccesskey", anywhere, kindSecret}, {"jwt", anywhere, kindSecret}, {"otp", anywhere, kindSecret}, {"totp", anywhere, kindSecret},
+	{"mnemonic", atEnd, kindLine}, {"seedphrase", atEnd, kindLine},
+	{"authorization", atEnd, kindLine}, {"cookie", atEnd, kindLine}, {"cookies", atEnd, kindLine},
+	{"token", atEnd, kindSecret}, {"bearer", atEnd, kindSecret}, {"connectionstring", atEnd, kindSecret},
+	{"auth", alone, kindSecret}, {"pass", alone, kindWeak}, {"pass", atEnd, kindPassword},
+	{"ssn", anywhere, kindNumber}, {"phone", atEnd, kindNumber}, {"telephone", atEnd, kindNumber}, {"mobile", atEnd, kindNumber},
+	{"fax", atEnd, kindNumber}, {"iban", atEnd, kindNumber}, {"msisdn", atEnd, kindNumber}, {"itin", atEnd, kindNumber},
+	{"phonenumber", anywhere, kindNumber}, {"mobilenumber", anywhere, kindNumber}, {"socialsecuritynumber", anywhere, kindNumber},
+	{"dob", anywhere, kindPII}, {"surname", anywhere, kindPII}, {"firstname", anywhere, kindPII}, {"lastname", anywhere, kindPII},
+	{"fullname", anywhere, kindPII}, {"birthdate", anywhere, kindPII}, {"birthday", anywhere, kindPII}, {"dateofbirth", anywhere, kindPII},
+	{"passport", anywhere, kindPII}, {"geburtsdatum", anywhere, kindPII},
+}
+
+// pairs are two words that follow each other.
+var pairs = [...]struct {
+	second string
+	first  []string
+	kind   kind
+}{
+	{"key", keyWords[:], kindSecret},
+	{"keys", keyWords[:], kindSecret},
+	{"code", []string{"security", "recovery", "verification", "backup", "authorization"}, kindSecret},
+	{"string", []string{"connection"}, kindSecret},
+	{"phrase", []string{"seed", "recovery", "mnemonic", "backup"}, kindLine},
+	{"words", []string{"seed", "recovery"}, kindLine},
+	{"name", []string{"first", "last", "full", "given", "family", "middle", "maiden"}, kindPII},
+	{"date", []string{"birth"}, kindPII},
+	{"birth", []string{"birth", "of"}, kindPII},
+	{"address", []string{"home", "street", "postal"}, kindPII},
+	{"license", []string{"driver", "drivers"}, kindPII},
+	{"licence", []string{"driver", "drivers"}, kindPII},
+	{"id", []string{"national", "tax"}, kindPII},
+	{"number", []string{"phone", "mobile", "telephone", "fax", "social"}, kindNumber},
+	{"security", []string{"social"}, kindNumber},
+}
+
+var keyWords = [...]string{
+	"api", "access", "secret", "private", "signing", "encryption", "master", "account", "shared", "ssh", "license", "auth", "session",
+	"subscription", "hmac", "consumer", "deploy", "client",
+}
+
+// gate tells in one look whether a list holds a word of a first byte and a
+// length: what is not in it need not be compared.
+type gate [256]uint32
+
+func (g *gate) add(word string) { g[word[0]|0x20] |= 1 << len(word) }
+
+func (g *gate) may(first byte, n int) bool { return n < 32 && g[first|0x20]&(1<<n) != 0 }
+
+// wordsBy holds words by their first byte.
+var wordGate, pairGate, wordsBy = nameTables()
+
+func nameTables() (w, p gate, by [256][]word) {
+	for _, e := range words {
+		w.add(e.text)
+		by[e.text[0]] = append(by[e.text[0]], e)
+	}
+	for _, e := range pairs {
+		p.add(e.second)
+	}
+	return w, p, by
+}
+
+// kindOf judges a name such as X-Api-Key, dbPassword or client_secret.
+func kindOf(name []byte) kind { return kindOfName(withoutMasks(name)) }
+
+// kindOfName is kindOf for a name without a mask in it. It looks at the last
+// 64 bytes, word by word; a word ends at a sign or where a capital follows a
+// small letter.
+func kindOfName(name []byte) kind {
 	if len(name) > 64 {
 		name = name[len(name)-64:]
 	}
-	var buf [64]byte
-	best := kindNone
-	start, words := -1, 0
+	best, count := kindNone, 0
 	var prev []byte
-	var before uint16
-	for i, c := range name {
-		bits := class[c]
-		if start >= 0 && (bits&isWord == 0 || bits&isUpper != 0 && before&isLower != 0) {
-			words++
-			if k := kindOfWord(prev, buf[start:i], words == 1, false); k != kindNone {
-				best = k
+	for i := 0; i < len(name); {
+		if class[name[i]]&isWord == 0 {
+			i++
+			continue
+		}
+		start := i
+		before := class[name[i]]
+		for i++; i < len(name); i++ {
+			bits := class[name[i]]
+			if bits&isWord == 0 || bits&isUpper != 0 && before&isLower != 0 {
+				break
 			}
-			prev, start = buf[start:i], -1
+			before = bits
 		}
-		if bits&isWord != 0 && start < 0 {
-			start = i
-		}
-		buf[i] = c | byte(bits&isUpper)<<4 // isUpper is 2, the case bit 0x20
-		before = bits
-	}
-	if start >= 0 {
-		if k := kindOfWord(prev, buf[start:len(name)], words == 0, true); k != kindNone {
+		w := name[start:i]
+		if k := kindOfWord(prev, w, count == 0, i == len(name)); k != kindNone {
 			best = k
 		}
+		prev = w
+		count++
 	}
 	return best
 }
@@ -60,53 +150,37 @@ func lower(c byte) byte {
 	return c
 }
 
-// kindOfWord judges one lower-case word behind another. first and last say
-// where it stands in the name: "token" is a secret at the end, not in
-// token_count.
+func isFold(w []byte, text string) bool {
+	if len(w) != len(text) {
+		return false
+	}
+	for i := range w {
+		if lower(w[i]) != text[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// kindOfWord judges one word behind another, in any case. first and last say
+// where it stands in the name.
 func kindOfWord(prev, w []byte, first, last bool) kind {
 	if len(w) < 2 {
 		return kindNone
 	}
-	if prev != nil {
+	if prev != nil && pairGate.may(w[0], len(w)) {
 		if k := kindOfPair(prev, w); k != kindNone {
 			return k
 		}
 	}
-	switch string(w) {
-	case "password", "passwd", "passphrase", "passcode", "passwort", "pwd", "cvv", "cvc", "cvv2":
-		return kindPassword
-	case "secret", "secrets", "apikey", "apikeys", "credential", "credentials", "privatekey", "accesskey",
-		"secretkey", "accountkey", "authtoken", "accesstoken", "clientsecret", "sharedaccesskey", "jwt", "otp", "totp":
-		return kindSecret
-	case "authorization", "cookie", "cookies":
-		if last {
-			return kindLine
-		}
-		return kindNone
-	case "token", "bearer", "connectionstring":
-		if last {
-			return kindSecret
-		}
-		return kindNone
-	case "auth":
-		if first && last {
-			return kindSecret
-		}
-	case "pass":
-		if last {
-			if first {
-				return kindWeak
+	if wordGate.may(w[0], len(w)) {
+		list := wordsBy[lower(w[0])]
+		for k := range list {
+			e := &list[k]
+			if isFold(w, e.text) && (e.place == anywhere || last && (e.place == atEnd || first)) {
+				return e.kind
 			}
-			return kindPassword
 		}
-	case "ssn", "phone", "telephone", "mobile", "fax", "iban", "msisdn", "itin":
-		if last || string(w) == "ssn" {
-			return kindNumber
-		}
-	case "dob", "surname", "firstname", "lastname", "fullname", "birthdate", "birthday", "dateofbirth", "passport":
-		return kindPII
-	case "phonenumber", "mobilenumber", "socialsecuritynumber":
-		return kindNumber
 	}
 	return kindOfEnding(w, last)
 }
@@ -116,81 +190,144 @@ func kindOfEnding(w []byte, last bool) kind {
 	if len(w) < 6 {
 		return kindNone
 	}
-	switch w[len(w)-1] {
+	switch w[len(w)-1] | 0x20 {
 	case 'd':
-		if bytes.HasSuffix(w, []byte("passwd")) || bytes.HasSuffix(w, []byte("password")) {
+		if endsFold(w, "passwd") || endsFold(w, "password") {
 			return kindPassword
 		}
 	case 't':
-		if bytes.HasSuffix(w, []byte("secret")) {
+		if endsFold(w, "secret") {
 			return kindSecret
 		}
 	case 'n':
-		if last && bytes.HasSuffix(w, []byte("token")) {
+		if last && endsFold(w, "token") {
 			return kindSecret
 		}
 	case 'y':
-		if bytes.HasSuffix(w, []byte("apikey")) || bytes.HasSuffix(w, []byte("accesskey")) ||
-			bytes.HasSuffix(w, []byte("secretkey")) || bytes.HasSuffix(w, []byte("privatekey")) {
+		if endsFold(w, "apikey") || endsFold(w, "accesskey") || endsFold(w, "secretkey") || endsFold(w, "privatekey") {
 			return kindSecret
 		}
 	case 's':
-		if bytes.HasSuffix(w, []byte("passwords")) {
+		if endsFold(w, "passwords") {
 			return kindPassword
 		}
 	}
 	return kindNone
 }
 
-// kindOfPair judges two lower-case words that follow each other.
+func endsFold(w []byte, text string) bool {
+	return len(w) >= len(text) && isFold(w[len(w)-len(text):], text)
+}
+
+// kindOfPair judges two words that follow each other.
 func kindOfPair(a, b []byte) kind {
-	switch string(b) {
-	case "key", "keys":
-		switch string(a) {
-		case "api", "access", "secret", "private", "signing", "encryption", "master", "account", "shared", "ssh", "license",
-			"auth", "session":
-			return kindSecret
+	for k := range pairs {
+		e := &pairs[k]
+		if !isFold(b, e.second) {
+			continue
 		}
-	case "code":
-		switch string(a) {
-		case "security", "recovery", "verification", "backup", "authorization":
-			return kindSecret
-		}
-	case "string":
-		if string(a) == "connection" {
-			return kindSecret
-		}
-	case "name":
-		switch string(a) {
-		case "first", "last", "full", "given", "family", "middle", "maiden":
-			return kindPII
-		}
-	case "date", "birth":
-		if string(a) == "birth" || string(a) == "of" && string(b) == "birth" {
-			return kindPII
-		}
-	case "address":
-		switch string(a) {
-		case "home", "street", "postal":
-			return kindPII
-		}
-	case "license", "licence":
-		if string(a) == "driver" || string(a) == "drivers" {
-			return kindPII
-		}
-	case "id":
-		if string(a) == "national" || string(a) == "tax" {
-			return kindPII
-		}
-	case "number":
-		switch string(a) {
-		case "phone", "mobile", "telephone", "fax", "social":
-			return kindNumber
-		}
-	case "security":
-		if string(a) == "social" {
-			return kindNumber
+		for _, first := range e.first {
+			if isFold(a, first) {
+				return e.kind
+			}
 		}
 	}
 	return kindNone
+}
+
+// context is a word that says what a number is.
+type context uint16
+
+const (
+	wordSSN   context = 1 << iota
+	wordPhone         // says it plainly
+	wordCall          // says it where the number looks like one
+	wordRouting
+	wordNHS
+	wordAadhaar
+	wordTax
+	wordVehicle
+	wordWallet
+	wordBirth
+)
+
+var contexts = [...]struct {
+	says context
+	text []string
+}{
+	{wordSSN, []string{"ssn", "ssns", "social", "taxpayer", "itin", "tin"}},
+	{wordPhone, []string{
+		"phone", "phones", "telephone", "tel", "mobile", "cell", "cellphone", "fax", "whatsapp", "landline", "telefon",
+		"handy", "mobil", "tlf", "msisdn", "phonenumber",
+	}},
+	{wordCall, []string{"call", "dial", "ring", "text", "sms", "contact", "reach"}},
+	{wordRouting, []string{"aba", "routing", "rtn"}},
+	{wordNHS, []string{"nhs"}},
+	{wordAadhaar, []string{"aadhaar", "aadhar", "uidai"}},
+	{wordTax, []string{"steuer", "steuerid", "idnr", "tin", "steueridentifikationsnummer", "steuernummer", "nif", "dni", "nie", "tax"}},
+	{wordVehicle, []string{"vin", "chassis", "vehicle", "fahrgestellnummer"}},
+	{wordWallet, []string{"wallet", "ethereum", "eth", "address", "ether", "erc"}},
+	{wordBirth, []string{"dob", "birth", "born", "birthday", "birthdate", "geboren", "geburtsdatum", "nacimiento", "naissance"}},
+}
+
+// contextWord is one of contexts' words.
+type contextWord struct {
+	text string
+	says context
+}
+
+// contextGate and contextsBy hold the words by their first byte.
+var contextGate, contextsBy = contextTables()
+
+func contextTables() (g gate, by [256][]contextWord) {
+	for _, c := range contexts {
+		for _, t := range c.text {
+			g.add(t)
+			by[t[0]] = append(by[t[0]], contextWord{t, c.says})
+		}
+	}
+	return g, by
+}
+
+// reachNear is how far before a number a word for it is looked for.
+const reachNear = 40
+
+// near says whether a word of the wanted kind stands within reachNear bytes
+// before i.
+func (x *scanner) near(i int, want context) bool {
+	from := max(0, i-reachNear)
+	for j := i; j > from; {
+		for j > from && class[x.s[j-1]]&isLetter == 0 {
+			j--
+		}
+		end := j
+		for j > from && class[x.s[j-1]]&isLetter != 0 {
+			j--
+		}
+		if w := x.s[j:end]; len(w) >= 3 && contextGate.may(w[0], len(w)) && contextOf(w)&want != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func contextOf(w []byte) (says context) {
+	for _, e := range contextsBy[lower(w[0])] {
+		if isFold(w, e.text) {
+			says |= e.says
+		}
+	}
+	return says
+}
+
+// twoWords reads "api key: x", where the name is the second of two words.
+func (x *scanner) twoWords(start, end int) kind {
+	if !x.is(start-1, isBlank) || end-start > 12 || !pairGate.may(x.s[start], end-start) {
+		return kindNone
+	}
+	b := start - 1
+	for b > 0 && start-b < 24 && class[x.s[b-1]]&isIdent != 0 {
+		b--
+	}
+	return kindOfPair(x.s[b:start-1], x.s[start:end])
 }

@@ -16,21 +16,55 @@ const (
 // digits judges the run of digits at i. It looks at no more than maxGroups
 // runs ahead and 64 bytes back.
 func (x *scanner) digits(i int) int {
-	if x.is(i+1, isDigit) && x.is(i-1, isLetter) && x.is(i-2, isLetter) && !x.is(i-3, isAlnum) {
-		if end := x.iban(i - 2); end > 0 {
-			x.mask(i-2, end, ruleIBAN)
-			return i + 1
-		}
-	}
 	n := digitsFrom(x.s, i, maxRun)
+	var prev, next uint16
+	if i > 0 {
+		prev = class[x.s[i-1]]
+	}
 	if n == maxRun {
+		if prev&isLetter != 0 {
+			x.mixedRun(i, n)
+		}
 		return x.end(i, len(x.s), isDigit)
 	}
-	if n < 2 && !x.is(i+n, isBlank|isSymbol) {
+	sep := byte(0)
+	if i+n < len(x.s) {
+		sep = x.s[i+n]
+		next = class[sep]
+	}
+	switch {
+	case i > 0 && x.s[i-1] == '$':
+		x.cryptHash(i)
+	case (prev|next)&isLetter != 0:
+		if end := x.mixedRun(i, n); end > 0 {
+			return end
+		}
+	case sep == '/' && x.s[i] == '1':
+		x.googleRefresh(i)
+	}
+	if sep == ',' && n <= 2 {
+		x.monthDay(i, n)
+	}
+	if !splits[sep] && n < 7 || n == 4 && x.timestamp(i) {
 		return i + n
 	}
 	var buf [maxGroups]group
-	g := x.groups(i, n, buf[:0])
+	return x.number(i, x.groups(i, n, buf[:0]))
+}
+
+// splits holds the bytes that may stand between the digits of one number.
+var splits = [256]bool{' ': true, '-': true, '.': true, '/': true, '\t': true, '(': true, ')': true, 0xc2: true, 0xe2: true}
+
+// timestamp says whether the four digits at i begin a day with its hour
+// behind it, as machines write it: no number of ours begins like that.
+func (x *scanner) timestamp(i int) bool {
+	s := x.s[i:]
+	return len(s) > 16 && s[4] == '-' && s[7] == '-' && s[10] == 'T' && s[13] == ':' && string(s[11:16]) != "00:00"
+}
+
+// number judges the groups of digits that begin at i.
+func (x *scanner) number(i int, g []group) int {
+	n := g[0].n
 	if end := x.card(g); end > 0 {
 		x.mask(i, end, ruleCard)
 		return end
@@ -40,6 +74,10 @@ func (x *scanner) digits(i int) int {
 		return i + n
 	}
 	if i < x.low {
+		return i + n
+	}
+	if end, r := x.identity(g); end > 0 {
+		x.mask(i, end, r)
 		return i + n
 	}
 	if start, end := x.phone(g); end > 0 {
@@ -131,6 +169,20 @@ func (x *scanner) card(g []group) int {
 	if len(g) < 2 || g[0].n != 4 && g[0].n != 6 && g[0].n != 8 {
 		return 0
 	}
+	switch second := g[1].n; g[0].n {
+	case 4:
+		if second != 4 && second != 6 {
+			return 0
+		}
+	case 6:
+		if second != 13 {
+			return 0
+		}
+	case 8:
+		if second != 8 {
+			return 0
+		}
+	}
 	for k := range cardGroups {
 		if end := x.grouped(g, &cardGroups[k]); end > 0 {
 			return end
@@ -211,20 +263,6 @@ func issued(d []byte) bool {
 	return false
 }
 
-func luhn(d []byte) bool {
-	sum, double := 0, false
-	for i := len(d) - 1; i >= 0; i-- {
-		v := int(d[i] - '0')
-		if double {
-			if v *= 2; v > 9 {
-				v -= 9
-			}
-		}
-		sum, double = sum+v, !double
-	}
-	return sum%10 == 0
-}
-
 // ssn returns the end of a United States social security or taxpayer number,
 // or 0. In the form 123-45-6789 it stands alone; written with blanks or
 // without separators it needs a word for it within 32 bytes before, because
@@ -256,7 +294,17 @@ func (x *scanner) ssn(g []group) int {
 // isSSN knows the numbers that are never given out; 9xx is a taxpayer's.
 func isSSN(d [9]byte) bool {
 	area := string(d[:3])
+	if d[0] == '9' && !isTaxpayer(d[3], d[4]) {
+		return false
+	}
 	return area != "000" && area != "666" && string(d[3:5]) != "00" && string(d[5:]) != "0000"
+}
+
+// isTaxpayer knows the fourth and fifth digit of a taxpayer's number (ITIN,
+// ATIN): 50 to 65, 70 to 88, 90 to 99.
+func isTaxpayer(a, b byte) bool {
+	v := int(a-'0')*10 + int(b-'0')
+	return v >= 50 && v <= 65 || v >= 70 && v <= 88 || v >= 90
 }
 
 // phone judges a number without "+": North American and British forms stand
@@ -378,133 +426,4 @@ func (x *scanner) plusPhone(i, w int) int {
 		return j + n
 	}
 	return j
-}
-
-// iban returns the end of the international bank account number at i, or 0
-// (ISO 13616): a known country's length and 1 modulo 97.
-func (x *scanner) iban(i int) int {
-	want := ibanLen(lower(x.s[i]), lower(x.s[i+1]))
-	if want == 0 {
-		return 0
-	}
-	var b [34]byte
-	n, j := 0, i
-	for n < want && j < len(x.s) {
-		switch {
-		case x.is(j, isAlnum):
-			b[n] = lower(x.s[j])
-			n++
-		case x.s[j] != ' ' && x.s[j] != '-' || n%4 != 0:
-			return 0
-		}
-		j++
-	}
-	if n < want || x.is(j, isAlnum) || mod97(b[:want]) != 1 {
-		return 0
-	}
-	return j
-}
-
-func mod97(b []byte) int {
-	r := 0
-	for k := range b {
-		c := b[(k+4)%len(b)]
-		if c >= 'a' {
-			r = (r*100 + int(c-'a') + 10) % 97
-		} else {
-			r = (r*10 + int(c-'0')) % 97
-		}
-	}
-	return r
-}
-
-// ibanLen is the registry's length of a country's numbers, 0 for none.
-func ibanLen(a, b byte) int {
-	switch string([]byte{a, b}) {
-	case "no":
-		return 15
-	case "be":
-		return 16
-	case "dk", "fo", "fi", "gl", "nl", "sd", "fk":
-		return 18
-	case "mk", "si":
-		return 19
-	case "at", "ba", "ee", "kz", "xk", "lt", "lu", "mn":
-		return 20
-	case "cr", "hr", "lv", "li", "ch":
-		return 21
-	case "bh", "bg", "ge", "de", "ie", "me", "rs", "gb", "va":
-		return 22
-	case "tl", "gi", "iq", "il", "ae", "om", "so":
-		return 23
-	case "ad", "cz", "md", "pk", "ro", "sa", "sk", "es", "se", "tn", "vg":
-		return 24
-	case "pt", "st", "ly":
-		return 25
-	case "is", "tr":
-		return 26
-	case "bi", "dj", "fr", "gr", "it", "mr", "mc", "sm":
-		return 27
-	case "al", "az", "by", "cy", "do", "eg", "sv", "gt", "hu", "lb", "pl", "hn", "ni":
-		return 28
-	case "br", "ps", "qa", "ua":
-		return 29
-	case "jo", "kw", "mu", "ye":
-		return 30
-	case "mt", "sc":
-		return 31
-	case "lc":
-		return 32
-	case "ru":
-		return 33
-	}
-	return 0
-}
-
-// context is a word that says what a number is.
-type context uint8
-
-const (
-	wordSSN   context = 1 << iota
-	wordPhone         // says it plainly
-	wordCall          // says it where the number looks like one
-)
-
-// near says whether a word of the wanted kind stands within 32 bytes before i.
-func (x *scanner) near(i int, want context) bool {
-	from := max(0, i-32)
-	for j := i; j > from; {
-		for j > from && class[x.s[j-1]]&isLetter == 0 {
-			j--
-		}
-		end := j
-		for j > from && class[x.s[j-1]]&isLetter != 0 {
-			j--
-		}
-		if n := end - j; n >= 3 && n <= 11 && x.contextOf(j, end)&want != 0 {
-			return true
-		}
-	}
-	return false
-}
-
-func (x *scanner) contextOf(i, end int) context {
-	var w [12]byte
-	for k, c := range x.s[i:end] {
-		w[k] = lower(c)
-	}
-	return wordContext(w[:end-i])
-}
-
-func wordContext(w []byte) context {
-	switch string(w) {
-	case "ssn", "ssns", "social", "taxpayer", "itin", "tin":
-		return wordSSN
-	case "phone", "phones", "telephone", "tel", "mobile", "cell", "cellphone", "fax", "whatsapp", "landline", "telefon",
-		"handy", "mobil", "tlf", "msisdn", "phonenumber":
-		return wordPhone
-	case "call", "dial", "ring", "text", "sms", "contact", "reach":
-		return wordCall
-	}
-	return 0
 }

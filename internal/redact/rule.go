@@ -12,6 +12,13 @@ const (
 	rulePhone
 	ruleSSN
 	ruleIBAN
+	ruleBank
+	ruleHealth
+	ruleNational
+	ruleTax
+	ruleVehicle
+	ruleWallet
+	ruleBirth
 	rulePIIField
 	ruleEmail
 	ruleCard
@@ -23,7 +30,9 @@ const (
 	ruleBasic
 	ruleURL
 	ruleConnection
+	ruleHash
 	ruleToken
+	ruleWebhook
 	ruleJWT
 	ruleGitHub
 	ruleGitLab
@@ -32,8 +41,10 @@ const (
 	ruleModel
 	ruleGoogle
 	ruleNPM
+	ruleAzure
 	ruleAWSKeyID
 	ruleAWSSecret
+	ruleAWSSession
 	rulePrivateKey
 	ruleLiteral
 	ruleFault
@@ -47,6 +58,13 @@ var ruleNames = [...]string{
 	rulePhone:        "pii.phone",
 	ruleSSN:          "pii.ssn",
 	ruleIBAN:         "pii.iban",
+	ruleBank:         "pii.bank",
+	ruleHealth:       "pii.health",
+	ruleNational:     "pii.national_id",
+	ruleTax:          "pii.tax_id",
+	ruleVehicle:      "pii.vehicle",
+	ruleWallet:       "pii.wallet",
+	ruleBirth:        "pii.birth",
 	rulePIIField:     "pii.field",
 	ruleEmail:        "email",
 	ruleCard:         "card",
@@ -57,7 +75,9 @@ var ruleNames = [...]string{
 	ruleBasic:        "secret.basic",
 	ruleURL:          "secret.url",
 	ruleConnection:   "secret.connection",
+	ruleHash:         "secret.password_hash",
 	ruleToken:        "secret.token",
+	ruleWebhook:      "secret.webhook",
 	ruleJWT:          "secret.jwt",
 	ruleGitHub:       "secret.github",
 	ruleGitLab:       "secret.gitlab",
@@ -66,8 +86,10 @@ var ruleNames = [...]string{
 	ruleModel:        "secret.model_key",
 	ruleGoogle:       "secret.google",
 	ruleNPM:          "secret.npm",
+	ruleAzure:        "secret.azure",
 	ruleAWSKeyID:     "secret.aws_key_id",
 	ruleAWSSecret:    "secret.aws_secret",
+	ruleAWSSession:   "secret.aws_session",
 	rulePrivateKey:   "secret.private_key",
 	ruleLiteral:      "secret.literal",
 	ruleFault:        "fault",

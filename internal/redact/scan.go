@@ -63,7 +63,7 @@ func classes() (t [256]uint16) {
 var trigger = triggers()
 
 func triggers() (t [256]bool) {
-	for _, c := range []byte("0123456789@:=>+%-_.JKSzbB") {
+	for _, c := range []byte("0123456789@:=>+%-_.JKSzbBw") {
 		t[c] = true
 	}
 	return t
@@ -102,6 +102,9 @@ func (x *scanner) look(i int) int {
 	s := x.s
 	switch c := s[i]; c {
 	case '@':
+		if x.driverAddress(i) {
+			return i + 1
+		}
 		return x.email(i, 1)
 	case ':', '=':
 		if end := inPseudonym(s, i); end > 0 && c == ':' {
@@ -126,6 +129,11 @@ func (x *scanner) look(i int) int {
 		return x.google(i)
 	case 'b', 'B':
 		return x.scheme(i)
+	case 'w':
+		if i > 4 && s[i-1] == 's' {
+			return x.netrc(i)
+		}
+		return i + 1
 	}
 	return x.digits(i)
 }

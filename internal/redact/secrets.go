@@ -5,143 +5,72 @@ import (
 	"encoding/base64"
 )
 
-// prefix is a credential that its first bytes tell.
-type prefix struct {
-	text  string
-	class uint16 // what follows
-	more  string // what may follow besides
-	min   int    // how much must follow
-	bound bool   // nothing of a word may stand before it
-	mixed bool   // a digit or a capital must follow
-	rule  rule
-}
-
-// underscored, dashed and dotted are the prefixes that end in "_", "-" and
-// ".". What is not bound is found inside longer words too.
-var (
-	underscored = [...]prefix{
-		{text: "ghp_", class: isAlnum, more: "_", min: 16, rule: ruleGitHub},
-		{text: "gho_", class: isAlnum, more: "_", min: 16, rule: ruleGitHub},
-		{text: "ghu_", class: isAlnum, more: "_", min: 16, rule: ruleGitHub},
-		{text: "ghs_", class: isURL64, more: ".", min: 16, rule: ruleGitHub},
-		{text: "ghr_", class: isAlnum, more: "_", min: 16, rule: ruleGitHub},
-		{text: "github_pat_", class: isAlnum, more: "_", min: 20, rule: ruleGitHub},
-		{text: "sk_live_", class: isAlnum, min: 10, rule: ruleStripe},
-		{text: "rk_live_", class: isAlnum, min: 10, rule: ruleStripe},
-		{text: "sk_test_", class: isAlnum, min: 10, rule: ruleStripe},
-		{text: "rk_test_", class: isAlnum, min: 10, rule: ruleStripe},
-		{text: "whsec_", class: isStd64, more: "=", min: 16, rule: ruleStripe},
-		{text: "npm_", class: isAlnum, min: 30, rule: ruleNPM},
-		{text: "hf_", class: isAlnum, min: 30, bound: true, rule: ruleModel},
-		{text: "gsk_", class: isAlnum, min: 40, bound: true, rule: ruleModel},
-		{text: "dop_v1_", class: isHex, min: 40, rule: ruleToken},
-		{text: "doo_v1_", class: isHex, min: 40, rule: ruleToken},
-		{text: "shpat_", class: isHex, min: 32, rule: ruleToken},
-		{text: "shpss_", class: isHex, min: 32, rule: ruleToken},
-		{text: "dckr_pat_", class: isURL64, min: 20, rule: ruleToken},
-		{text: "lin_api_", class: isAlnum, min: 30, rule: ruleToken},
-	}
-	dashed = [...]prefix{
-		{text: "sk-", class: isURL64, min: 20, bound: true, mixed: true, rule: ruleModel},
-		{text: "glpat-", class: isURL64, more: ".", min: 16, rule: ruleGitLab},
-		{text: "gldt-", class: isURL64, more: ".", min: 16, bound: true, rule: ruleGitLab},
-		{text: "glrt-", class: isURL64, more: ".", min: 16, bound: true, rule: ruleGitLab},
-		{text: "glptt-", class: isURL64, more: ".", min: 16, bound: true, rule: ruleGitLab},
-		{text: "glcbt-", class: isURL64, more: ".", min: 16, bound: true, rule: ruleGitLab},
-		{text: "xoxa-", class: isURL64, min: 10, rule: ruleSlack},
-		{text: "xoxb-", class: isURL64, min: 10, rule: ruleSlack},
-		{text: "xoxc-", class: isURL64, more: "%", min: 10, rule: ruleSlack},
-		{text: "xoxd-", class: isURL64, more: "%+/=", min: 10, rule: ruleSlack},
-		{text: "xoxe-", class: isURL64, min: 10, rule: ruleSlack},
-		{text: "xoxo-", class: isURL64, min: 10, rule: ruleSlack},
-		{text: "xoxp-", class: isURL64, min: 10, rule: ruleSlack},
-		{text: "xoxr-", class: isURL64, min: 10, rule: ruleSlack},
-		{text: "xoxs-", class: isURL64, min: 10, rule: ruleSlack},
-		{text: "xapp-", class: isURL64, min: 10, rule: ruleSlack},
-		{text: "GOCSPX-", class: isURL64, min: 20, rule: ruleGoogle},
-		{text: "pypi-", class: isURL64, min: 50, rule: ruleToken},
-		{text: "AGE-SECRET-KEY-", class: isAlnum, min: 20, rule: rulePrivateKey},
-	}
-	dotted = [...]prefix{
-		{text: "ya29.", class: isURL64, more: ".", min: 20, rule: ruleGoogle},
-		{text: "SG.", class: isURL64, more: ".", min: 40, bound: true, rule: ruleToken},
-		{text: "hvs.", class: isURL64, min: 20, bound: true, rule: ruleToken},
-	}
-)
-
-// before holds, for the last byte but one of a prefix, the bytes that may
-// stand before that: two looks decide whether the list is worth reading.
-type before [256]string
-
-var beforeUnderscore, beforeDash, beforeDot = beforeOf(underscored[:]), beforeOf(dashed[:]), beforeOf(dotted[:])
-
-func beforeOf(list []prefix) (t before) {
-	for _, p := range list {
-		n := len(p.text)
-		t[p.text[n-2]] += p.text[n-3 : n-2]
-	}
-	return t
-}
-
-func (t *before) may(a, b byte) bool {
-	set := t[b]
-	for k := range len(set) {
-		if set[k] == a {
-			return true
-		}
-	}
-	return false
-}
-
 // prefix judges the "_" or "." at i.
 func (x *scanner) prefix(i int) int {
 	if i < 2 || len(x.s)-i < 10 {
 		return i + 1
 	}
 	a, b := x.s[i-2], x.s[i-1]
-	if x.s[i] == '.' {
-		if beforeDot.may(a, b) {
-			return x.oneOf(i, dotted[:])
+	if x.s[i] != '.' {
+		if at := byUnderscore.list[anchorOf(a, b)]; at > 0 {
+			x.oneOf(i, byUnderscore.lists[at])
 		}
-	} else if beforeUnderscore.may(a, b) {
-		return x.oneOf(i, underscored[:])
+		if c := x.s[i+1]; c == 'K' || c == 'P' || c == 'S' || c == 'T' || c == 'k' {
+			x.setting(i)
+		}
+		return i + 1
 	}
+	if at := byDot.list[anchorOf(a, b)]; at > 0 {
+		x.oneOf(i, byDot.lists[at])
+	}
+	x.dottedParts(i)
 	return i + 1
 }
 
 // oneOf tries the prefixes that end at i.
-func (x *scanner) oneOf(i int, list []prefix) int {
+func (x *scanner) oneOf(i int, list []prefix) {
 	for k := range list {
 		p := &list[k]
 		start := i + 1 - len(p.text)
-		if !x.has(start, p.text) || p.bound && x.is(start-1, isWord) || !x.follows(i+1, p) {
-			continue
+		if x.has(start, p.text) && x.prefixed(start, p) {
+			return
 		}
-		x.mask(start, x.tail(i+1, p), p.rule)
-		break
 	}
-	return i + 1
+}
+
+// prefixed judges what follows the text of p at start, and masks it.
+func (x *scanner) prefixed(start int, p *prefix) bool {
+	v := start + len(p.text)
+	if p.bound && x.is(start-1, isWord) || p.then != "" && !x.has(v, p.then) {
+		return false
+	}
+	v += len(p.then)
+	if !x.follows(v, p) {
+		return false
+	}
+	x.mask(start, x.tail(v, p), p.rule)
+	return true
 }
 
 func (p *prefix) holds(c byte) bool {
-	if class[c]&p.class != 0 {
-		return true
-	}
-	for k := range len(p.more) {
-		if p.more[k] == c {
-			return true
-		}
-	}
-	return false
+	return class[c]&p.class != 0 || p.more != "" && indexByte(p.more, c) >= 0
 }
 
-// follows says whether enough of p's class stands at i. It looks at 64 bytes
-// at most.
+// maxFollow is how far behind a prefix is read to decide.
+const maxFollow = 128
+
+// follows says whether enough of p's class stands at i, and not too much.
 func (x *scanner) follows(i int, p *prefix) bool {
 	mixed := !p.mixed
-	n := 0
-	for ; n < 64 && i+n < len(x.s) && p.holds(x.s[i+n]); n++ {
+	n, stop := 0, maxFollow
+	if p.max > 0 {
+		stop = p.max + 1
+	}
+	for ; n < stop && i+n < len(x.s) && p.holds(x.s[i+n]); n++ {
 		mixed = mixed || class[x.s[i+n]]&(isDigit|isUpper) != 0
+	}
+	if p.max > 0 && (n > p.max || x.is(i+n, isAlnum)) {
+		return false
 	}
 	return n >= p.min && mixed
 }
@@ -161,19 +90,27 @@ func (x *scanner) tail(i int, p *prefix) int {
 // dash judges the "-" at i: a key's armour, a prefix, or a command's flag.
 func (x *scanner) dash(i int) int {
 	if i == 0 {
-		return i + 1
+		return x.shortFlag(i)
 	}
 	if x.s[i-1] != '-' {
-		if i > 1 && beforeDash.may(x.s[i-2], x.s[i-1]) {
-			return x.oneOf(i, dashed[:])
+		if i > 1 {
+			if at := byDash.list[anchorOf(x.s[i-2], x.s[i-1])]; at > 0 {
+				x.oneOf(i, byDash.lists[at])
+			}
 		}
-		if x.has(i+1, "u ") && x.is(i-1, isBlank) {
-			x.userFlag(i + 3)
+		if class[x.s[i-1]]&isSpace != 0 || isQuote(x.s[i-1]) {
+			return x.shortFlag(i)
+		}
+		if x.has(i+1, "us") {
+			x.mailchimp(i)
 		}
 		return i + 1
 	}
 	if x.has(i+1, "BEGIN ") && x.has(i-4, "-----") {
 		return x.armour(i - 4)
+	}
+	if x.has(i+1, " BEGIN SSH2 ") && x.has(i-3, "----") {
+		return x.armourSSH2(i - 3)
 	}
 	if x.is(i+1, isLetter) && (i < 2 || x.s[i-2] != '-') {
 		return x.flag(i + 1)
@@ -181,66 +118,16 @@ func (x *scanner) dash(i int) int {
 	return i + 1
 }
 
-// armour masks the private key whose "-----BEGIN" stands at i; one that does
-// not end is masked to the end of the text.
-func (x *scanner) armour(i int) int {
-	label := i + len("-----BEGIN ")
-	if i < x.pemLow {
-		return label
-	}
-	n := bytes.Index(x.s[label:min(len(x.s), label+64)], []byte("-----"))
-	if n < 0 || !bytes.Contains(x.s[label:label+n], []byte("PRIVATE KEY")) {
-		return label
-	}
-	body := label + n + 5
-	stop := bytes.Index(x.s[body:], []byte("-----END"))
-	if stop < 0 {
-		x.mask(i, len(x.s), rulePrivateKey)
-		return len(x.s)
-	}
-	end := body + stop + len("-----END")
-	if n := bytes.Index(x.s[end:min(len(x.s), end+80)], []byte("-----")); n >= 0 {
-		end += n + 5
-	}
-	x.mask(i, end, rulePrivateKey)
-	x.pemLow = body + stop
-	return label
-}
-
-// flag masks the argument of a secret-looking flag whose name starts at i:
-// "--password hunter2". The form with "=" is an assignment.
-func (x *scanner) flag(i int) int {
-	e := x.end(i, 64, isIdent)
-	if !x.is(e, isBlank) {
-		return i
-	}
-	k := kindOf(x.s[i:e])
-	v := x.end(e, 8, isBlank)
-	if k.secret() && v < len(x.s) && x.s[v] != '-' && v >= x.low {
-		x.value(v, k, '=', i)
-	}
-	return i
-}
-
-// userFlag masks the "name:password" of "curl -u name:password" at v. Numbers
-// alone are a user and a group.
-func (x *scanner) userFlag(v int) {
-	end, colon, letters := v, false, false
-	for ; end < len(x.s) && end < v+256 && class[x.s[end]]&isSpace == 0; end++ {
-		colon = colon || x.s[end] == ':'
-		letters = letters || class[x.s[end]]&isLetter != 0
-	}
-	if colon && letters && x.is(v, isAlnum) {
-		x.mask(v, end, ruleAssignment)
-	}
-}
-
 // jwt judges the "J" of an "eyJ" at i: two or more dotted parts of which the
 // first two are JSON objects (RFC 7519, RFC 7516).
 func (x *scanner) jwt(i int) int {
 	start := i - 2
 	if start < x.jwtLow || !x.has(start, "eyJ") {
+		x.azure(i)
 		return i + 1
+	}
+	if x.has(start, "eyJrIjoi") && x.follows(start, &grafana) {
+		x.mask(start, x.tail(start, &grafana), ruleToken)
 	}
 	dot := x.end(start, len(x.s), isURL64)
 	x.jwtLow = dot
@@ -264,6 +151,9 @@ func (x *scanner) jwt(i int) int {
 	x.mask(start, end, ruleJWT)
 	return i + 1
 }
+
+// grafana is an API key of before 2023: the base64 of {"k":"...","n":...}.
+var grafana = prefix{class: isStd64, more: "=", min: 60}
 
 // awsKeyID judges the third letter of "AKIA" or the second of "ASIA" at i,
 // and the secret that may stand close behind.

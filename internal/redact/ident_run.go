@@ -1,0 +1,181 @@
+package redact
+
+// maxHead is how many letters may stand before the first digit of a run that
+// is judged as a whole.
+const maxHead = 48
+
+// maxMixed is the longest such run that is an identifier.
+const maxMixed = 96
+
+// mixedRun judges the run of letters and digits whose first n digits stand at
+// i: a token that begins a word, or an identifier. It returns where to go on,
+// or 0 where the digits are to be judged by themselves.
+func (x *scanner) mixedRun(i, n int) int {
+	s := x.s
+	b := i
+	for b > 0 && i-b < maxHead && class[s[b-1]]&isLetter != 0 {
+		b--
+	}
+	if x.is(b-1, isWord) {
+		return 0 // not the run's first digits, or too many letters
+	}
+	if list := runsBy[s[b]]; list != nil && x.runToken(b, list) {
+		return i + n
+	}
+	switch {
+	case s[i] == '2' && b < i && (s[i-1] == 'n' || s[i-1] == 'f'):
+		x.phcHash(i)
+	case b == i-1 && s[b] == 'j' && x.has(b-3, "$y$"):
+		x.yescrypt(b)
+	case x.has(i+n, "Q~"):
+		x.azureSecret(i + n - 1)
+	}
+	if i-b == 2 && n >= 2 {
+		if end := x.iban(b); end > 0 {
+			x.mask(b, end, ruleIBAN)
+			return i + n
+		}
+	}
+	end := x.end(i, maxMixed-(i-b), isAlnum)
+	if r := x.identifier(b, end, i); r != ruleNone && !x.is(end, isWord) {
+		x.mask(b, end, r)
+		return i + n
+	}
+	return 0
+}
+
+// identifier says what the run [b, end) with its first digit at i is.
+func (x *scanner) identifier(b, end, i int) rule {
+	run := x.s[b:end]
+	switch n := len(run); {
+	case n < 9:
+	case n == 9:
+		if spanish(run) {
+			return ruleTax
+		}
+	case n == 16:
+		if i-b >= 6 && isFiscalCode(run) {
+			return ruleTax
+		}
+	case n == 17:
+		if isVehicle(run) && x.near(b, wordVehicle) {
+			return ruleVehicle
+		}
+	case n == 42 && run[0] == '0' && run[1]|0x20 == 'x':
+		if x.isEther(b, run[2:]) {
+			return ruleWallet
+		}
+	default:
+		return coin(run, i-b)
+	}
+	return ruleNone
+}
+
+// coin says whether a run is a wallet's address or private key: of Bitcoin
+// and what descends from it, or of Tron. one is where its first digit stands.
+func coin(run []byte, one int) rule {
+	switch n := len(run); {
+	case run[one] == '1' && (one == 2 || one == 3) && n >= 14:
+		if (isFold(run[:one], "bc") || isFold(run[:one], "tb") || isFold(run[:one], "ltc")) && bech32(run, one) {
+			return ruleWallet
+		}
+	case n >= 26 && n <= 35 && indexByte("123LMDATmn", run[0]) >= 0:
+		if v, ok := base58Check(run, 25); ok && indexByte("\x00\x05\x16\x1e\x30\x32\x41\x6f\xc4", v) >= 0 {
+			return ruleWallet
+		}
+	case n == 51 && (run[0] == '5' || run[0] == '9'):
+		if v, ok := base58Check(run, 37); ok && (v == 0x80 || v == 0xef) {
+			return rulePrivateKey
+		}
+	case n == 52 && indexByte("KLc", run[0]) >= 0:
+		if v, ok := base58Check(run, 38); ok && (v == 0x80 || v == 0xef) {
+			return rulePrivateKey
+		}
+	}
+	return ruleNone
+}
+
+// isEther judges 40 hexadecimal digits behind the "0x" at b. In letters of
+// one case there is no check, so that a word for it must stand before.
+func (x *scanner) isEther(b int, d []byte) bool {
+	var have uint16
+	for _, c := range d {
+		if class[c]&isHex == 0 {
+			return false
+		}
+		have |= class[c]
+	}
+	if have&isLetter == isLetter {
+		return isChecksummed(d)
+	}
+	return x.near(b, wordWallet)
+}
+
+// identity judges groups of digits whose check alone is weak: a word for the
+// number must stand before them.
+func (x *scanner) identity(g []group) (end int, r rule) {
+	at := g[0].at
+	if x.is(at-1, isWord) {
+		return 0, ruleNone
+	}
+	if end := x.birth(g); end > 0 {
+		return end, ruleBirth
+	}
+	var buf [12]byte
+	n, end := x.gathered(g, &buf)
+	d := buf[:n]
+	switch n {
+	case 9:
+		if aba(d) && x.near(at, wordRouting) {
+			return end, ruleBank
+		}
+	case 10:
+		if mod11(d) && x.near(at, wordNHS) {
+			return end, ruleHealth
+		}
+	case 11:
+		if isTaxID(d) && x.near(at, wordTax) {
+			return end, ruleTax
+		}
+	case 12:
+		if verhoeff(d) && x.near(at, wordAadhaar) {
+			return end, ruleNational
+		}
+	}
+	return 0, ruleNone
+}
+
+// weakGroups are the ways such numbers are written besides in one piece.
+var weakGroups = [...][4]int{{4, 4, 1}, {3, 3, 4}, {2, 3, 3, 3}, {4, 4, 4}}
+
+// gathered writes the 9 to 12 digits that groups make to d, and returns how
+// many they are and where they end.
+func (x *scanner) gathered(g []group, d *[12]byte) (n, end int) {
+	if n := g[0].n; n >= 9 && n <= 12 {
+		end := g[0].at + n
+		return copy(d[:], x.s[g[0].at:end]), end
+	}
+	if len(g) < 3 || g[1].n < 3 || g[0].n > 4 || g[0].n < 2 {
+		return 0, 0
+	}
+	for k := range weakGroups {
+		if n, end := x.grouping(g, &weakGroups[k], d); n > 0 {
+			return n, end
+		}
+	}
+	return 0, 0
+}
+
+func (x *scanner) grouping(g []group, want *[4]int, d *[12]byte) (n, end int) {
+	for k, size := range want {
+		if size == 0 {
+			break
+		}
+		if k >= len(g) || g[k].n != size || k > 0 && g[k-1].sep != ' ' && g[k-1].sep != '-' {
+			return 0, 0
+		}
+		end = g[k].at + size
+		n += copy(d[n:], x.s[g[k].at:end])
+	}
+	return n, end
+}
