@@ -18,9 +18,9 @@ func luhn(d []byte) bool {
 	return sum%10 == 0
 }
 
-// aba is the 3-7-1 check of a routing number of nine digits (ABA Routing
+// isRouting is the 3-7-1 check of a routing number of nine digits (ABA Routing
 // Number Policy), with the ranges of its first two.
-func aba(d []byte) bool {
+func isRouting(d []byte) bool {
 	switch two := int(d[0]-'0')*10 + int(d[1]-'0'); {
 	case two <= 12, two >= 21 && two <= 32, two >= 61 && two <= 72, two == 80:
 	default:
@@ -33,8 +33,8 @@ func aba(d []byte) bool {
 	return sum%10 == 0 && sum > 0
 }
 
-// mod11 is the check of an NHS number of ten digits (NHS Data Dictionary).
-func mod11(d []byte) bool {
+// isHealth is the check of an NHS number of ten digits (NHS Data Dictionary).
+func isHealth(d []byte) bool {
 	sum := 0
 	for i, c := range d[:9] {
 		sum += (10 - i) * int(c-'0')
@@ -59,9 +59,9 @@ var (
 	}
 )
 
-// verhoeff is the check of an Aadhaar number of twelve digits (UIDAI), which
+// isAadhaar is the check of an Aadhaar number of twelve digits (UIDAI), which
 // begins with 2 to 9.
-func verhoeff(d []byte) bool {
+func isAadhaar(d []byte) bool {
 	c := byte(0)
 	for i := range d {
 		c = verhoeffJoin[c][verhoeffTurn[i&7][d[len(d)-1-i]-'0']]

@@ -20,9 +20,9 @@ func base58Digits() (t [256]byte) {
 	return t
 }
 
-// base58Check decodes a number of n bytes and says whether its last four are
+// fromBase58 decodes a number of n bytes and says whether its last four are
 // the check of the others: twice SHA-256. n is at most 40.
-func base58Check(s []byte, n int) (version byte, ok bool) {
+func fromBase58(s []byte, n int) (version byte, ok bool) {
 	var limbs [10]uint32
 	for _, c := range s {
 		carry := uint64(base58Digit[c])
@@ -53,9 +53,9 @@ func base58Check(s []byte, n int) (version byte, ok bool) {
 	return b[0], string(sum[:4]) == string(b[n-4:])
 }
 
-// bech32 says whether the check of an address holds whose separator stands at
+// isBech32 says whether the check of an address holds whose separator stands at
 // one (BIP 173, BIP 350).
-func bech32(s []byte, one int) bool {
+func isBech32(s []byte, one int) bool {
 	const alphabet = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
 	sum := uint32(1)
 	step := func(v byte) {

@@ -76,19 +76,19 @@ func (x *scanner) identifier(b, end, i int) rule {
 func coin(run []byte, one int) rule {
 	switch n := len(run); {
 	case run[one] == '1' && (one == 2 || one == 3) && n >= 14:
-		if (isFold(run[:one], "bc") || isFold(run[:one], "tb") || isFold(run[:one], "ltc")) && bech32(run, one) {
+		if (isFold(run[:one], "bc") || isFold(run[:one], "tb") || isFold(run[:one], "ltc")) && isBech32(run, one) {
 			return ruleWallet
 		}
 	case n >= 26 && n <= 35 && indexByte("123LMDATmn", run[0]) >= 0:
-		if v, ok := base58Check(run, 25); ok && indexByte("\x00\x05\x16\x1e\x30\x32\x41\x6f\xc4", v) >= 0 {
+		if v, ok := fromBase58(run, 25); ok && indexByte("\x00\x05\x16\x1e\x30\x32\x41\x6f\xc4", v) >= 0 {
 			return ruleWallet
 		}
 	case n == 51 && (run[0] == '5' || run[0] == '9'):
-		if v, ok := base58Check(run, 37); ok && (v == 0x80 || v == 0xef) {
+		if v, ok := fromBase58(run, 37); ok && (v == 0x80 || v == 0xef) {
 			return rulePrivateKey
 		}
 	case n == 52 && indexByte("KLc", run[0]) >= 0:
-		if v, ok := base58Check(run, 38); ok && (v == 0x80 || v == 0xef) {
+		if v, ok := fromBase58(run, 38); ok && (v == 0x80 || v == 0xef) {
 			return rulePrivateKey
 		}
 	}
@@ -126,11 +126,11 @@ func (x *scanner) identity(g []group) (end int, r rule) {
 	d := buf[:n]
 	switch n {
 	case 9:
-		if aba(d) && x.near(at, wordRouting) {
+		if isRouting(d) && x.near(at, wordRouting) {
 			return end, ruleBank
 		}
 	case 10:
-		if mod11(d) && x.near(at, wordNHS) {
+		if isHealth(d) && x.near(at, wordNHS) {
 			return end, ruleHealth
 		}
 	case 11:
@@ -138,7 +138,7 @@ func (x *scanner) identity(g []group) (end int, r rule) {
 			return end, ruleTax
 		}
 	case 12:
-		if verhoeff(d) && x.near(at, wordAadhaar) {
+		if isAadhaar(d) && x.near(at, wordAadhaar) {
 			return end, ruleNational
 		}
 	}

@@ -289,8 +289,12 @@ func contextTables() (g gate, by [256][]contextWord) {
 	return g, by
 }
 
-// reachNear is how far before a number a word for it is looked for.
-const reachNear = 40
+// reachNear is how far before a number a word for it is looked for; a word as
+// common as those for calling is closer.
+const (
+	reachNear = 40
+	reachCall = 32
+)
 
 // near says whether a word of the wanted kind stands within reachNear bytes
 // before i.
@@ -304,7 +308,15 @@ func (x *scanner) near(i int, want context) bool {
 		for j > from && class[x.s[j-1]]&isLetter != 0 {
 			j--
 		}
-		if w := x.s[j:end]; len(w) >= 3 && contextGate.may(w[0], len(w)) && contextOf(w)&want != 0 {
+		w := x.s[j:end]
+		if len(w) < 3 || !contextGate.may(w[0], len(w)) {
+			continue
+		}
+		says := contextOf(w) & want
+		if says&wordCall != 0 && (i-end > reachCall || isQuote(x.s[end])) {
+			says &^= wordCall // far away, or the name of a member
+		}
+		if says != 0 {
 			return true
 		}
 	}

@@ -330,7 +330,7 @@ func (x *scanner) phone(g []group) (start, end int) {
 			break
 		}
 	}
-	if total < 7 || isDate(g[:k]) || isAddress(g[:k]) {
+	if total < 7 || isDate(g[:k]) || k == 2 && g[0].sep == '.' || isAddress(g[:k]) {
 		return 0, 0
 	}
 	end = g[k-1].at + g[k-1].n
