@@ -35,7 +35,7 @@ func (e *Engine) JSON(doc []byte) (r Result, err error) {
 	if !valid(doc) {
 		return e.Text(doc), nil
 	}
-	w := walker{e: e, in: doc}
+	w := walker{e: e, draft: draft{in: doc}}
 	w.walk()
 	return w.result(), nil
 }
@@ -54,7 +54,7 @@ func (e *Engine) Seal(doc []byte, exempt ...string) (rec Record, err error) {
 	if err := strict(doc); err != nil {
 		return Record{}, err
 	}
-	w := walker{e: e, in: doc, exempt: exempt, limit: maxSealDepth}
+	w := walker{e: e, draft: draft{in: doc}, exempt: exempt, limit: maxSealDepth}
 	w.walk()
 	if w.deep {
 		return Record{}, fault("the record is nested more than 64 levels deep", nil)
@@ -106,25 +106,27 @@ type frame struct {
 
 // walker reads a document that is known to be valid.
 type walker struct {
-	e        *Engine
-	in       []byte
-	out      []byte
-	copied   int
-	findings []Finding
-	exempt   []string
-	limit    int
-	deep     bool
-	stack    []frame
-	scratch  []byte
-	renamed  int
-	nested   int
-	array    [32]frame
+	draft
+	e       *Engine
+	exempt  []string
+	limit   int
+	deep    bool
+	stack   []frame
+	scratch []byte
+	names   map[string]int
+	nested  int
+	array   [32]frame
+
+	// nest opens what strings are wrapped in, where a whole body is read; err
+	// ends the walk.
+	nest *nest
+	err  error
 }
 
 func (w *walker) walk() {
 	w.stack = w.array[:0]
 	in := w.in
-	for i := 0; i < len(in); {
+	for i := 0; i < len(in) && w.err == nil; {
 		switch c := in[i]; c {
 		case '{', '[':
 			if w.limit > 0 && len(w.stack) == w.limit {
@@ -178,22 +180,6 @@ func (w *walker) kind() kind {
 	return t.inherited
 }
 
-func (w *walker) result() Result {
-	if len(w.findings) == 0 {
-		return Result{Out: w.in}
-	}
-	return Result{Out: append(w.out, w.in[w.copied:]...), Findings: w.findings}
-}
-
-// replace puts text in the place of [start, end).
-func (w *walker) replace(start, end int, text []byte) {
-	if w.out == nil {
-		w.out = make([]byte, 0, len(w.in)+64)
-	}
-	w.out = append(append(w.out, w.in[w.copied:start]...), text...)
-	w.copied = end
-}
-
 // text reads the string whose quote stands at i and returns its end.
 func (w *walker) text(i int) int {
 	end := i + 1 + bytes.IndexByte(w.in[i+1:], '"')
@@ -229,14 +215,13 @@ func (w *walker) member(t *frame, i, end int, s []byte, escaped bool) {
 		t.holds = true
 	}
 	t.exempt = len(w.stack) == 1 && len(w.exempt) > 0 && isExempt(w.exempt, s)
-	out, spans := w.e.clean(s)
-	if spans == nil {
+	out := w.judge(i, end, s, escaped)
+	if out == nil {
 		return
 	}
 	if t.own == kindNone {
 		t.own = kindOf(out) // what a second reading would take it for
 	}
-	w.note(i, end, spans, escaped)
 	w.rename(i, end, out)
 }
 
@@ -252,29 +237,88 @@ func isExempt(list []string, s []byte) bool {
 // rename writes a masked name. Two that were different stay different: from
 // the second on they are numbered.
 func (w *walker) rename(i, end int, out []byte) {
-	if w.renamed == 0 {
-		w.renamed = countMasks(w.in)
+	if w.names == nil {
+		w.names = namesOf(w.in)
 	}
-	if w.renamed++; w.renamed > 1 {
-		out = strconv.AppendInt(append(slices.Clip(out), " #"...), int64(w.renamed), 10)
+	n := w.names[string(out)]
+	for taken := n > 0; taken; {
+		n++
+		_, taken = w.names[string(numbered(out, n))]
+	}
+	w.names[string(out)] = max(n, 1)
+	if n > 0 {
+		out = numbered(out, n)
+		w.names[string(out)] = 1
 	}
 	q, _ := jsontext.AppendQuote(nil, out)
 	w.replace(i, end, q)
 }
 
-func (w *walker) note(i, end int, spans []span, escaped bool) {
-	if !escaped {
-		w.findings = findings(spans, i+1, w.findings)
-		return
-	}
-	w.whole(i, end, findings(spans, 0, nil))
+func numbered(name []byte, n int) []byte {
+	return strconv.AppendInt(append(slices.Clip(name), " #"...), int64(n), 10)
 }
 
-// whole notes each rule of found once, for the string [i, end).
-func (w *walker) whole(i, end int, found []Finding) {
-	for _, rule := range (Result{Findings: found}).Rules() {
-		w.findings = append(w.findings, Finding{rule, i, end - i})
+// namesOf returns the names of all members of a valid document, decoded.
+func namesOf(doc []byte) map[string]int {
+	names := map[string]int{}
+	for i := 0; i < len(doc); i++ {
+		if doc[i] != '"' {
+			continue
+		}
+		start := i
+		for i++; doc[i] != '"'; i++ {
+			if doc[i] == '\\' {
+				i++
+			}
+		}
+		after := i + 1
+		for after < len(doc) && class[doc[after]]&isSpace != 0 {
+			after++
+		}
+		if after < len(doc) && doc[after] == ':' {
+			name, _ := jsontext.AppendUnquote(nil, doc[start:i+1])
+			names[string(name)] = 1
+		}
 	}
+	return names
+}
+
+// judge redacts the string s, which stands at [i, end), notes what was found
+// and returns what became of it, or nil where that is s.
+func (w *walker) judge(i, end int, s []byte, escaped bool) []byte {
+	if w.nest != nil {
+		return w.open(i, end, s, escaped)
+	}
+	out, spans := w.e.clean(s)
+	if spans == nil {
+		return nil
+	}
+	if escaped {
+		w.whole(i, end, findings(spans, 0, nil))
+	} else {
+		w.findings = findings(spans, i+1, w.findings)
+	}
+	return out
+}
+
+// open is judge for a body, where a string may be wrapped.
+func (w *walker) open(i, end int, s []byte, escaped bool) []byte {
+	r, exact, err := w.nest.leaf(s, w.nested)
+	if err != nil {
+		w.err = within(err, "the string at byte "+strconv.Itoa(i))
+		return nil
+	}
+	if !r.Found() {
+		return nil
+	}
+	if escaped || !exact {
+		w.whole(i, end, r.Findings)
+	} else {
+		for _, f := range r.Findings {
+			w.findings = append(w.findings, Finding{f.Rule, i + 1 + f.Offset, f.Length})
+		}
+	}
+	return r.Out
 }
 
 // value judges a string that is no name.
@@ -292,17 +336,16 @@ func (w *walker) value(t *frame, i, end int, s []byte, escaped bool) {
 		}
 		return
 	}
-	if len(s) > 2 && (s[0] == '{' || s[0] == '[') && w.nested < maxNested && w.inner(i, end, s) {
+	if w.nest == nil && len(s) > 2 && (s[0] == '{' || s[0] == '[') && w.nested < maxNested && w.inner(i, end, s) {
 		return
 	}
-	out, spans := w.e.clean(s)
-	if spans == nil {
+	out := w.judge(i, end, s, escaped)
+	if out == nil {
 		return
 	}
 	if t.labels && t.pair == kindNone {
 		t.pair = kindOf(out)
 	}
-	w.note(i, end, spans, escaped)
 	q, _ := jsontext.AppendQuote(nil, out)
 	w.replace(i, end, q)
 }
@@ -313,7 +356,7 @@ func (w *walker) inner(i, end int, s []byte) bool {
 	if !valid(s) {
 		return false
 	}
-	sub := walker{e: w.e, in: s, nested: w.nested + 1}
+	sub := walker{e: w.e, draft: draft{in: s}, nested: w.nested + 1}
 	sub.walk()
 	r := sub.result()
 	if !r.Found() {

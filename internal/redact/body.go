@@ -1,0 +1,238 @@
+package redact
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// maxReadings bounds how often a body is read: until nothing is found in what
+// came out, so that a second redaction changes nothing.
+const maxReadings = 4
+
+// Body redacts the body of a message: JSON, JSON lines, server-sent events, a
+// form, multipart, XML, HTML or plain text, in UTF-8, UTF-16 or UTF-32.
+// contentType is the header's value and only a hint: the bytes decide where
+// they tell. A valid document stays valid, and what is not masked keeps its
+// bytes; a value that had to be decoded is encoded again.
+//
+// What is wrapped is opened, four levels deep: escapes, JSON in strings,
+// base64, base64url and hexadecimal runs of 24 bytes or more (masked whole
+// where something is found inside; Text does not look into them), gzip, zlib,
+// bzip2 and zip. In pictures, sound and fonts the readable stretches are read.
+//
+// The error is a RedactionError, and nothing may be shown or sent then. Rule
+// "redact/unscannable": something in the body cannot be read to its end (it
+// expands too far, is encrypted, wrapped too deep or of a form that is not
+// known), or something was found where it cannot be masked, inside compressed
+// data or a picture. Rule "redact/duplicate": a name stands twice in one JSON
+// object. Rule "redact": the engine is not one that New made, or it faulted.
+//
+// Findings are those of the first reading, as JSON gives them; what is masked
+// as a whole, a run or a value that was decoded, has one for each rule. What
+// only a later reading found stands at the whole body.
+func (e *Engine) Body(contentType string, body []byte) (r Result, err error) {
+	defer caught(&r, &err)
+	if e == nil || !e.ready {
+		return Result{}, fault("the engine was not made by New", nil)
+	}
+	r = Result{Out: body}
+	for n := 0; ; n++ {
+		next, err := e.nest(len(r.Out)).doc(contentType, r.Out, 0, false)
+		if err != nil {
+			return Result{}, err
+		}
+		if !next.Found() || bytes.Equal(next.Out, r.Out) {
+			break
+		}
+		if n == maxReadings {
+			return Result{}, unscannable("a body in which every reading finds something more", nil)
+		}
+		if n == 0 {
+			r.Findings = next.Findings
+		} else {
+			r.Findings = later(r.Findings, next, len(body))
+		}
+		r.Out = next.Out
+	}
+	if e.literals != nil && e.literals.find(r.Out) != nil {
+		return Result{}, unscannable("a registered secret that cannot be masked where it stands", nil)
+	}
+	return r, nil
+}
+
+// later adds the rules of a later reading that are new.
+func later(list []Finding, next Result, size int) []Finding {
+	for _, rule := range next.Rules() {
+		known := false
+		for _, f := range list {
+			known = known || f.Rule == rule
+		}
+		if !known {
+			list = append([]Finding{{rule, 0, size}}, list...)
+		}
+	}
+	return list
+}
+
+// doc redacts one document of any form: a body, a part of one, or what was
+// wrapped in one. opaque says that bytes of no known form may pass: what is
+// wrapped in text can be a hash or a key's identifier.
+func (n *nest) doc(contentType string, b []byte, level int, opaque bool) (Result, error) {
+	if len(b) == 0 {
+		return Result{Out: b}, nil
+	}
+	kind, params := mediaType(contentType)
+	if boundary := boundaryOf(kind, params, b); boundary != "" {
+		return n.multipart(boundary, b, level, opaque)
+	}
+	if err := readableCharset(params["charset"], b); err != nil {
+		return Result{}, err
+	}
+	switch sniff(b) {
+	case formPacked:
+		return n.sealed(b, level, opaque)
+	case formSealed:
+		return Result{}, unscannable(sealedName(b)+" data", nil)
+	case formWide:
+		return n.wideDoc(contentType, b, level, opaque)
+	case formMedia:
+		return n.readableIn(mediaName(b), b, level, opaque)
+	case formBinary:
+		if isKeyDER(b) {
+			return Result{}, unscannable("a private key in DER", nil)
+		}
+		if opaque {
+			return n.readableIn("binary", b, level, opaque)
+		}
+		if params["charset"] == "" || bytes.IndexByte(b, 0) >= 0 {
+			return Result{}, unscannable("binary data of no known form", nil)
+		}
+		// Letters of a declared 8-bit character set.
+	}
+	return n.textual(kind, b, level)
+}
+
+// textual redacts what is written in characters.
+func (n *nest) textual(kind string, b []byte, level int) (Result, error) {
+	if head := []byte("\xef\xbb\xbf"); bytes.HasPrefix(b, head) {
+		r, err := n.textual(kind, b[len(head):], level)
+		return shifted(r, b, len(head)), err
+	}
+	if looksJSON(b) {
+		if valid(b) {
+			return n.strict(b, level)
+		}
+		if depth(b) > maxDepth {
+			return Result{}, unscannable(fmt.Sprintf("JSON nested more than %d levels deep", maxDepth), nil)
+		}
+	}
+	switch {
+	case kind == "application/x-www-form-urlencoded" && !bytes.ContainsAny(b, "\n<"), kind != "text/event-stream" && looksForm(b):
+		return n.formBody(b, level)
+	case kind == "text/event-stream" || looksEvents(b):
+		return n.events(b, level)
+	case looksLines(b):
+		return n.lines(b, level)
+	case looksMarkup(b) && n.e.masks == Pseudonyms:
+		// A pseudonym would be a tag.
+		plain := *n.e
+		plain.masks = Egress
+		sub := *n
+		sub.e = &plain
+		r, err := sub.text(b, level)
+		n.left, n.opened = sub.left, sub.opened
+		return r, err
+	}
+	return n.text(b, level)
+}
+
+// shifted puts the n bytes that were left out back before r.
+func shifted(r Result, b []byte, n int) Result {
+	if !r.Found() {
+		return Result{Out: b}
+	}
+	for i := range r.Findings {
+		r.Findings[i].Offset += n
+	}
+	r.Out = append(b[:n:n], r.Out...)
+	return r
+}
+
+// sealed reads compressed data. It cannot be written again.
+func (n *nest) sealed(b []byte, level int, opaque bool) (Result, error) {
+	list, err := n.packed(b, level, opaque)
+	if err == errNotPacked {
+		if isBinary(b) {
+			if opaque {
+				return n.readableIn("binary", b, level, opaque)
+			}
+			return Result{}, unscannable("binary data of no known form", nil)
+		}
+		return n.textual("", b, level)
+	}
+	if err != nil || len(list) == 0 {
+		return Result{Out: b}, err
+	}
+	return closed(packNames[packing(b)]+" data", list, b, opaque)
+}
+
+// closed answers for findings in what cannot be written again: a refusal, or
+// where it stands in text that is masked as a whole, the findings.
+func closed(what string, list []Finding, b []byte, opaque bool) (Result, error) {
+	r := Result{Out: b, Findings: list}
+	if !opaque {
+		return Result{}, unscannable(what+" in which there is something to mask: "+strings.Join(r.Rules(), ", "), nil)
+	}
+	return r, nil
+}
+
+// readableIn reads what is readable between other bytes, and those without
+// NUL too, for UTF-16.
+func (n *nest) readableIn(name string, b []byte, level int, opaque bool) (Result, error) {
+	var list []Finding
+	var failed error
+	read := func(text []byte) {
+		stretches(text, func(_ int, s []byte) bool {
+			var spans []span
+			if spans, failed = n.spans(s, level); failed == nil {
+				list = findings(spans, 0, list)
+			}
+			return failed == nil
+		})
+	}
+	if read(b); failed == nil && bytes.IndexByte(b, 0) >= 0 {
+		read(bytes.ReplaceAll(b, []byte{0}, nil))
+	}
+	if failed != nil || len(list) == 0 {
+		return Result{Out: b}, failed
+	}
+	return closed(name+" data", list, b, opaque)
+}
+
+// wideDoc redacts UTF-16 and UTF-32.
+func (n *nest) wideDoc(contentType string, b []byte, level int, opaque bool) (Result, error) {
+	if level >= maxLevels {
+		return Result{}, unscannable("UTF-16 wrapped more than 4 times", nil)
+	}
+	w := wideOf(b)
+	text, rest := w.decode(b)
+	if err := n.spend(len(text)); err != nil {
+		return Result{}, err
+	}
+	kind, _ := mediaType(contentType)
+	if isBinary(text) {
+		if opaque {
+			return Result{Out: b}, nil
+		}
+		return Result{}, unscannable("binary data of no known form", nil)
+	}
+	r, err := n.textual(kind, text, level+1)
+	if err != nil || !r.Found() {
+		return Result{Out: b}, err
+	}
+	d := draft{in: b}
+	d.whole(0, len(b), r.Findings)
+	d.replace(0, len(b), w.encode(b, r.Out, rest))
+	return d.result(), nil
+}

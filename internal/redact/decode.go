@@ -1,0 +1,228 @@
+package redact
+
+import (
+	"bytes"
+	"unicode/utf8"
+)
+
+// wraps holds the bytes at which something may be wrapped: an escape begins,
+// or a byte that readers drop.
+var wraps = wrapTable()
+
+func wrapTable() (t [256]bool) {
+	for _, c := range []byte("%&\\\x00\xc2\xe2\xef") {
+		t[c] = true
+	}
+	return t
+}
+
+// unwrap writes one level of escapes out: percent-encoding (RFC 3986), the
+// character references of XML and HTML, \x41 and \u0041; and it drops what
+// readers do not see (NUL, soft hyphens, the zero-width characters). It
+// returns nil where there is none. Runs longer than the text do not come out.
+func unwrap(s []byte) ([]byte, []edit) {
+	var out []byte
+	var edits []edit
+	last := 0
+	for i := 0; i < len(s); {
+		if !wraps[s[i]] {
+			i++
+			continue
+		}
+		r, n := escape(s[i:])
+		if n == 0 {
+			i++
+			continue
+		}
+		out = append(out, s[last:i]...)
+		at := len(out)
+		if r >= 0 {
+			out = appendRune(out, r)
+		}
+		edits = append(edits, edit{i, i + n, at, len(out) - at})
+		i += n
+		last = i
+	}
+	if edits == nil {
+		return nil, nil
+	}
+	return append(out, s[last:]...), edits
+}
+
+// rawByte marks what escape returns as one byte, not a character.
+const rawByte = 1 << 24
+
+// dropped is what escape returns for what nobody sees.
+const dropped = -1
+
+func appendRune(to []byte, r rune) []byte {
+	if r&rawByte != 0 {
+		return append(to, byte(r))
+	}
+	return utf8.AppendRune(to, r)
+}
+
+// escape reads what s begins with, and its length; 0 where it is as it looks.
+func escape(s []byte) (rune, int) {
+	switch s[0] {
+	case '%':
+		if b, ok := hexByte(s, 1); ok {
+			return rune(b) | rawByte, 3
+		}
+	case '&':
+		return reference(s)
+	case '\\':
+		return slashed(s)
+	case 0:
+		return dropped, 1
+	default:
+		return dropped, invisible(s)
+	}
+	return 0, 0
+}
+
+func hexByte(s []byte, i int) (byte, bool) {
+	if len(s) < i+2 {
+		return 0, false
+	}
+	hi, lo := unhex(s[i]), unhex(s[i+1])
+	return hi<<4 | lo, hi < 16 && lo < 16
+}
+
+// slashed reads \x41 and the \u0041 that unfold leaves: quotes, backslashes
+// and all beyond ASCII.
+func slashed(s []byte) (rune, int) {
+	if len(s) < 4 || s[1] != 'x' && s[1] != 'u' {
+		return 0, 0
+	}
+	hi, ok := hexByte(s, 2)
+	if s[1] == 'x' {
+		if !ok {
+			return 0, 0
+		}
+		return rune(hi) | rawByte, 4
+	}
+	lo, more := hexByte(s, 4)
+	r := rune(hi)<<8 | rune(lo)
+	if !ok || !more || r >= 0xd800 && r < 0xe000 {
+		return 0, 0
+	}
+	return r, 6
+}
+
+// maxReference bounds a character reference: "&#x0000000041;".
+const maxReference = 16
+
+// reference reads &#65; &#x41; and the named references of ASCII's signs
+// (HTML section 13.5); the ";" may be missing behind a number.
+func reference(s []byte) (rune, int) {
+	if len(s) < 4 {
+		return 0, 0
+	}
+	if s[1] != '#' {
+		semi := bytes.IndexByte(s[:min(len(s), maxReference)], ';')
+		if semi < 0 {
+			return 0, 0
+		}
+		if r := named(s[1:semi]); r != 0 {
+			return r, semi + 1
+		}
+		return 0, 0
+	}
+	base, i := rune(10), 2
+	if s[2]|0x20 == 'x' {
+		base, i = 16, 3
+	}
+	r, from := rune(0), i
+	for ; i < len(s) && i < maxReference; i++ {
+		d := rune(unhex(s[i]))
+		if d >= base {
+			break
+		}
+		if r = r*base + d; r > utf8.MaxRune {
+			return 0, 0
+		}
+	}
+	if i == from || r == 0 {
+		return 0, 0
+	}
+	if i < len(s) && s[i] == ';' {
+		i++
+	}
+	return r, i
+}
+
+func named(name []byte) rune {
+	switch string(name) {
+	case "amp", "AMP":
+		return '&'
+	case "lt", "LT":
+		return '<'
+	case "gt", "GT":
+		return '>'
+	case "quot", "QUOT":
+		return '"'
+	case "apos":
+		return '\''
+	case "nbsp", "Tab", "NonBreakingSpace":
+		return ' '
+	case "NewLine":
+		return '\n'
+	case "shy", "ZeroWidthSpace", "zwnj", "zwj":
+		return dropped
+	case "colon":
+		return ':'
+	case "equals":
+		return '='
+	case "commat":
+		return '@'
+	case "period":
+		return '.'
+	case "lowbar", "UnderBar":
+		return '_'
+	case "hyphen", "dash":
+		return '-'
+	case "num":
+		return '#'
+	case "percnt":
+		return '%'
+	case "plus":
+		return '+'
+	case "sol":
+		return '/'
+	case "bsol":
+		return '\\'
+	case "comma":
+		return ','
+	case "semi":
+		return ';'
+	case "lpar":
+		return '('
+	case "rpar":
+		return ')'
+	case "lsqb", "lbrack":
+		return '['
+	case "rsqb", "rbrack":
+		return ']'
+	case "lcub", "lbrace":
+		return '{'
+	case "rcub", "rbrace":
+		return '}'
+	}
+	return 0
+}
+
+// invisible returns the length of the character without width that s begins
+// with: U+00AD, U+200B to U+200F, U+2060 to U+2064, U+FEFF.
+func invisible(s []byte) int {
+	switch {
+	case len(s) >= 2 && s[0] == 0xc2 && s[1] == 0xad:
+		return 2
+	case len(s) < 3:
+	case s[0] == 0xe2 && s[1] == 0x80 && s[2] >= 0x8b && s[2] <= 0x8f,
+		s[0] == 0xe2 && s[1] == 0x81 && s[2] >= 0xa0 && s[2] <= 0xa4,
+		s[0] == 0xef && s[1] == 0xbb && s[2] == 0xbf:
+		return 3
+	}
+	return 0
+}

@@ -1,0 +1,154 @@
+package redact
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Header redacts the fields of a message's head, an http.Header among them:
+// names, and each value by its name. Under one that says so (Authorization,
+// X-Api-Key) the value is masked whole; of cookies the values are, not their
+// names; in a URL only what must be. What cannot be read to its end is masked
+// whole, under the rule "fault". Findings are in the order of the names, their
+// offsets those of the one value or name. Where nothing was found the answer
+// is h itself, else a new map.
+func (e *Engine) Header(h map[string][]string) (map[string][]string, []Finding) {
+	var list []Finding
+	out := make(map[string][]string, len(h))
+	for _, name := range slices.Sorted(maps.Keys(h)) {
+		clean, found := e.headerName(name, out)
+		list = append(list, found...)
+		values := make([]string, len(h[name]))
+		for i, v := range h[name] {
+			values[i], found = e.headerValue(name, v)
+			list = append(list, found...)
+		}
+		out[clean] = values
+	}
+	if len(list) == 0 {
+		return h, nil
+	}
+	return out, list
+}
+
+// headerName returns a name, or one that stands for it and is new in out: a
+// mask is no token (RFC 9110 section 5.6.2).
+func (e *Engine) headerName(name string, out map[string][]string) (string, []Finding) {
+	r := e.Text([]byte(name))
+	if !r.Found() {
+		return name, nil
+	}
+	for n := 1; ; n++ {
+		plain := "Redacted-" + strconv.Itoa(n)
+		if _, taken := out[plain]; !taken {
+			return plain, r.Findings
+		}
+	}
+}
+
+// headerValue redacts one value.
+func (e *Engine) headerValue(name, value string) (out string, list []Finding) {
+	defer func() {
+		if recover() != nil {
+			r := hidden([]byte(value))
+			out, list = string(r.Out), r.Findings
+		}
+	}()
+	if e == nil || !e.ready || value == "" {
+		if value == "" {
+			return value, nil
+		}
+		r := hidden([]byte(value))
+		return string(r.Out), r.Findings
+	}
+	switch low := strings.ToLower(name); {
+	case low == "cookie":
+		return e.cookies(value, false)
+	case low == "set-cookie":
+		return e.cookies(value, true)
+	case kindOf([]byte(name)) != kindNone, sensitive(low):
+		if maskLen([]byte(value)) == len(value) {
+			return value, nil
+		}
+		k := kindOf([]byte(name))
+		r := ruleField
+		if k != kindNone {
+			r = fieldRule(k)
+		}
+		return string(e.appendMask(nil, r, []byte(value))), []Finding{{ruleNames[r], 0, len(value)}}
+	case isURL(value):
+		return e.URL(value)
+	}
+	return e.headerText(value)
+}
+
+// sensitive are headers whose names say it only to those who know them.
+func sensitive(name string) bool {
+	switch name {
+	case "ocp-apim-subscription-key", "x-functions-key", "x-rapidapi-key", "x-hub-signature", "x-hub-signature-256", "dpop",
+		"x-forwarded-client-cert":
+		return true
+	}
+	return false
+}
+
+func isURL(v string) bool {
+	scheme, _, ok := strings.Cut(v, "://")
+	return ok && len(scheme) > 0 && len(scheme) < 16 && !strings.ContainsAny(v, " \t\r\n,<>\"")
+}
+
+// headerText redacts a value in which anything may be wrapped.
+func (e *Engine) headerText(value string) (string, []Finding) {
+	s := []byte(value)
+	var list []Finding
+	for n := 0; n < maxReadings; n++ {
+		r, exact, err := e.nest(len(s)).leaf(s, 0)
+		if err != nil {
+			break
+		}
+		if !r.Found() {
+			return string(s), list
+		}
+		switch {
+		case n > 0:
+			list = later(list, r, len(value))
+		case exact:
+			list = r.Findings
+		default:
+			d := draft{in: s}
+			d.whole(0, len(s), r.Findings)
+			list = d.findings
+		}
+		s = r.Out
+	}
+	r := hidden([]byte(value))
+	return string(e.appendMask(nil, ruleFault, []byte(value))), r.Findings
+}
+
+// cookies masks the values of "a=b; c=d"; of a cookie that is set only the
+// first is one, the others say how it is kept (RFC 6265 sections 4.1, 4.2).
+func (e *Engine) cookies(value string, set bool) (string, []Finding) {
+	d := draft{in: []byte(value)}
+	for i, first := 0, true; i <= len(value); first = false {
+		end := i + indexOr(d.in[i:], ';')
+		eq := i + indexOr(d.in[i:end], '=')
+		from := min(eq+1, end)
+		if eq == end {
+			// A cookie without a name is all value.
+			for from = i; from < end && d.in[from] == ' '; from++ {
+			}
+		}
+		switch text := d.in[from:end]; {
+		case set && !first:
+			d.take(i, end, e.Text(d.in[i:end]))
+		case len(text) > 0 && maskLen(text) != len(text):
+			d.findings = append(d.findings, Finding{ruleNames[ruleField], from, end - from})
+			d.replace(from, end, e.appendMask(nil, ruleField, text))
+		}
+		i = end + 1
+	}
+	r := d.result()
+	return string(r.Out), r.Findings
+}

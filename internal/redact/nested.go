@@ -1,0 +1,122 @@
+package redact
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+const (
+	// maxLevels bounds how often a body may be wrapped: base64 in JSON in a
+	// form is three.
+	maxLevels = 4
+	// minDecoded and maxDecoded bound how many bytes are decoded for one
+	// body; between them it is 16 for each of its bytes.
+	minDecoded = 1 << 20
+	maxDecoded = 64 << 20
+	// maxOpened bounds how many archives and members are opened in one body.
+	maxOpened = 4096
+)
+
+// nest opens what is wrapped in one body, within bounds that hold for all of
+// it together. What it cannot open to the end is an error, never passed.
+type nest struct {
+	e      *Engine
+	left   int // bytes that may still be decoded
+	opened int
+}
+
+func (e *Engine) nest(size int) *nest {
+	return &nest{e: e, left: min(max(minDecoded, 16*size), maxDecoded)}
+}
+
+// unscannable is the refusal of a body that would otherwise pass unread. What
+// names its cause, without a word of its content.
+func unscannable(what string, err error) error {
+	return &holdfast.Error{
+		Kind: holdfast.KindRedaction, Gate: holdfast.K6, Rule: "redact/unscannable", Why: what, Err: err,
+		Hint: "nothing was sent; send it as plain text or JSON, or allow binary bodies where it goes to",
+	}
+}
+
+// within says where in a body an error arose.
+func within(err error, where string) error {
+	var e *holdfast.Error
+	if !errors.As(err, &e) || len(e.Why) > 400 {
+		return err
+	}
+	at := *e
+	at.Why = where + ": " + e.Why
+	return &at
+}
+
+// spend takes n bytes from what may still be decoded.
+func (n *nest) spend(bytes int) error {
+	if n.left -= bytes; n.left < 0 {
+		return unscannable("more is wrapped in the body than may be decoded", nil)
+	}
+	return nil
+}
+
+// open counts one archive or member.
+func (n *nest) open() error {
+	if n.opened++; n.opened > maxOpened {
+		return unscannable(fmt.Sprintf("more than %d compressed parts", maxOpened), nil)
+	}
+	return nil
+}
+
+// leaf redacts a string out of a body: a JSON document, or text. It says
+// whether the findings lie in s as it stands.
+func (n *nest) leaf(s []byte, level int) (Result, bool, error) {
+	if len(s) > 2 && (s[0] == '{' || s[0] == '[') && valid(s) {
+		if level >= maxLevels {
+			return Result{}, false, unscannable(fmt.Sprintf("JSON in strings more than %d times", maxLevels), nil)
+		}
+		r, err := n.document(s, level+1)
+		return r, false, err
+	}
+	r, err := n.text(s, level)
+	return r, true, err
+}
+
+// text redacts text in which anything may be wrapped.
+func (n *nest) text(s []byte, level int) (Result, error) {
+	spans, err := n.spans(s, level)
+	if err != nil || len(spans) == 0 {
+		return Result{Out: s}, err
+	}
+	out, _ := n.e.apply(s, spans)
+	return Result{Out: out, Findings: findings(spans, 0, nil)}, nil
+}
+
+// spans returns what is to be masked in s, in order and without overlap. It
+// reads s as it stands, then with one level of escapes after the other
+// written out; what it finds there is a stretch of s.
+func (n *nest) spans(s []byte, level int) ([]span, error) {
+	var all []span
+	var trail [][]edit
+	for t := s; ; {
+		_, found := n.e.clean(t)
+		runs, err := n.runs(t, found, level)
+		if err != nil {
+			return nil, err
+		}
+		for _, sp := range append(found, runs...) {
+			sp.start, sp.end = back(trail, sp.start, sp.end)
+			all = append(all, sp)
+		}
+		u, edits := unwrap(t)
+		if u == nil {
+			return union(all), nil
+		}
+		if len(trail) == maxLevels {
+			return nil, unscannable(fmt.Sprintf("text escaped more than %d times", maxLevels), nil)
+		}
+		if err := n.spend(len(u)); err != nil {
+			return nil, err
+		}
+		trail, t = append(trail, edits), u
+	}
+}

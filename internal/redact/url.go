@@ -1,0 +1,154 @@
+package redact
+
+import (
+	"bytes"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// hiddenHost stands for a host in which something was found: a mask is no
+// host. The name can never be resolved (RFC 2606 section 2).
+const hiddenHost = "redacted.invalid"
+
+// URL redacts a URL in any part: credentials before the host, the host, the
+// path, the query and the fragment, also where they are percent-encoded, twice
+// or more. A value under a name that says it is secret or personal is masked.
+// Masks are percent-encoded, so that a URL stays one; a host is replaced by
+// "redacted.invalid". Findings are offsets in the URL as it is given. What
+// cannot be read to its end is masked whole, under the rule "fault".
+func (e *Engine) URL(raw string) (out string, list []Finding) {
+	defer func() {
+		if recover() != nil {
+			out, list = e.hiddenURL(raw)
+		}
+	}()
+	if e == nil || !e.ready {
+		return e.hiddenURL(raw)
+	}
+	s := []byte(raw)
+	var all []Finding
+	for n := 0; n < maxReadings; n++ {
+		spans, err := e.nest(len(s)).urlSpans(s)
+		if err != nil {
+			return e.hiddenURL(raw)
+		}
+		if len(spans) == 0 {
+			return string(s), all
+		}
+		if n == 0 {
+			all = findings(spans, 0, nil)
+		} else {
+			all = later(all, Result{Findings: findings(spans, 0, nil)}, len(raw))
+		}
+		s = e.applyURL(s, spans)
+	}
+	return e.hiddenURL(raw)
+}
+
+func (e *Engine) hiddenURL(raw string) (string, []Finding) {
+	r := hidden([]byte(raw))
+	return url.PathEscape(string(r.Out)), r.Findings
+}
+
+// urlSpans returns what is to be masked in a URL; what is a mask already,
+// percent-encoded, is left out.
+func (n *nest) urlSpans(s []byte) ([]span, error) {
+	all, err := n.spans(s, 0)
+	if err != nil {
+		return nil, err
+	}
+	host, info := authority(s)
+	all = slices.DeleteFunc(all, func(sp span) bool {
+		// A user's name before a host is no address.
+		return sp.rule == ruleEmail && sp.start >= info.start && sp.start < info.end && sp.end > host.start
+	})
+	if u := s[info.start:info.end]; len(u) > 0 && (bytes.IndexByte(u, ':') >= 0 || len(u) >= 16) {
+		all = append(all, span{info.start, info.end, ruleURL})
+	}
+	at := indexOr(s, '?')
+	if hash := indexOr(s, '#'); hash < at {
+		at = hash
+	}
+	all = append(all, namedValues(s, min(at+1, len(s)))...)
+	for i := range all {
+		// A mask within the host cannot stand there.
+		if sp := &all[i]; sp.start < host.end && sp.end > host.start && host.start < host.end {
+			sp.start, sp.end = min(sp.start, host.start), max(sp.end, host.end)
+		}
+	}
+	var out []span
+	for _, sp := range union(all) {
+		if text := formDecoded(s[sp.start:sp.end]); maskLen(text) != len(text) {
+			out = append(out, sp)
+		}
+	}
+	return out, nil
+}
+
+// authority returns where a URL's host and port stand, and its credentials
+// without their "@"; readers take "\" for "/".
+func authority(s []byte) (host, info piece) {
+	at := 0
+	if n := bytes.Index(s, []byte("://")); n >= 0 && bytes.IndexAny(s[:n], "/?#") < 0 {
+		at = n + 3
+	} else if bytes.HasPrefix(s, []byte("//")) {
+		at = 2
+	} else {
+		return piece{}, piece{}
+	}
+	end := len(s)
+	if n := bytes.IndexAny(s[at:], `/?#\`); n >= 0 {
+		end = at + n
+	}
+	host = piece{at, end}
+	if n := bytes.LastIndexByte(s[at:end], '@'); n >= 0 {
+		host.start = at + n + 1
+		info = piece{at, at + n}
+	}
+	return host, info
+}
+
+// namedValues returns the values from i on whose names say that they are
+// secret or personal.
+func namedValues(s []byte, i int) []span {
+	var out []span
+	for i < len(s) {
+		end := len(s)
+		if n := bytes.IndexAny(s[i:], "&;?#"); n >= 0 {
+			end = i + n
+		}
+		if eq := i + indexOr(s[i:end], '='); eq+1 < end {
+			if k := kindOf(decodedTwice(s[i:eq])); k != kindNone {
+				out = append(out, span{eq + 1, end, fieldRule(k)})
+			}
+		}
+		i = end + 1
+	}
+	return out
+}
+
+func decodedTwice(name []byte) []byte { return formDecoded(formDecoded(name)) }
+
+// applyURL puts masks into a URL.
+func (e *Engine) applyURL(s []byte, spans []span) []byte {
+	host, _ := authority(s)
+	var out []byte
+	last := 0
+	for _, sp := range spans {
+		out = append(out, s[last:sp.start]...)
+		last = sp.end
+		if host.start < host.end && sp.start <= host.start && sp.end >= host.end {
+			if sp.start < host.start {
+				out = append(append(out, url.PathEscape(string(e.appendMask(nil, sp.rule, s[sp.start:host.start])))...), '@')
+			}
+			out = append(out, hiddenHost...)
+			if sp.end > host.end {
+				out = append(append(out, '/'), url.PathEscape(string(e.appendMask(nil, sp.rule, s[host.end:sp.end])))...)
+			}
+			continue
+		}
+		out = append(out, strings.ReplaceAll(url.PathEscape(string(e.appendMask(nil, sp.rule, formDecoded(s[sp.start:sp.end])))), ":", "%3A")...)
+	}
+	return append(out, s[last:]...)
+}
