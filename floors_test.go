@@ -37,7 +37,8 @@ var floors = map[string]int{
 
 	"internal/dissimilar": 2,
 
-	"kernel": 3,
+	"kernel":         3,
+	"internal/story": 3,
 
 	"storetest":            4,
 	"internal/api":         4,

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/daemon"
 	"github.com/holdfast-dev/holdfast/internal/api"
 	"github.com/holdfast-dev/holdfast/internal/operator"
+	"github.com/holdfast-dev/holdfast/internal/story"
 	"github.com/holdfast-dev/holdfast/kernel"
 )
 
@@ -104,7 +105,7 @@ func agentList(a *app, args []string) error {
 	}
 	now, rows := time.Now(), [][]string{{"NAME", "KIND", "TRUST", "STATE", "FIRST SEEN", "WHY"}}
 	for _, g := range as {
-		rows = append(rows, []string{clean(g.Name), or(g.Kind, "-"), g.Level.String(), string(g.State), ago(g.First, now), g.Why})
+		rows = append(rows, []string{clean(g.Name), or(g.Kind, "-"), g.Level.String(), string(g.State), story.Ago(g.First, now), g.Why})
 	}
 	table(a.out, rows)
 	return nil
@@ -127,7 +128,7 @@ func agentPause(a *app, args []string) error {
 			return a.printJSON(map[string]any{"agent": rest[0], "state": holdfast.AgentPaused, "cut": cut.Cut})
 		}
 		if cut.Cut > 0 {
-			a.say("%s cut", count(cut.Cut, "crossing was", "crossings were"))
+			a.say("%s cut", story.Count(cut.Cut, "crossing was", "crossings were"))
 		}
 		return a.agentIs(rest[0], string(holdfast.AgentPaused))
 	})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/story"
 )
 
 // app is one run of the program: what it reads, where it writes, and what the
@@ -144,7 +145,7 @@ func (a *app) parse(fs *flag.FlagSet, args []string, least, most int) ([]string,
 	hint := "see `holdfast help " + a.command + "`"
 	switch {
 	case len(rest) < least:
-		return nil, usage(hint, "%s needs %s more", a.command, count(least-len(rest), "argument", "arguments"))
+		return nil, usage(hint, "%s needs %s more", a.command, story.Count(least-len(rest), "argument", "arguments"))
 	case most >= 0 && len(rest) > most:
 		return nil, usage(hint, "%s does not take %q", a.command, rest[most])
 	}
@@ -196,11 +197,4 @@ func prefix(p, s string) string {
 		return ""
 	}
 	return p + s
-}
-
-func count[N int | int64](n N, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/api"
 	"github.com/holdfast-dev/holdfast/internal/halt"
 	"github.com/holdfast-dev/holdfast/internal/operator"
+	"github.com/holdfast-dev/holdfast/internal/story"
 	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -213,7 +214,7 @@ func (a *app) seeLedger(daemon.Paths) finding {
 	case err != nil:
 		return bad(err)
 	}
-	return okay("%s; the end of each tree is intact (`ledger verify` checks all)", count(n, "leaf", "leaves"))
+	return okay("%s; the end of each tree is intact (`ledger verify` checks all)", story.Count(n, "leaf", "leaves"))
 }
 
 func (a *app) seeLedgerKey(p daemon.Paths) finding {
@@ -300,7 +301,7 @@ func (a *app) seeClock(daemon.Paths) finding {
 		return warn("", "the newest record cannot be read: %s", bad(err).Why)
 	}
 	if newest.After(now.Add(time.Minute)) {
-		return finding{How: "FAIL", Why: fmt.Sprintf("the newest record is %s ahead of it", short(newest.Sub(now))), Hint: "set the clock: tokens and windows depend on it"}
+		return finding{How: "FAIL", Why: fmt.Sprintf("the newest record is %s ahead of it", story.Short(newest.Sub(now))), Hint: "set the clock: tokens and windows depend on it"}
 	}
 	return okay("%s, not before the newest record", now.UTC().Format(time.RFC3339))
 }

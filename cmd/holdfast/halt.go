@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/api"
 	"github.com/holdfast-dev/holdfast/internal/halt"
+	"github.com/holdfast-dev/holdfast/internal/story"
 )
 
 func haltCommand() command {
@@ -70,9 +71,9 @@ func haltAll(a *app, args []string) error {
 	case perr != nil:
 		a.say("the latch is set, and the daemon, which does not answer, will see it by itself: %v", perr)
 	default:
-		a.say("%s cut in %s", count(cut.Cut, "crossing", "crossings"), took.Round(time.Microsecond))
+		a.say("%s cut in %s", story.Count(cut.Cut, "crossing", "crossings"), took.Round(time.Microsecond))
 		if cut.Waiting > 0 {
-			a.say("%s ignored it and still run", count(cut.Waiting, "crossing", "crossings"))
+			a.say("%s ignored it and still run", story.Count(cut.Waiting, "crossing", "crossings"))
 		}
 	}
 	return nil

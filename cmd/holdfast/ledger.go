@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/daemon"
 	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/internal/story"
 	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -44,7 +45,7 @@ func checkpoint(a *app, args []string) error {
 	}); err != nil {
 		return err
 	}
-	a.say("%s signed", count(signed, "tree was", "trees were"))
+	a.say("%s signed", story.Count(signed, "tree was", "trees were"))
 	return a.read(func(_ daemon.Paths, s kernel.Store) error {
 		trees, err := a.trees(s)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/api"
 	"github.com/holdfast-dev/holdfast/internal/operator"
+	"github.com/holdfast-dev/holdfast/internal/story"
 	"github.com/holdfast-dev/holdfast/kernel"
 )
 
@@ -61,7 +62,7 @@ func ledgerErase(a *app, args []string) error {
 		if a.json {
 			return a.printJSON(out)
 		}
-		fmt.Fprintf(a.out, "%s erased\n", count(out.Parts, "part was", "parts were"))
+		fmt.Fprintf(a.out, "%s erased\n", story.Count(out.Parts, "part was", "parts were"))
 		for _, h := range out.Hashes {
 			fmt.Fprintf(a.out, "  %s\n", h)
 		}
@@ -69,7 +70,7 @@ func ledgerErase(a *app, args []string) error {
 			fmt.Fprintf(a.out, "  and %d more\n", out.Parts-len(out.Hashes))
 		}
 		if out.Kept > 0 {
-			a.say("%s kept, because a person is still to answer or to be obeyed", count(out.Kept, "part is", "parts are"))
+			a.say("%s kept, because a person is still to answer or to be obeyed", story.Count(out.Kept, "part is", "parts are"))
 		}
 		return nil
 	})

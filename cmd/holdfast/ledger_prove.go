@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/story"
 	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -196,6 +197,6 @@ func (a *app) export(tx kernel.Tx, e *ledger.Exporter) error {
 	if err := e.Close(); err != nil {
 		return err
 	}
-	a.say("exported %s of %s", count(total, "leaf", "leaves"), count(len(trees), "tenant", "tenants"))
+	a.say("exported %s of %s", story.Count(total, "leaf", "leaves"), story.Count(len(trees), "tenant", "tenants"))
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/dissimilar"
 	"github.com/holdfast-dev/holdfast/internal/operator"
+	"github.com/holdfast-dev/holdfast/internal/story"
 	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -127,7 +128,7 @@ func (s *semantics) result(operators int) (*judged, error) {
 		return j, nil
 	}
 	return j, &holdfast.Error{Kind: holdfast.KindInternal,
-		Why:  fmt.Sprintf("the ledger says what cannot be: %s wrong, judged again from what it records", count(j.Wrong, "check is", "checks are")),
+		Why:  fmt.Sprintf("the ledger says what cannot be: %s wrong, judged again from what it records", story.Count(j.Wrong, "check is", "checks are")),
 		Hint: "its trees and signatures hold, so this was written by who can sign, or by a fault: keep the file as it is; `holdfast halt` stops everything while you look"}
 }
 
@@ -159,10 +160,10 @@ func (j *judged) say(a *app) {
 	j.sayWhy(a, why)
 	t := j.Totals
 	n := t.Begins + t.Entries + t.Events
-	fmt.Fprintf(a.out, "\njudged %s again, %s, in %s, %.0f leaves a second\n", count(t.Entries, "crossing", "crossings"), count(t.Open, "is open", "are open"),
+	fmt.Fprintf(a.out, "\njudged %s again, %s, in %s, %.0f leaves a second\n", story.Count(t.Entries, "crossing", "crossings"), story.Count(t.Open, "is open", "are open"),
 		time.Duration(j.Seconds*float64(time.Second)).Round(time.Millisecond), float64(n)/max(j.Seconds, 1e-9))
 	if t.Backwards > 0 {
-		a.say("%s made before the one before: the clock was set back", count(t.Backwards, "record was", "records were"))
+		a.say("%s made before the one before: the clock was set back", story.Count(t.Backwards, "record was", "records were"))
 	}
 }
 

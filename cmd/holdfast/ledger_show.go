@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/story"
 	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -117,7 +118,7 @@ func (a *app) tell(s ledger.Stored) error {
 			{"agent", b.Agent + prefix(", kind ", b.AgentKind) + prefix(", session ", b.Session)},
 			{"caller", b.Caller + prefix(" as ", strings.Join(b.Roles, ", "))},
 			{"risk", b.Risk}, {"key", b.Key}, {"exact", b.ExactHash}, {"policy", b.Policy},
-			{"review", b.Review + prefix(", by ", b.Reviewer)}, {"reserved", draws(b.Draws)},
+			{"review", b.Review + prefix(", by ", b.Reviewer)}, {"reserved", story.Draws(b.Draws)},
 			{"parent", b.Parent},
 		})
 		return nil
@@ -140,16 +141,16 @@ func (a *app) tell(s ledger.Stored) error {
 		{"caller", e.Caller + prefix(" as ", strings.Join(e.Roles, ", "))},
 		{"state", e.State.String() + fmt.Sprintf(", exit code %d, %s", e.ExitCode, time.Duration(e.DurationUS)*time.Microsecond)},
 		{"kind", string(e.ErrorKind)}, {"why", e.Why}, {"rule", e.Rule},
-		{"risk", e.Risk}, {"key", text(e.Key)}, {"exact", e.ExactHash}, {"policy", e.Policy},
-		{"review", e.Review + prefix(", by ", e.Reviewer)}, {"used", uses(e.Uses)},
+		{"risk", e.Risk}, {"key", story.Text(e.Key)}, {"exact", e.ExactHash}, {"policy", e.Policy},
+		{"review", e.Review + prefix(", by ", e.Reviewer)}, {"used", story.Uses(e.Uses)},
 		{"replay of", e.ReplayOf}, {"redacted", strings.Join(e.Applied, ", ")},
-		{"result", text(e.Result) + prefix("sha256 ", text(e.ResultHash))},
-		{"came back", kept(s, text(e.ResultHash))},
+		{"result", story.Text(e.Result) + prefix("sha256 ", story.Text(e.ResultHash))},
+		{"came back", kept(s, story.Text(e.ResultHash))},
 		{"weakened", strings.Join(e.Weakened, "; ")},
 	})
 	var ops []holdfast.Opinion
 	for _, o := range e.Opinions {
-		ops = append(ops, holdfast.Opinion{Gate: o.Gate, Verdict: o.Verdict, State: o.State, Kind: o.Kind, Rule: o.Rule, Why: or(o.Why, grounds(e, o))})
+		ops = append(ops, holdfast.Opinion{Gate: o.Gate, Verdict: o.Verdict, State: o.State, Kind: o.Kind, Rule: o.Rule, Why: or(o.Why, story.Grounds(e, o))})
 	}
 	if len(ops) > 0 {
 		fmt.Fprintln(a.out)
@@ -196,31 +197,4 @@ func kept(s ledger.Stored, hash string) string {
 		return "erased"
 	}
 	return ""
-}
-
-func text(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}
-
-func draws(ds []ledger.Draw) string {
-	var out []string
-	for _, d := range ds {
-		out = append(out, fmt.Sprintf("%d of %s", d.Amount, or(d.Name, string(d.Resource)+" "+d.Key)))
-	}
-	return strings.Join(out, "; ")
-}
-
-func uses(us []ledger.Use) string {
-	var out []string
-	for _, u := range us {
-		used := "nothing"
-		if u.Used != nil {
-			used = fmt.Sprint(*u.Used)
-		}
-		out = append(out, fmt.Sprintf("%s of %s, %d of %d before", used, or(u.Draw.Name, string(u.Draw.Resource)+" "+u.Draw.Key), u.Before, u.Draw.Limit))
-	}
-	return strings.Join(out, "; ")
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/story"
 	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -180,11 +181,5 @@ func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") }
 
 // outcome is how a crossing ended as one sign.
 func (l look) outcome(o ledger.Outcome) string {
-	switch o {
-	case ledger.Done, ledger.Replayed:
-		return l.mark(holdfast.Allow)
-	case ledger.HeldExpired, ledger.Unknown, ledger.Abandoned, ledger.Canceled:
-		return l.mark(holdfast.Hold)
-	}
-	return l.mark(holdfast.Deny)
+	return l.mark(story.Came(o))
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/story"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -219,7 +220,7 @@ func against(what string, known []ledger.SignedCheckpoint) string {
 	if len(known) == 0 {
 		return what
 	}
-	return what + " and " + count(len(known), "head that was kept elsewhere", "heads that were kept elsewhere")
+	return what + " and " + story.Count(len(known), "head that was kept elsewhere", "heads that were kept elsewhere")
 }
 
 // tampered turns a fault into a letter.
@@ -293,14 +294,14 @@ func (a *app) sayVerified(reports []ledger.Report, took time.Duration, with stri
 	}
 	table(a.out, rows)
 	rate := float64(v.Leaves) / max(took.Seconds(), 1e-9)
-	fmt.Fprintf(a.out, "\nverified %s of %s in %s, %.0f a second\n", count(v.Leaves, "leaf", "leaves"), count(len(reports), "tenant", "tenants"), took.Round(time.Millisecond), rate)
+	fmt.Fprintf(a.out, "\nverified %s of %s in %s, %.0f a second\n", story.Count(v.Leaves, "leaf", "leaves"), story.Count(len(reports), "tenant", "tenants"), took.Round(time.Millisecond), rate)
 	fmt.Fprintf(a.out, "compared with %s\n", with)
 	for _, r := range reports {
 		if r.Unfollowed > 0 {
-			a.say("%s: %s while 65536 others were open, so it was not followed which entry is whose", clean(treeName(r.Tenant)), count(int(r.Unfollowed), "crossing began", "crossings began"))
+			a.say("%s: %s while 65536 others were open, so it was not followed which entry is whose", clean(treeName(r.Tenant)), story.Count(int(r.Unfollowed), "crossing began", "crossings began"))
 		}
 		if n := r.Beyond(); n > 0 {
-			a.say("%s: the last %s not signed yet, so only the store vouches for them", clean(treeName(r.Tenant)), count(n, "leaf is", "leaves are"))
+			a.say("%s: the last %s not signed yet, so only the store vouches for them", clean(treeName(r.Tenant)), story.Count(n, "leaf is", "leaves are"))
 			a.hint("`%s` signs them", a.forState("holdfast ledger checkpoint"))
 		}
 	}

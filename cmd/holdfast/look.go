@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -178,34 +177,6 @@ func (a *app) printJSON(v any) error {
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
 	return e.Encode(v)
-}
-
-// ago is a time as people say it.
-func ago(t, now time.Time) string {
-	d := now.Sub(t).Round(time.Second)
-	switch {
-	case t.IsZero():
-		return "never"
-	case d < 0:
-		return "in " + short(-d)
-	case d < time.Second:
-		return "now"
-	}
-	return short(d) + " ago"
-}
-
-// short is a duration in its two largest units.
-func short(d time.Duration) string {
-	d = d.Round(time.Second)
-	switch {
-	case d >= 48*time.Hour:
-		return fmt.Sprintf("%dd", d/(24*time.Hour))
-	case d >= time.Hour:
-		return fmt.Sprintf("%dh%02dm", d/time.Hour, d/time.Minute%60)
-	case d >= time.Minute:
-		return fmt.Sprintf("%dm%02ds", d/time.Minute, d/time.Second%60)
-	}
-	return fmt.Sprintf("%ds", d/time.Second)
 }
 
 // bytesOf is a size as people say it.

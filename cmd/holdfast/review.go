@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/daemon"
 	"github.com/holdfast-dev/holdfast/internal/operator"
 	"github.com/holdfast-dev/holdfast/internal/review"
+	"github.com/holdfast-dev/holdfast/internal/story"
 	"github.com/holdfast-dev/holdfast/kernel"
 )
 
@@ -177,7 +178,7 @@ func reviewList(a *app, args []string) error {
 		if *all {
 			state = r.Fate
 		}
-		rows = append(rows, []string{clean(r.ID), state, r.Agent, r.Boundary, r.Risk.String(), ago(r.Created, now), ago(r.Expires, now)})
+		rows = append(rows, []string{clean(r.ID), state, r.Agent, r.Boundary, r.Risk.String(), story.Ago(r.Created, now), story.Ago(r.Expires, now)})
 	}
 	// Below each row stands what is asked, and why where that is not the usual.
 	for i, line := range strings.Split(strings.TrimSuffix(tabled(rows), "\n"), "\n") {

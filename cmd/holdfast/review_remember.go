@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/api"
 	"github.com/holdfast-dev/holdfast/internal/operator"
 	"github.com/holdfast-dev/holdfast/internal/review"
+	"github.com/holdfast-dev/holdfast/internal/story"
 )
 
 // remembering holds the flags of a rule that is made with an approval.
@@ -157,15 +158,15 @@ func reviewRemembered(a *app, args []string) error {
 
 func (a *app) showRule(m *review.Remembered) {
 	now := time.Now()
-	state := "ends " + ago(m.Expires, now)
+	state := "ends " + story.Ago(m.Expires, now)
 	if m.Ended != "" {
 		state = "ended: " + m.Ended
 	}
 	used := "never used"
 	if m.Uses > 0 {
-		used = "used " + count(m.Uses, "time", "times") + ", last " + ago(m.LastUse, now)
+		used = "used " + story.Count(m.Uses, "time", "times") + ", last " + story.Ago(m.LastUse, now)
 	}
-	fmt.Fprintf(a.out, "%s  by %s %s, %s, %s\n", a.look().bold(clean(m.ID)), clean(or(m.Reviewer, "-")), ago(m.Made, now), clean(state), used)
+	fmt.Fprintf(a.out, "%s  by %s %s, %s, %s\n", a.look().bold(clean(m.ID)), clean(or(m.Reviewer, "-")), story.Ago(m.Made, now), clean(state), used)
 	for _, line := range m.Words {
 		fmt.Fprintln(a.out, "    "+clean(line))
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/daemon"
 	"github.com/holdfast-dev/holdfast/internal/api"
 	"github.com/holdfast-dev/holdfast/internal/halt"
+	"github.com/holdfast-dev/holdfast/internal/story"
 	"github.com/holdfast-dev/holdfast/kernel"
 )
 
@@ -146,7 +147,7 @@ func (a *app) sayStatus(s *api.Status, up, broken bool) {
 	if s.Halted {
 		when := ""
 		if !s.HaltWhen.IsZero() {
-			when = ", " + ago(s.HaltWhen, now)
+			when = ", " + story.Ago(s.HaltWhen, now)
 		}
 		row("because", "%s%s%s", s.HaltWhy, prefix(", by ", s.HaltWho), when)
 	}
@@ -160,10 +161,10 @@ func (a *app) sayStatus(s *api.Status, up, broken bool) {
 		row("policy", "%s%s", s.Policy[:min(12, len(s.Policy))], prefix(" from ", strings.Join(s.Files, ", ")))
 		row("operators", "%s", or(strings.Join(s.Operator, ", "), "none"))
 	}
-	row("reviews", "%s", count(s.Waiting, "waits", "wait"))
+	row("reviews", "%s", story.Count(s.Waiting, "waits", "wait"))
 	row("agents", "%d%s", s.Agents, prefix(", paused: ", strings.Join(s.Paused, ", ")))
 	for _, f := range s.Flights {
-		row("in flight", "%s by %s, %s", f.Boundary, f.Agent, short(now.Sub(f.Since)))
+		row("in flight", "%s by %s, %s", f.Boundary, f.Agent, story.Short(now.Sub(f.Since)))
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Servers)) {
 		row("mcp", "%s %s", name, s.Servers[name])
@@ -171,9 +172,9 @@ func (a *app) sayStatus(s *api.Status, up, broken bool) {
 	for _, t := range s.Ledger {
 		signed := "none signed yet"
 		if !t.At.IsZero() {
-			signed = fmt.Sprintf("the first %d signed %s", t.Signed, ago(t.At, now))
+			signed = fmt.Sprintf("the first %d signed %s", t.Signed, story.Ago(t.At, now))
 		}
-		row("ledger", "%s: %s, %s", treeName(t.Tenant), count(t.Leaves, "leaf", "leaves"), signed)
+		row("ledger", "%s: %s, %s", treeName(t.Tenant), story.Count(t.Leaves, "leaf", "leaves"), signed)
 	}
 	for _, w := range s.Weakened {
 		row("weakened", "%s", w)

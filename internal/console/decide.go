@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/operator"
 	"github.com/holdfast-dev/holdfast/internal/review"
+	"github.com/holdfast-dev/holdfast/internal/story"
 	"github.com/holdfast-dev/holdfast/kernel"
 )
 
@@ -185,7 +186,7 @@ func (s *Console) halt(v *visit) {
 		v.goTo(v.at, "/halt", letter(s.asError(err)), true)
 		return
 	}
-	v.goTo(v.at, "/halt", "halted: "+count(n, "crossing was", "crossings were")+" cut", false)
+	v.goTo(v.at, "/halt", "halted: "+story.Count(n, "crossing was", "crossings were")+" cut", false)
 }
 
 // resume lifts the halt that the page showed; one that came since is another.

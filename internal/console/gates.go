@@ -1,10 +1,8 @@
 package console
 
 import (
-	"fmt"
-	"strings"
-
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/story"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -40,7 +38,7 @@ func gates(e *ledger.Entry, held bool) []gate {
 			l.Class, l.Word = burns(o.Verdict)
 			l.Why, l.Rule, l.Kind = o.Why, o.Rule, string(o.Kind)
 			if l.Why == "" {
-				l.Why = grounds(g, e)
+				l.Why = story.Grounds(e, o)
 			}
 			switch {
 			case o.Rule == "armed":
@@ -89,35 +87,4 @@ func begunGates(b *ledger.Begin) []gate {
 		e.Opinions = append(e.Opinions, ledger.Opinion{Gate: g, Verdict: holdfast.Allow})
 	}
 	return gates(e, true)
-}
-
-// grounds says in words what the columns of an entry say of a gate that
-// allowed.
-func grounds(g holdfast.Gate, e *ledger.Entry) string {
-	switch g {
-	case holdfast.K1:
-		return join("fits ", text(e.SchemaID))
-	case holdfast.K2:
-		return join("needs ", strings.Join(e.Required, ", "))
-	case holdfast.K3:
-		if e.ResourceType != nil && e.Requested != nil && e.BudgetLimit != nil && e.UsageBefore != nil {
-			return fmt.Sprintf("%s: %d asked, %d of %d used before", *e.ResourceType, *e.Requested, *e.UsageBefore, *e.BudgetLimit)
-		}
-	case holdfast.K4:
-		return join("flow ", e.Correlation)
-	case holdfast.K5:
-		return join("key ", clip(text(e.Key), 16))
-	case holdfast.K7:
-		if e.Approved != nil && *e.Approved {
-			return join("approved by ", e.Reviewer)
-		}
-	}
-	return ""
-}
-
-func join(before, s string) string {
-	if s == "" {
-		return ""
-	}
-	return before + s
 }

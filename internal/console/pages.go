@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/review"
+	"github.com/holdfast-dev/holdfast/internal/story"
 	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -80,7 +81,7 @@ func (s *Console) queue(v *visit) {
 	q.Changed = q.Changed[:min(len(q.Changed), maxChanged)]
 	title := "Nothing waits"
 	if n := len(q.Waiting); n > 0 {
-		title = count(n, "waits", "wait")
+		title = story.Count(n, "waits", "wait")
 	}
 	v.show(title, "queue", q)
 }

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/holdfast-dev/holdfast/internal/review"
+	"github.com/holdfast-dev/holdfast/internal/story"
 	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -37,8 +39,8 @@ type row struct {
 	Mono bool
 }
 
-// story is what is known of one crossing.
-type story struct {
+// crossingView is what is known of one crossing.
+type crossingView struct {
 	ID, Tenant, Boundary, Agent string
 	Outcome, Class              string
 	Gates                       []gate
@@ -133,7 +135,7 @@ func (s *raw) findFlow(tx kernel.Tx) error {
 	mid := s.leaves[len(s.leaves)-1].Seq
 	mark := []byte(`"correlation_id":"` + correlation + `"`)
 	return tx.Leaves(s.tenant, max(0, mid-flowReach), mid+flowReach, func(l ledger.Stored) error {
-		if l.Kind == ledger.KindEntry && l.Crossing != s.leaves[0].Crossing && contains(l.Record, mark) {
+		if l.Kind == ledger.KindEntry && l.Crossing != s.leaves[0].Crossing && bytes.Contains(l.Record, mark) {
 			s.flow = append(s.flow, l)
 		}
 		return nil
@@ -156,8 +158,8 @@ func (s *raw) correlation() string {
 }
 
 // tell makes a story of what was read.
-func (s *raw) tell() (*story, error) {
-	out := &story{ID: s.leaves[0].Crossing, Tenant: s.tenant, Review: s.review, Outcome: "under way", Class: "held"}
+func (s *raw) tell() (*crossingView, error) {
+	out := &crossingView{ID: s.leaves[0].Crossing, Tenant: s.tenant, Review: s.review, Outcome: "under way", Class: "held"}
 	var entry *ledger.Entry
 	for _, l := range s.leaves {
 		st, e, err := tellLeaf(l)
@@ -198,7 +200,7 @@ func (s *raw) tell() (*story, error) {
 }
 
 // spare leaves out of each step what stands among the facts word for word.
-func (s *story) spare() {
+func (s *crossingView) spare() {
 	known := map[string]bool{s.Agent: true, s.Boundary: true}
 	for _, f := range s.Facts {
 		known[f.Text] = true
@@ -220,7 +222,7 @@ func tellLeaf(l ledger.Stored) (step, *ledger.Entry, error) {
 			return st, nil, err
 		}
 		st.At, st.What = b.Timestamp, "begin"
-		st.Rows = rows("reserved", draws(b.Draws), "review", b.Review, "decided by", b.Reviewer, "parent", b.Parent)
+		st.Rows = rows("reserved", story.Draws(b.Draws), "review", b.Review, "decided by", b.Reviewer, "parent", b.Parent)
 		return st, nil, nil
 	case ledger.KindEvent:
 		e, err := ledger.ParseEvent(l.Record)
@@ -236,7 +238,7 @@ func tellLeaf(l ledger.Stored) (step, *ledger.Entry, error) {
 		return st, nil, err
 	}
 	st.At, st.What, st.Class = e.CreatedAt, "entry: "+outcomeWords(e.Outcome), outcomeClass(e.Outcome)
-	st.Rows = rows("why", e.Why, "rule", e.Rule, "kind", string(e.ErrorKind), "used", uses(e.Uses), "replay of", e.ReplayOf, "redacted", strings.Join(e.Applied, ", "))
+	st.Rows = rows("why", e.Why, "rule", e.Rule, "kind", string(e.ErrorKind), "used", story.Uses(e.Uses), "replay of", e.ReplayOf, "redacted", strings.Join(e.Applied, ", "))
 	return st, e, nil
 }
 
@@ -285,7 +287,7 @@ func facts(e *ledger.Entry, r *review.Review) []row {
 		}
 	}
 	out := rows("agent", who, "roles", strings.Join(e.Roles, ", "), "risk", e.Risk, "why", e.Why, "parent", e.Parent)
-	mono := []string{"crossing", e.ID, "correlation", e.Correlation, "key", text(e.Key), "exact hash", e.ExactHash, "policy", e.Policy}
+	mono := []string{"crossing", e.ID, "correlation", e.Correlation, "key", story.Text(e.Key), "exact hash", e.ExactHash, "policy", e.Policy}
 	if r != nil {
 		mono = append(mono, "preview hash", r.PreviewHash)
 	}
@@ -309,40 +311,6 @@ func result(e *ledger.Entry, part []byte) string {
 	return ""
 }
 
-func text(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}
-
-func draws(ds []ledger.Draw) string {
-	var out []string
-	for _, d := range ds {
-		out = append(out, fmt.Sprintf("%d of %s", d.Amount, drawName(d)))
-	}
-	return strings.Join(out, "; ")
-}
-
-func drawName(d ledger.Draw) string {
-	if d.Name != "" {
-		return d.Name
-	}
-	return string(d.Resource) + " " + d.Key
-}
-
-func uses(us []ledger.Use) string {
-	var out []string
-	for _, u := range us {
-		used := "nothing"
-		if u.Used != nil {
-			used = fmt.Sprint(*u.Used)
-		}
-		out = append(out, fmt.Sprintf("%s of %s (%d of %d before)", used, drawName(u.Draw), u.Before, u.Draw.Limit))
-	}
-	return strings.Join(out, "; ")
-}
-
 func outcomeWords(o ledger.Outcome) string {
 	switch o {
 	case ledger.HeldExpired:
@@ -357,14 +325,8 @@ func outcomeWords(o ledger.Outcome) string {
 	return string(o)
 }
 
+// outcomeClass is how an outcome's lamp burns.
 func outcomeClass(o ledger.Outcome) string {
-	switch o {
-	case ledger.Done, ledger.Replayed:
-		return "lit"
-	case ledger.HeldExpired, ledger.Unknown, ledger.Canceled, ledger.Abandoned:
-		return "held"
-	}
-	return "dark"
+	class, _ := burns(story.Came(o))
+	return class
 }
-
-func contains(b, sub []byte) bool { return strings.Contains(string(b), string(sub)) }

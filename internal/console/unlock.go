@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/operator"
+	"github.com/holdfast-dev/holdfast/internal/story"
 )
 
 // How often the passphrase may be wrong: so many times in so long in one
@@ -55,11 +56,11 @@ func (o *opener) open(ctx context.Context, mine *tally, pass string, now func() 
 	}
 	if wait := mine.shut(now()); wait > 0 {
 		return operator.Key{}, &holdfast.Error{Kind: holdfast.KindPermission, Why: fmt.Sprintf("the passphrase was wrong %d times", maxWrong),
-			Hint: "wait " + short(wait) + ", or take a new link from `holdfast review open`, or decide with `holdfast review`"}
+			Hint: "wait " + story.Short(wait) + ", or take a new link from `holdfast review open`, or decide with `holdfast review`"}
 	}
 	if wait := o.all.slow(now()); wait > 0 {
 		return operator.Key{}, &holdfast.Error{Kind: holdfast.KindPermission, Why: "the passphrase was wrong too often",
-			Hint: "wait " + short(wait) + ", or decide with `holdfast review`"}
+			Hint: "wait " + story.Short(wait) + ", or decide with `holdfast review`"}
 	}
 	k, err := open(holdfast.NewSecret(pass))
 	if err == nil {

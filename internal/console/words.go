@@ -9,6 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/holdfast-dev/holdfast/internal/story"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -27,8 +28,8 @@ func words() template.FuncMap {
 		"brief": func(s string) template.HTML { return visible(s, maxBrief) },
 		"whole": func(s string) template.HTML { return visible(s, 64<<10) },
 		"lines": lines,
-		"ago":   ago,
-		"in":    func(t, now time.Time) string { return short(t.Sub(now)) },
+		"ago":   story.Ago,
+		"in":    func(t, now time.Time) string { return story.Short(t.Sub(now)) },
 		"tree":  tree,
 		"utc":   func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
 		"stamp": stamp,
@@ -100,41 +101,4 @@ func stamp(t time.Time) string {
 		return ""
 	}
 	return t.UTC().Format(time.RFC3339Nano)
-}
-
-// ago is a time as people say it.
-func ago(t, now time.Time) string {
-	switch d := now.Sub(t); {
-	case t.IsZero():
-		return "never"
-	case d < 0:
-		return "in " + short(-d)
-	case d < time.Second:
-		return "now"
-	default:
-		return short(d) + " ago"
-	}
-}
-
-// short is a duration in its two largest units.
-func short(d time.Duration) string {
-	d = d.Round(time.Second)
-	switch {
-	case d < 0:
-		return "no time"
-	case d >= 48*time.Hour:
-		return fmt.Sprintf("%d days", d/(24*time.Hour))
-	case d >= time.Hour:
-		return fmt.Sprintf("%d h %02d min", d/time.Hour, d/time.Minute%60)
-	case d >= time.Minute:
-		return fmt.Sprintf("%d min", d/time.Minute)
-	}
-	return fmt.Sprintf("%d s", d/time.Second)
-}
-
-func count(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }
