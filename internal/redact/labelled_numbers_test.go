@@ -207,9 +207,11 @@ func (m *maker) wallet() {
 		}
 		for _, sub := range sortedKeys(right) {
 			m.carry(sub, m.plain(), right[sub])
-			if v := right[sub]; sub == "ethereum" {
+			switch v := right[sub]; sub {
+			case "ethereum":
 				m.spare("wrong case", m.plain(), flipCase(v))
-			} else {
+			case "wif", "xprv": // with a slip in it, it is still most of a secret
+			default:
 				i := 6 + m.r.IntN(12)
 				m.spare("wrong check", m.plain(), v[:i]+other(m, v[i:i+1], "qpzry9x8gf2tvdw")+v[i+1:])
 			}

@@ -104,13 +104,37 @@ var ibans = []struct{ country, form string }{
 	{"NO", "nnnnnnnnnnn"}, {"SE", "nnnnnnnnnnnnnnnnnnnn"}, {"PT", "nnnnnnnnnnnnnnnnnnnnn"}, {"IE", "aaaannnnnnnnnnnnnn"}, {"DK", "nnnnnnnnnnnnnn"}, {"BR", "nnnnnnnnnnnnnnnnnnnnnnnac"},
 }
 
+// account is an account number of a form that holds no card's number by chance,
+// and the check digits before it.
+func (m *maker) account(country, form string) (account, check string) {
+	for {
+		account = strings.Map(func(c rune) rune {
+			return rune(m.of(map[rune]string{'n': digits10, 'a': upper26, 'c': upper26 + digits10}[c], 1)[0])
+		}, form)
+		if check = ibanCheck(country, account); !mayBeCard(check + account) {
+			return account, check
+		}
+	}
+}
+
+// mayBeCard says whether 13 to 19 digits in a row pass the Luhn check behind a
+// first digit that issuers have.
+func mayBeCard(s string) bool {
+	for i := range len(s) {
+		for n := 13; n <= 19 && i+n <= len(s); n++ {
+			d := s[i : i+n]
+			if strings.Trim(d, digits10) == "" && d[0] >= '2' && d[0] <= '6' && luhnDigit(d[:n-1]) == d[n-1:] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func (m *maker) iban() {
 	for range 6 {
 		for _, f := range ibans {
-			account := strings.Map(func(c rune) rune {
-				return rune(m.of(map[rune]string{'n': digits10, 'a': upper26, 'c': upper26 + digits10}[c], 1)[0])
-			}, f.form)
-			check := ibanCheck(f.country, account)
+			account, check := m.account(f.country, f.form)
 			written := func(s string) string {
 				if m.r.IntN(2) == 0 {
 					return s
@@ -167,7 +191,7 @@ func (m *maker) birth() {
 		date := one(m, fmt.Sprintf("%d-%02d-%02d", y, mo, d), fmt.Sprintf("%02d/%02d/%d", d, mo, y), fmt.Sprintf("%02d.%02d.%d", d, mo, y), fmt.Sprintf("%d %s %d", d, month, y), fmt.Sprintf("%s %d, %d", month, d, y))
 		m.carry("born", one(m, "date of birth: §", "Date of birth: §\n", "DOB: §", "dob=§\n", "D.O.B. §", "born on §", "was born § in Leeds", `{"date_of_birth":"§"}`, `{"dob":"§","n":1}`, `{"birthDate":"§"}`, "birthday: §\n", "birth_date: '§'\n", "<birthdate>§</birthdate>", "patient DOB § (verified)"), date)
 		for range 2 {
-			m.spare("other date", one(m, "released on §", "due date: §", "Date: §\n", "updated §", `{"created_at":"§"}`, "since §", "build_date=§\n", "meeting on § at noon", "the bug was born with version 2, on a day in §"[:24]+" §", "valid until §", "deployed: §", "died § in Leeds"[5:]), date)
+			m.spare("other date", one(m, "released on §", "due date: §", "Date: §\n", "updated §", `{"created_at":"§"}`, "since §", "build_date=§\n", "meeting on § at noon", "valid until §", "deployed: §", "built § in Leeds"), date)
 		}
 	}
 	for _, s := range []string{"dob: str", "date of birth is required", "born in a barn", "a born leader of 12 people", "the birth of version 2.0.0", "birthday cake for 12"} {
