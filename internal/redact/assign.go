@@ -80,7 +80,7 @@ func (x *scanner) assigned(i, w int, k kind, sep byte, name int) int {
 	for n := 0; n < 2 && v < len(x.s) && (x.s[v] == '=' || x.s[v] == '>' || x.s[v] == ':' && sep == ':'); n++ {
 		v++
 	}
-	if v = x.end(v, len(x.s), isBlank); v >= x.low && !(sep == ':' && x.block(v, name, k)) {
+	if v = x.end(v, maxBlanks, isBlank); v >= x.low && !(sep == ':' && x.block(v, name, k)) {
 		x.value(v, k, sep, name)
 	}
 	return i + w
@@ -95,6 +95,7 @@ func (x *scanner) value(v int, k kind, sep byte, name int) {
 	end := 0
 	if q < len(x.s) && isQuote(x.s[q]) {
 		v = q + 1
+		x.touch(v + 1)
 		if v+1 < len(x.s) && x.s[v] == x.s[q] && x.s[v+1] == x.s[q] {
 			v += 2 // three quotes open a longer text
 		}
@@ -104,6 +105,7 @@ func (x *scanner) value(v int, k kind, sep byte, name int) {
 		for end = v + maskLen(x.s[v:]); end < len(x.s) && x.s[end] != ']' && x.s[end] != '\n'; {
 			end++
 		}
+		x.touch(end)
 	} else {
 		end = x.bare(v, k, sep, name)
 	}
@@ -146,6 +148,7 @@ func (x *scanner) closing(v int, quote byte, slashes int) int {
 		}
 		run = 0
 	}
+	x.touch(len(x.s))
 	return len(x.s)
 }
 
@@ -171,6 +174,7 @@ func (x *scanner) bare(v int, k kind, sep byte, name int) int {
 		}
 		break
 	}
+	x.touch(i)
 	return v + len(trimTail(x.s[v:i]))
 }
 
@@ -187,7 +191,7 @@ func (x *scanner) credentials(v int) int {
 // trimTail cuts what closes a sentence or a bracket around a value. A mask's
 // own bracket stays.
 func trimTail(v []byte) []byte {
-	for len(v) > 0 {
+	for low := len(v) - maxTail; len(v) > max(low, 0); {
 		if c := v[len(v)-1]; (c == ']' || c == '>') && maskLen(v) == len(v) {
 			return v
 		}
@@ -218,6 +222,7 @@ func (x *scanner) element(i int) int {
 	for end < len(x.s) && x.s[end] != '<' && x.s[end] != '\n' {
 		end++
 	}
+	x.touch(end)
 	v := x.s[i+1 : end]
 	if len(v) == 0 || maskLen(v) == len(v) || innocuous(v, k) {
 		return i + 1
@@ -279,6 +284,9 @@ func isOpaque(v []byte) bool {
 // innocuous says that a value tells nothing: a truth value, an absence, the
 // word a Secret prints; and, unless it may be a password, a short number.
 func innocuous(v []byte, k kind) bool {
+	if len(v) > maxTail {
+		return false
+	}
 	v = bytes.TrimSpace(v)
 	if len(v) == 0 {
 		return true

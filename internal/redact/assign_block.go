@@ -57,6 +57,7 @@ func (x *scanner) indented(i, indent, limit int, plain bool) (start, end int) {
 		for e < len(x.s) && e < limit && x.s[e] != '\n' {
 			e++
 		}
+		x.touch(e)
 		if blank := e == text || e == text+1 && x.s[text] == '\r'; !blank {
 			if text-i-1 <= indent {
 				break

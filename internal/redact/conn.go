@@ -150,10 +150,14 @@ func (x *scanner) parameter(i, w, start, end int) {
 	var have uint16
 	caps := false
 	for ; e < len(x.s) && (class[x.s[e]]&(isAlnum|isSymbol) != 0 || x.s[e] == '%'); e++ {
+		if e-v >= maxAhead/2 {
+			continue
+		}
 		have |= class[x.s[e]]
 		caps = caps || class[x.s[e]]&isLetter != 0 && class[x.s[e]]&isHex == 0
 	}
-	for e > v && x.s[e-1] == '.' {
+	x.touch(e)
+	for n := 0; n < maxTail && e > v && x.s[e-1] == '.'; n++ {
 		e--
 	}
 	if e-v < 16 || have&isDigit == 0 || have&isLetter == 0 {

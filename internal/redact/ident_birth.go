@@ -38,6 +38,7 @@ func (x *scanner) monthYear(i int) int {
 	if x.has(w, ".") || x.has(w, ",") {
 		w++
 	}
+	x.touch(w + 1)
 	if !x.is(w, isBlank) || digitsFrom(x.s, w+1, 5) != 4 {
 		return 0
 	}
@@ -47,6 +48,7 @@ func (x *scanner) monthYear(i int) int {
 // monthDay masks the "March 12, 1985" whose day of n digits stands at i,
 // where a word for a birth stands before it.
 func (x *scanner) monthDay(i, n int) {
+	x.touch(i + n + 2)
 	if !x.is(i-1, isBlank) || !x.is(i+n+1, isBlank) || digitsFrom(x.s, i+n+2, 5) != 4 {
 		return
 	}

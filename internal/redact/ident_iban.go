@@ -19,6 +19,7 @@ func (x *scanner) iban(i int) int {
 		}
 		j++
 	}
+	x.touch(j)
 	if n < want || x.is(j, isAlnum) || mod97(b[:want]) != 1 {
 		return 0
 	}

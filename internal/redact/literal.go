@@ -21,6 +21,7 @@ const (
 // two bytes decides in one step per byte whether any can begin here.
 type literals struct {
 	first  []uint64            // 65 536 bits
+	heads  [256]bool           // the first bytes
 	forms  map[uint16][][]byte // in memory
 	memory *Memory
 }
@@ -65,24 +66,58 @@ func (l *literals) add(f []byte) {
 		}
 	}
 	l.first[k>>6] |= 1 << (k & 63)
+	l.heads[f[0]] = true
 	l.forms[k] = append(l.forms[k], l.memory.keep(f))
 }
 
 // find returns where literals stand, in order and without overlap.
 func (l *literals) find(s []byte) []span {
-	var out []span
-	for i := 0; i+1 < len(s); i++ {
+	out, _ := l.scan(s, 0, true, nil)
+	return out
+}
+
+// scan appends where literals stand from i on, and returns where to go on: the
+// end, or if the text is not final the first place where one may have begun.
+func (l *literals) scan(s []byte, i int, final bool, out []span) ([]span, int) {
+	for ; i+1 < len(s); i++ {
 		k := uint16(s[i])<<8 | uint16(s[i+1])
 		if l.first[k>>6]&(1<<(k&63)) == 0 {
 			continue
 		}
-		for _, f := range l.forms[k] {
-			if bytes.HasPrefix(s[i:], f) && !withinMask(s, i, i+len(f)) {
-				out = append(out, span{i, i + len(f), ruleLiteral})
-				i += len(f) - 1
-				break
-			}
+		n := l.at(s, i, k, final)
+		if n < 0 {
+			return out, i
+		}
+		if n > 0 {
+			out = append(out, span{i, i + n, ruleLiteral})
+			i += n - 1
 		}
 	}
-	return out
+	if i < len(s) && !final && l.heads[s[i]] {
+		return out, i
+	}
+	return out, len(s)
+}
+
+// at returns the length of the longest literal at i, 0 for none, or -1 where
+// only more text can tell.
+func (l *literals) at(s []byte, i int, k uint16, final bool) int {
+	for _, f := range l.forms[k] {
+		if len(s)-i < len(f) {
+			if !final && bytes.HasPrefix(f, s[i:]) {
+				return -1
+			}
+			continue
+		}
+		if !bytes.HasPrefix(s[i:], f) {
+			continue
+		}
+		if !final && len(s)-i < maxMask && bytes.ContainsAny(s[max(0, i-maxMask):i+1], "[<*") {
+			return -1 // a mask may stand here, whose own words are not secret
+		}
+		if !withinMask(s, i, i+len(f)) {
+			return len(f)
+		}
+	}
+	return 0
 }

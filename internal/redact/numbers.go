@@ -25,7 +25,7 @@ func (x *scanner) digits(i int) int {
 		if prev&isLetter != 0 {
 			x.mixedRun(i, n)
 		}
-		return x.end(i, len(x.s), isDigit)
+		return x.end(i, maxAhead/2, isDigit)
 	}
 	sep := byte(0)
 	if i+n < len(x.s) {
@@ -99,6 +99,7 @@ func (x *scanner) groups(i, n int, g []group) []group {
 		if w == 0 {
 			return g
 		}
+		x.touch(j + w)
 		m := digitsFrom(x.s, j+w, maxRun)
 		if m == 0 || m == maxRun {
 			return g
@@ -110,6 +111,7 @@ func (x *scanner) groups(i, n int, g []group) []group {
 
 func (x *scanner) separator(j int) (byte, int) {
 	if j+1 >= len(x.s) {
+		x.touched = x.touched || j >= len(x.s) || x.s[j] != '\n'
 		return 0, 0
 	}
 	c, d := x.s[j], x.s[j+1]

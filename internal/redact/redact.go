@@ -9,6 +9,7 @@ package redact
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -98,61 +99,66 @@ func findings(spans []span, base int, to []Finding) []Finding {
 
 // maxPasses bounds how often a text is read again. Masking can bring together
 // what was apart, so the result is read until nothing is found in it; that is
-// also why redacting a second time changes nothing.
+// also why redacting a second time changes nothing. What is found even then is
+// masked to the end of its line.
 const maxPasses = 8
 
 // clean returns s redacted, and what was masked in s's own offsets. Without a
 // finding it returns s itself.
 func (e *Engine) clean(s []byte) ([]byte, []span) {
-	cur, spans := e.pass(s)
+	spans := e.pass(s, false)
 	if spans == nil {
 		return s, nil
 	}
 	var trail [][]edit
 	var all []span
 	for n := 1; ; n++ {
-		text, edits := cur, []edit(nil)
-		if u, ed := unfold(cur); u != nil && spans.unfolded {
-			text = u
-			trail = append(trail, ed)
-		}
-		for _, sp := range spans.list {
+		for _, sp := range spans {
 			sp.start, sp.end = back(trail, sp.start, sp.end)
 			all = append(all, sp)
 		}
-		cur, edits = e.apply(text, spans.list)
+		var edits []edit
+		s, edits = e.apply(s, spans)
 		trail = append(trail, edits)
-		if _, spans = e.pass(cur); spans == nil {
-			return cur, union(all)
+		if n > maxPasses {
+			return s, union(all)
 		}
-		if n == maxPasses {
-			return e.appendMask(nil, ruleFault, s), union(append(all, span{0, len(s), ruleFault}))
+		if spans = e.pass(s, n == maxPasses); spans == nil {
+			return s, union(all)
 		}
 	}
 }
 
-// found is what one pass found, and whether in the text with its escapes
-// written out.
-type found struct {
-	list     []span
-	unfolded bool
+// pass returns what is found in s, and in s with its escapes written out, in
+// order and apart. In the last pass a span goes on to its line's end.
+func (e *Engine) pass(s []byte, last bool) []span {
+	list := e.spans(s, last)
+	u, edits := unfold(s)
+	if u == nil {
+		return list
+	}
+	more := e.spans(u, last)
+	if more == nil {
+		return list
+	}
+	for i := range more {
+		more[i] = more[i].through(edits)
+	}
+	return union(append(list, more...))
 }
 
-func (e *Engine) pass(s []byte) ([]byte, *found) {
-	if u, _ := unfold(s); u != nil {
-		if l := e.spans(u); l != nil {
-			return s, &found{l, true}
-		}
+// through carries a span over one list of edits, back to where it came from.
+func (sp span) through(edits []edit) span {
+	sp.start = origin(edits, sp.start, false)
+	if sp.end != endless {
+		sp.end = origin(edits, sp.end, true)
 	}
-	if l := e.spans(s); l != nil {
-		return s, &found{l, false}
-	}
-	return s, nil
+	return sp
 }
 
 // spans returns what is to be masked in s, in order and without overlap.
-func (e *Engine) spans(s []byte) []span {
-	x := scanner{s: s}
+func (e *Engine) spans(s []byte, last bool) []span {
+	x := scanner{s: s, last: last}
 	x.run()
 	list := x.spans
 	var lit []span
@@ -176,19 +182,22 @@ type span struct {
 	rule       rule
 }
 
-// union sorts spans and joins those that overlap; a secret's rule wins.
+// union sorts spans and joins those that overlap; a secret's rule wins, where
+// it begins within maxSpan of what it overlaps.
 func union(l []span) []span {
 	slices.SortFunc(l, func(a, b span) int {
 		if a.start != b.start {
 			return a.start - b.start
 		}
-		return b.end - a.end
+		return cmp.Compare(b.end, a.end)
 	})
 	out := l[:0]
 	for _, sp := range l {
 		if n := len(out); n > 0 && sp.start < out[n-1].end {
 			out[n-1].end = max(out[n-1].end, sp.end)
-			out[n-1].rule = max(out[n-1].rule, sp.rule)
+			if sp.start-out[n-1].start < maxSpan {
+				out[n-1].rule = max(out[n-1].rule, sp.rule)
+			}
 			continue
 		}
 		out = append(out, sp)
@@ -206,7 +215,7 @@ func (e *Engine) apply(s []byte, spans []span) ([]byte, []edit) {
 	for _, sp := range spans {
 		out = append(out, s[last:sp.start]...)
 		at := len(out)
-		out = e.appendMask(out, sp.rule, s[sp.start:sp.end])
+		out = e.appendMask(out, sp.rule, told(s[sp.start:sp.end]))
 		edits = append(edits, edit{sp.start, sp.end, at, len(out) - at})
 		last = sp.end
 	}
@@ -243,34 +252,94 @@ func origin(edits []edit, off int, isEnd bool) int {
 	return e.start
 }
 
+// destination carries an offset forward over one list of edits, of which none
+// covers it.
+func destination(edits []edit, off int) int {
+	i, _ := slices.BinarySearchFunc(edits, off, func(e edit, off int) int {
+		if e.end <= off {
+			return -1
+		}
+		return 1
+	})
+	if i == 0 {
+		return off
+	}
+	e := edits[i-1]
+	return e.out + e.n + off - e.end
+}
+
+// told returns what a mask may tell of the text behind it: its first maxSpan
+// bytes, with escapes written out.
+func told(text []byte) []byte {
+	text = text[:min(len(text), maxSpan)]
+	if u, _ := unfold(text); u != nil {
+		return u
+	}
+	return text
+}
+
 // unfold writes out the escapes \u0020 to \u007e of s, so that a secret in
 // JSON inside a string is seen. It returns nil where there is none.
 func unfold(s []byte) ([]byte, []edit) {
 	if bytes.IndexByte(s, '\\') < 0 || !bytes.Contains(s, []byte(`\u00`)) {
 		return nil, nil
 	}
-	var out []byte
-	var edits []edit
-	last := 0
-	for i := 0; i+6 <= len(s); i++ {
-		if s[i] != '\\' || s[i+1] != 'u' || s[i+2] != '0' || s[i+3] != '0' {
-			continue
-		}
-		hi, lo := unhex(s[i+4]), unhex(s[i+5])
-		c := hi<<4 | lo
-		if hi < 2 || hi > 7 || lo > 15 || c == 0x7f || c == '"' || c == '\\' {
-			continue
-		}
-		out = append(out, s[last:i]...)
-		edits = append(edits, edit{i, i + 6, len(out), 1})
-		out = append(out, c)
-		last = i + 6
-		i += 5
-	}
-	if edits == nil {
+	var f folded
+	f.write(s, true)
+	if f.edits == nil {
 		return nil, nil
 	}
-	return append(out, s[last:]...), edits
+	return f.s, f.edits
+}
+
+// folded is a text whose escapes are being written out; in and out count the
+// bytes read and written.
+type folded struct {
+	s       []byte
+	edits   []edit
+	in, out int
+}
+
+// write reads t, but for an escape at its end that is cut off and not final.
+func (f *folded) write(t []byte, final bool) {
+	for len(t) > 0 {
+		n := bytes.IndexByte(t, '\\')
+		if n < 0 {
+			n = len(t)
+		}
+		if n == 0 {
+			c, w := unescape(t)
+			if w < 0 && !final {
+				return
+			}
+			if w > 0 {
+				f.edits = append(f.edits, edit{f.in, f.in + w, f.out, 1})
+				f.s = append(f.s, c)
+				f.in, f.out, t = f.in+w, f.out+1, t[w:]
+				continue
+			}
+			n = 1
+		}
+		f.s = append(f.s, t[:n]...)
+		f.in, f.out, t = f.in+n, f.out+n, t[n:]
+	}
+}
+
+// unescape reads the escape that t begins with; its width is 0 where there is
+// none and -1 where t is too short to tell.
+func unescape(t []byte) (c byte, width int) {
+	if n := min(len(t), 4); string(t[:n]) != `\u00`[:n] {
+		return 0, 0
+	}
+	if len(t) < 6 {
+		return 0, -1
+	}
+	hi, lo := unhex(t[4]), unhex(t[5])
+	c = hi<<4 | lo
+	if hi < 2 || hi > 7 || lo > 15 || c == 0x7f || c == '"' || c == '\\' {
+		return 0, 0
+	}
+	return c, 6
 }
 
 func unhex(c byte) byte {

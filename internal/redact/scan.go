@@ -1,5 +1,7 @@
 package redact
 
+import "strings"
+
 // Classes of bytes.
 const (
 	isDigit uint16 = 1 << iota
@@ -69,6 +71,20 @@ func triggers() (t [256]bool) {
 	return t
 }
 
+// The reach of a detector, which streaming relies on. It looks at most
+// maxBehind bytes behind its trigger and maxAhead ahead of it to decide. A span
+// may then go on over a run of one class, to a line's end, a closing quote or
+// an armour's end; of one longer than maxSpan nothing more is asked, and it
+// hides the rest of its line. maxTail is how much may be cut from its end, and
+// maxBlanks how many blanks may stand before a value.
+const (
+	maxBehind = 256
+	maxAhead  = 4096
+	maxSpan   = 8192
+	maxTail   = 64
+	maxBlanks = 256
+)
+
 // scanner reads one text once. A finding does not end the search inside it,
 // because what is masked may be the head of something longer ("password:"
 // before a key's armour); spans that overlap are joined afterwards.
@@ -82,6 +98,32 @@ type scanner struct {
 	// no byte is read leftwards twice; jwtLow the end of a run that has been
 	// judged, pemLow where the last armour ends.
 	atLow, jwtLow, pemLow int
+	// touched says that a detector read on to the end of the text, so that
+	// more text could change its mind: it is asked again when there is more.
+	// The methods is, has, fold and end see to it; one that reads x.s by
+	// itself, across white space, calls touch.
+	touched bool
+	// A span longer than maxSpan goes on to its line's end. Nothing but an
+	// armour is looked for in [deaf, wake), which ends maxAhead before that.
+	deaf, wake int
+	// more says that text may follow, and ending what of a long span has not
+	// been seen yet.
+	more   bool
+	ending ending
+	// sought is where that has been looked for, top where the other spans
+	// end; mark is an armour's end, unended that of the armour in hand where
+	// that has none.
+	sought, top   int
+	mark, unended string
+	// last makes every span go on to its line's end (see maxPasses).
+	last bool
+}
+
+// touch notes that i is at the end of the text or behind it.
+func (x *scanner) touch(i int) {
+	if i >= len(x.s) {
+		x.touched = true
+	}
 }
 
 func (x *scanner) run() {
@@ -93,7 +135,11 @@ func (x *scanner) run() {
 		if i == len(s) {
 			return
 		}
-		i = max(i+1, x.look(i))
+		if i >= x.wake {
+			i = max(i+1, x.look(i))
+		} else {
+			i = x.listen(i)
+		}
 	}
 }
 
@@ -140,6 +186,13 @@ func (x *scanner) look(i int) int {
 
 // mask records [start, end).
 func (x *scanner) mask(start, end int, r rule) {
+	if end-start > maxSpan || x.last {
+		x.maskLong(start, end, r)
+		return
+	}
+	if x.ending != endNone {
+		x.top = max(x.top, end)
+	}
 	x.joined = x.joined || start < x.low
 	x.spans = append(x.spans, span{start, end, r})
 	x.low = max(x.low, end)
@@ -153,12 +206,27 @@ func (x *scanner) rest(i int, bits uint16) int {
 
 // is says whether the byte at i is of a class; outside the text it is none.
 func (x *scanner) is(i int, bits uint16) bool {
-	return i >= 0 && i < len(x.s) && class[x.s[i]]&bits != 0
+	if i >= len(x.s) {
+		x.touched = true
+		return false
+	}
+	return i >= 0 && class[x.s[i]]&bits != 0
 }
 
 // has says whether s goes on with text at i.
 func (x *scanner) has(i int, text string) bool {
-	return i >= 0 && len(x.s)-i >= len(text) && string(x.s[i:i+len(text)]) == text
+	if len(x.s)-i < len(text) {
+		return x.short(i, text)
+	}
+	return i >= 0 && string(x.s[i:i+len(text)]) == text
+}
+
+// short answers has at the end of the text.
+func (x *scanner) short(i int, text string) bool {
+	if i >= len(x.s) || i >= 0 && strings.HasPrefix(text, string(x.s[i:])) {
+		x.touched = true
+	}
+	return false
 }
 
 // end returns the end of the run of a class that begins at i, looking at most
@@ -170,6 +238,9 @@ func (x *scanner) end(i, limit int, bits uint16) int {
 	}
 	for i < stop && class[x.s[i]]&bits != 0 {
 		i++
+	}
+	if i >= len(x.s) {
+		x.touched = true
 	}
 	return i
 }
@@ -199,7 +270,7 @@ func (x *scanner) email(i, w int) int {
 		return i + w
 	}
 	l := i
-	for floor := max(x.low, x.atLow); l > floor && class[x.s[l-1]]&isLocal != 0; {
+	for floor := max(x.low, x.atLow, i-maxBehind); l > floor && class[x.s[l-1]]&isLocal != 0; {
 		l--
 	}
 	x.atLow = i + w
@@ -207,10 +278,10 @@ func (x *scanner) email(i, w int) int {
 		l++
 	}
 	r := x.end(i+w, len(x.s), isDomain)
-	for r > i+w && (x.s[r-1] == '.' || x.s[r-1] == '-') {
+	for n := 0; n < maxTail && r > i+w && (x.s[r-1] == '.' || x.s[r-1] == '-'); n++ {
 		r--
 	}
-	if l == i || !isHost(x.s[i+w:r]) {
+	if l == i || !isHost(x.s[i+w:min(r, i+w+maxBehind)]) {
 		return i + w
 	}
 	x.mask(l, r, ruleEmail)

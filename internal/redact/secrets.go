@@ -8,6 +8,7 @@ import (
 // prefix judges the "_" or "." at i.
 func (x *scanner) prefix(i int) int {
 	if i < 2 || len(x.s)-i < 10 {
+		x.touched = x.touched || x.s[i] == '_' // a setting may follow
 		return i + 1
 	}
 	a, b := x.s[i-2], x.s[i-1]
@@ -81,7 +82,8 @@ func (x *scanner) tail(i int, p *prefix) int {
 	for i = max(i, x.low); i < len(x.s) && p.holds(x.s[i]); {
 		i++
 	}
-	for x.s[i-1] == '.' {
+	x.touch(i)
+	for n := 0; n < maxTail && x.s[i-1] == '.'; n++ {
 		i--
 	}
 	return i
@@ -129,17 +131,13 @@ func (x *scanner) jwt(i int) int {
 	if x.has(start, "eyJrIjoi") && x.follows(start, &grafana) {
 		x.mask(start, x.tail(start, &grafana), ruleToken)
 	}
-	dot := x.end(start, len(x.s), isURL64)
+	dot := x.end(start, maxAhead/2, isURL64)
 	x.jwtLow = dot
 	if dot-start < 8 || !x.is(dot+1, isURL64) || x.s[dot] != '.' {
 		return i + 1
 	}
 	end := x.end(dot+1, len(x.s), isURL64)
-	if end == len(x.s) || x.s[end] != '.' {
-		if !x.has(dot+1, "eyJ") {
-			return i + 1
-		}
-		x.mask(start, end, ruleJWT)
+	if !x.has(dot+1, "eyJ") && (end == len(x.s) || x.s[end] != '.' || end-start > 3*maxAhead/4) {
 		return i + 1
 	}
 	for n := 0; n < 3 && end < len(x.s) && x.s[end] == '.'; n++ {
@@ -173,6 +171,7 @@ func (x *scanner) awsKeyID(i int) int {
 // awsSecret masks a run of exactly 40 base64 bytes within 80 bytes of i, with
 // letters of both cases: a hash has one.
 func (x *scanner) awsSecret(i int) {
+	x.touch(i + 80 + 42)
 	for p := i; p < min(i+80, len(x.s)); {
 		e := x.end(p, 42, isStd64)
 		if e-p == 40 && mixedCase(x.s[p:e]) {
@@ -217,7 +216,7 @@ func (x *scanner) scheme(i int) int {
 		return i + 1
 	}
 	e := x.end(v, len(x.s), isAlnum|isSymbol)
-	for e > v && x.s[e-1] == '.' {
+	for n := 0; n < maxTail && e > v && x.s[e-1] == '.'; n++ {
 		e--
 	}
 	if r == ruleBasic && isBasic(x.s[v:e]) || r == ruleBearer && isBearer(x.s[v:e]) {

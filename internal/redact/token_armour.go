@@ -5,43 +5,43 @@ import "bytes"
 // armour masks the private key whose "-----BEGIN" stands at i; one that does
 // not end is masked to the end of the text.
 func (x *scanner) armour(i int) int {
-	label := i + len("-----BEGIN ")
+	label := i + len(armourBegin)
 	if i < x.pemLow {
 		return label
 	}
-	n := bytes.Index(x.s[label:min(len(x.s), label+64)], []byte("-----"))
-	if n < 0 || !isPrivate(x.s[label:label+n]) {
+	n := bytes.Index(x.s[label:min(len(x.s), label+maxLabel)], []byte("-----"))
+	if n < 0 {
+		x.touch(label + maxLabel)
 		return label
 	}
-	body := label + n + 5
-	stop := bytes.Index(x.s[body:], []byte("-----END"))
-	if stop < 0 {
-		x.mask(i, len(x.s), rulePrivateKey)
-		return len(x.s)
+	if isPrivate(x.s[label : label+n]) {
+		x.pemLow = x.armoured(i, label+n+5, armourEnd)
 	}
-	end := body + stop + len("-----END")
-	if n := bytes.Index(x.s[end:min(len(x.s), end+80)], []byte("-----")); n >= 0 {
-		end += n + 5
+	return label
+}
+
+// armoured masks the key from i to the end of its armour, which is looked for
+// from body on, and returns where that begins.
+func (x *scanner) armoured(i, body int, mark string) int {
+	stop, end := x.endOfArmour(body, mark)
+	if stop == len(x.s) {
+		x.unended = mark
 	}
 	x.mask(i, end, rulePrivateKey)
-	x.pemLow = body + stop
-	return label
+	x.unended = ""
+	return stop
 }
 
 // armourSSH2 masks the private key whose "---- BEGIN SSH2" stands at i (the
 // form of RFC 4716, as commercial SSH writes private keys).
 func (x *scanner) armourSSH2(i int) int {
 	label := i + len("---- BEGIN ")
-	n := bytes.IndexByte(x.s[label:min(len(x.s), label+64)], '\n')
-	if i < x.pemLow || n < 0 || !isPrivate(x.s[label:label+n]) {
-		return label
+	n := bytes.IndexByte(x.s[label:min(len(x.s), label+maxLabel)], '\n')
+	if n < 0 {
+		x.touch(label + maxLabel)
+	} else if i >= x.pemLow && isPrivate(x.s[label:label+n]) {
+		x.pemLow = x.armoured(i, label, ssh2End)
 	}
-	end := len(x.s)
-	if stop := bytes.Index(x.s[label:], []byte("---- END SSH2")); stop >= 0 {
-		end = x.end(label+stop+len("---- END SSH2"), 64, isUpper|isBlank|isSymbol)
-	}
-	x.mask(i, end, rulePrivateKey)
-	x.pemLow = end
 	return label
 }
 
@@ -62,7 +62,7 @@ func (x *scanner) putty(i int) int {
 		for e < len(x.s) && x.s[e] == '=' {
 			e++
 		}
-		if e == line {
+		if e == line || e-v > maxSpan-maxTail && line > v+maxBehind {
 			break
 		}
 		end = e

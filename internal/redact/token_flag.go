@@ -80,6 +80,7 @@ func (x *scanner) userFlag(v int) {
 		colon = colon || x.s[end] == ':'
 		letters = letters || class[x.s[end]]&isLetter != 0
 	}
+	x.touch(end)
 	if colon && letters && x.is(v, isAlnum) && maskLen(x.s[v:end]) == 0 {
 		x.mask(v, end, ruleAssignment)
 	}
@@ -107,6 +108,7 @@ const reachCommand = 160
 // "sshpass -p x", "curl -u name:password".
 func (x *scanner) shortFlag(i int) int {
 	if i+3 >= len(x.s) {
+		x.touched = true
 		return i + 1
 	}
 	if x.s[i+1] == '-' || class[x.s[i+1]]&isLetter == 0 {

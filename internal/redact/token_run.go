@@ -38,6 +38,7 @@ func (x *scanner) armour64(b int) bool {
 	for end < len(x.s) && x.s[end] == '=' {
 		end++
 	}
+	x.touch(end)
 	x.mask(b, end, rulePrivateKey)
 	return true
 }

@@ -1,0 +1,325 @@
+package redact
+
+import (
+	"bytes"
+	"slices"
+)
+
+const (
+	// maxWindow is how much of what was sent a lane keeps to look back on.
+	maxWindow = 2 * maxBehind
+	// minRetry is by how much a text without white space grows before it is
+	// looked at again.
+	minRetry = 512
+	// minTrim is how much is dropped at a time.
+	minTrim = 8192
+)
+
+// lane reads one text that comes in pieces: a stream's, or that with its
+// escapes written out. All its indexes are those of s.
+type lane struct {
+	e     *Engine
+	s     []byte // what was sent, as far as it is needed, and what is held
+	base  int    // where s begins in the lane's text
+	x     scanner
+	at    int    // the first trigger that has not been judged
+	lit   int    // where the next literal may begin
+	known int    // up to where guesses are made
+	taken []span // what is certain in s, where guesses are wanted
+	space int    // behind the last white space
+	tried int    // len(s) at the last look
+	// out is what was found, in offsets of the stream.
+	out []span
+	// edits carry this lane's offsets to the stream's.
+	edits []edit
+}
+
+// open returns a lane that goes on behind s, which is clean and was sent.
+func openLane(e *Engine, s []byte, base int, last bool) lane {
+	n := len(s)
+	return lane{
+		e: e, s: slices.Clone(s), base: base, x: scanner{last: last},
+		at: n, lit: n, known: n, space: 1 + bytes.LastIndexFunc(s, isWhite),
+	}
+}
+
+func isWhite(r rune) bool { return r <= ' ' }
+
+// add takes more of the text.
+func (l *lane) add(p []byte) {
+	for i := len(p) - 1; i >= 0; i-- {
+		if class[p[i]]&isSpace != 0 {
+			l.space = len(l.s) + i + 1
+			break
+		}
+	}
+	l.s = append(l.s, p...)
+}
+
+// read judges what can be judged.
+func (l *lane) read(final bool) {
+	view, hard := l.space, false
+	switch {
+	case final:
+		view = len(l.s)
+	case len(l.s)-l.space > maxAhead:
+		if len(l.s)-l.tried < minRetry {
+			return
+		}
+		view, hard = len(l.s), true
+	}
+	l.tried = len(l.s)
+	l.x.s, l.x.more = l.s[:view], !final
+	if view > l.at || final {
+		l.triggers(hard)
+	}
+	l.find(final)
+	if l.e.probable != 0 {
+		l.guess(final)
+	}
+}
+
+// triggers has the scanner judge triggers until one waits for more text. A
+// text that ends within a word is judged only where maxAhead follows.
+func (l *lane) triggers(hard bool) {
+	x := &l.x
+	if x.ending != endNone {
+		if end := x.seek(); x.ending == endNone {
+			l.ended(end)
+		}
+	}
+	i, n := l.at, len(x.s)
+	for {
+		for i < n && !trigger[x.s[i]] {
+			i++
+		}
+		if i >= n || hard && n-i < maxAhead {
+			break
+		}
+		before := *x
+		x.touched = false
+		next := 0
+		switch {
+		case i >= x.deaf && i < x.wake:
+			next = x.listen(i)
+		case i >= x.deaf && x.ending != endNone:
+			next = -1
+		default:
+			next = max(i+1, x.look(i))
+		}
+		if next < 0 || x.more && x.touched && l.waits(i, len(before.spans)) {
+			*x = before
+			break
+		}
+		i = next
+	}
+	l.at = min(i, n)
+	l.collect(x.spans)
+	x.spans = x.spans[:0]
+}
+
+// waits says whether the trigger at i, judged up to the end of the text, must
+// be judged again when there is more: the decision has not been made, or what
+// it found may go on and is not yet long.
+func (l *lane) waits(i, had int) bool {
+	x := &l.x
+	switch ahead := len(x.s) - i; {
+	case ahead < maxAhead:
+		return true
+	case len(x.spans) == had || ahead > maxAhead+maxSpan+maxBehind:
+		return false
+	}
+	for _, sp := range x.spans[had:] {
+		if sp.end == endless || sp.end-sp.start > maxSpan {
+			return false
+		}
+	}
+	return true
+}
+
+// collect keeps what was found for certain.
+func (l *lane) collect(list []span) {
+	if l.e.probable != 0 {
+		l.taken = append(l.taken, list...)
+	}
+	l.note(list)
+}
+
+// note keeps what was found in offsets of the stream.
+func (l *lane) note(list []span) {
+	for _, sp := range list {
+		sp.start += l.base
+		if sp.end != endless {
+			sp.end += l.base
+		}
+		if l.edits != nil {
+			sp = sp.through(l.edits)
+		}
+		l.out = append(l.out, sp)
+	}
+}
+
+// ended gives the long span its end, and those inside it.
+func (l *lane) ended(end int) {
+	for i := range l.taken {
+		if l.taken[i].end == endless {
+			l.taken[i].end = end
+		}
+	}
+	end += l.base
+	if l.edits != nil {
+		end = origin(l.edits, end, true)
+	}
+	for i := range l.out {
+		if l.out[i].end == endless {
+			l.out[i].end = end
+		}
+	}
+}
+
+// find looks for registered literals.
+func (l *lane) find(final bool) {
+	if l.e.literals == nil {
+		l.lit = len(l.s)
+		return
+	}
+	var list []span
+	list, l.lit = l.e.literals.scan(l.s, l.lit, final, nil)
+	l.collect(list)
+}
+
+// sure returns up to where everything has been judged, and how far back what
+// is found later can reach, in offsets of the stream.
+func (l *lane) sure() (to, back int) {
+	n := min(l.at, l.lit)
+	if l.e.probable != 0 {
+		n = min(n, l.known)
+	}
+	n += l.base
+	return origin(l.edits, n, false), origin(l.edits, n-maxBehind, false)
+}
+
+// guess looks for what only surroundings tell, up to a place that no guess is
+// expected to cross.
+func (l *lane) guess(final bool) {
+	to := l.quiet(final)
+	if to <= l.known {
+		return
+	}
+	n := len(l.x.s)
+	taken := slices.Clone(l.taken)
+	for i := range taken {
+		taken[i].end = min(taken[i].end, n)
+	}
+	var list []span
+	for _, sp := range l.e.guess.spans(l.x.s, union(taken)) {
+		if sp.start < l.known || sp.start >= to {
+			continue
+		}
+		if sp.end > to {
+			to = sp.start
+			break
+		}
+		list = append(list, sp)
+	}
+	l.known = to
+	l.note(list)
+}
+
+// quiet returns the last place up to the first unjudged trigger behind two
+// words of small letters only, or where more than enough follows.
+func (l *lane) quiet(final bool) int {
+	if final {
+		return len(l.s)
+	}
+	far := min(l.at, len(l.x.s)-maxAhead)
+	for i := l.at; i > max(far, l.known); i-- {
+		if class[l.x.s[i-1]]&isBlank != 0 && plainWords(l.x.s[l.known:i]) {
+			return i
+		}
+	}
+	return far
+}
+
+// plainWords says whether s ends in two words of small letters, with one blank
+// behind each.
+func plainWords(s []byte) bool {
+	for range 2 {
+		n := len(s)
+		if n == 0 || class[s[n-1]]&isBlank == 0 {
+			return false
+		}
+		i := n - 1
+		for i > 0 && class[s[i-1]]&isLower != 0 {
+			i--
+		}
+		if i == n-1 {
+			return false
+		}
+		s = s[:i]
+	}
+	return len(s) == 0 || class[s[len(s)-1]]&isSpace != 0
+}
+
+// reading returns the first trigger before p whose judgement reads over p, or
+// p itself.
+func (l *lane) reading(p int) int {
+	if p == len(l.x.s) && l.at == p {
+		return p // that was just asked
+	}
+	x := scanner{s: l.s[:p], more: true}
+	for i := max(0, p-maxAhead); i < p; i++ {
+		if !trigger[x.s[i]] {
+			continue
+		}
+		if x.look(i); x.touched {
+			return i
+		}
+	}
+	return p
+}
+
+// drop forgets text that lies far behind, and found spans that ended before
+// sent. Nothing from keep on is dropped.
+func (l *lane) drop(keep, sent int) {
+	l.out = slices.DeleteFunc(l.out, func(sp span) bool { return sp.end <= sent })
+	n := min(l.at, l.lit, l.known, keep) - maxWindow
+	if l.e.probable == 0 {
+		n = min(l.at, l.lit, keep) - maxWindow
+	}
+	if n < minTrim {
+		return
+	}
+	l.s = l.s[:copy(l.s, l.s[n:])]
+	l.base += n
+	for _, p := range []*int{
+		&l.at, &l.lit, &l.known, &l.space, &l.tried, &l.x.low, &l.x.top, &l.x.atLow, &l.x.jwtLow, &l.x.pemLow, &l.x.deaf, &l.x.wake, &l.x.sought,
+	} {
+		*p = max(0, *p-n)
+	}
+	kept := l.taken[:0]
+	for _, sp := range l.taken {
+		if sp.end <= n {
+			continue
+		}
+		if sp.start = max(0, sp.start-n); sp.end != endless {
+			sp.end -= n
+		}
+		kept = append(kept, sp)
+	}
+	l.taken = kept
+	l.edits = prune(l.edits, l.base)
+}
+
+// prune forgets the edits that lie before from, but for the last, which tells
+// how far the offsets are apart.
+func prune(edits []edit, from int) []edit {
+	n := 0
+	for n+1 < len(edits) && edits[n+1].out+edits[n+1].n <= from {
+		n++
+	}
+	if n == 0 {
+		return edits
+	}
+	return edits[:copy(edits, edits[n:])]
+}

@@ -1,0 +1,252 @@
+package redact
+
+import (
+	"bytes"
+	"slices"
+)
+
+// stage is one pass over a text that comes in pieces. What it masks goes to
+// the next stage, as clean reads the result of one pass in the next.
+type stage struct {
+	e     *Engine
+	depth int // 1 for the first
+	raw   lane
+	// unfolded reads the text with its escapes written out, from the first
+	// escape on; folded writes it, from where the stage began.
+	unfolded *lane
+	folded   folded
+	sent     int // up to where the text went on, in its own offsets
+	put      int // how much that made
+	cover    *cover
+	edits    []edit // what was changed, from the text's offsets to the next's
+	next     *stage
+	piece    []byte // what goes on now
+	found    func(depth int, sp span)
+}
+
+// cover is a span whose mask has been sent and whose end has not.
+type cover struct {
+	start int
+	rule  rule
+}
+
+// openStage returns a stage that goes on behind ctx, which is clean and was
+// sent, and ends at offset at.
+func openStage(e *Engine, depth, at int, ctx []byte, found func(int, span)) *stage {
+	last := depth > maxPasses
+	t := &stage{
+		e: e, depth: depth, sent: at, put: at, found: found,
+		raw: openLane(e, ctx, at-len(ctx), last),
+	}
+	if hasEscape(ctx) {
+		t.folded = folded{in: t.raw.base, out: t.raw.base}
+		t.folded.write(ctx, true)
+		u := openLane(e, t.folded.s, t.raw.base, last)
+		u.edits, t.unfolded = t.folded.edits, &u
+	}
+	return t
+}
+
+// write takes more of the text and returns what goes on, which is valid until
+// the next call.
+func (t *stage) write(p []byte, final bool) []byte {
+	from := max(0, len(t.raw.s)-maxEscape+1)
+	t.raw.add(p)
+	t.unfold(from, final)
+	t.raw.read(final)
+	if t.unfolded != nil {
+		t.unfolded.read(final)
+	}
+	t.piece = t.piece[:0]
+	t.send(final)
+	t.forget()
+	if t.next == nil {
+		return t.piece
+	}
+	return t.next.write(t.piece, final)
+}
+
+// maxEscape is the length of an escape.
+const maxEscape = 6
+
+// unfold feeds the lane of unfolded text, and opens it at the first escape,
+// which stands at from or behind it.
+func (t *stage) unfold(from int, final bool) {
+	l := &t.raw
+	if t.unfolded == nil {
+		if !hasEscape(l.s[from:]) {
+			return
+		}
+		t.fork(from)
+	}
+	f := &t.folded
+	f.s, f.edits = f.s[:0], nil
+	f.write(l.s[f.in-l.base:], final)
+	t.unfolded.edits = append(t.unfolded.edits, f.edits...)
+	t.unfolded.add(f.s)
+}
+
+// fork opens the lane of unfolded text as the twin of the other, which has
+// judged no trigger from from on, and before which no escape stands.
+func (t *stage) fork(from int) {
+	u := t.raw
+	u.s = slices.Clone(u.s[:from])
+	u.out, u.taken, u.x.spans = slices.Clone(u.out), slices.Clone(u.taken), nil
+	u.at, u.lit, u.known, u.tried = min(u.at, from), min(u.lit, from), min(u.known, from), min(u.tried, from)
+	u.space = 1 + bytes.LastIndexFunc(u.s, isWhite)
+	t.folded = folded{in: u.base + from, out: u.base + from}
+	t.unfolded = &u
+}
+
+// hasEscape says whether an escape stands in s.
+func hasEscape(s []byte) bool {
+	for {
+		n := bytes.IndexByte(s, '\\')
+		if n < 0 {
+			return false
+		}
+		if _, w := unescape(s[n:]); w > 0 {
+			return true
+		}
+		s = s[n+1:]
+	}
+}
+
+// send sends on what nothing can change any more.
+func (t *stage) send(final bool) {
+	to, back := t.sure(final)
+	if !final {
+		to = t.gap(to, back)
+	}
+	for _, sp := range t.spans() {
+		if sp.start >= to {
+			break
+		}
+		if t.cover == nil {
+			if sp.end > to && to-sp.start < maxSpan {
+				if to = sp.start; t.next == nil {
+					to = t.gap(to, min(to, back))
+				}
+				break
+			}
+			t.copy(sp.start)
+			t.mask(sp)
+		}
+		t.sent = min(sp.end, to)
+		t.edits[len(t.edits)-1].end = t.sent
+		if sp.end <= to {
+			t.found(t.depth, span{t.cover.start, sp.end, t.cover.rule})
+			t.cover = nil
+		}
+	}
+	if t.cover == nil {
+		t.copy(to)
+	}
+}
+
+// sure returns up to where everything has been judged, and how far back what
+// is found later can reach.
+func (t *stage) sure(final bool) (to, back int) {
+	if final {
+		to = t.raw.base + len(t.raw.s)
+		return to, to
+	}
+	to, back = t.raw.sure()
+	if t.unfolded != nil {
+		n, b := t.unfolded.sure()
+		to, back = min(to, n), min(back, b)
+	}
+	return to, back
+}
+
+// gap returns up to where text can be sent, at most up to to: nothing that is
+// found later begins before white space that comes before it, nor before back.
+// While there is no next stage, it also returns no place that a trigger before
+// it reads over: the next stage, which will begin there, would not judge that
+// trigger again with a mask in sight.
+func (t *stage) gap(to, back int) int {
+	opens := t.next == nil && t.depth <= maxPasses
+	if opens {
+		back -= maxAhead
+	}
+	low := max(back, t.sent)
+	tries := 0
+	for p := to; p > low && tries < maxTries; p-- {
+		if class[t.raw.s[p-1-t.raw.base]]&isSpace == 0 {
+			continue
+		}
+		if !opens {
+			return p
+		}
+		q := t.reading(p)
+		if q >= p {
+			return p
+		}
+		p = q + 1
+		tries++
+	}
+	return low
+}
+
+// maxTries bounds how often gap looks further back.
+const maxTries = 16
+
+// reading returns the first place before p from which a trigger reads over p,
+// or p.
+func (t *stage) reading(p int) int {
+	q := t.raw.base + t.raw.reading(p-t.raw.base)
+	if u := t.unfolded; u != nil {
+		k := u.reading(destination(u.edits, p) - u.base)
+		q = min(q, origin(u.edits, u.base+k, false))
+	}
+	return q
+}
+
+// spans returns what was found and has not been sent, in order and apart.
+func (t *stage) spans() []span {
+	if t.unfolded == nil || len(t.unfolded.out) == 0 {
+		return union(slices.Clone(t.raw.out))
+	}
+	return union(slices.Concat(t.raw.out, t.unfolded.out))
+}
+
+// copy sends text as it is.
+func (t *stage) copy(to int) {
+	if to > t.sent {
+		t.piece = append(t.piece, t.raw.s[t.sent-t.raw.base:to-t.raw.base]...)
+		t.put += to - t.sent
+		t.sent = to
+	}
+}
+
+// mask sends the mask of sp. From the first mask on there is a next stage.
+func (t *stage) mask(sp span) {
+	if t.next == nil && t.depth <= maxPasses {
+		at := t.put - len(t.piece) // nothing was changed before
+		ctx := t.raw.s[:at-t.raw.base]
+		t.next = openStage(t.e, t.depth+1, at, ctx[max(0, len(ctx)-maxWindow):], t.found)
+	}
+	text := t.raw.s[sp.start-t.raw.base:]
+	if sp.end-sp.start < len(text) {
+		text = text[:sp.end-sp.start]
+	}
+	n := len(t.piece)
+	t.piece = t.e.appendMask(t.piece, sp.rule, told(text))
+	n = len(t.piece) - n
+	t.edits = append(t.edits, edit{sp.start, sp.start, t.put, n})
+	t.put += n
+	t.cover = &cover{sp.start, sp.rule}
+}
+
+// forget drops what is needed no more.
+func (t *stage) forget() {
+	t.raw.drop(t.sent-t.raw.base, t.sent)
+	if t.unfolded != nil {
+		t.unfolded.drop(len(t.unfolded.s), t.sent)
+	}
+	from := t.put
+	if t.next != nil {
+		from = t.next.raw.base
+	}
+	t.edits = prune(t.edits, from)
+}

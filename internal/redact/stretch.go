@@ -1,0 +1,138 @@
+package redact
+
+import (
+	"bytes"
+	"math"
+)
+
+// ending is what ends a long span.
+type ending uint8
+
+const (
+	endNone   ending = iota
+	endLine          // the next line break
+	endArmour        // an armour's end, and then the next line break
+)
+
+// endless is the end of a span whose end has not come yet.
+const endless = math.MaxInt
+
+const (
+	armourBegin = "-----BEGIN "
+	armourEnd   = "-----END"
+	ssh2End     = "---- END SSH2"
+	maxLabel    = 80 // of an armour, behind its BEGIN or END
+)
+
+// endOfArmour finds where an armour's end begins, from i on, and where it
+// ends; both are the end of the text where there is none.
+func (x *scanner) endOfArmour(i int, mark string) (stop, end int) {
+	n := bytes.Index(x.s[i:], []byte(mark))
+	if n < 0 {
+		x.touched = true
+		return len(x.s), len(x.s)
+	}
+	stop = i + n
+	end = stop + len(mark)
+	if mark == ssh2End {
+		return stop, x.end(end, 64, isUpper|isBlank|isSymbol)
+	}
+	if n = bytes.Index(x.s[end:min(len(x.s), end+maxLabel)], []byte("-----")); n >= 0 {
+		return stop, end + n + 5
+	}
+	x.touch(end + maxLabel)
+	return stop, end
+}
+
+// maskLong records a span that is longer than maxSpan: it hides the rest of
+// the line on which it ends. While text may follow, that may not be in sight.
+func (x *scanner) maskLong(start, end int, r rule) {
+	if start >= x.deaf {
+		x.deaf = start + maxSpan
+	}
+	n := -1
+	if x.unended == "" {
+		n = bytes.IndexByte(x.s[end:], '\n')
+	}
+	switch {
+	case n >= 0:
+		end += n
+	case x.more:
+		if x.ending == endNone {
+			x.top = x.low
+		}
+		x.ending, x.sought = max(x.ending, endLine), len(x.s)
+		if x.unended != "" {
+			x.ending, x.mark, x.sought = endArmour, x.unended, max(0, len(x.s)-len(x.unended)+1)
+		}
+		x.spans = append(x.spans, span{start, endless, r})
+		x.hold()
+		return
+	default:
+		end = len(x.s)
+	}
+	x.wake = max(x.wake, end-maxAhead)
+	if x.ending != endNone {
+		x.top = max(x.top, end)
+	}
+	x.joined = x.joined || start < x.low
+	x.spans = append(x.spans, span{start, end, r})
+	x.low = max(x.low, end)
+}
+
+// hold says that everything so far belongs to a long span.
+func (x *scanner) hold() {
+	x.joined = true
+	x.low, x.wake = len(x.s), len(x.s)-maxAhead
+	if x.ending == endArmour {
+		x.pemLow = len(x.s)
+	}
+}
+
+// seek looks for the end of the long span in text that has come, and returns
+// it where it is there, else 0.
+func (x *scanner) seek() int {
+	if x.ending == endArmour {
+		x.touched = false
+		stop, end := x.endOfArmour(x.sought, x.mark)
+		switch {
+		case stop == len(x.s):
+			x.sought = max(x.sought, len(x.s)-len(x.mark)+1)
+		case x.touched && x.more:
+			x.sought = stop
+		default:
+			x.ending, x.sought, x.pemLow = endLine, end, stop
+		}
+	}
+	end := len(x.s)
+	if n := bytes.IndexByte(x.s[x.sought:], '\n'); n >= 0 && x.ending == endLine {
+		end = x.sought + n
+	} else if x.more {
+		if x.ending == endLine {
+			x.sought = len(x.s)
+		}
+		stop := x.pemLow
+		if x.hold(); x.ending == endLine {
+			x.pemLow = stop
+		}
+		return 0
+	}
+	x.ending = endNone
+	x.low = max(x.top, end)
+	x.wake = end - maxAhead
+	return end
+}
+
+// listen judges the trigger at i, which stands before wake: in a long span it
+// hears armours only. It returns where to go on.
+func (x *scanner) listen(i int) int {
+	if i < x.deaf {
+		return max(i+1, x.look(i))
+	}
+	from := max(0, i-4)
+	to := min(len(x.s), x.wake+len(armourBegin)-5)
+	if n := bytes.Index(x.s[from:max(from, to)], []byte(armourBegin)); n >= 0 && from+n+4 >= i {
+		return x.armour(from + n)
+	}
+	return max(i+1, x.wake)
+}
