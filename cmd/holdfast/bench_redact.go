@@ -16,6 +16,7 @@ func redactMeasurements() []measurement {
 		{"clean", (*bench).redactClean},
 		{"short", (*bench).redactShort},
 		{"hostile", (*bench).redactHostile},
+		{"bodies", (*bench).redactBodies},
 	}
 }
 
@@ -74,10 +75,6 @@ func (b *bench) redactClean() ([]figure, error) {
 		{"model JSON", sample.Chat, 4 << 10}, {"code", sample.Code, 4 << 10},
 	} {
 		text := t.make(1, t.size)[:t.size]
-		if r := e.Text(text); r.Found() {
-			f := r.Findings[0]
-			return nil, fmt.Errorf("%s: %s at byte %d of a text that has nothing to find: %q", t.name, f.Rule, f.Offset, text[f.Offset:f.Offset+f.Length])
-		}
 		out = append(out, b.cleanFigures(e, fmt.Sprintf("%s, %d KB, clean", t.name, t.size>>10), text)...)
 	}
 	return out, nil
@@ -108,8 +105,18 @@ func (b *bench) cleanFigures(e *redact.Engine, name string, text []byte) []figur
 	}
 	f := figure{Name: name, Measured: p.rate(0), Unit: "MB/s", Target: fmt.Sprintf(">= %.0f MB/s", want)}.ratioTo(p.rate(1), "one look a byte")
 	f.Met = f.Measured >= want
+	f.quiet(e.Text(text), text)
 	g := figure{Name: name + ", by expressions", Measured: slow.rate(0), Unit: "MB/s"}.ratioTo(slow.rate(1), fmt.Sprintf("%d plain expressions", len(rules)))
 	return []figure{f, g}
+}
+
+// quiet marks the figure of a text that has nothing to find, where something
+// was found.
+func (f *figure) quiet(r redact.Result, text []byte) {
+	if r.Found() {
+		x := r.Findings[0]
+		f.Met, f.Note = false, fmt.Sprintf("%d findings in a text that has nothing to find, first %s in %q", len(r.Findings), x.Rule, text[max(0, x.Offset-20):min(len(text), x.Offset+x.Length+20)])
+	}
 }
 
 // redactShort measures a line of 100 bytes, as a log has them.
@@ -119,9 +126,6 @@ func (b *bench) redactShort() ([]figure, error) {
 		return nil, err
 	}
 	text, rules := sample.Short(), naiveRules()
-	if e.Text(text).Found() {
-		return nil, fmt.Errorf("something was found in %q", text)
-	}
 	const batch = 1000
 	seen := 0
 	ours := func() {
@@ -139,6 +143,7 @@ func (b *bench) redactShort() ([]figure, error) {
 	per := float64(at(p.took[0], 50).Nanoseconds()) / batch
 	f := figure{Name: "a clean line of 100 bytes", Measured: per, Unit: "ns", Target: "<= 400 ns"}.ratioTo(float64(at(p.took[1], 50).Nanoseconds()), "by expressions")
 	f.Met = f.Measured <= 400
+	f.quiet(e.Text(text), text)
 	g := figure{Name: "what it allocates", Measured: allocations(batch, ours), Unit: "allocations", Target: "none"}
 	g.Met = g.Measured == 0
 	runtime.KeepAlive(seen)
