@@ -119,13 +119,11 @@ func (n *nest) textual(kind string, b []byte, level int) (Result, error) {
 		r, err := n.textual(kind, b[len(head):], level)
 		return shifted(r, b, len(head)), err
 	}
-	if looksJSON(b) {
-		if valid(b) {
-			return n.strict(b, level)
-		}
-		if depth(b) > maxDepth {
-			return Result{}, unscannable(fmt.Sprintf("JSON nested more than %d levels deep", maxDepth), nil)
-		}
+	if r, is, err := n.strict(b, level); is || err != nil {
+		return r, err
+	}
+	if looksJSON(b) && depth(b) > maxDepth {
+		return Result{}, unscannable(fmt.Sprintf("JSON nested more than %d levels deep", maxDepth), nil)
 	}
 	switch {
 	case kind == "application/x-www-form-urlencoded" && !bytes.ContainsAny(b, "\n<"), kind != "text/event-stream" && looksForm(b):

@@ -125,8 +125,8 @@ func isDataGap(gap []byte) bool {
 
 // payload redacts the data of an event, or a line: JSON or text.
 func (n *nest) payload(b []byte, level int) (Result, error) {
-	if looksJSON(b) && valid(b) {
-		return n.strict(b, level)
+	if r, is, err := n.strict(b, level); is {
+		return r, err
 	}
 	return n.text(b, level)
 }
@@ -144,13 +144,13 @@ func (n *nest) lines(b []byte, level int) (Result, error) {
 			start++
 		}
 		line := b[start:end]
-		if !looksJSON(line) || !valid(line) {
+		r, is, err := n.strict(line, level)
+		if !is {
 			continue
 		}
 		if err := n.plain(&d, text, start, level); err != nil {
 			return Result{}, err
 		}
-		r, err := n.strict(line, level)
 		if err != nil {
 			return Result{}, within(err, "the line at byte "+strconv.Itoa(start))
 		}

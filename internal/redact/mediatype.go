@@ -76,6 +76,9 @@ func boundaryOf(kind string, params map[string]string, b []byte) string {
 	if len(line) == 0 || len(next) < 8 || !bytes.EqualFold(next[:8], []byte("content-")) {
 		return ""
 	}
+	if at, _ := delimiter(b, "--"+string(line), 0); at < 0 {
+		return ""
+	}
 	return string(line)
 }
 

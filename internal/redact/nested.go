@@ -25,6 +25,8 @@ type nest struct {
 	e      *Engine
 	left   int // bytes that may still be decoded
 	opened int
+
+	scratch []byte
 }
 
 func (e *Engine) nest(size int) *nest {

@@ -2,6 +2,7 @@ package redact
 
 import (
 	"bytes"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -105,22 +106,33 @@ func isMasked(spans []span, start, end int) bool {
 
 // run decodes one run in every way that gives something to read.
 func (n *nest) run(run []byte, level int) (rule, error) {
-	if isHexRun(run) {
-		if r, err := n.decoded(unhexed(run), level); r != ruleNone || err != nil {
+	var have uint16
+	base32 := true
+	for _, c := range run {
+		have |= ^class[c] & isHex
+		base32 = base32 && (class[c]&isLetter != 0 || c >= '2' && c <= '7')
+	}
+	buf := n.scratch
+	n.scratch = nil // what is decoded may hold runs itself
+	defer func() { n.scratch = buf }()
+	if have == 0 {
+		buf = unhexed(buf[:0], run)
+		if r, err := n.decoded(buf, level); r != ruleNone || err != nil {
 			return r, err
 		}
 	}
-	if isBase32Run(run) {
-		if r, err := n.decoded(unbase32(run), level); r != ruleNone || err != nil {
+	if base32 && oneCase(run) {
+		buf = unbase32(buf[:0], run)
+		if r, err := n.decoded(buf, level); r != ruleNone || err != nil {
 			return r, err
 		}
 	}
 	for shift := 0; shift < 4 && len(run)-shift >= minRun-3; shift++ {
-		d := unbase64(run[shift:])
-		if err := n.spend(len(d)); err != nil {
+		buf = unbase64(buf[:0], run[shift:])
+		if err := n.spend(len(buf)); err != nil {
 			return ruleNone, err
 		}
-		if r, err := n.decoded(d, level); r != ruleNone || err != nil {
+		if r, err := n.decoded(buf, level); r != ruleNone || err != nil {
 			return r, err
 		}
 		if len(run) > maxShifted {
@@ -136,11 +148,7 @@ func (n *nest) decoded(d []byte, level int) (rule, error) {
 	if isKeyDER(d) {
 		return rulePrivateKey, nil
 	}
-	f := sniff(d)
-	if f == formBinary && readable(d) {
-		f = formText
-	}
-	if f == formBinary || f == formMedia {
+	if packing(d) == packNone && sealedName(d) == "" && wideOf(d).size == 0 && (!readable(d) || mediaName(d) != "") {
 		return ruleNone, nil
 	}
 	if level >= maxLevels {
@@ -153,28 +161,17 @@ func (n *nest) decoded(d []byte, level int) (rule, error) {
 	return strongest(r.Findings), nil
 }
 
-func isHexRun(run []byte) bool {
-	for _, c := range run {
-		if class[c]&isHex == 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// isBase32Run knows the alphabet of RFC 4648 section 6, in one case.
-func isBase32Run(run []byte) bool {
+// oneCase says whether a run has letters of one case only, as base32 has (RFC
+// 4648 section 6).
+func oneCase(run []byte) bool {
 	var have uint16
 	for _, c := range run {
-		if have |= class[c]; class[c]&isLetter == 0 && (c < '2' || c > '7') {
-			return false
-		}
+		have |= class[c]
 	}
 	return have&isLetter != isLetter
 }
 
-func unbase32(run []byte) []byte {
-	d := make([]byte, 0, len(run)/8*5+5)
+func unbase32(d, run []byte) []byte {
 	acc, bits := uint32(0), 0
 	for _, c := range run {
 		v := uint32(lower(c) - 'a')
@@ -190,18 +187,17 @@ func unbase32(run []byte) []byte {
 	return d
 }
 
-func unhexed(run []byte) []byte {
-	d := make([]byte, len(run)/2)
-	for i := range d {
-		d[i] = unhex(run[2*i])<<4 | unhex(run[2*i+1])
+func unhexed(d, run []byte) []byte {
+	for i := 0; i+1 < len(run); i += 2 {
+		d = append(d, unhex(run[i])<<4|unhex(run[i+1]))
 	}
 	return d
 }
 
 // unbase64 decodes a run of either alphabet, or of both; what is left over at
 // its end counts for nothing.
-func unbase64(run []byte) []byte {
-	d := make([]byte, 0, len(run)/4*3+3)
+func unbase64(d, run []byte) []byte {
+	d = slices.Grow(d, len(run)/4*3+3)
 	i := 0
 	for ; i+4 <= len(run); i += 4 {
 		v := uint32(sextet[run[i]])<<18 | uint32(sextet[run[i+1]])<<12 | uint32(sextet[run[i+2]])<<6 | uint32(sextet[run[i+3]])

@@ -41,10 +41,12 @@ func isBinary(b []byte) bool {
 	controls, bad := 0, 0
 	for i := 0; i < len(b); {
 		c := b[i]
+		if plainByte[c] {
+			i++
+			continue
+		}
 		if c < utf8.RuneSelf {
-			if class[c]&isSpace != 0 && !isTextControl(c) || c == 0x7f {
-				controls++
-			}
+			controls++
 			i++
 			continue
 		}
@@ -57,13 +59,18 @@ func isBinary(b []byte) bool {
 	return controls*16 > len(b) || bad*3 > len(b)
 }
 
-// isTextControl knows the blanks and control bytes that text has.
-func isTextControl(c byte) bool {
-	switch c {
-	case ' ', '\t', '\n', '\r', '\f', 0x1b, 0x1e:
-		return true
+// plainByte are the bytes of ASCII that text has: what can be seen, blanks and
+// the few control bytes of terminals and JSON sequences.
+var plainByte = plainBytes()
+
+func plainBytes() (t [256]bool) {
+	for c := byte(' '); c < 0x7f; c++ {
+		t[c] = true
 	}
-	return false
+	for _, c := range []byte("\t\n\r\f\x1b\x1e") {
+		t[c] = true
+	}
+	return t
 }
 
 // signature is what a format begins with, at a place.
@@ -113,7 +120,23 @@ var media = [...]signature{
 	{0, "\x00\x00\x01\x00", "icon"},
 }
 
-func sealedName(b []byte) string { return nameIn(sealed[:], b) }
+func sealedName(b []byte) string {
+	if len(b) == 0 || !sealedHead[b[0]] {
+		return ""
+	}
+	return nameIn(sealed[:], b)
+}
+
+// sealedHead are the first bytes of the sealed formats: one look spares most
+// bodies the list.
+var sealedHead = heads(sealed[:])
+
+func heads(list []signature) (t [256]bool) {
+	for _, s := range list {
+		t[s.text[0]] = true
+	}
+	return t
+}
 
 // mediaName names the medium that b is. Text is none, whatever it begins with.
 func mediaName(b []byte) string {
@@ -145,7 +168,7 @@ func stretches(b []byte, f func(at int, s []byte) bool) {
 			if r, w = utf8.DecodeRune(b[i:]); r == utf8.RuneError {
 				w = 0
 			}
-		} else if class[c]&isSpace != 0 && !isTextControl(c) || c == 0x7f {
+		} else if !plainByte[c] {
 			w = 0
 		}
 		if w > 0 {

@@ -12,17 +12,27 @@ import (
 // maxDepth bounds the nesting of JSON in a body.
 const maxDepth = 512
 
-// strict redacts a valid JSON document that must also be unambiguous (RFC
-// 7493): in UTF-8, without a name that stands twice, of bounded depth.
-func (n *nest) strict(b []byte, level int) (Result, error) {
-	if err := n.ambiguous(b); err != nil {
-		return Result{}, err
+// strict redacts a JSON document, which must be unambiguous (RFC 7493): in
+// UTF-8, without a name that stands twice, of bounded depth. It says whether b
+// is one.
+func (n *nest) strict(b []byte, level int) (Result, bool, error) {
+	if !looksJSON(b) {
+		return Result{}, false, nil
+	}
+	if !jsontext.Value(b).IsValid() {
+		if !valid(b) {
+			return Result{}, false, nil
+		}
+		return Result{}, true, n.ambiguity(b)
 	}
 	r, err := n.document(b, level)
 	if err != nil || !r.Found() {
-		return Result{Out: b}, err
+		return Result{Out: b}, true, err
 	}
-	return r, n.ambiguous(r.Out)
+	if !jsontext.Value(r.Out).IsValid() {
+		return Result{}, true, n.ambiguity(r.Out)
+	}
+	return r, true, nil
 }
 
 // document redacts a valid JSON document whose strings may be wrapped.
@@ -33,14 +43,6 @@ func (n *nest) document(b []byte, level int) (Result, error) {
 		return Result{}, unscannable(fmt.Sprintf("JSON nested more than %d levels deep", maxDepth), nil)
 	}
 	return w.result(), w.err
-}
-
-// ambiguous says why readers may differ about a valid document.
-func (n *nest) ambiguous(b []byte) error {
-	if jsontext.Value(b).IsValid() {
-		return nil
-	}
-	return n.ambiguity(b)
 }
 
 // ambiguity names what is wrong with a document that is valid but not strict.

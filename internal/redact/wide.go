@@ -27,7 +27,7 @@ func wideOf(b []byte) wideText {
 	case bytes.HasPrefix(b, []byte("\xfe\xff")):
 		return wideText{2, 2, true}
 	}
-	if len(b) < 8 {
+	if len(b) < 8 || bytes.IndexByte(b, 0) < 0 {
 		return wideText{}
 	}
 	var nul [4]int
