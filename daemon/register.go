@@ -47,7 +47,7 @@ type RegisterConfig struct {
 // does not repeat what may be a secret.
 func ParseRegister(text string) (RegisterConfig, error) {
 	kind, what, ok := strings.Cut(text, ":")
-	r := RegisterConfig{shared: true, At: kind}
+	r := RegisterConfig{shared: true, At: "--register"}
 	switch {
 	case !ok || what == "" || strings.ContainsRune(what, 0):
 	case kind == "file" || kind == "whole":
