@@ -61,7 +61,7 @@ func (d *Daemon) Status(ctx context.Context) (*api.Status, error) {
 	s := &api.Status{Version: d.opt.Version, State: d.Paths.Dir, Runtime: d.runtime, PID: os.Getpid(), Since: d.since.UTC(),
 		Policy: p.Version, Files: p.From, Weakened: p.Weakened, Flights: d.Kernel.Flights(), Clients: d.clients.count()}
 	if h, err := d.latch.Read(); h.Halted || err != nil {
-		s.Halted, s.HaltWho, s.HaltWhy, s.HaltWhen = true, h.Who, h.Why, h.When
+		s.Halted, s.HaltWho, s.HaltWhy, s.HaltWhen = true, d.maskText(h.Who), d.maskText(h.Why), h.When
 	}
 	if why := d.disabled(); why != "" {
 		s.Halted, s.HaltWhy = true, why

@@ -18,6 +18,7 @@ import (
 // queue full is in the log and in the ledger all the same. A halt goes to its
 // hooks past the queue: nothing that waits there may keep them from running.
 func (d *Daemon) notice(n kernel.Notice) {
+	n.Why = d.maskText(n.Why) // a hook's own words come past the kernel
 	d.log.Info("notice", "level", n.Level, "event", n.Event, "why", n.Why, "review", n.Review, "boundary", n.Boundary)
 	if n.Event == "halted" {
 		select {
@@ -118,6 +119,7 @@ func (d *Daemon) runHook(ctx context.Context, name string, argv []string, limit 
 	cmd.Env = append(server.Environment(os.Environ(), nil), "HOLDFAST_STATE="+d.Paths.Dir)
 	cmd.WaitDelay = time.Second
 	out, err := cmd.CombinedOutput()
+	out = d.mask(out)
 	if err != nil {
 		d.log.Error("a command failed", "command", name, "err", err, "output", clip(string(out)))
 		return fmt.Errorf("%w: %s", err, clip(string(bytes.TrimSpace(out))))

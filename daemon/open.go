@@ -271,6 +271,9 @@ func (d *Daemon) mint(id holdfast.Identity, ttl time.Duration) (holdfast.Secret,
 	if id.Principal == "" {
 		id.Principal = "agent:" + id.Agent
 	}
+	if err := d.Kernel.Nameable(id); err != nil {
+		return holdfast.Secret{}, holdfast.Identity{}, err
+	}
 	if id.Session == "" {
 		id.Session = id.Agent + "-" + time.Now().UTC().Format("2006-01-02")
 	}

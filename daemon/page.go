@@ -144,7 +144,7 @@ func (d *Daemon) openOperator(pass holdfast.Secret) (operator.Key, error) {
 func (d *Daemon) pageState(ctx context.Context, whole bool) console.State {
 	var s console.State
 	if h, err := d.latch.Read(); h.Halted || err != nil {
-		s.Halted, s.HaltWho, s.HaltWhy, s.HaltWhen = true, h.Who, h.Why, h.When
+		s.Halted, s.HaltWho, s.HaltWhy, s.HaltWhen = true, d.maskText(h.Who), d.maskText(h.Why), h.When
 	}
 	if why := d.disabled(); why != "" {
 		s.Halted, s.HaltWhy = true, why

@@ -46,7 +46,7 @@ func (k *Kernel) Halt(who, why string) (int, error) {
 // stop sets the latch and cuts. A latch that is set may come with an error:
 // then it does not say by whom or why.
 func (k *Kernel) stop(who, why string) (cut int, set bool, err error) {
-	err = k.latch.Set(who, why, k.now())
+	err = k.latch.Set(string(k.mask(who)), string(k.mask(why)), k.now())
 	switch {
 	case err == nil:
 		return k.Cut(), true, nil
@@ -297,6 +297,9 @@ func (k *Kernel) Trust(tenant string, signed operator.Signed) error {
 // Revoke makes a token id worthless for ever (D8), and cuts what is under way
 // with it. Anybody may revoke.
 func (k *Kernel) Revoke(tenant, jti, who, why string) error {
+	if k.telling(jti) {
+		return &holdfast.Error{Kind: holdfast.KindValue, Why: "that holds a secret: it is no token's number", Hint: "`holdfast agent token` says the number"}
+	}
 	ctx, cancel := edge()
 	defer cancel()
 	err := k.store.Update(ctx, func(tx Tx) error {

@@ -62,6 +62,9 @@ func (k *Kernel) verify(ctx context.Context, token holdfast.Secret, j *judgement
 	if who.Tenant == "" || who.Tenant == holdfast.Unverified || strings.HasPrefix(who.Tenant, "_") || who.Principal == "" || who.Agent == "" || who.TokenID == "" || who.Session == "" {
 		return holdfast.Identity{}, &holdfast.Error{Kind: holdfast.KindTenantContext, Gate: holdfast.K2, Why: "the token does not say who asks"}
 	}
+	if err := k.Nameable(who); err != nil {
+		return holdfast.Identity{}, err
+	}
 	return who, nil
 }
 

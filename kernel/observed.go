@@ -66,7 +66,8 @@ func notPlain(r rune) bool {
 // another pin is an event, and is held from then on until a person accepts it,
 // whatever it says later. Of one boundary that stands twice in cs the first is
 // in force; where the second differs, it has changed. A schema that does not
-// compile is no error here: crossing that boundary is refused. Errors:
+// compile is no error here: crossing that boundary is refused. One whose name holds a secret is prohibited, and not
+// kept. Errors:
 // ConflictError where a server brings more than is kept of it; nothing of cs is
 // kept then.
 func (k *Kernel) Observe(ctx context.Context, cs []holdfast.Contract) ([]holdfast.Contract, error) {
@@ -75,13 +76,24 @@ func (k *Kernel) Observe(ctx context.Context, cs []holdfast.Contract) ([]holdfas
 	if err := k.seen.room(cs); err != nil {
 		return nil, err
 	}
-	drifted, err := k.pin(ctx, cs)
+	named := make([]holdfast.Contract, 0, len(cs))
+	for _, c := range cs {
+		if !k.telling(c.Boundary) {
+			named = append(named, c)
+		}
+	}
+	drifted, err := k.pin(ctx, named)
 	if err != nil {
 		return nil, err
 	}
 	pol, stir := k.policy.Load(), false
 	out, put := make([]holdfast.Contract, 0, len(cs)), make(map[string]*contract, len(cs))
 	for _, c := range cs {
+		if k.telling(c.Boundary) {
+			c.Risk = holdfast.Prohibited // it is listed nowhere
+			out = append(out, c)
+			continue
+		}
 		made := put[c.Boundary]
 		if made == nil {
 			var changed bool

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/redact"
 	"github.com/holdfast-dev/holdfast/internal/story"
 )
 
@@ -177,12 +179,29 @@ func (a *app) paths() (daemon.Paths, error) {
 
 // say writes a line for people to standard error.
 func (a *app) say(format string, args ...any) {
-	fmt.Fprintf(a.err, "holdfast: %s\n", clean(fmt.Sprintf(format, args...)))
+	fmt.Fprintf(a.err, "holdfast: %s\n", clean(untold(fmt.Sprintf(format, args...))))
 }
 
 // hint writes what to do to standard error.
 func (a *app) hint(format string, args ...any) {
-	fmt.Fprintf(a.err, "hint: %s\n", clean(fmt.Sprintf(format, args...)))
+	fmt.Fprintf(a.err, "hint: %s\n", clean(untold(fmt.Sprintf(format, args...))))
+}
+
+// untold is a text for people without the secrets that their form tells: an
+// argument that an error quotes may be one, and scripts keep what is said. Names
+// and addresses of people stay, so that a message says whom it means.
+func untold(s string) string {
+	e, err := redact.New(redact.Options{})
+	if err != nil {
+		return redact.MaskSecret
+	}
+	r := e.Text([]byte(s))
+	for _, f := range r.Findings {
+		if strings.HasPrefix(f.Rule, "secret.") {
+			return string(r.Out)
+		}
+	}
+	return s
 }
 
 func or(s, other string) string {

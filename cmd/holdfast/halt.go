@@ -46,7 +46,7 @@ func haltAll(a *app, args []string) error {
 	if err != nil {
 		return err
 	}
-	first, err := latch.SetFirst(a.who(*who), or(strings.Join(rest, " "), "halted from the command line"), start)
+	first, err := latch.SetFirst(untold(a.who(*who)), untold(or(strings.Join(rest, " "), "halted from the command line")), start)
 	if err != nil && !latch.Halted() {
 		return fail("end the daemon instead: `kill` it", "the latch could not be set: %v", err)
 	}

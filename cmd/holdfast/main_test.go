@@ -22,9 +22,10 @@ import (
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"holdfast":  func() { os.Exit(program()) },
-		"mcpserver": mcpServer,
-		"mcpcall":   mcpCall,
+		"holdfast":    func() { os.Exit(program()) },
+		"mcpserver":   mcpServer,
+		"mcpcall":     mcpCall,
+		"leakyserver": leakyServer,
 	})
 }
 

@@ -210,6 +210,7 @@ func (s *Server) masked(out *holdfast.Outcome) *holdfast.Outcome {
 		return nil
 	}
 	own := *out
+	own.Boundary = s.Mask(out.Boundary)
 	own.Opinions = slices.Clone(out.Opinions)
 	for i := range own.Opinions {
 		o := &own.Opinions[i]
