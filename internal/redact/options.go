@@ -96,8 +96,8 @@ func New(o Options) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{ready: true, literals: lit, masks: o.Masks, key: o.Key, probable: o.Probable}
-	if e.probable != 0 && e.guess == nil {
-		return nil, invalid("probable", "this engine masks only what is certain", "leave Probable empty")
+	if o.Probable != 0 {
+		e.guess = newGuesser(o.Probable)
 	}
 	return e, nil
 }

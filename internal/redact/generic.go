@@ -1,0 +1,232 @@
+package redact
+
+// The least lengths of a secret that nothing but its surroundings tells: the
+// value of a name that says so, a run near a word that says so, and a run that
+// stands alone.
+const (
+	minNamedSecret = 8
+	minNearSecret  = 10
+	minLoneSecret  = 20
+	// maxLoneSecret: what is longer is data, not a credential.
+	maxLoneSecret = 200
+)
+
+// How many bits of evidence speak for random characters (see evidence).
+const (
+	bitsNamed = 7
+	bitsNear  = 14
+	bitsLone  = 32
+)
+
+// token is a run of words joined by signs.
+type token struct {
+	at, end int
+	have    uint16
+	joins   uint
+}
+
+// opaqueRun judges a run that no assignment named: near a word for secrets,
+// or alone.
+func (x *reader) opaqueRun(t token) {
+	if t.have&isDigit == 0 || t.have&isLetter == 0 {
+		if t.have&isUpper == 0 || t.have&isLower == 0 || t.end-t.at < 16 {
+			return
+		}
+	}
+	if t.end-t.at > maxLoneSecret {
+		return
+	}
+	v := x.s[t.at:t.end]
+	if x.inAddress(t) || structured(v, t.joins) {
+		return
+	}
+	bits := evidence(v)
+	if bits < bitsNear {
+		return
+	}
+	hint, direct := x.secretNear(t.at)
+	switch {
+	case hint == hintNot:
+		return
+	case hint == hintSecret && (direct || t.end-t.at >= 14):
+		if hexOnly(v) && t.end-t.at < 16 {
+			return
+		}
+	case t.end-t.at < minLoneSecret || bits < bitsLone || t.joins&(joinDot|joinSlash) != 0 && looksLikePath(v):
+		return
+	case hexOnly(v) || t.have&isDigit == 0 || x.inBlock(t) || knownID(v) || x.hashed(t.at):
+		return
+	case t.have&isUpper == 0 && t.joins != 0 && longestPart(v) < minLoneSecret:
+		return
+	}
+	x.guess(t.at, x.padding(t.end), ruleGuessSecret)
+}
+
+// padding steps over the "=" that fill up base64.
+func (x *reader) padding(i int) int {
+	e := i
+	for e < x.hi && e-i < 2 && x.s[e] == '=' {
+		e++
+	}
+	if e < x.hi && class[x.s[e]]&isWord != 0 {
+		return i
+	}
+	return e
+}
+
+// opaqueValue judges the value behind the sign at i by the name before it. The
+// value is looked at first: most are no candidates, and names are dearer.
+func (x *reader) opaqueValue(i int) {
+	if i < x.valueLow {
+		return
+	}
+	v := i + 1
+	for n := 0; n < 2 && v < x.hi && (x.s[v] == '=' || x.s[v] == '>'); n++ {
+		v++
+	}
+	v = min(x.end(v, 4, isBlank), x.hi)
+	quoted := byte(0)
+	for n := 0; n < 4 && v < x.hi && x.s[v] == '\\'; n++ {
+		v++
+	}
+	if v < x.hi && isQuote(x.s[v]) {
+		quoted = x.s[v]
+		v++
+	}
+	end, t := x.opaqueEnd(v, quoted)
+	if end-v < minNamedSecret || v < x.low || t.have&isAlnum == 0 {
+		return
+	}
+	start, stop := x.name(i)
+	if start < x.lo || start >= stop {
+		return
+	}
+	if x.secretName(start, stop) != hintSecret {
+		return
+	}
+	if !opaque(x.s[v:min(end, v+guessAhead)], t) {
+		return
+	}
+	x.guess(v, end, ruleGuessSecret)
+}
+
+// secretName judges the name at [start, stop), with the word before it where
+// it stands behind a blank ("signing key: x").
+func (x *reader) secretName(start, stop int) hint {
+	h := hintOfName(x.s[start:stop])
+	if h != hintNone || !x.is(start-1, isBlank) {
+		return h
+	}
+	b, e := x.wordBefore(start, 2)
+	if b == e {
+		return hintNone
+	}
+	return hintOfName(x.s[b:stop])
+}
+
+// opaqueEnd finds the end of a value: its quote, or what cannot belong to one.
+// What is not ended by then goes on over opaque characters.
+func (x *reader) opaqueEnd(v int, quote byte) (int, token) {
+	t := token{at: v}
+	j := v
+	for ; j < x.hi; j++ {
+		c := x.s[j]
+		bits := class[c]
+		switch {
+		case bits&isSpace != 0, c == quote && quote != 0, isQuote(c), c == '<', c == '>', c == '\\':
+		case quote == 0 && (c == ',' || c == ';' || c == '&' || c == '|' || c == '(' || c == ')' || c == '{' || c == '}' || c == '[' || c == ']'):
+		case c == '=' && j+1 < x.hi && class[x.s[j+1]]&isWord != 0: // a name, not a value
+			return v, t
+		case j-v >= guessAhead && bits&(isAlnum|isSymbol) == 0:
+		default:
+			t.have |= bits
+			t.joins |= joint(c)
+			continue
+		}
+		break
+	}
+	x.valueLow = max(x.valueLow, j)
+	if quote != 0 && j < x.hi && class[x.s[j]]&isBlank != 0 {
+		return v, t // a quoted sentence
+	}
+	for quote == 0 && j > v && (x.s[j-1] == '.' || x.s[j-1] == ':' || x.s[j-1] == '!' || x.s[j-1] == '?') {
+		j--
+	}
+	t.end = j
+	return j, t
+}
+
+// opaque says whether the value of a name that says "secret" looks like one.
+func opaque(v []byte, t token) bool {
+	if structured(v, t.joins) || looksLikePath(v) || refersTo(v) {
+		return false
+	}
+	if hexOnly(v) {
+		return len(v) >= 12 && t.have&isDigit != 0
+	}
+	if t.have&isDigit != 0 && t.have&isLetter == 0 {
+		return false
+	}
+	return evidence(v) >= bitsNamed
+}
+
+// inAddress says whether the run is a part of a URL, of a path or of an
+// encoded image: what stands before it tells.
+func (x *reader) inAddress(t token) bool {
+	if t.at == x.lo {
+		return false
+	}
+	s := x.s
+	switch s[t.at-1] {
+	case '/':
+		return true
+	case ',':
+		return t.at-x.lo >= 8 && x.has(t.at-7, "base64,")
+	case '\\':
+		return t.at-x.lo >= 2 && class[s[t.at-2]]&isWord != 0
+	case '.', '#', '$', '@', '%':
+		return true
+	}
+	return false
+}
+
+// hashed says whether "sha256:", "SHA256:", "h1:", "sha512-" or the like
+// stands before i.
+func (x *reader) hashed(i int) bool {
+	if i == x.lo || x.s[i-1] != ':' && x.s[i-1] != '-' && x.s[i-1] != ' ' {
+		return false
+	}
+	b := i - 1
+	for b > x.lo && i-b < 24 && class[x.s[b-1]]&(isAlnum|isURL64) != 0 {
+		b--
+	}
+	var buf [24]byte
+	switch string(smallCased(&buf, x.s[b:i-1])) {
+	case "sha1", "sha-1", "sha256", "sha-256", "sha384", "sha512", "sha-512", "md5", "h1", "blake3", "blake2b", "xxh64",
+		"ssh-rsa", "ssh-ed25519", "ssh-dss", "ecdsa-sha2-nistp256":
+		return true
+	}
+	return false
+}
+
+// inBlock says whether the run is a line of its own in a block of base64: 60,
+// 64 or 76 characters from edge to edge, or a rest behind such a line.
+func (x *reader) inBlock(t token) bool {
+	end := x.padding(t.end)
+	if t.at > 0 && x.s[t.at-1] != '\n' || end < len(x.s) && x.s[end] != '\n' && x.s[end] != '\r' {
+		return false
+	}
+	if n := end - t.at; n == 60 || n == 64 || n == 76 {
+		return true
+	}
+	e := t.at - 1
+	if e > 0 && x.s[e-1] == '\r' {
+		e--
+	}
+	b := e
+	for b > 0 && e-b < 77 && class[x.s[b-1]]&isStd64 != 0 {
+		b--
+	}
+	n := e - b
+	return n == 60 || n == 64 || n == 76
+}

@@ -1,0 +1,226 @@
+package redact
+
+// A number without a country code is a telephone number where its form or a
+// word before it says so and a numbering plan has it.
+
+// formHint is how much the form of groups of digits speaks for a phone.
+type formHint uint8
+
+const (
+	formNone   formHint = iota
+	formSpaced          // groups that a phone may have: a word must say it
+	formPhone           // a form that little else has
+)
+
+// phoneAt judges the number whose first digit stands at i and steps over the
+// groups that belong to it, so that none of them is judged as a number again.
+func (x *reader) phoneAt(i int) {
+	if i < x.groupLow || x.is(i-1, isWord) || x.is(i-1, isSymbol) && (x.is(i-2, isWord) || x.s[i-1] == '=' && x.is(i-2, isSymbol)) {
+		return
+	}
+	n := min(digitsFrom(x.s, i, maxRun), x.hi-i)
+	if n == maxRun {
+		return
+	}
+	var buf [maxGroups]group
+	g := x.cut(x.groups(i, n, buf[:0]))
+	last := g[len(g)-1]
+	end := last.at + last.n
+	x.groupLow = end
+	if len(g) == maxGroups || x.is(end, isWord) || x.tail(end) {
+		return
+	}
+	var d [16]byte
+	total := 0
+	for _, k := range g {
+		if total+k.n > 15 {
+			return
+		}
+		total += copy(d[total:], x.s[k.at:k.at+k.n])
+	}
+	if total < 7 || isDate(g) || isAddress(g) || year(g, x.s) || oneDigit(d[:total]) {
+		return
+	}
+	start := i
+	bracket := i > x.lo && x.s[i-1] == '('
+	if bracket {
+		start--
+	}
+	if x.isPhone(d[:total], g, start, bracket) {
+		x.guess(start, x.extension(end), ruleGuessPhone)
+	}
+}
+
+// oneDigit says whether all digits are the same, as in 000 000 0000.
+func oneDigit(d []byte) bool {
+	for _, c := range d {
+		if c != d[0] {
+			return false
+		}
+	}
+	return true
+}
+
+// cut drops groups beyond the wall, and those behind a tab or two blanks.
+func (x *reader) cut(g []group) []group {
+	for k := range g {
+		if g[k].at+g[k].n > x.hi {
+			g[k].n = x.hi - g[k].at
+			if g[k].n <= 0 {
+				return g[:max(1, k)]
+			}
+			return g[:k+1]
+		}
+		if g[k].sep == '\t' || g[k].sep == wide {
+			return g[:k+1]
+		}
+	}
+	return g
+}
+
+// tail says whether the number goes on as something else: a fraction, a unit,
+// a time, a percentage.
+func (x *reader) tail(end int) bool {
+	if end+1 >= x.hi {
+		return false
+	}
+	c, d := x.s[end], x.s[end+1]
+	switch c {
+	case '%', '_', '$', '=', '*', '^':
+		return true
+	case ':', '.', ',', '-', '/', '+':
+		return class[d]&isAlnum != 0
+	}
+	return false
+}
+
+// year says whether a run of two groups is a pair of years or a date.
+func year(g []group, s []byte) bool {
+	return len(g) == 2 && g[0].n == 4 && g[1].n == 4 && (s[g[0].at] == '1' || s[g[0].at] == '2') && (s[g[1].at] == '1' || s[g[1].at] == '2')
+}
+
+func (x *reader) isPhone(d []byte, g []group, start int, bracket bool) bool {
+	form := phoneForm(d, g, bracket)
+	if form == formPhone {
+		return d[0] != '0' || planned(d) || d[1] == '0' && international(d[2:])
+	}
+	if form == formNone && len(g) > 1 {
+		return false
+	}
+	if !x.phoneWord(start) {
+		return false
+	}
+	return planned(d) || d[0] == '0' && d[1] == '0' && international(d[2:])
+}
+
+// phoneForm judges the form of a number.
+func phoneForm(d []byte, g []group, bracket bool) formHint {
+	if len(g) == 1 {
+		if d[0] == '0' && d[1] == '0' && len(d) >= 11 && international(d[2:]) {
+			return formPhone
+		}
+		if len(d) >= 9 {
+			return formSpaced
+		}
+		return formNone
+	}
+	even := true
+	for _, k := range g[1:] {
+		even = even && k.n == 2
+	}
+	switch {
+	case g[0].n <= 2 && len(g) == 2 && len(d) < 9:
+		return formNone
+	case d[0] == '0' && d[1] != '0' && len(g) == 5 && even && g[0].n == 2 && sameSep(g): // France
+		return formPhone
+	case d[0] == '0' && d[1] == '0' && international(d[2:]):
+		return formPhone
+	case d[0] == '0' && d[1] != '0' && (bracket && g[0].sep == ')' || g[0].sep == '/' && g[0].n >= 3) && len(d) >= 8:
+		return formPhone
+	case d[0] == '0' && d[1] != '0' && g[0].n >= 3 && g[0].n <= 5 && len(d) >= 9 && (g[0].sep == ' ' || g[0].sep == '-'):
+		return formPhone
+	case d[0] == '0' && d[1] != '0' && g[0].n == 2 && len(g) == 3 && g[1].n == 4 && g[2].n == 4: // Australia, Japan
+		return formPhone
+	case len(g) == 3 && g[0].n == 3 && g[1].n == 3 && g[2].n == 4 && d[0] >= '2' && d[3] >= '2' && inPlan(1, d):
+		return formPhone
+	case d[0] == '0' && len(g) <= 2 && g[0].n > 2 && len(d) < 9 && g[0].sep == '.':
+		return formNone
+	}
+	return formSpaced
+}
+
+func sameSep(g []group) bool {
+	for _, k := range g[:len(g)-1] {
+		if k.sep != g[0].sep {
+			return false
+		}
+	}
+	return true
+}
+
+// extension steps over "ext. 12" or "x12" behind a number.
+func (x *reader) extension(end int) int {
+	e := x.end(end, 2, isBlank)
+	for _, word := range [...]string{"ext", "extension", "durchwahl", "poste", "x"} {
+		if !x.fold(e, word) || x.is(e+len(word), isLetter) {
+			continue
+		}
+		k := e + len(word)
+		for n := 0; n < 3 && k < x.hi && (x.s[k] == '.' || x.s[k] == ' ' || x.s[k] == ':'); n++ {
+			k++
+		}
+		if n := digitsFrom(x.s, k, 7); n > 0 && n < 7 {
+			return k + n
+		}
+	}
+	return end
+}
+
+// phoneWord says whether a word within 48 bytes before i, on the same line,
+// announces a telephone number; one that announces another number hides it.
+func (x *reader) phoneWord(i int) bool {
+	floor := max(x.lo, i-48)
+	for e := i; e > floor; {
+		for e > floor && class[x.s[e-1]]&isWord == 0 {
+			if x.s[e-1] == '\n' {
+				return false
+			}
+			e--
+		}
+		b := e
+		for b > x.lo && e-b < 24 && class[x.s[b-1]]&isWord != 0 {
+			b--
+		}
+		if b == e {
+			return false
+		}
+		switch x.phoneHint(x.s[b:e]) {
+		case hintSecret:
+			return true
+		case hintNot:
+			return false
+		}
+		e = b
+	}
+	return false
+}
+
+// phoneHint says hintSecret for a word that announces a phone, hintNot for one
+// that announces another number.
+func (x *reader) phoneHint(w []byte) hint {
+	var buf [24]byte
+	switch string(smallCased(&buf, w)) {
+	case "phone", "phones", "telephone", "tel", "mobile", "mob", "cell", "cellphone", "fax", "whatsapp", "signal", "landline", "hotline",
+		"call", "calling", "dial", "ring", "text", "sms", "reach", "contact", "callback", "voicemail", "helpline", "phonenumber",
+		"telefon", "telefonnummer", "handy", "handynummer", "mobil", "mobilnummer", "rufnummer", "festnetz", "durchwahl", "erreichbar", "anrufen", "rückruf", "ruf",
+		"tél", "téléphone", "telephon", "portable", "appelez", "appeler", "appelle", "joindre", "joignable", "rappeler", "numéro", "fixe",
+		"teléfono", "telefono", "móvil", "movil", "celular", "llamar", "llame", "cellulare", "chiamare", "telefone", "telemóvel", "ligue",
+		"telefoonnummer", "telefoon", "mobiel", "bel", "bellen", "gsm", "tlf", "puh", "telefonu":
+		return hintSecret
+	case "order", "invoice", "ticket", "id", "port", "ref", "reference", "case", "account", "iban", "konto", "version", "build", "pid", "size", "bytes",
+		"line", "row", "rows", "isbn", "issn", "doi", "serial", "sku", "tracking", "timestamp", "ts", "time", "epoch", "date", "amount", "total",
+		"price", "zip", "code", "bestellung", "rechnung", "commande", "facture", "page", "pages", "commit", "issue", "pr":
+		return hintNot
+	}
+	return hintNone
+}

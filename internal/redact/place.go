@@ -1,0 +1,535 @@
+package redact
+
+// A postal address is known by a number beside the name of a street, as the
+// United Kingdom, the United States, France and Germany write it; by a post
+// office box; or by a postal code whose form little else has.
+
+// place judges the number whose first digit stands at i.
+func (x *reader) place(i int) {
+	if i < x.placeLow || x.is(i-1, isWord) || x.is(i-1, isSymbol) && x.is(i-2, isWord) {
+		return
+	}
+	n := digitsFrom(x.s, i, 7)
+	if n > 6 {
+		return
+	}
+	if n <= 5 {
+		if end := x.streetAhead(i, i+n); end > 0 {
+			x.address(x.unitBefore(i), end)
+			return
+		}
+	}
+	if start := x.streetBehind(i); start >= 0 && n <= 4 {
+		x.address(start, x.houseEnd(i+n))
+		return
+	}
+	if start := x.boxBehind(i); start >= 0 {
+		e := i + n
+		for k := 0; k < 3 && x.is(e, isBlank) && x.is(e+1, isDigit) && digitsFrom(x.s, e+1, 4) <= 3; k++ {
+			e += 1 + digitsFrom(x.s, e+1, 4)
+		}
+		x.address(start, e)
+		return
+	}
+	if n == 5 {
+		x.zip(i)
+	}
+}
+
+// address masks from start to end, with the place and the postal code behind.
+func (x *reader) address(start, end int) {
+	end = x.placeBehind(end)
+	x.placeLow = end
+	x.guess(max(start, x.low), end, ruleGuessAddress)
+}
+
+// houseEnd steps over the letter or the range of a house number: 12a, 12-14,
+// 221B.
+func (x *reader) houseEnd(e int) int {
+	for range 2 {
+		if x.is(e, isLetter) && !x.is(e+1, isWord) {
+			e++
+		} else if e < x.hi && x.s[e] == ' ' && x.is(e+1, isLower) && x.s[e+1] <= 'd' && !x.is(e+2, isWord) && (e+2 >= x.hi || x.s[e+2] == ',') {
+			e += 2
+		}
+		if e < x.hi && (x.s[e] == '-' || x.s[e] == '/') && x.is(e+1, isDigit) && digitsFrom(x.s, e+1, 5) <= 4 {
+			e += 1 + digitsFrom(x.s, e+1, 5)
+		}
+	}
+	return min(e, x.hi)
+}
+
+// streetAhead returns the end of the street that begins behind the number
+// [i, e), or 0: "221B Baker Street", "12 bis, rue de la Paix".
+func (x *reader) streetAhead(i, e int) int {
+	e = x.houseEnd(e)
+	v := e
+	for _, word := range [...]string{" bis", " ter"} {
+		if x.has(v, word) {
+			v += len(word)
+		}
+	}
+	if v < x.hi && x.s[v] == ',' {
+		v++
+	}
+	if v >= x.hi || x.s[v] != ' ' {
+		return 0
+	}
+	v++
+	if end := x.frenchStreet(v); end > 0 {
+		return end
+	}
+	small := 0
+	for n := 0; n < 5 && v < x.hi; n++ {
+		w := min(x.end(v, maxNameWord, isWord), x.hi)
+		if w == v {
+			return 0
+		}
+		if n > 0 {
+			k := streetWord(x.s[v:w])
+			if (k == streetAlways || k == streetCapital && class[x.s[v]]&isUpper != 0) && (small == 0 || k == streetAlways && x.placeWord(i)) {
+				if w < x.hi && x.s[w] == '.' && w-v <= 4 {
+					w++
+				}
+				return x.direction(w)
+			}
+		}
+		if !capital(x.s, v) && !ordinal(x.s[v:w]) {
+			small++
+		}
+		v = w
+		if v < x.hi && (x.s[v] == '.' || x.s[v] == '\'') && n < 3 {
+			v++
+			if v < x.hi && x.s[v-1] == '\'' {
+				v = min(x.end(v, maxNameWord, isWord), x.hi)
+			}
+		}
+		if v >= x.hi || x.s[v] != ' ' {
+			return 0
+		}
+		v++
+	}
+	return 0
+}
+
+// direction steps over "NW" and the like behind a street.
+func (x *reader) direction(i int) int {
+	if i < x.hi && x.s[i] == ' ' {
+		e := min(x.end(i+1, 3, isUpper), x.hi)
+		if !x.is(e, isWord) && !x.is(e, isDigit) {
+			switch string(x.s[i+1 : e]) {
+			case "N", "S", "E", "W", "NE", "NW", "SE", "SW":
+				return e
+			}
+		}
+	}
+	return i
+}
+
+func ordinal(w []byte) bool {
+	n := digitsFrom(w, 0, 4)
+	if n == 0 || n > 3 || len(w) != n+2 {
+		return false
+	}
+	switch string(w[n:]) {
+	case "st", "nd", "rd", "th":
+		return true
+	}
+	return false
+}
+
+// frenchStreet returns the end of "rue de la Paix" at v, or 0.
+func (x *reader) frenchStreet(v int) int {
+	w := min(x.end(v, maxNameWord, isWord), x.hi)
+	var buf [24]byte
+	switch string(smallCased(&buf, x.s[v:w])) {
+	case "rue", "avenue", "av", "boulevard", "bd", "place", "allée", "allee", "chemin", "impasse", "quai", "cours", "route", "passage", "ruelle", "faubourg":
+	default:
+		return 0
+	}
+	end, caps := 0, 0
+	for n := 0; n < 6 && w < x.hi && (x.s[w] == ' ' || x.s[w] == '\'' || x.s[w] == '-' || x.s[w] == '.'); n++ {
+		b := w + 1
+		w = min(x.end(b, maxNameWord, isWord), x.hi)
+		if w == b {
+			break
+		}
+		if capital(x.s, b) {
+			caps++
+			end = w
+		} else if !smallFrench(x.s[b:w]) {
+			break
+		}
+	}
+	if caps == 0 {
+		return 0
+	}
+	return end
+}
+
+func smallFrench(w []byte) bool {
+	switch string(w) {
+	case "de", "du", "des", "la", "le", "les", "l", "d", "et", "en", "sur", "sous", "aux", "au", "saint", "sainte":
+		return true
+	}
+	return false
+}
+
+// streetBehind returns where the street begins that ends before the number at
+// i, or -1: "Hauptstraße 12", "Berliner Str. 5", "Am Alten Markt 3".
+func (x *reader) streetBehind(i int) int {
+	if i-x.lo < 6 || x.s[i-1] != ' ' {
+		return -1
+	}
+	e := i - 1
+	dot := x.s[e-1] == '.'
+	if dot {
+		e--
+	}
+	b := e
+	for b > x.lo && e-b < 40 && (class[x.s[b-1]]&isWord != 0 || x.s[b-1] == '-') {
+		b--
+	}
+	if b >= e || !capital(x.s, b) && x.s[b] != 's' {
+		return -1
+	}
+	switch alone, ok := germanStreet(x.s[b:e], dot); {
+	case !ok:
+		return -1
+	case !alone:
+		return b
+	}
+	// The word stands alone: the one before it belongs to it.
+	start, at := -1, b
+	for n := 0; n < 3 && at-1 > x.lo && x.s[at-1] == ' '; n++ {
+		p := at - 1
+		for p > x.lo && at-p < 24 && (class[x.s[p-1]]&isWord != 0 || x.s[p-1] == '-') {
+			p--
+		}
+		if p == at-1 {
+			break
+		}
+		if capital(x.s, p) {
+			start = p
+		} else if !smallGerman(x.s[p : at-1]) {
+			break
+		}
+		at = p
+	}
+	return start
+}
+
+func smallGerman(w []byte) bool {
+	switch string(w) {
+	case "den", "der", "dem", "am", "an", "im", "alten", "neuen":
+		return true
+	}
+	return false
+}
+
+// germanStreet says whether w is a German street, and whether only its last
+// word ("Straße", "Allee").
+func germanStreet(w []byte, dot bool) (alone, ok bool) {
+	var buf [40]byte
+	if len(w) > len(buf) {
+		return false, false
+	}
+	for k, c := range w {
+		buf[k] = lower(c)
+	}
+	l := string(buf[:len(w)])
+	for _, end := range [...]string{"straße", "strasse", "allee", "gasse", "platz", "weg", "ring", "damm", "ufer", "chaussee", "steig", "stieg", "markt", "graben", "str"} {
+		if len(l) < len(end) || l[len(l)-len(end):] != end || end == "str" && !dot {
+			continue
+		}
+		if len(l) == len(end) {
+			return true, true
+		}
+		hyphen := l[len(l)-len(end)-1] == '-'
+		switch end {
+		case "ring", "weg", "markt", "platz", "damm", "ufer", "steig", "graben", "stieg": // words end in these too
+			if !hyphen && len(l) < len(end)+3 || notStreet(l) {
+				return false, false
+			}
+		}
+		return false, len(l)-len(end) >= 2
+	}
+	return false, false
+}
+
+func notStreet(l string) bool {
+	switch l {
+	case "spring", "string", "monitoring", "engineering", "during", "supermarkt", "arbeitsmarkt", "marktplatz", "arbeitsplatz", "keyring", "offspring",
+		"substring", "tostring", "docstring", "arbeitsweg", "ausweg", "einstieg", "anstieg", "umstieg", "abstieg", "ausstieg", "aufstieg", "hering", "refactoring":
+		return true
+	}
+	return len(l) > 5 && l[len(l)-4:] == "ring" && l[len(l)-5] != 't' && l[len(l)-5] != 'd' && l[len(l)-5] != 's' && l[len(l)-5] != 'n' && l[len(l)-5] != '-'
+}
+
+// boxBehind returns where "PO Box", "Postfach" or "BP" begins before the
+// number at i, or -1.
+func (x *reader) boxBehind(i int) int {
+	b, e := x.wordBefore(i, 3)
+	if b == e || e-b > 8 {
+		return -1
+	}
+	var buf [24]byte
+	switch string(smallCased(&buf, x.s[b:e])) {
+	case "postfach", "postbus", "pobox":
+		return b
+	case "bp":
+		if x.s[b] == 'B' && x.s[b+1] == 'P' && i == e+1 {
+			return b
+		}
+	case "box":
+		for _, po := range [...]string{"p.o. ", "po ", "p.o ", "p. o. ", "post office ", "gpo ", "p.o."} {
+			if at := b - len(po); at >= x.lo && x.fold(at, po) && !x.is(at-1, isAlnum) {
+				return at
+			}
+		}
+	case "postale":
+		if at := b - len("Boîte "); at >= x.lo && x.has(at, "Boîte ") {
+			return at
+		}
+	}
+	return -1
+}
+
+// unitBefore returns where "Flat 3, " or the like begins before i, or i.
+func (x *reader) unitBefore(i int) int {
+	if i-x.lo < 6 || x.s[i-1] != ' ' || x.s[i-2] != ',' {
+		return i
+	}
+	b := i - 2
+	for b > x.lo && i-b < 24 && class[x.s[b-1]]&(isAlnum|isBlank) != 0 {
+		b--
+	}
+	for b < i && class[x.s[b]]&isBlank != 0 {
+		b++
+	}
+	if unit(x.s[b:min(i, x.end(b, 12, isLetter))]) {
+		return b
+	}
+	return i
+}
+
+func unit(w []byte) bool {
+	var buf [24]byte
+	switch string(smallCased(&buf, w)) {
+	case "flat", "apt", "apartment", "suite", "ste", "unit", "floor", "room", "building", "bldg", "c", "appt", "wohnung":
+		return true
+	}
+	return false
+}
+
+// placeBehind steps over what follows a street: a unit, towns, a state, a
+// postal code, a country.
+func (x *reader) placeBehind(end int) int {
+	stop := min(x.hi, end+guessAhead/4)
+	for range 5 {
+		v := end
+		if v < stop && x.s[v] == ',' {
+			v++
+		}
+		lines := 0
+		for v < stop && v-end < 6 && class[x.s[v]]&isSpace != 0 {
+			if x.s[v] == '\n' {
+				lines++
+			}
+			v++
+		}
+		if v == end || v >= stop || lines > 1 {
+			return end
+		}
+		e := x.placePart(v, stop, v > end && x.s[end] == ',')
+		if e == 0 || lines > 0 && !x.codeIn(v, e) {
+			return end
+		}
+		end = e
+	}
+	return end
+}
+
+// codeIn says whether [v, e) holds a digit: a line below a street belongs to
+// it if it has a postal code.
+func (x *reader) codeIn(v, e int) bool {
+	for ; v < e; v++ {
+		if class[x.s[v]]&isDigit != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// placePart returns the end of one part of an address at v, or 0.
+func (x *reader) placePart(v, stop int, comma bool) int {
+	if e := x.unitAt(v, stop); e > 0 {
+		return e
+	}
+	if e := x.ukCode(v); e > 0 && e <= stop {
+		return e
+	}
+	if x.has(v, "D-") || x.has(v, "F-") {
+		v += 2
+	}
+	if n := digitsFrom(x.s, v, 6); n == 5 || n == 4 {
+		e := v + n
+		if x.has(e, "-") && digitsFrom(x.s, e+1, 5) == 4 {
+			return e + 5
+		}
+		if x.is(e, isWord) {
+			return 0
+		}
+		if x.has(e, " ") && e+1 < stop && capital(x.s, e+1) {
+			return x.town(e+1, stop)
+		}
+		if n == 5 {
+			return e
+		}
+		return 0
+	}
+	if e := min(x.end(v, 3, isUpper), stop); e-v == 2 && !x.is(e, isWord) && isState(x.s[v:e]) {
+		if x.has(e, " ") && digitsFrom(x.s, e+1, 6) == 5 {
+			e += 6
+			if x.has(e, "-") && digitsFrom(x.s, e+1, 5) == 4 {
+				e += 5
+			}
+		}
+		return e
+	}
+	if comma && v < stop && capital(x.s, v) {
+		return x.town(v, stop)
+	}
+	return 0
+}
+
+// unitAt returns the end of "Apt 4B", "Suite 500", "#12" at v, or 0.
+func (x *reader) unitAt(v, stop int) int {
+	e := min(x.end(v, 12, isLetter), stop)
+	if v < stop && x.s[v] == '#' && x.is(v+1, isAlnum) {
+		return min(x.end(v+1, 6, isAlnum), stop)
+	}
+	if e == v || !unit(x.s[v:e]) {
+		return 0
+	}
+	if x.has(e, ".") {
+		e++
+	}
+	if !x.has(e, " ") {
+		return 0
+	}
+	w := min(x.end(e+1, 6, isAlnum), stop)
+	if w == e+1 || w-e > 5 {
+		return 0
+	}
+	return w
+}
+
+// town returns the end of one to three capitalised words at v.
+func (x *reader) town(v, stop int) int {
+	end := 0
+	for n := 0; n < 3 && v < stop && (capital(x.s, v) || n > 0 && smallTown(x.s[v:min(stop, v+6)])); n++ {
+		e := v
+		for e < stop && e-v < 24 && (class[x.s[e]]&isWord != 0 && class[x.s[e]]&isDigit == 0 && space(x.s, e) == 0 || x.s[e] == '-' || x.s[e] == '\'') {
+			e++
+		}
+		var buf [24]byte
+		if n > 0 && (x.ukCode(v) > 0 || e-v == 2 && isState(x.s[v:e])) || sentenceWord(smallCased(&buf, x.s[v:e])) || x.is(e, isDigit) {
+			break
+		}
+		if capital(x.s, v) {
+			end = e
+		}
+		if e >= stop || x.s[e] != ' ' {
+			break
+		}
+		v = e + 1
+	}
+	return end
+}
+
+func smallTown(s []byte) bool {
+	for _, w := range [...]string{"am ", "an ", "der ", "upon ", "on ", "sur ", "en ", "de ", "la ", "im "} {
+		if len(s) >= len(w) && string(s[:len(w)]) == w {
+			return true
+		}
+	}
+	return false
+}
+
+func sentenceWord(w []byte) bool {
+	switch string(w) {
+	case "the", "and", "please", "phone", "tel", "email", "call", "we", "he", "she", "it", "they", "i", "you", "if", "but", "or", "thanks", "attn", "fax", "dob", "on":
+		return true
+	}
+	return false
+}
+
+// zip judges five digits behind a town and a state: "Springfield, IL 62704".
+func (x *reader) zip(i int) {
+	end := i + 5
+	if x.has(end, "-") && digitsFrom(x.s, end+1, 5) == 4 {
+		end += 5
+	}
+	if x.is(end, isWord) || i-x.lo < 6 || x.s[i-1] != ' ' || !isState(x.s[i-3:i-1]) || x.s[i-4] != ' ' {
+		return
+	}
+	start := i - 3
+	if x.s[i-5] == ',' {
+		b := i - 5
+		for n := 0; n < 3; n++ {
+			p := b
+			for p > x.lo && b-p < 24 && class[x.s[p-1]]&isLetter != 0 {
+				p--
+			}
+			if p == b || !capital(x.s, p) {
+				break
+			}
+			start, b = p, p
+			if b-1 <= x.lo || x.s[b-1] != ' ' {
+				break
+			}
+			b--
+		}
+		if start == i-3 {
+			return
+		}
+	}
+	x.guess(start, end, ruleGuessAddress)
+}
+
+// postcodeAt judges a British postal code at i that stands alone.
+func (x *reader) postcodeAt(i int) {
+	if i < x.low || i < x.placeLow || x.is(i-1, isWord) || x.is(i-1, isSymbol) {
+		return
+	}
+	if end := x.ukCode(i); end > 0 {
+		x.guess(i, end, ruleGuessAddress)
+	}
+}
+
+// ukCode returns the end of a British postal code at i, or 0: one or two
+// letters, a digit, a digit or a letter, a blank, a digit, two letters.
+func (x *reader) ukCode(i int) int {
+	s := x.s
+	a := min(x.end(i, 3, isUpper), x.hi)
+	if n := a - i; n < 1 || n > 2 || !x.is(a, isDigit) {
+		return 0
+	}
+	b := a + 1
+	if b < x.hi && class[s[b]]&(isDigit|isUpper) != 0 {
+		b++
+	}
+	if b+4 > x.hi || s[b] != ' ' || class[s[b+1]]&isDigit == 0 || !inward(s[b+2]) || !inward(s[b+3]) || x.is(b+4, isWord) || !ukArea(s[i:a]) {
+		return 0
+	}
+	return b + 4
+}
+
+func inward(c byte) bool {
+	switch c {
+	case 'C', 'I', 'K', 'M', 'O', 'V':
+		return false
+	}
+	return class[c]&isUpper != 0
+}

@@ -1,0 +1,230 @@
+package redact
+
+// guesser finds what only its surroundings tell. It reads a text once, from
+// trigger to trigger: a sign of assignment, a number, a word that announces a
+// name, a long run of characters. It looks at most 256 bytes behind a trigger
+// and 1024 ahead to decide, so its time is linear in the text; a value that an
+// assignment names may go on over one run of opaque characters (D25b).
+type guesser struct{ want Probable }
+
+// newGuesser returns one that finds what is wanted.
+func newGuesser(want Probable) *guesser { return &guesser{want} }
+
+// guessBehind and guessAhead bound how far a decision looks.
+const (
+	guessBehind = 256
+	guessAhead  = 1024
+)
+
+// spans returns guesses in order and apart; none touches one of taken, which
+// is in order and apart too.
+func (g *guesser) spans(s []byte, taken []span) []span {
+	x := reader{scanner: scanner{s: s}, want: g.want, taken: taken}
+	x.wall()
+	x.read()
+	if x.joined {
+		return union(x.spans)
+	}
+	return x.spans
+}
+
+// reader is one reading of one text. Its scanner's low is where the last
+// guess ends.
+type reader struct {
+	scanner
+	want  Probable
+	taken []span
+	// lo and hi are the walls: what is certain, and masks, end before lo and
+	// begin at hi. Nothing is read or masked beyond them.
+	lo, hi int
+	// groupLow is where the last number's groups end.
+	groupLow int
+	// placeLow is where the last address ends.
+	placeLow int
+	// valueLow is where the last value ends that was looked at.
+	valueLow int
+	// email says that what begins at hi is an address.
+	email bool
+}
+
+// wall puts hi before the next certain thing.
+func (x *reader) wall() {
+	x.hi, x.email = len(x.s), false
+	if len(x.taken) > 0 {
+		x.hi, x.email = x.taken[0].start, x.taken[0].rule == ruleEmail
+	}
+}
+
+func (x *reader) read() {
+	for i := 0; i < len(x.s); {
+		if i >= x.hi {
+			i = max(i, x.taken[0].end)
+			x.lo, x.taken = i, x.taken[1:]
+			x.wall()
+			continue
+		}
+		if class[x.s[i]]&isWord == 0 {
+			i = x.sign(i)
+			continue
+		}
+		if w := space(x.s, i); w > 0 {
+			i += w
+			continue
+		}
+		i = x.run(i)
+	}
+}
+
+// sign judges a byte that is of no word and returns where to go on.
+func (x *reader) sign(i int) int {
+	switch x.s[i] {
+	case '=', ':':
+		if x.want&Secrets != 0 {
+			x.opaqueValue(i)
+		}
+		if x.want&Names != 0 {
+			x.personField(i)
+		}
+	case '[', '<', '*':
+		if n := maskLen(x.s[i:x.hi]); n > 0 {
+			x.lo = i + n
+			return i + n
+		}
+		if x.s[i] == '<' && x.want&Names != 0 {
+			x.displayName(i)
+		}
+	}
+	return i + 1
+}
+
+// space returns the width of a space, a quote or a dash of typography at i:
+// they stand above ASCII but belong to no word. 0 is none.
+func space(s []byte, i int) int {
+	if s[i] < 0xc2 || i+1 >= len(s) {
+		return 0
+	}
+	switch c, d := s[i], s[i+1]; {
+	case c == 0xc2 && (d == 0xa0 || d == 0xab || d == 0xbb || d == 0xb7):
+		return 2
+	case c == 0xe2 && d == 0x80, c == 0xe3 && d == 0x80, c == 0xef && d == 0xbc:
+		return min(3, len(s)-i)
+	}
+	return 0
+}
+
+// run reads the run of words at i, joined by single signs, and has it judged.
+func (x *reader) run(i int) int {
+	var have uint16
+	first, j := 0, i
+	joins := uint(0)
+	for {
+		c := x.s[j]
+		if c >= 0xc2 && space(x.s, j) > 0 {
+			break
+		}
+		if class[c]&isWord == 0 {
+			if first == 0 {
+				first = j
+			}
+			k := joint(c)
+			if k == 0 || j+1 >= x.hi || class[x.s[j+1]]&isWord == 0 && joint(x.s[j+1]) == 0 {
+				break
+			}
+			joins |= k
+		}
+		have |= class[c]
+		if j++; j == x.hi {
+			break
+		}
+	}
+	if first == 0 {
+		first = j
+	}
+	x.words(i, first)
+	if x.want&Secrets != 0 && j-i >= minNearSecret && i >= x.low {
+		x.opaqueRun(token{at: i, end: j, have: have, joins: joins})
+	}
+	return j
+}
+
+// The signs that join words to one run.
+const (
+	joinDash uint = 1 << iota
+	joinLine
+	joinDot
+	joinSlash
+	joinPlus
+)
+
+func joint(c byte) uint {
+	switch c {
+	case '-':
+		return joinDash
+	case '_':
+		return joinLine
+	case '.':
+		return joinDot
+	case '/':
+		return joinSlash
+	case '+':
+		return joinPlus
+	}
+	return 0
+}
+
+// words has the first word of a run, at [i, end), judged as what announces a
+// person, or as a number.
+func (x *reader) words(i, end int) {
+	switch bits := class[x.s[i]]; {
+	case bits&isDigit != 0:
+		if x.want&Addresses != 0 {
+			x.place(i)
+		}
+		if x.want&Phones != 0 && i >= x.low {
+			x.phoneAt(i)
+		}
+	case bits&(isLetter|isWord) != 0:
+		if x.want&Addresses != 0 && bits&isUpper != 0 && end-i <= 4 {
+			x.postcodeAt(i)
+		}
+		if x.want&Names != 0 && end-i <= maxNameWord {
+			x.person(i, end)
+		}
+	}
+}
+
+// guess records [start, end), cut to what lies between the walls.
+func (x *reader) guess(start, end int, r rule) {
+	start, end = max(start, x.lo), min(end, x.hi)
+	if start < end {
+		x.mask(start, end, r)
+	}
+}
+
+// smallCased writes the ASCII capitals of w small; a word longer than buf is
+// cut to nothing, because no list holds it.
+func smallCased(buf *[24]byte, w []byte) []byte {
+	if len(w) > len(buf) {
+		return buf[:0]
+	}
+	for k, c := range w {
+		buf[k] = lower(c)
+	}
+	return buf[:len(w)]
+}
+
+// wordBefore returns the word that ends before i, over at most gap bytes that
+// are of no word, on the same line and behind the wall.
+func (x *reader) wordBefore(i, gap int) (start, end int) {
+	e := i
+	for ; e > x.lo && i-e < gap && class[x.s[e-1]]&isWord == 0; e-- {
+		if x.s[e-1] == '\n' {
+			return e, e
+		}
+	}
+	b := e
+	for b > x.lo && e-b < 32 && class[x.s[b-1]]&isWord != 0 {
+		b--
+	}
+	return b, e
+}
