@@ -17,6 +17,7 @@ func redactMeasurements() []measurement {
 		{"short", (*bench).redactShort},
 		{"hostile", (*bench).redactHostile},
 		{"bodies", (*bench).redactBodies},
+		{"stream", (*bench).redactStream},
 	}
 }
 
