@@ -19,7 +19,8 @@ const module = "github.com/holdfast-dev/holdfast"
 // floors and its own parent directory, nothing sideways, nothing up. Every
 // package stands here; one that does not fails the test.
 var floors = map[string]int{
-	"": 0,
+	"":                 0,
+	"internal/excerpt": 0,
 
 	"constitution":           1,
 	"internal/redact":        1,
@@ -192,6 +193,7 @@ func imports(t *testing.T) map[string][]string {
 	}
 	out := map[string][]string{}
 	for dir, set := range found {
+		out[dir] = []string{} // it is there, even where it imports nothing
 		for imp := range set {
 			out[dir] = append(out[dir], imp)
 		}

@@ -9,6 +9,8 @@ import (
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/cost"
 	"cel.dev/cel-go/ext"
+
+	"github.com/holdfast-dev/holdfast/internal/excerpt"
 )
 
 // Bounds of a constitution. Cost is in CEL's units, of which one is roughly
@@ -302,10 +304,4 @@ func fixedZone(zone string) bool {
 }
 
 // clip shortens a text that came from a file or a parser.
-func clip(s string) string {
-	s = strings.Join(strings.Fields(s), " ")
-	if r := []rune(s); len(r) > 300 {
-		return string(r[:300]) + "..."
-	}
-	return s
-}
+func clip(s string) string { return excerpt.Of(strings.Join(strings.Fields(s), " "), 300) }

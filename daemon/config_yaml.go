@@ -15,6 +15,8 @@ import (
 
 	"go.yaml.in/yaml/v4"
 	"go.yaml.in/yaml/v4/plugin/loaderlimits"
+
+	"github.com/holdfast-dev/holdfast/internal/excerpt"
 )
 
 // Bounds on one configuration file.
@@ -557,12 +559,7 @@ func oneOf(words, word string) bool {
 }
 
 // clip shortens what is quoted in a message.
-func clip(s string) string {
-	if utf8.RuneCountInString(s) <= 64 {
-		return s
-	}
-	return string([]rune(s)[:64]) + "..."
-}
+func clip(s string) string { return excerpt.Of(s, 64) }
 
 // nearest returns the known word that a typing error most likely meant, or "".
 func nearest(word string, known []string) string {

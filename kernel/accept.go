@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/operator"
 	"github.com/holdfast-dev/holdfast/internal/review"
 )
@@ -81,7 +82,7 @@ func (k *Kernel) changeOf(tx Tx, boundary string) (review.Change, error) {
 		return out, err
 	}
 	if !p.drifted() {
-		return out, &holdfast.Error{Kind: holdfast.KindNotFound, Rule: "tool/not_changed", Why: fmt.Sprintf("no changed tool is known as %q", clip(boundary, 128)),
+		return out, &holdfast.Error{Kind: holdfast.KindNotFound, Rule: "tool/not_changed", Why: fmt.Sprintf("no changed tool is known as %q", excerpt.Of(boundary, 128)),
 			Hint: "`holdfast ledger tail --events` shows which tools changed"}
 	}
 	out.First.Pin, out.Now.Pin = bare(p.first), bare(p.told)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/halt"
 	"github.com/holdfast-dev/holdfast/internal/operator"
 )
@@ -223,7 +224,7 @@ func (k *Kernel) Pause(tenant, agent, who, why string) (int, error) {
 	if err != nil {
 		return 0, walError(err)
 	}
-	cause := &holdfast.Error{Kind: holdfast.KindPaused, Why: "the agent " + clip(agent, 64) + " was paused" + reason(k.quote(why, 256))}
+	cause := &holdfast.Error{Kind: holdfast.KindPaused, Why: "the agent " + excerpt.Of(agent, 64) + " was paused" + reason(k.quote(why, 256))}
 	n := k.flights.cut(cause, func(f *flight) bool { return f.tenant == tenant && f.agent == agent })
 	k.stir()
 	k.notify(Notice{Level: "warning", Event: "agent_paused", Tenant: tenant, Agent: agent, Why: string(k.mask(who + ": " + why))})
@@ -234,7 +235,7 @@ func (k *Kernel) Pause(tenant, agent, who, why string) (int, error) {
 func (k *Kernel) changeAgent(tx Tx, tenant, name, event, who string, data map[string]any, change func(*holdfast.Agent)) error {
 	a, err := tx.Agent(tenant, name)
 	if errors.Is(err, ErrNotFound) {
-		return &holdfast.Error{Kind: holdfast.KindNotFound, Why: fmt.Sprintf("there is no agent %q", clip(name, 64)), Hint: "`holdfast agent ls` lists them"}
+		return &holdfast.Error{Kind: holdfast.KindNotFound, Why: fmt.Sprintf("there is no agent %q", excerpt.Of(name, 64)), Hint: "`holdfast agent ls` lists them"}
 	}
 	if err != nil {
 		return err
@@ -253,7 +254,7 @@ func sameTenant(s operator.Statement, tenant string) error {
 		return nil
 	}
 	return &holdfast.Error{Kind: holdfast.KindPermission, Why: fmt.Sprintf("the statement is about tenant %q, not %q",
-		reasonOr(s.Tenant, holdfast.Local), clip(tenant, 64)), Hint: "say it again with --tenant"}
+		reasonOr(s.Tenant, holdfast.Local), excerpt.Of(tenant, 64)), Hint: "say it again with --tenant"}
 }
 
 // Unpause lets an agent go on, on a person's word. The statement's Subject is
@@ -335,7 +336,7 @@ func (k *Kernel) SetPolicy(p *Policy, who string) error {
 	}
 	k.policy.Store(made)
 	k.stirAll()
-	k.notify(Notice{Level: "info", Event: "policy_changed", Why: "the policy is now " + clip(p.Version, 12)})
+	k.notify(Notice{Level: "info", Event: "policy_changed", Why: "the policy is now " + excerpt.Of(p.Version, 12)})
 	return nil
 }
 

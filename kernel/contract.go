@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/constitution"
+	"github.com/holdfast-dev/holdfast/internal/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/schema"
 )
 
@@ -95,7 +96,7 @@ func compile(c holdfast.Contract, rules Rules) *contract {
 		p, ok := rules.Predicate(id)
 		if !ok {
 			out.predicateErr = &holdfast.Error{Kind: holdfast.KindPredicateNotFound, Gate: holdfast.K8, Rule: c.Source,
-				Why: fmt.Sprintf("the predicate %q does not exist", clip(id, 128)), Hint: "name a built-in predicate or a rule with on: output"}
+				Why: fmt.Sprintf("the predicate %q does not exist", excerpt.Of(id, 128)), Hint: "name a built-in predicate or a rule with on: output"}
 			break
 		}
 		out.predicates = append(out.predicates, p)

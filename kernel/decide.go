@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/operator"
 	"github.com/holdfast-dev/holdfast/internal/review"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -67,7 +68,7 @@ func (k *Kernel) verifyPerson(signed operator.Signed) (operator.Statement, opera
 	}
 	if name := key.Name(); name != "" && s.Reviewer != name && s.Reviewer != key.ID() {
 		return operator.Statement{}, operator.Public{}, &holdfast.Error{Kind: holdfast.KindPermission, Rule: "statement/other_name",
-			Why: "the key is " + name + "'s, and the statement is said as " + clip(s.Reviewer, 64), Hint: "say it under the key's own name"}
+			Why: "the key is " + name + "'s, and the statement is said as " + excerpt.Of(s.Reviewer, 64), Hint: "say it under the key's own name"}
 	}
 	// A statement is kept word for word, under its signature, for ever.
 	if k.redact.Text([]byte(s.Reason)).Found() {
@@ -150,7 +151,7 @@ func reasonOr(s, or string) string {
 }
 
 func noReview(id string) error {
-	return &holdfast.Error{Kind: holdfast.KindNotFound, Rule: "review/none", Why: fmt.Sprintf("there is no review %q", clip(id, 64)), Hint: "`holdfast review ls` lists them"}
+	return &holdfast.Error{Kind: holdfast.KindNotFound, Rule: "review/none", Why: fmt.Sprintf("there is no review %q", excerpt.Of(id, 64)), Hint: "`holdfast review ls` lists them"}
 }
 
 // answerable finds the review that the statement is about, if it may still be

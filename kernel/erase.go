@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/operator"
 	"github.com/holdfast-dev/holdfast/internal/review"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -71,7 +72,7 @@ func (k *Kernel) Erase(tenant string, signed operator.Signed) (Erased, error) {
 	switch s.Value {
 	case EraseOutput, ErasePreview, EraseAll:
 	default:
-		return Erased{}, &holdfast.Error{Kind: holdfast.KindUsage, Why: fmt.Sprintf("there is no part %q", clip(s.Value, 64)), Hint: "output, preview or all; of a payload only hashes are kept"}
+		return Erased{}, &holdfast.Error{Kind: holdfast.KindUsage, Why: fmt.Sprintf("there is no part %q", excerpt.Of(s.Value, 64)), Hint: "output, preview or all; of a payload only hashes are kept"}
 	}
 	text, bulk := strings.CutPrefix(s.Subject, EraseBefore)
 	if !bulk {
@@ -113,7 +114,7 @@ func (e *erasing) crossing(id string) error {
 			return err
 		}
 		if e.held[id] {
-			return &holdfast.Error{Kind: holdfast.KindConflict, Why: "crossing " + clip(id, 64) + " waits in review, and what a person is to see is not erased", Hint: "decide it first; an approval is used or expires within " + review.Lifetime.String()}
+			return &holdfast.Error{Kind: holdfast.KindConflict, Why: "crossing " + excerpt.Of(id, 64) + " waits in review, and what a person is to see is not erased", Hint: "decide it first; an approval is used or expires within " + review.Lifetime.String()}
 		}
 		var there []ledger.Stored
 		gone := 0
@@ -128,9 +129,9 @@ func (e *erasing) crossing(id string) error {
 		}
 		switch {
 		case len(there) == 0 && gone > 0:
-			return &holdfast.Error{Kind: holdfast.KindConflict, Why: "that part of crossing " + clip(id, 64) + " is gone: it was erased already", Hint: "`holdfast ledger show` tells by whom"}
+			return &holdfast.Error{Kind: holdfast.KindConflict, Why: "that part of crossing " + excerpt.Of(id, 64) + " is gone: it was erased already", Hint: "`holdfast ledger show` tells by whom"}
 		case len(there) == 0:
-			return &holdfast.Error{Kind: holdfast.KindConflict, Why: "crossing " + clip(id, 64) + " has no such part", Hint: "a part is the redacted output or preview, where one is kept"}
+			return &holdfast.Error{Kind: holdfast.KindConflict, Why: "crossing " + excerpt.Of(id, 64) + " has no such part", Hint: "a part is the redacted output or preview, where one is kept"}
 		}
 		for _, s := range there {
 			if err := e.erase(tx, []ledger.Stored{s}); err != nil {
@@ -157,7 +158,7 @@ func (e *erasing) leavesOf(tx Tx, id string) ([]ledger.Stored, error) {
 		return nil, err
 	}
 	if len(leaves) == 1 && leaves[0].Kind == ledger.KindBegin {
-		return nil, &holdfast.Error{Kind: holdfast.KindConflict, Why: "crossing " + clip(id, 64) + " has not ended", Hint: "wait for it, or cut it with `holdfast halt`"}
+		return nil, &holdfast.Error{Kind: holdfast.KindConflict, Why: "crossing " + excerpt.Of(id, 64) + " has not ended", Hint: "wait for it, or cut it with `holdfast halt`"}
 	}
 	const most = 32
 	events, err := tx.Events(e.tenant, id, most)
@@ -165,7 +166,7 @@ func (e *erasing) leavesOf(tx Tx, id string) ([]ledger.Stored, error) {
 		return nil, err
 	}
 	if leaves = append(leaves, events...); len(leaves) == 0 {
-		return nil, &holdfast.Error{Kind: holdfast.KindNotFound, Why: fmt.Sprintf("there is no crossing %q of tenant %s", clip(id, 64), clip(e.tenant, 64)), Hint: "`holdfast ledger tail` lists them"}
+		return nil, &holdfast.Error{Kind: holdfast.KindNotFound, Why: fmt.Sprintf("there is no crossing %q of tenant %s", excerpt.Of(id, 64), excerpt.Of(e.tenant, 64)), Hint: "`holdfast ledger tail` lists them"}
 	}
 	return leaves, nil
 }

@@ -47,14 +47,3 @@ func k1Schema(ctx context.Context, j *judgement) holdfast.Opinion {
 	op.State, op.Rule = "INVALID", c.schemaID()
 	return op
 }
-
-// clip cuts s for a text, at a rune's edge.
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && s[n]&0xC0 == 0x80 {
-		n--
-	}
-	return s[:n] + "..."
-}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/token"
 	"github.com/holdfast-dev/holdfast/internal/trust"
 )
@@ -38,7 +39,7 @@ func k2Permission(_ context.Context, j *judgement) holdfast.Opinion {
 	granted, unmapped := token.Permissions(j.pol.Roles, j.who.Roles)
 	j.granted = granted
 	if unmapped != "" {
-		op := deny(holdfast.K2, holdfast.KindRoleNotFound, fmt.Sprintf("the role %q is mapped to no permissions", clip(unmapped, 64)), "map it under identity: roles: in holdfast.yaml")
+		op := deny(holdfast.K2, holdfast.KindRoleNotFound, fmt.Sprintf("the role %q is mapped to no permissions", excerpt.Of(unmapped, 64)), "map it under identity: roles: in holdfast.yaml")
 		op.State = "UNAUTHORIZED"
 		return op
 	}
@@ -47,11 +48,11 @@ func k2Permission(_ context.Context, j *judgement) holdfast.Opinion {
 	}
 	required := j.contract.Permissions
 	if missing := token.Missing(required, granted); len(missing) > 0 {
-		return unauthorized("the roles of "+clip(j.who.Principal, 64)+" do not grant "+strings.Join(missing, ", "), "grant it to a role under identity: roles: in holdfast.yaml")
+		return unauthorized("the roles of "+excerpt.Of(j.who.Principal, 64)+" do not grant "+strings.Join(missing, ", "), "grant it to a role under identity: roles: in holdfast.yaml")
 	}
 	for _, p := range required {
 		if !trust.May(j.agent.Level, p) {
-			return unauthorized(fmt.Sprintf("the trust level %s may not %s", j.agent.Level, p), "a person can raise it: `holdfast agent trust "+clip(j.agent.Name, 64)+" LEVEL`")
+			return unauthorized(fmt.Sprintf("the trust level %s may not %s", j.agent.Level, p), "a person can raise it: `holdfast agent trust "+excerpt.Of(j.agent.Name, 64)+" LEVEL`")
 		}
 	}
 	if len(required) == 0 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/constitution"
+	"github.com/holdfast-dev/holdfast/internal/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/review"
 )
 
@@ -64,7 +65,7 @@ func reason(s string) string {
 	if s == "" {
 		return ""
 	}
-	return ": " + clip(s, 256)
+	return ": " + excerpt.Of(s, 256)
 }
 
 // confidence returns the score, or nil where the contract asks none. A source

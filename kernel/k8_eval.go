@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/constitution"
+	"github.com/holdfast-dev/holdfast/internal/excerpt"
 )
 
 // k8Eval is armed here: the contract's predicates exist, and the rules over
@@ -53,7 +54,7 @@ func (j *judgement) ruleOpinion(found []constitution.Finding) holdfast.Opinion {
 		for _, f := range found {
 			why += fmt.Sprintf("; %s (%s) notes: %s", f.Rule, f.Severity, f.Message)
 		}
-		return allow(holdfast.K8, "READY", "rules", clip(why, 512))
+		return allow(holdfast.K8, "READY", "rules", excerpt.Of(why, 512))
 	}
 	rule := worst.Rule + " (" + worst.Where + ")"
 	why := worst.Message
@@ -70,7 +71,7 @@ func (j *judgement) ruleOpinion(found []constitution.Finding) holdfast.Opinion {
 	op.State, op.Rule = "FAIL", rule
 	if worst.Err != nil {
 		op.Kind, op.State = holdfast.KindEval, "EVAL_ERROR"
-		op.Why = "the rule " + worst.Rule + " failed: " + clip(worst.Err.Error(), 256)
+		op.Why = "the rule " + worst.Rule + " failed: " + excerpt.Of(worst.Err.Error(), 256)
 	}
 	return op
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/constitution"
+	"github.com/holdfast-dev/holdfast/internal/excerpt"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -98,7 +99,7 @@ func stopped(kind holdfast.Kind) bool {
 func (c *crossing) failure(e ended) (ledger.Outcome, error) {
 	suffix := ""
 	if e.deaf {
-		suffix = "; the hand behind " + clip(c.j.req.Boundary, 128) + " ignored it and was left behind"
+		suffix = "; the hand behind " + excerpt.Of(c.j.req.Boundary, 128) + " ignored it and was left behind"
 		c.k.log.Error("a hand ignored the end of its context", "boundary", c.j.req.Boundary, "crossing", c.j.id)
 	}
 	if e.unstarted {
@@ -356,7 +357,7 @@ func (j *judgement) askRules(ctx context.Context, facts constitution.Facts, aske
 		}
 		rule := f.Rule + " (" + f.Where + ")"
 		if f.Err != nil {
-			return true, violation(holdfast.KindEval, rule, "the rule "+f.Rule+" failed: "+clip(f.Err.Error(), 256))
+			return true, violation(holdfast.KindEval, rule, "the rule "+f.Rule+" failed: "+excerpt.Of(f.Err.Error(), 256))
 		}
 		return true, violation(holdfast.KindEvalFailure, rule, f.Message)
 	}

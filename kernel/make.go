@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/budget"
+	"github.com/holdfast-dev/holdfast/internal/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/internal/review"
 )
@@ -190,7 +191,7 @@ func (j *judgement) before() *holdfast.Opinion {
 		return &op
 	}
 	if j.whoErr == nil && j.factErr == nil && j.agent.State != holdfast.AgentRunning {
-		op := deny(holdfast.GateHalt, holdfast.KindPaused, "the agent "+clip(j.agent.Name, 64)+" is paused"+reason(j.agent.Why), "a person can lift it with `holdfast agent unpause "+clip(j.agent.Name, 64)+"`")
+		op := deny(holdfast.GateHalt, holdfast.KindPaused, "the agent "+excerpt.Of(j.agent.Name, 64)+" is paused"+reason(j.agent.Why), "a person can lift it with `holdfast agent unpause "+excerpt.Of(j.agent.Name, 64)+"`")
 		op.State = "PAUSED"
 		return &op
 	}

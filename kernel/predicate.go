@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/constitution"
+	"github.com/holdfast-dev/holdfast/internal/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/token"
 	"github.com/holdfast-dev/holdfast/internal/trust"
 )
@@ -13,7 +14,7 @@ import (
 // askPredicate asks one predicate of the output (D12).
 func (j *judgement) askPredicate(ctx context.Context, p constitution.Predicate, f constitution.Facts) error {
 	ok, why, err := p.Check(ctx, f, j.predicateContext())
-	rule := p.ID + " " + clip(p.Version, 16) + " (" + p.Where + ")"
+	rule := p.ID + " " + excerpt.Of(p.Version, 16) + " (" + p.Where + ")"
 	switch {
 	case errors.Is(err, constitution.ErrTimeout):
 		return violation(holdfast.KindTimeout, rule, "the predicate "+p.ID+" took longer than "+gateTime.String())

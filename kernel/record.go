@@ -14,6 +14,7 @@ import (
 	"unicode"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/internal/schema"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -84,7 +85,7 @@ func (k *Kernel) quote(s string, n int) string {
 	if len(s) > maskWindow {
 		out = out[:max(0, len(out)-maskEdge)]
 	}
-	return clip(string(out), n)
+	return excerpt.Of(string(out), n)
 }
 
 // beginLeaf is the record that is durable before the act.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/operator"
 	"github.com/holdfast-dev/holdfast/internal/review"
 )
@@ -352,9 +353,9 @@ func (k *Kernel) within(r *review.Review, rule *review.Rule) error {
 		case m.Name != a.Name:
 			return no("has other members than the arguments that were approved")
 		case m.Is == review.Any && m.Value != a.Type:
-			return no(fmt.Sprintf("gives the member %q another type", clip(a.Name, 64)))
+			return no(fmt.Sprintf("gives the member %q another type", excerpt.Of(a.Name, 64)))
 		case m.Is != review.Any && a.Hidden:
-			return no(fmt.Sprintf("binds the member %q to a value that nobody saw", clip(a.Name, 64)))
+			return no(fmt.Sprintf("binds the member %q to a value that nobody saw", excerpt.Of(a.Name, 64)))
 		case a.Hidden:
 			delete(shown, a.Name)
 		}
@@ -425,7 +426,7 @@ func (k *Kernel) Forget(signed operator.Signed) (review.Remembered, error) {
 		var err error
 		kept, err = ruleByID(tx, s.Subject)
 		if errors.Is(err, ErrNotFound) {
-			return &holdfast.Error{Kind: holdfast.KindNotFound, Rule: "review/no_such_rule", Why: fmt.Sprintf("there is no remembered rule %q", clip(s.Subject, 64)), Hint: "`holdfast review remembered` lists them"}
+			return &holdfast.Error{Kind: holdfast.KindNotFound, Rule: "review/no_such_rule", Why: fmt.Sprintf("there is no remembered rule %q", excerpt.Of(s.Subject, 64)), Hint: "`holdfast review remembered` lists them"}
 		}
 		if err != nil {
 			return err

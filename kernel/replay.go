@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/excerpt"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -63,7 +64,7 @@ func (k *Kernel) sealResult(j *judgement, s settledResult) ([]byte, error) {
 			Why:  fmt.Sprintf("the operation was done by crossing %s; its result of %d bytes is too large to give back", j.id, size),
 			Hint: "ask for what it changed; a new key would do it again"}
 	}
-	s.Why, s.Hint = clip(s.Why, maxSettledText), clip(s.Hint, maxSettledText)
+	s.Why, s.Hint = excerpt.Of(s.Why, maxSettledText), excerpt.Of(s.Hint, maxSettledText)
 	plain, err := json.Marshal(s)
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/excerpt"
 )
 
 // Bounds of what servers may bring. A listing that goes beyond one of them is
@@ -77,7 +78,7 @@ func (o *observed) room(cs []holdfast.Contract) error {
 }
 
 func tooMuch(server, why, hint string) error {
-	return &holdfast.Error{Kind: holdfast.KindConflict, Gate: holdfast.K1, Rule: "tool/too_much", Why: "the server of " + clip(server, 64) + " " + why, Hint: hint}
+	return &holdfast.Error{Kind: holdfast.KindConflict, Gate: holdfast.K1, Rule: "tool/too_much", Why: "the server of " + excerpt.Of(server, 64) + " " + why, Hint: hint}
 }
 
 // mayTell says whether another text of a drifted boundary is written now; one

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/operator"
 	"github.com/holdfast-dev/holdfast/kernel"
 )
@@ -72,5 +73,5 @@ func (s *Console) unpause(v *visit) {
 		v.goTo(v.at, "/agents", "not unpaused: "+letter(s.asError(err)), true)
 		return
 	}
-	v.goTo(v.at, "/agents", fmt.Sprintf("%s goes on", clip(name, 64)), false)
+	v.goTo(v.at, "/agents", fmt.Sprintf("%s goes on", excerpt.Of(name, 64)), false)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/operator"
 	"github.com/holdfast-dev/holdfast/internal/review"
 	"github.com/holdfast-dev/holdfast/internal/story"
@@ -177,7 +178,7 @@ func (s *Console) haltPage(v *visit) {
 
 // halt stops everything. It needs no passphrase (D11).
 func (s *Console) halt(v *visit) {
-	why := clip(oneLine(v.r.PostForm.Get("reason")), 256)
+	why := excerpt.Of(oneLine(v.r.PostForm.Get("reason")), 256)
 	if why == "" {
 		why = "halted on the pages"
 	}

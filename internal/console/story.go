@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/holdfast-dev/holdfast/internal/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/review"
 	"github.com/holdfast-dev/holdfast/internal/story"
 	"github.com/holdfast-dev/holdfast/kernel"
@@ -272,7 +273,7 @@ func data(raw json.RawMessage) []row {
 		if s == "" || s == "null" {
 			continue
 		}
-		out = append(out, row{strings.ReplaceAll(clip(name, 40), "_", " "), clip(s, 300), strings.HasSuffix(name, "hash") || name == "policy"})
+		out = append(out, row{strings.ReplaceAll(excerpt.Of(name, 40), "_", " "), excerpt.Of(s, 300), strings.HasSuffix(name, "hash") || name == "policy"})
 	}
 	slices.SortFunc(out, func(a, b row) int { return strings.Compare(a.Name, b.Name) })
 	return out

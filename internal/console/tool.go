@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/holdfast-dev/holdfast/internal/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/operator"
 	"github.com/holdfast-dev/holdfast/internal/review"
 )
@@ -122,7 +123,7 @@ func (s *Console) accept(v *visit) {
 	if f.Get("pin") == f.Get("first") {
 		what = "what it said at first"
 	}
-	v.goTo(v.at, "/", clip(boundary, 128)+" is accepted for "+what, false)
+	v.goTo(v.at, "/", excerpt.Of(boundary, 128)+" is accepted for "+what, false)
 }
 
 // toolPath is the page of a tool.

@@ -87,14 +87,6 @@ func plain(r rune) bool {
 	return unicode.IsPrint(r) && r != blank && !unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
-// clip bounds a text in code points.
-func clip(s string, n int) string {
-	if utf8.RuneCountInString(s) <= n {
-		return s
-	}
-	return string([]rune(s)[:n])
-}
-
 // stamp is an instant as forms and <time> have it.
 func stamp(t time.Time) string {
 	if t.IsZero() {

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/holdfast-dev/holdfast/internal/excerpt"
 )
 
 // kindOf names the type of a value and its size, which is all that a message
@@ -110,14 +112,7 @@ func clip(s string) string {
 		}
 		return r
 	}, s)
-	if len(s) <= 300 {
-		return s
-	}
-	cut := 300
-	for !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut] + "..."
+	return excerpt.Of(s, 300)
 }
 
 // canon writes a value so that two are equal, as JSON Schema means it, exactly

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/excerpt"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -64,16 +65,13 @@ func tightest(e *ledger.Entry) string {
 
 // earlier says whether it was done before (K5).
 func earlier(e *ledger.Entry, o ledger.Opinion) string {
-	switch key := Text(e.Key); {
+	switch {
 	case e.ReplayOf != "":
 		return "done already by crossing " + e.ReplayOf
 	case o.Rule == "idempotency key":
 		return "not done before"
-	case len(key) > shownKey:
-		return "key " + key[:shownKey] + "..."
-	default:
-		return after("key ", key)
 	}
+	return after("key ", excerpt.Of(Text(e.Key), shownKey))
 }
 
 // answered says who approved it, or why nobody had to (K7).
