@@ -111,45 +111,44 @@ func agentList(a *app, args []string) error {
 	return nil
 }
 
-func agentPause(a *app, args []string) error {
-	fs := a.flags("agent pause")
+// word carries out what anybody may say: NAME [REASON] [--who NAME].
+func (a *app) word(name string, args []string, do func(c *api.Client, w api.Word) error) error {
+	fs := a.flags(name)
 	who := fs.String("who", "", "")
 	rest, err := a.parse(fs, args, 1, -1)
 	if err != nil {
 		return err
 	}
 	return a.reach(func(c *api.Client, _ *api.Status) error {
-		w := api.Word{Tenant: a.tenant, Subject: rest[0], Who: a.who(*who), Why: strings.Join(rest[1:], " ")}
+		return do(c, api.Word{Tenant: a.tenant, Subject: rest[0], Who: a.who(*who), Why: strings.Join(rest[1:], " ")})
+	})
+}
+
+func agentPause(a *app, args []string) error {
+	return a.word("agent pause", args, func(c *api.Client, w api.Word) error {
 		cut, err := c.Pause(a.ctx, w)
 		if err != nil {
 			return err
 		}
 		if a.json {
-			return a.printJSON(map[string]any{"agent": rest[0], "state": holdfast.AgentPaused, "cut": cut.Cut})
+			return a.printJSON(map[string]any{"agent": w.Subject, "state": holdfast.AgentPaused, "cut": cut.Cut})
 		}
 		if cut.Cut > 0 {
 			a.say("%s cut", story.Count(cut.Cut, "crossing was", "crossings were"))
 		}
-		return a.agentIs(rest[0], string(holdfast.AgentPaused))
+		return a.agentIs(w.Subject, string(holdfast.AgentPaused))
 	})
 }
 
 func agentRevoke(a *app, args []string) error {
-	fs := a.flags("agent revoke")
-	who := fs.String("who", "", "")
-	rest, err := a.parse(fs, args, 1, -1)
-	if err != nil {
-		return err
-	}
-	return a.reach(func(c *api.Client, _ *api.Status) error {
-		w := api.Word{Tenant: a.tenant, Subject: rest[0], Who: a.who(*who), Why: strings.Join(rest[1:], " ")}
+	return a.word("agent revoke", args, func(c *api.Client, w api.Word) error {
 		if err := c.Revoke(a.ctx, w); err != nil {
 			return err
 		}
 		if a.json {
-			return a.printJSON(map[string]any{"jti": rest[0], "tenant_id": a.tenant, "state": "revoked"})
+			return a.printJSON(map[string]any{"jti": w.Subject, "tenant_id": w.Tenant, "state": "revoked"})
 		}
-		return a.agentIs(rest[0], "revoked")
+		return a.agentIs(w.Subject, "revoked")
 	})
 }
 
@@ -188,17 +187,11 @@ func agentToken(a *app, args []string) error {
 }
 
 func agentUnpause(a *app, args []string) error {
-	fs, p := a.flags("agent unpause"), person{}
-	p.flags(fs)
-	rest, err := a.parse(fs, args, 1, 1)
-	if err != nil {
-		return err
-	}
-	return a.personal(p, operator.Statement{Act: operator.Unpause, Subject: rest[0], Tenant: a.tenant}, func(c *api.Client, w api.PersonsWord) error {
+	return a.personalOn("agent unpause", args, operator.Unpause, func(c *api.Client, subject string, w api.PersonsWord) error {
 		if err := c.Unpause(a.ctx, w); err != nil {
 			return err
 		}
-		return a.agentIs(rest[0], string(holdfast.AgentRunning))
+		return a.agentIs(subject, string(holdfast.AgentRunning))
 	})
 }
 

@@ -28,52 +28,44 @@ func (a *app) makeOperator(p daemon.Paths, credential, name string) (id string, 
 	if user, _ := a.lookup("USER"); name == "" && operator.CheckName(user) == nil {
 		name = user
 	}
-	pass, err := a.newPassphrase(credential)
+	public, err := a.newKey(p.OperatorKey, credential, name)
 	if err != nil {
 		return "", err
 	}
+	return public.ID() + prefix(" ", public.Name()), writeNew(p.OperatorPub, []byte(public.String()+"\n"))
+}
+
+// newKey makes a key, sealed by a new passphrase, in a file that is not there
+// yet. It bears the name, where there is one.
+func (a *app) newKey(file, credential, name string) (operator.Public, error) {
+	pass, err := a.newPassphrase(credential)
+	if err != nil {
+		return operator.Public{}, err
+	}
 	sealed, public, err := operator.New(pass, operator.Options{})
 	if err != nil {
-		return "", err
+		return operator.Public{}, err
 	}
 	if name != "" {
 		public = public.Named(name)
 	}
-	if err := writeNew(p.OperatorKey, sealed); err != nil {
-		return "", err
-	}
-	return public.ID() + prefix(" ", public.Name()), writeNew(p.OperatorPub, []byte(public.String()+"\n"))
+	return public, writeNew(file, sealed)
 }
 
 // admitOperator makes one more operator's key, signed for by one who is there
 // already, and records it.
 func (a *app) admitOperator(p daemon.Paths, who person, credential, name string) (id string, err error) {
 	file := p.OperatorKeyOf(name)
-	pass, err := a.newPassphrase(credential)
+	public, err := a.newKey(file, credential, name)
 	if err != nil {
 		return "", err
 	}
-	sealed, public, err := operator.New(pass, operator.Options{})
-	if err != nil {
-		return "", err
-	}
-	public = public.Named(name)
-	if err := writeNew(file, sealed); err != nil {
-		return "", err
-	}
-	err = a.reach(func(c *api.Client, st *api.Status) error {
-		sign, err := a.signer(who, st)
-		if err != nil {
+	admit := operator.Statement{Act: operator.Admit, Subject: public.ID(), Value: public.String()}
+	err = a.personal(who, admit, func(c *api.Client, w api.PersonsWord) error {
+		if err := c.Admit(a.ctx, w); err != nil {
 			return err
 		}
-		signed, err := sign(operator.Statement{Act: operator.Admit, Subject: public.ID(), Value: public.String()})
-		if err != nil {
-			return err
-		}
-		if err := c.Admit(a.ctx, api.PersonsWord{Signed: signed}); err != nil {
-			return err
-		}
-		return appendKey(p, operator.Entry(public, signed))
+		return appendKey(p, operator.Entry(public, w.Signed))
 	})
 	if err != nil {
 		return "", errors.Join(err, os.Remove(file))

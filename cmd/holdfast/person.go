@@ -203,3 +203,17 @@ func (a *app) personal(p person, s operator.Statement, do func(c *api.Client, w 
 		return do(c, api.PersonsWord{Tenant: a.tenant, Signed: signed})
 	})
 }
+
+// personalOn carries out a command that is one such act on one thing of the
+// tenant's, whose name is its only argument.
+func (a *app) personalOn(name string, args []string, act string, do func(c *api.Client, subject string, w api.PersonsWord) error) error {
+	fs, p := a.flags(name), person{}
+	p.flags(fs)
+	rest, err := a.parse(fs, args, 1, 1)
+	if err != nil {
+		return err
+	}
+	return a.personal(p, operator.Statement{Act: act, Subject: rest[0], Tenant: a.tenant}, func(c *api.Client, w api.PersonsWord) error {
+		return do(c, rest[0], w)
+	})
+}

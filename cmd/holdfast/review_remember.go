@@ -173,13 +173,7 @@ func (a *app) showRule(m *review.Remembered) {
 }
 
 func reviewForget(a *app, args []string) error {
-	fs, p := a.flags("review forget"), person{}
-	p.flags(fs)
-	rest, err := a.parse(fs, args, 1, 1)
-	if err != nil {
-		return err
-	}
-	return a.personal(p, operator.Statement{Act: operator.Forget, Subject: rest[0], Tenant: a.tenant}, func(c *api.Client, w api.PersonsWord) error {
+	return a.personalOn("review forget", args, operator.Forget, func(c *api.Client, _ string, w api.PersonsWord) error {
 		m, err := c.Forget(a.ctx, w)
 		if err != nil {
 			return err
