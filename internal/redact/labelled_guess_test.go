@@ -103,7 +103,10 @@ func (m *maker) address() (street, place string) {
 	case 4:
 		return n + " " + one(m, "rue de la Paix", "avenue Victor Hugo", "boulevard Voltaire", "rue du Bac"), one(m, ", 75002 Paris", ", 69003 Lyon", ", 13001 Marseille")
 	case 5:
-		return one(m, "Via Roma", "Via Garibaldi", "Piazza Navona", "Calle Mayor", "Avenida de América") + " " + n, one(m, ", 00184 Roma", ", 20121 Milano", ", 28013 Madrid")
+		if m.r.IntN(2) == 0 {
+			return one(m, "Via Roma", "Via Garibaldi", "Piazza Navona") + " " + n, one(m, ", 00184 Roma", ", 20121 Milano")
+		}
+		return one(m, "Calle Mayor", "Avenida de América") + " " + n, one(m, ", 28013 Madrid", ", 41004 Sevilla")
 	}
 	return one(m, "PO Box", "P.O. Box") + " " + m.digits(4), ", Wellington 6011"
 }
