@@ -94,12 +94,14 @@ func (m *maker) github() {
 		func() string { return "github.com/acme/tool@" + m.hex(40) }, func() string { return "weigh_" + m.name() }, lit("https://github.com/acme/tool/pull/412"))
 }
 
-// GitLab: its table of token prefixes, 20 characters behind each.
+// GitLab: its table of token prefixes, 20 characters behind most.
 func (m *maker) gitlab() {
 	formats := map[string]func() string{}
-	for _, p := range []string{"glpat-", "gldt-", "glrt-", "glptt-", "glft-", "glsoat-", "glimt-", "glagent-", "gloas-"} {
+	for _, p := range []string{"glpat-", "gldt-", "glrt-", "glptt-", "glft-", "glsoat-", "glimt-"} {
 		formats[p] = func() string { return p + m.of(url64, 19) + m.alnum(1) }
 	}
+	formats["glagent-"] = func() string { return "glagent-" + m.of(url64, 49) + m.alnum(1) }
+	formats["gloas-"] = func() string { return "gloas-" + m.hex(64) }
 	formats["glcbt-"] = func() string { return "glcbt-" + m.hex(2) + "_" + m.of(url64, 19) + m.alnum(1) }
 	formats["routable"] = func() string { return "glpat-" + m.of(url64, 27) + ".01." + m.of(digits10+lower26, 9) }
 	m.tokens(8, formats)

@@ -115,7 +115,7 @@ func scores(e *Engine, set map[string][]example) (all []*score) {
 // owed are the kinds that are not good enough yet. Whoever makes one good takes
 // it out; the list ends empty.
 var owed = []string{
-	"assignment", "authorization", "azure", "birth", "email", "gitlab", "health", "national id", "personal field", "slack", "tax id", "url credentials", "wallet",
+	"assignment", "authorization", "azure", "birth", "email", "health", "national id", "personal field", "slack", "tax id", "url credentials", "wallet",
 	"deterministic tier", "probabilistic tier",
 }
 
@@ -136,7 +136,7 @@ func TestQuality(t *testing.T) {
 func TestQualityOfGuesses(t *testing.T) {
 	e, err := New(Options{Probable: Everything})
 	if err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	all := scores(e, labelledGuesses())
 	for _, s := range all {
