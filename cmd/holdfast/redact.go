@@ -2,7 +2,7 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
+	"io"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
@@ -13,8 +13,10 @@ import (
 func redactCommand() command {
 	return command{name: "redact", about: "mask secrets and personal data in a text", run: redactText, help: `
 Mask secrets and personal data: addresses, cards, keys, tokens, passwords,
-numbers that name a person. JSON stays JSON; anything else is taken as text.
-At most 64 MiB at once.
+numbers that name a person. JSON stays JSON, and so does JSON in lines; anything
+else is taken as text. A text of any size is written on while it comes, but for
+what may be part of a secret; a JSON document has at most 64 MiB, and so has what
+is compressed or in UTF-16.
 
     holdfast redact [flags] [FILE | -]
 
@@ -31,7 +33,8 @@ At most 64 MiB at once.
     --probable KINDS     also mask what only its surroundings tell: a list of
                          secrets, phones, names, addresses; or all; or none,
                          the default
-    --json               what was found, where, and the text, as JSON
+    --json               what was found, where, and the text, as JSON; the
+                         first 1000 findings, and how many there are
 
     $ echo 'mail ann@example.com, password: hunter22' | holdfast redact
     mail [email hidden], password: [secret redacted]
@@ -68,24 +71,52 @@ func redactText(a *app, args []string) error {
 	if err != nil {
 		return err
 	}
-	_, b, err := a.input(rest, maxFilter)
+	r, done, err := a.opened(rest)
 	if err != nil {
 		return err
 	}
-	var r redact.Result
-	if json.Valid(b) {
-		if r, err = e.JSON(b); err != nil {
-			return &holdfast.Error{Kind: holdfast.KindRedaction, Why: "the text could not be redacted, so nothing of it is shown", Err: err}
-		}
-	} else {
-		r = e.Text(b)
-	}
+	defer done()
+	var kept bytes.Buffer
+	work := &redacting{e: e, out: a.out, in: &pushback{r: r}}
 	if a.json {
-		return a.printJSON(map[string]any{"text": string(bytes.ToValidUTF8(r.Out, []byte("�"))), "findings": append([]redact.Finding{}, r.Findings...),
-			"rules": append([]string{}, r.Rules()...), "contains_pii": r.PII()})
+		work.out, work.in.r = &kept, &atMost{r: r, left: maxFilter}
 	}
-	_, err = a.out.Write(r.Out)
-	return err
+	if _, err := a.await(func() ([]byte, error) { return nil, work.run(maxFilter) }); err != nil {
+		return err
+	}
+	if !a.json {
+		return nil
+	}
+	rules := work.rules()
+	return a.printJSON(map[string]any{"text": string(bytes.ToValidUTF8(kept.Bytes(), []byte("\uFFFD"))), "findings": append([]redact.Finding{}, work.found...),
+		"counts": work.counts, "rules": append([]string{}, rules.Rules()...), "contains_pii": rules.PII()})
+}
+
+// opened is the file that args name, or standard input.
+func (a *app) opened(args []string) (io.Reader, func(), error) {
+	if len(args) == 0 || args[0] == "-" {
+		return a.in, func() {}, nil
+	}
+	f, err := openRegular(args[0])
+	if err != nil {
+		return nil, nil, err
+	}
+	return f, func() { _ = f.Close() }, nil
+}
+
+// atMost fails where there is more than is left.
+type atMost struct {
+	r    io.Reader
+	left int64
+}
+
+// Read implements io.Reader.
+func (m *atMost) Read(b []byte) (int, error) {
+	n, err := m.r.Read(b)
+	if m.left -= int64(n); m.left < 0 {
+		return 0, &holdfast.Error{Kind: holdfast.KindPayloadTooLarge, Why: "--json holds the whole text, and this has more than " + bytesOf(maxFilter), Hint: "leave --json out, or give it in parts"}
+	}
+	return n, err
 }
 
 // redactor makes the engine that the flags ask for.

@@ -1,0 +1,264 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/redact"
+)
+
+// maxFound bounds how many findings are kept with their places.
+const maxFound = 1000
+
+// redacting is one text on its way through the engine. JSON documents that
+// stand one after another, each ending its line, stay JSON, and each is written
+// as soon as it is complete; from the first line on that is none, the rest is
+// text, of which only what may be part of a finding is held back.
+type redacting struct {
+	e   *redact.Engine
+	out io.Writer
+	in  *pushback
+
+	base   int // of the input, in bytes, that has passed
+	counts map[string]int
+	found  []redact.Finding
+}
+
+// run reads to the end. Of text that is compressed or not in UTF-8, and of one
+// JSON document, at most limit bytes are held.
+func (f *redacting) run(limit int) error {
+	head, err := f.in.head(512)
+	if err != nil {
+		return err
+	}
+	if isPacked(head) {
+		return f.body(limit)
+	}
+	for {
+		if err := f.blanks(); err != nil {
+			return err
+		}
+		c, err := f.in.head(1)
+		if err != nil || len(c) == 0 {
+			return err
+		}
+		if c[0] != '{' && c[0] != '[' {
+			return f.text()
+		}
+		doc, err := f.in.document(limit)
+		if err != nil {
+			return err
+		}
+		if doc == nil {
+			return f.text()
+		}
+		if err := f.json(doc); err != nil {
+			return err
+		}
+	}
+}
+
+// isPacked says whether a text cannot be read as it comes: it is compressed, or
+// has more than one byte to a character.
+func isPacked(head []byte) bool {
+	for _, magic := range [...]string{"\x1f\x8b", "PK\x03\x04", "BZh", "\xff\xfe", "\xfe\xff", "\x00\x00\xfe\xff", "7z\xbc\xaf", "\xfd7zXZ", "\x28\xb5\x2f\xfd"} {
+		if bytes.HasPrefix(head, []byte(magic)) {
+			return true
+		}
+	}
+	var nul [2]int
+	for i, c := range head {
+		if c == 0 {
+			nul[i&1]++
+		}
+	}
+	// Every other byte of what is written in UTF-16 is often 0.
+	half := len(head) / 2
+	return half >= 4 && max(nul[0], nul[1])*10 >= half*7
+}
+
+// blanks passes white space on.
+func (f *redacting) blanks() error {
+	for {
+		b, err := f.in.head(maxBlank)
+		if err != nil {
+			return err
+		}
+		n := len(b) - len(bytes.TrimLeft(b, " \t\r\n"))
+		if n == 0 {
+			return nil
+		}
+		if _, err := f.out.Write(b[:n]); err != nil {
+			return err
+		}
+		f.in.skip(n)
+		f.base += n
+	}
+}
+
+const maxBlank = 4096
+
+func (f *redacting) json(doc []byte) error {
+	r, err := f.e.JSON(doc)
+	if err != nil {
+		return unshown(err)
+	}
+	f.note(r.Findings, nil)
+	f.base += len(doc)
+	_, err = f.out.Write(r.Out)
+	return err
+}
+
+// text passes on the rest.
+func (f *redacting) text() error {
+	s := f.e.Stream(f.out)
+	_, err := io.Copy(s, f.in)
+	if err == nil {
+		err = s.Close()
+	}
+	found := s.Findings()
+	f.note(found.First, found.Counts)
+	return unshown(err)
+}
+
+// body passes on the rest as one body.
+func (f *redacting) body(limit int) error {
+	b, err := io.ReadAll(io.LimitReader(f.in, int64(limit)+1))
+	if err == nil && len(b) > limit {
+		err = &holdfast.Error{Kind: holdfast.KindPayloadTooLarge, Why: "what is compressed or not UTF-8 is read whole, and this has more than " + bytesOf(int64(limit)), Hint: "unpack it first"}
+	}
+	if err != nil {
+		return err
+	}
+	r, err := f.e.Body("", b)
+	if err != nil {
+		return unshown(err)
+	}
+	f.note(r.Findings, nil)
+	_, err = f.out.Write(r.Out)
+	return err
+}
+
+// unshown says that what could not be redacted was not written.
+func unshown(err error) error {
+	if holdfast.KindOf(err) != holdfast.KindRedaction {
+		return err
+	}
+	return in("the text could not be redacted, so no more of it is shown", err)
+}
+
+// note keeps findings; counts are theirs, where there are more than are listed.
+func (f *redacting) note(list []redact.Finding, counts map[string]int) {
+	if f.counts == nil {
+		f.counts = map[string]int{}
+	}
+	for _, x := range list {
+		if counts == nil {
+			f.counts[x.Rule]++
+		}
+		if x.Offset += f.base; len(f.found) < maxFound {
+			f.found = append(f.found, x)
+		}
+	}
+	for rule, n := range counts {
+		f.counts[rule] += n
+	}
+}
+
+// rules are the names of what was found, each once.
+func (f *redacting) rules() redact.Result {
+	var r redact.Result
+	for rule := range f.counts {
+		r.Findings = append(r.Findings, redact.Finding{Rule: rule})
+	}
+	return r
+}
+
+// pushback is a reader that can look ahead.
+type pushback struct {
+	r   io.Reader
+	buf []byte
+	end error // what r ended with
+}
+
+// Read implements io.Reader.
+func (p *pushback) Read(b []byte) (int, error) {
+	if len(p.buf) == 0 {
+		if p.end != nil {
+			return 0, p.end
+		}
+		return p.r.Read(b)
+	}
+	n := copy(b, p.buf)
+	p.skip(n)
+	return n, nil
+}
+
+func (p *pushback) skip(n int) { p.buf = p.buf[n:] }
+
+// head returns what comes next, 1 to n bytes, or nothing at the end. It waits
+// for no more than there is.
+func (p *pushback) head(n int) ([]byte, error) {
+	for len(p.buf) == 0 && p.end == nil {
+		p.more(n)
+	}
+	if len(p.buf) == 0 && p.end != io.EOF {
+		return nil, p.end
+	}
+	return p.buf[:min(n, len(p.buf))], nil
+}
+
+func (p *pushback) more(n int) {
+	b := make([]byte, max(n, 4096))
+	got, err := p.r.Read(b)
+	p.buf, p.end = append(p.buf, b[:got]...), err
+}
+
+// recording keeps what is read through it.
+type recording struct {
+	r    io.Reader
+	kept []byte
+}
+
+func (r *recording) Read(b []byte) (int, error) {
+	n, err := r.r.Read(b)
+	r.kept = append(r.kept, b[:n]...)
+	return n, err
+}
+
+// document takes the JSON object or array that comes next, if one of at most
+// limit bytes does and nothing follows it in its line; else it takes nothing and
+// returns nil.
+func (p *pushback) document(limit int) ([]byte, error) {
+	from := &recording{r: p}
+	dec := jsontext.NewDecoder(from, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	for {
+		if _, err := dec.ReadToken(); err != nil || len(from.kept) > limit {
+			p.buf = slices.Concat(from.kept, p.buf)
+			if p.end != nil && p.end != io.EOF {
+				return nil, p.end
+			}
+			return nil, nil
+		}
+		if dec.StackDepth() == 0 {
+			break
+		}
+	}
+	doc := from.kept[:dec.InputOffset():dec.InputOffset()]
+	p.buf = slices.Concat(from.kept[len(doc):], p.buf)
+	for n := 0; ; n++ {
+		for n >= len(p.buf) && p.end == nil {
+			p.more(1)
+		}
+		if n == len(p.buf) || p.buf[n] == '\n' {
+			return doc, nil
+		}
+		if c := p.buf[n]; c != ' ' && c != '\t' && c != '\r' || n > maxBlank {
+			p.buf = slices.Concat(doc, p.buf)
+			return nil, nil
+		}
+	}
+}
