@@ -6,8 +6,9 @@ import (
 )
 
 // events redacts a stream of server-sent events that is there as a whole: the
-// data of each event is one document, over however many lines. A lone CR ends
-// no line here; text that hides behind one is read with its line.
+// data of each event is one document, over however many lines. What a model
+// says in pieces is read in one piece too. A lone CR ends no line here; text
+// that hides behind one is read with its line.
 func (n *nest) events(b []byte, level int) (Result, error) {
 	d := draft{in: b}
 	number := 0
@@ -19,7 +20,19 @@ func (n *nest) events(b []byte, level int) (Result, error) {
 		}
 		i = end
 	}
-	return d.result(), nil
+	if len(d.findings) > 0 {
+		return d.result(), nil // the next reading sees what stands together
+	}
+	var data []piece
+	for i := 0; i < len(b); {
+		end, next := lineEnd(b, i)
+		if bytes.HasPrefix(b[i:end], []byte("data:")) {
+			data = append(data, piece{i + len("data:"), end})
+		}
+		i = next
+	}
+	err := n.joined(&d, data, level)
+	return d.result(), err
 }
 
 // eventEnd returns the end of the event that begins at i, its blank line
@@ -136,6 +149,7 @@ func (n *nest) payload(b []byte, level int) (Result, error) {
 func (n *nest) lines(b []byte, level int) (Result, error) {
 	d := draft{in: b}
 	text := 0
+	var stream []piece
 	for i := 0; i < len(b); {
 		end, next := lineEnd(b, i)
 		start := i
@@ -156,7 +170,13 @@ func (n *nest) lines(b []byte, level int) (Result, error) {
 		}
 		d.take(start, end, r)
 		text = end
+		if bytes.Contains(line, []byte(`"done":`)) {
+			stream = append(stream, piece{start, end}) // an answer that comes in lines
+		}
 	}
 	err := n.plain(&d, text, len(b), level)
+	if err == nil && len(d.findings) == 0 {
+		err = n.joined(&d, stream, level)
+	}
 	return d.result(), err
 }

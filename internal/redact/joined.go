@@ -1,0 +1,153 @@
+package redact
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// delta is a string that carries on where the one before it ended: a piece of
+// what a model says. [start, end) is where it stands, quotes included.
+type delta struct {
+	start, end int
+	text       []byte
+}
+
+// joined masks what only shows when the deltas of a stream are put together: a
+// key whose halves came in two events. The mask stands in the first of them,
+// and what belonged to it is left out of the others.
+func (n *nest) joined(d *draft, payloads []piece, level int) error {
+	streams := map[string][]delta{}
+	var keys []string
+	for _, p := range payloads {
+		for _, x := range deltasOf(d.in[p.start:p.end]) {
+			if len(streams[x.key]) == 0 {
+				keys = append(keys, x.key)
+			}
+			x.start, x.end = x.start+p.start, x.end+p.start
+			streams[x.key] = append(streams[x.key], x.delta)
+		}
+	}
+	var changed []delta
+	found := map[int][]Finding{}
+	for _, k := range keys {
+		list, err := n.across(streams[k], found, level)
+		if err != nil {
+			return err
+		}
+		changed = append(changed, list...)
+	}
+	slices.SortFunc(changed, func(a, b delta) int { return cmp.Compare(a.start, b.start) })
+	for _, c := range changed {
+		q, _ := jsontext.AppendQuote(nil, c.text)
+		d.whole(c.start, c.end, found[c.start])
+		d.replace(c.start, c.end, q)
+	}
+	return nil
+}
+
+// across returns the pieces of one stream that change, because something lies
+// across their ends, with what became of them; found gets what it was.
+func (n *nest) across(list []delta, found map[int][]Finding, level int) ([]delta, error) {
+	if len(list) < 2 {
+		return nil, nil
+	}
+	var text []byte
+	ends := make([]int, len(list))
+	for i, x := range list {
+		text = append(text, x.text...)
+		ends[i] = len(text)
+	}
+	spans, err := n.spans(text, level)
+	if err != nil || len(spans) == 0 {
+		return nil, err
+	}
+	var changed []delta
+	at, start := 0, 0 // the span, and where the piece begins
+	for i, x := range list {
+		var out []byte
+		touched := ruleNone
+		pos := start
+		for ; at < len(spans) && spans[at].start < ends[i]; at++ {
+			sp := spans[at]
+			touched = sp.rule
+			if sp.start >= start {
+				out = n.e.appendMask(append(out, text[pos:sp.start]...), sp.rule, text[sp.start:sp.end])
+				found[x.start] = append(found[x.start], Finding{Rule: ruleNames[sp.rule]})
+			}
+			if pos = min(sp.end, ends[i]); sp.end > ends[i] {
+				break // it goes on in the next piece
+			}
+		}
+		if touched != ruleNone {
+			if found[x.start] == nil {
+				found[x.start] = []Finding{{Rule: ruleNames[touched]}}
+			}
+			changed = append(changed, delta{x.start, x.end, append(out, text[pos:ends[i]]...)})
+		}
+		start = ends[i]
+	}
+	return changed, nil
+}
+
+// keyed is a delta and what tells it from those of other streams.
+type keyed struct {
+	key string
+	delta
+}
+
+// deltasOf returns the deltas of one event. Those at one place, under the same
+// indices, are one stream.
+func deltasOf(doc []byte) []keyed {
+	if !bytes.Contains(doc, []byte(`"`)) || !valid(doc) {
+		return nil
+	}
+	var list []keyed
+	var index strings.Builder
+	d := jsontext.NewDecoder(bytes.NewReader(doc), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	for {
+		kind := d.PeekKind()
+		if kind == jsontext.KindInvalid {
+			break
+		}
+		if kind != jsontext.KindString && kind != jsontext.KindNumber {
+			if _, err := d.ReadToken(); err != nil {
+				break
+			}
+			continue
+		}
+		parent, length := d.StackIndex(d.StackDepth())
+		isName := parent == jsontext.KindBeginObject && length%2 == 0
+		v, err := d.ReadValue()
+		if err != nil {
+			break
+		}
+		end := int(d.InputOffset())
+		at := d.StackPointer()
+		switch name := at.LastToken(); {
+		case isName:
+		case kind == jsontext.KindNumber && strings.HasSuffix(name, "index"):
+			index.WriteString("|" + string(at) + "=" + string(v))
+		case kind == jsontext.KindString && isDelta(name):
+			text, _ := jsontext.AppendUnquote(nil, v)
+			list = append(list, keyed{string(at), delta{end - len(v), end, text}})
+		}
+	}
+	for i := range list {
+		list[i].key += index.String()
+	}
+	return list
+}
+
+// isDelta knows the names under which models' answers come in pieces.
+func isDelta(name string) bool {
+	switch name {
+	case "content", "text", "delta", "partial_json", "arguments", "thinking", "reasoning", "reasoning_content", "refusal", "completion",
+		"response", "input", "output":
+		return true
+	}
+	return false
+}
