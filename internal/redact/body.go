@@ -110,6 +110,9 @@ func (n *nest) doc(contentType string, b []byte, level int, opaque bool) (Result
 		}
 		// Letters of a declared 8-bit character set.
 	}
+	if err := behindOthers(b); err != nil {
+		return Result{}, err
+	}
 	return n.textual(kind, b, level)
 }
 
@@ -201,6 +204,14 @@ func (n *nest) readableIn(name string, b []byte, level int, opaque bool) (Result
 	}
 	if read(b); failed == nil && bytes.IndexByte(b, 0) >= 0 {
 		read(bytes.ReplaceAll(b, []byte{0}, nil))
+	}
+	if failed == nil {
+		failed = behindOthers(b)
+	}
+	if failed == nil && name == "PNG" {
+		var more []Finding
+		more, failed = n.pngTexts(b, level)
+		list = append(list, more...)
 	}
 	if failed != nil || len(list) == 0 {
 		return Result{Out: b}, failed

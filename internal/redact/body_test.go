@@ -322,6 +322,8 @@ func TestBodyKeepsWhatItDoesNotMask(t *testing.T) {
 		{"", "say eHh4IGJvYkBleGFtcGxlLmNvbSB4eHg= now", "say [email hidden] now"},
 		{"multipart/form-data; boundary=b", "--b\r\nContent-Disposition: form-data; name=password\r\n\r\nhunter2\r\n--b--\r\n", "--b\r\nContent-Disposition: form-data; name=password\r\n\r\n[secret redacted]\r\n--b--\r\n"},
 		{"multipart/form-data; boundary=b", "--b\r\nContent-Disposition: form-data; name=a; filename=x@y.org\r\n\r\n--bad\r\n--b--\r\n", "--b\r\nContent-Disposition: form-data; name=a; filename=\"[email hidden]\"\r\n\r\n--bad\r\n--b--\r\n"},
+		{"multipart/mixed; boundary=b", "--b\r\nX-From: x@y.org\r\nX-Api-Key: zz9plural\r\n\r\n1\r\n--b--", "--b\r\nX-From: [email hidden]\r\nX-Api-Key: [secret redacted]\r\n\r\n1\r\n--b--"},
+		{"multipart/form-data; boundary=b", "--b\r\nContent-Disposition: form-data; name=\"x@y.org\"\r\n\r\n1\r\n--b--", "--b\r\nContent-Disposition: form-data; name=\"[email hidden]\"\r\n\r\n1\r\n--b--"},
 		{"multipart/mixed; boundary=b", "pre x@y.org\r\n--b\r\n\r\n1\r\n--b--\r\npost x@y.org", "pre [email hidden]\r\n--b\r\n\r\n1\r\n--b--\r\npost [email hidden]"},
 		{"multipart/mixed; boundary=b", "--b\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\nmail x=40y.org=\r\n now\r\n--b--\r\n", "--b\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\nmail [email hidden] now\r\n--b--\r\n"},
 		{"multipart/mixed; boundary=b", "--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n--c\r\n\r\nx@y.org\r\n--c--\r\n--b--\r\n", "--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n--c\r\n\r\n[email hidden]\r\n--c--\r\n--b--\r\n"},
