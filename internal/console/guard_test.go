@@ -2,6 +2,8 @@ package console
 
 import (
 	"context"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -331,4 +333,46 @@ func TestPassphraseFromThisMachineOnly(t *testing.T) {
 		}
 		c.Close()
 	}
+}
+
+// Somebody who reaches the pages through a tunnel that ends on this machine, as
+// SSH's do, decides there as at the machine: the pages' own port is what the
+// browser names, and the tunnel's end is what connects.
+func TestDecideThroughATunnel(t *testing.T) {
+	w := newWorld(t)
+	r := w.held(`{"n":1}`)
+	tunnel, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { tunnel.Close() })
+	go func() {
+		for {
+			near, err := tunnel.Accept()
+			if err != nil {
+				return
+			}
+			far, err := net.Dial("tcp", strings.TrimPrefix(w.base, "http://"))
+			if err != nil {
+				near.Close()
+				return
+			}
+			go func() { _, _ = io.Copy(far, near); far.Close() }()
+			go func() { _, _ = io.Copy(near, far); near.Close() }()
+		}
+	}()
+	link, err := w.site.Link(r.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := w.browser()
+	b.hc.Transport = &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", tunnel.Addr().String())
+	}}
+	b.get(link).submit("/in/", nil).wants(200, r.ID)
+	b.submit("/unlock", map[string]string{"passphrase": passphrase}).wants(200, "Approve once")
+	b.submit("/approve", nil).wants(200, "approved: the agent may do exactly this once")
+	// A tunnel under another name or port is none of these pages' names.
+	b.base = "http://" + tunnel.Addr().String()
+	b.get("/").wants(http.StatusMisdirectedRequest)
 }
