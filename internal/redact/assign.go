@@ -12,6 +12,9 @@ func (x *scanner) assign(i, w int, sep byte) int {
 		return i + w
 	}
 	start, end := x.name(i)
+	if end-start == 2 && isFold(x.s[start:end], "is") {
+		start, end = x.name(start)
+	}
 	if start < end {
 		k := kindOfName(x.s[start:end])
 		if k == kindNone {
@@ -122,7 +125,8 @@ func (x *scanner) value(v int, k kind, sep byte, name int) {
 		return
 	}
 	switch {
-	case innocuous(x.s[v:end], k):
+	case innocuous(x.s[v:end], k) || isReference(x.s[v:end]) || k == kindCookie && isNoise(x.s[v:end]):
+	case v == q && sep != ' ' && (isCode(x.s[v:end]) || isType(x.s[v:end])):
 	case k == kindPII:
 		x.mask(v, end, rulePIIField)
 	case connection:
@@ -156,7 +160,7 @@ func (x *scanner) closing(v int, quote byte, slashes int) int {
 func (x *scanner) bare(v int, k kind, sep byte, name int) int {
 	i := x.credentials(v)
 	i += maskLen(x.s[i:])
-	line := k == kindLine || k == kindPII
+	line := k == kindLine || k == kindCookie || k == kindPII
 	var quote byte
 	if name > 0 && isQuote(x.s[name-1]) {
 		quote = x.s[name-1]
@@ -259,7 +263,7 @@ scan:
 		}
 	}
 	switch {
-	case at <= i:
+	case at <= i || colon >= 0 && colon < at && isReference(x.s[colon+1:at]):
 	case colon >= 0 && colon < at && x.isDatabase(sign):
 		x.mask(i, at, ruleConnection)
 	case colon >= 0 && colon < at || isOpaque(x.s[i:at]):

@@ -1,5 +1,7 @@
 package redact
 
+import "bytes"
+
 // birth returns the end of a day that begins at g[0], where a word says that
 // somebody was born on it, or 0: 1985-03-12, 12.3.1985, 03/12/85, 12 March
 // 1985. A day alone is no personal datum.
@@ -15,10 +17,15 @@ func (x *scanner) birth(g []group) int {
 	default:
 		return 0
 	}
-	if !x.near(g[0].at, wordBirth) {
+	if !x.born(g[0].at) {
 		return 0
 	}
 	return end
+}
+
+// born says whether a word before i says that somebody was born.
+func (x *scanner) born(i int) bool {
+	return x.near(i, wordBirth|wordBorn) || bytes.Contains(x.s[max(0, i-8):i], []byte("D.O.B"))
 }
 
 // isDay says whether groups have the sizes of a day, month and year.
@@ -60,7 +67,7 @@ func (x *scanner) monthDay(i, n int) {
 	for b > 0 && w-b < 10 && class[x.s[b-1]]&isLetter != 0 {
 		b--
 	}
-	if isMonth(x.s[b:w]) && x.near(b, wordBirth) {
+	if isMonth(x.s[b:w]) && x.born(b) {
 		x.mask(b, i+n+6, ruleBirth)
 	}
 }

@@ -27,8 +27,6 @@ func (x *scanner) mixedRun(i, n int) int {
 		x.phcHash(i)
 	case b == i-1 && s[b] == 'j' && x.has(b-3, "$y$"):
 		x.yescrypt(b)
-	case x.has(i+n, "Q~"):
-		x.azureSecret(i + n - 1)
 	}
 	if i-b == 2 && n >= 2 {
 		if end := x.iban(b); end > 0 {
@@ -50,8 +48,19 @@ func (x *scanner) identifier(b, end, i int) rule {
 	switch n := len(run); {
 	case n < 9:
 	case n == 9:
-		if spanish(run) {
+		switch {
+		case spanish(run):
 			return ruleTax
+		case isShaped(run, "AA999999A") && run[8] <= 'D' && x.near(b, wordInsurance), isCapital(run) && x.near(b, wordPassport):
+			return ruleNational
+		}
+	case n == 10:
+		if isShaped(run, "AAAAA9999A") && x.near(b, wordPAN) {
+			return ruleTax
+		}
+	case n == 11:
+		if isShaped(run, "9AX9AX9AA99") && x.near(b, wordMedicare) {
+			return ruleHealth
 		}
 	case n == 16:
 		if i-b >= 6 && isFiscalCode(run) {
@@ -121,37 +130,65 @@ func (x *scanner) identity(g []group) (end int, r rule) {
 	if end := x.birth(g); end > 0 {
 		return end, ruleBirth
 	}
-	var buf [12]byte
+	if end := x.insurance(g); end > 0 {
+		return end, ruleNational
+	}
+	var buf [15]byte
 	n, end := x.gathered(g, &buf)
-	d := buf[:n]
-	switch n {
-	case 9:
-		if isRouting(d) && x.near(at, wordRouting) {
-			return end, ruleBank
-		}
-	case 10:
-		if isHealth(d) && x.near(at, wordNHS) {
-			return end, ruleHealth
-		}
-	case 11:
-		if isTaxID(d) && x.near(at, wordTax) {
-			return end, ruleTax
-		}
-	case 12:
-		if isAadhaar(d) && x.near(at, wordAadhaar) {
-			return end, ruleNational
+	if n == 0 {
+		return 0, ruleNone
+	}
+	for k := range weak {
+		if w := &weak[k]; w.n == n && w.check(buf[:n]) && x.near(at, w.word) {
+			return end, w.rule
 		}
 	}
 	return 0, ruleNone
 }
 
-// weakGroups are the ways such numbers are written besides in one piece.
-var weakGroups = [...][4]int{{4, 4, 1}, {3, 3, 4}, {2, 3, 3, 3}, {4, 4, 4}}
+// weak are identifiers of digits alone.
+var weak = [...]struct {
+	n     int
+	check func([]byte) bool
+	word  context
+	rule  rule
+}{
+	{9, isRouting, wordRouting, ruleBank},
+	{9, luhn, wordInsurance, ruleNational},
+	{9, isBSN, wordBSN, ruleNational},
+	{9, isTaxFile, wordTax, ruleTax},
+	{9, func([]byte) bool { return true }, wordPassport, ruleNational},
+	{10, isHealth, wordNHS, ruleHealth},
+	{11, isTaxID, wordTax, ruleTax},
+	{11, isPesel, wordPesel, ruleNational},
+	{11, isCPF, wordCPF, ruleTax},
+	{12, isAadhaar, wordAadhaar, ruleNational},
+	{15, isNIR, wordNIR, ruleNational},
+}
 
-// gathered writes the 9 to 12 digits that groups make to d, and returns how
+// insurance returns the end of a British number in pairs, AB 12 34 56 C, or 0.
+func (x *scanner) insurance(g []group) int {
+	if len(g) != 3 || g[0].n != 2 || g[1].n != 2 || g[2].n != 2 || g[0].sep != ' ' || g[1].sep != ' ' {
+		return 0
+	}
+	at, end := g[0].at, g[2].at+2
+	if !x.is(at-1, isBlank) || !x.is(at-2, isUpper) || !x.is(at-3, isUpper) || !x.is(end, isBlank) || !x.is(end+1, isUpper) || x.s[end+1] > 'D' {
+		return 0
+	}
+	if !x.near(at-3, wordInsurance) {
+		return 0
+	}
+	x.mask(at-3, at, ruleNational)
+	return end + 2
+}
+
+// weakGroups are the ways such numbers are written besides in one piece.
+var weakGroups = [...][4]int{{4, 4, 1}, {3, 3, 4}, {3, 3, 3, 2}, {3, 3, 3}, {2, 3, 3, 3}, {4, 4, 4}}
+
+// gathered writes the 9 to 15 digits that groups make to d, and returns how
 // many they are and where they end.
-func (x *scanner) gathered(g []group, d *[12]byte) (n, end int) {
-	if n := g[0].n; n >= 9 && n <= 12 {
+func (x *scanner) gathered(g []group, d *[15]byte) (n, end int) {
+	if n := g[0].n; n >= 9 && (n <= 12 || n == 15) {
 		end := g[0].at + n
 		return copy(d[:], x.s[g[0].at:end]), end
 	}
@@ -166,12 +203,12 @@ func (x *scanner) gathered(g []group, d *[12]byte) (n, end int) {
 	return 0, 0
 }
 
-func (x *scanner) grouping(g []group, want *[4]int, d *[12]byte) (n, end int) {
+func (x *scanner) grouping(g []group, want *[4]int, d *[15]byte) (n, end int) {
 	for k, size := range want {
 		if size == 0 {
 			break
 		}
-		if k >= len(g) || g[k].n != size || k > 0 && g[k-1].sep != ' ' && g[k-1].sep != '-' {
+		if k >= len(g) || g[k].n != size || k > 0 && g[k-1].sep != ' ' && g[k-1].sep != '-' && g[k-1].sep != '.' {
 			return 0, 0
 		}
 		end = g[k].at + size

@@ -8,6 +8,7 @@ const (
 	kindPassword      // numbers are secrets too
 	kindSecret
 	kindLine   // a header: the value is the rest of the line
+	kindCookie // a header that is also a word of prose
 	kindWeak   // "pass": a secret in JSON and before "="
 	kindPII    // a name, a birthday, an address
 	kindNumber // a phone or social security number: in text its digits tell
@@ -46,7 +47,7 @@ var words = [...]word{
 	{"authtoken", anywhere, kindSecret}, {"accesstoken", anywhere, kindSecret}, {"clientsecret", anywhere, kindSecret},
 	{"sharedaccesskey", anywhere, kindSecret}, {"jwt", anywhere, kindSecret}, {"otp", anywhere, kindSecret}, {"totp", anywhere, kindSecret},
 	{"mnemonic", atEnd, kindLine}, {"seedphrase", atEnd, kindLine},
-	{"authorization", atEnd, kindLine}, {"cookie", atEnd, kindLine}, {"cookies", atEnd, kindLine},
+	{"authorization", atEnd, kindLine}, {"cookie", atEnd, kindCookie}, {"cookies", atEnd, kindCookie},
 	{"token", atEnd, kindSecret}, {"bearer", atEnd, kindSecret}, {"connectionstring", atEnd, kindSecret},
 	{"auth", alone, kindSecret}, {"pass", alone, kindWeak}, {"pass", atEnd, kindPassword},
 	{"ssn", anywhere, kindNumber}, {"phone", atEnd, kindNumber}, {"telephone", atEnd, kindNumber}, {"mobile", atEnd, kindNumber},
@@ -55,6 +56,14 @@ var words = [...]word{
 	{"dob", anywhere, kindPII}, {"surname", anywhere, kindPII}, {"firstname", anywhere, kindPII}, {"lastname", anywhere, kindPII},
 	{"fullname", anywhere, kindPII}, {"birthdate", anywhere, kindPII}, {"birthday", anywhere, kindPII}, {"dateofbirth", anywhere, kindPII},
 	{"passport", anywhere, kindPII}, {"geburtsdatum", anywhere, kindPII},
+}
+
+// about are last words of names whose value tells of a secret and is none:
+// password_min_length, secretName, token_url.
+var about = [...]string{
+	"algorithm", "length", "name", "names", "policy", "count", "days", "rotation", "required", "enabled", "disabled", "expiry", "expires", "ttl",
+	"timeout", "version", "type", "format", "regex", "pattern", "strength", "attempts", "path", "dir", "url", "uri", "endpoint", "provider",
+	"limit", "budget", "usage", "size", "min", "max",
 }
 
 // pairs are two words that follow each other.
@@ -94,9 +103,12 @@ func (g *gate) add(word string) { g[word[0]|0x20] |= 1 << len(word) }
 func (g *gate) may(first byte, n int) bool { return n < 32 && g[first|0x20]&(1<<n) != 0 }
 
 // wordsBy holds words by their first byte.
-var wordGate, pairGate, wordsBy = nameTables()
+var wordGate, pairGate, aboutGate, wordsBy = nameTables()
 
-func nameTables() (w, p gate, by [256][]word) {
+func nameTables() (w, p, a gate, by [256][]word) {
+	for _, t := range about {
+		a.add(t)
+	}
 	for _, e := range words {
 		w.add(e.text)
 		by[e.text[0]] = append(by[e.text[0]], e)
@@ -104,7 +116,7 @@ func nameTables() (w, p gate, by [256][]word) {
 	for _, e := range pairs {
 		p.add(e.second)
 	}
-	return w, p, by
+	return w, p, a, by
 }
 
 // kindOf judges a name such as X-Api-Key, dbPassword or client_secret.
@@ -136,11 +148,25 @@ func kindOfName(name []byte) kind {
 		w := name[start:i]
 		if k := kindOfWord(prev, w, count == 0, i == len(name)); k != kindNone {
 			best = k
+		} else if best != kindNone && i == len(name) && isAbout(w) {
+			return kindNone
 		}
 		prev = w
 		count++
 	}
 	return best
+}
+
+func isAbout(w []byte) bool {
+	if !aboutGate.may(w[0], len(w)) {
+		return false
+	}
+	for _, t := range about {
+		if isFold(w, t) {
+			return true
+		}
+	}
+	return false
 }
 
 func lower(c byte) byte {
@@ -236,7 +262,7 @@ func kindOfPair(a, b []byte) kind {
 }
 
 // context is a word that says what a number is.
-type context uint16
+type context uint32
 
 const (
 	wordSSN   context = 1 << iota
@@ -249,6 +275,15 @@ const (
 	wordVehicle
 	wordWallet
 	wordBirth
+	wordBorn
+	wordMedicare
+	wordInsurance
+	wordPassport
+	wordPesel
+	wordBSN
+	wordCPF
+	wordPAN
+	wordNIR
 )
 
 var contexts = [...]struct {
@@ -264,10 +299,19 @@ var contexts = [...]struct {
 	{wordRouting, []string{"aba", "routing", "rtn"}},
 	{wordNHS, []string{"nhs"}},
 	{wordAadhaar, []string{"aadhaar", "aadhar", "uidai"}},
-	{wordTax, []string{"steuer", "steuerid", "idnr", "tin", "steueridentifikationsnummer", "steuernummer", "nif", "dni", "nie", "tax"}},
+	{wordTax, []string{"steuer", "steuerid", "idnr", "tin", "steueridentifikationsnummer", "steuernummer", "tfn", "tax"}},
 	{wordVehicle, []string{"vin", "chassis", "vehicle", "fahrgestellnummer"}},
 	{wordWallet, []string{"wallet", "ethereum", "eth", "address", "ether", "erc"}},
-	{wordBirth, []string{"dob", "birth", "born", "birthday", "birthdate", "geboren", "geburtsdatum", "nacimiento", "naissance"}},
+	{wordBirth, []string{"dob", "birth", "birthday", "birthdate", "geburtsdatum", "nacimiento", "naissance"}},
+	{wordBorn, []string{"born", "geboren"}},
+	{wordMedicare, []string{"medicare", "mbi"}},
+	{wordInsurance, []string{"insurance", "nino", "sin", "nas"}},
+	{wordPassport, []string{"passport", "reisepass", "pasaporte"}},
+	{wordPesel, []string{"pesel"}},
+	{wordBSN, []string{"bsn", "burgerservicenummer"}},
+	{wordCPF, []string{"cpf"}},
+	{wordPAN, []string{"pan"}},
+	{wordNIR, []string{"nir", "sociale", "insee"}},
 }
 
 // contextWord is one of contexts' words.
@@ -294,6 +338,7 @@ func contextTables() (g gate, by [256][]contextWord) {
 const (
 	reachNear = 40
 	reachCall = 32
+	reachBorn = 8
 )
 
 // near says whether a word of the wanted kind stands within reachNear bytes
@@ -315,6 +360,9 @@ func (x *scanner) near(i int, want context) bool {
 		says := contextOf(w) & want
 		if says&wordCall != 0 && (i-end > reachCall || isQuote(x.s[end])) {
 			says &^= wordCall // far away, or the name of a member
+		}
+		if says&wordBorn != 0 && i-end > reachBorn {
+			says &^= wordBorn
 		}
 		if says != 0 {
 			return true

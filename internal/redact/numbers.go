@@ -35,6 +35,8 @@ func (x *scanner) digits(i int) int {
 	switch {
 	case i > 0 && x.s[i-1] == '$':
 		x.cryptHash(i)
+	case sep == 'Q' && x.has(i+n, "Q~"):
+		x.azureSecret(i + n - 1)
 	case (prev|next)&isLetter != 0:
 		if end := x.mixedRun(i, n); end > 0 {
 			return end

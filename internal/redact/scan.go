@@ -281,7 +281,8 @@ func (x *scanner) email(i, w int) int {
 	for n := 0; n < maxTail && r > i+w && (x.s[r-1] == '.' || x.s[r-1] == '-'); n++ {
 		r--
 	}
-	if l == i || !isHost(x.s[i+w:min(r, i+w+maxBehind)]) {
+	host := x.s[i+w : min(r, i+w+maxBehind)]
+	if l == i || !isHost(host) || notAddress(x.s[l:i], host) {
 		return i + w
 	}
 	x.mask(l, r, ruleEmail)
