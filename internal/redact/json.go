@@ -326,11 +326,18 @@ func (w *walker) value(t *frame, i, end int, s []byte, escaped bool) {
 	if t.labels {
 		t.pair = kindOf(s)
 	}
+	k := w.kind()
+	if !t.object { // ["--token", "x"]
+		if len(s) > 0 && s[0] == '-' {
+			k = t.inherited
+		}
+		t.own = flagKind(s)
+	}
 	if t.exempt && len(s) <= maxExempt {
 		if w.e.literals == nil || w.e.literals.find(s) == nil {
 			return
 		}
-	} else if k := w.kind(); k != kindNone {
+	} else if k != kindNone {
 		if len(s) > 0 && maskLen(s) != len(s) {
 			w.hide(i, end, k, s)
 		}
@@ -392,7 +399,11 @@ func (w *walker) number(i int) int {
 		end++
 	}
 	t := w.top()
-	if k := w.kind(); k != kindNone {
+	k := w.kind()
+	if !t.object {
+		t.own = kindNone
+	}
+	if k != kindNone {
 		w.hide(i, end, k, w.in[i:end])
 		return end
 	}

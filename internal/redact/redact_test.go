@@ -42,7 +42,7 @@ const (
 // masked is a text, the part that must not survive, and the rule.
 type masked struct{ text, secret, rule string }
 
-var mustMask = []masked{
+var mustMask = slices.Concat([]masked{
 	{"mail bob.smith+x@mail.example.co.uk now", "bob.smith", "email"},
 	{"to=bob%40example.com&x=1", "bob", "email"},
 	{"jörg@exämple.de", "jörg", "email"},
@@ -148,10 +148,10 @@ var mustMask = []masked{
 	{"\xff\xfepassword\x00: \xffhunter2", "", ""},
 	{"\xff" + ghp + "\xff", b62, "secret.github"},
 	{"\x00" + akia + "\x00", akia, "secret.aws_key_id"},
-}
+}, tokenTexts, otherSecrets, identities)
 
 // mustNotMask are texts that only look like something.
-var mustNotMask = []string{
+var mustNotMask = slices.Concat([]string{
 	"order 1234567890123456 shipped", "order 4111111111111112 shipped", "order 9999888877776666",
 	"550e8400-e29b-41d4-a716-446655440000", "12345678-1234-4123-8123-123456789012",
 	"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
@@ -170,7 +170,7 @@ var mustNotMask = []string{
 	"666-12-3456", "000-12-3456", "123-00-4567", "123-45-0000", "step 3 of 10 - 20%", "a@b", "", " ", "\x00", "\xff\xfe",
 	"REDACTED", "password: REDACTED", "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----", "------------------------", "eyJ.eyJ",
 	"the quick brown fox jumps over the lazy dog", "git log --author x --token", "2026-11-21 03:42:44.123", "GB00 WEST 1234 5698 7654 32",
-}
+}, notSecret, notIdentity)
 
 func TestMustMask(t *testing.T) {
 	e := engine(t)

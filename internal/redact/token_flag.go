@@ -26,6 +26,17 @@ func (x *scanner) flag(i int) int {
 	return i
 }
 
+// flagKind says what a string of a list tells of the next one.
+func flagKind(s []byte) kind {
+	if len(s) < 4 || len(s) > 64 || s[0] != '-' || bytes.IndexByte(s, '=') >= 0 || bytes.IndexByte(s, ' ') >= 0 {
+		return kindNone
+	}
+	if k := kindOf(bytes.TrimLeft(s, "-")); k.secret() {
+		return k
+	}
+	return kindNone
+}
+
 // listed returns where the next string of a list begins whose last one ends
 // at the quote at i; i where there is none.
 func (x *scanner) listed(i int) int {
@@ -189,11 +200,11 @@ const reachMachine = 200
 // netrc masks the password of "machine h login n password x", whose "w"
 // stands at i; the three may stand on lines of their own.
 func (x *scanner) netrc(i int) int {
-	if !x.has(i-5, "password") || x.is(i-6, isWord) || !x.is(i+3, isSpace) {
+	if !x.has(i-4, "password") || x.is(i-5, isWord) || !x.is(i+4, isSpace) {
 		return i + 1
 	}
-	v := x.end(i+3, 8, isSpace)
-	before := x.s[max(0, i-5-reachMachine) : i-5]
+	v := x.end(i+4, 8, isSpace)
+	before := x.s[max(0, i-4-reachMachine) : i-4]
 	at := max(bytes.LastIndex(before, []byte("machine ")), bytes.LastIndex(before, []byte("default")))
 	if at < 0 || !bytes.Contains(before[at:], []byte("login ")) || v >= len(x.s) || v < x.low {
 		return i + 1
@@ -202,7 +213,7 @@ func (x *scanner) netrc(i int) int {
 	for e < len(x.s) && e < v+256 && class[x.s[e]]&isSpace == 0 {
 		e++
 	}
-	if maskLen(x.s[v:e]) == 0 {
+	if maskLen(x.s[v:]) == 0 {
 		x.mask(v, e, ruleAssignment)
 	}
 	return i + 1
