@@ -166,6 +166,20 @@ var weak = [...]struct {
 	{15, isNIR, wordNIR, ruleNational},
 }
 
+// leads says whether s, which ends in white space, ends in a word that a mask
+// may begin with whose trigger comes behind it: a month, two capitals.
+func leads(s []byte) bool {
+	e := len(s) - 1
+	if e > 0 && s[e-1] == '.' {
+		e--
+	}
+	b := e
+	for b > 0 && e-b < 10 && class[s[b-1]]&isLetter != 0 {
+		b--
+	}
+	return e-b == 2 && class[s[b]]&class[s[b+1]]&isUpper != 0 || isMonth(s[b:e])
+}
+
 // insurance returns the end of a British number in pairs, AB 12 34 56 C, or 0.
 func (x *scanner) insurance(g []group) int {
 	if len(g) != 3 || g[0].n != 2 || g[1].n != 2 || g[2].n != 2 || g[0].sep != ' ' || g[1].sep != ' ' {
@@ -178,7 +192,7 @@ func (x *scanner) insurance(g []group) int {
 	if !x.near(at-3, wordInsurance) {
 		return 0
 	}
-	x.mask(at-3, at, ruleNational)
+	x.mask(at-3, end+2, ruleNational)
 	return end + 2
 }
 

@@ -160,7 +160,8 @@ func (t *stage) sure(final bool) (to, back int) {
 }
 
 // gap returns up to where text can be sent, at most up to to: nothing that is
-// found later begins before white space that comes before it, nor before back.
+// found later begins before white space that comes before it, nor before back,
+// unless the word before the white space leads to it.
 // While there is no next stage, it also returns no place that a trigger before
 // it reads over: the next stage, which will begin there, would not judge that
 // trigger again with a mask in sight.
@@ -172,7 +173,7 @@ func (t *stage) gap(to, back int) int {
 	low := max(back, t.sent)
 	tries := 0
 	for p := to; p > low && tries < maxTries; p-- {
-		if class[t.raw.s[p-1-t.raw.base]]&isSpace == 0 {
+		if class[t.raw.s[p-1-t.raw.base]]&isSpace == 0 || leads(t.raw.s[:p-t.raw.base]) {
 			continue
 		}
 		if !opens {
