@@ -70,9 +70,10 @@ func (d *Daemon) serveHTTP(ctx context.Context, h api.Hello, e endpoint, host st
 	front := gateway.NewHTTP(ctx, gateway.HTTPConfig{Enter: enter, Group: groupOf, Hosts: hosts(host), MaxSessions: maxMCPSessions, Log: d.log})
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", front)
-	site := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10, ErrorLog: d.errorLog()}
-	served := make(chan error, 1)
-	go func() { served <- site.Serve(l) }()
+	site := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: crowdRead, WriteTimeout: crowdWrite,
+		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10, ErrorLog: d.errorLog()}
+	served, in := make(chan error, 1), newCrowd(l, site)
+	go func() { served <- site.Serve(in) }()
 	line, err := json.Marshal(api.Listening{URL: "http://" + l.Addr().String() + "/mcp"})
 	if err == nil {
 		_, err = conn.Write(append(line, '\n'))

@@ -87,7 +87,8 @@ func (d *Daemon) Serve(ctx context.Context, s Serving) error {
 	address := ""
 	if pages != nil {
 		address = "http://" + pages.Addr().String()
-		go func() { errs <- site.Serve(pages) }()
+		in := newCrowd(pages, site)
+		go func() { errs <- site.Serve(in) }()
 	}
 	if err := d.Kernel.Started(person()); err != nil {
 		return err

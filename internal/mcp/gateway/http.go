@@ -145,11 +145,13 @@ func (h *HTTP) Close(ctx context.Context) error {
 
 // ServeHTTP answers one HTTP request.
 func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var body time.Time // for a request without one, none: who hears a stream says nothing
 	if r.ContentLength != 0 {
 		// It stands until the body has been read whole, also where it is
 		// refused unread: the server reads on to use the connection again.
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(h.pace.body))
+		body = time.Now().Add(h.pace.body)
 	}
+	_ = http.NewResponseController(w).SetReadDeadline(body)
 	if err := h.expected(r); err != nil {
 		h.refuse(w, nil, err)
 		return

@@ -1,0 +1,137 @@
+package daemon
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Bounds of a listener's connections: never more than most, and never more than
+// a quarter of the files that the process may open, since the store, the socket
+// and the servers need theirs.
+const (
+	crowdMost  = 2048
+	crowdLeast = 32
+	// crowdWrite and crowdRead bound what the server itself writes and reads,
+	// outside of what a handler allows.
+	crowdWrite = 30 * time.Second
+	crowdRead  = 30 * time.Second
+)
+
+// crowd bounds the connections of one HTTP server. Whoever has a request
+// answered stays. Of the others, who say nothing, or half of a head, or a body
+// that nobody wants, the one that has been at it longest goes when one more comes:
+// a client that has something to ask says so at once, and is not among them.
+type crowd struct {
+	net.Listener
+	most int
+
+	mu    sync.Mutex
+	conns map[*comer]bool // guarded by mu
+}
+
+// comer is one connection.
+type comer struct {
+	net.Conn
+	crowd *crowd
+	once  sync.Once
+
+	// serving and since belong to the crowd's lock: a handler is at work, and
+	// if not, since when.
+	serving bool
+	since   time.Time
+}
+
+// newCrowd makes l a listener whose connections are bounded for s, which it
+// completes. It must be called before s serves.
+func newCrowd(l net.Listener, s *http.Server) *crowd {
+	c := &crowd{Listener: l, most: crowdLimit(), conns: map[*comer]bool{}}
+	s.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
+		return context.WithValue(ctx, comerKey{}, conn)
+	}
+	if h := s.Handler; h != nil {
+		s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			defer c.serve(r)()
+			h.ServeHTTP(w, r)
+		})
+	}
+	return c
+}
+
+// crowdLimit is how many connections one listener may have.
+func crowdLimit() int {
+	var files syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
+		return crowdLeast
+	}
+	return int(max(crowdLeast, min(crowdMost, files.Cur/4)))
+}
+
+type comerKey struct{}
+
+// Accept waits for a connection, and makes room for it.
+func (c *crowd) Accept() (net.Conn, error) {
+	for {
+		conn, err := c.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		v := &comer{Conn: conn, crowd: c, since: time.Now()}
+		out, in := c.admit(v)
+		if out != nil {
+			_ = out.Close()
+		}
+		if in {
+			return v, nil
+		}
+		_ = conn.Close()
+	}
+}
+
+// admit says who must go for v, and whether v may come in.
+func (c *crowd) admit(v *comer) (out *comer, in bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.conns) >= c.most {
+		for o := range c.conns {
+			if !o.serving && (out == nil || o.since.Before(out.since)) {
+				out = o
+			}
+		}
+		if out == nil {
+			return nil, false
+		}
+		delete(c.conns, out)
+	}
+	c.conns[v] = true
+	return out, true
+}
+
+// serve says that a handler is at work on r; what it returns, that it is not.
+func (c *crowd) serve(r *http.Request) func() {
+	v, ok := r.Context().Value(comerKey{}).(*comer)
+	if !ok {
+		return func() {}
+	}
+	c.set(v, true)
+	return func() { c.set(v, false) }
+}
+
+func (c *crowd) set(v *comer, serving bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	v.serving, v.since = serving, time.Now()
+}
+
+// Close closes the connection and gives its place back.
+func (v *comer) Close() error {
+	v.once.Do(func() {
+		v.crowd.mu.Lock()
+		defer v.crowd.mu.Unlock()
+		delete(v.crowd.conns, v)
+	})
+	return v.Conn.Close()
+}
