@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -66,6 +67,15 @@ func testLedger(t *testing.T, open Open) {
 		err = tx.Leaves("acme", 0, 3, func(ledger.Stored) error { n++; return enough })
 		if !errors.Is(err, enough) || n != 1 {
 			return fmt.Errorf("leaves went on after an error: %d times, %v", n, err)
+		}
+		for _, tenant := range []string{"acme", "other"} {
+			for _, end := range []int64{99, 1 << 40, 1<<40 + 1, math.MaxInt64} {
+				n := 0
+				err := tx.Leaves(tenant, 0, end, func(l ledger.Stored) error { n++; return differ("tenant", l.Tenant, tenant) })
+				if want := map[string]int{"acme": 3, "other": 1}[tenant]; err != nil || n != want {
+					return fmt.Errorf("%d leaves of %s before %d, want %d: %v", n, tenant, end, want, err)
+				}
+			}
 		}
 		for _, from := range []int64{-5, 3, 99} {
 			err := tx.Leaves("acme", from, from, func(ledger.Stored) error { return enough })

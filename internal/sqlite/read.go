@@ -18,7 +18,7 @@ import (
 // This file is what the database says, as plain functions over a connection.
 // Tx implementations lay what is in memory over it.
 
-func leafID(tenant, seq int64) int64 { return tenant<<seqBits | seq }
+func leafID(tenant, seq int64) int64 { return tenant<<seqBits + seq }
 func leafSeq(id int64) int64         { return id & (1<<seqBits - 1) }
 func micros(t time.Time) int64       { return t.UnixMicro() }
 func fromMicros(v int64) time.Time   { return time.UnixMicro(v).UTC() }
