@@ -146,7 +146,7 @@ func (d *Daemon) open(ctx context.Context, b backend) (gateway.Conn, error) {
 		}
 		header[name] = v
 	}
-	c, err := remote.Dial(ctx, remote.Config{Name: printable(b.name), URL: b.url, Header: header, Plaintext: b.plain, Log: d.log, Mask: d.mask})
+	c, err := remote.Dial(ctx, remote.Config{Name: quoted(b.name), URL: b.url, Header: header, Plaintext: b.plain, Log: d.log, Mask: d.mask})
 	if err != nil {
 		return nil, err
 	}
@@ -184,5 +184,5 @@ func (b backend) event() kernel.Event {
 	return kernel.Event{Tenant: holdfast.Local, Name: name, Who: person(), Subject: clip(b.name), Data: data}
 }
 
-// printable keeps a name from writing lines of its own into a log.
-func printable(s string) string { return strconv.QuoteToGraphic(clip(s)) }
+// quoted keeps a name from writing lines of its own into a log.
+func quoted(s string) string { return strconv.QuoteToGraphic(clip(s)) }
