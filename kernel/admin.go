@@ -66,6 +66,9 @@ func (k *Kernel) Halted() (int, error) {
 	defer k.halts.Unlock()
 	n := int(k.cuts.Load())
 	s, err := k.latch.Read()
+	if err == nil && s.Halted {
+		s.Who, s.Why = k.reword(s.Who, s.Why)
+	}
 	if (err == nil && !s.Halted) || !k.halting.CompareAndSwap(false, true) {
 		return n, nil
 	}
@@ -74,6 +77,18 @@ func (k *Kernel) Halted() (int, error) {
 	k.stir()
 	k.notify(Notice{Level: "critical", Event: "halted", Why: string(k.mask(who + ": " + s.Why))})
 	return n, rerr
+}
+
+// reword takes out of the latch what must not be written down, where somebody
+// set it who knew no better. The caller holds the halts: no resume comes between.
+func (k *Kernel) reword(who, why string) (string, string) {
+	a, b := string(k.mask(who)), string(k.mask(why))
+	if a != who || b != why {
+		if err := k.latch.Reword(a, b); err != nil {
+			k.log.Error("the latch holds what must not be written down, and could not be reworded", "err", err)
+		}
+	}
+	return a, b
 }
 
 // haltedMeta says whether the ledger believes that everything is halted.

@@ -34,6 +34,8 @@ type Latch interface {
 	Read() (halt.State, error)
 	// Set sets the latch durably; a second Set keeps the first's reason.
 	Set(who, why string, when time.Time) error
+	// Reword puts other words into a latch that is set.
+	Reword(who, why string) error
 	Clear() error
 }
 

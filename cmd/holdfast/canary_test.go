@@ -35,13 +35,12 @@ var mayReach = []struct{ place, door, why string }{
 	{"reached by server", "env", "the owner gave the server that variable"},
 	{"reached by far server", "header file", "the owner's header goes to the server it is for"},
 	{"agent", "result", "a tool's answer is its caller's"},
+	{"agent", "held result", "a tool's answer is its caller's"},
 	{"agent", "structured", "a tool's answer is its caller's"},
 	{"agent", "error", "a tool's answer is its caller's"},
 	{"agent", "argument", "what the caller sent itself"},
 	{"agent", "description", "tools are listed as the server lists them"},
 	{"agent", "tool name", "tools are listed as the server lists them"},
-	{"file s/HALT", "halt reason (registered)", "holdfast halt waits for nothing, and knows no configuration: it masks what the form tells"},
-	{"file s/HALT", "halt who (registered)", "as above"},
 	{"pages", "path", "a page is given back the address at which it was asked for"},
 }
 
@@ -49,7 +48,7 @@ var mayReach = []struct{ place, door, why string }{
 var doors = []string{"stderr", "server name", "server title", "server version", "instructions", "description", "result", "result's cut", "structured", "held result",
 	"error", "tool name", "resource", "argument", "argument held", "argument name", "argument refused", "argument broken", "env", "header file", "halt reason", "halt who",
 	"pause reason", "reject reason", "resume reason", "agent", "kind", "session", "boundary", "action", "payload", "idempotency key", "token", "bearer",
-	"user agent", "header", "query", "path", "far body", "api body", "api query", "revoke", "page reason", "correlation", "register command", "register env"}
+	"user agent", "header", "query", "path", "far body", "api body", "api query", "revoke", "page reason", "intent", "correlation", "register command", "register env"}
 
 // world is a state directory, a configuration that registers every canary, the
 // real daemon, and everything that anybody said.
@@ -152,6 +151,7 @@ review:
   wait: 0s
   notify: [sh, -c, "cat >> %[1]s/notified"]
   webhook: {url: "%[3]s/hook", secret_env: HOOK_SECRET}
+telemetry: {endpoint: "%[3]s/traces"}
 alerts:
   halt_hooks: [{name: hook, command: [sh, -c, "cat >> %[1]s/halted; cat %[1]s/printed; exit 1"]}]
 `, dir, w.far.URL, w.tap.URL))
@@ -292,6 +292,11 @@ func (w *canaries) commands() {
 	for _, id := range regexp.MustCompile(`rv_[0-9a-f]{10}`).FindAllString(cli("review", "ls"), -1) {
 		cli("review", "show", id)
 		cli("review", "reject", id, "--reason", plant("reject reason").text(), "--credential-file", w.pass)
+		cli("review", "approve", id, "--in-part", "--credential-file", w.pass)
+		b, _ := json.Marshal(map[string]string{"text": plant("argument held").text()})
+		if got := w.run("agent ask", "mcpcall", "ask", string(b), "holdfast", "mcp", "leaky"); !strings.Contains(got, plant("held result").Known) {
+			w.t.Errorf("what was approved did not act: %s\n%s", got, w.said["command review"])
+		}
 		cli("review", "show", id)
 	}
 }
@@ -314,7 +319,7 @@ func (w *canaries) socket() {
 	ask("POST", "/v1/cross", fmt.Sprintf(`{%q:1}`, c.text()))
 	ask("POST", "/v1/cross", fmt.Sprintf(`{"boundary":%q,"agent":"a","payload":"e30="}`, plant("boundary").text()))
 	ask("POST", "/v1/cross", fmt.Sprintf(`{"boundary":"test/high","agent":"a","payload":"e30=","correlation_id":%q}`, plant("correlation").text()))
-	ask("POST", "/v1/cross", fmt.Sprintf(`{"boundary":"test/low","agent":"a","intent":%q,"payload":"e30=","idempotency_key":%q}`, plant("agent").Known, plant("idempotency key").Known))
+	ask("POST", "/v1/cross", fmt.Sprintf(`{"boundary":"test/low","agent":"a","intent":%q,"payload":"e30=","idempotency_key":%q}`, plant("intent").Known, plant("idempotency key").Known))
 	ask("POST", "/v1/pause", fmt.Sprintf(`{"subject":"a","who":%q,"why":%q}`, plant("halt who").text(), plant("pause reason").text()))
 	ask("POST", "/v1/mcp", fmt.Sprintf(`{"name":%q,"command":["x"],"agent":"a"}`, c.Known))
 	ask("POST", "/v1/open", fmt.Sprintf(`{"review":%q}`, c.text()))
@@ -409,6 +414,9 @@ func (w *canaries) readers() {
 		return w.run("command "+args[0], append([]string{"holdfast"}, args...)...)
 	}
 	cli("resume", "--reason", plant("resume reason").text(), "--credential-file", w.pass)
+	if got := cli("resume", "--credential-file", w.pass); !strings.Contains(got, "resumed") {
+		w.t.Errorf("the page halted nothing: %s", got)
+	}
 	for _, args := range [][]string{{"status"}, {"status", "--json"}, {"doctor"}, {"agent", "ls"}, {"review", "ls", "--all"}, {"review", "ls", "--all", "--json"},
 		{"ledger", "checkpoint"}, {"ledger", "tail", "-n", "500", "--events"}, {"ledger", "verify"}, {"ledger", "export", w.at("exported")}, {"state", "backup", w.at("backup.db")}} {
 		cli(args...)
@@ -436,7 +444,10 @@ func (w *canaries) halts() {
 	cli("doctor")
 	w.run("agent halted", "mcpcall", "leak", `{"text":"x"}`, "holdfast", "mcp", "leaky")
 	cli("step", "nightly", "plan", "--session", "two")
-	cli("resume", "--reason", plant("resume reason").text(), "--credential-file", w.pass)
+	if h := w.said["file s/HALT"]; h == nil || !bytes.Contains(h.Bytes(), []byte("[secret")) {
+		w.t.Error("the latch says nothing of why")
+	}
+	cli("resume", "--credential-file", w.pass)
 	cli("ledger", "tail", "-n", "20", "--events", "--json")
 }
 

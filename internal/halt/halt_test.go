@@ -321,3 +321,26 @@ func BenchmarkReadAbsent(b *testing.B) {
 		}
 	}
 }
+
+func TestRewordKeepsTheLatchSetAndSinceWhen(t *testing.T) {
+	l, err := New(filepath.Join(t.TempDir(), "HALT"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Reword("x", "y"); err != nil || l.Halted() {
+		t.Errorf("a latch that is not set: %v, %t", err, l.Halted())
+	}
+	when := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	if err := l.Set("ann", "hunter2", when); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Reword("ann", "[secret redacted]"); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := l.Read(); err != nil || !s.Halted || s.Who != "ann" || s.Why != "[secret redacted]" || !s.When.Equal(when) {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(l.Path()), ".HALT*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}

@@ -90,6 +90,29 @@ func (l *Latch) bare(cause error) (bool, error) {
 	return true, errors.Join(cause, f.Sync(), f.Close(), l.syncDir())
 }
 
+// Reword puts other words into a latch that is set, in one step: it is there all
+// the while, and since when stays. Whoever set it may not have known what must
+// not be written down. One that is not set, or cannot be read, stays as it is.
+func (l *Latch) Reword(who, why string) error {
+	s, err := l.Read()
+	if err != nil || !s.Halted {
+		return err
+	}
+	line, err := json.Marshal(note{Who: clean(who, MaxWho), Why: clean(why, MaxWhy), When: s.When})
+	if err != nil {
+		return err
+	}
+	temp, err := l.write(append(line, '\n'))
+	if temp == "" {
+		return err
+	}
+	defer os.Remove(temp)
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.Rename(temp, l.path), l.syncDir())
+}
+
 // Clear takes the latch away, whatever stands in its place, and syncs the
 // directory; an absent latch is nil. A directory that is not empty stays and
 // is an error. Whoever calls Clear has checked that a person asked for it.
