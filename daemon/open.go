@@ -155,7 +155,7 @@ func (d *Daemon) openParts(ctx context.Context, keys *Keys) (err error) {
 	if d.minter, err = token.NewMinter(keys.Token, localIssuer, localAudience); err != nil {
 		return err
 	}
-	if d.tele, err = NewTelemetry(ctx, d.loaded.Config.Telemetry, d.opt.Version, keys.Runtime); err != nil {
+	if d.tele, err = NewTelemetry(ctx, d.loaded.Config.Telemetry, d.opt.Version, keys.Runtime, d.log); err != nil {
 		return err
 	}
 	if d.verifies, err = d.verifier(); err != nil {

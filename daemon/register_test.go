@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -156,5 +157,63 @@ func TestPanicsOfTheDaemonAreLoggedAndMasked(t *testing.T) {
 	}
 	if err := d.guarded(func() {}); err != nil {
 		t.Error(err)
+	}
+}
+
+// The section makes the engine that is used: a registered secret, and a name
+// that only its surroundings tell, do not come through; without it they do. A
+// later change is said to wait for the next start.
+func TestRedactSectionMakesTheEngine(t *testing.T) {
+	dir := write(t, map[string]string{"secrets": "canary-hunter2\n", "holdfast.yaml": "version: 1\nredact: {register: [{file: secrets}], probable: [secrets, names]}\n"})
+	state := filepath.Join(dir, "s")
+	text := "the word canary-hunter2, from Dear Mr. John Smith, opened by key q8Zr4Tx1Lw9Nv3Bk7Jm2Hd6F"
+	plain, err := redact.New(redact.Options{})
+	if err != nil || plain.Text([]byte(text)).Found() {
+		t.Fatalf("it is found anyway: %v", err)
+	}
+	d, err := Open(t.Context(), Options{State: state, Config: filepath.Join(dir, "holdfast.yaml")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if got := d.maskText(text); strings.Contains(got, "hunter2") || strings.Contains(got, "Smith") {
+		t.Errorf("%s", got)
+	}
+	st, err := d.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	weaker := slices.ContainsFunc(st.Weakened, func(w string) bool { return strings.HasPrefix(w, "redact.register: ") })
+	if weaker != (d.unlocked != "") {
+		t.Errorf("weakened %q, unlocked %q", st.Weakened, d.unlocked)
+	}
+	if d.redactChanged() != "" {
+		t.Error(d.redactChanged())
+	}
+	if err := os.WriteFile(filepath.Join(dir, "holdfast.yaml"), []byte("version: 1\n# moved\nredact: {register: [{file: secrets}], probable: [secrets]}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Load(filepath.Join(dir, "holdfast.yaml"))
+	if err == nil {
+		err = d.apply(l)
+	}
+	if err != nil || !strings.Contains(d.redactChanged(), "started again") {
+		t.Errorf("%q, %v", d.redactChanged(), err)
+	}
+}
+
+// Memory that could not be locked is announced like every other weakening.
+func TestUnlockedMemoryIsAnnounced(t *testing.T) {
+	d, err := Open(t.Context(), Options{State: filepath.Join(write(t, map[string]string{"x": ""}), "s")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if w := d.own(d.loaded).Weakened; len(w) != 0 {
+		t.Errorf("weakened without a reason: %q", w)
+	}
+	d.unlocked = "the system locks no more memory"
+	if w := d.own(d.loaded).Weakened; len(w) != 1 || w[0] != "redact.register: the system locks no more memory" {
+		t.Errorf("%q", w)
 	}
 }

@@ -31,9 +31,9 @@ type Telemetry struct {
 // NewTelemetry returns a provider that does nothing unless an endpoint is
 // configured, whatever OTEL_ environment variables say; then spans are sent there
 // in batches, by OTLP over HTTP. version is the program's, runtime the state
-// directory's id. A collector that fails is told to slog's default logger, once
-// until it works again.
-func NewTelemetry(ctx context.Context, c TelemetryConfig, version, runtime string) (*Telemetry, error) {
+// directory's id. A collector that fails is told to log, once until it works
+// again.
+func NewTelemetry(ctx context.Context, c TelemetryConfig, version, runtime string, log *slog.Logger) (*Telemetry, error) {
 	if c.Endpoint == "" {
 		return &Telemetry{provider: noop.NewTracerProvider(), end: func(context.Context) error { return nil }}, nil
 	}
@@ -49,7 +49,7 @@ func NewTelemetry(ctx context.Context, c TelemetryConfig, version, runtime strin
 		return nil, refusal("telemetry.endpoint: %v", err)
 	}
 	p := sdktrace.NewTracerProvider(
-		sdktrace.WithBatcher(&spanSender{SpanExporter: exporter}, sdktrace.WithMaxQueueSize(telemetryQueue), sdktrace.WithExportTimeout(telemetrySend)),
+		sdktrace.WithBatcher(&spanSender{SpanExporter: exporter, log: log}, sdktrace.WithMaxQueueSize(telemetryQueue), sdktrace.WithExportTimeout(telemetrySend)),
 		sdktrace.WithResource(resource.NewSchemaless(
 			attribute.String("service.name", "holdfast"),
 			attribute.String("service.version", version),
@@ -61,6 +61,7 @@ func NewTelemetry(ctx context.Context, c TelemetryConfig, version, runtime strin
 // would print each of them. The batcher calls it from one goroutine at a time.
 type spanSender struct {
 	sdktrace.SpanExporter
+	log    *slog.Logger
 	failed atomic.Bool
 }
 
@@ -68,7 +69,7 @@ type spanSender struct {
 func (s *spanSender) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	err := s.SpanExporter.ExportSpans(ctx, spans)
 	if was := s.failed.Swap(err != nil); err != nil && !was {
-		slog.Warn("traces cannot be sent and are lost", "err", err)
+		s.log.Warn("traces cannot be sent and are lost", "err", err)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -13,7 +14,7 @@ import (
 
 func TestTelemetryIsOffUnlessConfigured(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1/")
-	tel, err := NewTelemetry(t.Context(), TelemetryConfig{}, "v", "r")
+	tel, err := NewTelemetry(t.Context(), TelemetryConfig{}, "v", "r", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +36,7 @@ func TestTelemetrySends(t *testing.T) {
 	}))
 	defer s.Close()
 	tel, err := NewTelemetry(t.Context(), TelemetryConfig{Endpoint: s.URL + "/v1/traces",
-		Headers: map[string]holdfast.Secret{"Authorization": holdfast.NewSecret("Bearer x")}}, "v", "r")
+		Headers: map[string]holdfast.Secret{"Authorization": holdfast.NewSecret("Bearer x")}}, "v", "r", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +64,7 @@ func TestTelemetryEndsInTime(t *testing.T) {
 	}))
 	defer s.Close()
 	defer close(stop)
-	tel, err := NewTelemetry(t.Context(), TelemetryConfig{Endpoint: s.URL}, "v", "r")
+	tel, err := NewTelemetry(t.Context(), TelemetryConfig{Endpoint: s.URL}, "v", "r", slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
