@@ -344,12 +344,10 @@ func (x *reader) particle(i int) int {
 		if e == j || e >= x.hi || x.s[e] != ' ' {
 			break
 		}
-		switch string(x.s[j:e]) {
-		case "von", "van", "de", "der", "den", "del", "della", "di", "da", "dos", "das", "du", "la", "le", "el", "al", "bin", "ibn", "ben", "ter", "ten", "zu", "y":
-			j = e + 1
-			continue
+		if !isParticle(x.s[j:e]) {
+			break
 		}
-		break
+		j = e + 1
 	}
 	if j == i {
 		return 0

@@ -120,3 +120,12 @@ func commonWord(w []byte) bool {
 	}
 	return false
 }
+
+// isParticle says whether a word may stand inside a name without a capital.
+func isParticle(w []byte) bool {
+	switch string(w) {
+	case "von", "van", "de", "der", "den", "del", "della", "di", "da", "dos", "das", "du", "la", "le", "el", "al", "bin", "ibn", "ben", "ter", "ten", "zu", "y":
+		return true
+	}
+	return false
+}

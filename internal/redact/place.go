@@ -87,7 +87,7 @@ func (x *reader) streetAhead(i, e int) int {
 		}
 		if n > 0 {
 			k := streetWord(x.s[v:w])
-			if (k == streetAlways || k == streetCapital && class[x.s[v]]&isUpper != 0) && (small == 0 || k == streetAlways && x.placeWord(i)) {
+			if (k == streetAlways || k == streetCapital && class[x.s[v]]&isUpper != 0) && (small == 0 || small == 1 && k == streetAlways && x.placeWord(i)) {
 				if w < x.hi && x.s[w] == '.' && w-v <= 4 {
 					w++
 				}
@@ -142,9 +142,7 @@ func ordinal(w []byte) bool {
 func (x *reader) frenchStreet(v int) int {
 	w := min(x.end(v, maxNameWord, isWord), x.hi)
 	var buf [24]byte
-	switch string(smallCased(&buf, x.s[v:w])) {
-	case "rue", "avenue", "av", "boulevard", "bd", "place", "allée", "allee", "chemin", "impasse", "quai", "cours", "route", "passage", "ruelle", "faubourg":
-	default:
+	if !frenchStreetWord(smallCased(&buf, x.s[v:w])) {
 		return 0
 	}
 	end, caps := 0, 0

@@ -65,3 +65,13 @@ func ukArea(w []byte) bool {
 	}
 	return false
 }
+
+// frenchStreetWord says whether a word in small letters begins the name of a
+// French street.
+func frenchStreetWord(w []byte) bool {
+	switch string(w) {
+	case "rue", "avenue", "av", "boulevard", "bd", "place", "allée", "allee", "chemin", "impasse", "quai", "cours", "route", "passage", "ruelle", "faubourg":
+		return true
+	}
+	return false
+}

@@ -228,3 +228,17 @@ func (x *reader) wordBefore(i, gap int) (start, end int) {
 	}
 	return b, e
 }
+
+// insideGuess says whether a word of small letters may stand inside a name or
+// an address: a text that ends in one must not be cut there. No guess holds
+// two other small words.
+func insideGuess(w []byte) bool {
+	if smallFrench(w) || smallGerman(w) || isParticle(w) {
+		return true
+	}
+	switch string(w) {
+	case "upon", "on", "an", "der", "en", "la", "de", "im", "bis", "ter", "and", "und", "et", "a", "b", "c", "d":
+		return true
+	}
+	return frenchStreetWord(w)
+}

@@ -304,3 +304,36 @@ func BenchmarkProbable(b *testing.B) {
 		}
 	}
 }
+
+// TestGuessesInPiecesEqualTheWhole: a stream makes the guesses that Text makes,
+// wherever the pieces end.
+func TestGuessesInPiecesEqualTheWhole(t *testing.T) {
+	e := guessing(t, Egress)
+	rnd := rand.New(rand.NewPCG(8, 1))
+	for _, c := range development() {
+		for _, text := range []string{c.text, "we saw " + c.text + " and then nothing else was said\n"} {
+			want := e.Text([]byte(text)).Out
+			for round := range 3 {
+				var got bytes.Buffer
+				s := e.Stream(&got)
+				for rest := []byte(text); len(rest) > 0; {
+					n := 1
+					if round > 0 {
+						n = 1 + rnd.IntN(min(len(rest), 12))
+					}
+					if _, err := s.Write(rest[:n]); err != nil {
+						t.Fatal(err)
+					}
+					rest = rest[n:]
+				}
+				if err := s.Close(); err != nil {
+					t.Fatal(err)
+				}
+				if !bytes.Equal(got.Bytes(), want) {
+					t.Errorf("%q in pieces is %q, at once %q", text, got.Bytes(), want)
+					break
+				}
+			}
+		}
+	}
+}

@@ -253,7 +253,7 @@ func plainWords(s []byte) bool {
 		for i > 0 && class[s[i-1]]&isLower != 0 {
 			i--
 		}
-		if i == n-1 {
+		if i == n-1 || insideGuess(s[i:n-1]) {
 			return false
 		}
 		s = s[:i]
