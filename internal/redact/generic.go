@@ -37,7 +37,7 @@ func (x *reader) opaqueRun(t token) {
 		return
 	}
 	v := x.s[t.at:t.end]
-	if x.inAddress(t) || structured(v, t.joins) {
+	if x.inAddress(t) || structured(v, t.joins) || x.hashed(t.at) {
 		return
 	}
 	bits := evidence(v)
@@ -48,13 +48,13 @@ func (x *reader) opaqueRun(t token) {
 	switch {
 	case hint == hintNot:
 		return
-	case hint == hintSecret && (direct || t.end-t.at >= 14):
+	case hint == hintSecret && (direct || longestPart(v) >= minNearSecret):
 		if hexOnly(v) && t.end-t.at < 16 {
 			return
 		}
 	case t.end-t.at < minLoneSecret || bits < bitsLone || t.joins&(joinDot|joinSlash) != 0 && looksLikePath(v):
 		return
-	case hexOnly(v) || t.have&isDigit == 0 || x.inBlock(t) || knownID(v) || x.hashed(t.at):
+	case hexOnly(v) || t.have&isDigit == 0 || x.inBlock(t) || knownID(v) || encodesText(v):
 		return
 	case t.have&isUpper == 0 && t.joins != 0 && longestPart(v) < minLoneSecret:
 		return
@@ -209,24 +209,31 @@ func (x *reader) hashed(i int) bool {
 	return false
 }
 
-// inBlock says whether the run is a line of its own in a block of base64: 60,
-// 64 or 76 characters from edge to edge, or a rest behind such a line.
+// inBlock says whether the run is a line of its own in a block of base64: a
+// line before it or behind it is one too.
 func (x *reader) inBlock(t token) bool {
 	end := x.padding(t.end)
-	if t.at > 0 && x.s[t.at-1] != '\n' || end < len(x.s) && x.s[end] != '\n' && x.s[end] != '\r' {
+	from := t.at
+	for from > 0 && t.at-from < 80 && class[x.s[from-1]]&isStd64 != 0 {
+		from--
+	}
+	if from > 0 && x.s[from-1] != '\n' || end < len(x.s) && x.s[end] != '\n' && x.s[end] != '\r' {
 		return false
 	}
-	if n := end - t.at; n == 60 || n == 64 || n == 76 {
-		return true
-	}
-	e := t.at - 1
-	if e > 0 && x.s[e-1] == '\r' {
-		e--
-	}
-	b := e
-	for b > 0 && e-b < 77 && class[x.s[b-1]]&isStd64 != 0 {
+	b := from - 1
+	if b > 0 && x.s[b-1] == '\r' {
 		b--
 	}
-	n := e - b
-	return n == 60 || n == 64 || n == 76
+	n := 0
+	for b > 0 && n < minBlock && class[x.s[b-1]]&isStd64 != 0 {
+		b, n = b-1, n+1
+	}
+	if n == minBlock {
+		return true
+	}
+	next := min(x.end(end, 2, isSpace), len(x.s))
+	return x.end(next, minBlock, isStd64)-next == minBlock
 }
+
+// minBlock is how long a line is that makes a block.
+const minBlock = 40

@@ -1,6 +1,10 @@
 package redact
 
-import "math/bits"
+import (
+	"bytes"
+	"encoding/base64"
+	"math/bits"
+)
 
 // bigramSymbols is how many symbols the table of pairs knows: letters of both
 // cases, one for all digits, and six signs; 0 stands for all else.
@@ -119,7 +123,61 @@ func structured(v []byte, joins uint) bool {
 	if joins&joinDot != 0 && dottedName(v) {
 		return true
 	}
-	return isTimestamp(v) || wordy(v)
+	return isTimestamp(v) || isULID(v) || isSum(v) || wordy(v)
+}
+
+// isULID says whether v is 26 characters of Crockford's base32 that begin with
+// a time of this era: an identifier that opens nothing.
+func isULID(v []byte) bool {
+	if len(v) != 26 || v[0] > '7' {
+		return false
+	}
+	for _, c := range v {
+		if class[c]&(isDigit|isUpper) == 0 || c == 'I' || c == 'L' || c == 'O' || c == 'U' {
+			return false
+		}
+	}
+	return true
+}
+
+// isSum says whether v names the hash that it is: "sha512-…", "sha256-…".
+func isSum(v []byte) bool {
+	for k := 3; k < len(v) && k < 8; k++ {
+		if v[k] == '-' || v[k] == ':' {
+			return sumName(v[:k])
+		}
+	}
+	return false
+}
+
+func sumName(w []byte) bool {
+	var buf [24]byte
+	switch string(smallCased(&buf, w)) {
+	case "sha1", "sha224", "sha256", "sha384", "sha512", "md5", "blake2", "blake3":
+		return true
+	}
+	return false
+}
+
+// encodesText says whether v is the base64 of printable text: what it holds is
+// judged where it is decoded, and it is no random string.
+func encodesText(v []byte) bool {
+	var buf [72]byte
+	head := v[:min(len(v), 96)]
+	enc := base64.RawStdEncoding
+	if bytes.IndexByte(head, '-') >= 0 || bytes.IndexByte(head, '_') >= 0 {
+		enc = base64.RawURLEncoding
+	}
+	n, err := enc.Decode(buf[:], head[:len(head)&^3])
+	if err != nil || n < 12 {
+		return false
+	}
+	for _, c := range buf[:n] {
+		if (c < ' ' || c > '~') && c != '\n' && c != '\t' && c != '\r' {
+			return false
+		}
+	}
+	return true
 }
 
 // hasUUID says whether v begins or ends with 8-4-4-4-12 hexadecimal digits.

@@ -14,7 +14,7 @@ func (x *reader) person(i, end int) {
 	upper := class[x.s[i]]&isUpper != 0 || x.s[i] >= 0xc3
 	switch announces(w) {
 	case byTitle:
-		if upper || end < x.hi && x.s[end] == '.' {
+		if upper || end < x.hi && x.s[end] == '.' && w[0] != 'm' {
 			x.nameBehind(x.titles(end), 1, 4, anyName)
 		}
 	case byGreeting:

@@ -80,7 +80,7 @@ func ambiguous(w []byte) bool {
 		"earl", "duke", "jack", "christian", "israel", "chad", "georgia", "carolina", "sydney", "madison", "sierra", "santiago", "max", "rob", "ray",
 		"dale", "glen", "ruby", "crystal", "amber", "dawn", "eve", "holly", "ivy", "lily", "olive", "penny", "summer", "autumn", "eden", "asia",
 		"china", "india", "chelsea", "kent", "lance", "gene", "guy", "miguel", "san", "santa", "long", "jean", "ali", "an", "lee", "kim", "mercedes",
-		"lexus", "alexa", "siri", "claude", "devin", "jenkins", "julia", "ruth", "angel", "destiny", "major", "norman", "roman", "stone":
+		"lexus", "per", "alexa", "siri", "claude", "devin", "jenkins", "julia", "ruth", "angel", "destiny", "major", "norman", "roman", "stone":
 		return true
 	}
 	return false

@@ -101,13 +101,15 @@ func year(g []group, s []byte) bool {
 
 func (x *reader) isPhone(d []byte, g []group, start int, bracket bool) bool {
 	form := phoneForm(d, g, bracket)
-	if form == formPhone {
-		return d[0] != '0' || planned(d) || d[1] == '0' && international(d[2:])
-	}
 	if form == formNone && len(g) > 1 {
 		return false
 	}
-	if !x.phoneWord(start) {
+	switch hint := x.phoneWord(start); {
+	case hint == hintNot:
+		return false
+	case form == formPhone:
+		return d[0] != '0' || planned(d) || d[1] == '0' && international(d[2:])
+	case hint != hintSecret:
 		return false
 	}
 	return planned(d) || d[0] == '0' && d[1] == '0' && international(d[2:])
@@ -140,6 +142,15 @@ func phoneForm(d []byte, g []group, bracket bool) formHint {
 	case d[0] == '0' && d[1] != '0' && g[0].n >= 3 && g[0].n <= 5 && len(d) >= 9 && (g[0].sep == ' ' || g[0].sep == '-'):
 		return formPhone
 	case d[0] == '0' && d[1] != '0' && g[0].n == 2 && len(g) == 3 && g[1].n == 4 && g[2].n == 4: // Australia, Japan
+		return formPhone
+	case d[0] == '0' && d[1] != '0' && g[0].n >= 2 && g[0].sep == '-' && len(g) > 2 && inPlan(46, d[1:]): // Sweden
+		return formPhone
+	case bracket && g[0].n == 2 && len(g) == 3 && g[2].n == 4 && g[1].sep == '-' && inPlan(55, d), // Brazil
+		len(g) == 3 && g[0].n == 2 && g[1].n == 5 && g[2].n == 4 && g[1].sep == '-' && inPlan(55, d):
+		return formPhone
+	case len(g) == 2 && g[0].n == 5 && g[1].n == 5 && d[0] >= '6' && inPlan(91, d): // India
+		return formPhone
+	case len(g) == 4 && len(d) == 9 && g[3].n == 2 && g[2].n == 2 && d[0] >= '6' && inPlan(34, d): // Spain
 		return formPhone
 	case len(g) == 3 && g[0].n == 3 && g[1].n == 3 && g[2].n == 4 && d[0] >= '2' && d[3] >= '2' && inPlan(1, d):
 		return formPhone
@@ -177,32 +188,26 @@ func (x *reader) extension(end int) int {
 }
 
 // phoneWord says whether a word within 48 bytes before i, on the same line,
-// announces a telephone number; one that announces another number hides it.
-func (x *reader) phoneWord(i int) bool {
+// announces a telephone number (hintSecret) or another number (hintNot). The
+// word "number" does if none of the words before it says of what.
+func (x *reader) phoneWord(i int) hint {
 	floor := max(x.lo, i-48)
+	none := hintNone
 	for e := i; e > floor; {
-		for e > floor && class[x.s[e-1]]&isWord == 0 {
-			if x.s[e-1] == '\n' {
-				return false
-			}
-			e--
+		b, end := x.wordBefore(e, 16)
+		if b == end {
+			return none
 		}
-		b := e
-		for b > x.lo && e-b < 24 && class[x.s[b-1]]&isWord != 0 {
-			b--
-		}
-		if b == e {
-			return false
-		}
-		switch x.phoneHint(x.s[b:e]) {
-		case hintSecret:
-			return true
-		case hintNot:
-			return false
+		switch h := x.phoneHint(x.s[b:end]); h {
+		case hintPair:
+			none = hintSecret
+		case hintNone:
+		default:
+			return h
 		}
 		e = b
 	}
-	return false
+	return none
 }
 
 // phoneHint says hintSecret for a word that announces a phone, hintNot for one
@@ -213,14 +218,16 @@ func (x *reader) phoneHint(w []byte) hint {
 	case "phone", "phones", "telephone", "tel", "mobile", "mob", "cell", "cellphone", "fax", "whatsapp", "signal", "landline", "hotline",
 		"call", "calling", "dial", "ring", "text", "sms", "reach", "contact", "callback", "voicemail", "helpline", "phonenumber",
 		"telefon", "telefonnummer", "handy", "handynummer", "mobil", "mobilnummer", "rufnummer", "festnetz", "durchwahl", "erreichbar", "anrufen", "rückruf", "ruf",
-		"tél", "téléphone", "telephon", "portable", "appelez", "appeler", "appelle", "joindre", "joignable", "rappeler", "numéro", "fixe",
+		"tél", "téléphone", "telephon", "portable", "appelez", "appeler", "appelle", "joindre", "joignable", "rappeler", "fixe", "tfn", "tfno", "fone", "mobilnr", "telnr", "contato", "ligar", "llámame", "llámanos", "ringa",
 		"teléfono", "telefono", "móvil", "movil", "celular", "llamar", "llame", "cellulare", "chiamare", "telefone", "telemóvel", "ligue",
 		"telefoonnummer", "telefoon", "mobiel", "bel", "bellen", "gsm", "tlf", "puh", "telefonu":
 		return hintSecret
 	case "order", "invoice", "ticket", "id", "port", "ref", "reference", "case", "account", "iban", "konto", "version", "build", "pid", "size", "bytes",
-		"line", "row", "rows", "isbn", "issn", "doi", "serial", "sku", "tracking", "timestamp", "ts", "time", "epoch", "date", "amount", "total",
+		"row", "rows", "isbn", "issn", "doi", "serial", "sku", "tracking", "timestamp", "ts", "time", "epoch", "date", "amount", "total",
 		"price", "zip", "code", "bestellung", "rechnung", "commande", "facture", "page", "pages", "commit", "issue", "pr":
 		return hintNot
+	case "number", "nummer", "numéro", "número", "numero", "no", "nr":
+		return hintPair
 	}
 	return hintNone
 }
