@@ -179,7 +179,7 @@ func agentToken(a *app, args []string) error {
 		if a.json {
 			return a.printJSON(t)
 		}
-		a.say("this token is a secret: whoever has it acts as %s until %s, in tenant %s; it is number %s", clean(t.Agent), t.Expires.Format(time.RFC3339), clean(t.Tenant), t.ID)
+		a.say("keep it secret, for whoever has this token acts as %s until %s, in tenant %s; it is number %s", clean(t.Agent), t.Expires.Format(time.RFC3339), clean(t.Tenant), t.ID)
 		a.say("`holdfast agent revoke %s` ends it before", t.ID)
 		_, err = fmt.Fprintln(a.out, t.Token)
 		return err
