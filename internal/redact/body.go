@@ -129,7 +129,7 @@ func (n *nest) textual(kind string, b []byte, level int) (Result, error) {
 		return Result{}, unscannable(fmt.Sprintf("JSON nested more than %d levels deep", maxDepth), nil)
 	}
 	switch {
-	case kind == "application/x-www-form-urlencoded" && !bytes.ContainsAny(b, "\n<"), kind != "text/event-stream" && looksForm(b):
+	case kind == "application/x-www-form-urlencoded" && bytes.IndexByte(b, '=') > 0, kind != "text/event-stream" && looksForm(b):
 		return n.formBody(b, level)
 	case kind == "text/event-stream" || looksEvents(b):
 		return n.events(b, level)

@@ -316,6 +316,7 @@ func TestBodyKeepsWhatItDoesNotMask(t *testing.T) {
 		{"", "a=1&password=x+y&b=%7e", "a=1&password=%5Bsecret+redacted%5D&b=%7e"},
 		{"", "a=1&p%61ssword=x&b=2", "a=1&p%61ssword=%5Bsecret+redacted%5D&b=2"},
 		{"application/x-www-form-urlencoded", "password=hunter2", "password=%5Bsecret+redacted%5D"},
+		{"application/x-www-form-urlencoded", "a=<b>\nc&token=zz9plural\n", "a=<b>\nc&token=%5Bsecret+redacted%5D"},
 		{"text/event-stream", ": hello\nid: 7\ndata: {\"a\":\"x@y.org\"}\n\ndata: [DONE]\n\n", ": hello\nid: 7\ndata: {\"a\":\"[email hidden]\"}\n\ndata: [DONE]\n\n"},
 		{"text/event-stream", "data: x@y.org\r\ndata: two\r\n\r\n", "data: [email hidden]\ndata: two\r\n\r\n"},
 		{"text/html", "<a href=\"mailto:x@y.org\">&amp;</a>", "<a href=\"mailto:[email hidden]\">&amp;</a>"},

@@ -68,7 +68,7 @@ func FuzzBody(f *testing.F) {
 			t.Errorf("Body(%q, %q) = %q", kind, in, r.Out)
 		}
 		if _, bad := url.ParseQuery(string(in)); bad == nil && kind == bodyKinds[2] && !json.Valid(in) && wideOf(in).size == 0 {
-			if _, bad = url.ParseQuery(string(r.Out)); bad != nil && !strings.ContainsAny(string(in), "\n<") {
+			if _, bad = url.ParseQuery(string(r.Out)); bad != nil {
 				t.Errorf("Body(%q, %q) = %q: %v", kind, in, r.Out, bad)
 			}
 		}

@@ -25,8 +25,9 @@ const (
 // personal every string and number is masked, nested ones included; so is the
 // "value" beside a "name" that says so. What is left keeps its bytes, and a
 // valid document stays valid. Anything else than one JSON document of at most
-// 10 000 levels is redacted as text. The error is a RedactionError: the engine
-// is not one that New made, or it faulted; then nothing may be shown.
+// 10 000 levels is redacted as text. Runs of base64 are not decoded, as in
+// Text; Body does that. The error is a RedactionError: the engine is not one
+// that New made, or it faulted; then nothing may be shown.
 func (e *Engine) JSON(doc []byte) (r Result, err error) {
 	defer caught(&r, &err)
 	if e == nil || !e.ready {

@@ -25,7 +25,7 @@ func mediaType(contentType string) (kind string, params map[string]string) {
 	return strings.ToLower(strings.TrimSpace(head)), params
 }
 
-// readable are the beginnings of the names of character sets in which ASCII is
+// readableSets are the beginnings of the names of character sets in which ASCII is
 // written as ASCII.
 var readableSets = [...]string{
 	"utf-8", "utf8", "us-ascii", "ascii", "iso-8859-", "iso8859-", "latin", "windows-", "cp125", "koi8-", "shift_jis", "shift-jis", "sjis",
