@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -32,7 +33,8 @@ type app struct {
 }
 
 // run carries out one command line and returns the exit code (D36).
-func (a *app) run(args []string) int {
+func (a *app) run(args []string) (code int) {
+	defer a.panicked(&code)
 	out := &output{Writer: a.out}
 	a.out = out
 	err := a.dispatch(args)
@@ -44,6 +46,14 @@ func (a *app) run(args []string) int {
 		err = out.err
 	}
 	return a.finish(err)
+}
+
+// panicked says a panic as Go would, without the secrets that it quotes.
+func (a *app) panicked(code *int) {
+	if p := recover(); p != nil {
+		fmt.Fprint(a.err, untold(fmt.Sprintf("holdfast: panic: %v\nhint: this is a mistake in holdfast; report it\n\n%s", p, debug.Stack())))
+		*code = exitError
+	}
 }
 
 // output is standard output. It keeps the first error, so that a yes that

@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -127,6 +128,32 @@ func TestOptionsThatAreRefused(t *testing.T) {
 		var e *holdfast.Error
 		if _, err := New(o); !errors.As(err, &e) || e.Kind != holdfast.KindValue || e.Hint == "" {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A text that comes in pieces gets the masks of the whole, in every style: a
+// pseudonym of what is longer than is held, too.
+func TestStreamWritesTheMasksOfTheWhole(t *testing.T) {
+	var text []byte
+	for _, c := range mustMask {
+		text = append(append(text, c.text...), "\nand so on, in words\n"...)
+	}
+	text = append(text, "-----BEGIN PRIVATE KEY-----\n"+strings.Repeat("MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQ\n", 4000)+"-----END PRIVATE KEY-----\n"...)
+	text = append(text, "password = \""+strings.Repeat("long ", 40_000)+"\"\nend\n"...)
+	for name, e := range styles(t) {
+		want := string(e.Text(text).Out)
+		for _, size := range []int{7, 4096, 100_000} {
+			var out bytes.Buffer
+			s := e.Stream(&out)
+			for rest := text; len(rest) > 0; rest = rest[min(size, len(rest)):] {
+				if _, err := s.Write(rest[:min(size, len(rest))]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := s.Close(); err != nil || out.String() != want {
+				t.Errorf("%s in pieces of %d differs from the whole: %v", name, size, err)
+			}
 		}
 	}
 }
