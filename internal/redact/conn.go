@@ -42,13 +42,28 @@ func (x *scanner) isDatabase(i int) bool {
 }
 
 // reachSettings is how far before a password the rest of a connection string
-// is looked for.
-const reachSettings = 200
+// is looked for, and how many settings back.
+const (
+	reachSettings = 160
+	maxSettings   = 6
+)
 
 // hosts are the settings that make a list a connection string.
 var hosts = [...]string{
 	"server=", "data source=", "host=", "hostaddr=", "driver=", "dsn=", "addr=", "address=", "initial catalog=", "database=", "dbname=", "uid=",
-	"user id=", "jdbc:",
+	"user id=",
+}
+
+// hostsBy holds them by their last letter.
+var hostsBy = hostsByLast()
+
+func hostsByLast() *[256][]string {
+	var t [256][]string
+	for _, h := range hosts {
+		c := h[len(h)-2]
+		t[c] = append(t[c], h)
+	}
+	return &t
 }
 
 // inConnection says whether the name at i is one of the settings of a
@@ -61,17 +76,16 @@ func (x *scanner) inConnection(i int) bool {
 	from := max(0, i-reachSettings)
 	line := x.s[from:i]
 	line = line[bytes.LastIndexByte(line, '\n')+1:]
-	for at := bytes.IndexByte(line, '='); at >= 0; {
-		for _, h := range hosts {
+	for at, n := len(line)-1, 0; at > 0 && n < maxSettings; at-- {
+		if line[at] != '=' {
+			continue
+		}
+		n++
+		for _, h := range hostsBy[lower(line[at-1])] {
 			if endsFold(line[:at+1], h) {
 				return true
 			}
 		}
-		next := bytes.IndexByte(line[at+1:], '=')
-		if next < 0 {
-			break
-		}
-		at += 1 + next
 	}
 	return bytes.Contains(line, []byte("jdbc:"))
 }

@@ -210,6 +210,9 @@ func (x *scanner) gathered(g []group, d *[15]byte) (n, end int) {
 		return 0, 0
 	}
 	for k := range weakGroups {
+		if weakGroups[k][0] != g[0].n || weakGroups[k][1] != g[1].n {
+			continue
+		}
 		if n, end := x.grouping(g, &weakGroups[k], d); n > 0 {
 			return n, end
 		}

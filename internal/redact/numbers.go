@@ -84,8 +84,14 @@ func (x *scanner) number(i int, g []group) int {
 	}
 	if start, end := x.phone(g); end > 0 {
 		x.mask(start, end, rulePhone)
+		return i + n
 	}
-	return i + n
+	// Single digits in a row are judged once: no word comes between them.
+	k := 0
+	for len(g) == maxGroups && k+1 < len(g) && g[k+1].n == 1 && n == 1 {
+		k++
+	}
+	return max(i+n, g[k].at)
 }
 
 // groups reads runs of digits with one separator between them; ") " and " ("
@@ -169,6 +175,9 @@ func (x *scanner) card(g []group) int {
 			return g[0].at + n
 		}
 		return 0
+	}
+	if c := x.s[g[0].at]; c < '2' || c == '7' {
+		return 0 // no issuer's
 	}
 	if len(g) < 2 || g[0].n != 4 && g[0].n != 6 && g[0].n != 8 {
 		return 0

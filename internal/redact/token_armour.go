@@ -138,7 +138,7 @@ func (x *scanner) phcHash(i int) {
 		}
 		v := i - digit + len(name)
 		e, parts := v, 0
-		for ; e < len(x.s) && e < v+512; e++ {
+		for ; e < len(x.s) && e < v+512 && parts <= 4; e++ {
 			if c := x.s[e]; c == '$' {
 				parts++
 			} else if class[c]&(isStd64|isURL64) == 0 && indexByte("=,.", c) < 0 {

@@ -105,7 +105,7 @@ var short = [...]struct {
 	commands []string
 }{
 	{'p', true, []string{"mysql", "mariadb", "sshpass", "7z"}},
-	{'p', false, []string{"sshpass", "login", "mongo", "mongosh", "mongodump", "mongorestore"}},
+	{'p', false, []string{"sshpass", "login", "mongo"}}, // mongosh, mongodump too
 	{'P', false, []string{"sqlcmd", "bcp", "zip"}},
 	{'a', false, []string{"redis-cli"}},
 	{'w', false, []string{"ldapsearch", "ldapmodify", "ldapadd", "ldapdelete"}},
@@ -113,7 +113,7 @@ var short = [...]struct {
 }
 
 // reachCommand is how far before a flag its command is looked for.
-const reachCommand = 160
+const reachCommand = 128
 
 // shortFlag judges the "-" at i that begins a word: "mysql -pSECRET",
 // "sshpass -p x", "curl -u name:password".
@@ -127,18 +127,22 @@ func (x *scanner) shortFlag(i int) int {
 	}
 	c, v := x.s[i+1], x.end(i+2, 8, isBlank)
 	if c == 'u' || c == 'U' {
-		if c == 'u' || x.command(i, "curl") {
+		if c == 'u' || isCommand(x.before(i), "curl") {
 			x.userFlag(v)
 		}
 		return i + 1
 	}
+	var line []byte
 	for k := range short {
 		f := &short[k]
 		if f.letter != c || f.glued != (v == i+2) || v >= len(x.s) || x.s[v] == '-' {
 			continue
 		}
+		if line == nil {
+			line = x.before(i)
+		}
 		for _, name := range f.commands {
-			if x.command(i, name) {
+			if isCommand(line, name) {
 				x.value(v, kindPassword, ' ', i)
 				return i + 1
 			}
@@ -147,10 +151,14 @@ func (x *scanner) shortFlag(i int) int {
 	return i + 1
 }
 
-// command says whether a command stands before i on its line.
-func (x *scanner) command(i int, name string) bool {
+// before returns the line before i, as far as a flag's command is looked for.
+func (x *scanner) before(i int) []byte {
 	line := x.s[max(0, i-reachCommand):i]
-	line = line[bytes.LastIndexByte(line, '\n')+1:]
+	return line[bytes.LastIndexByte(line, '\n')+1:]
+}
+
+// isCommand says whether a command stands on a line.
+func isCommand(line []byte, name string) bool {
 	for {
 		at := bytes.Index(line, []byte(name))
 		if at < 0 {

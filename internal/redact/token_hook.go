@@ -27,10 +27,14 @@ var hooks = [...]struct {
 // hook masks the path of a webhook whose host begins at i, and says whether
 // it is one.
 func (x *scanner) hook(i int) bool {
-	for _, h := range hooks {
-		at := i
+	label := x.end(i, 64, isURL64)
+	for k := range hooks {
+		h, at := &hooks[k], i
 		if h.text[0] == '.' {
-			at = x.end(i, 64, isURL64)
+			at = label
+		}
+		if at == len(x.s) || x.s[at] != h.text[0] {
+			continue
 		}
 		if !x.has(at, h.text) {
 			continue

@@ -91,7 +91,7 @@ func (x *scanner) azureKey(i int) {
 // secret: three characters before it, 31 to 34 behind.
 func (x *scanner) azureSecret(i int) {
 	in := func(c byte) bool { return class[c]&isURL64 != 0 || c == '.' || c == '~' }
-	if i < 3 || !in(x.s[i-1]) || !in(x.s[i-2]) || !in(x.s[i-3]) {
+	if i < 3 || !in(x.s[i-1]) || !in(x.s[i-2]) || !in(x.s[i-3]) || i > 3 && in(x.s[i-4]) {
 		return
 	}
 	e := i + 3
