@@ -138,32 +138,43 @@ func (x *scanner) identity(g []group) (end int, r rule) {
 	if n == 0 {
 		return 0, ruleNone
 	}
-	for k := range weak {
-		if w := &weak[k]; w.n == n && w.check(buf[:n]) && x.near(at, w.word) {
-			return end, w.rule
-		}
-	}
-	return 0, ruleNone
+	return end, x.weak(buf[:n], at)
 }
 
-// weak are identifiers of digits alone.
-var weak = [...]struct {
-	n     int
-	check func([]byte) bool
-	word  context
-	rule  rule
-}{
-	{9, isRouting, wordRouting, ruleBank},
-	{9, luhn, wordInsurance, ruleNational},
-	{9, isBSN, wordBSN, ruleNational},
-	{9, isTaxFile, wordTax, ruleTax},
-	{9, func([]byte) bool { return true }, wordPassport, ruleNational},
-	{10, isHealth, wordNHS, ruleHealth},
-	{11, isTaxID, wordTax, ruleTax},
-	{11, isPesel, wordPesel, ruleNational},
-	{11, isCPF, wordCPF, ruleTax},
-	{12, isAadhaar, wordAadhaar, ruleNational},
-	{15, isNIR, wordNIR, ruleNational},
+// weak says what 9 to 15 digits are that stand behind a word at i. The check
+// comes first: it fails for most.
+func (x *scanner) weak(d []byte, i int) rule {
+	switch len(d) {
+	case 9:
+		switch {
+		case isRouting(d) && x.near(i, wordRouting):
+			return ruleBank
+		case isTaxFile(d) && x.near(i, wordTax):
+			return ruleTax
+		case luhn(d) && x.near(i, wordInsurance), isBSN(d) && x.near(i, wordBSN), x.near(i, wordPassport):
+			return ruleNational
+		}
+	case 10:
+		if isHealth(d) && x.near(i, wordNHS) {
+			return ruleHealth
+		}
+	case 11:
+		switch {
+		case isTaxID(d) && x.near(i, wordTax), isCPF(d) && x.near(i, wordCPF):
+			return ruleTax
+		case isPesel(d) && x.near(i, wordPesel):
+			return ruleNational
+		}
+	case 12:
+		if isAadhaar(d) && x.near(i, wordAadhaar) {
+			return ruleNational
+		}
+	case 15:
+		if isNIR(d) && x.near(i, wordNIR) {
+			return ruleNational
+		}
+	}
+	return ruleNone
 }
 
 // leads says whether s, which ends in white space, ends in a word that a mask

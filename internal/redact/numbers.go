@@ -78,7 +78,7 @@ func (x *scanner) number(i int, g []group) int {
 	if i < x.low {
 		return i + n
 	}
-	if end, r := x.identity(g); end > 0 {
+	if end, r := x.identity(g); r != ruleNone {
 		x.mask(i, end, r)
 		return i + n
 	}
