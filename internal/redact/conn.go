@@ -111,7 +111,7 @@ func (x *scanner) driverAddress(i int) bool {
 // thinAddress masks the "user/password" of Oracle's jdbc:oracle:thin:, whose
 // last ":" stands at i.
 func (x *scanner) thinAddress(i int) bool {
-	if !x.has(i-len("oracle:thin"), "oracle:thin") && !x.has(i-len("oracle:oci"), "oracle:oci") {
+	if c := x.s[max(0, i-1)]; c != 'n' && c != 'i' || !x.has(i-len("oracle:thin"), "oracle:thin") && !x.has(i-len("oracle:oci"), "oracle:oci") {
 		return false
 	}
 	slash := x.end(i+1, 64, isIdent)

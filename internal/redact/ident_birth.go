@@ -92,9 +92,9 @@ func isMonth(w []byte) bool {
 		return false
 	}
 	for _, m := range months {
-		if isFold(w, m) || isFold(w, m[:3]) || isFold(w, "sept") {
+		if lower(w[0]) == m[0] && (isFold(w, m) || isFold(w, m[:3])) {
 			return true
 		}
 	}
-	return false
+	return isFold(w, "sept")
 }

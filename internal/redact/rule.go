@@ -1,5 +1,15 @@
 package redact
 
+// Every detector decides within maxBehind bytes behind its trigger and maxAhead
+// ahead of it; a span may go on over a run of one class, to its line's end, a
+// closing quote or an armour's end. Words for a number are looked for in 40
+// bytes before it (reachNear), a flag's command in 128 (reachCommand), the rest
+// of a connection string in 160 and six settings (reachSettings), a .netrc's
+// machine in 200 (reachMachine); a block of YAML is read 4096 bytes far
+// (maxBlock), a webhook's path and a hash in the PHC form 512, an authority 256,
+// what follows a token's prefix 128 (maxFollow). A mask begins in the word of
+// its trigger, but for what leads() knows.
+
 // rule is what found something. Higher numbers win where two overlap.
 type rule uint8
 

@@ -156,7 +156,7 @@ func (x *scanner) mailchimp(i int) {
 func (x *scanner) colonToken(i, w int) int {
 	v := i + w
 	switch {
-	case x.has(v, "APA91b"):
+	case v < len(x.s) && x.s[v] == 'A' && x.has(v, "APA91b"):
 		b := i
 		for b > 0 && i-b < 12 && class[x.s[b-1]]&isURL64 != 0 {
 			b--
