@@ -123,7 +123,7 @@ func mayBeCard(s string) bool {
 	for i := range len(s) {
 		for n := 13; n <= 19 && i+n <= len(s); n++ {
 			d := s[i : i+n]
-			if strings.Trim(d, digits10) == "" && d[0] >= '2' && d[0] <= '6' && luhnDigit(d[:n-1]) == d[n-1:] {
+			if strings.Trim(d, digits10) == "" && strings.Contains("234568", d[:1]) && luhnDigit(d[:n-1]) == d[n-1:] {
 				return true
 			}
 		}
