@@ -40,7 +40,7 @@ func FuzzBody(f *testing.F) {
 		f.Add(uint8(0), []byte(in))
 	}
 	const literal = "tenant-own-secret"
-	all := []*Engine{engine(f, literal), egress(f, literal), pseudonyms(f, literal)}
+	all := []*Engine{engine(f, literal), egress(f, literal), pseudonyms(f, literal), probing(f, literal)}
 	f.Fuzz(func(t *testing.T, which uint8, in []byte) {
 		kind := bodyKinds[int(which)%len(bodyKinds)]
 		e := all[int(which)/len(bodyKinds)%len(all)]
@@ -82,6 +82,15 @@ func FuzzBody(f *testing.F) {
 func pseudonyms(t testing.TB, literal string) *Engine {
 	t.Helper()
 	e, err := New(Options{Masks: Pseudonyms, Key: holdfast.NewSecret(tenantKey), Literals: []holdfast.Secret{holdfast.NewSecret(literal)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func probing(t testing.TB, literal string) *Engine {
+	t.Helper()
+	e, err := New(Options{Probable: Everything, Literals: []holdfast.Secret{holdfast.NewSecret(literal)}})
 	if err != nil {
 		t.Fatal(err)
 	}
