@@ -15,7 +15,7 @@ const (
 // phoneAt judges the number whose first digit stands at i and steps over the
 // groups that belong to it, so that none of them is judged as a number again.
 func (x *reader) phoneAt(i int) {
-	if i < x.groupLow || x.is(i-1, isWord) || x.is(i-1, isSymbol) && (x.is(i-2, isWord) || x.s[i-1] == '=' && x.is(i-2, isSymbol)) {
+	if i < x.groupLow || i-2 >= x.lo && x.s[i-1] == ':' && x.is(i-2, isDigit) || x.is(i-1, isWord) || x.is(i-1, isSymbol) && (x.is(i-2, isWord) || x.s[i-1] == '=' && x.is(i-2, isSymbol)) {
 		return
 	}
 	n := min(digitsFrom(x.s, i, maxRun), x.hi-i)
@@ -109,7 +109,7 @@ func (x *reader) isPhone(d []byte, g []group, start int, bracket bool) bool {
 		return false
 	case form == formPhone:
 		return d[0] != '0' || planned(d) || d[1] == '0' && international(d[2:])
-	case hint != hintSecret:
+	case hint == hintPair && len(d) < 9, hint == hintNone:
 		return false
 	}
 	return planned(d) || d[0] == '0' && d[1] == '0' && international(d[2:])
@@ -131,7 +131,7 @@ func phoneForm(d []byte, g []group, bracket bool) formHint {
 		even = even && k.n == 2
 	}
 	switch {
-	case g[0].n <= 2 && len(g) == 2 && len(d) < 9:
+	case len(g) == 2 && (g[0].n <= 2 && len(d) < 9 || g[0].sep == '.'): // a fraction
 		return formNone
 	case d[0] == '0' && d[1] != '0' && len(g) == 5 && even && g[0].n == 2 && sameSep(g): // France
 		return formPhone
@@ -188,8 +188,9 @@ func (x *reader) extension(end int) int {
 }
 
 // phoneWord says whether a word within 48 bytes before i, on the same line,
-// announces a telephone number (hintSecret) or another number (hintNot). The
-// word "number" does if none of the words before it says of what.
+// announces a telephone number (hintSecret) or another number (hintNot). Words
+// such as "number" and "call" do so weakly (hintPair), if none of the words
+// before them says of what.
 func (x *reader) phoneWord(i int) hint {
 	floor := max(x.lo, i-48)
 	none := hintNone
@@ -200,7 +201,7 @@ func (x *reader) phoneWord(i int) hint {
 		}
 		switch h := x.phoneHint(x.s[b:end]); h {
 		case hintPair:
-			none = hintSecret
+			none = hintPair
 		case hintNone:
 		default:
 			return h
@@ -216,7 +217,7 @@ func (x *reader) phoneHint(w []byte) hint {
 	var buf [24]byte
 	switch string(smallCased(&buf, w)) {
 	case "phone", "phones", "telephone", "tel", "mobile", "mob", "cell", "cellphone", "fax", "whatsapp", "signal", "landline", "hotline",
-		"call", "calling", "dial", "ring", "text", "sms", "reach", "contact", "callback", "voicemail", "helpline", "phonenumber",
+		"callback", "voicemail", "helpline", "phonenumber",
 		"telefon", "telefonnummer", "handy", "handynummer", "mobil", "mobilnummer", "rufnummer", "festnetz", "durchwahl", "erreichbar", "anrufen", "rückruf", "ruf",
 		"tél", "téléphone", "telephon", "portable", "appelez", "appeler", "appelle", "joindre", "joignable", "rappeler", "fixe", "tfn", "tfno", "fone", "mobilnr", "telnr", "contato", "ligar", "llámame", "llámanos", "ringa",
 		"teléfono", "telefono", "móvil", "movil", "celular", "llamar", "llame", "cellulare", "chiamare", "telefone", "telemóvel", "ligue",
@@ -226,7 +227,7 @@ func (x *reader) phoneHint(w []byte) hint {
 		"row", "rows", "isbn", "issn", "doi", "serial", "sku", "tracking", "timestamp", "ts", "time", "epoch", "date", "amount", "total",
 		"price", "zip", "code", "bestellung", "rechnung", "commande", "facture", "page", "pages", "commit", "issue", "pr":
 		return hintNot
-	case "number", "nummer", "numéro", "número", "numero", "no", "nr":
+	case "call", "calling", "dial", "ring", "text", "sms", "reach", "contact", "number", "nummer", "numéro", "número", "numero", "no", "nr":
 		return hintPair
 	}
 	return hintNone

@@ -29,6 +29,9 @@ func (x *reader) streetAhead(i, e int) int {
 		if n > 0 || string(x.s[v:w]) == "Broadway" {
 			k := streetWord(x.s[v:w])
 			if (k == streetAlways || k == streetCapital && class[x.s[v]]&isUpper != 0) && (small == 0 || small == 1 && k == streetAlways && x.placeWord(i)) {
+				if x.counted(i) || x.isYear(i) && !x.placeWord(i) && !x.has(w, ",") {
+					return 0
+				}
 				if w < x.hi && x.s[w] == '.' && w-v <= 4 {
 					w++
 				}
@@ -51,6 +54,24 @@ func (x *reader) streetAhead(i, e int) int {
 		v++
 	}
 	return 0
+}
+
+// isYear says whether the number at i is a year of this or the last century.
+func (x *reader) isYear(i int) bool {
+	return digitsFrom(x.s, i, 5) == 4 && (x.has(i, "19") || x.has(i, "20"))
+}
+
+// counted says whether the word before the number at i counts something else:
+// a section, a version.
+func (x *reader) counted(i int) bool {
+	b, e := x.wordBefore(i, 3)
+	var buf [24]byte
+	switch string(smallCased(&buf, x.s[b:e])) {
+	case "section", "chapter", "step", "table", "figure", "fig", "page", "version", "level", "part", "line", "phase", "episode", "season", "article",
+		"rule", "item", "issue", "task", "day", "week", "error", "port", "stage", "round", "tier", "sprint", "release", "top", "option", "case", "scene", "act":
+		return true
+	}
+	return false
 }
 
 // direction steps over "NW" and the like behind a street.
