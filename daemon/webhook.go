@@ -120,12 +120,26 @@ func (h *webhook) put(p *push) {
 	}
 	if len(h.queue) > hookQueue {
 		h.failed(errors.New("more notices wait than it can be told"))
-		h.queue = slices.Delete(h.queue, 1, 2) // the oldest, but for the one under way or a halt
+		i := h.spare()
+		h.queue = slices.Delete(h.queue, i, i+1)
 	}
 	select {
 	case h.wake <- struct{}{}:
 	default:
 	}
+}
+
+// spare is what a queue that is too long does without: the oldest but the first,
+// which may be under way, and of those one that is neither a question nor a halt,
+// since the others an agent can cause as often as it likes. The caller holds the
+// lock.
+func (h *webhook) spare() int {
+	for i, p := range h.queue[1:] {
+		if p.review == "" && p.Event != "halted" {
+			return i + 1
+		}
+	}
+	return 1
 }
 
 // failed notes an alarm. The caller holds the lock.
@@ -365,7 +379,7 @@ func (h *webhook) read() []string {
 	return out
 }
 
-// replaceFile writes a 0600 file whole or not at all.
+// replaceFile writes a 0600 file whole or not at all, whatever ends meanwhile.
 func replaceFile(path string, b []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".new-*.tmp")
 	if err != nil {
@@ -373,6 +387,9 @@ func replaceFile(path string, b []byte) error {
 	}
 	defer os.Remove(f.Name())
 	_, err = f.Write(b)
+	if err == nil {
+		err = f.Sync()
+	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
