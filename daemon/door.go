@@ -23,8 +23,6 @@ func (d *Daemon) api() *api.Server {
 		Drained: d.drained, MCP: d.openMCP, Token: d.giveToken, Open: d.PageLink, Mask: d.maskText, Log: d.log}
 }
 
-func (d *Daemon) checkpoint(context.Context) (int, error) { return d.Kernel.Checkpoint(d.signer) }
-
 func (d *Daemon) backup(ctx context.Context, file string) error {
 	if !filepath.IsAbs(file) {
 		return &holdfast.Error{Kind: holdfast.KindUsage, Why: "the backup's path must be absolute"}

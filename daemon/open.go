@@ -152,6 +152,9 @@ func (d *Daemon) openParts(ctx context.Context, keys *Keys) (err error) {
 	if d.latch, err = halt.New(d.Paths.Halt); err != nil {
 		return err
 	}
+	if err = d.heedWitness(ctx); err != nil {
+		return err
+	}
 	if d.minter, err = token.NewMinter(keys.Token, localIssuer, localAudience); err != nil {
 		return err
 	}
@@ -288,7 +291,7 @@ func (d *Daemon) Close() error {
 	var errs []error
 	if d.store != nil {
 		if d.Kernel != nil && d.store.Poisoned() == nil {
-			_, err := d.Kernel.Checkpoint(d.signer)
+			_, err := d.checkpoint(context.Background())
 			errs = append(errs, err)
 		}
 		errs = append(errs, d.store.Close())

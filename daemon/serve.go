@@ -172,7 +172,7 @@ func (d *Daemon) sign(ctx context.Context) {
 		if d.store.Poisoned() != nil {
 			return
 		}
-		if _, err := d.Kernel.Checkpoint(d.signer); err != nil {
+		if _, err := d.checkpoint(ctx); err != nil {
 			d.log.Error("the ledger could not be signed", "err", err)
 		}
 	})

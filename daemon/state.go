@@ -25,6 +25,7 @@ type Paths struct {
 	TokenKey    string // signs local tokens (D8)
 	RuntimeID   string // names this runtime
 	StoreMade   string // says that there was a store once
+	Signed      string // the head that was signed last
 	Log         string
 }
 
@@ -45,6 +46,7 @@ func PathsIn(dir string) Paths {
 		TokenKey:    at("token.key"),
 		RuntimeID:   at("runtime.id"),
 		StoreMade:   at("store.made"),
+		Signed:      at("ledger.signed"),
 		Log:         at("holdfast.log"),
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -11,6 +12,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/operator"
 )
 
 // site is a state directory with the program working on it, as somebody who
@@ -71,6 +76,33 @@ func (s *site) must(args ...string) string {
 		s.t.Fatalf("holdfast %s: exit %d\n%s", strings.Join(args, " "), code, out)
 	}
 	return out
+}
+
+// operator makes an operator key that opens fast, and returns the file with its
+// passphrase.
+func (s *site) operator() string {
+	s.t.Helper()
+	p, err := daemon.OpenState(filepath.Join(s.dir, "s"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	sealed, pub, err := operator.New(holdfast.NewSecret("correct horse battery"), operator.Options{WorkFactor: 15})
+	if err = errors.Join(err, writeNew(p.OperatorKey, sealed), writeNew(p.OperatorPub, []byte(pub.String()+"\n"))); err != nil {
+		s.t.Fatal(err)
+	}
+	return s.write("pass", "correct horse battery\n")
+}
+
+// asks takes a step that a person must answer for, and returns the review.
+func (s *site) asks(agent, payload string) string {
+	s.t.Helper()
+	cmd := s.command("step", agent, "deploy", payload, "--json")
+	out, err := cmd.Output()
+	var v struct{ Outcome struct{ Review string } }
+	if json.Unmarshal(out, &v) != nil || v.Outcome.Review == "" {
+		s.t.Fatalf("%v\n%s", err, out)
+	}
+	return v.Outcome.Review
 }
 
 // token is a bearer token for an agent.

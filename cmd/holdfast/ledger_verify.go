@@ -20,8 +20,9 @@ func verifyCommand() command {
 	return command{name: "verify", about: "verify the whole ledger, or an export without it", run: ledgerVerify, help: `
 Verify every record of every tenant: that each is where it was, that none is
 missing, doubled or changed, that the trees are those that were signed, and that
-none was cut back behind what the log of checkpoints records. A state that was
-put back as a whole to an earlier one only --checkpoint finds. The exit code is 1
+none was cut back behind what the log of checkpoints records, nor the store put
+back behind the newest signed head beside it. A state that was put back as a
+whole to an earlier one only --checkpoint finds. The exit code is 1
 when something is wrong; tenant and record are named.
 
     holdfast ledger verify [--checkpoint FILE] [--semantics]

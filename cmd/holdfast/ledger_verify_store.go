@@ -13,7 +13,16 @@ import (
 
 func (o *verifying) store() error {
 	a, key, known := o.a, o.key, o.known
-	return a.read(func(_ daemon.Paths, s kernel.Store) error {
+	return a.read(func(p daemon.Paths, s kernel.Store) error {
+		// Before the trees, which grow meanwhile: they must hold it.
+		last, ok, err := daemon.Witness(p, key)
+		if err != nil {
+			return err
+		}
+		here := known
+		if ok {
+			here = append(slices.Clone(known), last)
+		}
 		faults, err := a.faults(s)
 		if err != nil {
 			return err
@@ -23,7 +32,7 @@ func (o *verifying) store() error {
 			return err
 		}
 		start := time.Now()
-		v := storeCheck{a: a, s: s, key: key, kept: known, p: a.progress(trees)}
+		v := storeCheck{a: a, s: s, key: key, kept: here, p: a.progress(trees)}
 		defer v.p.end()
 		for _, t := range trees {
 			if err := v.tree(t); err != nil {
@@ -37,7 +46,7 @@ func (o *verifying) store() error {
 			a.sayFaults(faults[1:])
 			return tampered(&faults[0])
 		}
-		if err := unmet(known, v.reports); err != nil {
+		if err := unmet(here, v.reports); err != nil {
 			return err
 		}
 		if err := unmet(v.recorded(), v.reports); err != nil {
