@@ -117,7 +117,11 @@ func (x *reader) run(i int) int {
 	var have uint16
 	first, j := 0, i
 	joins := uint(0)
-	for {
+	for j < x.hi && class[x.s[j]]&isAlnum != 0 { // most runs are one plain word
+		have |= class[x.s[j]]
+		j++
+	}
+	for j < x.hi {
 		c := x.s[j]
 		if c >= 0xc2 && space(x.s, j) > 0 {
 			break
@@ -133,9 +137,7 @@ func (x *reader) run(i int) int {
 			joins |= k
 		}
 		have |= class[c]
-		if j++; j == x.hi {
-			break
-		}
+		j++
 	}
 	if first == 0 {
 		first = j
