@@ -173,7 +173,7 @@ func (t *stage) gap(to, back int) int {
 	low := max(back, t.sent)
 	tries := 0
 	for p := to; p > low && tries < maxTries; p-- {
-		if class[t.raw.s[p-1-t.raw.base]]&isSpace == 0 || leads(t.raw.s[:p-t.raw.base]) {
+		if class[t.raw.s[p-1-t.raw.base]]&isSpace == 0 || t.begins(p) {
 			continue
 		}
 		if !opens {
@@ -187,6 +187,16 @@ func (t *stage) gap(to, back int) int {
 		tries++
 	}
 	return low
+}
+
+// begins says whether the word before the white space before p may be the
+// head of something that is told only by what follows.
+func (t *stage) begins(p int) bool {
+	if leads(t.raw.s[:p-t.raw.base]) {
+		return true
+	}
+	u := t.unfolded
+	return u != nil && leads(u.s[:destination(u.edits, p)-u.base])
 }
 
 // maxTries bounds how often gap looks further back.

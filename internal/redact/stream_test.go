@@ -73,11 +73,33 @@ func bytewise(s []byte) [][]byte {
 	return l
 }
 
+// The labelled set holds what every rule finds and what it must leave.
+func TestStreamEqualsTextOfTheLabelledSet(t *testing.T) {
+	e := engine(t, "canary-of-the-tenant")
+	rnd := rand.New(rand.NewPCG(5, 6))
+	for _, list := range labelled() {
+		for _, x := range list {
+			s := []byte("we saw " + x.text + " and then\nwent on to the end")
+			want := e.Text(s)
+			agrees(t, e, want, bytewise(s)...)
+			for range 4 {
+				i := rnd.IntN(len(s) + 1)
+				agrees(t, e, want, s[:i], s[i:])
+			}
+		}
+	}
+}
+
 func TestStreamEqualsTextForRandomMixtures(t *testing.T) {
 	e := engine(t, "canary-of-the-tenant", "the quick brown dog", "token=\nx")
 	var parts []string
 	for _, s := range corpus() {
 		parts = append(parts, string(s))
+	}
+	for _, list := range labelled() {
+		for _, x := range list {
+			parts = append(parts, x.text)
+		}
 	}
 	parts = append(parts, "canary-of-the-tenant", "canary-of-", "the quick brown ", MaskEmail, MaskPII, MaskSecret, MaskCard+"1234", "=", ":", "\"", "'", " ", "\n", "-", "@", "{",
 		"}", "\\", `\u0041`, `\u00`, `\u0022`, "password", "password ", "token=", "cookie: ", "\r\n", "\x00", "-----BEGIN ", "-----END ", "-----", "phone ", "call ", "Bearer ")
