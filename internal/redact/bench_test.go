@@ -3,6 +3,7 @@ package redact
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"regexp"
 	"strings"
 	"testing"
@@ -121,5 +122,31 @@ func TestSealLeavesALeafAlone(t *testing.T) {
 	// Without exemption too: no id and no hash looks like a secret.
 	if rec, err = engine(t).Seal(doc); err != nil || !bytes.Equal(rec.Bytes(), doc) {
 		t.Fatalf("%v\n%s\n%s", err, rec.Bytes(), doc)
+	}
+}
+
+// BenchmarkStream stands beside BenchmarkText on the same texts: in pieces of
+// 4 KiB, and of 20 bytes as models write them.
+func BenchmarkStream(b *testing.B) {
+	e := engine(b)
+	for _, name := range []string{"prose", "code", "chat"} {
+		for _, size := range []int{4096, 20} {
+			pieces := every(samples()[name], size)
+			b.Run(fmt.Sprintf("%s/%d", name, size), func(b *testing.B) {
+				b.SetBytes(int64(len(samples()[name])))
+				b.ReportAllocs()
+				for b.Loop() {
+					s := e.Stream(io.Discard)
+					for _, p := range pieces {
+						if _, err := s.Write(p); err != nil {
+							b.Fatal(err)
+						}
+					}
+					if err := s.Close(); err != nil || len(s.Findings().Counts) > 0 {
+						b.Fatal(err, s.Findings())
+					}
+				}
+			})
+		}
 	}
 }

@@ -98,7 +98,7 @@ func (x *scanner) driverAddress(i int) bool {
 	}
 	b := i
 	colon := false
-	for b > x.low && i-b < 128 && class[x.s[b-1]]&isSpace == 0 && !isQuote(x.s[b-1]) && x.s[b-1] != '/' && x.s[b-1] != '=' {
+	for b > x.low && i-b < 128 && class[x.s[b-1]]&isSpace == 0 && !isQuote(x.s[b-1]) && x.s[b-1] != '/' && x.s[b-1] != '=' && !isStop(x.s, b) {
 		b--
 		colon = colon || x.s[b] == ':'
 	}

@@ -270,7 +270,7 @@ func (x *scanner) email(i, w int) int {
 		return i + w
 	}
 	l := i
-	for floor := max(x.low, x.atLow, i-maxBehind); l > floor && class[x.s[l-1]]&isLocal != 0; {
+	for floor := max(x.low, x.atLow, i-maxBehind); l > floor && class[x.s[l-1]]&isLocal != 0 && !isStop(x.s, l); {
 		l--
 	}
 	x.atLow = i + w
@@ -301,6 +301,19 @@ func isHost(h []byte) bool {
 		if h[i] == '.' && letterish(h[i+1]) && letterish(h[i+2]) {
 			return true
 		}
+	}
+	return false
+}
+
+// isStop says whether a comma, a full stop or the like of Chinese and Japanese
+// ends at i: they stand where others write a blank.
+func isStop(s []byte, i int) bool {
+	if i < 3 || s[i-1] < 0x80 {
+		return false
+	}
+	switch string(s[i-3 : i]) {
+	case "、", "。", "，", "！", "？", "：", "；":
+		return true
 	}
 	return false
 }

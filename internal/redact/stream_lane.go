@@ -1,7 +1,6 @@
 package redact
 
 import (
-	"bytes"
 	"slices"
 )
 
@@ -26,7 +25,7 @@ type lane struct {
 	lit   int    // where the next literal may begin
 	known int    // up to where guesses are made
 	taken []span // what is certain in s, where guesses are wanted
-	space int    // behind the last white space
+	space int    // behind the last white space, or what stands for it
 	tried int    // len(s) at the last look
 	// out is what was found, in offsets of the stream.
 	out []span
@@ -39,21 +38,28 @@ func openLane(e *Engine, s []byte, base int, last bool) lane {
 	n := len(s)
 	return lane{
 		e: e, s: slices.Clone(s), base: base, x: scanner{last: last},
-		at: n, lit: n, known: n, space: 1 + bytes.LastIndexFunc(s, isWhite),
+		at: n, lit: n, known: n, space: lastGap(s, 0),
 	}
 }
 
-func isWhite(r rune) bool { return r <= ' ' }
+// isGap says whether white space ends at i, or what stands for it.
+func isGap(s []byte, i int) bool { return class[s[i-1]]&isSpace != 0 || isStop(s, i) }
+
+// lastGap returns the last gap of s behind from, 0 for none.
+func lastGap(s []byte, from int) int {
+	for i := len(s); i > from; i-- {
+		if isGap(s, i) {
+			return i
+		}
+	}
+	return 0
+}
 
 // add takes more of the text.
 func (l *lane) add(p []byte) {
-	for i := len(p) - 1; i >= 0; i-- {
-		if class[p[i]]&isSpace != 0 {
-			l.space = len(l.s) + i + 1
-			break
-		}
-	}
+	from := len(l.s)
 	l.s = append(l.s, p...)
+	l.space = max(l.space, lastGap(l.s, from))
 }
 
 // read judges what can be judged.
@@ -199,68 +205,6 @@ func (l *lane) sure() (to, back int) {
 	return origin(l.edits, n, false), origin(l.edits, n-maxBehind, false)
 }
 
-// guess looks for what only surroundings tell, up to a place that no guess is
-// expected to cross.
-func (l *lane) guess(final bool) {
-	to := l.quiet(final)
-	if to <= l.known {
-		return
-	}
-	n := len(l.x.s)
-	taken := slices.Clone(l.taken)
-	for i := range taken {
-		taken[i].end = min(taken[i].end, n)
-	}
-	var list []span
-	for _, sp := range l.e.guess.spans(l.x.s, union(taken)) {
-		if sp.start < l.known || sp.start >= to {
-			continue
-		}
-		if sp.end > to {
-			to = sp.start
-			break
-		}
-		list = append(list, sp)
-	}
-	l.known = to
-	l.note(list)
-}
-
-// quiet returns the last place up to the first unjudged trigger behind two
-// words of small letters only, or where more than enough follows.
-func (l *lane) quiet(final bool) int {
-	if final {
-		return len(l.s)
-	}
-	far := min(l.at, len(l.x.s)-maxAhead)
-	for i := l.at; i > max(far, l.known); i-- {
-		if class[l.x.s[i-1]]&isBlank != 0 && plainWords(l.x.s[l.known:i]) {
-			return i
-		}
-	}
-	return far
-}
-
-// plainWords says whether s ends in two words of small letters, with one blank
-// behind each.
-func plainWords(s []byte) bool {
-	for range 2 {
-		n := len(s)
-		if n == 0 || class[s[n-1]]&isBlank == 0 {
-			return false
-		}
-		i := n - 1
-		for i > 0 && class[s[i-1]]&isLower != 0 {
-			i--
-		}
-		if i == n-1 || insideGuess(s[i:n-1]) {
-			return false
-		}
-		s = s[:i]
-	}
-	return len(s) == 0 || class[s[len(s)-1]]&isSpace != 0
-}
-
 // reading returns the first trigger before p whose judgement reads over p, or
 // p itself.
 func (l *lane) reading(p int) int {
@@ -279,6 +223,32 @@ func (l *lane) reading(p int) int {
 	return p
 }
 
+// twin says whether two lanes will read the same from here on: the last escape
+// lies behind both windows, and nothing is pending in either.
+func (l *lane) twin(o *lane) bool {
+	if len(l.out)+len(o.out)+len(l.taken)+len(o.taken) > 0 || l.x.ending+o.x.ending != endNone {
+		return false
+	}
+	if n := len(l.edits); n > 0 && l.edits[n-1].out >= l.base+l.at-maxWindow {
+		return false
+	}
+	mine, others := l.marks(), o.marks()
+	for i := range mine {
+		if min(len(l.s)-*mine[i], 2*maxWindow) != min(len(o.s)-*others[i], 2*maxWindow) {
+			return false
+		}
+	}
+	return true
+}
+
+// marks are the lane's places in s.
+func (l *lane) marks() []*int {
+	x := &l.x
+	return []*int{
+		&l.at, &l.lit, &l.known, &l.space, &l.tried, &x.low, &x.top, &x.atLow, &x.jwtLow, &x.pemLow, &x.deaf, &x.wake, &x.sought,
+	}
+}
+
 // drop forgets text that lies far behind, and found spans that ended before
 // sent. Nothing from keep on is dropped.
 func (l *lane) drop(keep, sent int) {
@@ -292,9 +262,7 @@ func (l *lane) drop(keep, sent int) {
 	}
 	l.s = l.s[:copy(l.s, l.s[n:])]
 	l.base += n
-	for _, p := range []*int{
-		&l.at, &l.lit, &l.known, &l.space, &l.tried, &l.x.low, &l.x.top, &l.x.atLow, &l.x.jwtLow, &l.x.pemLow, &l.x.deaf, &l.x.wake, &l.x.sought,
-	} {
+	for _, p := range l.marks() {
 		*p = max(0, *p-n)
 	}
 	kept := l.taken[:0]

@@ -78,11 +78,11 @@ func TestStreamEqualsTextOfWhatIsLong(t *testing.T) {
 			}
 			agrees(t, e, want, s)
 			for _, n := range []int{1, 7, 100, 511, 4096, 4097, 9000} {
-				if n > 1 || len(s) < 50_000 {
+				if n > 1 || len(s) < 20_000 {
 					agrees(t, e, want, every(s, n)...)
 				}
 			}
-			for range 20 {
+			for range 8 {
 				agrees(t, e, want, cuts(rnd, s)...)
 			}
 		})
@@ -161,8 +161,8 @@ func TestStreamMemoryIsConstant(t *testing.T) {
 	const most = 9 * 256 << 10
 	e := engine(t, "canary-of-the-tenant", strings.Repeat("a", 40))
 	units := map[string]int{
-		"a": 64, "the quick brown fox ": 64, "aB3": 32, "password=hunter2 ": 8, "bob@example.com ": 8, "cookie: x ": 16, `\u0041`: 8, `\u0041 `: 8,
-		"-----BEGIN PRIVATE KEY-----": 8, "4111 ": 8, "eyJa": 8, "\x00": 16, "(": 8,
+		"a": 96, "the quick brown fox ": 96, "aB3": 16, "password=hunter2 ": 4, "bob@example.com ": 4, "cookie: x ": 16, `\u0041`: 4, `\u0041 `: 4,
+		"-----BEGIN PRIVATE KEY-----": 4, "4111 ": 4, "eyJa": 4, "\x00": 4, "(": 4,
 	}
 	if testing.Short() {
 		t.Log("short: an eighth of it")
@@ -201,16 +201,17 @@ func TestStreamMemoryIsConstant(t *testing.T) {
 // 32 bytes here, where no word is longer than 14.
 func TestStreamLatencyOfProse(t *testing.T) {
 	const most = 32
-	e := engine(t, "canary-of-the-tenant")
+	e := engine(t, canary)
 	for _, text := range []string{
 		strings.Repeat("The agent opened the report and wrote three lines: a note, and the next step. Nothing else changed; see the section about baskets, bearers and tokens for more.\n", 20),
 		strings.Repeat("We sold 42 of them in 2026, at 3.50 each; the other 17 (of 59) stay in Block B, says \"Kim\".\n", 20),
+		strings.Repeat("秘書は報告書を開いて、三行を書いた。 次の段階は、明日の会議で決める。 ", 20),
 		strings.Repeat("Don't use my_name or a-b here - it's the first of May, and may be so.\r\n", 20),
 	} {
 		var out bytes.Buffer
 		s := e.Stream(&out)
-		given, worst, sum, words := 0, 0, 0, 0
-		for _, w := range strings.SplitAfter(text, " ") {
+		given, worst, sum, n := 0, 0, 0, 0
+		for _, w := range asWords(text) {
 			if _, err := io.WriteString(s, w); err != nil {
 				t.Fatal(err)
 			}
@@ -220,13 +221,24 @@ func TestStreamLatencyOfProse(t *testing.T) {
 				worst = held
 				t.Logf("%d held after %q", held, text[max(0, given-40):given])
 			}
-			sum, words = sum+held, words+1
+			sum, n = sum+held, n+1
 		}
 		if worst > most {
 			t.Errorf("%d bytes of prose held", worst)
 		}
-		t.Logf("worst %d, mean %.1f", worst, float64(sum)/float64(words))
+		t.Logf("worst %d, mean %.1f", worst, float64(sum)/float64(n))
 	}
+}
+
+// asWords cuts a text behind blanks, and behind what stands for them.
+func asWords(text string) (l []string) {
+	from := 0
+	for i := range text {
+		if i > from && isGap([]byte(text), i) {
+			l, from = append(l, text[from:i]), i
+		}
+	}
+	return append(l, text[from:])
 }
 
 // brittle fails at its nth write.

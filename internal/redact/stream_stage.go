@@ -56,6 +56,9 @@ func (t *stage) write(p []byte, final bool) []byte {
 	t.raw.read(final)
 	if t.unfolded != nil {
 		t.unfolded.read(final)
+		if t.folded.in == t.raw.base+len(t.raw.s) && t.unfolded.twin(&t.raw) {
+			t.unfolded = nil
+		}
 	}
 	t.piece = t.piece[:0]
 	t.send(final)
@@ -93,19 +96,19 @@ func (t *stage) fork(from int) {
 	u.s = slices.Clone(u.s[:from])
 	u.out, u.taken, u.x.spans = slices.Clone(u.out), slices.Clone(u.taken), nil
 	u.at, u.lit, u.known, u.tried = min(u.at, from), min(u.lit, from), min(u.known, from), min(u.tried, from)
-	u.space = 1 + bytes.LastIndexFunc(u.s, isWhite)
+	u.space = lastGap(u.s, 0)
 	t.folded = folded{in: u.base + from, out: u.base + from}
 	t.unfolded = &u
 }
 
-// hasEscape says whether an escape stands in s.
+// hasEscape says whether an escape stands in s, or may begin at its end.
 func hasEscape(s []byte) bool {
 	for {
 		n := bytes.IndexByte(s, '\\')
 		if n < 0 {
 			return false
 		}
-		if _, w := unescape(s[n:]); w > 0 {
+		if _, w := unescape(s[n:]); w != 0 {
 			return true
 		}
 		s = s[n+1:]
@@ -173,7 +176,7 @@ func (t *stage) gap(to, back int) int {
 	low := max(back, t.sent)
 	tries := 0
 	for p := to; p > low && tries < maxTries; p-- {
-		if class[t.raw.s[p-1-t.raw.base]]&isSpace == 0 || t.begins(p) {
+		if !isGap(t.raw.s, p-t.raw.base) || t.begins(p) {
 			continue
 		}
 		if !opens {
@@ -196,7 +199,11 @@ func (t *stage) begins(p int) bool {
 		return true
 	}
 	u := t.unfolded
-	return u != nil && leads(u.s[:destination(u.edits, p)-u.base])
+	if u == nil {
+		return false
+	}
+	n := destination(u.edits, p) - u.base
+	return n > 0 && leads(u.s[:n])
 }
 
 // maxTries bounds how often gap looks further back.

@@ -3,8 +3,12 @@ package redact
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast"
 )
 
 // streamed is what a stream writes of pieces.
@@ -44,11 +48,11 @@ func corpus() [][]byte {
 	for _, c := range mustNotMask {
 		l = append(l, []byte(c), []byte("the quick brown "+c+" jumps over it\nand on"))
 	}
-	return l
+	return append(l, []byte("連絡先は、bob@example.comです。電話は+81 3-1234-5678。パスワード: hunter2。鍵は"+ghp+"。"))
 }
 
 func TestStreamEqualsTextForEveryCut(t *testing.T) {
-	e := engine(t, "canary-of-the-tenant", "the quick brown dog")
+	e := engine(t, canary, "the quick brown dog")
 	for _, s := range corpus() {
 		want := e.Text(s)
 		for i := range len(s) + 1 {
@@ -73,16 +77,52 @@ func bytewise(s []byte) [][]byte {
 	return l
 }
 
-// The labelled set holds what every rule finds and what it must leave.
+// engines are one of each style, with and without guesses.
+func engines(t testing.TB) (l []*Engine) {
+	t.Helper()
+	for _, o := range []Options{
+		{},
+		{Masks: Egress, Probable: Everything},
+		{Masks: Pseudonyms, Key: holdfast.NewSecret(tenantKey)},
+		{Masks: Pseudonyms, Key: holdfast.NewSecret(tenantKey), Probable: Everything},
+		{Probable: Secrets | Phones},
+	} {
+		for _, s := range []string{canary, "the quick brown dog", "token=\nx"} {
+			o.Literals = append(o.Literals, holdfast.NewSecret(s))
+		}
+		e, err := New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l = append(l, e)
+	}
+	return l
+}
+
+const canary = "canary-of-the-tenant"
+
+// labelledTexts are the labelled set, which holds what every rule finds and
+// what it must leave.
+func labelledTexts() (l []string) {
+	set := labelled()
+	maps.Copy(set, labelledGuesses())
+	for _, kind := range slices.Sorted(maps.Keys(set)) {
+		for _, x := range set[kind] {
+			l = append(l, x.text)
+		}
+	}
+	return l
+}
+
 func TestStreamEqualsTextOfTheLabelledSet(t *testing.T) {
-	e := engine(t, "canary-of-the-tenant")
+	es := engines(t)[:2]
 	rnd := rand.New(rand.NewPCG(5, 6))
-	for _, list := range labelled() {
-		for _, x := range list {
-			s := []byte("we saw " + x.text + " and then\nwent on to the end")
+	for _, text := range labelledTexts() {
+		s := []byte("we saw " + text + " and then\nwent on to the end")
+		for _, e := range es {
 			want := e.Text(s)
 			agrees(t, e, want, bytewise(s)...)
-			for range 4 {
+			for range 3 {
 				i := rnd.IntN(len(s) + 1)
 				agrees(t, e, want, s[:i], s[i:])
 			}
@@ -90,19 +130,18 @@ func TestStreamEqualsTextOfTheLabelledSet(t *testing.T) {
 	}
 }
 
+// joints are what holds texts together, and takes them apart.
+var joints = []string{
+	canary, "canary-of-", "the quick brown ", MaskEmail, MaskPII, MaskSecret, MaskCard + "1234", "[secret]", "<email:7f3a91c2>", "=", ":", "\"", "'", " ", "\n", "-", "@",
+	"{", "}", "\\", `\u0041`, `\u00`, `\u0022`, "password", "password ", "token=", "cookie: ", "\r\n", "\x00", "-----BEGIN ", "-----END ", "-----", "phone ", "call ", "Bearer ",
+}
+
 func TestStreamEqualsTextForRandomMixtures(t *testing.T) {
-	e := engine(t, "canary-of-the-tenant", "the quick brown dog", "token=\nx")
-	var parts []string
+	es := engines(t)
+	parts := append(labelledTexts(), joints...)
 	for _, s := range corpus() {
 		parts = append(parts, string(s))
 	}
-	for _, list := range labelled() {
-		for _, x := range list {
-			parts = append(parts, x.text)
-		}
-	}
-	parts = append(parts, "canary-of-the-tenant", "canary-of-", "the quick brown ", MaskEmail, MaskPII, MaskSecret, MaskCard+"1234", "=", ":", "\"", "'", " ", "\n", "-", "@", "{",
-		"}", "\\", `\u0041`, `\u00`, `\u0022`, "password", "password ", "token=", "cookie: ", "\r\n", "\x00", "-----BEGIN ", "-----END ", "-----", "phone ", "call ", "Bearer ")
 	rnd := rand.New(rand.NewPCG(3, 4))
 	for range 20_000 {
 		var s []byte
@@ -112,7 +151,14 @@ func TestStreamEqualsTextForRandomMixtures(t *testing.T) {
 				p = p[rnd.IntN(len(p)):]
 			}
 			s = append(s, p...)
+			if rnd.IntN(2) == 0 {
+				s = append(s, " \n"[rnd.IntN(2)])
+			}
 		}
+		if rnd.IntN(8) == 0 && len(s) < 2000 {
+			s = bytes.ReplaceAll(s, []byte("o"), []byte(`\u006f`))
+		}
+		e := es[rnd.IntN(len(es))]
 		agrees(t, e, e.Text(s), cuts(rnd, s)...)
 	}
 }
