@@ -124,9 +124,11 @@ func (x *scanner) value(v int, k kind, sep byte, name int) {
 	if m := maskLen(x.s[v:end]); m > 0 && len(trimTail(x.s[v+m:end])) == 0 {
 		return
 	}
+	short := end-v <= maxJudged
 	switch {
-	case innocuous(x.s[v:end], k) || isReference(x.s[v:end]) || k == kindCookie && isNoise(x.s[v:end]):
-	case v == q && sep != ' ' && (isCode(x.s[v:end]) || isType(x.s[v:end])):
+	case short && (innocuous(x.s[v:end], k) || isReference(x.s[v:end])):
+	case k == kindCookie && isNoise(x.s[v:min(end, v+maxJudged)]):
+	case short && v == q && sep != ' ' && (isCode(x.s[v:end]) || isType(x.s[v:end])):
 	case k == kindPII:
 		x.mask(v, end, rulePIIField)
 	case connection:

@@ -76,13 +76,15 @@ func triggers() (t [256]bool) {
 // may then go on over a run of one class, to a line's end, a closing quote or
 // an armour's end; of one longer than maxSpan nothing more is asked, and it
 // hides the rest of its line. maxTail is how much may be cut from its end, and
-// maxBlanks how many blanks may stand before a value.
+// maxBlanks how many blanks may stand before a value; of a value itself maxJudged
+// bytes may be looked at to tell that it is none.
 const (
 	maxBehind = 256
 	maxAhead  = 4096
 	maxSpan   = 8192
 	maxTail   = 64
 	maxBlanks = 256
+	maxJudged = 2048
 )
 
 // scanner reads one text once. A finding does not end the search inside it,

@@ -219,7 +219,7 @@ func (x *scanner) scheme(i int) int {
 	for n := 0; n < maxTail && e > v && x.s[e-1] == '.'; n++ {
 		e--
 	}
-	if e > v && e < len(x.s) && x.s[e-1] == '=' && (isQuote(x.s[e]) || x.s[e] == '\\') {
+	if e > v && e < min(len(x.s), v+maxJudged) && x.s[e-1] == '=' && (isQuote(x.s[e]) || x.s[e] == '\\') {
 		return i + 1 // a challenge: realm="..."
 	}
 	if r == ruleBasic && isBasic(x.s[v:e]) || r == ruleBearer && isBearer(x.s[v:e]) {
