@@ -173,3 +173,62 @@ func TestAttackRestore_two_of_one_state(t *testing.T) {
 	s.copyState("t", "s", "holdfast.db")
 	s.putBack()
 }
+
+// TestAttackRestore_under_a_living_daemon: where the older store is copied over
+// the open one, whatever is answered then is no approval used twice without a
+// word: the daemon refuses, or the ledger does not verify.
+func TestAttackRestore_under_a_living_daemon(t *testing.T) {
+	for name, emptied := range map[string]bool{"the file": false, "the file, its log emptied": true} {
+		t.Run(name, func(t *testing.T) {
+			s, _ := used(t)
+			up := s.start("out", "up", "--no-operator")
+			s.soon("the daemon", func() bool { return there(filepath.Join(s.dir, "s", "sock")) })
+			s.must("status")
+			s.copyState("before", "s", "holdfast.db")
+			if emptied {
+				s.write("s/holdfast.db-wal", "")
+			}
+			out, code := s.run("step", "bob", "deploy", `{"n":1}`)
+			s.stop(up)
+			verified, bad := s.run("ledger", "verify")
+			t.Logf("step: %d %.300s\nverify: %d %.300s", code, out, bad, verified)
+			if code == 0 && bad == 0 {
+				t.Error("an approval was used twice, and the ledger verifies")
+			}
+			again, code := s.run("step", "bob", "deploy", `{"n":1}`)
+			t.Logf("afterwards: %d %.300s", code, again)
+			if code == 0 {
+				t.Error("an approval was used twice after a restart")
+			}
+		})
+	}
+}
+
+// TestAttackRestore_the_log_alone: an older log beside a newer store is not taken
+// for what was done.
+func TestAttackRestore_the_log_alone(t *testing.T) {
+	s := newSite(t, "version: 1\nlisten: {pages: none}\n")
+	up := s.start("out", "up", "--no-operator")
+	s.soon("the daemon", func() bool { return there(filepath.Join(s.dir, "s", "sock")) })
+	s.must("step", "bob", "plan")
+	if err := os.Mkdir(filepath.Join(s.dir, "before"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(filepath.Join(s.dir, "s", "holdfast.db-wal"))
+	if err != nil || len(b) == 0 {
+		t.Skip("there is no log to keep: ", err)
+	}
+	s.write("before/holdfast.db-wal", string(b))
+	s.must("agent", "pause", "bob", "loops")
+	s.must("step", "eve", "plan")
+	s.stop(up)
+	s.must("ledger", "verify")
+	s.copyState("before", "s", "holdfast.db-wal")
+	_ = os.Remove(filepath.Join(s.dir, "s", "holdfast.db-shm"))
+	verified, bad := s.run("ledger", "verify")
+	out, code := s.run("step", "bob", "plan")
+	t.Logf("verify: %d %.300s\nstep: %d %.300s", bad, verified, code, out)
+	if code == 0 {
+		t.Error("the pause is forgotten")
+	}
+}
