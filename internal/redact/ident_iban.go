@@ -1,14 +1,15 @@
 package redact
 
 // iban returns the end of the international bank account number at i, or 0
-// (ISO 13616): a known country's length and 1 modulo 97.
+// (ISO 13616): a known country's length and 1 modulo 97. The last parts of a
+// UUID are none.
 func (x *scanner) iban(i int) int {
 	want := ibanLen(lower(x.s[i]), lower(x.s[i+1]))
 	if want == 0 {
 		return 0
 	}
 	var b [34]byte
-	n, j := 0, i
+	n, j, dashed := 0, i, false
 	for n < want && j < len(x.s) {
 		switch {
 		case x.is(j, isAlnum):
@@ -16,10 +17,15 @@ func (x *scanner) iban(i int) int {
 			n++
 		case x.s[j] != ' ' && x.s[j] != '-' || n%4 != 0:
 			return 0
+		default:
+			dashed = dashed || x.s[j] == '-'
 		}
 		j++
 	}
 	x.touch(j)
+	if dashed && i > 0 && x.s[i-1] == '-' {
+		return 0
+	}
 	if n < want || x.is(j, isAlnum) || mod97(b[:want]) != 1 {
 		return 0
 	}

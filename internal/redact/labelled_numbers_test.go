@@ -195,7 +195,8 @@ func (m *maker) pan() (string, string) {
 }
 
 // Wallets: Bitcoin's addresses (base58check, BIP 173, BIP 350), Ethereum's
-// (EIP-55), private keys (WIF, BIP 32), recovery phrases (the vectors of BIP 39).
+// (EIP-55), private keys (WIF, BIP 32), recovery phrases under a name (the vectors of
+// BIP 39; one that nothing announces is not claimed to be found).
 func (m *maker) wallet() {
 	raw := func(n int) []byte { return []byte(m.of(string(allBytes()), n)) }
 	for range 14 {
@@ -222,10 +223,7 @@ func (m *maker) wallet() {
 		m.spare("base58", m.plain(), m.of(base58Alphabet, 22+m.r.IntN(20)))
 	}
 	for _, p := range recoveryPhrases {
-		m.carry("bip39", m.plain(), p)
-		m.carry("bip39", one(m, "seed phrase: §", "mnemonic = \"§\"\n", `{"text":"§"}`), p)
-		words := strings.Fields(p)
-		words[0], words[len(words)-1] = words[len(words)-1], words[0]
+		m.carry("bip39", one(m, "seed phrase: §\n", "mnemonic = \"§\"\n", `{"recovery_phrase":"§"}`, "MNEMONIC='§'\n"), p)
 		m.spare("prose", m.plain(), "the abandon rate about the year that above all was able to absorb it")
 	}
 }

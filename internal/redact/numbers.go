@@ -343,7 +343,7 @@ func (x *scanner) phone(g []group) (start, end int) {
 			break
 		}
 	}
-	if total < 7 || isDate(g[:k]) || k == 2 && g[0].sep == '.' || isAddress(g[:k]) {
+	if total < 7 || isDate(g[:k]) || k == 2 && g[0].sep == '.' || isAddress(g[:k]) || halfDotted(g[:k]) {
 		return 0, 0
 	}
 	end = g[k-1].at + g[k-1].n
@@ -355,6 +355,18 @@ func (x *scanner) phone(g []group) (start, end int) {
 		return start, end
 	}
 	return 0, 0
+}
+
+// halfDotted says whether some groups are joined by a dot and some otherwise: a
+// number before a fraction or an address.
+func halfDotted(g []group) bool {
+	dots := 0
+	for k := range len(g) - 1 {
+		if g[k].sep == '.' {
+			dots++
+		}
+	}
+	return dots > 0 && dots < len(g)-1
 }
 
 // national returns how many groups make a number whose form tells it, or 0.
@@ -434,9 +446,29 @@ func (x *scanner) plusPhone(i, w int) int {
 			break
 		}
 	}
-	if total >= 8 {
-		x.mask(i, g[k-1].at+g[k-1].n, rulePhone)
-		return j + n
+	if total < 8 || limit == 11 && total != 11 || x.added(i, g[:k]) {
+		return j
 	}
-	return j
+	x.mask(i, g[k-1].at+g[k-1].n, rulePhone)
+	return j + n
+}
+
+// added says whether the "+" at i is a diff's, or a sign, rather than a
+// phone's: a day, an address of a machine or a fraction follows. Where it begins
+// a line, so do groups that no phone has, a book's number, and a hash.
+func (x *scanner) added(i int, g []group) bool {
+	if isDate(g) && g[0].n == 4 && g[0].sep != ' ' || isAddress(g) || len(g) == 2 && g[0].sep == '.' {
+		return true
+	}
+	if i == 0 || x.s[i-1] != '\n' {
+		return false
+	}
+	for k := 1; k < len(g)-1; k++ {
+		if g[k].n == 1 {
+			return true
+		}
+	}
+	last := g[len(g)-1]
+	book := len(g) == 1 && last.n == 13 && x.has(last.at, "978")
+	return book || len(g) == 2 && g[0].n == 4 && g[0].sep == '-' || x.is(last.at+last.n, isLetter)
 }

@@ -114,12 +114,6 @@ func scores(e *Engine, set map[string][]example) (all []*score) {
 	return all
 }
 
-// owed are the kinds that are not good enough yet. Whoever makes one good takes
-// it out; the list ends empty.
-var owed = []string{
-	"wallet", "clean text", "second set",
-}
-
 // TestQuality computes precision and recall of each kind over the labelled
 // set, prints which rules found what, and wants 0.98 of both of the whole
 // certain tier and of each of its kinds. What was missed, or masked by
@@ -147,27 +141,14 @@ func TestQualityOfGuesses(t *testing.T) {
 	list(t, "HOLDFAST_GUESSES", all)
 }
 
-// due fails where something is not good enough and is not owed, or is owed and
-// good enough.
-func due(t *testing.T, kind string, good bool, why string, args ...any) {
-	t.Helper()
-	switch isOwed := slices.Contains(owed, kind); {
-	case good && isOwed:
-		t.Errorf("%s is good enough now: take it out of owed", kind)
-	case !good && !isOwed:
-		t.Errorf(kind+": "+why, args...)
-	}
-}
-
 // wants fails where a kind is not as good as it must be.
 func wants(t *testing.T, s *score, precision, recall float64) {
 	t.Helper()
 	t.Logf("%s %v", s.row(), s.rules)
-	good := s.precision() >= precision && s.recall() >= recall
-	due(t, s.kind, good, "precision %.3f and recall %.3f, want %.3f and %.3f", s.precision(), s.recall(), precision, recall)
-	if good || slices.Contains(owed, s.kind) {
+	if s.precision() >= precision && s.recall() >= recall {
 		return
 	}
+	t.Errorf("%s: precision %.3f and recall %.3f, want %.3f and %.3f", s.kind, s.precision(), s.recall(), precision, recall)
 	for _, m := range shown(s.misses) {
 		t.Log(m)
 	}
