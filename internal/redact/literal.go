@@ -11,7 +11,7 @@ import (
 const (
 	minLiteral = 4
 	maxLiteral = 65_536
-	// maxCount and maxLiterals bound them all: their forms take some fifty
+	// maxCount and maxLiterals bound them all: their forms take some sixty
 	// times their own bytes, in memory of which little may be locked.
 	maxCount    = 1024
 	maxLiterals = 262_144
@@ -23,6 +23,7 @@ type literals struct {
 	first  []uint64            // 65 536 bits
 	heads  [256]bool           // the first bytes
 	forms  map[uint16][][]byte // in memory
+	loose  loose
 	memory *Memory
 }
 
@@ -30,7 +31,7 @@ func newLiterals(secrets []holdfast.Secret) (*literals, error) {
 	if len(secrets) == 0 {
 		return nil, nil
 	}
-	l := &literals{first: make([]uint64, 65536/64), forms: map[uint16][][]byte{}, memory: new(Memory)}
+	l := &literals{loose: newLoose(), first: make([]uint64, 65536/64), forms: map[uint16][][]byte{}, memory: new(Memory)}
 	most, all := 0, 0
 	for i, s := range secrets {
 		n := len(plain(s))
@@ -47,6 +48,7 @@ func newLiterals(secrets []holdfast.Secret) (*literals, error) {
 	for _, s := range secrets {
 		f := former{text: plain(s), scratch: scratch, take: l.add}
 		f.forms()
+		f.loose(l.addLoose)
 	}
 	for _, list := range l.forms {
 		slices.SortFunc(list, func(a, b []byte) int { return len(b) - len(a) })
@@ -81,10 +83,15 @@ func (l *literals) find(s []byte) []span {
 func (l *literals) scan(s []byte, i int, final bool, out []span) ([]span, int) {
 	for ; i+1 < len(s); i++ {
 		k := uint16(s[i])<<8 | uint16(s[i+1])
-		if l.first[k>>6]&(1<<(k&63)) == 0 {
-			continue
+		n := 0
+		if l.first[k>>6]&(1<<(k&63)) != 0 {
+			n = l.at(s, i, k, final)
 		}
-		n := l.at(s, i, k, final)
+		if l.loose.begins.has(k) && n >= 0 {
+			if m := l.loose.at(s, i, final); m < 0 || m > n {
+				n = m
+			}
+		}
 		if n < 0 {
 			return out, i
 		}

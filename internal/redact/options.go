@@ -12,7 +12,10 @@ import (
 type Options struct {
 	// Literals are masked wherever they occur: as they are, in base64 (both
 	// alphabets, at any alignment), in hex, in UTF-16, URL-encoded (once or
-	// twice), escaped for JSON or HTML. Each is 4 to 65 536 bytes; at most
+	// twice), escaped for JSON or HTML. One with 8 letters and digits or more is
+	// also found where its bytes, or their base64, hex or decimal numbers, stand
+	// in order with up to 48 bytes of signs, blanks, line breaks or escapes
+	// between any two, and each escaped in its own way. Each is 4 to 65 536 bytes; at most
 	// 1024 of 262 144 bytes together. Their forms are held in a Memory.
 	Literals []holdfast.Secret
 	// Masks is the style of what is written in the place of a finding.

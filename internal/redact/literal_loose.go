@@ -1,0 +1,494 @@
+package redact
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"strconv"
+	"unicode/utf8"
+)
+
+const (
+	// minLoose is how many letters, digits and bytes beyond ASCII a form has
+	// that is also found where anything stands between them.
+	minLoose = 8
+	// maxLoose bounds such a form, and with it the time at each place.
+	maxLoose = 8192
+	// maxBetween is how many bytes that do not count may stand between two that
+	// do: a line break and what the next line is indented or quoted with.
+	maxBetween = 48
+	// maxGlyph is the length of the longest escape: "&amp;#x0000000041;".
+	maxGlyph = maxReference + 4
+)
+
+// loose gives the forms of f.text that are found however they are broken into
+// lines, escaped or set apart: itself, base 16, base64 at each alignment, and
+// its bytes in decimal, all reduced to what counts.
+func (f *former) loose(take func(form []byte)) {
+	if len(f.text) > maxLoose {
+		return
+	}
+	buf := f.scratch[:0]
+	take(core(buf, f.text))
+	n := hex.EncodedLen(len(f.text))
+	b := f.scratch[:n]
+	hex.Encode(b, f.text)
+	take(b)
+	for i, c := range b {
+		if c >= 'a' {
+			b[i] = c - 'a' + 'A'
+		}
+	}
+	take(b)
+	for _, c := range f.text {
+		buf = strconv.AppendUint(buf, uint64(c), 10)
+	}
+	take(buf)
+	padded := append(f.scratch[:0], 0, 0, 0)
+	padded = append(padded, f.text...)
+	for shift := range 3 {
+		from, to := (shift*8+5)/6, (shift+len(f.text))*8/6
+		b := base64.RawStdEncoding.AppendEncode(padded[len(padded):], padded[3-shift:])[from:to]
+		take(core(b[len(b):], b))
+	}
+}
+
+// core appends the bytes of s that count: letters, digits, and what is beyond
+// ASCII and can be seen.
+func core(to, s []byte) []byte {
+	for i := 0; i < len(s); {
+		n := unseen(s[i:])
+		if n == 0 {
+			if counts(s[i]) {
+				to = append(to, s[i])
+			}
+			n = 1
+		}
+		i += n
+	}
+	return to
+}
+
+func counts(c byte) bool { return c >= utf8.RuneSelf || class[c]&isAlnum != 0 }
+
+// twoBytes is a set of two bytes.
+type twoBytes []uint64
+
+func (p twoBytes) add(a, b byte) {
+	k := uint16(a)<<8 | uint16(b)
+	p[k>>6] |= 1 << (k & 63)
+}
+
+func (p twoBytes) has(k uint16) bool { return p[k>>6]&(1<<(k&63)) != 0 }
+
+// loose finds registered secrets that are broken up.
+type loose struct {
+	forms  map[uint32][][]byte // in memory, by their first four bytes
+	heads  [256]bool           // the first bytes
+	first  twoBytes            // the first two
+	sieve  []uint64            // the first four, hashed
+	begins twoBytes            // with what a form may begin in a text
+}
+
+func newLoose() loose {
+	return loose{forms: map[uint32][][]byte{}, sieve: make([]uint64, 1<<sieveBits/64), first: make(twoBytes, 65536/64), begins: make(twoBytes, 65536/64)}
+}
+
+// addLoose keeps a form of loose, and marks how it may begin.
+func (l *literals) addLoose(f []byte) {
+	if len(f) < minLoose || len(f) > maxLoose {
+		return
+	}
+	k := keyOf(f)
+	for _, have := range l.loose.forms[k] {
+		if bytes.Equal(have, f) {
+			return
+		}
+	}
+	l.loose.forms[k] = append(l.loose.forms[k], l.memory.keep(f))
+	l.loose.sieve[sieved(k)>>6] |= 1 << (sieved(k) & 63)
+	l.loose.heads[f[0]] = true
+	l.loose.first.add(f[0], f[1])
+	l.heads[f[0]] = true
+	p := l.loose.begins
+	p.add(f[0], f[1])
+	for c := range 256 {
+		if b := byte(c); class[b]&isAlnum == 0 {
+			p.add(f[0], b)
+		}
+	}
+	p.add(f[0], '0')
+	if !l.heads['\\'] || !p.has('&'<<8|'#') {
+		l.addEscapes(p)
+	}
+}
+
+// addEscapes marks how an escape may begin.
+func (l *literals) addEscapes(p twoBytes) {
+	for _, c := range []byte("0123456789abcdefABCDEF") {
+		p.add('%', c)
+		p.add('=', c)
+	}
+	for _, c := range []byte("xuU01234567") {
+		p.add('\\', c)
+	}
+	for _, s := range [...]string{"&#", "&a", "0x", "\xef\xbc", "\xef\xbd"} {
+		p.add(s[0], s[1])
+	}
+	for _, c := range []byte("%=\\&0\xef") {
+		l.heads[c] = true
+	}
+}
+
+// at returns the length of the longest form at i, 0 for none, or -1 where only
+// more text can tell.
+func (l *loose) at(s []byte, i int, final bool) int {
+	key, status := l.key(s, i, final)
+	if status <= 0 {
+		return status
+	}
+	if !l.may(key) {
+		return 0
+	}
+	best := 0
+	for _, f := range l.forms[key] {
+		end := follow(s, i, f, final)
+		if end < 0 {
+			return -1
+		}
+		best = max(best, end-i)
+	}
+	if best > 0 && withinMask(s, i, i+best) {
+		return 0
+	}
+	return best
+}
+
+// sieved is a key's bit in sieve.
+func sieved(key uint32) uint32 { return key * 0x9e3779b1 >> (32 - sieveBits) }
+
+const sieveBits = 18
+
+func (l *loose) may(key uint32) bool {
+	k := sieved(key)
+	return l.sieve[k>>6]&(1<<(k&63)) != 0
+}
+
+func keyOf(f []byte) uint32 { return binary.BigEndian.Uint32(f) }
+
+// key returns the first four bytes that count from i on; status is 0 where no
+// form begins, and -1 where only more text can tell.
+func (l *loose) key(s []byte, i int, final bool) (key uint32, status int) {
+	if t := s[i:]; len(t) >= 4 && !special[t[0]] && !special[t[1]] && !special[t[2]] && !special[t[3]] &&
+		counts(t[0]) && counts(t[1]) && counts(t[2]) && counts(t[3]) {
+		return keyOf(t), 1
+	}
+	have, between := 0, 0
+	for p := i; ; {
+		if p == len(s) {
+			if final {
+				return 0, 0
+			}
+			return 0, -1
+		}
+		u, n := glyph(s[p:], final)
+		if n <= 0 {
+			return 0, n
+		}
+		if u.n == 0 {
+			if between += n; between > maxBetween || have == 0 {
+				return 0, 0
+			}
+		} else {
+			between = 0
+		}
+		for _, c := range u.b[:u.n] {
+			key = key<<8 | uint32(c)
+			switch have++; {
+			case have == 1 && !l.heads[c], have == 2 && !l.first.has(uint16(key)):
+				return 0, 0
+			case have == 4:
+				return key, 1
+			}
+		}
+		p += n
+	}
+}
+
+// follow returns where f, which begins at i, ends; 0 where it does not stand
+// there, -1 where only more text can tell.
+func follow(s []byte, i int, f []byte, final bool) int {
+	p, between := i, 0
+	for k := 0; k < len(f); {
+		if p == len(s) {
+			if final {
+				return 0
+			}
+			return -1
+		}
+		u, n := glyph(s[p:], final)
+		switch {
+		case n <= 0:
+			return n
+		case u.n > 0 && bytes.HasPrefix(f[k:], u.b[:u.n]):
+			k, between = k+u.n, 0
+		case u.n > 0:
+			return 0
+		default:
+			if between += n; between > maxBetween {
+				return 0
+			}
+		}
+		p += n
+	}
+	return p
+}
+
+// read is one character of a text, in UTF-8, as its escape is read; n is 0
+// where it does not count.
+type read struct {
+	b [utf8.UTFMax]byte
+	n int
+}
+
+// glyph reads what s begins with, and its length: 0 where a mask begins, -1
+// where s is too short to tell.
+func glyph(s []byte, final bool) (u read, n int) {
+	c := s[0]
+	if !special[c] {
+		if counts(c) {
+			u.b[0], u.n = c, 1
+		}
+		return u, 1
+	}
+	switch {
+	case c == '[' || c == '<' || c == '*':
+		if !final && len(s) < maxMask {
+			return u, -1
+		}
+		if maskLen(s) > 0 {
+			return u, 0
+		}
+		return u, 1
+	case c == '0' && len(s) == 1 && !final:
+		return u, -1
+	case c != '0', len(s) > 1 && s[1] == 'x':
+		if !final && len(s) < maxGlyph {
+			return u, -1
+		}
+		if r, n := escapeOf(s); n > 0 {
+			return readRune(r), n
+		}
+	}
+	if counts(c) {
+		u.b[0], u.n = c, 1
+	}
+	return u, 1
+}
+
+// special holds the bytes that glyph looks behind.
+var special = specials()
+
+func specials() (t [256]bool) {
+	for _, c := range []byte("[<*0%&\\=\x1b\xc2\xcc\xcd\xe2\xef\xf3") {
+		t[c] = true
+	}
+	return t
+}
+
+func readRune(r rune) (u read) {
+	switch {
+	case r == dropped:
+	case r&rawByte != 0 && counts(byte(r)):
+		u.b[0], u.n = byte(r), 1
+	case r&rawByte == 0 && r >= utf8.RuneSelf, r > 0 && r < utf8.RuneSelf && counts(byte(r)):
+		u.n = utf8.EncodeRune(u.b[:], r)
+	}
+	return u
+}
+
+// escapeOf reads an escape of any language, a character that is not seen or a
+// full-width one, and its length; 0 where it is as it looks.
+func escapeOf(s []byte) (rune, int) {
+	switch c := s[0]; c {
+	case '0':
+		if b, ok := hexByte(s, 2); ok {
+			return rune(b) | rawByte, 4
+		}
+		return 0, 0
+	case '%':
+		return percented(s)
+	case '=':
+		if b, ok := hexByte(s, 1); ok && class[s[1]]&isLower == 0 && class[s[2]]&isLower == 0 {
+			return rune(b) | rawByte, 3
+		}
+		return 0, 0
+	case '&':
+		return referred(s)
+	case '\\':
+		return backslashed(s)
+	case 0x1b:
+		return dropped, colour(s)
+	default:
+		if n := unseen(s); n > 0 {
+			return dropped, n
+		}
+		return fullWidth(s)
+	}
+}
+
+// referred reads &#65; &lt; and both with their "&" written as "&amp;".
+func referred(s []byte) (rune, int) {
+	const amp = "&amp;"
+	if bytes.HasPrefix(s, []byte(amp)) {
+		var again [maxReference]byte
+		again[0] = '&'
+		n := copy(again[1:], s[len(amp):])
+		if r, n := reference(again[:1+n]); n > 0 {
+			return r, n + len(amp) - 1
+		}
+	}
+	return reference(s)
+}
+
+// percented reads %41, %2541 and so on.
+func percented(s []byte) (rune, int) {
+	i := 1
+	for i < 7 && len(s) > i+3 && s[i] == '2' && s[i+1] == '5' {
+		if _, ok := hexByte(s, i+2); !ok {
+			break
+		}
+		i += 2
+	}
+	if b, ok := hexByte(s, i); ok {
+		return rune(b) | rawByte, i + 2
+	}
+	return 0, 0
+}
+
+// backslashed reads the escapes of C, Go, JSON, JavaScript, Python and shells.
+func backslashed(s []byte) (rune, int) {
+	if len(s) < 2 {
+		return 0, 0
+	}
+	switch c := s[1]; c {
+	case 'n', 'r', 't', 'b', 'f', 'v', 'a', 'e':
+		return dropped, 2
+	case 'u':
+		if len(s) > 3 && s[2] == '{' {
+			return braced(s)
+		}
+		return fixed(s, 4)
+	case 'U':
+		return fixed(s, 8)
+	case 'x':
+		if b, ok := hexByte(s, 2); ok {
+			return rune(b) | rawByte, 4
+		}
+	case '0', '1', '2', '3', '4', '5', '6', '7':
+		return octal(s)
+	}
+	return 0, 0
+}
+
+// fixed reads the n hexadecimal digits behind \u or \U, and of a pair both.
+func fixed(s []byte, n int) (rune, int) {
+	r, ok := hexRune(s, 2, n)
+	if !ok || r > utf8.MaxRune {
+		return 0, 0
+	}
+	if n == 4 && r >= 0xd800 && r < 0xdc00 && len(s) >= 12 && s[6] == '\\' && s[7] == 'u' {
+		if low, ok := hexRune(s, 8, 4); ok && low >= 0xdc00 && low < 0xe000 {
+			return 0x10000 + (r-0xd800)<<10 + low - 0xdc00, 12
+		}
+	}
+	return r, 2 + n
+}
+
+func hexRune(s []byte, i, n int) (r rune, ok bool) {
+	if len(s) < i+n {
+		return 0, false
+	}
+	for _, c := range s[i : i+n] {
+		d := unhex(c)
+		if d > 15 || r > utf8.MaxRune {
+			return 0, false
+		}
+		r = r<<4 | rune(d)
+	}
+	return r, true
+}
+
+// braced reads \u{41}.
+func braced(s []byte) (rune, int) {
+	r := rune(0)
+	for i := 3; i < len(s) && i < 10; i++ {
+		if s[i] == '}' && i > 3 && r <= utf8.MaxRune {
+			return r, i + 1
+		}
+		d := unhex(s[i])
+		if d > 15 {
+			break
+		}
+		r = r<<4 | rune(d)
+	}
+	return 0, 0
+}
+
+// octal reads \101, and \0101 as some shells write it.
+func octal(s []byte) (rune, int) {
+	most := 4
+	if s[1] == '0' {
+		most = 5
+	}
+	r, i := 0, 1
+	for ; i < len(s) && i < most && s[i] >= '0' && s[i] <= '7'; i++ {
+		r = r<<3 | int(s[i]-'0')
+	}
+	return rune(r&255) | rawByte, i
+}
+
+// colour returns the length of a terminal's control sequence (ECMA-48 section
+// 5.4), or 0.
+func colour(s []byte) int {
+	if len(s) < 3 || s[1] != '[' {
+		return 0
+	}
+	for i := 2; i < len(s) && i < maxGlyph; i++ {
+		switch c := s[i]; {
+		case c >= '@' && c <= '~':
+			return i + 1
+		case c < ' ' || c > '?':
+			return 0
+		}
+	}
+	return 0
+}
+
+// fullWidth reads U+FF01 to U+FF5E as the ASCII they look like.
+func fullWidth(s []byte) (rune, int) {
+	if len(s) < 3 || s[0] != 0xef || s[1] != 0xbc && s[1] != 0xbd {
+		return 0, 0
+	}
+	if r, n := utf8.DecodeRune(s); n == 3 && r >= 0xff01 && r <= 0xff5e {
+		return r - 0xfee0, 3
+	}
+	return 0, 0
+}
+
+// unseen returns the length of the character that s begins with if it has no
+// width, directs, or belongs to the one before it: invisible's, combining
+// marks, selectors of variants, tags, and what turns the direction.
+func unseen(s []byte) int {
+	if s[0] < utf8.RuneSelf || !special[s[0]] {
+		return 0
+	}
+	r, n := utf8.DecodeRune(s)
+	switch {
+	case r == 0xad, r >= 0x300 && r <= 0x36f, r >= 0x200b && r <= 0x200f, r >= 0x202a && r <= 0x202e,
+		r >= 0x2060 && r <= 0x206f, r >= 0xfe00 && r <= 0xfe0f, r == 0xfeff, r >= 0xe0000 && r <= 0xe01ef:
+		return n
+	}
+	return 0
+}
