@@ -20,6 +20,9 @@ func (x *scanner) assign(i, w int, sep byte) int {
 		if k == kindNone {
 			k = x.twoWords(start, end)
 		}
+		if k == kindNone && isFold(x.s[start:end], "value") {
+			k = x.paired(start)
+		}
 		if k != kindNone && k != kindNumber && !(k == kindWeak && sep != '=') {
 			return x.assigned(i, w, k, sep, start)
 		}
@@ -126,6 +129,8 @@ func (x *scanner) value(v int, k kind, sep byte, name int) {
 	}
 	short := end-v <= maxJudged
 	switch {
+	case short && v == q && sep != ' ' && isSign(bytes.TrimSpace(x.s[v:end])):
+	case short && x.s[v] == '%' && isSign(x.s[v:end]):
 	case short && (innocuous(x.s[v:end], k) || isReference(x.s[v:end])):
 	case k == kindCookie && isNoise(x.s[v:min(end, v+maxJudged)]):
 	case short && v == q && sep != ' ' && (isCode(x.s[v:end]) || isType(x.s[v:end])):
@@ -162,7 +167,7 @@ func (x *scanner) closing(v int, quote byte, slashes int) int {
 func (x *scanner) bare(v int, k kind, sep byte, name int) int {
 	i := x.credentials(v)
 	i += maskLen(x.s[i:])
-	line := k == kindLine || k == kindCookie || k == kindPII
+	line := k == kindLine || k == kindCookie || k == kindPII || sep == ':' && x.tagged(v)
 	var quote byte
 	if name > 0 && isQuote(x.s[name-1]) {
 		quote = x.s[name-1]
@@ -213,33 +218,32 @@ func trimTail(v []byte) []byte {
 
 // element masks the text of <password>x</password>; ">" stands at i.
 func (x *scanner) element(i int) int {
-	b := i
-	for b > x.low && i-b < 64 && class[x.s[b-1]]&isIdent != 0 {
-		b--
-	}
-	if b == 0 || b == i || x.s[b-1] != '<' {
-		return i + 1
-	}
-	k := kindOf(x.s[b:i])
+	k, weak := x.elementKind(i)
 	if k == kindNone || k == kindNumber {
 		return i + 1
 	}
-	end := i + 1
-	for end < len(x.s) && x.s[end] != '<' && x.s[end] != '\n' {
+	start, stop := i+1, byte('<')
+	if x.has(start, cdata) {
+		start, stop = start+len(cdata), ']'
+	}
+	end := start + maskLen(x.s[start:])
+	for end < len(x.s) && x.s[end] != stop && x.s[end] != '\n' {
 		end++
 	}
 	x.touch(end)
-	v := x.s[i+1 : end]
-	if len(v) == 0 || maskLen(v) == len(v) || innocuous(v, k) {
+	v := x.s[start:end]
+	if len(v) == 0 || maskLen(v) == len(v) || innocuous(v, k) || weak && end-start < maxJudged && isLabel(v) {
 		return i + 1
 	}
 	r := ruleAssignment
 	if k == kindPII {
 		r = rulePIIField
 	}
-	x.mask(i+1, end, r)
+	x.mask(start, end, r)
 	return i + 1
 }
+
+const cdata = "<![CDATA["
 
 // userinfo masks the credentials of a URL whose authority starts at i, its
 // scheme's ":" at colon. It looks at 256 bytes; a password with a raw "/" is

@@ -327,6 +327,9 @@ func (x *scanner) phone(g []group) (start, end int) {
 	if x.is(at-1, isWord) || x.is(at-1, isSymbol) && x.is(at-2, isDigit) {
 		return 0, 0
 	}
+	if g[0].n == 4 && at > 1 && x.s[at-1] == '-' && x.is(at-2, isUpper) {
+		return 0, 0 // CVE-2026-12345
+	}
 	start = at
 	bracket := at > 0 && x.s[at-1] == '('
 	if bracket {

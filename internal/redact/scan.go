@@ -65,7 +65,7 @@ func classes() (t [256]uint16) {
 var trigger = triggers()
 
 func triggers() (t [256]bool) {
-	for _, c := range []byte("0123456789@:=>+%-_.JKSzbBw") {
+	for _, c := range []byte("0123456789@:=>+%-_.JKSzbBwW") {
 		t[c] = true
 	}
 	return t
@@ -176,8 +176,14 @@ func (x *scanner) look(i int) int {
 	case 'z':
 		return x.google(i)
 	case 'b', 'B':
+		if x.sqlPassword(i, "by", "identified") {
+			return i + 1
+		}
 		return x.scheme(i)
-	case 'w':
+	case 'w', 'W':
+		if i > 4 && x.sqlPassword(i-4, "password", "with", "encrypted", "set") {
+			return i + 1
+		}
 		if i > 4 && s[i-1] == 's' {
 			return x.netrc(i)
 		}
