@@ -194,8 +194,9 @@ func TestMustNotMask(t *testing.T) {
 	}
 }
 
-// What findings.md 3.7 saw the original miss, and what it masked by mistake.
-func TestFindings_3_7_missed(t *testing.T) {
+// Each kind is masked in the sentence that it stands in, and nothing but it;
+// sixteen digits that are no card's stay.
+func TestEachKindIsMaskedInASentence(t *testing.T) {
 	e := engine(t)
 	for text, want := range map[string]string{
 		"key " + akia:              "key [secret redacted]",
