@@ -231,15 +231,6 @@ func withinMask(s []byte, from, to int) bool {
 // maxMask is the length of the longest mask: a card's.
 const maxMask = len(MaskCard) + 4
 
-// countMasks returns how many masks stand in s.
-func countMasks(s []byte) int {
-	n := 0
-	for i := nextMask(s, 0); i < len(s); i = nextMask(s, i+maskLen(s[i:])) {
-		n++
-	}
-	return n
-}
-
 // nextMask returns where the next mask stands in s from i on, or s's end.
 func nextMask(s []byte, i int) int {
 	for i < len(s) && maskLen(s[i:]) == 0 {

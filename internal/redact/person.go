@@ -128,12 +128,7 @@ func (x *reader) greeting(end int) {
 		v = -1
 		for _, and := range [...]string{" and ", " & ", " und ", " et ", ", "} {
 			if x.has(e, and) && e+len(and) < x.hi {
-				v = x.titles(e)
-				if and != ", " {
-					v = e + len(and)
-				} else {
-					v = e + 2
-				}
+				v = e + len(and)
 				break
 			}
 		}

@@ -90,7 +90,7 @@ func (n *nest) urlSpans(s []byte) ([]span, error) {
 // without their "@"; readers take "\" for "/".
 func authority(s []byte) (host, info piece) {
 	at := 0
-	if n := bytes.Index(s, []byte("://")); n >= 0 && bytes.IndexAny(s[:n], "/?#") < 0 {
+	if n := bytes.Index(s, []byte("://")); n >= 0 && !bytes.ContainsAny(s[:n], "/?#") {
 		at = n + 3
 	} else if bytes.HasPrefix(s, []byte("//")) {
 		at = 2
