@@ -206,8 +206,8 @@ func (l *lane) sure() (to, back int) {
 }
 
 // reading returns the first trigger before p whose judgement reads over p, or
-// p itself.
-func (l *lane) reading(p int) int {
+// p itself. looks counts the triggers it asked.
+func (l *lane) reading(p int, looks *int) int {
 	if p == len(l.x.s) && l.at == p {
 		return p // that was just asked
 	}
@@ -216,6 +216,7 @@ func (l *lane) reading(p int) int {
 		if !trigger[x.s[i]] {
 			continue
 		}
+		*looks++
 		if x.look(i); x.touched {
 			return i
 		}

@@ -21,6 +21,7 @@ type stage struct {
 	edits    []edit // what was changed, from the text's offsets to the next's
 	next     *stage
 	piece    []byte // what goes on now
+	thrift   thrift
 	found    func(depth int, sp span)
 }
 
@@ -51,6 +52,7 @@ func openStage(e *Engine, depth, at int, ctx []byte, found func(int, span)) *sta
 // the next call.
 func (t *stage) write(p []byte, final bool) []byte {
 	from := max(0, len(t.raw.s)-maxEscape+1)
+	t.thrift.came(len(p))
 	t.raw.add(p)
 	t.unfold(from, final)
 	t.raw.read(final)
@@ -174,6 +176,12 @@ func (t *stage) gap(to, back int) int {
 		back -= maxAhead
 	}
 	low := max(back, t.sent)
+	if opens {
+		if t.thrift.wait > 0 {
+			return low
+		}
+		t.thrift.looks = 0
+	}
 	tries := 0
 	for p := to; p > low && tries < maxTries; p-- {
 		if !isGap(t.raw.s, p-t.raw.base) || t.begins(p) {
@@ -184,10 +192,16 @@ func (t *stage) gap(to, back int) int {
 		}
 		q := t.reading(p)
 		if q >= p {
+			t.thrift.found()
 			return p
 		}
-		p = q + 1
+		if p = q + 1; t.thrift.looks > maxLooks {
+			break
+		}
 		tries++
+	}
+	if tries > 0 {
+		t.thrift.failed()
 	}
 	return low
 }
@@ -212,9 +226,9 @@ const maxTries = 16
 // reading returns the first place before p from which a trigger reads over p,
 // or p.
 func (t *stage) reading(p int) int {
-	q := t.raw.base + t.raw.reading(p-t.raw.base)
+	q := t.raw.base + t.raw.reading(p-t.raw.base, &t.thrift.looks)
 	if u := t.unfolded; u != nil {
-		k := u.reading(destination(u.edits, p) - u.base)
+		k := u.reading(destination(u.edits, p)-u.base, &t.thrift.looks)
 		q = min(q, origin(u.edits, u.base+k, false))
 	}
 	return q
