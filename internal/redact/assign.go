@@ -132,7 +132,7 @@ func (x *scanner) value(v int, k kind, sep byte, name int) {
 	case short && v == q && sep != ' ' && isSign(bytes.TrimSpace(x.s[v:end])):
 	case short && x.s[v] == '%' && isSign(x.s[v:end]):
 	case short && (innocuous(x.s[v:end], k) || isReference(x.s[v:end])):
-	case k == kindCookie && isNoise(x.s[v:min(end, v+maxJudged)]):
+	case short && k == kindCookie && maskLen(x.s[v:end]) == 0 && isNoise(x.s[v:end]):
 	case short && v == q && sep != ' ' && (isCode(x.s[v:end]) || isType(x.s[v:end])):
 	case k == kindPII:
 		x.mask(v, end, rulePIIField)
