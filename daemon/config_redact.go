@@ -15,8 +15,8 @@ type RedactConfig struct {
 	Probable []string         `yaml:"probable" enum:"secrets,phones,names,addresses" doc:"what is masked although only its surroundings tell; nothing if absent"`
 }
 
-// probable is the names as a set.
-func (c RedactConfig) probable() redact.Probable {
+// Kinds is what Probable names, as a set.
+func (c RedactConfig) Kinds() redact.Probable {
 	var p redact.Probable
 	for _, name := range c.Probable {
 		p |= probableKinds()[name]
@@ -99,7 +99,7 @@ func (d *Daemon) openEngine(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if d.engine, err = redact.New(redact.Options{Literals: secrets, Probable: c.probable()}); err != nil {
+	if d.engine, err = redact.New(redact.Options{Literals: secrets, Probable: c.Kinds()}); err != nil {
 		return err
 	}
 	d.redacts, d.log = c, maskedLog(d.opt.Log, d.engine)

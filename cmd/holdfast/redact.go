@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/daemon"
 	"github.com/holdfast-dev/holdfast/internal/redact"
+	"github.com/holdfast-dev/holdfast/internal/story"
 )
 
 func redactCommand() command {
@@ -19,6 +20,11 @@ what may be part of a secret; a JSON document has at most 64 MiB, and so has wha
 is compressed or in UTF-16.
 
     holdfast redact [flags] [FILE | -]
+
+What the section redact of the configuration registers is masked too, and what
+it says is probable; --verbose names the configuration. One that does not load,
+or a source of it that cannot be read, is an error, and nothing is shown. The
+flags add to it:
 
     --register SOURCE    also mask your own secrets, in any encoding; may be
                          given more than once. A SOURCE says where they are:
@@ -119,25 +125,22 @@ func (m *atMost) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// redactor makes the engine that the flags ask for.
+// redactor makes the engine that the configuration and the flags ask for.
 func (a *app) redactor(f redactFlags) (*redact.Engine, error) {
-	var o redact.Options
-	switch f.masks {
-	case "ledger":
-	case "egress":
-		o.Masks = redact.Egress
-	case "pseudonyms":
-		o.Masks = redact.Pseudonyms
-	default:
-		return nil, usage("take ledger, egress or pseudonyms", "there are no masks %q", f.masks)
-	}
-	if (f.key != "") != (o.Masks == redact.Pseudonyms) {
-		return nil, usage("make one with `openssl rand -hex 32 > FILE`", "--key-file and --masks pseudonyms belong together")
-	}
-	var err error
-	if o.Probable, err = daemon.ParseProbable(f.may); err != nil {
+	o, err := f.options()
+	if err != nil {
 		return nil, err
 	}
+	from, err := f.sources()
+	if err != nil {
+		return nil, err
+	}
+	config, l, err := a.loads()
+	if err != nil {
+		return nil, err
+	}
+	given := l.Config.Redact
+	o.Probable |= given.Kinds()
 	var m redact.Memory
 	if f.key != "" {
 		keys, err := daemon.Register(a.ctx, &m, []daemon.RegisterConfig{daemon.SharedFile(f.key)})
@@ -146,15 +149,7 @@ func (a *app) redactor(f redactFlags) (*redact.Engine, error) {
 		}
 		o.Key = keys[0]
 	}
-	var from []daemon.RegisterConfig
-	for _, text := range f.register {
-		r, err := daemon.ParseRegister(text)
-		if err != nil {
-			return nil, err
-		}
-		from = append(from, r)
-	}
-	if o.Literals, err = daemon.Register(a.ctx, &m, from); err != nil {
+	if o.Literals, err = daemon.Register(a.ctx, &m, append(from, given.Register...)); err != nil {
 		return nil, err
 	}
 	e, err := redact.New(o)
@@ -164,5 +159,43 @@ func (a *app) redactor(f redactFlags) (*redact.Engine, error) {
 	if why := or(m.Trouble(), e.Trouble()); why != "" {
 		a.say("%s", why)
 	}
+	if a.verbose {
+		a.say("masking what %s registers (%s) and what the flags do (%s)", or(config, "no configuration"), counted(given.Register), counted(from))
+	}
 	return e, nil
+}
+
+func counted(from []daemon.RegisterConfig) string {
+	return story.Count(len(from), "source", "sources")
+}
+
+// options are the masks and the kinds that the flags name.
+func (f *redactFlags) options() (o redact.Options, err error) {
+	switch f.masks {
+	case "ledger":
+	case "egress":
+		o.Masks = redact.Egress
+	case "pseudonyms":
+		o.Masks = redact.Pseudonyms
+	default:
+		return o, usage("take ledger, egress or pseudonyms", "there are no masks %q", f.masks)
+	}
+	if (f.key != "") != (o.Masks == redact.Pseudonyms) {
+		return o, usage("make one with `openssl rand -hex 32 > FILE`", "--key-file and --masks pseudonyms belong together")
+	}
+	o.Probable, err = daemon.ParseProbable(f.may)
+	return o, err
+}
+
+// sources are where the flags say that secrets are.
+func (f *redactFlags) sources() ([]daemon.RegisterConfig, error) {
+	var from []daemon.RegisterConfig
+	for _, text := range f.register {
+		r, err := daemon.ParseRegister(text)
+		if err != nil {
+			return nil, err
+		}
+		from = append(from, r)
+	}
+	return from, nil
 }
