@@ -16,7 +16,7 @@ func (x *scanner) mixedRun(i, n int) int {
 	for b > 0 && i-b < maxHead && class[s[b-1]]&isLetter != 0 {
 		b--
 	}
-	if x.is(b-1, isWord) {
+	if b = x.behindEscape(b, i); !x.begins(b) {
 		return 0 // not the run's first digits, or too many letters
 	}
 	if list := runsBy[s[b]]; list != nil && x.runToken(b, list) {
@@ -35,7 +35,7 @@ func (x *scanner) mixedRun(i, n int) int {
 		}
 	}
 	end := x.end(i, maxMixed-(i-b), isAlnum)
-	if r := x.identifier(b, end, i); r != ruleNone && !x.is(end, isWord) {
+	if r := x.identifier(b, end, i); r != ruleNone && !x.is(end, isAlnum) {
 		x.mask(b, end, r)
 		return i + n
 	}
@@ -124,7 +124,7 @@ func (x *scanner) isEther(b int, d []byte) bool {
 // number must stand before them.
 func (x *scanner) identity(g []group) (end int, r rule) {
 	at := g[0].at
-	if x.is(at-1, isWord) {
+	if !x.begins(at) {
 		return 0, ruleNone
 	}
 	if end := x.birth(g); end > 0 {

@@ -14,8 +14,22 @@ const (
 )
 
 // digits judges the run of digits at i. It looks at no more than maxGroups
-// runs ahead and 64 bytes back.
+// runs ahead and 64 bytes back. Digits of an escape ("%20") are judged as they
+// stand, because "%" may be a sign, and else those behind the escape.
 func (x *scanner) digits(i int) int {
+	if i > 0 && (x.s[i-1] == '%' || class[x.s[i-1]]&isAlnum != 0) {
+		if end := x.escape(i); end > i {
+			found := len(x.spans)
+			if next := x.judgeDigits(i); len(x.spans) > found {
+				return next
+			}
+			return end
+		}
+	}
+	return x.judgeDigits(i)
+}
+
+func (x *scanner) judgeDigits(i int) int {
 	n := digitsFrom(x.s, i, maxRun)
 	var prev, next uint16
 	if i > 0 {
@@ -32,6 +46,9 @@ func (x *scanner) digits(i int) int {
 		sep = x.s[i+n]
 		next = class[sep]
 	}
+	if sep == '/' && x.s[i] == '1' {
+		x.googleRefresh(i)
+	}
 	switch {
 	case i > 0 && x.s[i-1] == '$':
 		x.cryptHash(i)
@@ -41,8 +58,6 @@ func (x *scanner) digits(i int) int {
 		if end := x.mixedRun(i, n); end > 0 {
 			return end
 		}
-	case sep == '/' && x.s[i] == '1':
-		x.googleRefresh(i)
 	}
 	if sep == ',' && n <= 2 {
 		x.monthDay(i, n)
@@ -285,7 +300,7 @@ func (x *scanner) ssn(g []group) int {
 	switch {
 	case g[0].n == 9:
 		copy(d[:], x.s[g[0].at:])
-		if !isSSN(d) || x.is(g[0].at-1, isLetter) || !x.near(g[0].at, wordSSN) {
+		if !isSSN(d) || !x.begins(g[0].at) || !x.near(g[0].at, wordSSN) {
 			return 0
 		}
 		return g[0].at + 9
@@ -324,7 +339,7 @@ func isTaxpayer(a, b byte) bool {
 // alone, all others need a word for it within 32 bytes before.
 func (x *scanner) phone(g []group) (start, end int) {
 	at := g[0].at
-	if x.is(at-1, isWord) || x.is(at-1, isSymbol) && x.is(at-2, isDigit) {
+	if !x.begins(at) || x.behindDash(at) || x.is(at-1, isSymbol) && x.is(at-2, isDigit) {
 		return 0, 0
 	}
 	if g[0].n == 4 && at > 1 && x.s[at-1] == '-' && x.is(at-2, isUpper) {
@@ -358,6 +373,11 @@ func (x *scanner) phone(g []group) (start, end int) {
 		return start, end
 	}
 	return 0, 0
+}
+
+// behindDash says whether a dash of typography with a digit before it ends at i.
+func (x *scanner) behindDash(i int) bool {
+	return i > 3 && x.s[i-2] == 0x80 && x.s[i-3] == 0xe2 && x.s[i-1] >= 0x90 && x.s[i-1] <= 0x94 && x.is(i-4, isDigit)
 }
 
 // halfDotted says whether some groups are joined by a dot and some otherwise: a
@@ -428,7 +448,7 @@ func isAddress(g []group) bool {
 // country's code (E.164), with separators.
 func (x *scanner) plusPhone(i, w int) int {
 	j := i + w
-	if x.is(i-1, isWord) || x.is(i-1, isSymbol) && x.s[i-1] == '+' || !x.is(j, isDigit) || x.s[j] == '0' {
+	if !x.begins(i) || x.is(i-1, isSymbol) && x.s[i-1] == '+' || !x.is(j, isDigit) || x.s[j] == '0' {
 		return j
 	}
 	n := digitsFrom(x.s, j, maxRun)

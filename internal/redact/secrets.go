@@ -42,7 +42,7 @@ func (x *scanner) oneOf(i int, list []prefix) {
 // prefixed judges what follows the text of p at start, and masks it.
 func (x *scanner) prefixed(start int, p *prefix) bool {
 	v := start + len(p.text)
-	if p.bound && x.is(start-1, isWord) || p.then != "" && !x.has(v, p.then) {
+	if p.bound && !x.begins(start) || p.then != "" && !x.has(v, p.then) {
 		return false
 	}
 	v += len(p.then)
@@ -205,7 +205,7 @@ func (x *scanner) scheme(i int) int {
 	if x.is(i+1, isAlnum) && x.s[i+1]|0x20 == 'a' {
 		word, r = "basic", ruleBasic
 	}
-	if !x.fold(i, word) || x.is(i-1, isWord) {
+	if !x.fold(i, word) || !x.begins(i) {
 		return i + 1
 	}
 	v := x.end(i+len(word), 8, isBlank)

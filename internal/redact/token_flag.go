@@ -208,7 +208,7 @@ const reachMachine = 200
 // netrc masks the password of "machine h login n password x", whose "w"
 // stands at i; the three may stand on lines of their own.
 func (x *scanner) netrc(i int) int {
-	if !x.has(i-4, "password") || x.is(i-5, isWord) || !x.is(i+4, isSpace) {
+	if !x.has(i-4, "password") || !x.begins(i-4) || !x.is(i+4, isSpace) {
 		return i + 1
 	}
 	v := x.end(i+4, 8, isSpace)

@@ -57,7 +57,7 @@ func (x *scanner) azure(i int) {
 	for b > 0 && i-b <= 52 && class[x.s[b-1]]&isAlnum != 0 {
 		b--
 	}
-	if i-b == 52 && x.end(i, 33, isAlnum) == i+32 {
+	if b = x.behindEscape(b, i); i-b == 52 && x.end(i, 33, isAlnum) == i+32 {
 		x.mask(b, i+32, ruleAzure)
 	}
 }
@@ -80,7 +80,7 @@ func (x *scanner) azureKey(i int) {
 		for b > 0 && i-b <= body && class[x.s[b-1]]&isStd64 != 0 {
 			b--
 		}
-		if i-b == body {
+		if b = x.behindEscape(b, i); i-b == body {
 			x.mask(b, i+2, ruleAzure)
 		}
 		return
@@ -91,7 +91,7 @@ func (x *scanner) azureKey(i int) {
 // secret: three characters before it, 31 to 34 behind.
 func (x *scanner) azureSecret(i int) {
 	in := func(c byte) bool { return class[c]&isURL64 != 0 || c == '.' || c == '~' }
-	if i < 3 || !in(x.s[i-1]) || !in(x.s[i-2]) || !in(x.s[i-3]) || i > 3 && in(x.s[i-4]) {
+	if i < 3 || !in(x.s[i-1]) || !in(x.s[i-2]) || !in(x.s[i-3]) || i > 3 && in(x.s[i-4]) && !x.escaped(i-3) {
 		return
 	}
 	e := i + 3
@@ -108,7 +108,7 @@ func (x *scanner) azureSecret(i int) {
 
 // googleRefresh masks the "1//0..." of OAuth whose "1" stands at i.
 func (x *scanner) googleRefresh(i int) {
-	if x.has(i, "1//0") && !x.is(i-1, isWord) && x.end(i+4, 40, isURL64) == i+44 {
+	if x.has(i, "1//0") && x.begins(i) && x.end(i+4, 40, isURL64) == i+44 {
 		x.mask(i, x.rest(i+4, isURL64), ruleGoogle)
 	}
 }
@@ -125,6 +125,7 @@ func (x *scanner) dottedParts(i int) {
 		for b > 0 && i-b < 30 && class[x.s[b-1]]&isURL64 != 0 {
 			b--
 		}
+		b = x.behindEscape(b, i)
 		e := x.end(i+8, 40, isURL64)
 		if i-b >= 23 && i-b <= 28 && indexByte("MNO", x.s[b]) >= 0 && e-i-8 >= 27 && e-i-8 <= 38 {
 			x.mask(b, e, ruleToken)
@@ -143,7 +144,7 @@ func (x *scanner) dottedParts(i int) {
 
 // mailchimp masks 32 hexadecimal digits before the "-us12" at i.
 func (x *scanner) mailchimp(i int) {
-	if i < 32 || !x.is(i+3, isDigit) || x.is(i-33, isWord) {
+	if i < 32 || !x.is(i+3, isDigit) || !x.begins(i-32) {
 		return
 	}
 	if x.end(i-32, 32, isHex) == i {
@@ -161,7 +162,7 @@ func (x *scanner) colonToken(i, w int) int {
 		for b > 0 && i-b < 12 && class[x.s[b-1]]&isURL64 != 0 {
 			b--
 		}
-		if i-b == 11 && x.end(v, 100, isURL64) == v+100 {
+		if b = x.behindEscape(b, i); i-b == 11 && x.end(v, 100, isURL64) == v+100 {
 			x.mask(b, x.rest(v, isURL64), ruleGoogle)
 		}
 		return v
@@ -173,6 +174,7 @@ func (x *scanner) colonToken(i, w int) int {
 	for b > 0 && i-b < 20 && class[x.s[b-1]]&isDigit != 0 {
 		b--
 	}
+	b = x.behindEscape(b, i)
 	if i-b <= 11 && x.has(v, "AA") && x.end(v, 36, isURL64)-v >= 33 {
 		x.mask(b, x.rest(v, isURL64), ruleToken)
 	}
