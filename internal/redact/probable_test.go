@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-	"time"
 )
 
 //go:embed testdata/probable_dev.tsv
@@ -241,22 +240,13 @@ func FuzzProbable(f *testing.F) {
 // time, and so does one long run of each.
 func TestGuessesAreLinear(t *testing.T) {
 	e := guessing(t, Egress)
-	const size = 1 << 20
 	for _, u := range []string{
 		"key=q7Zp2LmX9vRt ", "q7Zp2LmX9vRt4KwB8sNdYh3 ", "q7Zp2LmX", "q7Z-p2L_mX9/", "key ", "key: ", "0 ", "01 ", "030 901820 ", "call 030 9018 ", "(030) ",
 		"Dear ", "Dear Ada ", "Mr. ", "Ada Lovelace ", "Ada ", "A. ", "von ", "name: ", "name=Ada+", "name=Ada%20", "Name is ", "by ", "signed by ", "Regards,\n",
 		"12 Elm ", "12 Elm St, ", "1 ", "5 rue de la ", "Hauptstraße 1, ", "PO Box 1 ", "Box 1", "Springfield, IL 62704 ", "SW1A 1AA ", "Flat 3, ", "<", "\"<", "Ada <", "[secret]",
 		"\xe2\x80\x9c", "\xc3\x9c", "\xc2\xa0", "=", ":", "x:", "x=", "a.b", "a/b", "==", "'", "O'", "-a", "\n", "base64,aB3", "abcdefghijklmnopqrstuvwxyz012345678901234567890123456789aBcDe/\n",
 	} {
-		s := bytes.Repeat([]byte(u), size/len(u))
-		start := time.Now()
-		r := e.Text(s)
-		rate := float64(len(s)) / 1e6 / time.Since(start).Seconds()
-		if rate < 0.5 {
-			t.Errorf("%q: %.2f MB/s (%d findings)", u, rate, len(r.Findings))
-		} else if rate < 10 {
-			t.Logf("%q: %.1f MB/s (%d findings)", u, rate, len(r.Findings))
-		}
+		linear(t, u, 1<<17, func(n int) { e.Text(bytes.Repeat([]byte(u), n/len(u))) })
 	}
 }
 
@@ -268,19 +258,11 @@ func TestAMillionCandidates(t *testing.T) {
 	}
 	e := guessing(t, Egress)
 	unit := []byte("call 030 901820 now, Mr Hill;\n")
-	took := func(n int) time.Duration {
-		s := bytes.Repeat(unit, n)
-		start := time.Now()
-		if r := e.Text(s); len(r.Findings) < 2*n {
-			t.Errorf("%d findings in %d lines", len(r.Findings), n)
+	linear(t, "candidates", 250_000, func(n int) {
+		if r := e.Text(bytes.Repeat(unit, n/2)); len(r.Findings) < n {
+			t.Errorf("%d findings in %d lines", len(r.Findings), n/2)
 		}
-		return time.Since(start)
-	}
-	small, large := took(50_000), took(500_000)
-	if large > 40*small {
-		t.Errorf("50 000 lines took %v, ten times as many %v", small, large)
-	}
-	t.Logf("a million candidates in %v", large)
+	})
 }
 
 // BenchmarkProbable reads the ordinary texts with every guess on, beside the

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/holdfast-dev/holdfast"
 )
@@ -495,11 +494,9 @@ func TestResult(t *testing.T) {
 	}
 }
 
-// Hostile repetitions take linear time: a quadratic one would need hours for
-// its megabyte. The bound leaves room for a loaded machine.
+// Hostile repetitions take linear time.
 func TestLinear(t *testing.T) {
 	e := engine(t)
-	const size = 1 << 20
 	units := []string{
 		"eyJ", "eyJa", "eyJaaaaaaaaaaaa.", "a.", "@", "a@", "a@b.", "sk-", "sk-a-", "ghp_", "ghp_a", "AKIA", "xoxb-", "://", "://a:b/", "://a:b@", ":", "=", "a=", "password=",
 		`password="`, "password='\n", "password: [secret redacted]", "--", "-----BEGIN ", "-----BEGIN PRIVATE KEY-----", "-----END", "1", "1 ", "1-", "1111 ", "123-45-6789 ",
@@ -507,15 +504,7 @@ func TestLinear(t *testing.T) {
 		"4111111111111111 ", "bob@example.com ", "bob@example.com", "[email hidden]", "call 1 ", "phone 123 ", "\xff", "\x00", "a_", "__", "..", "SG.", "aB", "token:", "api key: ",
 	}
 	for _, u := range units {
-		s := bytes.Repeat([]byte(u), size/len(u))
-		start := time.Now()
-		r := e.Text(s)
-		d := time.Since(start)
-		if rate := float64(len(s)) / 1e6 / d.Seconds(); rate < 0.5 {
-			t.Errorf("%q: %.2f MB/s (%d findings)", u, rate, len(r.Findings))
-		} else if rate < 20 {
-			t.Logf("%q: %.0f MB/s", u, rate)
-		}
+		linear(t, u, 1<<19, func(n int) { e.Text(bytes.Repeat([]byte(u), n/len(u))) })
 	}
 }
 
