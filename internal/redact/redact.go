@@ -5,6 +5,25 @@
 // (a digit, "@", ":", "_", ...) to the next and looks at a bounded window
 // around it, so its time is linear in the text whatever the text is. It works
 // on bytes; invalid UTF-8 cannot blind it (spec 003 section 1.7, D13, D14a).
+//
+// Where what stands, by the beginning of the files' names:
+//
+//   - redact, options: the engine, and its passes over a text until nothing more
+//     is found. rule: the names of what is found.
+//   - scan and the detectors it calls, for what is certain: secrets, token, conn
+//     (credentials), assign, names (values behind a telling name), numbers, ident,
+//     checksum (numbers and addresses that name a person).
+//   - body chooses by type and by looking: json, strict, embedded, joined, events,
+//     form, multipart, header, params, url; draft rewrites it. sniff, mediatype,
+//     wide, nested, decode, runs, packed, zip open what is wrapped.
+//   - stream, stretch: text in pieces, by stages that hold back what may be part
+//     of a match.
+//   - literal: registered secrets in every encoding. memory keeps them off the
+//     disk.
+//   - probable and the guesses it calls: generic, phone, person, place.
+//   - mask: what is written in the place of a finding.
+//
+// doc/redaction.md says what is masked, how well, and what is not.
 package redact
 
 import (
