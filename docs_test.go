@@ -3,6 +3,8 @@ package holdfast_test
 import (
 	"encoding/json"
 	"errors"
+	"go/ast"
+	"go/token"
 	"io/fs"
 	"net/url"
 	"os"
@@ -135,6 +137,21 @@ func TestLinksResolve(t *testing.T) {
 				t.Errorf("%s links to %s, which is not there", doc, m[1])
 			}
 		}
+	}
+}
+
+// TestCodeNamesRealPages wants each page that a comment names to be there.
+func TestCodeNamesRealPages(t *testing.T) {
+	name, found := regexp.MustCompile(`(?m)^\s*//.*?\b(doc/[a-z-]+\.(?:md|csv))\b`), 0
+	sources(t, func(path string, _ *ast.File, _ *token.FileSet) {
+		for _, m := range name.FindAllStringSubmatch(page(t, path), -1) {
+			if found++; !exists(m[1]) {
+				t.Errorf("%s names %s, which is not there", path, m[1])
+			}
+		}
+	})
+	if found == 0 {
+		t.Error("no comment names a page: is the test blind?")
 	}
 }
 

@@ -1,13 +1,15 @@
 package holdfast_test
 
 import (
+	"cmp"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,9 +21,11 @@ const module = "github.com/holdfast-dev/holdfast"
 // floors and its own parent directory, nothing sideways, nothing up. Every
 // package stands here; one that does not fails the test.
 var floors = map[string]int{
+	// 0: the words, types and codes, on the standard library only.
 	"":                 0,
 	"internal/excerpt": 0,
 
+	// 1, tools: rules, masks, tokens, payloads, schemas, operator keys.
 	"constitution":           1,
 	"internal/redact":        1,
 	"internal/redact/sample": 1,
@@ -30,6 +34,7 @@ var floors = map[string]int{
 	"internal/schema":        1,
 	"internal/operator":      1,
 
+	// 2, judges: facts in, opinion out. The ledger and the latch stand beside.
 	"internal/budget": 2,
 	"internal/trust":  2,
 	"internal/review": 2,
@@ -38,21 +43,27 @@ var floors = map[string]int{
 
 	"internal/dissimilar": 2,
 
+	// 3: the crossing machine, and what a record holds, told to people.
 	"kernel":         3,
 	"internal/story": 3,
 
-	"storetest":            4,
+	// 4, doors: a protocol becomes a call on the kernel.
 	"internal/api":         4,
 	"internal/mcp":         4,
 	"internal/mcp/gateway": 4,
-	"internal/mcp/remote":  4,
-	"internal/mcp/server":  4,
-	"internal/sqlite":      4,
-	"internal/keyset":      4,
 	"internal/console":     4,
 
+	// 4, hands: what touches the world. storetest is what a store must pass.
+	"internal/mcp/remote": 4,
+	"internal/mcp/server": 4,
+	"internal/sqlite":     4,
+	"internal/keyset":     4,
+	"storetest":           4,
+
+	// 5: configuration, wiring, start and stop.
 	"daemon": 5,
 
+	// 6: the command, one file for each subcommand.
 	"cmd/holdfast": 6,
 }
 
@@ -78,6 +89,7 @@ var homes = map[string]struct {
 	module + "/internal/mcp/server":          {[]string{"daemon", "cmd/holdfast"}, "the daemon starts servers behind the gateway; the command only makes a clean environment"},
 	module + "/internal/mcp/remote":          {[]string{"daemon"}, "the daemon reaches servers behind the gateway"},
 	module + "/internal/keyset":              {[]string{"daemon"}, "the daemon introduces a hand to the kernel"},
+	"golang.org/x/sys/unix":                  {[]string{"internal/redact", "internal/halt", "internal/api", "internal/mcp/server", "daemon"}, "the system is for doors and hands; below them the latch is a file, and redaction locks the memory that registered secrets stand in"},
 	"os/exec":                                {[]string{"internal/mcp/server", "daemon", "cmd/holdfast"}, "starting a process is a hand's work"},
 }
 
@@ -107,7 +119,7 @@ func TestFloors(t *testing.T) {
 
 func checkFloor(t *testing.T, dir string, floor int, imp string) {
 	if floor == 0 && strings.Contains(strings.Split(imp, "/")[0], ".") {
-		t.Errorf("the root package imports %s: it holds words, and the standard library is enough for them", imp)
+		t.Errorf("%s (floor 0) imports %s: it holds words, and the standard library is enough for them", cmp.Or(dir, "the root package"), imp)
 	}
 	if floor <= 2 && dir != "internal/halt" {
 		for _, bad := range impure {
@@ -147,59 +159,39 @@ func checkHome(t *testing.T, dir, imp string) {
 }
 
 // imports reads every package's imports outside tests, on every platform.
+// Programs beside the command are no packages: nothing can import them.
 func imports(t *testing.T) map[string][]string {
 	t.Helper()
 	found := map[string]map[string]bool{}
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
+	sources(t, func(path string, f *ast.File, _ *token.FileSet) {
+		if f.Name.Name == "main" && !strings.HasPrefix(path, "cmd/") {
+			return
 		}
-		if d.IsDir() {
-			name := d.Name()
-			own := path != "." && exists(filepath.Join(path, "go.mod"))
-			if own || name == "testdata" || (strings.HasPrefix(name, ".") && path != ".") {
-				return filepath.SkipDir
-			}
-			return nil
-		}
-		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-			return nil
-		}
-		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
-		if err != nil {
-			return err
-		}
-		if f.Name.Name == "main" && !strings.HasPrefix(filepath.ToSlash(path), "cmd/") {
-			return nil
-		}
-		dir := filepath.ToSlash(filepath.Dir(path))
-		if dir == "." {
-			dir = ""
-		}
+		dir := packageOf(path)
 		if found[dir] == nil {
 			found[dir] = map[string]bool{}
 		}
 		for _, imp := range f.Imports {
 			p, err := strconv.Unquote(imp.Path.Value)
 			if err != nil {
-				return err
+				t.Fatalf("%s: %v", path, err)
 			}
 			found[dir][p] = true
 		}
-		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	out := map[string][]string{}
 	for dir, set := range found {
-		out[dir] = []string{} // it is there, even where it imports nothing
-		for imp := range set {
-			out[dir] = append(out[dir], imp)
-		}
-		sort.Strings(out[dir])
+		out[dir] = slices.Sorted(maps.Keys(set)) // it is there, even where it imports nothing
 	}
 	return out
+}
+
+// packageOf is the package that a file belongs to, as floors writes it.
+func packageOf(path string) string {
+	if dir := filepath.ToSlash(filepath.Dir(path)); dir != "." {
+		return dir
+	}
+	return ""
 }
 
 func exists(path string) bool {
@@ -240,10 +232,7 @@ func TestPureFloors(t *testing.T) {
 	clock := map[string]bool{"Now": true, "Since": true, "Until": true, "Sleep": true, "After": true, "AfterFunc": true,
 		"Tick": true, "NewTimer": true, "NewTicker": true}
 	sources(t, func(path string, f *ast.File, fset *token.FileSet) {
-		dir := filepath.ToSlash(filepath.Dir(path))
-		if dir == "." {
-			dir = ""
-		}
+		dir := packageOf(path)
 		if floor, known := floors[dir]; !known || floor > 2 || dir == "internal/halt" {
 			return
 		}
