@@ -80,7 +80,12 @@ func (l *literals) find(s []byte) []span {
 
 // scan appends where literals stand from i on, and returns where to go on: the
 // end, or if the text is not final the first place where one may have begun.
+// It looks for one at each place, inside another too, whose end it may pass: so
+// the time at a place is bounded by the longest form, and what is found does
+// not depend on where the text is cut. Those that overlap
+// are one.
 func (l *literals) scan(s []byte, i int, final bool, out []span) ([]span, int) {
+	end := 0
 	for ; i+1 < len(s); i++ {
 		k := uint16(s[i])<<8 | uint16(s[i+1])
 		n := 0
@@ -95,9 +100,14 @@ func (l *literals) scan(s []byte, i int, final bool, out []span) ([]span, int) {
 		if n < 0 {
 			return out, i
 		}
-		if n > 0 {
-			out = append(out, span{i, i + n, ruleLiteral})
-			i += n - 1
+		switch {
+		case n == 0 || i+n <= end:
+		case i < end:
+			end = i + n
+			out[len(out)-1].end = end
+		default:
+			end = i + n
+			out = append(out, span{i, end, ruleLiteral})
 		}
 	}
 	if i < len(s) && !final && l.heads[s[i]] {
