@@ -3,8 +3,8 @@ package redact
 import "testing"
 
 // A second set with other carriers and other texts to leave, in which the same
-// formats stand. It was written after the detectors, and the detectors were not
-// changed for it.
+// formats stand. doc/redaction.md has what it gave before any detector was
+// corrected against it.
 
 // secondPlain are carriers that say nothing of what they carry.
 func (m *maker) secondPlain() string {
