@@ -28,6 +28,10 @@ type token struct {
 // opaqueRun judges a run that no assignment named: near a word for secrets,
 // or alone.
 func (x *reader) opaqueRun(t token) {
+	for n := mark(x.s[:t.end], t.at); n > 0 && t.at+n < t.end; n = mark(x.s[:t.end], t.at) {
+		t.at += n
+	}
+	t.at = x.behindEscape(t.at, t.end)
 	if t.have&isDigit == 0 || t.have&isLetter == 0 {
 		if t.have&isUpper == 0 || t.have&isLower == 0 || t.end-t.at < 16 {
 			return
@@ -200,6 +204,7 @@ func (x *reader) hashed(i int) bool {
 	for b > x.lo && i-b < 24 && class[x.s[b-1]]&(isAlnum|isURL64) != 0 {
 		b--
 	}
+	b = x.behindEscape(b, i-1)
 	var buf [24]byte
 	switch string(smallCased(&buf, x.s[b:i-1])) {
 	case "sha1", "sha-1", "sha256", "sha-256", "sha384", "sha512", "sha-512", "md5", "h1", "blake3", "blake2b", "xxh64",

@@ -141,7 +141,7 @@ func (m *maker) digits(n int) string { return m.of(digits10, n) }
 func (m *maker) hex(n int) string    { return m.of(lower16, n) }
 func (m *maker) alnum(n int) string  { return m.of(alnum62, n) }
 
-// plains are carriers that say nothing of what they carry.
+// plain is a carrier that says nothing of what it carries.
 func (m *maker) plain() string {
 	return one(m,
 		slot,
@@ -173,6 +173,14 @@ func (m *maker) plain() string {
 		`{"messages":["first","§","last"],"n":3}`,
 		"**§** is what it printed.",
 		"first § then § again",
+		`"lines": "first\n§\nlast"`+"\n",
+		"It says “§” there.",
+		"结果：§。",
+		"\x1b[32m§\x1b[0m\n",
+		"GET /find?q=%20§%20 HTTP/1.1\n",
+		"a%3D§",
+		"\ufeff§\n",
+		"it became →§",
 	)
 }
 

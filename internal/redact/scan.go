@@ -285,12 +285,13 @@ func (x *scanner) email(i, w int) int {
 	for l < i && (x.s[l] == '.' || x.s[l] == '-') {
 		l++
 	}
-	r := x.end(i+w, len(x.s), isDomain)
+	r := beforeMark(x.s, i+w, x.end(i+w, len(x.s), isDomain))
 	for n := 0; n < maxTail && r > i+w && (x.s[r-1] == '.' || x.s[r-1] == '-'); n++ {
 		r--
 	}
+	l = behindMarks(x.s, l, i)
 	host := x.s[i+w : min(r, i+w+maxBehind)]
-	if l == i || !isHost(host) || notAddress(x.s[l:i], host) {
+	if l == i || !isHost(host) || notAddress(x.user(l, i), host) {
 		return i + w
 	}
 	x.mask(l, r, ruleEmail)

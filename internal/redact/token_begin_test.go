@@ -107,6 +107,21 @@ func TestValuesBeginBehindEscapes(t *testing.T) {
 	}
 }
 
+// An address ends and begins at the signs of typography; what only looks like
+// one is known behind an escape too.
+func TestAddressesStandBetweenMarks(t *testing.T) {
+	e := engine(t)
+	for text, want := range map[string]string{
+		"“bob@example.com”": "“[email hidden]”", "→bob@example.com.»": "→[email hidden].»", "\ufeffbob@example.com": "\ufeff[email hidden]",
+		"邮箱：bob@example.com。": "邮箱：[email hidden]。", "“git@github.com”": "“git@github.com”", `\ngit@github.com:a/b`: `\ngit@github.com:a/b`,
+		"q=%20git@github.com": "q=%20git@github.com", "\x1b[32mgetty@tty1.service\x1b[0m": "\x1b[32mgetty@tty1.service\x1b[0m",
+	} {
+		if got := string(e.Text([]byte(text)).Out); got != want {
+			t.Errorf("Text(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
+
 // An ASCII letter or digit still binds, and what only looks like an escape.
 func TestWordsAreNotEscapes(t *testing.T) {
 	x := scanner{s: []byte(`an 12 \q %2g m] u0020 %4g`)}
