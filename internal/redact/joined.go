@@ -3,6 +3,7 @@ package redact
 import (
 	"bytes"
 	"cmp"
+	"io"
 	"slices"
 	"strings"
 
@@ -22,8 +23,9 @@ type delta struct {
 func (n *nest) joined(d *draft, payloads []piece, level int) error {
 	streams := map[string][]delta{}
 	var keys []string
+	var r deltas
 	for _, p := range payloads {
-		for _, x := range deltasOf(d.in[p.start:p.end]) {
+		for _, x := range r.of(d.in[p.start:p.end]) {
 			if len(streams[x.key]) == 0 {
 				keys = append(keys, x.key)
 			}
@@ -99,45 +101,57 @@ type keyed struct {
 	delta
 }
 
-// deltasOf returns the deltas of one event. Those at one place, under the same
+// deltas reads the deltas of one document after another.
+type deltas struct {
+	d  *jsontext.Decoder
+	in bytes.Buffer
+}
+
+// of returns the deltas of one event. Those at one place, under the same
 // indices, are one stream.
-func deltasOf(doc []byte) []keyed {
-	if !bytes.Contains(doc, []byte(`"`)) || !valid(doc) {
+func (r *deltas) of(doc []byte) []keyed {
+	if bytes.IndexByte(doc, '"') < 0 {
 		return nil
 	}
+	if r.d == nil {
+		r.d = jsontext.NewDecoder(&r.in)
+	}
+	r.in = *bytes.NewBuffer(doc)
+	r.d.Reset(&r.in, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	var list []keyed
 	var index strings.Builder
-	d := jsontext.NewDecoder(bytes.NewReader(doc), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	var name []byte // of the member whose value comes next
 	for {
-		kind := d.PeekKind()
-		if kind == jsontext.KindInvalid {
-			break
-		}
+		kind := r.d.PeekKind()
 		if kind != jsontext.KindString && kind != jsontext.KindNumber {
-			if _, err := d.ReadToken(); err != nil {
+			if _, err := r.d.ReadToken(); err == io.EOF {
 				break
+			} else if err != nil {
+				return nil // no JSON
 			}
 			continue
 		}
-		parent, length := d.StackIndex(d.StackDepth())
-		isName := parent == jsontext.KindBeginObject && length%2 == 0
-		v, err := d.ReadValue()
+		parent, length := r.d.StackIndex(r.d.StackDepth())
+		v, err := r.d.ReadValue()
 		if err != nil {
-			break
+			return nil
 		}
-		end := int(d.InputOffset())
-		at := d.StackPointer()
-		switch name := at.LastToken(); {
-		case isName:
-		case kind == jsontext.KindNumber && strings.HasSuffix(name, "index"):
-			index.WriteString("|" + string(at) + "=" + string(v))
-		case kind == jsontext.KindString && isDelta(name):
+		end := int(r.d.InputOffset())
+		switch {
+		case parent != jsontext.KindBeginObject:
+		case length%2 == 0:
+			name, _ = jsontext.AppendUnquote(name[:0], v)
+		case kind == jsontext.KindNumber && bytes.HasSuffix(name, []byte("index")):
+			index.WriteString("|" + string(r.d.StackPointer()) + "=" + string(v))
+		case kind == jsontext.KindString && isDelta(string(name)):
 			text, _ := jsontext.AppendUnquote(nil, v)
-			list = append(list, keyed{string(at), delta{end - len(v), end, text}})
+			list = append(list, keyed{string(r.d.StackPointer()), delta{end - len(v), end, text}})
 		}
 	}
-	for i := range list {
-		list[i].key += index.String()
+	if index.Len() > 0 {
+		for i := range list {
+			list[i].key += index.String()
+		}
 	}
 	return list
 }

@@ -48,7 +48,7 @@ func TestASecretInPiecesIsMasked(t *testing.T) {
 				}
 				var all strings.Builder
 				for line := range strings.Lines(string(r.Out)) {
-					for _, x := range deltasOf([]byte(strings.TrimPrefix(line, "data:"))) {
+					for _, x := range new(deltas).of([]byte(strings.TrimPrefix(line, "data:"))) {
 						all.Write(x.text)
 					}
 				}
