@@ -108,7 +108,7 @@ func TestLongSpansHideTheirLine(t *testing.T) {
 		"armour":             "x\n[secret redacted]\nnext line\n",
 		"armour, open":       "x\n[secret redacted]",
 		"armour in a line":   "Cookie: [secret redacted]\nnext line\n",
-		"short armour at E":  "Cookie: [secret redacted] tail\nnext line\n",
+		"short armour at E":  "Cookie: [secret redacted]\nnext line\n",
 		"pii line":           "home address: [pii redacted]\n",
 		"null blanks":        "password: \"[secret redacted]\" x\n",
 		"putty, one line":    "Private-Lines: 1\n[secret redacted]\nPrivate-MAC: x\nnext\n",
