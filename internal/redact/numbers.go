@@ -66,7 +66,7 @@ func (x *scanner) judgeDigits(i int) int {
 		return i + n
 	}
 	var buf [maxGroups]group
-	return x.number(i, x.groups(i, n, buf[:0]))
+	return x.number(i, x.groups(i, n, maxDigits, buf[:0]))
 }
 
 // splits holds the bytes that may stand between the digits of one number.
@@ -109,12 +109,15 @@ func (x *scanner) number(i int, g []group) int {
 	return max(i+n, g[k].at)
 }
 
-// groups reads runs of digits with one separator between them; ") " and " ("
-// count as one.
-func (x *scanner) groups(i, n int, g []group) []group {
+// maxDigits is how many digits a number of any form has at most.
+const maxDigits = 19
+
+// groups reads runs of digits with one separator between them, up to the one
+// with which they are more than most; ") " and " (" count as one.
+func (x *scanner) groups(i, n, most int, g []group) []group {
 	for {
 		g = append(g, group{at: i, n: n})
-		if len(g) == maxGroups {
+		if most -= n; most < 0 || len(g) == maxGroups {
 			return g
 		}
 		j := i + n
@@ -138,6 +141,9 @@ func (x *scanner) separator(j int) (byte, int) {
 		return 0, 0
 	}
 	c, d := x.s[j], x.s[j+1]
+	if d-'0' <= 9 && (c == ' ' || c == '-') {
+		return c, 1
+	}
 	switch c {
 	case ')':
 		if d == ' ' || d == '-' {
@@ -456,7 +462,7 @@ func (x *scanner) plusPhone(i, w int) int {
 		return j
 	}
 	var buf [maxGroups]group
-	g := x.groups(j, n, buf[:0])
+	g := x.groups(j, n, maxDigits, buf[:0])
 	limit := 15
 	if x.s[j] == '1' {
 		limit = 11

@@ -23,7 +23,7 @@ func (x *reader) phoneAt(i int) {
 		return
 	}
 	var buf [maxGroups]group
-	g := x.cut(x.groups(i, n, buf[:0]))
+	g := x.cut(x.groups(i, n, maxGroups*maxRun, buf[:0]))
 	last := g[len(g)-1]
 	end := last.at + last.n
 	x.groupLow = end

@@ -331,9 +331,14 @@ func letterish(c byte) bool { return class[c]&isLetter != 0 || c >= 0x80 }
 
 // digitsFrom counts the digits of s at i, at most limit.
 func digitsFrom(s []byte, i, limit int) int {
-	n := 0
-	for i+n < len(s) && n < limit && class[s[i+n]]&isDigit != 0 {
-		n++
+	if i >= len(s) {
+		return 0
 	}
-	return n
+	s = s[i:min(len(s), i+limit)]
+	for n, c := range s {
+		if c-'0' > 9 {
+			return n
+		}
+	}
+	return len(s)
 }
