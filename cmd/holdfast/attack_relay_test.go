@@ -225,7 +225,7 @@ func TestAttackRelay_what_is_no_message(t *testing.T) {
 
 // TestAttackRelay_input_that_ends: the end of the input ends the stream, and what
 // was asked before is answered once or not at all, never twice; half a request is
-// none.
+// not done, and at most refused.
 func TestAttackRelay_input_that_ends(t *testing.T) {
 	k := overStdio(t)
 	for i := range 200 {
@@ -235,8 +235,8 @@ func TestAttackRelay_input_that_ends(t *testing.T) {
 	k.in.Close()
 	k.over()
 	k.once()
-	if n := k.count("999"); n > 0 || there(filepath.Join(k.s.dir, "half")) {
-		t.Errorf("half a request was answered %d times", n)
+	if there(filepath.Join(k.s.dir, "half")) {
+		t.Error("half a request was done")
 	}
 }
 
