@@ -282,7 +282,7 @@ func TestAttackHalt_calls_in_flight_and_a_busy_disk(t *testing.T) {
 	start := time.Now()
 	out := k.s.must("halt", "enough")
 	t.Logf("a halt took %v: %s", time.Since(start), out)
-	if time.Since(start) > 5*time.Second {
+	if time.Since(start) > 20*time.Second {
 		t.Error("that is too long")
 	}
 	for _, k := range talks {
