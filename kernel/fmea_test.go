@@ -64,9 +64,16 @@ func TestKernelContext_AC2_a_cancel_at_any_instant(t *testing.T) {
 	w := newWorld(t, "")
 	r := random(101)
 	outcomes := map[ledger.Outcome]int{}
+	// The instants are spread over what a crossing takes here and now.
+	long := 6 * time.Millisecond
+	for range 5 {
+		start := time.Now()
+		w.passes(w.req("test/low", `{}`))
+		long = max(long, 4*time.Since(start))
+	}
 	for i := range 200 {
 		ctx, cancel := context.WithCancel(t.Context())
-		after := time.Duration(r.IntN(6000)) * time.Microsecond
+		after := time.Duration(r.Int64N(int64(long)))
 		timer := time.AfterFunc(after, cancel)
 		before := len(w.entries(holdfast.Local))
 		out, err := w.k.Cross(ctx, w.req("test/low", fmt.Sprintf(`{"i":%d}`, i)), func(ctx context.Context) (holdfast.Output, error) {
