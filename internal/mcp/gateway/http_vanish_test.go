@@ -59,6 +59,34 @@ func (w *waiter) run(ctx context.Context, c Client) error {
 	return Serve(ctx, c, w.dial(), Config{Kernel: w.k, Server: "waits", Token: goodToken, Log: slog.New(slog.DiscardHandler)})
 }
 
+// says sends texts over a connection of their own.
+func (g *httpRig) says(t *testing.T, texts ...string) *net.TCPConn {
+	c := g.dial(t)
+	for _, text := range texts {
+		_, _ = io.WriteString(c, text)
+	}
+	return c
+}
+
+// begins says the texts until a call begins: where too many cores are still on
+// their way out, it is refused at first.
+func (w *waiter) begins(g *httpRig) func(*testing.T, ...string) *net.TCPConn {
+	return func(t *testing.T, texts ...string) *net.TCPConn {
+		t.Helper()
+		for range 20 {
+			c := g.says(t, texts...)
+			select {
+			case <-w.begun:
+				return c
+			case <-time.After(3 * time.Second):
+				c.Close()
+			}
+		}
+		t.Fatal("no call begins")
+		return nil
+	}
+}
+
 // TestHTTPVanish: clients vanish at each step of what they do, with a whole
 // core and a real server behind them. A call of 2026-07-28 reaches the server's
 // cancellation; a session goes when it is evicted; nothing is left.
@@ -76,14 +104,13 @@ func TestHTTPVanish(t *testing.T) {
 	call := raw(newCall("1", "wait"), anew("tools/call", "wait"))
 	hello := raw(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`)
 	oldWait := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait"}}`
-	for name, step := range map[string]func(*net.TCPConn){
-		"asked": func(c *net.TCPConn) { _, _ = io.WriteString(c, call) },
-		"in the call": func(c *net.TCPConn) {
-			_, _ = io.WriteString(c, call)
-			<-w.begun
-		},
-		"in the handshake": func(c *net.TCPConn) { _, _ = io.WriteString(c, hello) },
+	for name, step := range map[string]func(*testing.T, ...string) *net.TCPConn{
+		"asked": g.says, "in the call": w.begins(g), "in the handshake": g.says,
 	} {
+		text := call
+		if name == "in the handshake" {
+			text = hello
+		}
 		t.Run(name, func(t *testing.T) {
 			stop := make(chan struct{})
 			if name != "in the call" {
@@ -98,9 +125,7 @@ func TestHTTPVanish(t *testing.T) {
 				}()
 			}
 			for range rounds {
-				c := g.dial(t)
-				step(c)
-				c.Close()
+				step(t, text).Close()
 				if name == "in the call" {
 					eventually(t, "the server was not told", func() bool { return w.waiting.Load() == 0 })
 				}
@@ -116,11 +141,7 @@ func TestHTTPVanish(t *testing.T) {
 	t.Run("in a session", func(t *testing.T) {
 		for range rounds / 10 {
 			h := g.session(t, "2025-11-25")
-			c := g.dial(t)
-			_, _ = io.WriteString(c, raw(`{"jsonrpc":"2.0","method":"notifications/initialized"}`, h))
-			_, _ = io.WriteString(c, raw(oldWait, h))
-			<-w.begun
-			c.Close()
+			w.begins(g)(t, raw(`{"jsonrpc":"2.0","method":"notifications/initialized"}`, h), raw(oldWait, h)).Close()
 		}
 	})
 	if err := g.h.Close(t.Context()); err != nil {
