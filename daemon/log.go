@@ -84,10 +84,16 @@ func (d *Daemon) errorLog() *log.Logger { return slog.NewLogLogger(d.log.Handler
 func (d *Daemon) guarded(f func()) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			d.log.Error("the daemon panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			d.panicked(fmt.Sprint(p), string(debug.Stack()))
 			err = &holdfast.Error{Kind: holdfast.KindInternal, Why: "the daemon panicked", Hint: "the log has the cause; report it"}
 		}
 	}()
 	f()
 	return nil
+}
+
+// panicked writes a panic to the log, which masks it. It is the hook of what
+// ends no more than itself, too.
+func (d *Daemon) panicked(what, stack string) {
+	d.log.Error("the daemon panicked", "panic", what, "stack", stack)
 }

@@ -102,7 +102,7 @@ type endpoint struct {
 // config is what the gateway needs for one of the servers.
 func (e endpoint) config(b backend) gateway.Config {
 	return gateway.Config{Kernel: e.d.Kernel, Server: b.name, Token: e.token, TrustedHints: b.trusted, Log: e.d.log,
-		Wait: e.wait, Page: e.d.pageURL, Seal: e.d.mcpSeal, Traceparent: kernel.Traceparent, ReviewHint: e.d.decidingCommand}
+		Wait: e.wait, Page: e.d.pageURL, Seal: e.d.mcpSeal, Traceparent: kernel.Traceparent, ReviewHint: e.d.decidingCommand, Panicked: e.d.panicked}
 }
 
 // direct opens the one server at once, and ends with it.

@@ -67,7 +67,7 @@ func (d *Daemon) serveHTTP(ctx context.Context, h api.Hello, e endpoint, host st
 			return own.route
 		})
 	}
-	front := gateway.NewHTTP(ctx, gateway.HTTPConfig{Enter: enter, Group: groupOf, Hosts: hosts(host), MaxSessions: maxMCPSessions, Log: d.log})
+	front := gateway.NewHTTP(ctx, gateway.HTTPConfig{Enter: enter, Group: groupOf, Hosts: hosts(host), MaxSessions: maxMCPSessions, Log: d.log, Panicked: d.panicked})
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", front)
 	site := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: crowdRead, WriteTimeout: crowdWrite,
@@ -213,5 +213,5 @@ func (s *mcpSite) front(name string) *gateway.HTTP {
 		}
 		return who, run, err
 	}
-	return gateway.NewHTTP(s.ctx, gateway.HTTPConfig{Enter: known, Group: groupOf, Hosts: hosts(s.fronts.host), MaxSessions: maxMCPSessions, Log: d.log})
+	return gateway.NewHTTP(s.ctx, gateway.HTTPConfig{Enter: known, Group: groupOf, Hosts: hosts(s.fronts.host), MaxSessions: maxMCPSessions, Log: d.log, Panicked: d.panicked})
 }

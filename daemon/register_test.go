@@ -158,6 +158,11 @@ func TestPanicsOfTheDaemonAreLoggedAndMasked(t *testing.T) {
 	if err := d.guarded(func() {}); err != nil {
 		t.Error(err)
 	}
+	b.Reset()
+	endpoint{d: d}.config(backend{name: "fs"}).Panicked("lost canary-hunter2", "stack canary-hunter2")
+	if strings.Contains(b.String(), "hunter2") || !strings.Contains(b.String(), "panicked") {
+		t.Errorf("the gateway's: %s", b.String())
+	}
 }
 
 // The section makes the engine that is used: a registered secret, and a name

@@ -28,7 +28,7 @@ func (s *session) question(ctx context.Context, m mcp.Message) {
 	if why == "" {
 		asking, cancel := context.WithCancelCause(ctx)
 		if why = s.takeQuestion(m.Key(), cancel); why == "" {
-			go func() {
+			s.spawn(func() {
 				defer s.dropQuestion(m.Key(), cancel)
 				line := s.carry(asking, m)
 				if line == nil || asking.Err() != nil {
@@ -37,7 +37,7 @@ func (s *session) question(ctx context.Context, m mcp.Message) {
 				if _, err := s.toServer.put(ctx, "", line); err != nil {
 					s.Log.Debug("an answer found no MCP server", "err", err)
 				}
-			}()
+			})
 			return
 		}
 		cancel(nil)

@@ -73,10 +73,10 @@ func (s *session) request(ctx context.Context, m mcp.Message) error {
 		if way == listens {
 			do = s.listen
 		}
-		go func() {
+		s.spawn(func() {
 			defer s.finish(f)
 			s.reply(ctx, reqctx, f, do(reqctx, f, m, p))
-		}()
+		})
 		return nil
 	}
 	epoch := s.tools.epoch()
@@ -85,10 +85,10 @@ func (s *session) request(ctx context.Context, m mcp.Message) error {
 		s.finish(f)
 		return s.say(ctx, m.Key(), failure(m.ID, codeRefused, err.Error(), ""))
 	}
-	go func() {
+	s.spawn(func() {
 		defer s.finish(f)
 		s.reply(ctx, reqctx, f, s.relay(reqctx, m, p, w, epoch))
-	}()
+	})
 	return nil
 }
 

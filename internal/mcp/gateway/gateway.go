@@ -163,6 +163,10 @@ type Config struct {
 	// Traceparent returns the W3C header of the crossing that act runs in,
 	// from act's context; "" or nil leaves what the client sent.
 	Traceparent func(context.Context) string
+	// Panicked is told of a panic of the gateway's own: with what, and the
+	// stack. It masks both, which may quote anybody, before it writes them
+	// anywhere. The session has ended then. nil writes them to Log.
+	Panicked func(what, stack string)
 	// load is what the client shares with others: a router's cores have it
 	// of the router's client.
 	load *load
@@ -225,6 +229,9 @@ func (c Config) complete() (Config, error) {
 	}
 	if c.Traceparent == nil {
 		c.Traceparent = func(context.Context) string { return "" }
+	}
+	if c.Panicked == nil {
+		c.Panicked = panicTo(c.Log)
 	}
 	return c, nil
 }

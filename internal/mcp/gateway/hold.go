@@ -88,10 +88,10 @@ func (s *session) awaitDecision(ctx context.Context, f *flight, c *call, o *hold
 	defer stop(nil)
 	done := make(chan struct{})
 	defer func() { stop(nil); <-done }()
-	go func() {
+	s.spawn(func() {
 		defer close(done)
 		s.meanwhile(ctx, f, c, o, stop)
-	}()
+	})
 	return s.Kernel.Await(ctx, o.Review)
 }
 
@@ -101,12 +101,12 @@ var errDeclined = errors.New("the client does not wait for the decision")
 // meanwhile tells the client of the wait until ctx ends.
 func (s *session) meanwhile(ctx context.Context, f *flight, c *call, o *holdfast.Outcome, stop context.CancelCauseFunc) {
 	asked := make(chan struct{})
-	go func() {
+	s.spawn(func() {
 		defer close(asked)
 		if mode := s.mode(s.abilities(c), o.Review); !c.stateless && mode != "" {
 			s.point(ctx, f, c, o, mode, stop)
 		}
-	}()
+	})
 	tick := time.NewTicker(progressEvery)
 	defer tick.Stop()
 	for {

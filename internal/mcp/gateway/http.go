@@ -62,6 +62,9 @@ type HTTPConfig struct {
 	MaxBody int64
 	// Log gets what clients did wrong; nil discards it.
 	Log *slog.Logger
+	// Panicked is as in Config. What panics here and belongs to no one
+	// session ends the front.
+	Panicked func(what, stack string)
 }
 
 // HTTP is the door for MCP over streamable HTTP: of 2026-07-28, where every
@@ -115,6 +118,9 @@ func NewHTTP(ctx context.Context, c HTTPConfig) *HTTP {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
+	if c.Panicked == nil {
+		c.Panicked = panicTo(c.Log)
+	}
 	h := &HTTP{HTTPConfig: c, pace: pace{body: 30 * time.Second, write: 30 * time.Second, beat: 15 * time.Second},
 		meter:    &meter{most: maxFront},
 		sessions: map[string]*seat{}, shared: map[string]*seat{}, own: map[string]int{}, loads: map[string]*load{}}
@@ -134,7 +140,7 @@ func (h *HTTP) Close(ctx context.Context) error {
 		s.client.Close()
 	}
 	done := make(chan struct{})
-	go func() { h.work.Wait(); close(done) }()
+	go func() { h.guard(h.work.Wait); close(done) }()
 	select {
 	case <-done:
 		return nil

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/mcp"
 )
 
 // seat is one core with its client: a session, or what all stateless requests
@@ -84,7 +86,7 @@ func (g *guest) start(id string) (*seat, error) {
 	l := h.enlist(h.group(g.who))
 	s := &seat{id: id, who: g.who, client: newHTTPClient(id != "", l.out), done: make(chan struct{})}
 	s.client.load = l
-	s.idle = time.AfterFunc(h.Idle, func() { h.expire(s) })
+	s.idle = time.AfterFunc(h.Idle, func() { h.guard(func() { h.expire(s) }) })
 	if id == "" {
 		h.shared[g.who] = s
 	} else {
@@ -94,7 +96,7 @@ func (g *guest) start(id string) (*seat, error) {
 	h.running++
 	s.client.load.runs++
 	h.work.Add(1)
-	go h.serve(s, g.run)
+	go func() { h.guard(func() { h.serve(s, g.run) }) }()
 	return s, nil
 }
 
@@ -158,7 +160,7 @@ func (h *HTTP) group(who string) string {
 // serve runs a core until it ends.
 func (h *HTTP) serve(s *seat, run func(context.Context, Client) error) {
 	defer h.work.Done()
-	err := run(h.life, s.client)
+	err := mcp.Guard(h.Panicked, func() error { return run(h.life, s.client) })
 	h.mu.Lock()
 	h.forget(s)
 	h.running--

@@ -149,10 +149,11 @@ func (x *exchange) discard() {
 // sender writes one exchange to the client: as an event stream, or as one JSON
 // value where the protocol gives an error a status of its own.
 type sender struct {
-	w    http.ResponseWriter
-	rc   *http.ResponseController
-	pace pace
-	life context.Context // of the front
+	w     http.ResponseWriter
+	rc    *http.ResponseController
+	pace  pace
+	life  context.Context // of the front
+	guard func(func())    // of the front
 	// status returns the HTTP status that an answer demands, 0 for none;
 	// nil means none.
 	status func(answer []byte) int
@@ -168,7 +169,7 @@ type sender struct {
 }
 
 func (g *guest) sender() *sender {
-	return &sender{w: g.w, rc: http.NewResponseController(g.w), pace: g.h.pace, life: g.h.life}
+	return &sender{w: g.w, rc: http.NewResponseController(g.w), pace: g.h.pace, life: g.h.life, guard: g.h.guard}
 }
 
 // send writes what the exchange gets until it is over or gone closes. It says
@@ -272,7 +273,7 @@ func (s *sender) deadline() {
 // returns must be called before the request is over.
 func (s *sender) hurry() (stop func()) {
 	done := make(chan struct{})
-	stopped := context.AfterFunc(s.life, func() { s.deadline(); close(done) })
+	stopped := context.AfterFunc(s.life, func() { s.guard(s.deadline); close(done) })
 	return func() {
 		if !stopped() {
 			<-done

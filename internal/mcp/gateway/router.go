@@ -92,7 +92,11 @@ type router struct {
 	work   sync.WaitGroup
 	life   context.Context // of run
 	broken chan struct{}   // closed when the client takes no more
-	owners owners
+	// mistaken says that something of the router's panicked; panicked is the
+	// hook that hears of it.
+	mistaken chan error
+	panicked func(what, stack string)
+	owners   owners
 	// surveyed is set when every server was asked what it lists.
 	surveyed atomic.Bool
 
@@ -153,7 +157,7 @@ func newRouter(client Client, servers []Upstream) (*router, error) {
 	if len(servers) == 0 || len(servers) > MaxServers {
 		return nil, usage("an MCP endpoint has 1 to %d servers, not %d", MaxServers, len(servers))
 	}
-	r := &router{client: client, load: loadOf(client), broken: make(chan struct{}), pace: patience{greet: 30 * time.Second, list: 10 * time.Second, ready: 2 * time.Second, halted: time.Second},
+	r := &router{client: client, load: loadOf(client), broken: make(chan struct{}), mistaken: make(chan error, 1), pace: patience{greet: 30 * time.Second, list: 10 * time.Second, ready: 2 * time.Second, halted: time.Second},
 		flights: map[string]*routed{}, pending: map[string]*pending{}, questions: map[string]question{},
 		listens: map[*listening]bool{}, told: map[string]bool{}}
 	var names []string
@@ -177,7 +181,7 @@ func newRouter(client Client, servers []Upstream) (*router, error) {
 		return nil, usage("%s", why)
 	}
 	slices.SortFunc(r.members, func(a, b *member) int { return strings.Compare(a.name, b.name) })
-	r.log = r.members[0].up.Log
+	r.log, r.panicked = r.members[0].up.Log, r.members[0].up.Panicked
 	return r, nil
 }
 
@@ -192,11 +196,12 @@ func (r *router) run(parent context.Context) error {
 		r.spawn(func() { m.run(ctx) })
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- r.fromClient(ctx) }()
+	go func() { ended <- mcp.Guard(r.panicked, func() error { return r.fromClient(ctx) }) }()
 	var err error
 	select {
 	case err = <-ended:
 		ended <- nil
+	case err = <-r.mistaken:
 	case <-r.broken:
 	case <-parent.Done():
 	}
@@ -230,7 +235,7 @@ func (r *router) spawn(f func()) {
 		return
 	}
 	r.work.Add(1)
-	go func() { defer r.work.Done(); f() }()
+	go func() { defer r.work.Done(); r.guard(f) }()
 }
 
 // write gives the client one line.

@@ -77,7 +77,7 @@ func (l *listening) begin() {
 		l.r.spawn(func() { l.at(s) })
 	}
 	wait, cancel := context.WithTimeout(l.f.ctx, l.r.pace.list)
-	context.AfterFunc(wait, func() { l.tell(true) })
+	context.AfterFunc(wait, func() { l.r.guard(func() { l.tell(true) }) })
 	l.r.spawn(func() {
 		defer cancel()
 		<-l.f.ctx.Done()

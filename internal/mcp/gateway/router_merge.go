@@ -116,15 +116,17 @@ func (r *router) gather(f *routed, members []*member, make func(*member) mcp.Mes
 	var all sync.WaitGroup
 	for i, m := range members {
 		all.Go(func() {
-			ctx, cancel := context.WithTimeoutCause(f.ctx, within, fmt.Errorf("it did not answer within %s", within))
-			defer cancel()
-			out[i] = reply{m: m}
-			s, err := r.come(ctx, m)
-			if err == nil {
-				out[i].s = s
-				out[i].Message, err = r.ask(ctx, s, f, make(m))
-			}
-			out[i].err = err
+			r.guard(func() {
+				ctx, cancel := context.WithTimeoutCause(f.ctx, within, fmt.Errorf("it did not answer within %s", within))
+				defer cancel()
+				out[i] = reply{m: m}
+				s, err := r.come(ctx, m)
+				if err == nil {
+					out[i].s = s
+					out[i].Message, err = r.ask(ctx, s, f, make(m))
+				}
+				out[i].err = err
+			})
 		})
 	}
 	all.Wait()

@@ -81,6 +81,8 @@ type session struct {
 	muted bool
 	seen  map[[32]byte]bool
 	gone  error // why the server will not answer any more
+	// broken says that something of the session's panicked.
+	broken chan error
 }
 
 // Bounds of what the requests in flight and their answers keep, in bytes; one
@@ -124,7 +126,8 @@ func newSession(client Client, server Conn, c Config) *session {
 	return &session{Config: c, client: client, server: server,
 		toClient: newOutbox(), toServer: newOutbox(), tools: newTools(),
 		flights: map[string]*flight{}, waits: map[string]wait{}, tokens: map[string]*flight{}, listens: map[string]*flight{},
-		questions: map[string]context.CancelCauseFunc{}, asks: map[string]chan mcp.Message{}, released: make(chan struct{}), seen: map[[32]byte]bool{}}
+		questions: map[string]context.CancelCauseFunc{}, asks: map[string]chan mcp.Message{}, released: make(chan struct{}), seen: map[[32]byte]bool{},
+		broken: make(chan error, 1)}
 }
 
 // ending is why a session is over.
@@ -147,6 +150,7 @@ func (s *session) run(parent context.Context) error {
 	var why ending
 	select {
 	case why = <-ends:
+	case why.err = <-s.broken:
 	case <-parent.Done():
 	}
 	if parent.Err() != nil {
@@ -177,7 +181,7 @@ func (s *session) start(ends chan<- ending, server bool, f func() error) <-chan 
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		err := f()
+		err := mcp.Guard(s.Panicked, f)
 		if hungUp(err) {
 			err = nil
 		}
@@ -220,7 +224,7 @@ func (s *session) serverWent(cause error) error {
 func (s *session) settle(d time.Duration) {
 	done := make(chan struct{})
 	s.refuseNew()
-	go func() { s.work.Wait(); close(done) }()
+	s.spawn(func() { s.work.Wait(); close(done) })
 	within(d, done)
 }
 

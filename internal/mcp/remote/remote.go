@@ -214,9 +214,15 @@ func (c *Conn) start(f func()) error {
 			c.under--
 			c.mu.Unlock()
 		}()
-		f()
+		if err := mcp.Guard(c.panicked, func() error { f(); return nil }); err != nil {
+			c.end(err)
+		}
 	})
 	return nil
+}
+
+func (c *Conn) panicked(what, stack string) {
+	c.Log.Error("a connection to an MCP server panicked", "panic", what, "stack", stack)
 }
 
 // emit gives one line to the reader. It waits for it, which slows the server
