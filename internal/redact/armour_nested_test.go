@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// Of two armours that lie in each other, each longer than a stream's window,
-// the outer one's end counts, wherever the inner one ends; whatever follows is
-// judged anew, and a stream says what Text says.
+// Of armours that lie in each other or across each other's end, each longer than
+// a stream's window, the last end counts; one that does not end hides the rest.
+// Whatever follows is judged anew, and a stream says what Text says.
 func TestArmoursInEachOther(t *testing.T) {
 	e := engine(t)
 	body := strings.Repeat(strings.Repeat("MIIEpAIB", 8)+"\n", 200)
@@ -19,8 +19,11 @@ func TestArmoursInEachOther(t *testing.T) {
 	for name, c := range map[string]struct{ text, shown string }{
 		"SSH2 around PEM":     {ssh + body + pem + body + pemEnd + "\n" + body + sshEnd + tail, masked},
 		"PEM around SSH2":     {pem + body + ssh + body + sshEnd + "\n" + body + pemEnd + tail, masked},
-		"PEM around PEM":      {pem + body + pem + body + pemEnd + tail, masked},
-		"SSH2, PEM open":      {ssh + body + pem + body + sshEnd + tail, masked},
+		"PEM around PEM":      {pem + body + pem + body + pemEnd + "\n" + body + pemEnd + tail, masked},
+		"PEM across SSH2":     {pem + body + ssh + body + pemEnd + "\n" + body + sshEnd + tail, masked},
+		"SSH2 across PEM":     {ssh + body + pem + body + sshEnd + "\n" + body + pemEnd + tail, masked},
+		"two PEM, one end":    {pem + body + pem + body + pemEnd + tail, ""},
+		"SSH2, PEM open":      {ssh + body + pem + body + sshEnd + tail, ""},
 		"PEM in SSH2 open":    {ssh + body + pem + body + pemEnd + tail, ""},
 		"SSH2 in PEM open":    {pem + body + ssh + body + sshEnd + tail, ""},
 		"SSH2 behind PEM":     {pem + body + pemEnd + "\n" + ssh + body + sshEnd + tail, masked},
@@ -34,5 +37,52 @@ func TestArmoursInEachOther(t *testing.T) {
 		for _, n := range []int{61, 1000, 4096, 9000} {
 			agrees(t, e, r, every(text, n)...)
 		}
+	}
+}
+
+// Short ones lie across each other as long ones do, of any labels, and each way
+// of cutting the text gives the same.
+func TestArmoursAcrossEachOther(t *testing.T) {
+	e := engine(t)
+	begin := func(kind string) string { return "-----BEGIN " + kind + "PRIVATE KEY-----\nMIIEpAIB\n" }
+	end := func(kind string) string { return "-----END " + kind + "PRIVATE KEY-----\nMIIEpAIB\n" }
+	ssh := "---- BEGIN SSH2 ENCRYPTED " + "PRIVATE KEY ----\nMIIEpAIB\n"
+	sshEnd := "---- END SSH2 ENCRYPTED " + "PRIVATE KEY ----"
+	last := func(kind string) string { return "-----END " + kind + "PRIVATE KEY-----" }
+	const tail = "\nmail bob@example.com end\n"
+	for name, c := range map[string]struct {
+		text string
+		open bool
+	}{
+		"two labels":          {begin("RSA ") + begin("EC ") + end("RSA ") + last("EC "), false},
+		"one label":           {begin("") + begin("") + end("") + last(""), false},
+		"three":               {begin("RSA ") + begin("EC ") + begin("") + end("EC ") + end("RSA ") + last(""), false},
+		"SSH2 in PEM":         {begin("") + ssh + end("") + sshEnd, false},
+		"PEM in SSH2":         {ssh + begin("") + sshEnd + "\nMIIEpAIB\n" + last(""), false},
+		"both twice":          {ssh + begin("") + ssh + begin("") + sshEnd + "\nMIIEpAIB\n" + sshEnd + "\nMIIEpAIB\n" + end("") + last(""), false},
+		"a certificate in it": {begin("") + "-----BEGIN CERTIFICATE-----\nMIIEpAIB\n-----END CERTIFICATE-----\nMIIEpAIB\n" + last(""), false},
+		"an end of no label":  {begin("") + "-----END", false},
+		"an end too many":     {begin("") + sshEnd + "\nMIIEpAIB\n" + last(""), false},
+		"one without end":     {begin("RSA ") + begin("EC ") + last("RSA "), true},
+		"too many":            {strings.Repeat(begin(""), maxArmours+1) + strings.Repeat(end(""), maxArmours) + last(""), true},
+		"many":                {strings.Repeat(begin(""), maxArmours-1) + strings.Repeat(end(""), maxArmours-2) + last(""), false},
+	} {
+		text := []byte("x\n" + c.text + tail)
+		want := "x\n" + MaskSecret
+		if !c.open {
+			want += "\nmail [email hidden] end\n"
+		}
+		r := e.Text(text)
+		if string(r.Out) != want {
+			t.Errorf("%s: %.300q", name, r.Out)
+		}
+		step := 1
+		if len(text) > 1000 {
+			step = 97
+		}
+		for i := 0; i <= len(text); i += step {
+			agrees(t, e, r, text[:i], text[i:])
+		}
+		agrees(t, e, r, bytewise(text)...)
 	}
 }

@@ -113,10 +113,11 @@ type scanner struct {
 	more   bool
 	ending ending
 	// sought is where that has been looked for, top where the other spans
-	// end; mark is an armour's end, unended that of the armour in hand where
-	// that has none.
+	// end; open are the armours that have not ended, unended those of the
+	// armour in hand, whose ends are looked for from resume on.
 	sought, top   int
-	mark, unended string
+	open, unended armours
+	resume        int
 	// last makes every span go on to its line's end (see maxPasses).
 	last bool
 }

@@ -19,30 +19,8 @@ const endless = math.MaxInt
 
 const (
 	armourBegin = "-----BEGIN "
-	armourEnd   = "-----END"
-	ssh2End     = "---- END SSH2"
 	maxLabel    = 80 // of an armour, behind its BEGIN or END
 )
-
-// endOfArmour finds where an armour's end begins, from i on, and where it
-// ends; both are the end of the text where there is none.
-func (x *scanner) endOfArmour(i int, mark string) (stop, end int) {
-	n := bytes.Index(x.s[i:], []byte(mark))
-	if n < 0 {
-		x.touched = true
-		return len(x.s), len(x.s)
-	}
-	stop = i + n
-	end = stop + len(mark)
-	if mark == ssh2End {
-		return stop, x.end(end, 64, isUpper|isBlank|isSymbol)
-	}
-	if n = bytes.Index(x.s[end:min(len(x.s), end+maxLabel)], []byte("-----")); n >= 0 {
-		return stop, end + n + 5
-	}
-	x.touch(end + maxLabel)
-	return stop, end
-}
 
 // maskLong records a span that is longer than maxSpan: it hides the rest of
 // the line on which it ends. While text may follow, that may not be in sight.
@@ -51,7 +29,7 @@ func (x *scanner) maskLong(start, end int, r rule) {
 		x.deaf = start + maxSpan
 	}
 	n := -1
-	if x.unended == "" {
+	if x.unended == (armours{}) {
 		n = bytes.IndexByte(x.s[end:], '\n')
 	}
 	switch {
@@ -62,8 +40,8 @@ func (x *scanner) maskLong(start, end int, r rule) {
 			x.top = x.low
 		}
 		x.ending, x.sought = max(x.ending, endLine), len(x.s)
-		if x.unended != "" {
-			x.ending, x.mark, x.sought = endArmour, x.unended, max(0, len(x.s)-len(x.unended)+1)
+		if x.unended != (armours{}) {
+			x.ending, x.open, x.sought = endArmour, x.unended, x.resume
 		}
 		x.spans = append(x.spans, span{start, endless, r})
 		x.hold()
@@ -93,15 +71,9 @@ func (x *scanner) hold() {
 // it where it is there, else 0.
 func (x *scanner) seek() int {
 	if x.ending == endArmour {
-		x.touched = false
-		stop, end := x.endOfArmour(x.sought, x.mark)
-		switch {
-		case stop == len(x.s):
-			x.sought = max(x.sought, len(x.s)-len(x.mark)+1)
-		case x.touched && x.more:
-			x.sought = stop
-		default:
-			x.ending, x.sought, x.pemLow = endLine, end, stop
+		var stop int
+		if stop, x.sought, x.open = x.endOfArmours(x.sought, x.open); x.open == (armours{}) {
+			x.ending, x.pemLow = endLine, stop
 		}
 	}
 	end := len(x.s)

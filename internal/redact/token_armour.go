@@ -15,20 +15,21 @@ func (x *scanner) armour(i int) int {
 		return label
 	}
 	if isPrivate(x.s[label : label+n]) {
-		x.pemLow = x.armoured(i, label+n+5, armourEnd)
+		x.pemLow = x.armoured(i, label+n+5, armours{pem: 1})
 	}
 	return label
 }
 
-// armoured masks the key from i to the end of its armour, which is looked for
-// from body on, and returns where that begins.
-func (x *scanner) armoured(i, body int, mark string) int {
-	stop, end := x.endOfArmour(body, mark)
-	if stop == len(x.s) {
-		x.unended = mark
+// armoured masks the key from i to the end of its armour and of all that lie
+// in it, looked for from body on, and returns where the last of these begins.
+func (x *scanner) armoured(i, body int, open armours) int {
+	stop, end, left := x.endOfArmours(body, open)
+	if left != (armours{}) {
+		x.unended, x.resume, end = left, end, len(x.s)
+		stop = end
 	}
 	x.mask(i, end, rulePrivateKey)
-	x.unended = ""
+	x.unended = armours{}
 	return stop
 }
 
@@ -40,7 +41,7 @@ func (x *scanner) armourSSH2(i int) int {
 	if n < 0 {
 		x.touch(label + maxLabel)
 	} else if i >= x.pemLow && isPrivate(x.s[label:label+n]) {
-		x.pemLow = x.armoured(i, label, ssh2End)
+		x.pemLow = x.armoured(i, label, armours{ssh2: 1})
 	}
 	return label
 }
