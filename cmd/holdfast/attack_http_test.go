@@ -87,6 +87,7 @@ func TestAttackHTTP_connections_without_a_request(t *testing.T) {
 // TestAttackHTTP_a_body_that_never_comes: at any path, with and without a token,
 // a connection whose body does not come is closed.
 func TestAttackHTTP_a_body_that_never_comes(t *testing.T) {
+	t.Parallel()
 	_, url := overHTTP(t)
 	for _, path := range []string{"/mcp", "/elsewhere", "/"} {
 		t.Run(path, func(t *testing.T) {
@@ -168,8 +169,10 @@ func twoOverHTTP(t *testing.T, tokens bool) (s *site, bad, good outsider) {
 // vanishes from half of them, and guesses session ids. Another identity is served,
 // and once it has gone everybody is.
 func TestAttackHTTP_calls_that_last(t *testing.T) {
+	t.Parallel()
 	for _, tokens := range []bool{false, true} {
 		t.Run(fmt.Sprint("tokens ", tokens), func(t *testing.T) {
+			t.Parallel()
 			s, bad, good := twoOverHTTP(t, tokens)
 			if err := errors.Join(good.begin(), bad.begin()); err != nil {
 				t.Fatal(err)
@@ -226,6 +229,7 @@ func TestAttackHTTP_calls_that_last(t *testing.T) {
 // TestAttackHTTP_a_quiet_stream: the stream of a session lives for as long as its
 // reader does, whatever bounds the server around it has.
 func TestAttackHTTP_a_quiet_stream(t *testing.T) {
+	t.Parallel()
 	s, url := overHTTP(t)
 	for where, c := range map[string]struct {
 		v      outsider

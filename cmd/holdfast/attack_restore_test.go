@@ -74,6 +74,7 @@ func used(t *testing.T) (s *site, pass string) {
 // a backup is, does not act upon an approval that was used since, nor forget
 // that its agent was paused. Everything is halted, and says why, until a person resumes.
 func TestAttackRestore_the_store_alone(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name string
 		back func(s *site)
@@ -93,6 +94,7 @@ func TestAttackRestore_the_store_alone(t *testing.T) {
 		{"the file beside the log of the newer one", func(s *site) { s.copyState("before", "s", "holdfast.db") }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			s, pass := used(t)
 			c.back(s)
 			for _, args := range [][]string{{"ledger", "verify"}, {"ledger", "verify", "--semantics"}, {"ledger", "verify", "--checkpoint", "heads"}} {
@@ -115,6 +117,7 @@ func TestAttackRestore_the_store_alone(t *testing.T) {
 // TestAttackRestore_everything: only a signed head that was kept elsewhere finds
 // that the whole directory was put back, before and after it goes on.
 func TestAttackRestore_everything(t *testing.T) {
+	t.Parallel()
 	s, _ := used(t)
 	s.must("ledger", "verify", "--checkpoint", "heads")
 	s.copyState("before", "s")
@@ -132,9 +135,11 @@ func TestAttackRestore_everything(t *testing.T) {
 // TestAttackRestore_what_is_missing: without a key, without the store, or with its
 // log alone nothing is done, and what is wrong is said.
 func TestAttackRestore_what_is_missing(t *testing.T) {
+	t.Parallel()
 	for name, says := range map[string]string{"ledger.key": "ledger.key is missing", "seal.key": "seal.key is missing", "token.key": "token.key is missing",
 		"runtime.id": "runtime.id is missing", "holdfast.db": "is missing, but its keys are there"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s, _ := used(t)
 			if err := os.Rename(filepath.Join(s.dir, "s", name), filepath.Join(s.dir, "away")); err != nil {
 				t.Fatal(err)
@@ -154,6 +159,7 @@ func TestAttackRestore_what_is_missing(t *testing.T) {
 // TestAttackRestore_two_of_one_state: two that run on copies of one state are two
 // histories, and the head that either signed does not verify in the other.
 func TestAttackRestore_two_of_one_state(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, "version: 1\nlisten: {pages: none}\n")
 	s.must("step", "bob", "plan")
 	s.copyState("s", "t")
@@ -178,8 +184,10 @@ func TestAttackRestore_two_of_one_state(t *testing.T) {
 // the open one, whatever is answered then is no approval used twice without a
 // word: the daemon refuses, or the ledger does not verify.
 func TestAttackRestore_under_a_living_daemon(t *testing.T) {
+	t.Parallel()
 	for name, emptied := range map[string]bool{"the file": false, "the file, its log emptied": true} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s, _ := used(t)
 			up := s.start("out", "up", "--no-operator")
 			s.soon("the daemon", func() bool { return there(filepath.Join(s.dir, "s", "sock")) })
@@ -207,6 +215,7 @@ func TestAttackRestore_under_a_living_daemon(t *testing.T) {
 // TestAttackRestore_the_log_alone: an older log beside a newer store is not taken
 // for what was done.
 func TestAttackRestore_the_log_alone(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, "version: 1\nlisten: {pages: none}\n")
 	up := s.start("out", "up", "--no-operator")
 	s.soon("the daemon", func() bool { return there(filepath.Join(s.dir, "s", "sock")) })

@@ -227,6 +227,7 @@ func (w *canaries) up() (end func()) {
 // their form tells, at every door of the real daemon and the real command, and
 // then looks for them in every encoding in all that was written and said.
 func TestCanariesReachNobodyElse(t *testing.T) {
+	t.Parallel()
 	w := newCanaries(t)
 	end := w.up()
 	w.agents()

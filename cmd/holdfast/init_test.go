@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"testing"
@@ -23,10 +22,7 @@ var initLine = regexp.MustCompile(`(?m)^init (\S+) @.* (\d+) allocs$`)
 // TestAllocationsBeforeMain runs the built program and lists every package
 // that allocates a lot before main.
 func TestAllocationsBeforeMain(t *testing.T) {
-	program := filepath.Join(t.TempDir(), "holdfast")
-	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	program := buildCommand(t)
 	cmd := exec.Command(program, "version")
 	cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
 	var trace bytes.Buffer

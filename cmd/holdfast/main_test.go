@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -21,17 +23,41 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	// The tests wait for other processes more than they compute.
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
+	// A process with the race detector sleeps for a second before it exits,
+	// and each script runs dozens.
+	if _, ok := os.LookupEnv(raceOptions); !ok {
+		if err := os.Setenv(raceOptions, "atexit_sleep_ms=50"); err != nil {
+			panic(err)
+		}
+	}
 	testscript.Main(m, map[string]func(){
 		"holdfast":    func() { os.Exit(program()) },
-		"mcpserver":   mcpServer,
+		"mcpserver":   served(mcpServer),
 		"mcpcall":     mcpCall,
-		"leakyserver": leakyServer,
+		"leakyserver": served(leakyServer),
 	})
+}
+
+// raceOptions is what the race detector of a child reads.
+const raceOptions = "GORACE"
+
+// served ends a server at once: the gateway gives it an environment of its own,
+// without what would shorten the race detector's sleep.
+func served(server func()) func() {
+	return func() {
+		server()
+		syscall.Exit(0)
+	}
 }
 
 // The scripts in testdata are the command's documentation by example. Each has
 // a state of its own, under a path that is short enough for a socket.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	root, err := os.MkdirTemp("/tmp", "hf")
 	if err != nil {
 		t.Fatal(err)
@@ -45,6 +71,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("XDG_CONFIG_HOME", filepath.Join(e.WorkDir, "x"))
 			e.Setenv("LANG", "C.UTF-8")
 			e.Setenv("USER", "ann")
+			e.Setenv(raceOptions, os.Getenv(raceOptions))
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

@@ -16,6 +16,7 @@ import (
 // in place of a server, and sees what it sees of the server itself; of two
 // servers behind one endpoint too, under their names.
 func TestTypeScriptClientOverStdio(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("installs a client from npm")
 	}

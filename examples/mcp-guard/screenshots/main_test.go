@@ -52,7 +52,7 @@ func binary(t *testing.T) string {
 		if shared.dir, shared.err = os.MkdirTemp("", "hf"); shared.err != nil {
 			return
 		}
-		cmd := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(shared.dir, "holdfast"), "github.com/holdfast-dev/holdfast/cmd/holdfast")
+		cmd := exec.Command("go", "build", "-o", filepath.Join(shared.dir, "holdfast"), "github.com/holdfast-dev/holdfast/cmd/holdfast")
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		out, err := cmd.CombinedOutput()
 		if err != nil {
