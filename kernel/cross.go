@@ -33,7 +33,7 @@ type Act = func(ctx context.Context) (holdfast.Output, error)
 // Crossing again on the context that act was given is the re-entrancy error;
 // Child makes a context for that.
 func (k *Kernel) Cross(ctx context.Context, req holdfast.Request, act Act) (*holdfast.Outcome, error) {
-	c, err := k.enter(ctx, &req)
+	c, err := k.enter(ctx, &req, false)
 	if c.machine.state() != holdfast.Active {
 		return c.outcome(), err
 	}
@@ -60,6 +60,7 @@ type crossing struct {
 	tasks  *tasks
 	flight *flight   // what halt, pause and revocation find it by
 	gone   sync.Once // the parent counts this crossing down once
+	leased bool      // its caller acts itself, between Enter and Exit
 }
 
 // tellParent lets the parent leave: this crossing holds it up no longer.
@@ -71,8 +72,8 @@ func (c *crossing) tellParent() {
 
 // enter takes a request to ACTIVE, or ends it. The crossing it returns is
 // never nil.
-func (k *Kernel) enter(ctx context.Context, req *holdfast.Request) (*crossing, error) {
-	c := &crossing{k: k, caller: ctx, tasks: &tasks{}, out: holdfast.Outcome{Boundary: req.Boundary}}
+func (k *Kernel) enter(ctx context.Context, req *holdfast.Request, leased bool) (*crossing, error) {
+	c := &crossing{k: k, caller: ctx, tasks: &tasks{}, out: holdfast.Outcome{Boundary: req.Boundary}, leased: leased}
 	parent, nested := current(ctx)
 	if nested {
 		if parent.child && !parent.tasks.add() {
@@ -175,7 +176,11 @@ func (c *crossing) open(ctx context.Context) error {
 	if j.approved {
 		j.id, j.correlation = j.review.Crossing, j.review.Correlation
 	}
-	c.register()
+	if !c.register() {
+		op := noLease()
+		j.opinions, j.id, j.correlation = replaceOpinion(j.opinions, op), id, correlation
+		return c.refuse(op)
+	}
 	var place ledger.Place
 	begin, err := j.beginLeaf(c.parent)
 	if err == nil {
@@ -321,12 +326,17 @@ func useApproval(tx Tx, j *judgement) error {
 	return err
 }
 
-// register lets halt, pause and revocation find the crossing.
-func (c *crossing) register() {
+// register lets halt, pause and revocation find the crossing. It says no where
+// its agent has too many leases.
+func (c *crossing) register() bool {
 	c.ctx, c.cut = context.WithCancelCause(c.caller)
 	j := c.j
-	c.flight = &flight{id: j.id, tenant: j.who.Tenant, agent: j.who.Agent, token: j.who.TokenID, boundary: j.contract.Boundary, since: j.now, cut: c.cut}
-	c.k.flights.add(c.flight)
+	c.flight = &flight{id: j.id, tenant: j.who.Tenant, agent: j.who.Agent, token: j.who.TokenID, boundary: j.contract.Boundary, since: j.now, cut: c.cut, leased: c.leased}
+	if c.k.flights.add(c.flight) {
+		return true
+	}
+	c.cut(errActEnded)
+	return false
 }
 
 func (c *crossing) unregister() {

@@ -14,6 +14,8 @@ type flight struct {
 	// ended says that it was cut already: the latch's watcher and the command
 	// that wrote it both come.
 	ended bool // guarded by flights.mu
+	// leased says that its caller acts itself.
+	leased bool
 }
 
 // flights are the crossings that halt, pause and revocation can cut. Two
@@ -21,21 +23,45 @@ type flight struct {
 type flights struct {
 	mu sync.Mutex
 	m  map[*flight]struct{} // guarded by mu
+	// leases are the leased ones of each agent.
+	leases map[floodKey]int // guarded by mu
 }
 
-func (f *flights) add(fl *flight) {
+// add says no to one lease more than an agent may have.
+func (f *flights) add(fl *flight) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if fl.leased {
+		if f.leases[fl.who()] >= MaxLeases {
+			return false
+		}
+		if f.leases == nil {
+			f.leases = map[floodKey]int{}
+		}
+		f.leases[fl.who()]++
+	}
 	if f.m == nil {
 		f.m = map[*flight]struct{}{}
 	}
 	f.m[fl] = struct{}{}
+	return true
 }
+
+// who is whose flight it is.
+func (fl *flight) who() floodKey { return floodKey{fl.tenant, fl.agent} }
 
 func (f *flights) remove(fl *flight) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if _, in := f.m[fl]; !in {
+		return
+	}
 	delete(f.m, fl)
+	if fl.leased {
+		if f.leases[fl.who()]--; f.leases[fl.who()] == 0 {
+			delete(f.leases, fl.who())
+		}
+	}
 }
 
 // cut ends the context of every flight that matches, and returns how many it

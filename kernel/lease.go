@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -10,6 +11,20 @@ import (
 
 // MaxLease is the longest time a caller may act between Enter and Exit.
 const MaxLease = 10 * time.Minute
+
+// MaxLeases is how many crossings of one agent may stand open between Enter and
+// Exit at once: nothing but its lease ends one whose caller is gone.
+const MaxLeases = 256
+
+// nameLeases is the rule of the refusal of one more.
+const nameLeases = "leases/open"
+
+func noLease() holdfast.Opinion {
+	op := deny(holdfast.K3, holdfast.KindBounds, fmt.Sprintf("%d crossings of this agent are open under leases", MaxLeases),
+		"leave one with Exit, or wait until a lease runs out")
+	op.State = "EXCEEDED"
+	return named(nameLeases, op)
+}
 
 // Crossing is a crossing whose caller acts itself, between Enter and Exit.
 type Crossing struct {
@@ -26,12 +41,13 @@ type Crossing struct {
 // outcome is never nil, and the Crossing is nil only with an error. Where a
 // settled result was given back (a replay) nothing is to be done: the outcome
 // has it, and the Crossing has ended: its context is done, and Exit is an
-// AbandonedError.
+// AbandonedError. Where MaxLeases of the agent are open, one more is refused
+// under K3 with the rule leases/open, and recorded as any refusal is.
 func (k *Kernel) Enter(ctx context.Context, req holdfast.Request, lease time.Duration) (*Crossing, *holdfast.Outcome, error) {
 	if lease <= 0 || lease > MaxLease {
 		return nil, &holdfast.Outcome{Boundary: req.Boundary}, &holdfast.Error{Kind: holdfast.KindValue, Why: "a lease is longer than nothing and at most " + MaxLease.String()}
 	}
-	c, err := k.enter(ctx, &req)
+	c, err := k.enter(ctx, &req, true)
 	if c.machine.state() != holdfast.Active {
 		if err != nil {
 			return nil, c.outcome(), err

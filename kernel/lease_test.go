@@ -2,11 +2,15 @@ package kernel_test
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/kernel"
+	"github.com/holdfast-dev/holdfast/ledger"
 )
 
 // A replay asked for with Enter gives the settled result back and a lease that
@@ -40,5 +44,56 @@ func TestK5_D10_replay_of_a_lease(t *testing.T) {
 	}
 	if after := len(w.entries(holdfast.Local)); after != before || n.Load() != 1 || w.spent() != 10 {
 		t.Error("leaving it changed something:", before, after, n.Load(), w.spent())
+	}
+}
+
+// An agent that enters and never leaves has so many leases and no more: one more
+// is refused by name, with an entry and without a begin; others are not its
+// concern, calls that the kernel makes are not counted, and a lease that ends
+// makes room.
+func TestLeasesOfOneAgentAreBounded(t *testing.T) {
+	w := newWorld(t, "")
+	var open []*kernel.Crossing
+	for i := range kernel.MaxLeases {
+		x, _, err := w.k.Enter(t.Context(), w.req("test/low", fmt.Sprintf(`{"n":%d}`, i)), time.Minute)
+		if err != nil {
+			t.Fatal(i, err)
+		}
+		open = append(open, x)
+	}
+	before := len(w.entries(holdfast.Local))
+	x, out, err := w.k.Enter(t.Context(), w.req("test/low", `{"more":1}`), time.Minute)
+	if x != nil || holdfast.KindOf(err) != holdfast.KindBounds || out.Verdict != holdfast.Deny || out.Deciding().Rule != "leases/open" {
+		t.Fatalf("one more: %v %+v", err, out)
+	}
+	all := w.entries(holdfast.Local)
+	if len(all) != before+1 || all[len(all)-1].Outcome != ledger.Denied || all[len(all)-1].BeginSeq != nil {
+		t.Errorf("its record: %d of %d, %+v", len(all), before+1, all[len(all)-1])
+	}
+	other := w.req("test/low", `{"other":1}`)
+	other.Token = w.who("another")
+	y, _, err := w.k.Enter(t.Context(), other, time.Minute)
+	if err != nil {
+		t.Fatal("another agent's:", err)
+	}
+	var n atomic.Int64
+	if _, err := w.k.Cross(t.Context(), w.req("test/low", `{"call":1}`), counted(&n)); err != nil || n.Load() != 1 {
+		t.Error("a call:", err)
+	}
+	for _, end := range []*kernel.Crossing{open[0], y} {
+		if _, err := end.Exit(holdfast.Output{Body: []byte(`{}`)}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if x, _, err = w.k.Enter(t.Context(), w.req("test/low", `{"more":1}`), time.Minute); err != nil {
+		t.Fatal("after one was left:", err)
+	}
+	for _, end := range slices.Concat(open[1:], []*kernel.Crossing{x}) {
+		if _, err := end.Exit(holdfast.Output{Body: []byte(`{}`)}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if f := w.k.Flights(); len(f) != 0 {
+		t.Errorf("%d flights are left", len(f))
 	}
 }
