@@ -114,6 +114,19 @@ func TestBadBodies(t *testing.T) {
 	}
 }
 
+// TestOnlyStepsAreCrossedHere: this door has no other hand, so that it crosses
+// nothing else; what would happen there it still says.
+func TestOnlyStepsAreCrossedHere(t *testing.T) {
+	for path, want := range map[string]int{"cross": 0, "check": 1, "explain": 1} {
+		k := &refusing{}
+		w := httptest.NewRecorder()
+		server(k).Handler().ServeHTTP(w, httptest.NewRequest("POST", "/v1/"+path, strings.NewReader(`{"boundary":"mcp/fs/move","agent":"a","payload":"e30="}`)))
+		if k.asked != want || path == "cross" && (w.Code != 400 || !strings.Contains(w.Body.String(), "agent/step only")) {
+			t.Errorf("%s: %d of the kernel, %d %s", path, k.asked, w.Code, w.Body)
+		}
+	}
+}
+
 func TestBodyIsBounded(t *testing.T) {
 	w := httptest.NewRecorder()
 	huge := io.MultiReader(strings.NewReader(`{"agent":"`), io.LimitReader(zeros{}, maxBody+10))

@@ -49,9 +49,9 @@ func (s *Server) Handler() http.Handler {
 	at := mux.HandleFunc
 	at("GET /v1/status", looking(s, func(r *http.Request) (*Status, error) { return s.Status(r.Context()) }))
 	at("GET /v1/stay", s.stay)
-	at("POST /v1/cross", s.cross)
-	at("POST /v1/check", s.judge(k.Check))
-	at("POST /v1/explain", s.judge(k.Explain))
+	at("POST /v1/cross", s.asking(stepBoundary, s.step))
+	at("POST /v1/check", s.asking("", k.Check))
+	at("POST /v1/explain", s.asking("", k.Explain))
 	at("POST /v1/halt", taking(s, s.halt))
 	at("POST /v1/poke", looking(s, s.poke))
 	at("POST /v1/resume", saying(s, nothing(k.Resume)))
@@ -116,27 +116,13 @@ func (s *Server) request(a Ask) (holdfast.Request, error) {
 // stepBoundary is the one boundary whose act is nothing but being counted.
 const stepBoundary = "agent/step"
 
-// cross makes a crossing of it: the step itself is the act (D41). Any other
+// step makes a crossing of it: the step itself is the act (D41). Any other
 // boundary has a hand, which this door does not have, so that a crossing made
 // here would claim an act that nobody did.
-func (s *Server) cross(w http.ResponseWriter, r *http.Request) {
-	var a Ask
-	if !s.read(w, r, &a) {
-		return
-	}
-	if a.Boundary != stepBoundary {
-		s.answer(w, nil, &holdfast.Error{Kind: holdfast.KindUsage, Why: "this door crosses " + stepBoundary + " only", Hint: "`holdfast check` says what would happen at any other boundary"})
-		return
-	}
-	req, err := s.request(a)
-	if err != nil {
-		s.answer(w, nil, err)
-		return
-	}
-	out, err := s.Kernel.Cross(r.Context(), req, func(context.Context) (holdfast.Output, error) {
+func (s *Server) step(ctx context.Context, req holdfast.Request) (*holdfast.Outcome, error) {
+	return s.Kernel.Cross(ctx, req, func(context.Context) (holdfast.Output, error) {
 		return holdfast.Output{Body: []byte("{}")}, nil
 	})
-	s.outcome(w, out, err)
 }
 
 func (s *Server) outcome(w http.ResponseWriter, out *holdfast.Outcome, err error) {
@@ -148,10 +134,16 @@ func (s *Server) outcome(w http.ResponseWriter, out *holdfast.Outcome, err error
 	s.write(w, http.StatusOK, ans)
 }
 
-func (s *Server) judge(ask func(context.Context, holdfast.Request) (*holdfast.Outcome, error)) http.HandlerFunc {
+// asking takes an Ask to ask; only is the one boundary that it may name, "" for
+// any.
+func (s *Server) asking(only string, ask func(context.Context, holdfast.Request) (*holdfast.Outcome, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var a Ask
 		if !s.read(w, r, &a) {
+			return
+		}
+		if only != "" && a.Boundary != only {
+			s.answer(w, nil, &holdfast.Error{Kind: holdfast.KindUsage, Why: "this door crosses " + only + " only", Hint: "`holdfast check` says what would happen at any other boundary"})
 			return
 		}
 		req, err := s.request(a)

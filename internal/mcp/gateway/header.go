@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -21,31 +20,15 @@ type header struct {
 	path []string
 }
 
-// Bounds of what a schema may bind.
-const (
-	maxHeaders     = 64
-	maxHeaderDepth = 20
-)
-
-// headers reads what a tool's schema binds.
-func headers(schema []byte, path []string, out []header) []header {
-	if len(path) >= maxHeaderDepth || len(out) >= maxHeaders {
-		return out
+// headers reads what a tool's schema binds; the error says why a tool that binds
+// so may not be shown.
+func headers(schema []byte) ([]header, error) {
+	bound, err := mcp.ParamHeaders(schema)
+	var out []header
+	for _, b := range bound {
+		out = append(out, header{headerPrefix + strings.ToLower(b.Name), b.Path})
 	}
-	props := mcp.Get(schema, "properties")
-	ms, _ := mcp.Members(props)
-	for _, m := range ms {
-		v := m.Value(props)
-		if jsontext.Value(v).Kind() != '{' {
-			continue
-		}
-		at := append(slices.Clone(path), m.Name)
-		if h, ok := text(mcp.Get(v, "x-mcp-header")); ok && h != "" && len(h) <= maxWord && len(out) < maxHeaders {
-			out = append(out, header{headerPrefix + strings.ToLower(h), at})
-		}
-		out = headers(v, at, out)
-	}
-	return out
+	return out, err
 }
 
 // mismatch says where the headers of an HTTP request and the arguments that it

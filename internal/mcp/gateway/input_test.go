@@ -271,8 +271,11 @@ func TestAddresses(t *testing.T) {
 
 // TestHeaders: what a proxy read in the headers is what the tool gets.
 func TestHeaders(t *testing.T) {
-	bound := headers([]byte(`{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"},"n":{"type":"integer","x-mcp-header":"N"},
-		"o":{"type":"object","properties":{"deep":{"type":"boolean","x-mcp-header":"Deep"}}},"free":{"type":"string"},"bad":7}}`), nil, nil)
+	bound, err := headers([]byte(`{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"},"n":{"type":"integer","x-mcp-header":"N"},
+		"o":{"type":"object","properties":{"deep":{"type":"boolean","x-mcp-header":"Deep"}}},"free":{"type":"string"},"bad":7}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
 	tl := tool{headers: bound}
 	for name, c := range map[string]struct {
 		given map[string]string
@@ -299,7 +302,37 @@ func TestHeaders(t *testing.T) {
 			t.Errorf("%s: %q", name, why)
 		}
 	}
-	if n := len(headers([]byte(`{"properties":{`+strings.TrimSuffix(strings.Repeat(`"p":{"x-mcp-header":"H"},`, maxHeaders+5), ",")+`}}`), nil, nil)); n != maxHeaders {
-		t.Errorf("%d headers are kept", n)
+}
+
+// TestToolsWithHeadersThatMayNotBe: a tool whose schema wants a header that the
+// protocol does not allow is not shown, and cannot be called; the log says why,
+// and the tools beside it are there.
+func TestToolsWithHeadersThatMayNotBe(t *testing.T) {
+	g := start(t, newTable())
+	g.client.send(t, hello)
+	g.server.next(t)
+	g.server.send(t, welcome)
+	g.client.next(t)
+	tool := func(name, property string) string {
+		return `{"name":"` + name + `","annotations":{"readOnlyHint":true},"inputSchema":{"type":"object","properties":{"a":` + property + `}}}`
+	}
+	list := `"result":{"tools":[` + strings.Join([]string{tool("number", `{"type":"number","x-mcp-header":"A"}`), tool("fine", `{"type":"string","x-mcp-header":"A"}`),
+		tool("lines", `{"type":"string","x-mcp-header":"A\r\nB"}`), tool("items", `{"type":"array","items":{"type":"string","x-mcp-header":"A"}}`)}, ",") + `]}`
+	g.client.send(t, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+	g.server.next(t)
+	g.server.send(t, `{"jsonrpc":"2.0","id":2,`+list+`}`)
+	got := g.client.next(t)
+	wantText(t, got, `"fine"`)
+	for _, name := range []string{"number", "lines", "items"} {
+		if strings.Contains(got, `"`+name+`"`) {
+			t.Errorf("%s is shown: %s", name, got)
+		}
+		wantText(t, g.log.String(), "left out", "tool="+name)
+	}
+	wantText(t, g.log.String(), "no string, integer or boolean", "no header's name", "no one argument")
+	g.client.send(t, `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"number","arguments":{"a":1}}}`)
+	wantText(t, g.client.next(t), `"error"`, "number")
+	if g.k.crossings > 1 || len(g.k.outputs) != 0 {
+		t.Errorf("%d crossings, %d acts", g.k.crossings, len(g.k.outputs))
 	}
 }

@@ -246,6 +246,10 @@ func (s *session) observe(ctx context.Context, result []byte, seen map[string]st
 	var contracts, again []holdfast.Contract
 	for i, item := range items {
 		name, c, err := contract(s.Server, item, s.TrustedHints)
+		var bound []header
+		if err == nil {
+			bound, err = headers(c.Schema)
+		}
 		if was, twice := seen[name]; err == nil && twice {
 			if was != c.Pin {
 				again = append(again, c)
@@ -257,7 +261,7 @@ func (s *session) observe(ctx context.Context, result []byte, seen map[string]st
 			continue
 		}
 		seen[name], names[i] = c.Pin, name
-		page[name] = tool{structured: c.OutputSchema != nil, headers: headers(c.Schema, nil, nil)}
+		page[name] = tool{structured: c.OutputSchema != nil, headers: bound}
 		contracts = append(contracts, c)
 	}
 	if err := s.tools.show(page); err != nil {

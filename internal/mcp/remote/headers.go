@@ -138,15 +138,3 @@ func isPlain(s string) bool {
 	}
 	return true
 }
-
-// isToken says whether a text is a header's name (RFC 9110 section 5.6.2).
-func isToken(s string) bool {
-	for i := range len(s) {
-		b := s[i]
-		alnum := b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z'
-		if !alnum && strings.IndexByte("!#$%&'*+-.^_`|~", b) < 0 {
-			return false
-		}
-	}
-	return s != ""
-}

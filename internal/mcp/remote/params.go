@@ -13,11 +13,8 @@ import (
 
 // Bounds of what is kept of a server's tools.
 const (
-	maxTools      = 4096
-	maxToolParams = 64
-	maxToolName   = 1024 // bytes
-	maxParamName  = 128  // bytes
-	maxParamDepth = 16
+	maxTools    = 4096
+	maxToolName = 1024 // bytes
 )
 
 // param is one argument that a tool wants repeated in a header.
@@ -28,7 +25,7 @@ type param struct {
 
 // learn keeps which arguments the listed tools want in headers. A first page
 // replaces what was known. A tool with an annotation that the protocol does
-// not allow keeps none: its calls go without, and the server refuses them.
+// not allow keeps none; the gateway leaves it out of the list.
 func (c *Conn) learn(params, result []byte) {
 	tools, err := mcp.Elements(mcp.Get(result, "tools"))
 	if err != nil {
@@ -40,10 +37,9 @@ func (c *Conn) learn(params, result []byte) {
 		if !ok || len(name) > maxToolName {
 			continue
 		}
-		var ps []param
-		if err := annotated(mcp.Get(t, "inputSchema"), nil, &ps); err != nil {
+		ps, err := annotated(mcp.Get(t, "inputSchema"))
+		if err != nil {
 			c.Log.Warn("a tool's x-mcp-header is not used", "tool", c.clip(name), "why", c.said(err.Error()))
-			ps = nil
 		}
 		found[name] = ps
 	}
@@ -60,52 +56,17 @@ func (c *Conn) learn(params, result []byte) {
 	}
 }
 
-// annotated collects the annotations of a schema's properties, at any depth.
-func annotated(schema []byte, path []string, into *[]param) error {
-	props, err := mcp.Members(mcp.Get(schema, "properties"))
+// annotated are the arguments that a schema wants in headers.
+func annotated(schema []byte) ([]param, error) {
+	bound, err := mcp.ParamHeaders(schema)
 	if err != nil {
-		return nil // no object, no properties
+		return nil, err
 	}
-	obj := mcp.Get(schema, "properties")
-	for _, p := range props {
-		at := append(path[:len(path):len(path)], p.Name)
-		if len(at) > maxParamDepth {
-			return nil
-		}
-		if err := annotation(p.Value(obj), at, into); err != nil {
-			return fmt.Errorf("%q: %w", strings.Join(at, "."), err)
-		}
-		if err := annotated(p.Value(obj), at, into); err != nil {
-			return err
-		}
+	var out []param
+	for _, b := range bound {
+		out = append(out, param{b.Path, textproto.CanonicalMIMEHeaderKey(headerParam + b.Name)})
 	}
-	return nil
-}
-
-// annotation takes one property's, if it has one.
-func annotation(schema []byte, path []string, into *[]param) error {
-	v := mcp.Get(schema, "x-mcp-header")
-	if v == nil {
-		return nil
-	}
-	name, ok := text(v)
-	if !ok || !isToken(name) || len(name) > maxParamName {
-		return fmt.Errorf("it is no header's name")
-	}
-	if kind, _ := text(mcp.Get(schema, "type")); kind != "string" && kind != "integer" && kind != "boolean" {
-		return fmt.Errorf("the argument is no string, integer or boolean")
-	}
-	header := textproto.CanonicalMIMEHeaderKey(headerParam + name)
-	for _, p := range *into {
-		if p.header == header {
-			return fmt.Errorf("another argument has the same header")
-		}
-	}
-	if len(*into) >= maxToolParams {
-		return fmt.Errorf("more than %d arguments of one tool have headers", maxToolParams)
-	}
-	*into = append(*into, param{path, header})
-	return nil
+	return out, nil
 }
 
 // params adds the headers of a call's annotated arguments. One that is absent,

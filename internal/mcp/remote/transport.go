@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/mcp"
 )
 
 const (
@@ -62,7 +63,7 @@ func (c Config) check() (address string, local bool, err error) {
 
 // unfitHeader says why a header of the configuration cannot be sent, or "".
 func unfitHeader(name, value string) string {
-	if !isToken(name) {
+	if !mcp.IsToken(name) {
 		return "is not a header's name"
 	}
 	if !isPlain(value) || len(value) > maxHeaders/2 {
