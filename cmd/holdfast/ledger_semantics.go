@@ -152,7 +152,7 @@ func (j *judged) say(a *app) {
 	for _, c := range j.Checks {
 		rows = append(rows, []string{or(c.Gate, "-"), c.Check, fmt.Sprint(c.Right), fmt.Sprint(c.Wrong), fmt.Sprint(c.Undecidable)})
 		for reason, n := range c.Why {
-			why[reason] += n
+			why[strings.TrimSpace(c.Gate+" "+c.Check)+": "+reason] += n
 		}
 	}
 	fmt.Fprintln(a.out)
@@ -179,7 +179,7 @@ func (j *judged) sayWhy(a *app, why map[string]int64) {
 		return strings.Compare(x, y)
 	})
 	if len(reasons) > 0 {
-		fmt.Fprintln(a.out, "\nundecidable, because")
+		fmt.Fprintln(a.out, "\nnot recomputed, and so neither right nor wrong:")
 	}
 	for _, r := range reasons {
 		fmt.Fprintf(a.out, "  %s: %d\n", r, why[r])
