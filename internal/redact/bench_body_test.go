@@ -1,9 +1,12 @@
 package redact
 
 import (
+	"bytes"
 	"encoding/base64"
 	"net/url"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/redact/sample"
 )
 
 // BenchmarkBody stands beside JSON on the same bytes, and reads what a model is
@@ -37,4 +40,18 @@ func BenchmarkBody(b *testing.B) {
 			}
 		}
 	})
+}
+
+// BenchmarkSealChat is a leaf that holds what a model's API is sent.
+func BenchmarkSealChat(b *testing.B) {
+	e := engine(b)
+	lines := bytes.TrimSuffix(sample.Chat(1, 4<<10), []byte("\n"))
+	doc := append(append([]byte(`{"batch":[`), bytes.ReplaceAll(lines, []byte("\n"), []byte(","))...), `]}`...)
+	b.SetBytes(int64(len(doc)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := e.Seal(doc); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

@@ -9,8 +9,10 @@ import (
 // or a byte that readers drop.
 var wraps = wrapTable()
 
+const wrapping = "%&\\\x00\xc2\xe2\xef"
+
 func wrapTable() (t [256]bool) {
-	for _, c := range []byte("%&\\\x00\xc2\xe2\xef") {
+	for _, c := range []byte(wrapping) {
 		t[c] = true
 	}
 	return t
@@ -21,6 +23,9 @@ func wrapTable() (t [256]bool) {
 // readers do not see (NUL, soft hyphens, the zero-width characters). It
 // returns nil where there is none. Runs longer than the text do not come out.
 func unwrap(s []byte) ([]byte, []edit) {
+	if !isWrapped(s) {
+		return nil, nil
+	}
 	var out []byte
 	var edits []edit
 	last := 0
@@ -47,6 +52,34 @@ func unwrap(s []byte) ([]byte, []edit) {
 		return nil, nil
 	}
 	return append(out, s[last:]...), edits
+}
+
+// isWrapped says whether an escape stands in s. It asks for one telling byte
+// after the other, as most texts have none or few of each.
+func isWrapped(s []byte) bool {
+	if len(s) < 64 {
+		for i, c := range s {
+			if wraps[c] {
+				if _, w := escape(s[i:]); w > 0 {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	for k := range len(wrapping) {
+		for i := 0; ; i++ {
+			n := bytes.IndexByte(s[i:], wrapping[k])
+			if n < 0 {
+				break
+			}
+			i += n
+			if _, w := escape(s[i:]); w > 0 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // rawByte marks what escape returns as one byte, not a character.

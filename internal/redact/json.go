@@ -25,9 +25,10 @@ const (
 // personal every string and number is masked, nested ones included; so is the
 // "value" beside a "name" that says so. What is left keeps its bytes, and a
 // valid document stays valid. Anything else than one JSON document of at most
-// 10 000 levels is redacted as text. Runs of base64 are not decoded, as in
-// Text; Body does that. The error is a RedactionError: the engine is not one
-// that New made, or it faulted; then nothing may be shown.
+// 10 000 levels is redacted as text. Names and strings are opened for text
+// behind base64 and escapes, as Body opens them; what cannot be read to its end
+// there is masked. The error is a RedactionError: the engine is not one that New
+// made, or it faulted; then nothing may be shown.
 func (e *Engine) JSON(doc []byte) (r Result, err error) {
 	defer caught(&r, &err)
 	if e == nil || !e.ready {
@@ -36,7 +37,7 @@ func (e *Engine) JSON(doc []byte) (r Result, err error) {
 	if !valid(doc) {
 		return e.Text(doc), nil
 	}
-	w := walker{e: e, draft: draft{in: doc}}
+	w := walker{e: e, draft: draft{in: doc}, nest: e.peek(len(doc))}
 	w.walk()
 	return w.result(), nil
 }
@@ -55,7 +56,7 @@ func (e *Engine) Seal(doc []byte, exempt ...string) (rec Record, err error) {
 	if err := strict(doc); err != nil {
 		return Record{}, err
 	}
-	w := walker{e: e, draft: draft{in: doc}, exempt: exempt, limit: maxSealDepth}
+	w := walker{e: e, draft: draft{in: doc}, exempt: exempt, limit: maxSealDepth, nest: e.peek(len(doc))}
 	w.walk()
 	if w.deep {
 		return Record{}, fault("the record is nested more than 64 levels deep", nil)
@@ -118,8 +119,7 @@ type walker struct {
 	nested  int
 	array   [32]frame
 
-	// nest opens what strings are wrapped in, where a whole body is read; err
-	// ends the walk.
+	// nest opens what strings are wrapped in; err ends the walk of a body.
 	nest *nest
 	err  error
 }
@@ -208,7 +208,13 @@ func (w *walker) text(i int) int {
 
 // member judges a name.
 func (w *walker) member(t *frame, i, end int, s []byte, escaped bool) {
-	t.own = kindOf(s)
+	known := w.nest.knownName(s)
+	judged := known != nil && known.is(s)
+	if judged {
+		t.own = known.kind
+	} else {
+		t.own = kindOf(s)
+	}
 	switch string(s) {
 	case "name", "key", "header", "field", "Name", "Key":
 		t.labels = true
@@ -216,8 +222,14 @@ func (w *walker) member(t *frame, i, end int, s []byte, escaped bool) {
 		t.holds = true
 	}
 	t.exempt = len(w.stack) == 1 && len(w.exempt) > 0 && isExempt(w.exempt, s)
+	if judged {
+		return
+	}
 	out := w.judge(i, end, s, escaped)
 	if out == nil {
+		if known != nil {
+			known.keep(s, t.own)
+		}
 		return
 	}
 	if t.own == kindNone {
@@ -287,10 +299,13 @@ func namesOf(doc []byte) map[string]int {
 // judge redacts the string s, which stands at [i, end), notes what was found
 // and returns what became of it, or nil where that is s.
 func (w *walker) judge(i, end int, s []byte, escaped bool) []byte {
-	if w.nest != nil {
+	if len(s) <= maxWord && isSmallWord(s) && w.e.literals == nil && w.e.probable == 0 {
+		return nil
+	}
+	if !w.nest.peeks {
 		return w.open(i, end, s, escaped)
 	}
-	out, spans := w.e.clean(s)
+	out, spans := w.nest.peek(s, w.nested)
 	if spans == nil {
 		return nil
 	}
@@ -300,6 +315,19 @@ func (w *walker) judge(i, end int, s []byte, escaped bool) []byte {
 		w.findings = findings(spans, i+1, w.findings)
 	}
 	return out
+}
+
+// maxWord is the length of a string in which no detector finds anything where
+// it is all small letters and "_": most names of members, and many values.
+const maxWord = 16
+
+func isSmallWord(s []byte) bool {
+	for _, c := range s {
+		if class[c]&isLower == 0 && c != '_' {
+			return false
+		}
+	}
+	return true
 }
 
 // open is judge for a body, where a string may be wrapped.
@@ -344,7 +372,7 @@ func (w *walker) value(t *frame, i, end int, s []byte, escaped bool) {
 		}
 		return
 	}
-	if w.nest == nil && len(s) > 2 && (s[0] == '{' || s[0] == '[') && w.nested < maxNested && w.inner(i, end, s) {
+	if w.nest.peeks && len(s) > 2 && (s[0] == '{' || s[0] == '[') && w.nested < maxNested && w.inner(i, end, s) {
 		return
 	}
 	out := w.judge(i, end, s, escaped)
@@ -364,7 +392,7 @@ func (w *walker) inner(i, end int, s []byte) bool {
 	if !valid(s) {
 		return false
 	}
-	sub := walker{e: w.e, draft: draft{in: s}, nested: w.nested + 1}
+	sub := walker{e: w.e, draft: draft{in: s}, nested: w.nested + 1, nest: w.nest}
 	sub.walk()
 	r := sub.result()
 	if !r.Found() {

@@ -25,12 +25,20 @@ type nest struct {
 	e      *Engine
 	left   int // bytes that may still be decoded
 	opened int
+	// peeks says that only text is opened, and that what cannot be read to its
+	// end is masked: so that a document need not be refused.
+	peeks bool
+	known *[32]knownName
 
 	scratch []byte
 }
 
 func (e *Engine) nest(size int) *nest {
-	return &nest{e: e, left: min(max(minDecoded, 16*size), maxDecoded)}
+	n := &nest{e: e, left: min(max(minDecoded, 16*size), maxDecoded)}
+	if size >= minKnown {
+		n.known = new([32]knownName)
+	}
+	return n
 }
 
 // unscannable is the refusal of a body that would otherwise pass unread. What
@@ -97,19 +105,29 @@ func (n *nest) text(s []byte, level int) (Result, error) {
 // reads s as it stands, then with one level of escapes after the other
 // written out; what it finds there is a stretch of s.
 func (n *nest) spans(s []byte, level int) ([]span, error) {
+	_, found := n.e.clean(s)
+	return n.found(s, found, level)
+}
+
+// found is spans, where known is what clean found in s.
+func (n *nest) found(s []byte, known []span, level int) ([]span, error) {
 	var all []span
 	var trail [][]edit
 	for t := s; ; {
-		_, found := n.e.clean(t)
-		runs, err := n.runs(t, found, level)
+		runs, err := n.runs(t, known, level)
 		if err != nil {
 			return nil, err
 		}
-		for _, sp := range append(found, runs...) {
-			sp.start, sp.end = back(trail, sp.start, sp.end)
-			all = append(all, sp)
-		}
 		u, edits := unwrap(t)
+		if u == nil && trail == nil && runs == nil && known == nil {
+			return nil, nil
+		}
+		for _, list := range [...][]span{known, runs} {
+			for _, sp := range list {
+				sp.start, sp.end = back(trail, sp.start, sp.end)
+				all = append(all, sp)
+			}
+		}
 		if u == nil {
 			return union(all), nil
 		}
@@ -120,5 +138,6 @@ func (n *nest) spans(s []byte, level int) ([]span, error) {
 			return nil, err
 		}
 		trail, t = append(trail, edits), u
+		_, known = n.e.clean(t)
 	}
 }

@@ -15,8 +15,9 @@
 //     checksum (numbers and addresses that name a person).
 //   - body chooses by type and by looking: json, strict, embedded, joined, events,
 //     form, multipart, header, params, url; draft rewrites it. sniff, mediatype,
-//     wide, nested, decode, runs, packed, zip open what is wrapped.
-//   - stream, stretch: text in pieces, by stages that hold back what may be part
+//     wide, nested, decode, runs, packed, zip open what is wrapped; peek does so
+//     for the ledger. known keeps names of members.
+//   - stream, stretch, armours: text in pieces, by stages that hold back what may be part
 //     of a match.
 //   - literal: registered secrets in every encoding. memory keeps them off the
 //     disk.

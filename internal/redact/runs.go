@@ -41,7 +41,10 @@ func (n *nest) runs(s []byte, masked []span, level int) ([]span, error) {
 			continue
 		}
 		r, err := n.run(run, level)
-		if err != nil {
+		switch {
+		case err != nil && n.peeks:
+			r = ruleFault
+		case err != nil:
 			return nil, err
 		}
 		if r != ruleNone {
@@ -104,30 +107,65 @@ func isMasked(spans []span, start, end int) bool {
 	return lo < len(spans) && spans[lo].start <= start
 }
 
+// runByte says what a byte of a run is and is not.
+type runByte uint8
+
+const (
+	noHex runByte = 1 << iota
+	noBase32
+	upperByte
+)
+
+var runBytes = runByteTable()
+
+func runByteTable() (t [256]runByte) {
+	for i := range t {
+		c := byte(i)
+		if class[c]&isHex == 0 {
+			t[c] |= noHex
+		}
+		if class[c]&isLetter == 0 && (c < '2' || c > '7') {
+			t[c] |= noBase32
+		}
+		if class[c]&isUpper != 0 {
+			t[c] |= upperByte
+		}
+	}
+	return t
+}
+
 // run decodes one run in every way that gives something to read.
 func (n *nest) run(run []byte, level int) (rule, error) {
-	var have uint16
-	base32 := true
+	var seen runByte
 	for _, c := range run {
-		have |= ^class[c] & isHex
-		base32 = base32 && (class[c]&isLetter != 0 || c >= '2' && c <= '7')
+		seen |= runBytes[c]
+	}
+	if n.peeks && seen&(upperByte|noHex|noBase32) == noHex|noBase32 {
+		return ruleNone, nil // a path, a name: base64 of text has capitals
 	}
 	buf := n.scratch
 	n.scratch = nil // what is decoded may hold runs itself
 	defer func() { n.scratch = buf }()
-	if have == 0 {
+	if seen&noHex == 0 {
 		buf = unhexed(buf[:0], run)
 		if r, err := n.decoded(buf, level); r != ruleNone || err != nil {
 			return r, err
 		}
 	}
-	if base32 && oneCase(run) {
+	if seen&noBase32 == 0 && oneCase(run) {
 		buf = unbase32(buf[:0], run)
 		if r, err := n.decoded(buf, level); r != ruleNone || err != nil {
 			return r, err
 		}
 	}
+	ways := byte(15)
+	if n.peeks {
+		ways = texts(run)
+	}
 	for shift := 0; shift < 4 && len(run)-shift >= minRun-3; shift++ {
+		if ways>>shift&1 == 0 {
+			continue
+		}
 		buf = unbase64(buf[:0], run[shift:])
 		if err := n.spend(len(buf)); err != nil {
 			return ruleNone, err
@@ -147,6 +185,9 @@ func (n *nest) run(run []byte, level int) (rule, error) {
 func (n *nest) decoded(d []byte, level int) (rule, error) {
 	if isKeyDER(d) {
 		return rulePrivateKey, nil
+	}
+	if n.peeks && !readable(d) && wideOf(d).size == 0 {
+		return ruleNone, nil
 	}
 	if packing(d) == packNone && sealedName(d) == "" && wideOf(d).size == 0 && (!readable(d) || mediaName(d) != "") {
 		return ruleNone, nil
@@ -229,24 +270,34 @@ func readable(d []byte) bool {
 	if len(d) < 12 {
 		return false
 	}
-	good := 0
-	for i := 0; i < len(d); {
+	bad, most := 0, len(d)*4/10
+	for i := 0; i < len(d); i++ {
 		c := d[i]
 		if c < utf8.RuneSelf {
-			if c >= ' ' && c != 0x7f || c == '\n' || c == '\r' || c == '\t' {
-				good++
+			if !textByte[c] {
+				bad++
 			}
-			i++
-			continue
+		} else if r, w := utf8.DecodeRune(d[i:]); r != utf8.RuneError {
+			i += w - 1
+		} else {
+			bad++
 		}
-		if r, w := utf8.DecodeRune(d[i:]); r != utf8.RuneError {
-			good += w
-			i += w
-			continue
+		if bad > most {
+			return false
 		}
-		i++
 	}
-	return good*10 >= len(d)*6
+	return true
+}
+
+// textByte are the bytes of ASCII that readable text has.
+var textByte = textBytes()
+
+func textBytes() (t [256]bool) {
+	for c := byte(' '); c < 0x7f; c++ {
+		t[c] = true
+	}
+	t['\n'], t['\r'], t['\t'] = true, true, true
+	return t
 }
 
 // isKeyDER says whether d begins as a private key does: PKCS #1 and #8, SEC 1
