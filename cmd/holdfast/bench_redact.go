@@ -14,6 +14,7 @@ import (
 func redactMeasurements() []measurement {
 	return []measurement{
 		{"clean", (*bench).redactClean},
+		{"registered", (*bench).redactRegistered},
 		{"short", (*bench).redactShort},
 		{"hostile", (*bench).redactHostile},
 		{"bodies", (*bench).redactBodies},

@@ -18,11 +18,14 @@ const (
 )
 
 // literals finds known secrets in any of their forms. A table of the first
-// two bytes decides in one step per byte whether any can begin here.
+// two bytes decides in one step per byte whether any can begin here, and a
+// sieve of the first four what is left.
 type literals struct {
-	first  []uint64            // 65 536 bits
+	begins *twoBytes           // with what any form may begin in a text; the zero value faults
+	first  twoBytes            // the first two bytes
 	heads  [256]bool           // the first bytes
-	forms  map[uint16][][]byte // in memory
+	sieve  sieve               // the first four
+	forms  map[uint32][][]byte // in memory, by their first four
 	loose  loose
 	memory *Memory
 }
@@ -31,7 +34,7 @@ func newLiterals(secrets []holdfast.Secret) (*literals, error) {
 	if len(secrets) == 0 {
 		return nil, nil
 	}
-	l := &literals{loose: newLoose(), first: make([]uint64, 65536/64), forms: map[uint16][][]byte{}, memory: new(Memory)}
+	l := &literals{loose: newLoose(), forms: map[uint32][][]byte{}, memory: new(Memory)}
 	most, all := 0, 0
 	for i, s := range secrets {
 		n := len(plain(s))
@@ -53,6 +56,10 @@ func newLiterals(secrets []holdfast.Secret) (*literals, error) {
 	for _, list := range l.forms {
 		slices.SortFunc(list, func(a, b []byte) int { return len(b) - len(a) })
 	}
+	l.sieve, l.loose.sieve = newSieve(l.forms), newSieve(l.loose.forms)
+	l.begins = new(twoBytes)
+	l.begins.join(&l.first)
+	l.begins.join(&l.loose.begins)
 	return l, nil
 }
 
@@ -61,13 +68,13 @@ func (l *literals) add(f []byte) {
 	if len(f) < minLiteral {
 		return
 	}
-	k := uint16(f[0])<<8 | uint16(f[1])
+	k := keyOf(f)
 	for _, have := range l.forms[k] {
 		if bytes.Equal(have, f) {
 			return
 		}
 	}
-	l.first[k>>6] |= 1 << (k & 63)
+	l.first.add(f[0], f[1])
 	l.heads[f[0]] = true
 	l.forms[k] = append(l.forms[k], l.memory.keep(f))
 }
@@ -86,13 +93,16 @@ func (l *literals) find(s []byte) []span {
 // are one.
 func (l *literals) scan(s []byte, i int, final bool, out []span) ([]span, int) {
 	end := 0
-	for ; i+1 < len(s); i++ {
+	for ; ; i++ {
+		if i = l.next(s, i); i+1 >= len(s) {
+			break
+		}
 		k := uint16(s[i])<<8 | uint16(s[i+1])
 		n := 0
-		if l.first[k>>6]&(1<<(k&63)) != 0 {
-			n = l.at(s, i, k, final)
+		if l.first.has(k) {
+			n = l.at(s, i, final)
 		}
-		if l.loose.begins.has(k) && n >= 0 {
+		if n >= 0 && l.loose.begins.has(k) && l.loose.near(s[i:]) {
 			if m := l.loose.at(s, i, final); m < 0 || m > n {
 				n = m
 			}
@@ -116,9 +126,34 @@ func (l *literals) scan(s []byte, i int, final bool, out []span) ([]span, int) {
 	return out, len(s)
 }
 
+// next returns the first place from i on with whose two bytes a literal may
+// begin, or the last byte's.
+func (l *literals) next(s []byte, i int) int {
+	if i >= len(s) {
+		return i
+	}
+	k := uint16(s[i])
+	for n, c := range s[i+1:] {
+		if k = k<<8 | uint16(c); l.begins.has(k) {
+			return i + n
+		}
+	}
+	return len(s) - 1
+}
+
 // at returns the length of the longest literal at i, 0 for none, or -1 where
 // only more text can tell.
-func (l *literals) at(s []byte, i int, k uint16, final bool) int {
+func (l *literals) at(s []byte, i int, final bool) int {
+	if len(s)-i < minLiteral {
+		if final {
+			return 0
+		}
+		return -1
+	}
+	k := keyOf(s[i:])
+	if !l.sieve.has(k) {
+		return 0
+	}
 	for _, f := range l.forms[k] {
 		if len(s)-i < len(f) {
 			if !final && bytes.HasPrefix(f, s[i:]) {

@@ -3,7 +3,6 @@ package redact
 import (
 	"bytes"
 	"encoding/base64"
-	"encoding/binary"
 	"encoding/hex"
 	"strconv"
 	"unicode/utf8"
@@ -72,27 +71,17 @@ func core(to, s []byte) []byte {
 
 func counts(c byte) bool { return c >= utf8.RuneSelf || class[c]&isAlnum != 0 }
 
-// twoBytes is a set of two bytes.
-type twoBytes []uint64
-
-func (p twoBytes) add(a, b byte) {
-	k := uint16(a)<<8 | uint16(b)
-	p[k>>6] |= 1 << (k & 63)
-}
-
-func (p twoBytes) has(k uint16) bool { return p[k>>6]&(1<<(k&63)) != 0 }
-
 // loose finds registered secrets that are broken up.
 type loose struct {
 	forms  map[uint32][][]byte // in memory, by their first four bytes
 	heads  [256]bool           // the first bytes
 	first  twoBytes            // the first two
-	sieve  []uint64            // the first four, hashed
+	sieve  sieve               // the first four
 	begins twoBytes            // with what a form may begin in a text
 }
 
 func newLoose() loose {
-	return loose{forms: map[uint32][][]byte{}, sieve: make([]uint64, 1<<sieveBits/64), first: make(twoBytes, 65536/64), begins: make(twoBytes, 65536/64)}
+	return loose{forms: map[uint32][][]byte{}}
 }
 
 // addLoose keeps a form of loose, and marks how it may begin.
@@ -107,11 +96,10 @@ func (l *literals) addLoose(f []byte) {
 		}
 	}
 	l.loose.forms[k] = append(l.loose.forms[k], l.memory.keep(f))
-	l.loose.sieve[sieved(k)>>6] |= 1 << (sieved(k) & 63)
 	l.loose.heads[f[0]] = true
 	l.loose.first.add(f[0], f[1])
 	l.heads[f[0]] = true
-	p := l.loose.begins
+	p := &l.loose.begins
 	p.add(f[0], f[1])
 	for c := range 256 {
 		if b := byte(c); class[b]&isAlnum == 0 {
@@ -125,7 +113,7 @@ func (l *literals) addLoose(f []byte) {
 }
 
 // addEscapes marks how an escape may begin.
-func (l *literals) addEscapes(p twoBytes) {
+func (l *literals) addEscapes(p *twoBytes) {
 	for _, c := range []byte("0123456789abcdefABCDEF") {
 		p.add('%', c)
 		p.add('=', c)
@@ -148,7 +136,7 @@ func (l *loose) at(s []byte, i int, final bool) int {
 	if status <= 0 {
 		return status
 	}
-	if !l.may(key) {
+	if !l.sieve.has(key) {
 		return 0
 	}
 	best := 0
@@ -164,18 +152,6 @@ func (l *loose) at(s []byte, i int, final bool) int {
 	}
 	return best
 }
-
-// sieved is a key's bit in sieve.
-func sieved(key uint32) uint32 { return key * 0x9e3779b1 >> (32 - sieveBits) }
-
-const sieveBits = 18
-
-func (l *loose) may(key uint32) bool {
-	k := sieved(key)
-	return l.sieve[k>>6]&(1<<(k&63)) != 0
-}
-
-func keyOf(f []byte) uint32 { return binary.BigEndian.Uint32(f) }
 
 // key returns the first four bytes that count from i on; status is 0 where no
 // form begins, and -1 where only more text can tell.
