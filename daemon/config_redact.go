@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/redact"
@@ -99,6 +100,8 @@ func (d *Daemon) openEngine(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	own := ownSecrets(&m, d.loaded.Config)
+	secrets, d.owned = append(secrets, own...), ownSources(d.loaded.Config)
 	if d.engine, err = redact.New(redact.Options{Literals: secrets, Probable: c.Kinds()}); err != nil {
 		return err
 	}
@@ -123,6 +126,9 @@ func (d *Daemon) weakerRedaction() []string {
 func (d *Daemon) redactChanged() string {
 	if now := d.config().Redact; !reflect.DeepEqual(withoutPlaces(now), withoutPlaces(d.redacts)) {
 		return "the section redact of the configuration has changed: it takes effect when the daemon is started again"
+	}
+	if !slices.Equal(ownSources(d.config()), d.owned) {
+		return "the configuration names other secrets of headers or of the webhook than at the start: they are masked by what they look like only, until the daemon is started again"
 	}
 	return ""
 }

@@ -64,6 +64,7 @@ type Daemon struct {
 	// redacts is what engine was made of, unlocked why its secrets could
 	// reach a disk.
 	redacts  RedactConfig
+	owned    []string // where the secrets of its own use were
 	unlocked string
 	signer   *ledger.Signer
 	minter   *token.Minter

@@ -1,0 +1,84 @@
+package daemon
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/redact"
+)
+
+// leastOwn is the shortest value of a header that is registered by itself, in
+// bytes: a shorter one is a version or a name rather than a secret.
+const leastOwn = 8
+
+// ownSecrets are the secrets that the configuration names for Holdfast's own
+// use, copied into m: the webhook's, the values of MCP servers' headers and of
+// the traces'. One that cannot be read now is left out: what uses it is refused
+// as well, and says why.
+func ownSecrets(m *redact.Memory, c *Config) []holdfast.Secret {
+	var out []holdfast.Secret
+	add := func(text string) {
+		if len(text) >= leastOwn && !slices.ContainsFunc(out, func(s holdfast.Secret) bool { return s.Reveal() == text }) {
+			out = append(out, m.Secret([]byte(text)))
+		}
+	}
+	if w := &c.Review.Webhook; w.URL != "" {
+		if s, err := w.secret(); err == nil {
+			add(s.Reveal())
+		}
+	}
+	for _, server := range sortedKeys(c.MCP.Servers) {
+		headers := c.MCP.Servers[server].Headers
+		for _, name := range sortedKeys(headers) {
+			if s, err := headers[name].value(name); err == nil && mayBeSecret(name) {
+				add(credential(s.Reveal()))
+			}
+		}
+	}
+	for _, name := range sortedKeys(c.Telemetry.Headers) {
+		if mayBeSecret(name) {
+			add(credential(c.Telemetry.Headers[name].Reveal()))
+		}
+	}
+	return out
+}
+
+// ownSources are the places of ownSecrets, but for the values that stand in the
+// configuration itself.
+func ownSources(c *Config) []string {
+	out := []string{"webhook", c.Review.Webhook.SecretFile, c.Review.Webhook.SecretEnv}
+	for _, server := range sortedKeys(c.MCP.Servers) {
+		headers := c.MCP.Servers[server].Headers
+		for _, name := range sortedKeys(headers) {
+			out = append(out, server, name, headers[name].File, headers[name].Env)
+		}
+	}
+	for _, name := range sortedKeys(c.Telemetry.Headers) {
+		out = append(out, "telemetry", name)
+	}
+	return out
+}
+
+// mayBeSecret says whether the value of a header can be a secret: it is not one
+// of those that say of every request the same.
+func mayBeSecret(header string) bool {
+	switch strings.ToLower(header) {
+	case "accept", "accept-encoding", "accept-language", "cache-control", "content-encoding", "content-type", "origin", "referer", "user-agent":
+		return false
+	}
+	return true
+}
+
+// credential is a header's value without the scheme before it (RFC 9110 section
+// 11.4).
+func credential(value string) string {
+	scheme, rest, ok := strings.Cut(value, " ")
+	switch strings.ToLower(scheme) {
+	case "bearer", "basic", "token", "apikey", "negotiate", "key":
+		if ok {
+			return strings.TrimSpace(rest)
+		}
+	}
+	return value
+}
