@@ -47,7 +47,7 @@ UNWATCHED = $(foreach p,golang.org/x/crypto/... modernc.org/libc/... modernc.org
 # The race detector needs cgo; the product does not. Without atexit_sleep_ms
 # each of the many processes that the tests start sleeps a second at its end.
 race:
-	CGO_ENABLED=1 GORACE=atexit_sleep_ms=50 $(GO) test -race $(UNWATCHED) -timeout 20m -json ./... | $(GO) run ./.ci/report
+	CGO_ENABLED=1 GORACE=atexit_sleep_ms=50 $(GO) test -race $(UNWATCHED) -timeout 20m -json ./... ./.ci/report | $(GO) run ./.ci/report
 	cd tools/verify && $(GO) test ./...
 
 example: build
