@@ -29,6 +29,8 @@ type nest struct {
 	// end is masked: so that a document need not be refused.
 	peeks bool
 	known *[32]knownName
+	// spare is a walker that is not in use: a body may hold many documents.
+	spare *walker
 
 	scratch []byte
 }

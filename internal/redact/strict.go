@@ -37,7 +37,12 @@ func (n *nest) strict(b []byte, level int) (Result, bool, error) {
 
 // document redacts a valid JSON document whose strings may be wrapped.
 func (n *nest) document(b []byte, level int) (Result, error) {
-	w := walker{e: n.e, draft: draft{in: b}, nested: level, limit: maxDepth, nest: n}
+	w := n.spare
+	if n.spare = nil; w == nil {
+		w = new(walker)
+	}
+	*w = walker{e: n.e, draft: draft{in: b}, nested: level, limit: maxDepth, nest: n, scratch: w.scratch[:0]}
+	defer func() { n.spare = w }()
 	w.walk()
 	if w.deep {
 		return Result{}, unscannable(fmt.Sprintf("JSON nested more than %d levels deep", maxDepth), nil)
