@@ -60,6 +60,9 @@ var floors = map[string]int{
 	"internal/keyset":     4,
 	"storetest":           4,
 
+	// A kernel for tests of what stands behind the gateway.
+	"internal/mcp/gatewaytest": 1,
+
 	// 5: configuration, wiring, start and stop.
 	"daemon": 5,
 

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -14,14 +15,17 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/mcp"
+	"github.com/holdfast-dev/holdfast/internal/mcp/gatewaytest"
 )
+
+var often = flag.Int("often", 10_000, "how often each thing is done; long lines a tenth of it")
 
 // howOften is how often each thing is done.
 func howOften() int {
 	if testing.Short() {
 		return 100
 	}
-	return 10_000
+	return *often
 }
 
 // descriptors is how many this process has open.
@@ -113,7 +117,7 @@ func openEnds(t *testing.T, w wires) *endless {
 	conn, server := w.pair(t)
 	g := &endless{client: client, server: server, done: make(chan error, 1), n: 1}
 	go func() {
-		g.done <- Serve(context.Background(), Lines(near), conn, Config{Kernel: open{}, Server: "fs", Token: goodToken, Log: slog.New(slog.DiscardHandler)})
+		g.done <- Serve(context.Background(), Lines(near), conn, Config{Kernel: &gatewaytest.Open{}, Server: "fs", Token: goodToken, Log: slog.New(slog.DiscardHandler)})
 	}()
 	return g
 }

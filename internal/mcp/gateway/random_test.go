@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/mcp"
+	"github.com/holdfast-dev/holdfast/internal/mcp/gatewaytest"
 )
 
 // line makes something that a peer might send: a message of the protocol, or
@@ -119,7 +120,7 @@ func benchmarkCall(b *testing.B, size int) {
 	s, server := pair()
 	done := make(chan error, 1)
 	go func() {
-		done <- Serve(context.Background(), Lines(c), s, Config{Kernel: open{}, Server: "fs",
+		done <- Serve(context.Background(), Lines(c), s, Config{Kernel: &gatewaytest.Open{}, Server: "fs",
 			Token: func(context.Context) (holdfast.Secret, error) { return holdfast.NewSecret("good"), nil }})
 	}()
 	io.WriteString(client.w, hello+"\n")
@@ -143,22 +144,4 @@ func benchmarkCall(b *testing.B, size int) {
 	if err := <-done; err != nil {
 		b.Error(err)
 	}
-}
-
-// open allows everything and does nothing else.
-type open struct{}
-
-func (open) Observe(_ context.Context, cs []holdfast.Contract) ([]holdfast.Contract, error) {
-	return cs, nil
-}
-
-func (open) Listed(string) (holdfast.Contract, bool) { return holdfast.Contract{}, false }
-
-func (open) Withholds(string) bool { return false }
-
-func (open) Await(ctx context.Context, _ string) error { <-ctx.Done(); return ctx.Err() }
-
-func (open) Cross(ctx context.Context, _ holdfast.Request, act func(context.Context) (holdfast.Output, error)) (*holdfast.Outcome, error) {
-	out, err := act(ctx)
-	return &holdfast.Outcome{Verdict: holdfast.Allow, Output: &out}, err
 }

@@ -14,34 +14,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/mcp/gateway"
+	"github.com/holdfast-dev/holdfast/internal/mcp/gatewaytest"
 )
-
-// open is a kernel whose gates all say yes. It keeps how the last act ended.
-type open struct{ ended chan error }
-
-func (k *open) Cross(ctx context.Context, r holdfast.Request, act func(context.Context) (holdfast.Output, error)) (*holdfast.Outcome, error) {
-	o := &holdfast.Outcome{Crossing: "c", Boundary: r.Boundary, Verdict: holdfast.Allow}
-	out, err := act(ctx)
-	if err == nil {
-		o.Output = &out
-	}
-	k.ended <- err
-	return o, err
-}
-
-func (k *open) Observe(_ context.Context, cs []holdfast.Contract) ([]holdfast.Contract, error) {
-	for i := range cs {
-		cs[i].Risk = holdfast.Low
-	}
-	return cs, nil
-}
-
-func (*open) Listed(string) (holdfast.Contract, bool) { return holdfast.Contract{}, false }
-func (*open) Withholds(string) bool                   { return false }
-func (*open) Await(ctx context.Context, _ string) error {
-	<-ctx.Done()
-	return ctx.Err()
-}
 
 // TestLostCall: behind the gateway, a call whose answer is lost is no result of
 // the server's: its act fails, and says whether anything may have been done.
@@ -62,12 +36,12 @@ func TestLostCall(t *testing.T) {
 			asJSON(w, 200, `{"jsonrpc":"2.0","id":`+id[:strings.IndexAny(id, ",}")]+`,"result":{"resultType":"complete","content":[{"type":"text","text":"`+r.Header.Get("Mcp-Param-A")+`"}]}}`)
 		}
 	})
-	k := &open{ended: make(chan error, 1)}
+	k := &gatewaytest.Open{Ended: make(chan error, 1)}
 	ours, theirs := net.Pipe()
 	served := make(chan error, 1)
 	go func() {
 		served <- gateway.Serve(context.Background(), gateway.Lines(theirs), dial(t, s.URL), gateway.Config{Kernel: k, Server: "h",
-			Token: func(context.Context) (holdfast.Secret, error) { return holdfast.NewSecret("t"), nil }})
+			Token: gatewaytest.Token})
 	}()
 	in := bufio.NewReader(ours)
 	ask := func(arg string) (string, error) {
@@ -79,7 +53,7 @@ func TestLostCall(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return l, <-k.ended
+		return l, <-k.Ended
 	}
 	if l, err := ask("here"); !strings.Contains(l, `"text":"here"`) || err != nil {
 		t.Errorf("answers: %s, %v", l, err)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -15,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/mcp/gateway"
+	"github.com/holdfast-dev/holdfast/internal/mcp/gatewaytest"
 )
 
 // hostileServer is a server that answers the handshake and its list, and then
@@ -60,38 +61,9 @@ func hostileCommand(how string) Command {
 	return Command{Name: "h", Argv: []string{"/bin/sh", "-c", hostileServer, "hostile", how}, Grace: 20 * time.Millisecond}
 }
 
-// open is a kernel whose gates all say yes. It counts what is under way.
-type open struct{ under, acted atomic.Int64 }
-
-func (k *open) Cross(ctx context.Context, r holdfast.Request, act func(context.Context) (holdfast.Output, error)) (*holdfast.Outcome, error) {
-	k.under.Add(1)
-	defer k.under.Add(-1)
-	k.acted.Add(1)
-	o := &holdfast.Outcome{Crossing: "c", Boundary: r.Boundary, Verdict: holdfast.Allow}
-	out, err := act(ctx)
-	if err == nil {
-		o.Output = &out
-	}
-	return o, err
-}
-
-func (k *open) Observe(_ context.Context, cs []holdfast.Contract) ([]holdfast.Contract, error) {
-	for i := range cs {
-		cs[i].Risk = holdfast.Low
-	}
-	return cs, nil
-}
-
-func (*open) Listed(string) (holdfast.Contract, bool) { return holdfast.Contract{}, false }
-func (*open) Withholds(string) bool                   { return false }
-func (*open) Await(ctx context.Context, _ string) error {
-	<-ctx.Done()
-	return ctx.Err()
-}
-
 // life is one client's: it greets, calls, gets an answer or cancels, and goes.
 // It returns the line that answered the call, or "", and how Serve ended.
-func life(k *open, dial func(context.Context) (*Process, error), wait time.Duration) (answer string, served error, err error) {
+func life(k *gatewaytest.Open, dial func(context.Context) (*Process, error), wait time.Duration) (answer string, served error, err error) {
 	p, err := dial(context.Background())
 	if err != nil {
 		return "", nil, err
@@ -100,7 +72,7 @@ func life(k *open, dial func(context.Context) (*Process, error), wait time.Durat
 	end := make(chan error, 1)
 	go func() {
 		end <- gateway.Serve(context.Background(), gateway.Lines(theirs), p, gateway.Config{Kernel: k, Server: "h",
-			Token: func(context.Context) (holdfast.Secret, error) { return holdfast.NewSecret("t"), nil }})
+			Token: gatewaytest.Token})
 	}()
 	got, greeted := make(chan string, 1), make(chan bool, 1)
 	go func() {
@@ -135,13 +107,15 @@ func life(k *open, dial func(context.Context) (*Process, error), wait time.Durat
 	return answer, served, err
 }
 
+var often = flag.Int("often", 1000, "how often each hostile server is started; a deaf one a tenth of it")
+
 // TestHostileServers puts each through the gateway many times, as processes of
 // their own, and then nothing is under way, running, or open.
 func TestHostileServers(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("counts files and children under /proc")
 	}
-	n := 1000
+	n := *often
 	if testing.Short() {
 		n = 5
 	}
@@ -152,22 +126,23 @@ func TestHostileServers(t *testing.T) {
 	} {
 		t.Run(role, func(t *testing.T) {
 			n, wait := n, 30*time.Second
+			at := 4
 			if role == "deaf" { // each is waited for, then signalled
-				n = max(n/20, 5)
+				n, at = max(n/10, 5), 32
 			}
 			if want == "" {
 				wait = 20 * time.Millisecond
 			}
 			c := hostileCommand(role)
 			dial := func(context.Context) (*Process, error) { return Start(c) }
-			k := &open{}
+			k := &gatewaytest.Open{}
 			if _, _, err := life(k, dial, wait); err != nil {
 				t.Fatal(err)
 			}
 			before := inventory(t)
 			var wg sync.WaitGroup
 			var next atomic.Int64
-			for range 4 {
+			for range at {
 				wg.Go(func() {
 					for next.Add(1) <= int64(n) {
 						got, served, err := life(k, dial, wait)
@@ -180,8 +155,8 @@ func TestHostileServers(t *testing.T) {
 			}
 			wg.Wait()
 			// A call that is cancelled in time is never made.
-			if k.under.Load() != 0 || k.acted.Load() > int64(n)+1 || k.acted.Load() < int64(n)/2 || (want != "" && k.acted.Load() <= int64(n)) {
-				t.Errorf("%d calls under way, %d made", k.under.Load(), k.acted.Load())
+			if k.Under.Load() != 0 || k.Acted.Load() > int64(n)+1 || k.Acted.Load() < int64(n)/2 || (want != "" && k.Acted.Load() <= int64(n)) {
+				t.Errorf("%d calls under way, %d made", k.Under.Load(), k.Acted.Load())
 			}
 			before.nothingMore(t)
 		})
@@ -227,7 +202,7 @@ func TestKeptThroughDeaths(t *testing.T) {
 	k, c := keeper("", nil)
 	k.command.Argv = hostileCommand("dies").Argv
 	for i := range maxEnds {
-		got, served, err := life(&open{}, k.Dial, 30*time.Second)
+		got, served, err := life(&gatewaytest.Open{}, k.Dial, 30*time.Second)
 		if err != nil || !errors.Is(served, gateway.ErrServerEnded) || !strings.Contains(got, "the MCP server ended") {
 			t.Fatalf("life %d: %q, %v, %v", i, got, served, err)
 		}
@@ -235,7 +210,7 @@ func TestKeptThroughDeaths(t *testing.T) {
 	if len(c.slept) != maxEnds-1 {
 		t.Errorf("slept %v", c.slept)
 	}
-	if _, _, err := life(&open{}, k.Dial, time.Second); err == nil || !strings.Contains(err.Error(), "it said last: out of memory") {
+	if _, _, err := life(&gatewaytest.Open{}, k.Dial, time.Second); err == nil || !strings.Contains(err.Error(), "it said last: out of memory") {
 		t.Errorf("got %v", err)
 	}
 }
