@@ -17,8 +17,9 @@ func (s *Store) fault(step string) error {
 }
 
 // flush brings a sealed batch to disk as one transaction. A crash before the
-// COMMIT leaves nothing of it, a crash after it all of it.
-func (s *Store) flush(b *batch) error {
+// COMMIT leaves nothing of it, a crash after it all of it. alone is
+// commitOne's.
+func (s *Store) flush(b *batch, alone bool) error {
 	err := s.fault("begin")
 	if err == nil {
 		_, err = s.write.exec("BEGIN IMMEDIATE")
@@ -33,9 +34,7 @@ func (s *Store) flush(b *batch) error {
 		err = fmt.Errorf("write: %w", err)
 	}
 	if err == nil {
-		// The views of the version before must have their snapshot before
-		// there is a newer one.
-		err = s.snap.begin(s.readers)
+		err = s.keepViews(alone)
 	}
 	if err == nil {
 		if err = s.fault("commit"); err == nil {

@@ -10,7 +10,9 @@
 //
 // Views read a snapshot: what is in memory where it is still what the
 // snapshot has, and otherwise a read transaction that was begun before the
-// next commit.
+// next commit. Where an update is the only one under way and nobody views, it
+// commits by itself and without that transaction; who comes to view meanwhile
+// waits for the commit.
 package sqlite
 
 import (
@@ -18,6 +20,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -71,6 +74,9 @@ type Store struct {
 	slots     chan struct{} // one per update under way
 	viewSlots chan struct{} // one per view under way
 	wake      chan struct{} // tells the committer that there is a batch
+	// committing is held while a batch is brought to disk: by the committer,
+	// or by an update that is alone.
+	committing sync.Mutex
 
 	// run is held while an update runs and while batches change hands.
 	run sync.Mutex
@@ -87,6 +93,7 @@ type Store struct {
 	seen     sync.RWMutex
 	version  uint64
 	snap     *snapshot
+	turn     chan struct{} // not nil while snap may not be viewed; closed when it may
 	counters *cells[budget.Counter]
 	agents   *cells[holdfast.Agent]
 	jtis     *cells[bool]
@@ -96,7 +103,7 @@ type Store struct {
 	closing atomic.Bool
 	gone    chan struct{} // closed when closing begins
 	closed  chan struct{} // the committer has ended
-	write   *conn         // the committer's
+	write   *conn         // whoever holds committing
 	readers *readers
 	tidy    *tidier
 	closer  sync.Once
@@ -122,7 +129,7 @@ func (s *Store) Poisoned() error {
 
 // Update implements kernel.Store. fn runs on the caller's goroutine, so that a
 // panic is the caller's; it undoes what fn wrote, as an error does. fn must
-// not call Update of the same store.
+// not call Update or View of the same store.
 func (s *Store) Update(ctx context.Context, fn func(kernel.Tx) error) error {
 	if s.opt.ReadOnly {
 		return fmt.Errorf("the store is open for reading only: %w", kernel.ErrReadOnly)
@@ -138,8 +145,35 @@ func (s *Store) Update(ctx context.Context, fn func(kernel.Tx) error) error {
 	if err != nil {
 		return err
 	}
+	s.toDisk()
 	<-b.done
 	return b.err
+}
+
+// toDisk sees to it that the current batch is committed. An update that is the
+// only one does it itself, which spares waking others, before and after; where
+// there are more, the committer waits for them all.
+func (s *Store) toDisk() {
+	if len(s.slots) == 1 && s.committing.TryLock() {
+		defer s.committing.Unlock()
+		defer ending()
+		s.commitOne(true)
+		return
+	}
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// ending ends the process where a commit panics: nobody knows what of it is on
+// its way to disk, and whoever called Update may be used to recovering.
+func ending() {
+	if r := recover(); r != nil {
+		stack := debug.Stack()
+		go panic(fmt.Sprintf("%v\n\n%s", r, stack))
+		select {}
+	}
 }
 
 // enter waits for one of the slots.
@@ -188,10 +222,6 @@ func (s *Store) runUpdate(ctx context.Context, fn func(kernel.Tx) error) (*batch
 	}
 	kept = true
 	s.cur.n++
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
 	return s.cur, nil
 }
 
@@ -199,14 +229,23 @@ func (s *Store) runUpdate(ctx context.Context, fn func(kernel.Tx) error) (*batch
 func (s *Store) commitLoop() {
 	defer close(s.closed)
 	for range s.wake {
-		for s.commitOne() {
+		s.committing.Lock()
+		for s.commitOne(false) {
+			// Those who were just answered may have more to write: they run
+			// first, so that what they write shares the next sync instead of
+			// waiting for the one after it.
+			for range 3 {
+				runtime.Gosched()
+			}
 		}
+		s.committing.Unlock()
 	}
 }
 
 // commitOne seals the current batch and commits it; false if it was untouched
-// since the last time.
-func (s *Store) commitOne() bool {
+// since the last time. alone says that no other update was under way. The
+// caller holds committing.
+func (s *Store) commitOne(alone bool) bool {
 	s.run.Lock()
 	b := s.cur
 	if b.n == 0 {
@@ -223,7 +262,7 @@ func (s *Store) commitOne() bool {
 	}
 	s.run.Unlock()
 
-	err := s.flush(b)
+	err := s.flush(b, alone)
 
 	s.run.Lock()
 	if err != nil {
@@ -235,12 +274,6 @@ func (s *Store) commitOne() bool {
 	close(b.done)
 	if err == nil {
 		s.tidied(b.bytes())
-	}
-	// Those who were just answered may have more to write: they run first,
-	// so that what they write shares the next sync instead of waiting for
-	// the one after it.
-	for range 3 {
-		runtime.Gosched()
 	}
 	return true
 }
@@ -279,6 +312,7 @@ func (s *Store) publish(b *batch) {
 	s.version = v
 	old := s.snap
 	s.snap = newSnapshot(v)
+	s.turned()
 	s.seen.Unlock()
 	old.release(s.readers)
 
@@ -293,6 +327,9 @@ func (s *Store) publish(b *batch) {
 func (s *Store) fail(b *batch, err error) {
 	p := &poisoned{cause: err}
 	s.poison.Store(p)
+	s.seen.Lock()
+	s.turned()
+	s.seen.Unlock()
 	b.err = p
 	if s.cur != b {
 		s.cur.err = p

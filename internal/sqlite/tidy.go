@@ -21,7 +21,7 @@ type tidier struct {
 	c     *conn
 	wake  chan struct{}
 	ended chan struct{}
-	grown int64       // bytes since the last wake, about; the committer's
+	grown int64       // bytes since the last wake, about; whoever holds Store.committing
 	long  atomic.Bool // the log should begin anew
 }
 
@@ -64,7 +64,7 @@ func (t *tidier) copyBack(mode string) int64 {
 	return r.int(1)
 }
 
-// tidied is called by the committer after each commit of about n bytes. A
+// tidied is called after each commit of about n bytes. A
 // log that is too long is copied to its end, which is near, so that the next
 // commit finds nothing left in it and writes it from the start; no snapshot
 // may then still look into it.

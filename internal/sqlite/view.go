@@ -36,6 +36,13 @@ func (p *snapshot) release(rs *readers) {
 	}
 }
 
+// unseen says that no view has it.
+func (p *snapshot) unseen() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.refs == 1 && p.c == nil
+}
+
 // begin begins the transaction if nobody did.
 func (p *snapshot) begin(rs *readers) error {
 	p.mu.Lock()
@@ -152,15 +159,59 @@ func (s *Store) View(ctx context.Context, fn func(kernel.Tx) error) error {
 	tx := &viewTx{s: s}
 	if s.opt.ReadOnly {
 		tx.snap = newSnapshot(0)
-	} else {
-		s.seen.RLock()
-		tx.snap = s.snap
-		tx.snap.acquire()
-		s.seen.RUnlock()
+	} else if err := s.look(ctx, tx); err != nil {
+		return err
 	}
 	defer func() {
 		tx.over = true
 		tx.snap.release(s.readers)
 	}()
 	return fn(tx)
+}
+
+// look gives a view the newest snapshot that may be viewed.
+func (s *Store) look(ctx context.Context, tx *viewTx) error {
+	s.seen.RLock()
+	for s.turn != nil {
+		turn := s.turn
+		s.seen.RUnlock()
+		select {
+		case <-turn:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		s.seen.RLock()
+	}
+	defer s.seen.RUnlock()
+	tx.snap = s.snap
+	tx.snap.acquire()
+	return nil
+}
+
+// keepViews lets the views of the version before have their snapshot before
+// there is a newer one. A commit that is alone, and that nobody views beside,
+// spares the transaction for it; a view that begins now waits for the commit,
+// and then sees it.
+func (s *Store) keepViews(alone bool) error {
+	if !alone {
+		return s.snap.begin(s.readers)
+	}
+	s.seen.Lock()
+	spared := s.snap.unseen()
+	if spared {
+		s.turn = make(chan struct{})
+	}
+	s.seen.Unlock()
+	if spared {
+		return nil
+	}
+	return s.snap.begin(s.readers)
+}
+
+// turned lets the newest snapshot be viewed again. The caller holds seen.
+func (s *Store) turned() {
+	if s.turn != nil {
+		close(s.turn)
+		s.turn = nil
+	}
 }
