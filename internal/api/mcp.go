@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"syscall"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -73,6 +74,15 @@ type upgraded struct {
 }
 
 func (u *upgraded) Read(b []byte) (int, error) { return u.in.Read(b) }
+
+// Prompt is the socket's descriptor, which never blocks, for who writes what it
+// takes at once.
+func (u *upgraded) Prompt() (syscall.RawConn, error) {
+	if c, ok := u.Conn.(syscall.Conn); ok {
+		return c.SyscallConn()
+	}
+	return nil, errors.New("the connection is no socket")
+}
 
 // CloseWrite ends this side's direction; the other may still answer.
 func (u *upgraded) CloseWrite() error {

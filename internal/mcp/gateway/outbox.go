@@ -25,7 +25,12 @@ type outbox struct {
 	bytes int
 	// ended takes no more lines; what is queued is still written.
 	ended bool
-	// changed is closed and replaced whenever something above changes.
+	// now, unless it is nil, is the peer as it can be written to without
+	// waiting, and left whether somebody does.
+	now  *prompt
+	left bool
+	// changed is closed and replaced whenever something above changes that
+	// somebody waits for.
 	changed chan struct{}
 }
 
@@ -39,9 +44,14 @@ type queued struct {
 	// leaving is set before the first byte is written, under the outbox's
 	// lock. A line without it was never seen by the peer.
 	leaving bool
+	// own says that whoever brought the line writes it, and rest is what the
+	// peer did not take at once, nil where it was not tried.
+	own  bool
+	rest []byte
 }
 
-func newOutbox() *outbox { return &outbox{changed: make(chan struct{})} }
+// newOutbox is the way to a peer. now may be nil.
+func newOutbox(now *prompt) *outbox { return &outbox{now: now, changed: make(chan struct{})} }
 
 // signal wakes everyone who waits. The caller holds mu.
 func (o *outbox) signal() {
@@ -69,13 +79,44 @@ func (o *outbox) try(ctx context.Context, to string, line []byte, taken func()) 
 	if taken != nil {
 		taken()
 	}
-	o.signal()
+	if o.now != nil && len(o.lines) == 1 && !o.left {
+		q.leaving, q.own, o.left = true, true, true
+	} else {
+		o.signal()
+	}
 	return q, nil, nil
+}
+
+// leave writes a line that nothing waits before, as far as the peer takes it
+// without being waited for: the writer need not be woken for it.
+func (o *outbox) leave(q *queued) {
+	if q == nil || !q.own {
+		return
+	}
+	line := append(q.line, '\n')
+	n := o.now.write(line)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.left = false
+	first := len(o.lines) > 0 && o.lines[0] == q
+	switch {
+	case n < len(line):
+		if q.rest = line[n:]; !first { // the end dropped it; a line leaves whole
+			o.lines, o.bytes = []*queued{q}, len(q.line)
+		}
+	case first:
+		o.bytes -= len(q.line)
+		o.lines = slices.Delete(o.lines, 0, 1)
+	}
+	if len(o.lines) > 0 || o.ended {
+		o.signal()
+	}
 }
 
 // offer takes a line if there is room now. The outbox owns the line after.
 func (o *outbox) offer(to string, line []byte) bool {
 	q, _, _ := o.try(context.Background(), to, line, nil)
+	o.leave(q)
 	return q != nil
 }
 
@@ -104,6 +145,7 @@ func (o *outbox) putThen(ctx context.Context, to string, line []byte, taken func
 	for {
 		q, wait, err := o.try(ctx, to, line, taken)
 		if wait == nil {
+			o.leave(q)
 			return q, err
 		}
 		select {
@@ -135,12 +177,17 @@ func (o *outbox) drop(i int) {
 	o.signal()
 }
 
-// end takes no more lines. With drop, what is queued is thrown away.
+// end takes no more lines. With drop, what is queued is thrown away, but for
+// what is left of a line that has begun to leave.
 func (o *outbox) end(drop bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.ended = true
-	if drop {
+	switch {
+	case !drop:
+	case len(o.lines) > 0 && o.lines[0].rest != nil:
+		o.lines, o.bytes = o.lines[:1], len(o.lines[0].line)
+	default:
 		o.lines, o.bytes = nil, 0
 	}
 	o.signal()
@@ -158,7 +205,13 @@ func (o *outbox) run(write func(to string, line []byte) error) error {
 			<-wait
 			continue
 		}
-		if err := write(q.to, q.line); err != nil {
+		var err error
+		if q.rest != nil {
+			_, err = o.now.Write(q.rest)
+		} else {
+			err = write(q.to, q.line)
+		}
+		if err != nil {
 			o.end(true)
 			return err
 		}
@@ -172,9 +225,12 @@ func (o *outbox) run(write func(to string, line []byte) error) error {
 func (o *outbox) head() (*queued, <-chan struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.left {
+		return nil, o.changed
+	}
 	for len(o.lines) > 0 {
 		q := o.lines[0]
-		if q.ctx.Err() == nil {
+		if q.rest != nil || q.ctx.Err() == nil {
 			q.leaving = true
 			return q, nil
 		}

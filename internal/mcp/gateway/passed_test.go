@@ -212,7 +212,7 @@ func TestQueuedCallIsNotSent(t *testing.T) {
 
 // TestOutboxUrged: what stops something is written though nothing else has room.
 func TestOutboxUrged(t *testing.T) {
-	o := newOutbox()
+	o := newOutbox(nil)
 	for o.offer("", []byte("a")) {
 	}
 	o.urge("", []byte("stop"))
@@ -231,7 +231,7 @@ func TestOutboxUrged(t *testing.T) {
 }
 
 func TestOutbox(t *testing.T) {
-	o, ctx := newOutbox(), context.Background()
+	o, ctx := newOutbox(nil), context.Background()
 	ended, end := context.WithCancelCause(ctx)
 	put := func(ctx context.Context, line string) *queued {
 		q, err := o.put(ctx, "", []byte(line))

@@ -124,7 +124,7 @@ type answer struct {
 
 func newSession(client Client, server Conn, c Config) *session {
 	return &session{Config: c, client: client, server: server,
-		toClient: newOutbox(), toServer: newOutbox(), tools: newTools(),
+		toClient: newOutbox(promptClient(client)), toServer: newOutbox(promptly(server)), tools: newTools(),
 		flights: map[string]*flight{}, waits: map[string]wait{}, tokens: map[string]*flight{}, listens: map[string]*flight{},
 		questions: map[string]context.CancelCauseFunc{}, asks: map[string]chan mcp.Message{}, released: make(chan struct{}), seen: map[[32]byte]bool{},
 		broken: make(chan error, 1)}

@@ -243,6 +243,10 @@ func (p *Process) Write(b []byte) (int, error) {
 	return n, err
 }
 
+// Prompt is the descriptor of the server's standard input, which never blocks,
+// for who writes what it takes at once.
+func (p *Process) Prompt() (syscall.RawConn, error) { return p.in.SyscallConn() }
+
 // PID returns the process id, which is also its group's.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
