@@ -45,7 +45,9 @@ func (e *Engine) JSON(doc []byte) (r Result, err error) {
 // Seal redacts a ledger leaf as JSON does and makes it a Record, which owns
 // its bytes. The strings and numbers directly under a top-level name in
 // exempt (an id, a hash, an identity) are passed unread where they are at
-// most 1024 bytes long; registered literals are masked there too. The leaf
+// most 1024 bytes long; registered literals are masked there too. A path of two
+// names, "data.signature", is read as text and not opened for what is wrapped in
+// it. The leaf
 // must be strict JSON (RFC 7493: UTF-8, no name twice) of at most 64 levels,
 // before and after, else the error is a RedactionError.
 func (e *Engine) Seal(doc []byte, exempt ...string) (rec Record, err error) {
@@ -104,6 +106,10 @@ type frame struct {
 	// labels and holds say that the current member is a "name" or "value".
 	labels, holds bool
 	exempt        bool
+	// within begins the exempt paths below the current member, and is empty
+	// where there are none; shut says that the member is one of those.
+	within string
+	shut   bool
 }
 
 // walker reads a document that is known to be valid.
@@ -221,7 +227,9 @@ func (w *walker) member(t *frame, i, end int, s []byte, escaped bool) {
 	case "value", "val", "Value":
 		t.holds = true
 	}
-	t.exempt = len(w.stack) == 1 && len(w.exempt) > 0 && isExempt(w.exempt, s)
+	if len(w.exempt) > 0 && len(w.stack) <= 2 {
+		w.exempts(t, s)
+	}
 	if judged {
 		return
 	}
@@ -236,6 +244,26 @@ func (w *walker) member(t *frame, i, end int, s []byte, escaped bool) {
 		t.own = kindOf(out) // what a second reading would take it for
 	}
 	w.rename(i, end, out)
+}
+
+// exempts says what the exempt keys make of the member s: at the top, passed or
+// leading to paths; below such a one, shut.
+func (w *walker) exempts(t *frame, s []byte) {
+	if len(w.stack) == 1 {
+		t.exempt, t.within = isExempt(w.exempt, s), ""
+		for _, k := range w.exempt {
+			if len(k) > len(s) && k[len(s)] == '.' && k[:len(s)] == string(s) {
+				t.within = k[:len(s)+1]
+			}
+		}
+		return
+	}
+	t.shut = false
+	for _, k := range w.exempt {
+		if at := w.stack[0].within; at != "" && len(k) > len(at) && k[:len(at)] == at && k[len(at):] == string(s) {
+			t.shut = true
+		}
+	}
 }
 
 func isExempt(list []string, s []byte) bool {
@@ -305,7 +333,7 @@ func (w *walker) judge(i, end int, s []byte, escaped bool) []byte {
 	if !w.nest.peeks {
 		return w.open(i, end, s, escaped)
 	}
-	out, spans := w.nest.peek(s, w.nested)
+	out, spans := w.peek(s)
 	if spans == nil {
 		return nil
 	}
@@ -315,6 +343,15 @@ func (w *walker) judge(i, end int, s []byte, escaped bool) []byte {
 		w.findings = findings(spans, i+1, w.findings)
 	}
 	return out
+}
+
+// peek opens s, unless it stands at an exempt path: what is wrapped in there is
+// somebody's word, which is worth nothing when it is changed.
+func (w *walker) peek(s []byte) ([]byte, []span) {
+	if t := w.top(); t.shut {
+		return w.e.clean(s)
+	}
+	return w.nest.peek(s, w.nested)
 }
 
 // maxWord is the length of a string in which no detector finds anything where

@@ -89,3 +89,19 @@ func TestSealMasksWhatItCannotOpen(t *testing.T) {
 		}
 	}
 }
+
+// What a person signed is not opened: masking in it would unmake the signature.
+// What stands beside it is, and so is the same name elsewhere.
+func TestSealKeepsWhatIsSigned(t *testing.T) {
+	e := engine(t)
+	said := base64.StdEncoding.EncodeToString([]byte(`{"note":"card 4111111111111111, key ` + akia + `"}`))
+	doc := `{"data":{"statement":"` + said + `","other":"` + said + `","in":{"statement":"` + said + `"}},"statement":"` + said + `"}`
+	rec, err := e.Seal([]byte(doc), "id", "data.statement", "data.signature")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := string(rec.Bytes())
+	if !strings.Contains(out, `{"data":{"statement":"`+said+`"`) || strings.Count(out, said) != 1 {
+		t.Errorf("%s", out)
+	}
+}
