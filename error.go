@@ -66,6 +66,16 @@ const (
 	KindEval              Kind = "EvalError"
 	KindEvalFailure       Kind = "EvalGateFailure"
 	KindRule              Kind = "ConstitutionError"
+	// The sandbox (2.1, 2.2).
+	KindProtocol  Kind = "ProtocolError"
+	KindLanguage  Kind = "UnsupportedLanguageError"
+	KindCodeSize  Kind = "CodeSizeError"
+	KindLimit     Kind = "InvalidLimitError"
+	KindSpawn     Kind = "SpawnError"
+	KindNamespace Kind = "NamespaceError"
+	KindMount     Kind = "MountError"
+	KindCgroup    Kind = "CgroupError"
+	KindSeccomp   Kind = "SeccompError"
 	// Shared by several gates.
 	KindTimeout Kind = "TimeoutError"
 	KindValue   Kind = "ValueError"

@@ -35,11 +35,12 @@ var floors = map[string]int{
 	"internal/operator":      1,
 
 	// 2, judges: facts in, opinion out. The ledger and the latch stand beside.
-	"internal/budget": 2,
-	"internal/trust":  2,
-	"internal/review": 2,
-	"internal/halt":   2,
-	"ledger":          2,
+	"internal/budget":  2,
+	"internal/trust":   2,
+	"internal/review":  2,
+	"internal/halt":    2,
+	"internal/sandbox": 2,
+	"ledger":           2,
 
 	"internal/dissimilar": 2,
 
@@ -54,11 +55,12 @@ var floors = map[string]int{
 	"internal/console":     4,
 
 	// 4, hands: what touches the world. storetest is what a store must pass.
-	"internal/mcp/remote": 4,
-	"internal/mcp/server": 4,
-	"internal/sqlite":     4,
-	"internal/keyset":     4,
-	"storetest":           4,
+	"internal/mcp/remote":      4,
+	"internal/mcp/server":      4,
+	"internal/sqlite":          4,
+	"internal/keyset":          4,
+	"internal/sandbox/process": 4,
+	"storetest":                4,
 
 	// A kernel for tests of what stands behind the gateway.
 	"internal/mcp/gatewaytest": 1,
@@ -92,8 +94,9 @@ var homes = map[string]struct {
 	module + "/internal/mcp/server":          {[]string{"daemon", "cmd/holdfast"}, "the daemon starts servers behind the gateway; the command only makes a clean environment"},
 	module + "/internal/mcp/remote":          {[]string{"daemon"}, "the daemon reaches servers behind the gateway"},
 	module + "/internal/keyset":              {[]string{"daemon"}, "the daemon introduces a hand to the kernel"},
-	"golang.org/x/sys/unix":                  {[]string{"internal/redact", "internal/halt", "internal/api", "internal/mcp/server", "daemon"}, "the system is for doors and hands; below them the latch is a file, and redaction locks the memory that registered secrets stand in"},
-	"os/exec":                                {[]string{"internal/mcp/server", "daemon", "cmd/holdfast"}, "starting a process is a hand's work"},
+	"golang.org/x/sys/unix":                  {[]string{"internal/redact", "internal/halt", "internal/api", "internal/mcp/server", "internal/sandbox/process", "daemon"}, "the system is for doors and hands; below them the latch is a file, and redaction locks the memory that registered secrets stand in"},
+	"github.com/elastic/go-seccomp-bpf":      {[]string{"internal/sandbox/process"}, "the names of system calls are a wall's"},
+	"os/exec":                                {[]string{"internal/mcp/server", "internal/sandbox/process", "daemon", "cmd/holdfast"}, "starting a process is a hand's work"},
 }
 
 // impure are what floors 0 to 2 do without: they do no I/O. TestPureFloors looks

@@ -1,0 +1,71 @@
+package sandbox
+
+import (
+	"slices"
+	"strings"
+)
+
+// Wall is one layer of isolation (003 2.2).
+type Wall string
+
+// The walls. Each is either really up, shown by trying it, or not there.
+const (
+	WallPID      Wall = "pid"      // no process of the host is visible
+	WallNet      Wall = "net"      // no network, not even a loopback that is up
+	WallMount    Wall = "mount"    // a root that holds the runtime alone, read-only
+	WallUTS      Wall = "uts"      // a host name of its own
+	WallIPC      Wall = "ipc"      // no shared memory or queues with others
+	WallUser     Wall = "user"     // an identity that owns nothing on the host
+	WallSeccomp  Wall = "seccomp"  // system calls by allowlist; others are named
+	WallRights   Wall = "rights"   // no capability, none to be had
+	WallScratch  Wall = "scratch"  // a scratch of its own, bounded in bytes and inodes
+	WallMemory   Wall = "memory"   // a control group bounds memory
+	WallCPU      Wall = "cpu"      // a control group bounds processor time
+	WallPids     Wall = "pids"     // a control group bounds processes
+	WallLandlock Wall = "landlock" // a second wall around files, where the kernel has it
+)
+
+// Walls returns all, in the order in which they are told. The slice is the
+// caller's.
+func Walls() []Wall {
+	return []Wall{WallPID, WallNet, WallMount, WallUTS, WallIPC, WallUser, WallSeccomp, WallRights, WallScratch, WallMemory, WallCPU, WallPids, WallLandlock}
+}
+
+// Posture is what really stood around a run (D20).
+type Posture struct {
+	// Tier is which kind of sandbox it was.
+	Tier Tier `json:"tier"`
+	// Up are the walls that stood.
+	Up []Wall `json:"up"`
+	// Down says of each other wall why it did not.
+	Down map[Wall]string `json:"down,omitempty"`
+	// Names says that a violation's system call can be named here.
+	Names bool `json:"names_violations"`
+	// Mode is root or rootless, and Groups how control groups are kept: v2,
+	// v1, or none.
+	Mode   string `json:"mode"`
+	Groups string `json:"cgroups"`
+}
+
+// Missing returns the walls of need that are not up; an empty need is every
+// wall that the specification names (Landlock is not one of them).
+func (p Posture) Missing(need []Wall) []Wall {
+	if len(need) == 0 {
+		need = slices.DeleteFunc(Walls(), func(w Wall) bool { return w == WallLandlock })
+	}
+	var missing []Wall
+	for _, w := range need {
+		if !slices.Contains(p.Up, w) {
+			missing = append(missing, w)
+		}
+	}
+	return missing
+}
+
+func wallNames() string {
+	var names []string
+	for _, w := range Walls() {
+		names = append(names, string(w))
+	}
+	return strings.Join(names, ", ")
+}

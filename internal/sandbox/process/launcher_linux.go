@@ -1,0 +1,268 @@
+package process
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// LauncherName is what the launcher is called as (its argument 0), by which a
+// program that may be one knows that it is: see Launcher.
+const LauncherName = "holdfast-launcher"
+
+// The launcher's descriptors, beside its standard ones: the socket to Holdfast.
+const launcherSocket = 3
+
+// Frames on the control socket of a run and on the launcher's: 32-bit words,
+// the first of which is one of these.
+const (
+	frameFailed  = 0xfa11ed00 + iota // operation, errno
+	frameReady                       // with the descriptors of listener, workload and scratch
+	frameEnded                       // the workload has been reaped; status and usage stand in the tape
+	frameCloned                      // from the launcher, with the init's pidfd
+	frameRefused                     // from the launcher: errno
+)
+
+// Launcher turns this process into a launcher and does not return, if it was
+// started as one. A program that uses this package calls it first thing in
+// main (and TestMain), before anything else is read or started.
+func Launcher() {
+	if len(os.Args) != 2 || os.Args[0] != LauncherName {
+		return
+	}
+	runtime.LockOSThread() // the death signal and the namespaces are the thread's
+	l := &launcher{root: os.Args[1]}
+	err := l.wall()
+	if err == nil {
+		err = l.serve()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+type launcher struct {
+	root string
+	proc int // the host's /proc, for the child's own identity maps; never in a workload
+
+	// What serve needs for each run is allocated once: a process that forks by
+	// hand stays small and does not collect.
+	frame [64]byte
+	oob   []byte
+	args  cloneArgs
+}
+
+// wall puts the launcher behind its own walls: a root that holds the runtime
+// alone, read-only, and no rights.
+func (l *launcher) wall() error {
+	steps := []struct {
+		what string
+		do   func() error
+	}{
+		{"follow Holdfast's death", func() error { return unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0) }},
+		{"open /proc", func() (err error) {
+			l.proc, err = unix.Open("/proc", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+			return err
+		}},
+		{"make mounts private", func() error { return unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") }},
+		{"bind the runtime's root", func() error { return unix.Mount(l.root, l.root, "", unix.MS_BIND, "") }},
+		{"bind /dev", l.devices},
+		{"make the root read-only", l.readOnly},
+		{"enter the root", l.enter},
+		{"give up rights", giveUp},
+	}
+	for _, s := range steps {
+		if err := s.do(); err != nil {
+			return fmt.Errorf("the sandbox's launcher could not %s: %w", s.what, err)
+		}
+	}
+	return nil
+}
+
+// devices are the two that the specification lets a workload have (003 2.2).
+func (l *launcher) devices() error {
+	for _, d := range []string{"null", "urandom"} {
+		if err := unix.Mount("/dev/"+d, filepath.Join(l.root, "dev", d), "", unix.MS_BIND, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *launcher) readOnly() error {
+	return unix.Mount("", l.root, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV, "")
+}
+
+func (l *launcher) enter() error {
+	if err := unix.Chdir(l.root); err != nil {
+		return err
+	}
+	if err := unix.PivotRoot(".", "."); err != nil {
+		return err
+	}
+	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
+		return err
+	}
+	return unix.Chdir("/")
+}
+
+// giveUp leaves the launcher without rights, even in its own user namespace:
+// as the unprivileged user where there is one (started by root), else with no
+// capability.
+func giveUp() error {
+	if unix.Getuid() == 0 {
+		if err := syscall.Setgroups(nil); err != nil {
+			return err
+		}
+		if err := syscall.Setresgid(workloadID, workloadID, workloadID); err != nil {
+			return err
+		}
+		if err := syscall.Setresuid(workloadID, workloadID, workloadID); err != nil {
+			return err
+		}
+	}
+	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var none [2]unix.CapUserData
+	if err := unix.Capset(&hdr, &none[0]); err != nil {
+		return err
+	}
+	// A change of identity takes the death signal back.
+	return unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0)
+}
+
+// serve starts one init for each request until Holdfast hangs up.
+func (l *launcher) serve() error {
+	debug.SetGCPercent(-1)
+	l.oob = make([]byte, unix.CmsgSpace(4*maxFDs))
+	for {
+		n, oobn, _, _, err := unix.Recvmsg(launcherSocket, l.frame[:], l.oob, unix.MSG_CMSG_CLOEXEC)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || n == 0 {
+			return err
+		}
+		if err := l.run(l.frame[:n], l.oob[:oobn]); err != nil {
+			return err
+		}
+		l.bury()
+	}
+}
+
+const maxFDs = 8
+
+// A request is the flags of the clone and the size of the tape; its descriptors
+// are the tape, the run's control socket, and what the tape's slots from
+// slotFD on are to name.
+func (l *launcher) run(req, oob []byte) error {
+	fds, err := received(oob)
+	if err != nil || len(req) != 16 || len(fds) < 2 {
+		return fmt.Errorf("the sandbox's launcher was sent a request it cannot read (%d bytes, %d descriptors)", len(req), len(fds))
+	}
+	defer closeAll(fds)
+	flags, size := binary.LittleEndian.Uint64(req), binary.LittleEndian.Uint64(req[8:])
+	pidfd, err := l.clone(flags, size, fds)
+	if err != nil {
+		return l.answer(frameRefused, errnoOf(err), nil)
+	}
+	defer unix.Close(pidfd)
+	return l.answer(frameCloned, 0, unix.UnixRights(pidfd))
+}
+
+// clone maps the tape, writes the descriptors' numbers into it, and clones the
+// process that plays it.
+func (l *launcher) clone(flags, size uint64, fds []int) (int, error) {
+	if size < opsOffset || size > maxTape {
+		return -1, unix.EINVAL
+	}
+	tape, err := unix.MmapPtr(fds[0], 0, unsafe.Pointer(uintptr(tapeBase)), uintptr(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_FIXED_NOREPLACE)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.MunmapPtr(tape, uintptr(size))
+	slots := unsafe.Slice((*uint64)(tape), slotCount)
+	slots[slotProc] = uint64(l.proc)
+	for i, fd := range fds {
+		slots[slotFD+i] = uint64(fd)
+	}
+	l.args = cloneArgs{flags: flags | unix.CLONE_PIDFD | unix.CLONE_CLEAR_SIGHAND, pidfd: uint64(uintptr(unsafe.Pointer(&l.args.fd))), exitSignal: uint64(unix.SIGCHLD)}
+	if e := fork(&l.args, tape, uintptr(fds[1])); e != 0 {
+		return -1, e
+	}
+	return int(l.args.fd), nil
+}
+
+// cloneArgs is struct clone_args of clone3 as far as it is used (64 bytes, Linux
+// 5.3), and the place for the pidfd.
+type cloneArgs struct {
+	flags, pidfd, childTID, parentTID, exitSignal, stack, stackSize, tls uint64
+
+	fd int32
+}
+
+const cloneArgsSize = 64
+
+// fork clones a process that plays the tape. Signals are blocked meanwhile, so
+// that none of the runtime's reaches the copy.
+//
+//go:nosplit
+//go:norace
+func fork(args *cloneArgs, tape unsafe.Pointer, control uintptr) syscall.Errno {
+	all, old := ^uint64(0), uint64(0)
+	syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&all)), uintptr(unsafe.Pointer(&old)), 8, 0, 0)
+	pid, _, e := syscall.RawSyscall(unix.SYS_CLONE3, uintptr(unsafe.Pointer(args)), cloneArgsSize, 0)
+	if e == 0 && pid == 0 {
+		play(tape, 0, control)
+	}
+	syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&old)), 0, 8, 0, 0)
+	return e
+}
+
+func (l *launcher) answer(kind, value uint32, rights []byte) error {
+	var b [8]byte
+	binary.LittleEndian.PutUint32(b[:], kind)
+	binary.LittleEndian.PutUint32(b[4:], value)
+	return unix.Sendmsg(launcherSocket, b[:], rights, nil, 0)
+}
+
+// bury reaps the inits that have ended.
+func (l *launcher) bury() {
+	for {
+		pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)
+		if err != nil || pid <= 0 {
+			return
+		}
+	}
+}
+
+func received(oob []byte) ([]int, error) {
+	msgs, err := unix.ParseSocketControlMessage(oob)
+	if err != nil || len(msgs) != 1 {
+		return nil, errors.Join(err, unix.EINVAL)
+	}
+	return unix.ParseUnixRights(&msgs[0])
+}
+
+func closeAll(fds []int) {
+	for _, fd := range fds {
+		unix.Close(fd)
+	}
+}
+
+func errnoOf(err error) uint32 {
+	var e syscall.Errno
+	if errors.As(err, &e) {
+		return uint32(e)
+	}
+	return uint32(unix.EIO)
+}

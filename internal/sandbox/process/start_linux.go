@@ -1,0 +1,166 @@
+package process
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// hostUser is the user that workloads are on the host where Holdfast runs as
+// root: a number that no system gives to anybody (it is in the range that
+// systemd leaves unused).
+const hostUser = 2_013_265_920
+
+// zygote is a running launcher and the socket to it.
+type zygote struct {
+	mu     sync.Mutex
+	conn   *net.UnixConn
+	cmd    *exec.Cmd
+	stderr bytes.Buffer
+	done   chan struct{}
+}
+
+// startLauncher starts one launcher whose root is the directory root.
+func startLauncher(root string) (*zygote, error) {
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return nil, err
+	}
+	defer theirs.Close()
+	z := &zygote{conn: ours, done: make(chan struct{})}
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	z.cmd = exec.Command(exe)
+	z.cmd.Args = []string{LauncherName, root}
+	z.cmd.Env = []string{"GOMAXPROCS=1"}
+	z.cmd.Stderr = &z.stderr
+	z.cmd.ExtraFiles = []*os.File{theirs}
+	attr := &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWNET}
+	if os.Geteuid() == 0 {
+		asRoot(attr)
+	} else {
+		asUser(attr)
+	}
+	z.cmd.SysProcAttr = attr
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread's end would be the launcher's
+		started <- z.cmd.Start()
+		z.cmd.Wait()
+		close(z.done)
+	}()
+	if err := <-started; err != nil {
+		ours.Close()
+		return nil, err
+	}
+	return z, nil
+}
+
+// asRoot keeps root's rights until the walls of the launcher stand (the
+// runtime's root lies in a directory of root's), and gives it the identity that
+// it then takes.
+func asRoot(attr *syscall.SysProcAttr) {
+	ids := []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 1}, {ContainerID: workloadID, HostID: hostUser, Size: 1}}
+	attr.UidMappings, attr.GidMappings, attr.GidMappingsEnableSetgroups = ids, ids, true
+}
+
+// asUser maps the only identity there is. It is not root in the namespace
+// either, because Linux maps no root further down without CAP_SETFCAP; so the
+// right to mount has to be ambient to outlive the exec.
+func asUser(attr *syscall.SysProcAttr) {
+	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: workloadID, HostID: os.Geteuid(), Size: 1}}
+	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: workloadID, HostID: os.Getegid(), Size: 1}}
+	attr.GidMappingsEnableSetgroups = false
+	attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN}
+}
+
+func (z *zygote) close() {
+	z.conn.Close()
+	<-z.done
+}
+
+// clone asks for a new init, and returns its pidfd.
+func (z *zygote) clone(flags uint64, size int, fds []int) (int, error) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	var req [16]byte
+	binary.LittleEndian.PutUint64(req[:], flags)
+	binary.LittleEndian.PutUint64(req[8:], uint64(size))
+	if _, _, err := z.conn.WriteMsgUnix(req[:], unix.UnixRights(fds...), nil); err != nil {
+		return -1, z.gone(err)
+	}
+	f, got, err := receive(z.conn)
+	if err != nil {
+		return -1, z.gone(err)
+	}
+	if f.kind == frameRefused {
+		return -1, fmt.Errorf("clone: %w", syscall.Errno(f.a))
+	}
+	if f.kind != frameCloned || len(got) != 1 {
+		closeAll(got)
+		return -1, errors.New("the launcher answered what it should not")
+	}
+	return got[0], nil
+}
+
+func (z *zygote) gone(err error) error {
+	select {
+	case <-z.done:
+		return fmt.Errorf("the launcher ended: %s", bytes.TrimSpace(z.stderr.Bytes()))
+	case <-time.After(time.Second):
+		return err
+	}
+}
+
+type frame struct{ kind, a, b uint32 }
+
+// receive reads one frame and its descriptors.
+func receive(c *net.UnixConn) (frame, []int, error) {
+	var b [12]byte
+	oob := make([]byte, unix.CmsgSpace(4*maxFDs))
+	n, oobn, _, _, err := c.ReadMsgUnix(b[:], oob)
+	if err != nil {
+		return frame{}, nil, err
+	}
+	if n == 0 {
+		return frame{}, nil, net.ErrClosed
+	}
+	f := frame{binary.LittleEndian.Uint32(b[:]), binary.LittleEndian.Uint32(b[4:]), binary.LittleEndian.Uint32(b[8:])}
+	if oobn == 0 {
+		return f, nil, nil
+	}
+	fds, err := received(oob[:oobn])
+	return f, fds, err
+}
+
+// socketPair returns a pair of which one end stays here.
+func socketPair() (*net.UnixConn, *os.File, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	ours := os.NewFile(uintptr(fds[0]), "control")
+	defer ours.Close()
+	theirs := os.NewFile(uintptr(fds[1]), "control")
+	c, err := net.FileConn(ours)
+	if err != nil {
+		theirs.Close()
+		return nil, nil, err
+	}
+	return c.(*net.UnixConn), theirs, nil
+}
+
+var _ = context.Background

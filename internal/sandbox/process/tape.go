@@ -1,0 +1,257 @@
+//go:build linux
+
+package process
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// A tape is the list of system calls by which a cloned process, which may not
+// allocate, lock or run Go's scheduler, builds its walls. It is one block of
+// memory that Holdfast writes and that the launcher and the processes it clones
+// map at tapeBase, so that pointers in it are ready: the slots, the operations,
+// and the data that their pointers lead to.
+//
+//	slots   64 words: what the launcher fills in, and results of operations
+//	ops     12 words each
+//	data    bytes, aligned to 8
+const (
+	slotCount = 64
+	opWords   = 12
+	opsOffset = 8 * slotCount
+
+	// tapeBase is below every place where Linux or Go puts something of its
+	// own, with 39 bits of address too.
+	tapeBase = 0x20_0000_0000
+
+	// maxTape bounds a tape with everything a run brings: 10 MB of code, 100 MB
+	// of files and room for the calls.
+	maxTape = 128 << 20
+)
+
+// The kinds of operation.
+const (
+	opCall  = iota // a system call
+	opClone        // clone3; the child goes on at the operation of word 10
+	opReap         // wait until the process in slot word 4 has ended, storing status and usage
+	opMark         // store the monotonic clock, in nanoseconds, in a slot
+	opStore        // store the low half of slot word 4 at the address of word 5
+	opEnd          // leave: exit_group(0)
+)
+
+// A slot names the result of an earlier operation as an argument.
+type slot uint64
+
+// ref is the offset of data in the tape.
+type ref uint64
+
+// recorder builds a tape. Its first error stays.
+type recorder struct {
+	ops    []uint64
+	data   []byte
+	relocs []uint64 // offsets in data of words that point into data
+	opRefs []uint64 // indexes of words in ops that point into data
+	stage  stage
+	err    error
+}
+
+// stage says what an operation belongs to, so that one that fails is reported
+// by the name of its wall.
+type stage uint8
+
+const (
+	stageNamespace stage = iota
+	stageMount
+	stageFiles
+	stageLimits
+	stagePrivileges
+	stageLandlock
+	stageSeccomp
+	stageReport
+	stageExec
+)
+
+func (s stage) String() string {
+	return [...]string{"namespaces", "mounts", "files", "limits", "privileges", "landlock", "seccomp", "report", "exec"}[s]
+}
+
+// bytes puts b in the data and returns where.
+func (r *recorder) bytes(b []byte) ref {
+	at := len(r.data)
+	r.data = append(r.data, b...)
+	for len(r.data)%8 != 0 {
+		r.data = append(r.data, 0)
+	}
+	return ref(at)
+}
+
+// cstring puts s and a NUL in the data.
+func (r *recorder) cstring(s string) ref {
+	for i := range len(s) {
+		if s[i] == 0 && r.err == nil {
+			r.err = fmt.Errorf("a NUL in %q", s)
+		}
+	}
+	return r.bytes(append([]byte(s), 0))
+}
+
+// vector puts a NULL-terminated array of C strings in the data.
+func (r *recorder) vector(list []string) ref {
+	refs := make([]any, 0, len(list)+1)
+	for _, s := range list {
+		refs = append(refs, r.cstring(s))
+	}
+	return r.words(append(refs, 0)...)
+}
+
+// words puts 64-bit words in the data: numbers, or refs that become addresses.
+func (r *recorder) words(list ...any) ref {
+	at := len(r.data)
+	for _, w := range list {
+		if p, ok := w.(ref); ok {
+			r.relocs = append(r.relocs, uint64(len(r.data)))
+			r.data = binary.LittleEndian.AppendUint64(r.data, uint64(p))
+			continue
+		}
+		n, err := number(w)
+		if err != nil && r.err == nil {
+			r.err = err
+		}
+		r.data = binary.LittleEndian.AppendUint64(r.data, n)
+	}
+	return ref(at)
+}
+
+// poke makes data word at hold the address of to.
+func (r *recorder) poke(at, to ref) {
+	binary.LittleEndian.PutUint64(r.data[at:], uint64(to))
+	r.relocs = append(r.relocs, uint64(at))
+}
+
+// call records a system call: its result, where it must be kept, goes to a slot.
+func (r *recorder) call(nr int, args ...any) { r.keep(-1, nr, args...) }
+
+// keep records a system call whose result goes to slot dst.
+func (r *recorder) keep(dst int, nr int, args ...any) { r.add(opCall, uint64(nr), dst, 0, args) }
+
+// lenient records a system call that may also fail with errno.
+func (r *recorder) lenient(errno int, nr int, args ...any) {
+	r.add(opCall, uint64(nr), -1, errno, args)
+}
+
+// clone records a clone3 with args at the given data; the new process goes on
+// at the operation that join sets.
+func (r *recorder) clone(dst int, nr int, args ref, size int) (op int) {
+	op = len(r.ops) / opWords
+	r.add(opClone, uint64(nr), dst, 0, []any{args, size})
+	return op
+}
+
+// childHere says that the child of the clone at op goes on with what is
+// recorded next.
+func (r *recorder) childHere(op int) {
+	r.ops[op*opWords+10] = uint64(len(r.ops) / opWords)
+}
+
+// reap waits for the process whose number stands in slot pid.
+func (r *recorder) reap(pid slot, status, usage ref) {
+	r.add(opReap, 0, -1, 0, []any{pid, status, usage})
+}
+
+func (r *recorder) mark(dst int) { r.add(opMark, 0, dst, 0, nil) }
+
+// store puts the low 32 bits of a slot at to, as a descriptor stands in a
+// control message.
+func (r *recorder) store(from slot, to ref) { r.add(opStore, 0, -1, 0, []any{from, to}) }
+
+func (r *recorder) end() { r.add(opEnd, 0, -1, 0, nil) }
+
+// An operation's words: kind and stage, number, slot of the result plus one,
+// the errno that is no failure, six arguments, the child's operation, and the
+// mask of arguments that are slots.
+func (r *recorder) add(kind int, nr uint64, dst, errno int, args []any) {
+	op := make([]uint64, opWords)
+	op[0] = uint64(kind) | uint64(r.stage)<<8
+	op[1], op[2], op[3] = nr, uint64(dst+1), uint64(errno)
+	for i, a := range args {
+		switch v := a.(type) {
+		case ref:
+			op[4+i] = uint64(v)
+			r.opRefs = append(r.opRefs, uint64(len(r.ops)+4+i))
+		case slot:
+			op[4+i] = uint64(v)
+			op[11] |= 1 << i
+		default:
+			n, err := number(a)
+			if err != nil && r.err == nil {
+				r.err = err
+			}
+			op[4+i] = n
+		}
+	}
+	r.ops = append(r.ops, op...)
+}
+
+func number(v any) (uint64, error) {
+	switch n := v.(type) {
+	case int:
+		return uint64(n), nil
+	case int64:
+		return uint64(n), nil
+	case uint64:
+		return n, nil
+	case uint32:
+		return uint64(n), nil
+	case uintptr:
+		return uint64(n), nil
+	}
+	return 0, fmt.Errorf("%T is no argument of a system call", v)
+}
+
+var errTapeSize = errors.New("a run's code and files take more than 128 MB")
+
+// assemble returns the tape's bytes, every pointer an address from tapeBase on.
+func (r *recorder) assemble() ([]byte, error) {
+	if r.err != nil {
+		return nil, r.err
+	}
+	dataAt := opsOffset + 8*len(r.ops)
+	if dataAt+len(r.data) > maxTape {
+		return nil, errTapeSize
+	}
+	b := make([]byte, dataAt+len(r.data))
+	for i, w := range r.ops {
+		binary.LittleEndian.PutUint64(b[opsOffset+8*i:], w)
+	}
+	copy(b[dataAt:], r.data)
+	for _, at := range r.opRefs {
+		address(b[opsOffset+8*at:], dataAt)
+	}
+	for _, at := range r.relocs {
+		address(b[uint64(dataAt)+at:], dataAt)
+	}
+	return b, nil
+}
+
+// address turns the offset in data that b begins with into an address.
+func address(b []byte, dataAt int) {
+	binary.LittleEndian.PutUint64(b, binary.LittleEndian.Uint64(b)+uint64(tapeBase+dataAt))
+}
+
+// fill writes words at a place in the data that bytes returned.
+func (r *recorder) fill(at ref, words ...uint64) {
+	for i, w := range words {
+		binary.LittleEndian.PutUint64(r.data[int(at)+8*i:], w)
+	}
+}
+
+// stageList is the stage of every operation.
+func (r *recorder) stageList() []stage {
+	list := make([]stage, len(r.ops)/opWords)
+	for i := range list {
+		list[i] = stage(r.ops[i*opWords] >> 8)
+	}
+	return list
+}

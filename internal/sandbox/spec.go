@@ -1,0 +1,61 @@
+// Package sandbox says what running untrusted code means, whatever wall it runs
+// behind: what may be asked for (Spec), what came of it (Result), which walls
+// were really up (Posture), and which tier a request needs (Choose). It judges
+// and touches nothing; the tiers are packages below it.
+//
+// Spec 003 sections 2.1 and 2.2, spec 000 "Sandboxing model", decisions D15 to
+// D21a.
+package sandbox
+
+import "time"
+
+// Spec is one request to run code: the document's ExecutionRequest (003 2.1)
+// with what Holdfast adds. The zero value of a limit is its default.
+type Spec struct {
+	// ID names the run in the ledger, in its host name and in its result:
+	// 1 to 64 letters, digits, "-" and "_".
+	ID string
+	// Language is a row of the tier's table, exact or loose: "python3.11",
+	// "python3".
+	Language string
+	// Code is the program's text, or the program itself where the language is
+	// "static": at most 10 MB.
+	Code []byte
+	// Environment is what the code finds in its environment; never a secret.
+	Environment map[string]string
+	// Files stand in the scratch when the code starts: at most 10,000 of
+	// together 100 MB, by relative paths.
+	Files map[string][]byte
+	// Timeout is by the wall: 10 s if zero, at most 30 s.
+	Timeout time.Duration
+	// MemoryMB is 256 if zero, at most 512.
+	MemoryMB int64
+	// CPUPeriod and CPUQuota are the share of processors: one if both are
+	// zero, at most two (quota is at most twice the period).
+	CPUPeriod, CPUQuota time.Duration
+	// Narrow takes system calls out of the language's allowlist (D18).
+	Narrow []string
+	// Need is the least posture; empty means every wall (D20).
+	Need []Wall
+}
+
+// The limits of 003 2.1, and of what the document leaves open.
+const (
+	DefaultTimeout  = 10 * time.Second
+	MaxTimeout      = 30 * time.Second
+	DefaultMemoryMB = 256
+	MaxMemoryMB     = 512
+	minMemoryMB     = 16
+	DefaultPeriod   = 100 * time.Millisecond
+	MaxCores        = 2
+	MaxCode         = 10 << 20
+	MaxFiles        = 10_000
+	MaxFileBytes    = 100 << 20
+	ScratchBytes    = 100 << 20
+	ScratchInodes   = 16 << 10
+	MaxOutput       = 1 << 20 // of standard output, and again of standard error
+	MaxOutputBytes  = 100 << 20
+	OpenFiles       = 256
+	maxEnvironment  = 256
+	maxEnvBytes     = 128 << 10
+)
