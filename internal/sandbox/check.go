@@ -180,3 +180,6 @@ func clip(s string) string {
 func refuse(kind holdfast.Kind, hint, why string, args ...any) error {
 	return &holdfast.Error{Kind: kind, Why: fmt.Sprintf(why, args...), Hint: hint}
 }
+
+// GoodName says whether name may be a file's in a request or a result.
+func GoodName(name string) bool { return badName(name) == "" }

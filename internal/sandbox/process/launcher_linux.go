@@ -181,11 +181,13 @@ func (l *launcher) run(req, oob []byte) error {
 
 // clone maps the tape, writes the descriptors' numbers into it, and clones the
 // process that plays it.
+//
+//go:nocheckptr
 func (l *launcher) clone(flags, size uint64, fds []int) (int, error) {
 	if size < opsOffset || size > maxTape {
 		return -1, unix.EINVAL
 	}
-	tape, err := unix.MmapPtr(fds[0], 0, unsafe.Pointer(uintptr(tapeBase)), uintptr(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_FIXED_NOREPLACE)
+	tape, err := unix.MmapPtr(fds[0], 0, unsafe.Add(unsafe.Pointer(nil), tapeBase), uintptr(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_FIXED_NOREPLACE)
 	if err != nil {
 		return -1, err
 	}
@@ -217,6 +219,7 @@ const cloneArgsSize = 64
 //
 //go:nosplit
 //go:norace
+//go:nocheckptr
 func fork(args *cloneArgs, tape unsafe.Pointer, control uintptr) syscall.Errno {
 	all, old := ^uint64(0), uint64(0)
 	syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&all)), uintptr(unsafe.Pointer(&old)), 8, 0, 0)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"path"
 	"sort"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -53,6 +52,7 @@ type order struct {
 	inodes      int64
 	landlockABI int
 	static      bool
+	pids        int
 }
 
 type rlimit struct {
@@ -258,5 +258,3 @@ func sorted(files map[string][]byte) []string {
 	sort.Strings(names)
 	return names
 }
-
-func hasParent(p string) bool { return strings.HasPrefix(p, "../") || p == ".." }

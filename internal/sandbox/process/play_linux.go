@@ -14,6 +14,7 @@ import (
 //
 //go:nosplit
 //go:norace
+//go:nocheckptr
 func play(tape unsafe.Pointer, at uintptr, control uintptr) {
 	for {
 		op := (*[opWords]uint64)(unsafe.Add(tape, opsOffset+8*opWords*at))
@@ -27,7 +28,7 @@ func play(tape unsafe.Pointer, at uintptr, control uintptr) {
 		case opReap:
 			errno = reap(uint64(arg(op, tape, 0)), uintptr(op[5]), uintptr(op[6]))
 		case opStore:
-			*(*uint32)(unsafe.Pointer(uintptr(op[5]))) = uint32(arg(op, tape, 0))
+			*(*uint32)(unsafe.Add(unsafe.Pointer(nil), op[5])) = uint32(arg(op, tape, 0))
 		case opEnd:
 			for {
 				syscall.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
@@ -53,6 +54,7 @@ func play(tape unsafe.Pointer, at uintptr, control uintptr) {
 
 //go:nosplit
 //go:norace
+//go:nocheckptr
 func arg(op *[opWords]uint64, tape unsafe.Pointer, i uint) uintptr {
 	if op[11]>>i&1 != 0 {
 		return uintptr(*(*uint64)(unsafe.Add(tape, 8*op[4+i])))
@@ -64,6 +66,7 @@ func arg(op *[opWords]uint64, tape unsafe.Pointer, i uint) uintptr {
 //
 //go:nosplit
 //go:norace
+//go:nocheckptr
 func reap(pid uint64, status, usage uintptr) uintptr {
 	for {
 		got, _, e := syscall.RawSyscall6(unix.SYS_WAIT4, ^uintptr(0), status, unix.WALL, usage, 0, 0)
@@ -81,6 +84,7 @@ func reap(pid uint64, status, usage uintptr) uintptr {
 //
 //go:nosplit
 //go:norace
+//go:nocheckptr
 func fail(control, at, errno uintptr) {
 	msg := [3]uint32{frameFailed, uint32(at), uint32(errno)}
 	syscall.RawSyscall(unix.SYS_WRITE, control, uintptr(unsafe.Pointer(&msg)), unsafe.Sizeof(msg))

@@ -2,7 +2,6 @@ package process
 
 import (
 	"bytes"
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -87,6 +86,16 @@ func asUser(attr *syscall.SysProcAttr) {
 	attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN}
 }
 
+// alive says whether the launcher still runs.
+func (z *zygote) alive() bool {
+	select {
+	case <-z.done:
+		return false
+	default:
+		return true
+	}
+}
+
 func (z *zygote) close() {
 	z.conn.Close()
 	<-z.done
@@ -162,5 +171,3 @@ func socketPair() (*net.UnixConn, *os.File, error) {
 	}
 	return c.(*net.UnixConn), theirs, nil
 }
-
-var _ = context.Background

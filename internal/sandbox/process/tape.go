@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"github.com/holdfast-dev/holdfast"
 )
 
 // A tape is the list of system calls by which a cloned process, which may not
@@ -73,8 +75,22 @@ const (
 	stageExec
 )
 
-func (s stage) String() string {
-	return [...]string{"namespaces", "mounts", "files", "limits", "privileges", "landlock", "seccomp", "report", "exec"}[s]
+// kind is the document's error where a stage fails.
+func (s stage) kind() holdfast.Kind {
+	switch s {
+	case stageNamespace:
+		return holdfast.KindNamespace
+	case stageMount:
+		return holdfast.KindMount
+	case stageSeccomp:
+		return holdfast.KindSeccomp
+	}
+	return holdfast.KindSpawn
+}
+
+// task is what a stage does, to follow "the sandbox could not".
+func (s stage) task() string {
+	return [...]string{"set up its namespaces", "mount its scratch", "write its files", "hold it to its share", "take its rights away", "lock its files", "load its filter", "report", "start the interpreter"}[s]
 }
 
 // bytes puts b in the data and returns where.

@@ -1,0 +1,454 @@
+package process
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
+)
+
+// graceful is how long a killed workload's init may take to report before it is
+// killed too.
+const graceful = 2 * time.Second
+
+// run is one execution from its tape to its result.
+type run struct {
+	spec   sandbox.Spec
+	plan   plan
+	tape   []byte // the shared mapping
+	tapeFD int
+	ctl    *net.UnixConn
+	init   int    // pidfd
+	group  *group // nil where there are none
+	pids   int
+	asks   *listener
+	fs     int // the scratch
+	out    stream
+	errs   stream
+	copied sync.WaitGroup
+	watch  sync.WaitGroup
+
+	mu       sync.Mutex
+	workload int            // pidfd, once the interpreter starts; else -1
+	reason   sandbox.Reason // the first that ended it
+	call     *sandbox.Call
+	refused  []sandbox.Refusal
+	started  bool
+	used     groupUsage
+}
+
+// stopWords are what standard error says of a run that was stopped, beside the
+// document's own (003 2.1).
+var stopWords = map[sandbox.Reason]string{
+	sandbox.ReasonOutput: "Killed: more than 64 MB of output",
+	sandbox.ReasonHalt:   "Killed: the run was stopped",
+}
+
+// execute runs spec behind z. A nil error means that the code ran, whatever
+// came of it; an error is a *holdfast.Error of the document's kinds, and nothing
+// of the code has run.
+func (t *Tier) execute(ctx context.Context, z *zygote, o *order, spec sandbox.Spec) (*sandbox.Result, error) {
+	r := &run{spec: spec, pids: o.pids, init: -1, fs: -1, tapeFD: -1, workload: -1}
+	defer r.free()
+	start := time.Now()
+	if err := r.record(o); err != nil {
+		return nil, err
+	}
+	if err := r.raise(t, z); err != nil {
+		return nil, err
+	}
+	res := r.attend(ctx, spec.Timeout)
+	res.Start, res.End = start, time.Now()
+	res.WallTime = res.End.Sub(start)
+	return res, nil
+}
+
+// record writes the tape into memory that the launcher can map.
+func (r *run) record(o *order) (err error) {
+	if r.plan, err = o.plan(); err != nil {
+		return failed(holdfast.KindSpawn, "write down what to do", err)
+	}
+	if r.tapeFD, err = unix.MemfdCreate("tape", unix.MFD_CLOEXEC); err != nil {
+		return failed(holdfast.KindSpawn, "get memory for the run", err)
+	}
+	if err := unix.Ftruncate(r.tapeFD, int64(len(r.plan.tape))); err != nil {
+		return failed(holdfast.KindSpawn, "get memory for the run", err)
+	}
+	r.tape, err = unix.Mmap(r.tapeFD, 0, len(r.plan.tape), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return failed(holdfast.KindSpawn, "get memory for the run", err)
+	}
+	copy(r.tape, r.plan.tape)
+	r.plan.tape = nil
+	return nil
+}
+
+const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWCGROUP
+
+// raise starts the init and waits until every wall stands.
+func (r *run) raise(t *Tier, z *zygote) error {
+	ctl, theirs, err := socketPair()
+	if err != nil {
+		return failed(holdfast.KindSpawn, "make a socket", err)
+	}
+	r.ctl = ctl
+	files := []*os.File{theirs}
+	defer func() { closeFiles(files) }()
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return failed(holdfast.KindSpawn, "open its input", err)
+	}
+	files = append(files, null)
+	for _, s := range []*stream{&r.out, &r.errs} {
+		s.flood = func() { r.end(sandbox.ReasonOutput, nil) }
+		from, to, err := os.Pipe()
+		if err != nil {
+			return failed(holdfast.KindSpawn, "make its output", err)
+		}
+		files = append(files, to)
+		r.copied.Add(1)
+		go s.read(from, &r.copied)
+	}
+	fds := []int{r.tapeFD}
+	for _, f := range files {
+		fds = append(fds, int(f.Fd()))
+	}
+	if r.group, err = t.groups.create(r.spec.ID, r.share()); err != nil {
+		return err
+	}
+	if r.init, err = z.clone(namespaces, len(r.tape), fds); err != nil {
+		return failed(holdfast.KindNamespace, "make its namespaces", err)
+	}
+	if err := r.place(); err != nil {
+		return err
+	}
+	return r.ready()
+}
+
+// share is what the run may use: memory, processors, and processes (its init,
+// itself, and threads where the language has them).
+func (r *run) share() share {
+	return share{memory: r.spec.MemoryMB << 20, period: r.spec.CPUPeriod, quota: r.spec.CPUQuota, pids: r.pids}
+}
+
+// place puts the init, which waits for it, into the run's group.
+func (r *run) place() error {
+	if r.group == nil {
+		return nil
+	}
+	pid, err := pidOf(r.init)
+	if err == nil {
+		err = r.group.place(pid)
+	}
+	if err != nil {
+		return failed(holdfast.KindCgroup, "hold it to its share", err)
+	}
+	if _, err := r.ctl.Write(make([]byte, 8)); err != nil {
+		return failed(holdfast.KindSpawn, "let its first process go on", err)
+	}
+	return nil
+}
+
+// pidOf is the number of a pidfd's process in our own namespace.
+func pidOf(pidfd int) (int, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", pidfd))
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := strings.Cut(string(b), "Pid:")
+	line, _, _ := strings.Cut(rest, "\n")
+	pid, err := strconv.Atoi(strings.TrimSpace(line))
+	if err == nil && pid <= 0 {
+		err = unix.ESRCH
+	}
+	return pid, err
+}
+
+// ready waits for the frame by which the init says that the walls stand.
+func (r *run) ready() error {
+	r.ctl.SetReadDeadline(time.Now().Add(10 * time.Second))
+	f, fds, err := receive(r.ctl)
+	r.ctl.SetReadDeadline(time.Time{})
+	if err != nil {
+		closeAll(fds)
+		return failed(holdfast.KindSpawn, "start: its first process ended without a word", err)
+	}
+	if f.kind != frameReady || len(fds) != 2 {
+		closeAll(fds)
+		return r.failure(f)
+	}
+	r.fs = fds[1]
+	if r.asks, err = newListener(fds[0]); err != nil {
+		return failed(holdfast.KindSeccomp, "listen to the filter", err)
+	}
+	return nil
+}
+
+// failure tells which wall could not be built.
+func (r *run) failure(f frame) error {
+	if f.kind != frameFailed || int(f.a) >= len(r.plan.stages) {
+		return failed(holdfast.KindSpawn, "start", errors.New("its first process said what cannot be read"))
+	}
+	s := r.plan.stages[f.a]
+	return failed(s.kind(), s.task(), unix.Errno(f.b))
+}
+
+// attend waits for the end of the code, or brings it.
+func (r *run) attend(ctx context.Context, timeout time.Duration) *sandbox.Result {
+	r.watch.Add(1)
+	go r.answerAll()
+	timer := time.AfterFunc(timeout, func() { r.end(sandbox.ReasonWall, nil) })
+	defer timer.Stop()
+	stop := context.AfterFunc(ctx, func() { r.end(sandbox.ReasonHalt, nil) })
+	defer stop()
+	f, fds, err := receive(r.ctl)
+	closeAll(fds)
+	res := &sandbox.Result{ID: r.spec.ID, State: sandbox.Completed}
+	r.kill(r.init)
+	r.await()
+	r.watch.Wait()
+	r.copied.Wait()
+	r.usage(res)
+	if err == nil && f.kind == frameFailed {
+		r.spawnFailed(res, r.failure(f))
+	} else {
+		r.verdict(res, err == nil && f.kind == frameEnded)
+	}
+	res.Stdout, res.Stderr = r.out.text(), append(r.errs.text(), res.Stderr...)
+	res.OutputFiles, res.Skipped = collect(r.fs, r.spec.Files)
+	return res
+}
+
+// answerAll answers the filter's questions until nobody is left who could ask.
+func (r *run) answerAll() {
+	defer r.watch.Done()
+	for {
+		n, err := r.asks.next()
+		if err != nil {
+			if !errors.Is(err, errNoCaller) {
+				r.kill(r.init) // a filter that nobody answers holds nothing
+			}
+			return
+		}
+		r.question(n)
+	}
+}
+
+func (r *run) question(n notice) {
+	c := newCall(n.nr, n.arch, n.args)
+	if !r.started && !c.foreign && (c.name == "execve" || c.name == "execveat") {
+		r.start(n)
+		return
+	}
+	j := judge(c)
+	if j.kind == kindRefused {
+		r.count(c, j.errno)
+		r.asks.refuse(n, j.errno)
+		return
+	}
+	reason := sandbox.ReasonSyscall
+	if j.kind == kindEscape {
+		reason = sandbox.ReasonEscape
+	}
+	r.end(reason, &sandbox.Call{Nr: int(n.nr), Name: c.name, Arch: c.abi, Args: n.args})
+}
+
+// start lets the interpreter start: once, before any of the code has run.
+func (r *run) start(n notice) {
+	r.started = true
+	fd, err := unix.PidfdOpen(int(n.pid), 0)
+	if err != nil || !r.asks.asks(n) {
+		unix.Close(fd)
+		r.kill(r.init)
+		return
+	}
+	r.mu.Lock()
+	r.workload = fd
+	late := r.reason != ""
+	r.mu.Unlock()
+	if late {
+		r.kill(fd)
+		return
+	}
+	r.asks.proceed(n)
+}
+
+// end kills the code, for the first reason there is.
+func (r *run) end(why sandbox.Reason, call *sandbox.Call) {
+	r.mu.Lock()
+	if r.reason == "" {
+		r.reason, r.call = why, call
+	}
+	fd := r.workload
+	r.mu.Unlock()
+	if fd >= 0 {
+		r.kill(fd) // else start sees the reason
+	}
+	time.AfterFunc(graceful, func() { r.ctl.SetReadDeadline(time.Unix(1, 0)) })
+}
+
+func (r *run) kill(pidfd int) {
+	if pidfd >= 0 {
+		unix.PidfdSendSignal(pidfd, unix.SIGKILL, nil, 0)
+	}
+}
+
+// await waits until the init, and with it every process of its namespace, is
+// gone.
+func (r *run) await() {
+	for {
+		_, err := unix.Poll([]unix.PollFd{{Fd: int32(r.init), Events: unix.POLLIN}}, 10_000)
+		if err != unix.EINTR {
+			return
+		}
+	}
+}
+
+const maxRefusals = 64
+
+func (r *run) count(c call, errno unix.Errno) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range r.refused {
+		if r.refused[i].Name == c.name {
+			r.refused[i].Count++
+			return
+		}
+	}
+	if len(r.refused) < maxRefusals {
+		r.refused = append(r.refused, sandbox.Refusal{Name: c.name, Errno: unix.ErrnoName(errno), Count: 1})
+	}
+}
+
+// usage reads what the run used from its tape.
+func (r *run) usage(res *sandbox.Result) {
+	u := r.tape[r.plan.usage:]
+	word := func(i int) int64 { return int64(binary.LittleEndian.Uint64(u[8*i:])) }
+	res.UserTime = time.Duration(word(0))*time.Second + time.Duration(word(1))*time.Microsecond
+	res.SystemTime = time.Duration(word(2))*time.Second + time.Duration(word(3))*time.Microsecond
+	res.MemoryPeak, res.PageFaults = word(4)<<10, word(9)
+	if r.group != nil {
+		r.grouped(res)
+	}
+	res.Stages = r.stages()
+}
+
+// grouped prefers what the control group counted: all of the run, and exactly.
+func (r *run) grouped(res *sandbox.Result) {
+	u, err := r.group.usage()
+	if err != nil {
+		return // the figures of the process stand
+	}
+	r.used = u
+	res.MemoryPeak = max(u.peak, res.MemoryPeak)
+	res.PageFaults = max(u.majorFaults, res.PageFaults)
+	if u.user+u.system > 0 {
+		res.UserTime, res.SystemTime = u.user, u.system
+	}
+}
+
+var markNames = [...]string{"identity", "mounts", "files", "rights", "signals"}
+
+func (r *run) stages() []sandbox.Stage {
+	mark := func(i int) int64 { return int64(binary.LittleEndian.Uint64(r.tape[8*(slotMarks+i):])) }
+	var list []sandbox.Stage
+	for i, name := range markNames {
+		if mark(i+1) != 0 {
+			list = append(list, sandbox.Stage{Name: name, Took: time.Duration(mark(i+1) - mark(i))})
+		}
+	}
+	return list
+}
+
+// verdict says how the run ended (D15). whole says that its init reported.
+func (r *run) verdict(res *sandbox.Result, whole bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	res.Reason, res.Call, res.Refused = r.reason, r.call, r.refused
+	status := unix.WaitStatus(binary.LittleEndian.Uint32(r.tape[r.plan.status:]))
+	switch {
+	case r.reason == sandbox.ReasonWall:
+		settle(res, sandbox.Timeout, sandbox.ExitLimit, "Timeout: wall-clock limit exceeded")
+	case r.reason == sandbox.ReasonSyscall || r.reason == sandbox.ReasonEscape:
+		settle(res, sandbox.SyscallBlocked, sandbox.ExitSyscall, fmt.Sprintf("Seccomp violation: syscall %s blocked", r.call.Name))
+	case r.reason != "":
+		settle(res, sandbox.Completed, sandbox.ExitLimit, stopWords[r.reason])
+	case r.used.oomKills > 0:
+		settle(res, sandbox.OOM, sandbox.ExitLimit, "OOM: memory limit exceeded")
+		res.Reason = sandbox.ReasonOOM
+	case !whole:
+		settle(res, sandbox.Completed, sandbox.ExitLimit, "Killed: the host ended the run")
+		res.Reason = sandbox.ReasonSignal
+	case status.Signaled():
+		res.Signal, res.Reason = int(status.Signal()), sandbox.ReasonSignal
+		res.ExitCode = 128 + res.Signal
+		res.Err = fmt.Sprintf("the program died of signal %d (%s)", res.Signal, strings.ToLower(unix.SignalName(status.Signal())))
+	default:
+		res.ExitCode = status.ExitStatus()
+	}
+}
+
+func settle(res *sandbox.Result, state sandbox.State, code int, words string) {
+	res.State, res.ExitCode, res.Err = state, code, words
+	res.Stderr = append(res.Stderr, words+"\n"...)
+}
+
+// spawnFailed is a run whose last wall, or whose interpreter, did not come up.
+func (r *run) spawnFailed(res *sandbox.Result, err error) {
+	settle(res, sandbox.SpawnError, sandbox.ExitSpawn, "Spawn failed: "+err.Error())
+}
+
+// free gives everything back. The init and all below it are gone by then, or
+// are killed now.
+func (r *run) free() {
+	if r.init >= 0 {
+		r.kill(r.init)
+		r.await()
+		unix.Close(r.init)
+	}
+	if r.asks != nil {
+		r.watch.Wait()
+		r.asks.close()
+	}
+	r.copied.Wait()
+	for _, fd := range []int{r.fs, r.workload, r.tapeFD} {
+		if fd >= 0 {
+			unix.Close(fd)
+		}
+	}
+	if r.tape != nil {
+		unix.Munmap(r.tape)
+	}
+	if r.ctl != nil {
+		r.ctl.Close()
+	}
+	if r.group != nil {
+		r.group.remove()
+	}
+}
+
+func closeFiles(files []*os.File) {
+	for _, f := range files {
+		f.Close()
+	}
+}
+
+// failed is an error of the document's kind: the sandbox could not do its part.
+func failed(kind holdfast.Kind, what string, err error) error {
+	var own *holdfast.Error
+	if errors.As(err, &own) {
+		return err
+	}
+	return &holdfast.Error{Kind: kind, Why: fmt.Sprintf("the sandbox could not %s: %v", what, err), Hint: "run `holdfast doctor`: it tries every wall and says what to do", Err: err}
+}

@@ -1,0 +1,216 @@
+package process
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
+)
+
+// Config is what a tier needs.
+type Config struct {
+	// Dir is where private copies of runtimes are kept; it is the tier's own.
+	Dir string
+	// Secret says whether a text holds a secret; nil refuses every environment.
+	Secret func(string) bool
+	// Note takes a line about what takes long, such as copying a runtime. It
+	// may be nil.
+	Note func(string)
+}
+
+// Tier runs code in the process tier. It is safe for use by many at once.
+type Tier struct {
+	cfg    Config
+	groups *cgroups
+	langs  []language
+	absent map[string]string
+	abi    int
+
+	mu        sync.Mutex
+	launchers map[string]*zygote
+	closed    bool
+}
+
+// Open looks for languages and control groups; launchers start when they are
+// first needed. The caller closes the tier.
+func Open(ctx context.Context, cfg Config) (*Tier, error) {
+	if cfg.Note == nil {
+		cfg.Note = func(string) {}
+	}
+	if cfg.Secret == nil {
+		cfg.Secret = func(string) bool { return true }
+	}
+	t := &Tier{cfg: cfg, groups: findGroups(), abi: min(landlockABI(), 7), launchers: map[string]*zygote{}}
+	t.groups.sweep()
+	t.langs, t.absent = languages(ctx)
+	return t, nil
+}
+
+// Close ends every launcher, and with it whatever still runs.
+func (t *Tier) Close() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = true
+	for _, z := range t.launchers {
+		z.close()
+	}
+	clear(t.launchers)
+	return nil
+}
+
+// Languages returns the exact names of what can run here, and of each language
+// that is not there why.
+func (t *Tier) Languages() ([]string, map[string]string) {
+	var names []string
+	for _, l := range t.langs {
+		names = append(names, l.exact)
+	}
+	slices.Sort(names)
+	return names, t.absent
+}
+
+// Exact returns the exact name of the language that asked means, which is the
+// boundary's: exec/python3.11.
+func (t *Tier) Exact(asked string) (string, error) {
+	l, err := t.language(asked)
+	return l.exact, err
+}
+
+func (t *Tier) language(asked string) (language, error) {
+	for _, l := range t.langs {
+		if l.matches(asked) {
+			return l, nil
+		}
+	}
+	names, absent := t.Languages()
+	hint := fmt.Sprintf("this machine has %v", names)
+	if why := absent[asked]; why != "" {
+		hint = why
+	}
+	return language{}, &holdfast.Error{Kind: holdfast.KindLanguage, Why: fmt.Sprintf("the language %.64q cannot be run here", asked), Hint: hint}
+}
+
+// Run runs the code of spec. A nil error means that it ran, whatever came of it;
+// else nothing of it has run, and the error is a *holdfast.Error of the
+// document's kinds (003 2.1, 2.2).
+func (t *Tier) Run(ctx context.Context, spec sandbox.Spec) (*sandbox.Result, error) {
+	spec, err := sandbox.Check(spec, t.cfg.Secret)
+	if err != nil {
+		return nil, err
+	}
+	l, err := t.language(spec.Language)
+	if err != nil {
+		return nil, err
+	}
+	posture := t.Posture()
+	if missing := posture.Missing(spec.Need); len(missing) > 0 {
+		return nil, short(posture, missing)
+	}
+	z, err := t.launcher(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	o, err := t.order(l, spec)
+	if err != nil {
+		return nil, err
+	}
+	res, err := t.execute(ctx, z, o, spec)
+	if res != nil {
+		res.Posture = posture
+	}
+	return res, err
+}
+
+// short is the refusal where walls are missing (D20).
+func short(p sandbox.Posture, missing []sandbox.Wall) error {
+	return &holdfast.Error{
+		Kind: holdfast.KindSpawn,
+		Why:  fmt.Sprintf("the sandbox is missing a wall here: %s (%s)", missing[0], p.Down[missing[0]]),
+		Hint: "run `holdfast doctor`; a contract may name a lesser posture",
+	}
+}
+
+// launcher returns the launcher of a language, started anew if it has ended.
+func (t *Tier) launcher(ctx context.Context, l language) (*zygote, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return nil, failed(holdfast.KindSpawn, "run: it is closed", unix.ESHUTDOWN)
+	}
+	if z := t.launchers[l.exact]; z != nil && z.alive() {
+		return z, nil
+	}
+	root, err := l.root(ctx, t.cfg.Dir, t.cfg.Note)
+	if err != nil {
+		return nil, failed(holdfast.KindMount, "copy the runtime", err)
+	}
+	z, err := startLauncher(root)
+	if err != nil {
+		return nil, failed(holdfast.KindNamespace, "start its launcher", err)
+	}
+	t.launchers[l.exact] = z
+	return z, nil
+}
+
+// order turns a request into what its tape is made of.
+func (t *Tier) order(l language, spec sandbox.Spec) (*order, error) {
+	p, err := l.profile.without(spec.Narrow)
+	if err != nil {
+		return nil, err
+	}
+	filter, err := p.compile(nativeArch())
+	if err != nil {
+		return nil, failed(holdfast.KindSeccomp, "compile its filter", err)
+	}
+	return &order{
+		id: spec.ID, wait: t.groups.mode() != "none",
+		argv: l.argv(), env: environment(spec.Environment), code: spec.Code, codeName: l.codeName,
+		files: spec.Files, filter: filter, scratch: sandbox.ScratchBytes, inodes: sandbox.ScratchInodes,
+		landlockABI: t.abi, pids: l.pids,
+		limits: []rlimit{
+			{unix.RLIMIT_CORE, 0}, {unix.RLIMIT_NOFILE, sandbox.OpenFiles}, {unix.RLIMIT_FSIZE, sandbox.ScratchBytes},
+			{unix.RLIMIT_MEMLOCK, 0}, {unix.RLIMIT_MSGQUEUE, 0}, {unix.RLIMIT_SIGPENDING, 256},
+			{unix.RLIMIT_CPU, uint64(spec.Timeout.Seconds()*sandbox.MaxCores) + 2},
+		},
+	}, nil
+}
+
+// environment is the little that every program expects, and the caller's.
+func environment(own map[string]string) []string {
+	all := map[string]string{"PATH": "/usr/bin:/bin", "HOME": "/tmp", "TMPDIR": "/tmp", "LANG": "C.UTF-8"}
+	for k, v := range own {
+		all[k] = v
+	}
+	var list []string
+	for _, k := range slices.Sorted(maps.Keys(all)) {
+		list = append(list, k+"="+all[k])
+	}
+	return list
+}
+
+// Posture is which walls stand here (D20).
+func (t *Tier) Posture() sandbox.Posture {
+	up, down := t.groups.walls()
+	p := sandbox.Posture{Tier: sandbox.TierProcess, Names: true, Mode: "rootless", Groups: t.groups.mode(), Down: down}
+	if unix.Geteuid() == 0 {
+		p.Mode = "root"
+	}
+	for _, w := range sandbox.Walls() {
+		switch {
+		case slices.Contains(up, w):
+			p.Up = append(p.Up, w)
+		case down[w] != "":
+		case w == sandbox.WallLandlock && t.abi == 0:
+			p.Down[w] = "this kernel has no Landlock"
+		default:
+			p.Up = append(p.Up, w)
+		}
+	}
+	return p
+}
