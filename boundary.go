@@ -125,6 +125,12 @@ type Contract struct {
 	// Irreversible says that the act cannot be undone: configuration then
 	// puts it to a person, whatever its risk (D12, level 3).
 	Irreversible bool `json:"irreversible,omitempty"`
+	// Tier is the least tier of the sandbox, where the boundary runs code:
+	// "process", "container" or "vm"; empty means process. Walls are the
+	// walls that must stand; empty means every one (D20), and a list is a
+	// weakening that somebody asked for by name.
+	Tier  string   `json:"tier,omitempty"`
+	Walls []string `json:"walls,omitempty"`
 	// Source is where the contract was read, "file:line", or who gave it.
 	Source string `json:"source,omitempty"`
 }

@@ -99,6 +99,8 @@ type BoundaryConfig struct {
 	Replay           string           `yaml:"replay" enum:"payload" doc:"payload: an identical payload within 24 h gets the settled result"`
 	Timeout          Duration         `yaml:"timeout" doc:"bounds the act; 5m if absent"`
 	Irreversible     bool             `yaml:"irreversible" doc:"the act cannot be undone"`
+	Tier             string           `yaml:"tier" enum:"process,container,vm" doc:"where the boundary runs code: the least tier of the sandbox; process if absent"`
+	Walls            []string         `yaml:"walls" doc:"where the boundary runs code: the walls that must stand; every wall if absent, and fewer is a weakening"`
 	At               string           `yaml:"-"`
 }
 

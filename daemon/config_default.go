@@ -59,6 +59,15 @@ func defaultBoundaries() []BoundaryConfig {
 		Cooldown:    Duration(time.Minute),
 		Operation:   "agent:step",
 		At:          builtIn,
+	}, {
+		// Code in the sandbox reaches nothing, so it acts and is recorded.
+		Boundary:    "exec/*",
+		Risk:        holdfast.Medium,
+		Permissions: []string{"exec:run"},
+		Consumes:    map[string]int64{string(holdfast.CPUMillis): 60_000, string(holdfast.WallMillis): 30_000, string(holdfast.MemoryMB): 512},
+		Operation:   "exec:run",
+		Timeout:     Duration(time.Minute),
+		At:          builtIn,
 	}}
 }
 

@@ -2,6 +2,8 @@ package daemon
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -21,7 +23,7 @@ func (c *Config) Policy(rules kernel.Rules, version string, from []string) (*ker
 		Roles:    map[string][]string{},
 		Kinds:    map[string]kernel.AgentKind{},
 		Rules:    rules,
-		Weakened: c.Unsafe.Weakened(),
+		Weakened: append(c.Unsafe.Weakened(), c.fewerWalls()...),
 		From:     append([]string(nil), from...),
 	}
 	for i := range c.Boundaries {
@@ -61,6 +63,8 @@ func (c *Config) contract(b *BoundaryConfig) holdfast.Contract {
 		Replay:        b.Replay,
 		Timeout:       time.Duration(b.Timeout),
 		Irreversible:  b.Irreversible,
+		Tier:          b.Tier,
+		Walls:         append([]string(nil), b.Walls...),
 		Source:        b.At,
 	}
 	// What cannot be undone has a person's review in front of it (D12, L3).
@@ -75,6 +79,18 @@ func (c *Config) contract(b *BoundaryConfig) holdfast.Contract {
 		out.Consumes = make(map[holdfast.Resource]int64, len(b.Consumes))
 		for r, n := range b.Consumes {
 			out.Consumes[holdfast.Resource(r)] = n
+		}
+	}
+	return out
+}
+
+// fewerWalls names every boundary whose code runs behind fewer walls than there
+// are (D20).
+func (c *Config) fewerWalls() []string {
+	var out []string
+	for _, b := range c.Boundaries {
+		if len(b.Walls) > 0 {
+			out = append(out, fmt.Sprintf("boundaries.walls: %s runs code where only these walls stand: %s", b.Boundary, strings.Join(b.Walls, ", ")))
 		}
 	}
 	return out

@@ -20,7 +20,7 @@ func (d *Daemon) API() *api.Client { return api.Direct(d.api().Handler()) }
 
 func (d *Daemon) api() *api.Server {
 	return &api.Server{Kernel: d.Kernel, Mint: d.Mint, Status: d.Status, Backup: d.backup, Checkpoint: d.checkpoint,
-		Drained: d.drained, MCP: d.openMCP, Token: d.giveToken, Open: d.PageLink, Mask: d.maskText, Log: d.log}
+		Drained: d.drained, MCP: d.openMCP, Token: d.giveToken, Open: d.PageLink, Sandbox: &d.sandboxes, Mask: d.maskText, Log: d.log}
 }
 
 func (d *Daemon) backup(ctx context.Context, file string) error {

@@ -83,6 +83,7 @@ type Daemon struct {
 	urgent       chan kernel.Notice // of reviews and halts, told before notices
 	halts        chan kernel.Notice // the newest halt whose hooks have not run
 	clients      clients
+	sandboxes    sandboxes
 	conns        connections
 	keysets      []*keyset.Set
 	sessionsDone sync.WaitGroup
@@ -111,6 +112,7 @@ func Open(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	}
 	d := &Daemon{opt: opt, log: opt.Log, since: time.Now(),
 		notices: make(chan kernel.Notice, 256), urgent: make(chan kernel.Notice, 256), halts: make(chan kernel.Notice, 1)}
+	d.sandboxes.d = d
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.Close())
@@ -289,7 +291,7 @@ func (d *Daemon) Store() kernel.Store { return d.store }
 
 // Close ends everything that Open began, in the opposite order.
 func (d *Daemon) Close() error {
-	var errs []error
+	errs := []error{d.sandboxes.close()}
 	if d.store != nil {
 		if d.Kernel != nil && d.store.Poisoned() == nil {
 			_, err := d.checkpoint(context.Background())

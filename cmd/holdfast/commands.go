@@ -15,7 +15,7 @@ type command struct {
 func commands() []command {
 	return []command{
 		initCommand(), upCommand(), mcpCommand(),
-		checkCommand(), explainCommand(), stepCommand(),
+		checkCommand(), explainCommand(), stepCommand(), execCommand(),
 		reviewCommand(), haltCommand(), resumeCommand(), statusCommand(),
 		agentCommand(), ledgerCommand(), rulesCommand(), stateCommand(), doctorCommand(), passphraseCommand(),
 		keyCommand(), validateCommand(), redactCommand(),

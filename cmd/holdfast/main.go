@@ -9,9 +9,14 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/holdfast-dev/holdfast/daemon"
 )
 
-func main() { os.Exit(program()) }
+func main() {
+	daemon.Launcher()
+	os.Exit(program())
+}
 
 // program runs the command line of this process and returns its exit code.
 func program() int {

@@ -23,6 +23,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	daemon.Launcher()
 	// The tests wait for other processes more than they compute.
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)

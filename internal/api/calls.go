@@ -28,6 +28,11 @@ func (c *Client) Cross(ctx context.Context, a Ask) (*Answer, error) {
 	return ask[Answer](ctx, c, "POST", "/v1/cross", a)
 }
 
+// Exec runs code. The error is about the call; a refusal is in the answer.
+func (c *Client) Exec(ctx context.Context, e Execution) (*Executed, error) {
+	return ask[Executed](ctx, c, "POST", "/v1/exec", e)
+}
+
 // Check asks the gates until one denies, recording nothing.
 func (c *Client) Check(ctx context.Context, a Ask) (*Answer, error) {
 	return ask[Answer](ctx, c, "POST", "/v1/check", a)

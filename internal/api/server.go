@@ -35,6 +35,8 @@ type Server struct {
 	// MCP opens what a Hello asks for and returns what serves one connection
 	// until either side ends. It must be called once; it closes conn.
 	MCP func(h Hello) (serve func(ctx context.Context, conn io.ReadWriteCloser) error, err error)
+	// Sandbox runs code.
+	Sandbox Sandbox
 	// Mask takes out of a text what must not be shown.
 	Mask func(string) string
 	Log  *slog.Logger
@@ -52,6 +54,7 @@ func (s *Server) Handler() http.Handler {
 	at("POST /v1/cross", s.asking(stepBoundary, s.step))
 	at("POST /v1/check", s.asking("", k.Check))
 	at("POST /v1/explain", s.asking("", k.Explain))
+	at("POST /v1/exec", s.exec)
 	at("POST /v1/halt", taking(s, s.halt))
 	at("POST /v1/poke", looking(s, s.poke))
 	at("POST /v1/resume", saying(s, nothing(k.Resume)))
@@ -165,7 +168,11 @@ func tenant(t string) string {
 
 // read parses a bounded JSON body, strictly.
 func (s *Server) read(w http.ResponseWriter, r *http.Request, v any) bool {
-	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
+	return s.readUpTo(w, r, v, maxBody)
+}
+
+func (s *Server) readUpTo(w http.ResponseWriter, r *http.Request, v any, limit int64) bool {
+	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, limit))
 	d.DisallowUnknownFields()
 	err := d.Decode(v)
 	if err == nil && d.More() {

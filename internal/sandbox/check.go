@@ -44,7 +44,7 @@ func checkCode(s *Spec) error {
 		return refuse(holdfast.KindProtocol, "send the program's text", "there is no code")
 	case len(s.Code) > MaxCode:
 		return refuse(holdfast.KindCodeSize, "send at most 10 MB", "the code has %d bytes", len(s.Code))
-	case s.Language == "static":
+	case s.Language == Static:
 		return nil
 	case bytes.IndexByte(s.Code, 0) >= 0 || !utf8.Valid(s.Code):
 		return refuse(holdfast.KindProtocol, "code is UTF-8 without NUL; a compiled program is run as language static", "the code is not text")

@@ -59,3 +59,7 @@ const (
 	maxEnvironment  = 256
 	maxEnvBytes     = 128 << 10
 )
+
+// Static is the language of a statically linked program: its code is the
+// program.
+const Static = "static"

@@ -96,11 +96,22 @@ func (t *Tier) language(asked string) (language, error) {
 	return language{}, &holdfast.Error{Kind: holdfast.KindLanguage, Why: fmt.Sprintf("the language %.64q cannot be run here", asked), Hint: hint}
 }
 
-// Run runs the code of spec. A nil error means that it ran, whatever came of it;
-// else nothing of it has run, and the error is a *holdfast.Error of the
-// document's kinds (003 2.1, 2.2).
-func (t *Tier) Run(ctx context.Context, spec sandbox.Spec) (*sandbox.Result, error) {
+// Prepare returns spec with every default and the exact language in it, or the
+// document's error (003 2.1).
+func (t *Tier) Prepare(_ context.Context, spec sandbox.Spec) (sandbox.Spec, error) {
 	spec, err := sandbox.Check(spec, t.cfg.Secret)
+	if err != nil {
+		return sandbox.Spec{}, err
+	}
+	spec.Language, err = t.Exact(spec.Language)
+	return spec, err
+}
+
+// Run runs the code of spec, which is checked again. A nil error means that it
+// ran, whatever came of it; else nothing of it has run, and the error is a
+// *holdfast.Error of the document's kinds (003 2.1, 2.2).
+func (t *Tier) Run(ctx context.Context, spec sandbox.Spec) (*sandbox.Result, error) {
+	spec, err := t.Prepare(ctx, spec)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,246 @@
+package main
+
+import (
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
+)
+
+func execCommand() command {
+	return command{name: "exec", about: "run untrusted code in the sandbox", run: execute, help: `
+Run a program where it can reach nothing: no network, no file of this machine, no
+other process, and no more than its share. It is a real crossing of exec/LANGUAGE,
+judged by every gate and in the ledger. A call that the sandbox does not allow
+ends the program and is named; one whose only use is to get out also pauses the
+agent and calls a person.
+
+    holdfast exec --lang LANGUAGE [flags] (FILE | -)
+
+    --lang LANGUAGE     python3, node, static (a statically linked program), or
+                        exactly, such as python3.11
+    --timeout DURATION  by the wall clock; 10s, at most 30s
+    --memory MB         256, at most 512
+    --file NAME=PATH    a file for the program, by its name there; may be given
+                        more than once
+    --env NAME=VALUE    a variable for the program, never a secret
+    --out DIR           where files that the program wrote go; they are named
+                        and left behind if absent
+    --agent, --kind, --session, --token   who asks, as for ` + "`holdfast step`" + `
+
+The program's standard output and error are those of this command, and so is its
+exit code: 137 when a limit ended it, 159 when a call did. What Holdfast has to
+say stands on standard error; --json prints the whole result instead.
+
+    $ echo 'print(6 * 7)' | holdfast exec --lang python3 -
+    42
+`}
+}
+
+// executing is what the flags of exec say.
+type executing struct {
+	asking
+	lang    string
+	timeout time.Duration
+	memory  int64
+	files   repeated
+	env     repeated
+	out     string
+}
+
+func (e *executing) flags(fs *flag.FlagSet) {
+	e.asking.flags(fs)
+	fs.StringVar(&e.lang, "lang", "", "")
+	fs.DurationVar(&e.timeout, "timeout", 0, "")
+	fs.Int64Var(&e.memory, "memory", 0, "")
+	fs.Var(&e.files, "file", "")
+	fs.Var(&e.env, "env", "")
+	fs.StringVar(&e.out, "out", "", "")
+}
+
+func execute(a *app, args []string) error {
+	fs, e := a.flags("exec"), executing{}
+	e.flags(fs)
+	rest, err := a.parse(fs, args, 1, 1)
+	if err != nil {
+		return err
+	}
+	x, err := e.request(a, rest)
+	if err != nil {
+		return err
+	}
+	return a.act(func(c *api.Client, _ *api.Status) error {
+		got, err := c.Exec(a.ctx, x)
+		if err != nil {
+			return err
+		}
+		return a.executed(got, e.out)
+	})
+}
+
+// request makes the request of the flags and the file.
+func (e *executing) request(a *app, rest []string) (api.Execution, error) {
+	var x api.Execution
+	if e.lang == "" {
+		return x, usage("name one: --lang python3", "no language is named")
+	}
+	ask, err := e.ask(a, "exec/"+e.lang, nil)
+	if err != nil {
+		return x, err
+	}
+	_, code, err := a.input(rest, sandbox.MaxCode)
+	if holdfast.KindOf(err) == holdfast.KindPayloadTooLarge {
+		err = &holdfast.Error{Kind: holdfast.KindCodeSize, Why: "the code has more than 10 MB", Hint: "give data as --file"}
+	}
+	if err != nil {
+		return x, err
+	}
+	x = api.Execution{Agent: ask.Agent, Kind: ask.Kind, Session: ask.Session, Token: ask.Token, RequestID: uuid.NewString(),
+		Language: e.lang, Code: code, Timeout: e.timeout, MemoryMB: e.memory}
+	if e.timeout < 0 || e.memory < 0 {
+		return x, &holdfast.Error{Kind: holdfast.KindLimit, Why: "a limit below zero", Hint: "leave it out for the default"}
+	}
+	if x.Files, err = e.given(a); err != nil {
+		return x, err
+	}
+	x.Environment, err = e.variables()
+	return x, err
+}
+
+func (e *executing) given(a *app) (map[string][]byte, error) {
+	files, total := map[string][]byte{}, 0
+	for _, f := range e.files {
+		name, path, ok := strings.Cut(f, "=")
+		if !ok || path == "" {
+			return nil, usage("such as --file data.csv=/path/to/data.csv", "--file %q has no NAME=PATH", f)
+		}
+		if _, twice := files[name]; twice {
+			return nil, usage("give each another name", "--file %s is there twice", name)
+		}
+		_, b, err := a.input([]string{path}, sandbox.MaxFileBytes)
+		if err != nil {
+			return nil, err
+		}
+		if total += len(b); total > sandbox.MaxFileBytes {
+			return nil, usage("give at most 100 MB", "the files are too large together")
+		}
+		files[name] = b
+	}
+	return files, nil
+}
+
+func (e *executing) variables() (map[string]string, error) {
+	env := map[string]string{}
+	for _, v := range e.env {
+		name, value, ok := strings.Cut(v, "=")
+		if !ok {
+			return nil, usage("such as --env MODE=fast", "--env %q has no NAME=VALUE", name)
+		}
+		env[name] = value
+	}
+	return env, nil
+}
+
+// executed shows what came of a run, and ends with its exit code.
+func (a *app) executed(x *api.Executed, out string) error {
+	if a.json {
+		if err := a.printJSON(x); err != nil {
+			return err
+		}
+	}
+	if x.Result == nil {
+		ans := &api.Answer{Outcome: x.Outcome, Failure: x.Failure}
+		if !a.json {
+			if err := a.sayRefusal(ans); err != nil {
+				return err
+			}
+		}
+		return ended(ans)
+	}
+	if err := a.bringOut(x.Result, out); err != nil {
+		return err
+	}
+	if !a.json {
+		a.sayRun(x)
+	}
+	if x.Result.ExitCode == 0 && x.Failure != nil {
+		return ended(&api.Answer{Outcome: x.Outcome, Failure: x.Failure})
+	}
+	if x.Result.ExitCode != 0 {
+		return status(x.Result.ExitCode)
+	}
+	return nil
+}
+
+// sayRefusal is sayAnswer on standard error: standard output is the program's.
+func (a *app) sayRefusal(ans *api.Answer) error {
+	own := *a
+	own.out = a.err
+	return own.sayAnswer(ans)
+}
+
+// sayRun writes the program's output where it belongs, and what Holdfast has to
+// say behind it.
+func (a *app) sayRun(x *api.Executed) {
+	r := x.Result
+	io.WriteString(a.out, r.Stdout)
+	io.WriteString(a.err, r.Stderr)
+	if r.Syscall != nil {
+		a.say("%s: the call %s (%d, %s) is not allowed", r.State, r.Syscall.Name, r.Syscall.Nr, r.Syscall.Arch)
+	}
+	if x.Failure != nil {
+		a.sayLines(x.Failure.Why)
+		a.hints(x.Failure.Hint)
+	}
+	for name, why := range r.Skipped {
+		a.say("the file %s stays behind: %s", name, why)
+	}
+	if x.Outcome != nil {
+		for _, w := range x.Outcome.Weakened {
+			a.say("weakened: %s", w)
+		}
+	}
+}
+
+// bringOut writes the program's files below dir, over nothing that is there.
+func (a *app) bringOut(r *sandbox.Document, dir string) error {
+	if dir == "" {
+		if n := len(r.OutputFiles); n > 0 && !a.json {
+			a.say("the program wrote %d files; --out DIR brings them out", n)
+		}
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fail("", "%v", err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return fail("", "%v", err)
+	}
+	defer root.Close()
+	for name, b := range r.OutputFiles {
+		if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			return fail("", "%v", err)
+		}
+		f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+		if err != nil {
+			return fail("name an empty directory", "%v", err)
+		}
+		_, err = f.Write(b)
+		if end := f.Close(); err == nil {
+			err = end
+		}
+		if err != nil {
+			return fail("", "%v", err)
+		}
+	}
+	return nil
+}

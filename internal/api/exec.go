@@ -1,0 +1,166 @@
+package api
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
+)
+
+// Sandbox runs code behind walls.
+type Sandbox interface {
+	// Prepare returns spec with every default and the exact language in it, or
+	// the document's error where it cannot be run here.
+	Prepare(ctx context.Context, spec sandbox.Spec) (sandbox.Spec, error)
+	// Run runs it, in the tier that is at least needed.
+	Run(ctx context.Context, spec sandbox.Spec, least sandbox.Tier) (*sandbox.Result, error)
+}
+
+// Execution asks to run code (003 2.1). Code and files are base64 in JSON.
+type Execution struct {
+	Agent          string            `json:"agent"`
+	Kind           string            `json:"kind,omitempty"`
+	Session        string            `json:"session,omitempty"`
+	Intent         string            `json:"intent,omitempty"`
+	Token          string            `json:"token,omitempty"`
+	IdempotencyKey string            `json:"idempotency_key,omitempty"`
+	RequestID      string            `json:"request_id"`
+	Language       string            `json:"language"`
+	Code           []byte            `json:"code"`
+	Environment    map[string]string `json:"environment,omitempty"`
+	Files          map[string][]byte `json:"files,omitempty"`
+	Timeout        time.Duration     `json:"timeout,omitempty"`
+	MemoryMB       int64             `json:"memory_limit_mb,omitempty"`
+	CPUPeriod      time.Duration     `json:"cpu_period,omitempty"`
+	CPUQuota       time.Duration     `json:"cpu_quota,omitempty"`
+	Narrow         []string          `json:"narrow,omitempty"`
+}
+
+// Executed is what came of it.
+type Executed struct {
+	Outcome *holdfast.Outcome `json:"outcome,omitempty"`
+	Result  *sandbox.Document `json:"result,omitempty"`
+	Failure *Failure          `json:"error,omitempty"`
+}
+
+// maxExecution bounds an Execution: code and files in base64, and their names.
+const maxExecution = (sandbox.MaxCode+sandbox.MaxFileBytes)*4/3 + 16<<20
+
+// exec runs code as a crossing of exec/LANGUAGE, whose output is the document's
+// ExecutionResult.
+func (s *Server) exec(w http.ResponseWriter, r *http.Request) {
+	var e Execution
+	if !s.readUpTo(w, r, &e, maxExecution) {
+		return
+	}
+	spec, err := s.Sandbox.Prepare(r.Context(), e.spec())
+	if err != nil {
+		s.answer(w, nil, err)
+		return
+	}
+	ask := Ask{Boundary: "exec/" + spec.Language, Agent: e.Agent, Kind: e.Kind, Session: e.Session, Intent: e.Intent, Token: e.Token, IdempotencyKey: e.IdempotencyKey}
+	if ask.Payload, err = executionPayload(spec); err != nil {
+		s.answer(w, nil, err)
+		return
+	}
+	req, err := s.request(ask)
+	if err != nil {
+		s.answer(w, nil, err)
+		return
+	}
+	s.executed(w, r, req, spec)
+}
+
+func (s *Server) executed(w http.ResponseWriter, r *http.Request, req holdfast.Request, spec sandbox.Spec) {
+	var done *sandbox.Result
+	out, err := s.Kernel.Cross(r.Context(), req, func(ctx context.Context) (holdfast.Output, error) {
+		res, err := s.Sandbox.Run(ctx, spec, s.needs(req.Boundary, &spec))
+		if err != nil {
+			return holdfast.Output{}, err
+		}
+		done = res
+		return outputOf(res)
+	})
+	ans := Executed{Outcome: s.masked(out)}
+	if done != nil {
+		d := done.Document()
+		ans.Result = &d
+	}
+	if err != nil {
+		ans.Failure = s.failure(err)
+		s.logInner(err)
+	}
+	s.write(w, http.StatusOK, ans)
+}
+
+// needs is what the boundary's contract demands of the sandbox: a tier, and the
+// walls where it names fewer than all (D20).
+func (s *Server) needs(boundary string, spec *sandbox.Spec) sandbox.Tier {
+	c, _ := s.Kernel.Contract(boundary)
+	spec.Need = nil
+	for _, w := range c.Walls {
+		spec.Need = append(spec.Need, sandbox.Wall(w))
+	}
+	if t, ok := sandbox.ParseTier(c.Tier); ok {
+		return t
+	}
+	return sandbox.TierProcess
+}
+
+func (e *Execution) spec() sandbox.Spec {
+	return sandbox.Spec{
+		ID: e.RequestID, Language: e.Language, Code: e.Code, Environment: e.Environment, Files: e.Files,
+		Timeout: e.Timeout, MemoryMB: e.MemoryMB, CPUPeriod: e.CPUPeriod, CPUQuota: e.CPUQuota, Narrow: e.Narrow,
+	}
+}
+
+// shownCode is how much code stands in the payload for rules and people; more is
+// there by its hash alone.
+const shownCode = 4 << 20
+
+// executionPayload is what the gates judge: everything that decides what runs,
+// files by size and hash.
+func executionPayload(s sandbox.Spec) ([]byte, error) {
+	type file struct {
+		Bytes  int    `json:"bytes"`
+		SHA256 string `json:"sha256"`
+	}
+	files := map[string]file{}
+	for name, b := range s.Files {
+		files[name] = file{len(b), hash(b)}
+	}
+	code := ""
+	if s.Language != sandbox.Static && len(s.Code) <= shownCode {
+		code = string(s.Code)
+	}
+	return json.Marshal(map[string]any{
+		"language": s.Language, "code": code, "code_bytes": len(s.Code), "code_sha256": hash(s.Code),
+		"environment": s.Environment, "files": files, "narrow": s.Narrow,
+		"timeout_ms": s.Timeout.Milliseconds(), "memory_limit_mb": s.MemoryMB,
+		"cpu_period_us": s.CPUPeriod.Microseconds(), "cpu_quota_us": s.CPUQuota.Microseconds(),
+	})
+}
+
+func hash(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// outputOf is a result as a crossing's output, with what was used (D9).
+func outputOf(r *sandbox.Result) (holdfast.Output, error) {
+	body, err := json.Marshal(r.Document())
+	if err != nil {
+		return holdfast.Output{}, err
+	}
+	return holdfast.Output{Body: body, ExitCode: r.ExitCode, Used: map[holdfast.Resource]int64{
+		holdfast.CPUMillis:  (r.UserTime + r.SystemTime).Milliseconds(),
+		holdfast.WallMillis: r.WallTime.Milliseconds(),
+		holdfast.MemoryMB:   r.MemoryPeak >> 20,
+		holdfast.FileWrites: int64(len(r.OutputFiles)),
+	}}, nil
+}

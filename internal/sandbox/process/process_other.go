@@ -1,0 +1,43 @@
+//go:build !linux
+
+package process
+
+import (
+	"context"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
+)
+
+// Config is what a tier needs; see the Linux build.
+type Config struct {
+	Dir    string
+	Secret func(string) bool
+	Note   func(string)
+}
+
+// Tier does not exist here: its walls are Linux's.
+type Tier struct{}
+
+// Launcher does nothing here.
+func Launcher() {}
+
+// Open is a SpawnError.
+func Open(context.Context, Config) (*Tier, error) {
+	return nil, &holdfast.Error{Kind: holdfast.KindSpawn, Why: "code cannot be run here: the process tier's walls are those of Linux", Hint: "run holdfast on Linux"}
+}
+
+// Close does nothing.
+func (*Tier) Close() error { return nil }
+
+// Prepare is a SpawnError.
+func (*Tier) Prepare(context.Context, sandbox.Spec) (sandbox.Spec, error) {
+	_, err := Open(nil, Config{})
+	return sandbox.Spec{}, err
+}
+
+// Run is a SpawnError.
+func (*Tier) Run(context.Context, sandbox.Spec) (*sandbox.Result, error) {
+	_, err := Open(nil, Config{})
+	return nil, err
+}
