@@ -3,6 +3,8 @@ package process
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -27,23 +29,92 @@ func (p *profile) compile(native uint32) ([]unix.SockFilter, error) {
 	f.load(dataArch)
 	f.unless(unix.BPF_JEQ, native, unix.SECCOMP_RET_USER_NOTIF)
 	f.load(dataNr)
-	f.when(unix.BPF_JGE, x32Bit, unix.SECCOMP_RET_USER_NOTIF)
+	ranges, err := p.ranges()
+	if err != nil {
+		return nil, err
+	}
+	if err := f.tree(ranges); err != nil {
+		return nil, err
+	}
+	if len(f.code) > unix.BPF_MAXINSNS {
+		return nil, fmt.Errorf("the filter has %d instructions, the kernel takes %d", len(f.code), unix.BPF_MAXINSNS)
+	}
+	return f.code, nil
+}
+
+// span is the calls from low up to the next span, which are answered alike.
+type span struct {
+	low   uint32
+	allow bool
+	when  []condition
+}
+
+// ranges is the profile in order of numbers, neighbours that are answered alike
+// put together. The last span reaches to the end: x32 is asked about like all
+// that nobody allows.
+func (p *profile) ranges() ([]span, error) {
+	byNr := map[uint32]allowed{}
 	for _, c := range p.allow {
 		nr, ok := callNumber(c.name)
 		if !ok {
 			continue // a call that this architecture never had
 		}
-		if len(c.when) == 0 {
-			f.when(unix.BPF_JEQ, uint32(nr), unix.SECCOMP_RET_ALLOW)
-			continue
+		if _, twice := byNr[uint32(nr)]; twice {
+			return nil, fmt.Errorf("%s is in the profile twice", c.name)
 		}
-		f.conditional(uint32(nr), c.when)
+		byNr[uint32(nr)] = c
 	}
-	f.ret(unix.SECCOMP_RET_USER_NOTIF)
-	if len(f.code) > unix.BPF_MAXINSNS {
-		return nil, fmt.Errorf("the filter has %d instructions, the kernel takes %d", len(f.code), unix.BPF_MAXINSNS)
+	list, next := []span{{}}, uint32(0)
+	for _, nr := range slices.Sorted(maps.Keys(byNr)) {
+		if nr > next {
+			list = join(list, span{low: next})
+		}
+		list, next = join(list, span{low: nr, allow: true, when: byNr[nr].when}), nr+1
 	}
-	return f.code, nil
+	return join(list, span{low: next}), nil
+}
+
+// join puts s behind list, or makes it part of the last where they are alike.
+func join(list []span, s span) []span {
+	last := &list[len(list)-1]
+	if last.low == s.low {
+		*last = s
+		return list
+	}
+	if last.allow == s.allow && last.when == nil && s.when == nil {
+		return list
+	}
+	return append(list, s)
+}
+
+// tree decides between spans by halves. The kernel tries the whole filter with
+// every number when it is loaded, so that its depth is what loading costs.
+func (f *filter) tree(list []span) error {
+	if len(list) == 1 {
+		switch s := list[0]; {
+		case !s.allow:
+			f.ret(unix.SECCOMP_RET_USER_NOTIF)
+		case len(s.when) == 0:
+			f.ret(unix.SECCOMP_RET_ALLOW)
+		default:
+			f.conditional(s.when)
+		}
+		return nil
+	}
+	half := len(list) / 2
+	left := &filter{}
+	if err := left.tree(list[:half]); err != nil {
+		return err
+	}
+	at := list[half].low
+	if n := len(left.code); n <= 255 {
+		f.emit(unix.BPF_JMP|unix.BPF_JGE|unix.BPF_K, at, uint8(n), 0)
+	} else {
+		f.emit(unix.BPF_JMP|unix.BPF_JGE|unix.BPF_K, at, 0, 1)
+		f.emit(unix.BPF_JMP|unix.BPF_JA, uint32(n), 0, 0)
+	}
+	f.code = append(f.code, left.code...)
+	return f.tree(list[half:])
 }
 
 type filter struct{ code []unix.SockFilter }
@@ -55,33 +126,24 @@ func (f *filter) emit(code uint16, k uint32, jt, jf uint8) {
 func (f *filter) load(at uint32) { f.emit(unix.BPF_LD|unix.BPF_W|unix.BPF_ABS, at, 0, 0) }
 func (f *filter) ret(v uint32)   { f.emit(unix.BPF_RET|unix.BPF_K, v, 0, 0) }
 
-// when returns v if the loaded word compares with k.
-func (f *filter) when(cmp uint16, k, v uint32) {
-	f.emit(unix.BPF_JMP|cmp|unix.BPF_K, k, 0, 1)
-	f.ret(v)
-}
-
 // unless returns v if the loaded word does not compare with k.
 func (f *filter) unless(cmp uint16, k, v uint32) {
 	f.emit(unix.BPF_JMP|cmp|unix.BPF_K, k, 1, 0)
 	f.ret(v)
 }
 
-// conditional allows the call nr if one of the conditions holds for each
-// argument that has any; else it asks.
-func (f *filter) conditional(nr uint32, list []condition) {
-	body := &filter{}
+// conditional allows a call if one of the conditions holds for each argument
+// that has any; else it asks.
+func (f *filter) conditional(list []condition) {
 	for i := 0; i < len(list); {
 		j := i
 		for j < len(list) && list[j].arg == list[i].arg {
 			j++
 		}
-		body.argument(list[i:j])
+		f.argument(list[i:j])
 		i = j
 	}
-	body.ret(unix.SECCOMP_RET_ALLOW)
-	f.emit(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, nr, 0, uint8(len(body.code)))
-	f.code = append(f.code, body.code...)
+	f.ret(unix.SECCOMP_RET_ALLOW)
 }
 
 // argument asks unless one alternative holds.

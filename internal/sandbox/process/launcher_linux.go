@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
@@ -142,7 +143,9 @@ func giveUp() error {
 
 // serve starts one init for each request until Holdfast hangs up.
 func (l *launcher) serve() error {
+	debug.FreeOSMemory() // what is mapped here is copied for each run
 	debug.SetGCPercent(-1)
+	signal.Ignore(unix.SIGCHLD) // the kernel reaps inits
 	l.oob = make([]byte, unix.CmsgSpace(4*maxFDs))
 	for {
 		n, oobn, _, _, err := unix.Recvmsg(launcherSocket, l.frame[:], l.oob, unix.MSG_CMSG_CLOEXEC)
@@ -155,23 +158,20 @@ func (l *launcher) serve() error {
 		if err := l.run(l.frame[:n], l.oob[:oobn]); err != nil {
 			return err
 		}
-		l.bury()
 	}
 }
 
 const maxFDs = 8
 
-// A request is the flags of the clone and the size of the tape; its descriptors
-// are the tape, the run's control socket, and what the tape's slots from
+// A request is the flags of the clone; its descriptors are the tape, the run's control socket, and what the tape's slots from
 // slotFD on are to name.
 func (l *launcher) run(req, oob []byte) error {
 	fds, err := received(oob)
-	if err != nil || len(req) != 16 || len(fds) < 2 {
+	if err != nil || len(req) != 8 || len(fds) < 2 {
 		return fmt.Errorf("the sandbox's launcher was sent a request it cannot read (%d bytes, %d descriptors)", len(req), len(fds))
 	}
 	defer closeAll(fds)
-	flags, size := binary.LittleEndian.Uint64(req), binary.LittleEndian.Uint64(req[8:])
-	pidfd, err := l.clone(flags, size, fds)
+	pidfd, err := l.clone(binary.LittleEndian.Uint64(req), fds)
 	if err != nil {
 		return l.answer(frameRefused, errnoOf(err), nil)
 	}
@@ -183,15 +183,12 @@ func (l *launcher) run(req, oob []byte) error {
 // process that plays it.
 //
 //go:nocheckptr
-func (l *launcher) clone(flags, size uint64, fds []int) (int, error) {
-	if size < opsOffset || size > maxTape {
-		return -1, unix.EINVAL
-	}
-	tape, err := unix.MmapPtr(fds[0], 0, unsafe.Add(unsafe.Pointer(nil), tapeBase), uintptr(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_FIXED_NOREPLACE)
+func (l *launcher) clone(flags uint64, fds []int) (int, error) {
+	tape, err := unix.MmapPtr(fds[0], 0, unsafe.Add(unsafe.Pointer(nil), tapeBase), tapeSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_FIXED_NOREPLACE)
 	if err != nil {
 		return -1, err
 	}
-	defer unix.MunmapPtr(tape, uintptr(size))
+	defer unix.MunmapPtr(tape, tapeSize)
 	slots := unsafe.Slice((*uint64)(tape), slotCount)
 	slots[slotProc] = uint64(l.proc)
 	for i, fd := range fds {
@@ -236,16 +233,6 @@ func (l *launcher) answer(kind, value uint32, rights []byte) error {
 	binary.LittleEndian.PutUint32(b[:], kind)
 	binary.LittleEndian.PutUint32(b[4:], value)
 	return unix.Sendmsg(launcherSocket, b[:], rights, nil, 0)
-}
-
-// bury reaps the inits that have ended.
-func (l *launcher) bury() {
-	for {
-		pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)
-		if err != nil || pid <= 0 {
-			return
-		}
-	}
 }
 
 func received(oob []byte) ([]int, error) {

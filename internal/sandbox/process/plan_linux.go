@@ -17,13 +17,13 @@ const (
 	slotStdin    = 3
 	slotStdout   = 4
 	slotStderr   = 5
-	slotProgram  = 6 // the program itself, where the language is a static binary
 	slotScratch  = 16
 	slotSync     = 17
 	slotListener = 18
 	slotPID      = 19
 	slotFile     = 20
 	slotRules    = 21
+	slotNext     = 22 // the operation at which a request begins
 	slotMarks    = 32 // and on: when each stage was done
 )
 
@@ -60,35 +60,53 @@ type rlimit struct {
 	value    uint64
 }
 
-// plan is the tape of a run and where its answers stand in it.
+// plan is a part of a tape, and where its answers will stand.
 type plan struct {
-	tape          []byte
+	base          int // its first operation
+	bytes         []byte
 	stages        []stage
 	status, usage int // offsets in the tape
 }
 
-func (o *order) plan() (plan, error) {
+func finish(r *recorder) (plan, error) {
+	b, _, err := r.assemble()
+	return plan{base: r.base, bytes: b, stages: r.stageList()}, err
+}
+
+// seatPlan is what every run of a launcher begins with: an init in namespaces of
+// its own, with a scratch, that waits for a request.
+func seatPlan(scratch, inodes int64) (plan, error) {
 	r := &recorder{}
-	o.walls(r)
+	identity(r)
+	r.stage = stageMount
+	mount(r, "/tmp", scratch, inodes, unix.MS_NOEXEC)
+	r.mark(slotMarks + 2)
+	r.stage = stageReport
+	r.call(unix.SYS_READ, slot(slotControl), r.bytes(make([]byte, 8)), 8)
+	r.jump(slotNext)
+	return finish(r)
+}
+
+// plan is the rest, for one request. It stands from operation base on.
+func (o *order) plan(base int) (plan, error) {
+	r := &recorder{base: base}
 	o.contents(r)
 	status, usage := r.bytes(make([]byte, 8)), r.bytes(make([]byte, 144))
 	child := o.workloadClone(r)
 	o.initRest(r, status, usage)
 	r.childHere(child)
 	o.workload(r)
-	tape, err := r.assemble()
-	if err != nil {
-		return plan{}, err
-	}
-	at := opsOffset + 8*len(r.ops)
-	return plan{tape: tape, stages: r.stageList(), status: at + int(status), usage: at + int(usage)}, nil
+	b, dataAt, err := r.assemble()
+	at := opAt(base) + dataAt
+	return plan{base: base, bytes: b, stages: r.stageList(), status: at + int(status), usage: at + int(usage)}, err
 }
 
-// walls: identity, mounts and names of the init's own namespaces.
-func (o *order) walls(r *recorder) {
+// identity: who the init is in its own namespaces.
+func identity(r *recorder) {
 	r.stage = stageNamespace
 	r.mark(slotMarks)
 	r.call(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, int(unix.SIGKILL))
+	r.call(unix.SYS_CLOSE, launcherSocket)
 	r.call(unix.SYS_RT_SIGACTION, int(unix.SIGCHLD), r.words(0, 0, 0, 0), 0, 8)
 	r.call(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1)
 	id := fmt.Sprintf("%d %d 1", workloadID, workloadID)
@@ -99,36 +117,25 @@ func (o *order) walls(r *recorder) {
 	}
 	r.call(unix.SYS_CLOSE, slot(slotProc))
 	r.call(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0)
-	host := "sandbox_" + o.id
-	r.call(unix.SYS_SETHOSTNAME, r.bytes([]byte(host)), min(len(host), 64))
-	if o.wait {
-		r.stage = stageLimits
-		r.call(unix.SYS_READ, slot(slotControl), r.bytes(make([]byte, 8)), 8)
-	}
 	r.mark(slotMarks + 1)
-	r.stage = stageMount
-	o.mount(r, "/tmp", o.scratch, o.inodes)
-	if len(o.code) > 0 {
-		o.mount(r, "/code", int64(len(o.code))+1<<16, 8)
-	}
-	r.mark(slotMarks + 2)
 }
 
-const scratchFlags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
+const scratchFlags = unix.MS_NOSUID | unix.MS_NODEV
 
-func (o *order) mount(r *recorder, dir string, size, inodes int64) {
+func mount(r *recorder, dir string, size, inodes int64, flags int) {
 	data := fmt.Sprintf("size=%d,nr_inodes=%d,mode=0700", size, inodes)
 	fs := r.cstring("tmpfs")
-	r.call(unix.SYS_MOUNT, fs, r.cstring(dir), fs, scratchFlags, r.cstring(data))
+	r.call(unix.SYS_MOUNT, fs, r.cstring(dir), fs, scratchFlags|flags, r.cstring(data))
 }
 
 // contents: the code, and the files that came with it.
 func (o *order) contents(r *recorder) {
+	r.stage = stageNamespace
+	r.mark(slotMarks + 3)
+	host := "sandbox_" + o.id
+	r.call(unix.SYS_SETHOSTNAME, r.bytes([]byte(host)), min(len(host), 64))
+	o.program(r)
 	r.stage = stageFiles
-	if len(o.code) > 0 {
-		o.write(r, "/code/"+o.codeName, o.code)
-		r.call(unix.SYS_MOUNT, 0, r.cstring("/code"), 0, unix.MS_REMOUNT|unix.MS_RDONLY|scratchFlags, 0)
-	}
 	r.call(unix.SYS_CHDIR, r.cstring("/tmp"))
 	r.keep(slotScratch, unix.SYS_OPENAT, unix.AT_FDCWD, r.cstring("."), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC)
 	made := map[string]bool{".": true}
@@ -136,7 +143,24 @@ func (o *order) contents(r *recorder) {
 		o.folders(r, made, path.Dir(name))
 		o.write(r, name, o.files[name])
 	}
-	r.mark(slotMarks + 3)
+	r.mark(slotMarks + 4)
+}
+
+// program puts the code where it can be read, and run only where it is itself
+// the program.
+func (o *order) program(r *recorder) {
+	flags := unix.MS_NOEXEC
+	if o.static {
+		flags = 0
+	}
+	r.stage = stageMount
+	mount(r, "/code", int64(len(o.code))+1<<16, 8, flags)
+	r.stage = stageFiles
+	o.write(r, "/code/"+o.codeName, o.code)
+	if o.static {
+		r.call(unix.SYS_CHMOD, r.cstring("/code/"+o.codeName), 0o500)
+	}
+	r.call(unix.SYS_MOUNT, 0, r.cstring("/code"), 0, unix.MS_REMOUNT|unix.MS_RDONLY|scratchFlags|flags, 0)
 }
 
 func (o *order) folders(r *recorder, made map[string]bool, dir string) {
@@ -212,7 +236,7 @@ func (o *order) workload(r *recorder) {
 		o.lock(r)
 	}
 	o.drop(r)
-	r.mark(slotMarks + 4)
+	r.mark(slotMarks + 5)
 	r.stage = stageSeccomp
 	act := r.words(0, 0, 0, 0)
 	for sig := 1; sig <= 64; sig++ {
@@ -223,14 +247,10 @@ func (o *order) workload(r *recorder) {
 	r.call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, r.words(0), 0, 8)
 	prog := r.words(len(o.filter), r.bytes(rawFilter(o.filter)))
 	env, argv := r.vector(o.env), r.vector(o.argv)
-	r.mark(slotMarks + 5)
+	r.mark(slotMarks + 6)
 	r.keep(slotListener, unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, prog)
 	r.stage = stageExec
 	r.call(unix.SYS_WRITE, slot(slotSync), r.words(1), 8)
-	if o.static {
-		r.call(unix.SYS_EXECVEAT, slot(slotProgram), r.cstring(""), argv, env, unix.AT_EMPTY_PATH)
-		return
-	}
 	r.call(unix.SYS_EXECVE, r.cstring(o.argv[0]), argv, env)
 }
 

@@ -29,6 +29,9 @@ func play(tape unsafe.Pointer, at uintptr, control uintptr) {
 			errno = reap(uint64(arg(op, tape, 0)), uintptr(op[5]), uintptr(op[6]))
 		case opStore:
 			*(*uint32)(unsafe.Add(unsafe.Pointer(nil), op[5])) = uint32(arg(op, tape, 0))
+		case opJump:
+			at = arg(op, tape, 0)
+			continue
 		case opEnd:
 			for {
 				syscall.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"strconv"
 	"strings"
@@ -22,22 +21,18 @@ import (
 // killed too.
 const graceful = 2 * time.Second
 
-// run is one execution from its tape to its result.
+// run is one execution, from its seat to its result.
 type run struct {
+	*seat
 	spec   sandbox.Spec
 	plan   plan
-	tape   []byte // the shared mapping
-	tapeFD int
-	ctl    *net.UnixConn
-	init   int    // pidfd
-	group  *group // nil where there are none
-	pids   int
 	asks   *listener
 	fs     int // the scratch
-	out    stream
-	errs   stream
+	stdout stream
+	stderr stream
 	copied sync.WaitGroup
 	watch  sync.WaitGroup
+	used   groupUsage
 
 	mu       sync.Mutex
 	workload int            // pidfd, once the interpreter starts; else -1
@@ -45,7 +40,6 @@ type run struct {
 	call     *sandbox.Call
 	refused  []sandbox.Refusal
 	started  bool
-	used     groupUsage
 }
 
 // stopWords are what standard error says of a run that was stopped, beside the
@@ -59,13 +53,16 @@ var stopWords = map[sandbox.Reason]string{
 // came of it; an error is a *holdfast.Error of the document's kinds, and nothing
 // of the code has run.
 func (t *Tier) execute(ctx context.Context, z *zygote, o *order, spec sandbox.Spec) (*sandbox.Result, error) {
-	r := &run{spec: spec, pids: o.pids, init: -1, fs: -1, tapeFD: -1, workload: -1}
-	defer r.free()
 	start := time.Now()
-	if err := r.record(o); err != nil {
+	s, err := t.take(z)
+	if err != nil {
 		return nil, err
 	}
-	if err := r.raise(t, z); err != nil {
+	r := &run{seat: s, spec: spec, fs: -1, workload: -1}
+	defer r.free()
+	err = r.raise(o)
+	t.refill(z) // not before: the walls are raised without company
+	if err != nil {
 		return nil, err
 	}
 	res := r.attend(ctx, spec.Timeout)
@@ -74,90 +71,34 @@ func (t *Tier) execute(ctx context.Context, z *zygote, o *order, spec sandbox.Sp
 	return res, nil
 }
 
-// record writes the tape into memory that the launcher can map.
-func (r *run) record(o *order) (err error) {
-	if r.plan, err = o.plan(); err != nil {
+// raise gives the seat its request, and waits until every wall stands.
+func (r *run) raise(o *order) (err error) {
+	if r.plan, err = o.plan(r.next()); err != nil {
 		return failed(holdfast.KindSpawn, "write down what to do", err)
 	}
-	if r.tapeFD, err = unix.MemfdCreate("tape", unix.MFD_CLOEXEC); err != nil {
-		return failed(holdfast.KindSpawn, "get memory for the run", err)
+	if err := r.limit(o.pids); err != nil {
+		return err
 	}
-	if err := unix.Ftruncate(r.tapeFD, int64(len(r.plan.tape))); err != nil {
-		return failed(holdfast.KindSpawn, "get memory for the run", err)
-	}
-	r.tape, err = unix.Mmap(r.tapeFD, 0, len(r.plan.tape), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-	if err != nil {
-		return failed(holdfast.KindSpawn, "get memory for the run", err)
-	}
-	copy(r.tape, r.plan.tape)
-	r.plan.tape = nil
-	return nil
-}
-
-const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWCGROUP
-
-// raise starts the init and waits until every wall stands.
-func (r *run) raise(t *Tier, z *zygote) error {
-	ctl, theirs, err := socketPair()
-	if err != nil {
-		return failed(holdfast.KindSpawn, "make a socket", err)
-	}
-	r.ctl = ctl
-	files := []*os.File{theirs}
-	defer func() { closeFiles(files) }()
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		return failed(holdfast.KindSpawn, "open its input", err)
-	}
-	files = append(files, null)
-	for _, s := range []*stream{&r.out, &r.errs} {
+	r.copied.Add(2)
+	go r.stdout.read(r.out, &r.copied)
+	go r.stderr.read(r.errs, &r.copied)
+	r.out, r.errs = nil, nil
+	for _, s := range []*stream{&r.stdout, &r.stderr} {
 		s.flood = func() { r.end(sandbox.ReasonOutput, nil) }
-		from, to, err := os.Pipe()
-		if err != nil {
-			return failed(holdfast.KindSpawn, "make its output", err)
-		}
-		files = append(files, to)
-		r.copied.Add(1)
-		go s.read(from, &r.copied)
 	}
-	fds := []int{r.tapeFD}
-	for _, f := range files {
-		fds = append(fds, int(f.Fd()))
-	}
-	if r.group, err = t.groups.create(r.spec.ID, r.share()); err != nil {
-		return err
-	}
-	if r.init, err = z.clone(namespaces, len(r.tape), fds); err != nil {
-		return failed(holdfast.KindNamespace, "make its namespaces", err)
-	}
-	if err := r.place(); err != nil {
-		return err
+	if err := r.proceed(r.plan); err != nil {
+		return failed(holdfast.KindSpawn, "let its first process go on", err)
 	}
 	return r.ready()
 }
 
-// share is what the run may use: memory, processors, and processes (its init,
+// limit holds the run to its share: memory, processors, and processes (its init,
 // itself, and threads where the language has them).
-func (r *run) share() share {
-	return share{memory: r.spec.MemoryMB << 20, period: r.spec.CPUPeriod, quota: r.spec.CPUQuota, pids: r.pids}
-}
-
-// place puts the init, which waits for it, into the run's group.
-func (r *run) place() error {
+func (r *run) limit(pids int) error {
 	if r.group == nil {
 		return nil
 	}
-	pid, err := pidOf(r.init)
-	if err == nil {
-		err = r.group.place(pid)
-	}
-	if err != nil {
-		return failed(holdfast.KindCgroup, "hold it to its share", err)
-	}
-	if _, err := r.ctl.Write(make([]byte, 8)); err != nil {
-		return failed(holdfast.KindSpawn, "let its first process go on", err)
-	}
-	return nil
+	return r.group.limit(share{memory: r.spec.MemoryMB << 20, period: r.spec.CPUPeriod, quota: r.spec.CPUQuota, pids: pids})
 }
 
 // pidOf is the number of a pidfd's process in our own namespace.
@@ -197,10 +138,14 @@ func (r *run) ready() error {
 
 // failure tells which wall could not be built.
 func (r *run) failure(f frame) error {
-	if f.kind != frameFailed || int(f.a) >= len(r.plan.stages) {
+	stages, op := r.first.stages, int(f.a)
+	if op >= r.plan.base {
+		stages, op = r.plan.stages, op-r.plan.base
+	}
+	if f.kind != frameFailed || op >= len(stages) {
 		return failed(holdfast.KindSpawn, "start", errors.New("its first process said what cannot be read"))
 	}
-	s := r.plan.stages[f.a]
+	s := stages[op]
 	return failed(s.kind(), s.task(), unix.Errno(f.b))
 }
 
@@ -215,8 +160,8 @@ func (r *run) attend(ctx context.Context, timeout time.Duration) *sandbox.Result
 	f, fds, err := receive(r.ctl)
 	closeAll(fds)
 	res := &sandbox.Result{ID: r.spec.ID, State: sandbox.Completed}
-	r.kill(r.init)
-	r.await()
+	kill(r.init)
+	await(r.init)
 	r.watch.Wait()
 	r.copied.Wait()
 	r.usage(res)
@@ -225,7 +170,7 @@ func (r *run) attend(ctx context.Context, timeout time.Duration) *sandbox.Result
 	} else {
 		r.verdict(res, err == nil && f.kind == frameEnded)
 	}
-	res.Stdout, res.Stderr = r.out.text(), append(r.errs.text(), res.Stderr...)
+	res.Stdout, res.Stderr = r.stdout.text(), append(r.stderr.text(), res.Stderr...)
 	res.OutputFiles, res.Skipped = collect(r.fs, r.spec.Files)
 	return res
 }
@@ -237,7 +182,7 @@ func (r *run) answerAll() {
 		n, err := r.asks.next()
 		if err != nil {
 			if !errors.Is(err, errNoCaller) {
-				r.kill(r.init) // a filter that nobody answers holds nothing
+				kill(r.init) // a filter that nobody answers holds nothing
 			}
 			return
 		}
@@ -270,7 +215,7 @@ func (r *run) start(n notice) {
 	fd, err := unix.PidfdOpen(int(n.pid), 0)
 	if err != nil || !r.asks.asks(n) {
 		unix.Close(fd)
-		r.kill(r.init)
+		kill(r.init)
 		return
 	}
 	r.mu.Lock()
@@ -278,7 +223,7 @@ func (r *run) start(n notice) {
 	late := r.reason != ""
 	r.mu.Unlock()
 	if late {
-		r.kill(fd)
+		kill(fd)
 		return
 	}
 	r.asks.proceed(n)
@@ -293,26 +238,9 @@ func (r *run) end(why sandbox.Reason, call *sandbox.Call) {
 	fd := r.workload
 	r.mu.Unlock()
 	if fd >= 0 {
-		r.kill(fd) // else start sees the reason
+		kill(fd) // else start sees the reason
 	}
 	time.AfterFunc(graceful, func() { r.ctl.SetReadDeadline(time.Unix(1, 0)) })
-}
-
-func (r *run) kill(pidfd int) {
-	if pidfd >= 0 {
-		unix.PidfdSendSignal(pidfd, unix.SIGKILL, nil, 0)
-	}
-}
-
-// await waits until the init, and with it every process of its namespace, is
-// gone.
-func (r *run) await() {
-	for {
-		_, err := unix.Poll([]unix.PollFd{{Fd: int32(r.init), Events: unix.POLLIN}}, 10_000)
-		if err != unix.EINTR {
-			return
-		}
-	}
 }
 
 const maxRefusals = 64
@@ -358,13 +286,15 @@ func (r *run) grouped(res *sandbox.Result) {
 	}
 }
 
-var markNames = [...]string{"identity", "mounts", "files", "rights", "signals"}
+// markNames are the stages between two marks: those of the seat, the wait for a
+// request, and those of the request.
+var markNames = [...]string{"identity", "scratch", "", "files", "rights", "signals"}
 
 func (r *run) stages() []sandbox.Stage {
 	mark := func(i int) int64 { return int64(binary.LittleEndian.Uint64(r.tape[8*(slotMarks+i):])) }
 	var list []sandbox.Stage
 	for i, name := range markNames {
-		if mark(i+1) != 0 {
+		if name != "" && mark(i+1) != 0 {
 			list = append(list, sandbox.Stage{Name: name, Took: time.Duration(mark(i+1) - mark(i))})
 		}
 	}
@@ -412,29 +342,16 @@ func (r *run) spawnFailed(res *sandbox.Result, err error) {
 // free gives everything back. The init and all below it are gone by then, or
 // are killed now.
 func (r *run) free() {
-	if r.init >= 0 {
-		r.kill(r.init)
-		r.await()
-		unix.Close(r.init)
-	}
+	r.seat.free()
+	r.watch.Wait()
+	r.copied.Wait()
 	if r.asks != nil {
-		r.watch.Wait()
 		r.asks.close()
 	}
-	r.copied.Wait()
-	for _, fd := range []int{r.fs, r.workload, r.tapeFD} {
+	for _, fd := range []int{r.fs, r.workload} {
 		if fd >= 0 {
 			unix.Close(fd)
 		}
-	}
-	if r.tape != nil {
-		unix.Munmap(r.tape)
-	}
-	if r.ctl != nil {
-		r.ctl.Close()
-	}
-	if r.group != nil {
-		r.group.remove()
 	}
 }
 

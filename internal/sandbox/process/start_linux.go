@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -28,6 +29,9 @@ type zygote struct {
 	cmd    *exec.Cmd
 	stderr bytes.Buffer
 	done   chan struct{}
+
+	seats   chan *seat
+	filling atomic.Bool
 }
 
 // startLauncher starts one launcher whose root is the directory root.
@@ -37,7 +41,7 @@ func startLauncher(root string) (*zygote, error) {
 		return nil, err
 	}
 	defer theirs.Close()
-	z := &zygote{conn: ours, done: make(chan struct{})}
+	z := &zygote{conn: ours, done: make(chan struct{}), seats: make(chan *seat, seatsReady)}
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -96,18 +100,29 @@ func (z *zygote) alive() bool {
 	}
 }
 
+// empty frees the seats that wait.
+func (z *zygote) empty() {
+	for {
+		select {
+		case s := <-z.seats:
+			s.free()
+		default:
+			return
+		}
+	}
+}
+
 func (z *zygote) close() {
 	z.conn.Close()
 	<-z.done
 }
 
 // clone asks for a new init, and returns its pidfd.
-func (z *zygote) clone(flags uint64, size int, fds []int) (int, error) {
+func (z *zygote) clone(flags uint64, fds []int) (int, error) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
-	var req [16]byte
+	var req [8]byte
 	binary.LittleEndian.PutUint64(req[:], flags)
-	binary.LittleEndian.PutUint64(req[8:], uint64(size))
 	if _, _, err := z.conn.WriteMsgUnix(req[:], unix.UnixRights(fds...), nil); err != nil {
 		return -1, z.gone(err)
 	}

@@ -19,6 +19,9 @@ import (
 //	slots   64 words: what the launcher fills in, and results of operations
 //	ops     12 words each
 //	data    bytes, aligned to 8
+//
+// and, once a request is there, operations and data again: a process that waits
+// for one jumps to them.
 const (
 	slotCount = 64
 	opWords   = 12
@@ -28,9 +31,9 @@ const (
 	// own, with 39 bits of address too.
 	tapeBase = 0x20_0000_0000
 
-	// maxTape bounds a tape with everything a run brings: 10 MB of code, 100 MB
-	// of files and room for the calls.
-	maxTape = 128 << 20
+	// tapeSize has room for everything a run brings: 10 MB of code, 100 MB of
+	// files and the calls that write them. What is not touched takes no memory.
+	tapeSize = 128 << 20
 )
 
 // The kinds of operation.
@@ -40,6 +43,7 @@ const (
 	opReap         // wait until the process in slot word 4 has ended, storing status and usage
 	opMark         // store the monotonic clock, in nanoseconds, in a slot
 	opStore        // store the low half of slot word 4 at the address of word 5
+	opJump         // go on at the operation whose index stands in slot word 4
 	opEnd          // leave: exit_group(0)
 )
 
@@ -56,6 +60,7 @@ type recorder struct {
 	relocs []uint64 // offsets in data of words that point into data
 	opRefs []uint64 // indexes of words in ops that point into data
 	stage  stage
+	base   int // the index of the first operation
 	err    error
 }
 
@@ -168,7 +173,7 @@ func (r *recorder) clone(dst int, nr int, args ref, size int) (op int) {
 // childHere says that the child of the clone at op goes on with what is
 // recorded next.
 func (r *recorder) childHere(op int) {
-	r.ops[op*opWords+10] = uint64(len(r.ops) / opWords)
+	r.ops[op*opWords+10] = uint64(r.base + len(r.ops)/opWords)
 }
 
 // reap waits for the process whose number stands in slot pid.
@@ -181,6 +186,9 @@ func (r *recorder) mark(dst int) { r.add(opMark, 0, dst, 0, nil) }
 // store puts the low 32 bits of a slot at to, as a descriptor stands in a
 // control message.
 func (r *recorder) store(from slot, to ref) { r.add(opStore, 0, -1, 0, []any{from, to}) }
+
+// jump goes on at the operation whose index stands in slot to.
+func (r *recorder) jump(to slot) { r.add(opJump, 0, -1, 0, []any{to}) }
 
 func (r *recorder) end() { r.add(opEnd, 0, -1, 0, nil) }
 
@@ -228,28 +236,37 @@ func number(v any) (uint64, error) {
 
 var errTapeSize = errors.New("a run's code and files take more than 128 MB")
 
-// assemble returns the tape's bytes, every pointer an address from tapeBase on.
-func (r *recorder) assemble() ([]byte, error) {
+// assemble returns the operations and their data as they stand from operation
+// base on, every pointer an address, and where the data begins, in bytes from
+// there.
+func (r *recorder) assemble() ([]byte, int, error) {
 	if r.err != nil {
-		return nil, r.err
+		return nil, 0, r.err
 	}
-	dataAt := opsOffset + 8*len(r.ops)
-	if dataAt+len(r.data) > maxTape {
-		return nil, errTapeSize
+	dataAt := 8 * len(r.ops)
+	at := opAt(r.base)
+	if at+dataAt+len(r.data) > tapeSize {
+		return nil, 0, errTapeSize
 	}
 	b := make([]byte, dataAt+len(r.data))
 	for i, w := range r.ops {
-		binary.LittleEndian.PutUint64(b[opsOffset+8*i:], w)
+		binary.LittleEndian.PutUint64(b[8*i:], w)
 	}
 	copy(b[dataAt:], r.data)
-	for _, at := range r.opRefs {
-		address(b[opsOffset+8*at:], dataAt)
+	for _, ref := range r.opRefs {
+		address(b[8*ref:], at+dataAt)
 	}
-	for _, at := range r.relocs {
-		address(b[uint64(dataAt)+at:], dataAt)
+	for _, ref := range r.relocs {
+		address(b[uint64(dataAt)+ref:], at+dataAt)
 	}
-	return b, nil
+	return b, dataAt, nil
 }
+
+// opAt is where an operation stands in the tape.
+func opAt(op int) int { return opsOffset + 8*opWords*op }
+
+// nextOp is the first operation that fits behind n bytes from operation 0 on.
+func nextOp(n int) int { return (n + 8*opWords - 1) / (8 * opWords) }
 
 // address turns the offset in data that b begins with into an address.
 func address(b []byte, dataAt int) {

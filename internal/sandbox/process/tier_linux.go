@@ -35,6 +35,7 @@ type Tier struct {
 	mu        sync.Mutex
 	launchers map[string]*zygote
 	closed    bool
+	making    sync.WaitGroup // seats in the making
 }
 
 // Open looks for languages and control groups; launchers start when they are
@@ -55,13 +56,24 @@ func Open(ctx context.Context, cfg Config) (*Tier, error) {
 // Close ends every launcher, and with it whatever still runs.
 func (t *Tier) Close() error {
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	t.closed = true
-	for _, z := range t.launchers {
+	list := slices.Collect(maps.Values(t.launchers))
+	clear(t.launchers)
+	t.mu.Unlock()
+	for _, z := range list {
 		z.close()
 	}
-	clear(t.launchers)
+	t.making.Wait()
+	for _, z := range list {
+		z.empty()
+	}
 	return nil
+}
+
+func (t *Tier) ending() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.closed
 }
 
 // Languages returns the exact names of what can run here, and of each language
@@ -165,6 +177,9 @@ func (t *Tier) launcher(ctx context.Context, l language) (*zygote, error) {
 	if err != nil {
 		return nil, failed(holdfast.KindNamespace, "start its launcher", err)
 	}
+	if old := t.launchers[l.exact]; old != nil {
+		old.empty()
+	}
 	t.launchers[l.exact] = z
 	return z, nil
 }
@@ -180,7 +195,7 @@ func (t *Tier) order(l language, spec sandbox.Spec) (*order, error) {
 		return nil, failed(holdfast.KindSeccomp, "compile its filter", err)
 	}
 	return &order{
-		id: spec.ID, wait: t.groups.mode() != "none",
+		id:   spec.ID,
 		argv: l.argv(), env: environment(spec.Environment), code: spec.Code, codeName: l.codeName,
 		files: spec.Files, filter: filter, scratch: sandbox.ScratchBytes, inodes: sandbox.ScratchInodes,
 		landlockABI: t.abi, pids: l.pids,

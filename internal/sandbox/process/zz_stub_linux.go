@@ -49,3 +49,8 @@ func (l language) root(ctx interface{}, dir string, note func(string)) (string, 
 	return dir, nil
 }
 func (p *profile) without(n []string) (*profile, error) { return p, nil }
+
+func (g *group) limit(s share) error { return nil }
+func seatName() string               { return "seat" }
+
+const maxPids = 64
