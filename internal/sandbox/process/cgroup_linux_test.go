@@ -1,0 +1,444 @@
+package process
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
+)
+
+// groupsHere are the machine's, or the test is skipped where a wall that it
+// needs is down.
+func groupsHere(t testing.TB, need ...sandbox.Wall) *cgroups {
+	t.Helper()
+	c := findGroups()
+	t.Cleanup(func() { c.close() })
+	up, down := c.walls()
+	for _, w := range need {
+		if !slices.Contains(up, w) {
+			t.Skipf("%s: %s", w, down[w])
+		}
+	}
+	return c
+}
+
+func usual() share {
+	return share{memory: 64 << 20, period: 100 * time.Millisecond, quota: 100 * time.Millisecond, pids: 32}
+}
+
+// TestGroupChild is no test: it is the process that the tests here put into
+// groups. It waits for a line before it does what HOLDFAST_GROUP_CHILD says.
+func TestGroupChild(t *testing.T) {
+	what := os.Getenv("HOLDFAST_GROUP_CHILD")
+	if what == "" {
+		t.Skip("started by the other tests")
+	}
+	in := bufio.NewReader(os.Stdin)
+	in.ReadString('\n')
+	switch what {
+	case "eat":
+		var kept [][]byte
+		for range 256 {
+			b := make([]byte, 1<<20)
+			for i := 0; i < len(b); i += 4096 {
+				b[i] = 1
+			}
+			kept = append(kept, b)
+		}
+		fmt.Println("ate", len(kept))
+	case "burn":
+		for end := time.Now().Add(time.Second); time.Now().Before(end); {
+		}
+	case "breed":
+		started := 0
+		for range 64 {
+			if exec.Command("sleep", "20").Start() != nil {
+				break
+			}
+			started++
+		}
+		fmt.Println("bred", started)
+	case "supervise":
+		c := findGroups()
+		g, err := c.create("orphan", usual())
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		orphan := exec.Command("sleep", "60")
+		orphan.Start()
+		fmt.Println(g.place(orphan.Process.Pid), orphan.Process.Pid)
+		in.ReadString('\n')
+	case "rest":
+		in.ReadString('\n')
+	}
+	os.Exit(0)
+}
+
+type child struct {
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Reader
+}
+
+func startChild(t testing.TB, what string, attr *syscall.SysProcAttr) *child {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestGroupChild$")
+	cmd.Env = append(os.Environ(), "HOLDFAST_GROUP_CHILD="+what)
+	cmd.SysProcAttr = attr
+	in, err1 := cmd.StdinPipe()
+	out, err2 := cmd.StdoutPipe()
+	if err := errors.Join(err1, err2, cmd.Start()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	return &child{cmd, in, bufio.NewReader(out)}
+}
+
+func (c *child) tell() { io.WriteString(c.in, "\n") }
+
+// runIn runs a child in a group with the share, and returns what it used, what
+// it said and how it ended.
+func runIn(t *testing.T, c *cgroups, what string, s share) (groupUsage, string, error) {
+	t.Helper()
+	g, err := c.create(what, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := startChild(t, what, nil)
+	if err := g.place(p.cmd.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	p.tell()
+	said, _ := io.ReadAll(p.out)
+	ended := p.cmd.Wait()
+	u, err := g.usage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(g.kill(), g.remove()); err != nil {
+		t.Fatal(err)
+	}
+	return u, string(said), ended
+}
+
+func TestMemoryLimitKills(t *testing.T) {
+	c := groupsHere(t, sandbox.WallMemory)
+	s := usual()
+	u, said, ended := runIn(t, c, "eat", s)
+	var exit *exec.ExitError
+	if !errors.As(ended, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+		t.Errorf("the child ended by %v and said %q, want a SIGKILL", ended, said)
+	}
+	if u.oomKills < 1 || u.peak > s.memory || u.peak != 0 && u.peak < s.memory/2 {
+		t.Errorf("usage %+v, want a kill and a peak just below %d", u, s.memory)
+	}
+	// The twin: with room enough the same program ends by itself.
+	s.memory = 512 << 20
+	u, said, ended = runIn(t, c, "eat", s)
+	if ended != nil || said != "ate 256\n" || u.oomKills != 0 || u.peak != 0 && (u.peak < 256<<20 || u.peak > s.memory) {
+		t.Errorf("with 512 MB: %v %q %+v", ended, said, u)
+	}
+}
+
+func TestCPUQuotaThrottles(t *testing.T) {
+	c := groupsHere(t, sandbox.WallCPU)
+	s := usual()
+	s.period, s.quota = 50*time.Millisecond, 10*time.Millisecond
+	u, _, ended := runIn(t, c, "burn", s)
+	if ended != nil {
+		t.Fatal(ended)
+	}
+	// 200 ms are its share of the second; the start and a period of slack are
+	// allowed for.
+	if used := u.user + u.system; used < 50*time.Millisecond || used > 400*time.Millisecond || u.throttled < 300*time.Millisecond {
+		t.Errorf("used %v and was throttled for %v", used, u.throttled)
+	}
+	if u, _, _ = runIn(t, c, "burn", share{memory: s.memory, pids: s.pids, period: s.period, quota: 2 * s.period}); u.throttled > 200*time.Millisecond {
+		t.Errorf("with two cores it was throttled for %v", u.throttled)
+	}
+}
+
+func TestPidsLimitStopsForks(t *testing.T) {
+	c := groupsHere(t, sandbox.WallPids)
+	var bred int
+	_, said, _ := runIn(t, c, "breed", usual())
+	if fmt.Sscanf(said, "bred %d", &bred); bred < 1 || bred > 32 {
+		t.Errorf("of 64 processes %d were started (%q), want at most 32", bred, said)
+	}
+}
+
+func TestUsageAgreesWithRusage(t *testing.T) {
+	c := groupsHere(t, sandbox.WallCPU)
+	g, err := c.create("agree", share{memory: 64 << 20, pids: 32, period: 100 * time.Millisecond, quota: 200 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := startChild(t, "burn", nil)
+	if err := g.place(p.cmd.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	p.tell()
+	p.cmd.Wait()
+	u, err := g.usage()
+	if err := errors.Join(err, g.remove()); err != nil {
+		t.Fatal(err)
+	}
+	group, self := u.user+u.system, p.cmd.ProcessState.UserTime()+p.cmd.ProcessState.SystemTime()
+	if d := (group - self).Abs(); d > 150*time.Millisecond {
+		t.Errorf("the group counts %v, the process %v", group, self)
+	}
+}
+
+func TestProcessEntersByItself(t *testing.T) {
+	c := groupsHere(t, sandbox.WallPids)
+	g, err := c.create("enter", usual())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := g.remove(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if len(g.entrances()) == 0 {
+		t.Skip("no controller here is in version 1")
+	}
+	p, err := startBystander(-1, g.entrances())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.end()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", p.pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range g.at {
+		if at.b.v2 {
+			continue
+		}
+		m, _ := memberOf(parseMemberships(string(text)), at.b.controllers[0])
+		if !strings.HasSuffix(m.path, "/"+at.b.name+"/"+strings.TrimSuffix(at.d.sub, "/")) {
+			t.Errorf("for %v it is in %s", at.b.controllers, m.path)
+		}
+	}
+}
+
+func TestNothingIsLeftOfGroups(t *testing.T) {
+	c := groupsHere(t, sandbox.WallPids)
+	for i := range 500 {
+		g, err := c.create("same-name", usual())
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := startBystander(-1, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i%50 == 0 {
+			if err := g.place(p.pid); err != nil {
+				t.Fatal(err)
+			}
+			go func() { time.Sleep(5 * time.Millisecond); p.end() }() // remove has to wait for it
+		} else {
+			p.end()
+		}
+		if err := g.remove(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left := groupsLeft(t, c); len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+	var fds int
+	if open, err := os.ReadDir("/proc/self/fd"); err == nil {
+		fds = len(open)
+	}
+	if fds > 100 {
+		t.Errorf("%d descriptors are open", fds)
+	}
+}
+
+func groupsLeft(t *testing.T, c *cgroups) (left []string) {
+	t.Helper()
+	for _, b := range c.branches {
+		entries, err := os.ReadDir(b.base + "/" + b.name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			if e.IsDir() && e.Name() != selfLeaf && e.Name() != launcherLeaf {
+				left = append(left, e.Name())
+			}
+		}
+	}
+	return left
+}
+
+func TestTwoRunsOfOneName(t *testing.T) {
+	a, b := groupsHere(t, sandbox.WallPids), groupsHere(t, sandbox.WallPids)
+	var groups []*group
+	for _, c := range []*cgroups{a, b, a, b} {
+		g, err := c.create("tasks", usual())
+		if err != nil {
+			t.Fatal(err)
+		}
+		groups = append(groups, g)
+	}
+	for _, g := range groups {
+		if err := g.remove(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestRemoveRefusesWhatIsBusy(t *testing.T) {
+	c := groupsHere(t, sandbox.WallPids)
+	g, err := c.create("busy", usual())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := startBystander(-1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.place(p.pid); err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	if err := g.remove(); holdfast.KindOf(err) != holdfast.KindCgroup || time.Since(start) > 2*removeWithin {
+		t.Errorf("after %v: %v", time.Since(start), err)
+	}
+	if err := g.kill(); err != nil {
+		t.Error(err)
+	}
+	p.end()
+	if err := g.remove(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSweepTakesADeadSupervisorsGroups(t *testing.T) {
+	c := groupsHere(t, sandbox.WallPids)
+	super := startChild(t, "supervise", nil)
+	super.tell()
+	line, _ := super.out.ReadString('\n')
+	var orphan int
+	if n, _ := fmt.Sscanf(line, "<nil> %d", &orphan); n != 1 {
+		t.Fatalf("the supervisor said %q", line)
+	}
+	if n := c.sweep(); n != 0 {
+		t.Errorf("%d groups of one that lives were swept", n)
+	}
+	if syscall.Kill(orphan, 0) != nil {
+		t.Fatal("the orphan died early")
+	}
+	super.cmd.Process.Kill()
+	super.cmd.Wait()
+	// The lock may be held for a moment by what the supervisor has just forked.
+	swept := 0
+	for deadline := time.Now().Add(2 * time.Second); swept == 0 && time.Now().Before(deadline); {
+		swept += c.sweep()
+	}
+	if swept != 1 {
+		t.Errorf("%d groups were swept, want 1", swept)
+	}
+	for _, b := range c.branches {
+		if left, _ := filepath.Glob(fmt.Sprintf("%s/%s%d-*", b.base, namePrefix, super.cmd.Process.Pid)); len(left) > 0 {
+			t.Errorf("left: %q", left)
+		}
+	}
+	if text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", orphan)); err == nil && !strings.Contains(string(text), ") Z ") {
+		t.Errorf("the orphan lives: %s", text)
+	}
+}
+
+func TestGroupsSurviveTheirDirectoryBeingTakenAway(t *testing.T) {
+	c := groupsHere(t, sandbox.WallPids)
+	for _, b := range c.branches {
+		if b.v2 {
+			t.Skip("this process is in the directory")
+		}
+		if err := unix.Rmdir(b.base + "/" + b.name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g, err := c.create("again", usual())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.remove(); err != nil {
+		t.Error(err)
+	}
+}
+
+func BenchmarkGroup(b *testing.B) {
+	for _, way := range []string{"none", "place", "entrances"} {
+		for _, pause := range []time.Duration{0, 50 * time.Millisecond} {
+			b.Run(fmt.Sprintf("%s/pause=%v", way, pause), func(b *testing.B) { benchmarkGroup(b, way, pause) })
+		}
+	}
+}
+
+// benchmarkGroup measures everything that a run needs of its group, and a fork;
+// "none" leaves the process outside.
+func benchmarkGroup(b *testing.B, way string, pause time.Duration) {
+	c := groupsHere(b, sandbox.WallMemory, sandbox.WallCPU, sandbox.WallPids)
+	var took []time.Duration
+	for b.Loop() {
+		time.Sleep(pause)
+		took = append(took, oneGroup(b, c, way))
+	}
+	slices.Sort(took)
+	for _, p := range []int{50, 95, 99} {
+		b.ReportMetric(float64(took[len(took)*p/100].Microseconds()), fmt.Sprintf("p%d-us", p))
+	}
+}
+
+func oneGroup(b *testing.B, c *cgroups, way string) time.Duration {
+	began := time.Now()
+	g, err := c.create("bench", usual())
+	if err != nil {
+		b.Fatal(err)
+	}
+	took := time.Since(began)
+	dir, doors := -1, []int(nil)
+	if way == "entrances" {
+		dir, doors = g.dir, g.doors
+	}
+	began = time.Now()
+	p, err := startBystander(dir, doors)
+	if err != nil {
+		b.Fatal(err)
+	}
+	took += time.Since(began)
+	if way == "place" {
+		began = time.Now()
+		if err := g.place(p.pid); err != nil {
+			b.Fatal(err)
+		}
+		took += time.Since(began)
+	}
+	p.end()
+	began = time.Now()
+	if _, err := g.usage(); err != nil {
+		b.Fatal(err)
+	}
+	if err := g.remove(); err != nil {
+		b.Fatal(err)
+	}
+	return took + time.Since(began)
+}
