@@ -175,6 +175,16 @@ func (g *group) grow(b *branch, seq uint64) error {
 	return letLauncherIn(g.dir, d.path)
 }
 
+// change sets every limit anew, for a group in which nothing untrusted runs yet.
+func (g *group) change(s share) error {
+	for _, at := range g.at {
+		if err := g.limit(at, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // limit sets what the branch's controllers hold.
 func (g *group) limit(at groupDir, s share) error {
 	for _, ctl := range at.b.controllers {

@@ -161,17 +161,22 @@ func (l *launcher) serve() error {
 	}
 }
 
-const maxFDs = 8
+const maxFDs = 16
 
-// A request is the flags of the clone; its descriptors are the tape, the run's control socket, and what the tape's slots from
+// A request is the flags of the clone, and which of its descriptors is a control
+// group to be born in, or 0; its descriptors are the tape, the run's control socket, and what the tape's slots from
 // slotFD on are to name.
 func (l *launcher) run(req, oob []byte) error {
 	fds, err := received(oob)
-	if err != nil || len(req) != 8 || len(fds) < 2 {
+	if err != nil || len(req) != 16 || len(fds) < 2 {
 		return fmt.Errorf("the sandbox's launcher was sent a request it cannot read (%d bytes, %d descriptors)", len(req), len(fds))
 	}
 	defer closeAll(fds)
-	pidfd, err := l.clone(binary.LittleEndian.Uint64(req), fds)
+	flags, into := binary.LittleEndian.Uint64(req), binary.LittleEndian.Uint64(req[8:])
+	if into >= uint64(len(fds)) {
+		return l.answer(frameRefused, uint32(unix.EINVAL), nil)
+	}
+	pidfd, err := l.clone(flags, int(into), fds)
 	if err != nil {
 		return l.answer(frameRefused, errnoOf(err), nil)
 	}
@@ -183,7 +188,7 @@ func (l *launcher) run(req, oob []byte) error {
 // process that plays it.
 //
 //go:nocheckptr
-func (l *launcher) clone(flags uint64, fds []int) (int, error) {
+func (l *launcher) clone(flags uint64, into int, fds []int) (int, error) {
 	tape, err := unix.MmapPtr(fds[0], 0, unsafe.Add(unsafe.Pointer(nil), tapeBase), tapeSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_FIXED_NOREPLACE)
 	if err != nil {
 		return -1, err
@@ -195,21 +200,25 @@ func (l *launcher) clone(flags uint64, fds []int) (int, error) {
 		slots[slotFD+i] = uint64(fd)
 	}
 	l.args = cloneArgs{flags: flags | unix.CLONE_PIDFD | unix.CLONE_CLEAR_SIGHAND, pidfd: uint64(uintptr(unsafe.Pointer(&l.args.fd))), exitSignal: uint64(unix.SIGCHLD)}
+	if into > 0 {
+		l.args.flags |= unix.CLONE_INTO_CGROUP
+		l.args.cgroup = uint64(fds[into])
+	}
 	if e := fork(&l.args, tape, uintptr(fds[1])); e != 0 {
 		return -1, e
 	}
 	return int(l.args.fd), nil
 }
 
-// cloneArgs is struct clone_args of clone3 as far as it is used (64 bytes, Linux
-// 5.3), and the place for the pidfd.
+// cloneArgs is struct clone_args of clone3 (88 bytes, Linux 5.7), and the place
+// for the pidfd.
 type cloneArgs struct {
-	flags, pidfd, childTID, parentTID, exitSignal, stack, stackSize, tls uint64
+	flags, pidfd, childTID, parentTID, exitSignal, stack, stackSize, tls, setTID, setTIDSize, cgroup uint64
 
 	fd int32
 }
 
-const cloneArgsSize = 64
+const cloneArgsSize = 88
 
 // fork clones a process that plays the tape. Signals are blocked meanwhile, so
 // that none of the runtime's reaches the copy.

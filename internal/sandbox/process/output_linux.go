@@ -78,7 +78,7 @@ func collect(scratch int, given map[string][]byte) (map[string][]byte, map[strin
 }
 
 func (o *outputs) folder(parent int, name string, depth int) {
-	fd, err := open(parent, path.Base(name), unix.O_RDONLY|unix.O_DIRECTORY)
+	fd, err := openBelow(parent, path.Base(name), unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		o.skip(name, "its folder cannot be read")
 		return
@@ -116,7 +116,7 @@ func (o *outputs) entry(dir int, name string, e os.DirEntry, depth int) {
 }
 
 func (o *outputs) file(dir int, name string) {
-	fd, err := open(dir, path.Base(name), unix.O_RDONLY|unix.O_NONBLOCK)
+	fd, err := openBelow(dir, path.Base(name), unix.O_RDONLY|unix.O_NONBLOCK)
 	if err != nil {
 		o.skip(name, "it cannot be read")
 		return
@@ -153,8 +153,8 @@ func (o *outputs) skip(name, why string) {
 	}
 }
 
-// open opens one name below dir and follows nothing.
-func open(dir int, name string, flags int) (int, error) {
+// openBelow opens one name below dir and follows nothing.
+func openBelow(dir int, name string, flags int) (int, error) {
 	return unix.Openat2(dir, name, &unix.OpenHow{
 		Flags:   uint64(flags | unix.O_CLOEXEC | unix.O_NOFOLLOW),
 		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_XDEV,

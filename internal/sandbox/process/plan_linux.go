@@ -17,6 +17,7 @@ const (
 	slotStdin    = 3
 	slotStdout   = 4
 	slotStderr   = 5
+	slotDoors    = 6 // and on: entrances of control groups
 	slotScratch  = 16
 	slotSync     = 17
 	slotListener = 18
@@ -52,7 +53,6 @@ type order struct {
 	inodes      int64
 	landlockABI int
 	static      bool
-	pids        int
 }
 
 type rlimit struct {
@@ -75,8 +75,16 @@ func finish(r *recorder) (plan, error) {
 
 // seatPlan is what every run of a launcher begins with: an init in namespaces of
 // its own, with a scratch, that waits for a request.
-func seatPlan(scratch, inodes int64) (plan, error) {
+//
+// The init enters its control groups by itself, as the first thing: where a
+// second process moves it, Linux waits for a grace period.
+func seatPlan(scratch, inodes int64, doors int) (plan, error) {
 	r := &recorder{}
+	r.stage = stageLimits
+	for i := range doors {
+		r.call(unix.SYS_WRITE, slot(slotDoors+i), r.bytes([]byte("0")), 1)
+		r.call(unix.SYS_CLOSE, slot(slotDoors+i))
+	}
 	identity(r)
 	r.stage = stageMount
 	mount(r, "/tmp", scratch, inodes, unix.MS_NOEXEC)
@@ -185,7 +193,7 @@ func (o *order) write(r *recorder, name string, b []byte) {
 func (o *order) workloadClone(r *recorder) int {
 	r.stage = stageNamespace
 	r.keep(slotSync, unix.SYS_EVENTFD2, 0, unix.EFD_CLOEXEC)
-	args := r.words(unix.CLONE_FILES, 0, 0, 0, int(unix.SIGCHLD), 0, 0, 0)
+	args := r.words(unix.CLONE_FILES, 0, 0, 0, int(unix.SIGCHLD), 0, 0, 0, 0, 0, 0)
 	return r.clone(slotPID, unix.SYS_CLONE3, args, cloneArgsSize)
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -76,7 +75,7 @@ func (r *run) raise(o *order) (err error) {
 	if r.plan, err = o.plan(r.next()); err != nil {
 		return failed(holdfast.KindSpawn, "write down what to do", err)
 	}
-	if err := r.limit(o.pids); err != nil {
+	if err := r.limit(); err != nil {
 		return err
 	}
 	r.copied.Add(2)
@@ -92,28 +91,12 @@ func (r *run) raise(o *order) (err error) {
 	return r.ready()
 }
 
-// limit holds the run to its share: memory, processors, and processes (its init,
-// itself, and threads where the language has them).
-func (r *run) limit(pids int) error {
+// limit holds the run to its share.
+func (r *run) limit() error {
 	if r.group == nil {
 		return nil
 	}
-	return r.group.limit(share{memory: r.spec.MemoryMB << 20, period: r.spec.CPUPeriod, quota: r.spec.CPUQuota, pids: pids})
-}
-
-// pidOf is the number of a pidfd's process in our own namespace.
-func pidOf(pidfd int) (int, error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", pidfd))
-	if err != nil {
-		return 0, err
-	}
-	_, rest, _ := strings.Cut(string(b), "Pid:")
-	line, _, _ := strings.Cut(rest, "\n")
-	pid, err := strconv.Atoi(strings.TrimSpace(line))
-	if err == nil && pid <= 0 {
-		err = unix.ESRCH
-	}
-	return pid, err
+	return r.group.change(share{memory: r.spec.MemoryMB << 20, period: r.spec.CPUPeriod, quota: r.spec.CPUQuota, pids: maxPids})
 }
 
 // ready waits for the frame by which the init says that the walls stand.

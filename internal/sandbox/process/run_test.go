@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 }
 
 func tier(t *testing.T) *Tier {
-	dir := os.Getenv("HF_ROOT")
+	dir := os.Getenv("HF_DIR")
 	if dir == "" {
 		dir = t.TempDir()
 	}
@@ -60,7 +60,7 @@ func TestRun(t *testing.T) {
 }
 
 func BenchmarkCold(b *testing.B) {
-	t, err := Open(context.Background(), Config{Dir: os.Getenv("HF_ROOT"), Secret: func(string) bool { return false }})
+	t, err := Open(context.Background(), Config{Dir: os.Getenv("HF_DIR"), Secret: func(string) bool { return false }})
 	if err != nil {
 		b.Fatal(err)
 	}

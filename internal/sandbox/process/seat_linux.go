@@ -77,7 +77,14 @@ func (t *Tier) newSeat(z *zygote) (_ *seat, err error) {
 			s.free()
 		}
 	}()
-	if err := s.record(); err != nil {
+	var doors []int
+	if t.groups.mode() != "none" {
+		if s.group, err = t.groups.create("seat", share{memory: sandbox.MaxMemoryMB << 20, period: sandbox.DefaultPeriod, quota: sandbox.DefaultPeriod, pids: maxPids}); err != nil {
+			return nil, err
+		}
+		doors = s.group.entrances()
+	}
+	if err := s.record(len(doors)); err != nil {
 		return nil, err
 	}
 	theirs, err := s.connect()
@@ -85,22 +92,41 @@ func (t *Tier) newSeat(z *zygote) (_ *seat, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.group, err = t.groups.create(seatName(), share{memory: sandbox.MaxMemoryMB << 20, period: sandbox.DefaultPeriod, quota: sandbox.DefaultPeriod, pids: maxPids}); err != nil {
-		return nil, err
+	fds, into := append([]int{s.tapeFD}, numbers(theirs)...), 0
+	fds = append(fds, doors...)
+	if dir, ok := s.birthplace(); ok {
+		into, fds = len(fds), append(fds, dir)
 	}
-	fds := []int{s.tapeFD}
-	for _, f := range theirs {
-		fds = append(fds, int(f.Fd()))
-	}
-	if s.init, err = z.clone(namespaces, fds); err != nil {
+	if s.init, err = z.clone(namespaces, into, fds); err != nil {
 		return nil, failed(holdfast.KindNamespace, "make its namespaces", err)
 	}
-	return s, s.place()
+	return s, nil
+}
+
+// maxPids is how many processes and threads a run may have, its init among them:
+// the specification's one process, and threads where a language needs them
+// (D17); its filter lets it have no second process.
+const maxPids = 66
+
+// birthplace is the control group to be born in, where there is one.
+func (s *seat) birthplace() (int, bool) {
+	if s.group == nil {
+		return -1, false
+	}
+	return s.group.dirFD()
+}
+
+func numbers(files []*os.File) []int {
+	list := make([]int, len(files))
+	for i, f := range files {
+		list[i] = int(f.Fd())
+	}
+	return list
 }
 
 // record maps the tape and writes its first part.
-func (s *seat) record() (err error) {
-	if s.first, err = seatPlan(sandbox.ScratchBytes, sandbox.ScratchInodes); err != nil {
+func (s *seat) record(doors int) (err error) {
+	if s.first, err = seatPlan(sandbox.ScratchBytes, sandbox.ScratchInodes, doors); err != nil {
 		return failed(holdfast.KindSpawn, "write down what to do", err)
 	}
 	if s.tapeFD, err = unix.MemfdCreate("tape", unix.MFD_CLOEXEC); err != nil {
@@ -137,21 +163,6 @@ func (s *seat) connect() (theirs []*os.File, err error) {
 		*ours, theirs = from, append(theirs, to)
 	}
 	return theirs, nil
-}
-
-// place puts the init into the seat's group.
-func (s *seat) place() error {
-	if s.group == nil {
-		return nil
-	}
-	pid, err := pidOf(s.init)
-	if err == nil {
-		err = s.group.place(pid)
-	}
-	if err != nil {
-		return failed(holdfast.KindCgroup, "hold it to its share", err)
-	}
-	return nil
 }
 
 // waits says whether the init still lives.

@@ -30,6 +30,7 @@ type zygote struct {
 	stderr bytes.Buffer
 	done   chan struct{}
 
+	root    rootDir // held until the launcher ends
 	seats   chan *seat
 	filling atomic.Bool
 }
@@ -100,13 +101,16 @@ func (z *zygote) alive() bool {
 	}
 }
 
-// empty frees the seats that wait.
+// empty frees the seats that wait, and the root, once the launcher has ended.
 func (z *zygote) empty() {
 	for {
 		select {
 		case s := <-z.seats:
 			s.free()
 		default:
+			if z.root.lock != nil {
+				z.root.release()
+			}
 			return
 		}
 	}
@@ -118,11 +122,14 @@ func (z *zygote) close() {
 }
 
 // clone asks for a new init, and returns its pidfd.
-func (z *zygote) clone(flags uint64, fds []int) (int, error) {
+//
+// into is the number among fds of a control group to be born in, or 0.
+func (z *zygote) clone(flags uint64, into int, fds []int) (int, error) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
-	var req [8]byte
+	var req [16]byte
 	binary.LittleEndian.PutUint64(req[:], flags)
+	binary.LittleEndian.PutUint64(req[8:], uint64(into))
 	if _, _, err := z.conn.WriteMsgUnix(req[:], unix.UnixRights(fds...), nil); err != nil {
 		return -1, z.gone(err)
 	}

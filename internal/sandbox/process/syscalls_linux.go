@@ -18,9 +18,29 @@ var tables = sync.OnceValue(func() [2]*arch.Info {
 	return [2]*arch.Info{here, arch.I386}
 })
 
+// newerCalls are those that the tables do not have yet; every architecture
+// numbers them alike.
+var newerCalls = map[string]int{"file_getattr": 468, "file_setattr": 469, "listns": 470, "rseq_slice_yield": 471}
+
 func callNumber(name string) (int, bool) {
-	n, ok := tables()[0].SyscallNames[name]
+	if n, ok := tables()[0].SyscallNames[name]; ok {
+		return n, ok
+	}
+	n, ok := newerCalls[name]
 	return n, ok
+}
+
+// callName is the name of a number in a table, or "".
+func callName(table *arch.Info, nr int) string {
+	if name := table.SyscallNumbers[nr]; name != "" {
+		return name
+	}
+	for name, n := range newerCalls {
+		if n == nr {
+			return name
+		}
+	}
+	return ""
 }
 
 // nativeArch is the AUDIT_ARCH value of this machine.
@@ -48,7 +68,7 @@ func newCall(nr int32, archID uint32, args [6]uint64) call {
 	case runtime.GOARCH == "amd64" && nr&x32Bit != 0 && nr > 0:
 		key, c.abi, c.foreign = int(nr&^x32Bit), "x32", true
 	}
-	if c.name = table.SyscallNumbers[key]; c.name == "" {
+	if c.name = callName(table, key); c.name == "" {
 		c.name = fmt.Sprintf("syscall_%d", nr)
 	}
 	return c
@@ -56,3 +76,14 @@ func newCall(nr int32, archID uint32, args [6]uint64) call {
 
 // refusal is what the kernel is told for a call that is refused.
 func refusal(e unix.Errno) int32 { return -int32(e) }
+
+// knownCall says whether any kernel has a call of that name, on this machine's
+// architecture or another that Holdfast runs on.
+func knownCall(name string) bool {
+	for _, t := range []*arch.Info{arch.X86_64, arch.AARCH64, arch.I386} {
+		if _, ok := t.SyscallNames[name]; ok {
+			return true
+		}
+	}
+	return newerCalls[name] != 0
+}

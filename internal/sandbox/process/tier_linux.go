@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -67,6 +68,7 @@ func (t *Tier) Close() error {
 	for _, z := range list {
 		z.empty()
 	}
+	t.groups.close()
 	return nil
 }
 
@@ -173,10 +175,12 @@ func (t *Tier) launcher(ctx context.Context, l language) (*zygote, error) {
 	if err != nil {
 		return nil, failed(holdfast.KindMount, "copy the runtime", err)
 	}
-	z, err := startLauncher(root)
+	z, err := startLauncher(root.path)
 	if err != nil {
+		root.release()
 		return nil, failed(holdfast.KindNamespace, "start its launcher", err)
 	}
+	z.root = root
 	if old := t.launchers[l.exact]; old != nil {
 		old.empty()
 	}
@@ -186,7 +190,12 @@ func (t *Tier) launcher(ctx context.Context, l language) (*zygote, error) {
 
 // order turns a request into what its tape is made of.
 func (t *Tier) order(l language, spec sandbox.Spec) (*order, error) {
-	p, err := l.profile.without(spec.Narrow)
+	if l.check != nil {
+		if err := l.check(spec.Code); err != nil {
+			return nil, err
+		}
+	}
+	p, err := l.allows.without(spec.Narrow)
 	if err != nil {
 		return nil, err
 	}
@@ -196,9 +205,9 @@ func (t *Tier) order(l language, spec sandbox.Spec) (*order, error) {
 	}
 	return &order{
 		id:   spec.ID,
-		argv: l.argv(), env: environment(spec.Environment), code: spec.Code, codeName: l.codeName,
+		argv: l.argv(), env: l.environment(spec.Environment), code: spec.Code, codeName: l.codeName,
 		files: spec.Files, filter: filter, scratch: sandbox.ScratchBytes, inodes: sandbox.ScratchInodes,
-		landlockABI: t.abi, pids: l.pids,
+		landlockABI: t.abi, static: l.program == "",
 		limits: []rlimit{
 			{unix.RLIMIT_CORE, 0}, {unix.RLIMIT_NOFILE, sandbox.OpenFiles}, {unix.RLIMIT_FSIZE, sandbox.ScratchBytes},
 			{unix.RLIMIT_MEMLOCK, 0}, {unix.RLIMIT_MSGQUEUE, 0}, {unix.RLIMIT_SIGPENDING, 256},
@@ -207,12 +216,19 @@ func (t *Tier) order(l language, spec sandbox.Spec) (*order, error) {
 	}, nil
 }
 
-// environment is the little that every program expects, and the caller's.
-func environment(own map[string]string) []string {
-	all := map[string]string{"PATH": "/usr/bin:/bin", "HOME": "/tmp", "TMPDIR": "/tmp", "LANG": "C.UTF-8"}
-	for k, v := range own {
-		all[k] = v
+// environment is the little that the language's programs expect, the caller's
+// over it, and what the caller cannot change over that.
+func (l language) environment(own map[string]string) []string {
+	all := map[string]string{"LANG": "C.UTF-8"}
+	set := func(list []string) {
+		for _, v := range list {
+			name, value, _ := strings.Cut(v, "=")
+			all[name] = value
+		}
 	}
+	set(l.env)
+	maps.Copy(all, own)
+	set(l.fixed)
 	var list []string
 	for _, k := range slices.Sorted(maps.Keys(all)) {
 		list = append(list, k+"="+all[k])

@@ -1,0 +1,73 @@
+package process
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+const nodeAsk = `JSON.stringify({exe:require('fs').realpathSync(process.execPath),version:process.versions.node,kind:process.release.name,detect:process.allowedNodeEnvironmentFlags.has('--experimental-detect-module')})`
+
+// node is a runtime by its own account.
+type node struct {
+	Exe, Version, Kind string
+	Detect             bool // it can tell an ES module by its syntax
+}
+
+// findNode finds Node.js; exact is the major version, as in node20.
+func findNode(ctx context.Context) ([]language, error) {
+	var list []language
+	var errs []string
+	for _, p := range candidates(func(name string) bool { return name == "node" || name == "nodejs" }) {
+		n, err := askNode(ctx, p)
+		if err != nil {
+			errs = append(errs, fmt.Sprintf("%s: %v", p, err))
+			continue
+		}
+		list = append(list, n.language())
+	}
+	if len(list) == 0 {
+		return nil, reasons("node", errs)
+	}
+	return list, nil
+}
+
+func askNode(ctx context.Context, path string) (node, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, "-p", nodeAsk)
+	cmd.Dir, cmd.Env = "/", []string{"PATH=/usr/bin:/bin", "HOME=/"}
+	out, err := cmd.Output()
+	var n node
+	if err == nil {
+		err = json.Unmarshal(out, &n)
+	}
+	if err != nil {
+		return n, fmt.Errorf("it does not say what it is: %w", err)
+	}
+	if n.Kind != "node" || n.Version == "" || !filepath.IsAbs(n.Exe) {
+		return n, fmt.Errorf("it is %q %q at %q, not Node.js", n.Kind, n.Version, n.Exe)
+	}
+	return n, nil
+}
+
+// language: io_uring is off, because its calls are not in the allowlist, and
+// code may be a module of either kind.
+func (n node) language() language {
+	major, _, _ := strings.Cut(n.Version, ".")
+	l := language{
+		name: "node", exact: "node" + major, version: n.Version,
+		loose:   []string{"node", "nodejs"},
+		program: "/usr/bin/node", codeName: "main.js",
+		env: common, fixed: []string{"UV_USE_IO_URING=0"},
+		parts:  func(m *manifest) error { return m.program(n.Exe, "/usr/bin/node") },
+		allows: nodeProfile(),
+	}
+	if n.Detect {
+		l.flags = []string{"--experimental-detect-module"}
+	}
+	return l
+}

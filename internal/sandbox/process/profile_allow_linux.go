@@ -1,0 +1,74 @@
+package process
+
+import "golang.org/x/sys/unix"
+
+// documentCalls is the allowlist of spec 003 2.2. Of its calls ioctl, prctl,
+// prlimit64, fcntl and madvise stand in limited.
+const documentCalls = `brk arch_prctl exit exit_group
+	mmap mprotect mremap munmap msync
+	open openat read write pread64 pwrite64 readv writev preadv pwritev fstat fstatfs faccessat dup dup2 dup3 close
+	getdents64 getcwd
+	clock_gettime clock_nanosleep nanosleep gettimeofday
+	rt_sigaction rt_sigprocmask rt_sigpending
+	sched_getaffinity sched_yield
+	sigaltstack getrandom`
+
+// widened is what every program here needs beside it, by reason (D18). Each
+// reaches only the process itself, its scratch, or what it may read anyway.
+var widened = []struct{ why, calls string }{
+	{"older and newer names of calls that the list has", "newfstatat statx stat lstat statfs faccessat2 access openat2 preadv2 pwritev2 clock_getres time getdents"},
+	{"moving in a file, its size, and forcing it out; copying between files of the scratch", "lseek ftruncate truncate fallocate fsync fdatasync copy_file_range"},
+	{"names in the scratch", "unlink unlinkat mkdir mkdirat rmdir rename renameat renameat2 link linkat symlink symlinkat readlink readlinkat chmod fchmod fchmodat fchmodat2 utimensat utime utimes futimesat umask chdir fchdir"},
+	{"what the C library asks when a program or a thread starts", "set_tid_address set_robust_list rseq gettid getpid getppid getuid geteuid getgid getegid getgroups getresuid getresgid uname sysinfo getrlimit getrusage times getpgrp getpgid getsid getcpu getpriority"},
+	{"locks inside one process", "futex futex_waitv futex_wake futex_wait futex_requeue membarrier"},
+	{"waiting on descriptors, and descriptors to wait on", "poll ppoll select pselect6 epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 eventfd eventfd2 pipe pipe2 timerfd_create timerfd_settime timerfd_gettime close_range"},
+	{"waiting for a signal, timers that send one, and coming back from it", "rt_sigreturn rt_sigsuspend rt_sigtimedwait restart_syscall alarm setitimer getitimer pause"},
+	{"waiting for children: there are none, and that is the answer", "wait4 waitid"},
+}
+
+// Commands that x/sys has no names for.
+const (
+	tcgets2   = 0x802c542a
+	fionread  = 0x541b
+	fionbio   = 0x5421
+	fioclex   = 0x5451
+	fionclex  = 0x5450
+	setVMA    = 0x53564d41
+	madvGuard = 102 // and 103: guard pages without a mapping of their own, Linux 6.13
+)
+
+// limited calls pass under conditions on their arguments only.
+var limited = []allowed{
+	// Is it a terminal, how wide, how much is there to read, do not block, close
+	// on exec. Anything that types into a terminal is an escape attempt.
+	{name: "ioctl", when: oneOf(1, unix.TCGETS, tcgets2, unix.TIOCGWINSZ, fionread, fionbio, fioclex, fionclex)},
+	// The thread's name, the names of its memory, and questions about itself.
+	{name: "prctl", when: oneOf(0, unix.PR_SET_NAME, unix.PR_GET_NAME, unix.PR_GET_DUMPABLE, unix.PR_GET_NO_NEW_PRIVS, unix.PR_CAPBSET_READ, setVMA)},
+	// Its own limits: the hard ones can only be lowered.
+	{name: "prlimit64", when: oneOf(0, 0, workloadPID)},
+	// Copies and flags of descriptors, and POSIX locks, without which SQLite opens
+	// no database. Left out, because sandboxes share the runtime's files: leases,
+	// open-file locks and F_NOTIFY; and owners of signals, seals and the size of
+	// pipes. (What remains is that a sandbox can tell by F_GETLK that another
+	// has locked a file of the runtime for reading.)
+	{name: "fcntl", when: oneOf(1, unix.F_DUPFD, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL, unix.F_SETFL, unix.F_GETLK, unix.F_SETLK, unix.F_SETLKW, unix.F_DUPFD_CLOEXEC)},
+	// Left out: merging equal pages with other processes (a channel between
+	// them), pushing shared pages out of memory, and poisoning pages.
+	{name: "madvise", when: oneOf(2, unix.MADV_NORMAL, unix.MADV_RANDOM, unix.MADV_SEQUENTIAL, unix.MADV_WILLNEED, unix.MADV_DONTNEED, unix.MADV_FREE, unix.MADV_REMOVE, unix.MADV_DONTFORK, unix.MADV_DOFORK,
+		unix.MADV_HUGEPAGE, unix.MADV_NOHUGEPAGE, unix.MADV_DONTDUMP, unix.MADV_DODUMP, unix.MADV_WIPEONFORK, unix.MADV_KEEPONFORK, unix.MADV_COLD, unix.MADV_POPULATE_READ, unix.MADV_POPULATE_WRITE, unix.MADV_COLLAPSE, madvGuard, madvGuard+1)},
+	// Signals to itself: abort, raise, the C library's and Go's own.
+	{name: "kill", why: "a signal to itself", when: oneOf(0, workloadPID)},
+	{name: "tkill", why: "a signal to its main thread (musl's raise and abort)", when: oneOf(0, workloadPID)},
+	{name: "tgkill", why: "a signal to a thread of its own", when: oneOf(0, workloadPID)},
+}
+
+// threads lets a language start threads of its own process and nothing else:
+// every flag that makes it one is demanded, what else a thread library sets is
+// left open (thread-local storage, where to write and clear its number, the
+// System V undo list, musl's CLONE_DETACHED), and every other flag must be off.
+var threads = allowed{name: "clone", why: "threads of its own process", when: []condition{{arg: 0, mask: ^uint32(threadMay), value: threadMust}}}
+
+const (
+	threadMust = unix.CLONE_VM | unix.CLONE_FS | unix.CLONE_FILES | unix.CLONE_SIGHAND | unix.CLONE_THREAD
+	threadMay  = unix.CLONE_SETTLS | unix.CLONE_PARENT_SETTID | unix.CLONE_CHILD_CLEARTID | unix.CLONE_CHILD_SETTID | unix.CLONE_SYSVSEM | unix.CLONE_DETACHED
+)
