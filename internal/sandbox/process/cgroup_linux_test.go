@@ -135,6 +135,10 @@ func runIn(t *testing.T, c *cgroups, what string, s share) (groupUsage, string, 
 	return u, string(said), ended
 }
 
+// forced is what the kernel may charge beyond a limit while it kills: pages that
+// it cannot refuse.
+const forced = 256 << 10
+
 func TestMemoryLimitKills(t *testing.T) {
 	c := groupsHere(t, sandbox.WallMemory)
 	s := usual()
@@ -143,7 +147,7 @@ func TestMemoryLimitKills(t *testing.T) {
 	if !errors.As(ended, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
 		t.Errorf("the child ended by %v and said %q, want a SIGKILL", ended, said)
 	}
-	if u.oomKills < 1 || u.peak > s.memory || u.peak != 0 && u.peak < s.memory/2 {
+	if u.oomKills < 1 || u.peak > s.memory+forced || u.peak != 0 && u.peak < s.memory/2 {
 		t.Errorf("usage %+v, want a kill and a peak just below %d", u, s.memory)
 	}
 	// The twin: with room enough the same program ends by itself.
@@ -158,13 +162,15 @@ func TestCPUQuotaThrottles(t *testing.T) {
 	c := groupsHere(t, sandbox.WallCPU)
 	s := usual()
 	s.period, s.quota = 50*time.Millisecond, 2*time.Millisecond
+	began := time.Now()
 	u, _, ended := runIn(t, c, "burn", s)
+	took := time.Since(began)
 	if ended != nil {
 		t.Fatal(ended)
 	}
-	// 40 ms are its share of each second; the start and some periods of slack
+	// Beyond its share, the start before it was placed and some periods of slack
 	// are allowed for.
-	if used := u.user + u.system; used < 5*time.Millisecond || used > 300*time.Millisecond || u.throttled == 0 {
+	if used := u.user + u.system; used < 5*time.Millisecond || used > took*2/50+200*time.Millisecond || u.throttled == 0 {
 		t.Errorf("used %v and was throttled for %v", used, u.throttled)
 	}
 	if u, _, _ = runIn(t, c, "burn", share{memory: s.memory, pids: s.pids, period: s.period, quota: 2 * s.period}); u.throttled > 200*time.Millisecond {
