@@ -2,6 +2,7 @@ package process
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -35,6 +36,9 @@ func (p *profile) compile(native uint32) ([]unix.SockFilter, error) {
 	}
 	if err := f.tree(ranges); err != nil {
 		return nil, err
+	}
+	if f.far {
+		return nil, errors.New("a call has more conditions than a jump can cross")
 	}
 	if len(f.code) > unix.BPF_MAXINSNS {
 		return nil, fmt.Errorf("the filter has %d instructions, the kernel takes %d", len(f.code), unix.BPF_MAXINSNS)
@@ -106,6 +110,7 @@ func (f *filter) tree(list []span) error {
 	if err := left.tree(list[:half]); err != nil {
 		return err
 	}
+	f.far = f.far || left.far
 	at := list[half].low
 	if n := len(left.code); n <= 255 {
 		f.emit(unix.BPF_JMP|unix.BPF_JGE|unix.BPF_K, at, uint8(n), 0)
@@ -117,7 +122,16 @@ func (f *filter) tree(list []span) error {
 	return f.tree(list[half:])
 }
 
-type filter struct{ code []unix.SockFilter }
+type filter struct {
+	code []unix.SockFilter
+	far  bool // a jump did not fit into its eight bits
+}
+
+// over is the length of a jump.
+func (f *filter) over(n int) uint8 {
+	f.far = f.far || n > 255
+	return uint8(n)
+}
 
 func (f *filter) emit(code uint16, k uint32, jt, jf uint8) {
 	f.code = append(f.code, unix.SockFilter{Code: code, Jt: jt, Jf: jf, K: k})
@@ -165,7 +179,7 @@ func (f *filter) argument(list []condition) {
 			f.ret(unix.SECCOMP_RET_USER_NOTIF)
 			break
 		}
-		f.emit(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, c.value, uint8(left+1), 0)
+		f.emit(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, c.value, f.over(left+1), 0)
 	}
 }
 

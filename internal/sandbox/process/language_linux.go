@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -140,6 +141,30 @@ func executables(dir string, entries []os.DirEntry, like func(string) bool, seen
 	}
 	slices.SortStableFunc(list, func(a, b string) int { return cmp.Compare(len(a), len(b)) })
 	return list
+}
+
+// askAll asks every candidate about itself, a few at a time: a shim takes its
+// time. What they say is in the order of the candidates.
+func askAll[T any](ctx context.Context, paths []string, ask func(context.Context, string) (T, error)) (said []T, errs []string) {
+	answers, fails := make([]T, len(paths)), make([]error, len(paths))
+	var wg sync.WaitGroup
+	turn := make(chan struct{}, 4)
+	for i, p := range paths {
+		wg.Go(func() {
+			turn <- struct{}{}
+			defer func() { <-turn }()
+			answers[i], fails[i] = ask(ctx, p)
+		})
+	}
+	wg.Wait()
+	for i, p := range paths {
+		if fails[i] != nil {
+			errs = append(errs, fmt.Sprintf("%s: %v", p, fails[i]))
+			continue
+		}
+		said = append(said, answers[i])
+	}
+	return said, errs
 }
 
 // reasons joins why nothing was found.

@@ -19,14 +19,9 @@ type node struct {
 
 // findNode finds Node.js; exact is the major version, as in node20.
 func findNode(ctx context.Context) ([]language, error) {
+	said, errs := askAll(ctx, candidates(func(name string) bool { return name == "node" || name == "nodejs" }), askNode)
 	var list []language
-	var errs []string
-	for _, p := range candidates(func(name string) bool { return name == "node" || name == "nodejs" }) {
-		n, err := askNode(ctx, p)
-		if err != nil {
-			errs = append(errs, fmt.Sprintf("%s: %v", p, err))
-			continue
-		}
+	for _, n := range said {
 		list = append(list, n.language())
 	}
 	if len(list) == 0 {

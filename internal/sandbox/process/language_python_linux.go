@@ -32,14 +32,9 @@ var pythonName = regexp.MustCompile(`^python3(\.[0-9]+)?$`)
 // findPython finds CPython from 3.9 on; "python3" and "python" mean the
 // system's.
 func findPython(ctx context.Context) ([]language, error) {
+	said, errs := askAll(ctx, candidates(pythonName.MatchString), askPython)
 	var list []language
-	var errs []string
-	for _, p := range candidates(pythonName.MatchString) {
-		py, err := askPython(ctx, p)
-		if err != nil {
-			errs = append(errs, fmt.Sprintf("%s: %v", p, err))
-			continue
-		}
+	for _, py := range said {
 		list = append(list, py.language())
 	}
 	if len(list) == 0 {

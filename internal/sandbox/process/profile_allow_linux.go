@@ -16,7 +16,7 @@ const documentCalls = `brk arch_prctl exit exit_group
 // widened is what every program here needs beside it, by reason (D18). Each
 // reaches only the process itself, its scratch, or what it may read anyway.
 var widened = []struct{ why, calls string }{
-	{"older and newer names of calls that the list has", "newfstatat statx stat lstat statfs faccessat2 access openat2 preadv2 pwritev2 clock_getres time getdents"},
+	{"older and newer names of calls that the list has", "creat newfstatat fstatat statx stat lstat statfs faccessat2 access openat2 preadv2 pwritev2 clock_getres time getdents"},
 	{"moving in a file, its size, and forcing it out; copying between files of the scratch", "lseek ftruncate truncate fallocate fsync fdatasync copy_file_range"},
 	{"names in the scratch", "unlink unlinkat mkdir mkdirat rmdir rename renameat renameat2 link linkat symlink symlinkat readlink readlinkat chmod fchmod fchmodat fchmodat2 utimensat utime utimes futimesat umask chdir fchdir"},
 	{"what the C library asks when a program or a thread starts", "set_tid_address set_robust_list rseq gettid getpid getppid getuid geteuid getgid getegid getgroups getresuid getresgid uname sysinfo getrlimit getrusage times getpgrp getpgid getsid getcpu getpriority"},

@@ -1,0 +1,223 @@
+package process
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestPythonRunsBroadly(t *testing.T) {
+	l, z := prepared(t, "python3")
+	code, err := os.ReadFile("testdata/broad.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := try(t, z, l, string(code))
+	if r.killed != "" || r.status.ExitStatus() != 7 {
+		t.Errorf("killed by %q, status %d", r.killed, r.status.ExitStatus())
+	}
+	for _, want := range []string{"json (", "sqlite [(1,)]", "thread [0, 1, 4, 9, 16]", "asyncio 6", "tempfile ([", "mmap b'abc'", "signal [1, 1, 1]", "ctypes 2\n", "locale ('", "misc ('a', (256, 256)", "ssl True",
+		"fds (b'a', False, 1, 4, 4)", "doctest True", "helper 3", "pyc []", "zone True", "exit True",
+		"asyncsub -> PermissionError", "mp -> PermissionError", "subprocess -> PermissionError", "fork -> PermissionError", "socket -> PermissionError [Errno 13]", "dns -> gaierror", "urllib -> URLError",
+		"etcpasswd -> FileNotFoundError", "write -> OSError [Errno 30]"} {
+		if !strings.Contains(r.out, want) {
+			t.Errorf("no %q", want)
+		}
+	}
+	for _, call := range []string{"socket", "vfork", "clone3", "sendfile"} {
+		if !slices.Contains(r.refused, call) {
+			t.Errorf("%s is not among what was refused: %v", call, r.refused)
+		}
+	}
+	if t.Failed() {
+		t.Log(r.out, r.err)
+	}
+}
+
+func TestNodeRunsBroadly(t *testing.T) {
+	l, z := prepared(t, "node")
+	code, err := os.ReadFile("testdata/broad.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := try(t, z, l, string(code))
+	if r.killed != "" || r.status.ExitStatus() != 0 {
+		t.Errorf("killed by %q, status %d", r.killed, r.status.ExitStatus())
+	}
+	for _, want := range []string{"2d711642 4 23", "worker 1", "p hi", "scrypt 16", "t\n", "cp EACCES", "http EACCES", "dns EAI_AGAIN", "bye"} {
+		if !strings.Contains(r.out, want) {
+			t.Errorf("no %q", want)
+		}
+	}
+	if t.Failed() {
+		t.Log(r.out, r.err)
+	}
+	if m := try(t, z, l, "import fs from 'fs'; await null; console.log(typeof fs.readFile)"); slices.Contains(l.flags, "--experimental-detect-module") && m.out != "function\n" {
+		t.Errorf("a module: %q %q", m.out, m.err)
+	}
+}
+
+// TestStaticRuns: a Go program, whose runtime starts threads and sends itself
+// signals.
+func TestStaticRuns(t *testing.T) {
+	l, z := prepared(t, "static")
+	code := buildGo(t, `package main
+import ("fmt";"os";"runtime";"sync";"time")
+func main() {
+	runtime.GOMAXPROCS(4)
+	var wg sync.WaitGroup; n := 0; var mu sync.Mutex
+	for range 50 { wg.Go(func() { for s := time.Now(); time.Since(s) < 20*time.Millisecond; {}; mu.Lock(); n++; mu.Unlock() }) }
+	wg.Wait()
+	err := os.WriteFile("/tmp/a", []byte("x"), 0o600)
+	_, gone := os.Stat("/etc/passwd")
+	fmt.Println(n, err, os.IsNotExist(gone), os.Getpid())
+}`)
+	if err := l.check([]byte(code)); err != nil {
+		t.Fatal(err)
+	}
+	if r := try(t, z, l, code); r.out != "50 <nil> true 2\n" {
+		t.Errorf("%q %q, killed by %q, status %v", r.out, r.err, r.killed, r.status)
+	}
+}
+
+func buildGo(t *testing.T, source string) string {
+	t.Helper()
+	dir := t.TempDir()
+	src, bin := filepath.Join(dir, "main.go"), filepath.Join(dir, "main")
+	if err := os.WriteFile(src, []byte(source), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("go", "build", "-o", bin, src)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	b, err := os.ReadFile(bin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// TestStaticRefuses what would not start, with a reason, and does not trip over
+// files cut anywhere.
+func TestStaticRefuses(t *testing.T) {
+	self, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign := slices.Clone(self[:min(len(self), 4<<20)])
+	foreign[18], foreign[19] = 0xf3, 0 // RISC-V
+	dynamic, err := os.ReadFile("/bin/sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, b := range map[string][]byte{"nothing": nil, "text": []byte("print('hello')"), "a script": []byte("#!/bin/sh\n"), "another machine's": foreign, "a dynamic one": dynamic, "a header alone": self[:64]} {
+		if err := checkStatic(b); err == nil {
+			t.Errorf("%s was taken for a static program", what)
+		} else {
+			t.Log(err)
+		}
+	}
+	for n := range 300 {
+		cut := slices.Clone(dynamic[:min(len(dynamic), n*7)])
+		if err := checkStatic(cut); err == nil {
+			t.Errorf("a program cut at %d bytes was taken", len(cut))
+		}
+	}
+}
+
+func TestLanguagesAreExact(t *testing.T) {
+	list, missing := languages(context.Background())
+	seen := map[string]bool{}
+	for _, l := range list {
+		for _, n := range append([]string{l.exact}, l.loose...) {
+			if seen[n] {
+				t.Errorf("%s means two languages", n)
+			}
+			seen[n] = true
+			if !l.matches(n) {
+				t.Errorf("%s does not answer to %s", l.exact, n)
+			}
+		}
+		for _, n := range []string{"", "python", "python3.1", "python3.111", "node2", "/usr/bin/python3", "PYTHON3", "perl"} {
+			if l.matches(n) && !slices.Contains(l.loose, n) {
+				t.Errorf("%s answers to %q", l.exact, n)
+			}
+		}
+	}
+	if !seen["static"] {
+		t.Error("static is always there")
+	}
+	t.Setenv("PATH", "relative:"+t.TempDir())
+	if _, err := os.Stat("/usr/bin/node"); err != nil && missing["node"] == "" {
+		t.Error("no reason is given for a language that is not there")
+	}
+}
+
+// TestShimStandsForNothing: a script that starts an interpreter is asked, and
+// the interpreter answers.
+func TestShimStandsForNothing(t *testing.T) {
+	l := installed(t, "python3")
+	real, err := exec.LookPath("/usr/bin/python3")
+	if err != nil {
+		t.Skip("the system has no python3")
+	}
+	dir := t.TempDir()
+	shim, silent := filepath.Join(dir, "python3"), filepath.Join(dir, "python3.99")
+	for path, text := range map[string]string{shim: "#!/bin/sh\nexec " + real + " \"$@\"\n", silent: "#!/bin/sh\nexit 127\n"} {
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	py, err := askPython(context.Background(), shim)
+	if err != nil || py.Exe == shim || py.language().exact != l.exact {
+		t.Errorf("%+v, %v", py, err)
+	}
+	if _, err := askPython(context.Background(), silent); err == nil {
+		t.Error("a shim that starts nothing was believed")
+	}
+}
+
+// TestNoFileOfTheHostIsShared: a root is a copy, so that nothing that is done to
+// its pages is done to the host's.
+func TestNoFileOfTheHostIsShared(t *testing.T) {
+	l := installed(t, "python3")
+	r, err := l.root(context.Background(), t.TempDir(), func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.release()
+	m := &manifest{files: map[string]source{}, loader: newLoader()}
+	if err := l.parts(m); err != nil {
+		t.Fatal(err)
+	}
+	for dst, s := range m.files {
+		var a, b unix.Stat_t
+		if err := unix.Lstat(filepath.Join(r.path, dst), &a); err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Stat(s.path, &b); err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case a.Ino == b.Ino && a.Dev == b.Dev || a.Nlink != 1 || a.Mode&unix.S_IFMT != unix.S_IFREG:
+			t.Errorf("%s is no copy of its own", dst)
+		case a.Mtim != b.Mtim || a.Size != b.Size:
+			t.Errorf("%s has another time or size than %s", dst, s.path)
+		case a.Mode&0o444 != 0o444 || a.Mode&0o022 != 0 || a.Mode&0o7000 != 0:
+			t.Errorf("%s has mode %o", dst, a.Mode)
+		}
+	}
+	for _, p := range []string{"etc", "proc", "sys", "root", "home", "dev/null/x"} {
+		if _, err := os.Lstat(filepath.Join(r.path, p)); err == nil {
+			t.Errorf("/%s is there", p)
+		}
+	}
+}
