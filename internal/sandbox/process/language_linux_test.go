@@ -112,7 +112,7 @@ func TestStaticRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	foreign := slices.Clone(self[:min(len(self), 4<<20)])
+	foreign := slices.Clone(self)
 	foreign[18], foreign[19] = 0xf3, 0 // RISC-V
 	dynamic, err := os.ReadFile("/bin/sh")
 	if err != nil {
