@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
-// tried is what came of a program that ran behind the walls.
-type tried struct {
+// outcome is what came of a program that ran behind the walls.
+type outcome struct {
 	out, err string
 	status   syscall.WaitStatus
 	refused  []string // calls that were refused, each once
@@ -23,13 +23,13 @@ type tried struct {
 }
 
 // try runs code in language l.
-func try(t testing.TB, b *Tier, l language, code string) tried {
+func try(t testing.TB, b *Tier, l language, code string) outcome {
 	t.Helper()
 	res, err := b.Run(context.Background(), sandbox.Spec{ID: "try", Language: l.exact, Code: []byte(code), Timeout: sandbox.MaxTimeout, MemoryMB: sandbox.MaxMemoryMB, CPUPeriod: 100 * time.Millisecond, CPUQuota: 200 * time.Millisecond, Need: anyWalls})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := tried{out: string(res.Stdout), err: string(res.Stderr), took: res.WallTime, status: syscall.WaitStatus(res.ExitCode << 8)}
+	r := outcome{out: string(res.Stdout), err: string(res.Stderr), took: res.WallTime, status: syscall.WaitStatus(res.ExitCode << 8)}
 	for _, c := range res.Refused {
 		r.refused = append(r.refused, c.Name)
 	}
