@@ -219,7 +219,7 @@ func (t *Tier) order(l language, spec sandbox.Spec) (*order, error) {
 // environment is the little that the language's programs expect, the caller's
 // over it, and what the caller cannot change over that.
 func (l language) environment(own map[string]string) []string {
-	all := map[string]string{"LANG": "C.UTF-8"}
+	all := map[string]string{}
 	set := func(list []string) {
 		for _, v := range list {
 			name, value, _ := strings.Cut(v, "=")
