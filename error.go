@@ -76,6 +76,7 @@ const (
 	KindMount     Kind = "MountError"
 	KindCgroup    Kind = "CgroupError"
 	KindSeccomp   Kind = "SeccompError"
+	KindEscape    Kind = "SandboxEscapeError"
 	// Shared by several gates.
 	KindTimeout Kind = "TimeoutError"
 	KindValue   Kind = "ValueError"
@@ -132,6 +133,9 @@ func KindOf(err error) Kind {
 	}
 	return KindInternal
 }
+
+// LevelCritical is the document's CRITICAL, above slog.LevelError.
+const LevelCritical = slog.LevelError + 4
 
 // Signal is one row of the document's error tables: how loud a kind is when a
 // gate raises it, and the trace event it leaves.

@@ -108,6 +108,12 @@ func fill(tx kernel.Tx, s *api.Status) error {
 	for _, a := range as {
 		if a.State != holdfast.AgentRunning {
 			s.Paused = append(s.Paused, a.Name)
+			if a.Why != "" {
+				if s.PausedWhy == nil {
+					s.PausedWhy = map[string]string{}
+				}
+				s.PausedWhy[a.Name] = a.Why
+			}
 		}
 	}
 	heads, err := tx.Heads()

@@ -58,6 +58,7 @@ type push struct {
 // pushedAsked is the question that a push is about.
 type pushedAsked struct {
 	ID          string       `json:"id"`
+	About       string       `json:"about,omitempty"` // empty: a crossing waits for the answer
 	State       review.State `json:"state"`
 	Risk        string       `json:"risk"`
 	Preview     string       `json:"preview"`
@@ -65,7 +66,7 @@ type pushedAsked struct {
 	Cut         bool         `json:"cut,omitempty"`
 	Masked      bool         `json:"masked,omitempty"`
 	Exact       string       `json:"exact_hash"`
-	Expires     time.Time    `json:"expires_at"`
+	Expires     time.Time    `json:"expires_at,omitzero"` // without: it waits until it is answered
 	Reviewer    string       `json:"reviewer_id,omitempty"`
 	// URL is the review's page, where there are pages.
 	URL string `json:"url,omitempty"`
@@ -205,7 +206,7 @@ func (h *webhook) lookAgain(ctx context.Context) {
 	h.mu.Unlock()
 	for _, r := range slices.Backward(open) {
 		if !slices.Contains(known, r.ID) && r.Waiting(time.Now()) {
-			h.tell(kernel.Notice{Level: "warning", Event: "review_opened", Tenant: r.Tenant, Agent: r.Agent, Boundary: r.Boundary, Review: r.ID, Crossing: r.Crossing, Why: r.Why})
+			h.tell(kernel.Opened(&r))
 		}
 	}
 }
@@ -232,7 +233,7 @@ func (h *webhook) drain(ctx context.Context) time.Duration {
 		if wait := h.done(p, err); wait > 0 {
 			return wait
 		}
-		if err == nil && p.Event == "review_opened" {
+		if err == nil && kernel.Opens(p.Event) {
 			h.remember(p.review)
 		}
 	}
@@ -340,7 +341,7 @@ func (h *webhook) about(ctx context.Context, p *push) {
 	if err != nil {
 		return
 	}
-	p.Review = &pushedAsked{ID: r.ID, State: r.State, Risk: r.Risk.String(), Preview: r.Preview, PreviewHash: r.PreviewHash, Cut: r.Cut, Masked: r.Masked,
+	p.Review = &pushedAsked{ID: r.ID, About: r.About, State: r.State, Risk: r.Risk.String(), Preview: r.Preview, PreviewHash: r.PreviewHash, Cut: r.Cut, Masked: r.Masked,
 		Exact: r.Exact, Expires: r.Expires, Reviewer: r.Reviewer}
 	if at, _ := h.d.pagesAt(); at != "" {
 		p.Review.URL = at + "/review/" + r.ID

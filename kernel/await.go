@@ -52,7 +52,11 @@ func (k *Kernel) awaitOnce(ctx context.Context, id string) (waits bool, err erro
 	case r.Answer(k.now(), k.governs(r.Boundary)) != review.Pending:
 		return false, nil
 	}
-	look := time.NewTimer(min(awaitLook, max(r.Expires.Sub(k.now()), time.Millisecond)))
+	wait := awaitLook
+	if !r.Expires.IsZero() {
+		wait = min(wait, max(r.Expires.Sub(k.now()), time.Millisecond))
+	}
+	look := time.NewTimer(wait)
 	defer look.Stop()
 	select {
 	case <-ctx.Done():

@@ -290,6 +290,9 @@ func (k *Kernel) admitAgent(tx Tx, j *judgement) error {
 	if a.State != holdfast.AgentRunning {
 		return &errRefused{deny(holdfast.GateHalt, holdfast.KindPaused, "the agent was paused"+reason(a.Why), "")}
 	}
+	if k.fled.has(j.who.Tenant, j.who.Agent) {
+		return &errRefused{deny(holdfast.GateHalt, holdfast.KindPaused, "the agent is being paused: its code tried to leave its sandbox", "")}
+	}
 	return nil
 }
 
@@ -415,6 +418,7 @@ func (c *crossing) perform(act Act) ended {
 	case e := <-ch:
 		return c.settleCause(ctx, e)
 	case <-grace.C:
+		go func() { c.lateNews((<-ch).err) }()
 		return c.settleCause(ctx, ended{deaf: true, err: context.Cause(ctx)})
 	}
 }
@@ -429,9 +433,9 @@ func graceFor(cause error) time.Duration {
 }
 
 // settleCause lets the reason for the context's end stand above whatever error
-// the hand made of it.
+// the hand made of it, but for what the code did to its walls.
 func (c *crossing) settleCause(ctx context.Context, e ended) ended {
-	if e.err != nil && ctx.Err() != nil {
+	if e.err != nil && ctx.Err() != nil && !news(e.err) {
 		e.err = context.Cause(ctx)
 	}
 	return e

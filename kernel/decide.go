@@ -129,6 +129,10 @@ func (k *Kernel) Decide(signed operator.Signed) (review.Review, error) {
 		if r, err = k.answerable(tx, s, key); err != nil {
 			return err
 		}
+		if !r.MayBe(state) {
+			return &holdfast.Error{Kind: holdfast.KindUsage, Why: "review " + r.ID + " is about an escape attempt, of which nothing can be changed",
+				Hint: "approve it or reject it: either records that you have seen it"}
+		}
 		return k.applyDecision(tx, &r, s, signed, state)
 	})
 	if errors.Is(err, ErrConflict) {
@@ -180,7 +184,7 @@ func (k *Kernel) answerable(tx Tx, s operator.Statement, key operator.Public) (r
 			Hint: "`holdfast review approve " + r.ID + " --in-part` approves what nobody saw whole"}
 	case selfSaid(&s, key, &r):
 		return r, selfApproval(s.Reviewer)
-	case r.Policy != k.governs(r.Boundary):
+	case r.About == "" && r.Policy != k.governs(r.Boundary):
 		name, what := moved(&r, c)
 		return r, &holdfast.Error{Kind: holdfast.KindConflict, Gate: holdfast.K7, Rule: name, Why: what + " changed since this was asked", Hint: "the agent must ask anew"}
 	}
@@ -205,6 +209,9 @@ func selfApproval(who string) error {
 // Answered says why a review that does not wait takes no answer: a ConflictError.
 func Answered(r *review.Review) error {
 	e := &holdfast.Error{Kind: holdfast.KindConflict, Gate: holdfast.K7, Rule: nameDecided, Hint: "the agent can ask anew"}
+	if r.About != "" {
+		e.Hint = ""
+	}
 	by := ""
 	if r.Reviewer != "" {
 		by = " by " + r.Reviewer
@@ -246,7 +253,10 @@ func (k *Kernel) applyDecision(tx Tx, r *review.Review, s operator.Statement, si
 	if state == review.Deferred {
 		r.Until = s.Until
 	} else {
-		r.Until, r.Expires = time.Time{}, r.Decided.Add(review.Lifetime)
+		r.Until = time.Time{}
+		if !r.Expires.IsZero() {
+			r.Expires = r.Decided.Add(review.Lifetime)
+		}
 	}
 	word, err := json.Marshal(signed)
 	if err != nil {
@@ -261,8 +271,8 @@ func (k *Kernel) applyDecision(tx Tx, r *review.Review, s operator.Statement, si
 			"policy": r.Policy, "statement": signed.Statement, "signature": signed.Signature}}); err != nil {
 		return err
 	}
-	if state != review.Rejected && state != review.Changes {
-		return nil
+	if r.About != "" || state != review.Rejected && state != review.Changes {
+		return nil // no crossing waits for it
 	}
 	name := nameRejected
 	if state == review.Changes {
@@ -304,7 +314,7 @@ func (k *Kernel) dueReviews(ctx context.Context) ([]review.Review, error) {
 				return err
 			}
 			for _, r := range rs {
-				if !k.now().Before(r.Expires) {
+				if r.Over(k.now()) {
 					due = append(due, r)
 				}
 			}

@@ -57,8 +57,7 @@ func (c *crossing) hold(ctx context.Context) error {
 	j.id, j.correlation = r.Crossing, r.Correlation
 	if opened {
 		k.stir(j.reviewIDs()...)
-		k.notify(Notice{Level: "warning", Event: "review_opened", Tenant: j.who.Tenant, Agent: j.who.Agent,
-			Boundary: j.contract.Boundary, Review: r.ID, Crossing: r.Crossing, Why: r.Why})
+		k.notify(Opened(&r))
 	}
 	held := &holdfast.Error{Kind: holdfast.KindHeld, Gate: holdfast.K7, Rule: j.heldAs, Crossing: r.Crossing,
 		Why:  "held for a person: " + r.Why,

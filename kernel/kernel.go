@@ -45,8 +45,14 @@ type Config struct {
 	// Refused is told the number of requests refused because the ledger is
 	// poisoned, so that it can be recorded after the restart (D5).
 	Refused func(total int64)
-	Log     *slog.Logger
-	Tracer  trace.Tracer
+	// FailIntent fails the intent of an attempt to leave a sandbox, in the
+	// transaction that answers it (D21). It is asked where the crossing has an
+	// intent. An error of it undoes that transaction, which is then made
+	// without it and says so. Nil while nobody keeps intents.
+	FailIntent func(tx Tx, a Attempt) error
+
+	Log    *slog.Logger
+	Tracer trace.Tracer
 	// Now and Random are the clock and the randomness; nil means the real.
 	Now    func() time.Time
 	Random io.Reader
@@ -65,6 +71,7 @@ type Kernel struct {
 	disabled string
 	notify   func(Notice)
 	onRefuse func(int64)
+	intents  func(Tx, Attempt) error
 	log      *slog.Logger
 	tracer   trace.Tracer
 	clock    func() time.Time
@@ -73,6 +80,7 @@ type Kernel struct {
 	policy  atomic.Pointer[policy]
 	seen    observed
 	flights flights
+	fled    fled
 	flood   flood
 	wakes   wakes
 	refused atomic.Int64
@@ -123,7 +131,7 @@ func New(cfg Config) (*Kernel, error) {
 	}
 	k := &Kernel{store: cfg.Store, latch: cfg.Latch, verifier: cfg.Verifier, redact: cfg.Redact,
 		sealer: cfg.Sealer, operator: cfg.Operator, runtime: cfg.Runtime, disabled: cfg.Disabled,
-		notify: cfg.Notify, onRefuse: cfg.Refused, log: cfg.Log, tracer: cfg.Tracer,
+		notify: cfg.Notify, onRefuse: cfg.Refused, intents: cfg.FailIntent, log: cfg.Log, tracer: cfg.Tracer,
 		clock: cfg.Now, random: cfg.Random, exempt: ledger.Exempt()}
 	k.defaults()
 	k.policy.Store(pol)

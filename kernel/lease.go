@@ -98,7 +98,7 @@ func (x *Crossing) Exit(out holdfast.Output, actErr error) (*holdfast.Outcome, e
 	x.once.Do(func() {
 		x.after()
 		e := ended{out: out, err: actErr}
-		if actErr != nil && x.c.ctx.Err() != nil {
+		if actErr != nil && x.c.ctx.Err() != nil && !news(actErr) {
 			e.err = context.Cause(x.c.ctx)
 		}
 		x.stop()
@@ -106,6 +106,7 @@ func (x *Crossing) Exit(out holdfast.Output, actErr error) (*holdfast.Outcome, e
 		o = x.c.outcome()
 	})
 	if o == nil {
+		x.c.lateNews(actErr)
 		o = &holdfast.Outcome{Crossing: x.ID(), Boundary: x.c.out.Boundary}
 	}
 	return o, err

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/constitution"
 	"github.com/holdfast-dev/holdfast/internal/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -23,6 +24,10 @@ type ending struct {
 	deaf      bool
 	evaluated *bool // K8 on the output
 	replayOf  string
+	// escape is what the code tried to get out with, violation what it was
+	// ended for without trying that.
+	escape    *sandbox.Escape
+	violation *sandbox.Violation
 }
 
 // leave judges what came out, waits for the crossing's tasks, writes the
@@ -30,7 +35,10 @@ type ending struct {
 func (c *crossing) leave(e ended) error {
 	c.cut(errActEnded)
 	end := c.evaluate(e)
-	if !c.awaitTasks() {
+	if end.escape != nil {
+		c.breaks(end.escape)
+	}
+	if !c.awaitTasks() && end.escape == nil {
 		end.outcome = ledger.Failed
 		end.err = &holdfast.Error{Kind: holdfast.KindTasks, Why: "tasks of the crossing were still running " + edgeTime.String() + " after the act", Err: end.err}
 	}
@@ -68,7 +76,14 @@ func (c *crossing) awaitTasks() bool {
 // evaluate turns the end of the act into the crossing's ending and asks K8 of
 // the output.
 func (c *crossing) evaluate(e ended) *ending {
-	end := &ending{out: e.out, deaf: e.deaf, unstarted: e.unstarted, outcome: ledger.Done}
+	escape, violation := broke(e.err)
+	if escape != nil {
+		return escaped(e, escape)
+	}
+	if violation != nil {
+		e.err, e.unstarted = nil, false // its output stands
+	}
+	end := &ending{out: e.out, deaf: e.deaf, unstarted: e.unstarted, outcome: ledger.Done, violation: violation}
 	if e.err != nil {
 		end.outcome, end.err = c.failure(e)
 		return end
@@ -129,7 +144,8 @@ func (c *crossing) failure(e ended) (ledger.Outcome, error) {
 // used, and moves to IDLE or FAULTED.
 //
 // A crash before the commit leaves the begin alone, and recovery closes it as
-// unknown. A crash after it leaves everything.
+// unknown: of an escape attempt nothing is known then, but that the run is over.
+// A crash after it leaves everything.
 func (c *crossing) close(end *ending) error {
 	k, j := c.k, c.j
 	defer func() {
@@ -138,10 +154,17 @@ func (c *crossing) close(end *ending) error {
 	}()
 	used := c.settled(end)
 	e, leaf, err := c.entryLeaf(end, used)
+	var a *attempt
+	if err == nil && end.escape != nil {
+		a, err = c.attempt(end.escape)
+	}
 	if err == nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.caller), edgeTime)
 		defer cancel()
-		err = k.store.Update(ctx, func(tx Tx) error {
+		err = k.settling(ctx, a, func(tx Tx) error {
+			if err := c.broken(tx, a, end.violation); err != nil {
+				return err
+			}
 			if err := k.appendEntry(tx, e, leaf); err != nil {
 				return err
 			}
@@ -155,7 +178,24 @@ func (c *crossing) close(end *ending) error {
 		})
 		err = walError(err)
 	}
+	switch {
+	case end.escape != nil && err == nil:
+		c.caught(a, end.escape)
+	case end.escape != nil:
+		c.uncaught(end.escape, err)
+	}
 	return c.afterClose(end, err)
+}
+
+// broken writes what the crossing's code did to its walls, if anything.
+func (c *crossing) broken(tx Tx, a *attempt, v *sandbox.Violation) error {
+	switch {
+	case a != nil:
+		return c.k.answer(tx, a, c.j)
+	case v != nil:
+		return c.k.violated(tx, c.j, v)
+	}
+	return nil
 }
 
 func (c *crossing) afterClose(end *ending, err error) error {

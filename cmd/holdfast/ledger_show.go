@@ -128,7 +128,7 @@ func (a *app) tell(s ledger.Stored) error {
 			return err
 		}
 		a.paragraph(s, e.Timestamp, l.bold("event")+"  "+clean(e.Name), [][]string{
-			{"who", e.Who}, {"about", e.Subject}, {"data", plain(e.Data)}, {"asked", kept(s, e.PartHash)},
+			{"in words", story.Event(e)}, {"who", e.Who}, {"about", e.Subject}, {"data", plain(e.Data)}, {"asked", kept(s, e.PartHash)},
 		})
 		return nil
 	}

@@ -159,9 +159,12 @@ func (t *tailing) line(s ledger.Stored) (string, error) {
 	return fmt.Sprintf("%s  %s %-10s %s  %s  %s%s", stamp(e.Timestamp), t.look.outcome(e.Outcome), e.Outcome, clean(e.Boundary), clean(or(e.Agent, "-")), t.look.dim(e.ID), why), nil
 }
 
-// how is the decision, or the outcome, that an event of a review tells; which
+// how is what an event of the sandbox tells, in words; the decision, or the outcome, that an event of a review tells; which
 // token was given, or why one was revoked.
 func how(e *ledger.Event) string {
+	if words := story.Event(e); words != "" {
+		return words
+	}
 	var data struct{ Decision, Outcome, JTI, Why string }
 	if json.Unmarshal(e.Data, &data) != nil {
 		return ""

@@ -141,12 +141,12 @@ func (a *app) reviews(states ...review.State) ([]listed, error) {
 
 func withFate(tx kernel.Tx, r *review.Review) (listed, error) {
 	r.Entry = nil
-	out := listed{Review: *r, Fate: review.Fate(r.State, nil)}
-	if r.Waiting(r.Created) || r.State == review.Rejected || r.State == review.Changes {
+	out := listed{Review: *r, Fate: r.Fate(nil)}
+	if r.About != "" || r.Waiting(r.Created) || r.State == review.Rejected || r.State == review.Changes {
 		return out, nil // nothing can have run
 	}
 	life, err := kernel.LifeOf(tx, r)
-	out.Fate = review.Fate(r.State, life)
+	out.Fate = r.Fate(life)
 	return out, err
 }
 

@@ -133,7 +133,10 @@ func (a *app) sayDecision(done *review.Review, kept *review.Remembered) error {
 		}{done, kept})
 	}
 	fmt.Fprintf(a.out, "%s  %s by %s\n", clean(done.ID), done.State, clean(done.Reviewer))
-	if done.State == review.Approved {
+	switch {
+	case done.About != "" && done.State != review.Deferred:
+		a.say("it is recorded that you have seen it; `holdfast agent unpause %s` lets the agent go on", clean(done.Agent))
+	case done.State == review.Approved:
 		a.say("the agent may do exactly this once, until %s", done.Expires.UTC().Format(time.RFC3339))
 	}
 	if kept != nil {

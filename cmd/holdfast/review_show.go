@@ -55,7 +55,7 @@ func showReview(w io.Writer, r *review.Review) {
 		{"agent", r.Agent + prefix(", session ", r.Session) + prefix(", asked by ", r.Principal)},
 		{"risk", r.Risk.String()},
 		{"why", r.Why},
-		{"asked", r.Created.UTC().Format(time.RFC3339) + ", ends " + r.Expires.UTC().Format(time.RFC3339)},
+		{"asked", r.Created.UTC().Format(time.RFC3339) + ", " + ends(r)},
 		{"crossing", r.Crossing},
 		{"preview", r.PreviewHash},
 		{"exact", r.Exact},
@@ -73,6 +73,14 @@ func showReview(w io.Writer, r *review.Review) {
 	}
 }
 
+// ends says until when a review waits, or its answer holds.
+func ends(r *review.Review) string {
+	if r.Expires.IsZero() {
+		return "waits until it is answered"
+	}
+	return "ends " + r.Expires.UTC().Format(time.RFC3339)
+}
+
 // showLife draws what became of a review: four stations, and when each was
 // reached.
 func showLife(w io.Writer, l look, s *shown) {
@@ -85,6 +93,9 @@ func showLife(w io.Writer, l look, s *shown) {
 		full, empty, line = "●", "○", "│"
 	}
 	stations := []string{"proposed", "decided", "executed", "returned"}
+	if s.About != "" {
+		stations = stations[:2] // nothing waits to be carried out
+	}
 	for i, name := range stations {
 		step := reached[name]
 		if step == nil {

@@ -163,6 +163,9 @@ func (a *app) sayStatus(s *api.Status, up, broken bool) {
 	}
 	row("reviews", "%s", story.Count(s.Waiting, "waits", "wait"))
 	row("agents", "%d%s", s.Agents, prefix(", paused: ", strings.Join(s.Paused, ", ")))
+	for _, name := range slices.Sorted(maps.Keys(s.PausedWhy)) {
+		row("paused", "%s: %s", name, s.PausedWhy[name])
+	}
 	for _, f := range s.Flights {
 		row("in flight", "%s by %s, %s", f.Boundary, f.Agent, story.Short(now.Sub(f.Since)))
 	}

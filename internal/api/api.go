@@ -110,30 +110,32 @@ type Cutting struct {
 
 // Status is how Holdfast is.
 type Status struct {
-	Version  string            `json:"version"`
-	State    string            `json:"state"`
-	Runtime  string            `json:"runtime"`
-	PID      int               `json:"pid"`
-	Since    time.Time         `json:"since"`
-	Halted   bool              `json:"halted"`
-	HaltWho  string            `json:"halted_by,omitempty"`
-	HaltWhy  string            `json:"halted_because,omitempty"`
-	HaltWhen time.Time         `json:"halted_at,omitzero"`
-	Policy   string            `json:"policy"`
-	Files    []string          `json:"files,omitempty"`
-	Weakened []string          `json:"weakened,omitempty"`
-	Operator []string          `json:"operators,omitempty"`
-	Waiting  int               `json:"reviews_waiting"`
-	Agents   int               `json:"agents"`
-	Paused   []string          `json:"agents_paused,omitempty"`
-	Flights  []kernel.Flight   `json:"flights,omitempty"`
-	Ledger   []TenantLedger    `json:"ledger"`
-	Servers  map[string]string `json:"mcp_servers,omitempty"`
-	Problems []string          `json:"problems,omitempty"`
-	Clients  int               `json:"clients"`
-	Pages    string            `json:"pages,omitempty"`
-	DiskUsed int64             `json:"disk_bytes"`
-	DiskFree int64             `json:"disk_free_bytes"`
+	Version  string    `json:"version"`
+	State    string    `json:"state"`
+	Runtime  string    `json:"runtime"`
+	PID      int       `json:"pid"`
+	Since    time.Time `json:"since"`
+	Halted   bool      `json:"halted"`
+	HaltWho  string    `json:"halted_by,omitempty"`
+	HaltWhy  string    `json:"halted_because,omitempty"`
+	HaltWhen time.Time `json:"halted_at,omitzero"`
+	Policy   string    `json:"policy"`
+	Files    []string  `json:"files,omitempty"`
+	Weakened []string  `json:"weakened,omitempty"`
+	Operator []string  `json:"operators,omitempty"`
+	Waiting  int       `json:"reviews_waiting"`
+	Agents   int       `json:"agents"`
+	Paused   []string  `json:"agents_paused,omitempty"`
+	// PausedWhy is why, by the agent's name, where a reason is known.
+	PausedWhy map[string]string `json:"agents_paused_because,omitempty"`
+	Flights   []kernel.Flight   `json:"flights,omitempty"`
+	Ledger    []TenantLedger    `json:"ledger"`
+	Servers   map[string]string `json:"mcp_servers,omitempty"`
+	Problems  []string          `json:"problems,omitempty"`
+	Clients   int               `json:"clients"`
+	Pages     string            `json:"pages,omitempty"`
+	DiskUsed  int64             `json:"disk_bytes"`
+	DiskFree  int64             `json:"disk_free_bytes"`
 }
 
 // TenantLedger is one tenant's tree.

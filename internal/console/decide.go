@@ -44,6 +44,9 @@ func (s *Console) decide(v *visit) {
 }
 
 func decidedWords(r *review.Review) string {
+	if r.About != "" && r.State != review.Deferred {
+		return "recorded: " + r.Fate(nil) + "; the agent stays paused until a person lets it go on"
+	}
 	switch r.State {
 	case review.Approved:
 		return "approved: the agent may do exactly this once"
@@ -119,7 +122,7 @@ func days() []int { return []int{1, 7, 30, 90} }
 // rememberable is the rule that may be made of an approval: the same caller,
 // the same tool, exactly these arguments. Others are made on the command line.
 func rememberable(r *review.Review, now time.Time) (words []string, text string) {
-	if (r.State != review.Approved && r.State != review.Used) || !now.Before(r.Decided.Add(review.Lifetime)) || r.Cut {
+	if r.About != "" || (r.State != review.Approved && r.State != review.Used) || !now.Before(r.Decided.Add(review.Lifetime)) || r.Cut {
 		return nil, ""
 	}
 	rule, err := review.RuleOf(r, review.Choice{Exact: true})

@@ -101,6 +101,12 @@ func life(r *review.Review, steps []review.Step, now time.Time) (word, class str
 	for _, s := range steps {
 		did[s.Event] = s.How
 	}
+	if r.About != "" {
+		if word, class = r.Fate(steps), "dark"; r.Waiting(now) {
+			class = "held"
+		}
+		return word, class
+	}
 	how, returned := did["returned"]
 	approved := did["decided"] == string(review.Approved)
 	switch {
@@ -187,6 +193,9 @@ func (s *Console) review(v *visit) {
 	}
 	view := reviewView{Review: r, Open: r.Waiting(v.now), Part: r.Cut, Unseen: r.InPart(), Fields: layOutAll(r.Preview, r.Cut), Stations: stations(steps)}
 	view.Word, view.Class = life(&r, steps, v.now)
+	if r.About != "" {
+		view.Stations = view.Stations[:2] // nothing waits to be carried out
+	}
 	if v.decides {
 		view.Rule, view.RuleText = rememberable(&r, v.now)
 	}

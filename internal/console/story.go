@@ -231,7 +231,10 @@ func tellLeaf(l ledger.Stored) (step, *ledger.Entry, error) {
 			return st, nil, err
 		}
 		st.At, st.What = e.Timestamp, strings.ReplaceAll(e.Name, "_", " ")
-		st.Rows = append(rows("who", e.Who, "about", e.Subject), data(e.Data)...)
+		st.Rows = append(rows("in words", story.Event(e), "who", e.Who, "about", e.Subject), data(e.Data)...)
+		if story.Escape(e) {
+			st.Class = "dark"
+		}
 		return st, nil, nil
 	}
 	e, err := ledger.ParseEntry(l.Record)

@@ -11,7 +11,16 @@ import "time"
 //	Expired   nobody answered, or the approval was not used, in time
 //	Voided    asked or approved under another policy: ask again
 //	None      nothing; ask anew
+//
+// What a review about something else than a request says to one is Pending or
+// None: no answer to it lets anything pass.
 func (r *Review) Answer(now time.Time, policy string) State {
+	if r.About != "" {
+		if r.Waiting(now) {
+			return Pending
+		}
+		return None
+	}
 	switch r.State {
 	case Pending, Deferred:
 		if !now.Before(r.Expires) {

@@ -28,6 +28,22 @@ type Step struct {
 	How string `json:"how,omitempty"`
 }
 
+// Fate says in a few words where the review stands.
+func (r *Review) Fate(life []Step) string {
+	if r.About == "" {
+		return Fate(r.State, life)
+	}
+	switch r.State {
+	case Pending:
+		return "nobody has seen it yet"
+	case Approved:
+		return "seen"
+	case Rejected:
+		return "seen, and held against the agent"
+	}
+	return string(r.State)
+}
+
 // Fate says in a few words where a review stands, of its state and its life:
 // "approved, never ran" is another thing than "ran, never returned".
 func Fate(s State, life []Step) string {

@@ -25,6 +25,13 @@ const (
 	Used     State = "used"
 )
 
+// AboutEscape is what a review is about that was opened because code tried to
+// leave its sandbox (D21). It asks for nothing to be done: a person looks at the
+// attempt, and the answer records who has seen it. Approved is that they are
+// content with what was done about it, Rejected that they hold it against the
+// agent. It lasts until it is answered, and lets nothing pass.
+const AboutEscape = "escape"
+
 // Lifetime is how long a question waits for its answer, and an approval for
 // its use (D11).
 const Lifetime = 24 * time.Hour
@@ -56,6 +63,9 @@ type Binding struct {
 type Review struct {
 	ID       string `json:"id"`
 	Crossing string `json:"crossing"`
+	// About is empty where a crossing is held for the answer; else it is
+	// AboutEscape, and Crossing is the one that it happened in.
+	About string `json:"about,omitzero"`
 	Binding
 	Principal   string        `json:"principal"`
 	Session     string        `json:"session,omitempty"`
@@ -79,8 +89,8 @@ type Review struct {
 	State       State     `json:"state"`
 	Created     time.Time `json:"created_at"`
 	// Expires is Created plus Lifetime while it waits (deferring never
-	// extends it), decision plus Lifetime once approved.
-	Expires  time.Time `json:"expires_at"`
+	// extends it), decision plus Lifetime once approved. Zero is never.
+	Expires  time.Time `json:"expires_at,omitzero"`
 	Decided  time.Time `json:"reviewed_at,omitzero"`
 	Reviewer string    `json:"reviewer_id,omitempty"`
 	Reason   string    `json:"reason,omitempty"`
@@ -108,5 +118,13 @@ func (r *Review) InPart() bool { return r.Cut || r.Masked }
 
 // Waiting says whether a person may still answer.
 func (r *Review) Waiting(now time.Time) bool {
-	return (r.State == Pending || r.State == Deferred) && now.Before(r.Expires)
+	return (r.State == Pending || r.State == Deferred) && !r.Over(now)
 }
+
+// Over says whether the review's time is over. One that never expires waits for
+// ever, and its answer stays.
+func (r *Review) Over(now time.Time) bool { return !r.Expires.IsZero() && !now.Before(r.Expires) }
+
+// MayBe says whether an answer is one to this review: of an attempt there is
+// nothing to change.
+func (r *Review) MayBe(answer State) bool { return r.About == "" || answer != Changes }

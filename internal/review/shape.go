@@ -131,6 +131,9 @@ type Choice struct {
 // ValueError and name the member.
 func RuleOf(r *Review, c Choice) (Rule, error) {
 	rule := Rule{Review: r.ID, Tenant: r.Tenant, Agent: r.Agent, Principal: r.Principal, Boundary: r.Boundary, Contract: r.Contract}
+	if r.About != "" {
+		return rule, ruleFault("would be of something that asked for nothing", "only an approval of a crossing can be remembered")
+	}
 	if r.Cut {
 		return rule, ruleFault("would be of something that cannot be shown whole", "approve it once, without --remember")
 	}

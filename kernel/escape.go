@@ -1,0 +1,329 @@
+package kernel
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/review"
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/ledger"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// An act that ran code tells of an escape attempt by an error that wraps a
+// *sandbox.Escape, and of a violation by a *sandbox.Violation (D16). The kernel
+// answers either where it settles the crossing, so that no door can forget it.
+//
+// The answer to an attempt is one transaction (D21): the event, the intent
+// failed, the trust one level down, the agent paused, a review opened, and the
+// crossing failed. It halts nothing else. The answer to a violation is an event.
+
+// What the ledger and the log call them (spec 000 "Sandbox escape detection",
+// spec 003 sections 2.1 and 2.2).
+const (
+	eventEscape    = "sandbox_escape_attempted"
+	eventViolation = "sandbox_violation"
+	traceEscape    = "trace.sandbox_escape_attempt"
+	traceViolation = "trace.sandbox_seccomp"
+)
+
+// escapeDomain stands before what the exact hash of an attempt's review is over.
+// No JSON begins so: the hash is never that of a payload, and what a person says
+// of an attempt is never an answer to a request.
+const escapeDomain = "holdfast: an attempt to leave a sandbox, version 1\n"
+
+// Attempt is an attempt to leave a sandbox, as Config.FailIntent hears of it.
+type Attempt struct {
+	Tenant, Crossing, Boundary        string
+	Principal, Agent, Session, Intent string
+	Correlation                       string
+	// Run is the run's id, Call what was tried.
+	Run  string
+	Call sandbox.Call
+}
+
+// attempt is one on its way into the ledger.
+type attempt struct {
+	Attempt
+	words  string // what was tried
+	review review.Review
+	// late says that the crossing has its entry: the hand came back after it
+	// had been left behind.
+	late bool
+	// unfailed is why the intent could not be failed.
+	unfailed error
+}
+
+// broke says what kind of news an act's error is.
+func broke(err error) (escape *sandbox.Escape, violation *sandbox.Violation) {
+	if errors.As(err, &escape) {
+		return escape, nil
+	}
+	errors.As(err, &violation)
+	return nil, violation
+}
+
+// news says whether an act's error must not be lost behind another.
+func news(err error) bool {
+	e, v := broke(err)
+	return e != nil || v != nil
+}
+
+// escaped is what a crossing comes to whose code tried to get out.
+func escaped(e ended, esc *sandbox.Escape) *ending {
+	end := &ending{outcome: ledger.Failed, out: holdfast.Output{ExitCode: sandbox.ExitSyscall, Used: e.out.Used}, escape: esc}
+	end.err = &holdfast.Error{Kind: holdfast.KindEscape, Why: tried(esc.Call) + "; it was ended, and its agent is paused",
+		Hint: "a person looks at it and lets the agent go on with `holdfast agent unpause`"}
+	return end
+}
+
+func tried(c sandbox.Call) string { return "the code tried to leave its sandbox with " + callWords(c) }
+
+// callWords names the call as the ledger may hold it: a tier's own words are
+// short and plain, whatever it says.
+func callWords(c sandbox.Call) string {
+	c.Name, c.Arch = short(c.Name), short(c.Arch)
+	return c.String()
+}
+
+// short bounds a word of a hand's, in bytes.
+func short(s string) string {
+	s = printable(s)
+	return s[:min(len(s), 64)]
+}
+
+// callData is a system call as an event holds it. Arguments are hexadecimal: a
+// reader's numbers end at 2^53.
+func callData(c sandbox.Call) map[string]any {
+	args := make([]string, len(c.Args))
+	for i, a := range c.Args {
+		args[i] = fmt.Sprintf("0x%x", a)
+	}
+	return map[string]any{"nr": c.Nr, "name": short(c.Name), "arch": short(c.Arch), "args": args}
+}
+
+// attempt prepares what is written of an escape: its words, and the question.
+func (c *crossing) attempt(esc *sandbox.Escape) (*attempt, error) {
+	k, j := c.k, c.j
+	a := &attempt{words: tried(esc.Call), Attempt: Attempt{Tenant: j.who.Tenant, Crossing: j.id, Boundary: j.contract.Boundary, Principal: j.who.Principal,
+		Agent: j.who.Agent, Session: j.who.Session, Intent: j.who.Intent, Correlation: j.correlation, Run: short(esc.Run), Call: esc.Call}}
+	id, err := k.reviewID()
+	if err != nil {
+		return nil, err
+	}
+	nonce, err := k.randomHex(16)
+	if err != nil {
+		return nil, err
+	}
+	// In RFC 8785's order, for people: what was tried, by whom, where.
+	text, err := json.Marshal(map[string]any{"agent": a.Agent, "boundary": a.Boundary, "call": callData(esc.Call), "crossing": a.Crossing, "request_id": a.Run, "tried": callWords(esc.Call)})
+	if err != nil {
+		return nil, err
+	}
+	seen, err := k.preview(text)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256([]byte(seen.text))
+	a.review = review.Review{ID: id, Crossing: j.id, About: review.AboutEscape, Principal: j.who.Principal, Session: j.who.Session, Intent: j.who.Intent,
+		Binding:     review.Binding{Tenant: j.who.Tenant, Agent: j.who.Agent, Boundary: j.contract.Boundary, Exact: sha([]byte(escapeDomain + seen.text)), Policy: j.pol.Version},
+		Correlation: j.correlation, Risk: holdfast.High, Why: a.words, Preview: seen.text, PreviewHash: hex.EncodeToString(sum[:]),
+		Cut: seen.cut, Masked: seen.masked, Nonce: nonce, State: review.Pending, Created: k.instant()}
+	return a, nil
+}
+
+// answer writes all that an attempt brings about but the crossing's own entry,
+// which follows in the same transaction.
+func (k *Kernel) answer(tx Tx, a *attempt, j *judgement) error {
+	agent, err := tx.Agent(a.Tenant, a.Agent)
+	if errors.Is(err, ErrNotFound) {
+		agent = j.firstSight()
+		err = k.meet(tx, j)
+	}
+	if err != nil {
+		return err
+	}
+	from, was := agent.Level, agent.State
+	agent.Level = max(holdfast.Baseline, from-1)
+	agent.State, agent.Why = holdfast.AgentPaused, k.quote(a.words+" (crossing "+a.Crossing+")", 256)
+	if err := tx.PutAgent(agent); err != nil {
+		return err
+	}
+	data := map[string]any{"level": "CRITICAL", "trace": traceEscape, "request_id": a.Run, "principal": a.Principal, "agent": a.Agent, "session": a.Session,
+		"correlation_id": a.Correlation, "crossing": a.Crossing, "boundary": a.Boundary, "call": callData(a.Call),
+		"trust_from": from.String(), "trust_to": agent.Level.String(), "review": a.review.ID}
+	if a.late {
+		data["late"] = true
+	}
+	if err := k.failIntent(tx, a, data); err != nil {
+		return err
+	}
+	events := []Event{{Name: eventEscape, Who: a.Principal, Subject: a.Agent, Data: data}}
+	if agent.Level != from {
+		events = append(events, Event{Name: "trust_level_changed", Who: "holdfast", Subject: a.Agent,
+			Data: map[string]any{"from": from.String(), "level": agent.Level.String(), "why": a.words}})
+	}
+	if was != holdfast.AgentPaused {
+		events = append(events, Event{Name: "agent_paused", Who: "holdfast", Subject: a.Agent, Data: map[string]any{"why": a.words}})
+	}
+	r := &a.review
+	events = append(events, Event{Name: "review_proposed", Who: r.Principal, Subject: r.ID, Part: []byte(r.Preview), Data: map[string]any{"about": r.About,
+		"agent": r.Agent, "boundary": r.Boundary, "exact_hash": r.Exact, "preview_hash": r.PreviewHash, "policy": r.Policy, "why": r.Why}})
+	for _, e := range events {
+		e.Tenant, e.Crossing = a.Tenant, a.Crossing
+		if err := k.event(tx, e); err != nil {
+			return err
+		}
+	}
+	return tx.PutReview(*r, review.None)
+}
+
+// errIntent is a failure of whoever keeps intents.
+type errIntent struct{ err error }
+
+func (e *errIntent) Error() string { return e.err.Error() }
+
+// failIntent fails the intent of an attempt, in its transaction. The event says
+// whether it did.
+func (k *Kernel) failIntent(tx Tx, a *attempt, data map[string]any) error {
+	switch {
+	case a.Intent == "":
+		return nil
+	case a.unfailed != nil:
+		data["intent_failed"], data["intent_problem"] = false, k.quote(a.unfailed.Error(), 256)
+	case k.intents != nil:
+		if err := k.intents(tx, a.Attempt); err != nil {
+			return &errIntent{err}
+		}
+		data["intent_failed"] = true
+	}
+	data["intent"] = a.Intent
+	return nil
+}
+
+// settling carries out write, which answers the attempt, in one transaction.
+// Where only the intent cannot be failed, the rest is done all the same, and the
+// event says so: what keeps intents is no way for an agent to stay unpaused.
+func (k *Kernel) settling(ctx context.Context, a *attempt, write func(Tx) error) error {
+	err := k.store.Update(ctx, write)
+	var no *errIntent
+	if a != nil && errors.As(err, &no) {
+		k.log.Error("the intent of an escape attempt could not be failed", "crossing", a.Crossing, "intent", a.Intent, "err", no.err)
+		a.unfailed = no.err
+		err = k.store.Update(ctx, write)
+	}
+	return err
+}
+
+// fled are the agents whose attempt is seen and not yet durable: nothing begins
+// for them meanwhile, and nothing until a restart where the ledger could not be
+// written.
+type fled struct {
+	mu sync.Mutex
+	m  map[[2]string]int // guarded by mu; attempts, by tenant and agent
+}
+
+func (f *fled) add(tenant, agent string, n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.m == nil {
+		f.m = map[[2]string]int{}
+	}
+	key := [2]string{tenant, agent}
+	if f.m[key] += n; f.m[key] <= 0 {
+		delete(f.m, key)
+	}
+}
+
+func (f *fled) has(tenant, agent string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.m[[2]string{tenant, agent}] > 0
+}
+
+// seize ends what the agent has under way, but for the crossing of own, and
+// keeps more from beginning until the attempt is durable.
+func (k *Kernel) seize(tenant, agent string, esc *sandbox.Escape, own *flight) int {
+	cause := &holdfast.Error{Kind: holdfast.KindPaused, Why: "the agent is paused: " + tried(esc.Call)}
+	return k.flights.cut(cause, func(f *flight) bool { return f != own && f.tenant == tenant && f.agent == agent })
+}
+
+// breaks notes at once that the crossing's code tried to get out.
+func (c *crossing) breaks(esc *sandbox.Escape) {
+	c.k.fled.add(c.j.who.Tenant, c.j.who.Agent, 1)
+	c.k.seize(c.j.who.Tenant, c.j.who.Agent, esc, c.flight)
+}
+
+// caught is called when the answer is durable: whoever began meanwhile is cut,
+// and people are told.
+func (c *crossing) caught(a *attempt, esc *sandbox.Escape) {
+	k := c.k
+	k.seize(a.Tenant, a.Agent, esc, c.flight)
+	k.fled.add(a.Tenant, a.Agent, -1)
+	k.log.Log(context.Background(), holdfast.LevelCritical, "escape attempt", "trace", traceEscape, "request_id", a.Run, "crossing", a.Crossing,
+		"boundary", a.Boundary, "agent", a.Agent, "principal", a.Principal, "call", callWords(a.Call), "review", a.review.ID)
+	if c.span != nil {
+		c.span.AddEvent(traceEscape, trace.WithAttributes(attribute.String("holdfast.call", callWords(a.Call)), attribute.String("holdfast.request", a.Run)))
+	}
+	k.stir(a.review.ID)
+	k.notify(Opened(&a.review))
+}
+
+// uncaught is called when the answer could not be written: the agent stays where
+// nothing begins for it, and people are told so.
+func (c *crossing) uncaught(esc *sandbox.Escape, err error) {
+	j := c.j
+	c.k.log.Log(context.Background(), holdfast.LevelCritical, "escape attempt that could not be recorded", "trace", traceEscape, "request_id", short(esc.Run),
+		"crossing", j.id, "agent", j.who.Agent, "call", callWords(esc.Call), "err", err)
+	c.k.notify(Notice{Level: "critical", Event: eventEscape, Tenant: j.tenant(), Agent: j.who.Agent, Boundary: j.recordedBoundary(), Crossing: j.id,
+		Why: tried(esc.Call) + ", and the ledger failed to write it; nothing begins for the agent until holdfast is restarted"})
+}
+
+// lateNews answers an attempt that is told of after its crossing has ended: the
+// hand had been left behind, or the lease had run out.
+func (c *crossing) lateNews(err error) {
+	esc, _ := broke(err)
+	if esc == nil || c.j == nil || c.begin == nil {
+		return
+	}
+	c.breaks(esc)
+	a, err := c.attempt(esc)
+	if err == nil {
+		a.late = true
+		ctx, cancel := edge()
+		defer cancel()
+		err = c.k.settling(ctx, a, func(tx Tx) error { return c.k.answer(tx, a, c.j) })
+	}
+	if err != nil {
+		c.uncaught(esc, err)
+		return
+	}
+	c.caught(a, esc)
+}
+
+// violated records a call outside the allowlist that is no way out.
+func (k *Kernel) violated(tx Tx, j *judgement, v *sandbox.Violation) error {
+	return k.event(tx, Event{Tenant: j.who.Tenant, Crossing: j.id, Name: eventViolation, Who: j.who.Principal, Subject: j.who.Agent,
+		Data: map[string]any{"level": "WARNING", "trace": traceViolation, "request_id": short(v.Run), "agent": j.who.Agent, "session": j.who.Session,
+			"boundary": j.contract.Boundary, "call": callData(v.Call)}})
+}
+
+// Opened is how people are told of a question that waits.
+func Opened(r *review.Review) Notice {
+	n := Notice{Level: "warning", Event: "review_opened", Tenant: r.Tenant, Agent: r.Agent, Boundary: r.Boundary, Review: r.ID, Crossing: r.Crossing, Why: r.Why}
+	if r.About == review.AboutEscape {
+		n.Level, n.Event = "critical", eventEscape
+		n.Why += "; the agent is paused, and its trust is lowered"
+	}
+	return n
+}
+
+// Opens says whether a notice of that name is how people are told of a question.
+func Opens(event string) bool { return event == "review_opened" || event == eventEscape }
