@@ -16,6 +16,7 @@ const (
 	State
 	Opinions
 	Paused
+	Escape
 	K1Valid
 	K1Schema
 	K2Subset
@@ -46,6 +47,7 @@ func (c Check) row() (gate, name string) {
 		State:       {"", "state, outcome and exit code agree"},
 		Opinions:    {"", "the gates' opinions, their columns and the outcome agree"},
 		Paused:      {"halt", "nothing was halted, and the agent was not paused"},
+		Escape:      {"halt", "an escape attempt failed its crossing, cost trust, paused its agent and asked a person"},
 		K1Valid:     {"K1", "nothing went on that was not valid"},
 		K1Schema:    {"K1", "the payload conforms to its schema"},
 		K2Subset:    {"K2", "what was required was granted"},

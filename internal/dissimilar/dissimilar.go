@@ -138,6 +138,8 @@ type tenant struct {
 	kept     memory[string, *kept]
 	reviews  memory[string, *question]
 	rules    map[string]*remembered
+	// attempt is the escape attempt whose answer is being read, if any.
+	attempt *attempt
 }
 
 func (v *Verifier) begin(name string) {
@@ -157,6 +159,7 @@ func (v *Verifier) begin(name string) {
 
 func (v *Verifier) finish() {
 	if v.t != nil {
+		v.settled()
 		v.total.Open += int64(len(v.t.open))
 	}
 	v.t = nil
@@ -183,6 +186,7 @@ func (v *Verifier) Leaf(l Leaf) {
 		v.good(Form)
 	}
 	v.clock(r)
+	answer := v.follow(r)
 	if r.PartHash != "" || r.ResultHash != nil {
 		t.parts.put(l.Seq, id16(r.about()))
 	}
@@ -192,10 +196,11 @@ func (v *Verifier) Leaf(l Leaf) {
 		v.begun(r)
 	case "entry":
 		v.total.Entries++
+		v.untold(r, answer)
 		v.entered(r)
 	case "event":
 		v.total.Events++
-		v.event(r)
+		v.event(r, answer)
 	}
 }
 

@@ -60,6 +60,14 @@ func approvals() map[string]func(*book) int64 {
 			_, seq := b.whole(high(id, "rv_a"))
 			return seq
 		},
+		"of_an_escape_attempt": func(b *book) int64 {
+			id := b.id()
+			b.event("review_proposed", "user:alice", "rv_a", id, map[string]any{"about": "escape", "agent": "ada", "boundary": "mcp/fs/write",
+				"exact_hash": sha([]byte(text)), "preview_hash": sha([]byte(text)), "policy": policy}, part(text))
+			b.decide("rv_a", id, answer("rv_a"))
+			_, seq := b.whole(high(id, "rv_a"))
+			return seq
+		},
 		"of_no_review": func(b *book) int64 { _, seq := b.whole(high(b.id(), "rv_none")); return seq },
 		"that_was_a_rejection": func(b *book) int64 {
 			id := b.id()

@@ -133,6 +133,7 @@ func forgeries() map[dissimilar.Check]map[string]func(*book) int64 {
 				return seq
 			},
 		},
+		dissimilar.Escape: attempts(),
 		dissimilar.K1Valid: {
 			"begun_though_not_valid": end(func(e *ledger.Entry) { e.Valid, e.Opinions[0].Verdict = ptr(false), holdfast.Deny }),
 			"asked_on_after_k1": func(b *book) int64 {

@@ -12,6 +12,7 @@ type question struct {
 	crossing, agent, boundary string
 	principal                 string
 	exact, preview, policy    string
+	about                     string  // what else than a request, "" for none
 	payload                   payload // from what the reviewer saw
 	decision                  string  // the last, "" for none
 	reviewer                  string
@@ -50,15 +51,26 @@ type data struct {
 	// Beside says that the preview and the exact hash are of more than the
 	// payload.
 	Beside bool `json:"beside"`
+	// About says that the question is of no request.
+	About string `json:"about"`
 }
 
-// event follows what changes what a crossing may do.
-func (v *Verifier) event(r *record) {
+// event follows what changes what a crossing may do. answer says that it belongs
+// to the answer of an escape attempt.
+func (v *Verifier) event(r *record, answer bool) {
 	var d data
 	if len(r.Data) > 0 && json.Unmarshal(r.Data, &d) != nil {
 		d = data{}
 	}
+	if answer && r.Event == "trust_level_changed" {
+		v.lowered(r, &d)
+		return
+	}
 	switch r.Event {
+	case "sandbox_escape_attempted":
+		v.attempts(r)
+	case "sandbox_violation":
+		v.violates(r)
 	case "agent_first_seen":
 		if a := v.agent(r.Subject); a.level == "" {
 			a.level, a.changed = d.Level, r.Timestamp
@@ -230,13 +242,15 @@ func (v *Verifier) proposed(r *record, d *data) {
 		return
 	}
 	q := &question{crossing: r.Crossing, agent: d.Agent, boundary: d.Boundary, principal: r.Who, exact: d.Exact,
-		preview: d.PreviewHash, policy: d.Policy, used: -1}
+		preview: d.PreviewHash, policy: d.Policy, about: d.About, used: -1}
 	switch {
 	case r.part == nil:
 		q.payload = payload{why: "the payload was erased"}
 	case len(r.part) < saltSize || hexDigest(r.part[saltSize:]) != d.PreviewHash:
 		v.bad(K7Approval, "preview_hash "+d.PreviewHash, "the recorded preview gives another hash")
 		q.payload = payload{why: "the payload is recorded in part"}
+	case d.About != "":
+		q.payload = payload{why: "the question is of no payload"}
 	case d.Beside:
 		q.payload = payload{why: "the question is of more than the payload"}
 	default:
@@ -342,6 +356,8 @@ func (v *Verifier) approval(r *record) {
 		governs = q.policy
 	}
 	switch {
+	case q.about != "":
+		v.bad(K7Approval, says, "what was asked is about "+quote(q.about)+", and lets nothing pass")
 	case q.decision != "approved":
 		v.bad(K7Approval, says, "nobody approved it: "+quote(q.decision))
 	case q.over != "":

@@ -1,0 +1,162 @@
+package dissimilar_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/dissimilar"
+	"github.com/holdfast-dev/holdfast/internal/operator"
+	"github.com/holdfast-dev/holdfast/ledger"
+)
+
+// escaping is an attempt to leave a sandbox by an agent of trust medium, with
+// its answer; a test changes or leaves out what it wants.
+type escaping struct {
+	without map[string]bool // "event", "trust", "pause", "review", "entry"
+	data    func(map[string]any)
+	from    string
+	to      string // what the trust event says
+	entry   func(*ledger.Entry)
+	between bool // another agent's leaf stands in between
+	late    bool
+}
+
+// write puts it all down, and returns the leaf of the event.
+func (x escaping) write(b *book) int64 {
+	if x.from == "" {
+		x.from, x.to = "medium", "baseline"
+	}
+	eve := func(g *ledger.Begin) { g.Agent, g.Level = "eve", x.from }
+	b.event("agent_first_seen", "user:alice", "eve", "", map[string]any{"level": x.from}, nil)
+	g, seq := b.begin(eve)
+	failed := func() {
+		if !x.without["entry"] {
+			b.end(g, seq, func(e *ledger.Entry) {
+				e.Agent, e.Outcome, e.State, e.ErrorKind, e.ExitCode = "eve", ledger.Failed, holdfast.Faulted, holdfast.KindEscape, 159
+				if x.late {
+					e.ErrorKind, e.Outcome = holdfast.KindHalted, ledger.Halted
+				}
+				if x.entry != nil {
+					x.entry(e)
+				}
+			})
+		}
+	}
+	if x.late {
+		failed()
+	}
+	data := map[string]any{"level": "CRITICAL", "request_id": "r1", "principal": "user:alice", "agent": "eve", "crossing": g.ID, "boundary": g.Boundary,
+		"call": map[string]any{"name": "ptrace", "nr": 101}, "trust_from": x.from, "trust_to": "baseline", "review": "rv_e", "late": x.late}
+	if x.data != nil {
+		x.data(data)
+	}
+	at := seq
+	if !x.without["event"] {
+		at = b.event("sandbox_escape_attempted", "user:alice", "eve", g.ID, data, nil)
+	}
+	if x.between {
+		b.event("agent_first_seen", "user:carol", "zoe", "", map[string]any{"level": "baseline"}, nil)
+	}
+	if !x.without["trust"] {
+		b.event("trust_level_changed", "holdfast", "eve", g.ID, map[string]any{"from": x.from, "level": x.to}, nil)
+	}
+	if !x.without["pause"] {
+		b.event("agent_paused", "holdfast", "eve", g.ID, map[string]any{"why": "it tried"}, nil)
+	}
+	if !x.without["review"] {
+		b.event("review_proposed", "user:alice", "rv_e", g.ID, map[string]any{"about": "escape", "agent": "eve", "boundary": g.Boundary,
+			"exact_hash": sha([]byte("attempt")), "preview_hash": sha([]byte(text)), "policy": policy}, part(text))
+	}
+	if !x.late {
+		failed()
+	}
+	return at
+}
+
+func without(what ...string) func(*book) int64 {
+	x := escaping{without: map[string]bool{}}
+	for _, w := range what {
+		x.without[w] = true
+	}
+	return x.write
+}
+
+// attempts are answers to an escape attempt of which something is missing or is
+// not as it was.
+func attempts() map[string]func(*book) int64 {
+	data := func(name string, v any) func(*book) int64 {
+		return escaping{data: func(d map[string]any) { d[name] = v }}.write
+	}
+	return map[string]func(*book) int64{
+		"escape_without_pause":            without("pause"),
+		"escape_without_trust":            without("trust"),
+		"escape_without_review":           without("review"),
+		"escape_that_did_not_fail":        escaping{entry: func(e *ledger.Entry) { e.Outcome, e.State, e.ErrorKind, e.ExitCode = ledger.Done, holdfast.Idle, "", 0 }}.write,
+		"escape_that_failed_of_something": escaping{entry: func(e *ledger.Entry) { e.ErrorKind = holdfast.KindOperation }}.write,
+		"escape_untold":                   without("event", "trust", "pause", "review"),
+		"escape_alone":                    without("trust", "pause", "review", "entry"),
+		"escape_answered_apart":           escaping{between: true, without: map[string]bool{"trust": true, "review": true, "entry": true}}.write,
+		"escape_at_another_trust":         data("trust_from", "high"),
+		"escape_that_cost_nothing":        data("trust_to", "medium"),
+		"escape_that_cost_two_levels":     escaping{from: "high", to: "baseline"}.write,
+		"escape_that_cost_another_level":  escaping{from: "medium", to: "highest"}.write,
+		"escape_that_is_not_critical":     data("level", "INFO"),
+		"escape_of_another_agent":         data("agent", "ada"),
+		"escape_for_another_person":       data("principal", "user:carol"),
+		"escape_of_no_crossing": func(b *book) int64 {
+			b.event("agent_first_seen", "user:alice", "eve", "", map[string]any{"level": "baseline"}, nil)
+			return b.event("sandbox_escape_attempted", "user:alice", "eve", "01a1fcf0-0000-7000-8000-00000000eeee", map[string]any{"level": "CRITICAL",
+				"principal": "user:alice", "agent": "eve", "crossing": "01a1fcf0-0000-7000-8000-00000000eeee", "trust_from": "baseline", "trust_to": "baseline", "review": "rv_e"}, nil)
+		},
+		"escape_called_late_before_its_end": data("late", true),
+		"violation_of_no_crossing": func(b *book) int64 {
+			return b.event("sandbox_violation", "user:alice", "ada", "01a1fcf0-0000-7000-8000-00000000eeee", nil, nil)
+		},
+		"violation_of_another_agent": func(b *book) int64 {
+			g, seq := b.begin()
+			at := b.event("sandbox_violation", "user:alice", "zoe", g.ID, nil, nil)
+			b.end(g, seq)
+			return at
+		},
+	}
+}
+
+// TestD21_answersThatAreRight: an attempt with all its effects, one heard of
+// late, and one of an agent that has nothing to lose are as they should be, and
+// a violation brings about nothing.
+func TestD21_answersThatAreRight(t *testing.T) {
+	floor := escaping{from: "baseline", without: map[string]bool{"trust": true}}
+	for name, x := range map[string]escaping{"whole": {}, "late": {late: true}, "at the floor": floor} {
+		t.Run(name, func(t *testing.T) {
+			b := newBook(t)
+			ordinary(b)
+			x.write(b)
+			g, seq := b.begin()
+			b.event("sandbox_violation", "user:alice", "ada", g.ID, nil, nil)
+			b.end(g, seq)
+			b.event("agent_unpaused", "bob", "eve", "", word(b.sign(operator.Statement{Act: operator.Unpause, Subject: "eve", Tenant: "acme"}), nil), nil)
+			b.whole(func(g *ledger.Begin) { g.Agent = "eve" })
+			r, found := b.judge()
+			for _, f := range found {
+				t.Error(f.String())
+			}
+			for _, c := range r.Checks {
+				if c.Check == dissimilar.Escape.String() && c.Right != 2 {
+					t.Errorf("%+v", c)
+				}
+			}
+		})
+	}
+}
+
+// TestD21_aBeginAfterAnAttemptIsFound: nothing begins for an agent that tried.
+func TestD21_aBeginAfterAnAttemptIsFound(t *testing.T) {
+	b := newBook(t)
+	escaping{}.write(b)
+	_, at := b.whole(func(g *ledger.Begin) { g.Agent = "eve" })
+	_, found := b.judge()
+	if len(found) != 1 || found[0].Seq != at || found[0].Check != dissimilar.Paused.String() {
+		t.Error(fmt.Sprint(found))
+	}
+}
