@@ -95,13 +95,19 @@ func (r *receiver) count() (tries, got int) {
 // the receiver.
 func hooked(t *testing.T, r *receiver) (*Daemon, *api.Client, func()) {
 	t.Helper()
+	return hookedAt(t, r, "HIGH")
+}
+
+// hookedAt is hooked with another risk of agent/step.
+func hookedAt(t *testing.T, r *receiver, risk string) (*Daemon, *api.Client, func()) {
+	t.Helper()
 	d, c, down := up(t, "", func(o *Options) {
 		dir := filepath.Dir(o.State)
 		if err := os.WriteFile(filepath.Join(dir, "secret"), []byte(hookSecret+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		o.Config = filepath.Join(dir, "holdfast.yaml")
-		text := "version: 1\nlisten: {pages: '127.0.0.1:0'}\nboundaries:\n  - {boundary: agent/step, risk: HIGH}\nreview:\n  webhook: {url: '" + r.srv.URL + "/hook?token=inurl', secret_file: secret}\n"
+		text := "version: 1\nlisten: {pages: '127.0.0.1:0'}\nboundaries:\n  - {boundary: agent/step, risk: " + risk + "}\nreview:\n  webhook: {url: '" + r.srv.URL + "/hook?token=inurl', secret_file: secret}\n"
 		if err := os.WriteFile(o.Config, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,59 @@
+package console
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/review"
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
+)
+
+// D21: an attempt to leave a sandbox stands on the queue and in its crossing's
+// story in plain words; a person says that they have seen it, and that lets
+// nobody go on.
+func TestD21_AnAttemptOnThePages(t *testing.T) {
+	w := newWorld(t)
+	b := w.signedIn()
+	stirred, stop := w.k.Watch()
+	defer stop()
+	o, err := w.k.Cross(t.Context(), w.request("test/low", `{}`), func(context.Context) (holdfast.Output, error) {
+		return holdfast.Output{}, &sandbox.Escape{Run: "run-1", Call: sandbox.Call{Nr: 308, Name: "setns", Arch: "x86_64"}}
+	})
+	if holdfast.KindOf(err) != holdfast.KindEscape {
+		t.Fatal(err)
+	}
+	select {
+	case <-stirred: // and with it every open page
+	case <-time.After(5 * time.Second):
+		t.Error("no page was told to look again")
+	}
+	rs, err := w.k.Reviews(t.Context(), holdfast.Local, review.Pending)
+	if err != nil || len(rs) != 1 {
+		t.Fatalf("%+v, %v", rs, err)
+	}
+	id := rs[0].ID
+	const tried = "the code tried to leave its sandbox with setns (call 308, x86_64)"
+	w.advance(100 * time.Hour) // it waits until it is answered
+	b = w.signedIn()
+	b.get("/").wants(200, "1 waits for an answer", tried, "waits until it is answered")
+	b.get("/crossing/"+o.Crossing).wants(200, "sandbox escape attempted", "code of alice at test/low tried to leave its sandbox with setns (call 308, x86_64) (request run-1). It was killed, and its crossing failed; alice is paused",
+		"/review/"+id, "What was tried")
+	b.get("/review/"+id).wants(200, "Escape attempt:", tried, "alice</strong> is paused and trusted less", "nobody has seen it yet", "What was tried")
+	for _, wrong := range []string{"Let exactly this happen", "Ask for changes", "executed", "key of the payload"} {
+		if strings.Contains(b.body, wrong) {
+			t.Errorf("the page says %q", wrong)
+		}
+	}
+	b.submit("/unlock", map[string]string{"passphrase": passphrase}).wants(200, "I have seen it, and am content", "Seen, and held against the agent")
+	b.submit("/approve", nil).wants(200, "recorded: seen", "stays paused")
+	if strings.Contains(b.body, "Not be asked about this again") {
+		t.Error("a rule can be made of it")
+	}
+	b.get("/agents").wants(200, "alice", tried)
+	if _, err := w.cross("test/low", `{}`); holdfast.KindOf(err) != holdfast.KindPaused {
+		t.Error("it goes on:", err)
+	}
+}
