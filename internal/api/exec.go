@@ -84,7 +84,11 @@ func (s *Server) executed(w http.ResponseWriter, r *http.Request, req holdfast.R
 			return holdfast.Output{}, err
 		}
 		done = res
-		return outputOf(res)
+		out, err := outputOf(res)
+		if err != nil {
+			return out, err
+		}
+		return out, res.Broke()
 	})
 	ans := Executed{Outcome: s.masked(out)}
 	if done != nil {
