@@ -16,7 +16,6 @@ import (
 // nobody go on.
 func TestD21_AnAttemptOnThePages(t *testing.T) {
 	w := newWorld(t)
-	b := w.signedIn()
 	stirred, stop := w.k.Watch()
 	defer stop()
 	o, err := w.k.Cross(t.Context(), w.request("test/low", `{}`), func(context.Context) (holdfast.Output, error) {
@@ -37,7 +36,7 @@ func TestD21_AnAttemptOnThePages(t *testing.T) {
 	id := rs[0].ID
 	const tried = "the code tried to leave its sandbox with setns (call 308, x86_64)"
 	w.advance(100 * time.Hour) // it waits until it is answered
-	b = w.signedIn()
+	b := w.signedIn()
 	b.get("/").wants(200, "1 waits for an answer", tried, "waits until it is answered")
 	b.get("/crossing/"+o.Crossing).wants(200, "sandbox escape attempted", "code of alice at test/low tried to leave its sandbox with setns (call 308, x86_64) (request run-1). It was killed, and its crossing failed; alice is paused",
 		"/review/"+id, "What was tried")

@@ -40,8 +40,6 @@ const (
 // its place.
 type order struct {
 	id          string
-	outerID     int // the launcher's own user, in its namespace
-	wait        bool
 	argv        []string
 	env         []string
 	code        []byte
@@ -49,8 +47,6 @@ type order struct {
 	files       map[string][]byte
 	filter      []unix.SockFilter
 	limits      []rlimit
-	scratch     int64 // bytes
-	inodes      int64
 	landlockABI int
 	static      bool
 }

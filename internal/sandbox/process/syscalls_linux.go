@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"github.com/elastic/go-seccomp-bpf/arch"
-	"golang.org/x/sys/unix"
 )
 
 // tables are the kernel's names of system calls, here and for i386.
@@ -73,9 +72,6 @@ func newCall(nr int32, archID uint32, args [6]uint64) call {
 	}
 	return c
 }
-
-// refusal is what the kernel is told for a call that is refused.
-func refusal(e unix.Errno) int32 { return -int32(e) }
 
 // knownCall says whether any kernel has a call of that name, on this machine's
 // architecture or another that Holdfast runs on.

@@ -145,12 +145,6 @@ func (r *recorder) words(list ...any) ref {
 	return ref(at)
 }
 
-// poke makes data word at hold the address of to.
-func (r *recorder) poke(at, to ref) {
-	binary.LittleEndian.PutUint64(r.data[at:], uint64(to))
-	r.relocs = append(r.relocs, uint64(at))
-}
-
 // call records a system call: its result, where it must be kept, goes to a slot.
 func (r *recorder) call(nr int, args ...any) { r.keep(-1, nr, args...) }
 

@@ -206,7 +206,7 @@ func (t *Tier) order(l language, spec sandbox.Spec) (*order, error) {
 	return &order{
 		id:   spec.ID,
 		argv: l.argv(), env: l.environment(spec.Environment), code: spec.Code, codeName: l.codeName,
-		files: spec.Files, filter: filter, scratch: sandbox.ScratchBytes, inodes: sandbox.ScratchInodes,
+		files: spec.Files, filter: filter,
 		landlockABI: t.abi, static: l.program == "",
 		limits: []rlimit{
 			{unix.RLIMIT_CORE, 0}, {unix.RLIMIT_NOFILE, sandbox.OpenFiles}, {unix.RLIMIT_FSIZE, sandbox.ScratchBytes},
