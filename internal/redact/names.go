@@ -346,8 +346,14 @@ const (
 func (x *scanner) near(i int, want context) bool {
 	from := max(0, i-reachNear)
 	for j := i; j > from; {
+		last := j
 		for j > from && class[x.s[j-1]]&isLetter == 0 {
-			j--
+			if j--; j < x.wordlessEnd && j > x.wordless {
+				j = max(x.wordless, from)
+			}
+		}
+		if last == i {
+			x.wordless, x.wordlessEnd = j, i
 		}
 		end := j
 		for j > from && class[x.s[j-1]]&isLetter != 0 {

@@ -17,6 +17,14 @@ const (
 // runs ahead and 64 bytes back. Digits of an escape ("%20") are judged as they
 // stand, because "%" may be a sign, and else those behind the escape.
 func (x *scanner) digits(i int) int {
+	if end := x.idle(i); end > 0 {
+		return end
+	}
+	return x.busy(i)
+}
+
+// busy judges the run of digits at i whatever stands beside it.
+func (x *scanner) busy(i int) int {
 	if i > 0 && (x.s[i-1] == '%' || class[x.s[i-1]]&isAlnum != 0) {
 		if end := x.escape(i); end > i {
 			found := len(x.spans)
@@ -62,7 +70,10 @@ func (x *scanner) judgeDigits(i int) int {
 	if sep == ',' && n <= 2 {
 		x.monthDay(i, n)
 	}
-	if !splits[sep] && n < 7 || n == 4 && x.timestamp(i) {
+	if !splits[sep] && n < 7 {
+		return i + n
+	}
+	if n == 4 && sep == '-' && x.timestamp(i) {
 		return i + n
 	}
 	var buf [maxGroups]group
@@ -82,6 +93,9 @@ func (x *scanner) timestamp(i int) bool {
 // number judges the groups of digits that begin at i.
 func (x *scanner) number(i int, g []group) int {
 	n := g[0].n
+	if len(g) == 1 && n > 2 && n < 7 || len(g) == 2 && n+g[1].n < 7 {
+		return i + n // too few digits for anything
+	}
 	if end := x.card(g); end > 0 {
 		x.mask(i, end, ruleCard)
 		return end

@@ -100,6 +100,9 @@ type scanner struct {
 	// no byte is read leftwards twice; jwtLow the end of a run that has been
 	// judged, pemLow where the last armour ends.
 	atLow, jwtLow, pemLow int
+	// In [wordless, wordlessEnd) stands no letter: numbers that follow each other look
+	// for a word before them once.
+	wordless, wordlessEnd int
 	// touched says that a detector read on to the end of the text, so that
 	// more text could change its mind: it is asked again when there is more.
 	// The methods is, has, fold and end see to it; one that reads x.s by
@@ -130,14 +133,8 @@ func (x *scanner) touch(i int) {
 }
 
 func (x *scanner) run() {
-	s := x.s
-	for i := 0; i < len(s); {
-		for i < len(s) && !trigger[s[i]] {
-			i++
-		}
-		if i == len(s) {
-			return
-		}
+	f := newFinder(x.s)
+	for i := f.next(0); i < len(x.s); i = f.next(i) {
 		if i >= x.wake {
 			i = max(i+1, x.look(i))
 		} else {
@@ -149,7 +146,11 @@ func (x *scanner) run() {
 // look judges the trigger at i and returns where to go on.
 func (x *scanner) look(i int) int {
 	s := x.s
-	switch c := s[i]; c {
+	c := s[i]
+	if c-'0' <= 9 {
+		return x.digits(i)
+	}
+	switch c {
 	case '@':
 		if x.driverAddress(i) {
 			return i + 1
@@ -188,9 +189,8 @@ func (x *scanner) look(i int) int {
 		if i > 4 && s[i-1] == 's' {
 			return x.netrc(i)
 		}
-		return i + 1
 	}
-	return x.digits(i)
+	return i + 1
 }
 
 // mask records [start, end).

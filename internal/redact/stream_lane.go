@@ -27,6 +27,9 @@ type lane struct {
 	taken []span // what is certain in s, where guesses are wanted
 	space int    // behind the last white space, or what stands for it
 	tried int    // len(s) at the last look
+	// clear is a place that no trigger before it reads over, negative where none
+	// is known.
+	clear int
 	// out is what was found, in offsets of the stream.
 	out []span
 	// edits carry this lane's offsets to the stream's.
@@ -38,7 +41,7 @@ func openLane(e *Engine, s []byte, base int, last bool) lane {
 	n := len(s)
 	return lane{
 		e: e, s: slices.Clone(s), base: base, x: scanner{last: last},
-		at: n, lit: n, known: n, space: lastGap(s, 0),
+		at: n, lit: n, known: n, clear: n, space: lastGap(s, 0),
 	}
 }
 
@@ -95,11 +98,9 @@ func (l *lane) triggers(hard bool) {
 		}
 	}
 	i, n := l.at, len(x.s)
+	f := newFinder(x.s)
 	for {
-		for i < n && !trigger[x.s[i]] {
-			i++
-		}
-		if i >= n || hard && n-i < maxAhead {
+		if i = f.next(i); i >= n || hard && n-i < maxAhead {
 			break
 		}
 		before := *x
@@ -205,12 +206,48 @@ func (l *lane) sure() (to, back int) {
 	return origin(l.edits, n, false), origin(l.edits, n-maxBehind, false)
 }
 
-// reading returns the first trigger before p whose judgement reads over p, or
-// p itself. looks counts the triggers it asked.
+// reachNext is how far before a place the triggers stand that mostly read over
+// it: they are asked first.
+const reachNext = 64
+
+// reading returns a trigger before p whose judgement reads over p, or p itself
+// where there is none. looks counts the triggers it asked.
 func (l *lane) reading(p int, looks *int) int {
 	if p == len(l.x.s) && l.at == p {
+		l.clear = p
 		return p // that was just asked
 	}
+	if i := l.over(max(0, p-reachNext), p, looks); i < p {
+		return i
+	}
+	if l.clear > p || l.clear < max(0, p-maxAhead) {
+		return l.overAny(p, looks)
+	}
+	i := l.over(l.clear, p, looks)
+	if i == p {
+		l.clear = p
+	}
+	return i
+}
+
+// over asks the triggers that are judged one after another from i on.
+func (l *lane) over(i, p int, looks *int) int {
+	x := scanner{s: l.s[:p], more: true}
+	f := newFinder(x.s)
+	for i = f.next(i); i < p; {
+		*looks++
+		next := max(i+1, x.look(i))
+		if x.touched {
+			return i
+		}
+		i = f.next(next)
+	}
+	return p
+}
+
+// overAny asks every trigger that may reach p, as it is not known at which of
+// them the search before p comes by.
+func (l *lane) overAny(p int, looks *int) int {
 	x := scanner{s: l.s[:p], more: true}
 	for i := max(0, p-maxAhead); i < p; i++ {
 		if !trigger[x.s[i]] {
@@ -263,6 +300,8 @@ func (l *lane) drop(keep, sent int) {
 	}
 	l.s = l.s[:copy(l.s, l.s[n:])]
 	l.base += n
+	l.clear = max(-1, l.clear-n)
+	l.x.wordless, l.x.wordlessEnd = 0, 0
 	for _, p := range l.marks() {
 		*p = max(0, *p-n)
 	}

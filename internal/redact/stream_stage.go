@@ -99,6 +99,10 @@ func (t *stage) fork(from int) {
 	u.out, u.taken, u.x.spans = slices.Clone(u.out), slices.Clone(u.taken), nil
 	u.at, u.lit, u.known, u.tried = min(u.at, from), min(u.lit, from), min(u.known, from), min(u.tried, from)
 	u.space = lastGap(u.s, 0)
+	u.x.wordless, u.x.wordlessEnd = 0, 0
+	if u.clear > from {
+		u.clear = -1
+	}
 	t.folded = folded{in: u.base + from, out: u.base + from}
 	t.unfolded = &u
 }
@@ -223,8 +227,7 @@ func (t *stage) begins(p int) bool {
 // maxTries bounds how often gap looks further back.
 const maxTries = 16
 
-// reading returns the first place before p from which a trigger reads over p,
-// or p.
+// reading returns a place before p from which a trigger reads over p, or p.
 func (t *stage) reading(p int) int {
 	q := t.raw.base + t.raw.reading(p-t.raw.base, &t.thrift.looks)
 	if u := t.unfolded; u != nil {
