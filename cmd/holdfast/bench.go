@@ -68,7 +68,7 @@ in the same run. It takes about two minutes and writes nothing.
 
     holdfast bench redact [flags]
 
-    --only NAME     one measurement: ` + strings.Join(measurementNames(redactMeasurements()), ", ") + `
+    --only NAME     one of: ` + strings.Join(measurementNames(redactMeasurements()), ", ") + `
     --dir DIR       taken as by the others; nothing is written there
     --short         a fifth of the time, for a first look
 

@@ -1,0 +1,158 @@
+package sandbox
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+func good() Spec { return Spec{ID: "r-1", Language: "python3", Code: []byte("print(1)")} }
+
+func never(string) bool { return false }
+
+// Spec 003 2.1, failure predicates 1, 3 and 4, and what a request may not be.
+func TestCheckRefuses(t *testing.T) {
+	many := map[string][]byte{}
+	for i := range MaxFiles + 1 {
+		many[fmt.Sprint("f", i)] = nil
+	}
+	for name, tc := range map[string]struct {
+		kind   holdfast.Kind
+		change func(*Spec)
+	}{
+		"no id":               {holdfast.KindProtocol, func(s *Spec) { s.ID = "" }},
+		"an id with a path":   {holdfast.KindProtocol, func(s *Spec) { s.ID = "../r" }},
+		"a long id":           {holdfast.KindProtocol, func(s *Spec) { s.ID = strings.Repeat("a", 65) }},
+		"no language":         {holdfast.KindLanguage, func(s *Spec) { s.Language = "" }},
+		"a path for language": {holdfast.KindLanguage, func(s *Spec) { s.Language = "../../bin/sh" }},
+		"no code":             {holdfast.KindProtocol, func(s *Spec) { s.Code = nil }},
+		"code is not text":    {holdfast.KindProtocol, func(s *Spec) { s.Code = []byte("a\xff") }},
+		"code with NUL":       {holdfast.KindProtocol, func(s *Spec) { s.Code = []byte("a\x00") }},
+		"large code":          {holdfast.KindCodeSize, func(s *Spec) { s.Code = make([]byte, MaxCode+1) }},
+		"a timeout below 0":   {holdfast.KindLimit, func(s *Spec) { s.Timeout = -1 }},
+		"a timeout of a year": {holdfast.KindLimit, func(s *Spec) { s.Timeout = 365 * 24 * time.Hour }},
+		"just too long":       {holdfast.KindLimit, func(s *Spec) { s.Timeout = MaxTimeout + 1 }},
+		"memory below 0":      {holdfast.KindLimit, func(s *Spec) { s.MemoryMB = -1 }},
+		"too much memory":     {holdfast.KindLimit, func(s *Spec) { s.MemoryMB = MaxMemoryMB + 1 }},
+		"too little memory":   {holdfast.KindLimit, func(s *Spec) { s.MemoryMB = 1 }},
+		"three processors":    {holdfast.KindLimit, func(s *Spec) { s.CPUPeriod, s.CPUQuota = time.Second, 3*time.Second }},
+		"a quota alone":       {holdfast.KindLimit, func(s *Spec) { s.CPUQuota = time.Second }},
+		"a period alone":      {holdfast.KindLimit, func(s *Spec) { s.CPUPeriod = time.Second }},
+		"no such wall":        {holdfast.KindLimit, func(s *Spec) { s.Need = []Wall{"moat"} }},
+		"too many files":      {holdfast.KindProtocol, func(s *Spec) { s.Files = many }},
+		"files too large":     {holdfast.KindProtocol, func(s *Spec) { s.Files = map[string][]byte{"a": make([]byte, MaxFileBytes+1)} }},
+		"a file and a folder": {holdfast.KindProtocol, func(s *Spec) { s.Files = map[string][]byte{"a": nil, "a/b": nil} }},
+		"a name without word": {holdfast.KindProtocol, func(s *Spec) { s.Environment = map[string]string{"1A": ""} }},
+		"the loader's":        {holdfast.KindProtocol, func(s *Spec) { s.Environment = map[string]string{"LD_PRELOAD": "/tmp/x.so"} }},
+		"a NUL in it":         {holdfast.KindProtocol, func(s *Spec) { s.Environment = map[string]string{"A": "\x00"} }},
+		"a large one":         {holdfast.KindProtocol, func(s *Spec) { s.Environment = map[string]string{"A": strings.Repeat("a", 200_000)} }},
+	} {
+		s := good()
+		tc.change(&s)
+		if _, err := Check(s, never); holdfast.KindOf(err) != tc.kind {
+			t.Errorf("%s: %v, want %s", name, err, tc.kind)
+		}
+	}
+}
+
+func TestNamesThatLeave(t *testing.T) {
+	for _, name := range []string{"", ".", "..", "/etc/passwd", "../a", "a/../b", "a//b", "a/", "./a", "a\nb", "a\x00", "a\x1b[2J", `a\b`, "a\xff",
+		strings.Repeat("a", 256), strings.Repeat("a/", 40) + "b", strings.Repeat("abcdefgh/", 130) + "a"} {
+		if GoodName(name) {
+			t.Errorf("%q passes", name)
+		}
+		s := good()
+		s.Files = map[string][]byte{name: nil}
+		if _, err := Check(s, never); holdfast.KindOf(err) != holdfast.KindProtocol {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	for _, name := range []string{"a", "a/b.csv", "..a", "a b", "ä", ".hidden", strings.Repeat("a", 255)} {
+		if !GoodName(name) {
+			t.Errorf("%q is refused", name)
+		}
+	}
+}
+
+// Spec 003 2.1, the table of limits: defaults and maxima.
+func TestCheckDefaults(t *testing.T) {
+	s, err := Check(good(), never)
+	if err != nil || s.Timeout != 10*time.Second || s.MemoryMB != 256 || s.CPUQuota != s.CPUPeriod || s.CPUPeriod <= 0 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	most := good()
+	most.Timeout, most.MemoryMB, most.CPUPeriod, most.CPUQuota, most.Code = 30*time.Second, 512, time.Second, 2*time.Second, []byte(strings.Repeat("#", MaxCode))
+	if s, err := Check(most, never); err != nil || s.Timeout != most.Timeout || s.MemoryMB != 512 {
+		t.Errorf("%v", err)
+	}
+	program := good()
+	program.Language, program.Code = Static, []byte("\x7fELF\x00")
+	if _, err := Check(program, never); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestEnvironmentHoldsNoSecret(t *testing.T) {
+	s := good()
+	s.Environment = map[string]string{"MODE": "fast", "TOKEN": "hunter22"}
+	_, err := Check(s, func(text string) bool { return strings.Contains(text, "hunter22") })
+	if holdfast.KindOf(err) != holdfast.KindProtocol || strings.Contains(err.Error(), "hunter22") || !strings.Contains(err.Error(), "TOKEN") {
+		t.Error(err)
+	}
+}
+
+// D20: an empty need is every wall but Landlock.
+func TestPostureMissing(t *testing.T) {
+	all := Posture{Up: slices.DeleteFunc(Walls(), func(w Wall) bool { return w == WallLandlock })}
+	if m := all.Missing(nil); m != nil {
+		t.Error(m)
+	}
+	for _, w := range all.Up {
+		p := Posture{Up: slices.DeleteFunc(slices.Clone(all.Up), func(o Wall) bool { return o == w })}
+		if m := p.Missing(nil); !slices.Equal(m, []Wall{w}) {
+			t.Errorf("without %s: %v", w, m)
+		}
+		if m := p.Missing([]Wall{w}); !slices.Equal(m, []Wall{w}) {
+			t.Errorf("needing %s: %v", w, m)
+		}
+	}
+	if m := (Posture{}).Missing(nil); len(m) != len(Walls())-1 {
+		t.Error("the zero posture has walls:", m)
+	}
+}
+
+// Spec 000, "Sandbox selection policy": a missing value counts as its worst
+// where another is given.
+func TestChoose(t *testing.T) {
+	num := func(f float64) *float64 { return &f }
+	level := func(l holdfast.Level) *holdfast.Level { return &l }
+	nan := num(0)
+	*nan /= *nan
+	for _, tc := range []struct {
+		e    Evidence
+		want Tier
+	}{
+		{Evidence{}, TierProcess},
+		{Evidence{num(5), num(0.1), level(holdfast.MediumTrust)}, TierProcess},
+		{Evidence{num(10), num(0.8), level(holdfast.MediumTrust)}, TierProcess},
+		{Evidence{num(10.1), num(0.1), level(holdfast.Highest)}, TierContainer},
+		{Evidence{num(5), num(0.1), level(holdfast.Baseline)}, TierContainer},
+		{Evidence{num(5), num(0.1), nil}, TierContainer},
+		{Evidence{num(30), num(0.1), level(holdfast.Highest)}, TierContainer},
+		{Evidence{num(30.1), num(0.1), level(holdfast.Highest)}, TierVM},
+		{Evidence{num(5), num(0.81), level(holdfast.Highest)}, TierVM},
+		{Evidence{nil, num(0.1), level(holdfast.Highest)}, TierVM},
+		{Evidence{num(5), nil, level(holdfast.Highest)}, TierVM},
+		{Evidence{nil, nil, level(holdfast.Highest)}, TierVM},
+		{Evidence{nan, num(0.1), level(holdfast.Highest)}, TierVM},
+		{Evidence{num(5), nan, level(holdfast.Highest)}, TierVM},
+	} {
+		if got := Choose(tc.e); got != tc.want {
+			t.Errorf("%+v: %v, want %v", tc.e, got, tc.want)
+		}
+	}
+}
