@@ -69,6 +69,9 @@ func (x *scanner) idle(i int) int {
 			if end := clockEnd(s[i:]); end > 0 {
 				return i + end
 			}
+			if isoDay(s[i:]) && !x.born(i) {
+				return i + n
+			}
 		}
 		return x.idlePair(i, n)
 	case sides[r]&sideMore != 0:
@@ -113,6 +116,12 @@ func clockEnd(s []byte) int {
 		return len(form)
 	}
 	return len(form) - len("99")
+}
+
+// isoDay says whether the four digits at the beginning of s, a "-" behind them,
+// begin 2026-03-04, which can only be a birthday.
+func isoDay(s []byte) bool {
+	return s[7] == '-' && leadingDigits(s[5:]) == 2 && leadingDigits(s[8:]) == 2
 }
 
 // leadingDigits is how many of the first eight bytes of s are digits before one
