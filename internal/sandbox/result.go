@@ -27,6 +27,7 @@ const (
 	ReasonSyscall Reason = "syscall" // a call outside the allowlist
 	ReasonEscape  Reason = "escape"  // a call whose only use is to get out (D16, D21)
 	ReasonSignal  Reason = "signal"  // the program died of a signal of its own
+	ReasonRefused Reason = "refused" // a flood of calls that were refused
 	ReasonHalt    Reason = "halt"    // a person stopped it, or the caller went away
 )
 

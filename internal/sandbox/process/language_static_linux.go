@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"debug/elf"
+	"encoding/binary"
 	"fmt"
 	"runtime"
 
@@ -29,7 +30,7 @@ func checkStatic(code []byte) (err error) {
 			err = notStatic("its headers cannot be read")
 		}
 	}()
-	f, err := elf.NewFile(bytes.NewReader(code))
+	f, err := elf.NewFile(segments{code})
 	if err != nil {
 		return notStatic("it is no ELF file (%v)", err)
 	}
@@ -43,14 +44,47 @@ func checkStatic(code []byte) (err error) {
 		if p.Type == elf.PT_INTERP {
 			return notStatic("it is dynamically linked")
 		}
-	}
-	if libs, err := f.ImportedLibraries(); err != nil || len(libs) > 0 {
-		return notStatic("it needs libraries (%q)", libs)
+		if p.Type == elf.PT_DYNAMIC && needsLibraries(code, p.ProgHeader) {
+			return notStatic("it needs libraries")
+		}
 	}
 	if f.Entry == 0 {
 		return notStatic("it has no entry point: a library, perhaps")
 	}
 	return nil
+}
+
+// segments reads a program as if it had no sections: the kernel needs none, and
+// the parser would unpack them.
+type segments struct{ code []byte }
+
+// ReadAt implements io.ReaderAt.
+func (s segments) ReadAt(b []byte, at int64) (int, error) {
+	n, err := bytes.NewReader(s.code).ReadAt(b, at)
+	for _, field := range [][2]int64{{0x28, 0x30}, {0x3c, 0x40}} { // e_shoff; e_shnum and e_shstrndx
+		for i := max(field[0], at); i < min(field[1], at+int64(n)); i++ {
+			b[i-at] = 0
+		}
+	}
+	return n, err
+}
+
+// needsLibraries looks for DT_NEEDED in the program's dynamic table, where the
+// loader would. Sections are not looked at: they may be compressed, and are
+// whatever their author says.
+func needsLibraries(code []byte, p elf.ProgHeader) bool {
+	if p.Off > uint64(len(code)) || p.Filesz > uint64(len(code))-p.Off {
+		return true
+	}
+	for table := code[p.Off:][:p.Filesz]; len(table) >= 16; table = table[16:] {
+		switch elf.DynTag(binary.LittleEndian.Uint64(table)) {
+		case elf.DT_NEEDED:
+			return true
+		case elf.DT_NULL:
+			return false
+		}
+	}
+	return false
 }
 
 func notStatic(why string, args ...any) error {

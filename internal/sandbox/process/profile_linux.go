@@ -69,7 +69,7 @@ func (p *profile) without(names []string) (*profile, error) {
 // passes says whether the filter lets a native call go by, as compile turns it
 // into instructions.
 func (p *profile) passes(name string, args [6]uint64) bool {
-	return slices.ContainsFunc(p.allow, func(a allowed) bool { return a.name == name && a.holds(args) })
+	return !ordered(name) && slices.ContainsFunc(p.allow, func(a allowed) bool { return a.name == name && a.holds(args) })
 }
 
 // holds says whether each argument that has conditions meets one of its own.

@@ -32,7 +32,7 @@ var refused = []struct {
 	{unix.ENOLCK, "a lock that another sandbox could see on the runtime's files", "flock"},
 	{unix.ENOSYS, "shows or steers what the page cache holds of files that sandboxes share", "mincore cachestat readahead fadvise64 sync_file_range"},
 	{unix.ENOSYS, "tells about files that sandboxes share", "inotify_init inotify_init1"},
-	{unix.ENOSYS, "libraries try it and do without", `sched_getscheduler sched_getparam sched_get_priority_max sched_get_priority_min sched_getattr sched_rr_get_interval ioprio_get
+	{unix.ENOSYS, "libraries try it and do without", `futex futex_waitv futex_wake futex_wait futex_requeue sched_getscheduler sched_getparam sched_get_priority_max sched_get_priority_min sched_getattr sched_rr_get_interval ioprio_get
 		mbind set_mempolicy get_mempolicy set_mempolicy_home_node rseq_slice_yield landlock_create_ruleset landlock_add_rule landlock_restrict_self
 		memfd_secret memfd_create pkey_alloc pkey_free pkey_mprotect capget capset signalfd signalfd4 timer_create process_madvise pidfd_open pidfd_send_signal
 		mseal map_shadow_stack`},

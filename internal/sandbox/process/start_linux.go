@@ -118,7 +118,12 @@ func (z *zygote) empty() {
 
 func (z *zygote) close() {
 	z.conn.Close()
-	<-z.done
+	select {
+	case <-z.done:
+	case <-time.After(graceful):
+		z.cmd.Process.Kill()
+		<-z.done
+	}
 }
 
 // clone asks for a new init, and returns its pidfd.
@@ -130,6 +135,8 @@ func (z *zygote) clone(flags uint64, into int, fds []int) (int, error) {
 	var req [16]byte
 	binary.LittleEndian.PutUint64(req[:], flags)
 	binary.LittleEndian.PutUint64(req[8:], uint64(into))
+	// A launcher that does not answer is one that will not.
+	z.conn.SetDeadline(time.Now().Add(cloneWithin))
 	if _, _, err := z.conn.WriteMsgUnix(req[:], unix.UnixRights(fds...), nil); err != nil {
 		return -1, z.gone(err)
 	}
@@ -147,7 +154,12 @@ func (z *zygote) clone(flags uint64, into int, fds []int) (int, error) {
 	return got[0], nil
 }
 
+// cloneWithin is how long a launcher may take for one init.
+const cloneWithin = 10 * time.Second
+
+// gone ends a launcher that failed, and says why it did.
 func (z *zygote) gone(err error) error {
+	z.cmd.Process.Kill()
 	select {
 	case <-z.done:
 		return fmt.Errorf("the launcher ended: %s", bytes.TrimSpace(z.stderr.Bytes()))
