@@ -18,6 +18,17 @@ import (
 // API is the door for commands, for a command that is the owner itself.
 func (d *Daemon) API() *api.Client { return api.Direct(d.api().Handler()) }
 
+// Attend heeds the latch while do runs, for a command that is the owner itself:
+// a halt cuts what it has begun (D34).
+func (d *Daemon) Attend(do func() error) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- d.guarded(func() { d.watchLatch(ctx) }) }()
+	err := do()
+	cancel()
+	return errors.Join(err, <-ended)
+}
+
 func (d *Daemon) api() *api.Server {
 	return &api.Server{Kernel: d.Kernel, Mint: d.Mint, Status: d.Status, Backup: d.backup, Checkpoint: d.checkpoint,
 		Drained: d.drained, MCP: d.openMCP, Token: d.giveToken, Open: d.PageLink, Sandbox: &d.sandboxes, Mask: d.maskText, Log: d.log}

@@ -92,7 +92,7 @@ func (a *app) own(do func(c *api.Client, s *api.Status) error) (err error) {
 	if err != nil {
 		return err
 	}
-	return do(d.API(), s)
+	return d.Attend(func() error { return do(d.API(), s) })
 }
 
 // ownLog is the log of a command that is the owner itself: the file that the

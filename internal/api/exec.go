@@ -5,7 +5,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -54,6 +57,12 @@ const maxExecution = (sandbox.MaxCode+sandbox.MaxFileBytes)*4/3 + 16<<20
 // exec runs code as a crossing of exec/LANGUAGE, whose output is the document's
 // ExecutionResult.
 func (s *Server) exec(w http.ResponseWriter, r *http.Request) {
+	leave, err := s.executions.enter(r.Context(), r.ContentLength)
+	if err != nil {
+		s.answer(w, nil, err)
+		return
+	}
+	defer leave()
 	var e Execution
 	if !s.readUpTo(w, r, &e, maxExecution) {
 		return
@@ -100,6 +109,61 @@ func (s *Server) executed(w http.ResponseWriter, r *http.Request, req holdfast.R
 		s.logInner(err)
 	}
 	s.write(w, http.StatusOK, ans)
+}
+
+// Bounds of what runs and waits at once (spec 003 2.1, as its interface document
+// has them): 10 run, 100 wait, at most 30 s. Of requests so large that some of
+// them would fill a machine's memory one is taken at a time.
+const (
+	maxExecutions = 10
+	maxWaiting    = 100
+	executionWait = 30 * time.Second
+	largeBody     = 8 << 20
+)
+
+// executions counts them. Its zero value counts from none.
+type executions struct {
+	once    sync.Once
+	running chan struct{}
+	large   chan struct{}
+	waiting atomic.Int32
+}
+
+// enter waits for room before a byte of the request is read; size is what it
+// says of itself, below 0 if nothing. The caller leaves.
+func (x *executions) enter(ctx context.Context, size int64) (leave func(), err error) {
+	x.once.Do(func() { x.running, x.large = make(chan struct{}, maxExecutions), make(chan struct{}, 1) })
+	if x.waiting.Add(1) > maxWaiting {
+		x.waiting.Add(-1)
+		return nil, busy("%d requests to run code wait already", maxWaiting)
+	}
+	defer x.waiting.Add(-1)
+	ctx, cancel := context.WithTimeout(ctx, executionWait)
+	defer cancel()
+	var taken []chan struct{}
+	leave = func() {
+		for _, c := range taken {
+			<-c
+		}
+	}
+	rooms := []chan struct{}{x.running}
+	if size < 0 || size > largeBody {
+		rooms = []chan struct{}{x.large, x.running}
+	}
+	for _, room := range rooms {
+		select {
+		case room <- struct{}{}:
+			taken = append(taken, room)
+		case <-ctx.Done():
+			leave()
+			return nil, busy("%d programs run already, and none ended in time", maxExecutions)
+		}
+	}
+	return leave, nil
+}
+
+func busy(why string, n int) error {
+	return &holdfast.Error{Kind: holdfast.KindTimeout, Why: fmt.Sprintf(why, n), Hint: "try again in a moment"}
 }
 
 // needs is what the boundary's contract demands of the sandbox: a tier, and the

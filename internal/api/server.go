@@ -42,6 +42,8 @@ type Server struct {
 	Log  *slog.Logger
 	// Ending is closed when the owner ends; nil means never.
 	Ending <-chan struct{}
+
+	executions executions
 }
 
 // Handler returns the routes. It trusts its listener to admit only this
