@@ -30,7 +30,10 @@ func checkID(s *Spec) error {
 	if s.ID == "" || len(s.ID) > 64 || strings.Trim(s.ID, idRunes) != "" {
 		return refuse(holdfast.KindProtocol, "give the run an id of 1 to 64 letters, digits, - and _", "request_id %q is not one", clip(s.ID))
 	}
-	if s.Language == "" || len(s.Language) > 64 || strings.Trim(s.Language, idRunes+".") != "" {
+	if s.Language == "" {
+		return refuse(holdfast.KindProtocol, "name a language such as python3, node or static", "there is no language")
+	}
+	if len(s.Language) > 64 || strings.Trim(s.Language, idRunes+".") != "" {
 		return refuse(holdfast.KindLanguage, "name a language such as python3, node or static", "%q is no language", clip(s.Language))
 	}
 	return nil
