@@ -16,11 +16,11 @@ const documentCalls = `brk arch_prctl exit exit_group
 // widened is what every program here needs beside it, by reason (D18). Each
 // reaches only the process itself, its scratch, or what it may read anyway.
 var widened = []struct{ why, calls string }{
-	{"older and newer names of calls that the list has", "creat newfstatat fstatat statx stat lstat statfs faccessat2 access openat2 preadv2 pwritev2 clock_getres time getdents"},
+	{"older and newer names of calls that the list has", "creat newfstatat fstatat statx stat lstat statfs faccessat2 access openat2 clock_getres time getdents"},
 	{"moving in a file, its size, and forcing it out; copying between files of the scratch", "lseek ftruncate truncate fallocate fsync fdatasync copy_file_range"},
 	{"names in the scratch", "unlink unlinkat mkdir mkdirat rmdir rename renameat renameat2 link linkat symlink symlinkat readlink readlinkat chmod fchmod fchmodat fchmodat2 utimensat utime utimes futimesat umask chdir fchdir"},
 	{"what the C library asks when a program or a thread starts", "set_tid_address set_robust_list rseq gettid getpid getppid getuid geteuid getgid getegid getgroups getresuid getresgid uname sysinfo getrlimit getrusage times getpgrp getpgid getsid getcpu getpriority"},
-	{"barriers inside one process", "membarrier"},
+	{"locks inside one process", "futex_waitv futex_wait membarrier"},
 	{"waiting on descriptors, and descriptors to wait on", "poll ppoll select pselect6 epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 eventfd eventfd2 pipe pipe2 timerfd_create timerfd_settime timerfd_gettime close_range"},
 	{"waiting for a signal, timers that send one, and coming back from it", "rt_sigreturn rt_sigsuspend rt_sigtimedwait restart_syscall alarm setitimer getitimer pause"},
 	{"waiting for children: there are none, and that is the answer", "wait4 waitid"},
@@ -35,6 +35,15 @@ const (
 	fionclex  = 0x5450
 	setVMA    = 0x53564d41
 	madvGuard = 102 // and 103: guard pages without a mapping of their own, Linux 6.13
+)
+
+// Flags of calls that x/sys has no names for.
+const (
+	futexPrivate = 0x80
+	futexCommand = 0x7f
+	futexWait    = 0
+	futexWaitFor = 9    // FUTEX_WAIT_BITSET
+	readQuiet    = 0x17 // RWF_HIPRI, DSYNC, SYNC and APPEND
 )
 
 // limited calls pass under conditions on their arguments only.
@@ -56,22 +65,22 @@ var limited = []allowed{
 	// them), pushing shared pages out of memory, and poisoning pages.
 	{name: "madvise", when: oneOf(2, unix.MADV_NORMAL, unix.MADV_RANDOM, unix.MADV_SEQUENTIAL, unix.MADV_WILLNEED, unix.MADV_DONTNEED, unix.MADV_FREE, unix.MADV_REMOVE, unix.MADV_DONTFORK, unix.MADV_DOFORK,
 		unix.MADV_HUGEPAGE, unix.MADV_NOHUGEPAGE, unix.MADV_DONTDUMP, unix.MADV_DODUMP, unix.MADV_WIPEONFORK, unix.MADV_KEEPONFORK, unix.MADV_COLD, unix.MADV_POPULATE_READ, unix.MADV_POPULATE_WRITE, unix.MADV_COLLAPSE, madvGuard, madvGuard+1)},
+	// Locks inside one process. A futex that is not private is found by the file
+	// and the place in it, and sandboxes map the same libraries: whoever could wake
+	// or move the waiters there would have a channel to another. Waiting is left,
+	// because the C library joins threads by it.
+	{name: "futex", why: "locks inside one process", when: []condition{{arg: 1, mask: futexPrivate, value: futexPrivate}, {arg: 1, mask: futexCommand, value: futexWait}, {arg: 1, mask: futexCommand, value: futexWaitFor}}},
+	{name: "futex_wake", why: "locks inside one process", when: []condition{{arg: 3, mask: futexPrivate, value: futexPrivate}}},
+	// Left out: RWF_NOWAIT and RWF_DONTCACHE, which show and steer what the page
+	// cache holds of files that sandboxes share.
+	{name: "preadv2", why: "newer name of preadv", when: []condition{{arg: 5, mask: ^uint32(readQuiet)}}},
+	{name: "pwritev2", why: "newer name of pwritev", when: []condition{{arg: 5, mask: ^uint32(readQuiet)}}},
 	// Signals to itself: abort, raise, the C library's and Go's own.
 	// Not the one that ends it at once: see ordered.
 	{name: "kill", why: "a signal to itself", when: append(oneOf(0, workloadPID), oneOf(1, mildSignals()...)...)},
 	{name: "tkill", why: "a signal to its main thread (musl's raise and abort)", when: append(oneOf(0, workloadPID), oneOf(1, mildSignals()...)...)},
 	{name: "tgkill", why: "a signal to a thread of its own", when: append(oneOf(0, workloadPID), oneOf(2, mildSignals()...)...)},
-	// Locks inside one process. Two sandboxes map the same file of the runtime:
-	// a wake that is not private would reach the other. Waiting may be shared,
-	// which is how a thread waits for another's end.
-	{name: "futex", why: "locks inside one process", when: append([]condition{{arg: 1, mask: futexPrivate, value: futexPrivate}}, oneOf(1, 0, 9, 9|futexRealTime)...)},
 }
-
-// Parts of futex's operation; 0 is FUTEX_WAIT and 9 FUTEX_WAIT_BITSET.
-const (
-	futexPrivate  = 128
-	futexRealTime = 256
-)
 
 // mildSignals are all but SIGKILL.
 func mildSignals() []uint32 {
