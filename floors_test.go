@@ -60,7 +60,9 @@ var floors = map[string]int{
 	"internal/sqlite":          4,
 	"internal/keyset":          4,
 	"internal/sandbox/process": 4,
-	"storetest":                4,
+	// The attempts that every tier of the sandbox must withstand.
+	"internal/sandbox/sandboxtest": 4,
+	"storetest":                    4,
 
 	// A kernel for tests of what stands behind the gateway.
 	"internal/mcp/gatewaytest": 1,
@@ -96,7 +98,7 @@ var homes = map[string]struct {
 	module + "/internal/keyset":              {[]string{"daemon"}, "the daemon introduces a hand to the kernel"},
 	"golang.org/x/sys/unix":                  {[]string{"internal/redact", "internal/halt", "internal/api", "internal/mcp/server", "internal/sandbox/process", "daemon"}, "the system is for doors and hands; below them the latch is a file, and redaction locks the memory that registered secrets stand in"},
 	"github.com/elastic/go-seccomp-bpf":      {[]string{"internal/sandbox/process"}, "the names of system calls are a wall's"},
-	"os/exec":                                {[]string{"internal/mcp/server", "internal/sandbox/process", "daemon", "cmd/holdfast"}, "starting a process is a hand's work"},
+	"os/exec":                                {[]string{"internal/mcp/server", "internal/sandbox/process", "internal/sandbox/sandboxtest", "daemon", "cmd/holdfast"}, "starting a process is a hand's work"},
 }
 
 // impure are what floors 0 to 2 do without: they do no I/O. TestPureFloors looks

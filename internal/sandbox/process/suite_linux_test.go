@@ -1,0 +1,83 @@
+//go:build linux
+
+package process
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/sandbox/sandboxtest"
+)
+
+// TestEscapeSuite runs the suite as the user that the tests run as: root or not.
+func TestEscapeSuite(t *testing.T) {
+	onlyHere(t)
+	t.Parallel()
+	sandboxtest.Suite(t, func(t *testing.T) sandboxtest.Runner { return tier(t) })
+}
+
+// TestEscapeSuiteRootless runs it again as an ordinary user, where the tests run
+// as root.
+func TestEscapeSuiteRootless(t *testing.T) {
+	onlyHere(t)
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Log("the tests run as an ordinary user: TestEscapeSuite is this one")
+		return
+	}
+	const nobody = 65534
+	dir := t.TempDir()
+	for d := dir; d != "/" && d != os.TempDir(); d = filepath.Dir(d) {
+		if err := os.Chmod(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	self := filepath.Join(dir, "self")
+	copyTo(t, self, "/proc/self/exe")
+	tricks, tmp := filepath.Join(dir, "tricks"), filepath.Join(dir, "tmp")
+	if err := os.WriteFile(tricks, sandboxtest.Tricks(t), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(tmp, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(tmp, nobody, nobody); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self, "-test.run=^TestEscapeSuite$", "-test.v")
+	cmd.Dir = tmp
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + tmp, "TMPDIR=" + tmp, sandboxtest.TricksEnv + "=" + tricks, sandboxtest.TwinsEnv + "=yes"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+		return
+	}
+	t.Logf("%s", out[max(0, len(out)-6000):])
+}
+
+func copyTo(t *testing.T, dst, src string) {
+	t.Helper()
+	b, err := os.ReadFile(src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(dst, b, 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// onlyHere: the attempts are made by numbers of this architecture.
+func onlyHere(t *testing.T) {
+	t.Helper()
+	if runtime.GOARCH != "amd64" {
+		t.Skipf("the suite's calls are numbered for amd64, and this is %s", runtime.GOARCH)
+	}
+	if testing.Short() {
+		t.Skip("the suite takes half a minute")
+	}
+}

@@ -1,0 +1,311 @@
+// Package sandboxtest is the escape suite: what every tier of the sandbox has
+// to withstand, whatever its walls are made of (spec 003 sections 2.1 and 2.2,
+// decisions D15 to D21a). Each attempt runs alone in a run of its own, and has a
+// twin: the same action outside the wall, where it gets through. An attempt that
+// fails everywhere shows nothing about a wall.
+package sandboxtest
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
+)
+
+// Runner is a tier that runs code.
+type Runner interface {
+	Run(context.Context, sandbox.Spec) (*sandbox.Result, error)
+}
+
+// least is what every attempt asks for; which walls stand beyond it, each run
+// says.
+var least = []sandbox.Wall{sandbox.WallPID, sandbox.WallNet, sandbox.WallMount, sandbox.WallUTS, sandbox.WallIPC, sandbox.WallUser, sandbox.WallSeccomp, sandbox.WallRights, sandbox.WallScratch}
+
+// try is one attempt.
+type try struct {
+	name string
+	// code is Python behind the prelude, or where static is set empty.
+	code string
+	// static names a trick of the compiled program (testdata/tricks).
+	static string
+	want   want
+	twin   twin
+	spec   func(*sandbox.Spec)
+	// patient: it waits for most of a limit, and uses nothing meanwhile.
+	patient bool
+}
+
+// family are attempts of one kind.
+type family struct {
+	name  string
+	tries []try
+}
+
+// Suite runs every attempt, eight at a time, in runners that open returns; open
+// is called once for the whole suite, and the test that it is given outlives
+// all of them.
+func Suite(t *testing.T, open func(t *testing.T) Runner) {
+	s := &suite{Runner: open(t), tricks: tricks(t), turn: make(chan struct{}, 8)}
+	// Once, before anything forks: a file that is still open to be written
+	// cannot be started.
+	s.program = filepath.Join(t.TempDir(), "tricks")
+	write(t, s.program, s.tricks, 0o700)
+	first, err := s.run(t, sandbox.Spec{ID: "first", Language: "python3", Code: []byte("print('hello')")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(first.Stdout) != "hello\n" || first.ExitCode != 0 {
+		t.Fatalf("nothing runs here: %q %q", first.Stdout, first.Stderr)
+	}
+	s.posture = first.Posture
+	for _, f := range families() {
+		for _, a := range f.tries {
+			s.begin(t, f.name+"/"+a.name, a.patient, func(t *testing.T) { s.attempt(t, a) })
+		}
+	}
+	for _, p := range properties() {
+		s.begin(t, "property/"+p.name, false, func(t *testing.T) { p.holds(t, s) })
+	}
+	s.begun.Wait()
+	s.tell(t)
+}
+
+// begin runs one of the attempts, of which eight run at once; who is patient
+// only waits, and is not one of the eight. (Go's own parallel tests would be as
+// many as there are processors.)
+func (s *suite) begin(t *testing.T, name string, patient bool, f func(*testing.T)) {
+	s.attempts++
+	s.begun.Go(func() {
+		if !patient {
+			s.turn <- struct{}{}
+			defer func() { <-s.turn }()
+		}
+		t.Run(strings.ReplaceAll(name, " ", "_"), f)
+	})
+}
+
+type suite struct {
+	Runner
+	posture  sandbox.Posture
+	tricks   []byte // the compiled program
+	program  string // the file that it stands in, for twins
+	turn     chan struct{}
+	attempts int
+	begun    sync.WaitGroup
+
+	mu    sync.Mutex
+	twins int      // that got through
+	other []string // twins that could not be tried here, and why
+}
+
+// up says whether a wall stands here.
+func (s *suite) up(w sandbox.Wall) bool { return slices.Contains(s.posture.Up, w) }
+
+func (s *suite) run(t *testing.T, spec sandbox.Spec) (*sandbox.Result, error) {
+	t.Helper()
+	if spec.Need == nil {
+		spec.Need = least
+	}
+	return s.Run(t.Context(), spec)
+}
+
+// python runs code and fails the test where it could not be run at all.
+func (s *suite) python(t *testing.T, code string, change ...func(*sandbox.Spec)) *sandbox.Result {
+	t.Helper()
+	spec := sandbox.Spec{ID: "try", Language: "python3", Code: []byte(prelude() + code), Timeout: 20 * time.Second}
+	for _, c := range change {
+		c(&spec)
+	}
+	res, err := s.run(t, spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+// compiled runs a trick of the compiled program.
+func (s *suite) compiled(t *testing.T, trick string, change ...func(*sandbox.Spec)) *sandbox.Result {
+	t.Helper()
+	spec := sandbox.Spec{ID: "try", Language: sandbox.Static, Code: s.tricks, Environment: map[string]string{"TRICK": trick}, Timeout: 20 * time.Second}
+	for _, c := range change {
+		c(&spec)
+	}
+	res, err := s.run(t, spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+func (s *suite) attempt(t *testing.T, a try) {
+	var res *sandbox.Result
+	change := a.spec
+	if change == nil {
+		change = func(*sandbox.Spec) {}
+	}
+	if a.static != "" {
+		res = s.compiled(t, a.static, change)
+	} else {
+		res = s.python(t, a.code, change)
+	}
+	a.want.judge(t, s, res)
+	if t.Failed() {
+		t.Logf("%s %d %s %v %+v\nout %.600q\nerr %.900q", res.State, res.ExitCode, res.Reason, res.Call, res.Refused, res.Stdout, res.Stderr)
+	}
+	s.compare(t, a)
+}
+
+// tell says how many twins got through, and which could not be tried. Too few
+// is a failure: an attempt without a twin shows little.
+func (s *suite) tell(t *testing.T) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t.Logf("%d attempts; %d twins got through outside; %d could not be tried here", s.attempts, s.twins, len(s.other))
+	for _, o := range s.other {
+		t.Log("no twin here: " + o)
+	}
+	if s.attempts < 120 {
+		t.Errorf("only %d attempts", s.attempts)
+	}
+	if !t.Failed() && 10*len(s.other) > 3*s.attempts {
+		t.Errorf("%d of %d attempts have no twin on this machine", len(s.other), s.attempts)
+	}
+}
+
+// want is what has to become of an attempt.
+type want func(t *testing.T, s *suite, res *sandbox.Result)
+
+func (w want) judge(t *testing.T, s *suite, res *sandbox.Result) {
+	t.Helper()
+	w(t, s, res)
+}
+
+// escape: killed with 159 for the named call, as an attempt to get out.
+func escape(call string) want { return killed(call, sandbox.ReasonEscape) }
+
+// violation: killed with 159 for the named call.
+func violation(call string) want { return killed(call, sandbox.ReasonSyscall) }
+
+func killed(call string, reason sandbox.Reason) want {
+	return func(t *testing.T, s *suite, res *sandbox.Result) {
+		t.Helper()
+		if res.State != sandbox.SyscallBlocked || res.ExitCode != sandbox.ExitSyscall || res.Reason != reason {
+			t.Errorf("ended as %s %d %q, want %s 159 %q", res.State, res.ExitCode, res.Reason, sandbox.SyscallBlocked, reason)
+		}
+		if res.Call == nil || res.Call.Name != call {
+			t.Errorf("the call was named %v, want %s", res.Call, call)
+		}
+		if line := fmt.Sprintf("Seccomp violation: syscall %s blocked\n", call); !strings.HasSuffix(string(res.Stderr), line) || res.Err+"\n" != line {
+			t.Errorf("stderr ends in %q, error %q, want %q", res.Stderr, res.Err, line)
+		}
+		if s.posture.Names && (res.Call == nil || res.Call.Arch == "") {
+			t.Error("the call's architecture is not told")
+		}
+		never(t, res)
+	}
+}
+
+// foreign: killed as an attempt to get out, by a call that came in by another
+// architecture's door.
+func foreign(arch string) want {
+	return func(t *testing.T, _ *suite, res *sandbox.Result) {
+		t.Helper()
+		if res.ExitCode != sandbox.ExitSyscall || res.Reason != sandbox.ReasonEscape || res.Call == nil || !strings.Contains(res.Call.Arch, arch) {
+			t.Errorf("ended as %d %q by %v, want 159 by a call of %s", res.ExitCode, res.Reason, res.Call, arch)
+		}
+		never(t, res)
+	}
+}
+
+func never(t *testing.T, res *sandbox.Result) {
+	t.Helper()
+	if strings.Contains(string(res.Stdout), "reached") {
+		t.Error("IT GOT THROUGH")
+	}
+}
+
+// refused: the call fails with errno, is counted by its name, and the program
+// runs on.
+func refused(call, errno string) want {
+	return func(t *testing.T, s *suite, res *sandbox.Result) {
+		t.Helper()
+		denied(errno)(t, s, res)
+		if !slices.ContainsFunc(res.Refused, func(r sandbox.Refusal) bool { return r.Name == call && r.Count > 0 }) {
+			t.Errorf("%s is not among what was refused: %v", call, res.Refused)
+		}
+	}
+}
+
+// denied: the action fails with one of the errors (by a wall that stands in the
+// kernel's own answers), and the program runs on.
+func denied(errnos ...string) want {
+	return func(t *testing.T, _ *suite, res *sandbox.Result) {
+		t.Helper()
+		ran(t, res)
+		never(t, res)
+		if !slices.ContainsFunc(errnos, func(e string) bool { return strings.Contains(string(res.Stdout), "refused "+e+"\n") }) {
+			t.Errorf("it was told %q, want refused %v", res.Stdout, errnos)
+		}
+	}
+}
+
+func ran(t *testing.T, res *sandbox.Result) {
+	t.Helper()
+	if res.State != sandbox.Completed || res.ExitCode != 0 || res.Reason != "" {
+		t.Errorf("the program did not run on: %s %d %q", res.State, res.ExitCode, res.Reason)
+	}
+}
+
+// says: the program runs to its end and says words, which tell that it got
+// nowhere.
+func says(words string) want {
+	return func(t *testing.T, _ *suite, res *sandbox.Result) {
+		t.Helper()
+		ran(t, res)
+		never(t, res)
+		if !strings.Contains(string(res.Stdout), words) {
+			t.Errorf("it was told %q, want %q", res.Stdout, words)
+		}
+	}
+}
+
+// ends: the run ended in a state, for a reason, with an exit code.
+func ends(state sandbox.State, reason sandbox.Reason, code int) want {
+	return func(t *testing.T, _ *suite, res *sandbox.Result) {
+		t.Helper()
+		if res.State != state || res.Reason != reason || res.ExitCode != code {
+			t.Errorf("ended as %s %q %d, want %s %q %d", res.State, res.Reason, res.ExitCode, state, reason, code)
+		}
+		never(t, res)
+	}
+}
+
+// where picks what is wanted by whether a wall stands.
+func where(w sandbox.Wall, there, otherwise want) want {
+	return func(t *testing.T, s *suite, res *sandbox.Result) {
+		t.Helper()
+		if s.up(w) {
+			there(t, s, res)
+			return
+		}
+		t.Logf("the wall %s is down here (%s)", w, s.posture.Down[w])
+		otherwise(t, s, res)
+	}
+}
+
+// killedAny: killed with 159 for a call that may have no name, as either kind.
+func killedAny() want {
+	return func(t *testing.T, _ *suite, res *sandbox.Result) {
+		t.Helper()
+		if res.State != sandbox.SyscallBlocked || res.ExitCode != sandbox.ExitSyscall || res.Call == nil || res.Call.Name == "" {
+			t.Errorf("ended as %s %d by %v, want %s 159 by a call with some name", res.State, res.ExitCode, res.Call, sandbox.SyscallBlocked)
+		}
+		never(t, res)
+	}
+}
