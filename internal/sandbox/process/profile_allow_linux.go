@@ -76,7 +76,7 @@ var limited = []allowed{
 	{name: "preadv2", why: "newer name of preadv", when: []condition{{arg: 5, mask: ^uint32(readQuiet)}}},
 	{name: "pwritev2", why: "newer name of pwritev", when: []condition{{arg: 5, mask: ^uint32(readQuiet)}}},
 	// Signals to itself: abort, raise, the C library's and Go's own.
-	// Not the one that ends it at once: see ordered.
+	// The one that ends it at once passes too, in its turn: see ends.
 	{name: "kill", why: "a signal to itself", when: append(oneOf(0, workloadPID), oneOf(1, mildSignals()...)...)},
 	{name: "tkill", why: "a signal to its main thread (musl's raise and abort)", when: append(oneOf(0, workloadPID), oneOf(1, mildSignals()...)...)},
 	{name: "tgkill", why: "a signal to a thread of its own", when: append(oneOf(0, workloadPID), oneOf(2, mildSignals()...)...)},
@@ -93,10 +93,23 @@ func mildSignals() []uint32 {
 	return list
 }
 
-// ordered are calls that pass, but only after Holdfast was asked: they end the
+// ordered is a call that passes, but only after Holdfast was asked: it ends the
 // process, and with it what another of its threads has asked before and nobody
-// has answered yet. Asked in their turn, they cannot hide it.
+// has answered yet. Asked in its turn, it cannot hide it.
 func ordered(name string) bool { return name == "exit_group" }
+
+// ends says whether a call that the filter asked about may end its own process.
+func ends(c call) bool {
+	switch {
+	case c.foreign:
+		return false
+	case c.name == "kill", c.name == "tkill":
+		return uint32(c.args[0]) == workloadPID && uint32(c.args[1]) == uint32(unix.SIGKILL)
+	case c.name == "tgkill":
+		return uint32(c.args[0]) == workloadPID && uint32(c.args[2]) == uint32(unix.SIGKILL)
+	}
+	return ordered(c.name)
+}
 
 // threads lets a language start threads of its own process and nothing else:
 // every flag that makes it one is demanded, what else a thread library sets is

@@ -181,8 +181,8 @@ func (r *run) question(n notice) {
 		r.start(n)
 		return
 	}
-	if ordered(c.name) && !c.foreign {
-		r.asks.proceed(n) // a number alone: nothing it points to can change
+	if ends(c) {
+		r.asks.proceed(n) // numbers alone: nothing they point to can change
 		return
 	}
 	j := judge(c)
