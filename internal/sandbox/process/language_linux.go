@@ -3,18 +3,23 @@ package process
 import (
 	"cmp"
 	"context"
+	"debug/elf"
 	"fmt"
+	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
 // language is one row of the table: how its programs are started, what of the
 // host its root holds, and what it may ask of the kernel. Adding a language is
-// adding a row to languages.
+// adding a row to families.
 type language struct {
 	// name is the family, exact the name with its version, which names the
 	// boundary ("python3.11" in exec/python3.11); version is the whole one.
@@ -62,24 +67,138 @@ func (l language) matches(asked string) bool {
 // common is the environment of every language.
 var common = []string{"HOME=/tmp", "TMPDIR=/tmp", "PATH=/usr/bin"}
 
+// family is a kind of language: which files may be it, and how one is asked.
+type family struct {
+	name string
+	// speaks says whether a name that a request uses can mean a language of the
+	// family; it is nil where the family needs no program of the host.
+	speaks func(asked string) bool
+	// like says whether a file of that name may be its interpreter.
+	like func(file string) bool
+	// ask makes one such file tell what it is.
+	ask func(ctx context.Context, path string) (language, error)
+}
+
+// families is the table of languages.
+func families() []family {
+	return []family{
+		{"python3", func(s string) bool { return s == "python" || pythonName.MatchString(s) }, pythonName.MatchString, learnPython},
+		{"node", func(s string) bool { return nodeName.MatchString(s) }, func(s string) bool { return s == "node" || s == "nodejs" }, learnNode},
+		{name: sandbox.Static},
+	}
+}
+
 // languages looks for every language on this machine, asking each interpreter
 // for its own version and files, and returns those that are there, the best of a
 // family first, and why each other family is not. It runs programs that it finds
 // in the system's directories and on PATH, each for at most ten seconds.
-func languages(ctx context.Context) ([]language, map[string]string) {
-	missing := map[string]string{}
-	var found []language
-	for _, family := range []struct {
-		name string
-		find func(context.Context) ([]language, error)
-	}{{"python3", findPython}, {"node", findNode}, {"static", findStatic}} {
-		list, err := family.find(ctx)
-		if err != nil {
-			missing[family.name] = err.Error()
-		}
-		found = append(found, distinct(list)...)
+//
+// Scripts are not run: one that stands for an interpreter (a shim) can take as
+// long as it likes. They are left for a request that names a language which is
+// not found otherwise.
+func languages(ctx context.Context) *catalogue {
+	c := &catalogue{asked: map[string]bool{}, found: map[string][]language{}, errs: map[string][]string{}, absent: map[string]string{}}
+	var wg sync.WaitGroup
+	for _, f := range families() {
+		wg.Go(func() { c.add(f.search(ctx, isProgram)) })
 	}
-	return found, missing
+	wg.Wait()
+	return c
+}
+
+// search asks the family's candidates that want accepts.
+func (f family) search(ctx context.Context, want func(path string) bool) (family, []language, []string) {
+	if f.speaks == nil {
+		return f, []language{static()}, nil
+	}
+	list, errs := askAll(ctx, slices.DeleteFunc(candidates(f.like), func(p string) bool { return !want(p) }), f.ask)
+	return f, list, errs
+}
+
+// catalogue is what is known of this machine's languages.
+type catalogue struct {
+	asking sync.Mutex      // while scripts are asked
+	asked  map[string]bool // the families whose scripts were; under asking
+
+	mu     sync.Mutex
+	found  map[string][]language
+	errs   map[string][]string // why candidates are none
+	absent map[string]string
+}
+
+// add takes what a search found behind what is known.
+func (c *catalogue) add(f family, list []language, errs []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.found[f.name] = distinct(append(c.found[f.name], list...))
+	c.errs[f.name] = append(c.errs[f.name], errs...)
+	delete(c.absent, f.name)
+	if len(c.found[f.name]) == 0 {
+		c.absent[f.name] = reasons(f.name, c.errs[f.name]).Error()
+	}
+}
+
+// list returns all that are found, family by family, and why each other family
+// is not there.
+func (c *catalogue) list() ([]language, map[string]string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []language
+	for _, f := range families() {
+		all = append(all, c.found[f.name]...)
+	}
+	return all, maps.Clone(c.absent)
+}
+
+func (c *catalogue) match(asked string) (language, bool) {
+	list, _ := c.list()
+	i := slices.IndexFunc(list, func(l language) bool { return l.matches(asked) })
+	if i < 0 {
+		return language{}, false
+	}
+	return list[i], true
+}
+
+// find returns the language that asked means. Where none is known it asks the
+// scripts of the family, once.
+func (c *catalogue) find(ctx context.Context, asked string) (language, bool) {
+	if l, ok := c.match(asked); ok {
+		return l, true
+	}
+	families := families()
+	i := slices.IndexFunc(families, func(f family) bool { return f.speaks != nil && f.speaks(asked) })
+	if i < 0 {
+		return language{}, false
+	}
+	c.askScripts(ctx, families[i])
+	return c.match(asked)
+}
+
+// askScripts asks once; others who need to know wait for it.
+func (c *catalogue) askScripts(ctx context.Context, f family) {
+	c.asking.Lock()
+	defer c.asking.Unlock()
+	if c.asked[f.name] {
+		return
+	}
+	_, list, errs := f.search(ctx, func(p string) bool { return !isProgram(p) })
+	if ctx.Err() != nil {
+		return // what was not answered in time is asked again
+	}
+	c.asked[f.name] = true
+	c.add(f, list, errs)
+}
+
+// isProgram says whether a file is a program itself, and no script.
+func isProgram(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	var magic [4]byte
+	_, err = io.ReadFull(f, magic[:])
+	return err == nil && string(magic[:]) == elf.ELFMAG
 }
 
 // distinct keeps the first of each exact name, and loose names for the first

@@ -7,9 +7,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
 func TestPythonRunsBroadly(t *testing.T) {
@@ -134,7 +137,7 @@ func TestStaticRefuses(t *testing.T) {
 }
 
 func TestLanguagesAreExact(t *testing.T) {
-	list, missing := languages(context.Background())
+	list, missing := languages(context.Background()).list()
 	seen := map[string]bool{}
 	for _, l := range list {
 		for _, n := range append([]string{l.exact}, l.loose...) {
@@ -156,6 +159,7 @@ func TestLanguagesAreExact(t *testing.T) {
 		t.Error("static is always there")
 	}
 	t.Setenv("PATH", "relative:"+t.TempDir())
+	_, missing = languages(context.Background()).list()
 	if _, err := os.Stat("/usr/bin/node"); err != nil && missing["node"] == "" {
 		t.Error("no reason is given for a language that is not there")
 	}
@@ -182,6 +186,46 @@ func TestShimStandsForNothing(t *testing.T) {
 	}
 	if _, err := askPython(context.Background(), silent); err == nil {
 		t.Error("a shim that starts nothing was believed")
+	}
+}
+
+// TestScriptsAreAskedLast: what takes its time is not run before a language is
+// wanted that is not there otherwise, and then once.
+func TestScriptsAreAskedLast(t *testing.T) {
+	ctx, dir := context.Background(), t.TempDir()
+	runs := func() int {
+		b, _ := os.ReadFile(filepath.Join(dir, "runs"))
+		return len(b)
+	}
+	shim := "#!/bin/sh\nprintf x >>" + dir + "/runs\n" + `echo '{"exe":"/opt/py/bin/python3.77","version":[3,77,1],"kind":"cpython","prefix":"/opt/py","path":[]}'` + "\n"
+	if err := os.WriteFile(filepath.Join(dir, "python3.77"), []byte(shim), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir)
+	known := languages(ctx)
+	known.find(ctx, "node")
+	known.find(ctx, "perl")
+	known.find(ctx, sandbox.Static)
+	if n := runs(); n != 0 {
+		t.Errorf("the script was run %d times before it was needed", n)
+	}
+	cut, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, ok := known.find(cut, "python3.77"); ok {
+		t.Error("a script answered a caller who had gone")
+	}
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			if l, ok := known.find(ctx, "python3.77"); !ok || l.version != "3.77.1" {
+				t.Errorf("%v %+v", ok, l)
+			}
+		})
+	}
+	wg.Wait()
+	known.find(ctx, "python3.99")
+	if n := runs(); n != 1 {
+		t.Errorf("the script was run %d times", n)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
@@ -17,17 +18,16 @@ type node struct {
 	Detect             bool // it can tell an ES module by its syntax
 }
 
-// findNode finds Node.js; exact is the major version, as in node20.
-func findNode(ctx context.Context) ([]language, error) {
-	said, errs := askAll(ctx, candidates(func(name string) bool { return name == "node" || name == "nodejs" }), askNode)
-	var list []language
-	for _, n := range said {
-		list = append(list, n.language())
+// nodeName: exact is the major version, as in node20.
+var nodeName = regexp.MustCompile(`^node(js|[0-9]+)?$`)
+
+// learnNode is the row of the Node.js at path.
+func learnNode(ctx context.Context, path string) (language, error) {
+	n, err := askNode(ctx, path)
+	if err != nil {
+		return language{}, err
 	}
-	if len(list) == 0 {
-		return nil, reasons("node", errs)
-	}
-	return list, nil
+	return n.language(), nil
 }
 
 func askNode(ctx context.Context, path string) (node, error) {

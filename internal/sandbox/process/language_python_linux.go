@@ -29,18 +29,14 @@ type python struct {
 
 var pythonName = regexp.MustCompile(`^python3(\.[0-9]+)?$`)
 
-// findPython finds CPython from 3.9 on; "python3" and "python" mean the
-// system's.
-func findPython(ctx context.Context) ([]language, error) {
-	said, errs := askAll(ctx, candidates(pythonName.MatchString), askPython)
-	var list []language
-	for _, py := range said {
-		list = append(list, py.language())
+// learnPython is the row of the CPython (from 3.9 on) at path. "python3" and
+// "python" mean the system's.
+func learnPython(ctx context.Context, path string) (language, error) {
+	py, err := askPython(ctx, path)
+	if err != nil {
+		return language{}, err
 	}
-	if len(list) == 0 {
-		return nil, reasons("python3", errs)
-	}
-	return list, nil
+	return py.language(), nil
 }
 
 func askPython(ctx context.Context, path string) (python, error) {

@@ -2,7 +2,6 @@ package process
 
 import (
 	"bytes"
-	"context"
 	"debug/elf"
 	"encoding/binary"
 	"fmt"
@@ -11,15 +10,15 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// findStatic: the code is the program, so that nothing has to be there.
-func findStatic(context.Context) ([]language, error) {
-	return []language{{
+// static: the code is the program, so that nothing has to be there.
+func static() language {
+	return language{
 		name: "static", exact: "static", codeName: "program",
 		env:    common,
 		parts:  func(*manifest) error { return nil },
 		allows: staticProfile(),
 		check:  checkStatic,
-	}}, nil
+	}
 }
 
 // checkStatic refuses (ProtocolError) what is no statically linked program for

@@ -29,8 +29,7 @@ type Config struct {
 type Tier struct {
 	cfg    Config
 	groups *cgroups
-	langs  []language
-	absent map[string]string
+	langs  *catalogue
 	abi    int
 
 	mu        sync.Mutex
@@ -50,7 +49,7 @@ func Open(ctx context.Context, cfg Config) (*Tier, error) {
 	}
 	t := &Tier{cfg: cfg, groups: findGroups(), abi: min(landlockABI(), 7), launchers: map[string]*zygote{}}
 	t.groups.sweep()
-	t.langs, t.absent = languages(ctx)
+	t.langs = languages(ctx)
 	return t, nil
 }
 
@@ -78,29 +77,23 @@ func (t *Tier) ending() bool {
 	return t.closed
 }
 
-// Languages returns the exact names of what can run here, and of each language
-// that is not there why.
+// Languages returns the exact names of what can run here as far as is known, and
+// of each language that is not there why. What only a script on PATH leads to is
+// known when it has been asked for.
 func (t *Tier) Languages() ([]string, map[string]string) {
+	list, absent := t.langs.list()
 	var names []string
-	for _, l := range t.langs {
+	for _, l := range list {
 		names = append(names, l.exact)
 	}
 	slices.Sort(names)
-	return names, t.absent
+	return names, absent
 }
 
-// Exact returns the exact name of the language that asked means, which is the
-// boundary's: exec/python3.11.
-func (t *Tier) Exact(asked string) (string, error) {
-	l, err := t.language(asked)
-	return l.exact, err
-}
-
-func (t *Tier) language(asked string) (language, error) {
-	for _, l := range t.langs {
-		if l.matches(asked) {
-			return l, nil
-		}
+func (t *Tier) language(ctx context.Context, asked string) (language, error) {
+	l, ok := t.langs.find(ctx, asked)
+	if ok {
+		return l, nil
 	}
 	names, absent := t.Languages()
 	hint := fmt.Sprintf("this machine has %v", names)
@@ -112,12 +105,13 @@ func (t *Tier) language(asked string) (language, error) {
 
 // Prepare returns spec with every default and the exact language in it, or the
 // document's error (003 2.1).
-func (t *Tier) Prepare(_ context.Context, spec sandbox.Spec) (sandbox.Spec, error) {
+func (t *Tier) Prepare(ctx context.Context, spec sandbox.Spec) (sandbox.Spec, error) {
 	spec, err := sandbox.Check(spec, t.cfg.Secret)
 	if err != nil {
 		return sandbox.Spec{}, err
 	}
-	spec.Language, err = t.Exact(spec.Language)
+	l, err := t.language(ctx, spec.Language)
+	spec.Language = l.exact // the boundary's: exec/python3.11
 	return spec, err
 }
 
@@ -129,7 +123,7 @@ func (t *Tier) Run(ctx context.Context, spec sandbox.Spec) (*sandbox.Result, err
 	if err != nil {
 		return nil, err
 	}
-	l, err := t.language(spec.Language)
+	l, err := t.language(ctx, spec.Language)
 	if err != nil {
 		return nil, err
 	}

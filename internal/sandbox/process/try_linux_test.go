@@ -5,7 +5,6 @@ package process
 import (
 	"cmp"
 	"context"
-	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -54,10 +53,11 @@ var anyWalls = []sandbox.Wall{sandbox.WallPID, sandbox.WallNet, sandbox.WallMoun
 // where it is not there.
 func installed(t testing.TB, name string) language {
 	t.Helper()
-	list, missing := languages(context.Background())
-	if i := slices.IndexFunc(list, func(l language) bool { return l.matches(name) }); i >= 0 {
-		return list[i]
+	known := languages(context.Background())
+	if l, ok := known.find(context.Background(), name); ok {
+		return l
 	}
+	_, missing := known.list()
 	t.Skipf("%s is not here: %v", name, cmp.Or(missing[name], "not installed"))
 	return language{}
 }
