@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -20,8 +21,10 @@ import (
 func doctorCommand() command {
 	return command{name: "doctor", about: "check that everything works, and that a refusal is a refusal", run: doctor, help: `
 Look at everything Holdfast stands on, and prove that it refuses: it asks about
-a boundary that nobody listed, and expects a no. The exit code is 1 when a check
-failed; each says what to do.
+a boundary that nobody listed, and expects a no; and it runs small programs in the
+sandbox that try each of its walls. The exit code is 1 when a check failed; each
+says what to do. A wall that cannot stand on this system is a warning: what needs
+it is refused.
 
     holdfast doctor [--json]
 
@@ -69,12 +72,13 @@ func doctor(a *app, args []string) error {
 		{"operator key", a.seeOperator}, {"disk", a.seeDisk}, {"clock", a.seeClock}, {"refusal", owner.seeRefusal},
 	}
 	var found []finding
-	failed := false
 	for _, c := range checks {
 		f := c.do(p)
 		f.Check = c.name
-		found, failed = append(found, f), failed || f.How == "FAIL"
+		found = append(found, f)
 	}
+	found = append(found, a.seeSandbox(p)...)
+	failed := slices.ContainsFunc(found, func(f finding) bool { return f.How == "FAIL" })
 	if a.json {
 		err = a.printJSON(map[string]any{"ok": !failed, "state": p.Dir, "checks": found})
 	} else {

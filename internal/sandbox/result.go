@@ -53,6 +53,7 @@ type Result struct {
 	PageFaults  int64 // major
 	Err         string
 	Start, End  time.Time
+	Gone        time.Time // when every process of the run was gone
 
 	State  State
 	Reason Reason

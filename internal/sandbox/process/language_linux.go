@@ -30,6 +30,8 @@ type language struct {
 	// program is the path of the executable inside the root; empty where the
 	// code is the program itself (static).
 	program string
+	// host is that executable's own file on the host.
+	host string
 	// flags stand between program and code.
 	flags []string
 	// codeName is the code's name in /code.

@@ -69,7 +69,7 @@ func (py python) language() language {
 	return language{
 		name: "python3", exact: exact, version: fmt.Sprintf("%d.%d.%d", py.Version[0], py.Version[1], py.Version[2]),
 		loose:   []string{"python3", "python"},
-		program: "/usr/bin/" + exact, flags: []string{"-B", "-s"}, codeName: "main.py",
+		program: "/usr/bin/" + exact, host: py.Exe, flags: []string{"-B", "-s"}, codeName: "main.py",
 		env:    append(slices.Clone(common), "PYTHONPATH=/tmp"),
 		parts:  py.parts,
 		finish: py.compile,

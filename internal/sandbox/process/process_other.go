@@ -41,3 +41,24 @@ func (*Tier) Run(context.Context, sandbox.Spec) (*sandbox.Result, error) {
 	_, err := Open(nil, Config{})
 	return nil, err
 }
+
+// Languages are none.
+func (*Tier) Languages() ([]string, map[string]string) { return nil, nil }
+
+// Trials are none: there is no wall to try.
+func (*Tier) Trials(context.Context) []Trial { return nil }
+
+// Trace is nothing.
+func (*Tier) Trace() Trace { return Trace{} }
+
+// Posture is that nothing stands.
+func (*Tier) Posture() sandbox.Posture { return sandbox.Posture{} }
+
+// Settle does nothing.
+func (*Tier) Settle(context.Context) {}
+
+// Beside is a SpawnError.
+func (*Tier) Beside(context.Context, string) (Beside, error) {
+	_, err := Open(nil, Config{})
+	return Beside{}, err
+}

@@ -147,6 +147,7 @@ func (r *run) attend(ctx context.Context, timeout time.Duration) *sandbox.Result
 	res := &sandbox.Result{ID: r.spec.ID, State: sandbox.Completed}
 	kill(r.init)
 	await(r.init)
+	res.Gone = time.Now()
 	r.watch.Wait()
 	r.copied.Wait()
 	r.usage(res)

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process"
+)
+
+// seeSandbox tries every wall of the sandbox. What cannot stand here is no
+// failure: what needs it is refused. A wall that seems to stand and does not is
+// one.
+func (a *app) seeSandbox(p daemon.Paths) []finding {
+	t, done, err := a.trialTier(p)
+	if err != nil {
+		return []finding{missing(err)}
+	}
+	defer done()
+	trials := t.Trials(a.ctx)
+	if len(trials) == 1 && trials[0].Wall == "" {
+		return []finding{{Check: "sandbox", How: "warn", Why: trials[0].Why, Hint: trials[0].Hint}}
+	}
+	list := []finding{seeLanguages(t)}
+	for _, tr := range trials {
+		f := finding{Check: "wall " + string(tr.Wall), Why: tr.Why, Hint: tr.Hint}
+		switch {
+		case tr.Holds:
+			f.How = "ok"
+		case tr.Known:
+			f.How, f.Why = "warn", "it does not stand: "+tr.Why
+		default:
+			f.How = "FAIL"
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
+// trialTier is a tier whose roots stand in the state's own directory where there
+// is one, else in a directory that done takes away.
+func (a *app) trialTier(p daemon.Paths) (t *process.Tier, done func(), err error) {
+	dir, remove := filepath.Join(p.Dir, "sandbox"), func() {}
+	if !there(dir) {
+		if dir, err = os.MkdirTemp("", "holdfast-doctor-"); err != nil {
+			return nil, nil, err
+		}
+		remove = func() { os.RemoveAll(dir) }
+	}
+	if t, err = process.Open(a.ctx, process.Config{Dir: dir}); err != nil {
+		remove()
+		return nil, nil, err
+	}
+	return t, func() { t.Close(); remove() }, nil
+}
+
+// missing is a system on which there is no sandbox.
+func missing(err error) finding {
+	f := bad(err)
+	f.Check, f.How = "sandbox", "warn"
+	return f
+}
+
+// seeLanguages says what can be run, and how.
+func seeLanguages(t *process.Tier) finding {
+	names, absent := t.Languages()
+	posture := t.Posture()
+	f := okay("%s tier, %s, control groups: %s; languages: %s", posture.Tier, posture.Mode, posture.Groups, strings.Join(names, ", "))
+	for _, l := range []string{"python3", "node"} {
+		if why := absent[l]; why != "" {
+			f.Hint = cmp.Or(f.Hint, "for more languages:") + fmt.Sprintf(" %s;", why)
+		}
+	}
+	f.Hint = strings.TrimSuffix(f.Hint, ";")
+	f.Check = "sandbox"
+	return f
+}

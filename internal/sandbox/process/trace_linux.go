@@ -1,0 +1,116 @@
+package process
+
+import (
+	"bytes"
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Trace counts what the tier holds. Seats in the making are counted as far as
+// they are; Settle waits for them.
+func (t *Tier) Trace() Trace {
+	tr := Trace{Files: entries(t.cfg.Dir) + entries(os.TempDir())}
+	spaces, mounts := map[string]bool{}, map[string]int{}
+	for _, pid := range append(descendants(os.Getpid()), os.Getpid()) {
+		dir := filepath.Join("/proc", strconv.Itoa(pid))
+		if pid != os.Getpid() {
+			tr.Processes++
+		}
+		fds, _ := os.ReadDir(filepath.Join(dir, "fd")) // not ours to see, or gone
+		tr.Descriptors += len(fds)
+		for _, kind := range []string{"pid", "net", "mnt", "uts", "ipc", "user", "cgroup"} {
+			if id, err := os.Readlink(filepath.Join(dir, "ns", kind)); err == nil {
+				spaces[id] = true
+				if kind == "mnt" {
+					b, _ := os.ReadFile(filepath.Join(dir, "mountinfo"))
+					mounts[id] = bytes.Count(b, []byte("\n"))
+				}
+			}
+		}
+	}
+	for _, n := range mounts {
+		tr.Mounts += n
+	}
+	tr.Namespaces = len(spaces)
+	for _, b := range t.groups.branches {
+		tr.Groups += folders(filepath.Join(b.base, b.name))
+	}
+	return tr
+}
+
+// Settle waits, ten seconds at most, until the background work of earlier runs
+// is done: each launcher that runs has its seats.
+func (t *Tier) Settle(ctx context.Context) {
+	for range 1000 {
+		if t.settled() || ctx.Err() != nil {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func (t *Tier) settled() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, z := range t.launchers {
+		if z.filling.Load() || len(z.seats) < cap(z.seats) {
+			t.refill(z)
+			return false
+		}
+	}
+	return true
+}
+
+// descendants are all processes below pid.
+func descendants(pid int) []int {
+	all, _ := os.ReadDir("/proc")
+	children := map[int][]int{}
+	for _, e := range all {
+		if id, err := strconv.Atoi(e.Name()); err == nil {
+			children[parent(id)] = append(children[parent(id)], id)
+		}
+	}
+	var list []int
+	for queue := []int{pid}; len(queue) > 0; {
+		below := children[queue[0]]
+		queue, list = append(queue[1:], below...), append(list, below...)
+	}
+	return list
+}
+
+// parent is the parent of a process, or 0.
+func parent(pid int) int {
+	b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return 0
+	}
+	// The name, in parentheses, may have anything in it.
+	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+	if len(f) < 2 {
+		return 0
+	}
+	n, _ := strconv.Atoi(f[1])
+	return n
+}
+
+func entries(dir string) int {
+	n := 0
+	filepath.WalkDir(dir, func(string, fs.DirEntry, error) error { n++; return nil })
+	return n
+}
+
+func folders(dir string) int {
+	n := 0
+	filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
+		if err == nil && e.IsDir() {
+			n++
+		}
+		return nil
+	})
+	return n
+}

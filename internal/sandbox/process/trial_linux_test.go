@@ -1,0 +1,163 @@
+package process
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
+)
+
+// TestTrialsAgreeWithPosture: every wall that the tier says stands, stands, and
+// of the others each is told with what to do.
+func TestTrialsAgreeWithPosture(t *testing.T) {
+	b := tier(t)
+	up := b.Posture().Up
+	start := time.Now()
+	found := b.Trials(t.Context())
+	if took := time.Since(start); took > 3*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	var walls []sandbox.Wall
+	for _, f := range found {
+		walls = append(walls, f.Wall)
+		if f.Why == "" {
+			t.Errorf("%s says nothing", f.Wall)
+		}
+		if f.Holds != slices.Contains(up, f.Wall) || f.Holds == f.Known {
+			t.Errorf("%+v, and the posture has %v", f, up)
+		}
+		if !f.Holds && f.Hint == "" {
+			t.Errorf("%s: nothing is said about what to do", f.Wall)
+		}
+	}
+	if !slices.Equal(walls, sandbox.Walls()) {
+		t.Errorf("%v", walls)
+	}
+}
+
+// TestTrialsFindABrokenWall: the same calls outside the walls get other answers,
+// and each is told of as the wall's failure.
+func TestTrialsFindABrokenWall(t *testing.T) {
+	for _, tr := range trials() {
+		if tr.ask.nr == unix.SYS_PRCTL && tr.ask.args[0] == unix.PR_CAPBSET_READ {
+			if tr.want(1) {
+				t.Errorf("%s: a capability that is there passes", tr.what)
+			}
+			continue
+		}
+		if tr.want(7) || tr.want(noAnswer) || tr.want(-int64(unix.EPERM)) {
+			t.Errorf("%s: any answer passes", tr.what)
+		}
+	}
+	x := &examination{t: tier(t), ctx: t.Context(), broken: map[sandbox.Wall]string{}}
+	x.fail(sandbox.WallNet, "making a socket: the answer was %s", answerWords(3))
+	x.fail(sandbox.WallNet, "a second reason")
+	for _, f := range x.found() {
+		if f.Wall == sandbox.WallNet && (f.Holds || f.Known || f.Why != "making a socket: the answer was 3" || f.Hint == "") {
+			t.Errorf("%+v", f)
+		}
+	}
+}
+
+// TestAdvice: what a system says of itself leads to what to do about it.
+func TestAdvice(t *testing.T) {
+	namespace := &holdfast.Error{Kind: holdfast.KindNamespace, Why: "no", Hint: "run `holdfast doctor`"}
+	for want, c := range map[string]struct {
+		err   error
+		files map[string]string
+	}{
+		"kernel.unprivileged_userns_clone=1": {namespace, map[string]string{"/proc/sys/kernel/unprivileged_userns_clone": "0"}},
+		"AppArmor":                           {namespace, map[string]string{"/proc/sys/kernel/apparmor_restrict_unprivileged_userns": "1"}},
+		"user.max_user_namespaces":           {namespace, map[string]string{"/proc/sys/user/max_user_namespaces": "0"}},
+		"systempaths=unconfined":             {namespace, map[string]string{"/proc/self/mountinfo": "9 8 0:5 / /proc/kcore rw - tmpfs tmpfs rw\n"}},
+		"seccomp=unconfined":                 {namespace, map[string]string{"/proc/self/status": "Name:\tx\nSeccomp:\t2\nSeccomp_filters:\t1"}},
+		"seccomp user notification":          {&holdfast.Error{Kind: holdfast.KindSeccomp}, map[string]string{"/proc/sys/kernel/seccomp/actions_avail": "kill_process kill_thread errno allow"}},
+		"another program that watches":       {&holdfast.Error{Kind: holdfast.KindSeccomp}, map[string]string{"/proc/sys/kernel/seccomp/actions_avail": "kill_process user_notif allow"}},
+		"need Linux 5.14":                    {errors.New("no"), nil},
+	} {
+		if got := advice(c.err, func(path string) string { return c.files[path] }); !strings.Contains(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if f := unusable(namespace); f.Holds || !f.Known || !strings.Contains(f.Why, "no code can be run here: no") || strings.Contains(f.Hint, "holdfast doctor") {
+		t.Errorf("%+v", f)
+	}
+}
+
+// TestTraceSees what a run could leave behind, each thing by itself.
+func TestTraceSees(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	b := tier(t)
+	before := b.Trace()
+	f, err := os.CreateTemp("", "left")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if after := b.Trace(); after.Files != before.Files+1 || after.Descriptors <= before.Descriptors {
+		t.Errorf("%+v, before %+v", after, before)
+	}
+	if _, err := b.Run(t.Context(), sandbox.Spec{ID: "one", Language: sandbox.Static, Code: probe(), Need: anyWalls}); err != nil {
+		t.Fatal(err)
+	}
+	b.Settle(t.Context())
+	after := b.Trace()
+	// A launcher, with four that wait.
+	if after.Processes != before.Processes+1+seatsReady || after.Namespaces < before.Namespaces+6*seatsReady || after.Mounts <= before.Mounts || after.Descriptors <= before.Descriptors {
+		t.Errorf("%+v, before %+v", after, before)
+	}
+	if b.groups.mode() != "none" && after.Groups != before.Groups+seatsReady*len(b.groups.branches) {
+		t.Errorf("%d groups, before %d", after.Groups, before.Groups)
+	}
+}
+
+// TestManyRunsLeaveNothing: after 10 000 runs there is what there was before.
+func TestManyRunsLeaveNothing(t *testing.T) {
+	runs := 10_002
+	if raceDetector || testing.Short() {
+		runs = 1000
+	}
+	t.Setenv("TMPDIR", t.TempDir())
+	b := tier(t)
+	spec := sandbox.Spec{ID: "many", Language: sandbox.Static, Need: anyWalls,
+		Code: probe(asking(unix.SYS_OPENAT, unix.AT_FDCWD, "/tmp/left", unix.O_WRONLY|unix.O_CREAT, 0o600))}
+	repeat := func(n int) {
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				for range n / 3 {
+					res, err := b.Run(t.Context(), spec)
+					if err != nil || res.ExitCode != 0 || len(res.OutputFiles) != 1 || answers(res.Stdout, 1)[0] != 3 {
+						t.Error(err, res)
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+	}
+	repeat(60)
+	b.Settle(t.Context())
+	before, start := b.Trace(), time.Now()
+	repeat(runs)
+	took := time.Since(start)
+	b.Settle(t.Context())
+	if after := b.Trace(); after != before {
+		t.Errorf("%+v, before %+v", after, before)
+		for _, pid := range descendants(os.Getpid()) {
+			s, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+			t.Logf("%.60s", s)
+		}
+	}
+	t.Logf("%d runs, %v each", runs, took/time.Duration(runs))
+}
