@@ -58,6 +58,7 @@ bench:
 	$(GO) run ./cmd/holdfast bench gateway
 	$(GO) run ./cmd/holdfast bench page
 	$(GO) run ./cmd/holdfast bench redact
+	$(GO) run ./cmd/holdfast bench sandbox
 	$(GO) test -run '^$$' -bench 'EightGates|Gate/|BareLibraries' ./kernel
 	cd bench && $(GO) test -run '^$$' -bench . -benchtime 1s ./...
 

@@ -22,7 +22,7 @@ type Trace struct {
 	Mounts      int // in the mount namespaces of all
 	Groups      int // directories of control groups
 	Namespaces  int // that any of them is in
-	Files       int // in the tier's directory and in that for temporary files
+	Files       int // below the tier's directory, and in that for temporary files
 }
 
 // Beside is what another sandbox needs to run a language's programs by the very

@@ -14,7 +14,8 @@ import (
 // Trace counts what the tier holds. Seats in the making are counted as far as
 // they are; Settle waits for them.
 func (t *Tier) Trace() Trace {
-	tr := Trace{Files: entries(t.cfg.Dir) + entries(os.TempDir())}
+	temporary, _ := os.ReadDir(os.TempDir()) // none there is nothing left
+	tr := Trace{Files: entries(t.cfg.Dir) + len(temporary)}
 	spaces, mounts := map[string]bool{}, map[string]int{}
 	for _, pid := range append(descendants(os.Getpid()), os.Getpid()) {
 		dir := filepath.Join("/proc", strconv.Itoa(pid))
