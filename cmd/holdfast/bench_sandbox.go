@@ -175,7 +175,10 @@ func (b *bench) contenders(t *process.Tier) ([]*contender, error) {
 	if err != nil {
 		return nil, err
 	}
-	script := filepath.Join(b.dir, "main.py")
+	script := filepath.Join(b.dir, "code", "main.py") // in a folder that others bind
+	if err := os.Mkdir(filepath.Dir(script), 0o755); err != nil {
+		return nil, err
+	}
 	if err := os.WriteFile(script, []byte(hello), 0o644); err != nil {
 		return nil, err
 	}
