@@ -14,13 +14,15 @@ quick:
 
 test: deps vet staticcheck race example
 
-# What the tests need beside Go: node, as a peer for canonical JSON and to run
-# the public MCP server, and a browser for the pages. Only what is missing is
-# installed: a node from elsewhere conflicts with Debian's npm.
+# What the tests need beside Go: node, as a peer for canonical JSON, to run the
+# public MCP server, and as a language of the sandbox, as Python is; and a browser
+# for the pages. Only what is missing is installed: a node from elsewhere
+# conflicts with Debian's npm.
 deps:
 	@missing=""; \
 	command -v node >/dev/null || missing="$$missing nodejs"; \
 	command -v npx >/dev/null || missing="$$missing npm"; \
+	test -x /usr/bin/python3 || missing="$$missing python3"; \
 	command -v chromium >/dev/null || missing="$$missing chromium"; \
 	command -v chromedriver >/dev/null || missing="$$missing chromium-driver"; \
 	if [ -z "$$missing" ]; then :; \

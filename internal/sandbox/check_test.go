@@ -27,7 +27,7 @@ func TestCheckRefuses(t *testing.T) {
 		"no id":               {holdfast.KindProtocol, func(s *Spec) { s.ID = "" }},
 		"an id with a path":   {holdfast.KindProtocol, func(s *Spec) { s.ID = "../r" }},
 		"a long id":           {holdfast.KindProtocol, func(s *Spec) { s.ID = strings.Repeat("a", 65) }},
-		"no language":         {holdfast.KindLanguage, func(s *Spec) { s.Language = "" }},
+		"no language":         {holdfast.KindProtocol, func(s *Spec) { s.Language = "" }},
 		"a path for language": {holdfast.KindLanguage, func(s *Spec) { s.Language = "../../bin/sh" }},
 		"no code":             {holdfast.KindProtocol, func(s *Spec) { s.Code = nil }},
 		"code is not text":    {holdfast.KindProtocol, func(s *Spec) { s.Code = []byte("a\xff") }},

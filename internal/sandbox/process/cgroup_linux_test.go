@@ -44,7 +44,7 @@ func usual() share {
 func TestGroupChild(t *testing.T) {
 	what := os.Getenv("HOLDFAST_GROUP_CHILD")
 	if what == "" {
-		t.Skip("started by the other tests")
+		return
 	}
 	in := bufio.NewReader(os.Stdin)
 	in.ReadString('\n')
@@ -151,10 +151,10 @@ func TestMemoryLimitKills(t *testing.T) {
 		t.Errorf("usage %+v, want a kill and a peak just below %d", u, s.memory)
 	}
 	// The twin: with room enough the same program ends by itself.
-	s.memory = 512 << 20
+	s.memory = 4 << 30 // the race detector keeps several bytes of its own for each
 	u, said, ended = runIn(t, c, "eat", s)
 	if ended != nil || said != "ate 256\n" || u.oomKills != 0 || u.peak != 0 && (u.peak < 256<<20 || u.peak > s.memory) {
-		t.Errorf("with 512 MB: %v %q %+v", ended, said, u)
+		t.Errorf("with 4 GB: %v %q %+v", ended, said, u)
 	}
 }
 

@@ -137,7 +137,7 @@ func TestStaticRefuses(t *testing.T) {
 }
 
 func TestLanguagesAreExact(t *testing.T) {
-	list, missing := languages(context.Background()).list()
+	list, _ := languages(context.Background()).list()
 	seen := map[string]bool{}
 	for _, l := range list {
 		for _, n := range append([]string{l.exact}, l.loose...) {
@@ -159,7 +159,7 @@ func TestLanguagesAreExact(t *testing.T) {
 		t.Error("static is always there")
 	}
 	t.Setenv("PATH", "relative:"+t.TempDir())
-	_, missing = languages(context.Background()).list()
+	_, missing := languages(context.Background()).list()
 	if _, err := os.Stat("/usr/bin/node"); err != nil && missing["node"] == "" {
 		t.Error("no reason is given for a language that is not there")
 	}
