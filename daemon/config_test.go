@@ -111,7 +111,10 @@ func TestLoadMapsEverything(t *testing.T) {
 	if m := p.Contracts[1]; !m.Irreversible || m.Risk != holdfast.High || string(m.Schema) != `{"type": "object"}` || string(m.OutputSchema) != `{"type": "object"}` {
 		t.Errorf("%+v", m)
 	}
-	if m := p.Contracts[2]; m.Threshold == nil || *m.Threshold != 0.9 || m.Confidence != "declared" {
+	if m := p.Contracts[2]; m.Boundary != "exec/*" || m.Tier != "process" || len(m.Walls) != 9 {
+		t.Errorf("%+v", m)
+	}
+	if m := p.Contracts[3]; m.Threshold == nil || *m.Threshold != 0.9 || m.Confidence != "declared" {
 		t.Errorf("%+v", m)
 	}
 	if p.Rules == nil || len(p.Rates) != 2 || p.Rates[1].Cooldown != 10*time.Minute || p.Rates[0].PerMinute != 60 {

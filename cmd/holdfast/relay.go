@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"runtime"
 	"slices"
 	"sync"
@@ -28,7 +29,7 @@ func (a *app) relay(conn io.ReadWriteCloser, p daemon.Paths) error {
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		_, _ = io.Copy(io.MultiWriter(conn, &lines{each: asked.request}), a.in)
+		_, _ = io.Copy(io.MultiWriter(conn, &lines{each: asked.request, after: asked.caughtUp}), a.in)
 		if c, ok := conn.(interface{ CloseWrite() error }); ok {
 			_ = c.CloseWrite()
 		}
@@ -74,15 +75,28 @@ func (a *app) answerLeft(ids []json.RawMessage, within bool) error {
 	return err
 }
 
-// maxWaiting bounds how many requests are remembered: more are not answered
-// when the daemon ends.
-const maxWaiting = 1024
+// Bounds of what is remembered of requests: more of them, or longer ids, are not
+// answered when the daemon ends. As many as a client can have under way fit.
+const (
+	maxWaiting = 16 << 10
+	maxIDs     = 4 << 20 // bytes
+)
 
-// waiting is the requests that the client has no answer to, oldest first.
+// waiting is the requests that the client has no answer to.
 type waiting struct {
 	mu    sync.Mutex
-	ids   []json.RawMessage // guarded by mu
-	early []string          // guarded by mu: keys whose answer was seen before the request was
+	asked map[string]*request // guarded by mu: by key
+	early map[string]int      // guarded by mu: how many answers were seen before their request was
+	next  int                 // guarded by mu
+	bytes int                 // guarded by mu: of the ids
+}
+
+// request is an id that is waited for, once or, where a client gives it twice,
+// more often.
+type request struct {
+	id    json.RawMessage
+	at    int
+	times int
 }
 
 // request remembers the id of a line of the client's. Nobody waits any more for
@@ -103,10 +117,22 @@ func (w *waiting) request(line []byte) {
 	if !m.IsRequest() {
 		return
 	}
-	if i := slices.Index(w.early, m.Key()); i >= 0 {
-		w.early = slices.Delete(w.early, i, i+1)
-	} else if len(w.ids) < maxWaiting {
-		w.ids = append(w.ids, bytes.Clone(m.ID))
+	key := m.Key()
+	if w.early[key] > 0 {
+		if w.early[key]--; w.early[key] == 0 {
+			delete(w.early, key)
+		}
+		return
+	}
+	if r := w.asked[key]; r != nil {
+		r.times++
+	} else if len(w.asked) < maxWaiting && w.bytes+len(m.ID) <= maxIDs {
+		if w.asked == nil {
+			w.asked = map[string]*request{}
+		}
+		w.next++
+		w.bytes += len(m.ID)
+		w.asked[key] = &request{bytes.Clone(m.ID), w.next, 1}
 	}
 }
 
@@ -119,35 +145,57 @@ func (w *waiting) response(line []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if key := m.Key(); !w.forget(key) && len(w.early) < maxWaiting {
-		w.early = append(w.early, key)
+		if w.early == nil {
+			w.early = map[string]int{}
+		}
+		w.early[key]++
 	}
+}
+
+// caughtUp says that everything that went to the daemon has been looked at: an
+// answer that was seen early by then was to a request that is not remembered.
+func (w *waiting) caughtUp() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	clear(w.early)
 }
 
 // forget says whether anybody waited for that key. The caller holds mu.
 func (w *waiting) forget(key string) bool {
-	i := slices.IndexFunc(w.ids, func(id json.RawMessage) bool { return mcp.IDKey(id) == key })
-	if i >= 0 {
-		w.ids = slices.Delete(w.ids, i, i+1)
+	r := w.asked[key]
+	if r == nil {
+		return false
 	}
-	return i >= 0
+	if r.times--; r.times == 0 {
+		w.bytes -= len(r.id)
+		delete(w.asked, key)
+	}
+	return true
 }
 
-// take returns what is left and forgets it.
+// take returns what is left, oldest first, and forgets it.
 func (w *waiting) take() []json.RawMessage {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	left := w.ids
-	w.ids = nil
-	return left
+	left := slices.SortedFunc(maps.Values(w.asked), func(a, b *request) int { return a.at - b.at })
+	w.asked, w.bytes = nil, 0
+	var ids []json.RawMessage
+	for _, r := range left {
+		for range r.times {
+			ids = append(ids, r.id)
+		}
+	}
+	return ids
 }
 
 // lines is told of every whole line of what is written to it. It holds one
 // line of at most mcp.MaxLine bytes; a longer one is passed over. It never
 // fails. One goroutine may write to it.
 type lines struct {
-	each func(line []byte)
-	line []byte
-	long bool // the line so far has been passed over
+	each  func(line []byte)
+	after func() // what was written has been looked at; may be nil
+	line  []byte
+	long  bool // the line so far has been passed over
 }
 
 // keepLine is how much room is kept from one line to the next, in bytes.
@@ -171,6 +219,9 @@ func (l *lines) Write(b []byte) (int, error) {
 		if l.line, l.long = l.line[:0], false; cap(l.line) > keepLine {
 			l.line = nil
 		}
+	}
+	if l.after != nil {
+		l.after()
 	}
 	return len(b), nil
 }

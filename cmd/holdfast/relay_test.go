@@ -72,3 +72,23 @@ func TestWaiting(t *testing.T) {
 		t.Errorf("%d wait", got)
 	}
 }
+
+// More requests than are remembered do not fill the place for answers that come
+// before their requests were looked at: nobody is answered twice.
+func TestRelayForgetsAnswersToWhatItForgot(t *testing.T) {
+	var w waiting
+	in := &lines{each: w.request, after: w.caughtUp}
+	for i := range 3 * maxWaiting {
+		fmt.Fprintf(in, `{"jsonrpc":"2.0","id":%d,"method":"ping"}`+"\n", i)
+	}
+	for i := range 3 * maxWaiting {
+		w.response(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"result":{}}`, i))
+	}
+	w.response([]byte(`{"jsonrpc":"2.0","id":"early","result":{}}`)) // the last place is long gone
+	fmt.Fprintln(in, `{"jsonrpc":"2.0","id":"other","method":"ping"}`)
+	w.response([]byte(`{"jsonrpc":"2.0","id":"soon","result":{}}`))
+	fmt.Fprintln(in, `{"jsonrpc":"2.0","id":"soon","method":"ping"}`)
+	if left := w.take(); len(left) != 1 || string(left[0]) != `"other"` {
+		t.Errorf("%s wait", left)
+	}
+}

@@ -17,11 +17,8 @@ func TestMain(m *testing.M) {
 }
 
 func tier(t *testing.T) *Tier {
-	dir := os.Getenv("HF_DIR")
-	if dir == "" {
-		dir = t.TempDir()
-	}
-	b, err := Open(context.Background(), Config{Dir: dir, Secret: func(string) bool { return false }, Note: func(s string) { t.Log(s) }})
+	t.Helper()
+	b, err := Open(context.Background(), Config{Dir: t.TempDir(), Secret: func(string) bool { return false }, Note: func(s string) { t.Log(s) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,19 +53,5 @@ func TestRun(t *testing.T) {
 			}
 			t.Logf("%v %v %q %+v out %d skipped %v", res.Stages, res.WallTime, res.Stderr, res.Call, len(res.OutputFiles), res.Skipped)
 		})
-	}
-}
-
-func BenchmarkCold(b *testing.B) {
-	t, err := Open(context.Background(), Config{Dir: os.Getenv("HF_DIR"), Secret: func(string) bool { return false }})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer t.Close()
-	for b.Loop() {
-		res, err := t.Run(b.Context(), sandbox.Spec{ID: "b", Language: "python3", Code: []byte("print(1)"), Need: []sandbox.Wall{sandbox.WallPID}})
-		if err != nil || res.ExitCode != 0 {
-			b.Fatal(err, res)
-		}
 	}
 }
