@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -100,15 +101,32 @@ func (s *Server) executed(w http.ResponseWriter, r *http.Request, req holdfast.R
 		return out, res.Broke()
 	})
 	ans := Executed{Outcome: s.masked(out)}
-	if done != nil {
-		d := done.Document()
-		ans.Result = &d
-	}
-	if err != nil {
+	if ans.Result, err = passed(out, done, err); err != nil {
 		ans.Failure = s.failure(err)
 		s.logInner(err)
 	}
 	s.write(w, http.StatusOK, ans)
+}
+
+// passed is what the caller may see of a run: what the kernel let out, of this
+// run or, where it was one before, of that. What K8 or a halt withholds stays
+// withheld. Of an attempt to leave the sandbox, of whose output nobody was asked,
+// it is how the run ended and nothing that the code wrote.
+func passed(out *holdfast.Outcome, done *sandbox.Result, err error) (*sandbox.Document, error) {
+	switch {
+	case out != nil && out.Output != nil:
+		var d sandbox.Document
+		if bad := json.Unmarshal(out.Output.Body, &d); bad != nil {
+			return nil, errors.Join(err, fmt.Errorf("read a run's result again: %w", bad))
+		}
+		return &d, err
+	case holdfast.KindOf(err) == holdfast.KindEscape && done != nil:
+		own := *done
+		own.Stdout, own.Stderr, own.OutputFiles, own.Skipped = nil, []byte(own.Err+"\n"), nil, nil
+		d := own.Document()
+		return &d, err
+	}
+	return nil, err
 }
 
 // Bounds of what runs and waits at once (spec 003 2.1, as its interface document

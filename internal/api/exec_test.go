@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
 // Ten run, a hundred wait for thirty seconds, one of the large ones at a time.
@@ -57,4 +58,31 @@ func TestExecutionsAreBounded(t *testing.T) {
 			t.Error("somebody is counted who has left")
 		}
 	})
+}
+
+// What the kernel withholds is not shown past it; what it gives from before is;
+// and of an attempt to get out nothing that the code wrote.
+func TestOnlyWhatIsLetOutIsShown(t *testing.T) {
+	run := &sandbox.Result{ID: "r", Stdout: []byte("said"), Stderr: []byte("cried"), OutputFiles: map[string][]byte{"f": nil}, Err: "why", ExitCode: 159, State: sandbox.SyscallBlocked}
+	withheld := &holdfast.Error{Kind: holdfast.KindEvalFailure}
+	if d, err := passed(&holdfast.Outcome{}, run, withheld); d != nil || err != withheld {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if d, err := passed(&holdfast.Outcome{}, run, nil); d != nil || err != nil {
+		t.Errorf("%+v, %v", d, err)
+	}
+	escape := &holdfast.Error{Kind: holdfast.KindEscape}
+	if d, err := passed(&holdfast.Outcome{}, run, escape); err != escape || d == nil || d.ExitCode != 159 || d.Stdout != "" || d.Stderr != "why\n" || len(d.OutputFiles) != 0 {
+		t.Errorf("%+v, %v", d, err)
+	}
+	body, err := outputOf(run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d, err := passed(&holdfast.Outcome{Output: &body, Replayed: true}, nil, nil); err != nil || d.Stdout != "said" || d.ExitCode != 159 {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if _, err := passed(&holdfast.Outcome{Output: &holdfast.Output{Body: []byte("no")}}, nil, nil); err == nil {
+		t.Error("a result that cannot be read passes")
+	}
 }
