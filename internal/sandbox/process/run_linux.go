@@ -32,6 +32,7 @@ type run struct {
 	copied sync.WaitGroup
 	watch  sync.WaitGroup
 	used   groupUsage
+	unread error // why the group's figures are not there
 
 	mu       sync.Mutex
 	workload int            // pidfd, once the interpreter starts; else -1
@@ -274,7 +275,8 @@ func (r *run) usage(res *sandbox.Result) {
 func (r *run) grouped(res *sandbox.Result) {
 	u, err := r.group.usage()
 	if err != nil {
-		return // the figures of the process stand
+		r.unread = err // the figures of the process stand
+		return
 	}
 	r.used = u
 	res.MemoryPeak = max(u.peak, res.MemoryPeak)
@@ -315,6 +317,9 @@ func (r *run) verdict(res *sandbox.Result, whole bool) {
 	case r.used.oomKills > 0:
 		settle(res, sandbox.OOM, sandbox.ExitLimit, "OOM: memory limit exceeded")
 		res.Reason = sandbox.ReasonOOM
+	case r.unread != nil && (!whole || status.Signal() == unix.SIGKILL):
+		settle(res, sandbox.Completed, sandbox.ExitLimit, "Killed: by the memory limit or by the host, which its control group does not say: "+r.unread.Error())
+		res.Reason = sandbox.ReasonSignal
 	case !whole:
 		settle(res, sandbox.Completed, sandbox.ExitLimit, "Killed: the host ended the run")
 		res.Reason = sandbox.ReasonSignal

@@ -170,6 +170,11 @@ func (t *Tier) launcher(ctx context.Context, l language) (*zygote, error) {
 		return nil, failed(holdfast.KindMount, "copy the runtime", err)
 	}
 	z, err := startLauncher(root.path)
+	if err == nil {
+		if err = t.groups.admit(z.cmd.Process.Pid); err != nil {
+			z.close()
+		}
+	}
 	if err != nil {
 		root.release()
 		return nil, failed(holdfast.KindNamespace, "start its launcher", err)
