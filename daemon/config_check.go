@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/constitution"
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/schema"
 	"github.com/holdfast-dev/holdfast/internal/token"
 )
@@ -191,6 +192,17 @@ func (k *checker) boundaries(c *Config) {
 		k.schema(b, "schema", b.Schema)
 		k.schema(b, "output_schema", b.OutputSchema)
 		k.confidence(b)
+		k.walls(b)
+	}
+}
+
+// walls wants each to be one that there is: a misspelt one would refuse every
+// run.
+func (k *checker) walls(b *BoundaryConfig) {
+	for _, w := range b.Walls {
+		if !slices.Contains(sandbox.Walls(), sandbox.Wall(w)) {
+			k.fail(b.At, fmt.Sprintf("the walls are %v", sandbox.Walls()), "%s: there is no wall %q", b.Boundary, clip(w))
+		}
 	}
 }
 

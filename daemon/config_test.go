@@ -353,6 +353,7 @@ func TestMistakes(t *testing.T) {
 		"notify":                 {v + "review: {notify: []}\n", "a command without a program", ""},
 		"threshold of nothing":   {v + "review: {thresholds: {a:b: 0.5}}\n", "no boundary has the operation", ""},
 		"hook twice":             {v + "alerts: {halt_hooks: [{name: a, command: [x]}, {name: a, command: [x]}]}\n", "a name of its own", ""},
+		"wall":                   {v + "boundaries: [{boundary: 'exec/*', risk: LOW, walls: [pid, moat]}]\n", "there is no wall \"moat\"", "the walls are"},
 		"telemetry":              {v + "telemetry: {endpoint: collector}\n", "telemetry.endpoint is not an address", ""},
 		"plain telemetry":        {v + "telemetry: {endpoint: 'http://collector.example/'}\n", "unencrypted", ""},
 		"header":                 {v + "telemetry: {endpoint: 'https://c/', headers: {'a b': x}}\n", "is not a header", ""},
