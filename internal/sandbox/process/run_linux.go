@@ -69,6 +69,7 @@ func (t *Tier) execute(ctx context.Context, z *zygote, o *order, spec sandbox.Sp
 	}
 	res := r.attend(ctx, spec.Timeout)
 	res.Start, res.End = start, time.Now()
+	res.Stages = append(res.Stages, sandbox.Stage{Name: "collect", Took: res.End.Sub(res.Gone)})
 	res.WallTime = res.End.Sub(start)
 	return res, nil
 }
@@ -145,6 +146,7 @@ func (r *run) attend(ctx context.Context, timeout time.Duration) *sandbox.Result
 	defer stop()
 	f, fds, err := receive(r.ctl)
 	closeAll(fds)
+	told := time.Now()
 	res := &sandbox.Result{ID: r.spec.ID, State: sandbox.Completed}
 	kill(r.init)
 	await(r.init)
@@ -152,6 +154,7 @@ func (r *run) attend(ctx context.Context, timeout time.Duration) *sandbox.Result
 	r.watch.Wait()
 	r.copied.Wait()
 	r.usage(res)
+	res.Stages = append(res.Stages, sandbox.Stage{Name: "end", Took: res.Gone.Sub(told)})
 	if err == nil && f.kind == frameFailed {
 		r.spawnFailed(res, r.failure(f))
 	} else {
@@ -287,8 +290,9 @@ func (r *run) grouped(res *sandbox.Result) {
 }
 
 // markNames are the stages between two marks: those of the seat, the wait for a
-// request, and those of the request.
-var markNames = [...]string{"identity", "scratch", "", "files", "rights", "signals"}
+// request, and those of the request. The program's own begins with its filter
+// and the start of its interpreter.
+var markNames = [...]string{"identity", "scratch", "", "files", "rights", "signals", "program"}
 
 func (r *run) stages() []sandbox.Stage {
 	mark := func(i int) int64 { return int64(binary.LittleEndian.Uint64(r.tape[8*(slotMarks+i):])) }
