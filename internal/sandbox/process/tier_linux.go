@@ -129,7 +129,7 @@ func (t *Tier) Run(ctx context.Context, spec sandbox.Spec) (*sandbox.Result, err
 	}
 	posture := t.Posture()
 	if missing := posture.Missing(spec.Need); len(missing) > 0 {
-		return nil, short(posture, missing)
+		return nil, short(l.exact, posture, missing)
 	}
 	z, err := t.launcher(ctx, l)
 	if err != nil {
@@ -146,12 +146,28 @@ func (t *Tier) Run(ctx context.Context, spec sandbox.Spec) (*sandbox.Result, err
 	return res, err
 }
 
-// short is the refusal where walls are missing (D20).
-func short(p sandbox.Posture, missing []sandbox.Wall) error {
+// short is the refusal where walls are missing (D20). Its hint has the contract
+// that takes what stands, word for word. Landlock is not in it: it is told in
+// every result and asked of nobody.
+func short(language string, p sandbox.Posture, missing []sandbox.Wall) error {
+	names := func(list []sandbox.Wall) string {
+		var text []string
+		for _, w := range list {
+			if w != sandbox.WallLandlock {
+				text = append(text, string(w))
+			}
+		}
+		return strings.Join(text, ", ")
+	}
+	why, _, _ := strings.Cut(p.Down[missing[0]], "; ") // what to do about it is for doctor
+	word := "a wall"
+	if len(missing) > 1 {
+		word = "walls"
+	}
 	return &holdfast.Error{
 		Kind: holdfast.KindSpawn,
-		Why:  fmt.Sprintf("the sandbox is missing a wall here: %s (%s)", missing[0], p.Down[missing[0]]),
-		Hint: "run `holdfast doctor`; a contract may name a lesser posture",
+		Why:  fmt.Sprintf("the sandbox is missing %s here: %s (%s)", word, names(missing), why),
+		Hint: fmt.Sprintf("`holdfast doctor` says how to have every wall; to take less, write in holdfast.yaml under `boundaries:`, as one entry: {boundary: exec/%s, risk: MEDIUM, permissions: [\"exec:run\"], walls: [%s]}", language, names(p.Up)),
 	}
 }
 
