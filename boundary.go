@@ -131,6 +131,9 @@ type Contract struct {
 	// weakening that somebody asked for by name.
 	Tier  string   `json:"tier,omitempty"`
 	Walls []string `json:"walls,omitempty"`
+	// Weakened is the sentence among a policy's weakenings that is of this
+	// contract alone; it is told with its crossings and with no others.
+	Weakened string `json:"-"`
 	// Source is where the contract was read, "file:line", or who gave it.
 	Source string `json:"source,omitempty"`
 }

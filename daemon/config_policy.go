@@ -27,7 +27,9 @@ func (c *Config) Policy(rules kernel.Rules, version string, from []string) (*ker
 		From:     append([]string(nil), from...),
 	}
 	for i := range c.Boundaries {
-		p.Contracts = append(p.Contracts, c.contract(&c.Boundaries[i]))
+		own := c.contract(&c.Boundaries[i])
+		own.Weakened = c.Boundaries[i].fewerWalls()
+		p.Contracts = append(p.Contracts, own)
 	}
 	for role, permissions := range c.Identity.Roles {
 		p.Roles[role] = append([]string{}, permissions...)
@@ -88,10 +90,17 @@ func (c *Config) contract(b *BoundaryConfig) holdfast.Contract {
 // are (D20).
 func (c *Config) fewerWalls() []string {
 	var out []string
-	for _, b := range c.Boundaries {
-		if len(b.Walls) > 0 {
-			out = append(out, fmt.Sprintf("boundaries.walls: %s runs code where only these walls stand: %s", b.Boundary, strings.Join(b.Walls, ", ")))
+	for i := range c.Boundaries {
+		if w := c.Boundaries[i].fewerWalls(); w != "" {
+			out = append(out, w)
 		}
 	}
 	return out
+}
+
+func (b *BoundaryConfig) fewerWalls() string {
+	if len(b.Walls) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("boundaries.walls: %s runs code where only these walls stand: %s", b.Boundary, strings.Join(b.Walls, ", "))
 }

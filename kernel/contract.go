@@ -31,6 +31,8 @@ type contract struct {
 	// an observed boundary which is not what it was at first sight.
 	hash    string
 	drifted bool
+	// weakened is what is loosened where it governs, of a listed contract.
+	weakened []string
 }
 
 // actTime bounds an act whose contract names no timeout.
@@ -112,6 +114,7 @@ type policy struct {
 	patterns []*contract       // longest first
 	holds    bool              // a rule may hold a request for a person
 	outputs  bool              // there may be rules on outputs
+	general  []string          // the weakenings that are of no one contract
 }
 
 // prepare compiles every contract. One that does not compile refuses the
@@ -148,10 +151,45 @@ func prepare(p *Policy) (*policy, error) {
 		}
 		out.patterns = append(out.patterns, c)
 	}
+	out.shareWeakened()
 	sort.SliceStable(out.patterns, func(i, k int) bool {
 		return len(out.patterns[i].Boundary) > len(out.patterns[k].Boundary)
 	})
 	return out, nil
+}
+
+// shareWeakened gives each contract the weakenings that are in force where it
+// governs: the general ones, and its own.
+func (p *policy) shareWeakened() {
+	own := map[string]bool{}
+	for _, c := range p.Contracts {
+		own[c.Weakened] = c.Weakened != ""
+	}
+	for _, w := range p.Weakened {
+		if !own[w] {
+			p.general = append(p.general, w)
+		}
+	}
+	share := func(c *contract) {
+		c.weakened = p.general
+		if c.Weakened != "" {
+			c.weakened = append(slices.Clone(p.general), c.Weakened)
+		}
+	}
+	for _, c := range p.exact {
+		share(c)
+	}
+	for _, c := range p.patterns {
+		share(c)
+	}
+}
+
+// weakened is what is loosened for this crossing.
+func (j *judgement) weakened() []string {
+	if j.contract != nil && j.contract.weakened != nil {
+		return j.contract.weakened
+	}
+	return j.pol.general
 }
 
 // cloneRoles keeps the table as it was when the policy was made. None stays

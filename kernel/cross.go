@@ -464,7 +464,7 @@ func (c *crossing) outcome() *holdfast.Outcome {
 		return o
 	}
 	o.Crossing, o.Correlation, o.Traceparent = c.j.id, c.j.correlation, c.j.traceparent
-	o.Key, o.Exact, o.Opinions, o.Weakened = c.j.key(), c.j.exact(), c.j.opinions, c.j.pol.Weakened
+	o.Key, o.Exact, o.Opinions, o.Weakened = c.j.key(), c.j.exact(), c.j.opinions, c.j.weakened()
 	return o
 }
 

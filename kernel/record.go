@@ -98,7 +98,7 @@ func (j *judgement) beginLeaf(parent inside) (ledger.Leaf, error) {
 		Chain: j.who.Chain, Tier: j.who.Tier, Parent: parent.id, Risk: c.Risk.String(),
 		ExactHash: j.exact(), Key: j.key(), Policy: j.pol.Version, SchemaID: j.recordedSchema(),
 		Required: c.Permissions, Granted: j.granted.List(), Confidence: j.score,
-		Deadline: j.req.Deadline.UTC().Truncate(time.Microsecond), Traceparent: j.traceparent, Weakened: j.pol.Weakened,
+		Deadline: j.req.Deadline.UTC().Truncate(time.Microsecond), Traceparent: j.traceparent, Weakened: j.weakened(),
 		Facts: j.judged(),
 	}
 	if j.scope != "" {
@@ -199,7 +199,7 @@ func (j *judgement) skeleton(parent inside) *ledger.Entry {
 		Valid: gateBool(j, holdfast.K1), Authorized: gateBool(j, holdfast.K2), WithinBudget: gateBool(j, holdfast.K3),
 		Confidence: j.score, Agent: j.who.Agent, AgentKind: j.who.Kind, Session: j.who.Session, Intent: j.who.Intent,
 		Chain: j.who.Chain, Tier: j.who.Tier, Parent: parent.id, ExactHash: j.exact(), Policy: j.pol.Version,
-		Traceparent: j.traceparent, Weakened: j.pol.Weakened, Opinions: ledger.Compact(j.opinions),
+		Traceparent: j.traceparent, Weakened: j.weakened(), Opinions: ledger.Compact(j.opinions),
 		State: holdfast.Faulted, Facts: j.judged(),
 	}
 	if key := j.key(); key != "" {
