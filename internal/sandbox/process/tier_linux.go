@@ -32,6 +32,7 @@ type Tier struct {
 	langs  *catalogue
 	abi    int
 
+	filters   filters
 	mu        sync.Mutex
 	launchers map[string]*zygote
 	closed    bool
@@ -210,13 +211,9 @@ func (t *Tier) order(l language, spec sandbox.Spec) (*order, error) {
 			return nil, err
 		}
 	}
-	p, err := l.allows.without(spec.Narrow)
+	filter, err := t.filters.filter(l, spec.Narrow)
 	if err != nil {
 		return nil, err
-	}
-	filter, err := p.compile(nativeArch())
-	if err != nil {
-		return nil, failed(holdfast.KindSeccomp, "compile its filter", err)
 	}
 	return &order{
 		id:   spec.ID,
