@@ -2,7 +2,10 @@ package sandbox
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
+	"io"
 	"maps"
 	"path"
 	"slices"
@@ -16,14 +19,39 @@ import (
 // Check returns spec with every default in its place, or the document's error:
 // ProtocolError, CodeSizeError or InvalidLimitError. Whether the language is
 // there the tier knows. secret says whether a text holds a secret; it decides
-// about the environment.
+// about the environment, which is searched once: a spec that Check returned and
+// whose environment is still the same is not searched again. Whoever runs code
+// checks, so that no path gets around the search.
 func Check(spec Spec, secret func(string) bool) (Spec, error) {
 	for _, check := range []func(*Spec) error{checkID, checkCode, checkLimits, checkCores, checkFiles, checkNeed} {
 		if err := check(&spec); err != nil {
 			return Spec{}, err
 		}
 	}
-	return spec, checkEnvironment(spec.Environment, secret)
+	digest := environmentDigest(spec.Environment)
+	if spec.searched == digest {
+		secret = func(string) bool { return false }
+	}
+	if err := checkEnvironment(spec.Environment, secret); err != nil {
+		return Spec{}, err
+	}
+	spec.searched = digest
+	return spec, nil
+}
+
+// environmentDigest is another one for every other environment.
+func environmentDigest(env map[string]string) (sum [sha256.Size]byte) {
+	h := sha256.New()
+	var size [8]byte
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		for _, text := range []string{name, env[name]} {
+			binary.LittleEndian.PutUint64(size[:], uint64(len(text)))
+			h.Write(size[:])
+			io.WriteString(h, text)
+		}
+	}
+	h.Sum(sum[:0])
+	return sum
 }
 
 func checkID(s *Spec) error {

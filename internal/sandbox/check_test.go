@@ -156,3 +156,40 @@ func TestChoose(t *testing.T) {
 		}
 	}
 }
+
+// The environment is searched once, and again whenever it has changed since.
+func TestEnvironmentIsSearchedOnce(t *testing.T) {
+	searched := 0
+	count := func(s string) bool { searched++; return strings.Contains(s, "secret") }
+	s := good()
+	s.Environment = map[string]string{"A": "1", "B": "2"}
+	s, err := Check(s, count)
+	if err != nil || searched != 2 {
+		t.Fatal(err, searched)
+	}
+	s.Need = []Wall{WallPID} // as the door does between the two
+	if _, err = Check(s, count); err != nil || searched != 2 {
+		t.Error("searched again:", err, searched)
+	}
+	for what, env := range map[string]map[string]string{
+		"changed": {"A": "1", "B": "secret"},
+		"more":    {"A": "1", "B": "2", "C": "secret"},
+		"moved":   {"A": "1B", "": "2"},
+		"shifted": {"A1": "", "B": "2"},
+	} {
+		later := s
+		later.Environment = env
+		before := searched
+		if _, err := Check(later, count); searched == before && err == nil {
+			t.Errorf("%s: not searched", what)
+		}
+	}
+	s.Environment["B"] = "secret" // the same map
+	if _, err := Check(s, count); holdfast.KindOf(err) != holdfast.KindProtocol {
+		t.Error("a map that was changed passes:", err)
+	}
+	fresh := good()
+	if _, err := Check(fresh, func(string) bool { return true }); err != nil {
+		t.Error("an empty environment holds no secret:", err)
+	}
+}

@@ -7,7 +7,10 @@
 // D21a.
 package sandbox
 
-import "time"
+import (
+	"crypto/sha256"
+	"time"
+)
 
 // Spec is one request to run code: the document's ExecutionRequest (003 2.1)
 // with what Holdfast adds. The zero value of a limit is its default.
@@ -37,6 +40,9 @@ type Spec struct {
 	Narrow []string
 	// Need is the least posture; empty means every wall (D20).
 	Need []Wall
+
+	// searched is the digest of the environment in which Check found no secret.
+	searched [sha256.Size]byte
 }
 
 // The limits of 003 2.1, and of what the document leaves open.
