@@ -91,6 +91,7 @@ func (d *Daemon) Status(ctx context.Context) (*api.Status, error) {
 	if why := d.hook.trouble(); why != "" {
 		s.Problems = append(s.Problems, why)
 	}
+	s.Problems = append(s.Problems, d.sandboxes.troubles()...)
 	at, off := d.pagesAt()
 	if s.Pages = at; off != "" {
 		s.Problems = append(s.Problems, off)

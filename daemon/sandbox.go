@@ -36,6 +36,7 @@ func (s *sandboxes) open(ctx context.Context) (*process.Tier, error) {
 		Dir:    filepath.Join(s.d.Paths.Dir, "sandbox"),
 		Secret: s.secret,
 		Note:   func(line string) { s.d.log.Info("sandbox", "doing", line) },
+		Warn:   func(line string) { s.d.log.Warn("sandbox", "trouble", line) },
 	})
 	s.tier = t
 	return t, err
@@ -77,6 +78,19 @@ func (s *sandboxes) Run(ctx context.Context, spec sandbox.Spec, least sandbox.Ti
 	}
 	res.Stdout, res.Stderr = s.d.engine.Text(res.Stdout).Out, s.d.engine.Text(res.Stderr).Out
 	return res, nil
+}
+
+// troubles are what is wrong with the tier; none before code was run, or while
+// it opens: the status does not wait for that.
+func (s *sandboxes) troubles() []string {
+	if !s.mu.TryLock() {
+		return nil
+	}
+	defer s.mu.Unlock()
+	if s.tier == nil {
+		return nil
+	}
+	return s.tier.Troubles()
 }
 
 func (s *sandboxes) close() error {

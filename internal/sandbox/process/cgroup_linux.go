@@ -234,21 +234,10 @@ func (g *group) dirFD() (int, bool) { return g.dir, g.dir >= 0 }
 
 // entrances are the version 1 "tasks" files, open for writing: a process of one
 // thread that writes "0" to each moves itself into the group. Where a second
-// process does that for it (see place) the kernel stops all forks and waits for
+// process does that for it the kernel stops all forks and waits for
 // an RCU grace period: 10 ms where runs are seldom, against 0.1. The
 // descriptors are the group's.
 func (g *group) entrances() []int { return g.doors }
-
-// place moves the process pid, with all its threads, into the group: where
-// neither dirFD nor entrances can be used.
-func (g *group) place(pid int) error {
-	for _, at := range g.at {
-		if err := at.d.write("cgroup.procs", strconv.Itoa(pid)); err != nil {
-			return cgroupError(err, "the process could not be put into its control group: %v", err)
-		}
-	}
-	return nil
-}
 
 // usage reads what the group has used until now.
 func (g *group) usage() (groupUsage, error) {

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -106,6 +107,17 @@ func startChild(t testing.TB, what string, attr *syscall.SysProcAttr) *child {
 	}
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 	return &child{cmd, in, bufio.NewReader(out)}
+}
+
+// place moves the process pid, with all its threads, into the group, as
+// nothing but a test does: runs are born in theirs, or enter by themselves.
+func (g *group) place(pid int) error {
+	for _, at := range g.at {
+		if err := at.d.write("cgroup.procs", strconv.Itoa(pid)); err != nil {
+			return cgroupError(err, "the process could not be put into its control group: %v", err)
+		}
+	}
+	return nil
 }
 
 func (c *child) tell() { io.WriteString(c.in, "\n") }

@@ -14,6 +14,7 @@ type Config struct {
 	Dir    string
 	Secret func(string) bool
 	Note   func(string)
+	Warn   func(string)
 }
 
 // Tier does not exist here: its walls are Linux's.
@@ -53,6 +54,9 @@ func (*Tier) Trace() Trace { return Trace{} }
 
 // Posture is that nothing stands.
 func (*Tier) Posture() sandbox.Posture { return sandbox.Posture{} }
+
+// Troubles are none.
+func (*Tier) Troubles() []string { return nil }
 
 // Settle does nothing.
 func (*Tier) Settle(context.Context) {}

@@ -25,6 +25,8 @@ type seat struct {
 	out    *os.File // read ends
 	errs   *os.File
 	first  plan
+
+	troubles *troubles // of the tier
 }
 
 // take returns a seat, one that waits if there is one.
@@ -54,8 +56,12 @@ func (t *Tier) refill(z *zygote) {
 		for z.alive() && !t.ending() {
 			s, err := t.newSeat(z)
 			if err != nil {
-				return // the next request tries again, and says so
+				if z.alive() && !t.ending() {
+					t.troubles.seatFailed(err)
+				}
+				return // the next request tries again
 			}
+			t.troubles.seatMade()
 			select {
 			case z.seats <- s:
 			default:
@@ -71,7 +77,7 @@ const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNS | u
 // newSeat makes a seat: memory for its tape, its descriptors, its share, and the
 // init itself.
 func (t *Tier) newSeat(z *zygote) (_ *seat, err error) {
-	s := &seat{tapeFD: -1, init: -1}
+	s := &seat{tapeFD: -1, init: -1, troubles: &t.troubles}
 	defer func() {
 		if err != nil {
 			s.free()
@@ -205,7 +211,19 @@ func (s *seat) free() {
 		}
 	}
 	if s.group != nil {
-		s.group.remove()
+		s.leave()
+	}
+}
+
+// leave takes the seat's group away. Whoever is still in it is killed then: all
+// that had a right to be there is gone.
+func (s *seat) leave() {
+	err := s.group.remove()
+	if err != nil && s.group.kill() == nil {
+		err = s.group.remove()
+	}
+	if err != nil {
+		s.troubles.groupLeft(err)
 	}
 }
 

@@ -23,6 +23,9 @@ type Config struct {
 	// Note takes a line about what takes long, such as copying a runtime. It
 	// may be nil.
 	Note func(string)
+	// Warn takes a line about what goes wrong where no caller waits for an
+	// answer; each kind is said once a minute at most. It may be nil.
+	Warn func(string)
 }
 
 // Tier runs code in the process tier. It is safe for use by many at once.
@@ -33,6 +36,7 @@ type Tier struct {
 	abi    int
 
 	filters   filters
+	troubles  troubles
 	mu        sync.Mutex
 	launchers map[string]*zygote
 	closed    bool
@@ -48,7 +52,7 @@ func Open(ctx context.Context, cfg Config) (*Tier, error) {
 	if cfg.Secret == nil {
 		cfg.Secret = func(string) bool { return true }
 	}
-	t := &Tier{cfg: cfg, groups: findGroups(), abi: min(landlockABI(), 7), launchers: map[string]*zygote{}}
+	t := &Tier{cfg: cfg, groups: findGroups(), abi: min(landlockABI(), 7), launchers: map[string]*zygote{}, troubles: troubles{say: cfg.Warn}}
 	t.groups.sweep()
 	t.langs = languages(ctx)
 	return t, nil

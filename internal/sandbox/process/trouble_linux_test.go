@@ -1,0 +1,112 @@
+package process
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
+)
+
+// TestTroublesAreSaidSometimes: the first at once, then each kind once a minute,
+// with how many there were between; and all are counted.
+func TestTroublesAreSaidSometimes(t *testing.T) {
+	var said []string
+	now := time.Unix(1_800_000_000, 0)
+	x := &troubles{say: func(s string) { said = append(said, s) }, now: func() time.Time { return now }}
+	for range 1000 {
+		x.groupLeft(errors.New("busy"))
+	}
+	x.seatFailed(errors.New("no room"))
+	now = now.Add(saidEvery)
+	x.groupLeft(errors.New("busy"))
+	want := []string{"left behind: busy", "made nothing ready for the next run: no room", "left behind: busy (999 more like it since)"}
+	if !slices.Equal(said, want) {
+		t.Errorf("said %q", said)
+	}
+	want = []string{"the sandbox left 1001 control groups behind: busy", "the sandbox cannot make ready for runs: no room"}
+	if got := x.list(); !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+	x.seatMade()
+	if got := x.list(); !slices.Equal(got, want[:1]) {
+		t.Errorf("%q after a seat was made", got)
+	}
+}
+
+// TestAGroupThatStaysIsTold: what still lives in a seat's group when the seat is
+// freed is killed, so that the group goes; one that cannot be removed even so is
+// told.
+func TestAGroupThatStaysIsTold(t *testing.T) {
+	b := tier(t)
+	if !slices.Contains(b.Posture().Up, sandbox.WallPids) {
+		t.Skip("there are no control groups here")
+	}
+	seat := func(id string) *seat {
+		g, err := b.groups.create(id, usual())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &seat{group: g, init: -1, tapeFD: -1, troubles: &b.troubles}
+	}
+	s := seat("stayer")
+	p, err := startBystander(-1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.group.place(p.pid); err != nil {
+		t.Fatal(err)
+	}
+	s.free()
+	var status unix.WaitStatus
+	if _, err := unix.Wait4(p.pid, &status, 0, nil); err != nil || status.Signal() != unix.SIGKILL {
+		t.Errorf("%v, status %x", err, status)
+	}
+	unix.Close(p.hold)
+	if got := b.Troubles(); len(got) != 0 {
+		t.Errorf("a group that went is told: %q", got)
+	}
+
+	s = seat("nested")
+	d := s.group.at[0].d
+	inner := d.path + "/inner"
+	if err := unix.Mkdir(inner, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s.free()
+	if got := b.Troubles(); len(got) != 1 || !strings.Contains(got[0], "left 1 control groups behind") || !strings.Contains(got[0], d.path) {
+		t.Errorf("%q", got)
+	}
+	if err := errors.Join(unix.Rmdir(inner), unix.Rmdir(d.path)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSeatsThatCannotBeMadeAreTold, until they can be again.
+func TestSeatsThatCannotBeMadeAreTold(t *testing.T) {
+	b := withoutGroups(t)
+	l, err := b.language(t.Context(), sandbox.Static)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z, err := b.launcher(t.Context(), l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.groups.branches = []*branch{{fd: -1, base: "/nowhere", name: "x"}}
+	b.refill(z)
+	b.making.Wait()
+	if got := b.Troubles(); len(got) != 1 || !strings.Contains(got[0], "cannot make ready for runs") || !strings.Contains(got[0], "/nowhere/x") {
+		t.Errorf("%q", got)
+	}
+	b.groups.branches = nil
+	b.refill(z)
+	b.making.Wait()
+	if got := b.Troubles(); len(got) != 0 || len(z.seats) != seatsReady {
+		t.Errorf("%q, and %d seats wait", got, len(z.seats))
+	}
+}
