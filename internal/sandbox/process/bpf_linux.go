@@ -21,7 +21,7 @@ const (
 const x32Bit = 0x40000000
 
 // compile turns a profile into the kernel's filter: what the profile allows
-// passes, everything else asks Holdfast (SECCOMP_RET_USER_NOTIF), which refuses,
+// passes, what it feigns comes back as done, everything else asks Holdfast (SECCOMP_RET_USER_NOTIF), which refuses,
 // or names it and kills. A call of another architecture, or of x32, is always
 // asked about. Conditions look at the low 32 bits of an argument, as the kernel
 // does with an int; high bits cannot get around them.
@@ -50,7 +50,7 @@ func (p *profile) compile(native uint32) ([]unix.SockFilter, error) {
 type span struct {
 	low   uint32
 	allow bool
-	when  []condition
+	allowed
 }
 
 // ranges is the profile in order of numbers, neighbours that are answered alike
@@ -60,7 +60,7 @@ func (p *profile) ranges() ([]span, error) {
 	byNr := map[uint32]allowed{}
 	for _, c := range p.allow {
 		nr, ok := callNumber(c.name)
-		if !ok || ordered(c.name) {
+		if !ok || asked(c.name) {
 			continue // a call that this architecture never had, or is asked about
 		}
 		if _, twice := byNr[uint32(nr)]; twice {
@@ -73,10 +73,13 @@ func (p *profile) ranges() ([]span, error) {
 		if nr > next {
 			list = join(list, span{low: next})
 		}
-		list, next = join(list, span{low: nr, allow: true, when: byNr[nr].when}), nr+1
+		list, next = join(list, span{low: nr, allow: true, allowed: byNr[nr]}), nr+1
 	}
 	return join(list, span{low: next}), nil
 }
+
+// plain: no argument matters, and what is allowed happens.
+func (s span) plain() bool { return s.when == nil && s.feign == nil && !s.feigned }
 
 // join puts s behind list, or makes it part of the last where they are alike.
 func join(list []span, s span) []span {
@@ -85,7 +88,7 @@ func join(list []span, s span) []span {
 		*last = s
 		return list
 	}
-	if last.allow == s.allow && last.when == nil && s.when == nil {
+	if last.allow == s.allow && last.plain() && s.plain() {
 		return list
 	}
 	return append(list, s)
@@ -98,9 +101,12 @@ func (f *filter) tree(list []span) error {
 		switch s := list[0]; {
 		case !s.allow:
 			f.ret(unix.SECCOMP_RET_USER_NOTIF)
+		case s.feigned:
+			f.ret(unix.SECCOMP_RET_ERRNO) // of no error: success
 		case len(s.when) == 0:
 			f.ret(unix.SECCOMP_RET_ALLOW)
 		default:
+			f.feign(s.feign)
 			f.conditional(s.when)
 		}
 		return nil
@@ -158,6 +164,18 @@ func (f *filter) conditional(list []condition) {
 		i = j
 	}
 	f.ret(unix.SECCOMP_RET_ALLOW)
+}
+
+// feign answers with success if one of the conditions holds.
+func (f *filter) feign(list []condition) {
+	for _, c := range list {
+		f.load(dataArgs + 8*uint32(c.arg))
+		if c.mask != 0 {
+			f.emit(unix.BPF_ALU|unix.BPF_AND|unix.BPF_K, c.mask, 0, 0)
+		}
+		f.emit(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, c.value, 0, 1)
+		f.ret(unix.SECCOMP_RET_ERRNO)
+	}
 }
 
 // argument asks unless one alternative holds.

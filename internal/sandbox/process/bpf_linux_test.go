@@ -2,6 +2,7 @@ package process
 
 import (
 	"encoding/binary"
+	"slices"
 	"testing"
 
 	"golang.org/x/net/bpf"
@@ -65,7 +66,10 @@ func TestFilterIsTheProfile(t *testing.T) {
 			name := callName(tables()[0], int(nr))
 			for _, args := range borders(p, name) {
 				want := uint32(unix.SECCOMP_RET_USER_NOTIF)
-				if name != "" && p.passes(name, args) {
+				switch {
+				case name != "" && p.feigns(name, args):
+					want = unix.SECCOMP_RET_ERRNO
+				case name != "" && p.passes(name, args):
 					want = unix.SECCOMP_RET_ALLOW
 					passed++
 				}
@@ -94,7 +98,7 @@ func borders(p *profile, name string) [][6]uint64 {
 		if a.name != name {
 			continue
 		}
-		for _, c := range a.when {
+		for _, c := range append(slices.Clone(a.when), a.feign...) {
 			v := uint64(c.value)
 			list := []uint64{v, v + 1, v - 1, v | 1<<32, v | 0xdeadbeef<<32, v ^ 1<<31, ^uint64(0), 0, 1 << 32}
 			for bit := range 32 {

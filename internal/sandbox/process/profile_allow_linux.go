@@ -17,10 +17,9 @@ const documentCalls = `brk arch_prctl exit exit_group
 // reaches only the process itself, its scratch, or what it may read anyway.
 var widened = []struct{ why, calls string }{
 	{"older and newer names of calls that the list has", "creat newfstatat fstatat statx stat lstat statfs faccessat2 access openat2 clock_getres time getdents"},
-	{"moving in a file, its size, and forcing it out; copying between files of the scratch", "lseek ftruncate truncate fallocate fsync fdatasync copy_file_range"},
+	{"moving in a file and its size; copying between files of the scratch", "lseek ftruncate truncate fallocate copy_file_range"},
 	{"names in the scratch", "unlink unlinkat mkdir mkdirat rmdir rename renameat renameat2 link linkat symlink symlinkat readlink readlinkat chmod fchmod fchmodat fchmodat2 utimensat utime utimes futimesat umask chdir fchdir"},
 	{"what the C library asks when a program or a thread starts", "set_tid_address set_robust_list rseq gettid getpid getppid getuid geteuid getgid getegid getgroups getresuid getresgid uname sysinfo getrlimit getrusage times getpgrp getpgid getsid getcpu getpriority"},
-	{"locks inside one process", "futex_waitv futex_wait membarrier"},
 	{"waiting on descriptors, and descriptors to wait on", "poll ppoll select pselect6 epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 eventfd eventfd2 pipe pipe2 timerfd_create timerfd_settime timerfd_gettime close_range"},
 	{"waiting for a signal, timers that send one, and coming back from it", "rt_sigreturn rt_sigsuspend rt_sigtimedwait restart_syscall alarm setitimer getitimer pause"},
 	{"waiting for children: there are none, and that is the answer", "wait4 waitid"},
@@ -56,21 +55,28 @@ var limited = []allowed{
 	// Its own limits: the hard ones can only be lowered.
 	{name: "prlimit64", when: oneOf(0, 0, workloadPID)},
 	// Copies and flags of descriptors, and POSIX locks, without which SQLite opens
-	// no database. Left out, because sandboxes share the runtime's files: leases,
-	// open-file locks and F_NOTIFY; and owners of signals, seals and the size of
-	// pipes. (What remains is that a sandbox can tell by F_GETLK that another
-	// has locked a file of the runtime for reading.)
-	{name: "fcntl", when: oneOf(1, unix.F_DUPFD, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL, unix.F_SETFL, unix.F_GETLK, unix.F_SETLK, unix.F_SETLKW, unix.F_DUPFD_CLOEXEC)},
+	// no database. Those are a process's own against other processes, of which there
+	// are none: to take one always succeeds, and to ask finds none. So the filter
+	// says that it is taken and takes none, and nothing that sandboxes or the host
+	// share (the runtime's files, /dev/null) is ever locked. Left out for the same
+	// reason: leases, open-file locks and F_NOTIFY; and owners of signals, seals and
+	// the size of pipes.
+	{name: "fcntl", when: oneOf(1, unix.F_DUPFD, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL, unix.F_SETFL, unix.F_GETLK, unix.F_DUPFD_CLOEXEC), feign: oneOf(1, unix.F_SETLK, unix.F_SETLKW)},
 	// Left out: merging equal pages with other processes (a channel between
 	// them), pushing shared pages out of memory, and poisoning pages.
 	{name: "madvise", when: oneOf(2, unix.MADV_NORMAL, unix.MADV_RANDOM, unix.MADV_SEQUENTIAL, unix.MADV_WILLNEED, unix.MADV_DONTNEED, unix.MADV_FREE, unix.MADV_REMOVE, unix.MADV_DONTFORK, unix.MADV_DOFORK,
 		unix.MADV_HUGEPAGE, unix.MADV_NOHUGEPAGE, unix.MADV_DONTDUMP, unix.MADV_DODUMP, unix.MADV_WIPEONFORK, unix.MADV_KEEPONFORK, unix.MADV_COLD, unix.MADV_POPULATE_READ, unix.MADV_POPULATE_WRITE, unix.MADV_COLLAPSE, madvGuard, madvGuard+1)},
 	// Locks inside one process. A futex that is not private is found by the file
 	// and the place in it, and sandboxes map the same libraries: whoever could wake
-	// or move the waiters there would have a channel to another. Waiting is left,
-	// because the C library joins threads by it.
-	{name: "futex", why: "locks inside one process", when: []condition{{arg: 1, mask: futexPrivate, value: futexPrivate}, {arg: 1, mask: futexCommand, value: futexWait}, {arg: 1, mask: futexCommand, value: futexWaitFor}}},
+	// or move the waiters there would have a channel to another; and the kernel
+	// itself wakes there when a thread ends (set_tid_address, robust lists). So
+	// nobody waits there either: who joins a thread is answered by Holdfast (see
+	// answered).
+	{name: "futex", why: "locks inside one process", when: []condition{{arg: 1, mask: futexPrivate, value: futexPrivate}}},
 	{name: "futex_wake", why: "locks inside one process", when: []condition{{arg: 3, mask: futexPrivate, value: futexPrivate}}},
+	{name: "futex_wait", why: "locks inside one process", when: []condition{{arg: 3, mask: futexPrivate, value: futexPrivate}}},
+	// Left out: the commands that interrupt processors on which others run.
+	{name: "membarrier", why: "orders the memory of its own threads", when: oneOf(0, barriers()...)},
 	// Left out: RWF_NOWAIT and RWF_DONTCACHE, which show and steer what the page
 	// cache holds of files that sandboxes share.
 	{name: "preadv2", why: "newer name of preadv", when: []condition{{arg: 5, mask: ^uint32(readQuiet)}}},
@@ -80,6 +86,21 @@ var limited = []allowed{
 	{name: "kill", why: "a signal to itself", when: append(oneOf(0, workloadPID), oneOf(1, mildSignals()...)...)},
 	{name: "tkill", why: "a signal to its main thread (musl's raise and abort)", when: append(oneOf(0, workloadPID), oneOf(1, mildSignals()...)...)},
 	{name: "tgkill", why: "a signal to a thread of its own", when: append(oneOf(0, workloadPID), oneOf(2, mildSignals()...)...)},
+}
+
+// feigned calls succeed without happening. The scratch is memory, where forcing
+// a file out does nothing anyway; on a file of the runtime it would make the disk
+// of the host flush, for the ledger and all others, as often as a program likes.
+var feigned = []allowed{
+	{name: "fsync", feigned: true, why: "databases force out what they wrote"},
+	{name: "fdatasync", feigned: true, why: "databases force out what they wrote"},
+}
+
+// barriers are the commands of membarrier that concern the caller's process
+// alone, and the question which there are.
+func barriers() []uint32 {
+	const query, private, synchronising, restartable = 0, 1 << 3, 1 << 5, 1 << 7 // each registers with the bit above it
+	return []uint32{query, private, private << 1, synchronising, synchronising << 1, restartable, restartable << 1}
 }
 
 // mildSignals are all but SIGKILL.

@@ -18,7 +18,11 @@ type profile struct {
 type allowed struct {
 	name string
 	when []condition // sorted by argument; of one argument one must hold
-	why  string      // empty: it stands in the specification's list (003 2.2)
+	// feign: where one of these holds the call succeeds and does not happen;
+	// feigned: always.
+	feign   []condition
+	feigned bool
+	why     string // empty: it stands in the specification's list (003 2.2)
 }
 
 // condition: (low 32 bits of argument arg, masked where mask is not 0) equals
@@ -44,7 +48,7 @@ func newProfile(more ...allowed) *profile {
 			p.allow = append(p.allow, allowed{name: n, why: w.why})
 		}
 	}
-	p.allow = append(p.allow, limited...)
+	p.allow = append(append(p.allow, limited...), feigned...)
 	p.allow = append(p.allow, more...)
 	return p
 }
@@ -69,18 +73,25 @@ func (p *profile) without(names []string) (*profile, error) {
 // passes says whether the filter lets a native call go by, as compile turns it
 // into instructions.
 func (p *profile) passes(name string, args [6]uint64) bool {
-	return !ordered(name) && slices.ContainsFunc(p.allow, func(a allowed) bool { return a.name == name && a.holds(args) })
+	return !asked(name) && slices.ContainsFunc(p.allow, func(a allowed) bool { return a.name == name && !a.feigned && a.holds(args) })
 }
+
+// feigns says whether the filter itself answers a native call with success.
+func (p *profile) feigns(name string, args [6]uint64) bool {
+	return slices.ContainsFunc(p.allow, func(a allowed) bool {
+		return a.name == name && (a.feigned || slices.ContainsFunc(a.feign, func(c condition) bool { return c.met(args) }))
+	})
+}
+
+// asked is a call of the profile that is put to Holdfast all the same: one that
+// ends the program, or one that Holdfast answers.
+func asked(name string) bool { return ordered(name) || answered(name) }
 
 // holds says whether each argument that has conditions meets one of its own.
 func (a allowed) holds(args [6]uint64) bool {
 	met := map[int]bool{}
 	for _, c := range a.when {
-		v := uint32(args[c.arg])
-		if c.mask != 0 {
-			v &= c.mask
-		}
-		met[c.arg] = met[c.arg] || v == c.value
+		met[c.arg] = met[c.arg] || c.met(args)
 	}
 	for _, ok := range met {
 		if !ok {
@@ -88,6 +99,14 @@ func (a allowed) holds(args [6]uint64) bool {
 		}
 	}
 	return true
+}
+
+func (c condition) met(args [6]uint64) bool {
+	v := uint32(args[c.arg])
+	if c.mask != 0 {
+		v &= c.mask
+	}
+	return v == c.value
 }
 
 // oneOf: the argument is one of the values.

@@ -43,8 +43,15 @@ func class(p *profile, name string) string {
 		if a.name != name {
 			continue
 		}
-		if len(a.when) == 0 {
+		switch {
+		case answered(name):
+			return "answered"
+		case a.feigned:
+			return "feigned"
+		case len(a.when) == 0:
 			return "allowed"
+		case a.feign != nil:
+			return "conditional or feigned, else " + other
 		}
 		return "conditional, else " + other
 	}

@@ -31,7 +31,9 @@ var refused = []struct {
 	{unix.ENOTSUP, "attributes of files", "setxattr lsetxattr fsetxattr getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr removexattr lremovexattr fremovexattr setxattrat getxattrat listxattrat removexattrat file_getattr file_setattr"},
 	{unix.ENOLCK, "a lock that another sandbox could see on the runtime's files", "flock"},
 	{unix.ENOSYS, "shows or steers what the page cache holds of files that sandboxes share", "mincore cachestat readahead fadvise64 sync_file_range"},
-	{unix.EINVAL, "wakes or moves who waits on a page that sandboxes share", "futex futex_wake futex_requeue"},
+	{unix.EINVAL, "wakes or moves who waits on a page that sandboxes share", "futex futex_wake futex_wait futex_requeue"},
+	{unix.ENOSYS, "waits on several words, the private and the shared, as memory says that the filter cannot see", "futex_waitv"},
+	{unix.EINVAL, "interrupts processors on which others run", "membarrier"},
 	{unix.ENOTSUP, "shows what the page cache holds of files that sandboxes share", "preadv2 pwritev2"},
 	{unix.ENOSYS, "tells about files that sandboxes share", "inotify_init inotify_init1"},
 	{unix.ENOSYS, "libraries try it and do without", `sched_getscheduler sched_getparam sched_get_priority_max sched_get_priority_min sched_getattr sched_rr_get_interval ioprio_get

@@ -40,7 +40,10 @@ type run struct {
 	call     *sandbox.Call
 	refused  []sandbox.Refusal
 	started  bool
-	asked    int // refused calls
+	asked    int // calls that were refused or answered
+	pid      int // the workload's number in /proc, or 0
+	memory   *os.File
+	gone     chan struct{} // closed when nobody is left who asks
 }
 
 // stopWords are what standard error says of a run that was stopped, beside the
@@ -48,7 +51,7 @@ type run struct {
 var stopWords = map[sandbox.Reason]string{
 	sandbox.ReasonOutput:  "Killed: more than 64 MB of output",
 	sandbox.ReasonHalt:    "Killed: the run was stopped",
-	sandbox.ReasonRefused: "Killed: more than 100000 calls were refused",
+	sandbox.ReasonRefused: "Killed: more than 100000 calls were refused or answered",
 }
 
 // execute runs spec behind z. A nil error means that the code ran, whatever
@@ -60,7 +63,7 @@ func (t *Tier) execute(ctx context.Context, z *zygote, o *order, spec sandbox.Sp
 	if err != nil {
 		return nil, err
 	}
-	r := &run{seat: s, spec: spec, fs: -1, workload: -1}
+	r := &run{seat: s, spec: spec, fs: -1, workload: -1, gone: make(chan struct{})}
 	defer r.free()
 	err = r.raise(o)
 	t.refill(z) // not before: the walls are raised without company
@@ -168,6 +171,7 @@ func (r *run) attend(ctx context.Context, timeout time.Duration) *sandbox.Result
 // answerAll answers the filter's questions until nobody is left who could ask.
 func (r *run) answerAll() {
 	defer r.watch.Done()
+	defer close(r.gone)
 	for {
 		n, err := r.asks.next()
 		if err != nil {
@@ -188,6 +192,10 @@ func (r *run) question(n notice) {
 	}
 	if ends(c) {
 		r.asks.proceed(n) // numbers alone: nothing they point to can change
+		return
+	}
+	if r.answers(c) {
+		r.answer(n, c)
 		return
 	}
 	j := judge(c)
@@ -221,6 +229,7 @@ func (r *run) start(n notice) {
 		return
 	}
 	r.asks.proceed(n)
+	r.pid = numberOf(fd) // while the interpreter starts
 }
 
 // end kills the code, for the first reason there is.
@@ -239,15 +248,20 @@ func (r *run) end(why sandbox.Reason, call *sandbox.Call) {
 
 const (
 	maxRefusals = 64
-	// refusedFlood is how many refused calls end a run: answering them costs
-	// Holdfast what no share of the run's pays for.
+	// refusedFlood is how many calls that are refused or answered end a run: it
+	// costs Holdfast what no share of the run's pays for.
 	refusedFlood = 100_000
 )
 
-func (r *run) count(c call, errno unix.Errno) {
+// tally counts what was put to Holdfast.
+func (r *run) tally() {
 	if r.asked++; r.asked == refusedFlood {
 		r.end(sandbox.ReasonRefused, nil)
 	}
+}
+
+func (r *run) count(c call, errno unix.Errno) {
+	r.tally()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range r.refused {
@@ -354,6 +368,9 @@ func (r *run) free() {
 	r.copied.Wait()
 	if r.asks != nil {
 		r.asks.close()
+	}
+	if r.memory != nil {
+		r.memory.Close()
 	}
 	for _, fd := range []int{r.fs, r.workload} {
 		if fd >= 0 {

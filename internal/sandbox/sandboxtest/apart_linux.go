@@ -21,3 +21,11 @@ func apart(cmd *exec.Cmd, scratch, root bool) {
 	}
 	cmd.SysProcAttr.Cloneflags = flags
 }
+
+// lockSeen says whether another process holds a lock on exactly so much of a
+// file.
+func lockSeen(f *os.File, start, length int64) (bool, error) {
+	lock := syscall.Flock_t{Type: syscall.F_WRLCK, Start: start, Len: length}
+	err := syscall.FcntlFlock(f.Fd(), syscall.F_GETLK, &lock)
+	return lock.Type != syscall.F_UNLCK && lock.Start == start && lock.Len == length, err
+}

@@ -88,7 +88,7 @@ var numbers = map[string]int{
 	"ptrace": 101, "setpgid": 109, "setsid": 112, "setreuid": 113, "setgroups": 116, "setresuid": 117, "setresgid": 119, "setfsuid": 122, "capset": 126, "rt_sigqueueinfo": 129,
 	"mknod": 133, "uselib": 134, "personality": 135, "mlock": 149, "vhangup": 153, "modify_ldt": 154, "pivot_root": 155, "prctl": 157, "adjtimex": 159, "setrlimit": 160, "chroot": 161, "acct": 163,
 	"settimeofday": 164, "mount": 165, "umount2": 166, "swapon": 167, "swapoff": 168, "reboot": 169, "sethostname": 170, "setdomainname": 171, "iopl": 172, "ioperm": 173,
-	"init_module": 175, "delete_module": 176, "quotactl": 179, "readahead": 187, "setxattr": 188, "tkill": 200, "futex": 202, "io_setup": 206, "set_tid_address": 218, "timer_create": 222,
+	"init_module": 175, "delete_module": 176, "quotactl": 179, "readahead": 187, "setxattr": 188, "tkill": 200, "futex": 202, "io_setup": 206, "sysinfo": 99, "set_tid_address": 218, "set_robust_list": 273, "timer_create": 222,
 	"clock_settime": 227, "tgkill": 234, "mbind": 237, "mq_open": 240, "kexec_load": 246, "add_key": 248, "request_key": 249, "keyctl": 250, "inotify_init": 253, "migrate_pages": 256, "openat": 257, "mknodat": 259,
 	"fchownat": 260, "unshare": 272, "splice": 275, "tee": 276, "vmsplice": 278, "move_pages": 279, "utimensat": 280, "signalfd": 282, "perf_event_open": 298, "fanotify_init": 300, "prlimit64": 302,
 	"name_to_handle_at": 303, "open_by_handle_at": 304, "clock_adjtime": 305, "setns": 308, "process_vm_readv": 310, "process_vm_writev": 311, "kcmp": 312, "finit_module": 313, "sched_setattr": 314,

@@ -69,7 +69,7 @@ func Suite(t *testing.T, open func(t *testing.T) Runner) {
 			s.begin(t, f.name+"/"+a.name, a.patient, func(t *testing.T) { s.attempt(t, a) })
 		}
 	}
-	for _, p := range properties() {
+	for _, p := range append(properties(), channels()...) {
 		s.begin(t, "property/"+p.name, false, func(t *testing.T) { p.holds(t, s) })
 	}
 	s.begun.Wait()
