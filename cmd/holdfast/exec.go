@@ -3,8 +3,8 @@ package main
 import (
 	"flag"
 	"io"
-	"os"
-	"path/filepath"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,13 +32,17 @@ agent and calls a person.
     --file NAME=PATH    a file for the program, by its name there; may be given
                         more than once
     --env NAME=VALUE    a variable for the program, never a secret
-    --out DIR           where files that the program wrote go; they are named
-                        and left behind if absent
+    --out DIR           where files that the program wrote go, over nothing that
+                        is there; names that begin with a dot, and other odd
+                        ones, only where DIR is new or empty. Without it they
+                        are counted and left behind
     --agent, --kind, --session, --token   who asks, as for ` + "`holdfast step`" + `
 
 The program's standard output and error are those of this command, and so is its
-exit code: 137 when a limit ended it, 159 when a call did. What Holdfast has to
-say stands on standard error; --json prints the whole result instead.
+exit code: 137 when a limit ended it, 159 when a call did. On a terminal, control
+sequences other than colours are written out; in a pipe every byte is as it was.
+What Holdfast has to say stands on standard error; --json prints the whole result
+instead.
 
     $ echo 'print(6 * 7)' | holdfast exec --lang python3 -
     42
@@ -165,11 +169,11 @@ func (a *app) executed(x *api.Executed, out string) error {
 		}
 		return ended(ans)
 	}
-	if err := a.bringOut(x.Result, out); err != nil {
-		return err
-	}
 	if !a.json {
 		a.sayRun(x)
+	}
+	if err := a.bringOut(x.Result, out); err != nil {
+		return err
 	}
 	if x.Result.ExitCode == 0 && x.Failure != nil {
 		return ended(&api.Answer{Outcome: x.Outcome, Failure: x.Failure})
@@ -191,8 +195,8 @@ func (a *app) sayRefusal(ans *api.Answer) error {
 // say behind it.
 func (a *app) sayRun(x *api.Executed) {
 	r := x.Result
-	io.WriteString(a.out, r.Stdout)
-	io.WriteString(a.err, r.Stderr)
+	io.WriteString(a.out, forTerminal(a.out, r.Stdout))
+	io.WriteString(a.err, forTerminal(a.err, r.Stderr))
 	if r.Syscall != nil {
 		a.say("%s: the call %s (%d, %s) is not allowed", r.State, r.Syscall.Name, r.Syscall.Nr, r.Syscall.Arch)
 	}
@@ -200,47 +204,12 @@ func (a *app) sayRun(x *api.Executed) {
 		a.sayLines(x.Failure.Why)
 		a.hints(x.Failure.Hint)
 	}
-	for name, why := range r.Skipped {
-		a.say("the file %s stays behind: %s", name, why)
+	for _, name := range slices.Sorted(maps.Keys(r.Skipped)) {
+		a.say("the file %s stays behind: %s", name, r.Skipped[name])
 	}
 	if x.Outcome != nil {
 		for _, w := range x.Outcome.Weakened {
 			a.say("weakened: %s", w)
 		}
 	}
-}
-
-// bringOut writes the program's files below dir, over nothing that is there.
-func (a *app) bringOut(r *sandbox.Document, dir string) error {
-	if dir == "" {
-		if n := len(r.OutputFiles); n > 0 && !a.json {
-			a.say("the program wrote %d files; --out DIR brings them out", n)
-		}
-		return nil
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fail("", "%v", err)
-	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return fail("", "%v", err)
-	}
-	defer root.Close()
-	for name, b := range r.OutputFiles {
-		if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			return fail("", "%v", err)
-		}
-		f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-		if err != nil {
-			return fail("name an empty directory", "%v", err)
-		}
-		_, err = f.Write(b)
-		if end := f.Close(); err == nil {
-			err = end
-		}
-		if err != nil {
-			return fail("", "%v", err)
-		}
-	}
-	return nil
 }
