@@ -70,7 +70,10 @@ func (t *Tier) execute(ctx context.Context, z *zygote, o *order, spec sandbox.Sp
 	if err != nil {
 		return nil, err
 	}
-	res := r.attend(ctx, spec.Timeout)
+	res, err := r.attend(ctx, spec.Timeout)
+	if err != nil {
+		return nil, err
+	}
 	res.Start, res.End = start, time.Now()
 	res.Stages = append(res.Stages, sandbox.Stage{Name: "collect", Took: res.End.Sub(res.Gone)})
 	res.WallTime = res.End.Sub(start)
@@ -93,7 +96,7 @@ func (r *run) raise(o *order) (err error) {
 		s.flood = func() { r.end(sandbox.ReasonOutput, nil) }
 	}
 	if err := r.proceed(r.plan); err != nil {
-		return failed(holdfast.KindSpawn, "let its first process go on", err)
+		return failed(holdfast.KindSpawn, "let its first process go on", died{err})
 	}
 	return r.ready()
 }
@@ -113,7 +116,7 @@ func (r *run) ready() error {
 	r.ctl.SetReadDeadline(time.Time{})
 	if err != nil {
 		closeAll(fds)
-		return failed(holdfast.KindSpawn, "start: its first process ended without a word", err)
+		return failed(holdfast.KindSpawn, "start: its first process ended without a word", died{err})
 	}
 	if f.kind != frameReady || len(fds) != 2 {
 		closeAll(fds)
@@ -139,8 +142,9 @@ func (r *run) failure(f frame) error {
 	return failed(s.kind(), s.task(), unix.Errno(f.b))
 }
 
-// attend waits for the end of the code, or brings it.
-func (r *run) attend(ctx context.Context, timeout time.Duration) *sandbox.Result {
+// attend waits for the end of the code, or brings it. An error is that all of
+// it was killed from elsewhere before the interpreter could start.
+func (r *run) attend(ctx context.Context, timeout time.Duration) (*sandbox.Result, error) {
 	r.watch.Add(1)
 	go r.answerAll()
 	timer := time.AfterFunc(timeout, func() { r.end(sandbox.ReasonWall, nil) })
@@ -157,6 +161,9 @@ func (r *run) attend(ctx context.Context, timeout time.Duration) *sandbox.Result
 	r.watch.Wait()
 	r.copied.Wait()
 	r.usage(res)
+	if err != nil && r.unbegun() {
+		return nil, failed(holdfast.KindSpawn, "start: its first process was killed", died{err})
+	}
 	res.Stages = append(res.Stages, sandbox.Stage{Name: "end", Took: res.Gone.Sub(told)})
 	if err == nil && f.kind == frameFailed {
 		r.spawnFailed(res, r.failure(f))
@@ -165,7 +172,15 @@ func (r *run) attend(ctx context.Context, timeout time.Duration) *sandbox.Result
 	}
 	res.Stdout, res.Stderr = r.stdout.text(), append(r.stderr.text(), res.Stderr...)
 	res.OutputFiles, res.Skipped = collect(r.fs, r.spec.Files)
-	return res
+	return res, nil
+}
+
+// unbegun says of a run that is over that the interpreter was never let go, and
+// that no limit of the run's own was the reason.
+func (r *run) unbegun() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !r.started && r.reason == "" && r.used.oomKills == 0
 }
 
 // answerAll answers the filter's questions until nobody is left who could ask.

@@ -162,9 +162,9 @@ func (z *zygote) gone(err error) error {
 	z.cmd.Process.Kill()
 	select {
 	case <-z.done:
-		return fmt.Errorf("the launcher ended: %s", bytes.TrimSpace(z.stderr.Bytes()))
+		return died{fmt.Errorf("the launcher ended: %s", bytes.TrimSpace(z.stderr.Bytes()))}
 	case <-time.After(time.Second):
-		return err
+		return died{err}
 	}
 }
 

@@ -2,11 +2,13 @@ package process
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -136,20 +138,44 @@ func (t *Tier) Run(ctx context.Context, spec sandbox.Spec) (*sandbox.Result, err
 	if missing := posture.Missing(spec.Need); len(missing) > 0 {
 		return nil, short(l.exact, posture, missing)
 	}
-	z, err := t.launcher(ctx, l)
-	if err != nil {
-		return nil, err
-	}
 	o, err := t.order(l, spec)
 	if err != nil {
 		return nil, err
 	}
-	res, err := t.execute(ctx, z, o, spec)
+	res, err := t.launch(ctx, l, o, spec)
+	if errors.As(err, new(died)) && ctx.Err() == nil {
+		res, err = t.launch(ctx, l, o, spec) // once more: somebody else killed them
+	}
 	if res != nil {
 		res.Posture = posture
 	}
 	return res, err
 }
+
+func (t *Tier) launch(ctx context.Context, l language, o *order, spec sandbox.Spec) (*sandbox.Result, error) {
+	z, err := t.launcher(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	res, err := t.execute(ctx, z, o, spec)
+	if errors.As(err, new(died)) {
+		select { // a launcher that is dying still looks alive
+		case <-z.done:
+		case <-time.After(deathWithin):
+		}
+	}
+	return res, err
+}
+
+// deathWithin is how long a launcher that was killed may look alive; one that
+// lives longer was not: the run's own first process was.
+const deathWithin = 300 * time.Millisecond
+
+// died is the error of a run whose launcher or first process is gone before
+// anything of the code began: it can be run again, and is not run twice.
+type died struct{ error }
+
+func (d died) Unwrap() error { return d.error }
 
 // short is the refusal where walls are missing (D20). Its hint has the contract
 // that takes what stands, word for word. Landlock is not in it: it is told in
