@@ -34,6 +34,9 @@ var floors = map[string]int{
 	"internal/schema":        1,
 	"internal/operator":      1,
 
+	// The code executor's messages, made from executor.proto.
+	"executorpb": 1,
+
 	// 2, judges: facts in, opinion out. The ledger and the latch stand beside.
 	"internal/budget":  2,
 	"internal/trust":   2,
@@ -53,6 +56,7 @@ var floors = map[string]int{
 	"internal/mcp":         4,
 	"internal/mcp/gateway": 4,
 	"internal/console":     4,
+	"internal/executor":    4,
 
 	// 4, hands: what touches the world. storetest is what a store must pass.
 	"internal/mcp/remote":      4,
