@@ -134,6 +134,7 @@ type Status struct {
 	Problems  []string          `json:"problems,omitempty"`
 	Clients   int               `json:"clients"`
 	Pages     string            `json:"pages,omitempty"`
+	Executor  string            `json:"executor,omitempty"` // host:port of the code executor
 	DiskUsed  int64             `json:"disk_bytes"`
 	DiskFree  int64             `json:"disk_free_bytes"`
 }

@@ -58,7 +58,7 @@ const maxExecution = (sandbox.MaxCode+sandbox.MaxFileBytes)*4/3 + 16<<20
 // exec runs code as a crossing of exec/LANGUAGE, whose output is the document's
 // ExecutionResult.
 func (s *Server) exec(w http.ResponseWriter, r *http.Request) {
-	leave, err := s.executions.enter(r.Context(), r.ContentLength)
+	leave, err := s.Enter(r.Context(), r.ContentLength)
 	if err != nil {
 		s.answer(w, nil, err)
 		return
@@ -68,27 +68,42 @@ func (s *Server) exec(w http.ResponseWriter, r *http.Request) {
 	if !s.readUpTo(w, r, &e, maxExecution) {
 		return
 	}
-	spec, err := s.Sandbox.Prepare(r.Context(), e.spec())
+	ans, err := s.Execute(r.Context(), e)
 	if err != nil {
 		s.answer(w, nil, err)
 		return
+	}
+	s.write(w, http.StatusOK, ans)
+}
+
+// Enter waits for room to run code, before a byte of the request is read; size
+// is what it says of itself, below 0 if nothing. The error is a TimeoutError.
+// The caller leaves.
+func (s *Server) Enter(ctx context.Context, size int64) (leave func(), err error) {
+	return s.executions.enter(ctx, s.Room, size)
+}
+
+// Execute runs code as a crossing of exec/LANGUAGE for a caller who has entered.
+// An error is one of the request: there was no crossing, and nothing ran.
+func (s *Server) Execute(ctx context.Context, e Execution) (*Executed, error) {
+	spec, err := s.Sandbox.Prepare(ctx, e.spec())
+	if err != nil {
+		return nil, err
 	}
 	ask := Ask{Boundary: "exec/" + spec.Language, Agent: e.Agent, Kind: e.Kind, Session: e.Session, Intent: e.Intent, Token: e.Token, IdempotencyKey: e.IdempotencyKey}
 	if ask.Payload, err = executionPayload(spec); err != nil {
-		s.answer(w, nil, err)
-		return
+		return nil, err
 	}
 	req, err := s.request(ask)
 	if err != nil {
-		s.answer(w, nil, err)
-		return
+		return nil, err
 	}
-	s.executed(w, r, req, spec)
+	return s.executed(ctx, req, spec), nil
 }
 
-func (s *Server) executed(w http.ResponseWriter, r *http.Request, req holdfast.Request, spec sandbox.Spec) {
+func (s *Server) executed(ctx context.Context, req holdfast.Request, spec sandbox.Spec) *Executed {
 	var done *sandbox.Result
-	out, err := s.Kernel.Cross(r.Context(), req, func(ctx context.Context) (holdfast.Output, error) {
+	out, err := s.Kernel.Cross(ctx, req, func(ctx context.Context) (holdfast.Output, error) {
 		res, err := s.Sandbox.Run(ctx, spec, s.needs(req.Boundary, &spec))
 		if err != nil {
 			return holdfast.Output{}, err
@@ -100,12 +115,12 @@ func (s *Server) executed(w http.ResponseWriter, r *http.Request, req holdfast.R
 		}
 		return out, res.Broke()
 	})
-	ans := Executed{Outcome: s.masked(out)}
+	ans := &Executed{Outcome: s.masked(out)}
 	if ans.Result, err = passed(out, done, err); err != nil {
 		ans.Failure = s.failure(err)
 		s.logInner(err)
 	}
-	s.write(w, http.StatusOK, ans)
+	return ans
 }
 
 // passed is what the caller may see of a run: what the kernel let out, of this
@@ -129,55 +144,90 @@ func passed(out *holdfast.Outcome, done *sandbox.Result, err error) (*sandbox.Do
 	return nil, err
 }
 
-// Bounds of what runs and waits at once (spec 003 2.1, as its interface document
-// has them): 10 run, 100 wait, at most 30 s. Of requests so large that some of
-// them would fill a machine's memory one is taken at a time.
-const (
-	maxExecutions = 10
-	maxWaiting    = 100
-	executionWait = 30 * time.Second
-	largeBody     = 8 << 20
-)
+// Room bounds what runs and waits at once.
+type Room struct {
+	Running int           // at least 1
+	Waiting int           // how many more wait
+	Wait    time.Duration // how long each of them
+}
+
+// DefaultRoom is the specification's (003 2.1, as its interface document has
+// it): 10 run, 100 wait, at most 30 s.
+func DefaultRoom() Room { return Room{Running: 10, Waiting: 100, Wait: 30 * time.Second} }
+
+// largeBody is from where on requests are taken one at a time: some of them
+// would fill a machine's memory.
+const largeBody = 8 << 20
 
 // executions counts them. Its zero value counts from none.
 type executions struct {
 	once    sync.Once
+	room    Room
 	running chan struct{}
 	large   chan struct{}
 	waiting atomic.Int32
 }
 
-// enter waits for room before a byte of the request is read; size is what it
-// says of itself, below 0 if nothing. The caller leaves.
-func (x *executions) enter(ctx context.Context, size int64) (leave func(), err error) {
-	x.once.Do(func() { x.running, x.large = make(chan struct{}, maxExecutions), make(chan struct{}, 1) })
-	if x.waiting.Add(1) > maxWaiting {
+// enter waits for room; the first sets how much there is.
+func (x *executions) enter(ctx context.Context, room Room, size int64) (leave func(), err error) {
+	x.once.Do(func() {
+		if room.Running < 1 {
+			room = DefaultRoom()
+		}
+		x.room, x.running, x.large = room, make(chan struct{}, room.Running), make(chan struct{}, 1)
+	})
+	rooms := []chan struct{}{x.running}
+	if size < 0 || size > largeBody {
+		rooms = []chan struct{}{x.large, x.running}
+	}
+	if leave := take(closedChannel(), rooms); leave != nil {
+		return leave, nil
+	}
+	if int(x.waiting.Add(1)) > x.room.Waiting {
 		x.waiting.Add(-1)
-		return nil, busy("%d requests to run code wait already", maxWaiting)
+		return nil, busy("%d requests to run code wait already", x.room.Waiting)
 	}
 	defer x.waiting.Add(-1)
-	ctx, cancel := context.WithTimeout(ctx, executionWait)
+	ctx, cancel := context.WithTimeout(ctx, x.room.Wait)
 	defer cancel()
+	if leave := take(ctx.Done(), rooms); leave != nil {
+		return leave, nil
+	}
+	return nil, busy("%d programs run already, and none ended in time", x.room.Running)
+}
+
+// take takes a place in each of rooms, in their order, and returns what gives
+// them back; nil where one had none before end.
+func take(end <-chan struct{}, rooms []chan struct{}) (leave func()) {
 	var taken []chan struct{}
 	leave = func() {
 		for _, c := range taken {
 			<-c
 		}
 	}
-	rooms := []chan struct{}{x.running}
-	if size < 0 || size > largeBody {
-		rooms = []chan struct{}{x.large, x.running}
-	}
 	for _, room := range rooms {
 		select {
 		case room <- struct{}{}:
 			taken = append(taken, room)
-		case <-ctx.Done():
+			continue
+		default:
+		}
+		select {
+		case room <- struct{}{}:
+			taken = append(taken, room)
+		case <-end:
 			leave()
-			return nil, busy("%d programs run already, and none ended in time", maxExecutions)
+			return nil
 		}
 	}
-	return leave, nil
+	return leave
+}
+
+// closedChannel is an end that has come already.
+func closedChannel() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
 }
 
 func busy(why string, n int) error {

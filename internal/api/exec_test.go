@@ -15,17 +15,17 @@ func TestExecutionsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var x executions
 		var leave []func()
-		for range maxExecutions {
-			l, err := x.enter(t.Context(), 1)
+		for range DefaultRoom().Running {
+			l, err := x.enter(t.Context(), Room{}, 1)
 			if err != nil {
 				t.Fatal(err)
 			}
 			leave = append(leave, l)
 		}
-		waited := make(chan error, maxWaiting)
-		for range maxWaiting {
+		waited := make(chan error, DefaultRoom().Waiting)
+		for range DefaultRoom().Waiting {
 			go func() {
-				l, err := x.enter(context.Background(), 1)
+				l, err := x.enter(context.Background(), Room{}, 1)
 				if err == nil {
 					l()
 				}
@@ -33,21 +33,21 @@ func TestExecutionsAreBounded(t *testing.T) {
 			}()
 		}
 		synctest.Wait()
-		if _, err := x.enter(t.Context(), 1); holdfast.KindOf(err) != holdfast.KindTimeout {
+		if _, err := x.enter(t.Context(), Room{}, 1); holdfast.KindOf(err) != holdfast.KindTimeout {
 			t.Error("one too many waits:", err)
 		}
 		leave[0]()
-		for range maxWaiting {
+		for range DefaultRoom().Waiting {
 			if err := <-waited; err != nil {
 				t.Error(err)
 			}
 		}
 		start := time.Now()
-		l, err := x.enter(t.Context(), -1)
+		l, err := x.enter(t.Context(), Room{}, -1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := x.enter(t.Context(), largeBody+1); holdfast.KindOf(err) != holdfast.KindTimeout || time.Since(start) != executionWait {
+		if _, err := x.enter(t.Context(), Room{}, largeBody+1); holdfast.KindOf(err) != holdfast.KindTimeout || time.Since(start) != DefaultRoom().Wait {
 			t.Error("two large ones at once:", err, time.Since(start))
 		}
 		l()

@@ -37,6 +37,8 @@ type Server struct {
 	MCP func(h Hello) (serve func(ctx context.Context, conn io.ReadWriteCloser) error, err error)
 	// Sandbox runs code.
 	Sandbox Sandbox
+	// Room bounds what runs in it; the zero value is DefaultRoom.
+	Room Room
 	// Mask takes out of a text what must not be shown.
 	Mask func(string) string
 	Log  *slog.Logger
