@@ -27,7 +27,7 @@ type Config struct {
 	Limits     []LimitConfig    `yaml:"limits" doc:"how often agents may cross"`
 	Rules      RulesConfig      `yaml:"rules" doc:"the constitution"`
 	MCP        MCPConfig        `yaml:"mcp" doc:"MCP servers behind the gates"`
-	Sandbox    notYet           `yaml:"sandbox" doc:"not available in this version"`
+	Sandbox    SandboxConfig    `yaml:"sandbox" doc:"how code is run"`
 	Egress     notYet           `yaml:"egress" doc:"not available in this version"`
 	Review     ReviewConfig     `yaml:"review" doc:"how people are asked"`
 	Alerts     AlertsConfig     `yaml:"alerts" doc:"what happens when something is wrong"`
@@ -153,6 +153,22 @@ type HeaderConfig struct {
 	File string `yaml:"file" doc:"a file of yours (0600) whose first line is the value, relative to this file"`
 	Env  string `yaml:"env" doc:"the environment variable of the daemon that holds the value"`
 	At   string `yaml:"-"`
+}
+
+// SandboxConfig is how code is run (003 2.1). It is read at the start.
+type SandboxConfig struct {
+	Running  int            `yaml:"running" min:"1" max:"1000" doc:"programs that run at once; 10 if absent"`
+	Waiting  int            `yaml:"waiting" min:"1" max:"100000" doc:"requests that wait for one of them to end; 100 if absent"`
+	Wait     Duration       `yaml:"wait" doc:"how long each of them waits; 30s if absent, at most 10m"`
+	Executor ExecutorConfig `yaml:"executor" doc:"the code executor over gRPC; off without listen"`
+}
+
+// ExecutorConfig is where programs run code over gRPC.
+type ExecutorConfig struct {
+	Listen  string `yaml:"listen" doc:"host:port of the service, such as 127.0.0.1:7412; beyond loopback it needs the three files"`
+	Cert    string `yaml:"cert" doc:"file of the service's certificate chain, PEM, relative to this file"`
+	Key     string `yaml:"key" doc:"file (0600) of its key, PEM, relative to this file"`
+	Clients string `yaml:"clients" doc:"file of the certificates that sign clients' ones, PEM, relative to this file"`
 }
 
 // ReviewConfig is how people are asked (K7, D11).

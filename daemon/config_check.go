@@ -71,6 +71,7 @@ func (k *checker) all(c *Config) {
 	k.budgets(c)
 	k.limits(c)
 	k.servers(c)
+	k.sandbox(c)
 	k.review(c)
 	k.wait(c)
 	k.hooks(c)

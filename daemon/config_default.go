@@ -1,10 +1,12 @@
 package daemon
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/api"
 )
 
 // builtIn is the place of what no file says.
@@ -30,6 +32,7 @@ func Defaults() *Config {
 		Agents:     AgentsConfig{Kinds: defaultKinds()},
 		Boundaries: defaultBoundaries(),
 		Budgets:    defaultBudgets(),
+		Sandbox:    SandboxConfig{Running: api.DefaultRoom().Running, Waiting: api.DefaultRoom().Waiting, Wait: Duration(api.DefaultRoom().Wait)},
 		Review:     ReviewConfig{Wait: new(defaultWait)},
 		Ledger:     LedgerConfig{CheckpointInterval: Duration(time.Minute), Results: day},
 	}
@@ -115,6 +118,9 @@ func (c *Config) withDefaults() {
 	if c.Ledger.Results == 0 {
 		c.Ledger.Results = d.Ledger.Results
 	}
+	c.Sandbox.Running = cmp.Or(c.Sandbox.Running, d.Sandbox.Running)
+	c.Sandbox.Waiting = cmp.Or(c.Sandbox.Waiting, d.Sandbox.Waiting)
+	c.Sandbox.Wait = cmp.Or(c.Sandbox.Wait, d.Sandbox.Wait)
 	if c.Review.Wait == nil {
 		c.Review.Wait = d.Review.Wait
 	}

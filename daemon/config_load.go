@@ -213,6 +213,7 @@ func (r *reading) references(c *Config) {
 		}
 	}
 	r.registerFiles(c)
+	r.executorFiles(&c.Sandbox.Executor)
 	for name, s := range c.MCP.Servers {
 		if s.Cwd != "" {
 			s.Cwd = r.abs(s.Cwd)

@@ -235,7 +235,7 @@ func TestEditorSchemaAgreesWithTheLoader(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"version: 2", "version: x", "{}", "version: 1\nboundries: []", "version: 1\nsandbox: {}", "version: 1\nbudgets: [{scope: planet, resource: x, amount: 1}]",
+		"version: 2", "version: x", "{}", "version: 1\nboundries: []", "version: 1\negress: {}", "version: 1\nbudgets: [{scope: planet, resource: x, amount: 1}]",
 		"version: 1\nboundaries: [{boundary: a/b}]", "version: 1\nboundaries: [{boundary: a/b, risk: low}]", "version: 1\nlimits: [{scope: agent, cooldown: soon}]",
 		"version: 1\nagents: {kinds: {x: {iterations: 1, trust: highest}}}", "version: 1\nboundaries: [{boundary: a/b, risk: LOW, threshold: 2}]",
 	} {
@@ -354,6 +354,13 @@ func TestMistakes(t *testing.T) {
 		"threshold of nothing":   {v + "review: {thresholds: {a:b: 0.5}}\n", "no boundary has the operation", ""},
 		"hook twice":             {v + "alerts: {halt_hooks: [{name: a, command: [x]}, {name: a, command: [x]}]}\n", "a name of its own", ""},
 		"wall":                   {v + "boundaries: [{boundary: 'exec/*', risk: LOW, walls: [pid, moat]}]\n", "there is no wall \"moat\"", "the walls are"},
+		"executor address":       {v + "sandbox: {executor: {listen: somewhere}}\n", "sandbox.executor.listen: \"somewhere\" is not an address", "host:port"},
+		"executor for all":       {v + "sandbox: {executor: {listen: '0.0.0.0:7412'}}\n", "can be reached from other machines", "cert, key and clients"},
+		"executor half walled":   {v + "sandbox: {executor: {listen: '127.0.0.1:7412', cert: a.pem, key: b.pem}}\n", "needs all three of cert, key and clients", ""},
+		"executor without cert":  {v + "sandbox: {executor: {listen: '127.0.0.1:7412', cert: a.pem, key: b.pem, clients: c.pem}}\n", "cannot read", ""},
+		"executor files alone":   {v + "sandbox: {executor: {cert: a.pem, key: b.pem, clients: c.pem}}\n", "no listen", ""},
+		"none run":               {v + "sandbox: {running: 0}\n", "must be at least 1", ""},
+		"wait for ever":          {v + "sandbox: {wait: 1h}\n", "sandbox.wait", "10m"},
 		"telemetry":              {v + "telemetry: {endpoint: collector}\n", "telemetry.endpoint is not an address", ""},
 		"plain telemetry":        {v + "telemetry: {endpoint: 'http://collector.example/'}\n", "unencrypted", ""},
 		"header":                 {v + "telemetry: {endpoint: 'https://c/', headers: {'a b': x}}\n", "is not a header", ""},
@@ -362,7 +369,7 @@ func TestMistakes(t *testing.T) {
 		"rules in one line":      {v + "rules: {inline: [{id: a}]}\n", "cannot be written on one line", ""},
 		"inline rule":            {v + "rules:\n  inline:\n    - id: a\n      on: request\n      when: nonsense +\n      message: m\n", "holdfast.yaml:", ""},
 	}
-	for _, section := range []string{"sandbox", "egress", "intents", "spawn"} {
+	for _, section := range []string{"egress", "intents", "spawn"} {
 		for _, value := range []string{"{}", "", "x", "[1]"} {
 			cases[section+" "+value] = struct{ text, want, hint string }{v + section + ": " + value + "\n",
 				`holdfast.yaml:2: "` + section + `" is not available in this version`, ""}

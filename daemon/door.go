@@ -31,7 +31,7 @@ func (d *Daemon) Attend(do func() error) error {
 
 func (d *Daemon) api() *api.Server {
 	return &api.Server{Kernel: d.Kernel, Mint: d.Mint, Status: d.Status, Backup: d.backup, Checkpoint: d.checkpoint,
-		Drained: d.drained, MCP: d.openMCP, Token: d.giveToken, Open: d.PageLink, Sandbox: &d.sandboxes, Mask: d.maskText, Log: d.log}
+		Drained: d.drained, MCP: d.openMCP, Token: d.giveToken, Open: d.PageLink, Sandbox: &d.sandboxes, Room: d.config().Sandbox.room(), Mask: d.maskText, Log: d.log}
 }
 
 func (d *Daemon) backup(ctx context.Context, file string) error {
@@ -93,6 +93,7 @@ func (d *Daemon) Status(ctx context.Context) (*api.Status, error) {
 	}
 	s.Problems = append(s.Problems, d.sandboxes.troubles()...)
 	at, off := d.pagesAt()
+	s.Executor = d.executorAt()
 	if s.Pages = at; off != "" {
 		s.Problems = append(s.Problems, off)
 	}

@@ -46,7 +46,7 @@ type visitor struct {
 // of a session.
 func (b bearers) enter(run func(visitor) func(context.Context, gateway.Client) error) func(*http.Request) (string, func(context.Context, gateway.Client) error, error) {
 	return func(r *http.Request) (string, func(context.Context, gateway.Client) error, error) {
-		tok, id, err := b.verify(r)
+		tok, id, err := b.verify(r.Context(), r.Header.Values("Authorization"))
 		if err != nil {
 			return "", nil, err
 		}
@@ -58,24 +58,25 @@ func (b bearers) enter(run func(visitor) func(context.Context, gateway.Client) e
 	}
 }
 
-// verify returns who asks. A request whose token is none is recorded as every
-// request is that cannot be verified: the kernel judges it, and refuses it.
-func (b bearers) verify(r *http.Request) (holdfast.Secret, holdfast.Identity, error) {
-	tok, err := token.Bearer(r.Header.Values("Authorization"))
+// verify returns who asks, from the values of the authorization header. A
+// request whose token is none is recorded as every request is that cannot be
+// verified: the kernel judges it, and refuses it.
+func (b bearers) verify(ctx context.Context, header []string) (holdfast.Secret, holdfast.Identity, error) {
+	tok, err := token.Bearer(header)
 	var id holdfast.Identity
 	if err == nil {
-		id, err = b.d.verifies.Verify(r.Context(), tok, time.Now())
+		id, err = b.d.verifies.Verify(ctx, tok, time.Now())
 	}
 	if err == nil && (id.Agent == "" || id.Session == "") {
 		err = &holdfast.Error{Kind: holdfast.KindTenantContext, Gate: holdfast.K2, Why: "the token names no agent or no session"}
 	}
 	if err == nil {
-		err = b.revoked(r.Context(), id)
+		err = b.revoked(ctx, id)
 	}
 	if err == nil {
 		return tok, id, nil
 	}
-	_, judged := b.d.Kernel.Cross(r.Context(), holdfast.Request{Boundary: b.what, Payload: []byte("{}"), Token: tok},
+	_, judged := b.d.Kernel.Cross(ctx, holdfast.Request{Boundary: b.what, Payload: []byte("{}"), Token: tok},
 		func(context.Context) (holdfast.Output, error) {
 			return holdfast.Output{}, errors.New("nobody may cross without a good token")
 		})

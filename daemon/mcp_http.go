@@ -178,7 +178,7 @@ func (s *mcpSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // unknown answers who asks for a server that is not configured.
 func (s *mcpSite) unknown(w http.ResponseWriter, r *http.Request, name string) {
-	if _, _, err := (bearers{d: s.d, what: "mcp"}).verify(r); err != nil {
+	if _, _, err := (bearers{d: s.d, what: "mcp"}).verify(r.Context(), r.Header.Values("Authorization")); err != nil {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		why, _ := letter(err)
 		http.Error(w, why, http.StatusUnauthorized)

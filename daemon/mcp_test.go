@@ -26,6 +26,7 @@ import (
 const mcpServerEnv = "HOLDFAST_DAEMON_TEST_MCP"
 
 func TestMain(m *testing.M) {
+	Launcher()
 	if os.Getenv(mcpServerEnv) == "" {
 		os.Exit(m.Run())
 	}

@@ -77,6 +77,7 @@ type Daemon struct {
 	loaded *Loaded  // guarded by mu
 	mcp    *mcpSite // guarded by mu; nil while there is none
 	page   pages    // guarded by mu
+	code   string   // guarded by mu; where the code executor listens, if it does
 
 	hook         webhook
 	notices      chan kernel.Notice

@@ -82,7 +82,13 @@ func (d *Daemon) Serve(ctx context.Context, s Serving) error {
 	}
 	commands := d.api()
 	commands.Ending = ctx.Done()
+	code, err := d.openExecutor(ctx, commands, s.Linger)
+	if err != nil {
+		return err
+	}
+	defer code.close()
 	door := &http.Server{Handler: d.clients.counting(commands.Handler()), ReadHeaderTimeout: 10 * time.Second, ErrorLog: d.errorLog()}
+	go func() { errs <- code.serve() }()
 	go func() { errs <- door.Serve(&api.Listener{Listener: sock, Refused: d.turnedAway}) }()
 	address := ""
 	if pages != nil {
@@ -107,6 +113,7 @@ func (d *Daemon) Serve(ctx context.Context, s Serving) error {
 	cancel()
 	d.closePages()
 	d.closeConnections()
+	code.close()
 	err = errors.Join(err, d.closeMCP())
 	err = errors.Join(err, shutdown(door), shutdown(site))
 	wg.Wait()

@@ -169,6 +169,9 @@ func (a *app) sayStatus(s *api.Status, up, broken bool) {
 	for _, f := range s.Flights {
 		row("in flight", "%s by %s, %s", f.Boundary, f.Agent, story.Short(now.Sub(f.Since)))
 	}
+	if s.Executor != "" {
+		row("executor", "%s, code over gRPC", s.Executor)
+	}
 	for _, name := range slices.Sorted(maps.Keys(s.Servers)) {
 		row("mcp", "%s %s", name, s.Servers[name])
 	}
