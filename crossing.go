@@ -109,7 +109,8 @@ type Outcome struct {
 	// hex digits each.
 	Key   string `json:"key,omitempty"`
 	Exact string `json:"exact_hash,omitempty"`
-	// Output is nil unless the verdict is Allow and K8 passed.
+	// Output is nil unless the verdict is Allow and K8 passed. Beside an error
+	// it is what a run had come to when its caller gave up, or its time was over.
 	Output *Output `json:"-"`
 	// Replayed says that Output is the settled result of an earlier
 	// crossing and nothing was done or charged now.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/review"
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/ledger"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -381,6 +382,8 @@ type ended struct {
 	// unstarted says that the hand was never called, or that it says that
 	// what it was to do never began.
 	unstarted bool
+	// partial says that its output is what there was when it was stopped.
+	partial bool
 }
 
 // How long a hand may take to obey the end of its context before it is left
@@ -436,6 +439,8 @@ func graceFor(cause error) time.Duration {
 // the hand made of it, but for what the code did to its walls.
 func (c *crossing) settleCause(ctx context.Context, e ended) ended {
 	if e.err != nil && ctx.Err() != nil && !news(e.err) {
+		var stopped *sandbox.Stopped
+		e.partial = errors.As(e.err, &stopped)
 		e.err = context.Cause(ctx)
 	}
 	return e

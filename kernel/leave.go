@@ -23,7 +23,10 @@ type ending struct {
 	unstarted bool
 	deaf      bool
 	evaluated *bool // K8 on the output
-	replayOf  string
+	// partial says that out is what there was of a run when its caller gave up
+	// or its time was over: it failed, and that much is given all the same.
+	partial  bool
+	replayOf string
 	// escape is what the code tried to get out with, violation what it was
 	// ended for without trying that.
 	escape    *sandbox.Escape
@@ -86,7 +89,10 @@ func (c *crossing) evaluate(e ended) *ending {
 	end := &ending{out: e.out, deaf: e.deaf, unstarted: e.unstarted, outcome: ledger.Done, violation: violation}
 	if e.err != nil {
 		end.outcome, end.err = c.failure(e)
-		return end
+		// What a person halts or pauses gives nothing.
+		if end.partial = e.partial && end.outcome == ledger.Canceled; !end.partial {
+			return end
+		}
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.caller), gateTime)
 	defer cancel()
@@ -96,10 +102,10 @@ func (c *crossing) evaluate(e ended) *ending {
 		end.evaluated = &ok
 	}
 	if err != nil {
-		end.outcome, end.err = ledger.Withheld, err
+		end.outcome, end.err, end.partial = ledger.Withheld, err, false
 		return end
 	}
-	if c.caller.Err() != nil {
+	if end.err == nil && c.caller.Err() != nil {
 		end.err = &holdfast.Error{Kind: holdfast.KindCanceled, Why: "the caller gave up; the operation was done and is recorded", Err: context.Cause(c.caller)}
 	}
 	return end
@@ -133,7 +139,11 @@ func (c *crossing) failure(e ended) (ledger.Outcome, error) {
 	case errors.Is(e.err, errTimeout) || errors.Is(e.err, context.DeadlineExceeded):
 		return ledger.Canceled, &holdfast.Error{Kind: holdfast.KindTimeout, Why: "the act's time was over" + suffix}
 	case c.caller.Err() != nil && (e.deaf || e.unstarted || errors.Is(e.err, context.Cause(c.caller))):
-		return ledger.Canceled, &holdfast.Error{Kind: holdfast.KindCanceled, Why: "the caller gave up" + suffix, Err: e.err}
+		why := "the caller gave up"
+		if he, ok := asError(context.Cause(c.caller)); ok {
+			why = he.Why
+		}
+		return ledger.Canceled, &holdfast.Error{Kind: holdfast.KindCanceled, Why: why + suffix, Err: e.err}
 	case kind == holdfast.KindInternal:
 		return ledger.Failed, &holdfast.Error{Kind: holdfast.KindOperation, Why: c.k.quote(e.err.Error(), 512), Err: e.err}
 	}
@@ -218,6 +228,9 @@ func (c *crossing) afterClose(end *ending, err error) error {
 		c.out.Output = &end.out
 		c.finish(nil)
 		return nil
+	}
+	if end.partial {
+		c.out.Output = &end.out
 	}
 	if end.outcome == ledger.Withheld {
 		c.k.signal(c.j, refusal(holdfast.K8, "FAIL", end.err))

@@ -82,7 +82,7 @@ func execute(a *app, args []string) error {
 		return err
 	}
 	return a.act(func(c *api.Client, _ *api.Status) error {
-		got, err := c.Exec(a.ctx, x)
+		got, err := a.ran(c, x)
 		if err != nil {
 			return err
 		}
@@ -160,6 +160,10 @@ func (a *app) executed(x *api.Executed, out string) error {
 			return err
 		}
 	}
+	if x.Result == nil && a.interrupted(x) {
+		a.say("stopped by you before it began")
+		return status(exitInterrupted)
+	}
 	if x.Result == nil {
 		ans := &api.Answer{Outcome: x.Outcome, Failure: x.Failure}
 		if !a.json {
@@ -174,6 +178,9 @@ func (a *app) executed(x *api.Executed, out string) error {
 	}
 	if err := a.bringOut(x.Result, out); err != nil {
 		return err
+	}
+	if a.interrupted(x) {
+		return status(exitInterrupted)
 	}
 	if x.Result.ExitCode == 0 && x.Failure != nil {
 		return ended(&api.Answer{Outcome: x.Outcome, Failure: x.Failure})
@@ -200,7 +207,10 @@ func (a *app) sayRun(x *api.Executed) {
 	if r.Syscall != nil {
 		a.say("%s: the call %s (%d, %s) is not allowed", r.State, r.Syscall.Name, r.Syscall.Nr, r.Syscall.Arch)
 	}
-	if x.Failure != nil {
+	switch {
+	case a.interrupted(x):
+		a.say("stopped by you after %s", time.Duration(r.WallTime).Round(10*time.Millisecond))
+	case x.Failure != nil:
 		a.sayLines(x.Failure.Why)
 		a.hints(x.Failure.Hint)
 	}

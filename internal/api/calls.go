@@ -33,6 +33,12 @@ func (c *Client) Exec(ctx context.Context, e Execution) (*Executed, error) {
 	return ask[Executed](ctx, c, "POST", "/v1/exec", e)
 }
 
+// Stop ends a run by its request id. Whoever waits for it is answered with what
+// there is.
+func (c *Client) Stop(ctx context.Context, id string) (*Stopping, error) {
+	return ask[Stopping](ctx, c, "POST", "/v1/exec/stop", StopAsk{RequestID: id})
+}
+
 // Check asks the gates until one denies, recording nothing.
 func (c *Client) Check(ctx context.Context, a Ask) (*Answer, error) {
 	return ask[Answer](ctx, c, "POST", "/v1/check", a)

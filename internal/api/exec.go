@@ -102,6 +102,8 @@ func (s *Server) Execute(ctx context.Context, e Execution) (*Executed, error) {
 }
 
 func (s *Server) executed(ctx context.Context, req holdfast.Request, spec sandbox.Spec) *Executed {
+	ctx, end := s.underway.begin(ctx, spec.ID, s.Ending)
+	defer end()
 	var done *sandbox.Result
 	out, err := s.Kernel.Cross(ctx, req, func(ctx context.Context) (holdfast.Output, error) {
 		res, err := s.Sandbox.Run(ctx, spec, s.needs(req.Boundary, &spec))
@@ -113,7 +115,7 @@ func (s *Server) executed(ctx context.Context, req holdfast.Request, spec sandbo
 		if err != nil {
 			return out, err
 		}
-		return out, res.Broke()
+		return out, came(ctx, res)
 	})
 	ans := &Executed{Outcome: s.masked(out)}
 	if ans.Result, err = passed(out, done, err); err != nil {

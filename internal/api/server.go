@@ -46,6 +46,7 @@ type Server struct {
 	Ending <-chan struct{}
 
 	executions executions
+	underway   underway
 }
 
 // Handler returns the routes. It trusts its listener to admit only this
@@ -59,6 +60,7 @@ func (s *Server) Handler() http.Handler {
 	at("POST /v1/check", s.asking("", k.Check))
 	at("POST /v1/explain", s.asking("", k.Explain))
 	at("POST /v1/exec", s.exec)
+	at("POST /v1/exec/stop", taking(s, s.stopRun))
 	at("POST /v1/halt", taking(s, s.halt))
 	at("POST /v1/poke", looking(s, s.poke))
 	at("POST /v1/resume", saying(s, nothing(k.Resume)))

@@ -29,6 +29,20 @@ func (e *Violation) Error() string {
 	return "the code was ended for " + e.Call.String() + ", which its sandbox does not allow"
 }
 
+// Stopped is how a run comes back that was ended from outside: by a person, by
+// its caller who gave up, or because its act's time was over. The act returns it
+// beside its output, which is what the code had written until then.
+type Stopped struct {
+	Run string
+	Err error // why the act's context ended
+}
+
+// Error says that it was stopped, and why.
+func (s *Stopped) Error() string { return "the run was stopped: " + s.Err.Error() }
+
+// Unwrap returns why.
+func (s *Stopped) Unwrap() error { return s.Err }
+
 // Broke is the error that an act returns with the result of a run: an *Escape,
 // a *Violation, or nil where the run kept within its walls. Calls that were
 // refused while the program ran on (D16) are none; they stand in Refused.

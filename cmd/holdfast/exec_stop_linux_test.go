@@ -1,0 +1,44 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Whoever interrupts a run has what the code had written, and exit code 130;
+// where the daemon is ended instead, whoever waits is told so. Neither was done.
+func TestStoppedRunShowsWhatThereWas(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "version: 1\nlisten: {pages: none}\nboundaries:\n  - {boundary: exec/python3.11, risk: LOW, walls: [pid, net, mount, seccomp]}\n")
+	s.write("slow.py", "import time\nprint('begun', flush=True)\ntime.sleep(25)\n")
+	up := s.start("up", "up", "--no-operator")
+	s.after("up", "listening")
+	for _, c := range []struct {
+		name, says string
+		code       int
+		end        func(run *os.Process) error
+	}{
+		{"interrupted", "stopped by you after", 130, func(run *os.Process) error { return run.Signal(os.Interrupt) }},
+		{"ended", "Holdfast was ended while it ran", 137, func(*os.Process) error { return up.Process.Signal(os.Interrupt) }},
+	} {
+		run := s.start(c.name, "exec", "--lang", "python3.11", "--timeout", "30s", "slow.py")
+		s.soon("the run", func() bool { return strings.Contains(s.must("status"), "in flight") })
+		time.Sleep(2 * time.Second) // nothing that the code does is seen from outside
+		if err := c.end(run.Process); err != nil {
+			t.Fatal(err)
+		}
+		_ = run.Wait()
+		said, err := os.ReadFile(filepath.Join(s.dir, c.name))
+		if code := run.ProcessState.ExitCode(); err != nil || code != c.code || !strings.Contains(string(said), "begun\n") || !strings.Contains(string(said), c.says) {
+			t.Errorf("%s: exit %d, %v: %s", c.name, code, err, said)
+		}
+	}
+	_ = up.Wait()
+	if tail := s.must("ledger", "tail"); strings.Count(tail, "canceled") != 2 || strings.Contains(tail, "done") {
+		t.Error(tail)
+	}
+	s.must("ledger", "verify", "--semantics")
+}
