@@ -4,7 +4,7 @@ func families() []family {
 	return []family{
 		{"foreign", foreignTries()}, {"exec", execTries()}, {"process", processTries()}, {"namespace", namespaceTries()}, {"mount", mountTries()}, {"kernel", kernelTries()},
 		{"identity", identityTries()}, {"look", lookTries()}, {"network", networkTries()}, {"terminal", terminalTries()}, {"channel", channelTries()}, {"pagecache", pageTries()},
-		{"files", fileTries()}, {"scratch", scratchTries()}, {"signal", signalTries()}, {"limit", limitTries()}, {"flood", floodTries()},
+		{"files", fileTries()}, {"scratch", scratchTries()}, {"signal", signalTries()}, {"limit", limitTries()}, {"flood", floodTries()}, {"node", nodeTries()},
 	}
 }
 

@@ -30,8 +30,10 @@ var least = []sandbox.Wall{sandbox.WallPID, sandbox.WallNet, sandbox.WallMount, 
 // try is one attempt.
 type try struct {
 	name string
-	// code is Python behind the prelude, or where static is set empty.
+	// code is Python behind the prelude, or where js or static is set empty.
 	code string
+	// js is JavaScript behind a prelude of its own.
+	js string
 	// static names a trick of the compiled program (testdata/tricks).
 	static string
 	want   want
@@ -149,9 +151,12 @@ func (s *suite) attempt(t *testing.T, a try) {
 	if change == nil {
 		change = func(*sandbox.Spec) {}
 	}
-	if a.static != "" {
+	switch {
+	case a.static != "":
 		res = s.compiled(t, a.static, change)
-	} else {
+	case a.js != "":
+		res = s.node(t, a.js, change)
+	default:
 		res = s.python(t, a.code, change)
 	}
 	a.want.judge(t, s, res)

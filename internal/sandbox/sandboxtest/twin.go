@@ -2,6 +2,7 @@ package sandboxtest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -25,7 +26,7 @@ type twin struct {
 	// be right; outside the call comes back with the kernel's own answer.
 	returns bool
 	// code is another program, where what there is outside goes by other names.
-	code string
+	code, js string
 	// says is what it prints when it got through; "reached" if empty.
 	says string
 	// ends is the signal or status in which getting through shows, where nothing
@@ -108,6 +109,10 @@ func (s *suite) outside(t *testing.T, a try) (out, how string) {
 	cmd := exec.CommandContext(ctx, "python3", "-B", "-S", "-s", "main.py")
 	if a.static != "" {
 		cmd = exec.CommandContext(ctx, s.program)
+	}
+	if a.js != "" {
+		cmd = exec.CommandContext(ctx, "node", "main.js")
+		write(t, filepath.Join(dir, "main.js"), []byte(nodePrelude+cmp.Or(a.twin.js, a.js)), 0o600)
 	}
 	code := a.code
 	if a.twin.code != "" {
