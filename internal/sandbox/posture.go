@@ -39,6 +39,9 @@ type Posture struct {
 	Up []Wall `json:"up"`
 	// Down says of each other wall why it did not.
 	Down map[Wall]string `json:"down,omitempty"`
+	// Instead says of a wall that did not stand how what it holds was bounded
+	// all the same; it is less than the wall.
+	Instead map[Wall]string `json:"instead,omitempty"`
 	// Names says that a violation's system call can be named here.
 	Names bool `json:"names_violations"`
 	// Mode is root or rootless, and Groups how control groups are kept: v2,

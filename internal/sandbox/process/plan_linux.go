@@ -47,6 +47,7 @@ type order struct {
 	files       map[string][]byte
 	filter      []unix.SockFilter
 	limits      []rlimit
+	gauged      bool
 	landlockABI int
 	static      bool
 }

@@ -33,6 +33,7 @@ type run struct {
 	watch  sync.WaitGroup
 	used   groupUsage
 	unread error // why the group's figures are not there
+	gauged bool  // no control group holds its memory: it is looked at
 
 	mu       sync.Mutex
 	workload int            // pidfd, once the interpreter starts; else -1
@@ -63,7 +64,7 @@ func (t *Tier) execute(ctx context.Context, z *zygote, o *order, spec sandbox.Sp
 	if err != nil {
 		return nil, err
 	}
-	r := &run{seat: s, spec: spec, fs: -1, workload: -1, gone: make(chan struct{})}
+	r := &run{seat: s, spec: spec, fs: -1, workload: -1, gauged: o.gauged, gone: make(chan struct{})}
 	defer r.free()
 	err = r.raise(o)
 	t.refill(z) // not before: the walls are raised without company
@@ -228,6 +229,15 @@ func (r *run) question(n notice) {
 
 // start lets the interpreter start: once, before any of the code has run.
 func (r *run) start(n notice) {
+	if r.gauged {
+		g, err := newGauge(int(n.pid))
+		if err != nil {
+			kill(r.init) // nothing runs that nobody looks at
+			return
+		}
+		r.watch.Add(1)
+		go r.watchMemory(g)
+	}
 	r.started = true
 	fd, err := unix.PidfdOpen(int(n.pid), 0)
 	if err != nil || !r.asks.asks(n) {
@@ -343,6 +353,8 @@ func (r *run) verdict(res *sandbox.Result, whole bool) {
 	switch {
 	case r.reason == sandbox.ReasonWall:
 		settle(res, sandbox.Timeout, sandbox.ExitLimit, "Timeout: wall-clock limit exceeded")
+	case r.reason == sandbox.ReasonOOM:
+		settle(res, sandbox.OOM, sandbox.ExitLimit, "OOM: memory limit exceeded")
 	case r.reason == sandbox.ReasonSyscall || r.reason == sandbox.ReasonEscape:
 		settle(res, sandbox.SyscallBlocked, sandbox.ExitSyscall, fmt.Sprintf("Seccomp violation: syscall %s blocked", r.call.Name))
 	case r.reason != "":

@@ -245,16 +245,18 @@ func (t *Tier) order(l language, spec sandbox.Spec) (*order, error) {
 	if err != nil {
 		return nil, err
 	}
+	up, _ := t.groups.walls()
 	return &order{
-		id:   spec.ID,
-		argv: l.argv(), env: l.environment(spec.Environment), code: spec.Code, codeName: l.codeName,
+		gauged: !slices.Contains(up, sandbox.WallMemory),
+		id:     spec.ID,
+		argv:   l.argv(), env: l.environment(spec.Environment), code: spec.Code, codeName: l.codeName,
 		files: spec.Files, filter: filter,
 		landlockABI: t.abi, static: l.program == "",
-		limits: []rlimit{
+		limits: append(lesser(up, spec), []rlimit{
 			{unix.RLIMIT_CORE, 0}, {unix.RLIMIT_NOFILE, sandbox.OpenFiles}, {unix.RLIMIT_FSIZE, sandbox.ScratchBytes},
 			{unix.RLIMIT_MEMLOCK, 0}, {unix.RLIMIT_MSGQUEUE, 0}, {unix.RLIMIT_SIGPENDING, 256},
 			{unix.RLIMIT_CPU, uint64(spec.Timeout.Seconds()*sandbox.MaxCores) + 2},
-		},
+		}...),
 	}, nil
 }
 
@@ -290,6 +292,10 @@ func (t *Tier) Posture() sandbox.Posture {
 		case slices.Contains(up, w):
 			p.Up = append(p.Up, w)
 		case down[w] != "":
+			if p.Instead == nil {
+				p.Instead = map[sandbox.Wall]string{}
+			}
+			p.Instead[w] = instead(w)
 		case w == sandbox.WallLandlock && t.abi == 0:
 			p.Down[w] = "this kernel has no Landlock"
 		default:

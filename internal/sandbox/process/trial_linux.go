@@ -248,6 +248,9 @@ func (x *examination) found() []Trial {
 			var what string
 			f.Why, what, _ = strings.Cut(p.Down[w], "; ")
 			f.Hint = strings.TrimPrefix(what+"; "+adviceAbout(w), "; ")
+			if less := p.Instead[w]; less != "" {
+				f.Why += ". Where a contract takes that, it is bounded " + less
+			}
 		case x.broken[w] != "":
 			f.Holds, f.Why, f.Hint = false, x.broken[w], "run no code here, and report it"
 		}
