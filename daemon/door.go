@@ -68,7 +68,7 @@ func (d *Daemon) drained(ctx context.Context) int {
 func (d *Daemon) Status(ctx context.Context) (*api.Status, error) {
 	p := d.Kernel.Policy()
 	s := &api.Status{Version: d.opt.Version, State: d.Paths.Dir, Runtime: d.runtime, PID: os.Getpid(), Since: d.since.UTC(),
-		Policy: p.Version, Files: p.From, Weakened: p.Weakened, Flights: d.Kernel.Flights(), Clients: d.clients.count()}
+		Policy: p.Version, Files: p.From, Weakened: p.Weakened, Flights: d.Kernel.Flights(), Clients: d.clients.count(), Lingers: d.clients.areWaitedFor()}
 	if h, err := d.latch.Read(); h.Halted || err != nil {
 		s.Halted, s.HaltWho, s.HaltWhy, s.HaltWhen = true, d.maskText(h.Who), d.maskText(h.Why), h.When
 	}

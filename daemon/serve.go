@@ -103,6 +103,7 @@ func (d *Daemon) Serve(ctx context.Context, s Serving) error {
 		s.Ready(address)
 	}
 	if s.Linger {
+		d.clients.lingering()
 		run(func(ctx context.Context) { d.clients.linger(ctx, cancel) })
 	}
 	select {
@@ -293,17 +294,31 @@ func (d *Daemon) snapshot() *Loaded {
 func (d *Daemon) config() *Config { return d.snapshot().Config }
 
 // clients counts who is connected to the socket. A call keeps a lingering
-// daemon while it lasts; only an MCP connection keeps it for a while longer.
+// daemon while it lasts; only an MCP connection, or a run of code, keeps it for a
+// while longer.
 type clients struct {
-	mu   sync.Mutex
-	n    int       // guarded by mu
-	seen bool      // guarded by mu; an MCP connection
-	last time.Time // guarded by mu; the end of the last MCP connection
+	mu      sync.Mutex
+	n       int       // guarded by mu
+	seen    bool      // guarded by mu; an MCP connection or a run
+	last    time.Time // guarded by mu; the end of the last one
+	lingers bool      // guarded by mu; the daemon ends with them
+}
+
+func (c *clients) lingering() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lingers = true
+}
+
+func (c *clients) areWaitedFor() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lingers
 }
 
 func (c *clients) counting(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		stays := r.URL.Path == "/v1/mcp"
+		stays := r.URL.Path == "/v1/mcp" || r.URL.Path == "/v1/exec"
 		c.enter(stays)
 		defer c.leave(stays)
 		h.ServeHTTP(w, r)

@@ -75,9 +75,9 @@ func TestLongStateLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestOnlyMCPKeepsLingering: a plain call counts while it lasts, and leaves the
-// clock as it was.
-func TestOnlyMCPKeepsLingering(t *testing.T) {
+// TestOnlyMCPAndRunsKeepLingering: a plain call counts while it lasts, and leaves
+// the clock as it was.
+func TestOnlyMCPAndRunsKeepLingering(t *testing.T) {
 	var c clients
 	during := 0
 	h := c.counting(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { during = c.count() }))
@@ -100,5 +100,9 @@ func TestOnlyMCPKeepsLingering(t *testing.T) {
 	call("/v1/status")
 	if c.last != before {
 		t.Error("a plain call restarted the clock")
+	}
+	call("/v1/exec")
+	if c.last == before {
+		t.Error("a run did not restart the clock")
 	}
 }

@@ -21,7 +21,8 @@ Run a program where it can reach nothing: no network, no file of this machine, n
 other process, and no more than its share. It is a real crossing of exec/LANGUAGE,
 judged by every gate and in the ledger. A call that the sandbox does not allow
 ends the program and is named; one whose only use is to get out also pauses the
-agent and calls a person.
+agent and calls a person. Where no daemon runs, one is started, and ends a moment
+after its last client; the next run finds it warm.
 
     holdfast exec --lang LANGUAGE [flags] (FILE | -)
 
@@ -39,7 +40,7 @@ agent and calls a person.
     --agent, --kind, --session, --token   who asks, as for ` + "`holdfast step`" + `
 
 The program's standard output and error are those of this command, and so is its
-exit code: 137 when a limit ended it, 159 when a call did. On a terminal, control
+exit code: 137 when a limit ended it, 159 when a call did, 130 when you did. On a terminal, control
 sequences other than colours are written out; in a pipe every byte is as it was.
 What Holdfast has to say stands on standard error; --json prints the whole result
 instead.
@@ -81,7 +82,7 @@ func execute(a *app, args []string) error {
 	if err != nil {
 		return err
 	}
-	return a.act(func(c *api.Client, _ *api.Status) error {
+	return a.attended(func(c *api.Client, _ *api.Status) error {
 		got, err := a.ran(c, x)
 		if err != nil {
 			return err

@@ -133,6 +133,7 @@ type Status struct {
 	Servers   map[string]string `json:"mcp_servers,omitempty"`
 	Problems  []string          `json:"problems,omitempty"`
 	Clients   int               `json:"clients"`
+	Lingers   bool              `json:"lingers,omitempty"` // it ends with its clients
 	Pages     string            `json:"pages,omitempty"`
 	Executor  string            `json:"executor,omitempty"` // host:port of the code executor
 	DiskUsed  int64             `json:"disk_bytes"`
