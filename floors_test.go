@@ -60,6 +60,7 @@ var floors = map[string]int{
 
 	// 4, hands: what touches the world. storetest is what a store must pass.
 	"internal/mcp/remote":      4,
+	"internal/mcp/code":        4,
 	"internal/mcp/server":      4,
 	"internal/sqlite":          4,
 	"internal/keyset":          4,
