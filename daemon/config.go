@@ -142,6 +142,7 @@ type ServerConfig struct {
 	URL          string                  `yaml:"url" doc:"address of a server that speaks streamable HTTP; one of command and url"`
 	Headers      map[string]HeaderConfig `yaml:"headers" doc:"headers of each request to url, such as Authorization; no value stands here"`
 	Env          []string                `yaml:"env" doc:"names of environment variables that command is given; no values stand here"`
+	Sandbox      bool                    `yaml:"sandbox" doc:"true: Holdfast's own server, whose tool run_code runs code behind walls; in place of command and url"`
 	Cwd          string                  `yaml:"cwd" doc:"the directory that command runs in, relative to this file"`
 	TrustedHints bool                    `yaml:"trusted_hints" doc:"its own hints may make a tool LOW"`
 	At           string                  `yaml:"-"`

@@ -23,18 +23,27 @@ func (k *checker) servers(c *Config) {
 			k.fail(s.At, "use letters, digits, dot, dash and underscore", "%q is no name for a server", clip(name))
 		}
 		switch {
+		case s.Sandbox:
+			k.own(name, s)
 		case s.URL != "" && s.Command != nil:
 			k.fail(s.At, "keep one of the two", "the server %q has a command and a url", clip(name))
 		case s.URL != "":
 			k.remote(name, s, c.Unsafe.PlainHTTP)
 		case s.Command == nil:
-			k.fail(s.At, "write command: [PROGRAM, ARGS], or url: https://host/mcp", "the server %q has neither a command nor a url", clip(name))
+			k.fail(s.At, "write command: [PROGRAM, ARGS], url: https://host/mcp, or sandbox: true", "the server %q has neither a command nor a url", clip(name))
 		default:
 			k.local(s)
 		}
 	}
 	if why := gateway.Apart(sortedKeys(c.MCP.Servers)); why != "" {
 		k.fail(k.at("mcp.servers"), "rename one of the two", "%s", why)
+	}
+}
+
+// own judges the server that is Holdfast's own.
+func (k *checker) own(name string, s ServerConfig) {
+	if s.Command != nil || s.URL != "" || s.Headers != nil || s.Env != nil || s.Cwd != "" {
+		k.fail(s.At, "leave everything else out", "the server %q is holdfast's own, and has no command, url, headers, env or cwd", clip(name))
 	}
 }
 

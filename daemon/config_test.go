@@ -359,6 +359,7 @@ func TestMistakes(t *testing.T) {
 		"executor half walled":   {v + "sandbox: {executor: {listen: '127.0.0.1:7412', cert: a.pem, key: b.pem}}\n", "needs all three of cert, key and clients", ""},
 		"executor without cert":  {v + "sandbox: {executor: {listen: '127.0.0.1:7412', cert: a.pem, key: b.pem, clients: c.pem}}\n", "cannot read", ""},
 		"executor files alone":   {v + "sandbox: {executor: {cert: a.pem, key: b.pem, clients: c.pem}}\n", "no listen", ""},
+		"own server, and more":   {v + "mcp: {servers: {code: {sandbox: true, command: [x]}}}\n", "is holdfast's own", "leave everything else out"},
 		"none run":               {v + "sandbox: {running: 0}\n", "must be at least 1", ""},
 		"wait for ever":          {v + "sandbox: {wait: 1h}\n", "sandbox.wait", "10m"},
 		"telemetry":              {v + "telemetry: {endpoint: collector}\n", "telemetry.endpoint is not an address", ""},

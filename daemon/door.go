@@ -16,7 +16,18 @@ import (
 )
 
 // API is the door for commands, for a command that is the owner itself.
-func (d *Daemon) API() *api.Client { return api.Direct(d.api().Handler()) }
+func (d *Daemon) API() *api.Client { return api.Direct(d.commands().Handler()) }
+
+// commands is what answers commands and runs code, one for all doors: they share
+// its room.
+func (d *Daemon) commands() *api.Server {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.served == nil {
+		d.served = d.api(d.loaded.Config.Sandbox.room())
+	}
+	return d.served
+}
 
 // Attend heeds the latch while do runs, for a command that is the owner itself:
 // a halt cuts what it has begun (D34).
@@ -29,9 +40,9 @@ func (d *Daemon) Attend(do func() error) error {
 	return errors.Join(err, <-ended)
 }
 
-func (d *Daemon) api() *api.Server {
+func (d *Daemon) api(room api.Room) *api.Server {
 	return &api.Server{Kernel: d.Kernel, Mint: d.Mint, Status: d.Status, Backup: d.backup, Checkpoint: d.checkpoint,
-		Drained: d.drained, MCP: d.openMCP, Token: d.giveToken, Open: d.PageLink, Sandbox: &d.sandboxes, Room: d.config().Sandbox.room(), Mask: d.maskText, Log: d.log}
+		Drained: d.drained, MCP: d.openMCP, Token: d.giveToken, Open: d.PageLink, Sandbox: &d.sandboxes, Room: room, Mask: d.maskText, Log: d.log}
 }
 
 func (d *Daemon) backup(ctx context.Context, file string) error {

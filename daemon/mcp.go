@@ -108,7 +108,7 @@ func (e endpoint) config(b backend) gateway.Config {
 // direct opens the one server at once, and ends with it.
 func (e endpoint) direct() (func(context.Context, io.ReadWriteCloser) error, error) {
 	b := e.servers[0]
-	server, err := e.d.open(context.Background(), b)
+	server, err := e.open(context.Background(), b)
 	if err != nil {
 		return nil, err
 	}
@@ -124,6 +124,14 @@ func (e endpoint) direct() (func(context.Context, io.ReadWriteCloser) error, err
 	}, nil
 }
 
+// open opens one server once.
+func (e endpoint) open(ctx context.Context, b backend) (gateway.Conn, error) {
+	if b.code {
+		return e.d.openCode(ctx, b, e.token)
+	}
+	return e.d.open(ctx, b)
+}
+
 // route serves a client that outlives its servers.
 func (e endpoint) route(ctx context.Context, client gateway.Client) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -133,7 +141,11 @@ func (e endpoint) route(ctx context.Context, client gateway.Client) error {
 		state := e.d.states.begin(b.name)
 		defer state.end()
 		o := opener{d: e.d, b: b, caller: e.caller}
-		ups = append(ups, gateway.Upstream{Conn: o.next, State: state.set, Config: e.config(b)})
+		next := o.next
+		if b.code {
+			next = func(ctx context.Context) (gateway.Conn, error) { return e.open(ctx, b) }
+		}
+		ups = append(ups, gateway.Upstream{Conn: next, State: state.set, Config: e.config(b)})
 	}
 	err := gateway.ServeAll(ctx, client, ups)
 	if err != nil && !errors.Is(err, context.Canceled) {

@@ -29,6 +29,8 @@ type backend struct {
 	url     string
 	headers map[string]HeaderConfig
 	plain   bool
+	// code says that it is Holdfast's own, which runs code.
+	code bool
 }
 
 // servers is what a hello asks for. Configuration speaks for a name: nobody
@@ -105,7 +107,7 @@ func (d *Daemon) backend(h api.Hello) (backend, error) {
 	case h.URL != "" && h.URL != c.URL:
 		return b, taken("url")
 	}
-	b.trusted, b.url, b.headers = c.TrustedHints, c.URL, c.Headers
+	b.trusted, b.url, b.headers, b.code = c.TrustedHints || c.Sandbox, c.URL, c.Headers, c.Sandbox
 	if len(h.Command) == 0 {
 		b.cmd.Argv, b.cmd.Dir = c.Command, c.Cwd
 		b.cmd.Env = append(slices.Clone(h.Env), c.Env...)
@@ -166,7 +168,9 @@ func started(p *server.Process, err error) (gateway.Conn, error) {
 func (b backend) event() kernel.Event {
 	data := map[string]any{"agent": clip(b.agent)}
 	name := "mcp_server_started"
-	if b.url != "" {
+	if b.code {
+		data["program"] = "holdfast itself"
+	} else if b.url != "" {
 		name = "mcp_server_reached"
 		if u, err := url.Parse(b.url); err == nil {
 			data["host"] = clip(u.Host)

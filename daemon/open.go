@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/api"
 	"github.com/holdfast-dev/holdfast/internal/halt"
 	"github.com/holdfast-dev/holdfast/internal/keyset"
 	"github.com/holdfast-dev/holdfast/internal/mcp/gateway"
@@ -74,10 +75,11 @@ type Daemon struct {
 	since    time.Time
 
 	mu     sync.Mutex
-	loaded *Loaded  // guarded by mu
-	mcp    *mcpSite // guarded by mu; nil while there is none
-	page   pages    // guarded by mu
-	code   string   // guarded by mu; where the code executor listens, if it does
+	loaded *Loaded     // guarded by mu
+	mcp    *mcpSite    // guarded by mu; nil while there is none
+	page   pages       // guarded by mu
+	code   string      // guarded by mu; where the code executor listens, if it does
+	served *api.Server // guarded by mu; nil until commands is called
 
 	hook         webhook
 	notices      chan kernel.Notice

@@ -80,7 +80,7 @@ func (d *Daemon) Serve(ctx context.Context, s Serving) error {
 	for _, keys := range d.keysets {
 		run(keys.Run)
 	}
-	commands := d.api()
+	commands := d.commands()
 	commands.Ending = ctx.Done()
 	code, err := d.openExecutor(ctx, commands, s.Linger)
 	if err != nil {

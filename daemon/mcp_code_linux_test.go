@@ -1,0 +1,103 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/holdfast-dev/holdfast/internal/api"
+)
+
+// withCode is a daemon whose MCP endpoint has the server that runs code.
+func withCode(t *testing.T) (*Daemon, *api.Client, string) {
+	t.Helper()
+	d, c, down := up(t, "version: 1\nlisten:\n  pages: 127.0.0.1:0\n"+walls+"mcp:\n  servers:\n    code: {sandbox: true}\n")
+	t.Cleanup(down)
+	at, _ := d.pagesAt()
+	return d, c, at
+}
+
+func callCode(t *testing.T, s *sdk.ClientSession, args map[string]any) (*sdk.CallToolResult, string) {
+	t.Helper()
+	r, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: "run_code", Arguments: args})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := ""
+	for _, c := range r.Content {
+		if x, ok := c.(*sdk.TextContent); ok {
+			text += x.Text
+		}
+	}
+	return r, text
+}
+
+// TestCodeOverMCP: a model runs code by a tool, with either generation of MCP;
+// each call is a crossing of the tool and one of exec/LANGUAGE.
+func TestCodeOverMCP(t *testing.T) {
+	d, c, at := withCode(t)
+	for _, version := range []string{"2026-07-28", "2025-11-25"} {
+		s := reachMCP(t, at+"/mcp/code", version, &asking{giveToken(t, c, "nightly").Token})
+		list, err := s.ListTools(t.Context(), nil)
+		if err != nil || len(list.Tools) != 1 || list.Tools[0].Name != "run_code" {
+			t.Fatalf("%v %+v", err, list)
+		}
+		r, text := callCode(t, s, map[string]any{"language": "python3", "code": "print(6*7, open('in.txt').read())\nopen('out.txt','w').write('made')", "files": map[string]string{"in.txt": "given"}})
+		if r.IsError || !strings.HasPrefix(text, "42 given\n") || !strings.Contains(text, "[file out.txt]\nmade") {
+			t.Errorf("%v %q", r.IsError, text)
+		}
+		b, _ := json.Marshal(r.StructuredContent)
+		var got struct {
+			ExitCode int               `json:"exit_code"`
+			Files    map[string]string `json:"files"`
+			Crossing string            `json:"crossing"`
+		}
+		if err := json.Unmarshal(b, &got); err != nil || got.Files["out.txt"] != "made" || got.Crossing == "" {
+			t.Errorf("%v %s", err, b)
+		}
+		r, text = callCode(t, s, map[string]any{"language": "python3", "code": "raise SystemExit(3)"})
+		if !r.IsError || !strings.Contains(text, "[exit code 3, COMPLETED]") {
+			t.Errorf("%v %q", r.IsError, text)
+		}
+		for want, args := range map[string]map[string]any{
+			"cannot be run here": {"language": "cobol", "code": "x"},
+			"is no text":         {"language": "static", "code": "x"},
+			"not allowed":        {"language": "python3", "code": "x", "memory_mb": 513},
+			"no code":            {"language": "python3", "code": ""},
+		} {
+			r, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: "run_code", Arguments: args})
+			if err != nil {
+				continue // the gateway's own judgement of the arguments
+			}
+			if b, _ := json.Marshal(r); !r.IsError || !strings.Contains(string(b), want) && !strings.Contains(string(b), "K1") {
+				t.Errorf("%s: %s", want, b)
+			}
+		}
+	}
+	if n, m := d.boundaryEntries(t, "mcp/code/run_code"), d.boundaryEntries(t, "exec/python3"); n < 4 || m != 4 {
+		t.Errorf("%d crossings of the tool, %d of the sandbox", n, m)
+	}
+}
+
+// TestCodeOverMCPIsStopped: a client that takes its call back ends the run.
+func TestCodeOverMCPIsStopped(t *testing.T) {
+	d, c, at := withCode(t)
+	s := reachMCP(t, at+"/mcp/code", "2025-11-25", &asking{giveToken(t, c, "nightly").Token})
+	callCode(t, s, map[string]any{"language": "python3", "code": "print(1)"})
+	ctx, stop := context.WithTimeout(t.Context(), time.Second)
+	defer stop()
+	if _, err := s.CallTool(ctx, &sdk.CallToolParams{Name: "run_code", Arguments: map[string]any{"language": "python3", "code": "while True: pass"}}); err == nil {
+		t.Error("it came to an end")
+	}
+	for range 500 {
+		if len(d.Kernel.Flights()) == 0 {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Errorf("it still runs: %+v", d.Kernel.Flights())
+}
