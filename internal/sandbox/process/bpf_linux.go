@@ -60,7 +60,7 @@ func (p *profile) ranges() ([]span, error) {
 	byNr := map[uint32]allowed{}
 	for _, c := range p.allow {
 		nr, ok := callNumber(c.name)
-		if !ok || asked(c.name) {
+		if !ok || !p.many && asked(c.name) {
 			continue // a call that this architecture never had, or is asked about
 		}
 		if _, twice := byNr[uint32(nr)]; twice {

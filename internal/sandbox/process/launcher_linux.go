@@ -36,6 +36,9 @@ const (
 // started as one. A program that uses this package calls it first thing in
 // main (and TestMain), before anything else is read or started.
 func Launcher() {
+	if len(os.Args) == 1 && os.Args[0] == workspaceLauncher {
+		serveWorkspace()
+	}
 	if len(os.Args) != 2 || os.Args[0] != LauncherName {
 		return
 	}

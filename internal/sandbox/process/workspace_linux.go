@@ -1,0 +1,535 @@
+package process
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
+)
+
+// Workspaces runs whole programs on work trees. It is safe for use by many at
+// once.
+type Workspaces struct {
+	groups *cgroups
+	abi    int
+}
+
+// OpenWorkspaces looks for control groups. The caller closes it.
+func OpenWorkspaces() *Workspaces {
+	g := findGroups()
+	g.sweep()
+	return &Workspaces{groups: g, abi: min(landlockABI(), 7)}
+}
+
+// Close gives the control groups back.
+func (w *Workspaces) Close() error {
+	w.groups.close()
+	return nil
+}
+
+// Posture is which walls stand here (D20).
+func (w *Workspaces) Posture() sandbox.Posture {
+	p := (&Tier{groups: w.groups, abi: w.abi}).Posture()
+	p.Instead = nil
+	if p.Down[sandbox.WallPids] != "" {
+		p.Instead = map[sandbox.Wall]string{sandbox.WallPids: "not by a control group: RLIMIT_NPROC in a user namespace of its own bounds processes and threads"}
+	}
+	return p
+}
+
+// shortWorkspace is short for programs on a work tree.
+func shortWorkspace(p sandbox.Posture, missing []sandbox.Wall) error {
+	err := short("*", p, missing)
+	var e *holdfast.Error
+	if errors.As(err, &e) {
+		e.Hint = strings.Replace(e.Hint, "boundary: exec/*", "boundary: run/*", 1)
+	}
+	return err
+}
+
+// Run runs the program of spec until it ends, with the caller's own standard
+// descriptors relayed. A nil error means that it ran, whatever came of it; else
+// nothing of it has run. ctx ends it at once, and everything that it started.
+//
+// spec was checked by sandbox.CheckWorkspace; Argv[0] is where FindProgram found
+// it.
+func (w *Workspaces) Run(ctx context.Context, spec sandbox.Workspace, std Streams) (*sandbox.Result, error) {
+	start := time.Now()
+	posture := w.Posture()
+	if missing := posture.Missing(spec.Need); len(missing) > 0 {
+		return nil, shortWorkspace(posture, missing)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, failed(holdfast.KindSpawn, "start: it was stopped before", err)
+	}
+	s, err := w.raise(ctx, spec, std)
+	if err != nil {
+		return nil, err
+	}
+	defer s.free()
+	res := s.attend(ctx, spec.Timeout)
+	for _, line := range s.absent.clear() {
+		res.Stderr = append(res.Stderr, line+"\n"...)
+	}
+	res.Posture = posture
+	res.Start, res.End = start, time.Now()
+	res.WallTime = res.End.Sub(start)
+	return res, nil
+}
+
+// workspace is one run of a program on a tree.
+type workspace struct {
+	*run
+	z      *zygote
+	relay  *relay
+	absent absent
+	window time.Time // when the count of refusals began anew
+	burst  int
+}
+
+// raise builds the walls, and returns when the program has its first word.
+func (w *Workspaces) raise(ctx context.Context, spec sandbox.Workspace, std Streams) (_ *workspace, err error) {
+	s := &workspace{run: &run{seat: &seat{tapeFD: -1, init: -1, troubles: &troubles{}}, spec: sandbox.Spec{ID: spec.ID}, fs: -1, workload: -1}}
+	defer func() {
+		if err != nil {
+			s.free()
+		}
+	}()
+	o, root, err := w.order(spec)
+	if err != nil {
+		return nil, err
+	}
+	s.absent = missing(root.Trees)
+	if s.z, err = startWorkspace(root); err != nil {
+		return nil, err
+	}
+	if err := w.groups.admit(s.z.cmd.Process.Pid); err != nil {
+		return nil, failed(holdfast.KindCgroup, "let its launcher into its group", err)
+	}
+	if w.groups.mode() != "none" {
+		share := share{memory: spec.MemoryMB << 20, period: sandbox.DefaultPeriod, quota: time.Duration(spec.Processors) * sandbox.DefaultPeriod, pids: spec.Processes}
+		if s.group, err = w.groups.create("run", share); err != nil {
+			return nil, err
+		}
+	}
+	if s.relay, err = newRelay(std); err != nil {
+		return nil, failed(holdfast.KindSpawn, "make its input and output", err)
+	}
+	o.screen, o.terminal = s.relay.screen()
+	if err := s.begin(o); err != nil {
+		return nil, err
+	}
+	return s, s.ready()
+}
+
+// order turns a request into what the root and the tape are made of.
+func (w *Workspaces) order(spec sandbox.Workspace) (*workspaceOrder, *workspaceRoot, error) {
+	trees, err := grants(spec.Tree)
+	if err != nil {
+		return nil, nil, err
+	}
+	filter, err := workspaceProfile(spec.ExecTree).compile(nativeArch())
+	if err != nil {
+		return nil, nil, failed(holdfast.KindSeccomp, "compile its filter", err)
+	}
+	own, err := os.Stat(spec.Tree)
+	if err != nil {
+		return nil, nil, noTree(spec.Tree, err)
+	}
+	root := &workspaceRoot{Root: os.Geteuid() == 0, ID: os.Geteuid(), Home: sandbox.WorkspaceHome, Shell: spec.Environment["SHELL"], Host: "workspace",
+		Toolbox: spec.Toolbox, Trees: trees, Exec: spec.ExecTree}
+	if root.Root {
+		if root.ID = int(own.Sys().(*syscall.Stat_t).Uid); root.ID == 0 || root.ID == workloadID {
+			root.ID = ordinaryUser
+		}
+	}
+	o := &workspaceOrder{
+		order:    order{argv: append([]string{spec.Name}, spec.Argv[1:]...), filter: filter, landlockABI: w.abi, limits: w.limits(spec)},
+		identity: root.ID, outside: root.launcherID(), host: root.Host, dir: spec.Dir, program: spec.Argv[0], umask: umask(),
+		write:   []string{"/tmp", sandbox.WorkspaceHome, "/dev", "/proc"},
+		execute: append(slices.Clone(system), spec.Toolbox...),
+	}
+	for _, name := range slices.Sorted(maps.Keys(spec.Environment)) {
+		o.env = append(o.env, name+"="+spec.Environment[name])
+	}
+	for _, t := range trees {
+		o.write = append(o.write, t.Path)
+	}
+	if spec.ExecTree {
+		o.execute = append(o.execute, o.write...)
+	}
+	o.execute = slices.DeleteFunc(o.execute, func(p string) bool { _, err := os.Stat(p); return err != nil && p != sandbox.WorkspaceHome })
+	return o, root, nil
+}
+
+// ordinaryUser is who the workload is inside where root owns the tree.
+const ordinaryUser = 1000
+
+// umask is the caller's: it is the tree's owner's habit.
+func umask() int {
+	mask := unix.Umask(0o022)
+	unix.Umask(mask)
+	return mask
+}
+
+// limits are what one process may take; the control group holds all of them
+// together, and where none bounds their number a limit of their user does.
+func (w *Workspaces) limits(spec sandbox.Workspace) []rlimit {
+	list := []rlimit{{unix.RLIMIT_CORE, 0}, atMost(unix.RLIMIT_NOFILE, workspaceFiles), {unix.RLIMIT_MSGQUEUE, 0}}
+	if up, _ := w.groups.walls(); !slices.Contains(up, sandbox.WallPids) {
+		list = append(list, atMost(unix.RLIMIT_NPROC, uint64(spec.Processes)))
+	}
+	return list
+}
+
+// workspaceFiles is how many descriptors a process may have.
+const workspaceFiles = 65536
+
+// startWorkspace starts the launcher that builds the root.
+func startWorkspace(root *workspaceRoot) (*zygote, error) {
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return nil, failed(holdfast.KindSpawn, "make a socket", err)
+	}
+	extra := []*os.File{theirs}
+	defer func() { closeFiles(extra) }()
+	spec, err := specFile(root)
+	if err == nil {
+		extra = append(extra, spec)
+		for _, t := range root.Trees {
+			if !root.Root {
+				break
+			}
+			var f *os.File
+			if f, err = mapped(t.Path, root.Exec); err != nil {
+				break
+			}
+			extra = append(extra, f)
+		}
+	}
+	if err != nil {
+		ours.Close()
+		return nil, err
+	}
+	z := &zygote{conn: ours, done: make(chan struct{}), seats: make(chan *seat)}
+	exe, err := os.Executable()
+	if err != nil {
+		ours.Close()
+		return nil, failed(holdfast.KindSpawn, "find its own program", err)
+	}
+	z.cmd = exec.Command(exe)
+	z.cmd.Args = []string{workspaceLauncher}
+	z.cmd.Env = []string{"GOMAXPROCS=1"}
+	z.cmd.Stderr = &z.stderr
+	z.cmd.ExtraFiles = extra
+	z.cmd.SysProcAttr = workspaceAttr(root.Root)
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread's end would be the launcher's
+		started <- z.cmd.Start()
+		z.cmd.Wait()
+		close(z.done)
+	}()
+	if err := <-started; err != nil {
+		ours.Close()
+		return nil, failed(holdfast.KindNamespace, "start its launcher", err)
+	}
+	return z, nil
+}
+
+func workspaceAttr(root bool) *syscall.SysProcAttr {
+	attr := &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWNET}
+	// A session of its own: the terminal's signals are for its relay.
+	attr.Setsid = true
+	if root {
+		asRoot(attr)
+		return attr
+	}
+	// Root of a namespace of its own, without which there is no terminal.
+	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}
+	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
+	return attr
+}
+
+func specFile(root *workspaceRoot) (*os.File, error) {
+	b, err := json.Marshal(root)
+	if err != nil {
+		return nil, err
+	}
+	fd, err := unix.MemfdCreate("root", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, failed(holdfast.KindSpawn, "get memory for its order", err)
+	}
+	f := os.NewFile(uintptr(fd), "root")
+	if _, err = f.Write(b); err == nil {
+		_, err = f.Seek(0, 0)
+	}
+	if err != nil {
+		f.Close()
+		return nil, failed(holdfast.KindSpawn, "get memory for its order", err)
+	}
+	return f, nil
+}
+
+// begin writes the tape and lets the launcher clone the init.
+func (s *workspace) begin(o *workspaceOrder) (err error) {
+	var doors []int
+	if s.group != nil {
+		doors = s.group.entrances()
+	}
+	o.doors = len(doors)
+	if s.plan, err = o.plan(); err != nil {
+		return failed(holdfast.KindSpawn, "write down what to do", err)
+	}
+	if err := s.mapTape(); err != nil {
+		return err
+	}
+	copy(s.tape[opsOffset:], s.plan.bytes)
+	ctl, end, err := socketPair()
+	if err != nil {
+		return failed(holdfast.KindSpawn, "make a socket", err)
+	}
+	s.ctl = ctl
+	defer end.Close()
+	fds := append([]int{s.tapeFD, int(end.Fd())}, s.relay.theirs()...)
+	fds = append(fds, doors...)
+	into := 0
+	if dir, ok := s.birthplace(); ok {
+		into, fds = len(fds), append(fds, dir)
+	}
+	s.init, err = s.z.clone(namespaces, into, fds)
+	s.relay.given()
+	if err != nil {
+		return failed(holdfast.KindMount, "build its root", err)
+	}
+	return nil
+}
+
+// mapTape maps the tape.
+func (s *seat) mapTape() (err error) {
+	if s.tapeFD, err = unix.MemfdCreate("tape", unix.MFD_CLOEXEC); err == nil {
+		if err = unix.Ftruncate(s.tapeFD, tapeSize); err == nil {
+			s.tape, err = unix.Mmap(s.tapeFD, 0, tapeSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+		}
+	}
+	if err != nil {
+		return failed(holdfast.KindSpawn, "get memory for the run", err)
+	}
+	return nil
+}
+
+// ready waits for the two words by which the walls stand: the init's, with the
+// workload and its terminal, and the workload's, with the filter's listener.
+func (s *workspace) ready() error {
+	s.ctl.SetReadDeadline(time.Now().Add(10 * time.Second))
+	defer s.ctl.SetReadDeadline(time.Time{})
+	for s.workload < 0 || s.asks == nil {
+		f, fds, err := receive(s.ctl)
+		if err != nil {
+			closeAll(fds)
+			return failed(holdfast.KindSpawn, "start: its first process ended without a word", err)
+		}
+		switch {
+		case f.kind == frameCloned && (len(fds) == 1 || len(fds) == 2) && s.workload < 0:
+			s.workload = fds[0]
+			if len(fds) == 2 {
+				if err := s.relay.terminal(fds[1]); err != nil {
+					return failed(holdfast.KindSpawn, "open its terminal", err)
+				}
+			}
+		case f.kind == frameReady && len(fds) == 1 && s.asks == nil:
+			if s.asks, err = newListener(fds[0]); err != nil {
+				return failed(holdfast.KindSeccomp, "listen to the filter", err)
+			}
+		default:
+			closeAll(fds)
+			return s.failure(f)
+		}
+	}
+	return nil
+}
+
+// attend waits for the end of the program, or brings it.
+func (s *workspace) attend(ctx context.Context, timeout time.Duration) *sandbox.Result {
+	s.watch.Add(1)
+	go s.answerAll()
+	s.relay.start(s.signal)
+	if timeout > 0 {
+		timer := time.AfterFunc(timeout, func() { s.end(sandbox.ReasonWall, nil) })
+		defer timer.Stop()
+	}
+	stop := context.AfterFunc(ctx, func() { s.end(sandbox.ReasonHalt, nil) })
+	defer stop()
+	f, fds, err := receive(s.ctl)
+	closeAll(fds)
+	res := &sandbox.Result{ID: s.spec.ID, State: sandbox.Completed}
+	kill(s.init)
+	await(s.init)
+	res.Gone = time.Now()
+	s.watch.Wait()
+	if s.halted() {
+		s.relay.abandon() // whoever stopped it does not wait for who reads
+	} else {
+		s.relay.end()
+	}
+	s.usage(res)
+	res.Stages = s.steps()
+	switch {
+	case err == nil && f.kind == frameFailed:
+		s.notStarted(res, f)
+	default:
+		s.ended(res, err == nil && f.kind == frameEnded)
+	}
+	return res
+}
+
+// steps are the stages between the marks of a workspace's tape.
+func (s *workspace) steps() []sandbox.Stage {
+	mark := func(i int) int64 { return int64(binary.LittleEndian.Uint64(s.tape[8*(slotMarks+i):])) }
+	var list []sandbox.Stage
+	last := 0
+	for _, m := range []struct {
+		at   int
+		name string
+	}{{1, "identity"}, {2, "proc"}, {5, "rights"}, {6, "signals"}, {7, "program"}} {
+		if mark(m.at) != 0 {
+			list = append(list, sandbox.Stage{Name: m.name, Took: time.Duration(mark(m.at) - mark(last))})
+			last = m.at
+		}
+	}
+	return list
+}
+
+// halted says that a person, or the owner's end, ended the run.
+func (s *workspace) halted() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reason == sandbox.ReasonHalt
+}
+
+// ended is verdict for a run of several processes: one of them that the memory
+// limit took does not end the others.
+func (s *workspace) ended(res *sandbox.Result, whole bool) {
+	status := unix.WaitStatus(binary.LittleEndian.Uint32(s.tape[s.plan.status:]))
+	taken := s.used.oomKills
+	if taken > 0 && whole && status.Signal() != unix.SIGKILL {
+		s.used.oomKills = 0
+		res.Stderr = fmt.Appendf(res.Stderr, "%d processes were killed: memory limit exceeded\n", taken)
+	}
+	s.verdict(res, whole)
+}
+
+// notStarted is a run whose last wall, or whose program, did not come up. A
+// program that cannot be executed ends as in a shell.
+func (s *workspace) notStarted(res *sandbox.Result, f frame) {
+	if op := int(f.a); op < len(s.plan.stages) && s.plan.stages[op] == stageExec {
+		errno := unix.Errno(f.b)
+		code := 126
+		if errno == unix.ENOENT {
+			code = 127
+		}
+		settle(res, sandbox.SpawnError, code, "the program cannot be executed: "+errno.Error())
+		return
+	}
+	s.spawnFailed(res, s.failure(f))
+}
+
+// signal passes a signal on to the program, or to its whole group.
+func (s *workspace) signal(sig unix.Signal, group bool) {
+	if group && unix.PidfdSendSignal(s.workload, sig, nil, pidfdGroup) == nil {
+		return
+	}
+	unix.PidfdSendSignal(s.workload, sig, nil, 0)
+}
+
+// pidfdGroup is PIDFD_SIGNAL_PROCESS_GROUP (Linux 6.9).
+const pidfdGroup = 4
+
+// answerAll answers the filter's questions until nobody is left who could ask.
+func (s *workspace) answerAll() {
+	defer s.watch.Done()
+	for {
+		n, err := s.asks.next()
+		if err != nil {
+			if !errors.Is(err, errNoCaller) {
+				kill(s.init) // a filter that nobody answers holds nothing
+			}
+			return
+		}
+		s.question(n)
+	}
+}
+
+func (s *workspace) question(n notice) {
+	c := newCall(n.nr, n.arch, n.args)
+	if routes(c) {
+		s.asks.proceed(n) // numbers alone: nothing they point to can change
+		return
+	}
+	j := judgeWorkspace(c)
+	if j.kind == kindRefused {
+		s.slow()
+		s.tally(c, j.errno)
+		s.asks.refuse(n, j.errno)
+		return
+	}
+	s.end(sandbox.ReasonEscape, &sandbox.Call{Nr: int(n.nr), Name: c.name, Arch: c.abi, Args: n.args})
+}
+
+// refusedBurst is how many refused calls are answered at once in a second:
+// answering costs Holdfast what no share of the run's pays for.
+const refusedBurst = 20_000
+
+func (s *workspace) slow() {
+	if now := time.Now(); now.Sub(s.window) > time.Second {
+		s.window, s.burst = now, 0
+	}
+	if s.burst++; s.burst > refusedBurst {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func (s *workspace) tally(c call, errno unix.Errno) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.refused {
+		if s.refused[i].Name == c.name {
+			s.refused[i].Count++
+			return
+		}
+	}
+	if len(s.refused) < maxRefusals {
+		s.refused = append(s.refused, sandbox.Refusal{Name: c.name, Errno: unix.ErrnoName(errno), Count: 1})
+	}
+}
+
+// free gives everything back, the processes first.
+func (s *workspace) free() {
+	if s.init >= 0 {
+		kill(s.init)
+		await(s.init)
+	}
+	if s.z != nil {
+		s.z.conn.Close()
+		s.z.cmd.Process.Kill()
+		<-s.z.done
+	}
+	s.run.free()
+	if s.relay != nil {
+		s.relay.close()
+	}
+}

@@ -1,0 +1,48 @@
+//go:build !linux
+
+package process
+
+import (
+	"context"
+
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
+)
+
+// Workspaces do not exist here: their walls are Linux's.
+type Workspaces struct{}
+
+// OpenWorkspaces returns what runs nothing.
+func OpenWorkspaces() *Workspaces { return &Workspaces{} }
+
+// Close does nothing.
+func (*Workspaces) Close() error { return nil }
+
+// Posture is that nothing stands.
+func (*Workspaces) Posture() sandbox.Posture { return sandbox.Posture{} }
+
+// Run is a SpawnError.
+func (*Workspaces) Run(context.Context, sandbox.Workspace, Streams) (*sandbox.Result, error) {
+	_, err := Open(nil, Config{})
+	return nil, err
+}
+
+// WorkTree is a SpawnError.
+func WorkTree(string, string, bool) (string, error) {
+	_, err := Open(nil, Config{})
+	return "", err
+}
+
+// Toolbox is a SpawnError.
+func Toolbox([]string) ([]string, error) {
+	_, err := Open(nil, Config{})
+	return nil, err
+}
+
+// ToolPath is nothing.
+func ToolPath(string, []string) string { return "" }
+
+// FindProgram is a SpawnError.
+func FindProgram(string, string, string, string, string, []string, bool) (string, error) {
+	_, err := Open(nil, Config{})
+	return "", err
+}

@@ -1,0 +1,430 @@
+package process
+
+import (
+	"errors"
+	"os"
+	"os/signal"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// relay carries bytes and signals between the caller's standard descriptors and
+// a workspace's. No descriptor of the caller's goes inside: a file could be
+// opened anew through it, a directory left upwards, a terminal typed into.
+//
+// Where the caller's standard output is a terminal, the workspace has one of its
+// own, and the caller's is in raw mode meanwhile: keys go inside, Ctrl-C and
+// Ctrl-Z among them. Whichever of the other two is no terminal is a pipe as it
+// would be without Holdfast.
+type relay struct {
+	std  Streams
+	tty  [3]bool
+	keys *os.File // where keys come from; nil without a terminal
+	own  bool     // keys was opened here
+
+	pipes  [3]*os.File // our ends
+	inside []*os.File  // theirs, until they are given
+	master *os.File
+
+	raw     mode
+	wake    [2]*os.File // closed when the run is over
+	signals chan os.Signal
+	done    chan struct{}
+	copies  sync.WaitGroup
+	once    sync.Once
+}
+
+func newRelay(std Streams) (_ *relay, err error) {
+	r := &relay{std: std, signals: make(chan os.Signal, 16), done: make(chan struct{})}
+	defer func() {
+		if err != nil {
+			r.close()
+		}
+	}()
+	if isTerminal(std.Out) {
+		r.tty = [3]bool{isTerminal(std.In), true, isTerminal(std.Err)}
+		r.openKeys()
+	}
+	if r.wake[0], r.wake[1], err = os.Pipe(); err != nil {
+		return nil, err
+	}
+	for i := range 3 {
+		if err := r.makeEnd(i); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+func (r *relay) openKeys() {
+	if r.tty[0] {
+		r.keys = r.std.In
+		return
+	}
+	if f, err := os.OpenFile("/dev/tty", os.O_RDWR|unix.O_NOCTTY, 0); err == nil {
+		r.keys, r.own = f, true
+	}
+}
+
+// makeEnd makes the pipe of one standard descriptor; what is the terminal's
+// is held open by /dev/null until then.
+func (r *relay) makeEnd(i int) error {
+	if r.tty[i] {
+		null, err := os.Open(os.DevNull)
+		r.inside = append(r.inside, null)
+		return err
+	}
+	from, to, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	if i == 0 {
+		r.pipes[i], r.inside = to, append(r.inside, from)
+	} else {
+		r.pipes[i], r.inside = from, append(r.inside, to)
+	}
+	return nil
+}
+
+// theirs are the workspace's ends, in order.
+func (r *relay) theirs() []int { return numbers(r.inside) }
+
+// given closes them here, once the workspace has them.
+func (r *relay) given() {
+	closeFiles(r.inside)
+	r.inside = nil
+}
+
+// screen is how the sandbox's terminal begins, and which descriptors are it.
+func (r *relay) screen() (*screen, [3]bool) {
+	if !r.tty[1] {
+		return nil, r.tty
+	}
+	s := &screen{}
+	if size, err := unix.IoctlGetWinsize(int(r.std.Out.Fd()), unix.TIOCGWINSZ); err == nil {
+		s.size = *size
+	}
+	if m, err := unix.IoctlGetTermios(int(r.std.Out.Fd()), unix.TCGETS); err == nil {
+		s.modes = m
+	}
+	return s, r.tty
+}
+
+// terminal takes the sandbox's terminal over.
+func (r *relay) terminal(fd int) error {
+	if err := unix.SetNonblock(fd, true); err != nil {
+		return err
+	}
+	r.master = os.NewFile(uintptr(fd), "terminal")
+	return nil
+}
+
+// passed are the signals that are passed on, and those that are the relay's own
+// business.
+var passed = []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGTSTP, unix.SIGCONT, unix.SIGWINCH}
+
+// start begins to carry. pass sends a signal to the program, or to its group.
+func (r *relay) start(pass func(sig unix.Signal, group bool)) {
+	// A reader that goes away ends the program that writes, not this one; and a
+	// job in the background waits for its terminal instead of stopping.
+	signal.Ignore(unix.SIGPIPE, unix.SIGTTIN, unix.SIGTTOU)
+	signal.Notify(r.signals, passed...)
+	go r.heed(pass)
+	for i, out := range map[int]*os.File{1: r.std.Out, 2: r.std.Err} {
+		if r.pipes[i] != nil {
+			r.carry(r.pipes[i], out)
+		}
+	}
+	if r.pipes[0] != nil {
+		go r.feed(r.std.In, r.pipes[0])
+	}
+	if r.master != nil {
+		r.carry(r.master, r.std.Out)
+		if r.keys != nil {
+			go r.feed(r.keys, r.master)
+		}
+	}
+}
+
+// carry copies output until its end. A reader that has gone closes the pipe, so
+// that the program learns it as it would without a relay.
+func (r *relay) carry(from, to *os.File) {
+	r.copies.Go(func() {
+		defer r.mend()
+		buf := make([]byte, 64<<10)
+		for {
+			n, err := from.Read(buf)
+			if n > 0 && (to == nil || !writeAll(to, buf[:n])) {
+				if from == r.master {
+					to = nil // the terminal has gone: what is still said is dropped
+					r.hangUp()
+					return
+				}
+				from.Close()
+				return
+			}
+			if err != nil {
+				return
+			}
+		}
+	})
+}
+
+func writeAll(to *os.File, b []byte) bool {
+	for len(b) > 0 {
+		n, err := to.Write(b)
+		b = b[n:]
+		if errors.Is(err, unix.EAGAIN) { // somebody made it so
+			unix.Poll([]unix.PollFd{{Fd: int32(to.Fd()), Events: unix.POLLOUT}}, 1000)
+			continue
+		}
+		if err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// feed copies input to the program until its end, or until the run is over.
+func (r *relay) feed(from, to *os.File) {
+	defer r.mend()
+	if to != r.master {
+		defer to.Close()
+	}
+	if from == nil || r.elsewhere(from, to) {
+		return
+	}
+	term := isTerminal(from)
+	buf := make([]byte, 64<<10)
+	for r.wait(from, term, to == r.master) {
+		n, err := unix.Read(int(from.Fd()), buf)
+		if errors.Is(err, unix.EINTR) || errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EIO) && term && !r.foreground(from) {
+			continue
+		}
+		if n > 0 {
+			if _, err := to.Write(buf[:n]); err == nil {
+				continue
+			}
+			return
+		}
+		if to == r.master {
+			r.hangUp()
+		}
+		return
+	}
+}
+
+// elsewhere says that the keys are another program's: the caller's output is a
+// pipe to one that may want them, such as a pager.
+func (r *relay) elsewhere(from, to *os.File) bool {
+	if to == r.master || !isTerminal(from) || r.std.Out == nil {
+		return false
+	}
+	st, err := r.std.Out.Stat()
+	return err == nil && st.Mode()&os.ModeNamedPipe != 0
+}
+
+// wait returns true when there is something to read, and false when the run is
+// over. A terminal is read only in the foreground, and then in raw mode if it is
+// the sandbox's.
+func (r *relay) wait(from *os.File, term, raw bool) bool {
+	for {
+		timeout := -1
+		events := int16(unix.POLLIN)
+		if term && !r.foreground(from) {
+			timeout, events = 100, 0
+		} else if raw {
+			r.raw.set(from)
+		}
+		p := []unix.PollFd{{Fd: int32(r.wake[0].Fd()), Events: unix.POLLIN}, {Fd: int32(from.Fd()), Events: events}}
+		if timeout > 0 {
+			p = p[:1]
+		}
+		_, err := unix.Poll(p, timeout)
+		switch {
+		case err == unix.EINTR:
+		case err != nil || p[0].Revents != 0:
+			return false
+		case len(p) == 2 && p[1].Revents != 0:
+			return true
+		}
+	}
+}
+
+func (r *relay) foreground(f *os.File) bool {
+	group, err := unix.IoctlGetInt(int(f.Fd()), unix.TIOCGPGRP)
+	return err != nil || group == unix.Getpgrp() // one that is not ours has no say
+}
+
+// heed passes signals on.
+func (r *relay) heed(pass func(unix.Signal, bool)) {
+	defer r.mend()
+	for {
+		select {
+		case <-r.done:
+			return
+		case s := <-r.signals:
+			r.heedOne(s.(unix.Signal), pass)
+		}
+	}
+}
+
+func (r *relay) heedOne(sig unix.Signal, pass func(unix.Signal, bool)) {
+	switch sig {
+	case unix.SIGWINCH:
+		r.resize()
+	case unix.SIGHUP:
+		if r.master != nil {
+			r.hangUp()
+			return
+		}
+		pass(sig, true)
+	case unix.SIGTSTP:
+		if r.master == nil {
+			// Of a group without a shell of its own the kernel would drop it.
+			pass(unix.SIGSTOP, true)
+		}
+		r.raw.restore()
+		unix.Kill(unix.Getpid(), unix.SIGSTOP)
+	case unix.SIGCONT:
+		if r.master == nil {
+			pass(sig, true)
+			return
+		}
+		if r.keys != nil && r.foreground(r.keys) {
+			r.raw.set(r.keys)
+		}
+		r.resize()
+	case unix.SIGINT, unix.SIGQUIT:
+		pass(sig, true)
+	default:
+		pass(sig, false)
+	}
+}
+
+func (r *relay) resize() {
+	if r.master == nil {
+		return
+	}
+	if size, err := unix.IoctlGetWinsize(int(r.std.Out.Fd()), unix.TIOCGWINSZ); err == nil {
+		r.control(func(fd int) { unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, size) })
+	}
+}
+
+func (r *relay) control(do func(fd int)) {
+	if c, err := r.master.SyscallConn(); err == nil {
+		c.Control(func(fd uintptr) { do(int(fd)) })
+	}
+}
+
+// hangUp closes the sandbox's terminal, as the caller's has been closed: its
+// programs are told by the kernel.
+func (r *relay) hangUp() { r.master.Close() }
+
+// end waits until everything that was written has been carried out. Nothing
+// runs inside any more.
+func (r *relay) end() {
+	r.copies.Wait()
+	r.stop()
+}
+
+// abandon stops at once, whatever is still to be carried.
+func (r *relay) abandon() {
+	for _, p := range append(r.pipes[:], r.master) {
+		if p != nil {
+			p.Close()
+		}
+	}
+	r.stop()
+}
+
+// stop gives the terminal back as it was. It may be called more than once.
+func (r *relay) stop() {
+	r.once.Do(func() {
+		close(r.done)
+		signal.Stop(r.signals)
+		signal.Reset(unix.SIGTTIN, unix.SIGTTOU)
+		if r.wake[1] != nil {
+			r.wake[1].Close()
+		}
+	})
+	r.raw.end()
+}
+
+// mend gives the terminal back where a goroutine of the relay panics.
+func (r *relay) mend() {
+	if p := recover(); p != nil {
+		r.raw.end()
+		panic(p)
+	}
+}
+
+func (r *relay) close() {
+	r.given()
+	for _, p := range append(r.pipes[:], r.master) {
+		if p != nil {
+			p.Close()
+		}
+	}
+	r.stop()
+	if r.own {
+		r.keys.Close()
+	}
+}
+
+// mode is how a terminal was before it was made raw.
+type mode struct {
+	mu   sync.Mutex
+	fd   int
+	was  *unix.Termios
+	over bool
+}
+
+// set makes the terminal raw, once.
+func (m *mode) set(f *os.File) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.was != nil || m.over {
+		return
+	}
+	was, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	if err != nil {
+		return
+	}
+	raw := *was
+	raw.Iflag &^= unix.IGNBRK | unix.BRKINT | unix.PARMRK | unix.ISTRIP | unix.INLCR | unix.IGNCR | unix.ICRNL | unix.IXON
+	raw.Oflag &^= unix.OPOST
+	raw.Lflag &^= unix.ECHO | unix.ECHONL | unix.ICANON | unix.ISIG | unix.IEXTEN
+	raw.Cflag = raw.Cflag&^(unix.CSIZE|unix.PARENB) | unix.CS8
+	raw.Cc[unix.VMIN], raw.Cc[unix.VTIME] = 1, 0
+	if unix.IoctlSetTermios(int(f.Fd()), unix.TCSETSW, &raw) == nil {
+		m.fd, m.was = int(f.Fd()), was
+	}
+}
+
+// restore makes it what it was.
+func (m *mode) restore() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.was != nil {
+		unix.IoctlSetTermios(m.fd, unix.TCSETSW, m.was)
+		m.was = nil
+	}
+}
+
+// end restores it for good.
+func (m *mode) end() {
+	m.restore()
+	m.mu.Lock()
+	m.over = true
+	m.mu.Unlock()
+}
+
+func isTerminal(f *os.File) bool {
+	if f == nil {
+		return false
+	}
+	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	return err == nil
+}

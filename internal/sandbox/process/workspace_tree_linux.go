@@ -1,0 +1,394 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// WorkTree is the tree that a run on dir works on: the top of the git work tree
+// around it, or dir itself. Where dir is not named, but is simply where the
+// caller stands, outside of git, it is refused if it is / or home: a whole
+// machine or a person's every file is no work tree.
+func WorkTree(dir, home string, named bool) (string, error) {
+	real, err := filepath.EvalSymlinks(dir)
+	if err == nil {
+		real, err = filepath.Abs(real)
+	}
+	if err != nil {
+		return "", noTree(dir, err)
+	}
+	st, err := os.Stat(real)
+	if err != nil {
+		return "", noTree(dir, err)
+	}
+	if !st.IsDir() {
+		return "", noTree(dir, unix.ENOTDIR)
+	}
+	if named {
+		return real, nil
+	}
+	home, _ = filepath.EvalSymlinks(home) // none is no place to be refused
+	for top := real; ; top = filepath.Dir(top) {
+		if _, err := os.Lstat(filepath.Join(top, ".git")); err == nil && top != "/" && top != home {
+			return top, nil
+		}
+		if top == "/" {
+			break
+		}
+	}
+	if real == "/" || real == home {
+		return "", &holdfast.Error{Kind: holdfast.KindUsage, Why: fmt.Sprintf("%s is no work tree: a run could write everything in it", real),
+			Hint: "go to a project, or name the directory with --dir"}
+	}
+	return real, nil
+}
+
+func noTree(dir string, err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		err = p.Err
+	}
+	return &holdfast.Error{Kind: holdfast.KindUsage, Why: fmt.Sprintf("the work tree %.200s cannot be used: %v", dir, err), Hint: "name a directory with --dir"}
+}
+
+// grants are the tree and the repository that belongs to it where that lies
+// elsewhere (a linked work tree, a submodule), each with what a run must not
+// change: what the host's git would execute later on.
+func grants(tree string) ([]grantTree, error) {
+	own := grantTree{Path: tree}
+	at := filepath.Join(tree, ".git")
+	st, err := os.Lstat(at)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return []grantTree{own}, nil
+	case err != nil:
+		return nil, noTree(tree, err)
+	case st.IsDir():
+		if err := own.repository(".git"); err != nil {
+			return nil, err
+		}
+		own.named(".git/config")
+		return []grantTree{own}, nil
+	case !st.Mode().IsRegular():
+		return nil, &holdfast.Error{Kind: holdfast.KindUsage, Why: at + " is a link, which a run could turn elsewhere", Hint: "make it a directory, or `git worktree add` a tree of its own"}
+	}
+	own.Sealed = append(own.Sealed, ".git")
+	repo, err := linked(tree, at)
+	if err != nil {
+		return nil, err
+	}
+	other := grantTree{Path: repo}
+	if err := other.repository("."); err != nil {
+		return nil, err
+	}
+	return []grantTree{own, other}, nil
+}
+
+// linked finds the repository of a tree whose .git is a file, if that is
+// really its own: what a run once wrote there must not open another directory.
+func linked(tree, at string) (string, error) {
+	foreign := func(why string) error {
+		return &holdfast.Error{Kind: holdfast.KindUsage, Why: fmt.Sprintf("the repository that %s names is not used: %s", at, why), Hint: "look at the file: something may have changed it; `git worktree repair` mends it"}
+	}
+	text, err := shortText(at)
+	if err != nil {
+		return "", noTree(tree, err)
+	}
+	dir, ok := strings.CutPrefix(text, "gitdir:")
+	if !ok {
+		return "", foreign("it names none")
+	}
+	dir = from(tree, strings.TrimSpace(dir))
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return "", foreign("it is not there")
+	}
+	if back, err := shortText(filepath.Join(dir, "gitdir")); err == nil {
+		if real, err := filepath.EvalSymlinks(from(dir, back)); err != nil || real != at {
+			return "", foreign("it is another tree's")
+		}
+		common, err := shortText(filepath.Join(dir, "commondir"))
+		if err != nil {
+			return "", foreign("it does not say where its objects are")
+		}
+		repo, err := filepath.EvalSymlinks(from(dir, common))
+		if err != nil || filepath.Dir(dir) != filepath.Join(repo, "worktrees") {
+			return "", foreign("its objects are elsewhere")
+		}
+		return repo, nil
+	}
+	config, err := shortText(filepath.Join(dir, "config"))
+	if err != nil {
+		return "", foreign("it is no repository")
+	}
+	for _, v := range settings(config) {
+		if v.key == "core.worktree" {
+			if real, err := filepath.EvalSymlinks(from(dir, v.value)); err == nil && real == tree {
+				return dir, nil
+			}
+		}
+	}
+	return "", foreign("it is another tree's")
+}
+
+func from(dir, p string) string {
+	if filepath.IsAbs(p) {
+		return filepath.Clean(p)
+	}
+	return filepath.Join(dir, p)
+}
+
+// shortText reads a short file, without the end of its line.
+func shortText(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	b := make([]byte, 1<<20)
+	n, err := f.Read(b)
+	if n == 0 && err != nil {
+		return "", err
+	}
+	return strings.TrimRight(string(b[:n]), "\n"), nil
+}
+
+// sealedIn are the places in a repository from which the host's git learns what
+// to execute.
+var sealedIn = []string{"hooks", "config", "config.worktree", "commondir"}
+
+// repository seals those of the repository at git, and of those of its
+// submodules and linked work trees.
+func (g *grantTree) repository(git string) error {
+	if git != "." {
+		g.Pinned = append(g.Pinned, git)
+	}
+	if err := g.hooks(git); err != nil {
+		return err
+	}
+	for _, name := range sealedIn {
+		g.Sealed = append(g.Sealed, filepath.Join(git, name))
+	}
+	for _, pattern := range []string{"worktrees/*/commondir", "worktrees/*/gitdir", "worktrees/*/config.worktree", "modules/*/config", "modules/*/hooks", "modules/*/*/config", "modules/*/*/hooks"} {
+		found, err := filepath.Glob(filepath.Join(escapeGlob(filepath.Join(g.Path, git)), pattern))
+		if err != nil || len(found) > 4096 {
+			return &holdfast.Error{Kind: holdfast.KindUsage, Why: fmt.Sprintf("%s has too many submodules and work trees", g.Path), Err: err}
+		}
+		for _, f := range found {
+			name, err := filepath.Rel(g.Path, f)
+			if err != nil {
+				return err
+			}
+			if dir := filepath.Dir(name); !slices.Contains(g.Pinned, dir) {
+				g.Pinned = append(g.Pinned, dir)
+			}
+			g.Sealed = append(g.Sealed, name)
+		}
+	}
+	return nil
+}
+
+func escapeGlob(p string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(p)
+}
+
+// hooks makes the directory of hooks where there is none: what is not there
+// cannot be kept from being written.
+func (g *grantTree) hooks(git string) error {
+	dir, hooks := filepath.Join(g.Path, git), filepath.Join(g.Path, git, "hooks")
+	st, err := os.Lstat(hooks)
+	switch {
+	case err == nil && st.IsDir():
+		return nil
+	case err == nil:
+		return &holdfast.Error{Kind: holdfast.KindUsage, Why: hooks + " is no directory, and a run could put one in its place", Hint: "make it one, or set core.hooksPath"}
+	case !errors.Is(err, fs.ErrNotExist):
+		return noTree(hooks, err)
+	}
+	own, err := os.Stat(dir)
+	if err == nil {
+		err = os.Mkdir(hooks, 0o755)
+	}
+	if err == nil && os.Geteuid() == 0 {
+		sys := own.Sys().(*syscall.Stat_t)
+		err = os.Lchown(hooks, int(sys.Uid), int(sys.Gid))
+	}
+	if err != nil {
+		return noTree(hooks, err)
+	}
+	return nil
+}
+
+// named seals what the repository's configuration names in the tree: hooks that
+// lie there, and configuration that it includes.
+func (g *grantTree) named(config string) {
+	text, err := shortText(filepath.Join(g.Path, config))
+	if err != nil {
+		return
+	}
+	for _, v := range settings(text) {
+		base := g.Path
+		switch {
+		case v.key == "core.hookspath":
+		case v.key == "include.path" || strings.HasPrefix(v.key, "includeif.") && strings.HasSuffix(v.key, ".path"):
+			base = filepath.Join(g.Path, filepath.Dir(config))
+		default:
+			continue
+		}
+		name, err := filepath.Rel(g.Path, from(base, v.value))
+		if err != nil || name == "." || name == ".." || strings.HasPrefix(name, "../") || strings.HasPrefix(v.value, "~") {
+			continue // it lies elsewhere, where nothing reaches it
+		}
+		if real, err := filepath.EvalSymlinks(filepath.Join(g.Path, name)); err == nil && real == filepath.Join(g.Path, name) {
+			g.Sealed = append(g.Sealed, name)
+		}
+	}
+}
+
+type setting struct{ key, value string }
+
+// settings reads what it can of git's configuration: sections and keys in lower
+// case, values without quotes.
+func settings(text string) []setting {
+	var list []setting
+	section := ""
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if s, ok := strings.CutPrefix(line, "["); ok {
+			s, rest, _ := strings.Cut(s, "]")
+			name, sub, _ := strings.Cut(s, " ")
+			section = strings.ToLower(name)
+			if sub = strings.Trim(strings.TrimSpace(sub), `"`); sub != "" {
+				section += "." + sub
+			}
+			line = strings.TrimSpace(rest)
+		}
+		key, value, ok := strings.Cut(line, "=")
+		if ok && !strings.HasPrefix(key, "#") && !strings.HasPrefix(key, ";") {
+			list = append(list, setting{section + "." + strings.ToLower(strings.TrimSpace(key)), strings.Trim(strings.TrimSpace(value), `"`)})
+		}
+	}
+	return list
+}
+
+// absent are the places from which git would learn what to execute and that
+// were not there: what is not there cannot be held.
+type absent []struct{ tree, name string }
+
+func missing(trees []grantTree) absent {
+	var list absent
+	for _, t := range trees {
+		for _, name := range t.Sealed {
+			if _, err := os.Lstat(filepath.Join(t.Path, name)); errors.Is(err, fs.ErrNotExist) {
+				list = append(list, struct{ tree, name string }{t.Path, name})
+			}
+		}
+	}
+	return list
+}
+
+// clear takes away what a run made there, and says so.
+func (a absent) clear() []string {
+	var said []string
+	for _, p := range a {
+		if _, err := os.Lstat(filepath.Join(p.tree, p.name)); err != nil {
+			continue
+		}
+		err := errors.New("its directory cannot be opened")
+		if root, bad := os.OpenRoot(p.tree); bad == nil {
+			err = root.RemoveAll(p.name)
+			root.Close()
+		}
+		end := "it was removed"
+		if err != nil {
+			end = fmt.Sprintf("REMOVE IT BEFORE YOU USE GIT: %v", err)
+		}
+		said = append(said, fmt.Sprintf("the run made %s, from which git learns what to execute: %s", filepath.Join(p.tree, p.name), end))
+	}
+	return said
+}
+
+// mapped opens the directory as a mount in which its owner's files are those of
+// the user that workloads are on the host. It needs root.
+func mapped(path string, exec bool) (*os.File, error) {
+	at, err := unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, noTree(path, err)
+	}
+	defer unix.Close(at)
+	var st unix.Stat_t
+	if err := unix.Fstat(at, &st); err != nil {
+		return nil, noTree(path, err)
+	}
+	fd, err := unix.OpenTree(at, "", unix.AT_EMPTY_PATH|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	if err != nil {
+		return nil, noTree(path, err)
+	}
+	f := os.NewFile(uintptr(fd), path)
+	ns, err := renamed(st.Uid, st.Gid)
+	if err == nil {
+		err = unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: treeAttr(exec) | unix.MOUNT_ATTR_IDMAP, Userns_fd: uint64(ns)})
+		unix.Close(ns)
+	}
+	if err != nil {
+		f.Close()
+		return nil, &holdfast.Error{Kind: holdfast.KindMount, Err: err,
+			Why:  fmt.Sprintf("the file system of %s cannot show its files as those of the sandbox's user: %v", path, err),
+			Hint: "run holdfast as the ordinary user who owns the tree, or keep the tree on ext4, xfs or btrfs"}
+	}
+	return f, nil
+}
+
+// renamed makes a user namespace in which only the owner is another.
+func renamed(uid, gid uint32) (int, error) {
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	args := intoArgs{flags: unix.CLONE_NEWUSER, exitSignal: uint64(unix.SIGCHLD), ours: uintptr(ends[0]), theirs: uintptr(ends[1])}
+	pid, e := forkBystander(&args)
+	unix.Close(ends[1])
+	if e != 0 {
+		unix.Close(ends[0])
+		return -1, e
+	}
+	p := &bystander{pid: pid, hold: ends[0]}
+	defer p.end()
+	dir := "/proc/" + strconv.Itoa(pid)
+	for file, id := range map[string]uint32{"uid_map": uid, "gid_map": gid} {
+		if err := os.WriteFile(dir+"/"+file, []byte(swap(id)), 0); err != nil {
+			return -1, err
+		}
+	}
+	return unix.Open(dir+"/ns/user", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+}
+
+// swap maps id to the workloads' user, and every other to itself.
+func swap(id uint32) string {
+	const all = 1<<32 - 1 // -1 is nobody's number
+	var b strings.Builder
+	span := func(from, to uint64) {
+		if from < to {
+			fmt.Fprintf(&b, "%d %d %d\n", from, from, to-from)
+		}
+	}
+	low, high := uint64(min(id, hostUser)), uint64(max(id, hostUser))
+	span(0, low)
+	fmt.Fprintf(&b, "%d %d 1\n", id, hostUser)
+	span(low+1, high)
+	span(high+1, all)
+	return b.String()
+}
