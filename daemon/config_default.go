@@ -71,6 +71,15 @@ func defaultBoundaries() []BoundaryConfig {
 		Operation:   "exec:run",
 		Timeout:     Duration(time.Minute),
 		At:          builtIn,
+	}, {
+		// A program on a work tree reaches nothing else. An agent works for hours.
+		Boundary:    "run/*",
+		Risk:        holdfast.Medium,
+		Permissions: []string{"exec:run"},
+		Consumes:    map[string]int64{string(holdfast.CPUMillis): 3_600_000, string(holdfast.WallMillis): 3_600_000, string(holdfast.MemoryMB): 4096},
+		Operation:   "exec:run",
+		Timeout:     Duration(7 * day),
+		At:          builtIn,
 	}}
 }
 

@@ -294,8 +294,8 @@ func (d *Daemon) snapshot() *Loaded {
 func (d *Daemon) config() *Config { return d.snapshot().Config }
 
 // clients counts who is connected to the socket. A call keeps a lingering
-// daemon while it lasts; only an MCP connection, or a run of code, keeps it for a
-// while longer.
+// daemon while it lasts; only an MCP connection, or a run of code or of a
+// workspace, keeps it for a while longer.
 type clients struct {
 	mu      sync.Mutex
 	n       int       // guarded by mu
@@ -318,7 +318,7 @@ func (c *clients) areWaitedFor() bool {
 
 func (c *clients) counting(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		stays := r.URL.Path == "/v1/mcp" || r.URL.Path == "/v1/exec"
+		stays := r.URL.Path == "/v1/mcp" || r.URL.Path == "/v1/exec" || r.URL.Path == "/v1/run"
 		c.enter(stays)
 		defer c.leave(stays)
 		h.ServeHTTP(w, r)

@@ -14,7 +14,7 @@ type command struct {
 // commands is every subcommand, in the order in which people meet them.
 func commands() []command {
 	return []command{
-		initCommand(), upCommand(), mcpCommand(),
+		initCommand(), upCommand(), mcpCommand(), runCommand(),
 		checkCommand(), explainCommand(), stepCommand(), execCommand(),
 		reviewCommand(), haltCommand(), resumeCommand(), statusCommand(),
 		agentCommand(), ledgerCommand(), rulesCommand(), stateCommand(), doctorCommand(), passphraseCommand(),

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -39,11 +40,15 @@ type Server struct {
 	Sandbox Sandbox
 	// Room bounds what runs in it; the zero value is DefaultRoom.
 	Room Room
+	// Secret says whether a text holds a secret; nil takes every text for one.
+	Secret func(string) bool
 	// Mask takes out of a text what must not be shown.
 	Mask func(string) string
 	Log  *slog.Logger
 	// Ending is closed when the owner ends; nil means never.
 	Ending <-chan struct{}
+	// Busy counts the workspaces that are open; nil counts none.
+	Busy *sync.WaitGroup
 
 	executions executions
 	underway   underway
@@ -85,6 +90,7 @@ func (s *Server) Handler() http.Handler {
 	at("POST /v1/checkpoint", looking(s, s.checkpoint))
 	at("POST /v1/open", taking(s, s.open))
 	at("POST /v1/mcp", s.mcp)
+	at("POST /v1/run", s.run)
 	return mux
 }
 

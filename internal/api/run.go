@@ -1,0 +1,368 @@
+package api
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path"
+	"regexp"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
+)
+
+// A workspace runs in the caller's own process, which has its terminal, and
+// crosses here: the caller asks, is told to go on when the begin is durable, and
+// says what came of it. The connection is the hand. Where it ends first, what
+// became of the run is not known, and where the owner's end is gone the caller
+// kills what it runs.
+//
+// Both directions carry lines of JSON: RunAsk, RunWord, RunSaid, and a last
+// RunWord with the answer.
+
+// RunAsk asks to run a program on a work tree.
+type RunAsk struct {
+	Agent          string            `json:"agent"`
+	Kind           string            `json:"kind,omitempty"`
+	Session        string            `json:"session,omitempty"`
+	Intent         string            `json:"intent,omitempty"`
+	Token          string            `json:"token,omitempty"`
+	IdempotencyKey string            `json:"idempotency_key,omitempty"`
+	Space          sandbox.Workspace `json:"workspace"`
+}
+
+// RunWord is what the owner says: go on, stop, or what it all came to.
+type RunWord struct {
+	// Go says that the crossing has begun, and what must stand around it.
+	Go *RunTerms `json:"go,omitempty"`
+	// Stop says that it was cut, and why.
+	Stop *Failure `json:"stop,omitempty"`
+	// Done is the end.
+	Done *Executed `json:"done,omitempty"`
+}
+
+// RunTerms are what the boundary's contract demands.
+type RunTerms struct {
+	Crossing string         `json:"crossing"`
+	Need     []sandbox.Wall `json:"need,omitempty"`
+}
+
+// RunSaid is what the caller says of its run: the result, or why nothing ran.
+type RunSaid struct {
+	Result  *sandbox.Document `json:"result,omitempty"`
+	Failure *Failure          `json:"error,omitempty"`
+}
+
+const (
+	upgradeRun = "holdfast-run"
+	// maxRunLine bounds a line of either side, in bytes.
+	maxRunLine = 4 << 20
+	// askWithin is how long a caller may take to ask.
+	askWithin = 10 * time.Second
+)
+
+// run takes the connection over for one workspace.
+func (s *Server) run(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Upgrade") != upgradeRun {
+		s.answer(w, nil, &holdfast.Error{Kind: holdfast.KindUsage, Why: "a workspace is run by `holdfast run`"})
+		return
+	}
+	conn, buf, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		s.answer(w, nil, &holdfast.Error{Kind: holdfast.KindUsage, Why: "a workspace needs a connection of its own: a daemon"})
+		return
+	}
+	defer conn.Close()
+	if s.Busy != nil {
+		s.Busy.Add(1)
+		defer s.Busy.Done()
+	}
+	if _, err := io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+upgradeRun+"\r\n\r\n"); err != nil {
+		return
+	}
+	h := &runHand{s: s, lines: newLines(conn, buf.Reader)}
+	ans := h.serve(context.WithoutCancel(r.Context()))
+	_ = h.lines.write(RunWord{Done: ans})
+}
+
+// runHand is one workspace as the owner sees it.
+type runHand struct {
+	s     *Server
+	lines *lineConn
+	ask   RunAsk
+}
+
+func (h *runHand) serve(ctx context.Context) *Executed {
+	s := h.s
+	no := func(err error) *Executed {
+		s.logInner(err)
+		return &Executed{Failure: s.failure(err)}
+	}
+	_ = h.lines.conn.SetReadDeadline(time.Now().Add(askWithin))
+	if err := h.lines.read(&h.ask); err != nil {
+		return no(&holdfast.Error{Kind: holdfast.KindUsage, Why: "the request is not what this door takes: " + err.Error()})
+	}
+	_ = h.lines.conn.SetReadDeadline(time.Time{})
+	secret := s.Secret
+	if secret == nil {
+		secret = func(string) bool { return true }
+	}
+	space, err := sandbox.CheckWorkspace(h.ask.Space, secret)
+	if err != nil {
+		return no(err)
+	}
+	h.ask.Space = space
+	a := h.ask
+	ask := Ask{Boundary: RunBoundary(space.Name), Agent: a.Agent, Kind: a.Kind, Session: a.Session, Intent: a.Intent, Token: a.Token, IdempotencyKey: a.IdempotencyKey}
+	if ask.Payload, err = runPayload(space); err != nil {
+		return no(err)
+	}
+	req, err := s.request(ask)
+	if err != nil {
+		return no(err)
+	}
+	return h.cross(ctx, req)
+}
+
+func (h *runHand) cross(ctx context.Context, req holdfast.Request) *Executed {
+	s := h.s
+	ctx, end := s.underway.begin(ctx, h.ask.Space.ID, s.Ending)
+	defer end()
+	out, err := s.Kernel.Cross(ctx, req, func(ctx context.Context) (holdfast.Output, error) { return h.act(ctx, req.Boundary) })
+	ans := &Executed{Outcome: s.masked(out)}
+	if out != nil && out.Output != nil {
+		ans.Result = &sandbox.Document{}
+		if bad := json.Unmarshal(out.Output.Body, ans.Result); bad != nil {
+			ans.Result, err = nil, errors.Join(err, fmt.Errorf("read a run's result again: %w", bad))
+		}
+	}
+	if err != nil {
+		ans.Failure = s.failure(err)
+		s.logInner(err)
+	}
+	return ans
+}
+
+// act lets the caller run it, and waits for what it says.
+func (h *runHand) act(ctx context.Context, boundary string) (holdfast.Output, error) {
+	var none holdfast.Output
+	terms := &RunTerms{}
+	spec := sandbox.Spec{}
+	if least := h.s.needs(boundary, &spec); least > sandbox.TierProcess {
+		return none, fmt.Errorf("%w: %w", &holdfast.Error{Kind: holdfast.KindSpawn, Why: fmt.Sprintf("the contract demands the %s tier, and this version has none", least), Hint: "let the contract of " + boundary + " say tier: process"}, holdfast.ErrNotStarted)
+	}
+	terms.Need = spec.Need
+	if err := h.lines.write(RunWord{Go: terms}); err != nil {
+		return none, errors.Join(err, holdfast.ErrNotStarted)
+	}
+	type heard struct {
+		said RunSaid
+		err  error
+	}
+	end := make(chan heard, 1)
+	go func() {
+		var said RunSaid
+		err := h.lines.read(&said)
+		end <- heard{said, err}
+	}()
+	var got heard
+	select {
+	case got = <-end:
+	case <-ctx.Done():
+		_ = h.lines.write(RunWord{Stop: h.s.failure(context.Cause(ctx))})
+		got = <-end
+	}
+	if got.err != nil {
+		return none, &holdfast.Error{Kind: holdfast.KindOperation, Why: "the command that ran the workspace went away; with it everything that it had started was killed", Err: got.err}
+	}
+	return h.came(ctx, got.said)
+}
+
+// came is what the caller's word comes to: the output, and the run's news.
+func (h *runHand) came(ctx context.Context, said RunSaid) (holdfast.Output, error) {
+	if said.Result == nil {
+		err := said.Failure.Err()
+		if err == nil {
+			err = &holdfast.Error{Kind: holdfast.KindOperation, Why: "the command that ran the workspace said nothing of it"}
+		}
+		return holdfast.Output{}, errors.Join(err, holdfast.ErrNotStarted)
+	}
+	d := said.Result
+	d.RequestID = h.ask.Space.ID
+	d.Stdout, d.OutputFiles = "", map[string][]byte{} // the terminal's text is nobody's record
+	d.Stderr, d.ErrorMessage = h.s.Mask(d.Stderr), h.s.Mask(d.ErrorMessage)
+	body, err := json.Marshal(d)
+	if err != nil {
+		return holdfast.Output{}, err
+	}
+	out := holdfast.Output{Body: body, ExitCode: d.ExitCode, Used: map[holdfast.Resource]int64{
+		holdfast.CPUMillis:  time.Duration(d.UserTime + d.SystemTime).Milliseconds(),
+		holdfast.WallMillis: time.Duration(d.WallTime).Milliseconds(),
+		holdfast.MemoryMB:   d.MemoryPeakMB,
+	}}
+	call := sandbox.Call{}
+	if d.Syscall != nil {
+		call = *d.Syscall
+	}
+	return out, came(ctx, &sandbox.Result{ID: d.RequestID, Reason: d.Reason, Call: &call})
+}
+
+var unnamed = regexp.MustCompile(`[^A-Za-z0-9._+-]+`)
+
+// RunBoundary is the boundary of a program: run/NAME.
+func RunBoundary(program string) string {
+	name := unnamed.ReplaceAllString(path.Base(program), "_")
+	if name = name[:min(len(name), 100)]; name == "" || name == "." || name == ".." || name == "/" {
+		name = "_"
+	}
+	return "run/" + name
+}
+
+// runPayload is what the gates judge: everything that decides what runs, where
+// and with what.
+func runPayload(w sandbox.Workspace) ([]byte, error) {
+	return json.Marshal(map[string]any{
+		"program": w.Argv[0], "argv": append([]string{w.Name}, w.Argv[1:]...), "tree": w.Tree, "directory": w.Dir, "environment": w.Environment,
+		"toolbox": append([]string{}, w.Toolbox...), "exec_tree": w.ExecTree, "timeout_ms": w.Timeout.Milliseconds(),
+		"memory_limit_mb": w.MemoryMB, "processors": w.Processors, "processes": w.Processes,
+	})
+}
+
+// lineConn carries values as lines of JSON.
+type lineConn struct {
+	conn net.Conn
+	in   *bufio.Reader
+}
+
+func newLines(conn net.Conn, in io.Reader) *lineConn {
+	return &lineConn{conn, bufio.NewReaderSize(in, 64<<10)}
+}
+
+func (l *lineConn) write(v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = l.conn.Write(append(b, '\n'))
+	return err
+}
+
+func (l *lineConn) read(v any) error {
+	var line []byte
+	for {
+		part, err := l.in.ReadSlice('\n')
+		line = append(line, part...)
+		if err == nil {
+			return json.Unmarshal(line, v)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return err
+		}
+		if len(line) > maxRunLine {
+			return errors.New("a line is longer than 4 MB")
+		}
+	}
+}
+
+// Run crosses with a workspace that act runs: act is called once the crossing
+// has begun, on a context that ends when it is cut or its owner goes, and what
+// it returns is recorded. The error is about the call; a refusal is in the
+// answer. It needs a daemon.
+func (c *Client) Run(ctx context.Context, ask RunAsk, act func(context.Context, RunTerms) (*sandbox.Result, error)) (*Executed, error) {
+	if c.dial == nil {
+		return nil, errors.New("a workspace needs a daemon")
+	}
+	conn, err := c.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	req := "POST /v1/run HTTP/1.1\r\nHost: holdfast\r\nConnection: Upgrade\r\nUpgrade: " + upgradeRun + "\r\nContent-Length: 0\r\n\r\n"
+	_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
+	if _, err := io.WriteString(conn, req); err != nil {
+		return nil, err
+	}
+	in := bufio.NewReader(conn)
+	resp, err := http.ReadResponse(in, &http.Request{Method: "POST"})
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode != http.StatusSwitchingProtocols {
+		var a Answer
+		_ = json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&a)
+		if a.Failure != nil {
+			return nil, a.Failure.Err()
+		}
+		return nil, errors.New("the owner answered " + resp.Status + ": it is of another version, perhaps; end it and try again")
+	}
+	_ = conn.SetDeadline(time.Time{})
+	return runOver(ctx, newLines(conn, in), ask, act)
+}
+
+// runOver is Run on an open connection.
+func runOver(ctx context.Context, l *lineConn, ask RunAsk, act func(context.Context, RunTerms) (*sandbox.Result, error)) (*Executed, error) {
+	if err := l.write(ask); err != nil {
+		return nil, err
+	}
+	var word RunWord
+	if err := l.read(&word); err != nil {
+		return nil, lostOwner(err)
+	}
+	if word.Go == nil {
+		return done(word)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	last := make(chan RunWord, 1)
+	go func() {
+		defer close(last)
+		for {
+			var w RunWord
+			if err := l.read(&w); err != nil {
+				cancel(lostOwner(err))
+				return
+			}
+			if w.Stop != nil {
+				cancel(w.Stop.Err())
+				continue
+			}
+			last <- w
+			return
+		}
+	}()
+	res, err := act(ctx, *word.Go)
+	said := RunSaid{}
+	if err != nil {
+		said.Failure = failure(err)
+	} else {
+		d := res.Document()
+		said.Result = &d
+	}
+	if err := l.write(said); err != nil {
+		return nil, lostOwner(err)
+	}
+	word, ok := <-last
+	if !ok {
+		return nil, context.Cause(ctx)
+	}
+	return done(word)
+}
+
+func done(w RunWord) (*Executed, error) {
+	if w.Done == nil {
+		return nil, lostOwner(errors.New("it said what cannot be read"))
+	}
+	return w.Done, nil
+}
+
+func lostOwner(err error) error {
+	return &holdfast.Error{Kind: holdfast.KindOperation, Why: "the daemon went away: everything that ran in the workspace was killed", Hint: "run it again; the ledger tells what is known of it", Err: err}
+}
