@@ -2,10 +2,11 @@ package sandbox
 
 import "time"
 
-// State is how a run ended (003 2.1).
+// State is one of the document's machines (003 2.1 and 2.2); of a result, how the
+// run ended.
 type State string
 
-// The last states of the document's machine.
+// The last states of the executor.
 const (
 	Completed      State = "COMPLETED"
 	Timeout        State = "TIMEOUT"
@@ -67,6 +68,9 @@ type Result struct {
 	Posture Posture
 	Stages  []Stage
 	Signal  int // the signal that ended the program, or 0
+	// States are those that the executor went through, and Around those of the
+	// boundary around the code (003 2.1 and 2.2, state machines).
+	States, Around []Step
 }
 
 // Call is a system call as the kernel saw it.

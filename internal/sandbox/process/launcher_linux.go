@@ -50,9 +50,28 @@ func Launcher() {
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		os.Exit(exitOf(err))
 	}
 	os.Exit(0)
+}
+
+// unmounted is a mount of the launcher's root that failed.
+type unmounted struct{ err error }
+
+func (u *unmounted) Error() string { return u.err.Error() }
+func (u *unmounted) Unwrap() error { return u.err }
+
+// The exit codes of a launcher that could not go on: zygote.gone reads them.
+const (
+	exitOther = 1
+	exitMount = 2 // its root could not be mounted
+)
+
+func exitOf(err error) int {
+	if u := (*unmounted)(nil); errors.As(err, &u) {
+		return exitMount
+	}
+	return exitOther
 }
 
 type launcher struct {
@@ -78,11 +97,11 @@ func (l *launcher) wall() error {
 			l.proc, err = unix.Open("/proc", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 			return err
 		}},
-		{"make mounts private", func() error { return unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") }},
-		{"bind the runtime's root", func() error { return unix.Mount(l.root, l.root, "", unix.MS_BIND, "") }},
-		{"bind /dev", l.devices},
-		{"make the root read-only", l.readOnly},
-		{"enter the root", l.enter},
+		{"make mounts private", mounting(func() error { return unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") })},
+		{"bind the runtime's root", mounting(func() error { return unix.Mount(l.root, l.root, "", unix.MS_BIND, "") })},
+		{"bind /dev", mounting(l.devices)},
+		{"make the root read-only", mounting(l.readOnly)},
+		{"enter the root", mounting(l.enter)},
 		{"give up rights", giveUp},
 	}
 	for _, s := range steps {
@@ -91,6 +110,16 @@ func (l *launcher) wall() error {
 		}
 	}
 	return nil
+}
+
+// mounting is a step whose failure is a mount's.
+func mounting(do func() error) func() error {
+	return func() error {
+		if err := do(); err != nil {
+			return &unmounted{err}
+		}
+		return nil
+	}
 }
 
 // devices are the two that the specification lets a workload have (003 2.2).

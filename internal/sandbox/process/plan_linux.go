@@ -165,6 +165,7 @@ func (o *order) program(r *recorder) {
 	if o.static {
 		r.call(unix.SYS_FCHMODAT, unix.AT_FDCWD, r.cstring("/code/"+o.codeName), 0o500)
 	}
+	r.stage = stageMount
 	r.call(unix.SYS_MOUNT, 0, r.cstring("/code"), 0, unix.MS_REMOUNT|unix.MS_RDONLY|scratchFlags|flags, 0)
 }
 

@@ -34,6 +34,7 @@ type run struct {
 	used   groupUsage
 	unread error // why the group's figures are not there
 	gauged bool  // no control group holds its memory: it is looked at
+	at     sandbox.Instants
 
 	mu       sync.Mutex
 	workload int            // pidfd, once the interpreter starts; else -1
@@ -58,21 +59,26 @@ var stopWords = map[sandbox.Reason]string{
 // execute runs spec behind z. A nil error means that the code ran, whatever
 // came of it; an error is a *holdfast.Error of the document's kinds, and nothing
 // of the code has run.
-func (t *Tier) execute(ctx context.Context, z *zygote, o *order, spec sandbox.Spec) (*sandbox.Result, error) {
+func (t *Tier) execute(ctx context.Context, z *zygote, o *order, spec sandbox.Spec, at sandbox.Instants) (res *sandbox.Result, err error) {
 	start := time.Now()
 	s, err := t.take(z)
 	if err != nil {
 		return nil, err
 	}
-	r := &run{seat: s, spec: spec, fs: -1, workload: -1, gauged: o.gauged, gone: make(chan struct{})}
-	defer r.free()
+	at.Raised = s.made
+	r := &run{seat: s, spec: spec, fs: -1, workload: -1, gauged: o.gauged, gone: make(chan struct{}), at: at}
+	defer func() {
+		r.free()
+		if r.at.Freed = time.Now(); res != nil {
+			res.Walk(r.at)
+		}
+	}()
 	err = r.raise(o)
 	t.refill(z) // not before: the walls are raised without company
 	if err != nil {
 		return nil, err
 	}
-	res, err := r.attend(ctx, spec.Timeout)
-	if err != nil {
+	if res, err = r.attend(ctx, spec.Timeout); err != nil {
 		return nil, err
 	}
 	res.Start, res.End = start, time.Now()
@@ -97,7 +103,7 @@ func (r *run) raise(o *order) (err error) {
 		s.flood = func() { r.end(sandbox.ReasonOutput, nil) }
 	}
 	if err := r.proceed(r.plan); err != nil {
-		return failed(holdfast.KindSpawn, "let its first process go on", died{err})
+		return r.lost(err)
 	}
 	return r.ready()
 }
@@ -123,11 +129,23 @@ func (r *run) ready() error {
 		closeAll(fds)
 		return r.failure(f)
 	}
-	r.fs = fds[1]
+	r.fs, r.at.Ready = fds[1], time.Now()
 	if r.asks, err = newListener(fds[0]); err != nil {
 		return failed(holdfast.KindSeccomp, "listen to the filter", err)
 	}
 	return nil
+}
+
+// lost tells why an init is not there to be told anything: what it said last is
+// the wall that it could not build.
+func (r *run) lost(err error) error {
+	r.ctl.SetReadDeadline(time.Now().Add(graceful))
+	f, fds, nothing := receive(r.ctl)
+	closeAll(fds)
+	if nothing == nil && f.kind == frameFailed {
+		return r.failure(f)
+	}
+	return failed(holdfast.KindSpawn, "let its first process go on", died{err})
 }
 
 // failure tells which wall could not be built.
@@ -140,7 +158,11 @@ func (r *run) failure(f frame) error {
 		return failed(holdfast.KindSpawn, "start", errors.New("its first process said what cannot be read"))
 	}
 	s := stages[op]
-	return failed(s.kind(), s.task(), unix.Errno(f.b))
+	err := error(unix.Errno(f.b))
+	if s == stageMount {
+		err = &sandbox.Tmpfs{Err: err} // the root is the launcher's
+	}
+	return failed(s.kind(), s.task(), err)
 }
 
 // attend waits for the end of the code, or brings it. An error is that all of
@@ -155,10 +177,12 @@ func (r *run) attend(ctx context.Context, timeout time.Duration) (*sandbox.Resul
 	f, fds, err := receive(r.ctl)
 	closeAll(fds)
 	told := time.Now()
+	r.at.Ended = told
 	res := &sandbox.Result{ID: r.spec.ID, State: sandbox.Completed}
 	kill(r.init)
 	await(r.init)
 	res.Gone = time.Now()
+	r.at.Torn = res.Gone
 	r.watch.Wait()
 	r.copied.Wait()
 	r.usage(res)
@@ -192,6 +216,7 @@ func (r *run) answerAll() {
 		n, err := r.asks.next()
 		if err != nil {
 			if !errors.Is(err, errNoCaller) {
+				r.at.Faulted = time.Now()
 				kill(r.init) // a filter that nobody answers holds nothing
 			}
 			return
@@ -246,7 +271,7 @@ func (r *run) start(n notice) {
 		return
 	}
 	r.mu.Lock()
-	r.workload = fd
+	r.workload, r.at.Began = fd, time.Now()
 	late := r.reason != ""
 	r.mu.Unlock()
 	if late {

@@ -9,9 +9,11 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/sandboxtest"
 )
 
 func TestMain(m *testing.M) {
+	sandboxtest.Faulty()
 	Launcher()
 	os.Exit(m.Run())
 }

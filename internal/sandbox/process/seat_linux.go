@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"net"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -25,6 +26,7 @@ type seat struct {
 	out    *os.File // read ends
 	errs   *os.File
 	first  plan
+	made   time.Time // when its walls were begun
 
 	troubles *troubles // of the tier
 }
@@ -77,7 +79,7 @@ const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNS | u
 // newSeat makes a seat: memory for its tape, its descriptors, its share, and the
 // init itself.
 func (t *Tier) newSeat(z *zygote) (_ *seat, err error) {
-	s := &seat{tapeFD: -1, init: -1, troubles: &t.troubles}
+	s := &seat{tapeFD: -1, init: -1, troubles: &t.troubles, made: time.Now()}
 	defer func() {
 		if err != nil {
 			s.free()

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-dev/holdfast"
 )
 
 // hostUser is the user that workloads are on the host where Holdfast runs as
@@ -45,6 +47,7 @@ func startLauncher(root string) (*zygote, error) {
 	z := &zygote{conn: ours, done: make(chan struct{}), seats: make(chan *seat, seatsReady)}
 	exe, err := os.Executable()
 	if err != nil {
+		ours.Close()
 		return nil, err
 	}
 	z.cmd = exec.Command(exe)
@@ -59,6 +62,10 @@ func startLauncher(root string) (*zygote, error) {
 		asUser(attr)
 	}
 	z.cmd.SysProcAttr = attr
+	if err := trySpaces(attr.Cloneflags); err != nil {
+		ours.Close()
+		return nil, err
+	}
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread's end would be the launcher's
@@ -162,7 +169,11 @@ func (z *zygote) gone(err error) error {
 	z.cmd.Process.Kill()
 	select {
 	case <-z.done:
-		return died{fmt.Errorf("the launcher ended: %s", bytes.TrimSpace(z.stderr.Bytes()))}
+		err := fmt.Errorf("the launcher ended: %s", bytes.TrimSpace(z.stderr.Bytes()))
+		if z.cmd.ProcessState.ExitCode() == exitMount {
+			return failed(holdfast.KindMount, "mount its root", err)
+		}
+		return died{err}
 	case <-time.After(time.Second):
 		return died{err}
 	}

@@ -124,12 +124,25 @@ func (t *Tier) Prepare(ctx context.Context, spec sandbox.Spec) (sandbox.Spec, er
 
 // Run runs the code of spec, which is checked again. A nil error means that it
 // ran, whatever came of it; else nothing of it has run, and the error is a
-// *holdfast.Error of the document's kinds (003 2.1, 2.2).
+// *holdfast.Error of the document's kinds (003 2.1, 2.2). Where a wall was at
+// fault, and not the request, there is a result too, in SPAWN_ERROR.
 func (t *Tier) Run(ctx context.Context, spec sandbox.Spec) (*sandbox.Result, error) {
+	at := sandbox.Instants{Received: time.Now()}
 	spec, err := t.Prepare(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
+	at.Parsed = time.Now()
+	res, err := t.run(ctx, spec, at)
+	if err != nil {
+		at.Ended = time.Now()
+		return sandbox.Unbegun(spec, t.Posture(), at, err), err
+	}
+	return res, nil
+}
+
+// run is Run of a request that was found good at the instants.
+func (t *Tier) run(ctx context.Context, spec sandbox.Spec, at sandbox.Instants) (*sandbox.Result, error) {
 	l, err := t.language(ctx, spec.Language)
 	if err != nil {
 		return nil, err
@@ -142,9 +155,9 @@ func (t *Tier) Run(ctx context.Context, spec sandbox.Spec) (*sandbox.Result, err
 	if err != nil {
 		return nil, err
 	}
-	res, err := t.launch(ctx, l, o, spec)
+	res, err := t.launch(ctx, l, o, spec, at)
 	if errors.As(err, new(died)) && ctx.Err() == nil {
-		res, err = t.launch(ctx, l, o, spec) // once more: somebody else killed them
+		res, err = t.launch(ctx, l, o, spec, at) // once more: somebody else killed them
 	}
 	if res != nil {
 		res.Posture = posture
@@ -152,12 +165,12 @@ func (t *Tier) Run(ctx context.Context, spec sandbox.Spec) (*sandbox.Result, err
 	return res, err
 }
 
-func (t *Tier) launch(ctx context.Context, l language, o *order, spec sandbox.Spec) (*sandbox.Result, error) {
+func (t *Tier) launch(ctx context.Context, l language, o *order, spec sandbox.Spec, at sandbox.Instants) (*sandbox.Result, error) {
 	z, err := t.launcher(ctx, l)
 	if err != nil {
 		return nil, err
 	}
-	res, err := t.execute(ctx, z, o, spec)
+	res, err := t.execute(ctx, z, o, spec, at)
 	if errors.As(err, new(died)) {
 		select { // a launcher that is dying still looks alive
 		case <-z.done:
@@ -196,10 +209,19 @@ func short(language string, p sandbox.Posture, missing []sandbox.Wall) error {
 		word = "walls"
 	}
 	return &holdfast.Error{
-		Kind: holdfast.KindSpawn,
+		Kind: kindOf(missing[0]),
 		Why:  fmt.Sprintf("the sandbox is missing %s here: %s (%s)", word, names(missing), why),
 		Hint: fmt.Sprintf("`holdfast doctor` says how to have every wall; to take less, write in holdfast.yaml under `boundaries:`, as one entry: {boundary: exec/%s, risk: MEDIUM, permissions: [\"exec:run\"], walls: [%s]}", language, names(p.Up)),
 	}
+}
+
+// kindOf is the document's error where a wall is not there at all.
+func kindOf(w sandbox.Wall) holdfast.Kind {
+	switch w {
+	case sandbox.WallMemory, sandbox.WallCPU, sandbox.WallPids:
+		return holdfast.KindCgroup
+	}
+	return holdfast.KindSpawn
 }
 
 // launcher returns the launcher of a language, started anew if it has ended.

@@ -59,6 +59,9 @@ func (t *Tier) settled() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, z := range t.launchers {
+		if !z.alive() && !z.filling.Load() {
+			continue
+		}
 		if z.filling.Load() || len(z.seats) < cap(z.seats) {
 			t.refill(z)
 			return false

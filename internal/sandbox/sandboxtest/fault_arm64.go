@@ -1,0 +1,3 @@
+package sandboxtest
+
+const sysSeccomp = 277
