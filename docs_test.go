@@ -3,6 +3,7 @@ package holdfast_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"go/ast"
 	"go/token"
 	"io/fs"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
 // documents are the pages whose words are held against the tree.
@@ -273,5 +275,47 @@ func TestReadmeSession(t *testing.T) {
 	}
 	if want := id.ReplaceAllString(session[1], "ID"); id.ReplaceAllString(got.String(), "ID") != want {
 		t.Errorf("the README says\n%s\nand it is\n%s", want, got.String())
+	}
+}
+
+// TestSandboxPageHasEveryRow holds the table of rows in doc/sandbox.md against the
+// code's: every trace event, with its level, state and kinds.
+func TestSandboxPageHasEveryRow(t *testing.T) {
+	want := map[string]string{}
+	row := func(s sandbox.Signal, state sandbox.State, kind holdfast.Kind) {
+		level := strings.ToLower(s.Level.String())
+		if s.Level == holdfast.LevelCritical {
+			level = "critical"
+		}
+		want[s.Event] = fmt.Sprintf("| %s | %s | %s |", state, level, s.Event)
+		if kind != "" {
+			want[s.Event+" "+string(kind)] = string(kind)
+		}
+	}
+	for _, r := range []sandbox.Result{{State: sandbox.Timeout}, {State: sandbox.OOM}, {State: sandbox.SyscallBlocked}, {State: sandbox.Completed, ExitCode: 1}} {
+		row(r.Signals()[0], r.State, "")
+	}
+	row((&sandbox.Result{State: sandbox.SyscallBlocked, Reason: sandbox.ReasonEscape}).Signals()[0], sandbox.SyscallBlocked, holdfast.KindEscape)
+	for _, kind := range []holdfast.Kind{holdfast.KindProtocol, holdfast.KindLanguage, holdfast.KindCodeSize, holdfast.KindLimit,
+		holdfast.KindSpawn, holdfast.KindNamespace, holdfast.KindSeccomp, holdfast.KindCgroup, holdfast.KindMount} {
+		err := &holdfast.Error{Kind: kind}
+		row(sandbox.Refused(err)[0], sandbox.StateOf(err), kind)
+	}
+	scratch := &holdfast.Error{Kind: holdfast.KindMount, Err: &sandbox.Tmpfs{}}
+	row(sandbox.Refused(scratch)[0], sandbox.SpawnError, holdfast.KindMount)
+	found := map[string]string{}
+	for line := range strings.Lines(page(t, "doc/sandbox.md")) {
+		if event := regexp.MustCompile(`\| (trace\.[a-z_]+) \|`).FindStringSubmatch(line); event != nil {
+			found[event[1]] = line
+		}
+	}
+	for key, part := range want {
+		event, _, _ := strings.Cut(key, " ")
+		if !strings.Contains(found[event], part) {
+			t.Errorf("doc/sandbox.md lacks %q of %s: %q", part, event, found[event])
+		}
+	}
+	if len(found) != 12 {
+		t.Errorf("doc/sandbox.md has %d rows, the document 12", len(found))
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/sandboxtest"
 	"github.com/holdfast-dev/holdfast/internal/token"
 	"github.com/holdfast-dev/holdfast/kernel"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -26,6 +27,7 @@ import (
 const mcpServerEnv = "HOLDFAST_DAEMON_TEST_MCP"
 
 func TestMain(m *testing.M) {
+	sandboxtest.Faulty()
 	Launcher()
 	if os.Getenv(mcpServerEnv) == "" {
 		os.Exit(m.Run())

@@ -74,7 +74,7 @@ func (s *sandboxes) Run(ctx context.Context, spec sandbox.Spec, least sandbox.Ti
 	}
 	res, err := t.Run(ctx, spec)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", err, holdfast.ErrNotStarted)
+		return res, fmt.Errorf("%w: %w", err, holdfast.ErrNotStarted)
 	}
 	res.Stdout, res.Stderr = s.d.engine.Text(res.Stdout).Out, s.d.engine.Text(res.Stderr).Out
 	return res, nil

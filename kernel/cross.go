@@ -384,6 +384,7 @@ type ended struct {
 	unstarted bool
 	// partial says that its output is what there was when it was stopped.
 	partial bool
+	news    *sandbox.News // what a run of code has to tell
 }
 
 // How long a hand may take to obey the end of its context before it is left
@@ -454,7 +455,8 @@ func guarded(ctx context.Context, act Act) (e ended) {
 		}
 	}()
 	out, err := act(ctx)
-	return ended{out: out, err: err, unstarted: errors.Is(err, holdfast.ErrNotStarted)}
+	news, err := heard(err)
+	return ended{out: out, err: err, unstarted: errors.Is(err, holdfast.ErrNotStarted), news: news}
 }
 
 func (c *crossing) inside() inside {

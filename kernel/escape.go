@@ -30,8 +30,8 @@ import (
 const (
 	eventEscape    = "sandbox_escape_attempted"
 	eventViolation = "sandbox_violation"
-	traceEscape    = "trace.sandbox_escape_attempt"
-	traceViolation = "trace.sandbox_seccomp"
+	traceEscape    = sandbox.TraceEscape
+	traceViolation = sandbox.TraceSyscall
 )
 
 // escapeDomain stands before what the exact hash of an attempt's review is over.

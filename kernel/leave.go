@@ -31,6 +31,7 @@ type ending struct {
 	// ended for without trying that.
 	escape    *sandbox.Escape
 	violation *sandbox.Violation
+	news      *sandbox.News // the rows of the sandbox's tables that it is
 }
 
 // leave judges what came out, waits for the crossing's tasks, writes the
@@ -38,6 +39,7 @@ type ending struct {
 func (c *crossing) leave(e ended) error {
 	c.cut(errActEnded)
 	end := c.evaluate(e)
+	end.news = e.news
 	if end.escape != nil {
 		c.breaks(end.escape)
 	}
@@ -172,7 +174,7 @@ func (c *crossing) close(end *ending) error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.caller), edgeTime)
 		defer cancel()
 		err = k.settling(ctx, a, func(tx Tx) error {
-			if err := c.broken(tx, a, end.violation); err != nil {
+			if err := c.broken(tx, a, end); err != nil {
 				return err
 			}
 			if err := k.appendEntry(tx, e, leaf); err != nil {
@@ -194,18 +196,20 @@ func (c *crossing) close(end *ending) error {
 	case end.escape != nil:
 		c.uncaught(end.escape, err)
 	}
+	c.told(end.news)
 	return c.afterClose(end, err)
 }
 
-// broken writes what the crossing's code did to its walls, if anything.
-func (c *crossing) broken(tx Tx, a *attempt, v *sandbox.Violation) error {
+// broken writes what the crossing's code did to its walls, or they to it, if
+// anything.
+func (c *crossing) broken(tx Tx, a *attempt, end *ending) error {
 	switch {
 	case a != nil:
 		return c.k.answer(tx, a, c.j)
-	case v != nil:
-		return c.k.violated(tx, c.j, v)
+	case end.violation != nil:
+		return c.k.violated(tx, c.j, end.violation)
 	}
-	return nil
+	return c.k.ended(tx, c.j, end.news)
 }
 
 func (c *crossing) afterClose(end *ending, err error) error {

@@ -211,6 +211,8 @@ func (a *app) sayRun(x *api.Executed) {
 	switch {
 	case a.interrupted(x):
 		a.say("stopped by you after %s", time.Duration(r.WallTime).Round(10*time.Millisecond))
+	case x.Failure != nil && r.State == sandbox.SpawnError: // standard error says why
+		a.hints(x.Failure.Hint)
 	case x.Failure != nil:
 		a.sayLines(x.Failure.Why)
 		a.hints(x.Failure.Hint)

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/operator"
 	"github.com/holdfast-dev/holdfast/internal/review"
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/kernel"
 )
 
@@ -72,6 +73,9 @@ type Failure struct {
 	Why      string        `json:"why"`
 	Hint     string        `json:"hint,omitempty"`
 	Crossing string        `json:"crossing,omitempty"`
+	// State is that of the sandbox's executor, where a request to run code was
+	// refused before it could cross.
+	State sandbox.State `json:"state,omitempty"`
 }
 
 // Err turns a failure back into the error it was.

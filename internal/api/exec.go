@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -21,7 +22,8 @@ type Sandbox interface {
 	// Prepare returns spec with every default and the exact language in it, or
 	// the document's error where it cannot be run here.
 	Prepare(ctx context.Context, spec sandbox.Spec) (sandbox.Spec, error)
-	// Run runs it, in the tier that is at least needed.
+	// Run runs it, in the tier that is at least needed. Beside an error there is
+	// a result where a wall was at fault.
 	Run(ctx context.Context, spec sandbox.Spec, least sandbox.Tier) (*sandbox.Result, error)
 }
 
@@ -65,12 +67,15 @@ func (s *Server) exec(w http.ResponseWriter, r *http.Request) {
 	}
 	defer leave()
 	var e Execution
-	if !s.readUpTo(w, r, &e, maxExecution) {
+	if err := parse(w, r, &e, maxExecution); err != nil {
+		err = &holdfast.Error{Kind: holdfast.KindProtocol, Why: "the request is not what this door takes: " + err.Error(), Hint: "send an execution request as JSON, code and files in base64"}
+		s.tellRefused(e.RequestID, err)
+		s.refuseRun(w, err)
 		return
 	}
 	ans, err := s.Execute(r.Context(), e)
 	if err != nil {
-		s.answer(w, nil, err)
+		s.refuseRun(w, err)
 		return
 	}
 	s.write(w, http.StatusOK, ans)
@@ -88,6 +93,7 @@ func (s *Server) Enter(ctx context.Context, size int64) (leave func(), err error
 func (s *Server) Execute(ctx context.Context, e Execution) (*Executed, error) {
 	spec, err := s.Sandbox.Prepare(ctx, e.spec())
 	if err != nil {
+		s.tellRefused(e.RequestID, err)
 		return nil, err
 	}
 	ask := Ask{Boundary: "exec/" + spec.Language, Agent: e.Agent, Kind: e.Kind, Session: e.Session, Intent: e.Intent, Token: e.Token, IdempotencyKey: e.IdempotencyKey}
@@ -106,11 +112,16 @@ func (s *Server) executed(ctx context.Context, req holdfast.Request, spec sandbo
 	defer end()
 	var done *sandbox.Result
 	out, err := s.Kernel.Cross(ctx, req, func(ctx context.Context) (holdfast.Output, error) {
+		at := sandbox.Instants{Received: time.Now(), Parsed: time.Now()}
 		res, err := s.Sandbox.Run(ctx, spec, s.needs(req.Boundary, &spec))
-		if err != nil {
-			return holdfast.Output{}, err
+		if err != nil && res == nil {
+			at.Ended = time.Now()
+			res = sandbox.Unbegun(spec, sandbox.Posture{}, at, err)
 		}
 		done = res
+		if err != nil {
+			return unbegun(spec, res, err)
+		}
 		out, err := outputOf(res)
 		if err != nil {
 			return out, err
@@ -118,17 +129,48 @@ func (s *Server) executed(ctx context.Context, req holdfast.Request, spec sandbo
 		return out, came(ctx, res)
 	})
 	ans := &Executed{Outcome: s.masked(out)}
-	if ans.Result, err = passed(out, done, err); err != nil {
+	if ans.Result, err = passed(out, done, err); ans.Result != nil && ans.Result.State == sandbox.SpawnError {
+		ans.Result.Stderr, ans.Result.ErrorMessage = s.Mask(ans.Result.Stderr), s.Mask(ans.Result.ErrorMessage)
+	}
+	if err != nil {
 		ans.Failure = s.failure(err)
 		s.logInner(err)
 	}
 	return ans
 }
 
+// unbegun is what the act of a run comes to of which nothing ran.
+func unbegun(spec sandbox.Spec, res *sandbox.Result, err error) (holdfast.Output, error) {
+	n := &sandbox.News{Run: spec.ID, State: sandbox.StateOf(err), Signals: sandbox.Refused(err), Err: err}
+	if res != nil {
+		n.Exit = res.ExitCode
+	}
+	return holdfast.Output{ExitCode: n.Exit}, n
+}
+
+// tellRefused tells of a request that cannot be run, before anything is asked of
+// the gates: the state PROTOCOL_ERROR of 003 2.1, with its trace event.
+func (s *Server) tellRefused(run string, err error) {
+	f := s.failure(err)
+	for _, row := range sandbox.Refused(err) {
+		s.Log.Log(context.Background(), row.Level, "refused", "trace", row.Event, "state", string(sandbox.StateOf(err)),
+			"request_id", s.Mask(excerpt.Of(run, 64)), "kind", string(f.Kind), "why", f.Why)
+	}
+}
+
+// refuseRun answers such a request.
+func (s *Server) refuseRun(w http.ResponseWriter, err error) {
+	f := s.failure(err)
+	f.State = sandbox.StateOf(err)
+	s.logInner(err)
+	s.write(w, statusOf(f.Kind), Answer{Failure: f})
+}
+
 // passed is what the caller may see of a run: what the kernel let out, of this
 // run or, where it was one before, of that. What K8 or a halt withholds stays
 // withheld. Of an attempt to leave the sandbox, of whose output nobody was asked,
-// it is how the run ended and nothing that the code wrote.
+// it is how the run ended and nothing that the code wrote; of a run whose walls
+// could not be built, why.
 func passed(out *holdfast.Outcome, done *sandbox.Result, err error) (*sandbox.Document, error) {
 	switch {
 	case out != nil && out.Output != nil:
@@ -136,6 +178,9 @@ func passed(out *holdfast.Outcome, done *sandbox.Result, err error) (*sandbox.Do
 		if bad := json.Unmarshal(out.Output.Body, &d); bad != nil {
 			return nil, errors.Join(err, fmt.Errorf("read a run's result again: %w", bad))
 		}
+		return &d, err
+	case done != nil && done.State == sandbox.SpawnError && sandbox.StateOf(err) == sandbox.SpawnError:
+		d := done.Document()
 		return &d, err
 	case holdfast.KindOf(err) == holdfast.KindEscape && done != nil:
 		own := *done

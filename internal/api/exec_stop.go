@@ -84,10 +84,11 @@ func (s *Server) stopRun(_ context.Context, a StopAsk) (Stopping, error) {
 }
 
 // came is the error of a run that was stopped: the caller of the crossing, a
-// person, or its time was over. Any other is what it did to its walls.
+// person, or its time was over. Any other says what it did to its walls, and how
+// it ended.
 func came(ctx context.Context, r *sandbox.Result) error {
 	if err := context.Cause(ctx); err != nil && r.Reason == sandbox.ReasonHalt {
 		return &sandbox.Stopped{Run: r.ID, Err: err}
 	}
-	return r.Broke()
+	return r.News()
 }

@@ -184,17 +184,22 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, v any) bool {
 }
 
 func (s *Server) readUpTo(w http.ResponseWriter, r *http.Request, v any, limit int64) bool {
+	if err := parse(w, r, v, limit); err != nil {
+		s.answer(w, nil, &holdfast.Error{Kind: holdfast.KindUsage, Why: "the request is not what this door takes: " + err.Error()})
+		return false
+	}
+	return true
+}
+
+// parse reads a JSON body of at most limit bytes, strictly.
+func parse(w http.ResponseWriter, r *http.Request, v any, limit int64) error {
 	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, limit))
 	d.DisallowUnknownFields()
 	err := d.Decode(v)
 	if err == nil && d.More() {
 		err = errors.New("trailing data")
 	}
-	if err != nil {
-		s.answer(w, nil, &holdfast.Error{Kind: holdfast.KindUsage, Why: "the request is not what this door takes: " + err.Error()})
-		return false
-	}
-	return true
+	return err
 }
 
 func (s *Server) answer(w http.ResponseWriter, v any, err error) {
@@ -247,7 +252,7 @@ func (s *Server) write(w http.ResponseWriter, code int, v any) {
 // statusOf maps an error kind to HTTP, in one place.
 func statusOf(k holdfast.Kind) int {
 	switch k {
-	case holdfast.KindUsage, holdfast.KindValue, holdfast.KindValidation:
+	case holdfast.KindUsage, holdfast.KindValue, holdfast.KindValidation, holdfast.KindProtocol, holdfast.KindLanguage, holdfast.KindCodeSize, holdfast.KindLimit:
 		return http.StatusBadRequest
 	case holdfast.KindNotFound:
 		return http.StatusNotFound

@@ -163,17 +163,21 @@ func (v *Verifier) untold(r *record, answer bool) {
 	}
 }
 
-// violates judges that a violation belongs to a crossing under way.
+// violates judges that a violation, or a run that was ended, belongs to a crossing
+// under way.
 func (v *Verifier) violates(r *record) {
-	b := v.t.open[r.Crossing]
+	b, what := v.t.open[r.Crossing], "a violation of "
+	if r.Event == "sandbox_ended" {
+		what = "a run's end of "
+	}
 	switch {
 	case b != nil && (b.Agent != r.Subject || b.Caller != r.Who):
-		v.badf(Escape, "a violation of "+quote(r.Subject), "the crossing is of agent %s for %s", quote(b.Agent), quote(b.Caller))
+		v.badf(Escape, what+quote(r.Subject), "the crossing is of agent %s for %s", quote(b.Agent), quote(b.Caller))
 	case b != nil:
 		v.good(Escape)
 	case len(v.t.open) >= maxOpen:
 		v.unknown(Escape, "too many crossings are open at once")
 	default:
-		v.bad(Escape, fmt.Sprintf("a violation of %s in crossing %s", quote(r.Subject), quote(r.Crossing)), "that crossing was not under way")
+		v.bad(Escape, fmt.Sprintf("%s%s in crossing %s", what, quote(r.Subject), quote(r.Crossing)), "that crossing was not under way")
 	}
 }

@@ -69,7 +69,7 @@ func (v *Verifier) event(r *record, answer bool) {
 	switch r.Event {
 	case "sandbox_escape_attempted":
 		v.attempts(r)
-	case "sandbox_violation":
+	case "sandbox_violation", "sandbox_ended":
 		v.violates(r)
 	case "agent_first_seen":
 		if a := v.agent(r.Subject); a.level == "" {

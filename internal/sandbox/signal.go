@@ -3,7 +3,6 @@ package sandbox
 import (
 	"errors"
 	"log/slog"
-	"time"
 
 	"github.com/holdfast-dev/holdfast"
 )
@@ -140,7 +139,8 @@ func (r *Result) News() error {
 
 // Unbegun is the result of a run of which nothing ran, because of err: exit code
 // 1 and its words (D15; 003 2.2, acceptance criterion 9). It is nil of an error
-// that is none of a wall: a request at fault has no result.
+// that is none of a wall: a request at fault has no result. Received, Parsed and
+// Ended are there.
 func Unbegun(spec Spec, p Posture, at Instants, err error) *Result {
 	if StateOf(err) != SpawnError {
 		return nil
@@ -150,9 +150,6 @@ func Unbegun(spec Spec, p Posture, at Instants, err error) *Result {
 		why = e.Why
 	}
 	words := "Spawn failed: " + why
-	if at.Ended.IsZero() {
-		at.Ended = time.Now()
-	}
 	p.Up, p.Down = []Wall{}, nil
 	r := &Result{ID: spec.ID, State: SpawnError, ExitCode: ExitSpawn, Err: words, Stderr: []byte(words + "\n"), Posture: p,
 		Start: at.Received, End: at.Ended, Gone: at.Ended, WallTime: at.Ended.Sub(at.Received)}

@@ -18,11 +18,27 @@ type broke struct {
 	Late     bool   `json:"late"`
 	Intent   string `json:"intent"`
 	Failed   *bool  `json:"intent_failed"`
-	Call     struct {
+
+	State sandbox.State `json:"state"`
+	Kind  string        `json:"kind"`
+	Call  struct {
 		Nr   int    `json:"nr"`
 		Name string `json:"name"`
 		Arch string `json:"arch"`
 	} `json:"call"`
+}
+
+// ranOut tells of a run that a limit ended, or whose walls could not be built.
+func ranOut(e *ledger.Event, d *broke) string {
+	how := map[sandbox.State]string{sandbox.Timeout: "was ended: its time by the wall was over", sandbox.OOM: "was ended: its memory was used up",
+		sandbox.SpawnError: "did not run: its sandbox could not be built"}[d.State]
+	if how == "" {
+		how = "did not run: what was asked for cannot be"
+	}
+	if d.Kind != "" {
+		how += ", " + d.Kind
+	}
+	return fmt.Sprintf("code of %s at %s %s (request %s)", e.Subject, d.Boundary, how, d.Run)
 }
 
 // Escape says whether an event tells that code tried to leave its sandbox.
@@ -32,8 +48,11 @@ func Escape(e *ledger.Event) bool { return e.Name == "sandbox_escape_attempted" 
 // about it, "" of any other event.
 func Event(e *ledger.Event) string {
 	var d broke
-	if !Escape(e) && e.Name != "sandbox_violation" || json.Unmarshal(e.Data, &d) != nil {
+	if !Escape(e) && e.Name != "sandbox_violation" && e.Name != "sandbox_ended" || json.Unmarshal(e.Data, &d) != nil {
 		return ""
+	}
+	if e.Name == "sandbox_ended" {
+		return ranOut(e, &d)
 	}
 	call := sandbox.Call{Nr: d.Call.Nr, Name: d.Call.Name, Arch: d.Call.Arch}.String()
 	if !Escape(e) {

@@ -22,6 +22,12 @@ func TestD21_anAttemptIsToldInWords(t *testing.T) {
 			tried + ", which was heard of after its crossing had ended. It was killed; ada is paused, its trust went from high to medium, and a person is asked in review rv_1"},
 		"a violation": {"sandbox_violation", begin + `"level":"WARNING"}`,
 			"code of ada at exec/python3.11 was ended for ptrace (call 101, x86_64), which its sandbox does not allow (request r1)"},
+		"out of time": {"sandbox_ended", `{"request_id":"r1","boundary":"exec/python3.11","state":"TIMEOUT"}`,
+			"code of ada at exec/python3.11 was ended: its time by the wall was over (request r1)"},
+		"out of memory": {"sandbox_ended", `{"request_id":"r1","boundary":"exec/python3.11","state":"OOM"}`,
+			"code of ada at exec/python3.11 was ended: its memory was used up (request r1)"},
+		"no walls": {"sandbox_ended", `{"request_id":"r1","boundary":"exec/python3.11","state":"SPAWN_ERROR","kind":"NamespaceError"}`,
+			"code of ada at exec/python3.11 did not run: its sandbox could not be built, NamespaceError (request r1)"},
 		"another event": {"agent_paused", begin + `"level":"WARNING"}`, ""},
 		"no data":       {"sandbox_violation", `[`, ""},
 	} {

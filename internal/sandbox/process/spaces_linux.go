@@ -15,7 +15,7 @@ import (
 func trySpaces(flags uintptr) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	s := newSpaces(flags)
+	s := newSpaceTry(flags)
 	if e := fork(&s.args, unsafe.Pointer(&s.tape[0]), ^uintptr(0)); e != 0 {
 		return fmt.Errorf("clone: %w", e)
 	}
@@ -27,18 +27,18 @@ func trySpaces(flags uintptr) error {
 	return err
 }
 
-// spaces is the clone and the tape of a process that only ends.
-type spaces struct {
+// spaceTry is the clone and the tape of a process that only ends.
+type spaceTry struct {
 	args cloneArgs
 	tape [opsOffset/8 + opWords]uint64
 }
 
-// newSpaces is not inlined, so that what the kernel writes to does not lie on a
+// newSpaceTry is not inlined, so that what the kernel writes to does not lie on a
 // stack that moves.
 //
 //go:noinline
-func newSpaces(flags uintptr) *spaces {
-	s := &spaces{}
+func newSpaceTry(flags uintptr) *spaceTry {
+	s := &spaceTry{}
 	s.tape[opsOffset/8] = opEnd
 	s.args = cloneArgs{flags: uint64(flags) | unix.CLONE_PIDFD | unix.CLONE_CLEAR_SIGHAND, pidfd: uint64(uintptr(unsafe.Pointer(&s.args.fd)))}
 	return s

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -17,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/excerpt"
 )
 
 // hostUser is the user that workloads are on the host where Holdfast runs as
@@ -169,7 +171,7 @@ func (z *zygote) gone(err error) error {
 	z.cmd.Process.Kill()
 	select {
 	case <-z.done:
-		err := fmt.Errorf("the launcher ended: %s", bytes.TrimSpace(z.stderr.Bytes()))
+		err := fmt.Errorf("the launcher ended: %s", excerpt.Of(strings.TrimSpace(z.stderr.String()), 256))
 		if z.cmd.ProcessState.ExitCode() == exitMount {
 			return failed(holdfast.KindMount, "mount its root", err)
 		}

@@ -89,6 +89,8 @@ func (s stage) kind() holdfast.Kind {
 		return holdfast.KindMount
 	case stageSeccomp:
 		return holdfast.KindSeccomp
+	case stageLimits:
+		return holdfast.KindCgroup
 	}
 	return holdfast.KindSpawn
 }

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package sandboxtest
+
+// Faulty does nothing here.
+func Faulty() {}
