@@ -36,7 +36,7 @@ func shared(c call) bool {
 // answers says whether a call that the filter asked about is Holdfast's to
 // answer; it is not where the request took it out of the profile.
 func (r *run) answers(c call) bool {
-	return !c.foreign && (answered(c.name) || shared(c)) && !slices.Contains(r.spec.Narrow, c.name)
+	return !c.foreign && (answered(c.name) || shared(c) || coreLimit(c)) && !slices.Contains(r.spec.Narrow, c.name)
 }
 
 // answer is called by answerAll alone.
@@ -51,6 +51,10 @@ func (r *run) answer(n notice, c call) {
 		}()
 		return
 	}
+	if coreLimit(c) {
+		r.asks.refuse(n, noCore(n, mem))
+		return
+	}
 	if mem == nil {
 		r.asks.refuse(n, unix.ENOSYS)
 		return
@@ -59,15 +63,37 @@ func (r *run) answer(n notice, c call) {
 	if c.name != "sysinfo" {
 		b, at = r.room(), n.args[1]
 	}
-	if b == nil || int64(at) < 0 {
-		r.asks.refuse(n, unix.EFAULT)
-		return
+	r.asks.refuse(n, store(mem, at, b))
+}
+
+// coreLimit says whether a call reads or sets its own limit of core files. That
+// limit is 1: with 0 Linux still hands the memory of a program that dies to the
+// host's handler of such files, where there is one, and it is kept there. A
+// program that could set 0 would reach it.
+func coreLimit(c call) bool {
+	who, what := uint32(c.args[0]), uint32(c.args[1])
+	return c.name == "prlimit64" && what == unix.RLIMIT_CORE && (who == 0 || who == workloadPID)
+}
+
+// noCore tells a program that there are no core files, and lets it ask for none.
+func noCore(n notice, mem *os.File) unix.Errno {
+	if mem == nil {
+		return unix.EPERM
 	}
-	var errno unix.Errno
-	if _, err := mem.WriteAt(b, int64(at)); err != nil {
-		errno = unix.EFAULT
+	none := make([]byte, 16)
+	if n.args[2] != 0 {
+		asked, ok := load(mem, n.args[2], len(none))
+		if !ok {
+			return unix.EFAULT
+		}
+		if !bytes.Equal(asked, none) {
+			return unix.EPERM
+		}
 	}
-	r.asks.refuse(n, errno)
+	if n.args[3] == 0 {
+		return 0
+	}
+	return store(mem, n.args[3], none)
 }
 
 // machineMemory is what every program is told that the machine has: enough that
@@ -228,6 +254,17 @@ func deadline(n notice, mem *os.File) (until, unix.Errno) {
 		u.clock = unix.CLOCK_REALTIME
 	}
 	return u, 0
+}
+
+// store writes b where the program wants it.
+func store(mem *os.File, at uint64, b []byte) unix.Errno {
+	if b == nil || int64(at) < 0 {
+		return unix.EFAULT
+	}
+	if _, err := mem.WriteAt(b, int64(at)); err != nil {
+		return unix.EFAULT
+	}
+	return 0
 }
 
 func load(mem *os.File, at uint64, size int) ([]byte, bool) {

@@ -2,10 +2,10 @@ package process
 
 import "golang.org/x/sys/unix"
 
-// documentCalls is the allowlist of spec 003 2.2. Of its calls ioctl, prctl,
-// prlimit64, fcntl and madvise stand in limited.
+// documentCalls is the allowlist of spec 003 2.2. Of its calls mmap, ioctl,
+// prctl, prlimit64, fcntl and madvise stand in limited.
 const documentCalls = `brk arch_prctl exit exit_group
-	mmap mprotect mremap munmap msync
+	mprotect mremap munmap msync
 	open openat read write pread64 pwrite64 readv writev preadv pwritev fstat fstatfs faccessat dup dup2 dup3 close
 	getdents64 getcwd
 	clock_gettime clock_nanosleep nanosleep gettimeofday
@@ -20,7 +20,7 @@ var widened = []struct{ why, calls string }{
 	{"moving in a file and its size; copying between files of the scratch", "lseek ftruncate truncate fallocate copy_file_range"},
 	{"names in the scratch", "unlink unlinkat mkdir mkdirat rmdir rename renameat renameat2 link linkat symlink symlinkat readlink readlinkat chmod fchmod fchmodat fchmodat2 utimensat utime utimes futimesat umask chdir fchdir"},
 	{"what the C library asks when a program or a thread starts", "set_tid_address set_robust_list rseq gettid getpid getppid getuid geteuid getgid getegid getgroups getresuid getresgid uname sysinfo getrlimit getrusage times getpgrp getpgid getsid getcpu getpriority"},
-	{"waiting on descriptors, and descriptors to wait on", "poll ppoll select pselect6 epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 eventfd eventfd2 pipe pipe2 timerfd_create timerfd_settime timerfd_gettime close_range"},
+	{"waiting on descriptors, and descriptors to wait on", "poll ppoll select pselect6 epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 eventfd eventfd2 pipe timerfd_create timerfd_settime timerfd_gettime close_range"},
 	{"waiting for a signal, timers that send one, and coming back from it", "rt_sigreturn rt_sigsuspend rt_sigtimedwait restart_syscall alarm setitimer getitimer pause"},
 	{"waiting for children: there are none, and that is the answer", "wait4 waitid"},
 }
@@ -47,13 +47,16 @@ const (
 
 // limited calls pass under conditions on their arguments only.
 var limited = []allowed{
+	// Not huge pages from the pool of the whole machine.
+	{name: "mmap", when: []condition{{arg: 3, mask: unix.MAP_HUGETLB, value: 0}}},
 	// Is it a terminal, how wide, how much is there to read, do not block, close
 	// on exec. Anything that types into a terminal is an escape attempt.
 	{name: "ioctl", when: oneOf(1, unix.TCGETS, tcgets2, unix.TIOCGWINSZ, fionread, fionbio, fioclex, fionclex)},
 	// The thread's name, the names of its memory, and questions about itself.
 	{name: "prctl", when: oneOf(0, unix.PR_SET_NAME, unix.PR_GET_NAME, unix.PR_GET_DUMPABLE, unix.PR_GET_NO_NEW_PRIVS, unix.PR_CAPBSET_READ, setVMA)},
-	// Its own limits: the hard ones can only be lowered.
-	{name: "prlimit64", when: oneOf(0, 0, workloadPID)},
+	// Its own limits: the hard ones can only be lowered. That of core files is
+	// Holdfast's to answer: see coreLimit.
+	{name: "prlimit64", when: append(oneOf(0, 0, workloadPID), oneOf(1, ownLimits()...)...)},
 	// Copies and flags of descriptors, and POSIX locks, without which SQLite opens
 	// no database. Those are a process's own against other processes, of which there
 	// are none: to take one always succeeds, and to ask finds none. So the filter
@@ -63,9 +66,9 @@ var limited = []allowed{
 	// the size of pipes.
 	{name: "fcntl", when: oneOf(1, unix.F_DUPFD, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL, unix.F_SETFL, unix.F_GETLK, unix.F_DUPFD_CLOEXEC), feign: oneOf(1, unix.F_SETLK, unix.F_SETLKW)},
 	// Left out: merging equal pages with other processes (a channel between
-	// them), pushing shared pages out of memory, and poisoning pages.
+	// them), pushing shared pages out of memory or together, and poisoning pages.
 	{name: "madvise", when: oneOf(2, unix.MADV_NORMAL, unix.MADV_RANDOM, unix.MADV_SEQUENTIAL, unix.MADV_WILLNEED, unix.MADV_DONTNEED, unix.MADV_FREE, unix.MADV_REMOVE, unix.MADV_DONTFORK, unix.MADV_DOFORK,
-		unix.MADV_HUGEPAGE, unix.MADV_NOHUGEPAGE, unix.MADV_DONTDUMP, unix.MADV_DODUMP, unix.MADV_WIPEONFORK, unix.MADV_KEEPONFORK, unix.MADV_COLD, unix.MADV_POPULATE_READ, unix.MADV_POPULATE_WRITE, unix.MADV_COLLAPSE, madvGuard, madvGuard+1)},
+		unix.MADV_HUGEPAGE, unix.MADV_NOHUGEPAGE, unix.MADV_DONTDUMP, unix.MADV_DODUMP, unix.MADV_WIPEONFORK, unix.MADV_KEEPONFORK, unix.MADV_POPULATE_READ, unix.MADV_POPULATE_WRITE, madvGuard, madvGuard+1)},
 	// Locks inside one process. A futex that is not private is found by the file
 	// and the place in it, and sandboxes map the same libraries: whoever could wake
 	// or move the waiters there would have a channel to another; and the kernel
@@ -81,6 +84,8 @@ var limited = []allowed{
 	// cache holds of files that sandboxes share.
 	{name: "preadv2", why: "newer name of preadv", when: []condition{{arg: 5, mask: ^uint32(readQuiet)}}},
 	{name: "pwritev2", why: "newer name of pwritev", when: []condition{{arg: 5, mask: ^uint32(readQuiet)}}},
+	// Left out: O_NOTIFICATION_PIPE, by which the kernel tells of its own events.
+	{name: "pipe2", why: "newer name of pipe", when: []condition{{arg: 1, mask: unix.O_EXCL, value: 0}}},
 	// Signals to itself: abort, raise, the C library's and Go's own.
 	// The one that ends it at once passes too, in its turn: see ends.
 	{name: "kill", why: "a signal to itself", when: append(oneOf(0, workloadPID), oneOf(1, mildSignals()...)...)},
@@ -101,6 +106,18 @@ var feigned = []allowed{
 func barriers() []uint32 {
 	const query, private, synchronising, restartable = 0, 1 << 3, 1 << 5, 1 << 7 // each registers with the bit above it
 	return []uint32{query, private, private << 1, synchronising, synchronising << 1, restartable, restartable << 1}
+}
+
+// ownLimits are all but that of core files.
+func ownLimits() []uint32 {
+	const count = 16 // RLIM_NLIMITS
+	var list []uint32
+	for limit := range uint32(count) {
+		if limit != unix.RLIMIT_CORE {
+			list = append(list, limit)
+		}
+	}
+	return list
 }
 
 // mildSignals are all but SIGKILL.

@@ -33,6 +33,8 @@ var refused = []struct {
 	{unix.ENOSYS, "shows or steers what the page cache holds of files that sandboxes share", "mincore cachestat readahead fadvise64 sync_file_range"},
 	{unix.EINVAL, "wakes or moves who waits on a page that sandboxes share", "futex futex_wake futex_wait futex_requeue"},
 	{unix.ENOSYS, "waits on several words, the private and the shared, as memory says that the filter cannot see", "futex_waitv"},
+	{unix.ENOPKG, "pipes that the kernel writes its events into", "pipe2"},
+	{unix.ENOMEM, "huge pages, of which the machine has few and that no share counts", "mmap"},
 	{unix.EINVAL, "interrupts processors on which others run", "membarrier"},
 	{unix.ENOTSUP, "shows what the page cache holds of files that sandboxes share", "preadv2 pwritev2"},
 	{unix.ENOSYS, "tells about files that sandboxes share", "inotify_init inotify_init1"},

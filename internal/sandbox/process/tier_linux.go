@@ -275,7 +275,8 @@ func (t *Tier) order(l language, spec sandbox.Spec) (*order, error) {
 		files: spec.Files, filter: filter,
 		landlockABI: t.abi, static: l.program == "",
 		limits: append(lesser(up, spec), []rlimit{
-			{unix.RLIMIT_CORE, 0}, {unix.RLIMIT_NOFILE, sandbox.OpenFiles}, {unix.RLIMIT_FSIZE, sandbox.ScratchBytes},
+			{unix.RLIMIT_CORE, 1}, // not 0: see coreLimit
+			{unix.RLIMIT_NOFILE, sandbox.OpenFiles}, {unix.RLIMIT_FSIZE, sandbox.ScratchBytes},
 			{unix.RLIMIT_MEMLOCK, 0}, {unix.RLIMIT_MSGQUEUE, 0}, {unix.RLIMIT_SIGPENDING, 256},
 			{unix.RLIMIT_CPU, uint64(spec.Timeout.Seconds()*sandbox.MaxCores) + 2},
 		}...),

@@ -189,7 +189,7 @@ func umask() int {
 // limits are what one process may take; the control group holds all of them
 // together, and where none bounds their number a limit of their user does.
 func (w *Workspaces) limits(spec sandbox.Workspace) []rlimit {
-	list := []rlimit{{unix.RLIMIT_CORE, 0}, atMost(unix.RLIMIT_NOFILE, workspaceFiles), {unix.RLIMIT_MSGQUEUE, 0}}
+	list := []rlimit{{unix.RLIMIT_CORE, 1}, atMost(unix.RLIMIT_NOFILE, workspaceFiles), {unix.RLIMIT_MSGQUEUE, 0}}
 	if up, _ := w.groups.walls(); !slices.Contains(up, sandbox.WallPids) {
 		list = append(list, atMost(unix.RLIMIT_NPROC, uint64(spec.Processes)))
 	}

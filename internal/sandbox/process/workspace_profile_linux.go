@@ -20,7 +20,7 @@ var wider = []struct{ why, calls string }{
 	{"files: their owners, attributes and locks, as far as the tree's own rights go", "chown fchown lchown fchownat mknod mknodat setxattr lsetxattr fsetxattr getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr removexattr lremovexattr fremovexattr flock sync_file_range"},
 	{"being told of changes in the tree", "inotify_init inotify_init1 inotify_add_watch inotify_rm_watch"},
 	{"locks between processes, and memory they wait on", "futex futex_wake futex_requeue futex_wait futex_waitv get_robust_list"},
-	{"their share, within the control group's", "prlimit64 setrlimit setpriority sched_setaffinity sched_getscheduler sched_setscheduler sched_getparam sched_setparam sched_getattr sched_setattr sched_get_priority_max sched_get_priority_min sched_rr_get_interval ioprio_get ioprio_set mlock mlock2 mlockall munlock munlockall"},
+	{"their share, within the control group's", "setpriority sched_setaffinity sched_getscheduler sched_setscheduler sched_getparam sched_setparam sched_getattr sched_setattr sched_get_priority_max sched_get_priority_min sched_rr_get_interval ioprio_get ioprio_set mlock mlock2 mlockall munlock munlockall"},
 	{"signals and timers as descriptors", "signalfd signalfd4 timer_create timer_settime timer_gettime timer_delete timer_getoverrun"},
 	{"reads and writes of newer names", "preadv2 pwritev2"},
 	{"asking for rights and for other identities: there are none, and the kernel says so", "capget capset setuid setgid setreuid setregid setresuid setresgid setfsuid setfsgid setgroups"},
@@ -48,6 +48,9 @@ var workspaceLimited = []allowed{
 	{name: "fcntl", why: "descriptors, locks, pipes and signals", when: oneOf(1, unix.F_DUPFD, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL, unix.F_SETFL, unix.F_GETLK, unix.F_SETLK, unix.F_SETLKW, unix.F_DUPFD_CLOEXEC,
 		unix.F_SETOWN, unix.F_GETOWN, unix.F_SETSIG, unix.F_GETSIG, unix.F_SETOWN_EX, unix.F_GETOWN_EX, unix.F_OFD_GETLK, unix.F_OFD_SETLK, unix.F_OFD_SETLKW,
 		unix.F_SETPIPE_SZ, unix.F_GETPIPE_SZ, unix.F_ADD_SEALS, unix.F_GET_SEALS)},
+	// All but the limit of core files, which stays at 1: see coreLimit.
+	{name: "prlimit64", why: "what a process may take", when: oneOf(1, ownLimits()...)},
+	{name: "setrlimit", why: "what a process may take", when: oneOf(0, ownLimits()...)},
 	// All but throwing pages out of memory that the host's programs share.
 	{name: "fadvise64", why: "how a file will be read", when: oneOf(3, unix.FADV_NORMAL, unix.FADV_RANDOM, unix.FADV_SEQUENTIAL, unix.FADV_WILLNEED, unix.FADV_NOREUSE)},
 	{name: "unshare", why: "descriptors and directories of a thread's own", when: []condition{{arg: 0, mask: ^uint32(unix.CLONE_FILES | unix.CLONE_FS | unix.CLONE_SYSVSEM)}}},
@@ -82,6 +85,7 @@ var workspaceRefused = []struct {
 	{unix.ENOSYS, "libraries try it and do without", "add_key request_key keyctl vmsplice tee remap_file_pages uselib sysfs ustat modify_ldt statmount listmount"},
 	{unix.EPERM, "the time and name of the machine", "settimeofday clock_settime clock_adjtime adjtimex sethostname setdomainname"},
 	{unix.EPERM, "another root", "chroot"},
+	{unix.EINVAL, "the limit of core files; who forbids them for itself goes on after this error", "prlimit64 setrlimit"},
 }
 
 // workspaceEscapes are the calls whose only purpose, for a program of a work

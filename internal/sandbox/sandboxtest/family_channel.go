@@ -54,6 +54,20 @@ call('timer_create',1,None,ctypes.byref(t))`, want: refused("timer_create", "ENO
 		{name: "nice", code: `with attempt(): os.setpriority(os.PRIO_PROCESS,0,1)`, want: denied("EPERM"), twin: here},
 		{name: "a processor of its own", code: `with attempt(): os.sched_setaffinity(0,os.sched_getaffinity(0))`, want: denied("EPERM"), twin: here},
 		{name: "a real-time class", code: `with attempt(): os.sched_setscheduler(0,os.SCHED_BATCH,os.sched_param(0))`, want: denied("EPERM", "ENOSYS"), twin: here},
+		{name: "interrupt processors", code: `call('membarrier',1,0,0)`, want: refused("membarrier", "EINVAL"), twin: here},
+		{name: "a pipe of the kernel's events", code: `call('pipe2',ctypes.create_string_buffer(8),0x80)`, want: refused("pipe2", "ENOPKG"), twin: comesBack},
+		{name: "a word out of band", code: `
+import socket
+a,b=socket.socketpair()
+with attempt(): a.send(b'x',socket.MSG_OOB)`, want: refused("sendto", "EACCES"), twin: here},
+		{name: "read out of band", code: `
+import socket
+a,b=socket.socketpair()
+if not os.path.exists('/code'): a.send(b'x',socket.MSG_OOB)
+with attempt(): b.recv(1,socket.MSG_OOB)`, want: refused("recvfrom", "EACCES"), twin: here},
+		{name: "waiting on several words", code: `
+w=(ctypes.c_uint64*3)(0,ctypes.addressof(ctypes.c_uint32(1)),2); t=(ctypes.c_long*2)(0,0)
+call('futex_waitv',w,1,0,t,1)`, want: refused("futex_waitv", "ENOSYS"), twin: comesBack},
 		{name: "memory that is never paged out", code: `
 b=ctypes.create_string_buffer(4096)
 call('mlock',b,4096)`, want: refused("mlock", "EPERM"), twin: here},

@@ -90,7 +90,7 @@ var numbers = map[string]int{
 	"settimeofday": 164, "mount": 165, "umount2": 166, "swapon": 167, "swapoff": 168, "reboot": 169, "sethostname": 170, "setdomainname": 171, "iopl": 172, "ioperm": 173,
 	"init_module": 175, "delete_module": 176, "quotactl": 179, "readahead": 187, "setxattr": 188, "tkill": 200, "futex": 202, "io_setup": 206, "sysinfo": 99, "set_tid_address": 218, "set_robust_list": 273, "timer_create": 222,
 	"clock_settime": 227, "tgkill": 234, "mbind": 237, "mq_open": 240, "kexec_load": 246, "add_key": 248, "request_key": 249, "keyctl": 250, "inotify_init": 253, "migrate_pages": 256, "openat": 257, "mknodat": 259,
-	"fchownat": 260, "unshare": 272, "splice": 275, "tee": 276, "vmsplice": 278, "move_pages": 279, "utimensat": 280, "signalfd": 282, "perf_event_open": 298, "fanotify_init": 300, "prlimit64": 302,
+	"fchownat": 260, "unshare": 272, "splice": 275, "tee": 276, "vmsplice": 278, "move_pages": 279, "utimensat": 280, "signalfd": 282, "pipe2": 293, "membarrier": 324, "perf_event_open": 298, "fanotify_init": 300, "prlimit64": 302,
 	"name_to_handle_at": 303, "open_by_handle_at": 304, "clock_adjtime": 305, "setns": 308, "process_vm_readv": 310, "process_vm_writev": 311, "kcmp": 312, "finit_module": 313, "sched_setattr": 314,
 	"seccomp": 317, "memfd_create": 319, "kexec_file_load": 320, "bpf": 321, "execveat": 322, "userfaultfd": 323, "copy_file_range": 326, "preadv2": 327, "pwritev2": 328, "pkey_alloc": 330,
 	"pidfd_send_signal": 424, "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "open_tree": 428, "move_mount": 429, "fsopen": 430, "fsconfig": 431, "fsmount": 432, "fspick": 433,
