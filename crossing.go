@@ -94,6 +94,16 @@ type Output struct {
 	Used map[Resource]int64
 	// ExitCode is 0 for success; the ledger's exit_code column.
 	ExitCode int
+	// Ran is of an act that ran code, nil of any other.
+	Ran *Ran
+}
+
+// Ran is what the ledger keeps of a run of code, whatever became of its output.
+type Ran struct {
+	// State is how it ended, such as COMPLETED or TIMEOUT (003 2.1).
+	State string
+	// Walls are those that stood around it, by name (D20).
+	Walls []string
 }
 
 // Outcome is what the caller of a crossing learns.

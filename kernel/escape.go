@@ -78,7 +78,7 @@ func news(err error) bool {
 
 // escaped is what a crossing comes to whose code tried to get out.
 func escaped(e ended, esc *sandbox.Escape) *ending {
-	end := &ending{outcome: ledger.Failed, out: holdfast.Output{ExitCode: sandbox.ExitSyscall, Used: e.out.Used}, escape: esc}
+	end := &ending{outcome: ledger.Failed, out: holdfast.Output{ExitCode: sandbox.ExitSyscall, Used: e.out.Used, Ran: e.out.Ran}, escape: esc}
 	end.err = &holdfast.Error{Kind: holdfast.KindEscape, Why: tried(esc.Call) + "; it was ended, and its agent is paused",
 		Hint: "a person looks at it and lets the agent go on with `holdfast agent unpause`"}
 	return end

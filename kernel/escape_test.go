@@ -22,7 +22,7 @@ var ptraced = sandbox.Call{Nr: 101, Name: "ptrace", Arch: "x86_64", Args: [6]uin
 
 // breaksOut is a hand whose code tried to get out.
 func breaksOut(context.Context) (holdfast.Output, error) {
-	return holdfast.Output{Used: map[holdfast.Resource]int64{}}, fmt.Errorf("run: %w", &sandbox.Escape{Run: "run-1", Call: ptraced})
+	return holdfast.Output{Used: map[holdfast.Resource]int64{}, Ran: &holdfast.Ran{State: "SYSCALL_BLOCKED", Walls: []string{"seccomp"}}}, fmt.Errorf("run: %w", &sandbox.Escape{Run: "run-1", Call: ptraced})
 }
 
 // inside starts a crossing whose hand waits for its context to end, or for
@@ -154,7 +154,8 @@ func TestD21_anEscapeIsAnswered(t *testing.T) {
 		ev, _ := ledger.ParseEvent(s.Record)
 		names = append(names, fmt.Sprint(s.Seq, " ", ev.Name))
 	})
-	if entry == nil || entry.Outcome != ledger.Failed || entry.State != holdfast.Faulted || entry.ErrorKind != holdfast.KindEscape || entry.ExitCode != 159 {
+	if entry == nil || entry.Outcome != ledger.Failed || entry.State != holdfast.Faulted || entry.ErrorKind != holdfast.KindEscape || entry.ExitCode != 159 ||
+		entry.Run != "SYSCALL_BLOCKED" || !slices.Equal(entry.Walls, []string{"seccomp"}) {
 		t.Fatalf("%+v", entry)
 	}
 	var first int64

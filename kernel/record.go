@@ -29,6 +29,9 @@ const resultLimit = 1024
 // resultWindow is the longest output, in bytes, that is redacted to be kept.
 const resultWindow = 1 << 20
 
+// maxWalls is how many walls a record names.
+const maxWalls = 32
+
 // record is what a ledger format is.
 type record interface {
 	AppendJSON([]byte) ([]byte, error)
@@ -167,6 +170,12 @@ func (c *crossing) entry(end *ending, used []int64) (*ledger.Entry, []byte, erro
 	j := c.j
 	e := j.skeleton(c.parent)
 	e.Outcome, e.ReplayOf, e.ExitCode = end.outcome, end.replayOf, exitCode(end)
+	if r := end.out.Ran; r != nil {
+		e.Run = short(r.State)
+		for _, w := range r.Walls[:min(len(r.Walls), maxWalls)] {
+			e.Walls = append(e.Walls, short(w))
+		}
+	}
 	if e.Passed = end.evaluated; e.Passed == nil {
 		e.Passed = gateBool(j, holdfast.K8)
 	}

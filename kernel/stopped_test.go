@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
@@ -37,10 +38,10 @@ func TestAStoppedRunIsNotDone(t *testing.T) {
 					cancel(gaveUp)
 				}
 				<-act.Done()
-				return holdfast.Output{Body: json.RawMessage(c.said), ExitCode: 137}, &sandbox.Stopped{Run: "r", Err: context.Cause(act)}
+				return holdfast.Output{Body: json.RawMessage(c.said), ExitCode: 137, Ran: &holdfast.Ran{State: "COMPLETED", Walls: []string{"pid", "net"}}}, &sandbox.Stopped{Run: "r", Err: context.Cause(act)}
 			})
 			e := w.entries(holdfast.Local)[0]
-			if holdfast.KindOf(err) != c.kind || e.Outcome != c.outcome || e.State != holdfast.Faulted || e.ExitCode != 137 {
+			if holdfast.KindOf(err) != c.kind || e.Outcome != c.outcome || e.State != holdfast.Faulted || e.ExitCode != 137 || e.Run != "COMPLETED" || !slices.Equal(e.Walls, []string{"pid", "net"}) {
 				t.Fatalf("%v: %+v", err, e)
 			}
 			given := c.outcome == ledger.Canceled

@@ -148,7 +148,11 @@ type Entry struct {
 	Reviewer    string // key reviewer_id
 	Uses        []Use  // key k3_all
 	DurationUS  int64
-	Weakened    []string
+	// Run is how code that was run ended, such as TIMEOUT, and Walls are those
+	// that stood around it; empty of any other crossing.
+	Run      string
+	Walls    []string
+	Weakened []string
 	Facts
 	Opinions []Opinion
 }
@@ -223,6 +227,8 @@ func (r *Entry) additions(c *codec) {
 	c.optText("reviewer_id", &r.Reviewer)
 	flatList(c, "k3_all", &r.Uses, func(c *codec, u *Use) { u.values(c, "k3_all") })
 	c.integer("duration_us", &r.DurationUS)
+	c.optText("run", &r.Run)
+	c.optTexts("walls", &r.Walls)
 	c.optTexts("weakened", &r.Weakened)
 	r.Facts.fields(c)
 	optList(c, "opinions", &r.Opinions, func(c *codec, o *Opinion) { o.fields(c) })

@@ -150,11 +150,11 @@ func (t *tailing) line(s ledger.Stored) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	why := ""
+	why := prefix("  ", story.Run(e))
 	if e.Gate != nil {
-		why = "  " + e.Gate.String() + prefix(" ", clean(e.Why))
+		why += "  " + e.Gate.String() + prefix(" ", clean(e.Why))
 	} else if e.Why != "" {
-		why = "  " + clean(e.Why)
+		why += "  " + clean(e.Why)
 	}
 	return fmt.Sprintf("%s  %s %-10s %s  %s  %s%s", stamp(e.Timestamp), t.look.outcome(e.Outcome), e.Outcome, clean(e.Boundary), clean(or(e.Agent, "-")), t.look.dim(e.ID), why), nil
 }

@@ -340,7 +340,7 @@ func outputOf(r *sandbox.Result) (holdfast.Output, error) {
 	if err != nil {
 		return holdfast.Output{}, err
 	}
-	return holdfast.Output{Body: body, ExitCode: r.ExitCode, Used: map[holdfast.Resource]int64{
+	return holdfast.Output{Body: body, ExitCode: r.ExitCode, Ran: ran(r.State, r.Posture), Used: map[holdfast.Resource]int64{
 		holdfast.CPUMillis:  (r.UserTime + r.SystemTime).Milliseconds(),
 		holdfast.WallMillis: r.WallTime.Milliseconds(),
 		holdfast.MemoryMB:   r.MemoryPeak >> 20,

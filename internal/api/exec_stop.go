@@ -83,6 +83,16 @@ func (s *Server) stopRun(_ context.Context, a StopAsk) (Stopping, error) {
 	return Stopping{Runs: s.underway.stop(a.RequestID)}, nil
 }
 
+// ran is what the ledger keeps of a run beside its output, which an agent may
+// fill up.
+func ran(s sandbox.State, p sandbox.Posture) *holdfast.Ran {
+	x := &holdfast.Ran{State: string(s)}
+	for _, w := range p.Up {
+		x.Walls = append(x.Walls, string(w))
+	}
+	return x
+}
+
 // came is the error of a run that was stopped: the caller of the crossing, a
 // person, or its time was over. Any other says what it did to its walls, and how
 // it ended.

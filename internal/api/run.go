@@ -201,7 +201,7 @@ func (h *runHand) came(ctx context.Context, said RunSaid) (holdfast.Output, erro
 	if err != nil {
 		return holdfast.Output{}, err
 	}
-	out := holdfast.Output{Body: body, ExitCode: d.ExitCode, Used: map[holdfast.Resource]int64{
+	out := holdfast.Output{Body: body, ExitCode: d.ExitCode, Ran: ran(d.State, d.Posture), Used: map[holdfast.Resource]int64{
 		holdfast.CPUMillis:  time.Duration(d.UserTime + d.SystemTime).Milliseconds(),
 		holdfast.WallMillis: time.Duration(d.WallTime).Milliseconds(),
 		holdfast.MemoryMB:   d.MemoryPeakMB,

@@ -89,6 +89,18 @@ func drawName(d ledger.Draw) string {
 	return string(d.Resource) + " " + d.Key
 }
 
+// Run says how code that was run ended where that was not well, "" of anything
+// else: "TIMEOUT, exit code 137", "exit code 3".
+func Run(e *ledger.Entry) string {
+	switch {
+	case e.Run == "" || e.Run == "COMPLETED" && e.ExitCode == 0:
+		return ""
+	case e.Run == "COMPLETED":
+		return fmt.Sprintf("exit code %d", e.ExitCode)
+	}
+	return fmt.Sprintf("%s, exit code %d", e.Run, e.ExitCode)
+}
+
 // Came is what an outcome came to: Allow where the act was done, Hold where
 // nobody knows or nobody answered, else Deny.
 func Came(o ledger.Outcome) holdfast.Verdict {
