@@ -345,36 +345,48 @@ const (
 // before i.
 func (x *scanner) near(i int, want context) bool {
 	from := max(0, i-reachNear)
-	for j := i; j > from; {
-		last := j
-		for j > from && class[x.s[j-1]]&isLetter == 0 {
-			if j--; j < x.wordlessEnd && j > x.wordless {
-				j = max(x.wordless, from)
-			}
-		}
-		if last == i {
-			x.wordless, x.wordlessEnd = j, i
-		}
+	for j := x.behindLetter(i, from); j > from; {
 		end := j
 		for j > from && class[x.s[j-1]]&isLetter != 0 {
 			j--
 		}
-		w := x.s[j:end]
-		if len(w) < 3 || !contextGate.may(w[0], len(w)) {
-			continue
+		if w := x.s[j:end]; len(w) >= 3 && contextGate.may(w[0], len(w)) {
+			says := contextOf(w) & want
+			if says&wordCall != 0 && (i-end > reachCall || isQuote(x.s[end])) {
+				says &^= wordCall // far away, or the name of a member
+			}
+			if says&wordBorn != 0 && i-end > reachBorn {
+				says &^= wordBorn
+			}
+			if says != 0 {
+				return true
+			}
 		}
-		says := contextOf(w) & want
-		if says&wordCall != 0 && (i-end > reachCall || isQuote(x.s[end])) {
-			says &^= wordCall // far away, or the name of a member
-		}
-		if says&wordBorn != 0 && i-end > reachBorn {
-			says &^= wordBorn
-		}
-		if says != 0 {
-			return true
+		for j > from && class[x.s[j-1]]&isLetter == 0 {
+			j--
 		}
 	}
 	return false
+}
+
+// wordlessBefore says whether no letter stands within reachNear bytes before
+// i, so that near finds nothing.
+func (x *scanner) wordlessBefore(i int) bool {
+	from := max(0, i-reachNear)
+	return x.behindLetter(i, from) == from
+}
+
+// behindLetter returns the end of the last letter in [from, i), or from, and
+// remembers that there is none behind it.
+func (x *scanner) behindLetter(i, from int) int {
+	j := i
+	for j > from && class[x.s[j-1]]&isLetter == 0 {
+		if j--; j < x.wordlessEnd && j > x.wordless {
+			j = max(x.wordless, from)
+		}
+	}
+	x.wordless, x.wordlessEnd = j, i
+	return j
 }
 
 func contextOf(w []byte) (says context) {

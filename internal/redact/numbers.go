@@ -1,24 +1,13 @@
 package redact
 
-// group is a run of digits, and sep the one byte or bracket pair between it
-// and the next run.
-type group struct {
-	at, n int
-	sep   byte
-}
-
-const (
-	wide      = 'w' // two blanks
-	maxGroups = 8
-	maxRun    = 20 // a longer run of digits is no number of ours
-)
-
 // digits judges the run of digits at i. It looks at no more than maxGroups
 // runs ahead and 64 bytes back. Digits of an escape ("%20") are judged as they
 // stand, because "%" may be a sign, and else those behind the escape.
 func (x *scanner) digits(i int) int {
-	if end := x.idle(i); end > 0 {
-		return end
+	if i >= x.lately.end || !x.lately.follows(i) {
+		if end := x.idle(i); end > 0 {
+			return end
+		}
 	}
 	return x.busy(i)
 }
@@ -38,7 +27,13 @@ func (x *scanner) busy(i int) int {
 }
 
 func (x *scanner) judgeDigits(i int) int {
-	n := digitsFrom(x.s, i, maxRun)
+	n := 0
+	if i < x.lately.end {
+		n = x.lately.kept(i)
+	}
+	if n == 0 {
+		n = digitsFrom(x.s, i, maxRun)
+	}
 	var prev, next uint16
 	if i > 0 {
 		prev = class[x.s[i-1]]
@@ -76,8 +71,7 @@ func (x *scanner) judgeDigits(i int) int {
 	if n == 4 && sep == '-' && x.timestamp(i) {
 		return i + n
 	}
-	var buf [maxGroups]group
-	return x.number(i, x.groups(i, n, maxDigits, buf[:0]))
+	return x.number(i, x.groupsAt(i, n))
 }
 
 // splits holds the bytes that may stand between the digits of one number.
@@ -107,11 +101,15 @@ func (x *scanner) number(i int, g []group) int {
 	if i < x.low {
 		return i + n
 	}
-	if end, r := x.identity(g); r != ruleNone {
-		x.mask(i, end, r)
-		return i + n
+	mute := x.wordlessBefore(i)
+	x.wordlessEnd = x.lately.end // no letter stands in the groups either
+	if !mute {
+		if end, r := x.identity(g); r != ruleNone {
+			x.mask(i, end, r)
+			return i + n
+		}
 	}
-	if start, end := x.phone(g); end > 0 {
+	if start, end := x.phone(g, mute); end > 0 {
 		x.mask(start, end, rulePhone)
 		return i + n
 	}
@@ -123,75 +121,6 @@ func (x *scanner) number(i int, g []group) int {
 	return max(i+n, g[k].at)
 }
 
-// maxDigits is how many digits a number of any form has at most.
-const maxDigits = 19
-
-// groups reads runs of digits with one separator between them, up to the one
-// with which they are more than most; ") " and " (" count as one.
-func (x *scanner) groups(i, n, most int, g []group) []group {
-	for {
-		g = append(g, group{at: i, n: n})
-		if most -= n; most < 0 || len(g) == maxGroups {
-			return g
-		}
-		j := i + n
-		sep, w := x.separator(j)
-		if w == 0 {
-			return g
-		}
-		x.touch(j + w)
-		m := digitsFrom(x.s, j+w, maxRun)
-		if m == 0 || m == maxRun {
-			return g
-		}
-		g[len(g)-1].sep = sep
-		i, n = j+w, m
-	}
-}
-
-func (x *scanner) separator(j int) (byte, int) {
-	if j+1 >= len(x.s) {
-		x.touched = x.touched || j >= len(x.s) || x.s[j] != '\n'
-		return 0, 0
-	}
-	c, d := x.s[j], x.s[j+1]
-	if d-'0' <= 9 && (c == ' ' || c == '-') {
-		return c, 1
-	}
-	switch c {
-	case ')':
-		if d == ' ' || d == '-' {
-			return c, 2
-		}
-		return c, 1
-	case ' ', '-', '.':
-		if c == ' ' && d == ' ' {
-			return wide, 2
-		}
-		if d == '(' {
-			return '(', 2
-		}
-		return c, 1
-	case '/', '\t':
-		return c, 1
-	case 0xc2, 0xe2: // no-break spaces and the dashes of typography
-		if d == 0xa0 && c == 0xc2 {
-			return ' ', 2
-		}
-		if d == 0x80 && j+2 < len(x.s) {
-			switch x.s[j+2] {
-			case 0xaf, 0x89, 0x8a:
-				return ' ', 3
-			case 0x90, 0x91, 0x92, 0x93, 0x94:
-				return '-', 3
-			}
-		}
-	case '(':
-		return '(', 1
-	}
-	return 0, 0
-}
-
 // cardGroups are the ways cards are printed.
 var cardGroups = [...][5]int{
 	{4, 4, 4, 4, 3}, {4, 4, 4, 4, 2}, {4, 4, 4, 4, 1}, {4, 4, 4, 4}, {4, 6, 5}, {4, 6, 4}, {4, 4, 4, 1}, {4, 4, 5}, {8, 8}, {6, 13},
@@ -201,35 +130,23 @@ var cardGroups = [...][5]int{
 // digits of a known issuer and its length that pass the Luhn check (ISO/IEC
 // 7812-1). A fraction and the digits of a hexadecimal hash are none.
 func (x *scanner) card(g []group) int {
-	if x.is(g[0].at-2, isDigit) && x.s[g[0].at-1] == '.' {
-		return 0
-	}
-	if n := g[0].n; n >= 13 {
-		d := x.s[g[0].at : g[0].at+n]
-		if isCard(d) && !x.inHash(g[0].at, n) {
-			return g[0].at + n
+	at, n := g[0].at, g[0].n
+	if n >= 13 {
+		if !x.fraction(at) && isCard(x.s[at:at+n]) && !x.inHash(at, n) {
+			return at + n
 		}
 		return 0
 	}
-	if c := x.s[g[0].at]; c < '2' || c == '7' {
+	if len(g) < 2 {
+		return 0
+	}
+	switch second := g[1].n; {
+	case n == 4 && (second == 4 || second == 6), n == 6 && second == 13, n == 8 && second == 8:
+	default:
+		return 0
+	}
+	if c := x.s[at]; c < '2' || c == '7' || x.fraction(at) {
 		return 0 // no issuer's
-	}
-	if len(g) < 2 || g[0].n != 4 && g[0].n != 6 && g[0].n != 8 {
-		return 0
-	}
-	switch second := g[1].n; g[0].n {
-	case 4:
-		if second != 4 && second != 6 {
-			return 0
-		}
-	case 6:
-		if second != 13 {
-			return 0
-		}
-	case 8:
-		if second != 8 {
-			return 0
-		}
 	}
 	for k := range cardGroups {
 		if end := x.grouped(g, &cardGroups[k]); end > 0 {
@@ -238,6 +155,9 @@ func (x *scanner) card(g []group) int {
 	}
 	return 0
 }
+
+// fraction says whether the digits at i stand behind a point.
+func (x *scanner) fraction(i int) bool { return x.is(i-2, isDigit) && x.s[i-1] == '.' }
 
 func (x *scanner) grouped(g []group, want *[5]int) int {
 	var d [24]byte
@@ -356,10 +276,11 @@ func isTaxpayer(a, b byte) bool {
 }
 
 // phone judges a number without "+": North American and British forms stand
-// alone, all others need a word for it within 32 bytes before.
-func (x *scanner) phone(g []group) (start, end int) {
+// alone, all others need a word for it within 32 bytes before: in mute text
+// there is none.
+func (x *scanner) phone(g []group, mute bool) (start, end int) {
 	at := g[0].at
-	if !x.begins(at) || x.behindDash(at) || x.is(at-1, isSymbol) && x.is(at-2, isDigit) {
+	if mute && !x.mayBeNational(g) || !x.begins(at) || x.behindDash(at) || x.is(at-1, isSymbol) && x.is(at-2, isDigit) {
 		return 0, 0
 	}
 	if g[0].n == 4 && at > 1 && x.s[at-1] == '-' && x.is(at-2, isUpper) {
@@ -372,6 +293,9 @@ func (x *scanner) phone(g []group) (start, end int) {
 	}
 	if k := x.national(g, bracket); k > 0 {
 		return start, g[k-1].at + g[k-1].n
+	}
+	if mute {
+		return 0, 0
 	}
 	k, total := 0, 0
 	for k < len(g) && total+g[k].n <= 15 {
@@ -410,6 +334,12 @@ func halfDotted(g []group) bool {
 		}
 	}
 	return dots > 0 && dots < len(g)-1
+}
+
+// mayBeNational says whether groups may begin as a national form does.
+func (x *scanner) mayBeNational(g []group) bool {
+	c := x.s[g[0].at]
+	return c == '0' || len(g) > 2 && (g[0].n == 3 || g[0].n == 1 && c == '1')
 }
 
 // national returns how many groups make a number whose form tells it, or 0.
@@ -471,7 +401,7 @@ func (x *scanner) plusPhone(i, w int) int {
 	if !x.begins(i) || x.is(i-1, isSymbol) && x.s[i-1] == '+' || !x.is(j, isDigit) || x.s[j] == '0' {
 		return j
 	}
-	n := digitsFrom(x.s, j, maxRun)
+	n := x.digitRun(j)
 	if n > 15 {
 		return j
 	}

@@ -19,7 +19,7 @@ const (
 // spans returns guesses in order and apart; none touches one of taken, which
 // is in order and apart too.
 func (g *guesser) spans(s []byte, taken []span) []span {
-	x := reader{scanner: scanner{s: s}, want: g.want, taken: taken}
+	x := reader{scanner: scanner{state: state{s: s}}, want: g.want, taken: taken}
 	x.wall()
 	x.read()
 	if x.joined {

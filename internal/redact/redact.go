@@ -178,7 +178,7 @@ func (sp span) through(edits []edit) span {
 
 // spans returns what is to be masked in s, in order and without overlap.
 func (e *Engine) spans(s []byte, last bool) []span {
-	x := scanner{s: s, last: last}
+	x := scanner{state: state{s: s, last: last}}
 	x.run()
 	list := x.spans
 	var lit []span

@@ -91,6 +91,13 @@ const (
 // because what is masked may be the head of something longer ("password:"
 // before a key's armour); spans that overlap are joined afterwards.
 type scanner struct {
+	state
+	// lately is only what s says: a judgement that is undone leaves it.
+	lately lately
+}
+
+// state is what a scanner has found and where it is.
+type state struct {
 	s     []byte
 	spans []span
 	// low is the end of what is masked so far, joined whether spans overlap.

@@ -40,7 +40,7 @@ type lane struct {
 func openLane(e *Engine, s []byte, base int, last bool) lane {
 	n := len(s)
 	return lane{
-		e: e, s: slices.Clone(s), base: base, x: scanner{last: last},
+		e: e, s: slices.Clone(s), base: base, x: scanner{state: state{last: last}},
 		at: n, lit: n, known: n, clear: n, space: lastGap(s, 0),
 	}
 }
@@ -92,6 +92,7 @@ func (l *lane) read(final bool) {
 // text that ends within a word is judged only where maxAhead follows.
 func (l *lane) triggers(hard bool) {
 	x := &l.x
+	x.lately.forget()
 	if x.ending != endNone {
 		if end := x.seek(); x.ending == endNone {
 			l.ended(end)
@@ -103,7 +104,7 @@ func (l *lane) triggers(hard bool) {
 		if i = f.next(i); i >= n || hard && n-i < maxAhead {
 			break
 		}
-		before := *x
+		before := x.state
 		x.touched = false
 		next := 0
 		switch {
@@ -115,7 +116,7 @@ func (l *lane) triggers(hard bool) {
 			next = max(i+1, x.look(i))
 		}
 		if next < 0 || x.more && x.touched && l.waits(i, len(before.spans)) {
-			*x = before
+			x.state = before
 			break
 		}
 		i = next
@@ -210,6 +211,11 @@ func (l *lane) sure() (to, back int) {
 // it: they are asked first.
 const reachNext = 64
 
+// maxWalk is how far before a place the triggers are asked one after another,
+// where it is known that none reads over where that begins: mostly they are
+// fewer than those within maxAhead at which the search may come by.
+const maxWalk = 2 * maxAhead
+
 // reading returns a trigger before p whose judgement reads over p, or p itself
 // where there is none. looks counts the triggers it asked.
 func (l *lane) reading(p int, looks *int) int {
@@ -220,7 +226,7 @@ func (l *lane) reading(p int, looks *int) int {
 	if i := l.over(max(0, p-reachNext), p, looks); i < p {
 		return i
 	}
-	if l.clear > p || l.clear < max(0, p-maxAhead) {
+	if l.clear > p || l.clear < max(0, p-maxWalk) {
 		return l.overAny(p, looks)
 	}
 	i := l.over(l.clear, p, looks)
@@ -232,7 +238,7 @@ func (l *lane) reading(p int, looks *int) int {
 
 // over asks the triggers that are judged one after another from i on.
 func (l *lane) over(i, p int, looks *int) int {
-	x := scanner{s: l.s[:p], more: true}
+	x := scanner{state: state{s: l.s[:p], more: true}}
 	f := newFinder(x.s)
 	for i = f.next(i); i < p; {
 		*looks++
@@ -248,7 +254,7 @@ func (l *lane) over(i, p int, looks *int) int {
 // overAny asks every trigger that may reach p, as it is not known at which of
 // them the search before p comes by.
 func (l *lane) overAny(p int, looks *int) int {
-	x := scanner{s: l.s[:p], more: true}
+	x := scanner{state: state{s: l.s[:p], more: true}}
 	for i := max(0, p-maxAhead); i < p; i++ {
 		if !trigger[x.s[i]] {
 			continue
