@@ -19,6 +19,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -187,6 +188,37 @@ func (w *canaries) operator() {
 // up runs the daemon until the returned function ends it.
 func (w *canaries) up() (end func()) {
 	w.t.Helper()
+	cmd, out := w.start()
+	return func() {
+		_ = cmd.Process.Signal(os.Interrupt)
+		_, _ = io.Copy(w.hear("daemon"), out)
+		if err := cmd.Wait(); err != nil {
+			w.t.Errorf("the daemon ended: %v", err)
+		}
+	}
+}
+
+// crash has a daemon that was given secrets write where each of its goroutines
+// is, and die.
+func (w *canaries) crash() {
+	cmd, out := w.start()
+	w.agents()
+	_ = cmd.Process.Signal(syscall.SIGQUIT)
+	_, _ = io.Copy(w.hear("daemon"), out)
+	if err := cmd.Wait(); err == nil {
+		w.t.Error("the daemon did not crash")
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !bytes.Contains(w.said["daemon's log"].Bytes(), []byte("\ngoroutine ")) {
+		w.t.Error("the crash says nothing of its goroutines: the test looks at less than it should")
+	}
+}
+
+// start starts a daemon, and returns once its pages can be opened.
+func (w *canaries) start() (*exec.Cmd, io.Reader) {
+	w.t.Helper()
+	w.link = ""
 	cmd := exec.Command("holdfast", "up", "--notify", "cat >> "+w.at("notified"))
 	cmd.Env = w.env
 	cmd.Stderr = w.hear("daemon's log")
@@ -214,13 +246,7 @@ func (w *canaries) up() (end func()) {
 		defer w.mu.Unlock()
 		w.t.Fatalf("the daemon does not come up:\n%s", w.said["daemon's log"])
 	}
-	return func() {
-		_ = cmd.Process.Signal(os.Interrupt)
-		_, _ = io.Copy(w.hear("daemon"), out)
-		if err := cmd.Wait(); err != nil {
-			w.t.Errorf("the daemon ended: %v", err)
-		}
-	}
+	return cmd, out
 }
 
 // TestCanariesReachNobodyElse plants secrets, registered ones and ones that
@@ -239,6 +265,8 @@ func TestCanariesReachNobodyElse(t *testing.T) {
 	w.collect("while it runs")
 	end()
 	w.collect("afterwards")
+	w.crash()
+	w.collect("after a crash")
 	w.search()
 }
 
