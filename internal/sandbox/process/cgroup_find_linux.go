@@ -321,10 +321,11 @@ func sweepOne(path string, gone map[string]bool) {
 	}
 	for _, e := range entries {
 		d := ctlDir{fd: fd, sub: e.Name() + "/", path: path + "/" + e.Name()}
-		if !e.IsDir() || killAll(d) != nil || d.remove(time.Now().Add(removeWithin)) != nil {
+		ran := e.Name() != selfLeaf // in which whoever lives was Holdfast itself, or its kin
+		if !e.IsDir() || ran && killAll(d) != nil || d.remove(time.Now().Add(removeWithin)) != nil {
 			continue
 		}
-		if e.Name() != selfLeaf && e.Name() != launcherLeaf {
+		if ran && e.Name() != launcherLeaf {
 			gone[filepath.Base(path)+"/"+e.Name()] = true
 		}
 	}

@@ -72,7 +72,6 @@ type branch struct {
 	controllers []string
 	base        string // the directory of this process's own group
 	name        string // of the directory made below base: holdfast-<pid>-<start>
-	into        bool   // v2: clone3 can start a process inside a group
 
 	mu sync.Mutex
 	fd int // of base/name; reopened where somebody removed it
@@ -147,6 +146,9 @@ func (c *cgroups) create(id string, s share) (*group, error) {
 			return nil, errors.Join(err, g.remove())
 		}
 	}
+	if err := g.letLauncherIn(); err != nil {
+		return nil, errors.Join(cgroupError(err, "the launcher could not be let into the control group: %v", err), g.remove())
+	}
 	return g, nil
 }
 
@@ -166,13 +168,10 @@ func (g *group) grow(b *branch, seq uint64) error {
 		g.doors = append(g.doors, door)
 		return nil
 	}
-	if !b.into {
-		return nil
-	}
 	if g.dir, err = unix.Openat(fd, name, unix.O_DIRECTORY|unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
 		return &fs.PathError{Op: "open", Path: d.path, Err: err}
 	}
-	return letLauncherIn(g.dir, d.path)
+	return nil
 }
 
 // change sets every limit anew, for a group in which nothing untrusted runs yet.
@@ -308,11 +307,11 @@ func (c *cgroups) close() {
 func (b *branch) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.v2 {
+		b.handBack()
+	}
 	unix.Close(b.fd)
 	b.fd = -1
-	if b.v2 {
-		unix.Rmdir(b.base + "/" + b.name + "/" + launcherLeaf)
-	}
 	unix.Rmdir(b.base + "/" + b.name)
 }
 

@@ -504,7 +504,7 @@ func version2Here(t *testing.T) *branch {
 	c := groupsHere(t)
 	for _, b := range c.branches {
 		if b.v2 {
-			return &branch{v2: true, into: true, base: b.base, name: b.name, controllers: b.controllers, fd: openBranch(t, b)}
+			return &branch{v2: true, base: b.base, name: b.name, controllers: b.controllers, fd: openBranch(t, b)}
 		}
 	}
 	members, err1 := os.ReadFile("/proc/self/cgroup")
@@ -518,7 +518,7 @@ func version2Here(t *testing.T) *branch {
 		if !ok || !mount.v2 || !under {
 			continue
 		}
-		b := &branch{v2: true, into: true, base: dir, name: supervisorNameHere(t), fd: -1}
+		b := &branch{v2: true, base: dir, name: supervisorNameHere(t), fd: -1}
 		if err := b.open(); err != nil {
 			t.Skip(err)
 		}

@@ -42,8 +42,8 @@ func (c *cgroups) try(proc string) {
 	})
 }
 
-// try returns what went wrong with each controller of one branch. A version 2
-// process is born in its group where the kernel can do that.
+// try returns what went wrong with each controller of one branch. A
+// process gets into the group as runs do: there is no other way for them.
 func (b *branch) try(proc string) map[string]error {
 	failed := map[string]error{}
 	all := func(err error) map[string]error {
@@ -52,7 +52,6 @@ func (b *branch) try(proc string) map[string]error {
 		}
 		return failed
 	}
-	b.into = b.v2
 	g := &group{id: "probe", dir: -1}
 	defer g.remove()
 	if err := g.grow(b, 0); err != nil {
@@ -64,7 +63,10 @@ func (b *branch) try(proc string) map[string]error {
 			failed[ctl] = err
 		}
 	}
-	p, err := b.bystander(g)
+	if err := g.letLauncherIn(); err != nil {
+		return all(err)
+	}
+	p, err := startBystander(g.dir, g.doors)
 	if err != nil {
 		return all(err)
 	}
@@ -83,23 +85,6 @@ func (b *branch) try(proc string) map[string]error {
 		}
 	}
 	return failed
-}
-
-// bystander starts a process in the group, in the way runs get there.
-func (b *branch) bystander(g *group) (*bystander, error) {
-	p, err := startBystander(g.dir, g.doors)
-	if err == nil || !b.into {
-		return p, err
-	}
-	b.into = false
-	if p, err = startBystander(-1, nil); err != nil {
-		return nil, err
-	}
-	if err := g.at[0].d.write("cgroup.procs", strconv.Itoa(p.pid)); err != nil {
-		p.end()
-		return nil, err
-	}
-	return p, nil
 }
 
 // isIn says whether the process is in the group d, by what the kernel says of

@@ -85,8 +85,8 @@ func readMemoryV2(d ctlDir, u *groupUsage) error {
 }
 
 // handDown gives the controllers of base to a directory of ours, and that one's
-// to the groups in it. It moves this process into a leaf if that is the only
-// process in base, and says which controllers it could not get.
+// to the groups in it. It moves this process into a leaf if base holds nobody but
+// it and its kin, and says which controllers it could not get.
 func (b *branch) handDown() map[string]error {
 	base := ctlDir{fd: unix.AT_FDCWD, sub: b.base + "/", path: b.base}
 	failed := map[string]error{}
@@ -105,8 +105,7 @@ func (b *branch) handDown() map[string]error {
 		}
 	}
 	if len(failed) == len(b.controllers) {
-		base.write("cgroup.procs", strconv.Itoa(os.Getpid())) // back, so that nothing has changed
-		unix.Unlinkat(b.fd, selfLeaf, unix.AT_REMOVEDIR)
+		b.moveBack(base) // so that nothing has changed
 	}
 	return failed
 }
@@ -118,39 +117,6 @@ func enable(d ctlDir, ctl string) error {
 		return err
 	}
 	return d.write("cgroup.subtree_control", "+"+ctl)
-}
-
-// errShared: the group is not this process's alone.
-var errShared = errors.New("other processes live in the same control group")
-
-// makeRoom takes this process out of base where it is in the way: only a group
-// without processes shares its controllers out, the root excepted.
-func (b *branch) makeRoom(base ctlDir) error {
-	text, err := base.read("cgroup.subtree_control")
-	if err != nil {
-		return err
-	}
-	have := strings.Fields(text)
-	if !slices.ContainsFunc(b.controllers, func(ctl string) bool { return !slices.Contains(have, ctl) }) {
-		return nil
-	}
-	if _, err := base.read("cgroup.events"); errors.Is(err, fs.ErrNotExist) {
-		return nil // the root of the hierarchy
-	}
-	if text, err = base.read("cgroup.procs"); err != nil {
-		return err
-	}
-	self := strconv.Itoa(os.Getpid())
-	if procs := strings.Fields(text); len(procs) == 0 {
-		return nil
-	} else if len(procs) > 1 || procs[0] != self {
-		return errShared
-	}
-	if err := unix.Mkdirat(b.fd, selfLeaf, 0o755); err != nil && err != unix.EEXIST {
-		return &fs.PathError{Op: "mkdir", Path: b.base + "/" + b.name + "/" + selfLeaf, Err: err}
-	}
-	leaf := ctlDir{fd: b.fd, sub: selfLeaf + "/", path: b.base + "/" + b.name + "/" + selfLeaf}
-	return leaf.write("cgroup.procs", self)
 }
 
 // aboveLeaf returns the group that a process was in before it moved itself into
@@ -193,6 +159,17 @@ func letLauncherIn(dir int, path string) error {
 	}
 	if err := unix.Fchownat(dir, "cgroup.procs", hostUser, -1, 0); err != nil {
 		return &fs.PathError{Op: "chown", Path: path + "/cgroup.procs", Err: err}
+	}
+	return nil
+}
+
+// letLauncherIn lets the launcher start processes in the group's version 2
+// directory, where there is one.
+func (g *group) letLauncherIn() error {
+	for _, at := range g.at {
+		if at.b.v2 {
+			return letLauncherIn(g.dir, at.d.path)
+		}
 	}
 	return nil
 }
