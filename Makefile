@@ -15,19 +15,24 @@ quick:
 test: deps vet staticcheck race example
 
 # What the tests need beside Go: node, as a peer for canonical JSON, to run the
-# public MCP server, and as a language of the sandbox, as Python is; and a browser
-# for the pages. Only what is missing is installed: a node from elsewhere
-# conflicts with Debian's npm.
+# public MCP server, and as a language of the sandbox, as Python is; a browser
+# for the pages; and a machine to boot, with a kernel, for control groups that
+# are kept otherwise than here. Only what is missing is installed: a node from
+# elsewhere conflicts with Debian's npm.
 deps:
-	@missing=""; \
+	@missing=""; bare=""; \
 	command -v node >/dev/null || missing="$$missing nodejs"; \
 	command -v npx >/dev/null || missing="$$missing npm"; \
 	test -x /usr/bin/python3 || missing="$$missing python3"; \
 	command -v chromium >/dev/null || missing="$$missing chromium"; \
 	command -v chromedriver >/dev/null || missing="$$missing chromium-driver"; \
-	if [ -z "$$missing" ]; then :; \
-	elif [ "$$(id -u)" = 0 ]; then apt-get update -q && apt-get install -y -q $$missing; \
-	else echo "install these Debian packages, then run make test again:$$missing" >&2; exit 1; fi
+	[ "$$(uname -sm)" != "Linux x86_64" ] || command -v qemu-system-x86_64 >/dev/null || bare="qemu-system-x86"; \
+	if [ -z "$$missing$$bare" ]; then :; \
+	elif [ "$$(id -u)" = 0 ]; then apt-get update -q && \
+		{ [ -z "$$missing" ] || apt-get install -y -q $$missing; } && \
+		{ [ -z "$$bare" ] || apt-get install -y -q --no-install-recommends $$bare; }; \
+	else echo "install these Debian packages, then run make test again:$$missing $$bare" >&2; exit 1; fi
+	@.ci/kernel
 
 vet:
 	@test -z "$$(gofmt -l $$(git ls-files '*.go') | tee /dev/stderr)"

@@ -3,6 +3,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"testing"
@@ -15,12 +16,19 @@ import (
 func TestMain(m *testing.M) {
 	sandboxtest.Faulty()
 	Launcher()
+	guestInit()
 	os.Exit(m.Run())
 }
 
+// rootsEnv names a directory for roots that all tests share, where making them
+// takes long.
+const rootsEnv = "HOLDFAST_TEST_ROOTS"
+
+func rootsFor(t testing.TB) string { return cmp.Or(os.Getenv(rootsEnv), t.TempDir()) }
+
 func tier(t *testing.T) *Tier {
 	t.Helper()
-	b, err := Open(context.Background(), Config{Dir: t.TempDir(), Secret: func(string) bool { return false }, Note: func(s string) { t.Log(s) }})
+	b, err := Open(context.Background(), Config{Dir: rootsFor(t), Secret: func(string) bool { return false }, Note: func(s string) { t.Log(s) }})
 	if err != nil {
 		t.Fatal(err)
 	}

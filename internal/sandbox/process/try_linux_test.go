@@ -66,7 +66,7 @@ func installed(t testing.TB, name string) language {
 func prepared(t testing.TB, name string) (language, *Tier) {
 	t.Helper()
 	l := installed(t, name)
-	b, err := Open(context.Background(), Config{Dir: t.TempDir(), Secret: func(string) bool { return false }, Note: func(s string) { t.Log(s) }})
+	b, err := Open(context.Background(), Config{Dir: rootsFor(t), Secret: func(string) bool { return false }, Note: func(s string) { t.Log(s) }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,308 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-dev/holdfast/internal/sandbox/sandboxtest"
+)
+
+// The test's program is also the first process of the machine that
+// TestInGuest boots: there it mounts what a system has, and starts itself again
+// for each scene. Only that machine sets guestEnv for its first process; which
+// scenes there are it says.
+const (
+	guestEnv = "HOLDFAST_GUEST"       // its name among guests
+	sceneEnv = "HOLDFAST_GUEST_SCENE" // a scene's name, for the tests in it
+	enterEnv = "HOLDFAST_GUEST_ENTER" // what a scene does before its tests: see enterGuest
+)
+
+// What the first process says on the console, beside what the tests print.
+const (
+	saysScene = "guest: scene "    // NAME
+	saysEnded = "guest: ended "    // STATUS NAME
+	saysDone  = "guest: all done " // SECONDS since the kernel's start
+)
+
+const guestSelf = "/guest/self"
+
+// guestUser is who the rootless scenes run as.
+const guestUser = 1000
+
+// guestInit does not return where this is a guest's first process.
+func guestInit() {
+	enterGuest()
+	if os.Getpid() != 1 || os.Getenv(guestEnv) == "" {
+		return
+	}
+	err := guestMounts()
+	for _, s := range scenesOf(os.Getenv(guestEnv)) {
+		if err == nil {
+			err = s.perform()
+		}
+	}
+	if err != nil {
+		fmt.Println("guest: failed:", err)
+	} else {
+		fmt.Println(saysDone + sinceBoot())
+	}
+	unix.Sync()
+	unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF)
+	select {}
+}
+
+func sinceBoot() string {
+	b, err := os.ReadFile("/proc/uptime")
+	if err != nil {
+		return err.Error()
+	}
+	return strings.Fields(string(b))[0]
+}
+
+// guestMounts makes a system of the unpacked archive. The kernel's own first
+// root cannot be pivoted away from, which launchers do; so it is bound over
+// itself.
+func guestMounts() error {
+	for _, m := range []struct {
+		source, target, kind string
+		flags                uintptr
+		data                 string
+	}{
+		{"/", "/new", "", unix.MS_BIND, ""},
+		{"proc", "/new/proc", "proc", unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC, ""},
+		{"sysfs", "/new/sys", "sysfs", unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC, ""},
+		{"devtmpfs", "/new/dev", "devtmpfs", unix.MS_NOSUID, ""},
+		{"tmpfs", "/new/tmp", "tmpfs", unix.MS_NOSUID | unix.MS_NODEV, "mode=1777"},
+		{"tmpfs", "/new/sys/fs/cgroup", "tmpfs", unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC, "mode=755"},
+	} {
+		if err := os.MkdirAll(m.target, 0o755); err != nil && m.kind != "sysfs" {
+			return err
+		}
+		if err := unix.Mount(m.source, m.target, m.kind, m.flags, m.data); err != nil {
+			return &os.PathError{Op: "mount", Path: m.target, Err: err}
+		}
+	}
+	return errors.Join(unix.Chdir("/new"), unix.Mount(".", "/", "", unix.MS_MOVE, ""), unix.Chroot("."), unix.Chdir("/"),
+		unix.Sethostname([]byte("guest")))
+}
+
+// scene is one way in which Holdfast is started, and the tests that have to
+// pass there.
+type scene struct {
+	name string
+	// place returns the version 2 group that the tests' process is born in, or
+	// "" for the first process's own.
+	place func() (string, error)
+	user  int
+	enter string   // for enterGuest
+	tests []string // names, or a name and patterns below it; TestScene alone if nil
+	brief bool     // TestScene tries one wall of the groups: it is known that the others come with it
+	want  stand
+}
+
+// stand is what has to stand in a scene.
+type stand struct {
+	groups string   // v2, v1 or none
+	up     []string // of the controllers, which walls
+	why    string   // is in what is told of the others
+}
+
+// perform runs a scene's tests, and says what came of them.
+func (s scene) perform() error {
+	dir, err := s.place()
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.name, err)
+	}
+	fmt.Println(saysScene + s.name)
+	attr := &os.ProcAttr{
+		Dir: "/tmp", Files: []*os.File{nil, os.Stdout, os.Stdout},
+		Env: []string{"PATH=/usr/bin", "HOME=/tmp", "TMPDIR=/tmp", sceneEnv + "=" + s.name, enterEnv + "=" + s.enter,
+			rootsEnv + "=/tmp/roots-" + strconv.Itoa(s.user), sandboxtest.TricksEnv + "=" + guestTricks, sandboxtest.TwinsEnv + "=yes"},
+		Sys: &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(s.user), Gid: uint32(s.user)}},
+	}
+	if dir != "" {
+		d, err := os.Open(dir)
+		if err != nil {
+			return err
+		}
+		defer d.Close()
+		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(d.Fd())
+	}
+	p, err := os.StartProcess(guestSelf, []string{guestSelf, "-test.v", "-test.timeout=4m", "-test.run=" + s.pattern()}, attr)
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.name, err)
+	}
+	fmt.Println(saysEnded+strconv.Itoa(reapAll(p.Pid)), s.name)
+	return nil
+}
+
+// pattern is for the names of exactly its tests.
+func (s scene) pattern() string {
+	var all []string
+	for _, name := range s.tests {
+		top, below, some := strings.Cut(name, "/")
+		name = "^" + top + "$"
+		if some {
+			name += "/" + below
+		}
+		all = append(all, name)
+	}
+	return strings.Join(all, "|")
+}
+
+// reapAll waits for everybody, as a first process does, until pid has ended.
+func reapAll(pid int) int {
+	for {
+		var status unix.WaitStatus
+		got, err := unix.Wait4(-1, &status, 0, nil)
+		if err == nil && got == pid {
+			return int(status)
+		}
+		if err != nil && err != unix.EINTR {
+			return -1
+		}
+	}
+}
+
+// enterGuest does what a scene needs in its own process, before any thread of
+// the tests is there, and starts it again.
+func enterGuest() {
+	what := os.Getenv(enterEnv)
+	if what == "" {
+		return
+	}
+	runtime.LockOSThread()
+	var err error
+	switch what {
+	case "namespace": // as in a container with control groups of its own
+		err = errors.Join(unix.Unshare(unix.CLONE_NEWCGROUP|unix.CLONE_NEWNS),
+			unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""),
+			unix.Unmount("/sys/fs/cgroup", unix.MNT_DETACH),
+			unix.Mount("cgroup2", "/sys/fs/cgroup", "cgroup2", 0, ""))
+	case "no mount":
+		err = errors.Join(unix.Unshare(unix.CLONE_NEWNS), unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), unix.Unmount("/sys/fs/cgroup", unix.MNT_DETACH))
+	case "child": // something that it has started before lives in the same group
+		_, err = os.StartProcess("/usr/bin/sleep", []string{"sleep", "600"}, &os.ProcAttr{})
+	case "command": // it was started by a command of its own, which waits for it
+		os.Setenv(enterEnv, "")
+		os.Exit(waitFor(os.StartProcess(guestSelf, os.Args, &os.ProcAttr{Files: []*os.File{nil, os.Stdout, os.Stdout}})))
+	}
+	os.Setenv(enterEnv, "")
+	if err == nil {
+		err = unix.Exec("/proc/self/exe", os.Args, os.Environ())
+	}
+	fmt.Println("guest: failed:", what, err)
+	os.Exit(1)
+}
+
+func waitFor(p *os.Process, err error) int {
+	if err == nil {
+		var state *os.ProcessState
+		if state, err = p.Wait(); err == nil {
+			return state.ExitCode()
+		}
+	}
+	fmt.Println("guest: failed:", err)
+	return 1
+}
+
+// unified mounts version 2 with every controller handed down to slices.
+func unified() error {
+	top := "/sys/fs/cgroup"
+	if _, err := os.Stat(top + "/cgroup.procs"); err == nil {
+		return nil
+	}
+	if err := unix.Mount("cgroup2", top, "cgroup2", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "nsdelegate"); err != nil {
+		return &os.PathError{Op: "mount", Path: top, Err: err}
+	}
+	return handOut(top, "+cpu +memory +pids")
+}
+
+func handOut(dir, controllers string) error {
+	return os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte(controllers), 0)
+}
+
+// newGroup makes a group, with those above it, as a service manager does: all
+// but the last hand the controllers down.
+func newGroup(top, path, controllers string) (string, error) {
+	dir := top
+	for _, part := range strings.Split(path, "/") {
+		if err := handOut(dir, controllers); err != nil {
+			return "", err
+		}
+		dir = filepath.Join(dir, part)
+		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+			return "", err
+		}
+	}
+	return dir, nil
+}
+
+// delegate gives a group to a user, as systemd does with Delegate=yes.
+func delegate(dir string, user int) error {
+	for _, f := range []string{".", "cgroup.procs", "cgroup.threads", "cgroup.subtree_control"} {
+		if err := os.Chown(filepath.Join(dir, f), user, user); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// placed is a scene's group in a unified hierarchy; delegated to a user where
+// that is not root.
+func placed(path string, user int) func() (string, error) {
+	return func() (string, error) {
+		if err := unified(); err != nil {
+			return "", err
+		}
+		if path == "" {
+			return "", nil
+		}
+		dir, err := newGroup("/sys/fs/cgroup", path, "+cpu +memory +pids")
+		if err == nil && user != 0 {
+			err = delegate(dir, user)
+		}
+		return dir, err
+	}
+}
+
+// beside is a group in which a stranger lives.
+func beside(path string) func() (string, error) {
+	return func() (string, error) {
+		dir, err := placed(path, 0)()
+		if err != nil {
+			return "", err
+		}
+		d, err := os.Open(dir)
+		if err != nil {
+			return "", err
+		}
+		defer d.Close()
+		_, err = os.StartProcess("/usr/bin/sleep", []string{"sleep", "600"}, &os.ProcAttr{Sys: &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(d.Fd())}})
+		return dir, err
+	}
+}
+
+// hybrid mounts memory in version 1 and the others in version 2.
+func hybrid() (string, error) {
+	top := "/sys/fs/cgroup"
+	for _, m := range []struct{ name, kind, data string }{{"memory", "cgroup", "memory"}, {"unified", "cgroup2", ""}} {
+		dir := filepath.Join(top, m.name)
+		err := os.Mkdir(dir, 0o755)
+		if errors.Is(err, os.ErrExist) {
+			continue // by the scene before
+		}
+		if err := errors.Join(err, unix.Mount(m.kind, dir, m.kind, unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, m.data)); err != nil {
+			return "", fmt.Errorf("mount %s: %w", dir, err)
+		}
+	}
+	return newGroup(top+"/unified", "holdfast", "+cpu +pids")
+}
