@@ -67,7 +67,13 @@ func (s *Server) exec(w http.ResponseWriter, r *http.Request) {
 	}
 	defer leave()
 	var e Execution
-	if err := parse(w, r, &e, maxExecution); err != nil {
+	// Who says nothing more keeps its place from others for no longer than that.
+	// Where the connection has no deadlines, the error says so and all is as it was.
+	conn := http.NewResponseController(w)
+	_ = conn.SetReadDeadline(time.Now().Add(bodyWithin(r.ContentLength)))
+	err = parse(w, r, &e, maxExecution)
+	_ = conn.SetReadDeadline(time.Time{})
+	if err != nil {
 		err = &holdfast.Error{Kind: holdfast.KindProtocol, Why: "the request is not what this door takes: " + err.Error(), Hint: "send an execution request as JSON, code and files in base64"}
 		s.tellRefused(e.RequestID, err)
 		s.refuseRun(w, err)
@@ -79,6 +85,15 @@ func (s *Server) exec(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.write(w, http.StatusOK, ans)
+}
+
+// bodyWithin is how long a body of that size may take to come; below 0 it is not
+// known.
+func bodyWithin(size int64) time.Duration {
+	if size < 0 || size > largeBody {
+		return 30 * time.Second
+	}
+	return 5 * time.Second
 }
 
 // Enter waits for room to run code, before a byte of the request is read; size
