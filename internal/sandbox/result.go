@@ -54,7 +54,10 @@ type Result struct {
 	PageFaults  int64 // major
 	Err         string
 	Start, End  time.Time
-	Gone        time.Time // when every process of the run was gone
+	// Gone is when every process of the run was gone. It is zero where the
+	// result was there first: the program's only thread was leaving, and its
+	// process and its scratch were taken away behind it.
+	Gone time.Time
 
 	State  State
 	Reason Reason
@@ -71,7 +74,23 @@ type Result struct {
 	// States are those that the executor went through, and Around those of the
 	// boundary around the code (003 2.1 and 2.2, state machines).
 	States, Around []Step
+	Path           Path
 }
+
+// Path says how much of a run was ready before its request came.
+type Path string
+
+// The paths, the quickest first. The walls and what the program finds are the
+// same on each.
+const (
+	// PathParked: its process waited behind every wall, and nothing of a request
+	// had ever been in it.
+	PathParked Path = "parked"
+	// PathForked: a copy of a started interpreter, that raised its walls then.
+	PathForked Path = "forked"
+	// PathCold: the interpreter was started for it.
+	PathCold Path = "cold"
+)
 
 // Call is a system call as the kernel saw it.
 type Call struct {

@@ -36,7 +36,7 @@ func shared(c call) bool {
 // answers says whether a call that the filter asked about is Holdfast's to
 // answer; it is not where the request took it out of the profile.
 func (r *run) answers(c call) bool {
-	return !c.foreign && (answered(c.name) || shared(c) || coreLimit(c)) && !slices.Contains(r.spec.Narrow, c.name)
+	return !c.foreign && (answered(c.name) || shared(c) || coreLimit(c)) && !slices.Contains(r.request().Narrow, c.name)
 }
 
 // answer is called by answerAll alone.

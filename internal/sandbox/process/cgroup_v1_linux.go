@@ -28,10 +28,14 @@ func setV1(d ctlDir, ctl string, s share, base string) error {
 // that does not account swap is told not to swap the group out.
 func setMemoryV1(d ctlDir, limit int64) error {
 	bytes := strconv.FormatInt(limit, 10)
-	if err := d.write("memory.limit_in_bytes", bytes); err != nil {
+	err := d.write("memory.limit_in_bytes", bytes)
+	if errors.Is(err, unix.EINVAL) && d.write("memory.memsw.limit_in_bytes", bytes) == nil {
+		err = d.write("memory.limit_in_bytes", bytes) // it grew above the other
+	}
+	if err != nil {
 		return err
 	}
-	err := d.write("memory.memsw.limit_in_bytes", bytes)
+	err = d.write("memory.memsw.limit_in_bytes", bytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return d.write("memory.swappiness", "0")
 	}

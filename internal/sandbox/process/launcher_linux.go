@@ -30,6 +30,7 @@ const (
 	frameEnded                       // the workload has been reaped; status and usage stand in the tape
 	frameCloned                      // from the launcher, with the init's pidfd
 	frameRefused                     // from the launcher: errno
+	frameParked                      // the workload waits for its request
 )
 
 // Launcher turns this process into a launcher and does not return, if it was

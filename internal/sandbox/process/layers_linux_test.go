@@ -273,7 +273,7 @@ func TestRootThatVanished_2_2_FP9(t *testing.T) {
 	if err := os.Remove(gone); err != nil {
 		t.Fatal(err)
 	}
-	z, err := startLauncher(gone)
+	z, err := startLauncher(gone, newPool(language{}, 0))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -135,7 +135,7 @@ func (r *run) watchMemory(g *gauge) {
 			return
 		case <-tick.C:
 		}
-		if g.bytes() > r.spec.MemoryMB<<20 {
+		if g.bytes() > r.request().MemoryMB<<20 {
 			r.end(sandbox.ReasonOOM, nil)
 			return
 		}

@@ -2,12 +2,14 @@ package process
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -28,6 +30,7 @@ type stream struct {
 	total   int64
 	flooded atomic.Bool
 	flood   func()
+	from    *os.File
 }
 
 // read takes everything until the end of r, and closes it.
@@ -37,16 +40,49 @@ func (s *stream) read(r *os.File, wg *sync.WaitGroup) {
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := r.Read(buf)
-		s.total += int64(n)
-		if room := sandbox.MaxOutput - len(s.kept); room > 0 {
-			s.kept = append(s.kept, buf[:min(n, room)]...)
-		}
+		s.keep(buf[:n])
 		if s.total > floodBytes && s.flooded.CompareAndSwap(false, true) {
 			s.flood()
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			s.rest(r, buf)
+			return
 		}
 		if err != nil {
 			return
 		}
+	}
+}
+
+// quiet ends the reading of a pipe into which nobody writes any more, though it
+// is still open: what is in it is read first.
+func (s *stream) quiet() { s.from.SetReadDeadline(time.Unix(1, 0)) } // one that has ended is read
+
+// rest takes what is in the pipe now.
+func (s *stream) rest(r *os.File, buf []byte) {
+	c, err := r.SyscallConn()
+	if err != nil {
+		return
+	}
+	c.Control(func(fd uintptr) {
+		for {
+			n, err := unix.Read(int(fd), buf)
+			if err == unix.EINTR {
+				continue
+			}
+			if n <= 0 {
+				return
+			}
+			s.keep(buf[:n])
+		}
+	})
+}
+
+// keep takes what was read.
+func (s *stream) keep(b []byte) {
+	s.total += int64(len(b))
+	if room := sandbox.MaxOutput - len(s.kept); room > 0 {
+		s.kept = append(s.kept, b[:min(len(b), room)]...)
 	}
 }
 

@@ -95,7 +95,11 @@ func seatPlan(scratch, inodes int64, doors int) (plan, error) {
 // plan is the rest, for one request. It stands from operation base on.
 func (o *order) plan(base int) (plan, error) {
 	r := &recorder{base: base}
-	o.contents(r)
+	o.named(r)
+	o.program(r)
+	o.scratch(r)
+	o.given(r)
+	r.mark(slotMarks + 4)
 	status, usage := r.bytes(make([]byte, 8)), r.bytes(make([]byte, 144))
 	child := o.workloadClone(r)
 	o.initRest(r, status, usage)
@@ -133,40 +137,56 @@ func mount(r *recorder, dir string, size, inodes int64, flags int) {
 	r.call(unix.SYS_MOUNT, fs, r.cstring(dir), fs, scratchFlags|flags, r.cstring(data))
 }
 
-// contents: the code, and the files that came with it.
-func (o *order) contents(r *recorder) {
+// named: the request's name is its host's.
+func (o *order) named(r *recorder) {
 	r.stage = stageNamespace
 	r.mark(slotMarks + 3)
 	host := "sandbox_" + o.id
 	r.call(unix.SYS_SETHOSTNAME, r.bytes([]byte(host)), min(len(host), 64))
-	o.program(r)
+}
+
+// scratch is where the workload begins, and what is brought out of it.
+func (o *order) scratch(r *recorder) {
 	r.stage = stageFiles
 	r.call(unix.SYS_CHDIR, r.cstring("/tmp"))
 	r.keep(slotScratch, unix.SYS_OPENAT, unix.AT_FDCWD, r.cstring("."), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC)
+}
+
+// given are the files that came with the code.
+func (o *order) given(r *recorder) {
+	r.stage = stageFiles
 	made := map[string]bool{".": true}
 	for _, name := range sorted(o.files) {
 		o.folders(r, made, path.Dir(name))
 		o.write(r, name, o.files[name])
 	}
-	r.mark(slotMarks + 4)
 }
 
 // program puts the code where it can be read, and run only where it is itself
 // the program.
 func (o *order) program(r *recorder) {
-	flags := unix.MS_NOEXEC
-	if o.static {
-		flags = 0
-	}
 	r.stage = stageMount
-	mount(r, "/code", int64(len(o.code))+1<<16, 8, flags)
+	mount(r, "/code", o.codeRoom(), 8, o.codeFlags())
 	r.stage = stageFiles
+	o.codeFile(r)
+	r.stage = stageMount
+	r.call(unix.SYS_MOUNT, 0, r.cstring("/code"), 0, unix.MS_REMOUNT|unix.MS_RDONLY|scratchFlags|o.codeFlags(), 0)
+}
+
+func (o *order) codeRoom() int64 { return int64(len(o.code)) + 1<<16 }
+
+func (o *order) codeFlags() int {
+	if o.static {
+		return 0
+	}
+	return unix.MS_NOEXEC
+}
+
+func (o *order) codeFile(r *recorder) {
 	o.write(r, "/code/"+o.codeName, o.code)
 	if o.static {
 		r.call(unix.SYS_FCHMODAT, unix.AT_FDCWD, r.cstring("/code/"+o.codeName), 0o500)
 	}
-	r.stage = stageMount
-	r.call(unix.SYS_MOUNT, 0, r.cstring("/code"), 0, unix.MS_REMOUNT|unix.MS_RDONLY|scratchFlags|flags, 0)
 }
 
 func (o *order) folders(r *recorder, made map[string]bool, dir string) {
@@ -197,12 +217,23 @@ func (o *order) workloadClone(r *recorder) int {
 
 // initRest: hand the listener over, wait for the end, and go.
 func (o *order) initRest(r *recorder, status, usage ref) {
+	o.presents(r)
+	o.follows(r, status, usage)
+}
+
+// presents: hand the listener over when the walls stand.
+func (o *order) presents(r *recorder) {
 	r.stage = stageReport
 	r.call(unix.SYS_READ, slot(slotSync), r.bytes(make([]byte, 8)), 8)
 	o.tell(r, frameReady, slotListener, slotScratch)
 	for _, fd := range []slot{slotListener, slotScratch, slotStdin, slotStdout, slotStderr, slotTape} {
 		r.call(unix.SYS_CLOSE, fd)
 	}
+}
+
+// follows: wait for the end, and go.
+func (o *order) follows(r *recorder, status, usage ref) {
+	r.stage = stageReport
 	r.reap(slotPID, status, usage)
 	r.mark(slotMarks + 7)
 	o.tell(r, frameEnded)
@@ -229,6 +260,11 @@ func (o *order) tell(r *recorder, frame uint32, fds ...slot) {
 // workload: everything that must stand before the first instruction of the
 // interpreter.
 func (o *order) workload(r *recorder) {
+	o.walls(r)
+	o.start(r)
+}
+
+func (o *order) walls(r *recorder) {
 	r.stage = stagePrivileges
 	r.call(unix.SYS_SETSID)
 	r.call(unix.SYS_UMASK, 0o077)
@@ -255,11 +291,15 @@ func (o *order) workload(r *recorder) {
 	}
 	r.call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, r.words(0), 0, 8)
 	prog := r.words(len(o.filter), r.bytes(rawFilter(o.filter)))
-	env, argv := r.vector(o.env), r.vector(o.argv)
 	r.mark(slotMarks + 6)
 	r.keep(slotListener, unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, prog)
-	r.stage = stageExec
 	r.call(unix.SYS_WRITE, slot(slotSync), r.words(1), 8)
+}
+
+// start is the one execve.
+func (o *order) start(r *recorder) {
+	r.stage = stageExec
+	env, argv := r.vector(o.env), r.vector(o.argv)
 	r.call(unix.SYS_EXECVE, r.cstring(o.argv[0]), argv, env)
 }
 

@@ -14,6 +14,7 @@ type Config struct {
 	Dir    string
 	Secret func(string) bool
 	Note   func(string)
+	Parked int
 	Warn   func(string)
 }
 

@@ -46,6 +46,13 @@ type run struct {
 	pid      int // the workload's number in /proc, or 0
 	memory   *os.File
 	gone     chan struct{} // closed when nobody is left who asks
+
+	// Of a run whose workload was parked.
+	waiting  plan // how it came to wait
+	parking  parking
+	parkedAt time.Time
+	released bool // it has its request; under mu, with plan, spec and at
+	left     bool // see leaves; under mu
 }
 
 // stopWords are what standard error says of a run that was stopped, beside the
@@ -73,36 +80,53 @@ func (t *Tier) execute(ctx context.Context, z *zygote, o *order, spec sandbox.Sp
 			res.Walk(r.at)
 		}
 	}()
-	err = r.raise(o)
+	if r.plan, err = o.plan(r.next()); err != nil {
+		return nil, failed(holdfast.KindSpawn, "write down what to do", err)
+	}
+	if err := r.limit(); err != nil {
+		return nil, err
+	}
+	err = r.raise(r.plan)
 	t.refill(z) // not before: the walls are raised without company
 	if err != nil {
 		return nil, err
 	}
-	if res, err = r.attend(ctx, spec.Timeout); err != nil {
+	r.attended()
+	if res, err = r.outcome(ctx, spec.Timeout); err != nil {
 		return nil, err
 	}
-	res.Start, res.End = start, time.Now()
-	res.Stages = append(res.Stages, sandbox.Stage{Name: "collect", Took: res.End.Sub(res.Gone)})
-	res.WallTime = res.End.Sub(start)
+	res.Path = sandbox.PathCold
+	r.timed(res, start)
 	return res, nil
 }
 
-// raise gives the seat its request, and waits until every wall stands.
-func (r *run) raise(o *order) (err error) {
-	if r.plan, err = o.plan(r.next()); err != nil {
-		return failed(holdfast.KindSpawn, "write down what to do", err)
+// request is what the run was asked for.
+func (r *run) request() sandbox.Spec {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.spec
+}
+
+// timed says when the run was.
+func (r *run) timed(res *sandbox.Result, start time.Time) {
+	res.Start, res.End = start, time.Now()
+	if !res.Gone.IsZero() {
+		res.Stages = append(res.Stages, sandbox.Stage{Name: "collect", Took: res.End.Sub(res.Gone)})
 	}
-	if err := r.limit(); err != nil {
-		return err
-	}
+	res.WallTime = res.End.Sub(start)
+}
+
+// raise lets the seat do what stands in p, and waits until every wall stands.
+func (r *run) raise(p plan) error {
 	r.copied.Add(2)
+	r.stdout.from, r.stderr.from = r.out, r.errs
 	go r.stdout.read(r.out, &r.copied)
 	go r.stderr.read(r.errs, &r.copied)
 	r.out, r.errs = nil, nil
 	for _, s := range []*stream{&r.stdout, &r.stderr} {
 		s.flood = func() { r.end(sandbox.ReasonOutput, nil) }
 	}
-	if err := r.proceed(r.plan); err != nil {
+	if err := r.proceed(p); err != nil {
 		return r.lost(err)
 	}
 	return r.ready()
@@ -113,7 +137,12 @@ func (r *run) limit() error {
 	if r.group == nil {
 		return nil
 	}
-	return r.group.change(share{memory: r.spec.MemoryMB << 20, period: r.spec.CPUPeriod, quota: r.spec.CPUQuota, pids: maxPids})
+	s := share{memory: r.spec.MemoryMB << 20, period: r.spec.CPUPeriod, quota: r.spec.CPUQuota, pids: maxPids}
+	if s == r.held {
+		return nil
+	}
+	r.held = s
+	return r.group.change(s)
 }
 
 // ready waits for the frame by which the init says that the walls stand.
@@ -151,8 +180,11 @@ func (r *run) lost(err error) error {
 // failure tells which wall could not be built.
 func (r *run) failure(f frame) error {
 	stages, op := r.first.stages, int(f.a)
-	if op >= r.plan.base {
-		stages, op = r.plan.stages, op-r.plan.base
+	for _, p := range []plan{r.plan, r.waiting} {
+		if p.base > 0 && op >= p.base {
+			stages, op = p.stages, op-p.base
+			break
+		}
 	}
 	if f.kind != frameFailed || op >= len(stages) {
 		return failed(holdfast.KindSpawn, "start", errors.New("its first process said what cannot be read"))
@@ -165,17 +197,22 @@ func (r *run) failure(f frame) error {
 	return failed(s.kind(), s.task(), err)
 }
 
-// attend waits for the end of the code, or brings it. An error is that all of
-// it was killed from elsewhere before the interpreter could start.
-func (r *run) attend(ctx context.Context, timeout time.Duration) (*sandbox.Result, error) {
-	r.watch.Add(1)
-	go r.answerAll()
+// outcome waits for the end of the code, or brings it. An error is that all of
+// it was killed from elsewhere before the interpreter could start, or that a
+// workload that was parked did not get its request.
+func (r *run) outcome(ctx context.Context, timeout time.Duration) (*sandbox.Result, error) {
 	timer := time.AfterFunc(timeout, func() { r.end(sandbox.ReasonWall, nil) })
 	defer timer.Stop()
 	stop := context.AfterFunc(ctx, func() { r.end(sandbox.ReasonHalt, nil) })
 	defer stop()
 	f, fds, err := receive(r.ctl)
 	closeAll(fds)
+	if r.hasLeft() {
+		return r.early(), nil
+	}
+	if err == nil && f.kind == frameFailed && r.unserved(f) {
+		return nil, r.failure(f)
+	}
 	told := time.Now()
 	r.at.Ended = told
 	res := &sandbox.Result{ID: r.spec.ID, State: sandbox.Completed}
@@ -195,9 +232,14 @@ func (r *run) attend(ctx context.Context, timeout time.Duration) (*sandbox.Resul
 	} else {
 		r.verdict(res, err == nil && f.kind == frameEnded)
 	}
+	r.brought(res)
+	return res, nil
+}
+
+// brought is what the run wrote.
+func (r *run) brought(res *sandbox.Result) {
 	res.Stdout, res.Stderr = r.stdout.text(), append(r.stderr.text(), res.Stderr...)
 	res.OutputFiles, res.Skipped = collect(r.fs, r.spec.Files)
-	return res, nil
 }
 
 // unbegun says of a run that is over that the interpreter was never let go, and
@@ -232,6 +274,9 @@ func (r *run) question(n notice) {
 		return
 	}
 	if ends(c) {
+		if r.leaves(n, c) {
+			return
+		}
 		r.asks.proceed(n) // numbers alone: nothing they point to can change
 		return
 	}
@@ -359,6 +404,9 @@ func (r *run) grouped(res *sandbox.Result) {
 var markNames = [...]string{"identity", "scratch", "", "files", "rights", "signals", "program"}
 
 func (r *run) stages() []sandbox.Stage {
+	if r.waiting.base > 0 {
+		return r.parkedStages()
+	}
 	mark := func(i int) int64 { return int64(binary.LittleEndian.Uint64(r.tape[8*(slotMarks+i):])) }
 	var list []sandbox.Stage
 	for i, name := range markNames {

@@ -27,6 +27,7 @@ type seat struct {
 	errs   *os.File
 	first  plan
 	made   time.Time // when its walls were begun
+	held   share     // what the group holds it to
 
 	troubles *troubles // of the tier
 }

@@ -37,16 +37,18 @@ type zygote struct {
 	root    rootDir // held until the launcher ends
 	seats   chan *seat
 	filling atomic.Bool
+	pool    *pool
 }
 
-// startLauncher starts one launcher whose root is the directory root.
-func startLauncher(root string) (*zygote, error) {
+// startLauncher starts one launcher whose root is the directory root, and
+// whose workloads wait in p.
+func startLauncher(root string, p *pool) (*zygote, error) {
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return nil, err
 	}
 	defer theirs.Close()
-	z := &zygote{conn: ours, done: make(chan struct{}), seats: make(chan *seat, seatsReady)}
+	z := &zygote{conn: ours, done: make(chan struct{}), seats: make(chan *seat, seatsReady), pool: p}
 	exe, err := os.Executable()
 	if err != nil {
 		ours.Close()
@@ -112,6 +114,7 @@ func (z *zygote) alive() bool {
 
 // empty frees the seats that wait, and the root, once the launcher has ended.
 func (z *zygote) empty() {
+	z.pool.empty()
 	for {
 		select {
 		case s := <-z.seats:

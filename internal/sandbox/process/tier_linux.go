@@ -28,6 +28,10 @@ type Config struct {
 	// Warn takes a line about what goes wrong where no caller waits for an
 	// answer; each kind is said once a minute at most. It may be nil.
 	Warn func(string)
+	// Parked is how many workloads of a language wait behind their walls for
+	// requests, from the second request of that language on: none if 0, half as
+	// many of languages that need much memory.
+	Parked int
 }
 
 // Tier runs code in the process tier. It is safe for use by many at once.
@@ -42,7 +46,8 @@ type Tier struct {
 	mu        sync.Mutex
 	launchers map[string]*zygote
 	closed    bool
-	making    sync.WaitGroup // seats in the making
+	making    sync.WaitGroup // seats in the making, and runs that leave
+	leaving   chan struct{}  // a place for each run that leaves
 }
 
 // Open looks for languages and control groups; launchers start when they are
@@ -54,7 +59,7 @@ func Open(ctx context.Context, cfg Config) (*Tier, error) {
 	if cfg.Secret == nil {
 		cfg.Secret = func(string) bool { return true }
 	}
-	t := &Tier{cfg: cfg, groups: findGroups(), abi: min(landlockABI(), 7), launchers: map[string]*zygote{}, troubles: troubles{say: cfg.Warn}}
+	t := &Tier{cfg: cfg, groups: findGroups(), abi: min(landlockABI(), 7), launchers: map[string]*zygote{}, leaving: make(chan struct{}, maxLeaving), troubles: troubles{say: cfg.Warn}}
 	t.groups.sweep()
 	t.langs = languages(ctx)
 	return t, nil
@@ -170,7 +175,12 @@ func (t *Tier) launch(ctx context.Context, l language, o *order, spec sandbox.Sp
 	if err != nil {
 		return nil, err
 	}
-	res, err := t.execute(ctx, z, o, spec, at)
+	res := t.warm(ctx, z, l, o, spec, at)
+	if res == nil {
+		res, err = t.execute(ctx, z, o, spec, at)
+	}
+	z.pool.runs.Add(1)
+	t.park(z)
 	if errors.As(err, new(died)) {
 		select { // a launcher that is dying still looks alive
 		case <-z.done:
@@ -238,7 +248,7 @@ func (t *Tier) launcher(ctx context.Context, l language) (*zygote, error) {
 	if err != nil {
 		return nil, failed(holdfast.KindMount, "copy the runtime", err)
 	}
-	z, err := startLauncher(root.path)
+	z, err := startLauncher(root.path, newPool(l, t.poolSize(l, root.path)))
 	if err == nil {
 		if err = t.groups.admit(z.cmd.Process.Pid); err != nil {
 			z.close()
@@ -258,11 +268,6 @@ func (t *Tier) launcher(ctx context.Context, l language) (*zygote, error) {
 
 // order turns a request into what its tape is made of.
 func (t *Tier) order(l language, spec sandbox.Spec) (*order, error) {
-	if l.check != nil {
-		if err := l.check(spec.Code); err != nil {
-			return nil, err
-		}
-	}
 	filter, err := t.filters.filter(l, spec.Narrow)
 	if err != nil {
 		return nil, err
@@ -278,7 +283,7 @@ func (t *Tier) order(l language, spec sandbox.Spec) (*order, error) {
 			{unix.RLIMIT_CORE, 1}, // not 0: see coreLimit
 			{unix.RLIMIT_NOFILE, sandbox.OpenFiles}, {unix.RLIMIT_FSIZE, sandbox.ScratchBytes},
 			{unix.RLIMIT_MEMLOCK, 0}, {unix.RLIMIT_MSGQUEUE, 0}, {unix.RLIMIT_SIGPENDING, 256},
-			{unix.RLIMIT_CPU, uint64(spec.Timeout.Seconds()*sandbox.MaxCores) + 2},
+			cpuLimit(spec.Timeout),
 		}...),
 	}, nil
 }

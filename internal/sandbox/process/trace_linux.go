@@ -59,15 +59,19 @@ func (t *Tier) settled() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, z := range t.launchers {
-		if !z.alive() && !z.filling.Load() {
+		if !z.alive() && !z.filling.Load() && !z.pool.filling.Load() {
 			continue
+		}
+		if z.pool.filling.Load() || z.pool.short() {
+			t.park(z)
+			return false
 		}
 		if z.filling.Load() || len(z.seats) < cap(z.seats) {
 			t.refill(z)
 			return false
 		}
 	}
-	return true
+	return len(t.leaving) == 0
 }
 
 // descendants are all processes below pid.

@@ -1,0 +1,126 @@
+package process
+
+import (
+	_ "embed"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
+)
+
+// parking is how a language's workloads wait behind every wall, before anything
+// of a request is there. They open a FIFO of their init's, and go on when it has
+// been written to and closed.
+type parking struct {
+	fifo string // in /code
+	// files stand in the scratch while it waits.
+	files map[string][]byte
+	// words are what goes through the FIFO.
+	words func(o *order) []byte
+	// early: it waits before its one execve, not behind it.
+	early bool
+	// takes says whether a request can be served by one that waits.
+	takes func(spec sandbox.Spec) bool
+	// hosts says whether a root lets it wait.
+	hosts func(root string) bool
+	// share is the part of the tier's Config.Parked that wait, at least one.
+	share int
+}
+
+// parks is how the language's workloads wait.
+func (l language) parks() parking {
+	switch l.name {
+	case "python3":
+		return parkedPython()
+	case "node":
+		return parkedNode()
+	}
+	// The code is the program: what waits is a process that will execute it.
+	return parking{fifo: "/code/request", early: true, takes: always, hosts: anywhere, share: 1}
+}
+
+func always(sandbox.Spec) bool { return true }
+func anywhere(string) bool     { return true }
+
+//go:embed park.py
+var parkPython []byte
+
+// parkedPython waits in the import of sitecustomize, by which every interpreter
+// starts and which a root does not have. Its hash seed, its addresses and all
+// else that is random were made for it alone.
+func parkedPython() parking {
+	return parking{
+		fifo:  "/code/request",
+		files: map[string][]byte{"sitecustomize.py": parkPython},
+		words: func(o *order) []byte { return []byte(strings.Join(o.env, "\x00")) },
+		takes: func(s sandbox.Spec) bool { return !early(s.Environment, pythonReads) && !shadows(s.Files) },
+		hosts: func(root string) bool {
+			own, err := filepath.Glob(filepath.Join(root, "usr", "lib*", "python3*", "sitecustomize*"))
+			return err == nil && len(own) == 0
+		},
+		share: 1,
+	}
+}
+
+// pythonReads begin the names that the interpreter or the C library read only
+// when they start.
+var pythonReads = []string{"PYTHON", "LC_", "LANG", "LOC", "TZ", "NLS", "GCONV", "GLIBC", "MALLOC", "LD_"}
+
+func early(env map[string]string, prefixes []string) bool {
+	for name := range env {
+		if slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// pythonStarts are the modules that an interpreter imports before its program,
+// some of which a file in the scratch can stand for.
+var pythonStarts = strings.Fields(`__main__ _abc _bootlocale _codecs _collections_abc _distutils_hack _frozen_importlib _frozen_importlib_external _imp
+	_io _locale _signal _sitebuiltins _stat _thread _virtualenv _warnings _weakref _weakrefset abc builtins codecs encodings genericpath io marshal nt ntpath os posix
+	posixpath site sitecustomize usercustomize stat sys time types warnings zipimport linecache tokenize token re functools`)
+
+// shadows says whether one of the files stands for a module that an interpreter
+// imports as it starts.
+func shadows(files map[string][]byte) bool {
+	for name := range files {
+		top, _, _ := strings.Cut(name, "/")
+		stem, _, _ := strings.Cut(top, ".")
+		if slices.Contains(pythonStarts, stem) {
+			return true
+		}
+	}
+	return false
+}
+
+// parkedNode waits to read its program, which is what goes through the FIFO: what
+// node reads once is a regular file of the same name and text for all who look
+// later.
+func parkedNode() parking {
+	return parking{
+		fifo:  "/code/main.js",
+		words: func(o *order) []byte { return o.code },
+		takes: func(s sandbox.Spec) bool { return len(s.Environment) == 0 },
+		hosts: anywhere,
+		share: 2,
+	}
+}
+
+// parkedFor is how long a workload waits before another takes its place.
+const parkedFor = 10 * time.Minute
+
+// parkedSpec is what a workload that waits is held to; a request may differ in
+// what is set when it comes. Its processor time can only be lowered then.
+func parkedSpec(l language) sandbox.Spec {
+	return sandbox.Spec{ID: "parked", Language: l.exact, Timeout: sandbox.MaxTimeout, MemoryMB: sandbox.DefaultMemoryMB, CPUPeriod: sandbox.DefaultPeriod, CPUQuota: sandbox.DefaultPeriod}
+}
+
+// cpuLimit is the bound of processor time that a run has beside its share.
+func cpuLimit(timeout time.Duration) rlimit {
+	return rlimit{unix.RLIMIT_CPU, uint64(timeout.Seconds()*sandbox.MaxCores) + 2}
+}
