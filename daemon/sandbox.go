@@ -26,6 +26,10 @@ type sandboxes struct {
 	tier *process.Tier
 }
 
+// parked is how many processes of a language wait for code behind their walls:
+// as many as a burst of requests brings on a small machine, at 3 MB each.
+const parked = 4
+
 func (s *sandboxes) open(ctx context.Context) (*process.Tier, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -37,6 +41,7 @@ func (s *sandboxes) open(ctx context.Context) (*process.Tier, error) {
 		Secret: s.secret,
 		Note:   func(line string) { s.d.log.Info("sandbox", "doing", line) },
 		Warn:   func(line string) { s.d.log.Warn("sandbox", "trouble", line) },
+		Parked: parked,
 	})
 	s.tier = t
 	return t, err
