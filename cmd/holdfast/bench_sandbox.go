@@ -17,6 +17,7 @@ import (
 func sandboxMeasurements() []measurement {
 	return []measurement{
 		{"cold", (*bench).coldRuns},
+		{"warm", (*bench).warmRuns},
 		{"stages", (*bench).stagesOf},
 		{"violation", (*bench).violations},
 		{"leftovers", (*bench).leftovers},
