@@ -193,3 +193,45 @@ func TestEnvironmentIsSearchedOnce(t *testing.T) {
 		t.Error("an empty environment holds no secret:", err)
 	}
 }
+
+// TestLimits_003_2_1_everyRow: the default and the maximum of each row of
+// "Resource Limits" that a request can set, and that nothing above is taken.
+func TestLimits_003_2_1_everyRow(t *testing.T) {
+	s, err := Check(good(), never)
+	if err != nil || s.Timeout != 10*time.Second || s.MemoryMB != 256 || s.CPUQuota != s.CPUPeriod {
+		t.Errorf("defaults: %+v, %v", s, err)
+	}
+	if MaxOutput != 1<<20 || OpenFiles != 256 || ScratchBytes != 100<<20 || MaxCode != 10<<20 {
+		t.Error("a limit that no request can set is not the document's")
+	}
+	for name, set := range map[string]func(*Spec, bool){
+		"wall-clock time": func(s *Spec, over bool) {
+			if s.Timeout = 30 * time.Second; over {
+				s.Timeout++
+			}
+		},
+		"memory": func(s *Spec, over bool) {
+			if s.MemoryMB = 512; over {
+				s.MemoryMB++
+			}
+		},
+		"CPU cores": func(s *Spec, over bool) {
+			if s.CPUPeriod, s.CPUQuota = 100*time.Millisecond, 200*time.Millisecond; over {
+				s.CPUQuota++
+			}
+		},
+	} {
+		s := good()
+		if set(&s, false); checked(s) != nil {
+			t.Errorf("%s: the maximum is refused: %v", name, checked(s))
+		}
+		if set(&s, true); holdfast.KindOf(checked(s)) != holdfast.KindLimit {
+			t.Errorf("%s: above the maximum: %v", name, checked(s))
+		}
+	}
+}
+
+func checked(s Spec) error {
+	_, err := Check(s, never)
+	return err
+}

@@ -42,6 +42,9 @@ type Posture struct {
 	// Instead says of a wall that did not stand how what it holds was bounded
 	// all the same; it is less than the wall.
 	Instead map[Wall]string `json:"instead,omitempty"`
+	// Unbound says of each limit of the specification's table that nothing holds
+	// here why that is: io.
+	Unbound map[string]string `json:"unbounded,omitempty"`
 	// Names says that a violation's system call can be named here.
 	Names bool `json:"names_violations"`
 	// Mode is root or rootless, and Groups how control groups are kept: v2,

@@ -143,6 +143,9 @@ stop.set(); os._exit(0)`, want: says("refused at"), twin: here},
 			s.CPUPeriod, s.CPUQuota = 100*time.Millisecond, 20*time.Millisecond
 		}, want: where(sandbox.WallCPU, used(0, 600), used(100, 7000)), twin: twin{says: "used"}},
 		{name: "the default share of processors", static: "cores", want: where(sandbox.WallCPU, used(0, 2100), used(100, 7000)), twin: twin{says: "used"}},
+		{name: "the greatest share of processors", static: "cores", spec: func(s *sandbox.Spec) {
+			s.CPUPeriod, s.CPUQuota = 100*time.Millisecond, 200*time.Millisecond
+		}, want: where(sandbox.WallCPU, used(0, 3500), used(100, 7000)), twin: twin{says: "used"}},
 		{name: "processes without end", code: `
 n=0
 for _ in range(2000):
