@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"path"
 	"regexp"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -86,9 +87,10 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request) {
 	if _, err := io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+upgradeRun+"\r\n\r\n"); err != nil {
 		return
 	}
-	h := &runHand{s: s, lines: newLines(conn, buf.Reader)}
+	h := &runHand{s: s, lines: newLines(conn, buf.Reader), over: make(chan struct{})}
 	ans := h.serve(context.WithoutCancel(r.Context()))
 	_ = h.lines.write(RunWord{Done: ans})
+	h.late()
 }
 
 // runHand is one workspace as the owner sees it.
@@ -96,6 +98,23 @@ type runHand struct {
 	s     *Server
 	lines *lineConn
 	ask   RunAsk
+	begun atomic.Bool   // the act was called
+	over  chan struct{} // closed when it has returned
+}
+
+// lateWithin is how long a caller whose run was cut may take to say how it
+// ended: it may have tried to get out.
+const lateWithin = 5 * time.Second
+
+// late hears a caller whom the crossing did not wait for.
+func (h *runHand) late() {
+	if !h.begun.Load() {
+		return
+	}
+	select {
+	case <-h.over:
+	case <-time.After(lateWithin):
+	}
 }
 
 func (h *runHand) serve(ctx context.Context) *Executed {
@@ -134,7 +153,10 @@ func (h *runHand) cross(ctx context.Context, req holdfast.Request) *Executed {
 	s := h.s
 	ctx, end := s.underway.begin(ctx, h.ask.Space.ID, s.Ending)
 	defer end()
-	out, err := s.Kernel.Cross(ctx, req, func(ctx context.Context) (holdfast.Output, error) { return h.act(ctx, req.Boundary) })
+	out, err := s.Kernel.Cross(ctx, req, func(ctx context.Context) (holdfast.Output, error) {
+		h.begun.Store(true)
+		return h.act(ctx, req.Boundary)
+	})
 	ans := &Executed{Outcome: s.masked(out)}
 	if out != nil && out.Output != nil {
 		ans.Result = &sandbox.Document{}
@@ -151,6 +173,7 @@ func (h *runHand) cross(ctx context.Context, req holdfast.Request) *Executed {
 
 // act lets the caller run it, and waits for what it says.
 func (h *runHand) act(ctx context.Context, boundary string) (holdfast.Output, error) {
+	defer close(h.over)
 	var none holdfast.Output
 	terms := &RunTerms{}
 	spec := sandbox.Spec{}
@@ -346,12 +369,11 @@ func runOver(ctx context.Context, l *lineConn, ask RunAsk, act func(context.Cont
 		d := res.Document()
 		said.Result = &d
 	}
-	if err := l.write(said); err != nil {
-		return nil, lostOwner(err)
-	}
+	// An owner that cut it has its answer ready, and does not wait for ever.
+	unheard := l.write(said)
 	word, ok := <-last
 	if !ok {
-		return nil, context.Cause(ctx)
+		return nil, errors.Join(context.Cause(ctx), unheard)
 	}
 	return done(word)
 }

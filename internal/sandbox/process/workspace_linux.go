@@ -476,7 +476,7 @@ func (s *workspace) answerAll() {
 
 func (s *workspace) question(n notice) {
 	c := newCall(n.nr, n.arch, n.args)
-	if routes(c) {
+	if routes(c) || opens(c) || looksUp(c) {
 		s.asks.proceed(n) // numbers alone: nothing they point to can change
 		return
 	}

@@ -37,7 +37,7 @@ func workIn(t *testing.T, tree, script, stdin string, change ...func(*sandbox.Wo
 func tryWork(t *testing.T, ctx context.Context, tree, script, stdin string, change ...func(*sandbox.Workspace)) (said, error) {
 	t.Helper()
 	w := OpenWorkspaces()
-	t.Cleanup(func() { w.Close() })
+	defer w.Close()
 	spec := sandbox.Workspace{ID: "t", Argv: []string{"/bin/bash", "-c", script}, Tree: tree, Need: anyWalls,
 		Environment: map[string]string{"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": sandbox.WorkspaceHome}}
 	for _, c := range change {

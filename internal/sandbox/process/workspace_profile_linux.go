@@ -17,7 +17,7 @@ var wider = []struct{ why, calls string }{
 	{"starting programs, and their processes", "fork vfork execve execveat wait4 waitid setpgid setsid pidfd_open pidfd_send_signal rt_sigqueueinfo rt_tgsigqueueinfo kill tkill tgkill"},
 	{"sockets of the network that is theirs alone", "connect bind listen accept accept4 sendto recvfrom sendmsg recvmsg sendmmsg recvmmsg shutdown getsockname getpeername setsockopt getsockopt"},
 	{"System V and POSIX queues and memory of an IPC namespace of their own", "shmget shmat shmdt shmctl semget semop semtimedop semctl msgget msgsnd msgrcv msgctl mq_open mq_unlink mq_timedsend mq_timedreceive mq_notify mq_getsetattr"},
-	{"files: their owners, attributes and locks, as far as the tree's own rights go", "chown fchown lchown fchownat mknod mknodat setxattr lsetxattr fsetxattr getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr removexattr lremovexattr fremovexattr flock sync_file_range"},
+	{"files: their owners, attributes and locks, as far as the tree's own rights go", "chown fchown lchown fchownat setxattr lsetxattr fsetxattr getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr removexattr lremovexattr fremovexattr flock sync_file_range"},
 	{"being told of changes in the tree", "inotify_init inotify_init1 inotify_add_watch inotify_rm_watch"},
 	{"locks between processes, and memory they wait on", "futex futex_wake futex_requeue futex_wait futex_waitv get_robust_list"},
 	{"their share, within the control group's", "setpriority sched_setaffinity sched_getscheduler sched_setscheduler sched_getparam sched_setparam sched_getattr sched_setattr sched_get_priority_max sched_get_priority_min sched_rr_get_interval ioprio_get ioprio_set mlock mlock2 mlockall munlock munlockall"},
@@ -53,6 +53,18 @@ var workspaceLimited = []allowed{
 	{name: "setrlimit", why: "what a process may take", when: oneOf(0, ownLimits()...)},
 	// All but throwing pages out of memory that the host's programs share.
 	{name: "fadvise64", why: "how a file will be read", when: oneOf(3, unix.FADV_NORMAL, unix.FADV_RANDOM, unix.FADV_SEQUENTIAL, unix.FADV_WILLNEED, unix.FADV_NOREUSE)},
+	// Files are made as the tree's owner's: one that set its user would run as him
+	// for whoever starts it on the host. openat2, whose mode stands in memory, is
+	// refused for that.
+	{name: "chmod", why: "modes, but for those that set an identity", when: []condition{{arg: 1, mask: setsIdentity}}},
+	{name: "fchmod", why: "modes, but for those that set an identity", when: []condition{{arg: 1, mask: setsIdentity}}},
+	{name: "fchmodat", why: "modes, but for those that set an identity", when: []condition{{arg: 2, mask: setsIdentity}}},
+	{name: "fchmodat2", why: "modes, but for those that set an identity", when: []condition{{arg: 2, mask: setsIdentity}}},
+	{name: "creat", why: "modes, but for those that set an identity", when: []condition{{arg: 1, mask: setsIdentity}}},
+	{name: "open", why: "modes, but for those that set an identity", when: []condition{{arg: 2, mask: setsIdentity}}},
+	{name: "openat", why: "modes, but for those that set an identity", when: []condition{{arg: 3, mask: setsIdentity}}},
+	{name: "mknod", why: "pipes and sockets by name; a device needs a right that nobody has", when: []condition{{arg: 1, mask: setsIdentity}}},
+	{name: "mknodat", why: "pipes and sockets by name; a device needs a right that nobody has", when: []condition{{arg: 2, mask: setsIdentity}}},
 	{name: "unshare", why: "descriptors and directories of a thread's own", when: []condition{{arg: 0, mask: ^uint32(unix.CLONE_FILES | unix.CLONE_FS | unix.CLONE_SYSVSEM)}}},
 }
 
@@ -86,6 +98,8 @@ var workspaceRefused = []struct {
 	{unix.EPERM, "the time and name of the machine", "settimeofday clock_settime clock_adjtime adjtimex sethostname setdomainname"},
 	{unix.EPERM, "another root", "chroot"},
 	{unix.EINVAL, "the limit of core files; who forbids them for itself goes on after this error", "prlimit64 setrlimit"},
+	{unix.EPERM, "a mode that sets an identity", "chmod fchmod fchmodat fchmodat2 creat open openat mknod mknodat"},
+	{unix.ENOSYS, "its mode stands in memory; callers then use openat", "openat2"},
 }
 
 // workspaceEscapes are the calls whose only purpose, for a program of a work
@@ -121,7 +135,9 @@ func workspaceProfile(exec bool) *profile {
 		add(unnamedMemory)
 	}
 	for _, a := range newProfile().allow {
-		add(a)
+		if a.name != "openat2" {
+			add(a)
+		}
 	}
 	return &profile{allow: list, many: true}
 }
@@ -177,6 +193,26 @@ func workspaceHostile(c call) bool {
 	}
 	return false
 }
+
+// setsIdentity are the bits of a mode by which a program runs as its file's user
+// or group.
+const setsIdentity = unix.S_ISUID | unix.S_ISGID
+
+// opens says whether a call opens a file and makes none, so that what stands
+// where its mode would be means nothing.
+func opens(c call) bool {
+	const makes = unix.O_CREAT | unix.O_TMPFILE&^unix.O_DIRECTORY
+	switch {
+	case c.foreign:
+		return false
+	case c.name == "open":
+		return c.args[1]&makes == 0
+	}
+	return c.name == "openat" && c.args[2]&makes == 0
+}
+
+// looksUp says whether a call only reads a limit.
+func looksUp(c call) bool { return !c.foreign && c.name == "prlimit64" && c.args[2] == 0 }
 
 // routes says whether a call asks for a socket that tells what is in the
 // caller's own network: names and addresses of its interfaces. Numbers alone

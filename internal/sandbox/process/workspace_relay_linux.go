@@ -32,6 +32,7 @@ type relay struct {
 	signals chan os.Signal
 	done    chan struct{}
 	copies  sync.WaitGroup
+	feeds   sync.WaitGroup
 	once    sync.Once
 }
 
@@ -107,6 +108,9 @@ func (r *relay) screen() (*screen, [3]bool) {
 	}
 	if m, err := unix.IoctlGetTermios(int(r.std.Out.Fd()), unix.TCGETS); err == nil {
 		s.modes = m
+		if r.keys == nil {
+			m.Oflag &^= unix.OPOST // the caller's stays as it is, and ends lines itself
+		}
 	}
 	return s, r.tty
 }
@@ -137,12 +141,12 @@ func (r *relay) start(pass func(sig unix.Signal, group bool)) {
 		}
 	}
 	if r.pipes[0] != nil {
-		go r.feed(r.std.In, r.pipes[0])
+		r.feeds.Go(func() { r.feed(r.std.In, r.pipes[0]) })
 	}
 	if r.master != nil {
 		r.carry(r.master, r.std.Out)
 		if r.keys != nil {
-			go r.feed(r.keys, r.master)
+			r.feeds.Go(func() { r.feed(r.keys, r.master) })
 		}
 	}
 }
@@ -347,6 +351,10 @@ func (r *relay) stop() {
 		signal.Reset(unix.SIGTTIN, unix.SIGTTOU)
 		if r.wake[1] != nil {
 			r.wake[1].Close()
+			go func() {
+				r.feeds.Wait() // one may be in the midst of a read
+				r.wake[0].Close()
+			}()
 		}
 	})
 	r.raw.end()
@@ -403,12 +411,13 @@ func (m *mode) set(f *os.File) {
 	}
 }
 
-// restore makes it what it was.
+// restore makes it what it was. What has been typed by then, or what the terminal
+// itself has answered to the program, is no input for the caller's shell.
 func (m *mode) restore() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.was != nil {
-		unix.IoctlSetTermios(m.fd, unix.TCSETSW, m.was)
+		unix.IoctlSetTermios(m.fd, unix.TCSETSF, m.was)
 		m.was = nil
 	}
 }

@@ -288,7 +288,10 @@ type absent []struct{ tree, name string }
 
 func missing(trees []grantTree) absent {
 	var list absent
-	for _, t := range trees {
+	for i, t := range trees {
+		if _, err := os.Lstat(filepath.Join(t.Path, ".git")); i == 0 && errors.Is(err, fs.ErrNotExist) {
+			list = append(list, struct{ tree, name string }{t.Path, ".git"})
+		}
 		for _, name := range t.Sealed {
 			if _, err := os.Lstat(filepath.Join(t.Path, name)); errors.Is(err, fs.ErrNotExist) {
 				list = append(list, struct{ tree, name string }{t.Path, name})
@@ -303,6 +306,10 @@ func (a absent) clear() []string {
 	var said []string
 	for _, p := range a {
 		if _, err := os.Lstat(filepath.Join(p.tree, p.name)); err != nil {
+			continue
+		}
+		if p.name == ".git" {
+			said = append(said, fmt.Sprintf("the run made a repository, %s: look into its config and hooks before you use git there", filepath.Join(p.tree, p.name)))
 			continue
 		}
 		err := errors.New("its directory cannot be opened")

@@ -86,10 +86,10 @@ func (l *launcher) wallWorkspace() error {
 		{"make mounts private", func() error { return unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") }},
 		{"put the host's files aside", aside},
 		{"make a root", w.make},
+		{"make room to write", w.scratch}, // before what may lie in /tmp
 		{"bind the toolbox", w.toolbox},
 		{"fill /etc", w.etc},
 		{"fill /dev", w.devices},
-		{"make room to write", w.scratch},
 		{"mount a /proc", func() error {
 			return unix.Mount("proc", room+"/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
 		}},
