@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -452,8 +453,12 @@ func ignoringEINTR(f func() (int, error)) (int, error) {
 }
 
 func cgroupError(cause error, why string, args ...any) error {
+	hint := "run `holdfast doctor`: it tries each limit and says what to do where one does not hold"
+	if !errors.Is(cause, unix.EAGAIN) { // which here is about groups, not processes
+		hint = cmp.Or(shortage(cause, ownLimit), hint)
+	}
 	return &holdfast.Error{
 		Kind: holdfast.KindCgroup, Why: fmt.Sprintf(why, args...), Err: cause,
-		Hint: "run `holdfast doctor`: it tries each limit and says what to do where one does not hold",
+		Hint: hint,
 	}
 }

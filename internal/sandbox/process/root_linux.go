@@ -52,7 +52,7 @@ func (l language) root(ctx context.Context, dir string, note func(string)) (root
 }
 
 func mountError(exact, dir string, err error) error {
-	e := &holdfast.Error{Kind: holdfast.KindMount, Why: fmt.Sprintf("the root file system for %s could not be made in %s: %v", exact, dir, err), Hint: "see that the runtime is installed whole and that the directory can be written"}
+	e := &holdfast.Error{Kind: holdfast.KindMount, Why: fmt.Sprintf("the root file system for %s could not be made in %s: %v", exact, dir, err), Hint: "see that the runtime is installed whole and that the directory can be written", Err: err}
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
 		e.Hint = "free space on that disk: a runtime takes up to 200 MB"
 	}

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -491,5 +492,6 @@ func failed(kind holdfast.Kind, what string, err error) error {
 	if errors.As(err, &own) {
 		return err
 	}
-	return &holdfast.Error{Kind: kind, Why: fmt.Sprintf("the sandbox could not %s: %v", what, err), Hint: "run `holdfast doctor`: it tries every wall and says what to do", Err: err}
+	hint := cmp.Or(shortage(err, ownLimit), "run `holdfast doctor`: it tries every wall and says what to do")
+	return &holdfast.Error{Kind: kind, Why: fmt.Sprintf("the sandbox could not %s: %v", what, err), Hint: hint, Err: err}
 }

@@ -28,7 +28,7 @@ func TestLessIsRefusedWithWhatToWrite(t *testing.T) {
 	spec := sandbox.Spec{ID: "less", Language: sandbox.Static, Code: probe()}
 	_, err := b.Run(t.Context(), spec)
 	var e *holdfast.Error
-	if !errors.As(err, &e) || e.Kind != holdfast.KindSpawn || e.Why != "the sandbox is missing walls here: memory, cpu, pids (mkdir /sys/fs/cgroup/x: permission denied)" {
+	if !errors.As(err, &e) || e.Kind != holdfast.KindCgroup || e.Why != "the sandbox is missing walls here: memory, cpu, pids (mkdir /sys/fs/cgroup/x: permission denied)" {
 		t.Fatal(err)
 	}
 	_, rest, ok := strings.Cut(e.Hint, "{boundary: exec/static, risk: MEDIUM, permissions: [\"exec:run\"], walls: [")

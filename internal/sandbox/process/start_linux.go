@@ -174,7 +174,7 @@ func (z *zygote) gone(err error) error {
 	z.cmd.Process.Kill()
 	select {
 	case <-z.done:
-		err := fmt.Errorf("the launcher ended: %s", excerpt.Of(strings.TrimSpace(z.stderr.String()), 256))
+		err := ending(z.stderr.String())
 		if z.cmd.ProcessState.ExitCode() == exitMount {
 			return failed(holdfast.KindMount, "mount its root", err)
 		}
@@ -182,6 +182,16 @@ func (z *zygote) gone(err error) error {
 	case <-time.After(time.Second):
 		return died{err}
 	}
+}
+
+// ending is what a launcher said when it ended: its first words, since the rest
+// of a crash is about the program and not the machine.
+func ending(said string) error {
+	err := fmt.Errorf("the launcher ended: %s", excerpt.Of(strings.TrimSpace(said), 256))
+	if strings.Contains(said, "failed to create new OS thread") {
+		return fmt.Errorf("%w: %w", err, unix.EAGAIN)
+	}
+	return err
 }
 
 type frame struct{ kind, a, b uint32 }

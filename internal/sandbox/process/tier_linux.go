@@ -156,6 +156,9 @@ func (t *Tier) run(ctx context.Context, spec sandbox.Spec, at sandbox.Instants) 
 	if missing := posture.Missing(spec.Need); len(missing) > 0 {
 		return nil, short(l.exact, posture, missing)
 	}
+	if err := roomFor(spec.MemoryMB, ownLimit); err != nil {
+		return nil, err
+	}
 	o, err := t.order(l, spec)
 	if err != nil {
 		return nil, err
@@ -280,9 +283,9 @@ func (t *Tier) order(l language, spec sandbox.Spec) (*order, error) {
 		files: spec.Files, filter: filter,
 		landlockABI: t.abi, static: l.program == "",
 		limits: append(lesser(up, spec), []rlimit{
-			{unix.RLIMIT_CORE, 1}, // not 0: see coreLimit
+			atMost(unix.RLIMIT_CORE, 1), // not 0 where cores are piped: see coreLimit and roomFor
 			{unix.RLIMIT_NOFILE, sandbox.OpenFiles}, {unix.RLIMIT_FSIZE, sandbox.ScratchBytes},
-			{unix.RLIMIT_MEMLOCK, 0}, {unix.RLIMIT_MSGQUEUE, 0}, {unix.RLIMIT_SIGPENDING, 256},
+			{unix.RLIMIT_MEMLOCK, 0}, {unix.RLIMIT_MSGQUEUE, 0}, atMost(unix.RLIMIT_SIGPENDING, 256),
 			cpuLimit(spec.Timeout),
 		}...),
 	}, nil

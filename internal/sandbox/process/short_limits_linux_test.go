@@ -1,0 +1,116 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
+)
+
+// limitEnv makes the test's program set limits of its own, "NUMBER=VALUE", and
+// run something with them.
+const limitEnv = "HOLDFAST_TEST_LIMIT"
+
+// TestSmallLimitsAreNamed: a limit that Holdfast was started with and that is too
+// small for a run is said by its name and value with what is needed; one that
+// leaves room, or that no run needs, is none.
+func TestSmallLimitsAreNamed(t *testing.T) {
+	if set := os.Getenv(limitEnv); set != "" {
+		runLimited(t, set)
+		return
+	}
+	cores := "ran"
+	if coresArePiped() {
+		cores = "RLIMIT_CORE (bytes of a core file, which this machine hands to a program) at 0, and a run needs 1 | start it where `ulimit -c`"
+	}
+	for name, c := range map[string]struct {
+		resource int
+		value    uint64
+		want     string // "ran", or of the error
+	}{
+		"open files":            {unix.RLIMIT_NOFILE, 100, "RLIMIT_NOFILE (open files) at 100, and a run needs 256 | start it where `ulimit -n` is at least 256"},
+		"enough open files":     {unix.RLIMIT_NOFILE, 256, "ran"},
+		"file size":             {unix.RLIMIT_FSIZE, 50 << 20, "RLIMIT_FSIZE (bytes in a file) at 51200 KB, and a run needs 131072 KB | start it where `ulimit -f`"},
+		"enough file size":      {unix.RLIMIT_FSIZE, 128 << 20, "ran"},
+		"address space":         {unix.RLIMIT_AS, 2<<30 - 1, "RLIMIT_AS (bytes of address space) at 2097151 KB, and a run needs 2097152 KB | start it where `ulimit -v`"},
+		"enough address space":  {unix.RLIMIT_AS, 3 << 30, "ran"},
+		"private memory":        {unix.RLIMIT_DATA, 200 << 20, "RLIMIT_DATA (bytes of private memory) at 204800 KB, and a run needs 262144 KB | start it where `ulimit -d`"},
+		"enough private memory": {unix.RLIMIT_DATA, 400 << 20, "ran"},
+		"locked memory":         {unix.RLIMIT_MEMLOCK, 0, "ran"},
+		"pending signals":       {unix.RLIMIT_SIGPENDING, 20, "ran"},
+		"message queues":        {unix.RLIMIT_MSGQUEUE, 0, "ran"},
+		"processor time":        {unix.RLIMIT_CPU, 10, "ran"},
+		"stack":                 {unix.RLIMIT_STACK, 256 << 10, "ran"},
+		"core files":            {unix.RLIMIT_CORE, 0, cores},
+	} {
+		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
+			if raceDetector && (c.resource == unix.RLIMIT_AS || c.resource == unix.RLIMIT_DATA) {
+				t.Skip("the race detector takes more for itself")
+			}
+			cmd := exec.Command("/proc/self/exe", "-test.run=^TestSmallLimitsAreNamed$", "-test.timeout=15s")
+			cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d=%d", limitEnv, c.resource, c.value), "TMPDIR="+t.TempDir())
+			out, err := cmd.CombinedOutput()
+			if err != nil || !strings.Contains(string(out), "said: ") || !strings.Contains(string(out), c.want) {
+				t.Errorf("%v\n%s\nwant %s", err, out, c.want)
+			}
+		})
+	}
+}
+
+func runLimited(t *testing.T, set string) {
+	var resource int
+	var l unix.Rlimit
+	if _, err := fmt.Sscanf(set, "%d=%d", &resource, &l.Max); err != nil {
+		t.Fatal(err)
+	}
+	l.Cur = l.Max
+	b := tier(t)
+	if err := unix.Prlimit(0, resource, &l, nil); err != nil {
+		t.Fatal(err)
+	}
+	res, err := b.Run(t.Context(), sandbox.Spec{ID: "limited", Language: sandbox.Static, Code: probe(), Need: anyWalls})
+	var e *holdfast.Error
+	switch {
+	case errors.As(err, &e):
+		fmt.Println("said:", e.Why, "|", e.Hint)
+	case err != nil || res.ExitCode != 0 || res.State != sandbox.Completed:
+		t.Fatal(err, res)
+	default:
+		fmt.Println("said: ran")
+	}
+}
+
+// TestShortages: an error of the host leads to what is short, with the limit's
+// value where one may be the reason.
+func TestShortages(t *testing.T) {
+	for err, want := range map[error][2]string{
+		unix.EMFILE: {"RLIMIT_NOFILE (open files) is 77 for Holdfast (`ulimit -n`)", "run less at once"},
+		unix.EAGAIN: {"no room for another process: RLIMIT_NPROC (processes and threads of its user) is 77", "no room for another process: look at pids.max"},
+		unix.ENOMEM: {"no memory left: RLIMIT_AS (bytes of address space) is 0 KB", "no memory left: look at the memory limit"},
+		unix.EFBIG:  {"RLIMIT_FSIZE", "send less"},
+		unix.ENFILE: {"fs.file-max", "fs.file-max"},
+		unix.ENOSPC: {"user.max_user_namespaces", "the disk of the state directory"},
+		unix.EDQUOT: {"quota", "quota"},
+	} {
+		wrapped := fmt.Errorf("clone: %w", err)
+		bounded := shortage(wrapped, func(int) uint64 { return 77 })
+		free := shortage(wrapped, func(int) uint64 { return unix.RLIM_INFINITY })
+		if !strings.Contains(bounded, want[0]) || !strings.Contains(free, want[1]) || strings.Contains(free, "RLIMIT_") {
+			t.Errorf("%v: %q and %q", err, bounded, free)
+		}
+		var e *holdfast.Error
+		if !errors.As(failed(holdfast.KindSpawn, "start", wrapped), &e) || strings.Contains(e.Hint, "holdfast doctor") || e.Hint == "" {
+			t.Errorf("%v: %+v", err, e)
+		}
+	}
+	if got := shortage(unix.EINVAL, ownLimit); got != "" {
+		t.Errorf("EINVAL is short of %q", got)
+	}
+}
