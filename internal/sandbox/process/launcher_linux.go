@@ -99,6 +99,7 @@ func (l *launcher) wall() error {
 			l.proc, err = unix.Open("/proc", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 			return err
 		}},
+		{"be the first to go where memory is short", func() error { return os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0) }},
 		{"make mounts private", mounting(func() error { return unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") })},
 		{"bind the runtime's root", mounting(func() error { return unix.Mount(l.root, l.root, "", unix.MS_BIND, "") })},
 		{"bind /dev", mounting(l.devices)},

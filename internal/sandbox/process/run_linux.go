@@ -434,7 +434,7 @@ func (r *run) verdict(res *sandbox.Result, whole bool) {
 	case r.reason != "":
 		settle(res, sandbox.Completed, sandbox.ExitLimit, stopWords[r.reason])
 	case r.used.oomKills > 0:
-		settle(res, sandbox.OOM, sandbox.ExitLimit, "OOM: memory limit exceeded")
+		settle(res, sandbox.OOM, sandbox.ExitLimit, "OOM: memory limit exceeded"+r.elsewhere())
 		res.Reason = sandbox.ReasonOOM
 	case r.unread != nil && (!whole || status.Signal() == unix.SIGKILL):
 		settle(res, sandbox.Completed, sandbox.ExitLimit, "Killed: by the memory limit or by the host, which its control group does not say: "+r.unread.Error())
@@ -449,6 +449,16 @@ func (r *run) verdict(res *sandbox.Result, whole bool) {
 	default:
 		res.ExitCode = status.ExitStatus()
 	}
+}
+
+// elsewhere says of a run that was killed for want of memory well below its own
+// limit that another one was reached: of a group above it, or the machine's.
+func (r *run) elsewhere() string {
+	limit := r.spec.MemoryMB << 20
+	if r.used.peak == 0 || r.used.peak > limit-limit/16 {
+		return ""
+	}
+	return fmt.Sprintf(" (of the host: the run had %d of its %d MB)", r.used.peak>>20, r.spec.MemoryMB)
 }
 
 func settle(res *sandbox.Result, state sandbox.State, code int, words string) {
