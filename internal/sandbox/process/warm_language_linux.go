@@ -122,5 +122,5 @@ func parkedSpec(l language) sandbox.Spec {
 
 // cpuLimit is the bound of processor time that a run has beside its share.
 func cpuLimit(timeout time.Duration) rlimit {
-	return rlimit{unix.RLIMIT_CPU, uint64(timeout.Seconds()*sandbox.MaxCores) + 2}
+	return atMost(unix.RLIMIT_CPU, uint64(timeout.Seconds()*sandbox.MaxCores)+2)
 }
