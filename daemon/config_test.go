@@ -259,6 +259,7 @@ func TestMistakes(t *testing.T) {
 		"no version":             {"budgets: []\n", `"version" is missing`, "the format"},
 		"later version":          {"version: 2\n", "version must be at most 1", ""},
 		"unknown key":            {v + "boundries: []\n", `holdfast.yaml:2: unknown key "boundries"`, `did you mean "boundaries"?`},
+		"a contract's own word":  {v + "contracts: []\n", `unknown key "contracts"`, `contracts stand under "boundaries"`},
 		"unknown deep key":       {v + "ledger:\n  retenton: 1d\n", `holdfast.yaml:3: unknown key "retenton"`, `did you mean "retention"?`},
 		"far from any key":       {v + "zzzzzzzzzzzz: 1\n", `unknown key "zzzzzzzzzzzz"`, "the keys here are version, listen"},
 		"duplicate key":          {v + "ledger: {}\nledger: {}\n", `holdfast.yaml:3: the key "ledger" is there twice, first in line 2`, "keep one"},

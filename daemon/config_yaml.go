@@ -298,7 +298,9 @@ func (d *decoder) structure(n *yaml.Node, v reflect.Value, path string) {
 		f, ok := known[k.Value]
 		if !ok {
 			hint := "the keys here are " + strings.Join(names, ", ")
-			if near := nearest(k.Value, names); near != "" {
+			if k.Value == "contracts" {
+				hint = "contracts stand under \"boundaries\""
+			} else if near := nearest(k.Value, names); near != "" {
 				hint = fmt.Sprintf("did you mean %q?", near)
 			}
 			d.problem(k.Line, hint, "unknown key %q", clip(k.Value))

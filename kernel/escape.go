@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/review"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -77,10 +78,10 @@ func news(err error) bool {
 }
 
 // escaped is what a crossing comes to whose code tried to get out.
-func escaped(e ended, esc *sandbox.Escape) *ending {
+func escaped(e ended, esc *sandbox.Escape, agent string) *ending {
 	end := &ending{outcome: ledger.Failed, out: holdfast.Output{ExitCode: sandbox.ExitSyscall, Used: e.out.Used, Ran: e.out.Ran}, escape: esc}
 	end.err = &holdfast.Error{Kind: holdfast.KindEscape, Why: tried(esc.Call) + "; it was ended, and its agent is paused",
-		Hint: "a person looks at it and lets the agent go on with `holdfast agent unpause`"}
+		Hint: "a person looks at it and lets the agent go on with `holdfast agent unpause " + excerpt.Of(agent, 128) + "`, which takes the operator key that `holdfast init` makes"}
 	return end
 }
 

@@ -83,7 +83,7 @@ func (c *crossing) awaitTasks() bool {
 func (c *crossing) evaluate(e ended) *ending {
 	escape, violation := broke(e.err)
 	if escape != nil {
-		return escaped(e, escape)
+		return escaped(e, escape, c.j.who.Agent)
 	}
 	if violation != nil {
 		e.err, e.unstarted = nil, false // its output stands

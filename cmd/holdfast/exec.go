@@ -2,7 +2,6 @@ package main
 
 import (
 	"flag"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -36,14 +35,22 @@ after its last client; the next run finds it warm.
     --out DIR           where files that the program wrote go, over nothing that
                         is there; names that begin with a dot, and other odd
                         ones, only where DIR is new or empty. Without it they
-                        are counted and left behind
-    --agent, --kind, --session, --token   who asks, as for ` + "`holdfast step`" + `
+                        are named and left behind
+    --agent, --kind, --session, --token   who asks, as for ` + "`holdfast step`" + `;
+                        cli if absent. One attempt to get out stops every later
+                        run of that agent, until a person lets it go on
 
-The program's standard output and error are those of this command, and so is its
-exit code: 137 when a limit ended it, 159 when a call did, 130 when you did. On a terminal, control
-sequences other than colours are written out; in a pipe every byte is as it was.
-What Holdfast has to say stands on standard error; --json prints the whole result
-instead.
+The program's standard output and error are those of this command, when it has
+ended, and so is its exit code: 137 when a limit ended it, 159 when a call did, 130
+when you did. On a terminal, control sequences other than colours are written out;
+in a pipe every byte is as it was, 1 MB of each, but for secrets, which are masked.
+What Holdfast has to say stands on standard error behind "holdfast:"; --json prints
+the whole result instead.
+
+The program's own standard input is empty, and it gets no arguments: give data as
+--file data.txt=PATH, or --file data.txt=- for what is piped in here. Its interpreter
+is one of /usr, with its standard library and no package of yours, of a virtual
+environment or of pip's; a module of plain text comes along as --file mine.py=PATH.
 
     $ echo 'print(6 * 7)' | holdfast exec --lang python3 -
     42
@@ -74,9 +81,12 @@ func (e *executing) flags(fs *flag.FlagSet) {
 func execute(a *app, args []string) error {
 	fs, e := a.flags("exec"), executing{}
 	e.flags(fs)
-	rest, err := a.parse(fs, args, 1, 1)
+	rest, err := a.parse(fs, args, 1, -1)
 	if err != nil {
 		return err
+	}
+	if len(rest) > 1 {
+		return usage("the program gets no arguments: give data as --file NAME=PATH or --env NAME=VALUE", "exec does not take %q", rest[1])
 	}
 	x, err := e.request(a, rest)
 	if err != nil {
@@ -87,7 +97,7 @@ func execute(a *app, args []string) error {
 		if err != nil {
 			return err
 		}
-		return a.executed(got, e.out)
+		return a.executed(got, x, e.out)
 	})
 }
 
@@ -155,7 +165,7 @@ func (e *executing) variables() (map[string]string, error) {
 }
 
 // executed shows what came of a run, and ends with its exit code.
-func (a *app) executed(x *api.Executed, out string) error {
+func (a *app) executed(x *api.Executed, asked api.Execution, out string) error {
 	if a.json {
 		if err := a.printJSON(x); err != nil {
 			return err
@@ -175,7 +185,7 @@ func (a *app) executed(x *api.Executed, out string) error {
 		return ended(ans)
 	}
 	if !a.json {
-		a.sayRun(x)
+		a.sayRun(x, asked)
 	}
 	if err := a.bringOut(x.Result, out); err != nil {
 		return err
@@ -201,22 +211,11 @@ func (a *app) sayRefusal(ans *api.Answer) error {
 
 // sayRun writes the program's output where it belongs, and what Holdfast has to
 // say behind it.
-func (a *app) sayRun(x *api.Executed) {
+func (a *app) sayRun(x *api.Executed, asked api.Execution) {
 	r := x.Result
-	io.WriteString(a.out, forTerminal(a.out, r.Stdout))
-	io.WriteString(a.err, forTerminal(a.err, r.Stderr))
-	if r.Syscall != nil {
-		a.say("%s: the call %s (%d, %s) is not allowed", r.State, r.Syscall.Name, r.Syscall.Nr, r.Syscall.Arch)
-	}
-	switch {
-	case a.interrupted(x):
-		a.say("stopped by you after %s", time.Duration(r.WallTime).Round(10*time.Millisecond))
-	case x.Failure != nil && r.State == sandbox.SpawnError: // standard error says why
-		a.hints(x.Failure.Hint)
-	case x.Failure != nil:
-		a.sayLines(x.Failure.Why)
-		a.hints(x.Failure.Hint)
-	}
+	a.sayOutput(r)
+	a.sayEnd(x, asked)
+	a.sayBeside(r)
 	for _, name := range slices.Sorted(maps.Keys(r.Skipped)) {
 		a.say("the file %s stays behind: %s", name, r.Skipped[name])
 	}

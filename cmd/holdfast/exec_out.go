@@ -69,9 +69,7 @@ func screen(b *strings.Builder, s string) {
 // nobody looks for it.
 func (a *app) bringOut(r *sandbox.Document, dir string) error {
 	if dir == "" {
-		if n := len(r.OutputFiles); n > 0 && !a.json {
-			a.say("the program wrote %d files; --out DIR brings them out", n)
-		}
+		a.sayLeft(slices.Sorted(maps.Keys(r.OutputFiles)))
 		return nil
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {

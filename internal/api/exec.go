@@ -199,7 +199,7 @@ func passed(out *holdfast.Outcome, done *sandbox.Result, err error) (*sandbox.Do
 		return &d, err
 	case holdfast.KindOf(err) == holdfast.KindEscape && done != nil:
 		own := *done
-		own.Stdout, own.Stderr, own.OutputFiles, own.Skipped = nil, []byte(own.Err+"\n"), nil, nil
+		own.Stdout, own.Stderr, own.OutputFiles, own.Skipped, own.Cut = nil, []byte(own.Err+"\n"), nil, nil, nil
 		d := own.Document()
 		return &d, err
 	}

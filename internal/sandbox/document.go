@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+	"unicode/utf8"
 )
 
 // Document is a Result as JSON, in the document's field names and with its
@@ -35,10 +36,17 @@ type Document struct {
 	Stages  []Stage           `json:"stages,omitempty"`
 	States  []Step            `json:"states,omitempty"`
 	Around  []Step            `json:"boundary_states,omitempty"`
+
+	// Cut names the streams of which only the first megabyte is kept: stdout,
+	// stderr. StdoutBytes and StderrBytes are there where a stream is not UTF-8,
+	// every byte as it was.
+	Cut         []string `json:"cut,omitempty"`
+	StdoutBytes []byte   `json:"stdout_bytes,omitempty"`
+	StderrBytes []byte   `json:"stderr_bytes,omitempty"`
 }
 
 // Document returns r as it is shown and recorded. Output that is not UTF-8 has
-// U+FFFD in place of what is not.
+// U+FFFD in place of what is not, and stands beside that as it was.
 func (r *Result) Document() Document {
 	d := Document{
 		RequestID: r.ID, Stdout: string(r.Stdout), Stderr: string(r.Stderr), OutputFiles: r.OutputFiles,
@@ -47,6 +55,13 @@ func (r *Result) Document() Document {
 		StartTime: r.Start.UTC(), EndTime: r.End.UTC(),
 		State: r.State, Reason: r.Reason, Signal: r.Signal, Syscall: r.Call, Refused: r.Refused, Skipped: r.Skipped,
 		Posture: r.Posture, Path: r.Path, Stages: r.Stages, States: r.States, Around: r.Around,
+	}
+	d.Cut = r.Cut
+	if !utf8.Valid(r.Stdout) {
+		d.StdoutBytes = r.Stdout
+	}
+	if !utf8.Valid(r.Stderr) {
+		d.StderrBytes = r.Stderr
 	}
 	if d.OutputFiles == nil {
 		d.OutputFiles = map[string][]byte{}

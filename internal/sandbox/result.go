@@ -43,8 +43,9 @@ const (
 // Holdfast adds (D15, D20). Times are by the wall clock of the host.
 type Result struct {
 	ID          string
-	Stdout      []byte // at most 1 MB, then a mark
-	Stderr      []byte // likewise
+	Stdout      []byte   // at most 1 MB, then a mark
+	Stderr      []byte   // likewise
+	Cut         []string // stdout, stderr: those that were longer
 	OutputFiles map[string][]byte
 	ExitCode    int
 	WallTime    time.Duration

@@ -94,6 +94,17 @@ func (s *stream) text() []byte {
 	return append(s.kept, cutMark...)
 }
 
+// cutStreams names those of which only the first megabyte was kept.
+func cutStreams(stdout, stderr *stream) (cut []string) {
+	if stdout.total > sandbox.MaxOutput {
+		cut = append(cut, "stdout")
+	}
+	if stderr.total > sandbox.MaxOutput {
+		cut = append(cut, "stderr")
+	}
+	return cut
+}
+
 // outputs brings the files out that a run left in its scratch: new or changed
 // regular files, by names that a request may also use, while they fit. Nothing
 // runs there any more.

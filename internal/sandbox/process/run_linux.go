@@ -240,6 +240,7 @@ func (r *run) outcome(ctx context.Context, timeout time.Duration) (*sandbox.Resu
 // brought is what the run wrote.
 func (r *run) brought(res *sandbox.Result) {
 	res.Stdout, res.Stderr = r.stdout.text(), append(r.stderr.text(), res.Stderr...)
+	res.Cut = cutStreams(&r.stdout, &r.stderr)
 	res.OutputFiles, res.Skipped = collect(r.fs, r.spec.Files)
 }
 
