@@ -124,7 +124,11 @@ func (c *crossing) attempt(esc *sandbox.Escape) (*attempt, error) {
 		return nil, err
 	}
 	// In RFC 8785's order, for people: what was tried, by whom, where.
-	text, err := json.Marshal(map[string]any{"agent": a.Agent, "boundary": a.Boundary, "call": callData(esc.Call), "crossing": a.Crossing, "request_id": a.Run, "tried": callWords(esc.Call)})
+	shown := map[string]any{"agent": a.Agent, "boundary": a.Boundary, "call": callData(esc.Call), "crossing": a.Crossing, "request_id": a.Run, "tried": callWords(esc.Call)}
+	if esc.Code != "" {
+		shown["code_sha256"] = short(esc.Code)
+	}
+	text, err := json.Marshal(shown)
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ var ptraced = sandbox.Call{Nr: 101, Name: "ptrace", Arch: "x86_64", Args: [6]uin
 
 // breaksOut is a hand whose code tried to get out.
 func breaksOut(context.Context) (holdfast.Output, error) {
-	return holdfast.Output{Used: map[holdfast.Resource]int64{}, Ran: &holdfast.Ran{State: "SYSCALL_BLOCKED", Walls: []string{"seccomp"}}}, fmt.Errorf("run: %w", &sandbox.Escape{Run: "run-1", Call: ptraced})
+	return holdfast.Output{Used: map[holdfast.Resource]int64{}, Ran: &holdfast.Ran{State: "SYSCALL_BLOCKED", Walls: []string{"seccomp"}}}, fmt.Errorf("run: %w", &sandbox.Escape{Run: "run-1", Call: ptraced, Code: strings.Repeat("c0de", 16)})
 }
 
 // inside starts a crossing whose hand waits for its context to end, or for
@@ -134,7 +134,7 @@ func TestD21_anEscapeIsAnswered(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	r, err := w.k.Review(t.Context(), d["review"].(string))
-	if err != nil || r.State != review.Pending || r.About != review.AboutEscape || r.Crossing != out.Crossing || !strings.Contains(r.Preview, "ptrace") || !r.Expires.IsZero() || r.InPart() {
+	if err != nil || r.State != review.Pending || r.About != review.AboutEscape || r.Crossing != out.Crossing || !strings.Contains(r.Preview, "ptrace") || !strings.Contains(r.Preview, `"code_sha256":"`+strings.Repeat("c0de", 16)+`"`) || !r.Expires.IsZero() || r.InPart() {
 		t.Errorf("%+v, %v", r, err)
 	}
 	if n := w.told("sandbox_escape_attempted"); len(n) != 1 || n[0].Level != "critical" || n[0].Review != r.ID || n[0].Agent != "alice" {

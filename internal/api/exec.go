@@ -141,7 +141,7 @@ func (s *Server) executed(ctx context.Context, req holdfast.Request, spec sandbo
 		if err != nil {
 			return out, err
 		}
-		return out, came(ctx, res)
+		return out, withCode(came(ctx, res), spec.Code)
 	})
 	ans := &Executed{Outcome: s.masked(out)}
 	if ans.Result, err = passed(out, done, err); ans.Result != nil && ans.Result.State == sandbox.SpawnError {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/holdfast-dev/holdfast"
@@ -101,4 +102,13 @@ func came(ctx context.Context, r *sandbox.Result) error {
 		return &sandbox.Stopped{Run: r.ID, Err: err}
 	}
 	return r.News()
+}
+
+// withCode names the code in an attempt to get out.
+func withCode(err error, code []byte) error {
+	var esc *sandbox.Escape
+	if errors.As(err, &esc) {
+		esc.Code = hash(code)
+	}
+	return err
 }

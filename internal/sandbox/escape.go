@@ -9,6 +9,9 @@ type Escape struct {
 	// Run is the run's id (Spec.ID): the request_id of spec 003 section 2.1.
 	Run  string
 	Call Call
+	// Code is the code's SHA-256 in hexadecimal, for whoever looks at the
+	// attempt; empty where nobody knows it.
+	Code string
 }
 
 // Error says what was tried, in one line.
