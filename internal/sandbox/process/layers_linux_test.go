@@ -191,6 +191,7 @@ func leftAsBefore(t *testing.T, b *Tier, before Trace) {
 func TestSpawnFails_FP5_theInterpreter(t *testing.T) {
 	b := tier(t)
 	for name, fault := range map[string]sandboxtest.Fault{"refused": says(unix.SYS_EXECVE, unix.EACCES), "no memory": says(unix.SYS_EXECVE, unix.ENOMEM)} {
+		fell(t, b)
 		fault.Set(t, b.cfg.Dir)
 		res, err := b.Run(t.Context(), layered())
 		sandboxtest.Mend(t, b.cfg.Dir)
