@@ -12,6 +12,7 @@ import (
 // and says nothing of the machine, whatever is asked, and with pointers that lead
 // nowhere.
 func TestAnswers(t *testing.T) {
+	onlyHere(t)
 	_, b := prepared(t, "python3")
 	res := attack(t, b, `
 import os, ctypes, errno, struct, time
@@ -92,6 +93,7 @@ L.pthread_join(held, None)
 // request took away is none, and a program whose first thread has gone is
 // answered too, or told that there is no answer.
 func TestAnswersAreBounded(t *testing.T) {
+	onlyHere(t)
 	_, b := prepared(t, "python3")
 	const head = "import ctypes, os, threading, time\nL = ctypes.CDLL(None); b = ctypes.create_string_buffer(256)\n"
 	res, err := b.Run(t.Context(), sandbox.Spec{ID: "flood", Language: "python3", Timeout: 25 * time.Second, Need: anyWalls, Code: []byte(head + "while True: L.sysinfo(b)")})

@@ -21,6 +21,7 @@ import (
 // callers go away and whose processes somebody kills at any moment. Each comes
 // back, none as a success that it was not, and nothing is left.
 func TestAttack_killedAtAnyMoment(t *testing.T) {
+	onlyHere(t)
 	t.Setenv("TMPDIR", t.TempDir())
 	_, b := prepared(t, "python3")
 	hostile := []string{
@@ -145,6 +146,7 @@ func TestAttack_programsThatAreNone(t *testing.T) {
 // TestAttack_firstThreadGone: a program whose first thread has ended is watched
 // and ended as any other, and its status is the last one's.
 func TestAttack_firstThreadGone(t *testing.T) {
+	onlyHere(t)
 	_, b := prepared(t, "python3")
 	const head = `
 import ctypes, threading, time, os
@@ -186,6 +188,7 @@ fcntl.fcntl(1, fcntl.F_SETFL, os.O_NONBLOCK)
 // TestAttack_answersIntoMovingMemory: where Holdfast writes an answer, other
 // threads take the memory away, protect it, or have no room for it.
 func TestAttack_answersIntoMovingMemory(t *testing.T) {
+	onlyHere(t)
 	_, b := prepared(t, "python3")
 	for name, code := range map[string]string{
 		"taken away": `
@@ -245,6 +248,7 @@ for flags in (0x40022, 0x40022 | 21 << 26):
 // host's handler of core files, which Linux does with a limit of 0, and does not
 // with 1; and no program can change that.
 func TestAttack_coreFiles(t *testing.T) {
+	onlyHere(t)
 	_, b := prepared(t, "python3")
 	res := attack(t, b, `
 import resource as r, ctypes
@@ -260,5 +264,15 @@ ctypes.string_at(1)
 `)
 	if string(res.Stdout) != "(0, 0) (0, 0)\n1 1\n-1 -1 -1\n1 1\n" || res.Signal != int(unix.SIGSEGV) || len(res.OutputFiles) > 0 {
 		t.Errorf("%s %s %d %v", res.Stdout, res.Stderr, res.Signal, keys(res.OutputFiles))
+	}
+}
+
+// TestAttack_coreFilesOfAWorkspace: nor of a program on a work tree, and of none
+// that it starts.
+func TestAttack_coreFilesOfAWorkspace(t *testing.T) {
+	got := workIn(t, t.TempDir(), `grep '^Max core' /proc/self/limits; ulimit -c 0 2>/dev/null || echo kept; ulimit -n 100 && echo lowered; bash -c "grep '^Max core' /proc/self/limits"`, "")
+	lines := strings.Split(strings.TrimSpace(got.out), "\n")
+	if len(lines) != 4 || strings.Join(strings.Fields(lines[0]), " ") != "Max core file size 1 1 bytes" || lines[1] != "kept" || lines[2] != "lowered" || strings.Join(strings.Fields(lines[3]), " ") != "Max core file size 1 1 bytes" {
+		t.Errorf("%q %q", got.out, got.errs)
 	}
 }
