@@ -322,7 +322,11 @@ func sweepOne(path string, gone map[string]bool) {
 	for _, e := range entries {
 		d := ctlDir{fd: fd, sub: e.Name() + "/", path: path + "/" + e.Name()}
 		ran := e.Name() != selfLeaf // in which whoever lives was Holdfast itself, or its kin
-		if !e.IsDir() || ran && killAll(d) != nil || d.remove(time.Now().Add(removeWithin)) != nil {
+		within := time.Duration(0)
+		if ran {
+			within = removeWithin
+		}
+		if !e.IsDir() || ran && killAll(d) != nil || d.remove(time.Now().Add(within)) != nil {
 			continue
 		}
 		if ran && e.Name() != launcherLeaf {

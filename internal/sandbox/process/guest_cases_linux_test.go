@@ -93,6 +93,9 @@ func TestScene(t *testing.T) {
 	} else {
 		t.Run("refusal", func(t *testing.T) { sceneRefuses(t, b) })
 	}
+	if !all[i].brief && os.Geteuid() != 0 { // root's shows the tree by an ID-mapped mount, which this kernel's tmpfs has not
+		t.Run("workspace", sceneWorks)
+	}
 	t.Run("words", func(t *testing.T) { sceneTells(t, b) })
 	t.Run("nothing left", func(t *testing.T) { sceneLeaves(t, b) })
 	b.Close()
@@ -168,13 +171,31 @@ func sceneHolds(t *testing.T, b *Tier, brief bool) {
 	}
 }
 
+// sceneWorks: a program on a work tree is held to its share too.
+func sceneWorks(t *testing.T) {
+	change := func(code string) func(*sandbox.Workspace) {
+		return func(w *sandbox.Workspace) {
+			w.Argv, w.MemoryMB = []string{"/usr/bin/python3", "-c", code}, 64
+		}
+	}
+	if got := workIn(t, t.TempDir(), "", "", change("print('works')")); got.out != "works\n" || got.ExitCode != 0 || got.MemoryPeak == 0 {
+		t.Errorf("%s %d %q %q %q, peak %d", got.State, got.ExitCode, got.out, got.errs, got.Stderr, got.MemoryPeak)
+	}
+	if got := workIn(t, t.TempDir(), "", "", change("b = bytes(1) * (128 << 20)")); got.State != sandbox.OOM || got.ExitCode != sandbox.ExitLimit {
+		t.Errorf("128 MB of 64: %s %d %q %q, peak %d", got.State, got.ExitCode, got.errs, got.Stderr, got.MemoryPeak)
+	}
+}
+
 // sceneRefuses: where no group holds a share nothing runs, unless the request
 // takes that.
 func sceneRefuses(t *testing.T, b *Tier) {
 	spec := sandbox.Spec{ID: "refused", Language: "python3", Code: []byte("print('ran')")}
 	res, err := b.Run(t.Context(), spec)
-	if e := (*holdfast.Error)(nil); res != nil || !errors.As(err, &e) || e.Kind != holdfast.KindSpawn || !strings.Contains(e.Why, "missing walls here: memory, cpu, pids") {
-		t.Errorf("%v %v", res, err)
+	if res == nil || res.State != sandbox.SpawnError || len(res.Stdout) > 0 {
+		t.Errorf("%+v", res)
+	}
+	if e := (*holdfast.Error)(nil); !errors.As(err, &e) || e.Kind != holdfast.KindCgroup || !strings.Contains(e.Why, "missing walls here: memory, cpu, pids") {
+		t.Errorf("%v", err)
 	}
 }
 
