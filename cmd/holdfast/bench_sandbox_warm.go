@@ -148,7 +148,7 @@ func (w *warmBench) exhausted() ([]figure, error) {
 
 func (w *warmBench) told() string {
 	var words []string
-	for _, p := range []sandbox.Path{sandbox.PathParked, sandbox.PathForked, sandbox.PathCold} {
+	for _, p := range []sandbox.Path{sandbox.PathParked, sandbox.PathCold} {
 		words = append(words, fmt.Sprintf("%d %s", len(w.paths[p]), p))
 	}
 	return strings.Join(words, ", ")

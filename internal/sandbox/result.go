@@ -87,8 +87,6 @@ const (
 	// PathParked: its process waited behind every wall, and nothing of a request
 	// had ever been in it.
 	PathParked Path = "parked"
-	// PathForked: a copy of a started interpreter, that raised its walls then.
-	PathForked Path = "forked"
 	// PathCold: the interpreter was started for it.
 	PathCold Path = "cold"
 )

@@ -260,6 +260,11 @@ func (g *group) usage() (groupUsage, error) {
 	return u, nil
 }
 
+// holds says whether a controller is among those of the group.
+func (g *group) holds(ctl string) bool {
+	return slices.ContainsFunc(g.at, func(at groupDir) bool { return slices.Contains(at.b.controllers, ctl) })
+}
+
 // kill kills every process in the group, those of a PID namespace within it
 // too.
 func (g *group) kill() error {

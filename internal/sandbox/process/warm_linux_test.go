@@ -3,6 +3,7 @@
 package process
 
 import (
+	"bytes"
 	"context"
 	"flag"
 	"fmt"
@@ -106,7 +107,6 @@ func TestWarm_sameAsCold(t *testing.T) {
 		"bad out":      {Code: []byte("import os; print('x'); os.close(1)")},
 		"other out":    {Code: []byte("import sys, io\nsys.stdout = io.TextIOWrapper(sys.stdout.buffer, encoding='utf-16')\nprint('wide')")},
 		"threads":      {Code: []byte("import threading, time\ndef f(): time.sleep(.05); print('thread')\nthreading.Thread(target=f).start(); print('main')")},
-		"daemon":       {Code: []byte("import threading, time\ndef f():\n  while True: time.sleep(.01)\nthreading.Thread(target=f, daemon=True).start(); print('main')")},
 		"signal":       {Code: []byte("import os, signal\nsignal.signal(signal.SIGUSR1, lambda *a: print('got', a[0])); os.kill(os.getpid(), signal.SIGUSR1)\nprint([s for s in range(1, 65) if s not in (32, 33) and signal.getsignal(s) not in (signal.SIG_DFL, None)], signal.pthread_sigmask(signal.SIG_BLOCK, []))")},
 		"interrupt":    {Code: []byte("raise KeyboardInterrupt")},
 		"sigint":       {Code: []byte("import os, signal; os.kill(os.getpid(), signal.SIGINT)")},
@@ -332,9 +332,79 @@ func TestWarm_narrowedAndResized(t *testing.T) {
 	}
 }
 
+// TestWarm_noSecretOutlivesItsRun: what a run was given, in its code, its
+// environment and its files, is in the memory of no process of the tier behind
+// it: not in the launcher, and not in those that wait for others.
+func TestWarm_noSecretOutlivesItsRun(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root reads the memory of processes that are behind the walls")
+	}
+	b := warmed(t, "python3", 4)
+	look := func(secret string) (found, read int) {
+		for _, pid := range descendants(b.only(t).cmd.Process.Pid) {
+			n, holds := searchMemory(t, pid, []byte(secret))
+			read += n
+			if holds {
+				found++
+			}
+		}
+		return found, read
+	}
+	half := fmt.Sprintf("planted%d", time.Now().UnixNano())
+	secret := half + half
+	spec := sandbox.Spec{Language: "python3", Environment: map[string]string{"S": secret}, Files: map[string][]byte{"s": []byte(secret)}, Code: []byte("s = '" + secret + "'\nimport os, sys; x = os.environ['S'] + open('s').read(); print(x)")}
+	for range 3 {
+		if res := parkedRun(t, b, spec); string(res.Stdout) != secret+secret+"\n" {
+			t.Fatalf("%q %q", res.Stdout, res.Stderr)
+		}
+	}
+	b.Settle(t.Context())
+	if found, read := look(secret); found > 0 || read < 1<<20 {
+		t.Errorf("of %d bytes, %d processes hold what a run before was given", read, found)
+	}
+	// The twin: while such a run goes on it is found.
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		spec.Code, spec.ID, spec.Need, spec.Timeout = append(spec.Code, "\nimport time; time.sleep(2)"...), "long", anyWalls, 5*time.Second
+		b.Run(context.Background(), spec)
+	}()
+	time.Sleep(700 * time.Millisecond)
+	if found, _ := look(secret); found == 0 {
+		t.Error("the search does not find what is there")
+	}
+	<-done
+}
+
+// searchMemory reads what a process can read of its own memory.
+func searchMemory(t *testing.T, pid int, secret []byte) (read int, found bool) {
+	t.Helper()
+	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+	mem, err2 := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
+	if err != nil || err2 != nil {
+		return 0, false // it has ended
+	}
+	defer mem.Close()
+	buf := make([]byte, 1<<20)
+	for line := range strings.Lines(string(maps)) {
+		var from, to uint64
+		var mode string
+		if _, err := fmt.Sscanf(line, "%x-%x %s", &from, &to, &mode); err != nil || mode[0] != 'r' || strings.Contains(line, "[v") {
+			continue
+		}
+		for at := from; at < to; at += uint64(len(buf)) {
+			n, _ := mem.ReadAt(buf[:min(uint64(len(buf)), to-at)], int64(at))
+			read += n
+			found = found || bytes.Contains(buf[:n], secret)
+		}
+	}
+	return read, found
+}
+
 // TestWarm_nothingIsLeft: after many uses there is as much of everything as
 // before.
 func TestWarm_nothingIsLeft(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir()) // whose names are counted
 	b := warmed(t, "python3", 4)
 	count := func() Trace {
 		b.Settle(t.Context())

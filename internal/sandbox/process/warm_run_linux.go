@@ -3,7 +3,6 @@ package process
 import (
 	"bytes"
 	"encoding/binary"
-	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -28,8 +27,12 @@ func (r *run) leaves(n notice, c call) bool {
 	if !stands {
 		return false
 	}
-	used, ok := lastUsage(n.pid)
+	used, ok := lastUsage(n.pid, r.group != nil && r.group.holds(ctlCPU) && r.group.holds(ctlMemory))
 	if !ok || used.threads != 1 || !r.asks.asks(n) {
+		return false
+	}
+	if r.gauged && used.private<<10 > r.request().MemoryMB<<20 {
+		r.end(sandbox.ReasonOOM, nil) // it was too quick to be seen with it
 		return false
 	}
 	r.mu.Lock()
@@ -65,9 +68,10 @@ func (r *run) hasLeft() bool {
 
 // processUsage is what /proc says of a process with one thread.
 type processUsage struct {
-	threads      int
+	threads      int64
 	user, system time.Duration
-	peak         int64 // KB
+	peak         int64 // KB, as private
+	private      int64 // at its peak, but for the pages of files that it has now
 	majorFaults  uint64
 }
 
@@ -76,13 +80,37 @@ type processUsage struct {
 const clockTick = 10 * time.Millisecond
 
 // lastUsage reads what the process has used until now; false if it cannot be
-// known.
-func lastUsage(pid uint32) (u processUsage, ok bool) {
+// known. Its times and faults stay 0 where a control group counts them.
+func lastUsage(pid uint32, counted bool) (u processUsage, ok bool) {
 	dir := "/proc/" + strconv.FormatUint(uint64(pid), 10)
+	if !counted && !u.times(dir) {
+		return u, false
+	}
+	status, err := os.ReadFile(dir + "/status")
+	if err != nil {
+		return u, false
+	}
+	var files int64
+	for name, to := range map[string]*int64{"Threads": &u.threads, "VmHWM": &u.peak, "RssFile": &files} {
+		_, value, found := strings.Cut(string(status), "\n"+name+":")
+		value, _, _ = strings.Cut(value, "\n")
+		value = strings.TrimSpace(strings.TrimSuffix(value, "kB"))
+		n, bad := strconv.ParseInt(value, 10, 64)
+		if bad != nil || !found {
+			return u, false
+		}
+		*to = n
+	}
+	u.private = u.peak - files
+	return u, true
+}
+
+// times reads what /proc/PID/stat has.
+func (u *processUsage) times(dir string) bool {
 	stat, err := os.ReadFile(dir + "/stat")
 	f := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	if err != nil || len(f) < 18 {
-		return u, false
+		return false
 	}
 	word := func(i int) uint64 {
 		n, bad := strconv.ParseUint(f[i], 10, 64)
@@ -93,16 +121,7 @@ func lastUsage(pid uint32) (u processUsage, ok bool) {
 	}
 	u.majorFaults = word(9)
 	u.user, u.system = time.Duration(word(11))*clockTick, time.Duration(word(12))*clockTick
-	u.threads = int(word(17))
-	status, bad := os.ReadFile(dir + "/status")
-	if err != nil || bad != nil {
-		return u, false
-	}
-	_, peak, found := strings.Cut(string(status), "\nVmHWM:")
-	if _, bad := fmt.Sscan(peak, &u.peak); bad != nil || !found {
-		return u, false
-	}
-	return u, true
+	return err == nil
 }
 
 // write puts it where an init puts struct rusage.
