@@ -271,6 +271,11 @@ func (t *Tier) launcher(ctx context.Context, l language) (*zygote, error) {
 
 // order turns a request into what its tape is made of.
 func (t *Tier) order(l language, spec sandbox.Spec) (*order, error) {
+	if l.check != nil {
+		if err := l.check(spec.Code); err != nil {
+			return nil, err
+		}
+	}
 	filter, err := t.filters.filter(l, spec.Narrow)
 	if err != nil {
 		return nil, err
