@@ -79,7 +79,8 @@ A figure that misses its target is shown as such; the exit code stays 0.
 Measure a Python program in the sandbox, from its request to its result, in turns
 with the very same interpreter alone and, where they are installed, bubblewrap,
 runc, crun, runsc and docker; how soon a forbidden call ends a program, and
-whether it is named; what is left behind by 10 000 runs; and what memory waits.
+whether it is named; what is left behind by 10 000 runs; what memory waits; and
+what ` + "`holdfast run`" + ` adds to a program's start, beside bubblewrap.
 It takes about two minutes, uses a directory of its own that it takes away again,
 and never touches your state.
 

@@ -22,6 +22,7 @@ func sandboxMeasurements() []measurement {
 		{"violation", (*bench).violations},
 		{"leftovers", (*bench).leftovers},
 		{"launcher", (*bench).launcherMemory},
+		{"workspace", (*bench).workspaceStarts},
 	}
 }
 
