@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/signal"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,9 +20,10 @@ import (
 // would be without Holdfast.
 type relay struct {
 	std  Streams
+	fds  [3]int // their numbers, asked once; -1 is none
 	tty  [3]bool
-	keys *os.File // where keys come from; nil without a terminal
-	own  bool     // keys was opened here
+	keys int      // where keys come from; -1 without a terminal
+	own  *os.File // keys, where it was opened here
 
 	pipes  [3]*os.File // our ends
 	inside []*os.File  // theirs, until they are given
@@ -29,6 +31,7 @@ type relay struct {
 
 	raw     mode
 	wake    [2]*os.File // closed when the run is over
+	awake   int         // the number of the end that is read
 	signals chan os.Signal
 	done    chan struct{}
 	copies  sync.WaitGroup
@@ -37,19 +40,25 @@ type relay struct {
 }
 
 func newRelay(std Streams) (_ *relay, err error) {
-	r := &relay{std: std, signals: make(chan os.Signal, 16), done: make(chan struct{})}
+	r := &relay{std: std, keys: -1, signals: make(chan os.Signal, 16), done: make(chan struct{})}
+	for i, f := range []*os.File{std.In, std.Out, std.Err} {
+		if r.fds[i] = -1; f != nil {
+			r.fds[i] = int(f.Fd())
+		}
+	}
 	defer func() {
 		if err != nil {
 			r.close()
 		}
 	}()
-	if isTerminal(std.Out) {
-		r.tty = [3]bool{isTerminal(std.In), true, isTerminal(std.Err)}
+	if isTerminal(r.fds[1]) {
+		r.tty = [3]bool{isTerminal(r.fds[0]), true, isTerminal(r.fds[2])}
 		r.openKeys()
 	}
 	if r.wake[0], r.wake[1], err = os.Pipe(); err != nil {
 		return nil, err
 	}
+	r.awake = int(r.wake[0].Fd())
 	for i := range 3 {
 		if err := r.makeEnd(i); err != nil {
 			return nil, err
@@ -60,11 +69,11 @@ func newRelay(std Streams) (_ *relay, err error) {
 
 func (r *relay) openKeys() {
 	if r.tty[0] {
-		r.keys = r.std.In
+		r.keys = r.fds[0]
 		return
 	}
 	if f, err := os.OpenFile("/dev/tty", os.O_RDWR|unix.O_NOCTTY, 0); err == nil {
-		r.keys, r.own = f, true
+		r.keys, r.own = int(f.Fd()), f
 	}
 }
 
@@ -103,12 +112,12 @@ func (r *relay) screen() (*screen, [3]bool) {
 		return nil, r.tty
 	}
 	s := &screen{}
-	if size, err := unix.IoctlGetWinsize(int(r.std.Out.Fd()), unix.TIOCGWINSZ); err == nil {
+	if size, err := unix.IoctlGetWinsize(r.fds[1], unix.TIOCGWINSZ); err == nil {
 		s.size = *size
 	}
-	if m, err := unix.IoctlGetTermios(int(r.std.Out.Fd()), unix.TCGETS); err == nil {
+	if m, err := unix.IoctlGetTermios(r.fds[1], unix.TCGETS); err == nil {
 		s.modes = m
-		if r.keys == nil {
+		if r.keys < 0 {
 			m.Oflag &^= unix.OPOST // the caller's stays as it is, and ends lines itself
 		}
 	}
@@ -141,11 +150,11 @@ func (r *relay) start(pass func(sig unix.Signal, group bool)) {
 		}
 	}
 	if r.pipes[0] != nil {
-		r.feeds.Go(func() { r.feed(r.std.In, r.pipes[0]) })
+		r.feeds.Go(func() { r.feed(r.fds[0], r.pipes[0]) })
 	}
 	if r.master != nil {
 		r.carry(r.master, r.std.Out)
-		if r.keys != nil {
+		if r.keys >= 0 {
 			r.feeds.Go(func() { r.feed(r.keys, r.master) })
 		}
 	}
@@ -180,7 +189,7 @@ func writeAll(to *os.File, b []byte) bool {
 		n, err := to.Write(b)
 		b = b[n:]
 		if errors.Is(err, unix.EAGAIN) { // somebody made it so
-			unix.Poll([]unix.PollFd{{Fd: int32(to.Fd()), Events: unix.POLLOUT}}, 1000)
+			time.Sleep(time.Millisecond)
 			continue
 		}
 		if err != nil {
@@ -191,18 +200,18 @@ func writeAll(to *os.File, b []byte) bool {
 }
 
 // feed copies input to the program until its end, or until the run is over.
-func (r *relay) feed(from, to *os.File) {
+func (r *relay) feed(from int, to *os.File) {
 	defer r.mend()
 	if to != r.master {
 		defer to.Close()
 	}
-	if from == nil || r.elsewhere(from, to) {
+	if from < 0 || r.elsewhere(from, to) {
 		return
 	}
 	term := isTerminal(from)
 	buf := make([]byte, 64<<10)
 	for r.wait(from, term, to == r.master) {
-		n, err := unix.Read(int(from.Fd()), buf)
+		n, err := unix.Read(from, buf)
 		if errors.Is(err, unix.EINTR) || errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EIO) && term && !r.foreground(from) {
 			continue
 		}
@@ -221,7 +230,7 @@ func (r *relay) feed(from, to *os.File) {
 
 // elsewhere says that the keys are another program's: the caller's output is a
 // pipe to one that may want them, such as a pager.
-func (r *relay) elsewhere(from, to *os.File) bool {
+func (r *relay) elsewhere(from int, to *os.File) bool {
 	if to == r.master || !isTerminal(from) || r.std.Out == nil {
 		return false
 	}
@@ -232,7 +241,7 @@ func (r *relay) elsewhere(from, to *os.File) bool {
 // wait returns true when there is something to read, and false when the run is
 // over. A terminal is read only in the foreground, and then in raw mode if it is
 // the sandbox's.
-func (r *relay) wait(from *os.File, term, raw bool) bool {
+func (r *relay) wait(from int, term, raw bool) bool {
 	for {
 		timeout := -1
 		events := int16(unix.POLLIN)
@@ -241,7 +250,7 @@ func (r *relay) wait(from *os.File, term, raw bool) bool {
 		} else if raw {
 			r.raw.set(from)
 		}
-		p := []unix.PollFd{{Fd: int32(r.wake[0].Fd()), Events: unix.POLLIN}, {Fd: int32(from.Fd()), Events: events}}
+		p := []unix.PollFd{{Fd: int32(r.awake), Events: unix.POLLIN}, {Fd: int32(from), Events: events}}
 		if timeout > 0 {
 			p = p[:1]
 		}
@@ -256,8 +265,8 @@ func (r *relay) wait(from *os.File, term, raw bool) bool {
 	}
 }
 
-func (r *relay) foreground(f *os.File) bool {
-	group, err := unix.IoctlGetInt(int(f.Fd()), unix.TIOCGPGRP)
+func (r *relay) foreground(fd int) bool {
+	group, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP)
 	return err != nil || group == unix.Getpgrp() // one that is not ours has no say
 }
 
@@ -296,7 +305,7 @@ func (r *relay) heedOne(sig unix.Signal, pass func(unix.Signal, bool)) {
 			pass(sig, true)
 			return
 		}
-		if r.keys != nil && r.foreground(r.keys) {
+		if r.keys >= 0 && r.foreground(r.keys) {
 			r.raw.set(r.keys)
 		}
 		r.resize()
@@ -311,7 +320,7 @@ func (r *relay) resize() {
 	if r.master == nil {
 		return
 	}
-	if size, err := unix.IoctlGetWinsize(int(r.std.Out.Fd()), unix.TIOCGWINSZ); err == nil {
+	if size, err := unix.IoctlGetWinsize(r.fds[1], unix.TIOCGWINSZ); err == nil {
 		r.control(func(fd int) { unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, size) })
 	}
 }
@@ -351,13 +360,31 @@ func (r *relay) stop() {
 		signal.Reset(unix.SIGTTIN, unix.SIGTTOU)
 		if r.wake[1] != nil {
 			r.wake[1].Close()
-			go func() {
-				r.feeds.Wait() // one may be in the midst of a read
-				r.wake[0].Close()
-			}()
+			r.fed()
 		}
 	})
 	r.raw.end()
+}
+
+// fed waits until nothing more is read from the caller's descriptors. One that
+// another reader has emptied in the meantime may keep a goroutine, which nobody
+// waits for.
+func (r *relay) fed() {
+	for _, p := range []*os.File{r.pipes[0], r.master} {
+		if p != nil {
+			p.Close()
+		}
+	}
+	over := make(chan struct{})
+	go func() {
+		r.feeds.Wait()
+		r.wake[0].Close()
+		close(over)
+	}()
+	select {
+	case <-over:
+	case <-time.After(100 * time.Millisecond):
+	}
 }
 
 // mend gives the terminal back where a goroutine of the relay panics.
@@ -376,8 +403,8 @@ func (r *relay) close() {
 		}
 	}
 	r.stop()
-	if r.own {
-		r.keys.Close()
+	if r.own != nil {
+		r.own.Close()
 	}
 }
 
@@ -390,13 +417,13 @@ type mode struct {
 }
 
 // set makes the terminal raw, once.
-func (m *mode) set(f *os.File) {
+func (m *mode) set(fd int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.was != nil || m.over {
 		return
 	}
-	was, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	was, err := unix.IoctlGetTermios(fd, unix.TCGETS)
 	if err != nil {
 		return
 	}
@@ -406,8 +433,8 @@ func (m *mode) set(f *os.File) {
 	raw.Lflag &^= unix.ECHO | unix.ECHONL | unix.ICANON | unix.ISIG | unix.IEXTEN
 	raw.Cflag = raw.Cflag&^(unix.CSIZE|unix.PARENB) | unix.CS8
 	raw.Cc[unix.VMIN], raw.Cc[unix.VTIME] = 1, 0
-	if unix.IoctlSetTermios(int(f.Fd()), unix.TCSETSW, &raw) == nil {
-		m.fd, m.was = int(f.Fd()), was
+	if unix.IoctlSetTermios(fd, unix.TCSETSW, &raw) == nil {
+		m.fd, m.was = fd, was
 	}
 }
 
@@ -430,10 +457,10 @@ func (m *mode) end() {
 	m.mu.Unlock()
 }
 
-func isTerminal(f *os.File) bool {
-	if f == nil {
+func isTerminal(fd int) bool {
+	if fd < 0 {
 		return false
 	}
-	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	_, err := unix.IoctlGetTermios(fd, unix.TCGETS)
 	return err == nil
 }
