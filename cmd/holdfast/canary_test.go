@@ -199,9 +199,21 @@ func (w *canaries) up() (end func()) {
 }
 
 // crash has a daemon that was given secrets write where each of its goroutines
-// is, and die.
+// is, and die; with all its memory, if it would let the system do that.
 func (w *canaries) crash() {
+	var had syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_CORE, &had); err != nil {
+		w.t.Fatal(err)
+	}
+	all := syscall.Rlimit{Cur: had.Max, Max: had.Max}
+	if err := syscall.Setrlimit(syscall.RLIMIT_CORE, &all); err != nil {
+		w.t.Fatal(err)
+	}
+	w.env = append(w.env, "GOTRACEBACK=crash")
 	cmd, out := w.start()
+	if err := syscall.Setrlimit(syscall.RLIMIT_CORE, &had); err != nil {
+		w.t.Fatal(err)
+	}
 	w.agents()
 	_ = cmd.Process.Signal(syscall.SIGQUIT)
 	_, _ = io.Copy(w.hear("daemon"), out)
@@ -220,7 +232,7 @@ func (w *canaries) start() (*exec.Cmd, io.Reader) {
 	w.t.Helper()
 	w.link = ""
 	cmd := exec.Command("holdfast", "up", "--notify", "cat >> "+w.at("notified"))
-	cmd.Env = w.env
+	cmd.Env, cmd.Dir = w.env, w.dir // what it lets fall is looked at
 	cmd.Stderr = w.hear("daemon's log")
 	out, err := cmd.StdoutPipe()
 	if err == nil {

@@ -24,5 +24,8 @@ func program() int {
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends it at once
 	a := &app{ctx: ctx, in: os.Stdin, out: os.Stdout, err: os.Stderr, lookup: os.LookupEnv}
+	if err := withoutCore(); err != nil {
+		a.say("a crash could write what holdfast knows to a core file: %v", err)
+	}
 	return a.run(os.Args[1:])
 }
