@@ -1,9 +1,11 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -71,8 +73,18 @@ type executing struct {
 func (e *executing) flags(fs *flag.FlagSet) {
 	e.asking.flags(fs)
 	fs.StringVar(&e.lang, "lang", "", "")
-	fs.DurationVar(&e.timeout, "timeout", 0, "")
-	fs.Int64Var(&e.memory, "memory", 0, "")
+	fs.Func("timeout", "", func(s string) (err error) {
+		if e.timeout, err = time.ParseDuration(s); err != nil || e.timeout <= 0 {
+			return errors.New("it is a duration such as 5s or 300ms")
+		}
+		return nil
+	})
+	fs.Func("memory", "", func(s string) (err error) {
+		if e.memory, err = strconv.ParseInt(s, 10, 64); err != nil || e.memory <= 0 {
+			return errors.New("it is a number of MB such as 128")
+		}
+		return nil
+	})
 	fs.Var(&e.files, "file", "")
 	fs.Var(&e.env, "env", "")
 	fs.StringVar(&e.out, "out", "", "")
@@ -120,9 +132,6 @@ func (e *executing) request(a *app, rest []string) (api.Execution, error) {
 	}
 	x = api.Execution{Agent: ask.Agent, Kind: ask.Kind, Session: ask.Session, Token: ask.Token, RequestID: uuid.NewString(),
 		Language: e.lang, Code: code, Timeout: e.timeout, MemoryMB: e.memory}
-	if e.timeout < 0 || e.memory < 0 {
-		return x, &holdfast.Error{Kind: holdfast.KindLimit, Why: "a limit below zero", Hint: "leave it out for the default"}
-	}
 	if x.Files, err = e.given(a); err != nil {
 		return x, err
 	}

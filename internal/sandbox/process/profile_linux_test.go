@@ -11,6 +11,8 @@ import (
 
 	"github.com/elastic/go-seccomp-bpf/arch"
 	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
 var update = flag.Bool("update", false, "write testdata/calls.txt anew")
@@ -86,12 +88,33 @@ func TestEveryCallIsClassified(t *testing.T) {
 	got, old := strings.Split(b.String(), "\n"), strings.Split(string(want), "\n")
 	for _, line := range got {
 		if !slices.Contains(old, line) {
-			t.Errorf("%s does not say: %s", file, line)
+			t.Errorf("%s does not say: %s\n(if that is meant: go test ./internal/sandbox/process -run %s -update, and look at what has changed)", file, line, t.Name())
 		}
 	}
 	for _, line := range old {
 		if !slices.Contains(got, line) {
 			t.Errorf("%s says what is not so: %s", file, line)
+		}
+	}
+}
+
+// TestEachLanguagesOwnListIsHeld: every language has a profile that is looked at
+// here, and none lets in what is no call, or what no program needs but to get out.
+func TestEachLanguagesOwnListIsHeld(t *testing.T) {
+	profiles := map[string]*profile{"python3": pythonProfile(), "node": nodeProfile(), sandbox.Static: staticProfile()}
+	for _, f := range families() {
+		p := profiles[f.name]
+		if p == nil {
+			t.Errorf("the language %s has no profile here: add it, and to TestEveryCallIsClassified", f.name)
+			continue
+		}
+		for _, a := range p.allow {
+			if !knownCall(a.name) {
+				t.Errorf("%s names %s, which is no system call", f.name, a.name)
+			}
+			if slices.Contains(words(escapes), a.name) {
+				t.Errorf("%s lets %s in, which is an attempt to get out", f.name, a.name)
+			}
 		}
 	}
 }
