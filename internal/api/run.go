@@ -370,10 +370,10 @@ func runOver(ctx context.Context, l *lineConn, ask RunAsk, act func(context.Cont
 		said.Result = &d
 	}
 	// An owner that cut it has its answer ready, and does not wait for ever.
-	unheard := l.write(said)
+	_ = l.write(said)
 	word, ok := <-last
 	if !ok {
-		return nil, errors.Join(context.Cause(ctx), unheard)
+		return nil, context.Cause(ctx)
 	}
 	return done(word)
 }
