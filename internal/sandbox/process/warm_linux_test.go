@@ -366,12 +366,16 @@ func TestWarm_noSecretOutlivesItsRun(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		spec.Code, spec.ID, spec.Need, spec.Timeout = append(spec.Code, "\nimport time; time.sleep(2)"...), "long", anyWalls, 5*time.Second
+		spec.Code, spec.ID, spec.Need, spec.Timeout = append(spec.Code, "\nimport time; time.sleep(3)"...), "long", anyWalls, 20*time.Second
 		b.Run(context.Background(), spec)
 	}()
-	time.Sleep(700 * time.Millisecond)
-	if found, _ := look(secret); found == 0 {
-		t.Error("the search does not find what is there")
+	for found := 0; found == 0; {
+		select {
+		case <-done:
+			t.Fatal("the search does not find what is there")
+		default:
+			found, _ = look(secret)
+		}
 	}
 	<-done
 }
