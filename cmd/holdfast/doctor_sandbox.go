@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process"
 )
 
@@ -24,7 +25,7 @@ func (a *app) seeSandbox(p daemon.Paths) []finding {
 	if len(trials) == 1 && trials[0].Wall == "" {
 		return []finding{{Check: "sandbox", How: "warn", Why: trials[0].Why, Hint: trials[0].Hint}}
 	}
-	list := []finding{seeLanguages(t)}
+	list := []finding{seeLanguages(t), seeExec(t.Posture())}
 	for _, tr := range trials {
 		f := finding{Check: "wall " + string(tr.Wall), Why: tr.Why, Hint: tr.Hint}
 		switch {
@@ -38,6 +39,27 @@ func (a *app) seeSandbox(p daemon.Paths) []finding {
 		list = append(list, f)
 	}
 	return list
+}
+
+// seeExec says whether `holdfast exec` runs anything here where no contract takes
+// less than every wall.
+func seeExec(p sandbox.Posture) finding {
+	names := func(list []sandbox.Wall) string {
+		var text []string
+		for _, w := range list {
+			if w != sandbox.WallLandlock {
+				text = append(text, string(w))
+			}
+		}
+		return strings.Join(text, ", ")
+	}
+	f := okay("code is run behind every wall")
+	if missing := p.Missing(nil); len(missing) > 0 {
+		f = finding{How: "warn", Why: "code is refused here unless a contract takes less: these walls do not stand: " + names(missing),
+			Hint: "see each wall below, or take less, in holdfast.yaml under boundaries: {boundary: \"exec/*\", risk: MEDIUM, permissions: [\"exec:run\"], walls: [" + names(p.Up) + "]}"}
+	}
+	f.Check = "exec"
+	return f
 }
 
 // trialTier is a tier whose roots stand in the state's own directory where there
