@@ -60,7 +60,7 @@ func Faulty() {
 		return
 	}
 	var f Fault
-	if _, err := fmt.Sscanf(string(b), "%d %d %d %d %t", &f.Nr, &f.Arg, &f.Value, &f.Errno, &f.Watched); err == nil {
+	if _, err = fmt.Sscanf(string(b), "%d %d %d %d %t", &f.Nr, &f.Arg, &f.Value, &f.Errno, &f.Watched); err == nil {
 		err = f.install()
 	}
 	if err != nil {
