@@ -212,9 +212,19 @@ func (a *app) executed(x *api.Executed, asked api.Execution, out string) error {
 }
 
 // sayRefusal is sayAnswer on standard error: standard output is the program's.
+// What the gates let in and then did not come about has failed.
 func (a *app) sayRefusal(ans *api.Answer) error {
 	own := *a
 	own.out = a.err
+	if o := ans.Outcome; o != nil && o.Verdict == holdfast.Allow && ans.Failure != nil {
+		a.say("%s failed, crossing %s", o.Boundary, o.Crossing)
+		a.sayLines(ans.Failure.Why + gate(ans.Failure.Gate))
+		a.hints(ans.Failure.Hint)
+		for _, w := range o.Weakened {
+			a.say("weakened: %s", w)
+		}
+		return nil
+	}
 	return own.sayAnswer(ans)
 }
 
