@@ -89,8 +89,8 @@ func TestWithoutAFile(t *testing.T) {
 }
 
 func TestLoadMapsEverything(t *testing.T) {
-	l, err := load(t, full(t), "rules.yaml", rulesFile, "move.schema.json", `{"type": "object"}`, "jwks.json", `{"keys": []}`,
-		"tickets.token", "Bearer of-the-tickets\n", "webhook.secret", "0123456789abcdef0123456789abcdef\n", "secrets.txt", "hunter22\n", "deploy.key", "one\ntwo\n")
+	l, err := load(t, full(t), append(executorFiles(t), "rules.yaml", rulesFile, "move.schema.json", `{"type": "object"}`, "jwks.json", `{"keys": []}`,
+		"tickets.token", "Bearer of-the-tickets\n", "webhook.secret", "0123456789abcdef0123456789abcdef\n", "secrets.txt", "hunter22\n", "deploy.key", "one\ntwo\n")...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,10 @@ func TestLoadMapsEverything(t *testing.T) {
 	if m := p.Contracts[2]; m.Boundary != "exec/*" || m.Tier != "process" || len(m.Walls) != 9 {
 		t.Errorf("%+v", m)
 	}
-	if m := p.Contracts[3]; m.Threshold == nil || *m.Threshold != 0.9 || m.Confidence != "declared" {
+	if m := p.Contracts[3]; m.Boundary != "run/*" || m.Timeout != 168*time.Hour {
+		t.Errorf("%+v", m)
+	}
+	if m := p.Contracts[4]; m.Threshold == nil || *m.Threshold != 0.9 || m.Confidence != "declared" {
 		t.Errorf("%+v", m)
 	}
 	if p.Rules == nil || len(p.Rates) != 2 || p.Rates[1].Cooldown != 10*time.Minute || p.Rates[0].PerMinute != 60 {
