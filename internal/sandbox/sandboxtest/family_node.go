@@ -1,6 +1,7 @@
 package sandboxtest
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
@@ -163,7 +164,8 @@ require('inspector').open(0,'127.0.0.1'); say(require('inspector').url()?'reache
 
 // nodeLimitTries take more than their share.
 func nodeLimitTries() []try {
-	oom := where(sandbox.WallMemory, ends(sandbox.OOM, sandbox.ReasonOOM, 137), says("held"))
+	stopped := ends(sandbox.OOM, sandbox.ReasonOOM, 137)
+	oom := where(sandbox.WallMemory, stopped, shortNode(stopped))
 	const held = `
 say(inside?'held':'reached');process.exit(0)`
 	cut := func(t *testing.T, s *suite, res *sandbox.Result) {
@@ -222,5 +224,19 @@ const s=fs.statfsSync('/'); say(s.blocks*s.bsize===100*2**20?'nothing':'reached'
 const r=process.report.getReport();
 const own=['HOME','PATH','TMPDIR','UV_USE_IO_URING'];
 say(Object.keys(r.environmentVariables).every(k=>own.includes(k))&&!(r.header.networkInterfaces||[]).length?'nothing':'reached')`, want: says("nothing"), twin: here},
+	}
+}
+
+// shortNode is short for Node.js, which is told that there is no more by a
+// RangeError, or dies of it by a signal.
+func shortNode(stopped want) want {
+	return func(t *testing.T, s *suite, res *sandbox.Result) {
+		t.Helper()
+		told := res.ExitCode == 1 && strings.Contains(string(res.Stderr), "RangeError") || res.Signal != 0 && strings.Contains(string(res.Stderr), "out of memory")
+		if res.State == sandbox.Completed && told {
+			never(t, res)
+			return
+		}
+		stopped(t, s, res)
 	}
 }
