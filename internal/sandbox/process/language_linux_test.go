@@ -43,6 +43,27 @@ func TestPythonRunsBroadly(t *testing.T) {
 	}
 }
 
+// A thread that works on while the program ends is ended by the C library, which
+// loads what it needs for that only then.
+func TestPythonEndsItsThreads(t *testing.T) {
+	l, z := prepared(t, "python3")
+	r := try(t, z, l, `
+import ctypes, threading, time
+def work():
+    while True: time.sleep(.001)
+for _ in range(4): threading.Thread(target=work, daemon=True).start()
+def leave():
+    ctypes.CDLL(None).pthread_exit(None)
+t = threading.Thread(target=leave, daemon=True)
+t.start()
+time.sleep(.05)
+print('ended')
+`)
+	if r.killed != "" || r.status.ExitStatus() != 0 || r.out != "ended\n" {
+		t.Errorf("killed by %q, status %d, %q, %q", r.killed, r.status, r.out, r.err)
+	}
+}
+
 func TestNodeRunsBroadly(t *testing.T) {
 	l, z := prepared(t, "node")
 	code, err := os.ReadFile("testdata/broad.js")

@@ -148,6 +148,21 @@ func (m *manifest) program(src, dst string) error {
 	if err := m.file(src, dst); err != nil {
 		return err
 	}
+	if err := m.needs(src, o); err != nil {
+		return err
+	}
+	return m.unspoken(src, o)
+}
+
+// unspoken adds the library that glibc loads by itself when a thread is told to
+// end, as Python's daemon threads are when the program does: without it the whole
+// program is aborted. A host that has none does as it would there.
+func (m *manifest) unspoken(src string, o object) error {
+	const unwinder = "libgcc_s.so.1"
+	if _, err := m.loader.find(unwinder, o); m.libs == "" || err != nil {
+		return nil
+	}
+	o.needed = []string{unwinder}
 	return m.needs(src, o)
 }
 
