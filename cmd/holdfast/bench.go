@@ -86,7 +86,7 @@ and never touches your state.
 
     holdfast bench sandbox [flags]
 
-    --only NAME     one measurement: ` + strings.Join(measurementNames(sandboxMeasurements()), ", ") + `
+    --only NAME     one measurement: ` + inLines(measurementNames(sandboxMeasurements())) + `
     --dir DIR       where its files stand
     --short         a fifth of the rounds or less, for a first look
 
@@ -142,6 +142,25 @@ func measurements() []measurement {
 		{"halt", (*bench).halt},
 		{"memory", (*bench).memory},
 	}
+}
+
+// inLines writes names behind "one measurement: ", in lines of the help's width.
+func inLines(names []string) string {
+	const width, indent = 41, "\n                    "
+	var b strings.Builder
+	for i, line := 0, len("one measurement: "); i < len(names); i++ {
+		if i > 0 {
+			b.WriteByte(',')
+			if line += len(names[i]) + 2; line > width+len("one measurement: ") {
+				b.WriteString(indent)
+				line = len(names[i])
+			} else {
+				b.WriteByte(' ')
+			}
+		}
+		b.WriteString(names[i])
+	}
+	return b.String()
 }
 
 func measurementNames(list []measurement) []string {

@@ -50,9 +50,10 @@ What Holdfast has to say stands on standard error behind "holdfast:"; --json pri
 the whole result instead.
 
 The program's own standard input is empty, and it gets no arguments: give data as
---file data.txt=PATH, or --file data.txt=- for what is piped in here. Its interpreter
-is one of /usr, with its standard library and no package of yours, of a virtual
-environment or of pip's; a module of plain text comes along as --file mine.py=PATH.
+--file data.txt=PATH, or --file data.txt=- for what is piped in here. Its
+interpreter is one of /usr, with its standard library and no package of yours, of
+a virtual environment or of pip's; a module of plain text comes along as
+--file mine.py=PATH.
 
     $ echo 'print(6 * 7)' | holdfast exec --lang python3 -
     42
