@@ -116,7 +116,16 @@ func TestAttackExec_requests_that_are_none(t *testing.T) {
 func TestAttackExec_callers_that_go_away(t *testing.T) {
 	t.Parallel()
 	s := confined(t)
-	before := openFiles(t, s.pid())
+	for range 3 { // from then on some wait for the next
+		s.run("exec", "--lang", "python3.11", "ok.py")
+	}
+	before, since := 0, time.Now()
+	s.soon("those who wait", func() bool {
+		if n := openFiles(t, s.pid()); n != before {
+			before, since = n, time.Now()
+		}
+		return time.Since(since) > time.Second
+	})
 	body := "{" + code("import threading, time\nfor _ in range(20): threading.Thread(target=time.sleep, args=(20,)).start()\nwhile True: pass") + `,"timeout":20000000000}`
 	var wg sync.WaitGroup
 	for range 12 {
