@@ -153,6 +153,10 @@ func (r *relay) start(pass func(sig unix.Signal, group bool)) {
 		r.feeds.Go(func() { r.feed(r.fds[0], r.pipes[0]) })
 	}
 	if r.master != nil {
+		// Before the program says a word, which both terminals would end lines of.
+		if r.keys >= 0 && r.foreground(r.keys) {
+			r.raw.set(r.keys)
+		}
 		r.carry(r.master, r.std.Out)
 		if r.keys >= 0 {
 			r.feeds.Go(func() { r.feed(r.keys, r.master) })
