@@ -55,6 +55,7 @@ UNWATCHED = $(foreach p,golang.org/x/crypto/... modernc.org/libc/... modernc.org
 # each of the many processes that the tests start sleeps a second at its end.
 race:
 	CGO_ENABLED=1 GORACE=atexit_sleep_ms=50 $(GO) test -race $(UNWATCHED) -timeout 20m -json ./... ./.ci/report | $(GO) run ./.ci/report
+	$(GO) test -run TestSmallLimitsAreNamed ./internal/sandbox/process
 	cd tools/verify && $(GO) test ./...
 
 example: build
