@@ -81,15 +81,19 @@ func (m message) passesNot(t *testing.T, s *suite) {
 	if string(a.Stdout) != "heard 0\n" || string(b.Stdout) != "spoke\n" {
 		t.Errorf("A MESSAGE PASSED: %q and %q (%.600q %.600q)", a.Stdout, b.Stdout, a.Stderr, b.Stderr)
 	}
+	// On a busy machine one of the two can come too late for the other.
 	var out [2]string
-	var wg sync.WaitGroup
-	for i, code := range []string{m.listen, m.send} {
-		wg.Go(func() { out[i], _ = s.outside(t, try{code: code}) })
+	for range 5 {
+		var wg sync.WaitGroup
+		for i, code := range []string{m.listen, m.send} {
+			wg.Go(func() { out[i], _ = s.outside(t, try{code: code}) })
+		}
+		wg.Wait()
+		if out[0] == "heard 1\n" && out[1] == "spoke\n" {
+			return
+		}
 	}
-	wg.Wait()
-	if out[0] != "heard 1\n" || out[1] != "spoke\n" {
-		t.Errorf("outside no message passed: %q", out)
-	}
+	t.Errorf("outside no message passed: %q", out)
 }
 
 // diskUnseen: what is written to the disk of the state directory.
