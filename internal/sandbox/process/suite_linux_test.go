@@ -3,6 +3,7 @@
 package process
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -48,16 +49,28 @@ func TestEscapeSuiteRootless(t *testing.T) {
 	if err := os.Chown(tmp, nobody, nobody); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(self, "-test.run=^TestEscapeSuite(Warm)?$", "-test.v")
+	cmd := exec.Command(self, "-test.run=^TestEscapeSuite(Warm)?$", "-test.v", "-test.parallel=1")
 	cmd.Dir = tmp
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + tmp, "TMPDIR=" + tmp, sandboxtest.TricksEnv + "=" + tricks, sandboxtest.TwinsEnv + "=yes"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Errorf("%v\n%s", err, out)
+		t.Errorf("%v\n%s", err, unpassed(out))
 		return
 	}
 	t.Logf("%s", out[max(0, len(out)-6000):])
+}
+
+// unpassed is what a run of tests says, but for what passed.
+func unpassed(out []byte) []byte {
+	var b bytes.Buffer
+	for line := range bytes.Lines(out) {
+		word := bytes.TrimSpace(line)
+		if !bytes.HasPrefix(word, []byte("--- PASS")) && !bytes.HasPrefix(word, []byte("=== ")) {
+			b.Write(line)
+		}
+	}
+	return b.Bytes()
 }
 
 func copyTo(t *testing.T, dst, src string) {

@@ -442,9 +442,10 @@ func TestWarm_nothingIsLeft(t *testing.T) {
 }
 
 // TestEscapeSuiteWarm runs the suite on workloads that were parked.
+//
+// It runs beside no other suite: two processors are not enough for three.
 func TestEscapeSuiteWarm(t *testing.T) {
 	onlyHere(t)
-	t.Parallel()
 	w := &warmRunner{}
 	sandboxtest.Suite(t, func(t *testing.T) sandboxtest.Runner {
 		w.Tier = warmed(t, "python3", 8)

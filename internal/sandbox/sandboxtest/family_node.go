@@ -108,7 +108,7 @@ attempt(()=>fs.readFileSync('/etc/passwd'))`, want: denied("ENOENT"), twin: here
 		{name: "with a clock of shared memory", js: `
 const {Worker}=require('worker_threads'),b=new Int32Array(new SharedArrayBuffer(4));
 new Worker("const b=require('worker_threads').workerData;for(;;)Atomics.add(b,0,1)",{eval:true,workerData:b});
-attempt(()=>new Promise((y,n)=>setTimeout(()=>{if(b[0]<1000)return say('no clock');try{y(fs.readFileSync('/proc/cpuinfo'))}catch(e){n(e)}},400)))`, want: denied("ENOENT"), twin: here},
+attempt(()=>new Promise((y,n)=>{const t=setInterval(()=>{if(Atomics.load(b,0)<1000)return;clearInterval(t);try{y(fs.readFileSync('/proc/cpuinfo'))}catch(e){n(e)}},50)}))`, want: denied("ENOENT"), twin: here},
 	}
 	for _, p := range []string{"/proc/self/environ", "/proc/self/maps", "/proc/self/exe", "/proc/1/cmdline", "/proc/sys/kernel/hostname", "/sys/kernel/uevent_seqnum", "/etc/resolv.conf", "/etc/passwd"} {
 		list = append(list, try{name: "read " + p, js: `attempt(()=>fs.readFileSync('` + p + `'))`, want: denied("ENOENT"), twin: here})
