@@ -177,12 +177,13 @@ func short(stopped want) want {
 	}
 }
 
-// near also wants the time by the wall to be what the limit says.
+// near also wants the time by the wall to be what the limit says, and what a
+// busy machine takes to begin and to end.
 func near(limit time.Duration, w want) want {
 	return func(t *testing.T, s *suite, res *sandbox.Result) {
 		t.Helper()
 		w(t, s, res)
-		if res.WallTime < limit || res.WallTime > limit+3*time.Second {
+		if res.WallTime < limit || res.WallTime > limit+8*time.Second {
 			t.Errorf("it took %v, the limit is %v", res.WallTime, limit)
 		}
 		if !strings.HasSuffix(string(res.Stderr), "Timeout: wall-clock limit exceeded\n") {
