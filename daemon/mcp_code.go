@@ -72,7 +72,11 @@ const shownFile = 64 << 10
 // ranCode is a run as a model reads it.
 func ranCode(x *api.Executed) code.Answer {
 	if x.Result == nil {
-		return refusedCode(x.Failure.Err(), func(s string) string { return s })
+		err := x.Failure.Err()
+		if err == nil {
+			err = &holdfast.Error{Kind: holdfast.KindInternal, Why: "the run had no result"}
+		}
+		return refusedCode(err, func(s string) string { return s }) // masked already
 	}
 	d := x.Result
 	var b strings.Builder
