@@ -105,7 +105,9 @@ f=open('f','wb')
 for _ in range(70): f.write(b'x'*(1<<20))
 f.flush(); say('held' if os.path.exists('/code') else 'reached')`, spec: memory(48), want: where(sandbox.WallMemory, stopped, says("held")), twin: here},
 		{name: "memory that is shared", code: `
+import time
 a=raw('mmap',0,400<<20,3,0x8021,-1,0)
+time.sleep(1)
 say('held' if os.path.exists('/code') else 'reached')`, want: oom, twin: here},
 		{name: "memory that grows downward", code: `
 a=raw('mmap',0,400<<20,3,0x8122,-1,0)
