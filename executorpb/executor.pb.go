@@ -175,6 +175,7 @@ type ExecutionResult struct {
 	Stages        []*Stage               `protobuf:"bytes,108,rep,name=stages,proto3" json:"stages,omitempty"`
 	Crossing      string                 `protobuf:"bytes,109,opt,name=crossing,proto3" json:"crossing,omitempty"`  // its id in the ledger
 	Replayed      bool                   `protobuf:"varint,110,opt,name=replayed,proto3" json:"replayed,omitempty"` // the result of an earlier crossing; nothing ran now
+	Path          string                 `protobuf:"bytes,111,opt,name=path,proto3" json:"path,omitempty"`          // which way it came: parked, cold; see doc/sandbox.md, "What waits"
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -368,6 +369,13 @@ func (x *ExecutionResult) GetReplayed() bool {
 		return x.Replayed
 	}
 	return false
+}
+
+func (x *ExecutionResult) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
 }
 
 type Call struct {
@@ -659,7 +667,7 @@ const file_executor_proto_rawDesc = "" +
 	"\n" +
 	"FilesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\fR\x05value:\x028\x01\"\x87\t\n" +
+	"\x05value\x18\x02 \x01(\fR\x05value:\x028\x01\"\x9b\t\n" +
 	"\x0fExecutionResult\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12\x16\n" +
@@ -688,7 +696,8 @@ const file_executor_proto_rawDesc = "" +
 	"\aposture\x18k \x01(\v2\x1d.holdfast.executor.v1.PostureR\aposture\x123\n" +
 	"\x06stages\x18l \x03(\v2\x1b.holdfast.executor.v1.StageR\x06stages\x12\x1a\n" +
 	"\bcrossing\x18m \x01(\tR\bcrossing\x12\x1a\n" +
-	"\breplayed\x18n \x01(\bR\breplayed\x1a>\n" +
+	"\breplayed\x18n \x01(\bR\breplayed\x12\x12\n" +
+	"\x04path\x18o \x01(\tR\x04path\x1a>\n" +
 	"\x10OutputFilesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\fR\x05value:\x028\x01\x1a:\n" +

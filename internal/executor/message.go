@@ -51,7 +51,7 @@ func resultOf(d *sandbox.Document, out *holdfast.Outcome) *executorpb.ExecutionR
 		WallTime: durationpb.New(time.Duration(d.WallTime)), UserTime: durationpb.New(time.Duration(d.UserTime)), SystemTime: durationpb.New(time.Duration(d.SystemTime)),
 		MemoryPeakMb: d.MemoryPeakMB, PageFaults: d.PageFaults, ErrorMessage: text(d.ErrorMessage),
 		StartTime: timestamppb.New(d.StartTime), EndTime: timestamppb.New(d.EndTime),
-		State: string(d.State), Reason: string(d.Reason), Signal: int32(d.Signal), Skipped: map[string]string{}, Posture: postureOf(d.Posture),
+		State: string(d.State), Reason: string(d.Reason), Signal: int32(d.Signal), Skipped: map[string]string{}, Posture: postureOf(d.Posture), Path: string(d.Path),
 	}
 	for name, b := range d.OutputFiles {
 		r.OutputFiles[text(name)] = b
