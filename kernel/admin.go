@@ -272,21 +272,6 @@ func sameTenant(s operator.Statement, tenant string) error {
 		reasonOr(s.Tenant, holdfast.Local), excerpt.Of(tenant, 64)), Hint: "say it again with --tenant"}
 }
 
-// Unpause lets an agent go on, on a person's word. The statement's Subject is
-// the agent's name, and its Tenant is compared with tenant.
-func (k *Kernel) Unpause(tenant string, signed operator.Signed) error {
-	_, err := k.personal(signed, operator.Unpause, func(tx Tx, s operator.Statement, _ operator.Public) error {
-		if err := sameTenant(s, tenant); err != nil {
-			return err
-		}
-		return k.changeAgent(tx, tenant, s.Subject, "agent_unpaused", s.Reviewer, said(s, signed), func(a *holdfast.Agent) {
-			a.State, a.Why = holdfast.AgentRunning, ""
-		})
-	})
-	k.stir()
-	return err
-}
-
 // Trust sets an agent's level on a person's word: the statement's Subject is
 // the agent's name, its Value the level, and its Tenant is compared with
 // tenant.

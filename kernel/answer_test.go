@@ -200,7 +200,8 @@ func TestD11_statements_name_their_tenant(t *testing.T) {
 		return w.k.Trust(at, w.sign(operator.Statement{Act: operator.Trust, Subject: "alice", Tenant: said, Value: "high"}))
 	}
 	unpause := func(at, said string) error {
-		return w.k.Unpause(at, w.sign(operator.Statement{Act: operator.Unpause, Subject: "alice", Tenant: said}))
+		_, err := w.k.Unpause(at, w.sign(operator.Statement{Act: operator.Unpause, Subject: "alice", Tenant: said}))
+		return err
 	}
 	for name, do := range map[string]func(at, said string) error{"trust": trust, "unpause": unpause} {
 		for _, c := range [][2]string{{"other", ""}, {"other", holdfast.Local}, {holdfast.Local, "other"}, {"other", "Other"}} {

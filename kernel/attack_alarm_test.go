@@ -50,7 +50,7 @@ func TestAttackFalseAlarmFreedKeyAndTheClockBack(t *testing.T) {
 	s.then.Store(&pause)
 	_, err := w.k.Cross(t.Context(), keyed(`{"n":1}`), never(t))
 	wants(t, err, holdfast.KindPaused)
-	if err := w.k.Unpause(holdfast.Local, w.sign(operator.Statement{Act: operator.Unpause, Subject: "alice"})); err != nil {
+	if _, err := w.k.Unpause(holdfast.Local, w.sign(operator.Statement{Act: operator.Unpause, Subject: "alice"})); err != nil {
 		t.Fatal(err)
 	}
 	w.advance(-time.Hour)

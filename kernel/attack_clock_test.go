@@ -93,7 +93,7 @@ func TestAttackFalseAlarmClockJumps(t *testing.T) {
 			_ = w.k.Resume(w.sign(operator.Statement{Act: operator.Resume}))
 		case 6:
 			_, _ = w.k.Pause(holdfast.Local, "zed", "carol", "x")
-			_ = w.k.Unpause(holdfast.Local, w.sign(operator.Statement{Act: operator.Unpause, Subject: "zed"}))
+			_, _ = w.k.Unpause(holdfast.Local, w.sign(operator.Statement{Act: operator.Unpause, Subject: "zed"}))
 		case 7:
 			_ = w.k.Trust(holdfast.Local, w.sign(operator.Statement{Act: operator.Trust, Subject: "amy", Value: []string{"baseline", "medium", "high"}[rng.IntN(3)]}))
 		case 8:

@@ -142,7 +142,7 @@ func TestK7_watching(t *testing.T) {
 		}
 	})
 	heard("an agent that goes on", func() {
-		if err := w.k.Unpause(holdfast.Local, w.sign(operator.Statement{Act: operator.Unpause, Subject: "alice"})); err != nil {
+		if _, err := w.k.Unpause(holdfast.Local, w.sign(operator.Statement{Act: operator.Unpause, Subject: "alice"})); err != nil {
 			t.Fatal(err)
 		}
 	})

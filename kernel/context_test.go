@@ -507,7 +507,7 @@ func TestPauseOneAgent(t *testing.T) {
 	if _, err := w.cross(other); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.k.Unpause(holdfast.Local, w.sign(operator.Statement{Act: operator.Unpause, Subject: "alice"})); err != nil {
+	if _, err := w.k.Unpause(holdfast.Local, w.sign(operator.Statement{Act: operator.Unpause, Subject: "alice"})); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.cross(w.req("test/low", `{}`)); err != nil {

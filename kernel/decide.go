@@ -131,7 +131,7 @@ func (k *Kernel) Decide(signed operator.Signed) (review.Review, error) {
 		}
 		if !r.MayBe(state) {
 			return &holdfast.Error{Kind: holdfast.KindUsage, Why: "review " + r.ID + " is about an escape attempt, of which nothing can be changed",
-				Hint: "approve it or reject it: either records that you have seen it"}
+				Hint: "approve it, which lets the agent go on, or reject it, which keeps the agent stopped"}
 		}
 		return k.applyDecision(tx, &r, s, signed, state)
 	})
@@ -142,9 +142,15 @@ func (k *Kernel) Decide(signed operator.Signed) (review.Review, error) {
 		return review.Review{}, walError(err)
 	}
 	k.stir(r.ID)
-	k.notify(Notice{Level: "info", Event: "review_" + string(r.State), Tenant: r.Tenant, Agent: r.Agent, Boundary: r.Boundary, Review: r.ID, Crossing: r.Crossing, Why: reasonOr(r.Reason, string(r.State))})
+	k.notify(decidedNotice(&r))
 	r.Entry = nil
 	return r, nil
+}
+
+// decidedNotice is how people are told of an answer.
+func decidedNotice(r *review.Review) Notice {
+	return Notice{Level: "info", Event: "review_" + string(r.State), Tenant: r.Tenant, Agent: r.Agent, Boundary: r.Boundary, Review: r.ID, Crossing: r.Crossing,
+		Why: reasonOr(r.Reason, string(r.State))}
 }
 
 func reasonOr(s, or string) string {
@@ -266,10 +272,16 @@ func (k *Kernel) applyDecision(tx Tx, r *review.Review, s operator.Statement, si
 	if err := tx.PutReview(*r, was); err != nil {
 		return err
 	}
-	if err := k.event(tx, Event{Tenant: r.Tenant, Crossing: r.Crossing, Name: "review_decided", Who: s.Reviewer, Subject: r.ID,
-		Data: map[string]any{"decision": string(state), "reason": r.Reason, "exact_hash": r.Exact, "preview_hash": r.PreviewHash,
-			"policy": r.Policy, "statement": signed.Statement, "signature": signed.Signature}}); err != nil {
+	data := map[string]any{"decision": string(state), "reason": r.Reason, "exact_hash": r.Exact, "preview_hash": r.PreviewHash,
+		"policy": r.Policy, "statement": signed.Statement, "signature": signed.Signature}
+	if s.Act == operator.Unpause {
+		data["by"] = "agent_unpaused"
+	}
+	if err := k.event(tx, Event{Tenant: r.Tenant, Crossing: r.Crossing, Name: "review_decided", Who: s.Reviewer, Subject: r.ID, Data: data}); err != nil {
 		return err
+	}
+	if r.About == review.AboutEscape {
+		return k.attemptAnswered(tx, r, s, signed)
 	}
 	if r.About != "" || state != review.Rejected && state != review.Changes {
 		return nil // no crossing waits for it

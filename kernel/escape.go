@@ -81,7 +81,7 @@ func news(err error) bool {
 func escaped(e ended, esc *sandbox.Escape, agent string) *ending {
 	end := &ending{outcome: ledger.Failed, out: holdfast.Output{ExitCode: sandbox.ExitSyscall, Used: e.out.Used, Ran: e.out.Ran}, escape: esc}
 	end.err = &holdfast.Error{Kind: holdfast.KindEscape, Why: tried(esc.Call) + "; it was ended, and its agent is paused",
-		Hint: "a person looks at it and lets the agent go on with `holdfast agent unpause " + excerpt.Of(agent, 128) + "`, which takes the operator key that `holdfast init` makes"}
+		Hint: "a person looks at it and lets the agent go on with `holdfast agent unpause " + excerpt.Of(agent, 128) + "`, or by approving its review, which takes the operator key that `holdfast init` makes"}
 	return end
 }
 
@@ -157,7 +157,9 @@ func (k *Kernel) answer(tx Tx, a *attempt, j *judgement) error {
 	}
 	from, was := agent.Level, agent.State
 	agent.Level = max(holdfast.Baseline, from-1)
-	agent.State, agent.Why = holdfast.AgentPaused, k.quote(a.words+" (crossing "+a.Crossing+")", 256)
+	if was != holdfast.AgentPaused { // whoever paused it before, and why, stands
+		agent.State, agent.Why = holdfast.AgentPaused, k.pausedFor(&a.review)
+	}
 	if err := tx.PutAgent(agent); err != nil {
 		return err
 	}

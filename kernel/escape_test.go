@@ -395,7 +395,7 @@ func TestD21_noOtherEndHidesIt(t *testing.T) {
 }
 
 // TestD21_theReviewOfAnAttempt: it waits until it is answered, its answer says
-// who has seen it and does nothing else, and no request can ever use it.
+// who has seen it and lets the agent go on, and no request can ever use it.
 func TestD21_theReviewOfAnAttempt(t *testing.T) {
 	w := newWorld(t, "")
 	out, err := w.k.Cross(t.Context(), w.req("test/low", `{}`), breaksOut)
@@ -423,8 +423,8 @@ func TestD21_theReviewOfAnAttempt(t *testing.T) {
 	if err != nil || r.State != review.Approved || r.Reviewer != "bob" || !r.Expires.IsZero() {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	if a := w.agent("alice"); a.State != holdfast.AgentPaused || a.Level != holdfast.Baseline {
-		t.Errorf("the answer let it go on: %+v", a)
+	if a := w.agent("alice"); a.State != holdfast.AgentRunning || a.Level != holdfast.Baseline {
+		t.Errorf("the answer did not let it go on, or gave it back its trust: %+v", a)
 	}
 	w.advance(10 * review.Lifetime)
 	if n, err := w.k.Sweep(); n != 0 || err != nil {
@@ -432,9 +432,6 @@ func TestD21_theReviewOfAnAttempt(t *testing.T) {
 	}
 	if _, err := review.RuleOf(&r, review.Choice{Exact: true}); err == nil {
 		t.Error("a rule was made of it")
-	}
-	if err := w.k.Unpause(holdfast.Local, w.sign(operator.Statement{Act: operator.Unpause, Subject: "alice"})); err != nil {
-		t.Fatal(err)
 	}
 	// What it shows, sent as a request, is another question: it is held.
 	high, err := w.cross(w.req("test/high", r.Preview))

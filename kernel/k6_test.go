@@ -203,7 +203,7 @@ func TestK6_AC3_INV3_no_canary_anywhere(t *testing.T) {
 		_, _ = w.k.Pause(holdfast.Local, "alice", "user:carol", c)
 		_, _ = w.k.Pause(holdfast.Local, "alice", "user:carol", strings.Repeat("w ", 124)+c)
 		cross(w.req("test/low", `{}`), ok)
-		if err := w.k.Unpause(holdfast.Local, w.sign(operator.Statement{Act: operator.Unpause, Subject: "alice"})); err != nil {
+		if _, err := w.k.Unpause(holdfast.Local, w.sign(operator.Statement{Act: operator.Unpause, Subject: "alice"})); err != nil {
 			t.Fatal(err)
 		}
 		if err := w.k.Revoke(holdfast.Local, uuid4(), "user:carol", "lost with "+c); err != nil {

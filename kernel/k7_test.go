@@ -537,7 +537,7 @@ func TestK7_D11_every_gate_again(t *testing.T) {
 	}
 	w.refused(w.req("t/costly", `{}`), holdfast.GateHalt, holdfast.KindPaused)
 	// None of that used the approval up.
-	if err := w.k.Unpause(holdfast.Local, w.sign(operator.Statement{Act: operator.Unpause, Subject: "alice"})); err != nil {
+	if _, err := w.k.Unpause(holdfast.Local, w.sign(operator.Statement{Act: operator.Unpause, Subject: "alice"})); err != nil {
 		t.Fatal(err)
 	}
 	w.advance(24 * time.Hour) // the approval is over as well as the day's budget

@@ -118,7 +118,7 @@ func (m *model) pause(a int, on bool) {
 	if on {
 		_, err = m.k.Pause(holdfast.Local, agentName(a), "user:carol", "")
 	} else {
-		err = m.k.Unpause(holdfast.Local, m.sign(operator.Statement{Act: operator.Unpause, Subject: agentName(a)}))
+		_, err = m.k.Unpause(holdfast.Local, m.sign(operator.Statement{Act: operator.Unpause, Subject: agentName(a)}))
 	}
 	if err != nil {
 		m.fatal("%v", err)

@@ -175,7 +175,8 @@ func (p *player) command(line string) {
 		p.say("cut %d", n)
 		p.result(err)
 	case "unpause":
-		p.result(p.k.Unpause(holdfast.Local, p.sign(operator.Statement{Act: operator.Unpause, Subject: pos[1]})))
+		_, err := p.k.Unpause(holdfast.Local, p.sign(operator.Statement{Act: operator.Unpause, Subject: pos[1]}))
+		p.result(err)
 	case "wait":
 		d, err := time.ParseDuration(pos[1])
 		if err != nil {

@@ -38,7 +38,8 @@ person lets it go on.
     nightly  paused
 `},
 		{name: "unpause", about: "let one agent go on; needs the operator key", run: agentUnpause, help: `
-Let an agent go on.
+Let an agent go on. Where it was paused because its code tried to get out of the
+sandbox, that answers the review of it, too.
 
     holdfast agent unpause NAME [--reason TEXT]
 
@@ -188,8 +189,21 @@ func agentToken(a *app, args []string) error {
 
 func agentUnpause(a *app, args []string) error {
 	return a.personalOn("agent unpause", args, operator.Unpause, func(c *api.Client, subject string, w api.PersonsWord) error {
-		if err := c.Unpause(a.ctx, w); err != nil {
+		got, err := c.Unpause(a.ctx, w)
+		if err != nil {
 			return err
+		}
+		if a.json {
+			return a.printJSON(struct {
+				kernel.Unpaused
+				State holdfast.AgentState `json:"state"`
+			}{got, holdfast.AgentRunning})
+		}
+		for _, id := range got.Settled {
+			a.say("review %s of its attempt to get out is answered with that: approved", clean(id))
+		}
+		for _, id := range got.Left {
+			a.say("review %s of its attempt to get out waits on: who asked cannot answer it", clean(id))
 		}
 		return a.agentIs(subject, string(holdfast.AgentRunning))
 	})

@@ -34,7 +34,8 @@ is bound to; then the operator's passphrase is asked for.
 	return command{name: "review", about: "answer what agents must ask a person", help: `
 Some crossings must wait for a person. List them, look at them, answer them. An
 approval is for exactly what was shown, once, within 24 hours; the agent then
-asks again and acts.
+asks again and acts. Of code that tried to get out of its sandbox, approving
+lets its agent go on, and rejecting keeps it stopped.
 
     $ holdfast review ls
 `, sub: []command{

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/api"
 	"github.com/holdfast-dev/holdfast/internal/operator"
 	"github.com/holdfast-dev/holdfast/internal/review"
+	"github.com/holdfast-dev/holdfast/internal/story"
 	"github.com/holdfast-dev/holdfast/kernel"
 )
 
@@ -93,8 +94,31 @@ func answer(a *app, act string, args []string) error {
 				return err
 			}
 		}
-		return a.sayDecision(done, kept)
+		if err := a.sayDecision(done, kept); err != nil || a.json {
+			return err
+		}
+		return a.sayStopped(c, done)
 	})
+}
+
+// sayStopped says of the review of an attempt what its answer did to the agent.
+func (a *app) sayStopped(c *api.Client, done *review.Review) error {
+	if done.About == "" || done.State == review.Deferred {
+		return nil
+	}
+	all, err := c.Agents(a.ctx, done.Tenant)
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		if g := &all[i]; g.Name == done.Agent {
+			a.say("%s", clean(story.Answered(done, g)))
+			if g.State != holdfast.AgentRunning {
+				a.hint("`%s` lets it go on", a.forState("holdfast agent unpause "+quoted(clean(g.Name))))
+			}
+		}
+	}
+	return nil
 }
 
 // statement is what the person says of the review.
@@ -133,10 +157,7 @@ func (a *app) sayDecision(done *review.Review, kept *review.Remembered) error {
 		}{done, kept})
 	}
 	fmt.Fprintf(a.out, "%s  %s by %s\n", clean(done.ID), done.State, clean(done.Reviewer))
-	switch {
-	case done.About != "" && done.State != review.Deferred:
-		a.say("it is recorded that you have seen it; `holdfast agent unpause %s` lets the agent go on", clean(done.Agent))
-	case done.State == review.Approved:
+	if done.About == "" && done.State == review.Approved {
 		a.say("the agent may do exactly this once, until %s", done.Expires.UTC().Format(time.RFC3339))
 	}
 	if kept != nil {

@@ -34,7 +34,7 @@ type Kernel interface {
 	Resume(signed operator.Signed) error
 	Agents(ctx context.Context, tenant string) ([]holdfast.Agent, error)
 	Pause(tenant, agent, who, why string) (int, error)
-	Unpause(tenant string, signed operator.Signed) error
+	Unpause(tenant string, signed operator.Signed) (kernel.Unpaused, error)
 	Trust(tenant string, signed operator.Signed) error
 	Erase(tenant string, signed operator.Signed) (kernel.Erased, error)
 	Revoke(tenant, jti, who, why string) error

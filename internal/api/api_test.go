@@ -68,7 +68,9 @@ func (r *refusing) Halted() (int, error)                                     { r
 func (r *refusing) Resume(operator.Signed) error                             { return r.no() }
 func (r *refusing) Agents(context.Context, string) ([]holdfast.Agent, error) { return nil, r.no() }
 func (r *refusing) Pause(string, string, string, string) (int, error)        { return 0, r.no() }
-func (r *refusing) Unpause(string, operator.Signed) error                    { return r.no() }
+func (r *refusing) Unpause(string, operator.Signed) (kernel.Unpaused, error) {
+	return kernel.Unpaused{}, r.no()
+}
 func (r *refusing) Erase(string, operator.Signed) (kernel.Erased, error) {
 	return kernel.Erased{}, r.no()
 }

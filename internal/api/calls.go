@@ -94,9 +94,11 @@ func (c *Client) Pause(ctx context.Context, w Word) (*Cutting, error) {
 	return ask[Cutting](ctx, c, "POST", "/v1/pause", w)
 }
 
-// Unpause lets one agent go on.
-func (c *Client) Unpause(ctx context.Context, p PersonsWord) error {
-	return c.timed(ctx, "POST", "/v1/unpause", p, &none{})
+// Unpause lets one agent go on, and says which reviews that has answered.
+func (c *Client) Unpause(ctx context.Context, p PersonsWord) (kernel.Unpaused, error) {
+	var out kernel.Unpaused
+	err := c.timed(ctx, "POST", "/v1/unpause", p, &out)
+	return out, err
 }
 
 // Trust sets an agent's level.

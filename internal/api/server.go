@@ -81,7 +81,7 @@ func (s *Server) Handler() http.Handler {
 	at("POST /v1/admit", saying(s, k.Admit))
 	at("GET /v1/agents", looking(s, s.agents))
 	at("POST /v1/pause", taking(s, s.pause))
-	at("POST /v1/unpause", sayingOf(s, nothingOf(k.Unpause)))
+	at("POST /v1/unpause", sayingOf(s, k.Unpause))
 	at("POST /v1/trust", sayingOf(s, nothingOf(k.Trust)))
 	at("POST /v1/token", taking(s, s.token))
 	at("POST /v1/revoke", taking(s, s.revoke))

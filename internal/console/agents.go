@@ -2,7 +2,7 @@ package console
 
 import (
 	"errors"
-	"fmt"
+	"strings"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/excerpt"
@@ -66,12 +66,20 @@ func (s *Console) unpause(v *visit) {
 	if err == nil {
 		signed, err = v.s.sign(operator.Statement{Act: operator.Unpause, Subject: name, Tenant: tenant, Reason: oneLine(f.Get("reason"))}, s.c.Runtime, v.now)
 	}
+	var got kernel.Unpaused
 	if err == nil {
-		err = s.c.Kernel.Unpause(tenant, signed)
+		got, err = s.c.Kernel.Unpause(tenant, signed)
 	}
 	if err != nil {
 		v.goTo(v.at, "/agents", "not unpaused: "+letter(s.asError(err)), true)
 		return
 	}
-	v.goTo(v.at, "/agents", fmt.Sprintf("%s goes on", excerpt.Of(name, 64)), false)
+	words := excerpt.Of(name, 64) + " goes on"
+	if len(got.Settled) > 0 {
+		words += ", which answers " + strings.Join(got.Settled, ", ") + ": approved"
+	}
+	if len(got.Left) > 0 {
+		words += "; who asked cannot answer " + strings.Join(got.Left, ", ")
+	}
+	v.goTo(v.at, "/agents", words, false)
 }

@@ -40,7 +40,7 @@ type Kernel interface {
 	Remember(signed operator.Signed) (review.Remembered, error)
 	Halt(who, why string) (int, error)
 	Resume(signed operator.Signed) error
-	Unpause(tenant string, signed operator.Signed) error
+	Unpause(tenant string, signed operator.Signed) (kernel.Unpaused, error)
 	Drifted() []string
 	Changed(ctx context.Context, boundary string) (review.Change, error)
 	Accept(signed operator.Signed) (review.Change, error)

@@ -40,12 +40,17 @@ func (s *Console) decide(v *visit) {
 		v.back("not decided: "+letter(s.asError(err)), true)
 		return
 	}
-	v.back(decidedWords(&r), false)
+	v.back(v.decidedWords(&r), false)
 }
 
-func decidedWords(r *review.Review) string {
+func (v *visit) decidedWords(r *review.Review) string {
 	if r.About != "" && r.State != review.Deferred {
-		return "recorded: " + r.Fate(nil) + "; the agent stays paused until a person lets it go on"
+		var a holdfast.Agent
+		err := v.c.View(v.r.Context(), func(tx kernel.Tx) (err error) { a, err = tx.Agent(r.Tenant, r.Agent); return err })
+		if err != nil {
+			return "recorded: " + r.Fate(nil)
+		}
+		return "recorded: " + story.Answered(r, &a)
 	}
 	switch r.State {
 	case review.Approved:

@@ -85,11 +85,11 @@ type Verifier struct {
 	keys  memory[[16]byte, [16]byte]
 	words memory[string, struct{}] // ids of statements
 	names map[string]uint32
-	// erasure is the statement of the erasure that was read last, and erased
-	// its leaf.
-	erasure string
-	erased  int64
-	total   Totals
+	// several is the statement that was read last, where it may be of several
+	// events, and severalAt its leaf.
+	several   string
+	severalAt int64
+	total     Totals
 
 	t *tenant
 	r *record // the record in hand

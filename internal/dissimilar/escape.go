@@ -163,6 +163,26 @@ func (v *Verifier) untold(r *record, answer bool) {
 	}
 }
 
+// aboutEscape is what a review says that it is about, of an attempt.
+const aboutEscape = "escape"
+
+// lifts says why an approval is not one of the review about an attempt by the
+// agent that it lets go on, "" where it is.
+func (v *Verifier) lifts(r *record, s *said) string {
+	q, known := v.t.reviews.get(s.Subject)
+	switch {
+	case !known && v.t.reviews.forgot:
+		return ""
+	case !known:
+		return "what was signed is about " + quote(s.Subject) + ", and nothing was asked under that name"
+	case q.about != aboutEscape || q.agent != r.Subject:
+		return "what was signed is about " + quote(s.Subject) + ", which is of no attempt by that agent"
+	case q.decision != "approved" || q.word == nil || q.word.ID != s.ID:
+		return "that is not how review " + quote(s.Subject) + " was answered"
+	}
+	return ""
+}
+
 // violates judges that a violation, or a run that was ended, belongs to a crossing
 // under way.
 func (v *Verifier) violates(r *record) {

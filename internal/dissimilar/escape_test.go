@@ -160,3 +160,95 @@ func TestD21_aBeginAfterAnAttemptIsFound(t *testing.T) {
 		t.Error(fmt.Sprint(found))
 	}
 }
+
+// answeredAttempt writes an attempt of eve's with its question rv_e, and returns
+// the answer that approves it.
+func answeredAttempt(b *book) operator.Statement {
+	escaping{}.write(b)
+	s := answer("rv_e")
+	s.Exact, s.Tenant = sha([]byte("attempt")), "acme"
+	return s
+}
+
+// TestD21_anAnswerAndItsPause: an approval that lifts the pause of its attempt and
+// an unpause that answers it are right, and one that reaches further is found.
+func TestD21_anAnswerAndItsPause(t *testing.T) {
+	unpause := operator.Statement{Act: operator.Unpause, Subject: "eve", Tenant: "acme"}
+	decided := func(b *book, review string, s operator.Signed) int64 {
+		return b.event("review_decided", "bob", review, "", word(s, map[string]any{"decision": "approved"}), nil)
+	}
+	lifted := func(b *book, agent string, s operator.Signed) int64 {
+		return b.event("agent_unpaused", "bob", agent, "", word(s, nil), nil)
+	}
+	for name, write := range map[string]func(*book) (bad int64){
+		"approved": func(b *book) int64 {
+			s := b.sign(answeredAttempt(b))
+			decided(b, "rv_e", s)
+			lifted(b, "eve", s)
+			return -1
+		},
+		"unpaused": func(b *book) int64 {
+			answeredAttempt(b)
+			s := b.sign(unpause)
+			lifted(b, "eve", s)
+			decided(b, "rv_e", s)
+			return -1
+		},
+		"approved, and another agent goes on": func(b *book) int64 {
+			s := b.sign(answeredAttempt(b))
+			decided(b, "rv_e", s)
+			return lifted(b, "ada", s)
+		},
+		"put off, and the agent goes on": func(b *book) int64 {
+			said := answeredAttempt(b)
+			return lifted(b, "eve", b.sign(said))
+		},
+		"approved, and the agent goes on again later": func(b *book) int64 {
+			s := b.sign(answeredAttempt(b))
+			decided(b, "rv_e", s)
+			lifted(b, "eve", s)
+			b.event("agent_paused", "carol", "eve", "", nil, nil)
+			return lifted(b, "eve", s)
+		},
+		"a request's approval lets its agent go on": func(b *book) int64 {
+			id := b.id()
+			b.propose("rv_a", id, text)
+			s := b.sign(answer("rv_a"))
+			decided(b, "rv_a", s)
+			return lifted(b, "ada", s)
+		},
+		"unpaused, and a request's question is approved": func(b *book) int64 {
+			b.propose("rv_a", b.id(), text)
+			s := b.sign(operator.Statement{Act: operator.Unpause, Subject: "ada", Tenant: "acme"})
+			lifted(b, "ada", s)
+			return decided(b, "rv_a", s)
+		},
+		"unpaused, and another's attempt is answered": func(b *book) int64 {
+			answeredAttempt(b)
+			s := b.sign(operator.Statement{Act: operator.Unpause, Subject: "ada", Tenant: "acme"})
+			lifted(b, "ada", s)
+			return decided(b, "rv_e", s)
+		},
+		"unpaused by who asked": func(b *book) int64 {
+			answeredAttempt(b)
+			own := unpause
+			own.Reviewer = "alice"
+			s := b.sign(own)
+			b.event("agent_unpaused", "alice", "eve", "", word(s, nil), nil)
+			return b.event("review_decided", "alice", "rv_e", "", word(s, map[string]any{"decision": "approved"}), nil)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBook(t)
+			ordinary(b)
+			bad := write(b)
+			_, found := b.judge()
+			switch {
+			case bad < 0 && len(found) > 0:
+				t.Error(fmt.Sprint(found))
+			case bad >= 0 && (len(found) != 1 || found[0].Seq != bad):
+				t.Errorf("leaf %d is wrong, and found is %s", bad, fmt.Sprint(found))
+			}
+		})
+	}
+}

@@ -157,6 +157,8 @@ func (v *Verifier) personal(r *record, d *data) {
 	act := acts(r.Event)
 	switch {
 	case s.wrong != "" || act == "":
+	case r.Event == "agent_unpaused" && s.Act == "approve":
+		s.wrong = v.lifts(r, s)
 	case s.Act != act:
 		s.wrong = "what was signed is to " + quote(s.Act)
 	case (act == "unpause" || act == "trust" || act == "forget" || act == "accept" || act == "admit" || act == "erase") && s.Subject != r.Subject:
@@ -275,17 +277,24 @@ func (v *Verifier) decided(r *record, d *data) {
 	want := map[string]string{"approved": "approve", "rejected": "reject", "changes_requested": "changes", "deferred": "defer"}[d.Decision]
 	switch {
 	case s.wrong != "":
+	case s.Act == "unpause" && want == "approve" && q.about == aboutEscape: // the agent goes on, and that answers it
+		if s.Subject != q.agent {
+			s.wrong = "what was signed is about " + quote(s.Subject)
+		}
 	case s.Act != want:
 		s.wrong = "what was signed is to " + quote(s.Act)
 	case s.Subject != r.Subject:
 		s.wrong = "what was signed is about " + quote(s.Subject)
 	case s.Exact != q.exact || s.Policy != q.policy || s.Act == "approve" && s.PreviewHash != q.preview:
 		s.wrong = "what was signed is about other arguments, another preview or another policy than was asked"
+	}
+	switch {
+	case s.wrong != "":
 	case s.Tenant != "" && s.Tenant != v.t.name:
 		s.wrong = "what was signed is about tenant " + quote(s.Tenant)
 	case s.Reviewer != r.Who:
 		s.wrong = "it was signed by " + quote(s.Reviewer)
-	case s.Act == "approve" && (sameName(s.Reviewer, q.principal) || sameName(s.Reviewer, q.agent)):
+	case want == "approve" && (sameName(s.Reviewer, q.principal) || sameName(s.Reviewer, q.agent)):
 		s.wrong = "who asked has answered: " + quote(q.principal)
 	case q.over != "":
 		s.wrong = "the review was " + q.over

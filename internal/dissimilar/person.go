@@ -111,11 +111,12 @@ const (
 func (v *Verifier) fresh(s *said, at stamp) {
 	when := stamp(s.At.UnixMicro())
 	// An erasure of several parts is several events of one statement: of one
-	// crossing's they stand together, what is old is erased in steps.
+	// crossing's they stand together, what is old is erased in steps. So do the
+	// answer to an attempt and the pause that it lifts.
 	_, again := v.words.get(s.ID)
-	same := s.Act == "erase" && v.erasure == s.ID && (v.erased == v.r.seq-1 || strings.HasPrefix(s.Subject, "before "))
-	if v.erasure = ""; s.Act == "erase" {
-		v.erasure, v.erased = s.ID, v.r.seq
+	same := v.several == s.ID && (v.severalAt == v.r.seq-1 || s.Act == "erase" && strings.HasPrefix(s.Subject, "before "))
+	if v.several = ""; s.Act == "erase" || s.Act == "unpause" || s.Act == "approve" {
+		v.several, v.severalAt = s.ID, v.r.seq
 	}
 	if same {
 		return

@@ -37,9 +37,9 @@ func (r *Review) Fate(life []Step) string {
 	case Pending:
 		return "nobody has seen it yet"
 	case Approved:
-		return "seen"
+		return "seen, and the agent may go on"
 	case Rejected:
-		return "seen, and held against the agent"
+		return "seen, and the agent stays stopped"
 	}
 	return string(r.State)
 }

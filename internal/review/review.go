@@ -26,10 +26,10 @@ const (
 )
 
 // AboutEscape is what a review is about that was opened because code tried to
-// leave its sandbox (D21). It asks for nothing to be done: a person looks at the
-// attempt, and the answer records who has seen it. Approved is that they are
-// content with what was done about it, Rejected that they hold it against the
-// agent. It lasts until it is answered, and lets nothing pass.
+// leave its sandbox (D21). A person looks at the attempt, and the answer records
+// who has seen it. Approved lets the agent go on that the attempt has paused,
+// Rejected keeps it stopped; to unpause the agent is to approve. It lasts until it
+// is answered, and lets no request pass.
 const AboutEscape = "escape"
 
 // Lifetime is how long a question waits for its answer, and an approval for

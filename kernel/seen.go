@@ -1,0 +1,133 @@
+package kernel
+
+import (
+	"errors"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/operator"
+	"github.com/holdfast-dev/holdfast/internal/review"
+)
+
+// The pause that an attempt to leave a sandbox brought and the question about it
+// are one thing to answer (D21). To approve the question lets the agent go on, to
+// reject it keeps the agent stopped, and to unpause the agent answers what is
+// asked about it. A pause of somebody else's is not an attempt's, and only an
+// unpause lifts it.
+
+// Unpaused is what came of an unpause.
+type Unpaused struct {
+	Agent string `json:"agent"`
+	// Settled are the ids of the reviews of its attempts that this answered, Left
+	// of those that wait on: who asked cannot answer.
+	Settled []string `json:"settled,omitempty"`
+	Left    []string `json:"left,omitempty"`
+}
+
+// Unpause lets an agent go on, on a person's word, and answers with it what waits
+// about its attempts to get out: they are approved. The statement's Subject is the
+// agent's name, and its Tenant is compared with tenant.
+func (k *Kernel) Unpause(tenant string, signed operator.Signed) (Unpaused, error) {
+	var out Unpaused
+	var answered []review.Review
+	_, err := k.personal(signed, operator.Unpause, func(tx Tx, s operator.Statement, key operator.Public) error {
+		out, answered = Unpaused{Agent: s.Subject}, nil
+		if err := sameTenant(s, tenant); err != nil {
+			return err
+		}
+		err := k.changeAgent(tx, tenant, s.Subject, "agent_unpaused", s.Reviewer, said(s, signed), func(a *holdfast.Agent) {
+			a.State, a.Why = holdfast.AgentRunning, ""
+		})
+		if err != nil {
+			return err
+		}
+		waiting, err := attempts(tx, reasonOr(tenant, holdfast.Local), s.Subject)
+		if err != nil {
+			return err
+		}
+		for _, r := range waiting {
+			if selfSaid(&s, key, &r) {
+				out.Left = append(out.Left, r.ID)
+				continue
+			}
+			if err := k.applyDecision(tx, &r, s, signed, review.Approved); err != nil {
+				return err
+			}
+			out.Settled, answered = append(out.Settled, r.ID), append(answered, r)
+		}
+		return nil
+	})
+	if err != nil {
+		k.stir()
+		return Unpaused{}, err
+	}
+	k.stir(out.Settled...)
+	for i := range answered {
+		k.notify(decidedNotice(&answered[i]))
+	}
+	return out, nil
+}
+
+// attempts are the reviews of an agent's attempts that wait for an answer.
+func attempts(tx Tx, tenant, agent string) ([]review.Review, error) {
+	var out []review.Review
+	for _, state := range []review.State{review.Pending, review.Deferred} {
+		rs, err := tx.Reviews(tenant, state, tenantQuestions)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rs {
+			if r.About == review.AboutEscape && r.Agent == agent {
+				out = append(out, r)
+			}
+		}
+	}
+	return out, nil
+}
+
+// pausedFor is why an agent is paused whose attempt the review is about.
+func (k *Kernel) pausedFor(r *review.Review) string {
+	return k.quote(r.Why+" (crossing "+r.Crossing+")", 256)
+}
+
+// attemptAnswered carries out what the answer to an attempt's review says of the
+// agent's pause, where an attempt brought it: approved lifts it, unless another
+// attempt waits for its answer; rejected makes it that person's, which no other
+// answer lifts.
+func (k *Kernel) attemptAnswered(tx Tx, r *review.Review, s operator.Statement, signed operator.Signed) error {
+	a, err := tx.Agent(r.Tenant, r.Agent)
+	if errors.Is(err, ErrNotFound) || err == nil && a.State != holdfast.AgentPaused {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	others, err := attempts(tx, r.Tenant, r.Agent)
+	if err != nil {
+		return err
+	}
+	own, attempted := a.Why == k.pausedFor(r), false
+	for i := range others {
+		attempted = attempted || a.Why == k.pausedFor(&others[i])
+	}
+	switch {
+	case r.State == review.Rejected && (own || attempted):
+		a.Why = k.quote("stopped by "+r.Reviewer+", who rejected review "+r.ID+reason(r.Reason), 256)
+		if err := tx.PutAgent(a); err != nil {
+			return err
+		}
+		return k.event(tx, Event{Tenant: r.Tenant, Crossing: r.Crossing, Name: "agent_paused", Who: r.Reviewer, Subject: r.Agent,
+			Data: map[string]any{"why": a.Why, "review": r.ID}})
+	case r.State != review.Approved || !own:
+		return nil
+	case len(others) > 0:
+		a.Why = k.pausedFor(&others[0])
+		return tx.PutAgent(a)
+	}
+	a.State, a.Why = holdfast.AgentRunning, ""
+	if err := tx.PutAgent(a); err != nil {
+		return err
+	}
+	data := said(s, signed)
+	data["review"] = r.ID
+	return k.event(tx, Event{Tenant: r.Tenant, Crossing: r.Crossing, Name: "agent_unpaused", Who: r.Reviewer, Subject: r.Agent, Data: data})
+}
