@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -78,20 +79,26 @@ A figure that misses its target is shown as such; the exit code stays 0.
 `}, {name: "sandbox", about: "untrusted code, beside other sandboxes", run: benchSandbox, help: `
 Measure a Python program in the sandbox, from its request to its result, in turns
 with the very same interpreter alone and, where they are installed, bubblewrap,
-runc, crun, runsc and docker; how soon a forbidden call ends a program, and
-whether it is named; what is left behind by 10 000 runs; what memory waits; and
-what ` + "`holdfast run`" + ` adds to a program's start, beside bubblewrap.
-It takes about two minutes, uses a directory of its own that it takes away again,
+runc, crun, runsc and docker; the same where an interpreter waits for it, through
+the Go API and as a crossing over gRPC; what becomes of more requests than there
+is room for; how many runs there are in a second; how soon a forbidden call ends a
+program, and whether it is named; what is left behind by 10 000 runs; what memory
+waits; and what ` + "`holdfast run`" + ` adds to a program's start, beside bubblewrap.
+Under the table stands what each figure is limited by, as it was measured. It
+takes about three minutes, uses a directory of its own that it takes away again,
 and never touches your state.
 
     holdfast bench sandbox [flags]
 
-    --only NAME     one measurement: ` + inLines(measurementNames(sandboxMeasurements())) + `
+    --only NAME     one measurement: ` + inLines(measurementNames(sandboxMeasurements(new(int)))) + `
+    --runs N        how many runs soak has; 10000 if absent
     --dir DIR       where its files stand
     --short         a fifth of the rounds or less, for a first look
 
-A figure that misses its target is shown as such; the exit code stays 0.
+A figure that misses its target is shown as such, and the exit code stays 0, but
+that of soak: where runs have left anything behind it is 1.
 
+    $ holdfast bench sandbox --only soak --runs 100000
     $ holdfast bench sandbox --only cold
 `}}}
 }
@@ -108,6 +115,10 @@ type figure struct {
 	Target   string  `json:"target,omitempty"`
 	Met      bool    `json:"met"`
 	Note     string  `json:"note,omitempty"`
+	// Limits are what it is made of, as far as it was measured in the same run.
+	Limits []part `json:"limited_by,omitempty"`
+
+	binding bool // the command fails where the target is missed
 }
 
 // ratioTo completes a figure that stands beside another.
@@ -219,9 +230,16 @@ func (a *app) measure(fs *flag.FlagSet, args []string, list []measurement, other
 		all = append(all, fs...)
 	}
 	if a.json {
-		return a.printJSON(all)
+		err = a.printJSON(all)
+	} else {
+		err = figures(a.out, a.look(), all)
 	}
-	return figures(a.out, a.look(), all)
+	for _, f := range all {
+		if f.binding && !f.Met {
+			err = errors.Join(err, fail("its note names what there is more of than before", "%s: %s %s", f.Name, number(f.Measured), f.Unit))
+		}
+	}
+	return err
 }
 
 // figures draws the table.
@@ -251,6 +269,9 @@ func figures(w io.Writer, l look, all []figure) error {
 	for _, f := range all {
 		if f.Note != "" {
 			fmt.Fprintf(w, "%s\n", l.dim(f.Name+": "+f.Note))
+		}
+		if by := limitedBy(f.Limits); by != "" {
+			fmt.Fprintf(w, "%s\n", l.dim(strings.TrimSpace(f.Name)+": limited by "+by))
 		}
 	}
 	return nil

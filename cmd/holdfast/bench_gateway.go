@@ -43,13 +43,17 @@ type behind struct {
 
 // openBehind starts the daemon. The server's tools are LOW.
 func (b *bench) openBehind(name string) (*behind, error) {
+	return b.openBehindWith(name, "boundaries:\n  - {boundary: mcp/bench/*, risk: LOW}\n")
+}
+
+// openBehindWith starts a daemon without pages, and with what the text says.
+func (b *bench) openBehindWith(name, text string) (*behind, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	g := &behind{self: self, state: filepath.Join(b.dir, name), config: filepath.Join(b.dir, name+".yaml"), record: filepath.Join(b.dir, name+".log")}
-	text := "version: 1\nlisten: {pages: none}\nboundaries:\n  - {boundary: mcp/bench/*, risk: LOW}\n"
-	if err := os.WriteFile(g.config, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(g.config, []byte("version: 1\nlisten: {pages: none}\n"+text), 0o600); err != nil {
 		return nil, err
 	}
 	g.up = exec.CommandContext(b.ctx, self, "up", "--no-operator", "--state", g.state, "--config", g.config)

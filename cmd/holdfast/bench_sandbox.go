@@ -14,13 +14,16 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process"
 )
 
-func sandboxMeasurements() []measurement {
+// sandboxMeasurements are what is measured of the sandbox; runs is how many the
+// soak has, 0 for its own number.
+func sandboxMeasurements(runs *int) []measurement {
 	return []measurement{
 		{"cold", (*bench).coldRuns},
 		{"warm", (*bench).warmRuns},
 		{"stages", (*bench).stagesOf},
 		{"violation", (*bench).violations},
-		{"leftovers", (*bench).leftovers},
+		{"grpc", (*bench).overGRPC},
+		{"soak", func(b *bench) ([]figure, error) { return b.soak(*runs) }},
 		{"launcher", (*bench).launcherMemory},
 		{"workspace", (*bench).workspaceStarts},
 	}
@@ -28,7 +31,13 @@ func sandboxMeasurements() []measurement {
 
 func benchSandbox(a *app, args []string) error {
 	fs := a.flags("bench sandbox")
-	return a.measure(fs, args, sandboxMeasurements(), func() (bool, error) { return false, nil })
+	runs := fs.Int("runs", 0, "")
+	return a.measure(fs, args, sandboxMeasurements(runs), func() (bool, error) {
+		if *runs < 0 {
+			return true, usage("leave it out for 10000", "--runs %d is none", *runs)
+		}
+		return false, nil
+	})
 }
 
 // hello is what every sandbox runs.
@@ -80,11 +89,20 @@ func (b *bench) coldRuns() (all []figure, err error) {
 		if err != nil {
 			return err
 		}
-		list = append([]*contender{{name: "sandbox", run: run}}, list...)
+		s := newSplit()
+		ours := &contender{name: "sandbox", run: func(i int) error {
+			res, err := b.runInto(s, t, b.sandboxed(i, "python3", hello))
+			if err == nil && string(res.Stdout) != "42\n" {
+				err = fmt.Errorf("a run ended as %s: %s", res.State, clean(string(res.Stderr)))
+			}
+			return err
+		}}
+		list = append([]*contender{ours}, list...)
 		if err := b.inTurns(list, b.rounds(200)); err != nil {
 			return err
 		}
 		all = coldFigures(list)
+		all[0].Limits = s.parts()
 		two, err := b.together(run, 2, b.rounds(200))
 		if err != nil {
 			return err

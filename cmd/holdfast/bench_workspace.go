@@ -1,14 +1,17 @@
 package main
 
 import (
-	"bufio"
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
+	"strings"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
 // workspaceStarts measures what `holdfast run` adds to the start of a program,
@@ -19,40 +22,77 @@ func (b *bench) workspaceStarts() (_ []figure, err error) {
 	if err != nil {
 		return nil, err
 	}
-	state, config, tree := filepath.Join(b.dir, "ws"), filepath.Join(b.dir, "ws.yaml"), filepath.Join(b.dir, "tree")
-	// Only what stands without a right to control groups is demanded, so that the
-	// figures are had without one too.
-	text := "version: 1\nlisten: {pages: none}\nboundaries:\n  - {boundary: run/*, risk: MEDIUM, permissions: [\"exec:run\"], walls: [pid, net, mount, seccomp]}\n"
-	if err := errors.Join(os.Mkdir(tree, 0o755), os.WriteFile(config, []byte(text), 0o600)); err != nil {
+	tree := filepath.Join(b.dir, "tree")
+	if err := os.Mkdir(tree, 0o755); err != nil {
 		return nil, err
 	}
-	up := exec.CommandContext(b.ctx, self, "up", "--no-operator", "--state", state, "--config", config)
-	up.Cancel = func() error { return up.Process.Signal(syscall.SIGTERM) }
-	out, err := up.StdoutPipe()
+	// Only what stands without a right to control groups is demanded, so that the
+	// figures are had without one too.
+	g, err := b.openBehindWith("ws", "boundaries:\n  - {boundary: run/*, risk: MEDIUM, permissions: [\"exec:run\"], walls: [pid, net, mount, seccomp]}\n")
 	if err != nil {
 		return nil, err
 	}
-	if err := up.Start(); err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, end(up)) }()
-	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
-		return nil, fmt.Errorf("the daemon did not start: %w", err)
-	}
+	defer func() { err = errors.Join(err, end(g.up)) }()
 	env := []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + b.dir}
 	program := []string{"/bin/sh", "-c", "echo 42"}
+	run := append([]string{"run", "--state", g.state, "--config", g.config, "--dir", tree, "--"}, program...)
+	told := &workspaceParts{}
 	list := []*contender{
-		{name: "run", run: func(int) error {
-			_, err := b.answered(env, self, append([]string{"run", "--state", state, "--config", config, "--dir", tree, "--"}, program...))
-			return err
-		}},
+		{name: "run", run: func(int) error { _, err := b.answered(env, self, run); return err }},
 		{name: "the program alone", run: func(int) error { _, err := b.answered(env, program[0], program[1:]); return err }},
 		b.wrapped(env, tree, program),
+		{name: "the command's own start", run: func(int) error { return exec.CommandContext(b.ctx, self, "version").Run() }},
+		{name: "run, telling of itself", run: func(int) error { return told.add(b, env, self, run) }},
 	}
 	if err := b.inTurns(list, b.rounds(100)); err != nil {
 		return nil, err
 	}
-	return workspaceFigures(list), nil
+	all := workspaceFigures(list)
+	for _, c := range list[3:] {
+		if c.why != "" {
+			return nil, fmt.Errorf("%s: %s", c.name, c.why)
+		}
+	}
+	all[0].Limits = told.parts(millis(at(list[0].took, 50)), millis(at(list[3].took, 50)))
+	return all, nil
+}
+
+// workspaceParts are what the results of runs say of where their time went.
+type workspaceParts struct{ walls, program []time.Duration }
+
+// add makes one run more, which prints its result where errors stand.
+func (p *workspaceParts) add(b *bench, env []string, self string, args []string) error {
+	cmd := exec.CommandContext(b.ctx, self, append([]string{args[0], "--json"}, args[1:]...)...)
+	cmd.Env, cmd.Dir = env, b.dir
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	if err := cmd.Run(); err != nil {
+		return err
+	}
+	var x struct {
+		Result struct {
+			Wall   sandbox.Seconds `json:"wall_time"`
+			Stages []sandbox.Stage `json:"stages"`
+		} `json:"result"`
+	}
+	_, text, found := strings.Cut(said.String(), "{")
+	if !found {
+		return errors.New("a run printed no result")
+	}
+	if err := json.Unmarshal([]byte("{"+text), &x); err != nil {
+		return fmt.Errorf("read a run's result: %w", err)
+	}
+	program := stageOf(&sandbox.Result{Stages: x.Result.Stages}, "program")
+	p.walls, p.program = append(p.walls, time.Duration(x.Result.Wall)-program), append(p.program, program)
+	return nil
+}
+
+// parts are those of a run of so many milliseconds, whose command takes so many
+// to start.
+func (p *workspaceParts) parts(whole, start float64) []part {
+	walls, program := millis(at(p.walls, 50)), millis(at(p.program, 50))
+	return partsOf("ms", map[string]float64{"the command's own start": start, "its walls, launcher and tree": walls, "the program in them": program,
+		"the daemon, gates, commits and all else": whole - start - walls - program})
 }
 
 // answered runs a program and wants 42 of its standard output.

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
+)
+
+// TestSplit_isWhole: the parts of a run from its request to its result are all of
+// it, whether its walls stood before or not, and none is counted twice.
+func TestSplit_isWhole(t *testing.T) {
+	from := time.Now()
+	after := func(d time.Duration) time.Time { return from.Add(d * time.Millisecond) }
+	stages := []sandbox.Stage{{Name: "identity", Took: time.Millisecond}, {Name: "scratch", Took: time.Millisecond},
+		{Name: "rights", Took: 3 * time.Millisecond}, {Name: "files", Took: 2 * time.Millisecond},
+		{Name: "program", Took: 9 * time.Millisecond}, {Name: "end", Took: 4 * time.Millisecond}, {Name: "collect", Took: time.Millisecond}}
+	for name, c := range map[string]struct {
+		ready time.Time
+		want  map[string]float64
+	}{
+		"cold":   {after(8), map[string]float64{partRelease: 5, "rights": 3, "files": 2, partInterpreter: 10, partEnd: 4, partReading: 6}},
+		"parked": {after(-50), map[string]float64{partRelease: 10, "files": 2, partInterpreter: 8, partEnd: 4, partReading: 6}},
+	} {
+		res := &sandbox.Result{State: sandbox.Completed, Stages: stages}
+		res.Walk(sandbox.Instants{Received: from, Parsed: after(1), Raised: after(-60), Ready: c.ready, Began: after(10), Ended: after(20), Torn: after(24), Freed: after(29)})
+		s := newSplit()
+		s.add(res, from, 30*time.Millisecond)
+		got, sum, share := map[string]float64{}, 0.0, 0.0
+		for _, p := range s.parts() {
+			got[p.What] = p.Amount
+			sum, share = sum+p.Amount, share+p.Share
+		}
+		for what, v := range c.want {
+			if math.Abs(got[what]-v) > 1e-6 {
+				t.Errorf("%s: %s is %v, not %v", name, what, got[what], v)
+			}
+		}
+		if len(got) != len(c.want) || math.Abs(sum-30) > 1e-6 || math.Abs(share-1) > 1e-9 {
+			t.Errorf("%s: %v are %v of 30 ms, their shares %v", name, got, sum, share)
+		}
+	}
+}
+
+// TestSplit_withoutATrail: a run of which is not known when what happened is left
+// out, and not guessed.
+func TestSplit_withoutATrail(t *testing.T) {
+	s := newSplit()
+	s.add(&sandbox.Result{Stages: []sandbox.Stage{{Name: "files", Took: time.Second}}}, time.Now(), time.Second)
+	if len(s.whole) != 0 || len(s.parts()) != 0 {
+		t.Errorf("%v %v", s.whole, s.parts())
+	}
+}
+
+// TestMeasure_leftovers: the command fails where a figure that must be met is
+// not, when the table has been printed; of other figures it says so and no more.
+func TestMeasure_leftovers(t *testing.T) {
+	for _, c := range []struct {
+		f    figure
+		fail bool
+	}{
+		{leftBy(10, [len(counts)]int{1, 1}, [len(counts)]int{1, 2}), true},
+		{leftBy(10, [len(counts)]int{1, 2}, [len(counts)]int{1, 1}), false},
+		{figure{Name: "slow", Measured: 2, Unit: "ms", Target: "<= 1 ms"}, false},
+	} {
+		var out, errs bytes.Buffer
+		a := &app{ctx: context.Background(), out: &out, err: &errs, lookup: func(string) (string, bool) { return "", false }}
+		c.f.binding = c.f.Target == "0"
+		fs := a.flags("bench sandbox")
+		err := a.measure(fs, []string{"--dir", t.TempDir()}, []measurement{{"one", func(*bench) ([]figure, error) { return []figure{c.f}, nil }}}, func() (bool, error) { return false, nil })
+		if (exitCode(err) == exitError) != c.fail || errors.Is(err, errUsage) {
+			t.Errorf("%s: %v", c.f.Name, err)
+		}
+		if !strings.Contains(out.String(), c.f.Name) {
+			t.Errorf("the table does not have it: %s", out.String())
+		}
+	}
+}

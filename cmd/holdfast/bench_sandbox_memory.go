@@ -1,0 +1,141 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// memory is what one that waits has of its own: the pages that its init and its
+// workload have written and share with nobody, and what the kernel has for them.
+func (w *warmBench) memory() ([]figure, error) {
+	w.t.Settle(w.ctx)
+	launchers := children(os.Getpid())
+	if len(launchers) != 1 {
+		return nil, fmt.Errorf("there are %d launchers", len(launchers))
+	}
+	sum, n, kernels := map[string]float64{}, 0.0, 0.0
+	for _, init := range children(launchers[0]) {
+		for _, workload := range children(init) {
+			n++
+			tables := 0.0
+			for _, pid := range []int{init, workload} {
+				if err := dirtied(pid, sum); err != nil {
+					return []figure{{Name: "memory of one that waits", Note: clean(err.Error())}}, nil
+				}
+				tables += statusField(pid, "VmPTE:")
+			}
+			if k, ok := kernelMemory(workload); ok {
+				kernels++
+				sum["the kernel for it, page tables too"] += k
+			} else {
+				sum["page tables"] += tables
+			}
+		}
+	}
+	if n == 0 {
+		return nil, errors.New("none waits")
+	}
+	own := 0.0
+	for what := range sum {
+		sum[what] /= n
+		own += sum[what]
+	}
+	f := figure{Name: "memory of its own, of one that waits", Measured: own, Unit: "MB", Target: "<= 3 MB", Limits: partsOf("MB", sum),
+		Note: fmt.Sprintf("mean of %.0f: Private_Dirty of init and interpreter in /proc/PID/smaps, and what the kernel has, for %.0f of them as their control group counts it, else VmPTE", n, kernels)}
+	f.Met = f.Measured <= 3
+	return []figure{f}, nil
+}
+
+// dirtied adds the pages that only this process has, and has written, to sum, by
+// the kind of their mapping, in MB.
+func dirtied(pid int, sum map[string]float64) error {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps", pid))
+	if err != nil {
+		return err
+	}
+	kind := ""
+	for line := range strings.Lines(string(b)) {
+		f := strings.Fields(line)
+		if len(f) == 0 {
+			continue
+		}
+		if !strings.HasSuffix(f[0], ":") { // the head of a mapping
+			kind = "memory without a file"
+			if len(f) > 5 {
+				kind = mappingKind(f[5])
+			}
+			continue
+		}
+		if f[0] == "Private_Dirty:" && len(f) > 1 {
+			kb, err := strconv.ParseFloat(f[1], 64)
+			if err != nil {
+				return err
+			}
+			if kb > 0 {
+				sum[kind] += kb * 1024 / 1e6
+			}
+		}
+	}
+	return nil
+}
+
+// mappingKind says what a mapping with that name is.
+func mappingKind(name string) string {
+	switch {
+	case name == "[heap]":
+		return "heap"
+	case strings.HasPrefix(name, "[stack"):
+		return "stack"
+	case strings.HasPrefix(name, "[anon"):
+		return "memory without a file"
+	case strings.HasPrefix(name, "/"):
+		return "data of programs and libraries"
+	}
+	return name
+}
+
+// statusField is a line of /proc/PID/status, in MB; 0 where there is none.
+func statusField(pid int, name string) float64 {
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)) // it may have ended
+	return field(string(b), name)
+}
+
+// kernelMemory is what the kernel has for the processes of a process's control
+// group, in MB, where the group says it: version 1 in a file of its own, version
+// 2 in its statistics.
+func kernelMemory(pid int) (float64, bool) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	if err != nil {
+		return 0, false
+	}
+	for line := range strings.Lines(string(b)) {
+		f := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(f) != 3 || f[2] == "/" {
+			continue // none, or one that it shares with all
+		}
+		if f[1] == "memory" {
+			text, err := os.ReadFile(filepath.Join("/sys/fs/cgroup/memory", f[2], "memory.kmem.usage_in_bytes"))
+			if n, bad := strconv.ParseFloat(strings.TrimSpace(string(text)), 64); err == nil && bad == nil {
+				return n / 1e6, true
+			}
+		}
+		if f[1] != "" {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join("/sys/fs/cgroup", f[2], "memory.stat"))
+		if err != nil {
+			continue
+		}
+		for row := range strings.Lines(string(text)) {
+			if w := strings.Fields(row); len(w) == 2 && w[0] == "kernel" {
+				n, bad := strconv.ParseFloat(w[1], 64)
+				return n / 1e6, bad == nil
+			}
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// sustainedFor is how long runs follow each other without a pause.
+const sustainedFor = 12 * time.Second
+
+// sustained is how many full runs there are in a second and what they leave.
+func (w *warmBench) sustained() (_ []figure, err error) {
+	back, err := w.ownTemporary()
+	if err != nil {
+		return nil, err
+	}
+	defer back()
+	w.t.Settle(w.ctx)
+	before := thingsOf(w.t.Trace())
+	w.forget()
+	callers, cores := 2*runtime.NumCPU(), float64(runtime.NumCPU())
+	from, busy := time.Now(), processors()
+	below := belowTime(os.Getpid())
+	s, err := drive(callers, w.span(sustainedFor), w.run)
+	if err != nil {
+		return nil, err
+	}
+	took, busy, below := time.Since(from), processors().since(busy), belowTime(os.Getpid())-below
+	w.t.Settle(w.ctx)
+	rate := figure{Name: fmt.Sprintf("python, full runs per second and core, %d at once", callers), Measured: s.perSecond / cores, Unit: "/s", Target: ">= 150",
+		Limits: w.processorParts(took.Seconds()*cores, busy, below, s),
+		Note:   fmt.Sprintf("%s in %.0f s; p50 %s ms, p99 %s ms", w.told(), took.Seconds(), number(millis(s.p50)), number(millis(s.p99)))}
+	rate.Met = rate.Measured >= 150
+	return []figure{rate, leftBy(w.count(), before, thingsOf(w.t.Trace()))}, nil
+}
+
+// count is how many runs there were.
+func (w *warmBench) count() (n int) {
+	for _, y := range w.ways {
+		n += len(y.took)
+	}
+	return n
+}
+
+// processorParts is what the processors did while runs followed each other: for
+// the programs that ran, as their results have it, which is from their
+// interpreter's start where that was before the request; for other processes of
+// the sandbox; for Holdfast itself; for all else, or nothing.
+func (w *warmBench) processorParts(all float64, busy processorUse, below float64, s speed) []part {
+	own, programs := s.processor.Seconds()*float64(w.count()), w.used.Seconds()+w.sys.Seconds()
+	m := map[string]float64{
+		"the programs that ran": w.used.Seconds(), "the kernel for them": w.sys.Seconds(), "Holdfast's own process": own,
+		"launchers and first processes": below - programs,
+	}
+	if busy.known {
+		m["idle"] = busy.idle
+		m["the kernel beside them, other programs"] = all - busy.idle - own - max(below, programs)
+	}
+	return partsOf("s of processors", m)
+}
+
+// belowTime is the processor time of the processes below one and of those that
+// they waited for, in seconds; 0 where the system does not say.
+func belowTime(pid int) (sum float64) {
+	for _, child := range children(pid) {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", child))
+		_, text, _ := strings.Cut(string(b), ") ")
+		f := strings.Fields(text)
+		if err != nil || len(f) < 15 {
+			continue // it has ended
+		}
+		for _, word := range f[11:15] { // user, system, and the same of its children
+			n, _ := strconv.ParseFloat(word, 64) // the kernel writes numbers
+			sum += n / 100                       // USER_HZ
+		}
+		sum += belowTime(child)
+	}
+	return sum
+}
+
+// processorUse is what all processors together did, in seconds.
+type processorUse struct {
+	idle  float64
+	known bool
+}
+
+func (u processorUse) since(before processorUse) processorUse {
+	return processorUse{u.idle - before.idle, u.known && before.known}
+}
+
+// processors reads what the machine's processors did since it started.
+func processors() processorUse {
+	b, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return processorUse{} // not everywhere
+	}
+	line, _, _ := strings.Cut(string(b), "\n")
+	f := strings.Fields(line)
+	if len(f) < 6 || f[0] != "cpu" {
+		return processorUse{}
+	}
+	idle := 0.0
+	for _, word := range f[4:6] { // idle, and waiting for a disk
+		n, err := strconv.ParseFloat(word, 64)
+		if err != nil {
+			return processorUse{}
+		}
+		idle += n / 100 // USER_HZ
+	}
+	return processorUse{idle, true}
+}
+
+// ownTemporary gives this process a directory of its own for temporary files, so
+// that those of other programs are not counted, until back is called.
+func (b *bench) ownTemporary() (back func(), err error) {
+	was, set := os.LookupEnv("TMPDIR")
+	dir, err := os.MkdirTemp(b.dir, "tmp-")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Setenv("TMPDIR", dir); err != nil {
+		return nil, err
+	}
+	return func() {
+		if set {
+			os.Setenv("TMPDIR", was)
+			return
+		}
+		os.Unsetenv("TMPDIR")
+	}, nil
+}
+
+// leftBy is what runs left behind.
+func leftBy(n int, before, after [len(counts)]int) figure {
+	f := figure{Name: fmt.Sprintf("left behind by %d runs", n), Unit: "things", Target: "0"}
+	var words []string
+	for i, name := range counts {
+		f.Measured += max(0, float64(after[i]-before[i]))
+		words = append(words, fmt.Sprintf("%s %d before, %d after", name, before[i], after[i]))
+	}
+	f.Met, f.Note = f.Measured == 0, strings.Join(words, "; ")
+	return f
+}
