@@ -100,7 +100,7 @@ type BoundaryConfig struct {
 	Timeout          Duration         `yaml:"timeout" doc:"bounds the act; 5m if absent"`
 	Irreversible     bool             `yaml:"irreversible" doc:"the act cannot be undone"`
 	Tier             string           `yaml:"tier" enum:"process,container,vm" doc:"where the boundary runs code: the least tier of the sandbox; process if absent"`
-	Walls            []string         `yaml:"walls" doc:"where the boundary runs code: the walls that must stand; every wall if absent, and fewer is a weakening"`
+	Walls            []string         `yaml:"walls" doc:"where the boundary runs code: the walls that must stand; every wall if absent, never an empty list, and fewer is a weakening"`
 	At               string           `yaml:"-"`
 }
 

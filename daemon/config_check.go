@@ -198,13 +198,24 @@ func (k *checker) boundaries(c *Config) {
 }
 
 // walls wants each to be one that there is: a misspelt one would refuse every
-// run.
+// run. An empty list would read as no wall at all and mean every one (D20).
 func (k *checker) walls(b *BoundaryConfig) {
+	if b.Walls != nil && len(b.Walls) == 0 {
+		k.fail(b.At, "leave walls out for every wall, or name those that must stand: "+wallNames(), "%s: the list of walls is empty", b.Boundary)
+	}
 	for _, w := range b.Walls {
 		if !slices.Contains(sandbox.Walls(), sandbox.Wall(w)) {
-			k.fail(b.At, fmt.Sprintf("the walls are %v", sandbox.Walls()), "%s: there is no wall %q", b.Boundary, clip(w))
+			k.fail(b.At, "the walls are "+wallNames(), "%s: there is no wall %q", b.Boundary, clip(w))
 		}
 	}
+}
+
+func wallNames() string {
+	var names []string
+	for _, w := range sandbox.Walls() {
+		names = append(names, string(w))
+	}
+	return strings.Join(names, ", ")
 }
 
 // boundaryFault returns what is wrong with a boundary's name or pattern.

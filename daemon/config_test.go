@@ -357,6 +357,7 @@ func TestMistakes(t *testing.T) {
 		"notify":                 {v + "review: {notify: []}\n", "a command without a program", ""},
 		"threshold of nothing":   {v + "review: {thresholds: {a:b: 0.5}}\n", "no boundary has the operation", ""},
 		"hook twice":             {v + "alerts: {halt_hooks: [{name: a, command: [x]}, {name: a, command: [x]}]}\n", "a name of its own", ""},
+		"no walls":               {v + "boundaries:\n  - {boundary: run/x, risk: LOW}\n  - boundary: 'exec/*'\n    risk: LOW\n    walls: []\n", "holdfast.yaml:4: exec/*: the list of walls is empty", "leave walls out for every wall"},
 		"wall":                   {v + "boundaries: [{boundary: 'exec/*', risk: LOW, walls: [pid, moat]}]\n", "there is no wall \"moat\"", "the walls are"},
 		"executor address":       {v + "sandbox: {executor: {listen: somewhere}}\n", "sandbox.executor.listen: \"somewhere\" is not an address", "host:port"},
 		"executor for all":       {v + "sandbox: {executor: {listen: '0.0.0.0:7412'}}\n", "can be reached from other machines", "cert, key and clients"},
