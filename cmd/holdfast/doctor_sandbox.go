@@ -44,19 +44,10 @@ func (a *app) seeSandbox(p daemon.Paths) []finding {
 // seeExec says whether `holdfast exec` runs anything here where no contract takes
 // less than every wall.
 func seeExec(p sandbox.Posture) finding {
-	names := func(list []sandbox.Wall) string {
-		var text []string
-		for _, w := range list {
-			if w != sandbox.WallLandlock {
-				text = append(text, string(w))
-			}
-		}
-		return strings.Join(text, ", ")
-	}
 	f := okay("code is run behind every wall")
 	if missing := p.Missing(nil); len(missing) > 0 {
-		f = finding{How: "warn", Why: "code is refused here unless a contract takes less: these walls do not stand: " + names(missing),
-			Hint: "see each wall below, or take less, in holdfast.yaml under boundaries: {boundary: \"exec/*\", risk: MEDIUM, permissions: [\"exec:run\"], walls: [" + names(p.Up) + "]}"}
+		f = finding{How: "warn", Why: "code is refused here unless a contract takes less: these walls do not stand: " + sandbox.Asked(missing),
+			Hint: "see each wall below, or take less, in holdfast.yaml under boundaries: " + p.Lesser("exec/*")}
 	}
 	f.Check = "exec"
 	return f

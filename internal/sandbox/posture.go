@@ -68,6 +68,24 @@ func (p Posture) Missing(need []Wall) []Wall {
 	return missing
 }
 
+// Lesser is the contract that takes the walls which stand and no more (D20): one
+// entry under `boundaries:` of the configuration, word for word.
+func (p Posture) Lesser(boundary string) string {
+	return "{boundary: " + boundary + `, risk: MEDIUM, permissions: ["exec:run"], walls: [` + Asked(p.Up) + "]}"
+}
+
+// Asked names walls for people and contracts. Landlock is left out: it is told in
+// every result and asked of nobody.
+func Asked(walls []Wall) string {
+	var text []string
+	for _, w := range walls {
+		if w != WallLandlock {
+			text = append(text, string(w))
+		}
+	}
+	return strings.Join(text, ", ")
+}
+
 func wallNames() string {
 	var names []string
 	for _, w := range Walls() {

@@ -154,7 +154,7 @@ func (t *Tier) run(ctx context.Context, spec sandbox.Spec, at sandbox.Instants) 
 	}
 	posture := t.Posture()
 	if missing := posture.Missing(spec.Need); len(missing) > 0 {
-		return nil, short(l.exact, posture, missing)
+		return nil, short("exec/"+l.exact, posture, missing)
 	}
 	if err := roomFor(spec.MemoryMB, ownLimit); err != nil {
 		return nil, err
@@ -204,18 +204,8 @@ type died struct{ error }
 func (d died) Unwrap() error { return d.error }
 
 // short is the refusal where walls are missing (D20). Its hint has the contract
-// that takes what stands, word for word. Landlock is not in it: it is told in
-// every result and asked of nobody.
-func short(language string, p sandbox.Posture, missing []sandbox.Wall) error {
-	names := func(list []sandbox.Wall) string {
-		var text []string
-		for _, w := range list {
-			if w != sandbox.WallLandlock {
-				text = append(text, string(w))
-			}
-		}
-		return strings.Join(text, ", ")
-	}
+// that takes what stands, word for word.
+func short(boundary string, p sandbox.Posture, missing []sandbox.Wall) error {
 	why, _, _ := strings.Cut(p.Down[missing[0]], "; ") // what to do about it is for doctor
 	word := "a wall"
 	if len(missing) > 1 {
@@ -223,8 +213,8 @@ func short(language string, p sandbox.Posture, missing []sandbox.Wall) error {
 	}
 	return &holdfast.Error{
 		Kind: kindOf(missing[0]),
-		Why:  fmt.Sprintf("the sandbox is missing %s here: %s (%s)", word, names(missing), why),
-		Hint: fmt.Sprintf("`holdfast doctor` says how to have every wall; to take less, write in holdfast.yaml under `boundaries:`, as one entry: {boundary: exec/%s, risk: MEDIUM, permissions: [\"exec:run\"], walls: [%s]}", language, names(p.Up)),
+		Why:  fmt.Sprintf("the sandbox is missing %s here: %s (%s)", word, sandbox.Asked(missing), why),
+		Hint: "`holdfast doctor` says how to have every wall; to take less, write in holdfast.yaml under `boundaries:`, as one entry: " + p.Lesser(boundary),
 	}
 }
 

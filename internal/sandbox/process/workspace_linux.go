@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"runtime"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -51,16 +50,6 @@ func (w *Workspaces) Posture() sandbox.Posture {
 	return p
 }
 
-// shortWorkspace is short for programs on a work tree.
-func shortWorkspace(p sandbox.Posture, missing []sandbox.Wall) error {
-	err := short("*", p, missing)
-	var e *holdfast.Error
-	if errors.As(err, &e) {
-		e.Hint = strings.Replace(e.Hint, "boundary: exec/*", "boundary: run/*", 1)
-	}
-	return err
-}
-
 // Run runs the program of spec until it ends, with the caller's own standard
 // descriptors relayed. A nil error means that it ran, whatever came of it; else
 // nothing of it has run. ctx ends it at once, and everything that it started.
@@ -71,7 +60,7 @@ func (w *Workspaces) Run(ctx context.Context, spec sandbox.Workspace, std Stream
 	start := time.Now()
 	posture := w.Posture()
 	if missing := posture.Missing(spec.Need); len(missing) > 0 {
-		return nil, shortWorkspace(posture, missing)
+		return nil, short("run/*", posture, missing)
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, failed(holdfast.KindSpawn, "start: it was stopped before", err)
