@@ -186,13 +186,7 @@ func (a *app) executed(x *api.Executed, asked api.Execution, out string) error {
 		return status(exitInterrupted)
 	}
 	if x.Result == nil {
-		ans := &api.Answer{Outcome: x.Outcome, Failure: x.Failure}
-		if !a.json {
-			if err := a.sayRefusal(ans); err != nil {
-				return err
-			}
-		}
-		return ended(ans)
+		return a.unrun(x)
 	}
 	if !a.json {
 		a.sayRun(x, asked)
@@ -203,11 +197,28 @@ func (a *app) executed(x *api.Executed, asked api.Execution, out string) error {
 	if a.interrupted(x) {
 		return status(exitInterrupted)
 	}
-	if x.Result.ExitCode == 0 && x.Failure != nil {
-		return ended(&api.Answer{Outcome: x.Outcome, Failure: x.Failure})
+	return ranTo(x)
+}
+
+// unrun says why nothing ran, and ends with what the gates came to.
+func (a *app) unrun(x *api.Executed) error {
+	ans := &api.Answer{Outcome: x.Outcome, Failure: x.Failure}
+	if !a.json {
+		if err := a.sayRefusal(ans); err != nil {
+			return err
+		}
 	}
+	return ended(ans)
+}
+
+// ranTo ends with the exit code of what ran (D36): the program's own, or, where
+// that is 0 and its result was refused, what that came to.
+func ranTo(x *api.Executed) error {
 	if x.Result.ExitCode != 0 {
 		return status(x.Result.ExitCode)
+	}
+	if x.Failure != nil {
+		return ended(&api.Answer{Outcome: x.Outcome, Failure: x.Failure})
 	}
 	return nil
 }

@@ -243,24 +243,12 @@ func (a *app) worked(x *api.Executed) error {
 		if x.Failure != nil && (x.Outcome == nil || x.Outcome.Verdict == holdfast.Allow) {
 			return x.Failure.Err() // the gates said yes, and it did not begin
 		}
-		ans := &api.Answer{Outcome: x.Outcome, Failure: x.Failure}
-		if !a.json {
-			if err := a.sayRefusal(ans); err != nil {
-				return err
-			}
-		}
-		return ended(ans)
+		return a.unrun(x)
 	}
 	if !a.json {
 		a.sayWorkspace(x)
 	}
-	if x.Result.ExitCode == 0 && x.Failure != nil {
-		return ended(&api.Answer{Outcome: x.Outcome, Failure: x.Failure})
-	}
-	if x.Result.ExitCode != 0 {
-		return status(x.Result.ExitCode)
-	}
-	return nil
+	return ranTo(x)
 }
 
 func (a *app) sayWorkspace(x *api.Executed) {
