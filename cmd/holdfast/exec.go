@@ -47,7 +47,7 @@ ended, and so is its exit code: 137 when a limit ended it, 159 when a call did, 
 when you did. On a terminal, control sequences other than colours are written out;
 in a pipe every byte is as it was, 1 MB of each, but for secrets, which are masked.
 What Holdfast has to say stands on standard error behind "holdfast:"; --json prints
-the whole result instead.
+the whole result instead, or why there is none.
 
 The program's own standard input is empty, and it gets no arguments: give data as
 --file data.txt=PATH, or --file data.txt=- for what is piped in here. Its
@@ -69,6 +69,7 @@ type executing struct {
 	files   repeated
 	env     repeated
 	out     string
+	parsed  bool // the flags were read to their end
 }
 
 func (e *executing) flags(fs *flag.FlagSet) {
@@ -92,26 +93,38 @@ func (e *executing) flags(fs *flag.FlagSet) {
 }
 
 func execute(a *app, args []string) error {
-	fs, e := a.flags("exec"), executing{}
+	e, told := executing{}, false
+	x, err := e.read(a, args)
+	if err == nil {
+		err = a.attended(func(c *api.Client, _ *api.Status) error {
+			got, err := a.ran(c, x)
+			if err != nil {
+				return err
+			}
+			told = true
+			return a.executed(got, x, e.out)
+		})
+	}
+	if told {
+		return err
+	}
+	a.json = a.json || !e.parsed && wantsJSON(args)
+	return a.early(err)
+}
+
+// read makes the request of the command line.
+func (e *executing) read(a *app, args []string) (x api.Execution, err error) {
+	fs := a.flags("exec")
 	e.flags(fs)
 	rest, err := a.parse(fs, args, 1, -1)
 	if err != nil {
-		return err
+		return x, err
 	}
+	e.parsed = true
 	if len(rest) > 1 {
-		return usage("the program gets no arguments: give data as --file NAME=PATH or --env NAME=VALUE", "exec does not take %q", rest[1])
+		return x, usage("the program gets no arguments: give data as --file NAME=PATH or --env NAME=VALUE", "exec does not take %q", rest[1])
 	}
-	x, err := e.request(a, rest)
-	if err != nil {
-		return err
-	}
-	return a.attended(func(c *api.Client, _ *api.Status) error {
-		got, err := a.ran(c, x)
-		if err != nil {
-			return err
-		}
-		return a.executed(got, x, e.out)
-	})
+	return e.request(a, rest)
 }
 
 // request makes the request of the flags and the file.
