@@ -89,17 +89,25 @@ func (s *split) add(res *sandbox.Result, from time.Time, whole time.Duration) {
 	}
 	s.whole = append(s.whole, whole)
 	release, runs := began.Sub(from), last.Sub(began)
-	waited := stoodBefore(res.Around, from)
+	seat, stood := reached(res.Around, sandbox.Initializing).Before(from), reached(res.Around, sandbox.Ready).Before(from)
 	for _, g := range res.Stages {
-		switch {
-		case !walls(g.Name): // the part that it is in is measured from outside
-		case g.Name == "identity", g.Name == "scratch", waited && g.Name != "files":
-			s.put(g.Name, g.Took, true)
-		case waited:
-			s.put(g.Name, g.Took, false)
-			runs -= g.Took
+		ahead := false
+		switch g.Name {
+		case "program", "end", "collect":
+			continue // the part that it is in is measured from outside
+		case "identity", "scratch":
+			ahead = seat
+		case "files": // comes with the request; by whom it is waited for, after the go
+			if res.Path != sandbox.PathCold {
+				runs -= g.Took
+				s.put(g.Name, g.Took, false)
+				continue
+			}
 		default:
-			s.put(g.Name, g.Took, false)
+			ahead = stood
+		}
+		s.put(g.Name, g.Took, ahead)
+		if !ahead {
 			release -= g.Took
 		}
 	}
@@ -109,24 +117,15 @@ func (s *split) add(res *sandbox.Result, from time.Time, whole time.Duration) {
 	s.put(partReading, whole-torn.Sub(from), false)
 }
 
-// walls says whether a stage is one that an init measures before the interpreter
-// is let go.
-func walls(stage string) bool {
-	switch stage {
-	case "program", "end", "collect":
-		return false
-	}
-	return true
-}
-
-// stoodBefore says whether the walls stood before the request came.
-func stoodBefore(around []sandbox.Step, from time.Time) bool {
+// reached is when a boundary was first in a state; the zero time if it never was,
+// which is before everything.
+func reached(around []sandbox.Step, state sandbox.State) time.Time {
 	for _, s := range around {
-		if s.State == sandbox.Ready {
-			return s.At.Before(from)
+		if s.State == state {
+			return s.At
 		}
 	}
-	return false
+	return time.Time{}
 }
 
 func (s *split) put(name string, took time.Duration, ahead bool) {

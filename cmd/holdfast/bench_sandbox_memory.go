@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -13,27 +14,22 @@ import (
 // workload have written and share with nobody, and what the kernel has for them.
 func (w *warmBench) memory() ([]figure, error) {
 	w.t.Settle(w.ctx)
-	launchers := children(os.Getpid())
-	if len(launchers) != 1 {
-		return nil, fmt.Errorf("there are %d launchers", len(launchers))
-	}
 	sum, n, kernels := map[string]float64{}, 0.0, 0.0
-	for _, init := range children(launchers[0]) {
-		for _, workload := range children(init) {
-			n++
-			tables := 0.0
-			for _, pid := range []int{init, workload} {
-				if err := dirtied(pid, sum); err != nil {
-					return []figure{{Name: "memory of one that waits", Note: clean(err.Error())}}, nil
-				}
-				tables += statusField(pid, "VmPTE:")
+	waiting, from := thoseWhoWait(os.Getpid())
+	for _, init := range waiting {
+		n++
+		tables, of := 0.0, 0
+		for _, pid := range append([]int{init}, children(init)...) {
+			if err := dirtied(pid, sum); err != nil {
+				return []figure{{Name: "memory of one that waits", Note: clean(err.Error())}}, nil
 			}
-			if k, ok := kernelMemory(workload); ok {
-				kernels++
-				sum["the kernel for it, page tables too"] += k
-			} else {
-				sum["page tables"] += tables
-			}
+			tables, of = tables+statusField(pid, "VmPTE:"), pid
+		}
+		if k, ok := kernelMemory(of); ok {
+			kernels++
+			sum["the kernel for it, page tables too"] += k
+		} else {
+			sum["page tables"] += tables
 		}
 	}
 	if n == 0 {
@@ -47,7 +43,37 @@ func (w *warmBench) memory() ([]figure, error) {
 	f := figure{Name: "memory of its own, of one that waits", Measured: own, Unit: "MB", Target: "<= 3 MB", Limits: partsOf("MB", sum),
 		Note: fmt.Sprintf("mean of %.0f: Private_Dirty of init and interpreter in /proc/PID/smaps, and what the kernel has, for %.0f of them as their control group counts it, else VmPTE", n, kernels)}
 	f.Met = f.Measured <= 3
-	return []figure{f}, nil
+	shared, err := memoryOf("what those who wait come from, each", from)
+	if err != nil {
+		shared.Unit, shared.Note = "", clean(err.Error())
+	}
+	return []figure{f, shared}, nil
+}
+
+// thoseWhoWait are the first processes of namespaces, below a process, in which a
+// program waits, and the processes that they are children of.
+func thoseWhoWait(pid int) (inits, from []int) {
+	for _, child := range children(pid) {
+		below := children(child)
+		if leadsSpace(child) && len(below) > 0 && !slices.ContainsFunc(below, leadsSpace) {
+			inits, from = append(inits, child), append(from, pid)
+			continue
+		}
+		i, f := thoseWhoWait(child)
+		inits, from = append(inits, i...), append(from, f...)
+	}
+	return inits, slices.Compact(from)
+}
+
+// leadsSpace says whether a process is the first of a PID namespace of its own.
+func leadsSpace(pid int) bool {
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)) // it may have ended
+	for line := range strings.Lines(string(b)) {
+		if f := strings.Fields(line); len(f) > 2 && f[0] == "NSpid:" {
+			return f[len(f)-1] == "1"
+		}
+	}
+	return false
 }
 
 // dirtied adds the pages that only this process has, and has written, to sum, by

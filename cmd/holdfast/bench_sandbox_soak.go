@@ -54,14 +54,16 @@ func (s *soaking) figures(w *warmBench) ([]figure, error) {
 			return nil, err
 		}
 	}
-	w.t.Settle(w.ctx)
-	before := thingsOf(w.t.Trace())
+	before, err := w.things()
+	if err != nil {
+		return nil, err
+	}
 	w.forget()
 	s.next.Store(0)
 	s.statics.Store(0)
 	s.killed.Store(0)
 	from, told := time.Now(), atomic.Int64{}
-	_, err := w.together(func(int) error {
+	_, err = w.together(func(int) error {
 		i := s.next.Add(1) - 1
 		if was := told.Load(); int64(time.Since(from)/sayEvery) > was && told.CompareAndSwap(was, was+1) {
 			w.say("%d of %d runs in %v, %.0f a second", i, s.runs, time.Since(from).Round(time.Second), float64(i)/time.Since(from).Seconds())
@@ -72,11 +74,15 @@ func (s *soaking) figures(w *warmBench) ([]figure, error) {
 		return nil, err
 	}
 	took := time.Since(from)
-	w.t.Settle(w.ctx)
-	f := leftBy(int(s.next.Load()), before, thingsOf(w.t.Trace()))
+	ways := w.told()
+	after, err := w.things()
+	if err != nil {
+		return nil, err
+	}
+	f := leftBy(int(s.next.Load()), before, after)
 	f.binding = true
 	rate := figure{Name: "their number per second, two at once", Measured: float64(s.next.Load()) / took.Seconds(), Unit: "/s",
-		Note: fmt.Sprintf("of python %s; %d static programs; %d were killed for a forbidden call", w.told(), s.statics.Load(), s.killed.Load())}
+		Note: fmt.Sprintf("of python %s; %d static programs; %d were killed for a forbidden call", ways, s.statics.Load(), s.killed.Load())}
 	return []figure{f, rate}, nil
 }
 

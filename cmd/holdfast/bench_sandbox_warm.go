@@ -185,8 +185,12 @@ func (w *warmBench) hitFigures(bare, wrap *contender) []figure {
 		beside.Met = beside.Ratio <= 1.0/30 && len(parked.took) > 0
 		beside.Limits = parked.split.parts()
 	}
-	return []figure{f, beside, figure{Name: "python that cannot be had parked, cold, p50", Measured: millis(at(cold.took, 50)), Unit: "ms",
-		Limits: cold.split.parts(), Note: tails(cold.took)}.ratioTo(least, bare.name)}
+	started := figure{Name: "python that cannot be had parked, cold, p50", Measured: millis(at(cold.took, 50)), Unit: "ms",
+		Limits: cold.split.parts(), Note: tails(cold.took)}.ratioTo(least, bare.name)
+	if len(cold.took) == 0 {
+		started = figure{Name: "cold python", Note: "there was none: " + w.told()}
+	}
+	return []figure{f, beside, started}
 }
 
 // tails are the slower of some.
