@@ -47,7 +47,8 @@ ended, and so is its exit code: 137 when a limit ended it, 159 when a call did, 
 when you did. On a terminal, control sequences other than colours are written out;
 in a pipe every byte is as it was, 1 MB of each, but for secrets, which are masked.
 What Holdfast has to say stands on standard error behind "holdfast:"; --json prints
-the whole result instead, or why there is none.
+the whole result instead, or why there is none. --verbose says its crossing, too,
+which "holdfast ledger show" tells of.
 
 The program's own standard input is empty, and it gets no arguments: give data as
 --file data.txt=PATH, or --file data.txt=- for what is piped in here. Its
@@ -263,9 +264,5 @@ func (a *app) sayRun(x *api.Executed, asked api.Execution) {
 	for _, name := range slices.Sorted(maps.Keys(r.Skipped)) {
 		a.say("the file %s stays behind: %s", name, r.Skipped[name])
 	}
-	if x.Outcome != nil {
-		for _, w := range x.Outcome.Weakened {
-			a.say("weakened: %s", w)
-		}
-	}
+	a.sayCrossing(x)
 }

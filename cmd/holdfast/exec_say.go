@@ -87,7 +87,20 @@ func (a *app) sayBeside(r *sandbox.Document) {
 	}
 }
 
-// maxNamed is how many files, or calls, a line names.
+// sayCrossing says what weakened a run, and, where it is wanted, which it was.
+func (a *app) sayCrossing(x *api.Executed) {
+	if x.Outcome == nil {
+		return
+	}
+	for _, w := range x.Outcome.Weakened {
+		a.say("weakened: %s", w)
+	}
+	if a.verbose {
+		a.say("crossing %s of %s", x.Outcome.Crossing, clean(x.Outcome.Boundary))
+	}
+}
+
+// maxNamed is how many files, calls or ids are named at once.
 const maxNamed = 8
 
 // sayLeft says which files nobody asked for.

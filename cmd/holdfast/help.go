@@ -27,7 +27,7 @@ Every command takes, before or after its name:
                     ~/.config/holdfast/holdfast.yaml, if there is one
     --json          print JSON, on everything that reads
     --tenant NAME   whose reviews, agents and ledger; local if absent
-    --verbose       say which state is used
+    --verbose       say which state is used, and a run's crossing
 
 Exit codes: 0 yes, 1 error, 2 usage, 3 refused, 4 held for a person, 5 halted.
 

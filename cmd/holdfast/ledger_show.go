@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/daemon"
 	"github.com/holdfast-dev/holdfast/internal/story"
@@ -19,7 +18,8 @@ func showCommand() command {
 Tell the story of one crossing: when it began, what the gates thought, what
 happened around it, how it ended, and what is kept of its texts, redacted: the
 arguments of a call that was held, and what came back. With --json the records
-themselves.
+themselves. CROSSING is its id, or as much of its beginning as no other has, six
+characters at least.
 
     holdfast ledger show CROSSING [--json]
 
@@ -32,8 +32,11 @@ func ledgerShow(a *app, args []string) error {
 	if err != nil {
 		return err
 	}
-	id := rest[0]
 	return a.read(func(_ daemon.Paths, s kernel.Store) error {
+		id, err := a.named(s, rest[0])
+		if err != nil {
+			return err
+		}
 		found, err := a.story(s, id)
 		if err != nil {
 			return err
@@ -48,6 +51,9 @@ func ledgerShow(a *app, args []string) error {
 			}
 			return a.printJSON(map[string]any{"crossing": id, "records": records})
 		}
+		if id != rest[0] {
+			fmt.Fprintf(a.out, "crossing %s\n", id)
+		}
 		for _, l := range found {
 			if err := a.tell(l); err != nil {
 				return err
@@ -60,17 +66,12 @@ func ledgerShow(a *app, args []string) error {
 // story is every leaf that belongs to a crossing, in order. Its begin, its
 // entry and its events come after the moment that its UUIDv7 names.
 func (a *app) story(s kernel.Store, id string) (found []ledger.Stored, err error) {
-	u, err := uuid.Parse(id)
-	if err != nil || u.Version() != 7 {
-		return nil, usage("it is a UUID, as `holdfast ledger tail` prints it", "%s is no crossing's id", clean(id))
-	}
-	sec, nsec := u.Time().UnixTime()
-	born := time.Unix(sec, nsec).Add(-time.Minute)
+	first, _, _ := born(id)
 	size, err := a.size(s)
 	if err != nil {
 		return nil, err
 	}
-	from, err := a.since(s, size, born)
+	from, err := a.since(s, size, first.Add(-bornWithin))
 	if err != nil {
 		return nil, err
 	}

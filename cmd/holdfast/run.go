@@ -266,9 +266,5 @@ func (a *app) sayWorkspace(x *api.Executed) {
 			a.say("refused: %s, %d times (%s)", f.Name, f.Count, f.Errno)
 		}
 	}
-	if x.Outcome != nil {
-		for _, w := range x.Outcome.Weakened {
-			a.say("weakened: %s", w)
-		}
-	}
+	a.sayCrossing(x)
 }
