@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"flag"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -34,6 +35,8 @@ after its last client; the next run finds it warm.
     --file NAME=PATH    a file for the program, by its name there; may be given
                         more than once
     --env NAME=VALUE    a variable for the program, never a secret
+    --narrow CALL,...   system calls that it may not make, of those that the sandbox
+                        allows, as the kernel names them: such as openat
     --out DIR           where files that the program wrote go, over nothing that
                         is there; names that begin with a dot, and other odd
                         ones, only where DIR is new or empty. Without it they
@@ -69,6 +72,7 @@ type executing struct {
 	memory  int64
 	files   repeated
 	env     repeated
+	narrow  []string
 	out     string
 	parsed  bool // the flags were read to their end
 }
@@ -90,7 +94,21 @@ func (e *executing) flags(fs *flag.FlagSet) {
 	})
 	fs.Var(&e.files, "file", "")
 	fs.Var(&e.env, "env", "")
+	fs.Func("narrow", "", e.narrower)
 	fs.StringVar(&e.out, "out", "", "")
+}
+
+// narrower takes the names of system calls. Whether the kernel has them, the
+// sandbox knows.
+func (e *executing) narrower(list string) error {
+	odd := func(r rune) bool { return r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') }
+	for name := range strings.SplitSeq(list, ",") {
+		if name == "" || len(name) > 64 || strings.ContainsFunc(name, odd) {
+			return fmt.Errorf("%q is no name of a system call: they are apart by commas, such as mkdir,openat", name)
+		}
+		e.narrow = append(e.narrow, name)
+	}
+	return nil
 }
 
 func execute(a *app, args []string) error {
@@ -146,7 +164,7 @@ func (e *executing) request(a *app, rest []string) (api.Execution, error) {
 		return x, err
 	}
 	x = api.Execution{Agent: ask.Agent, Kind: ask.Kind, Session: ask.Session, Token: ask.Token, RequestID: uuid.NewString(),
-		Language: e.lang, Code: code, Timeout: e.timeout, MemoryMB: e.memory}
+		Language: e.lang, Code: code, Timeout: e.timeout, MemoryMB: e.memory, Narrow: e.narrow}
 	if x.Files, err = e.given(a); err != nil {
 		return x, err
 	}
