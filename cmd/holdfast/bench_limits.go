@@ -71,19 +71,10 @@ const (
 
 // add takes a run in, which began at from and took that long for who asked.
 func (s *split) add(res *sandbox.Result, from time.Time, whole time.Duration) {
-	at := map[sandbox.State]time.Time{}
-	var last time.Time
-	for i, step := range res.States {
-		at[step.State] = step.At
-		if i > 0 && res.States[i-1].State == sandbox.Executing {
-			last = step.At
-		}
-	}
-	torn := at[sandbox.Collecting]
+	began, last, torn := reached(res.States, sandbox.Executing), reached(res.States, res.State), reached(res.States, sandbox.Collecting)
 	if torn.IsZero() {
-		torn = at[sandbox.Cleanup]
+		torn = reached(res.States, sandbox.Cleanup)
 	}
-	began := at[sandbox.Executing]
 	if began.IsZero() || last.IsZero() || torn.IsZero() {
 		return // a trail that is not there splits nothing
 	}
@@ -117,10 +108,10 @@ func (s *split) add(res *sandbox.Result, from time.Time, whole time.Duration) {
 	s.put(partReading, whole-torn.Sub(from), false)
 }
 
-// reached is when a boundary was first in a state; the zero time if it never was,
-// which is before everything.
-func reached(around []sandbox.Step, state sandbox.State) time.Time {
-	for _, s := range around {
+// reached is when a state was first reached; the zero time if it never was, which
+// is before everything.
+func reached(steps []sandbox.Step, state sandbox.State) time.Time {
+	for _, s := range steps {
 		if s.State == state {
 			return s.At
 		}

@@ -28,19 +28,34 @@ func (b *bench) stagesOf() (all []figure, err error) {
 		return nil, err
 	}
 	ready, err := b.withWarm(func(w *warmBench) ([]figure, error) {
+		w.clocked = true
 		if err := w.hit(b.rounds(100), func() error { return nil }); err != nil {
 			return nil, err
 		}
-		list := w.way(sandbox.PathParked).split.figures("parked python")
+		list := w.way(sandbox.PathParked).figures("parked python")
 		if err := w.deplete(b.rounds(25)); err != nil {
 			return nil, err
 		}
-		if s := w.way(pathForked).split; len(s.whole) > 0 {
-			list = append(list, s.figures("forked python, none waiting")...)
-		}
-		return list, nil
+		return append(list, w.way(pathForked).figures("forked python, none waiting")...), nil
 	})
 	return append(all, ready...), err
+}
+
+// figures are the parts of runs whose programs said when they began; none if
+// there was none.
+func (y *way) figures(what string) []figure {
+	if len(y.split.whole) == 0 {
+		return nil
+	}
+	all, p50 := y.split.figures(what), millis(at(y.split.whole, 50))
+	for _, f := range []figure{
+		{Name: "  from the go to the program's first line", Measured: millis(at(y.line, 50))},
+		{Name: "  from there to its end", Measured: millis(at(y.tail, 50))},
+	} {
+		f.Unit = "ms"
+		all = append(all, f.ratioTo(p50, "the whole run"))
+	}
+	return all
 }
 
 // runInto runs spec and takes it into s.
