@@ -87,6 +87,9 @@ const (
 	// PathParked: its process waited behind every wall, and nothing of a request
 	// had ever been in it.
 	PathParked Path = "parked"
+	// PathForked: none waited, and one was forked for it from an interpreter that
+	// had started before, holding nothing of any request.
+	PathForked Path = "forked"
 	// PathCold: the interpreter was started for it.
 	PathCold Path = "cold"
 )

@@ -40,11 +40,11 @@ func Launcher() {
 	if len(os.Args) == 1 && os.Args[0] == workspaceLauncher {
 		serveWorkspace()
 	}
-	if len(os.Args) != 2 || os.Args[0] != LauncherName {
+	if len(os.Args) < 2 || os.Args[0] != LauncherName {
 		return
 	}
 	runtime.LockOSThread() // the death signal and the namespaces are the thread's
-	l := &launcher{root: os.Args[1]}
+	l := &launcher{root: os.Args[1], zygote: os.Args[2:]}
 	err := l.wall()
 	if err == nil {
 		err = l.serve()
@@ -78,7 +78,9 @@ func exitOf(err error) int {
 
 type launcher struct {
 	root string
-	proc int // the host's /proc, for the child's own identity maps; never in a workload
+	// zygote is the command line of the interpreter that it becomes, if any.
+	zygote []string
+	proc   int // the host's /proc, for the child's own identity maps; never in a workload
 
 	// What serve needs for each run is allocated once: a process that forks by
 	// hand stays small and does not collect.
@@ -104,6 +106,7 @@ func (l *launcher) wall() error {
 		{"bind the runtime's root", mounting(func() error { return unix.Mount(l.root, l.root, "", unix.MS_BIND, "") })},
 		{"bind /dev", mounting(l.devices)},
 		{"make the root read-only", mounting(l.readOnly)},
+		{"mount what a zygote reads", mounting(l.zygoteScratch)},
 		{"enter the root", mounting(l.enter)},
 		{"give up rights", giveUp},
 	}
@@ -184,9 +187,12 @@ func giveUp() error {
 
 // serve starts one init for each request until Holdfast hangs up.
 func (l *launcher) serve() error {
-	debug.FreeOSMemory() // what is mapped here is copied for each run
-	debug.SetGCPercent(-1)
+	if len(l.zygote) > 0 {
+		return l.become(l.zygote)
+	}
 	signal.Ignore(unix.SIGCHLD) // the kernel reaps inits
+	debug.FreeOSMemory()        // what is mapped here is copied for each run
+	debug.SetGCPercent(-1)
 	l.oob = make([]byte, unix.CmsgSpace(4*maxFDs))
 	for {
 		n, oobn, _, _, err := unix.Recvmsg(launcherSocket, l.frame[:], l.oob, unix.MSG_CMSG_CLOEXEC)

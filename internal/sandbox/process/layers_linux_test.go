@@ -274,7 +274,7 @@ func TestRootThatVanished_2_2_FP9(t *testing.T) {
 	if err := os.Remove(gone); err != nil {
 		t.Fatal(err)
 	}
-	z, err := startLauncher(gone, newPool(language{}, 0))
+	z, err := startLauncher(gone, &pool{})
 	if err != nil {
 		t.Fatal(err)
 	}

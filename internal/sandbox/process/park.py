@@ -62,36 +62,26 @@ except IndexError as e: str(e)
 d = {'a': 1}; s = f'{6 * 7} {d!r} {1.5:.2f}'; t = tuple(sorted(d)); u = {*t} | {2}
 print(s, t, file=out, flush=True)
 """
-    for _ in range(3):
-        there = {'out': io.TextIOWrapper(io.BytesIO(), encoding='utf-8')}
-        exec(compile(program, '/code/main.py', 'exec'), there)
-    del there
-    sys.meta_path[-1].find_spec('sitecustomize_')  # which makes a finder of each folder
-    atexit.register(end)
-    for name in set(modules) - before:
-        del modules[name]
-    ours.update(modules)
-    collect()
-    gc.freeze()
-    # The program's own module is a new one, which is not frozen with the rest.
-    main = kind('__main__')
-    main.__dict__.clear()
-    main.__dict__.update(modules['__main__'].__dict__)
-    modules['__main__'] = main
-    del main
+    def warm(n):
+        for _ in range(n):
+            there = {'out': io.TextIOWrapper(io.BytesIO(), encoding='utf-8')}
+            exec(compile(program, '/code/main.py', 'exec'), there)
 
-    request = os.open('/code/request', os.O_RDONLY)
-    text = b''
-    while True:
-        b = os.read(request, 65536)
-        if not b:
-            break
-        text += b
-    os.close(request)
-    if text:
+    # What is here is the interpreter's, and no program's garbage.
+    def ready():
+        ours.update(modules)
+        collect()
+        gc.freeze()
+        # The program's own module is a new one, which is not frozen with the rest.
+        main = kind('__main__')
+        main.__dict__.clear()
+        main.__dict__.update(modules['__main__'].__dict__)
+        modules['__main__'] = main
+
+    def environment(text):
         coerced = os.environ.get('LC_CTYPE')
         os.environ.clear()
-        first = sys.modules['posix'].environ
+        first = modules['posix'].environ
         first.clear()
         for line in text.split(b'\0'):
             name, _, value = line.partition(b'=')
@@ -99,6 +89,30 @@ print(s, t, file=out, flush=True)
         if coerced and 'LC_CTYPE' not in os.environ:
             os.environ['LC_CTYPE'] = coerced
             first[b'LC_CTYPE'] = coerced.encode()
+
+    warm(3)
+    sys.meta_path[-1].find_spec('sitecustomize_')  # which makes a finder of each folder
+    atexit.register(end)
+    for name in set(modules) - before:
+        del modules[name]
+    # the zygote
+    if not ours:
+        ready()
+
+    try:
+        request = os.open('/code/request', os.O_RDONLY)
+    except FileNotFoundError:
+        request = None  # it waits for the program itself
+    if request is not None:
+        text = b''
+        while True:
+            b = os.read(request, 65536)
+            if not b:
+                break
+            text += b
+        os.close(request)
+        if text:
+            environment(text)
     for finder in sys.path_importer_cache.values():
         if hasattr(finder, 'invalidate_caches'):
             finder.invalidate_caches()

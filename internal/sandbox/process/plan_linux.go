@@ -25,6 +25,8 @@ const (
 	slotFile     = 20
 	slotRules    = 21
 	slotNext     = 22 // the operation at which a request begins
+	slotTID      = 26 // of a fork: where its C library keeps its number
+	slotRobust   = 27 // and its list of robust mutexes
 	slotMarks    = 32 // and on: when each stage was done
 )
 
@@ -42,6 +44,7 @@ type order struct {
 	id          string
 	argv        []string
 	env         []string
+	given       bool // some of env came with the request
 	code        []byte
 	codeName    string
 	files       map[string][]byte
@@ -50,6 +53,7 @@ type order struct {
 	gauged      bool
 	landlockABI int
 	static      bool
+	fork        bool // the workload is a fork of an interpreter, and keeps its signals
 }
 
 type rlimit struct {
@@ -88,7 +92,7 @@ func seatPlan(scratch, inodes int64, doors int) (plan, error) {
 	r.mark(slotMarks + 2)
 	r.stage = stageReport
 	r.call(unix.SYS_READ, slot(slotControl), r.bytes(make([]byte, 8)), 8)
-	r.jump(slotNext)
+	r.jump(slot(slotNext))
 	return finish(r)
 }
 
@@ -98,7 +102,7 @@ func (o *order) plan(base int) (plan, error) {
 	o.named(r)
 	o.program(r)
 	o.scratch(r)
-	o.given(r)
+	o.bring(r)
 	r.mark(slotMarks + 4)
 	status, usage := r.bytes(make([]byte, 8)), r.bytes(make([]byte, 144))
 	child := o.workloadClone(r)
@@ -152,8 +156,8 @@ func (o *order) scratch(r *recorder) {
 	r.keep(slotScratch, unix.SYS_OPENAT, unix.AT_FDCWD, r.cstring("."), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC)
 }
 
-// given are the files that came with the code.
-func (o *order) given(r *recorder) {
+// bring: the files that came with the code.
+func (o *order) bring(r *recorder) {
 	r.stage = stageFiles
 	made := map[string]bool{".": true}
 	for _, name := range sorted(o.files) {
@@ -284,12 +288,15 @@ func (o *order) walls(r *recorder) {
 	r.mark(slotMarks + 5)
 	r.stage = stageSeccomp
 	act := r.words(0, 0, 0, 0)
-	for sig := 1; sig <= 64; sig++ {
+	for sig := 1; sig <= 64 && !o.fork; sig++ {
 		if sig != int(unix.SIGKILL) && sig != int(unix.SIGSTOP) && sig != 32 && sig != 33 {
 			r.call(unix.SYS_RT_SIGACTION, sig, act, 0, 8)
 		}
 	}
 	r.call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, r.words(0), 0, 8)
+	if o.fork {
+		r.call(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 1) // as one is after an execve
+	}
 	prog := r.words(len(o.filter), r.bytes(rawFilter(o.filter)))
 	r.mark(slotMarks + 6)
 	r.keep(slotListener, unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, prog)

@@ -325,7 +325,11 @@ func (r *run) start(n notice) {
 		kill(fd)
 		return
 	}
-	r.asks.proceed(n)
+	if r.parking.forks {
+		r.asks.refuse(n, 0) // it has asked, and executes nothing
+	} else {
+		r.asks.proceed(n)
+	}
 	r.pid = numberOf(fd) // while the interpreter starts
 }
 

@@ -30,6 +30,7 @@ type seat struct {
 	held   share     // what the group holds it to
 
 	troubles *troubles // of the tier
+	freed    func()    // what its end brings with it; it may be nil
 }
 
 // take returns a seat, one that waits if there is one.
@@ -215,6 +216,9 @@ func (s *seat) free() {
 	}
 	if s.group != nil {
 		s.leave()
+	}
+	if s.freed != nil {
+		s.freed()
 	}
 }
 

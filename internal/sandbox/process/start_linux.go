@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -38,26 +39,50 @@ type zygote struct {
 	seats   chan *seat
 	filling atomic.Bool
 	pool    *pool
+
+	// whole: it is an interpreter, which takes the flags of a clone as they are.
+	whole bool
 }
 
 // startLauncher starts one launcher whose root is the directory root, and
 // whose workloads wait in p.
 func startLauncher(root string, p *pool) (*zygote, error) {
+	z, err := launch([]string{root}, nil)
+	if err != nil {
+		return nil, err
+	}
+	z.seats, z.pool = make(chan *seat, seatsReady), p
+	return z, nil
+}
+
+// startZygote starts a launcher that becomes the interpreter of argv.
+func startZygote(root string, argv, env []string) (*zygote, error) {
+	z, err := launch(append([]string{root}, argv...), env)
+	if err != nil {
+		return nil, err
+	}
+	z.whole = true
+	return z, nil
+}
+
+// launch starts a launcher with arguments and an environment.
+func launch(args, env []string) (*zygote, error) {
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return nil, err
 	}
 	defer theirs.Close()
-	z := &zygote{conn: ours, done: make(chan struct{}), seats: make(chan *seat, seatsReady), pool: p}
+	z := &zygote{conn: ours, done: make(chan struct{})}
 	exe, err := os.Executable()
 	if err != nil {
 		ours.Close()
 		return nil, err
 	}
 	z.cmd = exec.Command(exe)
-	z.cmd.Args = []string{LauncherName, root}
-	z.cmd.Env = []string{"GOMAXPROCS=1"}
-	z.cmd.Stderr = &z.stderr
+	z.cmd.Args = append([]string{LauncherName}, args...)
+	z.cmd.Env = append([]string{"GOMAXPROCS=1"}, env...)
+	// A pipe each, which is what a run's own output is.
+	z.cmd.Stdout, z.cmd.Stderr = io.Discard, &z.stderr
 	z.cmd.ExtraFiles = []*os.File{theirs}
 	attr := &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWNET}
 	if os.Geteuid() == 0 {
@@ -114,6 +139,7 @@ func (z *zygote) alive() bool {
 
 // empty frees the seats that wait, and the root, once the launcher has ended.
 func (z *zygote) empty() {
+	z.pool.nursery.close()
 	z.pool.empty()
 	for {
 		select {
@@ -129,6 +155,9 @@ func (z *zygote) empty() {
 }
 
 func (z *zygote) close() {
+	if z.pool != nil {
+		z.pool.nursery.close()
+	}
 	z.conn.Close()
 	select {
 	case <-z.done:
@@ -144,6 +173,11 @@ func (z *zygote) close() {
 func (z *zygote) clone(flags uint64, into int, fds []int) (int, error) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
+	if z.whole {
+		if flags |= unix.CLONE_PIDFD; into > 0 {
+			flags |= unix.CLONE_INTO_CGROUP
+		}
+	}
 	var req [16]byte
 	binary.LittleEndian.PutUint64(req[:], flags)
 	binary.LittleEndian.PutUint64(req[8:], uint64(into))
@@ -157,7 +191,7 @@ func (z *zygote) clone(flags uint64, into int, fds []int) (int, error) {
 		return -1, z.gone(err)
 	}
 	if f.kind == frameRefused {
-		return -1, fmt.Errorf("clone: %w", syscall.Errno(f.a))
+		return -1, fmt.Errorf("clone: %w", syscall.Errno(max(int32(f.a), -int32(f.a))))
 	}
 	if f.kind != frameCloned || len(got) != 1 {
 		closeAll(got)

@@ -3,6 +3,7 @@
 package process
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -45,6 +46,13 @@ const (
 	opStore        // store the low half of slot word 4 at the address of word 5
 	opJump         // go on at the operation whose index stands in slot word 4
 	opEnd          // leave: exit_group(0)
+
+	// Those of a zygote, which player alone knows.
+	opLoad   // the 32-bit number at the address of word 4, plus 4 for each of word 5
+	opPut    // store word 4 at the address of word 5
+	opBranch // go on at the operation of word 5 where word 4 is not positive
+	opTurn   // go on with another tape: its address, operation and control
+	opReturn // give the process back to who called player
 )
 
 // A slot names the result of an earlier operation as an argument.
@@ -60,9 +68,13 @@ type recorder struct {
 	relocs []uint64 // offsets in data of words that point into data
 	opRefs []uint64 // indexes of words in ops that point into data
 	stage  stage
-	base   int // the index of the first operation
+	base   int    // the index of the first operation
+	home   uint64 // where the tape is mapped, if not at tapeBase
 	err    error
 }
+
+// anyErrno lets an operation fail with whatever errno: its slot is then negative.
+const anyErrno = -1
 
 // stage says what an operation belongs to, so that one that fails is reported
 // by the name of its wall.
@@ -161,15 +173,22 @@ func (r *recorder) lenient(errno int, nr int, args ...any) {
 // clone records a clone3 with args at the given data; the new process goes on
 // at the operation that join sets.
 func (r *recorder) clone(dst int, nr int, args ref, size int) (op int) {
-	op = len(r.ops) / opWords
+	op = r.here()
 	r.add(opClone, uint64(nr), dst, 0, []any{args, size})
+	return op
+}
+
+// cloneAny is clone, whose slot is negative where it failed.
+func (r *recorder) cloneAny(dst int, nr int, args ref, size int) (op int) {
+	op = r.here()
+	r.add(opClone, uint64(nr), dst, anyErrno, []any{args, size})
 	return op
 }
 
 // childHere says that the child of the clone at op goes on with what is
 // recorded next.
 func (r *recorder) childHere(op int) {
-	r.ops[op*opWords+10] = uint64(r.base + len(r.ops)/opWords)
+	r.ops[op*opWords+10] = uint64(r.base + r.here())
 }
 
 // reap waits for the process whose number stands in slot pid.
@@ -181,10 +200,43 @@ func (r *recorder) mark(dst int) { r.add(opMark, 0, dst, 0, nil) }
 
 // store puts the low 32 bits of a slot at to, as a descriptor stands in a
 // control message.
-func (r *recorder) store(from slot, to ref) { r.add(opStore, 0, -1, 0, []any{from, to}) }
+func (r *recorder) store(from slot, to any) { r.add(opStore, 0, -1, 0, []any{from, to}) }
 
-// jump goes on at the operation whose index stands in slot to.
-func (r *recorder) jump(to slot) { r.add(opJump, 0, -1, 0, []any{to}) }
+// jump goes on at an operation, or at that whose index stands in a slot.
+func (r *recorder) jump(to any) { r.add(opJump, 0, -1, 0, []any{to}) }
+
+// load puts the i-th 32-bit number behind from in slot dst.
+func (r *recorder) load(dst int, from, i any) { r.add(opLoad, 0, dst, 0, []any{from, i}) }
+
+// put puts a number, or the whole of a slot, at to.
+func (r *recorder) put(from, to any) { r.add(opPut, 0, -1, 0, []any{from, to}) }
+
+// branch goes on at the operation that aim sets, where a slot is not positive.
+func (r *recorder) branch(on slot) (op int) {
+	op = r.here()
+	r.add(opBranch, 0, -1, 0, []any{on, 0})
+	return op
+}
+
+// aim says that the branch or jump at op goes to what is recorded next.
+func (r *recorder) aim(op int) {
+	word := 4
+	if r.ops[op*opWords]&0xff == opBranch {
+		word = 5
+	}
+	r.ops[op*opWords+word] = uint64(r.base + r.here())
+}
+
+// here is how many operations there are.
+func (r *recorder) here() int { return len(r.ops) / opWords }
+
+// turn goes on with operation 0 of the tape at an address.
+func (r *recorder) turn(tape uint64, control slot) {
+	r.add(opTurn, 0, -1, 0, []any{tape, 0, control})
+}
+
+// giveBack returns to who called player.
+func (r *recorder) giveBack() { r.add(opReturn, 0, -1, 0, nil) }
 
 func (r *recorder) end() { r.add(opEnd, 0, -1, 0, nil) }
 
@@ -250,10 +302,10 @@ func (r *recorder) assemble() ([]byte, int, error) {
 	}
 	copy(b[dataAt:], r.data)
 	for _, ref := range r.opRefs {
-		address(b[8*ref:], at+dataAt)
+		r.address(b[8*ref:], at+dataAt)
 	}
 	for _, ref := range r.relocs {
-		address(b[uint64(dataAt)+ref:], at+dataAt)
+		r.address(b[uint64(dataAt)+ref:], at+dataAt)
 	}
 	return b, dataAt, nil
 }
@@ -265,8 +317,8 @@ func opAt(op int) int { return opsOffset + 8*opWords*op }
 func nextOp(n int) int { return (n + 8*opWords - 1) / (8 * opWords) }
 
 // address turns the offset in data that b begins with into an address.
-func address(b []byte, dataAt int) {
-	binary.LittleEndian.PutUint64(b, binary.LittleEndian.Uint64(b)+uint64(tapeBase+dataAt))
+func (r *recorder) address(b []byte, dataAt int) {
+	binary.LittleEndian.PutUint64(b, binary.LittleEndian.Uint64(b)+cmp.Or(r.home, tapeBase)+uint64(dataAt))
 }
 
 // fill writes words at a place in the data that bytes returned.

@@ -241,7 +241,7 @@ func (t *Tier) launcher(ctx context.Context, l language) (*zygote, error) {
 	if err != nil {
 		return nil, failed(holdfast.KindMount, "copy the runtime", err)
 	}
-	z, err := startLauncher(root.path, newPool(l, t.poolSize(l, root.path)))
+	z, err := startLauncher(root.path, t.newPool(l, root.path))
 	if err == nil {
 		if err = t.groups.admit(z.cmd.Process.Pid); err != nil {
 			z.close()
@@ -274,7 +274,7 @@ func (t *Tier) order(l language, spec sandbox.Spec) (*order, error) {
 	return &order{
 		gauged: !slices.Contains(up, sandbox.WallMemory),
 		id:     spec.ID,
-		argv:   l.argv(), env: l.environment(spec.Environment), code: spec.Code, codeName: l.codeName,
+		argv:   l.argv(), env: l.environment(spec.Environment), given: len(spec.Environment) > 0, code: spec.Code, codeName: l.codeName,
 		files: spec.Files, filter: filter,
 		landlockABI: t.abi, static: l.program == "",
 		limits: append(lesser(up, spec), []rlimit{

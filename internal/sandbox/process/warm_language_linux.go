@@ -1,8 +1,10 @@
 package process
 
 import (
+	"bytes"
 	_ "embed"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -23,6 +25,9 @@ type parking struct {
 	words func(o *order) []byte
 	// early: it waits before its one execve, not behind it.
 	early bool
+	// zygote: it can be a fork of an interpreter that stands ready; forks: it is
+	// one, which executes nothing.
+	zygote, forks bool
 	// takes says whether a request can be served by one that waits.
 	takes func(spec sandbox.Spec) bool
 	// hosts says whether a root lets it wait.
@@ -30,6 +35,33 @@ type parking struct {
 	// share is the part of the tier's Config.Parked that wait, at least one.
 	share int
 }
+
+// fork is how a fork of a zygote waits. Its zygote has read what makes it wait.
+func (p parking) fork() parking {
+	p.forks, p.files = true, nil
+	return p
+}
+
+// stock is how a fork waits that is made before its request is known: as late as
+// an interpreter can, where it opens its program. An environment would come too
+// late there, and a program in another encoding is read twice.
+func (p parking) stock() parking {
+	p = p.fork()
+	p.fifo = "/code/main.py"
+	p.words = func(o *order) []byte { return o.code }
+	takes := p.takes
+	p.takes = func(s sandbox.Spec) bool { return takes(s) && len(s.Environment) == 0 && !encoded(s.Code) }
+	return p
+}
+
+// encoded says whether a program names an encoding, which Python looks for in
+// its first two lines (PEP 263).
+func encoded(code []byte) bool {
+	lines := bytes.SplitN(code, []byte("\n"), 3)
+	return slices.ContainsFunc(lines[:min(2, len(lines))], pythonEncoding.Match)
+}
+
+var pythonEncoding = regexp.MustCompile(`^[ \t\f]*#.*coding[:=]`)
 
 // parks is how the language's workloads wait.
 func (l language) parks() parking {
@@ -47,7 +79,13 @@ func always(sandbox.Spec) bool { return true }
 func anywhere(string) bool     { return true }
 
 //go:embed park.py
-var parkPython []byte
+var parkPython string
+
+// parkText is what an interpreter reads to become one that waits: zygote is what
+// it does before that to have children, if it has any.
+func parkText(zygote string) string {
+	return strings.Replace(parkPython, "    # the zygote\n", zygote, 1)
+}
 
 // parkedPython waits in the import of sitecustomize, by which every interpreter
 // starts and which a root does not have. Its hash seed, its addresses and all
@@ -55,14 +93,20 @@ var parkPython []byte
 func parkedPython() parking {
 	return parking{
 		fifo:  "/code/request",
-		files: map[string][]byte{"sitecustomize.py": parkPython},
-		words: func(o *order) []byte { return []byte(strings.Join(o.env, "\x00")) },
+		files: map[string][]byte{"sitecustomize.py": []byte(parkText(""))},
+		words: func(o *order) []byte {
+			if !o.given {
+				return nil // its own stands
+			}
+			return []byte(strings.Join(o.env, "\x00"))
+		},
 		takes: func(s sandbox.Spec) bool { return !early(s.Environment, pythonReads) && !shadows(s.Files) },
 		hosts: func(root string) bool {
 			own, err := filepath.Glob(filepath.Join(root, "usr", "lib*", "python3*", "sitecustomize*"))
 			return err == nil && len(own) == 0
 		},
-		share: 1,
+		share:  1,
+		zygote: true,
 	}
 }
 

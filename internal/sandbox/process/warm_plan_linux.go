@@ -29,23 +29,34 @@ func (o *order) park(base int, w parking) (plan, error) {
 	for _, name := range sorted(w.files) {
 		o.write(r, name, w.files[name])
 	}
-	child := o.workloadClone(r)
+	child := w.clone(o, r)
 	o.presents(r)
 	r.call(unix.SYS_CLOSE, slot(slotSync))
 	r.keep(slotGo, unix.SYS_OPENAT, unix.AT_FDCWD, r.cstring(w.fifo), unix.O_WRONLY|unix.O_CLOEXEC)
 	o.tell(r, frameParked)
 	r.call(unix.SYS_READ, slot(slotControl), r.bytes(make([]byte, 8)), 8)
-	r.jump(slotNext)
+	r.jump(slot(slotNext))
 	r.childHere(child)
 	o.walls(r)
-	if w.early {
+	switch {
+	case w.forks:
+		o.forked(r)
+	case w.early:
 		r.keep(slotWait, unix.SYS_OPENAT, unix.AT_FDCWD, r.cstring(w.fifo), unix.O_RDONLY|unix.O_CLOEXEC)
 		r.call(unix.SYS_READ, slot(slotWait), r.bytes(make([]byte, 8)), 8)
-		r.jump(slotExec)
-	} else {
+		r.jump(slot(slotExec))
+	default:
 		o.start(r)
 	}
 	return finish(r)
+}
+
+// clone starts the workload that will wait.
+func (w parking) clone(o *order, r *recorder) int {
+	if w.forks {
+		return o.forkClone(r)
+	}
+	return o.workloadClone(r)
 }
 
 // release is the part that brings a request to a workload that waits: its name,
@@ -65,7 +76,7 @@ func (o *order) release(base int, w parking) (p plan, exec int, err error) {
 	// Linux makes only the mount read-only; there is no other of it.
 	r.call(unix.SYS_MOUNT, 0, r.cstring("/code"), 0, unix.MS_REMOUNT|scratchFlags|o.codeFlags(), r.cstring(fmt.Sprintf("size=%d", o.codeRoom())))
 	r.call(unix.SYS_MOUNT, 0, r.cstring("/code"), 0, unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|scratchFlags|o.codeFlags(), 0)
-	o.given(r)
+	o.bring(r)
 	r.stage = stageLimits
 	for _, l := range o.limits {
 		if l.resource != unix.RLIMIT_DATA && l.resource != unix.RLIMIT_CPU {

@@ -20,9 +20,16 @@ type pool struct {
 	filling atomic.Bool
 	runs    atomic.Int64 // requests so far: the first of a language parks nothing
 	lang    language
+	nursery *nursery // nil where workloads are parked one by one
 }
 
-func newPool(l language, n int) *pool { return &pool{ready: make(chan *run, n), lang: l} }
+func (t *Tier) newPool(l language, root string) *pool {
+	p := &pool{ready: make(chan *run, t.poolSize(l, root)), lang: l}
+	if cap(p.ready) > 0 {
+		p.nursery = t.newNursery(l, root)
+	}
+	return p
+}
 
 // short says that fewer wait than should.
 func (p *pool) short() bool { return p.runs.Load() > 1 && len(p.ready) < cap(p.ready) }
@@ -49,21 +56,53 @@ func (t *Tier) poolSize(l language, root string) int {
 }
 
 // takeParked returns a workload that waits and can serve spec, or nil.
-func (t *Tier) takeParked(z *zygote, l language, spec sandbox.Spec) *run {
-	if len(spec.Narrow) > 0 || !l.parks().takes(spec) {
-		return nil
-	}
-	for {
+func (t *Tier) takeParked(z *zygote, spec sandbox.Spec) *run {
+	for range cap(z.pool.ready) {
 		select {
 		case r := <-z.pool.ready:
-			if r.waits() && !r.deserted() && time.Since(r.parkedAt) < parkedFor {
+			switch {
+			case !r.waits() || r.deserted() || time.Since(r.parkedAt) >= parkedFor:
+				r.free()
+			case serves(r.parking, spec):
 				return r
+			default:
+				z.pool.keep(r)
 			}
-			r.free()
 		default:
 			return nil
 		}
 	}
+	return nil
+}
+
+// keep puts back a workload that waits, where there is room.
+func (p *pool) keep(r *run) {
+	select {
+	case p.ready <- r:
+	default:
+		r.free()
+	}
+}
+
+// serves says whether a workload that waits so can be used for spec.
+func serves(p parking, spec sandbox.Spec) bool {
+	return len(spec.Narrow) == 0 && p.takes(spec)
+}
+
+// fork returns a workload made for spec, where a zygote stands ready; or nil.
+func (t *Tier) fork(z *zygote, l language, spec sandbox.Spec) *run {
+	as := l.parks().fork()
+	if !z.pool.nursery.ready() || !serves(as, spec) {
+		return nil
+	}
+	r, err := t.parkFork(z.pool.nursery, l, as)
+	if err != nil {
+		if !errors.Is(err, errNoZygote) {
+			t.troubles.seatFailed(err)
+		}
+		return nil
+	}
+	return r
 }
 
 // park lets workloads come to wait, in the background, until there are enough.
@@ -85,7 +124,7 @@ func (t *Tier) park(z *zygote) {
 				return // the next request tries again
 			}
 			t.troubles.seatMade()
-			p.ready <- r
+			p.keep(r)
 		}
 	}()
 }
@@ -93,13 +132,40 @@ func (t *Tier) park(z *zygote) {
 // parkWithin is how long a workload may take until it waits.
 const parkWithin = 10 * time.Second
 
-// newParked makes a workload that waits.
-func (t *Tier) newParked(z *zygote, l language) (_ *run, err error) {
+// newParked makes a workload that waits: a fork of a zygote where there is one.
+func (t *Tier) newParked(z *zygote, l language) (*run, error) {
+	for n := z.pool.nursery; n.usable(); n.wait() {
+		r, err := t.parkFork(n, l, l.parks().stock())
+		if !errors.Is(err, errNoZygote) {
+			return r, err
+		}
+	}
+	return t.parkIn(z, l, l.parks())
+}
+
+// parkFork makes a workload that waits as a fork of the zygote in use.
+func (t *Tier) parkFork(n *nursery, l language, as parking) (*run, error) {
+	b, err := n.take()
+	if err != nil {
+		return nil, err
+	}
+	r, err := t.parkIn(b.zygote, l, as)
+	n.made(b, err)
+	if err != nil {
+		n.leave(b)
+		return nil, err
+	}
+	r.freed = func() { n.leave(b) }
+	return r, nil
+}
+
+// parkIn makes a workload that waits, of the process that z leads to.
+func (t *Tier) parkIn(z *zygote, l language, as parking) (_ *run, err error) {
 	s, err := t.newSeat(z)
 	if err != nil {
 		return nil, err
 	}
-	r := &run{seat: s, fs: -1, workload: -1, gone: make(chan struct{}), spec: parkedSpec(l), parking: l.parks()}
+	r := &run{seat: s, fs: -1, workload: -1, gone: make(chan struct{}), spec: parkedSpec(l), parking: as}
 	defer func() {
 		if err != nil {
 			r.free()
@@ -112,7 +178,7 @@ func (t *Tier) newParked(z *zygote, l language) (_ *run, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r.gauged = o.gauged
+	r.gauged, o.fork = o.gauged, as.forks
 	if r.waiting, err = o.park(r.next(), r.parking); err != nil {
 		return nil, failed(holdfast.KindSpawn, "write down what to do", err)
 	}
@@ -201,7 +267,10 @@ func (t *Tier) release(r *run, o *order, spec sandbox.Spec, at sandbox.Instants)
 func (t *Tier) warm(ctx context.Context, z *zygote, l language, o *order, spec sandbox.Spec, at sandbox.Instants) *sandbox.Result {
 	start := time.Now()
 	for {
-		r := t.takeParked(z, l, spec)
+		r, path := t.takeParked(z, spec), sandbox.PathParked
+		if r == nil {
+			r, path = t.fork(z, l, spec), sandbox.PathForked
+		}
 		if r == nil {
 			return nil
 		}
@@ -215,7 +284,7 @@ func (t *Tier) warm(ctx context.Context, z *zygote, l language, o *order, spec s
 			r.free()
 			continue
 		}
-		res.Path = sandbox.PathParked
+		res.Path = path
 		r.timed(res, start)
 		res.Walk(r.at)
 		if r.hasLeft() { // it is not destroyed yet

@@ -1,0 +1,170 @@
+//go:build linux && amd64
+
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
+)
+
+// stands says whether a process is there and no zombie.
+func stands(pid int) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && !strings.Contains(string(b), ") Z ")
+}
+
+func vanishes(t *testing.T, pids ...int) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		left := 0
+		for _, pid := range pids {
+			if stands(pid) {
+				left++
+			}
+		}
+		if left == 0 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d of %v are still there", left, pids)
+		}
+	}
+}
+
+// served runs a program that says its hash of x, and how it came to run.
+func served(t *testing.T, b *Tier) (seed string, path sandbox.Path) {
+	t.Helper()
+	res, err := b.Run(t.Context(), sandbox.Spec{ID: "z", Language: "python3", Code: []byte("print(hash('x'))"), Need: anyWalls})
+	if err != nil {
+		t.Error(err)
+		return "", ""
+	}
+	if res.ExitCode != 0 || len(res.Stdout) < 5 {
+		t.Errorf("%+v %q", res, res.Stderr)
+	}
+	return string(res.Stdout), res.Path
+}
+
+// TestZygote_hasChildrenForAWhile: after so many forks another one takes its
+// place, before it is needed, and the old one goes with its last child.
+func TestZygote_hasChildrenForAWhile(t *testing.T) {
+	b := warmed(t, "python3", 4)
+	z := b.only(t)
+	first := z.zygotes()[1:]
+	seeds, paths := map[string]int{}, map[sandbox.Path]int{}
+	for range 3 * zygoteForks {
+		seed, path := served(t, b)
+		seeds[seed]++
+		paths[path]++
+	}
+	for seed, n := range seeds {
+		if n > zygoteForks {
+			t.Errorf("%d had the seed of %q", n, seed)
+		}
+	}
+	if len(seeds) < 3 || paths[sandbox.PathCold] > zygoteForks {
+		t.Errorf("%d seeds, %v", len(seeds), paths)
+	}
+	b.Settle(t.Context())
+	vanishes(t, first...)
+	if list := z.zygotes(); len(list) > 4 {
+		t.Errorf("%d zygotes stand", len(list)-1)
+	}
+}
+
+// TestZygote_killed: again and again, between runs and under them. Those that
+// run or wait die with it; the next are served.
+func TestZygote_killed(t *testing.T) {
+	b := warmed(t, "python3", 4)
+	z := b.only(t)
+	var wg sync.WaitGroup
+	stop := make(chan struct{})
+	for range 3 {
+		wg.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				// A run under which it dies ends as killed, or is not begun.
+				res, err := b.Run(t.Context(), sandbox.Spec{ID: "k", Language: "python3", Code: []byte("print(1)"), Need: anyWalls})
+				if err == nil && string(res.Stdout) != "1\n" && res.Reason != sandbox.ReasonSignal {
+					t.Errorf("%+v %q %q", res, res.Stdout, res.Stderr)
+				}
+			}
+		})
+	}
+	var killed []int
+	for range 20 {
+		for _, pid := range z.zygotes()[1:] {
+			killed = append(killed, append(descendants(pid), pid)...)
+			unix.Kill(pid, unix.SIGKILL)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	close(stop)
+	wg.Wait()
+	if len(killed) < 10 {
+		t.Errorf("only %d were killed", len(killed))
+	}
+	for range 2 {
+		b.Settle(t.Context())
+		served(t, b)
+	}
+	b.Settle(t.Context())
+	if _, path := served(t, b); path != sandbox.PathParked {
+		t.Errorf("after all that it came by %s", path)
+	}
+	vanishes(t, killed...)
+}
+
+// TestZygote_thatCannotBe: where none comes to stand, or its children come to
+// nothing, workloads are parked one by one.
+func TestZygote_thatCannotBe(t *testing.T) {
+	for name, start := range map[string]func(n *nursery, root string) (*zygote, error){
+		"it ends": func(_ *nursery, root string) (*zygote, error) {
+			z, err := startZygote(root, []string{"/usr/bin/python3.11", "-S", "-c", "1"}, nil)
+			if err == nil {
+				defer z.close()
+				err = z.ping()
+			}
+			return nil, err
+		},
+		"not started": func(*nursery, string) (*zygote, error) { return nil, errors.New("not here") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := tierOf(t, "python3", 2)
+			res, err := b.Run(t.Context(), sandbox.Spec{ID: "a", Language: "python3", Code: []byte("1"), Need: anyWalls})
+			if err != nil || res.ExitCode != 0 {
+				t.Fatal(res, err)
+			}
+			z := b.only(t)
+			n, tries := z.pool.nursery, 0
+			n.start = func() (*zygote, error) {
+				tries++
+				z, err := start(n, z.root.path)
+				if err == nil {
+					t.Error("it stands")
+				}
+				return z, err
+			}
+			for range 3 {
+				served(t, b)
+				b.Settle(t.Context())
+			}
+			if _, path := served(t, b); path != sandbox.PathParked || tries != zygoteTries {
+				t.Errorf("came by %s after %d tries", path, tries)
+			}
+		})
+	}
+}
