@@ -161,13 +161,13 @@ func Trails(last State, at Instants) (executor, boundary []Step, err error) {
 		}
 	}
 	to(b, Teardown, later(at.Torn, at.Ended))
-	to(b, Destroyed, later(at.Freed, at.Ended))
+	to(b, Destroyed, later(at.Freed, later(at.Torn, at.Ended)))
 	return e.Steps(), b.Steps(), err
 }
 
 // ended takes the executor from SPAWNING home.
 func ended(to func(*Trail, State, time.Time), e *Trail, last State, at Instants) {
-	home := later(at.Freed, at.Ended)
+	home := later(at.Freed, later(at.Torn, at.Ended))
 	if last != SpawnError {
 		to(e, Executing, later(at.Began, at.Ready))
 	}

@@ -84,6 +84,8 @@ func TestTrails_003_2_everyEnd(t *testing.T) {
 	}
 	broken := at(5)
 	broken.Faulted = broken.Ended
+	behind := at(5) // freed behind its result
+	behind.Freed = time.Time{}
 	const begin, around = "IDLE RECEIVING REQUEST_PARSED SPAWNING ", "INITIALIZING READY ACTIVE TEARDOWN DESTROYED"
 	for name, c := range map[string]struct {
 		last     State
@@ -92,6 +94,7 @@ func TestTrails_003_2_everyEnd(t *testing.T) {
 		boundary string
 	}{
 		"well":             {Completed, at(5), begin + "EXECUTING COMPLETED COLLECTING_METRICS RETURNING IDLE", around},
+		"freed behind it":  {Completed, behind, begin + "EXECUTING COMPLETED COLLECTING_METRICS RETURNING IDLE", around},
 		"by time":          {Timeout, at(5), begin + "EXECUTING TIMEOUT CLEANUP IDLE", around},
 		"by memory":        {OOM, at(5), begin + "EXECUTING OOM CLEANUP IDLE", around},
 		"by a call":        {SyscallBlocked, at(5), begin + "EXECUTING SYSCALL_BLOCKED CLEANUP IDLE", around},
