@@ -1,0 +1,469 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/executorpb"
+	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/sandboxtest"
+	"github.com/holdfast-dev/holdfast/kernel"
+	"github.com/holdfast-dev/holdfast/ledger"
+)
+
+// service is a daemon with a code executor that is at rest, and what it holds
+// then.
+type service struct {
+	*Daemon
+	t    *testing.T
+	c    executorpb.CodeExecutorClient
+	sock *api.Client
+	ctx  context.Context // with ada's token
+	dirs []string
+	held sandboxtest.Held
+	more []*grpc.ClientConn
+}
+
+func serviceUp(t *testing.T, config string) *service {
+	t.Helper()
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp) // whose names are counted
+	d, sock, down := up(t, config)
+	t.Cleanup(down)
+	s := &service{Daemon: d, t: t, sock: sock, c: executorClient(t, d, nil), ctx: d.as(t, "ada"), dirs: []string{filepath.Join(d.Paths.Dir, "sandbox"), tmp}}
+	for range 3 { // from then on some wait for the next
+		s.serves()
+	}
+	s.held = sandboxtest.AtRest(t, os.Getpid(), s.dirs...)
+	return s
+}
+
+// serves wants a plain request to be served at once.
+func (s *service) serves() {
+	s.t.Helper()
+	start := time.Now()
+	got, err := s.c.Execute(s.ctx, python("print(6 * 7)"))
+	if took := time.Since(start); err != nil || got.Stdout != "42\n" || got.ExitCode != 0 || took > 5*time.Second {
+		s.t.Fatalf("a plain request, after %v: %v, %v", took, got, err)
+	}
+}
+
+// goesOn wants nothing to be left of what was, the service to serve, and the
+// ledger to have so many of each outcome.
+func (s *service) goesOn(want map[ledger.Outcome]int) {
+	s.t.Helper()
+	s.serves()
+	for _, c := range s.more {
+		c.Close()
+	}
+	sandboxtest.NothingLeft(s.t, os.Getpid(), s.held, s.dirs...)
+	if n := len(s.Kernel.Flights()); n != 0 {
+		s.t.Errorf("%d crossings are under way", n)
+	}
+	have := map[ledger.Outcome]int{}
+	for _, e := range s.entries("exec/") {
+		have[e.Outcome]++
+	}
+	for outcome, n := range want {
+		if have[outcome] != n {
+			s.t.Errorf("the ledger has %v, want %v", have, want)
+		}
+	}
+}
+
+// entriesOf are the entries of boundaries that begin with prefix, in order.
+func (d *Daemon) entriesOf(prefix string) (list []*ledger.Entry, err error) {
+	err = d.store.View(context.Background(), func(tx kernel.Tx) error {
+		heads, err := tx.Heads()
+		for _, h := range heads {
+			err = errors.Join(err, tx.Leaves(h.Tenant, 0, h.Size, func(s ledger.Stored) error {
+				if s.Kind != ledger.KindEntry {
+					return nil
+				}
+				e, err := ledger.ParseEntry(s.Record)
+				if err == nil && strings.HasPrefix(e.Boundary, prefix) {
+					list = append(list, e)
+				}
+				return err
+			}))
+		}
+		return err
+	})
+	return list, err
+}
+
+func (s *service) entries(prefix string) []*ledger.Entry {
+	s.t.Helper()
+	list, err := s.entriesOf(prefix)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return list
+}
+
+// dialed is another client, by a connection of its own, and what ends it in every way.
+func (s *service) dialed() (executorpb.CodeExecutorClient, *grpc.ClientConn, func() *net.TCPConn) {
+	s.t.Helper()
+	var mu sync.Mutex
+	var raw *net.TCPConn
+	conn, err := grpc.NewClient("passthrough:///"+s.executorAt(), grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, at string) (net.Conn, error) {
+			c, err := new(net.Dialer).DialContext(ctx, "tcp", at)
+			mu.Lock()
+			defer mu.Unlock()
+			if raw != nil {
+				return nil, errors.Join(errors.New("a second connection"), err)
+			}
+			raw, _ = c.(*net.TCPConn)
+			return c, err
+		}))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.more = append(s.more, conn)
+	return executorpb.NewCodeExecutorClient(conn), conn, func() *net.TCPConn { mu.Lock(); defer mu.Unlock(); return raw }
+}
+
+// soon waits until what is, 15 seconds at most.
+func (s *service) soon(what string, is func() bool) {
+	s.t.Helper()
+	for start := time.Now(); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Since(start) > 15*time.Second {
+			s.t.Fatalf("waited too long for %s", what)
+		}
+	}
+}
+
+// working are the processes below this one that have used more of a processor
+// than one that waits does.
+func working() (list []int) {
+	for _, p := range sandboxtest.Below(os.Getpid()) {
+		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p))
+		text := string(b)
+		f := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
+		if len(f) < 13 || !strings.Contains(text, "(python") {
+			continue
+		}
+		user, _ := strconv.Atoi(f[11])
+		if user > 20 { // hundredths of a second
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// TestExecutorFlood: of 300 requests at once ten run and a hundred wait; the
+// others are told so at once, those whose wait is over are told that, each by
+// name and with a hint, whatever door they come by, and none of them crosses.
+func TestExecutorFlood(t *testing.T) {
+	s := serviceUp(t, "version: 1\nlisten:\n  pages: 127.0.0.1:0\n"+walls+"mcp:\n  servers:\n    code: {sandbox: true}\nsandbox:\n  executor: {listen: '127.0.0.1:0'}\n  running: 10\n  waiting: 100\n  wait: 1200ms\n")
+	before := len(s.entries("exec/"))
+	at, _ := s.pagesAt()
+	model := reachMCP(t, at+"/mcp/code", "2025-11-25", &asking{giveToken(t, s.sock, "nightly").Token})
+	type told struct {
+		code      codes.Code
+		kind, why string
+	}
+	var mu sync.Mutex
+	seen, hints := map[told]int{}, map[string]bool{}
+	var last time.Time // when the last of those was refused who found no place to wait
+	var wg sync.WaitGroup
+	start := time.Now()
+	for range 3 { // of one connection 128 are taken at once
+		c, _, _ := s.dialed()
+		for range 100 {
+			wg.Go(func() {
+				got, err := c.Execute(s.ctx, python("import time\nprint('ran')\ntime.sleep(2.5)"))
+				mu.Lock()
+				defer mu.Unlock()
+				if err == nil && (got.Stdout != "ran\n" || got.ExitCode != 0) {
+					t.Errorf("%v", got)
+				}
+				info := infoOf(err)
+				seen[told{status.Code(err), info.GetReason(), status.Convert(err).Message()}]++
+				if err != nil {
+					hints[info.GetMetadata()["hint"]] = true
+				}
+				if strings.Contains(status.Convert(err).Message(), "wait already") {
+					last = time.Now()
+				}
+			})
+		}
+	}
+	s.soon("a full house", func() bool { mu.Lock(); defer mu.Unlock(); return len(seen) > 0 && len(s.Kernel.Flights()) == 10 })
+	_, err := s.sock.Exec(t.Context(), api.Execution{Agent: "ann", RequestID: "x", Language: "python3", Code: []byte("print(1)")})
+	var e *holdfast.Error
+	if !errors.As(err, &e) || e.Kind != holdfast.KindTimeout || !strings.Contains(e.Why, "wait already") || e.Hint == "" {
+		t.Errorf("holdfast exec is told: %v", err)
+	}
+	if r, text := callCode(t, model, map[string]any{"language": "python3", "code": "print(1)"}); !r.IsError || !strings.Contains(text, "nothing was run: 100 requests to run code wait already") || !strings.Contains(text, "hint: try again") {
+		t.Errorf("a model is told: %v %q", r.IsError, text)
+	}
+	wg.Wait()
+	model.Close()
+	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	want := map[told]int{
+		{}: 10,
+		{codes.ResourceExhausted, "TimeoutError", "100 requests to run code wait already"}:           190,
+		{codes.ResourceExhausted, "TimeoutError", "10 programs run already, and none ended in time"}: 100,
+	}
+	if fmt.Sprint(seen) != fmt.Sprint(want) || hints[""] || len(hints) == 0 {
+		t.Errorf("%v with hints %v, want %v", seen, hints, want)
+	}
+	t.Logf("the last without a place was told after %v", last.Sub(start))
+	if n := len(s.entries("exec/")) - before; n != 10 {
+		t.Errorf("%d crossings", n)
+	}
+	s.goesOn(nil)
+}
+
+// TestExecutorClientsVanish: however a client goes in the middle of its run, the
+// run is over within a second, stands in the ledger as given up, and its room is
+// free for the next.
+func TestExecutorClientsVanish(t *testing.T) {
+	s := serviceUp(t, quiet+walls+"sandbox:\n  executor: {listen: '127.0.0.1:0'}\n  running: 1\n  waiting: 1\n  wait: 3s\n")
+	ways := []string{"takes it back", "closes", "resets", "waits and closes"}
+	for _, way := range ways {
+		c, conn, raw := s.dialed()
+		ctx, cancel := context.WithCancel(s.ctx)
+		ended := make(chan error, 2)
+		run := func() {
+			_, err := c.Execute(ctx, python("while True: pass"))
+			ended <- err
+		}
+		go run()
+		var pids []int
+		s.soon("its run", func() bool { pids = working(); return len(s.Kernel.Flights()) == 1 && len(pids) == 1 })
+		if way == "waits and closes" { // one of its requests runs, one waits
+			go run()
+			time.Sleep(50 * time.Millisecond)
+		}
+		start := time.Now()
+		switch way {
+		case "takes it back":
+			cancel()
+		case "closes", "waits and closes":
+			conn.Close()
+		case "resets":
+			raw().SetLinger(0)
+			raw().Close()
+		}
+		s.soon("its end", func() bool { return !lives(pids[0]) && len(s.Kernel.Flights()) == 0 })
+		if took := time.Since(start); took > time.Second {
+			t.Errorf("who %s has a run that ends after %v", way, took)
+		} else {
+			t.Logf("who %s has a run that ends after %v", way, took)
+		}
+		if err := <-ended; err == nil {
+			t.Errorf("who %s was answered", way)
+		}
+		cancel()
+		s.serves()
+	}
+	list := s.entries("exec/")
+	for i := range list {
+		if i < 3 { // those that came first
+			continue
+		}
+		want, kind := ledger.Canceled, holdfast.KindCanceled
+		if i%2 == 0 {
+			want, kind = ledger.Done, ""
+		}
+		if e := list[i]; e.Outcome != want || e.ErrorKind != kind {
+			t.Errorf("entry %d is %s %s, want %s %s", i, e.Outcome, e.ErrorKind, want, kind)
+		}
+	}
+	s.goesOn(map[ledger.Outcome]int{ledger.Canceled: len(ways)})
+}
+
+// launchers are the processes that start what runs, of this daemon.
+func (s *service) launchers() (list []int) {
+	for _, p := range sandboxtest.Below(os.Getpid()) {
+		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p))
+		if name, dir, ok := strings.Cut(string(b), "\x00"); ok && name == "holdfast-launcher" && strings.HasPrefix(dir, s.Paths.Dir) {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// interpreters are those that wait and those that run code.
+func (s *service) interpreters() (list []int) {
+	for _, l := range s.launchers() {
+		for _, p := range sandboxtest.Below(l) {
+			if b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", p)); strings.HasPrefix(string(b), "python") {
+				list = append(list, p)
+			}
+		}
+	}
+	return list
+}
+
+// lives says that a process is there and not dead; it may be dead and not reaped.
+func lives(pid int) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	text := string(b)
+	return err == nil && !strings.HasPrefix(text[strings.LastIndexByte(text, ')')+1:], " Z")
+}
+
+func killAll(pids []int) {
+	for _, p := range pids {
+		_ = unix.Kill(p, unix.SIGKILL)
+	}
+}
+
+// launcherIsKilled: with the launcher of a language goes what runs
+// behind it, and each caller is told; none of it is run a second time, and the
+// next request finds a launcher.
+func (s *service) launcherIsKilled(t *testing.T) {
+	var wg sync.WaitGroup
+	for i := range 10 {
+		wg.Go(func() {
+			r := python("import sys\nprint('began', flush=True)\nwhile True: pass")
+			r.RequestId = fmt.Sprint("k-", i)
+			start := time.Now()
+			got, err := s.c.Execute(s.ctx, r)
+			if err != nil || got.Stdout != "began\n" || got.ExitCode != 137 || got.Reason != "signal" || got.Stderr != "Killed: the host ended the run\n" || got.ErrorMessage == "" {
+				t.Errorf("after %v: %v, %v", time.Since(start), got, err)
+			}
+		})
+	}
+	s.soon("ten runs", func() bool { return len(s.Kernel.Flights()) == 10 && len(s.interpreters()) >= 10 })
+	time.Sleep(time.Second) // each has said that it began
+	start := time.Now()
+	killAll(s.launchers())
+	wg.Wait()
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("their callers were told after %v", took)
+	}
+	for range 5 { // and where nothing runs
+		s.serves()
+		killAll(s.launchers())
+	}
+	s.goesOn(map[ledger.Outcome]int{ledger.Done: 3 + 10 + 5 + 1})
+}
+
+// TestExecutorProcessesDie: whatever of what the service consists of is killed,
+// it serves on, and is afterwards what it was.
+func TestExecutorProcessesDie(t *testing.T) {
+	s := serviceUp(t, quiet+walls+"sandbox:\n  executor: {listen: '127.0.0.1:0'}\n")
+	for _, c := range []struct {
+		name string
+		test func(*testing.T)
+	}{{"the launcher", s.launcherIsKilled}, {"any under load", s.processesAreKilled}, {"all who wait", s.allWhoWaitDie}} {
+		t.Run(c.name, func(t *testing.T) {
+			defer func() { s.t = t }()
+			s.t, t = t, s.t
+			c.test(s.t)
+		})
+	}
+}
+
+// processesAreKilled: whichever of the processes that wait, run code or start
+// others are killed, again and again and under load, each request has its own
+// answer or is told what happened to it.
+func (s *service) processesAreKilled(t *testing.T) {
+	for name, whom := range map[string]func() []int{
+		"interpreters": s.interpreters,
+		"everybody": func() []int {
+			var list []int
+			for _, l := range s.launchers() {
+				list = append(append(list, sandboxtest.Below(l)...), l)
+			}
+			return list
+		},
+	} {
+		served, ended, failed := s.underFire(name, whom)
+		if t.Logf("%s: %d served, %d ended, %d not begun", name, served, ended, failed); served == 0 || ended+failed == 0 {
+			t.Errorf("%s: %d served, %d ended, %d not begun", name, served, ended, failed)
+		}
+		s.serves()
+	}
+	s.goesOn(nil)
+}
+
+// underFire has six clients ask while whom is killed every now and then.
+func (s *service) underFire(name string, whom func() []int) (served, ended, failed int) {
+	s.t.Helper()
+	stop := make(chan struct{})
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for w := range 6 {
+		wg.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				r := python(fmt.Sprintf("print('%s-%d-%d')", name, w, i))
+				got, err := s.c.Execute(s.ctx, r)
+				mu.Lock()
+				switch own := fmt.Sprintf("%s-%d-%d\n", name, w, i); {
+				case err != nil:
+					s.t.Errorf("%s: %v", name, err)
+				case got.ExitCode == 0 && got.Stdout == own && got.State == "COMPLETED":
+					served++
+				case got.ExitCode == 137 && (got.Stdout == "" || got.Stdout == own) && got.Reason == "signal" && got.ErrorMessage != "":
+					ended++
+				case got.ExitCode == 1 && got.State == "SPAWN_ERROR" && got.Stdout == "" && strings.HasPrefix(got.Stderr, "Spawn failed: the sandbox could not ") && got.ErrorMessage != "":
+					failed++
+				default:
+					s.t.Errorf("%s: %v", name, got)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for start := time.Now(); time.Since(start) < 1200*time.Millisecond; time.Sleep(60 * time.Millisecond) {
+		killAll(whom())
+	}
+	close(stop)
+	wg.Wait()
+	return served, ended, failed
+}
+
+// allWhoWaitDie: when all that wait are dead the next requests are
+// served all the same, and others come to wait.
+func (s *service) allWhoWaitDie(t *testing.T) {
+	path := func() string {
+		t.Helper()
+		got, err := s.c.Execute(s.ctx, python("print(6 * 7)"))
+		if err != nil || got.Stdout != "42\n" || got.ExitCode != 0 {
+			t.Fatalf("%v %v", got, err)
+		}
+		return got.Path
+	}
+	usual := path()
+	for range 3 {
+		old := s.interpreters()
+		if len(old) == 0 {
+			t.Fatal("nobody waits")
+		}
+		killAll(old)
+		s.soon("their death", func() bool { return !slices.ContainsFunc(old, lives) })
+		for range 3 {
+			path()
+		}
+		s.soon("others who wait", func() bool { return len(s.interpreters()) > 0 && path() == usual })
+	}
+	s.goesOn(nil)
+}
