@@ -41,6 +41,8 @@ after its last client; the next run finds it warm.
                         is there; names that begin with a dot, and other odd
                         ones, only where DIR is new or empty. Without it they
                         are named and left behind
+    --explain           run nothing and record nothing: print what each of the
+                        eight gates thinks of this run, as ` + "`holdfast explain`" + ` does
     --agent, --kind, --session, --token   who asks, as for ` + "`holdfast step`" + `;
                         cli if absent. One attempt to get out stops every later
                         run of that agent, until a person lets it go on
@@ -74,6 +76,7 @@ type executing struct {
 	env     repeated
 	narrow  []string
 	out     string
+	explain bool
 	parsed  bool // the flags were read to their end
 }
 
@@ -96,6 +99,7 @@ func (e *executing) flags(fs *flag.FlagSet) {
 	fs.Var(&e.env, "env", "")
 	fs.Func("narrow", "", e.narrower)
 	fs.StringVar(&e.out, "out", "", "")
+	fs.BoolVar(&e.explain, "explain", false, "")
 }
 
 // narrower takes the names of system calls. Whether the kernel has them, the
@@ -114,7 +118,11 @@ func (e *executing) narrower(list string) error {
 func execute(a *app, args []string) error {
 	e, told := executing{}, false
 	x, err := e.read(a, args)
-	if err == nil {
+	switch {
+	case err != nil:
+	case e.explain:
+		return a.early(a.explainRun(x))
+	default:
 		err = a.attended(func(c *api.Client, _ *api.Status) error {
 			got, err := a.ran(c, x)
 			if err != nil {

@@ -12,7 +12,8 @@ import (
 func explainCommand() command {
 	return command{name: "explain", about: "ask all eight gates and print their opinions", run: explain, help: `
 Ask all eight gates without stopping, and print what each thinks, why, by which
-rule, and what to do. Nothing is recorded. The exit code is that of check.
+rule, and what to do. Nothing is recorded. The exit code is that of check. Of a
+run of code "holdfast exec --explain" asks it, with all that decides what runs.
 
     holdfast explain BOUNDARY [PAYLOAD | -] [flags]
 
@@ -31,24 +32,41 @@ func explain(a *app, args []string) error {
 		if err != nil {
 			return err
 		}
-		if ans.Outcome == nil {
-			return ans.Failure.Err()
+		err = a.explained(ans, ask.Agent, ask.Kind)
+		if lang, of := strings.CutPrefix(ask.Boundary, "exec/"); of && ans.Outcome != nil && !a.json {
+			a.hint("`holdfast exec --explain --lang %s FILE` asks it of a run as it is: its language, code, files and limits", lang)
 		}
-		if a.json {
-			err = a.printJSON(ans)
-		} else {
-			picture(a.out, a.look(), ans.Outcome, ask)
-		}
-		if err != nil {
-			return err
-		}
-		return ended(ans)
+		return err
 	})
 }
 
+// explainRun is explain of the crossing that a run would be.
+func (a *app) explainRun(x api.Execution) error {
+	return a.act(func(c *api.Client, _ *api.Status) error {
+		ans, err := c.ExplainExec(a.ctx, x)
+		if err != nil {
+			return err
+		}
+		return a.explained(ans, x.Agent, x.Kind)
+	})
+}
+
+// explained shows what the gates think, and ends as check does.
+func (a *app) explained(ans *api.Answer, agent, kind string) error {
+	if ans.Outcome == nil {
+		return ans.Failure.Err()
+	}
+	if !a.json {
+		picture(a.out, a.look(), ans.Outcome, agent, kind)
+	} else if err := a.printJSON(ans); err != nil {
+		return err
+	}
+	return ended(ans)
+}
+
 // picture draws an outcome: who asks for what, the gates, and the verdict.
-func picture(w io.Writer, l look, o *holdfast.Outcome, ask api.Ask) {
-	fmt.Fprintf(w, "%s  asked by %s%s\n\n", l.bold(clean(o.Boundary)), clean(or(ask.Agent, "the token's agent")), prefix(", ", clean(ask.Kind)))
+func picture(w io.Writer, l look, o *holdfast.Outcome, agent, kind string) {
+	fmt.Fprintf(w, "%s  asked by %s%s\n\n", l.bold(clean(o.Boundary)), clean(or(agent, "the token's agent")), prefix(", ", clean(kind)))
 	opinions(w, l, o.Opinions)
 	fmt.Fprintf(w, "\n%s %s%s\n", l.mark(o.Verdict), l.bold(verdictWords(o.Verdict)), prefix("  review ", o.Review))
 	for _, weak := range o.Weakened {

@@ -33,6 +33,12 @@ func (c *Client) Exec(ctx context.Context, e Execution) (*Executed, error) {
 	return ask[Executed](ctx, c, "POST", "/v1/exec", e)
 }
 
+// ExplainExec asks all eight gates of the run that Exec would make, recording
+// nothing and running nothing.
+func (c *Client) ExplainExec(ctx context.Context, e Execution) (*Answer, error) {
+	return ask[Answer](ctx, c, "POST", "/v1/exec/explain", e)
+}
+
 // Stop ends a run by its request id. Whoever waits for it is answered with what
 // there is.
 func (c *Client) Stop(ctx context.Context, id string) (*Stopping, error) {

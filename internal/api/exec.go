@@ -60,6 +60,33 @@ const maxExecution = (sandbox.MaxCode+sandbox.MaxFileBytes)*4/3 + 16<<20
 // exec runs code as a crossing of exec/LANGUAGE, whose output is the document's
 // ExecutionResult.
 func (s *Server) exec(w http.ResponseWriter, r *http.Request) {
+	s.taken(w, r, func(e Execution) {
+		ans, err := s.Execute(r.Context(), e)
+		if err != nil {
+			s.refuseRun(w, err)
+			return
+		}
+		s.write(w, http.StatusOK, ans)
+	})
+}
+
+// explainExec asks all eight gates of the crossing that exec would make, recording
+// nothing and running nothing.
+func (s *Server) explainExec(w http.ResponseWriter, r *http.Request) {
+	s.taken(w, r, func(e Execution) {
+		req, _, err := s.prepared(r.Context(), e)
+		if err != nil {
+			s.refuseRun(w, err)
+			return
+		}
+		out, err := s.Kernel.Explain(r.Context(), req)
+		s.outcome(w, out, err)
+	})
+}
+
+// taken reads an Execution once there is room for it, and calls do with it, which
+// answers.
+func (s *Server) taken(w http.ResponseWriter, r *http.Request, do func(Execution)) {
 	leave, err := s.Enter(r.Context(), r.ContentLength)
 	if err != nil {
 		s.answer(w, nil, err)
@@ -79,12 +106,7 @@ func (s *Server) exec(w http.ResponseWriter, r *http.Request) {
 		s.refuseRun(w, err)
 		return
 	}
-	ans, err := s.Execute(r.Context(), e)
-	if err != nil {
-		s.refuseRun(w, err)
-		return
-	}
-	s.write(w, http.StatusOK, ans)
+	do(e)
 }
 
 // bodyWithin is how long a body of that size may take to come; below 0 it is not
@@ -106,20 +128,25 @@ func (s *Server) Enter(ctx context.Context, size int64) (leave func(), err error
 // Execute runs code as a crossing of exec/LANGUAGE for a caller who has entered.
 // An error is one of the request: there was no crossing, and nothing ran.
 func (s *Server) Execute(ctx context.Context, e Execution) (*Executed, error) {
-	spec, err := s.Sandbox.Prepare(ctx, e.spec())
+	req, spec, err := s.prepared(ctx, e)
 	if err != nil {
 		s.tellRefused(e.RequestID, err)
 		return nil, err
 	}
+	return s.executed(ctx, req, spec), nil
+}
+
+// prepared makes of an Execution what the gates are asked and what is run.
+func (s *Server) prepared(ctx context.Context, e Execution) (req holdfast.Request, spec sandbox.Spec, err error) {
+	if spec, err = s.Sandbox.Prepare(ctx, e.spec()); err != nil {
+		return req, spec, err
+	}
 	ask := Ask{Boundary: "exec/" + spec.Language, Agent: e.Agent, Kind: e.Kind, Session: e.Session, Intent: e.Intent, Token: e.Token, IdempotencyKey: e.IdempotencyKey}
 	if ask.Payload, err = executionPayload(spec); err != nil {
-		return nil, err
+		return req, spec, err
 	}
-	req, err := s.request(ask)
-	if err != nil {
-		return nil, err
-	}
-	return s.executed(ctx, req, spec), nil
+	req, err = s.request(ask)
+	return req, spec, err
 }
 
 func (s *Server) executed(ctx context.Context, req holdfast.Request, spec sandbox.Spec) *Executed {

@@ -65,6 +65,7 @@ func (s *Server) Handler() http.Handler {
 	at("POST /v1/check", s.asking("", k.Check))
 	at("POST /v1/explain", s.asking("", k.Explain))
 	at("POST /v1/exec", s.exec)
+	at("POST /v1/exec/explain", s.explainExec)
 	at("POST /v1/exec/stop", taking(s, s.stopRun))
 	at("POST /v1/halt", taking(s, s.halt))
 	at("POST /v1/poke", looking(s, s.poke))
