@@ -167,8 +167,10 @@ type intoArgs struct {
 
 const intoArgsSize = 88
 
-// forkBystander clones a process that enters its groups, says so, reads until
-// the other end is closed, and ends. It touches nothing of Go's after the
+// forkBystander clones a process that enters its groups, closes whatever it got
+// but for its own end, says so, reads until the other end is closed, and ends.
+// Of two that are started at once each would else hold the other's end open, and
+// neither ever ends. It touches nothing of Go's after the
 // clone. Where it is to be born in no group clone does, which every kernel has.
 //
 //go:nosplit
@@ -200,6 +202,10 @@ func standBy(args *intoArgs) {
 		_, _, e := syscall.RawSyscall(unix.SYS_WRITE, uintptr(args.doors[i]-1), uintptr(unsafe.Pointer(&self)), 1)
 		b[0] = byte(e)
 	}
+	if args.theirs > 0 {
+		syscall.RawSyscall(unix.SYS_CLOSE_RANGE, 0, args.theirs-1, 0)
+	}
+	syscall.RawSyscall(unix.SYS_CLOSE_RANGE, args.theirs+1, 1<<31-1, 0)
 	syscall.RawSyscall(unix.SYS_WRITE, args.theirs, uintptr(unsafe.Pointer(&b)), 1)
 	syscall.RawSyscall(unix.SYS_READ, args.theirs, uintptr(unsafe.Pointer(&b)), 1)
 	for {
