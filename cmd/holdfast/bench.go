@@ -117,6 +117,10 @@ type figure struct {
 	Note     string  `json:"note,omitempty"`
 	// Limits are what it is made of, as far as it was measured in the same run.
 	Limits []part `json:"limited_by,omitempty"`
+	// Paths are how many runs came which way, of those that it is of or beside.
+	Paths map[string]int `json:"paths,omitempty"`
+	// Things are what there was before and after, by name.
+	Things map[string]beforeAfter `json:"things,omitempty"`
 
 	binding bool // the command fails where the target is missed
 }

@@ -37,6 +37,14 @@ func (g *grpcBench) crowd() ([]figure, error) {
 
 func crowdFigures(clients int, all []called) []figure {
 	var out []figure
+	came := map[string]int{}
+	for _, a := range all {
+		if a.refused {
+			came["refused"]++
+			continue
+		}
+		came[string(a.path)]++
+	}
 	row := func(name string, of func(called) bool) {
 		var took, runs []time.Duration
 		for _, a := range all {
@@ -44,7 +52,7 @@ func crowdFigures(clients int, all []called) []figure {
 				took, runs = append(took, a.took), append(runs, a.run)
 			}
 		}
-		f := figure{Name: fmt.Sprintf("%d clients at once, %s, p50", clients, name), Measured: millis(at(took, 50)), Unit: "ms",
+		f := figure{Name: fmt.Sprintf("%d clients at once, %s, p50", clients, name), Measured: millis(at(took, 50)), Unit: "ms", Paths: came,
 			Note: fmt.Sprintf("%d of %d (%.0f %%); p99 %s ms", len(took), len(all), 100*float64(len(took))/float64(len(all)), number(millis(at(took, 99))))}
 		if run := millis(at(runs, 50)); run > 0 {
 			f.Limits = partsOf("ms", map[string]float64{"the run": run, "room, gates and commits": f.Measured - run})

@@ -153,6 +153,7 @@ func (g *grpcBench) hits() (_ []figure, err error) {
 		return nil, err
 	}
 	var parked []called
+	paths := map[string]int{}
 	var commits, doors []time.Duration
 	rounds := g.rounds(200)
 	for i := range rounds {
@@ -173,11 +174,14 @@ func (g *grpcBench) hits() (_ []figure, err error) {
 		if a.err != nil || a.refused {
 			return nil, errors.Join(a.err, errors.New("a crossing was not made"))
 		}
+		paths[string(a.path)]++
 		if a.path == sandbox.PathParked {
 			parked = append(parked, a)
 		}
 	}
-	return []figure{g.hitFigure(parked, commits, doors, rounds)}, nil
+	f := g.hitFigure(parked, commits, doors, rounds)
+	f.Paths = paths
+	return []figure{f}, nil
 }
 
 // door is how long a call takes that is refused when its token and its request

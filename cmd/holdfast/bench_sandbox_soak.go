@@ -54,7 +54,7 @@ func (s *soaking) figures(w *warmBench) ([]figure, error) {
 			return nil, err
 		}
 	}
-	before, err := w.things()
+	before, err := w.things(nil)
 	if err != nil {
 		return nil, err
 	}
@@ -74,14 +74,14 @@ func (s *soaking) figures(w *warmBench) ([]figure, error) {
 		return nil, err
 	}
 	took := time.Since(from)
-	ways := w.told()
-	after, err := w.things()
+	ways, paths := w.told(), w.counted()
+	after, err := w.things(&before)
 	if err != nil {
 		return nil, err
 	}
 	f := leftBy(int(s.next.Load()), before, after)
 	f.binding = true
-	rate := figure{Name: "their number per second, two at once", Measured: float64(s.next.Load()) / took.Seconds(), Unit: "/s",
+	rate := figure{Name: "their number per second, two at once", Measured: float64(s.next.Load()) / took.Seconds(), Unit: "/s", Paths: paths,
 		Note: fmt.Sprintf("of python %s; %d static programs; %d were killed for a forbidden call", ways, s.statics.Load(), s.killed.Load())}
 	return []figure{f, rate}, nil
 }

@@ -204,7 +204,7 @@ func (w *warmBench) hits() ([]figure, error) {
 func (w *warmBench) hitFigures(bare, wrap *contender) []figure {
 	parked, cold := w.way(sandbox.PathParked), w.way(sandbox.PathCold)
 	p50, least := millis(at(parked.took, 50)), millis(at(bare.took, 50))
-	f := figure{Name: "parked python, p50", Measured: p50, Unit: "ms", Target: "<= 1 ms, <= 0.1 x", Limits: parked.split.parts(),
+	f := figure{Name: "parked python, p50", Measured: p50, Unit: "ms", Target: "<= 1 ms, <= 0.1 x", Limits: parked.split.parts(), Paths: w.counted(),
 		Note: fmt.Sprintf("%s; %d of %d runs found one that waited", tails(parked.took), len(parked.took), len(bare.took))}.ratioTo(least, bare.name)
 	f.Met = p50 <= 1 && f.Ratio <= 0.1 && len(parked.took) > 0
 	beside := figure{Name: "parked python beside bubblewrap, p50", Measured: p50, Unit: "ms", Target: "<= 1/30 x"}
@@ -259,13 +259,24 @@ func (w *warmBench) depleted() ([]figure, error) {
 	for _, p := range paths() {
 		if y := w.way(p); p != sandbox.PathParked && len(y.took) > 0 {
 			all = append(all, figure{Name: "python when none waits, one after the other, " + string(p) + ", p50", Measured: millis(at(y.took, 50)), Unit: "ms",
-				Limits: y.split.parts(), Note: tails(y.took) + "; " + w.told()})
+				Limits: y.split.parts(), Paths: w.counted(), Note: tails(y.took) + "; " + w.told()})
 		}
 	}
 	if len(all) == 0 {
 		all = []figure{{Name: "python when none waits", Note: "there was always one: " + w.told()}}
 	}
 	return all, nil
+}
+
+// counted is how many runs came by each path.
+func (w *warmBench) counted() map[string]int {
+	n := map[string]int{}
+	for p, y := range w.ways {
+		if len(y.took) > 0 {
+			n[string(p)] = len(y.took)
+		}
+	}
+	return n
 }
 
 // told says how many runs came by each path.
