@@ -41,7 +41,8 @@ type zygote struct {
 	pool    *pool
 
 	// whole: it is an interpreter, which takes the flags of a clone as they are.
-	whole bool
+	whole  bool
+	within time.Duration // see clone
 }
 
 // startLauncher starts one launcher whose root is the directory root, and
@@ -72,7 +73,7 @@ func launch(args, env []string) (*zygote, error) {
 		return nil, err
 	}
 	defer theirs.Close()
-	z := &zygote{conn: ours, done: make(chan struct{})}
+	z := &zygote{conn: ours, done: make(chan struct{}), within: cloneWithin}
 	exe, err := os.Executable()
 	if err != nil {
 		ours.Close()
@@ -182,7 +183,7 @@ func (z *zygote) clone(flags uint64, into int, fds []int) (int, error) {
 	binary.LittleEndian.PutUint64(req[:], flags)
 	binary.LittleEndian.PutUint64(req[8:], uint64(into))
 	// A launcher that does not answer is one that will not.
-	z.conn.SetDeadline(time.Now().Add(cloneWithin))
+	z.conn.SetDeadline(time.Now().Add(z.within))
 	if _, _, err := z.conn.WriteMsgUnix(req[:], unix.UnixRights(fds...), nil); err != nil {
 		return -1, z.gone(err)
 	}
@@ -221,7 +222,10 @@ func (z *zygote) gone(err error) error {
 // ending is what a launcher said when it ended: its first words, since the rest
 // of a crash is about the program and not the machine.
 func ending(said string) error {
-	err := fmt.Errorf("the launcher ended: %s", excerpt.Of(strings.TrimSpace(said), 256))
+	err := errors.New("the launcher ended without a word")
+	if words := strings.TrimSpace(said); words != "" {
+		err = fmt.Errorf("the launcher ended: %s", excerpt.Of(words, 256))
+	}
 	if strings.Contains(said, "failed to create new OS thread") {
 		return fmt.Errorf("%w: %w", err, unix.EAGAIN)
 	}

@@ -16,6 +16,9 @@ import (
 const (
 	zygoteForks = 64
 	zygoteAge   = 10 * time.Minute
+	// zygoteWithin is how long one that stands may take for a fork, for which a
+	// request may wait: behind it there is the cold path.
+	zygoteWithin = time.Second
 	// zygoteTries is how many times in a row one may fail before workloads are
 	// parked without.
 	zygoteTries = 3
@@ -71,6 +74,7 @@ func (t *Tier) newNursery(l language, root string) *nursery {
 			t.troubles.seatFailed(failed(holdfast.KindNamespace, "start its zygote", err))
 			return nil, err
 		}
+		z.within = zygoteWithin
 		return z, nil
 	}}
 }
@@ -119,7 +123,7 @@ func (n *nursery) ready() bool {
 		return false // who parks starts one
 	}
 	n.promote()
-	return n.now != nil && n.now.proven
+	return n.now != nil
 }
 
 // take returns the zygote that the next fork is of, and holds it; errNoZygote

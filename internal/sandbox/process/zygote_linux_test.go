@@ -128,6 +128,30 @@ func TestZygote_killed(t *testing.T) {
 	vanishes(t, killed...)
 }
 
+// TestZygote_stopped: one that does not answer holds a request up for a moment,
+// and is replaced.
+func TestZygote_stopped(t *testing.T) {
+	b := warmed(t, "python3", 2)
+	z := b.only(t)
+	stopped := z.zygotes()[1:]
+	for _, pid := range stopped {
+		unix.Kill(pid, unix.SIGSTOP)
+	}
+	for range 4 { // those that wait, and then one that asks for a fork
+		if _, path := served(t, b); path == "" {
+			t.Fatal("not served")
+		}
+	}
+	b.Settle(t.Context())
+	vanishes(t, stopped...)
+	b.Settle(t.Context())
+	served(t, b)
+	b.Settle(t.Context())
+	if _, path := served(t, b); path != sandbox.PathParked {
+		t.Errorf("after that it came by %s", path)
+	}
+}
+
 // TestZygote_thatCannotBe: where none comes to stand, or its children come to
 // nothing, workloads are parked one by one.
 func TestZygote_thatCannotBe(t *testing.T) {
