@@ -85,6 +85,7 @@ type workspace struct {
 	*run
 	z      *zygote
 	relay  *relay
+	trees  []grantTree
 	absent absent
 	window time.Time // when the count of refusals began anew
 	burst  int
@@ -102,7 +103,7 @@ func (w *Workspaces) raise(ctx context.Context, spec sandbox.Workspace, std Stre
 	if err != nil {
 		return nil, err
 	}
-	s.absent = missing(root.Trees)
+	s.trees, s.absent = root.Trees, missing(root.Trees)
 	if s.z, err = startWorkspace(root); err != nil {
 		return nil, err
 	}
@@ -126,16 +127,21 @@ func (w *Workspaces) raise(ctx context.Context, spec sandbox.Workspace, std Stre
 }
 
 // order turns a request into what the root and the tape are made of.
-func (w *Workspaces) order(spec sandbox.Workspace) (*workspaceOrder, *workspaceRoot, error) {
+func (w *Workspaces) order(spec sandbox.Workspace) (_ *workspaceOrder, _ *workspaceRoot, err error) {
 	trees, err := grants(spec.Tree)
 	if err != nil {
 		return nil, nil, err
 	}
+	defer func() {
+		if err != nil {
+			closeGrants(trees)
+		}
+	}()
 	filter, err := workspaceProfile(spec.ExecTree).compile(nativeArch())
 	if err != nil {
 		return nil, nil, failed(holdfast.KindSeccomp, "compile its filter", err)
 	}
-	own, err := os.Stat(spec.Tree)
+	own, err := trees[0].dir.Stat(".")
 	if err != nil {
 		return nil, nil, noTree(spec.Tree, err)
 	}
@@ -204,7 +210,7 @@ func startWorkspace(root *workspaceRoot) (*zygote, error) {
 				break
 			}
 			var f *os.File
-			if f, err = mapped(t.Path, root.Exec); err != nil {
+			if f, err = mapped(t, root.Exec); err != nil {
 				break
 			}
 			extra = append(extra, f)
@@ -521,4 +527,5 @@ func (s *workspace) free() {
 	if s.relay != nil {
 		s.relay.close()
 	}
+	closeGrants(s.trees)
 }

@@ -66,13 +66,25 @@ func noTree(dir string, err error) error {
 // grants are the tree and the repository that belongs to it where that lies
 // elsewhere (a linked work tree, a submodule), each with what a run must not
 // change: what the host's git would execute later on.
-func grants(tree string) ([]grantTree, error) {
-	own := grantTree{Path: tree}
+//
+// Each is held open, and the caller closes them. None is reached by a link: what
+// was checked was followed to its end, and a link that came since leads elsewhere.
+func grants(tree string) (_ []grantTree, err error) {
+	own, err := openGrant(tree)
+	if err != nil {
+		return nil, err
+	}
+	list := []grantTree{own}
+	defer func() {
+		if err != nil {
+			closeGrants(list)
+		}
+	}()
 	at := filepath.Join(tree, ".git")
 	st, err := os.Lstat(at)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return []grantTree{own}, nil
+		return list, nil
 	case err != nil:
 		return nil, noTree(tree, err)
 	case st.IsDir():
@@ -80,7 +92,8 @@ func grants(tree string) ([]grantTree, error) {
 			return nil, err
 		}
 		own.named(".git/config")
-		return []grantTree{own}, nil
+		list[0] = own
+		return list, nil
 	case !st.Mode().IsRegular():
 		return nil, &holdfast.Error{Kind: holdfast.KindUsage, Why: at + " is a link, which a run could turn elsewhere", Hint: "make it a directory, or `git worktree add` a tree of its own"}
 	}
@@ -89,11 +102,65 @@ func grants(tree string) ([]grantTree, error) {
 	if err != nil {
 		return nil, err
 	}
-	other := grantTree{Path: repo}
-	if err := other.repository("."); err != nil {
+	other, err := openGrant(repo)
+	if err != nil {
 		return nil, err
 	}
-	return []grantTree{own, other}, nil
+	list = []grantTree{own, other}
+	if err := list[1].repository("."); err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+// openGrant opens the directory that the path leads to without any link.
+func openGrant(path string) (grantTree, error) {
+	fd, err := openUnlinked(path)
+	if err != nil {
+		return grantTree{}, noTree(path, err)
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return grantTree{}, noTree(path, err)
+	}
+	dir, err := os.OpenRoot(fmt.Sprintf("/proc/self/fd/%d", fd))
+	if err != nil {
+		return grantTree{}, noTree(path, err)
+	}
+	return grantTree{Path: path, Dev: st.Dev, Ino: st.Ino, dir: dir}, nil
+}
+
+// errReplaced: another directory stands where the work tree was found.
+var errReplaced = errors.New("it was replaced while the run began")
+
+// openUnlinked opens a directory, with no link on the whole way to it.
+func openUnlinked(path string) (int, error) {
+	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS})
+	if errors.Is(err, unix.ELOOP) {
+		err = errReplaced
+	}
+	return fd, err
+}
+
+// openSame is openUnlinked where the directory must be the one that was checked.
+func (g grantTree) openSame(path string) (int, error) {
+	fd, err := openUnlinked(path)
+	if err != nil {
+		return -1, err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Dev != g.Dev || st.Ino != g.Ino {
+		unix.Close(fd)
+		return -1, errReplaced
+	}
+	return fd, nil
+}
+
+func closeGrants(list []grantTree) {
+	for _, g := range list {
+		g.dir.Close()
+	}
 }
 
 // linked finds the repository of a tree whose .git is a file, if that is
@@ -206,8 +273,9 @@ func escapeGlob(p string) string {
 // hooks makes the directory of hooks where there is none: what is not there
 // cannot be kept from being written.
 func (g *grantTree) hooks(git string) error {
-	dir, hooks := filepath.Join(g.Path, git), filepath.Join(g.Path, git, "hooks")
-	st, err := os.Lstat(hooks)
+	name := filepath.Join(git, "hooks")
+	hooks := filepath.Join(g.Path, name)
+	st, err := g.dir.Lstat(name)
 	switch {
 	case err == nil && st.IsDir():
 		return nil
@@ -216,13 +284,13 @@ func (g *grantTree) hooks(git string) error {
 	case !errors.Is(err, fs.ErrNotExist):
 		return noTree(hooks, err)
 	}
-	own, err := os.Stat(dir)
+	own, err := g.dir.Stat(git)
 	if err == nil {
-		err = os.Mkdir(hooks, 0o755)
+		err = g.dir.Mkdir(name, 0o755)
 	}
 	if err == nil && os.Geteuid() == 0 {
 		sys := own.Sys().(*syscall.Stat_t)
-		err = os.Lchown(hooks, int(sys.Uid), int(sys.Gid))
+		err = g.dir.Lchown(name, int(sys.Uid), int(sys.Gid))
 	}
 	if err != nil {
 		return noTree(hooks, err)
@@ -284,52 +352,59 @@ func settings(text string) []setting {
 
 // absent are the places from which git would learn what to execute and that
 // were not there: what is not there cannot be held.
-type absent []struct{ tree, name string }
+type absent []absence
+
+type absence struct {
+	tree grantTree
+	name string
+}
 
 func missing(trees []grantTree) absent {
 	var list absent
 	for i, t := range trees {
-		if _, err := os.Lstat(filepath.Join(t.Path, ".git")); i == 0 && errors.Is(err, fs.ErrNotExist) {
-			list = append(list, struct{ tree, name string }{t.Path, ".git"})
+		if _, err := t.dir.Lstat(".git"); i == 0 && errors.Is(err, fs.ErrNotExist) {
+			list = append(list, absence{t, ".git"})
 		}
 		for _, name := range t.Sealed {
-			if _, err := os.Lstat(filepath.Join(t.Path, name)); errors.Is(err, fs.ErrNotExist) {
-				list = append(list, struct{ tree, name string }{t.Path, name})
+			if _, err := t.dir.Lstat(name); errors.Is(err, fs.ErrNotExist) {
+				list = append(list, absence{t, name})
 			}
 		}
 	}
 	return list
 }
 
-// clear takes away what a run made there, and says so.
+// clear takes away what a run made there, and says so. It is the run's own tree
+// that it looks into, wherever that is by now: what stands in its place may be
+// another's.
 func (a absent) clear() []string {
 	var said []string
 	for _, p := range a {
-		if _, err := os.Lstat(filepath.Join(p.tree, p.name)); err != nil {
+		_, err := p.tree.dir.Lstat(p.name)
+		path := filepath.Join(p.tree.Path, p.name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
 			continue
-		}
-		if p.name == ".git" {
-			said = append(said, fmt.Sprintf("the run made a repository, %s: look into its config and hooks before you use git there", filepath.Join(p.tree, p.name)))
+		case p.name == ".git" && err == nil:
+			said = append(said, fmt.Sprintf("the run made a repository, %s: look into its config and hooks before you use git there", path))
 			continue
-		}
-		err := errors.New("its directory cannot be opened")
-		if root, bad := os.OpenRoot(p.tree); bad == nil {
-			err = root.RemoveAll(p.name)
-			root.Close()
+		case err == nil:
+			err = p.tree.dir.RemoveAll(p.name)
 		}
 		end := "it was removed"
 		if err != nil {
 			end = fmt.Sprintf("REMOVE IT BEFORE YOU USE GIT: %v", err)
 		}
-		said = append(said, fmt.Sprintf("the run made %s, from which git learns what to execute: %s", filepath.Join(p.tree, p.name), end))
+		said = append(said, fmt.Sprintf("the run made %s, from which git learns what to execute: %s", path, end))
 	}
 	return said
 }
 
 // mapped opens the directory as a mount in which its owner's files are those of
 // the user that workloads are on the host. It needs root.
-func mapped(path string, exec bool) (*os.File, error) {
-	at, err := unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+func mapped(tree grantTree, exec bool) (*os.File, error) {
+	path := tree.Path
+	at, err := tree.openSame(path)
 	if err != nil {
 		return nil, noTree(path, err)
 	}

@@ -47,6 +47,12 @@ type grantTree struct {
 	// written either.
 	Pinned []string `json:"pinned,omitempty"`
 	Sealed []string `json:"sealed,omitempty"`
+	// Dev and Ino are the directory's own: no other that comes to stand there
+	// is given.
+	Dev uint64 `json:"dev"`
+	Ino uint64 `json:"ino"`
+
+	dir *os.Root // here, and not in the launcher
 }
 
 // serveWorkspace turns this process into the launcher of a workspace.
@@ -363,8 +369,12 @@ func (w *workspaceRoot) trees() error {
 func (w *workspaceRoot) tree(i int, t grantTree) error {
 	fd := workspaceTrees + i
 	if !w.Root {
-		var err error
-		if fd, err = unix.OpenTree(unix.AT_FDCWD, old+t.Path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE); err != nil {
+		at, err := t.openSame(old + t.Path)
+		if err != nil {
+			return &fs.PathError{Op: "open", Path: t.Path, Err: err}
+		}
+		defer unix.Close(at)
+		if fd, err = unix.OpenTree(at, "", unix.AT_EMPTY_PATH|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE); err != nil {
 			return &fs.PathError{Op: "bind", Path: t.Path, Err: err}
 		}
 		defer unix.Close(fd)
