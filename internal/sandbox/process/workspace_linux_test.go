@@ -146,6 +146,7 @@ func TestWorkspaceEnds(t *testing.T) {
 		exit, signal          int
 	}{
 		"three streams":        {script: "cat; echo out; echo oops >&2; exit 7", in: "given\n", out: "given\nout\n", errs: "oops\n", exit: 7},
+		"streams by name":      {script: "cat /dev/stdin; echo out >/dev/stdout; echo oops | /usr/bin/tee /dev/stderr >/dev/null", in: "given\n", out: "given\nout\n", errs: "oops\n"},
 		"killed":               {script: "kill -9 $$", exit: 137, signal: 9},
 		"terminated":           {script: "kill -TERM $$", exit: 143, signal: 15},
 		"a child killed":       {script: "exec 2>/dev/null; sh -c 'kill -SEGV $$'; exit $?", exit: 139},
