@@ -21,13 +21,13 @@ func TestEscapeSuite(t *testing.T) {
 	sandboxtest.Suite(t, func(t *testing.T) sandboxtest.Runner { return tier(t) })
 }
 
-// TestEscapeSuiteRootless runs both again as an ordinary user, where the tests run
+// TestEscapeSuiteRootless runs all of them again as an ordinary user, where the tests run
 // as root.
 func TestEscapeSuiteRootless(t *testing.T) {
 	onlyHere(t)
 	t.Parallel()
 	if os.Geteuid() != 0 {
-		t.Log("the tests run as an ordinary user: TestEscapeSuite and TestEscapeSuiteWarm are this one")
+		t.Log("the tests run as an ordinary user: the other suites are this one")
 		return
 	}
 	const nobody = 65534
@@ -49,7 +49,7 @@ func TestEscapeSuiteRootless(t *testing.T) {
 	if err := os.Chown(tmp, nobody, nobody); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(self, "-test.run=^TestEscapeSuite(Warm)?$", "-test.v", "-test.parallel=1")
+	cmd := exec.Command(self, "-test.run=^TestEscapeSuite(Warm|Workspace)?$", "-test.v", "-test.parallel=1")
 	cmd.Dir = tmp
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + tmp, "TMPDIR=" + tmp, sandboxtest.TricksEnv + "=" + tricks, sandboxtest.TwinsEnv + "=yes"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}

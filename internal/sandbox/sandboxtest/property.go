@@ -163,11 +163,16 @@ say('looked in',len(os.environ),files,read)
 say('found',sorted(hits))
 `
 
-// secrets: nothing of the supervisor's environment, memory or files is found.
-func secrets(t *testing.T, s *suite) {
+// newSecret is a word that findSecret finds.
+func newSecret() string {
 	var b [16]byte
 	rand.Read(b[:])
-	secret := "Suite" + "Secret" + hex.EncodeToString(b[:])
+	return "Suite" + "Secret" + hex.EncodeToString(b[:])
+}
+
+// secrets: nothing of the supervisor's environment, memory or files is found.
+func secrets(t *testing.T, s *suite) {
+	secret := newSecret()
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "secret"), []byte(secret), 0o644)
 	os.Setenv("SUITE_SECRET", secret)
