@@ -209,6 +209,9 @@ func (z *zygote) gone(err error) error {
 	z.cmd.Process.Kill()
 	select {
 	case <-z.done:
+		if errors.Is(err, os.ErrDeadlineExceeded) && z.stderr.String() == "" {
+			return died{fmt.Errorf("the launcher did not answer within %v", z.within)}
+		}
 		err := ending(z.stderr.String())
 		if z.cmd.ProcessState.ExitCode() == exitMount {
 			return failed(holdfast.KindMount, "mount its root", err)

@@ -220,7 +220,7 @@ func startWorkspace(root *workspaceRoot) (*zygote, error) {
 		ours.Close()
 		return nil, err
 	}
-	z := &zygote{conn: ours, done: make(chan struct{}), seats: make(chan *seat)}
+	z := &zygote{conn: ours, done: make(chan struct{}), seats: make(chan *seat), within: cloneWithin}
 	exe, err := os.Executable()
 	if err != nil {
 		ours.Close()
