@@ -2,6 +2,7 @@ package process
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -42,7 +43,7 @@ type zygote struct {
 
 	// whole: it is an interpreter, which takes the flags of a clone as they are.
 	whole  bool
-	within time.Duration // see clone
+	within time.Duration // see clone; cloneWithin if zero
 }
 
 // startLauncher starts one launcher whose root is the directory root, and
@@ -73,7 +74,7 @@ func launch(args, env []string) (*zygote, error) {
 		return nil, err
 	}
 	defer theirs.Close()
-	z := &zygote{conn: ours, done: make(chan struct{}), within: cloneWithin}
+	z := &zygote{conn: ours, done: make(chan struct{})}
 	exe, err := os.Executable()
 	if err != nil {
 		ours.Close()
@@ -183,7 +184,7 @@ func (z *zygote) clone(flags uint64, into int, fds []int) (int, error) {
 	binary.LittleEndian.PutUint64(req[:], flags)
 	binary.LittleEndian.PutUint64(req[8:], uint64(into))
 	// A launcher that does not answer is one that will not.
-	z.conn.SetDeadline(time.Now().Add(z.within))
+	z.conn.SetDeadline(time.Now().Add(cmp.Or(z.within, cloneWithin)))
 	if _, _, err := z.conn.WriteMsgUnix(req[:], unix.UnixRights(fds...), nil); err != nil {
 		return -1, z.gone(err)
 	}
