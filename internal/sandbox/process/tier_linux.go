@@ -123,6 +123,9 @@ func (t *Tier) Prepare(ctx context.Context, spec sandbox.Spec) (sandbox.Spec, er
 		return sandbox.Spec{}, err
 	}
 	l, err := t.language(ctx, spec.Language)
+	if err == nil && len(spec.Narrow) > 0 {
+		_, err = t.filters.filter(l, spec.Narrow) // a name that no kernel has is the caller's mistake
+	}
 	spec.Language = l.exact // the boundary's: exec/python3.11
 	return spec, err
 }
