@@ -26,9 +26,9 @@ type hostLimit struct {
 
 // hostLimits are those that a run meets. A tape is a file in memory for FSIZE,
 // and each seat that waits has one mapped for AS.
-func hostLimits(memoryMB int64) []hostLimit {
+func hostLimits(memoryMB int64, own func(resource int) uint64) []hostLimit {
 	core := uint64(0)
-	if coresArePiped() {
+	if own(unix.RLIMIT_CORE) == 0 && coresArePiped() { // asked for each run: the file is only read where it matters
 		core = 1 // see coreLimit
 	}
 	return []hostLimit{
@@ -64,7 +64,7 @@ func ownLimit(resource int) uint64 {
 // roomFor refuses a run for which a limit of Holdfast's own leaves too little, and
 // says which, what it is and what is needed.
 func roomFor(memoryMB int64, own func(resource int) uint64) error {
-	for _, l := range hostLimits(memoryMB) {
+	for _, l := range hostLimits(memoryMB, own) {
 		if have := own(l.resource); have < l.least {
 			return &holdfast.Error{Kind: holdfast.KindSpawn,
 				Why:  fmt.Sprintf("Holdfast was started with RLIMIT_%s (%s) at %s, and a run needs %s", l.name, l.of, l.amount(have), l.amount(l.least)),
@@ -83,7 +83,7 @@ func (l hostLimit) amount(n uint64) string {
 // own may be what was reached, it stands there with its value.
 func shortage(err error, own func(resource int) uint64) string {
 	limit := func(resource int, otherwise string) string {
-		for _, l := range hostLimits(0) {
+		for _, l := range hostLimits(0, own) {
 			if have := own(resource); l.resource == resource && have != unix.RLIM_INFINITY {
 				return fmt.Sprintf("RLIMIT_%s (%s) is %s for Holdfast (`ulimit %s`): raise it, or %s", l.name, l.of, l.amount(have), l.flag, otherwise)
 			}
