@@ -52,8 +52,9 @@ type run struct {
 	waiting  plan // how it came to wait
 	parking  parking
 	parkedAt time.Time
-	released bool // it has its request; under mu, with plan, spec and at
-	left     bool // see leaves; under mu
+	vacant   *envRoom // nil unless an environment can be brought to it
+	released bool     // it has its request; under mu, with plan, spec and at
+	left     bool     // see leaves; under mu
 }
 
 // stopWords are what standard error says of a run that was stopped, beside the
@@ -485,6 +486,7 @@ func (r *run) free() {
 	if r.asks != nil {
 		r.asks.close()
 	}
+	r.vacant.close()
 	if r.memory != nil {
 		r.memory.Close()
 	}

@@ -28,6 +28,8 @@ type parking struct {
 	// zygote: it can be a fork of an interpreter that stands ready; forks: it is
 	// one, which executes nothing.
 	zygote, forks bool
+	// room: an environment can be brought to it; see envRoom.
+	room bool
 	// takes says whether a request can be served by one that waits.
 	takes func(spec sandbox.Spec) bool
 	// hosts says whether a root lets it wait.
@@ -51,6 +53,14 @@ func (p parking) stock() parking {
 	p.words = func(o *order) []byte { return o.code }
 	takes := p.takes
 	p.takes = func(s sandbox.Spec) bool { return takes(s) && len(s.Environment) == 0 && !encoded(s.Code) }
+	return p
+}
+
+// roomless is how a workload waits to which no environment can be brought.
+func (p parking) roomless() parking {
+	if p.room {
+		p.room, p.takes = false, func(s sandbox.Spec) bool { return len(s.Environment) == 0 }
+	}
 	return p
 }
 
@@ -144,16 +154,21 @@ func shadows(files map[string][]byte) bool {
 
 // parkedNode waits to read its program, which is what goes through the FIFO: what
 // node reads once is a regular file of the same name and text for all who look
-// later.
+// later. Its process.env is the C library's environment, of which it keeps nothing.
 func parkedNode() parking {
 	return parking{
 		fifo:  "/code/main.js",
 		words: func(o *order) []byte { return o.code },
-		takes: func(s sandbox.Spec) bool { return len(s.Environment) == 0 },
+		room:  true,
+		takes: func(s sandbox.Spec) bool { return !early(s.Environment, nodeReads) && fits(s.Environment) },
 		hosts: anywhere,
 		share: 2,
 	}
 }
+
+// nodeReads begin the names that Node.js and what it links read before they read
+// the program, or only once in a process; HOME is where it looks for modules.
+var nodeReads = strings.Fields("NODE HOME UV_ V8_ OPENSSL SSL_ ICU SIMDUTF WATCH_REPORT LC_ LANG LOC TZ NLS GCONV GLIBC MALLOC LD_")
 
 // parkedFor is how long a workload waits before another takes its place.
 const parkedFor = 10 * time.Minute

@@ -294,8 +294,9 @@ func TestWarm_othersThatWait(t *testing.T) {
 			t.Errorf("%s: cold\n%s\nwarm\n%s", name, a, b)
 		}
 	}
+	b.Settle(t.Context())
 	res, err := b.Run(t.Context(), sandbox.Spec{ID: "env", Language: "node", Code: []byte("console.log(process.env.A)"), Environment: map[string]string{"A": "1"}, Need: anyWalls})
-	if err != nil || res.Path != sandbox.PathCold || string(res.Stdout) != "1\n" {
+	if err != nil || res.Path != sandbox.PathParked || string(res.Stdout) != "1\n" {
 		t.Errorf("with an environment: %+v %v", res, err)
 	}
 	s := sandbox.Spec{ID: "static", Language: sandbox.Static, Code: probe(asking(unix.SYS_GETPID)), Need: anyWalls}

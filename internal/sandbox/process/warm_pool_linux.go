@@ -20,7 +20,9 @@ type pool struct {
 	filling atomic.Bool
 	runs    atomic.Int64 // requests so far: the first of a language parks nothing
 	lang    language
-	nursery *nursery // nil where workloads are parked one by one
+	// roomless: no environment can be brought to who waits here.
+	roomless atomic.Bool
+	nursery  *nursery // nil where workloads are parked one by one
 }
 
 func (t *Tier) newPool(l language, root string) *pool {
@@ -140,7 +142,7 @@ func (t *Tier) newParked(z *zygote, l language) (*run, error) {
 			return r, err
 		}
 	}
-	return t.parkIn(z, l, l.parks())
+	return t.parkAlone(z, l)
 }
 
 // parkFork makes a workload that waits as a fork of the zygote in use.
@@ -179,6 +181,9 @@ func (t *Tier) parkIn(z *zygote, l language, as parking) (_ *run, err error) {
 		return nil, err
 	}
 	r.gauged, o.fork = o.gauged, as.forks
+	if as.room {
+		r.vacant = o.spare()
+	}
 	if r.waiting, err = o.park(r.next(), r.parking); err != nil {
 		return nil, failed(holdfast.KindSpawn, "write down what to do", err)
 	}
@@ -190,6 +195,9 @@ func (t *Tier) parkIn(z *zygote, l language, as parking) (_ *run, err error) {
 	}
 	r.attended()
 	if err = r.parks(); err != nil {
+		return nil, err
+	}
+	if err = r.findRoom(); err != nil {
 		return nil, err
 	}
 	r.parkedAt = time.Now()
@@ -257,6 +265,9 @@ func (t *Tier) release(r *run, o *order, spec sandbox.Spec, at sandbox.Instants)
 	}
 	if r.deserted() {
 		return errParkedGone
+	}
+	if err := r.vacant.furnish(o.env); err != nil {
+		return err
 	}
 	binary.LittleEndian.PutUint64(r.tape[8*slotExec:], uint64(exec))
 	return r.proceed(p)
