@@ -28,7 +28,7 @@ func TestSplit_isWhole(t *testing.T) {
 		"cold":            {sandbox.PathCold, after(-60), after(8), map[string]float64{partRelease: 5, "rights": 3, "files": 2, partInterpreter: 10, partEnd: 4, partReading: 6}},
 		"cold, no seat":   {sandbox.PathCold, after(2), after(8), map[string]float64{partRelease: 3, "identity": 1, "scratch": 1, "rights": 3, "files": 2, partInterpreter: 10, partEnd: 4, partReading: 6}},
 		"parked":          {sandbox.PathParked, after(-60), after(-50), map[string]float64{partRelease: 10, "files": 2, partInterpreter: 8, partEnd: 4, partReading: 6}},
-		"made on request": {pathForked, after(2), after(8), map[string]float64{partRelease: 5, "identity": 1, "scratch": 1, "rights": 3, "files": 2, partInterpreter: 8, partEnd: 4, partReading: 6}},
+		"made on request": {sandbox.PathForked, after(2), after(8), map[string]float64{partRelease: 5, "identity": 1, "scratch": 1, "rights": 3, "files": 2, partInterpreter: 8, partEnd: 4, partReading: 6}},
 	} {
 		res := &sandbox.Result{State: sandbox.Completed, Stages: stages, Path: c.path}
 		res.Walk(sandbox.Instants{Received: from, Parsed: after(1), Raised: c.raised, Ready: c.ready, Began: after(10), Ended: after(20), Torn: after(24), Freed: after(29)})

@@ -36,7 +36,7 @@ func (b *bench) stagesOf() (all []figure, err error) {
 		if err := w.deplete(b.rounds(25)); err != nil {
 			return nil, err
 		}
-		return append(list, w.way(pathForked).figures("forked python, none waiting")...), nil
+		return append(list, w.way(sandbox.PathForked).figures("forked python, none waiting")...), nil
 	})
 	return append(all, ready...), err
 }

@@ -17,13 +17,9 @@ import (
 // parkedHere is how many interpreters wait while the warm path is measured.
 const parkedHere = 8
 
-// pathForked is the way of a request that found none that waits, and was served
-// by a fork of its language's own.
-const pathForked sandbox.Path = "forked"
-
 // paths are the ways of a run, the quickest first.
 func paths() []sandbox.Path {
-	return []sandbox.Path{sandbox.PathParked, pathForked, sandbox.PathCold}
+	return []sandbox.Path{sandbox.PathParked, sandbox.PathForked, sandbox.PathCold}
 }
 
 // warmRuns measures a Python program that runs in an interpreter that waited, in
