@@ -18,7 +18,7 @@ func (g *grpcBench) crowd() ([]figure, error) {
 	clients := room.Running + room.Waiting + tooMany
 	var all []called
 	for range g.rounds(5) {
-		time.Sleep(20 * refill)
+		time.Sleep(200 * refill)
 		list := make([]called, clients)
 		var wg sync.WaitGroup
 		for i := range list {
