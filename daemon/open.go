@@ -191,6 +191,9 @@ func (d *Daemon) openParts(ctx context.Context, keys *Keys) (err error) {
 func (d *Daemon) own(l *Loaded) *kernel.Policy {
 	own := *l.Policy
 	own.Own = append([]string{d.Paths.Dir}, l.Files...)
+	if dir, err := os.UserConfigDir(); err == nil && len(l.Files) == 0 {
+		own.Own = append(own.Own, filepath.Join(dir, "holdfast")) // where there is none yet
+	}
 	own.ReplayFor = time.Duration(l.Config.Ledger.Results)
 	own.ErasePartsAfter = time.Duration(l.Config.Ledger.Retention)
 	if r, ok := own.Rules.(interface{ Weakened() []string }); ok {

@@ -139,7 +139,10 @@ func (h *runHand) serve(ctx context.Context) *Executed {
 	h.ask.Space = space
 	a := h.ask
 	ask := Ask{Boundary: RunBoundary(space.Name), Agent: a.Agent, Kind: a.Kind, Session: a.Session, Intent: a.Intent, Token: a.Token, IdempotencyKey: a.IdempotencyKey}
-	if ask.Payload, err = runPayload(space); err != nil {
+	if s.Own == nil {
+		return no(&holdfast.Error{Kind: holdfast.KindUsage, Why: "this daemon cannot say which files are its own"})
+	}
+	if ask.Payload, err = runPayload(space, s.Own()); err != nil {
 		return no(err)
 	}
 	req, err := s.request(ask)
@@ -248,9 +251,11 @@ func RunBoundary(program string) string {
 }
 
 // runPayload is what the gates judge: everything that decides what runs, where
-// and with what.
-func runPayload(w sandbox.Workspace) ([]byte, error) {
+// and with what. Of Holdfast's own files it names those that the run would reach,
+// and is refused for that.
+func runPayload(w sandbox.Workspace, own []string) ([]byte, error) {
 	return json.Marshal(map[string]any{
+		"holds":   append([]string{}, reached(append([]string{w.Tree}, w.Toolbox...), own)...),
 		"program": w.Argv[0], "argv": append([]string{w.Name}, w.Argv[1:]...), "tree": w.Tree, "directory": w.Dir, "environment": w.Environment,
 		"toolbox": append([]string{}, w.Toolbox...), "exec_tree": w.ExecTree, "timeout_ms": w.Timeout.Milliseconds(),
 		"memory_limit_mb": w.MemoryMB, "processors": w.Processors, "processes": w.Processes,

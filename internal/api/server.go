@@ -45,6 +45,9 @@ type Server struct {
 	// Mask takes out of a text what must not be shown.
 	Mask func(string) string
 	Log  *slog.Logger
+	// Own are the files and directories that are Holdfast's own, absolute, which
+	// no workspace may reach; without it none is run.
+	Own func() []string
 	// Ending is closed when the owner ends; nil means never.
 	Ending <-chan struct{}
 	// Busy counts the workspaces that are open; nil counts none.
