@@ -65,10 +65,22 @@ func (p parking) roomless() parking {
 }
 
 // encoded says whether a program names an encoding, which Python looks for in
-// its first two lines (PEP 263).
+// its first two lines (PEP 263). A carriage return ends a line too.
 func encoded(code []byte) bool {
-	lines := bytes.SplitN(code, []byte("\n"), 3)
-	return slices.ContainsFunc(lines[:min(2, len(lines))], pythonEncoding.Match)
+	for range 2 {
+		line, rest := code, []byte(nil)
+		if end := bytes.IndexAny(code, "\r\n"); end >= 0 {
+			line, rest = code[:end], code[end+1:]
+			if code[end] == '\r' {
+				rest = bytes.TrimPrefix(rest, []byte("\n"))
+			}
+		}
+		if pythonEncoding.Match(line) {
+			return true
+		}
+		code = rest
+	}
+	return false
 }
 
 var pythonEncoding = regexp.MustCompile(`^[ \t\f]*#.*coding[:=]`)
