@@ -37,6 +37,7 @@ func TestCarry(t *testing.T) {
 		{"files run in nobody else", carryFiles},
 		{"every text is read as in a cold run", carryTexts},
 		{"environments reach no interpreter that has started", carryEnvironments},
+		{"none is made because a program ends", carryTimes},
 		{"while zygotes come and go", carryCrowd},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.try(t, b, cold) })
@@ -300,6 +301,43 @@ func carryEnvironments(t *testing.T, b, cold *Tier) {
 			t.Errorf("behind all that: %q", res.Stdout)
 		}
 	})
+}
+
+// carryTimes: when a process that waits was made, which a program finds out,
+// does not tell when another program ended.
+func carryTimes(t *testing.T, b, _ *Tier) {
+	const ends = 500 * time.Millisecond
+	b.Settle(t.Context())
+	p := b.only(t).pool
+	began := time.Now()
+	if _, err := b.Run(t.Context(), sandbox.Spec{Language: "python3", ID: "ends", Need: anyWalls, Code: fmt.Appendf(nil, "import time; time.sleep(%f)", ends.Seconds())}); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(100 * time.Millisecond)
+	if len(p.ready) != cap(p.ready) {
+		t.Fatalf("only %d wait", len(p.ready))
+	}
+	news := 0
+	for range cap(p.ready) {
+		res, err := b.Run(t.Context(), sandbox.Spec{Language: "python3", ID: "looks", Need: anyWalls, Code: []byte("import os; print(os.stat('/tmp').st_ctime_ns, os.fstat(1).st_ctime_ns)")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var made, piped int64
+		if _, err := fmt.Sscan(string(res.Stdout), &made, &piped); err != nil || res.Path != sandbox.PathParked {
+			t.Fatalf("%s %q %v", res.Path, res.Stdout, err)
+		}
+		at := time.Unix(0, max(made, piped)).Sub(began)
+		if at > 0 {
+			news++
+		}
+		if at > ends-20*time.Millisecond {
+			t.Errorf("it was made %v after a program began that ended after %v", at, ends)
+		}
+	}
+	if news != 1 {
+		t.Errorf("%d were made for that one", news)
+	}
 }
 
 // carryCrowd: runs in a crowd, under which zygotes are stopped, killed and

@@ -181,12 +181,11 @@ func (t *Tier) launch(ctx context.Context, l language, o *order, spec sandbox.Sp
 	if err != nil {
 		return nil, err
 	}
+	t.parkSoon(z)
 	res := t.warm(ctx, z, l, o, spec, at)
 	if res == nil {
 		res, err = t.execute(ctx, z, o, spec, at)
 	}
-	z.pool.runs.Add(1)
-	t.park(z)
 	if errors.As(err, new(died)) {
 		select { // a launcher that is dying still looks alive
 		case <-z.done:

@@ -33,8 +33,11 @@ func (t *Tier) newPool(l language, root string) *pool {
 	return p
 }
 
+// wanted says that workloads are to wait: the first request parks nothing.
+func (p *pool) wanted() bool { return p.runs.Load() > 1 && cap(p.ready) > 0 }
+
 // short says that fewer wait than should.
-func (p *pool) short() bool { return p.runs.Load() > 1 && len(p.ready) < cap(p.ready) }
+func (p *pool) short() bool { return p.wanted() && len(p.ready) < cap(p.ready) }
 
 // empty ends all who wait.
 func (p *pool) empty() {
@@ -105,6 +108,26 @@ func (t *Tier) fork(z *zygote, l language, spec sandbox.Spec) *run {
 		return nil
 	}
 	return r
+}
+
+// parkAfter is how long after a request came another workload is made to wait. A
+// program finds out when its own was made (the times of /tmp and of its pipes,
+// the clock of Node.js). So it is always as long, whatever a program does: were
+// it made when one ends, that one could tell the next something by its end. Most
+// have ended by then, and are not disturbed.
+const parkAfter = 20 * time.Millisecond
+
+// parkSoon parks workloads some time from now, for the request that comes now.
+func (t *Tier) parkSoon(z *zygote) {
+	z.pool.runs.Add(1)
+	if !z.pool.wanted() {
+		return
+	}
+	t.making.Add(1)
+	time.AfterFunc(parkAfter, func() {
+		defer t.making.Done()
+		t.park(z)
+	})
 }
 
 // park lets workloads come to wait, in the background, until there are enough.
