@@ -34,7 +34,7 @@ func advice(err error, read func(path string) string) string {
 	case e != nil && e.Kind == holdfast.KindMount && errors.Is(err, unix.ENOSPC):
 		return e.Hint
 	case e != nil && e.Kind == holdfast.KindSeccomp && !strings.Contains(read("/proc/sys/kernel/seccomp/actions_avail"), "user_notif"):
-		return "this kernel cannot tell of forbidden calls (seccomp user notification): use Linux 5.14 or later"
+		return "this kernel cannot tell of forbidden calls (seccomp user notification): use Linux 5.19 or later"
 	case e != nil && e.Kind == holdfast.KindSeccomp:
 		return "another program that watches system calls may be around this process: a container's agent, perhaps; run Holdfast outside it"
 	case read("/proc/sys/kernel/unprivileged_userns_clone") == "0":

@@ -95,7 +95,7 @@ print(s, t, file=out, flush=True)
     atexit.register(end)
     for name in set(modules) - before:
         del modules[name]
-    # the zygote
+    # Here stands zygote.py, in a zygote.
     if not ours:
         ready()
 

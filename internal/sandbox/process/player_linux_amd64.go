@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// playerAt is where player stands; see player_amd64.s.
+// playerAt is where player stands; see player_linux_amd64.s.
 func playerAt() uintptr
 
 // playNative runs player here, with a tape that ends in opReturn.

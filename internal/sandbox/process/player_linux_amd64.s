@@ -10,6 +10,21 @@
 //
 //	R12 tape   R13 index of the operation   R14 control
 //	BX the operation   BP its mask of arguments that are slots
+#define opClone 1
+#define opReap 2
+#define opMark 3
+#define opStore 4
+#define opJump 5
+#define opEnd 6
+#define opLoad 7
+#define opPut 8
+#define opBranch 9
+#define opTurn 10
+#define opReturn 11
+
+// An operation is 12 words from byte 512 of the tape on: kind, number, slot of
+// the result plus one, the errno that is no failure, six arguments, where a child
+// goes on, and which arguments are slots.
 #define TAPE R12
 #define AT R13
 #define CONTROL R14
@@ -39,27 +54,27 @@ next:
 	LEAQ   512(TAPE)(OP*1), OP
 	MOVQ   88(OP), MASK
 	MOVBLZX 0(OP), AX
-	CMPL   AX, $1
-	JLS    call            // opCall, opClone
-	CMPL   AX, $2
+	CMPL   AX, $opClone
+	JLS    call            // or opCall, 0
+	CMPL   AX, $opReap
 	JEQ    reap
-	CMPL   AX, $3
+	CMPL   AX, $opMark
 	JEQ    mark
-	CMPL   AX, $4
+	CMPL   AX, $opStore
 	JEQ    store
-	CMPL   AX, $5
+	CMPL   AX, $opJump
 	JEQ    jump
-	CMPL   AX, $6
+	CMPL   AX, $opEnd
 	JEQ    end
-	CMPL   AX, $7
+	CMPL   AX, $opLoad
 	JEQ    load
-	CMPL   AX, $8
+	CMPL   AX, $opPut
 	JEQ    put
-	CMPL   AX, $9
+	CMPL   AX, $opBranch
 	JEQ    branch
-	CMPL   AX, $10
+	CMPL   AX, $opTurn
 	JEQ    turn
-	CMPL   AX, $11
+	CMPL   AX, $opReturn
 	JEQ    return
 	MOVL   $38, AX         // ENOSYS: no such operation
 	JMP    fail
@@ -76,7 +91,7 @@ call:
 	MOVBLZX 0(OP), CX
 	CMPQ   AX, $-4095
 	JCC    failed          // unsigned: an errno
-	CMPL   CX, $1
+	CMPL   CX, $opClone
 	JNE    keep
 	TESTQ  AX, AX
 	JNE    keep

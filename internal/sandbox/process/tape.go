@@ -37,7 +37,7 @@ const (
 	tapeSize = 128 << 20
 )
 
-// The kinds of operation.
+// The kinds of operation, by the numbers that player_linux_amd64.s has too.
 const (
 	opCall  = iota // a system call
 	opClone        // clone3; the child goes on at the operation of word 10

@@ -34,7 +34,8 @@ type parking struct {
 	takes func(spec sandbox.Spec) bool
 	// hosts says whether a root lets it wait.
 	hosts func(root string) bool
-	// share is the part of the tier's Config.Parked that wait, at least one.
+	// share divides the tier's Config.Parked: so many of the language wait, at least
+	// one.
 	share int
 }
 
@@ -92,13 +93,17 @@ func (l language) parks() parking {
 		return parkedPython()
 	case "node":
 		return parkedNode()
+	case sandbox.Static:
+		// The code is the program: what waits is a process that will execute it.
+		return parking{fifo: "/code/request", early: true, takes: always, hosts: anywhere, share: 1}
 	}
-	// The code is the program: what waits is a process that will execute it.
-	return parking{fifo: "/code/request", early: true, takes: always, hosts: anywhere, share: 1}
+	return parking{takes: never, hosts: nowhere}
 }
 
 func always(sandbox.Spec) bool { return true }
+func never(sandbox.Spec) bool  { return false }
 func anywhere(string) bool     { return true }
+func nowhere(string) bool      { return false }
 
 //go:embed park.py
 var parkPython string
@@ -106,7 +111,7 @@ var parkPython string
 // parkText is what an interpreter reads to become one that waits: zygote is what
 // it does before that to have children, if it has any.
 func parkText(zygote string) string {
-	return strings.Replace(parkPython, "    # the zygote\n", zygote, 1)
+	return strings.Replace(parkPython, "    # Here stands zygote.py, in a zygote.\n", zygote, 1)
 }
 
 // parkedPython waits in the import of sitecustomize, by which every interpreter

@@ -83,8 +83,10 @@ func (z *zygote) zygotes() []int {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.now != nil {
-		list = append(list, n.now.cmd.Process.Pid)
+	for _, b := range []*brood{n.now, n.next} {
+		if b != nil {
+			list = append(list, b.cmd.Process.Pid)
+		}
 	}
 	for b := range n.old {
 		list = append(list, b.cmd.Process.Pid)

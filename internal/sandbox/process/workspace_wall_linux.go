@@ -70,8 +70,7 @@ func serveWorkspace() {
 	os.Exit(0)
 }
 
-// roomSteps build the root step by step; room is where what is built stands and
-// old where the host's files are meanwhile.
+// The root is built step by step: room is where what is built stands, and old where the host's files are meanwhile.
 const (
 	room = "/new"
 	old  = "/old"

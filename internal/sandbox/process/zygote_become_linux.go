@@ -14,6 +14,12 @@ import (
 //go:embed zygote.py
 var zygotePython string
 
+// zygoteText is zygote.py with what it has to know.
+func zygoteText() string {
+	places := fmt.Sprintf("%#x, %d, %#x, %d, %d, %d", uint64(zygoteBase), zygoteSize, uint64(tapeBase), tapeSize, zygoteTape, launcherSocket)
+	return strings.Replace(zygotePython, " = PLACES\n", " = "+places+"\n", 1)
+}
+
 // zygoteScratch is what a zygote reads as its interpreter starts, in its own
 // mount namespace; each of its children mounts a scratch over it.
 func (l *launcher) zygoteScratch() error {
@@ -24,7 +30,7 @@ func (l *launcher) zygoteScratch() error {
 	if err := unix.Mount("tmpfs", at, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "size=256k,nr_inodes=8,mode=0755"); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(at, "sitecustomize.py"), []byte(parkText(zygotePython)), 0o444); err != nil {
+	if err := os.WriteFile(filepath.Join(at, "sitecustomize.py"), []byte(parkText(zygoteText())), 0o444); err != nil {
 		return err
 	}
 	return unix.Mount("", at, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")

@@ -192,3 +192,17 @@ func TestZygote_thatCannotBe(t *testing.T) {
 		})
 	}
 }
+
+// TestZygoteText: what the interpreter reads has zygote.py in it, and the places
+// that this package means.
+func TestZygoteText(t *testing.T) {
+	text := parkText(zygoteText())
+	for _, want := range []string{"own, size, tape, tape_size, file, control = 0x2008000000, 65536, 0x2000000000, 134217728, 5, 3\n", "    player(own, 0, control)\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if plain := parkText(""); strings.Contains(plain, "player") || strings.Contains(plain, "Here stands") {
+		t.Error("one that is no zygote reads what a zygote does")
+	}
+}
