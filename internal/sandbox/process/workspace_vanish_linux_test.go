@@ -202,7 +202,7 @@ func TestWorkspaceTreeGone(t *testing.T) {
 				}
 				done <- err
 			}()
-			got := workIn(t, tree, "mkdir -p .git; echo . > .git/commondir; touch begun; while [ -e begun ] && [ ! -e stop ]; do sleep 0.01; done; exit 3", "")
+			got := workIn(t, tree, "mkdir -p .git; echo . > .git/commondir; touch begun; while [ -e begun -o -e .git ] && [ ! -e stop ]; do sleep 0.01; done; exit 3", "")
 			if err := <-done; err != nil {
 				t.Fatal(err)
 			}
