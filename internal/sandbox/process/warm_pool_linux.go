@@ -20,9 +20,9 @@ type pool struct {
 	filling atomic.Bool
 	runs    atomic.Int64 // requests so far: the first of a language parks nothing
 	lang    language
-	// roomless: no environment can be brought to who waits here.
-	roomless atomic.Bool
-	nursery  *nursery // nil where workloads are parked one by one
+	// roomless: no environment can be brought to who waits here; roomy: it can.
+	roomless, roomy atomic.Bool
+	nursery         *nursery // nil where workloads are parked one by one
 }
 
 func (t *Tier) newPool(l language, root string) *pool {

@@ -2,6 +2,7 @@ package process
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -9,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
 // How large the environment of a request may be that comes to a workload that
@@ -177,11 +180,50 @@ func (r *run) findRoom() error {
 func (t *Tier) parkAlone(z *zygote, l language) (*run, error) {
 	as := l.parks()
 	if as.room && !z.pool.roomless.Load() {
-		r, err := t.parkIn(z, l, as)
+		r, err := t.parkRoomy(z, l, as)
 		if !errors.Is(err, errNoRoom) {
 			return r, err
 		}
 		z.pool.roomless.Store(true)
 	}
 	return t.parkIn(z, l, as.roomless())
+}
+
+// parkRoomy makes one with a room, once such a room has been tried in this pool.
+func (t *Tier) parkRoomy(z *zygote, l language, as parking) (*run, error) {
+	if !z.pool.roomy.Load() {
+		if err := t.tryRoom(z, l, as); err != nil {
+			return nil, err
+		}
+		z.pool.roomy.Store(true)
+	}
+	return t.parkIn(z, l, as)
+}
+
+// tryRoom lets a program say what it finds of an environment that came while it
+// waited. Another interpreter, or C library, may keep its own list by then: that is
+// errNoRoom.
+func (t *Tier) tryRoom(z *zygote, l language, as parking) error {
+	r, err := t.parkIn(z, l, as)
+	if err != nil {
+		return err
+	}
+	defer r.free()
+	spec := parkedSpec(l)
+	spec.Code, spec.Timeout, spec.Environment = as.shows, parkWithin, map[string]string{"A": "1", "TMPDIR": "", "z": "2"}
+	o, err := t.order(l, spec)
+	if err != nil {
+		return err
+	}
+	if err = t.release(r, o, spec, sandbox.Instants{}); err != nil {
+		return err
+	}
+	res, err := r.outcome(context.Background(), spec.Timeout)
+	if err != nil {
+		return err
+	}
+	if string(res.Stdout) != strings.Join(o.env, "\x00") {
+		return fmt.Errorf("%w: a program does not find it", errNoRoom)
+	}
+	return nil
 }
