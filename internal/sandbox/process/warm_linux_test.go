@@ -425,10 +425,11 @@ func TestWarm_noSecretOutlivesItsRun(t *testing.T) {
 	}
 	// The twin: while such a run goes on it is found.
 	done := make(chan struct{})
+	ctx, stop := context.WithCancel(t.Context())
 	go func() {
 		defer close(done)
-		spec.Code, spec.ID, spec.Need, spec.Timeout = append(spec.Code, "\nimport time; time.sleep(3)"...), "long", anyWalls, 20*time.Second
-		b.Run(context.Background(), spec)
+		spec.Code, spec.ID, spec.Need, spec.Timeout = append(spec.Code, "\nimport time; time.sleep(29)"...), "long", anyWalls, 30*time.Second
+		b.Run(ctx, spec)
 	}()
 	for found := 0; found == 0; {
 		select {
@@ -438,6 +439,7 @@ func TestWarm_noSecretOutlivesItsRun(t *testing.T) {
 			found, _ = look(secret)
 		}
 	}
+	stop()
 	<-done
 }
 
