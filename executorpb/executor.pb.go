@@ -175,7 +175,7 @@ type ExecutionResult struct {
 	Stages        []*Stage               `protobuf:"bytes,108,rep,name=stages,proto3" json:"stages,omitempty"`
 	Crossing      string                 `protobuf:"bytes,109,opt,name=crossing,proto3" json:"crossing,omitempty"`  // its id in the ledger
 	Replayed      bool                   `protobuf:"varint,110,opt,name=replayed,proto3" json:"replayed,omitempty"` // the result of an earlier crossing; nothing ran now
-	Path          string                 `protobuf:"bytes,111,opt,name=path,proto3" json:"path,omitempty"`          // which way it came: parked, cold; see doc/sandbox.md, "What waits"
+	Path          string                 `protobuf:"bytes,111,opt,name=path,proto3" json:"path,omitempty"`          // which way it came: parked, forked, cold; see doc/sandbox.md, "What waits"
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
