@@ -31,6 +31,7 @@ func TestCarry(t *testing.T) {
 		try  func(t *testing.T, b, cold *Tier)
 	}{
 		{"nothing is inherited", carryInherited},
+		{"what a process keeps is as in a cold run", carryKept},
 		{"no word of another in memory", carryWords},
 		{"nothing is shared", carryShared},
 		{"nothing is written behind the result", carryLate},
@@ -79,6 +80,28 @@ func carryInherited(t *testing.T, b, _ *Tier) {
 			})
 		})
 	}
+}
+
+// carryKept: what a process keeps beside its memory is as in a cold run.
+func carryKept(t *testing.T, b, cold *Tier) {
+	if playerCode() == nil {
+		t.Skip("its numbers of calls are amd64's")
+	}
+	want, err := cold.Run(t.Context(), sandbox.Spec{Language: "python3", ID: "carry", Code: []byte(keptState), Need: anyWalls})
+	if err != nil || want.ExitCode != 0 {
+		t.Fatalf("%+v %s %v", want, want.Stderr, err)
+	}
+	bothWays(t, b, sandbox.Spec{Code: []byte(keptState)}, func(t *testing.T, got *sandbox.Result) {
+		a, b := strings.Split(facts(want), "\n"), strings.Split(facts(got), "\n")
+		for i := range min(len(a), len(b)) {
+			if a[i] != b[i] {
+				t.Errorf("%s:\n%s\nnot\n%s", got.Path, b[i], a[i])
+			}
+		}
+		if len(a) != len(b) {
+			t.Errorf("%d lines, not %d", len(b), len(a))
+		}
+	})
 }
 
 // carryWords: a program that reads all of its heap, its stack and what its
@@ -390,4 +413,49 @@ func carryCrowd(t *testing.T, b, _ *Tier) {
 	close(stop)
 	crowd.Wait()
 	longest.Range(func(me, took any) bool { t.Errorf("%v took %v", me, took); return true })
+}
+
+// TestCarry_othersInheritNothing: nor do programs of Node.js, and static ones.
+func TestCarry_othersInheritNothing(t *testing.T) {
+	const look = `const fs = require('fs'), found = [];
+if (fs.readdirSync('/code').join() !== 'main.js' || !fs.statSync('/code/main.js').isFile() || fs.readdirSync('/tmp').length) found.push('files');
+for (let f = 3; f < 256; f++) try { const s = fs.fstatSync(f); if (s.isFIFO() && s.uid === process.getuid() && s.mode % 512 === 0o600 && s.ino < 99) found.push(f); if (s.isDirectory() || s.isFile()) found.push(f, s.mode) } catch {}
+for (const p of ['/code/main.js', '/code/x']) for (const f of ['w', 'r+', 'a']) try { fs.openSync(p, f); found.push(p, f) } catch {}
+for (const p of [1, 0, -1, -2]) for (let s = 1; s < 32; s++) try { process.kill(p, s); found.push(p, s) } catch {}
+if (Object.keys(process.env).join() !== 'HOME,PATH,TMPDIR,UV_USE_IO_URING') found.push(process.env);
+console.log(found.join())`
+	b := warmed(t, "node", 4)
+	for _, env := range []map[string]string{{"SAID": "secret"}, nil, {"SAID": strings.Repeat("x", 9999)}, nil} {
+		s := sandbox.Spec{Language: "node", Code: []byte("console.log(process.env.SAID)"), Environment: env}
+		if env == nil {
+			s.Code = []byte(look)
+		}
+		if res := parkedRun(t, b, s); env == nil && string(res.Stdout) != "\n" {
+			t.Errorf("found %q %q", res.Stdout, res.Stderr)
+		}
+	}
+	var asks []ask
+	for fd := range 64 {
+		asks = append(asks, asking(unix.SYS_FCNTL, fd, unix.F_GETFD))
+	}
+	for _, name := range []string{"/code/request", "/code/program", "/code/x"} {
+		asks = append(asks, asking(unix.SYS_OPENAT, -100, name, unix.O_RDWR|unix.O_CREAT), asking(unix.SYS_UNLINKAT, -100, name, 0))
+	}
+	asks = append(asks, asking(unix.SYS_KILL, 1, 15), asking(unix.SYS_KILL, -1, 15), asking(unix.SYS_CHDIR, tapeBase))
+	static := sandbox.Spec{Language: sandbox.Static, Code: probe(asks...), ID: "first", Need: anyWalls}
+	for range 2 {
+		if _, err := b.Run(t.Context(), static); err != nil {
+			t.Fatal(err)
+		}
+	}
+	res := parkedRun(t, b, static)
+	list := answers(res.Stdout, len(asks))
+	if len(list) != len(asks) {
+		t.Fatalf("%+v", res)
+	}
+	for i, got := range list {
+		if fine := i < 3; fine != (got >= 0) {
+			t.Errorf("call %d (%v): %d", i, asks[i], got)
+		}
+	}
 }

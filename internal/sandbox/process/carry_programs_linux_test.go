@@ -138,3 +138,32 @@ func texts() map[string]string {
 		"a control character":                  "print(1)\n\x1a\nprint(2)\n",
 	}
 }
+
+// keptState is a program that says what a process keeps beside its memory, all of
+// which has to be as in a cold run.
+const keptState = `import os, ctypes, resource, struct
+c = ctypes.CDLL(None, use_errno=True)
+b = ctypes.create_string_buffer(256)
+signals = []
+for s in range(1, 65):
+    b.raw = bytes(256)
+    if c.syscall(13, s, None, b, 8) == 0:  # rt_sigaction
+        at, flags, _, mask = struct.unpack_from('<QQQQ', b)
+        signals.append((s, at if at < 2 else 'own', hex(flags), hex(mask)))
+print(signals)
+b.raw = bytes(256); print(c.sigaltstack(None, b), b.raw[8:24])
+print([c.prctl(n, 0, 0, 0, 0) for n in (3, 39)], [c.prctl(23, n, 0, 0, 0) for n in range(64)])  # dumpable, no new rights, bounds
+b.raw = bytes(256); print(c.prctl(16, b), b.value)
+print([resource.getrlimit(n) for n in range(16)], [os.getpriority(w, 0) for w in range(3)], os.sched_getaffinity(0), os.sched_getaffinity(1))
+print(os.getresuid(), os.getresgid(), os.getgroups(), os.getpgid(0), os.getsid(0), os.getpgid(1), os.getsid(1), os.getppid(), os.umask(0), os.getcwd(), os.ctermid())
+for p in ('/', '/tmp', '/code', '/code/main.py', '/dev/null', '/usr'):
+    s = os.stat(p); print(p, oct(s.st_mode), s.st_nlink, s.st_uid, s.st_gid, s.st_size, s.st_blocks, s.st_blksize, os.access(p, os.W_OK), os.access(p, os.X_OK))
+for f in range(256):
+    try: s = os.fstat(f)
+    except OSError: continue
+    import fcntl
+    print(f, oct(s.st_mode), s.st_nlink, s.st_size, s.st_blksize, [fcntl.fcntl(f, n) for n in (fcntl.F_GETFD, fcntl.F_GETFL)])
+print([os.sysconf(n) for n in ('SC_NPROCESSORS_ONLN', 'SC_OPEN_MAX', 'SC_CLK_TCK', 'SC_ARG_MAX', 'SC_PHYS_PAGES')], os.uname()[1:])
+import threading
+print(threading.get_native_id(), threading.active_count(), threading.stack_size())
+`
