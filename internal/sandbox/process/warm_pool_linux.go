@@ -115,7 +115,7 @@ func (t *Tier) fork(z *zygote, l language, spec sandbox.Spec) *run {
 // the clock of Node.js). So it is always as long, whatever a program does: were
 // it made when one ends, that one could tell the next something by its end. Most
 // have ended by then, and are not disturbed.
-const parkAfter = 20 * time.Millisecond
+const parkAfter = 10 * time.Millisecond
 
 // parkSoon parks workloads some time from now, for the request that comes now.
 func (t *Tier) parkSoon(z *zygote) {
