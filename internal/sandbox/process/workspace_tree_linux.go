@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -247,27 +246,7 @@ func (g *grantTree) repository(git string) error {
 	for _, name := range sealedIn {
 		g.Sealed = append(g.Sealed, filepath.Join(git, name))
 	}
-	for _, pattern := range []string{"worktrees/*/commondir", "worktrees/*/gitdir", "worktrees/*/config.worktree", "modules/*/config", "modules/*/hooks", "modules/*/*/config", "modules/*/*/hooks"} {
-		found, err := filepath.Glob(filepath.Join(escapeGlob(filepath.Join(g.Path, git)), pattern))
-		if err != nil || len(found) > 4096 {
-			return &holdfast.Error{Kind: holdfast.KindUsage, Why: fmt.Sprintf("%s has too many submodules and work trees", g.Path), Err: err}
-		}
-		for _, f := range found {
-			name, err := filepath.Rel(g.Path, f)
-			if err != nil {
-				return err
-			}
-			if dir := filepath.Dir(name); !slices.Contains(g.Pinned, dir) {
-				g.Pinned = append(g.Pinned, dir)
-			}
-			g.Sealed = append(g.Sealed, name)
-		}
-	}
-	return nil
-}
-
-func escapeGlob(p string) string {
-	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(p)
+	return g.modules(git)
 }
 
 // hooks makes the directory of hooks where there is none: what is not there
