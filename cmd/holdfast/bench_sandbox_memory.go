@@ -131,17 +131,19 @@ func statusField(pid int, name string) float64 {
 }
 
 // kernelMemory is what the kernel has for the processes of a process's control
-// group, in MB, where the group says it: version 1 in a file of its own, version
-// 2 in its statistics.
+// group, in MB, where that is not Holdfast's own and says it: version 1 in a file
+// of its own, version 2 in its statistics.
 func kernelMemory(pid int) (float64, bool) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
-	if err != nil {
+	own, err2 := os.ReadFile("/proc/self/cgroup")
+	if err != nil || err2 != nil {
 		return 0, false
 	}
+	shared := strings.Fields(string(own))
 	for line := range strings.Lines(string(b)) {
 		f := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		if len(f) != 3 || f[2] == "/" {
-			continue // none, or one that it shares with all
+		if len(f) != 3 || slices.Contains(shared, strings.TrimSpace(line)) {
+			continue
 		}
 		if f[1] == "memory" {
 			text, err := os.ReadFile(filepath.Join("/sys/fs/cgroup/memory", f[2], "memory.kmem.usage_in_bytes"))
