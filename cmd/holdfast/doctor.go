@@ -21,10 +21,10 @@ import (
 func doctorCommand() command {
 	return command{name: "doctor", about: "check that everything works, and that a refusal is a refusal", run: doctor, help: `
 Look at everything Holdfast stands on, and prove that it refuses: it asks about
-a boundary that nobody listed, and expects a no; and it runs small programs in the
-sandbox that try each of its walls. The exit code is 1 when a check failed; each
-says what to do. A wall that cannot stand on this system is a warning: what needs
-it is refused.
+a boundary that nobody listed, and expects a no; it runs small programs in the
+sandbox that try each of its walls, and one on a work tree, as ` + "`holdfast run`" + `
+does. The exit code is 1 when a check failed; each says what to do. A wall that
+cannot stand on this system is a warning: what needs it is refused.
 
     holdfast doctor [--json]
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/daemon"
@@ -12,20 +13,27 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process"
 )
 
-// seeSandbox tries every wall of the sandbox. What cannot stand here is no
-// failure: what needs it is refused. A wall that seems to stand and does not is
-// one.
+// seeSandbox tries every wall of the sandbox, and a program on a work tree. What
+// cannot stand here is no failure: what needs it is refused. A wall that seems to
+// stand and does not is one.
 func (a *app) seeSandbox(p daemon.Paths) []finding {
+	list, usable := a.seeTier(p)
+	// Behind it, when its control groups are given back.
+	return slices.Insert(list, min(2, len(list)), a.seeRun(usable))
+}
+
+// seeTier tries the walls around code; usable is whether code runs at all.
+func (a *app) seeTier(p daemon.Paths) (list []finding, usable bool) {
 	t, done, err := a.trialTier(p)
 	if err != nil {
-		return []finding{missing(err)}
+		return []finding{missing(err)}, false
 	}
 	defer done()
 	trials := t.Trials(a.ctx)
 	if len(trials) == 1 && trials[0].Wall == "" {
-		return []finding{{Check: "sandbox", How: "warn", Why: trials[0].Why, Hint: trials[0].Hint}}
+		return []finding{{Check: "sandbox", How: "warn", Why: trials[0].Why, Hint: trials[0].Hint}}, false
 	}
-	list := []finding{seeLanguages(t), seeExec(t.Posture())}
+	list = []finding{seeLanguages(t), seeExec(t.Posture())}
 	for _, tr := range trials {
 		f := finding{Check: "wall " + string(tr.Wall), Why: tr.Why, Hint: tr.Hint}
 		switch {
@@ -38,7 +46,7 @@ func (a *app) seeSandbox(p daemon.Paths) []finding {
 		}
 		list = append(list, f)
 	}
-	return list
+	return list, true
 }
 
 // seeExec says whether `holdfast exec` runs anything here where no contract takes

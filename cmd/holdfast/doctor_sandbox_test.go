@@ -1,6 +1,9 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -21,5 +24,24 @@ func TestDoctorNamesEveryMissingWall(t *testing.T) {
 	if f := seeExec(fewer); f.How != "warn" || !strings.HasSuffix(f.Why, "do not stand: memory, cpu, pids") ||
 		!strings.Contains(f.Hint, "walls: [pid, net, mount, uts, ipc, user, seccomp, rights, scratch]}") {
 		t.Errorf("%+v", f)
+	}
+}
+
+// A run that does not come about is a failure with its reason, and only a warning
+// where the sandbox is not usable at all; here one comes about.
+func TestDoctorTriesARun(t *testing.T) {
+	a := &app{ctx: t.Context(), lookup: os.LookupEnv}
+	dir := t.TempDir()
+	if posture, err := a.tryRun(dir); runtime.GOOS == "linux" && (err != nil || len(posture.Up) == 0) {
+		t.Errorf("%v %+v", err, posture)
+	}
+	if _, err := a.tryRun(filepath.Join(dir, "gone")); bad(err).How != "FAIL" || bad(err).Why == "" || bad(err).Hint == "" {
+		t.Errorf("%+v", err)
+	}
+	t.Setenv("TMPDIR", "/dev/shm") // no place for a work tree
+	for usable, how := range map[bool]string{true: "FAIL", false: "warn"} {
+		if f := a.seeRun(usable); f.Check != "run" || f.How != how || !strings.Contains(f.Why, "did not run: ") || f.Hint == "" {
+			t.Errorf("%+v", f)
+		}
 	}
 }

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process"
+)
+
+// runWithin bounds the program that seeRun starts. It takes some hundredths of a
+// second where nothing is wrong.
+const runWithin = 10 * time.Second
+
+// seeRun says whether `holdfast run` runs anything here, by running something:
+// its walls are raised in another way than those around code. Where the sandbox
+// is not usable at all, that it does not run is no news, and no failure.
+func (a *app) seeRun(usable bool) finding {
+	dir, err := os.MkdirTemp("", "holdfast-doctor-")
+	if err != nil {
+		return finding{Check: "run", How: "warn", Why: "not tried: " + err.Error(), Hint: "make room for a temporary directory, or set TMPDIR"}
+	}
+	defer os.RemoveAll(dir)
+	posture, err := a.tryRun(dir)
+	f := okay("a program ran on a work tree, behind every wall")
+	switch missing := posture.Missing(nil); {
+	case err != nil:
+		f = bad(err)
+		if f.Why = "a program on a work tree did not run: " + f.Why; !usable {
+			f.How = "warn"
+		}
+	case len(missing) > 0:
+		f = warn("see each wall below, or take less, in holdfast.yaml under boundaries: "+posture.Lesser("run/*"),
+			"programs are refused here unless a contract takes less: these walls do not stand: %s", sandbox.Asked(missing))
+	}
+	f.Check = "run"
+	return f
+}
+
+// tryRun runs true on the work tree dir, behind the walls that stand here, and
+// returns which those are. The error is why it did not end well.
+func (a *app) tryRun(dir string) (sandbox.Posture, error) {
+	tree, err := process.WorkTree(dir, "", true)
+	if err != nil {
+		return sandbox.Posture{}, err
+	}
+	path, _ := a.lookup("PATH")
+	tools := process.ToolPath(path, nil)
+	program, err := process.FindProgram("true", tree, tree, path, tools, nil, false)
+	if err != nil {
+		return sandbox.Posture{}, err
+	}
+	w := process.OpenWorkspaces()
+	defer w.Close()
+	posture := w.Posture()
+	spec, err := sandbox.CheckWorkspace(sandbox.Workspace{ID: "doctor", Argv: []string{program}, Tree: tree, Timeout: runWithin,
+		Environment: map[string]string{"PATH": tools}, Need: posture.Up}, func(string) bool { return false })
+	if err != nil {
+		return posture, err
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return posture, err
+	}
+	defer null.Close()
+	ctx, cancel := context.WithTimeout(a.ctx, runWithin)
+	defer cancel()
+	res, err := w.Run(ctx, spec, process.Streams{In: null, Out: null, Err: null})
+	if err == nil && res.ExitCode != 0 {
+		err = fail("try it: holdfast run --dir DIR -- true", "`true` ended with exit code %d, %s: %s", res.ExitCode, res.State, or(res.Err, string(res.Stderr)))
+	}
+	return posture, err
+}
