@@ -83,6 +83,24 @@ func TestCodeOverMCP(t *testing.T) {
 	}
 }
 
+// TestCodeOverMCPThatTriesToGetOut: the pause cuts the tool's own call too, and its
+// answer says all that is known.
+func TestCodeOverMCPThatTriesToGetOut(t *testing.T) {
+	_, c, at := withCode(t)
+	for agent, version := range map[string]string{"newer": "2026-07-28", "older": "2025-11-25"} {
+		s := reachMCP(t, at+"/mcp/code", version, &asking{giveToken(t, c, agent).Token})
+		r, text := callCode(t, s, map[string]any{"language": "python3", "code": "import os\nprint('before', flush=True)\nos.chroot('/')"})
+		for _, want := range []string{"the agent is paused", "the code tried to leave its sandbox with chroot", "was ended", "hint: a person looks at it", "holdfast agent unpause " + agent} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: no %q in %s", version, want, text)
+			}
+		}
+		if !r.IsError || strings.Contains(text, "not known") || strings.Contains(text, "before") {
+			t.Errorf("%s: %v %s", version, r.IsError, text)
+		}
+	}
+}
+
 // TestCodeOverMCPIsStopped: a client that takes its call back ends the run.
 func TestCodeOverMCPIsStopped(t *testing.T) {
 	d, c, at := withCode(t)

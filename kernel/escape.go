@@ -81,8 +81,13 @@ func news(err error) bool {
 func escaped(e ended, esc *sandbox.Escape, agent string) *ending {
 	end := &ending{outcome: ledger.Failed, out: holdfast.Output{ExitCode: sandbox.ExitSyscall, Used: e.out.Used, Ran: e.out.Ran}, escape: esc}
 	end.err = &holdfast.Error{Kind: holdfast.KindEscape, Why: tried(esc.Call) + "; it was ended, and its agent is paused",
-		Hint: "a person looks at it and lets the agent go on with `holdfast agent unpause " + excerpt.Of(agent, 128) + "`, or by approving its review, which takes the operator key that `holdfast init` makes"}
+		Hint: goesOn(agent)}
 	return end
+}
+
+// goesOn is the hint how an agent that tried to get out goes on.
+func goesOn(agent string) string {
+	return "a person looks at it and lets the agent go on with `holdfast agent unpause " + excerpt.Of(agent, 128) + "`, or by approving its review, which takes the operator key that `holdfast init` makes"
 }
 
 func tried(c sandbox.Call) string { return "the code tried to leave its sandbox with " + callWords(c) }
@@ -258,7 +263,7 @@ func (f *fled) has(tenant, agent string) bool {
 // seize ends what the agent has under way, but for the crossing of own, and
 // keeps more from beginning until the attempt is durable.
 func (k *Kernel) seize(tenant, agent string, esc *sandbox.Escape, own *flight) int {
-	cause := &holdfast.Error{Kind: holdfast.KindPaused, Why: "the agent is paused: " + tried(esc.Call)}
+	cause := &holdfast.Error{Kind: holdfast.KindPaused, Why: "the agent is paused: " + tried(esc.Call), Hint: goesOn(agent)}
 	return k.flights.cut(cause, func(f *flight) bool { return f != own && f.tenant == tenant && f.agent == agent })
 }
 

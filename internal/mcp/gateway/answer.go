@@ -260,12 +260,17 @@ func (s *session) refusal(c *call, o *holdfast.Outcome, err error, st stage) []b
 	if m.Crossing == "" && errors.As(err, &e) {
 		m.Crossing = e.Crossing
 	}
-	word, hint := "refused: ", op.Hint
+	word, hint, came := "refused: ", op.Hint, ""
 	switch st {
 	case begun:
 		word = "failed: "
-		if hint == "" {
-			hint = "the call was sent; whether it took effect is not known"
+		if _, contained := s.server.(Contained); contained {
+			came = "what ran was ended, and nothing of it is kept"
+			break
+		}
+		hint = "the call was sent; whether it took effect is not known"
+		if op.Hint != "" {
+			hint += "; " + op.Hint
 		}
 	case answered:
 		word = "withheld: "
@@ -273,7 +278,7 @@ func (s *session) refusal(c *call, o *holdfast.Outcome, err error, st stage) []b
 			hint = "the call was made and what it did stands; only its result is not given"
 		}
 	}
-	return c.tell(letter{lines: []string{word + op.Why}, hint: hint, meta: m})
+	return c.tell(letter{lines: []string{word + op.Why, came}, hint: hint, meta: m})
 }
 
 // place is the line that names the crossing and what decided it.

@@ -77,6 +77,11 @@ type Unanswered interface {
 	Unanswered(id []byte) error
 }
 
+// Contained is what a Conn may also be: one whose calls do nothing outside of
+// it and leave nothing behind, so that of a call that was cut it is known what
+// it came to.
+type Contained interface{ Contained() }
+
 // Client is one MCP client, as a front brings it: standard input and output,
 // one HTTP session, the one of all stateless HTTP requests of an identity, or
 // the router's side of one server.
