@@ -271,13 +271,22 @@ func (a *app) sayRefusal(ans *api.Answer) error {
 	if o := ans.Outcome; o != nil && o.Verdict == holdfast.Allow && ans.Failure != nil {
 		a.say("%s failed, crossing %s", o.Boundary, o.Crossing)
 		a.sayLines(ans.Failure.Why + gate(ans.Failure.Gate))
+		a.sayHalt(ans.Failure.Kind, ans.Failure.Why)
 		a.hints(ans.Failure.Hint)
 		for _, w := range o.Weakened {
 			a.say("weakened: %s", w)
 		}
 		return nil
 	}
-	return own.sayAnswer(ans)
+	err := own.sayAnswer(ans)
+	switch {
+	case ans.Failure != nil:
+		a.sayHalt(ans.Failure.Kind, ans.Failure.Why)
+	case ans.Outcome != nil:
+		op := ans.Outcome.Deciding()
+		a.sayHalt(op.Kind, op.Why)
+	}
+	return err
 }
 
 // sayRun writes the program's output where it belongs, and what Holdfast has to

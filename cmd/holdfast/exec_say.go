@@ -42,6 +42,7 @@ func (a *app) sayEnd(x *api.Executed, asked api.Execution) {
 		a.hints(x.Failure.Hint)
 	case x.Failure != nil:
 		a.sayLines(x.Failure.Why)
+		a.sayHalt(x.Failure.Kind, x.Failure.Why)
 		if x.Failure.Kind == holdfast.KindEscape {
 			a.say("what the code printed and wrote is withheld: of code that tries to get out nothing is let out")
 		}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/daemon"
 	"github.com/holdfast-dev/holdfast/internal/api"
 	"github.com/holdfast-dev/holdfast/internal/halt"
 	"github.com/holdfast-dev/holdfast/internal/story"
@@ -86,4 +88,32 @@ func (a *app) poke(sock string) (*api.Cutting, error) {
 		return nil, err
 	}
 	return c.Poke(a.ctx)
+}
+
+// because is why everything is halted, by whom and since when.
+func because(s *api.Status, now time.Time) string {
+	when := ""
+	if !s.HaltWhen.IsZero() {
+		when = ", " + story.Ago(s.HaltWhen, now)
+	}
+	return s.HaltWhy + prefix(", by ", s.HaltWho) + when
+}
+
+// sayHalt adds to the refusal of a run, in the words why, what `holdfast status`
+// would say of the halt. The refusal itself goes to agents too, and names nobody.
+func (a *app) sayHalt(kind holdfast.Kind, why string) {
+	if kind != holdfast.KindHalted {
+		return
+	}
+	p, err := a.paths()
+	if err != nil {
+		return // the refusal has been said, and this is beside it
+	}
+	_, s, err := api.Dial(a.ctx, p.Sock)
+	if err != nil {
+		s, err = daemon.Look(a.ctx, p, nil)
+	}
+	if err == nil && s.Halted && s.HaltWhy != "" && !strings.Contains(why, s.HaltWhy) {
+		a.say("halted because: %s", clean(because(s, time.Now())))
+	}
 }

@@ -145,11 +145,7 @@ func (a *app) sayStatus(s *api.Status, up, broken bool) {
 		rows = append(rows, []string{"  " + name, fmt.Sprintf(format, args...)})
 	}
 	if s.Halted {
-		when := ""
-		if !s.HaltWhen.IsZero() {
-			when = ", " + story.Ago(s.HaltWhen, now)
-		}
-		row("because", "%s%s%s", s.HaltWhy, prefix(", by ", s.HaltWho), when)
+		row("because", "%s", because(s, now))
 	}
 	if up {
 		row("daemon", "process %d, %s, since %s", s.PID, s.Version, s.Since.Format(time.RFC3339))
