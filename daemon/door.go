@@ -97,9 +97,7 @@ func (d *Daemon) Status(ctx context.Context) (*api.Status, error) {
 	if why := d.unapplied(); why != "" {
 		s.Problems = append(s.Problems, why)
 	}
-	if why := d.redactChanged(); why != "" {
-		s.Problems = append(s.Problems, why)
-	}
+	s.Problems = append(s.Problems, d.untaken()...)
 	if why := d.hook.trouble(); why != "" {
 		s.Problems = append(s.Problems, why)
 	}

@@ -73,6 +73,7 @@ type Daemon struct {
 	tele     *Telemetry
 	log      *slog.Logger
 	since    time.Time
+	began    *Config // the configuration at the start
 
 	mu     sync.Mutex
 	loaded *Loaded     // guarded by mu
@@ -124,6 +125,7 @@ func Open(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	if d.loaded, err = LoadHere(opt.Config, opt.WorkTrees...); err != nil {
 		return nil, err
 	}
+	d.began = d.loaded.Config
 	if d.owner, err = AcquireOwner(opt.State, time.Now()); err != nil {
 		return nil, err
 	}

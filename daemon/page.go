@@ -159,6 +159,7 @@ func (d *Daemon) pageState(ctx context.Context, whole bool) console.State {
 	if why := d.unappliedLately(); why != "" {
 		s.Problems = append(s.Problems, why)
 	}
+	s.Problems = append(s.Problems, d.untaken()...)
 	if len(d.operators()) == 0 {
 		s.Problems = append(s.Problems, "there is no operator key: nobody can approve or resume; make one with `holdfast init`")
 	}

@@ -257,8 +257,11 @@ func (d *Daemon) apply(l *Loaded) error {
 		return err
 	}
 	d.mu.Lock()
-	defer d.mu.Unlock()
 	d.loaded = l
+	d.mu.Unlock()
+	for _, what := range d.untaken() {
+		d.log.Warn("not all of the configuration is in force", "what", what)
+	}
 	return nil
 }
 

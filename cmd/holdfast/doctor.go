@@ -67,7 +67,7 @@ func doctor(a *app, args []string) error {
 		name string
 		do   func(daemon.Paths) finding
 	}{
-		{"state directory", a.seeState}, {"configuration", a.seeConfig}, {"owner", owner.see},
+		{"state directory", a.seeState}, {"configuration", owner.seeConfig}, {"owner", owner.see},
 		{"halt latch", a.seeLatch}, {"ledger", a.seeLedger}, {"ledger key", a.seeLedgerKey},
 		{"operator key", a.seeOperator}, {"disk", a.seeDisk}, {"clock", a.seeClock}, {"refusal", owner.seeRefusal},
 	}
@@ -134,6 +134,20 @@ func (a *app) seeConfig(daemon.Paths) finding {
 		return okay("none, the safe defaults govern")
 	}
 	return okay("%s loads, and only you can change it", config)
+}
+
+// seeConfig adds what the owner that runs has not taken up.
+func (o *dialled) seeConfig(p daemon.Paths) finding {
+	f := o.a.seeConfig(p)
+	if o.err != nil || f.How == "FAIL" {
+		return f
+	}
+	for _, why := range o.status.Problems {
+		if strings.HasSuffix(why, "the daemon is started again") {
+			return warn("end the daemon, and start it with `holdfast up`", "%s", why)
+		}
+	}
+	return f
 }
 
 // dialled is the owner as it answered once: one that is stopped takes two

@@ -1,0 +1,47 @@
+package daemon
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// atStart is what of a configuration is read only when the daemon starts, by its
+// name in the file; redact has its own way (redactChanged). All else is in force
+// as soon as it is reloaded.
+func atStart(c *Config) map[string]any {
+	issuers := slices.Clone(c.Identity.Issuers)
+	for i := range issuers {
+		issuers[i].At = ""
+	}
+	return map[string]any{
+		"listen.pages":               c.Listen.Pages,
+		"identity.issuers":           issuers,
+		"sandbox.running":            c.Sandbox.Running,
+		"sandbox.waiting":            c.Sandbox.Waiting,
+		"sandbox.wait":               c.Sandbox.Wait,
+		"sandbox.executor":           c.Sandbox.Executor,
+		"ledger.checkpoint_interval": c.Ledger.CheckpointInterval,
+		"telemetry":                  c.Telemetry,
+	}
+}
+
+// untaken says, one sentence each, what the configuration in force says and the
+// daemon does not do, because it is read when the daemon starts.
+func (d *Daemon) untaken() []string {
+	was, is := atStart(d.began), atStart(d.config())
+	var list, names []string
+	for _, name := range slices.Sorted(maps.Keys(is)) {
+		if !reflect.DeepEqual(was[name], is[name]) {
+			names = append(names, name)
+		}
+	}
+	if len(names) > 0 {
+		list = append(list, "the configuration has changed in "+strings.Join(names, ", ")+": that takes effect when the daemon is started again")
+	}
+	if why := d.redactChanged(); why != "" {
+		list = append(list, why)
+	}
+	return list
+}
