@@ -294,27 +294,44 @@ func TestExecutorClientsVanish(t *testing.T) {
 	s.goesOn(map[ledger.Outcome]int{ledger.Canceled: len(ways)})
 }
 
-// launchers are the processes that start what runs, of this daemon.
+// launchers are the processes that start what runs: this process's own children
+// that are its launcher, and the interpreters of which others are forks.
 func (s *service) launchers() (list []int) {
 	for _, p := range sandboxtest.Below(os.Getpid()) {
-		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p))
-		if name, dir, ok := strings.Cut(string(b), "\x00"); ok && name == "holdfast-launcher" && strings.HasPrefix(dir, s.Paths.Dir) {
+		if s.ours(p) && parentOf(p) == os.Getpid() {
 			list = append(list, p)
 		}
 	}
 	return list
 }
 
-// interpreters are those that wait and those that run code.
+// interpreters are those that wait and those that run code, each with its first
+// process where that is a fork too.
 func (s *service) interpreters() (list []int) {
-	for _, l := range s.launchers() {
-		for _, p := range sandboxtest.Below(l) {
-			if b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", p)); strings.HasPrefix(string(b), "python") {
-				list = append(list, p)
-			}
+	for _, p := range sandboxtest.Below(os.Getpid()) {
+		if b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", p)); strings.HasPrefix(string(b), "python") && parentOf(p) != os.Getpid() {
+			list = append(list, p)
 		}
 	}
 	return list
+}
+
+// ours says that a process is one of the sandbox's.
+func (s *service) ours(pid int) bool {
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	name, rest, _ := strings.Cut(string(b), "\x00")
+	return name == "holdfast-launcher" && strings.HasPrefix(rest, s.Paths.Dir) || strings.HasPrefix(filepath.Base(name), "python") && strings.HasSuffix(rest, "/code/main.py\x00")
+}
+
+func parentOf(pid int) int {
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	text := string(b)
+	f := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
+	if len(f) < 2 {
+		return 0
+	}
+	n, _ := strconv.Atoi(f[1])
+	return n
 }
 
 // lives says that a process is there and not dead; it may be dead and not reaped.
@@ -346,8 +363,7 @@ func (s *service) launcherIsKilled(t *testing.T) {
 			}
 		})
 	}
-	s.soon("ten runs", func() bool { return len(s.Kernel.Flights()) == 10 && len(s.interpreters()) >= 10 })
-	time.Sleep(time.Second) // each has said that it began
+	s.soon("ten runs", func() bool { return len(s.Kernel.Flights()) == 10 && len(working()) == 10 })
 	start := time.Now()
 	killAll(s.launchers())
 	wg.Wait()
@@ -356,7 +372,10 @@ func (s *service) launcherIsKilled(t *testing.T) {
 	}
 	for range 5 { // and where nothing runs
 		s.serves()
-		killAll(s.launchers())
+		old := s.launchers()
+		killAll(old)
+		// A run may begin between a signal and a death.
+		s.soon("their death", func() bool { return !slices.ContainsFunc(old, lives) })
 	}
 	s.goesOn(map[ledger.Outcome]int{ledger.Done: 3 + 10 + 5 + 1})
 }
@@ -433,7 +452,8 @@ func (s *service) underFire(name string, whom func() []int) (served, ended, fail
 			}
 		})
 	}
-	for start := time.Now(); time.Since(start) < 1200*time.Millisecond; time.Sleep(60 * time.Millisecond) {
+	fruitless := func() bool { mu.Lock(); defer mu.Unlock(); return served == 0 || ended+failed == 0 }
+	for start := time.Now(); time.Since(start) < time.Second || fruitless() && time.Since(start) < 10*time.Second; time.Sleep(60 * time.Millisecond) {
 		killAll(whom())
 	}
 	close(stop)
@@ -452,7 +472,7 @@ func (s *service) allWhoWaitDie(t *testing.T) {
 		}
 		return got.Path
 	}
-	usual := path()
+	s.soon("those who wait", func() bool { return path() == "parked" })
 	for range 3 {
 		old := s.interpreters()
 		if len(old) == 0 {
@@ -461,9 +481,9 @@ func (s *service) allWhoWaitDie(t *testing.T) {
 		killAll(old)
 		s.soon("their death", func() bool { return !slices.ContainsFunc(old, lives) })
 		for range 3 {
-			path()
+			s.serves()
 		}
-		s.soon("others who wait", func() bool { return len(s.interpreters()) > 0 && path() == usual })
+		s.soon("others who wait", func() bool { return len(s.interpreters()) > 0 && path() == "parked" })
 	}
 	s.goesOn(nil)
 }
