@@ -71,7 +71,7 @@ func (w *Workspaces) Run(ctx context.Context, spec sandbox.Workspace, std Stream
 	}
 	defer s.free()
 	res := s.attend(ctx, spec.Timeout)
-	for _, line := range s.absent.clear() {
+	for _, line := range append(s.absent.clear(), nested(s.trees[0], start)...) {
 		res.Stderr = append(res.Stderr, line+"\n"...)
 	}
 	res.Posture = posture
