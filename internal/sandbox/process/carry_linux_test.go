@@ -4,6 +4,7 @@ package process
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -191,7 +192,7 @@ func carryLate(t *testing.T, b, _ *Tier) {
 				t.Skip("it is written for amd64")
 			}
 			left := 0
-			for range 8 {
+			for range 5 {
 				b.Settle(t.Context())
 				spec, err := b.Prepare(t.Context(), sandbox.Spec{Language: "python3", ID: "late", Need: anyWalls, Code: []byte(head + code + tail), Timeout: 5 * time.Second})
 				if err != nil {
@@ -230,7 +231,7 @@ func carryLate(t *testing.T, b, _ *Tier) {
 				}
 			}
 			if threads := strings.Contains(code, "threading"); threads && left > 0 || !threads && left == 0 {
-				t.Errorf("%d of 8 had a result before their end", left)
+				t.Errorf("%d of 5 had a result before their end", left)
 			}
 		})
 	}
@@ -456,6 +457,38 @@ console.log(found.join())`
 	for i, got := range list {
 		if fine := i < 3; fine != (got >= 0) {
 			t.Errorf("call %d (%v): %d", i, asks[i], got)
+		}
+	}
+}
+
+// TestCarry_staticProgramsThatCannotStart come to the same whether they waited or
+// not, and who comes behind them is served.
+func TestCarry_staticProgramsThatCannotStart(t *testing.T) {
+	b, cold := tierOf(t, sandbox.Static, 4), tier(t)
+	good := probe(asking(unix.SYS_GETPID))
+	head := int(binary.LittleEndian.Uint64(good[0x20:])) // its first segment's
+	with := func(at int, v uint64) []byte {
+		return append(binary.LittleEndian.AppendUint64(bytes.Clone(good[:at]), v), good[at+8:]...)
+	}
+	kind := func(k byte) []byte { b := bytes.Clone(good); b[head] = k; return b }
+	for range 2 {
+		if _, err := b.Run(t.Context(), sandbox.Spec{Language: sandbox.Static, ID: "first", Code: good, Need: anyWalls}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, code := range map[string][]byte{
+		"as it should be": good, "a large segment": with(head+40, 1<<46), "more than its file": with(head+32, 1<<30),
+		"at the kernel's place": with(head+16, 0xffff<<48), "at no place": with(head+16, 0), "at the tape's": with(head+16, tapeBase),
+		"into nothing": with(0x18, 1), "into the tape": with(0x18, tapeBase), "an odd page": with(head+48, 3), "cut": good[:200],
+		"nothing to load": kind(6), "no kind": kind(0x51), "long": append(bytes.Clone(good), make([]byte, 9<<20)...),
+	} {
+		s := sandbox.Spec{Language: sandbox.Static, ID: "carry", Code: code, Need: anyWalls}
+		want, err := cold.Run(t.Context(), s)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		if got := parkedRun(t, b, s); facts(got) != facts(want) {
+			t.Errorf("%s:\n%s\nnot\n%s", name, facts(got), facts(want))
 		}
 	}
 }
