@@ -18,7 +18,9 @@ const maxKey = 255
 // The key is always computed; a replay happens only where it was asked for.
 func k5Idempotency(_ context.Context, j *judgement) holdfast.Opinion {
 	if j.docErr != nil {
-		return refusal(holdfast.K5, "NOT_CANONICAL", j.docErr)
+		op := refusal(holdfast.K5, "NOT_CANONICAL", j.docErr)
+		op.Hint = "" // K1 says it
+		return op
 	}
 	if err := checkKey(j.req.IdempotencyKey); err != nil {
 		return refusal(holdfast.K5, "INPUT", err)

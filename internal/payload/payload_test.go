@@ -186,6 +186,20 @@ func TestErrorsQuoteNothing(t *testing.T) {
 	}
 }
 
+// What is no JSON at all is told what a payload looks like; inside of one the
+// next character is the better hint.
+func TestHintsOfWhatIsNoJSON(t *testing.T) {
+	for in, want := range map[string]string{
+		"nojson": `such as '{"path": "a"}'`, "": "send one JSON document", "hello": `such as '{"path": "a"}'`, `{"a":{"b":tru}}`: "expecting ",
+	} {
+		_, err := Parse([]byte(in))
+		var e *holdfast.Error
+		if !errors.As(err, &e) || !strings.Contains(e.Hint, want) {
+			t.Errorf("%q: %+v", in, e)
+		}
+	}
+}
+
 func TestTree(t *testing.T) {
 	d := mustParse(t, ` {"s":"a\u0000b\/","n":-0.0,"big":12345678901234567890,"l":[],"o":{},"t":true,"f":false,"z":null, "":1} `)
 	want := map[string]any{"s": "a\x00b/", "n": json.Number("-0.0"), "big": json.Number("12345678901234567890"),

@@ -47,11 +47,20 @@ func (p *parser) syntax(err error) error {
 	case loneSurrogate(rest):
 		return refuse(holdfast.KindCanonicalize, "a surrogate stands alone in a string", pointer, offset, "send well-formed Unicode")
 	case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF):
-		return refuse(holdfast.KindValue, "the document ends too early", pointer, len(p.src), "")
+		return refuse(holdfast.KindValue, "the document ends too early", pointer, len(p.src), wanted(pointer, ""))
 	case len(rest) > 0 && rest[0] >= 0x80:
 		return refuse(holdfast.KindValue, "not valid UTF-8 or not JSON", pointer, offset, "send JSON in UTF-8")
 	}
-	return refuse(holdfast.KindValue, "not valid JSON", pointer, offset, expectation(s))
+	return refuse(holdfast.KindValue, "not valid JSON", pointer, offset, wanted(pointer, expectation(s)))
+}
+
+// wanted is the hint at a place. At the root it is what a document looks like:
+// who writes none at all is not helped by the next character.
+func wanted(pointer, next string) string {
+	if pointer == "" {
+		return `the payload must be JSON, such as '{"path": "a"}'`
+	}
+	return next
 }
 
 // expectation is the tokenizer's own hint about what may stand at the place,
