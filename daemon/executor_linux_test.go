@@ -82,7 +82,7 @@ func TestExecutorRunsCode(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got.RequestId != "r-1" || got.Stdout != "hello fast given\n" || got.ExitCode != 3 || string(got.OutputFiles["out.txt"]) != "made" || got.State != "COMPLETED" ||
-		got.Crossing == "" || got.WallTime.AsDuration() <= 0 || !got.EndTime.AsTime().After(got.StartTime.AsTime()) || len(got.Posture.Up) < 9 || len(got.Stages) == 0 || got.Path != "cold" {
+		got.Crossing == "" || got.WallTime.AsDuration() <= 0 || !got.EndTime.AsTime().After(got.StartTime.AsTime()) || len(got.Posture.Up) < 9 || got.Posture.Unbounded["io"] == "" || len(got.Stages) == 0 || got.Path != "cold" {
 		t.Errorf("%v", got)
 	}
 	if n := d.boundaryEntries(t, "exec/python3"); n != 1 {

@@ -175,7 +175,7 @@ type ExecutionResult struct {
 	Stages        []*Stage               `protobuf:"bytes,108,rep,name=stages,proto3" json:"stages,omitempty"`
 	Crossing      string                 `protobuf:"bytes,109,opt,name=crossing,proto3" json:"crossing,omitempty"`  // its id in the ledger
 	Replayed      bool                   `protobuf:"varint,110,opt,name=replayed,proto3" json:"replayed,omitempty"` // the result of an earlier crossing; nothing ran now
-	Path          string                 `protobuf:"bytes,111,opt,name=path,proto3" json:"path,omitempty"`          // which way it came: parked, forked, cold; see doc/sandbox.md, "What waits"
+	Path          string                 `protobuf:"bytes,111,opt,name=path,proto3" json:"path,omitempty"`          // which way it came: parked, forked or cold; see doc/sandbox.md, "What waits"
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -514,6 +514,8 @@ type Posture struct {
 	Up              []string               `protobuf:"bytes,4,rep,name=up,proto3" json:"up,omitempty"`
 	Down            map[string]string      `protobuf:"bytes,5,rep,name=down,proto3" json:"down,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // wall to reason
 	NamesViolations bool                   `protobuf:"varint,6,opt,name=names_violations,json=namesViolations,proto3" json:"names_violations,omitempty"`
+	Instead         map[string]string      `protobuf:"bytes,7,rep,name=instead,proto3" json:"instead,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`     // wall that did not stand to what bounds the same by less
+	Unbounded       map[string]string      `protobuf:"bytes,8,rep,name=unbounded,proto3" json:"unbounded,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // limit of the specification that nothing holds here (io), to reason
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -588,6 +590,20 @@ func (x *Posture) GetNamesViolations() bool {
 		return x.NamesViolations
 	}
 	return false
+}
+
+func (x *Posture) GetInstead() map[string]string {
+	if x != nil {
+		return x.Instead
+	}
+	return nil
+}
+
+func (x *Posture) GetUnbounded() map[string]string {
+	if x != nil {
+		return x.Unbounded
+	}
+	return nil
 }
 
 type Stage struct {
@@ -712,15 +728,23 @@ const file_executor_proto_rawDesc = "" +
 	"\aRefusal\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05errno\x18\x02 \x01(\tR\x05errno\x12\x14\n" +
-	"\x05count\x18\x03 \x01(\x03R\x05count\"\xfa\x01\n" +
+	"\x05count\x18\x03 \x01(\x03R\x05count\"\x86\x04\n" +
 	"\aPosture\x12\x12\n" +
 	"\x04tier\x18\x01 \x01(\tR\x04tier\x12\x12\n" +
 	"\x04mode\x18\x02 \x01(\tR\x04mode\x12\x16\n" +
 	"\x06groups\x18\x03 \x01(\tR\x06groups\x12\x0e\n" +
 	"\x02up\x18\x04 \x03(\tR\x02up\x12;\n" +
 	"\x04down\x18\x05 \x03(\v2'.holdfast.executor.v1.Posture.DownEntryR\x04down\x12)\n" +
-	"\x10names_violations\x18\x06 \x01(\bR\x0fnamesViolations\x1a7\n" +
+	"\x10names_violations\x18\x06 \x01(\bR\x0fnamesViolations\x12D\n" +
+	"\ainstead\x18\a \x03(\v2*.holdfast.executor.v1.Posture.InsteadEntryR\ainstead\x12J\n" +
+	"\tunbounded\x18\b \x03(\v2,.holdfast.executor.v1.Posture.UnboundedEntryR\tunbounded\x1a7\n" +
 	"\tDownEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a:\n" +
+	"\fInsteadEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a<\n" +
+	"\x0eUnboundedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"J\n" +
 	"\x05Stage\x12\x12\n" +
@@ -741,7 +765,7 @@ func file_executor_proto_rawDescGZIP() []byte {
 	return file_executor_proto_rawDescData
 }
 
-var file_executor_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_executor_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_executor_proto_goTypes = []any{
 	(*ExecutionRequest)(nil),      // 0: holdfast.executor.v1.ExecutionRequest
 	(*ExecutionResult)(nil),       // 1: holdfast.executor.v1.ExecutionResult
@@ -754,33 +778,37 @@ var file_executor_proto_goTypes = []any{
 	nil,                           // 8: holdfast.executor.v1.ExecutionResult.OutputFilesEntry
 	nil,                           // 9: holdfast.executor.v1.ExecutionResult.SkippedEntry
 	nil,                           // 10: holdfast.executor.v1.Posture.DownEntry
-	(*durationpb.Duration)(nil),   // 11: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 12: google.protobuf.Timestamp
+	nil,                           // 11: holdfast.executor.v1.Posture.InsteadEntry
+	nil,                           // 12: holdfast.executor.v1.Posture.UnboundedEntry
+	(*durationpb.Duration)(nil),   // 13: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 14: google.protobuf.Timestamp
 }
 var file_executor_proto_depIdxs = []int32{
 	6,  // 0: holdfast.executor.v1.ExecutionRequest.environment:type_name -> holdfast.executor.v1.ExecutionRequest.EnvironmentEntry
 	7,  // 1: holdfast.executor.v1.ExecutionRequest.files:type_name -> holdfast.executor.v1.ExecutionRequest.FilesEntry
-	11, // 2: holdfast.executor.v1.ExecutionRequest.timeout:type_name -> google.protobuf.Duration
+	13, // 2: holdfast.executor.v1.ExecutionRequest.timeout:type_name -> google.protobuf.Duration
 	8,  // 3: holdfast.executor.v1.ExecutionResult.output_files:type_name -> holdfast.executor.v1.ExecutionResult.OutputFilesEntry
-	11, // 4: holdfast.executor.v1.ExecutionResult.wall_time:type_name -> google.protobuf.Duration
-	11, // 5: holdfast.executor.v1.ExecutionResult.user_time:type_name -> google.protobuf.Duration
-	11, // 6: holdfast.executor.v1.ExecutionResult.system_time:type_name -> google.protobuf.Duration
-	12, // 7: holdfast.executor.v1.ExecutionResult.start_time:type_name -> google.protobuf.Timestamp
-	12, // 8: holdfast.executor.v1.ExecutionResult.end_time:type_name -> google.protobuf.Timestamp
+	13, // 4: holdfast.executor.v1.ExecutionResult.wall_time:type_name -> google.protobuf.Duration
+	13, // 5: holdfast.executor.v1.ExecutionResult.user_time:type_name -> google.protobuf.Duration
+	13, // 6: holdfast.executor.v1.ExecutionResult.system_time:type_name -> google.protobuf.Duration
+	14, // 7: holdfast.executor.v1.ExecutionResult.start_time:type_name -> google.protobuf.Timestamp
+	14, // 8: holdfast.executor.v1.ExecutionResult.end_time:type_name -> google.protobuf.Timestamp
 	2,  // 9: holdfast.executor.v1.ExecutionResult.syscall:type_name -> holdfast.executor.v1.Call
 	3,  // 10: holdfast.executor.v1.ExecutionResult.refused:type_name -> holdfast.executor.v1.Refusal
 	9,  // 11: holdfast.executor.v1.ExecutionResult.skipped:type_name -> holdfast.executor.v1.ExecutionResult.SkippedEntry
 	4,  // 12: holdfast.executor.v1.ExecutionResult.posture:type_name -> holdfast.executor.v1.Posture
 	5,  // 13: holdfast.executor.v1.ExecutionResult.stages:type_name -> holdfast.executor.v1.Stage
 	10, // 14: holdfast.executor.v1.Posture.down:type_name -> holdfast.executor.v1.Posture.DownEntry
-	11, // 15: holdfast.executor.v1.Stage.took:type_name -> google.protobuf.Duration
-	0,  // 16: holdfast.executor.v1.CodeExecutor.Execute:input_type -> holdfast.executor.v1.ExecutionRequest
-	1,  // 17: holdfast.executor.v1.CodeExecutor.Execute:output_type -> holdfast.executor.v1.ExecutionResult
-	17, // [17:18] is the sub-list for method output_type
-	16, // [16:17] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	11, // 15: holdfast.executor.v1.Posture.instead:type_name -> holdfast.executor.v1.Posture.InsteadEntry
+	12, // 16: holdfast.executor.v1.Posture.unbounded:type_name -> holdfast.executor.v1.Posture.UnboundedEntry
+	13, // 17: holdfast.executor.v1.Stage.took:type_name -> google.protobuf.Duration
+	0,  // 18: holdfast.executor.v1.CodeExecutor.Execute:input_type -> holdfast.executor.v1.ExecutionRequest
+	1,  // 19: holdfast.executor.v1.CodeExecutor.Execute:output_type -> holdfast.executor.v1.ExecutionResult
+	19, // [19:20] is the sub-list for method output_type
+	18, // [18:19] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_executor_proto_init() }
@@ -794,7 +822,7 @@ func file_executor_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_executor_proto_rawDesc), len(file_executor_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   11,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -89,12 +89,18 @@ func told(r *executorpb.ExecutionResult, out *holdfast.Outcome) {
 }
 
 func postureOf(p sandbox.Posture) *executorpb.Posture {
-	m := &executorpb.Posture{Tier: p.Tier.String(), Mode: p.Mode, Groups: p.Groups, NamesViolations: p.Names, Down: map[string]string{}}
+	m := &executorpb.Posture{Tier: p.Tier.String(), Mode: p.Mode, Groups: p.Groups, NamesViolations: p.Names, Down: map[string]string{}, Instead: map[string]string{}, Unbounded: map[string]string{}}
 	for _, w := range p.Up {
 		m.Up = append(m.Up, string(w))
 	}
 	for w, why := range p.Down {
 		m.Down[string(w)] = text(why)
+	}
+	for w, how := range p.Instead {
+		m.Instead[string(w)] = text(how)
+	}
+	for limit, why := range p.Unbound {
+		m.Unbounded[text(limit)] = text(why)
 	}
 	return m
 }

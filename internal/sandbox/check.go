@@ -56,7 +56,7 @@ func environmentDigest(env map[string]string) (sum [sha256.Size]byte) {
 
 func checkID(s *Spec) error {
 	if s.ID == "" || len(s.ID) > 64 || strings.Trim(s.ID, idRunes) != "" {
-		return refuse(holdfast.KindProtocol, "give the run an id of 1 to 64 letters, digits, - and _", "request_id %q is not one", clip(s.ID))
+		return refuse(holdfast.KindProtocol, "give the run an id of 1 to 64 letters, digits, - and _", "the request_id %q is no id of a run", clip(s.ID))
 	}
 	if s.Language == "" {
 		return refuse(holdfast.KindProtocol, "name a language such as python3, node or static", "there is no language")

@@ -74,7 +74,7 @@ func CheckWorkspace(w Workspace, secret func(string) bool) (Workspace, error) {
 
 func checkProgram(w *Workspace) error {
 	if w.ID == "" || len(w.ID) > 64 || strings.Trim(w.ID, idRunes) != "" {
-		return refuse(holdfast.KindProtocol, "give the run an id of 1 to 64 letters, digits, - and _", "request_id %q is not one", clip(w.ID))
+		return refuse(holdfast.KindProtocol, "give the run an id of 1 to 64 letters, digits, - and _", "the request_id %q is no id of a run", clip(w.ID))
 	}
 	if len(w.Argv) == 0 || w.Argv[0] == "" {
 		return refuse(holdfast.KindProtocol, "name one: holdfast run -- bash", "there is no program to run")

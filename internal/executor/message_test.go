@@ -1,0 +1,32 @@
+package executor
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/executorpb"
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
+)
+
+// A posture says all that the document promises of it: the walls, what bounds a
+// run in place of one, and what nothing bounds.
+func TestPostureIsWhole(t *testing.T) {
+	m := postureOf(sandbox.Posture{Up: []sandbox.Wall{sandbox.WallPID}, Down: map[sandbox.Wall]string{sandbox.WallPids: "no group"},
+		Instead: map[sandbox.Wall]string{sandbox.WallPids: "RLIMIT_NPROC"}, Unbound: map[string]string{"io": "no rate \xff"}, Names: true})
+	if len(m.Up) != 1 || m.Down["pids"] != "no group" || m.Instead["pids"] != "RLIMIT_NPROC" || m.Unbounded["io"] != "no rate \uFFFD" || !m.NamesViolations {
+		t.Errorf("%+v", m)
+	}
+}
+
+// A request without an id is told what an id is.
+func TestRequestWithoutAnID(t *testing.T) {
+	spec, err := specOf(&executorpb.ExecutionRequest{Language: "python3", Code: "print(1)"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = sandbox.Check(spec, func(string) bool { return false })
+	why, hint := letter(err)
+	if !strings.Contains(why, `the request_id "" is no id of a run`) || !strings.Contains(hint, "1 to 64 letters") {
+		t.Errorf("%q %q", why, hint)
+	}
+}
