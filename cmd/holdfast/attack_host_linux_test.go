@@ -219,6 +219,11 @@ func TestAttackHost_memoryIsShort(t *testing.T) {
 		}
 	}
 	h.serves()
+	work := h.shell("echo $$ > " + dir + "/cgroup.procs && exec holdfast run --dir tree -- sh -c 'python3 -c \"b = b\\\"x\\\" * (900 << 20)\"; echo ended with $?'")
+	said, _ := work.CombinedOutput()
+	if code := work.ProcessState.ExitCode(); code != 0 || !strings.Contains(string(said), "ended with 137\n") || !strings.Contains(string(said), "1 processes were killed: memory limit exceeded") {
+		t.Errorf("a program on a tree: %d %s", code, said)
+	}
 	keep.Close()
 	_ = hog.Wait()
 	if now := h.pid(); now != h.daemon {
@@ -308,11 +313,11 @@ func TestAttackHost_terminal(t *testing.T) {
 	}{
 		"hears it": {"trap 'echo hup > hup; exit 7' HUP; while :; do echo y; done", 7, true},
 		"ends":     {"while :; do echo y; done", 129, false},
-		"deaf":     {"trap '' HUP; for i in $(seq 5000); do echo $i; done; exit 4", 4, false},
+		"deaf":     {"trap '' HUP; while [ ! -e closed ]; do echo y; done; exit 4", 4, false},
 	} {
 		g := newGlass(t)
 		g.size(t, 24, 80)
-		cmd := h.command("run", "--dir", tree, "--", "bash", "-c", "rm -f look size hup; touch begun; while [ ! -e look ]; do echo resized; done; stty size > size; touch ready; "+c.script)
+		cmd := h.command("run", "--dir", tree, "--", "bash", "-c", "rm -f look size hup closed; while [ ! -e look ]; do echo resized; done; stty size > size; touch ready; "+c.script)
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = g.slave, g.slave, g.slave
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 		h.startAs("run", cmd)
@@ -334,6 +339,7 @@ func TestAttackHost_terminal(t *testing.T) {
 		g.slave.Close()
 		g.master.Close()
 		start := time.Now()
+		time.AfterFunc(200*time.Millisecond, func() { _ = os.WriteFile(at("closed"), nil, 0o644) })
 		_ = cmd.Wait()
 		if code, took := cmd.ProcessState.ExitCode(), time.Since(start); code != c.exit || took > 5*time.Second {
 			t.Errorf("%s: exit %d after %v, want %d", name, code, took, c.exit)
@@ -350,6 +356,7 @@ func TestAttackHost_terminal(t *testing.T) {
 			}
 		}
 		nothingOf(t, cmd.Process.Pid)
+		h.soon("the last word", func() bool { return there(at("closed")) })
 		_ = os.Remove(at("ready"))
 	}
 	h.goesOn(map[string]int{"done       run/bash": 3})
@@ -364,8 +371,8 @@ func nothingOf(t *testing.T, pid int) {
 }
 
 // TestAttackHost_treeVanishes: whatever happens to the tree, or to what holds the
-// walls, while a program works on it, the command ends and says what was, and what
-// stands in the tree's place is as it was.
+// walls or the ledger, while a program works on it, the command ends and says what
+// was, and what stands in the tree's place is as it was.
 func TestAttackHost_treeVanishes(t *testing.T) {
 	t.Parallel()
 	h := newHosted(t)
@@ -417,6 +424,23 @@ func TestAttackHost_treeVanishes(t *testing.T) {
 	if code := script.ProcessState.ExitCode(); code == 0 || !strings.Contains(string(said), "hint: ") {
 		t.Errorf("where nobody can stand: exit %d %s", code, said)
 	}
-	t.Logf("%s", said)
 	h.goesOn(map[string]int{"done       run/sh": 3})
+
+	cmd := h.command("run", "--dir", tree, "--", "sh", "-c", "touch alone; sleep 1000")
+	h.startAs("said", cmd)
+	h.soon("its beginning", func() bool { return there(filepath.Join(tree, "alone")) })
+	if err := unix.Kill(h.daemon, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	said, err := os.ReadFile(filepath.Join(h.dir, "said"))
+	if code := cmd.ProcessState.ExitCode(); err != nil || code == 0 || !strings.Contains(string(said), "the daemon went away: everything that ran in the workspace was killed") || !strings.Contains(string(said), "hint: ") {
+		t.Errorf("its daemon killed: exit %d, %v %s", code, err, said)
+	}
+	nothingOf(t, cmd.Process.Pid)
+	h.serves() // by another daemon, which finds what is not known
+	if tail := h.must("ledger", "tail"); strings.Count(tail, "unknown    run/sh") != 1 {
+		t.Errorf("its daemon killed:\n%s", tail)
+	}
+	h.must("ledger", "verify", "--semantics")
 }
