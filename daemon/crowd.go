@@ -21,7 +21,7 @@ const (
 	crowdRead  = 30 * time.Second
 )
 
-// crowd bounds the connections of one HTTP server. Whoever has a request
+// crowd bounds the connections of one server. Whoever has a request
 // answered stays. Of the others, who say nothing, or half of a head, or a body
 // that nobody wants, the one that has been at it longest goes when one more comes:
 // a client that has something to ask says so at once, and is not among them.
@@ -39,16 +39,16 @@ type comer struct {
 	crowd *crowd
 	once  sync.Once
 
-	// serving and since belong to the crowd's lock: a handler is at work, and
-	// if not, since when.
-	serving bool
+	// serving and since belong to the crowd's lock: how many handlers are at
+	// work, and if none, since when.
+	serving int
 	since   time.Time
 }
 
 // newCrowd makes l a listener whose connections are bounded for s, which it
 // completes. It must be called before s serves.
 func newCrowd(l net.Listener, s *http.Server) *crowd {
-	c := &crowd{Listener: l, most: crowdLimit(), conns: map[*comer]bool{}}
+	c := crowdOf(l, crowdLimit())
 	s.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
 		return context.WithValue(ctx, comerKey{}, conn)
 	}
@@ -59,6 +59,11 @@ func newCrowd(l net.Listener, s *http.Server) *crowd {
 		})
 	}
 	return c
+}
+
+// crowdOf is a crowd whose server says itself who is served: see serveFrom.
+func crowdOf(l net.Listener, most int) *crowd {
+	return &crowd{Listener: l, most: most, conns: map[*comer]bool{}}
 }
 
 // crowdLimit is how many connections one listener may have.
@@ -97,7 +102,7 @@ func (c *crowd) admit(v *comer) (out *comer, in bool) {
 	defer c.mu.Unlock()
 	if len(c.conns) >= c.most {
 		for o := range c.conns {
-			if !o.serving && (out == nil || o.since.Before(out.since)) {
+			if o.serving == 0 && (out == nil || o.since.Before(out.since)) {
 				out = o
 			}
 		}
@@ -116,14 +121,38 @@ func (c *crowd) serve(r *http.Request) func() {
 	if !ok {
 		return func() {}
 	}
-	c.set(v, true)
-	return func() { c.set(v, false) }
+	return c.set(v)
 }
 
-func (c *crowd) set(v *comer, serving bool) {
+// serveFrom says that a handler is at work for whoever is at the other end of
+// a connection; what it returns, that it is not.
+func (c *crowd) serveFrom(at net.Addr) func() {
+	if at == nil {
+		return func() {}
+	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	v.serving, v.since = serving, time.Now()
+	var from *comer
+	for v := range c.conns {
+		if v.RemoteAddr().String() == at.String() {
+			from = v
+			break
+		}
+	}
+	c.mu.Unlock()
+	if from == nil {
+		return func() {}
+	}
+	return c.set(from)
+}
+
+func (c *crowd) set(v *comer) func() {
+	add := func(n int) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		v.serving, v.since = v.serving+n, time.Now()
+	}
+	add(1)
+	return func() { add(-1) }
 }
 
 // Close closes the connection and gives its place back.

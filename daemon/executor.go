@@ -7,8 +7,6 @@ import (
 	"runtime/debug"
 	"time"
 
-	"golang.org/x/net/netutil"
-
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/api"
 	"github.com/holdfast-dev/holdfast/internal/executor"
@@ -45,8 +43,9 @@ func (d *Daemon) openExecutor(ctx context.Context, commands *api.Server, linger 
 	if err != nil {
 		return nil, cannotListen(e.Listen, err)
 	}
-	door.listen = netutil.LimitListener(l, maxExecutorConns)
-	door.server = executor.New(executor.Config{Kernel: executorKernel{d: d, commands: commands}, Credentials: creds,
+	in := crowdOf(l, min(maxExecutorConns, crowdLimit()))
+	door.listen = in
+	door.server = executor.New(executor.Config{Kernel: executorKernel{d: d, commands: commands}, Credentials: creds, Serving: in.serveFrom,
 		Panicked: func(p any) { d.panicked(fmt.Sprint(p), string(debug.Stack())) }})
 	d.mu.Lock()
 	d.code = l.Addr().String()

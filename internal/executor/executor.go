@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
 	"github.com/holdfast-dev/holdfast"
@@ -54,6 +55,9 @@ type Config struct {
 	Kernel Kernel
 	// Credentials are the transport's; nil is none, for loopback alone.
 	Credentials credentials.TransportCredentials
+	// Serving is told that a call is at work for whoever is at that end of a
+	// connection, and what it returned, that it is not; nil is told nothing.
+	Serving func(net.Addr) (done func())
 	// Panicked takes what a panic said.
 	Panicked func(any)
 }
@@ -107,6 +111,9 @@ func (s *Server) handle(stream grpc.ServerStream) (err error) {
 		}
 	}()
 	ctx := stream.Context()
+	if p, ok := peer.FromContext(ctx); ok && s.cfg.Serving != nil {
+		defer s.cfg.Serving(p.Addr)()
+	}
 	headers, _ := metadata.FromIncomingContext(ctx)
 	token, err := s.cfg.Kernel.Admit(ctx, headers.Get("authorization"))
 	if err != nil {
