@@ -200,7 +200,7 @@ func agentUnpause(a *app, args []string) error {
 			}{got, holdfast.AgentRunning})
 		}
 		for _, id := range got.Settled {
-			a.say("review %s of its attempt to get out is answered with that: approved", clean(id))
+			a.say("review %s of its attempt to get out is settled with that", clean(id))
 		}
 		for _, id := range got.Left {
 			a.say("review %s of its attempt to get out waits on: who asked cannot answer it", clean(id))

@@ -32,7 +32,8 @@ func (a *app) sayOutput(r *sandbox.Document) {
 // can write too, stands in standard error already.
 func (a *app) sayEnd(x *api.Executed, asked api.Execution) {
 	r := x.Result
-	if r.Syscall != nil {
+	escaped := x.Failure != nil && x.Failure.Kind == holdfast.KindEscape // whose words name the call
+	if r.Syscall != nil && !escaped {
 		a.say("%s: the call %s (%d, %s) is not allowed", r.State, r.Syscall.Name, r.Syscall.Nr, r.Syscall.Arch)
 	}
 	switch {
@@ -41,11 +42,12 @@ func (a *app) sayEnd(x *api.Executed, asked api.Execution) {
 	case x.Failure != nil && r.State == sandbox.SpawnError: // standard error says why
 		a.hints(x.Failure.Hint)
 	case x.Failure != nil:
-		a.sayLines(x.Failure.Why)
-		a.sayHalt(x.Failure.Kind, x.Failure.Why)
-		if x.Failure.Kind == holdfast.KindEscape {
-			a.say("what the code printed and wrote is withheld: of code that tries to get out nothing is let out")
+		why := x.Failure.Why
+		if escaped {
+			why += "; what it printed and wrote is withheld"
 		}
+		a.sayLines(why)
+		a.sayHalt(x.Failure.Kind, why)
 		a.hints(x.Failure.Hint)
 	}
 	switch r.Reason {

@@ -254,7 +254,7 @@ func (a *app) worked(x *api.Executed) error {
 func (a *app) sayWorkspace(x *api.Executed) {
 	r := x.Result
 	a.sayLines(r.Stderr)
-	if r.Syscall != nil {
+	if r.Syscall != nil && (x.Failure == nil || x.Failure.Kind != holdfast.KindEscape) {
 		a.say("%s: the call %s (%d, %s) is not allowed", r.State, r.Syscall.Name, r.Syscall.Nr, r.Syscall.Arch)
 	}
 	if x.Failure != nil {
