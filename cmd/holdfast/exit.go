@@ -81,10 +81,21 @@ func (a *app) finish(err error) int {
 		return code
 	}
 	a.complain(err)
-	if a.touched != "" && code == exitError {
+	if a.touched != "" && code == exitError && !asked(holdfast.KindOf(err)) {
 		fmt.Fprintf(a.err, "state: %s\n", clean(a.touched))
 	}
 	return code
+}
+
+// asked says whether an error is about what was asked for, which no state has a
+// part in.
+func asked(k holdfast.Kind) bool {
+	switch k {
+	case holdfast.KindLanguage, holdfast.KindLimit, holdfast.KindCodeSize, holdfast.KindProtocol,
+		holdfast.KindValue, holdfast.KindType, holdfast.KindPayloadTooLarge:
+		return true
+	}
+	return false
 }
 
 // complain says an error and its hint.

@@ -108,7 +108,7 @@ func (t *Tier) language(ctx context.Context, asked string) (language, error) {
 		return l, nil
 	}
 	names, absent := t.Languages()
-	hint := fmt.Sprintf("this machine has %v", names)
+	hint := "this machine has " + strings.Join(names, ", ")
 	if why := absent[asked]; why != "" {
 		hint = why
 	}
