@@ -43,3 +43,21 @@ echo end`, "")
 		}
 	}
 }
+
+// A tree that is a bare repository itself, or what a .git holds, keeps what
+// git executes as well.
+func TestWorkspaceKeepsBareRepository(t *testing.T) {
+	dir := repository(t)
+	got := workIn(t, filepath.Join(dir, ".git"), `
+try() { "$@" 2>/dev/null && echo "did: $*"; }
+try sh -c 'echo x >> config'
+try touch hooks/post-index-change
+touch here
+echo end`, "")
+	if got.out != "end\n" {
+		t.Errorf("%q %q", got.out, got.errs)
+	}
+	if _, err := os.Stat(filepath.Join(dir, ".git/here")); err != nil {
+		t.Errorf("nothing else can be written: %v", err)
+	}
+}

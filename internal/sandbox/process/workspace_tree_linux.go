@@ -82,6 +82,9 @@ func grants(tree string) (_ []grantTree, err error) {
 	at := filepath.Join(tree, ".git")
 	st, err := os.Lstat(at)
 	switch {
+	case errors.Is(err, fs.ErrNotExist) && bare(own.dir, "."):
+		err = list[0].repository(".") // git takes the tree itself for one
+		return list, err
 	case errors.Is(err, fs.ErrNotExist):
 		return list, nil
 	case err != nil:
@@ -94,7 +97,7 @@ func grants(tree string) (_ []grantTree, err error) {
 		list[0] = own
 		return list, nil
 	case !st.Mode().IsRegular():
-		return nil, &holdfast.Error{Kind: holdfast.KindUsage, Why: at + " is a link, which a run could turn elsewhere", Hint: "make it a directory, or `git worktree add` a tree of its own"}
+		return nil, &holdfast.Error{Kind: holdfast.KindUsage, Why: at + " is a link or no file at all, which a run could turn elsewhere", Hint: "make it a directory, or `git worktree add` a tree of its own"}
 	}
 	own.Sealed = append(own.Sealed, ".git")
 	repo, err := linked(tree, at)
