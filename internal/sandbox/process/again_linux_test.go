@@ -10,7 +10,7 @@ import (
 )
 
 // launched is the launcher that runs of static programs have now.
-func launched(t *testing.T, b *Tier) *zygote {
+func launched(t *testing.T, b *Tier) *launcherConn {
 	t.Helper()
 	l, err := b.language(t.Context(), sandbox.Static)
 	if err != nil {

@@ -62,7 +62,7 @@ type unmounted struct{ err error }
 func (u *unmounted) Error() string { return u.err.Error() }
 func (u *unmounted) Unwrap() error { return u.err }
 
-// The exit codes of a launcher that could not go on: zygote.gone reads them. Go's
+// The exit codes of a launcher that could not go on: launcherConn.gone reads them. Go's
 // own end of a program that crashes is 2.
 const (
 	exitOther = 1

@@ -68,7 +68,7 @@ var stopWords = map[sandbox.Reason]string{
 // execute runs spec behind z. A nil error means that the code ran, whatever
 // came of it; an error is a *holdfast.Error of the document's kinds, and nothing
 // of the code has run.
-func (t *Tier) execute(ctx context.Context, z *zygote, o *order, spec sandbox.Spec, at sandbox.Instants) (res *sandbox.Result, err error) {
+func (t *Tier) execute(ctx context.Context, z *launcherConn, o *order, spec sandbox.Spec, at sandbox.Instants) (res *sandbox.Result, err error) {
 	start := time.Now()
 	s, err := t.take(z)
 	if err != nil {

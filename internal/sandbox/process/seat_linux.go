@@ -34,7 +34,7 @@ type seat struct {
 }
 
 // take returns a seat, one that waits if there is one.
-func (t *Tier) take(z *zygote) (*seat, error) {
+func (t *Tier) take(z *launcherConn) (*seat, error) {
 	for {
 		select {
 		case s := <-z.seats:
@@ -49,7 +49,7 @@ func (t *Tier) take(z *zygote) (*seat, error) {
 }
 
 // refill makes seats in the background until enough wait.
-func (t *Tier) refill(z *zygote) {
+func (t *Tier) refill(z *launcherConn) {
 	if len(z.seats) == cap(z.seats) || !z.filling.CompareAndSwap(false, true) {
 		return
 	}
@@ -80,7 +80,7 @@ const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNS | u
 
 // newSeat makes a seat: memory for its tape, its descriptors, its share, and the
 // init itself.
-func (t *Tier) newSeat(z *zygote) (_ *seat, err error) {
+func (t *Tier) newSeat(z *launcherConn) (_ *seat, err error) {
 	s := &seat{tapeFD: -1, init: -1, troubles: &t.troubles, made: time.Now()}
 	defer func() {
 		if err != nil {

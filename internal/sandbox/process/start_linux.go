@@ -28,8 +28,9 @@ import (
 // systemd leaves unused).
 const hostUser = 2_013_265_920
 
-// zygote is a running launcher and the socket to it.
-type zygote struct {
+// launcherConn is a running launcher, or the zygote that one became, and the socket to
+// it.
+type launcherConn struct {
 	mu     sync.Mutex
 	conn   *net.UnixConn
 	cmd    *exec.Cmd
@@ -48,7 +49,7 @@ type zygote struct {
 
 // startLauncher starts one launcher whose root is the directory root, and
 // whose workloads wait in p.
-func startLauncher(root string, p *pool) (*zygote, error) {
+func startLauncher(root string, p *pool) (*launcherConn, error) {
 	z, err := launch([]string{root}, nil)
 	if err != nil {
 		return nil, err
@@ -58,7 +59,7 @@ func startLauncher(root string, p *pool) (*zygote, error) {
 }
 
 // startZygote starts a launcher that becomes the interpreter of argv.
-func startZygote(root string, argv, env []string) (*zygote, error) {
+func startZygote(root string, argv, env []string) (*launcherConn, error) {
 	z, err := launch(append([]string{root}, argv...), env)
 	if err != nil {
 		return nil, err
@@ -68,13 +69,13 @@ func startZygote(root string, argv, env []string) (*zygote, error) {
 }
 
 // launch starts a launcher with arguments and an environment.
-func launch(args, env []string) (*zygote, error) {
+func launch(args, env []string) (*launcherConn, error) {
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return nil, err
 	}
 	defer theirs.Close()
-	z := &zygote{conn: ours, done: make(chan struct{})}
+	z := &launcherConn{conn: ours, done: make(chan struct{})}
 	exe, err := os.Executable()
 	if err != nil {
 		ours.Close()
@@ -130,7 +131,7 @@ func asUser(attr *syscall.SysProcAttr) {
 }
 
 // alive says whether the launcher still runs.
-func (z *zygote) alive() bool {
+func (z *launcherConn) alive() bool {
 	select {
 	case <-z.done:
 		return false
@@ -140,7 +141,7 @@ func (z *zygote) alive() bool {
 }
 
 // empty frees the seats that wait, and the root, once the launcher has ended.
-func (z *zygote) empty() {
+func (z *launcherConn) empty() {
 	z.pool.nursery.close()
 	z.pool.empty()
 	for {
@@ -156,7 +157,7 @@ func (z *zygote) empty() {
 	}
 }
 
-func (z *zygote) close() {
+func (z *launcherConn) close() {
 	if z.pool != nil {
 		z.pool.nursery.close()
 	}
@@ -172,7 +173,7 @@ func (z *zygote) close() {
 // clone asks for a new init, and returns its pidfd.
 //
 // into is the number among fds of a control group to be born in, or 0.
-func (z *zygote) clone(flags uint64, into int, fds []int) (int, error) {
+func (z *launcherConn) clone(flags uint64, into int, fds []int) (int, error) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	if z.whole {
@@ -206,7 +207,7 @@ func (z *zygote) clone(flags uint64, into int, fds []int) (int, error) {
 const cloneWithin = 10 * time.Second
 
 // gone ends a launcher that failed, and says why it did.
-func (z *zygote) gone(err error) error {
+func (z *launcherConn) gone(err error) error {
 	z.cmd.Process.Kill()
 	select {
 	case <-z.done:

@@ -44,7 +44,7 @@ type Tier struct {
 	filters   filters
 	troubles  troubles
 	mu        sync.Mutex
-	launchers map[string]*zygote
+	launchers map[string]*launcherConn
 	closed    bool
 	making    sync.WaitGroup // seats in the making, and runs that leave
 	leaving   chan struct{}  // a place for each run that leaves
@@ -59,7 +59,7 @@ func Open(ctx context.Context, cfg Config) (*Tier, error) {
 	if cfg.Secret == nil {
 		cfg.Secret = func(string) bool { return true }
 	}
-	t := &Tier{cfg: cfg, groups: findGroups(), abi: min(landlockABI(), 7), launchers: map[string]*zygote{}, leaving: make(chan struct{}, maxLeaving), troubles: troubles{say: cfg.Warn}}
+	t := &Tier{cfg: cfg, groups: findGroups(), abi: min(landlockABI(), 7), launchers: map[string]*launcherConn{}, leaving: make(chan struct{}, maxLeaving), troubles: troubles{say: cfg.Warn}}
 	t.groups.sweep()
 	t.langs = languages(ctx)
 	return t, nil
@@ -230,7 +230,7 @@ func kindOf(w sandbox.Wall) holdfast.Kind {
 }
 
 // launcher returns the launcher of a language, started anew if it has ended.
-func (t *Tier) launcher(ctx context.Context, l language) (*zygote, error) {
+func (t *Tier) launcher(ctx context.Context, l language) (*launcherConn, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {

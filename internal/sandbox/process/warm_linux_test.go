@@ -75,7 +75,7 @@ func parkedRun(t testing.TB, b *Tier, spec sandbox.Spec) *sandbox.Result {
 }
 
 // zygotes are the processes that workloads of z are started from.
-func (z *zygote) zygotes() []int {
+func (z *launcherConn) zygotes() []int {
 	list := []int{z.cmd.Process.Pid}
 	n := z.pool.nursery
 	if n == nil {
@@ -341,7 +341,7 @@ func TestWarm_whoDiesWhileWaiting(t *testing.T) {
 }
 
 // only is the tier's one launcher.
-func (t *Tier) only(tb testing.TB) *zygote {
+func (t *Tier) only(tb testing.TB) *launcherConn {
 	tb.Helper()
 	t.mu.Lock()
 	defer t.mu.Unlock()

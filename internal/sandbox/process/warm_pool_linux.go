@@ -61,7 +61,7 @@ func (t *Tier) poolSize(l language, root string) int {
 }
 
 // takeParked returns a workload that waits and can serve spec, or nil.
-func (t *Tier) takeParked(z *zygote, spec sandbox.Spec) *run {
+func (t *Tier) takeParked(z *launcherConn, spec sandbox.Spec) *run {
 	for range cap(z.pool.ready) {
 		select {
 		case r := <-z.pool.ready:
@@ -95,7 +95,7 @@ func serves(p parking, spec sandbox.Spec) bool {
 }
 
 // fork returns a workload made for spec, where a zygote stands ready; or nil.
-func (t *Tier) fork(z *zygote, l language, spec sandbox.Spec) *run {
+func (t *Tier) fork(z *launcherConn, l language, spec sandbox.Spec) *run {
 	as := l.parks().fork()
 	if !z.pool.nursery.ready() || !serves(as, spec) {
 		return nil
@@ -118,7 +118,7 @@ func (t *Tier) fork(z *zygote, l language, spec sandbox.Spec) *run {
 const parkAfter = 10 * time.Millisecond
 
 // parkSoon parks workloads some time from now, for the request that comes now.
-func (t *Tier) parkSoon(z *zygote) {
+func (t *Tier) parkSoon(z *launcherConn) {
 	z.pool.runs.Add(1)
 	if !z.pool.wanted() {
 		return
@@ -131,7 +131,7 @@ func (t *Tier) parkSoon(z *zygote) {
 }
 
 // park lets workloads come to wait, in the background, until there are enough.
-func (t *Tier) park(z *zygote) {
+func (t *Tier) park(z *launcherConn) {
 	p := z.pool
 	if !p.short() || !p.filling.CompareAndSwap(false, true) {
 		return
@@ -158,7 +158,7 @@ func (t *Tier) park(z *zygote) {
 const parkWithin = 10 * time.Second
 
 // newParked makes a workload that waits: a fork of a zygote where there is one.
-func (t *Tier) newParked(z *zygote, l language) (*run, error) {
+func (t *Tier) newParked(z *launcherConn, l language) (*run, error) {
 	for n := z.pool.nursery; n.usable(); n.wait() {
 		r, err := t.parkFork(n, l, l.parks().stock())
 		if !errors.Is(err, errNoZygote) {
@@ -174,7 +174,7 @@ func (t *Tier) parkFork(n *nursery, l language, as parking) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := t.parkIn(b.zygote, l, as)
+	r, err := t.parkIn(b.launcherConn, l, as)
 	n.made(b, err)
 	if err != nil {
 		n.leave(b)
@@ -185,7 +185,7 @@ func (t *Tier) parkFork(n *nursery, l language, as parking) (*run, error) {
 }
 
 // parkIn makes a workload that waits, of the process that z leads to.
-func (t *Tier) parkIn(z *zygote, l language, as parking) (_ *run, err error) {
+func (t *Tier) parkIn(z *launcherConn, l language, as parking) (_ *run, err error) {
 	s, err := t.newSeat(z)
 	if err != nil {
 		return nil, err
@@ -298,7 +298,7 @@ func (t *Tier) release(r *run, o *order, spec sandbox.Spec, at sandbox.Instants)
 
 // warm runs o, which is spec's, in a workload that waits. It returns nil where
 // there is none, or none that was of use: nothing of the request has run then.
-func (t *Tier) warm(ctx context.Context, z *zygote, l language, o *order, spec sandbox.Spec, at sandbox.Instants) *sandbox.Result {
+func (t *Tier) warm(ctx context.Context, z *launcherConn, l language, o *order, spec sandbox.Spec, at sandbox.Instants) *sandbox.Result {
 	start := time.Now()
 	for {
 		r, path := t.takeParked(z, spec), sandbox.PathParked

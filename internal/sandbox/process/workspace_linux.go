@@ -71,7 +71,9 @@ func (w *Workspaces) Run(ctx context.Context, spec sandbox.Workspace, std Stream
 	}
 	defer s.free()
 	res := s.attend(ctx, spec.Timeout)
-	for _, line := range append(s.absent.clear(), nested(s.trees[0], start)...) {
+	said := append(s.watcher.close(), s.absent.clear()...)
+	slices.Sort(said) // a place that was made again and again is named once
+	for _, line := range append(slices.Compact(said), nested(s.trees[0], start)...) {
 		res.Stderr = append(res.Stderr, line+"\n"...)
 	}
 	res.Posture = posture
@@ -83,12 +85,13 @@ func (w *Workspaces) Run(ctx context.Context, spec sandbox.Workspace, std Stream
 // workspace is one run of a program on a tree.
 type workspace struct {
 	*run
-	z      *zygote
-	relay  *relay
-	trees  []grantTree
-	absent absent
-	window time.Time // when the count of refusals began anew
-	burst  int
+	z       *launcherConn
+	relay   *relay
+	trees   []grantTree
+	absent  absent
+	watcher *watcher
+	window  time.Time // when the count of refusals began anew
+	burst   int
 }
 
 // raise builds the walls, and returns when the program has its first word.
@@ -96,6 +99,9 @@ func (w *Workspaces) raise(ctx context.Context, spec sandbox.Workspace, std Stre
 	s := &workspace{run: &run{seat: &seat{tapeFD: -1, init: -1, troubles: &troubles{}}, spec: sandbox.Spec{ID: spec.ID}, fs: -1, workload: -1}}
 	defer func() {
 		if err != nil {
+			if s.watcher != nil {
+				s.watcher.close()
+			}
 			s.free()
 		}
 	}()
@@ -120,6 +126,9 @@ func (w *Workspaces) raise(ctx context.Context, spec sandbox.Workspace, std Stre
 		return nil, failed(holdfast.KindSpawn, "make its input and output", err)
 	}
 	o.screen, o.terminal = s.relay.screen()
+	if s.watcher, err = s.absent.watch(func() { s.end(sandbox.ReasonHalt, nil) }); err != nil {
+		return nil, failed(holdfast.KindMount, "hold the repository", err)
+	}
 	if err := s.begin(o); err != nil {
 		return nil, err
 	}
@@ -195,7 +204,7 @@ func (w *Workspaces) limits(spec sandbox.Workspace) []rlimit {
 const workspaceFiles = 65536
 
 // startWorkspace starts the launcher that builds the root.
-func startWorkspace(root *workspaceRoot) (*zygote, error) {
+func startWorkspace(root *workspaceRoot) (*launcherConn, error) {
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return nil, failed(holdfast.KindSpawn, "make a socket", err)
@@ -220,7 +229,7 @@ func startWorkspace(root *workspaceRoot) (*zygote, error) {
 		ours.Close()
 		return nil, err
 	}
-	z := &zygote{conn: ours, done: make(chan struct{}), seats: make(chan *seat), within: cloneWithin}
+	z := &launcherConn{conn: ours, done: make(chan struct{}), seats: make(chan *seat), within: cloneWithin}
 	exe, err := os.Executable()
 	if err != nil {
 		ours.Close()
@@ -340,7 +349,9 @@ func (s *workspace) ready() error {
 		}
 		switch {
 		case f.kind == frameCloned && (len(fds) == 1 || len(fds) == 2) && s.workload < 0:
+			s.mu.Lock()
 			s.workload = fds[0]
+			s.mu.Unlock()
 			if len(fds) == 2 {
 				if err := s.relay.terminal(fds[1]); err != nil {
 					return failed(holdfast.KindSpawn, "open its terminal", err)

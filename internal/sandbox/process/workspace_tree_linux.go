@@ -220,11 +220,14 @@ func from(dir, p string) string {
 
 // shortText reads a short file, without the end of its line.
 func shortText(path string) (string, error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // a FIFO has no writer
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return "", errors.Join(err, fmt.Errorf("%s is no regular file", filepath.Base(path)))
+	}
 	b := make([]byte, 1<<20)
 	n, err := f.Read(b)
 	if n == 0 && err != nil {
@@ -360,24 +363,30 @@ func missing(trees []grantTree) absent {
 // that it looks into, wherever that is by now: what stands in its place may be
 // another's.
 func (a absent) clear() []string {
-	var said []string
+	said := a.clearSealed()
+	for _, p := range a {
+		if _, err := p.tree.dir.Lstat(p.name); p.name == ".git" && err == nil {
+			said = append(said, fmt.Sprintf("the run made a repository, %s: look into its config and hooks before you use git there", filepath.Join(p.tree.Path, p.name)))
+		}
+	}
+	return said
+}
+
+// clearSealed is clear, but for a repository that was made.
+func (a absent) clearSealed() (said []string) {
 	for _, p := range a {
 		_, err := p.tree.dir.Lstat(p.name)
-		path := filepath.Join(p.tree.Path, p.name)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
+		if p.name == ".git" || errors.Is(err, fs.ErrNotExist) {
 			continue
-		case p.name == ".git" && err == nil:
-			said = append(said, fmt.Sprintf("the run made a repository, %s: look into its config and hooks before you use git there", path))
-			continue
-		case err == nil:
+		}
+		if err == nil {
 			err = p.tree.dir.RemoveAll(p.name)
 		}
 		end := "it was removed"
 		if err != nil {
 			end = fmt.Sprintf("REMOVE IT BEFORE YOU USE GIT: %v", err)
 		}
-		said = append(said, fmt.Sprintf("the run made %s, from which git learns what to execute: %s", path, end))
+		said = append(said, fmt.Sprintf("the run made %s, from which git learns what to execute: %s", filepath.Join(p.tree.Path, p.name), end))
 	}
 	return said
 }

@@ -29,7 +29,7 @@ const (
 // their forks. One zygote is in use, and the next is started in time; those
 // before it live as long as a child of theirs does.
 type nursery struct {
-	start func() (*zygote, error) // returns one that answers
+	start func() (*launcherConn, error) // returns one that answers
 
 	mu        sync.Mutex
 	now, next *brood
@@ -42,7 +42,7 @@ type nursery struct {
 
 // brood is a zygote and how many of its children there are.
 type brood struct {
-	*zygote
+	*launcherConn
 	began  time.Time
 	forks  int
 	held   int  // seats that live
@@ -61,7 +61,7 @@ func (t *Tier) newNursery(l language, root string) *nursery {
 	if !l.parks().zygote || playerCode() == nil {
 		return nil
 	}
-	return &nursery{old: map[*brood]bool{}, start: func() (*zygote, error) {
+	return &nursery{old: map[*brood]bool{}, start: func() (*launcherConn, error) {
 		z, err := startZygote(root, l.argv(), l.environment(nil))
 		if err != nil {
 			return nil, err
@@ -81,7 +81,7 @@ func (t *Tier) newNursery(l language, root string) *nursery {
 
 // ping waits until a zygote answers: it is asked for what Linux refuses, a
 // thread that is no thread.
-func (z *zygote) ping() error {
+func (z *launcherConn) ping() error {
 	fd, err := unix.MemfdCreate("ping", unix.MFD_CLOEXEC)
 	if err != nil {
 		return err
@@ -182,7 +182,7 @@ func (n *nursery) raise() {
 		n.failed++
 		return
 	}
-	b := &brood{zygote: z, began: time.Now()}
+	b := &brood{launcherConn: z, began: time.Now()}
 	switch {
 	case n.closed:
 		n.running.Go(b.close)

@@ -155,8 +155,8 @@ func TestZygote_stopped(t *testing.T) {
 // TestZygote_thatCannotBe: where none comes to stand, or its children come to
 // nothing, workloads are parked one by one.
 func TestZygote_thatCannotBe(t *testing.T) {
-	for name, start := range map[string]func(n *nursery, root string) (*zygote, error){
-		"it ends": func(_ *nursery, root string) (*zygote, error) {
+	for name, start := range map[string]func(n *nursery, root string) (*launcherConn, error){
+		"it ends": func(_ *nursery, root string) (*launcherConn, error) {
 			z, err := startZygote(root, []string{"/usr/bin/python3.11", "-S", "-c", "1"}, nil)
 			if err == nil {
 				defer z.close()
@@ -164,7 +164,7 @@ func TestZygote_thatCannotBe(t *testing.T) {
 			}
 			return nil, err
 		},
-		"not started": func(*nursery, string) (*zygote, error) { return nil, errors.New("not here") },
+		"not started": func(*nursery, string) (*launcherConn, error) { return nil, errors.New("not here") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := tierOf(t, "python3", 2)
@@ -174,7 +174,7 @@ func TestZygote_thatCannotBe(t *testing.T) {
 			}
 			z := b.only(t)
 			n, tries := z.pool.nursery, 0
-			n.start = func() (*zygote, error) {
+			n.start = func() (*launcherConn, error) {
 				tries++
 				z, err := start(n, z.root.path)
 				if err == nil {
