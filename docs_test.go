@@ -219,7 +219,7 @@ func TestReadmeConfigurationLoads(t *testing.T) {
 			continue
 		}
 		file := filepath.Join(t.TempDir(), "holdfast.yaml")
-		if err := os.WriteFile(file, []byte("version: 1\n"+b[2]), 0o600); err != nil {
+		if err := os.WriteFile(file, []byte("version: 1\n"+strings.TrimPrefix(b[2], "version: 1\n")), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := daemon.Load(file); err != nil {

@@ -74,6 +74,11 @@ func (s *service) goesOn(want map[ledger.Outcome]int) {
 	for _, c := range s.more {
 		c.Close()
 	}
+	// A zygote whose forks are half spent has the next one beside it.
+	spent := 0
+	for ; len(s.launchers()) > 2 && spent < 80; spent++ {
+		s.serves()
+	}
 	sandboxtest.NothingLeft(s.t, os.Getpid(), s.held, s.dirs...)
 	if n := len(s.Kernel.Flights()); n != 0 {
 		s.t.Errorf("%d crossings are under way", n)
@@ -83,8 +88,11 @@ func (s *service) goesOn(want map[ledger.Outcome]int) {
 		have[e.Outcome]++
 	}
 	for outcome, n := range want {
+		if outcome == ledger.Done {
+			n += spent
+		}
 		if have[outcome] != n {
-			s.t.Errorf("the ledger has %v, want %v", have, want)
+			s.t.Errorf("the ledger has %v, want %v and %d more that are done", have, want, spent)
 		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/mcp/gatewaytest"
 )
 
-var often = flag.Int("often", 10_000, "how often each thing is done; long lines a tenth of it")
+var often = flag.Int("often", 3_000, "how often each thing is done; long lines a tenth of it; 10000 takes minutes with the race detector")
 
 // howOften is how often each thing is done.
 func howOften() int {
