@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -54,7 +55,18 @@ func (l *launcher) become(argv []string) error {
 			return fmt.Errorf("the sandbox's zygote could not get its descriptors: %w", err)
 		}
 	}
+	answerSignals()
 	return fmt.Errorf("the sandbox's zygote could not start %s: %w", argv[0], syscall.Exec(argv[0], argv, env))
+}
+
+// answerSignals takes back what whoever started Holdfast ignores, as nohup does: an
+// interpreter keeps what it finds when it starts, and its forks would too.
+func answerSignals() {
+	var standard [4]uint64 // struct sigaction: the default, no flags, nothing masked
+	for sig := uintptr(1); sig <= 64; sig++ {
+		// Of SIGKILL and SIGSTOP nobody can, which is no harm.
+		unix.RawSyscall6(unix.SYS_RT_SIGACTION, sig, uintptr(unsafe.Pointer(&standard)), 0, 8, 0, 0)
+	}
 }
 
 // zygoteFiles are /proc, and the tape with player's code behind it, by numbers
