@@ -122,6 +122,16 @@ func resident(status []byte) (total int64, ok bool) {
 	return total, ok
 }
 
+// overran says of a run that asks to end that it had more than its limit, too
+// quickly to be seen with it. What it has of files by then is not counted.
+func (r *run) overran(n notice) bool {
+	if !r.gauged {
+		return false
+	}
+	used, ok := lastUsage(n.pid, true)
+	return ok && used.private<<10 > r.request().MemoryMB<<20
+}
+
 // watchMemory ends the run when it is seen with more than its limit, until the
 // run is over.
 func (r *run) watchMemory(g *gauge) {

@@ -277,6 +277,10 @@ func (r *run) question(n notice) {
 		return
 	}
 	if ends(c) {
+		if r.overran(n) {
+			r.end(sandbox.ReasonOOM, nil)
+			return
+		}
 		if r.leaves(n, c) {
 			return
 		}

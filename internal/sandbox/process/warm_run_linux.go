@@ -31,10 +31,6 @@ func (r *run) leaves(n notice, c call) bool {
 	if !ok || used.threads != 1 || !r.asks.asks(n) {
 		return false
 	}
-	if r.gauged && used.private<<10 > r.request().MemoryMB<<20 {
-		r.end(sandbox.ReasonOOM, nil) // it was too quick to be seen with it
-		return false
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.reason != "" {
