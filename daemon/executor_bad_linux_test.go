@@ -61,7 +61,11 @@ func (s *service) serves() {
 	s.t.Helper()
 	start := time.Now()
 	got, err := s.c.Execute(s.ctx, python("print(6 * 7)"))
-	if took := time.Since(start); err != nil || got.Stdout != "42\n" || got.ExitCode != 0 || took > 30*time.Second {
+	most := 5 * time.Second
+	if s.held == (sandboxtest.Held{}) {
+		most = 30 * time.Second // the first copies the runtime
+	}
+	if took := time.Since(start); err != nil || got.Stdout != "42\n" || got.ExitCode != 0 || took > most {
 		s.t.Fatalf("a plain request, after %v: %v, %v", took, got, err)
 	}
 }

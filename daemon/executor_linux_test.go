@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -26,8 +25,6 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/executorpb"
 	"github.com/holdfast-dev/holdfast/internal/api"
-	"github.com/holdfast-dev/holdfast/kernel"
-	"github.com/holdfast-dev/holdfast/ledger"
 )
 
 // walls lets code run where there is no right to control groups.
@@ -100,28 +97,13 @@ func TestExecutorRunsCode(t *testing.T) {
 }
 
 // boundaryEntries counts the crossings of boundaries that begin with prefix.
-func (d *Daemon) boundaryEntries(t *testing.T, prefix string) (n int) {
+func (d *Daemon) boundaryEntries(t *testing.T, prefix string) int {
 	t.Helper()
-	err := d.store.View(t.Context(), func(tx kernel.Tx) error {
-		heads, err := tx.Heads()
-		for _, h := range heads {
-			err = errors.Join(err, tx.Leaves(h.Tenant, 0, h.Size, func(s ledger.Stored) error {
-				if s.Kind != ledger.KindEntry {
-					return nil
-				}
-				e, err := ledger.ParseEntry(s.Record)
-				if err == nil && strings.HasPrefix(e.Boundary, prefix) {
-					n++
-				}
-				return err
-			}))
-		}
-		return err
-	})
+	list, err := d.entriesOf(prefix)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return n
+	return len(list)
 }
 
 func infoOf(err error) *errdetails.ErrorInfo {

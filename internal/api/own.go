@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 )
@@ -42,14 +43,7 @@ func around(outer, inner string) bool {
 func resolved(p string) string {
 	p = filepath.Clean(p)
 	if real, err := filepath.EvalSymlinks(p); err == nil || p == filepath.Dir(p) {
-		return or(real, p)
+		return cmp.Or(real, p)
 	}
 	return filepath.Join(resolved(filepath.Dir(p)), filepath.Base(p))
-}
-
-func or(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
 }
