@@ -316,6 +316,9 @@ func (t *Tier) warm(ctx context.Context, z *launcherConn, l language, o *order, 
 		if err != nil {
 			t.troubles.seatFailed(err)
 			r.free()
+			if path == sandbox.PathForked {
+				return nil // what a fork made for it cannot have, another would not
+			}
 			continue
 		}
 		res.Path = path
