@@ -166,7 +166,7 @@ type SandboxConfig struct {
 
 // ExecutorConfig is where programs run code over gRPC.
 type ExecutorConfig struct {
-	Listen  string `yaml:"listen" doc:"host:port of the service, such as 127.0.0.1:7412, read when the daemon starts; beyond loopback it needs the three files"`
+	Listen  string `yaml:"listen" doc:"host:port of the service, such as 127.0.0.1:7413, read when the daemon starts; beyond loopback it needs the three files"`
 	Cert    string `yaml:"cert" doc:"file of the service's certificate chain, PEM, relative to this file"`
 	Key     string `yaml:"key" doc:"file (0600) of its key, PEM, relative to this file"`
 	Clients string `yaml:"clients" doc:"file of the certificates that sign clients' ones, PEM, relative to this file"`

@@ -32,7 +32,7 @@ func (k *checker) sandbox(c *Config) {
 	}
 	if e.Listen == "" {
 		if named > 0 {
-			k.fail(k.at("sandbox.executor"), "write listen: 127.0.0.1:7412", "sandbox.executor has no listen")
+			k.fail(k.at("sandbox.executor"), "write listen: 127.0.0.1:7413", "sandbox.executor has no listen")
 		}
 		return
 	}
@@ -40,7 +40,7 @@ func (k *checker) sandbox(c *Config) {
 	n, bad := strconv.ParseUint(port, 10, 16)
 	switch {
 	case err != nil || bad != nil || strconv.FormatUint(n, 10) != port:
-		k.fail(k.at("sandbox.executor.listen"), "write host:port, such as 127.0.0.1:7412", "sandbox.executor.listen: %q is not an address", clip(e.Listen))
+		k.fail(k.at("sandbox.executor.listen"), "write host:port, such as 127.0.0.1:7413", "sandbox.executor.listen: %q is not an address", clip(e.Listen))
 	case named != 0 && named != 3:
 		k.fail(k.at("sandbox.executor"), "", "sandbox.executor needs all three of cert, key and clients, or none")
 	case named == 0 && !loopback(host):
