@@ -109,6 +109,7 @@ type BudgetConfig struct {
 	Scope    string   `yaml:"scope" need:"yes" enum:"tenant,tier,intent,kind,agent,session,chain" doc:"whose counter: tenant, tier, intent, kind, agent, session or chain"`
 	Match    string   `yaml:"match" doc:"the one it is for; each has a counter of its own if absent"`
 	Resource string   `yaml:"resource" need:"yes" doc:"what is counted, such as llm_tokens or money_micro (millionths of a dollar)"`
+	Boundary string   `yaml:"boundary" doc:"boundary or pattern whose use alone is counted; all if absent"`
 	Amount   int64    `yaml:"amount" need:"yes" min:"0" doc:"the most that may be used"`
 	Window   Duration `yaml:"window" doc:"when the counter starts again; 24h starts at UTC midnight; never if absent"`
 	At       string   `yaml:"-"`

@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/constitution"
+	"github.com/holdfast-dev/holdfast/internal/budget"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/schema"
 	"github.com/holdfast-dev/holdfast/internal/token"
@@ -230,6 +231,9 @@ func boundaryFault(name string) string {
 		return "has an empty or dotted part"
 	}
 	for i, s := range segments {
+		if i == 1 && len(segments) == 2 && segments[0] == "egress" && strings.HasPrefix(s, "*.") {
+			s = s[2:] // a domain's row of that name
+		}
 		if strings.Contains(s, "*") && (s != "*" || i != len(segments)-1) {
 			return "may have * only as its whole last part"
 		}
@@ -242,7 +246,7 @@ func boundaryFault(name string) string {
 
 func (k *checker) consumes(c *Config, b *BoundaryConfig) {
 	for _, r := range sortedKeys(b.Consumes) {
-		covered := slices.ContainsFunc(c.Budgets, func(l BudgetConfig) bool { return l.Resource == r })
+		covered := slices.ContainsFunc(c.Budgets, func(l BudgetConfig) bool { return l.Resource == r && budget.MatchBoundary(l.Boundary, b.Boundary) })
 		switch {
 		case !resourceName().MatchString(r):
 			k.fail(b.At, "such as llm_tokens", "%q is no name for a resource", clip(r))
@@ -282,11 +286,19 @@ func (k *checker) budgets(c *Config) {
 		if b.Window != 0 && (time.Duration(b.Window) < time.Second || time.Duration(b.Window)%time.Second != 0) {
 			k.fail(b.At, "", "a window must be whole seconds")
 		}
-		match := b.Match
+		match, where := b.Match, b.Boundary
 		if match == "*" {
 			match = ""
 		}
-		id := fmt.Sprint(b.Scope, "\x00", match, "\x00", b.Resource, "\x00", b.Window)
+		if where == "*" {
+			where = ""
+		}
+		if where != "" {
+			if why := boundaryFault(where); why != "" {
+				k.fail(b.At, "such as mcp/github/* or exec/python3.11", "the boundary %q %s", clip(where), why)
+			}
+		}
+		id := fmt.Sprint(b.Scope, "\x00", match, "\x00", b.Resource, "\x00", b.Window, "\x00", where)
 		if first := seen[id]; first != "" {
 			k.fail(b.At, "keep one of the two", "the same budget is there twice, first at %s", first)
 		}

@@ -149,7 +149,7 @@ func (c *Config) withDefaults() {
 
 // replacedBy says whether a budget stands in the place of the built-in b.
 func (b BudgetConfig) replacedBy(o BudgetConfig) bool {
-	return o.Scope == b.Scope && o.Resource == b.Resource && o.Window == b.Window && (o.Match == "" || o.Match == "*")
+	return o.Scope == b.Scope && o.Resource == b.Resource && o.Window == b.Window && (o.Match == "" || o.Match == "*") && (o.Boundary == "" || o.Boundary == "*")
 }
 
 func overlay[V any](under, over map[string]V) map[string]V {

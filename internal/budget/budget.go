@@ -92,7 +92,11 @@ type Limit struct {
 	// "*" or empty gives each value a counter of its own.
 	Match    string            `json:"match,omitempty"`
 	Resource holdfast.Resource `json:"resource"`
-	Amount   int64             `json:"amount"`
+	// Boundary is a name or pattern, as MatchBoundary reads it: only what
+	// crosses there draws on the limit, from a counter of its own that all
+	// that match share. Empty means all.
+	Boundary string `json:"boundary,omitempty"`
+	Amount   int64  `json:"amount"`
 	// Window is how long until the counter starts again; 24 h starts at
 	// UTC midnight (D9); 0 never resets.
 	Window time.Duration `json:"window,omitempty"`

@@ -45,6 +45,37 @@ func TestFits(t *testing.T) {
 	}
 }
 
+// A limit of a boundary has a counter of its own, which only what crosses there
+// draws on, and covers no resource elsewhere.
+func TestLimitOfABoundary(t *testing.T) {
+	limits := []Limit{
+		{Scope: Tenant, Resource: holdfast.BytesOut, Amount: 1000},
+		{Scope: Tenant, Resource: holdfast.BytesOut, Boundary: "egress/files.example.com", Amount: 10},
+		{Scope: Agent, Resource: "messages", Boundary: "egress/*", Amount: 5},
+	}
+	plan := func(boundary string, uses map[holdfast.Resource]int64) ([]Draw, *Refusal) {
+		ds, _, no := Plan(limits, nil, Ask{Who: holdfast.Identity{Tenant: "local", Agent: "a"}, Boundary: boundary, Consumes: uses, Now: time.Unix(0, 0)})
+		return ds, no
+	}
+	out := map[holdfast.Resource]int64{holdfast.BytesOut: 3}
+	if ds, no := plan("egress/api.example.com", out); no != nil || len(ds) != 1 || ds[0].Limit != 1000 {
+		t.Fatal(ds, no)
+	}
+	ds, no := plan("egress/files.example.com", out)
+	if no != nil || len(ds) != 2 || ds[0].Key == ds[1].Key || ds[1].Limit != 10 || ds[1].Name != "bytes_out per tenant at egress/files.example.com" {
+		t.Fatal(ds, no)
+	}
+	messages := map[holdfast.Resource]int64{"messages": 1}
+	one, no := plan("egress/a.example.com", messages)
+	two, also := plan("egress/b.example.com", messages)
+	if no != nil || also != nil || len(one) != 1 || one[0].Key != two[0].Key {
+		t.Fatal("a pattern's counter is not shared", one, two)
+	}
+	if _, no := plan("mcp/mail/send", messages); no == nil || no.Kind != holdfast.KindBudgetNotFound {
+		t.Fatal("a limit covers what crosses elsewhere", no)
+	}
+}
+
 // What fits keeps the counter at or below its limit and never lowers it,
 // whatever the numbers are; what does not fit says why.
 func TestK3_INV1_INV3_property_what_fits_stays_below(t *testing.T) {

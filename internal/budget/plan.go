@@ -48,7 +48,7 @@ func planDraws(limits []Limit, ask Ask) ([]Draw, *Refusal) {
 		for i := range limits {
 			l := &limits[i]
 			value := scopeValue(l.Scope, &ask.Who)
-			if l.Resource != res || value == "" || !matches(l.Match, value) {
+			if l.Resource != res || value == "" || !matches(l.Match, value) || !MatchBoundary(l.Boundary, ask.Boundary) {
 				continue
 			}
 			d := l.draw(ask.Who.Tenant, value, amount, ask.Now)
@@ -81,8 +81,12 @@ func addDraw(draws []Draw, d Draw) []Draw {
 }
 
 func (l *Limit) draw(tenant, value string, amount int64, now time.Time) Draw {
+	parts := []string{tenant, string(l.Scope), value, string(l.Resource), strconv.FormatInt(int64(l.Window/time.Second), 10)}
+	if l.Boundary != "" {
+		parts = append(parts, l.Boundary)
+	}
 	return Draw{
-		Key:      key(tenant, string(l.Scope), value, string(l.Resource), strconv.FormatInt(int64(l.Window/time.Second), 10)),
+		Key:      key(parts...),
 		Resource: l.Resource,
 		Amount:   amount,
 		Limit:    l.Amount,
@@ -93,6 +97,9 @@ func (l *Limit) draw(tenant, value string, amount int64, now time.Time) Draw {
 
 func (l *Limit) name() string {
 	n := string(l.Resource) + " per " + string(l.Scope)
+	if l.Boundary != "" {
+		n += " at " + l.Boundary
+	}
 	if l.Window > 0 {
 		n += " in " + l.Window.String()
 	}
