@@ -74,9 +74,23 @@ const (
 	FileWrites   Resource = "file_writes"
 	BytesOut     Resource = "bytes_out"
 	MoneyMicro   Resource = "money_micro" // millionths of a dollar
+	Messages     Resource = "messages"
 	Iterations   Resource = "iterations"
 	EntropyMilli Resource = "entropy_milli"
 )
+
+// Refusals are the document's names, at one boundary, of what the gates refuse
+// by other names elsewhere (003 3.1 beside 1.4 and 1.7). An empty one leaves the
+// gate's own.
+type Refusals struct {
+	// Rate is K3's where a rate or a cooldown is used up, Amount where a
+	// budget is: both BoundsExceeded elsewhere.
+	Rate   Kind `json:"rate,omitempty"`
+	Amount Kind `json:"amount,omitempty"`
+	// Record is K6's where the ledger cannot be written: WALWriteError or
+	// WALFormatError elsewhere.
+	Record Kind `json:"record,omitempty"`
+}
 
 // Contract describes a boundary: what may come in, who may cross, what a
 // crossing consumes, how risky it is, and what must hold of what comes out.
@@ -98,6 +112,12 @@ type Contract struct {
 	RatePerMinute int           `json:"rate_per_minute,omitempty"`
 	Cooldown      time.Duration `json:"cooldown,omitempty"`
 	Risk          Risk          `json:"risk"`
+	// ReadRisk is the risk of a request that only reads (Request.ReadsOnly);
+	// without one Risk stands for every request. PROHIBITED is no risk of
+	// reading, and where Risk is PROHIBITED reading is too (D25c).
+	ReadRisk Risk `json:"read_risk,omitempty"`
+	// Refusals are other names of what K3 and K6 refuse here.
+	Refusals Refusals `json:"refusals,omitzero"`
 	// Operation is the operation type, for example "goal:modify".
 	Operation string `json:"operation,omitempty"`
 	// Threshold overrides the risk's; nil leaves it.

@@ -73,6 +73,16 @@ type Request struct {
 	// Consumes adds to the contract's amounts what this one request asks
 	// for, such as tokens estimated by the door. Never negative.
 	Consumes map[Resource]int64
+	// ReadsOnly says that the door has seen for itself that this request only
+	// reads, such as an HTTP request by GET or HEAD: the contract's ReadRisk is
+	// then its risk, where the contract names one. It is never an agent's word.
+	ReadsOnly bool
+	// Denials are what the door itself found against the request. Each is a
+	// denial of its gate, K1 to K8, whatever its Verdict says: a door can refuse
+	// here and let nothing through. Of several the first in the asking order
+	// decides, and before K3 is asked one of K6 is (D25). The one entry of the
+	// crossing records it as that gate's opinion. Texts hold no secret.
+	Denials []Opinion
 }
 
 // Limits of a payload (D7).

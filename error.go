@@ -77,6 +77,14 @@ const (
 	KindCgroup    Kind = "CgroupError"
 	KindSeccomp   Kind = "SeccompError"
 	KindEscape    Kind = "SandboxEscapeError"
+	// Egress (3.1). MisdirectedError is a request whose names for the server
+	// do not agree (D25a).
+	KindDomainBlocked  Kind = "DomainBlockedError"
+	KindRateLimit      Kind = "RateLimitError"
+	KindBudgetExceeded Kind = "BudgetExceededError"
+	KindLogging        Kind = "LoggingError"
+	KindForward        Kind = "ForwardError"
+	KindMisdirected    Kind = "MisdirectedError"
 	// Shared by several gates.
 	KindTimeout Kind = "TimeoutError"
 	KindValue   Kind = "ValueError"
@@ -140,6 +148,7 @@ const LevelCritical = slog.LevelError + 4
 // Signal is one row of the document's error tables: how loud a kind is when a
 // gate raises it, and the trace event it leaves.
 type Signal struct {
+	// Gate is GateHalt in the rows of what no gate but the act itself raises.
 	Gate  Gate
 	Kind  Kind
 	Level slog.Level
@@ -148,9 +157,9 @@ type Signal struct {
 	Event string
 }
 
-// Signals returns the table of spec 003 sections 1.2 to 1.9 (D14c): the rows
-// that the document spells out, then those it leaves to the reader. The slice
-// is the caller's.
+// Signals returns the table of spec 003 sections 1.2 to 1.9 and 3.1 (D14c): the
+// rows that the document spells out, then those it leaves to the reader. The
+// slice is the caller's.
 func Signals() []Signal {
 	const e, w, i = slog.LevelError, slog.LevelWarn, slog.LevelInfo
 	return []Signal{
@@ -191,6 +200,13 @@ func Signals() []Signal {
 		{K8, KindEvalFailure, i, "trace.k8_eval_gate_failure"},
 		{K8, KindTimeout, w, "trace.k8_timeout"},
 		{K8, KindRule, w, "trace.k8_rule"},
+		{K2, KindDomainBlocked, w, "trace.egress_domain_blocked"},
+		{K2, KindMisdirected, w, "trace.egress_misdirected"},
+		{K3, KindRateLimit, i, "trace.egress_rate_limited"},
+		{K3, KindBudgetExceeded, w, "trace.egress_budget_exceeded"},
+		{K6, KindLogging, e, "trace.egress_logging_failed"},
+		{GateHalt, KindForward, w, "trace.egress_forward_error"},
+		{GateHalt, KindTimeout, w, "trace.act_timeout"},
 	}
 }
 

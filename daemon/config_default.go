@@ -94,6 +94,7 @@ func defaultBudgets() []BudgetConfig {
 		{holdfast.DBQueries, 10_000_000},
 		{holdfast.LLMTokens, 100_000_000},
 		{holdfast.HTTPRequests, 1_000_000},
+		{holdfast.Messages, 10_000},
 		{holdfast.FileWrites, 1_000_000},
 		{holdfast.BytesOut, 100_000_000_000},
 		{holdfast.MoneyMicro, 50_000_000}, // $50

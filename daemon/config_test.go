@@ -68,7 +68,7 @@ func TestWithoutAFile(t *testing.T) {
 		}
 	}
 	for _, r := range []holdfast.Resource{holdfast.CPUMillis, holdfast.MemoryMB, holdfast.WallMillis, holdfast.DBQueries, holdfast.LLMTokens,
-		holdfast.HTTPRequests, holdfast.FileWrites, holdfast.BytesOut, holdfast.MoneyMicro, holdfast.Iterations, holdfast.EntropyMilli} {
+		holdfast.HTTPRequests, holdfast.Messages, holdfast.FileWrites, holdfast.BytesOut, holdfast.MoneyMicro, holdfast.Iterations, holdfast.EntropyMilli} {
 		if !covered[r] {
 			t.Errorf("no daily budget for %s", r)
 		}
