@@ -43,6 +43,7 @@ var floors = map[string]int{
 	"internal/review":  2,
 	"internal/halt":    2,
 	"internal/sandbox": 2,
+	"internal/domain":  2,
 	"ledger":           2,
 
 	"internal/dissimilar": 2,
