@@ -65,6 +65,7 @@ var floors = map[string]int{
 	"internal/mcp/server":      4,
 	"internal/sqlite":          4,
 	"internal/keyset":          4,
+	"internal/egress":          4,
 	"internal/sandbox/process": 4,
 	// The attempts that every tier of the sandbox must withstand.
 	"internal/sandbox/sandboxtest": 4,

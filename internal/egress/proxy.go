@@ -1,0 +1,155 @@
+// Package egress is the one way out of a workspace (spec 003 section 3.1): a
+// proxy that takes every request apart, holds it against the allowlist, redacts
+// it, makes a crossing of it, sends it on as a request of its own, and gives
+// back a redacted answer. Nothing that a client sent is relayed as it came.
+//
+// One request goes through exchange.go; what comes in before it is a listener,
+// a tunnel and TLS (connect.go, transparent.go, terminate.go), what goes out
+// behind it is upstream.go and relay.go.
+package egress
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/domain"
+	"github.com/holdfast-dev/holdfast/internal/redact"
+)
+
+// Kernel is what the proxy needs of the kernel. Cross is the only way to send.
+type Kernel interface {
+	// Cross makes one crossing; act is run at most once, and only where the
+	// crossing is allowed.
+	Cross(ctx context.Context, r holdfast.Request, act func(context.Context) (holdfast.Output, error)) (*holdfast.Outcome, error)
+	// Withholds says whether what comes back must be judged before any of it
+	// is given to the client.
+	Withholds(boundary string) bool
+}
+
+// Caller is who speaks through a listener. It is never read from a request.
+type Caller struct {
+	// Token returns a fresh token of the agent; it is asked once for each
+	// crossing.
+	Token func() (holdfast.Secret, error)
+	// Correlation is the flow that the crossings belong to; empty makes one
+	// for each.
+	Correlation string
+}
+
+// Resolver finds a name's addresses. *net.Resolver is one.
+type Resolver interface {
+	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
+}
+
+// Config is what a proxy is made of. Kernel, Table, Engine, Authority and
+// Resolver must be given.
+type Config struct {
+	Kernel Kernel
+	// Table is the allowlist in force, asked once for each request. Nil, or a
+	// table that is nil, allows nothing.
+	Table func() *domain.Table
+	// Engine redacts what goes to a domain and what comes back; nil, or an
+	// engine that is not ready, refuses.
+	Engine func(d *domain.Domain) *redact.Engine
+	// Authority signs the certificates that the proxy shows inside.
+	Authority *Authority
+	// Credential is the tenant's credential for a domain, asked after the
+	// crossing began. Nil is none: a domain that names one is refused.
+	Credential func(ctx context.Context, d *domain.Domain) (holdfast.Secret, error)
+	Resolver   Resolver
+	// Log is for the operator; nil discards.
+	Log *slog.Logger
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+	// MaxBuffered bounds all bodies that are held in memory at one time, in
+	// bytes; 0 means 256 MB.
+	MaxBuffered int64
+	// MaxConns bounds the connections of one listener; 0 means 512.
+	MaxConns int
+	// Limits are the times of the inbound side; a zero field is its default.
+	Limits Limits
+}
+
+// Limits are how long a client may take. The zero value of a field is its
+// default.
+type Limits struct {
+	// Header is for a TLS handshake and for a request's line and header: 10 s.
+	Header time.Duration
+	// Idle is how long a connection may wait for its next request: 2 min.
+	Idle time.Duration
+	// Body is how long a request's body may go without a byte: 30 s.
+	Body time.Duration
+}
+
+func (l Limits) orDefault() Limits {
+	if l.Header <= 0 {
+		l.Header = 10 * time.Second
+	}
+	if l.Idle <= 0 {
+		l.Idle = 2 * time.Minute
+	}
+	if l.Body <= 0 {
+		l.Body = 30 * time.Second
+	}
+	return l
+}
+
+const (
+	defaultBuffered = 256 << 20
+	defaultConns    = 512
+)
+
+// Proxy is the proxy of one runtime. It is safe for concurrent use. The zero
+// value is not usable; New makes one.
+type Proxy struct {
+	cfg      Config
+	log      *slog.Logger
+	now      func() time.Time
+	counters counters
+	out      outbound
+
+	mu      sync.Mutex
+	closed  bool                  // guarded by mu
+	open    map[int]func()        // guarded by mu: what ends each listener
+	next    int                   // guarded by mu
+	conns   map[net.Conn]struct{} // guarded by mu: not yet, or no longer, a server's
+	working sync.WaitGroup        // listeners, connections and crossings
+}
+
+// New checks c and returns a proxy that listens nowhere yet.
+func New(c Config) (*Proxy, error) {
+	switch {
+	case c.Kernel == nil:
+		return nil, errors.New("egress: no kernel: every request is a crossing")
+	case c.Table == nil:
+		return nil, errors.New("egress: no allowlist")
+	case c.Engine == nil:
+		return nil, errors.New("egress: no redaction engine")
+	case c.Authority == nil:
+		return nil, errors.New("egress: no certificate authority")
+	case c.Resolver == nil:
+		return nil, errors.New("egress: no resolver")
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.MaxBuffered <= 0 {
+		c.MaxBuffered = defaultBuffered
+	}
+	if c.MaxConns <= 0 {
+		c.MaxConns = defaultConns
+	}
+	c.Limits = c.Limits.orDefault()
+	p := &Proxy{cfg: c, log: c.Log, now: c.Now, open: map[int]func(){}, conns: map[net.Conn]struct{}{}}
+	p.out.start(p)
+	return p, nil
+}
