@@ -51,6 +51,9 @@ type Posture struct {
 	// v1, or none.
 	Mode   string `json:"mode"`
 	Groups string `json:"cgroups"`
+	// Network is what of its connections comes to Holdfast, where a workspace has
+	// a network; nothing else is reached by any of them.
+	Network Reach `json:"network,omitempty"`
 }
 
 // Missing returns the walls of need that are not up; an empty need is every

@@ -38,6 +38,8 @@ type Workspace struct {
 	Processors, Processes int
 	// Need is the least posture; empty means every wall (D20).
 	Need []Wall
+	// Network is none where nil: a loopback and nothing else.
+	Network *Network `json:",omitempty"`
 }
 
 // The limits of D21a, and how far they can be raised.
@@ -61,7 +63,7 @@ const (
 // ProtocolError or InvalidLimitError. secret says whether a text holds a secret;
 // it decides about the environment.
 func CheckWorkspace(w Workspace, secret func(string) bool) (Workspace, error) {
-	for _, check := range []func(*Workspace) error{checkProgram, checkPlaces, checkShare} {
+	for _, check := range []func(*Workspace) error{checkProgram, checkPlaces, checkShare, checkNetwork} {
 		if err := check(&w); err != nil {
 			return Workspace{}, err
 		}

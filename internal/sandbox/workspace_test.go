@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -65,5 +66,40 @@ func TestCheckWorkspaceRefuses(t *testing.T) {
 	w, err := CheckWorkspace(asked(), never)
 	if err != nil || w.Name != "/bin/sh" || w.Dir != w.Tree || w.Timeout != 0 || w.MemoryMB != 4096 || w.Processors != 2 || w.Processes != 1024 {
 		t.Errorf("%+v %v", w, err)
+	}
+}
+
+// TestNetworkIsChecked: a network that could not be one is refused.
+func TestNetworkIsChecked(t *testing.T) {
+	const cert = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+	for name, tc := range map[string]struct {
+		n  *Network
+		ok bool
+	}{
+		"none":                {nil, true},
+		"one":                 {&Network{Authority: []byte(cert), Ports: []uint16{8443, 22}}, true},
+		"two authorities":     {&Network{Authority: []byte(cert + "\n" + cert)}, true},
+		"no authority":        {&Network{}, false},
+		"words around it":     {&Network{Authority: []byte("trust me\n" + cert)}, false},
+		"words behind it":     {&Network{Authority: []byte(cert + "and me")}, false},
+		"a key beside it":     {&Network{Authority: []byte(cert + "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n")}, false},
+		"too large":           {&Network{Authority: []byte(strings.Repeat(cert, 2000))}, false},
+		"port 0":              {&Network{Authority: []byte(cert), Ports: []uint16{0}}, false},
+		"the proxy's port":    {&Network{Authority: []byte(cert), Ports: []uint16{ProxyPort}}, false},
+		"more ports than fit": {&Network{Authority: []byte(cert), Ports: make([]uint16, 100)}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := Workspace{ID: "t", Argv: []string{"/usr/bin/true"}, Tree: "/work", Network: tc.n}
+			if _, err := CheckWorkspace(w, func(string) bool { return false }); (err == nil) != tc.ok {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+func TestHeardPortsAreEachThereOnce(t *testing.T) {
+	n := &Network{Ports: []uint16{8443, 443, 8443, 22}}
+	if got := n.Heard(); !slices.Equal(got, []uint16{443, 80, 8443, 22}) {
+		t.Errorf("%v", got)
 	}
 }

@@ -31,6 +31,7 @@ const (
 	frameCloned                      // from the launcher, with the init's pidfd
 	frameRefused                     // from the launcher: errno
 	frameParked                      // the workload waits for its request
+	frameNetwork                     // from the launcher, with the sockets of its network: how far it reaches
 )
 
 // Launcher turns this process into a launcher and does not return, if it was

@@ -25,6 +25,7 @@ import (
 type Workspaces struct {
 	groups *cgroups
 	abi    int
+	listed bool // networks do without nf_tables
 }
 
 // OpenWorkspaces looks for control groups. The caller closes it.
@@ -57,6 +58,12 @@ func (w *Workspaces) Posture() sandbox.Posture {
 // spec was checked by sandbox.CheckWorkspace; Argv[0] is where FindProgram found
 // it.
 func (w *Workspaces) Run(ctx context.Context, spec sandbox.Workspace, std Streams) (*sandbox.Result, error) {
+	return w.RunConnected(ctx, spec, std, nil)
+}
+
+// RunConnected is Run for a workspace that has a network, whose sockets hand is
+// given.
+func (w *Workspaces) RunConnected(ctx context.Context, spec sandbox.Workspace, std Streams, hand Hand) (*sandbox.Result, error) {
 	start := time.Now()
 	posture := w.Posture()
 	if missing := posture.Missing(spec.Need); len(missing) > 0 {
@@ -65,7 +72,7 @@ func (w *Workspaces) Run(ctx context.Context, spec sandbox.Workspace, std Stream
 	if err := ctx.Err(); err != nil {
 		return nil, failed(holdfast.KindSpawn, "start: it was stopped before", err)
 	}
-	s, err := w.raise(ctx, spec, std)
+	s, err := w.raise(ctx, spec, std, hand)
 	if err != nil {
 		return nil, err
 	}
@@ -76,6 +83,7 @@ func (w *Workspaces) Run(ctx context.Context, spec sandbox.Workspace, std Stream
 	for _, line := range append(slices.Compact(said), nested(s.trees[0], start)...) {
 		res.Stderr = append(res.Stderr, line+"\n"...)
 	}
+	posture.Network = s.reach
 	res.Posture = posture
 	res.Start, res.End = start, time.Now()
 	res.WallTime = res.End.Sub(start)
@@ -90,12 +98,13 @@ type workspace struct {
 	trees   []grantTree
 	absent  absent
 	watcher *watcher
+	reach   sandbox.Reach
 	window  time.Time // when the count of refusals began anew
 	burst   int
 }
 
 // raise builds the walls, and returns when the program has its first word.
-func (w *Workspaces) raise(ctx context.Context, spec sandbox.Workspace, std Streams) (_ *workspace, err error) {
+func (w *Workspaces) raise(ctx context.Context, spec sandbox.Workspace, std Streams, hand Hand) (_ *workspace, err error) {
 	s := &workspace{run: &run{seat: &seat{tapeFD: -1, init: -1, troubles: &troubles{}}, spec: sandbox.Spec{ID: spec.ID}, fs: -1, workload: -1}}
 	defer func() {
 		if err != nil {
@@ -129,6 +138,9 @@ func (w *Workspaces) raise(ctx context.Context, spec sandbox.Workspace, std Stre
 	if s.watcher, err = s.absent.watch(func() { s.end(sandbox.ReasonHalt, nil) }); err != nil {
 		return nil, failed(holdfast.KindMount, "hold the repository", err)
 	}
+	if s.reach, err = s.handOver(ctx, spec.Network, hand); err != nil {
+		return nil, err
+	}
 	if err := s.begin(o); err != nil {
 		return nil, err
 	}
@@ -155,7 +167,7 @@ func (w *Workspaces) order(spec sandbox.Workspace) (_ *workspaceOrder, _ *worksp
 		return nil, nil, noTree(spec.Tree, err)
 	}
 	root := &workspaceRoot{Root: os.Geteuid() == 0, ID: os.Geteuid(), Home: sandbox.WorkspaceHome, Shell: spec.Environment["SHELL"], Host: "workspace",
-		Toolbox: spec.Toolbox, Trees: trees, Exec: spec.ExecTree}
+		Toolbox: spec.Toolbox, Trees: trees, Exec: spec.ExecTree, Network: spec.Network, Listed: w.listed}
 	if root.Root {
 		if root.ID = int(own.Sys().(*syscall.Stat_t).Uid); root.ID == 0 || root.ID == workloadID {
 			root.ID = ordinaryUser
@@ -163,7 +175,7 @@ func (w *Workspaces) order(spec sandbox.Workspace) (_ *workspaceOrder, _ *worksp
 	}
 	o := &workspaceOrder{
 		order:    order{argv: append([]string{spec.Name}, spec.Argv[1:]...), filter: filter, landlockABI: w.abi, limits: w.limits(spec)},
-		identity: root.ID, outside: root.launcherID(), host: root.Host, dir: spec.Dir, program: spec.Argv[0], umask: umask(),
+		identity: root.ID, outside: root.launcherID(), host: root.Host, dir: spec.Dir, program: spec.Argv[0], umask: umask(), shared: spec.Network != nil,
 		write:   []string{"/tmp", sandbox.WorkspaceHome, "/dev", "/proc"},
 		execute: append(slices.Clone(system), spec.Toolbox...),
 	}
@@ -315,7 +327,7 @@ func (s *workspace) begin(o *workspaceOrder) (err error) {
 	if dir, ok := s.birthplace(); ok {
 		into, fds = len(fds), append(fds, dir)
 	}
-	s.init, err = s.z.clone(namespaces, into, fds)
+	s.init, err = s.z.clone(o.spaces(), into, fds)
 	s.relay.given()
 	if err != nil {
 		return failed(holdfast.KindMount, "build its root", err)

@@ -38,6 +38,12 @@ func tryWork(t *testing.T, ctx context.Context, tree, script, stdin string, chan
 	t.Helper()
 	w := OpenWorkspaces()
 	defer w.Close()
+	return tryWorkOn(t, ctx, w, nil, tree, script, stdin, change...)
+}
+
+// tryWorkOn is tryWork of w, with hand to serve its network.
+func tryWorkOn(t *testing.T, ctx context.Context, w *Workspaces, hand Hand, tree, script, stdin string, change ...func(*sandbox.Workspace)) (said, error) {
+	t.Helper()
 	spec := sandbox.Workspace{ID: "t", Argv: []string{"/bin/bash", "-c", script}, Tree: tree, Need: anyWalls,
 		Environment: map[string]string{"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": sandbox.WorkspaceHome}}
 	for _, c := range change {
@@ -68,7 +74,7 @@ func tryWork(t *testing.T, ctx context.Context, tree, script, stdin string, chan
 			texts <- [2]string{string(rune('0' + i)), string(b)}
 		}()
 	}
-	res, err := w.Run(ctx, spec, std)
+	res, err := w.RunConnected(ctx, spec, std, hand)
 	std.Out.Close()
 	std.Err.Close()
 	got := said{Result: res}

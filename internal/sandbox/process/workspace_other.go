@@ -4,6 +4,7 @@ package process
 
 import (
 	"context"
+	"os"
 
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
@@ -20,8 +21,17 @@ func (*Workspaces) Close() error { return nil }
 // Posture is that nothing stands.
 func (*Workspaces) Posture() sandbox.Posture { return sandbox.Posture{} }
 
+// Hand takes the sockets of a network; none is made here.
+type Hand func(ctx context.Context, sockets []*os.File) error
+
 // Run is a SpawnError.
 func (*Workspaces) Run(context.Context, sandbox.Workspace, Streams) (*sandbox.Result, error) {
+	_, err := Open(nil, Config{})
+	return nil, err
+}
+
+// RunConnected is a SpawnError.
+func (*Workspaces) RunConnected(context.Context, sandbox.Workspace, Streams, Hand) (*sandbox.Result, error) {
 	_, err := Open(nil, Config{})
 	return nil, err
 }

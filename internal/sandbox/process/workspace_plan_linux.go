@@ -28,6 +28,16 @@ type workspaceOrder struct {
 	execute  []string // and execute
 	screen   *screen  // the terminal, if there is one
 	terminal [3]bool  // which of the standard descriptors are it
+	shared   bool     // it is in the launcher's network, which is ready
+}
+
+// spaces are the namespaces that its init is born in, beside those of the
+// launcher.
+func (o *workspaceOrder) spaces() uint64 {
+	if o.shared {
+		return namespaces &^ unix.CLONE_NEWNET
+	}
+	return namespaces
 }
 
 // screen is how a terminal begins.
@@ -90,13 +100,20 @@ func (o *workspaceOrder) init(r *recorder) {
 	r.mark(slotMarks + 2)
 	r.stage = stageNamespace
 	r.call(unix.SYS_SETHOSTNAME, r.bytes([]byte(o.host)), min(len(o.host), 64))
+	if !o.shared {
+		loopbackUp(r)
+	}
+	o.terminalEnds(r)
+}
+
+// loopbackUp brings the loopback of a network up that has nothing else.
+func loopbackUp(r *recorder) {
 	r.keep(slotFile, unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	lo := make([]byte, 40) // struct ifreq
 	copy(lo, "lo")
 	binary.LittleEndian.PutUint16(lo[16:], unix.IFF_UP|unix.IFF_RUNNING)
 	r.call(unix.SYS_IOCTL, slot(slotFile), unix.SIOCSIFFLAGS, r.bytes(lo))
 	r.call(unix.SYS_CLOSE, slot(slotFile))
-	o.terminalEnds(r)
 }
 
 // terminalEnds makes the sandbox's own terminal, of the size and in the modes

@@ -37,6 +37,9 @@ type workspaceRoot struct {
 	Toolbox []string    `json:"toolbox"`
 	Trees   []grantTree `json:"trees"`
 	Exec    bool        `json:"exec"`
+
+	Network *sandbox.Network `json:"network,omitempty"`
+	Listed  bool             `json:"listed,omitempty"` // it does without nf_tables
 }
 
 // grantTree is a directory that the workload may write, and what it may not
@@ -84,6 +87,7 @@ func (l *launcher) wallWorkspace() error {
 	}{
 		{"follow Holdfast's death", func() error { return unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0) }},
 		{"read what to build", w.read},
+		{"build its network", w.network},
 		{"open /proc", func() (err error) {
 			l.proc, err = unix.Open("/proc", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 			return err
@@ -94,6 +98,7 @@ func (l *launcher) wallWorkspace() error {
 		{"make room to write", w.scratch}, // before what may lie in /tmp
 		{"bind the toolbox", w.toolbox},
 		{"fill /etc", w.etc},
+		{"say whom to trust", w.trust},
 		{"fill /dev", w.devices},
 		{"mount a /proc", func() error {
 			return unix.Mount("proc", room+"/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
@@ -237,14 +242,15 @@ func (w *workspaceRoot) etc() error {
 			return err
 		}
 	}
+	conf, hosts := w.resolver()
 	own := map[string]string{
 		"passwd":        fmt.Sprintf("root:x:0:0:root:/:/usr/sbin/nologin\nagent:x:%d:%d:agent:%s:%s\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n", w.ID, w.ID, w.Home, w.Shell),
 		"group":         fmt.Sprintf("root:x:0:\nagent:x:%d:\nnogroup:x:65534:\n", w.ID),
 		"hosts":         "127.0.0.1 localhost " + w.Host + "\n::1 localhost ip6-localhost\n",
 		"hostname":      w.Host + "\n",
 		"host.conf":     "multi on\n",
-		"nsswitch.conf": "passwd: files\ngroup: files\nshadow: files\nhosts: files\nservices: files\nprotocols: files\n",
-		"resolv.conf":   "",
+		"nsswitch.conf": "passwd: files\ngroup: files\nshadow: files\nhosts: " + hosts + "\nservices: files\nprotocols: files\n",
+		"resolv.conf":   conf,
 		"shells":        "/bin/sh\n/bin/bash\n/usr/bin/bash\n",
 	}
 	for name, text := range own {
