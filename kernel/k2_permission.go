@@ -43,6 +43,9 @@ func k2Permission(_ context.Context, j *judgement) holdfast.Opinion {
 		op.State = "UNAUTHORIZED"
 		return op
 	}
+	if no, denied := j.atDoor(holdfast.K2); denied && j.contract == nil {
+		return no
+	}
 	if j.contract == nil {
 		return deny(holdfast.K2, holdfast.KindPermission, "an unlisted boundary has no permissions that could be granted", "")
 	}

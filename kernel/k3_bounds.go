@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -19,7 +20,7 @@ func k3Bounds(_ context.Context, j *judgement) holdfast.Opinion {
 	case j.whoErr != nil:
 		return deny(holdfast.K3, holdfast.KindUsageTracking, "nobody is known whose budget could be asked", "")
 	case j.planErr != nil:
-		return outOfBounds(j.planErr)
+		return j.outOfBounds(j.planErr)
 	case j.factErr != nil || j.roomErr != nil:
 		op := deny(holdfast.K3, holdfast.KindUsageTracking, "the usage counters cannot be read", "nothing is allowed until the store answers; see `holdfast doctor`")
 		op.State = "USAGE_UNAVAILABLE"
@@ -27,15 +28,29 @@ func k3Bounds(_ context.Context, j *judgement) holdfast.Opinion {
 	case j.replay != nil:
 		return allow(holdfast.K3, "ALLOWED", "replay", "a replay of a settled result is charged nothing")
 	case j.room != nil:
-		return outOfBounds(j.room)
+		return j.outOfBounds(j.room)
 	case len(j.draws)+len(j.rates) == 0:
 		return allow(holdfast.K3, "ALLOWED", noneDeclared, "the contract consumes nothing that is counted")
 	}
 	return allow(holdfast.K3, "ALLOWED", "", fmt.Sprintf("there is room: budgets asked %d, rates asked %d", len(j.draws), len(j.rates)))
 }
 
-// outOfBounds explains a budget's refusal.
-func outOfBounds(r *budget.Refusal) holdfast.Opinion {
+// outOfBounds is a budget's refusal by the boundary's own name of it.
+func (j *judgement) outOfBounds(r *budget.Refusal) holdfast.Opinion {
+	op := explained(r)
+	if op.Kind != holdfast.KindBounds {
+		return op
+	}
+	name := j.refusals().Amount
+	if r.Rate != nil {
+		name = j.refusals().Rate
+	}
+	op.Kind = cmp.Or(name, op.Kind)
+	return op
+}
+
+// explained says why there is no room.
+func explained(r *budget.Refusal) holdfast.Opinion {
 	op := deny(holdfast.K3, r.Kind, "", "")
 	op.State = "EXCEEDED"
 	if r.Rate != nil {

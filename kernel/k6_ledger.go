@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/holdfast-dev/holdfast"
@@ -11,7 +12,7 @@ import (
 func k6Ledger(_ context.Context, j *judgement) holdfast.Opinion {
 	if err := j.k.store.Poisoned(); err != nil {
 		op := deny(holdfast.K6, holdfast.KindWALWrite, "the ledger failed to write and takes nothing until it is reopened", "mend the disk, then restart holdfast; it replays what is durable")
-		op.State = "WRITE_FAILED"
+		op.State, op.Kind = "WRITE_FAILED", cmp.Or(j.refusals().Record, op.Kind)
 		return op
 	}
 	return allow(holdfast.K6, "ACCUMULATING", "armed", "the ledger takes records")

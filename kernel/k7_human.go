@@ -20,7 +20,8 @@ func k7Human(ctx context.Context, j *judgement) holdfast.Opinion {
 	if c == nil {
 		return deny(holdfast.K7, holdfast.KindValue, "an unlisted boundary has no operation type and no threshold", "")
 	}
-	if c.Risk == holdfast.Prohibited {
+	risk := j.risk()
+	if risk == holdfast.Prohibited {
 		op := deny(holdfast.K7, holdfast.KindProhibited, "the contract prohibits this boundary", "nobody can approve it; only a contract with another risk opens it")
 		op.State, op.Rule = "FAULTED", c.Source
 		return op
@@ -31,7 +32,7 @@ func k7Human(ctx context.Context, j *judgement) holdfast.Opinion {
 	if j.replay != nil {
 		return allow(holdfast.K7, "PASS", "replay", "what was settled is given back; nothing is done")
 	}
-	limit := c.threshold()
+	limit := c.threshold(risk)
 	j.limit = &limit
 	score, err := confidence(ctx, j)
 	if err != nil {
@@ -42,12 +43,12 @@ func k7Human(ctx context.Context, j *judgement) holdfast.Opinion {
 	j.score = score
 	why, rule := "", c.Source
 	switch {
-	case c.Risk == holdfast.High:
+	case risk == holdfast.High:
 		why = review.AlwaysAsked
 	case score != nil && *score < limit:
 		why = fmt.Sprintf("the confidence %.2f is below %.2f", *score, limit)
 	default:
-		return allow(holdfast.K7, "PASS", rule, passWhy(c.Risk, score, limit))
+		return allow(holdfast.K7, "PASS", rule, passWhy(risk, score, limit))
 	}
 	return j.holdOrDecision(holdfast.K7, rule, why)
 }
@@ -107,7 +108,7 @@ func (j *judgement) facts() constitution.Facts {
 	f := constitution.Facts{Boundary: j.req.Boundary, Who: j.who, Level: j.agent.Level,
 		PayloadSize: len(j.req.Payload), Now: j.now}
 	if j.contract != nil {
-		f.Operation, f.Risk = j.contract.Operation, j.contract.Risk
+		f.Operation, f.Risk = j.contract.Operation, j.risk()
 	}
 	if j.doc != nil {
 		f.Payload = j.doc.Value()

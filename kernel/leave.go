@@ -25,7 +25,10 @@ type ending struct {
 	evaluated *bool // K8 on the output
 	// partial says that out is what there was of a run when its caller gave up
 	// or its time was over: it failed, and that much is given all the same.
-	partial  bool
+	partial bool
+	// answered says that out is what the hand says of what it came to, though it
+	// failed: nobody is given it, and it is recorded.
+	answered bool
 	replayOf string
 	// escape is what the code tried to get out with, violation what it was
 	// ended for without trying that.
@@ -91,6 +94,7 @@ func (c *crossing) evaluate(e ended) *ending {
 	end := &ending{out: e.out, deaf: e.deaf, unstarted: e.unstarted, outcome: ledger.Done, violation: violation}
 	if e.err != nil {
 		end.outcome, end.err = c.failure(e)
+		end.answered = e.out.Ran == nil
 		// What a person halts or pauses gives nothing.
 		if end.partial = e.partial && end.outcome == ledger.Canceled; !end.partial {
 			return end
@@ -104,7 +108,7 @@ func (c *crossing) evaluate(e ended) *ending {
 		end.evaluated = &ok
 	}
 	if err != nil {
-		end.outcome, end.err, end.partial = ledger.Withheld, err, false
+		end.outcome, end.err, end.partial, end.answered = ledger.Withheld, err, false, false
 		return end
 	}
 	if end.err == nil && c.caller.Err() != nil {
@@ -116,6 +120,14 @@ func (c *crossing) evaluate(e ended) *ending {
 // stopped says whether an error's kind is one that people cut a crossing with.
 func stopped(kind holdfast.Kind) bool {
 	return kind == holdfast.KindHalted || kind == holdfast.KindPaused || kind == holdfast.KindRevokedToken
+}
+
+// answers says whether an error is the hand's own word of how somebody else
+// answered it, whatever that error wraps: it could not be reached, it answered
+// with a fault, it took too long (003 3.1).
+func answers(err error) bool {
+	e, ok := asError(err)
+	return ok && (e.Kind == holdfast.KindForward || e.Kind == holdfast.KindTimeout)
 }
 
 // failure names why an act failed.
@@ -138,6 +150,8 @@ func (c *crossing) failure(e ended) (ledger.Outcome, error) {
 		return ledger.Halted, &holdfast.Error{Kind: kind, Why: he.Why + suffix, Hint: he.Hint}
 	case kind == holdfast.KindAbandoned:
 		return ledger.Abandoned, e.err
+	case answers(e.err):
+		return ledger.Failed, e.err
 	case errors.Is(e.err, errTimeout) || errors.Is(e.err, context.DeadlineExceeded):
 		return ledger.Canceled, &holdfast.Error{Kind: holdfast.KindTimeout, Why: "the act's time was over" + suffix}
 	case c.caller.Err() != nil && (e.deaf || e.unstarted || errors.Is(e.err, context.Cause(c.caller))):
@@ -214,6 +228,7 @@ func (c *crossing) broken(tx Tx, a *attempt, end *ending) error {
 
 func (c *crossing) afterClose(end *ending, err error) error {
 	if err != nil {
+		err = c.j.unrecorded(err)
 		c.machine.do(lost)
 		c.k.log.Error("the entry could not be written", "crossing", c.j.id, "err", err)
 		c.k.signal(c.j, refusal(holdfast.K6, "WRITE_FAILED", err))
@@ -236,8 +251,11 @@ func (c *crossing) afterClose(end *ending, err error) error {
 	if end.partial {
 		c.out.Output = &end.out
 	}
-	if end.outcome == ledger.Withheld {
+	switch kind := holdfast.KindOf(end.err); {
+	case end.outcome == ledger.Withheld:
 		c.k.signal(c.j, refusal(holdfast.K8, "FAIL", end.err))
+	case kind == holdfast.KindForward || kind == holdfast.KindTimeout:
+		c.k.signal(c.j, refusal(holdfast.GateHalt, "", end.err))
 	}
 	err = withCrossing(end.err, c.j.id)
 	c.finish(err)
@@ -276,7 +294,7 @@ func (c *crossing) refuse(op holdfast.Opinion) error {
 		if k.store.Poisoned() != nil {
 			k.onRefuse(k.refused.Add(1))
 		}
-		err = withCrossing(werr, j.id)
+		err = withCrossing(j.unrecorded(werr), j.id)
 	}
 	c.machine.do(refused)
 	c.finish(err)
@@ -286,7 +304,7 @@ func (c *crossing) refuse(op holdfast.Opinion) error {
 
 // refuseKind refuses because a step of the kernel itself failed.
 func (c *crossing) refuseKind(g holdfast.Gate, err error) error {
-	op := refusal(g, "WRITE_FAILED", err)
+	op := refusal(g, "WRITE_FAILED", c.j.unrecorded(err))
 	c.j.opinions = replaceOpinion(c.j.opinions, op)
 	c.k.log.Error("a crossing could not begin", "crossing", c.j.id, "err", err)
 	return c.refuse(op)

@@ -142,7 +142,7 @@ func (j *judgement) mayHold() bool {
 	if j.contract == nil || j.doc == nil {
 		return false
 	}
-	return j.contract.Risk == holdfast.High || j.pol.holds ||
+	return j.risk() == holdfast.High || j.pol.holds ||
 		(j.contract.Confidence != "" && j.contract.Confidence != "none")
 }
 

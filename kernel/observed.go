@@ -136,6 +136,9 @@ func (s *sight) compile(pol *policy) *contract {
 	if s.drifted && c.Risk > holdfast.High {
 		c.Risk = holdfast.High
 	}
+	if s.drifted {
+		c.ReadRisk = holdfast.Prohibited // it is not known to read
+	}
 	s.under, s.made = pol, compile(c, pol.Rules)
 	s.made.drifted = s.drifted
 	return s.made

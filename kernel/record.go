@@ -98,7 +98,7 @@ func (j *judgement) beginLeaf(parent inside) (ledger.Leaf, error) {
 		ID: j.id, TenantID: j.who.Tenant, Correlation: j.correlation, Timestamp: j.at,
 		Boundary: c.Boundary, Caller: printable(j.who.Principal), Roles: j.who.Roles,
 		Agent: j.who.Agent, AgentKind: j.who.Kind, Session: j.who.Session, Intent: j.who.Intent,
-		Chain: j.who.Chain, Tier: j.who.Tier, Parent: parent.id, Risk: c.Risk.String(),
+		Chain: j.who.Chain, Tier: j.who.Tier, Parent: parent.id, Risk: j.risk().String(),
 		ExactHash: j.exact(), Key: j.key(), Policy: j.pol.Version, SchemaID: j.recordedSchema(),
 		Required: c.Permissions, Granted: j.granted.List(), Confidence: j.score,
 		Deadline: j.req.Deadline.UTC().Truncate(time.Microsecond), Traceparent: j.traceparent, Weakened: j.weakened(),
@@ -215,7 +215,7 @@ func (j *judgement) skeleton(parent inside) *ledger.Entry {
 		e.Key = &key
 	}
 	if j.contract != nil {
-		e.Risk = j.contract.Risk.String()
+		e.Risk = j.risk().String()
 		if id := j.recordedSchema(); id != "" {
 			e.SchemaID = &id
 		}
@@ -276,16 +276,29 @@ func (j *judgement) bounds(e *ledger.Entry) {
 	e.ResourceType, e.BudgetLimit, e.UsageBefore, e.Requested = &res, &d.Limit, &before, &d.Amount
 }
 
-// result puts the redacted output, or the error's text, into the entry's
-// erasable part, with what redaction found (D13). The whole text is redacted,
-// and only then cut: what a secret's name says of it may stand anywhere. Of a
-// text longer than resultWindow nothing is looked at and nothing but its hash
-// and size is kept; contains_pii and the rules applied are then null, not false.
-func (c *crossing) result(e *ledger.Entry, end *ending) ([]byte, error) {
-	text := end.out.Body
-	if end.err != nil {
-		text = []byte(end.err.Error())
+// kept is the text that an entry keeps: what came out; of what failed what the
+// hand says of it, else what the door noted of the request, else the error's text,
+// which the entry has without its kind anyway.
+func (c *crossing) kept(end *ending) []byte {
+	out, noted := end.out.Body, c.j.req.Noted
+	switch {
+	case len(out) > 0 && (end.err == nil || end.answered):
+		return out
+	case len(noted) > 0 && len(noted) <= resultLimit:
+		return noted
+	case end.err != nil:
+		return []byte(end.err.Error())
 	}
+	return nil
+}
+
+// result puts what is kept into the entry's erasable part, redacted, with what
+// redaction found (D13). The whole text is redacted, and only then cut: what a
+// secret's name says of it may stand anywhere. Of a text longer than resultWindow
+// nothing is looked at and nothing but its hash and size is kept; contains_pii
+// and the rules applied are then null, not false.
+func (c *crossing) result(e *ledger.Entry, end *ending) ([]byte, error) {
+	text := c.kept(end)
 	if len(text) == 0 {
 		return nil, nil
 	}
