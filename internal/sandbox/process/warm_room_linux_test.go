@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -106,21 +107,46 @@ func TestWarm_nodeWithAnEnvironment(t *testing.T) {
 	}
 }
 
-// TestWarm_roomIsFoundExactly: only where all stands as Linux wrote it is anything
-// written, and what is written is what was asked for.
-func TestWarm_roomIsFoundExactly(t *testing.T) {
-	o := &order{argv: []string{"/bin/sleep", "60"}, env: []string{"A=1", "B=2"}}
-	started := o.spare()
-	fd := -1
-	p, err := os.StartProcess(o.argv[0], o.argv, &os.ProcAttr{Env: o.env, Sys: &syscall.SysProcAttr{PidFD: &fd}})
+// answering starts what o is, a program that says what it is told, and returns
+// its pidfd once it does: a process is there before Linux has laid its stack out.
+func answering(t *testing.T, o *order) int {
+	t.Helper()
+	in, tell, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
+	hear, out, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fd := -1
+	p, err := os.StartProcess(o.argv[0], o.argv, &os.ProcAttr{Env: o.env, Files: []*os.File{in, out}, Sys: &syscall.SysProcAttr{PidFD: &fd}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
 		p.Kill()
 		p.Wait()
 		unix.Close(fd)
-	}()
+		closeFiles([]*os.File{in, tell, hear, out})
+	})
+	word := []byte("here")
+	if _, err := tell.Write(word); err != nil {
+		t.Fatal(err)
+	}
+	out.Close()
+	if _, err := io.ReadFull(hear, make([]byte, len(word))); err != nil {
+		t.Fatal(err)
+	}
+	return fd
+}
+
+// TestWarm_roomIsFoundExactly: only where all stands as Linux wrote it is anything
+// written, and what is written is what was asked for.
+func TestWarm_roomIsFoundExactly(t *testing.T) {
+	o := &order{argv: []string{"/bin/cat", "-u"}, env: []string{"A=1", "B=2"}}
+	started := o.spare()
+	fd, err := answering(t, o), error(nil)
 	for name, r := range map[string]*envRoom{
 		"one argument more": {argv: append(o.argv[:2:2], "x"), env: o.env, own: 2},
 		"one name less":     {argv: o.argv, env: o.env[1:], own: 2},
