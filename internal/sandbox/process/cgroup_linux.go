@@ -60,11 +60,13 @@ func wallOf(ctl string) (sandbox.Wall, bool) {
 
 // cgroups are the places below which this process may make control groups: one
 // branch for each hierarchy. On a hybrid system each controller is used in the
-// version in which it is there.
+// version in which it is there. Once they are found branches and down stay as
+// they are, so that anybody may read them at any time.
 type cgroups struct {
 	branches []*branch
 	down     map[sandbox.Wall]string
 	seq      atomic.Uint64
+	closed   atomic.Bool
 }
 
 // branch is one hierarchy.
@@ -130,6 +132,9 @@ const maxGroupID = 128
 func (c *cgroups) create(id string, s share) (*group, error) {
 	if len(c.branches) == 0 {
 		return nil, cgroupError(nil, "control groups are not available, so nothing would hold the run to its share")
+	}
+	if c.closed.Load() {
+		return nil, cgroupError(nil, "the control groups are closed")
 	}
 	if id == "" || len(id) > maxGroupID || strings.Trim(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != "" {
 		return nil, cgroupError(nil, "%.80q cannot name a control group", id)
@@ -304,10 +309,12 @@ func (g *group) remove() error {
 // close takes away the directories that hold the groups, and leaves those that
 // still hold some. No group of c may be used after it.
 func (c *cgroups) close() {
+	if c.closed.Swap(true) {
+		return
+	}
 	for _, b := range c.branches {
 		b.close()
 	}
-	c.branches = nil
 }
 
 func (b *branch) close() {

@@ -60,8 +60,8 @@ func (t *Tier) refill(z *launcherConn) {
 		for z.alive() && !t.ending() {
 			s, err := t.newSeat(z)
 			if err != nil {
-				if z.alive() && !t.ending() {
-					t.troubles.seatFailed(err)
+				if z.alive() {
+					t.unready(err)
 				}
 				return // the next request tries again
 			}

@@ -14,7 +14,7 @@ func withoutGroups(t *testing.T) *Tier {
 	t.Helper()
 	b := tier(t)
 	b.groups.close()
-	b.groups.down = map[sandbox.Wall]string{}
+	b.groups = &cgroups{down: map[sandbox.Wall]string{}}
 	for _, w := range []sandbox.Wall{sandbox.WallMemory, sandbox.WallCPU, sandbox.WallPids} {
 		b.groups.down[w] = "mkdir /sys/fs/cgroup/x: permission denied; start Holdfast where it may"
 	}

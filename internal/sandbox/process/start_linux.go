@@ -212,9 +212,9 @@ func (z *launcherConn) gone(err error) error {
 	select {
 	case <-z.done:
 		if errors.Is(err, os.ErrDeadlineExceeded) && z.stderr.String() == "" {
-			return died{fmt.Errorf("the launcher did not answer within %v", z.within)}
+			return died{fmt.Errorf("the %s did not answer within %v", z.word(), cmp.Or(z.within, cloneWithin))}
 		}
-		err := ending(z.stderr.String())
+		err := ending(z.word(), z.stderr.String())
 		if z.cmd.ProcessState.ExitCode() == exitMount {
 			return failed(holdfast.KindMount, "mount its root", err)
 		}
@@ -224,12 +224,20 @@ func (z *launcherConn) gone(err error) error {
 	}
 }
 
-// ending is what a launcher said when it ended: its first words, since the rest
-// of a crash is about the program and not the machine.
-func ending(said string) error {
-	err := errors.New("the launcher ended without a word")
+// word is what a message calls it.
+func (z *launcherConn) word() string {
+	if z.whole {
+		return "zygote"
+	}
+	return "launcher"
+}
+
+// ending is what one said when it ended: its first words, since the rest of a
+// crash is about the program and not the machine.
+func ending(who, said string) error {
+	err := fmt.Errorf("the %s ended without a word", who)
 	if words := strings.TrimSpace(said); words != "" {
-		err = fmt.Errorf("the launcher ended: %s", excerpt.Of(words, 256))
+		err = fmt.Errorf("the %s ended: %s", who, excerpt.Of(words, 256))
 	}
 	if strings.Contains(said, "failed to create new OS thread") {
 		return fmt.Errorf("%w: %w", err, unix.EAGAIN)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -45,7 +46,8 @@ type Tier struct {
 	troubles  troubles
 	mu        sync.Mutex
 	launchers map[string]*launcherConn
-	closed    bool
+	closed    atomic.Bool    // set with mu held
+	running   sync.WaitGroup // runs that were let in
 	making    sync.WaitGroup // seats in the making, and runs that leave
 	leaving   chan struct{}  // a place for each run that leaves
 }
@@ -65,16 +67,18 @@ func Open(ctx context.Context, cfg Config) (*Tier, error) {
 	return t, nil
 }
 
-// Close ends every launcher, and with it whatever still runs.
+// Close ends every launcher, and with it whatever still runs, and returns when
+// nothing of the tier is under way any more. What comes later is refused.
 func (t *Tier) Close() error {
 	t.mu.Lock()
-	t.closed = true
+	t.closed.Store(true)
 	list := slices.Collect(maps.Values(t.launchers))
 	clear(t.launchers)
 	t.mu.Unlock()
 	for _, z := range list {
 		z.close()
 	}
+	t.running.Wait() // they hold groups
 	t.making.Wait()
 	for _, z := range list {
 		z.empty()
@@ -83,10 +87,27 @@ func (t *Tier) Close() error {
 	return nil
 }
 
-func (t *Tier) ending() bool {
+// enter lets a run in, which Close then waits for.
+func (t *Tier) enter() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.closed
+	if t.closed.Load() {
+		return errClosed()
+	}
+	t.running.Add(1)
+	return nil
+}
+
+func errClosed() error { return failed(holdfast.KindSpawn, "run: it is closed", unix.ESHUTDOWN) }
+
+func (t *Tier) ending() bool { return t.closed.Load() }
+
+// unready is what could not be made ahead of a request; of a tier that closes
+// that is no news.
+func (t *Tier) unready(err error) {
+	if !t.ending() {
+		t.troubles.seatFailed(err)
+	}
 }
 
 // Languages returns the exact names of what can run here as far as is known, and
@@ -151,6 +172,10 @@ func (t *Tier) Run(ctx context.Context, spec sandbox.Spec) (*sandbox.Result, err
 
 // run is Run of a request that was found good at the instants.
 func (t *Tier) run(ctx context.Context, spec sandbox.Spec, at sandbox.Instants) (*sandbox.Result, error) {
+	if err := t.enter(); err != nil {
+		return nil, err
+	}
+	defer t.running.Done()
 	l, err := t.language(ctx, spec.Language)
 	if err != nil {
 		return nil, err
@@ -233,8 +258,8 @@ func kindOf(w sandbox.Wall) holdfast.Kind {
 func (t *Tier) launcher(ctx context.Context, l language) (*launcherConn, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.closed {
-		return nil, failed(holdfast.KindSpawn, "run: it is closed", unix.ESHUTDOWN)
+	if t.closed.Load() {
+		return nil, errClosed()
 	}
 	if z := t.launchers[l.exact]; z != nil && z.alive() {
 		return z, nil

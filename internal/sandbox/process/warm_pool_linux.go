@@ -103,7 +103,7 @@ func (t *Tier) fork(z *launcherConn, l language, spec sandbox.Spec) *run {
 	r, err := t.parkFork(z.pool.nursery, l, as)
 	if err != nil {
 		if !errors.Is(err, errNoZygote) {
-			t.troubles.seatFailed(err)
+			t.unready(err)
 		}
 		return nil
 	}
@@ -143,8 +143,8 @@ func (t *Tier) park(z *launcherConn) {
 		for len(p.ready) < cap(p.ready) && z.alive() && !t.ending() {
 			r, err := t.newParked(z, p.lang)
 			if err != nil {
-				if z.alive() && !t.ending() {
-					t.troubles.seatFailed(err)
+				if z.alive() {
+					t.unready(err)
 				}
 				return // the next request tries again
 			}
@@ -314,7 +314,7 @@ func (t *Tier) warm(ctx context.Context, z *launcherConn, l language, o *order, 
 			res, err = r.outcome(ctx, spec.Timeout)
 		}
 		if err != nil {
-			t.troubles.seatFailed(err)
+			t.unready(err)
 			r.free()
 			if path == sandbox.PathForked {
 				return nil // what a fork made for it cannot have, another would not

@@ -154,7 +154,7 @@ func startWorkspaceAt(t *testing.T, trees []grantTree) (*launcherConn, error) {
 	}
 	<-z.done
 	z.conn.Close()
-	return z, ending(z.stderr.String())
+	return z, ending(z.word(), z.stderr.String())
 }
 
 // TestWorkspaceTreeGone: whatever happens to a tree outside while a program works

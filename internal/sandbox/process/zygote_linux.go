@@ -71,7 +71,7 @@ func (t *Tier) newNursery(l language, root string) *nursery {
 		}
 		if err != nil {
 			z.close()
-			t.troubles.seatFailed(failed(holdfast.KindNamespace, "start its zygote", err))
+			t.unready(failed(holdfast.KindNamespace, "start its zygote", err))
 			return nil, err
 		}
 		z.within = zygoteWithin
