@@ -268,6 +268,18 @@ func (o *order) workload(r *recorder) {
 	o.start(r)
 }
 
+// heedSignals sets every signal to what Linux does with it by itself, the two
+// that the C library keeps for its own among them: what whoever started Holdfast
+// ignores, as nohup does, nothing behind the walls is to ignore.
+func heedSignals(r *recorder) {
+	act := r.words(0, 0, 0, 0)
+	for sig := 1; sig <= 64; sig++ {
+		if sig != int(unix.SIGKILL) && sig != int(unix.SIGSTOP) {
+			r.call(unix.SYS_RT_SIGACTION, sig, act, 0, 8)
+		}
+	}
+}
+
 func (o *order) walls(r *recorder) {
 	r.stage = stagePrivileges
 	r.call(unix.SYS_SETSID)
@@ -287,11 +299,8 @@ func (o *order) walls(r *recorder) {
 	o.drop(r)
 	r.mark(slotMarks + 5)
 	r.stage = stageSeccomp
-	act := r.words(0, 0, 0, 0)
-	for sig := 1; sig <= 64 && !o.fork; sig++ {
-		if sig != int(unix.SIGKILL) && sig != int(unix.SIGSTOP) && sig != 32 && sig != 33 {
-			r.call(unix.SYS_RT_SIGACTION, sig, act, 0, 8)
-		}
+	if !o.fork {
+		heedSignals(r)
 	}
 	r.call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, r.words(0), 0, 8)
 	if o.fork {

@@ -184,12 +184,7 @@ func (o *workspaceOrder) workload(r *recorder) {
 	o.drop(r)
 	r.mark(slotMarks + 5)
 	r.stage = stageSeccomp
-	act := r.words(0, 0, 0, 0)
-	for sig := 1; sig <= 64; sig++ {
-		if sig != int(unix.SIGKILL) && sig != int(unix.SIGSTOP) && sig != 32 && sig != 33 {
-			r.call(unix.SYS_RT_SIGACTION, sig, act, 0, 8)
-		}
-	}
+	heedSignals(r)
 	r.call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, r.words(0), 0, 8)
 	prog := r.words(len(o.filter), r.bytes(rawFilter(o.filter)))
 	env, argv := r.vector(o.env), r.vector(o.argv)

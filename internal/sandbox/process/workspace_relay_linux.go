@@ -146,7 +146,11 @@ func (r *relay) start(pass func(sig unix.Signal, group bool)) {
 	// A reader that goes away ends the program that writes, not this one; and a
 	// job in the background waits for its terminal instead of stopping.
 	signal.Ignore(unix.SIGPIPE, unix.SIGTTIN, unix.SIGTTOU)
-	signal.Notify(r.signals, passed...)
+	for _, s := range passed {
+		if !signal.Ignored(s) { // as nohup has it: whom it starts, a hangup does not end
+			signal.Notify(r.signals, s)
+		}
+	}
 	go r.heed(pass)
 	for i, out := range map[int]*os.File{1: r.std.Out, 2: r.std.Err} {
 		if r.pipes[i] != nil {

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/sandboxtest"
 )
 
 // glass is a terminal as a person sees it.
@@ -179,6 +180,7 @@ func TestWorkspaceMixed(t *testing.T) {
 
 // TestWorkspaceSignals: what is sent to the relay arrives inside.
 func TestWorkspaceSignals(t *testing.T) {
+	sandboxtest.Heed(t)
 	from, to, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"strings"
 	"sync"
 	"testing"
@@ -205,19 +204,5 @@ func TestZygoteText(t *testing.T) {
 	}
 	if plain := parkText(""); strings.Contains(plain, "player") || strings.Contains(plain, "Here stands") {
 		t.Error("one that is no zygote reads what a zygote does")
-	}
-}
-
-// TestZygote_startedByNohup: what whoever started Holdfast ignores, its programs
-// do not.
-func TestZygote_startedByNohup(t *testing.T) {
-	signal.Ignore(unix.SIGHUP)
-	defer signal.Reset(unix.SIGHUP)
-	b := warmed(t, "python3", 2)
-	for _, env := range []map[string]string{nil, {"A": "1"}} {
-		res := parkedRun(t, b, sandbox.Spec{Language: "python3", Environment: env, Code: []byte("import signal; print(signal.getsignal(signal.SIGHUP).name)")})
-		if string(res.Stdout) != "SIG_DFL\n" {
-			t.Errorf("%s: %q %q", res.Path, res.Stdout, res.Stderr)
-		}
 	}
 }

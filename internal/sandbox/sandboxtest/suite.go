@@ -71,6 +71,7 @@ func Suite(t *testing.T, open func(t *testing.T) Runner) {
 // nobody.
 func (s *suite) open(t *testing.T, open func(t *testing.T, program string) Runner) {
 	t.Helper()
+	Heed(t)
 	s.tricks, s.turn = tricks(t), make(chan struct{}, 8)
 	// Once, before anything forks: a file that is still open to be written
 	// cannot be started.

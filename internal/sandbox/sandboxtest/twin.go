@@ -9,8 +9,10 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -130,6 +132,23 @@ func (s *suite) outside(t *testing.T, a try) (out, how string) {
 		return b.String(), "exit status 0"
 	}
 	return b.String(), err.Error()
+}
+
+// Heed has what the test starts begin with a hangup and an interrupt as Linux has
+// them, though whoever started the tests ignores them, as nohup does: what Go
+// listens for it does not leave ignored in its children.
+func Heed(t testing.TB) {
+	t.Helper()
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {
+		if signal.Ignored(s) {
+			heard := make(chan os.Signal, 1)
+			signal.Notify(heard, s)
+			t.Cleanup(func() {
+				signal.Stop(heard)
+				signal.Ignore(s)
+			})
+		}
+	}
 }
 
 func write(t *testing.T, path string, b []byte, mode os.FileMode) {
