@@ -12,7 +12,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net"
 	"net/netip"
 	"sync"
 	"time"
@@ -115,11 +114,10 @@ type Proxy struct {
 	out      outbound
 
 	mu      sync.Mutex
-	closed  bool                  // guarded by mu
-	open    map[int]func()        // guarded by mu: what ends each listener
-	next    int                   // guarded by mu
-	conns   map[net.Conn]struct{} // guarded by mu: not yet, or no longer, a server's
-	working sync.WaitGroup        // listeners, connections and crossings
+	closed  bool           // guarded by mu
+	open    map[int]func() // guarded by mu: what ends each listener
+	next    int            // guarded by mu
+	working sync.WaitGroup // listeners, connections and crossings
 }
 
 // New checks c and returns a proxy that listens nowhere yet.
@@ -149,7 +147,7 @@ func New(c Config) (*Proxy, error) {
 		c.MaxConns = defaultConns
 	}
 	c.Limits = c.Limits.orDefault()
-	p := &Proxy{cfg: c, log: c.Log, now: c.Now, open: map[int]func(){}, conns: map[net.Conn]struct{}{}}
+	p := &Proxy{cfg: c, log: c.Log, now: c.Now, open: map[int]func(){}}
 	p.out.start(p)
 	return p, nil
 }

@@ -1,0 +1,120 @@
+package egress
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/domain"
+)
+
+// connect answers a CONNECT on a proxy port: a name that no row lists is
+// refused here, where the client can read why; else a tunnel begins in which
+// every request is judged for itself.
+func (p *Proxy) connect(w http.ResponseWriter, r *http.Request, ch *channel, h *head) {
+	origin, err := connectTo(h)
+	ask := domain.Ask{Origin: origin, Method: http.MethodConnect}
+	if err == nil {
+		err = p.listed(origin)
+	}
+	if err != nil {
+		p.refuse(w, r, ch, ask, nil, err)
+		return
+	}
+	c, rw, herr := http.NewResponseController(w).Hijack()
+	if herr != nil {
+		panic(http.ErrAbortHandler)
+	}
+	early := make([]byte, rw.Reader.Buffered())
+	io.ReadFull(rw.Reader, early) // of what is buffered: it does not block
+	inner := &channel{s: ch.s, via: tunnelled, host: origin.Host, port: origin.Port}
+	if !ch.s.begin(func() {
+		if _, err := io.WriteString(c, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
+			c.Close()
+			return
+		}
+		ch.s.meet(&replay{Conn: c, first: early}, inner)
+	}) {
+		c.Close()
+	}
+}
+
+// connectTo reads what a CONNECT names, and that its Host names the same.
+func connectTo(h *head) (domain.Origin, *holdfast.Error) {
+	o := domain.Origin{TLS: true}
+	host, port, given, err := domain.ParseAuthority(h.target)
+	if err != nil {
+		return o, letter(err)
+	}
+	if !given {
+		return o, malformed("a CONNECT names no port")
+	}
+	o.Host, o.Port = host, port
+	if h.hosts == 0 {
+		return o, nil
+	}
+	said, saidPort, given, err := domain.ParseAuthority(h.host)
+	if err != nil {
+		return o, letter(err)
+	}
+	if said != host || given && saidPort != port {
+		return o, misdirected(fmt.Sprintf("CONNECT names %s port %d, and its Host says %s", host, port, said))
+	}
+	return o, nil
+}
+
+// listed says whether any row is for o, with TLS or without: which of the two
+// it will be is not known yet.
+func (p *Proxy) listed(o domain.Origin) *holdfast.Error {
+	t := p.table()
+	_, err := t.Find(o)
+	if err == nil {
+		return nil
+	}
+	o.TLS = false
+	if _, plain := t.Find(o); plain == nil {
+		return nil
+	}
+	return err
+}
+
+// table is the allowlist in force; nil allows nothing.
+func (p *Proxy) table() *domain.Table { return p.cfg.Table() }
+
+// opaque makes one crossing of a whole tunnel whose inside is not looked at
+// (D25a). The name in its ClientHello must be the one that it is for.
+func (s *seat) opaque(c net.Conn, ch *channel, d *domain.Domain, o domain.Origin, hello *tls.ClientHelloInfo) {
+	defer c.Close()
+	p := s.p
+	ask := domain.Ask{Origin: o, Method: http.MethodConnect}
+	x := &exchange{p: p, s: s, domain: d, ask: ask, body: noBody()}
+	if _, err := p.table().Decide(ask); err != nil {
+		x.denials = deny(err)
+	} else if hasECH(hello) {
+		x.denials = deny(misdirected("the TLS ClientHello hides the name that it asks for (ECH), and this tunnel is not looked into"))
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	_, err := p.cfg.Kernel.Cross(ctx, x.request(), func(ctx context.Context) (holdfast.Output, error) {
+		stop := context.AfterFunc(ctx, func() { c.Close() }) // halt, pause and timeout cut it
+		defer stop()
+		var err error
+		x.answer, err = p.tunnel(ctx, c, d, o)
+		if err != nil {
+			return holdfast.Output{Used: x.used()}, err
+		}
+		return x.output()
+	})
+	p.counters.ended(d.Name, string(holdfast.KindOf(err)))
+}
+
+// refuseUnasked records a connection that ended before it could ask anything.
+func (p *Proxy) refuseUnasked(ch *channel, err *holdfast.Error) {
+	x := &exchange{p: p, s: ch.s, ask: domain.Ask{Origin: domain.Origin{TLS: true, Host: ch.host, Port: ch.port}}, body: noBody(), denials: deny(err)}
+	_, crossed := p.cfg.Kernel.Cross(context.Background(), x.request(), x.never)
+	p.counters.ended("", string(holdfast.KindOf(crossed)))
+}

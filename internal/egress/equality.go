@@ -1,0 +1,162 @@
+package egress
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/domain"
+)
+
+// misdirected is the letter to a client that names more than one server
+// (D25a).
+func misdirected(why string) *holdfast.Error {
+	return &holdfast.Error{Kind: holdfast.KindMisdirected, Gate: holdfast.K2, Why: why,
+		Hint: "CONNECT, the name in the TLS handshake and the Host of every request must be the same, with the same port"}
+}
+
+// asked reads where a request goes and what it asks there. Every name that the
+// client gave for the server must be the same: CONNECT's, the TLS handshake's,
+// Host or :authority, and the one in an absolute target, ports included. What
+// could be read of the request stands in the Ask beside an error
+// (ValidationError or MisdirectedError), for the record.
+func asked(r *http.Request, ch *channel, h *head) (domain.Ask, *holdfast.Error) {
+	a := domain.Ask{Method: r.Method, Origin: domain.Origin{TLS: ch.tls, Host: ch.host, Port: ch.port}}
+	switch {
+	case h != nil && h.mistake != nil:
+		a.Method = "" // wire's own
+		return a, letter(h.mistake)
+	case ch.misnamed != nil:
+		return a, ch.misnamed
+	case r.Method == http.MethodConnect:
+		return a, malformed("a CONNECT inside a connection that leads to a server already")
+	case h != nil && h.upgrade:
+		a.Upgrade = "websocket"
+	}
+	target, names, err := spoken(r, h)
+	if err != nil {
+		return a, err
+	}
+	if ch.via == proxied {
+		return absolute(a, target, names)
+	}
+	return toServer(a, ch, target, names)
+}
+
+// spoken is a request's target and what its Host and :authority say, as they
+// stood.
+func spoken(r *http.Request, h *head) (target string, names []string, err *holdfast.Error) {
+	if h != nil {
+		if h.hosts > 0 {
+			names = []string{h.host}
+		}
+		return h.target, names, nil
+	}
+	if len(r.Trailer) > 0 {
+		return "", nil, malformed("it announces a trailer, which is not passed on")
+	}
+	// HTTP/2: r.Host is :authority, or Host where there is none; net/http
+	// leaves a Host beside an :authority among the fields.
+	return r.RequestURI, append([]string{r.Host}, r.Header["Host"]...), nil
+}
+
+// absolute reads a request to a proxy, "GET http://host/path".
+func absolute(a domain.Ask, target string, names []string) (domain.Ask, *holdfast.Error) {
+	if strings.HasPrefix(target, "/") || target == "*" {
+		return a, &holdfast.Error{Kind: holdfast.KindValidation, Gate: holdfast.K1, Why: "the request is to the proxy itself, which serves nothing",
+			Hint: "this port is an HTTP proxy: set it as HTTP_PROXY and HTTPS_PROXY"}
+	}
+	var err error
+	if a.Origin, a.Target, err = domain.ParseURL(target); err != nil {
+		return a, letter(err)
+	}
+	return a, agree(a.Origin, names)
+}
+
+// toServer reads a request on a connection that leads to one server.
+func toServer(a domain.Ask, ch *channel, target string, names []string) (domain.Ask, *holdfast.Error) {
+	if len(names) == 0 {
+		return a, misdirected("the request has no Host")
+	}
+	host, port, given, err := domain.ParseAuthority(names[0])
+	if err != nil {
+		return a, letter(err)
+	}
+	if !given {
+		port = schemePort(ch.tls)
+	}
+	said := domain.Origin{TLS: ch.tls, Host: host, Port: port}
+	switch {
+	case ch.host != (domain.Host{}) && host != ch.host:
+		return a, misdirected(fmt.Sprintf("the connection is to %s, and the request's Host is %s", ch.host, host))
+	case port != ch.port:
+		return a, misdirected(fmt.Sprintf("the connection is to port %d, and the request's Host names port %d", ch.port, port))
+	}
+	a.Origin = said
+	if !strings.HasPrefix(target, "/") {
+		return whole(a, target, names)
+	}
+	scheme := "http://"
+	if ch.tls {
+		scheme = "https://"
+	}
+	origin, path, err := domain.ParseURL(scheme + names[0] + target)
+	if err != nil {
+		return a, letter(err)
+	}
+	if origin != said {
+		return a, misdirected("the request's Host and its target cannot be read in one way only")
+	}
+	a.Target = path
+	return a, agree(said, names)
+}
+
+// whole reads an absolute target on a connection to a server: it must say
+// nothing new.
+func whole(a domain.Ask, target string, names []string) (domain.Ask, *holdfast.Error) {
+	origin, path, err := domain.ParseURL(target)
+	if err != nil {
+		return a, letter(err)
+	}
+	if origin != a.Origin {
+		return a, misdirected(fmt.Sprintf("the connection is to %s, and the request's target names %s", a.Origin.Host, origin.Host))
+	}
+	a.Target = path
+	return a, agree(origin, names)
+}
+
+// agree holds every name that came as Host or :authority against o.
+func agree(o domain.Origin, names []string) *holdfast.Error {
+	for _, n := range names {
+		host, port, given, err := domain.ParseAuthority(n)
+		if err != nil {
+			return letter(err)
+		}
+		if !given {
+			port = schemePort(o.TLS)
+		}
+		if host != o.Host || port != o.Port {
+			return misdirected(fmt.Sprintf("the request is to %s port %d, and its Host says %s port %d", o.Host, o.Port, host, port))
+		}
+	}
+	return nil
+}
+
+// letter is err as the *holdfast.Error that it is, or a ValidationError around
+// it.
+func letter(err error) *holdfast.Error {
+	if he, ok := errors.AsType[*holdfast.Error](err); ok {
+		return he
+	}
+	return &holdfast.Error{Kind: holdfast.KindValidation, Gate: holdfast.K1, Why: "the request could not be read", Err: err}
+}
+
+// schemePort is the port that is meant where none is named.
+func schemePort(tls bool) uint16 {
+	if tls {
+		return 443
+	}
+	return 80
+}

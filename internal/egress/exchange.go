@@ -1,0 +1,316 @@
+package egress
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/domain"
+	"github.com/holdfast-dev/holdfast/kernel"
+)
+
+// exchange is one request on its way. It is judged, redacted and put together
+// by the handler; what comes after is the crossing's act.
+type exchange struct {
+	p *Proxy
+	s *seat
+	w http.ResponseWriter
+	r *http.Request
+
+	ask     domain.Ask
+	domain  *domain.Domain // nil where no row is for it
+	body    *body
+	header  http.Header // as it goes out, without the credential
+	denials []holdfast.Opinion
+
+	// The act's, which the handler reads when acted is closed.
+	begun  atomic.Bool
+	acted  chan struct{}
+	answer relayed
+	broken bool          // the answer ended before its end
+	held   *heldResponse // nil: the answer goes out as it comes
+	stop   func() bool   // lets the client's going away no longer end the act
+}
+
+// handle answers one request.
+func (p *Proxy) handle(w http.ResponseWriter, r *http.Request, ch *channel, h *head) {
+	if r.Method == http.MethodConnect && h != nil && h.mistake == nil && ch.via == proxied {
+		p.connect(w, r, ch, h)
+		return
+	}
+	start := time.Now()
+	ask, err := asked(r, ch, h)
+	p.counters.observe(Parse, time.Since(start))
+	if err != nil {
+		p.refuse(w, r, ch, ask, nil, err)
+		return
+	}
+	start = time.Now()
+	d, err := p.table().Decide(ask)
+	p.counters.observe(Decide, time.Since(start))
+	if err != nil {
+		d, _ = p.table().Find(ask.Origin)
+		p.refuse(w, r, ch, ask, d, err)
+		return
+	}
+	x := &exchange{p: p, s: ch.s, w: w, r: r, ask: ask, domain: d, body: noBody(), acted: make(chan struct{})}
+	defer func() { x.body.done() }()
+	if err := x.prepare(); err != nil {
+		p.refuse(w, r, ch, ask, d, err)
+		return
+	}
+	x.cross()
+}
+
+// prepare reads and redacts what goes out.
+func (x *exchange) prepare() *holdfast.Error {
+	start := time.Now()
+	b, err := x.readBody()
+	x.p.counters.observe(ReadBody, time.Since(start))
+	if err != nil {
+		return err
+	}
+	x.body = b
+	start = time.Now()
+	defer func() { x.p.counters.observe(Redact, time.Since(start)) }()
+	n, err := x.redactTarget()
+	if err != nil {
+		return err
+	}
+	header, found, err := x.p.outgoing(x.domain, x.r.Header)
+	if err != nil {
+		return err
+	}
+	x.header = header
+	x.p.counters.maskedOut.Add(int64(n + len(found) + len(b.findings)))
+	return nil
+}
+
+// readBody reads the body under a deadline that every byte moves on.
+func (x *exchange) readBody() (*body, *holdfast.Error) {
+	if x.r.Body == nil || x.r.Body == http.NoBody {
+		return x.p.readBody(x.r.Context(), x.domain, x.r)
+	}
+	patient := &patientBody{ReadCloser: x.r.Body, c: http.NewResponseController(x.w), d: x.p.cfg.Limits.Body}
+	x.r.Body = patient
+	b, err := x.p.readBody(x.r.Context(), x.domain, x.r)
+	if cut, ok := errors.AsType[*holdfast.Error](patient.err); err != nil && ok {
+		err = cut // wire's own word: it knows better why the body ended
+	} else if err != nil && errors.Is(patient.err, errStalled) {
+		err = &holdfast.Error{Kind: holdfast.KindValidation, Gate: holdfast.K1, Why: "the request's body did not arrive in time", Hint: "send it without a pause", Err: patient.err}
+	}
+	patient.c.SetReadDeadline(time.Time{})
+	return b, err
+}
+
+// redactTarget redacts path and query as d asks. What was masked must still be
+// allowed.
+func (x *exchange) redactTarget() (int, *holdfast.Error) {
+	if x.domain.Request == domain.Off {
+		return 0, nil
+	}
+	refused := &holdfast.Error{Kind: holdfast.KindRedaction, Gate: holdfast.K6, Rule: "redact/url",
+		Why: "the request's URL holds what must not leave", Hint: "send secrets and personal data in no URL"}
+	engine := x.p.cfg.Engine(x.domain)
+	out, found := engine.URL(x.ask.Origin.String() + x.ask.Target)
+	if len(found) == 0 {
+		return 0, nil
+	}
+	origin, target, err := domain.ParseURL(out)
+	if err != nil || origin != x.ask.Origin || x.domain.Request == domain.Refuse {
+		return 0, refused // what was found in the host cannot be masked
+	}
+	was := x.ask.Target
+	x.ask.Target = target
+	if d, err := x.p.table().Decide(x.ask); err != nil || d != x.domain {
+		x.ask.Target = was
+		return 0, refused
+	}
+	return len(found), nil
+}
+
+// cross makes the crossing. It returns when the client has all that it gets;
+// the entry follows.
+func (x *exchange) cross() {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(x.r.Context()))
+	x.stop = context.AfterFunc(x.r.Context(), func() { cancel(errGone) })
+	if x.p.cfg.Kernel.Withholds(x.domain.Boundary()) {
+		x.held = newHeld(min(x.domain.MaxResponse, maxHeld))
+	}
+	type crossed struct {
+		o   *holdfast.Outcome
+		err error
+	}
+	ended := make(chan crossed, 1)
+	req := x.request()
+	if !x.s.begin(func() {
+		defer cancel(nil)
+		o, err := x.p.cfg.Kernel.Cross(ctx, req, x.act)
+		x.p.counters.ended(x.domain.Name, string(holdfast.KindOf(err)))
+		ended <- crossed{o, err}
+	}) {
+		panic(http.ErrAbortHandler)
+	}
+	select {
+	case <-x.acted:
+		if x.held == nil && (x.answer.began || !x.broken) {
+			x.finish()
+			return
+		}
+	case c := <-ended:
+		ended <- c
+	}
+	c := <-ended
+	if x.begun.Load() {
+		<-x.acted // nobody else may use w
+	}
+	switch {
+	case x.held == nil && x.answer.began:
+		x.finish()
+	case c.err != nil && x.held != nil && x.held.whole && holdfast.KindOf(c.err) == holdfast.KindForward:
+		x.held.give(x.w) // what the upstream did answer passes (D25)
+	case c.err != nil || x.held == nil:
+		x.p.answer(x.w, x.r, c.o, c.err)
+	default:
+		x.held.give(x.w)
+	}
+}
+
+// errGone is why the act ends when its client has gone.
+var errGone = &holdfast.Error{Kind: holdfast.KindCanceled, Why: "the client has gone away"}
+
+// finish ends an answer that has begun.
+func (x *exchange) finish() {
+	if x.broken {
+		panic(http.ErrAbortHandler) // the client must see that it is not whole
+	}
+}
+
+// act sends the request and gives the answer back: it is what the kernel runs,
+// and nothing else sends.
+func (x *exchange) act(ctx context.Context) (out holdfast.Output, err error) {
+	if !x.begun.CompareAndSwap(false, true) {
+		return out, &holdfast.Error{Kind: holdfast.KindReentry, Why: "a request is sent once"}
+	}
+	x.broken = true
+	defer func() {
+		x.stop()
+		close(x.acted)
+	}()
+	up, err := x.upstream(ctx)
+	if err != nil {
+		return out, err
+	}
+	start := time.Now()
+	defer func() { x.p.counters.observe(Stream, time.Since(start)) }()
+	w := x.w
+	if x.held != nil {
+		w = x.held
+	}
+	if id := kernel.CrossingID(ctx); id != "" {
+		w.Header().Set(headerCrossing, id)
+	}
+	if err := x.forward(ctx, w, up); err != nil {
+		return holdfast.Output{Used: x.used()}, err
+	}
+	x.broken = false
+	if x.held != nil {
+		x.held.whole = true
+	}
+	x.p.counters.maskedIn.Add(int64(len(x.answer.findings)))
+	return x.output()
+}
+
+func (x *exchange) forward(ctx context.Context, w http.ResponseWriter, up *http.Request) error {
+	var err error
+	if x.ask.Upgrade != "" {
+		x.answer, err = x.p.webSocket(ctx, w, x.r, up, x.domain, x.ask.Origin)
+		return err
+	}
+	resp, err := x.p.send(ctx, x.domain, x.ask.Origin, up)
+	if err != nil {
+		return err
+	}
+	x.answer, err = x.p.relay(ctx, w, x.domain, resp)
+	return err
+}
+
+// upstream is the request as it goes out: made anew, from what was judged.
+func (x *exchange) upstream(ctx context.Context) (*http.Request, error) {
+	var b io.Reader
+	if x.body.size > 0 {
+		b = bytes.NewReader(x.body.raw)
+	}
+	up, err := http.NewRequestWithContext(ctx, x.ask.Method, x.ask.Origin.String()+x.ask.Target, b)
+	if err != nil {
+		return nil, &holdfast.Error{Kind: holdfast.KindValidation, Why: "the request could not be written", Err: errors.Join(err, holdfast.ErrNotStarted)}
+	}
+	up.Header = x.header.Clone()
+	if err := x.p.credential(ctx, x.domain, up.Header); err != nil {
+		return nil, err
+	}
+	return up, nil
+}
+
+// used is what was measured of the resources that a domain may be counted in.
+func (x *exchange) used() map[holdfast.Resource]int64 {
+	if x.domain == nil || x.domain.Unit != domain.Bytes {
+		return nil
+	}
+	return map[holdfast.Resource]int64{holdfast.BytesOut: x.size() + x.answer.sent}
+}
+
+// size is what leaves of the request itself, in bytes.
+func (x *exchange) size() int64 {
+	n := x.body.size + int64(len(x.ask.Target))
+	for name, values := range x.header {
+		for _, v := range values {
+			n += int64(len(name) + len(v))
+		}
+	}
+	return n
+}
+
+// never is the act of a crossing that is refused: it must not be run.
+func (x *exchange) never(context.Context) (holdfast.Output, error) {
+	return holdfast.Output{}, &holdfast.Error{Kind: holdfast.KindInternal, Why: "a request that the door refuses was let through", Err: holdfast.ErrNotStarted}
+}
+
+// refuse records a request that goes nowhere, and says why. d is its row, nil
+// where none is for it.
+func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, ch *channel, ask domain.Ask, d *domain.Domain, no *holdfast.Error) {
+	x := &exchange{p: p, s: ch.s, ask: ask, domain: d, body: noBody(), denials: deny(no)}
+	o, err := p.cfg.Kernel.Cross(context.WithoutCancel(r.Context()), x.request(), x.never)
+	name := ""
+	if d != nil {
+		name = d.Name
+	}
+	if k := holdfast.KindOf(err); err == nil || k == holdfast.KindNoBoundary {
+		// No contract is for what no row lists; the door's own word says more.
+		own := *no
+		if o != nil {
+			own.Crossing = o.Crossing
+		}
+		err = &own
+	}
+	p.counters.ended(name, string(holdfast.KindOf(err)))
+	if r.Method == http.MethodConnect || strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+		w.Header().Set("Connection", "close") // what follows is no HTTP any more
+	}
+	p.answer(w, r, o, err)
+}
+
+// deny is a door's denial, as the kernel takes it.
+func deny(e *holdfast.Error) []holdfast.Opinion {
+	gate := e.Gate
+	if gate < holdfast.K1 || gate > holdfast.K8 {
+		gate = holdfast.K1
+	}
+	return []holdfast.Opinion{{Gate: gate, Verdict: holdfast.Deny, Kind: e.Kind, Rule: e.Rule, Why: e.Why, Hint: e.Hint}}
+}

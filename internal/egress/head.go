@@ -1,0 +1,189 @@
+package egress
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// head is what wire found in a request's line and header.
+type head struct {
+	// mistake is why the request cannot be handed on; nil for none.
+	mistake error
+	method  string
+	target  string
+	// host is the Host header as it stood, "" for none: net/http forgets it
+	// where the target has a host of its own.
+	host    string
+	hosts   int
+	old     bool // HTTP/1.0
+	connect bool
+	upgrade bool
+	chunked bool
+	sized   bool
+	length  int64
+}
+
+const maxFields = 256
+
+// headEnd is the length of the head that b begins with, 0 where more is needed.
+// The first from bytes were looked at before.
+func headEnd(b []byte, from int) (int, error) {
+	if b[0] == '\r' || b[0] == '\n' {
+		return 0, malformed("a blank line stands before it")
+	}
+	rest := b[from:]
+	i := bytes.Index(rest, []byte("\n\r\n"))
+	if j := bytes.Index(rest, []byte("\n\n")); j >= 0 && (i < 0 || j < i) {
+		return 0, malformed("a line ends with a bare LF")
+	}
+	switch {
+	case i >= 0 && from+i+3 <= maxHead:
+		return from + i + 3, nil
+	case i >= 0 || len(b) > maxHead:
+		return 0, &holdfast.Error{Kind: holdfast.KindPayloadTooLarge, Gate: holdfast.K1,
+			Why: fmt.Sprintf("the request's header is larger than %d bytes", maxHead), Hint: "send less in cookies and in the URL"}
+	}
+	return 0, nil
+}
+
+// read reads a whole head. Its error is a ValidationError.
+func (h *head) read(b []byte) error {
+	for n := 0; len(b) > 0; n++ {
+		i := bytes.IndexByte(b, '\n')
+		line := b[:i]
+		b = b[i+1:]
+		if i == 0 || line[i-1] != '\r' {
+			return malformed("a line ends with a bare LF")
+		}
+		line = line[:i-1]
+		if bytes.ContainsAny(line, "\r\x00") {
+			return malformed("a line holds a CR or a NUL")
+		}
+		var err error
+		switch {
+		case n == 0:
+			err = h.line(string(line))
+		case len(line) == 0:
+			return h.whole()
+		case n > maxFields:
+			err = malformed(fmt.Sprintf("there are more than %d header fields", maxFields))
+		default:
+			err = h.field(line)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return malformed("the header has no end")
+}
+
+// line reads the request's first line.
+func (h *head) line(s string) error {
+	parts := strings.Split(s, " ")
+	if len(parts) != 3 || parts[1] == "" {
+		return malformed("its first line is not a method, a target and a version with one space between them")
+	}
+	h.method, h.target = parts[0], parts[1]
+	if !isToken(h.method) {
+		return malformed("its method is not a word")
+	}
+	for i := range len(h.target) {
+		if c := h.target[i]; c <= ' ' || c >= 0x7f {
+			return malformed("its target holds a byte that is not visible ASCII")
+		}
+	}
+	switch parts[2] {
+	case "HTTP/1.1":
+	case "HTTP/1.0":
+		h.old = true
+	default:
+		return malformed("its version is not HTTP/1.1 or HTTP/1.0; HTTP/2 is spoken over TLS, by ALPN")
+	}
+	h.connect = h.method == "CONNECT"
+	return nil
+}
+
+// field reads one header field.
+func (h *head) field(line []byte) error {
+	if line[0] == ' ' || line[0] == '\t' {
+		return malformed("a header field is folded over two lines")
+	}
+	name, value, ok := strings.Cut(string(line), ":")
+	if !ok || !isToken(name) {
+		return malformed("a header field's name is not a word before a colon")
+	}
+	value = strings.Trim(value, " \t")
+	for i := range len(value) {
+		if c := value[i]; c < ' ' && c != '\t' || c == 0x7f {
+			return malformed(fmt.Sprintf("the header field %.40s holds a control character", name))
+		}
+	}
+	return h.meaning(strings.ToLower(name), value)
+}
+
+// meaning takes the fields that say where a request goes and where it ends.
+func (h *head) meaning(name, value string) error {
+	switch name {
+	case "host":
+		h.hosts++
+		h.host = value
+	case "content-length":
+		n, err := strconv.ParseUint(value, 10, 63)
+		if h.sized || err != nil || value[0] == '+' {
+			return malformed("Content-Length does not stand there once, as one number")
+		}
+		h.sized, h.length = true, int64(n)
+	case "transfer-encoding":
+		if h.chunked || !strings.EqualFold(value, "chunked") {
+			return malformed("Transfer-Encoding is not chunked alone")
+		}
+		h.chunked = true
+	case "trailer":
+		return malformed("it announces a trailer, which is not passed on")
+	case "expect":
+		if !strings.EqualFold(value, "100-continue") {
+			return malformed("it expects something else than 100-continue")
+		}
+	case "upgrade":
+		if h.upgrade || !strings.EqualFold(value, "websocket") {
+			return malformed("it asks to upgrade to something else than WebSocket")
+		}
+		h.upgrade = true
+	case "http2-settings":
+		return malformed("it asks to upgrade to HTTP/2 without TLS")
+	}
+	return nil
+}
+
+// whole looks at what only all fields together tell.
+func (h *head) whole() error {
+	switch {
+	case h.hosts > 1:
+		return malformed("Host stands there more than once")
+	case h.hosts == 0 && !h.old:
+		return malformed("it has no Host")
+	case h.chunked && h.sized:
+		return malformed("it has both a Content-Length and a Transfer-Encoding")
+	case h.chunked && h.old:
+		return malformed("HTTP/1.0 has no Transfer-Encoding")
+	case (h.connect || h.upgrade) && (h.chunked || h.length > 0):
+		return malformed("a CONNECT or an upgrade has no body")
+	}
+	return nil
+}
+
+// isToken says whether s is a token of RFC 9110, section 5.6.2.
+func isToken(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0 {
+			continue
+		}
+		return false
+	}
+	return s != ""
+}

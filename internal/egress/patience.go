@@ -1,0 +1,34 @@
+package egress
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"time"
+)
+
+// patientBody gives a client's body a deadline that every byte moves on, and
+// remembers why it ended.
+type patientBody struct {
+	io.ReadCloser
+	c   *http.ResponseController
+	d   time.Duration
+	err error
+}
+
+var errStalled = errors.New("no byte of the body came in time")
+
+func (b *patientBody) Read(p []byte) (int, error) {
+	b.c.SetReadDeadline(time.Now().Add(b.d))
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && err != io.EOF {
+		b.err = err
+		var ne net.Error
+		if errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &ne) && ne.Timeout() {
+			b.err = errStalled
+		}
+	}
+	return n, err
+}

@@ -1,0 +1,192 @@
+package egress
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/domain"
+)
+
+// payload is what the kernel judges and records of a request. The same request
+// has the same payload, so that a person's answer and a settled result find it
+// again.
+type payload struct {
+	Method    string              `json:"method"`
+	Scheme    string              `json:"scheme"`
+	Host      string              `json:"host"`
+	Port      uint16              `json:"port"`
+	Path      string              `json:"path"`
+	Query     string              `json:"query,omitempty"`
+	Upgrade   string              `json:"upgrade,omitempty"`
+	Inspected bool                `json:"inspected"`
+	Headers   map[string][]string `json:"headers"`
+	Body      payloadBody         `json:"body"`
+}
+
+type payloadBody struct {
+	SHA256 string `json:"sha256"`
+	Bytes  int64  `json:"bytes"`
+	Type   string `json:"type,omitempty"`
+	// Text is what a person must see who is asked: the first 4 KB, redacted.
+	Text string `json:"text,omitempty"`
+}
+
+const maxText = 4 << 10
+
+// volatile says whether a header field changes between two attempts at one
+// thing. It is redacted and sent, and no part of what is judged.
+func volatile(name string) bool {
+	switch http.CanonicalHeaderKey(name) {
+	case "Baggage", "Date", "Idempotency-Key", "Sec-Websocket-Key", "Sentry-Trace", "Traceparent", "Tracestate", "X-Amzn-Trace-Id",
+		"X-Client-Request-Id", "X-Correlation-Id", "X-Request-Id", "X-Stainless-Read-Timeout", "X-Stainless-Retry-Count", "X-Stainless-Timeout":
+		return true
+	}
+	return false
+}
+
+// request is the crossing that x asks for.
+func (x *exchange) request() holdfast.Request {
+	r := holdfast.Request{Boundary: x.boundary(), Payload: x.payload(), Token: x.s.token(), Correlation: x.s.who.Correlation,
+		ReadsOnly: x.ask.ReadsOnly(), Denials: x.denials}
+	if x.r != nil {
+		r.Traceparent, r.Tracestate = x.r.Header.Get("Traceparent"), x.r.Header.Get("Tracestate")
+	}
+	if x.domain != nil && len(x.denials) == 0 {
+		r.Consumes = x.consumes()
+	}
+	return r
+}
+
+// boundary is the row's, or one of the host's own where no row is for it.
+func (x *exchange) boundary() string {
+	switch {
+	case x.domain != nil:
+		return x.domain.Boundary()
+	case x.ask.Origin.Host != (domain.Host{}):
+		return "egress/" + x.ask.Origin.Host.String()
+	}
+	return "egress/unknown"
+}
+
+// consumes is what the domain is counted in beyond its contract's own amounts.
+// Tokens are an upper bound: no text is fewer than 2.2 bytes a token (D24).
+func (x *exchange) consumes() map[holdfast.Resource]int64 {
+	n := x.size()
+	if x.ask.Method == http.MethodConnect {
+		n = x.domain.MaxRequest // of a tunnel nothing is known yet
+	}
+	switch x.domain.Unit {
+	case domain.Bytes:
+		return map[holdfast.Resource]int64{holdfast.BytesOut: n}
+	case domain.Tokens:
+		if tokens := (x.body.size*10 + 21) / 22; tokens > 0 {
+			return map[holdfast.Resource]int64{holdfast.LLMTokens: tokens}
+		}
+	}
+	return nil
+}
+
+func (x *exchange) payload() []byte {
+	o := x.ask.Origin
+	p := payload{Method: printable(x.ask.Method), Scheme: "http", Host: o.Host.String(), Port: o.Port, Upgrade: x.ask.Upgrade,
+		Inspected: x.domain == nil || x.domain.Inspect != domain.Opaque, Headers: judged(x.header)}
+	if o.TLS {
+		p.Scheme = "https"
+	}
+	if len(x.denials) == 0 { // of what is refused nothing was redacted
+		p.Path, p.Query, _ = strings.Cut(x.ask.Target, "?")
+	}
+	p.Body = payloadBody{SHA256: hex.EncodeToString(x.body.sum[:]), Bytes: x.body.size, Type: x.body.contentType}
+	if x.high() {
+		p.Body.Text = firstText(x.body.raw)
+	}
+	b, err := json.Marshal(p)
+	if err != nil {
+		return nil // no payload: the kernel refuses it
+	}
+	return b
+}
+
+// high says whether a person will be asked.
+func (x *exchange) high() bool {
+	if x.domain == nil || len(x.denials) > 0 {
+		return false
+	}
+	method := x.ask.Method
+	if x.ask.Upgrade != "" {
+		method = ""
+	}
+	return x.domain.RiskOf(method) == holdfast.High
+}
+
+func judged(h http.Header) map[string][]string {
+	out := make(map[string][]string, len(h))
+	for name, values := range h {
+		if volatile(name) {
+			continue
+		}
+		clean := make([]string, len(values))
+		for i, v := range values {
+			clean[i] = strings.ToValidUTF8(v, "\uFFFD")
+		}
+		out[strings.ToLower(name)] = clean
+	}
+	return out
+}
+
+// firstText is the beginning of a text, whole characters of it; "" of what is
+// none.
+func firstText(b []byte) string {
+	cut := b[:min(len(b), maxText)]
+	for i := 0; i < utf8.UTFMax && len(cut) < len(b) && len(cut) > 0 && !utf8.Valid(cut); i++ {
+		cut = cut[:len(cut)-1]
+	}
+	if !utf8.Valid(cut) {
+		return ""
+	}
+	return string(cut)
+}
+
+// printable is a method as it may stand in a record.
+func printable(s string) string {
+	if len(s) > 32 {
+		s = s[:32]
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}
+
+func noBody() *body { return &body{sum: sha256.Sum256(nil), done: func() {}} }
+
+// result is what came back, as predicates and rules see it.
+type result struct {
+	Status int    `json:"status"`
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256"`
+	Type   string `json:"type,omitempty"`
+	Text   string `json:"text,omitempty"`
+}
+
+// output is what the act gives to the kernel. An answer of 5xx was given to the
+// client, and is a ForwardError in the record (D25).
+func (x *exchange) output() (holdfast.Output, error) {
+	a := x.answer
+	r := result{Status: a.status, Bytes: a.bytes, SHA256: hex.EncodeToString(a.sum[:]), Type: a.contentType, Text: a.text}
+	if x.held != nil && utf8.Valid(x.held.body.Bytes()) {
+		r.Text = x.held.body.String()
+	}
+	b, err := json.Marshal(r)
+	out := holdfast.Output{Body: b, Used: x.used()}
+	if a.status >= 400 {
+		out.ExitCode = 1
+	}
+	if a.status >= 500 {
+		return out, &holdfast.Error{Kind: holdfast.KindForward, Why: "the server answered with status " + http.StatusText(a.status),
+			Hint: "its answer was passed on", Err: err}
+	}
+	return out, err
+}

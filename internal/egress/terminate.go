@@ -1,0 +1,201 @@
+package egress
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/domain"
+)
+
+// channel is what is known of a connection before its first request.
+type channel struct {
+	s   *seat
+	via via
+	// host is CONNECT's, or the name in the ClientHello; the zero Host where
+	// none was said. port is CONNECT's, or the one connected to.
+	host domain.Host
+	port uint16
+	tls  bool
+	// misnamed is why every request is refused: the names that were said before
+	// the first do not agree.
+	misnamed *holdfast.Error
+	wire     *wire // nil over HTTP/2
+}
+
+type channelKey struct{}
+
+// withChannel is the server's ConnContext.
+func withChannel(ctx context.Context, c net.Conn) context.Context {
+	switch c := c.(type) {
+	case *wire:
+		return context.WithValue(ctx, channelKey{}, c.ch)
+	case *tls.Conn:
+		if n, ok := c.NetConn().(*named); ok {
+			return context.WithValue(ctx, channelKey{}, n.ch)
+		}
+	}
+	return ctx
+}
+
+// named is a connection below TLS that knows its channel.
+type named struct {
+	net.Conn
+	ch *channel
+}
+
+// recordHandshake is the first byte of a TLS connection (RFC 8446, 5.1).
+const recordHandshake = 22
+
+// extensionECH is encrypted_client_hello (draft-ietf-tls-esni).
+const extensionECH = 0xfe0d
+
+// meet looks at the first byte of a connection whose client believes that it
+// speaks to a server, and hands it to HTTP, with or without TLS.
+func (s *seat) meet(c net.Conn, ch *channel) {
+	var first [1]byte
+	err := within(c, s.p.cfg.Limits.Header, func() error {
+		_, err := io.ReadFull(c, first[:])
+		return err
+	})
+	if err != nil {
+		c.Close() // nothing was asked
+		return
+	}
+	r := &replay{Conn: c, first: first[:]}
+	if first[0] != recordHandshake {
+		s.hand(newWire(r, ch))
+		return
+	}
+	ch.tls = true
+	hello, again, err := s.hello(r)
+	if err != nil {
+		s.p.refuseUnasked(ch, &holdfast.Error{Kind: holdfast.KindValidation, Gate: holdfast.K1, Err: err,
+			Why: "the TLS ClientHello could not be read", Hint: "speak TLS 1.2 or 1.3"})
+		c.Close()
+		return
+	}
+	s.judgeHello(again, ch, hello)
+}
+
+// hello reads a ClientHello and returns a connection on which it stands
+// unread. crypto/tls puts it together, at most 64 KB in any number of records.
+func (s *seat) hello(c net.Conn) (*tls.ClientHelloInfo, net.Conn, error) {
+	var info *tls.ClientHelloInfo
+	rec := &recording{Conn: c}
+	seen := errors.New("seen")
+	t := tls.Server(rec, &tls.Config{GetConfigForClient: func(h *tls.ClientHelloInfo) (*tls.Config, error) {
+		info = h
+		return nil, seen
+	}})
+	err := within(c, s.p.cfg.Limits.Header, t.Handshake)
+	if info == nil {
+		return nil, nil, err
+	}
+	return info, &replay{Conn: c, first: rec.read.Bytes()}, nil
+}
+
+// recording keeps what was read, and writes nothing: the handshake that reads a
+// ClientHello is not the one that answers it.
+type recording struct {
+	net.Conn
+	read bytes.Buffer
+}
+
+const maxHello = 80 << 10 // 64 KB, in records
+
+func (r *recording) Read(p []byte) (int, error) {
+	if r.read.Len() > maxHello {
+		return 0, errors.New("the ClientHello is larger than 64 KB")
+	}
+	n, err := r.Conn.Read(p)
+	r.read.Write(p[:n])
+	return n, err
+}
+
+func (r *recording) Write(p []byte) (int, error) { return len(p), nil }
+
+// judgeHello holds the name in a ClientHello against what was said before it,
+// and terminates the TLS, or tunnels it where the domain is opaque.
+func (s *seat) judgeHello(c net.Conn, ch *channel, hello *tls.ClientHelloInfo) {
+	host, missing := helloName(hello)
+	switch {
+	case missing != nil && ch.via == tunnelled && ch.host.IsAddr() && hello.ServerName == "":
+		host = ch.host // there are no addresses in a ClientHello (RFC 6066, 3)
+	case missing != nil:
+		s.p.refuseUnasked(ch, missing)
+		c.Close()
+		return
+	case ch.via == tunnelled && host != ch.host:
+		ch.misnamed = misdirected(fmt.Sprintf("CONNECT named %s, and the TLS inside it names %s", ch.host, host))
+	}
+	origin := domain.Origin{TLS: true, Host: host, Port: ch.port}
+	d, _ := s.p.table().Find(origin)
+	if d != nil && d.Inspect == domain.Opaque && ch.misnamed == nil {
+		s.opaque(c, ch, d, origin, hello)
+		return
+	}
+	if ch.misnamed == nil {
+		ch.host = host
+	}
+	s.terminate(c, ch, host)
+}
+
+// helloName is the one name that a ClientHello asks for.
+func helloName(hello *tls.ClientHelloInfo) (domain.Host, *holdfast.Error) {
+	if hello.ServerName == "" {
+		return domain.Host{}, misdirected("the TLS ClientHello names no server")
+	}
+	h, err := domain.ParseHost(hello.ServerName)
+	if err != nil || h.IsAddr() {
+		return domain.Host{}, misdirected("the TLS ClientHello names a server by what is no host name")
+	}
+	return h, nil
+}
+
+// terminate answers the handshake with a certificate for host and hands the
+// connection to HTTP.
+func (s *seat) terminate(c net.Conn, ch *channel, host domain.Host) {
+	cert, err := s.p.cfg.Authority.Leaf(host)
+	if err != nil {
+		s.p.log.Error("a certificate could not be made", "host", host.String(), "err", err)
+		c.Close()
+		return
+	}
+	t := tls.Server(&named{c, ch}, &tls.Config{Certificates: []tls.Certificate{*cert}, MinVersion: tls.VersionTLS12,
+		NextProtos: []string{"h2", "http/1.1"}, SessionTicketsDisabled: true})
+	if err := within(c, s.p.cfg.Limits.Header, t.Handshake); err != nil {
+		c.Close()
+		return
+	}
+	if t.ConnectionState().NegotiatedProtocol == "h2" {
+		s.hand(t)
+		return
+	}
+	s.hand(newWire(t, ch))
+}
+
+// hasECH says whether the name in a ClientHello may not be the one it asks for.
+func hasECH(hello *tls.ClientHelloInfo) bool { return slices.Contains(hello.Extensions, extensionECH) }
+
+// ServeHTTP answers one request of the seat's connections.
+func (s *seat) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	ch, ok := r.Context().Value(channelKey{}).(*channel)
+	if !ok {
+		panic(http.ErrAbortHandler)
+	}
+	var h *head
+	if ch.wire != nil {
+		if h = ch.wire.take(); h == nil {
+			panic(http.ErrAbortHandler) // net/http saw a request that wire did not
+		}
+	}
+	s.p.handle(w, r, ch, h)
+}

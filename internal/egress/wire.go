@@ -1,0 +1,308 @@
+package egress
+
+import (
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// wire is a client's HTTP/1 connection, read strictly before net/http reads it.
+// net/http forgives much (a bare LF, a folded line, a length beside an
+// encoding), and what two readers understand in two ways is how a request is
+// smuggled past one of them. wire hands on one head at a time, whole and
+// checked, and follows the framing of the body after it, so that it and
+// net/http always agree where a request ends.
+//
+// A head that is not in order is never handed on. In its place goes a request
+// of wire's own, whose handler finds the mistake with take, says so, and closes.
+type wire struct {
+	net.Conn
+	ch    *channel
+	heads queue
+
+	// The rest belongs to the one goroutine that reads.
+	in    []byte // read from Conn and not looked at yet
+	seen  int    // of in, where no head ends
+	out   []byte // looked at, to be handed on
+	state wireState
+	left  int64 // of a body or a chunk, in bytes
+	broke error // what ended the reading
+}
+
+// wireState is what comes next.
+type wireState uint8
+
+const (
+	wireHead  wireState = iota
+	wireFixed           // left bytes of a body
+	wireChunkSize
+	wireChunk    // left bytes of a chunk
+	wireChunkEnd // CR LF after a chunk
+	wireTrailer  // CR LF after the last chunk: a trailer is refused
+	wireRaw      // after CONNECT or an upgrade
+)
+
+const (
+	maxHead      = 64 << 10
+	maxChunkLine = 256
+	// misread is the head that stands in for one that is not in order.
+	misread = "POST /misread HTTP/1.1\r\nHost: misread.invalid\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+)
+
+func newWire(c net.Conn, ch *channel) *wire {
+	w := &wire{Conn: c, ch: ch}
+	ch.wire = w
+	return w
+}
+
+// take gives the head of the request whose handler begins: handlers begin in
+// the order of the heads. It is nil where there is none.
+func (w *wire) take() *head { return w.heads.pop() }
+
+// Read hands on what was looked at, at most one request at a time.
+func (w *wire) Read(p []byte) (int, error) {
+	for len(w.out) == 0 {
+		if w.broke != nil {
+			return 0, w.broke
+		}
+		if len(p) == 0 {
+			return 0, nil
+		}
+		if w.step() {
+			continue
+		}
+		if err := w.fill(); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(p, w.out)
+	w.out = w.out[n:]
+	return n, nil
+}
+
+// fill reads more. What net/http interrupts with a deadline can be read on.
+func (w *wire) fill() error {
+	var b [8 << 10]byte
+	n, err := w.Conn.Read(b[:])
+	w.in = append(w.in, b[:n]...)
+	if n > 0 {
+		return nil
+	}
+	if err == nil {
+		return io.ErrNoProgress
+	}
+	if errors.Is(err, io.EOF) && (len(w.in) > 0 || w.state != wireHead && w.state != wireRaw) {
+		err = io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// step moves on by one state where in holds enough, and says whether it did.
+func (w *wire) step() bool {
+	switch w.state {
+	case wireHead:
+		return w.stepHead()
+	case wireFixed, wireChunk:
+		return w.stepBody()
+	case wireChunkSize:
+		return w.stepLine(w.chunkSize)
+	case wireChunkEnd:
+		return w.stepLine(func(line []byte) string {
+			if len(line) > 0 {
+				return "a chunk is longer than it says"
+			}
+			w.state = wireChunkSize
+			return ""
+		})
+	case wireTrailer:
+		return w.stepLine(func(line []byte) string {
+			if len(line) > 0 {
+				return "there is a trailer after the body"
+			}
+			w.state = wireHead
+			return ""
+		})
+	}
+	w.out, w.in = w.in, nil
+	return len(w.out) > 0
+}
+
+func (w *wire) stepHead() bool {
+	if len(w.in) == 0 {
+		return false
+	}
+	n, err := headEnd(w.in, w.seen)
+	if n == 0 && err == nil {
+		w.seen = max(0, len(w.in)-2)
+		return false
+	}
+	w.seen = 0
+	h := &head{}
+	if err == nil {
+		err = h.read(w.in[:n])
+	}
+	if err != nil {
+		w.refuse(&head{mistake: err})
+		return true
+	}
+	w.out, w.in = w.in[:n:n], w.in[n:]
+	w.heads.push(h)
+	switch {
+	case h.connect || h.upgrade:
+		w.state = wireRaw
+	case h.chunked:
+		w.state = wireChunkSize
+	case h.length > 0:
+		w.state, w.left = wireFixed, h.length
+	}
+	return true
+}
+
+// refuse hands a head of our own on, and nothing after it.
+func (w *wire) refuse(h *head) {
+	w.heads.push(h)
+	w.out, w.in, w.broke = []byte(misread), nil, io.EOF
+}
+
+// stepBody hands on what there is of left.
+func (w *wire) stepBody() bool {
+	n := min(int64(len(w.in)), w.left)
+	if n == 0 {
+		return false
+	}
+	w.out, w.in = w.in[:n:n], w.in[n:]
+	if w.left -= n; w.left == 0 {
+		if w.state == wireChunk {
+			w.state = wireChunkEnd
+		} else {
+			w.state = wireHead
+		}
+	}
+	return true
+}
+
+// stepLine hands one line of the chunked encoding on, if all of it is there
+// and then finds nothing wrong with it.
+func (w *wire) stepLine(then func(line []byte) string) bool {
+	for i, b := range w.in[:min(len(w.in), maxChunkLine)] {
+		if b != '\n' {
+			continue
+		}
+		if i == 0 || w.in[i-1] != '\r' {
+			return w.badChunk("a line of the chunked body ends with a bare LF")
+		}
+		if why := then(w.in[:i-1]); why != "" {
+			return w.badChunk(why)
+		}
+		w.out, w.in = w.in[:i+1:i+1], w.in[i+1:]
+		return true
+	}
+	if len(w.in) >= maxChunkLine {
+		return w.badChunk("a line of the chunked body is too long")
+	}
+	return false
+}
+
+// badChunk ends the reading: the handler finds the mistake as the error of its
+// body.
+func (w *wire) badChunk(why string) bool {
+	w.in, w.broke = nil, malformed(why)
+	return true
+}
+
+// chunkSize reads a size: 1 to 8 hex digits, and nothing else. No client needs
+// an extension, and none is passed on.
+func (w *wire) chunkSize(line []byte) string {
+	if len(line) == 0 || len(line) > 8 {
+		return "the size of a chunk is not 1 to 8 hex digits"
+	}
+	var n int64
+	for _, c := range line {
+		switch {
+		case c >= '0' && c <= '9':
+			n = n<<4 | int64(c-'0')
+		case c >= 'a' && c <= 'f':
+			n = n<<4 | int64(c-'a'+10)
+		case c >= 'A' && c <= 'F':
+			n = n<<4 | int64(c-'A'+10)
+		default:
+			return "the size of a chunk is not 1 to 8 hex digits"
+		}
+	}
+	w.state, w.left = wireChunk, n
+	if n == 0 {
+		w.state = wireTrailer
+	}
+	return ""
+}
+
+// malformed is the letter to a client whose request cannot be read in one way
+// only.
+func malformed(why string) *holdfast.Error {
+	return &holdfast.Error{Kind: holdfast.KindValidation, Gate: holdfast.K1, Why: "the request is not well formed: " + why,
+		Hint: "send it as RFC 9112 writes it: lines that end with CR LF, one Host, one length"}
+}
+
+// queue is the heads that were handed on and whose handlers have not begun:
+// net/http may read the next before it has answered the last.
+type queue struct {
+	mu    sync.Mutex
+	heads []*head // guarded by mu
+}
+
+func (q *queue) push(h *head) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.heads = append(q.heads, h)
+}
+
+func (q *queue) pop() *head {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.heads) == 0 {
+		return nil
+	}
+	h := q.heads[0]
+	q.heads = q.heads[1:]
+	return h
+}
+
+// replay is a connection of which something was read already.
+type replay struct {
+	net.Conn
+	mu    sync.Mutex
+	first []byte // guarded by mu
+}
+
+func (r *replay) Read(p []byte) (int, error) {
+	r.mu.Lock()
+	if len(r.first) > 0 {
+		n := copy(p, r.first)
+		r.first = r.first[n:]
+		r.mu.Unlock()
+		return n, nil
+	}
+	r.mu.Unlock()
+	return r.Conn.Read(p)
+}
+
+// CloseWrite ends one direction, where the connection can.
+func (r *replay) CloseWrite() error {
+	if c, ok := r.Conn.(interface{ CloseWrite() error }); ok {
+		return c.CloseWrite()
+	}
+	return nil
+}
+
+// within runs f with a deadline on c's reading and writing.
+func within(c net.Conn, d time.Duration, f func() error) error {
+	if err := c.SetDeadline(time.Now().Add(d)); err != nil {
+		return err
+	}
+	err := f()
+	return errors.Join(err, c.SetDeadline(time.Time{}))
+}
