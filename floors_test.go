@@ -74,6 +74,9 @@ var floors = map[string]int{
 	// What tests hold the cost of hostile input against.
 	"internal/growth": 0,
 
+	// How often tests do what they do again and again.
+	"internal/repeat": 0,
+
 	// A kernel for tests of what stands behind the gateway.
 	"internal/mcp/gatewaytest": 1,
 
