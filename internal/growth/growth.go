@@ -38,12 +38,15 @@ func Linear(t testing.TB, n int, of func(n int) (run func())) {
 // cost is what run takes of the processors' time; at least some microseconds,
 // below which the system's account tells nothing.
 func cost(run func()) time.Duration {
-	from := used()
+	from := Used()
 	run()
-	return max(used()-from, 50*time.Microsecond)
+	return max(Used()-from, 50*time.Microsecond)
 }
 
-func used() time.Duration {
+// Used is what this process has taken of the processors' time, over all of its
+// threads; a difference of two says what lay between them cost, however busy
+// the machine is.
+func Used() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		panic(err) // it cannot fail
