@@ -52,6 +52,7 @@ func serviceUp(t *testing.T, config string) *service {
 	for range 3 { // from then on some wait for the next
 		s.serves()
 	}
+	s.rests()
 	s.held = sandboxtest.AtRest(t, os.Getpid(), s.dirs...)
 	return s
 }
@@ -70,6 +71,16 @@ func (s *service) serves() {
 	}
 }
 
+// rests waits until the sandbox does nothing by itself any more.
+func (s *service) rests() {
+	s.t.Helper()
+	tier, err := s.sandboxes.open(s.ctx)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	tier.Settle(s.ctx)
+}
+
 // goesOn wants nothing to be left of what was, the service to serve, and the
 // ledger to have so many of each outcome.
 func (s *service) goesOn(want map[ledger.Outcome]int) {
@@ -78,10 +89,12 @@ func (s *service) goesOn(want map[ledger.Outcome]int) {
 	for _, c := range s.more {
 		c.Close()
 	}
-	// A zygote whose forks are half spent has the next one beside it.
+	// A zygote whose forks are half spent has the next one beside it. Once nothing
+	// is under way any more none comes unasked.
 	spent := 0
-	for ; len(s.launchers()) > 2 && spent < 80; spent++ {
+	for s.rests(); len(s.launchers()) > 2 && spent < 80; s.rests() {
 		s.serves()
+		spent++
 	}
 	sandboxtest.NothingLeft(s.t, os.Getpid(), s.held, s.dirs...)
 	if n := len(s.Kernel.Flights()); n != 0 {

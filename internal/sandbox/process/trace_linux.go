@@ -45,7 +45,8 @@ func (t *Tier) Trace() Trace {
 }
 
 // Settle waits, ten seconds at most, until the background work of earlier runs
-// is done: each launcher that runs has its seats.
+// is done: each launcher that runs has its seats, and a zygote that will be
+// needed stands.
 func (t *Tier) Settle(ctx context.Context) {
 	for range 1000 {
 		if t.settled() || ctx.Err() != nil {
@@ -68,6 +69,9 @@ func (t *Tier) settled() bool {
 		}
 		if z.filling.Load() || len(z.seats) < cap(z.seats) {
 			t.refill(z)
+			return false
+		}
+		if !z.pool.nursery.settled() {
 			return false
 		}
 	}

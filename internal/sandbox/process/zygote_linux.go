@@ -152,6 +152,16 @@ func (n *nursery) wait() {
 	}
 }
 
+// settled says that none is being started; nil is.
+func (n *nursery) settled() bool {
+	if n == nil {
+		return true
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.raising == nil
+}
+
 // promote puts the next zygote in the place of one that is spent, and has one
 // started where it will be needed. n.mu is held.
 func (n *nursery) promote() {
