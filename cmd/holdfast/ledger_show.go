@@ -138,6 +138,7 @@ func (a *app) tell(s ledger.Stored) error {
 		return err
 	}
 	a.paragraph(s, e.Timestamp, l.outcome(e.Outcome)+" "+l.bold(string(e.Outcome))+"  "+clean(e.Boundary), [][]string{
+		{"in words", story.Exchange(e, s.Part)},
 		{"agent", e.Agent + prefix(", kind ", e.AgentKind) + prefix(", session ", e.Session)},
 		{"caller", e.Caller + prefix(" as ", strings.Join(e.Roles, ", "))},
 		{"state", e.State.String() + fmt.Sprintf(", exit code %d, %s", e.ExitCode, time.Duration(e.DurationUS)*time.Microsecond)},

@@ -150,7 +150,7 @@ func (t *tailing) line(s ledger.Stored) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	why := prefix("  ", story.Run(e))
+	why := prefix("  ", story.Run(e)) + clean(prefix("  ", story.Exchange(e, s.Part)))
 	if e.Gate != nil {
 		why += "  " + e.Gate.String() + prefix(" ", clean(e.Why))
 	} else if e.Why != "" {

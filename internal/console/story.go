@@ -242,7 +242,7 @@ func tellLeaf(l ledger.Stored) (step, *ledger.Entry, error) {
 		return st, nil, err
 	}
 	st.At, st.What, st.Class = e.CreatedAt, "entry: "+outcomeWords(e.Outcome), outcomeClass(e.Outcome)
-	st.Rows = rows("why", e.Why, "rule", e.Rule, "kind", string(e.ErrorKind), "used", story.Uses(e.Uses), "replay of", e.ReplayOf, "redacted", strings.Join(e.Applied, ", "))
+	st.Rows = rows("in words", story.Exchange(e, l.Part), "why", e.Why, "rule", e.Rule, "kind", string(e.ErrorKind), "used", story.Uses(e.Uses), "replay of", e.ReplayOf, "redacted", strings.Join(e.Applied, ", "))
 	return st, e, nil
 }
 

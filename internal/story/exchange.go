@@ -1,0 +1,70 @@
+package story
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/excerpt"
+	"github.com/holdfast-dev/holdfast/ledger"
+)
+
+// shownPath is how many bytes of a path people are shown in a line.
+const shownPath = 160
+
+// Exchange says in one line what left through the proxy and what came back:
+// "POST https://api.example.com/v1/x: 200, 120 bytes sent, 3400 bytes received".
+// It reads the entry's erasable part; "" of any other entry, and where the part
+// was erased.
+func Exchange(e *ledger.Entry, part []byte) string {
+	if !strings.HasPrefix(e.Boundary, "egress/") {
+		return ""
+	}
+	text, err := ledger.PartContent(part)
+	if err != nil {
+		return ""
+	}
+	var x holdfast.Exchange
+	// What stands behind the value is the ledger's note of what it cut.
+	if json.NewDecoder(bytes.NewReader(text)).Decode(&x) != nil || x.Host == "" {
+		return ""
+	}
+	var facts []string
+	if x.Status != 0 {
+		facts = append(facts, strconv.Itoa(x.Status))
+	}
+	if x.Opaque {
+		facts = append(facts, "not inspected")
+	}
+	if x.Sent > 0 {
+		facts = append(facts, Count(x.Sent, "byte", "bytes")+" sent")
+	}
+	if x.Received > 0 {
+		facts = append(facts, Count(x.Received, "byte", "bytes")+" received")
+	}
+	s := x.Method + " " + where(&x)
+	if len(facts) > 0 {
+		s += ": " + strings.Join(facts, ", ")
+	}
+	return strings.TrimSpace(s)
+}
+
+// where is the address, with the port only where the scheme has another.
+func where(x *holdfast.Exchange) string {
+	host := x.Host
+	usual := map[string]uint16{"http": 80, "https": 443, "ws": 80, "wss": 443}[x.Scheme]
+	switch {
+	case x.Port != 0 && x.Port != usual:
+		host = net.JoinHostPort(host, strconv.Itoa(int(x.Port)))
+	case strings.Contains(host, ":"):
+		host = "[" + host + "]"
+	}
+	if x.Scheme == "" {
+		return host + excerpt.Of(x.Path, shownPath)
+	}
+	return fmt.Sprintf("%s://%s%s", x.Scheme, host, excerpt.Of(x.Path, shownPath))
+}
