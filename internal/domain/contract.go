@@ -72,8 +72,8 @@ func (d *Domain) Weakenings() []string {
 	say(d.Plain, "may be reached without TLS")
 	say(d.Inspect == Opaque, "is an opaque tunnel: nothing inside it is judged or redacted")
 	say(d.Binary, "takes bodies that cannot be looked into")
-	say(d.Request == Off, "is sent requests that are not redacted")
-	say(d.Response == Off, "answers without its responses being redacted")
+	say(d.Request == Off && d.Inspect != Opaque, "is sent requests that are not redacted")
+	say(d.Response == Off && d.Inspect != Opaque, "answers without its responses being redacted")
 	say(d.AgentCredentials, "is sent the agent's own credentials")
 	say(d.Risk != nil && *d.Risk > riskBy(d.Type, ""), "has a lower risk than its type's")
 	return out
