@@ -28,7 +28,7 @@ type Config struct {
 	Rules      RulesConfig      `yaml:"rules" doc:"the constitution"`
 	MCP        MCPConfig        `yaml:"mcp" doc:"MCP servers behind the gates"`
 	Sandbox    SandboxConfig    `yaml:"sandbox" doc:"how code is run"`
-	Egress     notYet           `yaml:"egress" doc:"not available in this version"`
+	Egress     EgressConfig     `yaml:"egress" doc:"where agents may send requests, and what of them"`
 	Review     ReviewConfig     `yaml:"review" doc:"how people are asked"`
 	Alerts     AlertsConfig     `yaml:"alerts" doc:"what happens when something is wrong"`
 	Redact     RedactConfig     `yaml:"redact" doc:"what is masked beside what its own form tells"`

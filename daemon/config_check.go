@@ -73,6 +73,7 @@ func (k *checker) all(c *Config) {
 	k.limits(c)
 	k.servers(c)
 	k.sandbox(c)
+	k.egress(c)
 	k.review(c)
 	k.wait(c)
 	k.hooks(c)

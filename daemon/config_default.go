@@ -26,7 +26,7 @@ func Defaults() *Config {
 		Listen:  ListenConfig{Pages: "127.0.0.1:7411"},
 		Store:   StoreConfig{Kind: "sqlite"},
 		Identity: IdentityConfig{Roles: map[string][]string{
-			"agent":    {"agent:step", "exec:run", "ledger:read", "mcp:call"},
+			"agent":    {"agent:step", egressPermission, "exec:run", "ledger:read", "mcp:call"},
 			"operator": {"ledger:read"},
 		}},
 		Agents:     AgentsConfig{Kinds: defaultKinds()},

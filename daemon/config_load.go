@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/constitution"
+	"github.com/holdfast-dev/holdfast/internal/domain"
 	"github.com/holdfast-dev/holdfast/kernel"
 )
 
@@ -22,6 +23,8 @@ type Loaded struct {
 	// Config holds the defaults where the file says nothing.
 	Config *Config
 	Policy *kernel.Policy
+	// Domains is the allowlist of Config.
+	Domains *domain.Table
 	// Files is every file that governs, absolute, the configuration first.
 	Files []string
 	// Hash is the SHA-256 over the defaults and the contents of Files under
@@ -98,6 +101,9 @@ func Load(path string, workTrees ...string) (*Loaded, error) {
 		return nil, err
 	}
 	l.Files, l.Hash = r.files, hex.EncodeToString(r.hash.Sum(nil))
+	if l.Domains, err = l.Config.Egress.table(); err != nil {
+		return nil, err
+	}
 	l.Policy, err = l.Config.Policy(rules, l.Hash, l.Files)
 	return l, err
 }
@@ -214,6 +220,7 @@ func (r *reading) references(c *Config) {
 	}
 	r.registerFiles(c)
 	r.executorFiles(&c.Sandbox.Executor)
+	r.egressFiles(&c.Egress)
 	for name, s := range c.MCP.Servers {
 		if s.Cwd != "" {
 			s.Cwd = r.abs(s.Cwd)

@@ -45,6 +45,11 @@ func (c *Config) Policy(rules kernel.Rules, version string, from []string) (*ker
 		p.Rates = append(p.Rates, budget.RateLimit{Scope: budget.Scope(l.Scope), Match: l.Match,
 			Boundary: l.Boundary, PerMinute: l.PerMinute, Cooldown: time.Duration(l.Cooldown), Source: l.At})
 	}
+	table, err := c.Egress.table()
+	if err != nil {
+		return nil, err
+	}
+	c.Egress.policy(p, table)
 	return p, nil
 }
 

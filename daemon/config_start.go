@@ -15,7 +15,12 @@ func atStart(c *Config) map[string]any {
 	for i := range issuers {
 		issuers[i].At = ""
 	}
+	doors := slices.Clone(c.Egress.Listen)
+	for i := range doors {
+		doors[i].At = ""
+	}
 	return map[string]any{
+		"egress.listen":              doors,
 		"listen.pages":               c.Listen.Pages,
 		"identity.issuers":           issuers,
 		"sandbox.running":            c.Sandbox.Running,

@@ -89,13 +89,14 @@ func TestWithoutAFile(t *testing.T) {
 }
 
 func TestLoadMapsEverything(t *testing.T) {
-	l, err := load(t, full(t), append(executorFiles(t), "rules.yaml", rulesFile, "move.schema.json", `{"type": "object"}`, "jwks.json", `{"keys": []}`,
+	files := executorFiles(t)
+	l, err := load(t, full(t), append(files, "internal.crt", files[1], "rules.yaml", rulesFile, "move.schema.json", `{"type": "object"}`, "jwks.json", `{"keys": []}`,
 		"tickets.token", "Bearer of-the-tickets\n", "webhook.secret", "0123456789abcdef0123456789abcdef\n", "secrets.txt", "hunter22\n", "deploy.key", "one\ntwo\n")...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := l.Policy
-	if len(l.Files) != 4 || filepath.Base(l.Files[0]) != "holdfast.yaml" {
+	if len(l.Files) != 5 || filepath.Base(l.Files[0]) != "holdfast.yaml" {
 		t.Errorf("files %v", l.Files)
 	}
 	w := p.Contracts[0]
@@ -120,7 +121,7 @@ func TestLoadMapsEverything(t *testing.T) {
 	if m := p.Contracts[4]; m.Threshold == nil || *m.Threshold != 0.9 || m.Confidence != "declared" {
 		t.Errorf("%+v", m)
 	}
-	if p.Rules == nil || len(p.Rates) != 2 || p.Rates[1].Cooldown != 10*time.Minute || p.Rates[0].PerMinute != 60 {
+	if p.Rules == nil || len(p.Rates) != 6 || p.Rates[1].Cooldown != 10*time.Minute || p.Rates[0].PerMinute != 60 {
 		t.Errorf("%+v", p.Rates)
 	}
 	var day []budget.Limit
@@ -238,7 +239,7 @@ func TestEditorSchemaAgreesWithTheLoader(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"version: 2", "version: x", "{}", "version: 1\nboundries: []", "version: 1\negress: {}", "version: 1\nbudgets: [{scope: planet, resource: x, amount: 1}]",
+		"version: 2", "version: x", "{}", "version: 1\nboundries: []", "version: 1\nspawn: {}", "version: 1\nbudgets: [{scope: planet, resource: x, amount: 1}]",
 		"version: 1\nboundaries: [{boundary: a/b}]", "version: 1\nboundaries: [{boundary: a/b, risk: low}]", "version: 1\nlimits: [{scope: agent, cooldown: soon}]",
 		"version: 1\nagents: {kinds: {x: {iterations: 1, trust: highest}}}", "version: 1\nboundaries: [{boundary: a/b, risk: LOW, threshold: 2}]",
 	} {
@@ -375,7 +376,7 @@ func TestMistakes(t *testing.T) {
 		"rules in one line":      {v + "rules: {inline: [{id: a}]}\n", "cannot be written on one line", ""},
 		"inline rule":            {v + "rules:\n  inline:\n    - id: a\n      on: request\n      when: nonsense +\n      message: m\n", "holdfast.yaml:", ""},
 	}
-	for _, section := range []string{"egress", "intents", "spawn"} {
+	for _, section := range []string{"intents", "spawn"} {
 		for _, value := range []string{"{}", "", "x", "[1]"} {
 			cases[section+" "+value] = struct{ text, want, hint string }{v + section + ": " + value + "\n",
 				`holdfast.yaml:2: "` + section + `" is not available in this version`, ""}

@@ -146,12 +146,24 @@ func fillBuffer(r io.Reader, buf []byte) (int, error) {
 	return n, err
 }
 
-// run reads what a command prints. It gets no input, and what it says on
-// standard error is dropped: that may be the secret as well.
+// run reads what the command prints.
 func (r RegisterConfig) run(ctx context.Context, buf []byte) (int, error) {
-	ctx, cancel := context.WithTimeout(ctx, registerTime)
+	n, err := printed(ctx, r.Command, buf, registerTime)
+	if err != nil {
+		why, hint := letter(err)
+		return 0, hinted(hint, "secrets to register: %s %s", r.name(), why)
+	}
+	return n, nil
+}
+
+// printed reads what a command prints into buf, until it is full, and returns how
+// much there is. It gets no input, and what it says on standard error is dropped:
+// that may be the secret as well. The error's words go on after the command's
+// name, and hold none of what it printed.
+func printed(ctx context.Context, argv []string, buf []byte, within time.Duration) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, r.Command[0], r.Command[1:]...)
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
@@ -160,22 +172,23 @@ func (r RegisterConfig) run(ctx context.Context, buf []byte) (int, error) {
 		err = cmd.Start()
 	}
 	if err != nil {
-		return 0, hinted("does it run where holdfast is started?", "secrets to register: %s cannot be started", r.name())
+		return 0, hinted("does it run where holdfast is started?", "cannot be started")
 	}
 	// What the command left behind may hold the pipe open.
 	defer context.AfterFunc(ctx, func() { _ = out.Close() })()
 	n, err := fillBuffer(out, buf)
-	if n > maxRegister {
+	full := n == len(buf)
+	if full {
 		cancel()
 	}
 	waited := cmd.Wait()
 	switch {
-	case n > maxRegister:
+	case full:
 		return n, nil
 	case ctx.Err() != nil:
-		return 0, refusal("secrets to register: %s took longer than %s", r.name(), registerTime)
+		return 0, refusal("took longer than %s", within)
 	case waited != nil:
-		return 0, refusal("secrets to register: %s failed: %v", r.name(), cmd.ProcessState)
+		return 0, refusal("failed: %v", cmd.ProcessState)
 	}
 	return n, err
 }

@@ -9,7 +9,7 @@ import (
 
 // exchangeTime bounds one exchange as a whole, streams included. How long an
 // upstream may be silent is the proxy's to say.
-const exchangeTime = time.Hour
+const exchangeTime = 24 * time.Hour
 
 // RiskOf is the risk of one request by its method (D25c): HIGH for email and
 // messaging whatever the method, since their APIs post by GET too; else LOW for

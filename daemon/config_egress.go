@@ -1,0 +1,271 @@
+package daemon
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/internal/budget"
+	"github.com/holdfast-dev/holdfast/internal/domain"
+	"github.com/holdfast-dev/holdfast/kernel"
+)
+
+// EgressConfig is the one way out (spec 003 section 3.1).
+type EgressConfig struct {
+	Listen  []EgressListenConfig    `yaml:"listen" doc:"where the proxy listens for agents outside of holdfast run, read when the daemon starts; none if absent"`
+	Domains map[string]DomainConfig `yaml:"domains" doc:"the allowlist, by host: name, *.name, address, each with :port for that port alone; what is not listed is refused"`
+}
+
+// EgressListenConfig is one listener. Who speaks through it is said here and
+// never by a request.
+type EgressListenConfig struct {
+	Address string `yaml:"address" need:"yes" doc:"host:port, such as 127.0.0.1:7412; beyond loopback it needs unsafe.listen_beyond_loopback"`
+	Agent   string `yaml:"agent" need:"yes" doc:"the agent that everything through this listener is of"`
+	Kind    string `yaml:"kind" doc:"its kind, as agents.kinds lists them"`
+	At      string `yaml:"-"`
+}
+
+// DomainConfig is one row of the allowlist (domain.Domain).
+type DomainConfig struct {
+	Type             string          `yaml:"type" enum:"llm,email,messaging,api,package,git" doc:"llm, email, messaging, api, package or git: sets the risk and the unit of the budget; api if absent"`
+	Ports            []int           `yaml:"ports" min:"1" max:"65535" doc:"443 if absent, and 80 with plain_http"`
+	PlainHTTP        bool            `yaml:"plain_http" doc:"http without TLS as well, which others on the way can read and change"`
+	Methods          []string        `yaml:"methods" doc:"GET, HEAD, POST, PUT, PATCH, DELETE and OPTIONS if absent"`
+	Paths            []string        `yaml:"paths" doc:"/v1/* has one part more, /v1/** any number; all if absent"`
+	RateLimit        int             `yaml:"rate_limit" min:"0" max:"1000000" doc:"requests of a tenant in any 60 s; 0 is no rate of its own"`
+	Budget           string          `yaml:"budget" enum:"calls,messages,bytes,token_count" doc:"what a request draws on: calls is http_requests, messages is messages, bytes is bytes_out, token_count is llm_tokens under budgets; by type if absent"`
+	MaxRequest       Size            `yaml:"max_request" doc:"a request's body at most, decoded, such as 512KB; 10MB if absent"`
+	MaxResponse      Size            `yaml:"max_response" doc:"an answer's body at most, decoded; 100MB if absent"`
+	Inspect          string          `yaml:"inspect" enum:"terminate,opaque" doc:"terminate: what goes through is read, redacted and judged; opaque: nothing of it is seen; terminate if absent"`
+	Binary           string          `yaml:"binary" enum:"refuse,allow" doc:"allow: bodies that cannot be looked into pass, hashed and capped; refuse if absent"`
+	WebSocket        bool            `yaml:"websocket" doc:"the upgrade to WebSocket is allowed"`
+	Redact           RedactionConfig `yaml:"redact" doc:"what happens to secrets and personal data"`
+	Addresses        []string        `yaml:"addresses" doc:"dialled instead of what DNS says: the only way to a private address"`
+	Roots            string          `yaml:"roots" doc:"file of the certificates that sign this host's, PEM, relative to this file; those of the system if absent"`
+	Credential       *SourceConfig   `yaml:"credential" doc:"the header that Holdfast adds once a request has passed; no value stands here"`
+	AgentCredentials string          `yaml:"agent_credentials" enum:"strip,pass" doc:"pass: the agent's own credentials reach the host; strip if absent"`
+	FirstByte        Duration        `yaml:"first_byte" doc:"how long the host may take to the first byte of its answer; 30s if absent, at most 10m"`
+	Risk             *holdfast.Risk  `yaml:"risk" doc:"of every request; by type and method if absent: GET and HEAD LOW, others MEDIUM, all of email and messaging HIGH"`
+	At               string          `yaml:"-"`
+}
+
+// RedactionConfig is what happens to secrets and personal data in each
+// direction.
+type RedactionConfig struct {
+	Request  string   `yaml:"request" enum:"mask,refuse,off" doc:"mask, refuse the request, or off; mask if absent"`
+	Response string   `yaml:"response" enum:"mask,refuse,off" doc:"mask, refuse the answer, or off; mask if absent"`
+	Guesses  []string `yaml:"guesses" enum:"secrets,phones,names,addresses" doc:"what is masked although only its surroundings tell; nothing if absent"`
+	At       string   `yaml:"-"`
+}
+
+// SourceConfig says which header Holdfast adds, and where its value comes from.
+// It is read again when it is used, so that it can be rotated.
+type SourceConfig struct {
+	Header  string   `yaml:"header" need:"yes" doc:"the header's name, such as Authorization or x-api-key"`
+	Prefix  string   `yaml:"prefix" doc:"what stands before the value, such as \"Bearer \""`
+	File    string   `yaml:"file" doc:"a file of yours (0600) whose first line is the value, relative to this file; one of file, env and command"`
+	Env     string   `yaml:"env" doc:"the environment variable of the daemon that holds the value"`
+	Command []string `yaml:"command" doc:"program and arguments that prints the value within 5s; asked again after a minute"`
+	At      string   `yaml:"-"`
+}
+
+// Size is a number of bytes: "512KB", "10MB", "1GB", or the bare number. A KB
+// is 1024 bytes.
+type Size int64
+
+// maxSize is the most that any size may be.
+const maxSize = 1 << 50
+
+// UnmarshalText reads a size above zero.
+func (s *Size) UnmarshalText(b []byte) error {
+	text, unit := string(b), int64(1)
+	for _, u := range []struct {
+		name string
+		of   int64
+	}{{"KB", 1 << 10}, {"MB", 1 << 20}, {"GB", 1 << 30}, {"B", 1}} {
+		if rest, ok := strings.CutSuffix(text, u.name); ok {
+			text, unit = rest, u.of
+			break
+		}
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n <= 0 || n > maxSize/unit || strconv.FormatInt(n, 10) != text {
+		return fmt.Errorf("%q is not a size such as 512KB, 10MB or 1GB", clip(string(b)))
+	}
+	*s = Size(n * unit)
+	return nil
+}
+
+// MarshalText writes the number of bytes.
+func (s Size) MarshalText() ([]byte, error) { return []byte(strconv.FormatInt(int64(s), 10)), nil }
+
+// egress judges the listeners and the allowlist.
+func (k *checker) egress(c *Config) {
+	seen := map[string]string{}
+	for _, l := range c.Egress.Listen {
+		host, port, err := net.SplitHostPort(l.Address)
+		n, bad := strconv.ParseUint(port, 10, 16)
+		switch {
+		case err != nil || bad != nil || strconv.FormatUint(n, 10) != port:
+			k.fail(l.At, "write host:port, such as 127.0.0.1:7412", "egress.listen: %q is not an address", clip(l.Address))
+		case !loopback(host) && !c.Unsafe.ListenBeyondLoopback:
+			k.fail(l.At, "listen on 127.0.0.1, or set unsafe.listen_beyond_loopback", "egress.listen: %q can be reached from other machines", clip(l.Address))
+		case seen[l.Address] != "" && n != 0:
+			k.fail(l.At, "a listener speaks for one agent", "egress.listen: %s is there twice, first at %s", l.Address, seen[l.Address])
+		}
+		seen[l.Address] = l.At
+		if err := (&api.Ask{Agent: l.Agent, Kind: l.Kind}).Named(); err != nil || l.Agent == "" {
+			why := "the agent has no name"
+			if err != nil {
+				why, _ = letter(err)
+			}
+			k.fail(l.At, "", "egress.listen: %s", why)
+		}
+	}
+	for _, name := range sortedKeys(c.Egress.Domains) {
+		k.domain(name, c.Egress.Domains[name])
+	}
+	if _, err := c.Egress.table(); err != nil && len(k.problems) == 0 {
+		k.row(k.at("egress.domains"), err)
+	}
+	for _, b := range c.Boundaries {
+		if strings.HasPrefix(b.Boundary, "egress/") {
+			k.fail(b.At, "list the host under egress: domains", "the boundary %q is not listed here: what leaves is", clip(b.Boundary))
+		}
+	}
+}
+
+// domain judges one row.
+func (k *checker) domain(name string, c DomainConfig) {
+	d, err := c.row(name)
+	if err != nil {
+		why, hint := letter(err)
+		k.fail(c.At, hint, "egress.domains: %s: %s", clip(name), why)
+		return
+	}
+	if _, err := domain.NewTable([]domain.Domain{d}); err != nil {
+		k.row(c.At, err)
+	}
+	if s := c.Credential; s != nil {
+		k.credential(name, s)
+	}
+}
+
+// row says what the allowlist has against a row, in the row's own place.
+func (k *checker) row(at string, err error) {
+	why, hint := letter(err)
+	var e *holdfast.Error
+	if errors.As(err, &e) && e.Rule != "" {
+		at, why = e.Rule, strings.TrimPrefix(why, e.Rule+": ")
+	}
+	k.fail(at, hint, "egress.domains: %s", why)
+}
+
+func (k *checker) credential(name string, s *SourceConfig) {
+	given := 0
+	for _, is := range []bool{s.File != "", s.Env != "", s.Command != nil} {
+		if is {
+			given++
+		}
+	}
+	switch {
+	case given != 1:
+		k.fail(s.At, "write one of file: NAME, env: NAME and command: [PROGRAM, ARGS]; no value stands here", "egress.domains: the credential of %s comes from one of file, env and command", clip(name))
+	case s.Env != "" && !envName().MatchString(s.Env):
+		k.fail(s.At, "env names a variable and holds no value", "egress.domains: the credential of %s: that is no name of an environment variable", clip(name))
+	case s.Command != nil:
+		k.command(s.At, s.Command)
+	}
+}
+
+// egressFiles makes the names of files absolute, and looks at them.
+func (r *reading) egressFiles(c *EgressConfig) {
+	for _, name := range sortedKeys(c.Domains) {
+		d := c.Domains[name]
+		if d.Roots != "" {
+			if text, ok := r.file(d.At, d.Roots); ok && !x509.NewCertPool().AppendCertsFromPEM(text) {
+				r.fail(d.At, "it is PEM, of whoever signs this host's certificate", clip(d.Roots)+" holds no certificate")
+			}
+			d.Roots = r.abs(d.Roots)
+		}
+		if s := d.Credential; s != nil && s.File != "" {
+			s.File = r.abs(s.File)
+			if f, err := openRegular(s.File, privateFile(s.File)); err != nil {
+				r.unreadable(s.At, s.File, err)
+			} else {
+				_ = f.Close() // nothing was written
+			}
+		}
+		c.Domains[name] = d
+	}
+}
+
+// table is the allowlist.
+func (c *EgressConfig) table() (*domain.Table, error) {
+	var rows []domain.Domain
+	for _, name := range sortedKeys(c.Domains) {
+		of := c.Domains[name]
+		d, err := of.row(name)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, d)
+	}
+	return domain.NewTable(rows)
+}
+
+// row is the row as the proxy knows it.
+func (c *DomainConfig) row(name string) (domain.Domain, error) {
+	d := domain.Domain{Name: name, Type: c.Type, Plain: c.PlainHTTP, Methods: c.Methods, Rate: c.RateLimit, Unit: domain.Unit(c.Budget),
+		MaxRequest: int64(c.MaxRequest), MaxResponse: int64(c.MaxResponse), Inspect: domain.Inspect(c.Inspect), Binary: c.Binary == "allow",
+		WebSocket: c.WebSocket, Request: domain.Redaction(c.Redact.Request), Response: domain.Redaction(c.Redact.Response), Roots: c.Roots,
+		AgentCredentials: c.AgentCredentials == "pass", FirstByte: time.Duration(c.FirstByte), Risk: c.Risk, Source: c.At,
+		Guesses: RedactConfig{Probable: c.Redact.Guesses}.Kinds()}
+	for _, p := range c.Ports {
+		d.Ports = append(d.Ports, uint16(p))
+	}
+	for _, text := range c.Paths {
+		p, err := domain.ParsePath(text)
+		if err != nil {
+			return d, err
+		}
+		d.Paths = append(d.Paths, p)
+	}
+	for _, text := range c.Addresses {
+		a, err := netip.ParseAddr(text)
+		if err != nil {
+			return d, hinted("write it out, such as 10.0.0.7", "%q is not an address", clip(text))
+		}
+		d.Addresses = append(d.Addresses, a)
+	}
+	if s := c.Credential; s != nil {
+		d.Credential = &domain.Credential{Header: s.Header, Prefix: s.Prefix, Source: s.text()}
+	}
+	return d, nil
+}
+
+// policy adds the allowlist to the kernel's policy: a contract for each row, its
+// rate, and a sentence for what it weakens.
+func (c *EgressConfig) policy(p *kernel.Policy, table *domain.Table) {
+	for _, d := range table.Domains() {
+		own := d.Contract()
+		own.Permissions = []string{egressPermission}
+		if own.Weakened != "" {
+			p.Weakened = append(p.Weakened, own.Weakened)
+		}
+		p.Contracts = append(p.Contracts, own)
+		if d.Rate > 0 {
+			p.Rates = append(p.Rates, budget.RateLimit{Scope: budget.Tenant, Boundary: own.Boundary, PerMinute: d.Rate, Source: d.Source})
+		}
+	}
+}
+
+// egressPermission is what a role needs to send anything.
+const egressPermission = "egress:send"

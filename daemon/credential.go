@@ -1,0 +1,225 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/domain"
+)
+
+const (
+	// credentialTime bounds a command that prints a credential, and
+	// credentialFor is how long what it printed is used.
+	credentialTime = 5 * time.Second
+	credentialFor  = time.Minute
+	// maxCredential bounds a value, in bytes.
+	maxCredential = 16 << 10
+)
+
+// text is the source as a row of the allowlist carries it: enough to read the
+// value by, so that an exchange that began before a reload still can.
+func (s *SourceConfig) text() string {
+	switch {
+	case s.File != "":
+		return "file:" + s.File
+	case s.Env != "":
+		return "env:" + s.Env
+	}
+	b, err := json.Marshal(s.Command)
+	if err != nil {
+		return ""
+	}
+	return "command:" + string(b)
+}
+
+// sourceNamed is what messages call a source: the command's words may be
+// secrets.
+func sourceNamed(source string) string {
+	kind, what, _ := strings.Cut(source, ":")
+	switch kind {
+	case "file":
+		return "the file " + what
+	case "env":
+		return "the variable " + what
+	}
+	return "the command"
+}
+
+// tenantCredentials are the values that Holdfast adds to requests (D23). They are read
+// again at each use; what a command printed is used for a minute. The zero value
+// knows none.
+type tenantCredentials struct {
+	mu      sync.Mutex
+	printed map[string]*printing         // guarded by mu; by source
+	known   map[string][]holdfast.Secret // guarded by mu; the newest values of each source
+	seen    map[string]bool              // guarded by mu; sources that were read
+	changes int                          // guarded by mu; how often known changed
+}
+
+// printing is one run of a command, shared by all that want its value.
+type printing struct {
+	done  chan struct{}
+	at    time.Time
+	value holdfast.Secret
+	err   error
+}
+
+// read is the credential of a row. The error names the place and never the
+// value.
+func (c *tenantCredentials) read(ctx context.Context, d *domain.Domain) (holdfast.Secret, error) {
+	if d.Credential == nil {
+		return holdfast.Secret{}, refusal("%s has no credential", d.Name)
+	}
+	source := d.Credential.Source
+	value, err := c.value(ctx, source)
+	if err != nil {
+		why, hint := letter(err)
+		return holdfast.Secret{}, hinted(hint, "the credential of %s: %s", d.Name, why)
+	}
+	c.keep(source, value)
+	return value, nil
+}
+
+func (c *tenantCredentials) value(ctx context.Context, source string) (holdfast.Secret, error) {
+	kind, what, _ := strings.Cut(source, ":")
+	switch kind {
+	case "env":
+		text, ok := os.LookupEnv(what)
+		if !ok {
+			return holdfast.Secret{}, hinted("set it where the daemon is started", "%s is not set", sourceNamed(source))
+		}
+		return oneLine(source, []byte(text))
+	case "file":
+		b, err := readRegular(what, maxCredential, privateFile(what))
+		if err != nil {
+			return holdfast.Secret{}, unreadable(what, err)
+		}
+		return oneLine(source, b)
+	case "command":
+		var argv []string
+		if err := json.Unmarshal([]byte(what), &argv); err != nil || len(argv) == 0 {
+			return holdfast.Secret{}, errors.New("its source is no command")
+		}
+		return c.print(ctx, source, argv)
+	}
+	return holdfast.Secret{}, errors.New("its source is not known")
+}
+
+// oneLine is the first line of what a source holds.
+func oneLine(source string, b []byte) (holdfast.Secret, error) {
+	first, _, _ := strings.Cut(string(b), "\n")
+	text := strings.TrimSuffix(first, "\r")
+	if text == "" || len(text) > maxCredential || !headerValue().MatchString(text) {
+		return holdfast.Secret{}, hinted("put the value there, in one line", "%s does not hold a header's value", sourceNamed(source))
+	}
+	return holdfast.NewSecret(text), nil
+}
+
+// print runs the command, unless it ran within the last minute or runs now. Its
+// failure is not kept: the next request tries again.
+func (c *tenantCredentials) print(ctx context.Context, source string, argv []string) (holdfast.Secret, error) {
+	c.mu.Lock()
+	p := c.printed[source]
+	if p == nil || p.old() {
+		p = &printing{done: make(chan struct{})}
+		if c.printed == nil {
+			c.printed = map[string]*printing{}
+		}
+		c.printed[source] = p
+		go p.run(context.WithoutCancel(ctx), source, argv)
+	}
+	c.mu.Unlock()
+	select {
+	case <-p.done:
+		return p.value, p.err
+	case <-ctx.Done():
+		return holdfast.Secret{}, ctx.Err()
+	}
+}
+
+// old says that the command has ended, and failed or printed too long ago.
+func (p *printing) old() bool {
+	select {
+	case <-p.done:
+		return p.err != nil || time.Since(p.at) > credentialFor
+	default:
+		return false
+	}
+}
+
+func (p *printing) run(ctx context.Context, source string, argv []string) {
+	defer close(p.done)
+	p.at = time.Now()
+	buf := make([]byte, maxCredential+1)
+	defer clear(buf)
+	n, err := printed(ctx, argv, buf, credentialTime)
+	switch {
+	case err != nil:
+		why, hint := letter(err)
+		p.err = hinted(hint, "%s %s", sourceNamed(source), why)
+	case n > maxCredential:
+		p.err = refusal("%s printed more than %d bytes", sourceNamed(source), maxCredential)
+	default:
+		p.value, p.err = oneLine(source, buf[:n])
+	}
+}
+
+// keptValues is how many values of one source are masked: an answer may show one
+// that has been replaced.
+const keptValues = 4
+
+// keep registers a value, so that no answer shows it. One that is too short to be
+// told from ordinary text is not registered.
+func (c *tenantCredentials) keep(source string, value holdfast.Secret) {
+	text := credential(value.Reveal())
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.seen == nil {
+		c.seen = map[string]bool{}
+	}
+	c.seen[source] = true
+	if len(text) < leastOwn {
+		return
+	}
+	was := c.known[source]
+	if slices.ContainsFunc(was, func(s holdfast.Secret) bool { return s.Reveal() == text }) {
+		return
+	}
+	if c.known == nil {
+		c.known = map[string][]holdfast.Secret{}
+	}
+	now := append(slices.Clone(was), holdfast.NewSecret(text))
+	c.known[source] = now[max(0, len(now)-keptValues):]
+	c.changes++
+}
+
+// knows says whether a value of the source was read once.
+func (c *tenantCredentials) knows(source string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.seen[source]
+}
+
+// registered are the values known so far, each once, and a number that changes
+// with them.
+func (c *tenantCredentials) registered() ([]holdfast.Secret, int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []holdfast.Secret
+	seen := map[string]bool{}
+	for _, source := range sortedKeys(c.known) {
+		for _, v := range c.known[source] {
+			if !seen[v.Reveal()] {
+				seen[v.Reveal()], out = true, append(out, v)
+			}
+		}
+	}
+	return out, c.changes
+}
