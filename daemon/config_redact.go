@@ -105,6 +105,7 @@ func (d *Daemon) openEngine(ctx context.Context) error {
 	if d.engine, err = redact.New(redact.Options{Literals: secrets, Probable: c.Kinds()}); err != nil {
 		return err
 	}
+	d.secrets = secrets
 	d.redacts, d.log = c, maskedLog(d.opt.Log, d.engine)
 	if d.unlocked = m.Trouble(); d.unlocked == "" {
 		d.unlocked = d.engine.Trouble()

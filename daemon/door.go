@@ -43,7 +43,7 @@ func (d *Daemon) Attend(do func() error) error {
 func (d *Daemon) api(room api.Room) *api.Server {
 	return &api.Server{Kernel: d.Kernel, Mint: d.Mint, Status: d.Status, Backup: d.backup, Checkpoint: d.checkpoint,
 		Drained: d.drained, MCP: d.openMCP, Token: d.giveToken, Open: d.PageLink, Sandbox: &d.sandboxes, Room: room, Secret: d.sandboxes.secret,
-		Mask: d.maskText, Own: func() []string { return d.Kernel.Policy().Own }, Log: d.log, Busy: &d.sessionsDone}
+		Mask: d.maskText, Own: func() []string { return d.Kernel.Policy().Own }, Egress: &d.egress, Log: d.log, Busy: &d.sessionsDone}
 }
 
 func (d *Daemon) backup(ctx context.Context, file string) error {
@@ -103,7 +103,7 @@ func (d *Daemon) Status(ctx context.Context) (*api.Status, error) {
 	}
 	s.Problems = append(s.Problems, d.sandboxes.troubles()...)
 	at, off := d.pagesAt()
-	s.Executor = d.executorAt()
+	s.Executor, s.Egress = d.executorAt(), d.egress.status()
 	if s.Pages = at; off != "" {
 		s.Problems = append(s.Problems, off)
 	}

@@ -65,7 +65,8 @@ type Daemon struct {
 	// redacts is what engine was made of, unlocked why its secrets could
 	// reach a disk.
 	redacts  RedactConfig
-	owned    []string // where the secrets of its own use were
+	secrets  []holdfast.Secret // that engine was made of
+	owned    []string          // where the secrets of its own use were
 	unlocked string
 	signer   *ledger.Signer
 	minter   *token.Minter
@@ -88,6 +89,7 @@ type Daemon struct {
 	halts        chan kernel.Notice // the newest halt whose hooks have not run
 	clients      clients
 	sandboxes    sandboxes
+	egress       egressSite
 	conns        connections
 	keysets      []*keyset.Set
 	sessionsDone sync.WaitGroup
@@ -116,7 +118,7 @@ func Open(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	}
 	d := &Daemon{opt: opt, log: opt.Log, since: time.Now(),
 		notices: make(chan kernel.Notice, 256), urgent: make(chan kernel.Notice, 256), halts: make(chan kernel.Notice, 1)}
-	d.sandboxes.d = d
+	d.sandboxes.d, d.egress.d = d, d
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.Close())
@@ -289,9 +291,14 @@ func (d *Daemon) mint(id holdfast.Identity, ttl time.Duration) (holdfast.Secret,
 		return holdfast.Secret{}, holdfast.Identity{}, err
 	}
 	if id.Session == "" {
-		id.Session = id.Agent + "-" + time.Now().UTC().Format("2006-01-02")
+		id.Session = sessionOf(id.Agent, time.Now())
 	}
 	return d.minter.Mint(id, ttl, time.Now())
+}
+
+// sessionOf is the session of an agent that names none: one a day.
+func sessionOf(agent string, now time.Time) string {
+	return agent + "-" + now.UTC().Format("2006-01-02")
 }
 
 // Store is the open store, for reading.
@@ -299,7 +306,7 @@ func (d *Daemon) Store() kernel.Store { return d.store }
 
 // Close ends everything that Open began, in the opposite order.
 func (d *Daemon) Close() error {
-	errs := []error{d.sandboxes.close()}
+	errs := []error{d.egress.close(), d.sandboxes.close()}
 	if d.store != nil {
 		if d.Kernel != nil && d.store.Poisoned() == nil {
 			_, err := d.checkpoint(context.Background())

@@ -87,8 +87,14 @@ func (d *Daemon) Serve(ctx context.Context, s Serving) error {
 		return err
 	}
 	defer code.close()
+	if err := d.egress.listen(s.Linger); err != nil {
+		return errors.Join(err, d.egress.close())
+	}
 	door := &http.Server{Handler: d.clients.counting(commands.Handler()), ReadHeaderTimeout: 10 * time.Second, ErrorLog: d.errorLog()}
 	go func() { errs <- code.serve() }()
+	if len(d.egress.doors()) > 0 {
+		go func() { errs <- d.egress.serve() }()
+	}
 	go func() { errs <- door.Serve(&api.Listener{Listener: sock, Refused: d.turnedAway}) }()
 	address := ""
 	if pages != nil {
@@ -115,7 +121,7 @@ func (d *Daemon) Serve(ctx context.Context, s Serving) error {
 	d.closePages()
 	d.closeConnections()
 	code.close()
-	err = errors.Join(err, d.closeMCP())
+	err = errors.Join(err, d.egress.close(), d.closeMCP())
 	err = errors.Join(err, shutdown(door), shutdown(site))
 	wg.Wait()
 	d.sessionsDone.Wait()

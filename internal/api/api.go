@@ -140,6 +140,7 @@ type Status struct {
 	Lingers   bool              `json:"lingers,omitempty"` // it ends with its clients
 	Pages     string            `json:"pages,omitempty"`
 	Executor  string            `json:"executor,omitempty"` // host:port of the code executor
+	Egress    *EgressStatus     `json:"egress,omitempty"`
 	DiskUsed  int64             `json:"disk_bytes"`
 	DiskFree  int64             `json:"disk_free_bytes"`
 }

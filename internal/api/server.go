@@ -48,6 +48,8 @@ type Server struct {
 	// Own are the files and directories that are Holdfast's own, absolute, which
 	// no workspace may reach; without it none is run.
 	Own func() []string
+	// Egress is the one way out.
+	Egress Egress
 	// Ending is closed when the owner ends; nil means never.
 	Ending <-chan struct{}
 	// Busy counts the workspaces that are open; nil counts none.
@@ -93,6 +95,8 @@ func (s *Server) Handler() http.Handler {
 	at("POST /v1/backup", taking(s, s.backup))
 	at("POST /v1/checkpoint", looking(s, s.checkpoint))
 	at("POST /v1/open", taking(s, s.open))
+	at("POST /v1/egress/ca", taking(s, s.egressCA))
+	at("POST /v1/egress/check", taking(s, s.egressCheck))
 	at("POST /v1/mcp", s.mcp)
 	at("POST /v1/run", s.run)
 	return mux
