@@ -132,6 +132,10 @@ func (t *stage) send(final bool) {
 			break
 		}
 		if t.cover == nil {
+			if sp.end <= t.sent {
+				continue // it was let go (Yield)
+			}
+			sp.start = max(sp.start, t.sent)
 			if sp.end > to && to-sp.start < maxSpan {
 				if to = sp.start; t.next == nil {
 					to = t.gap(to, min(to, back))

@@ -1,0 +1,108 @@
+package redact
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// yieldEach writes pieces and yields behind each.
+func yieldEach(t *testing.T, e *Engine, pieces ...string) (steps []string) {
+	t.Helper()
+	var b bytes.Buffer
+	s := e.Stream(&b)
+	step := func() { steps = append(steps, b.String()); b.Reset() }
+	for _, p := range pieces {
+		if _, err := s.Write([]byte(p)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Yield(); err != nil {
+			t.Fatal(err)
+		}
+		step()
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	step()
+	return steps
+}
+
+func TestYieldLetsOrdinaryWordsGo(t *testing.T) {
+	e, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{
+		"Hello", "Hello world.", "Done!", "Here is the list:", "Grüße aus Köln", "You have 42 messages.", "Plan B", "I", "OK", "(see above)",
+		"It's done; nothing else", "日本語です。", "one, two",
+	} {
+		if got := yieldEach(t, e, text); got[0] != text {
+			t.Errorf("%q: %q went on at once", text, got)
+		}
+	}
+}
+
+func TestYieldKeepsWhatMayBeTheHeadOfSomething(t *testing.T) {
+	e, err := New(Options{Literals: []holdfast.Secret{holdfast.NewSecret("correcthorsebattery")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ first, second, leak string }{
+		{"the key is sk-ant-api03-Zk3vQ9xL2mT8", "rW5yB7nC4dF6gH1jK0pSaA3bB5cC7dD9eE1f", "rW5yB7nC"},
+		{"the key is sk-ant-api03-Zk3vQ9xL2mT8", "rW5yB7nC4dF6gH1jK0pSaA3bB5cC7dD9eE1f", "Zk3vQ9"},
+		{"card 4111 1111", " 1111 1111 paid", "4111 1111"},
+		{"AKIAIOSFODNN7", "EXAMPLQ is it", "AKIAIOSF"},
+		{"password: hunt", "er2isgood x", "hunt"},
+		{"password=", "er2isgood x", "er2isgood"},
+		{"Authorization: Bearer abcd", "efghijklmnop1234567890 x", "abcd"},
+		{"it is correcthorse", "battery, really", "correcthorse"},
+		{"it is correcthorse", "battery, really", "battery"},
+		{"-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0", "BAQEFAASCBKcwggSjAgEAAoIBAQC7", "BAQEF"},
+		{"postgres://app:s3cr", "etword@db.internal/x y", "s3cr"},
+		{"jane@customer", "-corp.com wrote", "customer"},
+		{"token ghp_16C7e42F29", "2c6912E7710c838347Ae178B4a x", "16C7e42F"},
+	} {
+		all := strings.Join(yieldEach(t, e, c.first, c.second), "")
+		if strings.Contains(all, c.leak) {
+			t.Errorf("%q, %q: %q went on", c.first, c.second, all)
+		}
+	}
+}
+
+func TestYieldRemembersWhatItLetGo(t *testing.T) {
+	e, err := New(Options{Masks: Egress})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := yieldEach(t, e, "write to jane", ".doe@customer-corp.com today")
+	if all := strings.Join(got, ""); all != "write to jane[email] today" {
+		t.Errorf("got %q", got)
+	}
+	// Digits that dribble in are not let go one after the other.
+	if all := strings.Join(yieldEach(t, e, "card 4", "1", "1", "1", "1", "1", "1", "1", "1", "1", "1", "1", "1", "1", "1", "1", " paid"), ""); strings.Contains(all, "41111") {
+		t.Errorf("got %q", all)
+	}
+}
+
+func TestHeldSaysWhetherMoreCanComeOut(t *testing.T) {
+	e, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	s := e.Stream(&b)
+	if s.Held() {
+		t.Error("an empty stream holds something")
+	}
+	_, _ = s.Write([]byte("sk-ant-"))
+	if !s.Held() {
+		t.Error("the head of a key is not held")
+	}
+	_ = s.Close()
+	if s.Held() || b.String() != "sk-ant-" {
+		t.Errorf("after its end it holds something; %q", b.String())
+	}
+}
