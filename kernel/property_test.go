@@ -12,7 +12,6 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/budget"
 	"github.com/holdfast-dev/holdfast/internal/operator"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
 	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -353,7 +352,10 @@ func (m *model) check() {
 // ended, no budget above its cap, no act without its begin or while halted,
 // each approval used once, and every tree verifies.
 func TestPropertyRandomOperations(t *testing.T) {
-	runs := repeat.Times(30, 6)
+	runs := 30
+	if testing.Short() {
+		runs = 3
+	}
 	came := map[ledger.Outcome]int{}
 	for seed := range runs {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -101,7 +101,7 @@ func (k *talk) over() {
 	k.s.t.Helper()
 	select {
 	case <-k.ended:
-	case <-time.After(time.Minute):
+	case <-time.After(30 * time.Second):
 		k.s.t.Fatal("the stream does not end")
 	}
 }

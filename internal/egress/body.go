@@ -1,15 +1,295 @@
 package egress
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
 	"net/http"
+	"time"
+	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/domain"
+	"github.com/holdfast-dev/holdfast/internal/redact"
 )
 
-// readBody reads, decodes, caps and redacts the body of r. Its error is a
-// ValidationError (undecodable), PayloadTooLargeError or RedactionError.
-func (p *Proxy) readBody(context.Context, *domain.Domain, *http.Request) (*body, *holdfast.Error) {
-	return nil, &holdfast.Error{Kind: holdfast.KindValidation, Gate: holdfast.K1, Why: "no body is read yet"}
+const (
+	// redactTime is how long the redaction of each redactShare bytes, or part
+	// of them, may take.
+	redactTime  = 10 * time.Second
+	redactShare = 10 << 20
+)
+
+var (
+	errTooLarge = errors.New("too large")
+	errNoMemory = errors.New("no memory")
+)
+
+// readBody reads the body of r to its end, decodes it, and redacts it as d says.
+// The size is bounded as it comes, as it is decoded, and once more when it is
+// redacted. Where d says `binary: allow`, what cannot be decoded or read is left
+// as it is, hashed and capped. The caller must call done.
+//
+// The error is a ValidationError (it cannot be decoded, or broke off), a
+// PayloadTooLargeError, a RedactionError, a DomainBlockedError where d refuses
+// what would be masked, or ruleBusy.
+func (p *Proxy) readBody(ctx context.Context, d *domain.Domain, r *http.Request) (*body, *holdfast.Error) {
+	share := p.out.memory.share()
+	b := &body{contentType: r.Header.Get("Content-Type"), done: share.done}
+	if r.Body == nil || r.Body == http.NoBody {
+		b.sum = sha256.Sum256(nil)
+		return b, nil
+	}
+	err := p.fill(ctx, b, share, d, r)
+	if err != nil {
+		share.done()
+		return nil, err
+	}
+	b.size, b.sum = int64(len(b.raw)), sha256.Sum256(b.raw)
+	return b, nil
+}
+
+func (p *Proxy) fill(ctx context.Context, b *body, share *share, d *domain.Domain, r *http.Request) *holdfast.Error {
+	most := maxRequest(d)
+	if r.ContentLength > most {
+		return tooLarge("request", most)
+	}
+	list, err := codings(r.Header["Content-Encoding"])
+	if err != nil {
+		// A coding that is not known has to stay on, and then nobody could
+		// tell the upstream of it: the field is ours to write.
+		return undecodable(err)
+	}
+	in, err := decoded(&upTo{r: r.Body, left: most}, list)
+	if err != nil {
+		return bodyError(most, err)
+	}
+	defer in.Close()
+	raw, err := readWhole(in, most, max(r.ContentLength, 0), share)
+	if err != nil {
+		return bodyError(most, err)
+	}
+	if ctx.Err() != nil {
+		return bodyError(most, ctx.Err())
+	}
+	var failed *holdfast.Error
+	b.raw, b.findings, failed = p.cleanRequest(d, b.contentType, raw, share)
+	if failed == nil && int64(len(b.raw)) > most {
+		failed = tooLarge("redacted request", most)
+	}
+	return failed
+}
+
+func maxRequest(d *domain.Domain) int64 {
+	if d.MaxRequest > 0 {
+		return d.MaxRequest
+	}
+	return domain.DefaultMaxRequest
+}
+
+func maxResponse(d *domain.Domain) int64 {
+	if d.MaxResponse > 0 {
+		return d.MaxResponse
+	}
+	return domain.DefaultMaxResponse
+}
+
+// upTo is an error where more than left bytes come.
+type upTo struct {
+	r    io.Reader
+	left int64
+}
+
+func (u *upTo) Read(p []byte) (int, error) {
+	if int64(len(p)) > u.left+1 {
+		p = p[:u.left+1]
+	}
+	n, err := u.r.Read(p)
+	if u.left -= int64(n); u.left < 0 {
+		return 0, errTooLarge
+	}
+	return n, err
+}
+
+// readWhole reads r to its end, at most most bytes, and takes memory as it goes.
+// expected is how many are announced, 0 for unknown.
+func readWhole(r io.Reader, most, expected int64, share *share) ([]byte, error) {
+	r = &upTo{r: r, left: most}
+	var buf []byte
+	if expected > 0 && expected < 64<<10 {
+		buf = make([]byte, 0, expected+1)
+	}
+	for {
+		if len(buf) == cap(buf) {
+			size := max(2*cap(buf), 4<<10)
+			if !share.grow(int64(size)) {
+				return nil, errNoMemory
+			}
+			buf = append(make([]byte, 0, size), buf...)
+		}
+		n, err := r.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		if err == io.EOF {
+			if !share.grow(int64(cap(buf))) {
+				return nil, errNoMemory
+			}
+			return buf, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// cleanRequest redacts a request's body as d says.
+func (p *Proxy) cleanRequest(d *domain.Domain, contentType string, raw []byte, share *share) ([]byte, []redact.Finding, *holdfast.Error) {
+	if d.Request == domain.Off || len(raw) == 0 {
+		return raw, nil, nil
+	}
+	c, failed := p.cleaner(d)
+	if failed != nil {
+		return nil, nil, failed
+	}
+	return p.bodyBy(c, d, d.Request, contentType, raw, share)
+}
+
+// bodyBy redacts a whole body. One is left alone where d lets binary bodies pass
+// and it is one.
+func (p *Proxy) bodyBy(c cleaner, d *domain.Domain, mode domain.Redaction, contentType string, raw []byte, share *share) ([]byte, []redact.Finding, *holdfast.Error) {
+	if !share.grow(3 * int64(len(raw))) {
+		return nil, nil, busy()
+	}
+	var r redact.Result
+	err := p.within(len(raw), func() (err error) {
+		r, err = c.body(contentType, raw)
+		if err != nil && d.Binary && isBinary(raw) && unscannable(err) {
+			r, err = passBinary(c, raw)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, nil, redactionFailed(err)
+	}
+	if r.Found() && mode == domain.Refuse {
+		return nil, nil, foundRefused(d, "the body", r.Findings)
+	}
+	return r.Out, r.Findings, nil
+}
+
+// passBinary lets a binary body pass in which no registered secret stands.
+func passBinary(c cleaner, raw []byte) (redact.Result, error) {
+	for _, f := range c.text(raw).Findings {
+		if f.Rule == "secret.literal" || f.Rule == "fault" {
+			return redact.Result{}, &holdfast.Error{
+				Kind: holdfast.KindRedaction, Gate: holdfast.K6, Rule: "redact/unscannable",
+				Why: "a registered secret stands in a binary body, where it cannot be masked", Hint: "nothing was sent",
+			}
+		}
+	}
+	return redact.Result{Out: raw}, nil
+}
+
+// isBinary says whether b is no text in UTF-8: what a row that allows binary
+// bodies lets pass. Text that cannot be read is refused there too.
+func isBinary(b []byte) bool { return bytes.IndexByte(b, 0) >= 0 || !utf8.Valid(b) }
+
+func unscannable(err error) bool {
+	var e *holdfast.Error
+	return errors.As(err, &e) && e.Rule == "redact/unscannable"
+}
+
+// within runs f, which redacts n bytes, and is a RedactionError where it panics
+// or does not end in its time. One that does not end goes on to its own end,
+// since nothing can stop it; its result is dropped.
+func (p *Proxy) within(n int, f func() error) error {
+	limit := redactTime * time.Duration(1+n/redactShare)
+	if p.out.redactTime > 0 {
+		limit = p.out.redactTime
+	}
+	if n < 1<<10 && p.out.redactTime == 0 {
+		return guarded(f)
+	}
+	done := make(chan error, 1)
+	go func() { done <- guarded(f) }()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-timer.C:
+		return fmt.Errorf("it took longer than %s", limit)
+	}
+}
+
+// guarded turns a panic into an error without its text, which could be the
+// body's.
+func guarded(f func() error) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = errors.New("the redaction engine faulted")
+		}
+	}()
+	return f()
+}
+
+func noEngine() *holdfast.Error { return redactionFailed(errors.New("there is no redaction engine")) }
+
+// redactionFailed is err as a RedactionError: an engine's own error already is
+// one.
+func redactionFailed(err error) *holdfast.Error {
+	var e *holdfast.Error
+	if errors.As(err, &e) && e.Kind == holdfast.KindRedaction {
+		return e
+	}
+	return &holdfast.Error{
+		Kind: holdfast.KindRedaction, Gate: holdfast.K6, Rule: "redact", Err: err,
+		Why: "what was to be sent or shown could not be redacted", Hint: "nothing of it went on",
+	}
+}
+
+func foundRefused(d *domain.Domain, where string, found []redact.Finding) *holdfast.Error {
+	return &holdfast.Error{
+		Kind: holdfast.KindDomainBlocked, Gate: holdfast.K2, Rule: "egress/found",
+		Why:  fmt.Sprintf("%s holds what %s may not have: %v", where, d.Name, redact.Result{Findings: found}.Rules()),
+		Hint: "leave it out; the domain says `refuse` where others mask",
+	}
+}
+
+func tooLarge(what string, most int64) *holdfast.Error {
+	return &holdfast.Error{
+		Kind: holdfast.KindPayloadTooLarge, Gate: holdfast.K1, Rule: "egress/size",
+		Why: fmt.Sprintf("the %s's body has more than %d bytes", what, most), Hint: "the domain's `max_request` and `max_response` set the limits",
+	}
+}
+
+func undecodable(err error) *holdfast.Error {
+	return &holdfast.Error{
+		Kind: holdfast.KindValidation, Gate: holdfast.K1, Rule: "egress/encoding", Err: err,
+		Why:  "the body could not be read: " + decodeWhy(err),
+		Hint: "send it whole, and as it is or in gzip, deflate, br or zstd",
+	}
+}
+
+func decodeWhy(err error) string {
+	switch {
+	case errors.Is(err, errUnknownCoding), errors.Is(err, errManyCodings), errors.Is(err, errBomb):
+		return err.Error()
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return "it broke off"
+	}
+	return "it is not what its header says"
+}
+
+func bodyError(most int64, err error) *holdfast.Error {
+	var tooBig *http.MaxBytesError
+	switch {
+	case errors.Is(err, errTooLarge), errors.As(err, &tooBig):
+		return tooLarge("request", most)
+	case errors.Is(err, errNoMemory):
+		return busy()
+	}
+	return undecodable(err)
 }

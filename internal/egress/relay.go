@@ -2,14 +2,199 @@ package egress
 
 import (
 	"context"
+	"crypto/sha256"
+	"hash"
+	"io"
 	"net/http"
+	"net/textproto"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/domain"
+	"github.com/holdfast-dev/holdfast/internal/redact"
 )
 
-// relay gives resp to the client, redacted, and closes its body.
-func (p *Proxy) relay(_ context.Context, _ http.ResponseWriter, _ *domain.Domain, resp *http.Response) (relayed, error) {
-	resp.Body.Close()
-	return relayed{}, &holdfast.Error{Kind: holdfast.KindInternal, Why: "nothing is relayed yet"}
+const (
+	// maxWhole is how much of an answer is held to be read as one document,
+	// in bytes; what is longer is read as text, as it comes.
+	maxWhole = 1 << 20
+	// maxFindings is how many findings of one answer are kept.
+	maxFindings = 1000
+)
+
+// relay gives resp to the client, redacted as d says, and closes its body. Short
+// answers, JSON and forms are redacted as one document; longer text as it comes,
+// so that what was written is at every time the beginning of the redaction of
+// the whole (D25b); events one by one. Binary answers pass where d says so. The
+// answer has no trailers, no Alt-Svc, no Set-Cookie (but where d lets the
+// agent's own credentials pass), and a length of its own.
+//
+// Where the error comes with began, the client has part of the answer: its
+// connection must be broken, so that it does not take it for all. Else the
+// error's kind says what to answer: ForwardError (the upstream broke off, or sent
+// what cannot be decoded), DomainBlockedError (binary, or found where d refuses),
+// PayloadTooLargeError, RedactionError, ruleBusy.
+func (p *Proxy) relay(ctx context.Context, w http.ResponseWriter, d *domain.Domain, resp *http.Response) (relayed, error) {
+	defer resp.Body.Close()
+	a := &answer{p: p, d: d, w: w, resp: resp, hash: sha256.New(), most: maxResponse(d)}
+	a.got.status, a.got.contentType = resp.StatusCode, resp.Header.Get("Content-Type")
+	err := a.relay(ctx)
+	a.hash.Sum(a.got.sum[:0])
+	a.got.text = string(a.text)
+	if err != nil && ctx.Err() != nil {
+		err = &holdfast.Error{
+			Kind: holdfast.KindForward, Rule: "egress/ended", Err: err,
+			Why: "the answer was ended before all of it came", Hint: "the client left, or the run was stopped",
+		}
+	}
+	return a.got, err
+}
+
+// answer is one answer on its way to the client. It belongs to one goroutine at
+// a time.
+type answer struct {
+	p    *Proxy
+	d    *domain.Domain
+	w    http.ResponseWriter
+	resp *http.Response
+	c    cleaner
+
+	header http.Header // as the client gets it
+	hash   hash.Hash
+	text   []byte
+	binary bool // what passes is not text
+	flush  bool // after every write
+	most   int64
+	got    relayed
+}
+
+func (a *answer) relay(ctx context.Context) error {
+	if err := a.open(); err != nil {
+		return err
+	}
+	if a.resp.StatusCode < 200 {
+		return upstreamLied(a.resp, "an answer that nobody asked for", nil)
+	}
+	if a.bodyless() {
+		a.begin()
+		return nil
+	}
+	if a.resp.ContentLength > a.most {
+		return tooLarge("answer", a.most)
+	}
+	return a.body(ctx)
+}
+
+// open makes the header that the client gets.
+func (a *answer) open() error {
+	var sent string
+	if a.resp.Request != nil {
+		sent = sentCredential(a.d, a.resp.Request.Header)
+	}
+	if a.d.Response != domain.Off || sent != "" {
+		var failed *holdfast.Error
+		if a.c, failed = a.p.answerCleaner(a.d, sent); failed != nil {
+			return failed
+		}
+	}
+	named := namedBy(a.resp.Header)
+	kept, cookies := make(http.Header, len(a.resp.Header)), []string(nil)
+	for name, values := range a.resp.Header {
+		switch key := textproto.CanonicalMIMEHeaderKey(name); {
+		case connectionOnly(name, named), key == "Accept-Ranges":
+		case key == "Set-Cookie", key == "Set-Cookie2":
+			if a.d.AgentCredentials {
+				cookies = append(cookies, values...)
+			}
+		default:
+			kept[name] = values
+		}
+	}
+	if a.d.Response != domain.Off {
+		found, failed := a.p.headerBy(a.c, a.d, a.d.Response, &kept)
+		if failed != nil {
+			return failed
+		}
+		a.found(found)
+	}
+	if len(cookies) > 0 {
+		kept["Set-Cookie"] = cookies
+	}
+	a.header = kept
+	return nil
+}
+
+// bodyless says whether the answer has no body, whatever its header says (RFC
+// 9110 section 6.4.1).
+func (a *answer) bodyless() bool {
+	head := a.resp.Request != nil && a.resp.Request.Method == http.MethodHead
+	return head || a.resp.StatusCode == http.StatusNoContent || a.resp.StatusCode == http.StatusNotModified || a.resp.StatusCode == http.StatusResetContent
+}
+
+// begin writes status and header, once.
+func (a *answer) begin() {
+	if a.got.began {
+		return
+	}
+	h := a.w.Header()
+	for name, values := range a.header {
+		h[name] = values
+	}
+	if _, said := a.header["Content-Type"]; !said {
+		h["Content-Type"] = nil // or Go would guess
+	}
+	a.got.began = true
+	a.w.WriteHeader(a.resp.StatusCode)
+}
+
+// Write gives b, which is redacted, to the client.
+func (a *answer) Write(b []byte) (int, error) {
+	if a.got.bytes+int64(len(b)) > a.most {
+		return 0, tooLarge("answer", a.most)
+	}
+	a.begin()
+	n, err := a.w.Write(b)
+	a.got.bytes += int64(n)
+	a.hash.Write(b[:n])
+	if room := maxText - len(a.text); room > 0 && !a.binary {
+		a.text = append(a.text, b[:min(n, room)]...)
+	}
+	if err == nil && a.flush {
+		err = http.NewResponseController(a.w).Flush()
+	}
+	return n, err
+}
+
+// found keeps findings for the record, up to a bound.
+func (a *answer) found(list []redact.Finding) {
+	a.got.findings = append(a.got.findings, list[:min(len(list), max(0, maxFindings-len(a.got.findings)))]...)
+}
+
+// upstreamLied is the ForwardError for what an upstream sent against HTTP, or
+// against what it was asked.
+func upstreamLied(resp *http.Response, what string, err error) error {
+	host := "the upstream"
+	if resp.Request != nil && resp.Request.URL != nil {
+		host = resp.Request.URL.Hostname()
+	}
+	return &holdfast.Error{
+		Kind: holdfast.KindForward, Rule: "egress/answer", Err: err,
+		Why: host + " sent " + what, Hint: "what was asked may have been done; the answer cannot be shown",
+	}
+}
+
+// readError tells an upstream that broke off from what its bytes made fail.
+func (a *answer) readError(err error) error {
+	switch known := (*holdfast.Error)(nil); {
+	case err == nil, asError(err, &known):
+		return err
+	case err == errTooLarge:
+		return tooLarge("answer", a.most)
+	case err == errNoMemory:
+		return busy()
+	case err == errBomb:
+		return upstreamLied(a.resp, "a body that expands too far", err)
+	case err == io.ErrUnexpectedEOF:
+		return upstreamLied(a.resp, "less than it announced", err)
+	}
+	return upstreamLied(a.resp, "a body that broke off or cannot be decoded", err)
 }

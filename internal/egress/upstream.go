@@ -2,25 +2,144 @@ package egress
 
 import (
 	"context"
+	"errors"
+	"io"
 	"net/http"
+	"net/http/httptrace"
+	"sync/atomic"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/domain"
 )
 
-// outbound is what the outbound half keeps: transports, and the memory that
-// buffered bodies may take.
-type outbound struct{}
+const (
+	// firstByte is how long an upstream may take to begin its answer where
+	// its row says nothing (spec 003 section 3.1, failure 6).
+	firstByte = 30 * time.Second
+	// maxAnswerHeader bounds an answer's status line and header, in bytes.
+	maxAnswerHeader = 256 << 10
+)
+
+// outbound is what the outbound half keeps: connections to upstreams, and the
+// memory that bodies held whole may take.
+type outbound struct {
+	memory memory
+	pools  pools
+	echoes echoes
+	// redactTime replaces the time that one redaction may take, in tests.
+	redactTime time.Duration
+}
 
 // start is called once, by New.
-func (o *outbound) start(*Proxy) {}
+func (o *outbound) start(p *Proxy) { o.memory.most = p.cfg.MaxBuffered }
 
 // stop ends what is kept; it is called once, by Close, after every crossing.
-func (o *outbound) stop() {}
+func (o *outbound) stop() { o.pools.stop() }
 
-// send sends req to d at o. Its error is a *holdfast.Error (ForwardError,
-// TimeoutError, DomainBlockedError for an address that may not be dialled),
-// with holdfast.ErrNotStarted in its chain where nothing left.
-func (p *Proxy) send(context.Context, *domain.Domain, domain.Origin, *http.Request) (*http.Response, error) {
-	return nil, &holdfast.Error{Kind: holdfast.KindInternal, Why: "nothing is sent yet", Err: holdfast.ErrNotStarted}
+// errFirstByte is the cause of a request that the first-byte limit ended.
+var errFirstByte = errors.New("the first byte took too long")
+
+// send sends req to d at o and returns the answer, which is not followed where
+// it redirects. req's URL says only path and query; req belongs to send from
+// here on. It resolves o's host, checks every address, dials one of them as it
+// was checked, and verifies the host's certificate. It asks for an answer that
+// is not encoded, and for the whole of it, where answers are inspected.
+//
+// The error is a *holdfast.Error: DomainBlockedError for an address that may not
+// be dialled, TimeoutError past d's first-byte limit, ForwardError for all else;
+// holdfast.ErrNotStarted is in its chain where nothing of the request had left.
+// A GET or HEAD whose pooled connection died under it may have been sent twice
+// (RFC 9110 section 9.2.2); nothing else is.
+func (p *Proxy) send(ctx context.Context, d *domain.Domain, o domain.Origin, req *http.Request) (*http.Response, error) {
+	limit := d.FirstByte
+	if limit <= 0 {
+		limit = firstByte
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(limit, func() { cancel(errFirstByte) })
+	resp, err := p.exchange(ctx, d, o, req)
+	if !timer.Stop() && err == nil {
+		// The answer began as the limit ran out: its body is ended already.
+		resp.Body.Close()
+		err = errFirstByte
+	}
+	if err != nil {
+		cause := context.Cause(ctx)
+		cancel(nil)
+		return nil, sendError(o, limit, cause, err)
+	}
+	resp.Body = ending(resp.Body, func() { cancel(nil) })
+	return resp, nil
 }
+
+// exchange is send without the limit.
+func (p *Proxy) exchange(ctx context.Context, d *domain.Domain, o domain.Origin, req *http.Request) (*http.Response, error) {
+	t, err := p.transport(ctx, d, o)
+	if err != nil {
+		return nil, err
+	}
+	var left atomic.Bool
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		WroteHeaders: func() { left.Store(true) },
+	})
+	resp, err := t.RoundTrip(addressed(ctx, d, o, req))
+	if err != nil && !left.Load() {
+		err = &notStarted{err}
+	}
+	return resp, err
+}
+
+// addressed is req as it leaves: sent to o by a URL of our own making.
+func addressed(ctx context.Context, d *domain.Domain, o domain.Origin, req *http.Request) *http.Request {
+	req = req.WithContext(ctx)
+	u := *req.URL
+	u.Scheme, u.Host, u.User, u.Fragment = "http", authority(o), nil, ""
+	if o.TLS {
+		u.Scheme = "https"
+	}
+	req.URL, req.Host = &u, authority(o)
+	if req.Header == nil {
+		req.Header = http.Header{}
+	}
+	req.RequestURI, req.Close, req.Trailer, req.TransferEncoding = "", false, nil, nil
+	if _, said := req.Header["User-Agent"]; !said {
+		req.Header["User-Agent"] = nil // or Go would name itself
+	}
+	if d.Response != domain.Off {
+		req.Header.Set("Accept-Encoding", "identity")
+		req.Header.Del("Range")
+		req.Header.Del("If-Range")
+	}
+	return req
+}
+
+// endingBody ends the request's context with its body.
+type endingBody struct {
+	io.ReadCloser
+	end func()
+}
+
+func (b *endingBody) Close() error {
+	err := b.ReadCloser.Close()
+	b.end()
+	return err
+}
+
+// ending wraps b. What was switched to another protocol can be written to, too.
+func ending(b io.ReadCloser, end func()) io.ReadCloser {
+	e := &endingBody{b, end}
+	if w, ok := b.(io.Writer); ok {
+		return &struct {
+			*endingBody
+			io.Writer
+		}{e, w}
+	}
+	return e
+}
+
+// notStarted marks an error before which nothing was sent.
+type notStarted struct{ err error }
+
+func (e *notStarted) Error() string   { return e.err.Error() }
+func (e *notStarted) Unwrap() []error { return []error{e.err, holdfast.ErrNotStarted} }

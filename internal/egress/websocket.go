@@ -2,15 +2,215 @@ package egress
 
 import (
 	"context"
+	"crypto/sha256"
+	"errors"
+	"hash"
 	"net/http"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/coder/websocket"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/domain"
+	"github.com/holdfast-dev/holdfast/internal/redact"
 )
+
+// maxMessage bounds one message of a WebSocket, in bytes: it is held whole.
+const maxMessage = 4 << 20
 
 // webSocket makes the handshake up with the upstream, takes the client's
 // connection over from w, and carries messages both ways until one end closes.
 // r is the client's handshake; up is what goes out of it, with its credential.
-func (p *Proxy) webSocket(_ context.Context, _ http.ResponseWriter, _, _ *http.Request, _ *domain.Domain, _ domain.Origin) (relayed, error) {
-	return relayed{}, &holdfast.Error{Kind: holdfast.KindInternal, Why: "no WebSocket is carried yet", Err: holdfast.ErrNotStarted}
+// Both handshakes are our own, without extensions: no message is compressed.
+// Messages are put together from their frames, redacted as d says (as a body
+// is: a secret in two messages is not seen) and sent in one frame; binary ones
+// pass where d allows binary bodies, or where they can be read. d's limits hold
+// for what all messages of a way have together. An upstream that refuses the
+// handshake is relayed as any answer is.
+func (p *Proxy) webSocket(ctx context.Context, w http.ResponseWriter, r, up *http.Request, d *domain.Domain, o domain.Origin) (relayed, error) {
+	s := &socket{p: p, d: d, sum: sha256.New()}
+	var failed *holdfast.Error
+	if s.c, failed = p.answerCleaner(d, sentCredential(d, up.Header)); failed != nil {
+		return relayed{}, failed
+	}
+	offered, failed := s.protocols(r.Header)
+	if failed != nil {
+		return relayed{}, failed
+	}
+	there, resp, err := websocket.Dial(ctx, o.String()+up.URL.RequestURI(), &websocket.DialOptions{
+		HTTPClient: &http.Client{
+			Transport:     roundTrip(func(req *http.Request) (*http.Response, error) { return p.send(ctx, d, o, req) }),
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+		HTTPHeader:   up.Header.Clone(),
+		Subprotocols: offered,
+	})
+	if err != nil {
+		return p.noSocket(ctx, w, d, resp, err)
+	}
+	defer there.CloseNow()
+	var chosen []string
+	if name := there.Subprotocol(); name != "" {
+		chosen = []string{name}
+	}
+	here, err := websocket.Accept(w, r, &websocket.AcceptOptions{InsecureSkipVerify: true, Subprotocols: chosen})
+	if err != nil {
+		return relayed{status: http.StatusSwitchingProtocols, began: true}, &holdfast.Error{
+			Kind: holdfast.KindForward, Rule: "egress/websocket", Err: err, Why: "the client's handshake failed", Hint: "WebSockets are spoken over HTTP/1.1",
+		}
+	}
+	defer here.CloseNow()
+	err = s.carry(ctx, here, there)
+	s.got.status, s.got.began = http.StatusSwitchingProtocols, true
+	s.sum.Sum(s.got.sum[:0])
+	return s.got, err
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// noSocket is an upstream's refusal, or the error of no answer.
+func (p *Proxy) noSocket(ctx context.Context, w http.ResponseWriter, d *domain.Domain, resp *http.Response, err error) (relayed, error) {
+	if resp != nil && resp.StatusCode != http.StatusSwitchingProtocols {
+		resp.ContentLength = -1 // of a body of which the beginning is there
+		resp.Header.Del("Content-Length")
+		return p.relay(ctx, w, d, resp)
+	}
+	var known *holdfast.Error
+	if errors.As(err, &known) {
+		return relayed{}, known
+	}
+	return relayed{}, &holdfast.Error{
+		Kind: holdfast.KindForward, Rule: "egress/websocket", Err: err,
+		Why: "the upstream's handshake for a WebSocket is not right", Hint: "nothing but the handshake was sent",
+	}
+}
+
+// socket is one WebSocket between two ends.
+type socket struct {
+	p *Proxy
+	d *domain.Domain
+	c cleaner
+
+	mu  sync.Mutex
+	got relayed   // guarded by mu
+	sum hash.Hash // guarded by mu
+}
+
+// protocols are those that the client offers. They are not rewritten: one in
+// which something is found is refused.
+func (s *socket) protocols(h http.Header) ([]string, *holdfast.Error) {
+	var list []string
+	for _, line := range h["Sec-Websocket-Protocol"] {
+		for name := range strings.SplitSeq(line, ",") {
+			list = append(list, strings.TrimSpace(name))
+		}
+		if found := s.c.text([]byte(line)).Findings; s.d.Request != domain.Off && len(found) > 0 {
+			return nil, foundRefused(s.d, "the WebSocket's protocol", found)
+		}
+	}
+	return list, nil
+}
+
+// carry carries both ways and returns the first error; nil where an end closed.
+func (s *socket) carry(ctx context.Context, here, there *websocket.Conn) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var out, back error
+	var both sync.WaitGroup
+	both.Go(func() {
+		out = s.way(ctx, there, here, s.d.Request, maxRequest(s.d), true)
+		cancel()
+	})
+	both.Go(func() {
+		back = s.way(ctx, here, there, s.d.Response, maxResponse(s.d), false)
+		cancel()
+	})
+	both.Wait()
+	if out != nil {
+		return out
+	}
+	return back
+}
+
+// way carries messages one way until its end closes, and closes the other with
+// the same word.
+func (s *socket) way(ctx context.Context, to, from *websocket.Conn, mode domain.Redaction, most int64, out bool) error {
+	from.SetReadLimit(min(maxMessage, most))
+	for total := int64(0); ; {
+		kind, data, err := from.Read(ctx)
+		if err != nil {
+			return s.closed(ctx, to, err)
+		}
+		if total += int64(len(data)); total > most {
+			return s.refuse(to, from, tooLarge("WebSocket", most))
+		}
+		share := s.p.out.memory.share()
+		clean, found, failed := s.clean(mode, kind, data, share)
+		if failed == nil {
+			s.measure(clean, found, out)
+			err = to.Write(ctx, kind, clean)
+		}
+		share.done()
+		if failed != nil {
+			return s.refuse(to, from, failed)
+		}
+		if err != nil {
+			return nil // that way's own end says why
+		}
+	}
+}
+
+// clean redacts a message.
+func (s *socket) clean(mode domain.Redaction, kind websocket.MessageType, data []byte, share *share) ([]byte, []redact.Finding, *holdfast.Error) {
+	if mode == domain.Off || len(data) == 0 {
+		return data, nil, nil
+	}
+	if !share.grow(int64(len(data))) {
+		return nil, nil, busy()
+	}
+	if kind == websocket.MessageText && !utf8.Valid(data) {
+		return nil, nil, undecodable(errors.New("a text message that is not UTF-8"))
+	}
+	return s.p.bodyBy(s.c, s.d, mode, "", data, share)
+}
+
+func (s *socket) measure(data []byte, found []redact.Finding, out bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if out {
+		s.got.sent += int64(len(data))
+	} else {
+		s.got.bytes += int64(len(data))
+		s.sum.Write(data)
+	}
+	s.got.findings = append(s.got.findings, found[:min(len(found), max(0, maxFindings-len(s.got.findings)))]...)
+}
+
+// closed passes on how an end closed.
+func (s *socket) closed(ctx context.Context, to *websocket.Conn, err error) error {
+	var said websocket.CloseError
+	switch {
+	case errors.As(err, &said):
+		reason := s.c.text([]byte(said.Reason)).Out
+		_ = to.Close(said.Code, string(reason[:min(len(reason), 120)]))
+		return nil
+	case errors.Is(err, websocket.ErrMessageTooBig):
+		_ = to.Close(websocket.StatusMessageTooBig, "")
+		return tooLarge("WebSocket's message", maxMessage)
+	case ctx.Err() != nil:
+		return nil // the other way ended, or the run
+	}
+	_ = to.CloseNow()
+	return nil
+}
+
+// refuse ends both ends.
+func (s *socket) refuse(to, from *websocket.Conn, e *holdfast.Error) error {
+	_ = from.Close(websocket.StatusPolicyViolation, "holdfast: "+string(e.Kind))
+	_ = to.Close(websocket.StatusGoingAway, "")
+	return e
 }

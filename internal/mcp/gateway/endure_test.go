@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -15,11 +16,17 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/mcp"
 	"github.com/holdfast-dev/holdfast/internal/mcp/gatewaytest"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
 )
 
-// howOften is how often each thing is done; long lines a tenth of it.
-func howOften() int { return repeat.Times(10_000, 100) }
+var often = flag.Int("often", 3_000, "how often each thing is done; long lines a tenth of it; 10000 takes minutes with the race detector")
+
+// howOften is how often each thing is done.
+func howOften() int {
+	if testing.Short() {
+		return 100
+	}
+	return *often
+}
 
 // descriptors is how many this process has open.
 func descriptors(t *testing.T) int {

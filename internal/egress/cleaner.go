@@ -1,0 +1,164 @@
+package egress
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"io"
+	"maps"
+	"net/http"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/domain"
+	"github.com/holdfast-dev/holdfast/internal/redact"
+)
+
+// cleaner redacts what belongs to one domain: by the domain's engine, and where
+// that one does not know the credential that was sent by one that does, so that
+// an upstream cannot tell it to the agent (D23).
+type cleaner struct {
+	e    *redact.Engine
+	echo *redact.Engine // nil where e knows it, or none was sent
+}
+
+// cleaner is d's. The error is a RedactionError: there is no engine.
+func (p *Proxy) cleaner(d *domain.Domain) (cleaner, *holdfast.Error) {
+	e := p.cfg.Engine(d)
+	if e == nil {
+		return cleaner{}, noEngine()
+	}
+	return cleaner{e: e}, nil
+}
+
+// answerCleaner is that for the answer to a request in which credential stood.
+func (p *Proxy) answerCleaner(d *domain.Domain, credential string) (cleaner, *holdfast.Error) {
+	c, failed := p.cleaner(d)
+	if failed == nil && credential != "" {
+		c.echo = p.out.echoes.engine(c.e, credential)
+	}
+	return c, failed
+}
+
+func (c cleaner) body(contentType string, raw []byte) (redact.Result, error) {
+	r, err := c.e.Body(contentType, raw)
+	if err != nil || c.echo == nil {
+		return r, err
+	}
+	more, err := c.echo.Body(contentType, r.Out)
+	more.Findings = append(r.Findings, more.Findings...)
+	return more, err
+}
+
+func (c cleaner) text(raw []byte) redact.Result {
+	r := c.e.Text(raw)
+	if c.echo == nil {
+		return r
+	}
+	more := c.echo.Text(r.Out)
+	more.Findings = append(r.Findings, more.Findings...)
+	return more
+}
+
+func (c cleaner) header(h http.Header) (http.Header, []redact.Finding) {
+	m, found := c.e.Header(h)
+	if c.echo != nil {
+		var more []redact.Finding
+		m, more = c.echo.Header(m)
+		found = append(found, more...)
+	}
+	return maps.Clone(m), found
+}
+
+// stream is text that comes in pieces, through all engines.
+type stream struct {
+	parts []*redact.Stream // the first is written to
+}
+
+func (c cleaner) stream(w io.Writer) *stream {
+	if c.echo == nil {
+		return &stream{[]*redact.Stream{c.e.Stream(w)}}
+	}
+	last := c.echo.Stream(w)
+	return &stream{[]*redact.Stream{c.e.Stream(last), last}}
+}
+
+func (s *stream) Write(p []byte) (int, error) { return s.parts[0].Write(p) }
+
+// Close writes what is held.
+func (s *stream) Close() error {
+	for _, part := range s.parts {
+		if err := part.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// held says whether something that was written has not come out.
+func (s *stream) held() bool {
+	for _, part := range s.parts {
+		if part.Held() {
+			return true
+		}
+	}
+	return false
+}
+
+// yield lets out what is held, if nothing of it looks like the beginning of
+// something to mask.
+func (s *stream) yield() error {
+	for _, part := range s.parts {
+		if done, err := part.Yield(); err != nil || !done {
+			return err
+		}
+	}
+	return nil
+}
+
+// findings are those of all engines.
+func (s *stream) findings() []redact.Finding {
+	var list []redact.Finding
+	for _, part := range s.parts {
+		list = append(list, part.Findings().First...)
+	}
+	return list
+}
+
+// maxEchoes bounds how many credentials have an engine of their own.
+const maxEchoes = 64
+
+// echoes keeps engines that know one credential each, by its hash.
+type echoes struct {
+	mu   sync.Mutex
+	list map[[32]byte]*redact.Engine // guarded by mu
+}
+
+// engine returns one that masks credential, nil where e does it as a registered
+// secret or it is too short to be told from ordinary text.
+func (s *echoes) engine(e *redact.Engine, credential string) *redact.Engine {
+	for _, f := range e.Text([]byte(credential)).Findings {
+		if f.Rule == "secret.literal" && f.Length == len(credential) {
+			return nil
+		}
+	}
+	key := sha256.Sum256([]byte(credential))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if have, ok := s.list[key]; ok {
+		return have
+	}
+	literals := []holdfast.Secret{holdfast.NewSecret(credential)}
+	if pair, err := base64.StdEncoding.DecodeString(credential); err == nil && len(pair) >= 4 && utf8.Valid(pair) {
+		literals = append(literals, holdfast.NewSecret(string(pair))) // of Basic
+	}
+	made, err := redact.New(redact.Options{Literals: literals, Masks: redact.Egress})
+	if err != nil {
+		made = nil
+	}
+	if s.list == nil || len(s.list) >= maxEchoes {
+		s.list = map[[32]byte]*redact.Engine{}
+	}
+	s.list[key] = made
+	return made
+}

@@ -1,0 +1,136 @@
+package egress
+
+import (
+	"bufio"
+	"compress/flate"
+	"compress/zlib"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+const (
+	// maxCodings is how many encodings may lie over each other.
+	maxCodings = 3
+	// freeDecoded may come out of any encoding; of what is more, maxRatio bytes
+	// may for each byte that went in.
+	freeDecoded = 1 << 20
+	maxRatio    = 200
+	// maxWindow bounds what a zstd decoder keeps, in bytes (RFC 9659).
+	maxWindow = 8 << 20
+)
+
+var (
+	errUnknownCoding = errors.New("an encoding that is not known")
+	errManyCodings   = fmt.Errorf("more than %d encodings over each other", maxCodings)
+	errBomb          = fmt.Errorf("it expands to more than %d times its size", maxRatio)
+)
+
+// codings reads Content-Encoding fields: what was done to the body, in order
+// (RFC 9110 section 8.4). Identity is nothing.
+func codings(fields []string) ([]string, error) {
+	var list []string
+	for _, line := range fields {
+		for name := range strings.SplitSeq(line, ",") {
+			switch name = strings.ToLower(strings.TrimSpace(name)); name {
+			case "", "identity":
+			case "gzip", "x-gzip", "deflate", "br", "zstd":
+				list = append(list, name)
+			default:
+				return nil, errUnknownCoding
+			}
+		}
+	}
+	if len(list) > maxCodings {
+		return nil, errManyCodings
+	}
+	return list, nil
+}
+
+// decoded reads what r holds behind its encodings, the last of which was put on
+// last. What comes out of each layer is bounded by what went in, so that no
+// depth of nesting multiplies. The reader must be closed.
+func decoded(r io.Reader, list []string) (io.ReadCloser, error) {
+	d := &decoder{Reader: r}
+	for i := len(list) - 1; i >= 0; i-- {
+		in := &counted{r: d.Reader}
+		out, err := d.layer(list[i], bufio.NewReader(in))
+		if err != nil {
+			d.Close()
+			return nil, err
+		}
+		d.Reader = &bounded{r: out, in: in}
+	}
+	return d, nil
+}
+
+// decoder is a pile of decoders.
+type decoder struct {
+	io.Reader
+	ends []func()
+}
+
+// Close frees what the decoders hold; it does not close what they read.
+func (d *decoder) Close() error {
+	for _, end := range d.ends {
+		end()
+	}
+	d.ends = nil
+	return nil
+}
+
+func (d *decoder) layer(coding string, r *bufio.Reader) (io.Reader, error) {
+	switch coding {
+	case "gzip", "x-gzip":
+		return gzip.NewReader(r)
+	case "deflate":
+		// Servers send both zlib, as the name means, and bare deflate.
+		if head, _ := r.Peek(2); len(head) == 2 && head[0]&0x0f == 8 && (uint(head[0])<<8|uint(head[1]))%31 == 0 {
+			return zlib.NewReader(r)
+		}
+		return flate.NewReader(r), nil
+	case "br":
+		return brotli.NewReader(r), nil
+	case "zstd":
+		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+		if err != nil {
+			return nil, err
+		}
+		d.ends = append(d.ends, z.Close)
+		return z, nil
+	}
+	return nil, errUnknownCoding
+}
+
+// counted counts what was read.
+type counted struct {
+	r io.Reader
+	n int64
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// bounded refuses what expands too far.
+type bounded struct {
+	r  io.Reader
+	in *counted
+	n  int64
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.r.Read(p)
+	b.n += int64(n)
+	if b.n > freeDecoded && b.n > maxRatio*b.in.n {
+		return 0, errBomb
+	}
+	return n, err
+}

@@ -1,0 +1,296 @@
+package egress
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/holdfast-dev/holdfast/internal/redact"
+)
+
+// maxPlaces bounds the texts of one answer that are followed at a time.
+const maxPlaces = 64
+
+func flush(w http.ResponseWriter) error { return http.NewResponseController(w).Flush() }
+
+// read makes an event of a block and puts it into the queue. A block without
+// data, a comment that keeps the connection awake, goes on at once.
+func (e *events) read(block []byte) error {
+	ev := &event{}
+	data, has := e.split(ev, block)
+	if !has {
+		if len(e.queue) == 0 || isComment(block) {
+			_, err := e.a.Write(ev.head)
+			return err
+		}
+		e.push(ev)
+		return nil
+	}
+	share := e.a.p.out.memory.share()
+	defer share.done()
+	if !share.grow(4 * int64(len(data))) {
+		return busy()
+	}
+	var clean redact.Result
+	if err := e.a.p.within(len(data), func() (err error) {
+		clean, err = e.a.c.body("", data)
+		return err
+	}); err != nil {
+		return redactionFailed(err)
+	}
+	e.a.found(clean.Findings)
+	ev.doc = bytes.Clone(clean.Out)
+	if err := e.follow(ev, data); err != nil {
+		return err
+	}
+	e.push(ev)
+	return nil
+}
+
+func (e *events) push(ev *event) {
+	e.queue = append(e.queue, ev)
+	e.held += ev.size()
+}
+
+// split takes the data out of a block; the rest, redacted, becomes the event's
+// head.
+func (e *events) split(ev *event, block []byte) (data []byte, has bool) {
+	if e.frame == frameLines {
+		line := bytes.TrimRight(block, "\r\n")
+		ev.tail = bytes.Clone(block[len(line):])
+		if len(line) > 0 && line[0] == 0x1e {
+			ev.head, line = []byte{0x1e}, line[1:]
+		}
+		if len(line) == 0 {
+			ev.head = append(ev.head, ev.tail...)
+			ev.tail = nil
+			return nil, false
+		}
+		return line, true
+	}
+	ev.lines = true
+	blank := false
+	for len(block) > 0 {
+		n := bytes.IndexAny(block, "\r\n")
+		line := block
+		if n < 0 {
+			block = nil
+		} else {
+			line = block[:n]
+			cr := block[n] == '\r'
+			if block = block[n+1:]; cr && len(block) > 0 && block[0] == '\n' {
+				block = block[1:]
+			}
+		}
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		switch {
+		case len(line) == 0:
+			blank = true
+		case string(name) == "data":
+			if has {
+				data = append(data, '\n')
+			}
+			data, has = append(data, bytes.TrimPrefix(value, []byte(" "))...), true
+		default:
+			r := e.a.c.text(line)
+			e.a.found(r.Findings)
+			ev.head = append(append(ev.head, r.Out...), '\n')
+		}
+	}
+	if blank {
+		ev.tail = []byte("\n")
+	}
+	if !has {
+		ev.head = append(ev.head, ev.tail...)
+		ev.tail = nil
+	}
+	return data, has
+}
+
+// isComment says whether a block has only comments.
+func isComment(block []byte) bool {
+	for line := range bytes.Lines(block) {
+		if line = bytes.TrimRight(line, "\r\n"); len(line) > 0 && line[0] != ':' {
+			return false
+		}
+	}
+	return true
+}
+
+// follow finds the pieces of longer texts in the event and gives each to its
+// text.
+func (e *events) follow(ev *event, raw []byte) error {
+	before, after := pieces(raw), pieces(ev.doc)
+	if len(before) != len(after) {
+		before = after
+	}
+	for i := range after {
+		s := &slot{start: after[i].start, end: after[i].end, quoted: after[i].quoted, was: before[i].text}
+		if !bytes.Equal(before[i].text, after[i].text) && !bytes.Equal(e.a.c.text(before[i].text).Out, after[i].text) {
+			s.was = after[i].text // what was found there was wrapped, or named, and a text is not opened
+		}
+		p := e.place(before[i].key)
+		if err := p.put(s); err != nil {
+			return err
+		}
+		ev.slots = append(ev.slots, s)
+	}
+	return nil
+}
+
+// place returns the text of that key. Where there are too many, the one that
+// had no piece for the longest time ends.
+func (e *events) place(key string) *place {
+	e.tick++
+	if p := e.places[key]; p != nil {
+		p.used = e.tick
+		return p
+	}
+	if len(e.places) >= maxPlaces {
+		oldest, least := "", e.tick
+		for k, p := range e.places {
+			if p.used < least {
+				oldest, least = k, p.used
+			}
+		}
+		p := e.places[oldest]
+		_ = p.s.Close() // what it writes is clean also when it fails
+		p.settle()
+		p.last = nil
+		e.a.found(p.s.findings())
+		delete(e.places, oldest)
+	}
+	p := &place{used: e.tick}
+	p.s = e.a.c.stream(&p.out)
+	e.places[key] = p
+	return p
+}
+
+// put gives a piece to the text: what comes out belongs first to the piece
+// before it, as far as that waits for its end, then to this one.
+func (p *place) put(s *slot) error {
+	s.at, s.left = p, len(s.was)
+	before := p.last
+	if _, err := p.s.Write(s.was); err != nil {
+		return err
+	}
+	if before != nil && before.left > 0 {
+		before.give(p, min(before.left, p.out.Len()))
+	}
+	p.last = s
+	p.settle()
+	return nil
+}
+
+// settle gives what came out to the last piece.
+func (p *place) settle() {
+	if p.last != nil && p.out.Len() > 0 {
+		p.last.give(p, p.out.Len())
+	}
+}
+
+// give moves n bytes that came out to the slot, and as many as end the character
+// that the last of them belongs to; one whose end has not come stays.
+func (s *slot) give(p *place, n int) {
+	b := p.out.Bytes()
+	for n < len(b) && !utf8.RuneStart(b[n]) {
+		n++
+	}
+	for k := 1; k <= utf8.UTFMax && k <= n && n == len(b); k++ {
+		if c := b[n-k]; utf8.RuneStart(c) {
+			if c >= utf8.RuneSelf && !utf8.FullRune(b[n-k:n]) && p.s.held() {
+				n -= k
+			}
+			break
+		}
+	}
+	s.text = append(s.text, p.out.Next(n)...)
+	s.left = max(0, s.left-n)
+}
+
+// written is the slot's text as it stands in the event.
+func (s *slot) written(doc []byte) []byte {
+	if !s.quoted {
+		return s.text
+	}
+	if was, err := jsontext.AppendUnquote(nil, doc[s.start:s.end]); err == nil && bytes.Equal(was, s.text) {
+		return doc[s.start:s.end]
+	}
+	q, _ := jsontext.AppendQuote(nil, s.text)
+	return q
+}
+
+// part is a piece of a text that goes on in other events. [start, end) is where
+// it stands in the data, quotes included.
+type part struct {
+	key        string
+	start, end int
+	text       []byte
+	quoted     bool
+}
+
+// pieces returns the strings of data that may go on in the next event: those
+// under a name by which models give their answers in pieces, by their place and
+// the indices beside them; or, where data is not JSON, all of it.
+func pieces(data []byte) []part {
+	d := jsontext.NewDecoder(bytes.NewReader(data), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	var list []part
+	var index strings.Builder
+	var name string
+	for {
+		kind := d.PeekKind()
+		if kind != jsontext.KindString && kind != jsontext.KindNumber {
+			if _, err := d.ReadToken(); err == io.EOF {
+				break
+			} else if err != nil {
+				return plainPiece(data)
+			}
+			continue
+		}
+		parent, length := d.StackIndex(d.StackDepth())
+		v, err := d.ReadValue()
+		if err != nil {
+			return plainPiece(data)
+		}
+		end := int(d.InputOffset())
+		switch {
+		case parent == jsontext.KindBeginObject && length%2 == 0:
+			text, _ := jsontext.AppendUnquote(nil, v)
+			name = string(text)
+		case kind == jsontext.KindNumber:
+			if parent == jsontext.KindBeginObject && strings.HasSuffix(name, "index") {
+				index.WriteString("|" + string(d.StackPointer()) + "=" + string(v))
+			}
+		case parent != jsontext.KindBeginObject || comesInPieces(name):
+			text, _ := jsontext.AppendUnquote(nil, v)
+			list = append(list, part{string(d.StackPointer()), end - len(v), end, text, true})
+		}
+	}
+	for i := range list {
+		list[i].key += index.String()
+	}
+	return list
+}
+
+// plainPiece is data that is no JSON: one piece of text, but for the word by
+// which streams say that they end.
+func plainPiece(data []byte) []part {
+	if string(data) == "[DONE]" {
+		return nil
+	}
+	return []part{{"", 0, len(data), data, false}}
+}
+
+// comesInPieces knows the names under which answers come in pieces.
+func comesInPieces(name string) bool {
+	switch name {
+	case "content", "text", "delta", "partial_json", "arguments", "thinking", "reasoning", "reasoning_content", "refusal", "completion",
+		"response", "input", "output", "message", "data", "chunk", "token", "body", "value", "generated_text", "output_text", "transcript":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,50 @@
+package egress
+
+import (
+	"sync/atomic"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// memory counts the bytes of all bodies that are held whole.
+type memory struct {
+	most int64
+	used atomic.Int64
+}
+
+// share is what one body has taken.
+type share struct {
+	m     *memory
+	taken atomic.Int64
+}
+
+// share begins with nothing.
+func (m *memory) share() *share { return &share{m: m} }
+
+// grow takes more until the share is n bytes, and says whether there was room.
+func (s *share) grow(n int64) bool {
+	more := n - s.taken.Load()
+	if more <= 0 {
+		return true
+	}
+	if s.m.used.Add(more) > s.m.most {
+		s.m.used.Add(-more)
+		return false
+	}
+	s.taken.Add(more)
+	return true
+}
+
+// done gives everything back. It may be called more than once.
+func (s *share) done() { s.m.used.Add(-s.taken.Swap(0)) }
+
+// ruleBusy names the refusal of a body for which there is no memory now.
+const ruleBusy = "egress/busy"
+
+func busy() *holdfast.Error {
+	return &holdfast.Error{
+		Kind: holdfast.KindBounds, Gate: holdfast.K3, Rule: ruleBusy,
+		Why:  "the bodies that are being read now take all the memory that they may",
+		Hint: "nothing was sent; try again in a moment",
+	}
+}

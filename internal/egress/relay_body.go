@@ -1,0 +1,280 @@
+package egress
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/domain"
+)
+
+// pieceSize is how much of a long answer is read at a time.
+const pieceSize = 32 << 10
+
+func asError(err error, to **holdfast.Error) bool { return errors.As(err, to) }
+
+// body gives the answer's body to the client in the way that its kind asks for.
+func (a *answer) body(ctx context.Context) error {
+	if a.d.Response == domain.Off {
+		return a.unread(a.resp.Body, a.resp.Header["Content-Encoding"])
+	}
+	list, err := codings(a.resp.Header["Content-Encoding"])
+	if err != nil {
+		if a.d.Binary {
+			return a.unread(a.resp.Body, a.resp.Header["Content-Encoding"])
+		}
+		return upstreamLied(a.resp, "an encoding that is not known, though it was asked for none", err)
+	}
+	in, err := decoded(a.resp.Body, list)
+	if err != nil {
+		return a.readError(err)
+	}
+	defer in.Close()
+	capped := &upTo{r: in, left: a.most}
+	kind, params := mediaKind(a.got.contentType)
+	length := a.resp.ContentLength
+	if len(list) > 0 {
+		length = -1
+	}
+	switch {
+	case kind == "text/event-stream":
+		return a.events(ctx, capped, frameEvents)
+	case isLines(kind):
+		return a.events(ctx, capped, frameLines)
+	case length >= 0 && length <= maxWhole, length < 0 && isDocument(kind):
+		return a.whole(capped, max(length, 0))
+	}
+	return a.pieces(capped, kind, params, length)
+}
+
+// mediaKind is a content type's own name and parameters, lower-case; what cannot
+// be parsed has none.
+func mediaKind(contentType string) (string, map[string]string) {
+	kind, params, err := mime.ParseMediaType(contentType)
+	if err != nil {
+		head, _, _ := strings.Cut(contentType, ";")
+		return strings.ToLower(strings.TrimSpace(head)), map[string]string{"charset": "?"}
+	}
+	return kind, params
+}
+
+// isLines says whether an answer comes as one JSON document a line.
+func isLines(kind string) bool {
+	switch kind {
+	case "application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines", "application/jsonlines", "application/json-seq",
+		"application/stream+json", "application/x-json-stream":
+		return true
+	}
+	return false
+}
+
+// isDocument says whether a kind must be read as one document to be read right.
+func isDocument(kind string) bool {
+	return kind == "application/json" || strings.HasSuffix(kind, "+json") || kind == "application/x-www-form-urlencoded" || strings.HasPrefix(kind, "multipart/")
+}
+
+// isTextual says whether a kind is written in characters.
+func isTextual(kind string) bool {
+	if strings.HasPrefix(kind, "text/") || isDocument(kind) || strings.HasSuffix(kind, "+xml") {
+		return true
+	}
+	switch kind {
+	case "application/xml", "application/javascript", "application/x-javascript", "application/ecmascript", "application/graphql", "application/yaml",
+		"application/x-yaml", "application/toml", "application/sql", "application/x-sh", "application/rtf":
+		return true
+	}
+	return false
+}
+
+// readableSet says whether ASCII stands as ASCII in a character set, so that a
+// stream sees it.
+func readableSet(name string) bool {
+	name = strings.ToLower(name)
+	for _, head := range [...]string{"utf-8", "utf8", "us-ascii", "ascii", "iso-8859-", "windows-125"} {
+		if strings.HasPrefix(name, head) {
+			return true
+		}
+	}
+	return name == ""
+}
+
+// whole reads an answer to its end and redacts it as one document. What turns
+// out too long for that goes on in pieces.
+func (a *answer) whole(in io.Reader, length int64) error {
+	share := a.p.out.memory.share()
+	defer share.done()
+	raw, err := readWhole(io.LimitReader(in, maxWhole+1), maxWhole+1, length, share)
+	if err != nil {
+		return a.readError(err)
+	}
+	if len(raw) > maxWhole {
+		kind, params := mediaKind(a.got.contentType)
+		return a.pieces(io.MultiReader(bytes.NewReader(raw), in), kind, params, -1)
+	}
+	out, found, failed := a.p.bodyBy(a.c, a.d, a.d.Response, a.got.contentType, raw, share)
+	if failed != nil {
+		if unscannable(failed) && isBinary(raw) {
+			return a.binaryRefused()
+		}
+		return failed
+	}
+	a.found(found)
+	a.binary = isBinary(out)
+	a.header["Content-Length"] = []string{strconv.Itoa(len(out))}
+	if len(out) == 0 {
+		a.begin()
+		return nil
+	}
+	_, err = a.Write(out)
+	return err
+}
+
+// pieces redacts a long answer, or one whose length is not known, as it comes.
+func (a *answer) pieces(in io.Reader, kind string, params map[string]string, length int64) error {
+	buf := make([]byte, pieceSize)
+	n, err := readSome(in, buf)
+	if n == 0 {
+		if err != io.EOF {
+			return a.readError(err)
+		}
+		a.begin()
+		return nil
+	}
+	first := buf[:n]
+	rest := io.MultiReader(bytes.NewReader(bytes.Clone(first)), &failing{in, err})
+	if looksBinary(first) || !isTextual(kind) && a.d.Binary && isBinary(first) {
+		if !a.d.Binary {
+			return a.binaryRefused()
+		}
+		if length >= 0 {
+			a.header["Content-Length"] = []string{strconv.FormatInt(length, 10)}
+		}
+		return a.copyBinary(rest, buf)
+	}
+	if !readableSet(params["charset"]) {
+		return redactionFailed(errors.New("text in a character set that cannot be read as it comes"))
+	}
+	return a.copyText(rest, buf)
+}
+
+// readSome waits for the first bytes, and for no more than come with them.
+func readSome(r io.Reader, buf []byte) (int, error) {
+	for range 100 {
+		if n, err := r.Read(buf); n > 0 || err != nil {
+			return n, err
+		}
+	}
+	return 0, io.ErrNoProgress
+}
+
+// failing is r, which has already failed with err if that is not nil.
+type failing struct {
+	r   io.Reader
+	err error
+}
+
+func (f *failing) Read(p []byte) (int, error) {
+	if f.err != nil {
+		return 0, f.err
+	}
+	return f.r.Read(p)
+}
+
+// copyText is text through the engine: held back is only what may be part of a
+// finding, and what is free goes to the client at once.
+func (a *answer) copyText(in io.Reader, buf []byte) error {
+	a.flush = true
+	s := a.c.stream(a)
+	defer func() { a.found(s.findings()) }()
+	for {
+		n, err := in.Read(buf)
+		if bytes.IndexByte(buf[:n], 0) >= 0 {
+			// No text in a set that is readable here has it: what follows
+			// could be in one that is not.
+			return a.binaryRefused()
+		}
+		if n > 0 {
+			if _, err := s.Write(buf[:n]); err != nil {
+				return err
+			}
+			if a.d.Response == domain.Refuse && len(s.findings()) > 0 {
+				return foundRefused(a.d, "the answer", s.findings())
+			}
+		}
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return a.readError(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		return err
+	}
+	a.begin()
+	return nil
+}
+
+// unread passes a body of which nothing is read: it is hashed and capped.
+func (a *answer) unread(in io.Reader, encoding []string) error {
+	if len(encoding) > 0 {
+		a.header["Content-Encoding"] = encoding
+	}
+	if a.resp.ContentLength >= 0 {
+		a.header["Content-Length"] = []string{strconv.FormatInt(a.resp.ContentLength, 10)}
+	}
+	a.flush = a.resp.ContentLength < 0
+	return a.copyBinary(&upTo{r: in, left: a.most}, make([]byte, pieceSize))
+}
+
+func (a *answer) copyBinary(in io.Reader, buf []byte) error {
+	a.binary = true
+	for {
+		n, err := in.Read(buf)
+		if n > 0 {
+			if _, err := a.Write(buf[:n]); err != nil {
+				return err
+			}
+		}
+		if err == io.EOF {
+			a.begin()
+			return nil
+		}
+		if err != nil {
+			return a.readError(err)
+		}
+	}
+}
+
+func (a *answer) binaryRefused() error {
+	return &holdfast.Error{
+		Kind: holdfast.KindDomainBlocked, Gate: holdfast.K2, Rule: "egress/binary",
+		Why:  "the answer of " + a.d.Name + " is binary, and cannot be looked into",
+		Hint: "ask for text; where binary answers are meant, the domain says `binary: allow`",
+	}
+}
+
+// looksBinary says whether the beginning of a body is no text: it has a NUL, or
+// more control bytes or broken UTF-8 than text has.
+func looksBinary(b []byte) bool {
+	bad := 0
+	for i := 0; i < len(b); {
+		r, w := utf8.DecodeRune(b[i:])
+		switch {
+		case r == 0:
+			return true
+		case r < ' ' && r != '\t' && r != '\n' && r != '\r' && r != '\f' && r != 0x1b && r != 0x1e:
+			bad++
+		case r == utf8.RuneError && w == 1 && i+utf8.UTFMax <= len(b):
+			bad++
+		}
+		i += w
+	}
+	return bad*8 > len(b)
+}
