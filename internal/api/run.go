@@ -14,8 +14,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/kernel"
 )
 
 // A workspace runs in the caller's own process, which has its terminal, and
@@ -36,6 +39,8 @@ type RunAsk struct {
 	Token          string            `json:"token,omitempty"`
 	IdempotencyKey string            `json:"idempotency_key,omitempty"`
 	Space          sandbox.Workspace `json:"workspace"`
+	// Network is "none" or "proxy"; empty is the proxy's where the owner has one.
+	Network string `json:"network,omitempty"`
 }
 
 // RunWord is what the owner says: go on, stop, or what it all came to.
@@ -52,6 +57,12 @@ type RunWord struct {
 type RunTerms struct {
 	Crossing string         `json:"crossing"`
 	Need     []sandbox.Wall `json:"need,omitempty"`
+	// Network is what the workspace's is made with, nil for none, and Ticket lets
+	// its sockets be handed over. Closed says why there is none, where the owner
+	// has one in general.
+	Network *sandbox.Network `json:"network,omitempty"`
+	Ticket  string           `json:"ticket,omitempty"`
+	Closed  string           `json:"closed,omitempty"`
 }
 
 // RunSaid is what the caller says of its run: the result, or why nothing ran.
@@ -98,6 +109,9 @@ type runHand struct {
 	s     *Server
 	lines *lineConn
 	ask   RunAsk
+	net   *sandbox.Network // nil is none, and closed says why
+	close string
+	who   Runner
 	begun atomic.Bool   // the act was called
 	over  chan struct{} // closed when it has returned
 }
@@ -136,19 +150,27 @@ func (h *runHand) serve(ctx context.Context) *Executed {
 	if err != nil {
 		return no(err)
 	}
+	if h.net, h.close, err = s.network(h.ask.Network); err != nil {
+		return no(err)
+	}
 	h.ask.Space = space
 	a := h.ask
-	ask := Ask{Boundary: RunBoundary(space.Name), Agent: a.Agent, Kind: a.Kind, Session: a.Session, Intent: a.Intent, Token: a.Token, IdempotencyKey: a.IdempotencyKey}
+	ask := Ask{Boundary: RunBoundary(space.Name), Agent: a.Agent, Kind: a.Kind, Session: a.Session, Intent: a.Intent, Token: a.Token, IdempotencyKey: a.IdempotencyKey,
+		Correlation: uuid.NewString()}
 	if s.Own == nil {
 		return no(&holdfast.Error{Kind: holdfast.KindUsage, Why: "this daemon cannot say which files are its own"})
 	}
-	if ask.Payload, err = runPayload(space, s.Own()); err != nil {
+	if ask.Payload, err = runPayload(space, s.Own(), h.net != nil); err != nil {
 		return no(err)
 	}
 	req, err := s.request(ask)
 	if err != nil {
 		return no(err)
 	}
+	h.who = Runner{Run: space.ID, Correlation: ask.Correlation, Token: func() (holdfast.Secret, error) {
+		fresh, err := s.request(ask)
+		return fresh.Token, err
+	}}
 	return h.cross(ctx, req)
 }
 
@@ -183,7 +205,14 @@ func (h *runHand) act(ctx context.Context, boundary string) (holdfast.Output, er
 	if least := h.s.needs(boundary, &spec); least > sandbox.TierProcess {
 		return none, fmt.Errorf("%w: %w", &holdfast.Error{Kind: holdfast.KindSpawn, Why: fmt.Sprintf("the contract demands the %s tier, and this version has none", least), Hint: "let the contract of " + boundary + " say tier: process"}, holdfast.ErrNotStarted)
 	}
-	terms.Need = spec.Need
+	terms.Need, terms.Crossing, terms.Closed = spec.Need, kernel.CrossingID(ctx), h.close
+	cut := func() {}
+	if h.net != nil {
+		sockets := h.s.expect(h.who)
+		cut = sockets.end
+		defer cut()
+		terms.Network, terms.Ticket = h.net, sockets.ticket
+	}
 	if err := h.lines.write(RunWord{Go: terms}); err != nil {
 		return none, errors.Join(err, holdfast.ErrNotStarted)
 	}
@@ -201,6 +230,7 @@ func (h *runHand) act(ctx context.Context, boundary string) (holdfast.Output, er
 	select {
 	case got = <-end:
 	case <-ctx.Done():
+		cut() // its network does not wait for its end
 		_ = h.lines.write(RunWord{Stop: h.s.failure(context.Cause(ctx))})
 		got = <-end
 	}
@@ -253,12 +283,17 @@ func RunBoundary(program string) string {
 // runPayload is what the gates judge: everything that decides what runs, where
 // and with what. Of Holdfast's own files it names those that the run would reach,
 // and is refused for that.
-func runPayload(w sandbox.Workspace, own []string) ([]byte, error) {
+func runPayload(w sandbox.Workspace, own []string, network bool) ([]byte, error) {
+	way := NetworkNone
+	if network {
+		way = NetworkProxy
+	}
 	return json.Marshal(map[string]any{
 		"holds":   append([]string{}, reached(append([]string{w.Tree}, w.Toolbox...), own)...),
 		"program": w.Argv[0], "argv": append([]string{w.Name}, w.Argv[1:]...), "tree": w.Tree, "directory": w.Dir, "environment": w.Environment,
 		"toolbox": append([]string{}, w.Toolbox...), "exec_tree": w.ExecTree, "timeout_ms": w.Timeout.Milliseconds(),
 		"memory_limit_mb": w.MemoryMB, "processors": w.Processors, "processes": w.Processes,
+		"network": way,
 	})
 }
 
@@ -324,12 +359,7 @@ func (c *Client) Run(ctx context.Context, ask RunAsk, act func(context.Context, 
 		return nil, err
 	}
 	if resp.StatusCode != http.StatusSwitchingProtocols {
-		var a Answer
-		_ = json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&a)
-		if a.Failure != nil {
-			return nil, a.Failure.Err()
-		}
-		return nil, errors.New("the owner answered " + resp.Status + ": it is of another version, perhaps; end it and try again")
+		return nil, refusedUpgrade(resp)
 	}
 	_ = conn.SetDeadline(time.Time{})
 	return runOver(ctx, newLines(conn, in), ask, act)

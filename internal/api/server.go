@@ -17,7 +17,7 @@ import (
 // maxBody bounds a request: the largest payload, base64, and its envelope.
 const maxBody = holdfast.MaxPayload*4/3 + 1<<20
 
-// Server answers commands. All fields but Ending are required.
+// Server answers commands. All fields but Ending and Network are required.
 type Server struct {
 	Kernel Kernel
 	// Mint makes a token for an agent of this machine.
@@ -50,6 +50,8 @@ type Server struct {
 	Own func() []string
 	// Egress is the one way out.
 	Egress Egress
+	// Network is the way out that workspaces have; nil is none.
+	Network Network
 	// Ending is closed when the owner ends; nil means never.
 	Ending <-chan struct{}
 	// Busy counts the workspaces that are open; nil counts none.
@@ -57,6 +59,7 @@ type Server struct {
 
 	executions executions
 	underway   underway
+	handovers  handovers
 }
 
 // Handler returns the routes. It trusts its listener to admit only this
@@ -99,6 +102,7 @@ func (s *Server) Handler() http.Handler {
 	at("POST /v1/egress/check", taking(s, s.egressCheck))
 	at("POST /v1/mcp", s.mcp)
 	at("POST /v1/run", s.run)
+	at("POST /v1/run/sockets", s.takeSockets)
 	return mux
 }
 
