@@ -105,6 +105,8 @@ var homes = map[string]struct {
 	module + "/internal/keyset":              {[]string{"daemon"}, "the daemon introduces a hand to the kernel"},
 	"golang.org/x/sys/unix":                  {[]string{"internal/redact", "internal/halt", "internal/api", "internal/mcp/server", "internal/sandbox/process", "daemon"}, "the system is for doors and hands; below them the latch is a file, and redaction locks the memory that registered secrets stand in"},
 	"github.com/elastic/go-seccomp-bpf":      {[]string{"internal/sandbox/process"}, "the names of system calls are a wall's"},
+	"golang.org/x/net/idna":                  {[]string{"internal/domain"}, "a host is made canonical in one place (D22)"},
+	"golang.org/x/net/publicsuffix":          {[]string{"internal/domain"}, "what a wildcard covers is decided in one place"},
 	"os/exec":                                {[]string{"internal/mcp/server", "internal/sandbox/process", "internal/sandbox/sandboxtest", "daemon", "cmd/holdfast"}, "starting a process is a hand's work"},
 }
 

@@ -184,8 +184,31 @@ func TestDenialsHint(t *testing.T) {
 	}
 }
 
+// A decision that allows makes no garbage, and one that denies little, whatever
+// was asked for.
+func TestDecisionsAllocateLittle(t *testing.T) {
+	tab := benchTable(t, 50)
+	for raw, most := range map[string]float64{
+		"https://host7.example.net/":                                0,
+		"https://api.openai.com/v1/chat/completions?stream=true":    0,
+		"https://a.b.z40.example.org/":                              1,
+		"https://api.opena1.com/":                                   4,
+		"https://" + strings.Repeat("a.", 120) + "example.info/":    4,
+		"https://api.openai.com/v1/../admin":                        8,
+		"https://api.openai.com/v1/files" + strings.Repeat("/a", 9): 0,
+	} {
+		o, target, err := ParseURL(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := testing.AllocsPerRun(100, func() { tab.Decide(Ask{Origin: o, Method: "GET", Target: target}) }); n > most {
+			t.Errorf("%s makes %v allocations, more than %v", raw, n, most)
+		}
+	}
+}
+
 // benchTable is an allowlist of n names and wildcards.
-func benchTable(b *testing.B, n int) *Table {
+func benchTable(b testing.TB, n int) *Table {
 	b.Helper()
 	ds := []Domain{{Name: "api.openai.com", Paths: paths(b, "/v1/models", "/v1/chat/*", "/v1/files/**")}, {Name: "*.example.com"}}
 	for i := range n {
