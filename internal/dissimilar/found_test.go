@@ -213,6 +213,11 @@ func forgeries() map[dissimilar.Check]map[string]func(*book) int64 {
 					e.Opinions[2].Rule, e.Uses = "llm_tokens per agent", []ledger.Use{{Draw: tokens(10), Before: 50}}
 				})
 			},
+			"refused_outside_though_there_was_room": func(b *book) int64 {
+				return b.denied(holdfast.K3, holdfast.KindBudgetExceeded, func(e *ledger.Entry) {
+					e.Opinions[2].Rule, e.Uses = "llm_tokens per agent", []ledger.Use{{Draw: tokens(10), Before: 50}}
+				})
+			},
 			"nothing_settled": func(b *book) int64 {
 				g, seq := b.begin(drawing(1))
 				return b.end(g, seq, used(50), func(e *ledger.Entry) { e.Uses[0].Used = nil })

@@ -215,7 +215,9 @@ func (v *Verifier) refused(r *record) {
 	if o == nil {
 		return
 	}
-	if o.Kind != "BoundsExceeded" && o.Kind != "OverflowError" {
+	switch o.Kind {
+	case "BoundsExceeded", "BudgetExceededError", "RateLimitError", "OverflowError":
+	default:
 		v.unknown(K3Room, "limits that cannot be asked are not in the ledger")
 		return
 	}
