@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -55,6 +57,24 @@ func (s *egressSite) openCA() (*egress.Authority, error) {
 	a, err := egress.OpenAuthority(s.d.Paths.Dir)
 	s.authority = a
 	return a, err
+}
+
+// SeeAuthority says whether the state in p has an authority for the proxy, and
+// whether it can be used, making none.
+func SeeAuthority(p Paths) (bool, error) {
+	made := false
+	for _, name := range egress.AuthorityFiles() {
+		if _, err := os.Lstat(filepath.Join(p.Dir, name)); err == nil {
+			made = true
+		} else if !missing(err) {
+			return made, unreadable(p.Dir, err)
+		}
+	}
+	if !made {
+		return false, nil
+	}
+	_, err := egress.OpenAuthority(p.Dir)
+	return true, err
 }
 
 // open is the proxy.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -75,6 +76,10 @@ func (s *egressSite) Check(ctx context.Context, a api.EgressAsk) (*api.EgressAns
 		return nil, err
 	}
 	ask := domain.Ask{Origin: origin, Method: a.Method, Target: target, Upgrade: a.Upgrade}
+	if row, _ := s.table().Find(origin); row != nil && row.Inspect == domain.Opaque && a.Upgrade == "" {
+		// Of a tunnel the proxy sees the CONNECT and no request.
+		ask.Method, ask.Target, out.Method = http.MethodConnect, "", http.MethodConnect
+	}
 	d, blocked := s.table().Decide(ask)
 	req := holdfast.Request{Boundary: "egress/" + origin.Host.String(), Payload: []byte("{}"), Token: tok, ReadsOnly: ask.ReadsOnly()}
 	if blocked != nil {
@@ -84,7 +89,7 @@ func (s *egressSite) Check(ctx context.Context, a api.EgressAsk) (*api.EgressAns
 		req.Boundary = d.Boundary()
 	}
 	out.URL, out.Masked = s.shown(d, origin, target)
-	req.Payload, err = json.Marshal(map[string]any{"method": a.Method, "scheme": scheme(origin), "host": origin.Host.String(), "port": origin.Port, "path": s.d.maskText(pathOf(target))})
+	req.Payload, err = json.Marshal(map[string]any{"method": ask.Method, "scheme": scheme(origin), "host": origin.Host.String(), "port": origin.Port, "path": s.d.maskText(pathOf(target))})
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ func commands() []command {
 		initCommand(), upCommand(), mcpCommand(), runCommand(),
 		checkCommand(), explainCommand(), stepCommand(), execCommand(),
 		reviewCommand(), haltCommand(), resumeCommand(), statusCommand(),
-		agentCommand(), ledgerCommand(), rulesCommand(), stateCommand(), doctorCommand(), passphraseCommand(),
+		agentCommand(), ledgerCommand(), egressCommand(), rulesCommand(), stateCommand(), doctorCommand(), passphraseCommand(),
 		keyCommand(), validateCommand(), redactCommand(),
 		benchCommand(),
 		versionCommand(),

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -41,12 +42,18 @@ func ledgerTail(a *app, args []string) error {
 		return usage("", "-n must not be negative")
 	}
 	t := &tailing{a: a, look: a.look(), events: *events}
+	return t.run(*n, *follow)
+}
+
+// run prints the newest n records that are wanted and, to follow, what comes.
+func (t *tailing) run(n int64, follow bool) error {
+	a := t.a
 	return a.read(func(_ daemon.Paths, s kernel.Store) error {
 		size, err := a.size(s)
 		if err != nil {
 			return err
 		}
-		from, err := t.back(s, size, *n)
+		from, err := t.back(s, size, n)
 		if err != nil {
 			return err
 		}
@@ -54,7 +61,7 @@ func ledgerTail(a *app, args []string) error {
 			if err := a.leaves(s, a.tenant, from, size, t.print); err != nil {
 				return err
 			}
-			if !*follow {
+			if !follow {
 				return nil
 			}
 			from = size
@@ -93,9 +100,14 @@ type tailing struct {
 	a      *app
 	look   look
 	events bool
+	// egress wants only what went out, or was to.
+	egress bool
 }
 
 func (t *tailing) wants(s ledger.Stored) bool {
+	if t.egress {
+		return s.Kind == ledger.KindEntry && bytes.Contains(s.Record, []byte(`"boundary_crossing":"egress/`))
+	}
 	return s.Kind == ledger.KindEntry || t.events && s.Kind == ledger.KindEvent
 }
 
@@ -126,6 +138,9 @@ func (t *tailing) back(s kernel.Store, size, n int64) (int64, error) {
 func (t *tailing) print(s ledger.Stored) error {
 	if !t.wants(s) {
 		return nil
+	}
+	if t.egress {
+		return t.printExchange(s)
 	}
 	if t.a.json {
 		_, err := fmt.Fprintf(t.a.out, "%s\n", s.Record)

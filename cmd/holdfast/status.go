@@ -168,6 +168,12 @@ func (a *app) sayStatus(s *api.Status, up, broken bool) {
 	if s.Executor != "" {
 		row("executor", "%s, code over gRPC", s.Executor)
 	}
+	if e := s.Egress; e != nil {
+		row("egress", "%s listed, %s served", story.Count(e.Domains, "domain", "domains"), story.Count(e.Runs, "workspace", "workspaces"))
+		for _, x := range e.Listeners {
+			row("egress", "%s speaks for %s%s", x.Address, x.Agent, prefix(", kind ", x.Kind))
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(s.Servers)) {
 		row("mcp", "%s %s", name, s.Servers[name])
 	}

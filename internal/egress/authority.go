@@ -56,6 +56,9 @@ type leaf struct {
 	cert *tls.Certificate
 }
 
+// AuthorityFiles are the names of the files in dir: key and certificate.
+func AuthorityFiles() []string { return []string{authorityKey, authorityCert} }
+
 // OpenAuthority reads the authority in dir, or makes one where dir holds
 // neither its key nor its certificate: a P-256 key (mode 0600) and a
 // certificate for ten years. What is there and cannot be used is an error and

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/internal/story"
+)
+
+func egressCommand() command {
+	return command{name: "egress", about: "what agents may send where: ask, watch, count; the proxy's certificate", help: `
+Agents reach the world through one proxy, which knows the hosts that the
+configuration lists under egress: domains, and no other. These commands say what
+it would do, what it did, and how often.
+
+    $ holdfast egress check https://api.openai.com/v1/models
+    $ holdfast egress tail
+`, sub: []command{egressCheckCommand(), egressTailCommand(), egressStatsCommand(), egressCACommand()}}
+}
+
+func egressCACommand() command {
+	return command{name: "ca", about: "print the certificate that clients of the proxy must trust", run: egressCA, help: `
+Print the certificate of the authority that signs what the proxy shows to its
+clients, PEM. It is made the first time, for this state directory alone. Inside
+of holdfast run programs trust it already; a program outside needs it besides the
+address of a listener:
+
+    $ holdfast egress ca > holdfast-ca.pem
+
+    curl --proxy http://127.0.0.1:7412 --cacert holdfast-ca.pem https://api.openai.com/v1/models
+`}
+}
+
+func egressCA(a *app, args []string) error {
+	if _, err := a.parse(a.flags("egress ca"), args, 0, 0); err != nil {
+		return err
+	}
+	return a.reach(func(c *api.Client, _ *api.Status) error {
+		text, err := c.EgressAuthority(a.ctx)
+		if err != nil {
+			return err
+		}
+		if a.json {
+			return a.printJSON(map[string]string{"pem": text})
+		}
+		_, err = io.WriteString(a.out, text)
+		return err
+	})
+}
+
+func egressStatsCommand() command {
+	return command{name: "stats", about: "count what the proxy did since the daemon started", run: egressStats, help: `
+Count what the proxy of the running daemon did: how many requests of each listed
+host were answered or refused and why, and how long each part of their way took.
+With --json the histograms themselves, in microseconds.
+
+    holdfast egress stats [--json]
+
+    $ holdfast egress stats
+`}
+}
+
+func egressStats(a *app, args []string) error {
+	if _, err := a.parse(a.flags("egress stats"), args, 0, 0); err != nil {
+		return err
+	}
+	return a.reach(func(_ *api.Client, s *api.Status) error {
+		e := s.Egress
+		if e == nil {
+			e = &api.EgressStatus{}
+		}
+		if a.json {
+			return a.printJSON(e)
+		}
+		a.sayStats(e)
+		return nil
+	})
+}
+
+func (a *app) sayStats(e *api.EgressStatus) {
+	rows := [][]string{{"requests", "of", "how many"}}
+	for _, r := range e.Requests {
+		rows = append(rows, []string{or(r.Kind, "answered"), or(r.Domain, "no listed host"), strconv.FormatInt(r.Count, 10)})
+	}
+	if len(e.Requests) == 0 {
+		rows = append(rows, []string{"none", "", "0"})
+	}
+	table(a.out, rows)
+	if len(e.Stages) > 0 {
+		rows = [][]string{{"stage", "count", "mean", "half within", "99 % within"}}
+		for _, s := range e.Stages {
+			rows = append(rows, []string{s.Name, strconv.FormatInt(s.Count, 10), spanOf(s.SumUS / max(1, s.Count)), within(s, 50), within(s, 99)})
+		}
+		fmt.Fprintln(a.out)
+		table(a.out, rows)
+	}
+	fmt.Fprintf(a.out, "\nmasked %d in requests, %d in answers; %d connections open, %d turned away; %d names asked for, %d malformed\n",
+		e.MaskedOut, e.MaskedIn, e.Open, e.Crowded, e.Names, e.Malformed)
+}
+
+func spanOf(us int64) string { return (time.Duration(us) * time.Microsecond).String() }
+
+// within is the bound under which so many of a hundred stayed.
+func within(s api.EgressStage, percent int64) string {
+	var sum int64
+	for i, n := range s.Under {
+		if sum += n; sum*100 < s.Count*percent {
+			continue
+		}
+		if i < len(s.Bounds) {
+			return spanOf(s.Bounds[i])
+		}
+		break
+	}
+	if len(s.Bounds) == 0 {
+		return ""
+	}
+	return "more than " + spanOf(s.Bounds[len(s.Bounds)-1])
+}
+
+// seeEgress looks at the allowlist and at the authority that the proxy signs with.
+func (a *app) seeEgress(p daemon.Paths) finding {
+	_, l, err := a.loads()
+	if err != nil {
+		return warn("mend the configuration first", "not asked: the configuration does not load")
+	}
+	n := len(l.Domains.Domains())
+	made, err := daemon.SeeAuthority(p)
+	switch {
+	case err != nil:
+		return bad(err)
+	case n == 0:
+		return okay("no domain is listed, so that nothing leaves through holdfast")
+	case !made:
+		return okay("%s listed; the proxy's certificate is made when it is needed", story.Count(n, "domain", "domains"))
+	}
+	return okay("%s listed, and the proxy's certificate is whole", story.Count(n, "domain", "domains"))
+}

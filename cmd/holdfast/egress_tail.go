@@ -1,0 +1,107 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/story"
+	"github.com/holdfast-dev/holdfast/ledger"
+)
+
+func egressTailCommand() command {
+	return command{name: "tail", about: "print the newest exchanges with the world, one a line; -f follows", run: egressTail, help: `
+Print the newest records of what went out, or was refused, one a line: when, how
+it came out, method, host and path as they are recorded, what the host answered,
+the bytes sent and received, how long it took, which agent, and why not. With
+--json each line is one exchange.
+
+    holdfast egress tail [-n N] [-f] [--json]
+
+    -n N   how many; 20 if absent
+    -f     go on with what comes
+
+    $ holdfast egress tail -n 5
+`}
+}
+
+func egressTail(a *app, args []string) error {
+	fs := a.flags("egress tail")
+	n := fs.Int64("n", 20, "")
+	follow := fs.Bool("f", false, "")
+	if _, err := a.parse(fs, args, 0, 0); err != nil {
+		return err
+	}
+	if *n < 0 {
+		return usage("", "-n must not be negative")
+	}
+	return (&tailing{a: a, look: a.look(), egress: true}).run(*n, *follow)
+}
+
+// exchanged is one exchange as --json prints it.
+type exchanged struct {
+	At       time.Time      `json:"at"`
+	Crossing string         `json:"crossing"`
+	Agent    string         `json:"agent,omitempty"`
+	Boundary string         `json:"boundary"`
+	Outcome  ledger.Outcome `json:"outcome"`
+	Kind     holdfast.Kind  `json:"error_kind,omitempty"`
+	Why      string         `json:"why,omitempty"`
+	Micros   int64          `json:"duration_us"`
+	// Erased says that the parts which the rest stood in are erased.
+	Erased bool `json:"erased,omitempty"`
+	holdfast.Exchange
+}
+
+// printExchange writes one entry of egress.
+func (t *tailing) printExchange(s ledger.Stored) error {
+	e, err := ledger.ParseEntry(s.Record)
+	if err != nil {
+		return err
+	}
+	x := exchanged{At: e.Timestamp, Crossing: e.ID, Agent: e.Agent, Boundary: e.Boundary, Outcome: e.Outcome, Kind: e.ErrorKind, Why: e.Why, Micros: e.DurationUS}
+	if text := kept(s, story.Text(e.ResultHash)); text == "erased" {
+		x.Erased = true
+	} else if text != "" {
+		// What is no exchange stays what the record's own columns say. Behind the
+		// value stands the ledger's note of what it cut.
+		_ = json.NewDecoder(strings.NewReader(text)).Decode(&x.Exchange)
+	}
+	if t.a.json {
+		b, err := json.Marshal(x)
+		if err == nil {
+			_, err = fmt.Fprintf(t.a.out, "%s\n", b)
+		}
+		return err
+	}
+	_, err = fmt.Fprintln(t.a.out, t.exchange(x))
+	return err
+}
+
+func (t *tailing) exchange(x exchanged) string {
+	where := clean(x.Boundary)
+	if x.Host != "" {
+		where = clean(x.Host)
+		if x.Port != 0 && x.Port != 443 {
+			where += fmt.Sprintf(":%d", x.Port)
+		}
+		where += clean(x.Path)
+	}
+	line := fmt.Sprintf("%s  %s %-7s %s", stamp(x.At), t.look.outcome(x.Outcome), clean(or(x.Method, "-")), where)
+	if x.Status != 0 {
+		line += fmt.Sprintf("  %d", x.Status)
+	}
+	if x.Sent+x.Received > 0 {
+		line += fmt.Sprintf("  %s out, %s in", bytesOf(x.Sent), bytesOf(x.Received))
+	}
+	if x.Opaque {
+		line += "  not inspected"
+	}
+	line += "  " + (time.Duration(x.Micros) * time.Microsecond).Round(10*time.Microsecond).String() + "  " + clean(or(x.Agent, "-")) + "  " + t.look.dim(x.Crossing)
+	if x.Kind != "" || x.Why != "" {
+		line += "  " + clean(string(x.Kind)) + prefix(": ", clean(x.Why))
+	}
+	return line
+}
