@@ -3,6 +3,7 @@ package egress
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -104,10 +105,10 @@ func (s *seat) opaque(c net.Conn, ch *channel, d *domain.Domain, o domain.Origin
 		defer stop()
 		var err error
 		x.answer, err = p.tunnel(ctx, c, d, o)
-		if err != nil {
-			return holdfast.Output{Used: x.used()}, err
+		if errors.Is(err, holdfast.ErrNotStarted) {
+			return holdfast.Output{}, err
 		}
-		return x.output()
+		return x.output(), err
 	})
 	p.counters.ended(d.Name, string(holdfast.KindOf(err)))
 }

@@ -217,14 +217,17 @@ func (x *exchange) act(ctx context.Context) (out holdfast.Output, err error) {
 		w.Header().Set(headerCrossing, id)
 	}
 	if err := x.forward(ctx, w, up); err != nil {
-		return holdfast.Output{Used: x.used()}, err
+		if errors.Is(err, holdfast.ErrNotStarted) {
+			return holdfast.Output{}, err
+		}
+		return x.output(), err
 	}
 	x.broken = false
 	if x.held != nil {
 		x.held.whole = true
 	}
 	x.p.counters.maskedIn.Add(int64(len(x.answer.findings)))
-	return x.output()
+	return x.output(), x.answered()
 }
 
 func (x *exchange) forward(ctx context.Context, w http.ResponseWriter, up *http.Request) error {
@@ -300,7 +303,7 @@ func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, ch *channel, ask 
 		err = &own
 	}
 	p.counters.ended(name, string(holdfast.KindOf(err)))
-	if r.Method == http.MethodConnect || strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+	if ch.wire != nil && (r.Method == http.MethodConnect || strings.EqualFold(r.Header.Get("Upgrade"), "websocket")) {
 		w.Header().Set("Connection", "close") // what follows is no HTTP any more
 	}
 	p.answer(w, r, o, err)

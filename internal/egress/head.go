@@ -25,6 +25,22 @@ type head struct {
 	chunked bool
 	sized   bool
 	length  int64
+	// rest is the fields as they stood, without Host.
+	rest []byte
+}
+
+// handed is the head that net/http gets: with the same method and fields, and
+// in the place of target and Host what it cannot find fault with. Those two are
+// read by this package alone, once, from the text as it stood.
+func (h *head) handed() []byte {
+	target, version := "/", "1"
+	if h.connect {
+		target = "checked.invalid:1"
+	}
+	if h.old {
+		version = "0"
+	}
+	return fmt.Appendf(nil, "%s %s HTTP/1.%s\r\nHost: checked.invalid\r\n%s\r\n", h.method, target, version, h.rest)
 }
 
 const maxFields = 256
@@ -73,6 +89,9 @@ func (h *head) read(b []byte) error {
 			err = malformed(fmt.Sprintf("there are more than %d header fields", maxFields))
 		default:
 			err = h.field(line)
+			if name, _, _ := bytes.Cut(line, []byte(":")); !bytes.EqualFold(name, []byte("host")) {
+				h.rest = append(append(h.rest, line...), '\r', '\n')
+			}
 		}
 		if err != nil {
 			return err

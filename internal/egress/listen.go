@@ -93,7 +93,7 @@ func (s *seat) server() *http.Server {
 	limits := s.p.cfg.Limits
 	return &http.Server{
 		Handler: s, Protocols: &protocols, ConnContext: withChannel, DisableGeneralOptionsHandler: true,
-		ReadHeaderTimeout: limits.Header, IdleTimeout: limits.Idle, MaxHeaderBytes: maxHead,
+		ReadHeaderTimeout: limits.Header, IdleTimeout: limits.Idle, MaxHeaderBytes: maxHead + 4<<10,
 		HTTP2:    &http.HTTP2Config{MaxConcurrentStreams: 100, MaxDecoderHeaderTableSize: 4096},
 		ErrorLog: slog.NewLogLogger(s.p.log.Handler(), slog.LevelDebug),
 	}

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"unicode/utf8"
@@ -53,6 +54,7 @@ func volatile(name string) bool {
 func (x *exchange) request() holdfast.Request {
 	r := holdfast.Request{Boundary: x.boundary(), Payload: x.payload(), Token: x.s.token(), Correlation: x.s.who.Correlation,
 		ReadsOnly: x.ask.ReadsOnly(), Denials: x.denials}
+	r.Noted, _ = json.Marshal(x.told())
 	if x.r != nil {
 		r.Traceparent, r.Tracestate = x.r.Header.Get("Traceparent"), x.r.Header.Get("Tracestate")
 	}
@@ -162,31 +164,54 @@ func printable(s string) string {
 
 func noBody() *body { return &body{sum: sha256.Sum256(nil), done: func() {}} }
 
-// result is what came back, as predicates and rules see it.
+// maxPath bounds the path in what people are shown, in bytes.
+const maxPath = 512
+
+// told is what people are shown of the exchange. The path of what is refused
+// was not redacted by this proxy; the kernel redacts it as it does all else.
+func (x *exchange) told() holdfast.Exchange {
+	o := x.ask.Origin
+	e := holdfast.Exchange{Method: printable(x.ask.Method), Scheme: "http", Host: o.Host.String(), Port: o.Port,
+		Opaque: x.domain != nil && x.domain.Inspect == domain.Opaque}
+	if o.TLS {
+		e.Scheme = "https"
+	}
+	if len(x.denials) == 0 {
+		e.Path = x.ask.Target[:min(len(x.ask.Target), maxPath)]
+	}
+	return e
+}
+
+// result is what came back, as predicates and rules see it and people are shown
+// it.
 type result struct {
-	Status int    `json:"status"`
-	Bytes  int64  `json:"bytes"`
+	holdfast.Exchange
 	SHA256 string `json:"sha256"`
 	Type   string `json:"type,omitempty"`
 	Text   string `json:"text,omitempty"`
 }
 
-// output is what the act gives to the kernel. An answer of 5xx was given to the
-// client, and is a ForwardError in the record (D25).
-func (x *exchange) output() (holdfast.Output, error) {
+// output is what the act gives to the kernel, also beside an error.
+func (x *exchange) output() holdfast.Output {
 	a := x.answer
-	r := result{Status: a.status, Bytes: a.bytes, SHA256: hex.EncodeToString(a.sum[:]), Type: a.contentType, Text: a.text}
+	r := result{Exchange: x.told(), SHA256: hex.EncodeToString(a.sum[:]), Type: a.contentType, Text: a.text}
+	r.Status, r.Received, r.Sent = a.status, a.bytes, x.body.size+a.sent
 	if x.held != nil && utf8.Valid(x.held.body.Bytes()) {
 		r.Text = x.held.body.String()
 	}
-	b, err := json.Marshal(r)
-	out := holdfast.Output{Body: b, Used: x.used()}
+	out := holdfast.Output{Used: x.used()}
+	out.Body, _ = json.Marshal(r) // of strings and numbers: it cannot fail
 	if a.status >= 400 {
 		out.ExitCode = 1
 	}
-	if a.status >= 500 {
-		return out, &holdfast.Error{Kind: holdfast.KindForward, Why: "the server answered with status " + http.StatusText(a.status),
-			Hint: "its answer was passed on", Err: err}
+	return out
+}
+
+// answered is the error of an answer that came: of 5xx, which was given to the
+// client all the same, it is a ForwardError (D25).
+func (x *exchange) answered() error {
+	if x.answer.status < 500 {
+		return nil
 	}
-	return out, err
+	return &holdfast.Error{Kind: holdfast.KindForward, Why: fmt.Sprintf("the server answered with status %d", x.answer.status), Hint: "its answer was passed on"}
 }

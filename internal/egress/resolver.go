@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"sync"
 	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
@@ -59,10 +60,14 @@ func (p *Proxy) ResolveTCP(l net.Listener) error {
 	}
 	defer leave()
 	room := make(chan struct{}, maxResolveTCP)
+	ending := make(chan struct{})
+	var conns sync.WaitGroup
 	for {
 		c, err := l.Accept()
 		if err != nil {
 			if errors.Is(err, net.ErrClosed) {
+				close(ending)
+				conns.Wait()
 				return nil
 			}
 			time.Sleep(time.Millisecond)
@@ -70,9 +75,20 @@ func (p *Proxy) ResolveTCP(l net.Listener) error {
 		}
 		select {
 		case room <- struct{}{}:
+			conns.Add(2)
+			answered := make(chan struct{})
 			go func() {
-				defer func() { c.Close(); <-room }()
+				defer conns.Done()
+				defer func() { close(answered); <-room }()
 				p.resolveConn(c)
+			}()
+			go func() {
+				defer conns.Done()
+				select {
+				case <-ending:
+				case <-answered:
+				}
+				c.Close()
 			}()
 		default:
 			c.Close()

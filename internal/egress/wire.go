@@ -149,7 +149,7 @@ func (w *wire) stepHead() bool {
 		w.refuse(&head{mistake: err})
 		return true
 	}
-	w.out, w.in = w.in[:n:n], w.in[n:]
+	w.out, w.in = h.handed(), w.in[n:]
 	w.heads.push(h)
 	switch {
 	case h.connect || h.upgrade:
