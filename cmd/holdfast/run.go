@@ -19,8 +19,9 @@ import (
 func runCommand() command {
 	return command{name: "run", about: "run an agent, or any program, on a work tree and nothing else", run: runProgram, help: `
 Run a program, and whatever it starts, where it can work on one tree and reach
-nothing else of this machine: no other file, no process, no network but its own
-loopback. It has a terminal where you have one; signals, exit status and pipes are
+nothing else of this machine: no other file, no process, no network but a
+loopback, and behind it Holdfast, which lets out what egress: in the configuration
+allows. It has a terminal where you have one; signals, exit status and pipes are
 as without. It is a real crossing of run/PROGRAM: the gates are asked before
 anything starts, and a halt, or a pause of its agent, ends it at once. Where no
 daemon runs, one is started.
@@ -35,6 +36,9 @@ daemon runs, one is started.
                         as go test, ./configure and node_modules/.bin need it
     --env NAME[=VALUE]  a variable for the program, yours if there is no VALUE,
                         never a secret; may be given more than once
+    --network proxy     every address and name is Holdfast's egress proxy; the
+                        usual where the daemon offers one
+    --network none      a loopback and nothing behind it
     --timeout DURATION  by the wall clock; none if absent
     --memory MB         4096 if absent, of all its processes together
     --cpus N            2 if absent
@@ -45,7 +49,9 @@ What it finds: the toolbox (/usr, /bin, /sbin, /lib*) read-only, the tree at its
 own path, and an empty /tmp and HOME that are thrown away. Of a git repository
 hooks and configuration are read-only: your own git would execute what they say.
 Its environment has PATH, HOME, USER, SHELL, TERM, LANG and TZ, and what --env
-names. What Holdfast has to say stands on standard error; --json prints the result
+names, and with a network where the proxy and its certificates are (HTTPS_PROXY,
+SSL_CERT_FILE and the like); programs that heed neither come to it all the same.
+What Holdfast has to say stands on standard error; --json prints the result
 there when it has ended. The exit code is the program's: 128 and the number of the
 signal that ended it, 137 when a limit or a halt did, 159 when it tried to get out.
 
@@ -61,6 +67,7 @@ type running struct {
 	toolbox  repeated
 	env      repeated
 	execTree bool
+	network  string
 	timeout  time.Duration
 	memory   int64
 	cpus     int
@@ -73,6 +80,7 @@ func (q *running) flags(fs *flag.FlagSet) {
 	fs.Var(&q.toolbox, "toolbox", "")
 	fs.Var(&q.env, "env", "")
 	fs.BoolVar(&q.execTree, "exec-tree", false, "")
+	fs.StringVar(&q.network, "network", "", "")
 	fs.DurationVar(&q.timeout, "timeout", 0, "")
 	fs.Int64Var(&q.memory, "memory", 0, "")
 	fs.IntVar(&q.cpus, "cpus", 0, "")
@@ -113,7 +121,7 @@ func runProgram(a *app, args []string) error {
 	var res *sandbox.Result
 	got, err := c.Run(context.WithoutCancel(a.ctx), ask, func(ctx context.Context, terms api.RunTerms) (*sandbox.Result, error) {
 		var err error
-		res, err = a.work(ctx, ask.Space, terms)
+		res, err = a.work(ctx, c, ask, terms)
 		return res, err
 	})
 	if err != nil {
@@ -125,24 +133,6 @@ func runProgram(a *app, args []string) error {
 		got.Result = &d
 	}
 	return a.worked(got)
-}
-
-// work runs the workspace in this process, which has the terminal. From then on
-// an interrupt is the program's.
-func (a *app) work(ctx context.Context, space sandbox.Workspace, terms api.RunTerms) (*sandbox.Result, error) {
-	if err := a.ctx.Err(); err != nil {
-		return nil, &holdfast.Error{Kind: holdfast.KindCanceled, Why: "it was interrupted before it began", Err: err}
-	}
-	space.Need = terms.Need
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	w := process.OpenWorkspaces()
-	res, err := w.Run(ctx, space, a.streams())
-	if end := w.Close(); err == nil && end != nil {
-		a.say("%v", end)
-	}
-	return res, err
 }
 
 // streams are the standard descriptors, as far as they are files.
@@ -167,6 +157,9 @@ func (q *running) request(a *app, argv []string) (api.RunAsk, error) {
 	if q.timeout < 0 || q.memory < 0 || q.cpus < 0 || q.procs < 0 {
 		return api.RunAsk{}, &holdfast.Error{Kind: holdfast.KindLimit, Why: "a limit below zero", Hint: "leave it out for the default"}
 	}
+	if q.network != "" && q.network != api.NetworkNone && q.network != api.NetworkProxy {
+		return api.RunAsk{}, usage("--network none, or --network proxy", "there is no network %q", q.network)
+	}
 	if err := q.places(a, &w); err != nil {
 		return api.RunAsk{}, err
 	}
@@ -182,7 +175,7 @@ func (q *running) request(a *app, argv []string) (api.RunAsk, error) {
 	if w, err = sandbox.CheckWorkspace(w, func(string) bool { return false }); err != nil {
 		return api.RunAsk{}, err
 	}
-	return api.RunAsk{Agent: ask.Agent, Kind: ask.Kind, Session: ask.Session, Token: ask.Token, Space: w}, nil
+	return api.RunAsk{Agent: ask.Agent, Kind: ask.Kind, Session: ask.Session, Token: ask.Token, Space: w, Network: q.network}, nil
 }
 
 // places finds the tree, where in it the program starts, and the toolbox.
