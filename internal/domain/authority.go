@@ -126,7 +126,7 @@ func parseURL(raw string) (Origin, string, *holdfast.Error) {
 	if !ok || !known {
 		return Origin{}, "", malformed("the URL "+quote(raw)+" does not start with https:// or http://", "write the whole URL, scheme first")
 	}
-	end := strings.IndexAny(after, "/?#\\")
+	end := strings.IndexAny(after, "/?#")
 	if end < 0 {
 		end = len(after)
 	}

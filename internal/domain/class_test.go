@@ -51,6 +51,9 @@ func TestEgress_Bypass14_AddressesInOtherForms(t *testing.T) {
 			}
 		})
 	}
+	if err := Class(netip.MustParseAddr("::ffff:8.8.8.8")); err == nil || !strings.Contains(err.Error(), "an IPv4 address in another form") {
+		t.Error(err)
+	}
 	if Class(netip.Addr{}) == nil {
 		t.Error("no address is reachable")
 	}

@@ -151,6 +151,7 @@ func TestDenialsHint(t *testing.T) {
 		Domain{Name: "*.example.com"},
 		Domain{Name: "registry.npmjs.org", Methods: []string{"GET"}, Paths: paths(t, "/left-pad", "/a", "/b", "/c", "/d", "/e")},
 		Domain{Name: "git.example.net:8443"},
+		Domain{Name: "tunnel.example.net", Inspect: Opaque},
 	)
 	for raw, want := range map[string]string{
 		"https://api.opena1.com/":            "did you mean api.openai.com?",
@@ -165,6 +166,7 @@ func TestDenialsHint(t *testing.T) {
 		"https://xn--pple-43d.com/":          "another script",
 		"https://9.9.9.9/":                   "by its name",
 		"http://api.openai.com/":             "use https://api.openai.com",
+		"https://tunnel.example.net/":        "reach it by CONNECT",
 		"https://git.example.net/":           "its ports are 8443",
 		"https://registry.npmjs.org/right":   "its paths are /left-pad, /a, /b, /c, /d, ...",
 		"https://registry.npmjs.org/a;b":     "plain form",

@@ -104,12 +104,12 @@ var lookup = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.StrictDomainNam
 
 // mapped is s by IDNA as a lookup maps it (RFC 5891 section 5, UTS 46),
 // underscores permitted. What does not map to itself a second time, and an
-// A-label that hides plain ASCII, is refused.
+// A-label of an A-label, is refused.
 func mapped(s string) (string, *holdfast.Error) {
 	odd := func() *holdfast.Error {
 		return malformed("the host "+quote(s)+" is no name by the rules for names in other scripts", "write it in its ASCII form, which starts with xn--")
 	}
-	if !utf8.ValidString(s) || controls(s) {
+	if !utf8.ValidString(s) {
 		return "", odd()
 	}
 	name, err := lookup.ToASCII(s)
@@ -123,7 +123,7 @@ func mapped(s string) (string, *holdfast.Error) {
 		if !strings.HasPrefix(label, "xn--") {
 			continue
 		}
-		if u, err := lookup.ToUnicode(label); err != nil || ascii(u) || strings.HasPrefix(u, "xn--") {
+		if u, err := lookup.ToUnicode(label); err != nil || strings.HasPrefix(u, "xn--") {
 			return "", odd()
 		}
 	}
@@ -167,15 +167,6 @@ func numeric(label string) bool {
 		return strings.Trim(hex, "0123456789abcdef") == ""
 	}
 	return strings.Trim(label, "0123456789") == ""
-}
-
-func ascii(s string) bool {
-	for i := range len(s) {
-		if s[i] >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
 }
 
 func controls(s string) bool {

@@ -36,6 +36,7 @@ func TestHostIsCanonical(t *testing.T) {
 		"2001:DB8:0::1":                 "2001:db8::1",
 		"::ffff:10.0.0.1":               "10.0.0.1",
 		long + ".example":               long + ".example",
+		strings.Repeat("ab.", 84) + "c": strings.Repeat("ab.", 84) + "c", // 253 bytes
 	} {
 		h, err := ParseHost(in)
 		if err != nil || h.String() != want {
@@ -59,7 +60,7 @@ func TestHostRefusesTheAmbiguous(t *testing.T) {
 		"①②⑦.⓪.⓪.①", "１２７.０.０.１", "127。0。0。1", "①.example.１",
 		"-a.com", "a-.com", "a.-", "xn--a.com", "xn--.com", "xn--example-.com", "xn--xn---epa.com", "a\xffb.com", "\u202eexample.com", "a\u200bb\u200d.com",
 		"a!b.com", "a$b", "a,b", "a|b", "a{b}", "☃☃\x7f.com",
-		strings.Repeat("a", 64) + ".com", strings.Repeat("abcdefg.", 32) + "com", strings.Repeat("a", 2000), strings.Repeat("ü", 500),
+		"\u0627a.example", "aℵb.example", strings.Repeat("ab.", 84) + "cd", strings.Repeat("a", 64) + ".com", strings.Repeat("abcdefg.", 32) + "com", strings.Repeat("a", 2000), strings.Repeat("ü", 500),
 		":", ":::", "1:2", "::1.2.3", "0:0:0:0:0:0:0:0:1",
 	} {
 		h, err := ParseHost(in)
