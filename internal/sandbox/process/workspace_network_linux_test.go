@@ -24,14 +24,16 @@ import (
 type echoing struct {
 	t      *testing.T
 	listed bool // only the listed ports are led to it
-	conns  []net.Listener
-	names  net.PacketConn
 
 	mu    sync.Mutex
+	conns []net.Listener
+	names net.PacketConn
 	heard []string // what came to the names' socket
 }
 
 func (e *echoing) hand(_ context.Context, sockets []*os.File) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	for i, f := range sockets {
 		if i == 1 {
 			pc, err := net.FilePacketConn(f)
@@ -85,7 +87,16 @@ func (e *echoing) answer(pc net.PacketConn) {
 	}
 }
 
+// port is where the listener i listens.
+func (e *echoing) port(i int) string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return fmt.Sprint(e.conns[i].Addr().(*net.TCPAddr).Port)
+}
+
 func (e *echoing) close() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	for _, l := range e.conns {
 		_ = l.Close()
 	}

@@ -273,7 +273,7 @@ while not os.path.exists("stop"): time.sleep(0.01)
 			e.t.Errorf("inside it is not reached either: %q %q", got.out, got.errs)
 		}
 	}()
-	for _, p := range []string{port, "7412", fmt.Sprint(e.conns[1].Addr().(*net.TCPAddr).Port)} {
+	for _, p := range []string{port, "7412", e.port(1)} {
 		for _, at := range append([]string{"127.0.0.1"}, outsideOf(e.t).addrs...) {
 			if c, err := net.DialTimeout("tcp", net.JoinHostPort(at, p), time.Second); err == nil && c.LocalAddr().String() != c.RemoteAddr().String() {
 				e.t.Errorf("the host got in, by %s", c.RemoteAddr())
