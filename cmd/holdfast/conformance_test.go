@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -30,37 +31,77 @@ const (
 // npmDir is where the peers are installed already, if anywhere.
 const npmDir = "HOLDFAST_TEST_NPM"
 
-// npm installs the peers from npm, once a test, and returns where.
+// What several tests need is made once for all of them, below shared.
+var (
+	shared = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "hf") })
+	peers  = sync.OnceValues(installPeers)
+	theirs = sync.OnceValues(func() (string, error) { return goBuild("everything", reference) })
+	ours   = sync.OnceValues(func() (string, error) { return goBuild("holdfast", ".") })
+)
+
+// tidied removes what is shared after all tests.
+type tidied struct{ m *testing.M }
+
+func (t tidied) Run() int {
+	code := t.m.Run()
+	if dir, err := shared(); err == nil {
+		_ = os.RemoveAll(dir)
+	}
+	return code
+}
+
+func installPeers() (string, error) {
+	dir := os.Getenv(npmDir)
+	if dir != "" {
+		return dir, nil
+	}
+	dir, err := shared()
+	if err != nil {
+		return "", err
+	}
+	dir = filepath.Join(dir, "npm")
+	if out, err := exec.Command("npm", "install", "--prefix", dir, "--no-audit", "--no-fund", npmNode, npmSuite, npmClient).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("npm install: %w\n%s", err, out)
+	}
+	return dir, nil
+}
+
+// npm installs the peers from npm and returns where.
 func npm(t *testing.T) (dir, node string) {
 	t.Helper()
-	dir = os.Getenv(npmDir)
-	if dir == "" {
-		dir = t.TempDir()
-		cmd := exec.CommandContext(t.Context(), "npm", "install", "--prefix", dir, "--no-audit", "--no-fund", npmNode, npmSuite, npmClient)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("npm install: %v\n%s", err, out)
-		}
-	}
+	dir = builtOnce(t, peers)
 	return dir, filepath.Join(dir, "node_modules", ".bin", "node")
+}
+
+func builtOnce(t *testing.T, what func() (string, error)) string {
+	t.Helper()
+	path, err := what()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // everything builds the SDK's server.
 func everything(t *testing.T) string {
 	t.Helper()
-	return goBuild(t, "everything", reference)
+	return builtOnce(t, theirs)
 }
 
 // goBuild builds without cgo, as the product is: the race detector's setting,
 // inherited, would compile every dependency once more.
-func goBuild(t *testing.T, name, pkg string) string {
-	t.Helper()
-	bin := filepath.Join(t.TempDir(), name)
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", bin, pkg)
+func goBuild(name, pkg string) (string, error) {
+	dir, err := shared()
+	if err != nil {
+		return "", err
+	}
+	bin := filepath.Join(dir, name)
+	cmd := exec.Command("go", "build", "-o", bin, pkg)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("go build %s: %v\n%s", pkg, err, out)
+		return "", fmt.Errorf("go build %s: %w\n%s", pkg, err, out)
 	}
-	return bin
+	return bin, nil
 }
 
 // serveEverything runs the SDK's server over HTTP, and returns its address.
@@ -153,7 +194,7 @@ var address = regexp.MustCompile(`http://\S+/mcp`)
 // buildCommand builds holdfast.
 func buildCommand(t *testing.T) string {
 	t.Helper()
-	return goBuild(t, "holdfast", ".")
+	return builtOnce(t, ours)
 }
 
 // check is one line of the suite's verdict.

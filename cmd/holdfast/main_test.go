@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
-	testscript.Main(m, map[string]func(){
+	testscript.Main(tidied{m}, map[string]func(){
 		"holdfast":    func() { os.Exit(program()) },
 		"mcpserver":   served(mcpServer),
 		"mcpcall":     mcpCall,

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -26,7 +27,9 @@ func everything(t *testing.T, args ...string) string {
 		t.Skip("builds and runs the SDK's everything-server")
 	}
 	bin := filepath.Join(t.TempDir(), "everything")
-	if out, err := exec.Command("go", "build", "-o", bin, "github.com/modelcontextprotocol/go-sdk/conformance/everything-server").CombinedOutput(); err != nil {
+	build := exec.Command("go", "build", "-o", bin, "github.com/modelcontextprotocol/go-sdk/conformance/everything-server")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // else every dependency is compiled once more
+	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
