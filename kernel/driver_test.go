@@ -2,6 +2,8 @@ package kernel_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -370,6 +372,9 @@ func TestK6_D13_large_outputs_are_redacted_whole(t *testing.T) {
 			}
 			if pad > 10 && !strings.Contains(kept, fmt.Sprintf("(%d bytes, sha256 ", len(body))) {
 				t.Errorf("pad %d: the size is not kept: %.120q", pad, kept)
+			}
+			if sum := sha256.Sum256(body); pad < 1<<20 && strings.Contains(kept, hex.EncodeToString(sum[:])) {
+				t.Errorf("pad %d: what was masked can be guessed by its hash: %.120q", pad, kept)
 			}
 			if whole := pad < 1<<20; whole != strings.Contains(kept, `"password"`) {
 				t.Errorf("pad %d: the ledger keeps %.120q", pad, kept)

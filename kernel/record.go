@@ -294,15 +294,17 @@ func (c *crossing) kept(end *ending) []byte {
 
 // result puts what is kept into the entry's erasable part, redacted, with what
 // redaction found (D13). The whole text is redacted, and only then cut: what a
-// secret's name says of it may stand anywhere. Of a text longer than resultWindow
-// nothing is looked at and nothing but its hash and size is kept; contains_pii
-// and the rules applied are then null, not false.
+// secret's name says of it may stand anywhere. What is cut off leaves the size of
+// the text and the hash of the redacted one: by a hash of what was masked it could
+// be guessed (D14a). Of a text longer than resultWindow nothing is looked at and
+// nothing but its hash and size is kept; contains_pii and the rules applied are
+// then null, not false.
 func (c *crossing) result(e *ledger.Entry, end *ending) ([]byte, error) {
 	text := c.kept(end)
 	if len(text) == 0 {
 		return nil, nil
 	}
-	var kept []byte
+	whole, kept := text, []byte(nil)
 	if len(text) <= resultWindow {
 		res, err := c.k.redact.JSON(text)
 		if err != nil {
@@ -310,10 +312,10 @@ func (c *crossing) result(e *ledger.Entry, end *ending) ([]byte, error) {
 		}
 		found := res.Found()
 		e.Applied, e.ContainsPII = res.Rules(), &found
-		kept = res.Out[:min(len(res.Out), resultLimit)]
+		whole, kept = res.Out, res.Out[:min(len(res.Out), resultLimit)]
 	}
-	if len(text) > len(kept) {
-		sum := sha256.Sum256(text)
+	if len(whole) > len(kept) {
+		sum := sha256.Sum256(whole)
 		kept = fmt.Appendf(bytes.Clone(kept), "... (%d bytes, sha256 %s)", len(text), hex.EncodeToString(sum[:]))
 	}
 	part, hash, err := c.k.part(kept)
