@@ -28,9 +28,8 @@ func Exchange(e *ledger.Entry, part []byte) string {
 	if err != nil {
 		return ""
 	}
-	var x holdfast.Exchange
-	// What stands behind the value is the ledger's note of what it cut.
-	if json.NewDecoder(bytes.NewReader(text)).Decode(&x) != nil || x.Host == "" {
+	x := begun(text)
+	if x.Host == "" {
 		return ""
 	}
 	var facts []string
@@ -51,6 +50,30 @@ func Exchange(e *ledger.Entry, part []byte) string {
 		s += ": " + strings.Join(facts, ", ")
 	}
 	return strings.TrimSpace(s)
+}
+
+// begun reads the members of an object that the ledger may have cut off anywhere,
+// as far as they are whole.
+func begun(text []byte) (x holdfast.Exchange) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	whole := map[string]json.RawMessage{}
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return x
+	}
+	for d.More() {
+		name, err := d.Token()
+		var value json.RawMessage
+		if s, ok := name.(string); err != nil || !ok || d.Decode(&value) != nil {
+			break
+		} else {
+			whole[s] = value
+		}
+	}
+	b, err := json.Marshal(whole)
+	if err != nil || json.Unmarshal(b, &x) != nil {
+		return holdfast.Exchange{}
+	}
+	return x
 }
 
 // where is the address, with the port only where the scheme has another.
