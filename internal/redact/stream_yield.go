@@ -147,6 +147,11 @@ func ordinary(s []byte) bool {
 			continue
 		case r == '(', r == '*', r == '#':
 			continue
+		case r == '-', r == '/':
+			if word++; word > maxYielded || i > w && class[s[i-w-1]]&isDigit != 0 {
+				return false
+			}
+			continue
 		}
 		return false
 	}

@@ -37,7 +37,7 @@ func TestYieldLetsOrdinaryWordsGo(t *testing.T) {
 	}
 	for _, text := range []string{
 		"Hello", "Hello world.", "Done!", "Here is the list:", "Grüße aus Köln", "You have 42 messages.", "Plan B", "I", "OK", "(see above)",
-		"It's done; nothing else", "日本語です。", "one, two",
+		"It's done; nothing else", "日本語です。", "one, two", "\n- one", "a well-known word", "and/or", "- one, and 42 more",
 	} {
 		if got := yieldEach(t, e, text); got[0] != text {
 			t.Errorf("%q: %q went on at once", text, got)
@@ -63,6 +63,8 @@ func TestYieldKeepsWhatMayBeTheHeadOfSomething(t *testing.T) {
 		{"-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0", "BAQEFAASCBKcwggSjAgEAAoIBAQC7", "BAQEF"},
 		{"postgres://app:s3cr", "etword@db.internal/x y", "s3cr"},
 		{"jane@customer", "-corp.com wrote", "customer"},
+		{"keys xoxb-1234", "567890-1234567890-AbCdEfGhIjKl x", "1234"},
+		{"it is sk-", "ant-api03-Zk3vQ9xL2mT8rW5yB7nC4dF6gH1jK0pS-aA3bB5cC7dD9eE1f x", "api03"},
 		{"token ghp_16C7e42F29", "2c6912E7710c838347Ae178B4a x", "16C7e42F"},
 	} {
 		all := strings.Join(yieldEach(t, e, c.first, c.second), "")
