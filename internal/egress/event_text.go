@@ -186,10 +186,17 @@ func (p *place) put(s *slot) error {
 	return nil
 }
 
-// settle gives what came out to the last piece.
+// settle gives what came out to the last piece. Where nothing is held behind
+// it, it gets no more: a mask may be shorter than what it hides.
 func (p *place) settle() {
-	if p.last != nil && p.out.Len() > 0 {
+	if p.last == nil {
+		return
+	}
+	if p.out.Len() > 0 {
 		p.last.give(p, p.out.Len())
+	}
+	if p.last.settled() {
+		p.last.left = 0
 	}
 }
 

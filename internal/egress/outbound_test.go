@@ -357,4 +357,6 @@ func (s *nameServer) answer(m *dnsmessage.Message) {
 	}
 }
 
+func loopback() []netip.Addr { return []netip.Addr{netip.MustParseAddr("127.0.0.1")} }
+
 func itoa(n int) string { return strconv.Itoa(n) }

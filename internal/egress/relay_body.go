@@ -54,8 +54,11 @@ func (a *answer) body(ctx context.Context) error {
 }
 
 // mediaKind is a content type's own name and parameters, lower-case; what cannot
-// be parsed has none.
+// be parsed is in a character set that nobody knows.
 func mediaKind(contentType string) (string, map[string]string) {
+	if contentType == "" {
+		return "", nil
+	}
 	kind, params, err := mime.ParseMediaType(contentType)
 	if err != nil {
 		head, _, _ := strings.Cut(contentType, ";")
