@@ -41,34 +41,44 @@ func (a *app) seeRun(usable bool) finding {
 // tryRun runs true on the work tree dir, behind the walls that stand here, and
 // returns which those are. The error is why it did not end well.
 func (a *app) tryRun(dir string) (sandbox.Posture, error) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return sandbox.Posture{}, err
+	}
+	defer null.Close()
+	posture, err := a.tryProgram(dir, []string{"true"}, process.Streams{In: null, Out: null, Err: null}, nil, nil)
+	return posture, err
+}
+
+// tryProgram runs argv on the work tree dir behind the walls that stand here, in
+// a network that hand serves, if one is given, and returns which walls those are.
+func (a *app) tryProgram(dir string, argv []string, std process.Streams, network *sandbox.Network, hand process.Hand) (sandbox.Posture, error) {
 	tree, err := process.WorkTree(dir, "", true)
 	if err != nil {
 		return sandbox.Posture{}, err
 	}
 	path, _ := a.lookup("PATH")
 	tools := process.ToolPath(path, nil)
-	program, err := process.FindProgram("true", tree, tree, path, tools, nil, false)
+	program, err := process.FindProgram(argv[0], tree, tree, path, tools, nil, false)
 	if err != nil {
 		return sandbox.Posture{}, err
 	}
 	w := process.OpenWorkspaces()
 	defer w.Close()
 	posture := w.Posture()
-	spec, err := sandbox.CheckWorkspace(sandbox.Workspace{ID: "doctor", Argv: []string{program}, Tree: tree, Timeout: runWithin,
-		Environment: map[string]string{"PATH": tools}, Need: posture.Up}, func(string) bool { return false })
+	spec, err := sandbox.CheckWorkspace(sandbox.Workspace{ID: "doctor", Argv: append([]string{program}, argv[1:]...), Tree: tree, Timeout: runWithin,
+		Environment: map[string]string{"PATH": tools}, Need: posture.Up, Network: network}, func(string) bool { return false })
 	if err != nil {
 		return posture, err
 	}
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
-		return posture, err
-	}
-	defer null.Close()
 	ctx, cancel := context.WithTimeout(a.ctx, runWithin)
 	defer cancel()
-	res, err := w.Run(ctx, spec, process.Streams{In: null, Out: null, Err: null})
+	res, err := w.RunConnected(ctx, spec, std, hand)
+	if err == nil {
+		posture = res.Posture
+	}
 	if err == nil && res.ExitCode != 0 {
-		err = fail("try it: holdfast run --dir DIR -- true", "`true` ended with exit code %d, %s: %s", res.ExitCode, res.State, or(res.Err, string(res.Stderr)))
+		err = fail("try it: holdfast run --dir DIR -- "+argv[0], "`%s` ended with exit code %d, %s: %s", argv[0], res.ExitCode, res.State, or(res.Err, string(res.Stderr)))
 	}
 	return posture, err
 }

@@ -13,13 +13,14 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process"
 )
 
-// seeSandbox tries every wall of the sandbox, and a program on a work tree. What
+// seeSandbox tries every wall of the sandbox, a program on a work tree, and its
+// network. What
 // cannot stand here is no failure: what needs it is refused. A wall that seems to
 // stand and does not is one.
 func (a *app) seeSandbox(p daemon.Paths) []finding {
 	list, usable := a.seeTier(p)
 	// Behind it, when its control groups are given back.
-	return slices.Insert(list, min(2, len(list)), a.seeRun(usable))
+	return slices.Insert(list, min(2, len(list)), a.seeRun(usable), a.seeNetwork(usable))
 }
 
 // seeTier tries the walls around code; usable is whether code runs at all.

@@ -45,3 +45,43 @@ func TestDoctorTriesARun(t *testing.T) {
 		}
 	}
 }
+
+// The network of a workspace is tried, and what did not hold of it would be said.
+func TestDoctorTriesANetwork(t *testing.T) {
+	a := &app{ctx: t.Context(), lookup: os.LookupEnv}
+	if f := a.seeNetwork(true); runtime.GOOS == "linux" && (f.Check != "network" || f.How == "FAIL") {
+		t.Errorf("%+v", f)
+	}
+	well := func() []string {
+		var said []string
+		for _, try := range networkTries {
+			if try[2] != "" {
+				said = append(said, try[0]+": w "+try[2])
+			}
+		}
+		return said
+	}
+	for want, n := range map[string]struct {
+		from  []string
+		reach sandbox.Reach
+		said  []string
+	}{
+		"":                                   {nil, sandbox.ReachAll, well()},
+		"got into it, from 127.0.0.1:1":      {[]string{"127.0.0.1:1"}, sandbox.ReachAll, well()},
+		"said to names":                      {nil, sandbox.ReachAll, slices.DeleteFunc(well(), func(l string) bool { return strings.HasPrefix(l, "names") })},
+		"a program reached shell":            {nil, sandbox.ReachPorts, well()},
+		`a program reached the host, by TCP`: {nil, sandbox.ReachAll, append(well(), "the host, by TCP: reached")},
+		"said to metadata (tcp/169.254.169.254/80)": {nil, sandbox.ReachAll, append([]string{"metadata: w meant 10.0.0.1:80"}, well()...)},
+	} {
+		trial := &networkTrial{word: "w", from: n.from}
+		if got := trial.broken(n.said, n.reach); want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	t.Setenv("TMPDIR", "/dev/shm") // no place for a work tree
+	for usable, how := range map[bool]string{true: "FAIL", false: "warn"} {
+		if f := a.seeNetwork(usable); f.How != how || !strings.Contains(f.Why, "did not run: ") {
+			t.Errorf("%+v", f)
+		}
+	}
+}
