@@ -46,17 +46,23 @@ staticcheck:
 	$(GO) run $(STATICCHECK) ./...
 
 # What the race detector does not look into: SQLite, which is C that was
-# translated and locks by itself, ciphers, which share nothing, and the redaction
-# engine, which reads bytes one by one (its own tests of what is shared run with
-# the detector after all others). They are where most of the time went, and hold
-# none of our memory but what they are called with.
-UNWATCHED = $(foreach p,golang.org/x/crypto/... modernc.org/libc/... modernc.org/sqlite/lib github.com/holdfast-dev/holdfast/internal/redact,-gcflags=$(p)=-race=false)
+# translated and locks by itself, ciphers and readers of JSON, which share
+# nothing, and the redaction engine, which reads bytes one by one (its own tests
+# of what is shared run with the detector after all others). They are where most
+# of the time went, and hold none of our memory but what they are called with.
+UNWATCHED = $(foreach p,golang.org/x/crypto/... modernc.org/libc/... modernc.org/sqlite/lib github.com/go-json-experiment/json/... encoding/json unicode/utf8 github.com/holdfast-dev/holdfast/internal/redact,-gcflags=$(p)=-race=false)
+
+# The tests that do something thousands of times (internal/repeat): with the
+# detector they do it a tenth as often, and here in full without it.
+ENDURING = TestKill9|TestSemanticsOfRandom|TestPropertyRandom|ThousandTimes|TestHTTPDisconnects|TestHTTPVanish|TestNothingIsLeft|TestHostileServers
+ENDURE = ./kernel ./internal/mcp/gateway ./internal/mcp/remote ./internal/mcp/server ./internal/repeat
 
 # The race detector needs cgo; the product does not. Without atexit_sleep_ms
 # each of the many processes that the tests start sleeps a second at its end.
 # The longest tests are named first, so that nobody waits for them at the end.
 race:
 	CGO_ENABLED=1 GORACE=atexit_sleep_ms=50 $(GO) test -race $(UNWATCHED) -timeout 20m -json ./internal/sandbox/process ./... ./.ci/report | $(GO) run ./.ci/report
+	$(GO) test -timeout 20m -run '$(ENDURING)|TestTimesInFull' -json $(ENDURE) | $(GO) run ./.ci/report
 	CGO_ENABLED=1 $(GO) test -race -run 'Secret|Door|Literal|Engine' ./internal/redact
 	$(GO) test -run TestSmallLimitsAreNamed ./internal/sandbox/process
 	cd tools/verify && $(GO) test ./...

@@ -71,6 +71,12 @@ var floors = map[string]int{
 	"internal/sandbox/sandboxtest": 4,
 	"storetest":                    4,
 
+	// What tests hold the cost of hostile input against.
+	"internal/growth": 0,
+
+	// How often tests do what they do again and again.
+	"internal/repeat": 0,
+
 	// A kernel for tests of what stands behind the gateway.
 	"internal/mcp/gatewaytest": 1,
 

@@ -295,7 +295,7 @@ func TestPredicates_K8_AC4_FP5_timeout(t *testing.T) {
 	s := load(t, "rules: []\n")
 	pc := sound()
 	pc.PersonalData = func(string) bool { time.Sleep(100 * time.Microsecond); return false }
-	list := make([]any, 100_000)
+	list := make([]any, 100_000) // ten seconds and more
 	for i := range list {
 		list[i] = "x"
 	}
@@ -304,7 +304,7 @@ func TestPredicates_K8_AC4_FP5_timeout(t *testing.T) {
 	p, _ := s.Predicate(CelestialConstraintCheck)
 	begin := time.Now()
 	ok, _, err := p.Check(ctx, Facts{Output: list}, pc)
-	if ok || !errors.Is(err, ErrTimeout) || time.Since(begin) > time.Second {
+	if ok || !errors.Is(err, ErrTimeout) || time.Since(begin) > 5*time.Second {
 		t.Error(ok, err, time.Since(begin))
 	}
 	gone, stop := context.WithCancel(t.Context())

@@ -59,14 +59,14 @@ func TestWatch(t *testing.T) {
 		select {
 		case l := <-got:
 			return l
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("%s: nothing was reloaded", what)
 			return nil
 		}
 	}
 	waitFor := func(what string, n int) {
 		t.Helper()
-		for end := time.Now().Add(10 * time.Second); out.count(what) < n; time.Sleep(10 * time.Millisecond) {
+		for end := time.Now().Add(time.Minute); out.count(what) < n; time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("%q was not logged %d times", what, n)
 			}
@@ -146,7 +146,7 @@ func TestWatchFindsWhatWasMissing(t *testing.T) {
 		if l.Policy.Rules == nil {
 			t.Error("no rules")
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("not found")
 	}
 }

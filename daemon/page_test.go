@@ -114,7 +114,8 @@ func TestPagesEndWithTheDaemon(t *testing.T) {
 	if _, err := io.ReadAll(stream.Body); err != nil {
 		t.Error("the stream did not end well:", err)
 	}
-	if took := time.Since(start); took > 2*time.Second {
+	// One that is not told is cut off after two seconds, and does not end well.
+	if took := time.Since(start); took > 20*time.Second {
 		t.Errorf("it took %v to end", took)
 	}
 }

@@ -138,7 +138,7 @@ boundaries:
 		if holdfast.KindOf(err) != holdfast.KindHalted {
 			t.Fatal(err)
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(20 * time.Second):
 		t.Fatal("the crossing was not cut")
 	}
 	cut, err := c.Poke(t.Context())

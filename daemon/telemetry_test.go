@@ -73,12 +73,12 @@ func TestTelemetryEndsInTime(t *testing.T) {
 		_, span := tel.Tracer().Start(t.Context(), "x")
 		span.End()
 	}
-	if d := time.Since(start); d > time.Second {
+	if d := time.Since(start); d > 4*telemetrySend { // twenty sendings' worth of spans
 		t.Errorf("spans waited %v", d)
 	}
 	start = time.Now()
 	_ = tel.Close(t.Context())
-	if d := time.Since(start); d > telemetryEnd+time.Second {
+	if d := time.Since(start); d >= telemetrySend {
 		t.Errorf("ending took %v", d)
 	}
 }

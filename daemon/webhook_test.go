@@ -73,7 +73,7 @@ func (r *receiver) set(answer int) { r.mu.Lock(); r.answer = answer; r.mu.Unlock
 // wait is the nth notice that was taken, once it is there.
 func (r *receiver) wait(n int) map[string]any {
 	r.t.Helper()
-	for start := time.Now(); time.Since(start) < 10*time.Second; time.Sleep(5 * time.Millisecond) {
+	for start := time.Now(); time.Since(start) < time.Minute; time.Sleep(5 * time.Millisecond) {
 		r.mu.Lock()
 		if len(r.got) > n {
 			defer r.mu.Unlock()
@@ -160,7 +160,7 @@ func TestK7_D11_webhook_that_fails(t *testing.T) {
 	r.set(http.StatusFound)
 	start := time.Now()
 	id := asks(t, c, `{"action":"a"}`)
-	if time.Since(start) > 5*time.Second {
+	if time.Since(start) > hookCall*8/10 {
 		t.Fatal("the question waited for the webhook")
 	}
 	for d.hook.trouble() == "" {

@@ -251,7 +251,7 @@ func TestKernelContext_FP8_timeouts(t *testing.T) {
 			start := time.Now()
 			out, err := w.cross(w.req("test/low", `{}`))
 			wants(t, err, holdfast.KindTimeout)
-			if took := time.Since(start); took < 4*time.Second || took > 20*time.Second {
+			if took := time.Since(start); took < 4*time.Second || took > time.Minute {
 				t.Fatalf("took %v", took)
 			}
 			if out.Output != nil {
@@ -544,7 +544,7 @@ func TestLeaseEndsAtTheDeadline(t *testing.T) {
 	}
 	select {
 	case <-x.Context().Done():
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the lease outlived the deadline")
 	}
 }

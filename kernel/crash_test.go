@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/repeat"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -54,25 +55,26 @@ func TestCrashWriter(t *testing.T) {
 	wg.Wait()
 }
 
-// TestKill9 kills the writer at random, again and again. Afterwards no
-// acknowledged entry is missing, none is doubled, every begun crossing is
-// closed, no budget is spent twice, and the tree verifies.
+// TestKill9 kills the writer at random, again and again, twenty times on each
+// ledger. Afterwards no acknowledged entry is missing, none is doubled, every
+// begun crossing is closed, no budget is spent twice, and the tree verifies.
 func TestKill9(t *testing.T) {
-	times := 200
-	if testing.Short() {
-		times = 10
+	const times = 20
+	for i := range repeat.Times(200, 40) / times {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			dir := t.TempDir()
+			acked := map[string]ledger.Outcome{}
+			for range times {
+				killOnce(t, dir, acked)
+			}
+			w := reopen(t, dir, "", unlimited)
+			if len(acked) < times {
+				t.Fatalf("only %d acknowledged crossings in %d lives: the writer did not write", len(acked), times)
+			}
+			unknown := checkAfterCrash(t, w, acked)
+			t.Logf("%d lives, %d acknowledged crossings, %d left unknown", times, len(acked), unknown)
+		})
 	}
-	dir := t.TempDir()
-	acked := map[string]ledger.Outcome{}
-	for range times {
-		killOnce(t, dir, acked)
-	}
-	w := reopen(t, dir, "", unlimited)
-	if len(acked) < times {
-		t.Fatalf("only %d acknowledged crossings in %d lives: the writer did not write", len(acked), times)
-	}
-	unknown := checkAfterCrash(t, w, acked)
-	t.Logf("%d lives, %d acknowledged crossings, %d left unknown", times, len(acked), unknown)
 }
 
 func killOnce(t *testing.T, dir string, acked map[string]ledger.Outcome) {

@@ -291,7 +291,7 @@ func TestK8_AC4_FP5_predicate_timeout(t *testing.T) {
 	start := time.Now()
 	out, err := w.cross(w.req("test/low", `{}`))
 	wants(t, err, holdfast.KindTimeout)
-	if took := time.Since(start); took < 4*time.Second || took > 15*time.Second || out.Output != nil {
+	if took := time.Since(start); took < 4*time.Second || took > time.Minute || out.Output != nil {
 		t.Fatalf("took %v", took)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/budget"
 	"github.com/holdfast-dev/holdfast/internal/operator"
+	"github.com/holdfast-dev/holdfast/internal/repeat"
 	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -352,10 +353,7 @@ func (m *model) check() {
 // ended, no budget above its cap, no act without its begin or while halted,
 // each approval used once, and every tree verifies.
 func TestPropertyRandomOperations(t *testing.T) {
-	runs := 30
-	if testing.Short() {
-		runs = 3
-	}
+	runs := repeat.Times(30, 6)
 	came := map[ledger.Outcome]int{}
 	for seed := range runs {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

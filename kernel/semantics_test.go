@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/budget"
 	"github.com/holdfast-dev/holdfast/internal/dissimilar"
 	"github.com/holdfast-dev/holdfast/internal/operator"
+	"github.com/holdfast-dev/holdfast/internal/repeat"
 	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -86,9 +87,9 @@ func (w *world) open() bool {
 // Crossings of every kind, thousands of them, at once and through crashes: the
 // verifier that shares no code with the kernel agrees with each of them.
 func TestSemanticsOfRandomCrossings(t *testing.T) {
-	lives, each := 4, 120
+	lives, each := 4, repeat.Times(120, 40)
 	if testing.Short() {
-		lives, each = 2, 40
+		lives = 2
 	}
 	dir := t.TempDir()
 	var r dissimilar.Result

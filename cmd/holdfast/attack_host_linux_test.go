@@ -123,8 +123,8 @@ func (h *hosted) spins() bool {
 }
 
 // TestAttackHost_callersThatAreKilled: with the command that asked for it, or the
-// client behind that, a run ends within a second and stands in the ledger as given
-// up.
+// client behind that, a run ends long before its time and stands in the ledger as
+// given up.
 func TestAttackHost_callersThatAreKilled(t *testing.T) {
 	t.Parallel()
 	h := newHosted(t)
@@ -138,7 +138,7 @@ func TestAttackHost_callersThatAreKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.soon("its end", func() bool { return !h.spins() })
-		if took := time.Since(start); took > time.Second {
+		if took := time.Since(start); took > 10*time.Second { // a third of its own time
 			t.Errorf("%s: after %v", name, took)
 		} else {
 			t.Logf("%s: after %v", name, took)
@@ -341,7 +341,7 @@ func TestAttackHost_terminal(t *testing.T) {
 		start := time.Now()
 		time.AfterFunc(200*time.Millisecond, func() { _ = os.WriteFile(at("closed"), nil, 0o644) })
 		_ = cmd.Wait()
-		if code, took := cmd.ProcessState.ExitCode(), time.Since(start); code != c.exit || took > 5*time.Second {
+		if code, took := cmd.ProcessState.ExitCode(), time.Since(start); code != c.exit || took > 30*time.Second {
 			t.Errorf("%s: exit %d after %v, want %d", name, code, took, c.exit)
 		}
 		if hup := there(at("hup")); hup != c.hup {

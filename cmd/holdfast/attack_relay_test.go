@@ -101,7 +101,7 @@ func (k *talk) over() {
 	k.s.t.Helper()
 	select {
 	case <-k.ended:
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		k.s.t.Fatal("the stream does not end")
 	}
 }

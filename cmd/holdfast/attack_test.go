@@ -142,7 +142,7 @@ func (s *site) stop(cmd *exec.Cmd) {
 	go func() { _ = cmd.Wait(); close(done) }()
 	select {
 	case <-done:
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		_ = cmd.Process.Kill()
 		<-done
 		s.t.Errorf("%s does not end", strings.Join(cmd.Args, " "))
@@ -153,7 +153,7 @@ func (s *site) stop(cmd *exec.Cmd) {
 func (s *site) soon(what string, is func() bool) {
 	s.t.Helper()
 	for start := time.Now(); !is(); time.Sleep(10 * time.Millisecond) {
-		if time.Since(start) > 30*time.Second {
+		if time.Since(start) > time.Minute {
 			log, _ := os.ReadFile(filepath.Join(s.dir, "s", "holdfast.log"))
 			s.t.Fatalf("waited too long for %s\n%.4000s", what, log)
 		}

@@ -23,7 +23,7 @@ func (w *world) raw(text string) (code int, head http.Header, body string) {
 		w.t.Fatal(err)
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(time.Minute))
 	if _, err := io.WriteString(conn, text); err != nil {
 		w.t.Fatal(err)
 	}

@@ -36,12 +36,12 @@ func TestAttack_one_browser_takes_every_stream(t *testing.T) {
 	go func() { defer close(ended); _, _ = io.Copy(io.Discard, first) }()
 	select {
 	case <-ended:
-	case <-time.After(5 * time.Second):
+	case <-time.After(beat * 3 / 4):
 		t.Error("the oldest stream of a browser goes on beside four newer ones")
 	}
 	open(b)
 	for start := time.Now(); len(w.site.streams) > maxOwnStreams+1; time.Sleep(5 * time.Millisecond) {
-		if time.Since(start) > 5*time.Second {
+		if time.Since(start) > time.Minute {
 			t.Fatalf("%d streams are open", len(w.site.streams))
 		}
 	}

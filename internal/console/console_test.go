@@ -370,7 +370,7 @@ func TestEvents(t *testing.T) {
 				if !ok {
 					t.Fatalf("the stream ended without %q: %q", text, all)
 				}
-			case <-time.After(5 * time.Second):
+			case <-time.After(time.Minute):
 				t.Fatalf("no %q in %q", text, all)
 			}
 		}
@@ -386,7 +386,7 @@ func TestEvents(t *testing.T) {
 			t.Error("the stream says what waits")
 		}
 	}
-	if took := time.Since(start); took > 2*time.Second {
+	if took := time.Since(start); took > beat*3/4 { // before anything is written to it again
 		t.Errorf("the stream ended %v after its session", took)
 	}
 }
@@ -408,7 +408,7 @@ func TestStreamsAreBounded(t *testing.T) {
 	cancel()
 	resp.Body.Close()
 	for start := time.Now(); len(w.site.streams) == maxStreams; time.Sleep(5 * time.Millisecond) {
-		if time.Since(start) > 5*time.Second {
+		if time.Since(start) > time.Minute {
 			t.Fatal("a stream whose browser went still takes its place")
 		}
 	}
@@ -516,7 +516,7 @@ func TestReturnIsTold(t *testing.T) {
 	}
 	select {
 	case <-told:
-	case <-time.After(5 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("nothing was told after the act returned")
 	}
 	b.get("/review/"+r.ID).wants(200, "approved, and it ran")

@@ -16,6 +16,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -55,6 +56,7 @@ type world struct {
 	site  *Console
 	base  string
 	mask  *redact.Engine
+	pages atomic.Int64 // of the store, that were looked at
 
 	mu     sync.Mutex
 	offset time.Duration // guarded by mu
@@ -92,7 +94,8 @@ func newWorld(t testing.TB) *world {
 		}
 	}
 	var err error
-	w.store, err = sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(dir, "holdfast.db"), Now: w.now})
+	w.store, err = sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(dir, "holdfast.db"), Now: w.now,
+		Looked: func(n int) { w.pages.Add(int64(n)) }})
 	must(err)
 	t.Cleanup(func() { w.store.Close() })
 	w.latch, err = halt.New(filepath.Join(dir, "HALT"))

@@ -15,19 +15,24 @@ type agent struct {
 
 // covers says whether what is granted covers what is required: by its own
 // name, or by "scheme:*". To require "scheme:*" needs "scheme:*" itself.
-func covers(granted []string, required string) bool {
+func covers(granted map[string]bool, required string) bool {
 	scheme, name, ok := strings.Cut(required, ":")
 	if !ok || scheme == "" || name == "" {
 		return false
 	}
-	return slices.Contains(granted, required) || slices.Contains(granted, scheme+":*")
+	return granted[required] || granted[scheme+":*"]
 }
 
-// missing is what is required and not granted.
+// missing is what is required and not granted. A record may have tens of
+// thousands of both.
 func missing(granted, required []string) []string {
+	has := make(map[string]bool, len(granted))
+	for _, p := range granted {
+		has[p] = true
+	}
 	var out []string
 	for _, p := range required {
-		if !covers(granted, p) {
+		if !covers(has, p) {
 			out = append(out, p)
 		}
 	}

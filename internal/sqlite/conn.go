@@ -51,6 +51,20 @@ func connect(path string, readOnly bool) (*conn, error) {
 	return &conn{dc: dc, stmts: make(map[string]*stmt)}, nil
 }
 
+// looked is how many pages the connection looked at since it was asked last,
+// or -1 where that cannot be told.
+func (c *conn) looked() (pages int) {
+	of, ok := c.dc.(sqlite.DBStatus)
+	for _, op := range []sqlite.DBStatusOp{sqlite.DBStatusCacheHit, sqlite.DBStatusCacheMiss} {
+		if !ok {
+			return -1
+		}
+		n, _, err := of.Status(op, true)
+		pages, ok = pages+n, err == nil
+	}
+	return pages
+}
+
 func (c *conn) close() error {
 	if c == nil {
 		return nil

@@ -39,7 +39,7 @@ func open(ctx context.Context, opt Options) (*Store, error) {
 	}
 	opt.Path = path
 	s := &Store{opt: opt, now: opt.Now, viewSlots: make(chan struct{}, maxViews), gone: make(chan struct{}),
-		readers: &readers{path: path}}
+		readers: &readers{path: path, looked: opt.Looked}}
 	if s.now == nil {
 		s.now = time.Now
 	}

@@ -49,6 +49,10 @@ type Options struct {
 	// MaxPages is a test seam, 0 in production: the most pages the file
 	// may grow to, beyond which the disk is full.
 	MaxPages int
+	// Looked is a test seam, nil in production: it gets how many of the
+	// file's pages a view looked at, in memory or not, after each of its
+	// reads. It must be safe for concurrent use.
+	Looked func(pages int)
 }
 
 // Limits of what is kept in memory.

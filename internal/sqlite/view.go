@@ -69,15 +69,19 @@ func (p *snapshot) do(rs *readers, fn func(*conn) error) error {
 	if err := p.beginLocked(rs); err != nil {
 		return err
 	}
+	if rs.looked != nil {
+		defer func() { rs.looked(p.c.looked()) }()
+	}
 	return fn(p.c)
 }
 
 // readers are connections for reading that wait for use.
 type readers struct {
-	path string
-	mu   sync.Mutex
-	idle []*conn
-	shut bool
+	path   string
+	looked func(pages int) // Options.Looked
+	mu     sync.Mutex
+	idle   []*conn
+	shut   bool
 }
 
 // maxIdle bounds the connections that wait.

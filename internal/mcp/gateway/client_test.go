@@ -59,7 +59,7 @@ func (c *front) hears(t *testing.T, want ...string) {
 			t.Errorf("belongs to %.10q, want %q: %s", l, want[0], l)
 		}
 		wantText(t, l, want[1:]...)
-	case <-time.After(5 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatalf("nothing came for %s", want)
 	}
 }

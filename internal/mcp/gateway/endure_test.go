@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -16,17 +15,11 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/mcp"
 	"github.com/holdfast-dev/holdfast/internal/mcp/gatewaytest"
+	"github.com/holdfast-dev/holdfast/internal/repeat"
 )
 
-var often = flag.Int("often", 3_000, "how often each thing is done; long lines a tenth of it; 10000 takes minutes with the race detector")
-
-// howOften is how often each thing is done.
-func howOften() int {
-	if testing.Short() {
-		return 100
-	}
-	return *often
-}
+// howOften is how often each thing is done; long lines a tenth of it.
+func howOften() int { return repeat.Times(10_000, 100) }
 
 // descriptors is how many this process has open.
 func descriptors(t *testing.T) int {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/holdfast-dev/holdfast/internal/repeat"
 )
 
 // waiter runs, for each core, an official server of its own in this process,
@@ -89,10 +91,7 @@ func (w *waiter) begins(t *testing.T, ask func() *net.TCPConn) *net.TCPConn {
 // core and a real server behind them. A call of 2026-07-28 reaches the server's
 // cancellation; a session goes when it is evicted; nothing is left.
 func TestHTTPVanish(t *testing.T) {
-	rounds := 10_000
-	if testing.Short() {
-		rounds = 50
-	}
+	rounds := repeat.Times(10_000, 50)
 	w := &waiter{k: newTable(), begun: make(chan struct{})}
 	g := startHTTP(t, w.run, func(h *HTTP) { h.MaxSessions = 32 })
 	g.session(t, "2025-11-25")

@@ -198,7 +198,7 @@ func startSDK(t *testing.T, version, versions string, change ...func(*sdkRig, *C
 			if err != nil {
 				t.Errorf("Serve: %v", err)
 			}
-		case <-time.After(5 * time.Second):
+		case <-time.After(time.Minute):
 			t.Error("Serve did not return")
 		}
 	})

@@ -75,7 +75,7 @@ func (p *peer) next(t *testing.T) string {
 	t.Helper()
 	l, ok := p.line()
 	if !ok {
-		t.Fatal("no line came within 5 s")
+		t.Fatal("no line came within a minute")
 	}
 	return l
 }
@@ -85,7 +85,7 @@ func (p *peer) line() (string, bool) {
 	select {
 	case l, ok := <-p.lines:
 		return l, ok
-	case <-time.After(5 * time.Second):
+	case <-time.After(time.Minute):
 		return "", false
 	}
 }
@@ -123,7 +123,7 @@ func (g *rig) wait(t *testing.T) error {
 	select {
 	case err := <-g.done:
 		return err
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("Serve did not return")
 		return nil
 	}

@@ -46,7 +46,7 @@ func everything(t *testing.T, args ...string) string {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		if c, err := net.Dial("tcp", addr); err == nil {
 			c.Close()
 			break

@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/repeat"
 )
 
 // left is what a test may not leave behind.
@@ -111,10 +113,7 @@ func suffer(url string, there <-chan struct{}, wait time.Duration) error {
 // TestNothingIsLeft: after many connections to each hostile server no
 // goroutine and no descriptor is left.
 func TestNothingIsLeft(t *testing.T) {
-	n := 10_000
-	if testing.Short() {
-		n = 50
-	}
+	n := repeat.Times(10_000, 50)
 	for name, h := range hostile() {
 		t.Run(name, func(t *testing.T) {
 			n := n
@@ -135,7 +134,7 @@ func TestNothingIsLeft(t *testing.T) {
 			s.Start()
 			defer s.Close()
 			goroutines, files := left(t)
-			wait := 10 * time.Second
+			wait := time.Minute
 			if endless := strings.HasPrefix(name, "hangs") || strings.HasPrefix(name, "floods") || name == "lies about ids"; endless {
 				wait = 2 * time.Millisecond
 			}
@@ -159,7 +158,7 @@ func TestNothingIsLeft(t *testing.T) {
 			if asked.Load() != int64(n) {
 				t.Errorf("%d of %d were asked", asked.Load(), n)
 			}
-			for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+			for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 				g, f := left(t)
 				if g <= goroutines && f <= files {
 					return

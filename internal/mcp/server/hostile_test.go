@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/mcp/gateway"
 	"github.com/holdfast-dev/holdfast/internal/mcp/gatewaytest"
+	"github.com/holdfast-dev/holdfast/internal/repeat"
 )
 
 // hostileServer is a server that answers the handshake and its list, and then
@@ -90,7 +90,7 @@ func life(k *gatewaytest.Open, dial func(context.Context) (*Process, error), wai
 	say(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
 	select {
 	case <-greeted:
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		err = errors.New("no greeting")
 	}
 	say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
@@ -107,25 +107,20 @@ func life(k *gatewaytest.Open, dial func(context.Context) (*Process, error), wai
 	return answer, served, err
 }
 
-var often = flag.Int("often", 1000, "how often each hostile server is started; a deaf one a tenth of it")
-
 // TestHostileServers puts each through the gateway many times, as processes of
 // their own, and then nothing is under way, running, or open.
 func TestHostileServers(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("counts files and children under /proc")
 	}
-	n := *often
-	if testing.Short() {
-		n = 5
-	}
+	n := repeat.Times(1000, 5) // a deaf one a tenth of it
 	for role, want := range map[string]string{
 		"floods": "", "hangs": "", "lies about ids": "", "half a line": "",
 		"answers twice": "done", "changes tools": "done", "kind": "done",
 		"dies": "the MCP server ended", "deaf": "the MCP server ended", "half a line, dies": "the MCP server",
 	} {
 		t.Run(role, func(t *testing.T) {
-			n, wait := n, 30*time.Second
+			n, wait := n, time.Minute
 			at := 4
 			if role == "deaf" { // each is waited for, then signalled
 				n, at = max(n/10, 5), 32
