@@ -32,6 +32,7 @@ type exchange struct {
 	// The act's, which the handler reads when acted is closed.
 	begun  atomic.Bool
 	acted  chan struct{}
+	asked  time.Time // when the crossing was asked for
 	answer relayed
 	broken bool          // the answer ended before its end
 	held   *heldResponse // nil: the answer goes out as it comes
@@ -44,6 +45,8 @@ func (p *Proxy) handle(w http.ResponseWriter, r *http.Request, ch *channel, h *h
 		p.connect(w, r, ch, h)
 		return
 	}
+	// Whatever becomes of the request, its body does not keep it open.
+	http.NewResponseController(w).SetReadDeadline(time.Now().Add(p.cfg.Limits.Body))
 	start := time.Now()
 	ask, err := asked(r, ch, h)
 	p.counters.observe(Parse, time.Since(start))
@@ -95,6 +98,7 @@ func (x *exchange) prepare() *holdfast.Error {
 // readBody reads the body under a deadline that every byte moves on.
 func (x *exchange) readBody() (*body, *holdfast.Error) {
 	if x.r.Body == nil || x.r.Body == http.NoBody {
+		http.NewResponseController(x.w).SetReadDeadline(time.Time{})
 		return x.p.readBody(x.r.Context(), x.domain, x.r)
 	}
 	patient := &patientBody{ReadCloser: x.r.Body, c: http.NewResponseController(x.w), d: x.p.cfg.Limits.Body}
@@ -105,7 +109,9 @@ func (x *exchange) readBody() (*body, *holdfast.Error) {
 	} else if err != nil && errors.Is(patient.err, errStalled) {
 		err = &holdfast.Error{Kind: holdfast.KindValidation, Gate: holdfast.K1, Why: "the request's body did not arrive in time", Hint: "send it without a pause", Err: patient.err}
 	}
-	patient.c.SetReadDeadline(time.Time{})
+	if err == nil { // else net/http still looks for the rest before it answers
+		patient.c.SetReadDeadline(time.Time{})
+	}
 	return b, err
 }
 
@@ -149,12 +155,20 @@ func (x *exchange) cross() {
 	}
 	ended := make(chan crossed, 1)
 	req := x.request()
+	x.asked = time.Now()
+	select {
+	case x.p.pending <- struct{}{}:
+	case <-x.r.Context().Done():
+		panic(http.ErrAbortHandler)
+	}
 	if !x.s.begin(func() {
 		defer cancel(nil)
+		defer func() { <-x.p.pending }()
 		o, err := x.p.cfg.Kernel.Cross(ctx, req, x.act)
 		x.p.counters.ended(x.domain.Name, string(holdfast.KindOf(err)))
 		ended <- crossed{o, err}
 	}) {
+		<-x.p.pending
 		panic(http.ErrAbortHandler)
 	}
 	select {
@@ -198,6 +212,7 @@ func (x *exchange) act(ctx context.Context) (out holdfast.Output, err error) {
 	if !x.begun.CompareAndSwap(false, true) {
 		return out, &holdfast.Error{Kind: holdfast.KindReentry, Why: "a request is sent once"}
 	}
+	x.p.counters.observe(Cross, time.Since(x.asked))
 	x.broken = true
 	defer func() {
 		x.stop()
@@ -209,7 +224,9 @@ func (x *exchange) act(ctx context.Context) (out holdfast.Output, err error) {
 	}
 	start := time.Now()
 	defer func() { x.p.counters.observe(Stream, time.Since(start)) }()
-	w := x.w
+	patient := &patientWriter{ResponseWriter: x.w, c: http.NewResponseController(x.w), d: x.p.cfg.Limits.Idle}
+	defer patient.done()
+	var w http.ResponseWriter = patient
 	if x.held != nil {
 		w = x.held
 	}

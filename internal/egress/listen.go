@@ -221,6 +221,8 @@ func (s *seat) crowded(c net.Conn) {
 			return // there is no word for it before a handshake
 		}
 		io.WriteString(c, crowdedAnswer)
+		endWriting(c)
+		io.CopyN(io.Discard, c, maxHead) // else what it still sends would take the answer away
 	}) {
 		c.Close()
 		<-s.spare
@@ -293,12 +295,7 @@ func (e *entry) Close() error {
 }
 
 // CloseWrite ends what is sent, where the connection can.
-func (e *entry) CloseWrite() error {
-	if c, ok := e.Conn.(interface{ CloseWrite() error }); ok {
-		return c.CloseWrite()
-	}
-	return nil
-}
+func (e *entry) CloseWrite() error { return endWriting(e.Conn) }
 
 // localPort is the port that a connection was made to.
 func localPort(c net.Conn) uint16 {

@@ -32,3 +32,21 @@ func (b *patientBody) Read(p []byte) (int, error) {
 	}
 	return n, err
 }
+
+// patientWriter gives a client d to take each piece of an answer.
+type patientWriter struct {
+	http.ResponseWriter
+	c *http.ResponseController
+	d time.Duration
+}
+
+func (w *patientWriter) Write(p []byte) (int, error) {
+	w.c.SetWriteDeadline(time.Now().Add(w.d))
+	return w.ResponseWriter.Write(p)
+}
+
+// Unwrap is for http.ResponseController.
+func (w *patientWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// done lifts the last deadline: it is of this answer alone.
+func (w *patientWriter) done() { w.c.SetWriteDeadline(time.Time{}) }

@@ -102,6 +102,8 @@ func (l Limits) orDefault() Limits {
 const (
 	defaultBuffered = 256 << 20
 	defaultConns    = 512
+	// maxPending bounds the crossings that are under way at one time.
+	maxPending = 1024
 )
 
 // Proxy is the proxy of one runtime. It is safe for concurrent use. The zero
@@ -111,7 +113,9 @@ type Proxy struct {
 	log      *slog.Logger
 	now      func() time.Time
 	counters counters
-	out      outbound
+	// pending has a place for each crossing whose entry may not be written yet.
+	pending chan struct{}
+	out     outbound
 
 	mu      sync.Mutex
 	closed  bool           // guarded by mu
@@ -147,7 +151,7 @@ func New(c Config) (*Proxy, error) {
 		c.MaxConns = defaultConns
 	}
 	c.Limits = c.Limits.orDefault()
-	p := &Proxy{cfg: c, log: c.Log, now: c.Now, open: map[int]func(){}}
+	p := &Proxy{cfg: c, log: c.Log, now: c.Now, open: map[int]func(){}, pending: make(chan struct{}, maxPending)}
 	p.out.start(p)
 	return p, nil
 }

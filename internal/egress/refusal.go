@@ -88,6 +88,9 @@ func (p *Proxy) answer(w http.ResponseWriter, r *http.Request, o *holdfast.Outco
 		h.Set(headerCrossing, e.Crossing)
 	}
 	status := statusOf(kind)
+	if he, ok := errors.AsType[*holdfast.Error](err); ok && he.Rule == ruleBusy {
+		status = http.StatusServiceUnavailable // no limit of the tenant's: the proxy itself has no room
+	}
 	switch status {
 	case http.StatusTooManyRequests:
 		h.Set("Retry-After", "60")

@@ -271,6 +271,9 @@ func (q *queue) pop() *head {
 	return h
 }
 
+// CloseWrite ends what is sent, where the connection can.
+func (w *wire) CloseWrite() error { return endWriting(w.Conn) }
+
 // replay is a connection of which something was read already.
 type replay struct {
 	net.Conn
@@ -290,12 +293,14 @@ func (r *replay) Read(p []byte) (int, error) {
 	return r.Conn.Read(p)
 }
 
-// CloseWrite ends one direction, where the connection can.
-func (r *replay) CloseWrite() error {
-	if c, ok := r.Conn.(interface{ CloseWrite() error }); ok {
+// CloseWrite ends what is sent, where the connection can.
+func (r *replay) CloseWrite() error { return endWriting(r.Conn) }
+
+func endWriting(c net.Conn) error {
+	if c, ok := c.(interface{ CloseWrite() error }); ok {
 		return c.CloseWrite()
 	}
-	return nil
+	return errors.ErrUnsupported
 }
 
 // within runs f with a deadline on c's reading and writing.

@@ -1,0 +1,474 @@
+package egress
+
+import (
+	"bufio"
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/constitution"
+	"github.com/holdfast-dev/holdfast/internal/budget"
+	"github.com/holdfast-dev/holdfast/internal/domain"
+	"github.com/holdfast-dev/holdfast/internal/halt"
+	"github.com/holdfast-dev/holdfast/internal/redact"
+	"github.com/holdfast-dev/holdfast/internal/sqlite"
+	"github.com/holdfast-dev/holdfast/internal/token"
+	"github.com/holdfast-dev/holdfast/kernel"
+	"github.com/holdfast-dev/holdfast/ledger"
+)
+
+// world is the proxy in front of a kernel on a real store and latch, with real
+// servers behind it on the loopback address.
+type world struct {
+	t      testing.TB
+	k      *kernel.Kernel
+	store  *sqlite.Store
+	latch  *halt.Latch
+	mint   *token.Minter
+	p      *Proxy
+	roots  *x509.CertPool // the proxy's authority, as a workspace trusts it
+	policy *kernel.Policy
+
+	// up is the server behind every allowed name: its port is TLS, plain's is
+	// not.
+	up, plain *server
+	explicit  string // the proxy port
+	clear     string // transparent, for the TLS server's port
+	open      string // transparent, for the plain server's port
+
+	mu     sync.Mutex
+	offset time.Duration // guarded by mu
+	fault  func(string) error
+}
+
+// server is an upstream that keeps what reached it.
+type server struct {
+	port    uint16
+	handler http.HandlerFunc // nil answers "hello"
+
+	mu   sync.Mutex
+	seen []seenRequest // guarded by mu
+}
+
+type seenRequest struct {
+	Method, Host, URI, Body string
+	Header                  http.Header
+}
+
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	b, _ := io.ReadAll(r.Body)
+	s.mu.Lock()
+	s.seen = append(s.seen, seenRequest{r.Method, r.Host, r.RequestURI, string(b), r.Header.Clone()})
+	h := s.handler
+	s.mu.Unlock()
+	if h != nil {
+		h(w, r)
+		return
+	}
+	io.WriteString(w, "hello from "+r.Host)
+}
+
+func (s *server) requests() []seenRequest {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]seenRequest(nil), s.seen...)
+}
+
+func (s *server) answer(h http.HandlerFunc) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.handler = h
+}
+
+func (w *world) now() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return time.Now().Add(w.offset)
+}
+
+func (w *world) breakStore(f func(string) error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.fault = f
+}
+
+type gcm struct{ cipher.AEAD }
+
+func (g gcm) Seal(plain, bound []byte) ([]byte, error) {
+	return g.AEAD.Seal(nil, nil, plain, bound), nil
+}
+func (g gcm) Open(sealed, bound []byte) ([]byte, error) { return g.AEAD.Open(nil, nil, sealed, bound) }
+
+// setup changes what a world is made of; rows get the ports of the servers.
+type setup struct {
+	rows   func(tls, plain uint16) []domain.Domain
+	config func(*Config)
+	policy func(*kernel.Policy)
+}
+
+// names of the world: good.test and other.test are listed, everything else is
+// not. Every row leads to the loopback address.
+func usualRows(tls, plain uint16) []domain.Domain {
+	return []domain.Domain{
+		{Name: "good.test", Ports: []uint16{tls}},
+		{Name: "other.test", Ports: []uint16{tls}},
+		{Name: "*.wild.test", Ports: []uint16{tls}},
+		{Name: "plain.test", Ports: []uint16{plain}, Plain: true},
+		{Name: "blind.test", Ports: []uint16{tls}, Inspect: domain.Opaque},
+		{Name: "127.0.0.1", Ports: []uint16{tls}},
+	}
+}
+
+func newEgress(t testing.TB, set setup) *world {
+	t.Helper()
+	w := &world{t: t}
+	dir := t.TempDir()
+	roots := w.upstreams(dir)
+	if set.rows == nil {
+		set.rows = usualRows
+	}
+	rows := set.rows(w.up.port, w.plain.port)
+	for i := range rows {
+		rows[i].Source = fmt.Sprintf("test:%d", i+1)
+		if rows[i].Inspect != domain.Opaque && !rows[i].Plain {
+			rows[i].Roots = roots
+		}
+		if rows[i].Addresses == nil {
+			rows[i].Addresses = []netip.Addr{netip.MustParseAddr("127.0.0.1")}
+		}
+	}
+	table, err := domain.NewTable(rows)
+	w.must(err)
+	w.kernel(dir, table, set.policy)
+	authority, err := OpenAuthority(filepath.Join(dir, "ca"))
+	w.must(err)
+	w.roots = x509.NewCertPool()
+	w.roots.AppendCertsFromPEM(authority.PEM())
+	engine, err := redact.New(redact.Options{Masks: redact.Egress})
+	w.must(err)
+	c := Config{Kernel: w.k, Table: func() *domain.Table { return table }, Engine: func(*domain.Domain) *redact.Engine { return engine },
+		Authority: authority, Resolver: &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+			return nil, errors.New("no name is looked up in this test")
+		}}, Now: w.now}
+	if set.config != nil {
+		set.config(&c)
+	}
+	w.p, err = New(c)
+	w.must(err)
+	w.listen()
+	return w
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) kernel(dir string, table *domain.Table, change func(*kernel.Policy)) {
+	w.t.Helper()
+	var err error
+	w.store, err = sqlite.Open(context.Background(), sqlite.Options{Path: filepath.Join(dir, "holdfast.db"), Now: w.now, Fault: func(step string) error {
+		w.mu.Lock()
+		f := w.fault
+		w.mu.Unlock()
+		if f == nil {
+			return nil
+		}
+		return f(step)
+	}})
+	w.must(err)
+	w.t.Cleanup(func() { w.store.Close() })
+	w.latch, err = halt.New(filepath.Join(dir, "HALT"))
+	w.must(err)
+	seed := make([]byte, ed25519.SeedSize)
+	copy(seed, "a seed for tests only, thirty-two")
+	w.mint, err = token.NewMinter(ed25519.NewKeyFromSeed(seed), "test", "holdfast")
+	w.must(err)
+	verifier, err := token.NewVerifier(w.mint.Issuer())
+	w.must(err)
+	engine, err := redact.New(redact.Options{})
+	w.must(err)
+	rules, err := constitution.Load(nil)
+	w.must(err)
+	block, err := aes.NewCipher([]byte("0123456789abcdef0123456789abcdef"))
+	w.must(err)
+	aead, err := cipher.NewGCMWithRandomNonce(block)
+	w.must(err)
+	w.policy = &kernel.Policy{Version: strings.Repeat("1", 64), Rules: rules, Roles: map[string][]string{"agent": {"egress:send"}}}
+	for _, r := range []holdfast.Resource{holdfast.HTTPRequests, holdfast.Messages, holdfast.BytesOut, holdfast.LLMTokens} {
+		w.policy.Limits = append(w.policy.Limits, budget.Limit{Scope: budget.Tenant, Resource: r, Amount: 1 << 40, Source: "test"})
+	}
+	for _, d := range table.Domains() {
+		c := d.Contract()
+		c.Permissions = []string{"egress:send"}
+		w.policy.Contracts = append(w.policy.Contracts, c)
+		if d.Rate > 0 {
+			w.policy.Rates = append(w.policy.Rates, budget.RateLimit{Scope: budget.Tenant, Boundary: d.Boundary(), PerMinute: d.Rate, Source: d.Source})
+		}
+	}
+	if change != nil {
+		change(w.policy)
+	}
+	w.k, err = kernel.New(kernel.Config{Store: w.store, Latch: w.latch, Verifier: verifier, Redact: engine, Sealer: gcm{aead}, Policy: w.policy,
+		Runtime: "11111111-2222-4333-8444-555555555555", Now: w.now})
+	w.must(err)
+	_, err = w.k.Recover(0)
+	w.must(err)
+}
+
+// upstreams starts the two servers and returns the file of the roots that they
+// are known by.
+func (w *world) upstreams(dir string) string {
+	w.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	w.must(err)
+	t := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "upstream"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		DNSNames: []string{"good.test", "other.test", "*.wild.test", "blind.test"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	der, err := x509.CreateCertificate(rand.Reader, t, t, key.Public(), key)
+	w.must(err)
+	file := filepath.Join(dir, "upstream.pem")
+	w.must(os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
+	w.up, w.plain = &server{}, &server{}
+	serve := func(s *server, c *tls.Config) {
+		l := w.port()
+		s.port = uint16(l.Addr().(*net.TCPAddr).Port)
+		h := &http.Server{Handler: s, TLSConfig: c, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
+		go func() {
+			if c != nil {
+				h.ServeTLS(l, "", "")
+				return
+			}
+			h.Serve(l)
+		}()
+		w.t.Cleanup(func() { h.Close() })
+	}
+	serve(w.up, &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}})
+	serve(w.plain, nil)
+	return file
+}
+
+func (w *world) port() net.Listener {
+	w.t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	w.must(err)
+	return l
+}
+
+// redirected is a listener whose connections were made to another port.
+type redirected struct {
+	net.Listener
+	port uint16
+}
+
+type redirectedConn struct {
+	net.Conn
+	port uint16
+}
+
+func (c redirectedConn) OriginalPort() uint16 { return c.port }
+
+func (l redirected) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return redirectedConn{c, l.port}, nil
+}
+
+func (w *world) listen() {
+	w.t.Helper()
+	serve := func(f func(net.Listener, Caller) error, wrap func(net.Listener) net.Listener) string {
+		l := w.port()
+		done := make(chan error, 1)
+		go func() { done <- f(wrap(l), Caller{Token: func() (holdfast.Secret, error) { return w.who("alice") }}) }()
+		w.t.Cleanup(func() {
+			l.Close()
+			select {
+			case err := <-done:
+				if err != nil {
+					w.t.Errorf("the listener ended with %v", err)
+				}
+			case <-time.After(20 * time.Second):
+				w.t.Error("a listener that was closed did not end")
+			}
+		})
+		return l.Addr().String()
+	}
+	w.explicit = serve(w.p.Explicit, func(l net.Listener) net.Listener { return l })
+	w.clear = serve(w.p.Transparent, func(l net.Listener) net.Listener { return redirected{l, w.up.port} })
+	w.open = serve(w.p.Transparent, func(l net.Listener) net.Listener { return redirected{l, w.plain.port} })
+}
+
+func (w *world) who(name string) (holdfast.Secret, error) {
+	tok, _, err := w.mint.Mint(holdfast.Identity{Tenant: holdfast.Local, Principal: "user:" + name, Roles: []string{"agent"}, Agent: name, Session: name + "-s1"}, 15*time.Minute, w.now())
+	return tok, err
+}
+
+// entries are the crossings that the ledger holds, in order; it waits until
+// there are want of them.
+func (w *world) entries(want int) []*ledger.Entry {
+	w.t.Helper()
+	var out []*ledger.Entry
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if out = w.read(); len(out) >= want {
+			break
+		}
+	}
+	if len(out) != want {
+		var all []string
+		for _, e := range out {
+			all = append(all, e.Boundary+" "+string(e.ErrorKind))
+		}
+		w.t.Fatalf("the ledger holds %d crossings, want %d: %v", len(out), want, all)
+	}
+	return out
+}
+
+func (w *world) read() []*ledger.Entry {
+	var out []*ledger.Entry
+	err := w.store.View(context.Background(), func(tx kernel.Tx) error {
+		heads, err := tx.Heads()
+		if err != nil {
+			return err
+		}
+		for _, h := range heads {
+			err := tx.Leaves(h.Tenant, 0, h.Size, func(s ledger.Stored) error {
+				if s.Kind != ledger.KindEntry {
+					return nil
+				}
+				e, err := ledger.ParseEntry(s.Record)
+				out = append(out, e)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	w.must(err)
+	return out
+}
+
+// at is name with the TLS server's port.
+func (w *world) at(name string) string { return fmt.Sprintf("%s:%d", name, w.up.port) }
+
+// dial opens a raw connection.
+func (w *world) dial(addr string) net.Conn {
+	w.t.Helper()
+	c, err := net.Dial("tcp", addr)
+	w.must(err)
+	w.t.Cleanup(func() { c.Close() })
+	c.SetDeadline(time.Now().Add(20 * time.Second))
+	return c
+}
+
+// reply is an answer, read whole.
+type reply struct {
+	*http.Response
+	Text string
+}
+
+// say writes bytes as they are and reads one answer; nil where the connection
+// ended without one.
+func say(c net.Conn, text string) *reply {
+	go io.WriteString(c, text)
+	return hear(bufio.NewReader(c), "GET")
+}
+
+func hear(b *bufio.Reader, method string) *reply {
+	resp, err := http.ReadResponse(b, &http.Request{Method: method})
+	if err != nil {
+		return nil
+	}
+	text, _ := io.ReadAll(resp.Body)
+	return &reply{resp, string(text)}
+}
+
+// tunnel makes a CONNECT and TLS inside it, as name and sni say.
+func (w *world) tunnel(connect, sni string, protos ...string) (*tls.Conn, error) {
+	w.t.Helper()
+	c := w.connect(connect)
+	t := tls.Client(c, &tls.Config{ServerName: sni, RootCAs: w.roots, NextProtos: protos})
+	return t, t.Handshake()
+}
+
+// connect makes a CONNECT that must succeed.
+func (w *world) connect(to string) net.Conn {
+	w.t.Helper()
+	c := w.dial(w.explicit)
+	io.WriteString(c, "CONNECT "+to+" HTTP/1.1\r\nHost: "+to+"\r\n\r\n")
+	r, err := http.ReadResponse(bufio.NewReader(c), &http.Request{Method: http.MethodConnect})
+	if err != nil || r.StatusCode != 200 {
+		w.t.Fatalf("CONNECT %s: %v %v", to, r, err)
+	}
+	return c
+}
+
+// get is a GET as raw text.
+func get(host, path string) string { return "GET " + path + " HTTP/1.1\r\nHost: " + host + "\r\n\r\n" }
+
+// refused fails unless r is a refusal with the status, with a crossing and a
+// reason.
+func (w *world) refused(r *reply, status int) {
+	w.t.Helper()
+	switch {
+	case r == nil:
+		w.t.Fatalf("no answer, want %d", status)
+	case r.StatusCode != status:
+		w.t.Fatalf("status %d (%s), want %d", r.StatusCode, r.Text, status)
+	case r.Header.Get(headerCrossing) == "":
+		w.t.Fatalf("the refusal names no crossing: %v %s", r.Header, r.Text)
+	case !strings.Contains(r.Text, "holdfast: ") && !strings.Contains(r.Text, `"why"`):
+		w.t.Fatalf("the refusal gives no reason: %q", r.Text)
+	}
+}
+
+// passed fails unless r is the server's own answer.
+func (w *world) passed(r *reply) {
+	w.t.Helper()
+	if r == nil || r.StatusCode != 200 || !strings.HasPrefix(r.Text, "hello") {
+		w.t.Fatalf("want the server's answer, got %+v", r)
+	}
+}
+
+// untouched fails if anything reached a server.
+func (w *world) untouched() {
+	w.t.Helper()
+	if a, b := w.up.requests(), w.plain.requests(); len(a)+len(b) > 0 {
+		w.t.Fatalf("a server was reached: %+v %+v", a, b)
+	}
+}
+
+// client speaks through the proxy port as programs do.
+func (w *world) client() *http.Client {
+	t := &http.Transport{Proxy: http.ProxyURL(mustURL("http://" + w.explicit)), TLSClientConfig: &tls.Config{RootCAs: w.roots}, ForceAttemptHTTP2: true}
+	w.t.Cleanup(t.CloseIdleConnections)
+	return &http.Client{Transport: t, Timeout: 20 * time.Second}
+}
