@@ -220,8 +220,8 @@ func TestNetwork_Invariant2(t *testing.T) {
 	inNetworks(t, inbound)
 }
 
-// TestNetwork_Accept3 to 6 are what 003 3.2 accepts of a gateway, held by there
-// being no interface: see inbound and TestNetwork_Accept4.
+// TestNetwork_Accept3: there is no interface by which anybody could come in, and
+// nobody does.
 func TestNetwork_Accept3(t *testing.T) {
 	inNetworks(t, func(e *echoing) {
 		got := e.program(`
@@ -234,6 +234,9 @@ print(open("/proc/net/if_inet6").read().split()[0::6])
 		if !slices.Equal(got, want) {
 			e.t.Errorf("%q, want %q", got, want)
 		}
+		in := &echoing{t: e.t, listed: e.listed}
+		defer in.close()
+		inbound(in)
 	})
 }
 
