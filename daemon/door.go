@@ -43,7 +43,7 @@ func (d *Daemon) Attend(do func() error) error {
 func (d *Daemon) api(room api.Room) *api.Server {
 	return &api.Server{Kernel: d.Kernel, Mint: d.Mint, Status: d.Status, Backup: d.backup, Checkpoint: d.checkpoint,
 		Drained: d.drained, MCP: d.openMCP, Token: d.giveToken, Open: d.PageLink, Sandbox: &d.sandboxes, Room: room, Secret: d.sandboxes.secret,
-		Mask: d.maskText, Own: func() []string { return d.Kernel.Policy().Own }, Egress: &d.egress, Log: d.log, Busy: &d.sessionsDone}
+		Mask: d.maskText, Own: func() []string { return d.Kernel.Policy().Own }, Egress: &d.egress, Network: &d.egress, Log: d.log, Busy: &d.sessionsDone}
 }
 
 func (d *Daemon) backup(ctx context.Context, file string) error {

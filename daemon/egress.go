@@ -2,12 +2,12 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -32,6 +32,7 @@ type egressSite struct {
 	listening []egressDoor      // guarded by mu
 
 	engines engineShelf
+	runs    atomic.Int64 // whose sockets are served
 }
 
 // egressDoor is one listener of the configuration.
@@ -131,19 +132,13 @@ func (s *egressSite) listen(linger bool) error {
 
 // serve answers on all listeners until close.
 func (s *egressSite) serve() error {
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	var errs []error
+	var all serving
 	for _, l := range s.doors() {
-		wg.Go(func() {
-			err := s.running().Explicit(l.listen, s.caller(holdfast.Identity{Agent: l.of.Agent, Kind: l.of.Kind}, ""))
-			mu.Lock()
-			defer mu.Unlock()
-			errs = append(errs, err)
+		all.run(func() error {
+			return s.running().Explicit(l.listen, s.caller(holdfast.Identity{Agent: l.of.Agent, Kind: l.of.Kind}))
 		})
 	}
-	wg.Wait()
-	return errors.Join(errs...)
+	return all.wait()
 }
 
 func (s *egressSite) doors() []egressDoor {
@@ -153,9 +148,9 @@ func (s *egressSite) doors() []egressDoor {
 }
 
 // caller is who speaks through a listener.
-func (s *egressSite) caller(id holdfast.Identity, correlation string) egress.Caller {
+func (s *egressSite) caller(id holdfast.Identity) egress.Caller {
 	token := s.d.tokens(id)
-	return egress.Caller{Token: func() (holdfast.Secret, error) { return token(context.Background()) }, Correlation: correlation}
+	return egress.Caller{Token: func() (holdfast.Secret, error) { return token(context.Background()) }}
 }
 
 // close ends every listener and exchange, and waits for their entries. A second

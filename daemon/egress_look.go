@@ -22,7 +22,7 @@ import (
 
 // status is how the proxy is; nil where nothing is listed and nothing listens.
 func (s *egressSite) status() *api.EgressStatus {
-	out := &api.EgressStatus{Domains: len(s.table().Domains())}
+	out := &api.EgressStatus{Domains: len(s.table().Domains()), Runs: int(s.runs.Load())}
 	for _, l := range s.doors() {
 		out.Listeners = append(out.Listeners, api.EgressListener{Address: l.address, Agent: l.of.Agent, Kind: l.of.Kind})
 	}

@@ -1,0 +1,181 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/domain"
+	"github.com/holdfast-dev/holdfast/internal/redact"
+)
+
+// rowWith is a row whose credential comes from there.
+func rowWith(s SourceConfig) *domain.Domain {
+	return &domain.Domain{Name: "a.example.com", Credential: &domain.Credential{Header: "Authorization", Source: s.text()}}
+}
+
+func TestEgress_Credential_isReadAgainAtEachUse(t *testing.T) {
+	dir := write(t, map[string]string{"key": "first-value-of-the-key\nsecond line\n"})
+	file := filepath.Join(dir, "key")
+	var c tenantCredentials
+	d := rowWith(SourceConfig{File: file})
+	for _, want := range []string{"first-value-of-the-key", "another-value-of-it"} {
+		if err := os.WriteFile(file, []byte(want+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		v, err := c.read(context.Background(), d)
+		if err != nil || v.Reveal() != want {
+			t.Fatalf("%v %v", v.Reveal(), err)
+		}
+	}
+	// An answer may still show the one that was replaced.
+	if known, n := c.registered(); len(known) != 2 || n != 2 {
+		t.Errorf("%d known, %d changes", len(known), n)
+	}
+	t.Setenv("HF_TEST_CREDENTIAL", "Bearer of-the-environment")
+	v, err := c.read(context.Background(), rowWith(SourceConfig{Env: "HF_TEST_CREDENTIAL"}))
+	if err != nil || v.Reveal() != "Bearer of-the-environment" {
+		t.Fatal(v.Reveal(), err)
+	}
+	known, _ := c.registered()
+	if len(known) != 3 || !strings.Contains(known[0].Reveal()+known[1].Reveal()+known[2].Reveal(), "of-the-environment") || strings.Contains(known[0].Reveal(), "Bearer") {
+		t.Error("the value behind the scheme is not registered by itself")
+	}
+}
+
+func TestEgress_Credential_commandRunsOnceAMinute(t *testing.T) {
+	dir := t.TempDir()
+	d := rowWith(SourceConfig{Command: []string{"/bin/sh", "-c", "echo x >>" + dir + "/runs; sleep 0.2; echo value-of-the-command"}})
+	var c tenantCredentials
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			if v, err := c.read(context.Background(), d); err != nil || v.Reveal() != "value-of-the-command" {
+				t.Error(v.Reveal(), err)
+			}
+		})
+	}
+	wg.Wait()
+	runs := func() int {
+		b, err := os.ReadFile(dir + "/runs")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Count(string(b), "x")
+	}
+	if runs() != 1 {
+		t.Fatalf("it ran %d times for twenty at once", runs())
+	}
+	c.mu.Lock()
+	c.printed[d.Credential.Source].at = time.Now().Add(-credentialFor - time.Second)
+	c.mu.Unlock()
+	if _, err := c.read(context.Background(), d); err != nil || runs() != 2 {
+		t.Fatalf("%v, %d runs", err, runs())
+	}
+}
+
+// What cannot be had is an error that names the place and shows no value, and a
+// command that failed is tried again.
+func TestEgress_Credential_failuresAreSaidAndNotKept(t *testing.T) {
+	dir := write(t, map[string]string{"open": "hunter2hunter2\n", "empty": "\n", "control": "hunter2\x01\n", "huge": strings.Repeat("hunter2", 10_000)})
+	if err := os.Chmod(filepath.Join(dir, "open"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	at := func(name string) SourceConfig { return SourceConfig{File: filepath.Join(dir, name)} }
+	flag := filepath.Join(dir, "flag")
+	for name, c := range map[string]struct {
+		from SourceConfig
+		want string
+	}{
+		"none":         {at("none"), "cannot read"},
+		"open":         {at("open"), "open"},
+		"empty":        {at("empty"), "does not hold a header's value"},
+		"control":      {at("control"), "does not hold a header's value"},
+		"huge":         {at("huge"), "more than"},
+		"not set":      {SourceConfig{Env: "HF_TEST_NOT_SET"}, "is not set"},
+		"no program":   {SourceConfig{Command: []string{filepath.Join(dir, "none")}}, "the command cannot be started"},
+		"fails":        {SourceConfig{Command: []string{"/bin/sh", "-c", "echo hunter2hunter2; exit 3"}}, "the command failed: exit status 3"},
+		"prints much":  {SourceConfig{Command: []string{"/bin/sh", "-c", "yes hunter2 | head -c 100000"}}, "printed more than"},
+		"prints lines": {SourceConfig{Command: []string{"/bin/sh", "-c", "echo; echo hunter2"}}, "does not hold a header's value"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var all tenantCredentials
+			_, err := all.read(context.Background(), rowWith(c.from))
+			if err == nil {
+				t.Fatal("read")
+			}
+			why, hint := letter(err)
+			if !strings.Contains(why, "the credential of a.example.com: ") || !strings.Contains(why, c.want) || strings.Contains(why+hint, "hunter2") {
+				t.Errorf("%q %q", why, hint)
+			}
+		})
+	}
+	var c tenantCredentials
+	d := rowWith(SourceConfig{Command: []string{"/bin/sh", "-c", "test -e " + flag + " && echo value-at-last"}})
+	if _, err := c.read(context.Background(), d); err == nil {
+		t.Fatal("read")
+	}
+	if err := os.WriteFile(flag, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := c.read(context.Background(), d); err != nil || v.Reveal() != "value-at-last" {
+		t.Fatal(err)
+	}
+}
+
+// A command that does not end is ended, with what it started.
+func TestEgress_Credential_commandIsBounded(t *testing.T) {
+	var c tenantCredentials
+	start := time.Now()
+	_, err := c.read(context.Background(), rowWith(SourceConfig{Command: []string{"/bin/sh", "-c", "sleep 60 & sleep 60"}}))
+	if err == nil || !strings.Contains(err.Error(), "took longer than 5s") || time.Since(start) > 4*credentialTime {
+		t.Fatalf("%v after %v", err, time.Since(start))
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	start = time.Now()
+	if _, err := c.read(ctx, rowWith(SourceConfig{Command: []string{"sleep", "60"}})); err == nil || time.Since(start) > credentialTime {
+		t.Fatalf("a caller who has gone is waited for: %v", err)
+	}
+}
+
+// The engine of a row masks what it guesses, what is registered, and a credential
+// from the request on that needs it first, and the newest one.
+func TestEgress_Engine_knowsTheCredentials(t *testing.T) {
+	dir := write(t, map[string]string{"key": "first-value-of-the-key\n"})
+	file := filepath.Join(dir, "key")
+	s := egressSite{d: &Daemon{log: slog.New(slog.DiscardHandler)}}
+	d := rowWith(SourceConfig{File: file})
+	shown := func(text string) string { return string(s.engine(d).Text([]byte(text)).Out) }
+	if got := shown("it is first-value-of-the-key, ann@example.com"); got != "it is [secret], [email]" {
+		t.Errorf("%q", got)
+	}
+	if err := os.WriteFile(file, []byte("another-value-of-it\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.values.read(context.Background(), d); err != nil {
+		t.Fatal(err)
+	}
+	if got := shown("first-value-of-the-key another-value-of-it"); got != "[secret] [secret]" {
+		t.Errorf("%q", got)
+	}
+	guessing := *d
+	guessing.Guesses = redact.Phones
+	if a, b := s.engine(d), s.engine(&guessing); a == b || a != s.engine(d) {
+		t.Error("engines are not kept by what they guess")
+	}
+	// More than an engine takes refuses, and masks less never.
+	for i := range 1100 {
+		s.values.keep(fmt.Sprint("source", i), holdfast.NewSecret(fmt.Sprintf("value-number-%06d", i)))
+	}
+	if s.engine(d) != nil {
+		t.Error("an engine that does not know everything")
+	}
+}
