@@ -31,7 +31,7 @@ address of a listener:
 
     $ holdfast egress ca > holdfast-ca.pem
 
-    curl --proxy http://127.0.0.1:7412 --cacert holdfast-ca.pem https://api.openai.com/v1/models
+    curl -x http://127.0.0.1:7412 --cacert holdfast-ca.pem https://api.openai.com/
 `}
 }
 

@@ -36,10 +36,11 @@ func TestMain(m *testing.M) {
 		}
 	}
 	testscript.Main(tidied{m}, map[string]func(){
-		"holdfast":    func() { os.Exit(program()) },
-		"mcpserver":   served(mcpServer),
-		"mcpcall":     mcpCall,
-		"leakyserver": served(leakyServer),
+		"holdfast":      func() { os.Exit(program()) },
+		"mcpserver":     served(mcpServer),
+		"mcpcall":       mcpCall,
+		"egressservice": egressService,
+		"leakyserver":   served(leakyServer),
 	})
 }
 
