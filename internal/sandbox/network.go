@@ -53,11 +53,12 @@ const (
 // webPorts are heard in every network.
 var webPorts = []uint16{443, 80}
 
-// Heard are the TCP ports that are heard on every address, each once.
+// Heard are the TCP ports that are heard on every address, each once. The proxy's
+// own is not among them: it is one socket's alone.
 func (n *Network) Heard() []uint16 {
 	list := slices.Clone(webPorts)
 	for _, p := range n.Ports {
-		if !slices.Contains(list, p) {
+		if p != ProxyPort && !slices.Contains(list, p) {
 			list = append(list, p)
 		}
 	}
@@ -77,8 +78,8 @@ func checkNetwork(w *Workspace) error {
 	if len(n.Ports) > maxPorts {
 		return refuse(holdfast.KindProtocol, "name at most 64; the others are reached through the proxy", "the network has %d ports", len(n.Ports))
 	}
-	if slices.Contains(n.Ports, 0) || slices.Contains(n.Ports, ProxyPort) {
-		return refuse(holdfast.KindProtocol, "name ports from 1 to 65535, and not 7412, which is the proxy's", "the network has a port that cannot be heard")
+	if slices.Contains(n.Ports, 0) {
+		return refuse(holdfast.KindProtocol, "name ports from 1 to 65535", "the network has a port that cannot be heard")
 	}
 	return nil
 }

@@ -85,7 +85,7 @@ func TestNetworkIsChecked(t *testing.T) {
 		"a key beside it":     {&Network{Authority: []byte(cert + "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n")}, false},
 		"too large":           {&Network{Authority: []byte(strings.Repeat(cert, 2000))}, false},
 		"port 0":              {&Network{Authority: []byte(cert), Ports: []uint16{0}}, false},
-		"the proxy's port":    {&Network{Authority: []byte(cert), Ports: []uint16{ProxyPort}}, false},
+		"the proxy's port":    {&Network{Authority: []byte(cert), Ports: []uint16{ProxyPort}}, true},
 		"more ports than fit": {&Network{Authority: []byte(cert), Ports: make([]uint16, 100)}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestNetworkIsChecked(t *testing.T) {
 }
 
 func TestHeardPortsAreEachThereOnce(t *testing.T) {
-	n := &Network{Ports: []uint16{8443, 443, 8443, 22}}
+	n := &Network{Ports: []uint16{8443, 443, 8443, ProxyPort, 22}}
 	if got := n.Heard(); !slices.Equal(got, []uint16{443, 80, 8443, 22}) {
 		t.Errorf("%v", got)
 	}
