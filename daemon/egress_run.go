@@ -50,7 +50,7 @@ func (s *egressSite) Serve(ctx context.Context, who api.Runner, sockets api.Sock
 	}
 	s.runs.Add(1)
 	defer s.runs.Add(-1)
-	caller := egress.Caller{Token: who.Token, Correlation: who.Correlation}
+	caller := egress.Caller{Token: who.Token, Correlation: who.Correlation, Trusts: true}
 	var all serving
 	if sockets.Proxy != nil {
 		all.run(func() error { return p.Explicit(sockets.Proxy, caller) })

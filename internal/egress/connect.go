@@ -13,14 +13,17 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/domain"
 )
 
-// connect answers a CONNECT on a proxy port: a name that no row lists is
-// refused here, where the client can read why; else a tunnel begins in which
-// every request is judged for itself.
+// connect answers a CONNECT on a proxy port. A name that no row lists is refused
+// here, unless the client would read why inside the tunnel only; else a tunnel
+// begins in which every request is judged for itself.
 func (p *Proxy) connect(w http.ResponseWriter, r *http.Request, ch *channel, h *head) {
 	origin, err := connectTo(h)
 	ask := domain.Ask{Origin: origin, Method: http.MethodConnect}
+	var blocked *holdfast.Error
 	if err == nil {
-		err = p.listed(origin)
+		if blocked = p.listed(origin); !ch.s.who.Trusts {
+			err = blocked
+		}
 	}
 	if err != nil {
 		p.refuse(w, r, ch, ask, nil, err)
@@ -32,7 +35,7 @@ func (p *Proxy) connect(w http.ResponseWriter, r *http.Request, ch *channel, h *
 	}
 	early := make([]byte, rw.Reader.Buffered())
 	io.ReadFull(rw.Reader, early) // of what is buffered: it does not block
-	inner := &channel{s: ch.s, via: tunnelled, host: origin.Host, port: origin.Port}
+	inner := &channel{s: ch.s, via: tunnelled, host: origin.Host, port: origin.Port, blocked: blocked}
 	if !ch.s.begin(func() {
 		if _, err := io.WriteString(c, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 			c.Close()
@@ -115,7 +118,9 @@ func (s *seat) opaque(c net.Conn, ch *channel, d *domain.Domain, o domain.Origin
 
 // refuseUnasked records a connection that ended before it could ask anything.
 func (p *Proxy) refuseUnasked(ch *channel, err *holdfast.Error) {
-	x := &exchange{p: p, s: ch.s, ask: domain.Ask{Origin: domain.Origin{TLS: true, Host: ch.host, Port: ch.port}}, body: noBody(), denials: deny(err)}
+	origin := domain.Origin{TLS: true, Host: ch.host, Port: ch.port}
+	d, _ := p.table().Find(origin)
+	x := &exchange{p: p, s: ch.s, ask: domain.Ask{Origin: origin}, domain: d, body: noBody(), denials: deny(err)}
 	_, crossed := p.cfg.Kernel.Cross(context.Background(), x.request(), x.never)
 	p.counters.ended("", string(holdfast.KindOf(crossed)))
 }

@@ -75,6 +75,33 @@ func TestEgress_Accept02_AnUnlistedDomainIsBlocked(t *testing.T) {
 	}
 }
 
+// Clients do not show what answers a CONNECT: where they trust the authority the
+// refusal stands inside of TLS.
+func TestEgress_Accept02_ARefusalIsSaidWhereTheClientShowsIt(t *testing.T) {
+	w := newEgress(t, setup{trusts: true})
+	c, err := w.tunnel("random.example.com:443", "random.example.com")
+	w.must(err)
+	r := say(c, get("random.example.com", "/a"))
+	w.refused(r, 403)
+	if !strings.Contains(r.Text, "random.example.com is not in the allowlist") {
+		t.Errorf("the refusal is %q", r.Text)
+	}
+	w.last(1, "egress/random.example.com", holdfast.KindDomainBlocked)
+	// A client that does not trust it, or says nothing, is recorded as well.
+	if err := tls.Client(w.connect("random.example.com:443"), &tls.Config{ServerName: "random.example.com"}).Handshake(); err == nil {
+		t.Error("an authority that nobody named was trusted")
+	}
+	w.last(2, "egress/random.example.com", holdfast.KindDomainBlocked)
+	w.connect("random.example.com:22").Close()
+	w.last(3, "egress/random.example.com", holdfast.KindDomainBlocked)
+	if err := tls.Client(w.connect(w.at("good.test")), &tls.Config{ServerName: "good.test"}).Handshake(); err == nil {
+		t.Error("an authority that nobody named was trusted")
+	}
+	w.last(4, "egress/good.test", holdfast.KindValidation)
+	w.untouched()
+	w.passed(w.send("GET", w.url("good.test"), ""))
+}
+
 func TestEgress_Accept07_EveryRequestIsOneRecord(t *testing.T) {
 	w := newEgress(t, setup{})
 	client := w.client()

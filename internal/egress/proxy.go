@@ -39,6 +39,10 @@ type Caller struct {
 	// Correlation is the flow that the crossings belong to; empty makes one
 	// for each.
 	Correlation string
+	// Trusts says that its clients trust the authority. A name that no row
+	// lists is then refused inside of TLS, where clients show why: they do not
+	// show what answers a CONNECT.
+	Trusts bool
 }
 
 // Resolver finds a name's addresses. *net.Resolver is one.

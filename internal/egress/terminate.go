@@ -27,7 +27,10 @@ type channel struct {
 	// misnamed is why every request is refused: the names that were said before
 	// the first do not agree.
 	misnamed *holdfast.Error
-	wire     *wire // nil over HTTP/2
+	// blocked is why nothing will be let through where that was known before
+	// the first request. It is recorded where none comes.
+	blocked *holdfast.Error
+	wire    *wire // nil over HTTP/2
 }
 
 type channelKey struct{}
@@ -66,6 +69,9 @@ func (s *seat) meet(c net.Conn, ch *channel) {
 		return err
 	})
 	if err != nil {
+		if ch.blocked != nil {
+			s.p.refuseUnasked(ch, ch.blocked)
+		}
 		c.Close() // nothing was asked
 		return
 	}
@@ -172,6 +178,7 @@ func (s *seat) terminate(c net.Conn, ch *channel, host domain.Host) {
 	t := tls.Server(&named{c, ch}, &tls.Config{Certificates: []tls.Certificate{*cert}, MinVersion: tls.VersionTLS12,
 		NextProtos: []string{"h2", "http/1.1"}, SessionTicketsDisabled: true})
 	if err := within(c, s.p.cfg.Limits.Header, t.Handshake); err != nil {
+		s.p.refuseUnasked(ch, s.p.unfinished(ch, err))
 		c.Close()
 		return
 	}
@@ -180,6 +187,18 @@ func (s *seat) terminate(c net.Conn, ch *channel, host domain.Host) {
 		return
 	}
 	s.hand(newWire(t, ch))
+}
+
+// unfinished is why a connection whose handshake was not ended is refused.
+func (p *Proxy) unfinished(ch *channel, err error) *holdfast.Error {
+	if ch.misnamed != nil {
+		return ch.misnamed
+	}
+	if blocked := p.listed(domain.Origin{TLS: true, Host: ch.host, Port: ch.port}); blocked != nil {
+		return blocked
+	}
+	return &holdfast.Error{Kind: holdfast.KindValidation, Gate: holdfast.K1, Err: err, Why: "the client did not end the TLS handshake, and asked nothing",
+		Hint: "let it trust the certificate of Holdfast's own authority: `holdfast egress ca` prints it"}
 }
 
 // hasECH says whether the name in a ClientHello may not be the one it asks for.

@@ -51,6 +51,7 @@ type world struct {
 	p      *Proxy
 	roots  *x509.CertPool // the proxy's authority, as a workspace trusts it
 	policy *kernel.Policy
+	trusts bool
 
 	// up is the server behind every allowed name: its port is TLS, plain's is
 	// not.
@@ -127,6 +128,7 @@ type setup struct {
 	rows   func(tls, plain uint16) []domain.Domain
 	config func(*Config)
 	policy func(*kernel.Policy)
+	trusts bool // the clients of the proxy port trust the authority
 }
 
 // names of the world: good.test and other.test are listed, everything else is
@@ -144,7 +146,7 @@ func usualRows(tls, plain uint16) []domain.Domain {
 
 func newEgress(t testing.TB, set setup) *world {
 	t.Helper()
-	w := &world{t: t}
+	w := &world{t: t, trusts: set.trusts}
 	dir := t.TempDir()
 	roots := w.upstreams(dir)
 	if set.rows == nil {
@@ -306,7 +308,9 @@ func (w *world) listen() {
 	serve := func(f func(net.Listener, Caller) error, wrap func(net.Listener) net.Listener) string {
 		l := w.port()
 		done := make(chan error, 1)
-		go func() { done <- f(wrap(l), Caller{Token: func() (holdfast.Secret, error) { return w.who("alice") }}) }()
+		go func() {
+			done <- f(wrap(l), Caller{Token: func() (holdfast.Secret, error) { return w.who("alice") }, Trusts: w.trusts})
+		}()
 		w.t.Cleanup(func() {
 			l.Close()
 			select {
