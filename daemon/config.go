@@ -225,7 +225,7 @@ type UnsafeConfig struct {
 func (u UnsafeConfig) Weakened() []string {
 	var out []string
 	if u.ListenBeyondLoopback {
-		out = append(out, "unsafe.listen_beyond_loopback: pages and API may listen beyond this machine, without TLS of their own")
+		out = append(out, "unsafe.listen_beyond_loopback: pages, API and the egress proxy may listen beyond this machine, without TLS of their own")
 	}
 	if u.PlainHTTP {
 		out = append(out, "unsafe.plain_http: key sets, traces, webhooks and calls of MCP servers may cross the network unencrypted, so that others may forge or read them")

@@ -207,6 +207,17 @@ func (r *reading) egressFiles(c *EgressConfig) {
 	}
 }
 
+// sources are where the rows' credentials come from, in the order of the names.
+func (c *EgressConfig) sources() []*SourceConfig {
+	var out []*SourceConfig
+	for _, name := range sortedKeys(c.Domains) {
+		if s := c.Domains[name].Credential; s != nil {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
 // table is the allowlist.
 func (c *EgressConfig) table() (*domain.Table, error) {
 	var rows []domain.Domain

@@ -129,7 +129,7 @@ func (d *Daemon) redactChanged() string {
 		return "the section redact of the configuration has changed: it takes effect when the daemon is started again"
 	}
 	if !slices.Equal(ownSources(d.config()), d.owned) {
-		return "the configuration names other secrets of headers or of the webhook than at the start: they are masked by what they look like only, until the daemon is started again"
+		return "the configuration names other secrets of headers, of the webhook or of egress than at the start: the record, the log and the pages mask them by what they look like only, until the daemon is started again"
 	}
 	return ""
 }

@@ -53,6 +53,7 @@ func TestReloadNamesWhatWaitsForAStart(t *testing.T) {
 	}
 	for name, more := range map[string]string{
 		"sandbox.executor":           issuer + "sandbox: {executor: {listen: '127.0.0.1:0'}}\n",
+		"egress.listen":              issuer + "egress: {listen: [{address: '127.0.0.1:0', agent: a}]}\n",
 		"sandbox.running":            issuer + "sandbox: {running: 3}\n",
 		"sandbox.wait":               issuer + "sandbox: {wait: 3s}\n",
 		"identity.issuers":           "\n",

@@ -318,6 +318,48 @@ func TestEgress_Daemon_emptyAllowlistRefuses(t *testing.T) {
 	w.get(c, "/v1/x", 200)
 }
 
+// A budget of one host, and a row that would rather refuse than mask.
+func TestEgress_Daemon_budgetAndRefusal(t *testing.T) {
+	w := newWorld(t, "'example.com:PORT': {HERE, budget: token_count, redact: {request: refuse}}")
+	limited := w.config("'example.com:PORT': {HERE, budget: token_count, redact: {request: refuse}}") +
+		"budgets: [{scope: agent, resource: llm_tokens, boundary: 'egress/example.com:" + w.port + "', amount: 1000}]\n"
+	if err := os.WriteFile(w.d.opt.Config, []byte(limited), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Load(w.d.opt.Config)
+	if err == nil {
+		err = w.d.apply(l)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := w.agent()
+	post := func(body string, want int, said string) {
+		t.Helper()
+		resp, err := c.Post("https://example.com:"+w.port+"/v1/x", "text/plain", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		b, _ := io.ReadAll(resp.Body)
+		if resp.StatusCode != want || !strings.Contains(string(b), said) {
+			t.Fatalf("%d, want %d: %s", resp.StatusCode, want, b)
+		}
+	}
+	words := strings.Repeat("many ordinary words ", 99) // 1980 bytes are 900 tokens
+	post(words, 200, "many")
+	post(words, http.StatusPaymentRequired, "900 asked, 100 of 1000 left")
+	post("a few words", 200, "few")
+	post("write to ann@example.com", http.StatusForbidden, "hint: ")
+	kinds := map[holdfast.Kind]int{}
+	for _, e := range w.entries(4) {
+		kinds[e.ErrorKind]++
+	}
+	if kinds[""] != 2 || kinds[holdfast.KindBudgetExceeded] != 1 || kinds[holdfast.KindDomainBlocked] != 1 {
+		t.Errorf("%v", kinds)
+	}
+}
+
 // A credential that cannot be had sends nothing.
 func TestEgress_Daemon_withoutItsCredentialNothingIsSent(t *testing.T) {
 	w := newWorld(t, "'example.com:PORT': {HERE, credential: {header: X-Api-Key, command: ['false']}}")

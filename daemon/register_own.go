@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -14,7 +15,7 @@ const leastOwn = 8
 
 // ownSecrets are the secrets that the configuration names for Holdfast's own
 // use, copied into m: the webhook's, the values of MCP servers' headers and of
-// the traces'. One that cannot be read now is left out: what uses it is refused
+// the traces', the credentials of egress that stand in files and variables. One that cannot be read now is left out: what uses it is refused
 // as well, and says why.
 func ownSecrets(m *redact.Memory, c *Config) []holdfast.Secret {
 	var out []holdfast.Secret
@@ -36,6 +37,14 @@ func ownSecrets(m *redact.Memory, c *Config) []holdfast.Secret {
 			}
 		}
 	}
+	for _, s := range c.Egress.sources() {
+		if s.Command != nil {
+			continue // it runs when it is needed; the proxy's own engines learn of it then
+		}
+		if v, err := new(tenantCredentials).value(context.Background(), s.text()); err == nil {
+			add(credential(v.Reveal()))
+		}
+	}
 	for _, name := range sortedKeys(c.Telemetry.Headers) {
 		if mayBeSecret(name) {
 			add(credential(c.Telemetry.Headers[name].Reveal()))
@@ -52,6 +61,11 @@ func ownSources(c *Config) []string {
 		headers := c.MCP.Servers[server].Headers
 		for _, name := range sortedKeys(headers) {
 			out = append(out, server, name, headers[name].File, headers[name].Env)
+		}
+	}
+	for _, s := range c.Egress.sources() {
+		if s.Command == nil {
+			out = append(out, "egress", s.text())
 		}
 	}
 	for _, name := range sortedKeys(c.Telemetry.Headers) {
