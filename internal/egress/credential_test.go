@@ -46,6 +46,23 @@ func TestEgress_Bypass27_TheAgentsOwnAccountIsNotUsed(t *testing.T) {
 	if strings.Contains(text+resp.Header.Get("X-Echo"), tenants) || !strings.Contains(text, "you sent ") {
 		t.Errorf("the credential came back: %q, %q", text, resp.Header.Get("X-Echo"))
 	}
+	// Nor does it where nothing else is looked for.
+	for _, mode := range []domain.Domain{{Response: domain.Off}, {Binary: true}} {
+		mode.Credential = d.Credential
+		row, at := x.upstream(mode, true, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("X-Echo", r.Header.Get("X-Api-Key"))
+			_, _ = w.Write(append(make([]byte, maxWhole), "you sent "...))
+			_ = http.NewResponseController(w).Flush()
+			for _, c := range r.Header.Get("X-Api-Key") {
+				_, _ = io.WriteString(w, string(c))
+				_ = http.NewResponseController(w).Flush()
+			}
+		})
+		resp, text, err := do(t, "GET", x.front(row, at).URL, nil, nil)
+		if err == nil || strings.Contains(text+resp.Header.Get("X-Echo"), tenants[:9]) {
+			t.Errorf("it came back: %v, header %q", err, resp.Header.Get("X-Echo"))
+		}
+	}
 	// The twin: a row may let the agent's own pass.
 	d, o = x.upstream(domain.Domain{AgentCredentials: true}, true, func(w http.ResponseWriter, r *http.Request) {
 		got = r.Header.Clone()

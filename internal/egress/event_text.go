@@ -15,6 +15,13 @@ import (
 // maxPlaces bounds the texts of one answer that are followed at a time.
 const maxPlaces = 64
 
+// maxTails and maxTail are how many strings of one place are kept, to be read
+// with the next one, and how much of each.
+const (
+	maxTails = 3
+	maxTail  = 128
+)
+
 func flush(w http.ResponseWriter) error { return http.NewResponseController(w).Flush() }
 
 // read makes an event of a block and puts it into the queue. A block without
@@ -129,6 +136,12 @@ func (e *events) follow(ev *event, raw []byte) error {
 		before = after
 	}
 	for i := range after {
+		if !after[i].follows {
+			if e.across(before[i]) {
+				ev.slots = append(ev.slots, &slot{start: after[i].start, end: after[i].end, quoted: true, text: []byte("[secret]")})
+			}
+			continue
+		}
 		s := &slot{start: after[i].start, end: after[i].end, quoted: after[i].quoted, was: before[i].text}
 		if !bytes.Equal(before[i].text, after[i].text) && !bytes.Equal(e.a.c.text(before[i].text).Out, after[i].text) {
 			s.was = after[i].text // what was found there was wrapped, or named, and a text is not opened
@@ -140,6 +153,30 @@ func (e *events) follow(ev *event, raw []byte) error {
 		ev.slots = append(ev.slots, s)
 	}
 	return nil
+}
+
+// across says whether a string, put behind those that stood at its place in the
+// events before, goes on with a secret. Where that began nobody knows: it is read
+// with the last one, the last two and so on.
+func (e *events) across(s part) bool {
+	last := e.tails[s.key]
+	if len(last) > 0 && bytes.Equal(last[len(last)-1], s.text) || len(s.text) == 0 {
+		return false
+	}
+	if len(e.tails) >= maxPlaces && last == nil {
+		clear(e.tails)
+	}
+	e.tails[s.key] = append(last[max(0, len(last)-maxTails+1):], bytes.Clone(s.text[max(0, len(s.text)-maxTail):]))
+	var before []byte
+	for i := len(last) - 1; i >= 0; i-- {
+		before = append(bytes.Clone(last[i]), before...)
+		for _, f := range e.a.c.text(append(before, s.text...)).Findings {
+			if strings.HasPrefix(f.Rule, "secret.") && f.Offset < len(before) && f.Offset+f.Length > len(before) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // place returns the text of that key. Where there are too many, the one that
@@ -238,11 +275,13 @@ type part struct {
 	start, end int
 	text       []byte
 	quoted     bool
+	// follows says that it is a piece of a text: it has a name by which models
+	// give their answers in pieces, or stands in a list or alone.
+	follows bool
 }
 
-// pieces returns the strings of data that may go on in the next event: those
-// under a name by which models give their answers in pieces, by their place and
-// the indices beside them; or, where data is not JSON, all of it.
+// pieces returns the strings of data, by their place and the indices beside
+// them; or, where data is not JSON, all of it.
 func pieces(data []byte) []part {
 	d := jsontext.NewDecoder(bytes.NewReader(data), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	var list []part
@@ -272,9 +311,10 @@ func pieces(data []byte) []part {
 			if parent == jsontext.KindBeginObject && strings.HasSuffix(name, "index") {
 				index.WriteString("|" + string(d.StackPointer()) + "=" + string(v))
 			}
-		case parent != jsontext.KindBeginObject || comesInPieces(name):
+		default:
 			text, _ := jsontext.AppendUnquote(nil, v)
-			list = append(list, part{string(d.StackPointer()), end - len(v), end, text, true})
+			follows := parent != jsontext.KindBeginObject || comesInPieces(name)
+			list = append(list, part{string(d.StackPointer()), end - len(v), end, text, true, follows})
 		}
 	}
 	for i := range list {
@@ -289,7 +329,7 @@ func plainPiece(data []byte) []part {
 	if string(data) == "[DONE]" {
 		return nil
 	}
-	return []part{{"", 0, len(data), data, false}}
+	return []part{{"", 0, len(data), data, false, true}}
 }
 
 // comesInPieces knows the names under which answers come in pieces.

@@ -37,10 +37,11 @@ const (
 // too, by place: an event waits for the next of its kind only while its own last
 // word may be the head of something to mask, and goes on at a lull where that is
 // an ordinary word (Stream.Yield). A secret whose halves come in two events is
-// masked in the first of them.
+// masked in the first of them; in other strings, which wait for nothing, the
+// second half is.
 func (a *answer) events(ctx context.Context, in io.Reader, f frame) error {
 	a.flush = true
-	e := &events{a: a, frame: f, places: map[string]*place{}}
+	e := &events{a: a, frame: f, places: map[string]*place{}, tails: map[string][][]byte{}}
 	defer e.stop()
 	a.begin()
 	if err := a.flushNow(); err != nil {
@@ -50,8 +51,7 @@ func (a *answer) events(ctx context.Context, in io.Reader, f frame) error {
 	for ctx.Err() == nil {
 		block, err := readBlock(r, f)
 		if err != nil && err != io.EOF {
-			e.abandon()
-			return a.readError(err)
+			return e.abandon(a.readError(err))
 		}
 		if len(block) > 0 {
 			if err := e.take(block); err != nil {
@@ -108,6 +108,7 @@ type events struct {
 
 	mu     sync.Mutex
 	places map[string]*place
+	tails  map[string][][]byte // the ends of the last other strings, by their place
 	queue  []*event
 	held   int // bytes of the queue
 	tick   int
@@ -139,12 +140,12 @@ type slot struct {
 	was, text  []byte
 	left       int // bytes of was that have not come out
 	quoted     bool
-	at         *place
+	at         *place // nil: the text is what it is
 }
 
 // settled says whether nothing more can come for the slot.
 func (s *slot) settled() bool {
-	return s.at.last != s || s.at.out.Len() == 0 && !s.at.s.held()
+	return s.at == nil || s.at.last != s || s.at.out.Len() == 0 && !s.at.s.held()
 }
 
 // take reads one event and sends on what can go.
@@ -188,14 +189,20 @@ func (e *events) quiet() {
 		return
 	}
 	for _, p := range e.places {
-		if p.s.held() {
-			if e.err = p.s.yield(); e.err != nil {
-				return
-			}
-			p.settle()
+		if !p.s.held() {
+			continue
 		}
+		if e.err = p.s.yield(); e.err != nil {
+			break
+		}
+		p.settle()
 	}
-	e.err = e.release(false)
+	if e.err == nil {
+		e.err = e.release(false)
+	}
+	if e.err != nil {
+		_ = e.a.resp.Body.Close() // wakes the reader, which ends the answer
+	}
 }
 
 // stop ends the timer. Its goroutine writes nothing afterwards.
@@ -227,13 +234,15 @@ func (e *events) end() error {
 	return e.release(true)
 }
 
-// abandon sends on what can go when the answer broke off.
-func (e *events) abandon() {
+// abandon is the end of an answer that broke off with err, or before.
+func (e *events) abandon(err error) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.err == nil {
-		_ = e.release(false)
+	if e.err != nil {
+		return e.err
 	}
+	_ = e.release(false)
+	return err
 }
 
 // release sends events in their order, up to the first that must wait.

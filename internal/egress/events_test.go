@@ -179,6 +179,24 @@ func TestEgress_EventsKeepTheirForm(t *testing.T) {
 	}
 }
 
+func TestEgress_ASecretOverTwoEventsOfAnyNameIsMasked(t *testing.T) {
+	x := newOutside(t, redact.Options{})
+	_, got, err := x.answered(domain.Domain{}, "GET", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for _, part := range []string{"evt_001", "evt_002", "evt_003", someKey[:30], someKey[30:60], someKey[60:], "evt_004"} {
+			_, _ = fmt.Fprintf(w, "data: {\"odd\":%q}\n\n", part)
+		}
+	})
+	if err != nil || strings.Contains(got, someKey[30:60]) || strings.Contains(got, someKey[60:]) {
+		t.Errorf("%v %q", err, got)
+	}
+	for _, kept := range []string{"evt_001", "evt_002", "evt_003"} {
+		if !strings.Contains(got, kept) {
+			t.Errorf("%s is lost in %q", kept, got)
+		}
+	}
+}
+
 func TestEgress_EventsAreBounded(t *testing.T) {
 	x := newOutside(t, redact.Options{})
 	for name, all := range map[string]string{

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/textproto"
+	"strings"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/domain"
@@ -61,8 +62,9 @@ type answer struct {
 	header http.Header // as the client gets it
 	hash   hash.Hash
 	text   []byte
-	binary bool // what passes is not text
-	flush  bool // after every write
+	secret []byte // the credential that was sent; it does not come back
+	binary bool   // what passes is not text
+	flush  bool   // after every write
 	most   int64
 	got    relayed
 }
@@ -89,8 +91,9 @@ func (a *answer) open() error {
 	var sent string
 	if a.resp.Request != nil {
 		sent = sentCredential(a.d, a.resp.Request.Header)
+		a.secret = []byte(sent)
 	}
-	if a.d.Response != domain.Off || sent != "" {
+	if a.d.Response != domain.Off {
 		var failed *holdfast.Error
 		if a.c, failed = a.p.answerCleaner(a.d, sent); failed != nil {
 			return failed
@@ -105,6 +108,10 @@ func (a *answer) open() error {
 			if a.d.AgentCredentials {
 				cookies = append(cookies, values...)
 			}
+		case sent != "" && strings.Contains(strings.Join(values, "\n"), sent) && a.d.Response == domain.Off:
+			// Nothing masks it there.
+		case key == "Content-Type":
+			kept[key] = values[:1] // the one that was judged
 		default:
 			kept[name] = values
 		}

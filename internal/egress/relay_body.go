@@ -236,23 +236,44 @@ func (a *answer) unread(in io.Reader, encoding []string) error {
 	return a.copyBinary(&upTo{r: in, left: a.most}, make([]byte, pieceSize))
 }
 
+// copyBinary passes what is not looked into, but for the credential that was
+// sent: an answer that tells it ends before it.
 func (a *answer) copyBinary(in io.Reader, buf []byte) error {
 	a.binary = true
+	var held []byte // what the credential may begin with
 	for {
 		n, err := in.Read(buf)
 		if n > 0 {
-			if _, err := a.Write(buf[:n]); err != nil {
+			b := append(held, buf[:n]...)
+			if len(a.secret) > 0 && bytes.Contains(b, a.secret) {
+				return redactionFailed(errors.New("the upstream tells the credential that it was sent"))
+			}
+			keep := overlap(b, a.secret)
+			if _, err := a.Write(b[:len(b)-keep]); err != nil {
 				return err
 			}
+			held = bytes.Clone(b[len(b)-keep:])
 		}
 		if err == io.EOF {
-			a.begin()
+			if _, err := a.Write(held); err != nil {
+				return err
+			}
 			return nil
 		}
 		if err != nil {
 			return a.readError(err)
 		}
 	}
+}
+
+// overlap is how many of b's last bytes are s's first.
+func overlap(b, s []byte) int {
+	for n := min(len(b), len(s)-1); n > 0; n-- {
+		if bytes.HasSuffix(b, s[:n]) {
+			return n
+		}
+	}
+	return 0
 }
 
 func (a *answer) binaryRefused() error {
