@@ -14,8 +14,14 @@ const (
 	maxYieldedLiteral = 3
 )
 
-// Held says whether something that was written to s may still come out of it.
-func (s *Stream) Held() bool { return s.first != nil && s.first.held() }
+// Held is how many bytes of what was written to s may still come out of it; where
+// some of it was masked already, about.
+func (s *Stream) Held() int {
+	if s.first == nil {
+		return 0
+	}
+	return s.first.held()
+}
 
 // Yield writes on what is held, where nothing of it looks like the beginning of
 // something to mask: the last words of a text that has come to a halt, such as
@@ -33,7 +39,7 @@ func (s *Stream) Yield() (done bool, err error) {
 		_, err = s.w.Write(out)
 	}
 	s.err = err
-	return err == nil && !s.Held(), err
+	return err == nil && s.Held() == 0, err
 }
 
 func (s *Stream) yield() (out []byte, err error) {
@@ -46,10 +52,17 @@ func (s *Stream) yield() (out []byte, err error) {
 	return s.first.yield(), nil
 }
 
-// held says whether the stage, or one behind it, keeps text that may go on. The
+// held is how much the stage, and those behind it, keep of what may go on. The
 // text under a mask whose end has not come never does.
-func (t *stage) held() bool {
-	return t.cover == nil && t.raw.base+len(t.raw.s) > t.sent || t.next != nil && t.next.held()
+func (t *stage) held() int {
+	n := 0
+	if t.cover == nil {
+		n = t.raw.base + len(t.raw.s) - t.sent
+	}
+	if t.next != nil {
+		n += t.next.held()
+	}
+	return n
 }
 
 // yield lets go what is plain, and returns what comes out behind the last stage.
