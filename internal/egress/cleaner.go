@@ -119,14 +119,13 @@ func (s *stream) Close() error {
 	return nil
 }
 
-// held says whether something that was written has not come out.
-func (s *stream) held() bool {
+// held is how much of what was written may still come out, about.
+func (s *stream) held() int {
+	n := 0
 	for _, part := range s.parts {
-		if part.Held() {
-			return true
-		}
+		n += part.Held()
 	}
-	return false
+	return n
 }
 
 // yield lets out what is held, if nothing of it looks like the beginning of

@@ -30,10 +30,11 @@ func (e *events) read(block []byte) error {
 	ev := &event{}
 	data, has := e.split(ev, block)
 	if !has {
-		if len(e.queue) == 0 || isComment(block) {
+		if len(e.queue) == 0 || e.frame == frameEvents && isComment(block) {
 			_, err := e.a.Write(ev.head)
 			return err
 		}
+		ev.lines = false
 		e.push(ev)
 		return nil
 	}
@@ -138,16 +139,15 @@ func (e *events) follow(ev *event, raw []byte) error {
 	for i := range after {
 		if !after[i].follows {
 			if e.across(before[i]) {
-				ev.slots = append(ev.slots, &slot{start: after[i].start, end: after[i].end, quoted: true, text: []byte("[secret]")})
+				ev.slots = append(ev.slots, &slot{start: after[i].start, end: after[i].end, quoted: true, text: []byte("[secret]"), done: true})
 			}
 			continue
 		}
-		s := &slot{start: after[i].start, end: after[i].end, quoted: after[i].quoted, was: before[i].text}
+		s, text := &slot{start: after[i].start, end: after[i].end, quoted: after[i].quoted}, before[i].text
 		if !bytes.Equal(before[i].text, after[i].text) && !bytes.Equal(e.a.c.text(before[i].text).Out, after[i].text) {
-			s.was = after[i].text // what was found there was wrapped, or named, and a text is not opened
+			text = after[i].text // what was found there was wrapped, or named, and a text is not opened
 		}
-		p := e.place(before[i].key)
-		if err := p.put(s); err != nil {
+		if err := e.place(before[i].key).put(s, text); err != nil {
 			return err
 		}
 		ev.slots = append(ev.slots, s)
@@ -197,7 +197,6 @@ func (e *events) place(key string) *place {
 		p := e.places[oldest]
 		_ = p.s.Close() // what it writes is clean also when it fails
 		p.settle()
-		p.last = nil
 		e.a.found(p.s.findings())
 		delete(e.places, oldest)
 	}
@@ -207,34 +206,47 @@ func (e *events) place(key string) *place {
 	return p
 }
 
-// put gives a piece to the text: what comes out belongs first to the piece
-// before it, as far as that waits for its end, then to this one.
-func (p *place) put(s *slot) error {
-	s.at, s.left = p, len(s.was)
-	before := p.last
-	if _, err := p.s.Write(s.was); err != nil {
-		return err
-	}
-	if before != nil && before.left > 0 {
-		before.give(p, min(before.left, p.out.Len()))
-	}
-	p.last = s
+// put gives a piece to the text.
+func (p *place) put(s *slot, text []byte) error {
+	s.from, s.to = p.in, p.in+len(text)
+	p.in = s.to
+	p.waiting = append(p.waiting, s)
+	_, err := p.s.Write(text)
 	p.settle()
-	return nil
+	return err
 }
 
-// settle gives what came out to the last piece. Where nothing is held behind
-// it, it gets no more: a mask may be shorter than what it hides.
+// settle gives what came out to the pieces that it came of: of a mask over two
+// pieces, to the first. Those that have been judged to their ends are done.
 func (p *place) settle() {
-	if p.last == nil {
-		return
+	before := p.judged
+	p.judged = max(before, p.in-p.s.held())
+	for len(p.waiting) > 0 {
+		s := p.waiting[0]
+		n := p.out.Len()
+		if len(p.waiting) > 1 && p.waiting[1].from < p.judged {
+			n = p.share(n, before, s)
+		}
+		s.give(p, n)
+		if s.to > p.judged {
+			return
+		}
+		s.done = true
+		p.waiting = p.waiting[1:]
 	}
-	if p.out.Len() > 0 {
-		p.last.give(p, p.out.Len())
+	p.waiting = nil
+}
+
+// share is how many of the n bytes that came of [before, judged) are s's, where
+// they are also others': a mask is as long as it likes, so it is counted from the
+// side on which there is none.
+func (p *place) share(n, before int, s *slot) int {
+	for _, f := range p.s.findings() {
+		if f.Offset < p.judged && f.Offset+f.Length > s.to {
+			return min(n, max(0, s.to-max(before, s.from)))
+		}
 	}
-	if p.last.settled() {
-		p.last.left = 0
-	}
+	return min(n, max(0, n-(p.judged-s.to)))
 }
 
 // give moves n bytes that came out to the slot, and as many as end the character
@@ -246,14 +258,13 @@ func (s *slot) give(p *place, n int) {
 	}
 	for k := 1; k <= utf8.UTFMax && k <= n && n == len(b); k++ {
 		if c := b[n-k]; utf8.RuneStart(c) {
-			if c >= utf8.RuneSelf && !utf8.FullRune(b[n-k:n]) && p.s.held() {
+			if c >= utf8.RuneSelf && !utf8.FullRune(b[n-k:n]) && p.s.held() > 0 {
 				n -= k
 			}
 			break
 		}
 	}
 	s.text = append(s.text, p.out.Next(n)...)
-	s.left = max(0, s.left-n)
 }
 
 // written is the slot's text as it stands in the event.

@@ -19,9 +19,9 @@ const (
 	// and their bytes.
 	maxQueue  = 256
 	maxQueued = 1 << 20
-	// lull is how long nothing must come before the last words of an event are
-	// let go, if they are ordinary ones.
-	lull = 100 * time.Millisecond
+	// patience is how long an event waits before its last words are let go, if
+	// they are ordinary ones.
+	patience = 100 * time.Millisecond
 )
 
 // frame is how events are told apart.
@@ -113,6 +113,7 @@ type events struct {
 	held   int // bytes of the queue
 	tick   int
 	timer  *time.Timer
+	waits  bool // the timer runs
 	ended  bool
 	err    error
 }
@@ -120,10 +121,12 @@ type events struct {
 // place is one text that comes in pieces: where it stands in the events, and
 // what of it may not go on yet.
 type place struct {
-	s    *stream
-	out  bytes.Buffer // what came out and belongs to no slot
-	last *slot        // the piece that came last
-	used int
+	s       *stream
+	out     bytes.Buffer // what came out and belongs to no slot yet
+	in      int          // how much of the text has come
+	judged  int          // up to where it has come out, or been masked
+	waiting []*slot      // the pieces whose ends have not been judged, in order
+	used    int
 }
 
 // event is one event on its way. head is what stands before its data, tail what
@@ -137,15 +140,10 @@ type event struct {
 // slot is a piece of a place's text within an event's data.
 type slot struct {
 	start, end int // in doc
-	was, text  []byte
-	left       int // bytes of was that have not come out
+	from, to   int // in the place's text
+	text       []byte
 	quoted     bool
-	at         *place // nil: the text is what it is
-}
-
-// settled says whether nothing more can come for the slot.
-func (s *slot) settled() bool {
-	return s.at == nil || s.at.last != s || s.at.out.Len() == 0 && !s.at.s.held()
+	done       bool // nothing more can come for it
 }
 
 // take reads one event and sends on what can go.
@@ -166,30 +164,38 @@ func (e *events) take(block []byte) error {
 		e.err = upstreamLied(e.a.resp, "more events than can wait for the end of one that may hold a secret", nil)
 		return e.err
 	}
-	if len(e.queue) > 0 {
-		e.wait()
-	}
+	e.wait()
 	return nil
 }
 
-// wait lets the lull begin anew.
+// wait sees to it that no event waits longer than patience for another, if it
+// ends in ordinary words.
 func (e *events) wait() {
-	if e.timer == nil {
-		e.timer = time.AfterFunc(lull, e.quiet)
+	if len(e.queue) == 0 || e.waits {
 		return
 	}
-	e.timer.Reset(lull)
+	limit := patience
+	if e.a.p.out.patience > 0 {
+		limit = e.a.p.out.patience
+	}
+	e.waits = true
+	if e.timer == nil {
+		e.timer = time.AfterFunc(limit, e.quiet)
+		return
+	}
+	e.timer.Reset(limit)
 }
 
-// quiet is the lull: what is ordinary at the end of a text goes on.
+// quiet is the end of the wait: what is ordinary at the end of a text goes on.
 func (e *events) quiet() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.waits = false
 	if e.ended || e.err != nil {
 		return
 	}
 	for _, p := range e.places {
-		if !p.s.held() {
+		if len(p.waiting) == 0 {
 			continue
 		}
 		if e.err = p.s.yield(); e.err != nil {
@@ -250,7 +256,7 @@ func (e *events) release(all bool) error {
 	for len(e.queue) > 0 {
 		next := e.queue[0]
 		for _, s := range next.slots {
-			if !all && !s.settled() {
+			if !all && !s.done {
 				return nil
 			}
 		}

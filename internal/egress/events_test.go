@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/domain"
@@ -102,6 +103,7 @@ func TestEgress_EventsGoOnOneByOne(t *testing.T) {
 
 func TestEgress_ASecretOverTwoEventsDoesNotGetThrough(t *testing.T) {
 	x := newOutside(t, redact.Options{Literals: []holdfast.Secret{holdfast.NewSecret("correcthorsebattery")}})
+	x.p.out.patience = time.Hour
 	for _, secret := range []string{someKey, someMail, "4111 1111 1111 1111", "correcthorsebattery"} {
 		for cut := 1; cut < len(secret); cut += 3 {
 			for _, between := range []string{"", ": ping\n\n", "event: ping\ndata: {\"type\":\"ping\"}\n\n"} {
@@ -127,6 +129,7 @@ func TestEgress_ASecretOverTwoEventsDoesNotGetThrough(t *testing.T) {
 
 func TestEgress_Invariant2_EventsAreTheRedactionOfTheWhole(t *testing.T) {
 	x := newOutside(t, redact.Options{})
+	x.p.out.patience = time.Hour
 	rng := rand.New(rand.NewPCG(3, 4))
 	for round := range 40 {
 		var text strings.Builder
@@ -158,10 +161,15 @@ func TestEgress_Invariant2_EventsAreTheRedactionOfTheWhole(t *testing.T) {
 
 func TestEgress_EventsKeepTheirForm(t *testing.T) {
 	x := newOutside(t, redact.Options{})
+	x.p.out.patience = time.Hour
 	for _, c := range []struct{ kind, sent, want string }{
 		{"text/event-stream", "id: 7\nevent: x\ndata: {\"a\": 1.50, \"b\":\"\\u00e9\"}\n\n", "id: 7\nevent: x\ndata: {\"a\": 1.50, \"b\":\"\\u00e9\"}\n\n"},
 		{"text/event-stream", "data: two\ndata: lines\n\n", "data: two\ndata: lines\n\n"},
 		{"text/event-stream", "data:tight\r\n\r\n", "data: tight\n\n"},
+		{"text/event-stream", "data: 42\n\ndata: 43\n\n", "data: 42\n\ndata: 43\n\n"},
+		{"text/event-stream", "data: {\"message\":\"Hello\"}\n\ndata: {\"message\":\"World\"}\n\n", "data: {\"message\":\"Hello\"}\n\ndata: {\"message\":\"World\"}\n\n"},
+		{"text/event-stream", "data: {\"value\":\"" + someKey + "\"}\n\ndata: {\"value\":\" and then\"}\n\ndata: {\"value\":\" more of it\"}\n\n",
+			"data: {\"value\":\"[secret]\"}\n\ndata: {\"value\":\" and then\"}\n\ndata: {\"value\":\" more of it\"}\n\n"},
 		{"text/event-stream", "retry: 100\n\n", "retry: 100\n\n"},
 		{"text/event-stream", "data: mail " + someMail + "\n\n", "data: mail [email]\n\n"},
 		{"text/event-stream", "id: " + someMail + "\ndata: x\n\n", "id: [email]\ndata: x\n\n"},

@@ -249,6 +249,7 @@ func (x *exchange) act(ctx context.Context) (out holdfast.Output, err error) {
 
 func (x *exchange) forward(ctx context.Context, w http.ResponseWriter, up *http.Request) error {
 	var err error
+	ctx = withPool(ctx, x.s)
 	if x.ask.Upgrade != "" {
 		x.answer, err = x.p.webSocket(ctx, w, x.r, up, x.domain, x.ask.Origin)
 		return err

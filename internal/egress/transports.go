@@ -26,10 +26,11 @@ const (
 
 type poolName struct{}
 
-// withPool says whose connections a request may share: those of one tenant
-// never carry another's requests.
-func withPool(ctx context.Context, name string) context.Context {
-	return context.WithValue(ctx, poolName{}, name)
+// withPool says whose connections a request may share: those that one listener's
+// requests opened, and so one tenant's, never carry another's. Who must be
+// comparable.
+func withPool(ctx context.Context, who any) context.Context {
+	return context.WithValue(ctx, poolName{}, who)
 }
 
 // poolKey is what two requests must share to share a connection. The row is one
@@ -38,7 +39,7 @@ type poolKey struct {
 	row       *domain.Domain
 	origin    domain.Origin
 	addresses string
-	tenant    string
+	who       any
 }
 
 // pools keeps the connections to upstreams.
@@ -59,8 +60,7 @@ func (p *Proxy) transport(ctx context.Context, d *domain.Domain, o domain.Origin
 	if err != nil {
 		return nil, err
 	}
-	tenant, _ := ctx.Value(poolName{}).(string)
-	key := poolKey{d, o, join(list), tenant}
+	key := poolKey{d, o, join(list), ctx.Value(poolName{})}
 	return p.out.pools.get(key, func() (*http.Transport, error) { return newTransport(d, o, list) })
 }
 

@@ -29,6 +29,8 @@ type outbound struct {
 	echoes echoes
 	// redactTime replaces the time that one redaction may take, in tests.
 	redactTime time.Duration
+	// patience replaces how long an event waits, in tests.
+	patience time.Duration
 }
 
 // start is called once, by New.

@@ -320,9 +320,9 @@ func TestEgress_PoolsAreBounded(t *testing.T) {
 	var s pools
 	d := &domain.Domain{}
 	for i := range maxPools + 50 {
-		_, _ = s.get(poolKey{row: d, tenant: itoa(i)}, func() (*http.Transport, error) { return &http.Transport{}, nil })
+		_, _ = s.get(poolKey{row: d, who: i}, func() (*http.Transport, error) { return &http.Transport{}, nil })
 	}
-	if len(s.list) != maxPools || s.list[poolKey{row: d, tenant: "0"}] != nil || s.list[poolKey{row: d, tenant: itoa(maxPools + 49)}] == nil {
+	if len(s.list) != maxPools || s.list[poolKey{row: d, who: 0}] != nil || s.list[poolKey{row: d, who: maxPools + 49}] == nil {
 		t.Errorf("%d pools", len(s.list))
 	}
 }
