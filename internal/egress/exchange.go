@@ -129,7 +129,10 @@ func (x *exchange) redactTarget() (int, *holdfast.Error) {
 		return 0, nil
 	}
 	origin, target, err := domain.ParseURL(out)
-	if err != nil || origin != x.ask.Origin || x.domain.Request == domain.Refuse {
+	switch {
+	case x.domain.Request == domain.Refuse:
+		return 0, foundRefused(x.domain, "the URL", found)
+	case err != nil || origin != x.ask.Origin:
 		return 0, refused // what was found in the host cannot be masked
 	}
 	was := x.ask.Target

@@ -28,6 +28,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/golang-jwt/jwt/v5"
+
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/constitution"
 	"github.com/holdfast-dev/holdfast/internal/budget"
@@ -207,11 +209,11 @@ func (w *world) kernel(dir string, table *domain.Table, change func(*kernel.Poli
 	w.t.Cleanup(func() { w.store.Close() })
 	w.latch, err = halt.New(filepath.Join(dir, "HALT"))
 	w.must(err)
-	seed := make([]byte, ed25519.SeedSize)
-	copy(seed, "a seed for tests only, thirty-two")
-	w.mint, err = token.NewMinter(ed25519.NewKeyFromSeed(seed), "test", "holdfast")
+	w.mint, err = token.NewMinter(mintKey(), "test", "holdfast")
 	w.must(err)
-	verifier, err := token.NewVerifier(w.mint.Issuer())
+	issuer := w.mint.Issuer()
+	issuer.Tenants = append(issuer.Tenants, "red", "blue")
+	verifier, err := token.NewVerifier(issuer)
 	w.must(err)
 	engine, err := redact.New(redact.Options{})
 	w.must(err)
@@ -332,6 +334,24 @@ func (w *world) listen() {
 func (w *world) who(name string) (holdfast.Secret, error) {
 	tok, _, err := w.mint.Mint(holdfast.Identity{Tenant: holdfast.Local, Principal: "user:" + name, Roles: []string{"agent"}, Agent: name, Session: name + "-s1"}, 15*time.Minute, w.now())
 	return tok, err
+}
+
+func mintKey() ed25519.PrivateKey {
+	seed := make([]byte, ed25519.SeedSize)
+	copy(seed, "a seed for tests only, thirty-two")
+	return ed25519.NewKeyFromSeed(seed)
+}
+
+// of signs a token for an agent of a tenant that the daemon mints none for.
+func (w *world) of(tenant string) (holdfast.Secret, error) {
+	kid, err := token.Thumbprint(mintKey().Public().(ed25519.PublicKey))
+	w.must(err)
+	now := w.now()
+	t := jwt.NewWithClaims(jwt.SigningMethodEdDSA, jwt.MapClaims{"iss": "test", "aud": "holdfast", "jti": rand.Text(), "iat": now.Unix(), "nbf": now.Unix(),
+		"exp": now.Add(time.Minute).Unix(), "sub": "user:x", "tenant_id": tenant, "roles": []string{"agent"}, "agent": "x", "session": "s"})
+	t.Header["kid"] = kid
+	text, err := t.SignedString(mintKey())
+	return holdfast.NewSecret(text), err
 }
 
 // entries are the crossings that the ledger holds, in order; it waits until
