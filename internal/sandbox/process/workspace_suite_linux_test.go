@@ -27,12 +27,25 @@ func TestEscapeSuiteWorkspace(t *testing.T) {
 	sandboxtest.Workspace(t, func(t *testing.T, program string) sandboxtest.Runner { return workspaces(t, program) })
 }
 
+// TestEscapeSuiteConnectedWorkspace runs it where they have a network, which is
+// that of their launcher.
+func TestEscapeSuiteConnectedWorkspace(t *testing.T) {
+	onlyHere(t)
+	sandboxtest.Connected(t, func(t *testing.T, program string) sandboxtest.Runner {
+		w := workspaces(t, program)
+		w.connected = true
+		return w
+	})
+}
+
 // workspaceRunner makes of a run of code a run of its interpreter on a tree of
 // its own, in which the code is a file.
 type workspaceRunner struct {
 	*Workspaces
 	dir    string // where the trees are made
 	tricks string // the compiled program, in a toolbox of its own
+
+	connected bool // they have a network
 }
 
 func workspaces(t *testing.T, program string) *workspaceRunner {
@@ -55,6 +68,9 @@ func (w *workspaceRunner) Run(ctx context.Context, s sandbox.Spec) (*sandbox.Res
 	spec := sandbox.Workspace{ID: s.ID, Tree: tree, Toolbox: []string{filepath.Dir(w.tricks)}, Timeout: s.Timeout, Need: s.Need,
 		MemoryMB: cmp.Or(s.MemoryMB, sandbox.DefaultMemoryMB), Processors: 1, Processes: 66,
 		Environment: map[string]string{"PATH": "/usr/bin:/bin", "HOME": sandbox.WorkspaceHome}}
+	if w.connected {
+		connected(&spec)
+	}
 	if s.CPUQuota > s.CPUPeriod {
 		spec.Processors = int((s.CPUQuota + s.CPUPeriod - 1) / s.CPUPeriod)
 	}
@@ -112,7 +128,9 @@ func (w *workspaceRunner) streams(ctx context.Context, spec sandbox.Workspace) (
 			io.Copy(io.Discard, from)
 		})
 	}
-	res, err := w.Workspaces.Run(ctx, spec, std)
+	echo := &echoing{}
+	defer echo.close()
+	res, err := w.Workspaces.RunConnected(ctx, spec, std, echo.hand)
 	std.Out.Close()
 	std.Err.Close()
 	reads.Wait()

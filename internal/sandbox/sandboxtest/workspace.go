@@ -2,6 +2,7 @@ package sandboxtest
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -16,10 +17,23 @@ import (
 // compiled program, for a toolbox. That the attempts get through where there is
 // no wall, Suite shows.
 func Workspace(t *testing.T, open func(t *testing.T, program string) Runner) {
+	workspace(t, nil, open)
+}
+
+// Connected is Workspace for those that have a network, in which Holdfast answers
+// whoever comes, and each question for a name by itself.
+func Connected(t *testing.T, open func(t *testing.T, program string) Runner) {
+	workspace(t, connectedExceptions(), open)
+}
+
+// workspace runs the attempts; what stands in own goes before the other
+// exceptions.
+func workspace(t *testing.T, own reasons, open func(t *testing.T, program string) Runner) {
 	s := &suite{tree: true}
 	s.open(t, open)
 	table, left := exceptions(), map[string]int{}
 	other := table.byName(t)
+	maps.Copy(other, own.byName(t))
 	begin := func(name string, same func(*testing.T), differs func(exception) func(*testing.T)) {
 		x, ok := other[name]
 		delete(other, name)

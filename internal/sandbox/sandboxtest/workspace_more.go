@@ -174,3 +174,14 @@ while time.time()<end:
 		t.Errorf("A MESSAGE PASSED: %q %q, %q", a.Stdout, a.Stderr, b.Stderr)
 	}
 }
+
+// connectedExceptions: every address and every name is Holdfast's.
+func connectedExceptions() reasons {
+	return reasons{{"what is meant for anybody comes to Holdfast", []exception{
+		row("network/a connection", "", does("reached\n")),
+		row("node/a name by its own question", "", denied("ENODATA")),
+		row("files/read /etc/resolv.conf", `
+t=open('/etc/resolv.conf').read()
+print('own' if t.split()[:2]==['nameserver','127.0.0.1'] else t)`, does("own\n")),
+	}}}
+}
