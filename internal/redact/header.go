@@ -25,6 +25,9 @@ func (e *Engine) Header(h map[string][]string) (map[string][]string, []Finding) 
 			values[i], found = e.headerValue(name, v)
 			list = append(list, found...)
 		}
+		if found = e.across(h[name], values); len(found) > 0 {
+			list = append(list, found...)
+		}
 		out[clean] = values
 	}
 	if len(list) == 0 {
@@ -37,6 +40,11 @@ func (e *Engine) Header(h map[string][]string) (map[string][]string, []Finding) 
 // mask is no token (RFC 9110 section 5.6.2).
 func (e *Engine) headerName(name string, out map[string][]string) (string, []Finding) {
 	r := e.Text([]byte(name))
+	for _, form := range [...]string{strings.ToLower(name), strings.ToUpper(name)} {
+		if !r.Found() && form != name { // names are written in any case on their way
+			r = e.Text([]byte(form))
+		}
+	}
 	if !r.Found() {
 		return name, nil
 	}
@@ -46,6 +54,24 @@ func (e *Engine) headerName(name string, out map[string][]string) (string, []Fin
 			return plain, r.Findings
 		}
 	}
+}
+
+// across masks the values of one name, each of them whole, where something
+// shows only in all of them together: readers join them (RFC 9110 section 5.3).
+// values are was, each redacted by itself; those in which something was found
+// stand for what they were.
+func (e *Engine) across(was, values []string) []Finding {
+	if len(was) < 2 || !slices.Equal(was, values) {
+		return nil
+	}
+	r := e.Text([]byte(strings.Join(was, "")))
+	if !r.Found() {
+		return nil
+	}
+	for i, v := range values {
+		values[i] = string(e.appendMask(nil, ruleFault, []byte(v)))
+	}
+	return r.Findings
 }
 
 // headerValue redacts one value.

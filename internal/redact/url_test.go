@@ -92,17 +92,17 @@ func TestHeaderIsRedactedByNameAndByValue(t *testing.T) {
 		"From":                      {MaskEmail},
 		"X-Encoded":                 {MaskEmail},
 		"X-Json":                    {`{"password":"[secret redacted]"}`},
-		"X-Tenant-Own-Secret":       {MaskSecret},
 		"X-Bomb":                    {MaskSecret},
 		"X-Tenant":                  {MaskSecret},
-		"Redacted-1":                {MaskSecret},
+		"Redacted-1":                {MaskSecret}, // X-Tenant-Own-Secret: case is lost on the way, the secret is not
+		"Redacted-2":                {MaskSecret},
 		"Empty":                     {},
 	}
 	out, list := e.Header(in)
 	if !reflect.DeepEqual(http.Header(out), want) {
 		t.Errorf("Header gives\n%v\nwant\n%v", out, want)
 	}
-	if len(list) != 16 {
+	if len(list) != 17 {
 		t.Errorf("%d findings: %v", len(list), list)
 	}
 	if in.Get("Authorization") != "Bearer abc" {
