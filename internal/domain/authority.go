@@ -1,6 +1,7 @@
 package domain
 
 import (
+	"fmt"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -109,8 +110,10 @@ func parsePort(s string) (uint16, *holdfast.Error) {
 }
 
 // ParseURL reads an absolute URL of scheme http or https (ws and wss count as
-// these). The target is path and query exactly as they stand, "/" where there
-// is no path, and at most 32 KiB of visible ASCII. A fragment, user-info,
+// these). The target is path and query as they stand, "/" where there is no
+// path, and at most 32 KiB of visible ASCII; only what no path may hold (RFC
+// 3986 section 3.3) is percent-encoded, so that everybody sends it on as it was
+// judged. A fragment, user-info,
 // backslashes and whatever ParseAuthority refuses are a ValidationError.
 func ParseURL(raw string) (o Origin, target string, err error) {
 	o, target, bad := parseURL(raw)
@@ -144,7 +147,7 @@ func parseURL(raw string) (Origin, string, *holdfast.Error) {
 	if err := checkTarget(target); err != nil {
 		return Origin{}, "", err
 	}
-	return Origin{TLS: tls, Host: host, Port: port}, target, nil
+	return Origin{TLS: tls, Host: host, Port: port}, plainTarget(target), nil
 }
 
 func schemeOf(s string) (tls, known bool) {
@@ -183,6 +186,29 @@ func checkTarget(target string) *holdfast.Error {
 		}
 	}
 	return nil
+}
+
+// unwritten are the visible ASCII characters that no path holds unescaped.
+const unwritten = "\"<>^`{|}"
+
+// plainTarget escapes what may not stand in a path; the query stays as it is.
+func plainTarget(target string) string {
+	path, query, has := strings.Cut(target, "?")
+	if !strings.ContainsAny(path, unwritten) {
+		return target
+	}
+	var b strings.Builder
+	for i := range len(path) {
+		if c := path[i]; strings.IndexByte(unwritten, c) >= 0 {
+			fmt.Fprintf(&b, "%%%02X", c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	if has {
+		b.WriteString("?" + query)
+	}
+	return b.String()
 }
 
 // escape says whether s starts with a whole percent escape.

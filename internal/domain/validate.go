@@ -272,6 +272,8 @@ func checkCredential(d *Domain, _ rowName) *holdfast.Error {
 		return wrong("has a credential and permits plain http, which would show it", "leave out one of the two")
 	case d.AgentCredentials:
 		return wrong("has a credential and lets the agent's own pass", "leave out one of the two")
+	case d.Response == Off:
+		return wrong("has a credential and does not look into answers, so that one that repeats it shows it", "leave out one of the two")
 	case name == "" || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" || len(name) > 128:
 		return wrong("has a credential in the header "+quote(c.Header), "a header's name is letters, digits and hyphens, such as Authorization")
 	case slices.Contains([]string{"host", "connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "expect",

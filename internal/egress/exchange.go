@@ -275,6 +275,9 @@ func (x *exchange) upstream(ctx context.Context) (*http.Request, error) {
 	if err != nil {
 		return nil, &holdfast.Error{Kind: holdfast.KindValidation, Why: "the request could not be written", Err: errors.Join(err, holdfast.ErrNotStarted)}
 	}
+	if up.URL.RequestURI() != x.ask.Target {
+		return nil, &holdfast.Error{Kind: holdfast.KindValidation, Why: "the request's target would not leave as it was judged", Err: holdfast.ErrNotStarted}
+	}
 	up.Header = x.header.Clone()
 	if err := x.p.credential(ctx, x.domain, up.Header); err != nil {
 		return nil, err
