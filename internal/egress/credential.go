@@ -43,6 +43,13 @@ var credentialParts = [...]string{
 	"session-token", "id-token", "bearer", "secret", "password", "passwd", "credential", "authorization",
 }
 
+// passingTokens end as a credential does and are none: where a list goes on, and
+// what a server gave against forged requests, which counts only beside a cookie.
+var passingTokens = map[string]bool{
+	"continuation-token": true, "x-continuation-token": true, "x-ms-continuation-token": true, "next-token": true, "x-next-token": true,
+	"page-token": true, "x-page-token": true, "csrf-token": true, "x-csrf-token": true, "xsrf-token": true, "x-xsrf-token": true,
+}
+
 func names(list ...string) map[string]bool {
 	m := make(map[string]bool, len(list))
 	for _, n := range list {
@@ -53,16 +60,26 @@ func names(list ...string) map[string]bool {
 
 // isCredential says whether a request field of that name carries a credential.
 func isCredential(name string) bool {
-	if credentials[textproto.CanonicalMIMEHeaderKey(name)] {
+	key := plainName(name)
+	if credentials[key] {
 		return true
 	}
-	low := strings.ReplaceAll(strings.ToLower(name), "_", "-")
+	low := strings.ToLower(key)
+	if strings.HasSuffix(low, "token") && !passingTokens[low] {
+		return true
+	}
 	for _, part := range credentialParts {
 		if strings.Contains(low, part) {
 			return true
 		}
 	}
 	return false
+}
+
+// plainName is a field's name as those servers read it that take "_" and "-"
+// for one sign (RFC 3875 section 4.1.18).
+func plainName(name string) string {
+	return textproto.CanonicalMIMEHeaderKey(strings.ReplaceAll(name, "_", "-"))
 }
 
 // connectionOnly says whether a field ends at this connection; named are those
@@ -99,10 +116,10 @@ func (p *Proxy) outgoing(d *domain.Domain, h http.Header) (http.Header, []redact
 	named := namedBy(h)
 	out, own := make(http.Header, len(h)), http.Header{}
 	for name, values := range h {
-		key := textproto.CanonicalMIMEHeaderKey(name)
+		key := plainName(name)
 		switch {
-		case connectionOnly(name, named), misleading[key], strings.HasPrefix(key, "X-Forwarded-"), strings.HasPrefix(key, "Sec-Websocket-"):
-		case d.Credential != nil && key == textproto.CanonicalMIMEHeaderKey(d.Credential.Header):
+		case connectionOnly(name, named), connectionOnly(key, named), misleading[key], strings.HasPrefix(key, "X-Forwarded-"), strings.HasPrefix(key, "Sec-Websocket-"):
+		case d.Credential != nil && key == plainName(d.Credential.Header):
 		case !isCredential(name):
 			out[name] = append(out[name], values...)
 		case d.AgentCredentials:

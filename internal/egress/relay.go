@@ -103,7 +103,7 @@ func (a *answer) open() error {
 	kept, cookies := make(http.Header, len(a.resp.Header)), []string(nil)
 	for name, values := range a.resp.Header {
 		switch key := textproto.CanonicalMIMEHeaderKey(name); {
-		case connectionOnly(name, named), key == "Accept-Ranges":
+		case connectionOnly(name, named), key == "Accept-Ranges", key == headerCrossing, sent != "" && holdsFold(name, sent):
 		case key == "Set-Cookie", key == "Set-Cookie2":
 			if a.d.AgentCredentials {
 				cookies = append(cookies, values...)
@@ -128,6 +128,12 @@ func (a *answer) open() error {
 	}
 	a.header = kept
 	return nil
+}
+
+// holdsFold says whether a field's name holds what, in any case: names are read
+// in all, so that an engine that tells them apart would miss it.
+func holdsFold(name, what string) bool {
+	return strings.Contains(strings.ToLower(name), strings.ToLower(what))
 }
 
 // bodyless says whether the answer has no body, whatever its header says (RFC

@@ -26,7 +26,7 @@ func (a *answer) body(ctx context.Context) error {
 	}
 	list, err := codings(a.resp.Header["Content-Encoding"])
 	if err != nil {
-		if a.d.Binary {
+		if a.d.Binary && len(a.secret) == 0 { // else the credential could stand in it
 			return a.unread(a.resp.Body, a.resp.Header["Content-Encoding"])
 		}
 		return upstreamLied(a.resp, "an encoding that is not known, though it was asked for none", err)
@@ -158,7 +158,7 @@ func (a *answer) pieces(in io.Reader, kind string, params map[string]string, len
 		if length >= 0 {
 			a.header["Content-Length"] = []string{strconv.FormatInt(length, 10)}
 		}
-		return a.copyBinary(rest, buf)
+		return a.watchBinary(rest, buf)
 	}
 	if !readableSet(params["charset"]) {
 		return redactionFailed(errors.New("text in a character set that cannot be read as it comes"))
@@ -274,6 +274,44 @@ func overlap(b, s []byte) int {
 		}
 	}
 	return 0
+}
+
+// watched is how much of a binary answer is held until what follows it was
+// looked at: a registered secret is not longer, in any of its forms.
+const watched = 8 << 10
+
+// watchBinary passes a binary answer as far as no registered secret and no
+// credential that was sent stands in it; they cannot be masked there.
+func (a *answer) watchBinary(in io.Reader, buf []byte) error {
+	a.binary = true
+	var held []byte
+	for {
+		n, err := in.Read(buf)
+		if err != nil && err != io.EOF {
+			return a.readError(err)
+		}
+		held = append(held, buf[:n]...)
+		if len(held) < pieceSize && err == nil {
+			continue
+		}
+		if failed := a.p.within(len(held), func() error { _, err := passBinary(a.c, held); return err }); failed != nil {
+			return redactionFailed(failed)
+		}
+		free := len(held)
+		if err == nil {
+			free -= watched
+		}
+		if free > 0 {
+			if _, err := a.Write(held[:free]); err != nil {
+				return err
+			}
+			held = append(held[:0], held[free:]...)
+		}
+		if err == io.EOF {
+			a.begin()
+			return nil
+		}
+	}
 }
 
 func (a *answer) binaryRefused() error {
