@@ -47,7 +47,7 @@ func TestEgress_Bypass27_TheAgentsOwnAccountIsNotUsed(t *testing.T) {
 		t.Errorf("the credential came back: %q, %q", text, resp.Header.Get("X-Echo"))
 	}
 	// Nor does it where nothing else is looked for.
-	for _, mode := range []domain.Domain{{Response: domain.Off}, {Binary: true}} {
+	for _, mode := range []domain.Domain{{Binary: true}} {
 		mode.Credential = d.Credential
 		row, at := x.upstream(mode, true, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("X-Echo", r.Header.Get("X-Api-Key"))
