@@ -101,7 +101,7 @@ func (d *Daemon) Status(ctx context.Context) (*api.Status, error) {
 	if why := d.hook.trouble(); why != "" {
 		s.Problems = append(s.Problems, why)
 	}
-	s.Problems = append(s.Problems, d.sandboxes.troubles()...)
+	s.Problems = append(append(s.Problems, d.sandboxes.troubles()...), d.egress.troubles()...)
 	at, off := d.pagesAt()
 	s.Executor, s.Egress = d.executorAt(), d.egress.status()
 	if s.Pages = at; off != "" {

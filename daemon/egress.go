@@ -27,6 +27,7 @@ type egressSite struct {
 
 	mu        sync.Mutex
 	authority *egress.Authority // guarded by mu; nil until it is needed
+	broken    error             // guarded by mu; why there is none, where it was needed
 	proxy     *egress.Proxy     // guarded by mu; nil until something listens
 	ended     bool              // guarded by mu
 	listening []egressDoor      // guarded by mu
@@ -56,8 +57,19 @@ func (s *egressSite) openCA() (*egress.Authority, error) {
 		return s.authority, nil
 	}
 	a, err := egress.OpenAuthority(s.d.Paths.Dir)
-	s.authority = a
+	s.authority, s.broken = a, err
 	return a, err
+}
+
+// troubles are what keeps the proxy from serving.
+func (s *egressSite) troubles() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.broken == nil {
+		return nil
+	}
+	why, _ := letter(s.broken)
+	return []string{why + ": nothing leaves through holdfast"}
 }
 
 // SeeAuthority says whether the state in p has an authority for the proxy, and

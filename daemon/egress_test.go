@@ -471,3 +471,43 @@ func TestEgress_Daemon_servesTheSocketsOfARun(t *testing.T) {
 		t.Error("the sockets are still served")
 	}
 }
+
+// A broken authority is said, keeps a run from the proxy and no more, and stays as
+// it is until somebody mends it.
+func TestEgress_Daemon_brokenAuthority(t *testing.T) {
+	d, c, down := up(t, quiet+"egress: {domains: {example.com: {}}}\n")
+	defer down()
+	if _, err := d.egress.Terms(); err != nil {
+		t.Fatal(err)
+	}
+	cert := filepath.Join(d.Paths.Dir, "egress-ca.pem")
+	good, err := os.ReadFile(cert)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, bad := range map[string][]byte{"cut": good[:len(good)/2], "empty": nil, "another": newAuthority(t).pem} {
+		if err := os.WriteFile(cert, bad, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		s := egressSite{d: d}
+		if _, err := s.Terms(); err == nil || !strings.Contains(err.Error(), "authority") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := s.Authority(); err == nil || len(s.troubles()) != 1 {
+			t.Errorf("%s: %v %q", name, err, s.troubles())
+		}
+		if now, err := os.ReadFile(cert); err != nil || string(now) != string(bad) {
+			t.Errorf("%s: it was replaced: %v", name, err)
+		}
+		if err := os.WriteFile(cert, good, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Terms(); err != nil || len(s.troubles()) != 0 {
+			t.Errorf("%s: mended, and %v %q", name, err, s.troubles())
+		}
+	}
+	// The one that is in use serves on.
+	if text, err := c.EgressAuthority(t.Context()); err != nil || text != string(good) {
+		t.Error(err)
+	}
+}
