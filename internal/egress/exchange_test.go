@@ -563,3 +563,27 @@ func TestEgress_TheSameRequestHasTheSamePayload(t *testing.T) {
 		t.Error("another request has the same hash")
 	}
 }
+
+func TestEgress_AClientThatDoesNotReadIsLetGo(t *testing.T) {
+	w := newEgress(t, setup{config: func(c *Config) { c.Limits.Idle = 500 * time.Millisecond }})
+	w.plain.answer(func(rw http.ResponseWriter, r *http.Request) {
+		rw.Header().Set("Content-Type", "text/plain")
+		line := strings.Repeat("ordinary words ", 1000)
+		for range 2000 {
+			if _, err := io.WriteString(rw, line); err != nil {
+				return
+			}
+		}
+	})
+	at := fmt.Sprintf("plain.test:%d", w.plain.port)
+	c := w.dial(w.explicit)
+	io.WriteString(c, "GET http://"+at+"/ HTTP/1.1\r\nHost: "+at+"\r\n\r\n")
+	if e := w.entries(1)[0]; e.ErrorKind == "" {
+		t.Error("an answer that nobody read is recorded as given")
+	}
+	for end := time.Now().Add(10 * time.Second); w.p.Snapshot().Open > 0; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the connection is kept")
+		}
+	}
+}
