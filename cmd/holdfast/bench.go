@@ -46,6 +46,27 @@ away again, and never touches yours.
 A figure that misses its target is shown as such; the exit code stays 0.
 
     $ holdfast bench gateway --only calls
+`}, {name: "egress", about: "the proxy that agents reach the world through", run: benchEgress, help: `
+Measure the egress proxy on this machine: what it adds to a request that it looks
+into, redacts both ways and records, in turns with the same request straight over
+TLS and, where it can be had, through goproxy, which looks at nothing; how many
+requests there are in a second; how late a stream's events come, and what an idle
+one holds; the decision alone; and whether each request was in the ledger before
+it left. Client and server are in one process, each proxy in one of its own. It
+takes about a minute, uses a state directory of its own that it takes away again,
+and never touches yours.
+
+    holdfast bench egress [flags]
+
+    --only NAME     one measurement: ` + strings.Join(measurementNames(egressMeasurements(new(string))), ", ") + `
+    --goproxy FILE  the program bench/goproxy, built; if absent it is built
+                    where this is run in the repository
+    --dir DIR       where its files stand; put it on the disk in question
+    --short         a fifth of the time, for a first look
+
+A figure that misses its target is shown as such; the exit code stays 0.
+
+    $ holdfast bench egress --only added
 `}, {name: "page", about: "the pages, with a ledger behind them", run: benchPage, help: `
 Measure how long each page's first byte takes, with 100 000 crossings in the
 ledger and 50 reviews that wait. It takes about half a minute, uses a state
