@@ -73,6 +73,7 @@ example: build
 bench:
 	$(GO) run ./cmd/holdfast bench kernel
 	$(GO) run ./cmd/holdfast bench gateway
+	$(GO) run ./cmd/holdfast bench egress
 	$(GO) run ./cmd/holdfast bench page
 	$(GO) run ./cmd/holdfast bench redact
 	$(GO) run ./cmd/holdfast bench sandbox
