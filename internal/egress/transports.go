@@ -20,6 +20,9 @@ const (
 	maxPools = 256
 	// poolIdle is how long a connection is kept that nobody uses.
 	poolIdle = 60 * time.Second
+	// poolKept is how many idle connections of one pool are kept: fewer than
+	// there are clients at once would begin TLS anew for most requests.
+	poolKept = 64
 	// maxRoots bounds a file of certificates, in bytes.
 	maxRoots = 4 << 20
 )
@@ -135,8 +138,8 @@ func newTransport(d *domain.Domain, o domain.Origin, list []netip.Addr) (*http.T
 		TLSClientConfig:        config,
 		TLSHandshakeTimeout:    10 * time.Second,
 		DisableCompression:     true,
-		MaxIdleConns:           16,
-		MaxIdleConnsPerHost:    16,
+		MaxIdleConns:           poolKept,
+		MaxIdleConnsPerHost:    poolKept,
 		IdleConnTimeout:        poolIdle,
 		MaxResponseHeaderBytes: maxAnswerHeader,
 		ForceAttemptHTTP2:      true,

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,6 +27,7 @@ type wire struct {
 
 	// The rest belongs to the one goroutine that reads.
 	in    []byte // read from Conn and not looked at yet
+	buf   []byte // where in begins, kept for the next; nil for none
 	seen  int    // of in, where no head ends
 	out   []byte // looked at, to be handed on
 	state wireState
@@ -49,6 +51,8 @@ const (
 const (
 	maxHead      = 64 << 10
 	maxChunkLine = 256
+	// wirePiece is how much is read at a time: a connection that waits holds it.
+	wirePiece = 4 << 10
 	// misread is the head that stands in for one that is not in order.
 	misread = "POST /misread HTTP/1.1\r\nHost: misread.invalid\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 )
@@ -72,6 +76,10 @@ func (w *wire) Read(p []byte) (int, error) {
 		if len(p) == 0 {
 			return 0, nil
 		}
+		if w.state == wireRaw && len(w.in) == 0 {
+			w.buf = nil // a tunnel needs none
+			return w.Conn.Read(p)
+		}
 		if w.step() {
 			continue
 		}
@@ -84,11 +92,20 @@ func (w *wire) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// fill reads more. What net/http interrupts with a deadline can be read on.
+// fill reads more. What net/http interrupts with a deadline can be read on. All
+// that was handed on was taken, so that its bytes may be overwritten.
 func (w *wire) fill() error {
-	var b [8 << 10]byte
-	n, err := w.Conn.Read(b[:])
-	w.in = append(w.in, b[:n]...)
+	if len(w.in) == 0 {
+		w.in = w.buf[:0]
+	}
+	if cap(w.in)-len(w.in) < wirePiece/4 {
+		w.in = slices.Grow(w.in, wirePiece)
+		if w.buf = nil; cap(w.in) <= 2*wirePiece {
+			w.buf = w.in[:0]
+		}
+	}
+	n, err := w.Conn.Read(w.in[len(w.in):cap(w.in)])
+	w.in = w.in[:len(w.in)+n]
 	if n > 0 {
 		return nil
 	}
@@ -285,7 +302,9 @@ func (r *replay) Read(p []byte) (int, error) {
 	r.mu.Lock()
 	if len(r.first) > 0 {
 		n := copy(p, r.first)
-		r.first = r.first[n:]
+		if r.first = r.first[n:]; len(r.first) == 0 {
+			r.first = nil // a connection may live long
+		}
 		r.mu.Unlock()
 		return n, nil
 	}
