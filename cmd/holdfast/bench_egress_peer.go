@@ -74,8 +74,9 @@ func (c *lineChild) end() error {
 
 // memoryHeld is what a daemon's memory is made of, in bytes.
 type memoryHeld struct {
-	Heap  uint64 `json:"heap"`
-	Stack uint64 `json:"stack"`
+	Heap  uint64 `json:"heap"`  // what lives
+	Stack uint64 `json:"stack"` // of goroutines
+	Slack uint64 `json:"slack"` // of the heap, between what lives
 }
 
 // measuredDaemon is `holdfast up` that answers questions about itself on its
@@ -114,7 +115,7 @@ func (a *app) tellMeasures(ctx context.Context, d *daemon.Daemon) {
 			runtime.GC()
 			runtime.GC() // what the first one only marked as finalised
 			runtime.ReadMemStats(&m)
-			answer = memoryHeld{m.HeapInuse, m.StackInuse}
+			answer = memoryHeld{m.HeapAlloc, m.StackInuse, m.HeapInuse - m.HeapAlloc}
 		}
 		if out.Encode(answer) != nil {
 			return
