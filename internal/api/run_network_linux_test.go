@@ -64,7 +64,7 @@ func (n *served) Serve(ctx context.Context, who Runner, s Sockets) error {
 func spaceOf(t *testing.T) (do func(func() error)) {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("a network is made by root alone; cmd/holdfast tries it as an ordinary user")
+		t.Skip("a network is made by root alone")
 	}
 	work, ended := make(chan func() error), make(chan error)
 	go func() {
