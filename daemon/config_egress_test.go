@@ -105,13 +105,13 @@ egress:
       max_response: 3
       binary: allow
       websocket: true
-      redact: {request: refuse, response: off, guesses: [phones, names]}
+      redact: {request: refuse, response: refuse, guesses: [phones, names]}
       addresses: [10.0.0.7, "fd00::7"]
       roots: ca.pem
       credential: {header: x-api-key, prefix: "Key ", file: key}
       first_byte: 90s
       risk: HIGH
-    mail.example.com: {agent_credentials: pass, plain_http: true}
+    mail.example.com: {agent_credentials: pass, plain_http: true, redact: {response: off}}
     opaque.example.com: {inspect: opaque}
 `, "ca.pem", ca, "key", "of-the-service\n")
 	if err != nil {
@@ -120,7 +120,7 @@ egress:
 	rows := l.Domains.Domains()
 	d := rows[0]
 	if d.Name != "*.example.com" || d.Type != "package" || len(d.Ports) != 2 || len(d.Methods) != 1 || len(d.Paths) != 2 || d.Rate != 7 || d.Unit != domain.Bytes ||
-		d.MaxRequest != 512<<10 || d.MaxResponse != 3 || !d.Binary || !d.WebSocket || d.Request != domain.Refuse || d.Response != domain.Off || len(d.Addresses) != 2 ||
+		d.MaxRequest != 512<<10 || d.MaxResponse != 3 || !d.Binary || !d.WebSocket || d.Request != domain.Refuse || d.Response != domain.Refuse || len(d.Addresses) != 2 ||
 		!filepath.IsAbs(d.Roots) || d.FirstByte != 90*time.Second || d.Risk == nil || *d.Risk != holdfast.High || d.Guesses != redact.Phones|redact.Names {
 		t.Errorf("%+v", d)
 	}
@@ -135,7 +135,7 @@ egress:
 		t.Error(l.Files)
 	}
 	said := strings.Join(l.Policy.Weakened, "\n")
-	for _, want := range []string{"*.example.com takes bodies", "*.example.com answers without its responses being redacted", "mail.example.com may be reached without TLS",
+	for _, want := range []string{"*.example.com takes bodies", "mail.example.com answers without its responses being redacted", "mail.example.com may be reached without TLS",
 		"mail.example.com is sent the agent's own credentials", "opaque.example.com is an opaque tunnel"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("nothing says %q:\n%s", want, said)
@@ -203,6 +203,7 @@ func TestEgress_Config_mistakes(t *testing.T) {
 		"no header":             {v + "    a.example.com: {credential: {env: A}}\n", `"header" is missing`, ""},
 		"header of the line":    {v + "    a.example.com: {credential: {header: Host, env: A}}\n", "belongs to the connection", ""},
 		"unencrypted":           {v + "    a.example.com: {plain_http: true, credential: {header: Authorization, env: A}}\n", "permits plain http", ""},
+		"unmasked echo":         {v + "    a.example.com: {redact: {response: off}, credential: {header: Authorization, env: A}}\n", "does not look into answers", ""},
 		"both credentials":      {v + "    a.example.com: {agent_credentials: pass, credential: {header: Authorization, env: A}}\n", "lets the agent's own pass", ""},
 		"no roots":              {v + "    a.example.com: {roots: none.pem}\n", "cannot read", ""},
 		"roots of nobody":       {v + "    a.example.com: {roots: holdfast.yaml}\n", "holds no certificate", "PEM"},
