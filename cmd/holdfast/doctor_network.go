@@ -22,6 +22,10 @@ import (
 // of one and into it. Where the sandbox is not usable at all, that is no news.
 func (a *app) seeNetwork(usable bool) finding {
 	const name = "network"
+	path, _ := a.lookup("PATH")
+	if _, err := process.FindProgram("bash", "/", "/", path, process.ToolPath(path, nil), nil, false); err != nil {
+		return finding{Check: name, How: "warn", Why: "not tried: there is no bash to try it with", Hint: "install bash"}
+	}
 	dir, err := os.MkdirTemp("", "holdfast-doctor-")
 	if err != nil {
 		return finding{Check: name, How: "warn", Why: "not tried: " + err.Error(), Hint: "make room for a temporary directory, or set TMPDIR"}

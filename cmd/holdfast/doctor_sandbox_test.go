@@ -52,6 +52,9 @@ func TestDoctorTriesANetwork(t *testing.T) {
 	if f := a.seeNetwork(true); runtime.GOOS == "linux" && (f.Check != "network" || f.How == "FAIL") {
 		t.Errorf("%+v", f)
 	}
+	if f := (&app{ctx: t.Context(), lookup: func(string) (string, bool) { return "", true }}).seeNetwork(true); f.How == "FAIL" {
+		t.Errorf("%+v", f)
+	}
 	well := func() []string {
 		var said []string
 		for _, try := range networkTries {
