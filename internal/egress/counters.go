@@ -11,7 +11,8 @@ import (
 type Stage int
 
 // The stages, in the order in which a request goes through them. Of Stream the
-// time runs from the first byte of the answer to the last.
+// time runs from the first byte of the answer to the last; of a WebSocket from
+// its dial to its end, which has no Connect and FirstByte.
 const (
 	Parse Stage = iota
 	Decide

@@ -225,8 +225,6 @@ func (x *exchange) act(ctx context.Context) (out holdfast.Output, err error) {
 	if err != nil {
 		return out, err
 	}
-	start := time.Now()
-	defer func() { x.p.counters.observe(Stream, time.Since(start)) }()
 	patient := &patientWriter{ResponseWriter: x.w, c: http.NewResponseController(x.w), d: x.p.cfg.Limits.Idle}
 	defer patient.done()
 	var w http.ResponseWriter = patient
@@ -251,17 +249,20 @@ func (x *exchange) act(ctx context.Context) (out holdfast.Output, err error) {
 }
 
 func (x *exchange) forward(ctx context.Context, w http.ResponseWriter, up *http.Request) error {
+	start := time.Now()
 	var err error
 	ctx = withPool(ctx, x.s)
 	if x.ask.Upgrade != "" {
 		x.answer, err = x.p.webSocket(ctx, w, x.r, up, x.domain, x.ask.Origin)
-		return err
+	} else {
+		var resp *http.Response
+		if resp, err = x.p.send(ctx, x.domain, x.ask.Origin, up); err != nil {
+			return err
+		}
+		start = time.Now()
+		x.answer, err = x.p.relay(ctx, w, x.domain, resp)
 	}
-	resp, err := x.p.send(ctx, x.domain, x.ask.Origin, up)
-	if err != nil {
-		return err
-	}
-	x.answer, err = x.p.relay(ctx, w, x.domain, resp)
+	x.p.counters.observe(Stream, time.Since(start))
 	return err
 }
 

@@ -81,11 +81,20 @@ func (p *Proxy) exchange(ctx context.Context, d *domain.Domain, o domain.Origin,
 	if err != nil {
 		return nil, err
 	}
+	start := time.Now()
 	var left atomic.Bool
+	var reached atomic.Int64 // nanoseconds from start to a connection, the last where one died; 0 for none
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn:      func(httptrace.GotConnInfo) { reached.Store(max(1, int64(time.Since(start)))) },
 		WroteHeaders: func() { left.Store(true) },
 	})
 	resp, err := t.RoundTrip(addressed(ctx, d, o, req))
+	if connect := time.Duration(reached.Load()); connect > 0 {
+		p.counters.observe(Connect, connect)
+		if err == nil {
+			p.counters.observe(FirstByte, time.Since(start)-connect)
+		}
+	}
 	if err != nil && !left.Load() {
 		err = &notStarted{err}
 	}
