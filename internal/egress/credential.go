@@ -35,6 +35,7 @@ var credentials = names(
 	"Authorization", "Cookie", "Cookie2", "X-Goog-Api-Key", "Private-Token", "Job-Token", "Deploy-Token", "X-Functions-Key",
 	"Ocp-Apim-Subscription-Key", "X-Rapidapi-Key", "X-Shopify-Access-Token", "Dpop", "X-Forwarded-Client-Cert",
 	"X-Hub-Signature", "X-Hub-Signature-256", "X-Ms-Authorization-Auxiliary", "X-Goog-Iam-Authorization-Token",
+	"Circle-Token", "Dd-Application-Key", "X-Consul-Token", "X-Figma-Token", "X-Github-Token", "X-Gitlab-Token", "X-Registry-Auth", "X-Vault-Token",
 )
 
 // credentialParts are what the names of other credential fields hold.

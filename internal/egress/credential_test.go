@@ -28,7 +28,7 @@ func TestEgress_Bypass27_TheAgentsOwnAccountIsNotUsed(t *testing.T) {
 	})
 	sent := http.Header{"Cookie": {"sid=agents-session"}, "X-Kept": {"1"}}
 	for _, name := range []string{"Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key", "Private-Token", "Proxy-Authorization", "X-Auth-Token",
-		"X-Amz-Security-Token", "X-Vault-Token-Secret", "Openai-Api_key", "X-HTTP-Method-Override", "X-Original-URL", "X-Forwarded-For", "Range"} {
+		"X-Amz-Security-Token", "X-Vault-Token-Secret", "X-Vault-Token", "X-Figma-Token", "X-Registry-Auth", "DD-APPLICATION-KEY", "Openai-Api_key", "X-HTTP-Method-Override", "X-Original-URL", "X-Forwarded-For", "Range"} {
 		sent.Set(name, "attackers-own-value")
 	}
 	resp, text, err := do(t, "GET", x.front(d, o).URL, sent, nil)
