@@ -55,8 +55,11 @@ func egressCA(a *app, args []string) error {
 func egressStatsCommand() command {
 	return command{name: "stats", about: "count what the proxy did since the daemon started", run: egressStats, help: `
 Count what the proxy of the running daemon did: how many requests of each listed
-host were answered or refused and why, and how long each part of their way took.
-With --json the histograms themselves, in microseconds.
+host were answered or refused and why, and how long each part of their way took:
+reading its head (parse), the allowlist (decide), its body (body), masking it
+(redact), the gates and the record (cross), reaching the host (connect), its first
+byte (first_byte), and from then to its last (stream). With --json the histograms
+themselves, in microseconds.
 
     holdfast egress stats [--json]
 

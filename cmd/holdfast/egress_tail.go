@@ -16,7 +16,8 @@ func egressTailCommand() command {
 Print the newest records of what went out, or was refused, one a line: when, how
 it came out, method, host and path as they are recorded, what the host answered,
 the bytes sent and received, how long it took, which agent, and why not. With
---json each line is one exchange.
+--json each line is one exchange. A request that a person is asked about stands
+here once it is answered, and in holdfast review ls until then.
 
     holdfast egress tail [-n N] [-f] [--json]
 
@@ -99,9 +100,18 @@ func (t *tailing) exchange(x exchanged) string {
 	if x.Opaque {
 		line += "  not inspected"
 	}
-	line += "  " + (time.Duration(x.Micros) * time.Microsecond).Round(10*time.Microsecond).String() + "  " + clean(or(x.Agent, "-")) + "  " + t.look.dim(x.Crossing)
+	line += "  " + tookOf(x.Micros) + "  " + clean(or(x.Agent, "-")) + "  " + t.look.dim(x.Crossing)
 	if x.Kind != "" || x.Why != "" {
 		line += "  " + clean(string(x.Kind)) + prefix(": ", clean(x.Why))
 	}
 	return line
+}
+
+// tookOf is a duration in microseconds, as far as people read it.
+func tookOf(us int64) string {
+	d := time.Duration(us) * time.Microsecond
+	if d >= time.Second {
+		return d.Round(10 * time.Millisecond).String()
+	}
+	return d.Round(10 * time.Microsecond).String()
 }
