@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/constitution"
@@ -178,7 +179,9 @@ func (r *reading) file(where, name string) ([]byte, bool) {
 		return nil, false
 	}
 	r.add(name, text)
-	r.files = append(r.files, path)
+	if !slices.Contains(r.files, path) { // several hosts may have one authority
+		r.files = append(r.files, path)
+	}
 	return text, true
 }
 

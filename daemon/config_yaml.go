@@ -132,10 +132,22 @@ func (d *decoder) syntax(err error) {
 	var e *yaml.LoadError
 	if errors.As(err, &e) {
 		line := max(e.Mark.Line, e.ContextMark.Line)
-		d.problem(line, "", "not YAML: %s", e.Message)
+		d.problem(line, syntaxHint(e.Message), "not YAML: %s", e.Message)
 		return
 	}
 	d.problem(0, "", "not YAML: %v", err)
+}
+
+// syntaxHint is what to do about the two mistakes whose message, the parser's
+// own, speaks of something else.
+func syntaxHint(message string) string {
+	switch {
+	case strings.HasPrefix(message, "unknown anchor"):
+		return `what begins with a star stands in quotes, such as "*.example.com"`
+	case strings.Contains(message, "cannot start any token"):
+		return "lines are indented with spaces, never with tabs; what begins with @, % or ` stands in quotes"
+	}
+	return ""
 }
 
 // badText finds what no configuration file holds: bytes that are not UTF-8,
@@ -250,6 +262,9 @@ func (d *decoder) want(n *yaml.Node, path, what string) {
 	hint := ""
 	if what == "a text" && n.Kind == yaml.ScalarNode && n.ShortTag() != tagNull {
 		hint = "put it in quotes"
+	}
+	if what == "a list" && n.Kind == yaml.ScalarNode {
+		hint = "put it in brackets: [A], or [A, B] for several"
 	}
 	if path == "" {
 		path = "the file"

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/internal/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/mcp/server"
 )
 
@@ -286,7 +287,11 @@ func (d *Daemon) unapplied() string {
 	l, err := Load(path, now.workTrees...)
 	switch {
 	case err != nil:
-		return "the configuration " + path + " does not load, and the one before it stays in force: " + clip(err.Error())
+		why, hint := letter(err)
+		if hint != "" {
+			why += " (" + hint + ")"
+		}
+		return "the configuration " + path + " does not load, and the one before it stays in force: " + excerpt.Of(why, 256)
 	case l.Hash != now.Hash:
 		return "the configuration " + path + " is not in force yet"
 	}

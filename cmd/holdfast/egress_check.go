@@ -140,6 +140,6 @@ func lookedInto(ans *api.EgressAnswer) string {
 	if ans.Inspect == "opaque" {
 		return "no: an opaque tunnel, of which only the host and the bytes are known"
 	}
-	word := map[string]string{"mask": "masked", "refuse": "refused where something is found", "off": "NOT redacted"}
+	word := map[string]string{"mask": "masked", "refuse": "refused where something is found", "off": "NOT masked"}
 	return fmt.Sprintf("yes; the request is %s, the answer %s", word[or(ans.Request, "mask")], word[or(ans.Response, "mask")])
 }

@@ -166,6 +166,7 @@ func TestDenialsHint(t *testing.T) {
 		"https://xn--pple-43d.com/":          "another script",
 		"https://9.9.9.9/":                   "by its name",
 		"http://api.openai.com/":             "use https://api.openai.com",
+		"http://git.example.net:8443/":       "use https://git.example.net:8443",
 		"https://tunnel.example.net/":        "reach it by CONNECT",
 		"https://git.example.net/":           "its ports are 8443",
 		"https://registry.npmjs.org/right":   "its paths are /left-pad, /a, /b, /c, /d, ...",

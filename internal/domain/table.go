@@ -124,7 +124,11 @@ func (t *Table) Find(o Origin) (*Domain, *holdfast.Error) {
 	case d == nil:
 		return nil, blocked("port "+strconv.Itoa(int(o.Port))+" of "+o.Host.String()+" is not in the allowlist", "its ports are "+e.ports())
 	case !o.TLS && !d.Plain:
-		return nil, blocked(o.Host.String()+" may not be reached without TLS", "use https://"+bracket(o.Host))
+		hint := "use https://" + bracket(o.Host)
+		if o.Port != 80 && o.Port != 443 {
+			hint += ":" + strconv.Itoa(int(o.Port))
+		}
+		return nil, blocked(o.Host.String()+" may not be reached without TLS", hint)
 	}
 	return d, nil
 }

@@ -219,9 +219,9 @@ func checkBounds(d *Domain, _ rowName) *holdfast.Error {
 	}
 	switch {
 	case d.MaxRequest < 0 || d.MaxRequest > MostRequest:
-		return wrong("bounds requests at "+strconv.FormatInt(d.MaxRequest, 10)+" bytes", "the bound is at most "+strconv.FormatInt(MostRequest, 10))
+		return wrong("bounds requests at "+strconv.FormatInt(d.MaxRequest, 10)+" bytes", "max_request is at most "+strconv.FormatInt(MostRequest>>20, 10)+"MB")
 	case d.MaxResponse < 0 || d.MaxResponse > MostResponse:
-		return wrong("bounds responses at "+strconv.FormatInt(d.MaxResponse, 10)+" bytes", "the bound is at most "+strconv.FormatInt(MostResponse, 10))
+		return wrong("bounds responses at "+strconv.FormatInt(d.MaxResponse, 10)+" bytes", "max_response is at most "+strconv.FormatInt(MostResponse>>30, 10)+"GB")
 	case d.FirstByte < 0 || d.FirstByte > MostFirstByte:
 		return wrong("waits "+d.FirstByte.String()+" for a first byte", "the wait is at most "+MostFirstByte.String())
 	case d.Rate < 0 || d.Rate > MostRate:
