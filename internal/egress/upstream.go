@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptrace"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -116,6 +117,14 @@ func addressed(ctx context.Context, d *domain.Domain, o domain.Origin, req *http
 	req.RequestURI, req.Close, req.Trailer, req.TransferEncoding = "", false, nil, nil
 	if _, said := req.Header["User-Agent"]; !said {
 		req.Header["User-Agent"] = nil // or Go would name itself
+	}
+	for _, name := range [...]string{"Idempotency-Key", "X-Idempotency-Key"} {
+		// Under this very key net/http would take them for a leave to send a
+		// POST twice. The case of a name says nothing to a server.
+		if v, said := req.Header[name]; said {
+			delete(req.Header, name)
+			req.Header[strings.ToLower(name)] = v
+		}
 	}
 	if d.Response != domain.Off {
 		req.Header.Set("Accept-Encoding", "identity")
