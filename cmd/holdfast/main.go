@@ -6,6 +6,8 @@ package main
 
 import (
 	"context"
+	"io"
+	"log"
 	"os"
 	"os/signal"
 	"syscall"
@@ -20,6 +22,9 @@ func main() {
 
 // program runs the command line of this process and returns its exit code.
 func program() int {
+	// Libraries write to this log what no engine has read: net/http the bytes
+	// of a server that speaks unasked among it.
+	log.SetOutput(io.Discard)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends it at once
