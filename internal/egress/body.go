@@ -37,7 +37,7 @@ var (
 // PayloadTooLargeError, a RedactionError, a DomainBlockedError where d refuses
 // what would be masked, or ruleBusy.
 func (p *Proxy) readBody(ctx context.Context, d *domain.Domain, r *http.Request) (*body, *holdfast.Error) {
-	share := p.out.memory.share()
+	share := p.out.memory.shareOf(ctx)
 	b := &body{contentType: r.Header.Get("Content-Type"), done: share.done}
 	if r.Body == nil || r.Body == http.NoBody {
 		b.sum = sha256.Sum256(nil)

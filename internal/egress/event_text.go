@@ -38,7 +38,7 @@ func (e *events) read(block []byte) error {
 		e.push(ev)
 		return nil
 	}
-	share := e.a.p.out.memory.share()
+	share := e.a.p.out.memory.shareOf(e.a.ctx)
 	defer share.done()
 	if !share.grow(4 * int64(len(data))) {
 		return busy()

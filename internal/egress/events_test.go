@@ -237,7 +237,7 @@ func TestEgress_AnIdleStreamIsSmall(t *testing.T) {
 		r, w := io.Pipe()
 		ends[i] = w
 		go func() {
-			a := &answer{p: x.p, d: &domain.Domain{}, w: &quiet{heard: heard, h: http.Header{}}, c: cleaner{e: x.engine}, most: 1 << 30, header: http.Header{}, resp: &http.Response{StatusCode: 200}}
+			a := &answer{ctx: t.Context(), p: x.p, d: &domain.Domain{}, w: &quiet{heard: heard, h: http.Header{}}, c: cleaner{e: x.engine}, most: 1 << 30, header: http.Header{}, resp: &http.Response{StatusCode: 200}}
 			a.hash = noHash{}
 			_ = a.events(t.Context(), r, frameEvents)
 			done <- struct{}{}

@@ -48,6 +48,7 @@ type seat struct {
 	// there is none.
 	room, spare chan struct{}
 	addr        net.Addr
+	own         *owner
 	// ending is closed when nothing new is begun.
 	ending chan struct{}
 
@@ -67,6 +68,9 @@ func (p *Proxy) serve(l net.Listener, who Caller, v via) error {
 	}
 	s := &seat{p: p, who: who, via: v, feed: make(chan net.Conn), addr: l.Addr(), ending: make(chan struct{}),
 		room: make(chan struct{}, p.cfg.MaxConns), spare: make(chan struct{}, crowdedAnswers), conns: map[*entry]struct{}{}}
+	var gone func()
+	s.own, gone = p.owned(who)
+	defer gone()
 	s.srv = s.server()
 	leave, err := p.opened(func() { l.Close() })
 	if err != nil {

@@ -15,6 +15,7 @@ type memory struct {
 // share is what one body has taken.
 type share struct {
 	m     *memory
+	of    *owner // nil where nobody in particular has it
 	taken atomic.Int64
 }
 
@@ -27,8 +28,15 @@ func (s *share) grow(n int64) bool {
 	if more <= 0 {
 		return true
 	}
+	if s.of != nil && s.of.held.Add(more) > s.m.most/2 {
+		s.of.held.Add(-more)
+		return false
+	}
 	if s.m.used.Add(more) > s.m.most {
 		s.m.used.Add(-more)
+		if s.of != nil {
+			s.of.held.Add(-more)
+		}
 		return false
 	}
 	s.taken.Add(more)
@@ -36,7 +44,13 @@ func (s *share) grow(n int64) bool {
 }
 
 // done gives everything back. It may be called more than once.
-func (s *share) done() { s.m.used.Add(-s.taken.Swap(0)) }
+func (s *share) done() {
+	n := s.taken.Swap(0)
+	s.m.used.Add(-n)
+	if s.of != nil {
+		s.of.held.Add(-n)
+	}
+}
 
 // ruleBusy names the refusal of a body for which there is no memory now.
 const ruleBusy = "egress/busy"

@@ -122,10 +122,11 @@ type Proxy struct {
 	out     outbound
 
 	mu      sync.Mutex
-	closed  bool           // guarded by mu
-	open    map[int]func() // guarded by mu: what ends each listener
-	next    int            // guarded by mu
-	working sync.WaitGroup // listeners, connections and crossings
+	closed  bool              // guarded by mu
+	open    map[int]func()    // guarded by mu: what ends each listener
+	next    int               // guarded by mu
+	owners  map[string]*owner // guarded by mu: of the callers with a flow of their own
+	working sync.WaitGroup    // listeners, connections and crossings
 }
 
 // New checks c and returns a proxy that listens nowhere yet.
@@ -155,7 +156,7 @@ func New(c Config) (*Proxy, error) {
 		c.MaxConns = defaultConns
 	}
 	c.Limits = c.Limits.orDefault()
-	p := &Proxy{cfg: c, log: c.Log, now: c.Now, open: map[int]func(){}, pending: make(chan struct{}, maxPending)}
+	p := &Proxy{cfg: c, log: c.Log, now: c.Now, open: map[int]func(){}, owners: map[string]*owner{}, pending: make(chan struct{}, maxPending)}
 	p.out.start(p)
 	return p, nil
 }

@@ -36,7 +36,7 @@ const (
 // PayloadTooLargeError, RedactionError, ruleBusy.
 func (p *Proxy) relay(ctx context.Context, w http.ResponseWriter, d *domain.Domain, resp *http.Response) (relayed, error) {
 	defer resp.Body.Close()
-	a := &answer{p: p, d: d, w: w, resp: resp, hash: sha256.New(), most: maxResponse(d)}
+	a := &answer{ctx: ctx, p: p, d: d, w: w, resp: resp, hash: sha256.New(), most: maxResponse(d)}
 	a.got.status, a.got.contentType = resp.StatusCode, resp.Header.Get("Content-Type")
 	err := a.relay(ctx)
 	a.hash.Sum(a.got.sum[:0])
@@ -53,6 +53,7 @@ func (p *Proxy) relay(ctx context.Context, w http.ResponseWriter, d *domain.Doma
 // answer is one answer on its way to the client. It belongs to one goroutine at
 // a time.
 type answer struct {
+	ctx  context.Context // of the request: whose memory it takes
 	p    *Proxy
 	d    *domain.Domain
 	w    http.ResponseWriter

@@ -110,7 +110,7 @@ func readableSet(name string) bool {
 // whole reads an answer to its end and redacts it as one document. What turns
 // out too long for that goes on in pieces.
 func (a *answer) whole(in io.Reader, length int64) error {
-	share := a.p.out.memory.share()
+	share := a.p.out.memory.shareOf(a.ctx)
 	defer share.done()
 	raw, err := readWhole(io.LimitReader(in, maxWhole+1), maxWhole+1, length, share)
 	if err != nil {

@@ -148,7 +148,7 @@ func (s *socket) way(ctx context.Context, to, from *websocket.Conn, mode domain.
 		if total += int64(len(data)); total > most {
 			return s.refuse(to, from, tooLarge("WebSocket", most))
 		}
-		share := s.p.out.memory.share()
+		share := s.p.out.memory.shareOf(ctx)
 		clean, found, failed := s.clean(mode, kind, data, share)
 		if failed == nil {
 			s.measure(clean, found, out)

@@ -1,0 +1,69 @@
+package egress
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+)
+
+// maxAtOnce is how many requests of one caller are read, judged or answered at
+// a time, over all of its connections.
+const maxAtOnce = 256
+
+// owner is what one caller holds, over all of its listeners: no workspace may
+// take so much that others find none.
+type owner struct {
+	seats int // guarded by Proxy.mu
+	// places has one for each request under way.
+	places chan struct{}
+	// held is of the memory that all bodies share, in bytes.
+	held atomic.Int64
+}
+
+type ownerKey struct{}
+
+// owned gives s its caller's owner: the listeners of one flow are one caller's.
+// leave must be called when s has ended.
+func (p *Proxy) owned(who Caller) (o *owner, leave func()) {
+	if who.Correlation == "" {
+		return &owner{places: make(chan struct{}, maxAtOnce)}, func() {}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if o = p.owners[who.Correlation]; o == nil {
+		o = &owner{places: make(chan struct{}, maxAtOnce)}
+		p.owners[who.Correlation] = o
+	}
+	o.seats++
+	return o, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if o.seats--; o.seats == 0 {
+			delete(p.owners, who.Correlation)
+		}
+	}
+}
+
+// admitted runs f for a request if its caller has a place for it, and else
+// turns it away before anything of it is read: as connections beyond their
+// number are, without a record.
+func (s *seat) admitted(w http.ResponseWriter, r *http.Request, f func(*http.Request)) {
+	select {
+	case s.own.places <- struct{}{}:
+		defer func() { <-s.own.places }()
+		f(r.WithContext(context.WithValue(r.Context(), ownerKey{}, s.own)))
+	default:
+		s.p.counters.crowded.Add(1)
+		e := busy()
+		e.Why, e.Hint = "too many requests of this workspace are under way", "wait for the answers of some"
+		s.p.answer(w, r, nil, e)
+	}
+}
+
+// shareOf begins with nothing, for the caller that ctx's request is of. One
+// caller gets at most half of all memory.
+func (m *memory) shareOf(ctx context.Context) *share {
+	s := m.share()
+	s.of, _ = ctx.Value(ownerKey{}).(*owner)
+	return s
+}
