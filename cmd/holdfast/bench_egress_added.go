@@ -55,33 +55,79 @@ func (b *bench) addedAt(w *wayOut, list []route, bare *sqlite.Bare, kilobytes in
 	if err != nil {
 		return nil, err
 	}
-	took := make([][]time.Duration, len(list)+1) // the last is commits
-	for round := range b.rounds(25) {
-		for i := range took {
-			which := (round + i) % len(took)
-			for range perTurn {
-				from := time.Now()
-				if which == len(list) {
-					err = bare.Put(1, 1, uuid.Must(uuid.NewV7()).String(), records[round%2])
-				} else {
-					err = list[which].post("/echo", body)
-				}
-				if err != nil {
-					return nil, err
-				}
-				took[which] = append(took[which], time.Since(from))
-			}
-		}
+	turns := turns{list: list, bare: bare, records: records, body: body}
+	added, err := turns.take(b.rounds(25), perTurn, 0)
+	if err != nil {
+		return nil, err
 	}
 	after, err := w.told()
 	if err != nil {
 		return nil, err
 	}
-	added := addedTimes{took[0], took[1], nil, took[len(list)]}
-	if len(list) > 2 {
+	all := added.figures(kilobytes, stagesBetween(before, after))
+	if kilobytes == 4 {
+		paused, err := turns.take(b.rounds(20), 10, apart)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, paused.pausedFigure())
+	}
+	return all, nil
+}
+
+// apart is the pause before a request whose predecessor's entry is then in the
+// ledger.
+const apart = 5 * time.Millisecond
+
+// turns are requests of one body by each route, and commits, in turns.
+type turns struct {
+	list    []route
+	bare    *sqlite.Bare
+	records [2][]byte
+	body    []byte
+}
+
+func (t *turns) take(rounds, each int, pause time.Duration) (addedTimes, error) {
+	took := make([][]time.Duration, len(t.list)+1) // the last is commits
+	for round := range rounds {
+		for i := range took {
+			which := (round + i) % len(took)
+			for range each {
+				time.Sleep(pause)
+				from := time.Now()
+				var err error
+				if which == len(t.list) {
+					err = t.bare.Put(1, 1, uuid.Must(uuid.NewV7()).String(), t.records[round%2])
+				} else {
+					err = t.list[which].post("/echo", t.body)
+				}
+				if err != nil {
+					return addedTimes{}, err
+				}
+				took[which] = append(took[which], time.Since(from))
+			}
+		}
+	}
+	added := addedTimes{took[0], took[1], nil, took[len(t.list)]}
+	if len(t.list) > 2 {
 		added.goproxy = took[2]
 	}
-	return added.figures(kilobytes, stagesBetween(before, after)), nil
+	return added, nil
+}
+
+// pausedFigure is what is added where the request before is over: no commit of
+// its entry is waited for.
+func (t addedTimes) pausedFigure() figure {
+	over := func(v []time.Duration) float64 { return millis(at(v, 50) - at(t.direct, 50)) }
+	f := figure{Name: "  " + apart.String() + " after the one before, p50", Measured: over(t.through), Unit: "ms"}
+	f.Note = fmt.Sprintf("a bare commit %s ms, with the same pause", number(millis(at(t.commit, 50))))
+	if t.goproxy == nil {
+		return f.ratioTo(2*millis(at(t.commit, 50)), "two bare commits")
+	}
+	limit := over(t.goproxy) + 2*millis(at(t.commit, 50)) + 0.2
+	f.Target, f.Met = "<= goproxy + 2 bare commits + 0.2 ms", f.Measured <= limit
+	f.Note += fmt.Sprintf("; allowed is %s ms", number(limit))
+	return f.ratioTo(over(t.goproxy), "goproxy")
 }
 
 // records are a begin and an entry of the daemon's ledger: the entry follows the
