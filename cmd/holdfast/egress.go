@@ -87,7 +87,7 @@ func egressStats(a *app, args []string) error {
 func (a *app) sayStats(e *api.EgressStatus) {
 	rows := [][]string{{"requests", "of", "how many"}}
 	for _, r := range e.Requests {
-		rows = append(rows, []string{or(r.Kind, "answered"), or(r.Domain, "no listed host"), strconv.FormatInt(r.Count, 10)})
+		rows = append(rows, []string{or(r.Kind, "answered"), or(r.Domain, "no row"), strconv.FormatInt(r.Count, 10)})
 	}
 	if len(e.Requests) == 0 {
 		rows = append(rows, []string{"none", "", "0"})
@@ -105,7 +105,13 @@ func (a *app) sayStats(e *api.EgressStatus) {
 		e.MaskedOut, e.MaskedIn, e.Open, e.Crowded, e.Names, e.Malformed)
 }
 
-func spanOf(us int64) string { return (time.Duration(us) * time.Microsecond).String() }
+func spanOf(us int64) string {
+	d := time.Duration(us) * time.Microsecond
+	if d >= time.Second {
+		d = d.Round(10 * time.Millisecond)
+	}
+	return d.String()
+}
 
 // within is the bound under which so many of a hundred stayed.
 func within(s api.EgressStage, percent int64) string {
