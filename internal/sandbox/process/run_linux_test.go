@@ -3,8 +3,8 @@
 package process
 
 import (
-	"cmp"
 	"context"
+	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -17,14 +17,38 @@ func TestMain(m *testing.M) {
 	sandboxtest.Faulty()
 	Launcher()
 	guestInit()
-	os.Exit(m.Run())
+	os.Exit(withRoots(m.Run))
 }
 
-// rootsEnv names a directory for roots that all tests share, where making them
-// takes long.
+// rootsEnv names the directory for roots that all tests share which are not about
+// how roots are made: to copy one takes longer than most tests. The tests' own
+// process makes it, and those that it starts with its environment use it too.
 const rootsEnv = "HOLDFAST_TEST_ROOTS"
 
-func rootsFor(t testing.TB) string { return cmp.Or(os.Getenv(rootsEnv), t.TempDir()) }
+func withRoots(run func() int) int {
+	if os.Getenv(rootsEnv) != "" {
+		return run()
+	}
+	dir, err := os.MkdirTemp("", "roots")
+	if err == nil {
+		defer os.RemoveAll(dir)
+		err = os.Setenv(rootsEnv, dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "no directory for roots:", err)
+		return 1
+	}
+	return run()
+}
+
+func rootsFor(t testing.TB) string {
+	t.Helper()
+	dir := os.Getenv(rootsEnv)
+	if dir == "" {
+		t.Fatal("there is no directory for roots")
+	}
+	return dir
+}
 
 func tier(t *testing.T) *Tier {
 	t.Helper()

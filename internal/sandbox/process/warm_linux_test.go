@@ -43,7 +43,7 @@ func warmed(t testing.TB, name string, n int) *Tier {
 func tierOf(t testing.TB, name string, n int) *Tier {
 	t.Helper()
 	installed(t, name)
-	b, err := Open(context.Background(), Config{Dir: t.TempDir(), Secret: func(string) bool { return false }, Note: func(s string) { t.Log(s) }, Warn: func(s string) { t.Log("warning:", s) }, Parked: n})
+	b, err := Open(context.Background(), Config{Dir: rootsFor(t), Secret: func(string) bool { return false }, Note: func(s string) { t.Log(s) }, Warn: func(s string) { t.Log("warning:", s) }, Parked: n})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,13 +29,15 @@ type Fault struct {
 // that starts while it is there is put behind the fault.
 const faultFile = "layer-fault"
 
-// Set puts launchers that start in dir from now on behind the fault.
+// Set puts launchers that start in dir from now on behind the fault, until Mend
+// or the test's end.
 func (f Fault) Set(t *testing.T, dir string) {
 	t.Helper()
 	text := fmt.Sprintf("%d %d %d %d %t", f.Nr, f.Arg, f.Value, f.Errno, f.Watched)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { os.Remove(filepath.Join(dir, faultFile)) })
 	if err := os.WriteFile(filepath.Join(dir, faultFile), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
