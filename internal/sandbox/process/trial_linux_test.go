@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/repeat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -129,15 +130,12 @@ func TestTraceSees(t *testing.T) {
 
 // TestManyRunsLeaveNothing: after 10 000 runs there is what there was before.
 func TestManyRunsLeaveNothing(t *testing.T) {
-	runs := 10_002
-	if raceDetector || testing.Short() {
-		runs = 1000
-	}
+	runs := repeat.Times(10_000, 100) / 3 * 3
 	t.Setenv("TMPDIR", t.TempDir())
 	b := tier(t)
 	spec := sandbox.Spec{ID: "many", Language: sandbox.Static, Need: anyWalls,
 		Code: probe(asking(unix.SYS_OPENAT, unix.AT_FDCWD, "/tmp/left", unix.O_WRONLY|unix.O_CREAT, 0o600))}
-	repeat := func(n int) {
+	all := func(n int) {
 		var wg sync.WaitGroup
 		for range 3 {
 			wg.Go(func() {
@@ -152,10 +150,10 @@ func TestManyRunsLeaveNothing(t *testing.T) {
 		}
 		wg.Wait()
 	}
-	repeat(60)
+	all(60)
 	b.Settle(t.Context())
 	before, start := b.Trace(), time.Now()
-	repeat(runs)
+	all(runs)
 	took := time.Since(start)
 	b.Settle(t.Context())
 	if after := b.Trace(); after != before {

@@ -5,7 +5,6 @@ package process
 import (
 	"bytes"
 	"context"
-	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -20,11 +19,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/holdfast-dev/holdfast/internal/repeat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/sandboxtest"
 )
-
-var often = flag.Int("often", 1000, "how often a parked workload is used in the soak")
 
 // warmed is a tier in which n workloads of a language wait.
 func warmed(t testing.TB, name string, n int) *Tier {
@@ -472,7 +470,7 @@ func searchMemory(t *testing.T, pid int, secret []byte) (read int, found bool) {
 // before.
 func TestWarm_nothingIsLeft(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir()) // whose names are counted
-	b := warmed(t, "python3", 4)
+	b, often := warmed(t, "python3", 4), repeat.Times(1000, 100)
 	spec := sandbox.Spec{ID: "soak", Language: "python3", Code: []byte("print(6 * 7)"), Need: anyWalls}
 	count := func() Trace {
 		for b.Settle(t.Context()); !b.only(t).pool.nursery.alone(); b.Settle(t.Context()) {
@@ -488,7 +486,7 @@ func TestWarm_nothingIsLeft(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 2 {
 		wg.Go(func() {
-			for range *often / 2 {
+			for range often / 2 {
 				res, err := b.Run(context.Background(), spec)
 				if err != nil || string(res.Stdout) != "42\n" || res.ExitCode != 0 {
 					t.Errorf("%+v %v", res, err)
