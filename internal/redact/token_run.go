@@ -175,7 +175,7 @@ func (x *scanner) colonToken(i, w int) int {
 		b--
 	}
 	b = x.behindEscape(b, i)
-	if i-b <= 11 && x.has(v, "AA") && x.end(v, 36, isURL64)-v >= 33 {
+	if i-b >= 8 && i-b <= 11 && x.has(v, "AA") && x.end(v, 36, isURL64)-v >= 33 {
 		x.mask(b, x.rest(v, isURL64), ruleToken)
 	}
 	if i-b >= 14 && x.has(b-1, "/") && x.is(b-2, isDigit) && x.end(v, 33, isHex) == v+32 {
