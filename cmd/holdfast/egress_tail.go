@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -66,9 +65,8 @@ func (t *tailing) printExchange(s ledger.Stored) error {
 	if text := kept(s, story.Text(e.ResultHash)); text == "erased" {
 		x.Erased = true
 	} else if text != "" {
-		// What is no exchange stays what the record's own columns say. Behind the
-		// value stands the ledger's note of what it cut.
-		_ = json.NewDecoder(strings.NewReader(text)).Decode(&x.Exchange)
+		// What is no exchange stays what the record's own columns say.
+		x.Exchange = story.Exchanged([]byte(text))
 	}
 	if t.a.json {
 		b, err := json.Marshal(x)

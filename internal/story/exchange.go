@@ -28,7 +28,7 @@ func Exchange(e *ledger.Entry, part []byte) string {
 	if err != nil {
 		return ""
 	}
-	x := begun(text)
+	x := Exchanged(text)
 	if x.Host == "" {
 		return ""
 	}
@@ -52,9 +52,10 @@ func Exchange(e *ledger.Entry, part []byte) string {
 	return strings.TrimSpace(s)
 }
 
-// begun reads the members of an object that the ledger may have cut off anywhere,
-// as far as they are whole.
-func begun(text []byte) (x holdfast.Exchange) {
+// Exchanged is the exchange that an entry's erasable part tells of: the members of
+// an object that the ledger may have cut off anywhere, as far as they are whole.
+// The zero Exchange is what is none.
+func Exchanged(text []byte) (x holdfast.Exchange) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	whole := map[string]json.RawMessage{}
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
