@@ -164,6 +164,10 @@ func (p *Proxy) bodyBy(c cleaner, d *domain.Domain, mode domain.Redaction, conte
 	}
 	var r redact.Result
 	err := p.within(len(raw), func() (err error) {
+		if d.Binary && isPackets(contentType, raw) {
+			r, err = passBinary(c, raw)
+			return err
+		}
 		r, err = c.body(contentType, raw)
 		if err != nil && d.Binary && isBinary(raw) && unscannable(err) {
 			r, err = passBinary(c, raw)

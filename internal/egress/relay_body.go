@@ -128,7 +128,7 @@ func (a *answer) whole(in io.Reader, length int64) error {
 		return failed
 	}
 	a.found(found)
-	a.binary = isBinary(out)
+	a.binary = isBinary(out) || a.d.Binary && isPackets(a.got.contentType, out)
 	a.header["Content-Length"] = []string{strconv.Itoa(len(out))}
 	if len(out) == 0 {
 		a.begin()
@@ -151,7 +151,7 @@ func (a *answer) pieces(in io.Reader, kind string, params map[string]string, len
 	}
 	first := buf[:n]
 	rest := io.MultiReader(bytes.NewReader(bytes.Clone(first)), &failing{in, err})
-	if looksBinary(first) || !isTextual(kind) && a.d.Binary && isBinary(first) {
+	if looksBinary(first) || !isTextual(kind) && a.d.Binary && (isBinary(first) || isPackets(kind, first)) {
 		if !a.d.Binary {
 			return a.binaryRefused()
 		}

@@ -197,6 +197,41 @@ func TestEgress_BinaryAnswersPassWhereTheRowSaysSo(t *testing.T) {
 	}
 }
 
+// Git's packets say their own length: where binary bodies pass they pass whole,
+// both ways, whatever stands in them. Elsewhere, and under another name, they are
+// text as any other.
+func TestEgress_GitsPacketsPassWhole(t *testing.T) {
+	x := newOutside(t, redact.Options{})
+	const packets = "003f0123456789012345678901234567890123456789 refs/heads/ann@example.com\n0000"
+	for _, c := range []struct {
+		kind, body string
+		binary     bool
+		whole      bool
+	}{
+		{"application/x-git-upload-pack-result", packets, true, true},
+		{"application/x-git-upload-pack-result", packets, false, false},
+		{"application/x-git-upload-pack-result", "ann@example.com", true, false},
+		{"text/plain", packets, true, false},
+	} {
+		for _, long := range []bool{false, true} {
+			var came string
+			d, o := x.upstream(domain.Domain{Binary: c.binary}, true, func(w http.ResponseWriter, r *http.Request) {
+				b, _ := io.ReadAll(r.Body)
+				came = string(b)
+				w.Header().Set("Content-Type", c.kind)
+				if long { // of no known length
+					_ = http.NewResponseController(w).Flush()
+				}
+				_, _ = io.WriteString(w, c.body)
+			})
+			_, text, err := do(t, "POST", x.front(d, o).URL, http.Header{"Content-Type": {c.kind}}, strings.NewReader(c.body))
+			if err != nil || (text == c.body) != c.whole || (came == c.body) != c.whole {
+				t.Errorf("%+v, %t: %v, sent %q, received %q", c, long, err, came, text)
+			}
+		}
+	}
+}
+
 func TestEgress_AnswersAreCapped(t *testing.T) {
 	x := newOutside(t, redact.Options{})
 	text := strings.Repeat("words and words\n", 10_000)
