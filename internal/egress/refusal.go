@@ -120,9 +120,13 @@ func write(w http.ResponseWriter, r *http.Request, status int, e refusalError) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	var b []byte
-	if wantsJSON(r.Header) {
+	if npm := isNPM(r.Header); npm || wantsJSON(r.Header) {
 		h.Set("Content-Type", "application/json")
-		b, _ = json.Marshal(refusalBody{e}) // of strings: it cannot fail
+		var v any = refusalBody{e}
+		if npm {
+			v = map[string]string{"error": "holdfast: " + e.Message}
+		}
+		b, _ = json.Marshal(v) // of strings: it cannot fail
 		b = append(b, '\n')
 	} else {
 		h.Set("Content-Type", "text/plain; charset=utf-8")
@@ -145,6 +149,10 @@ func plain(e refusalError) []byte {
 	}
 	return b.Bytes()
 }
+
+// isNPM says whether a client is npm, which shows the member error of an answer if
+// it is a text, as those of its registry are, and nothing else of it.
+func isNPM(h http.Header) bool { return strings.HasPrefix(h.Get("User-Agent"), "npm/") }
 
 // wantsJSON says whether a client takes or sends JSON.
 func wantsJSON(h http.Header) bool {
