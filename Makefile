@@ -15,15 +15,18 @@ quick:
 test: deps vet staticcheck race example
 
 # What the tests need beside Go: node, as a peer for canonical JSON, to run the
-# public MCP server, and as a language of the sandbox, as Python is; a browser
-# for the pages; and a machine to boot, with a kernel, for control groups that
-# are kept otherwise than here. Only what is missing is installed: a node from
+# public MCP server, and as a language of the sandbox, as Python is; clients that
+# speak through the egress proxy: curl, git, npm, pip; a browser for the pages;
+# and a machine to boot, with a kernel, for control groups that are kept
+# otherwise than here. Only what is missing is installed: a node from
 # elsewhere conflicts with Debian's npm.
 deps:
 	@missing=""; bare=""; \
 	command -v node >/dev/null || missing="$$missing nodejs"; \
 	command -v npx >/dev/null || missing="$$missing npm"; \
-	test -x /usr/bin/python3 || missing="$$missing python3"; \
+	/usr/bin/python3 -m pip --version >/dev/null 2>&1 || missing="$$missing python3 python3-pip"; \
+	test -x /usr/bin/curl || missing="$$missing curl"; \
+	test -x /usr/bin/git || missing="$$missing git"; \
 	command -v chromium >/dev/null || missing="$$missing chromium"; \
 	command -v chromedriver >/dev/null || missing="$$missing chromium-driver"; \
 	[ "$$(uname -sm)" != "Linux x86_64" ] || command -v qemu-system-x86_64 >/dev/null || bare="qemu-system-x86"; \
