@@ -90,7 +90,7 @@ type BoundaryConfig struct {
 	OutputSchemaFile string           `yaml:"output_schema_file" doc:"the same from a file, relative to this file"`
 	Permissions      []string         `yaml:"permissions" doc:"what the caller must hold, all of them"`
 	Consumes         map[string]int64 `yaml:"consumes" min:"0" doc:"resource: what one crossing reserves"`
-	RatePerMinute    int              `yaml:"rate_per_minute" min:"0" doc:"crossings per agent in any 60 s; 0 is no rate of its own"`
+	RatePerMinute    int              `yaml:"rate_per_minute" min:"0" max:"100000" doc:"crossings per agent in any 60 s; 0 is no rate of its own"`
 	Cooldown         Duration         `yaml:"cooldown" doc:"least time between two crossings of one agent"`
 	Operation        string           `yaml:"operation" doc:"the operation type, for example goal:modify"`
 	Threshold        *float64         `yaml:"threshold" min:"0" max:"1" doc:"confidence below which a person is asked; by risk if absent"`
@@ -120,7 +120,7 @@ type LimitConfig struct {
 	Scope     string   `yaml:"scope" need:"yes" enum:"tenant,tier,intent,kind,agent,session,chain" doc:"whose crossings are counted"`
 	Match     string   `yaml:"match" doc:"the one it is for; each is counted alone if absent"`
 	Boundary  string   `yaml:"boundary" doc:"boundary or pattern; all if absent"`
-	PerMinute int      `yaml:"per_minute" min:"0" doc:"at most so many in any 60 s"`
+	PerMinute int      `yaml:"per_minute" min:"0" max:"100000" doc:"at most so many in any 60 s"`
 	Cooldown  Duration `yaml:"cooldown" doc:"least time between two"`
 	At        string   `yaml:"-"`
 }

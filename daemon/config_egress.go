@@ -39,7 +39,7 @@ type DomainConfig struct {
 	PlainHTTP        bool            `yaml:"plain_http" doc:"http without TLS as well, which others on the way can read and change"`
 	Methods          []string        `yaml:"methods" doc:"GET, HEAD, POST, PUT, PATCH, DELETE and OPTIONS if absent"`
 	Paths            []string        `yaml:"paths" doc:"/v1/* has one part more, /v1/** any number; all if absent"`
-	RateLimit        int             `yaml:"rate_limit" min:"0" max:"1000000" doc:"requests of a tenant in any 60 s; 0 is no rate of its own"`
+	RateLimit        int             `yaml:"rate_limit" min:"0" max:"100000" doc:"requests of a tenant in any 60 s; 0 is no rate of its own"`
 	Budget           string          `yaml:"budget" enum:"calls,messages,bytes,token_count" doc:"what a request draws on: calls is http_requests, messages is messages, bytes is bytes_out, token_count is llm_tokens under budgets; by type if absent"`
 	MaxRequest       Size            `yaml:"max_request" doc:"a request's body at most, decoded, such as 512KB; 10MB if absent"`
 	MaxResponse      Size            `yaml:"max_response" doc:"an answer's body at most, decoded; 100MB if absent"`

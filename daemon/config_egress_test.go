@@ -186,6 +186,7 @@ func TestEgress_Config_mistakes(t *testing.T) {
 		"path":                  {v + "    a.example.com: {paths: [v1]}\n", `a.example.com: the path "v1" does not start with a slash`, "from the root on"},
 		"path upwards":          {v + "    a.example.com: {paths: [/a/../b]}\n", "a component of dots", ""},
 		"rate":                  {v + "    a.example.com: {rate_limit: -1}\n", "must be at least 0", ""},
+		"rate without bounds":   {v + "    a.example.com: {rate_limit: 100001}\n", "must be at most 100000", ""},
 		"rate as a text":        {v + "    a.example.com: {rate_limit: 100_per_min}\n", "must be a whole number", ""},
 		"budget":                {v + "    a.example.com: {budget: tokens}\n", "must be one of calls, messages, bytes, token_count", ""},
 		"size":                  {v + "    a.example.com: {max_request: much}\n", `"much" is not a size`, ""},

@@ -96,7 +96,7 @@ func TestLoadMapsEverything(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := l.Policy
-	if len(l.Files) != 5 || filepath.Base(l.Files[0]) != "holdfast.yaml" {
+	if len(l.Files) != 4 || filepath.Base(l.Files[0]) != "holdfast.yaml" {
 		t.Errorf("files %v", l.Files)
 	}
 	w := p.Contracts[0]

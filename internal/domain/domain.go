@@ -71,7 +71,7 @@ const (
 	MostRequest   int64         = 256 << 20
 	MostResponse  int64         = 16 << 30
 	MostFirstByte time.Duration = 10 * time.Minute
-	MostRate                    = 1_000_000
+	MostRate                    = 100_000
 	MostRows                    = 10_000
 )
 
