@@ -96,9 +96,9 @@ func (c *codec) optFloat(key string, v **float64) {
 // Exempt returns the top-level keys of records whose values, or whose lists'
 // scalars, redaction passes through: ids, hashes, times, numbers, and the
 // identity that the ledger is there to name. Every other value is masked. What a
-// person signed, and the signature, stand at paths that are not opened for what
-// is wrapped in them: one masked byte would be a statement that nobody made. The
-// slice is the caller's.
+// person signed, and the signature, stand at paths that are passed where they hold
+// nothing else, and never opened for what is wrapped in them: one masked byte
+// would be a statement that nobody made. The slice is the caller's.
 func Exempt() []string {
 	return []string{
 		"v", "kind", "id", "tenant_id", "part_hash", "begin_seq", "operation_result_hash", "correlation_id",
