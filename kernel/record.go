@@ -262,8 +262,12 @@ func behind(now, at time.Time) time.Time {
 }
 
 // bounds fills the k3_ columns with the tightest resource, and k3_all with
-// every one (D14b).
+// every one (D14b). Where the counters could not be read they stay empty: nobody
+// knows what was used before.
 func (j *judgement) bounds(e *ledger.Entry) {
+	if j.factErr != nil || j.roomErr != nil {
+		return
+	}
 	for i, d := range j.draws {
 		e.Uses = append(e.Uses, ledger.Use{Draw: ledger.Draw(d), Before: j.usedBefore(i)})
 	}
