@@ -100,6 +100,10 @@ func TestSemanticsOfRandomCrossings(t *testing.T) {
 			for i := range p.Limits {
 				p.Limits[i].Amount *= int64(1 + life)
 			}
+			names := holdfast.Refusals{Rate: holdfast.KindRateLimit, Amount: holdfast.KindBudgetExceeded, Record: holdfast.KindLogging}
+			p.Contracts = append(slices.Clone(p.Contracts),
+				holdfast.Contract{Boundary: "test/named/rate", Risk: holdfast.Low, RatePerMinute: 3, Refusals: names, Source: "test"},
+				holdfast.Contract{Boundary: "test/named/cost", Risk: holdfast.Low, Consumes: map[holdfast.Resource]int64{holdfast.LLMTokens: 10}, Refusals: names, Source: "test"})
 			p.Version = fmt.Sprintf("%064x", 1+life)
 			c.Policy, w.policy = &p, &p
 		})
@@ -187,7 +191,7 @@ func anything(w *world, rnd *rand.Rand) {
 	case 13:
 		cross(req("test/scored", fmt.Sprintf(`{"c":%g}`, rnd.Float64())), ok)
 	case 14:
-		cross(req("test/rate", `{}`), ok)
+		cross(req([]string{"test/rate", "test/named/rate", "test/named/cost"}[rnd.IntN(3)], `{}`), used)
 	case 15:
 		cross(req("test/slow", `{}`), func(ctx context.Context) (holdfast.Output, error) { <-ctx.Done(); return holdfast.Output{}, ctx.Err() })
 	case 16:
