@@ -331,6 +331,14 @@ func (w *world) listen() {
 	w.open = serve(w.p.Transparent, func(l net.Listener) net.Listener { return redirected{l, w.plain.port} })
 }
 
+// listenFor opens another proxy port, for another agent.
+func (w *world) listenFor(agent string) string {
+	l := w.port()
+	go w.p.Explicit(l, Caller{Token: func() (holdfast.Secret, error) { return w.who(agent) }})
+	w.t.Cleanup(func() { l.Close() })
+	return l.Addr().String()
+}
+
 func (w *world) who(name string) (holdfast.Secret, error) {
 	tok, _, err := w.mint.Mint(holdfast.Identity{Tenant: holdfast.Local, Principal: "user:" + name, Roles: []string{"agent"}, Agent: name, Session: name + "-s1"}, 15*time.Minute, w.now())
 	return tok, err
