@@ -136,17 +136,13 @@ func (s *suite) outside(t *testing.T, a try) (out, how string) {
 
 // Heed has what the test starts begin with a hangup and an interrupt as Linux has
 // them, though whoever started the tests ignores them, as nohup does: what Go
-// listens for it does not leave ignored in its children.
+// listens for it does not leave ignored in its children. It stays so until the
+// process ends: other suites run beside this one.
 func Heed(t testing.TB) {
 	t.Helper()
 	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {
 		if signal.Ignored(s) {
-			heard := make(chan os.Signal, 1)
-			signal.Notify(heard, s)
-			t.Cleanup(func() {
-				signal.Stop(heard)
-				signal.Ignore(s)
-			})
+			signal.Notify(make(chan os.Signal, 1), s)
 		}
 	}
 }
