@@ -21,15 +21,19 @@ import (
 func ignoring(t *testing.T, list ...os.Signal) {
 	t.Helper()
 	const own = 32
-	ignore := [4]uint64{1}
-	var before [4]uint64
-	if _, _, e := unix.RawSyscall6(unix.SYS_RT_SIGACTION, own, uintptr(unsafe.Pointer(&ignore)), uintptr(unsafe.Pointer(&before)), 8, 0, 0); e != 0 {
-		t.Fatal(e)
+	kept := map[unix.Signal]*[4]uint64{}
+	action := func(s unix.Signal, now, before *[4]uint64) {
+		if _, _, e := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(s), uintptr(unsafe.Pointer(now)), uintptr(unsafe.Pointer(before)), 8, 0, 0); e != 0 {
+			t.Fatal(s, e)
+		}
 	}
 	was := map[os.Signal]bool{}
-	for _, s := range list {
+	for _, s := range append(list, unix.Signal(own)) {
+		kept[s.(unix.Signal)] = &[4]uint64{}
+		action(s.(unix.Signal), nil, kept[s.(unix.Signal)])
 		was[s] = signal.Ignored(s)
 	}
+	action(own, &[4]uint64{1}, nil)
 	signal.Ignore(list...)
 	t.Cleanup(func() {
 		for _, s := range list {
@@ -39,7 +43,10 @@ func ignoring(t *testing.T, list ...os.Signal) {
 				signal.Stop(heard)
 			}
 		}
-		unix.RawSyscall6(unix.SYS_RT_SIGACTION, own, uintptr(unsafe.Pointer(&before)), 0, 8, 0, 0)
+		// Go leaves ignored what was ignored when it began to listen.
+		for s, before := range kept {
+			action(s, before, nil)
+		}
 	})
 	text, _ := os.ReadFile("/proc/self/status")
 	_, mask, _ := strings.Cut(string(text), "SigIgn:\t")
