@@ -182,14 +182,16 @@ func (s *seat) admit(c net.Conn) {
 	s.mu.Lock()
 	s.conns[e] = struct{}{}
 	s.mu.Unlock()
-	s.begin(func() {
+	if !s.begin(func() {
 		ch := &channel{s: s, via: s.via, port: e.port}
 		if s.via == proxied {
 			s.hand(newWire(e, ch))
 			return
 		}
 		s.meet(e, ch)
-	})
+	}) {
+		e.Close()
+	}
 }
 
 // begin runs f beside, unless the seat has ended. end waits for it.
