@@ -3,6 +3,7 @@ package egress
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"hash"
 	"io"
 	"net/http"
@@ -199,7 +200,7 @@ func upstreamLied(resp *http.Response, what string, err error) error {
 // readError tells an upstream that broke off from what its bytes made fail.
 func (a *answer) readError(err error) error {
 	switch known := (*holdfast.Error)(nil); {
-	case err == nil, asError(err, &known):
+	case err == nil, errors.As(err, &known):
 		return err
 	case err == errTooLarge:
 		return tooLarge("answer", a.most)

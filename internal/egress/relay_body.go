@@ -17,8 +17,6 @@ import (
 // pieceSize is how much of a long answer is read at a time.
 const pieceSize = 32 << 10
 
-func asError(err error, to **holdfast.Error) bool { return errors.As(err, to) }
-
 // body gives the answer's body to the client in the way that its kind asks for.
 func (a *answer) body(ctx context.Context) error {
 	if a.d.Response == domain.Off {
