@@ -25,6 +25,11 @@ var floors = map[string]int{
 	"":                 0,
 	"internal/excerpt": 0,
 
+	// What tests hold the cost of hostile input against, and how often they do
+	// what they do again and again.
+	"internal/growth": 0,
+	"internal/repeat": 0,
+
 	// 1, tools: rules, masks, tokens, payloads, schemas, operator keys.
 	"constitution":           1,
 	"internal/redact":        1,
@@ -36,6 +41,9 @@ var floors = map[string]int{
 
 	// The code executor's messages, made from executor.proto.
 	"executorpb": 1,
+
+	// A kernel for tests of what stands behind the gateway.
+	"internal/mcp/gatewaytest": 1,
 
 	// 2, judges: facts in, opinion out. The ledger and the latch stand beside.
 	"internal/budget":  2,
@@ -70,15 +78,6 @@ var floors = map[string]int{
 	// The attempts that every tier of the sandbox must withstand.
 	"internal/sandbox/sandboxtest": 4,
 	"storetest":                    4,
-
-	// What tests hold the cost of hostile input against.
-	"internal/growth": 0,
-
-	// How often tests do what they do again and again.
-	"internal/repeat": 0,
-
-	// A kernel for tests of what stands behind the gateway.
-	"internal/mcp/gatewaytest": 1,
 
 	// 5: configuration, wiring, start and stop.
 	"daemon": 5,
