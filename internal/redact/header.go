@@ -94,7 +94,9 @@ func (e *Engine) headerValue(name, value string) (out string, list []Finding) {
 		return e.cookies(value, false)
 	case low == "set-cookie":
 		return e.cookies(value, true)
-	case kindOf([]byte(name)) != kindNone, sensitive(low):
+	case low == "access-control-allow-credentials":
+		// It says whether credentials may be sent, and holds none: true.
+	case kindOf([]byte(name)) != kindNone, CredentialField(name):
 		if maskLen([]byte(value)) == len(value) {
 			return value, nil
 		}
@@ -108,16 +110,6 @@ func (e *Engine) headerValue(name, value string) (out string, list []Finding) {
 		return e.URL(value)
 	}
 	return e.headerText(value)
-}
-
-// sensitive are headers whose names say it only to those who know them.
-func sensitive(name string) bool {
-	switch name {
-	case "ocp-apim-subscription-key", "x-functions-key", "x-rapidapi-key", "x-hub-signature", "x-hub-signature-256", "dpop",
-		"x-forwarded-client-cert":
-		return true
-	}
-	return false
 }
 
 func isURL(v string) bool {
