@@ -61,7 +61,7 @@ func (p *Proxy) send(ctx context.Context, d *domain.Domain, o domain.Origin, req
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	timer := time.AfterFunc(limit, func() { cancel(errFirstByte) })
-	resp, err := p.exchange(ctx, d, o, req)
+	resp, err := p.roundTrip(ctx, d, o, req)
 	if !timer.Stop() && err == nil {
 		// The answer began as the limit ran out: its body is ended already.
 		resp.Body.Close()
@@ -76,8 +76,8 @@ func (p *Proxy) send(ctx context.Context, d *domain.Domain, o domain.Origin, req
 	return resp, nil
 }
 
-// exchange is send without the limit.
-func (p *Proxy) exchange(ctx context.Context, d *domain.Domain, o domain.Origin, req *http.Request) (*http.Response, error) {
+// roundTrip is send without the limit.
+func (p *Proxy) roundTrip(ctx context.Context, d *domain.Domain, o domain.Origin, req *http.Request) (*http.Response, error) {
 	t, err := p.transport(ctx, d, o)
 	if err != nil {
 		return nil, err
