@@ -60,6 +60,7 @@ type tenantCredentials struct {
 	printed map[string]*printing         // guarded by mu; by source
 	known   map[string][]holdfast.Secret // guarded by mu; the newest values of each source
 	seen    map[string]bool              // guarded by mu; sources that were read
+	all     []holdfast.Secret            // guarded by mu; those of known, each once; never written to
 	changes int                          // guarded by mu; how often known changed
 }
 
@@ -197,6 +198,11 @@ func (c *tenantCredentials) keep(source string, value holdfast.Secret) {
 	}
 	now := append(slices.Clone(was), holdfast.NewSecret(text))
 	c.known[source] = now[max(0, len(now)-keptValues):]
+	var lists [][]holdfast.Secret
+	for _, source := range sortedKeys(c.known) {
+		lists = append(lists, c.known[source])
+	}
+	c.all = distinct(lists...)
 	c.changes++
 }
 
@@ -208,18 +214,24 @@ func (c *tenantCredentials) knows(source string) bool {
 }
 
 // registered are the values known so far, each once, and a number that changes
-// with them.
+// with them. It is asked for each request: the slice is made when they change,
+// and is nobody's to write to.
 func (c *tenantCredentials) registered() ([]holdfast.Secret, int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	return c.all, c.changes
+}
+
+// distinct is all of them, each once.
+func distinct(lists ...[]holdfast.Secret) []holdfast.Secret {
 	var out []holdfast.Secret
 	seen := map[string]bool{}
-	for _, source := range sortedKeys(c.known) {
-		for _, v := range c.known[source] {
+	for _, list := range lists {
+		for _, v := range list {
 			if !seen[v.Reveal()] {
 				seen[v.Reveal()], out = true, append(out, v)
 			}
 		}
 	}
-	return out, c.changes
+	return out
 }

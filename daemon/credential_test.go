@@ -50,6 +50,26 @@ func TestEgress_Credential_isReadAgainAtEachUse(t *testing.T) {
 	}
 }
 
+// Two rows with one value register it once, and that is found out when it is
+// read, not for each request.
+func TestEgress_Credential_equalValuesAreFoundOutOnce(t *testing.T) {
+	var c tenantCredentials
+	for i := range 40 {
+		c.keep(fmt.Sprintf("env:V%d", i), holdfast.NewSecret(fmt.Sprintf("the-value-of-number-%d", i%20)))
+	}
+	known, changes := c.registered()
+	if len(known) != 20 || changes != 40 {
+		t.Errorf("%d known, %d changes", len(known), changes)
+	}
+	if n := testing.AllocsPerRun(100, func() { c.registered() }); n != 0 {
+		t.Errorf("%v allocations for each request", n)
+	}
+	c.keep("env:V0", holdfast.NewSecret("another-value-of-it"))
+	if known, _ := c.registered(); len(known) != 21 {
+		t.Errorf("%d known after one was replaced", len(known))
+	}
+}
+
 func TestEgress_Credential_commandRunsOnceAMinute(t *testing.T) {
 	dir := t.TempDir()
 	d := rowWith(SourceConfig{Command: []string{"/bin/sh", "-c", "echo x >>" + dir + "/runs; sleep 0.2; echo value-of-the-command"}})

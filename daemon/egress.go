@@ -208,20 +208,6 @@ func (s *egressSite) engine(d *domain.Domain) *redact.Engine {
 	return e
 }
 
-// distinct is all of them, each once.
-func distinct(lists ...[]holdfast.Secret) []holdfast.Secret {
-	var out []holdfast.Secret
-	seen := map[string]bool{}
-	for _, list := range lists {
-		for _, v := range list {
-			if !seen[v.Reveal()] {
-				seen[v.Reveal()], out = true, append(out, v)
-			}
-		}
-	}
-	return out
-}
-
 // engineShelf keeps the engines of one state of the credentials, by what they
 // guess. The zero value is empty.
 type engineShelf struct {
