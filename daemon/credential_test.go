@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -67,6 +68,43 @@ func TestEgress_Credential_equalValuesAreFoundOutOnce(t *testing.T) {
 	c.keep("env:V0", holdfast.NewSecret("another-value-of-it"))
 	if known, _ := c.registered(); len(known) != 21 {
 		t.Errorf("%d known after one was replaced", len(known))
+	}
+}
+
+// What cannot be had is named by its row, without a value; a command that nobody
+// asked is asked only where that is wanted.
+func TestEgress_Credential_whatIsMissingIsNamed(t *testing.T) {
+	dir := write(t, map[string]string{"key": "value-of-the-file\n", "empty": "\n"})
+	var rows []domain.Domain
+	for name, s := range map[string]SourceConfig{
+		"file.example.com": {File: filepath.Join(dir, "key")}, "empty.example.com": {File: filepath.Join(dir, "empty")},
+		"gone.example.com": {File: filepath.Join(dir, "gone")}, "env.example.com": {Env: "HF_TEST_NOT_SET"},
+		"fails.example.com": {Command: []string{"/bin/sh", "-c", "echo hunter2hunter2; exit 3"}},
+	} {
+		d := *rowWith(s)
+		d.Name = name
+		rows = append(rows, d)
+	}
+	table, err := domain.NewTable(append(rows, domain.Domain{Name: "none.example.com"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c tenantCredentials
+	say := func(ask bool) string {
+		var names []string
+		for _, m := range c.missing(t.Context(), table, ask) {
+			if m.Why == "" || m.Hint == "" || m.Header != "Authorization" || strings.Contains(m.String()+m.Hint, "hunter2") {
+				t.Errorf("%+v", m)
+			}
+			names = append(names, strings.TrimSuffix(m.Row, ".example.com"))
+		}
+		slices.Sort(names)
+		return strings.Join(names, " ")
+	}
+	for i, want := range []string{"empty env gone", "empty env fails gone", "empty env fails gone"} {
+		if got := say(i == 1); got != want {
+			t.Errorf("asked %d times: %q, want %q", i, got, want)
+		}
 	}
 }
 

@@ -103,7 +103,12 @@ func (d *Daemon) Status(ctx context.Context) (*api.Status, error) {
 	}
 	s.Problems = append(append(s.Problems, d.sandboxes.troubles()...), d.egress.troubles()...)
 	at, off := d.pagesAt()
-	s.Executor, s.Egress = d.executorAt(), d.egress.status()
+	s.Executor, s.Egress = d.executorAt(), d.egress.status(ctx)
+	if s.Egress != nil {
+		for _, m := range s.Egress.Missing {
+			s.Problems = append(s.Problems, m.String()+" ("+m.Hint+")")
+		}
+	}
 	if s.Pages = at; off != "" {
 		s.Problems = append(s.Problems, off)
 	}

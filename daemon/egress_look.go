@@ -21,8 +21,8 @@ import (
 )
 
 // status is how the proxy is; nil where nothing is listed and nothing listens.
-func (s *egressSite) status() *api.EgressStatus {
-	out := &api.EgressStatus{Domains: len(s.table().Domains()), Runs: int(s.runs.Load())}
+func (s *egressSite) status(ctx context.Context) *api.EgressStatus {
+	out := &api.EgressStatus{Domains: len(s.table().Domains()), Runs: int(s.runs.Load()), Missing: s.values.missing(ctx, s.table(), false)}
 	for _, l := range s.doors() {
 		out.Listeners = append(out.Listeners, api.EgressListener{Address: l.address, Agent: l.of.Agent, Kind: l.of.Kind})
 	}

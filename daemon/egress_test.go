@@ -452,7 +452,7 @@ func TestEgress_Daemon_servesTheSocketsOfARun(t *testing.T) {
 	c := w.agent()
 	c.Transport.(*http.Transport).Proxy = http.ProxyURL(&url.URL{Scheme: "http", Host: proxy.Addr().String()})
 	w.get(c, "/v1/x", 200)
-	if st := w.d.egress.status(); st.Runs != 1 {
+	if st := w.d.egress.status(t.Context()); st.Runs != 1 {
 		t.Errorf("%+v", st)
 	}
 	cancel()

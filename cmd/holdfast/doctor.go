@@ -23,7 +23,8 @@ func doctorCommand() command {
 Look at everything Holdfast stands on, and prove that it refuses: it asks about
 a boundary that nobody listed, and expects a no; it runs small programs in the
 sandbox that try each of its walls, and one on a work tree, as ` + "`holdfast run`" + `
-does. The exit code is 1 when a check failed; each says what to do. A wall that
+does; and it asks for each credential of the allowlist, of which it shows none.
+The exit code is 1 when a check failed; each says what to do. A wall that
 cannot stand on this system is a warning: what needs it is refused.
 
     holdfast doctor [--json]
@@ -77,6 +78,7 @@ func doctor(a *app, args []string) error {
 		f.Check = c.name
 		found = append(found, f)
 	}
+	found = append(found, owner.seeCredentials()...)
 	found = append(found, a.seeSandbox(p)...)
 	failed := slices.ContainsFunc(found, func(f finding) bool { return f.How == "FAIL" })
 	if a.json {

@@ -149,3 +149,21 @@ func (a *app) seeEgress(p daemon.Paths) finding {
 	}
 	return okay("%s listed, and the proxy's certificate is whole", story.Count(n, "domain", "domains"))
 }
+
+// seeCredentials asks for what Holdfast adds to requests: the owner that runs, or
+// as one would that starts here.
+func (o *dialled) seeCredentials() []finding {
+	var missing []api.EgressMissing
+	if o.err == nil && o.status.Egress != nil {
+		missing = o.status.Egress.Missing
+	} else if _, l, err := o.a.loads(); o.err != nil && err == nil {
+		missing = daemon.MissingCredentials(o.a.ctx, l, true)
+	}
+	var out []finding
+	for _, m := range missing {
+		f := warn(m.Hint, "%s", m)
+		f.Check = "credential"
+		out = append(out, f)
+	}
+	return out
+}

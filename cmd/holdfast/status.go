@@ -93,11 +93,15 @@ func (a *app) couldStart(p daemon.Paths, s *api.Status) error {
 	case len(keys) == 0:
 		s.Problems = append(s.Problems, "there is no operator key: nobody can approve or resume; make one with `"+a.forState("holdfast init")+"`")
 	}
-	_, _, err := a.loads()
+	_, l, err := a.loads()
 	if err != nil {
 		s.Problems = append(s.Problems, "the configuration does not load, and so everything that acts is refused")
+		return err
 	}
-	return err
+	for _, m := range daemon.MissingCredentials(a.ctx, l, false) {
+		s.Problems = append(s.Problems, m.String()+" ("+m.Hint+")")
+	}
+	return nil
 }
 
 // still is the status of a state that nobody owns now.

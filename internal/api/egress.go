@@ -86,6 +86,9 @@ type EgressStatus struct {
 	Listeners []EgressListener `json:"listeners,omitempty"`
 	// Runs is how many workspaces are served.
 	Runs int `json:"runs,omitempty"`
+	// Missing are the rows whose credential cannot be had, by row: nothing is sent
+	// to them.
+	Missing []EgressMissing `json:"credentials_missing,omitempty"`
 	// Requests are counted since the start, by row and by the kind of error.
 	Requests []EgressCount `json:"requests,omitempty"`
 	Stages   []EgressStage `json:"stages,omitempty"`
@@ -98,6 +101,19 @@ type EgressStatus struct {
 	// were dropped.
 	Names     int64 `json:"names,omitempty"`
 	Malformed int64 `json:"names_malformed,omitempty"`
+}
+
+// EgressMissing is a credential that cannot be had. Nothing in it is its value.
+type EgressMissing struct {
+	Row    string `json:"row"`
+	Header string `json:"header"`
+	Why    string `json:"why"`
+	Hint   string `json:"hint"`
+}
+
+// String says it in one sentence.
+func (m EgressMissing) String() string {
+	return "the credential of " + m.Row + " (" + m.Header + ") cannot be had, and nothing is sent there: " + m.Why
 }
 
 // EgressListener is one listener and the agent it speaks for.
