@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"time"
 )
 
 // Kind is an error kind: the document's exception name (D14c). The empty kind
@@ -109,7 +110,9 @@ type Error struct {
 	Why      string
 	Hint     string
 	Crossing string
-	Err      error
+	// After is how long until the same may go well; 0 where nobody knows.
+	After time.Duration
+	Err   error
 }
 
 // Error returns "kind: why". The hint and the cause are not part of it.

@@ -3,7 +3,10 @@
 // the specification. It imports the standard library only and does nothing.
 package holdfast
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Verdict is the answer of one gate or of all eight. The zero value refuses,
 // so that a verdict nobody set cannot let anything through. The numbers are
@@ -129,6 +132,9 @@ type Opinion struct {
 	Rule string `json:"rule,omitempty"`
 	Why  string `json:"why"`
 	Hint string `json:"hint,omitempty"`
+	// After is how long until the same request may find room; 0 where nobody
+	// knows. No record keeps it.
+	After time.Duration `json:"-"`
 }
 
 // Err turns a denial into the error that travels to the caller. It returns
@@ -137,5 +143,5 @@ func (o Opinion) Err() error {
 	if o.Verdict != Deny {
 		return nil
 	}
-	return &Error{Kind: o.Kind, Gate: o.Gate, Rule: o.Rule, Why: o.Why, Hint: o.Hint}
+	return &Error{Kind: o.Kind, Gate: o.Gate, Rule: o.Rule, Why: o.Why, Hint: o.Hint, After: o.After}
 }

@@ -38,6 +38,7 @@ func k3Bounds(_ context.Context, j *judgement) holdfast.Opinion {
 // outOfBounds is a budget's refusal by the boundary's own name of it.
 func (j *judgement) outOfBounds(r *budget.Refusal) holdfast.Opinion {
 	op := explained(r)
+	op.After = j.after(r)
 	if op.Kind != holdfast.KindBounds {
 		return op
 	}
@@ -47,6 +48,25 @@ func (j *judgement) outOfBounds(r *budget.Refusal) holdfast.Opinion {
 	}
 	op.Kind = cmp.Or(name, op.Kind)
 	return op
+}
+
+// after is how long until there may be room for what was refused: until the
+// oldest taking leaves a rate's window, or until a budget's window ends. It is 0
+// where there never will be, and where nobody knows.
+func (j *judgement) after(r *budget.Refusal) time.Duration {
+	d := r.Draw
+	switch {
+	case r.Kind != holdfast.KindBounds:
+		return 0
+	case r.Rate != nil && r.Rate.Limit > 0:
+		return r.After
+	case r.Rate != nil || d.Amount > d.Limit:
+		return 0
+	}
+	if ends := budget.End(j.pol.Limits, d); ends > 0 {
+		return max(0, time.Unix(ends, 0).Sub(j.now))
+	}
+	return 0
 }
 
 // explained says why there is no room.

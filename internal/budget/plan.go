@@ -109,6 +109,17 @@ func (l *Limit) name() string {
 	return n
 }
 
+// End is when the window ends that d draws on, unix seconds; 0 where it never
+// does, and where none of the limits made d.
+func End(limits []Limit, d Draw) int64 {
+	for i := range limits {
+		if l := &limits[i]; d.Window > 0 && l.Window >= time.Second && l.name() == d.Name {
+			return d.Window + int64(l.Window/time.Second)
+		}
+	}
+	return 0
+}
+
 // WindowStart is the unix second in which the window that holds now began; 0
 // for a window of zero, which never ends. Windows are aligned to the unix
 // epoch, so that a day is a UTC day (D9).

@@ -1,7 +1,6 @@
 package egress
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -10,18 +9,12 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"golang.org/x/net/dns/dnsmessage"
-
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/budget"
 	"github.com/holdfast-dev/holdfast/internal/domain"
-	"github.com/holdfast-dev/holdfast/kernel"
 )
 
 // send makes a request through the proxy port and reads the answer.
@@ -141,55 +134,6 @@ func TestEgress_Invariant1_AnEmptyAllowlistDeniesEverything(t *testing.T) {
 		w.entries(2)
 		_ = name
 	}
-}
-
-func TestEgress_State_RateAndBudget(t *testing.T) {
-	w := newEgress(t, setup{
-		rows: func(tls, plain uint16) []domain.Domain {
-			return []domain.Domain{{Name: "good.test", Ports: []uint16{tls}, Rate: 2}, {Name: "other.test", Ports: []uint16{tls}, Unit: domain.Bytes}}
-		},
-		policy: func(p *kernel.Policy) {
-			p.Limits = append(p.Limits, budget.Limit{Scope: budget.Tenant, Boundary: "egress/other.test", Resource: holdfast.BytesOut, Amount: 3000, Source: "test"})
-		},
-	})
-	for range 2 {
-		w.passed(w.send("GET", w.url("good.test"), ""))
-	}
-	w.entries(2)
-	got := w.send("GET", w.url("good.test"), "")
-	w.refused(got, 429)
-	if got.Header.Get("Retry-After") == "" {
-		t.Error("no Retry-After")
-	}
-	w.last(3, "egress/good.test", holdfast.KindRateLimit)
-	w.passed(w.send("POST", w.url("other.test"), strings.Repeat("a", 1000)))
-	w.entries(4)
-	w.refused(w.send("POST", w.url("other.test"), strings.Repeat("a", 2500)), 402)
-	w.last(5, "egress/other.test", holdfast.KindBudgetExceeded)
-	if n := len(w.up.requests()); n != 3 {
-		t.Errorf("the server saw %d requests, want 3", n)
-	}
-}
-
-func TestEgress_State_HeldForAPersonAndHalted(t *testing.T) {
-	high := holdfast.High
-	w := newEgress(t, setup{rows: func(tls, plain uint16) []domain.Domain {
-		return []domain.Domain{{Name: "good.test", Ports: []uint16{tls}}, {Name: "other.test", Ports: []uint16{tls}, Risk: &high}}
-	}})
-	got := w.send("POST", w.url("other.test"), "send this", "Content-Type", "text/plain")
-	w.refused(got, 428)
-	if !strings.Contains(got.Text, "holdfast approve ") && !strings.Contains(got.Text, "review: ") {
-		t.Errorf("the hold says %q", got.Text)
-	}
-	again := w.send("POST", w.url("other.test"), "send this", "Content-Type", "text/plain")
-	handle := func(s string) string { _, s, _ = strings.Cut(s, "review: "); s, _, _ = strings.Cut(s, "\n"); return s }
-	if a, b := handle(got.Text), handle(again.Text); a == "" || a != b {
-		t.Errorf("the same request was held as %q and %q", a, b)
-	}
-	w.untouched()
-	w.must(w.latch.Set("test", "stop", time.Now()))
-	w.refused(w.send("GET", w.url("good.test"), ""), 503)
-	w.untouched()
 }
 
 func TestEgress_Error_UpstreamThatFails(t *testing.T) {
@@ -327,186 +271,6 @@ func TestEgress_CloseWaitsForTheRecord(t *testing.T) {
 	if w.p.Explicit(w.port(), Caller{Token: func() (holdfast.Secret, error) { return w.who("bob") }}) == nil {
 		t.Error("a closed proxy listens")
 	}
-}
-
-func TestAuthority_IsMadeOnceAndKeptSafe(t *testing.T) {
-	dir := t.TempDir()
-	a, err := OpenAuthority(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := OpenAuthority(dir)
-	if err != nil || !bytes.Equal(a.PEM(), b.PEM()) {
-		t.Fatalf("opened again: %v", err)
-	}
-	key := filepath.Join(dir, authorityKey)
-	if s, _ := os.Stat(key); s.Mode().Perm() != 0o600 {
-		t.Errorf("the key has mode %o", s.Mode().Perm())
-	}
-	refuses := func(what string) {
-		t.Helper()
-		before, _ := os.ReadFile(key)
-		_, err := OpenAuthority(dir)
-		var he *holdfast.Error
-		if !errors.As(err, &he) || he.Hint == "" {
-			t.Errorf("%s: %v", what, err)
-		}
-		if after, _ := os.ReadFile(key); !bytes.Equal(before, after) {
-			t.Errorf("%s: the key was replaced", what)
-		}
-	}
-	os.Chmod(key, 0o640)
-	refuses("a key that a group can read")
-	os.Chmod(key, 0o604)
-	refuses("a key that everybody can read")
-	os.Chmod(key, 0o600)
-	good, _ := os.ReadFile(key)
-	os.WriteFile(key, good[:len(good)/2], 0o600)
-	refuses("half a key")
-	other := t.TempDir()
-	if _, err := OpenAuthority(other); err != nil {
-		t.Fatal(err)
-	}
-	strange, _ := os.ReadFile(filepath.Join(other, authorityKey))
-	os.WriteFile(key, strange, 0o600)
-	refuses("another key")
-	os.Remove(key)
-	refuses("no key beside a certificate")
-	os.WriteFile(key, good, 0o600)
-	if _, err := OpenAuthority(dir); err != nil {
-		t.Errorf("the good key again: %v", err)
-	}
-	os.Remove(filepath.Join(dir, authorityCert))
-	refuses("no certificate beside a key")
-}
-
-func TestAuthority_LeavesAreForOneHostAndAFewAreKept(t *testing.T) {
-	a, err := OpenAuthority(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	h, _ := domain.ParseHost("good.test")
-	one, err := a.Leaf(h)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if two, _ := a.Leaf(h); two != one {
-		t.Error("a leaf was made twice")
-	}
-	if one.Leaf.VerifyHostname("good.test") != nil || one.Leaf.VerifyHostname("x.good.test") == nil || one.Leaf.IsCA {
-		t.Error("the leaf is for something else")
-	}
-	for i := range maxLeaves + 50 {
-		h, _ := domain.ParseHost(fmt.Sprintf("n%d.test", i))
-		if _, err := a.Leaf(h); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if n := a.used.Len(); n != maxLeaves || len(a.leaves) != n {
-		t.Errorf("%d leaves are kept", n)
-	}
-	if _, err := a.Leaf(domain.Host{}); err == nil {
-		t.Error("a certificate for no host")
-	}
-}
-
-func TestResolve_EveryNameIsTheSentinel(t *testing.T) {
-	w := newEgress(t, setup{})
-	pc, err := net.ListenPacket("udp", "127.0.0.1:0")
-	w.must(err)
-	l := w.port()
-	done := make(chan error, 2)
-	go func() { done <- w.p.Resolve(pc) }()
-	go func() { done <- w.p.ResolveTCP(l) }()
-	for _, network := range []string{"udp", "tcp"} {
-		r := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			addr := pc.LocalAddr().String()
-			if network == "tcp" {
-				addr = l.Addr().String()
-			}
-			return (&net.Dialer{}).DialContext(ctx, network, addr)
-		}}
-		got, err := r.LookupHost(t.Context(), "some-secret.evil.test.")
-		if err != nil || len(got) != 1 || got[0] != "198.18.0.1" {
-			t.Errorf("%s: %v %v", network, got, err)
-		}
-		if txt, err := r.LookupTXT(t.Context(), "evil.test."); err == nil {
-			t.Errorf("%s: TXT gave %v", network, txt)
-		}
-	}
-	for _, typ := range []dnsmessage.Type{dnsmessage.TypeAAAA, dnsmessage.TypeTXT, dnsmessage.Type(65), dnsmessage.Type(64), dnsmessage.TypeMX, dnsmessage.TypeALL} {
-		m := dnsmessage.Message{Header: dnsmessage.Header{ID: 7}, Questions: []dnsmessage.Question{{Name: dnsmessage.MustNewName("a.test."), Type: typ, Class: dnsmessage.ClassINET}}}
-		q, err := m.Pack()
-		w.must(err)
-		a, ok := answerName(q)
-		var back dnsmessage.Message
-		if !ok || back.Unpack(a) != nil || back.RCode != dnsmessage.RCodeSuccess || len(back.Answers) != 0 || !back.Response {
-			t.Errorf("%v: %v %+v", typ, ok, back)
-		}
-	}
-	two := dnsmessage.Message{Questions: []dnsmessage.Question{{Name: dnsmessage.MustNewName("a.test."), Type: 1, Class: 1}, {Name: dnsmessage.MustNewName("b.test."), Type: 1, Class: 1}}}
-	q, _ := two.Pack()
-	answer := dnsmessage.Message{Header: dnsmessage.Header{Response: true}, Questions: two.Questions[:1]}
-	r, _ := answer.Pack()
-	for _, bad := range [][]byte{nil, {1}, q, r, bytes.Repeat([]byte{0xc0}, 40), q[:20]} {
-		if _, ok := answerName(bad); ok {
-			t.Errorf("%x was answered", bad)
-		}
-	}
-	pc.Close()
-	l.Close()
-	w.must(<-done)
-	w.must(<-done)
-}
-
-func TestEgress_State_AnswersAreWithheldUntilTheyAreJudged(t *testing.T) {
-	w := newEgress(t, setup{policy: func(p *kernel.Policy) {
-		for i := range p.Contracts {
-			if p.Contracts[i].Boundary == "egress/good.test" {
-				p.Contracts[i].OutputSchema = json.RawMessage(`{"type":"object","properties":{"text":{"not":{"pattern":"forbidden"}}}}`)
-				p.Contracts[i].Predicates = []string{"output_schema_conformance"}
-			}
-		}
-	}})
-	w.up.answer(func(rw http.ResponseWriter, r *http.Request) { io.WriteString(rw, "hello, "+r.URL.Path) })
-	got := w.send("GET", w.url("good.test")+"fine", "")
-	w.passed(got)
-	if got.Text != "hello, /fine" {
-		t.Errorf("the answer is %q", got.Text)
-	}
-	w.entries(1)
-	got = w.send("GET", w.url("good.test")+"forbidden", "")
-	w.refused(got, 403)
-	if strings.Contains(got.Text, "hello") {
-		t.Errorf("what is withheld was given: %q", got.Text)
-	}
-	w.last(2, "egress/good.test", holdfast.KindEvalFailure)
-}
-
-func TestEgress_State_AClientThatGoesAwayEndsTheExchange(t *testing.T) {
-	w := newEgress(t, setup{})
-	gone := make(chan struct{})
-	w.up.answer(func(rw http.ResponseWriter, r *http.Request) {
-		rw.Header().Set("Content-Type", "text/event-stream")
-		io.WriteString(rw, "data: one\n\n")
-		rw.(http.Flusher).Flush()
-		<-r.Context().Done()
-		close(gone)
-	})
-	ctx, cancel := context.WithCancel(t.Context())
-	r, err := http.NewRequestWithContext(ctx, "GET", w.url("good.test"), nil)
-	w.must(err)
-	resp, err := w.client().Do(r)
-	w.must(err)
-	resp.Body.Read(make([]byte, 1))
-	cancel()
-	resp.Body.Close()
-	select {
-	case <-gone:
-	case <-time.After(10 * time.Second):
-		t.Fatal("the server was not told that nobody listens any more")
-	}
-	w.last(1, "egress/good.test", holdfast.KindCanceled)
 }
 
 func TestEgress_ManyAtOnce(t *testing.T) {

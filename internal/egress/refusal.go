@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 )
@@ -71,7 +72,7 @@ func (p *Proxy) answer(w http.ResponseWriter, r *http.Request, o *holdfast.Outco
 		}
 		e.Review = o.Review
 		if e.Review != "" && e.Hint == "" {
-			e.Hint = "a person must approve it: holdfast approve " + e.Review + ", then send the same request again"
+			e.Hint = "a person must approve it: `holdfast review approve " + e.Review + "`, then send the same request again"
 		}
 	}
 	e.Message = e.Why
@@ -90,14 +91,16 @@ func (p *Proxy) answer(w http.ResponseWriter, r *http.Request, o *holdfast.Outco
 	status := statusOf(kind)
 	if he, ok := errors.AsType[*holdfast.Error](err); ok && he.Rule == ruleBusy {
 		status = http.StatusServiceUnavailable // no limit of the tenant's: the proxy itself has no room
-	}
-	switch status {
-	case http.StatusTooManyRequests:
-		h.Set("Retry-After", "60")
-	case http.StatusServiceUnavailable:
 		h.Set("Retry-After", "10")
+	} else if ok && he.After > 0 {
+		h.Set("Retry-After", wholeSeconds(he.After))
 	}
 	write(w, r, status, e)
+}
+
+// wholeSeconds is d as Retry-After has it (RFC 9110 section 10.2.3), never less.
+func wholeSeconds(d time.Duration) string {
+	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
 }
 
 // told is what of an error may be said to a client: its letter, without the
