@@ -23,6 +23,7 @@
 //	args           the payload; payload_size int, in bytes
 //	now            timestamp
 //	output         what came out (on: output only); output_size int, exit_code int
+//	goal, subtask, graph   what is judged (on: goal, subtask or graph only)
 //
 // and use CEL's standard functions and macros, and of its extensions the
 // functions on strings (but format and quote), sets and lists (but range). A
@@ -64,6 +65,9 @@ type Facts struct {
 	Payload   any
 	// PayloadSize is in bytes; lengths in rules are in code points (D47).
 	PayloadSize int
+	// Subject is what a rule on goal, subtask or graph judges, as
+	// SubjectSchema has it; nil elsewhere.
+	Subject any
 	// Output and ExitCode are set for OnOutput only.
 	Output     any
 	OutputSize int

@@ -279,6 +279,9 @@ func (a *facts) ResolveName(name string) (any, bool) {
 	if v, ok := a.who(name); ok {
 		return v, true
 	}
+	if name == subjectName(a.on) && name != "" {
+		return a.Subject, true
+	}
 	if a.on != OnOutput {
 		return nil, false
 	}

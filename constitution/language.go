@@ -53,6 +53,8 @@ const (
 // output before there is one is refused when it is loaded.
 type language struct {
 	request, output *cel.Env
+	subjects        map[On]*cel.Env
+	shapes          map[On]*shape // of the subjects
 }
 
 func newLanguage() (*language, error) {
@@ -82,12 +84,24 @@ func newLanguage() (*language, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the rule language: %w", err)
 	}
-	return &language{request: request, output: output}, nil
+	l := &language{request: request, output: output, subjects: map[On]*cel.Env{}, shapes: map[On]*shape{}}
+	for _, on := range []On{OnGoal, OnSubtask, OnGraph} {
+		if l.subjects[on], err = request.Extend(cel.Variable(subjectName(on), cel.DynType)); err != nil {
+			return nil, fmt.Errorf("make the rule language: %w", err)
+		}
+		if l.shapes[on], err = readShape(SubjectSchema(on)); err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
 }
 
 func (l *language) env(on On) *cel.Env {
-	if on == OnOutput {
+	switch {
+	case on == OnOutput:
 		return l.output
+	case l.subjects[on] != nil:
+		return l.subjects[on]
 	}
 	return l.request
 }
@@ -122,7 +136,7 @@ func (s sizes) EstimateSize(node cost.AstNode) *cost.SizeEstimate {
 		return nil
 	}
 	size := cost.SizeEstimate{Max: namesSize}
-	if path[0] == "args" || path[0] == "output" {
+	if path[0] == "args" || path[0] == "output" || On(path[0]).goals() {
 		size.Max = uint64(s)
 	}
 	return &size
@@ -145,6 +159,7 @@ type problem struct {
 type expression struct {
 	source  string
 	program cel.Program
+	checked *cel.Ast
 	// cost is the estimate on an ordinary payload.
 	cost uint64
 	// bound is what judging can cost at most on any payload; counted says
@@ -180,7 +195,7 @@ func compile(env *cel.Env, source string, want func(*cel.Type) bool, wants strin
 	if err != nil {
 		return nil, []problem{{1, 0, "the cost cannot be estimated", ""}}
 	}
-	e := &expression{source: source, cost: ordinary.Max, bound: largest.Max, counted: largest.Max > freeCost}
+	e := &expression{source: source, checked: checked, cost: ordinary.Max, bound: largest.Max, counted: largest.Max > freeCost}
 	if e.program, err = env.Program(checked, programOptions(env, e.counted)...); err != nil {
 		return nil, []problem{{1, 0, "the expression cannot be planned: " + clip(err.Error()), ""}}
 	}

@@ -55,12 +55,20 @@ const maxErrors = 100
 // is wrong, joined (errors.Join) and in the files' order; each part is a
 // *holdfast.Error of KindPredicateParse whose Rule is "file:line:col". There
 // is either a whole set or none. No files make a set without rules.
-func Load(files []Source) (*Set, error) {
+//
+// Arguments are typed from the schemas of known, which are the boundaries that
+// are listed: a rule that names a member which none of its boundaries has, or
+// compares what can never be equal, is an error like any other.
+func Load(files []Source, known ...Boundary) (*Set, error) {
 	lang, err := newLanguage()
 	if err != nil {
 		return nil, err
 	}
-	l := loader{lang: lang, set: &Set{loaded: true, by: map[On][]*rule{}, named: map[string]*rule{}}}
+	listed, err := ready(known)
+	if err != nil {
+		return nil, err
+	}
+	l := loader{lang: lang, known: listed, set: &Set{loaded: true, by: map[On][]*rule{}, named: map[string]*rule{}}}
 	for i, src := range files {
 		l.file(i, src)
 	}
@@ -73,8 +81,8 @@ func Load(files []Source) (*Set, error) {
 
 // Check is Load for `holdfast rules check`: what was loaded, and what is
 // allowed but weakens.
-func Check(files []Source) (Report, error) {
-	s, err := Load(files)
+func Check(files []Source, known ...Boundary) (Report, error) {
+	s, err := Load(files, known...)
 	if err != nil {
 		return Report{}, err
 	}
@@ -82,9 +90,10 @@ func Check(files []Source) (Report, error) {
 }
 
 type loader struct {
-	lang *language
-	set  *Set
-	errs []located
+	lang  *language
+	known []known
+	set   *Set
+	errs  []located
 }
 
 func (l *loader) file(index int, src Source) {
@@ -211,10 +220,15 @@ func (l *loader) expression(f *file, n *yaml.Node, r *rule) {
 		line, col := f.place(n, p.line, p.col)
 		f.fail(line, col, p.why, p.hint)
 	}
-	if e != nil {
-		r.expr = e
-		r.info.When, r.info.Cost = source, e.cost
+	if e == nil {
+		return
 	}
+	for _, p := range l.misfits(r, e) {
+		line, col := f.place(n, p.line, p.col)
+		f.fail(line, col, p.why, p.hint)
+	}
+	r.expr = e
+	r.info.When, r.info.Cost = source, e.cost
 }
 
 // finish works out what judging needs.

@@ -1,0 +1,123 @@
+package constitution
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Boundary is a boundary that is listed, as far as rules are checked against it.
+type Boundary struct {
+	// Name is exact, or a prefix and one * at its end.
+	Name string
+	// Schema is the JSON Schema of the arguments; nil where there is none.
+	Schema json.RawMessage
+}
+
+// known is a Boundary made ready.
+type known struct {
+	prefix string
+	glob   bool
+	shape  *shape
+}
+
+func (k *known) covers(name string) bool {
+	if k.glob {
+		return strings.HasPrefix(name, k.prefix)
+	}
+	return name == k.prefix
+}
+
+func ready(list []Boundary) ([]known, error) {
+	out := make([]known, 0, len(list))
+	for _, b := range list {
+		s, err := readShape(b.Schema)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", b.Name, err)
+		}
+		k := known{shape: s}
+		k.prefix, k.glob = strings.CutSuffix(b.Name, "*")
+		out = append(out, k)
+	}
+	// An exact name governs before a pattern, a longer pattern before a shorter.
+	slices.SortStableFunc(out, func(a, b known) int {
+		switch {
+		case a.glob != b.glob && !a.glob:
+			return -1
+		case a.glob != b.glob:
+			return 1
+		}
+		return len(b.prefix) - len(a.prefix)
+	})
+	return out, nil
+}
+
+// shapes are those that the arguments of what a rule judges can have: none where
+// there may be boundaries of which nothing is known.
+func (r *rule) shapes(list []known) []*shape {
+	name, glob := strings.CutSuffix(r.info.Boundary, "*")
+	var out []*shape
+	whole := false
+	for i := range list {
+		k := &list[i]
+		switch {
+		case k.covers(name) && (k.glob || !glob):
+			out, whole = append(out, k.shape), true
+		case glob && strings.HasPrefix(k.prefix, name):
+			out = append(out, k.shape)
+		}
+		if whole {
+			return out
+		}
+	}
+	return nil
+}
+
+// misfits is what is wrong with a rule's condition whatever of its boundaries it
+// judges.
+func (l *loader) misfits(r *rule, e *expression) []problem {
+	if r.info.On.goals() {
+		return misfits(e.checked, map[string]*shape{subjectName(r.info.On): l.lang.shapes[r.info.On]})
+	}
+	var all []problem
+	for i, s := range r.shapes(l.known) {
+		found := misfits(e.checked, map[string]*shape{"args": s})
+		if i == 0 {
+			all = found
+			continue
+		}
+		all = slices.DeleteFunc(all, func(p problem) bool {
+			return !slices.ContainsFunc(found, func(o problem) bool { return o.line == p.line && o.col == p.col })
+		})
+	}
+	return all
+}
+
+// Misfits says of a boundary that was seen only after the rules were loaded,
+// such as a tool of an MCP server, what is wrong with the rules that are for it
+// by its exact name: sentences of the form "file:line: rule ID: ...". Nil where
+// nothing is.
+func (s *Set) Misfits(b Boundary) ([]string, error) {
+	if s == nil || !s.loaded {
+		return nil, unloaded("no constitution was loaded").Err
+	}
+	is, err := readShape(b.Schema)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, r := range s.rules {
+		if r.glob || r.prefix != b.Name || r.info.On.goals() {
+			continue
+		}
+		for _, p := range misfits(r.expr.checked, map[string]*shape{"args": is}) {
+			why := p.why
+			if p.hint != "" {
+				why += "; " + p.hint
+			}
+			out = append(out, fmt.Sprintf("%s: rule %s: %s", r.info.Where, r.info.ID, why))
+		}
+	}
+	return out, nil
+}
