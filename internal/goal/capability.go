@@ -1,0 +1,109 @@
+package goal
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/holdfast-dev/holdfast/internal/excerpt"
+)
+
+// Capability is a capability in its one form: scheme, then the parts of its
+// name, in lower case (D47).
+type Capability []string
+
+// String is the form that people read, scheme:name.
+func (c Capability) String() string { return strings.Join(c, ":") }
+
+// Scheme is the first part.
+func (c Capability) Scheme() string {
+	if len(c) == 0 {
+		return ""
+	}
+	return c[0]
+}
+
+// holds says whether the parts of other stand in c one after another: a scheme
+// before them, such as federation, hides nothing.
+func (c Capability) holds(other Capability) bool {
+	for i := 0; len(other) > 0 && i+len(other) <= len(c); i++ {
+		if same(c[i:i+len(other)], other) {
+			return true
+		}
+	}
+	return false
+}
+
+func same(a, b Capability) bool {
+	for i := range b {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// otherNames are the other names of parts that capabilities are known by.
+func otherNames() map[string]string {
+	return map[string]string{
+		"net": "network", "networking": "network", "ext": "external", "internet": "external",
+		"execute": "exec", "execution": "exec", "arb": "arbitrary", "any": "arbitrary", "fed": "federation", "loc": "local",
+	}
+}
+
+// ParseCapability reads a capability: scheme:name, of letters, digits and -._/
+// of ASCII after Unicode's compatibility form, in any case, with room around
+// the colons. What is left that is none of them is an error: two names that
+// look alike must not be two capabilities.
+func ParseCapability(s string) (Capability, error) {
+	names := otherNames()
+	var out Capability
+	for part := range strings.SplitSeq(plainText(s), ":") {
+		part = strings.TrimSpace(part)
+		if part == "" {
+			return nil, errors.New("it has an empty part; a capability is scheme:name")
+		}
+		for _, c := range part {
+			if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || strings.ContainsRune("-._/*", c)) {
+				return nil, fmt.Errorf("%q is no character of a capability", excerpt.Of(string(c), 8))
+			}
+		}
+		if other, ok := names[part]; ok {
+			part = other
+		}
+		out = append(out, part)
+	}
+	if len(out) < 2 {
+		return nil, errors.New("it has no name; a capability is scheme:name")
+	}
+	return out, nil
+}
+
+// plainText is a text as it is compared: in the compatibility form, in lower
+// case, without what nobody sees.
+func plainText(s string) string {
+	if !strings.ContainsFunc(s, func(c rune) bool { return c >= utf8.RuneSelf || c < ' ' }) {
+		return strings.ToLower(s)
+	}
+	s = norm.NFKC.String(s)
+	return strings.Map(func(c rune) rune {
+		switch {
+		case unicode.Is(unicode.Cf, c), unicode.Is(unicode.Mn, c):
+			return -1
+		case unicode.IsSpace(c):
+			return ' '
+		}
+		return unicode.ToLower(c)
+	}, s)
+}
+
+// plainType is a goal's type as it is compared: words joined by _.
+func plainType(s string) string {
+	return strings.Join(strings.FieldsFunc(plainText(s), func(c rune) bool {
+		return !unicode.IsLetter(c) && !unicode.IsDigit(c)
+	}), "_")
+}
