@@ -20,6 +20,10 @@ import (
 // maxMessage bounds one message of a WebSocket, in bytes: it is held whole.
 const maxMessage = 4 << 20
 
+// maxReason is what a closing frame has room for behind its code, in bytes (RFC
+// 6455, section 5.5).
+const maxReason = 123
+
 // webSocket makes the handshake up with the upstream, takes the client's
 // connection over from w, and carries messages both ways until one end closes.
 // r is the client's handshake; up is what goes out of it, with its credential.
@@ -100,19 +104,31 @@ type socket struct {
 	sum hash.Hash // guarded by mu
 }
 
-// protocols are those that the client offers. They are not rewritten: one in
-// which something is found is refused.
+// protocols are those that the client offers, without those that carry its own
+// credential (D23), as there is no header for one in a browser. They are not
+// rewritten: where something is found they are refused.
 func (s *socket) protocols(h http.Header) ([]string, *holdfast.Error) {
+	lines := h["Sec-Websocket-Protocol"]
+	if len(lines) == 0 {
+		return nil, nil
+	}
 	var list []string
-	for _, line := range h["Sec-Websocket-Protocol"] {
+	for _, line := range lines {
 		for name := range strings.SplitSeq(line, ",") {
-			list = append(list, strings.TrimSpace(name))
-		}
-		if found := s.c.text([]byte(line)).Findings; s.d.Request != domain.Off && len(found) > 0 {
-			return nil, foundRefused(s.d, "the WebSocket's protocol", found)
+			if name = strings.TrimSpace(name); s.d.AgentCredentials || !isCredential(name) {
+				list = append(list, name)
+			}
 		}
 	}
-	return list, nil
+	if s.d.Request == domain.Off {
+		return list, nil
+	}
+	read := http.Header{"Sec-Websocket-Protocol": {strings.Join(list, ", ")}}
+	found, failed := s.p.headerBy(s.c, s.d, s.d.Request, &read)
+	if failed == nil && len(found) > 0 {
+		failed = foundRefused(s.d, "the WebSocket's protocol", found)
+	}
+	return list, failed
 }
 
 // carry carries both ways and returns the first error; nil where an end closed.
@@ -143,7 +159,7 @@ func (s *socket) way(ctx context.Context, to, from *websocket.Conn, mode domain.
 	for total := int64(0); ; {
 		kind, data, err := from.Read(ctx)
 		if err != nil {
-			return s.closed(ctx, to, err)
+			return s.closed(ctx, to, err, mode)
 		}
 		if total += int64(len(data)); total > most {
 			return s.refuse(to, from, tooLarge("WebSocket", most))
@@ -191,12 +207,11 @@ func (s *socket) measure(data []byte, found []redact.Finding, out bool) {
 }
 
 // closed passes on how an end closed.
-func (s *socket) closed(ctx context.Context, to *websocket.Conn, err error) error {
+func (s *socket) closed(ctx context.Context, to *websocket.Conn, err error, mode domain.Redaction) error {
 	var said websocket.CloseError
 	switch {
 	case errors.As(err, &said):
-		reason := s.c.text([]byte(said.Reason)).Out
-		_ = to.Close(said.Code, string(reason[:min(len(reason), 120)]))
+		_ = to.Close(said.Code, s.reason(ctx, mode, said.Reason))
 		return nil
 	case errors.Is(err, websocket.ErrMessageTooBig):
 		_ = to.Close(websocket.StatusMessageTooBig, "")
@@ -206,6 +221,17 @@ func (s *socket) closed(ctx context.Context, to *websocket.Conn, err error) erro
 	}
 	_ = to.CloseNow()
 	return nil
+}
+
+// reason is why an end closed, redacted as a message is; "" where it may not go on.
+func (s *socket) reason(ctx context.Context, mode domain.Redaction, text string) string {
+	share := s.p.out.memory.shareOf(ctx)
+	defer share.done()
+	clean, _, failed := s.clean(mode, websocket.MessageText, []byte(text), share)
+	if failed != nil || len(clean) > maxReason {
+		return ""
+	}
+	return string(clean)
 }
 
 // refuse ends both ends.

@@ -9,7 +9,7 @@ import (
 // or a byte that readers drop.
 var wraps = wrapTable()
 
-const wrapping = "%&\\\x00\xc2\xe2\xef"
+const wrapping = "%&\\\x00\xc2\xcd\xe2\xef\xf3"
 
 func wrapTable() (t [256]bool) {
 	for _, c := range []byte(wrapping) {
@@ -18,10 +18,11 @@ func wrapTable() (t [256]bool) {
 	return t
 }
 
-// unwrap writes one level of escapes out: percent-encoding (RFC 3986), the
-// character references of XML and HTML, \x41 and \u0041; and it drops what
-// readers do not see (NUL, soft hyphens, the zero-width characters). It
-// returns nil where there is none. Runs longer than the text do not come out.
+// unwrap writes one level of escapes out: percent-encoding (RFC 3986) and the
+// %u0041 of old scripts (ECMA-262, B.2.1), the character references of XML and
+// HTML, and those behind a backslash; and it drops what readers do not see (NUL,
+// soft hyphens, the zero-width characters). It returns nil where there is none.
+// Runs longer than the text do not come out.
 func unwrap(s []byte) ([]byte, []edit) {
 	if !isWrapped(s) {
 		return nil, nil
@@ -102,16 +103,21 @@ func escape(s []byte) (rune, int) {
 		if b, ok := hexByte(s, 1); ok {
 			return rune(b) | rawByte, 3
 		}
+		return percentU(s)
 	case '&':
 		return reference(s)
 	case '\\':
 		return slashed(s)
 	case 0:
 		return dropped, 1
+	case 0xf3:
+		return tagged(s)
 	default:
+		if r, n := fullWidth(s); n > 0 {
+			return r, n
+		}
 		return dropped, invisible(s)
 	}
-	return 0, 0
 }
 
 func hexByte(s []byte, i int) (byte, bool) {
@@ -122,25 +128,35 @@ func hexByte(s []byte, i int) (byte, bool) {
 	return hi<<4 | lo, hi < 16 && lo < 16
 }
 
-// slashed reads \x41 and the \u0041 that unfold leaves: quotes, backslashes
-// and all beyond ASCII.
+// percentU reads %u0041.
+func percentU(s []byte) (rune, int) {
+	if len(s) < 6 || s[1]|0x20 != 'u' {
+		return 0, 0
+	}
+	if r, ok := hexRune(s, 2, 4); ok && utf8.ValidRune(r) {
+		return r, 6
+	}
+	return 0, 0
+}
+
+// slashed reads what languages write behind a backslash: \x41, \u0041 (which
+// unfold leaves of quotes, backslashes and all beyond ASCII), \u{41},
+// \U00000041, and three octal digits.
 func slashed(s []byte) (rune, int) {
-	if len(s) < 4 || s[1] != 'x' && s[1] != 'u' {
+	if len(s) < 4 {
 		return 0, 0
 	}
-	hi, ok := hexByte(s, 2)
-	if s[1] == 'x' {
-		if !ok {
-			return 0, 0
+	switch c := s[1]; {
+	case c == 'x' || c == 'u' || c == 'U':
+		if r, n := backslashed(s); r&rawByte != 0 || utf8.ValidRune(r) {
+			return r, n
 		}
-		return rune(hi) | rawByte, 4
+	case c >= '0' && c <= '3':
+		if r, n := octal(s[:4]); n == 4 {
+			return r, n
+		}
 	}
-	lo, more := hexByte(s, 4)
-	r := rune(hi)<<8 | rune(lo)
-	if !ok || !more || r >= 0xd800 && r < 0xe000 {
-		return 0, 0
-	}
-	return r, 6
+	return 0, 0
 }
 
 // maxReference bounds a character reference: "&#x0000000041;".
@@ -246,16 +262,30 @@ func named(name []byte) rune {
 }
 
 // invisible returns the length of the character without width that s begins
-// with: U+00AD, U+200B to U+200F, U+2060 to U+2064, U+FEFF.
+// with: U+00AD, U+034F, U+200B to U+200F, U+202A to U+202E, U+2060 to U+206F,
+// U+FE00 to U+FE0F, U+FEFF.
 func invisible(s []byte) int {
 	switch {
-	case len(s) >= 2 && s[0] == 0xc2 && s[1] == 0xad:
+	case len(s) >= 2 && (s[0] == 0xc2 && s[1] == 0xad || s[0] == 0xcd && s[1] == 0x8f):
 		return 2
 	case len(s) < 3:
-	case s[0] == 0xe2 && s[1] == 0x80 && s[2] >= 0x8b && s[2] <= 0x8f,
-		s[0] == 0xe2 && s[1] == 0x81 && s[2] >= 0xa0 && s[2] <= 0xa4,
+	case s[0] == 0xe2 && s[1] == 0x80 && (s[2] >= 0x8b && s[2] <= 0x8f || s[2] >= 0xaa && s[2] <= 0xae),
+		s[0] == 0xe2 && s[1] == 0x81 && s[2] >= 0xa0 && s[2] <= 0xaf,
+		s[0] == 0xef && s[1] == 0xb8 && s[2] <= 0x8f,
 		s[0] == 0xef && s[1] == 0xbb && s[2] == 0xbf:
 		return 3
 	}
 	return 0
+}
+
+// tagged reads a tag character, U+E0020 to U+E007E: nobody sees one, and it
+// stands for a character of ASCII. The others of their block are dropped.
+func tagged(s []byte) (rune, int) {
+	if len(s) < 4 || s[1] != 0xa0 || s[2]&^1 != 0x80 || s[3]&0xc0 != 0x80 {
+		return 0, 0
+	}
+	if c := rune(s[2]&1)<<6 | rune(s[3]&0x3f); c >= ' ' && c < 0x7f {
+		return c, 4
+	}
+	return dropped, 4
 }

@@ -499,8 +499,29 @@ func (w *walker) number(i int) int {
 	if w.e.literals != nil && w.e.literals.find(d) != nil {
 		w.findings = append(w.findings, Finding{ruleNames[ruleLiteral], i, end - i})
 		w.replace(i, end, append(w.e.appendMask([]byte{'"'}, ruleLiteral, d), '"'))
+		return end
+	}
+	if len(d) >= minRun && digitsFrom(d, 0, len(d)) == len(d) {
+		w.digits(i, end)
 	}
 	return end
+}
+
+// digits reads a number that is long enough to be hexadecimal for something: that
+// of digits has no letter.
+func (w *walker) digits(i, end int) {
+	r, err := w.nest.run(w.in[i:end], w.nested)
+	if err != nil && !w.nest.peeks {
+		w.err = err
+		return
+	}
+	if err != nil {
+		r = ruleFault
+	}
+	if r != ruleNone {
+		w.findings = append(w.findings, Finding{ruleNames[r], i, end - i})
+		w.replace(i, end, append(w.e.appendMask([]byte{'"'}, r, w.in[i:end]), '"'))
+	}
 }
 
 func isNumberByte(c byte) bool {

@@ -328,8 +328,11 @@ func referred(s []byte) (rune, int) {
 	return reference(s)
 }
 
-// percented reads %41, %2541 and so on.
+// percented reads %41, %2541 and so on, and %u0041.
 func percented(s []byte) (rune, int) {
+	if r, n := percentU(s); n > 0 {
+		return r, n
+	}
 	i := 1
 	for i < 7 && len(s) > i+3 && s[i] == '2' && s[i+1] == '5' {
 		if _, ok := hexByte(s, i+2); !ok {

@@ -146,8 +146,8 @@ func (n *nest) run(run []byte, level int) (rule, error) {
 	buf := n.scratch
 	n.scratch = nil // what is decoded may hold runs itself
 	defer func() { n.scratch = buf }()
-	if seen&noHex == 0 {
-		buf = unhexed(buf[:0], run)
+	if digits := hexPart(run, seen); digits != nil {
+		buf = unhexed(buf[:0], digits)
 		if r, err := n.decoded(buf, level); r != ruleNone || err != nil {
 			return r, err
 		}
@@ -200,6 +200,23 @@ func (n *nest) decoded(d []byte, level int) (rule, error) {
 		return ruleNone, within(err, "in base64")
 	}
 	return strongest(r.Findings), nil
+}
+
+// hexPart is what of a run may be hexadecimal: all of it, or what stands behind
+// the "0x" that it begins with; nil for nothing.
+func hexPart(run []byte, seen runByte) []byte {
+	if seen&noHex == 0 {
+		return run
+	}
+	if run[0] != '0' || run[1]|0x20 != 'x' {
+		return nil
+	}
+	for _, c := range run[2:] {
+		if runBytes[c]&noHex != 0 {
+			return nil
+		}
+	}
+	return run[2:]
 }
 
 // oneCase says whether a run has letters of one case only, as base32 has (RFC
