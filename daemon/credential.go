@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/domain"
+	"github.com/holdfast-dev/holdfast/internal/egress"
 )
 
 const (
@@ -60,7 +61,7 @@ type tenantCredentials struct {
 	printed map[string]*printing         // guarded by mu; by source
 	known   map[string][]holdfast.Secret // guarded by mu; the newest values of each source
 	seen    map[string]bool              // guarded by mu; sources that were read
-	all     []holdfast.Secret            // guarded by mu; those of known, each once; never written to
+	all     []holdfast.Secret            // guarded by mu; those of known and what may be told of them, each once; never written to
 	changes int                          // guarded by mu; how often known changed
 }
 
@@ -200,7 +201,9 @@ func (c *tenantCredentials) keep(source string, value holdfast.Secret) {
 	c.known[source] = now[max(0, len(now)-keptValues):]
 	var lists [][]holdfast.Secret
 	for _, source := range sortedKeys(c.known) {
-		lists = append(lists, c.known[source])
+		for _, v := range c.known[source] {
+			lists = append(lists, egress.Told(v.Reveal()))
+		}
 	}
 	c.all = distinct(lists...)
 	c.changes++

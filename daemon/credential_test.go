@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"log/slog"
 	"os"
@@ -104,6 +105,22 @@ func TestEgress_Credential_whatIsMissingIsNamed(t *testing.T) {
 	for i, want := range []string{"empty env gone", "empty env fails gone", "empty env fails gone"} {
 		if got := say(i == 1); got != want {
 			t.Errorf("asked %d times: %q, want %q", i, got, want)
+		}
+	}
+}
+
+// A service quotes the name and password behind Basic, and the password alone.
+func TestEgress_Credential_whatAServiceQuotesIsRegistered(t *testing.T) {
+	var c tenantCredentials
+	c.keep("env:A", holdfast.NewSecret(base64.StdEncoding.EncodeToString([]byte("robot:not-a-word-77"))))
+	known, _ := c.registered()
+	var all []string
+	for _, v := range known {
+		all = append(all, v.Reveal())
+	}
+	for _, want := range []string{"cm9ib3Q6bm90LWEtd29yZC03Nw==", "robot:not-a-word-77", "not-a-word-77"} {
+		if !slices.Contains(all, want) {
+			t.Errorf("%s is not registered", want)
 		}
 	}
 }

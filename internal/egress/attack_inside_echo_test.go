@@ -116,3 +116,26 @@ func TestAttackInside_WhatIsBesideTheMessagesOfAWebSocket(t *testing.T) {
 		}
 	}
 }
+
+// TestAttackInside_FieldsByWhichAServerAnswersForAnotherRequest: with them the
+// answer would be a part, or another path's or method's than was judged.
+func TestAttackInside_FieldsByWhichAServerAnswersForAnotherRequest(t *testing.T) {
+	x := newOutside(t, redact.Options{})
+	got := make(chan http.Header, 1)
+	d, o := x.upstream(domain.Domain{}, true, func(_ http.ResponseWriter, r *http.Request) { got <- r.Header })
+	h := http.Header{"X-Kept": {"1"}}
+	for _, name := range []string{"Range", "If-Range", "X-Ms-Range", "X-Original-Uri", "X-Original-URL", "X-Rewrite-Url", "X-HTTP-Method-Override",
+		"X_HTTP_Method_Override", "X-Forwarded-Host", "X_Forwarded_Proto", "Forwarded", "Proxy-Authorization", "Proxy-Connection"} {
+		h[name] = []string{"bytes=0-1"}
+	}
+	do(t, "GET", x.front(d, o).URL+"/a", h, nil)
+	arrived := <-got
+	if arrived.Get("X-Kept") == "" {
+		t.Error("nothing arrived: this test sees nothing")
+	}
+	for name := range h {
+		if name != "X-Kept" && len(arrived[name])+len(arrived[http.CanonicalHeaderKey(name)]) > 0 {
+			t.Errorf("%s arrived", name)
+		}
+	}
+}

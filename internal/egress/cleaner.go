@@ -3,13 +3,12 @@ package egress
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/base64"
 	"io"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
-	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/domain"
@@ -157,23 +156,19 @@ type echoes struct {
 	list map[[32]byte]*redact.Engine // guarded by mu
 }
 
-// engine returns one that masks credential, nil where e does it as a registered
-// secret or it is too short to be told from ordinary text.
+// engine returns one that masks credential and what may be told of it, nil where
+// e does it, as of registered secrets, or it is too short to be told from
+// ordinary text.
 func (s *echoes) engine(e *redact.Engine, credential string) *redact.Engine {
-	for _, f := range e.Text([]byte(credential)).Findings {
-		if f.Rule == "secret.literal" && f.Length == len(credential) {
-			return nil
-		}
+	literals := Told(credential)
+	if !slices.ContainsFunc(literals, func(v holdfast.Secret) bool { return !masksWhole(e, v.Reveal()) }) {
+		return nil
 	}
 	key := sha256.Sum256([]byte(credential))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if have, ok := s.list[key]; ok {
 		return have
-	}
-	literals := []holdfast.Secret{holdfast.NewSecret(credential)}
-	if pair, err := base64.StdEncoding.DecodeString(credential); err == nil && len(pair) >= 4 && utf8.Valid(pair) {
-		literals = append(literals, holdfast.NewSecret(string(pair))) // of Basic
 	}
 	made, err := redact.New(redact.Options{Literals: literals, Masks: redact.Egress})
 	if err != nil {
@@ -184,4 +179,11 @@ func (s *echoes) engine(e *redact.Engine, credential string) *redact.Engine {
 	}
 	s.list[key] = made
 	return made
+}
+
+// masksWhole says whether e masks all of text as a registered secret.
+func masksWhole(e *redact.Engine, text string) bool {
+	return slices.ContainsFunc(e.Text([]byte(text)).Findings, func(f redact.Finding) bool {
+		return f.Rule == "secret.literal" && f.Length == len(text)
+	})
 }

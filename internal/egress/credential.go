@@ -24,9 +24,9 @@ var hopByHop = names(
 // method, path or client than the request's own, so that what was judged would
 // not be what is done; and those that split an answer.
 var misleading = names(
-	"X-Http-Method-Override", "X-Http-Method", "X-Method-Override", "X-Original-Url", "X-Rewrite-Url", "X-Original-Host", "X-Host",
+	"X-Http-Method-Override", "X-Http-Method", "X-Method-Override", "X-Original-Url", "X-Original-Uri", "X-Rewrite-Url", "X-Original-Host", "X-Host",
 	"Forwarded", "Via", "X-Real-Ip", "X-Client-Ip", "True-Client-Ip", "Cf-Connecting-Ip",
-	"Range", "If-Range",
+	"Range", "If-Range", "X-Ms-Range",
 )
 
 // credentialParts are what the names of credential fields hold that
