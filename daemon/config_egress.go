@@ -52,6 +52,7 @@ type DomainConfig struct {
 	Credential       *SourceConfig   `yaml:"credential" doc:"the header that Holdfast adds once a request has passed; no value stands here"`
 	AgentCredentials string          `yaml:"agent_credentials" enum:"strip,pass" doc:"pass: the agent's own credentials reach the host; strip if absent"`
 	FirstByte        Duration        `yaml:"first_byte" doc:"how long the host may take to the first byte of its answer; 30s if absent, at most 10m"`
+	Idle             Duration        `yaml:"idle" doc:"how long the host may send nothing in the middle of an answer; 5m if absent, 1h for events and WebSockets, 10m for tunnels; at most 24h"`
 	Risk             *holdfast.Risk  `yaml:"risk" doc:"of every request; by type and method if absent: GET and HEAD LOW, others MEDIUM, all of email and messaging HIGH"`
 	At               string          `yaml:"-"`
 }
@@ -237,7 +238,7 @@ func (c *DomainConfig) row(name string) (domain.Domain, error) {
 	d := domain.Domain{Name: name, Type: c.Type, Plain: c.PlainHTTP, Methods: c.Methods, Rate: c.RateLimit, Unit: domain.Unit(c.Budget),
 		MaxRequest: int64(c.MaxRequest), MaxResponse: int64(c.MaxResponse), Inspect: domain.Inspect(c.Inspect), Binary: c.Binary == "allow",
 		WebSocket: c.WebSocket, Request: domain.Redaction(c.Redact.Request), Response: domain.Redaction(c.Redact.Response), Roots: c.Roots,
-		AgentCredentials: c.AgentCredentials == "pass", FirstByte: time.Duration(c.FirstByte), Risk: c.Risk, Source: c.At,
+		AgentCredentials: c.AgentCredentials == "pass", FirstByte: time.Duration(c.FirstByte), Idle: time.Duration(c.Idle), Risk: c.Risk, Source: c.At,
 		Guesses: RedactConfig{Probable: c.Redact.Guesses}.Kinds()}
 	for _, p := range c.Ports {
 		d.Ports = append(d.Ports, uint16(p))

@@ -110,6 +110,7 @@ egress:
       roots: ca.pem
       credential: {header: x-api-key, prefix: "Key ", file: key}
       first_byte: 90s
+      idle: 20m
       risk: HIGH
     mail.example.com: {agent_credentials: pass, plain_http: true, redact: {response: off}}
     opaque.example.com: {inspect: opaque}
@@ -121,7 +122,7 @@ egress:
 	d := rows[0]
 	if d.Name != "*.example.com" || d.Type != "package" || len(d.Ports) != 2 || len(d.Methods) != 1 || len(d.Paths) != 2 || d.Rate != 7 || d.Unit != domain.Bytes ||
 		d.MaxRequest != 512<<10 || d.MaxResponse != 3 || !d.Binary || !d.WebSocket || d.Request != domain.Refuse || d.Response != domain.Refuse || len(d.Addresses) != 2 ||
-		!filepath.IsAbs(d.Roots) || d.FirstByte != 90*time.Second || d.Risk == nil || *d.Risk != holdfast.High || d.Guesses != redact.Phones|redact.Names {
+		!filepath.IsAbs(d.Roots) || d.FirstByte != 90*time.Second || d.Idle != 20*time.Minute || d.Risk == nil || *d.Risk != holdfast.High || d.Guesses != redact.Phones|redact.Names {
 		t.Errorf("%+v", d)
 	}
 	if c := d.Credential; c == nil || c.Header != "x-api-key" || c.Prefix != "Key " || !strings.HasPrefix(c.Source, "file:/") {
@@ -210,6 +211,7 @@ func TestEgress_Config_mistakes(t *testing.T) {
 		"no roots":              {v + "    a.example.com: {roots: none.pem}\n", "cannot read", ""},
 		"roots of nobody":       {v + "    a.example.com: {roots: holdfast.yaml}\n", "holds no certificate", "PEM"},
 		"first byte":            {v + "    a.example.com: {first_byte: 1h}\n", "waits 1h0m0s", ""},
+		"idle":                  {v + "    a.example.com: {idle: 25h}\n", "waits 25h0m0s", ""},
 		"risk":                  {v + "    a.example.com: {risk: low}\n", `unknown risk "low"`, ""},
 		"as a boundary":         {"version: 1\nboundaries: [{boundary: egress/a.example.com, risk: LOW}]\n", "is not listed here", "egress: domains"},
 		"all as a boundary":     {"version: 1\nboundaries: [{boundary: 'egress/*', risk: LOW}]\n", "is not listed here", ""},

@@ -71,6 +71,7 @@ const (
 	MostRequest   int64         = 256 << 20
 	MostResponse  int64         = 16 << 30
 	MostFirstByte time.Duration = 10 * time.Minute
+	MostIdle      time.Duration = 24 * time.Hour
 	MostRate                    = 100_000
 	MostRows                    = 10_000
 )
@@ -139,6 +140,10 @@ type Domain struct {
 	// FirstByte is how long the upstream may take to its first byte; 0 means
 	// 30 s (D25).
 	FirstByte time.Duration
+	// Idle is how long the upstream may send nothing in the middle of an
+	// answer, or both ends of a tunnel or a WebSocket; 0 means by what it is:
+	// 5 min, 1 h for events and WebSockets, 10 min for tunnels.
+	Idle time.Duration
 	// Risk overrides the risk of D25c, for every method.
 	Risk *holdfast.Risk
 	// Source is where the row was read, "file:line".

@@ -99,6 +99,8 @@ func TestMistakesNameTheirLine(t *testing.T) {
 		no(Domain{Name: n, MaxResponse: MostResponse + 1}, Domain{Name: n, MaxResponse: MostResponse}),
 		no(Domain{Name: n, FirstByte: -1}, Domain{Name: n, FirstByte: 1}),
 		no(Domain{Name: n, FirstByte: MostFirstByte + 1}, Domain{Name: n, FirstByte: MostFirstByte}),
+		no(Domain{Name: n, Idle: -1}, Domain{Name: n, Idle: 1}),
+		no(Domain{Name: n, Idle: MostIdle + 1}, Domain{Name: n, Idle: MostIdle}),
 		no(Domain{Name: n, Rate: -1}, Domain{Name: n, Rate: 1}),
 		no(Domain{Name: n, Rate: MostRate + 1}, Domain{Name: n, Rate: MostRate}),
 		no(Domain{Name: n, Inspect: Opaque, Plain: true}, Domain{Name: n, Inspect: Opaque}),

@@ -224,6 +224,8 @@ func checkBounds(d *Domain, _ rowName) *holdfast.Error {
 		return wrong("bounds responses at "+strconv.FormatInt(d.MaxResponse, 10)+" bytes", "max_response is at most "+strconv.FormatInt(MostResponse>>30, 10)+"GB")
 	case d.FirstByte < 0 || d.FirstByte > MostFirstByte:
 		return wrong("waits "+d.FirstByte.String()+" for a first byte", "the wait is at most "+MostFirstByte.String())
+	case d.Idle < 0 || d.Idle > MostIdle:
+		return wrong("waits "+d.Idle.String()+" for the next byte", "the wait is at most "+MostIdle.String())
 	case d.Rate < 0 || d.Rate > MostRate:
 		return wrong("has a rate of "+strconv.Itoa(d.Rate), "a rate is of requests in any 60 s, at most "+strconv.Itoa(MostRate)+"; 0 is none of its own")
 	}

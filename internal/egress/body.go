@@ -63,7 +63,7 @@ func (p *Proxy) fill(ctx context.Context, b *body, share *share, d *domain.Domai
 		// tell the upstream of it: the field is ours to write.
 		return undecodable(err)
 	}
-	in, err := decoded(&upTo{r: r.Body, left: most}, list)
+	in, err := decoded(&upTo{r: r.Body, left: most}, list, p.out.memory.shareOf(ctx))
 	if err != nil {
 		return bodyError(most, err)
 	}

@@ -21,8 +21,10 @@ const (
 	// may for each byte that went in.
 	freeDecoded = 1 << 20
 	maxRatio    = 200
-	// maxWindow bounds what a zstd decoder keeps, in bytes (RFC 9659).
+	// maxWindow bounds what a zstd decoder keeps, in bytes (RFC 9659), and
+	// minWindow is what every decoder may, whatever it says.
 	maxWindow = 8 << 20
+	minWindow = 64 << 10
 )
 
 var (
@@ -54,9 +56,11 @@ func codings(fields []string) ([]string, error) {
 
 // decoded reads what r holds behind its encodings, the last of which was put on
 // last. What comes out of each layer is bounded by what went in, so that no
-// depth of nesting multiplies. The reader must be closed.
-func decoded(r io.Reader, list []string) (io.ReadCloser, error) {
-	d := &decoder{Reader: r}
+// depth of nesting multiplies, and what the layers keep is taken from room until
+// the reader is closed, which it must be. An error is errNoMemory where there is
+// no room.
+func decoded(r io.Reader, list []string, room *share) (io.ReadCloser, error) {
+	d := &decoder{Reader: r, room: room}
 	for i := len(list) - 1; i >= 0; i-- {
 		in := &counted{r: d.Reader}
 		out, err := d.layer(list[i], bufio.NewReader(in))
@@ -72,6 +76,8 @@ func decoded(r io.Reader, list []string) (io.ReadCloser, error) {
 // decoder is a pile of decoders.
 type decoder struct {
 	io.Reader
+	room *share
+	kept int64 // by all layers, in bytes
 	ends []func()
 }
 
@@ -81,10 +87,23 @@ func (d *decoder) Close() error {
 		end()
 	}
 	d.ends = nil
+	d.room.done()
+	return nil
+}
+
+// keep takes room for what one more layer keeps.
+func (d *decoder) keep(n int64) error {
+	if d.kept += n; !d.room.grow(d.kept) {
+		return errNoMemory
+	}
 	return nil
 }
 
 func (d *decoder) layer(coding string, r *bufio.Reader) (io.Reader, error) {
+	window := windowOf(coding, r)
+	if err := d.keep(window); err != nil {
+		return nil, err
+	}
 	switch coding {
 	case "gzip", "x-gzip":
 		return gzip.NewReader(r)
@@ -97,7 +116,7 @@ func (d *decoder) layer(coding string, r *bufio.Reader) (io.Reader, error) {
 	case "br":
 		return brotli.NewReader(r), nil
 	case "zstd":
-		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(uint64(window)))
 		if err != nil {
 			return nil, err
 		}
@@ -105,6 +124,48 @@ func (d *decoder) layer(coding string, r *bufio.Reader) (io.Reader, error) {
 		return z, nil
 	}
 	return nil, errUnknownCoding
+}
+
+// windowOf is how much of what it decoded a layer keeps, in bytes: as its first
+// bytes say (RFC 7932 section 9.1, RFC 8878 section 3.1.1). Frames of zstd that
+// follow the first must be content with what it asks for.
+func windowOf(coding string, r *bufio.Reader) int64 {
+	switch coding {
+	case "br":
+		head, _ := r.Peek(1)
+		if len(head) == 0 {
+			return minWindow
+		}
+		return max(minWindow, int64(1)<<brotliBits(head[0]))
+	case "zstd":
+		head, _ := r.Peek(zstd.HeaderMaxSize)
+		var h zstd.Header
+		if err := h.Decode(head); err != nil || h.Skippable {
+			return maxWindow
+		}
+		window := h.WindowSize
+		if h.SingleSegment {
+			window = h.FrameContentSize
+		}
+		return int64(min(max(window, minWindow), maxWindow))
+	}
+	return minWindow
+}
+
+// brotliBits is the size of a stream's window, as a power of two.
+func brotliBits(first byte) int {
+	switch n, m := first>>1&7, first>>4&7; {
+	case first&1 == 0:
+		return 16
+	case n != 0:
+		return 17 + int(n)
+	case m == 0:
+		return 17
+	case m == 1:
+		return 16 // a large window, which the decoder refuses
+	default:
+		return 8 + int(m)
+	}
 }
 
 // counted counts what was read.

@@ -95,13 +95,14 @@ func (x *exchange) prepare() *holdfast.Error {
 	return nil
 }
 
-// readBody reads the body under a deadline that every byte moves on.
+// readBody reads the body under a deadline that its bytes move on.
 func (x *exchange) readBody() (*body, *holdfast.Error) {
 	if x.r.Body == nil || x.r.Body == http.NoBody {
 		http.NewResponseController(x.w).SetReadDeadline(time.Time{})
 		return x.p.readBody(x.r.Context(), x.domain, x.r)
 	}
-	patient := &patientBody{ReadCloser: x.r.Body, c: http.NewResponseController(x.w), d: x.p.cfg.Limits.Body}
+	limit := x.p.cfg.Limits.Body
+	patient := &patientBody{ReadCloser: x.r.Body, c: http.NewResponseController(x.w), d: limit, whole: time.Now().Add(manyWaits * limit)}
 	x.r.Body = patient
 	b, err := x.p.readBody(x.r.Context(), x.domain, x.r)
 	if cut, ok := errors.AsType[*holdfast.Error](patient.err); err != nil && ok {

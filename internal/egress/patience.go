@@ -9,20 +9,34 @@ import (
 	"time"
 )
 
-// patientBody gives a client's body a deadline that every byte moves on, and
+// patientBody gives a client's body a deadline that every byte moves on, but
+// none far beyond its share of the whole: a body that drips is not awaited. It
 // remembers why it ended.
 type patientBody struct {
 	io.ReadCloser
-	c   *http.ResponseController
-	d   time.Duration
-	err error
+	c     *http.ResponseController
+	d     time.Duration
+	whole time.Time // when a body of no bytes must have ended
+	err   error
 }
+
+// A body has manyWaits times the wait for one byte, and a second for each
+// slowest bytes that came.
+const (
+	manyWaits = 4
+	slowest   = 1 << 10
+)
 
 var errStalled = errors.New("no byte of the body came in time")
 
 func (b *patientBody) Read(p []byte) (int, error) {
-	b.c.SetReadDeadline(time.Now().Add(b.d))
+	until := time.Now().Add(b.d)
+	if b.whole.Before(until) {
+		until = b.whole
+	}
+	b.c.SetReadDeadline(until)
 	n, err := b.ReadCloser.Read(p)
+	b.whole = b.whole.Add(time.Duration(n) * time.Second / slowest)
 	if err != nil && err != io.EOF {
 		b.err = err
 		var ne net.Error

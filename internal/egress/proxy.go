@@ -86,7 +86,8 @@ type Limits struct {
 	Header time.Duration
 	// Idle is how long a connection may wait for its next request: 2 min.
 	Idle time.Duration
-	// Body is how long a request's body may go without a byte: 30 s.
+	// Body is how long a request's body may go without a byte: 30 s. All of it
+	// has four times that, and a second for each KB.
 	Body time.Duration
 }
 

@@ -29,7 +29,7 @@ func (a *answer) body(ctx context.Context) error {
 		}
 		return upstreamLied(a.resp, "an encoding that is not known, though it was asked for none", err)
 	}
-	in, err := decoded(a.resp.Body, list)
+	in, err := decoded(a.resp.Body, list, a.p.out.memory.shareOf(a.ctx))
 	if err != nil {
 		return a.readError(err)
 	}

@@ -14,9 +14,6 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/domain"
 )
 
-// tunnelIdle is how long a tunnel may carry nothing, either way.
-const tunnelIdle = 10 * time.Minute
-
 // tunnel carries bytes between client and o, not inspected, and at most d's
 // limits each way. The first thing that client reads is its TLS ClientHello,
 // which was looked at: its name is o's host. An end that is closed on one side
@@ -25,7 +22,7 @@ const tunnelIdle = 10 * time.Minute
 // deadline where ctx ends.
 //
 // The error is send's where no connection was made; a PayloadTooLargeError past
-// a limit; nil where both ends were closed in order, or the client left.
+// a limit; a TimeoutError where neither end sent anything for long; nil where both ends were closed in order, or the client left.
 func (p *Proxy) tunnel(ctx context.Context, client net.Conn, d *domain.Domain, o domain.Origin) (relayed, error) {
 	list, err := p.addresses(ctx, d, o)
 	if err != nil {
@@ -38,9 +35,13 @@ func (p *Proxy) tunnel(ctx context.Context, client net.Conn, d *domain.Domain, o
 	defer up.Close()
 	t := &carrier{client: client, up: up}
 	defer context.AfterFunc(ctx, t.end)()
-	idle := time.AfterFunc(tunnelIdle, t.end)
+	limit := idleOf(d, tunnelIdle)
+	idle := time.AfterFunc(limit, func() {
+		t.idle.Store(true)
+		t.end()
+	})
 	defer idle.Stop()
-	t.busy = func() { idle.Reset(tunnelIdle) }
+	t.busy = func() { idle.Reset(limit) }
 
 	sum := sha256.New()
 	var there, back error
@@ -56,8 +57,10 @@ func (p *Proxy) tunnel(ctx context.Context, client net.Conn, d *domain.Domain, o
 		return got, tooLarge("tunnel's way out", maxRequest(d))
 	case errors.Is(back, errTooLarge):
 		return got, tooLarge("tunnel's way back", maxResponse(d))
+	case ctx.Err() == nil && t.idle.Load():
+		return got, fellSilent(d, limit, nil)
 	case ctx.Err() != nil, t.over.Load():
-		return got, &holdfast.Error{Kind: holdfast.KindForward, Rule: "egress/ended", Why: "the tunnel was ended", Hint: "it carried nothing for long, or the run was stopped"}
+		return got, &holdfast.Error{Kind: holdfast.KindForward, Rule: "egress/ended", Why: "the tunnel was ended", Hint: "the run was stopped"}
 	case back != nil:
 		return got, &holdfast.Error{Kind: holdfast.KindForward, Rule: "egress/forward", Why: o.Host.String() + " broke the tunnel off", Err: back}
 	}
@@ -68,7 +71,7 @@ func (p *Proxy) tunnel(ctx context.Context, client net.Conn, d *domain.Domain, o
 type carrier struct {
 	client, up net.Conn
 	sent, came atomic.Int64
-	over       atomic.Bool
+	over, idle atomic.Bool
 	busy       func()
 }
 

@@ -60,9 +60,10 @@ func (p *Proxy) send(ctx context.Context, d *domain.Domain, o domain.Origin, req
 		limit = firstByte
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	timer := time.AfterFunc(limit, func() { cancel(errFirstByte) })
+	wait := &wait{}
+	wait.timer = time.AfterFunc(limit, func() { wait.over(cancel) })
 	resp, err := p.roundTrip(ctx, d, o, req)
-	if !timer.Stop() && err == nil {
+	if !wait.timer.Stop() && err == nil {
 		// The answer began as the limit ran out: its body is ended already.
 		resp.Body.Close()
 		err = errFirstByte
@@ -72,7 +73,9 @@ func (p *Proxy) send(ctx context.Context, d *domain.Domain, o domain.Origin, req
 		cancel(nil)
 		return nil, sendError(o, limit, cause, err)
 	}
-	resp.Body = ending(resp.Body, func() { cancel(nil) })
+	wait.d, wait.limit = d, idleOf(d, usualIdle(resp.Header.Get("Content-Type")))
+	wait.answering.Store(true)
+	resp.Body = ending(resp.Body, wait, func() { cancel(nil) })
 	return resp, nil
 }
 
@@ -134,11 +137,14 @@ func addressed(ctx context.Context, d *domain.Domain, o domain.Origin, req *http
 	return req
 }
 
-// endingBody ends the request's context with its body.
+// endingBody ends the request's context with its body, and the waiting for it.
 type endingBody struct {
 	io.ReadCloser
-	end func()
+	wait *wait
+	end  func()
 }
+
+func (b *endingBody) Read(p []byte) (int, error) { return b.wait.read(b.ReadCloser, p) }
 
 func (b *endingBody) Close() error {
 	err := b.ReadCloser.Close()
@@ -146,10 +152,12 @@ func (b *endingBody) Close() error {
 	return err
 }
 
-// ending wraps b. What was switched to another protocol can be written to, too.
-func ending(b io.ReadCloser, end func()) io.ReadCloser {
-	e := &endingBody{b, end}
+// ending wraps b. What was switched to another protocol can be written to, too,
+// and has a limit of its own.
+func ending(b io.ReadCloser, wait *wait, end func()) io.ReadCloser {
+	e := &endingBody{b, wait, end}
 	if w, ok := b.(io.Writer); ok {
+		wait.limit = 0
 		return &struct {
 			*endingBody
 			io.Writer

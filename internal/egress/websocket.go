@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 	"unicode/utf8"
 
 	"github.com/coder/websocket"
@@ -99,6 +101,9 @@ type socket struct {
 	d *domain.Domain
 	c cleaner
 
+	idle   *time.Timer // ends both ways
+	silent atomic.Bool // it did
+
 	mu  sync.Mutex
 	got relayed   // guarded by mu
 	sum hash.Hash // guarded by mu
@@ -131,10 +136,17 @@ func (s *socket) protocols(h http.Header) ([]string, *holdfast.Error) {
 	return list, failed
 }
 
-// carry carries both ways and returns the first error; nil where an end closed.
+// carry carries both ways and returns the first error; nil where an end closed,
+// and a TimeoutError where neither said anything for long.
 func (s *socket) carry(ctx context.Context, here, there *websocket.Conn) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	limit := idleOf(s.d, eventsIdle)
+	s.idle = time.AfterFunc(limit, func() {
+		s.silent.Store(true)
+		cancel()
+	})
+	defer s.idle.Stop()
 	var out, back error
 	var both sync.WaitGroup
 	both.Go(func() {
@@ -146,8 +158,11 @@ func (s *socket) carry(ctx context.Context, here, there *websocket.Conn) error {
 		cancel()
 	})
 	both.Wait()
-	if out != nil {
+	switch {
+	case out != nil:
 		return out
+	case back == nil && s.silent.Load():
+		return fellSilent(s.d, limit, nil)
 	}
 	return back
 }
@@ -161,6 +176,7 @@ func (s *socket) way(ctx context.Context, to, from *websocket.Conn, mode domain.
 		if err != nil {
 			return s.closed(ctx, to, err, mode)
 		}
+		s.idle.Reset(idleOf(s.d, eventsIdle))
 		if total += int64(len(data)); total > most {
 			return s.refuse(to, from, tooLarge("WebSocket", most))
 		}
