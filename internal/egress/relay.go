@@ -78,6 +78,9 @@ func (a *answer) relay(ctx context.Context) error {
 	if a.resp.StatusCode < 200 {
 		return upstreamLied(a.resp, "an answer that nobody asked for", nil)
 	}
+	if said := a.resp.Header["Content-Length"]; len(said) > 1 || len(said) == 1 && a.resp.ContentLength < 0 {
+		return upstreamLied(a.resp, "a length that is none, or two", nil) // HTTP/2 would let it pass
+	}
 	if a.bodyless() {
 		a.begin()
 		return nil

@@ -63,6 +63,8 @@ func forwardWhy(o domain.Origin, err error) (why, hint string) {
 		return host + " showed a certificate of an authority that is not trusted", "where it has its own, the domain's `roots` names its file; nothing was sent"
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return host + " showed a certificate that has expired or does not hold yet", "see its clock and this machine's; nothing was sent"
+	case errors.As(err, &invalid) && invalid.Reason == x509.IncompatibleUsage:
+		return host + " showed a certificate for another use than a server's", "nothing was sent"
 	case errors.As(err, &invalid):
 		return host + " showed a certificate that is not valid", "nothing was sent"
 	case errors.As(err, &record):

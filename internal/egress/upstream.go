@@ -99,6 +99,11 @@ func (p *Proxy) roundTrip(ctx context.Context, d *domain.Domain, o domain.Origin
 			p.counters.observe(FirstByte, time.Since(start)-connect)
 		}
 	}
+	if err != nil && ctx.Err() == nil {
+		// An upstream that breaks the rules is not listened to any more: over
+		// HTTP/2 it could write on.
+		t.CloseIdleConnections()
+	}
 	if err != nil && !left.Load() {
 		err = &notStarted{err}
 	}

@@ -157,7 +157,7 @@ func newEgress(t testing.TB, set setup) *world {
 	rows := set.rows(w.up.port, w.plain.port)
 	for i := range rows {
 		rows[i].Source = fmt.Sprintf("test:%d", i+1)
-		if rows[i].Inspect != domain.Opaque && !rows[i].Plain {
+		if rows[i].Inspect != domain.Opaque && !rows[i].Plain && rows[i].Roots == "" {
 			rows[i].Roots = roots
 		}
 		if rows[i].Addresses == nil {
