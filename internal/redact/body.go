@@ -38,7 +38,9 @@ func (e *Engine) Body(contentType string, body []byte) (r Result, err error) {
 	}
 	r = Result{Out: body}
 	for n := 0; ; n++ {
-		next, err := e.nest(len(r.Out)).doc(contentType, r.Out, 0, false)
+		d := e.nest(len(r.Out))
+		next, err := d.doc(contentType, r.Out, 0, false)
+		d.done()
 		if err != nil {
 			return Result{}, err
 		}

@@ -122,7 +122,9 @@ func (e *Engine) headerText(value string) (string, []Finding) {
 	s := []byte(value)
 	var list []Finding
 	for n := 0; n < maxReadings; n++ {
-		r, exact, err := e.nest(len(s)).leaf(s, 0)
+		d := e.nest(len(s))
+		r, exact, err := d.leaf(s, 0)
+		d.done()
 		if err != nil {
 			break
 		}

@@ -38,8 +38,11 @@ func (e *Engine) JSON(doc []byte) (r Result, err error) {
 	if !valid(doc) {
 		return e.Text(doc), nil
 	}
-	w := walker{e: e, draft: draft{in: doc}, nest: e.peek(len(doc))}
+	n := e.peek(len(doc))
+	defer n.done()
+	w := n.walker(doc)
 	w.walk()
+	n.spare = w
 	return w.result(), nil
 }
 
@@ -60,12 +63,16 @@ func (e *Engine) Seal(doc []byte, exempt ...string) (rec Record, err error) {
 	if err := strict(doc); err != nil {
 		return Record{}, err
 	}
-	w := walker{e: e, draft: draft{in: doc}, exempt: exempt, limit: maxSealDepth, nest: e.peek(len(doc))}
+	n := e.peek(len(doc))
+	defer n.done()
+	w := n.walker(doc)
+	w.exempt, w.exemptBits, w.limit = exempt, exemptBits(exempt), maxSealDepth
 	w.walk()
 	if w.deep {
 		return Record{}, fault("the record is nested more than 64 levels deep", nil)
 	}
 	r := w.result()
+	n.spare = w
 	if !r.Found() {
 		return Record{bytes.Clone(doc)}, nil
 	}
@@ -76,7 +83,7 @@ func (e *Engine) Seal(doc []byte, exempt ...string) (rec Record, err error) {
 }
 
 func strict(doc []byte) error {
-	if jsontext.Value(doc).IsValid() {
+	if isStrict(doc) {
 		return nil
 	}
 	return fault("the record is not one strict JSON document", nil)
@@ -117,15 +124,17 @@ type frame struct {
 // walker reads a document that is known to be valid.
 type walker struct {
 	draft
-	e       *Engine
-	exempt  []string
-	limit   int
-	deep    bool
-	stack   []frame
-	scratch []byte
-	names   map[string]int
-	nested  int
-	array   [32]frame
+	e      *Engine
+	exempt []string
+	// exemptBits has a bit for each of exempt.
+	exemptBits uint64
+	limit      int
+	deep       bool
+	stack      []frame
+	scratch    []byte
+	names      map[string]int
+	nested     int
+	array      [32]frame
 
 	// nest opens what strings are wrapped in; err ends the walk of a body.
 	nest *nest
@@ -252,7 +261,11 @@ func (w *walker) member(t *frame, i, end int, s []byte, escaped bool) {
 // leading to paths; below such a one, shut.
 func (w *walker) exempts(t *frame, s []byte) {
 	if len(w.stack) == 1 {
-		t.exempt, t.within = isExempt(w.exempt, s), ""
+		t.exempt, t.within = false, ""
+		if w.exemptBits&exemptBit(s) == 0 {
+			return // neither one of them nor the beginning of a path
+		}
+		t.exempt = isExempt(w.exempt, s)
 		for _, k := range w.exempt {
 			if len(k) > len(s) && k[len(s)] == '.' && k[:len(s)] == string(s) {
 				t.within = k[:len(s)+1]
@@ -266,6 +279,26 @@ func (w *walker) exempts(t *frame, s []byte) {
 			t.shut = true
 		}
 	}
+}
+
+// exemptBit is the bit of an exempt key, or of the beginning of an exempt path.
+func exemptBit[T string | []byte](name T) uint64 {
+	if len(name) == 0 {
+		return 1
+	}
+	return 1 << ((len(name)*7 + int(name[0]) + int(name[len(name)-1])*3) & 63)
+}
+
+func exemptBits(exempt []string) (all uint64) {
+	for _, k := range exempt {
+		all |= exemptBit(k)
+		for i := range len(k) {
+			if k[i] == '.' {
+				all |= exemptBit(k[:i])
+			}
+		}
+	}
+	return all
 }
 
 func isExempt(list []string, s []byte) bool {
@@ -441,9 +474,11 @@ func (w *walker) inner(i, end int, s []byte) bool {
 	if !valid(s) {
 		return false
 	}
-	sub := walker{e: w.e, draft: draft{in: s}, nested: w.nested + 1, nest: w.nest}
+	sub := w.nest.walker(s)
+	sub.nested = w.nested + 1
 	sub.walk()
 	r := sub.result()
+	w.nest.spare = sub
 	if !r.Found() {
 		return true
 	}
@@ -453,9 +488,12 @@ func (w *walker) inner(i, end int, s []byte) bool {
 	return true
 }
 
+// isStrict says whether doc is one JSON document without doubt (RFC 7493).
+func isStrict(doc []byte) bool { return sureJSON(doc, true) || jsontext.Value(doc).IsValid() }
+
 // valid says whether doc is one JSON document, strict or not.
 func valid(doc []byte) bool {
-	return jsontext.Value(doc).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	return sureJSON(doc, false) || jsontext.Value(doc).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
 // hide masks a whole value, which reads s, for its name's sake.

@@ -29,18 +29,60 @@ type nest struct {
 	// end is masked: so that a document need not be refused.
 	peeks bool
 	known *[32]knownName
+	names *[32]knownName // known, or what it was of the body before
 	// spare is a walker that is not in use: a body may hold many documents.
 	spare *walker
 
 	scratch []byte
 }
 
+// nest begins with a body of size bytes. What it is made of is that of one that
+// is done, where there is one.
 func (e *Engine) nest(size int) *nest {
-	n := &nest{e: e, left: min(max(minDecoded, 16*size), maxDecoded)}
+	n, _ := e.nests.Get().(*nest)
+	if n == nil {
+		n = new(nest)
+	}
+	*n = nest{e: e, left: min(max(minDecoded, 16*size), maxDecoded), spare: n.spare, scratch: n.scratch[:0], names: n.names}
 	if size >= minKnown {
-		n.known = new([32]knownName)
+		if n.names == nil {
+			n.names = new([32]knownName)
+		}
+		*n.names, n.known = [32]knownName{}, n.names
 	}
 	return n
+}
+
+// maxScratch is the longest buffer, in bytes, that is kept for the next body.
+const maxScratch = 16 << 10
+
+// done lets the next body have what n is made of, and keeps nothing of this one.
+// It must not be used any more.
+func (n *nest) done() {
+	if cap(n.scratch) > maxScratch {
+		n.scratch = nil
+	}
+	clear(n.scratch[:cap(n.scratch)])
+	if w := n.spare; w != nil {
+		scratch := w.scratch
+		if cap(scratch) > maxScratch {
+			scratch = nil
+		}
+		clear(scratch[:cap(scratch)])
+		*w = walker{scratch: scratch}
+	}
+	n.e.nests.Put(n)
+}
+
+// walker is one that reads doc, which is valid. Who has no more use for it may
+// put it back as spare.
+func (n *nest) walker(doc []byte) *walker {
+	w := n.spare
+	if n.spare = nil; w == nil {
+		w = new(walker)
+	}
+	*w = walker{e: n.e, draft: draft{in: doc}, nest: n, scratch: w.scratch[:0]}
+	return w
 }
 
 // unscannable is the refusal of a body that would otherwise pass unread. What

@@ -2,6 +2,7 @@ package redact
 
 import (
 	"strconv"
+	"sync"
 
 	"github.com/holdfast-dev/holdfast"
 )
@@ -74,6 +75,7 @@ type Engine struct {
 	key      holdfast.Secret
 	probable Probable
 	guess    guesses
+	nests    *sync.Pool // of *nest, none of which is in use
 }
 
 // guesses finds what only its surroundings tell: spans in order, none of which
@@ -98,7 +100,7 @@ func New(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{ready: true, literals: lit, masks: o.Masks, key: o.Key, probable: o.Probable}
+	e := &Engine{ready: true, literals: lit, masks: o.Masks, key: o.Key, probable: o.Probable, nests: new(sync.Pool)}
 	if o.Probable != 0 {
 		e.guess = newGuesser(o.Probable)
 	}

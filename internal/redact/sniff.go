@@ -2,6 +2,7 @@ package redact
 
 import (
 	"bytes"
+	"encoding/binary"
 	"unicode/utf8"
 )
 
@@ -43,6 +44,9 @@ func isBinary(b []byte) bool {
 		c := b[i]
 		if plainByte[c] {
 			i++
+			for i+8 <= len(b) && allVisible(binary.LittleEndian.Uint64(b[i:])) {
+				i += 8
+			}
 			continue
 		}
 		if c < utf8.RuneSelf {
@@ -58,6 +62,10 @@ func isBinary(b []byte) bool {
 	}
 	return controls*16 > len(b) || bad*3 > len(b)
 }
+
+// allVisible says whether each byte of a word can be seen, or is a blank. Of some
+// words in which one follows a smaller one it does not.
+func allVisible(x uint64) bool { return (x|(x-eachBlank)|(x+eachOne))&eachHigh == 0 }
 
 // plainByte are the bytes of ASCII that text has: what can be seen, blanks and
 // the few control bytes of terminals and JSON sequences.

@@ -19,7 +19,7 @@ func (n *nest) strict(b []byte, level int) (Result, bool, error) {
 	if !looksJSON(b) {
 		return Result{}, false, nil
 	}
-	if !jsontext.Value(b).IsValid() {
+	if !isStrict(b) {
 		if !valid(b) {
 			return Result{}, false, nil
 		}
@@ -29,7 +29,7 @@ func (n *nest) strict(b []byte, level int) (Result, bool, error) {
 	if err != nil || !r.Found() {
 		return Result{Out: b}, true, err
 	}
-	if !jsontext.Value(r.Out).IsValid() {
+	if !isStrict(r.Out) {
 		return Result{}, true, n.ambiguity(r.Out)
 	}
 	return r, true, nil
@@ -37,11 +37,8 @@ func (n *nest) strict(b []byte, level int) (Result, bool, error) {
 
 // document redacts a valid JSON document whose strings may be wrapped.
 func (n *nest) document(b []byte, level int) (Result, error) {
-	w := n.spare
-	if n.spare = nil; w == nil {
-		w = new(walker)
-	}
-	*w = walker{e: n.e, draft: draft{in: b}, nested: level, limit: maxDepth, nest: n, scratch: w.scratch[:0]}
+	w := n.walker(b)
+	w.nested, w.limit = level, maxDepth
 	defer func() { n.spare = w }()
 	w.walk()
 	if w.deep {

@@ -29,7 +29,9 @@ func (e *Engine) URL(raw string) (out string, list []Finding) {
 	s := []byte(raw)
 	var all []Finding
 	for n := 0; n < maxReadings; n++ {
-		spans, err := e.nest(len(s)).urlSpans(s)
+		d := e.nest(len(s))
+		spans, err := d.urlSpans(s)
+		d.done()
 		if err != nil {
 			return e.hiddenURL(raw)
 		}
