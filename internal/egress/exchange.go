@@ -244,6 +244,10 @@ func (x *exchange) act(ctx context.Context) (out holdfast.Output, err error) {
 	x.broken = false
 	if x.held != nil {
 		x.held.whole = true
+	} else if x.r.ProtoMajor == 1 && x.answer.began {
+		// The client need not wait until the handler's turn comes. Over HTTP/2 an
+		// answer's end is told by the handler's return alone.
+		_ = patient.c.Flush() // who has gone away misses nothing
 	}
 	x.p.counters.maskedIn.Add(int64(len(x.answer.findings)))
 	return x.output(), x.answered()
