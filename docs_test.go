@@ -162,7 +162,11 @@ func TestCodeNamesRealPages(t *testing.T) {
 func TestCrossingPageHasEverySignal(t *testing.T) {
 	want := map[string]bool{}
 	for _, s := range holdfast.Signals() {
-		want["| "+s.Gate.String()+" | "+string(s.Kind)+" | "+strings.ToLower(s.Level.String())+" | "+s.Event+" |"] = true
+		who := s.Gate.String()
+		if s.Gate == holdfast.GateHalt {
+			who = "act" // no gate raises it
+		}
+		want["| "+who+" | "+string(s.Kind)+" | "+strings.ToLower(s.Level.String())+" | "+s.Event+" |"] = true
 	}
 	for line := range strings.Lines(page(t, "doc/crossing.md")) {
 		line = strings.TrimSpace(line)

@@ -91,7 +91,7 @@ func TestEgress_Error_of_the_act(t *testing.T) {
 			}
 			lines := 0
 			for _, l := range log.lines(t) {
-				if l.Trace == c.event && l.Level == "WARN" && l.Crossing == out.Crossing && l.Kind == string(c.kind) {
+				if l.Trace == c.event && l.Level == "WARN" && l.Crossing == out.Crossing && l.Kind == string(c.kind) && l.Msg == "failed" && l.By == "act" && l.Gate == "" {
 					lines++
 				}
 			}

@@ -255,7 +255,7 @@ func (c *crossing) afterClose(end *ending, err error) error {
 	case end.outcome == ledger.Withheld:
 		c.k.signal(c.j, refusal(holdfast.K8, "FAIL", end.err))
 	case kind == holdfast.KindForward || kind == holdfast.KindTimeout:
-		c.k.signal(c.j, refusal(holdfast.GateHalt, "", end.err))
+		c.k.failed(c.j, kind, end.err)
 	}
 	err = withCrossing(end.err, c.j.id)
 	c.finish(err)

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -476,6 +477,18 @@ func (k *Kernel) signal(j *judgement, op holdfast.Opinion) {
 		k.notify(Notice{Level: "error", Event: "prohibited_tried", Tenant: j.tenant(), Agent: j.who.Agent,
 			Boundary: j.recordedBoundary(), Crossing: j.id, Why: op.Why})
 	}
+}
+
+// failed logs an act that failed as loud as the document wants it (003 3.1). No
+// gate ended it: the hand did, or who answered it.
+func (k *Kernel) failed(j *judgement, kind holdfast.Kind, err error) {
+	s := holdfast.SignalOf(holdfast.GateHalt, kind)
+	why, rule := "", ""
+	if e, ok := asError(err); ok {
+		why, rule = e.Why, e.Rule
+	}
+	k.log.Log(context.Background(), s.Level, "failed", "trace", s.Event, "crossing", j.id, "boundary", j.recordedBoundary(),
+		"agent", j.who.Agent, "by", cmp.Or(rule, "act"), "kind", string(kind), "why", string(k.mask(why)))
 }
 
 // violations makes one text of a schema's violations; it holds no values.

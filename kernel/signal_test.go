@@ -92,7 +92,7 @@ func TestSignals_D14c_every_row_of_the_document(t *testing.T) {
 }
 
 type logLine struct {
-	Level, Msg, Trace, Crossing, Gate, Kind, Why string
+	Level, Msg, Trace, Crossing, Gate, By, Kind, Why string
 }
 
 func (b *buffer) lines(t *testing.T) []logLine {

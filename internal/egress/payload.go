@@ -213,5 +213,5 @@ func (x *exchange) answered() error {
 	if x.answer.status < 500 {
 		return nil
 	}
-	return &holdfast.Error{Kind: holdfast.KindForward, Why: fmt.Sprintf("the server answered with status %d", x.answer.status), Hint: "its answer was passed on"}
+	return &holdfast.Error{Kind: holdfast.KindForward, Rule: "egress/answer", Why: fmt.Sprintf("the server answered with status %d", x.answer.status), Hint: "its answer was passed on"}
 }
