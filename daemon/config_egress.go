@@ -3,7 +3,6 @@ package daemon
 import (
 	"crypto/x509"
 	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 	"strconv"
@@ -76,36 +75,6 @@ type SourceConfig struct {
 	Command []string `yaml:"command" doc:"program and arguments that prints the value within 5s; asked again after a minute"`
 	At      string   `yaml:"-"`
 }
-
-// Size is a number of bytes: "512KB", "10MB", "1GB", or the bare number. A KB
-// is 1024 bytes.
-type Size int64
-
-// maxSize is the most that any size may be.
-const maxSize = 1 << 50
-
-// UnmarshalText reads a size above zero.
-func (s *Size) UnmarshalText(b []byte) error {
-	text, unit := string(b), int64(1)
-	for _, u := range []struct {
-		name string
-		of   int64
-	}{{"KB", 1 << 10}, {"MB", 1 << 20}, {"GB", 1 << 30}, {"B", 1}} {
-		if rest, ok := strings.CutSuffix(text, u.name); ok {
-			text, unit = rest, u.of
-			break
-		}
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n <= 0 || n > maxSize/unit || strconv.FormatInt(n, 10) != text {
-		return fmt.Errorf("%q is not a size such as 512KB, 10MB or 1GB", clip(string(b)))
-	}
-	*s = Size(n * unit)
-	return nil
-}
-
-// MarshalText writes the number of bytes.
-func (s Size) MarshalText() ([]byte, error) { return []byte(strconv.FormatInt(int64(s), 10)), nil }
 
 // egress judges the listeners and the allowlist.
 func (k *checker) egress(c *Config) {

@@ -102,7 +102,7 @@ egress:
       rate_limit: 7
       budget: bytes
       max_request: 512KB
-      max_response: 3
+      max_response: 3B
       binary: allow
       websocket: true
       redact: {request: refuse, response: refuse, guesses: [phones, names]}
@@ -191,6 +191,7 @@ func TestEgress_Config_mistakes(t *testing.T) {
 		"rate as a text":        {v + "    a.example.com: {rate_limit: 100_per_min}\n", "must be a whole number", ""},
 		"budget":                {v + "    a.example.com: {budget: tokens}\n", "must be one of calls, messages, bytes, token_count", ""},
 		"size":                  {v + "    a.example.com: {max_request: much}\n", `"much" is not a size`, ""},
+		"size without a unit":   {v + "    a.example.com: {max_request: 10}\n", "egress.domains.a.example.com.max_request: 10 has no unit, and would be 10 bytes", "10KB, 10MB, or 10B"},
 		"size of nothing":       {v + "    a.example.com: {max_request: 0}\n", `"0" is not a size`, ""},
 		"enormous size":         {v + "    a.example.com: {max_response: 99999999999GB}\n", "is not a size", ""},
 		"too large":             {v + "    a.example.com: {max_request: 100GB}\n", "bounds requests at", "at most 256MB"},
@@ -234,6 +235,25 @@ func TestEgress_Config_mistakes(t *testing.T) {
 				t.Errorf("what may be a secret is shown: %v", err)
 			}
 		})
+	}
+}
+
+// A size has a unit, or is so large that bytes are meant; what is written is read
+// again as the same.
+func TestEgress_Config_sizes(t *testing.T) {
+	for text, want := range map[string]Size{"10KiB": 10 << 10, "10 KiB": 10 << 10, "1 MB": 1 << 20, "1MiB": 1 << 20, "2GB": 2 << 30, "2 GiB": 2 << 30, "3B": 3, "3 B": 3, "1024": 1 << 10, "5000": 5000} {
+		var s, again Size
+		if err := s.UnmarshalText([]byte(text)); err != nil || s != want {
+			t.Errorf("%q: %d, %v", text, s, err)
+		}
+		if b, err := s.MarshalText(); err != nil || again.UnmarshalText(b) != nil || again != s {
+			t.Errorf("%q is written as %s, and read as %d: %v", text, b, again, err)
+		}
+	}
+	for _, text := range []string{"1", "10", "1023", "0", "-5MB", "1.5MB", "1  MB", "1 mb", "010KB", "MB", " MB", "1 ", "1e6", "1KBB", "9223372036854775807GB"} {
+		if s := Size(7); s.UnmarshalText([]byte(text)) == nil || s != 7 {
+			t.Errorf("%q is read as %d", text, s)
+		}
 	}
 }
 

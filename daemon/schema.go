@@ -37,7 +37,7 @@ func shape(t reflect.Type, tag reflect.StructTag) map[string]any {
 	case reflect.TypeFor[Duration]():
 		return map[string]any{"type": "string", "pattern": `^([0-9]+d|0|([0-9]+(\.[0-9]*)?(ns|us|ms|s|m|h))+)$`}
 	case reflect.TypeFor[Size]():
-		return map[string]any{"type": []string{"string", "integer"}, "pattern": `^[1-9][0-9]*(B|KB|MB|GB)?$`, "minimum": 1}
+		return map[string]any{"type": []string{"string", "integer"}, "pattern": `^([1-9][0-9]* ?(B|KB|MB|GB|KiB|MiB|GiB)|[1-9][0-9]{3,})$`, "minimum": leastBare}
 	case reflect.TypeFor[holdfast.Risk]():
 		return words(holdfast.Low, holdfast.Medium, holdfast.High, holdfast.Prohibited)
 	case reflect.TypeFor[holdfast.Level]():
