@@ -53,10 +53,10 @@ func ready(list []Boundary) ([]known, error) {
 	return out, nil
 }
 
-// shapes are those that the arguments of what a rule judges can have: none where
-// there may be boundaries of which nothing is known.
-func (r *rule) shapes(list []known) []*shape {
-	name, glob := strings.CutSuffix(r.info.Boundary, "*")
+// shapes are those that the arguments at the boundaries of a pattern can have:
+// none where there may be boundaries of which nothing is known.
+func shapes(boundary string, list []known) []*shape {
+	name, glob := strings.CutSuffix(boundary, "*")
 	var out []*shape
 	whole := false
 	for i := range list {
@@ -80,8 +80,32 @@ func (l *loader) misfits(r *rule, e *expression) []problem {
 	if r.info.On.goals() {
 		return misfits(e.checked, map[string]*shape{subjectName(r.info.On): l.lang.shapes[r.info.On]})
 	}
+	return everyMisfit(e, shapes(r.info.Boundary, l.known))
+}
+
+// pastMisfits is the same for what a past function reads of past crossings; what
+// same reads, it reads of the request as well.
+func (l *loader) pastMisfits(r *rule, p *Past) []problem {
+	var out []problem
+	for _, e := range p.expressions() {
+		out = append(out, everyMisfit(e, shapes(p.Boundary, l.known))...)
+	}
+	if r.info.On == OnRequest || r.info.On == OnOutput {
+		for _, e := range p.same {
+			for _, p := range everyMisfit(e, shapes(r.info.Boundary, l.known)) {
+				if !slices.Contains(out, p) {
+					out = append(out, p)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// everyMisfit is what is wrong whichever of the shapes the arguments have.
+func everyMisfit(e *expression, list []*shape) []problem {
 	var all []problem
-	for i, s := range r.shapes(l.known) {
+	for i, s := range list {
 		found := misfits(e.checked, map[string]*shape{"args": s})
 		if i == 0 {
 			all = found
@@ -108,15 +132,23 @@ func (s *Set) Misfits(b Boundary) ([]string, error) {
 	}
 	var out []string
 	for _, r := range s.rules {
-		if r.glob || r.prefix != b.Name || r.info.On.goals() {
-			continue
+		var about []*expression
+		if !r.glob && r.prefix == b.Name && !r.info.On.goals() {
+			about = append(about, r.expr)
 		}
-		for _, p := range misfits(r.expr.checked, map[string]*shape{"args": is}) {
-			why := p.why
-			if p.hint != "" {
-				why += "; " + p.hint
+		for _, p := range r.pasts {
+			if p.Boundary == b.Name {
+				about = append(about, p.expressions()...)
 			}
-			out = append(out, fmt.Sprintf("%s: rule %s: %s", r.info.Where, r.info.ID, why))
+		}
+		for _, e := range about {
+			for _, p := range misfits(e.checked, map[string]*shape{"args": is}) {
+				why := p.why
+				if p.hint != "" {
+					why += "; " + p.hint
+				}
+				out = append(out, fmt.Sprintf("%s: rule %s: %s", r.info.Where, r.info.ID, why))
+			}
 		}
 	}
 	return out, nil

@@ -31,6 +31,8 @@
 // bits, else a double. Lengths are in code points (D47). To read a key that is
 // not there is an error, and an error denies; has() asks first. Patterns of
 // matches (RE2) and time zones are written out in the rule.
+//
+// A rule may also ask what was done before; see Past.
 package constitution
 
 import (
@@ -73,6 +75,11 @@ type Facts struct {
 	OutputSize int
 	ExitCode   int
 	Now        time.Time
+	// History answers past functions; without it each of them fails. Sights
+	// are what Set.See said of these facts, from a caller that asked before;
+	// nil lets Judge ask.
+	History History
+	Sights  []Sight
 }
 
 // Finding is one rule that spoke: a violation, or its own failure.

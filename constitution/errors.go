@@ -60,6 +60,10 @@ func failed(ctx context.Context, err error, source string) error {
 	case errors.Is(err, ErrType):
 		return &failure{ErrType, "", err}
 	}
+	var own *failure
+	if errors.As(err, &own) && own.kind == ErrEval && own.text != "" {
+		return own
+	}
 	return &failure{ErrEval, evalText(err.Error(), source), err}
 }
 

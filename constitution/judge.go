@@ -31,6 +31,9 @@ type Set struct {
 	by      map[On][]*rule
 	named   map[string]*rule
 	version string
+	// seers has one past function of each ID, users the rules that ask it.
+	seers []*Past
+	users map[string][]*rule
 }
 
 type rule struct {
@@ -39,12 +42,22 @@ type rule struct {
 	expr          *expression
 	prefix        string
 	glob          bool
+	pasts         []*Past
 }
 
 func (s *Set) add(r *rule) {
 	s.rules = append(s.rules, r)
 	s.by[r.info.On] = append(s.by[r.info.On], r)
 	s.named[r.info.ID] = r
+	for _, p := range r.pasts {
+		if s.users == nil {
+			s.users = map[string][]*rule{}
+		}
+		if s.users[p.ID] == nil {
+			s.seers = append(s.seers, p)
+		}
+		s.users[p.ID] = append(s.users[p.ID], r)
+	}
 }
 
 func (s *Set) hash() string {
@@ -129,33 +142,82 @@ func (s *Set) Judge(ctx context.Context, on On, f Facts) []Finding {
 	if !on.known() {
 		return []Finding{unloaded(fmt.Sprintf("there are no rules on %q", string(on)))}
 	}
-	var (
-		out  []Finding
-		act  *facts
-		left uint64 = MaxJudgeCost
-	)
-	for _, r := range s.by[on] {
-		if !r.matches(f.Boundary) {
-			continue
+	act := &facts{Facts: f, on: on, ctx: ctx, left: MaxJudgeCost}
+	rules := s.by[on]
+	blind := s.blind(act)
+	if len(blind) > 0 {
+		rules = s.rules // a rule that judges elsewhere may be blind here
+	}
+	var out []Finding
+	for _, r := range rules {
+		violated, err := false, blind[r]
+		if err == nil {
+			if r.info.On != on || !r.matches(f.Boundary) {
+				continue
+			}
+			violated, err = act.judge(r)
 		}
-		if act == nil {
-			act = &facts{Facts: f, on: on}
-		}
-		violated, cost, err := r.expr.judge(ctx, act, left)
-		left -= min(cost, left)
 		if err != nil {
 			failed := r.errored(err)
 			out = append(out, failed)
 			// Time and budget do not come back. A rule that only
 			// observes cannot end the asking, or it would let pass
 			// what the rules after it refuse.
-			if failed.Verdict == holdfast.Deny && (errors.Is(err, ErrTimeout) || left == 0) {
+			if failed.Verdict == holdfast.Deny && (errors.Is(err, ErrTimeout) || act.left == 0) {
 				return out
 			}
 			continue
 		}
 		if violated {
 			out = append(out, r.spoke())
+		}
+	}
+	return out
+}
+
+// judge asks one rule and takes what it cost from what is left, past functions'
+// own expressions included.
+func (a *facts) judge(r *rule) (bool, error) {
+	a.rule, a.inner = r, 0
+	violated, cost, err := r.expr.judge(a.ctx, a, a.left)
+	a.left -= min(cost, a.left)
+	a.left -= min(a.inner, a.left)
+	return violated, err
+}
+
+// blind finds the rules whose past functions cannot see the request that is
+// being judged: it would become history that they cannot read, so it is refused
+// by them, wherever else they judge.
+func (s *Set) blind(act *facts) map[*rule]error {
+	if act.on != OnRequest || len(s.seers) == 0 {
+		return nil
+	}
+	sights := act.Sights
+	if sights == nil {
+		sights = s.See(act.ctx, act.Facts)
+	}
+	var out map[*rule]error
+	fail := func(p *Past, err error) {
+		if out == nil {
+			out = map[*rule]error{}
+		}
+		for _, r := range s.users[p.ID] {
+			if out[r] == nil {
+				out[r] = err
+			}
+		}
+	}
+	seen := map[string]bool{}
+	for _, sight := range sights {
+		act.left -= min(sight.cost, act.left)
+		seen[sight.Past.ID] = true
+		if sight.Err != nil {
+			fail(sight.Past, sight.Err)
+		}
+	}
+	for _, p := range s.seers {
+		if p.Match(act.Boundary) && !seen[p.ID] {
+			fail(p, &failure{kind: ErrEval, text: "nobody looked at the request for " + p.Text})
 		}
 	}
 	return out
@@ -251,6 +313,13 @@ func spentBy(details *cel.EvalDetails) uint64 {
 type facts struct {
 	Facts
 	on On
+	// ctx, the rule that is being judged, what may still be spent, what past
+	// functions spent of it, and what the history said: for past functions.
+	ctx   context.Context
+	rule  *rule
+	left  uint64
+	inner uint64
+	asked map[string]asked
 }
 
 // Parent implements cel.Activation.
@@ -275,6 +344,8 @@ func (a *facts) ResolveName(name string) (any, bool) {
 		return a.PayloadSize, true
 	case "now":
 		return a.Now, true
+	case pastVariable:
+		return asking{a}, true
 	}
 	if v, ok := a.who(name); ok {
 		return v, true

@@ -70,6 +70,8 @@ func newLanguage() (*language, error) {
 		ext.Strings(), ext.Sets(), ext.Lists(),
 		cel.ASTValidators(cel.ValidateTimestampLiterals(), cel.ValidateDurationLiterals(), cel.ValidateRegexLiterals()),
 	}
+	options = append(options, cel.EnableMacroCallTracking())
+	options = append(options, pastDeclarations()...)
 	for _, v := range variables() {
 		options = append(options, cel.Variable(v.name, v.kind))
 	}
@@ -143,8 +145,11 @@ func (s sizes) EstimateSize(node cost.AstNode) *cost.SizeEstimate {
 }
 
 // EstimateCallCost implements cost.Estimator: every function keeps the cost
-// that comes with it.
-func (sizes) EstimateCallCost(string, string, *cost.AstNode, []cost.AstNode) *cost.CallEstimate {
+// that comes with it, but for those that stand for past functions.
+func (sizes) EstimateCallCost(function, _ string, _ *cost.AstNode, _ []cost.AstNode) *cost.CallEstimate {
+	if n, ours := pastUnits(function); ours {
+		return &cost.CallEstimate{CostEstimate: cost.CostEstimate{Min: n, Max: n}}
+	}
 	return nil
 }
 
@@ -171,10 +176,27 @@ type expression struct {
 // compile checks an expression against an environment. want is nil where any
 // number will do.
 func compile(env *cel.Env, source string, want func(*cel.Type) bool, wants string) (*expression, []problem) {
+	parsed, found := parse(env, source)
+	if len(found) > 0 {
+		return nil, found
+	}
+	return compileParsed(env, parsed, source, want, wants)
+}
+
+func parse(env *cel.Env, source string) (*cel.Ast, []problem) {
 	if len(source) > MaxExpression {
 		return nil, []problem{{1, 0, fmt.Sprintf("the expression has %d bytes", len(source)), fmt.Sprintf("at most %d are allowed; make two rules of it", MaxExpression)}}
 	}
-	checked, issues := env.Compile(source)
+	parsed, issues := env.Parse(source)
+	if issues != nil && issues.Err() != nil {
+		return nil, explain(env, issues)
+	}
+	return parsed, nil
+}
+
+// compileParsed is compile for what was parsed.
+func compileParsed(env *cel.Env, parsed *cel.Ast, source string, want func(*cel.Type) bool, wants string) (*expression, []problem) {
+	checked, issues := env.Check(parsed)
 	if issues != nil && issues.Err() != nil {
 		return nil, explain(env, issues)
 	}
@@ -230,7 +252,7 @@ func isNumber(t *cel.Type) bool {
 func explain(env *cel.Env, issues *cel.Issues) []problem {
 	var out []problem
 	for _, e := range issues.Errors() {
-		p := problem{line: e.Location.Line(), col: e.Location.Column(), why: clip(e.Message)}
+		p := problem{line: e.Location.Line(), col: e.Location.Column(), why: clip(strings.ReplaceAll(e.Message, "'@exact.", "'"))}
 		if name, ok := undeclared(e.Message); ok {
 			p.why, p.hint = unknownName(env, name)
 		}
@@ -255,8 +277,14 @@ func unknownName(env *cel.Env, name string) (why, hint string) {
 	why = fmt.Sprintf("there is no %q", clip(name))
 	var known []string
 	for _, v := range env.Variables() {
-		known = append(known, v.Name())
+		if !internal(v.Name()) {
+			known = append(known, v.Name())
+		}
 	}
+	if name == pastRoot {
+		return "past is not known here", "rules on request, output, goal, subtask and graph can ask the past"
+	}
+	known = append(known, pastRoot)
 	for _, v := range outputVariables() {
 		if v == name {
 			return why + " before the act", "an output exists only for rules with `on: output`"

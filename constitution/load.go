@@ -38,6 +38,8 @@ type Info struct {
 	Version string `json:"version"`
 	// Cost is the estimate on an ordinary payload, in CEL units.
 	Cost uint64 `json:"cost"`
+	// Past are the past functions that the rule asks.
+	Past []PastInfo `json:"past,omitempty"`
 }
 
 // Report is what Check finds in files that load.
@@ -215,7 +217,7 @@ func (l *loader) expression(f *file, n *yaml.Node, r *rule) {
 		f.failAt(n, `"when" is empty`, "write a condition that is true for a violation")
 		return
 	}
-	e, problems := compile(l.lang.env(r.info.On), source, isBool, "true or false")
+	e, pasts, problems := l.lang.compile(r.info.On, source)
 	for _, p := range problems {
 		line, col := f.place(n, p.line, p.col)
 		f.fail(line, col, p.why, p.hint)
@@ -229,6 +231,22 @@ func (l *loader) expression(f *file, n *yaml.Node, r *rule) {
 	}
 	r.expr = e
 	r.info.When, r.info.Cost = source, e.cost
+	l.pasts(f, n, r, pasts)
+}
+
+// pasts gives a rule its past functions, with their places in the file.
+func (l *loader) pasts(f *file, n *yaml.Node, r *rule, pasts []*Past) {
+	for _, p := range pasts {
+		for _, wrong := range l.pastMisfits(r, p) {
+			line, col := f.place(n, wrong.line, wrong.col)
+			f.fail(line, col, wrong.why, wrong.hint)
+		}
+		line, col := f.place(n, p.line, p.col)
+		p.Rule, p.Where = r.info.ID, fmt.Sprintf("%s:%d:%d", f.name, line, col)
+		r.info.Cost += p.Cost
+		r.info.Past = append(r.info.Past, PastInfo{Text: p.Text, Where: p.Where, Aggregate: p.ID})
+	}
+	r.pasts = pasts
 }
 
 // finish works out what judging needs.

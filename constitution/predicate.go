@@ -135,7 +135,8 @@ func (r *rule) check(ctx context.Context, f Facts, _ PredicateContext) (bool, st
 	if err := wellFormed(ctx, f.Output); err != nil {
 		return false, "", err
 	}
-	violated, _, err := r.expr.judge(ctx, &facts{Facts: f, on: OnOutput}, MaxRuleCost)
+	act := &facts{Facts: f, on: OnOutput, ctx: ctx, left: MaxRuleCost}
+	violated, err := act.judge(r)
 	switch {
 	case r.observes() && err != nil:
 		return true, "observed: the rule failed: " + err.Error(), nil

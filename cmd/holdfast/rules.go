@@ -52,6 +52,11 @@ func rulesCheck(a *app, args []string) error {
 		rows = append(rows, []string{clean(r.ID), string(r.On), or(r.Boundary, "*"), r.Severity, r.Mode, fmt.Sprint(r.Cost), r.Where})
 	}
 	table(a.out, rows)
+	for _, r := range report.Rules {
+		for _, p := range r.Past {
+			fmt.Fprintf(a.out, "%s asks the past: %s (%s)\n", clean(r.ID), clean(p.Text), p.Where)
+		}
+	}
 	for _, w := range report.Warnings {
 		a.say("%s", w)
 	}
