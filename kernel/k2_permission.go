@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -17,6 +18,10 @@ import (
 func k2Permission(_ context.Context, j *judgement) holdfast.Opinion {
 	if j.whoErr != nil {
 		return refusal(holdfast.K2, tokenState(j.whoErr), j.whoErr)
+	}
+	if errors.Is(j.factErr, context.Canceled) {
+		// Nothing is wrong with the store: whoever asked went away meanwhile.
+		return deny(holdfast.K2, holdfast.KindCanceled, "the caller gave up before the crossing began", "")
 	}
 	if j.factErr != nil {
 		op := deny(holdfast.K2, holdfast.KindRevocationCache, "the revocation list cannot be read", "nothing is allowed until the store answers; see `holdfast doctor`")

@@ -323,6 +323,23 @@ func TestK2_AC7_FP8_revocations_unreadable(t *testing.T) {
 	}
 }
 
+// A caller that goes away can be told from a store that gives no answer, which
+// alarms people.
+func TestK2_a_caller_that_has_gone_is_no_fault_of_the_store(t *testing.T) {
+	w := newWorld(t, "")
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	o, err := w.k.Cross(gone, w.req("test/low", `{}`), func(context.Context) (holdfast.Output, error) {
+		t.Error("acted")
+		return holdfast.Output{}, nil
+	})
+	wants(t, err, holdfast.KindCanceled)
+	if o == nil || o.Crossing == "" {
+		t.Error("it is not recorded")
+	}
+	w.passes(w.req("test/low", `{}`))
+}
+
 // Criterion 8: a crossing asks for the revocation twice, when it is judged and
 // when it begins, however many tokens were revoked.
 func TestK2_AC8_one_lookup(t *testing.T) {

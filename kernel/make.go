@@ -84,7 +84,7 @@ func (k *Kernel) fetch(ctx context.Context, j *judgement) {
 	ctx, cancel := limit(ctx, gateTime)
 	defer cancel()
 	j.factErr = k.store.View(ctx, func(tx Tx) error { return j.read(tx) })
-	if err := errors.Join(j.factErr, j.bookErr, j.keptErr, j.roomErr); err != nil {
+	if err := errors.Join(j.factErr, j.bookErr, j.keptErr, j.roomErr); err != nil && !errors.Is(err, context.Canceled) {
 		k.log.Error("facts could not be read", "crossing", j.id, "err", err)
 	}
 }
