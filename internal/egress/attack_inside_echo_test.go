@@ -117,6 +117,25 @@ func TestAttackInside_WhatIsBesideTheMessagesOfAWebSocket(t *testing.T) {
 	}
 }
 
+// TestAttackInside_ASecretInTheNameOfAHost: under a star the agent chooses labels,
+// and whoever has the name servers below it reads them. Names have no case.
+func TestAttackInside_ASecretInTheNameOfAHost(t *testing.T) {
+	w := attacked(t, setup{})
+	for _, label := range []string{plantedAWS, strings.ToLower(plantedAWS), "a." + strings.ToLower(plantedAWS) + ".b", planted, strings.ToUpper(planted), plantedCard} {
+		name := label + ".wild.test"
+		c, err := w.tunnel(w.at(name), strings.ToLower(name))
+		if err == nil {
+			say(c, get(w.at(name), "/"))
+		}
+	}
+	for _, r := range w.up.requests() {
+		t.Errorf("it was sent to %s", r.Host)
+	}
+	c, err := w.tunnel(w.at("ordinary-name.wild.test"), "ordinary-name.wild.test")
+	w.must(err)
+	w.passed(say(c, get(w.at("ordinary-name.wild.test"), "/")))
+}
+
 // TestAttackInside_FieldsByWhichAServerAnswersForAnotherRequest: with them the
 // answer would be a part, or another path's or method's than was judged.
 func TestAttackInside_FieldsByWhichAServerAnswersForAnotherRequest(t *testing.T) {

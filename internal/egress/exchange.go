@@ -125,6 +125,9 @@ func (x *exchange) redactTarget() (int, *holdfast.Error) {
 	refused := &holdfast.Error{Kind: holdfast.KindRedaction, Gate: holdfast.K6, Rule: "redact/url",
 		Why: "the request's URL holds what must not leave", Hint: "send secrets and personal data in no URL"}
 	engine := x.p.cfg.Engine(x.domain)
+	if strings.HasPrefix(x.domain.Name, "*.") && engine.Text([]byte(strings.ToUpper(x.ask.Origin.Host.String()))).Found() {
+		return 0, refused // a name has no case, and what has capitals alone loses nothing in it
+	}
 	out, found := engine.URL(x.ask.Origin.String() + x.ask.Target)
 	if len(found) == 0 {
 		return 0, nil
