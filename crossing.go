@@ -90,6 +90,12 @@ type Request struct {
 	// entry of the crossing records it as that gate's opinion. Texts hold no
 	// secret.
 	Denials []Opinion
+	// Unwaited says that whoever asked has all that he gets before the act
+	// returns, as the client of a relayed answer has. An entry that changes
+	// nothing which later requests are judged by is then written with the next
+	// commit, within 20 ms. A crash before it loses that entry alone: the begin
+	// is durable, and recovery closes the crossing as unknown.
+	Unwaited bool
 }
 
 // Limits of a payload (D7).

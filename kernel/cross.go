@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"time"
 
@@ -369,7 +370,11 @@ func (c *crossing) activate() error {
 
 // run acts and leaves.
 func (c *crossing) run(act Act) (*holdfast.Outcome, error) {
-	err := c.leave(c.perform(act))
+	e := c.perform(act)
+	if c.j.req.Unwaited {
+		runtime.Gosched() // who asked goes on first: the entry takes longer than his way back
+	}
+	err := c.leave(e)
 	return c.outcome(), err
 }
 

@@ -187,6 +187,9 @@ func (c *crossing) close(end *ending) error {
 	if err == nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.caller), edgeTime)
 		defer cancel()
+		if c.unwaited(end, used) {
+			ctx = WithoutHurry(ctx)
+		}
 		err = k.settling(ctx, a, func(tx Tx) error {
 			if err := c.broken(tx, a, end); err != nil {
 				return err
@@ -212,6 +215,24 @@ func (c *crossing) close(end *ending) error {
 	}
 	c.told(end.news)
 	return c.afterClose(end, err)
+}
+
+// unwaited says that the entry may wait for another's commit: nobody waits for
+// it, and nothing stands in its transaction but what it says of an act that went
+// well. Nothing is given back by it either, which the next request's gates, that
+// look at what is committed, might refuse for.
+func (c *crossing) unwaited(end *ending, used []int64) bool {
+	j := c.j
+	if !j.req.Unwaited || end.err != nil || end.violation != nil || end.news != nil ||
+		j.scope != "" || j.approved || j.byRule != nil || c.parent.child {
+		return false
+	}
+	for i, d := range j.draws {
+		if used[i] < d.Amount {
+			return false
+		}
+	}
+	return true
 }
 
 // broken writes what the crossing's code did to its walls, or they to it, if

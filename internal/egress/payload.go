@@ -53,7 +53,7 @@ func volatile(name string) bool {
 // request is the crossing that x asks for.
 func (x *exchange) request() holdfast.Request {
 	r := holdfast.Request{Boundary: x.boundary(), Payload: x.payload(), Token: x.s.token(), Correlation: x.s.who.Correlation,
-		ReadsOnly: x.ask.ReadsOnly(), Denials: x.denials}
+		ReadsOnly: x.ask.ReadsOnly(), Denials: x.denials, Unwaited: x.held == nil && len(x.denials) == 0}
 	r.Noted, _ = json.Marshal(x.told())
 	if x.r != nil {
 		r.Traceparent, r.Tracestate = x.r.Header.Get("Traceparent"), x.r.Header.Get("Tracestate")

@@ -14,7 +14,7 @@ import (
 // one it belongs to whoever holds Store.run; once sealed nobody changes it.
 type batch struct {
 	no   uint64
-	n    int           // updates that are in it
+	due  bool          // somebody waits for an update in it
 	done chan struct{} // closed after the commit
 	err  error         // set before done is closed
 

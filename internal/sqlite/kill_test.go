@@ -66,12 +66,16 @@ func writer(path string) {
 	var t testing.T
 	rec := storetest.Record(&t, "killed")
 	var wg sync.WaitGroup
-	for range 8 {
+	for i := range 8 {
 		wg.Go(func() {
 			for {
 				id := uuid.Must(uuid.NewV7()).String()
 				for _, kind := range []ledger.Kind{ledger.KindBegin, ledger.KindEntry} {
-					err := s.Update(context.Background(), func(tx kernel.Tx) error {
+					ctx := context.Background()
+					if kind == ledger.KindEntry && i%2 == 0 {
+						ctx = kernel.WithoutHurry(ctx)
+					}
+					err := s.Update(ctx, func(tx kernel.Tx) error {
 						_, err := tx.Append(ledger.Leaf{Tenant: "acme", Kind: kind, Crossing: id, At: time.Now(), Record: rec})
 						if err != nil || kind == ledger.KindBegin {
 							return err

@@ -76,6 +76,7 @@ type Store struct {
 	opt       Options
 	now       func() time.Time
 	slots     chan struct{} // one per update under way
+	lulled    atomic.Int32  // of them those that wait for another's commit
 	viewSlots chan struct{} // one per view under way
 	wake      chan struct{} // tells the committer that there is a batch
 	// committing is held while a batch is brought to disk: by the committer,
@@ -149,16 +150,37 @@ func (s *Store) Update(ctx context.Context, fn func(kernel.Tx) error) error {
 	if err != nil {
 		return err
 	}
-	s.toDisk()
+	if !kernel.Unhurried(ctx) || !s.lull(b) {
+		s.toDisk()
+	}
 	<-b.done
 	return b.err
+}
+
+// lull waits a little for the commit of an update that somebody waits for, and
+// says whether there was one. Otherwise b is due.
+func (s *Store) lull(b *batch) bool {
+	s.lulled.Add(1)
+	defer s.lulled.Add(-1)
+	t := time.NewTimer(kernel.MaxLull)
+	defer t.Stop()
+	select {
+	case <-b.done:
+		return true
+	case <-t.C:
+	case <-s.gone:
+	}
+	s.run.Lock()
+	b.due = true
+	s.run.Unlock()
+	return false
 }
 
 // toDisk sees to it that the current batch is committed. An update that is the
 // only one does it itself, which spares waking others, before and after; where
 // there are more, the committer waits for them all.
 func (s *Store) toDisk() {
-	if len(s.slots) == 1 && s.committing.TryLock() {
+	if len(s.slots)-int(s.lulled.Load()) == 1 && s.committing.TryLock() {
 		defer s.committing.Unlock()
 		defer ending()
 		s.commitOne(true)
@@ -225,7 +247,7 @@ func (s *Store) runUpdate(ctx context.Context, fn func(kernel.Tx) error) (*batch
 		return nil, err
 	}
 	kept = true
-	s.cur.n++
+	s.cur.due = s.cur.due || !kernel.Unhurried(ctx)
 	return s.cur, nil
 }
 
@@ -246,13 +268,13 @@ func (s *Store) commitLoop() {
 	}
 }
 
-// commitOne seals the current batch and commits it; false if it was untouched
-// since the last time. alone says that no other update was under way. The
+// commitOne seals the current batch and commits it; false if nobody waits for
+// it. alone says that no other update was under way. The
 // caller holds committing.
 func (s *Store) commitOne(alone bool) bool {
 	s.run.Lock()
 	b := s.cur
-	if b.n == 0 {
+	if !b.due {
 		s.run.Unlock()
 		return false
 	}
