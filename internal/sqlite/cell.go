@@ -16,10 +16,29 @@ type cell[T comparable] struct {
 	now slot[T]
 	pub slot[T]
 	// since is the version whose commit changed pub last, or that was
-	// current when pub was read: a view of an older version may not use it.
+	// current when pub was read: a view of an older version may not use it, but
+	// was, if was is known to be what that version has.
 	since uint64
+	was   past[slot[T]]
 	// batch is the last batch that touched now.
 	batch uint64
+}
+
+// past is what stood in the versions from since on until a newer value came;
+// the zero value is unknown in all of them. A view that a commit overtakes then
+// needs the database for nothing.
+type past[T any] struct {
+	val   T
+	since uint64
+	known bool
+}
+
+// at returns what version v has, which is before the newer value.
+func (p *past[T]) at(v uint64) (val T, known bool) {
+	if !p.known || p.since > v {
+		return val, false
+	}
+	return p.val, true
 }
 
 // slot is a value that may be absent.
@@ -102,6 +121,7 @@ func (cs *cells[T]) seal() []change[T] {
 // publish shows committed changes to the views. The caller holds Store.seen.
 func publish[T comparable](changes []change[T], v uint64) {
 	for _, ch := range changes {
+		ch.c.was = past[slot[T]]{ch.c.pub, ch.c.since, true}
 		ch.c.pub, ch.c.since = ch.v, v
 	}
 }
@@ -114,7 +134,7 @@ func (cs *cells[T]) view(key string, v uint64) (s slot[T], known bool) {
 		return slot[T]{}, cs.whole
 	}
 	if c.since > v {
-		return slot[T]{}, false
+		return c.was.at(v)
 	}
 	return c.pub, true
 }
@@ -141,7 +161,26 @@ type rate struct {
 	fly    []int64 // sealed, being committed
 	now    []int64 // taken since the last seal
 	since  uint64
+	was    past[int64] // the number after the last taking
 	batch  uint64
+}
+
+// view returns the n-th committed taking from the end, counting from 1, as
+// version v has it; ok is false if there were not so many, known where only the
+// database can tell. The caller holds Store.seen.
+func (r *rate) view(n int, v uint64) (at int64, ok, known bool) {
+	end := r.first + int64(len(r.stamps))
+	if r.since > v {
+		if end, known = r.was.at(v); !known {
+			return 0, false, false
+		}
+	}
+	number := end - int64(n)
+	if number < r.first {
+		// Those before the first were dropped, later than that version perhaps.
+		return 0, false, number < 0 || r.since <= v
+	}
+	return r.stamps[number-r.first], true, true
 }
 
 // nth returns the n-th taking from the end, counting from 1, over committed,
@@ -159,6 +198,7 @@ func (r *rate) nth(n int) (int64, bool) {
 // settle moves what was committed to the stamps and drops what no limit asks
 // about any more.
 func (r *rate) settle(v uint64) {
+	r.was = past[int64]{r.first + int64(len(r.stamps)), r.since, true}
 	r.stamps = append(r.stamps, r.fly...)
 	r.fly = nil
 	r.since = v

@@ -226,18 +226,11 @@ func (tx *viewTx) PeekRate(rs []budget.Rate, now time.Time) (*budget.Refusal, er
 
 // taking is the n-th committed taking from the end.
 func (tx *viewTx) taking(key string, n int) (at int64, ok bool, err error) {
-	last := func(r *rate) {
-		if n <= len(r.stamps) {
-			at, ok = r.stamps[len(r.stamps)-n], true
+	known := tx.cached(func(v uint64) (known bool) {
+		if r := tx.s.rates[key]; r != nil {
+			at, ok, known = r.view(n, v)
 		}
-	}
-	known := tx.cached(func(v uint64) bool {
-		r := tx.s.rates[key]
-		if r == nil || r.since > v {
-			return false
-		}
-		last(r)
-		return true
+		return known
 	})
 	if known {
 		return at, ok, nil
@@ -245,7 +238,7 @@ func (tx *viewTx) taking(key string, n int) (at int64, ok bool, err error) {
 	err = tx.do(func(c *conn) error {
 		r, err := readRate(c, key)
 		if err == nil {
-			last(r)
+			at, ok, _ = r.view(n, r.since)
 		}
 		return err
 	})
