@@ -59,6 +59,7 @@ type Options struct {
 const (
 	maxInFlight = 256 // updates in the current and the sealed batch
 	maxViews    = 128 // views under way
+	maxGather   = 16  // turns that others are given before a commit
 	maxCounters = 32768
 	maxRates    = 4096
 	maxAgents   = 16384
@@ -78,6 +79,7 @@ type Store struct {
 	slots     chan struct{} // one per update under way
 	lulled    atomic.Int32  // of them those that wait for another's commit
 	viewSlots chan struct{} // one per view under way
+	ran       atomic.Uint64 // updates that ran, in whatever batch
 	wake      chan struct{} // tells the committer that there is a batch
 	// committing is held while a batch is brought to disk: by the committer,
 	// or by an update that is alone.
@@ -247,6 +249,7 @@ func (s *Store) runUpdate(ctx context.Context, fn func(kernel.Tx) error) (*batch
 		return nil, err
 	}
 	kept = true
+	s.ran.Add(1)
 	s.cur.due = s.cur.due || !kernel.Unhurried(ctx)
 	return s.cur, nil
 }
@@ -256,15 +259,27 @@ func (s *Store) commitLoop() {
 	defer close(s.closed)
 	for range s.wake {
 		s.committing.Lock()
+		s.gather()
 		for s.commitOne(false) {
-			// Those who were just answered may have more to write: they run
-			// first, so that what they write shares the next sync instead of
-			// waiting for the one after it.
-			for range 3 {
-				runtime.Gosched()
-			}
+			s.gather()
 		}
 		s.committing.Unlock()
+	}
+}
+
+// gather lets those who are about to write run first, as those who were just
+// answered may be: what they write shares the next sync instead of waiting for
+// the one after it. It goes on as long as there come more. Where nobody else is
+// to run it takes no time.
+func (s *Store) gather() {
+	for range maxGather {
+		before := s.ran.Load()
+		for range 3 {
+			runtime.Gosched()
+		}
+		if s.ran.Load() == before {
+			return
+		}
 	}
 }
 
