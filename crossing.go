@@ -1,6 +1,7 @@
 package holdfast
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 )
@@ -151,6 +152,9 @@ type Outcome struct {
 	// Review is the handle of the hold, with when it ends.
 	Review  string    `json:"review,omitempty"`
 	Expires time.Time `json:"expires,omitzero"`
+	// Verdicts are those of the SafetyFilter on a submission of goals, sub-tasks
+	// and graphs: a list of spec 004's SafetyVerdict. Nil elsewhere.
+	Verdicts json.RawMessage `json:"verdicts,omitempty"`
 	// Weakened lists every weakening in force, by its name under `unsafe`.
 	Weakened []string `json:"weakened,omitempty"`
 }

@@ -20,10 +20,12 @@ const (
 	KindTasks      Kind = "PendingTaskError"
 	KindHalted     Kind = "HaltedError"
 	KindPaused     Kind = "AgentPausedError"
-	KindAbandoned  Kind = "AbandonedError"
-	KindUnknown    Kind = "UnknownOutcomeError"
-	KindNoBoundary Kind = "BoundaryNotFoundError"
-	KindOperation  Kind = "OperationError"
+	// KindGoalsPaused is of goals alone: everything else goes on (D47).
+	KindGoalsPaused Kind = "GoalsPausedError"
+	KindAbandoned   Kind = "AbandonedError"
+	KindUnknown     Kind = "UnknownOutcomeError"
+	KindNoBoundary  Kind = "BoundaryNotFoundError"
+	KindOperation   Kind = "OperationError"
 	// K1.
 	KindSchemaNotFound  Kind = "SchemaNotFoundError"
 	KindSchemaParse     Kind = "SchemaParseError"

@@ -127,8 +127,9 @@ type LimitConfig struct {
 
 // RulesConfig is where the constitution is written.
 type RulesConfig struct {
-	Files  []string `yaml:"files" doc:"rules files, relative to this file"`
-	Inline ruleText `yaml:"inline" doc:"rules written here, as a rules file has them"`
+	Files  []string    `yaml:"files" doc:"rules files, relative to this file"`
+	Inline ruleText    `yaml:"inline" doc:"rules written here, as a rules file has them"`
+	Goals  GoalsConfig `yaml:"goals" doc:"what the built-in rules on goals measure by"`
 }
 
 // MCPConfig lists MCP servers.
@@ -218,6 +219,7 @@ type TelemetryConfig struct {
 // UnsafeConfig weakens. Each field is one sentence in Weakened.
 type UnsafeConfig struct {
 	ListenBeyondLoopback bool `yaml:"listen_beyond_loopback" doc:"listen where other machines can connect"`
+	GoalsGoOn            bool `yaml:"goals_go_on" doc:"admit goals on after a critical violation: pause_on_critical is false"`
 	PlainHTTP            bool `yaml:"plain_http" doc:"fetch key sets, send traces, call webhooks and reach MCP servers over http beyond this machine"`
 }
 
@@ -226,6 +228,9 @@ func (u UnsafeConfig) Weakened() []string {
 	var out []string
 	if u.ListenBeyondLoopback {
 		out = append(out, "unsafe.listen_beyond_loopback: pages, API and the egress proxy may listen beyond this machine, without TLS of their own")
+	}
+	if u.GoalsGoOn {
+		out = append(out, "unsafe.goals_go_on: a critical violation of a goal does not pause goals (pause_on_critical is false)")
 	}
 	if u.PlainHTTP {
 		out = append(out, "unsafe.plain_http: key sets, traces, webhooks and calls of MCP servers may cross the network unencrypted, so that others may forge or read them")

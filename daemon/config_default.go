@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/internal/goal"
 )
 
 // builtIn is the place of what no file says.
@@ -26,7 +27,7 @@ func Defaults() *Config {
 		Listen:  ListenConfig{Pages: "127.0.0.1:7411"},
 		Store:   StoreConfig{Kind: "sqlite"},
 		Identity: IdentityConfig{Roles: map[string][]string{
-			"agent":    {"agent:step", egressPermission, "exec:run", "ledger:read", "mcp:call"},
+			"agent":    {"agent:step", egressPermission, "exec:run", "goal:submit", "ledger:read", "mcp:call"},
 			"operator": {"ledger:read"},
 		}},
 		Agents:     AgentsConfig{Kinds: defaultKinds()},
@@ -61,6 +62,13 @@ func defaultBoundaries() []BoundaryConfig {
 		Consumes:    map[string]int64{string(holdfast.Iterations): 1},
 		Cooldown:    Duration(time.Minute),
 		Operation:   "agent:step",
+		At:          builtIn,
+	}, {
+		// To admit a goal does nothing; the SafetyFilter judges it.
+		Boundary:    goal.Boundary,
+		Risk:        holdfast.Low,
+		Permissions: []string{"goal:submit"},
+		Operation:   "goal:admit",
 		At:          builtIn,
 	}, {
 		// Code in the sandbox reaches nothing, so it acts and is recorded.

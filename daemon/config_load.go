@@ -266,7 +266,7 @@ func (r *reading) rules(c *Config, check *checker) kernel.Rules {
 	if len(sources) == 0 {
 		return nil
 	}
-	set, err := constitution.Load(sources)
+	set, err := constitution.Load(sources, c.known()...)
 	if err != nil {
 		check.errors(err)
 		return nil

@@ -50,6 +50,9 @@ func (c *Config) Policy(rules kernel.Rules, version string, from []string) (*ker
 		return nil, err
 	}
 	c.Egress.policy(p, table)
+	if p.Goals, err = c.Rules.Goals.filter(!c.Unsafe.GoalsGoOn); err != nil {
+		return nil, err
+	}
 	return p, nil
 }
 

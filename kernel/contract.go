@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/constitution"
 	"github.com/holdfast-dev/holdfast/internal/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/goal"
 	"github.com/holdfast-dev/holdfast/internal/schema"
 )
 
@@ -115,6 +116,7 @@ type policy struct {
 	holds    bool              // a rule may hold a request for a person
 	outputs  bool              // there may be rules on outputs
 	general  []string          // the weakenings that are of no one contract
+	goals    *goal.Filter
 }
 
 // prepare compiles every contract. One that does not compile refuses the
@@ -128,9 +130,16 @@ func prepare(p *Policy) (*policy, error) {
 		}
 		own.Rules = none
 	}
+	if own.Goals == nil {
+		usual, err := goal.New(goal.Defaults())
+		if err != nil {
+			return nil, err
+		}
+		own.Goals = usual
+	}
 	own.Roles = cloneRoles(p.Roles)
 	p = &own
-	out := &policy{Policy: p, exact: map[string]*contract{}, folded: map[string]string{}}
+	out := &policy{Policy: p, exact: map[string]*contract{}, folded: map[string]string{}, goals: p.Goals}
 	out.holds = anyRule(p.Rules, func(r constitution.Info) bool {
 		return r.On == constitution.OnRequest && r.Severity == constitution.SeverityHold
 	})

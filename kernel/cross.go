@@ -193,6 +193,9 @@ func (c *crossing) open(ctx context.Context) error {
 			if place, err = tx.Append(begin); err != nil {
 				return err
 			}
+			if err := k.goalsJudged(tx, j); err != nil {
+				return err
+			}
 			return k.executed(tx, j)
 		})
 	}
@@ -214,6 +217,7 @@ func (c *crossing) open(ctx context.Context) error {
 		return c.refuseKind(holdfast.K6, walError(err))
 	}
 	c.begin, c.start = &place, j.now
+	c.tellGoals()
 	if j.approved || j.byRule != nil || j.newAgent {
 		k.stir(j.reviewIDs()...)
 	}
@@ -239,6 +243,9 @@ func (c *crossing) admit(tx Tx) error {
 		if c := k.seen.find(j.pol, j.req.Boundary); c == nil || c.Pin != pin || c.drifted != j.contract.drifted {
 			return &errRefused{named(nameTool, deny(holdfast.K7, holdfast.KindConflict, "the tool changed while the request was judged", "ask again"))}
 		}
+	}
+	if err := stillAdmitted(tx, j); err != nil {
+		return err
 	}
 	if j.approved {
 		if err := useApproval(tx, j); err != nil {
@@ -486,7 +493,7 @@ func (c *crossing) outcome() *holdfast.Outcome {
 		return o
 	}
 	o.Crossing, o.Correlation, o.Traceparent = c.j.id, c.j.correlation, c.j.traceparent
-	o.Key, o.Exact, o.Opinions, o.Weakened = c.j.key(), c.j.exact(), c.j.opinions, c.j.weakened()
+	o.Key, o.Exact, o.Opinions, o.Weakened, o.Verdicts = c.j.key(), c.j.exact(), c.j.opinions, c.j.weakened(), c.j.verdictsJSON()
 	return o
 }
 

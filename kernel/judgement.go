@@ -6,6 +6,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/constitution"
 	"github.com/holdfast-dev/holdfast/internal/budget"
+	"github.com/holdfast-dev/holdfast/internal/goal"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/internal/review"
 	"github.com/holdfast-dev/holdfast/internal/token"
@@ -35,7 +36,9 @@ type judgement struct {
 	bound       string       // the exact hash over both, where something does
 	who         holdfast.Identity
 	whoErr      error
-	contract    *contract // nil: no contract lists the boundary
+	contract    *contract        // nil: no contract lists the boundary
+	submission  *goal.Submission // of goal/admit, nil elsewhere
+	goalErr     error
 
 	// Facts from the store, with the error that kept them away.
 	factErr  error // of the agent or the revocation
@@ -51,11 +54,14 @@ type judgement struct {
 	scope    string // of replay; empty when none is asked
 	counters []budget.Counter
 	room     *budget.Refusal // what the peek found
+	goals    GoalsPause      // of goal/admit
 
 	// What the gates found.
 	opinions []holdfast.Opinion
 	granted  token.Set
 	spoke    []constitution.Finding
+	verdicts []goal.Verdict      // on a submission
+	paused   []CriticalViolation // those for which goals were paused
 	draws    []budget.Draw
 	rates    []budget.Rate
 	planErr  *budget.Refusal

@@ -32,7 +32,18 @@ func k8Eval(ctx context.Context, j *judgement) holdfast.Opinion {
 		return deny(holdfast.K8, holdfast.KindTimeout, "the rules took longer than "+gateTime.String(), "")
 	}
 	j.spoke = append(j.spoke, found...)
-	return j.ruleOpinion(found)
+	op := j.ruleOpinion(found)
+	if j.submission == nil {
+		return op
+	}
+	j.judgeGoals(ctx)
+	if ctx.Err() != nil {
+		return deny(holdfast.K8, holdfast.KindTimeout, "the rules took longer than "+gateTime.String(), "")
+	}
+	if no := j.goalOpinion(); no != nil && op.Verdict != holdfast.Deny {
+		return *no
+	}
+	return op
 }
 
 // ruleOpinion makes one opinion of several findings; the worst one leads.

@@ -50,6 +50,8 @@ type Config struct {
 	// intent. An error of it undoes that transaction, which is then made
 	// without it and says so. Nil while nobody keeps intents.
 	FailIntent func(tx Tx, a Attempt) error
+	// Observer may be nil.
+	Observer Observer
 
 	Log    *slog.Logger
 	Tracer trace.Tracer
@@ -72,6 +74,7 @@ type Kernel struct {
 	notify   func(Notice)
 	onRefuse func(int64)
 	intents  func(Tx, Attempt) error
+	observer Observer
 	log      *slog.Logger
 	tracer   trace.Tracer
 	clock    func() time.Time
@@ -131,7 +134,7 @@ func New(cfg Config) (*Kernel, error) {
 	}
 	k := &Kernel{store: cfg.Store, latch: cfg.Latch, verifier: cfg.Verifier, redact: cfg.Redact,
 		sealer: cfg.Sealer, operator: cfg.Operator, runtime: cfg.Runtime, disabled: cfg.Disabled,
-		notify: cfg.Notify, onRefuse: cfg.Refused, intents: cfg.FailIntent, log: cfg.Log, tracer: cfg.Tracer,
+		notify: cfg.Notify, onRefuse: cfg.Refused, intents: cfg.FailIntent, observer: cfg.Observer, log: cfg.Log, tracer: cfg.Tracer,
 		clock: cfg.Now, random: cfg.Random, exempt: ledger.Exempt()}
 	k.defaults()
 	k.policy.Store(pol)
@@ -144,6 +147,9 @@ func (k *Kernel) defaults() {
 	}
 	if k.notify == nil {
 		k.notify = func(Notice) {}
+	}
+	if k.observer == nil {
+		k.observer = unobserved{}
 	}
 	if k.onRefuse == nil {
 		k.onRefuse = func(int64) {}

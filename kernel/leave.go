@@ -357,8 +357,14 @@ func (k *Kernel) recordDenial(c *crossing, op holdfast.Opinion) error {
 				return err
 			}
 		}
+		if err := k.goalsJudged(tx, j); err != nil {
+			return err
+		}
 		return k.appendEntry(tx, e, leaf)
 	})
+	if err == nil {
+		c.tellGoals()
+	}
 	if err == nil && op.Kind == holdfast.KindApprovalTimeout && j.review != nil {
 		k.stir(j.review.ID)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/budget"
 	"github.com/holdfast-dev/holdfast/internal/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/goal"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/internal/review"
 )
@@ -44,6 +45,7 @@ func (k *Kernel) make(ctx context.Context, req *holdfast.Request, parent inside)
 		j.readBeside()
 	}
 	j.contract = k.lookup(j.pol, req.Boundary)
+	j.readGoals()
 	return j, nil
 }
 
@@ -134,7 +136,11 @@ func (j *judgement) read(tx Tx) error {
 		}
 	}
 	j.roomErr = j.peek(tx)
-	return nil
+	if j.req.Boundary != goal.Boundary {
+		return nil
+	}
+	j.goals, err = readPause(tx, j.who.Tenant)
+	return err
 }
 
 // mayHold says whether a review can matter to this request at all.
@@ -193,6 +199,10 @@ func (j *judgement) before() *holdfast.Opinion {
 	if j.whoErr == nil && j.factErr == nil && j.agent.State != holdfast.AgentRunning {
 		op := deny(holdfast.GateHalt, holdfast.KindPaused, "the agent "+excerpt.Of(j.agent.Name, 64)+" is paused"+reason(j.agent.Why), "a person can lift it with `holdfast agent unpause "+excerpt.Of(j.agent.Name, 64)+"`")
 		op.State = "PAUSED"
+		return &op
+	}
+	if j.goals.Paused {
+		op := goalsPaused(&j.goals)
 		return &op
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/constitution"
+	"github.com/holdfast-dev/holdfast/internal/goal"
 	"github.com/holdfast-dev/holdfast/internal/halt"
 )
 
@@ -17,6 +18,18 @@ type Rules interface {
 	// Predicate finds a predicate over outputs by its id.
 	Predicate(id string) (constitution.Predicate, bool)
 }
+
+// Observer is told of what happened, once it is durable, for those who count it.
+// It must not wait.
+type Observer interface {
+	// GoalsJudged is told of the verdicts on one submission.
+	GoalsJudged(verdicts []goal.Verdict)
+}
+
+// unobserved is an Observer that looks away.
+type unobserved struct{}
+
+func (unobserved) GoalsJudged([]goal.Verdict) {}
 
 // Verifier checks a token's signature, issuer, audience and times, and reads
 // its claims. An error is a *holdfast.Error of a K2 kind.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/budget"
+	"github.com/holdfast-dev/holdfast/internal/goal"
 )
 
 // Policy is everything that governs, as one immutable value: a reload makes a
@@ -28,6 +29,9 @@ type Policy struct {
 	Rates  []budget.RateLimit
 	// Rules is the constitution; nil has no rules.
 	Rules Rules
+	// Goals is the SafetyFilter; nil is the one with the specification's
+	// defaults.
+	Goals *goal.Filter
 	// ReplayFor is how long a settled result can be given back, at most and
 	// by default 24 h (D10). ErasePartsAfter is how long the erasable parts
 	// of records are kept; 0 keeps them (D14).

@@ -339,7 +339,7 @@ func fault(e *ledger.Entry, err error) {
 		return
 	}
 	e.Why, e.Rule = he.Why, he.Rule
-	if he.Gate != holdfast.GateHalt || he.Kind == holdfast.KindHalted || he.Kind == holdfast.KindPaused {
+	if he.Gate != holdfast.GateHalt || he.Kind == holdfast.KindHalted || he.Kind == holdfast.KindPaused || he.Kind == holdfast.KindGoalsPaused {
 		g := he.Gate
 		e.Gate = &g
 	}

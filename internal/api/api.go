@@ -32,6 +32,10 @@ type Kernel interface {
 	Halt(who, why string) (int, error)
 	Halted() (int, error)
 	Resume(signed operator.Signed) error
+	Goals(ctx context.Context, tenant string) (kernel.GoalsPause, error)
+	ViolationsSince(ctx context.Context, tenant string, since time.Time, limit int) ([]kernel.JudgedGoals, error)
+	AckGoal(tenant string, signed operator.Signed) (kernel.GoalsPause, error)
+	ResumeGoals(tenant string, signed operator.Signed) error
 	Agents(ctx context.Context, tenant string) ([]holdfast.Agent, error)
 	Pause(tenant, agent, who, why string) (int, error)
 	Unpause(tenant string, signed operator.Signed) (kernel.Unpaused, error)

@@ -45,6 +45,16 @@ func (r *refusing) Reviews(context.Context, string, review.State) ([]review.Revi
 func (r *refusing) Review(context.Context, string) (review.Review, error) {
 	return review.Review{}, r.no()
 }
+func (r *refusing) Goals(context.Context, string) (kernel.GoalsPause, error) {
+	return kernel.GoalsPause{}, r.no()
+}
+func (r *refusing) ViolationsSince(context.Context, string, time.Time, int) ([]kernel.JudgedGoals, error) {
+	return nil, r.no()
+}
+func (r *refusing) AckGoal(string, operator.Signed) (kernel.GoalsPause, error) {
+	return kernel.GoalsPause{}, r.no()
+}
+func (r *refusing) ResumeGoals(string, operator.Signed) error           { return r.no() }
 func (r *refusing) Decide(operator.Signed) (review.Review, error)       { return review.Review{}, r.no() }
 func (r *refusing) Life(context.Context, string) ([]review.Step, error) { return nil, r.no() }
 func (r *refusing) Remembered(context.Context, string) ([]review.Remembered, error) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/goal"
 )
 
 // maxBody bounds a request: the largest payload, base64, and its envelope.
@@ -70,6 +71,11 @@ func (s *Server) Handler() http.Handler {
 	at("GET /v1/status", looking(s, func(r *http.Request) (*Status, error) { return s.Status(r.Context()) }))
 	at("GET /v1/stay", s.stay)
 	at("POST /v1/cross", s.asking(stepBoundary, s.step))
+	at("POST /v1/goal", s.asking(goal.Boundary, s.step))
+	at("GET /v1/goals", looking(s, s.goals))
+	at("GET /v1/goals/violations", looking(s, s.goalViolations))
+	at("POST /v1/goals/ack", sayingOf(s, k.AckGoal))
+	at("POST /v1/goals/resume", sayingOf(s, nothingOf(k.ResumeGoals)))
 	at("POST /v1/check", s.asking("", k.Check))
 	at("POST /v1/explain", s.asking("", k.Explain))
 	at("POST /v1/exec", s.exec)
@@ -140,7 +146,8 @@ func (s *Server) request(a Ask) (holdfast.Request, error) {
 	return req, err
 }
 
-// stepBoundary is the one boundary whose act is nothing but being counted.
+// stepBoundary is a boundary whose act is nothing but being counted, as goal/admit
+// is one whose act is nothing but being judged.
 const stepBoundary = "agent/step"
 
 // step makes a crossing of it: the step itself is the act (D41). Any other
@@ -270,7 +277,7 @@ func statusOf(k holdfast.Kind) int {
 		return http.StatusNotFound
 	case holdfast.KindConflict, holdfast.KindApprovalUsed:
 		return http.StatusConflict
-	case holdfast.KindPermission, holdfast.KindSelfApproval, holdfast.KindPaused:
+	case holdfast.KindPermission, holdfast.KindSelfApproval, holdfast.KindPaused, holdfast.KindGoalsPaused:
 		return http.StatusForbidden
 	case holdfast.KindHalted, holdfast.KindWALWrite:
 		return http.StatusServiceUnavailable

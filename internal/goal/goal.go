@@ -157,8 +157,11 @@ type Violation struct {
 	Passed   bool `json:"passed,omitempty"`
 }
 
-// refuses says whether the violation refuses its subject.
-func (v *Violation) refuses() bool { return !v.Observed && !v.Passed && v.Severity.refuses() }
+// Holds says whether the violation puts its subject to a person.
+func (v *Violation) Holds() bool { return !v.Observed && !v.Passed && v.Severity == SeverityHold }
+
+// Refuses says whether the violation refuses its subject.
+func (v *Violation) Refuses() bool { return !v.Observed && !v.Passed && v.Severity.refuses() }
 
 // Verdict is what the filter says of one subject (spec 004, SafetyVerdict). The
 // zero Verdict refuses.
@@ -174,7 +177,7 @@ type Verdict struct {
 
 // Held says whether a rule puts the subject to a person.
 func (v *Verdict) Held() bool {
-	return slices.ContainsFunc(v.Violations, func(o Violation) bool { return o.Severity == SeverityHold && !o.Observed && !o.Passed })
+	return slices.ContainsFunc(v.Violations, func(o Violation) bool { return o.Holds() })
 }
 
 // Worst is the gravest severity among the violations that refuse, or "".
@@ -182,7 +185,7 @@ func (v *Verdict) Worst() Severity {
 	var worst Severity
 	for i := range v.Violations {
 		switch o := &v.Violations[i]; {
-		case !o.refuses():
+		case !o.Refuses():
 		case o.Severity == SeverityCritical:
 			return SeverityCritical
 		default:

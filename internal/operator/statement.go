@@ -34,6 +34,10 @@ const (
 	Accept   = "accept"
 	Erase    = "erase"
 	Admit    = "admit"
+	// AckGoal acknowledges one critical violation of a goal, ResumeGoals lets
+	// goals be admitted again (D47).
+	AckGoal     = "acknowledge"
+	ResumeGoals = "resume goals"
 )
 
 // InPart is the Value with which a person approves what was not shown whole: it
@@ -284,7 +288,7 @@ func (s *Statement) act() error {
 	case Accept:
 		add("pin", s.Exact)
 		add("first pin", s.PreviewHash)
-	case Resume, Unpause, Revoke, Forget:
+	case Resume, Unpause, Revoke, Forget, AckGoal, ResumeGoals:
 	default:
 		return errors.New("has an act that does not exist")
 	}
