@@ -476,7 +476,7 @@ func TestHashFollowsEveryFile(t *testing.T) {
 }
 
 func TestUnsafeIsNamed(t *testing.T) {
-	l, err := load(t, "version: 1\nlisten: {pages: '0.0.0.0:7411'}\nunsafe: {listen_beyond_loopback: true, plain_http: true}\n")
+	l, err := load(t, "version: 1\nlisten: {pages: '0.0.0.0:7411'}\nunsafe: {listen_beyond_loopback: true, goals_go_on: true, plain_http: true}\n")
 	if err != nil {
 		t.Fatal(err)
 	}
