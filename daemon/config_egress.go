@@ -59,9 +59,9 @@ type DomainConfig struct {
 // RedactionConfig is what happens to secrets and personal data in each
 // direction.
 type RedactionConfig struct {
-	Request  string   `yaml:"request" enum:"mask,refuse,off" doc:"mask, refuse the request, or off; mask if absent"`
-	Response string   `yaml:"response" enum:"mask,refuse,off" doc:"mask, refuse the answer, or off; mask if absent"`
-	Guesses  []string `yaml:"guesses" enum:"secrets,phones,names,addresses" doc:"what is masked although only its surroundings tell; nothing if absent"`
+	Request  string   `yaml:"request" enum:"mask,refuse,off" doc:"mask: redact it; refuse the request; or off; mask if absent"`
+	Response string   `yaml:"response" enum:"mask,refuse,off" doc:"mask: redact it; refuse the answer; or off; mask if absent"`
+	Guesses  []string `yaml:"guesses" enum:"secrets,phones,names,addresses" doc:"what is redacted although only its surroundings tell; nothing if absent"`
 	At       string   `yaml:"-"`
 }
 

@@ -34,7 +34,7 @@ func (s *egressSite) status(ctx context.Context) *api.EgressStatus {
 		return out
 	}
 	n := p.Snapshot()
-	out.Open, out.Crowded, out.MaskedOut, out.MaskedIn, out.Names, out.Malformed = n.Open, n.Crowded, n.MaskedOut, n.MaskedIn, n.Names, n.Malformed
+	out.Open, out.Crowded, out.RedactedOut, out.RedactedIn, out.Names, out.Malformed = n.Open, n.Crowded, n.RedactedOut, n.RedactedIn, n.Names, n.Malformed
 	for of, count := range n.Requests {
 		out.Requests = append(out.Requests, api.EgressCount{Domain: of.Domain, Kind: of.Kind, Count: count})
 	}
@@ -88,7 +88,7 @@ func (s *egressSite) Check(ctx context.Context, a api.EgressAsk) (*api.EgressAns
 		s.describe(ctx, out, d, ask, a.Resolve)
 		req.Boundary = d.Boundary()
 	}
-	out.URL, out.Masked = s.shown(d, origin, target)
+	out.URL, out.Redacted = s.shown(d, origin, target)
 	req.Payload, err = json.Marshal(map[string]any{"method": ask.Method, "scheme": scheme(origin), "host": origin.Host.String(), "port": origin.Port, "path": s.d.maskText(pathOf(target))})
 	if err != nil {
 		return nil, err

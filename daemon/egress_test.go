@@ -209,7 +209,7 @@ func TestEgress_Daemon_throughAListener(t *testing.T) {
 		}
 	}
 	st, err := w.client.Status(t.Context())
-	if err != nil || st.Egress == nil || len(st.Egress.Requests) != 1 || st.Egress.Requests[0].Count != 2 || len(st.Egress.Stages) < 4 || st.Egress.MaskedOut == 0 || st.Egress.MaskedIn == 0 {
+	if err != nil || st.Egress == nil || len(st.Egress.Requests) != 1 || st.Egress.Requests[0].Count != 2 || len(st.Egress.Stages) < 4 || st.Egress.RedactedOut == 0 || st.Egress.RedactedIn == 0 {
 		t.Errorf("%v %+v", err, st.Egress)
 	}
 }

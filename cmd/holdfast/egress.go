@@ -56,7 +56,7 @@ func egressStatsCommand() command {
 	return command{name: "stats", about: "count what the proxy did since the daemon started", run: egressStats, help: `
 Count what the proxy of the running daemon did: how many requests of each listed
 host were answered or refused and why, and how long each part of their way took:
-reading its head (parse), the allowlist (decide), its body (body), masking it
+reading its head (parse), the allowlist (decide), its body (body), redacting it
 (redact), the gates and the record (cross), reaching the host (connect), its first
 byte (first_byte), and from then to its last (stream). With --json the histograms
 themselves, in microseconds.
@@ -101,8 +101,8 @@ func (a *app) sayStats(e *api.EgressStatus) {
 		fmt.Fprintln(a.out)
 		table(a.out, rows)
 	}
-	fmt.Fprintf(a.out, "\nmasked %d in requests, %d in answers; %d connections open, %d turned away; %d names asked for, %d malformed\n",
-		e.MaskedOut, e.MaskedIn, e.Open, e.Crowded, e.Names, e.Malformed)
+	fmt.Fprintf(a.out, "\nredacted %d in requests, %d in answers; %d connections open, %d turned away; %d names asked for, %d malformed\n",
+		e.RedactedOut, e.RedactedIn, e.Open, e.Crowded, e.Names, e.Malformed)
 }
 
 func spanOf(us int64) string {

@@ -12,7 +12,7 @@ import (
 func egressCheckCommand() command {
 	return command{name: "check", about: "say what would become of a request, sending nothing", run: egressCheck, help: `
 Say what would become of a request: which row of the allowlist decides, what its
-risk is, what would be looked into and masked, whether there is a credential for
+risk is, what would be looked into and redacted, whether there is a credential for
 it, and what is left of each rate and budget. Nothing is sent or recorded, and no
 name is looked up. Exit code: 0 it would be sent, 3 refused, 4 a person would be
 asked, 5 everything is halted.
@@ -107,8 +107,8 @@ func (a *app) sayEgress(ans *api.EgressAnswer) error {
 		row("risk", "%s", ans.Risk)
 		row("looked into", "%s", lookedInto(ans))
 	}
-	if ans.Masked {
-		row("masked", "something in the address looks like a secret or personal data, and leaves masked")
+	if ans.Redacted {
+		row("redacted", "something in the address looks like a secret or personal data, and leaves redacted")
 	}
 	if c := ans.Credential; c != nil && c.Present {
 		row("credential", "%s, from %s", c.Header, c.From)
@@ -140,6 +140,6 @@ func lookedInto(ans *api.EgressAnswer) string {
 	if ans.Inspect == "opaque" {
 		return "no: an opaque tunnel, of which only the host and the bytes are known"
 	}
-	word := map[string]string{"mask": "masked", "refuse": "refused where something is found", "off": "NOT masked"}
+	word := map[string]string{"mask": "redacted", "refuse": "refused where something is found", "off": "NOT redacted"}
 	return fmt.Sprintf("yes; the request is %s, the answer %s", word[or(ans.Request, "mask")], word[or(ans.Response, "mask")])
 }

@@ -31,9 +31,9 @@ type EgressAsk struct {
 // EgressAnswer is what would become of a request. URL and Path are redacted as
 // the record would have them.
 type EgressAnswer struct {
-	Method string `json:"method"`
-	URL    string `json:"url"`
-	Masked bool   `json:"masked,omitempty"` // something in the URL would be masked
+	Method   string `json:"method"`
+	URL      string `json:"url"`
+	Redacted bool   `json:"redacted,omitempty"` // something in the URL would be redacted
 	// Row is the name in the allowlist that decides, Source where it stands;
 	// empty where none does.
 	Row    string `json:"row,omitempty"`
@@ -93,10 +93,10 @@ type EgressStatus struct {
 	Requests []EgressCount `json:"requests,omitempty"`
 	Stages   []EgressStage `json:"stages,omitempty"`
 	// Open is how many connections there are, Crowded how many were turned away.
-	Open      int64 `json:"open"`
-	Crowded   int64 `json:"crowded,omitempty"`
-	MaskedOut int64 `json:"masked_out,omitempty"`
-	MaskedIn  int64 `json:"masked_in,omitempty"`
+	Open        int64 `json:"open"`
+	Crowded     int64 `json:"crowded,omitempty"`
+	RedactedOut int64 `json:"redacted_out,omitempty"`
+	RedactedIn  int64 `json:"redacted_in,omitempty"`
 	// Names is how many questions for names were answered, Malformed how many
 	// were dropped.
 	Names     int64 `json:"names,omitempty"`

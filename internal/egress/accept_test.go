@@ -40,8 +40,8 @@ func TestEgress_Accept03_04_WhatLeavesAndWhatComesBackIsRedacted(t *testing.T) {
 		t.Errorf("the client got %s", got.Text)
 	}
 	w.entries(1)
-	if s := w.p.Snapshot(); s.MaskedOut < 3 || s.MaskedIn < 1 {
-		t.Errorf("counted %d masks out and %d in", s.MaskedOut, s.MaskedIn)
+	if s := w.p.Snapshot(); s.RedactedOut < 3 || s.RedactedIn < 1 {
+		t.Errorf("redacted %d out and %d in", s.RedactedOut, s.RedactedIn)
 	}
 }
 

@@ -189,7 +189,7 @@ func passBinary(c cleaner, raw []byte) (redact.Result, error) {
 		if f.Rule == "secret.literal" || f.Rule == "fault" {
 			return redact.Result{}, &holdfast.Error{
 				Kind: holdfast.KindRedaction, Gate: holdfast.K6, Rule: "redact/unscannable",
-				Why: "a registered secret stands in a binary body, where it cannot be masked", Hint: "nothing was sent",
+				Why: "a registered secret stands in a binary body, where it cannot be redacted", Hint: "nothing was sent",
 			}
 		}
 	}
@@ -258,7 +258,7 @@ func foundRefused(d *domain.Domain, where string, found []redact.Finding) *holdf
 	return &holdfast.Error{
 		Kind: holdfast.KindDomainBlocked, Gate: holdfast.K2, Rule: "egress/found",
 		Why:  fmt.Sprintf("%s holds what %s may not have: %v", where, d.Name, redact.Result{Findings: found}.Rules()),
-		Hint: "leave it out; the domain says `refuse` where others mask",
+		Hint: "leave it out; the domain says `refuse` where others redact",
 	}
 }
 

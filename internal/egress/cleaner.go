@@ -66,7 +66,7 @@ func besides(e *redact.Engine, b []byte) error {
 		if marked || strings.HasPrefix(f.Rule, "secret.") {
 			return &holdfast.Error{
 				Kind: holdfast.KindRedaction, Gate: holdfast.K6, Rule: "redact/unscannable",
-				Why: "there is something to mask between bytes that are no text", Hint: "send it as UTF-8",
+				Why: "there is something to redact between bytes that are no text", Hint: "send it as UTF-8",
 			}
 		}
 	}

@@ -72,8 +72,8 @@ type Snapshot struct {
 	// Open is how many connections are open, Crowded how many were turned
 	// away because there were too many.
 	Open, Crowded int64
-	// Masked is how often something was masked, in requests and in answers.
-	MaskedOut, MaskedIn int64
+	// Redacted is how often something was redacted, in requests and in answers.
+	RedactedOut, RedactedIn int64
 	// Names is how many questions the resolver answered, Malformed how many it
 	// dropped.
 	Names, Malformed int64
@@ -126,7 +126,7 @@ func (c *counters) ended(domain, kind string) {
 // Snapshot returns what was counted so far; the parts are of nearly one moment.
 func (p *Proxy) Snapshot() Snapshot {
 	c := &p.counters
-	s := Snapshot{Open: c.open.Load(), Crowded: c.crowded.Load(), MaskedOut: c.maskedOut.Load(), MaskedIn: c.maskedIn.Load(),
+	s := Snapshot{Open: c.open.Load(), Crowded: c.crowded.Load(), RedactedOut: c.maskedOut.Load(), RedactedIn: c.maskedIn.Load(),
 		Names: c.names.Load(), Malformed: c.malformed.Load()}
 	for i := range s.Stages {
 		h := &s.Stages[i]
