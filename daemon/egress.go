@@ -187,6 +187,9 @@ func (s *egressSite) close() error {
 // egress, what was registered at the start, and every credential that is known
 // by now (003 3.1). Nil, which refuses, where there is none.
 func (s *egressSite) engine(d *domain.Domain) *redact.Engine {
+	if d == nil {
+		d = &domain.Domain{}
+	}
 	if d.Credential != nil && !s.values.knows(d.Credential.Source) {
 		// So that neither direction shows it from the first request on. What
 		// cannot be read now is not added either.

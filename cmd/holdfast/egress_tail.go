@@ -1,22 +1,24 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/story"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
 func egressTailCommand() command {
 	return command{name: "tail", about: "print the newest exchanges with the world, one a line; -f follows", run: egressTail, help: `
-Print the newest records of what went out, or was refused, one a line: when, how
-it came out, method, host and path as they are recorded, what the host answered,
-the bytes sent and received, how long it took, which agent, and why not. With
---json each line is one exchange. A request that a person is asked about stands
-here once it is answered, and in holdfast review ls until then.
+Print the newest records of what went out, or was refused or held, one a line:
+when, how it came out, method, host and path as they are recorded, redacted, what
+the host answered, the bytes sent and received, how long it took, which agent, and
+why not. With --json each line is one exchange. A request that a person is asked
+about stands here when it is asked, with its review, and again when it ended.
 
     holdfast egress tail [-n N] [-f] [--json]
 
@@ -49,24 +51,56 @@ type exchanged struct {
 	Outcome  ledger.Outcome `json:"outcome"`
 	Kind     holdfast.Kind  `json:"error_kind,omitempty"`
 	Why      string         `json:"why,omitempty"`
-	Micros   int64          `json:"duration_us"`
+	// Review is the question of one that is held.
+	Review string `json:"review,omitempty"`
+	Micros int64  `json:"duration_us"`
 	// Erased says that the parts which the rest stood in are erased.
 	Erased bool `json:"erased,omitempty"`
 	holdfast.Exchange
 }
 
-// printExchange writes one entry of egress.
+// outcomeHeld is the outcome of what waits for a person: no entry has it.
+const outcomeHeld ledger.Outcome = "held"
+
+// isHeldExchange says whether a leaf is the question about a request that would
+// leave.
+func isHeldExchange(s ledger.Stored) bool {
+	return s.Kind == ledger.KindEvent && bytes.Contains(s.Record, []byte(`"review_proposed"`)) && bytes.Contains(s.Record, []byte(`"boundary":"egress/`))
+}
+
+// heldExchange is the exchange that a question is about, as the reviewer sees it.
+func heldExchange(s ledger.Stored) (exchanged, error) {
+	e, err := ledger.ParseEvent(s.Record)
+	if err != nil {
+		return exchanged{}, err
+	}
+	var of struct{ Agent, Boundary, Why string }
+	if err := json.Unmarshal(e.Data, &of); err != nil {
+		return exchanged{}, err
+	}
+	x := exchanged{At: e.Timestamp, Crossing: e.Crossing, Agent: of.Agent, Boundary: of.Boundary, Outcome: outcomeHeld, Kind: holdfast.KindHeld, Why: of.Why, Review: e.Subject}
+	text := kept(s, e.PartHash)
+	if x.Erased = text == "erased"; x.Erased {
+		return x, nil
+	}
+	x.Exchange = story.Exchanged([]byte(text)) // cut at 4 KiB, it may have lost its end
+	var asked struct{ Query string }
+	if json.Unmarshal([]byte(text), &asked) == nil {
+		x.Path += prefix("?", asked.Query)
+	}
+	x.Path = excerpt.Of(x.Path, 512)
+	return x, nil
+}
+
+// printExchange writes one entry of egress, or one question about it.
 func (t *tailing) printExchange(s ledger.Stored) error {
-	e, err := ledger.ParseEntry(s.Record)
+	read := settled
+	if isHeldExchange(s) {
+		read = heldExchange
+	}
+	x, err := read(s)
 	if err != nil {
 		return err
-	}
-	x := exchanged{At: e.Timestamp, Crossing: e.ID, Agent: e.Agent, Boundary: e.Boundary, Outcome: e.Outcome, Kind: e.ErrorKind, Why: e.Why, Micros: e.DurationUS}
-	if text := kept(s, story.Text(e.ResultHash)); text == "erased" {
-		x.Erased = true
-	} else if text != "" {
-		// What is no exchange stays what the record's own columns say.
-		x.Exchange = story.Exchanged([]byte(text))
 	}
 	if t.a.json {
 		b, err := json.Marshal(x)
@@ -79,6 +113,22 @@ func (t *tailing) printExchange(s ledger.Stored) error {
 	return err
 }
 
+// settled is the exchange that an entry is of.
+func settled(s ledger.Stored) (exchanged, error) {
+	e, err := ledger.ParseEntry(s.Record)
+	if err != nil {
+		return exchanged{}, err
+	}
+	x := exchanged{At: e.Timestamp, Crossing: e.ID, Agent: e.Agent, Boundary: e.Boundary, Outcome: e.Outcome, Kind: e.ErrorKind, Why: e.Why, Micros: e.DurationUS}
+	if text := kept(s, story.Text(e.ResultHash)); text == "erased" {
+		x.Erased = true
+	} else if text != "" {
+		// What is no exchange stays what the record's own columns say.
+		x.Exchange = story.Exchanged([]byte(text))
+	}
+	return x, nil
+}
+
 func (t *tailing) exchange(x exchanged) string {
 	where := clean(x.Boundary)
 	if x.Host != "" {
@@ -88,7 +138,14 @@ func (t *tailing) exchange(x exchanged) string {
 		}
 		where += clean(x.Path)
 	}
-	line := fmt.Sprintf("%s  %s %-7s %s", stamp(x.At), t.look.outcome(x.Outcome), clean(or(x.Method, "-")), where)
+	mark := t.look.outcome(x.Outcome)
+	if x.Outcome == outcomeHeld {
+		mark = t.look.mark(holdfast.Hold)
+	}
+	line := fmt.Sprintf("%s  %s %-7s %s", stamp(x.At), mark, clean(or(x.Method, "-")), where)
+	if x.Outcome != ledger.Done {
+		line += "  " + clean(string(x.Outcome)) + clean(prefix(": ", x.Review))
+	}
 	if x.Status != 0 {
 		line += fmt.Sprintf("  %d", x.Status)
 	}
@@ -98,7 +155,10 @@ func (t *tailing) exchange(x exchanged) string {
 	if x.Opaque {
 		line += "  not inspected"
 	}
-	line += "  " + tookOf(x.Micros) + "  " + clean(or(x.Agent, "-")) + "  " + t.look.dim(x.Crossing)
+	if x.Outcome != outcomeHeld {
+		line += "  " + tookOf(x.Micros)
+	}
+	line += "  " + clean(or(x.Agent, "-")) + "  " + t.look.dim(x.Crossing)
 	if x.Kind != "" || x.Why != "" {
 		line += "  " + clean(string(x.Kind)) + prefix(": ", clean(x.Why))
 	}

@@ -100,13 +100,13 @@ type tailing struct {
 	a      *app
 	look   look
 	events bool
-	// egress wants only what went out, or was to.
+	// egress wants only what went out, or was to, or waits for a person.
 	egress bool
 }
 
 func (t *tailing) wants(s ledger.Stored) bool {
 	if t.egress {
-		return s.Kind == ledger.KindEntry && bytes.Contains(s.Record, []byte(`"boundary_crossing":"egress/`))
+		return s.Kind == ledger.KindEntry && bytes.Contains(s.Record, []byte(`"boundary_crossing":"egress/`)) || isHeldExchange(s)
 	}
 	return s.Kind == ledger.KindEntry || t.events && s.Kind == ledger.KindEvent
 }

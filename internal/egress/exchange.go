@@ -28,6 +28,7 @@ type exchange struct {
 	body    *body
 	header  http.Header // as it goes out, without the credential
 	denials []holdfast.Opinion
+	shown   string // path and query of what the door refuses, redacted
 
 	// The act's, which the handler reads when acted is closed.
 	begun  atomic.Bool
@@ -321,7 +322,7 @@ func (x *exchange) never(context.Context) (holdfast.Output, error) {
 // refuse records a request that goes nowhere, and says why. d is its row, nil
 // where none is for it.
 func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, ch *channel, ask domain.Ask, d *domain.Domain, no *holdfast.Error) {
-	x := &exchange{p: p, s: ch.s, ask: ask, domain: d, body: noBody(), denials: deny(no)}
+	x := &exchange{p: p, s: ch.s, ask: ask, domain: d, body: noBody(), denials: deny(no), shown: p.shownTarget(d, ask)}
 	o, err := p.cfg.Kernel.Cross(context.WithoutCancel(r.Context()), x.request(), x.never)
 	name := ""
 	if d != nil {

@@ -15,6 +15,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/domain"
+	"github.com/holdfast-dev/holdfast/kernel"
+	"github.com/holdfast-dev/holdfast/ledger"
 )
 
 // send makes a request through the proxy port and reads the answer.
@@ -93,6 +95,46 @@ func TestEgress_Accept02_ARefusalIsSaidWhereTheClientShowsIt(t *testing.T) {
 	w.last(4, "egress/good.test", holdfast.KindValidation)
 	w.untouched()
 	w.passed(w.send("GET", w.url("good.test"), ""))
+}
+
+// What people are shown of a refused request has its path, redacted as that of a
+// request that is sent: whole, before it is cut.
+func TestEgress_Accept02_ThePathOfARefusalIsRecordedRedacted(t *testing.T) {
+	w := newEgress(t, setup{})
+	noted := func(n int, target string) holdfast.Exchange {
+		t.Helper()
+		host := "random.example.com"
+		w.refused(say(w.dial(w.explicit), fmt.Sprintf("GET http://%s%s HTTP/1.1\r\nHost: %s\r\n\r\n", host, target, host)), 403)
+		w.last(n, "egress/random.example.com", holdfast.KindDomainBlocked)
+		var x holdfast.Exchange
+		w.must(w.store.View(t.Context(), func(tx kernel.Tx) error {
+			return tx.Leaves(holdfast.Local, 0, 1<<40, func(l ledger.Stored) error {
+				if l.Kind != ledger.KindEntry {
+					return nil
+				}
+				b, err := ledger.PartContent(l.Part)
+				if err == nil {
+					x = holdfast.Exchange{}
+					err = json.Unmarshal(b, &x)
+				}
+				return err
+			})
+		}))
+		return x
+	}
+	if x := noted(1, "/a/b?c=d"); x.Method != "GET" || x.Host != "random.example.com" || x.Path != "/a/b?c=d" {
+		t.Errorf("%+v", x)
+	}
+	if x := noted(2, "/v1/"+someKey+"?to="+someMail); !strings.HasPrefix(x.Path, "/v1/") || strings.Contains(x.Path, someKey) || strings.Contains(x.Path, someMail) {
+		t.Errorf("%+v", x)
+	}
+	if x := noted(3, "/"+strings.Repeat("a", maxPath-10)+"/"+someKey); len(x.Path) != maxPath || strings.Contains(x.Path, someKey[:8]) {
+		t.Errorf("%+v", x)
+	}
+	if x := noted(4, "/"+strings.Repeat("a", maxShown)); x.Path != "" || x.Host == "" {
+		t.Errorf("%+v", x)
+	}
+	w.untouched()
 }
 
 func TestEgress_Accept07_EveryRequestIsOneRecord(t *testing.T) {

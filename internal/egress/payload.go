@@ -167,8 +167,33 @@ func noBody() *body { return &body{sum: sha256.Sum256(nil), done: func() {}} }
 // maxPath bounds the path in what people are shown, in bytes.
 const maxPath = 512
 
-// told is what people are shown of the exchange. The path of what is refused
-// was not redacted by this proxy; the kernel redacts it as it does all else.
+// maxShown bounds the path of a refused request that is redacted for people, in
+// bytes: who is refused a thousand times a second must not cost much.
+const maxShown = 4 << 10
+
+// shownTarget is path and query of a request that the door refuses, redacted as a
+// request that is sent; "" where there is none, or it cannot be redacted. It is
+// redacted whole: cut before, half a secret would be none.
+func (p *Proxy) shownTarget(d *domain.Domain, ask domain.Ask) string {
+	if ask.Target == "" || ask.Target == "*" || len(ask.Target) > maxShown || ask.Origin.Host == (domain.Host{}) {
+		return ""
+	}
+	if d != nil && d.Request == domain.Off {
+		return ask.Target
+	}
+	engine := p.cfg.Engine(d)
+	if engine == nil {
+		return ""
+	}
+	out, _ := engine.URL(ask.Origin.String() + ask.Target)
+	origin, target, err := domain.ParseURL(out)
+	if err != nil || origin != ask.Origin {
+		return "" // what was found in the host cannot be shown
+	}
+	return target
+}
+
+// told is what people are shown of the exchange.
 func (x *exchange) told() holdfast.Exchange {
 	o := x.ask.Origin
 	e := holdfast.Exchange{Method: printable(x.ask.Method), Scheme: "http", Host: o.Host.String(), Port: o.Port,
@@ -176,9 +201,11 @@ func (x *exchange) told() holdfast.Exchange {
 	if o.TLS {
 		e.Scheme = "https"
 	}
-	if len(x.denials) == 0 {
-		e.Path = x.ask.Target[:min(len(x.ask.Target), maxPath)]
+	target := x.ask.Target
+	if len(x.denials) > 0 {
+		target = x.shown
 	}
+	e.Path = target[:min(len(target), maxPath)]
 	return e
 }
 

@@ -57,7 +57,8 @@ type Config struct {
 	// Table is the allowlist in force, asked once for each request. Nil, or a
 	// table that is nil, allows nothing.
 	Table func() *domain.Table
-	// Engine redacts what goes to a domain and what comes back; nil, or an
+	// Engine redacts what goes to a domain and what comes back, and what is
+	// recorded of a request to no domain, which is nil; nil, or an
 	// engine that is not ready, refuses.
 	Engine func(d *domain.Domain) *redact.Engine
 	// Authority signs the certificates that the proxy shows inside.
