@@ -369,6 +369,9 @@ func (c *crossing) activate() error {
 	}
 	if err == nil {
 		c.out.Verdict = holdfast.Allow
+		if !c.j.asksOutput() {
+			c.j.doc.Forget() // an act may last long, and nobody asks of the request again
+		}
 		return nil
 	}
 	c.machine.do(refused)

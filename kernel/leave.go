@@ -380,7 +380,7 @@ func (k *Kernel) recordDenial(c *crossing, op holdfast.Opinion) error {
 // says whether anything was asked.
 func (j *judgement) evalOutput(ctx context.Context, out holdfast.Output) (bool, error) {
 	c := j.contract
-	if c.output == nil && len(c.predicates) == 0 && !j.pol.outputs {
+	if !j.asksOutput() {
 		return false, nil
 	}
 	type answer struct {
@@ -404,6 +404,11 @@ func (j *judgement) evalOutput(ctx context.Context, out holdfast.Output) (bool, 
 	case <-ctx.Done():
 		return true, violation(holdfast.KindTimeout, c.Source, "judging the output took longer than "+gateTime.String())
 	}
+}
+
+// asksOutput says whether anything is asked of what comes out, beside the request.
+func (j *judgement) asksOutput() bool {
+	return j.contract.output != nil || len(j.contract.predicates) > 0 || j.pol.outputs
 }
 
 func (j *judgement) evalAll(ctx context.Context, out holdfast.Output) (bool, error) {

@@ -68,6 +68,10 @@ func ParseLimited(b []byte, maxBytes, maxDepth int) (*Doc, error) {
 // shared: the caller must not change it.
 func (d *Doc) Value() any { return d.value }
 
+// Forget gives up the tree, which is many times as large as the text: Value is
+// nil from here on. All else stays.
+func (d *Doc) Forget() { d.value = nil }
+
 // Canonical returns the RFC 8785 form: members in UTF-16 order, numbers as
 // ECMAScript writes them, no Unicode normalisation (D10). The caller must not
 // change it.
