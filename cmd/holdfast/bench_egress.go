@@ -57,8 +57,9 @@ func benchEgress(a *app, args []string) error {
 // alone.
 const egressHost = "bench.example.com"
 
-// egressDoors is how many listeners the daemon has: each takes 512 connections.
-const egressDoors = 3
+// egressDoors is how many listeners the daemon has: each is a caller of its own,
+// of which 256 requests are answered at a time.
+const egressDoors = 4
 
 // wayOut is a server over TLS in this process, a daemon of its own whose one
 // domain it is, and goproxy where it can be had.

@@ -41,7 +41,12 @@ func (p *Proxy) connect(w http.ResponseWriter, r *http.Request, ch *channel, h *
 			c.Close()
 			return
 		}
-		ch.s.meet(&replay{Conn: c, first: early}, inner)
+		if len(early) > 0 {
+			c = &replay{Conn: c, first: early}
+		} else if w, ok := c.(*wire); ok {
+			c = w.unwrapped()
+		}
+		ch.s.meet(c, inner)
 	}) {
 		c.Close()
 	}

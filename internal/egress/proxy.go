@@ -10,6 +10,7 @@ package egress
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net/netip"
@@ -121,6 +122,8 @@ type Proxy struct {
 	counters counters
 	// pending has a place for each crossing whose entry may not be written yet.
 	pending chan struct{}
+	pieces  sync.Pool // of *piece
+	inside  *tls.Config
 	out     outbound
 
 	mu      sync.Mutex
@@ -158,7 +161,7 @@ func New(c Config) (*Proxy, error) {
 		c.MaxConns = defaultConns
 	}
 	c.Limits = c.Limits.orDefault()
-	p := &Proxy{cfg: c, log: c.Log, now: c.Now, open: map[int]func(){}, owners: map[string]*owner{}, pending: make(chan struct{}, maxPending)}
+	p := &Proxy{cfg: c, log: c.Log, now: c.Now, open: map[int]func(){}, owners: map[string]*owner{}, pending: make(chan struct{}, maxPending), inside: insideTLS()}
 	p.out.start(p)
 	return p, nil
 }

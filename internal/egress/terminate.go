@@ -48,10 +48,22 @@ func withChannel(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// named is a connection below TLS that knows its channel.
+// named is a connection below TLS that knows its channel and shows its cert.
 type named struct {
 	net.Conn
-	ch *channel
+	ch   *channel
+	cert *tls.Certificate
+}
+
+// insideTLS is how every named connection is terminated.
+func insideTLS() *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, SessionTicketsDisabled: true,
+		GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			if n, ok := h.Conn.(*named); ok {
+				return n.cert, nil
+			}
+			return nil, errors.New("no certificate for a connection that nobody named")
+		}}
 }
 
 // recordHandshake is the first byte of a TLS connection (RFC 8446, 5.1).
@@ -175,8 +187,7 @@ func (s *seat) terminate(c net.Conn, ch *channel, host domain.Host) {
 		c.Close()
 		return
 	}
-	t := tls.Server(&named{c, ch}, &tls.Config{Certificates: []tls.Certificate{*cert}, MinVersion: tls.VersionTLS12,
-		NextProtos: []string{"h2", "http/1.1"}, SessionTicketsDisabled: true})
+	t := tls.Server(&named{c, ch, cert}, s.p.inside)
 	if err := within(c, s.p.cfg.Limits.Header, t.Handshake); err != nil {
 		s.p.refuseUnasked(ch, s.p.unfinished(ch, err))
 		c.Close()

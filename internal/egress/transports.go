@@ -143,8 +143,11 @@ func newTransport(d *domain.Domain, o domain.Origin, list []netip.Addr) (*http.T
 		IdleConnTimeout:        poolIdle,
 		MaxResponseHeaderBytes: maxAnswerHeader,
 		ForceAttemptHTTP2:      true,
-		WriteBufferSize:        4 << 10,
-		ReadBufferSize:         4 << 10,
+		// A connection holds both while nothing is sent and nothing comes. Most
+		// requests leave in one piece all the same, and what is longer than a
+		// buffer is not copied into it.
+		WriteBufferSize: 3 << 9,
+		ReadBufferSize:  512,
 	}, nil
 }
 

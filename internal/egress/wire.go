@@ -27,7 +27,8 @@ type wire struct {
 
 	// The rest belongs to the one goroutine that reads.
 	in    []byte // read from Conn and not looked at yet
-	buf   []byte // where in begins, kept for the next; nil for none
+	piece *piece // where in begins; nil where that is few, or was not enough
+	few   [wireFew]byte
 	seen  int    // of in, where no head ends
 	out   []byte // looked at, to be handed on
 	state wireState
@@ -51,8 +52,11 @@ const (
 const (
 	maxHead      = 64 << 10
 	maxChunkLine = 256
-	// wirePiece is how much is read at a time: a connection that waits holds it.
+	// wirePiece is how much is read at a time, wireFew how much of a head that
+	// has not begun: a connection that waits for one holds no more. What is
+	// behind it in one record of TLS is there without the system being asked.
 	wirePiece = 4 << 10
+	wireFew   = 64
 	// misread is the head that stands in for one that is not in order.
 	misread = "POST /misread HTTP/1.1\r\nHost: misread.invalid\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 )
@@ -77,7 +81,8 @@ func (w *wire) Read(p []byte) (int, error) {
 			return 0, nil
 		}
 		if w.state == wireRaw && len(w.in) == 0 {
-			w.buf = nil // a tunnel needs none
+			w.giveBack() // a tunnel needs none
+			w.in, w.out = nil, nil
 			return w.Conn.Read(p)
 		}
 		if w.step() {
@@ -95,15 +100,7 @@ func (w *wire) Read(p []byte) (int, error) {
 // fill reads more. What net/http interrupts with a deadline can be read on. All
 // that was handed on was taken, so that its bytes may be overwritten.
 func (w *wire) fill() error {
-	if len(w.in) == 0 {
-		w.in = w.buf[:0]
-	}
-	if cap(w.in)-len(w.in) < wirePiece/4 {
-		w.in = slices.Grow(w.in, wirePiece)
-		if w.buf = nil; cap(w.in) <= 2*wirePiece {
-			w.buf = w.in[:0]
-		}
-	}
+	w.makeRoom()
 	n, err := w.Conn.Read(w.in[len(w.in):cap(w.in)])
 	w.in = w.in[:len(w.in)+n]
 	if n > 0 {
@@ -116,6 +113,54 @@ func (w *wire) fill() error {
 		err = io.ErrUnexpectedEOF
 	}
 	return err
+}
+
+// unwrapped is the connection itself, where nothing that was read of it is left.
+// Nobody may be reading.
+func (w *wire) unwrapped() net.Conn {
+	if w.state != wireRaw || len(w.in)+len(w.out) > 0 || w.broke != nil {
+		return w
+	}
+	w.giveBack()
+	w.in = nil
+	return w.Conn
+}
+
+// piece is where a connection is read while there is something to read.
+type piece [wirePiece]byte
+
+// makeRoom makes in a slice that can be read into.
+func (w *wire) makeRoom() {
+	switch {
+	case len(w.in) == 0 && w.state == wireHead:
+		w.giveBack()
+		w.in = w.few[:0]
+	case len(w.in) == 0 || cap(w.in) <= wireFew:
+		if w.piece == nil {
+			w.piece = w.borrow()
+		}
+		w.in = append(w.piece[:0], w.in...)
+	case cap(w.in)-len(w.in) < wirePiece/4:
+		w.in = slices.Grow(w.in, wirePiece)
+		w.giveBack()
+	}
+}
+
+func (w *wire) borrow() *piece {
+	if w.ch.s != nil {
+		if b, ok := w.ch.s.p.pieces.Get().(*piece); ok {
+			return b
+		}
+	}
+	return new(piece)
+}
+
+// giveBack is called when nothing stands in the piece that was not handed on.
+func (w *wire) giveBack() {
+	if w.piece != nil && w.ch.s != nil {
+		w.ch.s.p.pieces.Put(w.piece)
+	}
+	w.piece = nil
 }
 
 // step moves on by one state where in holds enough, and says whether it did.
