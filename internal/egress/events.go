@@ -43,18 +43,22 @@ func (a *answer) events(ctx context.Context, in io.Reader, f frame) error {
 	a.flush = true
 	e := &events{a: a, frame: f, places: map[string]*place{}, tails: map[string][][]byte{}}
 	defer e.stop()
+	if w, ok := a.w.(*patientWriter); ok {
+		w.takeOver()
+	}
 	a.begin()
 	if err := a.flushNow(); err != nil {
 		return err
 	}
-	r := bufio.NewReaderSize(in, 4<<10)
+	a.header, a.resp.Header = nil, nil // an answer may last long
+	r := bufio.NewReaderSize(in, 256)  // so it holds little while nothing comes
 	for ctx.Err() == nil {
 		block, err := readBlock(r, f)
 		if err != nil && err != io.EOF {
 			return e.abandon(a.readError(err))
 		}
 		if len(block) > 0 {
-			if err := e.take(block); err != nil {
+			if err := e.aside(block); err != nil {
 				return err
 			}
 		}
@@ -144,6 +148,14 @@ type slot struct {
 	text       []byte
 	quoted     bool
 	done       bool // nothing more can come for it
+}
+
+// aside is take, in a goroutine of its own: a stack never shrinks to less than
+// what waits on it needs, and this one waits for long while nothing comes.
+func (e *events) aside(block []byte) error {
+	done := make(chan error, 1)
+	go func() { done <- guarded(func() error { return e.take(block) }) }()
+	return <-done
 }
 
 // take reads one event and sends on what can go.

@@ -38,13 +38,20 @@ type exchange struct {
 	broken bool          // the answer ended before its end
 	held   *heldResponse // nil: the answer goes out as it comes
 	stop   func() bool   // lets the client's going away no longer end the act
+	cancel context.CancelCauseFunc
+	client *lasting      // nil where the handler stays until the answer has ended
+	left   chan struct{} // closed when client is set
+	sized  int64         // size, where client is set
+
+	read bool // nothing of the request stands before the next
 }
 
-// handle answers one request.
-func (p *Proxy) handle(w http.ResponseWriter, r *http.Request, ch *channel, h *head) {
+// handle answers one request. Where it says that the answer goes on without it,
+// the end of the answer gives the request's place back.
+func (p *Proxy) handle(w http.ResponseWriter, r *http.Request, ch *channel, h *head) (goesOn bool) {
 	if r.Method == http.MethodConnect && h != nil && h.mistake == nil && ch.via == proxied {
 		p.connect(w, r, ch, h)
-		return
+		return false
 	}
 	// Whatever becomes of the request, its body does not keep it open.
 	http.NewResponseController(w).SetReadDeadline(time.Now().Add(p.cfg.Limits.Body))
@@ -53,7 +60,7 @@ func (p *Proxy) handle(w http.ResponseWriter, r *http.Request, ch *channel, h *h
 	p.counters.observe(Parse, time.Since(start))
 	if err != nil {
 		p.refuse(w, r, ch, ask, nil, err)
-		return
+		return false
 	}
 	start = time.Now()
 	d, err := p.table().Decide(ask)
@@ -61,15 +68,19 @@ func (p *Proxy) handle(w http.ResponseWriter, r *http.Request, ch *channel, h *h
 	if err != nil {
 		d, _ = p.table().Find(ask.Origin)
 		p.refuse(w, r, ch, ask, d, err)
-		return
+		return false
 	}
-	x := &exchange{p: p, s: ch.s, w: w, r: r, ask: ask, domain: d, body: noBody(), acted: make(chan struct{})}
-	defer func() { x.body.done() }()
+	x := &exchange{p: p, s: ch.s, w: w, r: r, ask: ask, domain: d, body: noBody(), acted: make(chan struct{}), left: make(chan struct{})}
+	defer func() {
+		if !goesOn {
+			x.body.done()
+		}
+	}()
 	if err := x.prepare(); err != nil {
 		p.refuse(w, r, ch, ask, d, err)
-		return
+		return false
 	}
-	x.cross()
+	return x.cross()
 }
 
 // prepare reads and redacts what goes out.
@@ -100,6 +111,7 @@ func (x *exchange) prepare() *holdfast.Error {
 func (x *exchange) readBody() (*body, *holdfast.Error) {
 	if x.r.Body == nil || x.r.Body == http.NoBody {
 		http.NewResponseController(x.w).SetReadDeadline(time.Time{})
+		x.read = true
 		return x.p.readBody(x.r.Context(), x.domain, x.r)
 	}
 	limit := x.p.cfg.Limits.Body
@@ -111,6 +123,7 @@ func (x *exchange) readBody() (*body, *holdfast.Error) {
 	} else if err != nil && errors.Is(patient.err, errStalled) {
 		err = &holdfast.Error{Kind: holdfast.KindValidation, Gate: holdfast.K1, Why: "the request's body did not arrive in time", Hint: "send it without a pause", Err: patient.err}
 	}
+	x.read = patient.ended
 	if err == nil { // else net/http still looks for the rest before it answers
 		patient.c.SetReadDeadline(time.Time{})
 	}
@@ -149,10 +162,11 @@ func (x *exchange) redactTarget() (int, *holdfast.Error) {
 	return len(found), nil
 }
 
-// cross makes the crossing. It returns when the client has all that it gets;
-// the entry follows.
-func (x *exchange) cross() {
+// cross makes the crossing. It returns when the client has all that it gets, the
+// entry follows; or when the answer goes on without it.
+func (x *exchange) cross() (goesOn bool) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(x.r.Context()))
+	x.cancel = cancel
 	x.stop = context.AfterFunc(x.r.Context(), func() { cancel(errGone) })
 	if x.p.cfg.Kernel.Withholds(x.domain.Boundary()) {
 		x.held = newHeld(min(x.domain.MaxResponse, maxHeld))
@@ -183,14 +197,20 @@ func (x *exchange) cross() {
 	case <-x.acted:
 		if x.held == nil && (x.answer.began || !x.broken) {
 			x.finish()
-			return
+			return false
 		}
+	case <-x.left:
+		return true
 	case c := <-ended:
 		ended <- c
 	}
 	c := <-ended
 	if x.begun.Load() {
-		<-x.acted // nobody else may use w
+		select {
+		case <-x.acted: // nobody else may use w
+		case <-x.left:
+			return true
+		}
 	}
 	switch {
 	case x.held == nil && x.answer.began:
@@ -202,6 +222,7 @@ func (x *exchange) cross() {
 	default:
 		x.held.give(x.w)
 	}
+	return false
 }
 
 // errGone is why the act ends when its client has gone.
@@ -224,13 +245,19 @@ func (x *exchange) act(ctx context.Context) (out holdfast.Output, err error) {
 	x.broken = true
 	defer func() {
 		x.stop()
+		if x.client != nil {
+			x.client.end(!x.broken)
+			x.body.done()
+			<-x.s.own.places
+			return
+		}
 		close(x.acted)
 	}()
 	up, err := x.upstream(ctx)
 	if err != nil {
 		return out, err
 	}
-	patient := &patientWriter{ResponseWriter: x.w, c: http.NewResponseController(x.w), d: x.p.cfg.Limits.Idle}
+	patient := &patientWriter{ResponseWriter: x.w, c: http.NewResponseController(x.w), d: x.p.cfg.Limits.Idle, x: x}
 	defer patient.done()
 	var w http.ResponseWriter = patient
 	if x.held != nil {
@@ -248,7 +275,7 @@ func (x *exchange) act(ctx context.Context) (out holdfast.Output, err error) {
 	x.broken = false
 	if x.held != nil {
 		x.held.whole = true
-	} else if x.r.ProtoMajor == 1 && x.answer.began {
+	} else if x.client == nil && x.r.ProtoMajor == 1 && x.answer.began {
 		// The client need not wait until the handler's turn comes. Over HTTP/2 an
 		// answer's end is told by the handler's return alone.
 		_ = patient.c.Flush() // who has gone away misses nothing
@@ -305,6 +332,9 @@ func (x *exchange) used() map[holdfast.Resource]int64 {
 
 // size is what leaves of the request itself, in bytes.
 func (x *exchange) size() int64 {
+	if x.client != nil {
+		return x.sized
+	}
 	n := x.body.size + int64(len(x.ask.Target))
 	for name, values := range x.header {
 		for _, v := range values {

@@ -47,11 +47,16 @@ func (p *Proxy) owned(who Caller) (o *owner, leave func()) {
 // admitted runs f for a request if its caller has a place for it, and else
 // turns it away before anything of it is read: as connections beyond their
 // number are, without a record.
-func (s *seat) admitted(w http.ResponseWriter, r *http.Request, f func(*http.Request)) {
+func (s *seat) admitted(w http.ResponseWriter, r *http.Request, f func(*http.Request) (goesOn bool)) {
 	select {
 	case s.own.places <- struct{}{}:
-		defer func() { <-s.own.places }()
-		f(r.WithContext(context.WithValue(r.Context(), ownerKey{}, s.own)))
+		goesOn := false
+		defer func() {
+			if !goesOn {
+				<-s.own.places
+			}
+		}()
+		goesOn = f(r.WithContext(context.WithValue(r.Context(), ownerKey{}, s.own)))
 	default:
 		s.p.counters.crowded.Add(1)
 		e := busy()

@@ -18,6 +18,7 @@ type patientBody struct {
 	d     time.Duration
 	whole time.Time // when a body of no bytes must have ended
 	err   error
+	ended bool // all of it was read
 }
 
 // A body has manyWaits times the wait for one byte, and a second for each
@@ -37,6 +38,7 @@ func (b *patientBody) Read(p []byte) (int, error) {
 	b.c.SetReadDeadline(until)
 	n, err := b.ReadCloser.Read(p)
 	b.whole = b.whole.Add(time.Duration(n) * time.Second / slowest)
+	b.ended = err == io.EOF
 	if err != nil && err != io.EOF {
 		b.err = err
 		var ne net.Error
@@ -52,6 +54,7 @@ type patientWriter struct {
 	http.ResponseWriter
 	c *http.ResponseController
 	d time.Duration
+	x *exchange // whose answer it is
 }
 
 func (w *patientWriter) Write(p []byte) (int, error) {

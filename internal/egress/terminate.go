@@ -227,5 +227,5 @@ func (s *seat) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			panic(http.ErrAbortHandler) // net/http saw a request that wire did not
 		}
 	}
-	s.admitted(w, r, func(r *http.Request) { s.p.handle(w, r, ch, h) })
+	s.admitted(w, r, func(r *http.Request) bool { return s.p.handle(w, r, ch, h) })
 }
