@@ -179,9 +179,13 @@ func (x *exchange) cross() (goesOn bool) {
 	req := x.request()
 	x.asked = time.Now()
 	select {
-	case x.p.pending <- struct{}{}:
-	case <-x.r.Context().Done():
-		panic(http.ErrAbortHandler)
+	case x.p.pending <- struct{}{}: // also for who has left: it was asked, and is recorded
+	default:
+		select {
+		case x.p.pending <- struct{}{}:
+		case <-x.r.Context().Done():
+			panic(http.ErrAbortHandler)
+		}
 	}
 	if !x.s.begin(func() {
 		defer cancel(nil)
