@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -37,6 +38,7 @@ type world struct {
 	port    string
 	// more is what the service is told to wait for in /stream.
 	more chan string
+	down func() // ends the daemon, once
 }
 
 // newWorld starts both. PORT in the rows is the service's; its certificate is for
@@ -57,7 +59,8 @@ func newWorld(t *testing.T, rows string) *world {
 			t.Fatal(err)
 		}
 	})
-	t.Cleanup(down)
+	w.down = sync.OnceFunc(down)
+	t.Cleanup(w.down)
 	w.d, w.client = d, c
 	return w
 }

@@ -161,6 +161,8 @@ func readAuthority(path string, key *ecdsa.PrivateKey) (*Authority, error) {
 		return nil, unusable("has a certificate for another key", path, replaceHint, nil)
 	case !cert.IsCA || !cert.BasicConstraintsValid || cert.KeyUsage&x509.KeyUsageCertSign == 0:
 		return nil, unusable("has a certificate that may not sign", path, replaceHint, nil)
+	case time.Now().Before(cert.NotBefore):
+		return nil, unusable("does not hold yet, but from "+cert.NotBefore.UTC().Format(time.RFC3339), path, "see this machine's clock", nil)
 	case !time.Now().Before(cert.NotAfter):
 		return nil, unusable("has expired on "+cert.NotAfter.Format(time.DateOnly), path, "move both files away: a new authority is then made", nil)
 	}

@@ -165,7 +165,7 @@ func tlsConfig(d *domain.Domain, o domain.Origin) (*tls.Config, error) {
 func readRoots(path string) (*x509.CertPool, error) {
 	f, err := os.Stat(path)
 	var text []byte
-	if err == nil && f.Size() <= maxRoots {
+	if err == nil && f.Mode().IsRegular() && f.Size() <= maxRoots { // no pipe, which would be waited for
 		text, err = os.ReadFile(path)
 	}
 	pool := x509.NewCertPool()

@@ -1,0 +1,186 @@
+package daemon
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/sqlite"
+	"github.com/holdfast-dev/holdfast/kernel"
+	"github.com/holdfast-dev/holdfast/ledger"
+)
+
+const smallDisk = "HOLDFAST_TEST_SMALL_DISK"
+
+// onSmallDisk runs the test by itself, in a mount namespace of its own, with a
+// file system of that size for its temporary files; it says whether it did, and
+// else that this is there.
+func onSmallDisk(t *testing.T, size string) (elsewhere bool) {
+	t.Helper()
+	if tmp := os.Getenv(smallDisk); tmp != "" {
+		if err := errors.Join(unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), unix.Mount("tmpfs", tmp, "tmpfs", 0, "size="+size)); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("TMPDIR", tmp)
+		return false
+	}
+	tmp, err := os.MkdirTemp("/tmp", "hf") // short: a socket's path is bounded
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(tmp) })
+	cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=2m")
+	cmd.Env = append(os.Environ(), smallDisk+"="+tmp)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	if os.Geteuid() != 0 {
+		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
+		t.Errorf("%v\n%s", err, out)
+	}
+	return true
+}
+
+// fillDisk takes all room of the disk that dir is on, and returns what gives it back.
+func fillDisk(t *testing.T, dir string) (free func()) {
+	t.Helper()
+	path := filepath.Join(dir, "fill")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for size := 1 << 20; size > 0; size /= 2 {
+		for err = nil; err == nil; {
+			_, err = f.Write(make([]byte, size))
+		}
+		if !errors.Is(err, unix.ENOSPC) {
+			t.Fatal(err)
+		}
+	}
+	return func() {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestBad_Egress_aFullDisk: the disk under the ledger is really full. What could
+// not be written down is refused by name and not sent, also when there is room
+// again (D14), until a daemon has read the ledger anew; that one has each request
+// that was sent, and counts those that were refused.
+func TestBad_Egress_aFullDisk(t *testing.T) {
+	if onSmallDisk(t, "64m") {
+		return
+	}
+	w := newWorld(t, "'example.com:PORT': {HERE}")
+	sent := 0
+	w.service.Config.Handler = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		sent++
+		_, _ = io.WriteString(rw, "answered")
+	})
+	c := w.agent()
+	post := func() (int, string) {
+		t.Helper()
+		resp, err := c.Post("https://example.com:"+w.port+"/", "text/plain", strings.NewReader(strings.Repeat("words ", 500)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		b, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, string(b)
+	}
+	for range 3 {
+		if status, text := post(); status != 200 {
+			t.Fatal(status, text)
+		}
+	}
+	free := fillDisk(t, w.dir)
+	status, text, passed := 200, "", sent
+	for range 20_000 { // what the store had laid aside is used up first
+		if status, text = post(); status != 200 {
+			break
+		}
+		passed++
+	}
+	named := func(text string) bool {
+		return strings.Contains(text, "kind: LoggingError") || strings.Contains(text, "kind: WALWriteError")
+	}
+	if status != http.StatusInternalServerError || !named(text) || !strings.Contains(text, "hint: ") {
+		t.Fatalf("after %d: %d %s", passed, status, text)
+	}
+	if sent != passed {
+		t.Errorf("%d were sent, %d answered", sent, passed)
+	}
+	for range 5 {
+		if status, text = post(); status != http.StatusInternalServerError || !named(text) {
+			t.Errorf("on a full disk: %d %s", status, text)
+		}
+	}
+	free()
+	for range 12 { // the note of how many is written now and then
+		if status, text = post(); status != http.StatusInternalServerError || !named(text) {
+			t.Errorf("with room again, and the same ledger: %d %s", status, text)
+		}
+	}
+	if sent != passed {
+		t.Errorf("%d were sent without a record", sent-passed)
+	}
+	w.down()
+	d, client, down := serve(t, w.d.opt)
+	down = sync.OnceFunc(down)
+	defer down()
+	w.d, w.client = d, client
+	c = w.agent()
+	if status, text = post(); status != 200 {
+		t.Errorf("another daemon, with room: %d %s", status, text)
+	}
+	down() // every entry is written by then
+	s, err := sqlite.Open(t.Context(), sqlite.Options{Path: d.Paths.DB, ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	done, refused := 0, ""
+	err = s.View(t.Context(), func(tx kernel.Tx) error {
+		return tx.Leaves(holdfast.Local, 0, 1<<40, func(l ledger.Stored) error {
+			switch l.Kind {
+			case ledger.KindEntry:
+				e, err := ledger.ParseEntry(l.Record)
+				if err == nil && strings.HasPrefix(e.Boundary, "egress/") && (e.Outcome == ledger.Done || e.Outcome == ledger.Unknown) {
+					done++
+				}
+				return err
+			case ledger.KindEvent:
+				if strings.Contains(string(l.Record), "refused_while_poisoned") {
+					refused = string(l.Record)
+				}
+			}
+			return nil
+		})
+	})
+	if err != nil || done != passed+1 {
+		t.Errorf("%d crossings in the ledger, %d were sent: %v", done, passed+1, err)
+	}
+	if !strings.Contains(refused, `"count":`) {
+		t.Errorf("what was refused is not counted: %q", refused)
+	}
+	t.Logf("%d passed before the disk was full", passed)
+}
