@@ -11,7 +11,7 @@ import (
 const maxReadings = 4
 
 // Body redacts the body of a message: JSON, JSON lines, server-sent events, a
-// form, multipart, XML, HTML or plain text, in UTF-8, UTF-16 or UTF-32.
+// form, multipart, a message of mail, XML, HTML or plain text, in UTF-8, UTF-16 or UTF-32.
 // contentType is the header's value and only a hint: the bytes decide where
 // they tell. A valid document stays valid, and what is not masked keeps its
 // bytes; a value that had to be decoded is encoded again.
@@ -87,6 +87,9 @@ func (n *nest) doc(contentType string, b []byte, level int, opaque bool) (Result
 	kind, params := mediaType(contentType)
 	if boundary := boundaryOf(kind, params, b); boundary != "" {
 		return n.multipart(boundary, b, level, opaque)
+	}
+	if isMessage(kind, b) {
+		return n.message(b, level, opaque)
 	}
 	if err := readableCharset(params["charset"], b); err != nil {
 		return Result{}, err
