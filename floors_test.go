@@ -52,6 +52,7 @@ var floors = map[string]int{
 	"internal/halt":    2,
 	"internal/sandbox": 2,
 	"internal/domain":  2,
+	"internal/history": 2,
 	"internal/goal":    2,
 	"ledger":           2,
 
