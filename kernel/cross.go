@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 	"time"
 
@@ -381,9 +380,6 @@ func (c *crossing) activate() error {
 // run acts and leaves.
 func (c *crossing) run(act Act) (*holdfast.Outcome, error) {
 	e := c.perform(act)
-	if c.j.req.Unwaited {
-		runtime.Gosched() // who asked goes on first: the entry takes longer than his way back
-	}
 	err := c.leave(e)
 	return c.outcome(), err
 }
