@@ -282,6 +282,8 @@ func (x *exchange) act(ctx context.Context) (out holdfast.Output, err error) {
 	} else if x.client == nil && x.r.ProtoMajor == 1 && x.answer.began {
 		// The client need not wait until the handler's turn comes. Over HTTP/2 an
 		// answer's end is told by the handler's return alone.
+		// Whoever leaves once he has it all has not given up.
+		x.stop()
 		_ = patient.c.Flush() // who has gone away misses nothing
 	}
 	x.p.counters.maskedIn.Add(int64(len(x.answer.findings)))
