@@ -230,7 +230,7 @@ func (h *runHand) act(ctx context.Context, boundary string) (holdfast.Output, er
 	select {
 	case got = <-end:
 	case <-ctx.Done():
-		cut() // its network does not wait for its end
+		go cut() // its network does not wait for its end, nor it for its network's
 		_ = h.lines.write(RunWord{Stop: h.s.failure(context.Cause(ctx))})
 		got = <-end
 	}
@@ -393,6 +393,9 @@ func runOver(ctx context.Context, l *lineConn, ask RunAsk, act func(context.Cont
 				continue
 			}
 			last <- w
+			// Nothing goes on whose crossing has ended, whatever became of the word
+			// to stop.
+			cancel(&holdfast.Error{Kind: holdfast.KindCanceled, Why: "its crossing has ended"})
 			return
 		}
 	}()
