@@ -16,6 +16,13 @@ type Exchange struct {
 	// the agent.
 	Sent     int64 `json:"sent,omitempty"`
 	Received int64 `json:"received,omitempty"`
+	// RedactUS is how long its body was read and all of it redacted, GatesUS how
+	// long the gates and the begin record took, AnswerUS from there to the first
+	// byte of the answer, in microseconds; 0 where it did not come so far. The
+	// rest of the entry's duration is the answer's own.
+	RedactUS int64 `json:"redact_us,omitempty"`
+	GatesUS  int64 `json:"gates_us,omitempty"`
+	AnswerUS int64 `json:"answer_us,omitempty"`
 	// Opaque says that nobody looked into it.
 	Opaque bool `json:"opaque,omitempty"`
 }

@@ -17,8 +17,10 @@ func egressTailCommand() command {
 Print the newest records of what went out, or was refused or held, one a line:
 when, how it came out, method, host and path as they are recorded, redacted, what
 the host answered, the bytes sent and received, how long it took, which agent, and
-why not. With --json each line is one exchange. A request that a person is asked
-about stands here when it is asked, with its review, and again when it ended.
+why not. With --json each line is one exchange, with how long redacting, the gates
+and the wait for the first byte took of its duration, in microseconds. A request
+that a person is asked about stands here when it is asked, with its review, and
+again when it ended.
 
     holdfast egress tail [-n N] [-f] [--json]
 

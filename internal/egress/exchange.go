@@ -34,6 +34,7 @@ type exchange struct {
 	begun  atomic.Bool
 	acted  chan struct{}
 	asked  time.Time // when the crossing was asked for
+	took   parts
 	answer relayed
 	broken bool          // the answer ended before its end
 	held   *heldResponse // nil: the answer goes out as it comes
@@ -45,6 +46,9 @@ type exchange struct {
 
 	read bool // nothing of the request stands before the next
 }
+
+// parts are how long parts of one request's way took, as its record has them.
+type parts struct{ redact, gates, answer time.Duration }
 
 // handle answers one request. Where it says that the answer goes on without it,
 // the end of the answer gives the request's place back.
@@ -86,6 +90,7 @@ func (p *Proxy) handle(w http.ResponseWriter, r *http.Request, ch *channel, h *h
 // prepare reads and redacts what goes out.
 func (x *exchange) prepare() *holdfast.Error {
 	start := time.Now()
+	begun := start
 	b, err := x.readBody()
 	x.p.counters.observe(ReadBody, time.Since(start))
 	if err != nil {
@@ -103,6 +108,7 @@ func (x *exchange) prepare() *holdfast.Error {
 		return err
 	}
 	x.header = header
+	x.took.redact = time.Since(begun)
 	x.p.counters.maskedOut.Add(int64(n + len(found) + len(b.findings)))
 	return nil
 }
@@ -245,7 +251,8 @@ func (x *exchange) act(ctx context.Context) (out holdfast.Output, err error) {
 	if !x.begun.CompareAndSwap(false, true) {
 		return out, &holdfast.Error{Kind: holdfast.KindReentry, Why: "a request is sent once"}
 	}
-	x.p.counters.observe(Cross, time.Since(x.asked))
+	x.took.gates = time.Since(x.asked)
+	x.p.counters.observe(Cross, x.took.gates)
 	x.broken = true
 	defer func() {
 		x.stop()
@@ -301,7 +308,8 @@ func (x *exchange) forward(ctx context.Context, w http.ResponseWriter, up *http.
 		if resp, err = x.p.send(ctx, x.domain, x.ask.Origin, up); err != nil {
 			return err
 		}
-		start = time.Now()
+		answered := time.Now()
+		x.took.answer, start = answered.Sub(start), answered
 		x.answer, err = x.p.relay(ctx, w, x.domain, resp)
 	}
 	x.p.counters.observe(Stream, time.Since(start))

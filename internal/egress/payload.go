@@ -222,6 +222,7 @@ type result struct {
 func (x *exchange) output() holdfast.Output {
 	a := x.answer
 	r := result{Exchange: x.told(), SHA256: hex.EncodeToString(a.sum[:]), Type: a.contentType, Text: a.text}
+	r.RedactUS, r.GatesUS, r.AnswerUS = x.took.redact.Microseconds(), x.took.gates.Microseconds(), x.took.answer.Microseconds()
 	r.Status, r.Received, r.Sent = a.status, a.bytes, x.body.size+a.sent
 	if x.held != nil && utf8.Valid(x.held.body.Bytes()) {
 		r.Text = x.held.body.String()
