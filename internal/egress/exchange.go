@@ -286,7 +286,7 @@ func (x *exchange) act(ctx context.Context) (out holdfast.Output, err error) {
 	x.broken = false
 	if x.held != nil {
 		x.held.whole = true
-	} else if x.client == nil && x.r.ProtoMajor == 1 && x.answer.began {
+	} else if x.client == nil && x.r.ProtoMajor == 1 && x.answer.began && x.ask.Upgrade == "" {
 		// The client need not wait until the handler's turn comes. Over HTTP/2 an
 		// answer's end is told by the handler's return alone.
 		// Whoever leaves once he has it all has not given up.
