@@ -111,3 +111,38 @@ func BenchmarkCompileScore(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkJudgeMany measures a set of 100 rules of which 10, or all, are for the
+// boundary, and what past functions add.
+func BenchmarkJudgeMany(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		here int
+		past bool
+	}{{"10of100", 10, false}, {"100of100", 100, false}, {"10of100past", 10, true}} {
+		var t strings.Builder
+		t.WriteString("rules:\n")
+		for i := range 100 {
+			boundary := "mcp/files/*"
+			if i >= c.here {
+				boundary = fmt.Sprintf("mcp/other%d/*", i)
+			}
+			when := fmt.Sprintf(`args.path.startsWith("/etc/%d") || args.count > 1%d`, i, i)
+			if c.past {
+				when = fmt.Sprintf(`past("%s", "24h").where(args.count > %d).count() > 3`, boundary, i)
+			}
+			fmt.Fprintf(&t, "- {id: r%d, on: request, boundary: '%s', message: m, when: '%s'}\n", i, boundary, when)
+		}
+		s := load(b, t.String())
+		f := someFacts(b)
+		f.History = noHistory{}
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if got := s.Judge(b.Context(), OnRequest, f); len(got) != 0 {
+					b.Fatal(got)
+				}
+			}
+		})
+	}
+}

@@ -99,7 +99,9 @@ func hintFor(err error) string {
 		return "make the rule cheaper, or the request smaller"
 	case errors.Is(err, ErrTimeout):
 		return "ask again; if it stays so, make the rules cheaper"
-	case strings.Contains(err.Error(), "key"):
+	case errors.Is(err, ErrHistory):
+		return "`holdfast status` says which rules cannot ask the past yet, and until when"
+	case strings.Contains(err.Error(), "there is no key"), strings.Contains(err.Error(), "a key that"):
 		return "a rule may test with has() whether a key is there"
 	}
 	return ""

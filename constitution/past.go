@@ -55,7 +55,14 @@ var ErrHistory = errors.New("the past cannot be told")
 // that are known there. where keeps those on which COND is true, same those
 // whose EXPR is equal to that of the request being judged. A crossing counts if
 // it began at most WINDOW ago, exactly WINDOW included, and is not known never
-// to have started; the one being judged does not count.
+// to have started; the one being judged does not count. A sum adds what there is:
+// where an agent could send negative amounts, where(args.amount > 0) keeps them
+// out.
+//
+// A request that a past function looks at and cannot read (a key that where wants
+// is missing, an amount is no number of at most six decimals, same would compare
+// more than MaxPastKey bytes) is refused by the function's rule, whatever that
+// rule judges, because it would become history that nobody can tell.
 //
 // A Past never changes and may be shared.
 type Past struct {

@@ -172,6 +172,10 @@ func TestPastIsRefusedWhereItIsWrong(t *testing.T) {
 		{`size(past("mcp/a", "1h").sum(args.x)) > 1`, "", "a sum is an exact number", "double"},
 		{`past("mcp/a", "1h").exists(x, x)`, "6:5", "this past asks nothing", ""},
 		{`past("mcp/a", "1h") == 1`, "6:5", "this past asks nothing", ""},
+		{`@past.count(@request, 0) > 1`, "6:5", "", ""},
+		{"args.`@past.count` > 1", "", "", ""},
+		{"`@past.count`(`@request`, 0) > 1", "", "", ""},
+		{`dyn(past("mcp/a", "1h").sum(args.x)) == 1`, "", "a sum is an exact number", "double"},
 		{`past == 1`, "6:5", "past is not known here", ""},
 		{`past("mcp/a", "1h").where(args.l.all(a, args.l.all(b, args.l.all(c, a == b && b == c)))).count() > 1`, "6:41", "may cost", ""},
 	} {
