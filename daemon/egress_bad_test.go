@@ -40,7 +40,7 @@ func TestBad_Egress_reloadInMidStream(t *testing.T) {
 				t.Error(err)
 			}
 		}},
-		"the cap lowered": {row(", max_response: 20"), nil, func(t *testing.T, w *world, c *http.Client) {
+		"the cap lowered": {row(", max_response: 20B"), nil, func(t *testing.T, w *world, c *http.Client) {
 			w.get(c, "/v1/x", http.StatusRequestEntityTooLarge)
 		}},
 		"the credential changed": {row(""), func(t *testing.T) { t.Setenv("HF_TEST_SERVICE_KEY", "another-key-0123456789") }, func(t *testing.T, w *world, c *http.Client) {
@@ -75,6 +75,7 @@ func TestBad_Egress_reloadInMidStream(t *testing.T) {
 			}
 			w.reload(c.rows)
 			c.then(t, w, agent)
+			w.entries(1)
 			w.more <- "more than twenty bytes, and key-of-the-service-0123456789"
 			close(w.more)
 			next("more than twenty bytes, and [secret]")

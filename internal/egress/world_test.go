@@ -326,9 +326,10 @@ func (w *world) listen() {
 		})
 		return l.Addr().String()
 	}
+	tls, plain := w.up.port, w.plain.port
 	w.explicit = serve(w.p.Explicit, func(l net.Listener) net.Listener { return l })
-	w.clear = serve(w.p.Transparent, func(l net.Listener) net.Listener { return redirected{l, w.up.port} })
-	w.open = serve(w.p.Transparent, func(l net.Listener) net.Listener { return redirected{l, w.plain.port} })
+	w.clear = serve(w.p.Transparent, func(l net.Listener) net.Listener { return redirected{l, tls} })
+	w.open = serve(w.p.Transparent, func(l net.Listener) net.Listener { return redirected{l, plain} })
 }
 
 // listenFor opens another proxy port, for another agent.
