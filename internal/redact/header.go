@@ -39,13 +39,18 @@ func (e *Engine) Header(h map[string][]string) (map[string][]string, []Finding) 
 // headerName returns a name, or one that stands for it and is new in out: a
 // mask is no token (RFC 9110 section 5.6.2).
 func (e *Engine) headerName(name string, out map[string][]string) (string, []Finding) {
-	r := e.Text([]byte(name))
+	text := []byte(name)
+	if e.familiarHeaders().of(text) != nil {
+		return name, nil
+	}
+	r := e.Text(text)
 	for _, form := range [...]string{strings.ToLower(name), strings.ToUpper(name)} {
 		if !r.Found() && form != name { // names are written in any case on their way
 			r = e.Text([]byte(form))
 		}
 	}
 	if !r.Found() {
+		e.familiarHeaders().keep(text, kindNone)
 		return name, nil
 	}
 	for n := 1; ; n++ {

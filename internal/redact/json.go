@@ -66,7 +66,8 @@ func (e *Engine) Seal(doc []byte, exempt ...string) (rec Record, err error) {
 	n := e.peek(len(doc))
 	defer n.done()
 	w := n.walker(doc)
-	w.exempt, w.exemptBits, w.limit = exempt, exemptBits(exempt), maxSealDepth
+	w.exempt.exempting(exempt)
+	w.limit = maxSealDepth
 	w.walk()
 	if w.deep {
 		return Record{}, fault("the record is nested more than 64 levels deep", nil)
@@ -124,17 +125,15 @@ type frame struct {
 // walker reads a document that is known to be valid.
 type walker struct {
 	draft
-	e      *Engine
-	exempt []string
-	// exemptBits has a bit for each of exempt.
-	exemptBits uint64
-	limit      int
-	deep       bool
-	stack      []frame
-	scratch    []byte
-	names      map[string]int
-	nested     int
-	array      [32]frame
+	e       *Engine
+	exempt  exemptions
+	limit   int
+	deep    bool
+	stack   []frame
+	scratch []byte
+	names   map[string]int
+	nested  int
+	array   [32]frame
 
 	// nest opens what strings are wrapped in; err ends the walk of a body.
 	nest *nest
@@ -229,6 +228,8 @@ func (w *walker) member(t *frame, i, end int, s []byte, escaped bool) {
 	judged := known != nil && known.is(s)
 	if judged {
 		t.own = known.kind
+	} else if had := w.nest.familiar().of(s); had != nil {
+		judged, t.own = true, had.kind
 	} else {
 		t.own = kindOf(s)
 	}
@@ -238,7 +239,7 @@ func (w *walker) member(t *frame, i, end int, s []byte, escaped bool) {
 	case "value", "val", "Value":
 		t.holds = true
 	}
-	if len(w.exempt) > 0 && len(w.stack) <= 2 {
+	if len(w.exempt.list) > 0 && len(w.stack) <= 2 {
 		w.exempts(t, s)
 	}
 	if judged {
@@ -248,6 +249,9 @@ func (w *walker) member(t *frame, i, end int, s []byte, escaped bool) {
 	if out == nil {
 		if known != nil {
 			known.keep(s, t.own)
+		}
+		if w.err == nil && !t.shut && len(w.in) < maxTeaching { // what is shut is not opened
+			w.nest.familiar().keep(s, t.own)
 		}
 		return
 	}
@@ -261,53 +265,10 @@ func (w *walker) member(t *frame, i, end int, s []byte, escaped bool) {
 // leading to paths; below such a one, shut.
 func (w *walker) exempts(t *frame, s []byte) {
 	if len(w.stack) == 1 {
-		t.exempt, t.within = false, ""
-		if w.exemptBits&exemptBit(s) == 0 {
-			return // neither one of them nor the beginning of a path
-		}
-		t.exempt = isExempt(w.exempt, s)
-		for _, k := range w.exempt {
-			if len(k) > len(s) && k[len(s)] == '.' && k[:len(s)] == string(s) {
-				t.within = k[:len(s)+1]
-			}
-		}
+		t.exempt, t.within = w.exempt.passes(s), w.exempt.within(s)
 		return
 	}
-	t.shut = false
-	for _, k := range w.exempt {
-		if at := w.stack[0].within; at != "" && len(k) > len(at) && k[:len(at)] == at && k[len(at):] == string(s) {
-			t.shut = true
-		}
-	}
-}
-
-// exemptBit is the bit of an exempt key, or of the beginning of an exempt path.
-func exemptBit[T string | []byte](name T) uint64 {
-	if len(name) == 0 {
-		return 1
-	}
-	return 1 << ((len(name)*7 + int(name[0]) + int(name[len(name)-1])*3) & 63)
-}
-
-func exemptBits(exempt []string) (all uint64) {
-	for _, k := range exempt {
-		all |= exemptBit(k)
-		for i := range len(k) {
-			if k[i] == '.' {
-				all |= exemptBit(k[:i])
-			}
-		}
-	}
-	return all
-}
-
-func isExempt(list []string, s []byte) bool {
-	for _, k := range list {
-		if k == string(s) {
-			return true
-		}
-	}
-	return false
+	t.shut = w.exempt.holds(w.stack[0].within, s)
 }
 
 // rename writes a masked name. Two that were different stay different: from

@@ -39,7 +39,10 @@ type nest struct {
 // nest begins with a body of size bytes. What it is made of is that of one that
 // is done, where there is one.
 func (e *Engine) nest(size int) *nest {
-	n, _ := e.nests.Get().(*nest)
+	var n *nest
+	if e.nests != nil {
+		n, _ = e.nests.Get().(*nest)
+	}
 	if n == nil {
 		n = new(nest)
 	}
@@ -71,7 +74,9 @@ func (n *nest) done() {
 		clear(scratch[:cap(scratch)])
 		*w = walker{scratch: scratch}
 	}
-	n.e.nests.Put(n)
+	if n.e.nests != nil {
+		n.e.nests.Put(n)
+	}
 }
 
 // walker is one that reads doc, which is valid. Who has no more use for it may

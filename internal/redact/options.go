@@ -75,6 +75,7 @@ type Engine struct {
 	key      holdfast.Secret
 	probable Probable
 	guess    guesses
+	names    *familiarNames
 	nests    *sync.Pool // of *nest, none of which is in use
 }
 
@@ -100,7 +101,7 @@ func New(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{ready: true, literals: lit, masks: o.Masks, key: o.Key, probable: o.Probable, nests: new(sync.Pool)}
+	e := &Engine{ready: true, literals: lit, masks: o.Masks, key: o.Key, probable: o.Probable, names: new(familiarNames), nests: new(sync.Pool)}
 	if o.Probable != 0 {
 		e.guess = newGuesser(o.Probable)
 	}
