@@ -29,6 +29,7 @@ const mcpServerEnv = "HOLDFAST_DAEMON_TEST_MCP"
 func TestMain(m *testing.M) {
 	sandboxtest.Faulty()
 	Launcher()
+	insideWorkspace()
 	if os.Getenv(mcpServerEnv) == "" {
 		os.Exit(m.Run())
 	}
