@@ -1,6 +1,8 @@
 package kernel_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
@@ -88,5 +90,37 @@ func TestAttack_nobody_floods_the_ledger(t *testing.T) {
 	}
 	if n := len(w.events(holdfast.Unverified, "denials_summarised")); n != 1 {
 		t.Errorf("%d summaries of what was not recorded", n)
+	}
+}
+
+// Who is turned away before there is a crossing is in the same event as who is
+// refused unrecorded, and in none twice.
+func TestAttack_those_turned_away_are_summed_up(t *testing.T) {
+	w := newWorld(t, "")
+	tok := w.who("mallory")
+	w.k.TurnedAway(t.Context(), tok, 7)
+	w.noAct(holdfast.Request{Boundary: "nowhere", Payload: []byte(`{}`), Token: tok}, "no such boundary")
+	w.k.TurnedAway(t.Context(), tok, 5)
+	w.k.TurnedAway(t.Context(), tok, 0)
+	w.k.TurnedAway(t.Context(), tok, -3)
+	w.k.TurnedAway(t.Context(), holdfast.NewSecret("no token"), 2)
+	w.advance(time.Minute)
+	for range 2 {
+		if _, err := w.k.Sweep(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for tenant, want := range map[string]string{holdfast.Local: "mallory 1 12", holdfast.Unverified: "- 0 2"} {
+		var got []string
+		for _, e := range w.events(tenant, "denials_summarised") {
+			var n struct{ Recorded, Unrecorded int }
+			if err := json.Unmarshal(e.Data, &n); err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, fmt.Sprint(e.Subject, " ", n.Recorded, " ", n.Unrecorded))
+		}
+		if len(got) != 1 || got[0] != want {
+			t.Errorf("%s: the ledger says %q, want %q", tenant, got, want)
+		}
 	}
 }

@@ -1,8 +1,11 @@
 package kernel
 
 import (
+	"context"
 	"sync"
 	"time"
+
+	"github.com/holdfast-dev/holdfast"
 )
 
 // Floods of denials by one agent are limited at the door and summarised as
@@ -61,6 +64,12 @@ func (f *flood) full(tenant, agent string, now time.Time) bool {
 
 // denied counts one recorded denial.
 func (f *flood) denied(tenant, agent string, now time.Time) {
+	f.count(tenant, agent, now, func(c *floodCount) { c.denied++ })
+}
+
+// count changes an agent's count of the window; there is none where the map is
+// full.
+func (f *flood) count(tenant, agent string, now time.Time, change func(*floodCount)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.m == nil {
@@ -78,7 +87,21 @@ func (f *flood) denied(tenant, agent string, now time.Time) {
 	if c.over(now) && c.dropped == 0 {
 		*c = floodCount{since: now}
 	}
-	c.denied++
+	change(c)
+}
+
+// TurnedAway counts n requests or connections that a door turned away before it
+// made crossings of them, because their caller has too many under way: they are
+// in the event that ends the minute (denials_summarised), as its unrecorded
+// ones. token is the caller's; whose is no good is nobody's. n below 1 counts
+// nothing. A door calls it for many at once, as it verifies the token.
+func (k *Kernel) TurnedAway(ctx context.Context, token holdfast.Secret, n int) {
+	if n < 1 {
+		return
+	}
+	j := &judgement{k: k, now: k.now().UTC()}
+	j.who, j.whoErr = k.verify(ctx, token, j)
+	k.flood.count(j.tenant(), j.who.Agent, j.now, func(c *floodCount) { c.dropped += n })
 }
 
 // floodSummary is what one agent's flood came to.

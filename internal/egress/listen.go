@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -49,6 +50,8 @@ type seat struct {
 	room, spare chan struct{}
 	addr        net.Addr
 	own         *owner
+	// away is how many were turned away and the kernel was not told of.
+	away atomic.Int64
 	// ending is closed when nothing new is begun.
 	ending chan struct{}
 
@@ -86,6 +89,7 @@ func (p *Proxy) serve(l net.Listener, who Caller, v via) error {
 	s.end()
 	<-served
 	s.busy.Wait()
+	s.tellAway() // of those who came while it ended
 	return err
 }
 
@@ -212,7 +216,7 @@ func (s *seat) begin(f func()) bool {
 
 // crowded turns a connection away, with a word where it can be said.
 func (s *seat) crowded(c net.Conn) {
-	s.p.counters.crowded.Add(1)
+	s.turnedAway()
 	select {
 	case s.spare <- struct{}{}:
 	default:

@@ -58,7 +58,7 @@ func (s *seat) admitted(w http.ResponseWriter, r *http.Request, f func(*http.Req
 		}()
 		goesOn = f(r.WithContext(context.WithValue(r.Context(), ownerKey{}, s.own)))
 	default:
-		s.p.counters.crowded.Add(1)
+		s.turnedAway()
 		e := busy()
 		e.Why, e.Hint = "too many requests of this workspace are under way", "wait for the answers of some"
 		s.p.answer(w, r, nil, e)

@@ -30,6 +30,9 @@ type Kernel interface {
 	// Withholds says whether what comes back must be judged before any of it
 	// is given to the client.
 	Withholds(boundary string) bool
+	// TurnedAway counts n requests or connections of token's agent that were
+	// turned away before a crossing was made of them.
+	TurnedAway(ctx context.Context, token holdfast.Secret, n int)
 }
 
 // Caller is who speaks through a listener. It is never read from a request.
