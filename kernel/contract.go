@@ -114,6 +114,7 @@ type policy struct {
 	folded   map[string]string // the exact names by their folded form
 	patterns []*contract       // longest first
 	holds    bool              // a rule may hold a request for a person
+	asks     bool              // a rule on goals may hold a submission for one
 	outputs  bool              // there may be rules on outputs
 	general  []string          // the weakenings that are of no one contract
 	goals    *goal.Filter
@@ -142,6 +143,9 @@ func prepare(p *Policy) (*policy, error) {
 	out := &policy{Policy: p, exact: map[string]*contract{}, folded: map[string]string{}, goals: p.Goals}
 	out.holds = anyRule(p.Rules, func(r constitution.Info) bool {
 		return r.On == constitution.OnRequest && r.Severity == constitution.SeverityHold
+	})
+	out.asks = anyRule(p.Rules, func(r constitution.Info) bool {
+		return r.On != constitution.OnRequest && r.On != constitution.OnOutput && r.Severity == constitution.SeverityHold
 	})
 	out.outputs = anyRule(p.Rules, func(r constitution.Info) bool { return r.On == constitution.OnOutput })
 	for i := range p.Contracts {

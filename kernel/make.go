@@ -148,7 +148,7 @@ func (j *judgement) mayHold() bool {
 	if j.contract == nil || j.doc == nil {
 		return false
 	}
-	return j.risk() == holdfast.High || j.pol.holds ||
+	return j.risk() == holdfast.High || j.pol.holds || j.submission != nil && j.pol.asks ||
 		(j.contract.Confidence != "" && j.contract.Confidence != "none")
 }
 
