@@ -192,7 +192,7 @@ func (c *crossing) open(ctx context.Context) error {
 			if place, err = tx.Append(begin); err != nil {
 				return err
 			}
-			if err := k.goalsJudged(tx, j); err != nil {
+			if err := k.goalsJudged(tx, j, true); err != nil {
 				return err
 			}
 			return k.executed(tx, j)
@@ -216,7 +216,7 @@ func (c *crossing) open(ctx context.Context) error {
 		return c.refuseKind(holdfast.K6, walError(err))
 	}
 	c.begin, c.start = &place, j.now
-	c.tellGoals()
+	c.tellGoals(true)
 	if j.approved || j.byRule != nil || j.newAgent {
 		k.stir(j.reviewIDs()...)
 	}

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -177,14 +178,15 @@ func (j *judgement) criticals() []CriticalViolation {
 	return out
 }
 
-// goalsJudged records the verdicts on a submission, and pauses where one is
-// critical. A crash before the commit leaves the submission unmade.
-func (k *Kernel) goalsJudged(tx Tx, j *judgement) error {
+// goalsJudged records the verdicts on a submission that is admitted or refused
+// in this transaction, and pauses where one is critical. A crash before the
+// commit leaves the submission unmade.
+func (k *Kernel) goalsJudged(tx Tx, j *judgement, admitted bool) error {
 	if len(j.verdicts) == 0 {
 		return nil
 	}
 	if err := k.event(tx, Event{Tenant: j.who.Tenant, Crossing: j.id, Name: eventGoalJudged, Who: j.who.Principal, Subject: j.verdicts[0].Subject,
-		Data: judgedData(j)}); err != nil {
+		Data: judgedData(j, admitted)}); err != nil {
 		return err
 	}
 	j.paused = nil
@@ -209,19 +211,20 @@ func (k *Kernel) goalsJudged(tx Tx, j *judgement) error {
 		Data: map[string]any{"level": "CRITICAL", "violations": found}})
 }
 
-// judgedData is what the ledger keeps of the verdicts.
-func judgedData(j *judgement) map[string]any {
+// judgedData is what the ledger keeps of the verdicts. What was put to a person
+// is refused, unless the person had it admitted.
+func judgedData(j *judgement, admitted bool) map[string]any {
 	all := []goal.Violation{}
 	var refused []string
 	for i := range j.verdicts {
 		v := &j.verdicts[i]
 		all = append(all, v.Violations...)
-		if !v.Allowed && len(refused) < maxViolations {
+		if !v.Passes(admitted) && len(refused) < maxViolations {
 			refused = append(refused, string(v.SubjectType)+" "+v.Subject)
 		}
 	}
 	sort.SliceStable(all, func(a, b int) bool { return grave(&all[a]) > grave(&all[b]) })
-	return map[string]any{"subjects": len(j.verdicts), "refused": refused, "allowed": len(refused) == 0, "violation_count": len(all),
+	return map[string]any{"subjects": len(j.verdicts), "refused": refused, "allowed": admitted, "violation_count": len(all),
 		"violations": all[:min(len(all), maxViolations)]}
 }
 
@@ -231,16 +234,53 @@ func grave(v *goal.Violation) int {
 
 // tellGoals tells people of a pause, and the caller of the verdicts, once they
 // are durable.
-func (c *crossing) tellGoals() {
+func (c *crossing) tellGoals(admitted bool) {
 	j := c.j
 	if len(j.verdicts) == 0 {
 		return
 	}
-	c.k.observer.GoalsJudged(j.verdicts)
+	c.k.observer.GoalsJudged(j.verdicts, admitted)
 	if len(j.paused) > 0 {
 		c.k.notify(Notice{Level: "critical", Event: eventGoalsPaused, Tenant: j.who.Tenant, Agent: j.who.Agent, Boundary: goal.Boundary, Crossing: j.id,
 			Why: "goals are paused: " + j.paused[0].Rule + ": " + j.paused[0].Message})
 	}
+}
+
+// PausedGoals is one tenant whose goals are paused.
+type PausedGoals struct {
+	Tenant string    `json:"tenant_id"`
+	Since  time.Time `json:"since,omitzero"`
+	// Waiting is how many critical violations nobody has acknowledged.
+	Waiting int `json:"violations_waiting"`
+	// Unread says that the pause cannot be read, so that goals are refused.
+	Unread bool `json:"unreadable,omitempty"`
+}
+
+// PausedGoalsIn lists the tenants whose goals are paused, in the order of their
+// names; a pause that cannot be read is one. An error is the store's.
+func PausedGoalsIn(tx Tx) ([]PausedGoals, error) {
+	heads, err := tx.Heads()
+	if err != nil {
+		return nil, err
+	}
+	var out []PausedGoals
+	for _, h := range heads {
+		b, err := tx.Meta(pauseName(h.Tenant))
+		if errors.Is(err, ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		var p GoalsPause
+		if err := json.Unmarshal(b, &p); err != nil {
+			out = append(out, PausedGoals{Tenant: h.Tenant, Unread: true})
+		} else if p.Paused {
+			out = append(out, PausedGoals{Tenant: h.Tenant, Since: p.Since, Waiting: p.Waiting()})
+		}
+	}
+	slices.SortFunc(out, func(a, b PausedGoals) int { return cmp.Compare(a.Tenant, b.Tenant) })
+	return out, nil
 }
 
 // verdictsJSON is the verdicts as callers read them.

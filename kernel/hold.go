@@ -63,7 +63,16 @@ func (c *crossing) hold(ctx context.Context) error {
 		Why:  "held for a person: " + r.Why,
 		Hint: "`holdfast review approve " + r.ID + "` decides it; ask again with the same payload afterwards"}
 	c.finish(held)
+	c.count(holdfast.Hold, c.heldBy(), "")
 	return held
+}
+
+// heldBy is the first gate that put the request to a person.
+func (c *crossing) heldBy() holdfast.Gate {
+	if len(c.j.askedBy) > 0 {
+		return c.j.askedBy[0]
+	}
+	return holdfast.K7
 }
 
 // ownReview is the newest review of that binding that this principal asked: an

@@ -264,6 +264,7 @@ func (c *crossing) afterClose(end *ending, err error) error {
 	if c.j.approved {
 		c.k.stir(c.j.review.ID) // it has returned
 	}
+	c.count(holdfast.Allow, holdfast.GateHalt, end.outcome)
 	if end.err == nil {
 		c.out.Output = &end.out
 		c.finish(nil)
@@ -357,13 +358,14 @@ func (k *Kernel) recordDenial(c *crossing, op holdfast.Opinion) error {
 				return err
 			}
 		}
-		if err := k.goalsJudged(tx, j); err != nil {
+		if err := k.goalsJudged(tx, j, false); err != nil {
 			return err
 		}
 		return k.appendEntry(tx, e, leaf)
 	})
 	if err == nil {
-		c.tellGoals()
+		c.tellGoals(false)
+		c.count(holdfast.Deny, op.Gate, ledger.Denied)
 	}
 	if err == nil && op.Kind == holdfast.KindApprovalTimeout && j.review != nil {
 		k.stir(j.review.ID)

@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast/constitution"
 	"github.com/holdfast-dev/holdfast/internal/goal"
 	"github.com/holdfast-dev/holdfast/internal/halt"
+	"github.com/holdfast-dev/holdfast/ledger"
 )
 
 // Rules is what the kernel needs of a constitution.
@@ -20,16 +21,45 @@ type Rules interface {
 }
 
 // Observer is told of what happened, once it is durable, for those who count it.
-// It must not wait.
+// It must not wait, and keeps nothing of what it is given. Many goroutines call
+// it.
 type Observer interface {
-	// GoalsJudged is told of the verdicts on one submission.
-	GoalsJudged(verdicts []goal.Verdict)
+	// GoalsJudged is told of the verdicts on one submission that was decided,
+	// and whether it was admitted. One that waits for a person is not decided.
+	GoalsJudged(verdicts []goal.Verdict, admitted bool)
+	// Crossed is told of each request that was refused or held, and of each
+	// crossing that ended.
+	Crossed(c Crossed)
+}
+
+// Crossed is what became of one request.
+type Crossed struct {
+	// Boundary is the name by which a contract lists it; empty where none does,
+	// for then the name is the caller's own.
+	Boundary string
+	Verdict  holdfast.Verdict
+	// Gate is the one that refused or held; of what was allowed it says nothing.
+	Gate holdfast.Gate
+	// Outcome is empty of what was held.
+	Outcome ledger.Outcome
+	// Spoke are the rules on the request and on the output that spoke.
+	Spoke []constitution.Finding
 }
 
 // unobserved is an Observer that looks away.
 type unobserved struct{}
 
-func (unobserved) GoalsJudged([]goal.Verdict) {}
+func (unobserved) GoalsJudged([]goal.Verdict, bool) {}
+func (unobserved) Crossed(Crossed)                  {}
+
+// count tells the observer what became of the request.
+func (c *crossing) count(v holdfast.Verdict, g holdfast.Gate, o ledger.Outcome) {
+	boundary := ""
+	if c.j.contract != nil {
+		boundary = c.j.contract.Boundary
+	}
+	c.k.observer.Crossed(Crossed{Boundary: boundary, Verdict: v, Gate: g, Outcome: o, Spoke: c.j.spoke})
+}
 
 // Verifier checks a token's signature, issuer, audience and times, and reads
 // its claims. An error is a *holdfast.Error of a K2 kind.

@@ -152,6 +152,7 @@ func (c *crossing) replay() error {
 	}
 	c.out.Verdict, c.out.Replayed = holdfast.Allow, true
 	c.machine.do(refused) // nothing became active
+	c.count(holdfast.Allow, holdfast.GateHalt, ledger.Replayed)
 	if end.err == nil {
 		c.out.Output = &end.out
 	}

@@ -180,6 +180,11 @@ func (v *Verdict) Held() bool {
 	return slices.ContainsFunc(v.Violations, func(o Violation) bool { return o.Holds() })
 }
 
+// Passes says whether the subject was let through, given whether its submission
+// was: a person may have admitted what a rule put to one, and nobody admits what
+// a rule refuses.
+func (v *Verdict) Passes(admitted bool) bool { return v.Allowed || admitted && v.Worst() == "" }
+
 // Worst is the gravest severity among the violations that refuse, or "".
 func (v *Verdict) Worst() Severity {
 	var worst Severity
