@@ -101,6 +101,7 @@ var homes = map[string]struct {
 	"github.com/MicahParks":                  {[]string{"internal/keyset"}, "key sets are fetched in one place"},
 	"filippo.io/age":                         {[]string{"internal/operator"}, "the person's key is opened in one place"},
 	"go.yaml.in/yaml":                        {[]string{"constitution", "daemon"}, "only rules and configuration are YAML"},
+	"github.com/prometheus":                  {[]string{"daemon"}, "the kernel tells an Observer, and knows no metrics"},
 	"github.com/fsnotify/fsnotify":           {[]string{"daemon"}, "timers and watchers are the daemon's"},
 	"go.opentelemetry.io/otel/sdk":           {[]string{"daemon"}, "the kernel speaks only the API"},
 	"go.opentelemetry.io/otel/exporters":     {[]string{"daemon"}, "the kernel speaks only the API"},

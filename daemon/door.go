@@ -144,6 +144,9 @@ func fill(tx kernel.Tx, s *api.Status) error {
 			}
 		}
 	}
+	if s.Goals, err = kernel.PausedGoalsIn(tx); err != nil {
+		return err
+	}
 	heads, err := tx.Heads()
 	if err != nil {
 		return err

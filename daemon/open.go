@@ -87,6 +87,7 @@ type Daemon struct {
 	notices      chan kernel.Notice
 	urgent       chan kernel.Notice // of reviews and halts, told before notices
 	halts        chan kernel.Notice // the newest halt whose hooks have not run
+	metrics      *metrics
 	clients      clients
 	sandboxes    sandboxes
 	egress       egressSite
@@ -182,11 +183,15 @@ func (d *Daemon) openParts(ctx context.Context, keys *Keys) (err error) {
 		return err
 	}
 	d.hook.of(d)
+	d.metrics = newMetrics()
 	d.Kernel, err = kernel.New(kernel.Config{
 		Store: d.store, Latch: d.latch, Verifier: d.verifies, Redact: d.engine, Sealer: seal,
 		Policy: d.own(d.loaded), Operator: d.operators, Runtime: keys.Runtime, Disabled: d.disabled(),
-		Notify: d.notice, Refused: d.keepRefused, Log: d.log, Tracer: d.tele.Tracer(),
+		Notify: d.notice, Refused: d.keepRefused, Observer: d.metrics, Log: d.log, Tracer: d.tele.Tracer(),
 	})
+	if err == nil {
+		d.metrics.watch(d)
+	}
 	return err
 }
 

@@ -55,7 +55,8 @@ func (d *Daemon) openPages(l net.Listener) (*http.Server, error) {
 	}
 	host, _, _ := net.SplitHostPort(d.config().Listen.Pages)
 	c, err := console.New(console.Config{Kernel: d.Kernel, View: d.store.View, State: d.pageState, Open: d.openOperator,
-		Runtime: d.runtime, Version: d.opt.Version, Address: l.Addr().String(), Host: host, Who: person() + ", on the pages", Log: d.log})
+		Runtime: d.runtime, Version: d.opt.Version, Address: l.Addr().String(), Host: host, Who: person() + ", on the pages", Log: d.log,
+		Metrics: d.metrics.handler()})
 	if err != nil {
 		return nil, err
 	}
@@ -164,6 +165,13 @@ func (d *Daemon) pageState(ctx context.Context, whole bool) console.State {
 		s.Problems = append(s.Problems, "there is no operator key: nobody can approve or resume; make one with `holdfast init`")
 	}
 	err := d.store.View(ctx, func(tx kernel.Tx) error {
+		paused, err := kernel.PausedGoalsIn(tx)
+		if err != nil {
+			return err
+		}
+		for i := range paused {
+			s.Problems = append(s.Problems, pausedGoals(&paused[i]))
+		}
 		as, err := tx.Agents("")
 		for _, a := range as {
 			if a.State != holdfast.AgentRunning {
@@ -173,10 +181,22 @@ func (d *Daemon) pageState(ctx context.Context, whole bool) console.State {
 		return err
 	})
 	if err != nil {
-		s.Problems = append(s.Problems, "the agents cannot be read")
-		d.log.Error("the pages could not read the agents", "err", err)
+		s.Problems = append(s.Problems, "the agents and the goals' pause cannot be read")
+		d.log.Error("the pages could not read the agents and the goals' pause", "err", err)
 	}
 	return s
+}
+
+// pausedGoals is a pause in one line.
+func pausedGoals(p *kernel.PausedGoals) string {
+	of := ""
+	if p.Tenant != holdfast.Local {
+		of = " of " + p.Tenant
+	}
+	if p.Unread {
+		return "whether goals" + of + " are paused cannot be read: they are refused"
+	}
+	return fmt.Sprintf("goals%s are paused since %s; critical violations that wait to be acknowledged: %d", of, p.Since.Format(time.RFC3339), p.Waiting)
 }
 
 func prefixed(before, s string) string {

@@ -140,7 +140,7 @@ func (a *app) sayStatus(s *api.Status, up, broken bool) {
 		head, mark = "HALTED", l.mark(holdfast.Deny)
 	case broken:
 		head, mark = "NOT READY", l.mark(holdfast.Deny)
-	case len(s.Problems) > 0:
+	case len(s.Problems) > 0 || len(s.Goals) > 0:
 		mark = l.mark(holdfast.Hold)
 	}
 	fmt.Fprintf(a.out, "%s %s\n", mark, l.bold(head))
@@ -165,6 +165,9 @@ func (a *app) sayStatus(s *api.Status, up, broken bool) {
 	row("agents", "%d%s", s.Agents, prefix(", paused: ", strings.Join(s.Paused, ", ")))
 	for _, name := range slices.Sorted(maps.Keys(s.PausedWhy)) {
 		row("paused", "%s: %s", name, s.PausedWhy[name])
+	}
+	for _, g := range s.Goals {
+		row("goals", "%s", pausedGoals(&g))
 	}
 	for _, f := range s.Flights {
 		row("in flight", "%s by %s, %s", f.Boundary, f.Agent, story.Short(now.Sub(f.Since)))
@@ -195,4 +198,16 @@ func (a *app) sayStatus(s *api.Status, up, broken bool) {
 		row("problem", "%s", w)
 	}
 	table(a.out, rows)
+}
+
+// pausedGoals says that a tenant's goals are paused, and what for.
+func pausedGoals(g *kernel.PausedGoals) string {
+	of := ""
+	if g.Tenant != holdfast.Local {
+		of = " of " + clean(g.Tenant)
+	}
+	if g.Unread {
+		return "refused" + of + ": whether they are paused cannot be read"
+	}
+	return fmt.Sprintf("PAUSED%s since %s; %s to be acknowledged", of, g.Since.Format(time.RFC3339), story.Count(g.Waiting, "violation waits", "violations wait"))
 }

@@ -136,17 +136,19 @@ type Status struct {
 	Paused   []string  `json:"agents_paused,omitempty"`
 	// PausedWhy is why, by the agent's name, where a reason is known.
 	PausedWhy map[string]string `json:"agents_paused_because,omitempty"`
-	Flights   []kernel.Flight   `json:"flights,omitempty"`
-	Ledger    []TenantLedger    `json:"ledger"`
-	Servers   map[string]string `json:"mcp_servers,omitempty"`
-	Problems  []string          `json:"problems,omitempty"`
-	Clients   int               `json:"clients"`
-	Lingers   bool              `json:"lingers,omitempty"` // it ends with its clients
-	Pages     string            `json:"pages,omitempty"`
-	Executor  string            `json:"executor,omitempty"` // host:port of the code executor
-	Egress    *EgressStatus     `json:"egress,omitempty"`
-	DiskUsed  int64             `json:"disk_bytes"`
-	DiskFree  int64             `json:"disk_free_bytes"`
+	// Goals are the tenants whose goals are paused.
+	Goals    []kernel.PausedGoals `json:"goals_paused,omitempty"`
+	Flights  []kernel.Flight      `json:"flights,omitempty"`
+	Ledger   []TenantLedger       `json:"ledger"`
+	Servers  map[string]string    `json:"mcp_servers,omitempty"`
+	Problems []string             `json:"problems,omitempty"`
+	Clients  int                  `json:"clients"`
+	Lingers  bool                 `json:"lingers,omitempty"` // it ends with its clients
+	Pages    string               `json:"pages,omitempty"`
+	Executor string               `json:"executor,omitempty"` // host:port of the code executor
+	Egress   *EgressStatus        `json:"egress,omitempty"`
+	DiskUsed int64                `json:"disk_bytes"`
+	DiskFree int64                `json:"disk_free_bytes"`
 }
 
 // TenantLedger is one tenant's tree.

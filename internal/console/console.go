@@ -56,7 +56,8 @@ type State struct {
 	Problems, Weakened, Paused []string
 }
 
-// Config is what the pages are made of. All but Now and Host are required.
+// Config is what the pages are made of. All but Now, Host and Metrics are
+// required.
 type Config struct {
 	Kernel Kernel
 	// View reads the store; what it is given must not write.
@@ -77,6 +78,9 @@ type Config struct {
 	Who string
 	Log *slog.Logger
 	Now func() time.Time
+	// Metrics answers a scrape; nil serves none. It needs no session, and so
+	// shows nothing but numbers, to this machine alone.
+	Metrics http.Handler
 }
 
 // Console serves the pages. Close it when the server has ended.
@@ -187,6 +191,9 @@ func (s *Console) routes() http.Handler {
 	mux.HandleFunc("GET /assets/{name}", s.asset)
 	mux.HandleFunc("GET /in/{ticket}", s.showLink)
 	mux.HandleFunc("POST /in/{ticket}", s.signIn)
+	if s.c.Metrics != nil {
+		mux.Handle("GET /metrics", s.onlyHere(s.c.Metrics))
+	}
 	look := func(pattern string, f func(*visit)) { mux.HandleFunc(pattern, s.withSession(f)) }
 	look("GET /{$}", s.queue)
 	look("GET /review/{id}", s.review)

@@ -97,6 +97,17 @@ func fromLoopback(r *http.Request) bool {
 	return err == nil && a.Addr().Unmap().IsLoopback()
 }
 
+// onlyHere refuses whom another machine connected for.
+func (s *Console) onlyHere(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !fromLoopback(r) {
+			http.Error(w, "the metrics are for this machine alone", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
 // areaKey is where a request's context has the area that it came through.
 type areaKey struct{}
 
