@@ -17,7 +17,8 @@ test: deps vet staticcheck race example
 # What the tests need beside Go: node, as a peer for canonical JSON, to run the
 # public MCP server, and as a language of the sandbox, as Python is; clients that
 # speak through the egress proxy: curl, git, npm, pip; a browser for the pages;
-# and a machine to boot, with a kernel, for control groups that are kept
+# promtool, which judges the alerts (of the package whose server the tests do not
+# need: Debian starts it where there is an init to); and a machine to boot, with a kernel, for control groups that are kept
 # otherwise than here. Only what is missing is installed: a node from
 # elsewhere conflicts with Debian's npm.
 deps:
@@ -30,6 +31,7 @@ deps:
 	command -v chromium >/dev/null || missing="$$missing chromium"; \
 	command -v chromedriver >/dev/null || missing="$$missing chromium-driver"; \
 	[ "$$(uname -sm)" != "Linux x86_64" ] || command -v qemu-system-x86_64 >/dev/null || bare="qemu-system-x86"; \
+	command -v promtool >/dev/null || bare="$$bare prometheus"; \
 	if [ -z "$$missing$$bare" ]; then :; \
 	elif [ "$$(id -u)" = 0 ]; then apt-get update -q && \
 		{ [ -z "$$missing" ] || apt-get install -y -q $$missing; } && \
