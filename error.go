@@ -22,10 +22,14 @@ const (
 	KindPaused     Kind = "AgentPausedError"
 	// KindGoalsPaused is of goals alone: everything else goes on (D47).
 	KindGoalsPaused Kind = "GoalsPausedError"
-	KindAbandoned   Kind = "AbandonedError"
-	KindUnknown     Kind = "UnknownOutcomeError"
-	KindNoBoundary  Kind = "BoundaryNotFoundError"
-	KindOperation   Kind = "OperationError"
+	// KindChainEnded and KindTenantBlocked are what exceeding a budget brings
+	// (D41): that chain is refused for ever, that tenant until the window ends.
+	KindChainEnded    Kind = "ChainEndedError"
+	KindTenantBlocked Kind = "TenantBlockedError"
+	KindAbandoned     Kind = "AbandonedError"
+	KindUnknown       Kind = "UnknownOutcomeError"
+	KindNoBoundary    Kind = "BoundaryNotFoundError"
+	KindOperation     Kind = "OperationError"
 	// K1.
 	KindSchemaNotFound  Kind = "SchemaNotFoundError"
 	KindSchemaParse     Kind = "SchemaParseError"

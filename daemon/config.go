@@ -112,6 +112,7 @@ type BudgetConfig struct {
 	Boundary string   `yaml:"boundary" doc:"boundary or pattern whose use alone is counted; all if absent"`
 	Amount   int64    `yaml:"amount" need:"yes" min:"0" doc:"the most that may be used"`
 	Window   Duration `yaml:"window" doc:"when the counter starts again; 24h starts at UTC midnight; never if absent"`
+	Exceed   string   `yaml:"exceed" enum:"refuse,end_chain,block_tenant,pause_agent" doc:"what follows beside the refusal: refuse, nothing; end_chain ends the chain (scope chain); block_tenant refuses every agent until the window ends (scope tenant, with a window); pause_agent pauses the agent and asks a person for as much again (scope session or agent); refuse if absent, or as the built-in one that it replaces"`
 	At       string   `yaml:"-"`
 }
 

@@ -287,6 +287,9 @@ func (k *checker) budgets(c *Config) {
 		if b.Window != 0 && (time.Duration(b.Window) < time.Second || time.Duration(b.Window)%time.Second != 0) {
 			k.fail(b.At, "", "a window must be whole seconds")
 		}
+		if why := budget.Exceed(b.Exceed).Fault(budget.Scope(b.Scope), b.Window != 0); why != "" {
+			k.fail(b.At, "name another scope, or leave exceed out to refuse", "%s", why)
+		}
 		match, where := b.Match, b.Boundary
 		if match == "*" {
 			match = ""

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/internal/budget"
 	"github.com/holdfast-dev/holdfast/internal/goal"
 )
 
@@ -111,11 +112,15 @@ func defaultBudgets() []BudgetConfig {
 	}
 	money := string(holdfast.MoneyMicro)
 	out := []BudgetConfig{
-		{Scope: "chain", Resource: money, Amount: 5_000_000, At: builtIn},
-		{Scope: "session", Resource: money, Amount: 10_000_000, At: builtIn},
+		{Scope: "chain", Resource: money, Amount: 5_000_000, Exceed: string(budget.EndChain), At: builtIn},
+		{Scope: "session", Resource: money, Amount: 10_000_000, Exceed: string(budget.PauseAgent), At: builtIn},
 	}
 	for _, d := range daily {
-		out = append(out, BudgetConfig{Scope: "tenant", Resource: string(d.resource), Amount: d.amount, Window: day, At: builtIn})
+		b := BudgetConfig{Scope: "tenant", Resource: string(d.resource), Amount: d.amount, Window: day, At: builtIn}
+		if d.resource == holdfast.MoneyMicro {
+			b.Exceed = string(budget.BlockTenant)
+		}
+		out = append(out, b)
 	}
 	return out
 }
@@ -150,8 +155,12 @@ func (c *Config) withDefaults() {
 		}
 	}
 	for _, b := range d.Budgets {
-		if !slices.ContainsFunc(c.Budgets, b.replacedBy) {
+		i := slices.IndexFunc(c.Budgets, b.replacedBy)
+		switch {
+		case i < 0:
 			c.Budgets = append(c.Budgets, b)
+		case c.Budgets[i].Exceed == "":
+			c.Budgets[i].Exceed = b.Exceed // another amount is no other consequence
 		}
 	}
 }

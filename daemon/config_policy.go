@@ -39,7 +39,7 @@ func (c *Config) Policy(rules kernel.Rules, version string, from []string) (*ker
 	}
 	for _, b := range c.Budgets {
 		p.Limits = append(p.Limits, budget.Limit{Scope: budget.Scope(b.Scope), Match: b.Match,
-			Resource: holdfast.Resource(b.Resource), Boundary: b.Boundary, Amount: b.Amount, Window: time.Duration(b.Window), Source: b.At})
+			Resource: holdfast.Resource(b.Resource), Boundary: b.Boundary, Amount: b.Amount, Window: time.Duration(b.Window), Exceed: budget.Exceed(b.Exceed), Source: b.At})
 	}
 	for _, l := range c.Limits {
 		p.Rates = append(p.Rates, budget.RateLimit{Scope: budget.Scope(l.Scope), Match: l.Match,

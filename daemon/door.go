@@ -151,7 +151,15 @@ func fill(tx kernel.Tx, s *api.Status) error {
 	if err != nil {
 		return err
 	}
+	if s.Blocked, err = kernel.Blocks(tx, time.Now()); err != nil {
+		return err
+	}
 	for _, h := range heads {
+		n, err := kernel.ChainsEnded(tx, h.Tenant)
+		if err != nil {
+			return err
+		}
+		s.ChainsEnded += n
 		t := api.TenantLedger{Tenant: h.Tenant, Leaves: h.Size, Root: h.Root.String()}
 		c, err := tx.Checkpoint(h.Tenant)
 		if err != nil && !errors.Is(err, kernel.ErrNotFound) {

@@ -246,7 +246,7 @@ func (d *Daemon) giveToken(a api.TokenAsk) (api.Token, error) {
 	if a.TTL < time.Second || a.TTL > token.MaxTTL {
 		return api.Token{}, &holdfast.Error{Kind: holdfast.KindUsage, Why: "a token lives for 1s to 24h, not for " + a.TTL.String()}
 	}
-	tok, id, err := d.mint(holdfast.Identity{Agent: a.Agent, Kind: a.Kind, Session: a.Session, Intent: a.Intent}, a.TTL)
+	tok, id, err := d.mint(holdfast.Identity{Agent: a.Agent, Kind: a.Kind, Session: a.Session, Intent: a.Intent, Chain: a.Chain}, a.TTL)
 	if err != nil {
 		return api.Token{}, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/constitution"
+	"github.com/holdfast-dev/holdfast/internal/budget"
 	"github.com/holdfast-dev/holdfast/internal/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/goal"
 	"github.com/holdfast-dev/holdfast/internal/schema"
@@ -139,6 +140,10 @@ func prepare(p *Policy) (*policy, error) {
 		own.Goals = usual
 	}
 	own.Roles = cloneRoles(p.Roles)
+	own.Limits = slices.Clone(p.Limits)
+	if slices.ContainsFunc(own.Limits, func(l budget.Limit) bool { return l.Exceed.Acts() }) {
+		slices.SortStableFunc(own.Limits, budget.Narrower)
+	}
 	p = &own
 	out := &policy{Policy: p, exact: map[string]*contract{}, folded: map[string]string{}, goals: p.Goals}
 	out.holds = anyRule(p.Rules, func(r constitution.Info) bool {

@@ -243,6 +243,9 @@ func (c *crossing) admit(tx Tx) error {
 			return &errRefused{named(nameTool, deny(holdfast.K7, holdfast.KindConflict, "the tool changed while the request was judged", "ask again"))}
 		}
 	}
+	if err := stillGoing(tx, j); err != nil {
+		return err
+	}
 	if err := stillAdmitted(tx, j); err != nil {
 		return err
 	}
@@ -273,6 +276,7 @@ func takeRoom(tx Tx, j *judgement) error {
 		return err
 	}
 	if no != nil {
+		j.room = no
 		return &errRefused{j.outOfBounds(no)}
 	}
 	return nil

@@ -130,7 +130,7 @@ func (k *Kernel) Decide(signed operator.Signed) (review.Review, error) {
 			return err
 		}
 		if !r.MayBe(state) {
-			return &holdfast.Error{Kind: holdfast.KindUsage, Why: "review " + r.ID + " is about an escape attempt, of which nothing can be changed",
+			return &holdfast.Error{Kind: holdfast.KindUsage, Why: "review " + r.ID + " is about " + aboutWords(r.About) + ", of which nothing can be changed",
 				Hint: "approve it, which lets the agent go on, or reject it, which keeps the agent stopped"}
 		}
 		return k.applyDecision(tx, &r, s, signed, state)
@@ -280,8 +280,12 @@ func (k *Kernel) applyDecision(tx Tx, r *review.Review, s operator.Statement, si
 	if err := k.event(tx, Event{Tenant: r.Tenant, Crossing: r.Crossing, Name: "review_decided", Who: s.Reviewer, Subject: r.ID, Data: data}); err != nil {
 		return err
 	}
-	if r.About == review.AboutEscape {
-		return k.attemptAnswered(tx, r, s, signed)
+	if r.About == review.AboutEscape || r.About == review.AboutBudget {
+		err := k.attemptAnswered(tx, r, s, signed)
+		if err == nil && r.About == review.AboutBudget && state == review.Approved {
+			err = k.extend(tx, r, s)
+		}
+		return err
 	}
 	if r.About != "" || state != review.Rejected && state != review.Changes {
 		return nil // no crossing waits for it
@@ -291,6 +295,14 @@ func (k *Kernel) applyDecision(tx Tx, r *review.Review, s operator.Statement, si
 		name = nameChanges
 	}
 	return k.closeHeld(tx, *r, state, ledger.Denied, &holdfast.Error{Kind: holdfast.KindRejected, Gate: holdfast.K7, Rule: name, Why: "rejected by " + r.Reviewer + reason(r.Reason)})
+}
+
+// aboutWords is what a review that no crossing waits for is about.
+func aboutWords(about string) string {
+	if about == review.AboutBudget {
+		return "a spent budget"
+	}
+	return "an escape attempt"
 }
 
 // every lists the reviews in a state of every tenant, the newest sweepBatch of

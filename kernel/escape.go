@@ -330,6 +330,10 @@ func (k *Kernel) violated(tx Tx, j *judgement, v *sandbox.Violation) error {
 // Opened is how people are told of a question that waits.
 func Opened(r *review.Review) Notice {
 	n := Notice{Level: "warning", Event: "review_opened", Tenant: r.Tenant, Agent: r.Agent, Boundary: r.Boundary, Review: r.ID, Crossing: r.Crossing, Why: r.Why}
+	if r.About == review.AboutBudget {
+		n.Level = "error"
+		n.Why += "; the agent is paused"
+	}
 	if r.About == review.AboutEscape {
 		n.Level, n.Event = "critical", eventEscape
 		n.Why += "; the agent is paused, and its trust is lowered"

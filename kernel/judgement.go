@@ -55,6 +55,7 @@ type judgement struct {
 	counters []budget.Counter
 	room     *budget.Refusal // what the peek found
 	goals    GoalsPause      // of goal/admit
+	chain    *endedChain     // that a budget ended; nil where none did
 
 	// What the gates found.
 	opinions []holdfast.Opinion
@@ -62,6 +63,7 @@ type judgement struct {
 	spoke    []constitution.Finding
 	verdicts []goal.Verdict      // on a submission
 	paused   []CriticalViolation // those for which goals were paused
+	stops    stopping            // what its entry's transaction stops
 	draws    []budget.Draw
 	rates    []budget.Rate
 	planErr  *budget.Refusal

@@ -104,6 +104,22 @@ func explained(r *budget.Refusal) holdfast.Opinion {
 		case d.Window == 0:
 			op.Hint = "raise the budget in holdfast.yaml; it does not reset by itself"
 		}
+		if then := follows(d.Exceed); then != "" {
+			op.Hint = then
+		}
 	}
 	return op
+}
+
+// follows is the hint of a budget whose exceeding stops more than the request.
+func follows(x budget.Exceed) string {
+	switch x {
+	case budget.EndChain:
+		return "to exceed it ends the chain for ever: start another one, or raise the budget in holdfast.yaml before"
+	case budget.PauseAgent:
+		return "to exceed it pauses the agent: a person who approves its review (`holdfast review ls`) grants as much again"
+	case budget.BlockTenant:
+		return "to exceed it blocks every agent of the tenant until its window ends, or a person says `holdfast budget unblock`"
+	}
+	return ""
 }

@@ -84,6 +84,7 @@ type Kernel struct {
 	seen    observed
 	flights flights
 	fled    fled
+	blocks  blocks
 	flood   flood
 	wakes   wakes
 	refused atomic.Int64

@@ -200,11 +200,15 @@ func (c *crossing) close(end *ending) error {
 			if err := tx.Settle(j.draws, used); err != nil {
 				return err
 			}
+			if err := k.settledBeyond(tx, j, used); err != nil {
+				return err
+			}
 			if err := k.returned(tx, j, end); err != nil {
 				return err
 			}
 			return k.keepReplay(tx, c, end)
 		})
+		k.tellStops(j, err)
 		err = walError(err)
 	}
 	switch {
@@ -224,7 +228,7 @@ func (c *crossing) close(end *ending) error {
 func (c *crossing) unwaited(end *ending, used []int64) bool {
 	j := c.j
 	if !j.req.Unwaited || end.err != nil || end.violation != nil || end.news != nil ||
-		j.scope != "" || j.approved || j.byRule != nil || c.parent.child {
+		j.scope != "" || j.approved || j.byRule != nil || c.parent.child || j.mayStop(used) {
 		return false
 	}
 	for i, d := range j.draws {
@@ -361,8 +365,12 @@ func (k *Kernel) recordDenial(c *crossing, op holdfast.Opinion) error {
 		if err := k.goalsJudged(tx, j, false); err != nil {
 			return err
 		}
+		if err := k.refusedBy(tx, j, op); err != nil {
+			return err
+		}
 		return k.appendEntry(tx, e, leaf)
 	})
+	k.tellStops(j, err)
 	if err == nil {
 		c.tellGoals(false)
 		c.count(holdfast.Deny, op.Gate, ledger.Denied)

@@ -135,7 +135,12 @@ func (j *judgement) read(tx Tx) error {
 			j.keptErr = err
 		}
 	}
-	j.roomErr = j.peek(tx)
+	if err := j.readChain(tx); err != nil {
+		return err
+	}
+	if j.roomErr = j.readGrants(tx); j.roomErr == nil {
+		j.roomErr = j.peek(tx)
+	}
 	if j.req.Boundary != goal.Boundary {
 		return nil
 	}
@@ -200,6 +205,11 @@ func (j *judgement) before() *holdfast.Opinion {
 		op := deny(holdfast.GateHalt, holdfast.KindPaused, "the agent "+excerpt.Of(j.agent.Name, 64)+" is paused"+reason(j.agent.Why), "a person can lift it with `holdfast agent unpause "+excerpt.Of(j.agent.Name, 64)+"`")
 		op.State = "PAUSED"
 		return &op
+	}
+	if j.whoErr == nil && j.factErr == nil {
+		if op := j.stopped(); op != nil {
+			return op
+		}
 	}
 	if j.goals.Paused {
 		op := goalsPaused(&j.goals)

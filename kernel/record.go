@@ -120,7 +120,7 @@ func (j *judgement) beginLeaf(parent inside) (ledger.Leaf, error) {
 		b.Approved, b.Review, b.Reviewer = &yes, j.byRule.name(), printable(j.byRule.said.Reviewer)
 	}
 	for _, d := range j.draws {
-		b.Draws = append(b.Draws, ledger.Draw(d))
+		b.Draws = append(b.Draws, recordedDraw(d))
 	}
 	if b.Deadline.IsZero() || j.req.Deadline.IsZero() {
 		b.Deadline = time.Time{}
@@ -270,7 +270,7 @@ func (j *judgement) bounds(e *ledger.Entry) {
 		return
 	}
 	for i, d := range j.draws {
-		e.Uses = append(e.Uses, ledger.Use{Draw: ledger.Draw(d), Before: j.usedBefore(i)})
+		e.Uses = append(e.Uses, ledger.Use{Draw: recordedDraw(d), Before: j.usedBefore(i)})
 	}
 	i := j.tightest()
 	if i < 0 {
@@ -339,7 +339,7 @@ func fault(e *ledger.Entry, err error) {
 		return
 	}
 	e.Why, e.Rule = he.Why, he.Rule
-	if he.Gate != holdfast.GateHalt || he.Kind == holdfast.KindHalted || he.Kind == holdfast.KindPaused || he.Kind == holdfast.KindGoalsPaused {
+	if he.Gate != holdfast.GateHalt || stands(he.Kind) {
 		g := he.Gate
 		e.Gate = &g
 	}

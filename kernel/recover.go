@@ -39,6 +39,9 @@ func (k *Kernel) Recover(refused int64) (Recovery, error) {
 			return nil
 		})
 	})
+	if err == nil {
+		err = k.readStops(ctx)
+	}
 	if err != nil {
 		return Recovery{}, err
 	}

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/operator"
@@ -13,6 +14,9 @@ import (
 // reject it keeps the agent stopped, and to unpause the agent answers what is
 // asked about it. A pause of somebody else's is not an attempt's, and only an
 // unpause lifts it.
+//
+// The pause that a spent budget brought (D41) is answered by its question alike.
+// To unpause the agent grants nothing: it is paused again where it asks for more.
 
 // Unpaused is what came of an unpause.
 type Unpaused struct {
@@ -40,7 +44,7 @@ func (k *Kernel) Unpause(tenant string, signed operator.Signed) (Unpaused, error
 		if err != nil {
 			return err
 		}
-		waiting, err := attempts(tx, reasonOr(tenant, holdfast.Local), s.Subject)
+		waiting, err := attempts(tx, reasonOr(tenant, holdfast.Local), s.Subject, review.AboutEscape)
 		if err != nil {
 			return err
 		}
@@ -67,8 +71,9 @@ func (k *Kernel) Unpause(tenant string, signed operator.Signed) (Unpaused, error
 	return out, nil
 }
 
-// attempts are the reviews of an agent's attempts that wait for an answer.
-func attempts(tx Tx, tenant, agent string) ([]review.Review, error) {
+// attempts are the reviews about any of those things of an agent's that wait for
+// an answer.
+func attempts(tx Tx, tenant, agent string, about ...string) ([]review.Review, error) {
 	var out []review.Review
 	for _, state := range []review.State{review.Pending, review.Deferred} {
 		rs, err := tx.Reviews(tenant, state, tenantQuestions)
@@ -76,7 +81,7 @@ func attempts(tx Tx, tenant, agent string) ([]review.Review, error) {
 			return nil, err
 		}
 		for _, r := range rs {
-			if r.About == review.AboutEscape && r.Agent == agent {
+			if slices.Contains(about, r.About) && r.Agent == agent {
 				out = append(out, r)
 			}
 		}
@@ -101,7 +106,7 @@ func (k *Kernel) attemptAnswered(tx Tx, r *review.Review, s operator.Statement, 
 	if err != nil {
 		return err
 	}
-	others, err := attempts(tx, r.Tenant, r.Agent)
+	others, err := attempts(tx, r.Tenant, r.Agent, review.AboutEscape, review.AboutBudget)
 	if err != nil {
 		return err
 	}

@@ -60,6 +60,7 @@ It is for tenant local, for which alone this machine's own issuer speaks.
     --ttl DURATION   how long it lives, 1s to 24h; 15m if absent
     --kind KIND      the kind of agent, as the configuration lists them
     --session NAME   the session it acts in; one of the day if absent
+    --chain NAME     the chain of steps that it is for; none if absent
 
     $ holdfast agent token nightly --ttl 8h > token
 `},
@@ -164,6 +165,7 @@ func agentToken(a *app, args []string) error {
 	fs.DurationVar(&ask.TTL, "ttl", 15*time.Minute, "")
 	fs.StringVar(&ask.Kind, "kind", "", "")
 	fs.StringVar(&ask.Session, "session", "", "")
+	fs.StringVar(&ask.Chain, "chain", "", "")
 	rest, err := a.parse(fs, args, 1, 1)
 	if err != nil {
 		return err

@@ -29,6 +29,7 @@ Without PAYLOAD the document is read from standard input.
 const askFlags = `    --agent NAME     who would ask; cli if absent
     --kind KIND      the kind of agent, as the configuration lists them
     --session NAME   one a day for each agent, if absent
+    --chain NAME     the chain of steps it belongs to, over agents and sessions
     --token T        a JWT in place of the one the runtime would make; @FILE
                      reads it from a file
 `
@@ -37,18 +38,19 @@ const askFlags = `    --agent NAME     who would ask; cli if absent
 const maxToken = 16 << 10
 
 // asking holds the flags of who asks.
-type asking struct{ agent, kind, session, token string }
+type asking struct{ agent, kind, session, chain, token string }
 
 func (q *asking) flags(fs *flag.FlagSet) {
 	fs.StringVar(&q.agent, "agent", "cli", "")
 	fs.StringVar(&q.kind, "kind", "", "")
 	fs.StringVar(&q.session, "session", "", "")
+	fs.StringVar(&q.chain, "chain", "", "")
 	fs.StringVar(&q.token, "token", "", "")
 }
 
 // ask makes the question of boundary and payload.
 func (q *asking) ask(a *app, boundary string, payload []byte) (api.Ask, error) {
-	out := api.Ask{Boundary: boundary, Payload: payload, Agent: q.agent, Kind: q.kind, Session: q.session, Token: q.token}
+	out := api.Ask{Boundary: boundary, Payload: payload, Agent: q.agent, Kind: q.kind, Session: q.session, Chain: q.chain, Token: q.token}
 	if err := a.local(); err != nil {
 		return out, err
 	}

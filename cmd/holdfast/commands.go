@@ -15,7 +15,7 @@ type command struct {
 func commands() []command {
 	return []command{
 		initCommand(), upCommand(), mcpCommand(), runCommand(),
-		checkCommand(), explainCommand(), stepCommand(), goalCommand(), execCommand(),
+		checkCommand(), explainCommand(), stepCommand(), goalCommand(), budgetCommand(), execCommand(),
 		reviewCommand(), haltCommand(), resumeCommand(), statusCommand(),
 		agentCommand(), ledgerCommand(), egressCommand(), rulesCommand(), stateCommand(), doctorCommand(), passphraseCommand(),
 		keyCommand(), validateCommand(), redactCommand(),

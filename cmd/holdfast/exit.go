@@ -52,7 +52,7 @@ func exitCode(err error) int {
 		return exitHalted
 	case holdfast.KindHeld:
 		return exitHeld
-	case holdfast.KindPermission, holdfast.KindSelfApproval, holdfast.KindProhibited, holdfast.KindPaused, holdfast.KindGoalsPaused:
+	case holdfast.KindPermission, holdfast.KindSelfApproval, holdfast.KindProhibited, holdfast.KindPaused, holdfast.KindGoalsPaused, holdfast.KindChainEnded, holdfast.KindTenantBlocked:
 		return exitRefused
 	}
 	return exitError

@@ -169,6 +169,16 @@ func (a *app) sayStatus(s *api.Status, up, broken bool) {
 	for _, g := range s.Goals {
 		row("goals", "%s", pausedGoals(&g))
 	}
+	for _, b := range s.Blocked {
+		until := "until a person lifts it"
+		if !b.Until.IsZero() {
+			until = "until " + b.Until.Format(time.RFC3339)
+		}
+		row("blocked", "every agent of tenant %s, %s: %s; `%s` lifts it", clean(b.Tenant), until, clean(b.Budget), a.forState("holdfast budget unblock"))
+	}
+	if s.ChainsEnded > 0 {
+		row("chains", "%d ended by a spent budget", s.ChainsEnded)
+	}
 	for _, f := range s.Flights {
 		row("in flight", "%s by %s, %s", f.Boundary, f.Agent, story.Short(now.Sub(f.Since)))
 	}

@@ -20,6 +20,7 @@ refused, 4 when a person must answer first, 5 when everything is halted.
     --kind KIND      the kind of agent, which decides how many steps a session
                      has; a kind that the configuration does not list has two
     --session NAME   one a day for each agent, if absent
+    --chain NAME     the chain of steps it belongs to, over agents and sessions
     --token T        a JWT in place of the one the runtime would make
     --key K          an idempotency key: the same key again is the same step
 

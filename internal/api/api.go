@@ -36,6 +36,7 @@ type Kernel interface {
 	ViolationsSince(ctx context.Context, tenant string, since time.Time, limit int) ([]kernel.JudgedGoals, error)
 	AckGoal(tenant string, signed operator.Signed) (kernel.GoalsPause, error)
 	ResumeGoals(tenant string, signed operator.Signed) error
+	UnblockTenant(tenant string, signed operator.Signed) (kernel.Block, error)
 	Agents(ctx context.Context, tenant string) ([]holdfast.Agent, error)
 	Pause(tenant, agent, who, why string) (int, error)
 	Unpause(tenant string, signed operator.Signed) (kernel.Unpaused, error)
@@ -56,6 +57,9 @@ type Ask struct {
 	Kind    string `json:"kind,omitempty"`
 	Session string `json:"session,omitempty"`
 	Intent  string `json:"intent,omitempty"`
+	// Chain names what this request is a step of, over agents and sessions:
+	// budgets of the scope chain count by it.
+	Chain string `json:"chain,omitempty"`
 	// Token replaces the minted one.
 	Token          string `json:"token,omitempty"`
 	IdempotencyKey string `json:"idempotency_key,omitempty"`
@@ -137,18 +141,22 @@ type Status struct {
 	// PausedWhy is why, by the agent's name, where a reason is known.
 	PausedWhy map[string]string `json:"agents_paused_because,omitempty"`
 	// Goals are the tenants whose goals are paused.
-	Goals    []kernel.PausedGoals `json:"goals_paused,omitempty"`
-	Flights  []kernel.Flight      `json:"flights,omitempty"`
-	Ledger   []TenantLedger       `json:"ledger"`
-	Servers  map[string]string    `json:"mcp_servers,omitempty"`
-	Problems []string             `json:"problems,omitempty"`
-	Clients  int                  `json:"clients"`
-	Lingers  bool                 `json:"lingers,omitempty"` // it ends with its clients
-	Pages    string               `json:"pages,omitempty"`
-	Executor string               `json:"executor,omitempty"` // host:port of the code executor
-	Egress   *EgressStatus        `json:"egress,omitempty"`
-	DiskUsed int64                `json:"disk_bytes"`
-	DiskFree int64                `json:"disk_free_bytes"`
+	Goals []kernel.PausedGoals `json:"goals_paused,omitempty"`
+	// Blocked are the tenants that a spent budget blocks, ChainsEnded how many
+	// chains one has ended (D41).
+	Blocked     []kernel.Block    `json:"tenants_blocked,omitempty"`
+	ChainsEnded int               `json:"chains_ended,omitempty"`
+	Flights     []kernel.Flight   `json:"flights,omitempty"`
+	Ledger      []TenantLedger    `json:"ledger"`
+	Servers     map[string]string `json:"mcp_servers,omitempty"`
+	Problems    []string          `json:"problems,omitempty"`
+	Clients     int               `json:"clients"`
+	Lingers     bool              `json:"lingers,omitempty"` // it ends with its clients
+	Pages       string            `json:"pages,omitempty"`
+	Executor    string            `json:"executor,omitempty"` // host:port of the code executor
+	Egress      *EgressStatus     `json:"egress,omitempty"`
+	DiskUsed    int64             `json:"disk_bytes"`
+	DiskFree    int64             `json:"disk_free_bytes"`
 }
 
 // TenantLedger is one tenant's tree.
@@ -205,6 +213,7 @@ type TokenAsk struct {
 	Kind    string `json:"kind,omitempty"`
 	Session string `json:"session,omitempty"`
 	Intent  string `json:"intent,omitempty"`
+	Chain   string `json:"chain,omitempty"`
 	// TTL is how long it lives: 1 s to 24 h.
 	TTL time.Duration `json:"ttl"`
 }

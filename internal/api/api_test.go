@@ -54,6 +54,9 @@ func (r *refusing) ViolationsSince(context.Context, string, time.Time, int) ([]k
 func (r *refusing) AckGoal(string, operator.Signed) (kernel.GoalsPause, error) {
 	return kernel.GoalsPause{}, r.no()
 }
+func (r *refusing) UnblockTenant(string, operator.Signed) (kernel.Block, error) {
+	return kernel.Block{}, r.no()
+}
 func (r *refusing) ResumeGoals(string, operator.Signed) error           { return r.no() }
 func (r *refusing) Decide(operator.Signed) (review.Review, error)       { return review.Review{}, r.no() }
 func (r *refusing) Life(context.Context, string) ([]review.Step, error) { return nil, r.no() }

@@ -40,6 +40,11 @@ func (c *Client) ResumeGoals(ctx context.Context, p PersonsWord) error {
 	return c.timed(ctx, "POST", "/v1/goals/resume", p, &none{})
 }
 
+// Unblock lets a tenant go on whose budget of the day is spent.
+func (c *Client) Unblock(ctx context.Context, p PersonsWord) (*kernel.Block, error) {
+	return ask[kernel.Block](ctx, c, "POST", "/v1/budget/unblock", p)
+}
+
 func (s *Server) goals(r *http.Request) (kernel.GoalsPause, error) {
 	return s.Kernel.Goals(r.Context(), tenant(asked(r, "tenant")))
 }

@@ -103,7 +103,7 @@ func (s *Server) pause(_ context.Context, h Word) (Cutting, error) {
 
 // token makes a token for an agent of this machine.
 func (s *Server) token(_ context.Context, a TokenAsk) (Token, error) {
-	if err := named(a.Agent, a.Kind, a.Session, a.Intent); err != nil {
+	if err := named(a.Agent, a.Kind, a.Session, a.Intent, a.Chain); err != nil {
 		return Token{}, err
 	}
 	if tenant(a.Tenant) != holdfast.Local {

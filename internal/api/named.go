@@ -23,7 +23,7 @@ func (a Ask) Named() error {
 	if a.Token != "" {
 		return nil
 	}
-	return named(a.Agent, a.Kind, a.Session, a.Intent)
+	return named(a.Agent, a.Kind, a.Session, a.Intent, a.Chain)
 }
 
 // numbered is a UsageError where id can be no token's number. A token itself is
@@ -55,10 +55,15 @@ func nameFault(what, text string, most int) string {
 	return ""
 }
 
-func named(agent, kind, session, intent string) error {
+func named(agent, kind, session, intent string, chain ...string) error {
 	fault := ""
 	if agent == "" {
 		fault = "the agent has no name"
+	}
+	for _, c := range chain {
+		if fault == "" {
+			fault = nameFault("chain", c, MaxName)
+		}
 	}
 	for _, f := range []struct {
 		name, text string

@@ -76,6 +76,7 @@ func (s *Server) Handler() http.Handler {
 	at("GET /v1/goals/violations", looking(s, s.goalViolations))
 	at("POST /v1/goals/ack", sayingOf(s, k.AckGoal))
 	at("POST /v1/goals/resume", sayingOf(s, nothingOf(k.ResumeGoals)))
+	at("POST /v1/budget/unblock", sayingOf(s, k.UnblockTenant))
 	at("POST /v1/check", s.asking("", k.Check))
 	at("POST /v1/explain", s.asking("", k.Explain))
 	at("POST /v1/exec", s.exec)
@@ -141,7 +142,7 @@ func (s *Server) request(a Ask) (holdfast.Request, error) {
 	if err := a.Named(); err != nil {
 		return req, err
 	}
-	tok, err := s.Mint(holdfast.Identity{Agent: a.Agent, Kind: a.Kind, Session: a.Session, Intent: a.Intent})
+	tok, err := s.Mint(holdfast.Identity{Agent: a.Agent, Kind: a.Kind, Session: a.Session, Intent: a.Intent, Chain: a.Chain})
 	req.Token = tok
 	return req, err
 }
@@ -277,7 +278,7 @@ func statusOf(k holdfast.Kind) int {
 		return http.StatusNotFound
 	case holdfast.KindConflict, holdfast.KindApprovalUsed:
 		return http.StatusConflict
-	case holdfast.KindPermission, holdfast.KindSelfApproval, holdfast.KindPaused, holdfast.KindGoalsPaused:
+	case holdfast.KindPermission, holdfast.KindSelfApproval, holdfast.KindPaused, holdfast.KindGoalsPaused, holdfast.KindChainEnded, holdfast.KindTenantBlocked:
 		return http.StatusForbidden
 	case holdfast.KindHalted, holdfast.KindWALWrite:
 		return http.StatusServiceUnavailable

@@ -37,6 +37,8 @@ type Draw struct {
 	Window int64 `json:"window,omitempty"`
 	// Name is the limit's name for people, with file:line where it has one.
 	Name string `json:"name,omitempty"`
+	// Exceed is the limit's. It is no part of what is recorded.
+	Exceed Exceed `json:"-"`
 }
 
 // Counter is what was used of a key in a window: settled and reserved
@@ -100,6 +102,8 @@ type Limit struct {
 	// Window is how long until the counter starts again; 24 h starts at
 	// UTC midnight (D9); 0 never resets.
 	Window time.Duration `json:"window,omitempty"`
+	// Exceed is what follows where a crossing exceeds the limit.
+	Exceed Exceed `json:"exceed,omitempty"`
 	// Source is "file:line" or "built in".
 	Source string `json:"source,omitempty"`
 }

@@ -92,6 +92,7 @@ func (l *Limit) draw(tenant, value string, amount int64, now time.Time) Draw {
 		Limit:    l.Amount,
 		Window:   WindowStart(l.Window, now),
 		Name:     l.name(),
+		Exceed:   l.Exceed,
 	}
 }
 

@@ -133,6 +133,7 @@ type tenant struct {
 	roles  memory[[16]byte, [16]byte]
 
 	limits   memory[[16]byte, [2]int64]
+	granted  map[string][]int64 // what people have added to a counter's limit, in all, by key
 	counters memory[string, *counter]
 	rates    memory[string, *taken]
 	kept     memory[string, *kept]
@@ -149,7 +150,7 @@ func (v *Verifier) begin(name string) {
 		n = uint32(len(v.names))
 		v.names[name] = n
 	}
-	t := &tenant{name: name, number: n, halted: -1, open: map[string]*record{}, gone: map[string]int64{}, rules: map[string]*remembered{}}
+	t := &tenant{name: name, number: n, halted: -1, open: map[string]*record{}, gone: map[string]int64{}, rules: map[string]*remembered{}, granted: map[string][]int64{}}
 	limit := v.opt.Remember
 	t.ids.limit, t.agents.limit, t.roles.limit, t.counters.limit = limit, limit, limit, limit
 	t.rates.limit, t.kept.limit, t.reviews.limit, t.parts.limit, t.limits.limit = limit, limit, limit, limit, limit

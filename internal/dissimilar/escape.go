@@ -163,11 +163,14 @@ func (v *Verifier) untold(r *record, answer bool) {
 	}
 }
 
-// aboutEscape is what a review says that it is about, of an attempt.
-const aboutEscape = "escape"
+// What a review says that it is about, of an attempt, and of a spent budget.
+const (
+	aboutEscape = "escape"
+	aboutBudget = "budget"
+)
 
 // lifts says why an approval is not one of the review about an attempt by the
-// agent that it lets go on, "" where it is.
+// agent that it lets go on, or about its spent budget, "" where it is.
 func (v *Verifier) lifts(r *record, s *said) string {
 	q, known := v.t.reviews.get(s.Subject)
 	switch {
@@ -175,7 +178,7 @@ func (v *Verifier) lifts(r *record, s *said) string {
 		return ""
 	case !known:
 		return "what was signed is about " + quote(s.Subject) + ", and nothing was asked under that name"
-	case q.about != aboutEscape || q.agent != r.Subject:
+	case q.about != aboutEscape && q.about != aboutBudget || q.agent != r.Subject:
 		return "what was signed is about " + quote(s.Subject) + ", which is of no attempt by that agent"
 	case q.decision != "approved" || q.word == nil || q.word.ID != s.ID:
 		return "that is not how review " + quote(s.Subject) + " was answered"

@@ -58,9 +58,49 @@ func (v *Verifier) sameLimit(c Check, r *record, key, name string, limit, window
 		v.t.limits.put(id, [2]int64{limit, window})
 		return true
 	}
-	if was != [2]int64{limit, window} {
+	if was != [2]int64{limit, window} && (was[1] != window || !v.mayBe(key, was[0], limit)) {
 		v.badf(c, fmt.Sprintf("limit %d of %q", limit, name), "under the same policy it was %d before", was[0])
 		return false
 	}
 	return true
+}
+
+// How many grants of one counter are kept, and of how many counters. A person
+// makes each; what is beyond is judged as if nobody had.
+const (
+	longestGrants = 64
+	mostGranted   = 4096
+)
+
+// extended notes that a counter's limit was raised, and judges that the review it
+// names was about that agent's spent budget, and approved.
+func (v *Verifier) extended(r *record, d *data) {
+	if old, known := v.t.granted[d.Key]; len(old) < longestGrants && (known || len(v.t.granted) < mostGranted) {
+		v.t.granted[d.Key] = append(old, d.Granted)
+	}
+	q, known := v.t.reviews.get(d.Review)
+	switch {
+	case !known && v.t.reviews.forgot:
+		v.unknown(K7Person, "older reviews are forgotten")
+	case !known:
+		v.bad(K7Person, "a budget extended by review "+quote(d.Review), "nothing was asked under that name")
+	case q.about != aboutBudget || q.agent != r.Subject || q.decision != "approved" || d.Granted <= 0:
+		v.bad(K7Person, "a budget of "+quote(r.Subject)+" extended by review "+quote(d.Review), "that review did not approve it")
+	default:
+		v.good(K7Person)
+	}
+}
+
+// mayBe says whether one limit is the other as grants have raised it: a request
+// that was judged before a grant may begin after it.
+func (v *Verifier) mayBe(key string, was, limit int64) bool {
+	totals := append([]int64{0}, v.t.granted[key]...)
+	for _, a := range totals {
+		for _, b := range totals {
+			if limit-a == was-b {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -51,6 +51,10 @@ type data struct {
 	// Beside says that the preview and the exact hash are of more than the
 	// payload.
 	Beside bool `json:"beside"`
+	// Key, Granted and Review are of a limit that a person has raised.
+	Key     string `json:"key"`
+	Granted int64  `json:"granted"`
+	Review  string `json:"review"`
 	// About says that the question is of no request.
 	About string `json:"about"`
 }
@@ -83,6 +87,8 @@ func (v *Verifier) event(r *record, answer bool) {
 		v.proposed(r, &d)
 	case "review_decided":
 		v.decided(r, &d)
+	case "budget_extended":
+		v.extended(r, &d)
 	case "review_voided", "review_expired":
 		if q, known := v.t.reviews.get(r.Subject); known {
 			q.over = strings.TrimPrefix(r.Event, "review_") + fmt.Sprintf(" at leaf %d", r.seq)

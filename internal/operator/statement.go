@@ -38,6 +38,8 @@ const (
 	// goals be admitted again (D47).
 	AckGoal     = "acknowledge"
 	ResumeGoals = "resume goals"
+	// Unblock lets a tenant go on whose budget of the day is spent (D41).
+	Unblock = "unblock"
 )
 
 // InPart is the Value with which a person approves what was not shown whole: it
@@ -288,7 +290,7 @@ func (s *Statement) act() error {
 	case Accept:
 		add("pin", s.Exact)
 		add("first pin", s.PreviewHash)
-	case Resume, Unpause, Revoke, Forget, AckGoal, ResumeGoals:
+	case Resume, Unpause, Revoke, Forget, AckGoal, ResumeGoals, Unblock:
 	default:
 		return errors.New("has an act that does not exist")
 	}

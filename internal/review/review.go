@@ -32,6 +32,12 @@ const (
 // is answered, and lets no request pass.
 const AboutEscape = "escape"
 
+// AboutBudget is what a review is about that was opened because an agent has spent
+// a budget of its own (D41). Approved adds as much again and lets the agent go on,
+// Rejected keeps it stopped. It lasts until it is answered, and lets no request
+// pass.
+const AboutBudget = "budget"
+
 // Lifetime is how long a question waits for its answer, and an approval for
 // its use (D11).
 const Lifetime = 24 * time.Hour
@@ -64,7 +70,7 @@ type Review struct {
 	ID       string `json:"id"`
 	Crossing string `json:"crossing"`
 	// About is empty where a crossing is held for the answer; else it is
-	// AboutEscape, and Crossing is the one that it happened in.
+	// AboutEscape or AboutBudget, and Crossing is the one that it happened in.
 	About string `json:"about,omitzero"`
 	Binding
 	Principal   string        `json:"principal"`
@@ -125,6 +131,6 @@ func (r *Review) Waiting(now time.Time) bool {
 // ever, and its answer stays.
 func (r *Review) Over(now time.Time) bool { return !r.Expires.IsZero() && !now.Before(r.Expires) }
 
-// MayBe says whether an answer is one to this review: of an attempt there is
-// nothing to change.
+// MayBe says whether an answer is one to this review: of an attempt, and of a
+// spent budget, there is nothing to change.
 func (r *Review) MayBe(answer State) bool { return r.About == "" || answer != Changes }

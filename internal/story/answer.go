@@ -5,16 +5,18 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/review"
 )
 
-// Answered tells what the answer to a review about an attempt has done to its
-// agent, who is as given now; "" of any other review and of one that waits.
+// Answered tells what the answer to a review about an attempt, or about a spent
+// budget, has done to its agent, who is as given now; "" of any other review and of one that waits.
 func Answered(r *review.Review, a *holdfast.Agent) string {
-	if r.About != review.AboutEscape {
+	if r.About == "" {
 		return ""
 	}
 	paused := a.State != holdfast.AgentRunning
 	switch {
 	case r.State == review.Approved && paused:
 		return r.Agent + " stays paused: " + a.Why
+	case r.State == review.Approved && r.About == review.AboutBudget:
+		return r.Agent + " goes on, with as much again"
 	case r.State == review.Approved:
 		return r.Agent + " goes on"
 	case r.State == review.Rejected && paused:

@@ -245,7 +245,7 @@ func about(o *holdfast.Outcome, op holdfast.Opinion) meta {
 		m.Crossing, m.Verdict = o.Crossing, o.Verdict.String()
 	}
 	// The latch is the zero gate, so that it must be meant to be named.
-	if op.Gate != holdfast.GateHalt || op.Kind == holdfast.KindHalted || op.Kind == holdfast.KindPaused {
+	if op.Gate != holdfast.GateHalt || slices.Contains([]holdfast.Kind{holdfast.KindHalted, holdfast.KindPaused, holdfast.KindChainEnded, holdfast.KindTenantBlocked}, op.Kind) {
 		m.Gate = op.Gate.String()
 	}
 	return m
