@@ -244,7 +244,7 @@ func (l *loader) pasts(f *file, n *yaml.Node, r *rule, pasts []*Past) {
 		line, col := f.place(n, p.line, p.col)
 		p.Rule, p.Where = r.info.ID, fmt.Sprintf("%s:%d:%d", f.name, line, col)
 		r.info.Cost += p.Cost
-		r.info.Past = append(r.info.Past, PastInfo{Text: p.Text, Where: p.Where, Aggregate: p.ID})
+		r.info.Past = append(r.info.Past, PastInfo{Text: p.Text, Where: p.Where, Aggregate: p.ID, Cost: p.Cost + PastCost})
 	}
 	r.pasts = pasts
 }

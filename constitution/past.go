@@ -136,6 +136,8 @@ type PastInfo struct {
 	Where string `json:"where"`
 	// Aggregate is the Past's ID.
 	Aggregate string `json:"aggregate"`
+	// Cost is what asking it and looking at a request may cost, in CEL units.
+	Cost uint64 `json:"cost"`
 }
 
 // Pasts lists every past function of every rule, in the files' order. Those

@@ -353,7 +353,7 @@ func TestPastIDs(t *testing.T) {
 
 func TestRulesListTheirPasts(t *testing.T) {
 	s := load(t, "rules:\n- id: a\n  on: request\n  message: m\n  when: |\n    past( 'mcp/a', \"24h\" ).count() > 1 &&\n    past(\"mcp/a\",\"1d\").happened()\n")
-	want := []PastInfo{{Text: `past("mcp/a", "24h").count()`, Where: "rules.yaml:6:5"}, {Text: `past("mcp/a", "1d").happened()`, Where: "rules.yaml:7:5"}}
+	want := []PastInfo{{Text: `past("mcp/a", "24h").count()`, Where: "rules.yaml:6:5", Cost: PastCost}, {Text: `past("mcp/a", "1d").happened()`, Where: "rules.yaml:7:5", Cost: PastCost}}
 	got := s.Rules()[0].Past
 	if len(got) != 2 || got[0].Aggregate != got[1].Aggregate || len(s.See(t.Context(), Facts{Boundary: "mcp/a"})) != 1 {
 		t.Fatalf("%+v", got)

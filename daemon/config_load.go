@@ -252,17 +252,7 @@ func (r *reading) schema(where, name string, into *JSON) {
 
 // rules loads the constitution, or nil when there are no rules.
 func (r *reading) rules(c *Config, check *checker) kernel.Rules {
-	var sources []constitution.Source
-	for i, name := range c.Rules.Files {
-		before := len(r.problems)
-		if text, ok := r.file(check.at(index("rules.files", i)), name); ok {
-			sources = append(sources, constitution.Source{Name: name, Text: text})
-		}
-		check.problems = append(check.problems, r.problems[before:]...)
-	}
-	if len(c.Rules.Inline) > 0 {
-		sources = append(sources, constitution.Source{Name: check.file, Text: c.Rules.Inline})
-	}
+	sources := r.ruleSources(c, check)
 	if len(sources) == 0 {
 		return nil
 	}

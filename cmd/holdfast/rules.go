@@ -7,10 +7,11 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/constitution"
+	"github.com/holdfast-dev/holdfast/daemon"
 )
 
 func rulesCommand() command {
-	return command{name: "rules", about: "check rules files", help: `
+	return command{name: "rules", about: "check, test and explain rules", help: `
 Rules are the constitution: what no crossing may violate, in CEL.
 
     $ holdfast rules check rules.yaml
@@ -18,11 +19,58 @@ Rules are the constitution: what no crossing may violate, in CEL.
 		{name: "check", about: "print every problem, or the rules with their cost", run: rulesCheck, help: `
 Read rules files as the daemon would, all of them together, and print every
 problem with its place; the exit code is then 1. Without problems the rules are
-printed with what each may cost, of ` + fmt.Sprint(constitution.MaxRuleCost) + ` at most.
+printed with what each may cost, of ` + fmt.Sprint(constitution.MaxRuleCost) + ` at most, what they ask of the past,
+and what only observes or passes when it fails. Arguments are typed by the
+boundaries that the configuration lists.
 
     holdfast rules check FILE... [--json]
 
     $ holdfast rules check rules.yaml
+`},
+		{name: "test", about: "carry out tests of rules that are written down", run: rulesTest, help: `
+Carry out archives of tests (txtar): rules, requests with what came before them,
+and the opinions that are expected. What fails is printed with its line, what was
+expected and what there was; the exit code is then 3.
+
+    holdfast rules test FILE.txtar... [flags]
+
+    --rules FILE    rules that are judged as well; may be given more than once.
+                    Without it an archive without rules is judged by those in
+                    force
+    --verbose       also print what passes
+
+An archive has the files rules.yaml, boundaries.yaml, NAME.facts.json and
+cases.yaml, of which only the last must be there:
+
+    -- rules.yaml --
+    rules:
+      - {id: small, on: request, boundary: mcp/bank/pay,
+         when: args.amount > 100, message: too much}
+    -- cases.yaml --
+    cases:
+      - {boundary: mcp/bank/pay, args: {"amount": 100}, want: allow}
+      - {boundary: mcp/bank/pay, args: {"amount": 101}, want: deny, rules: [small]}
+
+    $ holdfast rules test rules.txtar
+    rules.txtar: 2 cases pass
+`},
+		{name: "explain", about: "say what each rule makes of a request, and why", run: rulesExplain, help: `
+Say which rules are asked of a request and what each thinks, what it cost, what
+the parts of its condition were, and why the others are not asked. With the id of
+a rule in place of a boundary the rule itself is described. It reads the
+configuration and the ledger that are here, asks no daemon and records nothing;
+what is printed is redacted.
+
+    holdfast rules explain BOUNDARY [PAYLOAD | -] [flags]
+    holdfast rules explain RULE
+
+    --agent NAME      who would ask; cli if absent
+    --kind KIND       the kind of agent
+    --session NAME    --principal NAME    --role NAME,...    as a token has them
+    --rules FILE      rules in place of those in force; may be given more than
+                      once
+
+    $ holdfast rules explain mcp/bank/pay '{"amount":150}'
 `},
 	}}
 }
@@ -32,15 +80,11 @@ func rulesCheck(a *app, args []string) error {
 	if err != nil {
 		return err
 	}
-	var sources []constitution.Source
-	for _, file := range rest {
-		name, b, err := a.input([]string{file}, constitution.MaxFile)
-		if err != nil {
-			return err
-		}
-		sources = append(sources, constitution.Source{Name: name, Text: b})
+	sources, here, err := a.rulesOf(rest)
+	if err != nil {
+		return err
 	}
-	report, err := constitution.Check(sources)
+	report, err := constitution.Check(sources, here.Boundaries...)
 	if err != nil {
 		return a.ruleProblems(err)
 	}
@@ -54,13 +98,41 @@ func rulesCheck(a *app, args []string) error {
 	table(a.out, rows)
 	for _, r := range report.Rules {
 		for _, p := range r.Past {
-			fmt.Fprintf(a.out, "%s asks the past: %s (%s)\n", clean(r.ID), clean(p.Text), p.Where)
+			fmt.Fprintf(a.out, "%s asks the past: %s (%s), cost %d\n", clean(r.ID), clean(p.Text), p.Where, p.Cost)
 		}
 	}
 	for _, w := range report.Warnings {
 		a.say("%s", w)
 	}
 	return nil
+}
+
+// rulesOf reads the rules files that are named, or those in force where none is,
+// and what the configuration says of boundaries.
+func (a *app) rulesOf(files []string) ([]constitution.Source, *daemon.RuleTexts, error) {
+	config, err := daemon.FindConfig(a.config, a.lookup)
+	if err != nil {
+		return nil, nil, err
+	}
+	here, err := daemon.RulesHere(config)
+	switch {
+	case err != nil && len(files) == 0:
+		return nil, nil, err
+	case err != nil:
+		a.say("the configuration cannot be read, so that arguments are not typed: %v", err)
+		here = &daemon.RuleTexts{}
+	case len(files) == 0:
+		return here.Sources, here, nil
+	}
+	var sources []constitution.Source
+	for _, file := range files {
+		name, b, err := a.input([]string{file}, constitution.MaxFile)
+		if err != nil {
+			return nil, nil, err
+		}
+		sources = append(sources, constitution.Source{Name: name, Text: b})
+	}
+	return sources, here, nil
 }
 
 // ruleProblems prints each problem with its place.

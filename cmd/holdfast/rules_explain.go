@@ -1,0 +1,185 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/constitution"
+	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/goal"
+	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/payload"
+	"github.com/holdfast-dev/holdfast/internal/redact"
+	"github.com/holdfast-dev/holdfast/kernel"
+)
+
+func rulesExplain(a *app, args []string) error {
+	fs := a.flags("rules explain")
+	var files repeated
+	var role string
+	who := holdfast.Identity{Tenant: a.tenant}
+	fs.Var(&files, "rules", "")
+	fs.StringVar(&who.Agent, "agent", "cli", "")
+	fs.StringVar(&who.Kind, "kind", "", "")
+	fs.StringVar(&who.Session, "session", "", "")
+	fs.StringVar(&who.Principal, "principal", "", "")
+	fs.StringVar(&role, "role", "", "")
+	rest, err := a.parse(fs, args, 1, 2)
+	if err != nil {
+		return err
+	}
+	set, err := a.ruleSet(files)
+	if err != nil {
+		return err
+	}
+	for _, r := range set.Rules() {
+		if r.ID == rest[0] && len(rest) == 1 {
+			return a.describeRule(r)
+		}
+	}
+	text, err := a.payload(rest[1:])
+	if err != nil {
+		return err
+	}
+	doc, err := payload.Parse(text)
+	if err != nil {
+		return in("the payload", err)
+	}
+	if role != "" {
+		who.Roles = strings.Split(role, ",")
+	}
+	who.Tenant = a.tenant
+	f := constitution.Facts{Boundary: rest[0], Who: who, Payload: doc.Value(), PayloadSize: len(text), Now: time.Now()}
+	return a.explainRules(set, f)
+}
+
+// describeRule shows one rule.
+func (a *app) describeRule(r constitution.Info) error {
+	if a.json {
+		return a.printJSON(r)
+	}
+	fmt.Fprintf(a.out, "%s  %s\n", a.look().bold(clean(r.ID)), clean(r.Where))
+	rows := [][]string{{"    judges", string(r.On) + " at " + r.Boundary}, {"    when", r.When},
+		{"    severity", r.Severity}, {"    mode", r.Mode}, {"    on error", r.OnError}, {"    version", prefix(r.Label, ", ") + r.Version},
+		{"    cost", fmt.Sprintf("%d of %d", r.Cost, constitution.MaxRuleCost)}}
+	for _, p := range r.Past {
+		rows = append(rows, []string{"    asks", fmt.Sprintf("%s (%s), cost %d", p.Text, p.Where, p.Cost)})
+	}
+	table(a.out, rows)
+	return nil
+}
+
+// explainRules asks every rule and shows what it thinks.
+func (a *app) explainRules(set *constitution.Set, f constitution.Facts) error {
+	_, l, err := a.loads()
+	if err != nil {
+		a.say("the configuration does not load, so that operation and risk are not known: %v", err)
+	} else {
+		f.Operation, f.Risk = listedAs(l.Config, f.Boundary)
+	}
+	e, err := a.redactor(redactFlags{masks: "ledger", may: "none"})
+	if err != nil {
+		return err
+	}
+	h, err := a.pastHere(set, f.Now)
+	if err != nil {
+		return err
+	}
+	f.Sights = set.See(a.ctx, f)
+	ticket := h.Add(f.Now, f.Who.Tenant, "what is explained", f.Sights)
+	defer ticket.Drop()
+	f.History = ticket
+	all, err := set.Explain(a.ctx, constitution.OnRequest, f)
+	if err != nil {
+		return err
+	}
+	if f.Boundary == goal.Boundary {
+		a.hint("rules on goals are asked by `holdfast goal check`")
+	}
+	for i := range all {
+		all[i].Message = masked(e, all[i].Message)
+		for n := range all[i].Values {
+			all[i].Values[n].Is = masked(e, all[i].Values[n].Is)
+		}
+	}
+	if a.json {
+		return a.printJSON(all)
+	}
+	a.drawExplained(all)
+	return nil
+}
+
+func masked(e *redact.Engine, s string) string { return string(e.Text([]byte(s)).Out) }
+
+// listedAs is the operation and the risk that the configuration gives a boundary:
+// by its exact name, else by the longest pattern.
+func listedAs(c *daemon.Config, boundary string) (operation string, risk holdfast.Risk) {
+	best := -1
+	for i := range c.Boundaries {
+		b := &c.Boundaries[i]
+		start, glob := strings.CutSuffix(b.Boundary, "*")
+		n := len(start)
+		switch {
+		case !glob && start == boundary:
+			n = len(boundary) + 1
+		case !glob || !strings.HasPrefix(boundary, start):
+			continue
+		}
+		if n > best {
+			best, operation, risk = n, b.Operation, b.Risk
+		}
+	}
+	return operation, risk
+}
+
+// drawExplained draws the rules that are asked with their parts, then the others.
+func (a *app) drawExplained(all []constitution.Explained) {
+	l := a.look()
+	asked, spent := 0, uint64(0)
+	for _, e := range all {
+		if !e.Asked {
+			continue
+		}
+		asked, spent = asked+1, spent+e.Cost
+		fmt.Fprintf(a.out, "%s %s  %s%s  %s\n", l.mark(e.Verdict), l.bold(clean(e.Rule.ID)), e.Verdict, spokenAs(&e), l.dim(fmt.Sprintf("%s, cost %d", clean(e.Rule.Where), e.Cost)))
+		for _, v := range e.Values {
+			fmt.Fprintf(a.out, "    %s  %s  %s\n", clean(v.Text), l.dim("="), clean(v.Is))
+		}
+	}
+	for _, e := range all {
+		if !e.Asked {
+			fmt.Fprintf(a.out, "%s\n", l.dim("- "+clean(e.Rule.ID)+"  not asked: "+clean(e.Why)))
+		}
+	}
+	fmt.Fprintf(a.out, "%d of %d rules asked, cost %d of %d\n", asked, len(all), spent, constitution.MaxJudgeCost)
+}
+
+func spokenAs(e *constitution.Explained) string {
+	switch {
+	case !e.Spoke:
+		return ": it does not object"
+	case e.Rule.Mode == "observe":
+		return ": " + clean(e.Message) + " (it only observes)"
+	}
+	return ": " + clean(e.Message)
+}
+
+// pastHere is what the rules remember, read from the ledger that is here, as far
+// as records tell it. Without a ledger nothing has happened.
+func (a *app) pastHere(set *constitution.Set, now time.Time) (*history.History, error) {
+	h := history.New(history.MaxEntries)
+	pasts, _ := h.Use(now, set.Pasts())
+	if len(pasts) > 0 {
+		err := a.read(func(_ daemon.Paths, s kernel.Store) error { return a.loadPast(s, h, pasts, now) })
+		if err != nil && !errors.Is(err, errNoState) {
+			return nil, err
+		}
+	}
+	for _, p := range pasts {
+		h.Ready(p.ID)
+	}
+	return h, nil
+}

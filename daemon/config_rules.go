@@ -1,0 +1,61 @@
+package daemon
+
+import (
+	"crypto/sha256"
+	"path/filepath"
+
+	"github.com/holdfast-dev/holdfast/constitution"
+)
+
+// RuleTexts is what rules are checked by, as far as it can be read.
+type RuleTexts struct {
+	// Sources are the rules in force, whether they load or not.
+	Sources []constitution.Source
+	// Boundaries are those that the configuration lists.
+	Boundaries []constitution.Boundary
+}
+
+// RulesHere reads what the configuration at path says of rules, as LoadHere
+// would, but does not mind what is wrong with the rules themselves: a rules file
+// is checked against its configuration before both are right.
+func RulesHere(path string) (*RuleTexts, error) {
+	g, err := newGuard(workTrees())
+	if err != nil {
+		return nil, err
+	}
+	r := &reading{guard: g, hash: sha256.New()}
+	c := &Config{}
+	if path != "" {
+		if !filepath.IsAbs(path) {
+			return nil, refusal("the configuration's path must be absolute, not %q", path)
+		}
+		r.dir = filepath.Dir(path)
+		if err := r.config(path, c); err != nil {
+			return nil, err
+		}
+	}
+	c.withDefaults()
+	r.references(c)
+	if err := r.problems.asError(); err != nil {
+		return nil, err
+	}
+	check := checker{file: filepath.Base(path), lines: r.lines}
+	return &RuleTexts{Sources: r.ruleSources(c, &check), Boundaries: c.known()}, check.problems.asError()
+}
+
+// ruleSources reads every rules file that the configuration names, and what it
+// holds itself.
+func (r *reading) ruleSources(c *Config, check *checker) []constitution.Source {
+	var sources []constitution.Source
+	for i, name := range c.Rules.Files {
+		before := len(r.problems)
+		if text, ok := r.file(check.at(index("rules.files", i)), name); ok {
+			sources = append(sources, constitution.Source{Name: name, Text: text})
+		}
+		check.problems = append(check.problems, r.problems[before:]...)
+	}
+	if len(c.Rules.Inline) > 0 {
+		sources = append(sources, constitution.Source{Name: check.file, Text: c.Rules.Inline})
+	}
+	return sources
+}
