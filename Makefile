@@ -51,13 +51,13 @@ staticcheck:
 	$(GO) run $(STATICCHECK) ./...
 
 # What the race detector does not look into: SQLite, which is C that was
-# translated and locks by itself, ciphers, which share nothing, and the redaction
+# translated and locks by itself, ciphers and what packs, which share nothing, and the redaction
 # engine, which reads bytes one by one (its own tests of what is shared run with
 # the detector after all others). They are where most of the time went, and hold
 # none of our memory but what they are called with. What keeps something in a
 # sync.Map, as readers of JSON do, must be looked into: the detector would not see
 # by what two goroutines agree, and find races that are none.
-UNWATCHED = $(foreach p,golang.org/x/crypto/... modernc.org/libc/... modernc.org/sqlite/lib unicode/utf8 github.com/holdfast-dev/holdfast/internal/redact,-gcflags=$(p)=-race=false)
+UNWATCHED = $(foreach p,golang.org/x/crypto/... modernc.org/libc/... modernc.org/sqlite/lib unicode/utf8 compress/flate hash/adler32 github.com/andybalholm/brotli github.com/holdfast-dev/holdfast/internal/redact,-gcflags=$(p)=-race=false)
 
 # The tests that do something thousands of times (internal/repeat): with the
 # detector they do it a tenth as often, and here in full without it.
