@@ -1,13 +1,11 @@
 package egress
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"io"
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/holdfast-dev/holdfast"
@@ -43,34 +41,12 @@ func (p *Proxy) answerCleaner(d *domain.Domain, credential string) (cleaner, *ho
 
 func (c cleaner) body(contentType string, raw []byte) (redact.Result, error) {
 	r, err := c.e.Body(contentType, raw)
-	if err == nil {
-		err = besides(c.e, r.Out)
-	}
 	if err != nil || c.echo == nil {
 		return r, err
 	}
 	more, err := c.echo.Body(contentType, r.Out)
 	more.Findings = append(r.Findings, more.Findings...)
 	return more, err
-}
-
-// besides refuses a body that was read as what it is not: one that begins as
-// UTF-16 does, or whose many NULs make it look like it, may be plain text to
-// the upstream.
-func besides(e *redact.Engine, b []byte) error {
-	if !isBinary(b) {
-		return nil
-	}
-	marked := bytes.HasPrefix(b, []byte("\xff\xfe")) || bytes.HasPrefix(b, []byte("\xfe\xff")) || bytes.HasPrefix(b, []byte("\x00\x00\xfe\xff"))
-	for _, f := range e.Text(b).Findings {
-		if marked || strings.HasPrefix(f.Rule, "secret.") {
-			return &holdfast.Error{
-				Kind: holdfast.KindRedaction, Gate: holdfast.K6, Rule: "redact/unscannable",
-				Why: "there is something to redact between bytes that are no text", Hint: "send it as UTF-8",
-			}
-		}
-	}
-	return nil
 }
 
 func (c cleaner) text(raw []byte) redact.Result {

@@ -193,22 +193,27 @@ func closed(what string, list []Finding, b []byte, opaque bool) (Result, error) 
 	return r, nil
 }
 
+// narrow reads b as who heeds neither a mark nor where the NULs stand: what
+// stands in characters of one byte behind them is another text to them.
+func (n *nest) narrow(b []byte, level int) (list []Finding, failed error) {
+	stretches(b, func(_ int, s []byte) bool {
+		var spans []span
+		if spans, failed = n.spans(s, level); failed == nil {
+			list = findings(spans, 0, list)
+		}
+		return failed == nil
+	})
+	return list, failed
+}
+
 // readableIn reads what is readable between other bytes, and those without
 // NUL too, for UTF-16.
 func (n *nest) readableIn(name string, b []byte, level int, opaque bool) (Result, error) {
-	var list []Finding
-	var failed error
-	read := func(text []byte) {
-		stretches(text, func(_ int, s []byte) bool {
-			var spans []span
-			if spans, failed = n.spans(s, level); failed == nil {
-				list = findings(spans, 0, list)
-			}
-			return failed == nil
-		})
-	}
-	if read(b); failed == nil && bytes.IndexByte(b, 0) >= 0 {
-		read(bytes.ReplaceAll(b, []byte{0}, nil))
+	list, failed := n.narrow(b, level)
+	if failed == nil && bytes.IndexByte(b, 0) >= 0 {
+		var more []Finding
+		more, failed = n.narrow(bytes.ReplaceAll(b, []byte{0}, nil), level)
+		list = append(list, more...)
 	}
 	if failed == nil {
 		failed = behindOthers(b)
@@ -228,6 +233,12 @@ func (n *nest) readableIn(name string, b []byte, level int, opaque bool) (Result
 func (n *nest) wideDoc(contentType string, b []byte, level int, opaque bool) (Result, error) {
 	if level >= maxLevels {
 		return Result{}, unscannable("UTF-16 wrapped more than 4 times", nil)
+	}
+	if list, err := n.narrow(b, level); err != nil || len(list) > 0 {
+		if err != nil {
+			return Result{}, err
+		}
+		return closed("what begins as UTF-16 and may be read as other text", list, b, opaque)
 	}
 	w := wideOf(b)
 	text, rest := w.decode(b)

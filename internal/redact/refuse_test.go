@@ -77,6 +77,12 @@ func TestBodyRefusesWhatItCannotScan(t *testing.T) {
 		"noise":                 {string(noise(4000)), "no known form"},
 		"png with an address":   {"\x89PNG\r\n\x1a\n" + string(bytes.Repeat([]byte{0, 1, 0xfe}, 50)) + "bob@example.com" + string(bytes.Repeat([]byte{0, 1, 0xfe}, 50)), "email"},
 		"png with utf-16":       {"\x89PNG\r\n\x1a\n" + string(bytes.Repeat([]byte{1, 0xfe}, 50)) + string(utf16le("bob@example.com")) + string(bytes.Repeat([]byte{1, 0xfe}, 50)), "email"},
+		"text, false mark":      {"\xff\xfemail bob@example.com ", "other text"},
+		"text, other mark":      {"\xfe\xffmail bob@example.com", "other text"},
+		"text, mark of UTF-32":  {"\x00\x00\xfe\xffmail bob@example.com", "other text"},
+		"text behind UTF-16":    {string(utf16le(strings.Repeat("some words ", 9000))) + " bob@example.com", "other text"},
+		"text behind NULs":      {strings.Repeat(" \x00", 1<<15) + "mail bob@example.com", "other text"},
+		"false mark, escaped":   {"\xff\xfemail bob%40example.com ", "other text"},
 		"zip behind text":       {strings.Repeat("hello, this is a text\n", 400) + string(zipped("a", "b")), "zip data behind"},
 		"gzip behind text":      {strings.Repeat("hello, this is a text\n", 400) + string(gzipped("b")), "gzip data behind"},
 		"zip behind a png":      {"\x89PNG\r\n\x1a\n" + string(bytes.Repeat([]byte{0, 1, 0xfe}, 50)) + string(zipped("a", "b")), "zip data behind"},
@@ -109,6 +115,27 @@ func TestBodyRefusesWhatItCannotScan(t *testing.T) {
 		if _, err := e.Body(kind, []byte("hello world")); holdfast.KindOf(err) != holdfast.KindRedaction {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// What begins as UTF-16 and is that goes on: nothing in it may be taken for
+// other text, whatever the script.
+func TestBodyOfWideTextIsNotReadAsOther(t *testing.T) {
+	e := egress(t, "tenant-own-secret")
+	for _, text := range []string{
+		"call +49 30 901820 or mail bob@example.com: tenant-own-secret",
+		"\u6d4b\u8bd5 \u30c6\u30b9\u30c8 \u4f60\u597d\uff0c\u4e16\u754c tenant-own-secret \u6162\u6564\u6766",
+		"\u041f\u0440\u0438\u0432\u0435\u0442 \u05e9\u05dc\u05d5\u05dd \u0e2a\u0e27\u0e31\u0e2a\u0e14\u0e35 \U0001f600 tenant-own-secret",
+	} {
+		r, err := e.Body("text/plain", utf16le(text))
+		if err != nil || !r.Found() || !bytes.HasPrefix(r.Out, []byte("\xff\xfe")) || bytes.Contains(bytes.ReplaceAll(r.Out, []byte{0}, nil), []byte("tenant-own")) {
+			t.Errorf("%q became %q, %v", text, r.Out, err)
+		}
+	}
+	// Wrapped, what may be read as other text is masked with what it stands in.
+	wrapped := `{"a":"` + b64("\xff\xfethe word is tenant-own-secret") + `"}`
+	if r, err := e.Body("application/json", []byte(wrapped)); err == nil && (!r.Found() || bytes.Contains(r.Out, []byte(wrapped[8:30]))) {
+		t.Errorf("%s became %q", wrapped, r.Out)
 	}
 }
 
