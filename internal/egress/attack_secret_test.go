@@ -13,8 +13,10 @@ import (
 	"mime/quotedprintable"
 	"net/textproto"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf16"
 
 	"github.com/holdfast-dev/holdfast"
@@ -95,7 +97,7 @@ func readings(text string) []string {
 		}
 		unescaped.WriteByte(text[i])
 	}
-	out = append(out, unescaped.String())
+	out = append(out, unescaped.String(), apart(text))
 	q, err := io.ReadAll(quotedprintable.NewReader(strings.NewReader(text)))
 	add(string(q), err)
 	for _, word := range strings.FieldsFunc(text, func(r rune) bool {
@@ -123,6 +125,27 @@ func readings(text string) []string {
 		}
 	}
 	return out
+}
+
+// hexRun finds hexadecimal whose bytes stand apart, as in "76 31", "76:31",
+// "0x76, 0x31" and "\x76\x31".
+var hexRun = regexp.MustCompile(`(?i)[0-9a-f]{2}(?:[ :,;._\s-]{0,3}(?:0x|\\x|&#x)?[0-9a-f]{2}){7,}`)
+
+// apart is what such runs say.
+func apart(text string) string {
+	var b strings.Builder
+	for _, run := range hexRun.FindAllString(text, -1) {
+		run = strings.NewReplacer("0x", "", "0X", "").Replace(run)
+		digits := strings.Map(func(r rune) rune {
+			if unicode.Is(unicode.ASCII_Hex_Digit, r) {
+				return r
+			}
+			return -1
+		}, run)
+		raw, _ := hex.DecodeString(digits) // what is odd is left out
+		fmt.Fprintf(&b, "%s\n", raw)
+	}
+	return b.String()
 }
 
 func utf16le(s string, mark bool) string {
@@ -360,11 +383,13 @@ func (l leak) text(host string) string {
 func TestAttack_APlantedSecretInEveryPlaceAndForm(t *testing.T) {
 	w := attacked(t, setup{})
 	// Bounds of the engine: a run of base64 of fewer than 24 characters is not
-	// opened, and quoted-printable text only in a multipart body, unless it is a
-	// registered secret's.
+	// opened, and quoted-printable text only in a multipart body, and bytes in
+	// hexadecimal that stand apart not at all, unless it is a registered secret's.
 	known := map[string]bool{"header, base64 " + plantedCard: true, "JSON, base64 " + plantedCard: true}
 	for _, s := range allPlanted[1:] {
-		known["quoted printable "+s] = true
+		for _, name := range []string{"quoted printable", "hex with spaces", "hex with colons"} {
+			known[name+" "+s] = true
+		}
 	}
 	passed := 0
 	for _, s := range allPlanted {
