@@ -77,6 +77,7 @@ const (
 	Messages     Resource = "messages"
 	Iterations   Resource = "iterations"
 	EntropyMilli Resource = "entropy_milli"
+	Judgements   Resource = "judgements" // asked of judges that need I/O (D37)
 )
 
 // Refusals are the document's names, at one boundary, of what the gates refuse
@@ -125,6 +126,8 @@ type Contract struct {
 	// Confidence is "none" (or empty), "declared", or a CEL expression
 	// over the request that yields a number in [0, 1].
 	Confidence string `json:"confidence,omitempty"`
+	// Judge names who scores a request before it is done; empty asks nobody.
+	Judge string `json:"judge,omitempty"`
 	// Predicates name what K8 asks of the output, in order.
 	Predicates []string `json:"predicates,omitempty"`
 	// Replay "payload" makes the payload's own key an idempotency key.

@@ -77,6 +77,7 @@ var floors = map[string]int{
 	"internal/sqlite":          4,
 	"internal/keyset":          4,
 	"internal/egress":          4,
+	"internal/judge":           4,
 	"internal/sandbox/process": 4,
 	// The attempts that every tier of the sandbox must withstand.
 	"internal/sandbox/sandboxtest": 4,
@@ -116,7 +117,7 @@ var homes = map[string]struct {
 	"github.com/elastic/go-seccomp-bpf":      {[]string{"internal/sandbox/process"}, "the names of system calls are a wall's"},
 	"golang.org/x/net/idna":                  {[]string{"internal/domain"}, "a host is made canonical in one place (D22)"},
 	"golang.org/x/net/publicsuffix":          {[]string{"internal/domain"}, "what a wildcard covers is decided in one place"},
-	"os/exec":                                {[]string{"internal/mcp/server", "internal/sandbox/process", "internal/sandbox/sandboxtest", "daemon", "cmd/holdfast"}, "starting a process is a hand's work"},
+	"os/exec":                                {[]string{"internal/mcp/server", "internal/judge", "internal/sandbox/process", "internal/sandbox/sandboxtest", "daemon", "cmd/holdfast"}, "starting a process is a hand's work"},
 }
 
 // impure are what floors 0 to 2 do without: they do no I/O. TestPureFloors looks

@@ -14,14 +14,21 @@ import (
 // Score is an expression over the request that yields how sure one may be that
 // it is right, from 0 to 1 (K7). It never changes and may be shared.
 type Score struct {
-	where string
-	expr  *expression
+	where     string
+	expr      *expression
+	low, high float64 // what it may yield
 }
 
 // CompileScore compiles a contract's confidence expression; where is
 // "file:line" of the contract. The names are those of a rule on request. An
 // error is a *holdfast.Error of KindConfidence, or several joined.
-func CompileScore(expr, where string) (*Score, error) {
+func CompileScore(expr, where string) (*Score, error) { return compileScore(expr, where, 0, 1) }
+
+// CompileCriterion compiles one of the five criteria of a judge that is written
+// in rules: as CompileScore, but from 1 to 5 (spec 001, layer 2).
+func CompileCriterion(expr, where string) (*Score, error) { return compileScore(expr, where, 1, 5) }
+
+func compileScore(expr, where string, low, high float64) (*Score, error) {
 	lang, err := newLanguage()
 	if err != nil {
 		return nil, err
@@ -36,18 +43,18 @@ func CompileScore(expr, where string) (*Score, error) {
 	if len(all) > 0 {
 		return nil, errors.Join(all...)
 	}
-	return &Score{where: where, expr: e}, nil
+	return &Score{where: where, expr: e, low: low, high: high}, nil
 }
 
 // Where is the contract's place, "file:line".
 func (s *Score) Where() string { return s.where }
 
-// Eval returns the score. NaN, a value outside 0 to 1 and a value that is no
+// Eval returns the score. NaN, a value outside its range and a value that is no
 // number are ErrValue; other failures are ErrCost, ErrTimeout, ErrEval or
 // ErrType. A failing score is no score: the caller denies (D3, D37).
 func (s *Score) Eval(ctx context.Context, f Facts) (float64, error) {
 	if s == nil || s.expr == nil {
-		return math.NaN(), &failure{kind: ErrEval, text: "no confidence expression"}
+		return math.NaN(), &failure{kind: ErrEval, text: "no expression"}
 	}
 	v, _, err := s.expr.eval(ctx, &facts{Facts: f, on: OnRequest}, MaxRuleCost)
 	if err != nil {
@@ -62,7 +69,7 @@ func (s *Score) Eval(ctx context.Context, f Facts) (float64, error) {
 	default:
 		return math.NaN(), &failure{kind: ErrValue}
 	}
-	if math.IsNaN(score) || score < 0 || score > 1 {
+	if math.IsNaN(score) || score < s.low || score > s.high {
 		return math.NaN(), &failure{kind: ErrValue}
 	}
 	return score, nil

@@ -17,26 +17,27 @@ import (
 // doc tag of each field is its documentation, for readers of this file, for
 // editors (EditorSchema) and for the example.
 type Config struct {
-	Version    int              `yaml:"version" need:"yes" min:"1" max:"1" doc:"the format of this file; 1"`
-	Listen     ListenConfig     `yaml:"listen" doc:"where the daemon listens"`
-	Store      StoreConfig      `yaml:"store" doc:"where the state is kept"`
-	Identity   IdentityConfig   `yaml:"identity" doc:"whose tokens are believed, and what a role may do"`
-	Agents     AgentsConfig     `yaml:"agents" doc:"kinds of agent"`
-	Boundaries []BoundaryConfig `yaml:"boundaries" doc:"contracts: the places where agents may cross; a boundary that is not listed is refused"`
-	Budgets    []BudgetConfig   `yaml:"budgets" doc:"how much may be used of what; one for a scope, resource and window without match replaces the built-in one"`
-	Limits     []LimitConfig    `yaml:"limits" doc:"how often agents may cross"`
-	Rules      RulesConfig      `yaml:"rules" doc:"the constitution"`
-	MCP        MCPConfig        `yaml:"mcp" doc:"MCP servers behind the gates"`
-	Sandbox    SandboxConfig    `yaml:"sandbox" doc:"how code is run"`
-	Egress     EgressConfig     `yaml:"egress" doc:"where agents may send requests, and what of them"`
-	Review     ReviewConfig     `yaml:"review" doc:"how people are asked"`
-	Alerts     AlertsConfig     `yaml:"alerts" doc:"what happens when something is wrong"`
-	Redact     RedactConfig     `yaml:"redact" doc:"what is masked beside what its own form tells"`
-	Ledger     LedgerConfig     `yaml:"ledger" doc:"how the record is kept"`
-	Intents    notYet           `yaml:"intents" doc:"not available in this version"`
-	Spawn      notYet           `yaml:"spawn" doc:"not available in this version"`
-	Telemetry  TelemetryConfig  `yaml:"telemetry" doc:"OpenTelemetry traces; off without an endpoint"`
-	Unsafe     UnsafeConfig     `yaml:"unsafe" doc:"everything that weakens, each by its name; announced wherever Holdfast speaks"`
+	Version    int                    `yaml:"version" need:"yes" min:"1" max:"1" doc:"the format of this file; 1"`
+	Listen     ListenConfig           `yaml:"listen" doc:"where the daemon listens"`
+	Store      StoreConfig            `yaml:"store" doc:"where the state is kept"`
+	Identity   IdentityConfig         `yaml:"identity" doc:"whose tokens are believed, and what a role may do"`
+	Agents     AgentsConfig           `yaml:"agents" doc:"kinds of agent"`
+	Boundaries []BoundaryConfig       `yaml:"boundaries" doc:"contracts: the places where agents may cross; a boundary that is not listed is refused"`
+	Budgets    []BudgetConfig         `yaml:"budgets" doc:"how much may be used of what; one for a scope, resource and window without match replaces the built-in one"`
+	Limits     []LimitConfig          `yaml:"limits" doc:"how often agents may cross"`
+	Rules      RulesConfig            `yaml:"rules" doc:"the constitution"`
+	Judges     map[string]JudgeConfig `yaml:"judges" doc:"name: who scores actions before they are done"`
+	MCP        MCPConfig              `yaml:"mcp" doc:"MCP servers behind the gates"`
+	Sandbox    SandboxConfig          `yaml:"sandbox" doc:"how code is run"`
+	Egress     EgressConfig           `yaml:"egress" doc:"where agents may send requests, and what of them"`
+	Review     ReviewConfig           `yaml:"review" doc:"how people are asked"`
+	Alerts     AlertsConfig           `yaml:"alerts" doc:"what happens when something is wrong"`
+	Redact     RedactConfig           `yaml:"redact" doc:"what is masked beside what its own form tells"`
+	Ledger     LedgerConfig           `yaml:"ledger" doc:"how the record is kept"`
+	Intents    notYet                 `yaml:"intents" doc:"not available in this version"`
+	Spawn      notYet                 `yaml:"spawn" doc:"not available in this version"`
+	Telemetry  TelemetryConfig        `yaml:"telemetry" doc:"OpenTelemetry traces; off without an endpoint"`
+	Unsafe     UnsafeConfig           `yaml:"unsafe" doc:"everything that weakens, each by its name; announced wherever Holdfast speaks"`
 }
 
 // ListenConfig says where the daemon listens, beside its socket.
@@ -95,6 +96,7 @@ type BoundaryConfig struct {
 	Operation        string           `yaml:"operation" doc:"the operation type, for example goal:modify"`
 	Threshold        *float64         `yaml:"threshold" min:"0" max:"1" doc:"confidence below which a person is asked; by risk if absent"`
 	Confidence       string           `yaml:"confidence" doc:"none, declared, or a CEL expression that yields 0 to 1; none if absent"`
+	Judge            string           `yaml:"judge" doc:"the name, under judges, of who scores each request; an unsafe score is put to a person, none refuses"`
 	Predicates       []string         `yaml:"predicates" doc:"what must hold of the output, in order: built-in names or rules with on: output"`
 	Replay           string           `yaml:"replay" enum:"payload" doc:"payload: an identical payload within 24 h gets the settled result"`
 	Timeout          Duration         `yaml:"timeout" doc:"bounds the act; 5m if absent"`

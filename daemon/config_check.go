@@ -69,6 +69,7 @@ func (k *checker) all(c *Config) {
 	k.identity(c)
 	k.kinds(c)
 	k.boundaries(c)
+	k.judges(c)
 	k.budgets(c)
 	k.limits(c)
 	k.servers(c)

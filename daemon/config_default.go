@@ -109,6 +109,7 @@ func defaultBudgets() []BudgetConfig {
 		{holdfast.MoneyMicro, 50_000_000}, // $50
 		{holdfast.Iterations, 10_000},
 		{holdfast.EntropyMilli, 10_000_000},
+		{holdfast.Judgements, 10_000},
 	}
 	money := string(holdfast.MoneyMicro)
 	out := []BudgetConfig{

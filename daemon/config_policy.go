@@ -50,6 +50,9 @@ func (c *Config) Policy(rules kernel.Rules, version string, from []string) (*ker
 		return nil, err
 	}
 	c.Egress.policy(p, table)
+	if err := c.judges(p); err != nil {
+		return nil, err
+	}
 	if p.Goals, err = c.Rules.Goals.filter(!c.Unsafe.GoalsGoOn); err != nil {
 		return nil, err
 	}
@@ -69,6 +72,7 @@ func (c *Config) contract(b *BoundaryConfig) holdfast.Contract {
 		Operation:     b.Operation,
 		Threshold:     b.Threshold,
 		Confidence:    b.Confidence,
+		Judge:         b.Judge,
 		Predicates:    append([]string(nil), b.Predicates...),
 		Replay:        b.Replay,
 		Timeout:       time.Duration(b.Timeout),

@@ -155,7 +155,7 @@ func prepare(p *Policy) (*policy, error) {
 	out.outputs = anyRule(p.Rules, func(r constitution.Info) bool { return r.On == constitution.OnOutput })
 	for i := range p.Contracts {
 		c := compile(p.Contracts[i], p.Rules)
-		for _, err := range []error{c.schemaErr, c.scoreErr, c.predicateErr, c.boundsErr} {
+		for _, err := range []error{knownJudge(p, &c.Contract), c.schemaErr, c.scoreErr, c.predicateErr, c.boundsErr} {
 			if err != nil {
 				return nil, fmt.Errorf("%s: contract %s: %w", c.Source, c.Boundary, err)
 			}

@@ -62,6 +62,7 @@ type crossing struct {
 	flight *flight   // what halt, pause and revocation find it by
 	gone   sync.Once // the parent counts this crossing down once
 	leased bool      // its caller acts itself, between Enter and Exit
+	looks  bool      // it only says what would be: nothing is done for it
 }
 
 // tellParent lets the parent leave: this crossing holds it up no longer.
@@ -125,6 +126,7 @@ func (c *crossing) judge(ctx context.Context, req *holdfast.Request, reentrant b
 		j.opinions = append(j.opinions, op)
 		return c.refuse(op)
 	}
+	j.consult = c.consult
 	judgeAll(ctx, j, false)
 	return c.decide(ctx)
 }

@@ -48,6 +48,9 @@ func judgeAll(ctx context.Context, j *judgement, all bool) {
 			j.opinions = append(j.opinions, op) // the document redacts before it counts
 			return
 		}
+		if g.name == holdfast.K7 && j.consult != nil {
+			j.consult(ctx)
+		}
 		op := ask(ctx, g, j)
 		if no, denied := j.atDoor(g.name); denied && op.Verdict != holdfast.Deny {
 			op = no

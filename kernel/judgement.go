@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"context"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -56,6 +57,14 @@ type judgement struct {
 	room     *budget.Refusal // what the peek found
 	goals    GoalsPause      // of goal/admit
 	chain    *endedChain     // that a budget ended; nil where none did
+	// The judge's scores, or why there are none; consult fetches them before K7
+	// is asked; unasked says that none may be asked now, as by Check. judging
+	// says that this is a judge's own crossing.
+	scores   *review.Scores
+	judgeErr error
+	unasked  bool
+	consult  func(context.Context)
+	judging  bool
 
 	// What the gates found.
 	opinions []holdfast.Opinion

@@ -32,6 +32,9 @@ func k7Human(ctx context.Context, j *judgement) holdfast.Opinion {
 	if j.replay != nil {
 		return allow(holdfast.K7, "PASS", "replay", "what was settled is given back; nothing is done")
 	}
+	if j.judging {
+		return allow(holdfast.K7, "PASS", c.Source, "a judge is asked, which is put to nobody")
+	}
 	limit := c.threshold(risk)
 	j.limit = &limit
 	score, err := confidence(ctx, j)
@@ -41,14 +44,27 @@ func k7Human(ctx context.Context, j *judgement) holdfast.Opinion {
 		return op
 	}
 	j.score = score
+	judged, unsafe, no := j.judgeOpinion()
+	if no != nil {
+		return *no
+	}
 	why, rule := "", c.Source
 	switch {
 	case risk == holdfast.High:
 		why = review.AlwaysAsked
+		if judged != "" {
+			why += "; " + judged
+		}
+	case unsafe:
+		why = judged
 	case score != nil && *score < limit:
 		why = fmt.Sprintf("the confidence %.2f is below %.2f", *score, limit)
 	default:
-		return allow(holdfast.K7, "PASS", rule, passWhy(risk, score, limit))
+		why = passWhy(risk, score, limit)
+		if judged != "" {
+			why += "; " + judged
+		}
+		return allow(holdfast.K7, "PASS", rule, why)
 	}
 	return j.holdOrDecision(holdfast.K7, rule, why)
 }

@@ -45,6 +45,7 @@ func (k *Kernel) make(ctx context.Context, req *holdfast.Request, parent inside)
 		j.readBeside()
 	}
 	j.contract = k.lookup(j.pol, req.Boundary)
+	j.judging = ofJudge(ctx, req.Boundary)
 	j.readGoals()
 	return j, nil
 }
@@ -82,6 +83,9 @@ func (k *Kernel) fetch(ctx context.Context, j *judgement) {
 		j.draws, j.rates, j.planErr = budget.Plan(k.limits(j), j.pol.Rates, budget.Ask{
 			Who: j.who, Boundary: j.req.Boundary, Consumes: j.consumes(),
 			PerMinute: j.contract.RatePerMinute, Cooldown: j.contract.Cooldown, Now: j.now})
+		if j.judging {
+			j.rates = nil // it takes no place of the request that it judges
+		}
 	}
 	ctx, cancel := limit(ctx, gateTime)
 	defer cancel()
@@ -154,7 +158,7 @@ func (j *judgement) mayHold() bool {
 		return false
 	}
 	return j.risk() == holdfast.High || j.pol.holds || j.submission != nil && j.pol.asks ||
-		(j.contract.Confidence != "" && j.contract.Confidence != "none")
+		(j.contract.Confidence != "" && j.contract.Confidence != "none") || j.contract.Judge != ""
 }
 
 // peek looks for room without taking any.
@@ -210,6 +214,10 @@ func (j *judgement) before() *holdfast.Opinion {
 		if op := j.stopped(); op != nil {
 			return op
 		}
+	}
+	if strings.HasPrefix(fold(j.req.Boundary), judgeBoundary) && !j.judging {
+		op := deny(holdfast.K2, holdfast.KindPermission, "only Holdfast itself asks its judges", "cross the boundary that names the judge")
+		return &op
 	}
 	if j.goals.Paused {
 		op := goalsPaused(&j.goals)

@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast/constitution"
 	"github.com/holdfast-dev/holdfast/internal/goal"
 	"github.com/holdfast-dev/holdfast/internal/halt"
+	"github.com/holdfast-dev/holdfast/internal/review"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -18,6 +19,13 @@ type Rules interface {
 	Judge(ctx context.Context, on constitution.On, f constitution.Facts) []constitution.Finding
 	// Predicate finds a predicate over outputs by its id.
 	Predicate(id string) (constitution.Predicate, bool)
+}
+
+// Judge scores an action before it is done (spec 001, layer 2; D37).
+type Judge interface {
+	// Score gives the five criteria, or an error: then there is no score, and
+	// the request is denied. It ends by ctx.
+	Score(ctx context.Context, r JudgeRequest) (review.Scores, error)
 }
 
 // Observer is told of what happened, once it is durable, for those who count it.

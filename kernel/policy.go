@@ -29,6 +29,8 @@ type Policy struct {
 	Rates  []budget.RateLimit
 	// Rules is the constitution; nil has no rules.
 	Rules Rules
+	// Judges are those that contracts name.
+	Judges map[string]PolicyJudge
 	// Goals is the SafetyFilter; nil is the one with the specification's
 	// defaults.
 	Goals *goal.Filter

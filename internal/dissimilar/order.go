@@ -3,6 +3,7 @@ package dissimilar
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // maxOpen is how many crossings may be open at once before the oldest are no
@@ -151,9 +152,10 @@ func (v *Verifier) flow(r *record) {
 	v.good(K4Flow)
 }
 
-// orphan says whether a begin names a crossing around it that nobody knows.
+// orphan says whether a begin names a crossing around it that nobody knows. A
+// judge is asked before the crossing that it judges begins (D37).
 func (v *Verifier) orphan(r *record) bool {
-	if r.Kind != "begin" || r.Parent == "" || v.t.open[r.Parent] != nil || v.t.ids.forgot || len(v.t.open) >= maxOpen {
+	if r.Kind != "begin" || strings.HasPrefix(r.Boundary, "judge/") || r.Parent == "" || v.t.open[r.Parent] != nil || v.t.ids.forgot || len(v.t.open) >= maxOpen {
 		return false
 	}
 	_, ended := v.t.ids.get(id16(r.Parent))

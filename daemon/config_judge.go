@@ -1,0 +1,152 @@
+package daemon
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/constitution"
+	"github.com/holdfast-dev/holdfast/internal/judge"
+	"github.com/holdfast-dev/holdfast/internal/review"
+	"github.com/holdfast-dev/holdfast/kernel"
+)
+
+// JudgeConfig is one judge of actions (spec 001, layer 2; D37).
+type JudgeConfig struct {
+	Kind     string            `yaml:"kind" need:"yes" enum:"rules,command" doc:"rules: five expressions; command: a program"`
+	Criteria map[string]string `yaml:"criteria" doc:"of kind rules: each of the five criteria: CEL over the request, as confidence has it, that yields 1 to 5"`
+	Command  []string          `yaml:"command" doc:"of kind command: program and arguments; it reads the redacted request as JSON and prints the five criteria as JSON"`
+	Env      []string          `yaml:"env" doc:"of kind command: names of environment variables that it is given; no others are"`
+	Timeout  Duration          `yaml:"timeout" doc:"bounds one answer; 10s if absent, at most 20s"`
+	At       string            `yaml:"-"`
+}
+
+// judgePrefix begins the boundaries of judges, which are made, not listed.
+const judgePrefix = "judge/"
+
+func (k *checker) judges(c *Config) {
+	for _, name := range sortedKeys(c.Judges) {
+		j := c.Judges[name]
+		if !serverName().MatchString(name) {
+			k.fail(j.At, "letters, digits, and . _ - after the first", "%q is no name for a judge", clip(name))
+		}
+		if t := time.Duration(j.Timeout); t > judge.LongestTime {
+			k.fail(j.At, "a request is entered within 30s, judges included", "the judge %s may take at most %s", clip(name), judge.LongestTime)
+		}
+		k.judgeKind(name, &j)
+	}
+	for i := range c.Boundaries {
+		b := &c.Boundaries[i]
+		if strings.HasPrefix(b.Boundary, judgePrefix) {
+			k.fail(b.At, "declare it under judges", "the boundary %q is a judge's own", clip(b.Boundary))
+		}
+		if _, there := c.Judges[b.Judge]; b.Judge != "" && !there {
+			hint := "declare it under judges"
+			if near := nearest(b.Judge, sortedKeys(c.Judges)); near != "" {
+				hint = fmt.Sprintf("did you mean %q?", near)
+			}
+			k.fail(b.At, hint, "there is no judge %q", clip(b.Judge))
+		}
+	}
+}
+
+func (k *checker) judgeKind(name string, j *JudgeConfig) {
+	misplaced := func(key, kind string, there bool) {
+		if there && j.Kind != kind {
+			k.fail(j.At, "", "the judge %s: %s is of kind %s alone", clip(name), key, kind)
+		}
+	}
+	misplaced("criteria", "rules", j.Criteria != nil)
+	misplaced("command", "command", j.Command != nil)
+	misplaced("env", "command", j.Env != nil)
+	switch j.Kind {
+	case "rules":
+		if j.Timeout != 0 {
+			k.fail(j.At, "its cost is bounded", "the judge %s: rules have no timeout", clip(name))
+		}
+		if _, err := j.rules(); err != nil {
+			k.errors(err)
+		}
+	case "command":
+		k.command(j.At, j.Command)
+		for _, v := range j.Env {
+			if !envName().MatchString(v) {
+				k.fail(j.At, "list names; no values stand here", "%q is no name of an environment variable", clip(v))
+			}
+		}
+	}
+}
+
+// rules compiles the five criteria. The error is several joined.
+func (j *JudgeConfig) rules() (judge.Rules, error) {
+	var out judge.Rules
+	var all []error
+	names := review.Criteria()
+	for _, name := range sortedKeys(j.Criteria) {
+		if !slices.Contains(names[:], name) {
+			hint := "the five are " + strings.Join(names[:], ", ")
+			if near := nearest(name, names[:]); near != "" {
+				hint = fmt.Sprintf("did you mean %q?", near)
+			}
+			all = append(all, &holdfast.Error{Kind: holdfast.KindConfidence, Rule: j.At, Why: fmt.Sprintf("there is no criterion %q", clip(name)), Hint: hint})
+		}
+	}
+	for i, name := range names {
+		text, there := j.Criteria[name]
+		if !there {
+			all = append(all, &holdfast.Error{Kind: holdfast.KindConfidence, Rule: j.At, Why: "the criterion " + name + " is missing"})
+			continue
+		}
+		e, err := constitution.CompileCriterion(text, j.At)
+		if err != nil {
+			all = append(all, err)
+		}
+		out[i] = e
+	}
+	return out, errors.Join(all...)
+}
+
+// judges puts the judges into a policy, with the boundaries that those which
+// need I/O are asked at.
+func (c *Config) judges(p *kernel.Policy) error {
+	p.Judges = map[string]kernel.PolicyJudge{}
+	for _, name := range sortedKeys(c.Judges) {
+		j := c.Judges[name]
+		own := j
+		own.At = "" // where it stands is no part of what it is
+		text, err := json.Marshal(own)
+		if err != nil {
+			return err
+		}
+		sum := sha256.Sum256(text)
+		made := kernel.PolicyJudge{Version: hex.EncodeToString(sum[:])}
+		within := time.Duration(j.Timeout)
+		if within == 0 {
+			within = judge.DefaultTime
+		}
+		switch j.Kind {
+		case "rules":
+			rules, err := j.rules()
+			if err != nil {
+				return err
+			}
+			made.Judge, made.Pure = rules, true
+		case "command":
+			made.Judge = judge.Command{Argv: j.Command, Env: j.Env, Within: within}
+		default:
+			return refusal("%s: there is no kind of judge %q", j.At, clip(j.Kind))
+		}
+		p.Judges[name] = made
+		if !made.Pure {
+			p.Contracts = append(p.Contracts, holdfast.Contract{Boundary: judgePrefix + name, Risk: holdfast.Medium, Operation: "judge",
+				Consumes: map[holdfast.Resource]int64{holdfast.Judgements: 1}, Timeout: within + time.Second, Source: j.At})
+		}
+	}
+	return nil
+}

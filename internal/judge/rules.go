@@ -1,0 +1,30 @@
+// Package judge is the hands that score an action before it is done (spec 001,
+// layer 2; D37): rules of the constitution's language, a program, or a model
+// behind an address. What a judge is given is data; only a whole answer of the
+// right form is one.
+package judge
+
+import (
+	"context"
+
+	"github.com/holdfast-dev/holdfast/constitution"
+	"github.com/holdfast-dev/holdfast/internal/review"
+	"github.com/holdfast-dev/holdfast/kernel"
+)
+
+// Rules is one expression for each criterion, in the order of review.Criteria.
+// They need no I/O.
+type Rules [5]*constitution.Score
+
+// Score implements kernel.Judge.
+func (r Rules) Score(ctx context.Context, of kernel.JudgeRequest) (review.Scores, error) {
+	var s review.Scores
+	for i, e := range r {
+		v, err := e.Eval(ctx, of.Facts)
+		if err != nil {
+			return review.Scores{}, err
+		}
+		s[i] = v
+	}
+	return s, s.Check()
+}
