@@ -211,6 +211,7 @@ type LedgerConfig struct {
 	CheckpointInterval Duration `yaml:"checkpoint_interval" doc:"how often the tree's head is signed; 1m if absent"`
 	Retention          Duration `yaml:"retention" doc:"after how long the erasable parts of records are erased; never if absent"`
 	Results            Duration `yaml:"results" doc:"how long sealed results can be given back; 24h if absent, at most 24h"`
+	Requests           string   `yaml:"requests" enum:"keep,none" doc:"keep: the redacted payload of what acted, erasable, of at most 16 KiB; none: hashes alone; keep if absent"`
 }
 
 // TelemetryConfig is where traces go. Nothing leaves without an endpoint.

@@ -204,6 +204,7 @@ func (d *Daemon) own(l *Loaded) *kernel.Policy {
 		own.Own = append(own.Own, filepath.Join(dir, "holdfast")) // where there is none yet
 	}
 	own.ReplayFor = time.Duration(l.Config.Ledger.Results)
+	own.ForgetRequests = l.Config.Ledger.Requests == "none"
 	own.ErasePartsAfter = time.Duration(l.Config.Ledger.Retention)
 	if r, ok := own.Rules.(interface{ Weakened() []string }); ok {
 		own.Weakened = append(slices.Clone(own.Weakened), r.Weakened()...)

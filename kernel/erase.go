@@ -17,9 +17,10 @@ import (
 )
 
 // The parts of records that a person may erase (D14): what the entry and the
-// question keep beside the record. EraseAll is every one. No part holds the
-// payload of what acted: of it only hashes are recorded.
+// question keep beside the record, and the begin: the redacted payload of what
+// acted. EraseAll is every one.
 const (
+	EraseRequest = "request"
 	EraseOutput  = "output"
 	ErasePreview = "preview"
 	EraseAll     = "all"
@@ -70,9 +71,9 @@ func (k *Kernel) Erase(tenant string, signed operator.Signed) (Erased, error) {
 	}
 	e := &erasing{k: k, tenant: tenant, s: s, signed: signed, held: map[string]bool{}}
 	switch s.Value {
-	case EraseOutput, ErasePreview, EraseAll:
+	case EraseRequest, EraseOutput, ErasePreview, EraseAll:
 	default:
-		return Erased{}, &holdfast.Error{Kind: holdfast.KindUsage, Why: fmt.Sprintf("there is no part %q", excerpt.Of(s.Value, 64)), Hint: "output, preview or all; of a payload only hashes are kept"}
+		return Erased{}, &holdfast.Error{Kind: holdfast.KindUsage, Why: fmt.Sprintf("there is no part %q", excerpt.Of(s.Value, 64)), Hint: "request, output, preview or all"}
 	}
 	text, bulk := strings.CutPrefix(s.Subject, EraseBefore)
 	if !bulk {
@@ -87,7 +88,10 @@ func (k *Kernel) Erase(tenant string, signed operator.Signed) (Erased, error) {
 
 // partOf says which part of a record that is; "" is none that has a name.
 func partOf(s *ledger.Stored) string {
-	if s.Kind == ledger.KindEntry {
+	switch s.Kind {
+	case ledger.KindBegin:
+		return EraseRequest
+	case ledger.KindEntry:
 		return EraseOutput
 	}
 	if ev, err := ledger.ParseEvent(s.Record); err == nil && ev.Name == "review_proposed" {
@@ -131,7 +135,7 @@ func (e *erasing) crossing(id string) error {
 		case len(there) == 0 && gone > 0:
 			return &holdfast.Error{Kind: holdfast.KindConflict, Why: "that part of crossing " + excerpt.Of(id, 64) + " is gone: it was erased already", Hint: "`holdfast ledger show` tells by whom"}
 		case len(there) == 0:
-			return &holdfast.Error{Kind: holdfast.KindConflict, Why: "crossing " + excerpt.Of(id, 64) + " has no such part", Hint: "a part is the redacted output or preview, where one is kept"}
+			return &holdfast.Error{Kind: holdfast.KindConflict, Why: "crossing " + excerpt.Of(id, 64) + " has no such part", Hint: "a part is the redacted request, output or preview, where one is kept"}
 		}
 		for _, s := range there {
 			if err := e.erase(tx, []ledger.Stored{s}); err != nil {

@@ -39,6 +39,8 @@ type Policy struct {
 	// of records are kept; 0 keeps them (D14).
 	ReplayFor       time.Duration
 	ErasePartsAfter time.Duration
+	// ForgetRequests keeps no payload of what acted, redacted or not.
+	ForgetRequests bool
 	// Weakened names everything that `unsafe` loosened, one sentence each.
 	Weakened []string
 	// Own holds the absolute paths that are Holdfast's own: state directory,

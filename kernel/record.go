@@ -125,7 +125,11 @@ func (j *judgement) beginLeaf(parent inside) (ledger.Leaf, error) {
 	if b.Deadline.IsZero() || j.req.Deadline.IsZero() {
 		b.Deadline = time.Time{}
 	}
-	return j.k.seal(ledger.KindBegin, j.who.Tenant, j.id, j.at, &b, nil)
+	part, err := j.askedPart(&b)
+	if err != nil {
+		return ledger.Leaf{}, err
+	}
+	return j.k.seal(ledger.KindBegin, j.who.Tenant, j.id, j.at, &b, part)
 }
 
 func (j *judgement) recordedSchema() string {

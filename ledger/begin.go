@@ -47,7 +47,7 @@ func (d *Draw) values(c *codec, key string) {
 type Begin struct {
 	ID          string // the crossing's UUIDv7
 	TenantID    string
-	PartHash    string // of Leaf.Part, empty without one
+	PartHash    string // of Leaf.Part, which then holds the redacted payload; empty without one
 	Correlation string // key correlation_id
 	Timestamp   time.Time
 	Boundary    string // key boundary_crossing
@@ -79,6 +79,7 @@ type Begin struct {
 	Weakened    []string
 	Facts
 	Rates []Rate
+	Past  []Mark
 }
 
 func (r *Begin) fields(c *codec) {
@@ -116,6 +117,7 @@ func (r *Begin) fields(c *codec) {
 	c.optTexts("weakened", &r.Weakened)
 	r.Facts.fields(c)
 	flatList(c, "rates", &r.Rates, func(c *codec, t *Rate) { t.values(c) })
+	flatList(c, "past", &r.Past, func(c *codec, m *Mark) { m.values(c) })
 	c.lit("}")
 }
 
@@ -129,6 +131,9 @@ func (r *Begin) check(c *codec) {
 	c.hash("exact_hash", r.ExactHash)
 	c.hash("k5_idempotency_key", r.Key)
 	c.when("timestamp", r.Timestamp)
+	if len(r.Past) > MaxMarks {
+		c.failf("past", "more than %d marks", MaxMarks)
+	}
 }
 
 // AppendJSON appends the record, one line of JSON without the newline, and

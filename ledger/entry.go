@@ -150,8 +150,11 @@ type Entry struct {
 	DurationUS  int64
 	// Run is how code that was run ended, such as TIMEOUT, and Walls are those
 	// that stood around it; empty of any other crossing.
-	Run      string
-	Walls    []string
+	Run   string
+	Walls []string
+	// Unstarted says of a crossing that began that what it was to do is known
+	// never to have started: rules on what was done do not count it.
+	Unstarted bool
 	Weakened []string
 	Facts
 	Opinions []Opinion
@@ -229,6 +232,7 @@ func (r *Entry) additions(c *codec) {
 	c.integer("duration_us", &r.DurationUS)
 	c.optText("run", &r.Run)
 	c.optTexts("walls", &r.Walls)
+	c.optTrue("unstarted", &r.Unstarted)
 	c.optTexts("weakened", &r.Weakened)
 	r.Facts.fields(c)
 	optList(c, "opinions", &r.Opinions, func(c *codec, o *Opinion) { o.fields(c) })

@@ -33,6 +33,7 @@ func fullBegin() *Begin {
 		Review: "r1", Reviewer: "carol", Draws: []Draw{testDraw(), {Key: "k", Resource: "x"}},
 		Deadline: testTime.Add(time.Minute), Traceparent: "00-a-b-01", Weakened: []string{"hints of server x are trusted"},
 		Facts: fullFacts(), Rates: []Rate{{Key: "rate/bob", Limit: 3, Window: 60_000_000, Name: "3 a minute"}, {}},
+		Past: []Mark{{Past: "0123456789ab", Group: strings.Repeat("0f", 16), Value: strings.Repeat("e1", 16), Amount: -12_500_000}, {Past: "ba9876543210", Group: MarkNone}},
 	}
 }
 
@@ -49,7 +50,7 @@ func fullEntry() *Entry {
 		Intent: "i", Chain: "c", Tier: "t", Parent: "p", Risk: "LOW", State: holdfast.Faulted, Outcome: Withheld,
 		ErrorKind: holdfast.KindEvalFailure, Gate: &g, Rule: "r.yaml:3", Why: "a \"quote\", a\nline, \x01 and é\u2028",
 		ExactHash: testHash, Policy: testHash, Traceparent: "00-a-b-01", ReplayOf: "other", Review: "r", Reviewer: "carol",
-		Uses: []Use{{testDraw(), 7, ptr(int64(4))}, {testDraw(), 9, nil}}, DurationUS: 1234, Run: "TIMEOUT", Walls: []string{"pid", "net"}, Weakened: []string{"x"}, Facts: fullFacts(),
+		Uses: []Use{{testDraw(), 7, ptr(int64(4))}, {testDraw(), 9, nil}}, DurationUS: 1234, Run: "TIMEOUT", Walls: []string{"pid", "net"}, Unstarted: true, Weakened: []string{"x"}, Facts: fullFacts(),
 		Opinions: []Opinion{{Gate: holdfast.K1, Verdict: holdfast.Allow, State: "VALID"},
 			{holdfast.K8, holdfast.Deny, "FAIL", holdfast.KindEvalFailure, "p", "no"}},
 	}

@@ -87,6 +87,13 @@ func (c *codec) optBool(key string, v **bool) {
 	}
 }
 
+// optTrue is true, or left out.
+func (c *codec) optTrue(key string, v *bool) {
+	if c.opt(key, !*v) {
+		*v = c.lit("true")
+	}
+}
+
 func (c *codec) optFloat(key string, v **float64) {
 	if c.opt(key, *v == nil) {
 		c.floatValue(key, deref(c, v))
@@ -109,7 +116,7 @@ func Exempt() []string {
 		"k5_idempotency_key", "k7_confidence_score", "k7_human_approved", "k8_eval_passed",
 		"exit_code", "redaction_rules_applied", "contains_pii_before_redaction", "duration_us",
 		"state", "outcome", "error_kind", "gate", "traceparent", "replay_of", "review", "reviewer_id",
-		"draws", "k3_all", "rates",
+		"draws", "k3_all", "rates", "past", "unstarted",
 		"clock", "token_id", "token_expires", "trust_level", "k5_scope", "k5_until", "k7_threshold", "governs", "k8_predicates",
 		"event", "who", "subject", "data.statement", "data.signature",
 	}

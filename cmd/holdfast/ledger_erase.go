@@ -24,8 +24,7 @@ What waits in review, or was approved and may still act, is kept.
 
     --before DATE            2026-01-31, the start of that day in UTC, or a time
                              such as 2026-01-31T12:00:00Z
-    --part PART              output or preview; both if absent. Of a payload that
-                             acted only hashes are kept: there is none to erase
+    --part PART              request, output or preview; all if absent
 ` + personFlags + `
     $ holdfast ledger erase 01a1fcf0-11e1-7926-beb1-ebc9b9125e2d --part output
     $ holdfast ledger erase --before 2026-01-31 --reason 'retention'
@@ -41,7 +40,7 @@ func ledgerErase(a *app, args []string) error {
 	if err != nil {
 		return err
 	}
-	parts := []string{kernel.EraseOutput, kernel.ErasePreview, kernel.EraseAll}
+	parts := []string{kernel.EraseRequest, kernel.EraseOutput, kernel.ErasePreview, kernel.EraseAll}
 	switch {
 	case (len(rest) == 1) == (*before != ""):
 		return usage("", "name one crossing, or --before a day")

@@ -120,7 +120,7 @@ func (a *app) tell(s ledger.Stored) error {
 			{"caller", b.Caller + prefix(" as ", strings.Join(b.Roles, ", "))},
 			{"risk", b.Risk}, {"key", b.Key}, {"exact", b.ExactHash}, {"policy", b.Policy},
 			{"review", b.Review + prefix(", by ", b.Reviewer)}, {"reserved", story.Draws(b.Draws)},
-			{"parent", b.Parent},
+			{"parent", b.Parent}, {"asked", kept(s, b.PartHash)},
 		})
 		return nil
 	case ledger.KindEvent:

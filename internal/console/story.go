@@ -223,7 +223,7 @@ func tellLeaf(l ledger.Stored) (step, *ledger.Entry, error) {
 			return st, nil, err
 		}
 		st.At, st.What = b.Timestamp, "begin"
-		st.Rows = rows("reserved", story.Draws(b.Draws), "review", b.Review, "decided by", b.Reviewer, "parent", b.Parent)
+		st.Rows = rows("reserved", story.Draws(b.Draws), "review", b.Review, "decided by", b.Reviewer, "parent", b.Parent, "asked", asked(l, b))
 		return st, nil, nil
 	case ledger.KindEvent:
 		e, err := ledger.ParseEvent(l.Record)
@@ -244,6 +244,18 @@ func tellLeaf(l ledger.Stored) (step, *ledger.Entry, error) {
 	st.At, st.What, st.Class = e.CreatedAt, "entry: "+outcomeWords(e.Outcome), outcomeClass(e.Outcome)
 	st.Rows = rows("in words", story.Exchange(e, l.Part), "why", e.Why, "rule", e.Rule, "kind", string(e.ErrorKind), "used", story.Uses(e.Uses), "replay of", e.ReplayOf, "redacted", strings.Join(e.Applied, ", "))
 	return st, e, nil
+}
+
+// asked is what a begin keeps of its request.
+func asked(l ledger.Stored, b *ledger.Begin) string {
+	text, err := ledger.PartContent(l.Part)
+	switch {
+	case err == nil:
+		return string(text)
+	case b.PartHash != "":
+		return "erased"
+	}
+	return ""
 }
 
 // rows pairs names with texts, and leaves empty ones out.
