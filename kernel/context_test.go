@@ -231,6 +231,14 @@ func (s slowRules) Judge(ctx context.Context, on constitution.On, _ constitution
 	return nil
 }
 
+func (slowRules) Pasts() []*constitution.Past { return nil }
+
+func (slowRules) See(context.Context, constitution.Facts) []constitution.Sight {
+	return []constitution.Sight{}
+}
+
+func (slowRules) Misfits(constitution.Boundary) ([]string, error) { return nil, nil }
+
 func (slowRules) Predicate(string) (constitution.Predicate, bool) {
 	none, _ := constitution.Load(nil)
 	return none.Predicate(constitution.OutputSchemaConformance)

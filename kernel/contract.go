@@ -35,6 +35,8 @@ type contract struct {
 	drifted bool
 	// weakened is what is loosened where it governs, of a listed contract.
 	weakened []string
+	// misfits are rules that could never speak here, of an observed boundary.
+	misfits []string
 }
 
 // actTime bounds an act whose contract names no timeout.

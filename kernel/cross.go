@@ -83,6 +83,11 @@ func (k *Kernel) enter(ctx context.Context, req *holdfast.Request, leased bool) 
 		}
 		c.parent = parent
 	}
+	defer func() {
+		if c.j != nil {
+			c.j.ticket.Drop() // where it began it is confirmed already
+		}
+	}()
 	err := c.judge(ctx, req, nested && !parent.child)
 	if c.machine.state() != holdfast.Active {
 		c.tellParent()
@@ -218,6 +223,7 @@ func (c *crossing) open(ctx context.Context) error {
 		return c.refuseKind(holdfast.K6, walError(err))
 	}
 	c.begin, c.start = &place, j.now
+	j.ticket.Confirm(j.at)
 	c.tellGoals(true)
 	if j.approved || j.byRule != nil || j.newAgent {
 		k.stir(j.reviewIDs()...)

@@ -27,7 +27,7 @@ func (k *Kernel) wouldBe(ctx context.Context, req holdfast.Request, all bool) (*
 	if err != nil {
 		return c.outcome(), err
 	}
-	c.j = j
+	c.j, j.looks = j, true
 	k.fetch(ctx, j)
 	op := j.before()
 	if op != nil {

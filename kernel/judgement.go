@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast/constitution"
 	"github.com/holdfast-dev/holdfast/internal/budget"
 	"github.com/holdfast-dev/holdfast/internal/goal"
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/internal/review"
 	"github.com/holdfast-dev/holdfast/internal/token"
@@ -21,6 +22,8 @@ type judgement struct {
 	k   *Kernel
 	pol *policy
 	req *holdfast.Request
+	// looks says that nothing is to come of it.
+	looks bool
 	// now is the clock, by which tokens, reviews and limits are judged; at
 	// is the record's own time, which never goes back even if the clock does.
 	now, at time.Time
@@ -76,6 +79,9 @@ type judgement struct {
 	draws    []budget.Draw
 	rates    []budget.Rate
 	planErr  *budget.Refusal
+	sights   []constitution.Sight // what past functions see of the request
+	asks     constitution.History // nil until K8 is asked
+	ticket   *history.Ticket      // nil where it is only looked at
 	score    *float64
 	limit    *float64        // K7's threshold
 	approved bool            // an approval is to be used by the begin

@@ -27,6 +27,12 @@ func k8Eval(ctx context.Context, j *judgement) holdfast.Opinion {
 		op.State, op.Rule = "FAIL", "celestial L1 (built in)"
 		return op
 	}
+	if len(j.contract.misfits) > 0 {
+		op := deny(holdfast.K8, holdfast.KindEval, "a rule could never speak here: "+excerpt.Of(j.contract.misfits[0], 512), "the tool showed itself after the rules were loaded; `holdfast status` names each rule to correct")
+		op.State = "EVAL_ERROR"
+		return op
+	}
+	j.ask(ctx)
 	found := j.pol.Rules.Judge(ctx, constitution.OnRequest, j.facts())
 	if ctx.Err() != nil {
 		return deny(holdfast.K8, holdfast.KindTimeout, "the rules took longer than "+gateTime.String(), "")

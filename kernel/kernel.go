@@ -52,6 +52,10 @@ type Config struct {
 	FailIntent func(tx Tx, a Attempt) error
 	// Observer may be nil.
 	Observer Observer
+	// MarkKey is the key of the marks that begins keep of past functions, 32
+	// bytes that nobody else knows and that stay with the state. Nil is one for
+	// this process alone: marks of another key are as none.
+	MarkKey []byte
 
 	Log    *slog.Logger
 	Tracer trace.Tracer
@@ -81,6 +85,7 @@ type Kernel struct {
 	random   io.Reader
 
 	policy  atomic.Pointer[policy]
+	past    past
 	seen    observed
 	flights flights
 	fled    fled
@@ -139,6 +144,10 @@ func New(cfg Config) (*Kernel, error) {
 		clock: cfg.Now, random: cfg.Random, exempt: ledger.Exempt()}
 	k.defaults()
 	k.policy.Store(pol)
+	if err := k.past.open(cfg.MarkKey); err != nil {
+		return nil, err
+	}
+	k.past.use(k.now(), pol)
 	return k, nil
 }
 

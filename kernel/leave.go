@@ -211,6 +211,9 @@ func (c *crossing) close(end *ending) error {
 		k.tellStops(j, err)
 		err = walError(err)
 	}
+	if err == nil && end.unstarted {
+		j.ticket.Remove()
+	}
 	switch {
 	case end.escape != nil && err == nil:
 		c.caught(a, end.escape)

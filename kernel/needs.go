@@ -19,6 +19,13 @@ type Rules interface {
 	Judge(ctx context.Context, on constitution.On, f constitution.Facts) []constitution.Finding
 	// Predicate finds a predicate over outputs by its id.
 	Predicate(id string) (constitution.Predicate, bool)
+	// Pasts are the past functions of all rules. See asks each that concerns
+	// the crossing what it sees of it, and never returns nil.
+	Pasts() []*constitution.Past
+	See(ctx context.Context, f constitution.Facts) []constitution.Sight
+	// Misfits says of a boundary that was seen after the rules were loaded
+	// which of them could never speak there, one sentence each.
+	Misfits(b constitution.Boundary) ([]string, error)
 }
 
 // Judge scores an action before it is done (spec 001, layer 2; D37).

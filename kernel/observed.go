@@ -4,11 +4,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/constitution"
 )
 
 // observed are the boundaries that a door saw rather than configuration: the
@@ -141,7 +143,26 @@ func (s *sight) compile(pol *policy) *contract {
 	}
 	s.under, s.made = pol, compile(c, pol.Rules)
 	s.made.drifted = s.drifted
+	if len(c.Schema) > 0 && s.made.schemaErr == nil {
+		// Of a schema that cannot be read so, nothing is known.
+		s.made.misfits, _ = pol.Rules.Misfits(constitution.Boundary{Name: c.Boundary, Schema: c.Schema})
+	}
 	return s.made
+}
+
+// Misfits names the rules that could never speak at a tool that showed itself
+// after they were loaded, one sentence each: all its calls are refused.
+func (k *Kernel) Misfits() []string {
+	k.seen.mu.RLock()
+	defer k.seen.mu.RUnlock()
+	var out []string
+	for name, s := range k.seen.seen {
+		for _, m := range s.made.misfits {
+			out = append(out, name+": "+m)
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // serverOf is the part of a boundary's name before its last segment.

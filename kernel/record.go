@@ -125,6 +125,7 @@ func (j *judgement) beginLeaf(parent inside) (ledger.Leaf, error) {
 	if b.Deadline.IsZero() || j.req.Deadline.IsZero() {
 		b.Deadline = time.Time{}
 	}
+	b.Past = j.k.past.marks(j.sights)
 	part, err := j.askedPart(&b)
 	if err != nil {
 		return ledger.Leaf{}, err
@@ -185,6 +186,7 @@ func (c *crossing) entry(end *ending, used []int64) (*ledger.Entry, []byte, erro
 		e.Passed = gateBool(j, holdfast.K8)
 	}
 	if c.begin != nil {
+		e.Unstarted = end.unstarted
 		// The rest stands in the begin.
 		e.BeginSeq, e.Facts = &c.begin.Seq, ledger.Facts{Predicates: j.contract.Predicates}
 		if j.scope != "" && !end.unstarted {

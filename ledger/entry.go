@@ -155,7 +155,7 @@ type Entry struct {
 	// Unstarted says of a crossing that began that what it was to do is known
 	// never to have started: rules on what was done do not count it.
 	Unstarted bool
-	Weakened []string
+	Weakened  []string
 	Facts
 	Opinions []Opinion
 }

@@ -8,7 +8,7 @@ import (
 
 // Ticket is one request that is being judged. Exactly one of Confirm and Drop
 // ends that; until then every request with a later ticket counts it. A nil
-// Ticket answers nothing.
+// Ticket answers nothing, and nothing can be done with it.
 type Ticket struct {
 	h      *History
 	n      uint64
@@ -54,9 +54,27 @@ func (h *History) Add(now time.Time, tenant, crossing string, sights []constitut
 	return t
 }
 
+// Look answers for a request that is only looked at: it counts every request that
+// is being judged, and none counts it.
+func (h *History) Look(tenant string) *Ticket {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return &Ticket{h: h, n: h.next + 1, tenant: tenant, state: gone}
+}
+
+// Mark is the newest ticket's, for Settled.
+func (h *History) Mark() uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.next
+}
+
 // Confirm counts the request as one that began at an instant: that of its begin,
 // as the ledger has it. What could not be seen of it makes aggregates unreadable.
 func (t *Ticket) Confirm(at time.Time) {
+	if t == nil {
+		return
+	}
 	t.h.mu.Lock()
 	defer t.h.mu.Unlock()
 	if !t.leave(began) {
@@ -77,6 +95,9 @@ func (t *Ticket) Confirm(at time.Time) {
 // Drop says that the request does not begin: it was refused, or waits for a
 // person and is judged again.
 func (t *Ticket) Drop() {
+	if t == nil {
+		return
+	}
 	t.h.mu.Lock()
 	defer t.h.mu.Unlock()
 	t.leave(gone)
@@ -84,6 +105,9 @@ func (t *Ticket) Drop() {
 
 // Remove takes back that the request began: it is known never to have started.
 func (t *Ticket) Remove() {
+	if t == nil {
+		return
+	}
 	t.h.mu.Lock()
 	defer t.h.mu.Unlock()
 	if t.state != began {

@@ -1,0 +1,352 @@
+package kernel
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/constitution"
+	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/payload"
+	"github.com/holdfast-dev/holdfast/ledger"
+)
+
+const (
+	// pastBatch is how many leaves are read in one view.
+	pastBatch = 2000
+	// pastAgain is how long after a failure the ledger is read again.
+	pastAgain = time.Second
+	// pastPoll is how often it is looked whether what was judged by the rules
+	// before has ended.
+	pastPoll = 5 * time.Millisecond
+)
+
+// errSwapped says that other rules came while the ledger was read.
+var errSwapped = errors.New("the rules changed")
+
+// KeepHistory reads the ledger for what the rules in force ask the past, now and
+// whenever that changes, until ctx ends.
+func (k *Kernel) KeepHistory(ctx context.Context) {
+	for ctx.Err() == nil {
+		again := (<-chan time.Time)(nil)
+		if err := k.ReadHistory(ctx); err != nil && ctx.Err() == nil {
+			k.log.Error("the ledger could not be read for rules that ask the past; they fail until it can", "err", err)
+			t := time.NewTimer(pastAgain)
+			defer t.Stop()
+			again = t.C
+		}
+		select {
+		case <-ctx.Done():
+		case <-k.past.wake:
+		case <-again:
+		}
+	}
+}
+
+// ReadHistory reads the ledger for those past functions of the rules in force
+// that are not ready, and returns when all are. Until then the rules fail. What
+// begins meanwhile is counted once.
+func (k *Kernel) ReadHistory(ctx context.Context) error {
+	p := &k.past
+	p.turn.Lock()
+	defer p.turn.Unlock()
+	for {
+		p.mu.Lock()
+		again := p.again
+		p.mu.Unlock()
+		if again {
+			k.past.use(k.now(), k.policy.Load())
+		}
+		p.mu.Lock()
+		r := &reading{k: k, p: p, functions: slices.Clone(p.unready), mark: p.mark, round: p.round}
+		p.mu.Unlock()
+		if len(r.functions) == 0 {
+			return nil
+		}
+		err := r.all(ctx)
+		switch {
+		case errors.Is(err, errSwapped):
+		case err != nil:
+			p.mu.Lock()
+			p.failed = string(k.mask(err.Error()))
+			p.mu.Unlock()
+			return err
+		default:
+			r.tell()
+		}
+	}
+}
+
+// reading is one reading of the ledger for past functions.
+type reading struct {
+	k         *Kernel
+	p         *past
+	functions []*constitution.Past
+	names     []string
+	mark      uint64
+	round     int
+}
+
+// all reads every tenant. It begins when nothing that was judged by the rules
+// before can begin any more, and says that it is ready when everything that
+// began before its end is confirmed: what is confirmed later is known twice else.
+func (r *reading) all(ctx context.Context) error {
+	start := time.Now()
+	if err := r.settled(ctx, r.mark); err != nil {
+		return err
+	}
+	var longest time.Duration
+	for _, f := range r.functions {
+		longest = max(longest, f.Window)
+		r.names = append(r.names, r.p.name(f))
+	}
+	since := r.k.now().Add(-longest - history.Slack)
+	type stretch struct {
+		tenant   string
+		from, to int64
+	}
+	var todo []stretch
+	var of int64
+	err := r.k.store.View(ctx, func(tx Tx) error {
+		heads, err := tx.Heads()
+		if err != nil {
+			return err
+		}
+		for _, h := range heads {
+			if h.Tenant == ledger.CheckpointsTenant {
+				continue
+			}
+			from, err := firstSince(tx, h.Tenant, h.Size, since)
+			if err != nil {
+				return err
+			}
+			todo = append(todo, stretch{h.Tenant, from, h.Size})
+			of += h.Size - from
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if of > 0 {
+		r.k.log.Info("reading the ledger for rules that ask the past; they fail until it is read", "functions", len(r.functions), "leaves", of)
+	}
+	var done int64
+	for _, s := range todo {
+		for from := s.from; from < s.to; from += pastBatch {
+			if !r.inForce(done, of) {
+				return errSwapped
+			}
+			to := min(s.to, from+pastBatch)
+			if err := r.k.store.View(ctx, func(tx Tx) error {
+				return tx.Leaves(s.tenant, from, to, func(l ledger.Stored) error {
+					r.leaf(ctx, &l)
+					return ctx.Err()
+				})
+			}); err != nil {
+				return err
+			}
+			done += to - from
+		}
+	}
+	if err := r.settled(ctx, r.p.kept.Mark()); err != nil {
+		return err
+	}
+	if !r.ready() {
+		return errSwapped
+	}
+	if of > 0 {
+		r.k.log.Info("the ledger was read for rules that ask the past", "functions", len(r.functions), "leaves", of, "took", time.Since(start).String())
+	}
+	return nil
+}
+
+// settled waits until what was judged up to a mark has begun or was dropped.
+func (r *reading) settled(ctx context.Context, mark uint64) error {
+	for !r.p.kept.Settled(mark) {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pastPoll):
+		}
+	}
+	return ctx.Err()
+}
+
+// inForce says whether the functions are still those in force, and keeps how far
+// it has come.
+func (r *reading) inForce(done, of int64) bool {
+	r.p.mu.Lock()
+	defer r.p.mu.Unlock()
+	if r.p.round != r.round {
+		return false
+	}
+	r.p.read, r.p.of = done, of
+	return true
+}
+
+func (r *reading) ready() bool {
+	r.p.mu.Lock()
+	defer r.p.mu.Unlock()
+	if r.p.round != r.round {
+		return false
+	}
+	for _, f := range r.functions {
+		r.p.kept.Ready(f.ID)
+	}
+	r.p.unready, r.p.failed = nil, ""
+	return true
+}
+
+// tell logs what cannot be answered though the ledger was read.
+func (r *reading) tell() {
+	for _, s := range r.p.kept.Status(r.k.now()) {
+		for tenant, until := range s.Unreadable {
+			r.k.log.Warn("a rule that asks the past fails: a crossing within its window cannot be read", "past", s.Past.Describe(), "tenant", tenant, "until", stamp(until))
+		}
+	}
+}
+
+// leaf takes what a leaf says of the past.
+func (r *reading) leaf(ctx context.Context, l *ledger.Stored) {
+	switch {
+	case l.Kind == ledger.KindBegin:
+		r.begin(ctx, l)
+	case l.Kind == ledger.KindEntry && bytes.Contains(l.Record, []byte(`,"unstarted":true`)):
+		if e, err := ledger.ParseEntry(l.Record); err == nil && e.Unstarted {
+			r.p.kept.Remove(l.Tenant, occasion(e.Timestamp, e.Agent, e.Session, e.ExactHash), e.Timestamp)
+		}
+	}
+}
+
+func (r *reading) begin(ctx context.Context, l *ledger.Stored) {
+	b, err := ledger.ParseBegin(l.Record)
+	if err != nil {
+		for _, f := range r.functions {
+			r.p.kept.Load(f.ID, l.Tenant, l.Crossing, l.At, constitution.Seen{}, err)
+		}
+		return
+	}
+	name := occasion(b.Timestamp, b.Agent, b.Session, b.ExactHash)
+	var was *recalled
+	for i, f := range r.functions {
+		if !f.Match(b.Boundary) {
+			continue
+		}
+		at := slices.IndexFunc(b.Past, func(m ledger.Mark) bool { return m.Past == r.names[i] })
+		if at >= 0 {
+			seen, err := marked(&b.Past[at])
+			r.p.kept.Load(f.ID, l.Tenant, name, b.Timestamp, seen, err)
+			continue
+		}
+		if was == nil {
+			was = r.recall(b, l.Part)
+		}
+		seen, err := was.see(ctx, f)
+		r.p.kept.Load(f.ID, l.Tenant, name, b.Timestamp, r.p.known(seen), err)
+	}
+}
+
+// recalled is what a crossing was judged by, as far as its begin has it.
+type recalled struct {
+	constitution.Facts
+	// unread is why the payload is not what it was. floating is the payload with
+	// every whole number as a double, where nobody knows which they were: the
+	// canonical form writes 100.0 as 100.
+	unread   error
+	floating any
+}
+
+// see is what a past function sees of it. Where that hangs on what is not known
+// it is an error.
+func (w *recalled) see(ctx context.Context, p *constitution.Past) (constitution.Seen, error) {
+	if p.Reads("payload_size") {
+		return constitution.Seen{}, errors.New("the size of its payload is not kept")
+	}
+	if !p.Reads("args") {
+		return p.See(ctx, w.Facts)
+	}
+	if w.unread != nil {
+		return constitution.Seen{}, w.unread
+	}
+	seen, err := p.See(ctx, w.Facts)
+	if err != nil || w.floating == nil {
+		return seen, err
+	}
+	other := w.Facts
+	other.Payload = w.floating
+	if also, err := p.See(ctx, other); err != nil || also != seen {
+		return constitution.Seen{}, errors.New("its payload is not kept to the letter")
+	}
+	return seen, nil
+}
+
+// recall reads what a crossing was judged by.
+func (r *reading) recall(b *ledger.Begin, part []byte) *recalled {
+	w := &recalled{Facts: constitution.Facts{Boundary: b.Boundary, Now: b.Timestamp, Who: holdfast.Identity{Tenant: b.TenantID, Principal: b.Caller, Roles: b.Roles,
+		Agent: b.Agent, Kind: b.AgentKind, Session: b.Session, Intent: b.Intent, Chain: b.Chain, Tier: b.Tier}}}
+	if !b.Clock.IsZero() {
+		w.Now = b.Clock
+	}
+	if c := r.k.lookup(r.k.policy.Load(), b.Boundary); c != nil {
+		w.Operation = c.Operation
+	}
+	if w.unread = errors.Join(w.Risk.UnmarshalText([]byte(b.Risk)), w.Level.UnmarshalText([]byte(b.Level))); w.unread != nil {
+		return w
+	}
+	text, err := ledger.PartContent(part)
+	if err != nil {
+		w.unread = errors.New("its payload is not kept")
+		return w
+	}
+	doc, err := payload.Parse(text)
+	switch {
+	case err != nil || doc.Key() != b.Key:
+		w.unread = errors.New("its payload is masked")
+		return w
+	case doc.Exact() != b.ExactHash:
+		if w.floating = floating(doc.Value()); w.floating == nil {
+			w.unread = errors.New("its payload is not kept to the letter")
+		}
+	}
+	w.Payload = doc.Value()
+	return w
+}
+
+// floating is a tree with every whole number as a double; nil where a number has
+// so many digits that the canonical form may have rounded it.
+func floating(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		s := string(v)
+		if len(s) > 15 {
+			return nil
+		}
+		if !strings.ContainsAny(s, ".eE") {
+			s += ".0"
+		}
+		return json.Number(s)
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, e := range v {
+			if out[k] = floating(e); out[k] == nil && e != nil {
+				return nil
+			}
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			if out[i] = floating(e); out[i] == nil && e != nil {
+				return nil
+			}
+		}
+		return out
+	}
+	return v
+}
