@@ -99,6 +99,7 @@ type Daemon struct {
 	keepers      keepers
 	verifies     *token.Verifier
 	mcpSeal      []byte
+	endPast      func() // nil until it is read
 }
 
 // localIssuer is the name in tokens that the daemon mints for this machine.
@@ -141,7 +142,10 @@ func Open(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	if err = d.openParts(ctx, keys); err != nil {
 		return nil, err
 	}
-	return d, d.recover()
+	if err = d.recover(); err != nil {
+		return nil, err
+	}
+	return d, d.readPast(ctx)
 }
 
 func (d *Daemon) openParts(ctx context.Context, keys *Keys) (err error) {
@@ -178,6 +182,10 @@ func (d *Daemon) openParts(ctx context.Context, keys *Keys) (err error) {
 	if d.mcpSeal, err = hkdf.Key(sha256.New, keys.Seal, nil, "holdfast mcp request state v1", gateway.SealSize); err != nil {
 		return err
 	}
+	marks, err := hkdf.Key(sha256.New, keys.Seal, nil, "holdfast past marks v1", sha256.Size)
+	if err != nil {
+		return err
+	}
 	seal, err := newSealer(keys.Seal)
 	if err != nil {
 		return err
@@ -187,13 +195,39 @@ func (d *Daemon) openParts(ctx context.Context, keys *Keys) (err error) {
 	d.Kernel, err = kernel.New(kernel.Config{
 		Store: d.store, Latch: d.latch, Verifier: d.verifies, Redact: d.engine, Sealer: seal,
 		Policy: d.own(d.loaded), Operator: d.operators, Runtime: keys.Runtime, Disabled: d.disabled(),
-		Notify: d.notice, Refused: d.keepRefused, Observer: d.metrics, Log: d.log, Tracer: d.tele.Tracer(),
+		Notify: d.notice, Refused: d.keepRefused, Observer: d.metrics, Log: d.log, Tracer: d.tele.Tracer(), MarkKey: marks,
 	})
 	if err == nil {
 		d.metrics.watch(d)
 	}
 	return err
 }
+
+// readPast begins to read the ledger for rules that ask the past, and waits a
+// little for it: a command that makes one crossing would else be refused by a rule
+// that needs a moment.
+func (d *Daemon) readPast(ctx context.Context) error {
+	soon, cancel := context.WithTimeout(ctx, pastWait)
+	defer cancel()
+	err := d.Kernel.ReadHistory(soon)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		d.log.Warn("the ledger is still being read for rules that ask the past; they fail until it is read", "err", err)
+	}
+	going, stop := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		d.Kernel.KeepHistory(going)
+	}()
+	d.endPast = func() { stop(); <-ended }
+	return nil
+}
+
+// pastWait is how long Open waits for the ledger to be read.
+const pastWait = 2 * time.Second
 
 // own completes a loaded policy with the paths that are Holdfast's own (D12)
 // and with how long things are kept.
@@ -313,6 +347,9 @@ func (d *Daemon) Store() kernel.Store { return d.store }
 // Close ends everything that Open began, in the opposite order.
 func (d *Daemon) Close() error {
 	errs := []error{d.egress.close(), d.sandboxes.close()}
+	if d.endPast != nil {
+		d.endPast()
+	}
 	if d.store != nil {
 		if d.Kernel != nil && d.store.Poisoned() == nil {
 			_, err := d.checkpoint(context.Background())

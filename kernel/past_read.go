@@ -36,9 +36,7 @@ func (k *Kernel) KeepHistory(ctx context.Context) {
 		again := (<-chan time.Time)(nil)
 		if err := k.ReadHistory(ctx); err != nil && ctx.Err() == nil {
 			k.log.Error("the ledger could not be read for rules that ask the past; they fail until it can", "err", err)
-			t := time.NewTimer(pastAgain)
-			defer t.Stop()
-			again = t.C
+			again = time.After(pastAgain)
 		}
 		select {
 		case <-ctx.Done():
@@ -72,9 +70,11 @@ func (k *Kernel) ReadHistory(ctx context.Context) error {
 		switch {
 		case errors.Is(err, errSwapped):
 		case err != nil:
-			p.mu.Lock()
-			p.failed = string(k.mask(err.Error()))
-			p.mu.Unlock()
+			if ctx.Err() == nil {
+				p.mu.Lock()
+				p.failed = string(k.mask(err.Error()))
+				p.mu.Unlock()
+			}
 			return err
 		default:
 			r.tell()
@@ -186,7 +186,7 @@ func (r *reading) inForce(done, of int64) bool {
 	if r.p.round != r.round {
 		return false
 	}
-	r.p.read, r.p.of = done, of
+	r.p.read, r.p.of, r.p.failed = done, of, ""
 	return true
 }
 

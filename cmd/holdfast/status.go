@@ -194,6 +194,15 @@ func (a *app) sayStatus(s *api.Status, up, broken bool) {
 	for _, name := range slices.Sorted(maps.Keys(s.Servers)) {
 		row("mcp", "%s %s", name, s.Servers[name])
 	}
+	if s.Past != nil {
+		for _, p := range s.Past.Past {
+			how := story.Count(int(p.Entries), "crossing", "crossings") + " within its window"
+			if !p.Ready {
+				how = fmt.Sprintf("being read, %d of %d leaves", s.Past.Read, s.Past.Of)
+			}
+			row("past", "%s (rule %s): %s", p.Text, p.Rule, how)
+		}
+	}
 	for _, t := range s.Ledger {
 		signed := "none signed yet"
 		if !t.At.IsZero() {

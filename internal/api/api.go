@@ -157,6 +157,9 @@ type Status struct {
 	Egress      *EgressStatus     `json:"egress,omitempty"`
 	DiskUsed    int64             `json:"disk_bytes"`
 	DiskFree    int64             `json:"disk_free_bytes"`
+
+	// Past is how it stands with what rules ask the past; nil where none does.
+	Past *kernel.HistoryStatus `json:"past,omitempty"`
 }
 
 // TenantLedger is one tenant's tree.

@@ -1,0 +1,35 @@
+package daemon
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/api"
+)
+
+// sayPast says how it stands with what rules ask the past, and which of them
+// could never speak.
+func (d *Daemon) sayPast(s *api.Status) {
+	h := d.Kernel.History()
+	if len(h.Past) > 0 {
+		s.Past = &h
+	}
+	if !h.Ready {
+		why := fmt.Sprintf("the ledger is being read for rules that ask the past, %d of %d leaves: they fail until it is read", h.Read, h.Of)
+		if h.Failed != "" {
+			why = "the ledger cannot be read for rules that ask the past, and they fail: " + h.Failed
+		}
+		s.Problems = append(s.Problems, why)
+	}
+	for _, p := range h.Past {
+		for _, tenant := range slices.Sorted(maps.Keys(p.Unreadable)) {
+			s.Problems = append(s.Problems, fmt.Sprintf("the rule %s (%s) fails for tenant %s until %s: a crossing in the window of %s cannot be read",
+				p.Rule, p.Where, tenant, p.Unreadable[tenant].UTC().Format(time.RFC3339), p.Text))
+		}
+	}
+	for _, m := range d.Kernel.Misfits() {
+		s.Problems = append(s.Problems, "every call is refused of "+m)
+	}
+}
