@@ -113,6 +113,9 @@ type Contract struct {
 	RatePerMinute int           `json:"rate_per_minute,omitempty"`
 	Cooldown      time.Duration `json:"cooldown,omitempty"`
 	Risk          Risk          `json:"risk"`
+	// RiskFrom "patterns" lets a pattern of risks give this boundary a lesser
+	// risk than Risk; empty lets patterns only raise it.
+	RiskFrom string `json:"risk_from,omitempty"`
 	// ReadRisk is the risk of a request that only reads (Request.ReadsOnly);
 	// without one Risk stands for every request. PROHIBITED is no risk of
 	// reading, and where Risk is PROHIBITED reading is too (D25c).

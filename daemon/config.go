@@ -26,6 +26,7 @@ type Config struct {
 	Budgets    []BudgetConfig         `yaml:"budgets" doc:"how much may be used of what; one for a scope, resource and window without match replaces the built-in one"`
 	Limits     []LimitConfig          `yaml:"limits" doc:"how often agents may cross"`
 	Rules      RulesConfig            `yaml:"rules" doc:"the constitution"`
+	Risks      []RiskConfig           `yaml:"risks" doc:"patterns that give risks, in their order; the first that matches decides, and those for an agent or a kind before all others"`
 	Judges     map[string]JudgeConfig `yaml:"judges" doc:"name: who scores actions before they are done"`
 	MCP        MCPConfig              `yaml:"mcp" doc:"MCP servers behind the gates"`
 	Sandbox    SandboxConfig          `yaml:"sandbox" doc:"how code is run"`
@@ -84,6 +85,7 @@ type KindConfig struct {
 type BoundaryConfig struct {
 	Boundary         string           `yaml:"boundary" need:"yes" doc:"exact name, or a pattern whose last segment is *"`
 	Risk             holdfast.Risk    `yaml:"risk" need:"yes" doc:"LOW acts, MEDIUM acts and is recorded, HIGH is put to a person, PROHIBITED is refused"`
+	RiskFrom         string           `yaml:"risk_from" enum:"patterns" doc:"patterns: one under risks may give a lesser risk too, instead of a worse one only"`
 	SchemaID         string           `yaml:"schema_id" doc:"the input schema's name; the boundary's own if absent"`
 	Schema           JSON             `yaml:"schema" doc:"JSON Schema of the input"`
 	SchemaFile       string           `yaml:"schema_file" doc:"the same from a file, relative to this file"`

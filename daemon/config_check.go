@@ -70,6 +70,7 @@ func (k *checker) all(c *Config) {
 	k.kinds(c)
 	k.boundaries(c)
 	k.judges(c)
+	k.risks(c)
 	k.budgets(c)
 	k.limits(c)
 	k.servers(c)

@@ -50,6 +50,9 @@ func (c *Config) Policy(rules kernel.Rules, version string, from []string) (*ker
 		return nil, err
 	}
 	c.Egress.policy(p, table)
+	if err := c.risks(p); err != nil {
+		return nil, err
+	}
 	if err := c.judges(p); err != nil {
 		return nil, err
 	}
@@ -69,6 +72,7 @@ func (c *Config) contract(b *BoundaryConfig) holdfast.Contract {
 		RatePerMinute: b.RatePerMinute,
 		Cooldown:      time.Duration(b.Cooldown),
 		Risk:          b.Risk,
+		RiskFrom:      b.RiskFrom,
 		Operation:     b.Operation,
 		Threshold:     b.Threshold,
 		Confidence:    b.Confidence,

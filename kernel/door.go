@@ -32,10 +32,6 @@ func spokenFor(g holdfast.Gate) holdfast.Gate {
 	return holdfast.K1
 }
 
-// risk is what this request is judged by: the contract's risk of reading where
-// it only reads and the contract names one (D25c).
-func (j *judgement) risk() holdfast.Risk { return j.contract.riskOf(j.req.ReadsOnly) }
-
 func (c *contract) riskOf(reads bool) holdfast.Risk {
 	if !reads || c.Risk == holdfast.Prohibited || c.ReadRisk == holdfast.Prohibited {
 		return c.Risk

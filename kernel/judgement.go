@@ -41,6 +41,8 @@ type judgement struct {
 	who         holdfast.Identity
 	whoErr      error
 	contract    *contract        // nil: no contract lists the boundary
+	class       *review.Pattern  // of risk; nil where none matches
+	unread      bool             // its words are more than patterns read
 	submission  *goal.Submission // of goal/admit, nil elsewhere
 	goalErr     error
 

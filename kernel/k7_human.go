@@ -22,8 +22,9 @@ func k7Human(ctx context.Context, j *judgement) holdfast.Opinion {
 	}
 	risk := j.risk()
 	if risk == holdfast.Prohibited {
-		op := deny(holdfast.K7, holdfast.KindProhibited, "the contract prohibits this boundary", "nobody can approve it; only a contract with another risk opens it")
-		op.State, op.Rule = "FAULTED", c.Source
+		why, rule := j.prohibition()
+		op := deny(holdfast.K7, holdfast.KindProhibited, why, "nobody can approve it; only a contract with another risk opens it")
+		op.State, op.Rule = "FAULTED", rule
 		return op
 	}
 	if c.boundsErr != nil {

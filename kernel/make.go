@@ -46,6 +46,7 @@ func (k *Kernel) make(ctx context.Context, req *holdfast.Request, parent inside)
 	}
 	j.contract = k.lookup(j.pol, req.Boundary)
 	j.judging = ofJudge(ctx, req.Boundary)
+	j.classify()
 	j.readGoals()
 	return j, nil
 }

@@ -102,7 +102,7 @@ func (k *Kernel) Observe(ctx context.Context, cs []holdfast.Contract) ([]holdfas
 			made, changed = k.seen.put(pol, c, drifted[c.Boundary])
 			put[c.Boundary], stir = made, stir || changed
 		}
-		out = append(out, made.Contract)
+		out = append(out, pol.listedAs(made.Contract))
 	}
 	if stir {
 		k.stirAll()

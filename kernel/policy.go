@@ -6,6 +6,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/budget"
 	"github.com/holdfast-dev/holdfast/internal/goal"
+	"github.com/holdfast-dev/holdfast/internal/review"
 )
 
 // Policy is everything that governs, as one immutable value: a reload makes a
@@ -29,6 +30,8 @@ type Policy struct {
 	Rates  []budget.RateLimit
 	// Rules is the constitution; nil has no rules.
 	Rules Rules
+	// Risks are patterns that give risks, in their order.
+	Risks []review.Pattern
 	// Judges are those that contracts name.
 	Judges map[string]PolicyJudge
 	// Goals is the SafetyFilter; nil is the one with the specification's

@@ -1,0 +1,68 @@
+package kernel
+
+import (
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/review"
+)
+
+// classify finds the pattern that speaks of the request (spec 001, layer 2).
+func (j *judgement) classify() {
+	if len(j.pol.Risks) == 0 || j.contract == nil {
+		return
+	}
+	a := j.acting()
+	j.class = review.Classify(j.pol.Risks, a)
+	j.unread = len(a.Action) > review.MaxAction
+}
+
+func (j *judgement) acting() review.Acting {
+	a := review.Acting{Boundary: j.req.Boundary, Operation: j.contract.Operation}
+	if j.whoErr == nil {
+		a.Agent, a.Kind = j.who.Agent, j.who.Kind
+	}
+	if j.doc != nil {
+		if m, ok := j.doc.Value().(map[string]any); ok {
+			a.Action, _ = m["action"].(string)
+		}
+	}
+	return a
+}
+
+// risk is what this request is judged by: the contract's risk, of reading where
+// it only reads and the contract names one (D25c), and a pattern's where that is
+// worse. A contract with RiskFrom "patterns" takes a pattern's risk also where
+// that is better; a tool that has changed, and what cannot be undone, do not.
+func (j *judgement) risk() holdfast.Risk {
+	c := j.contract
+	r := c.riskOf(j.req.ReadsOnly)
+	if j.unread {
+		r = min(r, holdfast.High)
+	}
+	if j.class == nil {
+		return r
+	}
+	if c.RiskFrom == riskFromPatterns && !c.drifted && !c.Irreversible && !j.unread && c.Risk != holdfast.Prohibited {
+		return j.class.Risk
+	}
+	return min(r, j.class.Risk)
+}
+
+const riskFromPatterns = "patterns"
+
+// listedAs is a contract as those who list boundaries see it: what a pattern of
+// everybody prohibits by name is not listed.
+func (p *policy) listedAs(c holdfast.Contract) holdfast.Contract {
+	class := review.Classify(p.Risks, review.Acting{Boundary: c.Boundary, Operation: c.Operation})
+	if class != nil && class.Risk == holdfast.Prohibited {
+		c.Risk = holdfast.Prohibited
+	}
+	return c
+}
+
+// prohibition says what prohibits a request.
+func (j *judgement) prohibition() (why, rule string) {
+	if j.class != nil && j.class.Risk == holdfast.Prohibited && j.contract.riskOf(j.req.ReadsOnly) != holdfast.Prohibited {
+		return "a pattern of risks prohibits it", j.class.Source
+	}
+	return "the contract prohibits this boundary", j.contract.Source
+}
