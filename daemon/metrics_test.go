@@ -1,8 +1,10 @@
 package daemon
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"os"
 	"os/exec"
@@ -16,7 +18,9 @@ import (
 	"github.com/holdfast-dev/holdfast/constitution"
 	"github.com/holdfast-dev/holdfast/internal/api"
 	"github.com/holdfast-dev/holdfast/internal/goal"
+	"github.com/holdfast-dev/holdfast/internal/sqlite"
 	"github.com/holdfast-dev/holdfast/kernel"
+	"github.com/holdfast-dev/holdfast/ledger"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -184,6 +188,62 @@ func TestMetrics_say_nothing_of_agents(t *testing.T) {
 	r.Body.Close()
 	if r.StatusCode != http.StatusMisdirectedRequest {
 		t.Error("another name of this machine:", r.Status)
+	}
+}
+
+// TestGoalsGoOn_is_said_everywhere: goals that go on after a critical violation
+// are named where Holdfast speaks: in status, in each answer, on the pages, in the
+// log and in the ledger.
+func TestGoalsGoOn_is_said_everywhere(t *testing.T) {
+	var log bytes.Buffer
+	d, c, down := up(t, withPages+"unsafe: {goals_go_on: true}\n", func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	defer down()
+	submit(t, c, evilGoal)
+	ans, err := c.Goal(t.Context(), api.Ask{Agent: "planner", Boundary: goal.Boundary, Payload: []byte(plainGoal)})
+	if err != nil || ans.Outcome == nil || ans.Outcome.Verdict != holdfast.Allow {
+		t.Fatal("goals do not go on:", err, ans)
+	}
+	st, err := c.Status(t.Context())
+	if err != nil || len(st.Goals) != 0 {
+		t.Fatal(err, st.Goals)
+	}
+	counts(t, c, "safety_paused", "0")
+	counts(t, c, "safety_violations_total", `{rule_id="SR-007",severity="critical"} 1`)
+	said := map[string][]string{"status": st.Weakened, "the answer": ans.Outcome.Weakened, "the pages": d.pageState(t.Context(), true).Weakened, "the log": {log.String()}}
+	err = d.store.View(t.Context(), func(tx kernel.Tx) error {
+		return tx.Leaves(holdfast.Local, 0, 1, func(l ledger.Stored) error {
+			said["the first record"] = []string{string(l.Record)}
+			return nil
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for where, what := range said {
+		if !strings.Contains(strings.Join(what, "\n"), "unsafe.goals_go_on") {
+			t.Errorf("%s does not say it: %q", where, what)
+		}
+	}
+}
+
+// TestPausedGoals_are_a_problem: the pages say that goals are paused, as status
+// does, whether or not a daemon runs.
+func TestPausedGoals_are_a_problem(t *testing.T) {
+	d, c, down := up(t, withPages)
+	submit(t, c, evilGoal)
+	if said := strings.Join(d.pageState(t.Context(), true).Problems, "\n"); !strings.Contains(said, "goals are paused since") {
+		t.Error(said)
+	}
+	paths := d.Paths
+	down()
+	s, err := sqlite.Open(t.Context(), sqlite.Options{Path: paths.DB, ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	st, err := Look(t.Context(), paths, s)
+	if err != nil || len(st.Goals) != 1 || st.Goals[0].Waiting != 1 {
+		t.Errorf("%+v %v", st, err)
 	}
 }
 
