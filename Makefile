@@ -18,9 +18,9 @@ test: deps vet staticcheck race example
 # public MCP server, and as a language of the sandbox, as Python is; clients that
 # speak through the egress proxy: curl, git, npm, pip; a browser for the pages;
 # promtool, which judges the alerts (of the package whose server the tests do not
-# need: Debian starts it where there is an init to); and a machine to boot, with a kernel, for control groups that are kept
-# otherwise than here. Only what is missing is installed: a node from
-# elsewhere conflicts with Debian's npm.
+# need: Debian starts it where there is an init to); and a machine to boot, with a
+# kernel, for control groups that are kept otherwise than here. Only what is
+# missing is installed: a node from elsewhere conflicts with Debian's npm.
 deps:
 	@missing=""; bare=""; \
 	command -v node >/dev/null || missing="$$missing nodejs"; \

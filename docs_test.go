@@ -22,7 +22,7 @@ import (
 
 // documents are the pages whose words are held against the tree.
 func documents() []string {
-	return []string{"README.md", "SECURITY.md", "doc/crossing.md", "doc/threat.md", "doc/principles.md", "doc/ledger-format.md", "doc/redaction.md", "doc/sandbox.md", "doc/egress.md"}
+	return []string{"README.md", "SECURITY.md", "doc/crossing.md", "doc/threat.md", "doc/principles.md", "doc/ledger-format.md", "doc/redaction.md", "doc/sandbox.md", "doc/egress.md", "doc/goals.md"}
 }
 
 func page(t *testing.T, name string) string {
@@ -207,10 +207,10 @@ func TestCrossingPageHasEveryState(t *testing.T) {
 	}
 }
 
-// TestReadmeConfigurationLoads loads the YAML of the README, and of the page about
-// what leaves, as the daemon would, and parses the README's JSON.
+// TestReadmeConfigurationLoads loads the YAML of the README, and of the pages about
+// what leaves and about goals, as the daemon would, and parses the README's JSON.
 func TestReadmeConfigurationLoads(t *testing.T) {
-	text := page(t, "README.md") + page(t, "doc/egress.md")
+	text := page(t, "README.md") + page(t, "doc/egress.md") + page(t, "doc/goals.md")
 	blocks := regexp.MustCompile("(?s)```(yaml|json)\n(.*?)```").FindAllStringSubmatch(text, -1)
 	if len(blocks) < 2 {
 		t.Fatal("the README has no YAML, or no JSON")
