@@ -93,6 +93,17 @@ type Refusals struct {
 	Record Kind `json:"record,omitempty"`
 }
 
+// PricedBy is how a crossing's price in money_micro follows from its request: three
+// CEL expressions over it, as in a rule on request.
+type PricedBy struct {
+	// Model yields the model's name, by which the price is found.
+	Model string `json:"model"`
+	// InputTokens and OutputTokens yield whole numbers: how many tokens go in,
+	// and how many may come out at most.
+	InputTokens  string `json:"input_tokens"`
+	OutputTokens string `json:"output_tokens"`
+}
+
 // Contract describes a boundary: what may come in, who may cross, what a
 // crossing consumes, how risky it is, and what must hold of what comes out.
 type Contract struct {
@@ -108,6 +119,8 @@ type Contract struct {
 	Permissions []string `json:"permissions,omitempty"`
 	// Consumes is what one crossing reserves.
 	Consumes map[Resource]int64 `json:"consumes,omitempty"`
+	// PricedBy says how a crossing is priced by tokens; nil where it is not.
+	PricedBy *PricedBy `json:"priced_by,omitempty"`
 	// RatePerMinute bounds crossings in any 60 s per agent; 0 is no rate
 	// of its own. Cooldown is the least time between two crossings.
 	RatePerMinute int           `json:"rate_per_minute,omitempty"`

@@ -24,6 +24,7 @@ type Config struct {
 	Agents     AgentsConfig           `yaml:"agents" doc:"kinds of agent"`
 	Boundaries []BoundaryConfig       `yaml:"boundaries" doc:"contracts: the places where agents may cross; a boundary that is not listed is refused"`
 	Budgets    []BudgetConfig         `yaml:"budgets" doc:"how much may be used of what; one for a scope, resource and window without match replaces the built-in one"`
+	Prices     PricesConfig           `yaml:"prices" doc:"what things cost; budgets of money_micro count by it"`
 	Limits     []LimitConfig          `yaml:"limits" doc:"how often agents may cross"`
 	Rules      RulesConfig            `yaml:"rules" doc:"the constitution"`
 	Risks      []RiskConfig           `yaml:"risks" doc:"patterns that give risks, in their order; the first that matches decides, and those for an agent or a kind before all others"`
@@ -93,6 +94,7 @@ type BoundaryConfig struct {
 	OutputSchemaFile string           `yaml:"output_schema_file" doc:"the same from a file, relative to this file"`
 	Permissions      []string         `yaml:"permissions" doc:"what the caller must hold, all of them"`
 	Consumes         map[string]int64 `yaml:"consumes" min:"0" doc:"resource: what one crossing reserves"`
+	PricedBy         *PricedConfig    `yaml:"priced_by" doc:"how a crossing's money follows from its request, by prices: models:"`
 	RatePerMinute    int              `yaml:"rate_per_minute" min:"0" max:"100000" doc:"crossings per agent in any 60 s; 0 is no rate of its own"`
 	Cooldown         Duration         `yaml:"cooldown" doc:"least time between two crossings of one agent"`
 	Operation        string           `yaml:"operation" doc:"the operation type, for example goal:modify"`

@@ -72,6 +72,7 @@ func (k *checker) all(c *Config) {
 	k.judges(c)
 	k.risks(c)
 	k.budgets(c)
+	k.prices(c)
 	k.limits(c)
 	k.servers(c)
 	k.sandbox(c)

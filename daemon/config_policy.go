@@ -41,6 +41,7 @@ func (c *Config) Policy(rules kernel.Rules, version string, from []string) (*ker
 		p.Limits = append(p.Limits, budget.Limit{Scope: budget.Scope(b.Scope), Match: b.Match,
 			Resource: holdfast.Resource(b.Resource), Boundary: b.Boundary, Amount: b.Amount, Window: time.Duration(b.Window), Exceed: budget.Exceed(b.Exceed), Source: b.At})
 	}
+	p.Prices = c.Prices.table()
 	for _, l := range c.Limits {
 		p.Rates = append(p.Rates, budget.RateLimit{Scope: budget.Scope(l.Scope), Match: l.Match,
 			Boundary: l.Boundary, PerMinute: l.PerMinute, Cooldown: time.Duration(l.Cooldown), Source: l.At})
@@ -92,6 +93,9 @@ func (c *Config) contract(b *BoundaryConfig) holdfast.Contract {
 	// The contract's own threshold comes first (D37).
 	if t, ok := c.Review.Thresholds[b.Operation]; ok && b.Threshold == nil && b.Operation != "" {
 		out.Threshold = &t
+	}
+	if by := b.PricedBy; by != nil {
+		out.PricedBy = &holdfast.PricedBy{Model: by.Model, InputTokens: by.Input, OutputTokens: by.Output}
 	}
 	if len(b.Consumes) > 0 {
 		out.Consumes = make(map[holdfast.Resource]int64, len(b.Consumes))

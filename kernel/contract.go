@@ -29,6 +29,8 @@ type contract struct {
 	predicates   []constitution.Predicate
 	predicateErr error
 	boundsErr    error // a number that bounds nothing
+	pricing      *pricing
+	pricingErr   error
 	// hash is what remembered rules are bound to; drifted says that this is
 	// an observed boundary which is not what it was at first sight.
 	hash    string
@@ -98,6 +100,7 @@ func compile(c holdfast.Contract, rules Rules) *contract {
 	if c.Confidence != "" && c.Confidence != "none" && c.Confidence != "declared" {
 		out.score, out.scoreErr = constitution.CompileScore(c.Confidence, c.Source)
 	}
+	out.pricing, out.pricingErr = compilePricing(c.PricedBy, c.Source)
 	for _, id := range c.Predicates {
 		p, ok := rules.Predicate(id)
 		if !ok {
@@ -157,7 +160,7 @@ func prepare(p *Policy) (*policy, error) {
 	out.outputs = anyRule(p.Rules, func(r constitution.Info) bool { return r.On == constitution.OnOutput })
 	for i := range p.Contracts {
 		c := compile(p.Contracts[i], p.Rules)
-		for _, err := range []error{knownJudge(p, &c.Contract), c.schemaErr, c.scoreErr, c.predicateErr, c.boundsErr} {
+		for _, err := range []error{knownJudge(p, &c.Contract), c.schemaErr, c.scoreErr, c.predicateErr, c.boundsErr, c.pricingErr} {
 			if err != nil {
 				return nil, fmt.Errorf("%s: contract %s: %w", c.Source, c.Boundary, err)
 			}

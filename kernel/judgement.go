@@ -84,6 +84,8 @@ type judgement struct {
 	sights   []constitution.Sight // what past functions see of the request
 	asks     constitution.History // nil until K8 is asked
 	ticket   *history.Ticket      // nil where it is only looked at
+	price    price
+	priceErr *holdfast.Opinion // K3's refusal of what cannot be priced
 	score    *float64
 	limit    *float64        // K7's threshold
 	approved bool            // an approval is to be used by the begin
@@ -145,7 +147,7 @@ func (j *judgement) exact() string {
 // consumes is what the contract and the request ask together. An overflow
 // saturates, so that it is refused rather than wrapped.
 func (j *judgement) consumes() map[holdfast.Resource]int64 {
-	if len(j.req.Consumes) == 0 {
+	if len(j.req.Consumes) == 0 && j.price.micro == 0 {
 		return j.contract.Consumes
 	}
 	sum := make(map[holdfast.Resource]int64, len(j.contract.Consumes)+len(j.req.Consumes))
@@ -158,6 +160,9 @@ func (j *judgement) consumes() map[holdfast.Resource]int64 {
 			continue
 		}
 		sum[r] = addCapped(sum[r], n)
+	}
+	if n := sum[holdfast.MoneyMicro]; j.price.micro > 0 && n >= 0 {
+		sum[holdfast.MoneyMicro] = addCapped(n, j.price.micro)
 	}
 	return sum
 }

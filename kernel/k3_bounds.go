@@ -19,6 +19,8 @@ func k3Bounds(_ context.Context, j *judgement) holdfast.Opinion {
 		return deny(holdfast.K3, holdfast.KindBudgetNotFound, "an unlisted boundary has no budget", "")
 	case j.whoErr != nil:
 		return deny(holdfast.K3, holdfast.KindUsageTracking, "nobody is known whose budget could be asked", "")
+	case j.priceErr != nil:
+		return *j.priceErr
 	case j.planErr != nil:
 		return j.outOfBounds(j.planErr)
 	case j.factErr != nil || j.roomErr != nil:

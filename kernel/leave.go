@@ -306,6 +306,10 @@ func (c *crossing) settled(end *ending) []int64 {
 		case d.Resource == holdfast.Iterations:
 		case end.unstarted:
 			used[i] = 0
+		case d.Resource == holdfast.MoneyMicro:
+			if n, ok := c.j.spentMoney(end.out.Used); ok {
+				used[i] = n
+			}
 		case ok && measured >= 0:
 			used[i] = measured
 		}

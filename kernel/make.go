@@ -80,6 +80,7 @@ func (k *Kernel) fetch(ctx context.Context, j *judgement) {
 		return
 	}
 	j.scope = replayScope(j)
+	j.setPrice(ctx)
 	if j.contract != nil {
 		j.draws, j.rates, j.planErr = budget.Plan(k.limits(j), j.pol.Rates, budget.Ask{
 			Who: j.who, Boundary: j.req.Boundary, Consumes: j.consumes(),

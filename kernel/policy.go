@@ -28,6 +28,9 @@ type Policy struct {
 	// Limits and Rates are what K3 counts.
 	Limits []budget.Limit
 	Rates  []budget.RateLimit
+	// Prices is what things cost; nil prices nothing, and refuses what is priced
+	// by its model.
+	Prices *budget.Prices
 	// Rules is the constitution; nil has no rules.
 	Rules Rules
 	// Risks are patterns that give risks, in their order.

@@ -1,0 +1,111 @@
+package budget
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// Prices is what things cost, in millionths of a dollar: whole numbers, so that
+// no sum is rounded twice (spec 001, layer 1; D9). The zero value prices nothing:
+// calls are then free, and every model is refused.
+type Prices struct {
+	Calls  []CallPrice
+	Models map[string]ModelPrice
+}
+
+// CallPrice is what each crossing of a boundary costs.
+type CallPrice struct {
+	Boundary string // name or pattern, as MatchBoundary reads it
+	Micro    int64
+}
+
+// ModelPrice is what a million tokens of a model cost.
+type ModelPrice struct{ Input, Output int64 }
+
+// Call is what one crossing of a boundary costs beside its tokens: the price of
+// the longest pattern that matches, 0 where none does.
+func (p *Prices) Call(boundary string) int64 {
+	if p == nil {
+		return 0
+	}
+	best, cost := -1, int64(0)
+	for _, c := range p.Calls {
+		if MatchBoundary(c.Boundary, boundary) && len(c.Boundary) > best {
+			best, cost = len(c.Boundary), c.Micro
+		}
+	}
+	return cost
+}
+
+// Model returns the price of a model. A model without one is never free.
+func (p *Prices) Model(name string) (ModelPrice, bool) {
+	if p == nil {
+		return ModelPrice{}, false
+	}
+	m, ok := p.Models[name]
+	return m, ok
+}
+
+// Cost is what so many tokens cost, rounded up to a whole millionth. It is not ok
+// where an amount or a price is negative, or the sum overflows.
+func (m ModelPrice) Cost(input, output int64) (micro int64, ok bool) {
+	if input < 0 || output < 0 || m.Input < 0 || m.Output < 0 {
+		return 0, false
+	}
+	hi1, lo1 := bits.Mul64(uint64(input), uint64(m.Input))
+	hi2, lo2 := bits.Mul64(uint64(output), uint64(m.Output))
+	lo, carry := bits.Add64(lo1, lo2, 0)
+	hi, over := bits.Add64(hi1, hi2, carry)
+	lo, carry = bits.Add64(lo, perMillion-1, 0)
+	hi, over2 := bits.Add64(hi, 0, carry)
+	if over+over2 > 0 || hi >= perMillion {
+		return 0, false
+	}
+	n, _ := bits.Div64(hi, lo, perMillion)
+	return int64(n), n <= math.MaxInt64
+}
+
+const perMillion = 1_000_000
+
+// Measured is what so many tokens in all cost where nobody says how many of them
+// came in: those that were counted before are taken for input, the rest for output.
+func (m ModelPrice) Measured(counted, tokens int64) (micro int64, ok bool) {
+	if tokens < 0 || counted < 0 {
+		return 0, false
+	}
+	in := min(counted, tokens)
+	return m.Cost(in, tokens-in)
+}
+
+// ParseMoney reads an amount of dollars such as "$0.002" or "15" as millionths,
+// exactly. It refuses what is negative, has more than six decimals or does not fit.
+func ParseMoney(s string) (int64, error) {
+	no := func(why string) (int64, error) {
+		return 0, &holdfast.Error{Kind: holdfast.KindValue, Why: fmt.Sprintf("%q %s", s[:min(len(s), 64)], why), Hint: "such as $3 or $0.002"}
+	}
+	text := strings.TrimPrefix(s, "$")
+	if strings.HasPrefix(text, "-") || strings.HasPrefix(s, "-") {
+		return no("is negative")
+	}
+	whole, part, dotted := strings.Cut(text, ".")
+	if whole == "" || dotted && part == "" || strings.Trim(whole+part, "0123456789") != "" {
+		return no("is no amount of dollars")
+	}
+	if len(part) > 6 {
+		return no("has more than six decimals")
+	}
+	n := uint64(0)
+	for _, c := range whole + part + strings.Repeat("0", 6-len(part)) {
+		hi, lo := bits.Mul64(n, 10)
+		sum, carry := bits.Add64(lo, uint64(c-'0'), 0)
+		if hi+carry > 0 || sum > math.MaxInt64 {
+			return no("is more than can be counted")
+		}
+		n = sum
+	}
+	return int64(n), nil
+}
