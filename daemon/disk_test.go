@@ -17,13 +17,14 @@ import (
 // -benchtime 20000x: it is the size that counts, not the time.
 func BenchmarkDiskPerCrossing(b *testing.B) {
 	for _, size := range []int{16, 1024, 10240} {
-		b.Run(fmt.Sprintf("result=%d", size), func(b *testing.B) { growBy(b, size) })
+		b.Run(fmt.Sprintf("result=%d", size), func(b *testing.B) { growBy(b, size, "keep") })
 	}
+	b.Run("requests=none", func(b *testing.B) { growBy(b, 1024, "none") })
 }
 
-func growBy(b *testing.B, size int) {
+func growBy(b *testing.B, size int, requests string) {
 	dir, config := filepath.Join(b.TempDir(), "state"), filepath.Join(b.TempDir(), "holdfast.yaml")
-	text := "version: 1\nboundaries:\n  - {boundary: test/one, risk: LOW, consumes: {file_writes: 1}}\n"
+	text := "version: 1\nboundaries:\n  - {boundary: test/one, risk: LOW, consumes: {file_writes: 1}}\nledger: {requests: " + requests + "}\n"
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		b.Fatal(err)
 	}

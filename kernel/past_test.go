@@ -234,6 +234,17 @@ rules:
 	if e := w.refused(to("dan"), holdfast.K8, holdfast.KindRule); e.Why != "three people" {
 		t.Error(e)
 	}
+	w.advance(time.Minute)
+	if got, err := w.erase(kernel.EraseBefore+w.now().Add(-time.Second).UTC().Format(time.RFC3339), kernel.EraseRequest); err != nil || got.Parts != 3 {
+		t.Fatalf("%+v %v", got, err)
+	}
+	w.store.Close()
+	w = reopen(t, w.dir, rules, unlimited, markedWith("k"))
+	w.advance(time.Minute)
+	w.readHistory()
+	if e := w.refused(to("dan"), holdfast.K8, holdfast.KindRule); e.Why != "three people" {
+		t.Error(e)
+	}
 	w.store.Close()
 	w = reopen(t, w.dir, rules, unlimited, markedWith("x"))
 	w.readHistory()
@@ -286,6 +297,46 @@ rules:
 	if n := w.passed(3, `{}`); n != 1 {
 		t.Errorf("%d passed after five", n)
 	}
+}
+
+// What a person approved counts once, though it begins under the question's id;
+// what a crash ended counts, since nobody knows that it did not start; and of one
+// tenant nothing counts for another.
+func TestPast_approved_crashed_and_others(t *testing.T) {
+	rules := `
+rules:
+  - {id: three, on: request, boundary: "*", when: "past('test/*', '1h').count() >= 3", message: three are enough}
+`
+	other := func(c *kernel.Config, _ *world) { c.Verifier = abroad{c.Verifier} }
+	w := newPast(t, rules, other)
+	held := w.held(w.req("test/high", `{"n":1}`))
+	w.approve(held.Review)
+	w.passes(w.req("test/high", `{"n":1}`))
+	if _, _, err := w.k.Enter(t.Context(), w.req("test/low", `{}`), time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	stranger := func() holdfast.Request {
+		req := w.req("test/low", `{}`)
+		req.Token = w.who("stranger")
+		return req
+	}
+	counts := func(n int64) {
+		t.Helper()
+		if p := w.k.History().Past[0]; p.Entries != n {
+			t.Errorf("%d count, not %d", p.Entries, n)
+		}
+	}
+	w.passes(stranger())
+	counts(3)
+	w.store.Close()
+	w = reopen(t, w.dir, rules, unlimited, markedWith("k"), other)
+	w.readHistory()
+	counts(3)
+	w.passes(stranger())
+	w.passes(w.req("test/low", `{}`))
+	w.refused(w.req("test/low", `{}`), holdfast.K8, holdfast.KindRule)
+	w.passes(stranger())
+	w.refused(stranger(), holdfast.K8, holdfast.KindRule)
 }
 
 // While rules are swapped under load the limit holds and nothing is lost: what
