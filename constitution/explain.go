@@ -110,7 +110,7 @@ func (e *Explained) found(f Finding) {
 // values evaluates the condition once more, keeping what each part was. The
 // history says what it said before.
 func (r *rule) values(lang *language, act *facts) []Value {
-	p, err := lang.env(r.info.On).Program(r.expr.checked, cel.EvalOptions(cel.OptTrackState), cel.CustomDecoratorV2(guards(lang.env(r.info.On))),
+	p, err := lang.env(r.info.On).Program(r.expr.checked, cel.EvalOptions(cel.OptTrackState), cel.CustomDecoratorV2(guards(lang.env(r.info.On), r.expr.checked)),
 		cel.CostTracking(counter{}), cel.CostLimit(MaxRuleCost), cel.InterruptCheckFrequency(checkEvery))
 	if err != nil {
 		return nil

@@ -16,9 +16,14 @@ import (
 // at the context inside one, so such calls are measured before.
 const maxSteps = 10_000_000
 
-// guards returns a decorator that measures the calls that need it.
-func guards(env *cel.Env) interpreter.InterpretableDecoratorV2 {
+// guards returns a decorator that measures the calls that need it, and checks what
+// is compared.
+func guards(env *cel.Env, checked *cel.Ast) interpreter.InterpretableDecoratorV2 {
+	classes := strict(checked)
 	return func(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
+		if want, ok := classes[i.ID()]; ok {
+			return &ofClass{i, want}, nil
+		}
 		call, ok := i.(interpreter.InterpretableCall)
 		if !ok {
 			return i, nil

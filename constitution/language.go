@@ -218,7 +218,7 @@ func compileParsed(env *cel.Env, parsed *cel.Ast, source string, want func(*cel.
 		return nil, []problem{{1, 0, "the cost cannot be estimated", ""}}
 	}
 	e := &expression{source: source, checked: checked, cost: ordinary.Max, bound: largest.Max, counted: largest.Max > freeCost}
-	if e.program, err = env.Program(checked, programOptions(env, e.counted)...); err != nil {
+	if e.program, err = env.Program(checked, programOptions(env, checked, e.counted)...); err != nil {
 		return nil, []problem{{1, 0, "the expression cannot be planned: " + clip(err.Error()), ""}}
 	}
 	return e, nil
@@ -231,10 +231,10 @@ func units(n uint64) string {
 	return fmt.Sprint(n)
 }
 
-func programOptions(env *cel.Env, counted bool) []cel.ProgramOption {
+func programOptions(env *cel.Env, checked *cel.Ast, counted bool) []cel.ProgramOption {
 	options := []cel.ProgramOption{
 		cel.EvalOptions(cel.OptOptimize),
-		cel.CustomDecoratorV2(guards(env)),
+		cel.CustomDecoratorV2(guards(env, checked)),
 	}
 	if counted {
 		options = append(options, cel.CostTracking(counter{}), cel.CostLimit(MaxRuleCost), cel.InterruptCheckFrequency(checkEvery))
