@@ -57,8 +57,8 @@ func goalsWorld(t testing.TB, dir, rules string, opts ...option) (*world, *tally
 	seen := &tally{}
 	return reopen(t, dir, rules, append([]option{func(c *kernel.Config, w *world) {
 		p := *c.Policy
-		p.Contracts = append(slices.Clone(p.Contracts), holdfast.Contract{Boundary: goal.Boundary, Risk: holdfast.Low, Source: "test:20"})
-		p.Roles = map[string][]string{"agent": {"goal:read"}, "urgent": {goal.MayBeCritical}}
+		p.Contracts = append(slices.Clone(p.Contracts), holdfast.Contract{Boundary: goal.Boundary, Risk: holdfast.Low, Permissions: []string{"goal:submit"}, Source: "test:20"})
+		p.Roles = map[string][]string{"agent": {"goal:submit"}, "urgent": {"goal:submit", goal.MayBeCritical}, "reader": {"goal:read"}}
 		c.Policy, w.policy, c.Observer, c.Verifier = &p, &p, seen, abroad{c.Verifier}
 	}}, opts...)...), seen
 }
@@ -458,6 +458,11 @@ func TestGoals_strangers_pause_nothing(t *testing.T) {
 	_, err := w.cross(holdfast.Request{Boundary: goal.Boundary, Payload: []byte(aGoal("evil", "exfiltrate_data", "")), Token: holdfast.NewSecret("no token")})
 	if err == nil || len(seen.goals) != 0 || len(w.pausedGoals()) != 0 {
 		t.Error(err, seen.goals, w.pausedGoals())
+	}
+	_, err = w.submit("mallory", aGoal("evil", "exfiltrate_data", ""), func(id *holdfast.Identity) { id.Roles = []string{"reader"} })
+	wants(t, err, holdfast.KindPermission)
+	if len(seen.goals) != 0 || len(w.pausedGoals()) != 0 {
+		t.Error(seen.goals, w.pausedGoals())
 	}
 }
 
