@@ -61,7 +61,7 @@ UNWATCHED = $(foreach p,golang.org/x/crypto/... modernc.org/libc/... modernc.org
 
 # The tests that do something thousands of times (internal/repeat): with the
 # detector they do it a tenth as often, and here in full without it.
-ENDURING = TestKill9|TestSemanticsOfRandom|TestPropertyRandom|ThousandTimes|TestHTTPDisconnects|TestHTTPVanish|TestNothingIsLeft|TestHostileServers|TestWarm_nothingIsLeft|TestManyRunsLeave|TestBad_AGigabyte
+ENDURING = TestKill9|TestSemanticsOfRandom|TestPropertyRandom|ThousandTimes|TestHTTPDisconnects|TestHTTPVanish|TestNothingIsLeft|TestHostileServers|TestWarm_nothingIsLeft|TestManyRunsLeave|TestBad_AGigabyte|TestAttack_AThousand
 ENDURE = ./kernel ./internal/egress ./internal/mcp/gateway ./internal/mcp/remote ./internal/mcp/server ./internal/repeat ./internal/sandbox/process
 
 # The race detector needs cgo; the product does not. Without atexit_sleep_ms

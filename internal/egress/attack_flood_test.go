@@ -185,6 +185,7 @@ func TestAttack_FramesWithoutEnd(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newEgress(t, setup{})
 			c, err := w.tunnel(w.at("good.test"), "good.test", "h2")
 			if err != nil {

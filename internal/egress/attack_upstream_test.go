@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/domain"
+	"github.com/holdfast-dev/holdfast/internal/repeat"
 )
 
 // hostile is a world whose plain.test is f, by connection.
@@ -239,7 +240,7 @@ func TestAttack_AThousandAbortedRequestsLeaveNothing(t *testing.T) {
 	}
 	run(100)
 	before := settled()
-	run(1000)
+	run(repeat.Times(1000, 200))
 	if after := settled(); after > before+20 {
 		b := make([]byte, 1<<20)
 		t.Errorf("%d goroutines were there, then %d\n%.6000s", before, after, b[:runtime.Stack(b, true)])
