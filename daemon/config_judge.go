@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -19,13 +20,20 @@ import (
 
 // JudgeConfig is one judge of actions (spec 001, layer 2; D37).
 type JudgeConfig struct {
-	Kind     string            `yaml:"kind" need:"yes" enum:"rules,command" doc:"rules: five expressions; command: a program"`
+	Kind     string            `yaml:"kind" need:"yes" enum:"rules,command,llm" doc:"rules: five expressions; command: a program; llm: a model behind an address"`
 	Criteria map[string]string `yaml:"criteria" doc:"of kind rules: each of the five criteria: CEL over the request, as confidence has it, that yields 1 to 5"`
 	Command  []string          `yaml:"command" doc:"of kind command: program and arguments; it reads the redacted request as JSON and prints the five criteria as JSON"`
 	Env      []string          `yaml:"env" doc:"of kind command: names of environment variables that it is given; no others are"`
+	API      string            `yaml:"api" enum:"anthropic,openai" doc:"of kind llm: anthropic is the Messages API, openai chat completions, of whoever speaks them"`
+	URL      string            `yaml:"url" doc:"of kind llm: the whole address that is posted to; its host is a row of egress.domains, with its credential"`
+	Model    string            `yaml:"model" doc:"of kind llm: the model's name"`
+	Prompt   string            `yaml:"prompt" doc:"of kind llm: what the model is told; a rubric of the five criteria if absent"`
 	Timeout  Duration          `yaml:"timeout" doc:"bounds one answer; 10s if absent, at most 20s"`
 	At       string            `yaml:"-"`
 }
+
+// maxPrompt bounds what a model is told, in bytes.
+const maxPrompt = 64 << 10
 
 // judgePrefix begins the boundaries of judges, which are made, not listed.
 const judgePrefix = "judge/"
@@ -39,7 +47,7 @@ func (k *checker) judges(c *Config) {
 		if t := time.Duration(j.Timeout); t > judge.LongestTime {
 			k.fail(j.At, "a request is entered within 30s, judges included", "the judge %s may take at most %s", clip(name), judge.LongestTime)
 		}
-		k.judgeKind(name, &j)
+		k.judgeKind(c, name, &j)
 	}
 	for i := range c.Boundaries {
 		b := &c.Boundaries[i]
@@ -56,7 +64,7 @@ func (k *checker) judges(c *Config) {
 	}
 }
 
-func (k *checker) judgeKind(name string, j *JudgeConfig) {
+func (k *checker) judgeKind(c *Config, name string, j *JudgeConfig) {
 	misplaced := func(key, kind string, there bool) {
 		if there && j.Kind != kind {
 			k.fail(j.At, "", "the judge %s: %s is of kind %s alone", clip(name), key, kind)
@@ -65,6 +73,9 @@ func (k *checker) judgeKind(name string, j *JudgeConfig) {
 	misplaced("criteria", "rules", j.Criteria != nil)
 	misplaced("command", "command", j.Command != nil)
 	misplaced("env", "command", j.Env != nil)
+	for key, v := range map[string]string{"api": j.API, "url": j.URL, "model": j.Model, "prompt": j.Prompt} {
+		misplaced(key, "llm", v != "")
+	}
 	switch j.Kind {
 	case "rules":
 		if j.Timeout != 0 {
@@ -73,6 +84,12 @@ func (k *checker) judgeKind(name string, j *JudgeConfig) {
 		if _, err := j.rules(); err != nil {
 			k.errors(err)
 		}
+	case "llm":
+		if j.API == "" || j.Model == "" || j.URL == "" || len(j.Prompt) > maxPrompt {
+			k.fail(j.At, "", "the judge %s needs api, url and model, and a prompt of at most %d bytes", clip(name), maxPrompt)
+			return
+		}
+		k.address(j.At, "url", j.URL, c.Unsafe.PlainHTTP)
 	case "command":
 		k.command(j.At, j.Command)
 		for _, v := range j.Env {
@@ -120,6 +137,9 @@ func (c *Config) judges(p *kernel.Policy) error {
 		j := c.Judges[name]
 		own := j
 		own.At = "" // where it stands is no part of what it is
+		if own.Kind == "llm" {
+			own.Prompt = cmp.Or(own.Prompt, judge.DefaultPrompt)
+		}
 		text, err := json.Marshal(own)
 		if err != nil {
 			return err
@@ -139,6 +159,8 @@ func (c *Config) judges(p *kernel.Policy) error {
 			made.Judge, made.Pure = rules, true
 		case "command":
 			made.Judge = judge.Command{Argv: j.Command, Env: j.Env, Within: within}
+		case "llm":
+			made.Judge = judge.LLM{API: j.API, URL: j.URL, Model: j.Model, Prompt: own.Prompt, Within: within}
 		default:
 			return refusal("%s: there is no kind of judge %q", j.At, clip(j.Kind))
 		}

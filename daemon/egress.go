@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
@@ -31,6 +32,7 @@ type egressSite struct {
 	proxy     *egress.Proxy     // guarded by mu; nil until something listens
 	ended     bool              // guarded by mu
 	listening []egressDoor      // guarded by mu
+	judges    *http.Client      // guarded by mu; nil until a model is asked
 
 	engines engineShelf
 	runs    atomic.Int64 // whose sockets are served

@@ -233,6 +233,7 @@ const pastWait = 2 * time.Second
 // and with how long things are kept.
 func (d *Daemon) own(l *Loaded) *kernel.Policy {
 	own := *l.Policy
+	d.waysOut(&own)
 	own.Own = append([]string{d.Paths.Dir}, l.Files...)
 	if dir, err := os.UserConfigDir(); err == nil && len(l.Files) == 0 {
 		own.Own = append(own.Own, filepath.Join(dir, "holdfast")) // where there is none yet
