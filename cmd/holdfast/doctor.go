@@ -69,7 +69,7 @@ func doctor(a *app, args []string) error {
 		do   func(daemon.Paths) finding
 	}{
 		{"state directory", a.seeState}, {"configuration", owner.seeConfig}, {"owner", owner.see},
-		{"halt latch", a.seeLatch}, {"ledger", a.seeLedger}, {"ledger key", a.seeLedgerKey},
+		{"halt latch", a.seeLatch}, {"ledger", a.seeLedger}, {"counters", a.seeCounters}, {"ledger key", a.seeLedgerKey},
 		{"operator key", a.seeOperator}, {"egress", a.seeEgress}, {"disk", a.seeDisk}, {"clock", a.seeClock}, {"refusal", owner.seeRefusal},
 	}
 	var found []finding

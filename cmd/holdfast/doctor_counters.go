@@ -1,0 +1,40 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/story"
+	"github.com/holdfast-dev/holdfast/kernel"
+)
+
+// countersTime bounds how long the ledger is added up for.
+const countersTime = 30 * time.Second
+
+// seeCounters adds up the ledger and compares the counters of money and iterations.
+func (a *app) seeCounters(daemon.Paths) finding {
+	ctx, cancel := context.WithTimeout(a.ctx, countersTime)
+	defer cancel()
+	var c kernel.Counted
+	err := a.read(func(_ daemon.Paths, s kernel.Store) error {
+		return s.View(ctx, func(tx kernel.Tx) (err error) {
+			c, err = kernel.CheckCounters(ctx, tx, nil)
+			return err
+		})
+	})
+	switch {
+	case isNoState(err):
+		return okay("none yet")
+	case errors.Is(err, context.DeadlineExceeded):
+		return warn("", "not compared: %s added up within %s, and there are more", story.Count(int(c.Leaves), "leaf was", "leaves were"), countersTime)
+	case err != nil:
+		return bad(err)
+	case len(c.Astray) > 0:
+		first := c.Astray[0]
+		return finding{How: "FAIL", Why: story.Count(len(c.Astray), "counter is", "counters are") + " not what the ledger adds up to; the first is " + first.Budget + " of tenant " + first.Tenant,
+			Hint: "somebody may have written the store past holdfast: `holdfast ledger verify`"}
+	}
+	return okay("%s of money and iterations as the ledger adds up to", story.Count(c.Counters, "counter is", "counters are"))
+}
