@@ -79,6 +79,12 @@ func (c *crossing) consult(ctx context.Context) {
 	if j.contract == nil || j.contract.Judge == "" || j.judging || j.replay != nil || j.doc == nil || j.risk() == holdfast.Prohibited || j.answered() {
 		return
 	}
+	defer func() {
+		if r := recover(); r != nil {
+			c.k.log.Error("a judge panicked", "judge", j.contract.Judge, "panic", fmt.Sprint(r))
+			j.scores, j.judgeErr = nil, errors.New("it failed")
+		}
+	}()
 	s, err := c.score(ctx, j.pol.Judges[j.contract.Judge])
 	if err == nil {
 		err = s.Check() // whatever the judge is, or the store has kept

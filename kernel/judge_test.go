@@ -1,6 +1,7 @@
 package kernel_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -177,6 +178,14 @@ func TestD3_an_unusable_judge_denies(t *testing.T) {
 			t.Errorf("%v %v", out.Verdict, err)
 		}
 	})
+	for _, pure := range []bool{true, false} {
+		t.Run(fmt.Sprintf("panics, pure %v", pure), func(t *testing.T) {
+			w := scoredBy(t, kernel.PolicyJudge{Judge: panics{}, Version: "v1", Pure: pure})
+			if out, err := w.cross(w.req("judged/LOW", `{}`)); out.Verdict != holdfast.Deny || holdfast.KindOf(err) != holdfast.KindConfidence {
+				t.Errorf("%v %v", out.Verdict, err)
+			}
+		})
+	}
 	t.Run("is named and not declared", func(t *testing.T) {
 		p := testPolicy(t, "")
 		p.Contracts = append(p.Contracts, holdfast.Contract{Boundary: "x/y", Risk: holdfast.Low, Judge: "nobody", Source: "test:1"})
@@ -233,6 +242,14 @@ func TestK7_a_person_answers_for_an_unsafe_score(t *testing.T) {
 	if asked() != 1 {
 		t.Errorf("asked %d times", asked())
 	}
+}
+
+// panics is a judge with a fault.
+type panics struct{}
+
+// Score implements kernel.Judge.
+func (panics) Score(context.Context, kernel.JudgeRequest) (review.Scores, error) {
+	panic("no judge")
 }
 
 // childOf is the entry of the one child of a crossing.
