@@ -400,23 +400,19 @@ func (j *judgement) evalOutput(ctx context.Context, out holdfast.Output) (bool, 
 	if !j.asksOutput() {
 		return false, nil
 	}
-	type answer struct {
-		asked bool
-		err   error
-	}
-	ch := make(chan answer, 1)
+	ch := make(chan evaluation, 1)
 	go func() {
 		defer func() {
 			if r := recover(); r != nil {
 				j.k.log.Error("a predicate panicked", "boundary", c.Boundary, "panic", fmt.Sprint(r))
-				ch <- answer{true, violation(holdfast.KindEval, c.Source, "a predicate failed")}
+				ch <- evaluation{asked: true, err: violation(holdfast.KindEval, c.Source, "a predicate failed")}
 			}
 		}()
-		asked, err := j.evalAll(ctx, out)
-		ch <- answer{asked, err}
+		ch <- j.evalAll(ctx, out)
 	}()
 	select {
 	case a := <-ch:
+		j.spoke = append(j.spoke, a.spoke...)
 		return a.asked, a.err
 	case <-ctx.Done():
 		return true, violation(holdfast.KindTimeout, c.Source, "judging the output took longer than "+gateTime.String())
@@ -428,16 +424,24 @@ func (j *judgement) asksOutput() bool {
 	return j.contract.output != nil || len(j.contract.predicates) > 0 || j.pol.outputs
 }
 
-func (j *judgement) evalAll(ctx context.Context, out holdfast.Output) (bool, error) {
+// evaluation is what K8 says of an output. Who judges it changes nothing of the
+// judgement, which goes on without it when its time is over.
+type evaluation struct {
+	asked bool
+	spoke []constitution.Finding
+	err   error
+}
+
+func (j *judgement) evalAll(ctx context.Context, out holdfast.Output) evaluation {
 	c := j.contract
 	needsTree := c.output != nil || len(c.predicates) > 0
 	tree, err := outputTree(out.Body)
 	if err != nil && needsTree {
-		return true, violation(holdfast.KindType, c.Source, "the output is not JSON that a predicate can be asked of")
+		return evaluation{asked: true, err: violation(holdfast.KindType, c.Source, "the output is not JSON that a predicate can be asked of")}
 	}
 	if c.output != nil && out.ExitCode == 0 {
 		if err := j.conformsTo(ctx, out, tree); err != nil {
-			return true, err
+			return evaluation{asked: true, err: err}
 		}
 	}
 	facts := j.facts()
@@ -447,7 +451,7 @@ func (j *judgement) evalAll(ctx context.Context, out holdfast.Output) (bool, err
 	}
 	for _, p := range c.predicates {
 		if err := j.askPredicate(ctx, p, facts); err != nil {
-			return true, err
+			return evaluation{asked: true, err: err}
 		}
 	}
 	return j.askRules(ctx, facts, needsTree)
@@ -472,18 +476,20 @@ func (j *judgement) conformsTo(ctx context.Context, out holdfast.Output, tree an
 	return nil
 }
 
-func (j *judgement) askRules(ctx context.Context, facts constitution.Facts, asked bool) (bool, error) {
+func (j *judgement) askRules(ctx context.Context, facts constitution.Facts, asked bool) evaluation {
 	found := j.pol.Rules.Judge(ctx, constitution.OnOutput, facts)
-	j.spoke = append(j.spoke, found...)
+	a := evaluation{asked: asked || len(found) > 0, spoke: found}
 	for _, f := range found {
 		if f.Verdict == holdfast.Allow {
 			continue
 		}
 		rule := f.Rule + " (" + f.Where + ")"
 		if f.Err != nil {
-			return true, violation(holdfast.KindEval, rule, "the rule "+f.Rule+" failed: "+excerpt.Of(f.Err.Error(), 256))
+			a.err = violation(holdfast.KindEval, rule, "the rule "+f.Rule+" failed: "+excerpt.Of(f.Err.Error(), 256))
+			return a
 		}
-		return true, violation(holdfast.KindEvalFailure, rule, f.Message)
+		a.err = violation(holdfast.KindEvalFailure, rule, f.Message)
+		return a
 	}
-	return asked || len(found) > 0, nil
+	return a
 }
