@@ -11,7 +11,7 @@ import (
 )
 
 func rulesCommand() command {
-	return command{name: "rules", about: "check, test and explain rules", help: `
+	return command{name: "rules", about: "check, test, explain and replay rules", help: `
 Rules are the constitution: what no crossing may violate, in CEL.
 
     $ holdfast rules check rules.yaml
@@ -71,6 +71,16 @@ what is printed is redacted.
                       once
 
     $ holdfast rules explain mcp/bank/pay '{"amount":150}'
+`},
+		{name: "replay", about: "say what other rules would have made of what is recorded", run: rulesReplay, help: `
+Judge what is recorded by other rules, and say what would have been different:
+what acted and would be refused or held, and what a rule refused and none would be
+asked of. What cannot be told, because the ledger keeps no payload of it or only a
+masked one, is counted as unknown. It only reads.
+
+    holdfast rules replay --rules FILE [--since 24h] [--json]
+
+    $ holdfast rules replay --rules new.yaml --since 24h
 `},
 	}}
 }

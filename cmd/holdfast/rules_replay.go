@@ -1,0 +1,225 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/constitution"
+	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/kernel"
+	"github.com/holdfast-dev/holdfast/ledger"
+)
+
+// maxDifferences bounds how many crossings a replay names; it counts all.
+const maxDifferences = 1000
+
+// different is one crossing of which other rules think otherwise.
+type different struct {
+	Crossing string    `json:"crossing"`
+	At       time.Time `json:"at"`
+	Boundary string    `json:"boundary"`
+	Agent    string    `json:"agent"`
+	// Would is deny or hold of what acted, allow of what a rule refused.
+	Would string `json:"would"`
+	Rule  string `json:"rule,omitempty"`
+	Why   string `json:"why,omitempty"`
+}
+
+// replayed is what other rules make of what is recorded.
+type replayed struct {
+	Same    int `json:"same"`
+	Refused int `json:"newly_refused"`
+	Held    int `json:"newly_held"`
+	Allowed int `json:"newly_allowed"`
+	// Unknown has how many cannot be told, by why.
+	Unknown     map[string]int `json:"unknown"`
+	Differences []different    `json:"differences"`
+
+	a     *app
+	set   *constitution.Set
+	h     *history.History
+	pasts []*constitution.Past
+	from  time.Time
+}
+
+func rulesReplay(a *app, args []string) error {
+	fs := a.flags("rules replay")
+	var files repeated
+	fs.Var(&files, "rules", "")
+	since := fs.Duration("since", 24*time.Hour, "")
+	if _, err := a.parse(fs, args, 0, 0); err != nil {
+		return err
+	}
+	if len(files) == 0 || *since <= 0 {
+		return usage("`holdfast rules replay --rules new.yaml --since 24h`", "name the rules with --rules, and a --since above zero")
+	}
+	set, err := a.ruleSet(files)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	r := &replayed{Unknown: map[string]int{}, Differences: []different{}, a: a, set: set, h: history.New(history.MaxEntries), from: now.Add(-*since)}
+	start := r.from
+	for _, p := range set.Pasts() {
+		start = sooner(start, r.from.Add(-p.Window-history.Slack))
+	}
+	r.pasts, _ = r.h.Use(start, set.Pasts())
+	for _, p := range r.pasts {
+		r.h.Ready(p.ID)
+	}
+	if err := a.read(func(_ daemon.Paths, s kernel.Store) error { return r.all(s, start) }); err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(r)
+	}
+	r.draw()
+	return nil
+}
+
+func sooner(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// all reads the ledger once. What began before the stretch that is asked about
+// is history for it.
+func (r *replayed) all(s kernel.Store, start time.Time) error {
+	size, err := r.a.size(s)
+	if err != nil {
+		return err
+	}
+	from, err := r.a.since(s, size, start)
+	if err != nil {
+		return err
+	}
+	p := r.a.progress(nil)
+	p.total = size - from
+	defer p.end()
+	return r.a.leaves(s, r.a.tenant, from, size, func(l ledger.Stored) error {
+		p.one()
+		switch l.Kind {
+		case ledger.KindBegin:
+			b, err := ledger.ParseBegin(l.Record)
+			if err != nil {
+				return err
+			}
+			r.began(b, l.Part)
+		case ledger.KindEntry:
+			e, err := ledger.ParseEntry(l.Record)
+			if err != nil {
+				return err
+			}
+			r.refused(e)
+		}
+		return nil
+	})
+}
+
+// began judges what acted.
+func (r *replayed) began(b *ledger.Begin, part []byte) {
+	f, unread := recordedFacts(b, part)
+	f.Sights = r.set.See(r.a.ctx, f)
+	for i := range f.Sights {
+		f.Sights[i].Err = errors.Join(f.Sights[i].Err, unread)
+	}
+	t := r.h.Add(f.Now, b.TenantID, b.ID, f.Sights)
+	defer t.Confirm(b.Timestamp)
+	if b.Timestamp.Before(r.from) {
+		return
+	}
+	if !r.asks(b.Boundary) {
+		r.Same++
+		return
+	}
+	if unread != nil {
+		r.Unknown[unread.Error()]++
+		return
+	}
+	f.History = t
+	d := different{Crossing: b.ID, At: b.Timestamp, Boundary: b.Boundary, Agent: b.Agent}
+	for _, found := range r.set.Judge(r.a.ctx, constitution.OnRequest, f) {
+		switch {
+		case found.Verdict != holdfast.Allow && errors.Is(found.Err, constitution.ErrHistory):
+			r.Unknown["the history that a rule asks cannot be read"]++
+			return
+		case found.Verdict == holdfast.Deny && d.Would != "deny":
+			d.Would, d.Rule, d.Why = "deny", found.Rule, found.Message
+		case found.Verdict == holdfast.Hold && d.Would == "":
+			d.Would, d.Rule, d.Why = "hold", found.Rule, found.Message
+		}
+	}
+	r.count(d)
+}
+
+// refused looks at what a rule refused: its payload is not kept, so that only
+// where no rule is asked it is known that it would have passed K8.
+func (r *replayed) refused(e *ledger.Entry) {
+	if e.BeginSeq != nil || e.Gate == nil || *e.Gate != holdfast.K8 || e.Timestamp.Before(r.from) {
+		return
+	}
+	if r.asks(e.Boundary) {
+		r.Unknown["it was refused, and of that the ledger keeps no payload"]++
+		return
+	}
+	r.count(different{Crossing: e.ID, At: e.Timestamp, Boundary: e.Boundary, Agent: e.Agent, Would: "allow", Why: "no rule is asked there"})
+}
+
+// asks says whether a rule judges requests at a boundary.
+func (r *replayed) asks(boundary string) bool {
+	for _, i := range r.set.Rules() {
+		prefix, glob := strings.CutSuffix(i.Boundary, "*")
+		if i.On == constitution.OnRequest && (boundary == prefix || glob && strings.HasPrefix(boundary, prefix)) || len(i.Past) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *replayed) count(d different) {
+	switch d.Would {
+	case "":
+		r.Same++
+		return
+	case "deny":
+		r.Refused++
+	case "hold":
+		r.Held++
+	case "allow":
+		r.Allowed++
+	}
+	if len(r.Differences) < maxDifferences {
+		r.Differences = append(r.Differences, d)
+	}
+}
+
+// draw shows the summary and the first differences.
+func (r *replayed) draw() {
+	unknown := 0
+	for _, n := range r.Unknown {
+		unknown += n
+	}
+	whole := max(1, r.Same+r.Refused+r.Held+r.Allowed+unknown)
+	for _, row := range []struct {
+		name string
+		n    int
+	}{{"the same", r.Same}, {"newly refused", r.Refused}, {"newly held", r.Held}, {"newly allowed", r.Allowed}, {"unknown", unknown}} {
+		fmt.Fprintf(r.a.out, "%-14s %7d  %s\n", row.name, row.n, strings.Repeat("#", (row.n*40+whole-1)/whole))
+	}
+	for why, n := range r.Unknown {
+		fmt.Fprintf(r.a.out, "unknown: %d: %s\n", n, clean(why))
+	}
+	for i, d := range r.Differences {
+		if i == 20 {
+			fmt.Fprintf(r.a.out, "and more: --json names them\n")
+			break
+		}
+		fmt.Fprintf(r.a.out, "%s  %s  %s  %s  would be %s: %s %s\n", d.At.UTC().Format(time.RFC3339), d.Crossing, clean(d.Boundary), clean(d.Agent), d.Would, clean(d.Rule), clean(d.Why))
+	}
+}
