@@ -148,7 +148,7 @@ func (s sizes) EstimateSize(node cost.AstNode) *cost.SizeEstimate {
 // that comes with it, but for those that stand for past functions.
 func (sizes) EstimateCallCost(function, _ string, _ *cost.AstNode, _ []cost.AstNode) *cost.CallEstimate {
 	if n, ours := pastUnits(function); ours {
-		return &cost.CallEstimate{CostEstimate: cost.CostEstimate{Min: n, Max: n}}
+		return &cost.CallEstimate{CostEstimate: cost.Estimate{Min: n, Max: n}}
 	}
 	return nil
 }
