@@ -1,6 +1,7 @@
 package process
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -23,11 +24,10 @@ import (
 func TestTrialsAgreeWithPosture(t *testing.T) {
 	b := tier(t)
 	up := b.Posture().Up
-	start := time.Now()
-	found := b.Trials(t.Context())
-	if took := time.Since(start); took > 3*time.Second && os.Getenv(sceneEnv) == "" {
-		t.Errorf("it took %v", took)
-	}
+	// One that hangs ends with its context, and is then not known.
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	found := b.Trials(ctx)
 	var walls []sandbox.Wall
 	for _, f := range found {
 		walls = append(walls, f.Wall)
