@@ -87,10 +87,22 @@ func descendants(pid int) []int {
 			children[parent(id)] = append(children[parent(id)], id)
 		}
 	}
+	return underneath(pid, children)
+}
+
+// underneath are all that children leads to from pid, each once: while the processes
+// are read one by one a number can pass to another, and so a process seem to be
+// its own descendant.
+func underneath(pid int, children map[int][]int) []int {
 	var list []int
-	for queue := []int{pid}; len(queue) > 0; {
-		below := children[queue[0]]
-		queue, list = append(queue[1:], below...), append(list, below...)
+	seen := map[int]bool{pid: true}
+	for queue := []int{pid}; len(queue) > 0; queue = queue[1:] {
+		for _, child := range children[queue[0]] {
+			if !seen[child] {
+				seen[child] = true
+				queue, list = append(queue, child), append(list, child)
+			}
+		}
 	}
 	return list
 }
