@@ -220,9 +220,10 @@ func (t *Tier) launch(ctx context.Context, l language, o *order, spec sandbox.Sp
 	return res, err
 }
 
-// deathWithin is how long a launcher that was killed may look alive; one that
-// lives longer was not: the run's own first process was.
-const deathWithin = 300 * time.Millisecond
+// deathWithin is how long a launcher that was killed may look alive, on a machine
+// that has much else to do; one that lives longer was not: the run's own first
+// process was. A run that is tried again with one that is dying would fail.
+const deathWithin = 2 * time.Second
 
 // died is the error of a run whose launcher or first process is gone before
 // anything of the code began: it can be run again, and is not run twice.
