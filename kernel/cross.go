@@ -391,8 +391,7 @@ func (c *crossing) activate() error {
 
 // run acts and leaves.
 func (c *crossing) run(act Act) (*holdfast.Outcome, error) {
-	e := c.perform(act)
-	err := c.leave(e)
+	err := c.leave(c.perform(act))
 	return c.outcome(), err
 }
 
