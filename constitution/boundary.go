@@ -153,3 +153,30 @@ func (s *Set) Misfits(b Boundary) ([]string, error) {
 	}
 	return out, nil
 }
+
+// strangers are sentences on rules and past functions for a boundary that is not
+// listed, where one that is has nearly its name. It may be there for all that:
+// the tools of a server are known only when it runs.
+func (s *Set) strangers(listed []Boundary) []string {
+	var names []string
+	for _, b := range listed {
+		if !strings.HasSuffix(b.Name, "*") {
+			names = append(names, b.Name)
+		}
+	}
+	var out []string
+	look := func(where, id, name string) {
+		near := nearest(name, names)
+		if strings.HasSuffix(name, "*") || slices.Contains(names, name) || near == "" || distance(strings.ToLower(name), strings.ToLower(near)) > 2 {
+			return
+		}
+		out = append(out, fmt.Sprintf("%s: %s is about %q, which is not listed; did you mean %q?", where, id, clip(name), near))
+	}
+	for _, r := range s.rules {
+		look(r.info.Where, r.info.ID, r.info.Boundary)
+		for _, p := range r.pasts {
+			look(p.Where, r.info.ID, p.Boundary)
+		}
+	}
+	return out
+}

@@ -97,6 +97,9 @@ func (s *Set) Weakened() []string {
 	}
 	var out []string
 	for _, r := range s.rules {
+		if r.info.On == OnSpawn {
+			out = append(out, fmt.Sprintf("rule %s (%s) is on spawn, which nothing in this version asks", r.info.ID, r.info.Where))
+		}
 		if r.observes() {
 			out = append(out, fmt.Sprintf("rule %s (%s) only observes: what it forbids is done and recorded", r.info.ID, r.info.Where))
 		}
@@ -110,6 +113,9 @@ func (s *Set) Weakened() []string {
 func (s *Set) warnings() []string {
 	var out []string
 	for _, r := range s.rules {
+		if r.info.On == OnSpawn {
+			out = append(out, fmt.Sprintf("%s: %s is on spawn, which nothing in this version asks", r.info.Where, r.info.ID))
+		}
 		if r.observes() {
 			out = append(out, fmt.Sprintf("%s: %s has mode observe and stops nothing", r.info.Where, r.info.ID))
 		}

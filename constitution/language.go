@@ -10,6 +10,7 @@ import (
 	"cel.dev/cel-go/common/cost"
 	"cel.dev/cel-go/ext"
 
+	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/excerpt"
 )
 
@@ -91,7 +92,7 @@ func newLanguage() (*language, error) {
 		if l.subjects[on], err = request.Extend(cel.Variable(subjectName(on), cel.DynType)); err != nil {
 			return nil, fmt.Errorf("make the rule language: %w", err)
 		}
-		if l.shapes[on], err = readShape(SubjectSchema(on)); err != nil {
+		if l.shapes[on], err = subjectShape(on); err != nil {
 			return nil, err
 		}
 	}
@@ -123,6 +124,19 @@ func variables() []variable {
 		{"args", cel.DynType}, {"payload_size", cel.IntType},
 		{"now", cel.TimestampType},
 	}
+}
+
+// requestShapes are the variables that are one of a few words.
+func requestShapes() map[string]*shape {
+	risk, level := &shape{class: classText}, &shape{class: classText}
+	for _, r := range []holdfast.Risk{holdfast.Low, holdfast.Medium, holdfast.High, holdfast.Prohibited} {
+		risk.words = append(risk.words, r.String())
+	}
+	for _, l := range []holdfast.Level{holdfast.Baseline, holdfast.MediumTrust, holdfast.HighTrust, holdfast.Highest} {
+		level.words = append(level.words, l.String())
+	}
+	risk.hint, level.hint = "it is "+strings.Join(risk.words, ", "), "it is "+strings.Join(level.words, ", ")
+	return map[string]*shape{"risk": risk, "level": level}
 }
 
 func outputVariables() []string { return []string{"output", "output_size", "exit_code"} }
@@ -183,13 +197,21 @@ func compile(env *cel.Env, source string, want func(*cel.Type) bool, wants strin
 	return compileParsed(env, parsed, source, want, wants)
 }
 
+// yieldHint says what to write where an expression is of another type.
+func yieldHint(wants string) string {
+	if wants == string(classTruth) {
+		return "compare with something, for example `args.count > 10`"
+	}
+	return "for example `args.amount`"
+}
+
 func parse(env *cel.Env, source string) (*cel.Ast, []problem) {
 	if len(source) > MaxExpression {
 		return nil, []problem{{1, 0, fmt.Sprintf("the expression has %d bytes", len(source)), fmt.Sprintf("at most %d are allowed; make two rules of it", MaxExpression)}}
 	}
 	parsed, issues := env.Parse(source)
 	if issues != nil && issues.Err() != nil {
-		return nil, explain(env, issues)
+		return nil, explain(env, issues, source)
 	}
 	return parsed, nil
 }
@@ -198,12 +220,12 @@ func parse(env *cel.Env, source string) (*cel.Ast, []problem) {
 func compileParsed(env *cel.Env, parsed *cel.Ast, source string, want func(*cel.Type) bool, wants string) (*expression, []problem) {
 	checked, issues := env.Check(parsed)
 	if issues != nil && issues.Err() != nil {
-		return nil, explain(env, issues)
+		return nil, explain(env, issues, source)
 	}
 	if t := checked.OutputType(); !want(t) {
-		return nil, []problem{{1, 0, "the expression yields " + t.String() + ", not " + wants, "compare with something, for example `args.count > 10`"}}
+		return nil, []problem{{1, 0, "the expression yields " + t.String() + ", not " + wants, yieldHint(wants)}}
 	}
-	if found := forbidden(checked); len(found) > 0 {
+	if found := append(forbidden(checked), misfits(checked, requestShapes())...); len(found) > 0 {
 		return nil, found
 	}
 	ordinary, err := env.EstimateCost(checked, sizes(ordinarySize))
@@ -249,12 +271,17 @@ func isNumber(t *cel.Type) bool {
 }
 
 // explain turns CEL's issues into problems.
-func explain(env *cel.Env, issues *cel.Issues) []problem {
+func explain(env *cel.Env, issues *cel.Issues, source string) []problem {
 	var out []problem
 	for _, e := range issues.Errors() {
 		p := problem{line: e.Location.Line(), col: e.Location.Column(), why: clip(strings.ReplaceAll(e.Message, "'@exact.", "'"))}
 		if name, ok := undeclared(e.Message); ok {
 			p.why, p.hint = unknownName(env, name)
+			if at := offset(source, p.line, p.col); p.hint == underArgs(name) && at >= 0 && strings.HasPrefix(string([]rune(source)[min(at, len([]rune(source))):]), "(") {
+				p.hint = "rules have no such function"
+			}
+		} else if types, ok := unmatched(e.Message); ok {
+			p.hint = typeHint(types)
 		}
 		out = append(out, p)
 	}
@@ -271,6 +298,30 @@ func undeclared(message string) (string, bool) {
 	}
 	name, _, ok := strings.Cut(rest, "'")
 	return name, ok
+}
+
+// unmatched is the list of types that no function takes, in CEL's words.
+func unmatched(message string) (types string, ok bool) {
+	if !strings.HasPrefix(message, "found no matching overload for '_") {
+		return "", false
+	}
+	_, types, ok = strings.Cut(message, " applied to ")
+	return types, ok
+}
+
+// typeHint says how a value of the type that is wanted is written.
+func typeHint(types string) string {
+	switch {
+	case strings.Contains(types, "timestamp") && strings.Contains(types, "string"):
+		return `write an instant as timestamp("2026-01-31T00:00:00Z")`
+	case strings.Contains(types, "duration") && strings.Contains(types, "string"):
+		return `write a time as duration("60s")`
+	case !strings.Contains(types, ", "):
+		return ""
+	case strings.Contains(types, "(list(string), string)"):
+		return `ask a list with in, for example "admin" in roles`
+	}
+	return "the two are never of one type"
 }
 
 func unknownName(env *cel.Env, name string) (why, hint string) {
@@ -298,7 +349,11 @@ func unknownName(env *cel.Env, name string) (why, hint string) {
 	if near := nearest(name, known); near != "" {
 		return why, fmt.Sprintf("did you mean %q?", near)
 	}
-	return why, "a payload's members are under `args`, for example `args." + clip(name) + "`"
+	return why, underArgs(name)
+}
+
+func underArgs(name string) string {
+	return "a payload's members are under `args`, for example `args." + clip(name) + "`"
 }
 
 // forbidden finds calls that check but that a rule may not make: formatting,

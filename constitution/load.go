@@ -81,14 +81,14 @@ func Load(files []Source, known ...Boundary) (*Set, error) {
 	return l.set, nil
 }
 
-// Check is Load for `holdfast rules check`: what was loaded, and what is
-// allowed but weakens.
+// Check is Load for `holdfast rules check`: what was loaded, what is allowed but
+// weakens, and what will most likely never be asked.
 func Check(files []Source, known ...Boundary) (Report, error) {
 	s, err := Load(files, known...)
 	if err != nil {
 		return Report{}, err
 	}
-	return Report{Rules: s.Rules(), Warnings: s.warnings(), Version: s.Version()}, nil
+	return Report{Rules: s.Rules(), Warnings: append(s.warnings(), s.strangers(known)...), Version: s.Version()}, nil
 }
 
 type loader struct {
@@ -194,6 +194,9 @@ func (l *loader) checkRule(f *file, m map[string]*yaml.Node, r *rule) {
 	}
 	if strings.Contains(strings.TrimSuffix(r.info.Boundary, "*"), "*") {
 		f.failAt(m["boundary"], fmt.Sprintf("%q has a * that is not at its end", clip(r.info.Boundary)), "an exact name, or a prefix and one * at the end")
+	}
+	if r.prefix, r.glob = strings.CutSuffix(r.info.Boundary, "*"); r.info.On.goals() && !r.matches(GoalBoundary) {
+		f.failAt(m["boundary"], fmt.Sprintf("a rule on %s is asked at %s alone", r.info.On, GoalBoundary), "leave `boundary` out")
 	}
 	if r.info.OnError == "pass" && r.info.On != "" && !r.info.On.goals() {
 		f.failAt(m["on_error"], fmt.Sprintf("a rule on %s cannot pass on error", r.info.On), "only rules on goal, subtask or graph can (D3); test with has() what may be missing")

@@ -1,9 +1,11 @@
 package constitution
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
@@ -22,6 +24,12 @@ type shape struct {
 	items *shape
 	// words are the texts that the value may be, where the schema lists them.
 	words []string
+	// form writes a text as the value is always written, where it has one form:
+	// "" for a text that it never is. Of the beginning of a text, whole is false.
+	form func(s string, whole bool) string
+	// hint is what to say of something that does not fit, instead of what a
+	// schema's author is told.
+	hint string
 }
 
 // class is a kind of JSON value.
@@ -207,7 +215,7 @@ func (f *fitting) call(e ast.Expr, in *scope) *shape {
 	call := e.AsCall()
 	var args []*shape
 	if call.IsMemberFunction() {
-		f.walk(call.Target(), in)
+		f.part(e, f.walk(call.Target(), in))
 	}
 	for _, a := range call.Args() {
 		args = append(args, f.walk(a, in))
@@ -222,6 +230,9 @@ func (f *fitting) call(e ast.Expr, in *scope) *shape {
 			f.compare(e, args[0], args[1], call.Args())
 		case operators.In:
 			f.among(e, args[0], call.Args()[1], in)
+			if args[1].items != nil {
+				f.word(e, args[1].items, call.Args()[0])
+			}
 		}
 	}
 	return f.typed(e)
@@ -242,7 +253,7 @@ func (f *fitting) index(e ast.Expr, of *shape, by ast.Expr) *shape {
 
 func (f *fitting) compare(e ast.Expr, a, b *shape, args []ast.Expr) {
 	if a.class != classAny && b.class != classAny && a.class != b.class {
-		f.fail(e, fmt.Sprintf("%s is compared with %s", a.class, b.class), "the two are never equal, and the rule would never speak")
+		f.fail(e, fmt.Sprintf("%s is compared with %s", a.class, b.class), cmp.Or(a.hint, b.hint, "the two are never equal, and the rule would never speak"))
 		return
 	}
 	f.word(e, a, args[1])
@@ -251,18 +262,59 @@ func (f *fitting) compare(e ast.Expr, a, b *shape, args []ast.Expr) {
 
 // word checks a text that is written out against those that there can be.
 func (f *fitting) word(e ast.Expr, of *shape, with ast.Expr) {
-	if len(of.words) == 0 || with.Kind() != ast.LiteralKind {
+	s, ok := text(with)
+	switch {
+	case !ok:
+	case len(of.words) > 0 && !slices.Contains(of.words, s):
+		near := nearest(s, of.words)
+		for _, w := range of.words {
+			if strings.EqualFold(s, w) {
+				near = w
+			}
+		}
+		f.never(e, s, near, cmp.Or(of.hint, "the boundary's schema lists others"))
+	case of.form != nil && of.form(s, true) != s:
+		f.never(e, s, of.form(s, true), of.hint)
+	}
+}
+
+// part checks a text that a value of one form is said to begin with, to end with
+// or to have in it.
+func (f *fitting) part(e ast.Expr, of *shape) {
+	call := e.AsCall()
+	if of.form == nil || len(call.Args()) != 1 {
 		return
 	}
-	s, ok := with.AsLiteral().Value().(string)
-	if !ok || slices.Contains(of.words, s) {
+	s, ok := text(call.Args()[0])
+	if !ok {
 		return
 	}
-	hint := "the boundary's schema lists others"
-	if near := nearest(s, of.words); near != "" {
-		hint = fmt.Sprintf("did you mean %q?", near)
+	is := s
+	switch call.FunctionName() {
+	case "startsWith":
+		is = of.form(s, false)
+	case "endsWith", "contains":
+		is = strings.ToLower(s)
+	}
+	if is != s {
+		f.never(e, s, is, of.hint)
+	}
+}
+
+func (f *fitting) never(e ast.Expr, s, near, hint string) {
+	if near != "" {
+		hint = fmt.Sprintf("did you mean %q?", clip(near))
 	}
 	f.fail(e, fmt.Sprintf("it is never %q", clip(s)), hint)
+}
+
+// text is a text that is written out.
+func text(e ast.Expr) (string, bool) {
+	if e.Kind() != ast.LiteralKind {
+		return "", false
+	}
+	s, ok := e.AsLiteral().Value().(string)
+	return s, ok
 }
 
 // among checks the members of a list that is written out.

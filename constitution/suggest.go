@@ -2,7 +2,7 @@ package constitution
 
 // nearest returns the known name that a typing error most likely meant, or "".
 func nearest(name string, known []string) string {
-	best, least := "", len(name)/3+1
+	best, least := "", max(1, len(name)/3)
 	for _, k := range known {
 		if d := distance(name, k); d > 0 && (d < least || d == least && (best == "" || k < best)) {
 			best, least = k, d

@@ -90,7 +90,7 @@ func (f *file) failYAML(err error) {
 	var load *yaml.LoadError
 	switch {
 	case errors.As(err, &load) && load.Mark.Line > 0:
-		f.fail(load.Mark.Line, load.Mark.Column, "not YAML: "+clip(load.Message), "")
+		f.fail(load.Mark.Line, load.Mark.Column, "not YAML: "+clip(load.Message), f.quoteHint(load.Mark.Line))
 	case strings.Contains(err.Error(), "no documents"):
 		f.fail(1, 1, "the file is empty", "write `rules: []` if there are to be none")
 	case strings.Contains(err.Error(), "multiple"):
@@ -98,6 +98,21 @@ func (f *file) failYAML(err error) {
 	default:
 		f.fail(1, 1, "not YAML: "+clip(err.Error()), "")
 	}
+}
+
+// inQuotes is what to do with a text that YAML takes for something else.
+const inQuotes = "put the whole value in single quotes, or on lines of its own under `|`"
+
+// quoteHint says what is most likely wrong with a line that is not YAML.
+func (f *file) quoteHint(line int) string {
+	if line > len(f.lines) {
+		return ""
+	}
+	raw := f.lines[line-1]
+	if indent := raw[:len(raw)-len(strings.TrimLeft(raw, " \t"))]; strings.Contains(indent, "\t") {
+		return "indent with spaces; YAML allows no tabs there"
+	}
+	return inQuotes
 }
 
 // plain refuses what makes YAML more than a tree of plain values.
@@ -110,7 +125,11 @@ func (f *file) plain(n *yaml.Node) bool {
 		f.failAt(n, "an anchor", "write the value out; a rules file has no anchors and aliases")
 		return false
 	case n.Style&yaml.TaggedStyle != 0:
-		f.failAt(n, "a tag", "write the value without "+clip(n.Tag))
+		hint := inQuotes
+		if strings.HasPrefix(n.Tag, "!!") {
+			hint = "write the value without " + clip(n.Tag)
+		}
+		f.failAt(n, "a tag", hint)
 		return false
 	}
 	for _, c := range n.Content {

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
+	"github.com/holdfast-dev/holdfast/constitution"
 	"github.com/holdfast-dev/holdfast/internal/excerpt"
 )
 
@@ -47,20 +48,12 @@ func same(a, b Capability) bool {
 	return true
 }
 
-// otherNames are the other names of parts that capabilities are known by.
-func otherNames() map[string]string {
-	return map[string]string{
-		"net": "network", "networking": "network", "ext": "external", "internet": "external",
-		"execute": "exec", "execution": "exec", "arb": "arbitrary", "any": "arbitrary", "fed": "federation", "loc": "local",
-	}
-}
-
 // ParseCapability reads a capability: scheme:name, of letters, digits and -._/
 // of ASCII after Unicode's compatibility form, in any case, with room around
 // the colons. What is left that is none of them is an error: two names that
 // look alike must not be two capabilities.
 func ParseCapability(s string) (Capability, error) {
-	names := otherNames()
+	names := constitution.CapabilityWords()
 	var out Capability
 	for part := range strings.SplitSeq(plainText(s), ":") {
 		part = strings.TrimSpace(part)

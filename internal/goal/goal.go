@@ -11,10 +11,12 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/constitution"
 )
 
 // Boundary is where goals are admitted.
-const Boundary = "goal/admit"
+const Boundary = constitution.GoalBoundary
 
 // MayBeCritical is the permission by which the allow_critical of a goal counts.
 // Without it the member is the agent's own word, which allows nothing.

@@ -283,6 +283,42 @@ func TestSubjectSchema(t *testing.T) {
 	}
 }
 
+// TestARuleCanNameWhatItSees: a capability and a type, as rules see them, load in
+// a rule that compares with them, which then speaks; as they were written before,
+// they are refused with what they are there.
+func TestARuleCanNameWhatItSees(t *testing.T) {
+	for _, written := range []string{"net:external", "Federation : Local:x", "local:read", "EXEC:Any", "loc:net", "local:a.b/c-d_e"} {
+		seen, err := ParseCapability(written)
+		if err != nil {
+			t.Fatal(err)
+		}
+		load := func(on, when string) (*constitution.Set, error) {
+			return constitution.Load([]constitution.Source{{Name: "r.yaml", Text: []byte("rules:\n- {id: sees, on: " + on + ", message: m, when: '" + when + "'}\n")}})
+		}
+		set, err := load("subtask", `"`+seen.String()+`" in subtask.required_caps`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := verdicts(t, filter(t, nil), aTask(`["`+written+`"]`), Caller{}, set)
+		if !strings.Contains(spoke(got[0]), "sees") {
+			t.Errorf("%s: %+v", written, got[0])
+		}
+		if _, err := load("subtask", `"`+written+`" in subtask.required_caps`); (err == nil) != (written == seen.String()) {
+			t.Errorf("%s: %v", written, err)
+		}
+	}
+	for _, written := range []string{"Deploy It", "deploy", "self-modify", "a__b"} {
+		set, err := constitution.Load([]constitution.Source{{Name: "r.yaml", Text: []byte("rules:\n- {id: sees, on: goal, message: m, when: 'goal.goal_type == \"" + plainType(written) + "\"'}\n")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := verdicts(t, filter(t, nil), goalOf("d", "2", written, ""), Caller{}, set)
+		if !strings.Contains(spoke(got[0]), "sees") {
+			t.Errorf("%s: %+v", written, got[0])
+		}
+	}
+}
+
 func keys(m map[string]any) []string {
 	var out []string
 	for k := range m {
