@@ -28,26 +28,6 @@ func (c Capability) Scheme() string {
 	return c[0]
 }
 
-// holds says whether the parts of other stand in c one after another: a scheme
-// before them, such as federation, hides nothing.
-func (c Capability) holds(other Capability) bool {
-	for i := 0; len(other) > 0 && i+len(other) <= len(c); i++ {
-		if same(c[i:i+len(other)], other) {
-			return true
-		}
-	}
-	return false
-}
-
-func same(a, b Capability) bool {
-	for i := range b {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
-}
-
 // ParseCapability reads a capability: scheme:name, of letters, digits and -._/
 // of ASCII after Unicode's compatibility form, in any case, with room around
 // the colons. What is left that is none of them is an error: two names that
@@ -94,7 +74,17 @@ func plainText(s string) string {
 	}, s)
 }
 
-// plainType is a goal's type as it is compared: words joined by _.
+// joined is a plain type without what joins its words: exfiltrate_data and
+// exfiltrateData are one type.
+func joined(plain string) string { return strings.ReplaceAll(plain, "_", "") }
+
+// legible says whether a plain type is of letters and digits of ASCII. In other
+// scripts, and with marks, there are letters that look like them.
+func legible(plain string) bool {
+	return plain != "" && !strings.ContainsFunc(plain, func(c rune) bool { return c >= utf8.RuneSelf })
+}
+
+// plainType is a goal's type as rules see it: words joined by _.
 func plainType(s string) string {
 	return strings.Join(strings.FieldsFunc(plainText(s), func(c rune) bool {
 		return !unicode.IsLetter(c) && !unicode.IsDigit(c)

@@ -41,9 +41,15 @@ func Defaults() Config {
 // limits is a Config made ready.
 type limits struct {
 	Config
-	blocked []Capability
+	blocked []blocked
 	schemes map[string]bool
-	denied  map[string]bool
+	denied  map[string]bool // by their joined form
+}
+
+// blocked is a capability that nobody may need.
+type blocked struct {
+	name   string
+	pieces []string
 }
 
 func (c Config) ready() (*limits, error) {
@@ -61,7 +67,11 @@ func (c Config) ready() (*limits, error) {
 		if err != nil {
 			return nil, fmt.Errorf("blocked_capability_patterns: %q: %w", s, err)
 		}
-		out.blocked = append(out.blocked, p)
+		pieces := p.pieces()
+		if len(pieces) == 0 {
+			return nil, fmt.Errorf("blocked_capability_patterns: %q names nothing", s)
+		}
+		out.blocked = append(out.blocked, blocked{p.String(), pieces})
 	}
 	for _, s := range c.AllowedPrefixes {
 		p, err := ParseCapability(strings.TrimSuffix(s, ":") + ":x")
@@ -74,7 +84,7 @@ func (c Config) ready() (*limits, error) {
 		if plainType(s) == "" {
 			return nil, fmt.Errorf("denied_goal_types: %q is no type of goal", s)
 		}
-		out.denied[plainType(s)] = true
+		out.denied[joined(plainType(s))] = true
 	}
 	return out, nil
 }

@@ -52,7 +52,7 @@ func New(c Config) (*Filter, error) {
 	if err != nil {
 		return nil, err
 	}
-	url, err := regexp.Compile(`https?://`)
+	url, err := regexp.Compile(`https?:[/\\]`) // as browsers read one
 	if err != nil {
 		return nil, err
 	}
@@ -82,8 +82,12 @@ func (f *Filter) Check(ctx context.Context, s *Submission, who Caller, rules Rul
 	for i := range s.SubTasks {
 		c.judge(SubjectSubTask, s.SubTasks[i].ID, &s.SubTasks[i], func() { c.task(&s.SubTasks[i]) })
 	}
+	if s.Graph == nil && c.f.limits != nil && len(s.SubTasks) > c.f.limits.MaxSubTasks {
+		g := s.asGraph()
+		c.judge(SubjectGraph, g.Goal, g, func() { c.graph(len(g.SubTasks)) })
+	}
 	if g := s.Graph; g != nil {
-		c.judge(SubjectGraph, g.Goal, g, func() { c.graph(g) })
+		c.judge(SubjectGraph, g.Goal, g, func() { c.graph(len(g.SubTasks) + len(s.SubTasks)) })
 		for i := range g.SubTasks {
 			c.judge(SubjectSubTask, g.SubTasks[i].ID, &g.SubTasks[i], func() { c.task(&g.SubTasks[i]) })
 		}
@@ -133,12 +137,24 @@ func (c *check) goal(g *Goal) {
 		}
 		c.hit("SR-002", SeverityBlock, fmt.Sprintf("the priority is %s, and %s", g.Priority, why), fmt.Sprintf("ask with priority %s, or as somebody who holds %s", l.AutoEscalate, MayBeCritical))
 	}
-	if c.f.url.MatchString(plainText(g.Description)) {
+	if c.f.url.MatchString(plainText(g.Description)) || c.f.url.MatchString(plainText(unbroken(g.Description))) {
 		c.hit("SR-006", SeverityWarn, "the description holds a URL", "data may be meant to leave by it")
 	}
-	if l.denied[plainType(g.Type)] {
-		c.hit("SR-007", SeverityCritical, "goals of the type "+plainType(g.Type)+" are never admitted", "")
+	switch plain := plainType(g.Type); {
+	case l.denied[joined(plain)]:
+		c.hit("SR-007", SeverityCritical, "goals of the type "+plain+" are never admitted", "")
+	case !legible(plain):
+		c.hit("SR-007", SeverityBlock, fmt.Sprintf("the type %q cannot be read", excerpt.Of(g.Type, 64)), "write it in plain letters and digits")
 	}
+}
+
+// unbroken is a text without the line ends and tabs that browsers take out of an
+// address.
+func unbroken(s string) string {
+	if !strings.ContainsAny(s, "\t\n\r") {
+		return ""
+	}
+	return strings.NewReplacer("\t", "", "\n", "", "\r", "").Replace(s)
 }
 
 func (c *check) task(t *SubTask) {
@@ -148,9 +164,10 @@ func (c *check) task(t *SubTask) {
 			c.hit("SR-003", SeverityBlock, fmt.Sprintf("the capability %q cannot be read: %v", excerpt.Of(s, 64), err), "write it as scheme:name in plain letters")
 			continue
 		}
+		pieces := p.pieces()
 		for _, no := range c.f.limits.blocked {
-			if p.holds(no) {
-				c.hit("SR-003", SeverityBlock, fmt.Sprintf("the capability %s is blocked (%s)", p, no), "")
+			if takesIn(pieces, no.pieces) {
+				c.hit("SR-003", SeverityBlock, fmt.Sprintf("the capability %s is blocked (%s)", p, no.name), "")
 			}
 		}
 		if !c.f.limits.schemes[p.Scheme()] {
@@ -159,8 +176,10 @@ func (c *check) task(t *SubTask) {
 	}
 }
 
-func (c *check) graph(g *Graph) {
-	if n, most := len(g.SubTasks), c.f.limits.MaxSubTasks; n > most {
+// graph judges a graph by all the sub-tasks of its submission: those that stand
+// beside it are steps of the same goal.
+func (c *check) graph(n int) {
+	if most := c.f.limits.MaxSubTasks; n > most {
 		c.hit("SR-005", SeverityBlock, fmt.Sprintf("the graph has %d sub-tasks, more than %d", n, most), "make several goals of it")
 	}
 }

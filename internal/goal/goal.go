@@ -106,6 +106,17 @@ type Submission struct {
 	Graph    *Graph
 }
 
+// asGraph is the sub-tasks that stand alone as the graph that they are.
+func (s *Submission) asGraph() *Graph {
+	g := &Graph{SubTasks: s.SubTasks}
+	if s.Goal != nil {
+		g.Goal = s.Goal.ID
+	} else if len(s.SubTasks) > 0 {
+		g.Goal = s.SubTasks[0].Goal
+	}
+	return g
+}
+
 // Bounds of a submission.
 const (
 	MaxName     = 256    // bytes of an id, a name, a tag or a capability

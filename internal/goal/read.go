@@ -30,7 +30,7 @@ func Read(tree any) (*Submission, error) {
 	if v, ok := m["graph"]; ok {
 		s.Graph = r.graph(v)
 	}
-	if r.err == nil && len(m) == 0 {
+	if r.err == nil && s.Goal == nil && s.Graph == nil && len(s.SubTasks) == 0 {
 		r.fail(holdfast.KindValue, "the submission is empty", "send a goal, its sub_tasks, or a graph of them")
 	}
 	r.together(s)
@@ -275,8 +275,9 @@ func (r *reader) together(s *Submission) {
 			r.fail(holdfast.KindValue, fmt.Sprintf("the graph is of goal %q, the goal is %q", excerpt.Of(s.Graph.Goal, 64), excerpt.Of(id, 64)), "")
 		}
 		id = s.Graph.Goal
-		r.order(s.Graph.SubTasks)
+		r.order(s.Graph.SubTasks, true)
 	}
+	r.order(s.SubTasks, false)
 	seen := map[string]bool{}
 	for _, t := range slices.Concat(s.SubTasks, s.tasksOfGraph()) {
 		if t.Goal != "" && id != "" && t.Goal != id {
@@ -297,15 +298,18 @@ func (s *Submission) tasksOfGraph() []SubTask {
 }
 
 // order checks that the dependencies can be met: it takes away what depends on
-// nothing that is left, until nothing is left.
-func (r *reader) order(tasks []SubTask) {
+// nothing that is left, until nothing is left. Sub-tasks that are not closed may
+// depend on others than these.
+func (r *reader) order(tasks []SubTask, closed bool) {
 	waits, frees := map[string]int{}, map[string][]string{}
 	for _, t := range tasks {
 		waits[t.ID] = 0
 	}
 	for _, t := range tasks {
 		for _, on := range t.DependsOn {
-			if _, ok := waits[on]; !ok {
+			if _, ok := waits[on]; !ok && !closed {
+				continue
+			} else if !ok {
 				r.fail(holdfast.KindValue, fmt.Sprintf("the sub-task %q depends on %q, which is not there", excerpt.Of(t.ID, 64), excerpt.Of(on, 64)), "")
 				return
 			}
@@ -330,6 +334,6 @@ func (r *reader) order(tasks []SubTask) {
 		}
 	}
 	if done < len(waits) {
-		r.fail(holdfast.KindValue, "the graph's dependencies go in a circle", "no sub-task of the circle could ever begin")
+		r.fail(holdfast.KindValue, "the dependencies of sub-tasks go in a circle", "no sub-task of the circle could ever begin")
 	}
 }
