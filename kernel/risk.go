@@ -10,22 +10,25 @@ func (j *judgement) classify() {
 	if len(j.pol.Risks) == 0 || j.contract == nil {
 		return
 	}
-	a := j.acting()
+	a, read := j.acting()
 	j.class = review.Classify(j.pol.Risks, a)
-	j.unread = len(a.Action) > review.MaxAction
+	j.unread = !read || len(a.Action) > review.MaxAction
 }
 
-func (j *judgement) acting() review.Acting {
-	a := review.Acting{Boundary: j.req.Boundary, Operation: j.contract.Operation}
+// acting is what patterns read of the request, and whether they can read all of
+// it: an action that is no text is read by none.
+func (j *judgement) acting() (a review.Acting, read bool) {
+	a = review.Acting{Boundary: j.req.Boundary, Operation: j.contract.Operation}
 	if j.whoErr == nil {
 		a.Agent, a.Kind = j.who.Agent, j.who.Kind
 	}
+	read = true
 	if j.doc != nil {
-		if m, ok := j.doc.Value().(map[string]any); ok {
-			a.Action, _ = m["action"].(string)
+		if m, ok := j.doc.Value().(map[string]any); ok && m["action"] != nil {
+			a.Action, read = m["action"].(string)
 		}
 	}
-	return a
+	return a, read
 }
 
 // risk is what this request is judged by: the contract's risk, of reading where

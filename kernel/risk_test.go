@@ -58,6 +58,15 @@ func TestSpec001_Layer2_risk_table(t *testing.T) {
 			t.Errorf("%s %.20s: %v, want %v (%v)", c.boundary, c.action, out.Verdict, c.want, err)
 		}
 	}
+	// An action that is no text has been read by no pattern.
+	for _, action := range []string{`["delete customer"]`, `{"verb":"delete","what":"customer"}`, `1`, `true`} {
+		for _, boundary := range []string{"shop/raise", "shop/from"} {
+			out, err := w.cross(w.req(boundary, `{"action":`+action+`}`))
+			if out.Verdict != holdfast.Hold {
+				t.Errorf("%s %s: %v, want Hold (%v)", boundary, action, out.Verdict, err)
+			}
+		}
+	}
 	alerts := 0
 	w.mu.Lock()
 	for _, n := range w.notices {

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast"
 	"golang.org/x/text/unicode/norm"
@@ -39,12 +41,25 @@ type Acting struct {
 	Agent, Kind string
 }
 
-// text is one line: what a pattern reads whatever white space and compatibility
-// forms of letters the agent wrote.
-func (a *Acting) text() string {
-	action := a.Action[:min(len(a.Action), MaxAction)]
-	return norm.NFKC.String(strings.Join(strings.Fields(a.Boundary+" "+a.Operation+" "+action), " "))
+// texts are what a pattern reads, each one line: what the agent wrote in the
+// compatibility forms of its letters, and that without what nobody sees and
+// without marks on letters, where it is another. Either may match.
+func (a *Acting) texts() []string {
+	whole := a.Boundary + " " + a.Operation + " " + a.Action[:min(len(a.Action), MaxAction)]
+	line := oneLine(norm.NFKC.String(whole))
+	if !strings.ContainsFunc(whole, func(c rune) bool { return c >= utf8.RuneSelf || unicode.IsControl(c) }) {
+		return []string{line}
+	}
+	bare := strings.Map(func(c rune) rune {
+		if unicode.In(c, unicode.Cf, unicode.M, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) || unicode.IsControl(c) && !unicode.IsSpace(c) {
+			return -1
+		}
+		return c
+	}, norm.NFKD.String(whole))
+	return []string{line, oneLine(bare)}
 }
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // Classify returns the pattern that decides: the first that matches of those for
 // this agent or its kind, else the first of everybody's; nil where none matches.
@@ -52,11 +67,11 @@ func Classify(patterns []Pattern, a Acting) *Pattern {
 	if len(patterns) == 0 {
 		return nil
 	}
-	text := a.text()
+	texts := a.texts()
 	for _, own := range []bool{true, false} {
 		for i := range patterns {
 			p := &patterns[i]
-			if p.narrow() == own && p.of(&a) && p.match != nil && p.match.MatchString(text) {
+			if p.narrow() == own && p.of(&a) && p.match != nil && slices.ContainsFunc(texts, p.match.MatchString) {
 				return p
 			}
 		}

@@ -20,6 +20,7 @@ func patterns(t *testing.T) []Pattern {
 		{`refund`, holdfast.High, nil, nil},
 		{`refund`, holdfast.Prohibited, nil, nil},
 		{`\b(list|view|show)\b`, holdfast.Low, nil, nil},
+		{`résil`, holdfast.High, nil, nil},
 		{`refund`, holdfast.Medium, []string{"till"}, nil},
 		{`refund`, holdfast.Prohibited, nil, []string{"growth"}},
 	} {
@@ -41,6 +42,13 @@ func TestSpec001_Layer2_risk_by_ordered_patterns(t *testing.T) {
 		{Acting{Boundary: "agent/step", Action: "delete the customer"}, "PROHIBITED"},
 		{Acting{Boundary: "agent/step", Action: "DELETE\n\tthe Customer"}, "PROHIBITED"},
 		{Acting{Boundary: "agent/step", Action: "ｄｅｌｅｔｅ customer"}, "PROHIBITED"},
+		{Acting{Boundary: "agent/step", Action: "del\u200bete the cust\u00adomer"}, "PROHIBITED"},
+		{Acting{Boundary: "agent/step", Action: "d\u202eelete\u2060 customer"}, "PROHIBITED"},
+		{Acting{Boundary: "agent/step", Action: "de\u0301lete cust\u00f6mer"}, "PROHIBITED"},
+		{Acting{Boundary: "agent/step", Action: "del\u115fete cus\ufe0ftomer\U000e0041"}, "PROHIBITED"},
+		{Acting{Boundary: "agent/step", Action: "de\x01le\x7fte customer"}, "PROHIBITED"},
+		{Acting{Boundary: "agent/step", Action: "\u24d3elete \u24d2ustome\u1d63"}, "PROHIBITED"},
+		{Acting{Boundary: "agent/step", Action: "r\u00e9siliation"}, "HIGH"}, // a mark in a pattern is one
 		{Acting{Boundary: "mcp/crm/delete_customer"}, "PROHIBITED"},
 		{Acting{Boundary: "agent/step", Action: "list refunds"}, "HIGH"}, // the first that matches
 		{Acting{Boundary: "agent/step", Action: "list orders"}, "LOW"},
