@@ -210,6 +210,16 @@ func (k *Kernel) personal(signed operator.Signed, act string, do func(Tx, operat
 	}))
 }
 
+// saidSince refuses a statement that was made before what it lifts stood: one that
+// was refused then was not carried out, and could be sent again. A time that lies
+// ahead of the clock is of a clock that was set back, and does not count.
+func (k *Kernel) saidSince(s operator.Statement, at time.Time) error {
+	if !s.At.Before(at) || at.After(k.now()) {
+		return nil
+	}
+	return &holdfast.Error{Kind: holdfast.KindConflict, Rule: "statement/before", Why: "the statement was made before what it lifts", Hint: "look again, and say it again"}
+}
+
 // said is a statement as an event keeps it, so that it can be verified later.
 func said(s operator.Statement, signed operator.Signed) map[string]any {
 	return map[string]any{"reason": s.Reason, "statement": signed.Statement, "signature": signed.Signature}

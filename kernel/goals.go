@@ -49,6 +49,8 @@ type CriticalViolation struct {
 	At       time.Time `json:"timestamp"`
 	// By is who acknowledged it, empty while it waits.
 	By string `json:"acknowledged_by,omitempty"`
+	// Acked is when.
+	Acked time.Time `json:"acknowledged_at,omitzero"`
 }
 
 // GoalsPause is whether a tenant's goals are paused, and why.
@@ -68,6 +70,20 @@ func (p *GoalsPause) Waiting() int {
 		}
 	}
 	return n
+}
+
+// last is when the pause last became what it is: a person who says that goals go
+// on must have seen that.
+func (p *GoalsPause) last() time.Time {
+	at := p.Since
+	for i := range p.Violations {
+		for _, t := range []time.Time{p.Violations[i].At, p.Violations[i].Acked} {
+			if t.After(at) {
+				at = t
+			}
+		}
+	}
+	return at
 }
 
 func pauseName(tenant string) string { return "goals-pause/" + tenant }
@@ -325,7 +341,7 @@ func (k *Kernel) AckGoal(tenant string, signed operator.Signed) (GoalsPause, err
 		case p.Violations[i].By != "":
 			return &holdfast.Error{Kind: holdfast.KindConflict, Why: "it was acknowledged by " + p.Violations[i].By + " already"}
 		}
-		p.Violations[i].By = s.Reviewer
+		p.Violations[i].By, p.Violations[i].Acked = s.Reviewer, k.now()
 		if err := putMetaJSON(tx, pauseName(of), p); err != nil {
 			return err
 		}
@@ -352,6 +368,9 @@ func (k *Kernel) ResumeGoals(tenant string, signed operator.Signed) error {
 			return &holdfast.Error{Kind: holdfast.KindConflict, Why: "goals are not paused"}
 		case n > 0:
 			return &holdfast.Error{Kind: holdfast.KindConflict, Why: fmt.Sprintf("%d critical violations are not acknowledged", n), Hint: "`holdfast goal status` lists them; acknowledge each with `holdfast goal ack ID`"}
+		}
+		if err := k.saidSince(s, p.last()); err != nil {
+			return err
 		}
 		if err := putMetaJSON(tx, pauseName(of), GoalsPause{}); err != nil {
 			return err

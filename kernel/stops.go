@@ -203,6 +203,9 @@ func (k *Kernel) UnblockTenant(tenant string, signed operator.Signed) (Block, er
 		if !known || !b.holds(k.now()) {
 			return &holdfast.Error{Kind: holdfast.KindConflict, Why: "no budget blocks the tenant " + excerpt.Of(of, 64)}
 		}
+		if err := k.saidSince(s, b.Since); err != nil {
+			return err
+		}
 		b.LiftedBy = s.Reviewer
 		all[of], lifted = b, b
 		if err := putMetaJSON(tx, blocksMeta, all); err != nil {

@@ -1,5 +1,10 @@
 package budget
 
+import (
+	"net/url"
+	"strings"
+)
+
 // Exceed is what follows where a crossing exceeds a limit, beside that it is
 // refused (spec 001, layer 1; D41).
 type Exceed string
@@ -70,12 +75,23 @@ func (s Scope) breadth() int {
 // Narrower compares two limits by scope, narrowest first, for slices.SortStableFunc.
 func Narrower(a, b Limit) int { return a.Scope.breadth() - b.Scope.breadth() }
 
-// Amount is the amount of the limit that made d, where one of the limits did.
-func Amount(limits []Limit, d Draw) (int64, bool) {
+// Amount is the amount of the limit that made d, where one of the limits did: the
+// smallest of those of its name that are for the value which d counts, for limits
+// that stand on one line have one name.
+func Amount(limits []Limit, d Draw) (amount int64, ok bool) {
+	parts := strings.Split(d.Key, "/")
+	if len(parts) < 3 {
+		return 0, false
+	}
+	value, err := url.PathUnescape(parts[2])
+	if err != nil {
+		return 0, false
+	}
 	for i := range limits {
-		if l := &limits[i]; l.Resource == d.Resource && l.name() == d.Name {
-			return l.Amount, true
+		l := &limits[i]
+		if l.Resource == d.Resource && l.name() == d.Name && matches(l.Match, value) && (!ok || l.Amount < amount) {
+			amount, ok = l.Amount, true
 		}
 	}
-	return 0, false
+	return amount, ok
 }
