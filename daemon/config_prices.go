@@ -10,7 +10,7 @@ import (
 // PricesConfig is what things cost (spec 001, layer 1). Like every line of the
 // configuration it is part of the policy's hash.
 type PricesConfig struct {
-	Calls  []CallPriceConfig           `yaml:"calls" doc:"what each crossing of a boundary costs; the longest pattern wins"`
+	Calls  []CallPriceConfig           `yaml:"calls" doc:"what each crossing of a boundary costs; its own name wins, else the longest pattern"`
 	Models map[string]ModelPriceConfig `yaml:"models" doc:"model: what a million of its tokens cost; a model that is not here is refused, never free"`
 }
 

@@ -27,15 +27,23 @@ type CallPrice struct {
 type ModelPrice struct{ Input, Output int64 }
 
 // Call is what one crossing of a boundary costs beside its tokens: the price of
-// the longest pattern that matches, 0 where none does.
+// its own name, else of the longest pattern that matches, 0 where none does. Of
+// two that are as near the higher counts.
 func (p *Prices) Call(boundary string) int64 {
 	if p == nil {
 		return 0
 	}
-	best, cost := -1, int64(0)
+	best, cost := -2, int64(0)
 	for _, c := range p.Calls {
-		if MatchBoundary(c.Boundary, boundary) && len(c.Boundary) > best {
-			best, cost = len(c.Boundary), c.Micro
+		if !MatchBoundary(c.Boundary, boundary) {
+			continue
+		}
+		near := 2 * len(c.Boundary)
+		if c.Boundary == "" || strings.HasSuffix(c.Boundary, "*") {
+			near = 2*len(strings.TrimSuffix(c.Boundary, "*")) - 1
+		}
+		if near > best || near == best && c.Micro > cost {
+			best, cost = near, c.Micro
 		}
 	}
 	return cost

@@ -2,6 +2,7 @@ package budget
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -54,6 +55,19 @@ func TestCallPrice(t *testing.T) {
 	for name, want := range map[string]int64{"mcp/x/y": 1, "mcp/bank/see": 20, "mcp/bank/pay": 300, "exec/sh": 0} {
 		if got := p.Call(name); got != want {
 			t.Errorf("%s costs %d, not %d", name, got, want)
+		}
+	}
+	// A name is nearer than a pattern of as many letters, in whatever order they
+	// stand; of two prices of one name the higher counts.
+	for _, turned := range []bool{false, true} {
+		p := &Prices{Calls: []CallPrice{{"mcp/bank/pa*", 0}, {"mcp/bank/pay", 300}, {"mcp/bank/pay*", 7}, {"*", 5}, {"exec/sh", 8}, {"exec/sh", 9}}}
+		if turned {
+			slices.Reverse(p.Calls)
+		}
+		for name, want := range map[string]int64{"mcp/bank/pay": 300, "mcp/bank/payee": 7, "mcp/bank/pat": 0, "x": 5, "exec/sh": 9} {
+			if got := p.Call(name); got != want {
+				t.Errorf("turned %v: %s costs %d, not %d", turned, name, got, want)
+			}
 		}
 	}
 	if _, ok := (*Prices)(nil).Model("m"); ok {
