@@ -20,8 +20,9 @@ var (
 	// ErrType says that a value cannot be given to a rule at all: it is no
 	// JSON tree, or nested deeper than a tree can honestly be.
 	ErrType = errors.New("not a JSON tree")
-	// ErrValue says that a score is not a number from 0 to 1.
-	ErrValue = errors.New("not a number from 0 to 1")
+	// ErrValue says that an expression gave a score that is no number from 0 to 1,
+	// an amount that is no whole number, or a name that is no text.
+	ErrValue = errors.New("its value cannot be taken for what is asked")
 )
 
 // failure is a sentinel with a text that is fit for people (nothing in it was

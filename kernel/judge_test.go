@@ -133,6 +133,41 @@ func TestD37_a_judge_that_needs_IO_is_a_child_crossing_kept_per_exact_hash(t *te
 	}
 }
 
+// Scores are of one request, of one agent: nobody acts by another's, and a payload
+// that is the same to the eye of the judge is another where it is another.
+func TestAttack_scores_of_another(t *testing.T) {
+	j, asked := program(t, prints(fives))
+	w := scoredBy(t, j, func(p *kernel.Policy) {
+		p.Limits = []budget.Limit{{Scope: budget.Tenant, Resource: holdfast.Judgements, Amount: 100, Window: 24 * time.Hour, Source: "test"}}
+	})
+	secret := func(c string) string { return `{"n":1,"key":"AKIAIOSFODNN7EXAMPL` + c + `"}` }
+	for i, c := range []struct {
+		name, boundary, payload string
+		change                  func(*holdfast.Identity)
+		again                   bool
+	}{
+		{"the first", "judged/LOW", secret("E"), nil, false},
+		{"the same in another order", "judged/LOW", `{"key":"AKIAIOSFODNN7EXAMPLE", "n":1}`, nil, true},
+		{"another session", "judged/LOW", secret("E"), func(id *holdfast.Identity) { id.Session = "s9" }, true},
+		{"another secret, masked alike", "judged/LOW", secret("F"), nil, false},
+		{"a number in other words", "judged/LOW", `{"n":1.0,"key":"AKIAIOSFODNN7EXAMPLE"}`, nil, false},
+		{"another agent", "judged/LOW", secret("E"), func(id *holdfast.Identity) { id.Agent = "eve" }, false},
+		{"another kind", "judged/LOW", secret("E"), func(id *holdfast.Identity) { id.Kind = "code" }, false},
+		{"another boundary", "judged/MEDIUM", secret("E"), nil, false},
+		{"another tenant", "judged/LOW", secret("E"), func(id *holdfast.Identity) { id.Tenant = "other" }, false},
+	} {
+		before := asked()
+		req := holdfast.Request{Boundary: c.boundary, Payload: []byte(c.payload), Token: w.who("alice")}
+		if c.change != nil {
+			req.Token = w.who("alice", c.change)
+		}
+		_, err := w.cross(req)
+		if got := asked() == before; got != c.again || err != nil {
+			t.Errorf("%d, %s: kept scores were taken: %v, want %v (%v)", i, c.name, got, c.again, err)
+		}
+	}
+}
+
 func TestD37_the_judge_draws_on_a_budget_of_its_own(t *testing.T) {
 	j, asked := program(t, prints(fives))
 	w := scoredBy(t, j)

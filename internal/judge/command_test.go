@@ -80,11 +80,18 @@ func TestCommandEndsWithItsCaller(t *testing.T) {
 
 func TestCommandIsUnusable(t *testing.T) {
 	for name, script := range map[string]string{
-		"prints too much":  "exec yes",
-		"prints 64 KiB +1": "head -c 65537 /dev/zero",
-		"fails":            "exit 3",
-		"is killed":        "kill -9 $$",
-		"says words":       "echo five",
+		"prints too much":                    "exec yes",
+		"prints 64 KiB +1":                   "head -c 65537 /dev/zero",
+		"fails":                              "exit 3",
+		"is killed":                          "kill -9 $$",
+		"says words":                         "echo five",
+		"says nothing":                       ":",
+		"says it twice":                      "echo '" + fives + fives + "'",
+		"says a list":                        "echo '[" + fives + "]'",
+		"floods its errors and says nothing": "head -c 4194304 /dev/zero >&2",
+		"says it and fails":                  "echo '" + fives + "'; exit 1",
+		"says it and is killed":              "echo '" + fives + "'; kill -9 $$",
+		"leaves one that holds its output":   "setsid sleep 5 & echo '" + fives + "'",
 	} {
 		_, err := shell(script).Score(t.Context(), kernel.JudgeRequest{})
 		if holdfast.KindOf(err) != holdfast.KindConfidence {
