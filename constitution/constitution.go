@@ -85,6 +85,7 @@ type Facts struct {
 // Finding is one rule that spoke: a violation, or its own failure.
 type Finding struct {
 	Rule     string // id
+	Version  string // Info.Version
 	Where    string // file:line
 	Severity string // info, warn, hold, block, critical
 	// Verdict is Deny for block, critical and errors; Allow for info, warn

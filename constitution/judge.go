@@ -236,7 +236,7 @@ func unloaded(why string) Finding {
 
 // spoke is the finding of a violation.
 func (r *rule) spoke() Finding {
-	f := Finding{Rule: r.info.ID, Where: r.info.Where, Severity: r.info.Severity, Message: r.message, Hint: r.hint}
+	f := Finding{Rule: r.info.ID, Version: r.info.Version, Where: r.info.Where, Severity: r.info.Severity, Message: r.message, Hint: r.hint}
 	switch {
 	case r.observes():
 		f.Verdict, f.Observed = holdfast.Allow, true
@@ -251,7 +251,7 @@ func (r *rule) spoke() Finding {
 // errored is the finding of a rule's own failure: a denial, whatever its
 // severity, but for the two weakenings that are asked for by name (D3).
 func (r *rule) errored(err error) Finding {
-	f := Finding{Rule: r.info.ID, Where: r.info.Where, Severity: r.info.Severity, Err: err,
+	f := Finding{Rule: r.info.ID, Version: r.info.Version, Where: r.info.Where, Severity: r.info.Severity, Err: err,
 		Message: "the rule failed: " + err.Error(), Hint: hintFor(err)}
 	switch {
 	case r.observes():

@@ -61,7 +61,7 @@ func (j *judgement) ruleOpinion(found []constitution.Finding) holdfast.Opinion {
 		if f.Verdict == holdfast.Allow {
 			continue
 		}
-		if worst == nil || f.Verdict < worst.Verdict {
+		if worst == nil || graver(f, worst) {
 			worst = f
 		}
 		others++
@@ -69,7 +69,7 @@ func (j *judgement) ruleOpinion(found []constitution.Finding) holdfast.Opinion {
 	if worst == nil {
 		why := "no rule objects"
 		for _, f := range found {
-			why += fmt.Sprintf("; %s (%s) notes: %s", f.Rule, f.Severity, f.Message)
+			why += fmt.Sprintf("; %s (%s) %s: %s", f.Rule, f.Severity, how(&f), f.Message)
 		}
 		return allow(holdfast.K8, "READY", "rules", excerpt.Of(why, 512))
 	}

@@ -218,6 +218,7 @@ func (j *judgement) skeleton(parent inside) *ledger.Entry {
 		Traceparent: j.traceparent, Weakened: j.weakened(), Opinions: ledger.Compact(j.opinions),
 		State: holdfast.Faulted, Facts: j.judged(),
 	}
+	e.Spoken, e.More = spoken(j.spoke)
 	if key := j.key(); key != "" {
 		e.Key = &key
 	}

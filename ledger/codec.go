@@ -330,6 +330,14 @@ func (c *codec) integer(key string, v *int64) {
 	}
 }
 
+// optInt is a whole number that is left out where it is 0.
+func (c *codec) optInt(key string, v *int64) {
+	if c.opt(key, *v == 0) {
+		c.intValue(key, v)
+		c.leftOut(key, *v == 0)
+	}
+}
+
 func (c *codec) nullInt(key string, v **int64) {
 	if c.key(key) && !c.null(*v == nil) {
 		c.intValue(key, deref(c, v))

@@ -158,6 +158,10 @@ type Entry struct {
 	Weakened  []string
 	Facts
 	Opinions []Opinion
+	// Spoken are the rules that spoke, the gravest first, at most MaxSpoken (key
+	// k8_rules); More is how many others did (key k8_rules_more).
+	Spoken []Spoken
+	More   int64
 }
 
 func (r *Entry) fields(c *codec) {
@@ -236,6 +240,8 @@ func (r *Entry) additions(c *codec) {
 	c.optTexts("weakened", &r.Weakened)
 	r.Facts.fields(c)
 	optList(c, "opinions", &r.Opinions, func(c *codec, o *Opinion) { o.fields(c) })
+	flatList(c, "k8_rules", &r.Spoken, func(c *codec, s *Spoken) { s.values(c) })
+	c.optInt("k8_rules_more", &r.More)
 }
 
 func (r *Entry) check(c *codec) {
@@ -250,6 +256,15 @@ func (r *Entry) check(c *codec) {
 	}
 	c.when("timestamp", r.Timestamp)
 	c.when("created_at", r.CreatedAt)
+	if len(r.Spoken) > MaxSpoken {
+		c.failf("k8_rules", "more than %d rules", MaxSpoken)
+	}
+	for _, s := range r.Spoken {
+		c.hash("k8_rules", s.Version)
+	}
+	if r.More < 0 {
+		c.failf("k8_rules_more", "below zero")
+	}
 	if r.BeginSeq != nil && *r.BeginSeq < 0 {
 		c.failf("begin_seq", "below zero")
 	}

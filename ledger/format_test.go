@@ -53,6 +53,7 @@ func fullEntry() *Entry {
 		Uses: []Use{{testDraw(), 7, ptr(int64(4))}, {testDraw(), 9, nil}}, DurationUS: 1234, Run: "TIMEOUT", Walls: []string{"pid", "net"}, Unstarted: true, Weakened: []string{"x"}, Facts: fullFacts(),
 		Opinions: []Opinion{{Gate: holdfast.K1, Verdict: holdfast.Allow, State: "VALID"},
 			{holdfast.K8, holdfast.Deny, "FAIL", holdfast.KindEvalFailure, "p", "no"}},
+		Spoken: []Spoken{{"no-keys", testHash, "critical", RuleDenied}, {"watch", testHash, "block", RuleObserved}}, More: 3,
 	}
 }
 

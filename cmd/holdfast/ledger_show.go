@@ -148,7 +148,7 @@ func (a *app) tell(s ledger.Stored) error {
 		{"replay of", e.ReplayOf}, {"redacted", strings.Join(e.Applied, ", ")},
 		{"result", story.Text(e.Result) + prefix("sha256 ", story.Text(e.ResultHash))},
 		{"came back", kept(s, story.Text(e.ResultHash))},
-		{"weakened", strings.Join(e.Weakened, "; ")},
+		{"weakened", strings.Join(e.Weakened, "; ")}, {"rules", story.Spoken(e)},
 	})
 	var ops []holdfast.Opinion
 	for _, o := range e.Opinions {

@@ -200,7 +200,7 @@ func (c *check) written(kind SubjectType, subject seen) {
 // severity, but for the weakenings that are asked for by name (D3).
 func (c *check) of(found constitution.Finding) Violation {
 	v := Violation{Rule: found.Rule, Severity: Severity(found.Severity), Subject: c.now.Subject, SubjectType: c.now.SubjectType,
-		Message: strings.TrimSpace(found.Message), Hint: found.Hint, At: c.now.EvaluatedAt, Where: found.Where, Observed: found.Observed, Passed: found.Passed}
+		Message: strings.TrimSpace(found.Message), Hint: found.Hint, At: c.now.EvaluatedAt, Where: found.Where, Version: found.Version, Observed: found.Observed, Passed: found.Passed}
 	if found.Err != nil && !v.Observed && !v.Passed && !v.Severity.refuses() {
 		v.Severity = SeverityBlock
 	}

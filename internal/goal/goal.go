@@ -162,8 +162,10 @@ type Violation struct {
 	Message     string      `json:"message"`
 	Hint        string      `json:"hint,omitempty"`
 	At          time.Time   `json:"timestamp"`
-	// Where is "file:line" of a rule that somebody wrote, empty of a built-in one.
-	Where string `json:"where,omitempty"`
+	// Where is "file:line" of a rule that somebody wrote, Version what it said
+	// (constitution.Info); both are empty of a built-in one.
+	Where   string `json:"where,omitempty"`
+	Version string `json:"version,omitempty"`
 	// Observed says that the rule only observes; Passed that it failed and says
 	// of itself that it passes then. Neither refuses.
 	Observed bool `json:"observed,omitempty"`

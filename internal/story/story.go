@@ -82,6 +82,18 @@ func Uses(us []ledger.Use) string {
 	return strings.Join(out, "; ")
 }
 
+// Spoken are the rules that spoke, with the beginning of their versions.
+func Spoken(e *ledger.Entry) string {
+	var out []string
+	for _, s := range e.Spoken {
+		out = append(out, fmt.Sprintf("%s %s (%s, version %s)", s.Rule, s.How, s.Severity, s.Version[:min(len(s.Version), 12)]))
+	}
+	if e.More > 0 {
+		out = append(out, fmt.Sprintf("and %d more", e.More))
+	}
+	return strings.Join(out, "; ")
+}
+
 func drawName(d ledger.Draw) string {
 	if d.Name != "" {
 		return d.Name

@@ -35,7 +35,7 @@ func fields(kind string) []string {
 			" k3_usage_before k3_requested k3_within_budget k5_idempotency_key k7_confidence_score k7_human_approved k8_eval_passed" +
 			" operation_result exit_code redaction_rules_applied contains_pii_before_redaction created_at partition_date" + agentFields +
 			" state outcome error_kind gate rule why exact_hash policy traceparent replay_of review reviewer_id k3_all duration_us" +
-			" run walls unstarted weakened" + factFields + " opinions")
+			" run walls unstarted weakened" + factFields + " opinions k8_rules k8_rules_more")
 	case "event":
 		return strings.Fields("crossing part_hash timestamp clock event who subject data")
 	}
