@@ -14,6 +14,7 @@ type aggregate struct {
 	list    []*group // the same, to tidy one after another
 	broom   int
 	held    int64
+	entries int64
 	pending map[string][]*Ticket // by group, in the tickets' order
 	// lost is the latest instant at which something is not known; 0 if all is.
 	lost int64
@@ -47,7 +48,9 @@ func (a *aggregate) lose(at int64) { a.lost = max(a.lost, at) }
 // which is closed.
 func (a *aggregate) until() time.Time { return time.Unix(0, a.lost+a.window+1).UTC() }
 
-func (a *aggregate) span() int64 { return a.window / 8 }
+// span is how long a chunk takes in entries: an eighth of how long they are held,
+// so that a short window does not make a chunk of each entry.
+func (a *aggregate) span() int64 { return (a.window + int64(Slack)) / 8 }
 
 func (a *aggregate) insert(m mark, key, val string, stamp int64) {
 	g := a.groups[key]
@@ -61,6 +64,7 @@ func (a *aggregate) insert(m mark, key, val string, stamp int64) {
 	}
 	g.marks.insert(m, stamp, a.span())
 	a.held++
+	a.entries++
 }
 
 // count notes a value's occurrence and returns its number.
@@ -91,6 +95,7 @@ func (g *group) relast(v *value, at, stamp, span int64) {
 // away notes that an occurrence is no longer held.
 func (a *aggregate) away(g *group, m mark) {
 	a.held--
+	a.entries--
 	v := g.numbers[m.amount]
 	if v == nil {
 		return
@@ -160,7 +165,7 @@ func (a *aggregate) giveUp() {
 			a.lose(g.marks.chunks[end-1].last())
 		}
 	}
-	a.groups, a.list, a.broom, a.held = map[string]*group{}, nil, 0, 0
+	a.groups, a.list, a.broom, a.held, a.entries = map[string]*group{}, nil, 0, 0, 0
 }
 
 // Ask implements constitution.History for the request: what began, without

@@ -212,18 +212,24 @@ func (h *History) Remove(tenant, id string, at time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if n, err := instant(at); err == nil {
-		h.remove(tenant, crossingOf(id), n)
+		h.remove(tenant, crossingOf(id), n, nil)
 	}
 }
 
-func (h *History) remove(tenant string, c crossing, at int64) {
+// remove takes a crossing out, of the group that sees tell where they know it,
+// else of whichever it is in.
+func (h *History) remove(tenant string, c crossing, at int64, sees map[string]constitution.Sight) {
 	for _, k := range h.kept {
 		if !k.ready {
 			h.first(k, c) // the ledger may still tell of it
 		}
 		if a := k.tenants[tenant]; a != nil {
+			var key *string
+			if s, saw := sees[k.past.ID]; saw {
+				key = &s.Seen.Group
+			}
 			before := a.held
-			a.remove(at, c.short(), nil)
+			a.remove(at, c.short(), key)
 			h.held += a.held - before
 		}
 	}
@@ -332,9 +338,7 @@ func (h *History) Status(now time.Time) []Status {
 	for _, k := range h.kept {
 		s := Status{Past: k.past, Ready: k.ready}
 		for tenant, a := range k.tenants {
-			for _, g := range a.list {
-				s.Entries += g.marks.n
-			}
+			s.Entries += a.entries
 			if a.lost != 0 && (err != nil || a.lost >= n-a.window) {
 				if s.Unreadable == nil {
 					s.Unreadable = map[string]time.Time{}

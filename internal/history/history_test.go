@@ -299,13 +299,75 @@ func TestWhatHasLeftTheWindowIsPutAway(t *testing.T) {
 		most = max(most, h.held)
 	}
 	// An hour is 240 entries in 24 groups of up to 7 values; it is held for
-	// two hours and an eighth, and tidied in passing.
+	// two hours and a quarter, and tidied in passing.
 	if want := int64(4 * (240 + 24*(groupWeight+7*valueWeight))); most > want {
 		t.Errorf("%d were held at most, not %d", most, want)
 	}
 	if h.held != weigh(h) {
 		t.Errorf("%d are counted as held, and %d are", h.held, weigh(h))
 	}
+	if got, want := h.Status(noon.Add(7 * 24 * time.Hour))[0].Entries, entries(h); got != want {
+		t.Errorf("status says %d entries, and %d are held", got, want)
+	}
+}
+
+// entries counts what is held of crossings.
+func entries(h *History) (n int64) {
+	for _, k := range h.kept {
+		for _, a := range k.tenants {
+			for _, g := range a.list {
+				n += g.marks.n
+			}
+		}
+	}
+	return n
+}
+
+// TestShortWindowsMakeNoChunkOfEachEntry: what is held for an hour because clocks
+// are set back lies together, however short the window is, and a question does not
+// walk over it.
+func TestShortWindowsMakeNoChunkOfEachEntry(t *testing.T) {
+	p := past("p", time.Second)
+	h := used(1<<40, noon, p)
+	const each = 250 * time.Millisecond
+	now := noon
+	for i := range 2 * int(time.Hour/each) {
+		now = now.Add(each)
+		do(h, now, fmt.Sprint(i), p, seen("g", "", 1))
+	}
+	a := h.kept["p"].tenants["t"]
+	if g := a.groups["g"]; len(g.marks.chunks) > 30 || g.marks.n > 20_000 {
+		t.Errorf("%d entries lie in %d chunks", g.marks.n, len(g.marks.chunks))
+	}
+	for back, want := range map[time.Duration]int64{0: 5, each: 6, time.Minute: 245} {
+		if got := ask(t, h, p, "g", now.Add(-back)); got.Count != want || got.Sum != want || !got.Last.Equal(now) {
+			t.Errorf("%v before: %+v, want %d", back, got, want)
+		}
+	}
+	if got := ask(t, h, p, "g", now.Add(2*time.Second)); got != (constitution.Answer{}) {
+		t.Errorf("later: %+v", got)
+	}
+}
+
+// TestRemoveLooksInItsOwnGroupAlone: an agent that makes many groups, and whose
+// requests never start, does not make each cost as much as all.
+func TestRemoveLooksInItsOwnGroupAlone(t *testing.T) {
+	growth.Linear(t, 16_000, func(n int) func() {
+		return func() {
+			p := past("p", time.Hour)
+			h := used(1<<40, noon, p)
+			tickets := make([]*Ticket, n)
+			for i := range tickets {
+				tickets[i] = do(h, noon, fmt.Sprint(i), p, seen(fmt.Sprint("g", i), "", 1))
+			}
+			for _, k := range tickets {
+				k.Remove()
+			}
+			if got := entries(h); got != 0 {
+				t.Fatalf("%d are held still", got)
+			}
+		}
+	})
 }
 
 // weigh adds up what is held.

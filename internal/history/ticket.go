@@ -114,7 +114,7 @@ func (t *Ticket) Remove() {
 		return
 	}
 	t.state = gone
-	t.h.remove(t.tenant, t.id, t.at)
+	t.h.remove(t.tenant, t.id, t.at, t.sees)
 }
 
 // leave ends the judging, once.

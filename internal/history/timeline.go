@@ -97,30 +97,30 @@ func (t *timeline) remove(at int64, id uint64) (mark, bool) {
 }
 
 // since counts and adds up what is not before an instant. last is 0 where there
-// is nothing. It looks at the chunks before the instant, which have left the
-// window and are few, and at one that lies across it.
+// is nothing. It looks at the chunks on that side of the instant where there are
+// fewer, and at one that lies across it.
 func (t *timeline) since(cut int64) (n int64, sum wide, last int64) {
-	n, sum = t.n, t.sum
-	for i := range t.chunks {
-		c := &t.chunks[i]
-		if c.last() < cut {
-			n -= int64(len(c.marks))
-			sum = sum.minus(c.sum)
-			continue
-		}
-		for _, m := range c.marks {
-			if m.at >= cut {
-				break
-			}
-			n--
-			sum = sum.sub(m.amount)
-		}
-		break
+	at := sort.Search(len(t.chunks), func(i int) bool { return t.chunks[i].last() >= cut })
+	if at == len(t.chunks) {
+		return 0, wide{}, 0
 	}
-	if n > 0 {
-		last = t.chunks[len(t.chunks)-1].last()
+	if at < len(t.chunks)/2 {
+		n, sum = t.n, t.sum
+		for i := range t.chunks[:at] {
+			n, sum = n-int64(len(t.chunks[i].marks)), sum.minus(t.chunks[i].sum)
+		}
+	} else {
+		for i := at; i < len(t.chunks); i++ {
+			n, sum = n+int64(len(t.chunks[i].marks)), sum.plus(t.chunks[i].sum)
+		}
 	}
-	return n, sum, last
+	for _, m := range t.chunks[at].marks {
+		if m.at >= cut {
+			break
+		}
+		n, sum = n-1, sum.sub(m.amount)
+	}
+	return n, sum, t.chunks[len(t.chunks)-1].last()
 }
 
 // discard puts away the chunks that changed last before an elapsed time, at
