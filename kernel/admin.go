@@ -345,7 +345,7 @@ func (k *Kernel) SetPolicy(p *Policy, who string) error {
 		return err
 	}
 	k.policy.Store(made)
-	k.past.use(k.now(), made)
+	k.usePast()
 	k.stirAll()
 	k.notify(Notice{Level: "info", Event: "policy_changed", Why: "the policy is now " + excerpt.Of(p.Version, 12)})
 	return nil

@@ -84,7 +84,7 @@ func readGrant(tx Tx, d *budget.Draw) (int64, error) {
 type stopping struct {
 	notices []Notice
 	reviews []string
-	was     map[string]Block // the blocks before; nil where they are as they were
+	was     undo // the blocks before
 }
 
 // refusedBy carries out what follows from K3's refusal.
@@ -375,9 +375,7 @@ func (k *Kernel) tellStops(j *judgement, err error) {
 	s := j.stops
 	j.stops = stopping{}
 	if err != nil {
-		if s.was != nil {
-			k.blocks.set(s.was)
-		}
+		k.blocks.back(s.was)
 		return
 	}
 	if len(s.notices) == 0 {

@@ -147,7 +147,7 @@ func New(cfg Config) (*Kernel, error) {
 	if err := k.past.open(cfg.MarkKey); err != nil {
 		return nil, err
 	}
-	k.past.use(k.now(), pol)
+	k.usePast()
 	return k, nil
 }
 

@@ -52,12 +52,15 @@ func (p *past) open(key []byte) error {
 	return nil
 }
 
-// use makes a policy's past functions those in force. What was kept for others
-// is forgotten, what is new is to be read.
-func (p *past) use(now time.Time, pol *policy) {
+// usePast makes the past functions of the policy in force those that are kept.
+// What was kept for others is forgotten, what is new is to be read. The policy is
+// read under the lock: who swaps it comes after, and of two that come at once
+// neither puts back what the other has replaced.
+func (k *Kernel) usePast() {
+	p := &k.past
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.unready, p.mark = p.kept.Use(now, pol.Rules.Pasts())
+	p.unready, p.mark = p.kept.Use(k.now(), k.policy.Load().Rules.Pasts())
 	p.round++
 	p.read, p.of, p.failed, p.again = 0, 0, "", false
 	p.stir()

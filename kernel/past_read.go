@@ -58,7 +58,7 @@ func (k *Kernel) ReadHistory(ctx context.Context) error {
 		again := p.again
 		p.mu.Unlock()
 		if again {
-			k.past.use(k.now(), k.policy.Load())
+			k.usePast()
 		}
 		p.mu.Lock()
 		r := &reading{k: k, p: p, functions: slices.Clone(p.unready), mark: p.mark, round: p.round}

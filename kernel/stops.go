@@ -95,15 +95,34 @@ func chainName(tenant, chain string) string {
 // blocks are the tenants that are blocked, as the store has them. A block counts
 // from the transaction that makes it, before it is durable.
 type blocks struct {
-	mu sync.RWMutex
-	m  map[string]Block // guarded by mu; never changed, only replaced
+	mu    sync.RWMutex
+	m     map[string]Block // guarded by mu; never changed, only replaced
+	round int              // guarded by mu; how often it was replaced
 }
 
-func (b *blocks) set(m map[string]Block) (was map[string]Block) {
+// undo is how the blocks were before a transaction that has replaced them. The
+// zero undo is of one that has not.
+type undo struct {
+	was   map[string]Block
+	round int
+}
+
+func (b *blocks) set(m map[string]Block) undo {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	was, b.m = b.m, m
-	return was
+	u := undo{b.m, b.round + 1}
+	b.m, b.round = m, u.round
+	return u
+}
+
+// back undoes what a transaction that failed has set. Where another has set them
+// since, it read the store without the failed one, and its word stands.
+func (b *blocks) back(u undo) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if u.round > 0 && u.round == b.round {
+		b.m = u.was
+	}
 }
 
 func (b *blocks) of(tenant string, now time.Time) (Block, bool) {
@@ -189,7 +208,7 @@ func stands(kind holdfast.Kind) bool {
 // is a ConflictError.
 func (k *Kernel) UnblockTenant(tenant string, signed operator.Signed) (Block, error) {
 	var lifted Block
-	var was map[string]Block
+	var was undo
 	of := cmp.Or(tenant, holdfast.Local)
 	_, err := k.personal(signed, operator.Unblock, func(tx Tx, s operator.Statement, _ operator.Public) error {
 		if err := sameTenant(s, tenant); err != nil {
@@ -220,9 +239,7 @@ func (k *Kernel) UnblockTenant(tenant string, signed operator.Signed) (Block, er
 		return nil
 	})
 	if err != nil {
-		if was != nil {
-			k.blocks.set(was)
-		}
+		k.blocks.back(was)
 		return Block{}, err
 	}
 	k.stir()
