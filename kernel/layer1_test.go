@@ -49,6 +49,36 @@ func Test001_Layer1_Iterations_of_each_kind(t *testing.T) {
 	}
 }
 
+// Spec 001, layer 1, "per agent session": who bears the name of another's session
+// spends nothing of it and finds nothing in it, and of one session an agent has
+// one budget, whatever kind it says it is.
+func Test001_Layer1_a_session_is_one_agents(t *testing.T) {
+	money := budget.Limit{Scope: budget.Session, Resource: holdfast.MoneyMicro, Amount: 100, Exceed: budget.PauseAgent, Source: "test"}
+	w := newWorld(t, "", policy(theKinds), func(c *kernel.Config, _ *world) { c.Policy.Limits = append(c.Policy.Limits, money) })
+	in := func(agent, name string, amount int64) holdfast.Request { return w.pays(agent, amount, session(name)) }
+	for range 3 { // mallory starves ada's session
+		w.passes(w.step("mallory", "code", "ada-1"))
+	}
+	w.refusedAs(w.step("mallory", "code", "ada-1"), holdfast.K3, holdfast.KindBounds)
+	w.passes(in("mallory", "ada-1", 100))
+	for range 3 {
+		w.passes(w.step("ada", "code", "ada-1"))
+	}
+	w.passes(in("ada", "ada-1", 100))
+	w.refusedAs(in("ada", "ada-1", 1), holdfast.K3, holdfast.KindBounds) // and ada is paused, alone
+	w.refusedAs(in("ada", "mallory-1", 1), holdfast.GateHalt, holdfast.KindPaused)
+	w.passes(w.step("mallory", "code", "mallory-1"))
+
+	for range 3 { // another kind is no second budget
+		w.passes(w.step("eve", "code", "s1"))
+	}
+	for range 2 {
+		w.passes(w.step("eve", "support", "s1"))
+	}
+	w.refusedAs(w.step("eve", "support", "s1"), holdfast.K3, holdfast.KindBounds)
+	w.refusedAs(w.step("eve", "code", "s1"), holdfast.K3, holdfast.KindBounds)
+}
+
 // Spec 001, layer 1, Self-Dispatch Cooldown: 60 s, and at 60 s it is over. Fault 6
 // of findings 5.2 is a cooldown on every action and one for all: here it is the
 // step's, and each agent's own.

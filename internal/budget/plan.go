@@ -2,6 +2,7 @@ package budget
 
 import (
 	"net/url"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -51,7 +52,7 @@ func planDraws(limits []Limit, ask Ask) ([]Draw, *Refusal) {
 			if l.Resource != res || value == "" || !matches(l.Match, value) || !MatchBoundary(l.Boundary, ask.Boundary) {
 				continue
 			}
-			d := l.draw(ask.Who.Tenant, value, amount, ask.Now)
+			d := l.draw(&ask.Who, amount, ask.Now)
 			if l.Amount < 0 {
 				return nil, &Refusal{Kind: holdfast.KindInvalidBudget, Draw: d}
 			}
@@ -80,8 +81,8 @@ func addDraw(draws []Draw, d Draw) []Draw {
 	return append(draws, d)
 }
 
-func (l *Limit) draw(tenant, value string, amount int64, now time.Time) Draw {
-	parts := []string{tenant, string(l.Scope), value, string(l.Resource), strconv.FormatInt(int64(l.Window/time.Second), 10)}
+func (l *Limit) draw(who *holdfast.Identity, amount int64, now time.Time) Draw {
+	parts := slices.Concat([]string{who.Tenant, string(l.Scope)}, owner(l.Scope, who), []string{string(l.Resource), strconv.FormatInt(int64(l.Window/time.Second), 10)})
 	if l.Boundary != "" {
 		parts = append(parts, l.Boundary)
 	}
@@ -143,13 +144,16 @@ func planRates(rates []RateLimit, ask Ask) []Rate {
 		}
 		out = append(out, r)
 	}
-	add := func(scope Scope, value, boundary, source string, perMinute int, cooldown time.Duration) {
+	add := func(scope Scope, boundary, source string, perMinute int, cooldown time.Duration) {
+		named := func(what, bound string) string {
+			return key(slices.Concat([]string{ask.Who.Tenant, what, string(scope)}, owner(scope, &ask.Who), []string{boundary, bound})...)
+		}
 		if perMinute > 0 {
-			once(Rate{Key: key(ask.Who.Tenant, "rate", string(scope), value, boundary, strconv.Itoa(perMinute)),
+			once(Rate{Key: named("rate", strconv.Itoa(perMinute)),
 				Limit: perMinute, Window: time.Minute, Name: strconv.Itoa(perMinute) + " a minute per " + string(scope) + " (" + source + ")"})
 		}
 		if cooldown > 0 {
-			once(Rate{Key: key(ask.Who.Tenant, "cooldown", string(scope), value, boundary, cooldown.String()),
+			once(Rate{Key: named("cooldown", cooldown.String()),
 				Limit: 1, Window: cooldown, Name: "cooldown of " + cooldown.String() + " per " + string(scope) + " (" + source + ")"})
 		}
 	}
@@ -159,9 +163,9 @@ func planRates(rates []RateLimit, ask Ask) []Rate {
 		if value == "" || !matches(r.Match, value) || !MatchBoundary(r.Boundary, ask.Boundary) {
 			continue
 		}
-		add(r.Scope, value, r.Boundary, r.Source, r.PerMinute, r.Cooldown)
+		add(r.Scope, r.Boundary, r.Source, r.PerMinute, r.Cooldown)
 	}
-	add(Agent, ask.Who.Agent, ask.Boundary, "contract", ask.PerMinute, ask.Cooldown)
+	add(Agent, ask.Boundary, "contract", ask.PerMinute, ask.Cooldown)
 	return out
 }
 
@@ -197,6 +201,17 @@ func scopeValue(s Scope, who *holdfast.Identity) string {
 		return who.Chain
 	}
 	return ""
+}
+
+// owner is whose counter it is: the scope's value, and of a session its agent
+// too. A session is one agent's (spec 001, layer 1: "per agent session"), so that
+// an agent that bears the name of another's session spends nothing of that one.
+// What counts over agents is the chain.
+func owner(s Scope, who *holdfast.Identity) []string {
+	if s == Session {
+		return []string{who.Agent, who.Session}
+	}
+	return []string{scopeValue(s, who)}
 }
 
 // key joins parts so that no value can reach into another's place.
