@@ -55,7 +55,7 @@ func (d *Daemon) openMCP(h api.Hello) (func(context.Context, io.ReadWriteCloser)
 		return nil, err
 	}
 	id := holdfast.Identity{Agent: h.Agent, Kind: h.Kind, Session: h.Session, Intent: h.Intent}
-	e := endpoint{d: d, servers: servers, wait: wait, token: d.tokens(id), caller: callerOf(id)}
+	e := endpoint{d: d, servers: servers, wait: wait, token: d.tokens(id), caller: callerOf(id), agent: id.Agent, kind: id.Kind}
 	var serve func(context.Context, io.ReadWriteCloser) error
 	switch {
 	case h.Listen != "":
@@ -95,14 +95,27 @@ type endpoint struct {
 	wait    time.Duration
 	// caller is who is served, as groupOf says it.
 	caller string
+	// agent and kind are who lists tools.
+	agent, kind string
 	// token gives the identity's token for one crossing.
 	token func(context.Context) (holdfast.Secret, error)
 }
 
 // config is what the gateway needs for one of the servers.
 func (e endpoint) config(b backend) gateway.Config {
-	return gateway.Config{Kernel: e.d.Kernel, Server: b.name, Token: e.token, TrustedHints: b.trusted, Log: e.d.log,
+	return gateway.Config{Kernel: shownTo{e.d.Kernel, e.agent, e.kind}, Swapped: e.d.Kernel.Swapped, Server: b.name, Token: e.token, TrustedHints: b.trusted, Log: e.d.log,
 		Wait: e.wait, Page: e.d.pageURL, Seal: e.d.mcpSeal, Traceparent: kernel.Traceparent, ReviewHint: e.d.decidingCommand, Panicked: e.d.panicked}
+}
+
+// shownTo is the kernel as one agent is shown what there is.
+type shownTo struct {
+	*kernel.Kernel
+	agent, kind string
+}
+
+// Observe implements gateway.Kernel.
+func (s shownTo) Observe(ctx context.Context, cs []holdfast.Contract) ([]holdfast.Contract, error) {
+	return s.ObserveFor(ctx, s.agent, s.kind, cs)
 }
 
 // direct opens the one server at once, and ends with it.

@@ -36,8 +36,9 @@ type bearers struct {
 // visitor is who was let in: group is the caller's, and token gives the token of
 // one crossing.
 type visitor struct {
-	group string
-	token func(context.Context) (holdfast.Secret, error)
+	group       string
+	agent, kind string
+	token       func(context.Context) (holdfast.Secret, error)
 }
 
 // enter returns the front's way in. Requests of one verified identity share
@@ -54,7 +55,7 @@ func (b bearers) enter(run func(visitor) func(context.Context, gateway.Client) e
 		h := b.d.holders.keep(who, held{tok: tok, id: id.TokenID, until: id.Expires}, func(old string) bool {
 			return b.revoked(r.Context(), holdfast.Identity{Tenant: id.Tenant, TokenID: old}) != nil
 		})
-		return who, run(visitor{group: groupOf(who), token: h.token}), nil
+		return who, run(visitor{group: groupOf(who), agent: id.Agent, kind: id.Kind, token: h.token}), nil
 	}
 }
 

@@ -63,7 +63,7 @@ func (d *Daemon) serveHTTP(ctx context.Context, h api.Hello, e endpoint, host st
 	if h.Bearer {
 		enter = b.enter(func(v visitor) func(context.Context, gateway.Client) error {
 			own := e
-			own.token, own.caller = v.token, v.group
+			own.token, own.caller, own.agent, own.kind = v.token, v.group, v.agent, v.kind
 			return own.route
 		})
 	}
@@ -203,7 +203,7 @@ func (s *mcpSite) front(name string) *gateway.HTTP {
 			if err != nil {
 				return errors.Join(err, client.Close())
 			}
-			return endpoint{d: d, servers: servers, wait: time.Duration(*d.config().Review.Wait), token: v.token, caller: v.group}.route(ctx, client)
+			return endpoint{d: d, servers: servers, wait: time.Duration(*d.config().Review.Wait), token: v.token, caller: v.group, agent: v.agent, kind: v.kind}.route(ctx, client)
 		}
 	})
 	known := func(r *http.Request) (string, func(context.Context, gateway.Client) error, error) {

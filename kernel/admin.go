@@ -346,6 +346,7 @@ func (k *Kernel) SetPolicy(p *Policy, who string) error {
 	}
 	k.policy.Store(made)
 	k.usePast()
+	k.swaps.tell()
 	k.stirAll()
 	k.notify(Notice{Level: "info", Event: "policy_changed", Why: "the policy is now " + excerpt.Of(p.Version, 12)})
 	return nil

@@ -85,6 +85,7 @@ type Kernel struct {
 	random   io.Reader
 
 	policy  atomic.Pointer[policy]
+	swaps   swaps
 	past    past
 	seen    observed
 	flights flights

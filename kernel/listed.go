@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"strings"
+	"sync"
 
 	"github.com/holdfast-dev/holdfast"
 )
@@ -26,3 +27,31 @@ func (k *Kernel) Withholds(boundary string) bool {
 	c := k.lookup(pol, boundary)
 	return c == nil || c.output != nil || len(c.predicates) > 0 || pol.outputs
 }
+
+// swaps tells of each policy that comes in force. The zero value is ready.
+type swaps struct {
+	mu sync.Mutex
+	ch chan struct{} // guarded by mu; nil until somebody waits
+}
+
+func (s *swaps) next() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ch == nil {
+		s.ch = make(chan struct{})
+	}
+	return s.ch
+}
+
+func (s *swaps) tell() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ch != nil {
+		close(s.ch)
+		s.ch = nil
+	}
+}
+
+// Swapped is closed as soon as another policy is in force than when it was
+// asked for, so that a door can tell its clients to look again.
+func (k *Kernel) Swapped() <-chan struct{} { return k.swaps.next() }

@@ -73,6 +73,13 @@ func notPlain(r rune) bool {
 // ConflictError where a server brings more than is kept of it; nothing of cs is
 // kept then.
 func (k *Kernel) Observe(ctx context.Context, cs []holdfast.Contract) ([]holdfast.Contract, error) {
+	return k.ObserveFor(ctx, "", "", cs)
+}
+
+// ObserveFor is Observe for one agent and its kind: what patterns of risk
+// prohibit to that one, and what they prohibit to everybody but that one, is
+// returned as that one may list it.
+func (k *Kernel) ObserveFor(ctx context.Context, agent, kind string, cs []holdfast.Contract) ([]holdfast.Contract, error) {
 	k.seen.turn.Lock()
 	defer k.seen.turn.Unlock()
 	if err := k.seen.room(cs); err != nil {
@@ -102,7 +109,7 @@ func (k *Kernel) Observe(ctx context.Context, cs []holdfast.Contract) ([]holdfas
 			made, changed = k.seen.put(pol, c, drifted[c.Boundary])
 			put[c.Boundary], stir = made, stir || changed
 		}
-		out = append(out, pol.listedAs(made.Contract))
+		out = append(out, pol.listedAs(made.Contract, agent, kind))
 	}
 	if stir {
 		k.stirAll()

@@ -52,10 +52,11 @@ func (j *judgement) risk() holdfast.Risk {
 
 const riskFromPatterns = "patterns"
 
-// listedAs is a contract as those who list boundaries see it: what a pattern of
-// everybody prohibits by name is not listed.
-func (p *policy) listedAs(c holdfast.Contract) holdfast.Contract {
-	class := review.Classify(p.Risks, review.Acting{Boundary: c.Boundary, Operation: c.Operation})
+// listedAs is a contract as an agent sees it that lists boundaries: what a pattern
+// prohibits to it by name is not listed (D37). Without an agent and a kind only
+// the patterns of everybody speak.
+func (p *policy) listedAs(c holdfast.Contract, agent, kind string) holdfast.Contract {
+	class := review.Classify(p.Risks, review.Acting{Boundary: c.Boundary, Operation: c.Operation, Agent: agent, Kind: kind})
 	if class != nil && class.Risk == holdfast.Prohibited {
 		c.Risk = holdfast.Prohibited
 	}

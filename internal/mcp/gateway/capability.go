@@ -80,8 +80,9 @@ func undisguised(place string, o mcp.Object, names ...string) error {
 }
 
 // muteServer takes out of the answer to a handshake every capability of which
-// nothing is known here.
-func muteServer(result []byte) ([]byte, error) {
+// nothing is known here. That tools change is promised where what is shown of
+// them may, whatever the server does.
+func (s *session) muteServer(result []byte) ([]byte, error) {
 	caps := mcp.Get(result, "capabilities")
 	if caps == nil {
 		return result, nil
@@ -95,6 +96,11 @@ func muteServer(result []byte) ([]byte, error) {
 	})
 	if err != nil {
 		return nil, errors.New("capabilities is not an object")
+	}
+	if s.Swapped != nil && jsontext.Value(mcp.Get(kept, "tools")).Kind() == '{' && string(mcp.Get(kept, "tools", "listChanged")) != "true" {
+		if kept, err = mcp.Set(kept, []byte("true"), "tools", "listChanged"); err != nil {
+			return nil, fmt.Errorf("capabilities: %w", err)
+		}
 	}
 	return mcp.Set(result, kept, "capabilities")
 }

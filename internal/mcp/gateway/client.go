@@ -145,11 +145,11 @@ func (s *session) relay(ctx context.Context, m mcp.Message, p params, w wait, ep
 	}
 	switch m.Method {
 	case "initialize":
-		if result, err = muteServer(result); err == nil {
+		if result, err = s.muteServer(result); err == nil {
 			s.greet(p)
 		}
 	case discover:
-		if result, err = muteServer(result); err == nil {
+		if result, err = s.muteServer(result); err == nil {
 			s.greeted.Store(true)
 			result, err = forOne(p, result)
 		}

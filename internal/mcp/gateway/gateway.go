@@ -160,6 +160,10 @@ type Config struct {
 	// state that it hands a client and gets back with a retry. Sessions
 	// with one key accept each other's. nil makes one for this session.
 	Seal []byte
+	// Swapped returns what is closed as soon as other things are
+	// configured, and so the client may be shown other tools; nil means
+	// that they stay as they are.
+	Swapped func() <-chan struct{}
 	// Log gets what the peers did wrong; nil discards it.
 	Log *slog.Logger
 	// ReviewHint returns the command that decides a review; nil means

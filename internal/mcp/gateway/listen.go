@@ -259,8 +259,12 @@ func (s *session) acknowledged(ctx context.Context, m mcp.Message) {
 		s.odd("a notification of the MCP server was not passed", "method", m.Method, "why", "it is of no subscription")
 		return
 	}
+	agreed = agreed.only(*f.sub)
+	if s.Swapped != nil && contains(f.sub.flags, toolsChanged) && !contains(agreed.flags, toolsChanged) {
+		agreed.flags = append(agreed.flags, toolsChanged)
+	}
 	var p object
-	p.add("notifications", agreed.only(*f.sub).json())
+	p.add("notifications", agreed.json())
 	p.add("_meta", s.subscriptionMeta(f))
 	s.pass(ctx, f.key, mcp.Message{Method: m.Method, Params: p.bytes()})
 }

@@ -146,6 +146,10 @@ func (s *session) run(parent context.Context) error {
 	writeClient := s.start(ends, false, func() error { return s.toClient.run(s.client.Write) })
 	readServer := s.start(ends, true, func() error { return s.fromServer(ctx) })
 	writeServer := s.start(ends, true, func() error { return s.toServer.run(s.tellServer) })
+	if s.Swapped != nil {
+		swapped := s.Swapped()
+		s.spawn(func() { s.relist(ctx, swapped) })
+	}
 
 	var why ending
 	select {
