@@ -71,7 +71,7 @@ func (s *egressSite) Check(ctx context.Context, a api.EgressAsk) (*api.EgressAns
 		why, hint := letter(err)
 		return nil, &holdfast.Error{Kind: holdfast.KindUsage, Why: why, Hint: cmp.Or(hint, "write https://host/path")}
 	}
-	tok, err := s.d.Mint(holdfast.Identity{Agent: a.Agent, Kind: a.Kind, Session: a.Session, Intent: a.Intent})
+	tok, err := s.d.Mint(holdfast.Identity{Agent: a.Agent, Kind: a.Kind, Session: a.Session, Intent: a.Intent, Chain: a.Chain})
 	if err != nil {
 		return nil, err
 	}
@@ -206,7 +206,7 @@ func (s *egressSite) room(ctx context.Context, out *api.EgressAnswer, d *domain.
 		}
 	}
 	pol, now := s.d.Kernel.Policy(), time.Now()
-	who := holdfast.Identity{Tenant: holdfast.Local, Agent: a.Agent, Kind: a.Kind, Intent: a.Intent, Session: cmp.Or(a.Session, sessionOf(a.Agent, now))}
+	who := holdfast.Identity{Tenant: holdfast.Local, Agent: a.Agent, Kind: a.Kind, Intent: a.Intent, Chain: a.Chain, Session: cmp.Or(a.Session, sessionOf(a.Agent, now))}
 	draws, rates, refused := budget.Plan(pol.Limits, pol.Rates, budget.Ask{Who: who, Boundary: own.Boundary, Consumes: asks, Now: now})
 	if refused != nil {
 		return nil // the gates say so themselves

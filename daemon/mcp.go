@@ -54,7 +54,7 @@ func (d *Daemon) openMCP(h api.Hello) (func(context.Context, io.ReadWriteCloser)
 	if err != nil {
 		return nil, err
 	}
-	id := holdfast.Identity{Agent: h.Agent, Kind: h.Kind, Session: h.Session, Intent: h.Intent}
+	id := holdfast.Identity{Agent: h.Agent, Kind: h.Kind, Session: h.Session, Intent: h.Intent, Chain: h.Chain}
 	e := endpoint{d: d, servers: servers, wait: wait, token: d.tokens(id), caller: callerOf(id), agent: id.Agent, kind: id.Kind}
 	var serve func(context.Context, io.ReadWriteCloser) error
 	switch {

@@ -24,6 +24,7 @@ asked, 5 everything is halted.
     --agent NAME     who would ask; cli if absent
     --kind KIND      the kind of agent, as the configuration lists them
     --session NAME   one a day for each agent, if absent
+    --chain NAME     the chain of steps it would belong to
     --intent NAME    the intent it would be for
     --resolve        look up the host, and say which addresses may be dialled
 
@@ -38,6 +39,7 @@ func egressCheck(a *app, args []string) error {
 	fs.StringVar(&q.Agent, "agent", "cli", "")
 	fs.StringVar(&q.Kind, "kind", "", "")
 	fs.StringVar(&q.Session, "session", "", "")
+	fs.StringVar(&q.Chain, "chain", "", "")
 	fs.StringVar(&q.Intent, "intent", "", "")
 	fs.BoolVar(&q.Resolve, "resolve", false, "")
 	rest, err := a.parse(fs, args, 1, 1)
@@ -47,7 +49,7 @@ func egressCheck(a *app, args []string) error {
 	if err := a.local(); err != nil {
 		return err
 	}
-	if err := (api.Ask{Agent: q.Agent, Kind: q.Kind, Session: q.Session, Intent: q.Intent}).Named(); err != nil {
+	if err := (api.Ask{Agent: q.Agent, Kind: q.Kind, Session: q.Session, Intent: q.Intent, Chain: q.Chain}).Named(); err != nil {
 		return usage("", "%s", err.(*holdfast.Error).Why)
 	}
 	if q.Method == "" || strings.ToUpper(q.Method) != q.Method {

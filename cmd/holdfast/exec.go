@@ -43,7 +43,7 @@ after its last client; the next run finds it warm.
                         are named and left behind
     --explain           run nothing and record nothing: print what each of the
                         eight gates thinks of this run, as ` + "`holdfast explain`" + ` does
-    --agent, --kind, --session, --token   who asks, as for ` + "`holdfast step`" + `;
+    --agent, --kind, --session, --chain, --token   who asks, as for ` + "`holdfast step`" + `;
                         cli if absent. One attempt to get out stops every later
                         run of that agent, until a person lets it go on
 
@@ -171,7 +171,7 @@ func (e *executing) request(a *app, rest []string) (api.Execution, error) {
 	if err != nil {
 		return x, err
 	}
-	x = api.Execution{Agent: ask.Agent, Kind: ask.Kind, Session: ask.Session, Token: ask.Token, RequestID: uuid.NewString(),
+	x = api.Execution{Agent: ask.Agent, Kind: ask.Kind, Session: ask.Session, Chain: ask.Chain, Token: ask.Token, RequestID: uuid.NewString(),
 		Language: e.lang, Code: code, Timeout: e.timeout, MemoryMB: e.memory, Narrow: e.narrow}
 	if x.Files, err = e.given(a); err != nil {
 		return x, err

@@ -48,6 +48,7 @@ NAME__TOOL, and one that ends is started again while the others go on.
     --agent NAME     who calls; mcp if absent
     --kind KIND      the kind of agent, as the configuration lists them
     --session NAME   a new one for each start, if absent
+    --chain NAME     the chain of steps its calls belong to, over agents and sessions
     --env NAME       give the server this variable too; may be repeated
     --notify CMD     passed on to the daemon that is started
 
@@ -95,6 +96,7 @@ func (a *app) hello(args []string) (h api.Hello, notify string, err error) {
 	fs.StringVar(&h.Agent, "agent", "mcp", "")
 	fs.StringVar(&h.Kind, "kind", "", "")
 	fs.StringVar(&h.Session, "session", "", "")
+	fs.StringVar(&h.Chain, "chain", "", "")
 	fs.StringVar(&h.Listen, "http", "", "")
 	fs.BoolVar(&h.Bearer, "token", false, "")
 	fs.BoolVar(&h.All, "all", false, "")
@@ -116,7 +118,7 @@ func (a *app) hello(args []string) (h api.Hello, notify string, err error) {
 	if err := a.local(); err != nil {
 		return h, "", err
 	}
-	if err := (api.Ask{Agent: h.Agent, Kind: h.Kind, Session: h.Session}).Named(); err != nil {
+	if err := (api.Ask{Agent: h.Agent, Kind: h.Kind, Session: h.Session, Chain: h.Chain}).Named(); err != nil {
 		return h, "", usage("", "%s", err.(*holdfast.Error).Why)
 	}
 	if h.Bearer && h.Listen == "" {

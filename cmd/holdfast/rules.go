@@ -66,7 +66,8 @@ what is printed is redacted.
 
     --agent NAME      who would ask; cli if absent
     --kind KIND       the kind of agent
-    --session NAME    --principal NAME    --role NAME,...    as a token has them
+    --session NAME    --chain NAME    --principal NAME    --role NAME,...
+                      as a token has them
     --rules FILE      rules in place of those in force; may be given more than
                       once
 

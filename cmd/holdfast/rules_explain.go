@@ -25,6 +25,7 @@ func rulesExplain(a *app, args []string) error {
 	fs.StringVar(&who.Agent, "agent", "cli", "")
 	fs.StringVar(&who.Kind, "kind", "", "")
 	fs.StringVar(&who.Session, "session", "", "")
+	fs.StringVar(&who.Chain, "chain", "", "")
 	fs.StringVar(&who.Principal, "principal", "", "")
 	fs.StringVar(&role, "role", "", "")
 	rest, err := a.parse(fs, args, 1, 2)

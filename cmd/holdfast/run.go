@@ -43,7 +43,7 @@ daemon runs, one is started.
     --memory MB         4096 if absent, of all its processes together
     --cpus N            2 if absent
     --processes N       1024 if absent, threads counted
-    --agent, --kind, --session, --token   who asks, as for ` + "`holdfast step`" + `
+    --agent, --kind, --session, --chain, --token   who asks, as for ` + "`holdfast step`" + `
 
 What it finds: the toolbox (/usr, /bin, /sbin, /lib*) read-only, the tree at its
 own path, and an empty /tmp and HOME that are thrown away. Of a git repository
@@ -175,7 +175,7 @@ func (q *running) request(a *app, argv []string) (api.RunAsk, error) {
 	if w, err = sandbox.CheckWorkspace(w, func(string) bool { return false }); err != nil {
 		return api.RunAsk{}, err
 	}
-	return api.RunAsk{Agent: ask.Agent, Kind: ask.Kind, Session: ask.Session, Token: ask.Token, Space: w, Network: q.network}, nil
+	return api.RunAsk{Agent: ask.Agent, Kind: ask.Kind, Session: ask.Session, Chain: ask.Chain, Token: ask.Token, Space: w, Network: q.network}, nil
 }
 
 // places finds the tree, where in it the program starts, and the toolbox.

@@ -190,6 +190,8 @@ type Hello struct {
 	Kind    string   `json:"kind,omitempty"`
 	Session string   `json:"session,omitempty"`
 	Intent  string   `json:"intent,omitempty"`
+	// Chain names what the client's calls are steps of, as Ask.Chain does.
+	Chain string `json:"chain,omitempty"`
 	// Listen is the host:port at which clients are waited for over HTTP, for
 	// as long as the connection lasts. Where it is empty, the connection
 	// itself is the client.

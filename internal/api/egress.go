@@ -24,6 +24,7 @@ type EgressAsk struct {
 	Kind    string `json:"kind,omitempty"`
 	Session string `json:"session,omitempty"`
 	Intent  string `json:"intent,omitempty"`
+	Chain   string `json:"chain,omitempty"`
 	// Resolve asks for the host's addresses as well: a question to DNS leaves.
 	Resolve bool `json:"resolve,omitempty"`
 }
@@ -152,7 +153,7 @@ func (s *Server) egressCA(context.Context, none) (*egressCA, error) {
 }
 
 func (s *Server) egressCheck(ctx context.Context, a EgressAsk) (*EgressAnswer, error) {
-	if err := named(a.Agent, a.Kind, a.Session, a.Intent); err != nil {
+	if err := named(a.Agent, a.Kind, a.Session, a.Intent, a.Chain); err != nil {
 		return nil, err
 	}
 	out, err := s.Egress.Check(ctx, a)

@@ -33,6 +33,7 @@ type Execution struct {
 	Kind           string            `json:"kind,omitempty"`
 	Session        string            `json:"session,omitempty"`
 	Intent         string            `json:"intent,omitempty"`
+	Chain          string            `json:"chain,omitempty"`
 	Token          string            `json:"token,omitempty"`
 	IdempotencyKey string            `json:"idempotency_key,omitempty"`
 	RequestID      string            `json:"request_id"`
@@ -141,7 +142,7 @@ func (s *Server) prepared(ctx context.Context, e Execution) (req holdfast.Reques
 	if spec, err = s.Sandbox.Prepare(ctx, e.spec()); err != nil {
 		return req, spec, err
 	}
-	ask := Ask{Boundary: "exec/" + spec.Language, Agent: e.Agent, Kind: e.Kind, Session: e.Session, Intent: e.Intent, Token: e.Token, IdempotencyKey: e.IdempotencyKey}
+	ask := Ask{Boundary: "exec/" + spec.Language, Agent: e.Agent, Kind: e.Kind, Session: e.Session, Intent: e.Intent, Chain: e.Chain, Token: e.Token, IdempotencyKey: e.IdempotencyKey}
 	if ask.Payload, err = executionPayload(spec); err != nil {
 		return req, spec, err
 	}

@@ -27,7 +27,7 @@ func (s *Server) mcp(w http.ResponseWriter, r *http.Request) {
 		s.answer(w, nil, &holdfast.Error{Kind: holdfast.KindUsage, Why: "an MCP connection is opened by `holdfast mcp`"})
 		return
 	}
-	if err := named(h.Agent, h.Kind, h.Session, h.Intent); err != nil {
+	if err := named(h.Agent, h.Kind, h.Session, h.Intent, h.Chain); err != nil {
 		s.answer(w, nil, err)
 		return
 	}

@@ -36,6 +36,7 @@ type RunAsk struct {
 	Kind           string            `json:"kind,omitempty"`
 	Session        string            `json:"session,omitempty"`
 	Intent         string            `json:"intent,omitempty"`
+	Chain          string            `json:"chain,omitempty"`
 	Token          string            `json:"token,omitempty"`
 	IdempotencyKey string            `json:"idempotency_key,omitempty"`
 	Space          sandbox.Workspace `json:"workspace"`
@@ -155,7 +156,7 @@ func (h *runHand) serve(ctx context.Context) *Executed {
 	}
 	h.ask.Space = space
 	a := h.ask
-	ask := Ask{Boundary: RunBoundary(space.Name), Agent: a.Agent, Kind: a.Kind, Session: a.Session, Intent: a.Intent, Token: a.Token, IdempotencyKey: a.IdempotencyKey,
+	ask := Ask{Boundary: RunBoundary(space.Name), Agent: a.Agent, Kind: a.Kind, Session: a.Session, Intent: a.Intent, Chain: a.Chain, Token: a.Token, IdempotencyKey: a.IdempotencyKey,
 		Correlation: uuid.NewString()}
 	if s.Own == nil {
 		return no(&holdfast.Error{Kind: holdfast.KindUsage, Why: "this daemon cannot say which files are its own"})
