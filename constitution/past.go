@@ -217,10 +217,13 @@ func (p *Past) see(ctx context.Context, act *facts, left uint64) (seen Seen, cos
 	if cost += spent; err != nil {
 		return Seen{}, cost, p.failed(p.kind, err)
 	}
-	if p.kind == pastSum {
+	switch p.kind {
+	case pastSum:
 		seen.Amount, err = millionths(v)
-	} else {
+	case pastDistinct:
 		seen.Value, err = keyOf(v)
+	default:
+		err = &failure{kind: ErrEval, text: "nobody knows what it remembers"}
 	}
 	return p.sighted(seen, cost, err)
 }

@@ -90,8 +90,10 @@ func (r *pastReader) identify(p *Past, links []link) string {
 			where = written(l.args[0])
 		case pastSame:
 			same = append(same, written(l.args[0]))
-		case pastSum, pastDistinct:
-			field = l.name + " " + written(l.args[0])
+		default: // whatever reads a field; the others take nothing
+			if len(l.args) == 1 {
+				field = l.name + " " + written(l.args[0])
+			}
 		}
 	}
 	return digest(append(append(parts, where, field), same...)...)
