@@ -51,6 +51,9 @@ cases.yaml, of which only the last must be there:
       - {boundary: mcp/bank/pay, args: {"amount": 100}, want: allow}
       - {boundary: mcp/bank/pay, args: {"amount": 101}, want: deny, rules: [small]}
 
+With "sequence: true" a case that passes is history for the next, "history:" lists
+what began before, and "at: 25h" asks a case later; doc/rules.md has the rest.
+
     $ holdfast rules test rules.txtar
     rules.txtar: 2 cases pass
 `},
