@@ -11,6 +11,15 @@ func nearest(name string, known []string) string {
 	return best
 }
 
+// Nearest is the id of the rule that a typing error most likely meant, or "".
+func (s *Set) Nearest(id string) string {
+	var known []string
+	for _, r := range s.Rules() {
+		known = append(known, r.ID)
+	}
+	return nearest(id, known)
+}
+
 // distance is the number of insertions, deletions, replacements and swaps of
 // neighbours that make b of a (optimal string alignment), in bytes. Long names
 // are not compared.

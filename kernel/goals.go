@@ -106,9 +106,20 @@ func (j *judgement) readGoals() {
 	}
 }
 
+// unacknowledged says how many critical violations wait for a person.
+func unacknowledged(n int) string {
+	switch n {
+	case 0:
+		return "each critical violation is acknowledged, and nobody has resumed"
+	case 1:
+		return "1 critical violation is not acknowledged"
+	}
+	return fmt.Sprintf("%d critical violations are not acknowledged", n)
+}
+
 // goalsPaused is the refusal of a goal while goals are paused.
 func goalsPaused(p *GoalsPause) holdfast.Opinion {
-	op := deny(holdfast.GateHalt, holdfast.KindGoalsPaused, fmt.Sprintf("goals are paused since %s: %d critical violations are not acknowledged", stamp(p.Since), p.Waiting()),
+	op := deny(holdfast.GateHalt, holdfast.KindGoalsPaused, fmt.Sprintf("goals are paused since %s: %s", stamp(p.Since), unacknowledged(p.Waiting())),
 		"a person acknowledges each with `holdfast goal ack ID`, then lifts the pause with `holdfast goal resume`; `holdfast goal status` lists them")
 	op.State = "PAUSED"
 	return op
@@ -367,7 +378,7 @@ func (k *Kernel) ResumeGoals(tenant string, signed operator.Signed) error {
 		case !p.Paused:
 			return &holdfast.Error{Kind: holdfast.KindConflict, Why: "goals are not paused"}
 		case n > 0:
-			return &holdfast.Error{Kind: holdfast.KindConflict, Why: fmt.Sprintf("%d critical violations are not acknowledged", n), Hint: "`holdfast goal status` lists them; acknowledge each with `holdfast goal ack ID`"}
+			return &holdfast.Error{Kind: holdfast.KindConflict, Why: unacknowledged(n), Hint: "`holdfast goal status` lists them; acknowledge each with `holdfast goal ack ID`"}
 		}
 		if err := k.saidSince(s, p.last()); err != nil {
 			return err

@@ -75,7 +75,10 @@ func (j *judgement) ruleOpinion(found []constitution.Finding) holdfast.Opinion {
 	}
 	rule := worst.Rule + " (" + worst.Where + ")"
 	why := worst.Message
-	if others > 1 {
+	switch {
+	case others == 2:
+		why += " (and 1 more rule objects)"
+	case others > 2:
 		why += fmt.Sprintf(" (and %d more rules object)", others-1)
 	}
 	if worst.Verdict == holdfast.Hold {

@@ -177,19 +177,24 @@ func (a *app) sayAnswer(ans *api.Answer) error {
 	if _, err := fmt.Fprintf(a.out, "%s  %s%s\n", o.Verdict, clean(o.Boundary), prefix("  ", o.Crossing)); err != nil {
 		return err
 	}
-	op := o.Deciding()
+	op, hint := o.Deciding(), ""
 	switch {
 	case ans.Failure != nil:
 		a.sayLines(ans.Failure.Why + gate(ans.Failure.Gate))
-		a.hints(ans.Failure.Hint)
+		hint = ans.Failure.Hint
 	case o.Verdict != holdfast.Allow:
 		a.sayLines(op.Why + gate(op.Gate.String()))
-		a.hints(op.Hint)
+		hint = op.Hint
 	}
-	if o.Review != "" {
-		a.say("a person must answer review %s", o.Review)
-		a.hint("%s", a.forState("holdfast review approve "+o.Review))
+	if approve := "holdfast review approve " + o.Review; o.Review != "" {
+		if !strings.Contains(hint, approve) {
+			a.hints(hint)
+			a.say("a person must answer review %s", o.Review)
+			hint = approve
+		}
+		hint = strings.ReplaceAll(hint, approve, a.forState(approve))
 	}
+	a.hints(hint)
 	for _, w := range o.Weakened {
 		a.say("weakened: %s", w)
 	}

@@ -36,5 +36,5 @@ func (a *app) seeCounters(daemon.Paths) finding {
 		return finding{How: "FAIL", Why: story.Count(len(c.Astray), "counter is", "counters are") + " not what the ledger adds up to; the first is " + first.Budget + " of tenant " + first.Tenant,
 			Hint: "somebody may have written the store past holdfast: `holdfast ledger verify`"}
 	}
-	return okay("%s of money and iterations as the ledger adds up to", story.Count(c.Counters, "counter is", "counters are"))
+	return okay("%s of money and iterations, each what the ledger adds up to", story.Count(c.Counters, "counter", "counters"))
 }

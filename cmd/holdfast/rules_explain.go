@@ -41,6 +41,9 @@ func rulesExplain(a *app, args []string) error {
 			return a.describeRule(r)
 		}
 	}
+	if len(rest) == 1 && !strings.Contains(rest[0], "/") {
+		return noRule(rest[0], set)
+	}
 	text, err := a.payload(rest[1:])
 	if err != nil {
 		return err
@@ -57,6 +60,16 @@ func rulesExplain(a *app, args []string) error {
 	return a.explainRules(set, f)
 }
 
+// noRule is the answer to a name that is neither a rule's nor a boundary's, which
+// has a slash.
+func noRule(id string, set *constitution.Set) error {
+	hint := "name a rules file with --rules, or ask about a boundary, such as mcp/bank/pay"
+	if near := set.Nearest(id); near != "" {
+		hint = fmt.Sprintf("did you mean %q?", near)
+	}
+	return &holdfast.Error{Kind: holdfast.KindNotFound, Why: fmt.Sprintf("there is no rule %q", clean(id)), Hint: hint}
+}
+
 // describeRule shows one rule.
 func (a *app) describeRule(r constitution.Info) error {
 	if a.json {
@@ -64,13 +77,21 @@ func (a *app) describeRule(r constitution.Info) error {
 	}
 	fmt.Fprintf(a.out, "%s  %s\n", a.look().bold(clean(r.ID)), clean(r.Where))
 	rows := [][]string{{"    judges", string(r.On) + " at " + r.Boundary}, {"    when", r.When},
-		{"    severity", r.Severity}, {"    mode", r.Mode}, {"    on error", r.OnError}, {"    version", prefix(r.Label, ", ") + r.Version},
+		{"    severity", r.Severity}, {"    mode", r.Mode}, {"    on error", r.OnError}, {"    version", labelled(r.Label) + r.Version},
 		{"    cost", fmt.Sprintf("%d of %d", r.Cost, constitution.MaxRuleCost)}}
 	for _, p := range r.Past {
 		rows = append(rows, []string{"    asks", fmt.Sprintf("%s (%s), cost %d", p.Text, p.Where, p.Cost)})
 	}
 	table(a.out, rows)
 	return nil
+}
+
+// labelled is a file's own word for a version, before the true one.
+func labelled(label string) string {
+	if label == "" {
+		return ""
+	}
+	return clean(label) + ", "
 }
 
 // explainRules asks every rule and shows what it thinks.
@@ -110,6 +131,9 @@ func (a *app) explainRules(set *constitution.Set, f constitution.Facts) error {
 		return a.printJSON(all)
 	}
 	a.drawExplained(all)
+	if len(all) == 0 {
+		a.hint("no rules are in force: name a file with --rules, or list it under rules: files: in holdfast.yaml")
+	}
 	return nil
 }
 

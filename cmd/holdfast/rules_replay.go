@@ -220,6 +220,15 @@ func (r *replayed) draw() {
 			fmt.Fprintf(r.a.out, "and more: --json names them\n")
 			break
 		}
-		fmt.Fprintf(r.a.out, "%s  %s  %s  %s  would be %s: %s %s\n", d.At.UTC().Format(time.RFC3339), d.Crossing, clean(d.Boundary), clean(d.Agent), d.Would, clean(d.Rule), clean(d.Why))
+		fmt.Fprintf(r.a.out, "%s  %s  %s  %s  would be %s\n", d.At.UTC().Format(time.RFC3339), d.Crossing, clean(d.Boundary), clean(d.Agent), d.says())
 	}
+}
+
+// says is what would become of the crossing, in words.
+func (d *different) says() string {
+	what := map[string]string{"deny": "refused", "hold": "held", "allow": "allowed"}[d.Would]
+	if d.Rule != "" {
+		what += " by " + clean(d.Rule)
+	}
+	return what + prefix(": ", clean(d.Why))
 }
