@@ -154,7 +154,6 @@ func TestAttack_scores_of_another(t *testing.T) {
 		{"another agent", "judged/LOW", secret("E"), func(id *holdfast.Identity) { id.Agent = "eve" }, false},
 		{"another kind", "judged/LOW", secret("E"), func(id *holdfast.Identity) { id.Kind = "code" }, false},
 		{"another boundary", "judged/MEDIUM", secret("E"), nil, false},
-		{"another tenant", "judged/LOW", secret("E"), func(id *holdfast.Identity) { id.Tenant = "other" }, false},
 	} {
 		before := asked()
 		req := holdfast.Request{Boundary: c.boundary, Payload: []byte(c.payload), Token: w.who("alice")}
