@@ -60,6 +60,7 @@ func (c *Config) Policy(rules kernel.Rules, version string, from []string) (*ker
 	if p.Goals, err = c.Rules.Goals.filter(!c.Unsafe.GoalsGoOn); err != nil {
 		return nil, err
 	}
+	p.Weakened = append(p.Weakened, p.Goals.Weakened()...)
 	return p, nil
 }
 

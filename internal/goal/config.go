@@ -2,6 +2,7 @@ package goal
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -87,4 +88,34 @@ func (c Config) ready() (*limits, error) {
 		out.denied[joined(plainType(s))] = true
 	}
 	return out, nil
+}
+
+// Weakened returns one sentence for each of the specification's own capabilities
+// and types that the filter lets through, and for SR-002 where it can say
+// nothing. What is counted, such as sub-tasks, has no such sentence.
+func (f *Filter) Weakened() []string {
+	if f.limits == nil {
+		return nil // refuses everything
+	}
+	var out []string
+	d := Defaults()
+	if f.limits.AutoEscalate == Critical {
+		out = append(out, "rules.goals: SR-002 lets every priority pass (max_priority_auto_escalate is critical)")
+	}
+	for _, s := range d.BlockedCapabilities {
+		c, err := ParseCapability(s)
+		if err != nil || !f.limits.blocks(c.pieces()) {
+			out = append(out, "rules.goals: SR-003 lets "+s+" pass (blocked_capability_patterns leaves it out)")
+		}
+	}
+	for _, s := range d.DeniedTypes {
+		if !f.limits.denied[joined(plainType(s))] {
+			out = append(out, "rules.goals: SR-007 admits goals of the type "+s+" (denied_goal_types leaves it out)")
+		}
+	}
+	return out
+}
+
+func (l *limits) blocks(pieces []string) bool {
+	return slices.ContainsFunc(l.blocked, func(b blocked) bool { return takesIn(pieces, b.pieces) })
 }

@@ -182,3 +182,33 @@ func TestEvadeGraphs(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestWeakened: a configuration that lets pass what the specification refuses is
+// announced, one that merely writes it otherwise is not.
+func TestWeakened(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Config)
+		says   []string
+	}{
+		"the defaults":    {func(*Config) {}, nil},
+		"more is blocked": {func(c *Config) { c.BlockedCapabilities = []string{"Net:*", "exec:*"} }, nil},
+		"written apart": {func(c *Config) {
+			c.DeniedTypes = []string{"SelfModifyRuntime", "disable safety filter", "exfiltrate-data", "x"}
+		}, nil},
+		"no capability":   {func(c *Config) { c.BlockedCapabilities = nil }, []string{"SR-003 lets network:external", "SR-003 lets exec:arbitrary"}},
+		"one is left out": {func(c *Config) { c.BlockedCapabilities = []string{"exec:arbitrary", "network:internal"} }, []string{"SR-003 lets network:external"}},
+		"a type left out": {func(c *Config) { c.DeniedTypes = c.DeniedTypes[:2] }, []string{"SR-007 admits goals of the type exfiltrate_data"}},
+		"any priority":    {func(c *Config) { c.AutoEscalate = Critical }, []string{"SR-002 lets every priority"}},
+	} {
+		got := filter(t, c.change).Weakened()
+		if len(got) != len(c.says) {
+			t.Errorf("%s: %q", name, got)
+			continue
+		}
+		for i := range got {
+			if !strings.Contains(got[i], c.says[i]) {
+				t.Errorf("%s: %q", name, got[i])
+			}
+		}
+	}
+}
