@@ -109,6 +109,11 @@ func TestLLMIsUnusable(t *testing.T) {
 			"six":               {200, said(api, whole[api], strings.Replace(fives, "5", "6", 1))},
 			"a text":            {200, said(api, whole[api], strings.Replace(fives, "5", `"5"`, 1))},
 			"huge":              {200, good + strings.Repeat(" ", maxAnswer)},
+			"another tool":      {200, strings.NewReplacer(`"name":"score"`, `"name":"scores"`, `"content":"`, `"tool":"`).Replace(good)},
+			"no answer at all":  {200, `{"type":"message","choices":[]}`},
+			"answered with 204": {204, ""},
+			"accepted":          {202, good},
+			"words before it":   {200, said(api, whole[api], "Here they are: "+fives)},
 			"the other format":  {200, said(map[string]string{Anthropic: OpenAI, OpenAI: Anthropic}[api], whole[api], fives)},
 		} {
 			s, _ := service(t, c.status, func(w http.ResponseWriter, _ map[string]any) { io.WriteString(w, c.answer) })
