@@ -19,13 +19,21 @@ type part struct {
 // before the first is a comment.
 func parts(text string) []part {
 	var out []part
-	for i, line := range strings.SplitAfter(text, "\n") {
-		if name, ok := marker(line); ok {
-			out = append(out, part{name: name, line: i + 2})
-		} else if len(out) > 0 {
-			out[len(out)-1].text += line
+	begin, at, line := 0, 0, 1
+	end := func() {
+		if len(out) > 0 {
+			out[len(out)-1].text = text[begin:at]
 		}
 	}
+	for l := range strings.Lines(text) {
+		if name, ok := marker(l); ok {
+			end()
+			out = append(out, part{name: name, line: line + 1})
+			begin = at + len(l)
+		}
+		at, line = at+len(l), line+1
+	}
+	end()
 	return out
 }
 
@@ -52,6 +60,12 @@ func read(name string, text []byte) (*document, error) {
 	seen := map[string]bool{}
 	var cases *part
 	all := parts(string(text))
+	if len(all) > maxParts {
+		return nil, d.wrong(all[maxParts].line-1, fmt.Sprintf("more than %d files", maxParts), "make several archives")
+	}
+	if n := strings.Count(string(text), "\n"); n > maxLines {
+		return nil, d.wrong(maxLines, fmt.Sprintf("the archive has %d lines", n), fmt.Sprintf("at most %d are allowed", maxLines))
+	}
 	for i := range all {
 		p := &all[i]
 		if seen[p.name] {

@@ -45,6 +45,8 @@ import (
 // Bounds of one archive.
 const (
 	MaxArchive = 4 << 20 // bytes
+	maxParts   = 100     // files
+	maxLines   = 500_000 // each file is read behind as many empty lines as stand before it
 	maxCases   = 10_000
 	maxHistory = 100_000
 )

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/growth"
 )
 
 // TestArchives carries out every archive of testdata, as `holdfast rules test`
@@ -81,6 +82,9 @@ func TestBadArchives(t *testing.T) {
 		onlyRule + "-- cases.yaml --\nhistory: [{boundary: b}]\ncases: [{boundary: b, want: allow}]":                                             "a:5: an entry of history does not say",
 		onlyRule + "-- cases.yaml --\ncases: [{facts: x, want: allow}]":                                                                          "a:5: there are no facts x",
 		onlyRule + "-- x.facts.json --\n{}\n-- cases.yaml --\ncases: [{boundary: b, want: allow}]":                                               "a:5: no case takes the facts x",
+		onlyRule + "-- cases.yaml --\ncases: [{boundary: b, args: {[n]: 1}, want: allow}]":                                                       "a:5: the name of a member is no text",
+		strings.Repeat("-- x.yaml --\n", maxParts+1):                                                                                             "a:101: more than 100 files",
+		strings.Repeat("\n", maxLines+1):                                                                                                         "a:500000: the archive has 500001 lines",
 		onlyRule + "-- notes.txt --\n":                                                                                                           "a:4: nobody reads a file notes.txt",
 		onlyRule + "-- rules.yaml --\n":                                                                                                          "a:4: a second file rules.yaml",
 		"-- rules.yaml --\nrules:\n  - {id: x, on: request, when: arg.n > 1, message: m}\n-- cases.yaml --\ncases: [{boundary: b, want: allow}]": "a:3:32: there is no \"arg\"",
@@ -91,4 +95,16 @@ func TestBadArchives(t *testing.T) {
 			t.Errorf("%s\n%v\nnot %s", archive, err, want)
 		}
 	}
+}
+
+// TestManyLinesCostLinearly: a file of many lines is read once, not once for each.
+func TestManyLinesCostLinearly(t *testing.T) {
+	growth.Linear(t, 200_000, func(n int) func() {
+		text := "-- rules.yaml --\n" + strings.Repeat("# a comment\n", n)
+		return func() {
+			if p := parts(text); len(p) != 1 || len(p[0].text) != n*len("# a comment\n") {
+				t.Fatal(len(p))
+			}
+		}
+	})
 }

@@ -1,6 +1,7 @@
 package ruletest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -30,7 +31,7 @@ func newWorld(ctx context.Context, set *constitution.Set, doc *document) (*world
 		return nil, err
 	}
 	past := slices.Clone(doc.history)
-	slices.SortStableFunc(past, func(a, b entry) int { return int(b.ago - a.ago) })
+	slices.SortStableFunc(past, func(a, b entry) int { return cmp.Compare(b.ago, a.ago) })
 	unready, _ := w.history.Use(doc.now, set.Pasts())
 	for _, p := range unready {
 		w.history.Ready(p.ID)

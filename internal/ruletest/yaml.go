@@ -100,6 +100,9 @@ func (d *document) json(b []byte, n *yaml.Node) ([]byte, error) {
 			if i > 0 {
 				b = append(b, ',')
 			}
+			if key := n.Content[i]; key.Kind != yaml.ScalarNode {
+				return nil, d.wrong(key.Line, "the name of a member is no text", "quote it")
+			}
 			b = append(quoted(b, n.Content[i].Value), ':')
 			if b, err = d.json(b, n.Content[i+1]); err != nil {
 				return nil, err
