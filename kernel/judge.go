@@ -208,7 +208,7 @@ func (j *judgement) judgeOpinion() (why string, unsafe bool, no *holdfast.Opinio
 		op.State, op.Rule = "FAULTED", c.Source
 		if j.judgeErr != nil {
 			op.Why += ": " + j.k.quote(letterOf(j.judgeErr), 256)
-			j.k.log.Error("a judge gave no scores", "judge", c.Judge, "boundary", c.Boundary, "err", j.k.quote(j.judgeErr.Error(), 1024))
+			j.k.log.Error("a judge gave no scores", "judge", c.Judge, "boundary", c.Boundary, "err", j.k.quote(causes(j.judgeErr), 1024))
 		}
 		return "", false, &op
 	}
@@ -217,6 +217,18 @@ func (j *judgement) judgeOpinion() (why string, unsafe bool, no *holdfast.Opinio
 		return said + ": " + not, true, nil
 	}
 	return said, false, nil
+}
+
+// causes is an error with what lies beneath it, for the log: a letter's own text
+// is without its cause.
+func causes(err error) string {
+	text := err.Error()
+	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(inner) {
+		if more := inner.Error(); !strings.Contains(text, more) {
+			text += ": " + more
+		}
+	}
+	return text
 }
 
 // letterOf is what an agent may read of an error.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/review"
 	"github.com/holdfast-dev/holdfast/kernel"
 )
@@ -72,9 +73,10 @@ func (c Command) Ask(ctx context.Context, in []byte) ([]byte, error) {
 	cmd.Cancel = kill
 	cmd.WaitDelay = 100 * time.Millisecond
 	out := &bounded{left: review.MaxScores, full: cancel}
-	cmd.Stdout = out
+	said := &first{left: maxCause}
+	cmd.Stdout, cmd.Stderr = out, said
 	if err := cmd.Start(); err != nil {
-		return nil, unusable("the program cannot be started")
+		return nil, because("the program cannot be started", err)
 	}
 	waited := cmd.Wait()
 	_ = kill() // what it left behind in its group
@@ -82,11 +84,11 @@ func (c Command) Ask(ctx context.Context, in []byte) ([]byte, error) {
 	case out.over:
 		return nil, unusable(fmt.Sprintf("the program printed more than %d bytes", review.MaxScores))
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return nil, unusable("the program took longer than " + within.String())
+		return nil, because("the program took longer than "+min(within, LongestTime).String(), said.cause(ctx.Err()))
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case waited != nil && !errors.Is(waited, syscall.EPIPE):
-		return nil, unusable("the program failed")
+		return nil, because("the program failed", said.cause(waited))
 	}
 	return out.buf.Bytes(), nil
 }
@@ -121,6 +123,34 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return b.buf.Write(p)
 }
 
-func unusable(why string) error {
-	return &holdfast.Error{Kind: holdfast.KindConfidence, Gate: holdfast.K7, Why: why}
+// maxCause bounds what a judge says of its own failure, in bytes.
+const maxCause = 1 << 10
+
+// first keeps so many bytes, and takes the rest without a word.
+type first struct {
+	buf  bytes.Buffer
+	left int
+}
+
+// Write implements io.Writer.
+func (f *first) Write(p []byte) (int, error) {
+	n, _ := f.buf.Write(p[:min(len(p), f.left)])
+	f.left -= n
+	return len(p), nil
+}
+
+// cause is err with what was said of it.
+func (f *first) cause(err error) error {
+	if f.buf.Len() == 0 {
+		return err
+	}
+	return fmt.Errorf("%w: %s", err, excerpt.Of(f.buf.String(), maxCause))
+}
+
+func unusable(why string) error { return because(why, nil) }
+
+// because is unusable with the cause, which is for the log alone: it may hold what
+// an agent or a model wrote.
+func because(why string, cause error) error {
+	return &holdfast.Error{Kind: holdfast.KindConfidence, Gate: holdfast.K7, Why: why, Err: cause}
 }

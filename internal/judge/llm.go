@@ -2,8 +2,10 @@ package judge
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -82,7 +84,7 @@ func (l LLM) post(ctx context.Context, client *http.Client, action string) ([]by
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, l.URL, bytes.NewReader(body))
 	if err != nil {
-		return nil, unusable("the model's address is not one")
+		return nil, because("the model's address is not one", err)
 	}
 	req.Header.Set("Content-Type", "application/json")
 	if l.API == Anthropic {
@@ -90,21 +92,26 @@ func (l LLM) post(ctx context.Context, client *http.Client, action string) ([]by
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return nil, unusable("the model cannot be reached")
+		return nil, because("the model cannot be reached", err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return nil, unusable(fmt.Sprintf("the model's service answers %d", resp.StatusCode))
+		said := &first{left: maxCause}
+		_, err := io.Copy(said, io.LimitReader(resp.Body, maxCause))
+		return nil, because(fmt.Sprintf("the model's service answers %d", resp.StatusCode), said.cause(cmp.Or(err, errAnswer)))
 	}
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	switch {
 	case err != nil:
-		return nil, unusable("the model's answer broke off")
+		return nil, because("the model's answer broke off", err)
 	case len(answer) > maxAnswer:
 		return nil, unusable(fmt.Sprintf("the model's answer has more than %d bytes", maxAnswer))
 	}
 	return answer, nil
 }
+
+// errAnswer comes before what a service says of why it does not answer.
+var errAnswer = errors.New("it says")
 
 type object = map[string]any
 
