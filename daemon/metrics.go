@@ -151,7 +151,8 @@ func (m *metrics) watch(d *Daemon) {
 	gauge("safety_paused", "1 while the goals of any tenant are paused, or while nobody can say.", func() float64 { return one(d.goalsPaused()) })
 	gauge("safety_rules_registered", "Rules on goals, sub-tasks and graphs: built in and loaded.", func() float64 { return float64(registered(d.Kernel.Policy())) })
 	gauge("halted", "1 while everything is halted.", func() float64 { return one(d.pageState(context.Background(), false).Halted) })
-	m.registry.MustRegister(&egressMetrics{site: &d.egress})
+	gauge("weakened", "What is weakened, as status lists it.", func() float64 { return float64(len(d.Kernel.Policy().Weakened)) })
+	m.registry.MustRegister(&egressMetrics{site: &d.egress}, weakenedRules{d})
 }
 
 func one(is bool) float64 {

@@ -140,6 +140,13 @@ func TestMetrics_weakened(t *testing.T) {
     - {id: notes, on: request, boundary: goal/admit, when: "true", severity: warn, message: m}
 `)
 	defer down()
+	// It is announced before any of them speaks.
+	counts(t, c, "weakened", "2")
+	counts(t, c, "rules_weakened", `{how="observe",rule_id="watches"} 1`)
+	counts(t, c, "rules_weakened", `{how="on_error_pass",rule_id="passes"} 1`)
+	if got := scrape(t, c, "rules_weakened"); strings.Contains(got, "notes") {
+		t.Error(got)
+	}
 	submit(t, c, plainGoal)
 	counts(t, c, "rules_observed_total", `{rule_id="watches",severity="critical"} 1`)
 	counts(t, c, "rules_passed_on_error_total", `{rule_id="passes"} 1`)
