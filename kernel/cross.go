@@ -96,12 +96,17 @@ func (k *Kernel) enter(ctx context.Context, req *holdfast.Request, leased bool) 
 }
 
 func (c *crossing) judge(ctx context.Context, req *holdfast.Request, reentrant bool) error {
-	k := c.k
 	if err := c.machine.do(enter); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, edgeTime)
 	defer cancel()
+	return c.untilSettled(func() error { return c.judgeOnce(ctx, req, reentrant) })
+}
+
+// judgeOnce judges by the policy that is in force as it begins.
+func (c *crossing) judgeOnce(ctx context.Context, req *holdfast.Request, reentrant bool) error {
+	k := c.k
 	j, err := k.make(ctx, req, c.parent)
 	if err != nil {
 		c.machine.do(refused)
@@ -212,6 +217,8 @@ func (c *crossing) open(ctx context.Context) error {
 	}
 	var no *errRefused
 	switch {
+	case errors.Is(err, errOtherPolicy):
+		return err
 	case errors.As(err, &no):
 		j.opinions = replaceOpinion(j.opinions, no.op)
 		return c.refuse(no.op)
@@ -236,7 +243,7 @@ func (c *crossing) open(ctx context.Context) error {
 func (c *crossing) admit(tx Tx) error {
 	k, j := c.k, c.j
 	if k.policy.Load() != j.pol {
-		return &errRefused{deny(holdfast.K6, holdfast.KindConflict, "the policy changed while the request was judged", "ask again")}
+		return errOtherPolicy
 	}
 	// Set before the halt's own transaction, so that no begin follows it.
 	if k.halting.Load() {

@@ -187,7 +187,8 @@ func TestK3_D9_scopes(t *testing.T) {
 }
 
 // Criterion 5: a policy that changes under a crossing does not change it: one
-// that is judged is refused, one that has begun settles at its own limit.
+// that is judged is judged anew, and enters under the new one whole; one that has
+// begun settles at its own limit.
 func TestK3_AC5_INV5_policy_change(t *testing.T) {
 	var change func()
 	w := newWorld(t, "", limits(tokens(budget.Tenant, 100)), during(&change))
@@ -210,8 +211,18 @@ func TestK3_AC5_INV5_policy_change(t *testing.T) {
 	}
 	w.refused(w.req("test/cost", `{}`), holdfast.K3, holdfast.KindBounds)
 	change = func() { change = nil; next("3", 100) }
-	w.refused(w.req("test/low", `{}`), holdfast.K6, holdfast.KindConflict)
+	w.passes(w.req("test/low", `{}`))
+	if e := w.entries(holdfast.Local); change != nil || e[len(e)-1].Policy != strings.Repeat("3", 64) {
+		t.Fatalf("%+v", e[len(e)-1])
+	}
+	change = func() { change = nil; next("4", 15) }
+	w.passes(w.req("test/low", `{}`))
+	w.refused(w.req("test/cost", `{}`), holdfast.K3, holdfast.KindBounds)
+	next("5", 100)
 	w.passes(w.req("test/cost", `{}`))
+	if e := w.entries(holdfast.Local); *e[len(e)-1].BudgetLimit != 100 {
+		t.Fatalf("%+v", e[len(e)-1])
+	}
 }
 
 // Criterion 6: a tracker that cannot be read denies.
