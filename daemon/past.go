@@ -18,6 +18,9 @@ func (d *Daemon) sayPast(s *api.Status) {
 	}
 	if !h.Ready {
 		why := fmt.Sprintf("the ledger is being read for rules that ask the past, %d of %d leaves: they fail until it is read", h.Read, h.Of)
+		if !h.Until.IsZero() {
+			why += ", about " + h.Until.Format(time.RFC3339)
+		}
 		if h.Failed != "" {
 			why = "the ledger cannot be read for rules that ask the past, and they fail: " + h.Failed
 		}

@@ -32,6 +32,7 @@ type past struct {
 	again   bool                 // guarded by mu; the clock was set back behind what was read
 	read    int64                // guarded by mu; leaves, of so many
 	of      int64                // guarded by mu
+	started time.Time            // guarded by mu; when this reading began
 	failed  string               // guarded by mu; why the last reading ended
 }
 
@@ -186,6 +187,9 @@ type HistoryStatus struct {
 	// not ready.
 	Read int64 `json:"leaves_read,omitempty"`
 	Of   int64 `json:"leaves,omitempty"`
+	// Until is about when it will be, as fast as it went so far; zero while
+	// nobody can say.
+	Until time.Time `json:"ready_about,omitzero"`
 	// Failed is why they could not be read; it is tried again.
 	Failed string       `json:"failed,omitempty"`
 	Past   []PastStatus `json:"past,omitempty"`
@@ -195,7 +199,7 @@ type HistoryStatus struct {
 func (k *Kernel) History() HistoryStatus {
 	p := &k.past
 	p.mu.Lock()
-	out := HistoryStatus{Ready: true, Read: p.read, Of: p.of, Failed: p.failed}
+	out := HistoryStatus{Ready: true, Read: p.read, Of: p.of, Failed: p.failed, Until: p.about()}
 	p.mu.Unlock()
 	kept := map[string]history.Status{}
 	for _, s := range p.kept.Status(k.now()) {
@@ -207,7 +211,17 @@ func (k *Kernel) History() HistoryStatus {
 		out.Ready = out.Ready && s.Ready
 	}
 	if out.Ready {
-		out.Read, out.Of = 0, 0
+		out.Read, out.Of, out.Until = 0, 0, time.Time{}
 	}
 	return out
+}
+
+// about is when the reading will have ended, if it goes on as it did. The caller
+// holds the lock.
+func (p *past) about() time.Time {
+	if p.read == 0 || p.failed != "" {
+		return time.Time{}
+	}
+	left := float64(time.Since(p.started)) * float64(p.of-p.read) / float64(p.read)
+	return time.Now().Add(time.Duration(left)).UTC().Truncate(time.Second)
 }

@@ -136,6 +136,9 @@ func (r *reading) all(ctx context.Context) error {
 	if of > 0 {
 		r.k.log.Info("reading the ledger for rules that ask the past; they fail until it is read", "functions", len(r.functions), "leaves", of)
 	}
+	r.p.mu.Lock()
+	r.p.started = time.Now()
+	r.p.mu.Unlock()
 	var done int64
 	for _, s := range todo {
 		for from := s.from; from < s.to; from += pastBatch {

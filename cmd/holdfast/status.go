@@ -199,6 +199,9 @@ func (a *app) sayStatus(s *api.Status, up, broken bool) {
 			how := story.Count(int(p.Entries), "crossing", "crossings") + " within its window"
 			if !p.Ready {
 				how = fmt.Sprintf("being read, %d of %d leaves", s.Past.Read, s.Past.Of)
+				if !s.Past.Until.IsZero() {
+					how += ", ready about " + s.Past.Until.Format(time.RFC3339)
+				}
 			}
 			row("past", "%s (rule %s): %s", p.Text, p.Rule, how)
 		}
