@@ -83,8 +83,10 @@ bench:
 	$(GO) run ./cmd/holdfast bench egress
 	$(GO) run ./cmd/holdfast bench page
 	$(GO) run ./cmd/holdfast bench redact
+	$(GO) run ./cmd/holdfast bench rules
 	$(GO) run ./cmd/holdfast bench sandbox
 	$(GO) test -run '^$$' -bench 'EightGates|Gate/|BareLibraries' ./kernel
+	$(GO) test -run '^$$' -bench PastRebuild -benchtime 1x ./kernel
 	cd bench && $(GO) test -run '^$$' -bench . -benchtime 1s ./...
 
 clean:

@@ -92,7 +92,7 @@ type benchState struct {
 
 func (b *bench) open(name string) (*benchState, error) { return b.openWith(name, benchConfig()) }
 
-func (b *bench) openWith(name, text string) (*benchState, error) {
+func (b *bench) openWith(name, text string, change ...func(*daemon.Options)) (*benchState, error) {
 	config := filepath.Join(b.dir, name+"-config")
 	if err := os.Mkdir(config, 0o700); err != nil {
 		return nil, err
@@ -111,7 +111,11 @@ func (b *bench) openWith(name, text string) (*benchState, error) {
 			return nil, err
 		}
 	}
-	s.d, err = daemon.Open(b.ctx, daemon.Options{State: filepath.Join(b.dir, name), Config: filepath.Join(config, "holdfast.yaml"), Version: "bench"})
+	o := daemon.Options{State: filepath.Join(b.dir, name), Config: filepath.Join(config, "holdfast.yaml"), Version: "bench"}
+	for _, c := range change {
+		c(&o)
+	}
+	s.d, err = daemon.Open(b.ctx, o)
 	return s, err
 }
 
