@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // Boundary is a boundary that is listed, as far as rules are checked against it.
@@ -73,6 +74,27 @@ func shapes(boundary string, list []known) []*shape {
 	}
 	return nil
 }
+
+// boundaryPattern says whether a text is a name that a boundary can have, or a
+// prefix of some and one *.
+func boundaryPattern(s string) bool {
+	name, glob := strings.CutSuffix(s, "*")
+	if glob && (name == "" || strings.HasSuffix(name, "/") || strings.HasSuffix(name, ".")) {
+		name += "x"
+	}
+	if name == "" || len(name) > maxBoundary {
+		return false
+	}
+	for segment := range strings.SplitSeq(name, "/") {
+		if segment == "" || segment == "." || segment == ".." {
+			return false
+		}
+	}
+	return !strings.ContainsFunc(name, func(r rune) bool { return r == '*' || r == '\\' || unicode.IsSpace(r) || !unicode.IsGraphic(r) })
+}
+
+// maxBoundary is how long a boundary's name may be, in bytes.
+const maxBoundary = 256
 
 // misfits is what is wrong with a rule's condition whatever of its boundaries it
 // judges.

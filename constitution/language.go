@@ -128,7 +128,7 @@ func variables() []variable {
 
 // requestShapes are the variables that are one of a few words.
 func requestShapes() map[string]*shape {
-	risk, level := &shape{class: classText}, &shape{class: classText}
+	risk, level := &shape{class: classText, unordered: true}, &shape{class: classText, unordered: true}
 	for _, r := range []holdfast.Risk{holdfast.Low, holdfast.Medium, holdfast.High, holdfast.Prohibited} {
 		risk.words = append(risk.words, r.String())
 	}

@@ -195,6 +195,9 @@ func (l *loader) checkRule(f *file, m map[string]*yaml.Node, r *rule) {
 	if strings.Contains(strings.TrimSuffix(r.info.Boundary, "*"), "*") {
 		f.failAt(m["boundary"], fmt.Sprintf("%q has a * that is not at its end", clip(r.info.Boundary)), "an exact name, or a prefix and one * at the end")
 	}
+	if !strings.Contains(strings.TrimSuffix(r.info.Boundary, "*"), "*") && !boundaryPattern(r.info.Boundary) {
+		f.failAt(m["boundary"], fmt.Sprintf("%q is no boundary", clip(r.info.Boundary)), "parts with / between them, and nothing before the first or after the last: mcp/bank/pay, or mcp/*")
+	}
 	if r.prefix, r.glob = strings.CutSuffix(r.info.Boundary, "*"); r.info.On.goals() && !r.matches(GoalBoundary) {
 		f.failAt(m["boundary"], fmt.Sprintf("a rule on %s is asked at %s alone", r.info.On, GoalBoundary), "leave `boundary` out")
 	}

@@ -30,6 +30,8 @@ type shape struct {
 	// hint is what to say of something that does not fit, instead of what a
 	// schema's author is told.
 	hint string
+	// unordered says that the order of the words as texts means nothing.
+	unordered bool
 }
 
 // class is a kind of JSON value.
@@ -43,6 +45,8 @@ const (
 	classNumber class = "a number"
 	classTruth  class = "true or false"
 	classNull   class = "null"
+	// classTime is what no JSON value is.
+	classTime class = "a time, a duration or bytes"
 )
 
 // maxShape bounds how deep a schema is looked into.
@@ -254,6 +258,10 @@ func (f *fitting) index(e ast.Expr, of *shape, by ast.Expr) *shape {
 func (f *fitting) compare(e ast.Expr, a, b *shape, args []ast.Expr) {
 	if a.class != classAny && b.class != classAny && a.class != b.class {
 		f.fail(e, fmt.Sprintf("%s is compared with %s", a.class, b.class), cmp.Or(a.hint, b.hint, "the two are never equal, and the rule would never speak"))
+		return
+	}
+	if name := e.AsCall().FunctionName(); (a.unordered || b.unordered) && name != operators.Equals && name != operators.NotEquals {
+		f.fail(e, "these words are compared as texts, whose order is not theirs", "list those that are meant, such as `risk in [\"HIGH\", \"PROHIBITED\"]`; level_rank is a number")
 		return
 	}
 	f.word(e, a, args[1])
