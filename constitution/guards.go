@@ -21,7 +21,7 @@ const maxSteps = 10_000_000
 func guards(env *cel.Env, checked *cel.Ast) interpreter.InterpretableDecoratorV2 {
 	classes := strict(checked)
 	return func(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
-		if want, ok := classes[i.ID()]; ok {
+		if want, ok := classes.values[i.ID()]; ok {
 			return &ofClass{i, want}, nil
 		}
 		call, ok := i.(interpreter.InterpretableCall)
@@ -32,7 +32,7 @@ func guards(env *cel.Env, checked *cel.Ast) interpreter.InterpretableDecoratorV2
 			return guardMatches(call)
 		}
 		steps := stepsOf(call.Function())
-		if steps == nil {
+		if steps == nil && !classes.lists[call.ID()] {
 			return i, nil
 		}
 		impl := implementation(env, call)
@@ -41,12 +41,16 @@ func guards(env *cel.Env, checked *cel.Ast) interpreter.InterpretableDecoratorV2
 			// to refuse the rule.
 			return nil, &failure{kind: ErrEval, text: "no implementation of " + call.Function()}
 		}
-		return interpreter.NewCall(call.ID(), call.Function(), call.OverloadID(), call.Args(), func(args ...ref.Val) ref.Val {
-			if steps(args) > maxSteps {
+		measured := func(args ...ref.Val) ref.Val {
+			if steps != nil && steps(args) > maxSteps {
 				return types.WrapErr(ErrCost)
 			}
 			return impl(args...)
-		}), nil
+		}
+		if classes.lists[call.ID()] {
+			return guardSearch(call, measured), nil
+		}
+		return interpreter.NewCall(call.ID(), call.Function(), call.OverloadID(), call.Args(), measured), nil
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/functions"
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
@@ -12,23 +13,40 @@ import (
 	"cel.dev/cel-go/interpreter"
 )
 
-// strict finds the members of a payload that a condition compares with something
-// of one known class, by the ids of their expressions. In CEL a text never equals
-// a number: `args.amount == 100` would be silent where an agent writes "100", and
-// `args.to in ["eve"]` where it writes ["eve"]. Such a member of another class is
-// an error instead, and so a denial (D3). What a macro walks may be mixed and is
-// compared as CEL does, and so is what is compared with null or with another
-// member.
-func strict(checked *cel.Ast) map[int64]class {
-	var out map[int64]class
+// strictness is what a condition compares whose class only the payload decides, by
+// the ids of the expressions.
+type strictness struct {
+	// values must be of a class; where they are what a macro walks, they must
+	// only hold no other values, where the class does not.
+	values map[int64]wanted
+	// lists are calls that look for a plain value in a list: where it is not
+	// found, no element may hold other values.
+	lists map[int64]bool
+}
+
+type wanted struct {
+	is     class
+	walked bool
+}
+
+// strict finds what a condition compares with something of one known class. In CEL
+// a text never equals a number: `args.amount == 100` would be silent where an agent
+// writes "100", and `args.to in ["eve"]` where it writes ["eve"]. Such a value of
+// another class is an error instead, and so a denial (D3), wherever in a payload it
+// stands. What a macro walks and what in searches may be mixed texts, numbers and
+// truths, but no list or object may hide one. What is compared with null or with
+// another value of no known class is compared as CEL does.
+func strict(checked *cel.Ast) strictness {
+	out := strictness{values: map[int64]wanted{}, lists: map[int64]bool{}}
 	note := func(e ast.Expr, c class) {
-		if c == classAny || !rooted(e) {
-			return
+		if c != classAny && dynamic(checked, e) {
+			out.values[e.ID()] = wanted{c, walked(e)}
 		}
-		if out == nil {
-			out = map[int64]class{}
+	}
+	search := func(call, list ast.Expr, c class) {
+		if (c == classText || c == classNumber || c == classTruth) && (dynamic(checked, list) || dynamicList(checked, list)) {
+			out.lists[call.ID()] = true
 		}
-		out[e.ID()] = c
 	}
 	ast.PostOrderVisit(checked.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
 		if e.Kind() != ast.CallKind || len(e.AsCall().Args()) != 2 {
@@ -41,33 +59,32 @@ func strict(checked *cel.Ast) map[int64]class {
 			note(b, knownClass(checked, a))
 		case operators.In:
 			note(a, elementClass(checked, b))
+			search(e, b, knownClass(checked, a))
+		case "sets.contains":
+			search(e, a, elementClass(checked, b))
+		case "sets.intersects":
+			search(e, a, elementClass(checked, b))
+			search(e, b, elementClass(checked, a))
 		}
 	}))
 	return out
 }
 
-// rooted says whether an expression is a member of a payload, an output or a
-// subject.
-func rooted(e ast.Expr) bool {
-	for depth := 0; ; depth++ {
-		switch e.Kind() {
-		case ast.SelectKind:
-			if e.AsSelect().IsTestOnly() {
-				return false
-			}
-			e = e.AsSelect().Operand()
-		case ast.CallKind:
-			if e.AsCall().FunctionName() != operators.Index {
-				return false
-			}
-			e = e.AsCall().Args()[0]
-		case ast.IdentKind:
-			name := e.AsIdent()
-			return depth > 0 && (name == "args" || name == "output" || On(name).goals())
-		default:
-			return false
-		}
-	}
+// dynamic says whether only the payload decides what an expression is.
+func dynamic(checked *cel.Ast, e ast.Expr) bool {
+	t := checked.NativeRep().GetType(e.ID())
+	return t != nil && t.Kind() == types.DynKind
+}
+
+func dynamicList(checked *cel.Ast, e ast.Expr) bool {
+	t := checked.NativeRep().GetType(e.ID())
+	return t != nil && t.Kind() == types.ListKind && len(t.Parameters()) == 1 && t.Parameters()[0].Kind() == types.DynKind
+}
+
+// walked says whether an expression is the variable of a macro, by its name: what
+// is not one of the facts.
+func walked(e ast.Expr) bool {
+	return e.Kind() == ast.IdentKind && e.AsIdent() != "args" && e.AsIdent() != "output" && !On(e.AsIdent()).goals()
 }
 
 // knownClass is the class that every value of an expression has, if that is known.
@@ -98,6 +115,8 @@ func classOfType(t *types.Type) class {
 		return classList
 	case types.MapKind:
 		return classObject
+	case types.TimestampKind, types.DurationKind, types.BytesKind:
+		return classTime
 	}
 	return classAny
 }
@@ -120,10 +139,10 @@ func classOfValue(v ref.Val) class {
 	return classAny
 }
 
-// ofClass is a member that must be of one class.
+// ofClass is a value that must be of one class.
 type ofClass struct {
 	interpreter.InterpretableV2
-	want class
+	want wanted
 }
 
 // Exec implements interpreter.InterpretableV2.
@@ -137,8 +156,35 @@ func (o *ofClass) Eval(a interpreter.Activation) ref.Val {
 }
 
 func (o *ofClass) check(v ref.Val) ref.Val {
-	if is := classOfValue(v); is != classAny && is != o.want {
-		return types.WrapErr(&failure{kind: ErrEval, text: fmt.Sprintf("what is compared with %s is %s", o.want, is)})
+	is := classOfValue(v)
+	if is == classAny || is == o.want.is || o.want.walked && !holds(is) {
+		return v
 	}
-	return v
+	return types.WrapErr(&failure{kind: ErrEval, text: fmt.Sprintf("what is compared with %s is %s", o.want.is, is)})
+}
+
+// holds says whether values of a class hold others.
+func holds(c class) bool { return c == classList || c == classObject }
+
+// guardSearch makes a search that finds nothing an error where a list or an object
+// stands among what was searched.
+func guardSearch(call interpreter.InterpretableCall, impl functions.FunctionOp) interpreter.InterpretableV2 {
+	return interpreter.NewCall(call.ID(), call.Function(), call.OverloadID(), call.Args(), func(args ...ref.Val) ref.Val {
+		found := impl(args...)
+		if found != types.False {
+			return found
+		}
+		for _, a := range args {
+			list, ok := a.(traits.Lister)
+			if !ok {
+				continue
+			}
+			for it := list.Iterator(); it.HasNext() == types.True; {
+				if is := classOfValue(it.Next()); holds(is) {
+					return types.WrapErr(&failure{kind: ErrEval, text: fmt.Sprintf("among what is searched for a value is %s", is)})
+				}
+			}
+		}
+		return found
+	})
 }
