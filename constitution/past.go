@@ -48,6 +48,7 @@ var ErrHistory = errors.New("the past cannot be told")
 //	happened()       bool
 //	count()          int
 //	sum(EXPR)        an exact number, to add, subtract, multiply, compare or give to double()
+//	net(EXPR)        the same, where amounts may be negative
 //	last()           timestamp; an error if there was none
 //	distinct(EXPR)   int: how many different values
 //
@@ -55,12 +56,12 @@ var ErrHistory = errors.New("the past cannot be told")
 // that are known there. where keeps those on which COND is true, same those
 // whose EXPR is equal to that of the request being judged. A crossing counts if
 // it began at most WINDOW ago, exactly WINDOW included, and is not known never
-// to have started; the one being judged does not count. A sum adds what there is:
-// where an agent could send negative amounts, where(args.amount > 0) keeps them
-// out.
+// to have started; the one being judged does not count. A negative amount is one
+// that sum cannot read: an agent that sends it would have room for others.
+// where(args.amount > 0) leaves it out, net takes it off.
 //
 // A request that a past function looks at and cannot read (a key that where wants
-// is missing, an amount is no number of at most six decimals, same would compare
+// is missing, an amount is no number of at most six decimals, or negative in a sum, same would compare
 // more than MaxPastKey bytes) is refused by the function's rule, whatever that
 // rule judges, because it would become history that nobody can tell.
 //
@@ -83,7 +84,7 @@ type Past struct {
 
 	line, col int // within the expression
 
-	kind  string // happened, count, sum, last, distinct
+	kind  string // happened, count, sum, net, last, distinct
 	where *expression
 	same  []*expression
 	field *expression
@@ -101,7 +102,7 @@ type Seen struct {
 	// canonical form in which the text "1" and the number 1 differ, and 1
 	// and 1.0 do not.
 	Group, Value string
-	// Amount is what sum adds, in millionths.
+	// Amount is what sum and net add, in millionths.
 	Amount int64
 }
 
@@ -207,7 +208,7 @@ func (p *Past) see(ctx context.Context, act *facts, left uint64) (seen Seen, cos
 	if p.field == nil {
 		return seen, cost, nil
 	}
-	if p.kind == pastSum && p.path != nil {
+	if p.adds() && p.path != nil {
 		if n, there := numberAt(act.Payload, p.path); there {
 			seen.Amount, err = textMillionths(string(n))
 			return p.sighted(seen, cost, err)
@@ -218,7 +219,7 @@ func (p *Past) see(ctx context.Context, act *facts, left uint64) (seen Seen, cos
 		return Seen{}, cost, p.failed(p.kind, err)
 	}
 	switch p.kind {
-	case pastSum:
+	case pastSum, pastNet:
 		seen.Amount, err = millionths(v)
 	case pastDistinct:
 		seen.Value, err = keyOf(v)
@@ -230,11 +231,17 @@ func (p *Past) see(ctx context.Context, act *facts, left uint64) (seen Seen, cos
 
 // sighted is what see returns where a value was read but may not be fit.
 func (p *Past) sighted(seen Seen, cost uint64, err error) (Seen, uint64, error) {
+	if err == nil && p.kind == pastSum && seen.Amount < 0 {
+		err = &failure{kind: ErrEval, text: "the amount is negative, and would make room for others; net(...) takes such amounts off"}
+	}
 	if err != nil {
 		return Seen{}, cost, p.failed(p.kind, err)
 	}
 	return seen, cost, nil
 }
+
+// adds says whether the function adds amounts up.
+func (p *Past) adds() bool { return p.kind == pastSum || p.kind == pastNet }
 
 // group is what same compares. A list of the values, so that two of them
 // cannot be taken for one.

@@ -23,7 +23,7 @@ func askingType() *cel.Type { return cel.OpaqueType("request") }
 func pastDeclarations() []cel.EnvOption {
 	out := append(exactFunctions(), cel.Variable(pastVariable, askingType()))
 	for kind, result := range map[string]*cel.Type{
-		pastHappened: cel.BoolType, pastCount: cel.IntType, pastSum: exactType(),
+		pastHappened: cel.BoolType, pastCount: cel.IntType, pastSum: exactType(), pastNet: exactType(),
 		pastLast: cel.TimestampType, pastDistinct: cel.IntType,
 	} {
 		name := pastCall(kind)
@@ -91,7 +91,7 @@ func (a asking) past(n int) ref.Val {
 		return types.Bool(answer.Count > 0)
 	case pastCount:
 		return types.Int(answer.Count)
-	case pastSum:
+	case pastSum, pastNet:
 		return fromMillionths(answer.Sum)
 	case pastDistinct:
 		return types.Int(answer.Distinct)

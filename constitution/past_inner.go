@@ -48,7 +48,7 @@ func (r *pastReader) inner(name string, e ast.Expr) *expression {
 	switch name {
 	case pastWhere:
 		want, wants = isBool, "true or false"
-	case pastSum:
+	case pastSum, pastNet:
 		want, wants = isAmount, "a number"
 	}
 	out, found := compileParsed(env, parsed, r.source, want, wants)

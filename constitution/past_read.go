@@ -19,12 +19,13 @@ const (
 	pastHappened = "happened"
 	pastCount    = "count"
 	pastSum      = "sum"
+	pastNet      = "net"
 	pastLast     = "last"
 	pastDistinct = "distinct"
 )
 
 func pastLinks() []string {
-	return []string{pastWhere, pastSame, pastHappened, pastCount, pastSum, pastLast, pastDistinct}
+	return []string{pastWhere, pastSame, pastHappened, pastCount, pastSum, pastNet, pastLast, pastDistinct}
 }
 
 // pasts says whether rules of that kind may ask the past.
@@ -264,7 +265,7 @@ func (r *pastReader) unended(links []link) {
 			return
 		}
 	}
-	r.failLink(links[0], "this past asks nothing", "end it with happened(), count(), sum(...), last() or distinct(...)")
+	r.failLink(links[0], "this past asks nothing", "end it with happened(), count(), sum(...), net(...), last() or distinct(...)")
 }
 
 // function reads a whole chain and puts a call in its place. It returns whether
@@ -300,7 +301,7 @@ func (r *pastReader) function(e ast.Expr, links []link) bool {
 	r.found = append(r.found, p)
 	e.SetKindCase(r.fac.NewCall(e.ID(), pastCall(p.kind), r.fac.NewIdent(r.id(links[0].id), pastVariable),
 		r.fac.NewLiteral(r.id(links[0].id), types.Int(len(r.found)-1))))
-	return p.kind == pastSum
+	return p.adds()
 }
 
 // root reads past(BOUNDARY, WINDOW).
@@ -313,7 +314,7 @@ func (r *pastReader) root(p *Past, l link) {
 	switch {
 	case !ok:
 		r.failAt(l.args[0].ID(), "the boundary of past must be written out", "a text such as \"mcp/bank/pay\" or \"mcp/*\"")
-	case !pattern(boundary):
+	case !boundaryPattern(boundary):
 		r.failAt(l.args[0].ID(), fmt.Sprintf("%q is no boundary", clip(boundary)), "an exact name, or a prefix and one * at the end")
 	}
 	text, ok := literal(l.args[1])
@@ -335,15 +336,6 @@ func literal(e ast.Expr) (string, bool) {
 	}
 	s, ok := e.AsLiteral().(types.String)
 	return string(s), ok
-}
-
-// pattern says whether a text is a boundary's name, or a prefix and one *.
-func pattern(s string) bool {
-	name, glob := strings.CutSuffix(s, "*")
-	if glob && (name == "" || strings.HasSuffix(name, "/")) {
-		name += "x"
-	}
-	return plainName(name)
 }
 
 // parseWindow reads a Go duration, or whole days.
@@ -392,7 +384,7 @@ func (r *pastReader) link(p *Past, l link) {
 		p.same = append(p.same, e)
 	default:
 		p.field = e
-		if l.name == pastSum {
+		if p.adds() {
 			p.path = payloadPath(l.args[0])
 		}
 	}
