@@ -597,6 +597,22 @@ func TestD49_WhoCanWrite(t *testing.T) {
 		"a link to itself": {func(d string) error {
 			return errors.Join(os.Remove(at(d, "holdfast.yaml")), os.Symlink("holdfast.yaml", at(d, "holdfast.yaml")))
 		}, "symbolic links"},
+		"rules that are gone": {func(d string) error { return os.Remove(at(d, "r", "rules.yaml")) }, "no such file"},
+		"rules that are a directory": {func(d string) error {
+			return errors.Join(os.Remove(at(d, "r", "rules.yaml")), os.Mkdir(at(d, "r", "rules.yaml"), 0o700))
+		}, "not a regular file"},
+		"rules that are a pipe": {func(d string) error {
+			return errors.Join(os.Remove(at(d, "r", "rules.yaml")), syscall.Mkfifo(at(d, "r", "rules.yaml"), 0o600))
+		}, "not a regular file"},
+		"rules that are a device": {func(d string) error {
+			return errors.Join(os.Remove(at(d, "r", "rules.yaml")), os.Symlink("/dev/zero", at(d, "r", "rules.yaml")))
+		}, "not a regular file"},
+		"rules that are a link to themselves": {func(d string) error {
+			return errors.Join(os.Remove(at(d, "r", "rules.yaml")), os.Symlink("rules.yaml", at(d, "r", "rules.yaml")))
+		}, "symbolic links"},
+		"rules of a hundred megabytes": {func(d string) error { return os.Truncate(at(d, "r", "rules.yaml"), 100<<20) }, "more than 1048576 bytes"},
+		"rules that are empty":         {func(d string) error { return os.Truncate(at(d, "r", "rules.yaml"), 0) }, "rules.yaml:1:1: the file is empty"},
+		"rules that were cut short":    {func(d string) error { return os.Truncate(at(d, "r", "rules.yaml"), 25) }, "rules.yaml:"},
 		"another user's file": {func(d string) error {
 			if os.Geteuid() != 0 {
 				return os.Chmod(at(d, "holdfast.yaml"), 0o666)
