@@ -79,8 +79,9 @@ what is printed is redacted.
 		{name: "replay", about: "say what other rules would have made of what is recorded", run: rulesReplay, help: `
 Judge what is recorded by other rules, and say what would have been different:
 what acted and would be refused or held, and what a rule refused and none would be
-asked of. What cannot be told, because the ledger keeps no payload of it or only a
-masked one, is counted as unknown. It only reads.
+asked of. What cannot be told is counted apart, with its first leaf: the ledger keeps
+no payload of it, or a rule reads a member that is masked and no other refuses. It
+only reads.
 
     holdfast rules replay --rules FILE [--since 24h] [--json]
 

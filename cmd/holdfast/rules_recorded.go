@@ -2,12 +2,14 @@ package main
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/constitution"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
+	"github.com/holdfast-dev/holdfast/internal/redact"
 	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -60,9 +62,14 @@ func (a *app) loadPast(s kernel.Store, h *history.History, pasts []*constitution
 		return err
 	}
 	return a.leaves(s, a.tenant, from, size, func(l ledger.Stored) error {
-		if l.Kind == ledger.KindBegin {
+		switch l.Kind {
+		case ledger.KindBegin:
 			if b, err := ledger.ParseBegin(l.Record); err == nil {
 				a.recallInto(h, pasts, b, l.Part)
+			}
+		case ledger.KindEntry:
+			if e, err := ledger.ParseEntry(l.Record); err == nil && e.Unstarted {
+				h.Remove(e.TenantID, e.ID, e.Timestamp)
 			}
 		}
 		return nil
@@ -72,11 +79,62 @@ func (a *app) loadPast(s kernel.Store, h *history.History, pasts []*constitution
 // recallInto tells a history of one crossing.
 func (a *app) recallInto(h *history.History, pasts []*constitution.Past, b *ledger.Begin, part []byte) {
 	f, unread := recordedFacts(b, part)
+	gap := gapOf(f.Payload, unread)
 	for _, p := range pasts {
 		if !p.Match(b.Boundary) {
 			continue
 		}
 		seen, err := p.See(a.ctx, f)
-		h.Load(p.ID, b.TenantID, b.ID, b.Timestamp, seen, errors.Join(unread, err))
+		h.Load(p.ID, b.TenantID, b.ID, b.Timestamp, seen, errors.Join(gap.of(p.Needs()), err))
 	}
+}
+
+// gap is what is not known of a payload.
+type gap struct {
+	err     error    // why; nil where all is known
+	members []string // those that may be masked
+	whole   bool     // nobody knows which are
+}
+
+// gapOf says what is not known of a payload that recordedFacts returned with that
+// error.
+func gapOf(doc any, unread error) gap {
+	g := gap{err: unread}
+	m, object := doc.(map[string]any)
+	if unread == nil {
+		return g
+	}
+	for name, v := range m {
+		g.whole = g.whole || redact.Masked(name)
+		if hasMask(v) {
+			g.members = append(g.members, name)
+		}
+	}
+	g.whole = g.whole || !object || len(g.members) == 0 || !errors.Is(unread, errMasked)
+	return g
+}
+
+// of is why what reads so much of the payload cannot be told.
+func (g gap) of(n constitution.Needs) error {
+	if g.err == nil || !n.Any(g.members, g.whole) {
+		return nil
+	}
+	return g.err
+}
+
+// hasMask says whether something in a value may be a mask.
+func hasMask(v any) bool {
+	switch v := v.(type) {
+	case string:
+		return redact.Masked(v)
+	case []any:
+		return slices.ContainsFunc(v, hasMask)
+	case map[string]any:
+		for name, e := range v {
+			if redact.Masked(name) || hasMask(e) {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,15 +37,20 @@ type replayed struct {
 	Refused int `json:"newly_refused"`
 	Held    int `json:"newly_held"`
 	Allowed int `json:"newly_allowed"`
-	// Unknown has how many cannot be told, by why.
-	Unknown     map[string]int `json:"unknown"`
-	Differences []different    `json:"differences"`
+	// Unknown has how many cannot be told, by why, and First the leaf of the
+	// first of each.
+	Unknown     map[string]int   `json:"unknown"`
+	First       map[string]int64 `json:"unknown_first"`
+	Differences []different      `json:"differences"`
 
 	a     *app
 	set   *constitution.Set
 	h     *history.History
 	pasts []*constitution.Past
 	from  time.Time
+	leaf  int64 // that is read
+	// open are the crossings that began and have no entry yet, by their id.
+	open map[string]*history.Ticket
 }
 
 func rulesReplay(a *app, args []string) error {
@@ -62,7 +69,7 @@ func rulesReplay(a *app, args []string) error {
 		return err
 	}
 	now := time.Now()
-	r := &replayed{Unknown: map[string]int{}, Differences: []different{}, a: a, set: set, h: history.New(history.MaxEntries), from: now.Add(-*since)}
+	r := &replayed{Unknown: map[string]int{}, First: map[string]int64{}, open: map[string]*history.Ticket{}, Differences: []different{}, a: a, set: set, h: history.New(history.MaxEntries), from: now.Add(-*since)}
 	start := r.from
 	for _, p := range set.Pasts() {
 		start = sooner(start, r.from.Add(-p.Window-history.Slack))
@@ -104,6 +111,7 @@ func (r *replayed) all(s kernel.Store, start time.Time) error {
 	defer p.end()
 	return r.a.leaves(s, r.a.tenant, from, size, func(l ledger.Stored) error {
 		p.one()
+		r.leaf = l.Seq
 		switch l.Kind {
 		case ledger.KindBegin:
 			b, err := ledger.ParseBegin(l.Record)
@@ -116,6 +124,10 @@ func (r *replayed) all(s kernel.Store, start time.Time) error {
 			if err != nil {
 				return err
 			}
+			if t := r.open[e.ID]; t != nil && e.Unstarted {
+				t.Remove() // no history, as the kernel has it
+			}
+			delete(r.open, e.ID)
 			r.refused(e)
 		}
 		return nil
@@ -125,11 +137,15 @@ func (r *replayed) all(s kernel.Store, start time.Time) error {
 // began judges what acted.
 func (r *replayed) began(b *ledger.Begin, part []byte) {
 	f, unread := recordedFacts(b, part)
+	g := gapOf(f.Payload, unread)
 	f.Sights = r.set.See(r.a.ctx, f)
 	for i := range f.Sights {
-		f.Sights[i].Err = errors.Join(f.Sights[i].Err, unread)
+		if err := g.of(f.Sights[i].Past.Needs()); err != nil {
+			f.Sights[i].Err = err
+		}
 	}
 	t := r.h.Add(f.Now, b.TenantID, b.ID, f.Sights)
+	r.open[b.ID] = t
 	defer t.Confirm(b.Timestamp)
 	if b.Timestamp.Before(r.from) {
 		return
@@ -138,24 +154,41 @@ func (r *replayed) began(b *ledger.Begin, part []byte) {
 		r.Same++
 		return
 	}
-	if unread != nil {
-		r.Unknown[unread.Error()]++
-		return
-	}
 	f.History = t
+	// What a rule that cannot be told would say matters only where none that can
+	// be told denies.
+	var untold error
+	for _, i := range r.set.Rules() {
+		if i.On == constitution.OnRequest && judgesAt(&i, b.Boundary) {
+			untold = errors.Join(untold, g.of(r.set.Needs(i.ID)))
+		}
+	}
 	d := different{Crossing: b.ID, At: b.Timestamp, Boundary: b.Boundary, Agent: b.Agent}
 	for _, found := range r.set.Judge(r.a.ctx, constitution.OnRequest, f) {
 		switch {
+		case g.of(r.set.Needs(found.Rule)) != nil:
 		case found.Verdict != holdfast.Allow && errors.Is(found.Err, constitution.ErrHistory):
-			r.Unknown["the history that a rule asks cannot be read"]++
-			return
+			untold = errors.Join(untold, errHistory)
 		case found.Verdict == holdfast.Deny && d.Would != "deny":
 			d.Would, d.Rule, d.Why = "deny", found.Rule, found.Message
 		case found.Verdict == holdfast.Hold && d.Would == "":
 			d.Would, d.Rule, d.Why = "hold", found.Rule, found.Message
 		}
 	}
+	if untold != nil && d.Would != "deny" {
+		r.untold(flat(untold)[0].Error())
+		return
+	}
 	r.count(d)
+}
+
+var errHistory = errors.New("the history that a rule asks cannot be read")
+
+// untold counts what cannot be told.
+func (r *replayed) untold(why string) {
+	if r.Unknown[why]++; r.Unknown[why] == 1 {
+		r.First[why] = r.leaf
+	}
 }
 
 // refused looks at what a rule refused: its payload is not kept, so that only
@@ -165,7 +198,7 @@ func (r *replayed) refused(e *ledger.Entry) {
 		return
 	}
 	if r.asks(e.Boundary) {
-		r.Unknown["it was refused, and of that the ledger keeps no payload"]++
+		r.untold("it was refused, and of that the ledger keeps no payload")
 		return
 	}
 	r.count(different{Crossing: e.ID, At: e.Timestamp, Boundary: e.Boundary, Agent: e.Agent, Would: "allow", Why: "no rule is asked there"})
@@ -174,12 +207,17 @@ func (r *replayed) refused(e *ledger.Entry) {
 // asks says whether a rule judges requests at a boundary.
 func (r *replayed) asks(boundary string) bool {
 	for _, i := range r.set.Rules() {
-		prefix, glob := strings.CutSuffix(i.Boundary, "*")
-		if i.On == constitution.OnRequest && (boundary == prefix || glob && strings.HasPrefix(boundary, prefix)) || len(i.Past) > 0 {
+		if i.On == constitution.OnRequest && judgesAt(&i, boundary) || len(i.Past) > 0 {
 			return true
 		}
 	}
 	return false
+}
+
+// judgesAt says whether a rule judges at a boundary.
+func judgesAt(i *constitution.Info, boundary string) bool {
+	prefix, glob := strings.CutSuffix(i.Boundary, "*")
+	return boundary == prefix || glob && strings.HasPrefix(boundary, prefix)
 }
 
 func (r *replayed) count(d different) {
@@ -212,8 +250,8 @@ func (r *replayed) draw() {
 	}{{"the same", r.Same}, {"newly refused", r.Refused}, {"newly held", r.Held}, {"newly allowed", r.Allowed}, {"unknown", unknown}} {
 		fmt.Fprintf(r.a.out, "%-14s %7d  %s\n", row.name, row.n, strings.Repeat("#", (row.n*40+whole-1)/whole))
 	}
-	for why, n := range r.Unknown {
-		fmt.Fprintf(r.a.out, "unknown: %d: %s\n", n, clean(why))
+	for _, why := range slices.Sorted(maps.Keys(r.Unknown)) {
+		fmt.Fprintf(r.a.out, "unknown: %d: %s, first at leaf %d\n", r.Unknown[why], clean(why), r.First[why])
 	}
 	for i, d := range r.Differences {
 		if i == 20 {
