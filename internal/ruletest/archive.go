@@ -1,6 +1,7 @@
 package ruletest
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 
@@ -59,6 +60,9 @@ func read(name string, text []byte) (*document, error) {
 	}
 	seen := map[string]bool{}
 	var cases *part
+	if bytes.HasPrefix(text, []byte("\ufeff")) {
+		return nil, d.wrong(1, "the archive begins with a byte order mark, which would hide its first file", "save it as UTF-8 without one")
+	}
 	all := parts(string(text))
 	if len(all) > maxParts {
 		return nil, d.wrong(all[maxParts].line-1, fmt.Sprintf("more than %d files", maxParts), "make several archives")

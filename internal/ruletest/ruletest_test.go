@@ -71,6 +71,7 @@ func TestBadArchives(t *testing.T) {
 	for archive, want := range map[string]string{
 		"": "a:1: there is no cases.yaml",
 		"-- cases.yaml --\ncases: [{boundary: b, want: allow}]":                                                                                  "a:1: there are no rules",
+		"\ufeff" + onlyRule + "-- cases.yaml --\ncases: [{boundary: b, want: allow}]":                                                            "a:1: the archive begins with a byte order mark",
 		onlyRule + "-- cases.yaml --\ncases: []":                                                                                                 "a:5: there are no cases",
 		onlyRule + "-- cases.yaml --\nrest: 1":                                                                                                   `a:5: cases.yaml has no "rest"`,
 		onlyRule + "-- cases.yaml --\ncases: [{boundary: b}]":                                                                                    "a:5: the case expects nothing",
