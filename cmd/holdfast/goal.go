@@ -200,7 +200,7 @@ func goalStatus(a *app, args []string) error {
 		}
 		for _, j := range judged {
 			for _, v := range j.Violations {
-				fmt.Fprintf(a.out, "%s  %s  %s %s  %s  %s\n", j.At.Format(time.RFC3339), v.Severity, v.SubjectType, clean(v.Subject), v.Rule, clean(strings.TrimSpace(v.Message)))
+				fmt.Fprintf(a.out, "%s  %s  %s %s  %s  %s%s\n", j.At.Format(time.RFC3339), v.Severity, v.SubjectType, clean(v.Subject), v.Rule, clean(strings.TrimSpace(v.Message)), spared(&v))
 			}
 		}
 		return nil
