@@ -39,7 +39,7 @@ func compileValue(expr, where string, fits func(*cel.Type) bool, what string) (*
 	if err != nil {
 		return nil, err
 	}
-	e, problems := compile(lang.request, expr, fits, what)
+	e, problems := compile(lang.bare, expr, fits, what)
 	var all []error
 	for _, p := range problems {
 		all = append(all, &holdfast.Error{Kind: holdfast.KindPredicateParse, Gate: holdfast.K3, Rule: where,

@@ -22,6 +22,7 @@
 //	level          string: baseline, medium, high, highest; level_rank int: 0 to 3
 //	args           the payload; payload_size int, in bytes
 //	now            timestamp
+//	facts.NAME     what was fetched; the configuration declares each NAME
 //	output         what came out (on: output only); output_size int, exit_code int
 //	goal, subtask, graph   what is judged (on: goal, subtask or graph only)
 //
@@ -75,6 +76,9 @@ type Facts struct {
 	OutputSize int
 	ExitCode   int
 	Now        time.Time
+	// Fetched are the facts that rules name as facts.NAME; a rule that names one
+	// which is not here fails.
+	Fetched map[string]Fetched
 	// History answers past functions; without it each of them fails. Sights
 	// are what Set.See said of these facts, from a caller that asked before;
 	// nil lets Judge ask.

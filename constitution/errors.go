@@ -100,6 +100,8 @@ func hintFor(err error) string {
 		return "make the rule cheaper, or the request smaller"
 	case errors.Is(err, ErrTimeout):
 		return "ask again; if it stays so, make the rules cheaper"
+	case errors.Is(err, ErrFact):
+		return "`holdfast rules explain` fetches facts as the daemon does; `rules: facts:` of the configuration declares them"
 	case errors.Is(err, ErrHistory):
 		return "`holdfast status` says which rules cannot ask the past yet, and until when"
 	case strings.Contains(err.Error(), "there is no key"), strings.Contains(err.Error(), "a key that"):

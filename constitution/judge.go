@@ -34,6 +34,8 @@ type Set struct {
 	// seers has one past function of each ID, users the rules that ask it.
 	seers []*Past
 	users map[string][]*rule
+	// factual are the rules that name facts.
+	factual []*rule
 }
 
 type rule struct {
@@ -43,12 +45,16 @@ type rule struct {
 	prefix        string
 	glob          bool
 	pasts         []*Past
+	facts         []string
 }
 
 func (s *Set) add(r *rule) {
 	s.rules = append(s.rules, r)
 	s.by[r.info.On] = append(s.by[r.info.On], r)
 	s.named[r.info.ID] = r
+	if len(r.facts) > 0 {
+		s.factual = append(s.factual, r)
+	}
 	for _, p := range r.pasts {
 		if s.users == nil {
 			s.users = map[string][]*rule{}
@@ -184,6 +190,9 @@ func (s *Set) Judge(ctx context.Context, on On, f Facts) []Finding {
 // judge asks one rule and takes what it cost from what is left, past functions'
 // own expressions included.
 func (a *facts) judge(r *rule) (bool, error) {
+	if err := a.lacks(r); err != nil {
+		return false, err
+	}
 	a.rule, a.inner = r, 0
 	violated, cost, err := r.expr.judge(a.ctx, a, a.left)
 	a.left -= min(cost, a.left)
@@ -326,6 +335,8 @@ type facts struct {
 	left  uint64
 	inner uint64
 	asked map[string]asked
+	// values are the facts by their names, nil until a rule reads one.
+	values map[string]any
 }
 
 // Parent implements cel.Activation.
@@ -352,6 +363,8 @@ func (a *facts) ResolveName(name string) (any, bool) {
 		return a.Now, true
 	case pastVariable:
 		return asking{a}, true
+	case factsVariable:
+		return a.fetched(), true
 	}
 	if v, ok := a.who(name); ok {
 		return v, true

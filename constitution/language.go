@@ -52,7 +52,11 @@ const (
 // language is CEL with the facts that a rule may name. Rules over a request
 // and rules over an output are two languages, so that a rule that asks for the
 // output before there is one is refused when it is loaded.
+//
+// bare is what reads no facts: past crossings, which have none, and expressions
+// that are no rules.
 type language struct {
+	bare            *cel.Env
 	request, output *cel.Env
 	subjects        map[On]*cel.Env
 	shapes          map[On]*shape // of the subjects
@@ -76,7 +80,11 @@ func newLanguage() (*language, error) {
 	for _, v := range variables() {
 		options = append(options, cel.Variable(v.name, v.kind))
 	}
-	request, err := cel.NewEnv(options...)
+	bare, err := cel.NewEnv(options...)
+	if err != nil {
+		return nil, fmt.Errorf("make the rule language: %w", err)
+	}
+	request, err := bare.Extend(factsDeclaration())
 	if err != nil {
 		return nil, fmt.Errorf("make the rule language: %w", err)
 	}
@@ -87,7 +95,7 @@ func newLanguage() (*language, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the rule language: %w", err)
 	}
-	l := &language{request: request, output: output, subjects: map[On]*cel.Env{}, shapes: map[On]*shape{}}
+	l := &language{bare: bare, request: request, output: output, subjects: map[On]*cel.Env{}, shapes: map[On]*shape{}}
 	for _, on := range []On{OnGoal, OnSubtask, OnGraph} {
 		if l.subjects[on], err = request.Extend(cel.Variable(subjectName(on), cel.DynType)); err != nil {
 			return nil, fmt.Errorf("make the rule language: %w", err)
@@ -154,6 +162,9 @@ func (s sizes) EstimateSize(node cost.AstNode) *cost.SizeEstimate {
 	size := cost.SizeEstimate{Max: namesSize}
 	if path[0] == "args" || path[0] == "output" || On(path[0]).goals() {
 		size.Max = uint64(s)
+	}
+	if path[0] == factsVariable {
+		size.Max = min(uint64(s), MaxFact)
 	}
 	return &size
 }
@@ -334,6 +345,9 @@ func unknownName(env *cel.Env, name string) (why, hint string) {
 	}
 	if name == pastRoot {
 		return "past is not known here", "rules on request, output, goal, subtask and graph can ask the past"
+	}
+	if name == factsVariable {
+		return "facts are not known here", "a rule's own condition reads them; past crossings, scores and amounts have none"
 	}
 	known = append(known, pastRoot)
 	for _, v := range outputVariables() {

@@ -40,6 +40,8 @@ type Info struct {
 	Cost uint64 `json:"cost"`
 	// Past are the past functions that the rule asks.
 	Past []PastInfo `json:"past,omitempty"`
+	// Facts are the facts that it names.
+	Facts []string `json:"facts,omitempty"`
 }
 
 // Report is what Check finds in files that load.
@@ -62,15 +64,24 @@ const maxErrors = 100
 // are listed: a rule that names a member which none of its boundaries has, or
 // compares what can never be equal, is an error like any other.
 func Load(files []Source, known ...Boundary) (*Set, error) {
+	return Setting{Boundaries: known}.Load(files)
+}
+
+// Load is the package's Load by a setting.
+func (by Setting) Load(files []Source) (*Set, error) {
 	lang, err := newLanguage()
 	if err != nil {
 		return nil, err
 	}
-	listed, err := ready(known)
+	listed, err := ready(by.Boundaries)
 	if err != nil {
 		return nil, err
 	}
-	l := loader{lang: lang, known: listed, set: &Set{loaded: true, by: map[On][]*rule{}, named: map[string]*rule{}}}
+	facts, err := declare(by.Facts)
+	if err != nil {
+		return nil, err
+	}
+	l := loader{lang: lang, known: listed, declared: facts, set: &Set{loaded: true, by: map[On][]*rule{}, named: map[string]*rule{}}}
 	for i, src := range files {
 		l.file(i, src)
 	}
@@ -84,18 +95,15 @@ func Load(files []Source, known ...Boundary) (*Set, error) {
 // Check is Load for `holdfast rules check`: what was loaded, what is allowed but
 // weakens, and what will most likely never be asked.
 func Check(files []Source, known ...Boundary) (Report, error) {
-	s, err := Load(files, known...)
-	if err != nil {
-		return Report{}, err
-	}
-	return Report{Rules: s.Rules(), Warnings: append(s.warnings(), s.strangers(known)...), Version: s.Version()}, nil
+	return Setting{Boundaries: known}.Check(files)
 }
 
 type loader struct {
-	lang  *language
-	known []known
-	set   *Set
-	errs  []located
+	lang     *language
+	known    []known
+	declared declared
+	set      *Set
+	errs     []located
 }
 
 func (l *loader) file(index int, src Source) {
@@ -231,7 +239,7 @@ func (l *loader) expression(f *file, n *yaml.Node, r *rule) {
 	if e == nil {
 		return
 	}
-	for _, p := range l.misfits(r, e) {
+	for _, p := range append(l.misfits(r, e), l.facts(r, e)...) {
 		line, col := f.place(n, p.line, p.col)
 		f.fail(line, col, p.why, p.hint)
 	}

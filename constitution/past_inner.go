@@ -23,7 +23,7 @@ func (r *pastReader) inner(name string, e ast.Expr) *expression {
 	if nested {
 		return nil
 	}
-	env := r.lang.request
+	env := r.lang.bare
 	parsed, found := parse(env, r.source)
 	if len(found) > 0 {
 		r.problems = append(r.problems, found...)

@@ -375,7 +375,7 @@ func TestPastIsTypedByItsOwnBoundary(t *testing.T) {
 		{`past("mcp/bank/pay", "1h").where(args.to == 1).happened()`, "a text is compared with a number"},
 		{`past("mcp/bank/pay", "1h").sum(args.amuont) > 1`, `did you mean "amount"?`},
 		{`past("mcp/bank/pay", "1h").where(args.amount > 1).sum(args.amount) > 1`, ""},
-		{`past("mcp/bank/pay", "1h").same(args.to).happened()`, "the boundary's schema names no such member"},
+		{`past("mcp/bank/pay", "1h").same(args.to).happened()`, "the schema names no such member"},
 		{`past("mcp/mail/send", "1h").same(args.subject).happened()`, ""},
 	} {
 		_, err := Load(oneRule("request", "mcp/mail/send", c.when), known...)

@@ -19,6 +19,8 @@ type Predicate struct {
 	Version string
 	// Where is "file:line" of a rule, or "built in".
 	Where string
+	// Facts are those that a rule names.
+	Facts []string
 	check func(context.Context, Facts, PredicateContext) (bool, string, error)
 }
 
@@ -98,7 +100,7 @@ func (s *Set) Predicate(id string) (Predicate, bool) {
 	if !ok || r.info.On != OnOutput {
 		return Predicate{}, false
 	}
-	return Predicate{ID: id, Version: r.info.Version, Where: r.info.Where, check: r.check}, true
+	return Predicate{ID: id, Version: r.info.Version, Where: r.info.Where, Facts: r.facts, check: r.check}, true
 }
 
 // Check asks the predicate about f.Output. It reports false with a reason for

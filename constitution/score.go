@@ -33,7 +33,7 @@ func compileScore(expr, where string, low, high float64) (*Score, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, problems := compile(lang.request, expr, isNumber, "a number")
+	e, problems := compile(lang.bare, expr, isNumber, "a number")
 	var all []error
 	for _, p := range problems {
 		at := fmt.Sprintf("%s: at %d:%d", where, p.line, p.col+1)

@@ -207,7 +207,7 @@ func (f *fitting) member(e ast.Expr, of *shape, name string) *shape {
 		known = append(known, p)
 	}
 	slices.Sort(known)
-	hint := "the boundary's schema names no such member"
+	hint := "the schema names no such member"
 	if near := nearest(name, known); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	}

@@ -84,7 +84,7 @@ func dynamicList(checked *cel.Ast, e ast.Expr) bool {
 // walked says whether an expression is the variable of a macro, by its name: what
 // is not one of the facts.
 func walked(e ast.Expr) bool {
-	return e.Kind() == ast.IdentKind && e.AsIdent() != "args" && e.AsIdent() != "output" && !On(e.AsIdent()).goals()
+	return e.Kind() == ast.IdentKind && e.AsIdent() != "args" && e.AsIdent() != "output" && e.AsIdent() != factsVariable && !On(e.AsIdent()).goals()
 }
 
 // knownClass is the class that every value of an expression has, if that is known.

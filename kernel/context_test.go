@@ -237,6 +237,8 @@ func (slowRules) See(context.Context, constitution.Facts) []constitution.Sight {
 	return []constitution.Sight{}
 }
 
+func (slowRules) Facts(string, ...constitution.On) []string { return nil }
+
 func (slowRules) Misfits(constitution.Boundary) ([]string, error) { return nil, nil }
 
 func (slowRules) Predicate(string) (constitution.Predicate, bool) {

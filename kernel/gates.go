@@ -51,6 +51,9 @@ func judgeAll(ctx context.Context, j *judgement, all bool) {
 		if g.name == holdfast.K7 && j.consult != nil {
 			j.consult(ctx)
 		}
+		if g.name == holdfast.K8 {
+			j.fetchFacts(ctx)
+		}
 		op := ask(ctx, g, j)
 		if no, denied := j.atDoor(g.name); denied && op.Verdict != holdfast.Deny {
 			op = no

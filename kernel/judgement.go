@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/internal/review"
 	"github.com/holdfast-dev/holdfast/internal/token"
+	"github.com/holdfast-dev/holdfast/ledger"
 	"go.opentelemetry.io/otel/trace"
 )
 
@@ -70,6 +71,10 @@ type judgement struct {
 	unasked  bool
 	consult  func(context.Context)
 	judging  bool
+	// What rules name, fetched before K8 is asked, and before it is asked again
+	// of what came out.
+	fetched, fetchedOut  map[string]constitution.Fetched
+	keptFetched, keptOut []ledger.Fetched // of them, in the record
 
 	// What the gates found.
 	opinions []holdfast.Opinion

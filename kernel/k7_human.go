@@ -123,7 +123,7 @@ const outOfRange = "the confidence is not between 0 and 1"
 // facts is what rules may see of the request.
 func (j *judgement) facts() constitution.Facts {
 	f := constitution.Facts{Boundary: j.req.Boundary, Who: j.who, Level: j.agent.Level,
-		PayloadSize: len(j.req.Payload), Now: j.now, History: j.asks, Sights: j.sights}
+		PayloadSize: len(j.req.Payload), Now: j.now, History: j.asks, Sights: j.sights, Fetched: j.fetched}
 	if j.contract != nil {
 		f.Operation, f.Risk = j.contract.Operation, j.risk()
 	}

@@ -100,6 +100,7 @@ func (c *crossing) evaluate(e ended) *ending {
 			return end
 		}
 	}
+	c.j.fetchForOutput(context.WithoutCancel(c.caller))
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.caller), gateTime)
 	defer cancel()
 	asked, err := c.j.evalOutput(ctx, e.out)
@@ -445,6 +446,7 @@ func (j *judgement) evalAll(ctx context.Context, out holdfast.Output) evaluation
 		}
 	}
 	facts := j.facts()
+	facts.Fetched = j.fetchedOut
 	facts.Output, facts.OutputSize, facts.ExitCode = tree, len(out.Body), out.ExitCode
 	if err != nil {
 		facts.Output = string(out.Body)

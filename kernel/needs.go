@@ -26,6 +26,16 @@ type Rules interface {
 	// Misfits says of a boundary that was seen after the rules were loaded
 	// which of them could never speak there, one sentence each.
 	Misfits(b constitution.Boundary) ([]string, error)
+	// Facts are those that the rules of these kinds name which judge a boundary.
+	Facts(boundary string, on ...constitution.On) []string
+}
+
+// FactSource fetches what rules name as facts.NAME (D3).
+type FactSource interface {
+	// Fetch fetches those facts and returns one of each name, with a value or
+	// why there is none. It ends by ctx. request makes what a fact that hangs on
+	// the request is given, a FactRequest, and is called before it returns.
+	Fetch(ctx context.Context, names []string, request func() ([]byte, error)) map[string]constitution.Fetched
 }
 
 // Judge scores an action before it is done (spec 001, layer 2; D37).

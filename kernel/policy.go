@@ -33,6 +33,8 @@ type Policy struct {
 	Prices *budget.Prices
 	// Rules is the constitution; nil has no rules.
 	Rules Rules
+	// Facts fetches what rules name; nil fetches nothing, and the rules fail.
+	Facts FactSource
 	// Risks are patterns that give risks, in their order.
 	Risks []review.Pattern
 	// Judges are those that contracts name.

@@ -188,7 +188,7 @@ func (c *crossing) entry(end *ending, used []int64) (*ledger.Entry, []byte, erro
 	if c.begin != nil {
 		e.Unstarted = end.unstarted
 		// The rest stands in the begin.
-		e.BeginSeq, e.Facts = &c.begin.Seq, ledger.Facts{Predicates: j.contract.Predicates}
+		e.BeginSeq, e.Facts = &c.begin.Seq, ledger.Facts{Predicates: j.contract.Predicates, Fetched: j.keptOut}
 		if j.scope != "" && !end.unstarted {
 			e.Until = c.k.now().Add(j.pol.replayFor())
 		}
@@ -248,7 +248,7 @@ func (j *judgement) skeleton(parent inside) *ledger.Entry {
 // judged is what the request was judged by, so that it can be judged again
 // from the ledger alone. What was judged of nobody is left out.
 func (j *judgement) judged() ledger.Facts {
-	f := ledger.Facts{Clock: behind(j.now, j.at), Scope: j.scope, Threshold: j.limit}
+	f := ledger.Facts{Clock: behind(j.now, j.at), Scope: j.scope, Threshold: j.limit, Fetched: j.keptFetched}
 	if j.whoErr == nil {
 		f.TokenID, f.TokenExpires = j.who.TokenID, j.who.Expires
 	}

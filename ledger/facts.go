@@ -30,6 +30,41 @@ type Facts struct {
 	Governs string
 	// Predicates are the contract's, asked of the output, key k8_predicates.
 	Predicates []string
+	// Fetched are the facts that rules were given, key fetched: of a crossing that
+	// began those on the request stand in the begin, those on the output in the
+	// entry.
+	Fetched []Fetched
+}
+
+// Bounds of the facts in one record: how many, and the bytes of one Text.
+const (
+	MaxFetched     = 64
+	MaxFetchedText = 512
+)
+
+// Fetched is one fact that rules were given.
+type Fetched struct {
+	Name string
+	// Seal stands for the value, 32 hex digits under the key of the marks: two that
+	// are equal were given the same text.
+	Seal string
+	// Text is the value's JSON, empty where it is not kept: it is long, hangs on
+	// the request, or redaction would change it.
+	Text string
+	// Why says why there was no value; then the others but Name are empty.
+	Why string
+}
+
+// values stand in a flat list, as a draw's do.
+func (f *Fetched) values(c *codec) {
+	const key = "fetched"
+	c.short(key, &f.Name)
+	c.lit(",")
+	c.short(key, &f.Seal)
+	c.lit(",")
+	c.short(key, &f.Text)
+	c.lit(",")
+	c.short(key, &f.Why)
 }
 
 func (f *Facts) fields(c *codec) {
@@ -42,9 +77,15 @@ func (f *Facts) fields(c *codec) {
 	c.optFloat("k7_threshold", &f.Threshold)
 	c.optText("governs", &f.Governs)
 	c.optTexts("k8_predicates", &f.Predicates)
+	flatList(c, "fetched", &f.Fetched, func(c *codec, v *Fetched) { v.values(c) })
 }
 
-func (f *Facts) check(c *codec) { c.hash("k5_scope", f.Scope) }
+func (f *Facts) check(c *codec) {
+	c.hash("k5_scope", f.Scope)
+	if len(f.Fetched) > MaxFetched {
+		c.failf("fetched", "more than %d facts", MaxFetched)
+	}
+}
 
 // Rate is one place that a crossing took in a rate (D9): at most Limit in any
 // Window, in microseconds.
