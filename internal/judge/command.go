@@ -57,6 +57,11 @@ func (c Command) Score(ctx context.Context, of kernel.JudgeRequest) (review.Scor
 // other than 0 and the end of its time. Whatever it has started in its group is
 // killed with it.
 func (c Command) Ask(ctx context.Context, in []byte) ([]byte, error) {
+	return c.run(ctx, in, review.MaxScores)
+}
+
+// run is Ask of at most so many bytes.
+func (c Command) run(ctx context.Context, in []byte, most int) ([]byte, error) {
 	if len(c.Argv) == 0 {
 		return nil, unusable("there is no program")
 	}
@@ -72,7 +77,7 @@ func (c Command) Ask(ctx context.Context, in []byte) ([]byte, error) {
 	kill := func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.Cancel = kill
 	cmd.WaitDelay = 100 * time.Millisecond
-	out := &bounded{left: review.MaxScores, full: cancel}
+	out := &bounded{left: most, full: cancel}
 	said := &first{left: maxCause}
 	cmd.Stdout, cmd.Stderr = out, said
 	if err := cmd.Start(); err != nil {
@@ -82,7 +87,7 @@ func (c Command) Ask(ctx context.Context, in []byte) ([]byte, error) {
 	_ = kill() // what it left behind in its group
 	switch {
 	case out.over:
-		return nil, unusable(fmt.Sprintf("the program printed more than %d bytes", review.MaxScores))
+		return nil, unusable(fmt.Sprintf("the program printed more than %d bytes", most))
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return nil, because("the program took longer than "+min(within, LongestTime).String(), said.cause(ctx.Err()))
 	case ctx.Err() != nil:
