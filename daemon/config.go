@@ -134,9 +134,10 @@ type LimitConfig struct {
 
 // RulesConfig is where the constitution is written.
 type RulesConfig struct {
-	Files  []string    `yaml:"files" doc:"rules files, relative to this file"`
-	Inline ruleText    `yaml:"inline" doc:"rules written here, as a rules file has them"`
-	Goals  GoalsConfig `yaml:"goals" doc:"what the built-in rules on goals measure by"`
+	Files  []string              `yaml:"files" doc:"rules files, relative to this file"`
+	Inline ruleText              `yaml:"inline" doc:"rules written here, as a rules file has them"`
+	Goals  GoalsConfig           `yaml:"goals" doc:"what the built-in rules on goals measure by"`
+	Facts  map[string]FactConfig `yaml:"facts" doc:"NAME: what is fetched for the rules that name facts.NAME, before they are judged"`
 }
 
 // MCPConfig lists MCP servers.

@@ -70,6 +70,7 @@ func (k *checker) all(c *Config) {
 	k.kinds(c)
 	k.boundaries(c)
 	k.judges(c)
+	k.facts(c)
 	k.risks(c)
 	k.budgets(c)
 	k.prices(c)

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holdfast-dev/holdfast/constitution"
 	"github.com/holdfast-dev/holdfast/internal/domain"
 	"github.com/holdfast-dev/holdfast/kernel"
 )
@@ -105,7 +104,10 @@ func Load(path string, workTrees ...string) (*Loaded, error) {
 	if l.Domains, err = l.Config.Egress.table(); err != nil {
 		return nil, err
 	}
-	l.Policy, err = l.Config.Policy(rules, l.Hash, l.Files)
+	if l.Policy, err = l.Config.Policy(rules, l.Hash, l.Files); err != nil {
+		return nil, err
+	}
+	l.Policy.Facts, err = l.Config.factSource(workTrees)
 	return l, err
 }
 
@@ -221,6 +223,7 @@ func (r *reading) references(c *Config) {
 			r.unreadable(place(filepath.Base(r.files[0]), r.lines["review.webhook.secret_file"]), w.SecretFile, err)
 		}
 	}
+	r.factFiles(c)
 	r.registerFiles(c)
 	r.executorFiles(&c.Sandbox.Executor)
 	r.egressFiles(&c.Egress)
@@ -256,7 +259,7 @@ func (r *reading) rules(c *Config, check *checker) kernel.Rules {
 	if len(sources) == 0 {
 		return nil
 	}
-	set, err := constitution.Load(sources, c.known()...)
+	set, err := c.setting().Load(sources)
 	if err != nil {
 		check.errors(err)
 		return nil

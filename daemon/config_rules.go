@@ -5,14 +5,18 @@ import (
 	"path/filepath"
 
 	"github.com/holdfast-dev/holdfast/constitution"
+	"github.com/holdfast-dev/holdfast/kernel"
 )
 
 // RuleTexts is what rules are checked by, as far as it can be read.
 type RuleTexts struct {
 	// Sources are the rules in force, whether they load or not.
 	Sources []constitution.Source
-	// Boundaries are those that the configuration lists.
-	Boundaries []constitution.Boundary
+	// Setting has the boundaries that the configuration lists, and the facts that
+	// it declares.
+	constitution.Setting
+	// Fetch fetches those facts; nil where there are none.
+	Fetch kernel.FactSource
 }
 
 // RulesHere reads what the configuration at path says of rules, as LoadHere
@@ -40,7 +44,13 @@ func RulesHere(path string) (*RuleTexts, error) {
 		return nil, err
 	}
 	check := checker{file: filepath.Base(path), lines: r.lines}
-	return &RuleTexts{Sources: r.ruleSources(c, &check), Boundaries: c.known()}, check.problems.asError()
+	check.facts(c)
+	out := &RuleTexts{Sources: r.ruleSources(c, &check), Setting: c.setting()}
+	if err := check.problems.asError(); err != nil {
+		return out, err
+	}
+	out.Fetch, err = c.factSource(workTrees())
+	return out, err
 }
 
 // ruleSources reads every rules file that the configuration names, and what it

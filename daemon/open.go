@@ -234,7 +234,7 @@ const pastWait = 2 * time.Second
 func (d *Daemon) own(l *Loaded) *kernel.Policy {
 	own := *l.Policy
 	d.waysOut(&own)
-	own.Own = append([]string{d.Paths.Dir}, l.Files...)
+	own.Own = append(append([]string{d.Paths.Dir}, l.Files...), l.Config.factPaths()...)
 	if dir, err := os.UserConfigDir(); err == nil && len(l.Files) == 0 {
 		own.Own = append(own.Own, filepath.Join(dir, "holdfast")) // where there is none yet
 	}

@@ -73,6 +73,10 @@ what is printed is redacted.
                       as a token has them
     --rules FILE      rules in place of those in force; may be given more than
                       once
+    --fact NAME=JSON  a fact in place of what is fetched; may be given more than
+                      once
+
+Facts that the rules name are fetched as the daemon does, commands included.
 
     $ holdfast rules explain mcp/bank/pay '{"amount":150}'
 `},
@@ -80,8 +84,8 @@ what is printed is redacted.
 Judge what is recorded by other rules, and say what would have been different:
 what acted and would be refused or held, and what a rule refused and none would be
 asked of. What cannot be told is counted apart, with its first leaf: the ledger keeps
-no payload of it, or a rule reads a member that is masked and no other refuses. It
-only reads.
+no payload of it, or a rule reads a member that is masked, or names a fact that was
+not recorded, and no other refuses. It only reads.
 
     holdfast rules replay --rules FILE [--since 24h] [--json]
 
@@ -99,7 +103,7 @@ func rulesCheck(a *app, args []string) error {
 	if err != nil {
 		return err
 	}
-	report, err := constitution.Check(sources, here.Boundaries...)
+	report, err := here.Check(sources)
 	if err != nil {
 		return a.ruleProblems(err)
 	}
@@ -114,6 +118,9 @@ func rulesCheck(a *app, args []string) error {
 	for _, r := range report.Rules {
 		for _, p := range r.Past {
 			fmt.Fprintf(a.out, "%s asks the past: %s (%s), cost %d\n", clean(r.ID), clean(p.Text), p.Where, p.Cost)
+		}
+		if len(r.Facts) > 0 {
+			fmt.Fprintf(a.out, "%s names the facts %s\n", clean(r.ID), strings.Join(r.Facts, ", "))
 		}
 	}
 	for _, w := range report.Warnings {

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,11 +31,13 @@ func rulesExplain(a *app, args []string) error {
 	fs.StringVar(&who.Chain, "chain", "", "")
 	fs.StringVar(&who.Principal, "principal", "", "")
 	fs.StringVar(&role, "role", "", "")
+	var given repeated
+	fs.Var(&given, "fact", "")
 	rest, err := a.parse(fs, args, 1, 2)
 	if err != nil {
 		return err
 	}
-	set, err := a.ruleSet(files)
+	set, here, err := a.ruleSet(files)
 	if err != nil {
 		return err
 	}
@@ -57,7 +62,45 @@ func rulesExplain(a *app, args []string) error {
 	}
 	who.Tenant = a.tenant
 	f := constitution.Facts{Boundary: rest[0], Who: who, Payload: doc.Value(), PayloadSize: len(text), Now: time.Now()}
-	return a.explainRules(set, f)
+	return a.explainRules(set, f, func(f *constitution.Facts) (err error) {
+		f.Fetched, err = a.fetchFacts(set, here, f, given)
+		return err
+	})
+}
+
+// fetchFacts fetches the facts that the rules on a request name, as the daemon
+// would, but for those that are given as NAME=JSON.
+func (a *app) fetchFacts(set *constitution.Set, here *daemon.RuleTexts, f *constitution.Facts, given []string) (map[string]constitution.Fetched, error) {
+	out := map[string]constitution.Fetched{}
+	for _, s := range given {
+		name, text, ok := strings.Cut(s, "=")
+		doc, err := payload.ParseLimited([]byte(text), constitution.MaxFact, constitution.MaxFactDepth)
+		if !ok || err != nil {
+			return nil, usage("`--fact 'peers=[\"a\"]'`", "--fact is NAME=JSON")
+		}
+		out[name] = constitution.Fetched{Value: doc.Value(), Text: []byte(text)}
+	}
+	names := slices.DeleteFunc(set.Facts(f.Boundary, constitution.OnRequest), func(name string) bool { _, there := out[name]; return there })
+	if len(names) == 0 || here.Fetch == nil {
+		return out, nil
+	}
+	e, err := a.redactor(redactFlags{masks: "ledger", may: "none"})
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(out, here.Fetch.Fetch(a.ctx, names, func() ([]byte, error) {
+		text, err := json.Marshal(f.Payload)
+		if err != nil {
+			return nil, err
+		}
+		res, err := e.JSON(text)
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(kernel.FactRequest{Boundary: f.Boundary, Operation: f.Operation, Risk: f.Risk, Tenant: f.Who.Tenant, Principal: f.Who.Principal,
+			Agent: f.Who.Agent, Kind: f.Who.Kind, Session: f.Who.Session, Payload: res.Out})
+	}))
+	return out, nil
 }
 
 // noRule is the answer to a name that is neither a rule's nor a boundary's, which
@@ -82,6 +125,9 @@ func (a *app) describeRule(r constitution.Info) error {
 	for _, p := range r.Past {
 		rows = append(rows, []string{"    asks", fmt.Sprintf("%s (%s), cost %d", p.Text, p.Where, p.Cost)})
 	}
+	if len(r.Facts) > 0 {
+		rows = append(rows, []string{"    facts", strings.Join(r.Facts, ", ")})
+	}
 	table(a.out, rows)
 	return nil
 }
@@ -95,12 +141,15 @@ func labelled(label string) string {
 }
 
 // explainRules asks every rule and shows what it thinks.
-func (a *app) explainRules(set *constitution.Set, f constitution.Facts) error {
+func (a *app) explainRules(set *constitution.Set, f constitution.Facts, fetch func(*constitution.Facts) error) error {
 	_, l, err := a.loads()
 	if err != nil {
 		a.say("the configuration does not load, so that operation and risk are not known: %v", err)
 	} else {
 		f.Operation, f.Risk = listedAs(l.Config, f.Boundary)
+	}
+	if err := fetch(&f); err != nil {
+		return err
 	}
 	e, err := a.redactor(redactFlags{masks: "ledger", may: "none"})
 	if err != nil {

@@ -25,7 +25,7 @@ var errMasked = errors.New("the payload that the ledger keeps is masked")
 // payload is given as it stands.
 func recordedFacts(b *ledger.Begin, part []byte) (constitution.Facts, error) {
 	f := constitution.Facts{Boundary: b.Boundary, Now: b.Timestamp, Who: holdfast.Identity{Tenant: b.TenantID, Principal: b.Caller, Roles: b.Roles,
-		Agent: b.Agent, Kind: b.AgentKind, Session: b.Session, Intent: b.Intent, Chain: b.Chain, Tier: b.Tier}}
+		Agent: b.Agent, Kind: b.AgentKind, Session: b.Session, Intent: b.Intent, Chain: b.Chain, Tier: b.Tier}, Fetched: recordedFetched(b.Fetched)}
 	if !b.Clock.IsZero() {
 		f.Now = b.Clock
 	}
@@ -45,6 +45,34 @@ func recordedFacts(b *ledger.Begin, part []byte) (constitution.Facts, error) {
 		return f, errMasked
 	}
 	return f, nil
+}
+
+// errFactNotKept says that a fact which a rule names was not recorded.
+var errFactNotKept = errors.New("it was not recorded")
+
+// recordedFetched are the facts that a record has.
+func recordedFetched(list []ledger.Fetched) map[string]constitution.Fetched {
+	out := map[string]constitution.Fetched{}
+	for _, r := range list {
+		f := constitution.Fetched{Text: []byte(r.Text), Err: errFactNotKept}
+		switch doc, err := payload.ParseLimited(f.Text, constitution.MaxFact, constitution.MaxFactDepth); {
+		case r.Why != "":
+			f.Err = errors.New(r.Why)
+		case r.Text != "" && err == nil:
+			f.Value, f.Err = doc.Value(), nil
+		}
+		out[r.Name] = f
+	}
+	return out
+}
+
+// withFacts adds those that the rules name and that were not recorded.
+func withFacts(f *constitution.Facts, names []string) {
+	for _, name := range names {
+		if _, there := f.Fetched[name]; !there {
+			f.Fetched[name] = constitution.Fetched{Err: errFactNotKept}
+		}
+	}
 }
 
 // loadPast tells a history what the ledger has of the windows before now.

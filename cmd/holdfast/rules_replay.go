@@ -64,7 +64,7 @@ func rulesReplay(a *app, args []string) error {
 	if len(files) == 0 || *since <= 0 {
 		return usage("`holdfast rules replay --rules new.yaml --since 24h`", "name the rules with --rules, and a --since above zero")
 	}
-	set, err := a.ruleSet(files)
+	set, _, err := a.ruleSet(files)
 	if err != nil {
 		return err
 	}
@@ -163,10 +163,13 @@ func (r *replayed) began(b *ledger.Begin, part []byte) {
 			untold = errors.Join(untold, g.of(r.set.Needs(i.ID)))
 		}
 	}
+	withFacts(&f, r.set.Facts(b.Boundary, constitution.OnRequest))
 	d := different{Crossing: b.ID, At: b.Timestamp, Boundary: b.Boundary, Agent: b.Agent}
 	for _, found := range r.set.Judge(r.a.ctx, constitution.OnRequest, f) {
 		switch {
 		case g.of(r.set.Needs(found.Rule)) != nil:
+		case !found.Observed && errors.Is(found.Err, errFactNotKept):
+			untold = errors.Join(untold, errFact)
 		case found.Verdict != holdfast.Allow && errors.Is(found.Err, constitution.ErrHistory):
 			untold = errors.Join(untold, errHistory)
 		case found.Verdict == holdfast.Deny && d.Would != "deny":
@@ -182,7 +185,10 @@ func (r *replayed) began(b *ledger.Begin, part []byte) {
 	r.count(d)
 }
 
-var errHistory = errors.New("the history that a rule asks cannot be read")
+var (
+	errHistory = errors.New("the history that a rule asks cannot be read")
+	errFact    = errors.New("a fact that a rule names was not recorded")
+)
 
 // untold counts what cannot be told.
 func (r *replayed) untold(why string) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast/constitution"
+	"github.com/holdfast-dev/holdfast/daemon"
 	"github.com/holdfast-dev/holdfast/internal/ruletest"
 	"github.com/holdfast-dev/holdfast/internal/story"
 )
@@ -30,7 +31,7 @@ func rulesTest(a *app, args []string) error {
 		if len(files) == 0 && ruletest.HasRules(text) {
 			extra = nil
 		}
-		r, err := ruletest.Run(a.ctx, name, text, extra, here.Boundaries)
+		r, err := ruletest.Run(a.ctx, name, text, extra, here.Setting)
 		if err != nil {
 			return a.ruleProblems(err)
 		}
@@ -69,14 +70,14 @@ func (a *app) sayTested(r *ruletest.Report) {
 }
 
 // ruleSet compiles rules, or prints what is wrong with them.
-func (a *app) ruleSet(files []string) (*constitution.Set, error) {
+func (a *app) ruleSet(files []string) (*constitution.Set, *daemon.RuleTexts, error) {
 	sources, here, err := a.rulesOf(files)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	set, err := constitution.Load(sources, here.Boundaries...)
+	set, err := here.Load(sources)
 	if err != nil {
-		return nil, a.ruleProblems(err)
+		return nil, nil, a.ruleProblems(err)
 	}
-	return set, nil
+	return set, here, nil
 }

@@ -54,7 +54,7 @@ func (d *document) wrong(line int, why, hint string) error {
 
 // read reads an archive.
 func read(name string, text []byte) (*document, error) {
-	d := &document{name: name, named: map[string]*facts{}, used: map[string]bool{}, now: noon()}
+	d := &document{name: name, named: map[string]*facts{}, used: map[string]bool{}, given: map[string]bool{}, now: noon()}
 	if len(text) > MaxArchive {
 		return nil, d.wrong(1, fmt.Sprintf("the archive has %d bytes", len(text)), fmt.Sprintf("at most %d are allowed", MaxArchive))
 	}

@@ -22,6 +22,7 @@ type document struct {
 	boundaries []constitution.Boundary
 	named      map[string]*facts
 	used       map[string]bool
+	given      map[string]bool // facts that cases give
 	now        time.Time
 	sequence   bool
 	common     facts
@@ -37,6 +38,7 @@ type facts struct {
 	roles   []string
 	payload []byte
 	output  []byte
+	fetched map[string]constitution.Fetched
 }
 
 // entry is something that began before.
@@ -55,7 +57,7 @@ type question struct {
 }
 
 func factNames() []string {
-	return []string{"boundary", "operation", "risk", "tenant", "principal", "roles", "agent", "kind", "session", "intent", "chain", "level", "args", "json", "output", "exit_code"}
+	return []string{"boundary", "operation", "risk", "tenant", "principal", "roles", "agent", "kind", "session", "intent", "chain", "level", "args", "json", "output", "exit_code", "fetched"}
 }
 
 func (d *document) readBoundaries(p *part) error {
@@ -235,6 +237,8 @@ func (d *document) factsOf(f *facts, m map[string]*yaml.Node) error {
 			f.payload = []byte(raw)
 		case "output":
 			f.output, err = d.json(nil, n)
+		case "fetched":
+			f.fetched, err = d.fetched(n)
 		case "roles":
 			f.roles, err = d.texts(n, name)
 		default:
@@ -296,12 +300,15 @@ func (f *facts) over(other *facts) {
 	if other.output != nil {
 		f.output = other.output
 	}
+	if other.fetched != nil {
+		f.fetched = other.fetched
+	}
 }
 
 // facts are those of constitution, without payload and output.
 func (f *facts) facts(now time.Time) (constitution.Facts, error) {
 	w := f.words
-	out := constitution.Facts{Boundary: w["boundary"], Operation: w["operation"], Now: now, Who: holdfast.Identity{
+	out := constitution.Facts{Boundary: w["boundary"], Operation: w["operation"], Now: now, Fetched: f.fetched, Who: holdfast.Identity{
 		Tenant: w["tenant"], Principal: w["principal"], Roles: f.roles, Agent: w["agent"], Kind: w["kind"],
 		Session: w["session"], Intent: w["intent"], Chain: w["chain"]}}
 	if out.Who.Tenant == "" {

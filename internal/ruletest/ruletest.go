@@ -29,7 +29,9 @@
 //	    says: three are enough     # part of what one of them says
 //
 // A fact is boundary, operation, risk, tenant, principal, roles, agent, kind,
-// session, intent, chain, level, args, output or exit_code. at is how much later
+// session, intent, chain, level, args, output, exit_code or fetched, which has
+// what the rules name as facts.NAME: fetched: {peers: ["a"]}. What a case does not
+// give could not be fetched. at is how much later
 // than now a case is asked, ago how much earlier something began. A case at
 // goal/admit is a submission: want and rules tell of the filter's own rules too.
 package ruletest
@@ -70,9 +72,9 @@ type Report struct {
 }
 
 // Run carries out an archive. extra are rules that are judged as well, such as
-// those in force; known are boundaries that the archive does not list itself. An
-// error says that the archive or its rules cannot be read; it names the line.
-func Run(ctx context.Context, name string, text []byte, extra []constitution.Source, known []constitution.Boundary) (*Report, error) {
+// those in force; known has boundaries that the archive does not list itself, and
+// facts beside those that its cases give. An error says that the archive or its rules cannot be read; it names the line.
+func Run(ctx context.Context, name string, text []byte, extra []constitution.Source, known constitution.Setting) (*Report, error) {
 	doc, err := read(name, text)
 	if err != nil {
 		return nil, err
@@ -80,7 +82,7 @@ func Run(ctx context.Context, name string, text []byte, extra []constitution.Sou
 	if len(doc.rules)+len(extra) == 0 {
 		return nil, doc.wrong(1, "there are no rules", "put them into the archive as rules.yaml, or name a file with --rules")
 	}
-	set, err := constitution.Load(append(doc.rules, extra...), append(doc.boundaries, known...)...)
+	set, err := doc.setting(known).Load(append(doc.rules, extra...))
 	if err != nil {
 		return nil, err
 	}

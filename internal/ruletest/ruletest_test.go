@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/constitution"
 	"github.com/holdfast-dev/holdfast/internal/growth"
 )
 
@@ -24,7 +25,7 @@ func TestArchives(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r, err := Run(t.Context(), file, text, nil, nil)
+			r, err := Run(t.Context(), file, text, nil, constitution.Setting{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -52,7 +53,7 @@ func TestWhatFailsIsTold(t *testing.T) {
 		"- {boundary: c, args: {n: 2}, want: allow, rules: []}":               "",
 		"- {boundary: b, args: {n: 2}, want: deny, says: much, name: by far}": "",
 	} {
-		r, err := Run(t.Context(), "a", []byte(onlyRule+"-- cases.yaml --\ncases:\n"+cases+"\n"), nil, nil)
+		r, err := Run(t.Context(), "a", []byte(onlyRule+"-- cases.yaml --\ncases:\n"+cases+"\n"), nil, constitution.Setting{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,7 +91,7 @@ func TestBadArchives(t *testing.T) {
 		onlyRule + "-- rules.yaml --\n":                                                                                                          "a:4: a second file rules.yaml",
 		"-- rules.yaml --\nrules:\n  - {id: x, on: request, when: arg.n > 1, message: m}\n-- cases.yaml --\ncases: [{boundary: b, want: allow}]": "a:3:32: there is no \"arg\"",
 	} {
-		_, err := Run(t.Context(), "a", []byte(archive), nil, nil)
+		_, err := Run(t.Context(), "a", []byte(archive), nil, constitution.Setting{})
 		var e *holdfast.Error
 		if !errors.As(err, &e) || !strings.HasPrefix(e.Why, want) {
 			t.Errorf("%s\n%v\nnot %s", archive, err, want)
