@@ -70,10 +70,10 @@ func openUpstream() (*upstream, error) {
 		}
 	})
 	mux.HandleFunc("GET /idle", func(w http.ResponseWriter, r *http.Request) {
+		u.idle.Add(1) // before its client can know that it is open
+		defer u.idle.Add(-1)
 		if event(w, 0) == nil {
-			u.idle.Add(1)
 			<-r.Context().Done()
-			u.idle.Add(-1)
 		}
 	})
 	var protocols http.Protocols
