@@ -266,8 +266,7 @@ func (l *loader) pasts(f *file, n *yaml.Node, r *rule, pasts []*Past) {
 // finish works out what judging needs.
 func (r *rule) finish() {
 	r.prefix, r.glob = strings.CutSuffix(r.info.Boundary, "*")
-	i := r.info
-	r.info.Version = digest(i.ID, string(i.On), i.Boundary, i.When, i.Severity, i.Mode, i.OnError, i.Label, r.message, r.hint)
+	r.info.Version = r.text().Version()
 }
 
 // digest hashes texts so that no two lists of texts share a form.

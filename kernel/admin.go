@@ -340,7 +340,7 @@ func (k *Kernel) SetPolicy(p *Policy, who string) error {
 	if err != nil {
 		return err
 	}
-	if err := k.Record(Event{Tenant: holdfast.Local, Name: "policy_changed", Who: who, Subject: p.Version,
+	if err := k.govern(made.Policy, Event{Tenant: holdfast.Local, Name: "policy_changed", Who: who, Subject: p.Version,
 		Data: map[string]any{"from": old.Version, "files": p.From, "weakened": p.Weakened}}); err != nil {
 		return err
 	}
@@ -355,6 +355,6 @@ func (k *Kernel) SetPolicy(p *Policy, who string) error {
 // Started records that this process owns the state, and under which policy.
 func (k *Kernel) Started(who string) error {
 	p := k.policy.Load()
-	return k.Record(Event{Tenant: holdfast.Local, Name: "started", Who: who, Subject: p.Version,
+	return k.govern(p.Policy, Event{Tenant: holdfast.Local, Name: "started", Who: who, Subject: p.Version,
 		Data: map[string]any{"files": p.From, "weakened": p.Weakened, "at": k.now().UTC().Format(time.RFC3339)}})
 }

@@ -241,6 +241,8 @@ func (slowRules) Facts(string, ...constitution.On) []string { return nil }
 
 func (slowRules) Misfits(constitution.Boundary) ([]string, error) { return nil, nil }
 
+func (slowRules) Texts() []constitution.Text { return nil }
+
 func (slowRules) Predicate(string) (constitution.Predicate, bool) {
 	none, _ := constitution.Load(nil)
 	return none.Predicate(constitution.OutputSchemaConformance)

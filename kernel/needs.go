@@ -26,6 +26,8 @@ type Rules interface {
 	// Misfits says of a boundary that was seen after the rules were loaded
 	// which of them could never speak there, one sentence each.
 	Misfits(b constitution.Boundary) ([]string, error)
+	// Texts are what the rules say, in their order.
+	Texts() []constitution.Text
 	// Facts are those that the rules of these kinds name which judge a boundary.
 	Facts(boundary string, on ...constitution.On) []string
 }

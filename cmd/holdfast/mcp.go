@@ -48,7 +48,7 @@ NAME__TOOL, and one that ends is started again while the others go on.
     --agent NAME     who calls; mcp if absent
     --kind KIND      the kind of agent, as the configuration lists them
     --session NAME   a new one for each start, if absent
-    --chain NAME     the chain of steps its calls belong to, over agents and sessions
+    --chain NAME     the chain of steps its calls belong to, over sessions
     --env NAME       give the server this variable too; may be repeated
     --notify CMD     passed on to the daemon that is started
 

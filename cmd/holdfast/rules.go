@@ -60,12 +60,13 @@ what began before, and "at: 25h" asks a case later; doc/rules.md has the rest.
 		{name: "explain", about: "say what each rule makes of a request, and why", run: rulesExplain, help: `
 Say which rules are asked of a request and what each thinks, what it cost, what
 the parts of its condition were, and why the others are not asked. With the id of
-a rule in place of a boundary the rule itself is described. It reads the
+a rule in place of a boundary the rule itself is described; with the version that
+a record names, what the rule said that was in force then. It reads the
 configuration and the ledger that are here, asks no daemon and records nothing;
 what is printed is redacted.
 
     holdfast rules explain BOUNDARY [PAYLOAD | -] [flags]
-    holdfast rules explain RULE
+    holdfast rules explain RULE | VERSION
 
     --agent NAME      who would ask; cli if absent
     --kind KIND       the kind of agent
@@ -83,9 +84,9 @@ Facts that the rules name are fetched as the daemon does, commands included.
 		{name: "replay", about: "say what other rules would have made of what is recorded", run: rulesReplay, help: `
 Judge what is recorded by other rules, and say what would have been different:
 what acted and would be refused or held, and what a rule refused and none would be
-asked of. What cannot be told is counted apart, with its first leaf: the ledger keeps
-no payload of it, or a rule reads a member that is masked, or names a fact that was
-not recorded, and no other refuses. It only reads.
+asked of. What cannot be told is counted apart, with its first leaf: the ledger
+keeps no payload of it, or a rule reads a member that is masked, or names a fact
+that was not recorded, and no other refuses. It only reads.
 
     holdfast rules replay --rules FILE [--since 24h] [--json]
 

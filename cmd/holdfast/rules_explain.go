@@ -46,6 +46,9 @@ func rulesExplain(a *app, args []string) error {
 			return a.describeRule(r)
 		}
 	}
+	if len(rest) == 1 && isVersion(rest[0]) {
+		return a.keptRule(rest[0])
+	}
 	if len(rest) == 1 && !strings.Contains(rest[0], "/") {
 		return noRule(rest[0], set)
 	}
@@ -120,8 +123,10 @@ func (a *app) describeRule(r constitution.Info) error {
 	}
 	fmt.Fprintf(a.out, "%s  %s\n", a.look().bold(clean(r.ID)), clean(r.Where))
 	rows := [][]string{{"    judges", string(r.On) + " at " + r.Boundary}, {"    when", r.When},
-		{"    severity", r.Severity}, {"    mode", r.Mode}, {"    on error", r.OnError}, {"    version", labelled(r.Label) + r.Version},
-		{"    cost", fmt.Sprintf("%d of %d", r.Cost, constitution.MaxRuleCost)}}
+		{"    severity", r.Severity}, {"    mode", r.Mode}, {"    on error", r.OnError}, {"    version", labelled(r.Label) + r.Version}}
+	if r.Cost > 0 {
+		rows = append(rows, []string{"    cost", fmt.Sprintf("%d of %d", r.Cost, constitution.MaxRuleCost)})
+	}
 	for _, p := range r.Past {
 		rows = append(rows, []string{"    asks", fmt.Sprintf("%s (%s), cost %d", p.Text, p.Where, p.Cost)})
 	}
