@@ -17,8 +17,8 @@ import (
 )
 
 // Check returns spec with every default in its place, or the document's error:
-// ProtocolError, CodeSizeError or InvalidLimitError. Whether the language is
-// there the tier knows. secret says whether a text holds a secret; it decides
+// ProtocolError, CodeSizeError or InvalidLimitError. The limits are those of
+// spec's tier, which is chosen before. Whether the language is there the tier knows. secret says whether a text holds a secret; it decides
 // about the environment, which is searched once: a spec that Check returned and
 // whose environment is still the same is not searched again. Whoever runs code
 // checks, so that no path gets around the search.
@@ -54,6 +54,10 @@ func environmentDigest(env map[string]string) (sum [sha256.Size]byte) {
 	return sum
 }
 
+// CheckNames is what of Check can be known before a tier is chosen, which hangs on
+// the exact language: whether the run's id and its language are names at all.
+func CheckNames(spec Spec) error { return checkID(&spec) }
+
 func checkID(s *Spec) error {
 	if s.ID == "" || len(s.ID) > 64 || strings.Trim(s.ID, idRunes) != "" {
 		return refuse(holdfast.KindProtocol, "give the run an id of 1 to 64 letters, digits, - and _", "the request_id %q is no id of a run", clip(s.ID))
@@ -84,24 +88,34 @@ func checkCode(s *Spec) error {
 }
 
 func checkLimits(s *Spec) error {
+	l := LimitsOf(s.Tier)
 	if s.Timeout == 0 {
-		s.Timeout = DefaultTimeout
+		s.Timeout = l.Timeout
 	}
-	if s.Timeout < time.Millisecond || s.Timeout > MaxTimeout {
-		return refuse(holdfast.KindLimit, "ask for 1ms to 30s, or nothing for 10s", "a timeout of %v is not allowed", s.Timeout)
+	if s.Timeout < time.Millisecond || s.Timeout > l.MaxTimeout {
+		return refuse(holdfast.KindLimit, fmt.Sprintf("ask for 1ms to %s, or nothing for %s", short(l.MaxTimeout), short(l.Timeout)), "a timeout of %v is not allowed", s.Timeout)
 	}
 	if s.MemoryMB == 0 {
-		s.MemoryMB = DefaultMemoryMB
+		s.MemoryMB = l.MemoryMB
 	}
-	if s.MemoryMB < minMemoryMB || s.MemoryMB > MaxMemoryMB {
-		return refuse(holdfast.KindLimit, "ask for 16 to 512 MB, or nothing for 256", "%d MB of memory are not allowed", s.MemoryMB)
+	if s.MemoryMB < minMemoryMB || s.MemoryMB > l.MaxMemoryMB {
+		return refuse(holdfast.KindLimit, fmt.Sprintf("ask for %d to %d MB, or nothing for %d", minMemoryMB, l.MaxMemoryMB, l.MemoryMB), "%d MB of memory are not allowed", s.MemoryMB)
 	}
 	return nil
 }
 
+// short is a limit as people write it: 30s, 300s, 1h.
+func short(d time.Duration) string {
+	if d%time.Hour == 0 {
+		return fmt.Sprintf("%dh", d/time.Hour)
+	}
+	return fmt.Sprintf("%ds", d/time.Second)
+}
+
 func checkCores(s *Spec) error {
+	l := LimitsOf(s.Tier)
 	if s.CPUPeriod == 0 && s.CPUQuota == 0 {
-		s.CPUPeriod, s.CPUQuota = DefaultPeriod, DefaultPeriod
+		s.CPUPeriod, s.CPUQuota = DefaultPeriod, time.Duration(l.Cores)*DefaultPeriod
 	}
 	if s.CPUPeriod == 0 {
 		s.CPUPeriod = DefaultPeriod
@@ -109,7 +123,7 @@ func checkCores(s *Spec) error {
 	if s.CPUPeriod < time.Millisecond || s.CPUPeriod > time.Second {
 		return refuse(holdfast.KindLimit, "a period is 1ms to 1s", "a CPU period of %v is not allowed", s.CPUPeriod)
 	}
-	if s.CPUQuota < time.Millisecond || s.CPUQuota > MaxCores*s.CPUPeriod {
+	if s.CPUQuota < time.Millisecond || s.CPUQuota > time.Duration(l.MaxCores)*s.CPUPeriod {
 		return refuse(holdfast.KindLimit, "a quota is 1ms to two periods, which is two cores", "a CPU quota of %v in %v is not allowed", s.CPUQuota, s.CPUPeriod)
 	}
 	return nil

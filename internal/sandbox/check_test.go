@@ -125,38 +125,6 @@ func TestPostureMissing(t *testing.T) {
 	}
 }
 
-// Spec 000, "Sandbox selection policy": a missing value counts as its worst
-// where another is given.
-func TestChoose(t *testing.T) {
-	num := func(f float64) *float64 { return &f }
-	level := func(l holdfast.Level) *holdfast.Level { return &l }
-	nan := num(0)
-	*nan /= *nan
-	for _, tc := range []struct {
-		e    Evidence
-		want Tier
-	}{
-		{Evidence{}, TierProcess},
-		{Evidence{num(5), num(0.1), level(holdfast.MediumTrust)}, TierProcess},
-		{Evidence{num(10), num(0.8), level(holdfast.MediumTrust)}, TierProcess},
-		{Evidence{num(10.1), num(0.1), level(holdfast.Highest)}, TierContainer},
-		{Evidence{num(5), num(0.1), level(holdfast.Baseline)}, TierContainer},
-		{Evidence{num(5), num(0.1), nil}, TierContainer},
-		{Evidence{num(30), num(0.1), level(holdfast.Highest)}, TierContainer},
-		{Evidence{num(30.1), num(0.1), level(holdfast.Highest)}, TierVM},
-		{Evidence{num(5), num(0.81), level(holdfast.Highest)}, TierVM},
-		{Evidence{nil, num(0.1), level(holdfast.Highest)}, TierVM},
-		{Evidence{num(5), nil, level(holdfast.Highest)}, TierVM},
-		{Evidence{nil, nil, level(holdfast.Highest)}, TierVM},
-		{Evidence{nan, num(0.1), level(holdfast.Highest)}, TierVM},
-		{Evidence{num(5), nan, level(holdfast.Highest)}, TierVM},
-	} {
-		if got := Choose(tc.e); got != tc.want {
-			t.Errorf("%+v: %v, want %v", tc.e, got, tc.want)
-		}
-	}
-}
-
 // The environment is searched once, and again whenever it has changed since.
 func TestEnvironmentIsSearchedOnce(t *testing.T) {
 	searched := 0

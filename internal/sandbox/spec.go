@@ -29,23 +29,30 @@ type Spec struct {
 	// Files stand in the scratch when the code starts: at most 10,000 of
 	// together 100 MB, by relative paths.
 	Files map[string][]byte
-	// Timeout is by the wall: 10 s if zero, at most 30 s.
+	// Timeout is by the wall: 10 s if zero, at most 30 s; see LimitsOf for the
+	// stronger tiers.
 	Timeout time.Duration
-	// MemoryMB is 256 if zero, at most 512.
+	// MemoryMB is 256 if zero, at most 512; likewise.
 	MemoryMB int64
 	// CPUPeriod and CPUQuota are the share of processors: one if both are
-	// zero, at most two (quota is at most twice the period).
+	// zero, at most two (quota is at most twice the period); likewise.
 	CPUPeriod, CPUQuota time.Duration
 	// Narrow takes system calls out of the language's allowlist (D18).
 	Narrow []string
 	// Need is the least posture; empty means every wall (D20).
 	Need []Wall
+	// Tier is the tier that was chosen, whose limits hold; none has the process
+	// tier's. Chosen says why it was, for results and records. Whoever runs it
+	// runs it in that tier or a stronger one, or not at all.
+	Tier   Tier
+	Chosen string
 
 	// searched is the digest of the environment in which Check found no secret.
 	searched [sha256.Size]byte
 }
 
-// The limits of 003 2.1, and of what the document leaves open.
+// The limits of 003 2.1, which are the process tier's, and of what the document
+// leaves open.
 const (
 	DefaultTimeout  = 10 * time.Second
 	MaxTimeout      = 30 * time.Second
