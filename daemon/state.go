@@ -58,7 +58,7 @@ func (p Paths) OperatorKeyOf(name string) string {
 }
 
 // FindState returns the state directory as an absolute path: the flag, else
-// $HOLDFAST_STATE, else $XDG_STATE_HOME/holdfast, else
+// $HOLDFAST_STATE, which must be absolute, else $XDG_STATE_HOME/holdfast, else
 // ~/.local/state/holdfast. Nothing is created. lookup is os.LookupEnv.
 func FindState(flag string, lookup func(string) (string, bool)) (string, error) {
 	if flag != "" {
@@ -67,6 +67,10 @@ func FindState(flag string, lookup func(string) (string, bool)) (string, error) 
 	if v, ok := lookup("HOLDFAST_STATE"); ok {
 		if v == "" {
 			return "", hinted("unset it, or name a directory", "HOLDFAST_STATE is set and empty")
+		}
+		if !filepath.IsAbs(v) {
+			// In another directory it would name another state, in which nobody halted.
+			return "", hinted("make it absolute; --state may be relative", "HOLDFAST_STATE is the relative path %q", clip(v))
 		}
 		return absolute("HOLDFAST_STATE", v)
 	}

@@ -36,6 +36,7 @@ func TestFindState(t *testing.T) {
 		{"a relative XDG is ignored", "", []string{"XDG_STATE_HOME", "x", "HOME", "/h"}, "/h/.local/state/holdfast"},
 		{"home", "", []string{"HOME", "/h"}, "/h/.local/state/holdfast"},
 		{"empty is a mistake", "", []string{"HOLDFAST_STATE", "", "HOME", "/h"}, ""},
+		{"relative is another one elsewhere", "", []string{"HOLDFAST_STATE", "e", "HOME", "/h"}, ""},
 		{"NUL", "a\x00b", nil, ""},
 		{"nothing", "", nil, ""},
 		{"a relative home", "", []string{"HOME", "h"}, ""},

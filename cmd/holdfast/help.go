@@ -21,7 +21,7 @@ stopped by a person at any moment.
 const outro = `
 Every command takes, before or after its name:
 
-    --state DIR     the state directory; $HOLDFAST_STATE, else
+    --state DIR     the state directory; $HOLDFAST_STATE (absolute), else
                     ~/.local/state/holdfast
     --config FILE   the configuration; $HOLDFAST_CONFIG, else
                     ~/.config/holdfast/holdfast.yaml, if there is one
