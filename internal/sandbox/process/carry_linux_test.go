@@ -18,6 +18,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/scratch"
 )
 
 // These tests try to carry something from one run to another, to the zygote or
@@ -217,7 +218,7 @@ func carryLate(t *testing.T, b, _ *Tier) {
 					left++
 				}
 				time.Sleep(5 * time.Millisecond)
-				later, _ := collect(r.fs, nil)
+				later, _ := scratch.Collect(r.fs, nil)
 				if !maps.EqualFunc(res.OutputFiles, later, bytes.Equal) {
 					t.Errorf("its files have changed behind the result")
 				}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/scratch"
 )
 
 // graceful is how long a killed workload's init may take to report before it is
@@ -242,7 +243,7 @@ func (r *run) outcome(ctx context.Context, timeout time.Duration) (*sandbox.Resu
 func (r *run) brought(res *sandbox.Result) {
 	res.Stdout, res.Stderr = r.stdout.text(), append(r.stderr.text(), res.Stderr...)
 	res.Cut = cutStreams(&r.stdout, &r.stderr)
-	res.OutputFiles, res.Skipped = collect(r.fs, r.spec.Files)
+	res.OutputFiles, res.Skipped = scratch.Collect(r.fs, r.spec.Files)
 }
 
 // unbegun says of a run that is over that the interpreter was never let go, and
@@ -349,7 +350,9 @@ func (r *run) end(why sandbox.Reason, call *sandbox.Call) {
 	if fd >= 0 {
 		kill(fd) // else start sees the reason
 	}
-	time.AfterFunc(graceful, func() { r.ctl.SetReadDeadline(time.Unix(1, 0)) })
+	if r.ctl != nil { // a guest has no init that could report
+		time.AfterFunc(graceful, func() { r.ctl.SetReadDeadline(time.Unix(1, 0)) })
+	}
 }
 
 const (

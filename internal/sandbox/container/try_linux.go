@@ -1,0 +1,76 @@
+package container
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
+)
+
+// try runs a program that does nothing in a container of the tier's runtime, and
+// notes which walls stood around it.
+func (t *Tier) try(ctx context.Context) error {
+	empty := t.cfg.Dir + "/empty"
+	if err := os.MkdirAll(empty, 0o755); err != nil {
+		return err
+	}
+	p := sandbox.Program{Exact: sandbox.Static, Argv: []string{insideCode + "/nothing"}, CodeName: "nothing", Root: empty, Environment: func(map[string]string) []string { return nil }}
+	for _, name := range bare {
+		p.Rules = append(p.Rules, sandbox.Rule{Call: name, Action: sandbox.RuleAllow})
+	}
+	for _, name := range []string{"execve", "exit_group"} {
+		p.Rules = append(p.Rules, sandbox.Rule{Call: name})
+	}
+	spec := sandbox.Spec{ID: "try", Language: sandbox.Static, Code: nothing(), Timeout: t.cfg.Within, MemoryMB: 64, CPUPeriod: sandbox.DefaultPeriod, CPUQuota: sandbox.DefaultPeriod}
+	held := map[string]string{}
+	res, err := t.execute(ctx, spec, p, sandbox.Instants{Received: time.Now(), Parsed: time.Now()}, func(pid int, b bundle) {
+		if t.root && pid > 0 {
+			held = t.groups.held(pid, b)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if res.ExitCode != 7 {
+		return fmt.Errorf("a program that ends with code 7 ended with %d: %.200s", res.ExitCode, res.Stderr)
+	}
+	t.posture = t.seen(held)
+	return nil
+}
+
+// bare is what a runtime itself calls between the filter and the program.
+var bare = []string{"brk", "clone", "clone3", "close", "epoll_create1", "epoll_ctl", "epoll_pwait", "epoll_wait", "fcntl", "fstat", "futex", "getpid", "gettid", "lseek", "madvise", "mmap", "mprotect", "munmap", "nanosleep",
+	"newfstatat", "open", "openat", "prctl", "pread64", "pwrite64", "read", "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sched_getaffinity", "sched_yield", "set_robust_list", "sigaltstack", "tgkill", "write", "writev", "fstatfs", "statx", "readlinkat", "getdents64", "dup3", "rseq", "capget", "setgroups", "getppid", "poll", "ppoll", "sendmsg", "recvmsg"}
+
+// seen is the posture after a trial.
+func (t *Tier) seen(held map[string]string) sandbox.Posture {
+	v := t.runtime.version
+	p := sandbox.Posture{Tier: sandbox.TierContainer, Mode: "rootless", Groups: "none", Names: t.runtime.version.listens(), Down: map[sandbox.Wall]string{}, Instead: map[sandbox.Wall]string{},
+		Unbound: map[string]string{"io": "what it writes is memory, and is bounded as that; reading its own read-only runtime is not"}}
+	p.Down[sandbox.WallLandlock] = v.String() + " raises none"
+	if t.root {
+		p.Mode, p.Groups = "root", t.groups.mode()
+		for c, why := range held {
+			p.Down[sandbox.Wall(c)] = why
+		}
+	} else {
+		const user = " makes no control group for an ordinary user"
+		p.Down[sandbox.WallMemory], p.Instead[sandbox.WallMemory] = v.name+user, "not by a control group: RLIMIT_DATA bounds private memory of each process at the run's limit and 8 MB for each thread"
+		p.Down[sandbox.WallCPU], p.Instead[sandbox.WallCPU] = v.name+user, "not by a control group: a run may use every processor; RLIMIT_CPU ends it after twice its time limit and 2 s"
+		p.Down[sandbox.WallPids], p.Instead[sandbox.WallPids] = v.name+user, "not by a control group: RLIMIT_NPROC bounds threads"
+		p.Down[sandbox.WallNet], p.Instead[sandbox.WallNet] = v.name+" raises a loopback in the network namespace that it makes for an ordinary user", "the loopback is the container's own and leads nowhere"
+		p.Down[sandbox.WallScratch], p.Instead[sandbox.WallScratch] = "an ordinary user can have no memory mounted for the workspace, which is a folder of the disk", "RLIMIT_FSIZE bounds each file at 100 MB"
+		p.Unbound["io"] = "what it writes is a folder of the state directory's disk"
+	}
+	if !p.Names {
+		p.Down[sandbox.WallSeccomp] = v.String() + " hands out no listener of a filter, so that no violation could be named"
+	}
+	for _, w := range sandbox.Walls() {
+		if p.Down[w] == "" {
+			p.Up = append(p.Up, w)
+		}
+	}
+	return p
+}

@@ -1,0 +1,170 @@
+package process
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
+)
+
+// Program returns what another tier needs to run programs of a language, less
+// the calls of narrow, making the language's root where there is none. An error
+// is a *holdfast.Error of the document's kinds (003 2.1).
+func (t *Tier) Program(ctx context.Context, asked string, narrow []string) (sandbox.Program, error) {
+	l, err := t.language(ctx, asked)
+	if err != nil {
+		return sandbox.Program{}, err
+	}
+	p, err := l.allows.without(narrow)
+	if err != nil {
+		return sandbox.Program{}, err
+	}
+	root, err := t.rootOf(ctx, l)
+	if err != nil {
+		return sandbox.Program{}, err
+	}
+	return sandbox.Program{Exact: l.exact, Argv: l.argv(), CodeName: l.codeName, Root: root, Environment: l.environment, Check: l.check, Rules: p.rules()}, nil
+}
+
+// rootOf is the language's private copy; its launcher keeps it.
+func (t *Tier) rootOf(ctx context.Context, l language) (string, error) {
+	z, err := t.launcher(ctx, l)
+	if err != nil {
+		return "", err
+	}
+	return z.root.path, nil
+}
+
+// Watch answers the filter of a program that another tier started by Program's
+// rules, as the first process of its PID namespace. It owns the descriptors.
+func (t *Tier) Watch(w sandbox.Watching) (sandbox.Watcher, error) {
+	l, err := newListener(w.Listener)
+	if err != nil {
+		unix.Close(w.Listener)
+		unix.Close(w.Scratch)
+		return nil, failed(holdfast.KindSeccomp, "listen to the filter", err)
+	}
+	g := &guest{run: &run{seat: &seat{init: -1}, spec: w.Spec, asks: l, fs: w.Scratch, workload: -1, gone: make(chan struct{})}, begin: w.Begin, done: make(chan struct{})}
+	go g.answer()
+	return g, nil
+}
+
+// guest is a program of another tier that is watched.
+type guest struct {
+	*run
+	begin func(pid int) error
+	left  *int
+	done  chan struct{}
+}
+
+// End implements sandbox.Watcher.
+func (g *guest) End(why sandbox.Reason) { g.end(why, nil) }
+
+// Wait implements sandbox.Watcher.
+func (g *guest) Wait() sandbox.Watched {
+	<-g.done
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return sandbox.Watched{Began: g.at.Began, Reason: g.reason, Call: g.call, Refused: g.refused, Left: g.left}
+}
+
+// Close implements sandbox.Watcher: whoever still asks is told that there is no
+// such call.
+func (g *guest) Close() { g.asks.close() }
+
+func (g *guest) answer() {
+	defer close(g.done)
+	for {
+		n, err := g.asks.next()
+		if err != nil {
+			break
+		}
+		g.question(n)
+	}
+	close(g.gone)
+	g.watch.Wait()
+	g.asks.close()
+	if g.memory != nil {
+		g.memory.Close()
+	}
+	unix.Close(g.fs)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.workload >= 0 {
+		unix.Close(g.workload)
+		g.workload = -1
+	}
+}
+
+// question is run's, for a program that is number 1 and not workloadPID. What
+// asks before anything was executed is the runtime, on its way to that.
+func (g *guest) question(n notice) {
+	c := newCall(n.nr, n.arch, n.args)
+	executes := !c.foreign && (c.name == "execve" || c.name == "execveat")
+	if !g.started {
+		if executes {
+			g.execute(n)
+			return
+		}
+		g.asks.proceed(n)
+		return
+	}
+	if !c.foreign && c.name == "exit_group" {
+		code := int(n.args[0] & 0xff)
+		g.left = &code
+	}
+	if slices.Contains(byNumber, c.name) {
+		n.args[0] = swapped(n.args[0])
+	}
+	g.run.question(n)
+}
+
+// execute lets the one execve happen. A filter that was made elsewhere may be one
+// whose askers any signal wakes; who was woken asks again, and what was answered
+// meanwhile has not happened.
+func (g *guest) execute(n notice) {
+	if g.workload < 0 && !g.taken(n) {
+		return // it is not let go on: whoever began it ends it
+	}
+	if g.asks.proceed(n) == nil {
+		g.started = true
+	}
+}
+
+// taken takes hold of the program before it begins.
+func (g *guest) taken(n notice) bool {
+	fd, err := unix.PidfdOpen(int(n.pid), 0)
+	if err != nil || g.begin(int(n.pid)) != nil {
+		unix.Close(fd)
+		return false
+	}
+	g.mu.Lock()
+	g.workload, g.at.Began = fd, time.Now()
+	late := g.reason != ""
+	g.mu.Unlock()
+	if late {
+		kill(fd)
+	}
+	g.pid = numberOf(fd)
+	return !late
+}
+
+// byNumber are the calls whose first argument is the number of a process and
+// stands in conditions of profiles.
+var byNumber = []string{"kill", "tkill", "tgkill", "prlimit64"}
+
+// swapped gives the numbers of a workload here and of one that is the first of
+// its namespace each for the other.
+func swapped(pid uint64) uint64 {
+	switch uint32(pid) {
+	case 1:
+		return workloadPID
+	case workloadPID:
+		return 1
+	}
+	return pid
+}

@@ -1,0 +1,5 @@
+//go:build !linux
+
+// Package scratch brings files out of the folder that a run could write; here
+// nothing runs.
+package scratch
