@@ -128,6 +128,9 @@ type Ran struct {
 	State string
 	// Walls are those that stood around it, by name (D20).
 	Walls []string
+	// Sandbox is the tier that was chosen, and why (spec 000 "Sandbox selection
+	// policy").
+	Sandbox string
 }
 
 // Outcome is what the caller of a crossing learns.

@@ -92,9 +92,9 @@ func (k executorKernel) Enter(ctx context.Context, size int64) (func(), error) {
 	return k.commands.Enter(ctx, size)
 }
 
-func (k executorKernel) Execute(ctx context.Context, token holdfast.Secret, key string, s sandbox.Spec) (executor.Answer, error) {
+func (k executorKernel) Execute(ctx context.Context, token holdfast.Secret, key string, s sandbox.Spec, ev sandbox.Evidence) (executor.Answer, error) {
 	x, err := k.commands.Execute(ctx, api.Execution{Token: token.Reveal(), IdempotencyKey: key, RequestID: s.ID, Language: s.Language, Code: s.Code,
-		Environment: s.Environment, Files: s.Files, Timeout: s.Timeout, MemoryMB: s.MemoryMB, CPUPeriod: s.CPUPeriod, CPUQuota: s.CPUQuota, Narrow: s.Narrow})
+		Environment: s.Environment, Files: s.Files, Timeout: s.Timeout, MemoryMB: s.MemoryMB, CPUPeriod: s.CPUPeriod, CPUQuota: s.CPUQuota, Narrow: s.Narrow, Tier: s.Tier, Evidence: ev})
 	if err != nil {
 		return executor.Answer{}, err
 	}

@@ -37,8 +37,8 @@ func runCode(ctx context.Context, commands *api.Server, token func(context.Conte
 	if r.Language == sandbox.Static {
 		return nil, &holdfast.Error{Kind: holdfast.KindLanguage, Why: "a compiled program is no text", Hint: "take python3 or node"}
 	}
-	if r.Timeout < 0 || r.Timeout > sandbox.MaxTimeout.Seconds() || math.IsNaN(r.Timeout) || r.MemoryMB < 0 {
-		return nil, &holdfast.Error{Kind: holdfast.KindLimit, Why: "the limits are none", Hint: "ask for at most 30 seconds and 16 to 512 MB"}
+	if r.Timeout < 0 || r.Timeout > sandbox.LimitsOf(sandbox.TierVM).MaxTimeout.Seconds() || math.IsNaN(r.Timeout) || r.MemoryMB < 0 {
+		return nil, &holdfast.Error{Kind: holdfast.KindLimit, Why: "the limits are none", Hint: "ask for at most 30 seconds and 16 to 512 MB; in a container or VM 3600 seconds and 4096 MB"}
 	}
 	tok, err := token(ctx)
 	if err != nil {
@@ -54,7 +54,7 @@ func runCode(ctx context.Context, commands *api.Server, token func(context.Conte
 		files[name] = []byte(text)
 	}
 	return commands.Execute(ctx, api.Execution{Token: tok.Reveal(), RequestID: uuid.NewString(), Language: r.Language, Code: []byte(r.Code), Files: files,
-		Timeout: time.Duration(r.Timeout * float64(time.Second)), MemoryMB: r.MemoryMB})
+		Timeout: time.Duration(r.Timeout * float64(time.Second)), MemoryMB: r.MemoryMB, Tier: r.Tier, Evidence: r.Evidence})
 }
 
 // refusedCode tells a model why nothing ran.
@@ -101,7 +101,8 @@ func ranCode(x *api.Executed) code.Answer {
 	for _, name := range sortedKeys(files) {
 		fmt.Fprintf(&b, "\n[file %s]\n%s", name, files[name])
 	}
-	s := map[string]any{"exit_code": d.ExitCode, "state": d.State, "stdout": d.Stdout, "stderr": d.Stderr, "files": files, "wall_seconds": time.Duration(d.WallTime).Seconds()}
+	s := map[string]any{"exit_code": d.ExitCode, "state": d.State, "stdout": d.Stdout, "stderr": d.Stderr, "files": files, "wall_seconds": time.Duration(d.WallTime).Seconds(),
+		"tier": d.Posture.Tier.String(), "tier_why": d.Chosen}
 	if x.Outcome != nil {
 		s["crossing"] = x.Outcome.Crossing
 	}

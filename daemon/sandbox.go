@@ -1,7 +1,9 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -18,12 +20,62 @@ import (
 // else in its memory.
 func Launcher() { process.Launcher() }
 
-// sandboxes opens the tiers when the first code is run: looking for languages
-// takes longer than most commands.
+// A tier is one kind of sandbox (spec 000 "Sandbox types").
+type tier interface {
+	Prepare(ctx context.Context, spec sandbox.Spec) (sandbox.Spec, error)
+	Run(ctx context.Context, spec sandbox.Spec) (*sandbox.Result, error)
+	Posture() sandbox.Posture
+	Languages() ([]string, map[string]string)
+	Troubles() []string
+	Close() error
+}
+
+// sandboxes opens each tier when it is first needed: looking for languages takes
+// longer than most commands, and making a VM ready longer than that.
 type sandboxes struct {
-	d    *Daemon
+	d       *Daemon
+	process site[*process.Tier]
+	more    [2]site[tier] // container and vm, the weaker first
+}
+
+// site is where one tier stands once it is open.
+type site[T tier] struct {
 	mu   sync.Mutex
-	tier *process.Tier
+	tier T // guarded by mu
+	is   bool
+}
+
+// get opens it where nobody has. What failed is tried again by the next: what was
+// missing may have been installed.
+func (s *site[T]) get(open func() (T, error)) (T, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.is {
+		return s.tier, nil
+	}
+	t, err := open()
+	if err == nil {
+		s.tier, s.is = t, true
+	}
+	return t, err
+}
+
+// look is the tier if it is open; what opens just now is not waited for.
+func (s *site[T]) look() (t T, ok bool) {
+	if !s.mu.TryLock() {
+		return t, false
+	}
+	defer s.mu.Unlock()
+	return s.tier, s.is
+}
+
+func (s *site[T]) close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.is {
+		return nil
+	}
+	return s.tier.Close()
 }
 
 // parked is how many processes of a language wait for code behind their walls:
@@ -31,20 +83,15 @@ type sandboxes struct {
 const parked = 4
 
 func (s *sandboxes) open(ctx context.Context) (*process.Tier, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.tier != nil {
-		return s.tier, nil
-	}
-	t, err := process.Open(ctx, process.Config{
-		Dir:    filepath.Join(s.d.Paths.Dir, "sandbox"),
-		Secret: s.secret,
-		Note:   func(line string) { s.d.log.Info("sandbox", "doing", line) },
-		Warn:   func(line string) { s.d.log.Warn("sandbox", "trouble", line) },
-		Parked: parked,
+	return s.process.get(func() (*process.Tier, error) {
+		return process.Open(ctx, process.Config{
+			Dir:    filepath.Join(s.d.Paths.Dir, "sandbox"),
+			Secret: s.secret,
+			Note:   func(line string) { s.d.log.Info("sandbox", "doing", line) },
+			Warn:   func(line string) { s.d.log.Warn("sandbox", "trouble", line) },
+			Parked: parked,
+		})
 	})
-	s.tier = t
-	return t, err
 }
 
 // secret says whether a text holds what must not be in a sandbox: a secret by
@@ -58,7 +105,33 @@ func (s *sandboxes) secret(text string) bool {
 	return false
 }
 
-// Prepare implements api.Sandbox.
+// from returns the tiers that are at least so strong, the weakest first.
+func from(least sandbox.Tier) []sandbox.Tier {
+	list := []sandbox.Tier{sandbox.TierProcess, sandbox.TierContainer, sandbox.TierVM}
+	return list[max(0, min(int(least-sandbox.TierProcess), len(list)-1)):]
+}
+
+// opened is the tier of that name, open.
+func (s *sandboxes) opened(ctx context.Context, which sandbox.Tier) (tier, error) {
+	if which <= sandbox.TierProcess {
+		return s.open(ctx)
+	}
+	return s.more[which-sandbox.TierContainer].get(func() (tier, error) { return s.openMore(ctx, which) })
+}
+
+// Language implements api.Sandbox. Every tier runs the languages that the process
+// tier finds.
+func (s *sandboxes) Language(ctx context.Context, asked string) (string, bool) {
+	t, err := s.open(ctx)
+	if err != nil {
+		return "", false
+	}
+	exact, err := t.Exact(ctx, asked)
+	return exact, err == nil
+}
+
+// Prepare implements api.Sandbox. It opens no stronger tier: nothing is made for
+// a request that no gate has judged.
 func (s *sandboxes) Prepare(ctx context.Context, spec sandbox.Spec) (sandbox.Spec, error) {
 	t, err := s.open(ctx)
 	if err != nil {
@@ -67,42 +140,90 @@ func (s *sandboxes) Prepare(ctx context.Context, spec sandbox.Spec) (sandbox.Spe
 	return t.Prepare(ctx, spec)
 }
 
-// Run implements api.Sandbox. What the code wrote is masked like everything that
-// is shown.
-func (s *sandboxes) Run(ctx context.Context, spec sandbox.Spec, least sandbox.Tier) (*sandbox.Result, error) {
-	if least > sandbox.TierProcess {
-		return nil, &holdfast.Error{Kind: holdfast.KindSpawn, Why: fmt.Sprintf("the contract demands the %s tier, and this version has none", least), Hint: "let the contract of exec/" + spec.Language + " say tier: process"}
-	}
-	t, err := s.open(ctx)
+// Run implements api.Sandbox. Where the tier that spec names is not there the next
+// stronger one is taken, and a lesser one never: then the refusal names what is
+// missing. What the code wrote is masked like everything that is shown.
+func (s *sandboxes) Run(ctx context.Context, spec sandbox.Spec) (*sandbox.Result, error) {
+	t, instead, err := s.strong(ctx, spec)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", err, holdfast.ErrNotStarted)
 	}
 	res, err := t.Run(ctx, spec)
 	if err != nil {
 		return res, fmt.Errorf("%w: %w", err, holdfast.ErrNotStarted)
 	}
+	if res.Posture.Tier < spec.Tier {
+		return nil, &holdfast.Error{Kind: holdfast.KindSpawn, Why: fmt.Sprintf("it ran in the %s tier and not in the %s tier; its result is withheld", res.Posture.Tier, spec.Tier)}
+	}
+	if instead != "" {
+		res.Chosen = spec.Chosen + "; it ran in the " + res.Posture.Tier.String() + " tier: " + instead
+	}
 	res.Stdout, res.Stderr = s.d.engine.Text(res.Stdout).Out, s.d.engine.Text(res.Stderr).Out
 	return res, nil
 }
 
-// troubles are what is wrong with the tier; none before code was run, or while
-// it opens: the status does not wait for that.
-func (s *sandboxes) troubles() []string {
-	if !s.mu.TryLock() {
-		return nil
+// strong is the weakest tier that is there and as strong as spec says; instead is
+// why it is not the one that spec names.
+func (s *sandboxes) strong(ctx context.Context, spec sandbox.Spec) (t tier, instead string, err error) {
+	var absent error
+	for _, which := range from(spec.Tier) {
+		if t, err = s.opened(ctx, which); err == nil {
+			return t, instead, nil
+		}
+		if which <= sandbox.TierProcess {
+			return nil, "", err
+		}
+		if absent == nil {
+			why, _ := letter(err)
+			absent, instead = lacking(spec, err), "the "+which.String()+" tier is missing here: "+why
+		}
 	}
-	defer s.mu.Unlock()
-	if s.tier == nil {
-		return nil
-	}
-	return s.tier.Troubles()
+	return nil, "", absent
 }
 
-func (s *sandboxes) close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.tier == nil {
-		return nil
+// lacking is the refusal of what needs a tier that is not there.
+func lacking(spec sandbox.Spec, err error) error {
+	why, hint := letter(err)
+	kind := holdfast.KindSpawn
+	if sandbox.StateOf(err) == sandbox.SpawnError {
+		kind = holdfast.KindOf(err)
 	}
-	return s.tier.Close()
+	return &holdfast.Error{Kind: kind, Hint: cmp.Or(hint, "`holdfast doctor` says how to have it"), Err: err,
+		Why: fmt.Sprintf("%s; and the %s tier is missing here: %s", spec.Chosen, spec.Tier, why)}
+}
+
+// standing are the tiers that are open, the weakest first.
+func (s *sandboxes) standing() []tier {
+	var list []tier
+	if t, ok := s.process.look(); ok {
+		list = append(list, t)
+	}
+	for i := range s.more {
+		if t, ok := s.more[i].look(); ok {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// troubles are what is wrong with the tiers; none before code was run, or while
+// one opens: the status does not wait for that.
+func (s *sandboxes) troubles() (list []string) {
+	for _, t := range s.standing() {
+		list = append(list, t.Troubles()...)
+	}
+	return list
+}
+
+// postures are those of the tiers that are open, for the status.
+func (s *sandboxes) postures() (list []sandbox.Posture) {
+	for _, t := range s.standing() {
+		list = append(list, t.Posture())
+	}
+	return list
+}
+
+// close ends the stronger tiers first: they stand on what the process tier made.
+func (s *sandboxes) close() error {
+	return errors.Join(s.more[1].close(), s.more[0].close(), s.process.close())
 }

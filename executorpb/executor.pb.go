@@ -39,6 +39,8 @@ type ExecutionRequest struct {
 	CpuQuotaMs    int64                  `protobuf:"varint,9,opt,name=cpu_quota_ms,json=cpuQuotaMs,proto3" json:"cpu_quota_ms,omitempty"`                                                        // in each period; at most two periods, which is two processors
 	Program       []byte                 `protobuf:"bytes,101,opt,name=program,proto3" json:"program,omitempty"`                                                                                 // a statically linked program, where language is static
 	Narrow        []string               `protobuf:"bytes,102,rep,name=narrow,proto3" json:"narrow,omitempty"`                                                                                   // calls of the language's allowlist that this code may not make
+	Tier          string                 `protobuf:"bytes,103,opt,name=tier,proto3" json:"tier,omitempty"`                                                                                       // the least that is asked for: process, container or vm; limits are those of the tier that is chosen
+	Evidence      *Evidence              `protobuf:"bytes,104,opt,name=evidence,proto3" json:"evidence,omitempty"`                                                                               // of the work that the code does; with any of it the sandbox is chosen by spec 000's rule
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -150,6 +152,83 @@ func (x *ExecutionRequest) GetNarrow() []string {
 	return nil
 }
 
+func (x *ExecutionRequest) GetTier() string {
+	if x != nil {
+		return x.Tier
+	}
+	return ""
+}
+
+func (x *ExecutionRequest) GetEvidence() *Evidence {
+	if x != nil {
+		return x.Evidence
+	}
+	return nil
+}
+
+// Evidence can make the sandbox stronger and never weaker. What is missing counts
+// as its worst where another is there; trust is Holdfast's own record of the
+// agent, or what is said here where that is lower.
+type Evidence struct {
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	PredictedEntropy *float64               `protobuf:"fixed64,1,opt,name=predicted_entropy,json=predictedEntropy,proto3,oneof" json:"predicted_entropy,omitempty"` // 0 to 100
+	Novelty          *float64               `protobuf:"fixed64,2,opt,name=novelty,proto3,oneof" json:"novelty,omitempty"`                                           // 0 to 1
+	Trust            string                 `protobuf:"bytes,3,opt,name=trust,proto3" json:"trust,omitempty"`                                                       // baseline, medium, high or highest
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *Evidence) Reset() {
+	*x = Evidence{}
+	mi := &file_executor_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Evidence) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Evidence) ProtoMessage() {}
+
+func (x *Evidence) ProtoReflect() protoreflect.Message {
+	mi := &file_executor_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Evidence.ProtoReflect.Descriptor instead.
+func (*Evidence) Descriptor() ([]byte, []int) {
+	return file_executor_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Evidence) GetPredictedEntropy() float64 {
+	if x != nil && x.PredictedEntropy != nil {
+		return *x.PredictedEntropy
+	}
+	return 0
+}
+
+func (x *Evidence) GetNovelty() float64 {
+	if x != nil && x.Novelty != nil {
+		return *x.Novelty
+	}
+	return 0
+}
+
+func (x *Evidence) GetTrust() string {
+	if x != nil {
+		return x.Trust
+	}
+	return ""
+}
+
 type ExecutionResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RequestId     string                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
@@ -173,16 +252,17 @@ type ExecutionResult struct {
 	Skipped       map[string]string      `protobuf:"bytes,106,rep,name=skipped,proto3" json:"skipped,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // output files that were not brought out, and why
 	Posture       *Posture               `protobuf:"bytes,107,opt,name=posture,proto3" json:"posture,omitempty"`                                                                           // the walls that stood
 	Stages        []*Stage               `protobuf:"bytes,108,rep,name=stages,proto3" json:"stages,omitempty"`
-	Crossing      string                 `protobuf:"bytes,109,opt,name=crossing,proto3" json:"crossing,omitempty"`  // its id in the ledger
-	Replayed      bool                   `protobuf:"varint,110,opt,name=replayed,proto3" json:"replayed,omitempty"` // the result of an earlier crossing; nothing ran now
-	Path          string                 `protobuf:"bytes,111,opt,name=path,proto3" json:"path,omitempty"`          // which way it came: parked, forked or cold; see doc/sandbox.md, "What waits"
+	Crossing      string                 `protobuf:"bytes,109,opt,name=crossing,proto3" json:"crossing,omitempty"`              // its id in the ledger
+	Replayed      bool                   `protobuf:"varint,110,opt,name=replayed,proto3" json:"replayed,omitempty"`             // the result of an earlier crossing; nothing ran now
+	Path          string                 `protobuf:"bytes,111,opt,name=path,proto3" json:"path,omitempty"`                      // which way it came: parked, forked or cold; see doc/sandbox.md, "What waits"
+	TierWhy       string                 `protobuf:"bytes,112,opt,name=tier_why,json=tierWhy,proto3" json:"tier_why,omitempty"` // why it ran in the posture's tier
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ExecutionResult) Reset() {
 	*x = ExecutionResult{}
-	mi := &file_executor_proto_msgTypes[1]
+	mi := &file_executor_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -194,7 +274,7 @@ func (x *ExecutionResult) String() string {
 func (*ExecutionResult) ProtoMessage() {}
 
 func (x *ExecutionResult) ProtoReflect() protoreflect.Message {
-	mi := &file_executor_proto_msgTypes[1]
+	mi := &file_executor_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -207,7 +287,7 @@ func (x *ExecutionResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutionResult.ProtoReflect.Descriptor instead.
 func (*ExecutionResult) Descriptor() ([]byte, []int) {
-	return file_executor_proto_rawDescGZIP(), []int{1}
+	return file_executor_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *ExecutionResult) GetRequestId() string {
@@ -378,6 +458,13 @@ func (x *ExecutionResult) GetPath() string {
 	return ""
 }
 
+func (x *ExecutionResult) GetTierWhy() string {
+	if x != nil {
+		return x.TierWhy
+	}
+	return ""
+}
+
 type Call struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Nr            int32                  `protobuf:"varint,1,opt,name=nr,proto3" json:"nr,omitempty"`
@@ -390,7 +477,7 @@ type Call struct {
 
 func (x *Call) Reset() {
 	*x = Call{}
-	mi := &file_executor_proto_msgTypes[2]
+	mi := &file_executor_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -402,7 +489,7 @@ func (x *Call) String() string {
 func (*Call) ProtoMessage() {}
 
 func (x *Call) ProtoReflect() protoreflect.Message {
-	mi := &file_executor_proto_msgTypes[2]
+	mi := &file_executor_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -415,7 +502,7 @@ func (x *Call) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Call.ProtoReflect.Descriptor instead.
 func (*Call) Descriptor() ([]byte, []int) {
-	return file_executor_proto_rawDescGZIP(), []int{2}
+	return file_executor_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Call) GetNr() int32 {
@@ -457,7 +544,7 @@ type Refusal struct {
 
 func (x *Refusal) Reset() {
 	*x = Refusal{}
-	mi := &file_executor_proto_msgTypes[3]
+	mi := &file_executor_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -469,7 +556,7 @@ func (x *Refusal) String() string {
 func (*Refusal) ProtoMessage() {}
 
 func (x *Refusal) ProtoReflect() protoreflect.Message {
-	mi := &file_executor_proto_msgTypes[3]
+	mi := &file_executor_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -482,7 +569,7 @@ func (x *Refusal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refusal.ProtoReflect.Descriptor instead.
 func (*Refusal) Descriptor() ([]byte, []int) {
-	return file_executor_proto_rawDescGZIP(), []int{3}
+	return file_executor_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Refusal) GetName() string {
@@ -522,7 +609,7 @@ type Posture struct {
 
 func (x *Posture) Reset() {
 	*x = Posture{}
-	mi := &file_executor_proto_msgTypes[4]
+	mi := &file_executor_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -534,7 +621,7 @@ func (x *Posture) String() string {
 func (*Posture) ProtoMessage() {}
 
 func (x *Posture) ProtoReflect() protoreflect.Message {
-	mi := &file_executor_proto_msgTypes[4]
+	mi := &file_executor_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -547,7 +634,7 @@ func (x *Posture) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Posture.ProtoReflect.Descriptor instead.
 func (*Posture) Descriptor() ([]byte, []int) {
-	return file_executor_proto_rawDescGZIP(), []int{4}
+	return file_executor_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Posture) GetTier() string {
@@ -616,7 +703,7 @@ type Stage struct {
 
 func (x *Stage) Reset() {
 	*x = Stage{}
-	mi := &file_executor_proto_msgTypes[5]
+	mi := &file_executor_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -628,7 +715,7 @@ func (x *Stage) String() string {
 func (*Stage) ProtoMessage() {}
 
 func (x *Stage) ProtoReflect() protoreflect.Message {
-	mi := &file_executor_proto_msgTypes[5]
+	mi := &file_executor_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -641,7 +728,7 @@ func (x *Stage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stage.ProtoReflect.Descriptor instead.
 func (*Stage) Descriptor() ([]byte, []int) {
-	return file_executor_proto_rawDescGZIP(), []int{5}
+	return file_executor_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Stage) GetName() string {
@@ -662,7 +749,7 @@ var File_executor_proto protoreflect.FileDescriptor
 
 const file_executor_proto_rawDesc = "" +
 	"\n" +
-	"\x0eexecutor.proto\x12\x14holdfast.executor.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd4\x04\n" +
+	"\x0eexecutor.proto\x12\x14holdfast.executor.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa4\x05\n" +
 	"\x10ExecutionRequest\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12\x12\n" +
@@ -676,14 +763,23 @@ const file_executor_proto_rawDesc = "" +
 	"\fcpu_quota_ms\x18\t \x01(\x03R\n" +
 	"cpuQuotaMs\x12\x18\n" +
 	"\aprogram\x18e \x01(\fR\aprogram\x12\x16\n" +
-	"\x06narrow\x18f \x03(\tR\x06narrow\x1a>\n" +
+	"\x06narrow\x18f \x03(\tR\x06narrow\x12\x12\n" +
+	"\x04tier\x18g \x01(\tR\x04tier\x12:\n" +
+	"\bevidence\x18h \x01(\v2\x1e.holdfast.executor.v1.EvidenceR\bevidence\x1a>\n" +
 	"\x10EnvironmentEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a8\n" +
 	"\n" +
 	"FilesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\fR\x05value:\x028\x01\"\x9b\t\n" +
+	"\x05value\x18\x02 \x01(\fR\x05value:\x028\x01\"\x93\x01\n" +
+	"\bEvidence\x120\n" +
+	"\x11predicted_entropy\x18\x01 \x01(\x01H\x00R\x10predictedEntropy\x88\x01\x01\x12\x1d\n" +
+	"\anovelty\x18\x02 \x01(\x01H\x01R\anovelty\x88\x01\x01\x12\x14\n" +
+	"\x05trust\x18\x03 \x01(\tR\x05trustB\x14\n" +
+	"\x12_predicted_entropyB\n" +
+	"\n" +
+	"\b_novelty\"\xb6\t\n" +
 	"\x0fExecutionResult\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12\x16\n" +
@@ -713,7 +809,8 @@ const file_executor_proto_rawDesc = "" +
 	"\x06stages\x18l \x03(\v2\x1b.holdfast.executor.v1.StageR\x06stages\x12\x1a\n" +
 	"\bcrossing\x18m \x01(\tR\bcrossing\x12\x1a\n" +
 	"\breplayed\x18n \x01(\bR\breplayed\x12\x12\n" +
-	"\x04path\x18o \x01(\tR\x04path\x1a>\n" +
+	"\x04path\x18o \x01(\tR\x04path\x12\x19\n" +
+	"\btier_why\x18p \x01(\tR\atierWhy\x1a>\n" +
 	"\x10OutputFilesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\fR\x05value:\x028\x01\x1a:\n" +
@@ -765,50 +862,52 @@ func file_executor_proto_rawDescGZIP() []byte {
 	return file_executor_proto_rawDescData
 }
 
-var file_executor_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_executor_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_executor_proto_goTypes = []any{
 	(*ExecutionRequest)(nil),      // 0: holdfast.executor.v1.ExecutionRequest
-	(*ExecutionResult)(nil),       // 1: holdfast.executor.v1.ExecutionResult
-	(*Call)(nil),                  // 2: holdfast.executor.v1.Call
-	(*Refusal)(nil),               // 3: holdfast.executor.v1.Refusal
-	(*Posture)(nil),               // 4: holdfast.executor.v1.Posture
-	(*Stage)(nil),                 // 5: holdfast.executor.v1.Stage
-	nil,                           // 6: holdfast.executor.v1.ExecutionRequest.EnvironmentEntry
-	nil,                           // 7: holdfast.executor.v1.ExecutionRequest.FilesEntry
-	nil,                           // 8: holdfast.executor.v1.ExecutionResult.OutputFilesEntry
-	nil,                           // 9: holdfast.executor.v1.ExecutionResult.SkippedEntry
-	nil,                           // 10: holdfast.executor.v1.Posture.DownEntry
-	nil,                           // 11: holdfast.executor.v1.Posture.InsteadEntry
-	nil,                           // 12: holdfast.executor.v1.Posture.UnboundedEntry
-	(*durationpb.Duration)(nil),   // 13: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 14: google.protobuf.Timestamp
+	(*Evidence)(nil),              // 1: holdfast.executor.v1.Evidence
+	(*ExecutionResult)(nil),       // 2: holdfast.executor.v1.ExecutionResult
+	(*Call)(nil),                  // 3: holdfast.executor.v1.Call
+	(*Refusal)(nil),               // 4: holdfast.executor.v1.Refusal
+	(*Posture)(nil),               // 5: holdfast.executor.v1.Posture
+	(*Stage)(nil),                 // 6: holdfast.executor.v1.Stage
+	nil,                           // 7: holdfast.executor.v1.ExecutionRequest.EnvironmentEntry
+	nil,                           // 8: holdfast.executor.v1.ExecutionRequest.FilesEntry
+	nil,                           // 9: holdfast.executor.v1.ExecutionResult.OutputFilesEntry
+	nil,                           // 10: holdfast.executor.v1.ExecutionResult.SkippedEntry
+	nil,                           // 11: holdfast.executor.v1.Posture.DownEntry
+	nil,                           // 12: holdfast.executor.v1.Posture.InsteadEntry
+	nil,                           // 13: holdfast.executor.v1.Posture.UnboundedEntry
+	(*durationpb.Duration)(nil),   // 14: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
 }
 var file_executor_proto_depIdxs = []int32{
-	6,  // 0: holdfast.executor.v1.ExecutionRequest.environment:type_name -> holdfast.executor.v1.ExecutionRequest.EnvironmentEntry
-	7,  // 1: holdfast.executor.v1.ExecutionRequest.files:type_name -> holdfast.executor.v1.ExecutionRequest.FilesEntry
-	13, // 2: holdfast.executor.v1.ExecutionRequest.timeout:type_name -> google.protobuf.Duration
-	8,  // 3: holdfast.executor.v1.ExecutionResult.output_files:type_name -> holdfast.executor.v1.ExecutionResult.OutputFilesEntry
-	13, // 4: holdfast.executor.v1.ExecutionResult.wall_time:type_name -> google.protobuf.Duration
-	13, // 5: holdfast.executor.v1.ExecutionResult.user_time:type_name -> google.protobuf.Duration
-	13, // 6: holdfast.executor.v1.ExecutionResult.system_time:type_name -> google.protobuf.Duration
-	14, // 7: holdfast.executor.v1.ExecutionResult.start_time:type_name -> google.protobuf.Timestamp
-	14, // 8: holdfast.executor.v1.ExecutionResult.end_time:type_name -> google.protobuf.Timestamp
-	2,  // 9: holdfast.executor.v1.ExecutionResult.syscall:type_name -> holdfast.executor.v1.Call
-	3,  // 10: holdfast.executor.v1.ExecutionResult.refused:type_name -> holdfast.executor.v1.Refusal
-	9,  // 11: holdfast.executor.v1.ExecutionResult.skipped:type_name -> holdfast.executor.v1.ExecutionResult.SkippedEntry
-	4,  // 12: holdfast.executor.v1.ExecutionResult.posture:type_name -> holdfast.executor.v1.Posture
-	5,  // 13: holdfast.executor.v1.ExecutionResult.stages:type_name -> holdfast.executor.v1.Stage
-	10, // 14: holdfast.executor.v1.Posture.down:type_name -> holdfast.executor.v1.Posture.DownEntry
-	11, // 15: holdfast.executor.v1.Posture.instead:type_name -> holdfast.executor.v1.Posture.InsteadEntry
-	12, // 16: holdfast.executor.v1.Posture.unbounded:type_name -> holdfast.executor.v1.Posture.UnboundedEntry
-	13, // 17: holdfast.executor.v1.Stage.took:type_name -> google.protobuf.Duration
-	0,  // 18: holdfast.executor.v1.CodeExecutor.Execute:input_type -> holdfast.executor.v1.ExecutionRequest
-	1,  // 19: holdfast.executor.v1.CodeExecutor.Execute:output_type -> holdfast.executor.v1.ExecutionResult
-	19, // [19:20] is the sub-list for method output_type
-	18, // [18:19] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	7,  // 0: holdfast.executor.v1.ExecutionRequest.environment:type_name -> holdfast.executor.v1.ExecutionRequest.EnvironmentEntry
+	8,  // 1: holdfast.executor.v1.ExecutionRequest.files:type_name -> holdfast.executor.v1.ExecutionRequest.FilesEntry
+	14, // 2: holdfast.executor.v1.ExecutionRequest.timeout:type_name -> google.protobuf.Duration
+	1,  // 3: holdfast.executor.v1.ExecutionRequest.evidence:type_name -> holdfast.executor.v1.Evidence
+	9,  // 4: holdfast.executor.v1.ExecutionResult.output_files:type_name -> holdfast.executor.v1.ExecutionResult.OutputFilesEntry
+	14, // 5: holdfast.executor.v1.ExecutionResult.wall_time:type_name -> google.protobuf.Duration
+	14, // 6: holdfast.executor.v1.ExecutionResult.user_time:type_name -> google.protobuf.Duration
+	14, // 7: holdfast.executor.v1.ExecutionResult.system_time:type_name -> google.protobuf.Duration
+	15, // 8: holdfast.executor.v1.ExecutionResult.start_time:type_name -> google.protobuf.Timestamp
+	15, // 9: holdfast.executor.v1.ExecutionResult.end_time:type_name -> google.protobuf.Timestamp
+	3,  // 10: holdfast.executor.v1.ExecutionResult.syscall:type_name -> holdfast.executor.v1.Call
+	4,  // 11: holdfast.executor.v1.ExecutionResult.refused:type_name -> holdfast.executor.v1.Refusal
+	10, // 12: holdfast.executor.v1.ExecutionResult.skipped:type_name -> holdfast.executor.v1.ExecutionResult.SkippedEntry
+	5,  // 13: holdfast.executor.v1.ExecutionResult.posture:type_name -> holdfast.executor.v1.Posture
+	6,  // 14: holdfast.executor.v1.ExecutionResult.stages:type_name -> holdfast.executor.v1.Stage
+	11, // 15: holdfast.executor.v1.Posture.down:type_name -> holdfast.executor.v1.Posture.DownEntry
+	12, // 16: holdfast.executor.v1.Posture.instead:type_name -> holdfast.executor.v1.Posture.InsteadEntry
+	13, // 17: holdfast.executor.v1.Posture.unbounded:type_name -> holdfast.executor.v1.Posture.UnboundedEntry
+	14, // 18: holdfast.executor.v1.Stage.took:type_name -> google.protobuf.Duration
+	0,  // 19: holdfast.executor.v1.CodeExecutor.Execute:input_type -> holdfast.executor.v1.ExecutionRequest
+	2,  // 20: holdfast.executor.v1.CodeExecutor.Execute:output_type -> holdfast.executor.v1.ExecutionResult
+	20, // [20:21] is the sub-list for method output_type
+	19, // [19:20] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_executor_proto_init() }
@@ -816,13 +915,14 @@ func file_executor_proto_init() {
 	if File_executor_proto != nil {
 		return
 	}
+	file_executor_proto_msgTypes[1].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_executor_proto_rawDesc), len(file_executor_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   13,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -177,7 +177,7 @@ func (c *crossing) entry(end *ending, used []int64) (*ledger.Entry, []byte, erro
 	e := j.skeleton(c.parent)
 	e.Outcome, e.ReplayOf, e.ExitCode = end.outcome, end.replayOf, exitCode(end)
 	if r := end.out.Ran; r != nil {
-		e.Run = short(r.State)
+		e.Run, e.Sandbox = short(r.State), excerpt.Of(r.Sandbox, 256)
 		for _, w := range r.Walls[:min(len(r.Walls), maxWalls)] {
 			e.Walls = append(e.Walls, short(w))
 		}

@@ -152,6 +152,9 @@ type Entry struct {
 	// that stood around it; empty of any other crossing.
 	Run   string
 	Walls []string
+	// Sandbox is the tier that was chosen for that code, and why, in one sentence
+	// which begins with the tier.
+	Sandbox string
 	// Unstarted says of a crossing that began that what it was to do is known
 	// never to have started: rules on what was done do not count it.
 	Unstarted bool
@@ -236,6 +239,7 @@ func (r *Entry) additions(c *codec) {
 	c.integer("duration_us", &r.DurationUS)
 	c.optText("run", &r.Run)
 	c.optTexts("walls", &r.Walls)
+	c.optText("sandbox", &r.Sandbox)
 	c.optTrue("unstarted", &r.Unstarted)
 	c.optTexts("weakened", &r.Weakened)
 	r.Facts.fields(c)

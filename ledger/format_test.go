@@ -50,7 +50,7 @@ func fullEntry() *Entry {
 		Intent: "i", Chain: "c", Tier: "t", Parent: "p", Risk: "LOW", State: holdfast.Faulted, Outcome: Withheld,
 		ErrorKind: holdfast.KindEvalFailure, Gate: &g, Rule: "r.yaml:3", Why: "a \"quote\", a\nline, \x01 and é\u2028",
 		ExactHash: testHash, Policy: testHash, Traceparent: "00-a-b-01", ReplayOf: "other", Review: "r", Reviewer: "carol",
-		Uses: []Use{{testDraw(), 7, ptr(int64(4))}, {testDraw(), 9, nil}}, DurationUS: 1234, Run: "TIMEOUT", Walls: []string{"pid", "net"}, Unstarted: true, Weakened: []string{"x"}, Facts: fullFacts(),
+		Uses: []Use{{testDraw(), 7, ptr(int64(4))}, {testDraw(), 9, nil}}, DurationUS: 1234, Run: "TIMEOUT", Walls: []string{"pid", "net"}, Sandbox: "vm: novelty 0.9 is over 0.8", Unstarted: true, Weakened: []string{"x"}, Facts: fullFacts(),
 		Opinions: []Opinion{{Gate: holdfast.K1, Verdict: holdfast.Allow, State: "VALID"},
 			{holdfast.K8, holdfast.Deny, "FAIL", holdfast.KindEvalFailure, "p", "no"}},
 		Spoken: []Spoken{{"no-keys", testHash, "critical", RuleDenied}, {"watch", testHash, "block", RuleObserved}}, More: 3,

@@ -30,8 +30,18 @@ after its last client; the next run finds it warm.
 
     --lang LANGUAGE     python3, node, static (a statically linked program), or
                         exactly, such as python3.11
-    --timeout DURATION  by the wall clock; 10s, at most 30s
-    --memory MB         256, at most 512
+    --timeout DURATION  by the wall clock; 10s, at most 30s; in a container or VM
+                        5m, at most 1h
+    --memory MB         256, at most 512; in a container or VM 4096
+    --tier TIER         at least so strong a sandbox: process, container or vm.
+                        The boundary's contract may demand more
+    --entropy N, --novelty X, --trust LEVEL
+                        what is known of the work: its predicted entropy (0 to
+                        100), its novelty (0 to 1), the agent's trust level.
+                        With any of them the sandbox is chosen: a VM over 30 or
+                        0.8, a container over 10 or for an agent of level
+                        baseline. What is not said counts as its worst, but for
+                        the level, which Holdfast knows; a lower one may be said
     --file NAME=PATH    a file for the program, by its name there; may be given
                         more than once
     --env NAME=VALUE    a variable for the program, never a secret
@@ -75,6 +85,8 @@ type executing struct {
 	files   repeated
 	env     repeated
 	narrow  []string
+	tier    sandbox.Tier
+	known   sandbox.Evidence
 	out     string
 	explain bool
 	parsed  bool // the flags were read to their end
@@ -98,8 +110,27 @@ func (e *executing) flags(fs *flag.FlagSet) {
 	fs.Var(&e.files, "file", "")
 	fs.Var(&e.env, "env", "")
 	fs.Func("narrow", "", e.narrower)
+	fs.Func("tier", "", func(s string) error { return e.tier.UnmarshalText([]byte(s)) })
+	fs.Func("entropy", "", numberTo(&e.known.Entropy))
+	fs.Func("novelty", "", numberTo(&e.known.Novelty))
+	fs.Func("trust", "", func(s string) error {
+		e.known.Trust = new(holdfast.Level)
+		return e.known.Trust.UnmarshalText([]byte(s))
+	})
 	fs.StringVar(&e.out, "out", "", "")
 	fs.BoolVar(&e.explain, "explain", false, "")
+}
+
+// numberTo reads a number into what is nil where none was given.
+func numberTo(to **float64) func(string) error {
+	return func(s string) error {
+		f, err := strconv.ParseFloat(s, 64)
+		if err != nil {
+			return errors.New("it is a number such as 12.5")
+		}
+		*to = &f
+		return nil
+	}
 }
 
 // narrower takes the names of system calls. Whether the kernel has them, the
@@ -160,6 +191,9 @@ func (e *executing) request(a *app, rest []string) (api.Execution, error) {
 	if e.lang == "" {
 		return x, usage("name one: --lang python3", "no language is named")
 	}
+	if err := e.known.Check(); err != nil {
+		return x, usage("see `holdfast exec --help`", "%s", bad(err).Why)
+	}
 	ask, err := e.ask(a, "exec/"+e.lang, nil)
 	if err != nil {
 		return x, err
@@ -172,7 +206,8 @@ func (e *executing) request(a *app, rest []string) (api.Execution, error) {
 		return x, err
 	}
 	x = api.Execution{Agent: ask.Agent, Kind: ask.Kind, Session: ask.Session, Chain: ask.Chain, Token: ask.Token, RequestID: uuid.NewString(),
-		Language: e.lang, Code: code, Timeout: e.timeout, MemoryMB: e.memory, Narrow: e.narrow}
+		Language: e.lang, Code: code, Timeout: e.timeout, MemoryMB: e.memory, Narrow: e.narrow,
+		Tier: e.tier, Evidence: e.known}
 	if x.Files, err = e.given(a); err != nil {
 		return x, err
 	}

@@ -50,21 +50,22 @@ func (a *app) sayEnd(x *api.Executed, asked api.Execution) {
 		a.sayHalt(x.Failure.Kind, why)
 		a.hints(x.Failure.Hint)
 	}
+	limits := sandbox.LimitsOf(r.Posture.Tier)
 	switch r.Reason {
 	case sandbox.ReasonWall:
 		limit := asked.Timeout
 		if limit == 0 {
-			limit = sandbox.DefaultTimeout
+			limit = limits.Timeout
 		}
 		a.say("%s: it was ended after its %s by the wall clock", r.State, limit)
-		a.hint("--timeout gives it more, at most %s", sandbox.MaxTimeout)
+		a.hint("--timeout gives it more, at most %s", strings.TrimSuffix(limits.MaxTimeout.String(), "0m0s"))
 	case sandbox.ReasonOOM:
 		limit := asked.MemoryMB
 		if limit == 0 {
-			limit = sandbox.DefaultMemoryMB
+			limit = limits.MemoryMB
 		}
 		a.say("%s: it was ended at its %d MB of memory", r.State, limit)
-		a.hint("--memory gives it more, at most %d", sandbox.MaxMemoryMB)
+		a.hint("--memory gives it more, at most %d", limits.MaxMemoryMB)
 	case sandbox.ReasonOutput, sandbox.ReasonRefused:
 		a.say("%s", r.ErrorMessage)
 	}
@@ -97,6 +98,9 @@ func (a *app) sayCrossing(x *api.Executed) {
 	}
 	for _, w := range x.Outcome.Weakened {
 		a.say("weakened: %s", w)
+	}
+	if r := x.Result; r != nil && r.Chosen != "" && (a.verbose || r.Posture.Tier > sandbox.TierProcess) {
+		a.say("tier %s", clean(r.Chosen))
 	}
 	if a.verbose {
 		a.say("crossing %s of %s", x.Outcome.Crossing, clean(x.Outcome.Boundary))

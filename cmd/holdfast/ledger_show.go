@@ -142,7 +142,7 @@ func (a *app) tell(s ledger.Stored) error {
 		{"agent", e.Agent + prefix(", kind ", e.AgentKind) + prefix(", session ", e.Session)},
 		{"caller", e.Caller + prefix(" as ", strings.Join(e.Roles, ", "))},
 		{"state", e.State.String() + fmt.Sprintf(", exit code %d, %s", e.ExitCode, time.Duration(e.DurationUS)*time.Microsecond)},
-		{"run", e.Run}, {"walls", strings.Join(e.Walls, ", ")}, {"kind", string(e.ErrorKind)}, {"why", e.Why}, {"rule", e.Rule},
+		{"run", e.Run}, {"walls", strings.Join(e.Walls, ", ")}, {"sandbox", e.Sandbox}, {"kind", string(e.ErrorKind)}, {"why", e.Why}, {"rule", e.Rule},
 		{"risk", e.Risk}, {"key", story.Text(e.Key)}, {"exact", e.ExactHash}, {"policy", e.Policy},
 		{"review", e.Review + prefix(", by ", e.Reviewer)}, {"used", story.Uses(e.Uses)},
 		{"replay of", e.ReplayOf}, {"redacted", strings.Join(e.Applied, ", ")},

@@ -38,6 +38,7 @@ type Kernel interface {
 	ResumeGoals(tenant string, signed operator.Signed) error
 	UnblockTenant(tenant string, signed operator.Signed) (kernel.Block, error)
 	Agents(ctx context.Context, tenant string) ([]holdfast.Agent, error)
+	Asker(ctx context.Context, token holdfast.Secret) (holdfast.Identity, holdfast.Level, error)
 	Pause(tenant, agent, who, why string) (int, error)
 	Unpause(tenant string, signed operator.Signed) (kernel.Unpaused, error)
 	Trust(tenant string, signed operator.Signed) error

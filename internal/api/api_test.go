@@ -80,7 +80,10 @@ func (r *refusing) Halt(string, string) (int, error)                         { r
 func (r *refusing) Halted() (int, error)                                     { return 0, r.no() }
 func (r *refusing) Resume(operator.Signed) error                             { return r.no() }
 func (r *refusing) Agents(context.Context, string) ([]holdfast.Agent, error) { return nil, r.no() }
-func (r *refusing) Pause(string, string, string, string) (int, error)        { return 0, r.no() }
+func (r *refusing) Asker(context.Context, holdfast.Secret) (holdfast.Identity, holdfast.Level, error) {
+	return holdfast.Identity{}, holdfast.Baseline, r.no()
+}
+func (r *refusing) Pause(string, string, string, string) (int, error) { return 0, r.no() }
 func (r *refusing) Unpause(string, operator.Signed) (kernel.Unpaused, error) {
 	return kernel.Unpaused{}, r.no()
 }

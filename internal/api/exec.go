@@ -19,12 +19,15 @@ import (
 
 // Sandbox runs code behind walls.
 type Sandbox interface {
-	// Prepare returns spec with every default and the exact language in it, or
-	// the document's error where it cannot be run here.
+	// Language returns the exact name of a language that can be run here; false
+	// where Prepare would say why it cannot.
+	Language(ctx context.Context, asked string) (exact string, ok bool)
+	// Prepare returns spec with every default of its tier and the exact language
+	// in it, or the document's error where it can be run nowhere.
 	Prepare(ctx context.Context, spec sandbox.Spec) (sandbox.Spec, error)
-	// Run runs it, in the tier that is at least needed. Beside an error there is
-	// a result where a wall was at fault.
-	Run(ctx context.Context, spec sandbox.Spec, least sandbox.Tier) (*sandbox.Result, error)
+	// Run runs what Prepare returned, in the tier that it names or a stronger one.
+	// Beside an error there is a result where a wall was at fault.
+	Run(ctx context.Context, spec sandbox.Spec) (*sandbox.Result, error)
 }
 
 // Execution asks to run code (003 2.1). Code and files are base64 in JSON.
@@ -46,6 +49,10 @@ type Execution struct {
 	CPUPeriod      time.Duration     `json:"cpu_period,omitempty"`
 	CPUQuota       time.Duration     `json:"cpu_quota,omitempty"`
 	Narrow         []string          `json:"narrow,omitempty"`
+	// Tier is the least that is asked for; none is what contract and Evidence
+	// come to.
+	Tier     sandbox.Tier     `json:"tier,omitempty"`
+	Evidence sandbox.Evidence `json:"evidence,omitzero"`
 }
 
 // Executed is what came of it.
@@ -75,7 +82,7 @@ func (s *Server) exec(w http.ResponseWriter, r *http.Request) {
 // nothing and running nothing.
 func (s *Server) explainExec(w http.ResponseWriter, r *http.Request) {
 	s.taken(w, r, func(e Execution) {
-		req, _, err := s.prepared(r.Context(), e)
+		req, _, err := s.prepared(r.Context(), &e)
 		if err != nil {
 			s.refuseRun(w, err)
 			return
@@ -129,37 +136,60 @@ func (s *Server) Enter(ctx context.Context, size int64) (leave func(), err error
 // Execute runs code as a crossing of exec/LANGUAGE for a caller who has entered.
 // An error is one of the request: there was no crossing, and nothing ran.
 func (s *Server) Execute(ctx context.Context, e Execution) (*Executed, error) {
-	req, spec, err := s.prepared(ctx, e)
+	req, spec, err := s.prepared(ctx, &e)
 	if err != nil {
 		s.tellRefused(e.RequestID, err)
 		return nil, err
 	}
-	return s.executed(ctx, req, spec), nil
+	return s.executed(ctx, &e, req, spec), nil
 }
 
 // prepared makes of an Execution what the gates are asked and what is run.
-func (s *Server) prepared(ctx context.Context, e Execution) (req holdfast.Request, spec sandbox.Spec, err error) {
-	if spec, err = s.Sandbox.Prepare(ctx, e.spec()); err != nil {
+func (s *Server) prepared(ctx context.Context, e *Execution) (req holdfast.Request, spec sandbox.Spec, err error) {
+	spec = e.spec()
+	if err = errors.Join(sandbox.CheckNames(spec), e.Evidence.Check()); err != nil {
 		return req, spec, err
 	}
-	ask := Ask{Boundary: "exec/" + spec.Language, Agent: e.Agent, Kind: e.Kind, Session: e.Session, Intent: e.Intent, Chain: e.Chain, Token: e.Token, IdempotencyKey: e.IdempotencyKey}
-	if ask.Payload, err = executionPayload(spec); err != nil {
+	var unnamed error // told last: what is wrong with the code comes before who asks
+	exact, ok := s.Sandbox.Language(ctx, spec.Language)
+	if ok {
+		ask := Ask{Boundary: "exec/" + exact, Agent: e.Agent, Kind: e.Kind, Session: e.Session, Intent: e.Intent, Chain: e.Chain, Token: e.Token, IdempotencyKey: e.IdempotencyKey}
+		req, unnamed = s.request(ask)
+		// Who asks with no good token the gates refuse, and record.
+		choice, _ := s.choose(ctx, e, req.Token, req.Boundary)
+		spec.Language, spec.Tier, spec.Chosen = exact, choice.Tier, choice.Why
+	}
+	if spec, err = s.Sandbox.Prepare(ctx, spec); err != nil {
 		return req, spec, err
 	}
-	req, err = s.request(ask)
+	if unnamed != nil {
+		return req, spec, unnamed
+	}
+	if !ok || spec.Language != exact {
+		return req, spec, &holdfast.Error{Kind: holdfast.KindLanguage, Why: fmt.Sprintf("the language is not the same in each tier: %q and %q", exact, spec.Language), Hint: "name it exactly, such as python3.11"}
+	}
+	req.Payload, err = executionPayload(spec)
 	return req, spec, err
 }
 
-func (s *Server) executed(ctx context.Context, req holdfast.Request, spec sandbox.Spec) *Executed {
+func (s *Server) executed(ctx context.Context, e *Execution, req holdfast.Request, spec sandbox.Spec) *Executed {
 	ctx, end := s.underway.begin(ctx, spec.ID, s.Ending)
 	defer end()
 	var done *sandbox.Result
 	out, err := s.Kernel.Cross(ctx, req, func(ctx context.Context) (holdfast.Output, error) {
 		at := sandbox.Instants{Received: time.Now(), Parsed: time.Now()}
-		res, err := s.Sandbox.Run(ctx, spec, s.needs(req.Boundary, &spec))
+		s.needs(req.Boundary, &spec)
+		err := s.still(ctx, e, req, &spec)
+		var res *sandbox.Result
+		if err == nil {
+			res, err = s.Sandbox.Run(ctx, spec)
+		}
 		if err != nil && res == nil {
 			at.Ended = time.Now()
 			res = sandbox.Unbegun(spec, sandbox.Posture{}, at, err)
+		}
+		if res != nil && res.Chosen == "" {
+			res.Chosen = spec.Chosen
 		}
 		done = res
 		if err != nil {
@@ -369,6 +399,7 @@ func executionPayload(s sandbox.Spec) ([]byte, error) {
 		"environment": s.Environment, "files": files, "narrow": s.Narrow,
 		"timeout_ms": s.Timeout.Milliseconds(), "memory_limit_mb": s.MemoryMB,
 		"cpu_period_us": s.CPUPeriod.Microseconds(), "cpu_quota_us": s.CPUQuota.Microseconds(),
+		"tier": s.Tier.String(), "tier_why": s.Chosen,
 	})
 }
 
@@ -383,7 +414,7 @@ func outputOf(r *sandbox.Result) (holdfast.Output, error) {
 	if err != nil {
 		return holdfast.Output{}, err
 	}
-	return holdfast.Output{Body: body, ExitCode: r.ExitCode, Ran: ran(r.State, r.Posture), Used: map[holdfast.Resource]int64{
+	return holdfast.Output{Body: body, ExitCode: r.ExitCode, Ran: ran(r.State, r.Posture, r.Chosen), Used: map[holdfast.Resource]int64{
 		holdfast.CPUMillis:  (r.UserTime + r.SystemTime).Milliseconds(),
 		holdfast.WallMillis: r.WallTime.Milliseconds(),
 		holdfast.MemoryMB:   r.MemoryPeak >> 20,

@@ -86,8 +86,8 @@ func (s *Server) stopRun(_ context.Context, a StopAsk) (Stopping, error) {
 
 // ran is what the ledger keeps of a run beside its output, which an agent may
 // fill up.
-func ran(s sandbox.State, p sandbox.Posture) *holdfast.Ran {
-	x := &holdfast.Ran{State: string(s)}
+func ran(s sandbox.State, p sandbox.Posture, chosen string) *holdfast.Ran {
+	x := &holdfast.Ran{State: string(s), Sandbox: chosen}
 	for _, w := range p.Up {
 		x.Walls = append(x.Walls, string(w))
 	}

@@ -204,7 +204,7 @@ func (h *runHand) act(ctx context.Context, boundary string) (holdfast.Output, er
 	terms := &RunTerms{}
 	spec := sandbox.Spec{}
 	if least := h.s.needs(boundary, &spec); least > sandbox.TierProcess {
-		return none, fmt.Errorf("%w: %w", &holdfast.Error{Kind: holdfast.KindSpawn, Why: fmt.Sprintf("the contract demands the %s tier, and this version has none", least), Hint: "let the contract of " + boundary + " say tier: process"}, holdfast.ErrNotStarted)
+		return none, fmt.Errorf("%w: %w", &holdfast.Error{Kind: holdfast.KindSpawn, Why: fmt.Sprintf("the contract demands the %s tier, and programs on a work tree are run in the process tier alone", least), Hint: "let the contract of " + boundary + " say tier: process"}, holdfast.ErrNotStarted)
 	}
 	terms.Need, terms.Crossing, terms.Closed = spec.Need, kernel.CrossingID(ctx), h.close
 	cut := func() {}
@@ -258,7 +258,7 @@ func (h *runHand) came(ctx context.Context, said RunSaid) (holdfast.Output, erro
 	if err != nil {
 		return holdfast.Output{}, err
 	}
-	out := holdfast.Output{Body: body, ExitCode: d.ExitCode, Ran: ran(d.State, d.Posture), Used: map[holdfast.Resource]int64{
+	out := holdfast.Output{Body: body, ExitCode: d.ExitCode, Ran: ran(d.State, d.Posture, ""), Used: map[holdfast.Resource]int64{
 		holdfast.CPUMillis:  time.Duration(d.UserTime + d.SystemTime).Milliseconds(),
 		holdfast.WallMillis: time.Duration(d.WallTime).Milliseconds(),
 		holdfast.MemoryMB:   d.MemoryPeakMB,

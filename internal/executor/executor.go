@@ -45,9 +45,10 @@ type Kernel interface {
 	Admit(ctx context.Context, authorization []string) (holdfast.Secret, error)
 	// Enter waits for room. The caller leaves.
 	Enter(ctx context.Context, size int64) (leave func(), err error)
-	// Execute makes the crossing. An error is one of the request, and there was
+	// Execute makes the crossing; spec's tier is the least that was asked for. An
+	// error is one of the request, and there was
 	// no crossing.
-	Execute(ctx context.Context, token holdfast.Secret, key string, spec sandbox.Spec) (Answer, error)
+	Execute(ctx context.Context, token holdfast.Secret, key string, spec sandbox.Spec, ev sandbox.Evidence) (Answer, error)
 }
 
 // Config is what a Server needs.
@@ -132,11 +133,15 @@ func (s *Server) handle(stream grpc.ServerStream) (err error) {
 	if err != nil {
 		return refusal(err, nil)
 	}
+	ev, err := evidenceOf(req.Evidence)
+	if err != nil {
+		return refusal(err, nil)
+	}
 	key, err := single(headers, "idempotency-key")
 	if err != nil {
 		return refusal(err, nil)
 	}
-	ans, err := s.cfg.Kernel.Execute(ctx, token, key, spec)
+	ans, err := s.cfg.Kernel.Execute(ctx, token, key, spec, ev)
 	if err != nil {
 		return refusal(err, nil)
 	}

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -27,9 +28,15 @@ func specOf(r *executorpb.ExecutionRequest) (sandbox.Spec, error) {
 	case len(r.Program) > 0:
 		spec.Code = r.Program
 	}
+	if r.Tier != "" {
+		var ok bool
+		if spec.Tier, ok = sandbox.ParseTier(r.Tier); !ok {
+			return no(holdfast.KindProtocol, fmt.Sprintf("there is no tier %.40q", r.Tier), "the tiers are process, container and vm")
+		}
+	}
 	if r.Timeout != nil {
 		if r.Timeout.CheckValid() != nil || r.Timeout.AsDuration() <= 0 {
-			return no(holdfast.KindLimit, "the timeout is none", "ask for 1ms to 30s, or leave it out for 10s")
+			return no(holdfast.KindLimit, "the timeout is none", "ask for 1ms or more, or leave it out for the tier's own")
 		}
 		spec.Timeout = r.Timeout.AsDuration()
 	}
@@ -44,6 +51,21 @@ func specOf(r *executorpb.ExecutionRequest) (sandbox.Spec, error) {
 	return spec, nil
 }
 
+// evidenceOf reads what is said of the work; the sandbox judges the numbers.
+func evidenceOf(m *executorpb.Evidence) (sandbox.Evidence, error) {
+	if m == nil {
+		return sandbox.Evidence{}, nil
+	}
+	ev := sandbox.Evidence{Entropy: m.PredictedEntropy, Novelty: m.Novelty}
+	if m.Trust != "" {
+		ev.Trust = new(holdfast.Level)
+		if err := ev.Trust.UnmarshalText([]byte(m.Trust)); err != nil {
+			return sandbox.Evidence{}, &holdfast.Error{Kind: holdfast.KindProtocol, Why: fmt.Sprintf("there is no trust level %.40q", m.Trust), Hint: "the levels are baseline, medium, high and highest"}
+		}
+	}
+	return ev, ev.Check()
+}
+
 // resultOf is d as a message. What is no UTF-8 has U+FFFD in its place.
 func resultOf(d *sandbox.Document, out *holdfast.Outcome) *executorpb.ExecutionResult {
 	r := &executorpb.ExecutionResult{
@@ -51,7 +73,7 @@ func resultOf(d *sandbox.Document, out *holdfast.Outcome) *executorpb.ExecutionR
 		WallTime: durationpb.New(time.Duration(d.WallTime)), UserTime: durationpb.New(time.Duration(d.UserTime)), SystemTime: durationpb.New(time.Duration(d.SystemTime)),
 		MemoryPeakMb: d.MemoryPeakMB, PageFaults: d.PageFaults, ErrorMessage: text(d.ErrorMessage),
 		StartTime: timestamppb.New(d.StartTime), EndTime: timestamppb.New(d.EndTime),
-		State: string(d.State), Reason: string(d.Reason), Signal: int32(d.Signal), Skipped: map[string]string{}, Posture: postureOf(d.Posture), Path: string(d.Path),
+		State: string(d.State), Reason: string(d.Reason), Signal: int32(d.Signal), Skipped: map[string]string{}, Posture: postureOf(d.Posture), Path: string(d.Path), TierWhy: text(d.Chosen),
 	}
 	for name, b := range d.OutputFiles {
 		r.OutputFiles[text(name)] = b

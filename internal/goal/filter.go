@@ -103,24 +103,45 @@ type check struct {
 	rules Rules
 	clock func() time.Time
 	out   []Verdict
-	now   Verdict // of the subject that is judged
+	now   Verdict        // of the subject that is judged
+	seen  map[string]int // how often each built-in rule spoke of it
 }
+
+// maxAlike is how many violations of one built-in rule a verdict names one by
+// one: an agent decides how many capabilities it lists.
+const maxAlike = 32
 
 func (c *check) judge(kind SubjectType, id string, subject seen, built func()) {
 	start := c.clock()
 	c.now = Verdict{Subject: id, SubjectType: kind, EvaluatedAt: c.who.Facts.Now, Violations: []Violation{}}
+	c.seen = map[string]int{}
 	if c.f.limits == nil {
 		c.hit("SR-000", SeverityBlock, "the filter was never made ready", "")
 	} else {
 		built()
 	}
+	c.sayHowMany()
 	c.written(kind, subject)
 	c.now.Allowed = c.now.Worst() == "" && !c.now.Held()
 	c.now.Took = c.clock().Sub(start)
 	c.out = append(c.out, c.now)
 }
 
+// sayHowMany tells of each rule's violations that are not named.
+func (c *check) sayHowMany() {
+	for i := range c.now.Violations {
+		v := &c.now.Violations[i]
+		if more := c.seen[v.Rule] - maxAlike; more > 0 {
+			v.Message += fmt.Sprintf(" (and %d more like the %d that are named)", more, maxAlike)
+			delete(c.seen, v.Rule)
+		}
+	}
+}
+
 func (c *check) hit(rule string, s Severity, message, hint string) {
+	if c.seen[rule]++; c.seen[rule] > maxAlike {
+		return
+	}
 	c.now.Violations = append(c.now.Violations, Violation{Rule: rule, Severity: s, Subject: c.now.Subject, SubjectType: c.now.SubjectType,
 		Message: message, Hint: hint, At: c.now.EvaluatedAt})
 }

@@ -32,6 +32,7 @@ type Document struct {
 	Refused []Refusal         `json:"refused,omitempty"`
 	Skipped map[string]string `json:"skipped_files,omitempty"`
 	Posture Posture           `json:"posture"`
+	Chosen  string            `json:"tier_why,omitempty"`
 	Path    Path              `json:"path,omitempty"`
 	Stages  []Stage           `json:"stages,omitempty"`
 	States  []Step            `json:"states,omitempty"`
@@ -54,7 +55,7 @@ func (r *Result) Document() Document {
 		MemoryPeakMB: (r.MemoryPeak + 1<<20 - 1) >> 20, PageFaults: r.PageFaults, ErrorMessage: r.Err,
 		StartTime: r.Start.UTC(), EndTime: r.End.UTC(),
 		State: r.State, Reason: r.Reason, Signal: r.Signal, Syscall: r.Call, Refused: r.Refused, Skipped: r.Skipped,
-		Posture: r.Posture, Path: r.Path, Stages: r.Stages, States: r.States, Around: r.Around,
+		Posture: r.Posture, Chosen: r.Chosen, Path: r.Path, Stages: r.Stages, States: r.States, Around: r.Around,
 	}
 	d.Cut = r.Cut
 	if !utf8.Valid(r.Stdout) {

@@ -70,8 +70,10 @@ type Result struct {
 	// Skipped are output files that were not brought out, and why.
 	Skipped map[string]string
 	Posture Posture
-	Stages  []Stage
-	Signal  int // the signal that ended the program, or 0
+	// Chosen says why it ran in that tier.
+	Chosen string
+	Stages []Stage
+	Signal int // the signal that ended the program, or 0
 	// States are those that the executor went through, and Around those of the
 	// boundary around the code (003 2.1 and 2.2, state machines).
 	States, Around []Step

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/holdfast-dev/holdfast/internal/mcp"
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
 // Tool is the name of the tool.
@@ -25,6 +26,9 @@ type Request struct {
 	Files    map[string]string `json:"files"`
 	Timeout  float64           `json:"timeout_seconds"`
 	MemoryMB int64             `json:"memory_mb"`
+	// Tier and Evidence are as the sandbox reads them; see sandbox.Evidence.
+	Tier     sandbox.Tier     `json:"tier"`
+	Evidence sandbox.Evidence `json:"evidence"`
 }
 
 // Answer is what came of it: Text for a model to read, Structured for programs.

@@ -55,7 +55,7 @@ func tool() map[string]any {
 	text := func(about string) map[string]any { return map[string]any{"type": "string", "description": about} }
 	return map[string]any{
 		"name": Tool, "title": "Run code in the sandbox",
-		"description": "Run a program behind walls: no network, no file of this machine, no second process, at most 30 seconds and 512 MB. " +
+		"description": "Run a program behind walls: no network, no file of this machine, no second process, at most 30 seconds and 512 MB where no stronger tier is chosen. " +
 			"Returns what it printed, its exit code and the text files that it left in its working directory. Nothing is kept between two runs.",
 		"inputSchema": map[string]any{
 			"type": "object", "additionalProperties": false, "required": []any{"language", "code"},
@@ -63,8 +63,17 @@ func tool() map[string]any {
 				"language":        text("python3 or node, or an exact version such as python3.11"),
 				"code":            text("the program's text"),
 				"files":           map[string]any{"type": "object", "description": "text files for the program, by relative name", "additionalProperties": map[string]any{"type": "string"}},
-				"timeout_seconds": map[string]any{"type": "number", "exclusiveMinimum": 0, "maximum": 30, "description": "by the wall clock; 10 if absent"},
-				"memory_mb":       map[string]any{"type": "integer", "minimum": 16, "maximum": 512, "description": "256 if absent"},
+				"timeout_seconds": map[string]any{"type": "number", "exclusiveMinimum": 0, "maximum": 3600, "description": "by the wall clock; 10 if absent, at most 30; in a container or VM 300, at most 3600"},
+				"memory_mb":       map[string]any{"type": "integer", "minimum": 16, "maximum": 4096, "description": "256 if absent, at most 512; in a container or VM 4096"},
+				"tier":            map[string]any{"type": "string", "enum": []any{"process", "container", "vm"}, "description": "the least sandbox that is asked for"},
+				"evidence": map[string]any{
+					"type": "object", "additionalProperties": false, "description": "what is known of the work; it can make the sandbox stronger, never weaker, and what is missing beside another counts as its worst",
+					"properties": map[string]any{
+						"predicted_entropy": map[string]any{"type": "number", "minimum": 0, "maximum": 100},
+						"novelty":           map[string]any{"type": "number", "minimum": 0, "maximum": 1},
+						"trust":             map[string]any{"type": "string", "enum": []any{"baseline", "medium", "high", "highest"}},
+					},
+				},
 			},
 		},
 		"annotations": map[string]any{"readOnlyHint": true, "destructiveHint": false, "idempotentHint": true, "openWorldHint": false},

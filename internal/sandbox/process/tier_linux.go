@@ -123,6 +123,13 @@ func (t *Tier) Languages() ([]string, map[string]string) {
 	return names, absent
 }
 
+// Exact returns the exact name of a language that can be run here, such as
+// python3.11 for python3, or an UnsupportedLanguageError.
+func (t *Tier) Exact(ctx context.Context, asked string) (string, error) {
+	l, err := t.language(ctx, asked)
+	return l.exact, err
+}
+
 func (t *Tier) language(ctx context.Context, asked string) (language, error) {
 	l, ok := t.langs.find(ctx, asked)
 	if ok {
