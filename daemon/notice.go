@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"time"
@@ -19,7 +20,7 @@ import (
 // hooks past the queue: nothing that waits there may keep them from running.
 func (d *Daemon) notice(n kernel.Notice) {
 	n.Why = d.maskText(n.Why) // a hook's own words come past the kernel
-	d.log.Info("notice", "level", n.Level, "event", n.Event, "why", n.Why, "review", n.Review, "boundary", n.Boundary)
+	d.log.Log(context.Background(), loudness(n.Level), "notice", "notify", n.Level, "event", n.Event, "why", n.Why, "review", n.Review, "boundary", n.Boundary)
 	if n.Event == "halted" {
 		select {
 		case d.halts <- n:
@@ -36,6 +37,17 @@ func (d *Daemon) notice(n kernel.Notice) {
 	default:
 		d.log.Error("a notice was dropped: too many wait to be told", "event", n.Event)
 	}
+}
+
+// loudness is the log's level for a level of D41a.
+func loudness(notify string) slog.Level {
+	switch notify {
+	case "info":
+		return slog.LevelInfo
+	case "warning":
+		return slog.LevelWarn
+	}
+	return slog.LevelError // error, critical, and what nobody has named
 }
 
 // hookTime bounds a command that is told of a notice or a halt.
