@@ -54,6 +54,11 @@ type Posture struct {
 	// Network is what of its connections comes to Holdfast, where a workspace has
 	// a network; nothing else is reached by any of them.
 	Network Reach `json:"network,omitempty"`
+	// Runtime is what raised the walls where Holdfast did not itself, with its
+	// version.
+	Runtime string `json:"runtime,omitempty"`
+	// Notes are what else is to be known of the walls, each a sentence.
+	Notes []string `json:"notes,omitempty"`
 }
 
 // Missing returns the walls of need that are not up; an empty need is every

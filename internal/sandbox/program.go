@@ -38,7 +38,16 @@ type Rule struct {
 	Call   string
 	Action RuleAction
 	When   []Bits
+	// Unasked is what a filter does that cannot ask, where Action is RuleAsk.
+	Unasked Unasked
 }
+
+// Unasked is what becomes of a call that nobody answers: an errno of Linux, or
+// that it passes. The zero value ends the program.
+type Unasked int
+
+// UnaskedAllow lets the call pass.
+const UnaskedAllow Unasked = -1
 
 // Bits is a condition: argument Arg, masked, equals Value.
 type Bits struct {

@@ -67,7 +67,7 @@ func (p *profile) rules() []sandbox.Rule {
 			list = append(list, a.rules()...)
 		}
 	}
-	return list
+	return unasked(list)
 }
 
 // rules of one call: it passes where for each argument that has conditions one
