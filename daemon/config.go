@@ -168,10 +168,27 @@ type HeaderConfig struct {
 
 // SandboxConfig is how code is run (003 2.1). It is read at the start.
 type SandboxConfig struct {
-	Running  int            `yaml:"running" min:"1" max:"1000" doc:"programs that run at once; 10 if absent"`
-	Waiting  int            `yaml:"waiting" min:"1" max:"100000" doc:"requests that wait for one of them to end; 100 if absent"`
-	Wait     Duration       `yaml:"wait" doc:"how long each of them waits; 30s if absent, at most 10m"`
-	Executor ExecutorConfig `yaml:"executor" doc:"the code executor over gRPC; off without listen"`
+	Running   int             `yaml:"running" min:"1" max:"1000" doc:"programs that run at once; 10 if absent"`
+	Waiting   int             `yaml:"waiting" min:"1" max:"100000" doc:"requests that wait for one of them to end; 100 if absent"`
+	Wait      Duration        `yaml:"wait" doc:"how long each of them waits; 30s if absent, at most 10m"`
+	Executor  ExecutorConfig  `yaml:"executor" doc:"the code executor over gRPC; off without listen"`
+	Container ContainerConfig `yaml:"container" doc:"the container tier: whose containers"`
+	VM        VMConfig        `yaml:"vm" doc:"the VM tier: which machine"`
+}
+
+// ContainerConfig is what runs containers, and what they hold.
+type ContainerConfig struct {
+	Runtime string            `yaml:"runtime" doc:"auto, runc, crun, runsc (gVisor), docker, or the absolute path of an OCI runtime; auto, the first of runc, crun and runsc that works, if absent"`
+	Image   string            `yaml:"image" doc:"what code finds as its root: a name under images or of the Docker engine, or a root file system's folder by its absolute path; the private copy of the language's runtime if absent"`
+	Images  map[string]string `yaml:"images" doc:"name: the absolute path of a root file system's folder"`
+}
+
+// VMConfig is what a VM is made of. What is absent is looked for in the system's
+// places.
+type VMConfig struct {
+	Kernel string `yaml:"kernel" doc:"the guest's kernel, by its absolute path"`
+	QEMU   string `yaml:"qemu" doc:"the emulator, by its absolute path"`
+	Memory int    `yaml:"memory" min:"256" max:"65536" doc:"the guest's memory in MB; 1024 if absent"`
 }
 
 // ExecutorConfig is where programs run code over gRPC.

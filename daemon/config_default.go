@@ -72,13 +72,14 @@ func defaultBoundaries() []BoundaryConfig {
 		Operation:   "goal:admit",
 		At:          builtIn,
 	}, {
-		// Code in the sandbox reaches nothing, so it acts and is recorded.
+		// Code in the sandbox reaches nothing, so it acts and is recorded. Its tier
+		// bounds its time, an hour at most; this is behind that.
 		Boundary:    "exec/*",
 		Risk:        holdfast.Medium,
 		Permissions: []string{"exec:run"},
 		Consumes:    map[string]int64{string(holdfast.CPUMillis): 60_000, string(holdfast.WallMillis): 30_000, string(holdfast.MemoryMB): 512},
 		Operation:   "exec:run",
-		Timeout:     Duration(time.Minute),
+		Timeout:     Duration(61 * time.Minute),
 		At:          builtIn,
 	}, {
 		// A program on a work tree reaches nothing else. An agent works for hours.

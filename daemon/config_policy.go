@@ -61,6 +61,9 @@ func (c *Config) Policy(rules kernel.Rules, version string, from []string) (*ker
 		return nil, err
 	}
 	p.Weakened = append(p.Weakened, p.Goals.Weakened()...)
+	if w := c.Sandbox.Container.unnamed(); w != "" {
+		p.Weakened = append(p.Weakened, w)
+	}
 	return p, nil
 }
 

@@ -5,8 +5,11 @@ import (
 	"crypto/x509"
 	"net"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
+	"unicode"
 
 	"google.golang.org/grpc/credentials"
 
@@ -23,6 +26,7 @@ func (k *checker) sandbox(c *Config) {
 	if w := time.Duration(c.Sandbox.Wait); w < time.Millisecond || w > maxWaitRoom {
 		k.fail(k.at("sandbox.wait"), "wait 1ms to 10m", "sandbox.wait: %v is not allowed", w)
 	}
+	k.tiers(c)
 	e := c.Sandbox.Executor
 	named := 0
 	for _, f := range []string{e.Cert, e.Key, e.Clients} {
@@ -46,6 +50,51 @@ func (k *checker) sandbox(c *Config) {
 	case named == 0 && !loopback(host):
 		k.fail(k.at("sandbox.executor.listen"), "listen on 127.0.0.1, or name cert, key and clients", "sandbox.executor.listen: %q can be reached from other machines", clip(e.Listen))
 	}
+}
+
+// runtimes are the words for what runs containers.
+func runtimes() []string { return []string{"auto", "runc", "crun", "runsc", "docker"} }
+
+// tiers wants paths to be absolute, so that they mean the same wherever Holdfast
+// was started; whether something is there is found out where it is used.
+func (k *checker) tiers(c *Config) {
+	ct, vm := c.Sandbox.Container, c.Sandbox.VM
+	if r := ct.Runtime; r != "" && !slices.Contains(runtimes(), r) && !absolutely(r) {
+		k.fail(k.at("sandbox.container.runtime"), "write "+strings.Join(runtimes(), ", ")+", or an absolute path", "sandbox.container.runtime: there is no runtime %q", clip(r))
+	}
+	for name, dir := range ct.Images {
+		if name == "" || strings.HasPrefix(name, "/") || len(name) > maxName {
+			k.fail(k.at("sandbox.container.images"), "such as python: /srv/images/python", "sandbox.container.images: %q is no name of an image", clip(name))
+		}
+		if !absolutely(dir) {
+			k.fail(k.at("sandbox.container.images."+name), "name a folder by its absolute path", "sandbox.container.images: %q is no folder's path", clip(dir))
+		}
+	}
+	if i := ct.Image; i != "" && strings.HasPrefix(i, "/") && !absolutely(i) || strings.ContainsFunc(i, unicode.IsControl) || len(i) > maxPath {
+		k.fail(k.at("sandbox.container.image"), "name an image, or a folder by its absolute path in its shortest form", "sandbox.container.image: %q is no image", clip(i))
+	}
+	for key, path := range map[string]string{"kernel": vm.Kernel, "qemu": vm.QEMU} {
+		if path != "" && !absolutely(path) {
+			k.fail(k.at("sandbox.vm."+key), "name a file by its absolute path", "sandbox.vm.%s: %q is no file's path", key, clip(path))
+		}
+	}
+}
+
+// absolutely says whether a path is absolute and in its shortest form.
+func absolutely(path string) bool {
+	return filepath.IsAbs(path) && filepath.Clean(path) == path && path != "/" && len(path) <= maxPath && !strings.ContainsFunc(path, unicode.IsControl)
+}
+
+// maxPath bounds a path of the configuration.
+const maxPath = 4096
+
+// unnamed is the weakening of a runtime that somebody asked for by name and that
+// cannot say which call ended a program, or "".
+func (c ContainerConfig) unnamed() string {
+	if c.Runtime != "docker" && c.Runtime != "runsc" {
+		return ""
+	}
+	return "sandbox.container.runtime: " + c.Runtime + " cannot say which system call ended a program in a container"
 }
 
 // executorFiles reads what the executor's certificates are, so that a mistake is

@@ -27,6 +27,8 @@ func atStart(c *Config) map[string]any {
 		"sandbox.waiting":            c.Sandbox.Waiting,
 		"sandbox.wait":               c.Sandbox.Wait,
 		"sandbox.executor":           c.Sandbox.Executor,
+		"sandbox.container":          c.Sandbox.Container,
+		"sandbox.vm":                 c.Sandbox.VM,
 		"ledger.checkpoint_interval": c.Ledger.CheckpointInterval,
 		"telemetry":                  c.Telemetry,
 	}

@@ -53,6 +53,8 @@ func TestReloadNamesWhatWaitsForAStart(t *testing.T) {
 	}
 	for name, more := range map[string]string{
 		"sandbox.executor":           issuer + "sandbox: {executor: {listen: '127.0.0.1:0'}}\n",
+		"sandbox.container":          issuer + "sandbox: {container: {runtime: runc}}\n",
+		"sandbox.vm":                 issuer + "sandbox: {vm: {memory: 512}}\n",
 		"egress.listen":              issuer + "egress: {listen: [{address: '127.0.0.1:0', agent: a}]}\n",
 		"sandbox.running":            issuer + "sandbox: {running: 3}\n",
 		"sandbox.wait":               issuer + "sandbox: {wait: 3s}\n",
