@@ -58,14 +58,19 @@ func lay(home string, root bool, name string, spec sandbox.Spec) (g ground, err 
 		if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 			return g, err
 		}
-		size := fmt.Sprintf("mode=0755,size=%d,nr_inodes=%d", sandbox.ScratchBytes+len(spec.Code), sandbox.ScratchInodes)
-		if err := unix.Mount("holdfast", base, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, size); err != nil {
-			return g, &sandbox.Tmpfs{Err: err}
+		for dir, size := range map[string]int{"code": len(spec.Code) + 1<<16, "work": sandbox.ScratchBytes} {
+			at := filepath.Join(base, dir)
+			if err := os.Mkdir(at, 0o755); err != nil {
+				return g, err
+			}
+			if err := unix.Mount("holdfast", at, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("mode=0755,size=%d,nr_inodes=%d", size, sandbox.ScratchInodes)); err != nil {
+				return g, &sandbox.Tmpfs{Err: err}
+			}
 		}
 		g.network = fmt.Sprintf("/proc/%d/task/%d/ns/net", os.Getpid(), unix.Gettid())
 	}
 	g.code, g.work = filepath.Join(base, "code"), filepath.Join(base, "work")
-	if err := errors.Join(os.Mkdir(g.code, 0o755), os.Mkdir(g.work, 0o700)); err != nil {
+	if err := errors.Join(os.MkdirAll(g.code, 0o755), os.MkdirAll(g.work, 0o755)); err != nil {
 		return g, err
 	}
 	if err := put(filepath.Join(g.code, name), spec.Code, 0o555, false); err != nil {

@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -58,7 +59,9 @@ type guest struct {
 	*run
 	begin func(pid int) error
 	left  *int
-	done  chan struct{}
+	// before is what the process ran when it first asked to execute.
+	before image
+	done   chan struct{}
 }
 
 // End implements sandbox.Watcher.
@@ -105,11 +108,11 @@ func (g *guest) answer() {
 func (g *guest) question(n notice) {
 	c := newCall(n.nr, n.arch, n.args)
 	executes := !c.foreign && (c.name == "execve" || c.name == "execveat")
-	if !g.started {
-		if executes {
-			g.execute(n)
-			return
-		}
+	switch {
+	case executes && (!g.started || g.still(n)):
+		g.execute(n)
+		return
+	case !g.started:
 		g.asks.proceed(n)
 		return
 	}
@@ -125,7 +128,7 @@ func (g *guest) question(n notice) {
 
 // execute lets the one execve happen. A filter that was made elsewhere may be one
 // whose askers any signal wakes; who was woken asks again, and what was answered
-// meanwhile has not happened.
+// meanwhile has not happened, even where the kernel took the answer.
 func (g *guest) execute(n notice) {
 	if g.workload < 0 && !g.taken(n) {
 		return // it is not let go on: whoever began it ends it
@@ -138,6 +141,7 @@ func (g *guest) execute(n notice) {
 // taken takes hold of the program before it begins.
 func (g *guest) taken(n notice) bool {
 	fd, err := unix.PidfdOpen(int(n.pid), 0)
+	g.before = imageOf(n)
 	if err != nil || g.begin(int(n.pid)) != nil {
 		unix.Close(fd)
 		return false
@@ -152,6 +156,24 @@ func (g *guest) taken(n notice) bool {
 	g.pid = numberOf(fd)
 	return !late
 }
+
+// image is which file a process runs; hidden is that it does not let itself be
+// looked at, as a runtime does and no program can here.
+type image struct {
+	dev, ino uint64
+	hidden   bool
+}
+
+func imageOf(n notice) image {
+	var st unix.Stat_t
+	if unix.Stat(fmt.Sprintf("/proc/%d/exe", n.pid), &st) != nil {
+		return image{hidden: true}
+	}
+	return image{dev: st.Dev, ino: st.Ino}
+}
+
+// still says whether who asks is the runtime yet, and nothing was executed.
+func (g *guest) still(n notice) bool { return imageOf(n) == g.before && g.asks.asks(n) }
 
 // byNumber are the calls whose first argument is the number of a process and
 // stands in conditions of profiles.

@@ -30,8 +30,15 @@ func Connected(t *testing.T, open func(t *testing.T, program string) Runner) {
 // exceptions.
 func workspace(t *testing.T, own reasons, open func(t *testing.T, program string) Runner) {
 	s := &suite{tree: true}
+	s.others(t, exceptions(), own, open)
+}
+
+// others runs every attempt, by a table of exceptions; what stands in own goes
+// before them.
+func (s *suite) others(t *testing.T, table, own reasons, open func(t *testing.T, program string) Runner) {
+	t.Helper()
 	s.open(t, open)
-	table, left := exceptions(), map[string]int{}
+	left := map[string]int{}
 	other := table.byName(t)
 	maps.Copy(other, own.byName(t))
 	begin := func(name string, same func(*testing.T), differs func(exception) func(*testing.T)) {
@@ -82,6 +89,9 @@ func (x exception) none() bool { return x.want == nil && x.holds == nil }
 // of is the attempt a by this exception.
 func (x exception) of(a try) try {
 	a.want = x.want
+	if x.static != "" {
+		a.static = x.static
+	}
 	if x.code != "" {
 		a.code = x.code
 	}
