@@ -91,6 +91,7 @@ func (d *Daemon) Status(ctx context.Context) (*api.Status, error) {
 		s.Operator = append(s.Operator, k.ID())
 	}
 	d.sayPast(s)
+	d.sayCounters(s)
 	s.Servers = d.states.say(d.config().MCP.Servers)
 	if err := d.store.Poisoned(); err != nil {
 		s.Problems = append(s.Problems, "the ledger failed to write: everything is refused until a restart")

@@ -36,3 +36,17 @@ func (d *Daemon) sayPast(s *api.Status) {
 		s.Problems = append(s.Problems, "every call is refused of "+m)
 	}
 }
+
+// sayCounters says what of the counters of money and iterations was not what the
+// ledger adds up to.
+func (d *Daemon) sayCounters(s *api.Status) {
+	c := d.Kernel.Compared()
+	if c.Failed != "" {
+		s.Problems = append(s.Problems, "the counters of money and iterations cannot be compared with the ledger: "+c.Failed)
+	}
+	if n := len(c.Astray); n > 0 {
+		a := c.Astray[0]
+		s.Problems = append(s.Problems, fmt.Sprintf("at the start %d of the counters of money and iterations were not what the ledger adds up to, and the larger count holds: somebody may have written the store past holdfast (`holdfast ledger verify`); the first is %s of tenant %s, %d stored and %d by the ledger",
+			n, a.Budget, a.Tenant, a.Stored, a.Ledger))
+	}
+}

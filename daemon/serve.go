@@ -78,6 +78,7 @@ func (d *Daemon) Serve(ctx context.Context, s Serving) error {
 	run(d.watchLatch)
 	run(d.sign)
 	run(d.watchConfig)
+	run(func(ctx context.Context) { _ = d.Kernel.CompareCounters(ctx) }) // it logs, and status says
 	for _, keys := range d.keysets {
 		run(keys.Run)
 	}

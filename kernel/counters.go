@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -40,42 +42,98 @@ type sum struct {
 	name         string
 }
 
+// countBatch is how many leaves are added up in one view.
+const countBatch = 10_000
+
+// counting adds up one tenant's counters, from where it stopped.
+type counting struct {
+	tenant string
+	next   int64 // the leaf that is read next
+	sums   map[string]*sum
+}
+
+// read adds up at most limit leaves, and says how many there were.
+func (c *counting) read(ctx context.Context, tx Tx, limit int64) (n int64, err error) {
+	err = tx.Leaves(c.tenant, c.next, c.next+limit, func(l ledger.Stored) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := addUp(c.sums, &l); err != nil {
+			return err
+		}
+		c.next, n = l.Seq+1, n+1
+		return nil
+	})
+	return n, err
+}
+
+// astray compares those counters, in the view in which the last leaf was read.
+func (c *counting) astray(tx Tx, keys iter.Seq[string]) (out []Astray, err error) {
+	for key := range keys {
+		s := c.sums[key]
+		stored, err := tx.Counter(budget.Draw{Key: key, Window: s.window})
+		if err != nil {
+			return nil, err
+		}
+		if stored.Used != s.used {
+			out = append(out, Astray{Tenant: c.tenant, Budget: s.name, Key: key, Stored: stored.Used, Ledger: s.used})
+		}
+	}
+	slices.SortFunc(out, func(a, b Astray) int { return strings.Compare(a.Key, b.Key) })
+	return out, nil
+}
+
 // CheckCounters adds up the counters of money and iterations from every leaf of
-// the ledger and compares them with the store's, in one snapshot. It changes
-// nothing. progress, which may be nil, is told how many leaves were read; ctx ends
-// it, and then nothing is compared. More counters than can be added up at once are
-// an error.
-func CheckCounters(ctx context.Context, tx Tx, progress func(leaves int64)) (Counted, error) {
-	var out Counted
-	heads, err := tx.Heads()
-	if err != nil {
+// the ledger, 10,000 in a view, and compares each tenant's with the store's in the
+// view in which it came to the end: crossings may go on meanwhile. It changes
+// nothing. progress, which may be nil, is told how many leaves were read, of how
+// many there were at first; ctx ends it, and then what was compared is what it
+// returns beside the error. More counters than can be added up at once are an
+// error.
+func CheckCounters(ctx context.Context, s Store, progress func(read, of int64)) (Counted, error) {
+	return checkCounters(ctx, s, progress, func(*counting, []Astray) error { return nil })
+}
+
+// checkCounters is CheckCounters; found is told of each tenant of which counters
+// are astray.
+func checkCounters(ctx context.Context, s Store, progress func(read, of int64), found func(*counting, []Astray) error) (out Counted, err error) {
+	var heads []ledger.Head
+	if err := s.View(ctx, func(tx Tx) (err error) { heads, err = tx.Heads(); return err }); err != nil {
 		return out, err
 	}
+	var of int64
+	heads = slices.DeleteFunc(heads, func(h ledger.Head) bool { return h.Tenant == ledger.CheckpointsTenant })
 	for _, h := range heads {
-		sums := map[string]*sum{}
-		err := tx.Leaves(h.Tenant, 0, h.Size, func(l ledger.Stored) error {
-			if out.Leaves++; out.Leaves%1024 == 0 && progress != nil {
-				progress(out.Leaves)
-			}
-			if err := ctx.Err(); err != nil {
+		of += h.Size
+	}
+	for _, h := range heads {
+		c := &counting{tenant: h.Tenant, sums: map[string]*sum{}}
+		var astray []Astray
+		for more := true; more; {
+			err := s.View(ctx, func(tx Tx) error {
+				n, err := c.read(ctx, tx, countBatch)
+				out.Leaves += n
+				if more = n == countBatch; err != nil || more {
+					return err
+				}
+				astray, err = c.astray(tx, maps.Keys(c.sums))
 				return err
-			}
-			return addUp(sums, &l)
-		})
-		if err != nil {
-			return out, err
-		}
-		for key, s := range sums {
-			c, err := tx.Counter(budget.Draw{Key: key, Window: s.window})
+			})
 			if err != nil {
 				return out, err
 			}
-			if out.Counters++; c.Used != s.used {
-				out.Astray = append(out.Astray, Astray{Tenant: h.Tenant, Budget: s.name, Key: key, Stored: c.Used, Ledger: s.used})
+			if progress != nil {
+				progress(out.Leaves, of)
+			}
+		}
+		out.Counters += len(c.sums)
+		out.Astray = append(out.Astray, astray...)
+		if len(astray) > 0 {
+			if err := found(c, astray); err != nil {
+				return out, err
 			}
 		}
 	}
-	slices.SortFunc(out.Astray, func(a, b Astray) int { return strings.Compare(a.Tenant+"\x00"+a.Key, b.Tenant+"\x00"+b.Key) })
 	return out, nil
 }
 

@@ -87,6 +87,7 @@ type Kernel struct {
 	policy  atomic.Pointer[policy]
 	swaps   swaps
 	past    past
+	counted compared
 	seen    observed
 	flights flights
 	fled    fled

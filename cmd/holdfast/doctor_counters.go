@@ -11,18 +11,18 @@ import (
 )
 
 // countersTime bounds how long the ledger is added up for.
-const countersTime = 30 * time.Second
+const countersTime = 2 * time.Minute
 
 // seeCounters adds up the ledger and compares the counters of money and iterations.
 func (a *app) seeCounters(daemon.Paths) finding {
 	ctx, cancel := context.WithTimeout(a.ctx, countersTime)
 	defer cancel()
 	var c kernel.Counted
-	err := a.read(func(_ daemon.Paths, s kernel.Store) error {
-		return s.View(ctx, func(tx kernel.Tx) (err error) {
-			c, err = kernel.CheckCounters(ctx, tx, nil)
-			return err
-		})
+	p := a.progress(nil)
+	defer p.end()
+	err := a.read(func(_ daemon.Paths, s kernel.Store) (err error) {
+		c, err = kernel.CheckCounters(ctx, s, p.upTo)
+		return err
 	})
 	switch {
 	case isNoState(err):

@@ -331,7 +331,19 @@ func (a *app) progress(trees []tree) *progress {
 
 func (p *progress) one() {
 	p.n++
-	if p.n%16384 != 0 || !isTerminal(p.a.err) || time.Since(p.last) < 200*time.Millisecond {
+	if p.n%16384 == 0 {
+		p.show()
+	}
+}
+
+// upTo says that n leaves of so many were read.
+func (p *progress) upTo(n, of int64) {
+	p.n, p.total = n, of
+	p.show()
+}
+
+func (p *progress) show() {
+	if !isTerminal(p.a.err) || time.Since(p.last) < 200*time.Millisecond {
 		return
 	}
 	p.last, p.shown = time.Now(), true
