@@ -60,7 +60,9 @@ func reach(ctx context.Context, socket string) (*engine, engineVersion, error) {
 	e.http = &http.Client{
 		Transport: &http.Transport{
 			DialContext:            func(ctx context.Context, _, _ string) (net.Conn, error) { return dialOwner(ctx, socket) },
-			MaxResponseHeaderBytes: 64 << 10, DisableCompression: true, MaxIdleConns: 4, IdleConnTimeout: 30 * time.Second,
+			MaxResponseHeaderBytes: 64 << 10, DisableCompression: true,
+			// A socket costs little, and nothing comes on one that nobody has asked on.
+			DisableKeepAlives: true,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("it answers with another address") },
 	}

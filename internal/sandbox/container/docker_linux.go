@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -65,6 +66,7 @@ type Docker struct {
 	mu       sync.Mutex
 	closed   bool
 	troubles map[string]bool
+	owed     []string // containers that could not be taken away yet
 }
 
 // dockerInfo is the part of GET /info that is used.
@@ -197,12 +199,18 @@ func (d *Docker) runtime() string {
 	return ""
 }
 
+// imageName is a repository with a tag or a digest, or an image's own digest.
+var imageName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/:@-]*$`)
+
 // image looks the image up, and whether containers of it can be held.
 func (d *Docker) image(ctx context.Context) (dockerImage, error) {
 	const make = "make one from a folder with the programs in it: `tar -C FOLDER -c . | docker import - NAME`, then name it as `sandbox: container: image: NAME`; `docker images` lists those that are there, and none is fetched"
 	var i dockerImage
 	if d.cfg.Image == "" {
 		return i, &holdfast.Error{Kind: holdfast.KindSpawn, Why: "the Docker engine runs programs of an image, and none is named", Hint: make}
+	}
+	if !imageName.MatchString(d.cfg.Image) || strings.Contains(d.cfg.Image, "..") || len(d.cfg.Image) > 255 {
+		return i, &holdfast.Error{Kind: holdfast.KindSpawn, Why: fmt.Sprintf("%.80q is no name of an image", d.cfg.Image), Hint: make}
 	}
 	err := d.engine.call(ctx, http.MethodGet, "/images/"+d.cfg.Image+"/json", nil, nil, &i)
 	if absent(err) {
@@ -255,6 +263,33 @@ func (d *Docker) remove(id string) error {
 		return nil
 	}
 	return err
+}
+
+// owe takes a container away, now or when the engine answers again.
+func (d *Docker) owe(id string) {
+	err := d.remove(id)
+	d.trouble(err)
+	if err != nil {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.owed = append(d.owed, id)
+	}
+}
+
+// settle takes away what is owed, until the engine does not answer.
+func (d *Docker) settle() {
+	d.mu.Lock()
+	owed := d.owed
+	d.owed = nil
+	d.mu.Unlock()
+	for i, id := range owed {
+		if d.remove(id) != nil {
+			d.mu.Lock()
+			d.owed = append(d.owed, owed[i:]...)
+			d.mu.Unlock()
+			return
+		}
+	}
 }
 
 // removeEverywhere takes a control group away in every hierarchy: the engine's

@@ -41,33 +41,41 @@ func startDocker(t *testing.T) *docker {
 	}
 	d := &docker{dir: dir, socket: filepath.Join(dir, "d.sock")}
 	t.Cleanup(func() { d.clear(t) })
-	start := func(name string, args ...string) *exec.Cmd {
-		cmd := exec.Command(name, args...)
-		log, err := os.Create(filepath.Join(dir, name+".log"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer log.Close()
-		cmd.Stdout, cmd.Stderr = log, log
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-		if err := cmd.Start(); err != nil {
-			t.Fatalf("%v: `make deps` installs it", err)
-		}
-		return cmd
-	}
 	shims := filepath.Join(dir, "c.sock")
-	below := start("containerd", "--root", filepath.Join(dir, "cr"), "--state", filepath.Join(dir, "cs"), "--address", shims)
+	below := d.start(t, "containerd", "--root", filepath.Join(dir, "cr"), "--state", filepath.Join(dir, "cs"), "--address", shims)
 	t.Cleanup(func() { end(t, below) })
 	await(t, shims)
-	d.engine = start("dockerd", "--data-root", filepath.Join(dir, "d"), "--exec-root", filepath.Join(dir, "e"), "-H", "unix://"+d.socket, "--pidfile", filepath.Join(dir, "pid"), "--containerd", shims,
-		"--iptables=false", "--ip6tables=false", "--bridge=none", "--storage-driver=overlay2")
+	d.startEngine(t)
 	t.Cleanup(func() { end(t, d.engine) })
-	await(t, d.socket)
 	d.http = &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", d.socket)
 	}}}
 	t.Cleanup(d.http.CloseIdleConnections)
 	return d
+}
+
+// start starts a program that writes into a log of its own.
+func (d *docker) start(t *testing.T, name string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(name, args...)
+	log, err := os.Create(filepath.Join(d.dir, name+".log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("%v: `make deps` installs it", err)
+	}
+	return cmd
+}
+
+func (d *docker) startEngine(t *testing.T) {
+	t.Helper()
+	d.engine = d.start(t, "dockerd", "--data-root", filepath.Join(d.dir, "d"), "--exec-root", filepath.Join(d.dir, "e"), "-H", "unix://"+d.socket, "--pidfile", filepath.Join(d.dir, "pid"), "--containerd", filepath.Join(d.dir, "c.sock"),
+		"--iptables=false", "--ip6tables=false", "--bridge=none", "--storage-driver=overlay2")
+	await(t, d.socket)
 }
 
 func await(t *testing.T, socket string) {
@@ -134,7 +142,7 @@ func (d *docker) importFolders(t *testing.T, name, change string, folders ...str
 	go func() { w.CloseWithError(pack(w, folders)) }()
 	path := "/v1.41/images/create?fromSrc=-&repo=" + name
 	if change != "" {
-		path += "&changes=" + strings.NewReplacer(" ", "%20", "=", "%3D", "\"", "%22", "[", "%5B", "]", "%5D").Replace(change)
+		path += "&changes=" + strings.NewReplacer(" ", "%20", "&changes=", "&changes=", "=", "%3D", "\"", "%22", "/", "%2F", "[", "%5B", "]", "%5D").Replace(change)
 	}
 	if out := d.ask(t, http.MethodPost, path, r); !strings.Contains(out, "sha256:") {
 		t.Fatal(out)
@@ -213,7 +221,12 @@ func (d *docker) open(t *testing.T, p *process.Tier, change func(*container.Dock
 func TestDocker(t *testing.T) {
 	d, p := startDocker(t), programs(t)
 	d.importFolders(t, "languages", "", rootOf(t, p, "python3"), rootOf(t, p, "node"))
-	t.Run("runs", func(t *testing.T) { dockerRuns(t, d, p) })
+	for _, part := range []struct {
+		name string
+		f    func(*testing.T, *docker, *process.Tier)
+	}{{"runs", dockerRuns}, {"images", dockerImages}, {"stops", dockerStops}, {"swept", dockerSwept}, {"dies", dockerDies}} {
+		t.Run(part.name, func(t *testing.T) { part.f(t, d, p) })
+	}
 }
 
 func dockerRuns(t *testing.T, d *docker, p *process.Tier) {

@@ -27,6 +27,7 @@ type job struct {
 	spec     sandbox.Spec
 	name     string // of its folder, its container and its control group
 	home     string
+	asked    bool   // the engine was asked for a container
 	id       string // the container's, once it is made
 	scratch  int
 	out, err stream
@@ -51,6 +52,7 @@ func (d *Docker) execute(ctx context.Context, spec sandbox.Spec, p sandbox.Progr
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(d.ctx, cancel)()
+	d.settle()
 	starting, over := context.WithTimeout(ctx, d.cfg.Within)
 	defer over()
 	if err := j.make(starting, p); err != nil {
@@ -70,7 +72,7 @@ func (j *job) make(ctx context.Context, p sandbox.Program) error {
 	if err != nil {
 		return failed(holdfast.KindMount, "make its workspace", err)
 	}
-	r := dockerRun{name: j.name, owner: j.d.name, dir: j.d.cfg.Dir, spec: j.spec, program: p, image: image, code: g.code, work: g.work, uid: workload, gid: workload, runtime: j.d.runtime()}
+	r := dockerRun{name: j.name, owner: j.name, dir: j.d.cfg.Dir, spec: j.spec, program: p, image: image, code: g.code, work: g.work, uid: workload, gid: workload, runtime: j.d.runtime()}
 	r.program.Argv = slices.Clone(p.Argv)
 	if name := r.program.Argv[0]; !strings.HasPrefix(name, insideCode+"/") {
 		r.program.Argv[0] = path.Base(name) // where the image has it
@@ -89,6 +91,7 @@ func (j *job) make(ctx context.Context, p sandbox.Program) error {
 		Warnings []string
 	}
 	want := r.create()
+	j.asked = true
 	if err := j.d.engine.call(ctx, http.MethodPost, "/containers/create", url.Values{"name": {"holdfast-" + j.name}}, want, &made); err != nil {
 		return err
 	}
@@ -314,10 +317,8 @@ func (j *job) unbegun(starting context.Context, err error) error {
 
 // free gives everything back.
 func (j *job) free() {
-	if j.id != "" {
-		j.d.trouble(j.d.remove(j.id))
-	} else {
-		j.d.trouble(j.d.remove("holdfast-" + j.name)) // its answer may have been lost
+	if j.asked {
+		j.d.owe("holdfast-" + j.name) // by its name: the answer with its number may have been lost
 	}
 	if j.scratch >= 0 {
 		unix.Close(j.scratch)
