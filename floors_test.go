@@ -80,6 +80,7 @@ var floors = map[string]int{
 	"internal/judge":             4,
 	"internal/sandbox/process":   4,
 	"internal/sandbox/container": 4,
+	"internal/sandbox/vm":        4,
 	"internal/sandbox/scratch":   3,
 	// The attempts that every tier of the sandbox must withstand.
 	"internal/sandbox/sandboxtest": 4,
@@ -115,11 +116,11 @@ var homes = map[string]struct {
 	module + "/internal/mcp/server":          {[]string{"daemon", "cmd/holdfast"}, "the daemon starts servers behind the gateway; the command only makes a clean environment"},
 	module + "/internal/mcp/remote":          {[]string{"daemon"}, "the daemon reaches servers behind the gateway"},
 	module + "/internal/keyset":              {[]string{"daemon"}, "the daemon introduces a hand to the kernel"},
-	"golang.org/x/sys/unix":                  {[]string{"internal/redact", "internal/halt", "internal/api", "internal/mcp/server", "internal/sandbox/process", "internal/sandbox/container", "internal/sandbox/scratch", "daemon"}, "the system is for doors and hands; below them the latch is a file, and redaction locks the memory that registered secrets stand in"},
+	"golang.org/x/sys/unix":                  {[]string{"internal/redact", "internal/halt", "internal/api", "internal/mcp/server", "internal/sandbox/process", "internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/scratch", "daemon"}, "the system is for doors and hands; below them the latch is a file, and redaction locks the memory that registered secrets stand in"},
 	"github.com/elastic/go-seccomp-bpf":      {[]string{"internal/sandbox/process"}, "the names of system calls are a wall's"},
 	"golang.org/x/net/idna":                  {[]string{"internal/domain"}, "a host is made canonical in one place (D22)"},
 	"golang.org/x/net/publicsuffix":          {[]string{"internal/domain"}, "what a wildcard covers is decided in one place"},
-	"os/exec":                                {[]string{"internal/mcp/server", "internal/judge", "internal/sandbox/process", "internal/sandbox/container", "internal/sandbox/sandboxtest", "daemon", "cmd/holdfast"}, "starting a process is a hand's work"},
+	"os/exec":                                {[]string{"internal/mcp/server", "internal/judge", "internal/sandbox/process", "internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/sandboxtest", "daemon", "cmd/holdfast"}, "starting a process is a hand's work"},
 }
 
 // impure are what floors 0 to 2 do without: they do no I/O. TestPureFloors looks

@@ -188,7 +188,7 @@ type ContainerConfig struct {
 type VMConfig struct {
 	Kernel string `yaml:"kernel" doc:"the guest's kernel, by its absolute path"`
 	QEMU   string `yaml:"qemu" doc:"the emulator, by its absolute path"`
-	Memory int    `yaml:"memory" min:"256" max:"8192" doc:"the guest's memory in MB; 1024 if absent"`
+	Memory int    `yaml:"memory" min:"384" max:"8192" doc:"the guest's memory in MB; 1024 if absent"`
 }
 
 // ExecutorConfig is where programs run code over gRPC.

@@ -12,13 +12,17 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/vm"
 )
 
 // Launcher turns this process into a launcher of the sandbox, and does not
 // return, if Holdfast started it as one. A program in which code is run calls
 // it first thing in main: the walls are built by a process that has nothing
-// else in its memory.
-func Launcher() { process.Launcher() }
+// else in its memory. In a guest of the VM tier it becomes the supervisor.
+func Launcher() {
+	process.Launcher()
+	vm.Guest(inGuest)
+}
 
 // A tier is one kind of sandbox (spec 000 "Sandbox types").
 type tier interface {

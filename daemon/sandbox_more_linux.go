@@ -2,12 +2,12 @@ package daemon
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/container"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/vm"
 )
 
 // openMore opens a tier that is stronger than the process tier. The error says
@@ -30,5 +30,5 @@ func (s *sandboxes) openMore(ctx context.Context, which sandbox.Tier) (tier, err
 		s.d.log.Info("sandbox", "tier", "container", "runtime", t.Runtime())
 		return t, nil
 	}
-	return nil, &holdfast.Error{Kind: holdfast.KindSpawn, Why: fmt.Sprintf("this version has no %s tier", which), Hint: "take a version that has one, or let nothing ask for it"}
+	return s.openVM(vm.Config{Kernel: s.d.began.Sandbox.VM.Kernel, QEMU: s.d.began.Sandbox.VM.QEMU, MemoryMB: s.d.began.Sandbox.VM.Memory})
 }

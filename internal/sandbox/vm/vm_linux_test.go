@@ -1,0 +1,146 @@
+package vm
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process"
+)
+
+func openInside(ctx context.Context, dir string) (Inside, error) {
+	return process.Open(ctx, process.Config{Dir: dir, Secret: func(string) bool { return false }, Parked: 2})
+}
+
+func TestMain(m *testing.M) {
+	process.Launcher()
+	Guest(openInside)
+	code := m.Run()
+	if shared.close != nil {
+		shared.close()
+	}
+	os.Exit(code)
+}
+
+// shared is the tier that all tests use which are not about how one is made.
+var shared struct {
+	once  sync.Once
+	tier  *Tier
+	cfg   Config
+	err   error
+	close func()
+}
+
+// parts is a configuration for guests with this test's own program.
+func parts(t testing.TB) Config {
+	t.Helper()
+	shared.once.Do(func() { shared.err = assemble(t) })
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	return shared.cfg
+}
+
+func assemble(t testing.TB) error {
+	dir, err := os.MkdirTemp("", "vm")
+	if err != nil {
+		return err
+	}
+	shared.close = func() {
+		if shared.tier != nil {
+			shared.tier.Close()
+		}
+		os.RemoveAll(dir)
+	}
+	self := filepath.Join(dir, "self")
+	build := exec.Command("go", "test", "-c", "-trimpath", "-ldflags=-s -w", "-o", self, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Logf("%s", out)
+		return err
+	}
+	host, err := process.Open(context.Background(), process.Config{Dir: filepath.Join(dir, "roots"), Secret: func(string) bool { return false }})
+	if err != nil {
+		return err
+	}
+	defer host.Close()
+	python, err := host.Beside(context.Background(), "python3")
+	if err != nil {
+		return err
+	}
+	shared.cfg = Config{Dir: filepath.Join(dir, "vm"), Kernel: kernel(t), Program: self, MemoryMB: 512, NoKVM: true, Secret: func(string) bool { return false },
+		Roots: func(context.Context) ([]string, error) { return []string{python.Root}, nil }}
+	shared.tier, err = Open(shared.cfg)
+	return err
+}
+
+// kernel is what guests boot. Where it, or QEMU, is missing the test is skipped,
+// and under CI fails.
+func kernel(t testing.TB) string {
+	t.Helper()
+	missing := t.Skipf
+	if os.Getenv("CI") != "" {
+		missing = t.Fatalf
+	}
+	if testing.Short() {
+		t.Skip("guests are emulated")
+	}
+	if _, err := exec.LookPath("qemu-system-x86_64"); err != nil {
+		missing("there is no qemu-system-x86_64; `make deps` installs Debian's qemu-system-x86")
+	}
+	found, _ := filepath.Glob("../../../bin/guest/vmlinuz")
+	installed, _ := filepath.Glob("/boot/vmlinuz-*-cloud-amd64")
+	if found = append(found, installed...); len(found) == 0 {
+		missing("there is no kernel to boot; `make deps` gets Debian's linux-image-cloud-amd64 and puts it into bin/guest")
+	}
+	path, err := filepath.Abs(found[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func tier(t testing.TB) *Tier {
+	t.Helper()
+	parts(t)
+	return shared.tier
+}
+
+func python(t testing.TB, b *Tier, code string, change ...func(*sandbox.Spec)) *sandbox.Result {
+	t.Helper()
+	spec := sandbox.Spec{ID: "try", Language: "python3", Code: []byte(code), Timeout: 20 * time.Second}
+	for _, c := range change {
+		c(&spec)
+	}
+	res, err := b.Run(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+// TestRunInGuest: a request goes into a machine and its result comes out, and
+// nothing of it is there in the next.
+func TestRunInGuest(t *testing.T) {
+	b := tier(t)
+	res := python(t, b, "import os\nprint(open('in/f').read(), os.listdir('/tmp'))\nopen('out.txt','w').write('left')", func(s *sandbox.Spec) {
+		s.Files = map[string][]byte{"in/f": []byte("given")}
+	})
+	t.Logf("%s %d %q %q %v %v %+v", res.State, res.ExitCode, res.Stdout, res.Stderr, res.WallTime, res.Stages, res.Posture)
+	if res.State != sandbox.Completed || res.ExitCode != 0 || string(res.Stdout) != "given ['in']\n" || string(res.OutputFiles["out.txt"]) != "left" {
+		t.Errorf("%s %d %q %q %v", res.State, res.ExitCode, res.Stdout, res.Stderr, res.OutputFiles)
+	}
+	if res.Posture.Tier != sandbox.TierVM {
+		t.Errorf("the posture is of %v", res.Posture.Tier)
+	}
+	res = python(t, b, "import os\nprint(os.listdir('/tmp'))")
+	t.Logf("%v %v %s", res.WallTime, res.Stages, res.Path)
+	if string(res.Stdout) != "[]\n" {
+		t.Errorf("the next found %q", res.Stdout)
+	}
+}
