@@ -105,7 +105,7 @@ func (d *Daemon) Status(ctx context.Context) (*api.Status, error) {
 	}
 	s.Problems = append(append(s.Problems, d.sandboxes.troubles()...), d.egress.troubles()...)
 	at, off := d.pagesAt()
-	s.Executor, s.Egress = d.executorAt(), d.egress.status(ctx)
+	s.Executor, s.Egress, s.Sandboxes = d.executorAt(), d.egress.status(ctx), d.sandboxes.postures()
 	if s.Egress != nil {
 		for _, m := range s.Egress.Missing {
 			s.Problems = append(s.Problems, m.String()+" ("+m.Hint+")")

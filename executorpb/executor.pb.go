@@ -603,6 +603,8 @@ type Posture struct {
 	NamesViolations bool                   `protobuf:"varint,6,opt,name=names_violations,json=namesViolations,proto3" json:"names_violations,omitempty"`
 	Instead         map[string]string      `protobuf:"bytes,7,rep,name=instead,proto3" json:"instead,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`     // wall that did not stand to what bounds the same by less
 	Unbounded       map[string]string      `protobuf:"bytes,8,rep,name=unbounded,proto3" json:"unbounded,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // limit of the specification that nothing holds here (io), to reason
+	Runtime         string                 `protobuf:"bytes,9,opt,name=runtime,proto3" json:"runtime,omitempty"`                                                                               // what raised the walls where Holdfast did not itself, with its version
+	Notes           []string               `protobuf:"bytes,10,rep,name=notes,proto3" json:"notes,omitempty"`                                                                                  // what else is to be known of the walls
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -689,6 +691,20 @@ func (x *Posture) GetInstead() map[string]string {
 func (x *Posture) GetUnbounded() map[string]string {
 	if x != nil {
 		return x.Unbounded
+	}
+	return nil
+}
+
+func (x *Posture) GetRuntime() string {
+	if x != nil {
+		return x.Runtime
+	}
+	return ""
+}
+
+func (x *Posture) GetNotes() []string {
+	if x != nil {
+		return x.Notes
 	}
 	return nil
 }
@@ -825,7 +841,7 @@ const file_executor_proto_rawDesc = "" +
 	"\aRefusal\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05errno\x18\x02 \x01(\tR\x05errno\x12\x14\n" +
-	"\x05count\x18\x03 \x01(\x03R\x05count\"\x86\x04\n" +
+	"\x05count\x18\x03 \x01(\x03R\x05count\"\xb6\x04\n" +
 	"\aPosture\x12\x12\n" +
 	"\x04tier\x18\x01 \x01(\tR\x04tier\x12\x12\n" +
 	"\x04mode\x18\x02 \x01(\tR\x04mode\x12\x16\n" +
@@ -834,7 +850,10 @@ const file_executor_proto_rawDesc = "" +
 	"\x04down\x18\x05 \x03(\v2'.holdfast.executor.v1.Posture.DownEntryR\x04down\x12)\n" +
 	"\x10names_violations\x18\x06 \x01(\bR\x0fnamesViolations\x12D\n" +
 	"\ainstead\x18\a \x03(\v2*.holdfast.executor.v1.Posture.InsteadEntryR\ainstead\x12J\n" +
-	"\tunbounded\x18\b \x03(\v2,.holdfast.executor.v1.Posture.UnboundedEntryR\tunbounded\x1a7\n" +
+	"\tunbounded\x18\b \x03(\v2,.holdfast.executor.v1.Posture.UnboundedEntryR\tunbounded\x12\x18\n" +
+	"\aruntime\x18\t \x01(\tR\aruntime\x12\x14\n" +
+	"\x05notes\x18\n" +
+	" \x03(\tR\x05notes\x1a7\n" +
 	"\tDownEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a:\n" +

@@ -100,3 +100,15 @@ func seeLanguages(t *process.Tier) finding {
 	f.Check = "sandbox"
 	return f
 }
+
+// tierWords says of a tier in one line what raises its walls, and what it cannot.
+func tierWords(p sandbox.Posture) string {
+	s := fmt.Sprintf("%s tier%s%s, control groups: %s", p.Tier, prefix(", ", clean(p.Runtime)), prefix(", ", p.Mode), or(p.Groups, "its own"))
+	if missing := p.Missing(nil); len(missing) > 0 {
+		s += "; these walls do not stand: " + sandbox.Asked(missing)
+	}
+	if !p.Names {
+		s += "; it cannot name the call that ends a program"
+	}
+	return s
+}

@@ -32,7 +32,8 @@ after its last client; the next run finds it warm.
                         exactly, such as python3.11
     --timeout DURATION  by the wall clock; 10s, at most 30s; in a container or VM
                         5m, at most 1h
-    --memory MB         256, at most 512; in a container or VM 4096
+    --memory MB         256, at most 512; in a container 4096, in a VM 512, at most
+                        what its guests have
     --tier TIER         at least so strong a sandbox: process, container or vm.
                         The boundary's contract may demand more
     --entropy N, --novelty X, --trust LEVEL

@@ -185,6 +185,9 @@ func (a *app) sayStatus(s *api.Status, up, broken bool) {
 	if s.Executor != "" {
 		row("executor", "%s, code over gRPC", s.Executor)
 	}
+	for _, p := range s.Sandboxes {
+		row("sandbox", "%s", tierWords(p))
+	}
 	if e := s.Egress; e != nil {
 		row("egress", "%s listed, %s served", story.Count(e.Domains, "domain", "domains"), story.Count(e.Runs, "workspace", "workspaces"))
 		for _, x := range e.Listeners {

@@ -156,8 +156,11 @@ type Status struct {
 	Pages       string            `json:"pages,omitempty"`
 	Executor    string            `json:"executor,omitempty"` // host:port of the code executor
 	Egress      *EgressStatus     `json:"egress,omitempty"`
-	DiskUsed    int64             `json:"disk_bytes"`
-	DiskFree    int64             `json:"disk_free_bytes"`
+	// Sandboxes are the tiers that are open, the weakest first: each is opened
+	// when something first needs it.
+	Sandboxes []sandbox.Posture `json:"sandboxes,omitempty"`
+	DiskUsed  int64             `json:"disk_bytes"`
+	DiskFree  int64             `json:"disk_free_bytes"`
 
 	// Past is how it stands with what rules ask the past; nil where none does.
 	Past *kernel.HistoryStatus `json:"past,omitempty"`

@@ -124,6 +124,10 @@ func postureOf(p sandbox.Posture) *executorpb.Posture {
 	for limit, why := range p.Unbound {
 		m.Unbounded[text(limit)] = text(why)
 	}
+	m.Runtime = text(p.Runtime)
+	for _, n := range p.Notes {
+		m.Notes = append(m.Notes, text(n))
+	}
 	return m
 }
 

@@ -125,7 +125,7 @@ func TestLimitsByTier(t *testing.T) {
 		TierNone:      {10 * time.Second, 30 * time.Second, 256, 512, 1, 2},
 		TierProcess:   {10 * time.Second, 30 * time.Second, 256, 512, 1, 2},
 		TierContainer: {300 * time.Second, time.Hour, 4096, 4096, 2, 2},
-		TierVM:        {300 * time.Second, time.Hour, 4096, 4096, 2, 2},
+		TierVM:        {300 * time.Second, time.Hour, 512, 8192, 2, 2},
 	} {
 		if got := LimitsOf(tier); got != want {
 			t.Errorf("%v: %+v", tier, got)

@@ -11,11 +11,17 @@ type Limits struct {
 }
 
 // LimitsOf returns a tier's limits. The container's are those of spec 000's own
-// command line (two processors, 4 GB), and the VM's are the same; no tier is as
-// the least.
+// command line (two processors, 4 GB). The VM's are the same but for memory, which
+// is a guest's own: by default it fits into the guest that is made by default. No
+// tier is as the least.
 func LimitsOf(t Tier) Limits {
-	if t == TierContainer || t == TierVM {
-		return Limits{Timeout: 300 * time.Second, MaxTimeout: time.Hour, MemoryMB: 4096, MaxMemoryMB: 4096, Cores: 2, MaxCores: 2}
+	most := Limits{Timeout: 300 * time.Second, MaxTimeout: time.Hour, MemoryMB: 4096, MaxMemoryMB: 4096, Cores: 2, MaxCores: 2}
+	switch t {
+	case TierContainer:
+		return most
+	case TierVM:
+		most.MemoryMB, most.MaxMemoryMB = 512, 8192
+		return most
 	}
 	return Limits{Timeout: DefaultTimeout, MaxTimeout: MaxTimeout, MemoryMB: DefaultMemoryMB, MaxMemoryMB: MaxMemoryMB, Cores: 1, MaxCores: MaxCores}
 }

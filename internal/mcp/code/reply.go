@@ -64,7 +64,7 @@ func tool() map[string]any {
 				"code":            text("the program's text"),
 				"files":           map[string]any{"type": "object", "description": "text files for the program, by relative name", "additionalProperties": map[string]any{"type": "string"}},
 				"timeout_seconds": map[string]any{"type": "number", "exclusiveMinimum": 0, "maximum": 3600, "description": "by the wall clock; 10 if absent, at most 30; in a container or VM 300, at most 3600"},
-				"memory_mb":       map[string]any{"type": "integer", "minimum": 16, "maximum": 4096, "description": "256 if absent, at most 512; in a container or VM 4096"},
+				"memory_mb":       map[string]any{"type": "integer", "minimum": 16, "maximum": 8192, "description": "256 if absent, at most 512; in a container 4096; in a VM 512 if absent"},
 				"tier":            map[string]any{"type": "string", "enum": []any{"process", "container", "vm"}, "description": "the least sandbox that is asked for"},
 				"evidence": map[string]any{
 					"type": "object", "additionalProperties": false, "description": "what is known of the work; it can make the sandbox stronger, never weaker, and what is missing beside another counts as its worst",

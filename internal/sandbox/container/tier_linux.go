@@ -179,6 +179,7 @@ func (t *Tier) trouble(err error) {
 func (t *Tier) Posture() sandbox.Posture {
 	p := t.posture
 	p.Up, p.Down, p.Instead, p.Unbound = slices.Clone(p.Up), maps.Clone(p.Down), maps.Clone(p.Instead), maps.Clone(p.Unbound)
+	p.Runtime = t.Runtime()
 	return p
 }
 
