@@ -23,6 +23,28 @@ type Program struct {
 	Rules []Rule
 }
 
+// Fewer returns the rules with one that asks in place of those of each call that
+// has more than most: who answers (Watching) says of it what they would have. The
+// slice is the caller's.
+func Fewer(rules []Rule, most int) []Rule {
+	count := map[string]int{}
+	for _, r := range rules {
+		count[r.Call]++
+	}
+	var list []Rule
+	for _, r := range rules {
+		switch n := count[r.Call]; {
+		case n < 0: // said already
+		case n > most:
+			count[r.Call] = -1
+			list = append(list, Rule{Call: r.Call})
+		default:
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
 // RuleAction is what becomes of a call; the zero value puts it to Holdfast.
 type RuleAction int8
 
@@ -56,7 +78,8 @@ type Bits struct {
 }
 
 // Watching is a program whose filter asks by the descriptor Listener; both
-// descriptors pass to whoever watches.
+// descriptors pass to whoever watches. What its profile allows or feigns and is
+// asked about all the same is answered so.
 type Watching struct {
 	Listener int
 	// Scratch is the folder that it is told the room of.

@@ -49,6 +49,7 @@ func (t *Tier) seen(held map[string]string) sandbox.Posture {
 	v := t.runtime.version
 	p := sandbox.Posture{Tier: sandbox.TierContainer, Mode: "rootless", Groups: "none", Names: t.runtime.version.listens(), Down: map[sandbox.Wall]string{}, Instead: map[sandbox.Wall]string{},
 		Unbound: map[string]string{"io": "what it writes is memory, and is bounded as that; reading its own read-only runtime is not"}}
+	p.Runtime = v.String()
 	p.Down[sandbox.WallLandlock] = v.String() + " raises none"
 	if t.root {
 		p.Mode, p.Groups = "root", t.groups.mode()
@@ -63,6 +64,12 @@ func (t *Tier) seen(held map[string]string) sandbox.Posture {
 		p.Down[sandbox.WallNet], p.Instead[sandbox.WallNet] = v.name+" raises a loopback in the network namespace that it makes for an ordinary user", "the loopback is the container's own and leads nowhere"
 		p.Down[sandbox.WallScratch], p.Instead[sandbox.WallScratch] = "an ordinary user can have no memory mounted for the workspace, which is a folder of the disk", "RLIMIT_FSIZE bounds each file at 100 MB"
 		p.Unbound["io"] = "what it writes is a folder of the state directory's disk"
+	}
+	p.Notes = []string{
+		"the program is the first process of its namespace: a signal that it sends itself is forgotten, and abort ends it by a fault",
+		"a call of another architecture ends the thread that makes it, and is not named: an OCI configuration has no rules for it",
+		"a call newer than the runtime's library may be answered ENOSYS by the runtime, without a name",
+		"its /proc/self tells where this tier's folders are on the host",
 	}
 	if !p.Names {
 		p.Down[sandbox.WallSeccomp] = v.String() + " hands out no listener of a filter, so that no violation could be named"

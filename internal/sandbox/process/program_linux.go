@@ -43,13 +43,22 @@ func (t *Tier) rootOf(ctx context.Context, l language) (string, error) {
 // Watch answers the filter of a program that another tier started by Program's
 // rules, as the first process of its PID namespace. It owns the descriptors.
 func (t *Tier) Watch(w sandbox.Watching) (sandbox.Watcher, error) {
-	l, err := newListener(w.Listener)
+	lang, _ := t.langs.match(w.Spec.Language)
+	allows := lang.allows
+	if allows == nil {
+		allows = &profile{}
+	}
+	allows, err := allows.without(w.Spec.Narrow)
+	var l *listener
+	if err == nil {
+		l, err = newListener(w.Listener)
+	}
 	if err != nil {
 		unix.Close(w.Listener)
 		unix.Close(w.Scratch)
 		return nil, failed(holdfast.KindSeccomp, "listen to the filter", err)
 	}
-	g := &guest{run: &run{seat: &seat{init: -1}, spec: w.Spec, asks: l, fs: w.Scratch, workload: -1, gone: make(chan struct{})}, begin: w.Begin, done: make(chan struct{})}
+	g := &guest{allows: allows, run: &run{seat: &seat{init: -1}, spec: w.Spec, asks: l, fs: w.Scratch, workload: -1, gone: make(chan struct{})}, begin: w.Begin, done: make(chan struct{})}
 	go g.answer()
 	return g, nil
 }
@@ -57,8 +66,9 @@ func (t *Tier) Watch(w sandbox.Watching) (sandbox.Watcher, error) {
 // guest is a program of another tier that is watched.
 type guest struct {
 	*run
-	begin func(pid int) error
-	left  *int
+	allows *profile
+	begin  func(pid int) error
+	left   *int
 	// before is what the process ran when it first asked to execute.
 	before image
 	done   chan struct{}
@@ -123,7 +133,14 @@ func (g *guest) question(n notice) {
 	if slices.Contains(byNumber, c.name) {
 		n.args[0] = swapped(n.args[0])
 	}
-	g.run.question(n)
+	switch { // of numbers alone: nothing they point to can change
+	case !c.foreign && g.allows.feigns(c.name, n.args):
+		g.asks.refuse(n, 0)
+	case !c.foreign && g.allows.passes(c.name, n.args):
+		g.asks.proceed(n)
+	default:
+		g.run.question(n)
+	}
 }
 
 // execute lets the one execve happen. A filter that was made elsewhere may be one
