@@ -176,29 +176,53 @@ func (s *Set) Misfits(b Boundary) ([]string, error) {
 	return out, nil
 }
 
-// strangers are sentences on rules and past functions for a boundary that is not
-// listed, where one that is has nearly its name. It may be there for all that:
-// the tools of a server are known only when it runs.
-func (s *Set) strangers(listed []Boundary) []string {
-	var names []string
-	for _, b := range listed {
-		if !strings.HasSuffix(b.Name, "*") {
-			names = append(names, b.Name)
-		}
+// Unlisted are sentences on rules and past functions that will most likely never
+// be asked: their boundary is not listed. One that has nearly the name of one that
+// is there is always told of; it may be there for all that, where its server shows
+// its tools only when it runs. Any other is told of only where by.Names is not nil:
+// then nothing else is listed.
+func (s *Set) Unlisted(by Setting) []string {
+	all := slices.Clone(by.Names)
+	for _, b := range by.Boundaries {
+		all = append(all, b.Name)
 	}
+	exact := slices.DeleteFunc(slices.Clone(all), func(name string) bool { return strings.HasSuffix(name, "*") })
 	var out []string
 	look := func(where, id, name string) {
-		near := nearest(name, names)
-		if strings.HasSuffix(name, "*") || slices.Contains(names, name) || near == "" || distance(strings.ToLower(name), strings.ToLower(near)) > 2 {
+		if name == "" || slices.Contains(all, name) {
 			return
 		}
-		out = append(out, fmt.Sprintf("%s: %s is about %q, which is not listed; did you mean %q?", where, id, clip(name), near))
+		near := nearest(name, exact)
+		switch {
+		case !strings.HasSuffix(name, "*") && near != "" && distance(strings.ToLower(name), strings.ToLower(near)) <= 2:
+			out = append(out, fmt.Sprintf("%s: %s is about %q, which is not listed; did you mean %q?", where, id, clip(name), near))
+		case by.Names == nil || slices.ContainsFunc(all, func(listed string) bool { return meet(name, listed) }):
+		default:
+			why := fmt.Sprintf("%s: %s is about %q, which nothing lists", where, id, clip(name))
+			if near := nearest(name, all); near != "" {
+				why += fmt.Sprintf("; did you mean %q?", near)
+			}
+			out = append(out, why)
+		}
 	}
 	for _, r := range s.rules {
-		look(r.info.Where, r.info.ID, r.info.Boundary)
+		if !r.info.On.goals() {
+			look(r.info.Where, r.info.ID, r.info.Boundary)
+		}
 		for _, p := range r.pasts {
 			look(p.Where, r.info.ID, p.Boundary)
 		}
 	}
 	return out
+}
+
+// meet says whether a boundary can be of both names or patterns.
+func meet(a, b string) bool {
+	a, globA := strings.CutSuffix(a, "*")
+	b, globB := strings.CutSuffix(b, "*")
+	switch {
+	case globA && strings.HasPrefix(b, a), globB && strings.HasPrefix(a, b):
+		return true
+	}
+	return a == b
 }

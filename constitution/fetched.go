@@ -54,6 +54,10 @@ type Fetched struct {
 type Setting struct {
 	Boundaries []Boundary
 	Facts      []Fact
+	// Names are what is listed beside Boundaries, as Boundary.Name is, of which
+	// nothing else is known. Nil says that there may be more; not nil, that there
+	// is nothing else.
+	Names []string
 }
 
 // Check is the package's Check by a setting: a fact that is declared and that no
@@ -63,7 +67,7 @@ func (by Setting) Check(files []Source) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	out := Report{Rules: set.Rules(), Warnings: append(set.warnings(), set.strangers(by.Boundaries)...), Version: set.Version()}
+	out := Report{Rules: set.Rules(), Warnings: append(set.warnings(), set.Unlisted(by)...), Version: set.Version()}
 	named := set.readFacts()
 	for _, f := range by.Facts {
 		if !named[f.Name] {

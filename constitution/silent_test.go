@@ -67,6 +67,42 @@ func TestRuleThatCouldNeverSpeakIsRefused(t *testing.T) {
 
 // TestCheckNamesWhatIsMostLikelyNeverAsked: what may be meant, and is not an
 // error, is a warning.
+// A rule or a past function for a boundary that nothing lists is named, where it is
+// known what is listed; patterns that meet are listed.
+func TestUnlistedBoundariesAreNamed(t *testing.T) {
+	by := Setting{Boundaries: []Boundary{{Name: "mcp/bank/pay"}, {Name: "exec/*"}}, Names: []string{"mcp/notes/*", "egress/api.example.com", "judge/strict"}}
+	for _, c := range []struct{ on, boundary, when, want string }{
+		{"request", "mcp/bank/refund", "true", `r.yaml:2: r is about "mcp/bank/refund", which nothing lists`},
+		{"request", "mcp/bank/pya", "true", `which is not listed; did you mean "mcp/bank/pay"?`},
+		{"request", "mcp/nots/*", "true", `r is about "mcp/nots/*", which nothing lists; did you mean "mcp/notes/*"?`},
+		{"output", "egress/other.example.com", "true", "which nothing lists"},
+		{"request", "mcp/notes/read", `past("mcp/shop/*", "1h").happened()`, `r is about "mcp/shop/*", which nothing lists`},
+		{"request", "mcp/notes/read", `past("mcp/notes/wr*", "1h").happened()`, ""},
+		{"request", "mcp/*", `past("*", "1h").happened()`, ""},
+		{"request", "exec/python", "true", ""},
+		{"request", "egress/*", "true", ""},
+		{"request", "judge/strict", "true", ""},
+		{"request", "*", "true", ""},
+		{"goal", "", "true", ""},
+	} {
+		boundary := ""
+		if c.boundary != "" {
+			boundary = "    boundary: '" + c.boundary + "'\n"
+		}
+		files := []Source{{Name: "r.yaml", Text: fmt.Appendf(nil, "rules:\n  - id: r\n    message: no\n    on: %s\n%s    when: %s\n", c.on, boundary, c.when)}}
+		report, err := by.Check(files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(report.Warnings, "\n"); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s %s: %q, want %q", c.boundary, c.when, got, c.want)
+		}
+		if silent, err := Check(files); err != nil || len(silent.Warnings) != 0 {
+			t.Errorf("%s: where nobody knows what is listed: %q, %v", c.boundary, silent.Warnings, err)
+		}
+	}
+}
+
 func TestCheckNamesWhatIsMostLikelyNeverAsked(t *testing.T) {
 	listed := []Boundary{{Name: "mcp/bank/pay"}, {Name: "mcp/bank/*"}}
 	for _, c := range []struct{ on, boundary, when, want string }{

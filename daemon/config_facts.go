@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/constitution"
+	"github.com/holdfast-dev/holdfast/internal/goal"
 	"github.com/holdfast-dev/holdfast/internal/judge"
+	"github.com/holdfast-dev/holdfast/internal/mcp/gateway"
 	"github.com/holdfast-dev/holdfast/internal/schema"
 	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -106,6 +108,22 @@ func (c *Config) setting() constitution.Setting {
 	for _, name := range sortedKeys(c.Rules.Facts) {
 		f := c.Rules.Facts[name]
 		out.Facts = append(out.Facts, constitution.Fact{Name: name, Where: f.At, Schema: []byte(f.Schema)})
+	}
+	return out
+}
+
+// listedBeside are the boundaries that the configuration lists in other places
+// than boundaries: MCP servers, egress rows, judges.
+func (c *Config) listedBeside() []string {
+	out := []string{goal.Boundary, "agent/step"}
+	for _, name := range sortedKeys(c.MCP.Servers) {
+		out = append(out, gateway.Endpoint(name), gateway.Endpoint(name)+"/*")
+	}
+	for _, name := range sortedKeys(c.Egress.Domains) {
+		out = append(out, "egress/"+strings.ToLower(name))
+	}
+	for _, name := range sortedKeys(c.Judges) {
+		out = append(out, judgePrefix+name)
 	}
 	return out
 }

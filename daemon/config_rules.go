@@ -46,6 +46,9 @@ func RulesHere(path string) (*RuleTexts, error) {
 	check := checker{file: filepath.Base(path), lines: r.lines}
 	check.facts(c)
 	out := &RuleTexts{Sources: r.ruleSources(c, &check), Setting: c.setting()}
+	if path != "" { // without one, nobody knows what will be listed
+		out.Names = c.listedBeside()
+	}
 	if err := check.problems.asError(); err != nil {
 		return out, err
 	}

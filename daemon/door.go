@@ -93,6 +93,7 @@ func (d *Daemon) Status(ctx context.Context) (*api.Status, error) {
 	d.sayPast(s)
 	d.sayCounters(s)
 	s.Servers = d.states.say(d.config().MCP.Servers)
+	d.sayUnlisted(s)
 	if err := d.store.Poisoned(); err != nil {
 		s.Problems = append(s.Problems, "the ledger failed to write: everything is refused until a restart")
 	}

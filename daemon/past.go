@@ -6,7 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/constitution"
 	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/internal/mcp/gateway"
 )
 
 // sayPast says how it stands with what rules ask the past, and which of them
@@ -35,6 +37,24 @@ func (d *Daemon) sayPast(s *api.Status) {
 	for _, m := range d.Kernel.Misfits() {
 		s.Problems = append(s.Problems, "every call is refused of "+m)
 	}
+}
+
+// sayUnlisted says which rules are about a boundary that neither the configuration
+// nor any server which was started lists.
+func (d *Daemon) sayUnlisted(s *api.Status) {
+	d.mu.Lock()
+	l := d.loaded
+	d.mu.Unlock()
+	rules, ok := l.Policy.Rules.(*constitution.Set)
+	if !ok || l.Path == "" {
+		return
+	}
+	by := l.Config.setting()
+	by.Names = l.Config.listedBeside()
+	for _, name := range slices.Sorted(maps.Keys(s.Servers)) {
+		by.Names = append(by.Names, gateway.Endpoint(name), gateway.Endpoint(name)+"/*")
+	}
+	s.Problems = append(s.Problems, rules.Unlisted(by)...)
 }
 
 // sayCounters says what of the counters of money and iterations was not what the
