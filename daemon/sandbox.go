@@ -21,6 +21,7 @@ import (
 // else in its memory. In a guest of the VM tier it becomes the supervisor.
 func Launcher() {
 	process.Launcher()
+	vm.Launcher()
 	vm.Guest(inGuest)
 }
 

@@ -136,16 +136,30 @@ func memory(name string, size int64) (*os.File, error) {
 	return f, nil
 }
 
+// copied is a file's content in memory, which a machine may read whoever the file
+// is of.
+func copied(name string) (*os.File, error) {
+	in, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	out, err := memory("copy", 0)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := io.Copy(out, io.LimitReader(in, maxImage)); err != nil {
+		out.Close()
+		return nil, err
+	}
+	return out, nil
+}
+
 // seal makes a file of memory such that nobody can write it any more, whoever
 // holds it: a machine maps it for itself, and changes its own copy.
 func seal(f *os.File) error {
 	_, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_WRITE|unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL)
 	return os.NewSyscallError("seal", err)
-}
-
-// again is the same file with a position of its own.
-func again(f *os.File) (*os.File, error) {
-	return os.Open(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
 }
 
 // hashFile is the digest of a file's content.

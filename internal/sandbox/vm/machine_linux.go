@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -38,6 +37,8 @@ const (
 	fdState
 	fdMemory
 	fdBox
+	fdKernel // of a template
+	fdImage
 )
 
 // hardware is what a machine consists of, the same when its memory is kept and
@@ -65,6 +66,7 @@ func (h hardware) arguments(private bool) []string {
 	}
 	size := strconv.Itoa(h.memoryMB) + "M"
 	return []string{"-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-nic", "none",
+		"-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny",
 		"-machine", "pc,memory-backend=ram,usb=off,smbus=off,vmport=off,nvdimm=on,accel=" + accel, "-cpu", cpu, "-smp", "1",
 		"-m", fmt.Sprintf("%s,slots=1,maxmem=%dM", size, 16<<10),
 		"-object", fmt.Sprintf("memory-backend-file,id=ram,size=%s,mem-path=/proc/self/fd/%d,share=%s", size, fdMemory, share),
@@ -77,8 +79,8 @@ func (h hardware) arguments(private bool) []string {
 
 // bootArguments are what a template has beside: a kernel, a file system, and a
 // console that is heard.
-func bootArguments(kernel, image string) []string {
-	return []string{"-chardev", "stdio,id=console,signal=off", "-kernel", kernel, "-initrd", image,
+func bootArguments() []string {
+	return []string{"-chardev", "stdio,id=console,signal=off", "-kernel", fmt.Sprintf("/proc/self/fd/%d", fdKernel), "-initrd", fmt.Sprintf("/proc/self/fd/%d", fdImage),
 		"-append", "console=ttyS0 quiet panic=-1 mitigations=off nokaslr random.trust_cpu=on rdinit=" + guestProgram + " " + guestEnv + "=1"}
 }
 
@@ -87,8 +89,8 @@ func restoreArguments() []string {
 	return []string{"-chardev", "null,id=console", "-incoming", "defer"}
 }
 
-// start starts a machine. state, memory and box stay the caller's.
-func start(qemu string, args []string, state, memory, box *os.File) (_ *machine, err error) {
+// start starts a machine behind its walls. state, memory and box stay the caller's.
+func start(qemu string, args []string, state, memory, box *os.File, more ...*os.File) (_ *machine, err error) {
 	m := &machine{done: make(chan struct{})}
 	var ends [2]*os.File
 	defer func() {
@@ -107,12 +109,17 @@ func start(qemu string, args []string, state, memory, box *os.File) (_ *machine,
 		return nil, err
 	}
 	m.heard = bufio.NewReaderSize(m.ctl, 64<<10)
-	m.cmd = exec.Command(qemu, args...)
-	m.cmd.Dir, m.cmd.Env = "/", []string{}
-	m.cmd.ExtraFiles = []*os.File{ends[0], ends[1], state, memory, box}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	m.cmd = exec.Command(self)
+	m.cmd.Args = append([]string{launcherName, identity(), qemu}, args...)
+	m.cmd.Dir, m.cmd.Env = "/", []string{"GOMAXPROCS=1"}
+	m.cmd.ExtraFiles = append([]*os.File{ends[0], ends[1], state, memory, box}, more...)
 	m.cmd.Stdout, m.cmd.Stderr = &m.log, &m.log
 	m.cmd.WaitDelay = time.Second
-	m.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL, Setsid: true}
+	m.cmd.SysProcAttr = wallsAttr()
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread's end would be the machine's
@@ -176,6 +183,11 @@ func (m *machine) why(err error) error {
 		err = errors.New("it said nothing in time")
 	} else if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, unix.ECONNRESET) {
 		err = errors.New("the machine ended")
+	}
+	select {
+	case <-m.done:
+		err = fmt.Errorf("%w (%v)", err, m.cmd.ProcessState)
+	case <-time.After(100 * time.Millisecond):
 	}
 	if last := m.log.last(); last != "" {
 		return fmt.Errorf("%w; it said last: %s", err, last)

@@ -74,8 +74,12 @@ func (t *template) bring(ctx context.Context, p plan, within time.Duration, stat
 		return err
 	}
 	defer box.Close()
-	image := fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), p.image.Fd())
-	m, err := start(p.qemu, append(p.arguments(false), bootArguments(p.kernel, image)...), state, t.memory, box)
+	kernel, err := copied(p.kernel)
+	if err != nil {
+		return err
+	}
+	defer kernel.Close()
+	m, err := start(p.qemu, append(p.arguments(false), bootArguments()...), state, t.memory, box, kernel, p.image)
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ func openInside(ctx context.Context, dir string) (Inside, error) {
 
 func TestMain(m *testing.M) {
 	process.Launcher()
+	Launcher()
 	Guest(openInside)
 	code := m.Run()
 	if shared.close != nil {
