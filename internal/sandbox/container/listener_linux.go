@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"slices"
 	"time"
 
@@ -16,7 +17,10 @@ import (
 const listenerName = "listener"
 
 // door is where the runtime brings the listener of a container's filter.
-type door struct{ socket *net.UnixListener }
+type door struct {
+	socket *net.UnixListener
+	folder *os.File
+}
 
 // openDoor listens in the run's folder.
 func openDoor(home string) (*door, error) {
@@ -24,16 +28,30 @@ func openDoor(home string) (*door, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer unix.Close(fd)
+	folder := os.NewFile(uintptr(fd), home)
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: fmt.Sprintf("/proc/self/fd/%d/%s", fd, listenerName), Net: "unix"})
 	if err != nil {
+		folder.Close()
 		return nil, err
 	}
 	l.SetUnlinkOnClose(false) // it goes with the folder
-	return &door{l}, nil
+	return &door{l, folder}, nil
 }
 
-func (d *door) close() { d.socket.Close() }
+func (d *door) close() {
+	d.socket.Close()
+	d.folder.Close()
+}
+
+// path is how a runtime that is started in the folder reaches the socket. crun
+// wants a path from the root on, and gets one that is short whatever the folder's
+// is.
+func (d *door) path(v version) string {
+	if v.name == "runc" {
+		return listenerName
+	}
+	return fmt.Sprintf("/proc/%d/fd/%d/%s", os.Getpid(), d.folder.Fd(), listenerName)
+}
 
 // maxState bounds what a runtime says of a container's state.
 const maxState = 256 << 10

@@ -101,10 +101,10 @@ func (r *run) prepare(p sandbox.Program) error {
 		r.bundle.user, r.bundle.self = ociUser{}, &ociUser{uint32(os.Geteuid()), uint32(os.Getegid())}
 	}
 	if r.t.runtime.version.listens() {
-		r.bundle.listener = listenerName
 		if r.door, err = openDoor(r.home); err != nil {
 			return failed(holdfast.KindSeccomp, "listen for its filter", err)
 		}
+		r.bundle.listener = r.door.path(r.t.runtime.version)
 	}
 	return nil
 }
