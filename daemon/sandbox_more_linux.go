@@ -2,12 +2,12 @@ package daemon
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/container"
-	"github.com/holdfast-dev/holdfast/internal/sandbox/vm"
 )
 
 // openMore opens a tier that is stronger than the process tier. The error says
@@ -17,18 +17,31 @@ func (s *sandboxes) openMore(ctx context.Context, which sandbox.Tier) (tier, err
 	if err != nil {
 		return nil, err
 	}
-	if which == sandbox.TierContainer {
-		c := s.d.began.Sandbox.Container
-		if c.Image != "" {
-			return nil, &holdfast.Error{Kind: holdfast.KindSpawn, Why: "sandbox.container.image names an image, and containers have none in this version", Hint: "leave it out: code then finds the same as in the process tier"}
-		}
-		t, err := container.Open(ctx, container.Config{Dir: filepath.Join(s.d.Paths.Dir, "container"), Runtime: c.Runtime, Programs: programs, Secret: s.secret,
-			Warn: func(line string) { s.d.log.Warn("sandbox", "tier", "container", "trouble", line) }})
+	c := s.d.began.Sandbox
+	if which == sandbox.TierVM {
+		return s.openVM(c.VM.config())
+	}
+	return c.Container.open(ctx, container.Config{Dir: filepath.Join(s.d.Paths.Dir, "container"), Programs: programs, Secret: s.secret,
+		Warn: func(line string) { s.d.log.Warn("sandbox", "tier", "container", "trouble", line) }})
+}
+
+// open opens the container tier: an OCI runtime's, or that of a Docker engine,
+// whose socket DOCKER_HOST names.
+func (c ContainerConfig) open(ctx context.Context, base container.Config) (tier, error) {
+	if c.Runtime == "docker" {
+		t, err := container.OpenDocker(ctx, container.DockerConfig{Dir: base.Dir, Host: os.Getenv("DOCKER_HOST"), Image: c.Image, Programs: base.Programs, Secret: base.Secret, Warn: base.Warn})
 		if err != nil {
 			return nil, err
 		}
-		s.d.log.Info("sandbox", "tier", "container", "runtime", t.Runtime())
 		return t, nil
 	}
-	return s.openVM(vm.Config{Kernel: s.d.began.Sandbox.VM.Kernel, QEMU: s.d.began.Sandbox.VM.QEMU, MemoryMB: s.d.began.Sandbox.VM.Memory})
+	if c.Image != "" {
+		return nil, &holdfast.Error{Kind: holdfast.KindSpawn, Why: "sandbox.container.image names an image, and only the Docker engine's containers have one in this version", Hint: "leave it out: code then finds the same as in the process tier"}
+	}
+	base.Runtime = c.Runtime
+	t, err := container.Open(ctx, base)
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
 }

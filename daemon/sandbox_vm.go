@@ -53,3 +53,8 @@ func (s *sandboxes) roots(ctx context.Context) ([]string, error) {
 	}
 	return list, nil
 }
+
+// config is what the VM tier is opened with.
+func (c VMConfig) config() vm.Config {
+	return vm.Config{Kernel: c.Kernel, QEMU: c.QEMU, MemoryMB: c.Memory}
+}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,7 +21,7 @@ import (
 func (a *app) seeSandbox(p daemon.Paths) []finding {
 	list, usable := a.seeTier(p)
 	// Behind it, when its control groups are given back.
-	return slices.Insert(list, min(2, len(list)), a.seeRun(usable), a.seeNetwork(usable))
+	return slices.Insert(list, min(4, len(list)), a.seeRun(usable), a.seeNetwork(usable))
 }
 
 // seeTier tries the walls around code; usable is whether code runs at all.
@@ -34,7 +35,7 @@ func (a *app) seeTier(p daemon.Paths) (list []finding, usable bool) {
 	if len(trials) == 1 && trials[0].Wall == "" {
 		return []finding{{Check: "sandbox", How: "warn", Why: trials[0].Why, Hint: trials[0].Hint}}, false
 	}
-	list = []finding{seeLanguages(t), seeExec(t.Posture())}
+	list = append([]finding{seeLanguages(t), seeExec(t.Posture())}, a.seeStronger(t)...)
 	for _, tr := range trials {
 		f := finding{Check: "wall " + string(tr.Wall), Why: tr.Why, Hint: tr.Hint}
 		switch {
@@ -59,6 +60,41 @@ func seeExec(p sandbox.Posture) finding {
 			Hint: "see each wall below, or take less, in holdfast.yaml under boundaries: " + p.Lesser("exec/*")}
 	}
 	f.Check = "exec"
+	return f
+}
+
+// seeStronger says of each stronger tier what was found for it, or what is missing
+// and how to have it: which is no failure, as what needs it is refused.
+func (a *app) seeStronger(t *process.Tier) []finding {
+	c := daemon.SandboxConfig{}
+	if _, l, err := a.loads(); err == nil {
+		c = l.Config.Sandbox
+	}
+	found, err := daemon.LookVM(a.ctx, c)
+	vm := okay("%s", found)
+	if err != nil {
+		vm = tierless(err)
+	}
+	ct := tierless(errNoRoom)
+	if dir, err := os.MkdirTemp("", "holdfast-doctor-"); err == nil {
+		defer os.RemoveAll(dir)
+		p, err := daemon.LookContainers(a.ctx, c, dir, t)
+		if ct = okay("%s", tierWords(p)); err != nil {
+			ct = tierless(err)
+		} else if len(p.Missing(nil)) > 0 {
+			ct.How, ct.Hint = "warn", "what needs every wall is refused there; a contract may take less: "+p.Lesser("exec/*")
+		}
+	}
+	ct.Check, vm.Check = "tier container", "tier vm"
+	return []finding{ct, vm}
+}
+
+var errNoRoom = errors.New("not tried: there is no room for a temporary directory")
+
+// tierless is a tier that is not there.
+func tierless(err error) finding {
+	f := bad(err)
+	f.How, f.Why = "warn", "what needs it is refused: "+f.Why
 	return f
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/daemon"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -85,6 +86,44 @@ func TestDoctorTriesANetwork(t *testing.T) {
 	for usable, how := range map[bool]string{true: "FAIL", false: "warn"} {
 		if f := a.seeNetwork(usable); f.How != how || !strings.Contains(f.Why, "did not run: ") {
 			t.Errorf("%+v", f)
+		}
+	}
+}
+
+// What the stronger tiers are made of is named, and what is missing, with how to
+// have it; neither is a failure.
+func TestDoctorNamesTheStrongerTiers(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("their walls are those of Linux")
+	}
+	dir := t.TempDir()
+	config := filepath.Join(dir, "holdfast.yaml")
+	a := &app{ctx: t.Context(), config: config, lookup: os.LookupEnv}
+	p, done, err := a.trialTier(daemon.Paths{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer done()
+	qemu := filepath.Join(dir, "qemu")
+	if err := os.WriteFile(qemu, []byte("#!/bin/sh\necho QEMU emulator version 7.2\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string][2]string{
+		"container: {runtime: runc}, vm: {qemu: " + qemu + ", kernel: " + config + "}": {"ok container tier, runc ", "ok QEMU emulator version 7.2 at " + qemu + ", kernel " + config + ", "},
+		"container: {runtime: /nowhere/runc}, vm: {qemu: /nowhere/qemu}":               {"warn what needs it is refused: ", "warn what needs it is refused: the VM tier needs QEMU, and there is no /nowhere/qemu"},
+		"container: {runtime: runc}, vm: {qemu: " + qemu + ", kernel: /nowhere/linux}": {"ok container tier, runc ", "warn what needs it is refused: the VM tier needs a kernel to boot, and there is none at \"/nowhere/linux\""},
+	} {
+		if err := os.WriteFile(config, []byte("version: 1\nsandbox: {"+text+"}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got := a.seeStronger(p)
+		if len(got) != 2 || got[0].Check != "tier container" || got[1].Check != "tier vm" {
+			t.Fatalf("%+v", got)
+		}
+		for i, f := range got {
+			if !strings.HasPrefix(f.How+" "+f.Why, want[i]) || f.How == "warn" && f.Hint == "" {
+				t.Errorf("%s: %+v", text, f)
+			}
 		}
 	}
 }

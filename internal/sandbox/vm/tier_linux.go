@@ -22,6 +22,7 @@ import (
 type Tier struct {
 	cfg Config
 
+	making   sync.Mutex // while a template is made, for which nothing else waits
 	mu       sync.Mutex
 	made     *template
 	troubles []string // what is worse than it could be, a line each
@@ -310,12 +311,15 @@ func (t *Tier) Troubles() []string {
 // template returns the template, and starts one where there is none. Others who
 // need it wait.
 func (t *Tier) template(ctx context.Context) (*template, error) {
+	t.making.Lock()
+	defer t.making.Unlock()
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.made != nil {
-		return t.made, nil
+	made, closed := t.made, t.closed
+	t.mu.Unlock()
+	if made != nil {
+		return made, nil
 	}
-	if t.closed {
+	if closed {
 		return nil, failed("run: it is closed", unix.ESHUTDOWN)
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -325,6 +329,8 @@ func (t *Tier) template(ctx context.Context) (*template, error) {
 	if err != nil {
 		return nil, err
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.made = made
 	return made, nil
 }

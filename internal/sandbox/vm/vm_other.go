@@ -46,3 +46,12 @@ func (*Tier) Languages() ([]string, map[string]string) { return nil, nil }
 
 // Troubles are none.
 func (*Tier) Troubles() []string { return nil }
+
+// Found is what this machine has for guests; see the Linux build.
+type Found struct{ QEMU, Version, Kernel, KVM string }
+
+// Look is Open's error.
+func Look(context.Context, Config) (Found, error) {
+	_, err := Open(Config{})
+	return Found{}, err
+}
