@@ -175,7 +175,7 @@ func badName(name string) string {
 
 func checkNeed(s *Spec) error {
 	for _, w := range s.Need {
-		if !slices.Contains(Walls(), w) {
+		if w != WallGVisor && !slices.Contains(Walls(), w) {
 			return refuse(holdfast.KindLimit, "the walls are: "+wallNames(), "there is no wall %q", clip(string(w)))
 		}
 	}

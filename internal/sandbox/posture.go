@@ -23,6 +23,9 @@ const (
 	WallCPU      Wall = "cpu"      // a control group bounds processor time
 	WallPids     Wall = "pids"     // a control group bounds processes
 	WallLandlock Wall = "landlock" // a second wall around files, where the kernel has it
+	// WallGVisor is no layer of the document's: a kernel of its own answers the
+	// program's calls. It stands where runsc runs it, and is in no list of Walls.
+	WallGVisor Wall = "gvisor"
 )
 
 // Walls returns all, in the order in which they are told. The slice is the

@@ -213,18 +213,36 @@ func field(path, name string) int64 {
 	return 0
 }
 
-// held says of a process which of the limits it is under, as the kernel's files
-// of its own group say, and of each other why not.
+// held says which limits of the bundle's a process is not under, by what the
+// kernel's files of its own group say, and why.
 func (g groups) held(pid int, b bundle) map[string]string {
-	why := map[string]string{}
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	return g.short(b, func(c string) string { return memberPath(string(text), c, g.v1[c] == "") })
+}
+
+// heldIn is held of whoever is in the bundle's group.
+func (g groups) heldIn(b bundle) map[string]string {
+	return g.short(b, func(c string) string {
+		mount := g.v1[c]
+		if mount == "" {
+			mount = g.v2
+		}
+		if procs, _ := os.ReadFile(filepath.Join(mount, b.group, "cgroup.procs")); len(procs) == 0 {
+			return "nobody in " + b.group
+		}
+		return b.group
+	})
+}
+
+func (g groups) short(b bundle, place func(controller string) string) map[string]string {
+	why := map[string]string{}
 	for c, files := range map[string][2]string{"memory": {"memory.limit_in_bytes", "memory.max"}, "cpu": {"cpu.cfs_quota_us", "cpu.max"}, "pids": {"pids.max", "pids.max"}} {
 		want := map[string]string{"memory": strconv.FormatInt(b.memory, 10), "cpu": strconv.FormatInt(b.quota.Microseconds(), 10), "pids": strconv.Itoa(maxPids)}[c]
 		mount, file := g.v1[c], files[0]
 		if mount == "" {
 			mount, file = g.v2, files[1]
 		}
-		path := memberPath(string(text), c, g.v1[c] == "")
+		path := place(c)
 		got, err := os.ReadFile(filepath.Join(mount, path, file))
 		word, _, _ := strings.Cut(strings.TrimSpace(string(got)), " ")
 		if err != nil || word != want || !strings.HasPrefix(path, b.group) {

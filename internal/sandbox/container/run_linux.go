@@ -44,7 +44,7 @@ type run struct {
 	pipes    []*os.File // read ends
 	ended    chan struct{}
 	timer    *time.Timer
-	tried    func(pid int, b bundle) // of a trial
+	tried    func(down map[string]string) // of a trial: told which limits do not hold
 
 	mu      sync.Mutex
 	watcher sandbox.Watcher
@@ -55,7 +55,7 @@ type run struct {
 
 // execute runs spec. A nil error means that the code ran, whatever came of it;
 // an error is a *holdfast.Error, and nothing of the code has run.
-func (t *Tier) execute(ctx context.Context, spec sandbox.Spec, p sandbox.Program, at sandbox.Instants, tried func(int, bundle)) (res *sandbox.Result, err error) {
+func (t *Tier) execute(ctx context.Context, spec sandbox.Spec, p sandbox.Program, at sandbox.Instants, tried func(map[string]string)) (res *sandbox.Result, err error) {
 	at.Raised = time.Now()
 	r := &run{t: t, spec: spec, name: fmt.Sprintf("%s-%d", t.name, t.seq.Add(1)), scratch: -1, ended: make(chan struct{}), at: at, tried: tried}
 	r.home = filepath.Join(t.cfg.Dir, "runs", r.name)
@@ -172,7 +172,11 @@ func (r *run) start() error {
 
 // args are what the runtime is started with.
 func (r runtime) args(home, id string) []string {
-	return []string{"--root", r.state, "--log", filepath.Join(home, "log"), "--log-format", "json", "run", "--bundle", home, id}
+	list := []string{"--root", r.state, "--log", filepath.Join(home, "log"), "--log-format", "json"}
+	if r.platform != "" {
+		list = append(list, "--network=none", "--platform="+r.platform)
+	}
+	return append(list, "run", "--bundle", home, id)
 }
 
 // outcome waits for the end of the container, or brings it.
@@ -197,7 +201,7 @@ func (r *run) outcome() (*sandbox.Result, error) {
 		at.Began = w.Began
 	}
 	r.mu.Unlock()
-	if at.Began.IsZero() {
+	if at.Began.IsZero() || r.broke() {
 		return nil, r.unbegun()
 	}
 	res := &sandbox.Result{ID: r.spec.ID, State: sandbox.Completed, Path: sandbox.PathCold, Gone: at.Torn, Start: at.Raised}
@@ -216,6 +220,13 @@ func (r *run) outcome() (*sandbox.Result, error) {
 	res.WallTime = res.End.Sub(res.Start)
 	res.Stages = []sandbox.Stage{{Name: "runtime", Took: at.Began.Sub(at.Raised)}, {Name: "program", Took: at.Ended.Sub(at.Began)}, {Name: "collect", Took: res.End.Sub(at.Torn)}}
 	return res, nil
+}
+
+// broke says of a runtime without a listener, which nobody hears begin, that it
+// ended by its own fault: with its own code, and a complaint in its log.
+func (r *run) broke() bool {
+	const own = 128
+	return r.door == nil && r.cmd.ProcessState.ExitCode() == own && complaint(filepath.Join(r.home, "log"), nil) != silent
 }
 
 // setTimer stops the run after d.
@@ -269,11 +280,31 @@ func (r *run) begin(pid int) error {
 	if late {
 		return errLate
 	}
-	if r.tried != nil {
-		r.tried(pid, r.bundle)
+	switch {
+	case r.tried != nil && pid == 0:
+		go r.look()
+	case r.tried != nil:
+		r.tried(r.t.groups.held(pid, r.bundle))
 	}
 	r.setTimer(r.spec.Timeout, sandbox.ReasonWall)
 	return nil
+}
+
+// look tells which limits a container is under of which nobody hears when it
+// begins: it looks at its group until they are there, or it has ended.
+func (r *run) look() {
+	for {
+		down := r.t.groups.heldIn(r.bundle)
+		r.tried(down)
+		select {
+		case <-r.ended:
+			return
+		case <-time.After(time.Millisecond):
+		}
+		if len(down) == 0 {
+			return
+		}
+	}
 }
 
 // stop ends the run, for the first reason there is; an empty one is that it did
@@ -372,5 +403,6 @@ func (r *run) free() {
 	if r.t.root {
 		r.t.trouble(r.t.groups.remove(r.name))
 	}
+	r.t.trouble(r.t.runtime.forget(r.name))
 	r.t.trouble(os.RemoveAll(r.home))
 }

@@ -20,9 +20,10 @@ import (
 
 // runtime is an OCI runtime of this machine.
 type runtime struct {
-	path    string
-	version version
-	state   string // where it keeps what it knows of containers
+	path     string
+	version  version
+	state    string // where it keeps what it knows of containers
+	platform string // of runsc: by what it comes to answer a program's calls
 }
 
 // names are the runtimes that are looked for, the best first.
@@ -58,7 +59,9 @@ func find(ctx context.Context, asked, state string) ([]runtime, error) {
 			errs = append(errs, fmt.Sprintf("%s: %v", path, err))
 			continue
 		}
-		list = append(list, runtime{path, v, state})
+		for _, platform := range v.platforms() {
+			list = append(list, runtime{path, v, state, platform})
+		}
 	}
 	if len(list) == 0 {
 		return nil, &holdfast.Error{Kind: holdfast.KindSpawn, Why: "there is no container runtime that can be used: " + strings.Join(errs, "; "), Hint: installOne}
@@ -128,7 +131,7 @@ func environ() []string {
 // remove takes a container away, with all of its processes. That there is none
 // is no error.
 func (r runtime) remove(id string) error {
-	if _, err := os.Lstat(filepath.Join(r.state, id)); errors.Is(err, os.ErrNotExist) {
+	if len(r.knows(id)) == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), tellWithin)
@@ -137,12 +140,27 @@ func (r runtime) remove(id string) error {
 	cmd := quietly(ctx, r.path, "--root", r.state, "delete", "--force", id)
 	cmd.Stderr = said
 	if err := cmd.Run(); err != nil {
-		if _, gone := os.Lstat(filepath.Join(r.state, id)); errors.Is(gone, os.ErrNotExist) {
+		if len(r.knows(id)) == 0 {
 			return nil
 		}
 		return fmt.Errorf("%s did not take the container %s away: %w: %.200s", r.version.name, id, err, said)
 	}
 	return nil
+}
+
+// knows are the names that a runtime keeps of a container.
+func (r runtime) knows(id string) []string {
+	list, _ := filepath.Glob(filepath.Join(r.state, "*"+id+"*")) // runsc has several, with words around
+	return list
+}
+
+// forget takes away what a runtime keeps of a container that is no more.
+func (r runtime) forget(id string) error {
+	var errs []error
+	for _, name := range r.knows(id) {
+		errs = append(errs, os.RemoveAll(name))
+	}
+	return errors.Join(errs...)
 }
 
 // bounded keeps the first of what is written to it, and takes the rest.
@@ -158,6 +176,8 @@ func (b *bounded) Write(p []byte) (int, error) {
 	}
 	return len(p), nil
 }
+
+const silent = "it says nothing"
 
 // complaint is the last thing that a runtime said of itself: of its log (one
 // JSON object a line), or else of what it wrote.
@@ -177,7 +197,7 @@ func complaint(log string, wrote []byte) string {
 	if text := strings.TrimSpace(string(wrote)); text != "" {
 		return fmt.Sprintf("%.400s", text[max(0, len(text)-400):])
 	}
-	return "it says nothing"
+	return silent
 }
 
 func reversed(lines [][]byte) [][]byte {

@@ -50,7 +50,7 @@ func (t *Tier) sweep() {
 			continue
 		}
 		t.trouble(t.runtime.remove(e.Name()))
-		os.RemoveAll(filepath.Join(t.cfg.Dir, "state", e.Name()))
+		t.trouble(t.runtime.forget(e.Name()))
 		os.RemoveAll(filepath.Join(runs, e.Name()))
 	}
 	for _, d := range t.groups.siblings() {

@@ -118,11 +118,18 @@ func (t *Tier) choose(ctx context.Context, list []runtime) error {
 		if e := (*holdfast.Error)(nil); errors.As(err, &e) {
 			text = e.Why
 		}
-		why = append(why, fmt.Sprintf("%s (%s): %s", r.path, r.version.text, text))
+		why = append(why, fmt.Sprintf("%s (%s%s): %s", r.path, r.version.text, onPlatform(r.platform), text))
 	}
 	t.stop()
 	t.groups.close()
 	return &holdfast.Error{Kind: holdfast.KindSpawn, Why: "no container runs here: " + strings.Join(why, "; "), Hint: "run a container by hand to see more (`" + list[0].path + " --debug run`), or " + installOne}
+}
+
+func onPlatform(name string) string {
+	if name == "" {
+		return ""
+	}
+	return ", platform " + name
 }
 
 // Close ends whatever still runs, and returns when nothing of it is left. What
@@ -151,8 +158,9 @@ func (t *Tier) enter() error {
 // that is not there why.
 func (t *Tier) Languages() ([]string, map[string]string) { return t.cfg.Programs.Languages() }
 
-// Runtime is the runtime's name and version, as it says it.
-func (t *Tier) Runtime() string { return t.runtime.version.String() }
+// Runtime is the runtime's name and version, as it says it, and of runsc the
+// platform that it uses.
+func (t *Tier) Runtime() string { return t.runtime.version.String() + onPlatform(t.runtime.platform) }
 
 // Troubles are what went wrong where no caller waited, each once.
 func (t *Tier) Troubles() []string {

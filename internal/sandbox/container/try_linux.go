@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
@@ -24,10 +25,13 @@ func (t *Tier) try(ctx context.Context) error {
 		p.Rules = append(p.Rules, sandbox.Rule{Call: name})
 	}
 	spec := sandbox.Spec{ID: "try", Language: sandbox.Static, Code: nothing(), Timeout: t.cfg.Within, MemoryMB: 64, CPUPeriod: sandbox.DefaultPeriod, CPUQuota: sandbox.DefaultPeriod}
-	held := map[string]string{}
-	res, err := t.execute(ctx, spec, p, sandbox.Instants{Received: time.Now(), Parsed: time.Now()}, func(pid int, b bundle) {
-		if t.root && pid > 0 {
-			held = t.groups.held(pid, b)
+	var mu sync.Mutex
+	held := map[string]string{"memory": unseen, "cpu": unseen, "pids": unseen}
+	res, err := t.execute(ctx, spec, p, sandbox.Instants{Received: time.Now(), Parsed: time.Now()}, func(down map[string]string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if len(held) > 0 {
+			held = down
 		}
 	})
 	if err != nil {
@@ -36,9 +40,13 @@ func (t *Tier) try(ctx context.Context) error {
 	if res.ExitCode != 7 {
 		return fmt.Errorf("a program that ends with code 7 ended with %d: %.200s", res.ExitCode, res.Stderr)
 	}
+	mu.Lock()
+	defer mu.Unlock()
 	t.posture = t.seen(held)
 	return nil
 }
+
+const unseen = "the trial ended before anybody could see under which limit it was"
 
 // bare is what a runtime itself calls between the filter and the program.
 var bare = []string{"brk", "clone", "clone3", "close", "epoll_create1", "epoll_ctl", "epoll_pwait", "epoll_wait", "fcntl", "fstat", "futex", "getpid", "gettid", "lseek", "madvise", "mmap", "mprotect", "munmap", "nanosleep",
@@ -49,7 +57,6 @@ func (t *Tier) seen(held map[string]string) sandbox.Posture {
 	v := t.runtime.version
 	p := sandbox.Posture{Tier: sandbox.TierContainer, Mode: "rootless", Groups: "none", Names: t.runtime.version.listens(), Down: map[sandbox.Wall]string{}, Instead: map[sandbox.Wall]string{},
 		Unbound: map[string]string{"io": "what it writes is memory, and is bounded as that; reading its own read-only runtime is not"}}
-	p.Runtime = v.String()
 	p.Down[sandbox.WallLandlock] = v.String() + " raises none"
 	if t.root {
 		p.Mode, p.Groups = "root", t.groups.mode()
@@ -72,7 +79,12 @@ func (t *Tier) seen(held map[string]string) sandbox.Posture {
 		"its /proc/self tells where this tier's folders are on the host",
 	}
 	if !p.Names {
-		p.Down[sandbox.WallSeccomp] = v.String() + " hands out no listener of a filter, so that no violation could be named"
+		p.Down[sandbox.WallSeccomp] = v.String() + " has no listener of a filter: which calls a program makes is neither chosen nor named here"
+		p.Notes = p.Notes[3:]
+	}
+	if t.runtime.platform != "" {
+		p.Up = append(p.Up, sandbox.WallGVisor)
+		p.Notes = append(p.Notes, "a kernel of gVisor's own answers the program's calls, on the platform "+t.runtime.platform)
 	}
 	for _, w := range sandbox.Walls() {
 		if p.Down[w] == "" {

@@ -46,6 +46,15 @@ var least = map[string][3]int{"runc": {1, 1, 0}, "crun": {0, 19, 0}}
 // listens says whether the runtime hands out a filter's listener.
 func (v version) listens() bool { _, ok := least[v.name]; return ok }
 
+// platforms are the ways in which a runtime may be started, the best first.
+// runsc's kvm is not among them: where the machine's KVM is none it hangs.
+func (v version) platforms() []string {
+	if v.name == "runsc" {
+		return []string{"systrap", "ptrace"}
+	}
+	return []string{""}
+}
+
 // old says why a runtime is too old, or "".
 func (v version) old() string {
 	want := least[v.name]
