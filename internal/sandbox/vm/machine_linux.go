@@ -89,8 +89,24 @@ func restoreArguments() []string {
 	return []string{"-chardev", "null,id=console", "-incoming", "defer"}
 }
 
-// start starts a machine behind its walls. state, memory and box stay the caller's.
-func start(qemu string, args []string, state, memory, box *os.File, more ...*os.File) (_ *machine, err error) {
+// way is how a QEMU is started: behindWalls.
+type way func(qemu string, args []string) (*exec.Cmd, error)
+
+// behindWalls starts this program, which becomes QEMU when the walls stand.
+func behindWalls(qemu string, args []string) (*exec.Cmd, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(self)
+	cmd.Args = append([]string{launcherName, identity(), qemu}, args...)
+	cmd.Env = []string{"GOMAXPROCS=1"}
+	cmd.SysProcAttr = wallsAttr()
+	return cmd, nil
+}
+
+// start starts a machine. state, memory and box stay the caller's.
+func start(by way, qemu string, args []string, state, memory, box *os.File, more ...*os.File) (_ *machine, err error) {
 	m := &machine{done: make(chan struct{})}
 	var ends [2]*os.File
 	defer func() {
@@ -109,17 +125,13 @@ func start(qemu string, args []string, state, memory, box *os.File, more ...*os.
 		return nil, err
 	}
 	m.heard = bufio.NewReaderSize(m.ctl, 64<<10)
-	self, err := os.Executable()
-	if err != nil {
+	if m.cmd, err = by(qemu, args); err != nil {
 		return nil, err
 	}
-	m.cmd = exec.Command(self)
-	m.cmd.Args = append([]string{launcherName, identity(), qemu}, args...)
-	m.cmd.Dir, m.cmd.Env = "/", []string{"GOMAXPROCS=1"}
+	m.cmd.Dir = "/"
 	m.cmd.ExtraFiles = append([]*os.File{ends[0], ends[1], state, memory, box}, more...)
 	m.cmd.Stdout, m.cmd.Stderr = &m.log, &m.log
 	m.cmd.WaitDelay = time.Second
-	m.cmd.SysProcAttr = wallsAttr()
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread's end would be the machine's

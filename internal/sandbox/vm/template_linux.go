@@ -18,6 +18,9 @@ type template struct {
 	memory *os.File // sealed
 	state  []byte
 	hello  greeting
+	// For the posture: what runs it, and what is to be known of it.
+	runtime string
+	notes   []string
 }
 
 // plan is everything that decides what a template is.
@@ -79,7 +82,7 @@ func (t *template) bring(ctx context.Context, p plan, within time.Duration, stat
 		return err
 	}
 	defer kernel.Close()
-	m, err := start(p.qemu, append(p.arguments(false), bootArguments()...), state, t.memory, box, kernel, p.image)
+	m, err := start(behindWalls, p.qemu, append(p.arguments(false), bootArguments()...), state, t.memory, box, kernel, p.image)
 	if err != nil {
 		return err
 	}
@@ -117,7 +120,7 @@ type restored struct {
 }
 
 // restore starts a machine that resume lets go on from the template.
-func (t *template) restore() (_ *restored, err error) {
+func (t *template) restore(by way) (_ *restored, err error) {
 	state, err := memory("state", 0)
 	if err != nil {
 		return nil, err
@@ -130,7 +133,7 @@ func (t *template) restore() (_ *restored, err error) {
 	if r.box, err = memory("box", boxBytes); err != nil {
 		return nil, err
 	}
-	if r.machine, err = start(t.qemu, append(t.arguments(true), restoreArguments()...), state, t.memory, r.box); err != nil {
+	if r.machine, err = start(by, t.qemu, append(t.arguments(true), restoreArguments()...), state, t.memory, r.box); err != nil {
 		r.box.Close()
 		return nil, err
 	}

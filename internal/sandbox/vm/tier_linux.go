@@ -169,7 +169,7 @@ func (t *Tier) run(ctx context.Context, spec sandbox.Spec, at sandbox.Instants) 
 	defer cancel()
 	defer context.AfterFunc(t.life, cancel)()
 	at.Raised = time.Now()
-	r, err := made.restore()
+	r, err := made.restore(behindWalls)
 	if err != nil {
 		return nil, failed("restore a machine", err)
 	}
@@ -282,7 +282,7 @@ func (t *Tier) Posture() sandbox.Posture {
 	p := sandbox.Posture{Tier: sandbox.TierVM, Mode: "rootless", Groups: "none", Up: []sandbox.Wall{}}
 	if t.made != nil {
 		p = t.made.hello.Posture
-		p.Tier = sandbox.TierVM
+		p.Tier, p.Runtime, p.Notes = sandbox.TierVM, t.made.runtime, slices.Clone(t.made.notes)
 	}
 	if os.Geteuid() == 0 {
 		p.Mode = "root"

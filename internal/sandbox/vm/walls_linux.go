@@ -86,7 +86,7 @@ func seen(qemu string) (trees, devices []string) {
 
 // wallFiles makes a root of these and nothing else, and enters it.
 func wallFiles(qemu string) error {
-	const root = "/tmp"
+	const root = "/sys" // where nothing is that a machine sees
 	if err := errors.Join(mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), mount("tmpfs", root, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755,size=1m"),
 		os.Mkdir(root+"/proc", 0o755), mount("proc", root+"/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")); err != nil {
 		return err

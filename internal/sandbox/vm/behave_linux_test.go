@@ -1,0 +1,325 @@
+package vm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
+)
+
+// TestBadMachinesAreRefused: whatever a machine does instead of getting ready,
+// the error says so, in time, and no process and no file stays.
+func TestBadMachinesAreRefused(t *testing.T) {
+	for name, tc := range map[string]struct{ does, why string }{
+		"ends at once":    {"echo cannot >&2; exit 3", "cannot"},
+		"talks nonsense":  {"i=0; while [ $i -lt 2000 ]; do echo nonsense; i=$((i+1)); done >&4; sleep 60", "begins no frame"},
+		"says half":       {"printf HfV >&4", "the machine ended (exit status 0)"},
+		"greets wrongly":  {`printf 'HfV1R\002\000\000\000\103\277\246\243{}' >&4; sleep 60`, "no language"},
+		"a frame of 2 GB": {`printf 'HfV1R\377\377\377\177\000\000\000\000' >&4; sleep 60`, "begins no frame"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := machineThat(t, tc.does)
+			res, err := b.Run(t.Context(), sandbox.Spec{ID: "r", Language: "python3", Code: []byte("0")})
+			e := (*holdfast.Error)(nil)
+			if res != nil || !errors.As(err, &e) || e.Kind != holdfast.KindSpawn || !strings.Contains(e.Why, tc.why) {
+				t.Errorf("%v %v", res, err)
+			}
+			if list, _ := os.ReadDir(b.cfg.Dir); len(list) > 0 {
+				t.Errorf("left %v", list)
+			}
+		})
+	}
+}
+
+// TestSilentMachineIsGivenUp when who asked has gone.
+func TestSilentMachineIsGivenUp(t *testing.T) {
+	b := machineThat(t, "exec sleep 600")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := b.Run(ctx, sandbox.Spec{ID: "r", Language: "python3", Code: []byte("0")}); err == nil || !strings.Contains(err.Error(), "it said nothing in time") {
+		t.Errorf("a machine that says nothing: %v", err)
+	}
+	for pid := range children(t) {
+		t.Errorf("process %d stays", pid)
+	}
+}
+
+// children are this process's own, with what they are.
+func children(t *testing.T) map[int]string {
+	t.Helper()
+	list, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[int]string{}
+	for _, f := range list {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			continue
+		}
+		_, rest, _ := strings.Cut(string(b), ") ")
+		if words := strings.Fields(rest); len(words) > 1 && words[1] == strconv.Itoa(os.Getpid()) {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(f)))
+			name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+			if strings.HasPrefix(string(name), "qemu") || strings.HasPrefix(string(name), "sleep") {
+				found[pid] = strings.TrimSpace(string(name))
+			}
+		}
+	}
+	return found
+}
+
+// TestRestoredGuestsDiffer in their random numbers and names, and have the
+// host's time.
+func TestRestoredGuestsDiffer(t *testing.T) {
+	b := tier(t)
+	code := "import os, random, time, uuid\nprint(os.urandom(16).hex(), random.random(), uuid.uuid4(), random.SystemRandom().random(), time.time(), sep='\\n')"
+	one, two := strings.Split(string(python(t, b, code).Stdout), "\n"), strings.Split(string(python(t, b, code).Stdout), "\n")
+	if len(one) != 6 || len(two) != 6 {
+		t.Fatalf("%q %q", one, two)
+	}
+	for i, what := range []string{"urandom", "random", "uuid", "system random"} {
+		if one[i] == two[i] {
+			t.Errorf("%s: both guests have %s", what, one[i])
+		}
+	}
+	at, err := strconv.ParseFloat(two[4], 64)
+	if off := time.Since(time.UnixMilli(int64(1000 * at))); err != nil || off < -time.Second || off > 20*time.Second {
+		t.Errorf("the guest's clock is %v off (%v)", off, err)
+	}
+}
+
+// TestEndsAreToldFromInside: what becomes of code in a guest is named as in the
+// process tier.
+func TestEndsAreToldFromInside(t *testing.T) {
+	b := tier(t)
+	res := python(t, b, "import os; os.execv('/usr/bin/python3.11', ['x'])")
+	if res.State != sandbox.SyscallBlocked || res.Reason != sandbox.ReasonEscape || res.Call == nil || res.Call.Name != "execve" || res.ExitCode != sandbox.ExitSyscall {
+		t.Errorf("a second execve: %s %q %d %+v %q", res.State, res.Reason, res.ExitCode, res.Call, res.Stderr)
+	}
+	res = python(t, b, "while True: pass", func(s *sandbox.Spec) { s.Timeout = time.Second })
+	if res.State != sandbox.Timeout || res.ExitCode != sandbox.ExitLimit {
+		t.Errorf("no end: %s %d", res.State, res.ExitCode)
+	}
+	res = python(t, b, "x = bytearray(200 << 20)", func(s *sandbox.Spec) { s.MemoryMB = 64 })
+	if res.State != sandbox.OOM {
+		t.Errorf("too much memory: %s %q", res.State, res.Stderr)
+	}
+	big := strings.Repeat("x", 8<<20)
+	res = python(t, b, "import sys\nd=open('big').read(); open('back','w').write(d); print(len(d)); sys.exit(7)", func(s *sandbox.Spec) { s.Files = map[string][]byte{"big": []byte(big)} })
+	if res.ExitCode != 7 || string(res.OutputFiles["back"]) != big {
+		t.Errorf("8 MB there and back: %d %q, %d bytes", res.ExitCode, res.Stderr, len(res.OutputFiles["back"]))
+	}
+	if left := children(t); len(left) > 0 {
+		t.Errorf("machines stay: %v", left)
+	}
+}
+
+// TestMachineIsKilledInTheMiddle: there is a result, which says so.
+func TestMachineIsKilledInTheMiddle(t *testing.T) {
+	b := tier(t)
+	python(t, b, "0")
+	go func() {
+		for range 600 {
+			time.Sleep(100 * time.Millisecond)
+			for pid, name := range children(t) {
+				if strings.HasPrefix(name, "qemu") {
+					time.Sleep(2 * time.Second)
+					if p, err := os.FindProcess(pid); err == nil {
+						p.Kill()
+					}
+					return
+				}
+			}
+		}
+	}()
+	res := python(t, b, "import time\ntime.sleep(15)\nprint('slept')")
+	if res.Reason != sandbox.ReasonHalt || res.ExitCode != sandbox.ExitLimit || len(res.States) == 0 || !strings.Contains(res.Err, "virtual machine ended") {
+		t.Errorf("%s %q %d %q", res.State, res.Reason, res.ExitCode, res.Err)
+	}
+}
+
+// TestQEMUHasNoRights: while it runs, it is nobody, in namespaces of its own,
+// without a right and behind a filter.
+func TestQEMUHasNoRights(t *testing.T) {
+	b := tier(t)
+	made, err := b.template(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := made.restore(behindWalls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.close()
+	defer r.within(t.Context(), acceptWithin)()
+	if err := r.resume(); err != nil {
+		t.Fatal(err)
+	}
+	proc := fmt.Sprintf("/proc/%d/", r.cmd.Process.Pid)
+	status, err := os.ReadFile(proc + "status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"Name:\tqemu-system-x86", "CapEff:\t0000000000000000", "CapBnd:\t0000000000000000", "CapPrm:\t0000000000000000", "NoNewPrivs:\t1", "Seccomp:\t2"} {
+		if !strings.Contains(string(status), line) {
+			t.Errorf("its status lacks %q:\n%s", line, status)
+		}
+	}
+	for _, ns := range []string{"user", "mnt", "pid", "net", "ipc", "uts", "cgroup"} {
+		theirs, err := os.Readlink(proc + "ns/" + ns)
+		ours, _ := os.Readlink("/proc/self/ns/" + ns)
+		if err != nil || theirs == ours {
+			t.Errorf("its %s is %s, and ours %s (%v)", ns, theirs, ours, err)
+		}
+	}
+	if os.Geteuid() == 0 && !strings.Contains(string(status), fmt.Sprintf("Uid:\t%d\t%d", nobodyID, nobodyID)) {
+		t.Errorf("it is somebody:\n%s", status)
+	}
+	for _, p := range []string{"etc/passwd", "root", "home", "var", "work"} {
+		if _, err := os.Lstat(proc + "root/" + p); err == nil {
+			t.Errorf("it sees /%s", p)
+		}
+	}
+	if err := os.WriteFile(proc+"root/usr/x", nil, 0o600); err == nil {
+		os.Remove("/usr/x")
+		t.Error("its /usr can be written")
+	}
+}
+
+// TestKVMIsProvenOrNotTaken: the accelerator that the posture names has run a
+// guest; where the device is there and no guest runs on it, software does, and
+// the posture says why. What was kept is taken.
+func TestKVMIsProvenOrNotTaken(t *testing.T) {
+	python(t, tier(t), "0") // keeps its template
+	cfg := parts(t)
+	cfg.NoKVM, cfg.Note = false, func(line string) { t.Log(line) }
+	b, err := Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	if res := python(t, b, "print(6*7)"); string(res.Stdout) != "42\n" || res.Posture.Runtime == "" {
+		t.Errorf("%s %q %q", res.State, res.Stdout, res.Stderr)
+	} else if said := strings.Join(res.Posture.Notes, "; "); !strings.Contains(said, "accelerator kvm: ") && !strings.Contains(said, "which is slow; /dev/kvm is there and no guest runs on it: ") && !strings.Contains(said, "hardware virtualisation is not to be had: ") {
+		t.Errorf("the posture says %s", said)
+	} else {
+		t.Log(said)
+	}
+	if said := b.Troubles(); len(said) > 0 {
+		t.Errorf("troubles: %v", said)
+	}
+}
+
+// proportional is what a process has of memory: its share of each page, and all
+// of them, in KB.
+func proportional(t *testing.T, pid int) (pss, rss int) {
+	t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(b)) {
+		name, value, _ := strings.Cut(line, ":")
+		n, _ := strconv.Atoi(strings.TrimSuffix(strings.TrimSpace(value), " kB"))
+		switch name {
+		case "Pss":
+			pss = n
+		case "Rss":
+			rss = n
+		}
+	}
+	return pss, rss
+}
+
+// TestRestoredMachinesShareMemory: ten that took their order have less together
+// than if each had its own, by what is the template's.
+func TestRestoredMachinesShareMemory(t *testing.T) {
+	b := tier(t)
+	made, err := b.template(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []*restored
+	for range 10 {
+		r, _ := firstReply(t, made, behindWalls)
+		defer r.close()
+		all = append(all, r)
+	}
+	pss, rss := 0, 0
+	for _, r := range all {
+		p, s := proportional(t, r.cmd.Process.Pid)
+		pss, rss = pss+p, rss+s
+	}
+	t.Logf("ten restored machines: %d MB resident each added up, %d MB where what is shared is counted once", rss>>10, pss>>10)
+	if 2*pss > rss+rss/2 {
+		t.Errorf("they share little: %d KB of %d", pss, rss)
+	}
+}
+
+// firstReply restores a machine, gives it an order, and says how long that took
+// until it was taken.
+func firstReply(t testing.TB, made *template, by way) (*restored, time.Duration) {
+	t.Helper()
+	begin := time.Now()
+	r, err := made.restore(by)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.within(context.Background(), acceptWithin)()
+	if err = r.resume(); err == nil {
+		if err = r.order(sandbox.Spec{ID: "bench", Language: made.hello.Languages[0], Code: []byte("import time\ntime.sleep(20)"), Timeout: 25 * time.Second, MemoryMB: 64}); err == nil {
+			_, err = r.expect(frameAccepted)
+		}
+	}
+	if err != nil {
+		r.close()
+		t.Fatal(err)
+	}
+	return r, time.Since(begin)
+}
+
+// bare starts QEMU as it is.
+func bare(qemu string, args []string) (*exec.Cmd, error) {
+	cmd := exec.Command(qemu, args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	return cmd, nil
+}
+
+// BenchmarkRestore is the time from nothing to the first reply of a restored
+// guest, behind the walls and by QEMU alone in turns: their medians in
+// milliseconds, and what the walls cost as a factor.
+func BenchmarkRestore(b *testing.B) {
+	made, err := tier(b).template(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	var times [2][]time.Duration
+	for b.Loop() {
+		for i, by := range []way{behindWalls, bare} {
+			r, took := firstReply(b, made, by)
+			r.close()
+			times[i] = append(times[i], took)
+		}
+	}
+	median := func(list []time.Duration) float64 {
+		slices.Sort(list)
+		return float64(list[len(list)/2].Microseconds()) / 1000
+	}
+	walls, alone := median(times[0]), median(times[1])
+	b.ReportMetric(walls, "walls-ms")
+	b.ReportMetric(alone, "bare-ms")
+	b.ReportMetric(walls/alone, "walls/bare")
+}
