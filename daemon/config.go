@@ -178,9 +178,8 @@ type SandboxConfig struct {
 
 // ContainerConfig is what runs containers, and what they hold.
 type ContainerConfig struct {
-	Runtime string            `yaml:"runtime" doc:"auto, runc, crun, runsc (gVisor), docker, or the absolute path of an OCI runtime; auto, the first of runc, crun and runsc that works, if absent"`
-	Image   string            `yaml:"image" doc:"what code finds as its root: a name under images or of the Docker engine, or a root file system's folder by its absolute path; the private copy of the language's runtime if absent"`
-	Images  map[string]string `yaml:"images" doc:"name: the absolute path of a root file system's folder"`
+	Runtime string `yaml:"runtime" doc:"auto, runc, crun, runsc (gVisor), docker, or the absolute path of an OCI runtime; auto, the first of runc, crun and runsc that works, if absent"`
+	Image   string `yaml:"image" doc:"the Docker engine's image in which code runs, by its local name; with another runtime code finds the private copy of its language's runtime"`
 }
 
 // VMConfig is what a VM is made of. What is absent is looked for in the system's

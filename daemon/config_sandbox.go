@@ -62,16 +62,15 @@ func (k *checker) tiers(c *Config) {
 	if r := ct.Runtime; r != "" && !slices.Contains(runtimes(), r) && !absolutely(r) {
 		k.fail(k.at("sandbox.container.runtime"), "write "+strings.Join(runtimes(), ", ")+", or an absolute path", "sandbox.container.runtime: there is no runtime %q", clip(r))
 	}
-	for name, dir := range ct.Images {
-		if name == "" || strings.HasPrefix(name, "/") || len(name) > maxName {
-			k.fail(k.at("sandbox.container.images"), "such as python: /srv/images/python", "sandbox.container.images: %q is no name of an image", clip(name))
+	switch i := ct.Image; {
+	case i == "":
+		if ct.Runtime == "docker" {
+			k.fail(k.at("sandbox.container.runtime"), "name one of the engine's: image: NAME; `docker import` makes one of a folder's archive", "sandbox.container: the Docker engine needs an image")
 		}
-		if !absolutely(dir) {
-			k.fail(k.at("sandbox.container.images."+name), "name a folder by its absolute path", "sandbox.container.images: %q is no folder's path", clip(dir))
-		}
-	}
-	if i := ct.Image; i != "" && strings.HasPrefix(i, "/") && !absolutely(i) || strings.ContainsFunc(i, unicode.IsControl) || len(i) > maxPath {
-		k.fail(k.at("sandbox.container.image"), "name an image, or a folder by its absolute path in its shortest form", "sandbox.container.image: %q is no image", clip(i))
+	case ct.Runtime != "docker":
+		k.fail(k.at("sandbox.container.image"), "write runtime: docker, or leave image out: code then finds the same as in the process tier", "sandbox.container.image: only the Docker engine's containers are of an image")
+	case strings.HasPrefix(i, "/") || strings.ContainsFunc(i, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }) || len(i) > maxName:
+		k.fail(k.at("sandbox.container.image"), "name a local image, such as tools:latest", "sandbox.container.image: %q is no image's name", clip(i))
 	}
 	for key, path := range map[string]string{"kernel": vm.Kernel, "qemu": vm.QEMU} {
 		if path != "" && !absolutely(path) {

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/container"
 )
@@ -34,9 +33,6 @@ func (c ContainerConfig) open(ctx context.Context, base container.Config) (tier,
 			return nil, err
 		}
 		return t, nil
-	}
-	if c.Image != "" {
-		return nil, &holdfast.Error{Kind: holdfast.KindSpawn, Why: "sandbox.container.image names an image, and only the Docker engine's containers have one in this version", Hint: "leave it out: code then finds the same as in the process tier"}
 	}
 	base.Runtime = c.Runtime
 	t, err := container.Open(ctx, base)

@@ -201,3 +201,16 @@ func TestTierThroughEveryDoor(t *testing.T) {
 		t.Errorf("%q", text)
 	}
 }
+
+// TestRuntimeThatCannotNameIsAnnounced: who asks by name for a runtime that cannot
+// say which call ended a program finds that wherever weakenings are told.
+func TestRuntimeThatCannotNameIsAnnounced(t *testing.T) {
+	for runtime, want := range map[string]bool{"runsc": true, "docker, image: x": true, "runc": false, "auto": false} {
+		d, _, down := up(t, quiet+"sandbox: {container: {runtime: "+runtime+"}}\n")
+		s, err := d.Status(t.Context())
+		down()
+		if err != nil || strings.Contains(strings.Join(s.Weakened, "\n"), "sandbox.container.runtime: ") != want {
+			t.Errorf("%s: %q, %v", runtime, s.Weakened, err)
+		}
+	}
+}
