@@ -28,6 +28,23 @@ type PolicyJudge struct {
 	Pure bool
 }
 
+// Made is a Judge of something that can change while its policy does not, such as
+// the file of a program.
+type Made interface {
+	// Made is 64 hex digits over what it is made of now.
+	Made() (string, error)
+}
+
+// version is the version for which a score is kept.
+func (p *PolicyJudge) version() (string, error) {
+	m, ok := p.Judge.(Made)
+	if !ok {
+		return p.Version, nil
+	}
+	now, err := m.Made()
+	return p.Version + " " + now, err
+}
+
 // JudgeRequest is what a judge sees. Its JSON form is what one that needs I/O is
 // given: all of it is data that an agent may have chosen.
 type JudgeRequest struct {
@@ -121,7 +138,11 @@ func (c *crossing) score(ctx context.Context, by PolicyJudge) (review.Scores, er
 		defer cancel()
 		return by.Judge.Score(ctx, r)
 	}
-	key := r.key(j.exact(), by.Version)
+	version, err := by.version()
+	if err != nil {
+		return review.Scores{}, err
+	}
+	key := r.key(j.exact(), version)
 	if s, ok := c.k.keptScore(ctx, key, j.now); ok {
 		return s, nil
 	}
@@ -137,6 +158,9 @@ func (c *crossing) score(ctx context.Context, by PolicyJudge) (review.Scores, er
 	}
 	if err != nil {
 		return review.Scores{}, err
+	}
+	if now, err := by.version(); err != nil || now != version {
+		return s, nil // nobody knows which of the two said so
 	}
 	if err := c.k.keepScore(ctx, key, s, j.now); err != nil {
 		c.k.log.Warn("a judge's scores could not be kept", "crossing", j.id, "err", err) // it is asked again

@@ -303,3 +303,34 @@ func childOf(t *testing.T, w *world, id string) *ledger.Entry {
 	}
 	return found
 }
+
+// D37: a score is kept for what the judge's program is, not for what it is called: a
+// script that was edited, while its policy stays, is asked again.
+func TestD37_an_edited_script_keeps_no_scores(t *testing.T) {
+	dir := t.TempDir()
+	script, asked := filepath.Join(dir, "judge.sh"), filepath.Join(dir, "asked")
+	write := func(s review.Scores) {
+		t.Helper()
+		if err := os.WriteFile(script, []byte("cat >/dev/null; echo x >>'"+asked+"'\n"+prints(s)+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	count := func() int { b, _ := os.ReadFile(asked); return strings.Count(string(b), "x") }
+	write(fives)
+	w := scoredBy(t, kernel.PolicyJudge{Version: "v1", Judge: judge.Command{Argv: []string{"/bin/sh", "-e", script}, Within: 10 * time.Second}})
+	w.passes(w.req("judged/LOW", `{"a":1}`))
+	w.passes(w.req("judged/LOW", `{"a":1}`))
+	if n := count(); n != 1 {
+		t.Fatalf("the same script was asked %d times", n)
+	}
+	write(review.Scores{1, 1, 1, 1, 1})
+	if out, err := w.cross(w.req("judged/LOW", `{"a":1}`)); out.Verdict != holdfast.Hold || count() != 2 {
+		t.Errorf("the edited script: %v, asked %d times (%v)", out.Verdict, count(), err)
+	}
+	if err := os.Remove(script); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := w.cross(w.req("judged/LOW", `{"a":2}`)); out.Verdict == holdfast.Allow {
+		t.Errorf("without a script: %v, %v", out.Verdict, err)
+	}
+}
