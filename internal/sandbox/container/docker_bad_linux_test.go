@@ -209,7 +209,7 @@ func TestDockerVictim(t *testing.T) {
 	}
 	go func() {
 		for { // until its output folder shows that it runs
-			if found, _ := filepath.Glob(filepath.Join(dir, "runs", "*", "ground", "work", "runs")); len(found) > 0 {
+			if found, _ := filepath.Glob(filepath.Join(dir, "docker", "*", "ground", "work", "runs")); len(found) > 0 {
 				fmt.Println("RUNNING")
 				return
 			}
@@ -247,7 +247,7 @@ func dockerSwept(t *testing.T, d *docker, p *process.Tier) {
 	}
 	c := d.open(t, p, func(cfg *container.DockerConfig) { cfg.Dir = dir })
 	d.empty(t)
-	if left, _ := os.ReadDir(filepath.Join(dir, "runs")); len(left) > 0 {
+	if left, _ := os.ReadDir(filepath.Join(dir, "docker")); len(left) > 0 {
 		t.Errorf("folders are left: %v", left)
 	}
 	c.Close()

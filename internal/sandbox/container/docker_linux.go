@@ -45,6 +45,9 @@ type DockerConfig struct {
 	Within time.Duration
 }
 
+// dockerRuns is the folder of runs below the tier's own; an OCI runtime has another.
+const dockerRuns = "docker"
+
 // Docker runs code in containers of a Docker engine. It is safe for use by many
 // at once. The engine hands no listener of its filter out: a call outside the
 // allowlist ends the program, and nobody can say which it was.
@@ -102,7 +105,7 @@ func OpenDocker(ctx context.Context, cfg DockerConfig) (*Docker, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(filepath.Join(cfg.Dir, "runs"), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(cfg.Dir, dockerRuns), 0o700); err != nil {
 		return nil, failed(holdfast.KindSpawn, "make its folders", err)
 	}
 	start, err := startTime(os.Getpid())
@@ -158,7 +161,8 @@ func (d *Docker) look() {
 	d.groups = findGroups(fmt.Sprintf("/%s%s-%d", groupPrefix, d.name, d.seq.Load()))
 	p := sandbox.Posture{Tier: sandbox.TierContainer, Mode: "rootless", Groups: "v" + i.CgroupVersion, Down: map[sandbox.Wall]string{}, Instead: map[sandbox.Wall]string{},
 		Unbound: map[string]string{"io": "what it writes is memory, and is bounded as that; reading its image is not"},
-		Notes:   []string{"a call outside the allowlist ends the program with 159 and is not named: the engine hands no listener of a filter out", "a program that ends itself with 159 is taken for one that was ended", "a program may become another one of its image (execve), in the same walls"}}
+		Notes: []string{"a call outside the allowlist ends the program with 159 and is not named: the engine hands no listener of a filter out", "a program that ends itself with 159 is taken for one that was ended", "a program may become another one of its image (execve), in the same walls",
+			"two runs of one image can tell each other something, by words in memory of its files and by how full the engine's disk is"}}
 	p.Runtime = fmt.Sprintf("docker %.40s (API %s)", printable(d.version.Version), d.engine.api)
 	down := func(stands bool, w sandbox.Wall, why string) {
 		if !stands {
@@ -235,7 +239,7 @@ func (d *Docker) sweep(ctx context.Context) {
 			d.trouble(d.remove(c.ID))
 		}
 	}
-	runs := filepath.Join(d.cfg.Dir, "runs")
+	runs := filepath.Join(d.cfg.Dir, dockerRuns)
 	entries, err := os.ReadDir(runs)
 	d.trouble(err)
 	for _, e := range entries {

@@ -42,7 +42,7 @@ type job struct {
 func (d *Docker) execute(ctx context.Context, spec sandbox.Spec, p sandbox.Program, at sandbox.Instants) (res *sandbox.Result, err error) {
 	at.Raised = time.Now()
 	j := &job{d: d, spec: spec, name: fmt.Sprintf("%s-%d", d.name, d.seq.Add(1)), scratch: -1, at: at}
-	j.home = filepath.Join(d.cfg.Dir, "runs", j.name)
+	j.home = filepath.Join(d.cfg.Dir, dockerRuns, j.name)
 	defer func() {
 		j.free()
 		if j.at.Freed = time.Now(); res != nil {
@@ -131,7 +131,10 @@ func (j *job) play(ctx, starting context.Context) (*sandbox.Result, error) {
 	written := make(chan error, 1)
 	go func() { written <- demux(attached.Body, keep(&j.out), keep(&j.err)) }()
 	j.at.Ready = time.Now()
-	if err := j.d.engine.call(starting, http.MethodPost, "/containers/"+j.id+"/start", nil, nil, nil); err != nil {
+	// A caller who goes meanwhile is heard when it is known whether it has begun.
+	begin, over := context.WithTimeout(context.Background(), j.d.cfg.Within)
+	defer over()
+	if err := j.d.engine.call(begin, http.MethodPost, "/containers/"+j.id+"/start", nil, nil, nil); err != nil {
 		if s := (*said)(nil); !errors.As(err, &s) && j.ran() {
 			return j.outcome(j.lost(err), written) // its answer was lost, not the program
 		}
@@ -348,8 +351,16 @@ func layShared(home string, root bool, name string, spec sandbox.Spec) (ground, 
 		}
 	}
 	g.code, g.work = filepath.Join(base, "code"), filepath.Join(base, "work")
-	if err := errors.Join(os.Mkdir(g.code, 0o755), os.Mkdir(g.work, 0o700)); err != nil {
+	if err := errors.Join(os.Mkdir(g.code, 0o755), os.Mkdir(g.work, 0o700), put(filepath.Join(base, "empty"), nil, 0o444, false)); err != nil {
 		return g, err
+	}
+	if root { // the engine cannot be asked for a mount from which nothing is executed
+		if err := unix.Mount(g.work, g.work, "", unix.MS_BIND, ""); err != nil {
+			return g, err
+		}
+		if err := unix.Mount("", g.work, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
+			return g, err
+		}
 	}
 	if err := put(filepath.Join(g.code, name), spec.Code, 0o555, false); err != nil {
 		return g, err

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -144,7 +145,7 @@ func (r dockerRun) environment() []string {
 	for _, k := range slices.Sorted(maps.Keys(own)) {
 		list = append(list, k+"="+own[k])
 	}
-	for _, v := range r.image.Config.Env {
+	for _, v := range append([]string{"HOSTNAME="}, r.image.Config.Env...) { // which the engine adds
 		if name, _, _ := strings.Cut(v, "="); name != "" {
 			if _, ours := own[name]; !ours && !slices.Contains(list, name) {
 				list = append(list, name)
@@ -179,6 +180,8 @@ func (r dockerRun) host() dockerHost {
 		Mounts: []dockerMount{
 			{Type: "bind", Source: r.code, Target: insideCode, ReadOnly: true, BindOptions: dockerBind{"private"}},
 			{Type: "bind", Source: r.work, Target: insideWorkspace, BindOptions: dockerBind{"private"}},
+			// The engine makes files here that tell of the host.
+			r.emptied("/etc/resolv.conf"), r.emptied("/etc/hosts"), r.emptied("/etc/hostname"),
 		},
 		MaskedPaths: append(slices.Clone(masked), "/sys"), ReadonlyPaths: []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"},
 		Ulimits: []dockerLimit{
@@ -188,6 +191,10 @@ func (r dockerRun) host() dockerHost {
 		},
 		LogConfig: dockerLog{"none"}, CgroupParent: r.group, OomScoreAdj: 500,
 	}
+}
+
+func (r dockerRun) emptied(name string) dockerMount {
+	return dockerMount{Type: "bind", Source: path.Join(path.Dir(r.code), "empty"), Target: name, ReadOnly: true, BindOptions: dockerBind{"private"}}
 }
 
 // dockerFilter is the language's profile in the engine's own format. Nobody

@@ -36,10 +36,10 @@ func TestDockerFloor(t *testing.T) {
 			writable++
 		}
 	}
-	if writable != 1 || len(h.Mounts) != 2 {
+	if writable != 1 || len(h.Mounts) != 5 {
 		t.Errorf("mounts: %+v", h.Mounts)
 	}
-	if want := []string{"A=own", "HOME=/tmp", "PATH=/usr/local/bin:/usr/bin:/bin", "LD_PRELOAD", "ODD"}; !slices.Equal(c.Env, want) {
+	if want := []string{"A=own", "HOME=/tmp", "PATH=/usr/local/bin:/usr/bin:/bin", "HOSTNAME", "LD_PRELOAD", "ODD"}; !slices.Equal(c.Env, want) {
 		t.Errorf("environment %q, want %q", c.Env, want)
 	}
 	if !slices.Equal(c.Entrypoint, []string{"python3.11"}) || !slices.Equal(c.Healthcheck.Test, []string{"NONE"}) {

@@ -36,6 +36,11 @@ type small struct{ *container.Tier }
 
 // Run implements sandboxtest.Runner.
 func (s small) Run(ctx context.Context, spec sandbox.Spec) (*sandbox.Result, error) {
+	return s.Tier.Run(ctx, modest(spec))
+}
+
+// modest asks for the process tier's limits where spec asks for none.
+func modest(spec sandbox.Spec) sandbox.Spec {
 	limits := sandbox.LimitsOf(sandbox.TierProcess)
 	if spec.Timeout == 0 {
 		spec.Timeout = limits.Timeout
@@ -46,5 +51,5 @@ func (s small) Run(ctx context.Context, spec sandbox.Spec) (*sandbox.Result, err
 	if spec.CPUQuota == 0 && spec.CPUPeriod == 0 {
 		spec.CPUPeriod, spec.CPUQuota = sandbox.DefaultPeriod, sandbox.DefaultPeriod
 	}
-	return s.Tier.Run(ctx, spec)
+	return spec
 }

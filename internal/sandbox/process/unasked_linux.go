@@ -19,24 +19,87 @@ import (
 // on what file system it is. A thread is joined by waiting on a futex that is not
 // private, which nobody is there to wait for.
 func unasked(rules []sandbox.Rule) []sandbox.Rule {
-	var list []sandbox.Rule
-	for _, r := range rules {
-		if r.Call != "futex" || r.Action != sandbox.RuleAsk || len(r.When) != 1 {
-			list = append(list, otherwise(r))
-			continue
-		}
-		rest := []bits{{uint32(r.When[0].Mask), uint32(r.When[0].Value)}}
-		for _, op := range []uint32{futexWait, futexWaitFor} {
-			wait := bits{futexPrivate | futexCommand, op}
-			var left []bits
-			for _, s := range rest {
-				left = append(left, s.less(wait)...)
+	for _, a := range []struct {
+		calls []string
+		arg   int
+		sets  []bits
+		as    sandbox.Unasked
+	}{
+		{[]string{"futex"}, 1, []bits{{futexPrivate | futexCommand, futexWait}, {futexPrivate | futexCommand, futexWaitFor}}, sandbox.UnaskedAllow},
+		// What makes an escape of a call that is refused otherwise; see hostile.
+		{[]string{"socket", "socketpair"}, 0, oneWord(hostileFamilies...), 0},
+		{[]string{"ioctl"}, 1, oneWord(terminalTricks...), 0},
+		{[]string{"prctl"}, 0, oneWord(unix.PR_SET_SECCOMP), 0},
+		{[]string{"clone"}, 0, anyBit(newNamespaces), 0},
+	} {
+		var list []sandbox.Rule
+		for _, r := range rules {
+			if slices.Contains(a.calls, r.Call) && r.Action == sandbox.RuleAsk && r.Unasked == 0 {
+				list = append(list, apart(r, a.arg, a.sets, a.as)...)
+				continue
 			}
-			rest = left
-			list = append(list, sandbox.Rule{Call: r.Call, When: []sandbox.Bits{wait.at(1)}, Unasked: sandbox.UnaskedAllow})
+			list = append(list, r)
 		}
+		rules = list
+	}
+	for i, r := range rules {
+		if !slices.Contains([]string{"futex", "socket", "socketpair", "ioctl", "prctl", "clone"}, r.Call) {
+			rules[i] = otherwise(r)
+		}
+	}
+	return rules
+}
+
+// apart divides a rule about an argument into those where it is in one of the
+// sets, which are answered so, and the rest, as otherwise says.
+func apart(r sandbox.Rule, arg int, sets []bits, as sandbox.Unasked) []sandbox.Rule {
+	at := slices.IndexFunc(r.When, func(w sandbox.Bits) bool { return w.Arg == uint(arg) })
+	rest := []bits{{}}
+	if at >= 0 {
+		rest = []bits{{uint32(r.When[at].Mask), uint32(r.When[at].Value)}}
+	}
+	with := func(s bits, answer sandbox.Rule) sandbox.Rule {
+		when := slices.Clone(r.When)
+		if at >= 0 {
+			when = slices.Delete(when, at, at+1)
+		}
+		if s.mask != 0 {
+			when = append(when, s.at(arg))
+		}
+		answer.When = when
+		return answer
+	}
+	var list []sandbox.Rule
+	for _, set := range sets {
+		var left []bits
 		for _, s := range rest {
-			list = append(list, otherwise(sandbox.Rule{Call: r.Call, When: []sandbox.Bits{s.at(1)}}))
+			left = append(left, s.less(set)...)
+			if (s.value^set.value)&s.mask&set.mask == 0 {
+				list = append(list, with(bits{s.mask | set.mask, s.value&s.mask | set.value&set.mask}, sandbox.Rule{Call: r.Call, Unasked: as}))
+			}
+		}
+		rest = left
+	}
+	for _, s := range rest {
+		list = append(list, with(s, otherwise(sandbox.Rule{Call: r.Call})))
+	}
+	return list
+}
+
+func oneWord(values ...uint32) []bits {
+	var list []bits
+	for _, v := range values {
+		list = append(list, bits{^uint32(0), v})
+	}
+	return list
+}
+
+// anyBit are the words in which one of the bits is set.
+func anyBit(of uint32) []bits {
+	var list []bits
+	for bit := uint32(1); bit != 0; bit <<= 1 {
+		if of&bit != 0 {
+			list = append(list, bits{bit, bit})
 		}
 	}
 	return list

@@ -58,8 +58,8 @@ func TestUnaskedAnswers(t *testing.T) {
 		want sandbox.Unasked
 	}{
 		{"ptrace", nil, 0}, {"mount", nil, 0}, {"bpf", nil, 0}, {"io_uring_setup", nil, 0}, {"setns", nil, 0}, {"unshare", nil, 0}, {"execveat", nil, 0}, {"setuid", nil, 0}, {"keyctl", nil, 0},
-		{"socket", []uint64{unix.AF_ALG}, sandbox.Unasked(unix.EACCES)}, {"clone3", nil, sandbox.Unasked(unix.ENOSYS)}, {"fork", nil, sandbox.Unasked(unix.EPERM)},
-		{"clone", []uint64{unix.CLONE_NEWUSER}, sandbox.Unasked(unix.EPERM)}, {"ioctl", []uint64{0, 0x5412}, sandbox.Unasked(unix.ENOTTY)}, {"sysinfo", nil, sandbox.Unasked(unix.ENOSYS)},
+		{"socket", []uint64{unix.AF_INET}, sandbox.Unasked(unix.EACCES)}, {"socket", []uint64{unix.AF_ALG}, 0}, {"socket", []uint64{1<<32 | unix.AF_VSOCK}, 0}, {"prctl", []uint64{unix.PR_SET_SECCOMP}, 0}, {"prctl", []uint64{unix.PR_SET_DUMPABLE}, sandbox.Unasked(unix.EINVAL)}, {"clone3", nil, sandbox.Unasked(unix.ENOSYS)}, {"fork", nil, sandbox.Unasked(unix.EPERM)},
+		{"clone", []uint64{unix.CLONE_NEWUSER}, 0}, {"clone", []uint64{threadMust | unix.CLONE_NEWNET}, 0}, {"clone", []uint64{17}, sandbox.Unasked(unix.EPERM)}, {"ioctl", []uint64{0, 0x5412}, 0}, {"ioctl", []uint64{0, 0x5413 + 1}, sandbox.Unasked(unix.ENOTTY)}, {"sysinfo", nil, sandbox.Unasked(unix.ENOSYS)},
 		{"futex", []uint64{0, 0}, sandbox.UnaskedAllow}, {"futex", []uint64{0, futexWaitFor | realtime}, sandbox.UnaskedAllow}, {"futex", []uint64{0, wake}, sandbox.Unasked(unix.EINVAL)},
 		{"futex", []uint64{0, 3}, sandbox.Unasked(unix.EINVAL)}, {"execve", nil, sandbox.UnaskedAllow},
 	} {
