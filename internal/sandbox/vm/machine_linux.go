@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -101,7 +102,11 @@ func behindWalls(qemu string, args []string) (*exec.Cmd, error) {
 	cmd := exec.Command(self)
 	cmd.Args = append([]string{launcherName, identity(), qemu}, args...)
 	cmd.Env = []string{"GOMAXPROCS=1"}
-	cmd.SysProcAttr = wallsAttr()
+	group := 0
+	if slices.ContainsFunc(args, func(a string) bool { return strings.HasSuffix(a, "accel=kvm") }) {
+		group = kvmGroup()
+	}
+	cmd.SysProcAttr = wallsAttr(group)
 	return cmd, nil
 }
 

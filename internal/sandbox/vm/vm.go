@@ -65,7 +65,7 @@ const (
 	// A template has bootWithin by software to say that it is ready, and
 	// kvmWithin on hardware: many times what it takes.
 	bootWithin = 2 * time.Minute
-	kvmWithin  = 20 * time.Second
+	kvmWithin  = 12 * time.Second
 	// acceptWithin is how long a restored guest may take to take its order, and
 	// answerAfter how long after its time a run may take to be told of.
 	acceptWithin = 20 * time.Second

@@ -26,7 +26,10 @@ const machineID = 1
 
 // wallsAttr are the namespaces that a machine is born in: no process, network
 // or name of the host's is in them, and its identity owns nothing.
-func wallsAttr() *syscall.SysProcAttr {
+//
+// group is whose right it is to use a device of the host's, or 0: the machine is
+// of it where Holdfast is root; else it has the groups that Holdfast has.
+func wallsAttr(group int) *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{
 		Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWNET | unix.CLONE_NEWCGROUP,
 		Pdeathsig:  unix.SIGKILL, Setsid: true,
@@ -35,9 +38,22 @@ func wallsAttr() *syscall.SysProcAttr {
 	}
 	if os.Geteuid() == 0 {
 		other := syscall.SysProcIDMap{ContainerID: machineID, HostID: nobodyID, Size: 1}
-		attr.UidMappings, attr.GidMappings, attr.GidMappingsEnableSetgroups = append(attr.UidMappings, other), append(attr.GidMappings, other), true
+		attr.UidMappings = append(attr.UidMappings, other)
+		if group > 0 {
+			other.HostID = group
+		}
+		attr.GidMappings, attr.GidMappingsEnableSetgroups = append(attr.GidMappings, other), true
 	}
 	return attr
+}
+
+// kvmGroup is the group that may use hardware virtualisation, or 0.
+func kvmGroup() int {
+	var st unix.Stat_t
+	if unix.Stat("/dev/kvm", &st) != nil {
+		return 0
+	}
+	return int(st.Gid)
 }
 
 // identity is the launcher's word for who the machine is to become: somebody
