@@ -26,6 +26,7 @@ func sandboxMeasurements(runs *int) []measurement {
 		{"soak", func(b *bench) ([]figure, error) { return b.soak(*runs) }},
 		{"launcher", (*bench).launcherMemory},
 		{"workspace", (*bench).workspaceStarts},
+		{"container", (*bench).containerRuns},
 	}
 }
 

@@ -247,11 +247,32 @@ func (t *Tier) run(ctx context.Context, spec sandbox.Spec, p sandbox.Program, at
 			Hint: "`holdfast doctor` says how to have every wall; to take less, write in holdfast.yaml under `boundaries:`, as one entry: " + posture.Lesser("exec/"+p.Exact),
 		}
 	}
-	res, err := t.execute(ctx, spec, p, at, nil)
+	res, err := t.execute(ctx, spec, p, at, manner{})
 	if res != nil {
 		res.Posture = posture
 	}
 	return res, err
+}
+
+// Bare runs spec's code by the runtime alone and returns how long that took, from
+// the runtime's start to its end: the bundle is a run's, and the filter has as
+// many rules, but none that asks. It is a peer to measure runs against, and no
+// sandbox: whatever is called is allowed where a run would be asked about it.
+func (t *Tier) Bare(ctx context.Context, spec sandbox.Spec) (took time.Duration, err error) {
+	spec, p, err := t.prepare(ctx, spec)
+	if err != nil {
+		return 0, err
+	}
+	if err := t.enter(); err != nil {
+		return 0, err
+	}
+	defer t.running.Done()
+	now := time.Now()
+	res, err := t.execute(ctx, spec, p, sandbox.Instants{Received: now, Parsed: now}, manner{bare: &took})
+	if err == nil && res.ExitCode != 0 {
+		err = fmt.Errorf("it ended with %d: %.200s", res.ExitCode, res.Stderr)
+	}
+	return took, err
 }
 
 // failed is an error of the document's kind: the sandbox could not do its part.

@@ -27,13 +27,13 @@ func (t *Tier) try(ctx context.Context) error {
 	spec := sandbox.Spec{ID: "try", Language: sandbox.Static, Code: nothing(), Timeout: t.cfg.Within, MemoryMB: 64, CPUPeriod: sandbox.DefaultPeriod, CPUQuota: sandbox.DefaultPeriod}
 	var mu sync.Mutex
 	held := map[string]string{"memory": unseen, "cpu": unseen, "pids": unseen}
-	res, err := t.execute(ctx, spec, p, sandbox.Instants{Received: time.Now(), Parsed: time.Now()}, func(down map[string]string) {
+	res, err := t.execute(ctx, spec, p, sandbox.Instants{Received: time.Now(), Parsed: time.Now()}, manner{tried: func(down map[string]string) {
 		mu.Lock()
 		defer mu.Unlock()
 		if len(held) > 0 {
 			held = down
 		}
-	})
+	}})
 	if err != nil {
 		return err
 	}
