@@ -223,7 +223,7 @@ func TestDockerVictim(t *testing.T) {
 func dockerSwept(t *testing.T, d *docker, p *process.Tier) {
 	dir := filepath.Join(t.TempDir(), "docker")
 	cmd := exec.Command(os.Args[0], "-test.run=^TestDockerVictim$", "-test.v")
-	cmd.Env = append(os.Environ(), victimEnv+"=unix://"+d.socket+" "+dir)
+	cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir(), victimEnv+"=unix://"+d.socket+" "+dir)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

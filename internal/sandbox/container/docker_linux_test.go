@@ -4,6 +4,7 @@ package container_test
 
 import (
 	"archive/tar"
+	"bytes"
 	"context"
 	"io"
 	"io/fs"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -20,6 +22,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/container"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/sandboxtest"
 )
 
 // docker is an engine of its own, Debian's, with nothing of the host's.
@@ -100,7 +103,18 @@ func end(t *testing.T, cmd *exec.Cmd) {
 	cmd.Wait()
 }
 
+// clear takes away what outlived the engine: a shim does, where the engine died
+// in the middle of something.
 func (d *docker) clear(t *testing.T) {
+	processes, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, file := range processes {
+		if b, err := os.ReadFile(file); err == nil && bytes.Contains(b, []byte(d.dir+"/c.sock")) {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+			for _, p := range append(sandboxtest.Below(pid), pid) {
+				syscall.Kill(p, syscall.SIGKILL)
+			}
+		}
+	}
 	mounts, _ := os.ReadFile("/proc/self/mountinfo")
 	for line := range strings.Lines(string(mounts)) {
 		if f := strings.Fields(line); len(f) > 4 && strings.HasPrefix(f[4], d.dir+"/") {
