@@ -49,11 +49,9 @@ func serveGuest(open func(context.Context, string) (Inside, error)) error {
 	if err != nil {
 		return err
 	}
-	err = serveOrder(port, open)
-	if err != nil {
-		writeFrame(port, frame{frameFailed, []byte(words(err.Error()))})
-		time.Sleep(time.Second) // the port is slow, and the machine's end is not
-	}
+	err = serveOrder(port, open) // comes back only where it cannot go on
+	writeFrame(port, frame{frameFailed, []byte(words(err.Error()))})
+	time.Sleep(time.Second) // the port is slow, and the machine's end is not
 	return err
 }
 

@@ -40,14 +40,15 @@ var shared struct {
 // parts is a configuration for guests with this test's own program.
 func parts(t testing.TB) Config {
 	t.Helper()
-	shared.once.Do(func() { shared.err = assemble(t) })
+	boots := kernel(t)
+	shared.once.Do(func() { shared.err = assemble(t, boots) })
 	if shared.err != nil {
 		t.Fatal(shared.err)
 	}
 	return shared.cfg
 }
 
-func assemble(t testing.TB) error {
+func assemble(t testing.TB, boots string) error {
 	dir, err := os.MkdirTemp("", "vm")
 	if err != nil {
 		return err
@@ -74,7 +75,7 @@ func assemble(t testing.TB) error {
 	if err != nil {
 		return err
 	}
-	shared.cfg = Config{Dir: filepath.Join(dir, "vm"), Kernel: kernel(t), Program: self, MemoryMB: 512, NoKVM: true, Secret: func(string) bool { return false },
+	shared.cfg = Config{Dir: filepath.Join(dir, "vm"), Kernel: boots, Program: self, MemoryMB: 512, NoKVM: true, Secret: func(string) bool { return false },
 		Roots: func(context.Context) ([]string, error) { return []string{python.Root}, nil }}
 	shared.tier, err = Open(shared.cfg)
 	return err
