@@ -376,7 +376,7 @@ func TestMistakes(t *testing.T) {
 		"folder as image":        {v + "sandbox: {container: {runtime: docker, image: /srv}}\n", "\"/srv\" is no image's name", "a local image"},
 		"relative kernel":        {v + "sandbox:\n  vm:\n    kernel: vmlinuz\n", "holdfast.yaml:4: sandbox.vm.kernel: \"vmlinuz\" is no file's path", "absolute path"},
 		"relative emulator":      {v + "sandbox: {vm: {qemu: qemu}}\n", "sandbox.vm.qemu: \"qemu\" is no file's path", ""},
-		"small machine":          {v + "sandbox: {vm: {memory: 10}}\n", "must be at least 256", ""},
+		"small machine":          {v + "sandbox: {vm: {memory: 10}}\n", "must be at least 384", ""},
 		"telemetry":              {v + "telemetry: {endpoint: collector}\n", "telemetry.endpoint is not an address", ""},
 		"plain telemetry":        {v + "telemetry: {endpoint: 'http://collector.example/'}\n", "unencrypted", ""},
 		"header":                 {v + "telemetry: {endpoint: 'https://c/', headers: {'a b': x}}\n", "is not a header", ""},
