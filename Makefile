@@ -19,8 +19,8 @@ test: deps vet staticcheck race example
 # speak through the egress proxy: curl, git, npm, pip; a browser for the pages;
 # promtool, which judges the alerts (of the package whose server the tests do not
 # need: Debian starts it where there is an init to); a machine to boot, with a
-# kernel, for control groups that are kept otherwise than here; and a Docker engine,
-# which its tests start for themselves. Only what is
+# kernel, for control groups that are kept otherwise than here; and what runs containers, with
+# a Docker engine, which its tests start for themselves. Only what is
 # missing is installed: a node from elsewhere conflicts with Debian's npm.
 deps:
 	@missing=""; bare=""; \
@@ -34,6 +34,7 @@ deps:
 	[ "$$(uname -sm)" != "Linux x86_64" ] || command -v qemu-system-x86_64 >/dev/null || bare="qemu-system-x86"; \
 	command -v promtool >/dev/null || bare="$$bare prometheus"; \
 	[ "$$(uname -s)" != Linux ] || { command -v dockerd && command -v containerd; } >/dev/null || bare="$$bare docker.io containerd"; \
+	[ "$$(uname -s)" != Linux ] || for p in runc crun runsc; do command -v $$p >/dev/null || bare="$$bare $$p"; done; \
 	if [ -z "$$missing$$bare" ]; then :; \
 	elif [ "$$(id -u)" = 0 ]; then apt-get update -q && \
 		{ [ -z "$$missing" ] || apt-get install -y -q $$missing; } && \
