@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
@@ -131,7 +132,7 @@ func secretInProc(t *testing.T, s *suite) {
 	if code == findSecret {
 		t.Fatal("the search reads files in other words")
 	}
-	res := s.python(t, code)
+	res := s.python(t, code, func(spec *sandbox.Spec) { spec.Timeout = 3 * time.Minute }) // it looks through all of the runtime
 	if out := string(res.Stdout); !strings.Contains(out, "looked in ") || !strings.HasSuffix(out, "found []\n") {
 		t.Errorf("IT FOUND THE SECRET: %q %.600q", out, res.Stderr)
 	}
