@@ -378,20 +378,7 @@ func (d *Docker) Prepare(ctx context.Context, spec sandbox.Spec) (sandbox.Spec, 
 }
 
 func (d *Docker) prepare(ctx context.Context, spec sandbox.Spec) (sandbox.Spec, sandbox.Program, error) {
-	spec.Tier = sandbox.TierContainer
-	spec, err := sandbox.Check(spec, d.cfg.Secret)
-	if err != nil {
-		return sandbox.Spec{}, sandbox.Program{}, err
-	}
-	p, err := d.cfg.Programs.Program(ctx, spec.Language, spec.Narrow)
-	if err != nil {
-		return sandbox.Spec{}, p, err
-	}
-	spec.Language = p.Exact
-	if p.Check != nil {
-		err = p.Check(spec.Code)
-	}
-	return spec, p, err
+	return prepare(ctx, spec, d.cfg.Secret, d.cfg.Programs)
 }
 
 // Run runs the code of spec, which is checked again. A nil error means that it

@@ -199,12 +199,17 @@ func (t *Tier) Prepare(ctx context.Context, spec sandbox.Spec) (sandbox.Spec, er
 }
 
 func (t *Tier) prepare(ctx context.Context, spec sandbox.Spec) (sandbox.Spec, sandbox.Program, error) {
+	return prepare(ctx, spec, t.cfg.Secret, t.cfg.Programs)
+}
+
+// prepare is what every runtime of the tier makes of a request.
+func prepare(ctx context.Context, spec sandbox.Spec, secret func(string) bool, from Programs) (sandbox.Spec, sandbox.Program, error) {
 	spec.Tier = sandbox.TierContainer
-	spec, err := sandbox.Check(spec, t.cfg.Secret)
+	spec, err := sandbox.Check(spec, secret)
 	if err != nil {
 		return sandbox.Spec{}, sandbox.Program{}, err
 	}
-	p, err := t.cfg.Programs.Program(ctx, spec.Language, spec.Narrow)
+	p, err := from.Program(ctx, spec.Language, spec.Narrow)
 	if err != nil {
 		return sandbox.Spec{}, p, err
 	}
