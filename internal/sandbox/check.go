@@ -93,18 +93,27 @@ func checkLimits(s *Spec) error {
 		s.Timeout = l.Timeout
 	}
 	if s.Timeout < time.Millisecond || s.Timeout > l.MaxTimeout {
-		return refuse(holdfast.KindLimit, fmt.Sprintf("ask for 1ms to %s, or nothing for %s", short(l.MaxTimeout), short(l.Timeout)), "a timeout of %v is not allowed", s.Timeout)
+		return refuse(holdfast.KindLimit, fmt.Sprintf("ask for 1ms to %s, or nothing for %s%s", short(l.MaxTimeout), short(l.Timeout), elsewhere(s.Tier, short(LimitsOf(TierContainer).MaxTimeout))), "a timeout of %v is not allowed", s.Timeout)
 	}
 	if s.MemoryMB == 0 {
-		s.MemoryMB = l.MemoryMB
+		s.MemoryMB, s.AnyMemory = l.MemoryMB, true
 	}
 	if s.MemoryMB < minMemoryMB || s.MemoryMB > l.MaxMemoryMB {
-		return refuse(holdfast.KindLimit, fmt.Sprintf("ask for %d to %d MB, or nothing for %d", minMemoryMB, l.MaxMemoryMB, l.MemoryMB), "%d MB of memory are not allowed", s.MemoryMB)
+		return refuse(holdfast.KindLimit, fmt.Sprintf("ask for %d to %d MB, or nothing for %d%s", minMemoryMB, l.MaxMemoryMB, l.MemoryMB, elsewhere(s.Tier, fmt.Sprint(LimitsOf(TierContainer).MaxMemoryMB, " MB"))), "%d MB of memory are not allowed", s.MemoryMB)
 	}
 	return nil
 }
 
 // short is a limit as people write it: 30s, 300s, 1h.
+// elsewhere ends a hint in the weakest tier, whose limits are the lowest: where
+// more is to be had.
+func elsewhere(t Tier, most string) string {
+	if t >= TierContainer {
+		return ""
+	}
+	return "; in a container at most " + most
+}
+
 func short(d time.Duration) string {
 	if d%time.Hour == 0 {
 		return fmt.Sprintf("%dh", d/time.Hour)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/pem"
 	"slices"
+	"strconv"
 
 	"github.com/holdfast-dev/holdfast"
 )
@@ -20,6 +21,10 @@ type Network struct {
 	// them, and to the proxy's, can a program connect where the kernel cannot
 	// lead every port to Holdfast.
 	Ports []uint16
+	// Models are the providers of models that Holdfast speaks for, such as
+	// "anthropic": their clients inside find it at /llm/ and the name on the proxy's
+	// own port.
+	Models []string
 }
 
 // Places of a workspace's network.
@@ -107,6 +112,32 @@ func NetworkVariables() map[string]string {
 	for _, name := range []string{"SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "PIP_CERT", "NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO",
 		"npm_config_cafile", "AWS_CA_BUNDLE", "CARGO_HTTP_CAINFO", "DENO_CERT"} {
 		env[name] = TrustFile
+	}
+	return env
+}
+
+// ModelVariables say to the clients of models where Holdfast speaks for their
+// providers, and give them what they demand for a key: who asks is known by the
+// network, and the provider's own is added on the way out. A variable that given has
+// stands, and so does a key by another name.
+func (n *Network) ModelVariables(given map[string]string) map[string]string {
+	at := "http://127.0.0.1:" + strconv.Itoa(ProxyPort) + "/llm/"
+	env := map[string]string{}
+	for _, m := range n.Models {
+		switch m {
+		case "anthropic":
+			env["ANTHROPIC_BASE_URL"] = at + m
+			if given["ANTHROPIC_API_KEY"] == "" {
+				env["ANTHROPIC_AUTH_TOKEN"] = "holdfast"
+			}
+		case "openai":
+			env["OPENAI_BASE_URL"], env["OPENAI_API_KEY"] = at+m+"/v1", "holdfast"
+		}
+	}
+	for name := range env {
+		if _, stands := given[name]; stands {
+			delete(env, name)
+		}
 	}
 	return env
 }

@@ -16,7 +16,7 @@ const (
 	WallUTS      Wall = "uts"      // a host name of its own
 	WallIPC      Wall = "ipc"      // no shared memory or queues with others
 	WallUser     Wall = "user"     // an identity that owns nothing on the host
-	WallSeccomp  Wall = "seccomp"  // system calls by allowlist; others are named
+	WallSeccomp  Wall = "seccomp"  // system calls by allowlist; whether others are named is Posture.Names
 	WallRights   Wall = "rights"   // no capability, none to be had
 	WallScratch  Wall = "scratch"  // a scratch of its own, bounded in bytes and inodes
 	WallMemory   Wall = "memory"   // a control group bounds memory
@@ -48,7 +48,8 @@ type Posture struct {
 	// Unbound says of each limit of the specification's table that nothing holds
 	// here why that is: io.
 	Unbound map[string]string `json:"unbounded,omitempty"`
-	// Names says that a violation's system call can be named here.
+	// Names says that a violation's system call can be named here; where it cannot
+	// a note says what becomes of it.
 	Names bool `json:"names_violations"`
 	// Mode is root or rootless, and Groups how control groups are kept: v2,
 	// v1, or none.
@@ -60,6 +61,9 @@ type Posture struct {
 	// Runtime is what raised the walls where Holdfast did not itself, with its
 	// version.
 	Runtime string `json:"runtime,omitempty"`
+	// Image is the root that its operator named, and its digest; empty where the
+	// root is the runtime's private copy.
+	Image string `json:"image,omitempty"`
 	// Notes are what else is to be known of the walls, each a sentence.
 	Notes []string `json:"notes,omitempty"`
 }

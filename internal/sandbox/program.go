@@ -11,6 +11,10 @@ type Program struct {
 	// name in /code.
 	Argv     []string
 	CodeName string
+	// Asks is code that prints Exact where what Argv begins with is that language,
+	// and something else, or nothing, where it is not; empty where Argv has nothing
+	// but the code.
+	Asks string
 	// Root is a folder of the host with the runtime's private copy, which may
 	// only be read. It stays until the tier that made it is closed.
 	Root string

@@ -34,6 +34,9 @@ type Spec struct {
 	Timeout time.Duration
 	// MemoryMB is 256 if zero, at most 512; likewise.
 	MemoryMB int64
+	// AnyMemory says that nobody asked for MemoryMB: a stronger tier that runs it
+	// instead, or has less, gives what it has.
+	AnyMemory bool
 	// CPUPeriod and CPUQuota are the share of processors: one if both are
 	// zero, at most two (quota is at most twice the period); likewise.
 	CPUPeriod, CPUQuota time.Duration
