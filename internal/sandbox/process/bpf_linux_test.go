@@ -54,6 +54,7 @@ func verdict(t *testing.T, vm *bpf.VM, nr, arch uint32, args [6]uint64) uint32 {
 // architecture, of i386, of x32 and of a stranger, with arguments at and beside
 // every border of its conditions, and compares with what the profile says.
 func TestFilterIsTheProfile(t *testing.T) {
+	t.Parallel()
 	native, i386 := nativeArch(), uint32(tables()[1].ID)
 	narrow, err := pythonProfile().without([]string{"clone", "openat", "fcntl"})
 	if err != nil {

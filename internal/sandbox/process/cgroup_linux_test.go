@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/repeat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -257,7 +258,7 @@ func TestProcessEntersByItself(t *testing.T) {
 
 func TestNothingIsLeftOfGroups(t *testing.T) {
 	c := groupsHere(t, sandbox.WallPids)
-	for i := range 500 {
+	for i := range repeat.Times(500, 101) {
 		g, err := c.create("same-name", usual())
 		if err != nil {
 			t.Fatal(err)

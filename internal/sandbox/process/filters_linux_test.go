@@ -12,6 +12,7 @@ import (
 // is spelt; another narrowing has another; a name that no kernel has is refused
 // each time; and what is kept is bounded.
 func TestFiltersAreCompiledOnce(t *testing.T) {
+	t.Parallel()
 	f, l := &filters{}, static()
 	get := func(narrow ...string) string {
 		t.Helper()

@@ -15,24 +15,12 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/sandbox/sandboxtest"
 )
 
-// The test's program is also the first process of the machine that
-// TestInGuest boots: there it mounts what a system has, and starts itself again
-// for each scene. Only that machine sets guestEnv for its first process; which
-// scenes there are it says.
+// What the machines that TestInGuests boots set for a scene: see
+// sandboxtest.GuestInit.
 const (
-	guestEnv = "HOLDFAST_GUEST"       // its name among guests
 	sceneEnv = "HOLDFAST_GUEST_SCENE" // a scene's name, for the tests in it
 	enterEnv = "HOLDFAST_GUEST_ENTER" // what a scene does before its tests: see enterGuest
 )
-
-// What the first process says on the console, beside what the tests print.
-const (
-	saysScene = "guest: scene "    // NAME
-	saysEnded = "guest: ended "    // STATUS NAME
-	saysDone  = "guest: all done " // SECONDS since the kernel's start
-)
-
-const guestSelf = "/guest/self"
 
 // guestUser is who the rootless scenes run as.
 const guestUser = 1000
@@ -40,58 +28,14 @@ const guestUser = 1000
 // guestInit does not return where this is a guest's first process.
 func guestInit() {
 	enterGuest()
-	if os.Getpid() != 1 || os.Getenv(guestEnv) == "" {
-		return
-	}
-	err := guestMounts()
-	for _, s := range scenesOf(os.Getenv(guestEnv)) {
-		if err == nil {
-			err = s.perform()
+	sandboxtest.GuestInit(func(guest string) error {
+		for _, s := range scenesOf(guest) {
+			if err := s.perform(); err != nil {
+				return err
+			}
 		}
-	}
-	if err != nil {
-		fmt.Println("guest: failed:", err)
-	} else {
-		fmt.Println(saysDone + sinceBoot())
-	}
-	unix.Sync()
-	unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF)
-	select {}
-}
-
-func sinceBoot() string {
-	b, err := os.ReadFile("/proc/uptime")
-	if err != nil {
-		return err.Error()
-	}
-	return strings.Fields(string(b))[0]
-}
-
-// guestMounts makes a system of the unpacked archive. The kernel's own first
-// root cannot be pivoted away from, which launchers do; so it is bound over
-// itself.
-func guestMounts() error {
-	for _, m := range []struct {
-		source, target, kind string
-		flags                uintptr
-		data                 string
-	}{
-		{"/", "/new", "", unix.MS_BIND, ""},
-		{"proc", "/new/proc", "proc", unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC, ""},
-		{"sysfs", "/new/sys", "sysfs", unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC, ""},
-		{"devtmpfs", "/new/dev", "devtmpfs", unix.MS_NOSUID, ""},
-		{"tmpfs", "/new/tmp", "tmpfs", unix.MS_NOSUID | unix.MS_NODEV, "mode=1777"},
-		{"tmpfs", "/new/sys/fs/cgroup", "tmpfs", unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC, "mode=755"},
-	} {
-		if err := os.MkdirAll(m.target, 0o755); err != nil && m.kind != "sysfs" {
-			return err
-		}
-		if err := unix.Mount(m.source, m.target, m.kind, m.flags, m.data); err != nil {
-			return &os.PathError{Op: "mount", Path: m.target, Err: err}
-		}
-	}
-	return errors.Join(unix.Chdir("/new"), unix.Mount(".", "/", "", unix.MS_MOVE, ""), unix.Chroot("."), unix.Chdir("/"),
-		unix.Sethostname([]byte("guest")))
+		return nil
+	})
 }
 
 // scene is one way in which Holdfast is started, and the tests that have to
@@ -121,9 +65,7 @@ func (s scene) perform() error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.name, err)
 	}
-	fmt.Println(saysScene + s.name)
 	attr := &os.ProcAttr{
-		Dir: "/tmp", Files: []*os.File{nil, os.Stdout, os.Stdout},
 		Env: []string{"PATH=/usr/bin", "HOME=/tmp", "TMPDIR=/tmp", sceneEnv + "=" + s.name, enterEnv + "=" + s.enter,
 			rootsEnv + "=/tmp/roots-" + strconv.Itoa(s.user), sandboxtest.TricksEnv + "=" + guestTricks, sandboxtest.TwinsEnv + "=yes"},
 		Sys: &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(s.user), Gid: uint32(s.user)}},
@@ -136,12 +78,7 @@ func (s scene) perform() error {
 		defer d.Close()
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(d.Fd())
 	}
-	p, err := os.StartProcess(guestSelf, []string{guestSelf, "-test.v", "-test.timeout=4m", "-test.run=" + s.pattern()}, attr)
-	if err != nil {
-		return fmt.Errorf("%s: %w", s.name, err)
-	}
-	fmt.Println(saysEnded+strconv.Itoa(reapAll(p.Pid)), s.name)
-	return nil
+	return sandboxtest.PlayScene(s.name, s.pattern(), attr)
 }
 
 // pattern is for the names of exactly its tests.
@@ -156,20 +93,6 @@ func (s scene) pattern() string {
 		all = append(all, name)
 	}
 	return strings.Join(all, "|")
-}
-
-// reapAll waits for everybody, as a first process does, until pid has ended.
-func reapAll(pid int) int {
-	for {
-		var status unix.WaitStatus
-		got, err := unix.Wait4(-1, &status, 0, nil)
-		if err == nil && got == pid {
-			return int(status)
-		}
-		if err != nil && err != unix.EINTR {
-			return -1
-		}
-	}
 }
 
 // enterGuest does what a scene needs in its own process, before any thread of
@@ -193,7 +116,7 @@ func enterGuest() {
 		_, err = os.StartProcess("/usr/bin/sleep", []string{"sleep", "600"}, &os.ProcAttr{})
 	case "command": // it was started by a command of its own, which waits for it
 		os.Setenv(enterEnv, "")
-		os.Exit(waitFor(os.StartProcess(guestSelf, os.Args, &os.ProcAttr{Files: []*os.File{nil, os.Stdout, os.Stdout}})))
+		os.Exit(waitFor(os.StartProcess(sandboxtest.GuestSelf, os.Args, &os.ProcAttr{Files: []*os.File{nil, os.Stdout, os.Stdout}})))
 	}
 	os.Setenv(enterEnv, "")
 	if err == nil {
@@ -212,18 +135,6 @@ func waitFor(p *os.Process, err error) int {
 	}
 	fmt.Println("guest: failed:", err)
 	return 1
-}
-
-// unified mounts version 2 with every controller handed down to slices.
-func unified() error {
-	top := "/sys/fs/cgroup"
-	if _, err := os.Stat(top + "/cgroup.procs"); err == nil {
-		return nil
-	}
-	if err := unix.Mount("cgroup2", top, "cgroup2", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "nsdelegate"); err != nil {
-		return &os.PathError{Op: "mount", Path: top, Err: err}
-	}
-	return handOut(top, "+cpu +memory +pids")
 }
 
 func handOut(dir, controllers string) error {
@@ -260,7 +171,7 @@ func delegate(dir string, user int) error {
 // that is not root.
 func placed(path string, user int) func() (string, error) {
 	return func() (string, error) {
-		if err := unified(); err != nil {
+		if err := sandboxtest.UnifyGroups(); err != nil {
 			return "", err
 		}
 		if path == "" {

@@ -41,6 +41,8 @@ type language struct {
 	env []string
 	// fixed is what a request cannot set otherwise.
 	fixed []string
+	// asks is code that prints exact, run by an interpreter that was found elsewhere.
+	asks string
 	// parts gathers what belongs to the root.
 	parts func(*manifest) error
 	// finish, if any, completes a copy that stands in the directory root.

@@ -16,6 +16,7 @@ import (
 )
 
 func TestPythonRunsBroadly(t *testing.T) {
+	t.Parallel()
 	l, z := prepared(t, "python3")
 	code, err := os.ReadFile("testdata/broad.py")
 	if err != nil {
@@ -46,6 +47,7 @@ func TestPythonRunsBroadly(t *testing.T) {
 // A thread that works on while the program ends is ended by the C library, which
 // loads what it needs for that only then.
 func TestPythonEndsItsThreads(t *testing.T) {
+	t.Parallel()
 	l, z := prepared(t, "python3")
 	r := try(t, z, l, `
 import ctypes, threading, time
@@ -65,6 +67,7 @@ print('ended')
 }
 
 func TestNodeRunsBroadly(t *testing.T) {
+	t.Parallel()
 	l, z := prepared(t, "node")
 	code, err := os.ReadFile("testdata/broad.js")
 	if err != nil {
@@ -253,6 +256,7 @@ func TestScriptsAreAskedLast(t *testing.T) {
 // TestNoFileOfTheHostIsShared: a root is a copy, so that nothing that is done to
 // its pages is done to the host's.
 func TestNoFileOfTheHostIsShared(t *testing.T) {
+	t.Parallel()
 	l := installed(t, "python3")
 	r, err := l.root(context.Background(), t.TempDir(), func(string) {})
 	if err != nil {

@@ -57,7 +57,8 @@ func (n node) language() language {
 		name: "node", exact: "node" + major, version: n.Version,
 		loose:   []string{"node", "nodejs"},
 		program: "/usr/bin/node", host: n.Exe, codeName: "main.js",
-		env: common, fixed: []string{"UV_USE_IO_URING=0"},
+		asks: "console.log(process.release.name+process.versions.node.split('.')[0])",
+		env:  common, fixed: []string{"UV_USE_IO_URING=0"},
 		parts:  func(m *manifest) error { return m.program(n.Exe, "/usr/bin/node") },
 		allows: nodeProfile(),
 	}

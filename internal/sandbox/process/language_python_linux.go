@@ -70,6 +70,7 @@ func (py python) language() language {
 		name: "python3", exact: exact, version: fmt.Sprintf("%d.%d.%d", py.Version[0], py.Version[1], py.Version[2]),
 		loose:   []string{"python3", "python"},
 		program: "/usr/bin/" + exact, host: py.Exe, flags: []string{"-B", "-s"}, codeName: "main.py",
+		asks:   `import sys;sys.implementation.name=='cpython' and print('python%d.%d'%sys.version_info[:2])`,
 		env:    append(slices.Clone(common), "PYTHONPATH=/tmp"),
 		parts:  py.parts,
 		finish: py.compile,

@@ -68,6 +68,9 @@ func (*Tier) Troubles() []string { return nil }
 // Settle does nothing.
 func (*Tier) Settle(context.Context) {}
 
+// Last does nothing.
+func (*Tier) Last() {}
+
 // Beside is a SpawnError.
 func (*Tier) Beside(context.Context, string) (Beside, error) {
 	_, err := Open(nil, Config{})

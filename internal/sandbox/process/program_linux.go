@@ -28,7 +28,7 @@ func (t *Tier) Program(ctx context.Context, asked string, narrow []string) (sand
 	if err != nil {
 		return sandbox.Program{}, err
 	}
-	return sandbox.Program{Exact: l.exact, Argv: l.argv(), CodeName: l.codeName, Root: root, Environment: l.environment, Check: l.check, Rules: p.rules()}, nil
+	return sandbox.Program{Exact: l.exact, Argv: l.argv(), CodeName: l.codeName, Asks: l.asks, Root: root, Environment: l.environment, Check: l.check, Rules: p.rules()}, nil
 }
 
 // rootOf is the language's private copy; its launcher keeps it.

@@ -14,25 +14,24 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/copies"
 	"golang.org/x/sys/unix"
 )
 
-// rootDir is a private copy of what one runtime needs, and the lock that keeps
-// it from being removed while it is used.
+// rootDir is a private copy of what one runtime needs, held: it is not removed
+// while it is used.
 type rootDir struct {
 	path string
-	lock *os.File
+	copy *copies.Copy
 }
 
 // release lets the root be removed when a newer one has taken its place.
-func (r rootDir) release() { r.lock.Close() }
+func (r rootDir) release() { r.copy.Release() }
 
 // A root's directory in dir is named by language and manifest and holds:
 const (
-	rootTree  = "root"  // what the workload sees as /
-	rootMark  = "files" // the stamps of everything in it; written last
-	rootLock  = "lock"  // held shared by whoever uses or builds the root
-	rootDraft = ".new-" // begins the name of one that is not finished
+	rootTree = "root"  // what the workload sees as /
+	rootMark = "files" // the stamps of everything in it; written last
 )
 
 // root returns a root for the language in dir, building it where there is none
@@ -47,7 +46,7 @@ func (l language) root(ctx context.Context, dir string, note func(string)) (root
 	if err != nil {
 		return rootDir{}, mountError(l.exact, dir, err)
 	}
-	l.sweep(dir, filepath.Base(filepath.Dir(r.path)), note)
+	l.sweep(ctx, dir, filepath.Base(r.copy.Home), note)
 	return r, nil
 }
 
@@ -64,64 +63,31 @@ func (l language) findOrBuild(ctx context.Context, dir string, note func(string)
 	if err := l.parts(m); err != nil {
 		return rootDir{}, err
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return rootDir{}, err
-	}
-	home := filepath.Join(dir, l.exact+"-"+m.sum())
-	for range 3 { // another process may build, or remove, at the same time
-		r, err := open(home)
+	name := l.exact + "-" + m.sum()
+	c, err := copies.Hold(ctx, dir, name)
+	for tries := 0; ; tries++ { // somebody may change what is there each time
 		if err == nil {
-			return r, nil
-		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			note(fmt.Sprintf("%s: the root in %s is built anew: %v", l.exact, home, err))
-			if err := discard(home); err != nil {
+			if err = whole(c.Home); err == nil {
+				return rootDir{filepath.Join(c.Home, rootTree), c}, nil
+			}
+			if err := c.Discard(ctx); err != nil {
 				return rootDir{}, err
 			}
 		}
-		start := time.Now()
-		if err := l.build(ctx, dir, home, m); err != nil {
+		if tries == maxBuilds {
 			return rootDir{}, err
 		}
-		note(fmt.Sprintf("%s: built a root of %d files, %d MB in %v", l.exact, len(m.files), m.bytes>>20, time.Since(start).Round(time.Millisecond)))
+		if !errors.Is(err, fs.ErrNotExist) {
+			note(fmt.Sprintf("%s: the root in %s is built anew: %v", l.exact, filepath.Join(dir, name), err))
+		}
+		if c, err = l.build(ctx, dir, name, m, note); err != nil {
+			return rootDir{}, err
+		}
 	}
-	return open(home)
 }
 
-// open takes the root in home if it is whole: nothing in it was changed, added
-// or taken away since it was built.
-func open(home string) (rootDir, error) {
-	lock, err := holdLock(home, unix.LOCK_SH)
-	if err != nil {
-		return rootDir{}, err
-	}
-	r := rootDir{filepath.Join(home, rootTree), lock}
-	if err := whole(home); err != nil {
-		lock.Close()
-		return rootDir{}, err
-	}
-	return r, nil
-}
-
-func holdLock(home string, how int) (*os.File, error) {
-	path := filepath.Join(home, rootLock)
-	lock, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		return nil, err
-	}
-	if err := unix.Flock(int(lock.Fd()), how|unix.LOCK_NB); err != nil {
-		lock.Close()
-		return nil, fmt.Errorf("lock %s: %w", path, err)
-	}
-	// It may have been removed between the two.
-	held, err := lock.Stat()
-	now, err2 := os.Stat(path)
-	if err = errors.Join(err, err2); err == nil && os.SameFile(held, now) {
-		return lock, nil
-	}
-	lock.Close()
-	return nil, fs.ErrNotExist
-}
+// maxBuilds is how often a root is built that is not whole when it is looked at.
+const maxBuilds = 3
 
 var errNotWhole = errors.New("it is not as it was built")
 
@@ -153,36 +119,29 @@ func whole(home string) error {
 	return nil
 }
 
-// build makes the root in a directory of its own and gives it its name.
-func (l language) build(ctx context.Context, dir, home string, m *manifest) (err error) {
-	draft, err := os.MkdirTemp(dir, rootDraft+l.exact+"-")
+// build makes the root in a draft of its own and gives it its name. It returns
+// what has that name then, held: another one where another process was first.
+func (l language) build(ctx context.Context, dir, name string, m *manifest, note func(string)) (*copies.Copy, error) {
+	start := time.Now()
+	c, err := copies.Begin(ctx, dir, l.exact+"-")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			os.RemoveAll(draft)
-		}
-	}()
-	if err := os.WriteFile(filepath.Join(draft, rootLock), nil, 0o600); err != nil {
-		return err
+	err = l.fill(ctx, filepath.Join(c.Home, rootTree), m)
+	if err == nil {
+		err = seal(c.Home)
 	}
-	lock, err := holdLock(draft, unix.LOCK_SH)
+	first := false
+	if err == nil {
+		first, err = c.Finish(ctx, name)
+	}
 	if err != nil {
-		return err
+		return nil, errors.Join(err, c.Discard(ctx))
 	}
-	defer lock.Close()
-	if err := l.fill(ctx, filepath.Join(draft, rootTree), m); err != nil {
-		return err
+	if first {
+		note(fmt.Sprintf("%s: built a root of %d files, %d MB in %v", l.exact, len(m.files), m.bytes>>20, time.Since(start).Round(time.Millisecond)))
 	}
-	if err := seal(draft); err != nil {
-		return err
-	}
-	err = os.Rename(draft, home)
-	if errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST) {
-		return os.RemoveAll(draft) // another process was first
-	}
-	return err
+	return c, nil
 }
 
 // Where things are mounted, and devices: empty files that the devices cover.
@@ -247,49 +206,12 @@ func seal(draft string) error {
 	return os.WriteFile(filepath.Join(draft, rootMark), b, 0o600)
 }
 
-// discard takes a root that is not whole out of the way, in one step, and
-// removes it. Who has it mounted keeps running on what is left of it.
-func discard(home string) error {
-	away, err := os.MkdirTemp(filepath.Dir(home), rootDraft)
-	if err != nil {
-		return err
-	}
-	err = os.Rename(home, filepath.Join(away, "old"))
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	return errors.Join(err, os.RemoveAll(away))
-}
-
 // sweep removes the language's other roots and drafts, but for those in use.
-func (l language) sweep(dir, keep string, note func(string)) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return
+func (l language) sweep(ctx context.Context, dir, keep string, note func(string)) {
+	own := l.exact + "-"
+	for _, name := range copies.Sweep(ctx, dir, func(name string) bool {
+		return name != keep && strings.HasPrefix(strings.TrimPrefix(name, copies.Draft), own)
+	}) {
+		note(fmt.Sprintf("%s: removed the root %s, which nobody uses", l.exact, name))
 	}
-	for _, e := range entries {
-		name := e.Name()
-		ours := strings.HasPrefix(name, l.exact+"-") || strings.HasPrefix(name, rootDraft+l.exact+"-")
-		if !ours || name == keep || !e.IsDir() {
-			continue
-		}
-		home := filepath.Join(dir, name)
-		lock, err := holdLock(home, unix.LOCK_EX)
-		if err != nil && !(errors.Is(err, fs.ErrNotExist) && stale(home)) {
-			continue // in use, or just begun
-		}
-		err = discard(home)
-		if lock != nil {
-			lock.Close()
-		}
-		if err == nil {
-			note(fmt.Sprintf("%s: removed the root %s, which nobody uses", l.exact, name))
-		}
-	}
-}
-
-// stale says that a directory without a lock has been so for a minute.
-func stale(home string) bool {
-	info, err := os.Stat(home)
-	return err == nil && time.Since(info.ModTime()) > time.Minute
 }

@@ -155,6 +155,45 @@ func TestManyBuildAtOnce(t *testing.T) {
 	}
 }
 
+// TestBuilderIsOvertaken: while one builds, another is there first, and what the host
+// has changes, so that a third takes away what nobody uses: the first gets what the
+// second has built, and the third keeps its own.
+func TestBuilderIsOvertaken(t *testing.T) {
+	quick, src := small(t)
+	slow, dir := quick, t.TempDir()
+	var second, third rootDir
+	var between []string
+	slow.finish = func(ctx context.Context, _ string) (err error) {
+		note := func(s string) { between = append(between, s) }
+		if second, err = quick.root(ctx, dir, note); err != nil {
+			return err
+		}
+		file := filepath.Join(src, "a")
+		if err := os.WriteFile(file, []byte("newer"), 0o600); err != nil {
+			return err
+		}
+		third, err = quick.root(ctx, dir, note)
+		return err
+	}
+	first, err := slow.root(t.Context(), dir, func(s string) { t.Errorf("it says %q of what others did", s) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first.path != second.path || first.path == third.path || len(between) != 2 {
+		t.Errorf("%s, %s, %s: %q", first.path, second.path, third.path, between)
+	}
+	second.release()
+	for _, r := range []rootDir{first, third} {
+		if err := whole(r.copy.Home); err != nil {
+			t.Errorf("%s: %v", r.path, err)
+		}
+		r.release()
+	}
+	if entries, _ := os.ReadDir(dir); len(entries) != 2 {
+		t.Errorf("left in the directory: %v", entries)
+	}
+}
+
 // TestFullDiskIsNamed builds on a file system of 1 MB, in a mount namespace of
 // its own where the kernel gives one, else by the error alone.
 func TestFullDiskIsNamed(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 // around every condition and at random, exactly one rule speaks, and it says what
 // the profile says of a process that is number 2.
 func TestRulesSayTheProfile(t *testing.T) {
+	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	for name, p := range map[string]*profile{"python": pythonProfile(), "node": nodeProfile(), "static": staticProfile()} {
 		byCall := map[string][]sandbox.Rule{}

@@ -50,7 +50,7 @@ func (t *Tier) take(z *launcherConn) (*seat, error) {
 
 // refill makes seats in the background until enough wait.
 func (t *Tier) refill(z *launcherConn) {
-	if len(z.seats) == cap(z.seats) || !z.filling.CompareAndSwap(false, true) {
+	if len(z.seats) == cap(z.seats) || t.last.Load() || !z.filling.CompareAndSwap(false, true) {
 		return
 	}
 	t.making.Add(1)

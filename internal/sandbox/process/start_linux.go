@@ -45,6 +45,7 @@ type launcherConn struct {
 	// whole: it is an interpreter, which takes the flags of a clone as they are.
 	whole  bool
 	within time.Duration // see clone; cloneWithin if zero
+	late   atomic.Bool   // a zygote that did not answer in time: it is asked for no more
 }
 
 // startLauncher starts one launcher whose root is the directory root, and
@@ -149,7 +150,7 @@ func (z *launcherConn) empty() {
 		case s := <-z.seats:
 			s.free()
 		default:
-			if z.root.lock != nil {
+			if z.root.copy != nil {
 				z.root.release()
 			}
 			return
@@ -176,6 +177,9 @@ func (z *launcherConn) close() {
 func (z *launcherConn) clone(flags uint64, into int, fds []int) (int, error) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
+	if z.late.Load() { // what it still says would be taken for the answer
+		return -1, errLate
+	}
 	if z.whole {
 		if flags |= unix.CLONE_PIDFD; into > 0 {
 			flags |= unix.CLONE_INTO_CGROUP
@@ -190,6 +194,12 @@ func (z *launcherConn) clone(flags uint64, into int, fds []int) (int, error) {
 		return -1, z.gone(err)
 	}
 	f, got, err := receive(z.conn)
+	if z.whole && errors.Is(err, os.ErrDeadlineExceeded) {
+		// It may be slow, as everything is on a machine that has much to do: with
+		// it the runs would die that are its children, and serve requests.
+		z.late.Store(true)
+		return -1, errLate
+	}
 	if err != nil {
 		return -1, z.gone(err)
 	}
@@ -202,6 +212,10 @@ func (z *launcherConn) clone(flags uint64, into int, fds []int) (int, error) {
 	}
 	return got[0], nil
 }
+
+// errLate: see launcherConn.late. An init that it still makes finds its seat's
+// socket closed, and ends.
+var errLate = errors.New("the zygote did not answer in time")
 
 // cloneWithin is how long a launcher may take for one init.
 const cloneWithin = 10 * time.Second

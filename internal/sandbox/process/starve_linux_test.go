@@ -50,7 +50,7 @@ func starving(t *testing.T, attr *syscall.SysProcAttr, env ...string) {
 	}
 	cmd := exec.Command(self, "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=60s")
 	cmd.Dir = tmp
-	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + tmp, "TMPDIR=" + tmp, starveEnv + "=yes"}, env...)
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "GORACE=" + os.Getenv("GORACE"), "HOME=" + tmp, "TMPDIR=" + tmp, starveEnv + "=yes"}, env...)
 	attr.Pdeathsig = syscall.SIGKILL
 	cmd.SysProcAttr = attr
 	out, err := cmd.CombinedOutput()

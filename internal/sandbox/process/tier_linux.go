@@ -50,6 +50,7 @@ type Tier struct {
 	running   sync.WaitGroup // runs that were let in
 	making    sync.WaitGroup // seats in the making, and runs that leave
 	leaving   chan struct{}  // a place for each run that leaves
+	last      atomic.Bool    // see Last
 }
 
 // Open looks for languages and control groups; launchers start when they are

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
 // Trace counts what the tier holds. Seats in the making are counted as far as
@@ -30,6 +32,9 @@ func (t *Tier) Trace() Trace {
 				if kind == "mnt" {
 					b, _ := os.ReadFile(filepath.Join(dir, "mountinfo"))
 					mounts[id] = bytes.Count(b, []byte("\n"))
+					if pid == os.Getpid() {
+						mounts[id] = sandbox.Mounts(string(b), t.cfg.Dir, os.TempDir())
+					}
 				}
 			}
 		}
@@ -55,6 +60,10 @@ func (t *Tier) Settle(ctx context.Context) {
 		time.Sleep(10 * time.Millisecond)
 	}
 }
+
+// Last says that one more request comes, and no other: beside it nothing is made
+// ready any more, which would take its processors for nobody.
+func (t *Tier) Last() { t.last.Store(true) }
 
 func (t *Tier) settled() bool {
 	t.mu.Lock()

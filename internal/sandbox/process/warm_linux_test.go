@@ -95,6 +95,7 @@ func (z *launcherConn) zygotes() []int {
 // TestWarm_sameAsCold: what a program finds, says and leaves does not tell
 // whether its interpreter was started for it or waited.
 func TestWarm_sameAsCold(t *testing.T) {
+	t.Parallel()
 	b := warmed(t, "python3", 4)
 	cold := tier(t)
 	env := map[string]string{"A": "1", "PATH": "/x", "empty": "", "b": "ö=ä"}
@@ -196,6 +197,7 @@ var places = regexp.MustCompile(`0x[0-9a-f]{6,}`)
 // anything random that the other draws. What an interpreter drew before they
 // were is common to the forks of one zygote, and to no more.
 func TestWarm_siblingsShareNothingRandom(t *testing.T) {
+	t.Parallel()
 	for name, code := range map[string]string{
 		"python3": "import random, uuid, os, ssl, tempfile, secrets\nprint(random.random(), hash('x'), uuid.uuid4(), os.urandom(8).hex(), ssl.RAND_bytes(8).hex(), os.path.basename(tempfile.mktemp()), secrets.token_hex(8), id(object()), hash(b'holdfast'), uuid.uuid1().node, sep='\\n')",
 		"node":    "const c = require('crypto'); console.log([Math.random(), c.randomBytes(8).toString('hex'), c.randomUUID(), c.webcrypto.getRandomValues(new Uint32Array(4)).join()].join('\\n'))",
@@ -393,6 +395,7 @@ func TestWarm_narrowedAndResized(t *testing.T) {
 // environment and its files, is in the memory of no process of the tier behind
 // it: not in the launcher, and not in those that wait for others.
 func TestWarm_noSecretOutlivesItsRun(t *testing.T) {
+	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("only root reads the memory of processes that are behind the walls")
 	}
@@ -527,8 +530,9 @@ func (n *nursery) alone() bool {
 // It runs beside no other suite: two processors are not enough for three.
 func TestEscapeSuiteWarm(t *testing.T) {
 	onlyHere(t)
+	t.Parallel()
 	w := &warmRunner{}
-	sandboxtest.Suite(t, func(t *testing.T) sandboxtest.Runner {
+	sandboxtest.Again(t, func(t *testing.T) sandboxtest.Runner {
 		w.Tier = warmed(t, "python3", 8)
 		return w
 	})

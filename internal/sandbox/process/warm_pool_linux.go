@@ -120,7 +120,7 @@ const parkAfter = 10 * time.Millisecond
 // parkSoon parks workloads some time from now, for the request that comes now.
 func (t *Tier) parkSoon(z *launcherConn) {
 	z.pool.runs.Add(1)
-	if !z.pool.wanted() {
+	if !z.pool.wanted() || t.last.Load() {
 		return
 	}
 	t.making.Add(1)
@@ -197,8 +197,8 @@ func (t *Tier) parkIn(z *launcherConn, l language, as parking) (_ *run, err erro
 		}
 	}()
 	l.check = nil // there is no code yet
-	most := r.spec
-	most.MemoryMB = sandbox.MaxMemoryMB // what bounds the process itself can only be lowered
+	most, longest := r.spec, sandbox.LimitsOf(sandbox.TierVM)
+	most.MemoryMB, most.Timeout = longest.MaxMemoryMB, longest.MaxTimeout // what bounds the process itself can only be lowered
 	o, err := t.order(l, most)
 	if err != nil {
 		return nil, err

@@ -33,6 +33,7 @@ func crowded() map[string]string {
 // TestWarm_nodeWithAnEnvironment: what a program of Node.js finds, says and leaves
 // does not tell whether its environment was there when node started.
 func TestWarm_nodeWithAnEnvironment(t *testing.T) {
+	t.Parallel()
 	b := warmed(t, "node", 4)
 	cold := tier(t)
 	env := map[string]string{"A": "1", "PATH": "/x", "TMPDIR": "/tmp/t", "empty": "", "b": "ö=ä", "HTTP_PROXY": "p", "z": strings.Repeat("z", 3000)}

@@ -13,12 +13,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/repeat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
 // TestNetwork_Invariant1: whatever address and port a program connects to, it
 // comes to Holdfast or nowhere, and never to anybody of the host.
 func TestNetwork_Invariant1(t *testing.T) {
+	t.Parallel()
 	inNetworks(t, func(e *echoing) {
 		o := outsideOf(e.t)
 		const text = `
@@ -56,6 +58,7 @@ for i in range(200):
 // TestNetwork_Accept1: what a program that knows of the proxy says goes there,
 // and so does what one says that knows of none; each finds whom it meant.
 func TestNetwork_Accept1(t *testing.T) {
+	t.Parallel()
 	inNetworks(t, func(e *echoing) {
 		want := []string{"proxy 127.0.0.1:7412 hi", "any 203.0.113.7:443 hi", "any 203.0.113.7:80 hi", "any 203.0.113.7:8443 hi"}
 		got := e.program(`for p in [("127.0.0.1", 7412)] + [("203.0.113.7", p) for p in (443, 80, 8443)]: print(tcp(*p))`)
@@ -67,6 +70,7 @@ func TestNetwork_Accept1(t *testing.T) {
 
 // TestNetwork_DirectPackets: what is no TCP goes nowhere, though outside it does.
 func TestNetwork_DirectPackets(t *testing.T) {
+	t.Parallel()
 	inNetworks(t, func(e *echoing) {
 		o := outsideOf(e.t)
 		const text = `
@@ -108,6 +112,7 @@ print("netfilter", make(16, socket.SOCK_RAW, 12))
 // TestNetwork_OtherFamilies: sockets that reach the machine by another way than a
 // network end the run.
 func TestNetwork_OtherFamilies(t *testing.T) {
+	t.Parallel()
 	for name, text := range map[string]string{"vsock": "socket.socket(40, 1)", "xdp": "socket.socket(44, 3)", "crypto": "socket.socket(38, 5)"} {
 		t.Run(name, func(t *testing.T) {
 			e := &echoing{t: t}
@@ -122,6 +127,7 @@ func TestNetwork_OtherFamilies(t *testing.T) {
 // TestNetwork_CannotBeTurnedOff: a program changes none of what its network is
 // made of, and after all tries comes to Holdfast as before.
 func TestNetwork_CannotBeTurnedOff(t *testing.T) {
+	t.Parallel()
 	inNetworks(t, func(e *echoing) {
 		lines := e.program(`
 import ctypes, fcntl, os
@@ -173,6 +179,7 @@ print("still", tcp("203.0.113.7", 443), udp("203.0.113.7", 53))
 
 // TestNetwork_CannotBeLeft: who tries to get into another network ends the run.
 func TestNetwork_CannotBeLeft(t *testing.T) {
+	t.Parallel()
 	for want, text := range map[string]string{
 		"unshare": "l.unshare(0x40000000)",
 		"setns":   "l.setns(os.open('/proc/self/ns/net', 0), 0x40000000)",
@@ -192,6 +199,7 @@ func TestNetwork_CannotBeLeft(t *testing.T) {
 // TestNetwork_OwnServers: a program's own servers on its loopback are its own, by
 // both protocols and by name.
 func TestNetwork_OwnServers(t *testing.T) {
+	t.Parallel()
 	inNetworks(t, func(e *echoing) {
 		got := e.program(`
 import threading
@@ -307,6 +315,7 @@ func eventually(t *testing.T, file string) string {
 // TestNetwork_Accept4: what Holdfast answers on a connection that a program made
 // is delivered, as much as it is, both ways at once.
 func TestNetwork_Accept4(t *testing.T) {
+	t.Parallel()
 	inNetworks(t, func(e *echoing) {
 		got := e.program(`
 import hashlib, threading
@@ -327,6 +336,7 @@ for at, port in ("127.0.0.1", 7412), ("203.0.113.7", 443):
 // TestNetwork_Names: whichever server a program asks, by whatever name, the
 // question comes to Holdfast and goes nowhere else.
 func TestNetwork_Names(t *testing.T) {
+	t.Parallel()
 	inNetworks(t, func(e *echoing) {
 		long := strings.Repeat("a", 63) + "." + strings.Repeat("b", 63) + ".example"
 		e.program(`
@@ -347,6 +357,7 @@ for at in "8.8.8.8", "203.0.113.7": print(udp(at, 53, b"question to " + at.encod
 
 // TestNetwork_Failure1: where nobody serves any more, nothing gets out.
 func TestNetwork_Failure1(t *testing.T) {
+	t.Parallel()
 	inNetworks(t, func(e *echoing) {
 		w := OpenWorkspaces()
 		defer w.Close()
@@ -363,6 +374,7 @@ func TestNetwork_Failure1(t *testing.T) {
 // TestNetwork_NobodyServes: without somebody who takes the sockets nothing runs,
 // nor where he will not.
 func TestNetwork_NobodyServes(t *testing.T) {
+	t.Parallel()
 	for name, hand := range map[string]Hand{"nobody": nil, "refused": func(context.Context, []*os.File) error { return os.ErrPermission }} {
 		t.Run(name, func(t *testing.T) {
 			w := OpenWorkspaces()
@@ -408,7 +420,7 @@ func TestNetwork_LeavesNothing(t *testing.T) {
 	}
 	once()
 	fds, procs, _ := count()
-	for range 100 {
+	for range repeat.Times(100, 20) {
 		once()
 	}
 	var fdsNow, procsNow int

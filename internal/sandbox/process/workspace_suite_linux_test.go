@@ -24,6 +24,7 @@ import (
 // they have. What it may do there by right stands in sandboxtest.Workspace.
 func TestEscapeSuiteWorkspace(t *testing.T) {
 	onlyHere(t)
+	t.Parallel()
 	sandboxtest.Workspace(t, func(t *testing.T, program string) sandboxtest.Runner { return workspaces(t, program) })
 }
 
@@ -31,6 +32,7 @@ func TestEscapeSuiteWorkspace(t *testing.T) {
 // that of their launcher.
 func TestEscapeSuiteConnectedWorkspace(t *testing.T) {
 	onlyHere(t)
+	t.Parallel()
 	sandboxtest.Connected(t, func(t *testing.T, program string) sandboxtest.Runner {
 		w := workspaces(t, program)
 		w.connected = true

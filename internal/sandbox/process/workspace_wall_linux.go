@@ -68,9 +68,9 @@ func serveWorkspace() {
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		leave(exitOther)
 	}
-	os.Exit(0)
+	leave(0)
 }
 
 // The root is built step by step: room is where what is built stands, and old where the host's files are meanwhile.

@@ -20,8 +20,10 @@ const (
 	// request may wait: behind it there is the cold path.
 	zygoteWithin = time.Second
 	// zygoteTries is how many times in a row one may fail before workloads are
-	// parked without.
+	// parked without, for zygoteRest: what ended them, such as a machine short of
+	// memory, ends itself.
 	zygoteTries = 3
+	zygoteRest  = time.Minute
 )
 
 // nursery is a language's zygotes: interpreters that have started, made ready
@@ -36,6 +38,7 @@ type nursery struct {
 	old       map[*brood]bool
 	raising   chan struct{} // closed when the one that is being started stands, or does not
 	failed    int           // in a row
+	failedAt  time.Time     // the last of them
 	closed    bool
 	running   sync.WaitGroup // starts and ends of zygotes
 }
@@ -50,7 +53,7 @@ type brood struct {
 }
 
 func (b *brood) spent() bool {
-	return !b.alive() || b.forks >= zygoteForks || time.Since(b.began) > zygoteAge
+	return !b.alive() || b.late.Load() || b.forks >= zygoteForks || time.Since(b.began) > zygoteAge
 }
 
 // errNoZygote: none stands now, and one is being started.
@@ -109,7 +112,18 @@ func (n *nursery) usable() bool {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return !n.closed && n.failed < zygoteTries
+	return !n.closed && !n.rests()
+}
+
+// rests says that too many failed to try another now. n.mu is held.
+func (n *nursery) rests() bool {
+	return n.failed >= zygoteTries && time.Since(n.failedAt) < zygoteRest
+}
+
+// fails counts one that failed. n.mu is held.
+func (n *nursery) fails() {
+	n.failed++
+	n.failedAt = time.Now()
 }
 
 // ready says that a fork can be had at once.
@@ -175,7 +189,7 @@ func (n *nursery) promote() {
 		n.now, n.next = n.next, nil
 	}
 	soon := n.now == nil || n.now.forks >= zygoteForks/2 || time.Since(n.now.began) > zygoteAge*3/4
-	if !soon || n.next != nil || n.raising != nil || n.closed || n.failed >= zygoteTries {
+	if !soon || n.next != nil || n.raising != nil || n.closed || n.rests() {
 		return
 	}
 	n.raising = make(chan struct{})
@@ -189,7 +203,7 @@ func (n *nursery) raise() {
 	defer n.mu.Unlock()
 	defer func() { close(n.raising); n.raising = nil }()
 	if err != nil {
-		n.failed++
+		n.fails()
 		return
 	}
 	b := &brood{launcherConn: z, began: time.Now()}
@@ -225,7 +239,7 @@ func (n *nursery) made(b *brood, err error) {
 	if b.proven || n.closed {
 		return // the machine may be short of something: the next one may be made
 	}
-	n.failed++
+	n.fails()
 	if n.now == b {
 		n.retire(&n.now)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -24,7 +25,7 @@ func stands(pid int) bool {
 
 func vanishes(t *testing.T, pids ...int) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		left := 0
 		for _, pid := range pids {
 			if stands(pid) {
@@ -105,27 +106,50 @@ func TestZygote_killed(t *testing.T) {
 		})
 	}
 	var killed []int
-	for range 20 {
-		for _, pid := range z.zygotes()[1:] {
+	for round := range 20 {
+		for _, pid := range z.anotherZygote(t, killed, round%2 == 0) {
 			killed = append(killed, append(descendants(pid), pid)...)
 			unix.Kill(pid, unix.SIGKILL)
 		}
-		time.Sleep(50 * time.Millisecond)
 	}
 	close(stop)
 	wg.Wait()
-	if len(killed) < 10 {
-		t.Errorf("only %d were killed", len(killed))
-	}
-	for range 2 {
+	z.pool.nursery.restIsOver()
+	path := sandbox.PathCold
+	for end := time.Now().Add(time.Minute); path != sandbox.PathParked && time.Now().Before(end); {
 		b.Settle(t.Context())
-		served(t, b)
+		_, path = served(t, b)
 	}
-	b.Settle(t.Context())
-	if _, path := served(t, b); path != sandbox.PathParked {
-		t.Errorf("after all that it came by %s", path)
+	if path != sandbox.PathParked || len(z.zygotes()) == 1 {
+		t.Errorf("after all that it came by %s, and %d stand", path, len(z.zygotes())-1)
 	}
 	vanishes(t, killed...)
+}
+
+// anotherZygote waits for one that was not killed before, and where proven is set
+// for a child of its that waits or runs, and returns all that stand.
+func (z *launcherConn) anotherZygote(t *testing.T, killed []int, proven bool) (pids []int) {
+	t.Helper()
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		n := z.pool.nursery
+		n.restIsOver()
+		n.mu.Lock()
+		another := n.now != nil && !slices.Contains(killed, n.now.cmd.Process.Pid) && (n.now.proven || !proven)
+		n.mu.Unlock()
+		if another {
+			return z.zygotes()[1:]
+		}
+		if time.Now().After(end) {
+			t.Fatalf("no other zygote came to stand after %d were killed", len(killed))
+		}
+	}
+}
+
+// restIsOver lets the time pass for which none is started after too many failed.
+func (n *nursery) restIsOver() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.failedAt = n.failedAt.Add(-zygoteRest)
 }
 
 // TestZygote_stopped: one that does not answer holds a request up for a moment,
@@ -153,7 +177,8 @@ func TestZygote_stopped(t *testing.T) {
 }
 
 // TestZygote_thatCannotBe: where none comes to stand, or its children come to
-// nothing, workloads are parked one by one.
+// nothing, workloads are parked one by one; after a rest it is tried again, and what
+// has ended by then does not keep zygotes away for good.
 func TestZygote_thatCannotBe(t *testing.T) {
 	for name, start := range map[string]func(n *nursery, root string) (*launcherConn, error){
 		"it ends": func(_ *nursery, root string) (*launcherConn, error) {
@@ -174,6 +199,7 @@ func TestZygote_thatCannotBe(t *testing.T) {
 			}
 			z := b.only(t)
 			n, tries := z.pool.nursery, 0
+			stands := n.start
 			n.start = func() (*launcherConn, error) {
 				tries++
 				z, err := start(n, z.root.path)
@@ -189,6 +215,20 @@ func TestZygote_thatCannotBe(t *testing.T) {
 			if _, path := served(t, b); path != sandbox.PathParked || tries != zygoteTries {
 				t.Errorf("came by %s after %d tries", path, tries)
 			}
+			n.restIsOver()
+			served(t, b)
+			b.Settle(t.Context())
+			if tries != zygoteTries+1 {
+				t.Errorf("%d tries after a rest", tries)
+			}
+			n.restIsOver()
+			n.start = stands
+			served(t, b)
+			b.Settle(t.Context())
+			if n.mu.Lock(); n.failed != 0 || n.now == nil || !n.now.proven {
+				t.Errorf("one that can be does not come to stand: %d failed", n.failed)
+			}
+			n.mu.Unlock()
 		})
 	}
 }

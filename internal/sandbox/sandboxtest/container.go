@@ -12,6 +12,13 @@ func Container(t *testing.T, open func(t *testing.T) Runner) {
 	s.others(t, containerExceptions(), nil, func(t *testing.T, _ string) Runner { return open(t) })
 }
 
+// Rootless is Container for an ordinary user's runtime, of which every so many
+// attempts one is made.
+func Rootless(t *testing.T, every int, open func(t *testing.T) Runner) {
+	s := &suite{alone: true, every: every}
+	s.others(t, containerExceptions(), rootlessExceptions(), func(t *testing.T, _ string) Runner { return open(t) })
+}
+
 // Docker is Container behind a Docker engine, which hands no listener of a filter
 // out: what is a violation or an escape elsewhere ends the program unnamed. Of
 // every so many attempts one is made: a container costs the engine a third of a

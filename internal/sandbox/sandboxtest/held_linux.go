@@ -6,10 +6,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
 // Held is what a process holds of the machine: what a run must give back.
@@ -17,7 +20,7 @@ type Held struct {
 	Processes   int // below it, of every generation, the dead that nobody has reaped among them
 	Zombies     int // of those
 	Namespaces  int // of all of them
-	Mounts      int // in each mount namespace of theirs
+	Mounts      int // in each mount namespace of theirs; of the caller's own see sandbox.Mounts
 	Groups      int // control groups of its name
 	Descriptors int // of the process itself; the ledger's, of which it keeps more the more read at once, are none
 	Files       int // in the directories that were asked for
@@ -27,6 +30,7 @@ type Held struct {
 // caller may not see counts as nothing.
 func HeldBy(pid int, dirs ...string) Held {
 	var h Held
+	shared, _ := os.Readlink("/proc/self/ns/mnt") // by other tests that run beside
 	spaces, mounts := map[string]bool{}, map[string]int{}
 	for _, p := range append(Below(pid), pid) {
 		dir := fmt.Sprintf("/proc/%d", p)
@@ -43,7 +47,9 @@ func HeldBy(pid int, dirs ...string) Held {
 			}
 			if spaces[id] = true; kind == "mnt" {
 				b, _ := os.ReadFile(filepath.Join(dir, "mountinfo"))
-				mounts[id] = bytes.Count(b, []byte("\n"))
+				if mounts[id] = bytes.Count(b, []byte("\n")); id == shared {
+					mounts[id] = sandbox.Mounts(string(b), dirs...)
+				}
 			}
 		}
 	}
@@ -81,13 +87,14 @@ func names(dir string, meant func(fs.DirEntry) bool) (n int) {
 // machine is.
 const within = time.Minute
 
-// AtRest waits until the process holds the same for a second, which it is, a
-// minute at most: what waits for runs is there.
+// AtRest waits until the process holds the same for a second, which it is, in which
+// nothing below it has anything to do, a minute at most: what waits for runs is
+// there, and not on its way for want of a processor.
 func AtRest(t testing.TB, pid int, dirs ...string) Held {
 	t.Helper()
 	last, since := HeldBy(pid, dirs...), time.Now()
 	for start := since; time.Since(since) < time.Second; time.Sleep(50 * time.Millisecond) {
-		if now := HeldBy(pid, dirs...); now != last {
+		if now := HeldBy(pid, dirs...); now != last || slices.ContainsFunc(Below(pid), works) {
 			last, since = now, time.Now()
 		}
 		if time.Since(start) > within {
@@ -96,6 +103,12 @@ func AtRest(t testing.TB, pid int, dirs ...string) Held {
 		}
 	}
 	return last
+}
+
+// works says that a process would go on had it a processor, or a disk.
+func works(pid int) bool {
+	state, _ := stat(fmt.Sprintf("/proc/%d", pid))
+	return state == "R" || state == "D"
 }
 
 // NothingLeft fails unless the process comes to hold no more than before, in a

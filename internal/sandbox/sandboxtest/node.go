@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os/exec"
 	"testing"
-	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
@@ -26,7 +25,7 @@ const fails=r=>{if(r<0)throw {code:util.getSystemErrorName(r)}};
 // attempt is left out, and says so.
 func (s *suite) node(t *testing.T, code string, change func(*sandbox.Spec)) *sandbox.Result {
 	t.Helper()
-	spec := sandbox.Spec{ID: "try", Language: "node", Code: []byte(nodePrelude + code), Timeout: 20 * time.Second}
+	spec := sandbox.Spec{ID: "try", Language: "node", Code: []byte(nodePrelude + code), Timeout: s.within()}
 	change(&spec)
 	res, err := s.run(t, spec)
 	if e := (*holdfast.Error)(nil); errors.As(err, &e) && e.Kind == holdfast.KindLanguage {

@@ -133,10 +133,11 @@ for n in range(1025):
 // is halved.
 const findSecret = `
 import re
-pat=re.compile(rb'S[u]ite[S]ecret([0-9a-f]{32})')
+pat=re.compile(rb'S[u]ite[S]ecret([0-9a-f]{32})'); word=b'Suite'+b'Secret'
+def has(b): return word in b and pat.search(b)
 hits=set()
 for k,v in os.environb.items():
-    if pat.search(v): hits.add('environment')
+    if has(v): hits.add('environment')
 files=0
 top='/' if os.path.exists('/code') else os.environ['SUITE_FOLDER']
 for d,_,names in os.walk(top):
@@ -145,7 +146,7 @@ for d,_,names in os.walk(top):
         try:
             with open(os.path.join(d,n),'rb') as f: b=f.read(); files+=1
         except OSError: continue
-        if pat.search(b): hits.add('file')
+        if has(b): hits.add('file')
 del b
 found=[]
 def holds(a,n):
@@ -161,13 +162,19 @@ r,w=os.pipe(); read=0; last=b''
 for a,n in found:
     for p in range(a,a+n,4096):
         try: raw('write',w,ctypes.c_void_p(p),4096)
-        except OSError: continue
+        except OSError:
+            # Linux before 6.15 leaves an empty place in the pipe, and 16 fill it
+            os.close(r); os.close(w); r,w=os.pipe(); continue
         b=os.read(r,4096); read+=1
-        if pat.search(last+b): hits.add('memory')
+        if has(last+b): hits.add('memory')
         last=b[-64:]
 say('looked in',len(os.environ),files,read)
 say('found',sorted(hits))
 `
+
+// planting is held while a secret stands in this process's environment: suites run
+// beside each other, and each looks for its own there.
+var planting sync.Mutex
 
 // newSecret is a word that findSecret finds.
 func newSecret() string {
@@ -181,6 +188,8 @@ func secrets(t *testing.T, s *suite) {
 	secret := newSecret()
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "secret"), []byte(secret), 0o644)
+	planting.Lock()
+	defer planting.Unlock()
 	os.Setenv("SUITE_SECRET", secret)
 	defer os.Unsetenv("SUITE_SECRET")
 	res := s.python(t, findSecret)

@@ -118,14 +118,18 @@ say('heard',int(len(seen)>1))`
 		}
 	})
 	res := s.python(t, code)
-	out, _ := s.outside(t, try{code: code})
+	// On a busy machine a look outside may find nothing written meanwhile.
+	out, how := "", ""
+	for i := 0; i < 5 && out != "heard 1\n"; i++ {
+		out, how = s.outside(t, try{code: code})
+	}
 	close(done)
 	wg.Wait()
 	if string(res.Stdout) != "heard 0\n" {
 		t.Errorf("it sees the disk: %q %q", res.Stdout, res.Stderr)
 	}
 	if out != "heard 1\n" {
-		t.Errorf("outside it does not: %q", out)
+		t.Errorf("outside it does not: %q, %s", out, how)
 	}
 }
 

@@ -6,6 +6,7 @@
 package sandboxtest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -52,8 +53,14 @@ type family struct {
 // Suite runs every attempt, eight at a time, in runners that open returns; open
 // is called once for the whole suite, and the test that it is given outlives
 // all of them.
-func Suite(t *testing.T, open func(t *testing.T) Runner) {
-	s := &suite{}
+func Suite(t *testing.T, open func(t *testing.T) Runner) { (&suite{}).whole(t, open) }
+
+// Again is Suite for other runners of the same machine and user, without the
+// twins: that those get through, Suite shows in the same run of tests.
+func Again(t *testing.T, open func(t *testing.T) Runner) { (&suite{again: true}).whole(t, open) }
+
+func (s *suite) whole(t *testing.T, open func(t *testing.T) Runner) {
+	t.Helper()
 	s.open(t, func(t *testing.T, _ string) Runner { return open(t) })
 	for _, f := range families() {
 		for _, a := range f.tries {
@@ -73,10 +80,8 @@ func (s *suite) open(t *testing.T, open func(t *testing.T, program string) Runne
 	t.Helper()
 	Heed(t)
 	s.tricks, s.turn = tricks(t), make(chan struct{}, 8)
-	// Once, before anything forks: a file that is still open to be written
-	// cannot be started.
 	s.program = filepath.Join(t.TempDir(), "tricks")
-	write(t, s.program, s.tricks, 0o755)
+	startable(t, s.program, s.tricks)
 	s.Runner = open(t, s.program)
 	first, err := s.run(t, sandbox.Spec{ID: "first", Language: "python3", Code: []byte("print('hello')")})
 	if err != nil {
@@ -93,7 +98,7 @@ func (s *suite) open(t *testing.T, open func(t *testing.T, program string) Runne
 // many as there are processors.)
 func (s *suite) begin(t *testing.T, name string, patient bool, f func(*testing.T)) {
 	s.attempts++
-	if s.every > 1 && s.attempts%s.every != 0 {
+	if s.every > 1 && !s.turnOf(name) {
 		return
 	}
 	s.begun.Go(func() {
@@ -101,8 +106,34 @@ func (s *suite) begin(t *testing.T, name string, patient bool, f func(*testing.T
 			s.turn <- struct{}{}
 			defer func() { <-s.turn }()
 		}
-		t.Run(strings.ReplaceAll(name, " ", "_"), f)
+		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
+			s.tally(&s.made)
+			f(t)
+		})
 	})
+}
+
+func (s *suite) tally(n *int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	*n++
+}
+
+// within is how long a program may take that says nothing else.
+func (s *suite) within() time.Duration { return cmp.Or(s.patience, 20*time.Second) }
+
+// turnOf says whether an attempt is among those of which so many are passed over:
+// counted through all of them, or family by family, each from its first.
+func (s *suite) turnOf(name string) bool {
+	if !s.fair {
+		return s.attempts%s.every == 0
+	}
+	family, _, _ := strings.Cut(name, "/")
+	if family != s.family {
+		s.family, s.inFamily = family, 0
+	}
+	s.inFamily++
+	return s.inFamily%s.every == 1
 }
 
 type suite struct {
@@ -111,13 +142,19 @@ type suite struct {
 	tricks   []byte // the compiled program
 	program  string // the file that it stands in, for twins
 	turn     chan struct{}
-	tree     bool // the programs run on a work tree
-	alone    bool // they run without their twins, which another suite runs
-	every    int  // of so many attempts one is made; 0 is each
-	attempts int
+	tree     bool          // the programs run on a work tree
+	alone    bool          // they run without their twins, which another suite runs
+	again    bool          // they do too, and nothing else is different
+	every    int           // of so many attempts one is made; 0 is each
+	fair     bool          // of each family, see turnOf
+	patience time.Duration // see within
+	family   string
+	inFamily int
+	attempts int // all there are
 	begun    sync.WaitGroup
 
 	mu    sync.Mutex
+	made  int      // attempts
 	twins int      // that got through
 	other []string // twins that could not be tried here, and why
 }
@@ -142,7 +179,7 @@ func (s *suite) run(t *testing.T, spec sandbox.Spec) (*sandbox.Result, error) {
 // python runs code and fails the test where it could not be run at all.
 func (s *suite) python(t *testing.T, code string, change ...func(*sandbox.Spec)) *sandbox.Result {
 	t.Helper()
-	spec := sandbox.Spec{ID: "try", Language: "python3", Code: []byte(prelude() + code), Timeout: 20 * time.Second}
+	spec := sandbox.Spec{ID: "try", Language: "python3", Code: []byte(prelude() + code), Timeout: s.within()}
 	for _, c := range change {
 		c(&spec)
 	}
@@ -156,7 +193,7 @@ func (s *suite) python(t *testing.T, code string, change ...func(*sandbox.Spec))
 // compiled runs a trick of the compiled program.
 func (s *suite) compiled(t *testing.T, trick string, change ...func(*sandbox.Spec)) *sandbox.Result {
 	t.Helper()
-	spec := sandbox.Spec{ID: "try", Language: sandbox.Static, Code: s.tricks, Environment: map[string]string{"TRICK": trick}, Timeout: 20 * time.Second}
+	spec := sandbox.Spec{ID: "try", Language: sandbox.Static, Code: s.tricks, Environment: map[string]string{"TRICK": trick}, Timeout: s.within()}
 	for _, c := range change {
 		c(&spec)
 	}
@@ -185,7 +222,7 @@ func (s *suite) attempt(t *testing.T, a try) {
 	if t.Failed() {
 		t.Logf("%s %d %s %v %+v\nout %.600q\nerr %.900q", res.State, res.ExitCode, res.Reason, res.Call, res.Refused, res.Stdout, res.Stderr)
 	}
-	if !s.tree && !s.alone {
+	if !s.tree && !s.alone && !s.again {
 		s.compare(t, a)
 	}
 }

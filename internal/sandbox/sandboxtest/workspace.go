@@ -93,7 +93,7 @@ func (x exception) of(a try) try {
 		a.static = x.static
 	}
 	if x.code != "" {
-		a.code = x.code
+		a.code, a.static = x.code, x.static
 	}
 	if x.js != "" {
 		a.js = x.js

@@ -105,6 +105,8 @@ func found(code, words string) func(*testing.T, *suite) {
 func noSecret(t *testing.T, s *suite) {
 	secret := newSecret()
 	write(t, filepath.Join(t.TempDir(), "secret"), []byte(secret), 0o644)
+	planting.Lock()
+	defer planting.Unlock()
 	os.Setenv("SUITE_SECRET", secret)
 	defer os.Unsetenv("SUITE_SECRET")
 	code := strings.NewReplacer("for d,_,names in", "for d,below,names in", "if d.startswith(('/code','/dev')): continue",
