@@ -3,13 +3,10 @@
 package container_test
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +14,6 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/container"
-	"github.com/holdfast-dev/holdfast/internal/sandbox/process"
 )
 
 // fake is a runtime that a script stands for.
@@ -101,78 +97,4 @@ func TestCrun(t *testing.T) {
 	if err != nil || string(res.Stdout) != "42\n" {
 		t.Errorf("%+v %v", res, err)
 	}
-}
-
-const childDir = "HOLDFAST_TEST_OCI_DIR"
-
-// TestSweep: when Holdfast is killed while a container runs, the next one takes
-// container, control groups and folders away.
-func TestSweep(t *testing.T) {
-	if dir := os.Getenv(childDir); dir != "" {
-		runForEver(t, dir)
-		return
-	}
-	dir := filepath.Join(t.TempDir(), "oci")
-	cmd := exec.Command("/proc/self/exe", "-test.run=^TestSweep$", "-test.v")
-	cmd.Env = append(os.Environ(), childDir+"="+dir)
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	runs := filepath.Join(dir, "runs")
-	began := func() bool {
-		found, _ := filepath.Glob(filepath.Join(dir, "state", "*", "state.json"))
-		marks, _ := filepath.Glob(filepath.Join(dir, "began"))
-		return len(found) > 0 && len(marks) > 0
-	}
-	for until := time.Now().Add(60 * time.Second); !began(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(until) {
-			cmd.Process.Kill()
-			cmd.Wait()
-			t.Fatalf("it does not begin: %s", out.Bytes())
-		}
-	}
-	cmd.Process.Kill()
-	cmd.Wait()
-	if list, _ := os.ReadDir(runs); len(list) == 0 {
-		t.Fatal("nothing was left, so that nothing is shown")
-	}
-	c, err := container.Open(t.Context(), container.Config{Dir: dir, Runtime: "runc", Programs: programs(t), Warn: func(s string) { t.Log(s) }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.Close()
-	nothingLeft(t, dir)
-	for _, d := range groupsOf(cmd.Process.Pid) {
-		t.Errorf("%s is left", d)
-	}
-}
-
-// runForEver runs a program that does not end, and marks in dir that it began.
-func runForEver(t *testing.T, dir string) {
-	p, err := process.Open(context.Background(), process.Config{Dir: filepath.Join(dir, "roots"), Secret: func(string) bool { return false }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := container.Open(t.Context(), container.Config{Dir: dir, Runtime: "runc", Programs: p, Secret: func(string) bool { return false }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		for {
-			if found, _ := filepath.Glob(filepath.Join(dir, "state", "*", "state.json")); len(found) > 0 {
-				os.WriteFile(filepath.Join(dir, "began"), nil, 0o600)
-			}
-			time.Sleep(50 * time.Millisecond)
-		}
-	}()
-	c.Run(t.Context(), sandbox.Spec{ID: "ever", Language: "python3", Code: []byte("import time\nwhile True: time.sleep(1)"), Need: need(c), Timeout: 100 * time.Second})
-}
-
-// groupsOf are the control groups of a process's tier.
-func groupsOf(pid int) []string {
-	a, _ := filepath.Glob("/sys/fs/cgroup/holdfast-oci-" + strconv.Itoa(pid) + "-*")
-	b, _ := filepath.Glob("/sys/fs/cgroup/*/holdfast-oci-" + strconv.Itoa(pid) + "-*")
-	return append(a, b...)
 }

@@ -29,6 +29,7 @@ type ociProcess struct {
 	Capabilities    map[string][]string `json:"capabilities"`
 	Rlimits         []ociRlimit         `json:"rlimits"`
 	NoNewPrivileges bool                `json:"noNewPrivileges"`
+	OOMScoreAdj     int                 `json:"oomScoreAdj"`
 }
 
 type ociUser struct {
@@ -166,6 +167,10 @@ type bundle struct {
 // runtime before it executes the program.
 const maxPids = 128
 
+// firstToGo has the kernel end a program before all else where the machine's memory
+// is short, Holdfast among it, whose own mark programs would have otherwise.
+const firstToGo = 1000
+
 // config is the bundle's config.json: the floor of spec 000 "Sandboxing model"
 // (no network, read-only root, /tmp in memory, one workspace mount), no
 // capability and no new privileges, whatever is asked for.
@@ -173,7 +178,7 @@ func (b bundle) config() ociSpec {
 	s := ociSpec{
 		Version: "1.0.2",
 		Process: ociProcess{
-			User: b.user, Args: b.args, Env: b.env, Cwd: insideWorkspace, NoNewPrivileges: true, Rlimits: b.rlimits,
+			User: b.user, Args: b.args, Env: b.env, Cwd: insideWorkspace, NoNewPrivileges: true, Rlimits: b.rlimits, OOMScoreAdj: firstToGo,
 			Capabilities: map[string][]string{"bounding": {}, "effective": {}, "permitted": {}, "inheritable": {}, "ambient": {}},
 		},
 		Root:     ociRoot{Path: b.rootfs, Readonly: true},
@@ -182,11 +187,16 @@ func (b bundle) config() ociSpec {
 		Linux: ociLinux{
 			Namespaces:    []ociNamespace{{Type: "pid"}, {Type: "network", Path: b.network}, {Type: "ipc"}, {Type: "uts"}, {Type: "mount"}, {Type: "cgroup"}},
 			MaskedPaths:   masked,
-			ReadonlyPaths: []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"},
+			ReadonlyPaths: []string{"/proc/sys", "/proc/sysrq-trigger"},
 			CgroupsPath:   b.group,
 		},
 	}
 	if b.self != nil {
+		// Its devices are the host's own, by mounts: what is written to a device
+		// passes, and what is said of the device itself does not.
+		for _, name := range []string{"full", "null", "random", "tty", "urandom", "zero"} {
+			s.Linux.ReadonlyPaths = append(s.Linux.ReadonlyPaths, "/dev/"+name)
+		}
 		s.Linux.Namespaces = append(s.Linux.Namespaces, ociNamespace{Type: "user"})
 		s.Linux.UIDMappings = []ociMapping{{ContainerID: b.user.UID, HostID: b.self.UID, Size: 1}}
 		s.Linux.GIDMappings = []ociMapping{{ContainerID: b.user.GID, HostID: b.self.GID, Size: 1}}
@@ -205,8 +215,11 @@ func (b bundle) config() ociSpec {
 	return s
 }
 
-// masked are the files of /proc that tell of the host, or reach its kernel.
-var masked = []string{"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kallsyms", "/proc/kcore", "/proc/keys", "/proc/kmsg", "/proc/latency_stats", "/proc/modules", "/proc/mounts", "/proc/sched_debug", "/proc/scsi", "/proc/sysvipc", "/proc/timer_list", "/proc/timer_stats", "/proc/version", "/proc/cmdline", "/proc/meminfo", "/proc/stat", "/proc/loadavg", "/proc/uptime", "/proc/diskstats", "/proc/vmstat", "/proc/config.gz"}
+// masked are the files of /proc that tell of the host, or reach its kernel: what
+// changes there with what others do, one run could read of another.
+var masked = []string{"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kallsyms", "/proc/kcore", "/proc/keys", "/proc/kmsg", "/proc/latency_stats", "/proc/modules", "/proc/mounts", "/proc/sched_debug", "/proc/scsi", "/proc/sysvipc", "/proc/timer_list", "/proc/timer_stats", "/proc/version", "/proc/cmdline", "/proc/meminfo", "/proc/stat", "/proc/loadavg", "/proc/uptime", "/proc/diskstats", "/proc/vmstat", "/proc/config.gz",
+	"/proc/buddyinfo", "/proc/bus", "/proc/cgroups", "/proc/consoles", "/proc/devices", "/proc/dma", "/proc/driver", "/proc/fb", "/proc/fs", "/proc/iomem", "/proc/ioports", "/proc/irq", "/proc/key-users", "/proc/kpagecgroup", "/proc/kpagecount", "/proc/kpageflags", "/proc/locks", "/proc/mdstat", "/proc/misc", "/proc/mtrr", "/proc/pagetypeinfo", "/proc/partitions", "/proc/pressure", "/proc/schedstat", "/proc/slabinfo", "/proc/softirqs", "/proc/swaps", "/proc/tty", "/proc/vmallocinfo", "/proc/zoneinfo",
+	"/proc/sys/fs", "/proc/sys/kernel/pty", "/proc/sys/kernel/random"}
 
 // hostname is as long as Linux takes one.
 func hostname(id string) string {

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/container"
@@ -219,9 +221,9 @@ func TestDockerVictim(t *testing.T) {
 	c.Run(t.Context(), sandbox.Spec{ID: "victim", Language: "python3", Code: []byte("open('runs','w')\nwhile True: pass")})
 }
 
-// dockerSwept: what a killed Holdfast left is taken away by the next one.
-func dockerSwept(t *testing.T, d *docker, p *process.Tier) {
-	dir := filepath.Join(t.TempDir(), "docker")
+// victim is a Holdfast in whose folder dir a program runs that does not end.
+func (d *docker) victim(t *testing.T, dir string) *exec.Cmd {
+	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestDockerVictim$", "-test.v")
 	cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir(), victimEnv+"=unix://"+d.socket+" "+dir)
 	out, err := cmd.StdoutPipe()
@@ -235,6 +237,38 @@ func dockerSwept(t *testing.T, d *docker, p *process.Tier) {
 	for lines.Scan() && lines.Text() != "RUNNING" {
 		t.Log(lines.Text())
 	}
+	return cmd
+}
+
+// dockerInherited: what a killed Holdfast left is taken away by its heir.
+func dockerInherited(t *testing.T, d *docker, _ *process.Tier) {
+	dir := filepath.Join(t.TempDir(), "docker")
+	cmd := d.victim(t, dir)
+	heirs := heirsOf(t, cmd.Process.Pid)
+	if left := d.ask(t, "GET", "/v1.41/containers/json?all=1", nil); !strings.Contains(left, "victim") || len(heirs) != 1 {
+		t.Fatalf("there is no container, or no heir (%v): %.300s", heirs, left)
+	}
+	cmd.Process.Kill()
+	cmd.Wait()
+	eventually(t, "its heir has ended", func() bool { return len(still(heirs)) == 0 })
+	d.empty(t)
+	if left, _ := os.ReadDir(filepath.Join(dir, "docker")); len(left) > 0 {
+		t.Errorf("folders are left: %v", left)
+	}
+	if mounts, _ := os.ReadFile("/proc/self/mountinfo"); strings.Contains(string(mounts), dir) {
+		t.Error("a mount is left")
+	}
+	if left := groupsOf(cmd.Process.Pid); len(left) > 0 {
+		t.Errorf("control groups are left: %v", left)
+	}
+}
+
+// dockerSwept: what a killed Holdfast and its killed heir left is taken away by the
+// next one.
+func dockerSwept(t *testing.T, d *docker, p *process.Tier) {
+	dir := filepath.Join(t.TempDir(), "docker")
+	cmd := d.victim(t, dir)
+	kill(t, heirsOf(t, cmd.Process.Pid), unix.SIGKILL)
 	cmd.Process.Kill()
 	cmd.Wait()
 	if left := d.ask(t, "GET", "/v1.41/containers/json?all=1", nil); !strings.Contains(left, "victim") {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/heir"
 )
 
 // DockerConfig is what a tier behind a Docker engine needs.
@@ -59,7 +60,8 @@ type Docker struct {
 	groups  groups // root's, where the engine keeps them itself
 	grouped bool
 	root    bool
-	name    string // of this process: number and start
+	name    string // of this process: number and start; and of this tier
+	line    heir.Line
 	posture sandbox.Posture
 	seq     atomic.Uint64
 	running sync.WaitGroup
@@ -112,14 +114,15 @@ func OpenDocker(ctx context.Context, cfg DockerConfig) (*Docker, error) {
 	if err != nil {
 		return nil, failed(holdfast.KindSpawn, "know itself", err)
 	}
-	d := &Docker{cfg: cfg, root: unix.Geteuid() == 0, name: fmt.Sprintf("%d-%s", os.Getpid(), start), troubles: map[string]bool{}}
-	d.seq.Store(uint64(time.Now().UnixNano())) // two of one process do not meet
+	// Two of one process do not meet.
+	d := &Docker{cfg: cfg, root: unix.Geteuid() == 0, name: fmt.Sprintf("%d-%s-%d", os.Getpid(), start, time.Now().UnixNano()), troubles: map[string]bool{}}
 	if d.engine, d.version, err = reach(ctx, socket); err != nil {
 		return nil, err
 	}
 	if err = d.engine.call(ctx, http.MethodGet, "/info", nil, nil, &d.info); err == nil {
 		d.look()
-		d.sweep(ctx)
+		_, swept := engineEstate{d.engine, cfg.Dir, d.groups, d.grouped}.sweep(ctx, dead)
+		d.trouble(swept)
 		_, err = d.image(ctx)
 	}
 	d.ctx, d.stop = context.WithCancel(context.Background())
@@ -158,10 +161,10 @@ func (d *Docker) try(ctx context.Context) error {
 func (d *Docker) look() {
 	i := d.info
 	d.grouped = d.root && i.CgroupDriver == "cgroupfs"
-	d.groups = findGroups(fmt.Sprintf("/%s%s-%d", groupPrefix, d.name, d.seq.Load()))
+	d.groups = findGroups("/" + groupPrefix + d.name)
 	p := sandbox.Posture{Tier: sandbox.TierContainer, Mode: "rootless", Groups: "v" + i.CgroupVersion, Down: map[sandbox.Wall]string{}, Instead: map[sandbox.Wall]string{},
 		Unbound: map[string]string{"io": "what it writes is memory, and is bounded as that; reading its image is not"},
-		Notes: []string{"a call outside the allowlist ends the program with 159 and is not named: the engine hands no listener of a filter out", "a program that ends itself with 159 is taken for one that was ended", "a program may become another one of its image (execve), in the same walls",
+		Notes: []string{namesNone("the Docker engine") + "one outside the allowlist ends the program with 159", "a call of " + foreign + " ends the thread that makes it", "a program that ends itself with 159 is taken for one that was ended", "a program may become another one of its image (execve), in the same walls",
 			"two runs of one image can tell each other something, by words in memory of its files and by how full the engine's disk is"}}
 	p.Runtime = fmt.Sprintf("docker %.40s (API %s)", printable(d.version.Version), d.engine.api)
 	down := func(stands bool, w sandbox.Wall, why string) {
@@ -226,43 +229,54 @@ func (d *Docker) image(ctx context.Context) (dockerImage, error) {
 	return i, i.suits(d.cfg.Image)
 }
 
-// sweep takes away what the runs of dead Holdfasts left.
-func (d *Docker) sweep(ctx context.Context) {
+// engineEstate is what a tier behind an engine leaves where its Holdfast is
+// killed.
+type engineEstate struct {
+	engine  *engine
+	dir     string // the tier's
+	groups  groups
+	grouped bool
+}
+
+// sweep takes away what those left whose names are theirs, and says whether there
+// was any.
+func (e engineEstate) sweep(ctx context.Context, theirs func(name string) bool) (found bool, err error) {
 	var list []struct {
 		ID     string `json:"Id"`
 		Labels map[string]string
 	}
-	filter := `{"label":[` + strconv.Quote(labelDir+"="+d.cfg.Dir) + `]}`
-	d.trouble(d.engine.call(ctx, http.MethodGet, "/containers/json", url.Values{"all": {"1"}, "filters": {filter}}, nil, &list))
+	filter := `{"label":[` + strconv.Quote(labelDir+"="+e.dir) + `]}`
+	errs := []error{e.engine.call(ctx, http.MethodGet, "/containers/json", url.Values{"all": {"1"}, "filters": {filter}}, nil, &list)}
 	for _, c := range list {
-		if owner := c.Labels[labelOwner]; c.Labels[labelDir] == d.cfg.Dir && !alive(owner) {
-			d.trouble(d.remove(c.ID))
+		if owner := c.Labels[labelOwner]; c.Labels[labelDir] == e.dir && theirs(owner) {
+			found = true
+			errs = append(errs, e.engine.remove(c.ID))
 		}
 	}
-	runs := filepath.Join(d.cfg.Dir, dockerRuns)
+	runs := filepath.Join(e.dir, dockerRuns)
 	entries, err := os.ReadDir(runs)
-	d.trouble(err)
-	for _, e := range entries {
-		if !alive(e.Name()) {
-			d.trouble(clearGround(filepath.Join(runs, e.Name())))
+	errs = append(errs, err)
+	for _, run := range entries {
+		if theirs(run.Name()) {
+			found = true
+			errs = append(errs, clearGround(filepath.Join(runs, run.Name())))
 		}
 	}
-	if !d.grouped {
-		return
-	}
-	for _, g := range d.groups.siblings() {
-		if name := strings.TrimPrefix(filepath.Base(g), groupPrefix); !alive(name) {
+	if e.grouped {
+		for _, g := range e.groups.siblings(theirs) {
+			found = true
 			killBelow(g)
-			d.trouble(removeEverywhere(filepath.Base(g)))
+			errs = append(errs, removeEverywhere(filepath.Base(g)))
 		}
 	}
+	return found, errors.Join(errs...)
 }
 
 // remove takes a container away, with what runs in it.
-func (d *Docker) remove(id string) error {
+func (e *engine) remove(id string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	err := d.engine.call(ctx, http.MethodDelete, "/containers/"+id, url.Values{"force": {"1"}, "v": {"1"}}, nil, nil)
+	err := e.call(ctx, http.MethodDelete, "/containers/"+id, url.Values{"force": {"1"}, "v": {"1"}}, nil, nil)
 	if absent(err) {
 		return nil
 	}
@@ -271,7 +285,7 @@ func (d *Docker) remove(id string) error {
 
 // owe takes a container away, now or when the engine answers again.
 func (d *Docker) owe(id string) {
-	err := d.remove(id)
+	err := d.engine.remove(id)
 	d.trouble(err)
 	if err != nil {
 		d.mu.Lock()
@@ -287,7 +301,7 @@ func (d *Docker) settle() {
 	d.owed = nil
 	d.mu.Unlock()
 	for i, id := range owed {
-		if d.remove(id) != nil {
+		if d.engine.remove(id) != nil {
 			d.mu.Lock()
 			d.owed = append(d.owed, owed[i:]...)
 			d.mu.Unlock()
@@ -323,6 +337,7 @@ func (d *Docker) Close() error {
 	if d.grouped {
 		d.trouble(removeEverywhere(filepath.Base(d.groups.parent)))
 	}
+	d.line.Close()
 	d.engine.close()
 	return nil
 }
@@ -406,12 +421,8 @@ func (d *Docker) run(ctx context.Context, spec sandbox.Spec, p sandbox.Program, 
 	}
 	defer d.running.Done()
 	posture := d.Posture()
-	if missing := posture.Missing(spec.Need); len(missing) > 0 {
-		return nil, &holdfast.Error{
-			Kind: holdfast.KindSpawn,
-			Why:  fmt.Sprintf("the container tier is missing %s here: %s", sandbox.Asked(missing), posture.Down[missing[0]]),
-			Hint: "`holdfast doctor` says how to have every wall; to take less, write in holdfast.yaml under `boundaries:`, as one entry: " + posture.Lesser("exec/"+p.Exact),
-		}
+	if err := lacking(posture, spec.Need, p); err != nil {
+		return nil, err
 	}
 	res, err := d.execute(ctx, spec, p, at)
 	if res != nil {

@@ -238,7 +238,7 @@ func TestDocker(t *testing.T) {
 	for _, part := range []struct {
 		name string
 		f    func(*testing.T, *docker, *process.Tier)
-	}{{"runs", dockerRuns}, {"images", dockerImages}, {"stops", dockerStops}, {"suite", dockerSuite}, {"swept", dockerSwept}, {"dies", dockerDies}} {
+	}{{"runs", dockerRuns}, {"images", dockerImages}, {"stops", dockerStops}, {"suite", dockerSuite}, {"inherited", dockerInherited}, {"swept", dockerSwept}, {"dies", dockerDies}} {
 		t.Run(part.name, func(t *testing.T) { part.f(t, d, p) })
 	}
 }

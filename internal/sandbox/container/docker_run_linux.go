@@ -41,7 +41,8 @@ type job struct {
 // an error is a *holdfast.Error, and nothing of the code has run.
 func (d *Docker) execute(ctx context.Context, spec sandbox.Spec, p sandbox.Program, at sandbox.Instants) (res *sandbox.Result, err error) {
 	at.Raised = time.Now()
-	j := &job{d: d, spec: spec, name: fmt.Sprintf("%s-%d", d.name, d.seq.Add(1)), scratch: -1, at: at}
+	d.bequeath()
+	j := &job{d: d, spec: spec, name: runName(d.name, d.seq.Add(1)), scratch: -1, at: at}
 	j.home = filepath.Join(d.cfg.Dir, dockerRuns, j.name)
 	defer func() {
 		j.free()

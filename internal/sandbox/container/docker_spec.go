@@ -183,13 +183,13 @@ func (r dockerRun) host() dockerHost {
 			// The engine makes files here that tell of the host.
 			r.emptied("/etc/resolv.conf"), r.emptied("/etc/hosts"), r.emptied("/etc/hostname"),
 		},
-		MaskedPaths: append(slices.Clone(masked), "/sys"), ReadonlyPaths: []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"},
+		MaskedPaths: append(slices.Clone(masked), "/sys"), ReadonlyPaths: []string{"/proc/sys", "/proc/sysrq-trigger"},
 		Ulimits: []dockerLimit{
 			{"core", 1, 1}, // not 0 where cores are piped: the host's handler would have them
 			{"nofile", sandbox.OpenFiles, sandbox.OpenFiles}, {"fsize", sandbox.ScratchBytes, sandbox.ScratchBytes},
 			{"memlock", 0, 0}, {"msgqueue", 0, 0}, {"sigpending", 256, 256},
 		},
-		LogConfig: dockerLog{"none"}, CgroupParent: r.group, OomScoreAdj: 500,
+		LogConfig: dockerLog{"none"}, CgroupParent: r.group, OomScoreAdj: firstToGo,
 	}
 }
 

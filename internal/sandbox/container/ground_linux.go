@@ -10,30 +10,13 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	goruntime "runtime"
 	"slices"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/copies/image"
 )
-
-// alone runs f on a thread that has nothing else to do and ends with it, and
-// whose namespaces f may change. It is never the first thread, which Go keeps.
-func alone(f func()) {
-	goruntime.LockOSThread() // and never unlocked, so that the thread ends here
-	if unix.Gettid() != unix.Getpid() {
-		f()
-		return
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		alone(f)
-	}()
-	<-done
-	goruntime.UnlockOSThread()
-}
 
 // ground is what a run finds of the host: its code and its workspace, and of
 // root a network namespace without an interface that is up.
@@ -135,9 +118,6 @@ func give(name string, root bool) error {
 	return os.Lchown(name, workload, workload)
 }
 
-// own are the names at the top of a root that are the container's.
-var own = []string{"proc", "dev", "sys", "tmp", "code", "workspace"}
-
 // skeleton returns a folder of empty mount points for a root, and what is to be
 // mounted there, making it in dir where it is not there yet. The root itself is
 // never written, which a runtime would do for mount points that it misses.
@@ -153,7 +133,7 @@ func skeleton(dir, root string) (string, []entry, error) {
 	for _, e := range list {
 		name := e.Name()
 		switch {
-		case slices.Contains(own, name):
+		case image.Own(name):
 			continue
 		case e.Type()&fs.ModeSymlink != 0:
 			if links[name], err = os.Readlink(filepath.Join(root, name)); err != nil {
@@ -187,10 +167,8 @@ func raise(dir, home string, entries []entry, files []string, links map[string]s
 	}
 	defer os.RemoveAll(draft)
 	errs := []error{os.Chmod(draft, 0o755)}
-	for _, name := range own {
-		if name != "sys" {
-			errs = append(errs, os.Mkdir(filepath.Join(draft, name), 0o755))
-		}
+	for _, name := range []string{"proc", "dev", "tmp", insideCode, insideWorkspace} {
+		errs = append(errs, os.Mkdir(filepath.Join(draft, name), 0o755))
 	}
 	for _, e := range entries {
 		if slices.Contains(files, e.name) {

@@ -113,12 +113,16 @@ func killBelow(dir string) {
 	})
 }
 
-// siblings are the folders of every Holdfast, this one's too.
-func (g groups) siblings() []string {
+// siblings are the folders of those Holdfasts whose names are theirs.
+func (g groups) siblings(theirs func(name string) bool) []string {
 	var list []string
-	for _, d := range g.dirs("") {
-		found, _ := filepath.Glob(filepath.Join(filepath.Dir(d), groupPrefix+"*"))
-		list = append(list, found...)
+	for _, m := range g.all {
+		found, _ := filepath.Glob(filepath.Join(m, groupPrefix+"*"))
+		for _, d := range found {
+			if theirs(strings.TrimPrefix(filepath.Base(d), groupPrefix)) {
+				list = append(list, d)
+			}
+		}
 	}
 	return list
 }

@@ -3,12 +3,15 @@
 package container_test
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/container"
@@ -21,6 +24,7 @@ func TestGVisor(t *testing.T) {
 	if _, err := exec.LookPath("runsc"); err != nil {
 		t.Skip("runsc is not installed")
 	}
+	owner := ownerOf(t, os.DevNull)
 	dir := filepath.Join(t.TempDir(), "oci")
 	c, err := container.Open(t.Context(), container.Config{Dir: dir, Runtime: "runsc", Programs: programs(t), Secret: func(string) bool { return false }, Warn: func(s string) { t.Log(s) }})
 	if err != nil {
@@ -52,6 +56,11 @@ func TestGVisor(t *testing.T) {
 	if res.ExitCode != 5 || string(res.Stdout) == string(host) || len(res.Stdout) < 4 || string(res.OutputFiles["out.txt"]) != "given" {
 		t.Errorf("%d %q %q %v", res.ExitCode, res.Stdout, res.Stderr, res.OutputFiles)
 	}
+	for name, code := range map[string]string{"i386": `\x53\xb8\x14\x00\x00\x00\xcd\x80\x5b\xc3`, "x32": `\xb8\x27\x00\x00\x40\x0f\x05\xc3`} { // getpid
+		if res := run("import ctypes, mmap\nm = mmap.mmap(-1, 4096, prot=7)\nm.write(b'"+code+"')\nprint('came back with', ctypes.CFUNCTYPE(ctypes.c_long)(ctypes.addressof(ctypes.c_char.from_buffer(m)))() < 0)", nil); string(res.Stdout) != "came back with True\n" {
+			t.Errorf("a call of %s: %s %d %q %q", name, res.State, res.ExitCode, res.Stdout, res.Stderr)
+		}
+	}
 	if res := run("while True: pass", func(s *sandbox.Spec) { s.Timeout = 3 * time.Second }); res.State != sandbox.Timeout || res.ExitCode != sandbox.ExitLimit {
 		t.Errorf("%s %d", res.State, res.ExitCode)
 	}
@@ -60,4 +69,16 @@ func TestGVisor(t *testing.T) {
 	}
 	c.Close()
 	nothingLeft(t, dir)
+	if after := ownerOf(t, os.DevNull); after != owner {
+		t.Errorf("%s belonged to %d and belongs to %d now: runsc gives its user what it is started with", os.DevNull, owner, after)
+	}
+}
+
+func ownerOf(t *testing.T, name string) uint32 {
+	t.Helper()
+	var s unix.Stat_t
+	if err := unix.Stat(name, &s); err != nil {
+		t.Fatal(err)
+	}
+	return s.Uid
 }

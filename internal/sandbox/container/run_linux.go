@@ -11,6 +11,7 @@ import (
 	goruntime "runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/heir"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/scratch"
 )
 
@@ -40,6 +42,7 @@ type manner struct {
 // run is one execution, from its folder to its result.
 type run struct {
 	t        *Tier
+	peak     atomic.Int64 // bytes, where no control group counts
 	spec     sandbox.Spec
 	name     string // of its folder, its container and its control groups
 	home     string
@@ -65,7 +68,8 @@ type run struct {
 // an error is a *holdfast.Error, and nothing of the code has run.
 func (t *Tier) execute(ctx context.Context, spec sandbox.Spec, p sandbox.Program, at sandbox.Instants, how manner) (res *sandbox.Result, err error) {
 	at.Raised = time.Now()
-	r := &run{t: t, spec: spec, name: fmt.Sprintf("%s-%d", t.name, t.seq.Add(1)), scratch: -1, ended: make(chan struct{}), at: at, manner: how}
+	t.bequeath()
+	r := &run{t: t, spec: spec, name: runName(t.name, t.seq.Add(1)), scratch: -1, ended: make(chan struct{}), at: at, manner: how}
 	r.home = filepath.Join(t.cfg.Dir, "runs", r.name)
 	defer func() {
 		r.free()
@@ -77,7 +81,7 @@ func (t *Tier) execute(ctx context.Context, spec sandbox.Spec, p sandbox.Program
 		return nil, err
 	}
 	started := make(chan error, 1)
-	go alone(func() { r.onThread(p, started) })
+	go heir.OnThread(func() { r.onThread(p, started) })
 	if err := <-started; err != nil {
 		return nil, err
 	}
@@ -160,6 +164,16 @@ func (r *run) start() error {
 	cmd := exec.Command(r.t.runtime.path, r.t.runtime.args(r.home, r.name)...)
 	cmd.Dir, cmd.Env = r.home, environ()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGKILL}
+	// Nothing is read from a pipe that nobody writes to. Runtimes give what they
+	// are started with to the container's user: the host's /dev/null is not theirs
+	// to give away.
+	in, w0, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	w0.Close()
+	cmd.Stdin = in
 	out, w1, err := os.Pipe()
 	if err != nil {
 		return err
@@ -300,6 +314,9 @@ func (r *run) begin(pid int) error {
 		r.tried(r.t.groups.held(pid, r.bundle))
 	}
 	r.setTimer(r.spec.Timeout, sandbox.ReasonWall)
+	if !r.t.root && pid > 0 {
+		go r.weigh(pid)
+	}
 	return nil
 }
 
@@ -417,5 +434,5 @@ func (r *run) free() {
 		r.t.trouble(r.t.groups.remove(r.name))
 	}
 	r.t.trouble(r.t.runtime.forget(r.name))
-	r.t.trouble(os.RemoveAll(r.home))
+	r.t.trouble(discard(r.home))
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -107,10 +108,13 @@ func ask(ctx context.Context, path string) (version, error) {
 }
 
 // quietly is a command of a runtime in a process group of its own, which ends
-// with Holdfast, and of which nothing is waited for longer than for itself.
+// with Holdfast, and of which nothing is waited for longer than for itself. It has
+// pipes where its caller sets nothing else: runtimes give what they are started with
+// away, and the host's /dev/null is not theirs.
 func quietly(ctx context.Context, path string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Dir, cmd.Env = "/", environ()
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(""), io.Discard, io.Discard
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
 	cmd.WaitDelay = time.Second

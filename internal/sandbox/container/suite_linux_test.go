@@ -3,11 +3,20 @@
 package container_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/container"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/sandboxtest"
@@ -21,13 +30,108 @@ func TestEscapeSuite(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the suite takes half a minute")
 	}
-	if os.Geteuid() != 0 {
-		t.Skip("an ordinary user's runtime raises no network wall, which every attempt asks for")
-	}
-	sandboxtest.Container(t, func(t *testing.T) sandboxtest.Runner {
+	runner := func(t *testing.T) sandboxtest.Runner {
 		c, _ := open(t, nil)
 		return small{c}
-	})
+	}
+	if os.Geteuid() == 0 {
+		sandboxtest.Container(t, runner)
+		return
+	}
+	every, err := strconv.Atoi(os.Getenv(rootlessEnv))
+	if err != nil || every < 1 {
+		every = 5
+	}
+	sandboxtest.Rootless(t, every, runner)
+}
+
+// rootlessEnv is of how many attempts one is made as an ordinary user: 1 is each.
+const rootlessEnv = "HOLDFAST_TEST_ROOTLESS_EVERY"
+
+// TestRootless runs programs, images and the escape suite again as an ordinary
+// user who owns nothing, where the tests run as root: what he cannot have the
+// posture says.
+func TestRootless(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the suite takes half a minute")
+	}
+	if os.Geteuid() != 0 {
+		t.Log("the tests run as an ordinary user: the others are this one")
+		return
+	}
+	const nobody = 65534
+	dir := t.TempDir()
+	for d := dir; d != "/" && d != os.TempDir(); d = filepath.Dir(d) {
+		if err := os.Chmod(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, tricks, tmp := filepath.Join(dir, "self"), filepath.Join(dir, "tricks"), filepath.Join(dir, "tmp")
+	if err := errors.Join(os.WriteFile(self, b, 0o755), os.WriteFile(tricks, sandboxtest.Tricks(t), 0o755), os.Mkdir(tmp, 0o700), os.Chown(tmp, nobody, nobody)); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self, "-test.run=^(TestEscapeSuite|TestRun|TestRootlessPosture|TestImage|TestKilledHoldfast|TestRunWhoeverStartsIt)$", "-test.v")
+	cmd.Dir = tmp
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "GORACE=" + os.Getenv("GORACE"), "HOME=" + tmp, "TMPDIR=" + tmp, sandboxtest.TricksEnv + "=" + tricks, rootlessEnv + "=" + os.Getenv(rootlessEnv)}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, unpassed(out))
+	}
+	for _, name := range []string{"TestEscapeSuite", "TestRun", "TestRootlessPosture", "TestImage", "TestKilledHoldfast", "TestRunWhoeverStartsIt"} {
+		if !bytes.Contains(out, []byte("\n--- PASS: "+name+" (")) {
+			t.Errorf("%s did not pass as an ordinary user", name)
+		}
+	}
+	t.Logf("%s", out[max(0, len(out)-3000):])
+}
+
+// unpassed is what a run of tests says, but for what passed.
+func unpassed(out []byte) []byte {
+	var b bytes.Buffer
+	for line := range bytes.Lines(out) {
+		word := bytes.TrimSpace(line)
+		if !bytes.HasPrefix(word, []byte("--- PASS")) && !bytes.HasPrefix(word, []byte("=== ")) {
+			b.Write(line)
+		}
+	}
+	return b.Bytes()
+}
+
+// TestRootlessPosture: of an ordinary user's containers each wall that does not
+// stand is told, with what is there instead; what asks for one is refused, and
+// root has them all.
+func TestRootlessPosture(t *testing.T) {
+	c, _ := open(t, nil)
+	p := c.Posture()
+	root := os.Geteuid() == 0
+	if root != (p.Mode == "root") || root != up(c, sandbox.WallNet) || root != up(c, sandbox.WallScratch) {
+		t.Errorf("%+v", p)
+	}
+	if root {
+		return
+	}
+	for _, w := range []sandbox.Wall{sandbox.WallMemory, sandbox.WallCPU, sandbox.WallPids, sandbox.WallNet, sandbox.WallScratch} {
+		if p.Down[w] == "" || p.Instead[w] == "" || up(c, w) {
+			t.Errorf("of %s it says %q and %q", w, p.Down[w], p.Instead[w])
+		}
+		spec := sandbox.Spec{ID: "need", Language: "python3", Code: []byte("print(1)"), Need: []sandbox.Wall{w}}
+		if res, err := c.Run(t.Context(), spec); holdfast.KindOf(err) != holdfast.KindSpawn || !strings.Contains(err.Error(), "is missing "+string(w)) || res == nil || res.State != sandbox.SpawnError {
+			t.Errorf("%s: %v %+v", w, err, res)
+		}
+	}
+	for _, w := range []sandbox.Wall{sandbox.WallPID, sandbox.WallMount, sandbox.WallUTS, sandbox.WallIPC, sandbox.WallUser, sandbox.WallSeccomp, sandbox.WallRights} {
+		if !up(c, w) {
+			t.Errorf("%s does not stand: %s", w, p.Down[w])
+		}
+	}
+	if p.Groups != "none" || !p.Names {
+		t.Errorf("%+v", p)
+	}
 }
 
 // small is the tier with the process tier's limits for what asks for none: to
@@ -36,6 +140,9 @@ type small struct{ *container.Tier }
 
 // Run implements sandboxtest.Runner.
 func (s small) Run(ctx context.Context, spec sandbox.Spec) (*sandbox.Result, error) {
+	if os.Geteuid() != 0 { // whose containers lack walls that every attempt asks for
+		spec.Need = slices.DeleteFunc(slices.Clone(spec.Need), func(w sandbox.Wall) bool { return !up(s.Tier, w) })
+	}
 	return s.Tier.Run(ctx, modest(spec))
 }
 

@@ -39,24 +39,42 @@ func alive(name string) bool {
 	return err == nil && start == parts[1]
 }
 
-// sweep takes away what the runs of dead Holdfasts left: containers with what
-// still runs in them, control groups, folders.
-func (t *Tier) sweep() {
-	runs := filepath.Join(t.cfg.Dir, "runs")
+// runName is a run's name: none begins another one.
+func runName(tier string, n uint64) string { return fmt.Sprintf("%s-%012d", tier, n) }
+
+// dead says that nobody alive made a name.
+func dead(name string) bool { return !alive(name) }
+
+// of says of names whether they are of the tier that is called so, or of its runs.
+func of(tier string) func(name string) bool {
+	return func(name string) bool { return name == tier || strings.HasPrefix(name, tier+"-") }
+}
+
+// estate is what a tier leaves behind where its Holdfast is killed.
+type estate struct {
+	dir     string // the tier's
+	runtime runtime
+	groups  groups
+}
+
+// sweep takes away what those left whose names are theirs: containers with what
+// still runs in them, control groups, folders. It says whether there was any.
+func (e estate) sweep(theirs func(name string) bool) (found bool, err error) {
+	runs := filepath.Join(e.dir, "runs")
 	entries, err := os.ReadDir(runs)
-	t.trouble(err)
-	for _, e := range entries {
-		if alive(e.Name()) {
-			continue
-		}
-		t.trouble(t.runtime.remove(e.Name()))
-		t.trouble(t.runtime.forget(e.Name()))
-		os.RemoveAll(filepath.Join(runs, e.Name()))
+	errs := []error{err}
+	groups := e.groups.siblings(theirs)
+	for _, d := range groups {
+		killBelow(d)
 	}
-	for _, d := range t.groups.siblings() {
-		if name := strings.TrimPrefix(filepath.Base(d), groupPrefix); !alive(name) {
-			killBelow(d)
-			t.trouble(removeGroup(d, soon()))
+	for _, run := range entries {
+		if name := run.Name(); theirs(name) {
+			found = true
+			errs = append(errs, e.runtime.remove(name), e.runtime.forget(name), discard(filepath.Join(runs, name)))
 		}
 	}
+	for _, d := range groups {
+		errs = append(errs, removeGroup(d, soon()))
+	}
+	return found || len(groups) > 0, errors.Join(errs...)
 }

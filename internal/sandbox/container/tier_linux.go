@@ -17,6 +17,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/copies/image"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/heir"
 )
 
 // Programs is where languages come from, and who answers their filters: the
@@ -37,7 +39,12 @@ type Config struct {
 	Dir string
 	// Runtime is auto or empty for the first that works of runc, crun and runsc,
 	// one of these names, or a path.
-	Runtime  string
+	Runtime string
+	// Image is the root that programs find; its zero value gives each the private
+	// copy of its language's runtime. Images is the folder in which its copy
+	// stands; empty is one in Dir.
+	Image    image.Source
+	Images   string
 	Programs Programs
 	// Secret says whether a text holds a secret; nil refuses every environment.
 	Secret func(string) bool
@@ -55,8 +62,10 @@ type Tier struct {
 	runtime runtime
 	groups  groups
 	root    bool
-	name    string // of this process: number and start
+	name    string // of this process: number and start; and of this tier
+	line    heir.Line
 	posture sandbox.Posture
+	house   *house // nil without an image
 	seq     atomic.Uint64
 	running sync.WaitGroup
 	ctx     context.Context
@@ -97,11 +106,18 @@ func Open(ctx context.Context, cfg Config) (*Tier, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Tier{cfg: cfg, root: unix.Geteuid() == 0, name: fmt.Sprintf("%d-%s", os.Getpid(), start), troubles: map[string]bool{}}
-	t.seq.Store(uint64(time.Now().UnixNano())) // two of one process do not meet
-	t.groups = findGroups(fmt.Sprintf("/%s%s-%d", groupPrefix, t.name, t.seq.Load()))
+	// Two of one process do not meet.
+	t := &Tier{cfg: cfg, root: unix.Geteuid() == 0, name: fmt.Sprintf("%d-%s-%d", os.Getpid(), start, time.Now().UnixNano()), troubles: map[string]bool{}}
+	t.groups = findGroups("/" + groupPrefix + t.name)
 	t.ctx, t.stop = context.WithCancel(context.Background())
-	return t, t.choose(ctx, list)
+	if err := t.settle(ctx); err != nil {
+		return nil, err
+	}
+	if err := t.choose(ctx, list); err != nil {
+		t.leave()
+		return nil, err
+	}
+	return t, nil
 }
 
 // choose takes the first runtime in which a container runs.
@@ -109,9 +125,10 @@ func (t *Tier) choose(ctx context.Context, list []runtime) error {
 	var why []string
 	for _, r := range list {
 		t.runtime = r
-		t.sweep()
-		err := t.try(ctx)
-		if err == nil {
+		_, err := estate{t.cfg.Dir, r, t.groups}.sweep(dead)
+		t.trouble(err)
+		t.bequeath()
+		if err = t.try(ctx); err == nil {
 			return nil
 		}
 		text := err.Error()
@@ -122,6 +139,7 @@ func (t *Tier) choose(ctx context.Context, list []runtime) error {
 	}
 	t.stop()
 	t.groups.close()
+	t.line.Close()
 	return &holdfast.Error{Kind: holdfast.KindSpawn, Why: "no container runs here: " + strings.Join(why, "; "), Hint: "run a container by hand to see more (`" + list[0].path + " --debug run`), or " + installOne}
 }
 
@@ -141,7 +159,8 @@ func (t *Tier) Close() error {
 	t.stop()
 	t.running.Wait()
 	t.groups.close()
-	return nil
+	t.line.Close()
+	return t.leave()
 }
 
 func (t *Tier) enter() error {
@@ -188,7 +207,7 @@ func (t *Tier) Posture() sandbox.Posture {
 	p := t.posture
 	p.Up, p.Down, p.Instead, p.Unbound = slices.Clone(p.Up), maps.Clone(p.Down), maps.Clone(p.Instead), maps.Clone(p.Unbound)
 	p.Runtime = t.Runtime()
-	return p
+	return t.house.tell(p)
 }
 
 // Prepare returns spec with every default and the exact language in it, or the
@@ -239,18 +258,27 @@ func (t *Tier) Run(ctx context.Context, spec sandbox.Spec) (*sandbox.Result, err
 	return res, nil
 }
 
+// lacking refuses a request for walls that do not stand (D20).
+func lacking(posture sandbox.Posture, need []sandbox.Wall, p sandbox.Program) error {
+	missing := posture.Missing(need)
+	if len(missing) == 0 {
+		return nil
+	}
+	return &holdfast.Error{
+		Kind: holdfast.KindSpawn,
+		Why:  fmt.Sprintf("the container tier is missing %s here: %s", sandbox.Asked(missing), posture.Down[missing[0]]),
+		Hint: "`holdfast doctor` says how to have every wall; to take less, write in holdfast.yaml under `boundaries:`, as one entry: " + posture.Lesser("exec/"+p.Exact),
+	}
+}
+
 func (t *Tier) run(ctx context.Context, spec sandbox.Spec, p sandbox.Program, at sandbox.Instants) (*sandbox.Result, error) {
 	if err := t.enter(); err != nil {
 		return nil, err
 	}
 	defer t.running.Done()
 	posture := t.Posture()
-	if missing := posture.Missing(spec.Need); len(missing) > 0 {
-		return nil, &holdfast.Error{
-			Kind: holdfast.KindSpawn,
-			Why:  fmt.Sprintf("the container tier is missing %s here: %s", sandbox.Asked(missing), posture.Down[missing[0]]),
-			Hint: "`holdfast doctor` says how to have every wall; to take less, write in holdfast.yaml under `boundaries:`, as one entry: " + posture.Lesser("exec/"+p.Exact),
-		}
+	if err := lacking(posture, spec.Need, p); err != nil {
+		return nil, err
 	}
 	res, err := t.execute(ctx, spec, p, at, manner{})
 	if res != nil {

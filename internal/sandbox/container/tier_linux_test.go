@@ -14,11 +14,14 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/container"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/sandboxtest"
 )
 
 func TestMain(m *testing.M) {
+	guestInit()
 	process.Launcher()
-	os.Exit(m.Run())
+	container.Launcher()
+	os.Exit(sandboxtest.NullKept(m.Run))
 }
 
 // programs is a process tier, from which languages come.

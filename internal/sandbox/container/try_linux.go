@@ -48,8 +48,9 @@ func (t *Tier) try(ctx context.Context) error {
 
 const unseen = "the trial ended before anybody could see under which limit it was"
 
-// bare is what a runtime itself calls between the filter and the program.
-var bare = []string{"brk", "clone", "clone3", "close", "epoll_create1", "epoll_ctl", "epoll_pwait", "epoll_wait", "fcntl", "fstat", "futex", "getpid", "gettid", "lseek", "madvise", "mmap", "mprotect", "munmap", "nanosleep",
+// bare is what a runtime itself calls between the filter and the program. It asks
+// for the time by a call where the kernel trusts no clock that can be read without.
+var bare = []string{"brk", "clock_gettime", "clone", "clone3", "close", "epoll_create1", "epoll_ctl", "epoll_pwait", "epoll_wait", "fcntl", "fstat", "futex", "getpid", "gettid", "lseek", "madvise", "mmap", "mprotect", "munmap", "nanosleep",
 	"newfstatat", "open", "openat", "prctl", "pread64", "pwrite64", "read", "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sched_getaffinity", "sched_yield", "set_robust_list", "sigaltstack", "tgkill", "write", "writev", "fstatfs", "statx", "readlinkat", "getdents64", "dup3", "rseq", "capget", "setgroups", "getppid", "poll", "ppoll", "sendmsg", "recvmsg"}
 
 // seen is the posture after a trial.
@@ -65,7 +66,10 @@ func (t *Tier) seen(held map[string]string) sandbox.Posture {
 		}
 	} else {
 		const user = " makes no control group for an ordinary user"
-		p.Down[sandbox.WallMemory], p.Instead[sandbox.WallMemory] = v.name+user, "not by a control group: RLIMIT_DATA bounds private memory of each process at the run's limit and 8 MB for each thread"
+		p.Down[sandbox.WallMemory], p.Instead[sandbox.WallMemory] = v.name+user, "not by a control group: RLIMIT_DATA bounds private memory at the run's limit and 8 MB for each thread"
+		if p.Names { // so that it is known which process it is
+			p.Instead[sandbox.WallMemory] += ", and a look every 10 ms ends a run whose resident memory is above its limit"
+		}
 		p.Down[sandbox.WallCPU], p.Instead[sandbox.WallCPU] = v.name+user, "not by a control group: a run may use every processor; RLIMIT_CPU ends it after twice its time limit and 2 s"
 		p.Down[sandbox.WallPids], p.Instead[sandbox.WallPids] = v.name+user, "not by a control group: RLIMIT_NPROC bounds threads"
 		p.Down[sandbox.WallNet], p.Instead[sandbox.WallNet] = v.name+" raises a loopback in the network namespace that it makes for an ordinary user", "the loopback is the container's own and leads nowhere"
@@ -74,13 +78,17 @@ func (t *Tier) seen(held map[string]string) sandbox.Posture {
 	}
 	p.Notes = []string{
 		"the program is the first process of its namespace: a signal that it sends itself is forgotten, and abort ends it by a fault",
-		"a call of another architecture ends the thread that makes it, and is not named: an OCI configuration has no rules for it",
+		"a call of " + foreign + " ends the thread that makes it, and is not named: an OCI configuration has no rules for it",
 		"a call newer than the runtime's library may be answered ENOSYS by the runtime, without a name",
 		"its /proc/self tells where this tier's folders are on the host",
 	}
+	if !t.root {
+		p.Notes = append(p.Notes, "how full the disk of the workspace is, it can see, and what another run does to that")
+	}
 	if !p.Names {
-		p.Down[sandbox.WallSeccomp] = v.String() + " has no listener of a filter: which calls a program makes is neither chosen nor named here"
-		p.Notes = p.Notes[3:]
+		p.Down[sandbox.WallSeccomp] = "no allowlist holds: " + v.String() + " is given none, and its kernel answers what it knows"
+		p.Notes = append(p.Notes[3:], namesNone(v.String())+"what is called outside a language's allowlist is not seen",
+			"a call of "+foreign+" is answered by gVisor's kernel, and ends nothing")
 	}
 	if t.runtime.platform != "" {
 		p.Up = append(p.Up, sandbox.WallGVisor)
@@ -92,4 +100,13 @@ func (t *Tier) seen(held map[string]string) sandbox.Posture {
 		}
 	}
 	return p
+}
+
+// foreign are the architectures beside x86-64 whose calls its kernel may take.
+const foreign = "another architecture (i386, x32)"
+
+// namesNone begins the note of what hands no listener of a filter out; what
+// becomes of a call there follows.
+func namesNone(what string) string {
+	return "no call is named: " + what + " hands no listener of a filter out; "
 }
