@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -223,95 +221,47 @@ func TestKVMIsProvenOrNotTaken(t *testing.T) {
 	}
 }
 
-// proportional is what a process has of memory: its share of each page, and all
-// of them, in KB.
-func proportional(t *testing.T, pid int) (pss, rss int) {
-	t.Helper()
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(b)) {
-		name, value, _ := strings.Cut(line, ":")
-		n, _ := strconv.Atoi(strings.TrimSuffix(strings.TrimSpace(value), " kB"))
-		switch name {
-		case "Pss":
-			pss = n
-		case "Rss":
-			rss = n
-		}
-	}
-	return pss, rss
-}
-
 // TestRestoredMachinesShareMemory: ten that took their order have less together
 // than if each had its own, by what is the template's.
 func TestRestoredMachinesShareMemory(t *testing.T) {
 	b := tier(t)
-	made, err := b.template(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []*restored
+	var rss, pss int64
+	var all []*Trial
 	for range 10 {
-		r, _ := firstReply(t, made, behindWalls)
-		defer r.close()
+		r, err := b.Try(t.Context(), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
 		all = append(all, r)
 	}
-	pss, rss := 0, 0
 	for _, r := range all {
-		p, s := proportional(t, r.cmd.Process.Pid)
-		pss, rss = pss+p, rss+s
-	}
-	t.Logf("ten restored machines: %d MB resident each added up, %d MB where what is shared is counted once", rss>>10, pss>>10)
-	if 2*pss > rss+rss/2 {
-		t.Errorf("they share little: %d KB of %d", pss, rss)
-	}
-}
-
-// firstReply restores a machine, gives it an order, and says how long that took
-// until it was taken.
-func firstReply(t testing.TB, made *template, by way) (*restored, time.Duration) {
-	t.Helper()
-	begin := time.Now()
-	r, err := made.restore(by)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.within(context.Background(), acceptWithin)()
-	if err = r.resume(); err == nil {
-		if err = r.order(sandbox.Spec{ID: "bench", Language: made.hello.Languages[0], Code: []byte("import time\ntime.sleep(20)"), Timeout: 25 * time.Second, MemoryMB: 64}); err == nil {
-			_, err = r.expect(frameAccepted)
+		each, share, err := r.Memory()
+		if err != nil {
+			t.Fatal(err)
 		}
+		rss, pss = rss+each, pss+share
 	}
-	if err != nil {
-		r.close()
-		t.Fatal(err)
+	t.Logf("ten restored machines: %d MB resident each added up, %d MB where what is shared is counted once", rss>>20, pss>>20)
+	if 2*pss > rss+rss/2 {
+		t.Errorf("they share little: %d bytes of %d", pss, rss)
 	}
-	return r, time.Since(begin)
-}
-
-// bare starts QEMU as it is.
-func bare(qemu string, args []string) (*exec.Cmd, error) {
-	cmd := exec.Command(qemu, args...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	return cmd, nil
 }
 
 // BenchmarkRestore is the time from nothing to the first reply of a restored
 // guest, behind the walls and by QEMU alone in turns: their medians in
 // milliseconds, and what the walls cost as a factor.
 func BenchmarkRestore(b *testing.B) {
-	made, err := tier(b).template(b.Context())
-	if err != nil {
-		b.Fatal(err)
-	}
+	t := tier(b)
 	var times [2][]time.Duration
 	for b.Loop() {
-		for i, by := range []way{behindWalls, bare} {
-			r, took := firstReply(b, made, by)
-			r.close()
-			times[i] = append(times[i], took)
+		for i, bare := range []bool{false, true} {
+			r, err := t.Try(b.Context(), bare)
+			if err != nil {
+				b.Fatal(err)
+			}
+			r.Close()
+			times[i] = append(times[i], r.Took)
 		}
 	}
 	median := func(list []time.Duration) float64 {

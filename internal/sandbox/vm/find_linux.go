@@ -2,6 +2,7 @@ package vm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -9,17 +10,30 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
-// find completes a configuration by what this machine has.
+// find completes a configuration by what this machine has. The error names
+// everything that is missing at once, so that nobody installs one thing only to
+// hear of the next.
 func find(cfg *Config) error {
 	if runtime.GOARCH != "amd64" {
 		return &holdfast.Error{Kind: holdfast.KindSpawn, Why: "the VM tier is made for amd64, and this is " + runtime.GOARCH, Hint: "run what needs it on such a machine"}
 	}
+	var missing []*holdfast.Error
+	for _, part := range []func(*Config) *holdfast.Error{findQEMU, findKernel, findProgram} {
+		if err := part(cfg); err != nil {
+			missing = append(missing, err)
+		}
+	}
+	return together(missing)
+}
+
+func findQEMU(cfg *Config) *holdfast.Error {
 	if cfg.QEMU == "" {
 		cfg.QEMU = "qemu-system-x86_64"
 	}
@@ -28,21 +42,55 @@ func find(cfg *Config) error {
 		return &holdfast.Error{Kind: holdfast.KindSpawn, Why: fmt.Sprintf("the VM tier needs QEMU, and there is no %s", cfg.QEMU), Hint: "install it (Debian: apt-get install qemu-system-x86), or name it in holdfast.yaml: sandbox: vm: {qemu: PATH}", Err: err}
 	}
 	cfg.QEMU = path
-	if cfg.Kernel == "" {
-		found, _ := filepath.Glob("/boot/vmlinuz-*-cloud-amd64")
-		if slices.Sort(found); len(found) > 0 {
-			cfg.Kernel = found[len(found)-1]
+	return nil
+}
+
+// kernels is where Debian installs its kernels for cloud machines.
+const kernels = "/boot/vmlinuz-*-cloud-amd64"
+
+func findKernel(cfg *Config) *holdfast.Error {
+	where := cfg.Kernel
+	if where == "" {
+		where = kernels
+		if found, _ := filepath.Glob(kernels); len(found) > 0 {
+			slices.Sort(found)
+			where, cfg.Kernel = found[len(found)-1], found[len(found)-1]
 		}
 	}
-	if info, err := os.Stat(cfg.Kernel); cfg.Kernel == "" || err != nil || !info.Mode().IsRegular() {
-		return &holdfast.Error{Kind: holdfast.KindSpawn, Why: fmt.Sprintf("the VM tier needs a kernel to boot, and there is none at %q", cfg.Kernel), Hint: "install Debian's (apt-get install linux-image-cloud-amd64), or name one in holdfast.yaml: sandbox: vm: {kernel: PATH}", Err: err}
+	info, err := os.Stat(where)
+	if err == nil && info.Mode().IsRegular() {
+		return nil
 	}
+	return &holdfast.Error{Kind: holdfast.KindSpawn, Why: fmt.Sprintf("the VM tier needs a kernel to boot, and there is none at %q", where), Hint: "install Debian's (apt-get install linux-image-cloud-amd64), or name one in holdfast.yaml: sandbox: vm: {kernel: PATH}", Err: err}
+}
+
+func findProgram(cfg *Config) *holdfast.Error {
 	if cfg.Program == "" {
-		if cfg.Program, err = os.Executable(); err != nil {
-			return failed("find its own program", err)
+		self, err := os.Executable()
+		if err != nil {
+			return &holdfast.Error{Kind: holdfast.KindSpawn, Why: fmt.Sprintf("the VM tier could not find its own program: %v", err), Hint: "start holdfast by its path", Err: err}
 		}
+		cfg.Program = self
+	}
+	if err := selfContained(cfg.Program); err != nil {
+		return &holdfast.Error{Kind: holdfast.KindSpawn, Why: "a guest has this program as its first process, and " + err.Error(), Err: err,
+			Hint: "build Holdfast without C: `make build`, or `CGO_ENABLED=0 go build ./cmd/holdfast`; `CGO_ENABLED=0 go run ./cmd/holdfast` where it is run from source"}
 	}
 	return nil
+}
+
+// together is one error of several, or nil of none: what each says, and how to
+// mend each.
+func together(errs []*holdfast.Error) error {
+	if len(errs) == 0 {
+		return nil
+	}
+	var whys, hints []string
+	var causes []error
+	for _, e := range errs {
+		whys, hints, causes = append(whys, e.Why), append(hints, e.Hint), append(causes, e.Err)
+	}
+	return &holdfast.Error{Kind: errs[0].Kind, Why: strings.Join(whys, "; besides, "), Hint: strings.Join(hints, "; and "), Err: errors.Join(causes...)}
 }
 
 // prepare gathers what the template is made of, and takes one that is kept or
@@ -53,7 +101,6 @@ func (t *Tier) prepare(ctx context.Context) (*template, error) {
 		return nil, failed("build the guest's file system", err)
 	}
 	defer p.image.Close()
-	t.troubles = nil
 	why := t.noKVM()
 	if why == "" {
 		p.kvm = true
@@ -77,10 +124,11 @@ func (t *Tier) prepare(ctx context.Context) (*template, error) {
 
 // describe says what the machine is, for the posture.
 func (t *template) describe(p plan, accelerator string) {
-	t.runtime = p.version
+	word, _, _ := strings.Cut(accelerator, ":")
+	t.runtime = p.version + ", " + word
 	t.notes = []string{"accelerator " + accelerator,
 		"the walls named are those in the guest; around the guest stand its own kernel, and QEMU in namespaces of its own, without rights and with a filter",
-		"no control group of the host's holds QEMU: its memory is the guest's, of a fixed size, and its processor one thread of it"}
+		t.guard.says(t.memoryMB)}
 }
 
 // noKVM is why hardware is not even tried, or "".
@@ -107,7 +155,7 @@ func (t *Tier) proven(ctx context.Context, p plan) (*template, error) {
 	defer cancel()
 	if err := made.tried(ctx); err != nil {
 		made.close()
-		os.RemoveAll(filepath.Join(t.cfg.Dir, p.key()))
+		forget(ctx, t.cfg.Dir, p)
 		return nil, fmt.Errorf("a machine that was restored did not run: %w", err)
 	}
 	return made, nil
@@ -131,7 +179,7 @@ func (t *template) tried(ctx context.Context) error {
 
 // obtain takes the template that is kept, or starts one and keeps it.
 func (t *Tier) obtain(ctx context.Context, p plan, within time.Duration) (*template, error) {
-	made, err := load(t.cfg.Dir, p)
+	made, err := load(ctx, t.cfg.Dir, p)
 	if err == nil {
 		return made, nil
 	}
@@ -143,14 +191,14 @@ func (t *Tier) obtain(ctx context.Context, p plan, within time.Duration) (*templ
 		return nil, err
 	}
 	t.cfg.Note(fmt.Sprintf("vm: started the template in %v", time.Since(start).Round(10*time.Millisecond)))
-	if err := made.save(t.cfg.Dir, p); err != nil {
-		t.troubles = append(t.troubles, fmt.Sprintf("the VM tier could not keep its template, and starts it anew next time: %v", err))
+	if err := made.save(ctx, t.cfg.Dir, p); err != nil {
+		t.trouble(fmt.Sprintf("the VM tier could not keep its template, and starts it anew next time: %v", err))
 	}
 	return made, nil
 }
 
 func (t *Tier) plan(ctx context.Context) (plan, error) {
-	p := plan{hardware: hardware{qemu: t.cfg.QEMU, memoryMB: t.cfg.MemoryMB}, kernel: t.cfg.Kernel}
+	p := plan{hardware: hardware{qemu: t.cfg.QEMU, memoryMB: t.cfg.MemoryMB, guard: &t.guard}, kernel: t.cfg.Kernel}
 	asking, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	out, err := exec.CommandContext(asking, p.qemu, "--version").Output()

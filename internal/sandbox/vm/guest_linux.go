@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -69,6 +71,9 @@ func serveOrder(port *os.File, open func(context.Context, string) (Inside, error
 	}
 	hello := greeting{Posture: tier.Posture()}
 	hello.Languages, hello.Absent = tier.Languages()
+	if err := whole("/"+guestWhole, hello); err != nil {
+		return err
+	}
 	if err := warm(ctx, tier, hello.Languages); err != nil {
 		return err
 	}
@@ -101,8 +106,24 @@ func serveOrder(port *os.File, open func(context.Context, string) (Inside, error
 	}
 }
 
+// whole says of a guest in which something is missing of what was packed for it
+// that it is: as a rule there is too little memory to unpack it.
+func whole(mark string, hello greeting) error {
+	const more = "; give guests more memory, in holdfast.yaml: sandbox: vm: {memory: MB}"
+	b, err := os.ReadFile(mark)
+	if err != nil {
+		return errors.New("its file system was not unpacked to the end" + more)
+	}
+	there := slices.DeleteFunc(slices.Clone(hello.Languages), func(l string) bool { return l == sandbox.Static })
+	if want, err := strconv.Atoi(string(b)); err != nil || len(there) < want {
+		return fmt.Errorf("it has runtimes for %s languages and can use only %q (%v)"+more, b, there, hello.Absent)
+	}
+	return nil
+}
+
 // warm runs a program that does nothing in every language, twice: from the
-// second on the tier keeps processes that wait behind their walls.
+// second on the tier keeps processes that wait behind their walls. After that it
+// makes nothing ready: the one processor is the run's.
 func warm(ctx context.Context, tier Inside, languages []string) error {
 	for _, l := range languages {
 		code := map[bool]string{true: "0", false: ""}[strings.HasPrefix(l, "python") || strings.HasPrefix(l, "node")]
@@ -120,6 +141,7 @@ func warm(ctx context.Context, tier Inside, languages []string) error {
 		}
 	}
 	tier.Settle(ctx)
+	tier.Last()
 	return nil
 }
 

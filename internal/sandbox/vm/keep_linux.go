@@ -2,6 +2,7 @@ package vm
 
 import (
 	"bufio"
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -12,24 +13,21 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-dev/holdfast/internal/sandbox/copies"
 )
 
 // keptFormat is part of every template's name: a change of what guests are or
 // how they are kept makes new ones.
 const keptFormat = 1
 
-// A template's directory is named by its key and holds these; it gets its name
-// when all of them are whole.
+// A template's copy is named by its key and holds these.
 const (
 	keptMemory = "memory" // the parts of the memory that are not zero: offset, length (8 bytes each, little endian), content
 	keptState  = "state"
 	keptMark   = "template.json"
-	keptDraft  = ".new-"
-	draftAge   = 10 * time.Minute // after which a draft is nobody's any more
 )
 
 // mark says what a kept template is. It is believed where it says the key that
@@ -53,34 +51,34 @@ func (p plan) key() string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// save keeps a template in dir, and removes those of other keys, which nothing
-// here would ever take.
-func (t *template) save(dir string, p plan) (err error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	draft, err := os.MkdirTemp(dir, keptDraft)
+// save keeps a template in dir, where another process has not kept the same, and
+// removes those of other keys that nobody loads: nothing here would ever take them.
+func (t *template) save(ctx context.Context, dir string, p plan) error {
+	c, err := copies.Begin(ctx, dir, "")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(draft)
+	if err := t.write(c.Home, p); err != nil {
+		return errors.Join(err, c.Discard(ctx))
+	}
+	if _, err := c.Finish(ctx, p.key()); err != nil {
+		return errors.Join(err, c.Discard(ctx))
+	}
+	copies.Sweep(ctx, dir, func(name string) bool { return name != p.key() })
+	return c.Release()
+}
+
+// write writes a template into a folder, and forces it to the disk.
+func (t *template) write(home string, p plan) (err error) {
 	m := mark{Key: p.key(), QEMU: p.version, Greeting: t.hello, State: digestOf(t.state)}
-	if m.Memory, err = writeMemory(filepath.Join(draft, keptMemory), t.memory); err != nil {
+	if m.Memory, err = writeMemory(filepath.Join(home, keptMemory), t.memory); err != nil {
 		return err
 	}
 	b, err := json.Marshal(m)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(os.WriteFile(filepath.Join(draft, keptState), t.state, 0o600), os.WriteFile(filepath.Join(draft, keptMark), b, 0o600), syncAll(draft)); err != nil {
-		return err
-	}
-	home := filepath.Join(dir, m.Key)
-	if err := errors.Join(os.RemoveAll(home), os.Rename(draft, home)); err != nil {
-		return err
-	}
-	sweep(dir, m.Key)
-	return nil
+	return errors.Join(os.WriteFile(filepath.Join(home, keptState), t.state, 0o600), os.WriteFile(filepath.Join(home, keptMark), b, 0o600), syncAll(home))
 }
 
 func syncAll(dir string) error {
@@ -95,22 +93,6 @@ func syncAll(dir string) error {
 func digestOf(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
-}
-
-// sweep removes other templates, and drafts that nobody finishes.
-func sweep(dir, keep string) {
-	list, err := os.ReadDir(dir)
-	if err != nil {
-		return
-	}
-	for _, d := range list {
-		info, err := d.Info()
-		young := err != nil || time.Since(info.ModTime()) < draftAge
-		if d.Name() == keep || strings.HasPrefix(d.Name(), keptDraft) && young {
-			continue
-		}
-		os.RemoveAll(filepath.Join(dir, d.Name()))
-	}
 }
 
 // writeMemory writes what of a memory is not zero, and returns the file's digest.
@@ -148,10 +130,29 @@ func writeMemory(name string, memory *os.File) (string, error) {
 }
 
 // load takes the template that the plan would make, if it is kept and whole.
-// Where there is none the error is fs.ErrNotExist; any other says why what is
-// there is not taken.
-func load(dir string, p plan) (_ *template, err error) {
-	home := filepath.Join(dir, p.key())
+// Where there is none the error is fs.ErrNotExist; any other says why what was
+// there is not taken, and it is there no more.
+func load(ctx context.Context, dir string, p plan) (*template, error) {
+	c, err := copies.Hold(ctx, dir, p.key())
+	if err != nil {
+		return nil, err
+	}
+	t, err := read(c.Home, p)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%v", err), c.Discard(ctx)) // a file that is missing is not nothing
+	}
+	return t, c.Release()
+}
+
+// forget removes the plan's template, where it is kept.
+func forget(ctx context.Context, dir string, p plan) {
+	if c, err := copies.Hold(ctx, dir, p.key()); err == nil {
+		c.Discard(ctx)
+	}
+}
+
+// read reads a template from a folder.
+func read(home string, p plan) (_ *template, err error) {
 	b, err := os.ReadFile(filepath.Join(home, keptMark))
 	if err != nil {
 		return nil, err

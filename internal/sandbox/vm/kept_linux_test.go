@@ -3,14 +3,17 @@ package vm
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/copies"
 )
 
 // small is a template that no machine made: what is kept is bytes.
@@ -35,13 +38,13 @@ func small(t *testing.T) (*template, plan) {
 func TestTemplateIsKept(t *testing.T) {
 	made, p := small(t)
 	dir := filepath.Join(t.TempDir(), "vm")
-	if _, err := load(dir, p); !absent(err) {
+	if _, err := load(t.Context(), dir, p); !absent(err) {
 		t.Errorf("of nothing: %v", err)
 	}
-	if err := made.save(dir, p); err != nil {
+	if err := made.save(t.Context(), dir, p); err != nil {
 		t.Fatal(err)
 	}
-	again, err := load(dir, p)
+	again, err := load(t.Context(), dir, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +65,7 @@ func TestTemplateIsKept(t *testing.T) {
 	} {
 		other := p
 		change(&other)
-		if _, err := load(dir, other); !absent(err) {
+		if _, err := load(t.Context(), dir, other); !absent(err) {
 			t.Errorf("%+v takes the template of %+v: %v", other, p, err)
 		}
 	}
@@ -71,10 +74,10 @@ func TestTemplateIsKept(t *testing.T) {
 	if err := os.Rename(home, filepath.Join(dir, other.key())); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := load(dir, other); err == nil || !strings.Contains(err.Error(), "QEMU 7.2") {
+	if _, err := load(t.Context(), dir, other); err == nil || !strings.Contains(err.Error(), "QEMU 7.2") {
 		t.Errorf("a template of another QEMU under this one's name: %v", err)
 	}
-	if err := made.save(dir, p); err != nil {
+	if err := made.save(t.Context(), dir, p); err != nil {
 		t.Fatal(err)
 	}
 	if list, _ := os.ReadDir(dir); len(list) != 1 || list[0].Name() != p.key() {
@@ -86,7 +89,7 @@ func TestTemplateIsKept(t *testing.T) {
 		keptMark:   func(b []byte) []byte { return b[:len(b)/2] },
 	} {
 		for _, f := range []func(b []byte) []byte{spoil, func(b []byte) []byte { return b[:len(b)-1] }} {
-			if err := made.save(dir, p); err != nil {
+			if err := made.save(t.Context(), dir, p); err != nil {
 				t.Fatal(err)
 			}
 			file := filepath.Join(home, name)
@@ -97,11 +100,48 @@ func TestTemplateIsKept(t *testing.T) {
 			if err := os.WriteFile(file, f(b), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := load(dir, p); err == nil || absent(err) {
+			if _, err := load(t.Context(), dir, p); err == nil || absent(err) {
 				t.Errorf("a template whose %s was changed is taken (%v)", name, err)
 			}
 		}
 	}
+}
+
+// TestTemplateIsKeptBesideOthers: what one loads nobody takes away, neither who keeps
+// the same nor who keeps another and sweeps; afterwards the next one does.
+func TestTemplateIsKeptBesideOthers(t *testing.T) {
+	made, p := small(t)
+	dir, other := filepath.Join(t.TempDir(), "vm"), p
+	other.version = "QEMU 9.0"
+	save := func(p plan, want ...string) {
+		t.Helper()
+		if err := made.save(t.Context(), dir, p); err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(want)
+		var names []string
+		list, _ := os.ReadDir(dir)
+		for _, e := range list {
+			names = append(names, e.Name())
+		}
+		if !slices.Equal(names, want) {
+			t.Errorf("there is %q, want %q", names, want)
+		}
+	}
+	save(p, p.key())
+	loading, err := copies.Hold(t.Context(), dir, p.key())
+	if err != nil {
+		t.Fatal(err)
+	}
+	save(p, p.key())
+	save(other, p.key(), other.key())
+	if loaded, err := read(loading.Home, p); err != nil {
+		t.Errorf("it was taken from who loads it: %v", err)
+	} else {
+		loaded.close()
+	}
+	loading.Release()
+	save(other, other.key())
 }
 
 // TestDiskFullKeepsNothing: a template that does not fit onto the disk leaves
@@ -116,7 +156,7 @@ func TestDiskFullKeepsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) })
-	if err := made.save(dir, p); !errors.Is(err, unix.ENOSPC) {
+	if err := made.save(t.Context(), dir, p); !errors.Is(err, unix.ENOSPC) {
 		t.Errorf("saved on a disk of 8 KB: %v", err)
 	}
 	if list, _ := os.ReadDir(dir); len(list) > 0 {
@@ -141,6 +181,35 @@ func TestMissingPartsAreNamed(t *testing.T) {
 		if !errors.As(err, &e) || !strings.Contains(e.Why, what) || e.Hint == "" {
 			t.Errorf("%s: %v", what, err)
 		}
+	}
+}
+
+// TestMissingPartsAreNamedTogether: what is missing is named in one refusal, each
+// with how to have it, and where nobody named a kernel the place that was
+// looked at stands in it.
+func TestMissingPartsAreNamedTogether(t *testing.T) {
+	script := filepath.Join(t.TempDir(), "script")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Open(Config{QEMU: "/nowhere/qemu", Kernel: "/nowhere/vmlinuz", Program: script})
+	e := (*holdfast.Error)(nil)
+	if !errors.As(err, &e) || e.Kind != holdfast.KindSpawn || !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	for _, part := range []string{"there is no /nowhere/qemu", `there is none at "/nowhere/vmlinuz"`, script + " is no program for Linux"} {
+		if strings.Count(e.Why, part) != 1 {
+			t.Errorf("%q is not said once: %s", part, e.Why)
+		}
+	}
+	for _, how := range []string{"qemu-system-x86", "linux-image-cloud-amd64", "CGO_ENABLED=0"} {
+		if !strings.Contains(e.Hint, how) {
+			t.Errorf("%q is not hinted at: %s", how, e.Hint)
+		}
+	}
+	cfg := Config{}
+	if e := findKernel(&cfg); (e == nil) != (cfg.Kernel != "") || e != nil && !strings.Contains(e.Why, kernels) {
+		t.Errorf("no kernel is named: found %q, %v", cfg.Kernel, e)
 	}
 }
 

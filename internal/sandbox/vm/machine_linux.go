@@ -29,7 +29,13 @@ type machine struct {
 	log   tail // what QEMU says on its standard error, and a booting guest on its console
 	done  chan struct{}
 	end   sync.Once
+	// parting is how long one that hung up may take to end.
+	parting time.Duration
 }
+
+// partingWithin is a machine's parting: to be taken from the system, with its
+// control group, takes a moment, and longer on a busy host.
+const partingWithin = 5 * time.Second
 
 // The descriptors that a QEMU is started with.
 const (
@@ -48,6 +54,7 @@ type hardware struct {
 	qemu     string
 	kvm      bool
 	memoryMB int
+	guard    *guard // of its QEMUs
 }
 
 // arguments are the machine's: the plainest there is with two serial ports and
@@ -111,8 +118,8 @@ func behindWalls(qemu string, args []string) (*exec.Cmd, error) {
 }
 
 // start starts a machine. state, memory and box stay the caller's.
-func start(by way, qemu string, args []string, state, memory, box *os.File, more ...*os.File) (_ *machine, err error) {
-	m := &machine{done: make(chan struct{})}
+func start(by way, h hardware, args []string, state, memory, box *os.File, more ...*os.File) (_ *machine, err error) {
+	m := &machine{done: make(chan struct{}), parting: partingWithin}
 	var ends [2]*os.File
 	defer func() {
 		for _, f := range ends {
@@ -130,20 +137,27 @@ func start(by way, qemu string, args []string, state, memory, box *os.File, more
 		return nil, err
 	}
 	m.heard = bufio.NewReaderSize(m.ctl, 64<<10)
-	if m.cmd, err = by(qemu, args); err != nil {
+	if m.cmd, err = by(h.qemu, args); err != nil {
 		return nil, err
 	}
 	m.cmd.Dir = "/"
 	m.cmd.ExtraFiles = append([]*os.File{ends[0], ends[1], state, memory, box}, more...)
 	m.cmd.Stdout, m.cmd.Stderr = &m.log, &m.log
 	m.cmd.WaitDelay = time.Second
+	held, err := h.guard.hold(m.cmd, h.memoryMB)
+	if err != nil {
+		return nil, err
+	}
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread's end would be the machine's
-		started <- m.cmd.Start()
+		err := m.cmd.Start()
+		held.started(err)
+		started <- err
 		if m.cmd.Process != nil {
 			m.cmd.Wait()
 		}
+		held.ended()
 		close(m.done)
 	}()
 	return m, <-started
@@ -194,17 +208,39 @@ func (m *machine) expect(kind byte) (frame, error) {
 	return frame{}, m.why(err)
 }
 
-// why adds to an error of a conversation what QEMU said last.
+// hungUp says whether an error is that the other end of a conversation is closed,
+// whichever side noticed: by writing, by reading, or by reading where something that
+// was written had not been read.
+func hungUp(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET)
+}
+
+// sent is the error of something written. That the machine had hung up is none yet:
+// what it said before, or how it ended, is what is read next.
+func (m *machine) sent(err error) error {
+	if err == nil || hungUp(err) {
+		return nil
+	}
+	return m.why(err)
+}
+
+// why makes of an error of a conversation how the machine ended, where it did, and
+// adds what QEMU said last.
 func (m *machine) why(err error) error {
-	if errors.Is(err, os.ErrDeadlineExceeded) {
+	hung, wait := hungUp(err), 100*time.Millisecond
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
 		err = errors.New("it said nothing in time")
-	} else if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, unix.ECONNRESET) {
-		err = errors.New("the machine ended")
+	case hung:
+		err, wait = errors.New("the machine hung up"), m.parting
 	}
 	select {
 	case <-m.done:
+		if hung {
+			err = errors.New("the machine ended")
+		}
 		err = fmt.Errorf("%w (%v)", err, m.cmd.ProcessState)
-	case <-time.After(100 * time.Millisecond):
+	case <-time.After(wait):
 	}
 	if last := m.log.last(); last != "" {
 		return fmt.Errorf("%w; it said last: %s", err, last)
@@ -237,13 +273,13 @@ func (m *machine) tell(list ...command) error {
 		b = append(append(b, one...), '\n')
 	}
 	_, err := m.ctl.Write(b)
-	return err
+	return m.sent(err)
 }
 
 // ask performs one command and returns what it returned.
 func (m *machine) ask(c command) (json.RawMessage, error) {
 	if err := m.tell(c); err != nil {
-		return nil, m.why(err)
+		return nil, err
 	}
 	return m.answer(c.Execute)
 }
@@ -301,11 +337,12 @@ func (m *machine) hand(f *os.File, name string) error {
 		err = unix.Sendmsg(int(fd), b, rights, nil, 0)
 		return err != unix.EAGAIN
 	}); e != nil {
-		return e
+		return m.why(e)
 	}
-	if err == nil {
-		_, err = m.answer("getfd")
+	if err := m.sent(err); err != nil {
+		return err
 	}
+	_, err = m.answer("getfd")
 	return err
 }
 
@@ -349,7 +386,7 @@ func (m *machine) keep(state *os.File) error {
 // returns when it goes on: what came to its port before would be lost.
 func (m *machine) resume() error {
 	if err := m.tell(capabilities(), ignoreShared(), command{"migrate-incoming", map[string]any{"uri": "fd:" + strconv.Itoa(fdState)}}); err != nil {
-		return m.why(err)
+		return err
 	}
 	_, err := m.until("to be restored", func(s said) bool { return s.Event == "RESUME" })
 	return err

@@ -196,6 +196,10 @@ func unpackAnswer(b []byte, id string) (*sandbox.Result, *holdfast.Error, error)
 		return nil, nil, errors.New("it is no answer")
 	}
 	res := m.Result
+	// What the host knows itself no guest says: the walls, why they were chosen,
+	// by what states and when.
+	res.Posture, res.Chosen, res.States, res.Around = sandbox.Posture{}, "", nil, nil
+	res.Start, res.End, res.Gone = time.Time{}, time.Time{}, time.Time{}
 	res.Stdout, res.Stderr = blobs[0], blobs[1]
 	if res.OutputFiles, err = m.files(blobs); err != nil {
 		return nil, nil, err
@@ -207,6 +211,8 @@ func unpackAnswer(b []byte, id string) (*sandbox.Result, *holdfast.Error, error)
 const (
 	maxListed = 1024
 	maxWords  = 4096
+	// maxCounted is of calls of one name: a run that makes a tenth is ended.
+	maxCounted = 1_000_000
 )
 
 func believable(res *sandbox.Result, id string) error {
@@ -241,16 +247,19 @@ func believable(res *sandbox.Result, id string) error {
 func tame(res *sandbox.Result) error {
 	res.Err = words(res.Err)
 	for i := range res.Refused {
+		if res.Refused[i].Count < 1 || res.Refused[i].Count > maxCounted {
+			return fmt.Errorf("it says that calls were refused %d times", res.Refused[i].Count)
+		}
 		res.Refused[i].Name, res.Refused[i].Errno = words(res.Refused[i].Name), words(res.Refused[i].Errno)
 	}
 	for i := range res.Stages {
-		res.Stages[i].Name = words(res.Stages[i].Name)
+		res.Stages[i].Name, res.Stages[i].Took = words(res.Stages[i].Name), max(0, res.Stages[i].Took)
 	}
 	if res.Call != nil {
 		res.Call.Name, res.Call.Arch = words(res.Call.Name), words(res.Call.Arch)
 	}
 	for name, why := range res.Skipped {
-		if !utf8.ValidString(name) || len(name) > maxWords {
+		if name != words(name) || !utf8.ValidString(name) {
 			return errors.New("it skips a file without a name")
 		}
 		res.Skipped[name] = words(why)

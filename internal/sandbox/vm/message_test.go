@@ -100,6 +100,13 @@ func TestAnswersThatNoRunGives(t *testing.T) {
 		"with too many stages":  func(r *sandbox.Result) { r.Stages = make([]sandbox.Stage, maxListed+1) },
 		"that cut what is not":  func(r *sandbox.Result) { r.Cut = []string{"stdin"} },
 		"of negative time":      func(r *sandbox.Result) { r.UserTime = -1 },
+		"that refused below nothing": func(r *sandbox.Result) {
+			r.Refused = []sandbox.Refusal{{Name: "socket", Errno: "EACCES", Count: -1 << 40}}
+		},
+		"that refused beyond the flood": func(r *sandbox.Result) {
+			r.Refused = []sandbox.Refusal{{Name: "socket", Errno: "EACCES", Count: 1 << 60}}
+		},
+		"with lines in a skipped name": func(r *sandbox.Result) { r.Skipped = map[string]string{"x\nholdfast: all is well": "y"} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := good()
@@ -113,6 +120,31 @@ func TestAnswersThatNoRunGives(t *testing.T) {
 				t.Errorf("believed: %+v", res)
 			}
 		})
+	}
+}
+
+// TestWhatTheHostKnowsNoGuestSays: a guest that was taken over cannot write into
+// a result, and so into the ledger, why its tier was chosen, which walls stand, or
+// what the run went through and when.
+func TestWhatTheHostKnowsNoGuestSays(t *testing.T) {
+	now := time.Now()
+	r := good()
+	r.Chosen, r.Posture = "process: nothing asks for more", sandbox.Posture{Tier: sandbox.TierProcess, Runtime: "none"}
+	r.States, r.Around = []sandbox.Step{{State: sandbox.Completed, At: now}}, []sandbox.Step{{State: sandbox.Destroyed, At: now}}
+	r.Start, r.End, r.Gone = now, now, now
+	r.Stages = []sandbox.Stage{{Name: "end", Took: -time.Hour}}
+	room := make([]byte, 1<<16)
+	n, err := packResult(r, room)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, _, err := unpackAnswer(room[:n], "r1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Chosen != "" || res.Posture.Tier != sandbox.TierNone || res.Posture.Runtime != "" || res.States != nil || res.Around != nil ||
+		!res.Start.IsZero() || !res.End.IsZero() || !res.Gone.IsZero() || res.Stages[0].Took != 0 {
+		t.Errorf("it is believed: %q %+v %v %v %v %v %v %v", res.Chosen, res.Posture, res.States, res.Around, res.Start, res.End, res.Gone, res.Stages)
 	}
 }
 

@@ -82,7 +82,7 @@ func (t *template) bring(ctx context.Context, p plan, within time.Duration, stat
 		return err
 	}
 	defer kernel.Close()
-	m, err := start(behindWalls, p.qemu, append(p.arguments(false), bootArguments()...), state, t.memory, box, kernel, p.image)
+	m, err := start(behindWalls, p.hardware, append(p.arguments(false), bootArguments()...), state, t.memory, box, kernel, p.image)
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (t *template) restore(by way) (_ *restored, err error) {
 	if r.box, err = memory("box", boxBytes); err != nil {
 		return nil, err
 	}
-	if r.machine, err = start(by, t.qemu, append(t.arguments(true), restoreArguments()...), state, t.memory, r.box); err != nil {
+	if r.machine, err = start(by, t.hardware, append(t.arguments(true), restoreArguments()...), state, t.memory, r.box); err != nil {
 		r.box.Close()
 		return nil, err
 	}

@@ -20,11 +20,12 @@ import (
 
 // Tier runs code in the VM tier. It is safe for use by many at once.
 type Tier struct {
-	cfg Config
+	cfg   Config
+	guard guard
 
-	making   sync.Mutex // while a template is made, for which nothing else waits
 	mu       sync.Mutex
 	made     *template
+	making   *making
 	troubles []string // what is worse than it could be, a line each
 	closed   bool
 	running  sync.WaitGroup
@@ -52,6 +53,7 @@ func Open(cfg Config) (*Tier, error) {
 		return nil, err
 	}
 	t := &Tier{cfg: cfg}
+	t.guard.groups, t.guard.trouble = cfg.Groups, t.trouble
 	t.life, t.stop = context.WithCancel(context.Background())
 	return t, nil
 }
@@ -64,6 +66,7 @@ func (t *Tier) Close() error {
 	t.mu.Unlock()
 	t.stop()
 	t.running.Wait()
+	t.guard.line.Close()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.made != nil {
@@ -96,8 +99,8 @@ func (t *Tier) Prepare(ctx context.Context, spec sandbox.Spec) (sandbox.Spec, er
 	}
 	defer t.running.Done()
 	spec.Tier = max(spec.Tier, sandbox.TierVM) // whose limits hold
-	room := int64(t.cfg.MemoryMB - guestOwnMB)
-	if spec.MemoryMB == 0 {
+	room := RoomMB(t.cfg.MemoryMB)
+	if spec.AnyMemory = spec.AnyMemory || spec.MemoryMB == 0; spec.AnyMemory {
 		spec.MemoryMB = min(room, sandbox.LimitsOf(spec.Tier).MemoryMB)
 	}
 	spec, err := sandbox.Check(spec, t.cfg.Secret)
@@ -139,6 +142,7 @@ func (t *template) language(asked string) (string, error) {
 // fault, and not the request, there is a result too, in SPAWN_ERROR.
 func (t *Tier) Run(ctx context.Context, spec sandbox.Spec) (*sandbox.Result, error) {
 	at := sandbox.Instants{Received: time.Now()}
+	usual := spec.MemoryMB
 	spec, err := t.Prepare(ctx, spec)
 	if err != nil {
 		return nil, err
@@ -148,6 +152,9 @@ func (t *Tier) Run(ctx context.Context, spec sandbox.Spec) (*sandbox.Result, err
 	if err != nil {
 		at.Ended = time.Now()
 		return sandbox.Unbegun(spec, t.Posture(), at, err), err
+	}
+	if spec.MemoryMB < usual {
+		res.Posture.Notes = append(res.Posture.Notes, fmt.Sprintf("the run had %d MB and not the usual %d, which is more than its guest has for code", spec.MemoryMB, usual))
 	}
 	return res, nil
 }
@@ -171,7 +178,7 @@ func (t *Tier) run(ctx context.Context, spec sandbox.Spec, at sandbox.Instants) 
 	at.Raised = time.Now()
 	r, err := made.restore(behindWalls)
 	if err != nil {
-		return nil, failed("restore a machine", err)
+		return nil, failed(restoring, err)
 	}
 	defer r.close()
 	res, err := r.perform(ctx, spec, &at)
@@ -192,14 +199,11 @@ func (t *Tier) run(ctx context.Context, spec sandbox.Spec, at sandbox.Instants) 
 // whatever becomes of the machine.
 func (r *restored) perform(ctx context.Context, spec sandbox.Spec, at *sandbox.Instants) (*sandbox.Result, error) {
 	defer r.within(ctx, acceptWithin)()
-	if err := r.resume(); err != nil {
-		return nil, failed("restore a machine", err)
-	}
-	if err := r.order(spec); err != nil {
-		return nil, failed("tell a machine what to run", err)
-	}
-	if _, err := r.expect(frameAccepted); err != nil {
-		return nil, failed("restore a machine", err)
+	if what, err := r.begin(spec); err != nil {
+		if ctx.Err() != nil {
+			err = errStopped
+		}
+		return nil, failed(what, err)
 	}
 	at.Ready = time.Now()
 	at.Began = at.Ready
@@ -220,9 +224,30 @@ func (r *restored) perform(ctx context.Context, spec sandbox.Spec, at *sandbox.I
 	case err != nil:
 		res = lost(ctx, spec, at.Ended.Sub(at.Began), err)
 	}
-	restoring := sandbox.Stage{Name: "restore", Took: at.Ready.Sub(at.Raised)}
-	res.Stages = append([]sandbox.Stage{restoring}, res.Stages...)
+	first := sandbox.Stage{Name: "restore", Took: at.Ready.Sub(at.Raised)}
+	res.Stages = append([]sandbox.Stage{first}, res.Stages...)
 	return res, nil
+}
+
+var errStopped = errors.New("it was stopped before it began")
+
+const restoring = "restore a machine"
+
+// begin lets a machine go on and take its order. An error is of what it says.
+func (r *restored) begin(spec sandbox.Spec) (what string, err error) {
+	if err := r.resume(); err != nil {
+		return restoring, err
+	}
+	return r.take(spec)
+}
+
+// take has a machine that goes on take its order.
+func (r *restored) take(spec sandbox.Spec) (what string, err error) {
+	if err := r.order(spec); err != nil {
+		return "tell a machine what to run", err
+	}
+	_, err = r.expect(frameAccepted)
+	return restoring, err
 }
 
 // order puts the request into the shared memory and says so.
@@ -241,7 +266,7 @@ func (r *restored) order(spec sandbox.Spec) error {
 	if err != nil {
 		return err
 	}
-	return writeFrame(r.port, frame{frameOrder, b})
+	return r.sent(writeFrame(r.port, frame{frameOrder, b}))
 }
 
 func hostName(id string) string { return "vm-" + strings.ReplaceAll(id[:min(len(id), 60)], "_", "-") }
@@ -306,31 +331,4 @@ func (t *Tier) Troubles() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Clone(t.troubles)
-}
-
-// template returns the template, and starts one where there is none. Others who
-// need it wait.
-func (t *Tier) template(ctx context.Context) (*template, error) {
-	t.making.Lock()
-	defer t.making.Unlock()
-	t.mu.Lock()
-	made, closed := t.made, t.closed
-	t.mu.Unlock()
-	if made != nil {
-		return made, nil
-	}
-	if closed {
-		return nil, failed("run: it is closed", unix.ESHUTDOWN)
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(t.life, cancel)()
-	made, err := t.prepare(ctx)
-	if err != nil {
-		return nil, err
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.made = made
-	return made, nil
 }

@@ -20,6 +20,18 @@ type Inside interface {
 	Posture() sandbox.Posture
 	// Settle returns when nothing is made ready any more for runs to come.
 	Settle(context.Context)
+	// Last says that one more run comes and no other: nothing is made ready
+	// beside it.
+	Last()
+}
+
+// Groups makes control groups of the host's: the process tier.
+type Groups interface {
+	Group(id string, share sandbox.Share) (sandbox.Group, error)
+	// GroupHomes are the directories in which they lie.
+	GroupHomes() []string
+	// Posture says which of the walls memory, cpu and pids groups hold up.
+	Posture() sandbox.Posture
 }
 
 // Config is what a tier needs. A zero Kernel or QEMU is looked for.
@@ -39,6 +51,9 @@ type Config struct {
 	// Roots returns the directories that a guest's file system is made of, one
 	// for each language: private copies of runtimes. They are only read.
 	Roots func(context.Context) ([]string, error)
+	// Groups holds QEMU to its share of the host; nil leaves it out of any
+	// control group.
+	Groups Groups
 	// NoKVM leaves hardware virtualisation alone, though it be there.
 	NoKVM bool
 	// Secret says whether a text holds a secret; nil refuses every environment.
@@ -71,3 +86,11 @@ const (
 	acceptWithin = 20 * time.Second
 	answerAfter  = 20 * time.Second
 )
+
+// RoomMB is what a guest of that memory, in MB as in Config, has for code.
+func RoomMB(memory int) int64 {
+	if memory == 0 {
+		memory = defaultMemoryMB
+	}
+	return int64(memory - guestOwnMB)
+}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/sandboxtest"
 )
 
 func openInside(ctx context.Context, dir string) (Inside, error) {
@@ -18,10 +19,11 @@ func openInside(ctx context.Context, dir string) (Inside, error) {
 }
 
 func TestMain(m *testing.M) {
+	sandboxtest.Faulty()
 	process.Launcher()
 	Launcher()
 	Guest(openInside)
-	code := m.Run()
+	code := sandboxtest.NullKept(m.Run)
 	if shared.close != nil {
 		shared.close()
 	}
@@ -32,6 +34,7 @@ func TestMain(m *testing.M) {
 var shared struct {
 	once  sync.Once
 	tier  *Tier
+	host  *process.Tier
 	cfg   Config
 	err   error
 	close func()
@@ -57,10 +60,13 @@ func assemble(t testing.TB, boots string) error {
 		if shared.tier != nil {
 			shared.tier.Close()
 		}
+		if shared.host != nil {
+			shared.host.Close()
+		}
 		os.RemoveAll(dir)
 	}
 	self := filepath.Join(dir, "self")
-	build := exec.Command("go", "test", "-c", "-trimpath", "-ldflags=-s -w", "-o", self, ".")
+	build := exec.Command("go", "test", "-c", "-ldflags=-s -w", "-o", self, ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Logf("%s", out)
@@ -70,13 +76,17 @@ func assemble(t testing.TB, boots string) error {
 	if err != nil {
 		return err
 	}
-	defer host.Close()
-	python, err := host.Beside(context.Background(), "python3")
-	if err != nil {
-		return err
+	shared.host = host
+	var roots []string
+	for _, l := range []string{"python3", "node"} {
+		beside, err := host.Beside(context.Background(), l)
+		if err != nil {
+			return err
+		}
+		roots = append(roots, beside.Root)
 	}
-	shared.cfg = Config{Dir: filepath.Join(dir, "vm"), Kernel: boots, Program: self, MemoryMB: 512, NoKVM: true, Secret: func(string) bool { return false },
-		Roots: func(context.Context) ([]string, error) { return []string{python.Root}, nil }}
+	shared.cfg = Config{Dir: filepath.Join(dir, "vm"), Kernel: boots, Program: self, MemoryMB: 1024, NoKVM: true, Secret: func(string) bool { return false },
+		Groups: host, Roots: func(context.Context) ([]string, error) { return roots, nil }}
 	shared.tier, err = Open(shared.cfg)
 	return err
 }

@@ -11,6 +11,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-dev/holdfast/internal/sandbox/heir"
 )
 
 // launcherName is the name under which this program is started to become a
@@ -69,15 +71,25 @@ func identity() string {
 // it was started as one. A program that opens the tier calls it first thing in
 // main.
 func Launcher() {
+	heir.Become(heirName, settle)
 	if len(os.Args) < 3 || os.Args[0] != launcherName {
 		return
 	}
 	runtime.LockOSThread()
-	fmt.Fprintln(os.Stderr, launch(os.Args[1] == "other", os.Args[2], os.Args[3:]))
+	err := enter(os.Getenv(doorsEnv))
+	if err == nil {
+		err = launch(os.Args[1] == "other", os.Args[2], os.Args[3:])
+	}
+	fmt.Fprintln(os.Stderr, err)
 	os.Exit(1)
 }
 
 func launch(other bool, qemu string, args []string) error {
+	// Where the host's memory is short, a machine goes before Holdfast and before
+	// what is none of either's.
+	if err := os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0); err != nil {
+		return fmt.Errorf("be the first to go where memory is short: %w", err)
+	}
 	if err := wallFiles(qemu); err != nil {
 		return fmt.Errorf("its root: %w", err)
 	}

@@ -1,0 +1,44 @@
+package vm
+
+import (
+	"context"
+	"os"
+	"strconv"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/sandboxtest"
+)
+
+// suiteEnv is of how many attempts of a family one is made in a guest: 1 is each,
+// which takes minutes.
+const suiteEnv = "HOLDFAST_TEST_VM_EVERY"
+
+// TestEscapeSuite makes attempts of the escape suite in guests, eight at a time:
+// more than there are processors, so that every guest is slow.
+func TestEscapeSuite(t *testing.T) {
+	every, err := strconv.Atoi(os.Getenv(suiteEnv))
+	if err != nil || every < 1 {
+		every = 11
+	}
+	sandboxtest.VM(t, every, func(t *testing.T) sandboxtest.Runner { return modest{tier(t)} })
+}
+
+// modest is the tier with the process tier's limits for what asks for none: to
+// wait for five minutes shows no more.
+type modest struct{ *Tier }
+
+// Run implements sandboxtest.Runner.
+func (s modest) Run(ctx context.Context, spec sandbox.Spec) (*sandbox.Result, error) {
+	limits := sandbox.LimitsOf(sandbox.TierProcess)
+	if spec.Timeout == 0 {
+		spec.Timeout = limits.Timeout
+	}
+	if spec.MemoryMB == 0 {
+		spec.MemoryMB = limits.MemoryMB
+	}
+	if spec.CPUQuota == 0 && spec.CPUPeriod == 0 {
+		spec.CPUPeriod, spec.CPUQuota = sandbox.DefaultPeriod, sandbox.DefaultPeriod
+	}
+	return s.Tier.Run(ctx, spec)
+}
