@@ -63,8 +63,14 @@ type Agent struct {
 	Level     Level      `json:"level"`
 	State     AgentState `json:"state"`
 	Principal string     `json:"principal"`
-	Parent    string     `json:"parent,omitempty"`
-	First     time.Time  `json:"first_seen"`
+	// Owner is the agent within which it is, empty of one that has tokens of its
+	// own. Its Name is then Owner, a slash, and the id that its host gave it; its
+	// Level and Kind say nothing, for whatever it may do its Owner may.
+	Owner string `json:"owner,omitempty"`
+	// Parent is who started it, as it said at first sight: of one within another
+	// that one, or a neighbour of its.
+	Parent string    `json:"parent,omitempty"`
+	First  time.Time `json:"first_seen"`
 	// Why is the reason of the last change, for people.
 	Why string `json:"why,omitempty"`
 }
@@ -76,16 +82,32 @@ type Identity struct {
 	Principal string   `json:"sub"`
 	Roles     []string `json:"roles"`
 	Agent     string   `json:"agent"`
-	Kind      string   `json:"kind"`
-	Parent    string   `json:"parent,omitempty"`
-	Session   string   `json:"session"`
-	Intent    string   `json:"intent,omitempty"`
-	Chain     string   `json:"chain,omitempty"`
-	Tier      string   `json:"tier,omitempty"`
-	TokenID   string   `json:"jti"`
-	Issuer    string   `json:"iss,omitempty"`
+	// Sub is who asks within the agent, by the id that its host gave it; empty is
+	// the agent itself. No token says it, and it grants nothing: what is granted and
+	// counted is the Agent's.
+	Sub     string `json:"subagent,omitempty"`
+	Kind    string `json:"kind"`
+	Parent  string `json:"parent,omitempty"`
+	Session string `json:"session"`
+	Intent  string `json:"intent,omitempty"`
+	Chain   string `json:"chain,omitempty"`
+	Tier    string `json:"tier,omitempty"`
+	TokenID string `json:"jti"`
+	Issuer  string `json:"iss,omitempty"`
 	// Expires is the token's exp. At or after it the token is nothing.
 	Expires time.Time `json:"exp"`
+}
+
+// Name is who asks, for people and records: the agent, or AGENT/ID of one within it.
+func (id *Identity) Name() string { return SubName(id.Agent, id.Sub) }
+
+// SubName is what the agent within an agent is called that has that id; the agent
+// itself where it has none.
+func SubName(agent, id string) string {
+	if id == "" {
+		return agent
+	}
+	return agent + "/" + id
 }
 
 // Unverified is the reserved tenant under which requests are recorded whose

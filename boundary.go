@@ -164,6 +164,10 @@ type Contract struct {
 	// Irreversible says that the act cannot be undone: configuration then
 	// puts it to a person, whatever its risk (D12, level 3).
 	Irreversible bool `json:"irreversible,omitempty"`
+	// OnError "rollback" puts the agent's tracked work trees back to what they
+	// were when the act began, where it fails (spec 001, "ON ERROR"); empty
+	// leaves them.
+	OnError string `json:"on_error,omitempty"`
 	// Tier is the least tier of the sandbox, where the boundary runs code:
 	// "process", "container" or "vm"; empty means process. Walls are the
 	// walls that must stand; empty means every one (D20), and a list is a
