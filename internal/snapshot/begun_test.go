@@ -1,0 +1,114 @@
+package snapshot
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+func (s *site) begun() []Begun {
+	s.t.Helper()
+	list, err := s.k.Begun()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return list
+}
+
+// TestRefusedIsNotGoneOnWith: of a rollback that ended in an error a person was told,
+// and nothing goes on with it at the next start; one whose process ended is gone on
+// with.
+func TestRefusedIsNotGoneOnWith(t *testing.T) {
+	s := newSite(t)
+	s.write("a", "1")
+	m := s.take()
+	to := Target{m.Trees[0].Commit, m.Trees[0].Content}
+	stop := during(t, func(i int) { _ = os.WriteFile(s.path("a"), []byte(fmt.Sprint("now ", i)), 0o644) })
+	_, err := s.k.Rollback(t.Context(), s.tree, to, "test")
+	stop()
+	if err == nil {
+		t.Fatal("it was put back under a tree that does not hold still")
+	}
+	if holdfast.KindOf(err) != holdfast.KindConflict || len(s.begun()) != 0 {
+		t.Fatalf("%v, and %v is left", err, s.begun())
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	s.open(func(o *Options) { o.Before = func(*Manifest) error { time.AfterFunc(0, cancel); return nil } })
+	s.write("a", "2")
+	for i := range 500 {
+		s.write(fmt.Sprint("new/", i), "x")
+	}
+	if _, err := s.k.Rollback(ctx, s.tree, to, "ended"); err == nil {
+		t.Fatal("it was not ended")
+	}
+	for _, b := range s.begun() {
+		if _, err := s.k.Finish(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(s.begun()) != 0 {
+		t.Fatal("it is not done")
+	}
+}
+
+// TestTwoTreesAtOnce: each rollback has a record of its own that it has begun.
+func TestTwoTreesAtOnce(t *testing.T) {
+	s := newSite(t)
+	trees := []Tree{s.tree, {Path: s.tree.Path + "2", Kind: "code"}}
+	if err := os.Mkdir(trees[1].Path, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	fill := func(text string) {
+		for i := range 20 {
+			for _, tree := range trees {
+				if err := os.WriteFile(filepath.Join(tree.Path, fmt.Sprint("f", i)), []byte(text), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	fill("good")
+	m, err := s.k.Take(t.Context(), trees, Manifest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for try := range 3 {
+		fill(fmt.Sprint("bad ", try))
+		var wg sync.WaitGroup
+		for i, tree := range trees {
+			wg.Go(func() {
+				if _, err := s.k.Rollback(t.Context(), tree, Target{m.Trees[i].Commit, m.Trees[i].Content}, "test"); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+	}
+	if len(s.begun()) != 0 {
+		t.Fatal("one is left")
+	}
+}
+
+// TestBegunThatCannotBeRead is told, and hides no other.
+func TestBegunThatCannotBeRead(t *testing.T) {
+	s := newSite(t)
+	if err := s.k.begin(Begun{Tree: s.tree, Who: "me"}); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"0" + begunEnd: "\x00", "1" + begunEnd: "", "2" + begunEnd: `{"tree":{"Path":"/etc"}}`} {
+		if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := s.k.Begun()
+	if len(list) != 1 || list[0].Who != "me" || err == nil || strings.Count(err.Error(), "cannot be read") != 3 {
+		t.Fatalf("%v, %v", list, err)
+	}
+}

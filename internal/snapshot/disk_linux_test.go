@@ -1,0 +1,88 @@
+package snapshot
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+const smallDisk = "HOLDFAST_TEST_SMALL_DISK"
+
+// TestFullDisk: there is no room for a snapshot, or for what a rollback needs. It is
+// named, what was kept is whole, the tree is as it was, and with room it goes on.
+func TestFullDisk(t *testing.T) {
+	if os.Getenv(smallDisk) == "" {
+		tmp := t.TempDir()
+		cmd := exec.Command("/proc/self/exe", "-test.run=^TestFullDisk$", "-test.v", "-test.timeout=3m")
+		cmd.Env = append(os.Environ(), smallDisk+"="+tmp)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+		if os.Geteuid() != 0 {
+			cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
+			cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}
+			cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
+		}
+		if b, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, b)
+		}
+		return
+	}
+	s := newSite(t)
+	if err := errors.Join(unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), unix.Mount("tmpfs", s.dir, "tmpfs", 0, "size=4m,mode=700")); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(s.dir, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	s.open()
+	s.write("a", "good")
+	s.write("data", random(400_000))
+	m := s.take()
+	good := s.picture()
+	fill := filepath.Join(s.dir, "trees", "fill")
+	if err := os.WriteFile(fill, []byte(random(20<<20)), 0o600); err == nil {
+		t.Fatal("the disk is not small")
+	}
+	s.write("a", "bad")
+	s.write("data", random(500_000))
+	bad := s.picture()
+	named := func(err error) {
+		t.Helper()
+		var e *holdfast.Error
+		if !errors.As(err, &e) || e.Rule != "disk/full" || !strings.Contains(e.Why, "no room") || e.Hint == "" {
+			t.Fatalf("%v", err)
+		}
+	}
+	_, err := s.k.Take(t.Context(), []Tree{s.tree}, Manifest{})
+	named(err)
+	_, err = s.k.Rollback(t.Context(), s.tree, Target{m.Trees[0].Commit, m.Trees[0].Content}, "test")
+	named(err)
+	s.is(bad)
+	if err := os.Remove(fill); err != nil {
+		t.Fatal(err)
+	}
+	s.verified(m)
+	s.open()
+	s.verified(s.take())
+	s.back(m)
+	s.is(good)
+}
+
+// random is text that does not pack.
+func random(n int) string {
+	b, state := make([]byte, n), uint64(42+n)
+	for i := range b {
+		state = state*6364136223846793005 + 1442695040888963407
+		b[i] = byte(state >> 56)
+	}
+	return string(b)
+}

@@ -1,0 +1,87 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Mark keeps a tree as it is, for a rollback within the day.
+func (k *Keeper) Mark(ctx context.Context, t Tree, m Message) (Target, error) {
+	ctx, cancel := k.within(ctx, t)
+	defer cancel()
+	r, err := k.repo(ctx, t.Path)
+	if err != nil {
+		return Target{}, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	v, err := r.keep(ctx, t, k.limits, k.opt.Own(), k.opt.Now(), ask{ref: "refs/holdfast/before/" + refName(m.Agent), message: m.text(t.Kind), always: true})
+	if err != nil {
+		return Target{}, err
+	}
+	return Target{Commit: v.commit, Content: v.content}, nil
+}
+
+// Drop removes a snapshot. What commits or other snapshots hold as well stays.
+func (k *Keeper) Drop(ctx context.Context, id string) error {
+	m, err := k.Read(id)
+	if err != nil {
+		return err
+	}
+	// The manifest goes first: a crash leaves versions that nobody names.
+	if err := os.Remove(filepath.Join(k.opt.Dir, id+manifestEnd)); err != nil {
+		return err
+	}
+	if err := syncDir(k.opt.Dir); err != nil {
+		return err
+	}
+	for _, p := range m.Trees {
+		r, err := k.repo(ctx, p.Path)
+		if err != nil {
+			return err
+		}
+		r.mu.Lock()
+		_, err = r.git.run(ctx, nil, 1<<16, "update-ref", "-d", "refs/snapshots/"+id)
+		r.mu.Unlock()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tidyTime bounds the packing of one repository.
+const tidyTime = 30 * time.Minute
+
+// Tidy packs the repositories, and lets go of what no version holds for a day.
+func (k *Keeper) Tidy(ctx context.Context) error {
+	k.mu.Lock()
+	var list []*repo
+	for _, r := range k.repos {
+		list = append(list, r)
+	}
+	k.mu.Unlock()
+	var errs []error
+	for _, r := range list {
+		errs = append(errs, r.pack(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+func (r *repo) pack(ctx context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, tidyTime)
+	defer cancel()
+	cmd := r.git.command(ctx, "gc", "--quiet", "--prune=1.day.ago")
+	var said tail
+	cmd.Stderr = &said
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%s: %w", r.path, r.git.failure(ctx, "gc", err, said.String()))
+	}
+	return nil
+}

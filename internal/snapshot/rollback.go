@@ -1,0 +1,342 @@
+package snapshot
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// Target is the version that a tree goes back to.
+type Target struct {
+	Commit  string `json:"commit"`
+	Content string `json:"content"` // SHA-256, as the ledger has it
+}
+
+// Rolled is what a rollback did, or would do.
+type Rolled struct {
+	Tree string `json:"tree"`
+	// Before is the snapshot of what was there, to which one can go back.
+	Before *Manifest `json:"before,omitempty"`
+	// Removed and Written are how many names were taken away and put back.
+	Removed int `json:"removed"`
+	Written int `json:"written"`
+	// First are the first 200 of them, with a - or a + in front.
+	First []string `json:"first,omitempty"`
+	// Stays is what a snapshot leaves out, which was not touched.
+	Stays LeftOut `json:"stays"`
+}
+
+// Begun is a rollback that has begun. Its file is there until it is done, or has
+// failed and whoever asked was told: so that only one that Holdfast was killed in
+// is gone on with.
+type Begun struct {
+	Tree   Tree      `json:"tree"`
+	To     Target    `json:"to"`
+	Before string    `json:"before"`
+	Who    string    `json:"who"`
+	At     time.Time `json:"at"`
+}
+
+const begunEnd = ".begun"
+
+// begunFile is of one tree: others may be on their way back meanwhile.
+func (k *Keeper) begunFile(tree string) string {
+	return filepath.Join(k.opt.Dir, repoName(tree)+begunEnd)
+}
+
+// rounds is how often a rollback begins again because an agent changed the tree
+// under it.
+const rounds = 4
+
+// Rollback puts a tree back to a version: files that are not in it are taken away,
+// but those alone that a snapshot holds, which it takes first. git's own folder in
+// the tree is not touched, so that no history is rewritten. Errors: ConflictError
+// in the middle of a merge and the like, or where the tree does not hold still.
+// After an error nothing goes on by itself, unless ctx was canceled: then Finish
+// does.
+func (k *Keeper) Rollback(ctx context.Context, t Tree, to Target, who string) (*Rolled, error) {
+	out, err := k.rollback(ctx, t, to, who)
+	if err != nil && ctx.Err() != nil {
+		return out, err
+	}
+	return out, errors.Join(err, ignoreMissing(os.Remove(k.begunFile(t.Path))))
+}
+
+func (k *Keeper) rollback(ctx context.Context, t Tree, to Target, who string) (*Rolled, error) {
+	ctx, cancel := k.within(ctx, t)
+	defer cancel()
+	r, err := k.repo(ctx, t.Path)
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	want, err := r.ready(ctx, t, to, k.opt.Own())
+	if err != nil {
+		return nil, err
+	}
+	out := &Rolled{Tree: t.Path}
+	for range rounds {
+		if done, err := k.round(ctx, r, t, to, want, who, out); done || err != nil {
+			return out, err
+		}
+	}
+	return out, &holdfast.Error{Kind: holdfast.KindConflict, Rule: "tree/restless", Why: "something goes on changing " + t.Path + " while it is put back",
+		Hint: "stop it first, with `holdfast halt` or `holdfast agent pause`, then roll back again; all that was there is in " + out.before()}
+}
+
+func (o *Rolled) before() string {
+	if o.Before == nil {
+		return "no snapshot"
+	}
+	return "the snapshot " + o.Before.ID
+}
+
+// Look says what a rollback would do, and does nothing.
+func (k *Keeper) Look(ctx context.Context, t Tree, to Target) (*Rolled, error) {
+	ctx, cancel := k.within(ctx, t)
+	defer cancel()
+	r, err := k.repo(ctx, t.Path)
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	want, err := r.ready(ctx, t, to, k.opt.Own())
+	if err != nil {
+		return nil, err
+	}
+	v, err := r.keep(ctx, t, k.limits, k.opt.Own(), k.opt.Now(), ask{ref: "refs/holdfast/looked", message: "look\n", always: true, extra: pathsOf(want)})
+	if err != nil {
+		return nil, err
+	}
+	out := &Rolled{Tree: t.Path}
+	out.tell(planOf(v.entries, want), v)
+	return out, nil
+}
+
+// ready reads the version, and refuses what cannot be rolled back now.
+func (r *repo) ready(ctx context.Context, t Tree, to Target, own []string) ([]entry, error) {
+	root, err := openTree(t.Path)
+	if err != nil {
+		return nil, unfound(t, err)
+	}
+	defer unix.Close(root)
+	middle, _ := between(root)
+	if err := inMiddle(t, middle); err != nil {
+		return nil, err
+	}
+	want, err := r.list(ctx, to.Commit)
+	if err != nil {
+		return nil, err
+	}
+	return want, notOwn(t, want, own)
+}
+
+// notOwn refuses a version that holds what has become Holdfast's own since: to put it
+// back would be to write the latch, a limit or the configuration (D40).
+func notOwn(t Tree, want []entry, own []string) error {
+	for _, p := range own {
+		if real, err := filepath.EvalSymlinks(p); err == nil {
+			p = real
+		}
+		rel, below := strings.CutPrefix(p, t.Path+"/")
+		for i := range want {
+			if below && (want[i].path == rel && want[i].kind != folder || strings.HasPrefix(want[i].path, rel+"/")) {
+				return &holdfast.Error{Kind: holdfast.KindConflict, Rule: "tree/own", Why: "the version holds " + shown(want[i].path) + ", which is Holdfast's own now",
+					Hint: "no rollback touches that (D40); move the state or the configuration out of " + t.Path}
+			}
+		}
+	}
+	return nil
+}
+
+func pathsOf(entries []entry) map[string]bool {
+	out := make(map[string]bool, len(entries))
+	for i := range entries {
+		out[entries[i].path] = true
+	}
+	return out
+}
+
+func (o *Rolled) tell(p plan, v *version) {
+	o.Removed, o.Written = o.Removed+len(p.remove), o.Written+len(p.write)
+	for _, l := range v.left {
+		o.Stays.Names++
+		o.Stays.Files += l.Files
+		o.Stays.Bytes += l.Bytes
+	}
+	o.Stays.First = v.left[:min(len(v.left), maxLeft)]
+	add := func(sign string, e *entry) {
+		if len(o.First) < maxLeft {
+			o.First = append(o.First, sign+" "+shown(e.path))
+		}
+	}
+	for i := range p.remove {
+		add("-", &p.remove[i])
+	}
+	for i := range p.write {
+		add("+", &p.write[i])
+	}
+}
+
+// round keeps what is there, puts the version in its place, and says whether the
+// tree then is that version.
+func (k *Keeper) round(ctx context.Context, r *repo, t Tree, to Target, want []entry, who string, out *Rolled) (bool, error) {
+	m := &Manifest{Who: who, Why: "before a rollback", Note: "to " + to.Commit}
+	v, err := k.before(ctx, r, t, m, pathsOf(want))
+	if err != nil {
+		return false, err
+	}
+	if len(v.torn) > 0 {
+		// What could not be read well is not taken away; the next round reads it again.
+		return false, k.restless(v)
+	}
+	out.Stays = LeftOut{}
+	if out.Before == nil {
+		out.Before = m
+	}
+	p := planOf(v.entries, want)
+	out.tell(p, v)
+	staged, err := r.fetch(ctx, want, v, p, to)
+	if err != nil {
+		return false, err
+	}
+	defer os.RemoveAll(staged)
+	if err := k.begin(Begun{Tree: t, To: to, Before: m.ID, Who: who, At: k.opt.Now().UTC()}); err != nil {
+		return false, full(err)
+	}
+	if err := r.put(ctx, t, staged, v, p); err != nil && !errors.Is(err, errChanged) {
+		return false, &holdfast.Error{Kind: holdfast.KindInternal, Rule: "rollback/cut off", Why: "the rollback of " + t.Path + " came to a stop: " + err.Error(),
+			Hint: "say it again once that is mended: it goes on where it stopped; all that was there is in " + out.before(), Err: err}
+	}
+	after, err := r.keep(ctx, t, k.limits, k.opt.Own(), k.opt.Now(), ask{ref: "refs/holdfast/rolled", message: "rollback\n\nHoldfast-Rollback: " + to.Commit + "\n", always: true, extra: pathsOf(want)})
+	if err != nil {
+		return false, err
+	}
+	return after.content == to.Content, nil
+}
+
+// restless refuses where a file cannot be kept at all.
+func (k *Keeper) restless(v *version) error {
+	for _, l := range v.torn {
+		if strings.HasPrefix(l.Why, "it cannot be") {
+			return refused(holdfast.KindConflict, "make it readable, or move it away", "%s: %s, so that nothing there is put back", l.Path, l.Why)
+		}
+	}
+	return nil
+}
+
+// before takes the snapshot of what is there.
+func (k *Keeper) before(ctx context.Context, r *repo, t Tree, m *Manifest, extra map[string]bool) (*version, error) {
+	m.Version, m.At = 1, k.opt.Now().UTC()
+	m.ID = newID(m.At)
+	k.mu.Lock()
+	k.seq++
+	m.Seq = k.seq
+	k.mu.Unlock()
+	v, err := r.keep(ctx, t, k.limits, k.opt.Own(), k.opt.Now(), ask{ref: "refs/snapshots/" + m.ID, message: m.message(), always: true, extra: extra})
+	if err != nil {
+		return nil, err
+	}
+	m.Trees = []Part{*k.part(r, v)}
+	if err := m.write(k.opt.Dir); err != nil || k.opt.Before == nil {
+		return v, full(err)
+	}
+	return v, k.opt.Before(m)
+}
+
+// fetch brings what is to be written out of the repository, after all of the
+// version was found to be what the ledger says it is.
+func (r *repo) fetch(ctx context.Context, want []entry, v *version, p plan, to Target) (string, error) {
+	have := make(map[[20]byte][32]byte, len(v.entries))
+	for i := range v.entries {
+		have[v.entries[i].blob] = v.entries[i].sum
+	}
+	for i := range p.write {
+		delete(have, p.write[i].blob)
+	}
+	staged, err := os.MkdirTemp(r.dir, "staged-*")
+	if err != nil {
+		return "", full(err)
+	}
+	err = r.stage(ctx, want, have, staged)
+	if err == nil && content(want) != to.Content {
+		err = damaged("its content is not what the ledger says")
+	}
+	if err != nil {
+		return "", errors.Join(err, os.RemoveAll(staged))
+	}
+	return staged, nil
+}
+
+func (k *Keeper) begin(j Begun) error {
+	b, err := json.Marshal(j)
+	if err != nil {
+		return err
+	}
+	return replace(k.begunFile(j.Tree.Path), b, true)
+}
+
+// put carries out the plan in the tree.
+func (r *repo) put(ctx context.Context, t Tree, staged string, v *version, p plan) error {
+	root, err := openTree(t.Path)
+	if err != nil {
+		return unfound(t, err)
+	}
+	defer unix.Close(root)
+	var st unix.Stat_t
+	if err := unix.Fstat(root, &st); err != nil {
+		return err
+	}
+	w := &writing{r: r, dirs: folders{root: root}, uid: int(st.Uid), gid: int(st.Gid), staged: staged, was: map[string]*entry{}}
+	for i := range v.entries {
+		w.was[v.entries[i].path] = &v.entries[i]
+	}
+	defer w.dirs.close()
+	return w.apply(ctx, p)
+}
+
+// Begun are the rollbacks that Holdfast was killed in: Finish goes on with them.
+func (k *Keeper) Begun() (out []Begun, err error) {
+	files, err := filepath.Glob(filepath.Join(k.opt.Dir, "*"+begunEnd))
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, path := range files {
+		var j Begun
+		b, err := os.ReadFile(path)
+		if err == nil {
+			err = json.Unmarshal(b, &j)
+		}
+		if err == nil && k.begunFile(j.Tree.Path) != path {
+			err = errors.New("it is another tree's")
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("what was begun cannot be read: %w", err))
+			continue
+		}
+		out = append(out, j)
+	}
+	return out, errors.Join(errs...)
+}
+
+// Finish carries a rollback to its end that Holdfast was killed in. Where that
+// fails, it stands as begun.
+func (k *Keeper) Finish(ctx context.Context, j Begun) (*Rolled, error) {
+	out, err := k.rollback(ctx, j.Tree, j.To, j.Who)
+	if err != nil {
+		return out, err
+	}
+	return out, ignoreMissing(os.Remove(k.begunFile(j.Tree.Path)))
+}
