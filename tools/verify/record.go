@@ -16,11 +16,12 @@ import (
 // data.
 const maxDepth = 21
 
-// agentFields and factFields are the members that begins and entries share;
+// agentFields, factFields and modelFields are the members that begins and entries share;
 // fields are those of each kind after `tenant_id`, in their order.
 const (
 	agentFields = " agent agent_kind session intent chain tier parent risk"
 	factFields  = " clock token_id token_expires trust_level k5_scope k5_until k7_threshold governs k8_predicates fetched"
+	modelFields = " model subagent owner"
 )
 
 func fields(kind string) []string {
@@ -28,14 +29,14 @@ func fields(kind string) []string {
 	case "begin":
 		return strings.Fields("part_hash correlation_id timestamp boundary_crossing caller_user_id caller_roles" + agentFields +
 			" exact_hash k5_idempotency_key policy k1_schema_id k2_required_permissions k2_granted_permissions k7_confidence_score" +
-			" k7_human_approved review reviewer_id draws deadline traceparent weakened" + factFields + " rates past")
+			" k7_human_approved review reviewer_id draws deadline traceparent weakened" + factFields + " rates past" + modelFields)
 	case "entry":
 		return strings.Fields("begin_seq operation_result_hash correlation_id timestamp boundary_crossing caller_user_id caller_roles" +
 			" k1_schema_id k1_valid k2_required_permissions k2_granted_permissions k2_authorized k3_resource_type k3_budget_limit" +
 			" k3_usage_before k3_requested k3_within_budget k5_idempotency_key k7_confidence_score k7_human_approved k8_eval_passed" +
 			" operation_result exit_code redaction_rules_applied contains_pii_before_redaction created_at partition_date" + agentFields +
 			" state outcome error_kind gate rule why exact_hash policy traceparent replay_of review reviewer_id k3_all duration_us" +
-			" run walls unstarted weakened" + factFields + " opinions k8_rules k8_rules_more")
+			" run walls sandbox unstarted weakened" + factFields + " opinions k8_rules k8_rules_more" + modelFields)
 	case "event":
 		return strings.Fields("crossing part_hash timestamp clock event who subject data")
 	}
