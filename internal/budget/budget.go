@@ -37,8 +37,10 @@ type Draw struct {
 	Window int64 `json:"window,omitempty"`
 	// Name is the limit's name for people, with file:line where it has one.
 	Name string `json:"name,omitempty"`
-	// Exceed is the limit's. It is no part of what is recorded.
+	// Exceed is the limit's, and Of the agent within the agent whose counter it is,
+	// empty where it is not of one. They are no part of what is recorded.
 	Exceed Exceed `json:"-"`
+	Of     string `json:"-"`
 }
 
 // Counter is what was used of a key in a window: settled and reserved
@@ -91,7 +93,8 @@ func Fits(d Draw, c Counter) *Refusal {
 type Limit struct {
 	Scope Scope `json:"scope"`
 	// Match is the scope's value the limit is for, such as an agent's name;
-	// "*" or empty gives each value a counter of its own.
+	// "*" or empty gives each value a counter of its own. AGENT/ID is for what one
+	// within an agent takes, with those beneath it, beside what the agent may take.
 	Match    string            `json:"match,omitempty"`
 	Resource holdfast.Resource `json:"resource"`
 	// Boundary is a name or pattern, as MatchBoundary reads it: only what

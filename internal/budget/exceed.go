@@ -87,6 +87,7 @@ func Amount(limits []Limit, d Draw) (amount int64, ok bool) {
 	if err != nil {
 		return 0, false
 	}
+	value = strings.Replace(value, "\x00", "/", 1) // as within has it
 	for i := range limits {
 		l := &limits[i]
 		if l.Resource == d.Resource && l.name() == d.Name && matches(l.Match, value) && (!ok || l.Amount < amount) {

@@ -13,7 +13,11 @@ import (
 
 // Ask is what one crossing wants of K3.
 type Ask struct {
-	Who      holdfast.Identity
+	Who holdfast.Identity
+	// Within are the ids of the agents within Who's agent that the request stands
+	// beneath, its own first. What they take the agent takes; limits that name one
+	// come beside, and cover nothing.
+	Within   []string
 	Boundary string
 	// Consumes is what the contract and the request ask together.
 	Consumes map[holdfast.Resource]int64
@@ -62,8 +66,41 @@ func planDraws(limits []Limit, ask Ask) ([]Draw, *Refusal) {
 		if !covered {
 			return nil, &Refusal{Kind: holdfast.KindBudgetNotFound, Draw: Draw{Resource: res, Amount: amount}}
 		}
+		var no *Refusal
+		if draws, no = planWithin(draws, limits, &ask, res); no != nil {
+			return nil, no
+		}
 	}
 	return draws, nil
+}
+
+// planWithin adds the draws on limits that name an agent within the asking one.
+func planWithin(draws []Draw, limits []Limit, ask *Ask, res holdfast.Resource) ([]Draw, *Refusal) {
+	for _, id := range ask.Within {
+		who, name := within(ask.Who, id)
+		for i := range limits {
+			l := &limits[i]
+			if l.Scope != Agent || l.Resource != res || l.Match != name || !MatchBoundary(l.Boundary, ask.Boundary) {
+				continue
+			}
+			d := l.draw(&who, ask.Consumes[res], ask.Now)
+			d.Of = name
+			if l.Amount < 0 {
+				return nil, &Refusal{Kind: holdfast.KindInvalidBudget, Draw: d}
+			}
+			draws = addDraw(draws, d)
+		}
+	}
+	return draws, nil
+}
+
+// within is who an agent within another is to counters, and what limits call it. No
+// token's agent has a NUL in its name, so that none is counted with it, not even
+// one that bears its name.
+func within(who holdfast.Identity, id string) (holdfast.Identity, string) {
+	name := holdfast.SubName(who.Agent, id)
+	who.Agent += "\x00" + id
+	return who, name
 }
 
 // addDraw adds d, or, where the same counter is drawn on already, keeps the
@@ -144,9 +181,9 @@ func planRates(rates []RateLimit, ask Ask) []Rate {
 		}
 		out = append(out, r)
 	}
-	add := func(scope Scope, boundary, source string, perMinute int, cooldown time.Duration) {
+	add := func(who *holdfast.Identity, scope Scope, boundary, source string, perMinute int, cooldown time.Duration) {
 		named := func(what, bound string) string {
-			return key(slices.Concat([]string{ask.Who.Tenant, what, string(scope)}, owner(scope, &ask.Who), []string{boundary, bound})...)
+			return key(slices.Concat([]string{who.Tenant, what, string(scope)}, owner(scope, who), []string{boundary, bound})...)
 		}
 		if perMinute > 0 {
 			once(Rate{Key: named("rate", strconv.Itoa(perMinute)),
@@ -163,9 +200,17 @@ func planRates(rates []RateLimit, ask Ask) []Rate {
 		if value == "" || !matches(r.Match, value) || !MatchBoundary(r.Boundary, ask.Boundary) {
 			continue
 		}
-		add(r.Scope, r.Boundary, r.Source, r.PerMinute, r.Cooldown)
+		add(&ask.Who, r.Scope, r.Boundary, r.Source, r.PerMinute, r.Cooldown)
 	}
-	add(Agent, ask.Boundary, "contract", ask.PerMinute, ask.Cooldown)
+	for _, id := range ask.Within {
+		who, name := within(ask.Who, id)
+		for i := range rates {
+			if r := &rates[i]; r.Scope == Agent && r.Match == name && MatchBoundary(r.Boundary, ask.Boundary) {
+				add(&who, r.Scope, r.Boundary, r.Source, r.PerMinute, r.Cooldown)
+			}
+		}
+	}
+	add(&ask.Who, Agent, ask.Boundary, "contract", ask.PerMinute, ask.Cooldown)
 	return out
 }
 

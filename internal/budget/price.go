@@ -13,8 +13,10 @@ import (
 // no sum is rounded twice (spec 001, layer 1; D9). The zero value prices nothing:
 // calls are then free, and every model is refused.
 type Prices struct {
-	Calls  []CallPrice
-	Models map[string]ModelPrice
+	// Version names the table in records; empty where it prices no model.
+	Version string
+	Calls   []CallPrice
+	Models  map[string]ModelPrice
 }
 
 // CallPrice is what each crossing of a boundary costs.
@@ -24,7 +26,39 @@ type CallPrice struct {
 }
 
 // ModelPrice is what a million tokens of a model cost.
-type ModelPrice struct{ Input, Output int64 }
+type ModelPrice struct {
+	Input, Output int64
+	// Cached is what tokens cost that a provider keeps; nil is as for each price
+	// that it lacks.
+	Cached *CachedPrice
+	// Other is what else may be charged; nil is nothing that anybody has priced.
+	Other *OtherPrices
+}
+
+// CachedPrice is what a million tokens cost that are read from a provider's cache,
+// or put there for minutes or for an hour. Nil is a price that nobody stated: then
+// what is read costs as input does, and what is written twice that, which no
+// provider exceeds.
+type CachedPrice struct{ Read, Write, WriteLong *int64 }
+
+// rates are the prices in the order of the tokens' kinds.
+func (m ModelPrice) rates() [5]int64 {
+	c := m.Cached
+	if c == nil {
+		c = &CachedPrice{}
+	}
+	or := func(p *int64, otherwise int64) int64 {
+		if p == nil {
+			return otherwise
+		}
+		return *p
+	}
+	twice := int64(math.MaxInt64)
+	if m.Input <= math.MaxInt64/2 {
+		twice = 2 * m.Input
+	}
+	return [5]int64{m.Input, or(c.Read, m.Input), or(c.Write, twice), or(c.WriteLong, twice), m.Output}
+}
 
 // Call is what one crossing of a boundary costs beside its tokens: the price of
 // its own name, else of the longest pattern that matches, 0 where none does. Of
@@ -58,23 +92,10 @@ func (p *Prices) Model(name string) (ModelPrice, bool) {
 	return m, ok
 }
 
-// Cost is what so many tokens cost, rounded up to a whole millionth. It is not ok
-// where an amount or a price is negative, or the sum overflows.
+// Cost is Most of tokens alone.
 func (m ModelPrice) Cost(input, output int64) (micro int64, ok bool) {
-	if input < 0 || output < 0 || m.Input < 0 || m.Output < 0 {
-		return 0, false
-	}
-	hi1, lo1 := bits.Mul64(uint64(input), uint64(m.Input))
-	hi2, lo2 := bits.Mul64(uint64(output), uint64(m.Output))
-	lo, carry := bits.Add64(lo1, lo2, 0)
-	hi, over := bits.Add64(hi1, hi2, carry)
-	lo, carry = bits.Add64(lo, perMillion-1, 0)
-	hi, over2 := bits.Add64(hi, 0, carry)
-	if over+over2 > 0 || hi >= perMillion {
-		return 0, false
-	}
-	n, _ := bits.Div64(hi, lo, perMillion)
-	return int64(n), n <= math.MaxInt64
+	micro, err := m.Most(holdfast.ModelUse{Tokens: holdfast.Tokens{Input: input, Output: output}})
+	return micro, err == nil
 }
 
 const perMillion = 1_000_000
@@ -86,7 +107,7 @@ func (m ModelPrice) Measured(counted, tokens int64) (micro int64, ok bool) {
 		return 0, false
 	}
 	in := min(counted, tokens)
-	return m.Cost(in, tokens-in)
+	return m.Spent(holdfast.ModelUse{Tokens: holdfast.Tokens{Input: in, Output: tokens - in}})
 }
 
 // ParseMoney reads an amount of dollars such as "$0.002" or "15" as millionths,

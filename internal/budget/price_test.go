@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast"
 )
 
 // Money is read exactly, and what is not money is refused by name.
@@ -36,7 +38,7 @@ func TestModelPriceCost(t *testing.T) {
 	for _, c := range []struct {
 		m       ModelPrice
 		in, out int64
-	}{{m, math.MaxInt64, 0}, {m, math.MaxInt64, math.MaxInt64}, {ModelPrice{math.MaxInt64, math.MaxInt64}, math.MaxInt64, math.MaxInt64}, {m, -1, 0}, {ModelPrice{Input: -1}, 1, 1}} {
+	}{{m, math.MaxInt64, 0}, {m, math.MaxInt64, math.MaxInt64}, {ModelPrice{Input: math.MaxInt64, Output: math.MaxInt64}, math.MaxInt64, math.MaxInt64}, {m, -1, 0}, {ModelPrice{Input: -1}, 1, 1}} {
 		if got, ok := c.m.Cost(c.in, c.out); ok {
 			t.Errorf("%+v costs %d", c, got)
 		}
@@ -46,6 +48,38 @@ func TestModelPriceCost(t *testing.T) {
 	}
 	if got, _ := m.Measured(1000, 400); got != 1_200 {
 		t.Errorf("fewer than were counted: %d", got)
+	}
+}
+
+// What a cache has to do with has prices of its own. One that nobody stated is never
+// less than what any provider asks.
+func TestSpent(t *testing.T) {
+	n := func(n int64) *int64 { return &n }
+	tokens := holdfast.Tokens{Input: 1_000_000, CacheRead: 2_000_000, CacheWrite: 3_000_000, CacheWriteLong: 4_000_000, Output: 5_000_000}
+	for _, c := range []struct {
+		m    ModelPrice
+		want int64
+	}{
+		{ModelPrice{Input: 10, Output: 100, Cached: &CachedPrice{Read: n(1), Write: n(12), WriteLong: n(20)}}, 10 + 2 + 36 + 80 + 500},
+		{ModelPrice{Input: 10, Output: 100}, 10 + 20 + 60 + 80 + 500},
+		{ModelPrice{Input: 10, Output: 100, Cached: &CachedPrice{Read: n(0)}}, 10 + 60 + 80 + 500},
+		{ModelPrice{}, 0},
+	} {
+		if got, ok := c.m.Spent(holdfast.ModelUse{Tokens: tokens}); !ok || got != c.want {
+			t.Errorf("%+v: %d %v, not %d", c.m, got, ok, c.want)
+		}
+	}
+	for _, c := range []struct {
+		m ModelPrice
+		t holdfast.Tokens
+	}{
+		{ModelPrice{Input: 1}, holdfast.Tokens{CacheRead: -1}},
+		{ModelPrice{Cached: &CachedPrice{Read: n(-1)}}, holdfast.Tokens{CacheRead: 1}},
+		{ModelPrice{Input: math.MaxInt64}, holdfast.Tokens{CacheWrite: math.MaxInt64, CacheWriteLong: math.MaxInt64}},
+	} {
+		if got, ok := c.m.Spent(holdfast.ModelUse{Tokens: c.t}); ok {
+			t.Errorf("%+v of %+v costs %d", c.t, c.m, got)
+		}
 	}
 }
 
