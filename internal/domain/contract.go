@@ -75,6 +75,15 @@ func (d *Domain) Weakenings() []string {
 	say(d.Request == Off && d.Inspect != Opaque, "is sent requests that are not redacted")
 	say(d.Response == Off && d.Inspect != Opaque, "answers without its responses being redacted")
 	say(d.AgentCredentials, "is sent the agent's own credentials")
+	const uncounted = ": no budget of tokens or money holds there"
+	switch why := d.Unmetered(); {
+	case why != "":
+		say(true, why+uncounted)
+	case d.covers != "":
+		say(true, "covers hosts of models, such as "+d.covers+", in a row that is not of type llm"+uncounted)
+	case d.Models.Unmetered:
+		say(true, "is asked what nobody can meter"+uncounted)
+	}
 	say(d.Risk != nil && *d.Risk > riskBy(d.Type, ""), "has a lower risk than its type's")
 	return out
 }

@@ -113,7 +113,7 @@ type Domain struct {
 	Rate int
 	Unit Unit
 	// MaxRequest and MaxResponse bound bodies, in bytes after decoding; 0
-	// means the default.
+	// means the default: DefaultPrompt of requests to models.
 	MaxRequest, MaxResponse int64
 	Inspect                 Inspect
 	// Binary permits bodies that cannot be decoded or looked into: they are
@@ -138,7 +138,7 @@ type Domain struct {
 	// weakening (D23).
 	AgentCredentials bool
 	// FirstByte is how long the upstream may take to its first byte; 0 means
-	// 30 s (D25).
+	// 30 s (D25), of models DefaultThinkTime.
 	FirstByte time.Duration
 	// Idle is how long the upstream may send nothing in the middle of an
 	// answer, or both ends of a tunnel or a WebSocket; 0 means by what it is:
@@ -146,8 +146,12 @@ type Domain struct {
 	Idle time.Duration
 	// Risk overrides the risk of D25c, for every method.
 	Risk *holdfast.Risk
+	// Models is of rows of type llm.
+	Models Models
 	// Source is where the row was read, "file:line".
 	Source string
+
+	covers string // a host of models that the row's star lets ask, unmetered
 }
 
 // Boundary is the name of the boundary that a request to d crosses:

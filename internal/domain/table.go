@@ -46,6 +46,7 @@ func NewTable(ds []Domain) (*Table, error) {
 			return nil, mistake(&ds[i], err)
 		}
 	}
+	t.cover()
 	t.near = nearest(t)
 	return t, nil
 }

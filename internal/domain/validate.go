@@ -64,7 +64,7 @@ func checked(d *Domain) (*Domain, rowName, *holdfast.Error) {
 		return nil, n, err
 	}
 	row.Name = n.String()
-	for _, check := range []func(*Domain, rowName) *holdfast.Error{checkWords, checkOpaque, checkPorts, checkMethods, checkBounds, checkAddresses, checkCredential} {
+	for _, check := range []func(*Domain, rowName) *holdfast.Error{checkWords, checkOpaque, checkPorts, checkMethods, checkBounds, checkModels, checkUnmetered, checkAddresses, checkCredential} {
 		if err := check(&row, n); err != nil {
 			return nil, n, err
 		}
@@ -210,12 +210,18 @@ func checkMethods(d *Domain, _ rowName) *holdfast.Error {
 func checkBounds(d *Domain, _ rowName) *holdfast.Error {
 	if d.MaxRequest == 0 {
 		d.MaxRequest = DefaultMaxRequest
+		if d.Type == LLM {
+			d.MaxRequest = DefaultPrompt
+		}
 	}
 	if d.MaxResponse == 0 {
 		d.MaxResponse = DefaultMaxResponse
 	}
 	if d.FirstByte == 0 {
 		d.FirstByte = DefaultFirstByte
+		if d.Type == LLM {
+			d.FirstByte = DefaultThinkTime
+		}
 	}
 	switch {
 	case d.MaxRequest < 0 || d.MaxRequest > MostRequest:
