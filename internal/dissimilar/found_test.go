@@ -125,6 +125,24 @@ func forgeries() map[dissimilar.Check]map[string]func(*book) int64 {
 			},
 		},
 		dissimilar.Paused: {
+			"begun_beneath_who_is_paused": func(b *book) int64 {
+				b.event("subagent_first_seen", "user:alice", "ada/plan", "", map[string]any{"owner": "ada", "parent": "ada"}, nil)
+				b.event("subagent_first_seen", "user:alice", "ada/deep", "", map[string]any{"owner": "ada", "parent": "ada/plan"}, nil)
+				b.whole(within("deep"))
+				b.event("agent_paused", "carol", "ada/plan", "", nil, nil)
+				b.whole()
+				b.whole(within("other"))
+				g, seq := b.begin(within("deep"))
+				b.end(g, seq)
+				return seq
+			},
+			"begun_within_who_is_paused": func(b *book) int64 {
+				b.event("agent_paused", "carol", "ada", "", nil, nil)
+				g, seq := b.begin(within("other"))
+				b.event("agent_unpaused", "bob", "ada", "", word(b.sign(operator.Statement{Act: operator.Unpause, Subject: "ada", Tenant: "acme"}), nil), nil)
+				b.end(g, seq)
+				return seq
+			},
 			"begun_while_paused": func(b *book) int64 {
 				b.event("agent_paused", "carol", "ada", "", nil, nil)
 				g, seq := b.begin()
@@ -436,4 +454,9 @@ func TestWhatIsRightIsRight(t *testing.T) {
 	if r.Totals.Begins == 0 || r.Wrong != 0 {
 		t.Errorf("%+v", r)
 	}
+}
+
+// within makes a begin one of who asks within its agent.
+func within(id string) func(*ledger.Begin) {
+	return func(g *ledger.Begin) { g.Owner, g.Agent = g.Agent, g.Agent+"/"+id }
 }

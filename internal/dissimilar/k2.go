@@ -11,6 +11,7 @@ type agent struct {
 	level, was string
 	changed    stamp // when level was set
 	paused     int64 // the leaf that paused it, -1 for none
+	parent     string
 }
 
 // covers says whether what is granted covers what is required: by its own

@@ -57,6 +57,8 @@ type data struct {
 	Review  string `json:"review"`
 	// About says that the question is of no request.
 	About string `json:"about"`
+	// Parent is who started an agent within another.
+	Parent string `json:"parent"`
 }
 
 // event follows what changes what a crossing may do. answer says that it belongs
@@ -79,6 +81,8 @@ func (v *Verifier) event(r *record, answer bool) {
 		if a := v.agent(r.Subject); a.level == "" {
 			a.level, a.changed = d.Level, r.Timestamp
 		}
+	case "subagent_first_seen":
+		v.agent(r.Subject).parent = d.Parent
 	case "agent_paused":
 		v.agent(r.Subject).paused = r.seq
 	case "token_revoked":

@@ -95,7 +95,7 @@ func (v *Verifier) differs(b, e *record) bool {
 	}
 	for _, f := range [][3]string{
 		{"correlation_id", b.Correlation, e.Correlation}, {"boundary_crossing", b.Boundary, e.Boundary}, {"caller_user_id", b.Caller, e.Caller},
-		{"caller_roles", fmt.Sprint(b.Roles), fmt.Sprint(e.Roles)}, {"agent", b.Agent, e.Agent}, {"agent_kind", b.AgentKind, e.AgentKind},
+		{"caller_roles", fmt.Sprint(b.Roles), fmt.Sprint(e.Roles)}, {"agent", b.Name, e.Name}, {"owner", b.Owner, e.Owner}, {"agent_kind", b.AgentKind, e.AgentKind},
 		{"session", b.Session, e.Session}, {"intent", b.Intent, e.Intent}, {"chain", b.Chain, e.Chain}, {"tier", b.Tier, e.Tier},
 		{"parent", b.Parent, e.Parent}, {"risk", b.Risk, e.Risk}, {"exact_hash", b.Exact, e.Exact}, {"k5_idempotency_key", b.key(), e.key()},
 		{"policy", b.Policy, e.Policy}, {"k7_human_approved", word(b.Approved), word(e.Approved)}, {"review", b.Review, e.Review},
@@ -299,7 +299,12 @@ func refusedBy(r *record) string {
 // own transaction asks.
 func (v *Verifier) paused(r *record) {
 	a, known := v.t.agents.get(r.Agent)
+	above, leaf := v.pausedAbove(r)
 	switch {
+	case r.Name != r.Agent && !strings.HasPrefix(r.Name, r.Agent+"/"):
+		v.badf(Paused, "a begin of agent "+quote(r.Name), "it is none within its owner %s", quote(r.Agent))
+	case above != "":
+		v.badf(Paused, "a begin of agent "+quote(r.Name), "leaf %d paused %s", leaf, quote(above))
 	case v.t.halted >= 0:
 		v.badf(Paused, "a begin", "leaf %d halted everything, and nobody had resumed", v.t.halted)
 	case known && a.paused >= 0:
@@ -309,6 +314,26 @@ func (v *Verifier) paused(r *record) {
 	default:
 		v.good(Paused)
 	}
+}
+
+// highest is how many may stand above each other within one agent.
+const highest = 8
+
+// pausedAbove is who within the agent is paused of who asks and those above, with the
+// leaf that says so; "" where nobody is known to be.
+func (v *Verifier) pausedAbove(r *record) (string, int64) {
+	name := r.Name
+	for n := 0; n < highest && name != r.Agent; n++ {
+		a, known := v.t.agents.get(name)
+		switch {
+		case !known:
+			return "", -1
+		case a.paused >= 0:
+			return name, a.paused
+		}
+		name = a.parent
+	}
+	return "", -1
 }
 
 // valid judges K1: what was not valid went no further, and exit code and

@@ -90,6 +90,11 @@ type record struct {
 	Subject  string         `json:"subject"`
 	Data     jsontext.Value `json:"data"`
 
+	// Owner is in records of who asks within an agent: Agent is then read as the
+	// owner, whose all is that is granted and counted, and Name is who asks.
+	Owner string `json:"owner"`
+	Name  string `json:"-"`
+
 	// hi is where each draw's counter stood at the begin.
 	hi []int64
 }
@@ -162,6 +167,9 @@ func read(l Leaf) (*record, error) {
 		return r, errors.New("no id or no time")
 	case r.Kind == "entry" && (r.Created == 0 || r.ExitCode == nil):
 		return r, errors.New("an entry without its columns")
+	}
+	if r.Name = r.Agent; r.Owner != "" {
+		r.Agent = r.Owner
 	}
 	return r, nil
 }
