@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -80,6 +81,12 @@ type Begin struct {
 	Facts
 	Rates []Rate
 	Past  []Mark
+	// Model is what it may take of a model, nil of what asks none; Sub is what the
+	// agent's host says of who asks within it, key subagent.
+	Model *Spending
+	Sub   *holdfast.SubAgent
+	// Owner is the agent whose token it was, where Agent is one within it.
+	Owner string
 }
 
 func (r *Begin) fields(c *codec) {
@@ -118,6 +125,9 @@ func (r *Begin) fields(c *codec) {
 	r.Facts.fields(c)
 	flatList(c, "rates", &r.Rates, func(c *codec, t *Rate) { t.values(c) })
 	flatList(c, "past", &r.Past, func(c *codec, m *Mark) { m.values(c) })
+	optFlat(c, "model", &r.Model, func(c *codec, s *Spending) { s.values(c) })
+	optFlat(c, "subagent", &r.Sub, sub)
+	c.optText("owner", &r.Owner)
 	c.lit("}")
 }
 
@@ -134,6 +144,25 @@ func (r *Begin) check(c *codec) {
 	if len(r.Past) > MaxMarks {
 		c.failf("past", "more than %d marks", MaxMarks)
 	}
+	c.owner(r.Agent, r.Owner)
+}
+
+// Who is whose crossing it was to those who judge: the agent of the token, and the
+// id of who asked within it, or "".
+func (r *Begin) Who() (agent, sub string) { return who(r.Agent, r.Owner) }
+
+// owner checks that agent is one within owner.
+func (c *codec) owner(agent, owner string) {
+	if owner != "" && (!strings.HasPrefix(agent, owner+"/") || len(agent) == len(owner)+1) {
+		c.failf("owner", "the agent is none within it")
+	}
+}
+
+func who(agent, owner string) (string, string) {
+	if owner == "" {
+		return agent, ""
+	}
+	return owner, strings.TrimPrefix(agent, owner+"/")
 }
 
 // AppendJSON appends the record, one line of JSON without the newline, and
@@ -169,7 +198,7 @@ func (r *Begin) Entry(seq int64, at time.Time) *Entry {
 		Chain: r.Chain, Tier: r.Tier, Parent: r.Parent, Risk: r.Risk,
 		State: holdfast.Faulted, Outcome: Unknown, ErrorKind: holdfast.KindUnknown,
 		ExactHash: r.ExactHash, Policy: r.Policy, Traceparent: r.Traceparent,
-		Review: r.Review, Reviewer: r.Reviewer, Weakened: r.Weakened,
+		Review: r.Review, Reviewer: r.Reviewer, Weakened: r.Weakened, Model: r.Model, Sub: r.Sub, Owner: r.Owner,
 	}
 	for _, d := range r.Draws {
 		e.Uses = append(e.Uses, Use{Draw: d})

@@ -153,7 +153,8 @@ type Entry struct {
 	Run   string
 	Walls []string
 	// Sandbox is the tier that was chosen for that code, and why, in one sentence
-	// which begins with the tier.
+	// which begins with the tier; behind "; by " what raised its walls, where that
+	// was not Holdfast.
 	Sandbox string
 	// Unstarted says of a crossing that began that what it was to do is known
 	// never to have started: rules on what was done do not count it.
@@ -165,7 +166,16 @@ type Entry struct {
 	// k8_rules); More is how many others did (key k8_rules_more).
 	Spoken []Spoken
 	More   int64
+	// Model is what it took of a model, nil of a crossing that asked none or never
+	// began; Sub is what the agent's host said of who asked within it, key subagent.
+	Model *Spending
+	Sub   *holdfast.SubAgent
+	// Owner is the agent whose token it was, where Agent is one within it.
+	Owner string
 }
+
+// Who is Begin.Who of an entry.
+func (r *Entry) Who() (agent, sub string) { return who(r.Agent, r.Owner) }
 
 func (r *Entry) fields(c *codec) {
 	c.lit(`{"v":1,"kind":"entry"`)
@@ -246,6 +256,9 @@ func (r *Entry) additions(c *codec) {
 	optList(c, "opinions", &r.Opinions, func(c *codec, o *Opinion) { o.fields(c) })
 	flatList(c, "k8_rules", &r.Spoken, func(c *codec, s *Spoken) { s.values(c) })
 	c.optInt("k8_rules_more", &r.More)
+	optFlat(c, "model", &r.Model, func(c *codec, s *Spending) { s.values(c) })
+	optFlat(c, "subagent", &r.Sub, sub)
+	c.optText("owner", &r.Owner)
 }
 
 func (r *Entry) check(c *codec) {
@@ -260,6 +273,7 @@ func (r *Entry) check(c *codec) {
 	}
 	c.when("timestamp", r.Timestamp)
 	c.when("created_at", r.CreatedAt)
+	c.owner(r.Agent, r.Owner)
 	if len(r.Spoken) > MaxSpoken {
 		c.failf("k8_rules", "more than %d rules", MaxSpoken)
 	}

@@ -27,13 +27,14 @@ func fullBegin() *Begin {
 	return &Begin{
 		ID: "019aa1b2-0000-7000-8000-000000000001", TenantID: "acme", PartHash: testHash,
 		Correlation: "3d0b1c9e-95a1-4c5b-9c0e-000000000001", Timestamp: testTime, Boundary: "mcp/github/create_issue",
-		Caller: "alice", Roles: []string{"dev", "ops"}, Agent: "bob", AgentKind: "coder", Session: "s1", Intent: "i1",
+		Caller: "alice", Roles: []string{"dev", "ops"}, Agent: "bob/explore", AgentKind: "coder", Session: "s1", Intent: "i1",
 		Chain: "c1", Tier: "t1", Parent: "p1", Risk: "MEDIUM", ExactHash: testHash, Key: testHash, Policy: testHash,
 		SchemaID: "s", Required: []string{"a:b"}, Granted: []string{"a:*"}, Confidence: ptr(0.75), Approved: ptr(true),
 		Review: "r1", Reviewer: "carol", Draws: []Draw{testDraw(), {Key: "k", Resource: "x"}},
 		Deadline: testTime.Add(time.Minute), Traceparent: "00-a-b-01", Weakened: []string{"hints of server x are trusted"},
 		Facts: fullFacts(), Rates: []Rate{{Key: "rate/bob", Limit: 3, Window: 60_000_000, Name: "3 a minute"}, {}},
-		Past: []Mark{{Past: "0123456789ab", Group: strings.Repeat("0f", 16), Value: strings.Repeat("e1", 16), Amount: -12_500_000}, {Past: "ba9876543210", Group: MarkNone}},
+		Past:  []Mark{{Past: "0123456789ab", Group: strings.Repeat("0f", 16), Value: strings.Repeat("e1", 16), Amount: -12_500_000}, {Past: "ba9876543210", Group: MarkNone}},
+		Model: &Spending{Model: "claude-x", How: "reserved", Prices: "p1", Tokens: holdfast.Tokens{Input: 10, Output: 4096}, Micro: 99}, Sub: &holdfast.SubAgent{ID: "explore"}, Owner: "bob",
 	}
 }
 
@@ -46,7 +47,7 @@ func fullEntry() *Entry {
 		Granted: []string{"a:*"}, Authorized: ptr(true), ResourceType: ptr("money_micro"), BudgetLimit: ptr(int64(1000)),
 		UsageBefore: ptr(int64(0)), Requested: ptr(int64(5)), WithinBudget: ptr(true), Key: ptr(testHash),
 		Confidence: ptr(1e-7), Approved: ptr(false), Passed: ptr(false), ExitCode: 3, Applied: []string{"email"},
-		ContainsPII: ptr(true), CreatedAt: testTime.Add(time.Second), Agent: "bob", AgentKind: "coder", Session: "s",
+		ContainsPII: ptr(true), CreatedAt: testTime.Add(time.Second), Agent: "bob/a", AgentKind: "coder", Session: "s",
 		Intent: "i", Chain: "c", Tier: "t", Parent: "p", Risk: "LOW", State: holdfast.Faulted, Outcome: Withheld,
 		ErrorKind: holdfast.KindEvalFailure, Gate: &g, Rule: "r.yaml:3", Why: "a \"quote\", a\nline, \x01 and é\u2028",
 		ExactHash: testHash, Policy: testHash, Traceparent: "00-a-b-01", ReplayOf: "other", Review: "r", Reviewer: "carol",
@@ -54,6 +55,8 @@ func fullEntry() *Entry {
 		Opinions: []Opinion{{Gate: holdfast.K1, Verdict: holdfast.Allow, State: "VALID"},
 			{holdfast.K8, holdfast.Deny, "FAIL", holdfast.KindEvalFailure, "p", "no"}},
 		Spoken: []Spoken{{"no-keys", testHash, "critical", RuleDenied}, {"watch", testHash, "block", RuleObserved}}, More: 3,
+		Model: &Spending{Model: "claude-x", Answered: "claude-x-2026", How: "complete", Tokens: holdfast.Tokens{Input: 1, CacheRead: 4000001000000, CacheWrite: 3, CacheWriteLong: 4, Output: 5}, Micro: 6, Terms: "service_tier=priority web_search*3"},
+		Sub:   &holdfast.SubAgent{ID: "a", Parent: "b", Session: "c"}, Owner: "bob",
 	}
 }
 
@@ -243,7 +246,12 @@ func TestParseIsStrictAboutNumbersAndEmptyFields(t *testing.T) {
 		{entry, `score":1e-7`, `score":-0`},
 		{entry, `score":1e-7`, `score":1e999`},
 		{entry, `score":1e-7`, `score":NaN`},
-		{entry, `"agent":"bob"`, `"agent":""`},
+		{entry, `"agent":"bob/a"`, `"agent":""`},
+		{entry, `"owner":"bob"`, `"owner":""`},
+		{entry, `"owner":"bob"`, `"owner":"alice"`},
+		{entry, `"owner":"bob"`, `"owner":"bob/a"`},
+		{begin, `"agent":"bob/explore"`, `"agent":"bob"`},
+		{begin, `"agent":"bob/explore"`, `"agent":"bob/"`},
 		{entry, `"weakened":["x"]`, `"weakened":[]`},
 		{entry, `"outcome":"withheld"`, `"outcome":"fine"`},
 		{entry, `"state":"FAULTED"`, `"state":"HALTED"`},
@@ -381,6 +389,22 @@ func BenchmarkEntryParse(b *testing.B) {
 	for b.Loop() {
 		if _, err := ParseEntry(rec); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// Whose crossing it was to those who judge stands in owner; records without it, such
+// as older ones, are of the agent, whatever its host said.
+func TestWho(t *testing.T) {
+	for _, c := range []struct{ agent, owner, want, sub string }{
+		{"bob", "", "bob", ""}, {"bob/explore", "", "bob/explore", ""}, {"bob/explore", "bob", "bob", "explore"}, {"a/b/c", "a/b", "a/b", "c"}, {"", "", "", ""},
+	} {
+		b, e := Begin{Agent: c.agent, Owner: c.owner}, Entry{Agent: c.agent, Owner: c.owner}
+		if agent, sub := b.Who(); agent != c.want || sub != c.sub {
+			t.Errorf("%+v: %q, %q", c, agent, sub)
+		}
+		if agent, sub := e.Who(); agent != c.want || sub != c.sub {
+			t.Errorf("%+v: %q, %q", c, agent, sub)
 		}
 	}
 }
