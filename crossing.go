@@ -74,10 +74,19 @@ type Request struct {
 	// Consumes adds to the contract's amounts what this one request asks
 	// for, such as tokens estimated by the door. Never negative.
 	Consumes map[Resource]int64
+	// Model is what the request may take of a model at most, nil where it asks
+	// none: K3 prices it by the policy's table, and the ledger keeps it. Its tokens
+	// are not in Consumes unless the door puts them there too.
+	Model *ModelUse
+	// Sub is who asks within the agent, nil where nobody says.
+	Sub *SubAgent
 	// ReadsOnly says that the door has seen for itself that this request only
 	// reads, such as an HTTP request by GET or HEAD: the contract's ReadRisk is
 	// then its risk, where the contract names one. It is never an agent's word.
 	ReadsOnly bool
+	// Carries says that the door only connects: what is asked goes through it
+	// unseen, such as through a tunnel, so that two alike ask the same of nobody.
+	Carries bool
 	// Noted is one small JSON object that says for people what is asked, such as
 	// an Exchange: the entry's erasable part keeps it, redacted, where the act
 	// gave nothing to keep. Nothing judges it. Nil where there is nothing.
@@ -116,6 +125,9 @@ type Output struct {
 	// Used is what was measured. A resource that is missing is settled at
 	// what was reserved (D9).
 	Used map[Resource]int64
+	// Model is what was taken of the request's Model; nil settles its price at what
+	// was reserved.
+	Model *ModelUse
 	// ExitCode is 0 for success; the ledger's exit_code column.
 	ExitCode int
 	// Ran is of an act that ran code, nil of any other.
@@ -129,7 +141,7 @@ type Ran struct {
 	// Walls are those that stood around it, by name (D20).
 	Walls []string
 	// Sandbox is the tier that was chosen, and why (spec 000 "Sandbox selection
-	// policy").
+	// policy"), and what raised its walls, with its version, where Holdfast did not.
 	Sandbox string
 }
 

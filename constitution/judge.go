@@ -394,6 +394,8 @@ func (a *facts) who(name string) (any, bool) {
 		return a.Who.Principal, true
 	case "agent":
 		return a.Who.Agent, true
+	case "subagent":
+		return a.Who.Sub, true
 	case "kind":
 		return a.Who.Kind, true
 	case "session":

@@ -125,7 +125,7 @@ type variable struct {
 func variables() []variable {
 	return []variable{
 		{"boundary", cel.StringType}, {"operation", cel.StringType}, {"risk", cel.StringType},
-		{"tenant", cel.StringType}, {"principal", cel.StringType}, {"agent", cel.StringType},
+		{"tenant", cel.StringType}, {"principal", cel.StringType}, {"agent", cel.StringType}, {"subagent", cel.StringType},
 		{"kind", cel.StringType}, {"session", cel.StringType}, {"intent", cel.StringType}, {"chain", cel.StringType},
 		{"roles", cel.ListType(cel.StringType)},
 		{"level", cel.StringType}, {"level_rank", cel.IntType},

@@ -57,7 +57,7 @@ type question struct {
 }
 
 func factNames() []string {
-	return []string{"boundary", "operation", "risk", "tenant", "principal", "roles", "agent", "kind", "session", "intent", "chain", "level", "args", "json", "output", "exit_code", "fetched"}
+	return []string{"boundary", "operation", "risk", "tenant", "principal", "roles", "agent", "subagent", "kind", "session", "intent", "chain", "level", "args", "json", "output", "exit_code", "fetched"}
 }
 
 func (d *document) readBoundaries(p *part) error {
@@ -309,7 +309,7 @@ func (f *facts) over(other *facts) {
 func (f *facts) facts(now time.Time) (constitution.Facts, error) {
 	w := f.words
 	out := constitution.Facts{Boundary: w["boundary"], Operation: w["operation"], Now: now, Fetched: f.fetched, Who: holdfast.Identity{
-		Tenant: w["tenant"], Principal: w["principal"], Roles: f.roles, Agent: w["agent"], Kind: w["kind"],
+		Tenant: w["tenant"], Principal: w["principal"], Roles: f.roles, Agent: w["agent"], Sub: w["subagent"], Kind: w["kind"],
 		Session: w["session"], Intent: w["intent"], Chain: w["chain"]}}
 	if out.Who.Tenant == "" {
 		out.Who.Tenant = holdfast.Local

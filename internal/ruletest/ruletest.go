@@ -28,7 +28,7 @@
 //	    rules: [few-payments]      # those that speak, in their order
 //	    says: three are enough     # part of what one of them says
 //
-// A fact is boundary, operation, risk, tenant, principal, roles, agent, kind,
+// A fact is boundary, operation, risk, tenant, principal, roles, agent, subagent, kind,
 // session, intent, chain, level, args, output, exit_code or fetched, which has
 // what the rules name as facts.NAME: fetched: {peers: ["a"]}. What a case does not
 // give could not be fetched. at is how much later

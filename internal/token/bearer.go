@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-const bearerHint = "send one header: Authorization: Bearer TOKEN"
+const bearerHint = "send one header: Authorization: Bearer TOKEN; `holdfast agent token AGENT` makes one"
 
 // Bearer reads the token out of the values of the Authorization header (RFC
 // 6750 section 2.1; K2 failure predicate 1). Exactly one value with the scheme

@@ -20,7 +20,7 @@ type verified struct {
 // expired).
 func (c *verified) alive(now time.Time) error {
 	if !now.Before(c.id.Expires) {
-		return refuse(holdfast.KindExpiredToken, "the token expired at "+c.id.Expires.Format(time.RFC3339), "get a fresh token", nil)
+		return refuse(holdfast.KindExpiredToken, "the token expired at "+c.id.Expires.Format(time.RFC3339), "get a fresh token: `holdfast agent token AGENT --ttl 8h` makes one", nil)
 	}
 	if c.before.After(now.Add(Skew)) {
 		return refuse(holdfast.KindJWT, "the token is not valid before "+c.before.Format(time.RFC3339), "compare the clocks", nil)
