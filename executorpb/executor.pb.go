@@ -605,6 +605,7 @@ type Posture struct {
 	Unbounded       map[string]string      `protobuf:"bytes,8,rep,name=unbounded,proto3" json:"unbounded,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // limit of the specification that nothing holds here (io), to reason
 	Runtime         string                 `protobuf:"bytes,9,opt,name=runtime,proto3" json:"runtime,omitempty"`                                                                               // what raised the walls where Holdfast did not itself, with its version
 	Notes           []string               `protobuf:"bytes,10,rep,name=notes,proto3" json:"notes,omitempty"`                                                                                  // what else is to be known of the walls
+	Image           string                 `protobuf:"bytes,11,opt,name=image,proto3" json:"image,omitempty"`                                                                                  // the root that its operator named, and its digest
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -707,6 +708,13 @@ func (x *Posture) GetNotes() []string {
 		return x.Notes
 	}
 	return nil
+}
+
+func (x *Posture) GetImage() string {
+	if x != nil {
+		return x.Image
+	}
+	return ""
 }
 
 type Stage struct {
@@ -841,7 +849,7 @@ const file_executor_proto_rawDesc = "" +
 	"\aRefusal\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05errno\x18\x02 \x01(\tR\x05errno\x12\x14\n" +
-	"\x05count\x18\x03 \x01(\x03R\x05count\"\xb6\x04\n" +
+	"\x05count\x18\x03 \x01(\x03R\x05count\"\xcc\x04\n" +
 	"\aPosture\x12\x12\n" +
 	"\x04tier\x18\x01 \x01(\tR\x04tier\x12\x12\n" +
 	"\x04mode\x18\x02 \x01(\tR\x04mode\x12\x16\n" +
@@ -853,7 +861,8 @@ const file_executor_proto_rawDesc = "" +
 	"\tunbounded\x18\b \x03(\v2,.holdfast.executor.v1.Posture.UnboundedEntryR\tunbounded\x12\x18\n" +
 	"\aruntime\x18\t \x01(\tR\aruntime\x12\x14\n" +
 	"\x05notes\x18\n" +
-	" \x03(\tR\x05notes\x1a7\n" +
+	" \x03(\tR\x05notes\x12\x14\n" +
+	"\x05image\x18\v \x01(\tR\x05image\x1a7\n" +
 	"\tDownEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a:\n" +
