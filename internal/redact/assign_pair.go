@@ -1,6 +1,9 @@
 package redact
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // reachPair is how far before a value the name of its pair may stand.
 const reachPair = 200
@@ -106,24 +109,23 @@ func isLabel(v []byte) bool {
 
 // sqlPassword masks what SQL sets a password to: behind PASSWORD at i, or BY.
 func (x *scanner) sqlPassword(i int, word string, before ...string) bool {
-	if !x.fold(i, word) || !x.is(i+len(word), isBlank) || x.is(i-1, isWord) {
+	if !x.fold(i, word) || x.is(i-1, isWord) {
+		return false
+	}
+	// What stands before is asked first: an ordinary "by" waits for nothing behind it.
+	e := x.back(i, max(0, i-16), isBlank, "")
+	w := x.s[x.back(e, max(0, e-16), isLetter, ""):e]
+	if !slices.ContainsFunc(before, func(b string) bool { return isFold(w, b) }) || !x.is(i+len(word), isBlank) {
 		return false
 	}
 	v := x.end(i+len(word), 8, isBlank)
 	if !x.has(v, "'") {
 		return false
 	}
-	e := x.back(i, max(0, i-16), isBlank, "")
-	w := x.s[x.back(e, max(0, e-16), isLetter, ""):e]
-	for _, b := range before {
-		if isFold(w, b) {
-			if end := x.closing(v+1, '\'', 0); end > v+1 && end-v < maxSpan && maskLen(x.s[v+1:end]) == 0 {
-				x.mask(v+1, end, ruleAssignment)
-			}
-			return true
-		}
+	if end := x.closing(v+1, '\'', 0); end > v+1 && end-v < maxSpan && maskLen(x.s[v+1:end]) == 0 {
+		x.mask(v+1, end, ruleAssignment)
 	}
-	return false
+	return true
 }
 
 // tagged says whether a YAML tag or anchor stands before the value at v.

@@ -6,8 +6,10 @@ const (
 	// freeLooks is how many of them ordinary text takes at most.
 	freeLooks = 1024
 	// minPause and maxPause bound how many bytes come before the next search
-	// behind one that failed.
-	minPause, maxPause = 4 << 10, 64 << 10
+	// behind one that failed; looksPaid is how many of the triggers that it asked
+	// each of them pays for.
+	minPause, maxPause = 8, 64 << 10
+	looksPaid          = 2
 )
 
 // thrift keeps a stage from searching again and again for a place up to which
@@ -26,8 +28,9 @@ func (t *thrift) came(n int) { t.wait = max(0, t.wait-n) }
 // for each byte.
 func (t *thrift) found() { t.wait, t.pause = max(0, t.looks-freeLooks)/16, 0 }
 
-// failed says that it found none.
+// failed says that it found none: what cost little is soon tried again, and each time
+// that it fails once more half as often.
 func (t *thrift) failed() {
-	t.pause = min(max(2*t.pause, minPause), maxPause)
+	t.pause = min(max(2*t.pause, t.looks/looksPaid, minPause), maxPause)
 	t.wait = t.pause
 }

@@ -108,3 +108,37 @@ func TestHeldSaysHowMuchCanComeOut(t *testing.T) {
 		t.Errorf("after its end it holds something; %q", b.String())
 	}
 }
+
+// The words of an ordinary text go when the next one begins, and nothing in it holds
+// what comes behind for long: numbers, prices, tables and code wait for the few words
+// that tell what they are.
+func TestStreamLetsOrdinaryTextGoSoon(t *testing.T) {
+	e := engine(t)
+	for _, c := range []struct {
+		text string
+		most int // bytes that may be held where a word has ended
+	}{
+		{"It was written step by step by the same people, with care, and goes with what stands beside it.\nBy all who came with it a set with\nwhat follows.\n", 0},
+		{"  rate_limit: 100            # a minute, for all of the agents together\n  cooldown: 5s               # and the next one waits for it, as long as it takes\n  budget: none\n", 64},
+		{"  models: {sonnet: {input: $3, output: $15, cache_read: $0.3, cache_write: $3.75, cache_write_long: $6}}\nand what is said of it after that is prose again, which nothing holds.\n", 100},
+		{"| added, p50, p95, p99 | 20.7, 60.5, 80.2 ms | 0.15, 0.60, 1.44 ms | |\n| of one processor there | 63 %, 65 us an event | 27 %, 27 us | |\nand then on\n", 100},
+		{"\tif n := len(s); n > 0 && s[0] == '{' {\n\t\treturn 0, nil // of 256 at most\n\t}\n\tfor i := 0; i < 10; i++ {\n\t\tsum += list[i]\n\t}\n", 40},
+	} {
+		text := []byte(strings.Repeat(c.text, 5))
+		var out bytes.Buffer
+		s := e.Stream(&out)
+		ended := 0 // behind the last white space
+		for i := range text {
+			if _, err := s.Write(text[i : i+1]); err != nil {
+				t.Fatal(err)
+			}
+			if class[text[i]]&isSpace != 0 {
+				ended = i + 1
+			}
+			if late := ended - out.Len(); late > c.most {
+				t.Errorf("%d bytes are held: %q", late, text[out.Len():ended])
+				break
+			}
+		}
+	}
+}
