@@ -17,3 +17,15 @@ func Times(n, least int) int {
 	}
 	return max(n, least)
 }
+
+// Heavy is Times for what moves megabytes each time, where the detector looks at
+// each byte: a fiftieth under it.
+func Heavy(n, least int) int {
+	switch {
+	case testing.Short():
+		n /= 100
+	case watched:
+		n /= 50
+	}
+	return max(n, least)
+}

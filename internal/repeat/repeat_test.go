@@ -24,8 +24,17 @@ func TestTimesInFull(t *testing.T) {
 	if got := Times(10_000, 7); got != want {
 		t.Errorf("%d times instead of %d", got, want)
 	}
-	if got := Times(20, 7); got < 7 || got > 20 {
-		t.Errorf("%d times", got)
+	want = map[bool]int{false: 10_000, true: 200}[watched]
+	if testing.Short() {
+		want = 100
+	}
+	if got := Heavy(10_000, 7); got != want {
+		t.Errorf("%d heavy times instead of %d", got, want)
+	}
+	for _, f := range []func(int, int) int{Times, Heavy} {
+		if got := f(20, 7); got < 7 || got > 20 {
+			t.Errorf("%d times", got)
+		}
 	}
 }
 
@@ -65,7 +74,7 @@ func TestEachIsRunInFull(t *testing.T) {
 // repeating are the file's tests that ask Times, themselves or by a function of
 // the same file.
 func repeating(f *ast.File) (tests []string) {
-	asks := map[string]bool{"repeat.Times": true}
+	asks := map[string]bool{"repeat.Times": true, "repeat.Heavy": true}
 	for range 3 { // a function of a function
 		for _, d := range f.Decls {
 			fn, ok := d.(*ast.FuncDecl)
@@ -81,6 +90,7 @@ func repeating(f *ast.File) (tests []string) {
 		}
 	}
 	delete(asks, "repeat.Times")
+	delete(asks, "repeat.Heavy")
 	for name := range asks {
 		if strings.HasPrefix(name, "Test") {
 			tests = append(tests, name)
