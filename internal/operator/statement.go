@@ -40,6 +40,8 @@ const (
 	ResumeGoals = "resume goals"
 	// Unblock lets a tenant go on whose budget of the day is spent (D41).
 	Unblock = "unblock"
+	// Rollback puts work trees back to a version (D40).
+	Rollback = "rollback"
 )
 
 // InPart is the Value with which a person approves what was not shown whole: it
@@ -290,7 +292,7 @@ func (s *Statement) act() error {
 	case Accept:
 		add("pin", s.Exact)
 		add("first pin", s.PreviewHash)
-	case Resume, Unpause, Revoke, Forget, AckGoal, ResumeGoals, Unblock:
+	case Resume, Unpause, Revoke, Forget, AckGoal, ResumeGoals, Unblock, Rollback:
 	default:
 		return errors.New("has an act that does not exist")
 	}

@@ -3,6 +3,7 @@
 package review
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -38,6 +39,12 @@ const AboutEscape = "escape"
 // pass.
 const AboutBudget = "budget"
 
+// AboutAnomaly is what a review is about that was opened because an agent did what
+// is out of the ordinary (D41a). Approved lets the agent go on, and what it did
+// before counts no more; Rejected keeps it stopped, or stops it. It lasts until it
+// is answered, and lets no request pass.
+const AboutAnomaly = "anomaly"
+
 // Lifetime is how long a question waits for its answer, and an approval for
 // its use (D11).
 const Lifetime = 24 * time.Hour
@@ -70,9 +77,14 @@ type Review struct {
 	ID       string `json:"id"`
 	Crossing string `json:"crossing"`
 	// About is empty where a crossing is held for the answer; else it is
-	// AboutEscape or AboutBudget, and Crossing is the one that it happened in.
+	// AboutEscape, AboutBudget or AboutAnomaly, and Crossing is the one that it happened in.
 	About string `json:"about,omitzero"`
 	Binding
+	// Asker is who asked within the agent, AGENT/ID; empty where the agent did. An
+	// answer is the agent's to use. Owner is of a question about the budget of one
+	// within an agent that agent; empty elsewhere.
+	Asker       string        `json:"asker,omitempty"`
+	Owner       string        `json:"owner,omitempty"`
 	Principal   string        `json:"principal"`
 	Session     string        `json:"session,omitempty"`
 	Intent      string        `json:"intent,omitempty"`
@@ -121,6 +133,9 @@ type Review struct {
 
 // InPart says whether the reviewer sees less than what is asked.
 func (r *Review) InPart() bool { return r.Cut || r.Masked }
+
+// Asks is who asked, for people: the agent, or one within it.
+func (r *Review) Asks() string { return cmp.Or(r.Asker, r.Agent) }
 
 // Waiting says whether a person may still answer.
 func (r *Review) Waiting(now time.Time) bool {
