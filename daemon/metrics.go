@@ -196,3 +196,6 @@ func registered(p *kernel.Policy) int {
 func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: scrapes, Timeout: scrapeTime, DisableCompression: true})
 }
+
+// Attended implements kernel.Observer.
+func (m *metrics) Attended(string, string) {}

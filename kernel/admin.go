@@ -39,7 +39,7 @@ func (k *Kernel) Halt(who, why string) (int, error) {
 	if rerr := k.recordHalt(who, why, n, true); rerr != nil {
 		err = errors.Join(rerr, err)
 	}
-	k.stir()
+	k.stirAll()
 	k.notify(Notice{Level: "critical", Event: "halted", Why: string(k.mask(who + ": " + why))})
 	return n, err
 }
@@ -74,7 +74,7 @@ func (k *Kernel) Halted() (int, error) {
 	}
 	who := reasonOr(s.Who, "unknown")
 	rerr := k.recordHalt(who, s.Why, n, false)
-	k.stir()
+	k.stirAll()
 	k.notify(Notice{Level: "critical", Event: "halted", Why: string(k.mask(who + ": " + s.Why))})
 	return n, rerr
 }
@@ -202,12 +202,16 @@ func (k *Kernel) personal(signed operator.Signed, act string, do func(Tx, operat
 	}
 	ctx, cancel := edge()
 	defer cancel()
-	return s, walError(k.store.Update(ctx, func(tx Tx) error {
+	err = walError(k.store.Update(ctx, func(tx Tx) error {
 		if err := once(tx, s); err != nil {
 			return err
 		}
 		return do(tx, s, key)
 	}))
+	if err == nil {
+		k.observer.Attended(s.Tenant, "")
+	}
+	return s, err
 }
 
 // saidSince refuses a statement that was made before what it lifts stood: one that
@@ -236,8 +240,9 @@ func (k *Kernel) Agents(ctx context.Context, tenant string) ([]holdfast.Agent, e
 	return out, err
 }
 
-// Pause stops one agent: its crossings in flight are cut and it is refused
-// until a person unpauses it. Anybody may pause (D11).
+// Pause stops one agent, with those within it, or one of those, AGENT/ID, with those
+// beneath: the crossings in flight are cut and it is refused until a person unpauses
+// it. Anybody may pause (D11).
 func (k *Kernel) Pause(tenant, agent, who, why string) (int, error) {
 	ctx, cancel := edge()
 	defer cancel()
@@ -249,8 +254,8 @@ func (k *Kernel) Pause(tenant, agent, who, why string) (int, error) {
 	if err != nil {
 		return 0, walError(err)
 	}
-	cause := &holdfast.Error{Kind: holdfast.KindPaused, Why: "the agent " + excerpt.Of(agent, 64) + " was paused" + reason(k.quote(why, 256))}
-	n := k.flights.cut(cause, func(f *flight) bool { return f.tenant == tenant && f.agent == agent })
+	cause := &holdfast.Error{Kind: holdfast.KindPaused, Why: "the agent " + shownAgent(agent) + " was paused" + reason(k.quote(why, 256))}
+	n := k.flights.cut(cause, func(f *flight) bool { return f.of(tenant, agent) })
 	k.stir()
 	k.notify(Notice{Level: "warning", Event: "agent_paused", Tenant: tenant, Agent: agent, Why: string(k.mask(who + ": " + why))})
 	return n, nil
@@ -293,6 +298,10 @@ func (k *Kernel) Trust(tenant string, signed operator.Signed) error {
 		var level holdfast.Level
 		if err := level.UnmarshalText([]byte(s.Value)); err != nil {
 			return &holdfast.Error{Kind: holdfast.KindUsage, Why: err.Error()}
+		}
+		if a, err := tx.Agent(tenant, s.Subject); err == nil && a.Owner != "" {
+			return &holdfast.Error{Kind: holdfast.KindUsage, Why: shownAgent(a.Name) + " is an agent within " + excerpt.Of(a.Owner, 64) + ", and is trusted as that one",
+				Hint: "`holdfast agent trust " + excerpt.Of(a.Owner, 64) + " " + level.String() + "` is for both"}
 		}
 		data := said(s, signed)
 		data["level"] = level.String()
@@ -341,7 +350,7 @@ func (k *Kernel) SetPolicy(p *Policy, who string) error {
 		return err
 	}
 	if err := k.govern(made.Policy, Event{Tenant: holdfast.Local, Name: "policy_changed", Who: who, Subject: p.Version,
-		Data: map[string]any{"from": old.Version, "files": p.From, "weakened": p.Weakened}}); err != nil {
+		Data: map[string]any{"from": old.Version, "files": p.From, "weakened": p.Weakened, "settings": p.Settings}}); err != nil {
 		return err
 	}
 	k.policy.Store(made)
@@ -352,9 +361,10 @@ func (k *Kernel) SetPolicy(p *Policy, who string) error {
 	return nil
 }
 
-// Started records that this process owns the state, and under which policy.
+// Started records that this process owns the state, under which policy, and
+// whether everything is halted.
 func (k *Kernel) Started(who string) error {
 	p := k.policy.Load()
 	return k.govern(p.Policy, Event{Tenant: holdfast.Local, Name: "started", Who: who, Subject: p.Version,
-		Data: map[string]any{"files": p.From, "weakened": p.Weakened, "at": k.now().UTC().Format(time.RFC3339)}})
+		Data: map[string]any{"files": p.From, "weakened": p.Weakened, "settings": p.Settings, "halted": k.latch.Halted(), "at": k.now().UTC().Format(time.RFC3339)}})
 }

@@ -11,21 +11,22 @@ import (
 // before it began. It leaves nothing but the judgement, which is worth nothing.
 var errOtherPolicy = errors.New("the policy changed while the request was judged")
 
-// maxAnew is by how many policies one request is judged at most. A reload is a
-// record that is durable, and so far slower than a judgement.
+// maxAnew is how often one request is judged at most. A reload, and what changes an
+// agent's tree, is a record that is durable, and so far slower than a judgement.
 const maxAnew = 8
 
 // untilSettled judges a request until no other policy comes between judging it
 // and its begin, so that a reload drops no request (D49): each is answered by one
-// policy, whole. Where they come without end it is refused.
+// policy, whole. It is the same with the agent's tree. Where they come without end it
+// is refused.
 func (c *crossing) untilSettled(judge func() error) error {
 	for n := 1; ; n++ {
 		err := judge()
-		if !errors.Is(err, errOtherPolicy) {
+		if !errors.Is(err, errOtherPolicy) && !errors.Is(err, errOtherTree) {
 			return err
 		}
 		if n == maxAnew {
-			op := deny(holdfast.K6, holdfast.KindConflict, errOtherPolicy.Error()+", again and again", "ask again")
+			op := deny(holdfast.K6, holdfast.KindConflict, err.Error()+", again and again", "ask again")
 			c.j.opinions = replaceOpinion(c.j.opinions, op)
 			return c.refuse(op)
 		}

@@ -19,7 +19,7 @@ func (k *Kernel) Asker(ctx context.Context, token holdfast.Secret) (holdfast.Ide
 	ctx, cancel := limit(ctx, gateTime)
 	defer cancel()
 	err := k.store.View(ctx, func(tx Tx) (err error) {
-		if j.agent, err = tx.Agent(j.who.Tenant, j.who.Agent); errors.Is(err, ErrNotFound) {
+		if j.agent, err = ownAgent(tx, j.who.Tenant, j.who.Agent); errors.Is(err, ErrNotFound) {
 			j.agent, err = j.firstSight(), nil
 		}
 		return err

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -17,6 +18,7 @@ type wakes struct {
 	mu      sync.Mutex
 	waiting map[string]*wake           // guarded by mu; by review
 	watches map[chan struct{}]struct{} // guarded by mu; each of capacity one
+	look    time.Duration              // awaitLook, if it is zero
 }
 
 // wake is closed when its review has changed; n callers hold it.
@@ -28,7 +30,8 @@ type wake struct {
 // Await returns nil as soon as the review no longer waits for a person: it was
 // approved, refused or used, or it expired, or the policy it was asked under is
 // no longer in force. It says nothing of which: asking again does. Otherwise it
-// returns the context's cause, or a NotFoundError. Many may await one review.
+// returns the context's cause, a HaltedError as soon as everything is halted, or a
+// NotFoundError; the review waits on. Many may await one review.
 func (k *Kernel) Await(ctx context.Context, id string) error {
 	for {
 		waits, err := k.awaitOnce(ctx, id)
@@ -52,7 +55,10 @@ func (k *Kernel) awaitOnce(ctx context.Context, id string) (waits bool, err erro
 	case r.Answer(k.now(), k.governs(r.Boundary)) != review.Pending:
 		return false, nil
 	}
-	wait := awaitLook
+	if err := k.asked(); err != nil {
+		return true, err // nobody's answer would let it act now
+	}
+	wait := cmp.Or(k.wakes.look, awaitLook)
 	if !r.Expires.IsZero() {
 		wait = min(wait, max(r.Expires.Sub(k.now()), time.Millisecond))
 	}

@@ -15,6 +15,8 @@ type inside struct {
 	// child says that Child was called: one may cross from here.
 	child bool
 	tasks *tasks
+	// soFar judges what an act has given so far; nil of what is no act.
+	soFar func(context.Context, holdfast.Output) error
 }
 
 type insideKey struct{}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/review"
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/ledger"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -217,7 +216,7 @@ func (c *crossing) open(ctx context.Context) error {
 	}
 	var no *errRefused
 	switch {
-	case errors.Is(err, errOtherPolicy):
+	case errors.Is(err, errOtherPolicy) || errors.Is(err, errOtherTree):
 		return err
 	case errors.As(err, &no):
 		j.opinions = replaceOpinion(j.opinions, no.op)
@@ -249,7 +248,7 @@ func (c *crossing) admit(tx Tx) error {
 	if k.halting.Load() {
 		return &errRefused{refusal(holdfast.GateHalt, "HALTED", errHalted())}
 	}
-	if err := k.admitAgent(tx, j); err != nil {
+	if err := k.admitAgent(tx, j, true); err != nil {
 		return err
 	}
 	// A tool may have shown itself anew since it was judged.
@@ -298,8 +297,8 @@ func takeRoom(tx Tx, j *judgement) error {
 }
 
 // admitAgent looks once more whether the agent may cross, and keeps an agent
-// at first sight.
-func (k *Kernel) admitAgent(tx Tx, j *judgement) error {
+// at first sight; one within another only where its crossing begins.
+func (k *Kernel) admitAgent(tx Tx, j *judgement, begins bool) error {
 	gone, err := tx.Revoked(j.who.Tenant, j.who.TokenID)
 	if err != nil {
 		return err
@@ -307,12 +306,16 @@ func (k *Kernel) admitAgent(tx Tx, j *judgement) error {
 	if gone {
 		return &errRefused{deny(holdfast.K2, holdfast.KindRevokedToken, "the token was revoked", "")}
 	}
-	a, err := tx.Agent(j.who.Tenant, j.who.Agent)
+	a, err := ownAgent(tx, j.who.Tenant, j.who.Agent)
 	if errors.Is(err, ErrNotFound) {
-		return k.meet(tx, j)
+		a = j.firstSight()
+		err = k.meet(tx, j)
 	}
 	if err != nil {
 		return err
+	}
+	if j.responding {
+		return nil
 	}
 	if a.State != holdfast.AgentRunning {
 		return &errRefused{deny(holdfast.GateHalt, holdfast.KindPaused, "the agent was paused"+reason(a.Why), "")}
@@ -320,7 +323,7 @@ func (k *Kernel) admitAgent(tx Tx, j *judgement) error {
 	if k.fled.has(j.who.Tenant, j.who.Agent) {
 		return &errRefused{deny(holdfast.GateHalt, holdfast.KindPaused, "the agent is being paused: its code tried to leave its sandbox", "")}
 	}
-	return nil
+	return k.admitSub(tx, j, begins)
 }
 
 // meet keeps an agent at first sight, with an event.
@@ -361,7 +364,7 @@ func useApproval(tx Tx, j *judgement) error {
 func (c *crossing) register() bool {
 	c.ctx, c.cut = context.WithCancelCause(c.caller)
 	j := c.j
-	c.flight = &flight{id: j.id, tenant: j.who.Tenant, agent: j.who.Agent, token: j.who.TokenID, boundary: j.contract.Boundary, since: j.now, cut: c.cut, leased: c.leased}
+	c.flight = &flight{id: j.id, tenant: j.who.Tenant, agent: j.who.Agent, within: j.branch.names(), token: j.who.TokenID, boundary: j.contract.Boundary, since: j.now, cut: c.cut, leased: c.leased}
 	if c.k.flights.add(c.flight) {
 		return true
 	}
@@ -394,108 +397,6 @@ func (c *crossing) activate() error {
 	}
 	c.machine.do(refused)
 	return c.close(&ending{outcome: ledger.Halted, err: err, unstarted: true})
-}
-
-// run acts and leaves.
-func (c *crossing) run(act Act) (*holdfast.Outcome, error) {
-	err := c.leave(c.perform(act))
-	return c.outcome(), err
-}
-
-// ended is how an act ended.
-type ended struct {
-	out holdfast.Output
-	err error
-	// deaf says that the hand ignored its context and was left behind.
-	deaf bool
-	// unstarted says that the hand was never called, or that it says that
-	// what it was to do never began.
-	unstarted bool
-	// partial says that its output is what there was when it was stopped.
-	partial bool
-	news    *sandbox.News // what a run of code has to tell
-}
-
-// How long a hand may take to obey the end of its context before it is left
-// behind and named: at a halt, and otherwise.
-const (
-	haltGrace   = 25 * time.Millisecond
-	cancelGrace = 5 * time.Second
-)
-
-// perform runs the hand in a goroutine of its own, so that one which ignores
-// its context cannot keep a halt from being recorded. On a context that has
-// ended it is not called at all.
-func (c *crossing) perform(act Act) ended {
-	ctx, cancel := context.WithTimeoutCause(c.ctx, c.j.contract.timeout(), errTimeout)
-	defer cancel()
-	if d := c.j.req.Deadline; !d.IsZero() {
-		var stop context.CancelFunc
-		ctx, stop = context.WithDeadlineCause(ctx, d, errTimeout)
-		defer stop()
-	}
-	if ctx.Err() != nil {
-		return ended{err: context.Cause(ctx), unstarted: true}
-	}
-	ctx = within(ctx, c.inside())
-	ch := make(chan ended, 1)
-	go func() { ch <- guarded(ctx, act) }()
-	select {
-	case e := <-ch:
-		return c.settleCause(ctx, e)
-	case <-ctx.Done():
-	}
-	grace := time.NewTimer(graceFor(context.Cause(ctx)))
-	defer grace.Stop()
-	select {
-	case e := <-ch:
-		return c.settleCause(ctx, e)
-	case <-grace.C:
-		go func() { c.lateNews((<-ch).err) }()
-		return c.settleCause(ctx, ended{deaf: true, err: context.Cause(ctx)})
-	}
-}
-
-var errTimeout = errors.New("the act's time is over")
-
-func graceFor(cause error) time.Duration {
-	if holdfast.KindOf(cause) == holdfast.KindHalted {
-		return haltGrace
-	}
-	return cancelGrace
-}
-
-// settleCause lets the reason for the context's end stand above whatever error
-// the hand made of it, but for what the code did to its walls.
-func (c *crossing) settleCause(ctx context.Context, e ended) ended {
-	if e.err != nil && ctx.Err() != nil && !news(e.err) {
-		var stopped *sandbox.Stopped
-		e.partial = errors.As(e.err, &stopped)
-		e.err = context.Cause(ctx)
-	}
-	return e
-}
-
-// guarded turns a hand's panic into an error.
-func guarded(ctx context.Context, act Act) (e ended) {
-	defer func() {
-		if r := recover(); r != nil {
-			e = ended{err: &holdfast.Error{Kind: holdfast.KindOperation, Why: "the hand panicked", Err: fmt.Errorf("panic: %v", r)}}
-		}
-	}()
-	out, err := act(ctx)
-	news, err := heard(err)
-	return ended{out: out, err: err, unstarted: errors.Is(err, holdfast.ErrNotStarted) && !usedAny(out), news: news}
-}
-
-// usedAny says whether something was used, whatever else is said of it.
-func usedAny(out holdfast.Output) bool {
-	for _, n := range out.Used {
-		if n > 0 {
-			return true
-		}
-	}
-	return false
 }
 
 func (c *crossing) inside() inside {

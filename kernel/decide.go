@@ -141,6 +141,11 @@ func (k *Kernel) Decide(signed operator.Signed) (review.Review, error) {
 	if err != nil {
 		return review.Review{}, walError(err)
 	}
+	goesOn := ""
+	if r.About != "" && r.State == review.Approved {
+		goesOn = r.Agent
+	}
+	k.observer.Attended(r.Tenant, goesOn)
 	k.stir(r.ID)
 	k.notify(decidedNotice(&r))
 	r.Entry = nil
@@ -149,7 +154,7 @@ func (k *Kernel) Decide(signed operator.Signed) (review.Review, error) {
 
 // decidedNotice is how people are told of an answer.
 func decidedNotice(r *review.Review) Notice {
-	return Notice{Level: "info", Event: "review_" + string(r.State), Tenant: r.Tenant, Agent: r.Agent, Boundary: r.Boundary, Review: r.ID, Crossing: r.Crossing,
+	return Notice{Level: "info", Event: "review_" + string(r.State), Tenant: r.Tenant, Agent: r.Asks(), Boundary: r.Boundary, Review: r.ID, Crossing: r.Crossing,
 		Why: reasonOr(r.Reason, string(r.State))}
 }
 
@@ -280,14 +285,14 @@ func (k *Kernel) applyDecision(tx Tx, r *review.Review, s operator.Statement, si
 	if err := k.event(tx, Event{Tenant: r.Tenant, Crossing: r.Crossing, Name: "review_decided", Who: s.Reviewer, Subject: r.ID, Data: data}); err != nil {
 		return err
 	}
-	if r.About == review.AboutEscape || r.About == review.AboutBudget {
+	if r.About != "" {
 		err := k.attemptAnswered(tx, r, s, signed)
 		if err == nil && r.About == review.AboutBudget && state == review.Approved {
 			err = k.extend(tx, r, s)
 		}
 		return err
 	}
-	if r.About != "" || state != review.Rejected && state != review.Changes {
+	if state != review.Rejected && state != review.Changes {
 		return nil // no crossing waits for it
 	}
 	name := nameRejected
@@ -299,8 +304,11 @@ func (k *Kernel) applyDecision(tx Tx, r *review.Review, s operator.Statement, si
 
 // aboutWords is what a review that no crossing waits for is about.
 func aboutWords(about string) string {
-	if about == review.AboutBudget {
+	switch about {
+	case review.AboutBudget:
 		return "a spent budget"
+	case review.AboutAnomaly:
+		return "what is out of the ordinary"
 	}
 	return "an escape attempt"
 }

@@ -152,7 +152,7 @@ func (c *crossing) attempt(esc *sandbox.Escape) (*attempt, error) {
 // answer writes all that an attempt brings about but the crossing's own entry,
 // which follows in the same transaction.
 func (k *Kernel) answer(tx Tx, a *attempt, j *judgement) error {
-	agent, err := tx.Agent(a.Tenant, a.Agent)
+	agent, err := ownAgent(tx, a.Tenant, a.Agent)
 	if errors.Is(err, ErrNotFound) {
 		agent = j.firstSight()
 		err = k.meet(tx, j)
@@ -330,7 +330,10 @@ func (k *Kernel) violated(tx Tx, j *judgement, v *sandbox.Violation) error {
 // Opened is how people are told of a question that waits.
 func Opened(r *review.Review) Notice {
 	n := Notice{Level: "warning", Event: "review_opened", Tenant: r.Tenant, Agent: r.Agent, Boundary: r.Boundary, Review: r.ID, Crossing: r.Crossing, Why: r.Why}
-	if r.About == review.AboutBudget {
+	if r.About == "" {
+		n.Agent = r.Asks()
+	}
+	if r.About == review.AboutBudget || r.About == review.AboutAnomaly && !asksOnly(*r) {
 		n.Level = "error"
 		n.Why += "; the agent is paused"
 	}

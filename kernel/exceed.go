@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -177,7 +178,7 @@ func (k *Kernel) exceeded(tx Tx, j *judgement, d budget.Draw, used int64) error 
 
 func spentData(j *judgement, d budget.Draw, used int64) map[string]any {
 	return map[string]any{"budget": d.Name, "resource": string(d.Resource), "limit": d.Limit, "used": used, "asked": d.Amount,
-		"agent": j.who.Agent, "session": j.who.Session, "boundary": j.recordedBoundary()}
+		"agent": j.who.Name(), "session": j.who.Session, "boundary": j.recordedBoundary()}
 }
 
 func (k *Kernel) endChain(tx Tx, j *judgement, d budget.Draw, used int64) error {
@@ -204,7 +205,7 @@ func (k *Kernel) blockTenant(tx Tx, j *judgement, d budget.Draw, used int64) err
 	if err != nil {
 		return err
 	}
-	b := Block{Tenant: j.who.Tenant, Since: j.at, Budget: d.Name, Limit: d.Limit, Agent: j.who.Agent, Crossing: j.id}
+	b := Block{Tenant: j.who.Tenant, Since: j.at, Budget: d.Name, Limit: d.Limit, Agent: j.who.Name(), Crossing: j.id}
 	if ends := budget.End(j.pol.Limits, d); ends > 0 {
 		b.Until = time.Unix(ends, 0).UTC()
 	}
@@ -231,7 +232,7 @@ func (k *Kernel) blockTenant(tx Tx, j *judgement, d budget.Draw, used int64) err
 }
 
 func (j *judgement) notice(level, event, why string) Notice {
-	return Notice{Level: level, Event: event, Tenant: j.who.Tenant, Agent: j.who.Agent, Boundary: j.recordedBoundary(), Crossing: j.id, Why: why}
+	return Notice{Level: level, Event: event, Tenant: j.who.Tenant, Agent: j.who.Name(), Boundary: j.recordedBoundary(), Crossing: j.id, Why: why}
 }
 
 // spentQuestion is what a review of a spent budget is about.
@@ -245,7 +246,7 @@ type spentQuestion struct {
 
 // pauseSpent pauses the agent and asks a person, once for each counter at a time.
 func (k *Kernel) pauseSpent(tx Tx, j *judgement, d budget.Draw, used int64) error {
-	a, err := tx.Agent(j.who.Tenant, j.who.Agent)
+	a, err := k.whose(tx, j, d)
 	if err != nil {
 		return err
 	}
@@ -269,6 +270,20 @@ func (k *Kernel) pauseSpent(tx Tx, j *judgement, d budget.Draw, used int64) erro
 	data["why"], data["review"] = a.Why, r.ID
 	j.stops.notices = append(j.stops.notices, j.notice("error", "agent_paused", "the agent is paused: "+r.Why))
 	return k.event(tx, Event{Tenant: a.Tenant, Crossing: j.id, Name: "agent_paused", Who: "holdfast", Subject: a.Name, Data: data})
+}
+
+// whose is the agent whose counter it is. One within another may have begun nothing
+// yet, and is kept with its first refusal.
+func (k *Kernel) whose(tx Tx, j *judgement, d budget.Draw) (holdfast.Agent, error) {
+	if d.Of == "" {
+		return tx.Agent(j.who.Tenant, j.who.Agent)
+	}
+	a, err := tx.Agent(j.who.Tenant, d.Of)
+	if errors.Is(err, ErrNotFound) && j.branch.fresh && j.branch.path[0].Name == d.Of {
+		a = j.branch.path[0]
+		err = k.meetSub(tx, &a, j.id)
+	}
+	return a, err
 }
 
 // waitingFor is the review of that counter that waits for an answer, or nil.
@@ -298,7 +313,7 @@ func (k *Kernel) askSpent(tx Tx, j *judgement, d budget.Draw, used int64) (*revi
 		return nil, err
 	}
 	amount := j.pol.amount(d)
-	shown := map[string]any{"agent": j.who.Agent, "boundary": j.recordedBoundary(), "budget": d.Name, "crossing": j.id, "session": j.who.Session,
+	shown := map[string]any{"agent": j.who.Name(), "boundary": j.recordedBoundary(), "budget": d.Name, "crossing": j.id, "session": j.who.Session,
 		"used": words(d.Resource, used), "limit": words(d.Resource, d.Limit), "asked": words(d.Resource, d.Amount), "approving_adds": words(d.Resource, amount)}
 	text, err := json.Marshal(shown)
 	if err != nil {
@@ -310,7 +325,8 @@ func (k *Kernel) askSpent(tx Tx, j *judgement, d budget.Draw, used int64) (*revi
 	}
 	sum := sha256.Sum256([]byte(seen.text))
 	r := review.Review{ID: id, Crossing: j.id, About: review.AboutBudget, Principal: j.who.Principal, Session: j.who.Session, Intent: j.who.Intent,
-		Binding:     review.Binding{Tenant: j.who.Tenant, Agent: j.who.Agent, Boundary: j.recordedBoundary(), Exact: sha([]byte(budgetDomain + seen.text)), Policy: j.pol.Version},
+		Asker: j.asker(), Owner: ownerOf(d, j),
+		Binding:     review.Binding{Tenant: j.who.Tenant, Agent: cmp.Or(d.Of, j.who.Agent), Boundary: j.recordedBoundary(), Exact: sha([]byte(budgetDomain + seen.text)), Policy: j.pol.Version},
 		Correlation: j.correlation, Risk: holdfast.High, Why: "the budget is spent: " + d.Name, Preview: seen.text, PreviewHash: hex.EncodeToString(sum[:]),
 		Cut: seen.cut, Masked: seen.masked, Nonce: nonce, State: review.Pending, Created: k.instant()}
 	if err := putMetaJSON(tx, questionName(id), spentQuestion{Key: d.Key, Window: d.Window, Amount: amount, Budget: d.Name}); err != nil {
@@ -322,10 +338,19 @@ func (k *Kernel) askSpent(tx Tx, j *judgement, d budget.Draw, used int64) (*revi
 	if err := tx.PutReview(r, review.None); err != nil {
 		return nil, err
 	}
+	j.overBudget = true
 	j.stops.reviews = append(j.stops.reviews, id)
 	j.stops.notices = append(j.stops.notices, Opened(&r))
 	return &r, k.event(tx, Event{Tenant: r.Tenant, Crossing: r.Crossing, Name: "review_proposed", Who: r.Principal, Subject: r.ID, Part: []byte(r.Preview),
 		Data: map[string]any{"about": r.About, "agent": r.Agent, "boundary": r.Boundary, "exact_hash": r.Exact, "preview_hash": r.PreviewHash, "policy": r.Policy, "why": r.Why}})
+}
+
+// ownerOf is the agent within which that one is whose counter it is, or "".
+func ownerOf(d budget.Draw, j *judgement) string {
+	if d.Of == "" {
+		return ""
+	}
+	return j.who.Agent
 }
 
 // words is an amount for people: money in dollars.

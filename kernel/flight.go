@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -9,8 +10,10 @@ import (
 // flight is a crossing that begins or is ACTIVE.
 type flight struct {
 	id, tenant, agent, token, boundary string
-	since                              time.Time
-	cut                                context.CancelCauseFunc
+	// within is who asks within the agent, and whoever is above that one, by name.
+	within []string
+	since  time.Time
+	cut    context.CancelCauseFunc
 	// ended says that it was cut already: the latch's watcher and the command
 	// that wrote it both come.
 	ended bool // guarded by flights.mu
@@ -45,6 +48,19 @@ func (f *flights) add(fl *flight) bool {
 	}
 	f.m[fl] = struct{}{}
 	return true
+}
+
+// of says whether the agent of that name asks, or whether one beneath it does.
+func (fl *flight) of(tenant, agent string) bool {
+	return fl.tenant == tenant && (fl.agent == agent || slices.Contains(fl.within, agent))
+}
+
+// name is who asks.
+func (fl *flight) name() string {
+	if len(fl.within) > 0 {
+		return fl.within[0]
+	}
+	return fl.agent
 }
 
 // who is whose flight it is.
@@ -95,7 +111,7 @@ func (k *Kernel) Flights() []Flight {
 	defer k.flights.mu.Unlock()
 	out := make([]Flight, 0, len(k.flights.m))
 	for f := range k.flights.m {
-		out = append(out, Flight{f.id, f.tenant, f.agent, f.boundary, f.since})
+		out = append(out, Flight{f.id, f.tenant, f.name(), f.boundary, f.since})
 	}
 	return out
 }

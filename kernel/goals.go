@@ -417,7 +417,7 @@ func (k *Kernel) ViolationsSince(ctx context.Context, tenant string, since time.
 		if err != nil {
 			return err
 		}
-		from, err := firstSince(tx, tenant, size, since)
+		from, err := FirstSince(tx, tenant, size, since)
 		if err != nil {
 			return err
 		}
@@ -462,10 +462,10 @@ func sizeOf(tx Tx, tenant string) (int64, error) {
 	return 0, nil
 }
 
-// firstSince is the place of a leaf before which none is as young as since.
+// FirstSince is the place of a leaf before which none is as young as since.
 // Leaves stand nearly in the order of their times: what was sealed a moment
 // before another may stand behind it, so that a minute is gone back.
-func firstSince(tx Tx, tenant string, size int64, since time.Time) (int64, error) {
+func FirstSince(tx Tx, tenant string, size int64, since time.Time) (int64, error) {
 	since = since.Add(-time.Minute)
 	var failed error
 	at := sort.Search(int(size), func(i int) bool {

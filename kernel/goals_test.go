@@ -40,6 +40,8 @@ func (c *tally) Crossed(x kernel.Crossed) {
 	c.crossed = append(c.crossed, x)
 }
 
+func (c *tally) Attended(string, string) {}
+
 // abroad is a verifier by which the agent "stranger" is of another tenant.
 type abroad struct{ kernel.Verifier }
 

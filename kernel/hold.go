@@ -63,7 +63,7 @@ func (c *crossing) hold(ctx context.Context) error {
 		Why:  "held for a person: " + r.Why,
 		Hint: "`holdfast review approve " + r.ID + "` decides it; ask again with the same payload afterwards"}
 	c.finish(held)
-	c.count(holdfast.Hold, c.heldBy(), "")
+	c.count(holdfast.Hold, c.heldBy(), "", nil)
 	return held
 }
 
@@ -98,7 +98,7 @@ func ownReview(tx Tx, b review.Binding, principal string) (review.Review, error)
 // openReview attaches to a waiting question about the same request, or opens
 // one (D11). It says whether it opened one.
 func (k *Kernel) openReview(tx Tx, j *judgement, r *review.Review) (bool, error) {
-	if err := k.admitAgent(tx, j); err != nil {
+	if err := k.admitAgent(tx, j, false); err != nil {
 		return false, err
 	}
 	old, err := ownReview(tx, r.Binding, r.Principal)
@@ -141,6 +141,9 @@ func (k *Kernel) openReview(tx Tx, j *judgement, r *review.Review) (bool, error)
 	}
 	data := map[string]any{"agent": r.Agent, "boundary": r.Boundary, "exact_hash": r.Exact,
 		"preview_hash": r.PreviewHash, "policy": r.Policy, "why": r.Why, "expires_at": stamp(r.Expires)}
+	if r.Asker != "" {
+		data["asker"] = r.Asker
+	}
 	if j.beside != nil {
 		data["beside"] = true // the preview is of more than the payload
 	}
@@ -235,7 +238,7 @@ func (k *Kernel) question(c *crossing) (review.Review, error) {
 	sum := sha256.Sum256([]byte(seen.text))
 	// Created orders the questions of one request, whatever the clock does.
 	return review.Review{ID: id, Crossing: j.id, Binding: j.binding(), Principal: j.who.Principal, Session: j.who.Session,
-		Intent: j.who.Intent, Correlation: j.correlation, Risk: j.risk(), Why: j.why, Confidence: j.score, Threshold: j.limit,
+		Intent: j.who.Intent, Asker: j.asker(), Correlation: j.correlation, Risk: j.risk(), Why: j.why, Confidence: j.score, Threshold: j.limit,
 		Preview: seen.text, PreviewHash: hex.EncodeToString(sum[:]), Cut: seen.cut, Masked: seen.masked, Shape: shape(j, &seen),
 		Contract: j.contract.hash, Pin: j.contract.Pin, Gates: j.askedBy, Key: j.key(), Nonce: nonce, State: review.Pending,
 		Created: j.at, Expires: j.now.Add(review.Lifetime), Entry: entry}, nil

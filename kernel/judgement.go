@@ -54,6 +54,7 @@ type judgement struct {
 	roomErr  error // of the counters and rates
 	agent    holdfast.Agent
 	newAgent bool
+	branch   branch // of the agent's tree, where the request stands
 	revoked  bool
 	review   *review.Review
 	rules    []*keptRule // that a person remembered for this caller here
@@ -65,12 +66,14 @@ type judgement struct {
 	chain    *endedChain     // that a budget ended; nil where none did
 	// The judge's scores, or why there are none; consult fetches them before K7
 	// is asked; unasked says that none may be asked now, as by Check. judging
-	// says that this is a judge's own crossing.
-	scores   *review.Scores
-	judgeErr error
-	unasked  bool
-	consult  func(context.Context)
-	judging  bool
+	// says that this is a judge's own crossing, responding that it is Holdfast's
+	// own answer.
+	scores     *review.Scores
+	judgeErr   error
+	unasked    bool
+	consult    func(context.Context)
+	judging    bool
+	responding bool
 	// What rules name, fetched before K8 is asked, and before it is asked again
 	// of what came out.
 	fetched, fetchedOut  map[string]constitution.Fetched
@@ -83,22 +86,24 @@ type judgement struct {
 	verdicts []goal.Verdict      // on a submission
 	paused   []CriticalViolation // those for which goals were paused
 	stops    stopping            // what its entry's transaction stops
-	draws    []budget.Draw
-	rates    []budget.Rate
-	planErr  *budget.Refusal
-	sights   []constitution.Sight // what past functions see of the request
-	asks     constitution.History // nil until K8 is asked
-	ticket   *history.Ticket      // nil where it is only looked at
-	price    price
-	priceErr *holdfast.Opinion // K3's refusal of what cannot be priced
-	score    *float64
-	limit    *float64        // K7's threshold
-	approved bool            // an approval is to be used by the begin
-	byRule   *keptRule       // a remembered rule is to be used by the begin
-	ended    string          // of a remembered rule that would have covered it
-	why      string          // the hold's reason
-	askedBy  []holdfast.Gate // the gates that put it to a person
-	heldAs   string          // the name of the hold
+	// overBudget says that a budget of its own was spent, and a person asked.
+	overBudget bool
+	draws      []budget.Draw
+	rates      []budget.Rate
+	planErr    *budget.Refusal
+	sights     []constitution.Sight // what past functions see of the request
+	asks       constitution.History // nil until K8 is asked
+	ticket     *history.Ticket      // nil where it is only looked at
+	price      price
+	priceErr   *holdfast.Opinion // K3's refusal of what cannot be priced
+	score      *float64
+	limit      *float64        // K7's threshold
+	approved   bool            // an approval is to be used by the begin
+	byRule     *keptRule       // a remembered rule is to be used by the begin
+	ended      string          // of a remembered rule that would have covered it
+	why        string          // the hold's reason
+	askedBy    []holdfast.Gate // the gates that put it to a person
+	heldAs     string          // the name of the hold
 }
 
 // verdict is the worst of the opinions; with a gate missing it is Deny.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -98,7 +99,7 @@ func explained(r *budget.Refusal) holdfast.Opinion {
 	case holdfast.KindOverflow:
 		op.Why = fmt.Sprintf("the sum of %s overflows", d.Resource)
 	default:
-		op.Why = fmt.Sprintf("%s: %d asked, %d of %d left", d.Name, d.Amount, max(0, d.Limit-r.Counter.Used), d.Limit)
+		op.Why = fmt.Sprintf("%s: %s asked, %s of %s left", d.Name, plainly(d.Resource, d.Amount), plainly(d.Resource, max(0, d.Limit-r.Counter.Used)), plainly(d.Resource, d.Limit))
 		op.Hint = "raise the budget in holdfast.yaml, or wait for its window to end"
 		switch {
 		case d.Resource == holdfast.Iterations && d.Window == 0:
@@ -111,6 +112,14 @@ func explained(r *budget.Refusal) holdfast.Opinion {
 		}
 	}
 	return op
+}
+
+// plainly is an amount in a letter: money in dollars, anything else as a number.
+func plainly(r holdfast.Resource, n int64) string {
+	if r == holdfast.MoneyMicro {
+		return words(r, n)
+	}
+	return strconv.FormatInt(n, 10)
 }
 
 // follows is the hint of a budget whose exceeding stops more than the request.

@@ -22,6 +22,9 @@ func k8Eval(ctx context.Context, j *judgement) holdfast.Opinion {
 	if j.contract.predicateErr != nil {
 		return refusal(holdfast.K8, "PREDICATE_NOT_FOUND", j.contract.predicateErr)
 	}
+	if j.responding {
+		return allow(holdfast.K8, "READY", j.contract.Source, "it is Holdfast's own answer, which no rule may keep from being given")
+	}
 	if namesOwn(j.doc.Value(), j.pol.Own) {
 		op := deny(holdfast.K8, holdfast.KindRule, "the request names Holdfast's own files", "nothing that an agent does may touch the state directory or the configuration")
 		op.State, op.Rule = "FAIL", "celestial L1 (built in)"

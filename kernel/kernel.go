@@ -52,6 +52,8 @@ type Config struct {
 	FailIntent func(tx Tx, a Attempt) error
 	// Observer may be nil.
 	Observer Observer
+	// Versions may be nil: an act whose contract asks for it is then refused.
+	Versions Versions
 	// MarkKey is the key of the marks that begins keep of past functions, 32
 	// bytes that nobody else knows and that stay with the state. Nil is one for
 	// this process alone: marks of another key are as none.
@@ -79,6 +81,7 @@ type Kernel struct {
 	onRefuse func(int64)
 	intents  func(Tx, Attempt) error
 	observer Observer
+	versions Versions
 	log      *slog.Logger
 	tracer   trace.Tracer
 	clock    func() time.Time
@@ -142,7 +145,7 @@ func New(cfg Config) (*Kernel, error) {
 	}
 	k := &Kernel{store: cfg.Store, latch: cfg.Latch, verifier: cfg.Verifier, redact: cfg.Redact,
 		sealer: cfg.Sealer, operator: cfg.Operator, runtime: cfg.Runtime, disabled: cfg.Disabled,
-		notify: cfg.Notify, onRefuse: cfg.Refused, intents: cfg.FailIntent, observer: cfg.Observer, log: cfg.Log, tracer: cfg.Tracer,
+		notify: cfg.Notify, onRefuse: cfg.Refused, intents: cfg.FailIntent, observer: cfg.Observer, versions: cfg.Versions, log: cfg.Log, tracer: cfg.Tracer,
 		clock: cfg.Now, random: cfg.Random, exempt: ledger.Exempt()}
 	k.defaults()
 	k.policy.Store(pol)

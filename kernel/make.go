@@ -10,7 +10,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/budget"
-	"github.com/holdfast-dev/holdfast/internal/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/goal"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/internal/review"
@@ -45,8 +44,10 @@ func (k *Kernel) make(ctx context.Context, req *holdfast.Request, parent inside)
 		j.readBeside()
 	}
 	j.contract = k.lookup(j.pol, req.Boundary)
-	j.judging = ofJudge(ctx, req.Boundary)
-	j.classify()
+	j.judging, j.responding = ofJudge(ctx, req.Boundary), ofRespond(ctx, req.Boundary)
+	if !j.responding {
+		j.classify()
+	}
 	j.readGoals()
 	return j, nil
 }
@@ -79,18 +80,26 @@ func (k *Kernel) fetch(ctx context.Context, j *judgement) {
 	if j.whoErr != nil {
 		return
 	}
+	ctx, cancel := limit(ctx, gateTime)
+	defer cancel()
+	if j.req.Sub != nil {
+		if j.factErr = k.store.View(ctx, func(tx Tx) (err error) { j.branch, err = j.stand(tx); return err }); j.factErr != nil {
+			return
+		}
+		if len(j.branch.path) > 0 {
+			j.who.Sub = idOf(&j.branch.path[0])
+		}
+	}
 	j.scope = replayScope(j)
 	j.setPrice(ctx)
-	if j.contract != nil {
+	if j.contract != nil && !j.responding {
 		j.draws, j.rates, j.planErr = budget.Plan(k.limits(j), j.pol.Rates, budget.Ask{
-			Who: j.who, Boundary: j.req.Boundary, Consumes: j.consumes(),
+			Who: j.who, Within: j.branch.ids(), Boundary: j.req.Boundary, Consumes: j.consumes(),
 			PerMinute: j.contract.RatePerMinute, Cooldown: j.contract.Cooldown, Now: j.now})
 		if j.judging {
 			j.rates = nil // it takes no place of the request that it judges
 		}
 	}
-	ctx, cancel := limit(ctx, gateTime)
-	defer cancel()
 	j.factErr = k.store.View(ctx, func(tx Tx) error { return j.read(tx) })
 	if err := errors.Join(j.factErr, j.bookErr, j.keptErr, j.roomErr); err != nil && !errors.Is(err, context.Canceled) {
 		k.log.Error("facts could not be read", "crossing", j.id, "err", err)
@@ -113,7 +122,7 @@ func (k *Kernel) limits(j *judgement) []budget.Limit {
 
 func (j *judgement) read(tx Tx) error {
 	var err error
-	if j.agent, err = tx.Agent(j.who.Tenant, j.who.Agent); errors.Is(err, ErrNotFound) {
+	if j.agent, err = ownAgent(tx, j.who.Tenant, j.who.Agent); errors.Is(err, ErrNotFound) {
 		j.agent, j.newAgent, err = j.firstSight(), true, nil
 	}
 	if err != nil {
@@ -207,18 +216,26 @@ func (j *judgement) before() *holdfast.Opinion {
 		op := refusal(holdfast.GateHalt, "HALTED", err)
 		return &op
 	}
+	if j.responding {
+		return nil
+	}
 	if j.whoErr == nil && j.factErr == nil && j.agent.State != holdfast.AgentRunning {
-		op := deny(holdfast.GateHalt, holdfast.KindPaused, "the agent "+excerpt.Of(j.agent.Name, 64)+" is paused"+reason(j.agent.Why), "a person can lift it with `holdfast agent unpause "+excerpt.Of(j.agent.Name, 64)+"`")
-		op.State = "PAUSED"
-		return &op
+		return pausedAgent(&j.agent)
 	}
 	if j.whoErr == nil && j.factErr == nil {
+		if op := j.branch.paused(); op != nil {
+			return op
+		}
 		if op := j.stopped(); op != nil {
 			return op
 		}
 	}
 	if strings.HasPrefix(fold(j.req.Boundary), judgeBoundary) && !j.judging {
 		op := deny(holdfast.K2, holdfast.KindPermission, "only Holdfast itself asks its judges", "cross the boundary that names the judge")
+		return &op
+	}
+	if strings.HasPrefix(fold(j.req.Boundary), respondBoundary) {
+		op := deny(holdfast.K2, holdfast.KindPermission, "only Holdfast itself answers what is out of the ordinary", "anybody may stop an agent with `holdfast agent pause`, or everything with `holdfast halt`")
 		return &op
 	}
 	if j.goals.Paused {

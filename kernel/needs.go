@@ -57,6 +57,10 @@ type Observer interface {
 	// Crossed is told of each request that was refused or held, and of each
 	// crossing that ended.
 	Crossed(c Crossed)
+	// Attended is told of each word of a person's that was carried out: somebody
+	// looks after the tenant's agents, or, where tenant is empty, after everything.
+	// agent is whom it let go on, "" where it let nobody.
+	Attended(tenant, agent string)
 }
 
 // Crossed is what became of one request.
@@ -71,6 +75,14 @@ type Crossed struct {
 	Outcome ledger.Outcome
 	// Spoke are the rules on the request and on the output that spoke.
 	Spoke []constitution.Finding
+	// Entry is what was written of it; nil of what was held. It is the kernel's.
+	Entry *ledger.Entry
+	// Passive says that its door has seen that it only reads, or only connects: two
+	// that are alike are then no loop.
+	Passive bool
+	// OverBudget says that it spent what its session had, so that its agent was
+	// paused and a person asked (D41).
+	OverBudget bool
 }
 
 // unobserved is an Observer that looks away.
@@ -78,14 +90,16 @@ type unobserved struct{}
 
 func (unobserved) GoalsJudged([]goal.Verdict, bool) {}
 func (unobserved) Crossed(Crossed)                  {}
+func (unobserved) Attended(string, string)          {}
 
 // count tells the observer what became of the request.
-func (c *crossing) count(v holdfast.Verdict, g holdfast.Gate, o ledger.Outcome) {
+func (c *crossing) count(v holdfast.Verdict, g holdfast.Gate, o ledger.Outcome, e *ledger.Entry) {
 	boundary := ""
 	if c.j.contract != nil {
 		boundary = c.j.contract.Boundary
 	}
-	c.k.observer.Crossed(Crossed{Boundary: boundary, Verdict: v, Gate: g, Outcome: o, Spoke: c.j.spoke})
+	c.k.observer.Crossed(Crossed{Boundary: boundary, Verdict: v, Gate: g, Outcome: o, Spoke: c.j.spoke, Entry: e,
+		Passive: c.j.req.ReadsOnly || c.j.req.Carries, OverBudget: c.j.overBudget})
 }
 
 // Verifier checks a token's signature, issuer, audience and times, and reads

@@ -121,7 +121,7 @@ func (r *reading) all(ctx context.Context) error {
 			if h.Tenant == ledger.CheckpointsTenant {
 				continue
 			}
-			from, err := firstSince(tx, h.Tenant, h.Size, since)
+			from, err := FirstSince(tx, h.Tenant, h.Size, since)
 			if err != nil {
 				return err
 			}
@@ -222,7 +222,8 @@ func (r *reading) leaf(ctx context.Context, l *ledger.Stored) {
 		r.begin(ctx, l)
 	case l.Kind == ledger.KindEntry && bytes.Contains(l.Record, []byte(`,"unstarted":true`)):
 		if e, err := ledger.ParseEntry(l.Record); err == nil && e.Unstarted {
-			r.p.kept.Remove(l.Tenant, occasion(e.Timestamp, e.Agent, e.Session, e.ExactHash), e.Timestamp)
+			agent, _ := e.Who()
+			r.p.kept.Remove(l.Tenant, occasion(e.Timestamp, agent, e.Session, e.ExactHash), e.Timestamp)
 		}
 	}
 }
@@ -235,7 +236,8 @@ func (r *reading) begin(ctx context.Context, l *ledger.Stored) {
 		}
 		return
 	}
-	name := occasion(b.Timestamp, b.Agent, b.Session, b.ExactHash)
+	agent, _ := b.Who()
+	name := occasion(b.Timestamp, agent, b.Session, b.ExactHash)
 	var was *recalled
 	for i, f := range r.functions {
 		if !f.Match(b.Boundary) {
@@ -291,8 +293,9 @@ func (w *recalled) see(ctx context.Context, p *constitution.Past) (constitution.
 
 // recall reads what a crossing was judged by.
 func (r *reading) recall(b *ledger.Begin, part []byte) *recalled {
+	agent, sub := b.Who()
 	w := &recalled{Facts: constitution.Facts{Boundary: b.Boundary, Now: b.Timestamp, Who: holdfast.Identity{Tenant: b.TenantID, Principal: b.Caller, Roles: b.Roles,
-		Agent: b.Agent, Kind: b.AgentKind, Session: b.Session, Intent: b.Intent, Chain: b.Chain, Tier: b.Tier}}}
+		Agent: agent, Sub: sub, Kind: b.AgentKind, Session: b.Session, Intent: b.Intent, Chain: b.Chain, Tier: b.Tier}}}
 	if !b.Clock.IsZero() {
 		w.Now = b.Clock
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/budget"
 	"github.com/holdfast-dev/holdfast/internal/goal"
+	"github.com/holdfast-dev/holdfast/internal/health"
 	"github.com/holdfast-dev/holdfast/internal/review"
 )
 
@@ -56,6 +57,9 @@ type Policy struct {
 	Own []string
 	// From is the files this came from, for people.
 	From []string
+	// Settings are what the events of the policy say of it, so that the ledger alone
+	// tells how a past day went; nil says nothing.
+	Settings *health.Settings
 }
 
 // AgentKind is what configuration says of a kind of agent.

@@ -32,7 +32,10 @@ type price struct {
 	micro int64
 	call  int64 // what the crossing itself costs
 	model *budget.ModelPrice
-	input int64 // tokens
+	input int64              // tokens
+	use   *holdfast.ModelUse // what the door says that it may take, as it is recorded
+	// others are the prices of the models that may answer instead.
+	others map[string]budget.ModelPrice
 }
 
 // setPrice works out what the request costs. A model that nobody has priced, and
@@ -45,6 +48,7 @@ func (j *judgement) setPrice(ctx context.Context) {
 	j.price.call = j.pol.Prices.Call(j.req.Boundary)
 	j.price.micro = j.price.call
 	if c.pricing == nil {
+		j.setModelPrice()
 		return
 	}
 	if j.doc == nil {
@@ -93,7 +97,7 @@ func (j *judgement) spentMoney(used map[holdfast.Resource]int64) (int64, bool) {
 		return n, n >= 0
 	}
 	tokens, ok := used[holdfast.LLMTokens]
-	if !ok || j.price.model == nil {
+	if !ok || j.price.model == nil || j.price.use != nil {
 		return 0, false
 	}
 	n, ok := j.price.model.Measured(j.price.input, tokens)

@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -98,7 +97,7 @@ func (j *judgement) beginLeaf(parent inside) (ledger.Leaf, error) {
 	b := ledger.Begin{
 		ID: j.id, TenantID: j.who.Tenant, Correlation: j.correlation, Timestamp: j.at,
 		Boundary: c.Boundary, Caller: printable(j.who.Principal), Roles: j.who.Roles,
-		Agent: j.who.Agent, AgentKind: j.who.Kind, Session: j.who.Session, Intent: j.who.Intent,
+		Agent: j.who.Name(), Owner: j.owner(), AgentKind: j.who.Kind, Session: j.who.Session, Intent: j.who.Intent,
 		Chain: j.who.Chain, Tier: j.who.Tier, Parent: parent.id, Risk: j.risk().String(),
 		ExactHash: j.exact(), Key: j.key(), Policy: j.pol.Version, SchemaID: j.recordedSchema(),
 		Required: c.Permissions, Granted: j.granted.List(), Confidence: j.score,
@@ -126,6 +125,7 @@ func (j *judgement) beginLeaf(parent inside) (ledger.Leaf, error) {
 		b.Deadline = time.Time{}
 	}
 	b.Past = j.k.past.marks(j.sights)
+	b.Model, b.Sub = j.reservedModel(), j.subAgent()
 	part, err := j.askedPart(&b)
 	if err != nil {
 		return ledger.Leaf{}, err
@@ -203,6 +203,9 @@ func (c *crossing) entry(end *ending, used []int64) (*ledger.Entry, []byte, erro
 			e.Uses[i].Used = &used[i]
 		}
 	}
+	if e.Sub = j.subAgent(); c.begin != nil {
+		e.Model = c.chargedModel(end)
+	}
 	part, err := c.result(e, end)
 	return e, part, err
 }
@@ -213,7 +216,7 @@ func (j *judgement) skeleton(parent inside) *ledger.Entry {
 		ID: j.id, TenantID: j.tenant(), Correlation: j.correlation, Timestamp: j.at,
 		Boundary: j.recordedBoundary(), Caller: printable(orNobody(j.who.Principal)), Roles: j.who.Roles,
 		Valid: gateBool(j, holdfast.K1), Authorized: gateBool(j, holdfast.K2), WithinBudget: gateBool(j, holdfast.K3),
-		Confidence: j.score, Agent: j.who.Agent, AgentKind: j.who.Kind, Session: j.who.Session, Intent: j.who.Intent,
+		Confidence: j.score, Agent: j.who.Name(), Owner: j.owner(), AgentKind: j.who.Kind, Session: j.who.Session, Intent: j.who.Intent,
 		Chain: j.who.Chain, Tier: j.who.Tier, Parent: parent.id, ExactHash: j.exact(), Policy: j.pol.Version,
 		Traceparent: j.traceparent, Weakened: j.weakened(), Opinions: ledger.Compact(j.opinions),
 		State: holdfast.Faulted, Facts: j.judged(),
@@ -398,57 +401,6 @@ func printable(s string) string {
 	}, strings.ToValidUTF8(s, "?"))
 }
 
-// Event is something recorded that is no crossing (D6).
-type Event struct {
-	Tenant   string
-	Crossing string
-	Name     string
-	Who      string
-	Subject  string
-	Data     map[string]any
-	// Part is a redacted text that may be erased later.
-	Part []byte
-}
-
-// event appends an event leaf in the transaction of what it tells.
-func (k *Kernel) event(tx Tx, e Event) error {
-	leaf, err := k.eventLeaf(e)
-	if err != nil {
-		return err
-	}
-	_, err = tx.Append(leaf)
-	return err
-}
-
-func (k *Kernel) eventLeaf(e Event) (ledger.Leaf, error) {
-	id, err := k.newID()
-	if err != nil {
-		return ledger.Leaf{}, err
-	}
-	at := k.instant()
-	r := ledger.Event{ID: id, TenantID: e.Tenant, Crossing: e.Crossing, Timestamp: at, Clock: behind(k.now(), at), Name: e.Name,
-		Who: printable(orNobody(e.Who)), Subject: printable(orNobody(e.Subject))}
-	if len(e.Data) > 0 {
-		if r.Data, err = json.Marshal(e.Data); err != nil {
-			return ledger.Leaf{}, err
-		}
-	}
-	var part []byte
-	if len(e.Part) > 0 {
-		if part, r.PartHash, err = k.part(e.Part); err != nil {
-			return ledger.Leaf{}, err
-		}
-	}
-	return k.seal(ledger.KindEvent, e.Tenant, e.Crossing, at, &r, part)
-}
-
-// Record writes one event, durably.
-func (k *Kernel) Record(e Event) error {
-	ctx, cancel := edge()
-	defer cancel()
-	return walError(k.store.Update(ctx, func(tx Tx) error { return k.event(tx, e) }))
-}
-
 // walError makes a store's failure K6's error; coded errors stay.
 func walError(err error) error {
 	if err == nil {
@@ -479,9 +431,9 @@ func withCrossing(err error, id string) error {
 func (k *Kernel) signal(j *judgement, op holdfast.Opinion) {
 	s := holdfast.SignalOf(op.Gate, op.Kind)
 	k.log.Log(context.Background(), s.Level, "refused", "trace", s.Event, "crossing", j.id, "boundary", j.recordedBoundary(),
-		"agent", j.who.Agent, "gate", op.Gate.String(), "kind", string(op.Kind), "why", string(k.mask(op.Why)))
+		"agent", j.who.Name(), "gate", op.Gate.String(), "kind", string(op.Kind), "why", string(k.mask(op.Why)))
 	if op.Kind == holdfast.KindProhibited {
-		k.notify(Notice{Level: "error", Event: "prohibited_tried", Tenant: j.tenant(), Agent: j.who.Agent,
+		k.notify(Notice{Level: "error", Event: "prohibited_tried", Tenant: j.tenant(), Agent: j.who.Name(),
 			Boundary: j.recordedBoundary(), Crossing: j.id, Why: op.Why})
 	}
 }
@@ -495,7 +447,7 @@ func (k *Kernel) failed(j *judgement, kind holdfast.Kind, err error) {
 		why, rule = e.Why, e.Rule
 	}
 	k.log.Log(context.Background(), s.Level, "failed", "trace", s.Event, "crossing", j.id, "boundary", j.recordedBoundary(),
-		"agent", j.who.Agent, "by", cmp.Or(rule, "act"), "kind", string(kind), "why", string(k.mask(why)))
+		"agent", j.who.Name(), "by", cmp.Or(rule, "act"), "kind", string(kind), "why", string(k.mask(why)))
 }
 
 // violations makes one text of a schema's violations; it holds no values.

@@ -82,7 +82,10 @@ func (k *Kernel) closeUnknown(s ledger.Stored) error {
 	ctx, cancel := edge()
 	defer cancel()
 	return walError(k.store.Update(ctx, func(tx Tx) error {
-		return k.appendEntry(tx, e, leaf)
+		if err := k.appendEntry(tx, e, leaf); err != nil {
+			return err
+		}
+		return spend(tx, e)
 	}))
 }
 
@@ -144,7 +147,7 @@ func (k *Kernel) sweepReviews() (int, error) {
 		case rerr == nil:
 			n++
 			k.stir(r.ID)
-			k.notify(Notice{Level: "info", Event: "review_expired", Tenant: r.Tenant, Agent: r.Agent, Boundary: r.Boundary, Review: r.ID, Crossing: r.Crossing, Why: "nobody answered, or the approval was not used, in time"})
+			k.notify(Notice{Level: "info", Event: "review_expired", Tenant: r.Tenant, Agent: r.Asks(), Boundary: r.Boundary, Review: r.ID, Crossing: r.Crossing, Why: "nobody answered, or the approval was not used, in time"})
 		case k.store.Poisoned() != nil:
 			return n, rerr
 		default:

@@ -136,7 +136,7 @@ func (c *crossing) replay() error {
 		ctx, cancel := edge()
 		defer cancel()
 		err = walError(c.k.store.Update(ctx, func(tx Tx) error {
-			if err := c.k.admitAgent(tx, j); err != nil {
+			if err := c.k.admitAgent(tx, j, false); err != nil {
 				return err
 			}
 			return c.k.appendEntry(tx, e, leaf)
@@ -152,7 +152,7 @@ func (c *crossing) replay() error {
 	}
 	c.out.Verdict, c.out.Replayed = holdfast.Allow, true
 	c.machine.do(refused) // nothing became active
-	c.count(holdfast.Allow, holdfast.GateHalt, ledger.Replayed)
+	c.count(holdfast.Allow, holdfast.GateHalt, ledger.Replayed, e)
 	if end.err == nil {
 		c.out.Output = &end.out
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/operator"
 	"github.com/holdfast-dev/holdfast/internal/review"
+	"github.com/holdfast-dev/holdfast/internal/watch"
 )
 
 // The pause that an attempt to leave a sandbox brought and the question about it
@@ -17,6 +18,9 @@ import (
 //
 // The pause that a spent budget brought (D41) is answered by its question alike.
 // To unpause the agent grants nothing: it is paused again where it asks for more.
+//
+// What is out of the ordinary (D41a) is answered as an attempt is. To reject a
+// question about an agent that was not paused for it stops the agent.
 
 // Unpaused is what came of an unpause.
 type Unpaused struct {
@@ -44,7 +48,7 @@ func (k *Kernel) Unpause(tenant string, signed operator.Signed) (Unpaused, error
 		if err != nil {
 			return err
 		}
-		waiting, err := attempts(tx, reasonOr(tenant, holdfast.Local), s.Subject, review.AboutEscape)
+		waiting, err := attempts(tx, reasonOr(tenant, holdfast.Local), s.Subject, review.AboutEscape, review.AboutAnomaly)
 		if err != nil {
 			return err
 		}
@@ -64,6 +68,7 @@ func (k *Kernel) Unpause(tenant string, signed operator.Signed) (Unpaused, error
 		k.stir()
 		return Unpaused{}, err
 	}
+	k.observer.Attended(reasonOr(tenant, holdfast.Local), out.Agent)
 	k.stir(out.Settled...)
 	for i := range answered {
 		k.notify(decidedNotice(&answered[i]))
@@ -91,6 +96,9 @@ func attempts(tx Tx, tenant, agent string, about ...string) ([]review.Review, er
 
 // pausedFor is why an agent is paused whose attempt the review is about.
 func (k *Kernel) pausedFor(r *review.Review) string {
+	if r.Crossing == "" {
+		return k.quote(r.Why, 256)
+	}
 	return k.quote(r.Why+" (crossing "+r.Crossing+")", 256)
 }
 
@@ -100,22 +108,27 @@ func (k *Kernel) pausedFor(r *review.Review) string {
 // answer lifts.
 func (k *Kernel) attemptAnswered(tx Tx, r *review.Review, s operator.Statement, signed operator.Signed) error {
 	a, err := tx.Agent(r.Tenant, r.Agent)
-	if errors.Is(err, ErrNotFound) || err == nil && a.State != holdfast.AgentPaused {
+	stops := err == nil && r.About == review.AboutAnomaly && r.State == review.Rejected
+	if errors.Is(err, ErrNotFound) || err == nil && a.State != holdfast.AgentPaused && !stops {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	others, err := attempts(tx, r.Tenant, r.Agent, review.AboutEscape, review.AboutBudget)
+	others, err := attempts(tx, r.Tenant, r.Agent, review.AboutEscape, review.AboutBudget, review.AboutAnomaly)
 	if err != nil {
 		return err
+	}
+	others = slices.DeleteFunc(others, asksOnly)
+	if stops = stops && a.State != holdfast.AgentPaused; stops {
+		a.State = holdfast.AgentPaused
 	}
 	own, attempted := a.Why == k.pausedFor(r), false
 	for i := range others {
 		attempted = attempted || a.Why == k.pausedFor(&others[i])
 	}
 	switch {
-	case r.State == review.Rejected && (own || attempted):
+	case r.State == review.Rejected && (own || attempted || stops):
 		a.Why = k.quote("stopped by "+r.Reviewer+", who rejected review "+r.ID+reason(r.Reason), 256)
 		if err := tx.PutAgent(a); err != nil {
 			return err
@@ -135,4 +148,9 @@ func (k *Kernel) attemptAnswered(tx Tx, r *review.Review, s operator.Statement, 
 	data := said(s, signed)
 	data["review"] = r.ID
 	return k.event(tx, Event{Tenant: r.Tenant, Crossing: r.Crossing, Name: "agent_unpaused", Who: r.Reviewer, Subject: r.Agent, Data: data})
+}
+
+// asksOnly says whether a review asks about an agent that was not paused for it.
+func asksOnly(r review.Review) bool {
+	return r.About == review.AboutAnomaly && r.Boundary != respondBoundary+watch.Pause.String()
 }

@@ -15,7 +15,7 @@ import (
 // statement, by the key's own name, or by the key's id.
 func selfSaid(s *operator.Statement, key operator.Public, r *review.Review) bool {
 	for _, who := range []string{s.Reviewer, key.Name(), key.ID()} {
-		if sameName(who, r.Principal) || sameName(who, r.Agent) {
+		if sameName(who, r.Principal) || sameName(who, r.Agent) || sameName(who, r.Owner) {
 			return true
 		}
 	}

@@ -184,6 +184,9 @@ func (j *judgement) stopped() *holdfast.Opinion {
 // stillGoing looks once more, in the begin's transaction, whether anything has
 // stopped the request since it was judged.
 func stillGoing(tx Tx, j *judgement) error {
+	if j.responding {
+		return nil
+	}
 	if err := j.readChain(tx); err != nil {
 		return err
 	}

@@ -102,9 +102,11 @@ type Tx interface {
 	PeekRate(rs []budget.Rate, now time.Time) (*budget.Refusal, error)
 
 	// Agent returns an agent's record; PutAgent writes it. Agents returns a
-	// tenant's, by name; an empty tenant means every tenant's, by tenant.
+	// tenant's, by name; an empty tenant means every tenant's, by tenant. DropAgent
+	// removes one; of one that is not there it is nil.
 	Agent(tenant, name string) (holdfast.Agent, error)
 	PutAgent(a holdfast.Agent) error
+	DropAgent(tenant, name string) error
 	Agents(tenant string) ([]holdfast.Agent, error)
 
 	// Revoke makes a token id worthless for ever; a second time is nil.

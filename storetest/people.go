@@ -47,6 +47,18 @@ func testAgents(t *testing.T, open Open) {
 	a.Level, a.State, a.Why = holdfast.HighTrust, holdfast.AgentPaused, "because"
 	s.update(func(tx kernel.Tx) error { return errors.Join(tx.PutAgent(a), check(tx)) })
 	s.everywhere(check)
+	within := a
+	within.Name, within.Owner = "coder/explore", "coder"
+	s.update(func(tx kernel.Tx) error { return tx.PutAgent(within) })
+	s.update(func(tx kernel.Tx) error {
+		return errors.Join(tx.DropAgent("acme", within.Name), tx.DropAgent("acme", "nobody"), check(tx))
+	})
+	s.everywhere(func(tx kernel.Tx) error {
+		if _, err := tx.Agent("acme", within.Name); !errors.Is(err, kernel.ErrNotFound) {
+			return fmt.Errorf("an agent that was dropped: %w", err)
+		}
+		return check(tx)
+	})
 	for _, bad := range []holdfast.Agent{{Name: "x"}, {Tenant: "x"}, {Tenant: "x", Name: strings.Repeat("x", 1<<20)}} {
 		s.update(func(tx kernel.Tx) error {
 			if err := tx.PutAgent(bad); err == nil {

@@ -158,6 +158,7 @@ func testViews(t *testing.T, open Open) {
 		"settle":         func(tx kernel.Tx) error { return tx.Settle(nil, nil) },
 		"rate":           func(tx kernel.Tx) error { _, err := tx.Rate(nil, start()); return err },
 		"put agent":      func(tx kernel.Tx) error { return tx.PutAgent(holdfast.Agent{}) },
+		"drop agent":     func(tx kernel.Tx) error { return tx.DropAgent("", "a") },
 		"revoke":         func(tx kernel.Tx) error { return tx.Revoke("a", "b", start()) },
 		"put review":     func(tx kernel.Tx) error { return tx.PutReview(review.Review{}, review.None) },
 		"put replay":     func(tx kernel.Tx) error { return tx.PutReplay(kernel.Replay{}) },

@@ -181,6 +181,13 @@ func (b *batch) writeRates(c *conn) error {
 func (b *batch) writeAgents(c *conn) error {
 	for _, ch := range b.agents {
 		a := ch.v.val
+		if !ch.v.ok {
+			tenant, name, _ := strings.Cut(ch.c.key, "\x00")
+			if _, err := c.exec("DELETE FROM agent WHERE tenant = ? AND name = ?", tenant, name); err != nil {
+				return err
+			}
+			continue
+		}
 		doc, err := json.Marshal(a)
 		if err != nil {
 			return err

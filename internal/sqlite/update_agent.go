@@ -56,15 +56,27 @@ func (tx *updateTx) PutAgent(a holdfast.Agent) error {
 	if err != nil {
 		return err
 	}
-	if n := len(a.Why) + len(a.Kind) + len(a.Principal) + len(a.Parent); n > maxDoc {
+	if n := len(a.Why) + len(a.Kind) + len(a.Principal) + len(a.Owner) + len(a.Parent); n > maxDoc {
 		return fmt.Errorf("agent %q has %d bytes of text, more than %d", a.Name, n, maxDoc)
 	}
 	a.First = utc(a.First)
+	tx.setAgent(c, slot[holdfast.Agent]{a, true})
+	return nil
+}
+
+func (tx *updateTx) DropAgent(tenant, name string) error {
+	c, err := tx.agentCell(tenant, name)
+	if err == nil && c.now.ok {
+		tx.setAgent(c, slot[holdfast.Agent]{})
+	}
+	return err
+}
+
+func (tx *updateTx) setAgent(c *cell[holdfast.Agent], to slot[holdfast.Agent]) {
 	was := c.now
 	tx.s.agents.touch(c, tx.b.no)
-	c.now = slot[holdfast.Agent]{a, true}
+	c.now = to
 	tx.undone(func() { c.now = was })
-	return nil
 }
 
 func (tx *updateTx) Agents(tenant string) ([]holdfast.Agent, error) {
@@ -79,9 +91,11 @@ func (tx *updateTx) Agents(tenant string) ([]holdfast.Agent, error) {
 	for _, a := range as {
 		byName[pairKey(a.Tenant, a.Name)] = a
 	}
-	for _, c := range tx.s.agents.m {
-		if a := c.now.val; c.now.ok && (tenant == "" || a.Tenant == tenant) {
-			byName[pairKey(a.Tenant, a.Name)] = a
+	for key, c := range tx.s.agents.m {
+		if !c.now.ok {
+			delete(byName, key)
+		} else if a := c.now.val; tenant == "" || a.Tenant == tenant {
+			byName[key] = a
 		}
 	}
 	as = slices.Collect(maps.Values(byName))

@@ -330,6 +330,7 @@ func (tx *viewTx) Rate([]budget.Rate, time.Time) (*budget.Refusal, error) {
 	return nil, readOnly("rate")
 }
 func (tx *viewTx) PutAgent(holdfast.Agent) error               { return readOnly("put agent") }
+func (tx *viewTx) DropAgent(string, string) error              { return readOnly("drop agent") }
 func (tx *viewTx) Revoke(_, _ string, _ time.Time) error       { return readOnly("revoke") }
 func (tx *viewTx) PutReview(review.Review, review.State) error { return readOnly("put review") }
 func (tx *viewTx) PutReplay(kernel.Replay) error               { return readOnly("put replay") }

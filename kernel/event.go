@@ -1,0 +1,58 @@
+package kernel
+
+import (
+	"encoding/json"
+
+	"github.com/holdfast-dev/holdfast/ledger"
+)
+
+// Event is something recorded that is no crossing (D6).
+type Event struct {
+	Tenant   string
+	Crossing string
+	Name     string
+	Who      string
+	Subject  string
+	Data     map[string]any
+	// Part is a redacted text that may be erased later.
+	Part []byte
+}
+
+// event appends an event leaf in the transaction of what it tells.
+func (k *Kernel) event(tx Tx, e Event) error {
+	leaf, err := k.eventLeaf(e)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Append(leaf)
+	return err
+}
+
+func (k *Kernel) eventLeaf(e Event) (ledger.Leaf, error) {
+	id, err := k.newID()
+	if err != nil {
+		return ledger.Leaf{}, err
+	}
+	at := k.instant()
+	r := ledger.Event{ID: id, TenantID: e.Tenant, Crossing: e.Crossing, Timestamp: at, Clock: behind(k.now(), at), Name: e.Name,
+		Who: printable(orNobody(e.Who)), Subject: printable(orNobody(e.Subject))}
+	if len(e.Data) > 0 {
+		if r.Data, err = json.Marshal(e.Data); err != nil {
+			return ledger.Leaf{}, err
+		}
+	}
+	var part []byte
+	if len(e.Part) > 0 {
+		if part, r.PartHash, err = k.part(e.Part); err != nil {
+			return ledger.Leaf{}, err
+		}
+	}
+	return k.seal(ledger.KindEvent, e.Tenant, e.Crossing, at, &r, part)
+}
+
+// Record writes one event, durably.
+func (k *Kernel) Record(e Event) error {
+	ctx, cancel := edge()
+	defer cancel()
+	return walError(k.store.Update(ctx, func(tx Tx) error { return k.event(tx, e) }))
+}

@@ -1,0 +1,94 @@
+package kernel
+
+import (
+	"context"
+	"errors"
+
+	"github.com/holdfast-dev/holdfast"
+)
+
+// Versions keeps what agents' acts change, and puts it back (spec 001, layer 3,
+// "Integration Points").
+type Versions interface {
+	// Before keeps what the agent works on, before an act whose contract says
+	// on_error: rollback. An error of it keeps the act from beginning. back puts it
+	// back after the act failed, and says in one sentence what it did; it is called
+	// once or never.
+	Before(ctx context.Context, a Acting) (back func(context.Context) (string, error), err error)
+	// Ended is told of each act that was begun, once its entry is durable. It must
+	// not wait.
+	Ended(a Acting)
+}
+
+// Acting is one act.
+type Acting struct {
+	Tenant, Agent, Session, Crossing, Boundary string
+	Risk                                       holdfast.Risk
+	Failed                                     bool
+}
+
+// OnErrorRollback is the Contract.OnError of an act whose work is put back when it
+// fails.
+const OnErrorRollback = "rollback"
+
+func (c *crossing) acting() Acting {
+	j := c.j
+	return Acting{Tenant: j.tenant(), Agent: j.who.Agent, Session: j.who.Session, Crossing: j.id, Boundary: j.req.Boundary, Risk: j.contract.Risk}
+}
+
+// perform acts. Where the contract says so, what the agent works on is kept first,
+// and put back when the act fails.
+func (c *crossing) perform(act Act) ended {
+	if c.j.contract.OnError != OnErrorRollback {
+		return c.performed(act)
+	}
+	ctx := context.WithoutCancel(c.caller)
+	if c.k.versions == nil {
+		return ended{err: errNoVersions(errors.New("nobody keeps any here")), unstarted: true}
+	}
+	back, err := c.k.versions.Before(ctx, c.acting())
+	if err != nil {
+		return ended{err: errNoVersions(err), unstarted: true}
+	}
+	e := c.performed(act)
+	if e.err == nil || e.unstarted {
+		return e
+	}
+	said, err := back(ctx)
+	if err != nil {
+		c.k.log.Error("what a failed act changed could not be put back", "crossing", c.j.id, "err", err)
+		c.k.notify(Notice{Level: "error", Event: "rollback_failed", Tenant: c.j.tenant(), Agent: c.j.who.Agent, Crossing: c.j.id, Boundary: c.j.req.Boundary,
+			Why: "what a failed act changed could not be put back: " + c.k.quote(err.Error(), 256)})
+		said = "what it changed could not be put back"
+	}
+	e.putBack = said
+	return e
+}
+
+func errNoVersions(err error) error {
+	return &holdfast.Error{Kind: holdfast.KindOperation, Rule: "on_error/nothing kept", Why: "what the agent works on could not be kept first, as the contract asks (on_error: rollback): " + err.Error(),
+		Hint: "track its work tree under `snapshots: trees:`, with this agent among its agents", Err: err}
+}
+
+// withPutBack adds to a failure what became of the work.
+func withPutBack(err error, said string) error {
+	if err == nil || said == "" {
+		return err
+	}
+	if he, ok := asError(err); ok {
+		own := *he
+		own.Why += "; " + said
+		return &own
+	}
+	return &holdfast.Error{Kind: holdfast.KindOperation, Why: err.Error() + "; " + said, Err: err}
+}
+
+// tellVersions tells who keeps versions that an act has ended.
+func (c *crossing) tellVersions(end *ending) {
+	if c.k.versions == nil || end.unstarted {
+		return
+	}
+	a := c.acting()
+	a.Failed = end.err != nil
+	c.k.versions.Ended(a)
+}
