@@ -5,8 +5,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/review"
 )
 
-// Answered tells what the answer to a review about an attempt, or about a spent
-// budget, has done to its agent, who is as given now; "" of any other review and of one that waits.
+// Answered tells what the answer to a review about an attempt, a spent
+// budget or what is out of the ordinary has done to its agent, who is as given now; "" of any other review and of one that waits.
 func Answered(r *review.Review, a *holdfast.Agent) string {
 	if r.About == "" {
 		return ""

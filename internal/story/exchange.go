@@ -17,7 +17,8 @@ import (
 const shownPath = 160
 
 // Exchange says in one line what left through the proxy and what came back:
-// "POST https://api.example.com/v1/x: 200, 120 bytes sent, 3400 bytes received".
+// "POST https://api.example.com/v1/x: 200, 120 bytes sent, 3400 bytes received", and
+// of a model "; claude-x, 1000 tokens in, 20 out, $0.0033".
 // It reads the entry's erasable part; "" of any other entry, and where the part
 // was erased.
 func Exchange(e *ledger.Entry, part []byte) string {
@@ -48,6 +49,12 @@ func Exchange(e *ledger.Entry, part []byte) string {
 	s := x.Method + " " + where(&x)
 	if len(facts) > 0 {
 		s += ": " + strings.Join(facts, ", ")
+	}
+	if m := e.Model; m != nil {
+		s += "; " + m.Model + ", " + Count(m.All()-m.Output, "token", "tokens") + " in, " + strconv.FormatInt(m.Output, 10) + " out"
+		if m.Micro > 0 {
+			s += ", " + Dollars(m.Micro)
+		}
 	}
 	return strings.TrimSpace(s)
 }
