@@ -38,6 +38,7 @@ var floors = map[string]int{
 	"internal/payload":       1,
 	"internal/schema":        1,
 	"internal/operator":      1,
+	"internal/llm":           1,
 
 	// The code executor's messages, made from executor.proto.
 	"executorpb": 1,
@@ -53,7 +54,10 @@ var floors = map[string]int{
 	"internal/sandbox": 2,
 	"internal/domain":  2,
 	"internal/history": 2,
+	"internal/watch":   2,
+	"internal/health":  2,
 	"internal/goal":    2,
+	"internal/nat":     2,
 	"ledger":           2,
 
 	"internal/dissimilar": 2,
@@ -62,6 +66,12 @@ var floors = map[string]int{
 	"kernel":            3,
 	"internal/ruletest": 3, // tests of rules that are written down
 	"internal/story":    3,
+
+	// 3: what several tiers of the sandbox share.
+	"internal/sandbox/scratch":      3,
+	"internal/sandbox/copies":       3,
+	"internal/sandbox/copies/image": 3,
+	"internal/sandbox/heir":         3,
 
 	// 4, doors: a protocol becomes a call on the kernel.
 	"internal/api":         4,
@@ -78,13 +88,17 @@ var floors = map[string]int{
 	"internal/keyset":            4,
 	"internal/egress":            4,
 	"internal/judge":             4,
+	"internal/snapshot":          4,
+	"internal/notify":            4,
 	"internal/sandbox/process":   4,
 	"internal/sandbox/container": 4,
 	"internal/sandbox/vm":        4,
-	"internal/sandbox/scratch":   3,
 	// The attempts that every tier of the sandbox must withstand.
 	"internal/sandbox/sandboxtest": 4,
 	"storetest":                    4,
+
+	// A provider of models that answers as the public ones do.
+	"internal/llm/llmtest": 4,
 
 	// 5: configuration, wiring, start and stop.
 	"daemon": 5,
@@ -107,6 +121,9 @@ var homes = map[string]struct {
 	"filippo.io/age":                         {[]string{"internal/operator"}, "the person's key is opened in one place"},
 	"github.com/prometheus":                  {[]string{"daemon"}, "the kernel tells an Observer, and knows no metrics"},
 	"go.yaml.in/yaml":                        {[]string{"constitution", "daemon", "internal/ruletest"}, "only rules, their tests and configuration are YAML"},
+	"github.com/nicholas-fedor/shoutrrr":     {[]string{"internal/notify"}, "people are told in one place"},
+	"github.com/wneessen/go-mail":            {[]string{"internal/notify"}, "people are told in one place"},
+	module + "/internal/notify":              {[]string{"daemon"}, "the daemon introduces a hand to what is to be told"},
 	"github.com/fsnotify/fsnotify":           {[]string{"daemon"}, "timers and watchers are the daemon's"},
 	"go.opentelemetry.io/otel/sdk":           {[]string{"daemon"}, "the kernel speaks only the API"},
 	"go.opentelemetry.io/otel/exporters":     {[]string{"daemon"}, "the kernel speaks only the API"},
@@ -115,12 +132,13 @@ var homes = map[string]struct {
 	module + "/internal/sqlite":              {[]string{"daemon", "cmd/holdfast"}, "the daemon introduces a hand to the kernel; the command only reads"},
 	module + "/internal/mcp/server":          {[]string{"daemon", "cmd/holdfast"}, "the daemon starts servers behind the gateway; the command only makes a clean environment"},
 	module + "/internal/mcp/remote":          {[]string{"daemon"}, "the daemon reaches servers behind the gateway"},
+	module + "/internal/snapshot":            {[]string{"daemon", "cmd/holdfast"}, "the daemon keeps versions of work trees; the command measures it"},
 	module + "/internal/keyset":              {[]string{"daemon"}, "the daemon introduces a hand to the kernel"},
-	"golang.org/x/sys/unix":                  {[]string{"internal/redact", "internal/halt", "internal/api", "internal/mcp/server", "internal/sandbox/process", "internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/scratch", "daemon"}, "the system is for doors and hands; below them the latch is a file, and redaction locks the memory that registered secrets stand in"},
+	"golang.org/x/sys/unix":                  {[]string{"internal/redact", "internal/halt", "internal/api", "internal/mcp/server", "internal/sandbox/process", "internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/scratch", "internal/sandbox/copies", "internal/sandbox/copies/image", "internal/sandbox/heir", "internal/snapshot", "daemon"}, "the system is for doors and hands; below them the latch is a file, and redaction locks the memory that registered secrets stand in"},
 	"github.com/elastic/go-seccomp-bpf":      {[]string{"internal/sandbox/process"}, "the names of system calls are a wall's"},
 	"golang.org/x/net/idna":                  {[]string{"internal/domain"}, "a host is made canonical in one place (D22)"},
 	"golang.org/x/net/publicsuffix":          {[]string{"internal/domain"}, "what a wildcard covers is decided in one place"},
-	"os/exec":                                {[]string{"internal/mcp/server", "internal/judge", "internal/sandbox/process", "internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/sandboxtest", "daemon", "cmd/holdfast"}, "starting a process is a hand's work"},
+	"os/exec":                                {[]string{"internal/mcp/server", "internal/judge", "internal/snapshot", "internal/sandbox/process", "internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/heir", "internal/sandbox/sandboxtest", "daemon", "cmd/holdfast"}, "starting a process is a hand's work"},
 }
 
 // impure are what floors 0 to 2 do without: they do no I/O. TestPureFloors looks
