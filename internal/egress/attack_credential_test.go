@@ -195,28 +195,13 @@ func TestAttack_TheUpstreamSpeaksAsHoldfast(t *testing.T) {
 // leaves byte for byte, so that no path is judged and another asked for.
 func TestAttack_TheTargetThatIsSentIsAnother(t *testing.T) {
 	got := make(chan string, 1)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer c.Close()
-				b := make([]byte, 8<<10)
-				n, _ := c.Read(b)
-				line, _, _ := strings.Cut(string(b[:n]), "\r\n")
-				got <- line
-				io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
-			}()
-		}
-	}()
-	port := portOf(t, l.Addr())
+	port := serving(t, func(c net.Conn) {
+		b := make([]byte, 8<<10)
+		n, _ := c.Read(b)
+		line, _, _ := strings.Cut(string(b[:n]), "\r\n")
+		got <- line
+		io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+	})
 	w := newEgress(t, setup{rows: func(_, _ uint16) []domain.Domain {
 		return []domain.Domain{{Name: "plain.test", Ports: []uint16{port}, Plain: true, Addresses: []netip.Addr{netip.MustParseAddr("127.0.0.1")}}}
 	}})

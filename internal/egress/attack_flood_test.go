@@ -41,9 +41,7 @@ func TestAttack_OneAgentHoldsTheMemoryOfAll(t *testing.T) {
 		c := w.dial(w.explicit)
 		go fmt.Fprintf(c, "POST http://%s/ HTTP/1.1\r\nHost: %s\r\nContent-Length: 9000000\r\n\r\n%s", w.plainHost(), w.plainHost(), piece)
 	}
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end) && w.p.out.memory.used.Load() < 12<<20; {
-		time.Sleep(10 * time.Millisecond)
-	}
+	w.until("the agent holds memory", func() bool { return w.p.out.memory.used.Load() >= 12<<20 })
 	time.Sleep(100 * time.Millisecond)
 	for range 5 {
 		r := say(w.dial(bob), fmt.Sprintf("POST http://%s/ HTTP/1.1\r\nHost: %s\r\nConnection: close\r\nContent-Length: 100000\r\n\r\n%s", w.plainHost(), w.plainHost(), piece[:100000]))
@@ -74,11 +72,7 @@ func TestAttack_OneAgentHoldsEveryPlace(t *testing.T) {
 	}
 	// The open listener and the proxy port have no flow in common here; the
 	// connections of one listener do.
-	for end := time.Now().Add(20 * time.Second); len(w.plain.requests()) < maxAtOnce; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("only %d requests arrived", len(w.plain.requests()))
-		}
-	}
+	w.until("all places are taken", func() bool { return len(w.plain.requests()) >= maxAtOnce })
 	if r := say(w.dial(w.open), get(w.plainHost(), "/")); r == nil || r.StatusCode != 503 || r.Header.Get("Retry-After") == "" {
 		t.Errorf("one too many: %+v", r)
 	}
@@ -92,6 +86,7 @@ func TestAttack_ARateIsNotExceededAtOnce(t *testing.T) {
 	w := newEgress(t, setup{rows: func(tls, plain uint16) []domain.Domain {
 		return []domain.Domain{{Name: "good.test", Ports: []uint16{tls}, Rate: 10}, {Name: "plain.test", Ports: []uint16{plain}, Plain: true, Rate: 10}}
 	}})
+	w.stopClock()
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
@@ -100,7 +95,7 @@ func TestAttack_ARateIsNotExceededAtOnce(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			h := newH2(t, c)
+			h, waiting := newH2(t, c), map[uint32]bool{}
 			var b bytes.Buffer
 			e := hpack.NewEncoder(&b)
 			for i := range 60 {
@@ -114,10 +109,11 @@ func TestAttack_ARateIsNotExceededAtOnce(t *testing.T) {
 				}
 				if i%3 == 0 {
 					h.f.WriteRSTStream(id, http2.ErrCodeCancel)
+					continue
 				}
+				waiting[id] = true
 			}
-			c.SetReadDeadline(time.Now().Add(2 * time.Second))
-			io.Copy(io.Discard, c)
+			h.ended(waiting)
 		})
 	}
 	for i := range 200 {
@@ -128,7 +124,6 @@ func TestAttack_ARateIsNotExceededAtOnce(t *testing.T) {
 				c.Close()
 				return
 			}
-			c.SetReadDeadline(time.Now().Add(2 * time.Second))
 			c.Read(make([]byte, 100))
 		})
 	}
@@ -204,9 +199,7 @@ func TestAttack_FramesWithoutEnd(t *testing.T) {
 			// others are not.
 			w.explicit = w.listenFor("bob")
 			w.passed(w.send("GET", w.url("good.test"), ""))
-			for end := time.Now().Add(time.Minute); w.p.Snapshot().Open > 10 && time.Now().Before(end); {
-				time.Sleep(50 * time.Millisecond)
-			}
+			w.until("the connection is let go", func() bool { return w.p.Snapshot().Open <= 10 })
 			if n := len(w.p.pending); n > 10 {
 				t.Errorf("%d crossings are still under way", n)
 			}

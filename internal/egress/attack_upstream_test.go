@@ -20,21 +20,7 @@ import (
 
 // hostile is a world whose plain.test is f, by connection.
 func hostile(t *testing.T, f func(c net.Conn, r *bufio.Reader)) (*world, string) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() { defer c.Close(); f(c, bufio.NewReader(c)) }()
-		}
-	}()
-	port := portOf(t, l.Addr())
+	port := serving(t, func(c net.Conn) { f(c, bufio.NewReader(c)) })
 	w := newEgress(t, setup{rows: func(_, _ uint16) []domain.Domain {
 		return []domain.Domain{{Name: "plain.test", Ports: []uint16{port}, Plain: true, FirstByte: 2 * time.Second, MaxResponse: 1 << 20, Addresses: []netip.Addr{netip.MustParseAddr("127.0.0.1")}}}
 	}})
@@ -198,7 +184,7 @@ func TestAttack_AThousandAbortedRequestsLeaveNothing(t *testing.T) {
 			return
 		}
 		defer c.Close()
-		c.SetDeadline(time.Now().Add(5 * time.Second))
+		c.SetDeadline(time.Now().Add(longest))
 		if i%5 == 0 {
 			c.Write([]byte{22, 3, 1}) // in the middle of a ClientHello
 			return
@@ -230,8 +216,7 @@ func TestAttack_AThousandAbortedRequestsLeaveNothing(t *testing.T) {
 		}
 	}
 	settled := func() (n int) {
-		for range 100 {
-			time.Sleep(50 * time.Millisecond)
+		for end := time.Now().Add(longest); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 			if n = runtime.NumGoroutine(); w.p.Snapshot().Open == 0 && w.p.out.memory.used.Load() == 0 && n < 60 {
 				break
 			}

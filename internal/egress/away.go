@@ -30,13 +30,29 @@ func (s *seat) turnedAway() {
 	})
 }
 
+// guestTurnedAway is turnedAway of a gateway's guest.
+func (s *seat) guestTurnedAway(who Caller, own *owner) {
+	s.p.counters.crowded.Add(1)
+	if own.away.Add(1) > 1 {
+		return
+	}
+	s.begin(func() {
+		select {
+		case <-time.After(awayTold):
+		case <-s.ending:
+		}
+		s.tell(who, own.away.Swap(0))
+	})
+}
+
 // tellAway tells the kernel of those who were turned away since it was told.
-func (s *seat) tellAway() {
-	n := s.away.Swap(0)
+func (s *seat) tellAway() { s.tell(s.who, s.away.Swap(0)) }
+
+func (s *seat) tell(who Caller, n int64) {
 	if n == 0 {
 		return
 	}
-	token, err := s.who.Token()
+	token, err := who.Token()
 	if err != nil {
 		token = holdfast.Secret{} // then it was nobody
 		s.p.log.Error("a listener has no token", "err", err)

@@ -58,11 +58,7 @@ func (w *world) summaries() []string {
 // crowd waits until n were turned away.
 func (w *world) crowd(n int64) {
 	w.t.Helper()
-	for end := time.Now().Add(20 * time.Second); w.p.Snapshot().Crowded < n; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			w.t.Fatalf("%d were turned away, %d should be", w.p.Snapshot().Crowded, n)
-		}
-	}
+	w.until(fmt.Sprintf("%d were turned away", n), func() bool { return w.p.Snapshot().Crowded >= n })
 }
 
 // TestAttack_ConnectionsThatAreTurnedAwayAreCounted: a flood of connections
@@ -117,11 +113,7 @@ func TestAttack_RequestsThatAreTurnedAwayAreCounted(t *testing.T) {
 	for range maxAtOnce {
 		io.WriteString(w.dial(w.open), get(w.plainHost(), "/"))
 	}
-	for end := time.Now().Add(20 * time.Second); len(w.plain.requests()) < maxAtOnce; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("only %d requests arrived", len(w.plain.requests()))
-		}
-	}
+	w.until("all places are taken", func() bool { return len(w.plain.requests()) >= maxAtOnce })
 	const more = 30
 	for i := range more {
 		if r := say(w.dial(w.open), get(w.plainHost(), "/")); r == nil || r.StatusCode != http.StatusServiceUnavailable {

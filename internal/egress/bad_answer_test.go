@@ -184,21 +184,20 @@ func TestBad_AnswersWithoutEnd(t *testing.T) {
 			return func() string { s := next; next = rest; return s }
 		}
 	}
-	bounded := func(t *testing.T, w *world, name string, took *atomic.Int64) {
+	bounded := func(t *testing.T, w *world, name string, kind holdfast.Kind, answered func(), took *atomic.Int64) {
 		t.Helper()
 		r, err := w.fetch(name, "/")
+		answered()
 		if err == nil && r.StatusCode == 200 {
 			t.Fatalf("it has an end: %d bytes", len(r.Text))
 		}
 		if err == nil {
-			w.refused(r, 502)
+			w.refused(r, map[holdfast.Kind]int{holdfast.KindForward: 502, holdfast.KindTimeout: 504}[kind])
 		}
-		w.wrong(1, "egress/"+name, holdfast.KindForward, true)
-		for end := time.Now().Add(10 * time.Second); took.Load() < 0 && time.Now().Before(end); {
-			time.Sleep(5 * time.Millisecond)
-		}
+		w.wrong(1, "egress/"+name, kind, true)
+		w.until("the upstream has stopped", func() bool { return took.Load() >= 0 })
 		// What the sockets hold of it is not the proxy's.
-		if n := took.Load(); n < 0 || n > 32<<20 {
+		if n := took.Load(); n > 32<<20 {
 			t.Errorf("%d bytes were taken", n)
 		}
 	}
@@ -223,28 +222,25 @@ func TestBad_AnswersWithoutEnd(t *testing.T) {
 				askedOf(c)
 				n := untilCut(c, text())
 				took.Store(n)
-			}), "plain.test", &took)
+			}), "plain.test", holdfast.KindForward, func() {}, &took)
 		})
 	}
 	long := strings.Repeat("b", 1000)
-	for name, f := range map[string]func(h *http2.Framer, i int) error{
-		"a header": func(h *http2.Framer, i int) error {
+	for name, c := range map[string]struct {
+		f    func(h *http2.Framer, i int) error
+		size int64 // of a frame, at most
+	}{
+		"a header": {func(h *http2.Framer, i int) error {
 			if i == 0 {
 				return h.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: fields(":status", "200")})
 			}
 			return h.WriteContinuation(1, false, fields(fmt.Sprintf("x-%d", i), long))
-		},
-		"empty pieces of a header": func(h *http2.Framer, i int) error {
-			if i == 0 {
-				return h.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: fields(":status", "200")})
-			}
-			return h.WriteContinuation(1, false, nil)
-		},
-		"early answers": func(h *http2.Framer, i int) error { return h2headers(h, false, ":status", "103", "link", "</a>") },
-		"long early answers": func(h *http2.Framer, i int) error {
+		}, 1100},
+		"early answers": {func(h *http2.Framer, i int) error { return h2headers(h, false, ":status", "103", "link", "</a>") }, 50},
+		"long early answers": {func(h *http2.Framer, i int) error {
 			return h2headers(h, false, ":status", "103", "link", long)
-		},
-		"trailers": func(h *http2.Framer, i int) error {
+		}, 1100},
+		"trailers": {func(h *http2.Framer, i int) error {
 			switch i {
 			case 0:
 				return h2headers(h, false, ":status", "200", "content-type", "text/plain")
@@ -252,7 +248,7 @@ func TestBad_AnswersWithoutEnd(t *testing.T) {
 				return h.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: fields("x-a", "b"), EndStream: true})
 			}
 			return h.WriteContinuation(1, false, fields(fmt.Sprintf("x-%d", i), long))
-		},
+		}, 1100},
 	} {
 		t.Run("HTTP/2 "+name, func(t *testing.T) {
 			t.Parallel()
@@ -260,13 +256,36 @@ func TestBad_AnswersWithoutEnd(t *testing.T) {
 			took.Store(-1)
 			bounded(t, h2up(t, domain.Domain{}, func(h *http2.Framer) {
 				n := int64(0)
-				for i := 0; f(h, i) == nil && n < 1<<20; i++ {
-					n++
+				for i := 0; c.f(h, i) == nil && n < 1<<30; i++ {
+					n += c.size
 				}
 				took.Store(n)
-			}), "good.test", &took)
+			}), "good.test", holdfast.KindForward, func() {}, &took)
 		})
 	}
+	// A header of empty pieces never becomes too large: the wait for the first
+	// byte ends it.
+	t.Run("HTTP/2 empty pieces of a header", func(t *testing.T) {
+		t.Parallel()
+		var took atomic.Int64
+		took.Store(-1)
+		answered := make(chan struct{})
+		bounded(t, h2up(t, domain.Domain{FirstByte: time.Second}, func(h *http2.Framer) {
+			err := h.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: fields(":status", "200")})
+			n := int64(0)
+			for err == nil {
+				select {
+				case <-answered:
+					took.Store(n)
+					return
+				default:
+					err = h.WriteContinuation(1, false, nil)
+					n += 9
+				}
+			}
+			took.Store(n)
+		}), "good.test", holdfast.KindTimeout, func() { close(answered) }, &took)
+	})
 }
 
 // TestBad_AnAnswerThatIsABomb: what expands too far is ended, in each encoding,

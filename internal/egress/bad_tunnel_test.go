@@ -81,9 +81,10 @@ func TestBad_AHalfClosedTunnel(t *testing.T) {
 		w.last(1, "egress/good.test", "")
 	})
 	never := opaque
-	never.Idle = 500 * time.Millisecond
+	never.Idle = 2 * time.Second // the handshakes within have time enough, also on a machine that is slow
 	for name, c := range map[string]struct{ client, up bool }{"the client ends, the upstream never": {true, false}, "the upstream ends, the client never": {false, true}, "neither ends": {}} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := badUp(t, never, conf, func(conn net.Conn) {
 				if c.up {
 					half(t, conn)
@@ -142,7 +143,7 @@ func TestBad_AHalfClosedExchange(t *testing.T) {
 	half(t, c)
 	select {
 	case <-left:
-	case <-time.After(20 * time.Second):
+	case <-time.After(longest):
 		t.Error("the upstream still works for nobody")
 	}
 	v.wrong(1, "egress/good.test", holdfast.KindCanceled, true)
@@ -161,8 +162,10 @@ func TestBad_AHalfClosedExchange(t *testing.T) {
 // TestBad_ASilentWebSocket: a WebSocket in which neither end says anything is
 // ended by the limit, and one in which something is said is not.
 func TestBad_ASilentWebSocket(t *testing.T) {
+	t.Parallel()
+	const limit = 2 * time.Second
 	w := newEgress(t, setup{rows: func(tls, _ uint16) []domain.Domain {
-		return []domain.Domain{{Name: "good.test", Ports: []uint16{tls}, WebSocket: true, Idle: 2 * time.Second}}
+		return []domain.Domain{{Name: "good.test", Ports: []uint16{tls}, WebSocket: true, Idle: limit}}
 	}})
 	w.up.answer(func(rw http.ResponseWriter, r *http.Request) {
 		c, err := websocket.Accept(rw, r, nil)
@@ -177,19 +180,19 @@ func TestBad_ASilentWebSocket(t *testing.T) {
 			c.Write(r.Context(), kind, b)
 		}
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), longest)
 	defer cancel()
 	client := w.client()
 	client.Transport.(*http.Transport).ForceAttemptHTTP2 = false
 	c, _, err := websocket.Dial(ctx, strings.Replace(w.url("good.test"), "https", "wss", 1), &websocket.DialOptions{HTTPClient: client})
 	w.must(err)
 	defer c.CloseNow()
-	for range 6 { // in all longer than the limit
+	for start := time.Now(); time.Since(start) < limit*5/4; { // each pause far shorter than the limit, all of them longer
 		w.must(c.Write(ctx, websocket.MessageText, []byte("words")))
 		if _, b, err := c.Read(ctx); err != nil || string(b) != "words" {
 			t.Fatalf("%q, %v", b, err)
 		}
-		time.Sleep(400 * time.Millisecond)
+		time.Sleep(limit / 40)
 	}
 	if _, _, err := c.Read(ctx); err == nil || ctx.Err() != nil {
 		t.Errorf("after the silence: %v", err)

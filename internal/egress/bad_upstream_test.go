@@ -1,21 +1,25 @@
 package egress
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/domain"
+	"github.com/holdfast-dev/holdfast/internal/redact"
 )
 
 // TestBad_AnUpstreamsCertificate: whoever shows a certificate that is not right
@@ -89,7 +93,7 @@ func blackHole(t *testing.T) uint16 {
 	}
 	port := at.(*unix.SockaddrInet4).Port
 	for range 10 {
-		c, err := net.DialTimeout("tcp", fmt.Sprintf("127.0.0.1:%d", port), 300*time.Millisecond)
+		c, err := net.DialTimeout("tcp", fmt.Sprintf("127.0.0.1:%d", port), time.Second)
 		if err != nil {
 			return uint16(port)
 		}
@@ -228,26 +232,34 @@ func TestBad_AnAnswerThatEndsInTheMiddle(t *testing.T) {
 }
 
 // TestBad_SilenceOverHTTP2: the limit is of HTTP/2 too, and of each answer of a
-// connection for itself.
+// connection for itself: beside one that has fallen silent another goes on.
 func TestBad_SilenceOverHTTP2(t *testing.T) {
+	t.Parallel()
+	const limit = 2 * time.Second
 	w := newEgress(t, setup{rows: func(tls, _ uint16) []domain.Domain {
-		return []domain.Domain{{Name: "good.test", Ports: []uint16{tls}, Idle: 2 * time.Second}}
+		return []domain.Domain{{Name: "good.test", Ports: []uint16{tls}, Idle: limit}}
 	}})
+	over := make(chan struct{})
 	w.up.answer(func(rw http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor != 2 {
 			t.Errorf("the upstream is asked by %s", r.Proto)
 		}
-		pieces, pause := 6, 400*time.Millisecond
+		io.WriteString(rw, bigText(1<<16))
+		rw.(http.Flusher).Flush()
 		if r.URL.Path == "/silent" {
-			pieces, pause = 2, time.Minute
+			<-r.Context().Done()
+			return
 		}
-		for range pieces { // in all longer than the limit
-			io.WriteString(rw, bigText(1<<16))
-			rw.(http.Flusher).Flush()
+		for { // each pause far shorter than the limit, all of them longer
 			select {
 			case <-r.Context().Done():
 				return
-			case <-time.After(pause):
+			case <-over:
+				io.WriteString(rw, "the end")
+				return
+			case <-time.After(limit / 40):
+				io.WriteString(rw, "more ")
+				rw.(http.Flusher).Flush()
 			}
 		}
 	})
@@ -255,11 +267,13 @@ func TestBad_SilenceOverHTTP2(t *testing.T) {
 	var failed error
 	done := make(chan struct{})
 	go func() { defer close(done); slow, failed = w.fetch("good.test", "/slow") }()
+	w.until("the slow answer has begun", func() bool { return len(w.up.requests()) == 1 })
 	if r, err := w.fetch("good.test", "/silent"); err == nil {
 		t.Errorf("a silent answer looks whole: %+v", r)
 	}
+	close(over)
 	<-done
-	if failed != nil || len(slow.Text) != 6<<16 {
+	if failed != nil || !strings.HasSuffix(slow.Text, "the end") {
 		t.Errorf("an answer that goes on slowly: %v", failed)
 	}
 	kinds := map[holdfast.Kind]int{}
@@ -271,21 +285,67 @@ func TestBad_SilenceOverHTTP2(t *testing.T) {
 	}
 }
 
+// slowClient takes its time for each piece of an answer.
+type slowClient struct {
+	*httptest.ResponseRecorder
+	takes time.Duration
+}
+
+func (c slowClient) Write(p []byte) (int, error) {
+	time.Sleep(c.takes)
+	return c.ResponseRecorder.Write(p)
+}
+
 // TestBad_WaitingForTheClientIsNoSilence: the limit is the upstream's, and not
 // of a client that takes its time.
 func TestBad_WaitingForTheClientIsNoSilence(t *testing.T) {
-	const size = 32 << 20
-	w := badUp(t, domain.Domain{Idle: 500 * time.Millisecond}, nil, func(c net.Conn) {
-		askedOf(c)
-		io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n")
-		io.WriteString(c, bigText(size))
-	})
-	c := w.dial(w.explicit)
-	at := fmt.Sprintf("plain.test:%d", w.plain.port)
-	fmt.Fprintf(c, "GET http://%s/ HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", at, at)
-	time.Sleep(1500 * time.Millisecond)
-	if n, err := io.Copy(io.Discard, c); err != nil || n < size {
-		t.Errorf("%d bytes, %v", n, err)
+	x := newOutside(t, redact.Options{})
+	const limit, pieces = time.Second, 10
+	relayed := func(t *testing.T, upstream, client time.Duration) (got relayed, gave int, err error) {
+		d := &domain.Domain{Name: "plain.test", Idle: limit}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		in, out := io.Pipe()
+		defer context.AfterFunc(ctx, func() { out.CloseWithError(context.Cause(ctx)) })()
+		ended := make(chan struct{})
+		defer func() { cancel(nil); <-ended }()
+		go func() {
+			defer close(ended)
+			defer out.Close()
+			for range pieces {
+				time.Sleep(upstream)
+				if _, err := io.WriteString(out, bigText(1000)); err != nil {
+					return
+				}
+			}
+		}()
+		resp := &http.Response{StatusCode: 200, ContentLength: -1, Header: http.Header{"Content-Type": {"text/plain"}}, Body: in}
+		wait := &wait{}
+		wait.timer = time.AfterFunc(limit, func() { wait.over(cancel) })
+		wait.timer.Stop()
+		wait.answered(d, resp, func() { cancel(nil) })
+		w := slowClient{httptest.NewRecorder(), client}
+		got, err = x.p.relay(t.Context(), w, d, resp, nil)
+		return got, w.Body.Len(), err
 	}
-	w.last(1, "egress/plain.test", "")
+	for name, c := range map[string]struct {
+		upstream, client time.Duration
+		kind             holdfast.Kind
+	}{
+		"the client takes its time":               {0, 10 * limit, ""},
+		"both do, and the upstream is within it":  {limit - 1, 10 * limit, ""},
+		"the upstream is silent":                  {limit + 1, 0, holdfast.KindTimeout},
+		"the upstream is silent, the client slow": {limit + 1, 10 * limit, holdfast.KindTimeout},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				got, gave, err := relayed(t, c.upstream, c.client)
+				if holdfast.KindOf(err) != c.kind || c.kind == "" && gave != pieces*1000 {
+					t.Errorf("%d bytes, %v", gave, err)
+				}
+				if c.kind != "" && got.began {
+					t.Error("what did not come was given")
+				}
+			})
+		})
+	}
 }

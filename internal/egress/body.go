@@ -216,8 +216,7 @@ func (p *Proxy) within(n int, f func() error) error {
 	if n < 1<<10 && p.out.redactTime == 0 {
 		return guarded(f)
 	}
-	done := make(chan error, 1)
-	go func() { done <- guarded(f) }()
+	done := p.out.asides.begin(f)
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {

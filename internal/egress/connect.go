@@ -100,7 +100,7 @@ func (s *seat) opaque(c net.Conn, ch *channel, d *domain.Domain, o domain.Origin
 	defer c.Close()
 	p := s.p
 	ask := domain.Ask{Origin: o, Method: http.MethodConnect}
-	x := &exchange{p: p, s: s, domain: d, ask: ask, body: noBody()}
+	x := ch.exchange(nil, nil, ask, d)
 	if _, err := p.table().Decide(ask); err != nil {
 		x.denials = deny(err)
 	} else if hasECH(hello) {
@@ -125,7 +125,8 @@ func (s *seat) opaque(c net.Conn, ch *channel, d *domain.Domain, o domain.Origin
 func (p *Proxy) refuseUnasked(ch *channel, err *holdfast.Error) {
 	origin := domain.Origin{TLS: true, Host: ch.host, Port: ch.port}
 	d, _ := p.table().Find(origin)
-	x := &exchange{p: p, s: ch.s, ask: domain.Ask{Origin: origin}, domain: d, body: noBody(), denials: deny(err)}
+	x := ch.exchange(nil, nil, domain.Ask{Origin: origin}, d)
+	x.denials = deny(err)
 	_, crossed := p.cfg.Kernel.Cross(context.Background(), x.request(), x.never)
 	p.counters.ended("", string(holdfast.KindOf(crossed)))
 }

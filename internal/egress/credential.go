@@ -189,7 +189,7 @@ func (p *Proxy) credential(ctx context.Context, d *domain.Domain, h http.Header)
 		return &holdfast.Error{
 			Kind: holdfast.KindForward, Rule: "egress/credential", Err: holdfast.ErrNotStarted,
 			Why:  "the credential of " + d.Name + " could not be had",
-			Hint: "nothing was sent; see the domain's `credential`",
+			Hint: "nothing was sent; `holdfast status` says why",
 		}
 	}
 	h.Del(c.Header)

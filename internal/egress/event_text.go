@@ -2,9 +2,9 @@ package egress
 
 import (
 	"bytes"
-	"io"
 	"net/http"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -30,12 +30,15 @@ func (e *events) read(block []byte) error {
 	ev := &event{}
 	data, has := e.split(ev, block)
 	if !has {
-		if len(e.queue) == 0 || e.frame == frameEvents && isComment(block) {
-			_, err := e.a.Write(ev.head)
-			return err
+		if len(e.queue) == 0 && !e.gate || e.frame == frameEvents && isComment(block) {
+			e.out = append(e.out, ev.head...)
+			return nil
 		}
 		ev.lines = false
 		e.push(ev)
+		return nil
+	}
+	if e.frame == frameEvents && !e.meter(data) {
 		return nil
 	}
 	share := e.a.p.out.memory.shareOf(e.a.ctx)
@@ -52,6 +55,7 @@ func (e *events) read(block []byte) error {
 	}
 	e.a.found(clean.Findings)
 	ev.doc = bytes.Clone(clean.Out)
+	defer e.reading.done()
 	if err := e.follow(ev, data); err != nil {
 		return err
 	}
@@ -60,6 +64,7 @@ func (e *events) read(block []byte) error {
 }
 
 func (e *events) push(ev *event) {
+	ev.gated, ev.came = e.gate, time.Now()
 	e.queue = append(e.queue, ev)
 	e.held += ev.size()
 }
@@ -104,9 +109,8 @@ func (e *events) split(ev *event, block []byte) (data []byte, has bool) {
 			}
 			data, has = append(data, bytes.TrimPrefix(value, []byte(" "))...), true
 		default:
-			r := e.a.c.text(line)
-			e.a.found(r.Findings)
-			ev.head = append(append(ev.head, r.Out...), '\n')
+			e.named(name)
+			ev.head = append(append(ev.head, e.field(line)...), '\n')
 		}
 	}
 	if blank {
@@ -117,6 +121,19 @@ func (e *events) split(ev *event, block []byte) (data []byte, has bool) {
 		ev.tail = nil
 	}
 	return data, has
+}
+
+// field is a line that is no data, redacted. Mostly it is the one before.
+func (e *events) field(line []byte) []byte {
+	if bytes.Equal(line, e.plain) {
+		return line
+	}
+	r := e.a.c.text(line)
+	e.a.found(r.Findings)
+	if len(line) <= maxTail && bytes.Equal(r.Out, line) {
+		e.plain = append(e.plain[:0], line...)
+	}
+	return r.Out
 }
 
 // isComment says whether a block has only comments.
@@ -132,13 +149,18 @@ func isComment(block []byte) bool {
 // follow finds the pieces of longer texts in the event and gives each to its
 // text.
 func (e *events) follow(ev *event, raw []byte) error {
-	before, after := pieces(raw), pieces(ev.doc)
-	if len(before) != len(after) {
-		before = after
+	after, index := e.reading.of(ev.doc)
+	before := after
+	if !bytes.Equal(raw, ev.doc) {
+		var other pieces
+		if was, i := other.of(raw); len(was) == len(after) {
+			before, index = was, i
+		}
 	}
 	for i := range after {
+		e.key = append(append(e.key[:0], before[i].key...), index...)
 		if !after[i].follows {
-			if e.across(before[i]) {
+			if e.across(e.key, before[i].text) {
 				ev.slots = append(ev.slots, &slot{start: after[i].start, end: after[i].end, quoted: true, text: []byte("[secret]"), done: true})
 			}
 			continue
@@ -147,7 +169,7 @@ func (e *events) follow(ev *event, raw []byte) error {
 		if !bytes.Equal(before[i].text, after[i].text) && !bytes.Equal(e.a.c.text(before[i].text).Out, after[i].text) {
 			text = after[i].text // what was found there was wrapped, or named, and a text is not opened
 		}
-		if err := e.place(before[i].key).put(s, text); err != nil {
+		if err := e.place(e.key).put(s, text); err != nil {
 			return err
 		}
 		ev.slots = append(ev.slots, s)
@@ -158,19 +180,19 @@ func (e *events) follow(ev *event, raw []byte) error {
 // across says whether a string, put behind those that stood at its place in the
 // events before, goes on with a secret. Where that began nobody knows: it is read
 // with the last one, the last two and so on.
-func (e *events) across(s part) bool {
-	last := e.tails[s.key]
-	if len(last) > 0 && bytes.Equal(last[len(last)-1], s.text) || len(s.text) == 0 {
+func (e *events) across(key, text []byte) bool {
+	last := e.tails[string(key)]
+	if len(last) > 0 && bytes.Equal(last[len(last)-1], text) || len(text) == 0 {
 		return false
 	}
 	if len(e.tails) >= maxPlaces && last == nil {
 		clear(e.tails)
 	}
-	e.tails[s.key] = append(last[max(0, len(last)-maxTails+1):], bytes.Clone(s.text[max(0, len(s.text)-maxTail):]))
+	e.tails[string(key)] = append(last[max(0, len(last)-maxTails+1):], bytes.Clone(text[max(0, len(text)-maxTail):]))
 	var before []byte
 	for i := len(last) - 1; i >= 0; i-- {
 		before = append(bytes.Clone(last[i]), before...)
-		for _, f := range e.a.c.text(append(before, s.text...)).Findings {
+		for _, f := range e.a.c.text(append(before, text...)).Findings {
 			if strings.HasPrefix(f.Rule, "secret.") && f.Offset < len(before) && f.Offset+f.Length > len(before) {
 				return true
 			}
@@ -181,9 +203,9 @@ func (e *events) across(s part) bool {
 
 // place returns the text of that key. Where there are too many, the one that
 // had no piece for the longest time ends.
-func (e *events) place(key string) *place {
+func (e *events) place(key []byte) *place {
 	e.tick++
-	if p := e.places[key]; p != nil {
+	if p := e.places[string(key)]; p != nil {
 		p.used = e.tick
 		return p
 	}
@@ -202,7 +224,7 @@ func (e *events) place(key string) *place {
 	}
 	p := &place{used: e.tick}
 	p.s = e.a.c.stream(&p.out)
-	e.places[key] = p
+	e.places[string(key)] = p
 	return p
 }
 
@@ -272,83 +294,12 @@ func (s *slot) written(doc []byte) []byte {
 	if !s.quoted {
 		return s.text
 	}
+	if bytes.Equal(doc[s.start+1:s.end-1], s.text) && bytes.IndexByte(s.text, '\\') < 0 {
+		return doc[s.start:s.end]
+	}
 	if was, err := jsontext.AppendUnquote(nil, doc[s.start:s.end]); err == nil && bytes.Equal(was, s.text) {
 		return doc[s.start:s.end]
 	}
 	q, _ := jsontext.AppendQuote(nil, s.text)
 	return q
-}
-
-// part is a piece of a text that goes on in other events. [start, end) is where
-// it stands in the data, quotes included.
-type part struct {
-	key        string
-	start, end int
-	text       []byte
-	quoted     bool
-	// follows says that it is a piece of a text: it has a name by which models
-	// give their answers in pieces, or stands in a list or alone.
-	follows bool
-}
-
-// pieces returns the strings of data, by their place and the indices beside
-// them; or, where data is not JSON, all of it.
-func pieces(data []byte) []part {
-	d := jsontext.NewDecoder(bytes.NewReader(data), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	var list []part
-	var index strings.Builder
-	var name string
-	for {
-		kind := d.PeekKind()
-		if kind != jsontext.KindString && kind != jsontext.KindNumber {
-			if _, err := d.ReadToken(); err == io.EOF {
-				break
-			} else if err != nil {
-				return plainPiece(data)
-			}
-			continue
-		}
-		parent, length := d.StackIndex(d.StackDepth())
-		v, err := d.ReadValue()
-		if err != nil {
-			return plainPiece(data)
-		}
-		end := int(d.InputOffset())
-		switch {
-		case parent == jsontext.KindBeginObject && length%2 == 0:
-			text, _ := jsontext.AppendUnquote(nil, v)
-			name = string(text)
-		case kind == jsontext.KindNumber:
-			if parent == jsontext.KindBeginObject && strings.HasSuffix(name, "index") {
-				index.WriteString("|" + string(d.StackPointer()) + "=" + string(v))
-			}
-		default:
-			text, _ := jsontext.AppendUnquote(nil, v)
-			follows := parent != jsontext.KindBeginObject || comesInPieces(name)
-			list = append(list, part{string(d.StackPointer()), end - len(v), end, text, true, follows})
-		}
-	}
-	for i := range list {
-		list[i].key += index.String()
-	}
-	return list
-}
-
-// plainPiece is data that is no JSON: one piece of text, but for the word by
-// which streams say that they end.
-func plainPiece(data []byte) []part {
-	if string(data) == "[DONE]" {
-		return nil
-	}
-	return []part{{"", 0, len(data), data, false, true}}
-}
-
-// comesInPieces knows the names under which answers come in pieces.
-func comesInPieces(name string) bool {
-	switch name {
-	case "content", "text", "delta", "partial_json", "arguments", "thinking", "reasoning", "reasoning_content", "refusal", "completion",
-		"response", "input", "output", "message", "data", "chunk", "token", "body", "value", "generated_text", "output_text", "transcript":
-		return true
-	}
-	return false
 }

@@ -1,11 +1,9 @@
 package egress
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"io"
-	"strings"
 	"sync"
 	"time"
 
@@ -42,7 +40,6 @@ const (
 func (a *answer) events(ctx context.Context, in io.Reader, f frame) error {
 	a.flush = true
 	e := &events{a: a, frame: f, places: map[string]*place{}, tails: map[string][][]byte{}}
-	defer e.stop()
 	if w, ok := a.w.(*patientWriter); ok {
 		w.takeOver()
 	}
@@ -51,14 +48,20 @@ func (a *answer) events(ctx context.Context, in io.Reader, f frame) error {
 		return err
 	}
 	a.header, a.resp.Header = nil, nil // an answer may last long
-	r := bufio.NewReaderSize(in, 256)  // so it holds little while nothing comes
+	r := &blocks{in: in, frame: f, p: a.p, wait: e.sent}
+	defer r.done()
+	return e.leave(e.all(ctx, r))
+}
+
+// all reads events until the answer ends.
+func (e *events) all(ctx context.Context, r *blocks) error {
 	for ctx.Err() == nil {
-		block, err := readBlock(r, f)
+		block, err := r.next()
 		if err != nil && err != io.EOF {
-			return e.abandon(a.readError(err))
+			return e.abandon(e.a.readError(err))
 		}
 		if len(block) > 0 {
-			if err := e.aside(block); err != nil {
+			if err := e.aside(block, r); err != nil {
 				return err
 			}
 		}
@@ -67,41 +70,6 @@ func (a *answer) events(ctx context.Context, in io.Reader, f frame) error {
 		}
 	}
 	return ctx.Err()
-}
-
-// readBlock reads one event with the blank line behind it, or one line. A lone
-// CR ends a line too (HTML section 9.2.6).
-func readBlock(r *bufio.Reader, f frame) ([]byte, error) {
-	var block []byte
-	start := 0 // of the line in hand
-	for {
-		c, err := r.ReadByte()
-		if err != nil {
-			return block, err
-		}
-		if block = append(block, c); len(block) > maxEvent {
-			return nil, errTooLarge
-		}
-		if f == frameLines && c == '\n' {
-			return block, nil
-		}
-		if f == frameLines || c != '\n' && c != '\r' {
-			continue
-		}
-		blank := len(block)-1 == start
-		if c == '\r' && r.Buffered() > 0 {
-			if next, _ := r.Peek(1); next[0] == '\n' {
-				_, _ = r.ReadByte()
-				block = append(block, '\n')
-			}
-		} else if c == '\n' && start == len(block)-1 && start > 0 && block[start-1] == '\r' && len(block) == start+1 {
-			// The LF of a CR LF that came in two pieces.
-			blank = false
-		}
-		if start = len(block); blank {
-			return block, nil
-		}
-	}
 }
 
 // events is the state between events. mu guards all of it, and the answer: the
@@ -114,12 +82,18 @@ type events struct {
 	places map[string]*place
 	tails  map[string][][]byte // the ends of the last other strings, by their place
 	queue  []*event
-	held   int // bytes of the queue
+	held   int    // bytes of the queue
+	out    []byte // what may go, and has not been written yet
 	tick   int
 	timer  *time.Timer
 	waits  bool // the timer runs
 	ended  bool
+	gate   bool // a call of a tool waits to be judged
 	err    error
+
+	reading pieces
+	plain   []byte // the last field beside data in which nothing was found
+	key     []byte // of the place in hand
 }
 
 // place is one text that comes in pieces: where it stands in the events, and
@@ -139,6 +113,8 @@ type event struct {
 	head, doc, tail []byte
 	slots           []*slot
 	lines           bool // doc is to be written as data lines
+	gated           bool // it waits for the rules
+	came            time.Time
 }
 
 // slot is a piece of a place's text within an event's data.
@@ -150,15 +126,21 @@ type slot struct {
 	done       bool // nothing more can come for it
 }
 
-// aside is take, in a goroutine of its own: a stack never shrinks to less than
-// what waits on it needs, and this one waits for long while nothing comes.
-func (e *events) aside(block []byte) error {
-	done := make(chan error, 1)
-	go func() { done <- guarded(func() error { return e.take(block) }) }()
-	return <-done
+// aside takes a block, and those behind it that have come already, in a goroutine
+// that is not the reader's: a stack never shrinks to less than what waits on it
+// needs, and this one waits for long while nothing comes.
+func (e *events) aside(block []byte, r *blocks) error {
+	return e.a.p.out.asides.do(func() error {
+		for ; len(block) > 0; block = r.come() {
+			if err := e.take(block); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
-// take reads one event and sends on what can go.
+// take reads one event; what can go waits only for those that have come already.
 func (e *events) take(block []byte) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -172,7 +154,7 @@ func (e *events) take(block []byte) error {
 	if e.err = e.release(false); e.err != nil {
 		return e.err
 	}
-	if len(e.queue) > maxQueue || e.held > maxQueued {
+	if most, size := e.bounds(); len(e.queue) > most || e.held > size {
 		e.err = upstreamLied(e.a.resp, "more events than can wait for the end of one that may hold a secret", nil)
 		return e.err
 	}
@@ -186,24 +168,36 @@ func (e *events) wait() {
 	if len(e.queue) == 0 || e.waits {
 		return
 	}
+	e.waits = true
+	left := max(0, e.left())
+	if e.timer == nil {
+		e.timer = time.AfterFunc(left, e.quiet)
+		return
+	}
+	e.timer.Reset(left)
+}
+
+// left is how long the first event of the queue has to wait still.
+func (e *events) left() time.Duration {
 	limit := patience
 	if e.a.p.out.patience > 0 {
 		limit = e.a.p.out.patience
 	}
-	e.waits = true
-	if e.timer == nil {
-		e.timer = time.AfterFunc(limit, e.quiet)
-		return
-	}
-	e.timer.Reset(limit)
+	return limit - time.Since(e.queue[0].came)
 }
 
-// quiet is the end of the wait: what is ordinary at the end of a text goes on.
+// quiet is the end of the wait, if the event that is first now has waited so long:
+// what is ordinary at the end of a text goes on. A stream that goes on in time never
+// comes to that.
 func (e *events) quiet() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.waits = false
-	if e.ended || e.err != nil {
+	if e.ended || e.err != nil || len(e.queue) == 0 {
+		return
+	}
+	if e.left() > 0 {
+		e.wait()
 		return
 	}
 	for _, p := range e.places {
@@ -218,13 +212,42 @@ func (e *events) quiet() {
 	if e.err == nil {
 		e.err = e.release(false)
 	}
+	if err := e.send(); e.err == nil {
+		e.err = err
+	}
 	if e.err != nil {
 		_ = e.a.resp.Body.Close() // wakes the reader, which ends the answer
 	}
 }
 
-// stop ends the timer. Its goroutine writes nothing afterwards.
-func (e *events) stop() {
+// send writes what may go, in one piece.
+func (e *events) send() error {
+	if len(e.out) == 0 {
+		return nil
+	}
+	_, err := e.a.Write(e.out)
+	if e.out = e.out[:0]; cap(e.out) > maxKept {
+		e.out = nil
+	}
+	return err
+}
+
+// maxKept is the longest buffer that is kept from event to event, in bytes.
+const maxKept = 1 << 10
+
+// sent is send, before the next events are waited for.
+func (e *events) sent() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.err == nil {
+		e.err = e.send()
+	}
+	return e.err
+}
+
+// leave writes what may go still, and ends the timer, whose goroutine writes
+// nothing afterwards. It returns why the answer ended.
+func (e *events) leave(err error) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.ended = true
@@ -234,6 +257,10 @@ func (e *events) stop() {
 	for _, p := range e.places {
 		e.a.found(p.s.findings())
 	}
+	if failed := e.send(); err == nil {
+		err = failed
+	}
+	return err
 }
 
 // end is the end of the answer: all that was held is judged and goes on.
@@ -265,19 +292,25 @@ func (e *events) abandon(err error) error {
 
 // release sends events in their order, up to the first that must wait.
 func (e *events) release(all bool) error {
+	free, err := e.pass(all)
+	if err != nil {
+		return err
+	}
 	for len(e.queue) > 0 {
 		next := e.queue[0]
+		if next.gated && !free {
+			return nil
+		}
 		for _, s := range next.slots {
 			if !all && !s.done {
 				return nil
 			}
 		}
-		b := next.bytes()
 		e.queue[0] = nil
 		e.queue = e.queue[1:]
 		e.held -= next.size()
-		if len(b) > 0 {
-			if _, err := e.a.Write(b); err != nil {
+		if e.out = next.append(e.out); len(e.out) >= pieceSize {
+			if err := e.send(); err != nil {
 				return err
 			}
 		}
@@ -303,12 +336,12 @@ func (e *events) refused() error {
 
 func (n *event) size() int { return len(n.head) + len(n.doc) + len(n.tail) }
 
-// bytes is the event as the client gets it.
-func (n *event) bytes() []byte {
-	out := append([]byte(nil), n.head...)
+// append adds the event as the client gets it.
+func (n *event) append(out []byte) []byte {
+	out = append(out, n.head...)
 	doc := n.doc
 	if len(n.slots) > 0 {
-		doc = nil
+		doc = make([]byte, 0, len(n.doc)+16)
 		at := 0
 		for _, s := range n.slots {
 			doc = append(append(doc, n.doc[at:s.start]...), s.written(n.doc)...)
@@ -319,7 +352,7 @@ func (n *event) bytes() []byte {
 	if !n.lines {
 		return append(append(out, doc...), n.tail...)
 	}
-	for line := range strings.SplitSeq(string(doc), "\n") {
+	for line := range bytes.SplitSeq(doc, []byte("\n")) {
 		out = append(append(append(out, "data: "...), line...), '\n')
 	}
 	return append(out, n.tail...)

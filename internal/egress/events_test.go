@@ -291,3 +291,71 @@ func (noHash) Sum(b []byte) []byte         { return b }
 func (noHash) Reset()                      {}
 func (noHash) Size() int                   { return 0 }
 func (noHash) BlockSize() int              { return 1 }
+
+// An event goes with the next of its place, or at once where it ends in white space;
+// later only while its last word goes on over events: until that has ended it may be the
+// head of an address, and what is sent must be the redaction of the whole (D25b).
+func TestEgress_AnEventWaitsForTheEndOfItsLastWordAlone(t *testing.T) {
+	x := newOutside(t, redact.Options{})
+	x.p.out.patience = time.Hour
+	w := &sink{h: http.Header{}}
+	a := &answer{ctx: t.Context(), p: x.p, d: &domain.Domain{}, w: w, resp: &http.Response{StatusCode: 200}, c: cleaner{e: x.engine}, most: 1 << 30, header: http.Header{}, hash: noHash{}}
+	e := &events{a: a, places: map[string]*place{}, tails: map[string][][]byte{}}
+	went := func() int { return strings.Count(w.b.String(), "data: ") }
+	began := 0 // the first event of the word that has not ended
+	for i, piece := range modelTokens {
+		if err := e.take([]byte(delta(piece))); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.sent(); err != nil {
+			t.Fatal(err)
+		}
+		switch space := strings.LastIndexAny(piece, " \n\t"); {
+		case space == len(piece)-1:
+			began = i + 1
+		case space >= 0:
+			began = i
+		}
+		if got := went(); got != began {
+			t.Errorf("behind event %d, %q: %d have gone, want %d", i, piece, got, began)
+		}
+	}
+	if err := e.end(); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.leave(nil); err != nil || said(t, w.b.String()) != strings.Join(modelTokens, "") {
+		t.Errorf("%v, %q", err, w.b.String())
+	}
+}
+
+// What lets the last word go at a lull does so for events that have waited so long
+// alone: in a stream that goes on in time none is let go before it has ended.
+func TestEgress_OnlyALullLetsAWordGo(t *testing.T) {
+	x := newOutside(t, redact.Options{})
+	x.p.out.patience = time.Hour
+	w := &sink{h: http.Header{}}
+	a := &answer{ctx: t.Context(), p: x.p, d: &domain.Domain{}, w: w, resp: &http.Response{StatusCode: 200}, c: cleaner{e: x.engine}, most: 1 << 30, header: http.Header{}, hash: noHash{}}
+	e := &events{a: a, places: map[string]*place{}, tails: map[string][][]byte{}}
+	for _, piece := range []string{"write to jane", ".doe", "@customer-corp.com today. ", "Bye"} {
+		if err := e.take([]byte(delta(piece))); err != nil {
+			t.Fatal(err)
+		}
+		e.quiet() // the timer of an event before it
+	}
+	if got := said(t, w.b.String()); strings.Contains(got, "jane") || strings.Contains(got, "Bye") {
+		t.Errorf("%q went", got)
+	}
+	if err := e.take([]byte(strings.Replace(delta("It ends"), `"index":0`, `"index":1`, 1))); err != nil {
+		t.Fatal(err)
+	}
+	e.queue[0].came = time.Now().Add(-2 * time.Hour)
+	e.quiet()
+	for _, p := range e.places {
+		if n := p.s.held(); n != 0 && n != len("Bye") { // which stands beside a mask
+			t.Errorf("%d bytes are held behind a lull", n)
+		}
+	}
+	if err := e.leave(nil); err != nil {
+		t.Error(err)
+	}
+}

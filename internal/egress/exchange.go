@@ -20,13 +20,18 @@ import (
 type exchange struct {
 	p *Proxy
 	s *seat
-	w http.ResponseWriter
-	r *http.Request
+	// who asks, and what it holds: the seat's, or of a gateway the guest's.
+	who Caller
+	own *owner
+	w   http.ResponseWriter
+	r   *http.Request
 
 	ask     domain.Ask
 	domain  *domain.Domain // nil where no row is for it
 	body    *body
-	header  http.Header // as it goes out, without the credential
+	model   *model             // nil where none is asked
+	sub     *holdfast.SubAgent // who asks a model within the agent; nil where nobody says
+	header  http.Header        // as it goes out, without the credential
 	denials []holdfast.Opinion
 	shown   string // path and query of what the door refuses, redacted
 
@@ -38,6 +43,7 @@ type exchange struct {
 	answer relayed
 	broken bool          // the answer ended before its end
 	held   *heldResponse // nil: the answer goes out as it comes
+	gate   bool          // rules judge what it calls while it comes
 	stop   func() bool   // lets the client's going away no longer end the act
 	cancel context.CancelCauseFunc
 	client *lasting      // nil where the handler stays until the answer has ended
@@ -59,6 +65,9 @@ func (p *Proxy) handle(w http.ResponseWriter, r *http.Request, ch *channel, h *h
 	}
 	// Whatever becomes of the request, its body does not keep it open.
 	http.NewResponseController(w).SetReadDeadline(time.Now().Add(p.cfg.Limits.Body))
+	if ch.via == proxied && h != nil && h.mistake == nil && strings.HasPrefix(h.target, below) {
+		return p.toModels(w, r, ch, h)
+	}
 	start := time.Now()
 	ask, err := asked(r, ch, h)
 	p.counters.observe(Parse, time.Since(start))
@@ -74,7 +83,16 @@ func (p *Proxy) handle(w http.ResponseWriter, r *http.Request, ch *channel, h *h
 		p.refuse(w, r, ch, ask, d, err)
 		return false
 	}
-	x := &exchange{p: p, s: ch.s, w: w, r: r, ask: ask, domain: d, body: noBody(), acted: make(chan struct{}), left: make(chan struct{})}
+	return p.pass(w, r, ch, ask, d)
+}
+
+// pass sends on a request that the allowlist allows.
+func (p *Proxy) pass(w http.ResponseWriter, r *http.Request, ch *channel, ask domain.Ask, d *domain.Domain) (goesOn bool) {
+	if r.Context().Value(speaksKey{}) == nil && d.Type == domain.LLM {
+		path, _, _ := strings.Cut(ask.Target, "?")
+		r = speaking(r, dialectOf(d, ask, path).Provider())
+	}
+	x := ch.exchange(w, r, ask, d)
 	defer func() {
 		if !goesOn {
 			x.body.done()
@@ -101,6 +119,9 @@ func (x *exchange) prepare() *holdfast.Error {
 	defer func() { x.p.counters.observe(Redact, time.Since(start)) }()
 	n, err := x.redactTarget()
 	if err != nil {
+		return err
+	}
+	if err := x.readModel(); err != nil {
 		return err
 	}
 	header, found, err := x.p.outgoing(x.domain, x.r.Header)
@@ -174,7 +195,8 @@ func (x *exchange) cross() (goesOn bool) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(x.r.Context()))
 	x.cancel = cancel
 	x.stop = context.AfterFunc(x.r.Context(), func() { cancel(errGone) })
-	if x.p.cfg.Kernel.Withholds(x.domain.Boundary()) {
+	withholds := x.p.cfg.Kernel.Withholds(x.domain.Boundary())
+	if x.gate = withholds && x.gated(); withholds && !x.gate {
 		x.held = newHeld(min(x.domain.MaxResponse, maxHeld))
 	}
 	type crossed struct {
@@ -241,6 +263,11 @@ var errGone = &holdfast.Error{Kind: holdfast.KindCanceled, Why: "the client has 
 // finish ends an answer that has begun.
 func (x *exchange) finish() {
 	if x.broken {
+		if !x.r.ProtoAtLeast(1, 1) { // an end of the connection would say that it is
+			if c, _, err := http.NewResponseController(x.w).Hijack(); err == nil {
+				cutOff(c)
+			}
+		}
 		panic(http.ErrAbortHandler) // the client must see that it is not whole
 	}
 }
@@ -257,9 +284,8 @@ func (x *exchange) act(ctx context.Context) (out holdfast.Output, err error) {
 	defer func() {
 		x.stop()
 		if x.client != nil {
-			x.client.end(!x.broken)
+			x.part()
 			x.body.done()
-			<-x.s.own.places
 			return
 		}
 		close(x.acted)
@@ -277,13 +303,22 @@ func (x *exchange) act(ctx context.Context) (out holdfast.Output, err error) {
 	if id := kernel.CrossingID(ctx); id != "" {
 		w.Header().Set(headerCrossing, id)
 	}
+	if x.gate {
+		x.watch(ctx)
+	}
 	if err := x.forward(ctx, w, up); err != nil {
+		if errors.Is(err, errJudged) {
+			return x.output(), nil // the client has no more of it; K8 says why
+		}
 		if errors.Is(err, holdfast.ErrNotStarted) {
 			return holdfast.Output{}, err
 		}
 		return x.output(), err
 	}
 	x.broken = false
+	if x.client != nil {
+		x.part() // the client need not wait for what is recorded
+	}
 	if x.held != nil {
 		x.held.whole = true
 	} else if x.client == nil && x.r.ProtoMajor == 1 && x.answer.began && x.ask.Upgrade == "" {
@@ -297,10 +332,18 @@ func (x *exchange) act(ctx context.Context) (out holdfast.Output, err error) {
 	return x.output(), x.answered()
 }
 
+// part ends the answer to a client that was taken over, and gives the request's place
+// back. Again it does nothing.
+func (x *exchange) part() {
+	if x.client.end(!x.broken) {
+		<-x.own.places
+	}
+}
+
 func (x *exchange) forward(ctx context.Context, w http.ResponseWriter, up *http.Request) error {
 	start := time.Now()
 	var err error
-	ctx = withPool(ctx, x.s)
+	ctx = withPool(ctx, x.pool())
 	if x.ask.Upgrade != "" {
 		x.answer, err = x.p.webSocket(ctx, w, x.r, up, x.domain, x.ask.Origin)
 	} else {
@@ -310,7 +353,7 @@ func (x *exchange) forward(ctx context.Context, w http.ResponseWriter, up *http.
 		}
 		answered := time.Now()
 		x.took.answer, start = answered.Sub(start), answered
-		x.answer, err = x.p.relay(ctx, w, x.domain, resp)
+		x.answer, err = x.p.relay(ctx, w, x.domain, resp, x.model)
 	}
 	x.p.counters.observe(Stream, time.Since(start))
 	return err
@@ -338,6 +381,9 @@ func (x *exchange) upstream(ctx context.Context) (*http.Request, error) {
 
 // used is what was measured of the resources that a domain may be counted in.
 func (x *exchange) used() map[holdfast.Resource]int64 {
+	if took := x.model.took(); took != nil && x.domain.Unit == domain.Tokens {
+		return map[holdfast.Resource]int64{holdfast.LLMTokens: took.All()}
+	}
 	if x.domain == nil || x.domain.Unit != domain.Bytes {
 		return nil
 	}
@@ -358,6 +404,23 @@ func (x *exchange) size() int64 {
 	return n
 }
 
+// exchange is one request of the channel.
+func (ch *channel) exchange(w http.ResponseWriter, r *http.Request, ask domain.Ask, d *domain.Domain) *exchange {
+	x := &exchange{p: ch.s.p, s: ch.s, who: ch.s.who, own: ch.s.own, w: w, r: r, ask: ask, domain: d, body: noBody(), acted: make(chan struct{}), left: make(chan struct{})}
+	if ch.who != nil {
+		x.who, x.own = *ch.who, ch.own
+	}
+	return x
+}
+
+// pool is whose connections to upstreams the exchange may share.
+func (x *exchange) pool() any {
+	if x.s.via == gateway {
+		return x.own.name
+	}
+	return x.s
+}
+
 // never is the act of a crossing that is refused: it must not be run.
 func (x *exchange) never(context.Context) (holdfast.Output, error) {
 	return holdfast.Output{}, &holdfast.Error{Kind: holdfast.KindInternal, Why: "a request that the door refuses was let through", Err: holdfast.ErrNotStarted}
@@ -366,7 +429,8 @@ func (x *exchange) never(context.Context) (holdfast.Output, error) {
 // refuse records a request that goes nowhere, and says why. d is its row, nil
 // where none is for it.
 func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, ch *channel, ask domain.Ask, d *domain.Domain, no *holdfast.Error) {
-	x := &exchange{p: p, s: ch.s, ask: ask, domain: d, body: noBody(), denials: deny(no), shown: p.shownTarget(d, ask)}
+	x := ch.exchange(nil, nil, ask, d)
+	x.denials, x.shown = deny(no), p.shownTarget(d, ask)
 	o, err := p.cfg.Kernel.Cross(context.WithoutCancel(r.Context()), x.request(), x.never)
 	name := ""
 	if d != nil {

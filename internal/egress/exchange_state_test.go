@@ -147,7 +147,7 @@ func TestEgress_State_AClientThatGoesAwayEndsTheExchange(t *testing.T) {
 	resp.Body.Close()
 	select {
 	case <-gone:
-	case <-time.After(10 * time.Second):
+	case <-time.After(longest):
 		t.Fatal("the server was not told that nobody listens any more")
 	}
 	w.last(1, "egress/good.test", holdfast.KindCanceled)

@@ -28,6 +28,23 @@ func newH2(t *testing.T, c *tls.Conn) *h2client {
 	return h
 }
 
+// ended reads until each of the streams has ended, or the connection.
+func (h *h2client) ended(streams map[uint32]bool) {
+	for len(streams) > 0 {
+		f, err := h.f.ReadFrame()
+		if err != nil {
+			return
+		}
+		_, over := f.(*http2.RSTStreamFrame)
+		if last, ok := f.(interface{ StreamEnded() bool }); ok {
+			over = last.StreamEnded()
+		}
+		if over {
+			delete(streams, f.Header().StreamID)
+		}
+	}
+}
+
 // ask sends one request's fields and returns its status; 0 where the stream or
 // the connection was ended instead.
 func (h *h2client) ask(id uint32, fields ...[2]string) int {

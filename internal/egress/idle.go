@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"sync/atomic"
 	"time"
 
@@ -60,6 +61,14 @@ func (w *wait) over(cancel context.CancelCauseFunc) {
 	}
 	w.silent.Store(true)
 	cancel(errSilent)
+}
+
+// answered goes on from the first byte to those of resp's body, which calls end
+// when it is closed.
+func (w *wait) answered(d *domain.Domain, resp *http.Response, end func()) {
+	w.d, w.limit = d, idleOf(d, usualIdle(resp.Header.Get("Content-Type")))
+	w.answering.Store(true)
+	resp.Body = ending(resp.Body, w, end)
 }
 
 // read is one read of r, which belongs to one goroutine at a time.

@@ -34,6 +34,7 @@ const (
 	proxied     via = iota // it knows that it speaks to a proxy
 	tunnelled              // inside a CONNECT
 	transparent            // it believes that it speaks to the server
+	gateway                // it takes Holdfast for the server
 )
 
 // seat is one listener with its connections.
@@ -304,9 +305,6 @@ func (e *entry) Close() error {
 	return err
 }
 
-// CloseWrite ends what is sent, where the connection can.
-func (e *entry) CloseWrite() error { return endWriting(e.Conn) }
-
 // localPort is the port that a connection was made to.
 func localPort(c net.Conn) uint16 {
 	if o, ok := c.(interface{ OriginalPort() uint16 }); ok {
@@ -318,9 +316,9 @@ func localPort(c net.Conn) uint16 {
 	return 0
 }
 
-// token is a fresh token of the listener's caller.
-func (s *seat) token() holdfast.Secret {
-	t, err := s.who.Token()
+// tokenOf is a fresh token of a caller's.
+func (s *seat) tokenOf(who Caller) holdfast.Secret {
+	t, err := who.Token()
 	if err != nil {
 		s.p.log.Error("a workspace's token could not be made", "err", err)
 		return holdfast.Secret{} // the kernel refuses it, and records that

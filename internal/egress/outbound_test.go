@@ -113,19 +113,19 @@ func rootsOf(t *testing.T, s *httptest.Server) string {
 	return path
 }
 
-func portOf(t *testing.T, a net.Addr) uint16 {
+func portOf(t testing.TB, a net.Addr) uint16 {
 	t.Helper()
 	return netip.MustParseAddrPort(a.String()).Port()
 }
 
-// raw starts an upstream that answers every connection by f.
-func (x *outside) raw(d domain.Domain, f func(net.Conn)) (*domain.Domain, domain.Origin) {
-	x.t.Helper()
+// serving answers every connection to a port by f, and returns the port.
+func serving(t testing.TB, f func(net.Conn)) uint16 {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		x.t.Fatal(err)
+		t.Fatal(err)
 	}
-	x.t.Cleanup(func() { l.Close() })
+	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
 			c, err := l.Accept()
@@ -135,8 +135,14 @@ func (x *outside) raw(d domain.Domain, f func(net.Conn)) (*domain.Domain, domain
 			go func() { defer c.Close(); f(c) }()
 		}
 	}()
+	return portOf(t, l.Addr())
+}
+
+// raw starts an upstream that answers every connection by f.
+func (x *outside) raw(d domain.Domain, f func(net.Conn)) (*domain.Domain, domain.Origin) {
+	x.t.Helper()
 	d.Name, d.Addresses = "example.com", []netip.Addr{netip.MustParseAddr("127.0.0.1")}
-	return x.row(d, false, portOf(x.t, l.Addr()))
+	return x.row(d, false, serving(x.t, f))
 }
 
 // answering reads a request's head and writes text.
@@ -214,7 +220,7 @@ func (x *outside) pass(w http.ResponseWriter, r *http.Request, d *domain.Domain,
 	if err != nil {
 		return relayed{}, err
 	}
-	return x.p.relay(r.Context(), w, d, resp)
+	return x.p.relay(r.Context(), w, d, resp, nil)
 }
 
 // measured is what the last exchange said.
@@ -227,7 +233,7 @@ func (x *outside) measured() (relayed, error) {
 // do sends a request to the front and returns the answer with its body.
 func do(t *testing.T, method, to string, h http.Header, sent io.Reader) (*http.Response, string, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), longest)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, method, to, sent)
 	if err != nil {

@@ -13,11 +13,15 @@ const maxAtOnce = 256
 // owner is what one caller holds, over all of its listeners: no workspace may
 // take so much that others find none.
 type owner struct {
+	name  string
 	seats int // guarded by Proxy.mu
 	// places has one for each request under way.
 	places chan struct{}
 	// held is of the memory that all bodies share, in bytes.
 	held atomic.Int64
+	// away is how many requests through the gateway were turned away and the kernel
+	// was not told of.
+	away atomic.Int64
 }
 
 type ownerKey struct{}
@@ -28,18 +32,23 @@ func (p *Proxy) owned(who Caller) (o *owner, leave func()) {
 	if who.Correlation == "" {
 		return &owner{places: make(chan struct{}, maxAtOnce)}, func() {}
 	}
+	return p.ownedBy(who.Correlation)
+}
+
+// ownedBy is owned by a name.
+func (p *Proxy) ownedBy(name string) (o *owner, leave func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if o = p.owners[who.Correlation]; o == nil {
-		o = &owner{places: make(chan struct{}, maxAtOnce)}
-		p.owners[who.Correlation] = o
+	if o = p.owners[name]; o == nil {
+		o = &owner{name: name, places: make(chan struct{}, maxAtOnce)}
+		p.owners[name] = o
 	}
 	o.seats++
 	return o, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if o.seats--; o.seats == 0 {
-			delete(p.owners, who.Correlation)
+			delete(p.owners, name)
 		}
 	}
 }
@@ -47,21 +56,29 @@ func (p *Proxy) owned(who Caller) (o *owner, leave func()) {
 // admitted runs f for a request if its caller has a place for it, and else
 // turns it away before anything of it is read: as connections beyond their
 // number are, without a record.
-func (s *seat) admitted(w http.ResponseWriter, r *http.Request, f func(*http.Request) (goesOn bool)) {
+func (ch *channel) admitted(w http.ResponseWriter, r *http.Request, f func(*http.Request) (goesOn bool)) {
+	own := ch.s.own
+	if ch.own != nil {
+		own = ch.own
+	}
 	select {
-	case s.own.places <- struct{}{}:
+	case own.places <- struct{}{}:
 		goesOn := false
 		defer func() {
 			if !goesOn {
-				<-s.own.places
+				<-own.places
 			}
 		}()
-		goesOn = f(r.WithContext(context.WithValue(r.Context(), ownerKey{}, s.own)))
+		goesOn = f(r.WithContext(context.WithValue(r.Context(), ownerKey{}, own)))
 	default:
-		s.turnedAway()
+		if ch.who != nil {
+			ch.s.guestTurnedAway(*ch.who, own)
+		} else {
+			ch.s.turnedAway()
+		}
 		e := busy()
 		e.Why, e.Hint = "too many requests of this workspace are under way", "wait for the answers of some"
-		s.p.answer(w, r, nil, e)
+		ch.s.p.answer(w, r, nil, e)
 	}
 }
 

@@ -27,6 +27,8 @@ type payload struct {
 	Inspected bool                `json:"inspected"`
 	Headers   map[string][]string `json:"headers"`
 	Body      payloadBody         `json:"body"`
+	// Model is what is asked of a model, on rows of type llm.
+	Model *modelAsked `json:"model,omitempty"`
 }
 
 type payloadBody struct {
@@ -52,14 +54,14 @@ func volatile(name string) bool {
 
 // request is the crossing that x asks for.
 func (x *exchange) request() holdfast.Request {
-	r := holdfast.Request{Boundary: x.boundary(), Payload: x.payload(), Token: x.s.token(), Correlation: x.s.who.Correlation,
-		ReadsOnly: x.ask.ReadsOnly(), Denials: x.denials, Unwaited: x.held == nil && len(x.denials) == 0}
+	r := holdfast.Request{Boundary: x.boundary(), Payload: x.payload(), Token: x.s.tokenOf(x.who), Correlation: x.who.Correlation,
+		ReadsOnly: x.ask.ReadsOnly(), Carries: x.ask.Method == http.MethodConnect, Denials: x.denials, Unwaited: x.held == nil && len(x.denials) == 0}
 	r.Noted, _ = json.Marshal(x.told())
 	if x.r != nil {
 		r.Traceparent, r.Tracestate = x.r.Header.Get("Traceparent"), x.r.Header.Get("Tracestate")
 	}
 	if x.domain != nil && len(x.denials) == 0 {
-		r.Consumes = x.consumes()
+		r.Consumes, r.Model, r.Sub = x.consumes(), x.model.asks(x.body.size), x.sub
 	}
 	return r
 }
@@ -76,7 +78,7 @@ func (x *exchange) boundary() string {
 }
 
 // consumes is what the domain is counted in beyond its contract's own amounts.
-// Tokens are an upper bound: no text is fewer than 2.2 bytes a token (D24).
+// Tokens are an upper bound (D24).
 func (x *exchange) consumes() map[holdfast.Resource]int64 {
 	n := x.size()
 	if x.ask.Method == http.MethodConnect {
@@ -86,7 +88,11 @@ func (x *exchange) consumes() map[holdfast.Resource]int64 {
 	case domain.Bytes:
 		return map[holdfast.Resource]int64{holdfast.BytesOut: n}
 	case domain.Tokens:
-		if tokens := (x.body.size*10 + 21) / 22; tokens > 0 {
+		tokens, ok := x.model.tokens(x.body.size)
+		if !ok {
+			tokens = x.body.size // no byte is more than a token
+		}
+		if tokens > 0 {
 			return map[holdfast.Resource]int64{holdfast.LLMTokens: tokens}
 		}
 	}
@@ -104,6 +110,7 @@ func (x *exchange) payload() []byte {
 		p.Path, p.Query, _ = strings.Cut(x.ask.Target, "?")
 	}
 	p.Body = payloadBody{SHA256: hex.EncodeToString(x.body.sum[:]), Bytes: x.body.size, Type: x.body.contentType}
+	p.Model = x.model.asked(x.body.size)
 	if x.high() {
 		p.Body.Text = firstText(x.body.raw)
 	}
@@ -216,6 +223,8 @@ type result struct {
 	SHA256 string `json:"sha256"`
 	Type   string `json:"type,omitempty"`
 	Text   string `json:"text,omitempty"`
+	// Model is what a model answered, on rows of type llm.
+	Model *modelAnswered `json:"model,omitempty"`
 }
 
 // output is what the act gives to the kernel, also beside an error.
@@ -227,12 +236,22 @@ func (x *exchange) output() holdfast.Output {
 	if x.held != nil && utf8.Valid(x.held.body.Bytes()) {
 		r.Text = x.held.body.String()
 	}
-	out := holdfast.Output{Used: x.used()}
+	r.Model = x.modelAnswer(x.masked)
+	out := holdfast.Output{Used: x.used(), Model: x.model.took()}
 	out.Body, _ = json.Marshal(r) // of strings and numbers: it cannot fail
 	if a.status >= 400 {
 		out.ExitCode = 1
 	}
 	return out
+}
+
+// masked is a text as the client may see it; nothing where that cannot be said.
+func (x *exchange) masked(text string) string {
+	engine := x.p.cfg.Engine(x.domain)
+	if engine == nil {
+		return ""
+	}
+	return string(engine.Text([]byte(text)).Out)
 }
 
 // answered is the error of an answer that came: of 5xx, which was given to the

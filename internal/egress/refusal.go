@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/llm"
 )
 
 // headerCrossing names the crossing in every answer.
@@ -34,6 +35,8 @@ func statusOf(k holdfast.Kind) int {
 		return http.StatusRequestEntityTooLarge
 	case holdfast.KindMisdirected:
 		return http.StatusMisdirectedRequest
+	case holdfast.KindNotFound:
+		return http.StatusNotFound
 	case holdfast.KindRedaction, holdfast.KindLogging, holdfast.KindWALWrite, holdfast.KindWALFormat, holdfast.KindUsageTracking, holdfast.KindInternal:
 		return http.StatusInternalServerError
 	case holdfast.KindForward, holdfast.KindOperation:
@@ -92,10 +95,40 @@ func (p *Proxy) answer(w http.ResponseWriter, r *http.Request, o *holdfast.Outco
 	if he, ok := errors.AsType[*holdfast.Error](err); ok && he.Rule == ruleBusy {
 		status = http.StatusServiceUnavailable // no limit of the tenant's: the proxy itself has no room
 		h.Set("Retry-After", "10")
+	} else if ok && he.Rule == ruleGuest {
+		status = http.StatusUnauthorized
 	} else if ok && he.After > 0 {
 		h.Set("Retry-After", wholeSeconds(he.After))
 	}
+	if provider, _ := r.Context().Value(speaksKey{}).(llm.Provider); provider != llm.NoProvider {
+		writeAs(provider, w, r, status, e, err)
+		return
+	}
 	write(w, r, status, e)
+}
+
+// writeAs is write in the form of a provider, so that its client libraries raise
+// what they raise of the provider's own refusals.
+func writeAs(provider llm.Provider, w http.ResponseWriter, r *http.Request, status int, e refusalError, err error) {
+	f := llm.Refusal{Status: status, Code: e.Type, Why: "holdfast: " + e.Message}
+	if e.Crossing != "" {
+		f.Why += " (crossing " + e.Crossing + ")"
+	}
+	if he, ok := errors.AsType[*holdfast.Error](err); ok && status != http.StatusServiceUnavailable {
+		f.After = he.After
+	}
+	body, header := f.Body(provider)
+	h := w.Header()
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	for name, value := range header {
+		h.Set(name, value)
+	}
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	if r.Method != http.MethodHead {
+		w.Write(body)
+	}
 }
 
 // wholeSeconds is d as Retry-After has it (RFC 9110 section 10.2.3), never less.

@@ -35,11 +35,21 @@ const (
 // error's kind says what to answer: ForwardError (the upstream broke off, or sent
 // what cannot be decoded), DomainBlockedError (binary, or found where d refuses),
 // PayloadTooLargeError, RedactionError, ruleBusy.
-func (p *Proxy) relay(ctx context.Context, w http.ResponseWriter, d *domain.Domain, resp *http.Response) (relayed, error) {
+//
+// m is what is asked of a model, which meters the answer; nil where none is.
+func (p *Proxy) relay(ctx context.Context, w http.ResponseWriter, d *domain.Domain, resp *http.Response, m *model) (relayed, error) {
 	defer resp.Body.Close()
-	a := &answer{ctx: ctx, p: p, d: d, w: w, resp: resp, hash: sha256.New(), most: maxResponse(d)}
+	a := &answer{ctx: ctx, p: p, d: d, w: w, resp: resp, model: m, hash: sha256.New(), most: maxResponse(d)}
 	a.got.status, a.got.contentType = resp.StatusCode, resp.Header.Get("Content-Type")
-	err := a.relay(ctx)
+	m.begin(a.got.status, a.got.contentType)
+	relay := a.relay
+	if kind, _ := mediaKind(a.got.contentType); m != nil && m.judge != nil && kind != "text/event-stream" {
+		relay = a.relayJudged
+	}
+	err := answerLost(relay(ctx))
+	if why := context.Cause(ctx); err == nil && why != nil && why != error(errGone) {
+		err = why // an upstream that ends its answer well when it is cut off would make it look whole
+	}
 	a.hash.Sum(a.got.sum[:0])
 	a.got.text = string(a.text)
 	if err != nil && ctx.Err() != nil {
@@ -51,6 +61,18 @@ func (p *Proxy) relay(ctx context.Context, w http.ResponseWriter, d *domain.Doma
 	return a.got, err
 }
 
+// answerLost is an error of redaction, or for want of memory, as it is of an answer:
+// what was asked has left by then.
+func answerLost(err error) error {
+	e, ok := errors.AsType[*holdfast.Error](err)
+	if !ok || e.Kind != holdfast.KindRedaction && e.Rule != ruleBusy {
+		return err
+	}
+	own := *e
+	own.Hint = "what was asked may have been done, and is charged; its answer cannot be shown"
+	return &own
+}
+
 // answer is one answer on its way to the client. It belongs to one goroutine at
 // a time.
 type answer struct {
@@ -60,6 +82,8 @@ type answer struct {
 	w    http.ResponseWriter
 	resp *http.Response
 	c    cleaner
+
+	model *model // nil where none was asked
 
 	header http.Header // as the client gets it
 	hash   hash.Hash

@@ -20,7 +20,7 @@ const pieceSize = 32 << 10
 // body gives the answer's body to the client in the way that its kind asks for.
 func (a *answer) body(ctx context.Context) error {
 	if a.d.Response == domain.Off {
-		return a.unread(a.resp.Body, a.resp.Header["Content-Encoding"])
+		return a.asSent()
 	}
 	list, err := codings(a.resp.Header["Content-Encoding"])
 	if err != nil {
@@ -34,7 +34,7 @@ func (a *answer) body(ctx context.Context) error {
 		return a.readError(err)
 	}
 	defer in.Close()
-	capped := &upTo{r: in, left: a.most}
+	var capped io.Reader = &upTo{r: in, left: a.most}
 	kind, params := mediaKind(a.got.contentType)
 	length := a.resp.ContentLength
 	if len(list) > 0 {
@@ -43,6 +43,9 @@ func (a *answer) body(ctx context.Context) error {
 	switch {
 	case kind == "text/event-stream":
 		return a.events(ctx, capped, frameEvents)
+	}
+	capped = a.model.read(capped)
+	switch {
 	case isLines(kind):
 		return a.events(ctx, capped, frameLines)
 	case length >= 0 && length <= maxWhole, length < 0 && isDocument(kind):

@@ -21,7 +21,7 @@ import (
 func sendError(o domain.Origin, limit time.Duration, cause, err error) error {
 	var known *holdfast.Error
 	switch {
-	case errors.As(err, &known):
+	case errors.As(err, &known) && errors.Is(err, holdfast.ErrNotStarted): // else it is why the wait was ended
 		e := *known
 		if known.Err != nil {
 			e.Err = errors.Join(known.Err, holdfast.ErrNotStarted)
@@ -84,7 +84,7 @@ func forwardWhy(o domain.Origin, err error) (why, hint string) {
 }
 
 func noTLS(host string) (why, hint string) {
-	return host + " does not speak TLS at this port", "see the port; plain HTTP must be allowed by name, with `plain`"
+	return host + " does not speak TLS at this port", "see the row's `ports`; where it is meant, `plain_http: true` in the row permits HTTP without TLS"
 }
 
 // answerWhy is forwardWhy for what net/http says only in words.

@@ -75,10 +75,13 @@ func (l *lasting) watch() {
 	l.wire.ch.s.hand(l.wire)
 }
 
-// end is called once, when nothing more is written. An answer that is not whole
-// must be seen not to be: its connection is cut.
-func (l *lasting) end(whole bool) {
-	l.over.Store(true)
+// end is called when nothing more is written, and says whether that was for the first
+// time: again it does nothing. An answer that is not whole must be seen not to be: its
+// connection is cut.
+func (l *lasting) end(whole bool) bool {
+	if l.over.Swap(true) {
+		return false
+	}
 	if whole {
 		l.SetWriteDeadline(time.Now().Add(l.idle))
 		_, err := io.WriteString(l.wire, "0\r\n\r\n")
@@ -91,6 +94,7 @@ func (l *lasting) end(whole bool) {
 		l.wire.Close()
 	}
 	l.ended <- whole
+	return true
 }
 
 // Header is the answer's, until WriteHeader.

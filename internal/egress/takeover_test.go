@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/holdfast-dev/holdfast"
 )
@@ -150,11 +149,7 @@ func TestEgress_AStreamEndsWithItsClient(t *testing.T) {
 			t.Errorf("%s is recorded as %q", name, e.ErrorKind)
 		}
 	}
-	for end := time.Now().Add(10 * time.Second); w.p.Snapshot().Open > 0; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%d connections are still open", w.p.Snapshot().Open)
-		}
-	}
+	w.until("no connection is open", func() bool { return w.p.Snapshot().Open == 0 })
 }
 
 // TestEgress_TheLastStreamOfAConnectionEndsIt: where the client says so, and

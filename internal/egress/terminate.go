@@ -30,7 +30,10 @@ type channel struct {
 	// blocked is why nothing will be let through where that was known before
 	// the first request. It is recorded where none comes.
 	blocked *holdfast.Error
-	wire    *wire // nil over HTTP/2
+	// who and own are the guest's, of a gateway; nil elsewhere.
+	who  *Caller
+	own  *owner
+	wire *wire // nil over HTTP/2
 }
 
 type channelKey struct{}
@@ -227,5 +230,5 @@ func (s *seat) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			panic(http.ErrAbortHandler) // net/http saw a request that wire did not
 		}
 	}
-	s.admitted(w, r, func(r *http.Request) bool { return s.p.handle(w, r, ch, h) })
+	ch.admitted(w, r, func(r *http.Request) bool { return s.p.handle(w, r, ch, h) })
 }

@@ -28,6 +28,7 @@ type outbound struct {
 	memory memory
 	pools  pools
 	echoes echoes
+	asides asides
 	// redactTime replaces the time that one redaction may take, in tests.
 	redactTime time.Duration
 	// patience replaces how long an event waits, in tests.
@@ -38,7 +39,10 @@ type outbound struct {
 func (o *outbound) start(p *Proxy) { o.memory.most = p.cfg.MaxBuffered }
 
 // stop ends what is kept; it is called once, by Close, after every crossing.
-func (o *outbound) stop() { o.pools.stop() }
+func (o *outbound) stop() {
+	o.pools.stop()
+	o.asides.stop()
+}
 
 // errFirstByte is the cause of a request that the first-byte limit ended.
 var errFirstByte = errors.New("the first byte took too long")
@@ -73,9 +77,7 @@ func (p *Proxy) send(ctx context.Context, d *domain.Domain, o domain.Origin, req
 		cancel(nil)
 		return nil, sendError(o, limit, cause, err)
 	}
-	wait.d, wait.limit = d, idleOf(d, usualIdle(resp.Header.Get("Content-Type")))
-	wait.answering.Store(true)
-	resp.Body = ending(resp.Body, wait, func() { cancel(nil) })
+	wait.answered(d, resp, func() { cancel(nil) })
 	return resp, nil
 }
 
@@ -83,7 +85,7 @@ func (p *Proxy) send(ctx context.Context, d *domain.Domain, o domain.Origin, req
 func (p *Proxy) roundTrip(ctx context.Context, d *domain.Domain, o domain.Origin, req *http.Request) (*http.Response, error) {
 	t, err := p.transport(ctx, d, o)
 	if err != nil {
-		return nil, err
+		return nil, &notStarted{err}
 	}
 	start := time.Now()
 	var left atomic.Bool
@@ -104,7 +106,8 @@ func (p *Proxy) roundTrip(ctx context.Context, d *domain.Domain, o domain.Origin
 		// HTTP/2 it could write on.
 		t.CloseIdleConnections()
 	}
-	if err != nil && !left.Load() {
+	// Where the wait was ended, a connection may be writing the request still.
+	if err != nil && !left.Load() && (ctx.Err() == nil || reached.Load() == 0) {
 		err = &notStarted{err}
 	}
 	return resp, err
@@ -134,8 +137,10 @@ func addressed(ctx context.Context, d *domain.Domain, o domain.Origin, req *http
 			req.Header[strings.ToLower(name)] = v
 		}
 	}
-	if d.Response != domain.Off {
+	if d.Response != domain.Off || d.Type == domain.LLM { // what models answer is metered
 		req.Header.Set("Accept-Encoding", "identity")
+	}
+	if d.Response != domain.Off {
 		req.Header.Del("Range")
 		req.Header.Del("If-Range")
 	}

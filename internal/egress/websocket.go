@@ -68,7 +68,9 @@ func (p *Proxy) webSocket(ctx context.Context, w http.ResponseWriter, r, up *htt
 		}
 	}
 	defer here.CloseNow()
-	err = s.carry(ctx, here, there)
+	if err = s.carry(ctx, here, there); err == nil {
+		err = context.Cause(ctx) // neither end closed it: it was cut
+	}
 	s.got.status, s.got.began = http.StatusSwitchingProtocols, true
 	s.sum.Sum(s.got.sum[:0])
 	return s.got, err
@@ -83,7 +85,7 @@ func (p *Proxy) noSocket(ctx context.Context, w http.ResponseWriter, d *domain.D
 	if resp != nil && resp.StatusCode != http.StatusSwitchingProtocols {
 		resp.ContentLength = -1 // of a body of which the beginning is there
 		resp.Header.Del("Content-Length")
-		return p.relay(ctx, w, d, resp)
+		return p.relay(ctx, w, d, resp, nil)
 	}
 	var known *holdfast.Error
 	if errors.As(err, &known) {
@@ -149,14 +151,19 @@ func (s *socket) carry(ctx context.Context, here, there *websocket.Conn) error {
 	defer s.idle.Stop()
 	var out, back error
 	var both sync.WaitGroup
-	both.Go(func() {
-		out = s.way(ctx, there, here, s.d.Request, maxRequest(s.d), true)
-		cancel()
-	})
-	both.Go(func() {
-		back = s.way(ctx, here, there, s.d.Response, maxResponse(s.d), false)
-		cancel()
-	})
+	way := func(err *error, to, from *websocket.Conn, mode domain.Redaction, most int64, out bool) func() {
+		return func() {
+			// An end that takes nothing more may have said its last before: the other
+			// is still to get that.
+			if *err = s.way(ctx, to, from, mode, most, out); *err == errUntaken {
+				*err = nil
+				return
+			}
+			cancel()
+		}
+	}
+	both.Go(way(&out, there, here, s.d.Request, maxRequest(s.d), true))
+	both.Go(way(&back, here, there, s.d.Response, maxResponse(s.d), false))
 	both.Wait()
 	switch {
 	case out != nil:
@@ -167,8 +174,12 @@ func (s *socket) carry(ctx context.Context, here, there *websocket.Conn) error {
 	return back
 }
 
+// errUntaken is of a message that its end did not take: what that end itself says,
+// if anything, says why.
+var errUntaken = errors.New("the message was not taken")
+
 // way carries messages one way until its end closes, and closes the other with
-// the same word.
+// the same word, or until a message is not taken.
 func (s *socket) way(ctx context.Context, to, from *websocket.Conn, mode domain.Redaction, most int64, out bool) error {
 	from.SetReadLimit(min(maxMessage, most))
 	for total := int64(0); ; {
@@ -191,7 +202,7 @@ func (s *socket) way(ctx context.Context, to, from *websocket.Conn, mode domain.
 			return s.refuse(to, from, failed)
 		}
 		if err != nil {
-			return nil // that way's own end says why
+			return errUntaken
 		}
 	}
 }

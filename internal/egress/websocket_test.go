@@ -123,26 +123,12 @@ func TestEgress_AWebSocketThatIsRefusedIsAnAnswer(t *testing.T) {
 
 func TestEgress_ATunnelIsCappedAndClosesInHalves(t *testing.T) {
 	x := newOutside(t, redact.Options{})
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer c.Close()
-				got, _ := io.ReadAll(c) // until the client's half is closed
-				_, _ = c.Write(bytes.ToUpper(got))
-			}()
-		}
-	}()
+	port := serving(t, func(c net.Conn) {
+		got, _ := io.ReadAll(c) // until the client's half is closed
+		_, _ = c.Write(bytes.ToUpper(got))
+	})
 	tunnelled := func(d *domain.Domain, send []byte) ([]byte, relayed, error) {
-		_, o := x.row(domain.Domain{Name: "example.com", Addresses: d.Addresses, Inspect: domain.Opaque}, true, portOf(t, l.Addr()))
+		_, o := x.row(domain.Domain{Name: "example.com", Addresses: d.Addresses, Inspect: domain.Opaque}, true, port)
 		pair, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)

@@ -6,7 +6,6 @@ import (
 	"net"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/holdfast-dev/holdfast"
 )
@@ -71,7 +70,9 @@ func newWire(c net.Conn, ch *channel) *wire {
 // the order of the heads. It is nil where there is none.
 func (w *wire) take() *head { return w.heads.pop() }
 
-// Read hands on what was looked at, at most one request at a time.
+// Read hands on what was looked at, at most one request at a time. Of a chunked
+// body it hands on all that is there: whoever sends a byte in each chunk makes
+// no more calls of it than others do.
 func (w *wire) Read(p []byte) (int, error) {
 	for len(w.out) == 0 {
 		if w.broke != nil {
@@ -92,10 +93,22 @@ func (w *wire) Read(p []byte) (int, error) {
 			return 0, err
 		}
 	}
-	n := copy(p, w.out)
-	w.out = w.out[n:]
+	n := w.give(p)
+	for n < len(p) && w.broke == nil && w.chunked() && w.step() {
+		n += w.give(p[n:])
+	}
 	return n, nil
 }
+
+// give copies what was looked at, as far as p has room.
+func (w *wire) give(p []byte) int {
+	n := copy(p, w.out)
+	w.out = w.out[n:]
+	return n
+}
+
+// chunked says whether a chunked body goes on.
+func (w *wire) chunked() bool { return w.state >= wireChunkSize && w.state <= wireTrailer }
 
 // fill reads more. What net/http interrupts with a deadline can be read on. All
 // that was handed on was taken, so that its bytes may be overwritten.
@@ -333,9 +346,6 @@ func (q *queue) pop() *head {
 	return h
 }
 
-// CloseWrite ends what is sent, where the connection can.
-func (w *wire) CloseWrite() error { return endWriting(w.Conn) }
-
 // replay is a connection of which something was read already.
 type replay struct {
 	net.Conn
@@ -355,23 +365,4 @@ func (r *replay) Read(p []byte) (int, error) {
 	}
 	r.mu.Unlock()
 	return r.Conn.Read(p)
-}
-
-// CloseWrite ends what is sent, where the connection can.
-func (r *replay) CloseWrite() error { return endWriting(r.Conn) }
-
-func endWriting(c net.Conn) error {
-	if c, ok := c.(interface{ CloseWrite() error }); ok {
-		return c.CloseWrite()
-	}
-	return errors.ErrUnsupported
-}
-
-// within runs f with a deadline on c's reading and writing.
-func within(c net.Conn, d time.Duration, f func() error) error {
-	if err := c.SetDeadline(time.Now().Add(d)); err != nil {
-		return err
-	}
-	err := f()
-	return errors.Join(err, c.SetDeadline(time.Time{}))
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -81,8 +82,10 @@ func TestWire_ADeadlineInTheMiddleOfAHeadLosesNothing(t *testing.T) {
 	a, b := net.Pipe()
 	defer a.Close()
 	w := newWire(b, &channel{})
-	go a.Write([]byte("GET / HTTP/1.1\r\nHo"))
-	b.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
+	go func() {
+		a.Write([]byte("GET / HTTP/1.1\r\nHo")) // it returns when all was read
+		b.SetReadDeadline(time.Unix(1, 0))
+	}()
 	buf := make([]byte, 1024)
 	if n, err := w.Read(buf); n != 0 || err == nil {
 		t.Fatalf("half a head was handed on: %q %v", buf[:n], err)
@@ -94,5 +97,33 @@ func TestWire_ADeadlineInTheMiddleOfAHeadLosesNothing(t *testing.T) {
 	}
 	if h := w.take(); h == nil || h.mistake != nil || h.host != "a" {
 		t.Fatalf("found %+v", h)
+	}
+}
+
+// TestWire_SmallChunksAreHandedOnTogether: a body of a byte in each chunk costs
+// few calls, and what follows it is handed on by itself.
+func TestWire_SmallChunksAreHandedOnTogether(t *testing.T) {
+	const chunks = 10_000
+	body := strings.Repeat("1\r\nx\r\n", chunks) + "0\r\n\r\n"
+	next := "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+	w := newWire(fed{r: strings.NewReader("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + body + next)}, &channel{})
+	var handed []byte
+	calls, buf := 0, make([]byte, 4<<10)
+	for !bytes.HasSuffix(handed, []byte(body)) {
+		n, err := w.Read(buf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		handed = append(handed, buf[:n]...)
+		calls++
+	}
+	if calls > chunks/100 {
+		t.Errorf("%d calls for %d chunks", calls, chunks)
+	}
+	if w.take() == nil || w.take() != nil {
+		t.Error("not one request was handed on")
+	}
+	if _, err := w.Read(buf); err != nil || w.take() == nil {
+		t.Errorf("the request after it: %v", err)
 	}
 }

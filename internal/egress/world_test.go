@@ -1,7 +1,6 @@
 package egress
 
 import (
-	"bufio"
 	"context"
 	"crypto/aes"
 	"crypto/cipher"
@@ -42,6 +41,10 @@ import (
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
+// longest is how long anything is waited for that must come: long, since
+// nothing waits so long but where something is wrong.
+const longest = 2 * time.Minute
+
 // world is the proxy in front of a kernel on a real store and latch, with real
 // servers behind it on the loopback address.
 type world struct {
@@ -64,6 +67,7 @@ type world struct {
 
 	mu     sync.Mutex
 	offset time.Duration // guarded by mu
+	still  time.Time     // guarded by mu; what the clock shows since it was stopped
 	fault  func(string) error
 }
 
@@ -109,7 +113,27 @@ func (s *server) answer(h http.HandlerFunc) {
 func (w *world) now() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if !w.still.IsZero() {
+		return w.still.Add(w.offset)
+	}
 	return time.Now().Add(w.offset)
+}
+
+// stopClock keeps what is counted in a minute within one, however long it takes.
+func (w *world) stopClock() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.still = time.Now()
+}
+
+// until waits for what must come to be.
+func (w *world) until(what string, f func() bool) {
+	w.t.Helper()
+	for end := time.Now().Add(longest); !f(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			w.t.Fatalf("still not: %s", what)
+		}
+	}
 }
 
 func (w *world) breakStore(f func(string) error) {
@@ -291,7 +315,7 @@ type redirected struct {
 }
 
 type redirectedConn struct {
-	net.Conn
+	*net.TCPConn
 	port uint16
 }
 
@@ -302,7 +326,7 @@ func (l redirected) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return redirectedConn{c, l.port}, nil
+	return redirectedConn{c.(*net.TCPConn), l.port}, nil
 }
 
 func (w *world) listen() {
@@ -320,7 +344,7 @@ func (w *world) listen() {
 				if err != nil {
 					w.t.Errorf("the listener ended with %v", err)
 				}
-			case <-time.After(20 * time.Second):
+			case <-time.After(longest):
 				w.t.Error("a listener that was closed did not end")
 			}
 		})
@@ -368,7 +392,7 @@ func (w *world) of(tenant string) (holdfast.Secret, error) {
 func (w *world) entries(want int) []*ledger.Entry {
 	w.t.Helper()
 	var out []*ledger.Entry
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(longest); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if out = w.read(); len(out) >= want {
 			break
 		}
@@ -411,97 +435,3 @@ func (w *world) read() []*ledger.Entry {
 
 // at is name with the TLS server's port.
 func (w *world) at(name string) string { return fmt.Sprintf("%s:%d", name, w.up.port) }
-
-// dial opens a raw connection.
-func (w *world) dial(addr string) net.Conn {
-	w.t.Helper()
-	c, err := net.Dial("tcp", addr)
-	w.must(err)
-	w.t.Cleanup(func() { c.Close() })
-	c.SetDeadline(time.Now().Add(20 * time.Second))
-	return c
-}
-
-// reply is an answer, read whole.
-type reply struct {
-	*http.Response
-	Text string
-}
-
-// say writes bytes as they are and reads one answer; nil where the connection
-// ended without one.
-func say(c net.Conn, text string) *reply {
-	go io.WriteString(c, text)
-	return hear(bufio.NewReader(c), "GET")
-}
-
-func hear(b *bufio.Reader, method string) *reply {
-	resp, err := http.ReadResponse(b, &http.Request{Method: method})
-	if err != nil {
-		return nil
-	}
-	text, _ := io.ReadAll(resp.Body)
-	return &reply{resp, string(text)}
-}
-
-// tunnel makes a CONNECT and TLS inside it, as name and sni say.
-func (w *world) tunnel(connect, sni string, protos ...string) (*tls.Conn, error) {
-	w.t.Helper()
-	c := w.connect(connect)
-	t := tls.Client(c, &tls.Config{ServerName: sni, RootCAs: w.roots, NextProtos: protos})
-	return t, t.Handshake()
-}
-
-// connect makes a CONNECT that must succeed.
-func (w *world) connect(to string) net.Conn {
-	w.t.Helper()
-	c := w.dial(w.explicit)
-	io.WriteString(c, "CONNECT "+to+" HTTP/1.1\r\nHost: "+to+"\r\n\r\n")
-	r, err := http.ReadResponse(bufio.NewReader(c), &http.Request{Method: http.MethodConnect})
-	if err != nil || r.StatusCode != 200 {
-		w.t.Fatalf("CONNECT %s: %v %v", to, r, err)
-	}
-	return c
-}
-
-// get is a GET as raw text.
-func get(host, path string) string { return "GET " + path + " HTTP/1.1\r\nHost: " + host + "\r\n\r\n" }
-
-// refused fails unless r is a refusal with the status, with a crossing and a
-// reason.
-func (w *world) refused(r *reply, status int) {
-	w.t.Helper()
-	switch {
-	case r == nil:
-		w.t.Fatalf("no answer, want %d", status)
-	case r.StatusCode != status:
-		w.t.Fatalf("status %d (%s), want %d", r.StatusCode, r.Text, status)
-	case r.Header.Get(headerCrossing) == "":
-		w.t.Fatalf("the refusal names no crossing: %v %s", r.Header, r.Text)
-	case !strings.Contains(r.Text, "holdfast: ") && !strings.Contains(r.Text, `"why"`):
-		w.t.Fatalf("the refusal gives no reason: %q", r.Text)
-	}
-}
-
-// passed fails unless r is the server's own answer.
-func (w *world) passed(r *reply) {
-	w.t.Helper()
-	if r == nil || r.StatusCode != 200 || !strings.HasPrefix(r.Text, "hello") {
-		w.t.Fatalf("want the server's answer, got %+v", r)
-	}
-}
-
-// untouched fails if anything reached a server.
-func (w *world) untouched() {
-	w.t.Helper()
-	if a, b := w.up.requests(), w.plain.requests(); len(a)+len(b) > 0 {
-		w.t.Fatalf("a server was reached: %+v %+v", a, b)
-	}
-}
-
-// client speaks through the proxy port as programs do.
-func (w *world) client() *http.Client {
-	t := &http.Transport{Proxy: http.ProxyURL(mustURL("http://" + w.explicit)), TLSClientConfig: &tls.Config{RootCAs: w.roots}, ForceAttemptHTTP2: true}
-	w.t.Cleanup(t.CloseIdleConnections)
-	return &http.Client{Transport: t, Timeout: 20 * time.Second}
-}

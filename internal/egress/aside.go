@@ -1,0 +1,77 @@
+package egress
+
+import "sync"
+
+// maxAsides is how many goroutines of asides wait for work.
+const maxAsides = 8
+
+// asides runs what needs a deep stack for a short time in goroutines of its own, a
+// few of which are kept, their stacks with them. It is safe for concurrent use; the
+// zero value is usable.
+type asides struct {
+	mu   sync.Mutex
+	idle []chan<- asideWork // guarded by mu
+	over bool               // guarded by mu: none is kept any more
+}
+
+// asideWork is what one of them does next, and where it says that it has.
+type asideWork struct {
+	do   func() error
+	done chan<- error
+}
+
+// do runs f aside, and returns its error; a panic is one too.
+func (s *asides) do(f func() error) error { return <-s.begin(f) }
+
+// begin is do, for who does not wait for its end.
+func (s *asides) begin(f func() error) <-chan error {
+	done := make(chan error, 1)
+	s.one() <- asideWork{f, done}
+	return done
+}
+
+// one is a goroutine that has nothing to do.
+func (s *asides) one() chan<- asideWork {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := len(s.idle); n > 0 {
+		w := s.idle[n-1]
+		s.idle = s.idle[:n-1]
+		return w
+	}
+	w := make(chan asideWork)
+	go s.work(w)
+	return w
+}
+
+func (s *asides) work(next chan asideWork) {
+	for w := range next {
+		err := guarded(w.do)
+		kept := s.keep(next)
+		w.done <- err
+		if !kept {
+			return
+		}
+	}
+}
+
+// keep lets the goroutine at w wait, if there is room.
+func (s *asides) keep(w chan<- asideWork) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over || len(s.idle) == maxAsides {
+		return false
+	}
+	s.idle = append(s.idle, w)
+	return true
+}
+
+// stop ends those that wait.
+func (s *asides) stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range s.idle {
+		close(w)
+	}
+	s.idle, s.over = nil, true
+}
