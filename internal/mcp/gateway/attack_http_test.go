@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -73,7 +74,7 @@ func TestAttackHTTP_one_group_takes_every_place(t *testing.T) {
 func TestAttackHTTP_one_group_fills_the_memory(t *testing.T) {
 	for name, routed := range map[string]bool{"a core": false, "a router": true} {
 		t.Run(name, func(t *testing.T) {
-			w := &waiter{k: newTable(), begun: make(chan struct{}, 64)}
+			w := &holder{k: newTable(), begun: make(chan struct{}, 64)}
 			run := w.run
 			if routed {
 				run = w.route
@@ -124,15 +125,16 @@ func TestAttackHTTP_one_group_fills_the_memory(t *testing.T) {
 					t.Fatal("nothing came")
 				}
 			}
-			for i := range 4 {
-				who := fmt.Sprintf("ann-%d", i%2)
-				session := sit(who)
-				for j := range 5 {
-					ask(j+10, who, session)
-					next()
-				}
+			var sessions [4]string
+			for i := range sessions {
+				sessions[i] = sit(fmt.Sprintf("ann-%d", i%2))
 			}
-			if begun != fits || refused != 20-fits {
+			const more = 4 // than fit, one from each session
+			for i := range fits + more {
+				ask(i+10, fmt.Sprintf("ann-%d", i%2), sessions[i%4])
+				next()
+			}
+			if begun != fits || refused != more {
 				t.Errorf("%d calls of %d bytes are in flight and %d refused, want %d", begun, size, refused, fits)
 			}
 			ask(1, "bob-1", sit("bob-1"))
@@ -151,10 +153,65 @@ func TestAttackHTTP_one_group_fills_the_memory(t *testing.T) {
 	}
 }
 
+// holder runs, for each core, a server whose one tool waits until its call is
+// taken back. It reads no more of a message than what it is: the official server
+// reads megabytes several times, which with the race detector is most of a test.
+type holder struct {
+	k     *table
+	begun chan struct{}
+}
+
+func (h *holder) dial() Conn {
+	c, p := pair()
+	go func() {
+		for line := range p.lines {
+			if l := h.answer(line[:min(len(line), 200)]); l != "" {
+				fmt.Fprintln(p.w, l)
+			}
+		}
+	}()
+	return c
+}
+
+var (
+	lineID     = regexp.MustCompile(`"id":([^,}]+)`)
+	lineMethod = regexp.MustCompile(`"method":"([^"]+)"`)
+	takenBack  = regexp.MustCompile(`"requestId":([^,}]+)`)
+)
+
+// answer is what is said to a message that begins so, if anything.
+func (h *holder) answer(begin string) string {
+	part := func(r *regexp.Regexp) string {
+		if m := r.FindStringSubmatch(begin); m != nil {
+			return m[1]
+		}
+		return ""
+	}
+	result := func(r string) string { return `{"jsonrpc":"2.0","id":` + part(lineID) + `,"result":` + r + `}` }
+	switch part(lineMethod) {
+	case "initialize":
+		return result(`{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"waits","version":"1"}}`)
+	case "tools/list":
+		return result(`{"tools":[{"name":"wait","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}]}`)
+	case "tools/call":
+		h.begun <- struct{}{}
+	case "notifications/cancelled":
+		return `{"jsonrpc":"2.0","id":` + part(takenBack) + `,"error":{"code":0,"message":"it was taken back"}}`
+	}
+	return ""
+}
+
+func (h *holder) config() Config {
+	return Config{Kernel: h.k, Server: "waits", Token: goodToken, Log: slog.New(slog.DiscardHandler)}
+}
+
+func (h *holder) run(ctx context.Context, c Client) error {
+	return Serve(ctx, c, h.dial(), h.config())
+}
+
 // route is run with a router before the core.
-func (w *waiter) route(ctx context.Context, c Client) error {
-	return ServeAll(ctx, c, []Upstream{{Conn: func(context.Context) (Conn, error) { return w.dial(), nil },
-		Config: Config{Kernel: w.k, Server: "waits", Token: goodToken, Log: slog.New(slog.DiscardHandler)}}})
+func (h *holder) route(ctx context.Context, c Client) error {
+	return ServeAll(ctx, c, []Upstream{{Conn: func(context.Context) (Conn, error) { return h.dial(), nil }, Config: h.config()}})
 }
 
 // Answers that nobody has taken yet stop the reading of more, for their group

@@ -72,7 +72,7 @@ func (k *table) waits(t *testing.T, n int) {
 // TestHold_D11_by_url: the client is pointed to the page, comes back, waits, and
 // the call is made once a person has decided. The server sees nothing of it.
 func TestHold_D11_by_url(t *testing.T) {
-	g := start(t, newTable(), waiting(20*time.Second))
+	g := start(t, newTable(), waiting(MaxWait))
 	state := holdByURL(t, g, 1, args)
 	g.client.send(t, retry(2, args, state, accepted))
 	g.k.waits(t, 2)
@@ -103,9 +103,9 @@ func TestHold_D11_yes_decides_nothing(t *testing.T) {
 	}{
 		"accept":  {accepted, 50 * time.Millisecond},
 		"no wait": {accepted, 0},
-		"decline": {`{"approval":{"action":"decline"}}`, 20 * time.Second},
-		"cancel":  {`{"approval":{"action":"cancel"}}`, 20 * time.Second},
-		"nothing": {`{}`, 20 * time.Second},
+		"decline": {`{"approval":{"action":"decline"}}`, MaxWait},
+		"cancel":  {`{"approval":{"action":"cancel"}}`, MaxWait},
+		"nothing": {`{}`, MaxWait},
 		"shouts":  {`{"approval":{"action":"accept","content":{"approved":true,"APPROVED":"APPROVED"}},"verdict":"allow"}`, 50 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -115,7 +115,7 @@ func TestHold_D11_yes_decides_nothing(t *testing.T) {
 			g.client.send(t, retry(2, args, state, c.responses))
 			wantText(t, g.client.next(t), `"id":2`, "held for review, nothing has been done", "a person decides at: http://127.0.0.1:7411/review/r1",
 				"holdfast review approve r1", `"dev.holdfast/page":"http://127.0.0.1:7411/review/r1"`, `"isError":true`)
-			if d := time.Since(began); d > 15*time.Second {
+			if d := time.Since(began); d >= MaxWait {
 				t.Errorf("it took %s", d)
 			}
 			if len(g.k.outputs) != 0 {
@@ -228,7 +228,7 @@ func TestHold_D11_in_a_session(t *testing.T) {
 		return b
 	}
 	t.Run("url, decided meanwhile", func(t *testing.T) {
-		g := start(t, newTable(), waiting(20*time.Second))
+		g := start(t, newTable(), waiting(MaxWait))
 		g.session(t, `{"elicitation":{"url":{}}}`)
 		wantText(t, sorted(t, g), `"mode":"url"`, `"url":"http://127.0.0.1:7411/review/r1","elicitationId":"r1"`)
 		g.k.decide("r1", true)
@@ -242,7 +242,7 @@ func TestHold_D11_in_a_session(t *testing.T) {
 		wantText(t, g.client.next(t), `"id":1`, `"content":[]`)
 	})
 	t.Run("form, accepted before", func(t *testing.T) {
-		g := start(t, newTable(), waiting(20*time.Second))
+		g := start(t, newTable(), waiting(MaxWait))
 		g.session(t, `{"elicitation":{}}`)
 		if l := sorted(t, g); strings.Contains(l, `"mode"`) {
 			t.Errorf("an old client reads a mode: %s", l)
@@ -256,7 +256,7 @@ func TestHold_D11_in_a_session(t *testing.T) {
 		g.server.next(t)
 	})
 	t.Run("declined", func(t *testing.T) {
-		g := start(t, newTable(), waiting(20*time.Second))
+		g := start(t, newTable(), waiting(MaxWait))
 		g.session(t, `{"elicitation":{}}`)
 		sorted(t, g)
 		g.client.send(t, `{"jsonrpc":"2.0","id":"holdfast-1","result":{"action":"decline"}}`)
@@ -271,7 +271,7 @@ func TestHold_D11_in_a_session(t *testing.T) {
 		wantText(t, g.client.next(t), `"id":1`, "held for review, nothing has been done")
 	})
 	t.Run("cancelled", func(t *testing.T) {
-		g := start(t, newTable(), waiting(20*time.Second))
+		g := start(t, newTable(), waiting(MaxWait))
 		g.session(t, `{}`)
 		g.client.next(t)
 		g.client.send(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
@@ -282,12 +282,12 @@ func TestHold_D11_in_a_session(t *testing.T) {
 		}
 	})
 	t.Run("the client goes", func(t *testing.T) {
-		g := start(t, newTable(), waiting(20*time.Second))
+		g := start(t, newTable(), waiting(MaxWait))
 		g.session(t, `{"elicitation":{}}`)
 		sorted(t, g)
 		g.client.w.Close()
 		began := time.Now()
-		if err := g.wait(t); err != nil || time.Since(began) > 15*time.Second {
+		if err := g.wait(t); err != nil || time.Since(began) >= MaxWait {
 			t.Errorf("Serve took %s: %v", time.Since(began), err)
 		}
 	})
@@ -315,7 +315,7 @@ func TestHold_D11_two_wait_for_one_approval(t *testing.T) {
 // TestHold_D11_what_stands_beside_waits_too: a hold of a crossing that the call
 // needs is a hold of the call.
 func TestHold_D11_what_stands_beside_waits_too(t *testing.T) {
-	g := start(t, newTable(), waiting(20*time.Second))
+	g := start(t, newTable(), waiting(MaxWait))
 	g.k.listed["mcp/fs/tools/call"] = holdfast.Contract{Boundary: "mcp/fs/tools/call", Risk: holdfast.High}
 	g.client.send(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"cat","x":1,`+modern(`7`)+`}}`)
 	g.listed(t, reads)

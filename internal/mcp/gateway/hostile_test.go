@@ -254,7 +254,9 @@ func TestAnswersToAClientThatDoesNotRead(t *testing.T) {
 		done <- Serve(context.Background(), Lines(c), s, Config{Kernel: newTable(), Server: "fs",
 			Token: func(context.Context) (holdfast.Secret, error) { return holdfast.NewSecret("good"), nil }})
 	}()
-	const n, size = 40, 4 << 20
+	const size = 4 << 20
+	const bound = maxHeld + maxQueuedBytes + 4*size
+	const n = bound/size + 8
 	for i := range n {
 		fmt.Fprintf(inW, `{"jsonrpc":"2.0","id":"c%d","method":"ping"}`+"\n", i+1)
 		server.next(t)
@@ -267,7 +269,7 @@ func TestAnswersToAClientThatDoesNotRead(t *testing.T) {
 		}
 	}()
 	time.Sleep(500 * time.Millisecond)
-	if got := taken.Load() * size; got > maxHeld+maxQueuedBytes+4*size {
+	if got := taken.Load() * size; got > bound {
 		t.Errorf("%d bytes were taken for a client that does not read", got)
 	}
 	r := mcp.NewReader(outR)

@@ -9,16 +9,15 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/repeat"
 )
 
 // TestHTTPManyClients: clients of several identities, each with sessions and
 // without, call, cancel, listen, vanish and come back at random, with ids that
 // collide; nobody gets what is another's, and nothing is left.
 func TestHTTPManyClients(t *testing.T) {
-	rounds := 300
-	if testing.Short() {
-		rounds = 30
-	}
+	rounds := repeat.Times(300, 30)
 	s := newScript()
 	g := startHTTP(t, s.run, func(h *HTTP) { h.pace.beat = 5 * time.Millisecond })
 	go drain(t.Context(), s)

@@ -35,7 +35,7 @@ func startHTTP(t *testing.T, run func(context.Context, Client) error, change ...
 	g := &httpRig{h: h, web: httptest.NewServer(h)}
 	g.url = g.web.URL + "/mcp"
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := h.Close(ctx); err != nil {
 			t.Error(err)
@@ -74,7 +74,7 @@ func TestHTTP_OfficialSDK(t *testing.T) {
 			web := startHTTP(t, run)
 			g := &sdkRig{k: k}
 			client := sdk.NewClient(&sdk.Implementation{Name: "c", Version: "1"}, g.options())
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			var err error
 			g.session, err = client.Connect(ctx, &sdk.StreamableClientTransport{Endpoint: web.url}, &sdk.ClientSessionOptions{ProtocolVersion: c.version})

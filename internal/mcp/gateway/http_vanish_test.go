@@ -1,11 +1,14 @@
 package gateway
 
 import (
+	"bufio"
 	"context"
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -71,20 +74,57 @@ func (g *httpRig) says(t *testing.T, texts ...string) *net.TCPConn {
 }
 
 // begins asks until a call begins: while clients that vanished are still on
-// their way out, one is refused, or its session makes room for theirs.
+// their way out, one is refused, or its session makes room for theirs. It knows
+// that by the answer, however long it takes.
 func (w *waiter) begins(t *testing.T, ask func() *net.TCPConn) *net.TCPConn {
 	t.Helper()
-	for range 20 {
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 		c := ask()
+		if c == nil {
+			continue
+		}
 		select {
 		case <-w.begun:
 			return c
-		case <-time.After(3 * time.Second):
+		case <-turnedDown(c):
+			c.Close()
+		case <-time.After(time.Until(end)):
 			c.Close()
 		}
 	}
 	t.Fatal("no call begins")
 	return nil
+}
+
+// turnedDown is closed when a connection says no, answers the call, or ends: a call
+// that began waits.
+func turnedDown(c *net.TCPConn) <-chan struct{} {
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		for b := bufio.NewReader(c); ; {
+			line, err := b.ReadString('\n')
+			no := strings.HasPrefix(line, "HTTP/1.1 4") || strings.HasPrefix(line, "HTTP/1.1 5")
+			if err != nil || no || line == "0\r\n" || strings.Contains(line, `"id":1,`) {
+				return
+			}
+		}
+	}()
+	return over
+}
+
+// sits begins a session; nil where there is no room for one yet.
+func (g *httpRig) sits(t *testing.T) heads {
+	t.Helper()
+	r := g.do(t, "POST", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`)
+	status, line := allOf(t, r)
+	switch {
+	case status == http.StatusServiceUnavailable && strings.Contains(line, "busy: "):
+		return nil
+	case status != http.StatusOK || r.Header.Get(headSession) == "":
+		t.Fatalf("initialize: %d %s", status, line)
+	}
+	return heads{headSession, r.Header.Get(headSession)}
 }
 
 // TestHTTPVanish: clients vanish at each step of what they do, with a whole
@@ -130,18 +170,17 @@ func TestHTTPVanish(t *testing.T) {
 					eventually(t, "the server was not told", func() bool { return w.waiting.Load() == 0 })
 				}
 			}
-			for end := time.Now().Add(time.Minute); w.waiting.Load() > 0 && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-			}
-			if n := w.waiting.Load(); n > 0 {
-				t.Errorf("%d calls are left", n)
-			}
+			eventually(t, "calls are left", func() bool { return w.waiting.Load() == 0 })
 			close(stop)
 		})
 	}
 	t.Run("in a session", func(t *testing.T) {
 		for range rounds / 10 {
 			w.begins(t, func() *net.TCPConn {
-				h := g.session(t, "2025-11-25")
+				h := g.sits(t)
+				if h == nil {
+					return nil
+				}
 				return g.says(t, raw(`{"jsonrpc":"2.0","method":"notifications/initialized"}`, h), raw(oldWait, h))
 			}).Close()
 		}

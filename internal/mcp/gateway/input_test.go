@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/mcp"
@@ -150,7 +149,7 @@ func many(n int) string {
 // TestQuestionsThatAreHeld: a question that a person must allow waits, and what
 // an answer says of itself makes it no answer to another question.
 func TestQuestionsThatAreHeld(t *testing.T) {
-	g := asking(t, map[string]holdfast.Risk{"client/fs/*": holdfast.High}, waiting(20*time.Second))
+	g := asking(t, map[string]holdfast.Risk{"client/fs/*": holdfast.High}, waiting(MaxWait))
 	g.client.send(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"cat","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"roots":{}}}}}`)
 	g.listed(t, reads)
 	l := g.server.next(t)
@@ -203,7 +202,7 @@ func TestAnswersThatAreRefused(t *testing.T) {
 
 // TestAnswersAndHolds: a retry that is held keeps its answers over the hold.
 func TestAnswersAndHolds(t *testing.T) {
-	g := asking(t, open1, waiting(20*time.Second))
+	g := asking(t, open1, waiting(MaxWait))
 	state := stateOf(g.answers(t, 1, "", questions))
 	g.k.risks["mcp/fs/cat"] = holdfast.High
 	g.client.send(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"cat","arguments":{"a":1},"requestState":%q,"inputResponses":{"where":{"roots":[ ]}},%s}}`, state, able))

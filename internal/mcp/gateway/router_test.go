@@ -23,7 +23,7 @@ import (
 type backend struct {
 	name     string
 	versions []string
-	delay    time.Duration // before it opens
+	late     chan struct{} // closed when it opens; nil for at once
 	opened   atomic.Int32
 	most     int32 // lives, 0 for any
 	deaf     atomic.Bool
@@ -82,10 +82,12 @@ func (b *backend) open(ctx context.Context) (Conn, error) {
 	if b.most > 0 && n > b.most {
 		return nil, errors.New("it ended too often")
 	}
-	select {
-	case <-time.After(b.delay):
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if b.late != nil {
+		select {
+		case <-b.late:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
@@ -133,7 +135,19 @@ type routerRig struct {
 	client  *rwc
 }
 
+// patient is of a router that waits for all that comes, hurried of one before
+// servers that do not.
+var (
+	patient = patience{greet: time.Minute, list: time.Minute, ready: time.Minute, halted: 20 * time.Millisecond}
+	hurried = patience{greet: time.Second, list: time.Second, ready: 500 * time.Millisecond, halted: 20 * time.Millisecond}
+)
+
 func routerUp(t *testing.T, version string, bs ...*backend) *routerRig {
+	t.Helper()
+	return routerPaced(t, patient, version, bs...)
+}
+
+func routerPaced(t *testing.T, pace patience, version string, bs ...*backend) *routerRig {
 	t.Helper()
 	g := &routerRig{t: t, k: newTable(), done: make(chan error, 1)}
 	var ups []Upstream
@@ -147,11 +161,11 @@ func routerUp(t *testing.T, version string, bs ...*backend) *routerRig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.pace = patience{greet: time.Second, list: time.Second, ready: 500 * time.Millisecond, halted: 20 * time.Millisecond}
+	r.pace = pace
 	go func() { g.done <- r.run(context.Background()) }()
 	c := sdk.NewClient(&sdk.Implementation{Name: "c", Version: "1"}, &sdk.ClientOptions{
 		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { g.changed.Add(1) }})
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if g.session, err = c.Connect(ctx, &sdk.IOTransport{Reader: outR, Writer: inW}, &sdk.ClientSessionOptions{ProtocolVersion: version}); err != nil {
 		t.Fatalf("connect: %v", err)
@@ -163,7 +177,7 @@ func routerUp(t *testing.T, version string, bs ...*backend) *routerRig {
 			if err != nil {
 				t.Errorf("the router: %v", err)
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Error("the router did not end")
 		}
 	})
@@ -185,7 +199,7 @@ func (g *routerRig) tools() string {
 
 func (g *routerRig) call(name string) string {
 	g.t.Helper()
-	ctx, cancel := context.WithTimeout(g.t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(g.t.Context(), time.Minute)
 	defer cancel()
 	r, err := g.session.CallTool(ctx, &sdk.CallToolParams{Name: name})
 	if err != nil {
@@ -312,7 +326,7 @@ func TestRouterLeavesOut(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			a, b, c := &backend{name: "a"}, &backend{name: "b", most: 1}, &backend{name: "c"}
 			c.deaf.Store(true)
-			g := routerUp(t, version, a, b, c)
+			g := routerPaced(t, hurried, version, a, b, c)
 			b.kill()
 			eventually(t, "it is not given up", func() bool { return strings.Contains(g.call("b__who"), `"b" is given up: it ended too often`) })
 			l, err := g.session.ListTools(t.Context(), nil)
@@ -349,11 +363,12 @@ func TestRouterWhileHalted(t *testing.T) {
 
 // A server that is late for the handshake comes in when it is there.
 func TestRouterTakesTheLate(t *testing.T) {
-	a, b := &backend{name: "a"}, &backend{name: "b", delay: 2500 * time.Millisecond}
-	g := routerUp(t, "2025-11-25", a, b)
+	a, b := &backend{name: "a"}, &backend{name: "b", late: make(chan struct{})}
+	g := routerPaced(t, hurried, "2025-11-25", a, b)
 	if got := g.tools(); got != "a__wait a__who" {
 		t.Errorf("lists %s", got)
 	}
+	close(b.late)
 	eventually(t, "it does not come", func() bool { return g.call("b__who") == "b who" })
 	eventually(t, "the client did not hear of it", func() bool { return g.changed.Load() == 1 })
 }

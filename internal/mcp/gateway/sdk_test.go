@@ -184,7 +184,7 @@ func startSDK(t *testing.T, version, versions string, change ...func(*sdkRig, *C
 	client := sdk.NewClient(&sdk.Implementation{Name: "c", Version: "1"}, g.options())
 	//lint:ignore SA1019 servers may still ask for them
 	client.AddRoots(&sdk.Root{URI: "file:///work"})
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var err error
 	g.session, err = client.Connect(ctx, &sdk.IOTransport{Reader: outR, Writer: inW}, &sdk.ClientSessionOptions{ProtocolVersion: version})
@@ -226,7 +226,7 @@ func (g *sdkRig) options() *sdk.ClientOptions {
 
 func (g *sdkRig) call(t *testing.T, name string, args any) (*sdk.CallToolResult, string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	p := &sdk.CallToolParams{Name: name, Arguments: args}
 	p.SetProgressToken("p-" + name)
