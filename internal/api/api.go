@@ -123,29 +123,33 @@ type Cutting struct {
 
 // Status is how Holdfast is.
 type Status struct {
-	Version  string    `json:"version"`
-	State    string    `json:"state"`
-	Runtime  string    `json:"runtime"`
-	PID      int       `json:"pid"`
-	Since    time.Time `json:"since"`
-	Halted   bool      `json:"halted"`
-	HaltWho  string    `json:"halted_by,omitempty"`
-	HaltWhy  string    `json:"halted_because,omitempty"`
-	HaltWhen time.Time `json:"halted_at,omitzero"`
-	Policy   string    `json:"policy"`
-	Files    []string  `json:"files,omitempty"`
-	Weakened []string  `json:"weakened,omitempty"`
-	Operator []string  `json:"operators,omitempty"`
-	Waiting  int       `json:"reviews_waiting"`
-	Agents   int       `json:"agents"`
-	Paused   []string  `json:"agents_paused,omitempty"`
+	Version string    `json:"version"`
+	State   string    `json:"state"`
+	Runtime string    `json:"runtime"`
+	PID     int       `json:"pid"`
+	Since   time.Time `json:"since"`
+	Halt
+	// HaltHooks are those that have run since, in their order.
+	HaltHooks []HookRun `json:"halt_hooks,omitempty"`
+	Policy    string    `json:"policy"`
+	Files     []string  `json:"files,omitempty"`
+	Weakened  []string  `json:"weakened,omitempty"`
+	Operator  []string  `json:"operators,omitempty"`
+	Waiting   int       `json:"reviews_waiting"`
+	// Agents are those with tokens of their own, Within those within them that are
+	// remembered.
+	Agents int      `json:"agents"`
+	Within int      `json:"subagents,omitempty"`
+	Paused []string `json:"agents_paused,omitempty"`
 	// PausedWhy is why, by the agent's name, where a reason is known.
 	PausedWhy map[string]string `json:"agents_paused_because,omitempty"`
 	// Goals are the tenants whose goals are paused.
 	Goals []kernel.PausedGoals `json:"goals_paused,omitempty"`
 	// Blocked are the tenants that a spent budget blocks, ChainsEnded how many
 	// chains one has ended (D41).
-	Blocked     []kernel.Block    `json:"tenants_blocked,omitempty"`
+	Blocked []kernel.Block `json:"tenants_blocked,omitempty"`
+	// Watch is what is out of the ordinary; nil where nobody watches.
+	Watch       *Watched          `json:"watch,omitempty"`
 	ChainsEnded int               `json:"chains_ended,omitempty"`
 	Flights     []kernel.Flight   `json:"flights,omitempty"`
 	Ledger      []TenantLedger    `json:"ledger"`
@@ -156,14 +160,46 @@ type Status struct {
 	Pages       string            `json:"pages,omitempty"`
 	Executor    string            `json:"executor,omitempty"` // host:port of the code executor
 	Egress      *EgressStatus     `json:"egress,omitempty"`
+	// Alerts are the channels by which people are told of what is wrong.
+	Alerts []AlertChannel `json:"alerts,omitempty"`
 	// Sandboxes are the tiers that are open, the weakest first: each is opened
 	// when something first needs it.
 	Sandboxes []sandbox.Posture `json:"sandboxes,omitempty"`
 	DiskUsed  int64             `json:"disk_bytes"`
 	DiskFree  int64             `json:"disk_free_bytes"`
 
+	// Spend is what was spent on models today and this month (UTC), the dearest first;
+	// nil where nothing was.
+	Spend *Spend `json:"spend,omitempty"`
+
 	// Past is how it stands with what rules ask the past; nil where none does.
 	Past *kernel.HistoryStatus `json:"past,omitempty"`
+}
+
+// Halt says whether everything is halted, by whom, why and since when.
+type Halt struct {
+	Halted   bool      `json:"halted"`
+	HaltWho  string    `json:"halted_by,omitempty"`
+	HaltWhy  string    `json:"halted_because,omitempty"`
+	HaltWhen time.Time `json:"halted_at,omitzero"`
+}
+
+// HookRun is one command that ran after a halt (D34).
+type HookRun struct {
+	Name   string    `json:"name"`
+	At     time.Time `json:"at"` // when it was started
+	Millis int64     `json:"ms"`
+	// Error is why it failed, masked; empty where its exit code was 0.
+	Error string `json:"error,omitempty"`
+}
+
+// Spend is what agents spent on models, by agent, intent and model.
+type Spend struct {
+	Day   string         `json:"day"`
+	Month string         `json:"month"`
+	Today []kernel.Spend `json:"today"`
+	// ThisMonth has today's as well.
+	ThisMonth []kernel.Spend `json:"this_month"`
 }
 
 // TenantLedger is one tenant's tree.

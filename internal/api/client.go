@@ -20,8 +20,8 @@ type Client struct {
 	dial func(ctx context.Context) (net.Conn, error)
 }
 
-// callTime bounds every call but backups and MCP: a stopped owner accepts and
-// never answers (D48).
+// callTime bounds every call but backups, MCP, and code that runs: a stopped owner
+// accepts and never answers (D48).
 const callTime = 90 * time.Second
 
 // Dial returns a client of the owner that listens on the socket, after it has
@@ -55,7 +55,7 @@ func Dial(ctx context.Context, sock string) (*Client, *Status, error) {
 	}}}
 	st, err := c.Status(probe)
 	if err != nil && probe.Err() != nil {
-		err = &holdfast.Error{Kind: holdfast.KindTimeout, Why: "the owner of the state accepts and does not answer", Hint: "it may be stopped: `kill -CONT` it, or end it", Err: err}
+		err = unanswered(err)
 	} else if _, coded := asError(err); err != nil && !coded {
 		err = errors.Join(ErrNobody, err) // it ended between the two connections
 	}
@@ -148,4 +148,36 @@ func (c *Client) timed(ctx context.Context, method, path string, in, out any) er
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	return c.call(ctx, method, path, in, out)
+}
+
+// patient waits for an answer that may take an hour, as long as the owner answers
+// at all: it is asked how it is each time that so much time has passed.
+func (c *Client) patient(ctx context.Context, every time.Duration, method, path string, in, out any) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(every):
+			}
+			asking, enough := context.WithTimeout(ctx, every)
+			_, err := c.Status(asking)
+			late := asking.Err() != nil
+			if enough(); err != nil && late && ctx.Err() == nil {
+				stop(unanswered(err))
+			}
+		}
+	}()
+	err := c.call(ctx, method, path, in, out)
+	if why := context.Cause(ctx); err != nil && why != nil && holdfast.KindOf(why) == holdfast.KindTimeout {
+		return why
+	}
+	return err
+}
+
+// unanswered is the error of an owner that is there and says nothing.
+func unanswered(err error) error {
+	return &holdfast.Error{Kind: holdfast.KindTimeout, Why: "the owner of the state accepts and does not answer", Hint: "it may be stopped: `kill -CONT` it, or end it", Err: err}
 }

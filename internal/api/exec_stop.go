@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -84,10 +85,17 @@ func (s *Server) stopRun(_ context.Context, a StopAsk) (Stopping, error) {
 	return Stopping{Runs: s.underway.stop(a.RequestID)}, nil
 }
 
+// maxChosen bounds why a tier was chosen, in the ledger, so that what ran it stands
+// behind that whole.
+const maxChosen = 160
+
 // ran is what the ledger keeps of a run beside its output, which an agent may
 // fill up.
 func ran(s sandbox.State, p sandbox.Posture, chosen string) *holdfast.Ran {
 	x := &holdfast.Ran{State: string(s), Sandbox: chosen}
+	if p.Runtime != "" {
+		x.Sandbox = excerpt.Of(chosen, maxChosen) + "; by " + p.Runtime
+	}
 	for _, w := range p.Up {
 		x.Walls = append(x.Walls, string(w))
 	}

@@ -23,10 +23,13 @@ type Server struct {
 	Kernel Kernel
 	// Mint makes a token for an agent of this machine.
 	Mint func(holdfast.Identity) (holdfast.Secret, error)
-	// Status, Backup and Checkpoint are the daemon's.
+	// Status, Now, Backup and Checkpoint are the daemon's.
 	Status     func(context.Context) (*Status, error)
+	Now        func(context.Context) (*Now, error)
 	Backup     func(ctx context.Context, file string) error
 	Checkpoint func(context.Context) (int, error)
+	// TestAlerts sends a test through the channel of that name, or through all.
+	TestAlerts func(ctx context.Context, channel string) ([]AlertTried, error)
 	// Drained waits until the crossings that a halt cut are recorded, and
 	// returns how many still are not.
 	Drained func(ctx context.Context) int
@@ -53,6 +56,8 @@ type Server struct {
 	Egress Egress
 	// Network is the way out that workspaces have; nil is none.
 	Network Network
+	// Snapshots keeps versions of work trees.
+	Snapshots Snapshots
 	// Ending is closed when the owner ends; nil means never.
 	Ending <-chan struct{}
 	// Busy counts the workspaces that are open; nil counts none.
@@ -69,6 +74,7 @@ func (s *Server) Handler() http.Handler {
 	mux, k := http.NewServeMux(), s.Kernel
 	at := mux.HandleFunc
 	at("GET /v1/status", looking(s, func(r *http.Request) (*Status, error) { return s.Status(r.Context()) }))
+	at("GET /v1/now", looking(s, func(r *http.Request) (*Now, error) { return s.Now(r.Context()) }))
 	at("GET /v1/stay", s.stay)
 	at("POST /v1/cross", s.asking(stepBoundary, s.step))
 	at("POST /v1/goal", s.asking(goal.Boundary, s.step))
@@ -103,7 +109,22 @@ func (s *Server) Handler() http.Handler {
 	at("POST /v1/revoke", taking(s, s.revoke))
 	at("POST /v1/erase", sayingOf(s, k.Erase))
 	at("POST /v1/backup", taking(s, s.backup))
+	at("POST /v1/snapshot", taking(s, s.takeSnapshot))
+	at("GET /v1/snapshots", looking(s, func(r *http.Request) (json.RawMessage, error) { return s.Snapshots.List(r.Context()) }))
+	at("GET /v1/snapshots/{id}", looking(s, func(r *http.Request) (json.RawMessage, error) {
+		return s.Snapshots.Show(r.Context(), r.PathValue("id"))
+	}))
+	at("POST /v1/snapshots/verify", taking(s, func(ctx context.Context, in SnapshotAsk) (json.RawMessage, error) {
+		return s.Snapshots.Verify(ctx, in.ID)
+	}))
+	at("POST /v1/rollback/look", taking(s, func(ctx context.Context, in SnapshotAsk) (json.RawMessage, error) {
+		return s.Snapshots.Look(ctx, in.ID, in.Tree)
+	}))
+	at("POST /v1/rollback", taking(s, func(ctx context.Context, w PersonsWord) (json.RawMessage, error) {
+		return s.Snapshots.Rollback(ctx, tenant(w.Tenant), w.Signed)
+	}))
 	at("POST /v1/checkpoint", looking(s, s.checkpoint))
+	at("POST /v1/alerts/test", taking(s, s.testAlerts))
 	at("POST /v1/open", taking(s, s.open))
 	at("POST /v1/egress/ca", taking(s, s.egressCA))
 	at("POST /v1/egress/check", taking(s, s.egressCheck))

@@ -124,7 +124,7 @@ func postureOf(p sandbox.Posture) *executorpb.Posture {
 	for limit, why := range p.Unbound {
 		m.Unbounded[text(limit)] = text(why)
 	}
-	m.Runtime = text(p.Runtime)
+	m.Runtime, m.Image = text(p.Runtime), text(p.Image)
 	for _, n := range p.Notes {
 		m.Notes = append(m.Notes, text(n))
 	}
