@@ -2,11 +2,13 @@ package console
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/operator"
+	"github.com/holdfast-dev/holdfast/internal/story"
 	"github.com/holdfast-dev/holdfast/kernel"
 )
 
@@ -14,36 +16,100 @@ import (
 const (
 	maxPaused  = 100
 	maxRunning = 200
+	maxWithin  = 20 // of one agent
 )
 
 // agentsView is every agent that ever crossed, those that a person must let go
 // on first.
 type agentsView struct {
-	Paused, Running []holdfast.Agent
-	More            int // how many are not shown
+	// Anomalies are what holds that is out of the ordinary, the worst first.
+	Anomalies []story.Anomaly
+	Paused    []holdfast.Agent
+	// Running are those with tokens of their own, each with those within it beneath.
+	Running []story.Branch
+	More    int // how many are not shown
+	// Trees are what agents with others within them spent together with those, on the
+	// first page.
+	Trees []kernel.Spend
+	// Today is a page of what was spent on models since UTC midnight, the dearest
+	// first; Rows is how much there is in all, Spent its sum, in millionths of a
+	// dollar.
+	Today []kernel.Spend
+	Rows  int
+	Spent int64
+	// Before is how many dearer rows there are on the pages before; Behind is how
+	// many there are on those behind, and Least what they cost together.
+	Before, Behind int
+	Least          int64
 }
 
 func (s *Console) agents(v *visit) {
 	var as []holdfast.Agent
-	err := s.c.View(v.r.Context(), func(tx kernel.Tx) (err error) { as, err = tx.Agents(""); return err })
+	var view agentsView
+	err := s.c.View(v.r.Context(), func(tx kernel.Tx) (err error) {
+		if as, err = tx.Agents(""); err != nil {
+			return err
+		}
+		day, _, err := kernel.SpendIn(tx, v.now)
+		view.spent(day, v.r.URL.Query().Get("spent"))
+		return err
+	})
 	if err != nil {
 		v.fail(err)
 		return
 	}
-	var view agentsView
-	for _, a := range as {
-		list, most := &view.Running, maxRunning
-		if a.State != holdfast.AgentRunning {
-			list, most = &view.Paused, maxPaused
-		}
-		if len(*list) == most {
-			view.More++
-			continue
-		}
-		*list = append(*list, a)
+	view.share(as)
+	if s.c.Anomalies != nil {
+		view.Anomalies = s.c.Anomalies()
+		view.Anomalies = view.Anomalies[:min(len(view.Anomalies), maxPaused)]
 	}
 	v.show("Agents", "agents", view)
 }
+
+// share puts the agents into the lists, as many as have room.
+func (view *agentsView) share(as []holdfast.Agent) {
+	within := map[[2]string]int{}
+	for _, a := range story.Tree(as) {
+		owner := [2]string{a.Tenant, a.Owner}
+		switch {
+		case a.State != holdfast.AgentRunning && len(view.Paused) < maxPaused:
+			view.Paused = append(view.Paused, a.Agent)
+		case a.State == holdfast.AgentRunning && len(view.Running) < maxRunning && (a.Owner == "" || within[owner] < maxWithin):
+			view.Running = append(view.Running, a)
+			within[owner]++
+		default:
+			view.More++
+		}
+	}
+}
+
+// maxSpent bounds the rows of what was spent that one page has.
+const maxSpent = 50
+
+// spent takes the page that begins at a row, as a link of this page says it; the
+// first where it says nothing that is there.
+func (view *agentsView) spent(day []kernel.Spend, at string) {
+	first, err := strconv.Atoi(at)
+	if err != nil || first < 0 || first >= len(day) {
+		first = 0
+	}
+	end := min(first+maxSpent, len(day))
+	view.Today, view.Rows, view.Before, view.Behind = day[first:end], len(day), first, len(day)-end
+	if first == 0 {
+		view.Trees = kernel.SpentByTrees(day)
+		view.Trees = view.Trees[:min(len(view.Trees), maxSpent)]
+	}
+	for i, x := range day {
+		view.Spent += x.Micro
+		if i >= end {
+			view.Least += x.Micro
+		}
+	}
+}
+
+// Dearer is where the page before begins, and Cheaper the one behind.
+func (view agentsView) Dearer() int  { return max(0, view.Before-maxSpent) }
+func (view agentsView) Cheaper() int { return view.Rows - view.Behind }
 
 // unpause lets the agent go on that the page showed: paused, and for the reason
 // that stood there. One that was paused anew since is another decision.

@@ -29,8 +29,10 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/health"
 	"github.com/holdfast-dev/holdfast/internal/operator"
 	"github.com/holdfast-dev/holdfast/internal/review"
+	"github.com/holdfast-dev/holdfast/internal/story"
 	"github.com/holdfast-dev/holdfast/kernel"
 )
 
@@ -56,7 +58,7 @@ type State struct {
 	Problems, Weakened, Paused []string
 }
 
-// Config is what the pages are made of. All but Now, Host and Metrics are
+// Config is what the pages are made of. All but Now, Host, Anomalies, Metrics and Health are
 // required.
 type Config struct {
 	Kernel Kernel
@@ -78,9 +80,15 @@ type Config struct {
 	Who string
 	Log *slog.Logger
 	Now func() time.Time
+	// Anomalies are what holds that is out of the ordinary, the worst first; nil where
+	// nobody watches.
+	Anomalies func() []story.Anomaly
 	// Metrics answers a scrape; nil serves none. It needs no session, and so
 	// shows nothing but numbers, to this machine alone.
 	Metrics http.Handler
+	// Health is how the day of an instant went, today's so far; nil shows no page of
+	// it.
+	Health func(ctx context.Context, day time.Time) (health.Report, error)
 }
 
 // Console serves the pages. Close it when the server has ended.
@@ -201,6 +209,9 @@ func (s *Console) routes() http.Handler {
 	look("GET /crossings", s.crossings)
 	look("GET /agents", s.agents)
 	look("GET /tool", s.tool)
+	if s.c.Health != nil {
+		look("GET /health", s.health)
+	}
 	look("GET /halt", s.haltPage)
 	look("GET /events", s.events)
 	look("POST /unlock", s.unlock)

@@ -302,7 +302,7 @@ func facts(e *ledger.Entry, r *review.Review) []row {
 			who += p[0] + p[1]
 		}
 	}
-	out := rows("agent", who, "roles", strings.Join(e.Roles, ", "), "risk", e.Risk, "why", e.Why, "parent", e.Parent)
+	out := rows("agent", who, "its host", story.Host(e.Sub), "roles", strings.Join(e.Roles, ", "), "risk", e.Risk, "why", e.Why, "parent", e.Parent)
 	mono := []string{"crossing", e.ID, "correlation", e.Correlation, "key", story.Text(e.Key), "exact hash", e.ExactHash, "policy", e.Policy}
 	if r != nil {
 		mono = append(mono, "preview hash", r.PreviewHash)

@@ -111,7 +111,7 @@ func ownPath(p string) bool {
 	if err != nil || u.IsAbs() || u.Host != "" || len(p) > maxPath || strings.ContainsAny(p, "\\\r\n") || strings.HasPrefix(p, "//") {
 		return false
 	}
-	return slices.Contains([]string{"/", "/halt", "/crossings", "/agents", "/tool"}, u.Path) || strings.HasPrefix(u.Path, "/review/") || strings.HasPrefix(u.Path, "/crossing/")
+	return slices.Contains([]string{"/", "/halt", "/crossings", "/agents", "/tool", "/health"}, u.Path) || strings.HasPrefix(u.Path, "/review/") || strings.HasPrefix(u.Path, "/crossing/")
 }
 
 // page is what every page is filled with.
@@ -125,6 +125,7 @@ type page struct {
 	Decides bool
 	Who     string // the key's name, where Decides
 	Live    bool
+	Healthy bool // there is a page of the day's health
 	Now     time.Time
 	State   State
 	Note    *note
@@ -136,7 +137,7 @@ func (v *visit) page(title string, body any) page {
 	here := v.r.URL.Path
 	q := v.r.URL.Query()
 	p := page{Title: title, Version: v.c.Version, At: v.at, CSRF: v.s.csrf, Signed: true, Decides: v.decides, Now: v.now,
-		State: v.c.State(v.r.Context(), here == "/"), Note: v.s.said(q.Get("note"), v.now), Assets: v.assets, Body: body, Live: true}
+		State: v.c.State(v.r.Context(), here == "/"), Note: v.s.said(q.Get("note"), v.now), Assets: v.assets, Body: body, Live: true, Healthy: v.c.Health != nil}
 	q.Del("note")
 	if len(q) > 0 {
 		here += "?" + q.Encode()
@@ -240,7 +241,7 @@ func (s *Console) lock(v *visit) {
 // parse reads the templates: each page with the layout around it.
 func (s *Console) parse() (map[string]*template.Template, error) {
 	out := map[string]*template.Template{}
-	for _, name := range []string{"queue", "review", "crossing", "crossings", "agents", "tool", "halt", "problem", "stranger", "link"} {
+	for _, name := range []string{"queue", "review", "crossing", "crossings", "agents", "health", "tool", "halt", "problem", "stranger", "link"} {
 		t, err := template.New(name).Funcs(words()).ParseFS(templates, "templates/layout.html", "templates/parts.html", "templates/"+name+".html")
 		if err != nil {
 			return nil, err

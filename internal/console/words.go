@@ -24,19 +24,20 @@ const maxBrief = 400
 // words are the functions that templates use.
 func words() template.FuncMap {
 	return template.FuncMap{
-		"text":  func(s any) template.HTML { return visible(fmt.Sprint(s), maxShown) },
-		"brief": func(s string) template.HTML { return visible(s, maxBrief) },
-		"whole": func(s string) template.HTML { return visible(s, 64<<10) },
-		"lines": lines,
-		"ago":   story.Ago,
-		"in":    func(t, now time.Time) string { return story.Short(t.Sub(now)) },
-		"tree":  tree,
-		"utc":   func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
-		"stamp": stamp,
-		"later": later,
-		"days":  days,
-		"tool":  toolPath,
-		"take":  func(p page, body any) page { p.Body = body; return p },
+		"text":    func(s any) template.HTML { return visible(fmt.Sprint(s), maxShown) },
+		"brief":   func(s string) template.HTML { return visible(s, maxBrief) },
+		"whole":   func(s string) template.HTML { return visible(s, 64<<10) },
+		"lines":   lines,
+		"ago":     story.Ago,
+		"dollars": story.Dollars,
+		"in":      func(t, now time.Time) string { return story.Short(t.Sub(now)) },
+		"tree":    tree,
+		"utc":     func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
+		"stamp":   stamp,
+		"later":   later,
+		"days":    days,
+		"tool":    toolPath,
+		"take":    func(p page, body any) page { p.Body = body; return p },
 	}
 }
 

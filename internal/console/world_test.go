@@ -23,6 +23,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/constitution"
 	"github.com/holdfast-dev/holdfast/internal/halt"
+	"github.com/holdfast-dev/holdfast/internal/health"
 	"github.com/holdfast-dev/holdfast/internal/operator"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 	"github.com/holdfast-dev/holdfast/internal/review"
@@ -48,6 +49,7 @@ var sealed = sync.OnceValues(func() ([]byte, operator.Public) {
 // world is a kernel on a real store and latch, and the pages in front of it on
 // a real port.
 type world struct {
+	day   func(time.Time) (health.Report, error) // nil for one of which nothing is known
 	t     testing.TB
 	k     *kernel.Kernel
 	store *sqlite.Store
@@ -82,6 +84,17 @@ func (g gcm) Seal(plain, bound []byte) ([]byte, error) {
 	return g.AEAD.Seal(nil, nil, plain, bound), nil
 }
 func (g gcm) Open(sealed, bound []byte) ([]byte, error) { return g.AEAD.Open(nil, nil, sealed, bound) }
+
+// abroad is a verifier by which the agents "acme-..." are of another tenant.
+type abroad struct{ *token.Verifier }
+
+func (v abroad) Verify(ctx context.Context, tok holdfast.Secret, now time.Time) (holdfast.Identity, error) {
+	who, err := v.Verifier.Verify(ctx, tok, now)
+	if strings.HasPrefix(who.Agent, "acme-") {
+		who.Tenant = "acme"
+	}
+	return who, err
+}
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
@@ -119,7 +132,7 @@ func newWorld(t testing.TB) *world {
 		Contracts: []holdfast.Contract{{Boundary: "test/low", Risk: holdfast.Low, Source: "test:1"}, {Boundary: "test/high", Risk: holdfast.High, Source: "test:2"},
 			{Boundary: "test/never", Risk: holdfast.Prohibited, Source: "test:3"}, {Boundary: "test/perm", Risk: holdfast.Low, Permissions: []string{"goal:write"}, Source: "test:4"}}}
 	_, pub := sealed()
-	w.k, err = kernel.New(kernel.Config{Store: w.store, Latch: w.latch, Verifier: verifier, Redact: engine, Sealer: gcm{aead}, Policy: policy,
+	w.k, err = kernel.New(kernel.Config{Store: w.store, Latch: w.latch, Verifier: abroad{verifier}, Redact: engine, Sealer: gcm{aead}, Policy: policy,
 		Operator: func() []operator.Public { return []operator.Public{pub} }, Runtime: runtimeID, Now: w.now})
 	must(err)
 	_, err = w.k.Recover(0)
@@ -136,7 +149,7 @@ func (w *world) serve() {
 	}
 	w.base = "http://" + l.Addr().String()
 	w.site, err = New(Config{Kernel: w.k, View: w.store.View, State: w.how, Open: w.open, Runtime: runtimeID, Version: "test", Address: l.Addr().String(),
-		Host: "127.0.0.1", Who: "ann, on the pages", Log: slog.New(slog.DiscardHandler), Now: w.now})
+		Host: "127.0.0.1", Who: "ann, on the pages", Log: slog.New(slog.DiscardHandler), Now: w.now, Health: w.went})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -144,6 +157,14 @@ func (w *world) serve() {
 	done := make(chan struct{})
 	go func() { defer close(done); _ = s.Serve(l) }()
 	w.t.Cleanup(func() { w.site.Close(); _ = s.Close(); <-done })
+}
+
+// went is how a day went: as w.day says, or as nothing is known of it.
+func (w *world) went(_ context.Context, day time.Time) (health.Report, error) {
+	if w.day != nil {
+		return w.day(day)
+	}
+	return health.NewDay(day).Report(w.now()), nil
 }
 
 func (w *world) how(context.Context, bool) State {
