@@ -32,7 +32,9 @@ type Config struct {
 	MCP        MCPConfig              `yaml:"mcp" doc:"MCP servers behind the gates"`
 	Sandbox    SandboxConfig          `yaml:"sandbox" doc:"how code is run"`
 	Egress     EgressConfig           `yaml:"egress" doc:"where agents may send requests, and what of them"`
+	Snapshots  SnapshotsConfig        `yaml:"snapshots" doc:"versions of agents' work trees, and going back to them"`
 	Review     ReviewConfig           `yaml:"review" doc:"how people are asked"`
+	Watch      WatchConfig            `yaml:"watch" doc:"what is out of the ordinary, and what is done about it"`
 	Alerts     AlertsConfig           `yaml:"alerts" doc:"what happens when something is wrong"`
 	Redact     RedactConfig           `yaml:"redact" doc:"what is masked beside what its own form tells"`
 	Ledger     LedgerConfig           `yaml:"ledger" doc:"how the record is kept"`
@@ -105,6 +107,7 @@ type BoundaryConfig struct {
 	Replay           string           `yaml:"replay" enum:"payload" doc:"payload: an identical payload within 24 h gets the settled result"`
 	Timeout          Duration         `yaml:"timeout" doc:"bounds the act; 5m if absent"`
 	Irreversible     bool             `yaml:"irreversible" doc:"the act cannot be undone"`
+	OnError          string           `yaml:"on_error" enum:"rollback" doc:"rollback: where the act fails, the agent's work trees under snapshots go back to what they were before it"`
 	Tier             string           `yaml:"tier" enum:"process,container,vm" doc:"where the boundary runs code: the least tier of the sandbox; process if absent"`
 	Walls            []string         `yaml:"walls" doc:"where the boundary runs code: the walls that must stand; every wall if absent, never an empty list, and fewer is a weakening"`
 	At               string           `yaml:"-"`
@@ -178,8 +181,9 @@ type SandboxConfig struct {
 
 // ContainerConfig is what runs containers, and what they hold.
 type ContainerConfig struct {
-	Runtime string `yaml:"runtime" doc:"auto, runc, crun, runsc (gVisor), docker, or the absolute path of an OCI runtime; auto, the first of runc, crun and runsc that works, if absent"`
-	Image   string `yaml:"image" doc:"the Docker engine's image in which code runs, by its local name; with another runtime code finds the private copy of its language's runtime"`
+	Runtime string            `yaml:"runtime" doc:"auto, runc, crun, runsc (gVisor), docker, or the absolute path of an OCI runtime; auto, the first of runc, crun and runsc that works, if absent"`
+	Image   string            `yaml:"image" doc:"the image in which code runs: a name of images (NAME:TAG for a tag of an image layout), or an absolute path as there; with docker the engine's own, by its local name; without it code finds the private copy of its language's runtime"`
+	Images  map[string]string `yaml:"images" doc:"names for images: each is the absolute path of a root's folder, of the folder of an OCI image layout, or of an archive of a root (tar, also packed by gzip or zstd)"`
 }
 
 // VMConfig is what a VM is made of. What is absent is looked for in the system's
@@ -216,14 +220,17 @@ type WebhookConfig struct {
 
 // AlertsConfig is what happens when something is wrong.
 type AlertsConfig struct {
-	HaltHooks []HookConfig `yaml:"halt_hooks" doc:"commands run after the halt latch is set, in order; each is recorded, a failing one is an alarm"`
+	Channels   map[string]ChannelConfig `yaml:"channels" doc:"name: a way to people"`
+	Severities SeveritiesConfig         `yaml:"severities" doc:"which channels are told of what; by their kinds where nothing stands here"`
+	HaltHooks  []HookConfig             `yaml:"halt_hooks" doc:"commands run once after each halt, when the latch is set, in order; each is recorded, a failing one is an alarm"`
 }
 
 // HookConfig is one named command (D34).
 type HookConfig struct {
 	Name    string   `yaml:"name" need:"yes" doc:"names it in the record"`
 	Command []string `yaml:"command" need:"yes" doc:"program and arguments"`
-	Timeout Duration `yaml:"timeout" doc:"bounds it; 30s if absent"`
+	Env     []string `yaml:"env" doc:"names of environment variables that it is given beside the plain ones; no values stand here"`
+	Timeout Duration `yaml:"timeout" doc:"bounds it; 30s if absent, at most 10m"`
 	At      string   `yaml:"-"`
 }
 
@@ -245,6 +252,7 @@ type TelemetryConfig struct {
 type UnsafeConfig struct {
 	ListenBeyondLoopback bool `yaml:"listen_beyond_loopback" doc:"listen where other machines can connect"`
 	GoalsGoOn            bool `yaml:"goals_go_on" doc:"admit goals on after a critical violation: pause_on_critical is false"`
+	WatchLooser          bool `yaml:"watch_looser" doc:"let limits of watch exceed the built-in ones, and responses be milder than their condition's severity asks for"`
 	PlainHTTP            bool `yaml:"plain_http" doc:"fetch key sets, send traces, call webhooks and reach MCP servers over http beyond this machine"`
 }
 
@@ -256,6 +264,9 @@ func (u UnsafeConfig) Weakened() []string {
 	}
 	if u.GoalsGoOn {
 		out = append(out, "unsafe.goals_go_on: a critical violation of a goal does not pause goals (pause_on_critical is false)")
+	}
+	if u.WatchLooser {
+		out = append(out, "unsafe.watch_looser: limits of watch may exceed the built-in ones, and what is out of the ordinary may be answered more mildly than its severity asks for")
 	}
 	if u.PlainHTTP {
 		out = append(out, "unsafe.plain_http: key sets, traces, webhooks and calls of MCP servers may cross the network unencrypted, so that others may forge or read them")

@@ -80,7 +80,10 @@ func (k *checker) all(c *Config) {
 	k.egress(c)
 	k.review(c)
 	k.wait(c)
+	k.watch(c)
 	k.hooks(c)
+	k.channels(c)
+	k.snapshots(c)
 	k.redact(c)
 	k.ledger(c)
 	k.telemetry(c)
@@ -200,6 +203,7 @@ func (k *checker) boundaries(c *Config) {
 		k.schema(b, "output_schema", b.OutputSchema)
 		k.confidence(b)
 		k.walls(b)
+		k.language(b)
 	}
 }
 
@@ -355,8 +359,16 @@ func (k *checker) hooks(c *Config) {
 		}
 		seen[h.Name] = true
 		k.command(h.At, h.Command)
-		if h.Timeout == 0 {
-			h.Timeout = Duration(30 * time.Second)
+		for _, v := range h.Env {
+			if !envName().MatchString(v) {
+				k.fail(h.At, "list names; no values stand here", "%q is no name of an environment variable", clip(v))
+			}
+		}
+		switch {
+		case h.Timeout == 0:
+			h.Timeout = Duration(hookTime)
+		case h.Timeout < 0 || time.Duration(h.Timeout) > hookLongest:
+			k.fail(h.At, "", "the time of a halt hook must be between 0 and %s", hookLongest)
 		}
 	}
 }

@@ -149,6 +149,7 @@ func (c *Config) withDefaults() {
 	if c.Review.Wait == nil {
 		c.Review.Wait = d.Review.Wait
 	}
+	c.Snapshots.withDefaults()
 	c.Identity.Roles = overlay(d.Identity.Roles, c.Identity.Roles)
 	c.Agents.Kinds = overlay(d.Agents.Kinds, c.Agents.Kinds)
 	for _, b := range d.Boundaries {

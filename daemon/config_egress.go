@@ -40,7 +40,7 @@ type DomainConfig struct {
 	Paths            []string        `yaml:"paths" doc:"/v1/* has one part more, /v1/** any number; all if absent"`
 	RateLimit        int             `yaml:"rate_limit" min:"0" max:"100000" doc:"requests of a tenant in any 60 s; 0 is no rate of its own"`
 	Budget           string          `yaml:"budget" enum:"calls,messages,bytes,token_count" doc:"what a request draws on: calls is http_requests, messages is messages, bytes is bytes_out, token_count is llm_tokens under budgets; by type if absent"`
-	MaxRequest       Size            `yaml:"max_request" doc:"a request's body at most, decoded, such as 512KB; 10MB if absent"`
+	MaxRequest       Size            `yaml:"max_request" doc:"a request's body at most, decoded, such as 512KB; 10MB if absent, 32MB of type llm"`
 	MaxResponse      Size            `yaml:"max_response" doc:"an answer's body at most, decoded; 100MB if absent"`
 	Inspect          string          `yaml:"inspect" enum:"terminate,opaque" doc:"terminate: what goes through is read, redacted and judged; opaque: nothing of it is seen; terminate if absent"`
 	Binary           string          `yaml:"binary" enum:"refuse,allow" doc:"allow: bodies that cannot be looked into pass, hashed and capped; refuse if absent"`
@@ -50,10 +50,23 @@ type DomainConfig struct {
 	Roots            string          `yaml:"roots" doc:"file of the certificates that sign this host's, PEM, relative to this file; those of the system if absent"`
 	Credential       *SourceConfig   `yaml:"credential" doc:"the header that Holdfast adds once a request has passed; no value stands here"`
 	AgentCredentials string          `yaml:"agent_credentials" enum:"strip,pass" doc:"pass: the agent's own credentials reach the host; strip if absent"`
-	FirstByte        Duration        `yaml:"first_byte" doc:"how long the host may take to the first byte of its answer; 30s if absent, at most 10m"`
+	FirstByte        Duration        `yaml:"first_byte" doc:"how long the host may take to the first byte of its answer; 30s if absent, 10m of type llm, which is the most"`
 	Idle             Duration        `yaml:"idle" doc:"how long the host may send nothing in the middle of an answer; 5m if absent, 1h for events and WebSockets, 10m for tunnels; at most 24h"`
 	Risk             *holdfast.Risk  `yaml:"risk" doc:"of every request; by type and method if absent: GET and HEAD LOW, others MEDIUM, all of email and messaging HIGH"`
+	Models           *ModelsConfig   `yaml:"models" doc:"of a row of type llm: what requests to its models may ask"`
 	At               string          `yaml:"-"`
+}
+
+// ModelsConfig is what requests to a host's models may ask (domain.Models).
+type ModelsConfig struct {
+	Provider    string `yaml:"provider" enum:"anthropic,openai" doc:"whose formats the host speaks: anthropic or openai; by the host's name if absent, else by the path"`
+	MaxOutput   int64  `yaml:"max_output" min:"1" doc:"tokens of output at most, asked for where a request says nothing; what the request says if absent, and 32000 where it says nothing"`
+	Window      int64  `yaml:"window" min:"1" doc:"tokens that any of the models reads at most: no conversation reserves more for one reading; those whose input stands elsewhere, such as in an earlier answer, reserve as much, and are refused if absent"`
+	ServerCalls int64  `yaml:"server_calls" min:"1" doc:"how often one request may have the provider run tools of its own, such as web search; refused if absent, and it needs window"`
+	OtherPrices string `yaml:"other_prices" enum:"refuse,allow" doc:"allow: service tiers and whatever else has another price than the ordinary, which prices: models: must then be; refuse if absent"`
+	Unmetered   string `yaml:"unmetered" enum:"refuse,allow" doc:"allow: models may be asked where nobody can count what they take, in an opaque tunnel, a row of another type, a WebSocket, or a format that is not known, although prices or budgets count tokens or money; refuse if absent"`
+	Answers     string `yaml:"answers" enum:"whole,calls" doc:"where rules are on outputs. whole: nothing of an answer is given before it was judged; calls: text is given as it comes, calls of tools when they were judged; whole if absent"`
+	At          string `yaml:"-"`
 }
 
 // RedactionConfig is what happens to secrets and personal data in each
@@ -102,7 +115,10 @@ func (k *checker) egress(c *Config) {
 	for _, name := range sortedKeys(c.Egress.Domains) {
 		k.domain(name, c.Egress.Domains[name])
 	}
-	if _, err := c.Egress.table(); err != nil && len(k.problems) == 0 {
+	switch t, err := c.Egress.table(); {
+	case err == nil:
+		k.unmetered(c, t)
+	case len(k.problems) == 0:
 		k.row(k.at("egress.domains"), err)
 	}
 	for _, b := range c.Boundaries {
@@ -110,6 +126,38 @@ func (k *checker) egress(c *Config) {
 			k.fail(b.At, "list the host under egress: domains", "the boundary %q is not listed here: what leaves is", clip(b.Boundary))
 		}
 	}
+}
+
+// unmetered refuses rows through which models are asked past what counts them, but
+// for those that say that it is meant.
+func (k *checker) unmetered(c *Config, t *domain.Table) {
+	for _, d := range t.Domains() {
+		why := d.Unmetered()
+		if why == "" || d.Models.Unmetered {
+			continue
+		}
+		if by := c.counts(d.Boundary()); by != "" {
+			k.fail(d.Source, "let it be looked into as type: llm, without websocket; or say that it is meant: models: {unmetered: allow}",
+				"egress.domains: %s %s: nobody could count there what %s", d.Name, why, by)
+		}
+	}
+}
+
+// counts says what of all that somebody wrote down counts tokens or money of models
+// at a boundary; "" where nothing does.
+func (c *Config) counts(boundary string) string {
+	for _, b := range c.Budgets {
+		switch holdfast.Resource(b.Resource) {
+		case holdfast.MoneyMicro, holdfast.LLMTokens:
+			if b.At != builtIn && budget.MatchBoundary(b.Boundary, boundary) {
+				return "the budget at " + b.At + " counts"
+			}
+		}
+	}
+	if len(c.Prices.Models) > 0 {
+		return "prices: models have a price for"
+	}
+	return ""
 }
 
 // domain judges one row.
@@ -209,6 +257,10 @@ func (c *DomainConfig) row(name string) (domain.Domain, error) {
 		WebSocket: c.WebSocket, Request: domain.Redaction(c.Redact.Request), Response: domain.Redaction(c.Redact.Response), Roots: c.Roots,
 		AgentCredentials: c.AgentCredentials == "pass", FirstByte: time.Duration(c.FirstByte), Idle: time.Duration(c.Idle), Risk: c.Risk, Source: c.At,
 		Guesses: RedactConfig{Probable: c.Redact.Guesses}.Kinds()}
+	if m := c.Models; m != nil {
+		d.Models = domain.Models{Provider: m.Provider, MaxOutput: m.MaxOutput, Window: m.Window, ServerCalls: m.ServerCalls,
+			Dearer: m.OtherPrices == "allow", Unmetered: m.Unmetered == "allow", Answers: domain.Answers(m.Answers)}
+	}
 	for _, p := range c.Ports {
 		d.Ports = append(d.Ports, uint16(p))
 	}

@@ -226,7 +226,10 @@ func (r *reading) references(c *Config) {
 	r.factFiles(c)
 	r.registerFiles(c)
 	r.executorFiles(&c.Sandbox.Executor)
+	r.imagePath(c.Sandbox.Container)
 	r.egressFiles(&c.Egress)
+	r.channelFiles(&c.Alerts)
+	r.treePaths(&c.Snapshots)
 	for name, s := range c.MCP.Servers {
 		if s.Cwd != "" {
 			s.Cwd = r.abs(s.Cwd)

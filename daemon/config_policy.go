@@ -23,7 +23,7 @@ func (c *Config) Policy(rules kernel.Rules, version string, from []string) (*ker
 		Roles:    map[string][]string{},
 		Kinds:    map[string]kernel.AgentKind{},
 		Rules:    rules,
-		Weakened: append(c.Unsafe.Weakened(), c.fewerWalls()...),
+		Weakened: append(append(c.Unsafe.Weakened(), c.fewerWalls()...), c.Snapshots.Weakened()...),
 		From:     append([]string(nil), from...),
 	}
 	for i := range c.Boundaries {
@@ -31,6 +31,8 @@ func (c *Config) Policy(rules kernel.Rules, version string, from []string) (*ker
 		own.Weakened = c.Boundaries[i].fewerWalls()
 		p.Contracts = append(p.Contracts, own)
 	}
+	// What Holdfast itself crosses is made, not listed.
+	p.Contracts = append(p.Contracts, kernel.ResponseContracts()...)
 	for role, permissions := range c.Identity.Roles {
 		p.Roles[role] = append([]string{}, permissions...)
 	}
@@ -61,6 +63,7 @@ func (c *Config) Policy(rules kernel.Rules, version string, from []string) (*ker
 		return nil, err
 	}
 	p.Weakened = append(p.Weakened, p.Goals.Weakened()...)
+	p.Weakened = append(p.Weakened, c.looserWatch()...)
 	if w := c.Sandbox.Container.unnamed(); w != "" {
 		p.Weakened = append(p.Weakened, w)
 	}
@@ -86,6 +89,7 @@ func (c *Config) contract(b *BoundaryConfig) holdfast.Contract {
 		Replay:        b.Replay,
 		Timeout:       time.Duration(b.Timeout),
 		Irreversible:  b.Irreversible,
+		OnError:       b.OnError,
 		Tier:          b.Tier,
 		Walls:         append([]string(nil), b.Walls...),
 		Source:        b.At,

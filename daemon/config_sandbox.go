@@ -3,8 +3,11 @@ package daemon
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
+	"io/fs"
 	"net"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +17,7 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/copies/image"
 )
 
 // maxWaitRoom is how long a request for room may wait at most.
@@ -62,20 +66,66 @@ func (k *checker) tiers(c *Config) {
 	if r := ct.Runtime; r != "" && !slices.Contains(runtimes(), r) && !absolutely(r) {
 		k.fail(k.at("sandbox.container.runtime"), "write "+strings.Join(runtimes(), ", ")+", or an absolute path", "sandbox.container.runtime: there is no runtime %q", clip(r))
 	}
-	switch i := ct.Image; {
-	case i == "":
-		if ct.Runtime == "docker" {
-			k.fail(k.at("sandbox.container.runtime"), "name one of the engine's: image: NAME; `docker import` makes one of a folder's archive", "sandbox.container: the Docker engine needs an image")
-		}
-	case ct.Runtime != "docker":
-		k.fail(k.at("sandbox.container.image"), "write runtime: docker, or leave image out: code then finds the same as in the process tier", "sandbox.container.image: only the Docker engine's containers are of an image")
-	case strings.HasPrefix(i, "/") || strings.ContainsFunc(i, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }) || len(i) > maxName:
-		k.fail(k.at("sandbox.container.image"), "name a local image, such as tools:latest", "sandbox.container.image: %q is no image's name", clip(i))
-	}
+	k.images(ct)
 	for key, path := range map[string]string{"kernel": vm.Kernel, "qemu": vm.QEMU} {
 		if path != "" && !absolutely(path) {
 			k.fail(k.at("sandbox.vm."+key), "name a file by its absolute path", "sandbox.vm.%s: %q is no file's path", key, clip(path))
 		}
+	}
+}
+
+// images wants the image to be one of the engine's, or one that images names.
+func (k *checker) images(ct ContainerConfig) {
+	for name, path := range ct.Images {
+		switch {
+		case !imageName(name):
+			k.fail(k.at("sandbox.container.images"), "name it such as tools", "sandbox.container.images: %q is no image's name", clip(name))
+		case !absolutely(path):
+			k.fail(k.at("sandbox.container.images"), "name a folder or an archive by its absolute path", "sandbox.container.images: %s: %q is no path", clip(name), clip(path))
+		}
+	}
+	at := k.at("sandbox.container.image")
+	switch i := ct.Image; {
+	case ct.Runtime == "docker" && i == "":
+		k.fail(k.at("sandbox.container.runtime"), "name one of the engine's: image: NAME; `docker import` makes one of a folder's archive", "sandbox.container: the Docker engine needs an image")
+	case ct.Runtime == "docker" && len(ct.Images) > 0:
+		k.fail(k.at("sandbox.container.images"), "leave images out: image names one of the engine's", "sandbox.container.images: a Docker engine has images of its own")
+	case ct.Runtime == "docker" && !imageName(i):
+		k.fail(at, "name a local image, such as tools:latest", "sandbox.container.image: %q is no image's name", clip(i))
+	case ct.Runtime != "docker" && i != "" && ct.source() == (image.Source{}):
+		k.fail(at, "write images: {"+clip(i)+": /PATH} beside it, or the absolute path itself; runtime: docker has the engine's", "sandbox.container.image: there is no image %q under images, and none is fetched", clip(i))
+	}
+}
+
+// imageName says whether a text is a name that an image can have.
+func imageName(s string) bool {
+	return s != "" && len(s) <= maxName && s[0] != '/' && !strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) })
+}
+
+// source is the image of an OCI runtime's containers; its zero value is none, or
+// none that is known.
+func (c ContainerConfig) source() image.Source {
+	if absolutely(c.Image) {
+		return image.Source{Name: filepath.Base(c.Image), Path: c.Image}
+	}
+	if path := c.Images[c.Image]; path != "" {
+		return image.Source{Name: c.Image, Path: path}
+	}
+	if i := strings.LastIndexByte(c.Image, ':'); i > 0 && i < len(c.Image)-1 && c.Images[c.Image[:i]] != "" {
+		return image.Source{Name: c.Image, Path: c.Images[c.Image[:i]], Tag: c.Image[i+1:]}
+	}
+	return image.Source{}
+}
+
+// imagePath sees that nobody else decides what stands where the image is taken
+// from. That nothing does is found out where it is used.
+func (r *reading) imagePath(c ContainerConfig) {
+	path := c.source().Path
+	if path == "" || c.Runtime == "docker" {
+		return
+	}
+	if _, err := r.guard.resolve(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		r.unreadable(place(filepath.Base(r.files[0]), r.lines["sandbox.container.image"]), path, err)
 	}
 }
 
@@ -141,4 +191,22 @@ func (e ExecutorConfig) credentials(g guard) (credentials.TransportCredentials, 
 // room is how much code runs and waits at once.
 func (c SandboxConfig) room() api.Room {
 	return api.Room{Running: c.Running, Waiting: c.Waiting, Wait: time.Duration(c.Wait)}
+}
+
+// language wants a contract for code to be of a name that runs have, which is the
+// language's exact one: what a contract of another name demands, nothing would meet,
+// and the run would go by the one of exec/*.
+func (k *checker) language(b *BoundaryConfig) {
+	name, runs := strings.CutPrefix(b.Boundary, "exec/")
+	if !runs || strings.ContainsAny(name, "/*") || exactLanguage().MatchString(name) {
+		return
+	}
+	if slices.Contains([]string{"python", "python3", "node", "nodejs"}, name) || b.Tier != "" || b.Walls != nil {
+		k.fail(b.At, "name it exactly, such as exec/python3.11 or exec/node20, or write exec/* for every language", "no run is of the boundary %q: a run is of its language with its version", clip(b.Boundary))
+	}
+}
+
+// exactLanguage are the names that languages have with their version.
+func exactLanguage() *regexp.Regexp {
+	return regexp.MustCompile(`^(python3\.[0-9]+|node[0-9]+|static)$`)
 }

@@ -90,7 +90,7 @@ func TestWithoutAFile(t *testing.T) {
 func TestLoadMapsEverything(t *testing.T) {
 	files := executorFiles(t)
 	l, err := load(t, full(t), append(files, "internal.crt", files[1], "rules.yaml", rulesFile, "move.schema.json", `{"type": "object"}`, "jwks.json", `{"keys": []}`,
-		"tickets.token", "Bearer of-the-tickets\n", "webhook.secret", "0123456789abcdef0123456789abcdef\n", "secrets.txt", "hunter22\n", "deploy.key", "one\ntwo\n")...)
+		"tickets.token", "Bearer of-the-tickets\n", "webhook.secret", "0123456789abcdef0123456789abcdef\n", "oncall.address", "twilio://AC0:token-of-it@15550001111/15552223333\n", "secrets.txt", "hunter22\n", "deploy.key", "one\ntwo\n")...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -357,11 +357,16 @@ func TestMistakes(t *testing.T) {
 		"environment value":      {v + "mcp: {servers: {a: {command: [x], env: ['TOKEN=hunter2']}}}\n", `"TOKEN" is no name`, "never values"},
 		"notify":                 {v + "review: {notify: []}\n", "a command without a program", ""},
 		"threshold of nothing":   {v + "review: {thresholds: {a:b: 0.5}}\n", "no boundary has the operation", ""},
+		"hook of an hour":        {v + "alerts: {halt_hooks: [{name: a, command: [x], timeout: 1h}]}\n", "between 0 and 10m0s", ""},
+		"hook with a value":      {v + "alerts: {halt_hooks: [{name: a, command: [x], env: [TOKEN=x]}]}\n", "no name of an environment variable", "no values stand here"},
 		"hook twice":             {v + "alerts: {halt_hooks: [{name: a, command: [x]}, {name: a, command: [x]}]}\n", "a name of its own", ""},
 		"no walls":               {v + "boundaries:\n  - {boundary: run/x, risk: LOW}\n  - boundary: 'exec/*'\n    risk: LOW\n    walls: []\n", "holdfast.yaml:4: exec/*: the list of walls is empty", "leave walls out for every wall"},
 		"wall":                   {v + "boundaries: [{boundary: 'exec/*', risk: LOW, walls: [pid, moat]}]\n", "there is no wall \"moat\"", "the walls are"},
 		"executor address":       {v + "sandbox: {executor: {listen: somewhere}}\n", "sandbox.executor.listen: \"somewhere\" is not an address", "host:port"},
 		"executor for all":       {v + "sandbox: {executor: {listen: '0.0.0.0:7413'}}\n", "can be reached from other machines", "cert, key and clients"},
+		"loose language":         {v + "boundaries: [{boundary: exec/python3, risk: MEDIUM, tier: vm}]\n", "no run is of the boundary \"exec/python3\"", "such as exec/python3.11"},
+		"prohibited loosely":     {v + "boundaries: [{boundary: exec/node, risk: PROHIBITED}]\n", "no run is of the boundary \"exec/node\"", "exec/*"},
+		"misspelt language":      {v + "boundaries: [{boundary: exec/Python3.11, risk: MEDIUM, tier: container}]\n", "no run is of the boundary", ""},
 		"executor half walled":   {v + "sandbox: {executor: {listen: '127.0.0.1:7413', cert: a.pem, key: b.pem}}\n", "needs all three of cert, key and clients", ""},
 		"executor without cert":  {v + "sandbox: {executor: {listen: '127.0.0.1:7413', cert: a.pem, key: b.pem, clients: c.pem}}\n", "cannot read", ""},
 		"executor files alone":   {v + "sandbox: {executor: {cert: a.pem, key: b.pem, clients: c.pem}}\n", "no listen", ""},
@@ -370,7 +375,13 @@ func TestMistakes(t *testing.T) {
 		"wait for ever":          {v + "sandbox: {wait: 1h}\n", "sandbox.wait", "10m"},
 		"container runtime":      {v + "sandbox:\n  container:\n    runtime: podman\n", "holdfast.yaml:4: sandbox.container.runtime: there is no runtime \"podman\"", "an absolute path"},
 		"relative runtime":       {v + "sandbox: {container: {runtime: ./runc}}\n", "there is no runtime \"./runc\"", "an absolute path"},
-		"image of a runtime":     {v + "sandbox:\n  container:\n    image: tools\n", "holdfast.yaml:4: sandbox.container.image: only the Docker engine's containers are of an image", "runtime: docker"},
+		"image of a runtime":     {v + "sandbox:\n  container:\n    image: tools\n", "holdfast.yaml:4: sandbox.container.image: there is no image \"tools\" under images, and none is fetched", "images: {tools: /PATH}"},
+		"image of another name":  {v + "sandbox: {container: {image: 'tool:1', images: {tools: /srv/tools}}}\n", "there is no image \"tool:1\" under images", "images: {"},
+		"image without a tag":    {v + "sandbox: {container: {image: 'tools:', images: {tools: /srv/tools}}}\n", "there is no image \"tools:\" under images", ""},
+		"relative image":         {v + "sandbox: {container: {images: {tools: srv/tools}}}\n", "sandbox.container.images: tools: \"srv/tools\" is no path", "absolute path"},
+		"image of no name":       {v + "sandbox: {container: {images: {'a b': /srv/tools}}}\n", "\"a b\" is no image's name", ""},
+		"images of an engine":    {v + "sandbox: {container: {runtime: docker, image: tools, images: {tools: /srv/tools}}}\n", "has images of its own", "leave images out"},
+		"the host as image":      {v + "sandbox: {container: {image: /}}\n", "there is no image \"/\"", ""},
 		"engine without image":   {v + "sandbox: {container: {runtime: docker}}\n", "the Docker engine needs an image", "docker import"},
 		"folder as image":        {v + "sandbox: {container: {runtime: docker, image: /srv}}\n", "\"/srv\" is no image's name", "a local image"},
 		"relative kernel":        {v + "sandbox:\n  vm:\n    kernel: vmlinuz\n", "holdfast.yaml:4: sandbox.vm.kernel: \"vmlinuz\" is no file's path", "absolute path"},
@@ -483,7 +494,7 @@ func TestHashFollowsEveryFile(t *testing.T) {
 }
 
 func TestUnsafeIsNamed(t *testing.T) {
-	l, err := load(t, "version: 1\nlisten: {pages: '0.0.0.0:7411'}\nunsafe: {listen_beyond_loopback: true, goals_go_on: true, plain_http: true}\n")
+	l, err := load(t, "version: 1\nlisten: {pages: '0.0.0.0:7411'}\nunsafe: {listen_beyond_loopback: true, goals_go_on: true, watch_looser: true, plain_http: true}\n")
 	if err != nil {
 		t.Fatal(err)
 	}

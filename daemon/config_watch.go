@@ -28,10 +28,10 @@ const (
 // not at every look. With no configuration file there is nothing to watch.
 // apply is called by one goroutine at a time.
 func Watch(ctx context.Context, loaded *Loaded, apply func(*Loaded) error, log *slog.Logger) error {
-	return watch(ctx, loaded, apply, log, look)
+	return watchFiles(ctx, loaded, apply, log, look)
 }
 
-func watch(ctx context.Context, loaded *Loaded, apply func(*Loaded) error, log *slog.Logger, every time.Duration) error {
+func watchFiles(ctx context.Context, loaded *Loaded, apply func(*Loaded) error, log *slog.Logger, every time.Duration) error {
 	if loaded.Path == "" {
 		<-ctx.Done()
 		return nil

@@ -132,9 +132,12 @@ func TestWatchFindsWhatWasMissing(t *testing.T) {
 		t.Fatal(err)
 	}
 	go func() {
-		_ = watch(t.Context(), first, func(l *Loaded) error { got <- l; return nil }, slog.New(slog.NewTextHandler(&out, nil)), 50*time.Millisecond)
+		_ = watchFiles(t.Context(), first, func(l *Loaded) error { got <- l; return nil }, slog.New(slog.NewTextHandler(&out, nil)), 50*time.Millisecond)
 	}()
-	time.Sleep(time.Second)
+	for end := time.Now().Add(time.Minute); out.count("is not reloaded") == 0 && time.Now().Before(end); {
+		time.Sleep(10 * time.Millisecond)
+	}
+	time.Sleep(300 * time.Millisecond) // it is looked at again and again, and told once
 	if n := out.count("is not reloaded"); n != 1 {
 		t.Errorf("told %d times", n)
 	}

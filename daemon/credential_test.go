@@ -207,6 +207,7 @@ func TestEgress_Credential_failuresAreSaidAndNotKept(t *testing.T) {
 
 // A command that does not end is ended, with what it started.
 func TestEgress_Credential_commandIsBounded(t *testing.T) {
+	t.Parallel()
 	var c tenantCredentials
 	start := time.Now()
 	_, err := c.read(context.Background(), rowWith(SourceConfig{Command: []string{"/bin/sh", "-c", "sleep 60 & sleep 60"}}))

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"sync"
@@ -43,6 +44,15 @@ type comer struct {
 	// work, and if none, since when.
 	serving int
 	since   time.Time
+}
+
+// SetLinger says what closing means, where the connection can: half of an answer is
+// cut (internal/egress).
+func (c *comer) SetLinger(sec int) error {
+	if c, ok := c.Conn.(interface{ SetLinger(sec int) error }); ok {
+		return c.SetLinger(sec)
+	}
+	return errors.ErrUnsupported
 }
 
 // newCrowd makes l a listener whose connections are bounded for s, which it

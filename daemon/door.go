@@ -41,9 +41,9 @@ func (d *Daemon) Attend(do func() error) error {
 }
 
 func (d *Daemon) api(room api.Room) *api.Server {
-	return &api.Server{Kernel: d.Kernel, Mint: d.Mint, Status: d.Status, Backup: d.backup, Checkpoint: d.checkpoint,
+	return &api.Server{Kernel: d.Kernel, Mint: d.Mint, Status: d.Status, Now: d.Now, Backup: d.backup, Checkpoint: d.checkpoint, TestAlerts: d.alerts.test,
 		Drained: d.drained, MCP: d.openMCP, Token: d.giveToken, Open: d.PageLink, Sandbox: &d.sandboxes, Room: room, Secret: d.sandboxes.secret,
-		Mask: d.maskText, Own: func() []string { return d.Kernel.Policy().Own }, Egress: &d.egress, Network: &d.egress, Log: d.log, Busy: &d.sessionsDone}
+		Mask: d.maskText, Own: func() []string { return d.Kernel.Policy().Own }, Egress: &d.egress, Network: &d.egress, Snapshots: &d.snapshots, Log: d.log, Busy: &d.sessionsDone}
 }
 
 func (d *Daemon) backup(ctx context.Context, file string) error {
@@ -81,15 +81,12 @@ func (d *Daemon) Status(ctx context.Context) (*api.Status, error) {
 	p := d.Kernel.Policy()
 	s := &api.Status{Version: d.opt.Version, State: d.Paths.Dir, Runtime: d.runtime, PID: os.Getpid(), Since: d.since.UTC(),
 		Policy: p.Version, Files: p.From, Weakened: p.Weakened, Flights: d.Kernel.Flights(), Clients: d.clients.count(), Lingers: d.clients.areWaitedFor()}
-	if h, err := d.latch.Read(); h.Halted || err != nil {
-		s.Halted, s.HaltWho, s.HaltWhy, s.HaltWhen = true, d.maskText(h.Who), d.maskText(h.Why), h.When
-	}
-	if why := d.disabled(); why != "" {
-		s.Halted, s.HaltWhy = true, why
-	}
+	s.Halt = d.halted()
+	s.HaltHooks = d.hooks.runs()
 	for _, k := range d.operators() {
 		s.Operator = append(s.Operator, k.ID())
 	}
+	s.Watch = d.watching.status()
 	d.sayPast(s)
 	d.sayCounters(s)
 	s.Servers = d.states.say(d.config().MCP.Servers)
@@ -104,7 +101,9 @@ func (d *Daemon) Status(ctx context.Context) (*api.Status, error) {
 	if why := d.hook.trouble(); why != "" {
 		s.Problems = append(s.Problems, why)
 	}
-	s.Problems = append(append(s.Problems, d.sandboxes.troubles()...), d.egress.troubles()...)
+	s.Problems, s.Alerts = append(s.Problems, d.alerts.troubles()...), d.alerts.channels()
+	s.Problems = append(append(append(s.Problems, d.hooks.troubles()...), d.sandboxes.troubles()...), d.egress.troubles()...)
+	s.Problems = append(s.Problems, d.snapshots.problems()...)
 	at, off := d.pagesAt()
 	s.Executor, s.Egress, s.Sandboxes = d.executorAt(), d.egress.status(ctx), d.sandboxes.postures()
 	if s.Egress != nil {
@@ -122,21 +121,45 @@ func (d *Daemon) Status(ctx context.Context) (*api.Status, error) {
 	return s, d.store.View(ctx, func(tx kernel.Tx) error { return fill(tx, s) })
 }
 
+// halted says whether everything is halted.
+func (d *Daemon) halted() (s api.Halt) {
+	if h, err := d.latch.Read(); h.Halted || err != nil {
+		s = api.Halt{Halted: true, HaltWho: d.maskText(h.Who), HaltWhy: d.maskText(h.Why), HaltWhen: h.When}
+	}
+	if why := d.disabled(); why != "" {
+		s.Halted, s.HaltWhy = true, why
+	}
+	return s
+}
+
+// spent is what all tenants spent on models; nil where nothing was.
+func spent(tx kernel.Tx, now time.Time) (*api.Spend, error) {
+	day, month, err := kernel.SpendIn(tx, now)
+	if err != nil || len(month) == 0 {
+		return nil, err
+	}
+	if day == nil {
+		day = []kernel.Spend{}
+	}
+	return &api.Spend{Day: now.UTC().Format("2006-01-02"), Month: now.UTC().Format("2006-01"), Today: day, ThisMonth: month}, nil
+}
+
 // fill adds what the store knows.
 func fill(tx kernel.Tx, s *api.Status) error {
-	for _, state := range []review.State{review.Pending, review.Deferred} {
-		rs, err := tx.Reviews("", state, 1000)
-		if err != nil {
-			return err
-		}
-		s.Waiting += len(rs)
+	var err error
+	if s.Waiting, err = waiting(tx); err != nil {
+		return err
 	}
 	as, err := tx.Agents("")
 	if err != nil {
 		return err
 	}
-	s.Agents = len(as)
 	for _, a := range as {
+		if a.Owner == "" {
+			s.Agents++
+		} else {
+			s.Within++
+		}
 		if a.State != holdfast.AgentRunning {
 			s.Paused = append(s.Paused, a.Name)
 			if a.Why != "" {
@@ -157,6 +180,9 @@ func fill(tx kernel.Tx, s *api.Status) error {
 	if s.Blocked, err = kernel.Blocks(tx, time.Now()); err != nil {
 		return err
 	}
+	if s.Spend, err = spent(tx, time.Now()); err != nil {
+		return err
+	}
 	for _, h := range heads {
 		n, err := kernel.ChainsEnded(tx, h.Tenant)
 		if err != nil {
@@ -175,6 +201,18 @@ func fill(tx kernel.Tx, s *api.Status) error {
 	}
 	sort.Slice(s.Ledger, func(i, k int) bool { return s.Ledger[i].Tenant < s.Ledger[k].Tenant })
 	return nil
+}
+
+// waiting is how many questions wait for a person.
+func waiting(tx kernel.Tx) (n int, err error) {
+	for _, state := range []review.State{review.Pending, review.Deferred} {
+		rs, err := tx.Reviews("", state, 1000)
+		if err != nil {
+			return 0, err
+		}
+		n += len(rs)
+	}
+	return n, nil
 }
 
 // diskUse is what the state takes, and what its disk has left, in bytes.

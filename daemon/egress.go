@@ -33,6 +33,7 @@ type egressSite struct {
 	ended     bool              // guarded by mu
 	listening []egressDoor      // guarded by mu
 	judges    *http.Client      // guarded by mu; nil until a model is asked
+	models    http.Handler      // guarded by mu; nil until a client asks one through the gateway
 
 	engines engineShelf
 	runs    atomic.Int64 // whose sockets are served

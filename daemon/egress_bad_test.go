@@ -229,6 +229,7 @@ func TestBad_Egress_aBrokenAuthority(t *testing.T) {
 // it was mended is.
 func TestBad_Egress_brokenRoots(t *testing.T) {
 	w := newWorld(t, "'example.com:PORT': {HERE}")
+	w.d.repeats()
 	roots := filepath.Join(w.dir, "roots.pem")
 	good, err := os.ReadFile(roots)
 	if err != nil {

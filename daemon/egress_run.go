@@ -31,6 +31,7 @@ func (s *egressSite) Terms() (sandbox.Network, error) {
 			}
 		}
 	}
+	n.Models = egress.Spoken(s.table())
 	slices.Sort(n.Ports)
 	// More than a network can hear are led to the proxy by the kernel or refused
 	// by it; either way none leaves.

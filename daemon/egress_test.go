@@ -43,7 +43,7 @@ type world struct {
 
 // newWorld starts both. PORT in the rows is the service's; its certificate is for
 // example.com.
-func newWorld(t *testing.T, rows string) *world {
+func newWorld(t *testing.T, rows string, change ...func(config string) string) *world {
 	t.Helper()
 	w := &world{t: t, more: make(chan string)}
 	w.service = httptest.NewUnstartedServer(http.HandlerFunc(w.serve))
@@ -53,7 +53,11 @@ func newWorld(t *testing.T, rows string) *world {
 	_, w.port, _ = net.SplitHostPort(w.service.Listener.Addr().String())
 	roots := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: w.service.Certificate().Raw})
 	t.Setenv("HF_TEST_SERVICE_KEY", "key-of-the-service-0123456789")
-	d, c, down := up(t, w.config(rows), func(o *Options) {
+	config := w.config(rows)
+	for _, f := range change {
+		config = f(config)
+	}
+	d, c, down := up(t, config, func(o *Options) {
 		w.dir = filepath.Dir(o.Config)
 		if err := os.WriteFile(filepath.Join(w.dir, "roots.pem"), roots, 0o600); err != nil {
 			t.Fatal(err)
@@ -325,7 +329,7 @@ func TestEgress_Daemon_emptyAllowlistRefuses(t *testing.T) {
 func TestEgress_Daemon_budgetAndRefusal(t *testing.T) {
 	w := newWorld(t, "'example.com:PORT': {HERE, budget: token_count, redact: {request: refuse}}")
 	limited := w.config("'example.com:PORT': {HERE, budget: token_count, redact: {request: refuse}}") +
-		"budgets: [{scope: agent, resource: llm_tokens, boundary: 'egress/example.com:" + w.port + "', amount: 1000}]\n"
+		"budgets: [{scope: agent, resource: llm_tokens, boundary: 'egress/example.com:" + w.port + "', amount: 2200}]\n"
 	if err := os.WriteFile(w.d.opt.Config, []byte(limited), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -349,9 +353,9 @@ func TestEgress_Daemon_budgetAndRefusal(t *testing.T) {
 			t.Fatalf("%d, want %d: %s", resp.StatusCode, want, b)
 		}
 	}
-	words := strings.Repeat("many ordinary words ", 99) // 1980 bytes are 900 tokens
+	words := strings.Repeat("many ordinary words ", 99) // each of 1980 bytes may be a token
 	post(words, 200, "many")
-	post(words, http.StatusPaymentRequired, "900 asked, 100 of 1000 left")
+	post(words, http.StatusPaymentRequired, "1980 asked, 220 of 2200 left")
 	post("a few words", 200, "few")
 	post("write to ann@example.com", http.StatusForbidden, "hint: ")
 	kinds := map[holdfast.Kind]int{}

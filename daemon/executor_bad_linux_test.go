@@ -48,9 +48,13 @@ func serviceUp(t *testing.T, config string) *service {
 	t.Setenv("TMPDIR", tmp) // whose names are counted
 	d, sock, down := up(t, config)
 	t.Cleanup(down)
+	d.repeats()
 	s := &service{Daemon: d, t: t, sock: sock, c: executorClient(t, d, nil), ctx: d.as(t, "ada"), dirs: []string{filepath.Join(d.Paths.Dir, "sandbox"), tmp}}
 	for range 3 { // from then on some wait for the next
 		s.serves()
+	}
+	if _, err := d.checkpoint(t.Context()); err != nil { // which leaves a file there, within a minute
+		t.Fatal(err)
 	}
 	s.rests()
 	s.held = sandboxtest.AtRest(t, os.Getpid(), s.dirs...)
@@ -62,7 +66,7 @@ func (s *service) serves() {
 	s.t.Helper()
 	start := time.Now()
 	got, err := s.c.Execute(s.ctx, python("print(6 * 7)"))
-	most := 5 * time.Second
+	most := 20 * time.Second // its time is a run's, and no wait's for something that has died
 	if s.held == (sandboxtest.Held{}) {
 		most = 30 * time.Second // the first copies the runtime
 	}
@@ -167,11 +171,11 @@ func (s *service) dialed() (executorpb.CodeExecutorClient, *grpc.ClientConn, fun
 	return executorpb.NewCodeExecutorClient(conn), conn, func() *net.TCPConn { mu.Lock(); defer mu.Unlock(); return raw }
 }
 
-// soon waits until what is, 15 seconds at most.
+// soon waits until what is, a minute at most.
 func (s *service) soon(what string, is func() bool) {
 	s.t.Helper()
 	for start := time.Now(); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Since(start) > 15*time.Second {
+		if time.Since(start) > time.Minute {
 			s.t.Fatalf("waited too long for %s", what)
 		}
 	}
@@ -266,6 +270,10 @@ func TestExecutorFlood(t *testing.T) {
 func TestExecutorClientsVanish(t *testing.T) {
 	s := serviceUp(t, quiet+walls+"sandbox:\n  executor: {listen: '127.0.0.1:0'}\n  running: 1\n  waiting: 1\n  wait: 3s\n")
 	ways := []string{"takes it back", "closes", "resets", "waits and closes"}
+	plain := time.Now()
+	s.serves()
+	// A machine on which a plain request takes long ends a run as slowly.
+	most := max(time.Second, 4*time.Since(plain))
 	for _, way := range ways {
 		c, conn, raw := s.dialed()
 		ctx, cancel := context.WithCancel(s.ctx)
@@ -292,7 +300,7 @@ func TestExecutorClientsVanish(t *testing.T) {
 			raw().Close()
 		}
 		s.soon("its end", func() bool { return !lives(pids[0]) && len(s.Kernel.Flights()) == 0 })
-		if took := time.Since(start); took > time.Second {
+		if took := time.Since(start); took > most {
 			t.Errorf("who %s has a run that ends after %v", way, took)
 		} else {
 			t.Logf("who %s has a run that ends after %v", way, took)
@@ -305,11 +313,11 @@ func TestExecutorClientsVanish(t *testing.T) {
 	}
 	list := s.entries("exec/")
 	for i := range list {
-		if i < 3 { // those that came first
+		if i < 4 { // those that came first
 			continue
 		}
 		want, kind := ledger.Canceled, holdfast.KindCanceled
-		if i%2 == 0 {
+		if i%2 == 1 {
 			want, kind = ledger.Done, ""
 		}
 		if e := list[i]; e.Outcome != want || e.ErrorKind != kind {

@@ -275,6 +275,7 @@ func executing(t *testing.T, walls string) *execWorld {
 		o.Log = slog.New(slog.NewJSONHandler(w, nil))
 	})
 	t.Cleanup(down)
+	d.repeats()
 	w.d, w.c, w.dir = d, c, filepath.Join(d.Paths.Dir, "sandbox")
 	return w
 }

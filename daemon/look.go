@@ -20,18 +20,29 @@ func Look(ctx context.Context, p Paths, s kernel.Store) (*api.Status, error) {
 		st.Problems = append(st.Problems, "there is no state directory yet")
 		return st, nil
 	}
-	latch, err := halt.New(p.Halt)
+	h, err := lookHalt(p)
 	if err != nil {
 		return nil, err
 	}
-	if h, err := latch.Read(); h.Halted || err != nil {
-		st.Halted, st.HaltWho, st.HaltWhy, st.HaltWhen = true, h.Who, h.Why, h.When
-	}
+	st.Halt = h
+	st.HaltHooks = HaltHookRuns(p)
 	st.DiskUsed, st.DiskFree = diskUse(p)
 	if s == nil {
 		return st, nil
 	}
 	return st, s.View(ctx, func(tx kernel.Tx) error { return fill(tx, st) })
+}
+
+// lookHalt reads the latch of a state without owning it.
+func lookHalt(p Paths) (s api.Halt, err error) {
+	latch, err := halt.New(p.Halt)
+	if err != nil {
+		return s, err
+	}
+	if h, err := latch.Read(); h.Halted || err != nil {
+		s = api.Halt{Halted: true, HaltWho: h.Who, HaltWhy: h.Why, HaltWhen: h.When}
+	}
+	return s, nil
 }
 
 // LedgerKey reads the key that verifies the ledger of the state in p, without

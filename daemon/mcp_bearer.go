@@ -77,7 +77,11 @@ func (b bearers) verify(ctx context.Context, header []string) (holdfast.Secret, 
 	if err == nil {
 		return tok, id, nil
 	}
-	_, judged := b.d.Kernel.Cross(ctx, holdfast.Request{Boundary: b.what, Payload: []byte("{}"), Token: tok},
+	no := holdfast.Opinion{Gate: holdfast.K2, Kind: holdfast.KindOf(err), Why: err.Error()} // no contract lists a door, which is not what is wrong
+	if e, ok := errors.AsType[*holdfast.Error](err); ok {
+		no.Why, no.Hint = e.Why, e.Hint
+	}
+	_, judged := b.d.Kernel.Cross(ctx, holdfast.Request{Boundary: b.what, Payload: []byte("{}"), Token: tok, Denials: []holdfast.Opinion{no}},
 		func(context.Context) (holdfast.Output, error) {
 			return holdfast.Output{}, errors.New("nobody may cross without a good token")
 		})

@@ -100,6 +100,7 @@ func pid(t *testing.T, s *sdk.ClientSession, tool string) string {
 // brings a token: in the agent's name, and in the renewed token's too.
 func TestServersOnThePages(t *testing.T) {
 	d, c, at := withServers(t)
+	d.repeats()
 	for _, version := range []string{"2026-07-28", "2025-11-25"} {
 		a := &asking{giveToken(t, c, "nightly").Token}
 		all := reachMCP(t, at+"/mcp", version, a)

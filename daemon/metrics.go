@@ -36,6 +36,7 @@ type metrics struct {
 	crossings, broken                    *prometheus.CounterVec
 
 	rules, classes names
+	anomalies      watchMetrics
 }
 
 // newMetrics makes the registry, with every metric that needs nothing else.
@@ -54,6 +55,7 @@ func newMetrics() *metrics {
 		crossings: counter("crossings_total", "Requests by the first part of their boundary's name, what became of them, and the gate that refused or held.", "class", "verdict", "gate", "outcome"),
 		broken:    counter("rules_violations_total", "Violations of rules on requests and outputs that are enforced.", "rule_id", "severity"),
 	}
+	m.anomalies = newWatchMetrics(m.registry)
 	m.registry.MustRegister(m.checks, m.violations, m.observed, m.passed, m.took, m.crossings, m.broken)
 	// What an alert asks for is there before it first happens.
 	for _, kind := range []goal.SubjectType{goal.SubjectGoal, goal.SubjectSubTask, goal.SubjectGraph} {
@@ -83,6 +85,9 @@ func (m *metrics) GoalsJudged(verdicts []goal.Verdict, admitted bool) {
 		}
 	}
 }
+
+// Attended implements kernel.Observer.
+func (m *metrics) Attended(string, string) {}
 
 // Crossed implements kernel.Observer.
 func (m *metrics) Crossed(c kernel.Crossed) {
@@ -145,6 +150,7 @@ func (n *names) of(name string) string {
 
 // watch adds what is not counted but looked at, when somebody scrapes.
 func (m *metrics) watch(d *Daemon) {
+	d.watching.look(m.registry)
 	gauge := func(name, help string, value func() float64) {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "holdfast_" + name, Help: help}, value))
 	}
@@ -152,7 +158,7 @@ func (m *metrics) watch(d *Daemon) {
 	gauge("safety_rules_registered", "Rules on goals, sub-tasks and graphs: built in and loaded.", func() float64 { return float64(registered(d.Kernel.Policy())) })
 	gauge("halted", "1 while everything is halted.", func() float64 { return one(d.pageState(context.Background(), false).Halted) })
 	gauge("weakened", "What is weakened, as status lists it.", func() float64 { return float64(len(d.Kernel.Policy().Weakened)) })
-	m.registry.MustRegister(&egressMetrics{site: &d.egress}, weakenedRules{d})
+	m.registry.MustRegister(&egressMetrics{site: &d.egress}, weakenedRules{d}, alertMetrics{d}, rateMetrics{watch: d.watched, now: time.Now}, healthMetrics{d})
 }
 
 func one(is bool) float64 {
@@ -196,6 +202,3 @@ func registered(p *kernel.Policy) int {
 func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: scrapes, Timeout: scrapeTime, DisableCompression: true})
 }
-
-// Attended implements kernel.Observer.
-func (m *metrics) Attended(string, string) {}

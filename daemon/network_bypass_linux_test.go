@@ -79,6 +79,7 @@ func newScene(t *testing.T) *scene {
 	config += "    plain.test: {plain_http: true}\n"
 	d, c, down := up(t, config)
 	t.Cleanup(down)
+	d.repeats()
 	s.d, s.c = d, c
 	return s
 }

@@ -1,17 +1,11 @@
 package daemon
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"log/slog"
-	"os"
-	"os/exec"
-	"time"
 
-	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/mcp/server"
+	"github.com/holdfast-dev/holdfast/internal/watch"
 	"github.com/holdfast-dev/holdfast/kernel"
 )
 
@@ -21,6 +15,9 @@ import (
 func (d *Daemon) notice(n kernel.Notice) {
 	n.Why = d.maskText(n.Why) // a hook's own words come past the kernel
 	d.log.Log(context.Background(), loudness(n.Level), "notice", "notify", n.Level, "event", n.Event, "why", n.Why, "review", n.Review, "boundary", n.Boundary)
+	if n.Event == "ledger_failed" {
+		d.condition("", "", watch.LedgerFailed, true, n.Why)
+	}
 	if n.Event == "halted" {
 		select {
 		case d.halts <- n:
@@ -28,6 +25,7 @@ func (d *Daemon) notice(n kernel.Notice) {
 		}
 	}
 	d.hook.tell(n)
+	d.alerts.tellNotice(n)
 	lane := d.notices
 	if n.Review != "" || n.Event == "halted" {
 		lane = d.urgent // what servers do cannot fill this one
@@ -48,21 +46,6 @@ func loudness(notify string) slog.Level {
 		return slog.LevelWarn
 	}
 	return slog.LevelError // error, critical, and what nobody has named
-}
-
-// hookTime bounds a command that is told of a notice or a halt.
-const hookTime = 30 * time.Second
-
-// tellHalts runs the halt hooks until ctx ends (D34).
-func (d *Daemon) tellHalts(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case n := <-d.halts:
-			d.haltHooks(ctx, n)
-		}
-	}
 }
 
 // tell tells people of notices until ctx ends.
@@ -92,49 +75,9 @@ func (d *Daemon) tellOne(ctx context.Context, n kernel.Notice) {
 		return
 	}
 	if d.opt.Notify != "" {
-		d.runHook(ctx, "notify", []string{"/bin/sh", "-c", d.opt.Notify}, hookTime, b)
+		_, _ = d.runHook(ctx, "notify", []string{"/bin/sh", "-c", d.opt.Notify}, nil, hookTime, b) // it logs
 	}
 	if cmd := d.config().Review.Notify; len(cmd) > 0 && n.Review != "" {
-		d.runHook(ctx, "review.notify", cmd, hookTime, b)
+		_, _ = d.runHook(ctx, "review.notify", cmd, nil, hookTime, b) // it logs
 	}
-}
-
-// haltHooks runs the configured commands in their order. Each is recorded; one
-// that fails is an alarm, and the next runs all the same.
-func (d *Daemon) haltHooks(ctx context.Context, n kernel.Notice) {
-	for _, h := range d.config().Alerts.HaltHooks {
-		limit := time.Duration(h.Timeout)
-		if limit <= 0 {
-			limit = hookTime
-		}
-		b, _ := json.Marshal(n)
-		start := time.Now()
-		err := d.runHook(ctx, h.Name, h.Command, limit, b)
-		data := map[string]any{"ok": err == nil, "ms": time.Since(start).Milliseconds()}
-		if err != nil {
-			data["error"] = clip(err.Error())
-			d.notice(kernel.Notice{Level: "critical", Event: "halt_hook_failed", Why: h.Name + ": " + clip(err.Error())})
-		}
-		if err := d.Kernel.Record(kernel.Event{Tenant: holdfast.Local, Name: "halt_hook", Who: "holdfast", Subject: h.Name, Data: data}); err != nil {
-			d.log.Error("a halt hook could not be recorded", "hook", h.Name, "err", err)
-		}
-	}
-}
-
-// runHook runs one command with input on its standard input, in a clean
-// environment.
-func (d *Daemon) runHook(ctx context.Context, name string, argv []string, limit time.Duration, input []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Stdin = bytes.NewReader(input)
-	cmd.Env = append(server.Environment(os.Environ(), nil), "HOLDFAST_STATE="+d.Paths.Dir)
-	cmd.WaitDelay = time.Second
-	out, err := cmd.CombinedOutput()
-	out = d.mask(out)
-	if err != nil {
-		d.log.Error("a command failed", "command", name, "err", err, "output", clip(string(out)))
-		return fmt.Errorf("%w: %s", err, clip(string(bytes.TrimSpace(out))))
-	}
-	return nil
 }

@@ -84,13 +84,16 @@ type Daemon struct {
 	served *api.Server // guarded by mu; nil until commands is called
 
 	hook         webhook
+	alerts       alerts
 	notices      chan kernel.Notice
 	urgent       chan kernel.Notice // of reviews and halts, told before notices
 	halts        chan kernel.Notice // the newest halt whose hooks have not run
+	hooks        haltHooks
 	metrics      *metrics
 	clients      clients
 	sandboxes    sandboxes
 	egress       egressSite
+	snapshots    snapshots
 	conns        connections
 	keysets      []*keyset.Set
 	sessionsDone sync.WaitGroup
@@ -99,7 +102,10 @@ type Daemon struct {
 	keepers      keepers
 	verifies     *token.Verifier
 	mcpSeal      []byte
+	wellness     *wellness
 	endPast      func() // nil until it is read
+	watching     *watching
+	endWatching  func() // nil until it answers
 }
 
 // localIssuer is the name in tokens that the daemon mints for this machine.
@@ -120,7 +126,9 @@ func Open(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	}
 	d := &Daemon{opt: opt, log: opt.Log, since: time.Now(),
 		notices: make(chan kernel.Notice, 256), urgent: make(chan kernel.Notice, 256), halts: make(chan kernel.Notice, 1)}
-	d.sandboxes.d, d.egress.d = d, d
+	d.sandboxes.d, d.egress.d, d.hooks.d, d.snapshots.d = d, d, d, d
+	d.wellness = newWellness(d)
+	d.snapshots.behind.wake = make(chan struct{}, 1)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.Close())
@@ -145,6 +153,10 @@ func Open(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	if err = d.recover(); err != nil {
 		return nil, err
 	}
+	if err = d.snapshots.resume(ctx); err != nil {
+		return nil, err
+	}
+	d.endWatching = d.watching.start(ctx)
 	return d, d.readPast(ctx)
 }
 
@@ -191,11 +203,14 @@ func (d *Daemon) openParts(ctx context.Context, keys *Keys) (err error) {
 		return err
 	}
 	d.hook.of(d)
-	d.metrics = newMetrics()
+	if err = d.alerts.open(d); err != nil {
+		return err
+	}
+	d.metrics, d.watching = newMetrics(), newWatching(d, d.loaded.Config.watchLimits())
 	d.Kernel, err = kernel.New(kernel.Config{
 		Store: d.store, Latch: d.latch, Verifier: d.verifies, Redact: d.engine, Sealer: seal,
 		Policy: d.own(d.loaded), Operator: d.operators, Runtime: keys.Runtime, Disabled: d.disabled(),
-		Notify: d.notice, Refused: d.keepRefused, Observer: d.metrics, Log: d.log, Tracer: d.tele.Tracer(), MarkKey: marks,
+		Notify: d.notice, Refused: d.keepRefused, Observer: observers{d.metrics, d.watching}, Versions: &d.snapshots, Log: d.log, Tracer: d.tele.Tracer(), MarkKey: marks,
 	})
 	if err == nil {
 		d.metrics.watch(d)
@@ -234,6 +249,7 @@ const pastWait = 2 * time.Second
 func (d *Daemon) own(l *Loaded) *kernel.Policy {
 	own := *l.Policy
 	d.waysOut(&own)
+	keeperPolicy(&own)
 	own.Own = append(append([]string{d.Paths.Dir}, l.Files...), l.Config.factPaths()...)
 	if dir, err := os.UserConfigDir(); err == nil && len(l.Files) == 0 {
 		own.Own = append(own.Own, filepath.Join(dir, "holdfast")) // where there is none yet
@@ -241,6 +257,8 @@ func (d *Daemon) own(l *Loaded) *kernel.Policy {
 	own.ReplayFor = time.Duration(l.Config.Ledger.Results)
 	own.ForgetRequests = l.Config.Ledger.Requests == "none"
 	own.ErasePartsAfter = time.Duration(l.Config.Ledger.Retention)
+	own.Settings = reportSettings(&own)
+	own.Settings.Snapshots = len(l.Config.Snapshots.trees()) > 0
 	if r, ok := own.Rules.(interface{ Weakened() []string }); ok {
 		own.Weakened = append(slices.Clone(own.Weakened), r.Weakened()...)
 	}
@@ -348,6 +366,10 @@ func (d *Daemon) Store() kernel.Store { return d.store }
 // Close ends everything that Open began, in the opposite order.
 func (d *Daemon) Close() error {
 	errs := []error{d.egress.close(), d.sandboxes.close()}
+	d.snapshots.rest()
+	if d.endWatching != nil {
+		d.endWatching()
+	}
 	if d.endPast != nil {
 		d.endPast()
 	}
@@ -361,6 +383,7 @@ func (d *Daemon) Close() error {
 	for _, k := range d.keysets {
 		k.Close()
 	}
+	errs = append(errs, d.alerts.close())
 	if d.tele != nil {
 		errs = append(errs, d.tele.Close(context.Background()))
 	}

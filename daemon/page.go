@@ -56,7 +56,7 @@ func (d *Daemon) openPages(l net.Listener) (*http.Server, error) {
 	host, _, _ := net.SplitHostPort(d.config().Listen.Pages)
 	c, err := console.New(console.Config{Kernel: d.Kernel, View: d.store.View, State: d.pageState, Open: d.openOperator,
 		Runtime: d.runtime, Version: d.opt.Version, Address: l.Addr().String(), Host: host, Who: person() + ", on the pages", Log: d.log,
-		Metrics: d.metrics.handler()})
+		Anomalies: d.watching.holds, Metrics: d.metrics.handler(), Health: d.wellness.report})
 	if err != nil {
 		return nil, err
 	}
@@ -93,6 +93,7 @@ func (d *Daemon) site(people http.Handler) http.Handler {
 		fmt.Fprintln(w, "ok")
 	})
 	d.mountMCP(mux)
+	d.mountModels(mux)
 	mux.Handle("/", people)
 	return mux
 }
@@ -160,7 +161,7 @@ func (d *Daemon) pageState(ctx context.Context, whole bool) console.State {
 	if why := d.unappliedLately(); why != "" {
 		s.Problems = append(s.Problems, why)
 	}
-	s.Problems = append(s.Problems, d.untaken()...)
+	s.Problems = append(append(s.Problems, d.untaken()...), d.alerts.troubles()...)
 	if len(d.operators()) == 0 {
 		s.Problems = append(s.Problems, "there is no operator key: nobody can approve or resume; make one with `holdfast init`")
 	}

@@ -97,7 +97,7 @@ func TestPagesEndWithTheDaemon(t *testing.T) {
 		t.Fatal(err, r.Status)
 	}
 	r.Body.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, "GET", base+"/events", nil)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/notify"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 )
 
@@ -15,7 +16,8 @@ const leastOwn = 8
 
 // ownSecrets are the secrets that the configuration names for Holdfast's own
 // use, copied into m: the webhook's, the values of MCP servers' headers and of
-// the traces', the credentials of egress that stand in files and variables. One that cannot be read now is left out: what uses it is refused
+// the traces', the credentials of egress and the addresses of alerts' channels
+// that stand in files and variables. One that cannot be read now is left out: what uses it is refused
 // as well, and says why.
 func ownSecrets(m *redact.Memory, c *Config) []holdfast.Secret {
 	var out []holdfast.Secret
@@ -45,6 +47,15 @@ func ownSecrets(m *redact.Memory, c *Config) []holdfast.Secret {
 			add(credential(v.Reveal()))
 		}
 	}
+	for _, name := range sortedKeys(c.Alerts.Channels) {
+		if ch := c.Alerts.Channels[name]; ch.Command == nil {
+			if v, err := new(tenantCredentials).value(context.Background(), ch.source()); err == nil {
+				for _, secret := range notify.Secrets(v) {
+					add(secret)
+				}
+			}
+		}
+	}
 	for _, name := range sortedKeys(c.Telemetry.Headers) {
 		if mayBeSecret(name) {
 			add(credential(c.Telemetry.Headers[name].Reveal()))
@@ -66,6 +77,11 @@ func ownSources(c *Config) []string {
 	for _, s := range c.Egress.sources() {
 		if s.Command == nil {
 			out = append(out, "egress", s.text())
+		}
+	}
+	for _, name := range sortedKeys(c.Alerts.Channels) {
+		if ch := c.Alerts.Channels[name]; ch.Command == nil {
+			out = append(out, "alerts", ch.source())
 		}
 	}
 	for _, name := range sortedKeys(c.Telemetry.Headers) {

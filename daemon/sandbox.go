@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/container"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/vm"
 )
@@ -21,6 +22,7 @@ import (
 // else in its memory. In a guest of the VM tier it becomes the supervisor.
 func Launcher() {
 	process.Launcher()
+	container.Launcher()
 	vm.Launcher()
 	vm.Guest(inGuest)
 }
@@ -141,6 +143,9 @@ func (s *sandboxes) Prepare(ctx context.Context, spec sandbox.Spec) (sandbox.Spe
 	t, err := s.open(ctx)
 	if err != nil {
 		return sandbox.Spec{}, err
+	}
+	if spec.Tier == sandbox.TierVM && spec.MemoryMB == 0 { // as much as there can be, so that the payload says it
+		spec.MemoryMB, spec.AnyMemory = min(vm.RoomMB(s.d.began.Sandbox.VM.Memory), sandbox.LimitsOf(spec.Tier).MemoryMB), true
 	}
 	return t.Prepare(ctx, spec)
 }

@@ -13,13 +13,21 @@ import (
 
 // LookContainers opens the container tier as a daemon with that configuration
 // would, which runs one that does nothing, and closes it: the posture says what was
-// found. dir is for it alone.
-func LookContainers(ctx context.Context, c SandboxConfig, dir string, programs *process.Tier) (sandbox.Posture, error) {
-	t, err := c.Container.open(ctx, container.Config{Dir: filepath.Join(dir, "container"), Programs: programs})
+// found. dir is for it alone; the image's copy stands where the daemon of the state
+// directory has it, or in dir where state is empty.
+func LookContainers(ctx context.Context, c SandboxConfig, dir, state string, programs *process.Tier) (sandbox.Posture, error) {
+	t, err := c.Container.open(ctx, container.Config{Dir: filepath.Join(dir, "container"), Images: imagesOf(state), Programs: programs})
 	if err != nil {
 		return sandbox.Posture{}, err
 	}
 	return t.Posture(), t.Close()
+}
+
+func imagesOf(state string) string {
+	if state == "" {
+		return ""
+	}
+	return filepath.Join(state, "container", "images")
 }
 
 // LookVM says what a guest would be made of, and starts none: that takes long.

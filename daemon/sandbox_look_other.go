@@ -11,7 +11,7 @@ import (
 )
 
 // LookContainers is a SpawnError.
-func LookContainers(ctx context.Context, _ SandboxConfig, _ string, _ *process.Tier) (sandbox.Posture, error) {
+func LookContainers(ctx context.Context, _ SandboxConfig, _, _ string, _ *process.Tier) (sandbox.Posture, error) {
 	_, err := (*sandboxes)(nil).openMore(ctx, sandbox.TierContainer)
 	return sandbox.Posture{}, err
 }

@@ -18,7 +18,9 @@ func (s *sandboxes) openMore(ctx context.Context, which sandbox.Tier) (tier, err
 	}
 	c := s.d.began.Sandbox
 	if which == sandbox.TierVM {
-		return s.openVM(c.VM.config())
+		cfg := c.VM.config()
+		cfg.Groups = programs
+		return s.openVM(cfg)
 	}
 	return c.Container.open(ctx, container.Config{Dir: filepath.Join(s.d.Paths.Dir, "container"), Programs: programs, Secret: s.secret,
 		Warn: func(line string) { s.d.log.Warn("sandbox", "tier", "container", "trouble", line) }})
@@ -34,7 +36,7 @@ func (c ContainerConfig) open(ctx context.Context, base container.Config) (tier,
 		}
 		return t, nil
 	}
-	base.Runtime = c.Runtime
+	base.Runtime, base.Image = c.Runtime, c.source()
 	t, err := container.Open(ctx, base)
 	if err != nil {
 		return nil, err

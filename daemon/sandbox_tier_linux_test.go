@@ -92,7 +92,11 @@ func TestTierIsChosen_000(t *testing.T) {
 				t.Errorf("%v, %q, %q: %+v", r.Posture.Tier, r.Chosen, r.Stdout, got.Failure)
 			}
 			e, asked := d.lastRun(t)
-			if asked.Tier != tc.tier || asked.Why != tc.why || tc.tier != sandbox.TierVM && e.Sandbox != tc.why {
+			recorded := tc.why
+			if tc.tier == sandbox.TierContainer {
+				recorded += "; by " + r.Posture.Runtime
+			}
+			if asked.Tier != tc.tier || asked.Why != tc.why || tc.tier != sandbox.TierVM && e.Sandbox != recorded {
 				t.Errorf("the begin says %+v, the entry %q", asked, e.Sandbox)
 			}
 		})
@@ -163,6 +167,11 @@ func TestTierOfTheContract(t *testing.T) {
 	if f := got.Failure; got.Result.State != sandbox.SpawnError || got.Result.Stdout != "" || f == nil || f.Hint == "" ||
 		!strings.HasPrefix(f.Why, "container: the contract of exec/python3.") || !strings.Contains(f.Why, " demands it; and the container tier is missing here: ") || !strings.Contains(f.Why, "/nowhere/runc") {
 		t.Errorf("%+v %+v", got.Result, f)
+	}
+	_, alone := tiers(t, "runc", strings.Replace(contract, "tier: container", "tier: vm", 1))
+	if got := execs(t, alone, api.Execution{Tier: sandbox.TierContainer}); got.Result.State != sandbox.SpawnError || got.Result.Stdout != "" || got.Failure == nil || got.Failure.Hint == "" ||
+		!strings.HasPrefix(got.Failure.Why, "vm: the contract of exec/python3.") || !strings.Contains(got.Failure.Why, "the vm tier is missing here: the VM tier needs QEMU") {
+		t.Errorf("%+v %+v", got.Result, got.Failure)
 	}
 	if got := execs(t, c, api.Execution{Tier: sandbox.TierVM}); got.Failure == nil || !strings.HasPrefix(got.Failure.Why, "vm: the request asks for it; and the vm tier is missing here: ") {
 		t.Errorf("%+v", got.Failure)

@@ -38,6 +38,8 @@ func shape(t reflect.Type, tag reflect.StructTag) map[string]any {
 		return map[string]any{"type": "string", "pattern": `^([0-9]+d|0|([0-9]+(\.[0-9]*)?(ns|us|ms|s|m|h))+)$`}
 	case reflect.TypeFor[Money]():
 		return map[string]any{"type": []string{"string", "number"}, "pattern": `^\$?[0-9]+(\.[0-9]{1,6})?$`, "minimum": 0}
+	case reflect.TypeFor[Factor]():
+		return map[string]any{"type": []string{"string", "number"}, "pattern": `^[0-9]+(\.[0-9]{1,6})?$`, "exclusiveMinimum": 0, "maximum": maxFactor / 1_000_000}
 	case reflect.TypeFor[Size]():
 		return map[string]any{"type": []string{"string", "integer"}, "pattern": `^([1-9][0-9]* ?(B|KB|MB|GB|KiB|MiB|GiB)|[1-9][0-9]{3,})$`, "minimum": leastBare}
 	case reflect.TypeFor[holdfast.Risk]():

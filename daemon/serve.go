@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -74,10 +75,14 @@ func (d *Daemon) Serve(ctx context.Context, s Serving) error {
 	run(d.tell)
 	run(d.tellHalts)
 	run(d.hook.run)
+	run(d.alerts.run)
 	run(d.sweep)
 	run(d.watchLatch)
 	run(d.sign)
 	run(d.watchConfig)
+	run(d.reportDays)
+	run(d.snapshots.follow)
+	run(d.snapshots.daily)
 	run(func(ctx context.Context) { _ = d.Kernel.CompareCounters(ctx) }) // it logs, and status says
 	for _, keys := range d.keysets {
 		run(keys.Run)
@@ -264,9 +269,11 @@ func (d *Daemon) apply(l *Loaded) error {
 	if err := d.Kernel.SetPolicy(d.own(l), person()); err != nil {
 		return err
 	}
+	d.watching.watch.Use(l.Config.watchLimits())
 	d.mu.Lock()
 	d.loaded = l
 	d.mu.Unlock()
+	d.alerts.reloaded()
 	for _, what := range d.untaken() {
 		d.log.Warn("not all of the configuration is in force", "what", what)
 	}
@@ -292,7 +299,7 @@ func (d *Daemon) unapplied() string {
 		if hint != "" {
 			why += " (" + hint + ")"
 		}
-		return "the configuration " + path + " does not load, and the one before it stays in force: " + excerpt.Of(why, 256)
+		return "the configuration " + path + " does not load, and the one before it stays in force: " + excerpt.Of(strings.ReplaceAll(why, "\n", "; "), 1024)
 	case l.Hash != now.Hash:
 		return "the configuration " + path + " is not in force yet"
 	}

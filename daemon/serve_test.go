@@ -231,35 +231,6 @@ func TestDisabledHalts(t *testing.T) {
 	}
 }
 
-func TestHaltHooksRunAndAreRecorded(t *testing.T) {
-	dir := t.TempDir()
-	d, c, down := up(t, quiet+`
-alerts:
-  halt_hooks:
-    - name: cancel remote work
-      command: [/bin/sh, -c, "cat > `+dir+`/told"]
-    - name: broken
-      command: [/bin/false]
-`)
-	defer down()
-	if _, err := c.Halt(t.Context(), api.Word{Who: "carol", Why: "smoke"}); err != nil {
-		t.Fatal(err)
-	}
-	for range 100 {
-		if countEvents(t, d, "halt_hook") == 2 {
-			break
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	if n := countEvents(t, d, "halt_hook"); n != 2 {
-		t.Fatalf("%d hooks recorded", n)
-	}
-	b, err := os.ReadFile(filepath.Join(dir, "told"))
-	if err != nil || !strings.Contains(string(b), "smoke") {
-		t.Fatalf("%v %s", err, b)
-	}
-}
-
 func TestBackupWhileRunning(t *testing.T) {
 	_, c, down := up(t, quiet)
 	defer down()

@@ -27,6 +27,7 @@ type Paths struct {
 	StoreMade   string // says that there was a store once
 	Signed      string // the head that was signed last
 	Log         string
+	Reports     string // the daily reports, one of each day
 }
 
 // PathsIn returns the layout under dir without touching it. Setting and
@@ -48,6 +49,7 @@ func PathsIn(dir string) Paths {
 		StoreMade:   at("store.made"),
 		Signed:      at("ledger.signed"),
 		Log:         at("holdfast.log"),
+		Reports:     at("reports"),
 	}
 }
 

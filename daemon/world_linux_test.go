@@ -71,7 +71,7 @@ func againInWorld(t *testing.T, name string, rootless bool) string {
 	}
 	cmd := exec.CommandContext(t.Context(), self, args...)
 	cmd.Dir = tmp
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + tmp, "TMPDIR=" + tmp, worldEnv + "=yes"}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "GORACE=" + os.Getenv("GORACE"), "HOME=" + tmp, "TMPDIR=" + tmp, worldEnv + "=yes"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if rootless {
 		const nobody = 65534

@@ -35,7 +35,7 @@ func (a *app) seeTier(p daemon.Paths) (list []finding, usable bool) {
 	if len(trials) == 1 && trials[0].Wall == "" {
 		return []finding{{Check: "sandbox", How: "warn", Why: trials[0].Why, Hint: trials[0].Hint}}, false
 	}
-	list = append([]finding{seeLanguages(t), seeExec(t.Posture())}, a.seeStronger(t)...)
+	list = append([]finding{seeLanguages(t), seeExec(t.Posture())}, a.seeStronger(t, p.Dir)...)
 	for _, tr := range trials {
 		f := finding{Check: "wall " + string(tr.Wall), Why: tr.Why, Hint: tr.Hint}
 		switch {
@@ -65,7 +65,10 @@ func seeExec(p sandbox.Posture) finding {
 
 // seeStronger says of each stronger tier what was found for it, or what is missing
 // and how to have it: which is no failure, as what needs it is refused.
-func (a *app) seeStronger(t *process.Tier) []finding {
+func (a *app) seeStronger(t *process.Tier, state string) []finding {
+	if !there(state) {
+		state = ""
+	}
 	c := daemon.SandboxConfig{}
 	if _, l, err := a.loads(); err == nil {
 		c = l.Config.Sandbox
@@ -78,7 +81,7 @@ func (a *app) seeStronger(t *process.Tier) []finding {
 	ct := tierless(errNoRoom)
 	if dir, err := os.MkdirTemp("", "holdfast-doctor-"); err == nil {
 		defer os.RemoveAll(dir)
-		p, err := daemon.LookContainers(a.ctx, c, dir, t)
+		p, err := daemon.LookContainers(a.ctx, c, dir, state, t)
 		if ct = okay("%s", tierWords(p)); err != nil {
 			ct = tierless(err)
 		} else if len(p.Missing(nil)) > 0 {
@@ -139,7 +142,7 @@ func seeLanguages(t *process.Tier) finding {
 
 // tierWords says of a tier in one line what raises its walls, and what it cannot.
 func tierWords(p sandbox.Posture) string {
-	s := fmt.Sprintf("%s tier%s%s, control groups: %s", p.Tier, prefix(", ", clean(p.Runtime)), prefix(", ", p.Mode), or(p.Groups, "its own"))
+	s := fmt.Sprintf("%s tier%s%s, control groups: %s%s", p.Tier, prefix(", ", clean(p.Runtime)), prefix(", ", p.Mode), or(p.Groups, "its own"), prefix(", image ", clean(p.Image)))
 	if missing := p.Missing(nil); len(missing) > 0 {
 		s += "; these walls do not stand: " + sandbox.Asked(missing)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"debug/elf"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -108,22 +109,47 @@ func TestDoctorNamesTheStrongerTiers(t *testing.T) {
 	if err := os.WriteFile(qemu, []byte("#!/bin/sh\necho QEMU emulator version 7.2\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
+	// Tests with the race detector are linked with C, and can be in no guest.
+	guest := "ok QEMU emulator version 7.2 at " + qemu + ", kernel " + config + ", "
+	if linked(t) {
+		guest = "warn what needs it is refused: a guest has this program as its first process, and "
+	}
+	t.Setenv("PATH", dir)
+	t.Setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
 	for text, want := range map[string][2]string{
-		"container: {runtime: runc}, vm: {qemu: " + qemu + ", kernel: " + config + "}": {"ok container tier, runc ", "ok QEMU emulator version 7.2 at " + qemu + ", kernel " + config + ", "},
+		"container: {runtime: runc, image: /nowhere/root}, vm: {qemu: /nowhere/qemu}":  {`warn what needs it is refused: the image "root" (/nowhere/root) cannot be used: there is nothing to be read`, "warn what needs it is refused: "},
+		"container: {runtime: runc}, vm: {qemu: " + qemu + ", kernel: " + config + "}": {"ok container tier, runc ", guest},
+		"container: {runtime: docker, image: tools}, vm: {kernel: " + config + "}":     {"warn what needs it is refused: ", "warn what needs it is refused: the VM tier needs QEMU, and there is no qemu-system-x86_64"},
+		"container: {runtime: /nowhere/runsc}, vm: {qemu: " + qemu + "/none}":          {"warn what needs it is refused: there is no container runtime that can be used: /nowhere/runsc", "warn what needs it is refused: the VM tier needs QEMU"},
 		"container: {runtime: /nowhere/runc}, vm: {qemu: /nowhere/qemu}":               {"warn what needs it is refused: ", "warn what needs it is refused: the VM tier needs QEMU, and there is no /nowhere/qemu"},
 		"container: {runtime: runc}, vm: {qemu: " + qemu + ", kernel: /nowhere/linux}": {"ok container tier, runc ", "warn what needs it is refused: the VM tier needs a kernel to boot, and there is none at \"/nowhere/linux\""},
 	} {
 		if err := os.WriteFile(config, []byte("version: 1\nsandbox: {"+text+"}\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		got := a.seeStronger(p)
+		got := a.seeStronger(p, "")
 		if len(got) != 2 || got[0].Check != "tier container" || got[1].Check != "tier vm" {
 			t.Fatalf("%+v", got)
 		}
 		for i, f := range got {
-			if !strings.HasPrefix(f.How+" "+f.Why, want[i]) || f.How == "warn" && f.Hint == "" {
+			if !strings.HasPrefix(f.How+" "+f.Why, want[i]) || f.How == "warn" && f.Hint == "" || f.How == "warn" && !strings.Contains(f.Why, "the image ") && !slices.ContainsFunc([]string{"apt install", "apt-get install", "CGO_ENABLED=0"}, func(how string) bool { return strings.Contains(f.Hint, how) }) {
 				t.Errorf("%s: %+v", text, f)
 			}
 		}
 	}
+}
+
+// linked says whether this program needs libraries of the system's.
+func linked(t *testing.T) bool {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := elf.Open(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	return slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP })
 }

@@ -1,0 +1,108 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/internal/notify"
+	"github.com/holdfast-dev/holdfast/internal/watch"
+)
+
+// channels are the configured channels and how it stands with each, by name.
+func (a *alerts) channels() []api.AlertChannel {
+	out := a.d.config().Alerts.listed()
+	for _, s := range a.queue.States() {
+		for i := range out {
+			if c := &out[i]; c.Channel == s.Channel {
+				c.Failing, c.Why, c.Waiting, c.Sent, c.Failed = s.Since.UTC(), s.Why, s.Waiting, s.Sent, s.Failed
+				if s.Since.IsZero() {
+					c.Failing = time.Time{}
+				}
+			}
+		}
+	}
+	return out
+}
+
+func (c *AlertsConfig) listed() []api.AlertChannel {
+	var out []api.AlertChannel
+	for _, name := range sortedKeys(c.Channels) {
+		one := api.AlertChannel{Channel: name, Kind: c.Channels[name].Kind}
+		for s := watch.Critical; s >= watch.Low; s-- {
+			if slices.Contains(c.route(s), name) {
+				one.For = append(one.For, s.String())
+			}
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+// test sends a marked test through a channel, or through all at once, past what
+// waits. It is recorded like an alert.
+func (a *alerts) test(ctx context.Context, channel string) ([]api.AlertTried, error) {
+	config := a.d.config()
+	names := sortedKeys(config.Alerts.Channels)
+	if channel != "" {
+		if !slices.Contains(names, channel) {
+			return nil, &holdfast.Error{Kind: holdfast.KindNotFound, Why: fmt.Sprintf("there is no channel %q", clip(channel)), Hint: "`holdfast alerts ls` lists them; they stand under alerts: channels:"}
+		}
+		names = []string{channel}
+	}
+	out := make([]api.AlertTried, len(names))
+	var all sync.WaitGroup
+	for i, name := range names {
+		all.Go(func() { out[i] = a.testOne(ctx, name, config.Alerts.Channels[name]) })
+	}
+	all.Wait()
+	return out, nil
+}
+
+func (a *alerts) testOne(ctx context.Context, name string, c ChannelConfig) api.AlertTried {
+	start := time.Now()
+	t := api.AlertTried{Channel: name, Kind: c.Kind}
+	m := notify.Message{ID: notify.NewID(), At: start.UTC(), Runtime: a.d.runtime, Severity: watch.Low.String(), Condition: "test", Test: true,
+		Title: "TEST: nothing is wrong", Text: "This is a test of the channel " + name + ", sent by a person.\n" + start.UTC().Format("2006-01-02 15:04:05 MST")}
+	ch, err := a.values.channel(ctx, c)
+	if err == nil {
+		t.Service = ch.Service()
+		err = ch.Send(ctx, m)
+	}
+	t.Told, t.Millis = err == nil, time.Since(start).Milliseconds()
+	if err != nil {
+		t.Why, t.Hint = letter(err)
+		err = &notify.Failure{Why: t.Why}
+	}
+	a.record(notify.Result{Channel: name, Message: m, Err: err, Tries: 1})
+	return t
+}
+
+// AlertTroubles are the channels of l that a daemon that starts here could not
+// open, and the severities that go another way than the document's, one sentence
+// each. With ask commands run for their addresses, within 5 s. Nothing is sent.
+func AlertTroubles(ctx context.Context, l *Loaded, ask bool) []string {
+	c := &l.Config.Alerts
+	if len(c.Channels) == 0 {
+		return nil
+	}
+	out := c.Fallen()
+	ctx, cancel := context.WithTimeout(ctx, credentialTime)
+	defer cancel()
+	for _, name := range sortedKeys(c.Channels) {
+		if of := c.Channels[name]; of.Command == nil || ask {
+			if _, err := new(tenantCredentials).channel(ctx, of); err != nil {
+				why, _ := letter(err)
+				out = append(out, "the channel "+name+" cannot be used: "+why)
+			}
+		}
+	}
+	return out
+}
+
+// AlertChannels are the channels of l, which nothing was sent through.
+func AlertChannels(l *Loaded) []api.AlertChannel { return l.Config.Alerts.listed() }

@@ -1,0 +1,58 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/mcp/server"
+)
+
+// runHook runs one command with input on its standard input, in a clean
+// environment with the variables that env names, and returns what it printed,
+// masked, at most hookSays bytes. At the end of its time, or of ctx, it is killed
+// with all that it has started in its group.
+func (d *Daemon) runHook(ctx context.Context, name string, argv, env []string, limit time.Duration, input []byte) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Stdin = bytes.NewReader(input)
+	cmd.Env = append(server.Environment(os.Environ(), env), "HOLDFAST_STATE="+d.Paths.Dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = time.Second
+	out := &firstWords{left: hookSays}
+	cmd.Stdout, cmd.Stderr = out, out
+	err := cmd.Run()
+	if errors.Is(err, syscall.EPIPE) {
+		err = nil // it did not care for its input
+	}
+	said := string(bytes.TrimSpace(d.mask(out.buf.Bytes())))
+	if err == nil {
+		return said, nil
+	}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		err = fmt.Errorf("it took longer than %s: %w", limit, err)
+	}
+	d.log.Error("a command failed", "command", name, "err", err, "output", clip(said))
+	return said, fmt.Errorf("%w: %s", err, excerpt.Of(said, 128))
+}
+
+// firstWords keeps so many bytes, and takes the rest without a word.
+type firstWords struct {
+	buf  bytes.Buffer
+	left int
+}
+
+// Write implements io.Writer.
+func (f *firstWords) Write(p []byte) (int, error) {
+	n, _ := f.buf.Write(p[:min(len(p), f.left)])
+	f.left -= n
+	return len(p), nil
+}

@@ -1,0 +1,139 @@
+package daemon
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/snapshot"
+)
+
+// SnapshotsConfig is which work trees' versions are kept, when, and how long (spec
+// 001, layer 3).
+type SnapshotsConfig struct {
+	Trees    []TreeConfig `yaml:"trees" doc:"work trees of agents whose versions are kept"`
+	DailyAt  string       `yaml:"daily_at" doc:"HH:MM, UTC, from which on a day's snapshot is taken; 03:00 if absent"`
+	KeepDays int          `yaml:"keep_days" min:"1" max:"36500" doc:"how many days snapshots are kept; 30 if absent, and fewer is a weakening"`
+}
+
+// TreeConfig is one work tree.
+type TreeConfig struct {
+	Path    string   `yaml:"path" need:"yes" doc:"its folder, relative to this file"`
+	Kind    string   `yaml:"kind" enum:"code,state" doc:"how commits in it are worded: code, feat: CROSSING ACTION; state, state: AGENT ACTION TIME; code if absent"`
+	Agents  []string `yaml:"agents" doc:"agents that work in it: each of their actions that changed it is kept as a commit; * is every agent"`
+	Ignored string   `yaml:"ignored" enum:"drop,keep" doc:"drop: what .gitignore files leave out is no part of a snapshot, but counted and named in it; keep: it is; drop if absent"`
+	At      string   `yaml:"-"`
+}
+
+// What is kept where nothing else is said (spec 001, "Retention Policy").
+const (
+	dailyAt  = "03:00"
+	keepDays = 30
+	maxTrees = 64
+)
+
+func (c *SnapshotsConfig) withDefaults() {
+	c.DailyAt = cmp.Or(c.DailyAt, dailyAt)
+	c.KeepDays = cmp.Or(c.KeepDays, keepDays)
+	for i := range c.Trees {
+		c.Trees[i].Kind = cmp.Or(c.Trees[i].Kind, "code")
+		c.Trees[i].Ignored = cmp.Or(c.Trees[i].Ignored, "drop")
+	}
+}
+
+// tree is it as the hand wants it.
+func (t *TreeConfig) tree() snapshot.Tree {
+	return snapshot.Tree{Path: t.Path, Kind: t.Kind, KeepIgnored: t.Ignored == "keep"}
+}
+
+// trees are all of them.
+func (c *SnapshotsConfig) trees() []snapshot.Tree {
+	var out []snapshot.Tree
+	for i := range c.Trees {
+		out = append(out, c.Trees[i].tree())
+	}
+	return out
+}
+
+// of are those that an agent works in.
+func (c *SnapshotsConfig) of(agent string) []snapshot.Tree {
+	var out []snapshot.Tree
+	for i := range c.Trees {
+		if slices.Contains(c.Trees[i].Agents, agent) || slices.Contains(c.Trees[i].Agents, "*") {
+			out = append(out, c.Trees[i].tree())
+		}
+	}
+	return out
+}
+
+// Weakened names what is kept for less than the specification asks.
+func (c *SnapshotsConfig) Weakened() []string {
+	if len(c.Trees) == 0 || c.KeepDays >= keepDays {
+		return nil
+	}
+	return []string{fmt.Sprintf("snapshots.keep_days: snapshots are kept for %d days, not %d", c.KeepDays, keepDays)}
+}
+
+// at is the time of day from which on a day's snapshot is due.
+func (c *SnapshotsConfig) at() (time.Duration, error) {
+	t, err := time.Parse("15:04", c.DailyAt)
+	return time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute, err
+}
+
+// treePaths makes the trees' paths absolute and without links. One that is not there
+// is left as it is: the snapshot then says so.
+func (r *reading) treePaths(c *SnapshotsConfig) {
+	for i := range c.Trees {
+		t := &c.Trees[i]
+		if t.Path == "" {
+			continue
+		}
+		t.Path = r.abs(t.Path)
+		if real, err := filepath.EvalSymlinks(t.Path); err == nil {
+			t.Path = real
+		}
+	}
+}
+
+func (k *checker) snapshots(c *Config) {
+	s := &c.Snapshots
+	if _, err := s.at(); err != nil {
+		k.fail(k.at("snapshots.daily_at"), "write HH:MM, such as 03:00; it is UTC", "snapshots.daily_at: %q is no time of day", clip(s.DailyAt))
+	}
+	if len(s.Trees) > maxTrees {
+		k.fail(k.at("snapshots.trees"), "", "more than %d work trees are tracked", maxTrees)
+	}
+	for i := range s.Trees {
+		t := &s.Trees[i]
+		switch {
+		case t.Path == "" || strings.ContainsRune(t.Path, 0):
+			k.fail(t.At, "", "a work tree has no path")
+			continue
+		case t.Path == "/":
+			k.fail(t.At, "name the folder that agents work in", "the whole machine is no work tree")
+			continue
+		}
+		if info, err := os.Stat(t.Path); err == nil && !info.IsDir() {
+			k.fail(t.At, "", "%s is no folder", clip(t.Path))
+		}
+		for j := range i {
+			if o := s.Trees[j].Path; o == t.Path || strings.HasPrefix(t.Path+"/", o+"/") || strings.HasPrefix(o+"/", t.Path+"/") {
+				k.fail(t.At, "track the outer one alone", "%s and %s lie within each other", clip(o), clip(t.Path))
+			}
+		}
+		for _, a := range t.Agents {
+			if a != "*" && !plainName(a) {
+				k.fail(t.At, "", "%q is no name for an agent", clip(a))
+			}
+		}
+	}
+	for i := range c.Boundaries {
+		if b := &c.Boundaries[i]; strings.HasPrefix(b.Boundary, snapshotBoundaries) {
+			k.fail(b.At, "leave it out", "the boundaries %s* are Holdfast's own", snapshotBoundaries)
+		}
+	}
+}

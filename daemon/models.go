@@ -1,0 +1,54 @@
+package daemon
+
+import (
+	"net/http"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/egress"
+)
+
+// mountModels adds the gateway to models to the pages' address: /llm/anthropic and
+// /llm/openai, for clients that bring a token of Holdfast's where their provider's
+// key would stand. It goes the way of the proxy, which is opened at the first
+// request.
+func (d *Daemon) mountModels(mux *http.ServeMux) {
+	mux.Handle("/llm/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h, err := d.egress.gateway()
+		if err != nil {
+			why, _ := letter(err)
+			http.Error(w, why, http.StatusServiceUnavailable)
+			return
+		}
+		h.ServeHTTP(w, r)
+	}))
+}
+
+// gateway is the way to models, made at the first need.
+func (s *egressSite) gateway() (http.Handler, error) {
+	p, err := s.open()
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.models == nil {
+		s.models, err = p.Models(s.guest)
+	}
+	return s.models, err
+}
+
+// guest is who brings a token, in either of the fields in which clients of models
+// send their key.
+func (s *egressSite) guest(r *http.Request) (egress.Guest, error) {
+	header := r.Header.Values("Authorization")
+	if keys := r.Header.Values("X-Api-Key"); len(header) == 0 {
+		for _, k := range keys {
+			header = append(header, "Bearer "+k)
+		}
+	}
+	tok, id, err := (bearers{d: s.d, what: "llm"}).verify(r.Context(), header)
+	if err != nil {
+		return egress.Guest{}, err
+	}
+	return egress.Guest{Group: callerOf(id), Caller: egress.Caller{Token: func() (holdfast.Secret, error) { return tok, nil }}}, nil
+}

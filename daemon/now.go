@@ -1,0 +1,198 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/internal/health"
+	"github.com/holdfast-dev/holdfast/internal/watch"
+	"github.com/holdfast-dev/holdfast/kernel"
+	"github.com/holdfast-dev/holdfast/ledger"
+)
+
+// lookTime bounds how long the ledger's last hour is read for what goes on.
+const lookTime = 10 * time.Second
+
+// Now says what goes on at this moment.
+func (d *Daemon) Now(ctx context.Context) (*api.Now, error) {
+	now := time.Now()
+	r := d.wellness.now(ctx, now)
+	n := &api.Now{At: now.UTC(), PID: os.Getpid(), Halt: d.halted()}
+	n.Health, n.Because = r.Health, r.Because
+	var rates []watch.Rates
+	if w := d.watched(); w != nil {
+		rates = w.Rates(now)
+		alarmed(n, w.Hold())
+	} else {
+		unwatched(n)
+	}
+	if n.Halted && n.Health != health.Red {
+		worsen(n, health.Red, "everything is halted")
+	}
+	return n, d.store.View(ctx, func(tx kernel.Tx) error { return present(tx, n, rates) })
+}
+
+// LookNow says what goes on in a state that nobody owns: s is the store open for
+// reading, nil where it cannot be read for the reason why. The figures of the last
+// hour are read from the ledger; which alarms hold nobody knows.
+func LookNow(ctx context.Context, p Paths, s kernel.Store, why string) (*api.Now, error) {
+	now := time.Now()
+	h, err := lookHalt(p)
+	if err != nil {
+		return nil, err
+	}
+	n := &api.Now{At: now.UTC(), Halt: h}
+	if s == nil {
+		day := health.NewDay(now)
+		day.Unread(why)
+		r := day.Report(now)
+		n.Health, n.Because = r.Health, r.Because
+		return n, nil
+	}
+	r, err := ReadDay(ctx, s, now, now)
+	if err != nil {
+		return nil, err
+	}
+	n.Health, n.Because = r.Health, r.Because
+	if n.Halted && n.Health != health.Red {
+		worsen(n, health.Red, "everything is halted")
+	}
+	unwatched(n)
+	rates, err := lastHour(ctx, s, now)
+	seen := s.View(ctx, func(tx kernel.Tx) error { return present(tx, n, rates) })
+	if err != nil {
+		n.Active = nil
+	}
+	return n, errors.Join(err, seen)
+}
+
+// lastHour are the rates of agents by what the ledger has of the hour before now.
+func lastHour(ctx context.Context, s kernel.Store, now time.Time) ([]watch.Rates, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	var heads []ledger.Head
+	if err := s.View(ctx, func(tx kernel.Tx) (err error) { heads, err = tx.Heads(); return err }); err != nil {
+		return nil, err
+	}
+	w, r := newWatching(nil, watch.Limits{}), newDayReader(s, now)
+	for _, h := range heads {
+		if h.Tenant == ledger.CheckpointsTenant {
+			continue
+		}
+		from, err := r.since(ctx, h, now.Add(-time.Hour-skew))
+		if err != nil {
+			return nil, err
+		}
+		r.next[h.Tenant] = from
+		if err := r.leaves(ctx, h.Tenant, h.Size, func(l *ledger.Stored) error { return w.replay(l, now) }); err != nil {
+			return nil, err
+		}
+	}
+	return w.watch.Rates(now), nil
+}
+
+// replay tells the watch of a leaf of the last hour; what it finds is not heeded.
+func (w *watching) replay(l *ledger.Stored, now time.Time) error {
+	if l.Kind != ledger.KindEntry || l.At.Before(now.Add(-time.Hour)) {
+		return nil
+	}
+	e, err := ledger.ParseEntry(l.Record)
+	if err != nil {
+		return fmt.Errorf("leaf %d: %w", l.Seq, err)
+	}
+	if s, ok := w.seen(e); ok {
+		w.watch.Add(s)
+	}
+	return nil
+}
+
+// worsen makes the health that level at best, and says why before all else.
+func worsen(n *api.Now, to health.Level, why string) {
+	n.Health, n.Because = min(n.Health, to), append([]string{why}, n.Because...)
+}
+
+// unwatched is of alarms that nobody knows (D41b).
+func unwatched(n *api.Now) {
+	n.Health, n.Because = min(n.Health, health.Yellow), append(n.Because, "which alarms hold: unknown, for no daemon watches")
+}
+
+// alarmed adds the conditions that hold. One that began on another day is no less
+// an alarm today.
+func alarmed(n *api.Now, hold []watch.State) {
+	n.Alarms = []api.Alarm{}
+	n.MoreAlarms = max(0, len(hold)-api.MaxNow)
+	for _, s := range hold[:len(hold)-n.MoreAlarms] {
+		n.Alarms = append(n.Alarms, api.Alarm{Tenant: s.Tenant, Agent: s.Agent, Condition: string(s.Condition), Severity: s.Severity.String(),
+			Since: s.Since.UTC(), Consequence: s.Consequence})
+	}
+	if len(hold) == 0 {
+		return
+	}
+	switch worst := hold[0].Severity; { // they are the worst first
+	case worst >= watch.Critical && n.Health != health.Red:
+		worsen(n, health.Red, "an alarm that is CRITICAL holds")
+	case worst >= watch.Medium && n.Health == health.Green:
+		worsen(n, health.Yellow, "an alarm that is "+worst.String()+" holds")
+	}
+}
+
+// present adds what the store knows, and the agents: the most active first, and
+// those that are paused and did nothing after them.
+func present(tx kernel.Tx, n *api.Now, rates []watch.Rates) error {
+	count, err := waiting(tx)
+	if err != nil {
+		return err
+	}
+	known, err := tx.Agents("")
+	if err != nil {
+		return err
+	}
+	active, paused := len(rates), 0
+	n.Waiting, n.Active, n.Paused = &count, &active, &paused
+	n.Agents = make([]api.AgentNow, 0, len(rates))
+	at := map[[2]string]int{}
+	for i := range rates {
+		r := &rates[i]
+		at[[2]string{r.Tenant, r.Agent}] = i
+		g := api.AgentNow{Tenant: r.Tenant, Agent: r.Agent, Actions: r.Actions, Steps: int(r.StepsPerHour), Cost: r.CostPerHour, Last: r.Last.UTC()}
+		if r.Known {
+			g.ErrorRate = &r.ErrorRate
+		}
+		n.Agents = append(n.Agents, g)
+	}
+	for i := range known {
+		if known[i].State == holdfast.AgentRunning {
+			continue
+		}
+		paused++
+		k := [2]string{known[i].Tenant, known[i].Name}
+		if _, there := at[k]; !there {
+			at[k] = len(n.Agents)
+			n.Agents = append(n.Agents, api.AgentNow{Tenant: k[0], Agent: k[1]})
+		}
+		n.Agents[at[k]].Paused = true
+	}
+	for _, a := range n.Alarms {
+		if i, there := at[[2]string{a.Tenant, a.Agent}]; there {
+			n.Agents[i].Alarms = append(n.Agents[i].Alarms, a.Condition)
+		}
+	}
+	rank(n)
+	return nil
+}
+
+// rank sorts the agents and leaves out those beyond the bound.
+func rank(n *api.Now) {
+	slices.SortFunc(n.Agents, func(a, b api.AgentNow) int {
+		return cmp.Or(cmp.Compare(b.Actions, a.Actions), cmp.Compare(b.Cost, a.Cost), b.Last.Compare(a.Last), cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Agent, b.Agent))
+	})
+	n.MoreAgents = max(0, len(n.Agents)-api.MaxNow)
+	n.Agents = n.Agents[:len(n.Agents)-n.MoreAgents]
+}

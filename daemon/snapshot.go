@@ -1,0 +1,315 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/snapshot"
+	"github.com/holdfast-dev/holdfast/internal/watch"
+	"github.com/holdfast-dev/holdfast/kernel"
+	"github.com/holdfast-dev/holdfast/ledger"
+)
+
+// snapshots is what the daemon does with versions of work trees.
+type snapshots struct {
+	d *Daemon
+
+	mu      sync.Mutex
+	keeper  *snapshot.Keeper  // guarded by mu; nil until it is first needed
+	trouble map[string]string // guarded by mu; by what could not be done, why
+
+	behind following
+	ending ending
+}
+
+// The events that tell of versions.
+const (
+	eventTaken    = "snapshot_taken"
+	eventKept     = "work_committed"
+	eventRolled   = "rolled_back"
+	eventAsked    = "rollback_asked"
+	eventVerified = "snapshot_verified"
+	eventDropped  = "snapshot_dropped"
+	eventCutOff   = "snapshot_cut_off"
+)
+
+func (d *Daemon) snapshotDir() string { return filepath.Join(d.Paths.Dir, "snapshots") }
+
+// hand is the keeper, opened.
+func (s *snapshots) hand() (*snapshot.Keeper, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.keeper != nil {
+		return s.keeper, nil
+	}
+	k, err := snapshot.Open(snapshot.Options{Dir: s.d.snapshotDir(), Own: func() []string { return s.d.Kernel.Policy().Own }, Before: s.recordBefore})
+	if err == nil {
+		s.keeper = k
+	}
+	return k, err
+}
+
+// resume carries rollbacks to their end that Holdfast was killed in.
+func (s *snapshots) resume(ctx context.Context) error {
+	if _, err := os.Lstat(s.d.snapshotDir()); missing(err) {
+		return nil
+	}
+	k, err := s.hand()
+	if err != nil {
+		return err
+	}
+	begun, err := k.Begun()
+	if err != nil {
+		s.fail(ofRollback, clip(err.Error()))
+	}
+	for _, b := range begun {
+		tree := b.Tree.Path
+		s.d.log.Warn("a rollback was cut off, and is carried to its end", "tree", tree, "who", b.Who)
+		err = s.d.keep(ctx, ownAct{boundary: snapshotRollback, event: eventRolled, who: b.Who, whole: true, payload: map[string]any{"tree": tree, "why": "it was cut off"},
+			do: func(ctx context.Context) (string, map[string]any, error) {
+				out, err := k.Finish(ctx, b)
+				return "", rolledData(out, map[string]any{"tree": tree, "resumed": true}, err), err
+			}})
+		if err != nil {
+			s.fail(ofRollback, tree+": "+clip(err.Error()))
+		}
+	}
+	return nil
+}
+
+// What can be in trouble.
+const (
+	ofDay      = "the snapshot of the day is missing"
+	ofAction   = "an action's change could not be kept"
+	ofRollback = "a rollback that was cut off could not be carried to its end"
+)
+
+// fail notes what status tells, and sets the condition that people are told of; an
+// empty why clears it.
+func (s *snapshots) fail(what, why string) {
+	s.mu.Lock()
+	was := s.trouble[what]
+	if s.trouble == nil {
+		s.trouble = map[string]string{}
+	}
+	if s.trouble[what] = why; why == "" {
+		delete(s.trouble, what)
+	}
+	any := len(s.trouble) > 0
+	s.mu.Unlock()
+	if why == was {
+		return
+	}
+	if why != "" {
+		s.d.log.Error(what, "why", why)
+		why = what + ": " + why
+	}
+	s.d.condition(holdfast.Local, "", watch.SnapshotMissing, any, why)
+}
+
+// problems are what status tells.
+func (s *snapshots) problems() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []string
+	for _, what := range slices.Sorted(maps.Keys(s.trouble)) {
+		out = append(out, what+": "+s.trouble[what])
+	}
+	return out
+}
+
+// position is where the ledger stands.
+func (s *snapshots) position(ctx context.Context) (at snapshot.Position, err error) {
+	err = s.d.store.View(ctx, func(tx kernel.Tx) error {
+		heads, err := tx.Heads()
+		for _, h := range heads {
+			if h.Tenant == holdfast.Local {
+				at = snapshot.Position{Size: h.Size, Root: fmt.Sprintf("%x", h.Root[:])}
+			}
+		}
+		return err
+	})
+	return at, err
+}
+
+// Take takes a snapshot of every tracked tree.
+func (s *snapshots) Take(ctx context.Context, who, note string) (json.RawMessage, error) {
+	m, err := s.take(ctx, snapshot.Manifest{Who: who, Note: note, Why: "asked for"})
+	if m == nil {
+		return nil, err
+	}
+	b, merr := json.Marshal(m)
+	return b, errors.Join(err, merr)
+}
+
+func (s *snapshots) take(ctx context.Context, m snapshot.Manifest) (taken *snapshot.Manifest, err error) {
+	k, err := s.hand()
+	if err != nil {
+		return nil, err
+	}
+	m.Note, m.Who = s.d.maskText(clip(m.Note)), clip(m.Who)
+	if m.Ledger, err = s.position(ctx); err != nil {
+		return nil, err
+	}
+	conf := s.d.config().Snapshots
+	err = s.d.keep(ctx, ownAct{boundary: snapshotTake, event: eventTaken, who: m.Who, payload: map[string]any{"why": m.Why, "note": m.Note, "trees": len(conf.Trees)},
+		do: func(ctx context.Context) (string, map[string]any, error) {
+			var err error
+			taken, err = k.Take(ctx, conf.trees(), m)
+			s.tidied(k)
+			if taken == nil {
+				return "", nil, err
+			}
+			at, perr := s.position(ctx)
+			return taken.ID, takenData(taken, at), errors.Join(err, perr)
+		}})
+	return taken, err
+}
+
+// tidied tells of versions that a crash cut off.
+func (s *snapshots) tidied(k *snapshot.Keeper) {
+	for _, path := range k.Unfinished() {
+		s.d.log.Warn("a version was cut off by a crash, and what it left was cleared away", "tree", path)
+		if err := s.d.Kernel.Record(kernel.Event{Tenant: holdfast.Local, Name: eventCutOff, Who: keeperAgent, Subject: clip(path)}); err != nil {
+			s.d.log.Error("a version that was cut off could not be recorded", "err", err)
+		}
+	}
+}
+
+// takenData is what the ledger keeps of a snapshot: enough to find that somebody
+// changed it, and where the ledger stood once it was whole.
+func takenData(m *snapshot.Manifest, at snapshot.Position) map[string]any {
+	files, bytes := 0, int64(0)
+	for _, p := range m.Trees {
+		files, bytes = files+p.Files, bytes+p.Bytes
+	}
+	return map[string]any{"snapshot": m.ID, "manifest": m.Sum, "why": m.Why, "trees": len(m.Trees), "failed": len(m.Failed), "files": files, "bytes": bytes, "ledger": at.Size}
+}
+
+// List lists every snapshot, the newest first.
+func (s *snapshots) List(context.Context) (json.RawMessage, error) {
+	k, err := s.hand()
+	if err != nil {
+		return nil, err
+	}
+	list, err := k.List()
+	if err != nil {
+		return nil, err
+	}
+	if list == nil {
+		list = []snapshot.Manifest{}
+	}
+	return json.Marshal(list)
+}
+
+// Shown is a snapshot, and what the ledger knows of it.
+type shownSnapshot struct {
+	snapshot.Manifest
+	// Recorded says that the manifest is the one that the ledger has.
+	Recorded bool `json:"recorded"`
+	// Verified is when it was last restored and compared, "" if never.
+	Verified string `json:"verified,omitempty"`
+}
+
+// Show says what is in one.
+func (s *snapshots) Show(ctx context.Context, id string) (json.RawMessage, error) {
+	m, verified, err := s.read(ctx, id)
+	var own *holdfast.Error
+	recorded := !(errors.As(err, &own) && own.Rule == "snapshot/unrecorded")
+	if err != nil && recorded {
+		return nil, err
+	}
+	return json.Marshal(shownSnapshot{Manifest: *m, Recorded: recorded, Verified: verified})
+}
+
+// read reads a manifest, and compares it with what the ledger has of it. One that
+// differs is returned with the error snapshot/unrecorded.
+func (s *snapshots) read(ctx context.Context, id string) (*snapshot.Manifest, string, error) {
+	k, err := s.hand()
+	if err != nil {
+		return nil, "", err
+	}
+	m, err := k.Read(id)
+	if err != nil {
+		return nil, "", err
+	}
+	sum, verified := "", ""
+	err = s.events(ctx, id, func(e *ledger.Event, data map[string]any) {
+		switch e.Name {
+		case eventTaken, eventRolled:
+			if v, ok := data["manifest"].(string); ok && sum == "" {
+				sum = v
+			}
+		case eventVerified:
+			if data["ok"] == true {
+				verified = e.Timestamp.UTC().Format("2006-01-02T15:04:05Z")
+			}
+		}
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	if sum != m.Sum {
+		return m, verified, &holdfast.Error{Kind: holdfast.KindConflict, Rule: "snapshot/unrecorded", Why: "the snapshot " + m.ID + " is not the one that the ledger has: somebody changed it, or it was cut off",
+			Hint: "take another one from `holdfast snapshot ls`, or from the archive"}
+	}
+	return m, verified, nil
+}
+
+// events calls f for the events about a snapshot or a crossing.
+func (s *snapshots) events(ctx context.Context, id string, f func(*ledger.Event, map[string]any)) error {
+	return s.d.store.View(ctx, func(tx kernel.Tx) error {
+		list, err := tx.Events(holdfast.Local, id, 100)
+		if err != nil {
+			return err
+		}
+		for i := range list {
+			e, err := ledger.ParseEvent(list[i].Record)
+			if err != nil {
+				return err
+			}
+			var data map[string]any
+			if len(e.Data) > 0 {
+				if err := json.Unmarshal(e.Data, &data); err != nil {
+					return err
+				}
+			}
+			f(e, data)
+		}
+		return nil
+	})
+}
+
+// Verify restores a snapshot elsewhere and compares it.
+func (s *snapshots) Verify(ctx context.Context, id string) (json.RawMessage, error) {
+	out, err := s.verify(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(out)
+}
+
+func (s *snapshots) verify(ctx context.Context, id string) ([]snapshot.Verified, error) {
+	m, _, err := s.read(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	out, err := s.keeper.Verify(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	ok := true
+	for _, v := range out {
+		ok = ok && v.OK
+	}
+	err = s.d.Kernel.Record(kernel.Event{Tenant: holdfast.Local, Crossing: m.ID, Name: eventVerified, Who: person(), Subject: m.ID, Data: map[string]any{"ok": ok, "trees": len(out)}})
+	return out, err
+}

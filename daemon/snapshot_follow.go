@@ -1,0 +1,218 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/snapshot"
+	"github.com/holdfast-dev/holdfast/internal/watch"
+	"github.com/holdfast-dev/holdfast/kernel"
+)
+
+// following is which acts have ended and are not looked after yet: the newest of
+// each agent. Many that end at once make one commit.
+type following struct {
+	mu      sync.Mutex
+	waiting map[string]kernel.Acting // guarded by mu; by agent
+	wake    chan struct{}
+}
+
+// maxFollowed bounds how many agents wait to be looked after; one more is looked
+// after with its next act.
+const maxFollowed = 10_000
+
+// Ended implements kernel.Versions: an act that may have changed something is looked
+// after behind it.
+func (s *snapshots) Ended(a kernel.Acting) {
+	if a.Risk == holdfast.Low || a.Tenant != holdfast.Local || len(s.d.config().Snapshots.Trees) == 0 {
+		return
+	}
+	s.behind.mu.Lock()
+	if s.behind.waiting == nil {
+		s.behind.waiting = map[string]kernel.Acting{}
+	}
+	if _, there := s.behind.waiting[a.Agent]; there || len(s.behind.waiting) < maxFollowed {
+		s.behind.waiting[a.Agent] = a
+	}
+	s.behind.mu.Unlock()
+	select {
+	case s.behind.wake <- struct{}{}:
+	default: // it is about to look anyway
+	}
+}
+
+// follow looks after acts until ctx ends.
+func (s *snapshots) follow(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.behind.wake:
+			s.lookAfter(ctx)
+		}
+	}
+}
+
+// ending is how what goes to its end learns that the daemon itself ends.
+type ending struct {
+	mu    sync.Mutex
+	over  bool           // guarded by mu
+	next  int            // guarded by mu
+	stops map[int]func() // guarded by mu
+	going sync.WaitGroup
+}
+
+// toItsEnd is a context that ends with the daemon and not with ctx; done gives it
+// back.
+func (s *snapshots) toItsEnd(ctx context.Context) (_ context.Context, done func()) {
+	e := &s.ending
+	ctx, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	end := func() { stop(refusedAtEnd()) }
+	if e.over {
+		end()
+		return ctx, func() {}
+	}
+	if e.stops == nil {
+		e.stops = map[int]func(){}
+	}
+	e.next++
+	id := e.next
+	e.stops[id] = end
+	e.going.Add(1)
+	return ctx, func() {
+		e.mu.Lock()
+		delete(e.stops, id)
+		e.mu.Unlock()
+		stop(nil)
+		e.going.Done()
+	}
+}
+
+func refusedAtEnd() error {
+	return &holdfast.Error{Kind: holdfast.KindCanceled, Why: "the daemon ends", Hint: "what was begun is carried to its end at the next start"}
+}
+
+// stop ends what goes to its end: the next start goes on with it.
+func (e *ending) stop() {
+	e.mu.Lock()
+	e.over = true
+	for _, stop := range e.stops {
+		stop()
+	}
+	e.mu.Unlock()
+	e.going.Wait()
+}
+
+// rest looks after what is left, before the store is closed.
+func (s *snapshots) rest() {
+	s.ending.stop()
+	if s.d.Kernel == nil || s.d.store == nil || s.d.store.Poisoned() != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	s.lookAfter(ctx)
+}
+
+// lookAfter keeps the trees of every agent that waits.
+func (s *snapshots) lookAfter(ctx context.Context) {
+	s.behind.mu.Lock()
+	waiting := s.behind.waiting
+	s.behind.waiting = nil
+	s.behind.mu.Unlock()
+	for _, a := range waiting {
+		for _, t := range s.d.config().Snapshots.of(a.Agent) {
+			if ctx.Err() != nil {
+				return
+			}
+			if err := s.commit(ctx, t, a); err != nil {
+				s.fail(ofAction, t.Path+": "+clip(err.Error()))
+			} else {
+				s.fail(ofAction, "")
+			}
+		}
+	}
+}
+
+// commit keeps one tree after an act, where it changed (spec 001: every significant
+// action results in a git commit). It is kept first, and then recorded, as a crossing
+// of Holdfast's own with what it is.
+func (s *snapshots) commit(ctx context.Context, t snapshot.Tree, a kernel.Acting) error {
+	k, err := s.hand()
+	if err != nil {
+		return err
+	}
+	m, err := s.message(ctx, a)
+	if err != nil {
+		return err
+	}
+	c, err := k.Commit(ctx, t, m)
+	s.tidied(k)
+	if err != nil || c == nil {
+		return err
+	}
+	if !c.First {
+		s.d.watching.watch.Committed(a.Tenant, a.Agent, c.Changed, time.Now())
+	}
+	if limit := cmp.Or(s.d.config().watchLimits().FilesPerCommit, watch.Document().FilesPerCommit); c.Changed > limit && !c.First {
+		s.d.condition(a.Tenant, a.Agent, watch.FilesPerCommit, true, fmt.Sprintf("many files changed: %d in one commit", c.Changed))
+	}
+	at, err := s.position(ctx)
+	if err != nil {
+		return err
+	}
+	data := map[string]any{"tree": t.Path, "commit": c.Commit, "content": c.Content, "files": c.Changed, "agent": a.Agent, "for": a.Crossing, "ledger": at.Size}
+	return s.d.keep(ctx, ownAct{boundary: snapshotCommit, event: eventKept, who: keeperAgent, payload: data,
+		do: func(context.Context) (string, map[string]any, error) { return a.Crossing, data, nil }})
+}
+
+func (s *snapshots) message(ctx context.Context, a kernel.Acting) (snapshot.Message, error) {
+	at, err := s.position(ctx)
+	return snapshot.Message{Agent: a.Agent, Action: a.Boundary, Crossing: a.Crossing, Session: a.Session, At: time.Now(), Ledger: at.Size}, err
+}
+
+// Before implements kernel.Versions: the trees of the agent are kept as they are
+// before the act, and put back if it fails (spec 001, "ON ERROR").
+func (s *snapshots) Before(ctx context.Context, a kernel.Acting) (func(context.Context) (string, error), error) {
+	trees := s.d.config().Snapshots.of(a.Agent)
+	if len(trees) == 0 {
+		return nil, fmt.Errorf("no work tree of %s is tracked", clip(a.Agent))
+	}
+	k, err := s.hand()
+	if err != nil {
+		return nil, err
+	}
+	m, err := s.message(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	var list []goBack
+	for _, t := range trees {
+		to, err := k.Mark(ctx, t, m)
+		s.tidied(k)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, goBack{tree: t, to: to, from: "before " + a.Crossing})
+	}
+	return func(ctx context.Context) (string, error) {
+		n := 0
+		for _, g := range list {
+			r, err := s.back(ctx, g, keeperAgent, a.Crossing, map[string]any{"for": a.Crossing, "agent": a.Agent, "why": "on_error: rollback"})
+			if err != nil {
+				return "", err
+			}
+			n += r.Removed + r.Written
+		}
+		if n == 0 {
+			return "nothing in its work tree had changed", nil
+		}
+		return fmt.Sprintf("its work tree was rolled back to before it (%d names)", n), nil
+	}, nil
+}

@@ -1,0 +1,247 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/operator"
+	"github.com/holdfast-dev/holdfast/internal/snapshot"
+	"github.com/holdfast-dev/holdfast/kernel"
+	"github.com/holdfast-dev/holdfast/ledger"
+)
+
+// goBack is one tree and the version that it goes back to.
+type goBack struct {
+	tree snapshot.Tree
+	to   snapshot.Target
+	from string // the snapshot, or the commit's crossing
+}
+
+// resolve finds what a rollback is about: a snapshot's id, or kernel.RollbackBefore
+// and a crossing. tree is the one that is meant; "" is every one of the snapshot's.
+func (s *snapshots) resolve(ctx context.Context, subject, tree string) ([]goBack, error) {
+	if crossing, ok := strings.CutPrefix(subject, kernel.RollbackBefore); ok {
+		return s.before(ctx, crossing, tree)
+	}
+	m, _, err := s.read(ctx, subject)
+	if err != nil {
+		return nil, err
+	}
+	var out []goBack
+	for _, p := range m.Trees {
+		if tree == "" || tree == p.Path {
+			out = append(out, goBack{tree: s.tracked(p.Path, p.Kind), to: snapshot.Target{Commit: p.Commit, Content: p.Content}, from: m.ID})
+		}
+	}
+	if len(out) == 0 {
+		return nil, &holdfast.Error{Kind: holdfast.KindNotFound, Why: fmt.Sprintf("the snapshot %s does not hold %q", m.ID, clip(tree)), Hint: "`holdfast snapshot show " + m.ID + "` lists its trees"}
+	}
+	return out, nil
+}
+
+// tracked is a tree as the configuration has it now.
+func (s *snapshots) tracked(path, kind string) snapshot.Tree {
+	for _, t := range s.d.config().Snapshots.trees() {
+		if t.Path == path {
+			return t
+		}
+	}
+	return snapshot.Tree{Path: path, Kind: kind}
+}
+
+// before finds the newest versions that were kept before a crossing began.
+func (s *snapshots) before(ctx context.Context, crossing, tree string) ([]goBack, error) {
+	seq := int64(-1)
+	err := s.d.store.View(ctx, func(tx kernel.Tx) error {
+		list, err := tx.Crossing(holdfast.Local, crossing)
+		if errors.Is(err, kernel.ErrNotFound) || err == nil && len(list) == 0 {
+			return &holdfast.Error{Kind: holdfast.KindNotFound, Why: fmt.Sprintf("there is no crossing %q", clip(crossing)), Hint: "`holdfast ledger tail` lists them"}
+		}
+		if err == nil {
+			seq = list[0].Place.Seq
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	k, err := s.hand()
+	if err != nil {
+		return nil, err
+	}
+	var out []goBack
+	for _, t := range s.d.config().Snapshots.trees() {
+		if tree != "" && tree != t.Path {
+			continue
+		}
+		g, err := s.newest(ctx, k, t, seq)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, g)
+	}
+	if len(out) == 0 {
+		return nil, &holdfast.Error{Kind: holdfast.KindNotFound, Why: "no such tree is tracked", Hint: "name one of those under `snapshots: trees:`"}
+	}
+	return out, nil
+}
+
+// newest is the newest version of a tree that was kept when the ledger was no longer
+// than seq: a commit of an action, or a snapshot.
+func (s *snapshots) newest(ctx context.Context, k *snapshot.Keeper, t snapshot.Tree, seq int64) (goBack, error) {
+	best, at := goBack{tree: t}, int64(-1)
+	list, err := k.List()
+	if err != nil {
+		return best, err
+	}
+	for i := range list {
+		m := &list[i]
+		for _, p := range m.Trees {
+			if p.Path != t.Path || m.Ledger.Size > seq {
+				continue
+			}
+			until, err := s.until(ctx, m.ID, func(e *ledger.Event, data map[string]any) bool {
+				return e.Name == eventTaken && data["manifest"] == m.Sum
+			})
+			if err != nil {
+				return best, err
+			}
+			if until > at && until <= seq {
+				best.to, best.from, at = snapshot.Target{Commit: p.Commit, Content: p.Content}, m.ID, until
+			}
+		}
+	}
+	commits, err := k.Commits(ctx, t, seq)
+	if err != nil {
+		return best, err
+	}
+	for _, c := range commits {
+		if c.At <= at {
+			break
+		}
+		found := ""
+		until, err := s.until(ctx, c.Crossing, func(e *ledger.Event, data map[string]any) bool {
+			is := e.Name == eventKept && data["commit"] == c.Commit
+			if is {
+				found, _ = data["content"].(string)
+			}
+			return is && found != ""
+		})
+		if err != nil {
+			return best, err
+		}
+		if until > at && until <= seq {
+			best.to, best.from, at = snapshot.Target{Commit: c.Commit, Content: found}, c.Crossing, until
+			break
+		}
+	}
+	if at < 0 {
+		return best, &holdfast.Error{Kind: holdfast.KindNotFound, Why: "no version of " + t.Path + " was kept before that crossing", Hint: "`holdfast snapshot ls` lists what there is"}
+	}
+	return best, nil
+}
+
+// until is how many leaves the ledger had once a version was whole, as the event
+// says that is its; -1 where there is none. What began between the look at the tree
+// and then may be in the version, so that it is no version from before that.
+func (s *snapshots) until(ctx context.Context, about string, its func(*ledger.Event, map[string]any) bool) (int64, error) {
+	at := int64(-1)
+	err := s.events(ctx, about, func(e *ledger.Event, data map[string]any) {
+		if size, ok := data["ledger"].(float64); ok && its(e, data) {
+			at = int64(size)
+		}
+	})
+	return at, err
+}
+
+// Look says what a rollback would do.
+func (s *snapshots) Look(ctx context.Context, subject, tree string) (json.RawMessage, error) {
+	list, err := s.resolve(ctx, subject, tree)
+	if err != nil {
+		return nil, err
+	}
+	var out []*snapshot.Rolled
+	for _, g := range list {
+		r, err := s.keeper.Look(ctx, g.tree, g.to)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, r)
+	}
+	return json.Marshal(out)
+}
+
+// Rollback puts trees back on a person's word (D11, D40). The word is in the ledger
+// before anything is touched.
+func (s *snapshots) Rollback(ctx context.Context, tenant string, signed operator.Signed) (json.RawMessage, error) {
+	word, err := s.d.Kernel.RollBack(tenant, signed)
+	if err != nil {
+		return nil, err
+	}
+	list, err := s.resolve(ctx, word.Subject, word.Value)
+	if err != nil {
+		return nil, err
+	}
+	out := []*snapshot.Rolled{}
+	var errs []error
+	for _, g := range list {
+		r, err := s.back(ctx, g, word.Reviewer, "", nil)
+		if r != nil {
+			out = append(out, r)
+		}
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return json.Marshal(out)
+}
+
+// back puts one tree back, as a crossing of Holdfast's own. about is the crossing
+// that it is for, if one is.
+func (s *snapshots) back(ctx context.Context, g goBack, who, about string, more map[string]any) (rolled *snapshot.Rolled, err error) {
+	data := map[string]any{"tree": g.tree.Path, "to": g.from, "commit": g.to.Commit}
+	for k, v := range more {
+		data[k] = v
+	}
+	err = s.d.keep(ctx, ownAct{boundary: snapshotRollback, event: eventRolled, who: who, whole: true, payload: data,
+		do: func(ctx context.Context) (string, map[string]any, error) {
+			k, err := s.hand()
+			if err != nil {
+				return about, nil, err
+			}
+			rolled, err = k.Rollback(ctx, g.tree, g.to, who)
+			s.tidied(k)
+			if rolled == nil {
+				return about, nil, err
+			}
+			return about, rolledData(rolled, data, err), err
+		}})
+	return rolled, err
+}
+
+// recordBefore makes the snapshot of what was there one that the ledger knows.
+func (s *snapshots) recordBefore(m *snapshot.Manifest) error {
+	at, err := s.position(context.Background())
+	if err != nil {
+		return err
+	}
+	return s.d.Kernel.Record(kernel.Event{Tenant: holdfast.Local, Crossing: m.ID, Name: eventTaken, Who: m.Who, Subject: snapshotTake, Data: takenData(m, at)})
+}
+
+func rolledData(r *snapshot.Rolled, data map[string]any, err error) map[string]any {
+	if data["done"] = err == nil; err != nil {
+		data["error"] = clip(err.Error())
+	}
+	if r != nil {
+		data["removed"], data["written"] = r.Removed, r.Written
+		if r.Before != nil {
+			data["before"] = r.Before.ID
+		}
+	}
+	return data
+}

@@ -1,0 +1,295 @@
+package daemon
+
+import (
+	"context"
+	"hash/maphash"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/goal"
+	"github.com/holdfast-dev/holdfast/internal/watch"
+	"github.com/holdfast-dev/holdfast/kernel"
+	"github.com/holdfast-dev/holdfast/ledger"
+)
+
+// watchAgent is who answers what is out of the ordinary, by which the ledger knows
+// it.
+const watchAgent = "holdfast-watch"
+
+const (
+	// watchEvery is how often it is looked at what time alone changes.
+	watchEvery = time.Second
+	// maxFindings bounds the findings that wait for their answer. One of an owner
+	// and a condition waits once, however often it is found.
+	maxFindings = 4096
+	// watchEnd is how long the end of the daemon waits for answers.
+	watchEnd = 5 * time.Second
+)
+
+// watching feeds what ends in the kernel to the watch, and carries what that finds
+// back to the kernel (spec 001, layer 5; D41a). Crossings never wait for it.
+type watching struct {
+	d     *Daemon
+	watch *watch.Watch
+	seed  maphash.Seed
+
+	mu      sync.Mutex
+	waiting map[findingKey]*waitingFinding // guarded by mu
+	order   []findingKey                   // guarded by mu; the oldest first
+	lost    int64                          // guarded by mu; findings for which there was no room
+	busy    bool                           // guarded by mu; an answer is under way
+	failed  string                         // guarded by mu; why the last answer could not be carried out
+	learned bool                           // guarded by mu; agents' past is known
+	unread  string                         // guarded by mu; why the ledger cannot be read
+	wake    chan struct{}
+	idle    *sync.Cond // on mu
+}
+
+// findingKey is one condition of one owner, found or cleared.
+type findingKey struct {
+	tenant, agent string
+	condition     watch.Name
+	cleared       bool
+}
+
+type waitingFinding struct {
+	watch.Finding
+	times int
+}
+
+func newWatching(d *Daemon, l watch.Limits) *watching {
+	w := &watching{d: d, watch: watch.New(l), seed: maphash.MakeSeed(), waiting: map[findingKey]*waitingFinding{}, wake: make(chan struct{}, 1)}
+	w.idle = sync.NewCond(&w.mu)
+	return w
+}
+
+// GoalsJudged implements kernel.Observer.
+func (w *watching) GoalsJudged([]goal.Verdict, bool) {}
+
+// Crossed implements kernel.Observer.
+func (w *watching) Crossed(c kernel.Crossed) {
+	if c.Entry == nil {
+		return // it is held: asking for its answer again is no action
+	}
+	if s, ok := w.seen(c.Entry); ok {
+		s.OverBudget, s.Passive = c.OverBudget, s.Passive || c.Passive
+		w.take(w.watch.Add(s))
+	}
+}
+
+// Attended implements kernel.Observer.
+func (w *watching) Attended(tenant, agent string) {
+	now := time.Now()
+	if agent != "" {
+		w.take(w.watch.Forgive(tenant, agent, now))
+		return
+	}
+	if tenant == "" {
+		tenant = holdfast.Local
+	}
+	w.take(w.watch.Person(tenant, now))
+}
+
+// seen is what the watch is told of a crossing; ok is false of what is no action:
+// Holdfast's own answers, what nobody is known for, and what was refused because
+// its agent, or everything, is stopped.
+func (w *watching) seen(e *ledger.Entry) (s watch.Seen, ok bool) {
+	if e.Agent == "" || e.TenantID == holdfast.Unverified || strings.HasPrefix(e.Boundary, "watch/") || strings.HasPrefix(e.Boundary, snapshotBoundaries) {
+		return s, false
+	}
+	switch e.ErrorKind {
+	case holdfast.KindHalted, holdfast.KindPaused, holdfast.KindTenantBlocked, holdfast.KindChainEnded:
+		return s, false
+	}
+	s = watch.Seen{Tenant: e.TenantID, Agent: e.Agent, Crossing: e.ID, Action: w.hash(e.Boundary, e.ExactHash), Kind: w.hash(e.Boundary), At: e.CreatedAt, Step: e.Boundary == "agent/step" && e.BeginSeq != nil,
+		Failed: failed(e), Passive: passive(e), Prohibited: e.ErrorKind == holdfast.KindProhibited,
+		Escape: e.ErrorKind == holdfast.KindEscape, Cost: costOf(e)}
+	if e.Owner != "" {
+		s.Above = []string{e.Owner}
+	}
+	s.Refused = e.Outcome == ledger.Denied || e.Outcome == ledger.HeldExpired
+	return s, true
+}
+
+// passive says that it is nothing an agent repeats or hastens: the question to a
+// model or a judge, and what there was no room for, which limits keep in bounds and
+// scripts ask again until there is.
+func passive(e *ledger.Entry) bool {
+	return e.Model != nil || strings.HasPrefix(e.Boundary, judgePrefix) || e.Outcome == ledger.Denied && e.Gate != nil && *e.Gate == holdfast.K3
+}
+
+// hash is the same of the same texts.
+func (w *watching) hash(texts ...string) uint64 {
+	var h maphash.Hash
+	h.SetSeed(w.seed)
+	for _, s := range texts {
+		h.WriteString(s)
+		h.WriteByte(0)
+	}
+	return h.Sum64()
+}
+
+// failed says whether it was let through and came to nothing. What its caller gave
+// up, and what people stopped, has not failed.
+func failed(e *ledger.Entry) bool {
+	switch e.Outcome {
+	case ledger.Failed, ledger.Withheld, ledger.Unknown, ledger.Abandoned:
+		return true
+	case ledger.Canceled:
+		return e.ErrorKind == holdfast.KindTimeout
+	}
+	return false
+}
+
+// costOf is what it was charged, in micro-dollars.
+func costOf(e *ledger.Entry) int64 {
+	cost := int64(0)
+	if e.Model != nil {
+		cost = e.Model.Micro
+	}
+	for i := range e.Uses {
+		if u := &e.Uses[i]; u.Used != nil && u.Draw.Resource == holdfast.MoneyMicro {
+			cost = max(cost, *u.Used)
+		}
+	}
+	return cost
+}
+
+// condition tells of what was found elsewhere: of an agent, a tenant (agent is
+// empty) or everything (both are). It may be told again and again, and waits for
+// nobody.
+func (d *Daemon) condition(tenant, agent string, name watch.Name, holds bool, why string) {
+	d.watching.take(d.watching.watch.Set(tenant, agent, name, holds, time.Now(), d.maskText(why)))
+}
+
+// take lets findings wait for their answer. What is found again meanwhile waits
+// once, with its newest words. Where there is no room one that is only recorded
+// makes it; without one of those everything is halted, for what is out of the
+// ordinary would go on unanswered.
+func (w *watching) take(found []watch.Finding) {
+	if len(found) == 0 {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range found {
+		w.add(&found[i])
+	}
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// add queues one; w.mu is held.
+func (w *watching) add(f *watch.Finding) {
+	k := findingKey{f.Tenant, f.Agent, f.Condition, f.Cleared}
+	if old := w.waiting[k]; old != nil {
+		if f.Response < old.Response {
+			f.Response, f.Asks = old.Response, f.Asks || old.Asks // what was to be done still is
+		}
+		old.Finding = *f
+		old.times++
+		w.hasten(k, f)
+		return
+	}
+	if len(w.waiting) >= maxFindings && !w.makeRoom() {
+		w.lost++
+		if f.Response > watch.Record {
+			w.full()
+		}
+		return
+	}
+	w.waiting[k] = &waitingFinding{Finding: *f, times: 1}
+	w.order = append(w.order, k)
+	w.hasten(k, f)
+}
+
+// hasten puts what halts everything before all that waits; w.mu is held.
+func (w *watching) hasten(k findingKey, f *watch.Finding) {
+	if i := slices.Index(w.order, k); f.Response == watch.Halt && i > 0 {
+		w.order = slices.Insert(slices.Delete(w.order, i, i+1), 0, k)
+	}
+}
+
+// makeRoom drops the oldest that is only recorded; w.mu is held.
+func (w *watching) makeRoom() bool {
+	for i, k := range w.order {
+		if f := w.waiting[k]; f.Response == watch.Record {
+			delete(w.waiting, k)
+			w.order = append(w.order[:i:i], w.order[i+1:]...)
+			w.lost++
+			return true
+		}
+	}
+	return false
+}
+
+// full halts because there are more findings than can be answered; w.mu is held.
+func (w *watching) full() {
+	go w.halt("more is out of the ordinary than can be answered, and what was found last would go on")
+}
+
+// halt sets the latch, whatever can be written.
+func (w *watching) halt(why string) {
+	if w.d.latch.Halted() {
+		return
+	}
+	if _, err := w.d.Kernel.Halt(kernel.Watcher, why); err != nil {
+		w.d.log.Error("a halt by the watch was not carried out whole", "err", err)
+	}
+}
+
+// run answers findings until ctx ends.
+func (w *watching) run(ctx context.Context) {
+	t := time.NewTicker(watchEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.wake:
+		case <-t.C:
+			w.tick()
+		}
+		for w.answerNext(ctx) {
+		}
+	}
+}
+
+// tick looks at what time alone changes, and at what nobody tells of.
+func (w *watching) tick() {
+	now := time.Now()
+	w.mu.Lock()
+	failed := w.failed
+	w.mu.Unlock()
+	if w.d.store.Poisoned() != nil {
+		failed = "the ledger failed to write: everything is refused until a restart"
+	}
+	w.take(w.watch.Set("", "", watch.LedgerFailed, failed != "", now, failed))
+	s, err := w.d.latch.Read()
+	w.take(w.watch.Set("", "", watch.LatchFailed, err != nil || s.Err != nil, now, "the halt latch cannot be read"))
+	w.take(w.watch.Tick(now))
+}
+
+// answerNext answers the finding that waits longest, and says whether there was one.
+func (w *watching) answerNext(ctx context.Context) bool {
+	w.mu.Lock()
+	if len(w.order) == 0 || ctx.Err() != nil {
+		w.busy = false
+		w.idle.Broadcast()
+		w.mu.Unlock()
+		return false
+	}
+	k := w.order[0]
+	w.order = w.order[1:]
+	f := w.waiting[k]
+	delete(w.waiting, k)
+	w.busy = true
+	w.mu.Unlock()
+	w.answer(ctx, f)
+	return true
+}

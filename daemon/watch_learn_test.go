@@ -1,0 +1,175 @@
+package daemon
+
+import (
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/story"
+	"github.com/holdfast-dev/holdfast/internal/watch"
+	"github.com/holdfast-dev/holdfast/kernel"
+)
+
+// learned waits until the ledger is read for the watch.
+func learned(t *testing.T, d *Daemon) {
+	t.Helper()
+	until(t, "what is usual", func() bool { ok, _ := d.watching.known(); return ok })
+}
+
+// TestD41a_RestartForgetsNothing: what an agent did within the hour counts after a
+// restart, and people are not told again of what they were told.
+func TestD41a_RestartForgetsNothing(t *testing.T) {
+	d, _, down := up(t, watched)
+	opt := d.opt
+	for range 4 {
+		_ = acts(t, d, "ada", "test/act", `{"same":1}`, nil)
+	}
+	for i := range 2 {
+		_ = acts(t, d, "bea", "test/act", fmt.Sprintf(`{"n":%d}`, i), errBroken)
+	}
+	down()
+	d, _, down = serve(t, opt)
+	learned(t, d)
+	_ = acts(t, d, "ada", "test/act", `{"same":1}`, nil)
+	if g := answerTo(t, d, "ada", watch.Loop); g.Response != "pause" {
+		t.Errorf("%+v", g)
+	}
+	_ = acts(t, d, "bea", "test/act", `{"n":3}`, errBroken)
+	answerTo(t, d, "bea", watch.Errors)
+	d.condition(holdfast.Local, "", watch.NoHumanCheck, true, "nobody looked")
+	answerTo(t, d, "", watch.NoHumanCheck)
+	down()
+
+	d, c, down := serve(t, opt)
+	defer down()
+	learned(t, d)
+	d.condition(holdfast.Local, "", watch.NoHumanCheck, true, "nobody looked") // told of again, by who does not know
+	d.watching.tick()
+	d.watching.settle(t.Context())
+	all, _ := answersIn(t, d)
+	for _, k := range []findingKey{{holdfast.Local, "ada", watch.Loop, false}, {holdfast.Local, "bea", watch.Errors, false}, {holdfast.Local, "", watch.NoHumanCheck, false}} {
+		n := 0
+		for _, g := range all {
+			if g.Condition == k.condition && g.Agent == k.agent && g.name == kernel.EventAnomaly {
+				n++
+			}
+		}
+		if n != 1 {
+			t.Errorf("%s of %q was answered %d times", k.condition, k.agent, n)
+		}
+	}
+	s, err := c.Status(t.Context())
+	if err != nil || s.Watch == nil || s.Watch.Unknown != "" {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	if i := slices.IndexFunc(s.Watch.Holds, func(a story.Anomaly) bool { return a.Agent == "ada" && a.Condition == watch.Loop }); i < 0 ||
+		s.Watch.Holds[i].Severity != "HIGH" || s.Watch.Holds[i].Done != "the agent was paused and a person asked" || s.Watch.Holds[i].Since.IsZero() {
+		t.Errorf("%+v", s.Watch.Holds)
+	}
+}
+
+// TestD41a_WhatWasNotAnsweredIs: a process that ends between what was found and its
+// answer leaves nothing unanswered.
+func TestD41a_WhatWasNotAnsweredIs(t *testing.T) {
+	d, _, down := up(t, watched)
+	opt := d.opt
+	d.endWatching() // as a crash ends it
+	d.endWatching = nil
+	loops(t, d, "ada")
+	if stateOf(t, d, "ada").State != holdfast.AgentRunning {
+		t.Fatal("somebody answered")
+	}
+	down()
+	d, _, down = serve(t, opt)
+	defer down()
+	if g := answerTo(t, d, "ada", watch.Loop); g.Response != "pause" || stateOf(t, d, "ada").State != holdfast.AgentPaused {
+		t.Errorf("%+v", g)
+	}
+}
+
+// TestD41a_LedgerFails: where the answer cannot be written the latch is set all the
+// same, and so it is where the ledger itself has failed.
+func TestD41a_LedgerFails(t *testing.T) {
+	d, _, down := up(t, watched)
+	defer func() {
+		_ = d.latch.Clear()
+		down()
+	}()
+	d.watching.unanswered(&waitingFinding{Finding: watch.Finding{Condition: watch.Loop, Response: watch.Pause, Tenant: holdfast.Local, Agent: "ada"}, times: 1}, errBroken)
+	until(t, "the halt", d.latch.Halted)
+	if g := answerTo(t, d, "", watch.LedgerFailed); g.Response != "halt" || g.Severity != "CRITICAL" {
+		t.Errorf("%+v", g)
+	}
+	// It is over once an answer is written.
+	until(t, "that it is over", func() bool {
+		all, _ := answersIn(t, d)
+		return slices.ContainsFunc(all, func(g given) bool { return g.Condition == watch.LedgerFailed && g.name == kernel.EventAnomalyCleared })
+	})
+	if !d.latch.Halted() {
+		t.Error("nobody lifts the latch but a person")
+	}
+}
+
+// TestWatchMetrics: what is found and answered is counted, and what holds is there
+// to be scraped before it happens first.
+func TestWatchMetrics(t *testing.T) {
+	d, _, down := up(t, watched)
+	defer down()
+	loops(t, d, "ada")
+	answerTo(t, d, "ada", watch.Loop)
+	d.watching.settle(t.Context())
+	got := gathered(t, d)
+	for _, want := range []string{`holdfast_anomalies_total{condition="loop",severity="HIGH"} 1`, `holdfast_anomaly_responses_total{carried_out="yes",response="pause"} 1`,
+		`holdfast_anomalies_total{condition="escape",severity="HIGH"} 0`, "holdfast_agents_watched 1", "holdfast_anomalies_lost 0", "holdfast_agents_forgotten 0"} {
+		if !slices.Contains(got, want) {
+			t.Errorf("no %s", want)
+		}
+	}
+}
+
+// gathered are the lines of a scrape.
+func gathered(t *testing.T, d *Daemon) []string {
+	t.Helper()
+	rec := httptest.NewRecorder()
+	d.metrics.handler().ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))
+	return strings.Split(rec.Body.String(), "\n")
+}
+
+// Test001_Layer5_IntegrationTest5 is the document's "Anomaly Response Test": generate
+// an anomaly, verify alert sent. It is of MEDIUM, which stops nobody: people are told.
+func Test001_Layer5_IntegrationTest5(t *testing.T) {
+	told := filepath.Join(t.TempDir(), "told")
+	d, _, down := up(t, watched, func(o *Options) { o.Notify = "cat >> " + told })
+	defer down()
+	for i := range 6 {
+		_ = acts(t, d, "ada", "test/act", fmt.Sprintf(`{"n":%d}`, i), nil)
+	}
+	g := answerTo(t, d, "ada", watch.Rapid)
+	if g.Response != "alert" || g.Severity != "MEDIUM" || stateOf(t, d, "ada").State != holdfast.AgentRunning {
+		t.Errorf("%+v", g)
+	}
+	until(t, "the alert", func() bool {
+		b, err := os.ReadFile(told)
+		return err == nil && strings.Contains(string(b), "rapid_actions")
+	})
+}
+
+// TestD39_ClockJumps: a clock that jumps ahead and back on the real daemon's watch
+// neither makes a pattern nor hides one.
+func TestD39_ClockJumps(t *testing.T) {
+	d, _, down := up(t, watched)
+	defer down()
+	_ = acts(t, d, "ada", "test/act", `{"n":0}`, nil)
+	d.watching.take(d.watching.watch.Tick(time.Now().Add(3 * time.Hour)))
+	d.watching.take(d.watching.watch.Tick(time.Now()))
+	loops(t, d, "ada")
+	if g := answerTo(t, d, "ada", watch.Loop); g.Response != "pause" {
+		t.Errorf("%+v", g)
+	}
+}
