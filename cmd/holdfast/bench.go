@@ -12,6 +12,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/daemon"
 )
 
 func benchCommand() command {
@@ -67,6 +69,41 @@ and never touches yours.
 A figure that misses its target is shown as such; the exit code stays 0.
 
     $ holdfast bench egress --only added
+`}, {name: "halt", about: "how soon everything stops", run: benchHalt, help: `
+Measure how soon everything has stopped after ` + "`holdfast halt`" + ` was started: tool
+calls over stdio and over HTTP, a call that waits for a person, code in each tier of
+the sandbox that works here, a program of ` + "`holdfast run`" + `, a download, a tunnel, a
+WebSocket and a model's answer, all in flight at once, to the last effect that each
+has where it does something. Beside stands the same command with nothing in flight.
+That nothing takes effect once the halt is acknowledged is checked, not measured. It
+takes about a minute, uses a state directory of its own that it takes away again,
+and never touches yours.
+
+    holdfast bench halt [flags]
+
+    --only NAME     one measurement: ` + strings.Join(measurementNames(haltMeasurements()), ", ") + `
+    --dir DIR       where its files stand; put it on the disk in question
+    --short         a fifth of the time, for a first look
+
+    $ holdfast bench halt --short
+`}, {name: "llm", about: "the gateway to models", run: benchLLM, help: `
+Measure the gateway to models on this machine, in one run with the same requests
+straight to a provider over TLS and through a reverse proxy that does nothing else:
+what is added until the first word of an answer; how late the events of 200 streams
+at once come, and what of a processor it takes; and what a call costs beside the
+commit of its record. Client and provider are in one process, each proxy in one of
+its own. It takes about a minute, uses a state directory of its own that it takes
+away again, and never touches yours.
+
+    holdfast bench llm [flags]
+
+    --only NAME     one measurement: ` + strings.Join(measurementNames(llmMeasurements()), ", ") + `
+    --dir DIR       where its files stand; put it on the disk in question
+    --short         a fifth of the time, for a first look
+
+A figure that misses its target is shown as such; the exit code stays 0.
+
+    $ holdfast bench llm --only streams
 `}, {name: "page", about: "the pages, with a ledger behind them", run: benchPage, help: `
 Measure how long each page's first byte takes, with 100 000 crossings in the
 ledger and 50 reviews that wait. It takes about half a minute, uses a state
@@ -116,21 +153,24 @@ A figure that misses its target is shown as such, and the exit code stays 0, but
 that of reload: where a request was lost, or answered by no set, it is 1.
 
     $ holdfast bench rules --only reload
-`}, {name: "sandbox", about: "untrusted code, beside other sandboxes", run: benchSandbox, help: `
+`}, benchSnapshotCommand(), {name: "sandbox", about: "untrusted code, beside other sandboxes", run: benchSandbox, help: `
 Measure a Python program in the sandbox, from its request to its result, in turns
 with the very same interpreter alone and, where they are installed, bubblewrap,
 runc, crun, runsc and docker; the same where an interpreter waits for it, through
 the Go API and as a crossing over gRPC; what becomes of more requests than there
 is room for; how many runs there are in a second; how soon a forbidden call ends a
 program, and whether it is named; what is left behind by 10 000 runs; what memory
-waits; and what ` + "`holdfast run`" + ` adds to a program's start, beside bubblewrap.
+waits; what ` + "`holdfast run`" + ` adds to a program's start, beside bubblewrap; a container
+beside its runtime alone, gVisor's too; and a guest's restore beside QEMU's own,
+with the memory that ten of them share (their kernel is the one of your
+configuration, sandbox: vm, or Debian's in /boot).
 Under the table stands what each figure is limited by, as it was measured. It
 takes about three minutes, uses a directory of its own that it takes away again,
 and never touches your state.
 
     holdfast bench sandbox [flags]
 
-    --only NAME     one measurement: ` + inLines(measurementNames(sandboxMeasurements(new(int)))) + `
+    --only NAME     one measurement: ` + inLines(measurementNames(sandboxMeasurements(new(int), daemon.SandboxConfig{}))) + `
     --runs N        how many runs soak has; 10000 if absent
     --dir DIR       where its files stand
     --short         a fifth of the rounds or less, for a first look

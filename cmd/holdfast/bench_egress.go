@@ -113,11 +113,12 @@ func (w *wayOut) openDaemon(b *bench, dir, roots string) error {
 	}
 	text := fmt.Sprintf(`version: 1
 listen: {pages: none}
+%s
 egress:
   domains:
     %s: {ports: [%d], addresses: [127.0.0.1], roots: %q, rate_limit: 100000, budget: calls}
   listen: [%s]
-`, egressHost, w.server.port, roots, strings.Join(doors, ", "))
+`, benchRepeats, egressHost, w.server.port, roots, strings.Join(doors, ", "))
 	config := filepath.Join(dir, "holdfast.yaml")
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		return err

@@ -80,7 +80,7 @@ type memoryHeld struct {
 }
 
 // measuredDaemon is `holdfast up` that answers questions about itself on its
-// standard input: "egress" and "memory", each with one line of JSON.
+// standard input: "egress", "memory" and "processor", each with one line of JSON.
 func (a *app) measuredDaemon() error {
 	a.collectLess()
 	d, err := a.open(logger(a.err, false), "")
@@ -110,6 +110,8 @@ func (a *app) tellMeasures(ctx context.Context, d *daemon.Daemon) {
 				return
 			}
 			answer = s.Egress
+		case "processor":
+			answer = processorTime()
 		case "memory":
 			var m runtime.MemStats
 			runtime.GC()

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -53,7 +55,7 @@ func (b *bench) openBehindWith(name, text string) (*behind, error) {
 		return nil, err
 	}
 	g := &behind{self: self, state: filepath.Join(b.dir, name), config: filepath.Join(b.dir, name+".yaml"), record: filepath.Join(b.dir, name+".log")}
-	if err := os.WriteFile(g.config, []byte("version: 1\nlisten: {pages: none}\n"+text), 0o600); err != nil {
+	if err := os.WriteFile(g.config, []byte("version: 1\nlisten: {pages: none}\n"+benchRepeats+"\n"+text), 0o600); err != nil {
 		return nil, err
 	}
 	g.up = exec.CommandContext(b.ctx, self, "up", "--no-operator", "--state", g.state, "--config", g.config)
@@ -272,15 +274,19 @@ func newest(b *bench, path string) (out [2][]byte, err error) {
 	return out, err
 }
 
-// benchServer is an MCP server with two tools: echo answers, wait does not
-// before it is cancelled. What wait is asked, and when it is cancelled, stands
-// in the file record, in nanoseconds of the clock.
+// benchServer is an MCP server with three tools: echo answers, wait does not
+// before it is cancelled, and work does something until it is. What wait is asked,
+// what work does, and when they are cancelled, stands in the file record, in
+// nanoseconds of the clock.
 func benchServer(in io.Reader, out io.Writer, record string) error {
 	log, err := os.OpenFile(record, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
 	defer log.Close()
+	working, stop := context.WithCancel(context.Background())
+	var worked sync.WaitGroup
+	defer func() { stop(); worked.Wait() }()
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
@@ -298,6 +304,8 @@ func benchServer(in io.Reader, out io.Writer, record string) error {
 		result := `{}`
 		switch {
 		case m.Method == "notifications/cancelled":
+			stop()
+			worked.Wait() // so that it is the last of the work
 			fmt.Fprintf(log, "cancelled %d\n", now.UnixNano())
 			continue
 		case m.ID == nil:
@@ -305,7 +313,12 @@ func benchServer(in io.Reader, out io.Writer, record string) error {
 		case m.Method == "initialize":
 			result = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"bench","version":"1"}}`
 		case m.Method == "tools/list":
-			result = `{"tools":[{"name":"echo","description":"answers","inputSchema":{"type":"object"}},{"name":"wait","description":"waits","inputSchema":{"type":"object"}}]}`
+			result = `{"tools":[{"name":"echo","description":"answers","inputSchema":{"type":"object"}},{"name":"wait","description":"waits","inputSchema":{"type":"object"}},{"name":"work","description":"works","inputSchema":{"type":"object"}}]}`
+		case m.Params.Name == "work":
+			worked.Go(func() {
+				_ = steadily(working, func() error { _, err := fmt.Fprintf(log, "works %d\n", time.Now().UnixNano()); return err })
+			})
+			continue
 		case m.Params.Name == "wait":
 			fmt.Fprintf(log, "waits %d\n", now.UnixNano())
 			continue

@@ -23,7 +23,7 @@ func (b *bench) memory() (_ []figure, err error) {
 		return nil, err
 	}
 	state, config := filepath.Join(b.dir, "memory"), filepath.Join(b.dir, "memory.yaml")
-	if err := os.WriteFile(config, []byte("version: 1\nlisten: {pages: none}\n"), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte("version: 1\nlisten: {pages: none}\n"+benchRepeats+"\n"), 0o600); err != nil {
 		return nil, err
 	}
 	up := exec.CommandContext(b.ctx, self, "up", "--no-operator", "--state", state, "--config", config)

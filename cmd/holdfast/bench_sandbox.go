@@ -7,16 +7,18 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/daemon"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process"
 )
 
 // sandboxMeasurements are what is measured of the sandbox; runs is how many the
-// soak has, 0 for its own number.
-func sandboxMeasurements(runs *int) []measurement {
+// soak has, 0 for its own number, and guests are made of what c names.
+func sandboxMeasurements(runs *int, c daemon.SandboxConfig) []measurement {
 	return []measurement{
 		{"cold", (*bench).coldRuns},
 		{"warm", (*bench).warmRuns},
@@ -27,13 +29,18 @@ func sandboxMeasurements(runs *int) []measurement {
 		{"launcher", (*bench).launcherMemory},
 		{"workspace", (*bench).workspaceStarts},
 		{"container", (*bench).containerRuns},
+		{"vm", func(b *bench) ([]figure, error) { return b.guestRestores(c.VM) }},
 	}
 }
 
 func benchSandbox(a *app, args []string) error {
 	fs := a.flags("bench sandbox")
 	runs := fs.Int("runs", 0, "")
-	return a.measure(fs, args, sandboxMeasurements(runs), func() (bool, error) {
+	c := daemon.SandboxConfig{}
+	if _, l, err := a.loads(); err == nil {
+		c = l.Config.Sandbox
+	}
+	return a.measure(fs, args, sandboxMeasurements(runs, c), func() (bool, error) {
 		if *runs < 0 {
 			return true, usage("leave it out for 10000", "--runs %d is none", *runs)
 		}
@@ -227,6 +234,9 @@ func (b *bench) timedOut(env []string, program string, args ...string) error {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Env = env
 	cmd.Dir = b.dir
+	// A pipe, and not the machine's /dev/null, which container runtimes (runsc) give
+	// to their program's user with all that they are started with.
+	cmd.Stdin = strings.NewReader("")
 	out, err := cmd.CombinedOutput()
 	if err == nil && string(out) != "42\n" {
 		err = errors.New("it said something else")

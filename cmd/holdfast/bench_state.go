@@ -64,10 +64,15 @@ func benchSchema() []byte {
 	return []byte(b.String())
 }
 
+// benchRepeats lets agents that are measured do the same again and again.
+const benchRepeats = `unsafe: {watch_looser: true}
+watch: {responses: {loop: record, error_rate: record, cost_per_hour: record, rapid_actions: record, escalating_cost: record}}`
+
 // benchConfig is the configuration that is measured. JSON is YAML.
 func benchConfig() string {
 	return fmt.Sprintf(`version: 1
 listen: {pages: none}
+%s
 identity:
   issuers:
     - {name: bench, audience: holdfast, jwks_file: jwks.json, algorithms: [EdDSA]}
@@ -79,7 +84,7 @@ budgets:
   - {scope: tenant, resource: llm_tokens, amount: 1000000000000, window: 24h}
   - {scope: agent, resource: llm_tokens, amount: 1000000000000, window: 24h}
 rules: {files: [rules.yaml]}
-`, benchOrder, benchSchema(), benchWait)
+`, benchRepeats, benchOrder, benchSchema(), benchWait)
 }
 
 // benchState is a daemon on a state directory of its own, and the key of an
