@@ -22,7 +22,8 @@ operator key.
     $ holdfast agent pause nightly 'it loops'
 `, sub: []command{
 		{name: "ls", about: "list agents", run: agentList, help: `
-List the agents that were seen.
+List the agents that were seen, and beneath each those within it that its host
+told of, AGENT/ID, each beneath whoever started it.
 
     holdfast agent ls [--json]
 
@@ -30,7 +31,9 @@ List the agents that were seen.
 `},
 		{name: "pause", about: "stop one agent", run: agentPause, help: `
 Stop one agent: its crossings in flight are cut, and it is refused until a
-person lets it go on.
+person lets it go on. Those within it are stopped with it. AGENT/ID is one of
+those, with those beneath it alone; it is known by its host's word, so that only
+a pause of AGENT stops one that takes another name.
 
     holdfast agent pause NAME [REASON]
 
@@ -39,7 +42,8 @@ person lets it go on.
 `},
 		{name: "unpause", about: "let one agent go on; needs the operator key", run: agentUnpause, help: `
 Let an agent go on. Where it was paused because its code tried to get out of the
-sandbox, that answers the review of it, too.
+sandbox, or because something was out of the ordinary, that answers the review of
+it, too. "holdfast status" says why it was paused.
 
     holdfast agent unpause NAME [--reason TEXT]
 
@@ -106,8 +110,12 @@ func agentList(a *app, args []string) error {
 		return nil
 	}
 	now, rows := time.Now(), [][]string{{"NAME", "KIND", "TRUST", "STATE", "FIRST SEEN", "WHY"}}
-	for _, g := range as {
-		rows = append(rows, []string{clean(g.Name), or(g.Kind, "-"), g.Level.String(), string(g.State), story.Ago(g.First, now), g.Why})
+	for _, g := range story.Tree(as) {
+		level := g.Level.String()
+		if g.Owner != "" {
+			level = "-" // it has its owner's
+		}
+		rows = append(rows, []string{strings.Repeat("  ", g.Depth) + clean(g.Name), or(g.Kind, "-"), level, string(g.State), story.Ago(g.First, now), g.Why})
 	}
 	table(a.out, rows)
 	return nil
@@ -202,10 +210,10 @@ func agentUnpause(a *app, args []string) error {
 			}{got, holdfast.AgentRunning})
 		}
 		for _, id := range got.Settled {
-			a.say("review %s of its attempt to get out is settled with that", clean(id))
+			a.say("review %s, which asked whether it may go on, is settled with that", clean(id))
 		}
 		for _, id := range got.Left {
-			a.say("review %s of its attempt to get out waits on: who asked cannot answer it", clean(id))
+			a.say("review %s, which asks whether it may go on, waits on: who asked cannot answer it", clean(id))
 		}
 		return a.agentIs(subject, string(holdfast.AgentRunning))
 	})

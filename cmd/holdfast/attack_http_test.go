@@ -17,6 +17,7 @@ import (
 )
 
 const notesServer = `version: 1
+` + benchRepeats + `
 listen: {pages: none}
 boundaries:
   - {boundary: "mcp/notes/*", risk: LOW}

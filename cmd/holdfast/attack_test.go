@@ -68,6 +68,17 @@ func (s *site) run(args ...string) (string, int) {
 	return string(out), cmd.ProcessState.ExitCode()
 }
 
+// apart is run, and standard output alone.
+func (s *site) apart(args ...string) (string, int) {
+	s.t.Helper()
+	cmd := s.command(args...)
+	out, err := cmd.Output()
+	if cmd.ProcessState == nil {
+		s.t.Fatal(err)
+	}
+	return string(out), cmd.ProcessState.ExitCode()
+}
+
 // must is run where anything but 0 is a failure.
 func (s *site) must(args ...string) string {
 	s.t.Helper()
@@ -119,6 +130,13 @@ func (s *site) token(agent string) string {
 func (s *site) start(out string, args ...string) *exec.Cmd {
 	s.t.Helper()
 	cmd := s.command(args...)
+	s.begin(out, cmd)
+	return cmd
+}
+
+// begin starts what was prepared, likewise.
+func (s *site) begin(out string, cmd *exec.Cmd) {
+	s.t.Helper()
 	f, err := os.Create(filepath.Join(s.dir, out))
 	if err != nil {
 		s.t.Fatal(err)
@@ -129,7 +147,6 @@ func (s *site) start(out string, args ...string) *exec.Cmd {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() { s.stop(cmd) })
-	return cmd
 }
 
 // stop ends what start began, as Ctrl-C does.

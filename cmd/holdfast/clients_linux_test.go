@@ -2,7 +2,9 @@ package main
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/api"
 )
 
 // timeless is when a file was last changed that never was.
@@ -31,7 +35,11 @@ func newClients(t *testing.T) *clients {
 		fmt.Fprintf(&rows, "    '%s.example.com:%s': {type: package, addresses: [127.0.0.1], roots: roots.pem, binary: allow}\n", name, s.port)
 	}
 	fmt.Fprintf(&rows, "    'api.example.com:%s': {methods: [GET, PUT, POST], addresses: [127.0.0.1], roots: roots.pem}\n", s.port)
-	c := &clients{site: newSite(t, "version: 1\nlisten: {pages: none}\nboundaries:\n  - {boundary: run/*, risk: LOW, "+hostedWalls+"}\negress:\n  domains:\n"+rows.String()), services: s}
+	for name, provider := range map[string]string{"claude": "anthropic", "gpt": "openai"} {
+		fmt.Fprintf(&rows, "    '%s.example.com:%s': {type: llm, models: {provider: %s}, addresses: [127.0.0.1], roots: roots.pem}\n", name, s.port, provider)
+	}
+	const prices = "prices: {models: {messages_text: {input: $1, output: $2}, chat_text_stream: {input: $1, output: $2}, responses_text_stream: {input: $1, output: $2}}}\n"
+	c := &clients{site: newSite(t, "version: 1\n"+benchRepeats+"\n"+prices+"listen: {pages: none}\nboundaries:\n  - {boundary: run/*, risk: LOW, "+hostedWalls+"}\negress:\n  domains:\n"+rows.String()), services: s}
 	c.write("roots.pem", string(s.roots))
 	c.tools = c.goClient()
 	c.start("up", "up", "--no-operator")
@@ -60,7 +68,8 @@ func (c *clients) goClient() string {
 }
 
 // goClient gets one URL, through the proxy of the environment or, as `goclient
-// direct URL`, past it.
+// direct URL`, past it. As `goclient ask PROVIDER PATH BODY` it asks a model where its
+// environment says.
 const goClient = `package main
 
 import (
@@ -68,9 +77,31 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strings"
 )
 
+func ask(provider, path, body string) {
+	r, err := http.NewRequest("POST", os.Getenv(provider+"_BASE_URL")+path, strings.NewReader(body))
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(2)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Authorization", "Bearer "+os.Getenv(provider+"_API_KEY")+os.Getenv(provider+"_AUTH_TOKEN"))
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(2)
+	}
+	b, err := io.ReadAll(resp.Body)
+	fmt.Printf("%s %d %v %s\n", r.URL, resp.StatusCode, err, b)
+}
+
 func main() {
+	if os.Args[1] == "ask" {
+		ask(os.Args[2], os.Args[3], os.Args[4])
+		return
+	}
 	url, tr := os.Args[len(os.Args)-1], http.DefaultTransport.(*http.Transport)
 	if os.Args[1] == "direct" {
 		tr.Proxy = nil
@@ -186,6 +217,10 @@ func TestClientsInARun(t *testing.T) {
 		t.Run("go-refused", c.refused("goclient https://api.example.org/", blocked))
 		t.Run("go-refused-direct", c.refused("goclient direct https://api.example.org/", blocked))
 
+		t.Run("models", c.works(asksModels, "http://127.0.0.1:7412/llm/anthropic/v1/messages 200 <nil> {", "The sky is blue.",
+			"http://127.0.0.1:7412/llm/openai/v1/chat/completions 200 <nil> data: {", "data: [DONE]", "http://127.0.0.1:7412/llm/openai/v1/responses 200 <nil> event: response.created",
+			"v1/chat/completions 402 <nil> {", "no price for model", "v1/embeddings 402 <nil> {"))
+
 		t.Run("node", c.works(nodeFetch+"https://api.HOST/node", "200 reached /node by POST with 5 bytes"))
 		t.Run("node-refused", c.refused(nodeFetch+"https://api.example.org/", "403 ", blocked))
 
@@ -196,6 +231,49 @@ func TestClientsInARun(t *testing.T) {
 		t.Errorf("the server saw the allowed request %d times, and %d that are not allowed", n, m)
 	}
 	c.recorded()
+	c.charged()
+}
+
+// asksModels asks both providers with what the run's environment says, and nothing
+// else: two models of OpenAI's by two formats, one that has no price by two.
+const asksModels = `goclient ask ANTHROPIC /v1/messages '{"model":"messages_text","max_tokens":50,"messages":[{"role":"user","content":"hello"}]}'
+goclient ask OPENAI /chat/completions '{"model":"chat_text_stream","stream":true,"messages":[{"role":"user","content":"hello"}]}'
+goclient ask OPENAI /responses '{"model":"responses_text_stream","stream":true,"max_output_tokens":50,"input":"hello"}'
+goclient ask OPENAI /chat/completions '{"model":"dear","messages":[]}'
+goclient ask OPENAI /embeddings '{"model":"dear","input":"hello"}'
+`
+
+// charged wants the run's models among the crossings and in the spend, by what their
+// providers said of their use, and the run's own key nowhere.
+func (c *clients) charged() {
+	c.t.Helper()
+	tail := c.must("egress", "tail", "-n", "1000")
+	for _, want := range []string{"claude.example.com:" + c.services.port + "/v1/messages  200", "gpt.example.com:" + c.services.port + "/v1/chat/completions  200", "gpt.example.com:" + c.services.port + "/v1/responses  200"} {
+		if !strings.Contains(tail, want) {
+			c.t.Errorf("%q is not in the ledger's tail:\n%s", want, tail)
+		}
+	}
+	var s api.Status
+	if err := json.Unmarshal([]byte(c.must("status", "--json")), &s); err != nil || s.Spend == nil {
+		c.t.Fatalf("%v, %+v", err, s.Spend)
+	}
+	got := map[string][4]int64{}
+	for _, x := range s.Spend.Today {
+		got[x.Model] = [4]int64{x.Input, x.Output, x.Micro, x.Calls - x.Estimated}
+	}
+	want := map[string][4]int64{"messages_text": {25, 7, 25 + 2*7, 1}, "chat_text_stream": {19, 10, 19 + 2*10, 1}, "responses_text_stream": {36, 17, 36 + 2*17, 1}}
+	if !maps.Equal(got, want) {
+		c.t.Errorf("spent %v, not %v", got, want)
+	}
+	asked := c.services.model.Asked()
+	for _, a := range asked {
+		if key := a.Header.Get("Authorization") + a.Header.Get("X-Api-Key"); key != "" {
+			c.t.Errorf("%s was asked with the key %q", a.Path, key)
+		}
+	}
+	if len(asked) != 3 {
+		c.t.Errorf("the providers were asked %d times", len(asked))
+	}
 }
 
 // curlEvents reads a stream, and tells the server of the first event, which says

@@ -23,10 +23,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/llm/llmtest"
 )
 
 // services are what the clients of a run want to reach: a Git host, a registry of
-// npm's and one of pip's, and an API, over TLS on one port of this machine, each
+// npm's and one of pip's, an API and two providers of models, over TLS on one port of this machine, each
 // by its own name below example.com.
 type services struct {
 	t     *testing.T
@@ -35,6 +37,7 @@ type services struct {
 	roots []byte // PEM
 	npm   []byte // the one package, a tarball
 	wheel []byte
+	model llmtest.Provider
 
 	mu   sync.Mutex
 	seen map[string]chan struct{} // by the stream's name: its first event was read
@@ -85,6 +88,8 @@ func (s *services) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.index(w, r)
 	case "api.example.com":
 		s.api(w, r)
+	case "claude.example.com", "gpt.example.com":
+		s.model.ServeHTTP(w, r)
 	default:
 		http.Error(w, "a host that nobody is", http.StatusTeapot)
 	}

@@ -16,8 +16,8 @@ func commands() []command {
 	return []command{
 		initCommand(), upCommand(), mcpCommand(), runCommand(),
 		checkCommand(), explainCommand(), stepCommand(), goalCommand(), budgetCommand(), execCommand(),
-		reviewCommand(), haltCommand(), resumeCommand(), statusCommand(),
-		agentCommand(), ledgerCommand(), egressCommand(), rulesCommand(), stateCommand(), doctorCommand(), passphraseCommand(),
+		reviewCommand(), haltCommand(), resumeCommand(), statusCommand(), topCommand(), alertsCommand(), reportCommand(),
+		agentCommand(), ledgerCommand(), egressCommand(), rulesCommand(), snapshotCommand(), rollbackCommand(), stateCommand(), doctorCommand(), passphraseCommand(),
 		keyCommand(), validateCommand(), redactCommand(),
 		benchCommand(),
 		versionCommand(),

@@ -16,6 +16,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/sandbox/sandboxtest"
 )
 
 // The peers from npm, and the server that the official SDK brings for the
@@ -39,11 +41,12 @@ var (
 	ours   = sync.OnceValues(func() (string, error) { return goBuild("holdfast", ".") })
 )
 
-// tidied removes what is shared after all tests.
+// tidied removes what is shared after all tests, and sees that they gave nothing of
+// the machine's away.
 type tidied struct{ m *testing.M }
 
 func (t tidied) Run() int {
-	code := t.m.Run()
+	code := sandboxtest.NullKept(t.m.Run)
 	if dir, err := shared(); err == nil {
 		_ = os.RemoveAll(dir)
 	}
@@ -132,6 +135,7 @@ func serveEverything(t *testing.T, bin string, stateless bool) string {
 // suitePolicy is what an owner writes for a server that may do all it can: its
 // tools, what stands beside a call's arguments, and what it asks of the client.
 const suitePolicy = `version: 1
+` + benchRepeats + `
 listen:
   pages: none
 boundaries:

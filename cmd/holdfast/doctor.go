@@ -70,7 +70,7 @@ func doctor(a *app, args []string) error {
 	}{
 		{"state directory", a.seeState}, {"configuration", owner.seeConfig}, {"owner", owner.see},
 		{"halt latch", a.seeLatch}, {"ledger", a.seeLedger}, {"counters", a.seeCounters}, {"ledger key", a.seeLedgerKey},
-		{"operator key", a.seeOperator}, {"egress", a.seeEgress}, {"disk", a.seeDisk}, {"clock", a.seeClock}, {"refusal", owner.seeRefusal},
+		{"operator key", a.seeOperator}, {"egress", a.seeEgress}, {"alerts", owner.seeAlerts}, {"snapshots", a.seeSnapshots}, {"disk", a.seeDisk}, {"clock", a.seeClock}, {"refusal", owner.seeRefusal},
 	}
 	var found []finding
 	for _, c := range checks {
@@ -129,8 +129,8 @@ func (a *app) seeConfig(daemon.Paths) finding {
 	if err != nil {
 		return bad(err)
 	}
-	for _, w := range l.Policy.Weakened {
-		return warn("remove it from `unsafe` when you can", "weakened: %s", w)
+	if all := l.Policy.Weakened; len(all) > 0 {
+		return warn("take back what is not meant, under `unsafe` or where the boundary or the host is listed", "weakened: %s", strings.Join(all, "; "))
 	}
 	if config == "" {
 		return okay("none, the safe defaults govern")

@@ -19,7 +19,7 @@ it would do, what it did, and how often.
 
     $ holdfast egress check https://api.openai.com/v1/models
     $ holdfast egress tail
-`, sub: []command{egressCheckCommand(), egressTailCommand(), egressStatsCommand(), egressCACommand()}}
+`, sub: []command{egressCheckCommand(), egressTailCommand(), egressStatsCommand(), egressCACommand(), egressAuditCommand()}}
 }
 
 func egressCACommand() command {

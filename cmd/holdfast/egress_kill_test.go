@@ -43,7 +43,7 @@ func TestBad_Egress_killedBetweenBeginAndAnswer(t *testing.T) {
 	s := newSite(t, "version: 1\nlisten: {pages: none}\negress:\n  listen: [{address: '127.0.0.1:0', agent: nightly}]\n  domains:\n    '"+host+
 		"': {addresses: [127.0.0.1], roots: roots.pem, budget: token_count}\nbudgets: [{scope: agent, resource: llm_tokens, boundary: 'egress/"+host+"', amount: 1000}]\n")
 	s.write("roots.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: service.Certificate().Raw})))
-	words := strings.Repeat("many ordinary words ", 99) // 1980 bytes are 900 tokens
+	words := strings.Repeat("many ordinary words ", 45) // 900 bytes are 900 tokens at most
 	up := func() (post func(path, body string) (int, string, error), kill func()) {
 		t.Helper()
 		if err := os.Remove(filepath.Join(s.dir, "out")); err != nil && !os.IsNotExist(err) {

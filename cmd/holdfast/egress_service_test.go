@@ -16,7 +16,8 @@ import (
 
 // egressService is a service over TLS for scripts: egressservice DIR. Its
 // certificate is for example.com and signs itself; DIR gets roots.pem and, once it
-// listens, service.port. It says what came to it, and an address of somebody.
+// listens, service.port. It says what came to it, and an address of somebody; at
+// /v1/messages it is a model.
 func egressService() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -25,6 +26,11 @@ func egressService() {
 		key := "wrong"
 		if r.Header.Get("X-Api-Key") == "key-of-the-service-0123456789" {
 			key = "right"
+		}
+		if r.URL.Path == "/v1/messages" { // a model's answer
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"id":"msg_1","type":"message","role":"assistant","model":"claude-x","content":[{"type":"text","text":"the key is %s"}],"stop_reason":"end_turn","usage":{"input_tokens":9,"output_tokens":3}}`, key)
+			return
 		}
 		fmt.Fprintf(w, "key: %s\nauthorization: %s\nbody: %s\nfrom: bob@example.com\n", key, r.Header.Get("Authorization"), b)
 	}))

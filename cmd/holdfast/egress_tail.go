@@ -22,10 +22,11 @@ and the wait for the first byte took of its duration, in microseconds. A request
 that a person is asked about stands here when it is asked, with its review, and
 again when it ended.
 
-    holdfast egress tail [-n N] [-f] [--json]
+    holdfast egress tail [-n N] [-f] [--agent NAME] [--json]
 
-    -n N   how many; 20 if absent
-    -f     go on with what comes
+    -n N           how many; 20 if absent
+    -f             go on with what comes
+    --agent NAME   only that agent's, with those within it; AGENT/ID is one of those
 
     $ holdfast egress tail -n 5
 `}
@@ -35,13 +36,14 @@ func egressTail(a *app, args []string) error {
 	fs := a.flags("egress tail")
 	n := fs.Int64("n", 20, "")
 	follow := fs.Bool("f", false, "")
+	agent := fs.String("agent", "", "")
 	if _, err := a.parse(fs, args, 0, 0); err != nil {
 		return err
 	}
 	if *n < 0 {
 		return usage("", "-n must not be negative")
 	}
-	return (&tailing{a: a, look: a.look(), egress: true}).run(*n, *follow)
+	return (&tailing{a: a, look: a.look(), egress: true, agent: *agent}).run(*n, *follow)
 }
 
 // exchanged is one exchange as --json prints it.
@@ -76,11 +78,11 @@ func heldExchange(s ledger.Stored) (exchanged, error) {
 	if err != nil {
 		return exchanged{}, err
 	}
-	var of struct{ Agent, Boundary, Why string }
+	var of struct{ Agent, Asker, Boundary, Why string }
 	if err := json.Unmarshal(e.Data, &of); err != nil {
 		return exchanged{}, err
 	}
-	x := exchanged{At: e.Timestamp, Crossing: e.Crossing, Agent: of.Agent, Boundary: of.Boundary, Outcome: outcomeHeld, Kind: holdfast.KindHeld, Why: of.Why, Review: e.Subject}
+	x := exchanged{At: e.Timestamp, Crossing: e.Crossing, Agent: or(of.Asker, of.Agent), Boundary: of.Boundary, Outcome: outcomeHeld, Kind: holdfast.KindHeld, Why: of.Why, Review: e.Subject}
 	text := kept(s, e.PartHash)
 	if x.Erased = text == "erased"; x.Erased {
 		return x, nil

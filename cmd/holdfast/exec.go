@@ -193,7 +193,8 @@ func (e *executing) request(a *app, rest []string) (api.Execution, error) {
 		return x, usage("name one: --lang python3", "no language is named")
 	}
 	if err := e.known.Check(); err != nil {
-		return x, usage("see `holdfast exec --help`", "%s", bad(err).Why)
+		said := bad(err)
+		return x, usage(said.Hint, "%s", said.Why)
 	}
 	ask, err := e.ask(a, "exec/"+e.lang, nil)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
 // exitInterrupted is the exit code of a run that Ctrl-C stopped, as of any
@@ -14,6 +15,10 @@ const exitInterrupted = 130
 
 // stopTime is how long what there is of a run is waited for after Ctrl-C.
 const stopTime = 5 * time.Second
+
+// silence is how long a run may take, one that may be in a VM, before people are
+// told what it waits for.
+const silence = 3 * time.Second
 
 // ran runs x and waits for what came of it. Where this command is interrupted,
 // the run is stopped, and what there is of it is still waited for.
@@ -33,6 +38,11 @@ func (a *app) ran(c *api.Client, x api.Execution) (*api.Executed, error) {
 		<-ctx.Done()
 	})
 	defer stop()
+	if !a.json && (x.Tier == sandbox.TierVM || x.Evidence != (sandbox.Evidence{})) {
+		defer time.AfterFunc(silence, func() {
+			a.say("still waiting: before the first run in a VM a guest is started, which can take a minute; later runs are copies of it")
+		}).Stop()
+	}
 	got, err := c.Exec(ctx, x)
 	if err != nil && a.ctx.Err() != nil {
 		return nil, a.ctx.Err()

@@ -19,8 +19,9 @@ func haltCommand() command {
 	return command{name: "halt", about: "stop everything, now", run: haltAll, help: `
 Stop everything: the latch is written first, by this command itself, so that it
 works without a daemon, without a configuration and with a broken one. Then the
-daemon, where there is one, is told, and cuts every crossing in flight. Anybody
-may halt; only a person with the operator key can resume.
+daemon, where there is one, is told, and cuts every crossing in flight. Then the
+halt_hooks of the configuration run, once: by the daemon, or else by this command.
+Anybody may halt; only a person with the operator key can resume.
 
     holdfast halt [REASON] [--who NAME]
 
@@ -58,7 +59,13 @@ func haltAll(a *app, args []string) error {
 	cut, perr := a.poke(p.Sock)
 	took := time.Since(start)
 	if a.json {
-		return errors.Join(perr, a.printJSON(map[string]any{"halted": true, "first": first, "state": p.Dir, "daemon": cut, "micros": took.Microseconds()}))
+		answer := map[string]any{"halted": true, "first": first, "state": p.Dir, "daemon": cut, "micros": took.Microseconds()}
+		if errors.Is(perr, api.ErrNobody) {
+			answer["halt_hooks"] = a.haltHooks()
+		} else if perr != nil {
+			answer["daemon_problem"] = clean(perr.Error()) // it will see the latch by itself
+		}
+		return a.printJSON(answer)
 	}
 	word := "halted"
 	if !first && err == nil {
@@ -70,6 +77,9 @@ func haltAll(a *app, args []string) error {
 	switch {
 	case errors.Is(perr, api.ErrNobody):
 		a.say("no daemon runs; nothing will start until `%s`", a.forState("holdfast resume"))
+		for _, r := range a.haltHooks() {
+			a.say("halt hook %s", hookLine(&r))
+		}
 	case perr != nil:
 		a.say("the latch is set, and the daemon, which does not answer, will see it by itself: %v", perr)
 	default:
@@ -91,7 +101,7 @@ func (a *app) poke(sock string) (*api.Cutting, error) {
 }
 
 // because is why everything is halted, by whom and since when.
-func because(s *api.Status, now time.Time) string {
+func because(s api.Halt, now time.Time) string {
 	when := ""
 	if !s.HaltWhen.IsZero() {
 		when = ", " + story.Ago(s.HaltWhen, now)
@@ -114,6 +124,6 @@ func (a *app) sayHalt(kind holdfast.Kind, why string) {
 		s, err = daemon.Look(a.ctx, p, nil)
 	}
 	if err == nil && s.Halted && s.HaltWhy != "" && !strings.Contains(why, s.HaltWhy) {
-		a.say("halted because: %s", clean(because(s, time.Now())))
+		a.say("halted because: %s", clean(because(s.Halt, time.Now())))
 	}
 }

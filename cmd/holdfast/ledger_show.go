@@ -116,7 +116,7 @@ func (a *app) tell(s ledger.Stored) error {
 			return err
 		}
 		a.paragraph(s, b.Timestamp, l.bold("begin")+"  "+clean(b.Boundary), [][]string{
-			{"agent", b.Agent + prefix(", kind ", b.AgentKind) + prefix(", session ", b.Session)},
+			{"agent", b.Agent + prefix(", kind ", b.AgentKind) + prefix(", session ", b.Session)}, {"its host", story.Host(b.Sub)},
 			{"caller", b.Caller + prefix(" as ", strings.Join(b.Roles, ", "))},
 			{"risk", b.Risk}, {"key", b.Key}, {"exact", b.ExactHash}, {"policy", b.Policy},
 			{"review", b.Review + prefix(", by ", b.Reviewer)}, {"reserved", story.Draws(b.Draws)},
@@ -139,7 +139,7 @@ func (a *app) tell(s ledger.Stored) error {
 	}
 	a.paragraph(s, e.Timestamp, l.outcome(e.Outcome)+" "+l.bold(string(e.Outcome))+"  "+clean(e.Boundary), [][]string{
 		{"in words", story.Exchange(e, s.Part)},
-		{"agent", e.Agent + prefix(", kind ", e.AgentKind) + prefix(", session ", e.Session)},
+		{"agent", e.Agent + prefix(", kind ", e.AgentKind) + prefix(", session ", e.Session)}, {"its host", story.Host(e.Sub)},
 		{"caller", e.Caller + prefix(" as ", strings.Join(e.Roles, ", "))},
 		{"state", e.State.String() + fmt.Sprintf(", exit code %d, %s", e.ExitCode, time.Duration(e.DurationUS)*time.Microsecond)},
 		{"run", e.Run}, {"walls", strings.Join(e.Walls, ", ")}, {"sandbox", e.Sandbox}, {"kind", string(e.ErrorKind)}, {"why", e.Why}, {"rule", e.Rule},

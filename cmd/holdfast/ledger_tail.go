@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,11 +21,12 @@ Print the newest records of the ledger, one a line: when, how it came out,
 which boundary, which agent, and why. With --json each line is the record
 itself, byte for byte.
 
-    holdfast ledger tail [-n N] [-f] [--events] [--json]
+    holdfast ledger tail [-n N] [-f] [--events] [--agent NAME] [--json]
 
-    -n N       how many; 20 if absent
-    -f         go on with what comes
-    --events   also what is no crossing: reviews, halts, policy, trust
+    -n N           how many; 20 if absent
+    -f             go on with what comes
+    --events       also what is no crossing: reviews, halts, policy, trust
+    --agent NAME   only that agent's, with those within it; AGENT/ID is one of those
 
     $ holdfast ledger tail -n 5
 `}
@@ -35,13 +37,14 @@ func ledgerTail(a *app, args []string) error {
 	n := fs.Int64("n", 20, "")
 	follow := fs.Bool("f", false, "")
 	events := fs.Bool("events", false, "")
+	agent := fs.String("agent", "", "")
 	if _, err := a.parse(fs, args, 0, 0); err != nil {
 		return err
 	}
 	if *n < 0 {
 		return usage("", "-n must not be negative")
 	}
-	t := &tailing{a: a, look: a.look(), events: *events}
+	t := &tailing{a: a, look: a.look(), events: *events, agent: *agent}
 	return t.run(*n, *follow)
 }
 
@@ -102,13 +105,29 @@ type tailing struct {
 	events bool
 	// egress wants only what went out, or was to, or waits for a person.
 	egress bool
+	// agent is whose records are wanted, with those within it; empty wants all.
+	agent string
 }
 
 func (t *tailing) wants(s ledger.Stored) bool {
 	if t.egress {
-		return s.Kind == ledger.KindEntry && bytes.Contains(s.Record, []byte(`"boundary_crossing":"egress/`)) || isHeldExchange(s)
+		return (s.Kind == ledger.KindEntry && bytes.Contains(s.Record, []byte(`"boundary_crossing":"egress/`)) || isHeldExchange(s)) && t.isOf(s)
 	}
-	return s.Kind == ledger.KindEntry || t.events && s.Kind == ledger.KindEvent
+	return (s.Kind == ledger.KindEntry || t.events && s.Kind == ledger.KindEvent) && t.isOf(s)
+}
+
+// isOf says whether a record is the wanted agent's, or of one within it.
+func (t *tailing) isOf(s ledger.Stored) bool {
+	if t.agent == "" {
+		return true
+	}
+	var of struct {
+		Agent, Owner, Event, Subject string
+		Data                         struct{ Agent, Asker, Owner string }
+	}
+	_ = json.Unmarshal(s.Record, &of) // of what is no text there is nothing to compare
+	return slices.Contains([]string{of.Agent, of.Owner, of.Subject, of.Data.Agent, of.Data.Asker, of.Data.Owner}, t.agent) ||
+		strings.HasPrefix(of.Event, "agent_") && strings.HasPrefix(of.Subject, t.agent+"/")
 }
 
 // back finds where the last n records begin that are wanted.

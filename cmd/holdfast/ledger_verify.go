@@ -379,5 +379,8 @@ func treeName(tenant string) string {
 	if tenant == ledger.CheckpointsTenant {
 		return tenant + " (the log of signed heads)"
 	}
+	if tenant == holdfast.Unverified {
+		return tenant + " (requests without a good token, whose tenant nobody knows)"
+	}
 	return tenant
 }

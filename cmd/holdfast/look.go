@@ -29,18 +29,34 @@ func (a *app) look() look {
 
 // columnsOf is how wide a terminal is; 160 for what is none.
 func columnsOf(x any) int {
-	const otherwise = 160
+	if n, _ := sizeOf(x); n > 0 {
+		return max(n, 40)
+	}
+	return 160
+}
+
+// rowsOf is how high a terminal is; plainRows for what is none.
+func rowsOf(x any) int {
+	if _, n := sizeOf(x); n > 0 {
+		return n
+	}
+	return plainRows
+}
+
+// sizeOf is the size of a terminal; 0 for what is none.
+func sizeOf(x any) (columns, rows int) {
 	if o, ok := x.(*output); ok {
 		x = o.Writer
 	}
 	f, ok := x.(*os.File)
 	if !ok {
-		return otherwise
+		return 0, 0
 	}
-	if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
-		return max(n, 40)
+	columns, rows, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0, 0
 	}
-	return otherwise
+	return columns, rows
 }
 
 // clipped is one line of at most so many columns; "..." says that there is more.

@@ -65,6 +65,10 @@ func TestScripts(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { removeAll(t, root) })
+	path := os.Getenv("PATH")
+	if raceDetector {
+		path = unwatched(t) + string(filepath.ListSeparator) + path
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:         "testdata",
 		WorkdirRoot: root,
@@ -74,6 +78,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("LANG", "C.UTF-8")
 			e.Setenv("USER", "ann")
 			e.Setenv(raceOptions, os.Getenv(raceOptions))
+			e.Setenv("PATH", path)
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

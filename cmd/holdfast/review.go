@@ -179,7 +179,7 @@ func reviewList(a *app, args []string) error {
 		if *all {
 			state = r.Fate
 		}
-		rows = append(rows, []string{clean(r.ID), state, r.Agent, r.Boundary, r.Risk.String(), story.Ago(r.Created, now), story.Ago(r.Expires, now)})
+		rows = append(rows, []string{clean(r.ID), state, r.Asks(), r.Boundary, r.Risk.String(), story.Ago(r.Created, now), story.Ago(r.Expires, now)})
 	}
 	// Below each row stands what is asked, and why where that is not the usual.
 	for i, line := range strings.Split(strings.TrimSuffix(tabled(rows), "\n"), "\n") {

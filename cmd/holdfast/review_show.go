@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/daemon"
 	"github.com/holdfast-dev/holdfast/internal/review"
+	"github.com/holdfast-dev/holdfast/internal/story"
 	"github.com/holdfast-dev/holdfast/kernel"
 )
 
@@ -52,7 +53,7 @@ func showReview(w io.Writer, r *review.Review) {
 	rows := [][]string{
 		{"review", r.ID + " (" + string(r.State) + ")"},
 		{"boundary", r.Boundary},
-		{"agent", r.Agent + prefix(", session ", r.Session) + prefix(", asked by ", r.Principal)},
+		{"agent", r.Asks() + prefix(", session ", r.Session) + prefix(", asked by ", r.Principal)},
 		{"risk", r.Risk.String()},
 		{"why", r.Why},
 		{"asked", r.Created.UTC().Format(time.RFC3339) + ", " + ends(r)},
@@ -67,6 +68,12 @@ func showReview(w io.Writer, r *review.Review) {
 		rows = append(rows, []string{"decided", r.Decided.UTC().Format(time.RFC3339) + " by " + r.Reviewer + prefix(": ", r.Reason)})
 	}
 	table(w, rows)
+	if words := story.Overspent(r); words != "" {
+		fmt.Fprintln(w)
+		for line := range strings.Lines(words) {
+			fmt.Fprintln(w, clean(strings.TrimRight(line, "\n")))
+		}
+	}
 	fmt.Fprintln(w)
 	for line := range strings.Lines(r.Preview) {
 		fmt.Fprintln(w, "    "+clean(strings.TrimRight(line, "\n")))

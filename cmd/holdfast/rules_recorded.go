@@ -24,8 +24,9 @@ var errMasked = errors.New("the payload that the ledger keeps is masked")
 // has it. The error is errNotKept or errMasked, of the payload alone; a masked
 // payload is given as it stands.
 func recordedFacts(b *ledger.Begin, part []byte) (constitution.Facts, error) {
+	agent, sub := b.Who()
 	f := constitution.Facts{Boundary: b.Boundary, Now: b.Timestamp, Who: holdfast.Identity{Tenant: b.TenantID, Principal: b.Caller, Roles: b.Roles,
-		Agent: b.Agent, Kind: b.AgentKind, Session: b.Session, Intent: b.Intent, Chain: b.Chain, Tier: b.Tier}, Fetched: recordedFetched(b.Fetched)}
+		Agent: agent, Sub: sub, Kind: b.AgentKind, Session: b.Session, Intent: b.Intent, Chain: b.Chain, Tier: b.Tier}, Fetched: recordedFetched(b.Fetched)}
 	if !b.Clock.IsZero() {
 		f.Now = b.Clock
 	}

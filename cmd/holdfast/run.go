@@ -51,6 +51,8 @@ hooks and configuration are read-only: your own git would execute what they say.
 Its environment has PATH, HOME, USER, SHELL, TERM, LANG and TZ, and what --env
 names, and with a network where the proxy and its certificates are (HTTPS_PROXY,
 SSL_CERT_FILE and the like); programs that heed neither come to it all the same.
+Where the allowlist has a row of type llm, ANTHROPIC_BASE_URL or OPENAI_BASE_URL
+leads to Holdfast's gateway to models, and what stands for a key is not one.
 What Holdfast has to say stands on standard error; --json prints the result
 there when it has ended. The exit code is the program's: 128 and the number of the
 signal that ended it, 137 when a limit or a halt did, 159 when it tried to get out.

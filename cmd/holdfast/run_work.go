@@ -48,6 +48,7 @@ func (a *app) network(ask api.RunAsk, terms api.RunTerms) (sandbox.Workspace, er
 	}
 	space.Network = terms.Network
 	space.Environment = sandbox.NetworkVariables()
+	maps.Copy(space.Environment, terms.Network.ModelVariables(ask.Space.Environment))
 	maps.Copy(space.Environment, ask.Space.Environment)
 	return sandbox.CheckWorkspace(space, func(string) bool { return false })
 }

@@ -48,9 +48,7 @@ func showStatus(a *app, args []string) error {
 	if s == nil {
 		return unread
 	}
-	if enabled, set := a.lookup("HOLDFAST_ENABLED"); !halt.Enabled(enabled, set) && !s.Halted {
-		s.Halted, s.HaltWhy = true, fmt.Sprintf("HOLDFAST_ENABLED is %q here", clean(enabled))
-	}
+	a.haltedHere(&s.Halt)
 	if a.json {
 		err = a.printJSON(s)
 	} else {
@@ -63,6 +61,13 @@ func showStatus(a *app, args []string) error {
 		return status(exitHalted)
 	}
 	return unread
+}
+
+// haltedHere adds that HOLDFAST_ENABLED of this very process halts it (D35).
+func (a *app) haltedHere(s *api.Halt) {
+	if enabled, set := a.lookup("HOLDFAST_ENABLED"); !halt.Enabled(enabled, set) && !s.Halted {
+		s.Halted, s.HaltWhy = true, fmt.Sprintf("HOLDFAST_ENABLED is %q here", clean(enabled))
+	}
 }
 
 // howIsIt asks the owner, and looks for itself where there is none or it does
@@ -132,6 +137,44 @@ func (a *app) still(p daemon.Paths) (s *api.Status, err error) {
 	return s, errors.Join(lerr, err)
 }
 
+// maxSpent is how many lines say what was spent; --json has all.
+const maxSpent = 5
+
+// spendLines say what was spent on models today, the dearest of all tenants first.
+func spendLines(s *api.Spend) []string {
+	if s == nil {
+		return nil
+	}
+	sum := func(list []kernel.Spend) (micro int64) {
+		for i := range list {
+			micro += list[i].Micro
+		}
+		return micro
+	}
+	out := []string{fmt.Sprintf("on models: %s today, %s this month", story.Dollars(sum(s.Today)), story.Dollars(sum(s.ThisMonth)))}
+	trees := kernel.SpentByTrees(s.Today)
+	for i := range trees[:min(len(trees), maxSpent)] {
+		x := &trees[i]
+		out = append(out, fmt.Sprintf("%s and those within it: %s, %s", clean(x.Agent), story.Dollars(x.Micro), story.Count(int(x.Calls), "call", "calls")))
+	}
+	for i := range s.Today[:min(len(s.Today), maxSpent)] {
+		x := &s.Today[i]
+		of := ""
+		if x.Tenant != holdfast.Local {
+			of = " of " + clean(x.Tenant)
+		}
+		line := fmt.Sprintf("%s%s on %s%s: %s, %s", clean(x.Agent), of, clean(x.Model), prefix(" for ", clean(x.Intent)), story.Dollars(x.Micro), story.Count(int(x.Calls), "call", "calls"))
+		if x.Unpriced > 0 {
+			line += fmt.Sprintf(", %d of them without a price", x.Unpriced)
+		}
+		out = append(out, line)
+	}
+	if more := len(s.Today) - maxSpent; more > 0 {
+		out = append(out, fmt.Sprintf("%d more, %s together: `holdfast status --json`", more, story.Dollars(sum(s.Today[maxSpent:]))))
+	}
+	return out
+}
+
 func (a *app) sayStatus(s *api.Status, up, broken bool) {
 	l, now := a.look(), time.Now()
 	head, mark := "ready", l.mark(holdfast.Allow)
@@ -149,23 +192,35 @@ func (a *app) sayStatus(s *api.Status, up, broken bool) {
 		rows = append(rows, []string{"  " + name, fmt.Sprintf(format, args...)})
 	}
 	if s.Halted {
-		row("because", "%s", because(s, now))
+		row("because", "%s", because(s.Halt, now))
+	}
+	for i := range s.HaltHooks {
+		row("halt hook", "%s", hookLine(&s.HaltHooks[i]))
 	}
 	if up {
 		row("daemon", "process %d, %s, since %s", s.PID, s.Version, s.Since.Format(time.RFC3339))
 	} else {
 		row("daemon", "none answers")
 	}
-	row("state", "%s, %s used, %s free", s.State, bytesOf(s.DiskUsed), bytesOf(s.DiskFree))
+	if s.DiskUsed == 0 && s.DiskFree == 0 { // it is not there yet: its disk was not asked
+		row("state", "%s", s.State)
+	} else {
+		row("state", "%s, %s used, %s free", s.State, bytesOf(s.DiskUsed), bytesOf(s.DiskFree))
+	}
 	if up {
 		row("policy", "%s%s", s.Policy[:min(12, len(s.Policy))], prefix(" from ", strings.Join(s.Files, ", ")))
 		row("operators", "%s", or(strings.Join(s.Operator, ", "), "none"))
 	}
 	row("reviews", "%s", story.Count(s.Waiting, "waits", "wait"))
-	row("agents", "%d%s", s.Agents, prefix(", paused: ", strings.Join(s.Paused, ", ")))
+	within := ""
+	if s.Within > 0 {
+		within = fmt.Sprintf(", and %d within them", s.Within)
+	}
+	row("agents", "%d%s%s", s.Agents, within, prefix(", paused: ", strings.Join(s.Paused, ", ")))
 	for _, name := range slices.Sorted(maps.Keys(s.PausedWhy)) {
 		row("paused", "%s: %s", name, s.PausedWhy[name])
 	}
+	a.rowsOfWatch(row, s.Watch)
 	for _, g := range s.Goals {
 		row("goals", "%s", pausedGoals(&g))
 	}
@@ -193,6 +248,12 @@ func (a *app) sayStatus(s *api.Status, up, broken bool) {
 		for _, x := range e.Listeners {
 			row("egress", "%s speaks for %s%s", x.Address, x.Agent, prefix(", kind ", x.Kind))
 		}
+	}
+	for _, c := range s.Alerts {
+		row("alerts", "%s", alertLine(c))
+	}
+	for _, line := range spendLines(s.Spend) {
+		row("spent", "%s", line)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Servers)) {
 		row("mcp", "%s %s", name, s.Servers[name])

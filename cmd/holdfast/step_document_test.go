@@ -32,7 +32,7 @@ func TestStepIsTheDocumentsSafetyCheck(t *testing.T) {
 		{"the cooldown ends", strings.Replace(noCooldown, "risk: LOW", "risk: LOW\n    cooldown: 300ms", 1), theCooldownEnds},
 		{"the daily budget blocks", noCooldown + fmt.Sprintf(stepsCost, "$9"), theDailyBudget},
 		{"the chain budget blocks", noCooldown + fmt.Sprintf(stepsCost, "$4"), theChainBudget},
-		{"the session budget blocks", noCooldown + fmt.Sprintf(stepsCost, "$4"), theSessionBudget},
+		{"the session budget blocks", noCooldown + fmt.Sprintf(stepsCost, "$2") + "budgets: [{scope: session, resource: money_micro, amount: 4000000}]\n", theSessionBudget},
 		{"the order of the checks", noCooldown, theOrder},
 		{"passed", noCooldown, thePass},
 		{"without arguments", noCooldown, theArguments},
@@ -163,8 +163,8 @@ func theEnabledFlag(s *script) {
 // Five of the document's kind "support" and no sixth; what was refused counts
 // nothing, and another session begins anew.
 func theIterationLimit(s *script) {
-	for range 5 {
-		s.passes("ada", "implement", "--kind", "support")
+	for i := range 5 { // five times the same would be a loop
+		s.passes("ada", fmt.Sprint("implement ", i), "--kind", "support")
 	}
 	for range 2 {
 		s.blocks(exitRefused, `iterations per session \(kind support\): 1 asked, 0 of 5 left`, "ada", "implement", "--kind", "support")

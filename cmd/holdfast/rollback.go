@@ -1,0 +1,118 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/internal/operator"
+	"github.com/holdfast-dev/holdfast/internal/snapshot"
+	"github.com/holdfast-dev/holdfast/kernel"
+)
+
+func rollbackCommand() command {
+	return command{name: "rollback", about: "put work trees back to a snapshot; needs the operator key", run: rollback, help: `
+Put work trees back to a snapshot, or to the newest version before a crossing.
+What is there is kept first, in a snapshot of its own, so that a rollback can be
+rolled back. Files only: no commit, branch or index of a repository in the tree is
+touched, and never the halt latch, the ledger, limits or configuration. It works
+while everything is halted, which is the best time for it.
+
+    holdfast rollback SNAPSHOT [--tree PATH] [--dry-run] [--reason TEXT]
+    holdfast rollback --before CROSSING [--tree PATH] [--dry-run]
+
+    --dry-run                say what would change, and change nothing; no key
+` + personFlags + `
+    $ holdfast halt 'it deletes the wrong files'
+    $ holdfast rollback --before 01a1fc69-1fbb-7039-a12e-df85ea412eec
+`}
+}
+
+func rollback(a *app, args []string) error {
+	fs, p := a.flags("rollback"), person{}
+	p.flags(fs)
+	before, tree, dry := fs.String("before", "", ""), fs.String("tree", "", ""), fs.Bool("dry-run", false, "")
+	rest, err := a.parse(fs, args, 0, 1)
+	if err != nil {
+		return err
+	}
+	subject := ""
+	switch {
+	case len(rest) == 1 && *before == "":
+		subject = rest[0]
+	case len(rest) == 0 && *before != "":
+		subject = kernel.RollbackBefore + *before
+	default:
+		return usage("`holdfast snapshot ls` lists snapshots", "name one snapshot, or --before and a crossing")
+	}
+	if *tree != "" {
+		if *tree, err = filepath.Abs(*tree); err != nil {
+			return err
+		}
+		if real, err := filepath.EvalSymlinks(*tree); err == nil {
+			*tree = real
+		}
+	}
+	if *dry {
+		return a.reach(func(c *api.Client, _ *api.Status) error {
+			b, err := c.LookRollback(a.ctx, subject, *tree)
+			if err != nil {
+				return err
+			}
+			return a.rolled(b, true)
+		})
+	}
+	return a.personal(p, operator.Statement{Act: operator.Rollback, Subject: subject, Value: *tree, Tenant: a.tenant}, func(c *api.Client, w api.PersonsWord) error {
+		b, err := c.Rollback(a.ctx, w)
+		if err != nil {
+			return err
+		}
+		return a.rolled(b, false)
+	})
+}
+
+// rolled tells what a rollback did, or would do.
+func (a *app) rolled(b []byte, dry bool) error {
+	var list []snapshot.Rolled
+	if err := json.Unmarshal(b, &list); err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(list)
+	}
+	for i := range list {
+		if _, err := fmt.Fprint(a.out, rolledTold(&list[i], dry)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func rolledTold(r *snapshot.Rolled, dry bool) string {
+	var b strings.Builder
+	would := ""
+	if dry {
+		would = "would be "
+	}
+	fmt.Fprintf(&b, "%s: %d %staken away, %d %sput back\n", clean(r.Tree), r.Removed, would, r.Written, would)
+	for _, line := range r.First {
+		fmt.Fprintln(&b, "  "+clean(line))
+	}
+	if more := r.Removed + r.Written - len(r.First); more > 0 {
+		fmt.Fprintf(&b, "  and %d more\n", more)
+	}
+	if r.Stays.Names > 0 {
+		fmt.Fprintf(&b, "  untouched, for no snapshot holds it: %d files of %s\n", r.Stays.Files, bytesOf(r.Stays.Bytes))
+	}
+	if r.Before != nil {
+		fmt.Fprintf(&b, "  what was there is in the snapshot %s\n", r.Before.ID)
+	}
+	return b.String()
+}
+
+func damagedSnapshot(why string) error {
+	return &holdfast.Error{Kind: holdfast.KindConflict, Why: "the snapshot is not what was kept: " + why, Hint: "do not go back to it; `holdfast snapshot ls` lists others"}
+}
