@@ -109,7 +109,7 @@ func (s *scene) prepare(ctx context.Context, root string) error {
 		builds["holdfast"] = "./cmd/holdfast"
 	}
 	for name, pkg := range builds {
-		if _, err := s.run(ctx, root, "go", "build", "-trimpath", "-o", s.path(name), pkg); err != nil {
+		if _, err := s.run(ctx, root, "go", "build", "-o", s.path(name), pkg); err != nil {
 			return err
 		}
 	}
