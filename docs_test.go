@@ -12,17 +12,20 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/daemon"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/watch"
 )
 
 // documents are the pages whose words are held against the tree.
 func documents() []string {
-	return []string{"README.md", "SECURITY.md", "doc/crossing.md", "doc/threat.md", "doc/principles.md", "doc/ledger-format.md", "doc/redaction.md", "doc/sandbox.md", "doc/egress.md", "doc/goals.md", "doc/rules.md"}
+	return []string{"README.md", "SECURITY.md", "doc/crossing.md", "doc/threat.md", "doc/principles.md", "doc/ledger-format.md", "doc/redaction.md", "doc/sandbox.md", "doc/egress.md", "doc/goals.md", "doc/rules.md",
+		"doc/watch.md", "doc/alerts.md", "doc/health.md", "doc/snapshots.md"}
 }
 
 func page(t *testing.T, name string) string {
@@ -157,6 +160,20 @@ func TestCodeNamesRealPages(t *testing.T) {
 	}
 }
 
+// TestWatchPageHasEveryCondition holds the table of doc/watch.md against the code's.
+func TestWatchPageHasEveryCondition(t *testing.T) {
+	var want, got []string
+	for _, c := range watch.Conditions() {
+		want = append(want, string(c.Name)+" "+c.Severity.String())
+	}
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| ([A-Z]+) \\|").FindAllStringSubmatch(page(t, "doc/watch.md"), -1) {
+		got = append(got, m[1]+" "+m[2])
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("doc/watch.md has\n%q\nand the code\n%q", got, want)
+	}
+}
+
 // TestCrossingPageHasEverySignal holds the table of error kinds in
 // doc/crossing.md against the one in code (D14c).
 func TestCrossingPageHasEverySignal(t *testing.T) {
@@ -208,9 +225,10 @@ func TestCrossingPageHasEveryState(t *testing.T) {
 }
 
 // TestReadmeConfigurationLoads loads the YAML of the README, and of the pages about
-// what leaves and about goals, as the daemon would, and parses the README's JSON.
+// what leaves, goals, the watch and snapshots, as the daemon would, and parses the
+// README's JSON.
 func TestReadmeConfigurationLoads(t *testing.T) {
-	text := page(t, "README.md") + page(t, "doc/egress.md") + page(t, "doc/goals.md")
+	text := page(t, "README.md") + page(t, "doc/egress.md") + page(t, "doc/goals.md") + page(t, "doc/watch.md") + page(t, "doc/snapshots.md")
 	blocks := regexp.MustCompile("(?s)```(yaml|json)\n(.*?)```").FindAllStringSubmatch(text, -1)
 	if len(blocks) < 2 {
 		t.Fatal("the README has no YAML, or no JSON")
@@ -277,7 +295,9 @@ func TestReadmeSession(t *testing.T) {
 		}
 		got.WriteString(line + string(out))
 	}
-	if want := id.ReplaceAllString(session[1], "ID"); id.ReplaceAllString(got.String(), "ID") != want {
+	later := regexp.MustCompile(`room again in 5\ds`) // where the machine took seconds for a line
+	said := later.ReplaceAllString(id.ReplaceAllString(got.String(), "ID"), "room again in 1m0s")
+	if want := id.ReplaceAllString(session[1], "ID"); said != want {
 		t.Errorf("the README says\n%s\nand it is\n%s", want, got.String())
 	}
 }
