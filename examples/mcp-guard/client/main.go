@@ -32,7 +32,7 @@ func main() {
 	dir := flag.String("dir", "", "the shared directory")
 	outside := flag.String("outside", "", "a file that is not shared")
 	record := flag.String("record", "", "where crossings are noted")
-	once := flag.Bool("once", false, "do not try to use the approval a second time")
+	once := flag.Bool("once", false, "end with what was approved: do not try to use the approval a second time, nor what nobody may")
 	flag.Parse()
 	if err := run(*dir, *outside, *record, *once, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "client:", err)
@@ -73,7 +73,7 @@ type client struct {
 // work is the whole visit. It stops at the first answer that it does not
 // expect.
 func (c *client) work() error {
-	for _, step := range []func() error{c.list, c.inside, c.outsider, c.prohibited, c.move} {
+	for _, step := range []func() error{c.list, c.inside, c.outsider, c.move, c.prohibited, c.paused} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -137,8 +137,31 @@ func (c *client) outsider() error {
 
 // prohibited calls the tool that is not listed.
 func (c *client) prohibited() error {
+	if c.once {
+		return nil
+	}
 	return c.refused("edit", "edit_file", map[string]any{"path": filepath.Join(c.dir, "notes.txt"),
 		"edits": []map[string]any{{"oldText": "milk", "newText": "beer"}}}, "K7", "")
+}
+
+// paused finds that who tries what nobody may is paused until a person has looked:
+// it is refused then what it was given before.
+func (c *client) paused() error {
+	if c.once {
+		return nil
+	}
+	for end := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
+		a, err := c.call("read_text_file", map[string]any{"path": filepath.Join(c.dir, "notes.txt")})
+		if err != nil {
+			return err
+		}
+		if !a.IsError && time.Now().Before(end) {
+			continue // nobody who crosses waits for what follows from it
+		}
+		a.print("read-paused")
+		c.note("paused", a)
+		return a.wants("refused", "halt", "")
+	}
 }
 
 // move asks for what a person must decide, asks again until one has, and finds
