@@ -111,7 +111,7 @@ func (c *crossing) judgeOnce(ctx context.Context, req *holdfast.Request, reentra
 		c.machine.do(refused)
 		return err
 	}
-	c.j = j
+	c.j, j.leased = j, c.leased
 	boundary := j.recordedBoundary()
 	_, c.span = k.tracer.Start(trace.ContextWithRemoteSpanContext(ctx, j.above), "crossing "+boundary, trace.WithAttributes(
 		attribute.String("holdfast.crossing", j.id), attribute.String("holdfast.correlation", j.correlation), attribute.String("holdfast.boundary", boundary)))

@@ -67,13 +67,16 @@ type judgement struct {
 	// The judge's scores, or why there are none; consult fetches them before K7
 	// is asked; unasked says that none may be asked now, as by Check. judging
 	// says that this is a judge's own crossing, responding that it is Holdfast's
-	// own answer.
+	// own answer, keeping that it is Holdfast's keeping of versions, leased that its
+	// caller acts itself.
 	scores     *review.Scores
 	judgeErr   error
 	unasked    bool
 	consult    func(context.Context)
 	judging    bool
 	responding bool
+	keeping    bool
+	leased     bool
 	// What rules name, fetched before K8 is asked, and before it is asked again
 	// of what came out.
 	fetched, fetchedOut  map[string]constitution.Fetched

@@ -44,7 +44,7 @@ func (k *Kernel) make(ctx context.Context, req *holdfast.Request, parent inside)
 		j.readBeside()
 	}
 	j.contract = k.lookup(j.pol, req.Boundary)
-	j.judging, j.responding = ofJudge(ctx, req.Boundary), ofRespond(ctx, req.Boundary)
+	j.judging, j.responding, j.keeping = ofJudge(ctx, req.Boundary), ofRespond(ctx, req.Boundary), ofKeep(ctx)
 	if !j.responding {
 		j.classify()
 	}
@@ -236,6 +236,14 @@ func (j *judgement) before() *holdfast.Opinion {
 	}
 	if strings.HasPrefix(fold(j.req.Boundary), respondBoundary) {
 		op := deny(holdfast.K2, holdfast.KindPermission, "only Holdfast itself answers what is out of the ordinary", "anybody may stop an agent with `holdfast agent pause`, or everything with `holdfast halt`")
+		return &op
+	}
+	if strings.HasPrefix(fold(j.req.Boundary), keepBoundary) && !j.keeping {
+		op := deny(holdfast.K2, holdfast.KindPermission, "only Holdfast itself keeps versions and puts them back", "a person may, with `holdfast snapshot take` and `holdfast rollback`")
+		return &op
+	}
+	if j.leased && j.contract != nil && j.contract.OnError == OnErrorRollback {
+		op := deny(holdfast.K2, holdfast.KindPermission, "what it changes is put back where it fails (on_error: rollback), which is for what Holdfast carries out", "cross it through a door that acts for its caller")
 		return &op
 	}
 	if j.goals.Paused {

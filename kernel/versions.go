@@ -11,7 +11,8 @@ import (
 // "Integration Points").
 type Versions interface {
 	// Before keeps what the agent works on, before an act whose contract says
-	// on_error: rollback. An error of it keeps the act from beginning. back puts it
+	// on_error: rollback. An error of it keeps the act from beginning, and so does the
+	// end of ctx, which ends when the crossing is cut or its caller gives up. back puts it
 	// back after the act failed, and says in one sentence what it did; it is called
 	// once or never.
 	Before(ctx context.Context, a Acting) (back func(context.Context) (string, error), err error)
@@ -19,6 +20,20 @@ type Versions interface {
 	// not wait.
 	Ended(a Acting)
 }
+
+// keepBoundary begins the boundaries at which Holdfast keeps versions and puts them
+// back.
+const keepBoundary = "snapshot/"
+
+type keepingKey struct{}
+
+// Keeping is the context of Holdfast's own crossings at keepBoundary: without it one
+// there is refused, whatever a role grants, for what the ledger says of versions must
+// have happened.
+func Keeping(ctx context.Context) context.Context { return context.WithValue(ctx, keepingKey{}, true) }
+
+// ofKeep says whether a crossing is Holdfast's own keeping.
+func ofKeep(ctx context.Context) bool { return ctx.Value(keepingKey{}) != nil }
 
 // Acting is one act.
 type Acting struct {
@@ -42,27 +57,39 @@ func (c *crossing) perform(act Act) ended {
 	if c.j.contract.OnError != OnErrorRollback {
 		return c.performed(act)
 	}
-	ctx := context.WithoutCancel(c.caller)
-	if c.k.versions == nil {
-		return ended{err: errNoVersions(errors.New("nobody keeps any here")), unstarted: true}
-	}
-	back, err := c.k.versions.Before(ctx, c.acting())
+	back, err := c.keepFirst()
 	if err != nil {
-		return ended{err: errNoVersions(err), unstarted: true}
+		return ended{err: err, unstarted: true}
 	}
 	e := c.performed(act)
 	if e.err == nil || e.unstarted {
 		return e
 	}
-	said, err := back(ctx)
+	e.putBack, err = back(context.WithoutCancel(c.caller))
 	if err != nil {
 		c.k.log.Error("what a failed act changed could not be put back", "crossing", c.j.id, "err", err)
 		c.k.notify(Notice{Level: "error", Event: "rollback_failed", Tenant: c.j.tenant(), Agent: c.j.who.Agent, Crossing: c.j.id, Boundary: c.j.req.Boundary,
 			Why: "what a failed act changed could not be put back: " + c.k.quote(err.Error(), 256)})
-		said = "what it changed could not be put back"
+		e.putBack = "what it changed could not be put back"
 	}
-	e.putBack = said
 	return e
+}
+
+// keepFirst keeps what the agent works on. That may take long: whoever ends the
+// crossing meanwhile ends the keeping too, and the latch is asked once more, so that
+// no act begins after it is set.
+func (c *crossing) keepFirst() (back func(context.Context) (string, error), err error) {
+	if c.k.versions == nil {
+		return nil, errNoVersions(errors.New("nobody keeps any here"))
+	}
+	back, err = c.k.versions.Before(c.ctx, c.acting())
+	if c.ctx.Err() != nil {
+		return nil, context.Cause(c.ctx)
+	}
+	if err != nil {
+		return nil, errNoVersions(err)
+	}
+	return back, c.k.asked()
 }
 
 func errNoVersions(err error) error {
