@@ -2,9 +2,6 @@ package kernel
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -120,32 +117,18 @@ func (c *crossing) attempt(esc *sandbox.Escape) (*attempt, error) {
 	k, j := c.k, c.j
 	a := &attempt{words: tried(esc.Call), Attempt: Attempt{Tenant: j.who.Tenant, Crossing: j.id, Boundary: j.contract.Boundary, Principal: j.who.Principal,
 		Agent: j.who.Agent, Session: j.who.Session, Intent: j.who.Intent, Correlation: j.correlation, Run: short(esc.Run), Call: esc.Call}}
-	id, err := k.reviewID()
-	if err != nil {
-		return nil, err
-	}
-	nonce, err := k.randomHex(16)
-	if err != nil {
-		return nil, err
-	}
 	// In RFC 8785's order, for people: what was tried, by whom, where.
 	shown := map[string]any{"agent": a.Agent, "boundary": a.Boundary, "call": callData(esc.Call), "crossing": a.Crossing, "request_id": a.Run, "tried": callWords(esc.Call)}
 	if esc.Code != "" {
 		shown["code_sha256"] = short(esc.Code)
 	}
-	text, err := json.Marshal(shown)
+	r, err := k.ask(review.AboutEscape, escapeDomain, shown)
 	if err != nil {
 		return nil, err
 	}
-	seen, err := k.preview(text)
-	if err != nil {
-		return nil, err
-	}
-	sum := sha256.Sum256([]byte(seen.text))
-	a.review = review.Review{ID: id, Crossing: j.id, About: review.AboutEscape, Principal: j.who.Principal, Session: j.who.Session, Intent: j.who.Intent,
-		Binding:     review.Binding{Tenant: j.who.Tenant, Agent: j.who.Agent, Boundary: j.contract.Boundary, Exact: sha([]byte(escapeDomain + seen.text)), Policy: j.pol.Version},
-		Correlation: j.correlation, Risk: holdfast.High, Why: a.words, Preview: seen.text, PreviewHash: hex.EncodeToString(sum[:]),
-		Cut: seen.cut, Masked: seen.masked, Nonce: nonce, State: review.Pending, Created: k.instant()}
+	r.Crossing, r.Principal, r.Session, r.Intent, r.Correlation, r.Why = j.id, j.who.Principal, j.who.Session, j.who.Intent, j.correlation, a.words
+	r.Tenant, r.Agent, r.Boundary, r.Policy = j.who.Tenant, j.who.Agent, j.contract.Boundary, j.pol.Version
+	a.review = r
 	return a, nil
 }
 
@@ -186,8 +169,7 @@ func (k *Kernel) answer(tx Tx, a *attempt, j *judgement) error {
 		events = append(events, Event{Name: "agent_paused", Who: "holdfast", Subject: a.Agent, Data: map[string]any{"why": a.words}})
 	}
 	r := &a.review
-	events = append(events, Event{Name: "review_proposed", Who: r.Principal, Subject: r.ID, Part: []byte(r.Preview), Data: map[string]any{"about": r.About,
-		"agent": r.Agent, "boundary": r.Boundary, "exact_hash": r.Exact, "preview_hash": r.PreviewHash, "policy": r.Policy, "why": r.Why}})
+	events = append(events, proposed(r))
 	for _, e := range events {
 		e.Tenant, e.Crossing = a.Tenant, a.Crossing
 		if err := k.event(tx, e); err != nil {

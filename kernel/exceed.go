@@ -2,9 +2,6 @@ package kernel
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -304,45 +301,29 @@ func (k *Kernel) waitingFor(tx Tx, d budget.Draw) (*review.Review, error) {
 
 // askSpent opens the review of a spent budget.
 func (k *Kernel) askSpent(tx Tx, j *judgement, d budget.Draw, used int64) (*review.Review, error) {
-	id, err := k.reviewID()
-	if err != nil {
-		return nil, err
-	}
-	nonce, err := k.randomHex(16)
-	if err != nil {
-		return nil, err
-	}
 	amount := j.pol.amount(d)
 	shown := map[string]any{"agent": j.who.Name(), "boundary": j.recordedBoundary(), "budget": d.Name, "crossing": j.id, "session": j.who.Session,
 		"used": words(d.Resource, used), "limit": words(d.Resource, d.Limit), "asked": words(d.Resource, d.Amount), "approving_adds": words(d.Resource, amount)}
-	text, err := json.Marshal(shown)
+	r, err := k.ask(review.AboutBudget, budgetDomain, shown)
 	if err != nil {
 		return nil, err
 	}
-	seen, err := k.preview(text)
-	if err != nil {
+	r.Crossing, r.Principal, r.Session, r.Intent, r.Correlation, r.Why = j.id, j.who.Principal, j.who.Session, j.who.Intent, j.correlation, "the budget is spent: "+d.Name
+	r.Asker, r.Owner = j.asker(), ownerOf(d, j)
+	r.Tenant, r.Agent, r.Boundary, r.Policy = j.who.Tenant, cmp.Or(d.Of, j.who.Agent), j.recordedBoundary(), j.pol.Version
+	if err := putMetaJSON(tx, questionName(r.ID), spentQuestion{Key: d.Key, Window: d.Window, Amount: amount, Budget: d.Name}); err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256([]byte(seen.text))
-	r := review.Review{ID: id, Crossing: j.id, About: review.AboutBudget, Principal: j.who.Principal, Session: j.who.Session, Intent: j.who.Intent,
-		Asker: j.asker(), Owner: ownerOf(d, j),
-		Binding:     review.Binding{Tenant: j.who.Tenant, Agent: cmp.Or(d.Of, j.who.Agent), Boundary: j.recordedBoundary(), Exact: sha([]byte(budgetDomain + seen.text)), Policy: j.pol.Version},
-		Correlation: j.correlation, Risk: holdfast.High, Why: "the budget is spent: " + d.Name, Preview: seen.text, PreviewHash: hex.EncodeToString(sum[:]),
-		Cut: seen.cut, Masked: seen.masked, Nonce: nonce, State: review.Pending, Created: k.instant()}
-	if err := putMetaJSON(tx, questionName(id), spentQuestion{Key: d.Key, Window: d.Window, Amount: amount, Budget: d.Name}); err != nil {
-		return nil, err
-	}
-	if err := tx.PutMeta(askedName(d.Key), []byte(id)); err != nil {
+	if err := tx.PutMeta(askedName(d.Key), []byte(r.ID)); err != nil {
 		return nil, err
 	}
 	if err := tx.PutReview(r, review.None); err != nil {
 		return nil, err
 	}
 	j.overBudget = true
-	j.stops.reviews = append(j.stops.reviews, id)
+	j.stops.reviews = append(j.stops.reviews, r.ID)
 	j.stops.notices = append(j.stops.notices, Opened(&r))
-	return &r, k.event(tx, Event{Tenant: r.Tenant, Crossing: r.Crossing, Name: "review_proposed", Who: r.Principal, Subject: r.ID, Part: []byte(r.Preview),
-		Data: map[string]any{"about": r.About, "agent": r.Agent, "boundary": r.Boundary, "exact_hash": r.Exact, "preview_hash": r.PreviewHash, "policy": r.Policy, "why": r.Why}})
+	return &r, k.event(tx, proposed(&r))
 }
 
 // ownerOf is the agent within which that one is whose counter it is, or "".

@@ -3,8 +3,6 @@ package kernel
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -282,34 +280,18 @@ func (k *Kernel) askAbout(tx Tx, a *answering, agent *holdfast.Agent) (*review.R
 			return &waiting[i], nil
 		}
 	}
-	id, err := k.reviewID()
+	r, err := k.ask(review.AboutAnomaly, anomalyDomain, a.as)
 	if err != nil {
 		return nil, err
 	}
-	nonce, err := k.randomHex(16)
-	if err != nil {
+	r.Crossing, r.Principal, r.Owner, r.Why = cmp.Or(a.f.Crossing, a.within), agent.Principal, agent.Owner, why
+	r.Tenant, r.Agent, r.Boundary, r.Policy = agent.Tenant, agent.Name, respondBoundary+a.f.Response.String(), k.policy.Load().Version
+	r.Exact = sha([]byte(anomalyDomain + r.ID + r.Preview)) // the same may be found again
+	if err := tx.PutReview(r, review.None); err != nil {
 		return nil, err
 	}
-	text, err := json.Marshal(a.as)
-	if err != nil {
-		return nil, err
-	}
-	seen, err := k.preview(text)
-	if err != nil {
-		return nil, err
-	}
-	sum := sha256.Sum256([]byte(seen.text))
-	r := &review.Review{ID: id, Crossing: cmp.Or(a.f.Crossing, a.within), About: review.AboutAnomaly, Principal: agent.Principal, Owner: agent.Owner,
-		Binding: review.Binding{Tenant: agent.Tenant, Agent: agent.Name, Boundary: respondBoundary + a.f.Response.String(), Exact: sha([]byte(anomalyDomain + id + seen.text)),
-			Policy: k.policy.Load().Version},
-		Risk: holdfast.High, Why: why, Preview: seen.text, PreviewHash: hex.EncodeToString(sum[:]), Cut: seen.cut, Masked: seen.masked, Nonce: nonce,
-		State: review.Pending, Created: k.instant()}
-	if err := tx.PutReview(*r, review.None); err != nil {
-		return nil, err
-	}
-	a.review = r
-	return r, k.event(tx, Event{Tenant: r.Tenant, Crossing: r.Crossing, Name: "review_proposed", Who: r.Principal, Subject: r.ID, Part: []byte(r.Preview),
-		Data: map[string]any{"about": r.About, "agent": r.Agent, "boundary": r.Boundary, "exact_hash": r.Exact, "preview_hash": r.PreviewHash, "policy": r.Policy, "why": r.Why}})
+	a.review = &r
+	return &r, k.event(tx, proposed(&r))
 }
 
 // FoundIn is what an event of a finding holds; ok is false of any other event.
