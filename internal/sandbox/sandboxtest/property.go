@@ -338,7 +338,7 @@ for k in (socket.SOCK_STREAM,socket.SOCK_DGRAM):
     try: socket.socket(socket.AF_UNIX,k).bind('\0suite'); say('bound')
     except OSError: pass
 seen=0
-for p in range(3,4096):
+for p in range(3,1024): # a run has far fewer, each with a number of its own
     try: os.kill(p,0); seen+=1
     except OSError: pass
 say('pid',os.getpid(),'others',seen)`
