@@ -270,8 +270,8 @@ func TestFactsOfOneWhoGaveUp(t *testing.T) {
 	first, cancel := context.WithCancel(t.Context())
 	one := make(chan constitution.Fetched)
 	go func() { one <- f.Fetch(first, []string{"x"}, unasked)["x"] }()
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "count")); err == nil {
+	for { // it is there before anything stands in it
+		if b, err := os.ReadFile(filepath.Join(dir, "count")); err == nil && len(b) > 0 {
 			break
 		}
 		time.Sleep(time.Millisecond)
