@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/operator"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 	"github.com/holdfast-dev/holdfast/internal/story"
 )
@@ -24,6 +25,8 @@ type app struct {
 	out    io.Writer
 	err    io.Writer
 	lookup func(string) (string, bool)
+	// sealing is how keys that are made are sealed; the zero one is the safe one.
+	sealing operator.Options
 
 	state, config, tenant string
 	json, verbose         bool

@@ -13,22 +13,24 @@ import (
 	"syscall"
 
 	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/operator"
 )
 
 func main() {
 	daemon.Launcher()
-	os.Exit(program())
+	os.Exit(program(operator.Options{}))
 }
 
-// program runs the command line of this process and returns its exit code.
-func program() int {
+// program runs the command line of this process and returns its exit code. Keys that
+// it makes are sealed with those options.
+func program(sealing operator.Options) int {
 	// Libraries write to this log what no engine has read: net/http the bytes
 	// of a server that speaks unasked among it.
 	log.SetOutput(io.Discard)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends it at once
-	a := &app{ctx: ctx, in: os.Stdin, out: os.Stdout, err: os.Stderr, lookup: os.LookupEnv}
+	a := &app{ctx: ctx, in: os.Stdin, out: os.Stdout, err: os.Stderr, lookup: os.LookupEnv, sealing: sealing}
 	if err := withoutCore(); err != nil {
 		a.say("a crash could write what holdfast knows to a core file: %v", err)
 	}

@@ -42,7 +42,7 @@ func (a *app) newKey(file, credential, name string) (operator.Public, error) {
 	if err != nil {
 		return operator.Public{}, err
 	}
-	sealed, public, err := operator.New(pass, operator.Options{})
+	sealed, public, err := operator.New(pass, a.sealing)
 	if err != nil {
 		return operator.Public{}, err
 	}

@@ -70,7 +70,7 @@ func (a *app) sealAnew(k operator.Key, credential string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	sealed, err := operator.Reseal(k, pass, operator.Options{})
+	sealed, err := operator.Reseal(k, pass, a.sealing)
 	if err != nil {
 		return nil, err
 	}
