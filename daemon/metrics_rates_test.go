@@ -61,13 +61,16 @@ func acting(seen ...watch.Seen) (*watch.Watch, rateMetrics) {
 func Test001_Dashboard_Metrics(t *testing.T) {
 	var seen []watch.Seen
 	for i := range 24 {
-		seen = append(seen, watch.Seen{Agent: "ann", Action: 7, Step: i < 3, Cost: 250_000, Failed: i < 6, Files: i})
+		seen = append(seen, watch.Seen{Agent: "ann", Action: 7, Step: i < 3, Cost: 250_000, Failed: i < 6})
 	}
 	seen = append(seen, watch.Seen{Agent: "bob", Action: 1})
 	w, m := acting(seen...)
-	w.Committed("local", "bob", 31, watchedAt.Add(time.Minute))
-	w.Committed("local", "bob", 30, watchedAt.Add(time.Minute))
-	w.Committed("local", "nobody", 99, watchedAt)
+	for i := range 24 {
+		w.Committed("local", "ann", "", i, watchedAt.Add(time.Minute))
+	}
+	w.Committed("local", "bob", "", 31, watchedAt.Add(time.Minute))
+	w.Committed("local", "bob", "", 30, watchedAt.Add(time.Minute))
+	w.Committed("local", "nobody", "", 99, watchedAt)
 	got := figures(t, m)
 	for _, row := range []struct {
 		name, metric, labels string

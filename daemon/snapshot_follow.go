@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/snapshot"
-	"github.com/holdfast-dev/holdfast/internal/watch"
 	"github.com/holdfast-dev/holdfast/kernel"
 )
 
@@ -157,11 +155,8 @@ func (s *snapshots) commit(ctx context.Context, t snapshot.Tree, a kernel.Acting
 	if err != nil || c == nil {
 		return err
 	}
-	if !c.First {
-		s.d.watching.watch.Committed(a.Tenant, a.Agent, c.Changed, time.Now())
-	}
-	if limit := cmp.Or(s.d.config().watchLimits().FilesPerCommit, watch.Document().FilesPerCommit); c.Changed > limit && !c.First {
-		s.d.condition(a.Tenant, a.Agent, watch.FilesPerCommit, true, fmt.Sprintf("many files changed: %d in one commit", c.Changed))
+	if w := s.d.watching; !c.First {
+		w.take(w.watch.Committed(a.Tenant, a.Agent, a.Crossing, c.Changed, time.Now()))
 	}
 	at, err := s.position(ctx)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/snapshot"
+	"github.com/holdfast-dev/holdfast/internal/watch"
 	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -181,10 +182,17 @@ func (s *trackedSite) repository() string {
 	return list[0]
 }
 
-// Test001_Layer5_FilesPerCommit: more than ten files in one commit are an anomaly of
-// the agent whose action it was; the first version of a tree is none.
+// Test001_Layer5_FilesPerCommit: more than ten files in one commit, or than the
+// configuration says, are an anomaly of the agent whose action it was, and name that
+// action; the first version of a tree is none.
 func Test001_Layer5_FilesPerCommit(t *testing.T) {
-	s := openTracked(t, "")
+	t.Run("the document's limit", func(t *testing.T) { filesPerCommit(t, "", 20, 10, 11) })
+	t.Run("a tighter one", func(t *testing.T) { filesPerCommit(t, "watch: {files_per_commit: 3}", 20, 3, 4) })
+}
+
+// filesPerCommit makes commits of so many files each, of which only the last is found.
+func filesPerCommit(t *testing.T, more string, commits ...int) {
+	s := openTracked(t, more)
 	found := func() bool {
 		ok := false
 		err := s.d.store.View(t.Context(), func(tx kernel.Tx) error {
@@ -198,11 +206,12 @@ func Test001_Layer5_FilesPerCommit(t *testing.T) {
 		}
 		return ok
 	}
-	for _, n := range []int{20, 10, 11} {
+	last := ""
+	for _, n := range commits {
 		if found() {
 			t.Fatalf("it was found before %d files", n)
 		}
-		_, err := s.act("coder", "test/act", func() error {
+		out, err := s.act("coder", "test/act", func() error {
 			for i := range n {
 				s.write(fmt.Sprint("f", i), fmt.Sprint(n, " of it ", strings.Repeat("x", n)))
 			}
@@ -212,11 +221,11 @@ func Test001_Layer5_FilesPerCommit(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.d.snapshots.lookAfter(t.Context())
+		s.d.watching.settle(t.Context())
+		last = out.Crossing
 	}
-	for end := time.Now().Add(time.Minute); !found(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("11 files in one commit are not found")
-		}
+	if g := answerTo(t, s.d, "coder", watch.FilesPerCommit); g.Response != "alert" || g.Severity != "MEDIUM" || g.Crossing != last || !strings.Contains(g.Why, fmt.Sprint(commits[len(commits)-1])) {
+		t.Errorf("%+v", g)
 	}
 }
 

@@ -134,7 +134,6 @@ func (r *recent) add(at int64, s *Seen, own bool) {
 	if n := &r.steps[r.at%slots]; s.Step && *n < 1<<16-1 {
 		*n++
 	}
-	r.committed(at, s.Files)
 	if s.Passive || !own {
 		return
 	}

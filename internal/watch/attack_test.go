@@ -334,9 +334,10 @@ func Test001_Layer5_Attack_behind_a_cause(t *testing.T) {
 			}
 		}, sees: CostPerHour, answer: Pause},
 		{name: "what was told of within the hour hides nothing ten times as large", by: func(f *feed) {
-			f.act(time.Minute, func(s *Seen) { s.Files = 11 })
+			f.commit(11)
 			f.all = nil
-			f.act(time.Minute, func(s *Seen) { s.Files = 1100 })
+			f.act(time.Minute, nil)
+			f.commit(1100)
 		}, sees: FilesPerCommit, answer: Alert},
 		{name: "nor what holds already", by: func(f *feed) {
 			for range 21 {

@@ -105,15 +105,6 @@ func (w *Watch) Looked(tenant string) (time.Time, bool) {
 	return w.when(w.people[tenant]), w.looked[tenant]
 }
 
-// Committed notes how many files a commit of an agent's changed, for its Rates.
-func (w *Watch) Committed(tenant, name string, files int, at time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if a := w.agents[key{tenant, name}]; a != nil && a.now != nil {
-		a.now.committed(w.clock(at), files)
-	}
-}
-
 // Unchecked are the tenants whose agents acted since somebody looked after them,
 // with when that was; where nobody ever did, with when the first acted.
 func (w *Watch) Unchecked() map[string]time.Time {

@@ -83,7 +83,6 @@ type Seen struct {
 	Escape     bool  // D21
 	OverBudget bool  // its session has spent what it has (D41)
 	Cost       int64 // micro-dollars
-	Files      int   // that a commit changes
 }
 
 // MaxAgents bounds how many are watched. Those that did nothing for longest make
@@ -197,9 +196,6 @@ func (w *Watch) events(a *agent, o owner, s *Seen, at int64) {
 	}
 	if s.OverBudget {
 		w.holds(a, o, SessionBudget, 1, at, words("a session spent what it has"))
-	}
-	if size := beyond(float64(s.Files), float64(w.limits.FilesPerCommit)); size > 0 {
-		w.holds(a, o, FilesPerCommit, size, at, func() string { return fmt.Sprintf("many files changed: %d in one commit", s.Files) })
 	}
 }
 

@@ -31,6 +31,11 @@ func (f *feed) act(later time.Duration, change func(*Seen)) []Finding {
 	return got
 }
 
+// commit tells of a commit that keeps what the agent's last action did.
+func (f *feed) commit(files int) {
+	f.all = append(f.all, f.Committed("t", "a", "c", files, f.at)...)
+}
+
 func (f *feed) tick(later time.Duration) []Finding {
 	f.at = f.at.Add(later)
 	got := f.Tick(f.at)
@@ -119,8 +124,7 @@ func Test001_Layer5_Metrics(t *testing.T) {
 			f.act(time.Minute, func(s *Seen) { s.Failed = true })
 			f.tick(3 * time.Second)
 		}, Pause},
-		{FilesPerCommit, func(f *feed) { f.act(0, func(s *Seen) { s.Files = 10 }) },
-			func(f *feed) { f.act(0, func(s *Seen) { s.Files = 11 }) }, Alert},
+		{FilesPerCommit, func(f *feed) { f.act(0, nil); f.commit(10) }, func(f *feed) { f.commit(11) }, Alert},
 		{Loop, func(f *feed) {
 			for range 4 {
 				f.act(time.Minute, func(s *Seen) { s.Action = 1 })
@@ -486,16 +490,16 @@ func TestHugeFigures(t *testing.T) {
 	f := fed(Limits{})
 	for i := range 30 {
 		f.act(time.Duration(i)*time.Minute, func(s *Seen) {
-			s.Cost, s.Files = 1<<63-1, 1<<62
-			if i%3 == 0 {
-				s.Cost, s.Files = -1<<63, -1
+			if s.Cost = 1<<63 - 1; i%3 == 0 {
+				s.Cost = -1 << 63
 			}
 		})
+		f.commit([]int{-1 << 63, -1, 1<<63 - 1}[i%3])
 	}
-	if f.has(CostPerHour) == nil {
+	if f.has(CostPerHour) == nil || f.has(FilesPerCommit) == nil {
 		t.Error("not found")
 	}
-	if got := f.Rates(f.at); len(got) != 1 || got[0].CostPerHour < 0 {
+	if got := f.Rates(f.at); len(got) != 1 || got[0].CostPerHour < 0 || got[0].Files != 1<<16-1 {
 		t.Errorf("%+v", got)
 	}
 }

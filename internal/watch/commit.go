@@ -1,0 +1,24 @@
+package watch
+
+import (
+	"fmt"
+	"time"
+)
+
+// Committed judges how many files a commit changed that keeps what one crossing of
+// an agent's did, notes it for the agent's Rates, and returns what is to be done
+// about it.
+func (w *Watch) Committed(tenant, agent, crossing string, files int, at time.Time) []Finding {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	a, now := w.agent(tenant, agent), w.clock(at)
+	if a.now != nil {
+		a.now.committed(now, files)
+	}
+	if size := beyond(float64(files), float64(w.limits.FilesPerCommit)); size > 0 {
+		w.holds(a, owner{tenant: tenant, agent: agent, crossing: crossing}, FilesPerCommit, size, now, func() string {
+			return fmt.Sprintf("many files changed: %d in one commit", files)
+		})
+	}
+	return w.take()
+}
