@@ -274,6 +274,7 @@ func (d *Daemon) apply(l *Loaded) error {
 	d.loaded = l
 	d.mu.Unlock()
 	d.alerts.reloaded()
+	d.snapshots.reloaded()
 	for _, what := range d.untaken() {
 		d.log.Warn("not all of the configuration is in force", "what", what)
 	}

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -116,31 +117,93 @@ func (s *snapshots) rest() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	s.lookAfter(ctx)
+	if left := s.behind.take(); len(left) > 0 {
+		s.d.log.Error("what agents did last could not be kept before the end; the next snapshot has it", "agents", len(left))
+	}
 }
 
-// lookAfter keeps the trees of every agent that waits.
+// lookAfter keeps the trees of every agent that waits. What the end of ctx cuts
+// waits on.
 func (s *snapshots) lookAfter(ctx context.Context) {
-	s.behind.mu.Lock()
-	waiting := s.behind.waiting
-	s.behind.waiting = nil
-	s.behind.mu.Unlock()
-	for _, a := range waiting {
-		for _, t := range s.d.config().Snapshots.of(a.Agent) {
-			if ctx.Err() != nil {
-				return
-			}
-			if err := s.commit(ctx, t, a); err != nil {
-				s.fail(ofAction, t.Path+": "+clip(err.Error()))
-			} else {
-				s.fail(ofAction, "")
-			}
+	waiting := s.behind.take()
+	for agent, a := range waiting {
+		if s.lookedAfter(ctx, a) {
+			delete(waiting, agent)
 		}
+	}
+	s.behind.putBack(waiting)
+}
+
+// take is what waits, which then waits no more.
+func (f *following) take() map[string]kernel.Acting {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	waiting := f.waiting
+	f.waiting = nil
+	return waiting
+}
+
+// putBack lets acts wait again, but for those of agents that have acted since.
+func (f *following) putBack(cut map[string]kernel.Acting) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.waiting == nil {
+		f.waiting = cut
+		return
+	}
+	for agent, a := range cut {
+		if _, newer := f.waiting[agent]; !newer {
+			f.waiting[agent] = a
+		}
+	}
+}
+
+// lookedAfter keeps the trees of an act's agent, and says whether it could look at
+// each of them before ctx ended.
+func (s *snapshots) lookedAfter(ctx context.Context, a kernel.Acting) bool {
+	for _, t := range s.d.config().Snapshots.of(a.Agent) {
+		if ctx.Err() != nil {
+			return false
+		}
+		err := s.commit(ctx, t, a)
+		switch {
+		case err == nil:
+			s.fail(ofActionIn(t.Path), "")
+		case ctx.Err() != nil:
+			return false
+		default:
+			s.fail(ofActionIn(t.Path), clip(err.Error()))
+		}
+	}
+	return true
+}
+
+// ofActionIn is the trouble of one tree: that another is well says nothing of it.
+func ofActionIn(tree string) string { return ofAction + " in " + clip(tree) }
+
+// reloaded forgets the troubles of trees that are tracked no more.
+func (s *snapshots) reloaded() {
+	tracked := map[string]bool{}
+	for _, t := range s.d.config().Snapshots.Trees {
+		tracked[ofActionIn(t.Path)] = true
+	}
+	s.mu.Lock()
+	var gone []string
+	for what := range s.trouble {
+		if strings.HasPrefix(what, ofActionIn("")) && !tracked[what] {
+			gone = append(gone, what)
+		}
+	}
+	s.mu.Unlock()
+	for _, what := range gone {
+		s.fail(what, "")
 	}
 }
 
 // commit keeps one tree after an act, where it changed (spec 001: every significant
 // action results in a git commit). It is kept first, and then recorded, as a crossing
-// of Holdfast's own with what it is.
+// of Holdfast's own with what it is: once it is kept nothing cuts the record, for the
+// next look would find nothing that changed.
 func (s *snapshots) commit(ctx context.Context, t snapshot.Tree, a kernel.Acting) error {
 	k, err := s.hand()
 	if err != nil {
@@ -155,6 +218,7 @@ func (s *snapshots) commit(ctx context.Context, t snapshot.Tree, a kernel.Acting
 	if err != nil || c == nil {
 		return err
 	}
+	ctx = context.WithoutCancel(ctx)
 	if w := s.d.watching; !c.First {
 		w.take(w.watch.Committed(a.Tenant, a.Agent, a.Crossing, c.Changed, time.Now()))
 	}
