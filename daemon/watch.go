@@ -41,6 +41,7 @@ type watching struct {
 	order   []findingKey                   // guarded by mu; the oldest first
 	lost    int64                          // guarded by mu; findings for which there was no room
 	busy    bool                           // guarded by mu; an answer is under way
+	halting bool                           // guarded by mu; a halt for want of room is under way
 	failed  string                         // guarded by mu; why the last answer could not be carried out
 	learned bool                           // guarded by mu; agents' past is known
 	unread  string                         // guarded by mu; why the ledger cannot be read
@@ -210,7 +211,10 @@ func (w *watching) add(f *watch.Finding) {
 
 // hasten puts what halts everything before all that waits; w.mu is held.
 func (w *watching) hasten(k findingKey, f *watch.Finding) {
-	if i := slices.Index(w.order, k); f.Response == watch.Halt && i > 0 {
+	if f.Response != watch.Halt {
+		return
+	}
+	if i := slices.Index(w.order, k); i > 0 {
 		w.order = slices.Insert(slices.Delete(w.order, i, i+1), 0, k)
 	}
 }
@@ -228,9 +232,19 @@ func (w *watching) makeRoom() bool {
 	return false
 }
 
-// full halts because there are more findings than can be answered; w.mu is held.
+// full halts because there are more findings than can be answered, once at a time;
+// w.mu is held.
 func (w *watching) full() {
-	go w.halt("more is out of the ordinary than can be answered, and what was found last would go on")
+	if w.halting {
+		return
+	}
+	w.halting = true
+	go func() {
+		w.halt("more is out of the ordinary than can be answered, and what was found last would go on")
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.halting = false
+	}()
 }
 
 // halt sets the latch, whatever can be written.
