@@ -86,6 +86,9 @@ func (m *metrics) GoalsJudged(verdicts []goal.Verdict, admitted bool) {
 	}
 }
 
+// Escaped implements kernel.Observer.
+func (m *metrics) Escaped(string, string, string) {}
+
 // Attended implements kernel.Observer.
 func (m *metrics) Attended(string, string) {}
 

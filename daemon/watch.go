@@ -81,6 +81,11 @@ func (w *watching) Crossed(c kernel.Crossed) {
 	}
 }
 
+// Escaped implements kernel.Observer.
+func (w *watching) Escaped(tenant, agent, crossing string) {
+	w.take(w.watch.Escaped(tenant, agent, crossing, time.Now()))
+}
+
 // Attended implements kernel.Observer.
 func (w *watching) Attended(tenant, agent string) {
 	now := time.Now()

@@ -127,6 +127,13 @@ func (os observers) Crossed(c kernel.Crossed) {
 	}
 }
 
+// Escaped implements kernel.Observer.
+func (os observers) Escaped(tenant, agent, crossing string) {
+	for _, o := range os {
+		o.Escaped(tenant, agent, crossing)
+	}
+}
+
 // Attended implements kernel.Observer.
 func (os observers) Attended(tenant, agent string) {
 	for _, o := range os {

@@ -300,6 +300,7 @@ func (c *crossing) lateNews(err error) {
 		return
 	}
 	c.caught(a, esc)
+	c.k.observer.Escaped(c.j.who.Tenant, c.j.who.Name(), c.j.id)
 }
 
 // violated records a call outside the allowlist that is no way out.

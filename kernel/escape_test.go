@@ -322,8 +322,33 @@ func TestD21_aCrashBeforeTheAnswer(t *testing.T) {
 // something else meanwhile: its caller gave up, its lease ran out, or everything
 // was halted and the hand came back after it had been left behind.
 func TestD21_noOtherEndHidesIt(t *testing.T) {
-	answered := func(t *testing.T, w *world) {
+	var seen *tally
+	observed := func(c *kernel.Config, _ *world) { seen = &tally{}; c.Observer = seen }
+	// heard are those that the observer was told of: with the crossing, or after it.
+	heard := func() (with, after []string) {
+		seen.mu.Lock()
+		defer seen.mu.Unlock()
+		for _, x := range seen.crossed {
+			if x.Entry != nil && x.Entry.ErrorKind == holdfast.KindEscape {
+				with = append(with, x.Entry.TenantID+" "+x.Entry.Agent+" "+x.Entry.ID)
+			}
+		}
+		return with, slices.Clone(seen.escaped)
+	}
+	answered := func(t *testing.T, w *world, late bool) {
 		t.Helper()
+		defer func() {
+			t.Helper()
+			want := fmt.Sprintf("[local alice %s]", w.entries(holdfast.Local)[0].ID)
+			for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+				with, after := heard()
+				if got := fmt.Sprint(with, after); late && got == "[] "+want || !late && got == want+" []" {
+					return
+				} else if time.Now().After(end) {
+					t.Fatalf("the observer was told of %s, late: %v", got, late)
+				}
+			}
+		}()
 		for range 500 {
 			if len(w.told("sandbox_escape_attempted")) == 1 {
 				break
@@ -335,7 +360,7 @@ func TestD21_noOtherEndHidesIt(t *testing.T) {
 		}
 	}
 	t.Run("the caller gave up", func(t *testing.T) {
-		w := newWorld(t, "")
+		w := newWorld(t, "", observed)
 		ctx, cancel := context.WithCancel(t.Context())
 		_, err := w.k.Cross(ctx, w.req("test/low", `{}`), func(ctx context.Context) (holdfast.Output, error) {
 			cancel()
@@ -343,20 +368,20 @@ func TestD21_noOtherEndHidesIt(t *testing.T) {
 			return breaksOut(ctx)
 		})
 		wants(t, err, holdfast.KindEscape)
-		answered(t, w)
+		answered(t, w, false)
 	})
 	t.Run("its lease", func(t *testing.T) {
-		w := newWorld(t, "")
+		w := newWorld(t, "", observed)
 		x, _, err := w.k.Enter(t.Context(), w.req("test/low", `{}`), time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, err = x.Exit(breaksOut(t.Context()))
 		wants(t, err, holdfast.KindEscape)
-		answered(t, w)
+		answered(t, w, false)
 	})
 	t.Run("after its lease", func(t *testing.T) {
-		w := newWorld(t, "")
+		w := newWorld(t, "", observed)
 		x, _, err := w.k.Enter(t.Context(), w.req("test/low", `{}`), time.Millisecond)
 		if err != nil {
 			t.Fatal(err)
@@ -366,10 +391,10 @@ func TestD21_noOtherEndHidesIt(t *testing.T) {
 		}
 		_, err = x.Exit(breaksOut(t.Context()))
 		wants(t, err, holdfast.KindAbandoned)
-		answered(t, w)
+		answered(t, w, true)
 	})
 	t.Run("left behind at a halt", func(t *testing.T) {
-		w := newWorld(t, "")
+		w := newWorld(t, "", observed)
 		back := make(chan struct{})
 		in, done := make(chan struct{}), make(chan error, 1)
 		go func() {
@@ -386,7 +411,7 @@ func TestD21_noOtherEndHidesIt(t *testing.T) {
 		}
 		wants(t, <-done, holdfast.KindHalted)
 		close(back)
-		answered(t, w)
+		answered(t, w, true)
 		e := w.events(holdfast.Local, "sandbox_escape_attempted")[0]
 		if _, d := w.attempt(e.Crossing); d["late"] != true {
 			t.Errorf("%v", d)

@@ -23,6 +23,7 @@ type tally struct {
 	goals   []goal.Verdict
 	passed  []bool
 	crossed []kernel.Crossed
+	escaped []string // tenant, agent and crossing of each
 }
 
 func (c *tally) GoalsJudged(vs []goal.Verdict, admitted bool) {
@@ -38,6 +39,12 @@ func (c *tally) Crossed(x kernel.Crossed) {
 	defer c.mu.Unlock()
 	x.Spoke = slices.Clone(x.Spoke)
 	c.crossed = append(c.crossed, x)
+}
+
+func (c *tally) Escaped(tenant, agent, crossing string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.escaped = append(c.escaped, tenant+" "+agent+" "+crossing)
 }
 
 func (c *tally) Attended(string, string) {}

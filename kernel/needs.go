@@ -57,6 +57,10 @@ type Observer interface {
 	// Crossed is told of each request that was refused or held, and of each
 	// crossing that ended.
 	Crossed(c Crossed)
+	// Escaped is told of each attempt to leave a sandbox that came to light after its
+	// crossing had ended, of which Crossed was told without it. agent is who asked for
+	// that crossing.
+	Escaped(tenant, agent, crossing string)
 	// Attended is told of each word of a person's that was carried out: somebody
 	// looks after the tenant's agents, or, where tenant is empty, after everything.
 	// agent is whom it let go on, "" where it let nobody.
@@ -90,6 +94,7 @@ type unobserved struct{}
 
 func (unobserved) GoalsJudged([]goal.Verdict, bool) {}
 func (unobserved) Crossed(Crossed)                  {}
+func (unobserved) Escaped(string, string, string)   {}
 func (unobserved) Attended(string, string)          {}
 
 // count tells the observer what became of the request.

@@ -189,7 +189,7 @@ func (w *Watch) judge(s *Seen, name string, at int64, own bool) {
 // events looks at what one crossing is by itself.
 func (w *Watch) events(a *agent, o owner, s *Seen, at int64) {
 	if s.Escape {
-		w.holds(a, o, Escape, 1, at, words("code tried to leave its sandbox"))
+		w.escaped(a, o, at)
 	}
 	if s.Prohibited {
 		w.holds(a, o, Prohibited, 1, at, words("what nobody may was asked for"))

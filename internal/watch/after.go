@@ -22,3 +22,16 @@ func (w *Watch) Committed(tenant, agent, crossing string, files int, at time.Tim
 	}
 	return w.take()
 }
+
+// Escaped tells of an attempt to leave a sandbox that came to light after its
+// crossing had ended, and returns what is to be done about it.
+func (w *Watch) Escaped(tenant, agent, crossing string, at time.Time) []Finding {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.escaped(w.agent(tenant, agent), owner{tenant: tenant, agent: agent, crossing: crossing}, w.clock(at))
+	return w.take()
+}
+
+func (w *Watch) escaped(a *agent, o owner, at int64) {
+	w.holds(a, o, Escape, 1, at, words("code tried to leave its sandbox"))
+}

@@ -38,3 +38,17 @@ func Test001_Layer5_FilesPerCommit(t *testing.T) {
 		t.Errorf("beyond it: %+v", got)
 	}
 }
+
+// TestEscapedLate: an attempt that comes to light after its crossing is found as any
+// other, names that crossing, and is only recorded, for the kernel has answered it.
+func TestEscapedLate(t *testing.T) {
+	f := fed(Limits{})
+	f.act(time.Minute, func(s *Seen) { s.Failed = true })
+	got := f.Escaped("t", "a", "the crossing", f.at)
+	if len(got) != 1 || got[0].Condition != Escape || got[0].Severity != High || got[0].Response != Record || got[0].Agent != "a" || got[0].Crossing != "the crossing" || got[0].Why == "" {
+		t.Errorf("%+v", got)
+	}
+	if hold := f.Hold(); len(hold) != 1 || hold[0].Condition != Escape {
+		t.Errorf("hold: %+v", hold)
+	}
+}
