@@ -27,13 +27,13 @@ func (d *Daemon) runHook(ctx context.Context, name string, argv, env []string, l
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
-	out := &firstWords{left: hookSays}
+	out := excerpt.NewFirst(hookSays)
 	cmd.Stdout, cmd.Stderr = out, out
 	err := cmd.Run()
 	if errors.Is(err, syscall.EPIPE) {
 		err = nil // it did not care for its input
 	}
-	said := string(bytes.TrimSpace(d.mask(out.buf.Bytes())))
+	said := string(bytes.TrimSpace(d.mask(out.Bytes())))
 	if err == nil {
 		return said, nil
 	}
@@ -42,17 +42,4 @@ func (d *Daemon) runHook(ctx context.Context, name string, argv, env []string, l
 	}
 	d.log.Error("a command failed", "command", name, "err", err, "output", clip(said))
 	return said, fmt.Errorf("%w: %s", err, excerpt.Of(said, 128))
-}
-
-// firstWords keeps so many bytes, and takes the rest without a word.
-type firstWords struct {
-	buf  bytes.Buffer
-	left int
-}
-
-// Write implements io.Writer.
-func (f *firstWords) Write(p []byte) (int, error) {
-	n, _ := f.buf.Write(p[:min(len(p), f.left)])
-	f.left -= n
-	return len(p), nil
 }

@@ -78,7 +78,7 @@ func (c Command) run(ctx context.Context, in []byte, most int) ([]byte, error) {
 	cmd.Cancel = kill
 	cmd.WaitDelay = 100 * time.Millisecond
 	out := &bounded{left: most, full: cancel}
-	said := &first{left: maxCause}
+	said := excerpt.NewFirst(maxCause)
 	cmd.Stdout, cmd.Stderr = out, said
 	if err := cmd.Start(); err != nil {
 		return nil, because("the program cannot be started", err)
@@ -89,11 +89,11 @@ func (c Command) run(ctx context.Context, in []byte, most int) ([]byte, error) {
 	case out.over:
 		return nil, unusable(fmt.Sprintf("the program printed more than %d bytes", most))
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return nil, because("the program took longer than "+min(within, LongestTime).String(), said.cause(ctx.Err()))
+		return nil, because("the program took longer than "+min(within, LongestTime).String(), withWords(ctx.Err(), said))
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case waited != nil && !errors.Is(waited, syscall.EPIPE):
-		return nil, because("the program failed", said.cause(waited))
+		return nil, because("the program failed", withWords(waited, said))
 	}
 	return out.buf.Bytes(), nil
 }
@@ -131,25 +131,12 @@ func (b *bounded) Write(p []byte) (int, error) {
 // maxCause bounds what a judge says of its own failure, in bytes.
 const maxCause = 1 << 10
 
-// first keeps so many bytes, and takes the rest without a word.
-type first struct {
-	buf  bytes.Buffer
-	left int
-}
-
-// Write implements io.Writer.
-func (f *first) Write(p []byte) (int, error) {
-	n, _ := f.buf.Write(p[:min(len(p), f.left)])
-	f.left -= n
-	return len(p), nil
-}
-
-// cause is err with what was said of it.
-func (f *first) cause(err error) error {
-	if f.buf.Len() == 0 {
+// withWords is err with what was said of it.
+func withWords(err error, said *excerpt.First) error {
+	if len(said.Bytes()) == 0 {
 		return err
 	}
-	return fmt.Errorf("%w: %s", err, excerpt.Of(f.buf.String(), maxCause))
+	return fmt.Errorf("%w: %s", err, said)
 }
 
 func unusable(why string) error { return because(why, nil) }

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/review"
 	"github.com/holdfast-dev/holdfast/kernel"
 )
@@ -96,9 +97,9 @@ func (l LLM) post(ctx context.Context, client *http.Client, action string) ([]by
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		said := &first{left: maxCause}
+		said := excerpt.NewFirst(maxCause)
 		_, err := io.Copy(said, io.LimitReader(resp.Body, maxCause))
-		return nil, because(fmt.Sprintf("the model's service answers %d", resp.StatusCode), said.cause(cmp.Or(err, errAnswer)))
+		return nil, because(fmt.Sprintf("the model's service answers %d", resp.StatusCode), withWords(cmp.Or(err, errAnswer), said))
 	}
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	switch {

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/excerpt"
 )
 
 // Mark keeps a tree as it is, for a rollback within the day.
@@ -78,8 +80,8 @@ func (r *repo) pack(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, tidyTime)
 	defer cancel()
 	cmd := r.git.command(ctx, "gc", "--quiet", "--prune=1.day.ago")
-	var said tail
-	cmd.Stderr = &said
+	said := excerpt.NewFirst(saidMost)
+	cmd.Stderr = said
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("%s: %w", r.path, r.git.failure(ctx, "gc", err, said.String()))
 	}

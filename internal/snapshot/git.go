@@ -14,10 +14,14 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/excerpt"
 )
 
 // gitTime bounds a call of git that only looks.
 const gitTime = 2 * time.Minute
+
+// saidMost is how much is kept of what a program says of its failure, in bytes.
+const saidMost = 2 << 10
 
 // git runs the program on Holdfast's own repository dir. Nothing of the machine's
 // or a tree's configuration counts, and nothing that git could start is started.
@@ -62,9 +66,9 @@ func (g git) run(ctx context.Context, input []byte, limit int64, args ...string)
 	ctx, cancel := context.WithTimeout(ctx, gitTime)
 	defer cancel()
 	cmd := g.command(ctx, args...)
-	var said tail
+	said := excerpt.NewFirst(saidMost)
 	out := &bounded{left: limit}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), out, &said
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), out, said
 	err := cmd.Run()
 	if out.over {
 		return nil, refused(holdfast.KindBounds, "", "git %s answered more than %d bytes", args[0], limit)
@@ -146,13 +150,3 @@ func (b *bounded) Write(p []byte) (int, error) {
 	b.left -= int64(len(p))
 	return b.b.Write(p)
 }
-
-// tail keeps the first bytes of what a program says.
-type tail struct{ b bytes.Buffer }
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.b.Write(p[:min(len(p), max(0, 2048-t.b.Len()))])
-	return len(p), nil
-}
-
-func (t *tail) String() string { return t.b.String() }

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/excerpt"
 )
 
 // keeping is one version on its way into the repository.
@@ -117,13 +118,13 @@ func blobOf(text []byte) [20]byte {
 // changed writes the commit as a stream that git reads.
 func (k *keeping) changed(ctx context.Context, fresh []int, gone []string) (_ *version, err error) {
 	cmd := k.r.git.command(ctx, "fast-import", "--quiet", "--force", "--done", "--cat-blob-fd=1", "--big-file-threshold=64m")
-	var said tail
+	said := excerpt.NewFirst(saidMost)
 	var answer bytes.Buffer
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
 	}
-	cmd.Stdout, cmd.Stderr = &bounded{left: 4096}, &said
+	cmd.Stdout, cmd.Stderr = &bounded{left: 4096}, said
 	out := cmd.Stdout.(*bounded)
 	if err := cmd.Start(); err != nil {
 		return nil, k.r.git.failure(ctx, "fast-import", err, "")
