@@ -222,27 +222,13 @@ func (r *dayReader) oldQuestions(ctx context.Context, tenant string) error {
 	})
 }
 
-// since is the first leaf that stands at or behind a time.
-func (r *dayReader) since(ctx context.Context, h ledger.Head, t time.Time) (int64, error) {
-	lo, hi := int64(0), h.Size
-	for lo < hi {
-		mid := (lo + hi) / 2
-		var at time.Time
-		err := r.s.View(ctx, func(tx kernel.Tx) error {
-			l, err := tx.Leaf(h.Tenant, mid)
-			at = l.At
-			return err
-		})
-		if err != nil {
-			return 0, err
-		}
-		if at.Before(t) {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	return lo, nil
+// since is a leaf before which none is as young as t.
+func (r *dayReader) since(ctx context.Context, h ledger.Head, t time.Time) (from int64, err error) {
+	err = r.s.View(ctx, func(tx kernel.Tx) (err error) {
+		from, err = kernel.FirstSince(tx, h.Tenant, h.Size, t)
+		return err
+	})
+	return from, err
 }
 
 // leaves calls fn for each leaf from the next one on, in short views.
@@ -287,22 +273,15 @@ func (r *dayReader) take(l *ledger.Stored) error {
 // crossingOf is what a report counts of an entry.
 func crossingOf(e *ledger.Entry, day time.Time) health.Crossing {
 	c := health.Crossing{Tenant: e.TenantID, Boundary: e.Boundary, Began: e.BeginSeq != nil && !e.Unstarted, Done: e.Outcome == ledger.Done,
-		Approved: e.Approved != nil && *e.Approved, Confidence: e.Confidence}
-	if e.Model != nil {
-		c.Cost = e.Model.Micro
-	}
+		Approved: e.Approved != nil && *e.Approved, Confidence: e.Confidence, Cost: costOf(e)}
 	for i := range e.Uses {
 		u := &e.Uses[i]
-		if u.Draw.Resource != holdfast.MoneyMicro {
+		if u.Draw.Resource != holdfast.MoneyMicro || !isDaily(&u.Draw, day) {
 			continue
 		}
-		used := int64(0)
+		c.Drew, c.Limit, c.Used = true, u.Draw.Limit, 0
 		if u.Used != nil {
-			used = *u.Used
-		}
-		c.Cost = max(c.Cost, used)
-		if isDaily(&u.Draw, day) {
-			c.Drew, c.Limit, c.Used = true, u.Draw.Limit, used
+			c.Used = *u.Used
 		}
 	}
 	return c
