@@ -73,6 +73,11 @@ type Agent struct {
 	First  time.Time `json:"first_seen"`
 	// Why is the reason of the last change, for people.
 	Why string `json:"why,omitempty"`
+	// Condition is what Holdfast itself has paused it for, such as loop (D41a), and
+	// Review the question that asks a person about it. Both are empty of one that a
+	// person has paused, and of one that runs.
+	Condition string `json:"condition,omitempty"`
+	Review    string `json:"review,omitempty"`
 }
 
 // Identity is who asks, as a verified token says (D8). A zero Identity is

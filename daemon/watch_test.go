@@ -201,8 +201,12 @@ func Test001_Layer5_LoopIsPausedAskedAndTold(t *testing.T) {
 	if a := stateOf(t, d, "ada"); a.State != holdfast.AgentPaused || !strings.Contains(a.Why, "loop") {
 		t.Errorf("%+v", a)
 	}
-	if err := acts(t, d, "ada", "agent/step", `{"other":1}`, nil); holdfast.KindOf(err) != holdfast.KindPaused {
-		t.Errorf("it acts on: %v", err)
+	var e *holdfast.Error
+	if err := acts(t, d, "ada", "agent/step", `{"other":1}`, nil); !errors.As(err, &e) || e.Kind != holdfast.KindPaused {
+		t.Fatalf("it acts on: %v", err)
+	}
+	if !strings.Contains(e.Why, "is paused: loop: ") || !strings.Contains(e.Hint, "paused for loop; ") || !strings.Contains(e.Hint, "`holdfast review show "+g.Review+"`") {
+		t.Errorf("its owner is told %q, %q", e.Why, e.Hint)
 	}
 	waiting := waitingAbout(t, c, "ada")
 	if len(waiting) != 1 || waiting[0].About != review.AboutAnomaly || waiting[0].ID != g.Review || !waiting[0].Expires.IsZero() || waiting[0].InPart() {

@@ -248,7 +248,7 @@ func (k *Kernel) Pause(tenant, agent, who, why string) (int, error) {
 	defer cancel()
 	err := k.store.Update(ctx, func(tx Tx) error {
 		return k.changeAgent(tx, tenant, agent, "agent_paused", who, map[string]any{"why": string(k.mask(why))}, func(a *holdfast.Agent) {
-			a.State, a.Why = holdfast.AgentPaused, k.quote(why, 256)
+			pauseBy(a, k.quote(why, 256))
 		})
 	})
 	if err != nil {

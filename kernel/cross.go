@@ -318,7 +318,7 @@ func (k *Kernel) admitAgent(tx Tx, j *judgement, begins bool) error {
 		return nil
 	}
 	if a.State != holdfast.AgentRunning {
-		return &errRefused{deny(holdfast.GateHalt, holdfast.KindPaused, "the agent was paused"+reason(a.Why), "")}
+		return &errRefused{*pausedAgent(&a)}
 	}
 	if k.fled.has(j.who.Tenant, j.who.Agent) {
 		return &errRefused{deny(holdfast.GateHalt, holdfast.KindPaused, "the agent is being paused: its code tried to leave its sandbox", "")}

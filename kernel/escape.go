@@ -146,7 +146,7 @@ func (k *Kernel) answer(tx Tx, a *attempt, j *judgement) error {
 	from, was := agent.Level, agent.State
 	agent.Level = max(holdfast.Baseline, from-1)
 	if was != holdfast.AgentPaused { // whoever paused it before, and why, stands
-		agent.State, agent.Why = holdfast.AgentPaused, k.pausedFor(&a.review)
+		k.pauseFor(&agent, &a.review)
 	}
 	if err := tx.PutAgent(agent); err != nil {
 		return err

@@ -259,7 +259,7 @@ func (k *Kernel) pauseSpent(tx Tx, j *judgement, d budget.Draw, used int64) erro
 	if a.State != holdfast.AgentRunning {
 		return nil // whoever stopped it before, and why, stands
 	}
-	a.State, a.Why = holdfast.AgentPaused, k.pausedFor(r)
+	k.pauseFor(&a, r)
 	if err := tx.PutAgent(a); err != nil {
 		return err
 	}

@@ -167,7 +167,7 @@ type answering struct {
 	as     Found
 	within string // the answer's own crossing
 	// paused is whom it paused, and review what it opened.
-	paused string
+	paused *holdfast.Agent
 	review *review.Review
 }
 
@@ -188,14 +188,14 @@ func (k *Kernel) carryOut(f *watch.Finding, times int, crossing string) (string,
 	if err != nil {
 		return "", walError(err)
 	}
-	if a.paused != "" {
-		cause := &holdfast.Error{Kind: holdfast.KindPaused, Why: "the agent " + shownAgent(a.paused) + " was paused: " + k.quote(f.Why, 256)}
-		k.flights.cut(cause, func(fl *flight) bool { return fl.of(f.Tenant, a.paused) })
+	if a.paused != nil {
+		cause := &holdfast.Error{Kind: holdfast.KindPaused, Why: "the agent " + shownAgent(a.paused.Name) + " was paused" + reason(a.paused.Why), Hint: goesOnBy(a.paused)}
+		k.flights.cut(cause, func(fl *flight) bool { return fl.of(f.Tenant, a.paused.Name) })
 	}
 	if a.review != nil {
 		k.stir(a.review.ID)
 		k.notify(Opened(a.review))
-	} else if a.paused != "" {
+	} else if a.paused != nil {
 		k.stir()
 	}
 	return a.as.Review, nil
@@ -248,11 +248,11 @@ func (k *Kernel) stopFor(tx Tx, a *answering) error {
 	if a.f.Response != watch.Pause || agent.State != holdfast.AgentRunning {
 		return nil // whoever stopped it before, and why, stands
 	}
-	agent.State, agent.Why = holdfast.AgentPaused, k.pausedFor(r)
+	k.pauseFor(&agent, r)
 	if err := tx.PutAgent(agent); err != nil {
 		return err
 	}
-	a.paused = agent.Name
+	a.paused = &agent
 	return k.event(tx, Event{Tenant: agent.Tenant, Crossing: r.Crossing, Name: "agent_paused", Who: Watcher, Subject: agent.Name,
 		Data: map[string]any{"why": agent.Why, "condition": a.f.Condition, "review": r.ID}})
 }

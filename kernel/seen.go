@@ -42,9 +42,7 @@ func (k *Kernel) Unpause(tenant string, signed operator.Signed) (Unpaused, error
 		if err := sameTenant(s, tenant); err != nil {
 			return err
 		}
-		err := k.changeAgent(tx, tenant, s.Subject, "agent_unpaused", s.Reviewer, said(s, signed), func(a *holdfast.Agent) {
-			a.State, a.Why = holdfast.AgentRunning, ""
-		})
+		err := k.changeAgent(tx, tenant, s.Subject, "agent_unpaused", s.Reviewer, said(s, signed), letGo)
 		if err != nil {
 			return err
 		}
@@ -120,16 +118,14 @@ func (k *Kernel) attemptAnswered(tx Tx, r *review.Review, s operator.Statement, 
 		return err
 	}
 	others = slices.DeleteFunc(others, asksOnly)
-	if stops = stops && a.State != holdfast.AgentPaused; stops {
-		a.State = holdfast.AgentPaused
-	}
+	stops = stops && a.State != holdfast.AgentPaused
 	own, attempted := a.Why == k.pausedFor(r), false
 	for i := range others {
 		attempted = attempted || a.Why == k.pausedFor(&others[i])
 	}
 	switch {
 	case r.State == review.Rejected && (own || attempted || stops):
-		a.Why = k.quote("stopped by "+r.Reviewer+", who rejected review "+r.ID+reason(r.Reason), 256)
+		pauseBy(&a, k.quote("stopped by "+r.Reviewer+", who rejected review "+r.ID+reason(r.Reason), 256))
 		if err := tx.PutAgent(a); err != nil {
 			return err
 		}
@@ -138,10 +134,10 @@ func (k *Kernel) attemptAnswered(tx Tx, r *review.Review, s operator.Statement, 
 	case r.State != review.Approved || !own:
 		return nil
 	case len(others) > 0:
-		a.Why = k.pausedFor(&others[0])
+		k.pauseFor(&a, &others[0])
 		return tx.PutAgent(a)
 	}
-	a.State, a.Why = holdfast.AgentRunning, ""
+	letGo(&a)
 	if err := tx.PutAgent(a); err != nil {
 		return err
 	}

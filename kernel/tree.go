@@ -69,12 +69,6 @@ func (b *branch) paused() *holdfast.Opinion {
 	return nil
 }
 
-func pausedAgent(a *holdfast.Agent) *holdfast.Opinion {
-	op := deny(holdfast.GateHalt, holdfast.KindPaused, "the agent "+shownAgent(a.Name)+" is paused"+reason(a.Why), "a person can lift it with `holdfast agent unpause "+shownAgent(a.Name)+"`; where it is a spent budget's or an attempt's, by answering its review: `holdfast review ls`")
-	op.State = "PAUSED"
-	return &op
-}
-
 // shownAgent is a name in a letter: an agent's, and the id of one within it.
 func shownAgent(name string) string { return excerpt.Of(name, 64+1+maxSubAgent) }
 

@@ -56,7 +56,7 @@ func (tx *updateTx) PutAgent(a holdfast.Agent) error {
 	if err != nil {
 		return err
 	}
-	if n := len(a.Why) + len(a.Kind) + len(a.Principal) + len(a.Owner) + len(a.Parent); n > maxDoc {
+	if n := len(a.Why) + len(a.Kind) + len(a.Principal) + len(a.Owner) + len(a.Parent) + len(a.Condition) + len(a.Review); n > maxDoc {
 		return fmt.Errorf("agent %q has %d bytes of text, more than %d", a.Name, n, maxDoc)
 	}
 	a.First = utc(a.First)

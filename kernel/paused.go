@@ -1,0 +1,58 @@
+package kernel
+
+import (
+	"strings"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/review"
+	"github.com/holdfast-dev/holdfast/internal/watch"
+)
+
+// pauseFor stops an agent for what a review asks about, so that whoever is refused
+// for it is told what that is and where it is answered.
+func (k *Kernel) pauseFor(a *holdfast.Agent, r *review.Review) {
+	a.State, a.Why = holdfast.AgentPaused, k.pausedFor(r)
+	a.Condition, a.Review = string(conditionOf(r)), r.ID
+}
+
+// pauseBy stops an agent on somebody's word.
+func pauseBy(a *holdfast.Agent, why string) {
+	a.State, a.Why, a.Condition, a.Review = holdfast.AgentPaused, why, "", ""
+}
+
+// letGo ends a pause.
+func letGo(a *holdfast.Agent) {
+	a.State, a.Why, a.Condition, a.Review = holdfast.AgentRunning, "", "", ""
+}
+
+// conditionOf is what a review that paused an agent asks about, in watch's words.
+func conditionOf(r *review.Review) watch.Name {
+	switch r.About {
+	case review.AboutEscape:
+		return watch.Escape
+	case review.AboutBudget:
+		return watch.SessionBudget
+	}
+	name, _, _ := strings.Cut(r.Why, ": ") // as askAbout has written it
+	return watch.Name(name)
+}
+
+// pausedAgent is the refusal of what a paused agent asks for.
+func pausedAgent(a *holdfast.Agent) *holdfast.Opinion {
+	op := deny(holdfast.GateHalt, holdfast.KindPaused, "the agent "+shownAgent(a.Name)+" is paused"+reason(a.Why), goesOnBy(a))
+	op.State = "PAUSED"
+	return &op
+}
+
+// goesOnBy is the hint what a paused agent is paused for, as far as that is known,
+// and how it goes on.
+func goesOnBy(a *holdfast.Agent) string {
+	unpause, show := "`holdfast agent unpause "+shownAgent(a.Name)+"`", "`holdfast review show "+a.Review+"`"
+	switch watch.Name(a.Condition) {
+	case "":
+		return "a person can lift it with " + unpause + "; where it is a spent budget's or an attempt's, by answering its review: `holdfast review ls`"
+	case watch.SessionBudget:
+		return "it was paused for " + a.Condition + "; a person gives it more by approving its review: " + show
+	}
+	return "it was paused for " + a.Condition + "; a person lifts it by approving its review, " + show + ", or with " + unpause
+}
