@@ -199,6 +199,9 @@ func (a *alerts) route(al notify.Alert) []string {
 		}
 	}
 	c := a.d.config()
+	if about == conditionReport {
+		return slices.Clone(c.Alerts.Report.To)
+	}
 	return slices.DeleteFunc(c.Alerts.route(severity), func(name string) bool { return name == of })
 }
 

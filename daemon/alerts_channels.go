@@ -38,6 +38,9 @@ func (c *AlertsConfig) listed() []api.AlertChannel {
 				one.For = append(one.For, s.String())
 			}
 		}
+		if slices.Contains(c.Report.To, name) {
+			one.For = append(one.For, conditionReport)
+		}
 		out = append(out, one)
 	}
 	return out

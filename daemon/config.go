@@ -222,6 +222,7 @@ type WebhookConfig struct {
 type AlertsConfig struct {
 	Channels   map[string]ChannelConfig `yaml:"channels" doc:"name: a way to people"`
 	Severities SeveritiesConfig         `yaml:"severities" doc:"which channels are told of what; by their kinds where nothing stands here"`
+	Report     ReportConfig             `yaml:"report" doc:"who is sent each day's report once the day is over; nobody if absent"`
 	HaltHooks  []HookConfig             `yaml:"halt_hooks" doc:"commands run once after each halt, when the latch is set, in order; each is recorded, a failing one is an alarm"`
 }
 

@@ -1,9 +1,11 @@
 package daemon
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/notify"
 	"github.com/holdfast-dev/holdfast/internal/watch"
@@ -27,6 +29,15 @@ type SeveritiesConfig struct {
 	Medium   []string `yaml:"MEDIUM" doc:"names of channels; those of kind chat if absent, else mail, else sms"`
 	Low      []string `yaml:"LOW" doc:"names of channels; none if absent: what is LOW is recorded"`
 }
+
+// ReportConfig is who is sent the daily report (spec 001, "Daily Health Report").
+type ReportConfig struct {
+	To      []string `yaml:"to" doc:"names of channels"`
+	DailyAt string   `yaml:"daily_at" doc:"HH:MM, UTC, from which on the report of the day before is sent; 00:00 if absent"`
+}
+
+// at is the time of day from which on the report of the day before is due.
+func (c *ReportConfig) at() (time.Duration, error) { return timeOfDay(cmp.Or(c.DailyAt, "00:00")) }
 
 func (c *ChannelConfig) source() string {
 	return (&SourceConfig{File: c.File, Env: c.Env, Command: c.Command}).text()
@@ -140,18 +151,33 @@ func (k *checker) channels(c *Config) {
 	}
 	for s := watch.Low; s <= watch.Critical; s++ {
 		names := a.Severities.named(s)
-		at := k.at("alerts.severities." + s.String())
 		if names != nil && len(names) == 0 && s != watch.Low {
-			k.fail(at, "leave it out: it then goes the document's way", "alerts.severities.%s names no channel", s)
+			k.fail(k.at("alerts.severities."+s.String()), "leave it out: it then goes the document's way", "alerts.severities.%s names no channel", s)
 		}
-		for i, name := range names {
-			if _, ok := a.Channels[name]; !ok {
-				k.fail(at, "name one of alerts.channels: "+strings.Join(sortedKeys(a.Channels), ", "), "alerts.severities.%s: there is no channel %q", s, clip(name))
-			} else if slices.Contains(names[:i], name) {
-				k.fail(at, "", "alerts.severities.%s names %q twice", s, name)
-			}
+		k.routed(a, "alerts.severities."+s.String(), names)
+	}
+	k.reported(a)
+}
+
+// routed checks that each name is one of a channel, and stands there once.
+func (k *checker) routed(a *AlertsConfig, key string, names []string) {
+	for i, name := range names {
+		if _, ok := a.Channels[name]; !ok {
+			k.fail(k.at(key), "name one of alerts.channels: "+strings.Join(sortedKeys(a.Channels), ", "), "%s: there is no channel %q", key, clip(name))
+		} else if slices.Contains(names[:i], name) {
+			k.fail(k.at(key), "", "%s names %q twice", key, name)
 		}
 	}
+}
+
+func (k *checker) reported(a *AlertsConfig) {
+	if _, err := a.Report.at(); err != nil {
+		k.fail(k.at("alerts.report.daily_at"), "write HH:MM, such as 07:00; it is UTC", "alerts.report.daily_at: %q is no time of day", clip(a.Report.DailyAt))
+	}
+	if (a.Report.DailyAt != "" || a.Report.To != nil) && len(a.Report.To) == 0 {
+		k.fail(k.at("alerts.report"), "name channels in to:, or leave it out: then nobody is sent it", "alerts.report names no channel")
+	}
+	k.routed(a, "alerts.report.to", a.Report.To)
 }
 
 // channelFiles makes the names of files absolute, and looks at them.

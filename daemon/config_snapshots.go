@@ -79,8 +79,11 @@ func (c *SnapshotsConfig) Weakened() []string {
 }
 
 // at is the time of day from which on a day's snapshot is due.
-func (c *SnapshotsConfig) at() (time.Duration, error) {
-	t, err := time.Parse("15:04", c.DailyAt)
+func (c *SnapshotsConfig) at() (time.Duration, error) { return timeOfDay(c.DailyAt) }
+
+// timeOfDay reads HH:MM.
+func timeOfDay(s string) (time.Duration, error) {
+	t, err := time.Parse("15:04", s)
 	return time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute, err
 }
 

@@ -103,6 +103,7 @@ type Daemon struct {
 	verifies     *token.Verifier
 	mcpSeal      []byte
 	wellness     *wellness
+	mailing      mailing
 	endPast      func() // nil until it is read
 	watching     *watching
 	endWatching  func() // nil until it answers

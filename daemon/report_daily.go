@@ -28,11 +28,18 @@ const (
 
 // reportDays writes each day's report into the state directory once the day is
 // over, and those that were missed. It stands there as markdown and as JSON, and is
-// kept.
+// kept; who is to be sent it is sent it.
 func (d *Daemon) reportDays(ctx context.Context) {
 	look := func() {
-		if err := d.writeReports(ctx, time.Now()); err != nil && ctx.Err() == nil {
-			d.log.Error("a daily report could not be written", "err", err)
+		now := time.Now()
+		if err := d.writeReports(ctx, now); err != nil {
+			if ctx.Err() == nil {
+				d.log.Error("a daily report could not be written", "err", err)
+			}
+			return
+		}
+		if err := d.sendReports(now); err != nil {
+			d.log.Error("a daily report could not be sent", "err", err)
 		}
 	}
 	look()

@@ -28,7 +28,8 @@ type AlertTried struct {
 type AlertChannel struct {
 	Channel string `json:"channel"`
 	Kind    string `json:"kind"`
-	// For are the severities that go through it, the worst first.
+	// For are the severities that go through it, the worst first, and daily_report
+	// where the day's report does.
 	For []string `json:"for,omitempty"`
 	// Failing is since when each try fails, and Why why the last did.
 	Failing time.Time `json:"failing_since,omitzero"`

@@ -33,7 +33,25 @@ func (r Report) Markdown(w io.Writer, clean func(string) string) error {
 	return err
 }
 
+// shortReasons is how many reasons a short report says.
+const shortReasons = 3
+
+// Short is the report of everything together, for a message that may be cut at its
+// end: the health and why it is not GREEN first, then the layers, and no tenant's
+// own. Names are cleaned by clean.
+func (r Report) Short(clean func(string) string) string {
+	var b strings.Builder
+	r.Section.overall(&b, clean, shortReasons)
+	r.Section.layers(&b, clean)
+	return b.String()
+}
+
 func (s *Section) lines(b *strings.Builder, clean func(string) string) {
+	s.layers(b, clean)
+	s.overall(b, clean, len(s.Because))
+}
+
+func (s *Section) layers(b *strings.Builder, clean func(string) string) {
 	for _, part := range s.Parts() {
 		fmt.Fprintf(b, "### %s\n", part.Title)
 		for _, l := range part.Lines {
@@ -41,8 +59,16 @@ func (s *Section) lines(b *strings.Builder, clean func(string) string) {
 		}
 		b.WriteByte('\n')
 	}
+}
+
+// overall is the health, and at most so many reasons for it.
+func (s *Section) overall(b *strings.Builder, clean func(string) string, most int) {
 	fmt.Fprintf(b, "### Overall Health: %s\n", s.Health)
-	for _, why := range s.Because {
+	for i, why := range s.Because {
+		if i == most {
+			fmt.Fprintf(b, "- and %d more\n", len(s.Because)-most)
+			break
+		}
 		fmt.Fprintf(b, "- %s\n", clean(why))
 	}
 }
