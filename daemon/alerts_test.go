@@ -234,7 +234,7 @@ func Test001_Layer5_Response_anAnomalyIsTold(t *testing.T) {
 	defer down()
 	loops(t, d, "bob")
 	got := p.wait(t, "/mail", 1)[0]
-	if got.Condition != "loop" || got.Agent != "bob" || got.Tenant != holdfast.Local || got.Crossing == "" || !strings.Contains(got.Text, "a loop: the same action 5 times") || !strings.Contains(got.Text, "the agent is paused and a review waits") {
+	if got.Condition != "loop" || got.Agent != "bob" || got.Tenant != holdfast.Local || got.Crossing == "" || !strings.Contains(got.Text, "the same action 5 times in a row") || !strings.Contains(got.Text, "the agent is paused and a review waits") {
 		t.Errorf("%+v", got)
 	}
 	// What the kernel tells of at once and the watch answers is one alert, which

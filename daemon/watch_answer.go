@@ -52,7 +52,7 @@ func (w *watching) tell(f *waitingFinding, done kernel.Responded) {
 		return
 	}
 	w.d.notice(kernel.Notice{Level: levelOf(f.Severity), Event: "anomaly", Tenant: f.Tenant, Agent: f.Agent, Crossing: f.Crossing,
-		Why: string(f.Condition) + ": " + f.Why})
+		Why: f.String()})
 }
 
 // levelOf is the notify level of a severity; the two scales are kept apart (D41a).

@@ -185,7 +185,7 @@ func Test001_Layer5_LoopIsPausedAskedAndTold(t *testing.T) {
 		_ = acts(t, d, "ada", "agent/step", `{"same":1}`, nil)
 	}
 	g := answerTo(t, d, "ada", watch.Loop)
-	if g.Response != "pause" || g.Severity != "HIGH" || g.subject != "ada" || g.who != kernel.Watcher || !strings.Contains(g.Why, "a loop: the same action 5 times") || g.Review == "" {
+	if g.Response != "pause" || g.Severity != "HIGH" || g.subject != "ada" || g.who != kernel.Watcher || !strings.Contains(g.Why, "the same action 5 times in a row") || g.Review == "" {
 		t.Errorf("%+v", g)
 	}
 	var crossings []*ledger.Entry

@@ -17,7 +17,7 @@ func (w *Watch) Committed(tenant, agent, crossing string, files int, at time.Tim
 	}
 	if size := beyond(float64(files), float64(w.limits.FilesPerCommit)); size > 0 {
 		w.holds(a, owner{tenant: tenant, agent: agent, crossing: crossing}, FilesPerCommit, size, now, func() string {
-			return fmt.Sprintf("many files changed: %d in one commit", files)
+			return fmt.Sprintf("%d files changed in one commit, where %d is the limit", files, w.limits.FilesPerCommit)
 		})
 	}
 	return w.take()

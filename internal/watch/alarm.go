@@ -43,7 +43,8 @@ type Finding struct {
 	// Crossing is the one that made it, where one did.
 	Crossing string
 	At       time.Time
-	// Why says what was found, for people. It holds no word of an agent's.
+	// Why says what was found, for people, who are told the condition's name before
+	// it. It holds no word of an agent's.
 	Why string
 	// Cause is the condition that this one is a consequence of; it is then only
 	// recorded.
@@ -51,6 +52,9 @@ type Finding struct {
 	// Cleared says that it holds no more; Response is Record.
 	Cleared bool
 }
+
+// String is the finding in one line.
+func (f *Finding) String() string { return string(f.Condition) + ": " + f.Why }
 
 // holds notes what was found of a condition, and returns what is to be done. size is
 // how many times its limit it is, 1 of what has none, and 0 of what does not hold.

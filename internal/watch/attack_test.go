@@ -27,6 +27,7 @@ func (x attempt) run(t *testing.T) {
 	t.Run(x.name, func(t *testing.T) {
 		f := fed(x.limits)
 		x.by(f)
+		saidOnce(t, f.all)
 		if x.sees == Errors {
 			f.tick(3 * time.Second)
 		}

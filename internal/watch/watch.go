@@ -235,9 +235,9 @@ func words(s string) func() string { return func() string { return s } }
 func looped(n, period int) string {
 	switch period {
 	case 0:
-		return "a loop: the same action more than three times of four"
+		return "the same action more than three times of four"
 	case 1:
-		return fmt.Sprintf("a loop: the same action %d times", n)
+		return fmt.Sprintf("the same action %d times in a row", n)
 	}
-	return fmt.Sprintf("a loop: the same %d actions in turns, %d in all", period, n)
+	return fmt.Sprintf("the same %d actions in turns, %d in all", period, n)
 }

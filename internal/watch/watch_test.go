@@ -62,6 +62,18 @@ func (f *feed) has(name Name) *Finding {
 	return nil
 }
 
+// saidOnce checks that what is said of a finding behind its condition's name does not
+// say the name again.
+func saidOnce(t *testing.T, list []Finding) {
+	t.Helper()
+	for i := range list {
+		name := strings.ReplaceAll(string(list[i].Condition), "_", " ")
+		if why := list[i].Why; strings.Contains(why, ": ") || strings.HasPrefix(why, "a "+name) || strings.HasPrefix(why, name) {
+			t.Errorf("it is said twice: %s", list[i].String())
+		}
+	}
+}
+
 // Test001_Layer5_Severities: what is done about each severity, and which
 // condition has which (spec 001 "Anomaly Response"; D41a).
 func Test001_Layer5_Severities(t *testing.T) {
@@ -150,6 +162,7 @@ func Test001_Layer5_Metrics(t *testing.T) {
 			if got.Response != row.answer || got.Tenant != "t" || got.Why == "" {
 				t.Errorf("%+v", got)
 			}
+			saidOnce(t, f.all)
 		})
 	}
 }
@@ -162,7 +175,7 @@ func Test001_TestAnomalyDetection(t *testing.T) {
 	for range 10 {
 		f.act(time.Second, func(s *Seen) { s.Action, s.Cost = 7, 10_000 })
 	}
-	if len(f.all) == 0 || !strings.Contains(f.all[0].Why, "loop") {
+	if len(f.all) == 0 || !strings.Contains(f.all[0].String(), "loop") {
 		t.Errorf("%+v", f.all)
 	}
 	// One cause, one alarm: haste is the loop's consequence.
@@ -296,6 +309,7 @@ func TestOutlierOfAnHour(t *testing.T) {
 	if got := f.has(Outlier); got == nil || got.Response != Record || !strings.Contains(got.Why, "actions") {
 		t.Errorf("%+v of %+v", got, f.all)
 	}
+	saidOnce(t, f.all)
 }
 
 // TestRepeatedErrors: three in a row ask for a person (spec 001 "On error").
