@@ -2,6 +2,7 @@ package console
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/operator"
 	"github.com/holdfast-dev/holdfast/internal/story"
+	"github.com/holdfast-dev/holdfast/internal/watch"
 	"github.com/holdfast-dev/holdfast/kernel"
 )
 
@@ -24,6 +26,9 @@ const (
 type agentsView struct {
 	// Anomalies are what holds that is out of the ordinary, the worst first.
 	Anomalies []story.Anomaly
+	// Unchecked says that one of them is that nobody looked, which a look with the
+	// operator key open ends.
+	Unchecked bool
 	Paused    []holdfast.Agent
 	// Running are those with tokens of their own, each with those within it beneath.
 	Running []story.Branch
@@ -61,6 +66,7 @@ func (s *Console) agents(v *visit) {
 	view.share(as)
 	if s.c.Anomalies != nil {
 		view.Anomalies = s.c.Anomalies()
+		view.Unchecked = slices.ContainsFunc(view.Anomalies, func(a story.Anomaly) bool { return a.Condition == watch.NoHumanCheck })
 		view.Anomalies = view.Anomalies[:min(len(view.Anomalies), maxPaused)]
 	}
 	v.show("Agents", "agents", view)

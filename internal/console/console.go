@@ -58,8 +58,8 @@ type State struct {
 	Problems, Weakened, Paused []string
 }
 
-// Config is what the pages are made of. All but Now, Host, Anomalies, Metrics and Health are
-// required.
+// Config is what the pages are made of. All but Now, Host, Anomalies, Attended, Metrics
+// and Health are required.
 type Config struct {
 	Kernel Kernel
 	// View reads the store; what it is given must not write.
@@ -83,6 +83,10 @@ type Config struct {
 	// Anomalies are what holds that is out of the ordinary, the worst first; nil where
 	// nobody watches.
 	Anomalies func() []story.Anomaly
+	// Attended is told of each page that a person asks for with the operator key open.
+	// A session that only looks is nobody's sign: its link takes no passphrase, and its
+	// cookie is seen by other servers of this machine.
+	Attended func()
 	// Metrics answers a scrape; nil serves none. It needs no session, and so
 	// shows nothing but numbers, to this machine alone.
 	Metrics http.Handler

@@ -37,7 +37,8 @@ func (s *Console) withSession(f func(*visit)) http.HandlerFunc {
 		}
 		v := &visit{Console: s, w: w, r: r, s: se, now: now}
 		// What the script asks for by itself is no sign of a person.
-		if r.Header.Get("Holdfast-Live") == "" && r.URL.Path != "/events" {
+		byHand := r.Header.Get("Holdfast-Live") == "" && r.URL.Path != "/events"
+		if byHand {
 			se.touch(now)
 		}
 		if area, through := r.Context().Value(areaKey{}).(string); through {
@@ -47,6 +48,9 @@ func (s *Console) withSession(f func(*visit)) http.HandlerFunc {
 		}
 		if r.Method == http.MethodPost && !v.form() {
 			return
+		}
+		if byHand && v.decides && s.c.Attended != nil {
+			s.c.Attended()
 		}
 		f(v)
 	}

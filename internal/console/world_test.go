@@ -28,6 +28,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact"
 	"github.com/holdfast-dev/holdfast/internal/review"
 	"github.com/holdfast-dev/holdfast/internal/sqlite"
+	"github.com/holdfast-dev/holdfast/internal/story"
 	"github.com/holdfast-dev/holdfast/internal/token"
 	"github.com/holdfast-dev/holdfast/kernel"
 )
@@ -50,6 +51,7 @@ var sealed = sync.OnceValues(func() ([]byte, operator.Public) {
 // a real port.
 type world struct {
 	day   func(time.Time) (health.Report, error) // nil for one of which nothing is known
+	odd   []story.Anomaly                        // what is out of the ordinary
 	t     testing.TB
 	k     *kernel.Kernel
 	store *sqlite.Store
@@ -59,6 +61,7 @@ type world struct {
 	base  string
 	mask  *redact.Engine
 	pages atomic.Int64 // of the store, that were looked at
+	seen  atomic.Int64 // how often a person was there
 
 	mu     sync.Mutex
 	offset time.Duration // guarded by mu
@@ -149,7 +152,8 @@ func (w *world) serve() {
 	}
 	w.base = "http://" + l.Addr().String()
 	w.site, err = New(Config{Kernel: w.k, View: w.store.View, State: w.how, Open: w.open, Runtime: runtimeID, Version: "test", Address: l.Addr().String(),
-		Host: "127.0.0.1", Who: "ann, on the pages", Log: slog.New(slog.DiscardHandler), Now: w.now, Health: w.went})
+		Host: "127.0.0.1", Who: "ann, on the pages", Log: slog.New(slog.DiscardHandler), Now: w.now, Health: w.went,
+		Attended: func() { w.seen.Add(1) }, Anomalies: func() []story.Anomaly { return w.odd }})
 	if err != nil {
 		w.t.Fatal(err)
 	}

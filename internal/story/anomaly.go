@@ -44,7 +44,7 @@ func done(s *watch.State) (did, lift string) {
 	case s.Response == watch.Pause && s.Agent != "":
 		return "the agent was paused and a person asked", letGo
 	case s.Condition == watch.NoHumanCheck:
-		return "people were told", "answer a review, or sign for anything else with the operator key"
+		return "people were told", "unlock the pages and look at them, answer a review, or sign for anything else with the operator key"
 	case s.Response >= watch.Alert:
 		return "people were told", byItself
 	}

@@ -2,8 +2,8 @@ package watch
 
 import "time"
 
-// Person says that somebody looked after a tenant's agents: answered a review,
-// halted or resumed, paused or let go on.
+// Person says that somebody looked after a tenant's agents, with the operator key:
+// answered a review, resumed, let go on, or looked at what there is.
 func (w *Watch) Person(tenant string, at time.Time) []Finding {
 	w.mu.Lock()
 	defer w.mu.Unlock()
