@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/budget"
 	"github.com/holdfast-dev/holdfast/internal/review"
 	"github.com/holdfast-dev/holdfast/ledger"
 	"go.opentelemetry.io/otel/attribute"
@@ -446,15 +448,26 @@ func (j *judgement) usedBefore(i int) int64 {
 	return 0
 }
 
-// tightest is the draw with the least left after it, which the k3_ columns
-// show (D14b); -1 without draws.
-func (j *judgement) tightest() int {
+// shown is the draw that the k3_ columns show (D14b): the one for which K3 found no
+// room, else the one with the least left after it; -1 without draws.
+func (j *judgement) shown() int {
 	best, left := -1, int64(0)
 	for i, d := range j.draws {
+		if j.refusedFor(&d) {
+			return i
+		}
 		l := d.Limit - j.usedBefore(i) - d.Amount
 		if best < 0 || l < left {
 			best, left = i, l
 		}
 	}
 	return best
+}
+
+// refusedFor says whether it is that draw for which K3 refused.
+func (j *judgement) refusedFor(d *budget.Draw) bool {
+	no := j.room
+	return no != nil && no.Rate == nil && no.Draw.Key == d.Key && slices.ContainsFunc(j.opinions, func(o holdfast.Opinion) bool {
+		return o.Gate == holdfast.K3 && o.Verdict == holdfast.Deny && o.Rule == d.Name
+	})
 }

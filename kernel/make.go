@@ -92,7 +92,7 @@ func (k *Kernel) fetch(ctx context.Context, j *judgement) {
 	}
 	j.scope = replayScope(j)
 	j.setPrice(ctx)
-	if j.contract != nil && !j.responding {
+	if j.contract != nil && !j.responding && j.priceErr == nil { // what has no price is refused, whatever room there is
 		j.draws, j.rates, j.planErr = budget.Plan(k.limits(j), j.pol.Rates, budget.Ask{
 			Who: j.who, Within: j.branch.ids(), Boundary: j.req.Boundary, Consumes: j.consumes(),
 			PerMinute: j.contract.RatePerMinute, Cooldown: j.contract.Cooldown, Now: j.now})

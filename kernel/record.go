@@ -272,8 +272,8 @@ func behind(now, at time.Time) time.Time {
 	return now.UTC().Truncate(time.Microsecond)
 }
 
-// bounds fills the k3_ columns with the tightest resource, and k3_all with
-// every one (D14b). Where the counters could not be read they stay empty: nobody
+// bounds fills the k3_ columns with the resource that refused, else the tightest,
+// and k3_all with every one (D14b). Where the counters could not be read they stay empty: nobody
 // knows what was used before.
 func (j *judgement) bounds(e *ledger.Entry) {
 	if j.factErr != nil || j.roomErr != nil {
@@ -282,7 +282,7 @@ func (j *judgement) bounds(e *ledger.Entry) {
 	for i, d := range j.draws {
 		e.Uses = append(e.Uses, ledger.Use{Draw: recordedDraw(d), Before: j.usedBefore(i)})
 	}
-	i := j.tightest()
+	i := j.shown()
 	if i < 0 {
 		return
 	}

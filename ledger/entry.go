@@ -107,7 +107,7 @@ type Entry struct {
 	Required     []string // key k2_required_permissions, nil is null
 	Granted      []string // key k2_granted_permissions, nil is null
 	Authorized   *bool    // key k2_authorized
-	ResourceType *string  // key k3_resource_type: the tightest of Uses
+	ResourceType *string  // key k3_resource_type: of Uses what had no room, else the tightest
 	BudgetLimit  *int64   // key k3_budget_limit
 	UsageBefore  *int64   // key k3_usage_before
 	Requested    *int64   // key k3_requested

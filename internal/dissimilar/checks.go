@@ -56,7 +56,7 @@ func (c Check) row() (gate, name string) {
 		K2Roles:     {"K2", "the roles grant what was granted"},
 		K3Room:      {"K3", "used and asked together stay within the limit"},
 		K3Before:    {"K3", "the usage before is what the ledger adds up to"},
-		K3Columns:   {"K3", "the k3 columns show the tightest of all"},
+		K3Columns:   {"K3", "the k3 columns show what had no room, else the tightest of all"},
 		K3Rate:      {"K3", "the rate had room"},
 		K4Flow:      {"K4", "a correlation id belongs to one tenant and one flow"},
 		K5Key:       {"K5", "the key is that of the payload"},

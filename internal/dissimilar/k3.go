@@ -305,13 +305,28 @@ func (v *Verifier) columns(r *record) {
 		}
 	}
 	u := r.Uses[best]
-	if r.Resource == nil || *r.Resource != u.resource || r.Limit == nil || *r.Limit != u.limit ||
-		r.Before == nil || *r.Before != u.before || r.Requested == nil || *r.Requested != u.amount {
+	if !r.showsRefused() && !r.shows(&u) {
 		v.badf(K3Columns, fmt.Sprintf("limit %s, before %s, requested %s", number(r.Limit), number(r.Before), number(r.Requested)),
 			"the tightest is %q: limit %d, before %d, requested %d", u.name, u.limit, u.before, u.amount)
 		return
 	}
 	v.good(K3Columns)
+}
+
+// shows says whether the columns are those of u.
+func (r *record) shows(u *use) bool {
+	return r.Resource != nil && *r.Resource == u.resource && r.Limit != nil && *r.Limit == u.limit &&
+		r.Before != nil && *r.Before == u.before && r.Requested != nil && *r.Requested == u.amount
+}
+
+// showsRefused says whether the columns are those of what had no room. Entries of
+// old show the tightest there, too, which may be another.
+func (r *record) showsRefused() bool {
+	o := r.opinion("K3")
+	if o == nil || r.Within == nil || *r.Within {
+		return false
+	}
+	return slices.ContainsFunc(r.Uses, func(u use) bool { return u.name == o.Rule && r.shows(&u) })
 }
 
 // taken are the newest takings of a rate, oldest first.
