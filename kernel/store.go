@@ -87,6 +87,10 @@ type Tx interface {
 	// Counter returns the usage of a draw's key in the draw's window; a
 	// key that was never used, or whose window has passed, is zero.
 	Counter(d budget.Draw) (budget.Counter, error)
+	// Counters calls fn for every counter whose key begins with prefix, in the
+	// order of their keys and each in the window it was last drawn on in, stopping
+	// at the first error.
+	Counters(prefix string, fn func(key string, c budget.Counter) error) error
 	// Draw takes all draws or none (D9). The first that does not fit is
 	// returned with its counter, and nothing is taken.
 	Draw(ds []budget.Draw) (*budget.Refusal, error)

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -115,6 +116,7 @@ func testCounters(t *testing.T, open Open) {
 	s.used("a", 0, math.MaxInt64)
 	s.used("b", 120, 1)
 	countersAtRandom(t, s)
+	countersListed(t, open)
 }
 
 // countersAtRandom compares many draws and settlements with plain arithmetic.
@@ -265,4 +267,55 @@ func ratesAtRandom(t *testing.T, s *suite) {
 			}
 		}
 	}
+}
+
+// countersListed: those whose keys begin so, in their order, as the transaction sees
+// them, however many there are.
+func countersListed(t *testing.T, open Open) {
+	s := begin(t, open)
+	const many = 2500
+	for from := 0; from < many; from += 100 {
+		var ds []budget.Draw
+		for i := from; i < from+100; i++ {
+			ds = append(ds, draw(fmt.Sprintf("b/%04d", i), int64(i), many, 0))
+		}
+		s.draw(ds...)
+	}
+	s.draw(draw("a/b/", 1, 9, 0), draw("b", 2, 9, 0), draw("b0", 3, 9, 60))
+	list := func(tx kernel.Tx, prefix string) (keys []string, sum int64, err error) {
+		err = tx.Counters(prefix, func(key string, c budget.Counter) error {
+			if n := len(keys); n > 0 && keys[n-1] >= key {
+				t.Errorf("%q after %q", key, keys[n-1])
+			}
+			keys, sum = append(keys, key), sum+c.Used
+			return nil
+		})
+		return keys, sum, err
+	}
+	wants := func(tx kernel.Tx, prefix string, n int, want int64) error {
+		keys, sum, err := list(tx, prefix)
+		if err == nil && (len(keys) != n || sum != want) {
+			err = fmt.Errorf("%d counters begin with %q, %d together, want %d and %d", len(keys), prefix, sum, n, want)
+		}
+		return err
+	}
+	s.everywhere(func(tx kernel.Tx) error {
+		return errors.Join(wants(tx, "b/", many, many*(many-1)/2), wants(tx, "b/00", 100, 4950), wants(tx, "c", 0, 0), wants(tx, "", many+3, many*(many-1)/2+6), wants(tx, "b0", 1, 3))
+	})
+	// What the update itself has drawn is there.
+	s.update(func(tx kernel.Tx) error {
+		if _, err := tx.Draw([]budget.Draw{draw("b0", 4, 9, 120), draw("b00", 1, 9, 0)}); err != nil {
+			return err
+		}
+		return wants(tx, "b0", 2, 5)
+	})
+	oops := errors.New("oops")
+	s.everywhere(func(tx kernel.Tx) error {
+		n := 0
+		err := tx.Counters("b/", func(string, budget.Counter) error { n++; return oops })
+		if !errors.Is(err, oops) || n != 1 {
+			return fmt.Errorf("it went on after an error: %d, %w", n, err)
+		}
+		return nil
+	})
 }

@@ -264,6 +264,26 @@ func readCounter(c *conn, key string) (budget.Counter, bool, error) {
 	return budget.Counter{Used: r.int(0), Window: r.int(1)}, true, nil
 }
 
+// keyed is a counter with its key.
+type keyed struct {
+	key string
+	budget.Counter
+}
+
+// counterPage is how many counters are read at once.
+const counterPage = 1024
+
+// readCounters reads the first page of those behind after whose keys begin with
+// prefix. No key has the byte 0xff, which therefore ends them.
+func readCounters(c *conn, prefix, after string) ([]keyed, error) {
+	var out []keyed
+	err := c.query(`SELECT key, used, "window" FROM counter WHERE key >= ? AND key > ? AND key < ? ORDER BY key LIMIT ?`, func(r row) error {
+		out = append(out, keyed{r.text(0), budget.Counter{Used: r.int(1), Window: r.int(2)}})
+		return nil
+	}, prefix, after, prefix+"\xff", int64(counterPage))
+	return out, err
+}
+
 func readAgent(r row) (holdfast.Agent, error) {
 	var a holdfast.Agent
 	err := json.Unmarshal([]byte(r.text(0)), &a)

@@ -2,7 +2,10 @@ package sqlite
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -42,6 +45,34 @@ func (tx *updateTx) Counter(d budget.Draw) (budget.Counter, error) {
 		return budget.Counter{}, err
 	}
 	return inWindow(c.now, d), nil
+}
+
+func (tx *updateTx) Counters(prefix string, fn func(string, budget.Counter) error) error {
+	if tx.over {
+		return errOver
+	}
+	all := map[string]budget.Counter{}
+	for after, more := "", true; more; {
+		page, err := readCounters(tx.s.side, prefix, after)
+		if err != nil {
+			return err
+		}
+		for _, k := range page {
+			all[k.key], after = k.Counter, k.key
+		}
+		more = len(page) == counterPage
+	}
+	for key, c := range tx.s.counters.m {
+		if c.now.ok && strings.HasPrefix(key, prefix) {
+			all[key] = c.now.val
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		if err := fn(key, all[key]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (tx *updateTx) setCounter(c *cell[budget.Counter], v budget.Counter) {

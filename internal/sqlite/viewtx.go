@@ -207,6 +207,24 @@ func (tx *viewTx) Counter(d budget.Draw) (budget.Counter, error) {
 	return inWindow(v, d), nil
 }
 
+func (tx *viewTx) Counters(prefix string, fn func(string, budget.Counter) error) error {
+	for after := ""; ; {
+		var page []keyed
+		if err := tx.do(func(c *conn) (err error) { page, err = readCounters(c, prefix, after); return err }); err != nil {
+			return err
+		}
+		for _, k := range page {
+			if err := fn(k.key, k.Counter); err != nil {
+				return err
+			}
+		}
+		if len(page) < counterPage {
+			return nil
+		}
+		after = page[len(page)-1].key
+	}
+}
+
 func (tx *viewTx) PeekRate(rs []budget.Rate, now time.Time) (*budget.Refusal, error) {
 	for i := range rs {
 		want := rs[i]
