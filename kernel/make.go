@@ -112,12 +112,16 @@ func (k *Kernel) limits(j *judgement) []budget.Limit {
 	if j.consumes()[holdfast.Iterations] == 0 {
 		return j.pol.Limits
 	}
-	n := int64(defaultIterations)
-	source := "built in for unknown kinds"
-	if kind, ok := j.pol.Kinds[j.who.Kind]; ok {
-		n, source = kind.Iterations, "kind "+j.who.Kind
+	return append([]budget.Limit{j.pol.iterations(j.who.Kind)}, j.pol.Limits...)
+}
+
+// iterations is how many steps a session of that kind of agent has (D41).
+func (p *Policy) iterations(kind string) budget.Limit {
+	l := budget.Limit{Scope: budget.Session, Resource: holdfast.Iterations, Amount: defaultIterations, Source: "built in for unknown kinds"}
+	if k, ok := p.Kinds[kind]; ok {
+		l.Amount, l.Source = k.Iterations, "kind "+kind
 	}
-	return append([]budget.Limit{{Scope: budget.Session, Resource: holdfast.Iterations, Amount: n, Source: source}}, j.pol.Limits...)
+	return l
 }
 
 func (j *judgement) read(tx Tx) error {
