@@ -98,6 +98,7 @@ func (a *app) dispatch(args []string) error {
 			a.command = path
 			return a.withHelp(c, path, args)
 		}
+		args = c.meant(args)
 		switch {
 		case len(args) == 0:
 			return usage("see `holdfast help "+path+"`", "%s needs to know what to do: %s", path, names(c.sub))

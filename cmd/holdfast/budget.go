@@ -8,7 +8,13 @@ import (
 )
 
 func budgetCommand() command {
-	return command{name: "budget", about: "let agents go on that a spent budget has blocked", sub: []command{
+	return command{name: "budget", about: "what is left of budgets; let agents go on that one has blocked", otherwise: "ls", help: `
+What is left of budgets, and what blocks agents. Without a command it is "ls".
+
+    $ holdfast budget
+    $ holdfast budget nightly
+`, sub: []command{
+		{name: "ls", about: "how each budget stands", run: budgetShow, help: budgetHelp},
 		{name: "unblock", about: "lift the block of a tenant early; needs the operator key", run: budgetUnblock, help: `
 Let the agents of a tenant go on before the window of its budget ends. The
 budget stays as it is: what asks for more of it is refused, until its window

@@ -9,6 +9,21 @@ type command struct {
 	run  func(a *app, args []string) error
 	// sub makes it a group: run is then nil.
 	sub []command
+	// otherwise is the one of a group that is meant where none is named.
+	otherwise string
+}
+
+// meant is the arguments of a group with the name of one of its commands first.
+func (c command) meant(args []string) []string {
+	if c.otherwise == "" || len(args) > 0 && (args[0] == "help" || isHelp(args[0])) {
+		return args
+	}
+	if len(args) > 0 {
+		if _, named := find(c.sub, args[0]); named {
+			return args
+		}
+	}
+	return append([]string{c.otherwise}, args...)
 }
 
 // commands is every subcommand, in the order in which people meet them.

@@ -49,6 +49,7 @@ func showStatus(a *app, args []string) error {
 		return unread
 	}
 	a.haltedHere(&s.Halt)
+	a.tightest(s, up)
 	if a.json {
 		err = a.printJSON(s)
 	} else {
@@ -251,6 +252,9 @@ func (a *app) sayStatus(s *api.Status, up, broken bool) {
 	}
 	for _, c := range s.Alerts {
 		row("alerts", "%s", alertLine(c))
+	}
+	if s.Tightest != nil {
+		row("budgets", "%s", tightestLine(s.Tightest, now))
 	}
 	for _, line := range spendLines(s.Spend) {
 		row("spent", "%s", line)

@@ -172,6 +172,10 @@ type Status struct {
 	// nil where nothing was.
 	Spend *Spend `json:"spend,omitempty"`
 
+	// Tightest is the budget that refuses next, as far as is known; nil where none was
+	// drawn on. Who asks for the status alone is not told.
+	Tightest *kernel.Standing `json:"tightest_budget,omitempty"`
+
 	// Past is how it stands with what rules ask the past; nil where none does.
 	Past *kernel.HistoryStatus `json:"past,omitempty"`
 }

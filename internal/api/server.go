@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/goal"
+	"github.com/holdfast-dev/holdfast/kernel"
 )
 
 // maxBody bounds a request: the largest payload, base64, and its envelope.
@@ -28,6 +29,8 @@ type Server struct {
 	Now        func(context.Context) (*Now, error)
 	Backup     func(ctx context.Context, file string) error
 	Checkpoint func(context.Context) (int, error)
+	// Budgets says how budgets stand.
+	Budgets func(context.Context, kernel.StandingAsk) (kernel.Standings, error)
 	// TestAlerts sends a test through the channel of that name, or through all.
 	TestAlerts func(ctx context.Context, channel string) ([]AlertTried, error)
 	// Drained waits until the crossings that a halt cut are recorded, and
@@ -82,6 +85,7 @@ func (s *Server) Handler() http.Handler {
 	at("GET /v1/goals/violations", looking(s, s.goalViolations))
 	at("POST /v1/goals/ack", sayingOf(s, k.AckGoal))
 	at("POST /v1/goals/resume", sayingOf(s, nothingOf(k.ResumeGoals)))
+	at("GET /v1/budgets", looking(s, s.budgets))
 	at("POST /v1/budget/unblock", sayingOf(s, k.UnblockTenant))
 	at("POST /v1/check", s.asking("", k.Check))
 	at("POST /v1/explain", s.asking("", k.Explain))
