@@ -19,6 +19,7 @@ const (
 	maxPaused  = 100
 	maxRunning = 200
 	maxWithin  = 20 // of one agent
+	maxBudgets = 20
 )
 
 // agentsView is every agent that ever crossed, those that a person must let go
@@ -32,7 +33,11 @@ type agentsView struct {
 	Paused    []holdfast.Agent
 	// Running are those with tokens of their own, each with those within it beneath.
 	Running []story.Branch
-	More    int // how many are not shown
+	// Budgets are those that can refuse next, the tightest first; MoreBudgets is how
+	// many others there are.
+	Budgets     []kernel.Standing
+	MoreBudgets int
+	More        int // how many are not shown
 	// Trees are what agents with others within them spent together with those, on the
 	// first page.
 	Trees []kernel.Spend
@@ -57,6 +62,12 @@ func (s *Console) agents(v *visit) {
 		}
 		day, _, err := kernel.SpendIn(tx, v.now)
 		view.spent(day, v.r.URL.Query().Get("spent"))
+		if err != nil || s.c.Budgets == nil {
+			return err
+		}
+		b, err := s.c.Budgets(tx, v.now)
+		view.Budgets = b.Rows[:min(len(b.Rows), maxBudgets)]
+		view.MoreBudgets = b.More + len(b.Rows) - len(view.Budgets)
 		return err
 	})
 	if err != nil {

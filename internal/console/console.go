@@ -58,8 +58,8 @@ type State struct {
 	Problems, Weakened, Paused []string
 }
 
-// Config is what the pages are made of. All but Now, Host, Anomalies, Attended, Metrics
-// and Health are required.
+// Config is what the pages are made of. All but Now, Host, Anomalies, Attended, Budgets,
+// Metrics and Health are required.
 type Config struct {
 	Kernel Kernel
 	// View reads the store; what it is given must not write.
@@ -87,6 +87,9 @@ type Config struct {
 	// A session that only looks is nobody's sign: its link takes no passphrase, and its
 	// cookie is seen by other servers of this machine.
 	Attended func()
+	// Budgets says in a transaction how those budgets stand that can refuse next; nil
+	// shows none.
+	Budgets func(tx kernel.Tx, now time.Time) (kernel.Standings, error)
 	// Metrics answers a scrape; nil serves none. It needs no session, and so
 	// shows nothing but numbers, to this machine alone.
 	Metrics http.Handler

@@ -9,7 +9,9 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/story"
+	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -30,6 +32,9 @@ func words() template.FuncMap {
 		"lines":   lines,
 		"ago":     story.Ago,
 		"dollars": story.Dollars,
+		"amount":  amount,
+		"taken":   taken,
+		"more":    func(n int64) bool { return n > 0 },
 		"in":      func(t, now time.Time) string { return story.Short(t.Sub(now)) },
 		"tree":    tree,
 		"utc":     func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
@@ -39,6 +44,20 @@ func words() template.FuncMap {
 		"tool":    toolPath,
 		"take":    func(p page, body any) page { p.Body = body; return p },
 	}
+}
+
+// amount is an amount of a resource, money in dollars.
+func amount(r holdfast.Resource, n int64) string {
+	if r == holdfast.MoneyMicro {
+		return story.Dollars(n)
+	}
+	return fmt.Sprintf("%d %s", n, r)
+}
+
+// taken is how much of a budget is used and reserved, in percent.
+func taken(s kernel.Standing) string {
+	share, _ := s.Share()
+	return fmt.Sprintf("%.1f", 100*min(1, share))
 }
 
 // tree names a tenant's tree for people.
