@@ -19,14 +19,14 @@ import (
 func benchCommand() command {
 	return command{name: "bench", about: "measure this machine", help: `
 Measure how fast Holdfast is here, and beside what.
-`, sub: []command{{name: "kernel", about: "the kernel, its ledger, its halt and its memory", run: benchKernel, help: `
+`, sub: []command{{name: "kernel", about: "the kernel, its ledger, its halt, its memory and its watch", run: benchKernel, help: `
 Measure the kernel on this machine, each figure beside the bare thing it is
 made of, in one run. It takes about a minute, uses a state directory of its own
 that it takes away again, and never touches yours.
 
     holdfast bench kernel [flags]
 
-    --only NAME     one measurement: ` + strings.Join(measurementNames(measurements()), ", ") + `
+    --only NAME     one measurement: ` + inLines(measurementNames(measurements())) + `
     --dir DIR       where its files stand; put it on the disk in question
     --short         a fifth of the time, for a first look
 
@@ -236,6 +236,7 @@ func measurements() []measurement {
 		{"verify", (*bench).verify},
 		{"halt", (*bench).halt},
 		{"memory", (*bench).memory},
+		{"watch", (*bench).watching},
 	}
 }
 
