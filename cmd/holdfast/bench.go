@@ -72,16 +72,17 @@ A figure that misses its target is shown as such; the exit code stays 0.
 `}, {name: "halt", about: "how soon everything stops", run: benchHalt, help: `
 Measure how soon everything has stopped after ` + "`holdfast halt`" + ` was started: tool
 calls over stdio and over HTTP, a call that waits for a person, code in each tier of
-the sandbox that works here, a program of ` + "`holdfast run`" + `, a download, a tunnel, a
-WebSocket and a model's answer, all in flight at once, to the last effect that each
-has where it does something. Beside stands the same command with nothing in flight.
-That nothing takes effect once the halt is acknowledged is checked, not measured. It
-takes about a minute, uses a state directory of its own that it takes away again,
-and never touches yours.
+the sandbox that works here (a guest's kernel is the one of your configuration,
+sandbox: vm, or Debian's in /boot) and over gRPC, a program of ` + "`holdfast run`" + `, a
+download, a tunnel, a WebSocket and a model's answer, all in flight at once, to the
+last effect that each has where it does something; what does not work here is named.
+Beside stands the same command with nothing in flight. That nothing takes effect once
+the halt is acknowledged is checked, not measured. It takes about a minute, uses a
+state directory of its own that it takes away again, and never touches yours.
 
     holdfast bench halt [flags]
 
-    --only NAME     one measurement: ` + strings.Join(measurementNames(haltMeasurements()), ", ") + `
+    --only NAME     one measurement: ` + strings.Join(measurementNames(haltMeasurements(daemon.VMConfig{})), ", ") + `
     --dir DIR       where its files stand; put it on the disk in question
     --short         a fifth of the time, for a first look
 

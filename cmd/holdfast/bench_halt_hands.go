@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/review"
 )
 
 // haltHand is one kind of thing that can be in flight.
@@ -67,24 +69,38 @@ func (x *inFlight) flying() error {
 	}
 }
 
-// haltHands are all that there are.
+// ended waits until x was stopped. The error says that it goes on, how else it ended,
+// or what took effect after the halt was acknowledged.
+func (x *inFlight) ended() error {
+	select {
+	case <-x.over:
+	case <-time.After(time.Minute):
+		return errors.New("it goes on a minute after it was to be stopped")
+	}
+	if _, _, late := x.effects.look(); x.err == nil && late != "" {
+		return fmt.Errorf("after the halt came %q", late)
+	}
+	return x.err
+}
+
+// haltHands are all that there are; last those whose time in flight is bounded.
 func haltHands() []haltHand {
-	return []haltHand{
+	return append([]haltHand{
 		{"a tool call over stdio, at its server", "mcp/stdio/work", (*haltWorld).callStdio},
 		{"a tool call over HTTP, at its server", "mcp/http/work", (*haltWorld).callHTTP},
-		{"a held call that waits for a person, at its client", "mcp/asks/work", (*haltWorld).callHeld},
-		{"code in a sandbox process", "exec/python3", func(w *haltWorld) (*inFlight, error) { return w.code("process") }},
-		{"code in a container", "exec/python3", func(w *haltWorld) (*inFlight, error) { return w.code("container") }},
-		{"code in a VM", "exec/python3", func(w *haltWorld) (*inFlight, error) { return w.code("vm") }},
 		{"a program of holdfast run, on its tree", "run/sh", (*haltWorld).program},
 		{"a download, at its client", "egress/" + egressHost, (*haltWorld).download},
 		{"an opaque tunnel, at its host", "egress/opaque." + egressHost, (*haltWorld).tunnel},
 		{"a WebSocket, at its host", "egress/" + egressHost, (*haltWorld).webSocket},
 		{"a model's answer, at its client", "egress/model." + egressHost, (*haltWorld).model},
-	}
+		{"a held call that waits for a person, at its client", haltHeld, (*haltWorld).callHeld},
+	}, codeHands()...)
 }
 
-// start starts a command, whose end may be waited for.
+// haltHeld is the boundary of the call that waits for a person: it never begins.
+const haltHeld = "mcp/asks/work"
+
+// begin starts a command, whose end may be waited for.
 func (w *haltWorld) begin(cmd *exec.Cmd) (wait func() error, stop func(), err error) {
 	if err := cmd.Start(); err != nil {
 		return nil, nil, err
@@ -94,7 +110,12 @@ func (w *haltWorld) begin(cmd *exec.Cmd) (wait func() error, stop func(), err er
 }
 
 func (w *haltWorld) gateway(name string, flags ...string) []string {
-	return append(append([]string{"mcp", "--state", w.state, "--config", w.config, "--agent", haltAgent, "--name", name}, flags...), "--", w.self, "bench", "gateway", "--server", filepath.Join(w.dir, name+".record"))
+	return append(append([]string{"mcp", "--state", w.state, "--config", w.config, "--agent", w.agent, "--name", name}, flags...), "--", w.self, "bench", "gateway", "--server", w.record(name))
+}
+
+// record is where a server notes what it does.
+func (w *haltWorld) record(name string) string {
+	return filepath.Join(w.records, w.agent+"-"+name+".record")
 }
 
 const workCall = `"method":"tools/call","params":{"name":"work","arguments":{}}`
@@ -115,9 +136,9 @@ func (w *haltWorld) callStdio() (*inFlight, error) {
 }
 
 // works follows a call by its server's record. It is over when its client was told
-// that it was halted, and its server that it is cancelled.
+// why it was cut, and its server that it is cancelled.
 func (w *haltWorld) works(name string, end func(), answer func() ([]byte, error)) *inFlight {
-	g := &behind{record: filepath.Join(w.dir, name+".record")}
+	g := &behind{record: w.record(name)}
 	effects := &seen{}
 	return fly(effects, end, func(*inFlight) error {
 		if err := g.recorded("works", 3, func(when []int64) { effects.at(time.Unix(0, when[len(when)-1]), 3) }); err != nil {
@@ -127,8 +148,8 @@ func (w *haltWorld) works(name string, end func(), answer func() ([]byte, error)
 		if err != nil {
 			return err
 		}
-		if !strings.Contains(string(line), "halted") {
-			return fmt.Errorf("it ended otherwise than by the halt: %s", clean(string(line)))
+		if err := w.told(line); err != nil {
+			return err
 		}
 		if err := g.recorded("cancelled", 1, func([]int64) {}); err != nil {
 			return err
@@ -169,17 +190,22 @@ func (w *haltWorld) callHTTP() (*inFlight, error) {
 
 // callHeld is a call that waits for a person. Its one effect is its answer.
 func (w *haltWorld) callHeld() (*inFlight, error) {
+	before, err := w.held()
+	if err != nil {
+		return nil, err
+	}
 	p, err := (&bench{ctx: w.ctx}).peer(w.command(w.gateway("asks", "--wait", "55s")...).Args)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := p.send(workCall); err != nil {
+	// No two are alike: those would wait for one answer.
+	if _, err := p.send(fmt.Sprintf(`"method":"tools/call","params":{"name":"work","arguments":{"n":%d}}`, time.Now().UnixNano())); err != nil {
 		return nil, errors.Join(err, p.end())
 	}
 	effects := &seen{}
 	for start := time.Now(); ; time.Sleep(5 * time.Millisecond) {
-		out, err := w.says("review", "ls", "--json")
-		if err == nil && strings.Contains(out, `"mcp/asks/work"`) {
+		now, err := w.held()
+		if err == nil && now > before {
 			break
 		}
 		if err != nil || time.Since(start) > time.Minute {
@@ -190,68 +216,39 @@ func (w *haltWorld) callHeld() (*inFlight, error) {
 	return fly(effects, func() { _ = p.end() }, func(*inFlight) error {
 		_, line, err := p.answer()
 		effects.got(line)
+		if err == nil && !strings.Contains(string(line), "held for review, nothing has been done") {
+			err = w.told(line)
+		}
 		return err
 	}), nil
 }
 
-// code is a program in a sandbox, which computes; its end is what is seen of it.
-func (w *haltWorld) code(tier string) (*inFlight, error) {
+// held is how many calls wait for a person.
+func (w *haltWorld) held() (n int, err error) {
+	list, err := w.api.Reviews(w.ctx, holdfast.Local, review.Pending)
+	for i := range list {
+		if list[i].Boundary == haltHeld {
+			n++
+		}
+	}
+	return n, err
+}
+
+// program is one of holdfast run that writes into its tree again and again.
+func (w *haltWorld) program() (*inFlight, error) {
 	effects := &seen{}
-	cmd := w.command("exec", "--agent", haltAgent, "--lang", "python3", "--timeout", "30s", "--tier", tier, filepath.Join(w.dir, "spin.py"))
+	// Each has a file of its own: what one before it wrote last is no word of this one.
+	ticks := fmt.Sprint("ticks-", time.Now().UnixNano())
+	script := w.harm + `while :; do a=; [ ! -e after ] || a=` + afterHalt + `; echo "works $(date +%s%N) $a" >> ` + ticks + `; done`
+	cmd := w.command("run", "--json", "--agent", w.agent, "--dir", w.tree, "--", "sh", "-c", script)
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	wait, stop, err := w.begin(cmd)
 	if err != nil {
 		return nil, err
 	}
-	ended := make(chan error, 1)
-	go func() {
-		err := wait()
-		if err != nil {
-			err = fmt.Errorf("%w: %s", err, firstLine(said.String()))
-		}
-		ended <- err
-	}()
-	if err := w.inFlight("exec/", ended); err != nil {
-		stop()
-		return nil, err
-	}
-	effects.at(time.Now(), 3)
-	return fly(effects, stop, func(*inFlight) error {
-		<-ended
-		effects.got(nil)
-		return nil
-	}), nil
-}
-
-// inFlight waits until the daemon says so of a boundary.
-func (w *haltWorld) inFlight(boundary string, ended chan error) error {
-	for start := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		out, err := w.says("status")
-		if err == nil && strings.Contains(out, "in flight  "+boundary) {
-			return nil
-		}
-		select {
-		case err := <-ended:
-			return fmt.Errorf("it ended before it was halted: %w", err)
-		default:
-		}
-		if time.Since(start) > time.Minute {
-			return errors.Join(err, errors.New("it does not begin"))
-		}
-	}
-}
-
-// program is one of holdfast run that writes into its tree again and again.
-func (w *haltWorld) program() (*inFlight, error) {
-	effects := &seen{}
-	const script = `while :; do a=; [ ! -e after ] || a=` + afterHalt + `; echo "works $(date +%s%N) $a" >> ticks; done`
-	wait, stop, err := w.begin(w.command("run", "--agent", haltAgent, "--dir", filepath.Join(w.dir, "tree"), "--", "sh", "-c", script))
-	if err != nil {
-		return nil, err
-	}
 	read := func() int {
-		b, _ := os.ReadFile(filepath.Join(w.dir, "tree", "ticks"))
+		b, _ := os.ReadFile(filepath.Join(w.tree, ticks))
 		n := 0
 		for line := range strings.Lines(string(b)) {
 			words := strings.Fields(line)
@@ -273,14 +270,14 @@ func (w *haltWorld) program() (*inFlight, error) {
 		go func() { ended <- wait() }()
 		for read() < 3 {
 			select {
-			case err := <-ended:
-				return err
+			case <-ended:
+				return errors.New(clean(said.String()))
 			case <-time.After(10 * time.Millisecond):
 			}
 		}
 		<-ended
 		read()
-		return nil
+		return w.told(said.Bytes())
 	}), nil
 }
 
@@ -288,7 +285,7 @@ func (w *haltWorld) program() (*inFlight, error) {
 func (w *haltWorld) client() *http.Client {
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(w.authority)
-	return &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: w.door}), TLSClientConfig: &tls.Config{RootCAs: pool}, DisableKeepAlives: true}}
+	return &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: w.doors[w.agent]}), TLSClientConfig: &tls.Config{RootCAs: pool}, DisableKeepAlives: true}}
 }
 
 func (w *haltWorld) host(path string) string {
@@ -337,7 +334,7 @@ func (w *haltWorld) download() (*inFlight, error) {
 
 // model asks a model by the gateway, which is where the proxy is.
 func (w *haltWorld) model() (*inFlight, error) {
-	r, err := http.NewRequest(http.MethodPost, "http://"+w.door+"/llm/anthropic/v1/messages",
+	r, err := http.NewRequest(http.MethodPost, "http://"+w.doors[w.agent]+"/llm/anthropic/v1/messages",
 		strings.NewReader(`{"model":"`+llmModel+`","max_tokens":1000,"stream":true,"messages":[{"role":"user","content":"hello"}]}`))
 	if err != nil {
 		return nil, err
@@ -359,7 +356,7 @@ func (w *haltWorld) model() (*inFlight, error) {
 // into.
 func (w *haltWorld) tunnel() (*inFlight, error) {
 	host := fmt.Sprintf("opaque.%s:%d", egressHost, w.service.port)
-	c, err := (&net.Dialer{}).DialContext(w.ctx, "tcp", w.door)
+	c, err := (&net.Dialer{}).DialContext(w.ctx, "tcp", w.doors[w.agent])
 	if err != nil {
 		return nil, err
 	}
