@@ -163,14 +163,16 @@ func (v *Verifier) untold(r *record, answer bool) {
 	}
 }
 
-// What a review says that it is about, of an attempt, and of a spent budget.
+// What a review says that it is about, of an attempt, of a spent budget, and of what
+// was out of the ordinary.
 const (
-	aboutEscape = "escape"
-	aboutBudget = "budget"
+	aboutEscape  = "escape"
+	aboutBudget  = "budget"
+	aboutAnomaly = "anomaly"
 )
 
-// lifts says why an approval is not one of the review about an attempt by the
-// agent that it lets go on, or about its spent budget, "" where it is.
+// lifts says why an approval is not one of a review about why the agent that it lets
+// go on was paused, "" where it is.
 func (v *Verifier) lifts(r *record, s *said) string {
 	q, known := v.t.reviews.get(s.Subject)
 	switch {
@@ -178,8 +180,8 @@ func (v *Verifier) lifts(r *record, s *said) string {
 		return ""
 	case !known:
 		return "what was signed is about " + quote(s.Subject) + ", and nothing was asked under that name"
-	case q.about != aboutEscape && q.about != aboutBudget || q.agent != r.Subject:
-		return "what was signed is about " + quote(s.Subject) + ", which is of no attempt by that agent"
+	case q.about != aboutEscape && q.about != aboutBudget && q.about != aboutAnomaly || q.agent != r.Subject:
+		return "what was signed is about " + quote(s.Subject) + ", which is about no pause of that agent"
 	case q.decision != "approved" || q.word == nil || q.word.ID != s.ID:
 		return "that is not how review " + quote(s.Subject) + " was answered"
 	}

@@ -287,7 +287,7 @@ func (v *Verifier) decided(r *record, d *data) {
 	want := map[string]string{"approved": "approve", "rejected": "reject", "changes_requested": "changes", "deferred": "defer"}[d.Decision]
 	switch {
 	case s.wrong != "":
-	case s.Act == "unpause" && want == "approve" && q.about == aboutEscape: // the agent goes on, and that answers it
+	case s.Act == "unpause" && want == "approve" && (q.about == aboutEscape || q.about == aboutAnomaly): // the agent goes on, and that answers it
 		if s.Subject != q.agent {
 			s.wrong = "what was signed is about " + quote(s.Subject)
 		}
