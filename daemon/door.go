@@ -147,7 +147,7 @@ func spent(tx kernel.Tx, now time.Time) (*api.Spend, error) {
 // fill adds what the store knows.
 func fill(tx kernel.Tx, s *api.Status) error {
 	var err error
-	if s.Waiting, err = waiting(tx); err != nil {
+	if s.Waiting, err = waiting(tx, ""); err != nil {
 		return err
 	}
 	as, err := tx.Agents("")
@@ -204,9 +204,9 @@ func fill(tx kernel.Tx, s *api.Status) error {
 }
 
 // waiting is how many questions wait for a person.
-func waiting(tx kernel.Tx) (n int, err error) {
+func waiting(tx kernel.Tx, tenant string) (n int, err error) {
 	for _, state := range []review.State{review.Pending, review.Deferred} {
-		rs, err := tx.Reviews("", state, 1000)
+		rs, err := tx.Reviews(tenant, state, 1000)
 		if err != nil {
 			return 0, err
 		}

@@ -44,6 +44,6 @@ func (m healthMetrics) Collect(ch chan<- prometheus.Metric) {
 }
 
 func (m healthMetrics) waiting(ctx context.Context) (n int, err error) {
-	err = m.d.store.View(ctx, func(tx kernel.Tx) error { n, err = waiting(tx); return err })
+	err = m.d.store.View(ctx, func(tx kernel.Tx) error { n, err = waiting(tx, ""); return err })
 	return n, err
 }

@@ -20,16 +20,20 @@ import (
 // lookTime bounds how long the ledger's last hour is read for what goes on.
 const lookTime = 10 * time.Second
 
-// Now says what goes on at this moment.
-func (d *Daemon) Now(ctx context.Context) (*api.Now, error) {
+// Now says what goes on at this moment: with one tenant alone, or, where that is
+// empty, with everything. A tenant of which nothing is recorded is a NotFoundError.
+func (d *Daemon) Now(ctx context.Context, tenant string) (*api.Now, error) {
 	now := time.Now()
-	r := d.wellness.now(ctx, now)
-	n := &api.Now{At: now.UTC(), PID: os.Getpid(), Halt: d.halted()}
+	r, err := ofTenant(d.wellness.now(ctx, now), tenant)
+	if err != nil {
+		return nil, err
+	}
+	n := &api.Now{At: now.UTC(), Tenant: tenant, PID: os.Getpid(), Halt: d.halted()}
 	n.Health, n.Because = r.Health, r.Because
 	var rates []watch.Rates
 	if w := d.watched(); w != nil {
-		rates = w.Rates(now)
-		alarmed(n, w.Hold())
+		rates = ratesOf(w.Rates(now), tenant)
+		alarmed(n, slices.DeleteFunc(w.Hold(), func(s watch.State) bool { return tenant != "" && s.Tenant != "" && s.Tenant != tenant }))
 	} else {
 		unwatched(n)
 	}
@@ -41,14 +45,15 @@ func (d *Daemon) Now(ctx context.Context) (*api.Now, error) {
 
 // LookNow says what goes on in a state that nobody owns: s is the store open for
 // reading, nil where it cannot be read for the reason why. The figures of the last
-// hour are read from the ledger; which alarms hold nobody knows.
-func LookNow(ctx context.Context, p Paths, s kernel.Store, why string) (*api.Now, error) {
+// hour are read from the ledger; which alarms hold nobody knows. A tenant is as of
+// Daemon.Now.
+func LookNow(ctx context.Context, p Paths, s kernel.Store, why, tenant string) (*api.Now, error) {
 	now := time.Now()
 	h, err := lookHalt(p)
 	if err != nil {
 		return nil, err
 	}
-	n := &api.Now{At: now.UTC(), Halt: h}
+	n := &api.Now{At: now.UTC(), Tenant: tenant, Halt: h}
 	if s == nil {
 		day := health.NewDay(now)
 		day.Unread(why)
@@ -56,7 +61,11 @@ func LookNow(ctx context.Context, p Paths, s kernel.Store, why string) (*api.Now
 		n.Health, n.Because = r.Health, r.Because
 		return n, nil
 	}
-	r, err := ReadDay(ctx, s, now, now)
+	whole, err := ReadDay(ctx, s, now, now)
+	if err != nil {
+		return nil, err
+	}
+	r, err := ofTenant(whole, tenant)
 	if err != nil {
 		return nil, err
 	}
@@ -66,11 +75,29 @@ func LookNow(ctx context.Context, p Paths, s kernel.Store, why string) (*api.Now
 	}
 	unwatched(n)
 	rates, err := lastHour(ctx, s, now)
-	seen := s.View(ctx, func(tx kernel.Tx) error { return present(tx, n, rates) })
+	seen := s.View(ctx, func(tx kernel.Tx) error { return present(tx, n, ratesOf(rates, tenant)) })
 	if err != nil {
 		n.Active = nil
 	}
 	return n, errors.Join(err, seen)
+}
+
+// ofTenant is the report of one tenant alone; the whole where none is named, and
+// where nothing of any could be read.
+func ofTenant(r health.Report, tenant string) (health.Report, error) {
+	if tenant == "" || r.Unread {
+		return r, nil
+	}
+	one, there := r.Of(tenant)
+	if !there {
+		return r, &holdfast.Error{Kind: holdfast.KindNotFound, Why: "nothing is recorded of tenant " + clip(tenant), Hint: "`holdfast report daily` names those of whom there is something"}
+	}
+	return one, nil
+}
+
+// ratesOf are those of one tenant's agents; all where none is named.
+func ratesOf(all []watch.Rates, tenant string) []watch.Rates {
+	return slices.DeleteFunc(all, func(r watch.Rates) bool { return tenant != "" && r.Tenant != tenant })
 }
 
 // lastHour are the rates of agents by what the ledger has of the hour before now.
@@ -146,11 +173,11 @@ func alarmed(n *api.Now, hold []watch.State) {
 // present adds what the store knows, and the agents: the most active first, and
 // those that are paused and did nothing after them.
 func present(tx kernel.Tx, n *api.Now, rates []watch.Rates) error {
-	count, err := waiting(tx)
+	count, err := waiting(tx, n.Tenant)
 	if err != nil {
 		return err
 	}
-	known, err := tx.Agents("")
+	known, err := tx.Agents(n.Tenant)
 	if err != nil {
 		return err
 	}

@@ -36,13 +36,11 @@ where there are several.
 }
 
 func reportDaily(a *app, args []string) error {
-	one := a.tenant != "" && a.tenant != holdfast.Local
 	fs := a.flags("report daily")
 	date := fs.String("date", "", "")
 	if _, err := a.parse(fs, args, 0, 0); err != nil {
 		return err
 	}
-	fs.Visit(func(f *flag.Flag) { one = one || f.Name == "tenant" })
 	now := time.Now()
 	day := now
 	if *date != "" {
@@ -58,16 +56,27 @@ func reportDaily(a *app, args []string) error {
 	if err != nil && r == nil {
 		return err
 	}
-	if one {
+	if tenant := a.oneTenant(fs); tenant != "" {
 		var there bool
-		if *r, there = r.Of(a.tenant); !there {
-			return errors.Join(err, &holdfast.Error{Kind: holdfast.KindNotFound, Why: "nothing is recorded of tenant " + clean(a.tenant) + " by the end of that day"})
+		if *r, there = r.Of(tenant); !there {
+			return errors.Join(err, &holdfast.Error{Kind: holdfast.KindNotFound, Why: "nothing is recorded of tenant " + clean(tenant) + " by the end of that day"})
 		}
 	}
 	if a.json {
 		return errors.Join(a.printJSON(r), err)
 	}
 	return errors.Join(r.Markdown(a.out, clean), err)
+}
+
+// oneTenant is the tenant that --tenant names, in flags that were parsed; empty where
+// it was not given.
+func (a *app) oneTenant(fs *flag.FlagSet) string {
+	one := a.tenant != holdfast.Local // given before the subcommand
+	fs.Visit(func(f *flag.Flag) { one = one || f.Name == "tenant" })
+	if !one {
+		return ""
+	}
+	return a.tenant
 }
 
 // readDay reads a day's report. Of a state that cannot be read there is one too,

@@ -21,9 +21,12 @@ they made, what they cost, how many of their last actions failed. On a terminal 
 shows it anew each second, until q. Where standard output is no terminal, or with
 --once, it says it once, and the exit code is 5 when everything is halted.
 
+With --tenant it is of that tenant alone, and of what is everybody's, such as a
+halt; else of all together.
+
 Without a daemon it reads the ledger, once; which alarms hold nobody knows then.
 
-    holdfast top [--once] [--json]
+    holdfast top [--once] [--tenant NAME] [--json]
 
     $ holdfast top --once
 `}
@@ -39,7 +42,8 @@ func showTop(a *app, args []string) error {
 	if err != nil {
 		return err
 	}
-	n, err := a.now(p)
+	tenant := a.oneTenant(fs)
+	n, err := a.now(p, tenant)
 	if n == nil {
 		return err
 	}
@@ -48,7 +52,7 @@ func showTop(a *app, args []string) error {
 	case a.json:
 		err = errors.Join(a.printJSON(n), err)
 	case n.PID > 0 && !*once && dumb != "dumb" && isTerminal(a.out):
-		return a.topLive(p, n)
+		return a.topLive(p, n, tenant)
 	default:
 		a.printTop(n)
 	}
@@ -64,16 +68,16 @@ const topWait = 15 * time.Second
 // now asks the owner what goes on, and looks for itself where there is none or it
 // does not answer: then the error says that it was so. Of a state that cannot be
 // read there is an answer too, beside the error.
-func (a *app) now(p daemon.Paths) (*api.Now, error) {
-	n, err := a.askNow(p)
-	if err == nil {
-		return n, nil
+func (a *app) now(p daemon.Paths, tenant string) (*api.Now, error) {
+	n, err := a.askNow(p, tenant)
+	if err == nil || holdfast.KindOf(err) == holdfast.KindNotFound {
+		return n, err
 	}
 	var silent error
 	if !errors.Is(err, api.ErrNobody) {
 		silent = a.silent(p, err)
 	}
-	n, err = a.lookNow(p)
+	n, err = a.lookNow(p, tenant)
 	if n != nil {
 		a.haltedHere(&n.Halt)
 	}
@@ -81,14 +85,14 @@ func (a *app) now(p daemon.Paths) (*api.Now, error) {
 }
 
 // askNow asks the owner alone.
-func (a *app) askNow(p daemon.Paths) (*api.Now, error) {
+func (a *app) askNow(p daemon.Paths, tenant string) (*api.Now, error) {
 	ctx, cancel := context.WithTimeout(a.ctx, topWait)
 	defer cancel()
 	c, _, err := api.Dial(ctx, p.Sock)
 	if err != nil {
 		return nil, err
 	}
-	n, err := c.Now(ctx)
+	n, err := c.Now(ctx, tenant)
 	if err != nil {
 		if ctx.Err() != nil {
 			err = &holdfast.Error{Kind: holdfast.KindTimeout, Why: "the daemon does not answer", Hint: "look at it, then continue it or end it", Err: err}
@@ -100,12 +104,12 @@ func (a *app) askNow(p daemon.Paths) (*api.Now, error) {
 }
 
 // lookNow reads it from the state.
-func (a *app) lookNow(p daemon.Paths) (n *api.Now, err error) {
+func (a *app) lookNow(p daemon.Paths, tenant string) (n *api.Now, err error) {
 	err = a.read(func(_ daemon.Paths, s kernel.Store) error {
-		n, err = daemon.LookNow(a.ctx, p, s, "")
+		n, err = daemon.LookNow(a.ctx, p, s, "", tenant)
 		return err
 	})
-	if err == nil || isNoState(err) || a.ctx.Err() != nil {
+	if err == nil || isNoState(err) || holdfast.KindOf(err) == holdfast.KindNotFound || a.ctx.Err() != nil {
 		return n, err
 	}
 	why := err.Error()
@@ -114,7 +118,7 @@ func (a *app) lookNow(p daemon.Paths) (n *api.Now, err error) {
 	}
 	if n == nil || n.Health != health.Red {
 		var bad error
-		n, bad = daemon.LookNow(a.ctx, p, nil, why)
+		n, bad = daemon.LookNow(a.ctx, p, nil, why, tenant)
 		err = errors.Join(err, bad)
 	}
 	return n, err

@@ -62,6 +62,9 @@ func topHead(n *api.Now, l look) []string {
 		out = append(out, clipped("  "+name+strings.Repeat(" ", 9-len(name))+clean(text), l.columns))
 	}
 	row("at", n.At.UTC().Format("2006-01-02 15:04:05 UTC")+", "+by)
+	if n.Tenant != "" {
+		row("tenant", n.Tenant+" alone")
+	}
 	for _, why := range n.Because[:min(len(n.Because), maxBecause)] {
 		row("because", why)
 	}

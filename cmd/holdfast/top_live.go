@@ -24,7 +24,7 @@ const (
 
 // topLive shows on the terminal what goes on, beginning with n, until q, the end of
 // the terminal, or a signal. A daemon that goes is said, and asked for again.
-func (a *app) topLive(p daemon.Paths, n *api.Now) error {
+func (a *app) topLive(p daemon.Paths, n *api.Now, tenant string) error {
 	ctx, quit := context.WithCancel(a.ctx)
 	defer quit()
 	whole := a.ctx
@@ -57,7 +57,7 @@ func (a *app) topLive(p daemon.Paths, n *api.Now) error {
 		case <-time.After(topEvery):
 		}
 		var err error
-		if n, err = a.askNow(p); err != nil {
+		if n, err = a.askNow(p, tenant); err != nil {
 			lines = []string{l.bold("NO ANSWER"), clipped("  "+clean(err.Error()), l.columns), "  asked again each second"}
 		}
 	}

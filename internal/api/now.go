@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"net/url"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/health"
@@ -13,6 +14,8 @@ const MaxNow = 200
 // Now is what goes on at this moment, for `holdfast top`.
 type Now struct {
 	At time.Time `json:"at"`
+	// Tenant is the one that it is of alone; empty where it is of everything.
+	Tenant string `json:"tenant_id,omitempty"`
 	// PID is the daemon's; 0 where none runs, and the ledger alone was asked.
 	PID int `json:"pid,omitempty"`
 	// Health is today's so far (D41b), with why it is not GREEN, the gravest first.
@@ -64,7 +67,8 @@ type Alarm struct {
 	Consequence bool `json:"consequence,omitempty"`
 }
 
-// Now asks what goes on at this moment.
-func (c *Client) Now(ctx context.Context) (*Now, error) {
-	return ask[Now](ctx, c, "GET", "/v1/now", nil)
+// Now asks what goes on at this moment: with one tenant alone, or, where that is
+// empty, with everything. A tenant of which nothing is recorded is a NotFoundError.
+func (c *Client) Now(ctx context.Context, tenant string) (*Now, error) {
+	return ask[Now](ctx, c, "GET", "/v1/now?"+url.Values{"tenant": {tenant}}.Encode(), nil)
 }

@@ -26,7 +26,7 @@ type Server struct {
 	Mint func(holdfast.Identity) (holdfast.Secret, error)
 	// Status, Now, Backup and Checkpoint are the daemon's.
 	Status     func(context.Context) (*Status, error)
-	Now        func(context.Context) (*Now, error)
+	Now        func(ctx context.Context, tenant string) (*Now, error)
 	Backup     func(ctx context.Context, file string) error
 	Checkpoint func(context.Context) (int, error)
 	// Budgets says how budgets stand.
@@ -77,7 +77,7 @@ func (s *Server) Handler() http.Handler {
 	mux, k := http.NewServeMux(), s.Kernel
 	at := mux.HandleFunc
 	at("GET /v1/status", looking(s, func(r *http.Request) (*Status, error) { return s.Status(r.Context()) }))
-	at("GET /v1/now", looking(s, func(r *http.Request) (*Now, error) { return s.Now(r.Context()) }))
+	at("GET /v1/now", looking(s, func(r *http.Request) (*Now, error) { return s.Now(r.Context(), r.URL.Query().Get("tenant")) }))
 	at("GET /v1/stay", s.stay)
 	at("POST /v1/cross", s.asking(stepBoundary, s.step))
 	at("POST /v1/goal", s.asking(goal.Boundary, s.step))
