@@ -136,7 +136,7 @@ func (o *dialled) seeAlerts(daemon.Paths) finding {
 	}
 	n := len(daemon.AlertChannels(l))
 	if n == 0 {
-		return okay("no channel is configured: alerts stand in the log and in the ledger only")
+		return warn("write one under alerts: channels:, as doc/alerts.md shows", "nobody is told of what is wrong: no channel is configured, and alerts stand in the log and in the ledger only")
 	}
 	all := daemon.AlertTroubles(o.a.ctx, l, true)
 	if o.err == nil {
