@@ -240,7 +240,7 @@ func Test001_Dashboard_Grafana(t *testing.T) {
 		}
 	}
 	for _, want := range []string{"Iterations per hour", "API cost per hour", "Time since last human check", "Error rate, last 100 actions", "Files changed per commit", "Repeated action count",
-		"Refusals by gate", "Halted", "Reviews waiting", "Alarms", "Budget remaining today", "Health today"} {
+		"Refusals by gate", "Halted", "Reviews waiting", "Alarms", "Budget remaining today", "Health today", "Alert channels that fail", "Alerts told and waiting"} {
 		if !slices.Contains(titles, want) {
 			t.Errorf("no panel %q", want)
 		}
@@ -295,6 +295,7 @@ func shownLabels(t *testing.T) map[string][]string {
 	_, c, down := up(t, strings.Replace(reportedConfig, "$1.5", "$0.01", 1)+`rules:
   inline:
     - {id: notes, on: request, boundary: agent/step, when: "true", severity: warn, message: m}
+alerts: {channels: {team: {kind: chat, env: HOLDFAST_TEST_NO_ADDRESS}}}
 `)
 	defer down()
 	stepAs(t, c, "ann", 25)
