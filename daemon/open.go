@@ -27,6 +27,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact"
 	"github.com/holdfast-dev/holdfast/internal/sqlite"
 	"github.com/holdfast-dev/holdfast/internal/token"
+	"github.com/holdfast-dev/holdfast/internal/watch"
 	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -65,6 +66,8 @@ type Daemon struct {
 	store  *sqlite.Store
 	latch  *halt.Latch
 	engine *redact.Engine
+	// unverified is why the store is not the one that was signed here last.
+	unverified string
 	// redacts is what engine was made of, unlocked why its secrets could
 	// reach a disk.
 	redacts  RedactConfig
@@ -161,6 +164,9 @@ func Open(ctx context.Context, opt Options) (_ *Daemon, err error) {
 		return nil, err
 	}
 	d.endWatching = d.watching.start(ctx)
+	if d.unverified != "" {
+		d.condition("", "", watch.VerificationFailed, true, d.unverified)
+	}
 	return d, d.readPast(ctx)
 }
 
