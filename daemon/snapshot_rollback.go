@@ -158,6 +158,26 @@ func (s *snapshots) until(ctx context.Context, about string, its func(*ledger.Ev
 	return at, err
 }
 
+// foundVersion is one tree and the version that it would go back to.
+type foundVersion struct {
+	Tree   string `json:"tree"`
+	From   string `json:"from"` // the snapshot, or the commit's crossing
+	Commit string `json:"commit"`
+}
+
+// Find says which versions a rollback would put back.
+func (s *snapshots) Find(ctx context.Context, subject, tree string) (json.RawMessage, error) {
+	list, err := s.resolve(ctx, subject, tree)
+	if err != nil {
+		return nil, err
+	}
+	var out []foundVersion
+	for _, g := range list {
+		out = append(out, foundVersion{g.tree.Path, g.from, g.to.Commit})
+	}
+	return json.Marshal(out)
+}
+
 // Look says what a rollback would do.
 func (s *snapshots) Look(ctx context.Context, subject, tree string) (json.RawMessage, error) {
 	list, err := s.resolve(ctx, subject, tree)
@@ -176,7 +196,9 @@ func (s *snapshots) Look(ctx context.Context, subject, tree string) (json.RawMes
 }
 
 // Rollback puts trees back on a person's word (D11, D40). The word is in the ledger
-// before anything is touched.
+// before anything is touched. Of several trees each goes back for itself: where one
+// does not, the others do, and the answer says so of each. Of one alone it is the
+// error.
 func (s *snapshots) Rollback(ctx context.Context, tenant string, signed operator.Signed) (json.RawMessage, error) {
 	word, err := s.d.Kernel.RollBack(tenant, signed)
 	if err != nil {
@@ -186,17 +208,24 @@ func (s *snapshots) Rollback(ctx context.Context, tenant string, signed operator
 	if err != nil {
 		return nil, err
 	}
+	return s.allBack(ctx, list, word.Reviewer)
+}
+
+func (s *snapshots) allBack(ctx context.Context, list []goBack, who string) (json.RawMessage, error) {
 	out := []*snapshot.Rolled{}
-	var errs []error
 	for _, g := range list {
-		r, err := s.back(ctx, g, word.Reviewer, "", nil)
-		if r != nil {
-			out = append(out, r)
+		r, err := s.back(ctx, g, who, "", nil)
+		if err != nil && len(list) == 1 {
+			return nil, err
 		}
-		errs = append(errs, err)
-	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
+		if r == nil {
+			r = &snapshot.Rolled{Tree: g.tree.Path}
+		}
+		if err != nil {
+			r.Failed, r.Hint = letter(err)
+			r.Failed = s.d.maskText(r.Failed)
+		}
+		out = append(out, r)
 	}
 	return json.Marshal(out)
 }

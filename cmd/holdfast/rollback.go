@@ -65,6 +65,14 @@ func rollback(a *app, args []string) error {
 			return a.rolled(b, true)
 		})
 	}
+	// Before anybody is asked for a passphrase: there may be no such version.
+	err = a.reach(func(c *api.Client, _ *api.Status) error {
+		_, err := c.FindRollback(a.ctx, subject, *tree)
+		return err
+	})
+	if err != nil {
+		return err
+	}
 	return a.personal(p, operator.Statement{Act: operator.Rollback, Subject: subject, Value: *tree, Tenant: a.tenant}, func(c *api.Client, w api.PersonsWord) error {
 		b, err := c.Rollback(a.ctx, w)
 		if err != nil {
@@ -81,18 +89,38 @@ func (a *app) rolled(b []byte, dry bool) error {
 		return err
 	}
 	if a.json {
-		return a.printJSON(list)
-	}
-	for i := range list {
-		if _, err := fmt.Fprint(a.out, rolledTold(&list[i], dry)); err != nil {
+		if err := a.printJSON(list); err != nil {
 			return err
 		}
+	}
+	failed, hint := 0, ""
+	for i := range list {
+		r := &list[i]
+		if r.Failed != "" {
+			failed, hint = failed+1, r.Hint
+		}
+		if a.json {
+			continue
+		}
+		if _, err := fmt.Fprint(a.out, rolledTold(r, dry)); err != nil {
+			return err
+		}
+	}
+	if failed > 0 {
+		return fail(hint, "%d of %d work trees did not go back", failed, len(list))
 	}
 	return nil
 }
 
 func rolledTold(r *snapshot.Rolled, dry bool) string {
 	var b strings.Builder
+	if r.Failed != "" {
+		fmt.Fprintf(&b, "%s: it did not go back: %s\n", clean(r.Tree), clean(r.Failed))
+		if r.Before != nil {
+			fmt.Fprintf(&b, "  what was there is in the snapshot %s\n", r.Before.ID)
+		}
+		return b.String()
+	}
 	would := ""
 	if dry {
 		would = "would be "

@@ -20,6 +20,8 @@ type Snapshots interface {
 	List(ctx context.Context) (json.RawMessage, error)
 	Show(ctx context.Context, id string) (json.RawMessage, error)
 	Verify(ctx context.Context, id string) (json.RawMessage, error)
+	// Find says which versions a rollback would put back.
+	Find(ctx context.Context, subject, tree string) (json.RawMessage, error)
 	// Look says what a rollback would do; Rollback does it on a person's word.
 	Look(ctx context.Context, subject, tree string) (json.RawMessage, error)
 	Rollback(ctx context.Context, tenant string, signed operator.Signed) (json.RawMessage, error)
@@ -69,6 +71,13 @@ func (c *Client) Snapshot(ctx context.Context, id string) (json.RawMessage, erro
 func (c *Client) VerifySnapshot(ctx context.Context, id string) (json.RawMessage, error) {
 	var out json.RawMessage
 	err := c.patient(ctx, askEvery, "POST", "/v1/snapshots/verify", SnapshotAsk{ID: id}, &out)
+	return out, err
+}
+
+// FindRollback says which versions a rollback would put back, and looks at no tree.
+func (c *Client) FindRollback(ctx context.Context, subject, tree string) (json.RawMessage, error) {
+	var out json.RawMessage
+	err := c.patient(ctx, askEvery, "POST", "/v1/rollback/find", SnapshotAsk{ID: subject, Tree: tree}, &out)
 	return out, err
 }
 

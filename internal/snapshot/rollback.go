@@ -33,6 +33,9 @@ type Rolled struct {
 	First []string `json:"first,omitempty"`
 	// Stays is what a snapshot leaves out, which was not touched.
 	Stays LeftOut `json:"stays"`
+	// Failed is why the tree did not go back, "" where it did; Hint what to do.
+	Failed string `json:"failed,omitempty"`
+	Hint   string `json:"hint,omitempty"`
 }
 
 // Begun is a rollback that has begun. Its file is there until it is done, or has

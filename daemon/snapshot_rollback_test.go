@@ -1,0 +1,62 @@
+package daemon
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/snapshot"
+	"github.com/holdfast-dev/holdfast/kernel"
+)
+
+// TestSeveralTreesGoBack: of several trees each goes back for itself, and the answer
+// says which did not and why.
+func TestSeveralTreesGoBack(t *testing.T) {
+	s := openTracked(t, "    - {path: other, kind: code}\n")
+	other := filepath.Join(filepath.Dir(s.tree), "other")
+	if err := errors.Join(os.Mkdir(other, 0o755), os.WriteFile(filepath.Join(other, "a"), []byte("good"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	s.write("a", "good")
+	m, err := s.d.snapshots.take(t.Context(), snapshot.Manifest{Who: "me", Why: "asked for"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.write("a", "bad")
+	err = errors.Join(os.WriteFile(filepath.Join(other, "a"), []byte("bad"), 0o644), os.Mkdir(filepath.Join(other, ".git"), 0o755),
+		os.WriteFile(filepath.Join(other, ".git", "MERGE_HEAD"), nil, 0o644))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tree := range []string{"", other} {
+		list, err := s.d.snapshots.resolve(t.Context(), m.ID, tree)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := s.d.snapshots.allBack(t.Context(), list, "me")
+		if tree != "" {
+			if holdfast.KindOf(err) != holdfast.KindConflict {
+				t.Errorf("%s, %v", b, err)
+			}
+			continue
+		}
+		var out []snapshot.Rolled
+		if err := errors.Join(err, json.Unmarshal(b, &out)); err != nil {
+			t.Fatal(err)
+		}
+		if len(out) != 2 || out[0].Tree != s.tree || out[0].Failed != "" || out[1].Tree != other || !strings.Contains(out[1].Failed, "middle of a merge") || out[1].Hint == "" {
+			t.Errorf("%s", b)
+		}
+		s.holds("a", "good")
+	}
+	if b, err := s.d.snapshots.Find(t.Context(), m.ID, ""); err != nil || strings.Count(string(b), `"commit"`) != 2 {
+		t.Errorf("%s, %v", b, err)
+	}
+	if _, err := s.d.snapshots.Find(t.Context(), kernel.RollbackBefore+"nonsense", ""); holdfast.KindOf(err) != holdfast.KindNotFound {
+		t.Errorf("%v", err)
+	}
+}
