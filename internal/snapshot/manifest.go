@@ -120,6 +120,11 @@ func (k *Keeper) Read(id string) (*Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
+	return parseManifest(b, id)
+}
+
+// parseManifest reads the text of that snapshot's manifest.
+func parseManifest(b []byte, id string) (*Manifest, error) {
 	m := &Manifest{}
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
