@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"syscall"
@@ -18,11 +19,11 @@ import (
 // environment with the variables that env names, and returns what it printed,
 // masked, at most hookSays bytes. At the end of its time, or of ctx, it is killed
 // with all that it has started in its group.
-func (d *Daemon) runHook(ctx context.Context, name string, argv, env []string, limit time.Duration, input []byte) (string, error) {
+func (d *Daemon) runHook(ctx context.Context, name string, argv, env []string, limit time.Duration, input io.Reader) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Stdin = bytes.NewReader(input)
+	cmd.Stdin = input
 	cmd.Env = append(server.Environment(os.Environ(), env), "HOLDFAST_STATE="+d.Paths.Dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

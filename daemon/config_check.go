@@ -338,6 +338,15 @@ func (k *checker) command(where string, argv []string) {
 	}
 }
 
+// variables checks what a command is given of the environment.
+func (k *checker) variables(where string, names []string) {
+	for _, v := range names {
+		if !envName().MatchString(v) {
+			k.fail(where, "list names; no values stand here", "%q is no name of an environment variable", clip(v))
+		}
+	}
+}
+
 func (k *checker) review(c *Config) {
 	if c.Review.Notify != nil {
 		k.command(k.at("review.notify"), c.Review.Notify)
@@ -359,11 +368,7 @@ func (k *checker) hooks(c *Config) {
 		}
 		seen[h.Name] = true
 		k.command(h.At, h.Command)
-		for _, v := range h.Env {
-			if !envName().MatchString(v) {
-				k.fail(h.At, "list names; no values stand here", "%q is no name of an environment variable", clip(v))
-			}
-		}
+		k.variables(h.At, h.Env)
 		switch {
 		case h.Timeout == 0:
 			h.Timeout = Duration(hookTime)

@@ -18,6 +18,16 @@ type SnapshotsConfig struct {
 	Trees    []TreeConfig `yaml:"trees" doc:"work trees of agents whose versions are kept"`
 	DailyAt  string       `yaml:"daily_at" doc:"HH:MM, UTC, from which on a day's snapshot is taken; 03:00 if absent"`
 	KeepDays int          `yaml:"keep_days" min:"1" max:"36500" doc:"how many days snapshots are kept; 30 if absent, and fewer is a weakening"`
+
+	Archive ArchiveConfig `yaml:"archive" doc:"where a snapshot and a copy of the store go once a week, away from this state: a folder or a command; nowhere if absent"`
+}
+
+// ArchiveConfig is where archives go; one of folder and command, or neither.
+type ArchiveConfig struct {
+	Folder  string   `yaml:"folder" doc:"a folder that exists, relative to this file; archives in it are kept for a year"`
+	Command []string `yaml:"command" doc:"program and arguments: it gets each archive on its standard input, and the file's name in HOLDFAST_ARCHIVE"`
+	Env     []string `yaml:"env" doc:"names of environment variables that the command is given beside the plain ones; no values stand here"`
+	Timeout Duration `yaml:"timeout" doc:"bounds the command; 10m if absent, at most 1h"`
 }
 
 // TreeConfig is one work tree.
@@ -34,7 +44,13 @@ const (
 	dailyAt  = "03:00"
 	keepDays = 30
 	maxTrees = 64
+
+	archiveTime    = 10 * time.Minute
+	archiveLongest = time.Hour
 )
+
+// set says whether archives go anywhere.
+func (c *ArchiveConfig) set() bool { return c.Folder != "" || len(c.Command) > 0 }
 
 func (c *SnapshotsConfig) withDefaults() {
 	c.DailyAt = cmp.Or(c.DailyAt, dailyAt)
@@ -100,6 +116,9 @@ func (r *reading) treePaths(c *SnapshotsConfig) {
 			t.Path = real
 		}
 	}
+	if c.Archive.Folder != "" {
+		c.Archive.Folder = r.abs(c.Archive.Folder)
+	}
 }
 
 func (k *checker) snapshots(c *Config) {
@@ -124,7 +143,7 @@ func (k *checker) snapshots(c *Config) {
 			k.fail(t.At, "", "%s is no folder", clip(t.Path))
 		}
 		for j := range i {
-			if o := s.Trees[j].Path; o == t.Path || strings.HasPrefix(t.Path+"/", o+"/") || strings.HasPrefix(o+"/", t.Path+"/") {
+			if o := s.Trees[j].Path; overlap(o, t.Path) {
 				k.fail(t.At, "track the outer one alone", "%s and %s lie within each other", clip(o), clip(t.Path))
 			}
 		}
@@ -134,9 +153,53 @@ func (k *checker) snapshots(c *Config) {
 			}
 		}
 	}
+	k.archive(s)
 	for i := range c.Boundaries {
 		if b := &c.Boundaries[i]; strings.HasPrefix(b.Boundary, snapshotBoundaries) {
 			k.fail(b.At, "leave it out", "the boundaries %s* are Holdfast's own", snapshotBoundaries)
+		}
+	}
+}
+
+// overlap says whether two paths are one, or one lies within the other.
+func overlap(a, b string) bool {
+	return a == b || strings.HasPrefix(a+"/", b+"/") || strings.HasPrefix(b+"/", a+"/")
+}
+
+// archive checks where archives go. Whether the folder is there is asked when one is
+// written: a disk that is not mounted must not keep agents from being guarded.
+func (k *checker) archive(s *SnapshotsConfig) {
+	a, where := &s.Archive, k.at("snapshots.archive")
+	switch {
+	case a.Folder != "" && len(a.Command) > 0:
+		k.fail(where, "keep one of the two", "snapshots.archive names a folder and a command")
+		return
+	case !a.set() && (len(a.Env) > 0 || a.Timeout != 0):
+		k.fail(where, "name a folder, or a command", "snapshots.archive names neither a folder nor a command")
+		return
+	case !a.set():
+		return
+	case len(s.Trees) == 0:
+		k.fail(where, "name them under snapshots.trees", "snapshots.archive is set, and no work tree is tracked")
+	case a.Folder != "" && (len(a.Env) > 0 || a.Timeout != 0):
+		k.fail(where, "leave env and timeout out", "snapshots.archive: env and timeout are a command's")
+	}
+	if len(a.Command) > 0 {
+		k.command(where, a.Command)
+	}
+	if a.Timeout < 0 || time.Duration(a.Timeout) > archiveLongest {
+		k.fail(where, "", "snapshots.archive.timeout must be between 0 and %s", archiveLongest)
+	}
+	k.variables(where, a.Env)
+	if a.Folder == "" {
+		return
+	}
+	if strings.ContainsRune(a.Folder, 0) || a.Folder == "/" {
+		k.fail(where, "name a folder of its own", "snapshots.archive.folder cannot be %q", clip(a.Folder))
+	}
+	for i := range s.Trees {
+		if t := s.Trees[i].Path; t != "" && overlap(t, a.Folder) {
+			k.fail(where, "choose a folder that no agent works in", "the archive's folder %s and the work tree %s lie within each other", clip(a.Folder), clip(t))
 		}
 	}
 }

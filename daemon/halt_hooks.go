@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -198,7 +199,7 @@ func (d *Daemon) haltHook(ctx context.Context, c HookConfig, notice []byte) {
 		limit = hookTime
 	}
 	start := time.Now()
-	said, err := d.runHook(ctx, c.Name, c.Command, c.Env, limit, notice)
+	said, err := d.runHook(ctx, c.Name, c.Command, c.Env, limit, bytes.NewReader(notice))
 	if err != nil && ctx.Err() != nil {
 		return // the daemon ends, and the next one begins it anew
 	}

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -75,9 +76,9 @@ func (d *Daemon) tellOne(ctx context.Context, n kernel.Notice) {
 		return
 	}
 	if d.opt.Notify != "" {
-		_, _ = d.runHook(ctx, "notify", []string{"/bin/sh", "-c", d.opt.Notify}, nil, hookTime, b) // it logs
+		_, _ = d.runHook(ctx, "notify", []string{"/bin/sh", "-c", d.opt.Notify}, nil, hookTime, bytes.NewReader(b)) // it logs
 	}
 	if cmd := d.config().Review.Notify; len(cmd) > 0 && n.Review != "" {
-		_, _ = d.runHook(ctx, "review.notify", cmd, nil, hookTime, b) // it logs
+		_, _ = d.runHook(ctx, "review.notify", cmd, nil, hookTime, bytes.NewReader(b)) // it logs
 	}
 }

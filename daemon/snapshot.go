@@ -28,6 +28,8 @@ type snapshots struct {
 
 	behind following
 	ending ending
+
+	archiving sync.Mutex // one archive is written at a time
 }
 
 // The events that tell of versions.
@@ -39,6 +41,8 @@ const (
 	eventVerified = "snapshot_verified"
 	eventDropped  = "snapshot_dropped"
 	eventCutOff   = "snapshot_cut_off"
+	eventArchived = "snapshot_archived"
+	eventCleared  = "archive_dropped"
 )
 
 func (d *Daemon) snapshotDir() string { return filepath.Join(d.Paths.Dir, "snapshots") }
@@ -90,6 +94,7 @@ const (
 	ofDay      = "the snapshot of the day is missing"
 	ofAction   = "an action's change could not be kept"
 	ofRollback = "a rollback that was cut off could not be carried to its end"
+	ofArchive  = "the archive of the week is missing"
 )
 
 // fail notes what status tells, and sets the condition that people are told of; an

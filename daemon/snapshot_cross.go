@@ -18,6 +18,7 @@ const (
 	snapshotTake       = snapshotBoundaries + "take"
 	snapshotCommit     = snapshotBoundaries + "commit"
 	snapshotRollback   = snapshotBoundaries + "rollback"
+	snapshotArchive    = snapshotBoundaries + "archive"
 	snapshotPermission = "snapshot:keep"
 	// keeperRole is Holdfast's own: only tokens that the daemon makes for itself
 	// have it.
@@ -30,7 +31,7 @@ func keeperPolicy(p *kernel.Policy) {
 	p.Roles = maps.Clone(p.Roles)
 	p.Roles[keeperRole] = []string{snapshotPermission}
 	p.Contracts = slices.Clone(p.Contracts)
-	for _, b := range []string{snapshotTake, snapshotCommit, snapshotRollback} {
+	for _, b := range []string{snapshotTake, snapshotCommit, snapshotRollback, snapshotArchive} {
 		p.Contracts = append(p.Contracts, holdfast.Contract{Boundary: b, Risk: holdfast.Low, Permissions: []string{snapshotPermission},
 			Timeout: 2 * time.Hour, Operation: snapshotPermission, Source: builtIn})
 	}

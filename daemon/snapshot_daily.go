@@ -35,8 +35,13 @@ func (s *snapshots) daily(ctx context.Context) {
 			s.fail(ofDay, clip(err.Error()))
 		}
 	}
-	look() // one that was missed while nobody ran is taken at the start
-	every(ctx, dailyEvery, look)
+	var archive weekly
+	both := func() {
+		look()
+		archive.look(ctx, s, time.Now())
+	}
+	both() // one that was missed while nobody ran is taken at the start
+	every(ctx, dailyEvery, both)
 }
 
 // due is the last time at which a day's snapshot was due.
@@ -92,9 +97,9 @@ func (s *snapshots) whole(ctx context.Context, id string) error {
 	return err
 }
 
-// weekly is how long the first snapshot of each week is kept (spec 001, "Retention
-// Policy").
-const weekly = 366 * 24 * time.Hour
+// year is how long the first snapshot of each week is kept, and its archive (spec
+// 001, "Retention Policy").
+const year = 366 * 24 * time.Hour
 
 // outdated are the snapshots that need not be kept any longer: older than keep, but
 // for the first of each week for a year. The newest of each tree stays whatever
@@ -118,7 +123,7 @@ func outdated(list []snapshot.Manifest, now time.Time, keep time.Duration) []str
 		}
 		y, w := m.At.UTC().ISOWeek()
 		age := now.Sub(m.At)
-		if m.At.IsZero() || stays || age <= keep || (first[week{y, w}] == m.ID && age <= weekly) {
+		if m.At.IsZero() || stays || age <= keep || (first[week{y, w}] == m.ID && age <= year) {
 			continue
 		}
 		out = append(out, m.ID)

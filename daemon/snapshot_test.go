@@ -409,22 +409,32 @@ func TestD40_RollbackLeavesLatchLedgerAndLimits(t *testing.T) {
 // no configuration gives it away.
 func TestAgentsCannotKeepOrRollBack(t *testing.T) {
 	s := openTracked(t, "")
-	for _, b := range []string{snapshotTake, snapshotCommit, snapshotRollback} {
+	for _, b := range []string{snapshotTake, snapshotCommit, snapshotRollback, snapshotArchive} {
 		out, err := s.act("coder", b, func() error { t.Error("it acted"); return nil })
 		if holdfast.KindOf(err) != holdfast.KindPermission || out.Verdict != holdfast.Deny {
 			t.Errorf("%s: %v", b, err)
 		}
 	}
 	for text, why := range map[string]string{
-		"boundaries:\n  - {boundary: snapshot/rollback, risk: LOW}":                             "Holdfast's own",
-		"snapshots: {daily_at: noon}":                                                           "no time of day",
-		"snapshots: {trees: [{path: /}]}":                                                       "no work tree",
-		"snapshots: {trees: [{kind: code}]}":                                                    "path",
-		"snapshots: {trees: [{path: /a/b}, {path: /a}]}":                                        "within each other",
-		"snapshots: {trees: [{path: /a, kind: other}]}":                                         "kind",
-		"snapshots: {trees: [{path: /a, agents: ['']}]}":                                        "no name for an agent",
-		"boundaries:\n  - {boundary: test/x, risk: LOW, on_error: ignore}":                      "on_error",
-		"snapshots: {keep_days: 0, trees: [{path: /a, agents: [\"*\"]}], archive: {folder: x}}": "archive",
+		"boundaries:\n  - {boundary: snapshot/rollback, risk: LOW}":              "Holdfast's own",
+		"snapshots: {daily_at: noon}":                                            "no time of day",
+		"snapshots: {trees: [{path: /}]}":                                        "no work tree",
+		"snapshots: {trees: [{kind: code}]}":                                     "path",
+		"snapshots: {trees: [{path: /a/b}, {path: /a}]}":                         "within each other",
+		"snapshots: {trees: [{path: /a, kind: other}]}":                          "kind",
+		"snapshots: {trees: [{path: /a, agents: ['']}]}":                         "no name for an agent",
+		"boundaries:\n  - {boundary: test/x, risk: LOW, on_error: ignore}":       "on_error",
+		"snapshots: {trees: [{path: /a, agents: [\"*\"]}], archive: {path: x}}":  "unknown key \"path\"",
+		"snapshots: {trees: [{path: /a}], archive: {folder: /x, command: [y]}}":  "a folder and a command",
+		"snapshots: {archive: {folder: /x}}":                                     "no work tree is tracked",
+		"snapshots: {trees: [{path: /a}], archive: {timeout: 1m}}":               "neither a folder nor a command",
+		"snapshots: {trees: [{path: /a}], archive: {folder: /x, timeout: 1m}}":   "are a command's",
+		"snapshots: {trees: [{path: /a}], archive: {command: ['']}}":             "without a program",
+		"snapshots: {trees: [{path: /a}], archive: {command: [x], timeout: 2h}}": "between 0 and 1h",
+		"snapshots: {trees: [{path: /a}], archive: {command: [x], env: [A=b]}}":  "no name of an environment variable",
+		"snapshots: {trees: [{path: /a}], archive: {folder: /a/x}}":              "within each other",
+		"snapshots: {trees: [{path: /a/b}], archive: {folder: /a}}":              "within each other",
+		"snapshots: {trees: [{path: /a}], archive: {folder: /}}":                 "cannot be",
 	} {
 		if _, err := load(t, "version: 1\n"+text+"\n"); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%s: %v", text, err)

@@ -52,9 +52,17 @@ Restore a snapshot into a folder of its own and compare names, modes, links and
 contents with what was kept. It exits 1 where one tree is not what it was.
 
     holdfast snapshot verify ID
+    holdfast snapshot verify FILE [--key KEY]
+
+    FILE                an archive, which needs neither a state nor git: every hash
+                        is compared, and the ledger in it verified from its first
+                        record
+    --key KEY           what ` + "`ledger key`" + ` prints, or a file that holds it; the one
+                        that the archive names if absent
 
     $ holdfast snapshot verify 20261123-020000-5f0c1e
 `},
+		snapshotArchiveCommand(),
 	}}
 }
 
@@ -204,9 +212,17 @@ func leftTold(b *strings.Builder, l *snapshot.LeftOut) {
 }
 
 func snapshotVerify(a *app, args []string) error {
-	rest, err := a.parse(a.flags("snapshot verify"), args, 1, 1)
+	fs := a.flags("snapshot verify")
+	key := fs.String("key", "", "")
+	rest, err := a.parse(fs, args, 1, 1)
 	if err != nil {
 		return err
+	}
+	switch {
+	case isArchive(rest[0]):
+		return a.verifyArchive(rest[0], *key)
+	case *key != "":
+		return usage("a snapshot is verified by its own state", "--key is for an archive's file")
 	}
 	return a.reach(func(c *api.Client, _ *api.Status) error {
 		b, err := c.VerifySnapshot(a.ctx, rest[0])

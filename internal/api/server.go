@@ -121,6 +121,9 @@ func (s *Server) Handler() http.Handler {
 	at("POST /v1/snapshots/verify", taking(s, func(ctx context.Context, in SnapshotAsk) (json.RawMessage, error) {
 		return s.Snapshots.Verify(ctx, in.ID)
 	}))
+	at("POST /v1/snapshots/archive", taking(s, func(ctx context.Context, in SnapshotAsk) (json.RawMessage, error) {
+		return s.Snapshots.Archive(ctx, in.Who, in.ID)
+	}))
 	at("POST /v1/rollback/find", taking(s, func(ctx context.Context, in SnapshotAsk) (json.RawMessage, error) {
 		return s.Snapshots.Find(ctx, in.ID, in.Tree)
 	}))

@@ -20,6 +20,8 @@ type Snapshots interface {
 	List(ctx context.Context) (json.RawMessage, error)
 	Show(ctx context.Context, id string) (json.RawMessage, error)
 	Verify(ctx context.Context, id string) (json.RawMessage, error)
+	// Archive writes one away from this state, the newest where id is empty.
+	Archive(ctx context.Context, who, id string) (json.RawMessage, error)
 	// Find says which versions a rollback would put back.
 	Find(ctx context.Context, subject, tree string) (json.RawMessage, error)
 	// Look says what a rollback would do; Rollback does it on a person's word.
@@ -71,6 +73,13 @@ func (c *Client) Snapshot(ctx context.Context, id string) (json.RawMessage, erro
 func (c *Client) VerifySnapshot(ctx context.Context, id string) (json.RawMessage, error) {
 	var out json.RawMessage
 	err := c.patient(ctx, askEvery, "POST", "/v1/snapshots/verify", SnapshotAsk{ID: id}, &out)
+	return out, err
+}
+
+// ArchiveSnapshot writes one away from the state, the newest where id is empty.
+func (c *Client) ArchiveSnapshot(ctx context.Context, who, id string) (json.RawMessage, error) {
+	var out json.RawMessage
+	err := c.patient(ctx, askEvery, "POST", "/v1/snapshots/archive", SnapshotAsk{ID: id, Who: who}, &out)
 	return out, err
 }
 

@@ -1,0 +1,65 @@
+package daemon
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestArchiveCommand: a command gets the whole archive and its name; how it ends is
+// recorded, and one that hangs is ended with all that it has started.
+func TestArchiveCommand(t *testing.T) {
+	s := openTracked(t, "  archive: {command: [/bin/sh, -c, 'exec /bin/sh ./send'], timeout: 2s}\n")
+	dir := t.TempDir()
+	s.write("a", strings.Repeat("good", 50_000))
+	s.write("b", string(noise(300_000))) // more than a pipe holds
+	m := s.taken()
+	command := func(script string) (*archived, error) {
+		s.configure(func(c *ArchiveConfig) { c.Command = []string{"/bin/sh", "-c", "cd " + dir + "; " + script} })
+		return s.d.snapshots.archive(t.Context(), "me", m.ID, "asked for")
+	}
+	last := func() map[string]any {
+		ev := s.events(m.ID, eventArchived)
+		return ev[len(ev)-1]
+	}
+	for script, why := range map[string]string{
+		"cat >/dev/null; echo no room; exit 3": "exit status 3: no room",
+		"head -c 100 >/dev/null; exit 0":       "before it had read the whole archive",
+		"exit 0":                               "before it had read the whole archive",
+		"no-such-program":                      "exit status 127",
+		"sleep 1000 & sleep 1000":              "took longer than 2s",
+	} {
+		if _, err := command(script); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("%s: %v", script, err)
+		}
+		if ev := last(); ev["done"] != false || ev["error"] == nil {
+			t.Errorf("%s: %v", script, ev)
+		}
+	}
+	if ev := s.events(m.ID, eventArchived); !slices.ContainsFunc(ev, func(e map[string]any) bool { return e["said"] == "no room" }) {
+		t.Errorf("%v", ev)
+	}
+	s.configure(func(c *ArchiveConfig) { c.Timeout = 0 })
+	a, err := command(`cat > "$HOLDFAST_ARCHIVE" && echo sent`)
+	if err != nil || a.Path != "" || a.Said != "sent" || a.Verified != beforeSent {
+		t.Fatalf("%+v, %v", a, err)
+	}
+	if ev := last(); ev["done"] != true || ev["verified"] != beforeSent || ev["sha256"] != a.SHA256 {
+		t.Errorf("%v", ev)
+	}
+	r, err := VerifyArchive(t.Context(), filepath.Join(dir, a.Archive), dir, nil)
+	if err != nil || r.SHA256 != a.SHA256 || !r.OwnKey {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// noise is text that does not pack.
+func noise(n int) []byte {
+	b, state := make([]byte, n), uint64(n)
+	for i := range b {
+		state = state*6364136223846793005 + 1442695040888963407
+		b[i] = byte(state >> 56)
+	}
+	return b
+}

@@ -1,0 +1,137 @@
+package daemon
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/snapshot"
+	"github.com/holdfast-dev/holdfast/kernel"
+)
+
+// weekly is what the daemon keeps in mind of the archive of the week.
+type weekly struct {
+	year, week int       // that is done
+	again      time.Time // before which nothing is tried
+	wait       time.Duration
+}
+
+// look writes the archive of the week, where there is a daily snapshot of it and no
+// archive yet. One that failed is tried again, and people are told.
+func (w *weekly) look(ctx context.Context, s *snapshots, now time.Time) {
+	if s.d.store.Poisoned() != nil {
+		return
+	}
+	if conf := s.d.config().Snapshots; !conf.Archive.set() || len(conf.Trees) == 0 {
+		s.fail(ofArchive, "")
+		return
+	}
+	y, week := now.UTC().ISOWeek()
+	if w.year == y && w.week == week || now.Before(w.again) {
+		return
+	}
+	done, err := s.ofWeek(ctx, now)
+	switch {
+	case err == nil && done:
+		*w = weekly{year: y, week: week}
+	case err != nil && ctx.Err() == nil:
+		w.wait = min(max(dailyAgain, 2*w.wait), dailyLate)
+		w.again = now.Add(w.wait)
+		s.fail(ofArchive, clip(err.Error()))
+	}
+}
+
+// ofWeek archives the newest daily snapshot of the week, which is the first where
+// all goes well; done says that there is an archive.
+func (s *snapshots) ofWeek(ctx context.Context, now time.Time) (done bool, err error) {
+	k, err := s.hand()
+	if err != nil {
+		return false, err
+	}
+	list, err := k.List()
+	if err != nil {
+		return false, err
+	}
+	y, week := now.UTC().ISOWeek()
+	newest := ""
+	for i := range list {
+		m := &list[i]
+		if iy, iw := m.At.UTC().ISOWeek(); m.Why != daily || len(m.Failed) > 0 || iy != y || iw != week {
+			continue
+		}
+		if sums, err := s.isArchived(ctx, m.ID); len(sums) > 0 || err != nil {
+			s.fail(ofArchive, "")
+			return err == nil, err
+		}
+		if newest == "" {
+			newest = m.ID
+		}
+	}
+	if newest == "" {
+		return false, nil // there is none yet, which is told of elsewhere
+	}
+	if _, err := s.archive(ctx, keeperAgent, newest, "weekly"); err != nil {
+		return false, err
+	}
+	s.fail(ofArchive, "")
+	return true, s.clear(ctx, now)
+}
+
+// clear drops archives from the folder that are older than a year: those alone that
+// the ledger has, byte for byte, and never the newest. Each is recorded before it
+// goes.
+func (s *snapshots) clear(ctx context.Context, now time.Time) error {
+	conf := s.d.config().Snapshots.Archive
+	if conf.Folder == "" {
+		return nil
+	}
+	f, err := s.folder(conf.Folder)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	list, err := f.Archives()
+	if err != nil {
+		return err
+	}
+	for _, name := range list[:max(0, len(list)-1)] {
+		id, _ := snapshot.ArchiveID(name)
+		at, err := time.Parse("20060102-150405", id[:15])
+		if err != nil || now.Sub(at) <= year {
+			continue
+		}
+		if err := s.clearOne(ctx, f, id, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *snapshots) clearOne(ctx context.Context, f *snapshot.Folder, id, name string) error {
+	sums, err := s.isArchived(ctx, id)
+	if err != nil || len(sums) == 0 {
+		return err // it is another Holdfast's
+	}
+	file, err := f.Open(name)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	sum := newSummed(io.Discard)
+	if _, err := io.Copy(sum, file); err != nil {
+		return err
+	}
+	for _, known := range sums {
+		if known != sum.text() {
+			continue
+		}
+		err := s.d.Kernel.Record(kernel.Event{Tenant: holdfast.Local, Crossing: id, Name: eventCleared, Who: keeperAgent, Subject: name, Data: map[string]any{"sha256": known, "bytes": sum.n}})
+		if err != nil {
+			return err
+		}
+		return f.Remove(name)
+	}
+	s.d.log.Warn("an archive is older than a year and is not what was written; it is left for a person", "archive", f.Path(name))
+	return nil
+}
