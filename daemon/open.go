@@ -272,6 +272,9 @@ func (d *Daemon) own(l *Loaded) *kernel.Policy {
 	if dir, err := os.UserConfigDir(); err == nil && len(l.Files) == 0 {
 		own.Own = append(own.Own, filepath.Join(dir, "holdfast")) // where there is none yet
 	}
+	if folder := l.Config.Snapshots.Archive.Folder; folder != "" {
+		own.Own = append(own.Own, folder)
+	}
 	own.ReplayFor = time.Duration(l.Config.Ledger.Results)
 	own.ForgetRequests = l.Config.Ledger.Requests == "none"
 	own.ErasePartsAfter = time.Duration(l.Config.Ledger.Retention)

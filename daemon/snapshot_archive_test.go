@@ -318,6 +318,14 @@ func TestArchiveOfTheWeekThatFails(t *testing.T) {
 	}
 }
 
+// TestD12_ArchivesAreHoldfastsOwn: no agent has any business with them.
+func TestD12_ArchivesAreHoldfastsOwn(t *testing.T) {
+	s, folder := openArchived(t)
+	if own := s.d.Kernel.Policy().Own; !slices.Contains(own, folder) {
+		t.Errorf("%v lacks %s", own, folder)
+	}
+}
+
 // TestArchiveThatTheLedgerDoesNotHave: an archive whose parts are whole, and whose
 // ledger has no record of the snapshot, is none.
 func TestArchiveThatTheLedgerDoesNotHave(t *testing.T) {
