@@ -177,7 +177,7 @@ func Test001_IntegrationPoints(t *testing.T) {
 				_, _, _ = p.cross(t, wish{agent: "looper", boundary: "test/low"})
 			}
 			answerTo(t, p.d, "looper", watch.Loop)
-			p.stops(t, wish{agent: "looper", boundary: "test/low", payload: `{"other":1}`}, holdfast.KindPaused, "a loop")
+			p.stops(t, wish{agent: "looper", boundary: "test/low", payload: `{"other":1}`}, holdfast.KindPaused, "loop: the same action 5 times")
 		}},
 		{"before an action: all pass, it is executed", func(t *testing.T) {
 			out := p.acts(t, wish{agent: "calm", boundary: "test/act"})
