@@ -76,9 +76,9 @@ the sandbox that works here (a guest's kernel is the one of your configuration,
 sandbox: vm, or Debian's in /boot) and over gRPC, a program of ` + "`holdfast run`" + `, a
 download, a tunnel, a WebSocket and a model's answer, all in flight at once, to the
 last effect that each has where it does something; what does not work here is named.
-Beside stands the same command with nothing in flight. That nothing takes effect once
-the halt is acknowledged is checked, not measured. It takes about a minute, uses a
-state directory of its own that it takes away again, and never touches yours.
+Beside stands the same command with nothing in flight. That nothing takes effect
+once the halt is acknowledged is checked, not measured. It takes about a minute,
+uses a state directory of its own that it takes away again, and never touches yours.
 
     holdfast bench halt [flags]
 
