@@ -155,12 +155,13 @@ func (c *client) paused() error {
 		if err != nil {
 			return err
 		}
-		if !a.IsError && time.Now().Before(end) {
+		err = a.wants("refused", "halt", "")
+		if err != nil && time.Now().Before(end) {
 			continue // nobody who crosses waits for what follows from it
 		}
 		a.print("read-paused")
 		c.note("paused", a)
-		return a.wants("refused", "halt", "")
+		return err
 	}
 }
 
