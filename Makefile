@@ -9,7 +9,6 @@ export CGO_ENABLED = 0
 # What is handed out names no folder of the machine that built it; make test builds
 # as its tests do, for which everything is compiled already.
 TRIM = -trimpath
-test: TRIM =
 
 build:
 	$(GO) build $(TRIM) -o bin/holdfast ./cmd/holdfast
@@ -17,7 +16,10 @@ build:
 quick:
 	$(GO) test -short ./...
 
-test: deps vet staticcheck race example
+# What is fetched is waited for while what is there is looked at.
+test:
+	$(MAKE) -j2 deps vet
+	$(MAKE) TRIM= staticcheck race example
 
 # What the tests need beside Go: node, as a peer for canonical JSON, to run the
 # public MCP server, and as a language of the sandbox, as Python is; clients that
