@@ -120,7 +120,7 @@ func (s *suite) tally(n *int) {
 }
 
 // within is how long a program may take that says nothing else.
-func (s *suite) within() time.Duration { return cmp.Or(s.patience, 20*time.Second) }
+func (s *suite) within() time.Duration { return cmp.Or(s.patience, sandbox.MaxTimeout) }
 
 // turnOf says whether an attempt is among those of which so many are passed over:
 // counted through all of them, or family by family, each from its first.

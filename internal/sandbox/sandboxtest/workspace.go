@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
@@ -29,7 +30,7 @@ func Connected(t *testing.T, open func(t *testing.T, program string) Runner) {
 // workspace runs the attempts; what stands in own goes before the other
 // exceptions.
 func workspace(t *testing.T, own reasons, open func(t *testing.T, program string) Runner) {
-	s := &suite{tree: true}
+	s := &suite{tree: true, patience: 2 * time.Minute} // whose files are on a disk that others use
 	s.others(t, exceptions(), own, open)
 }
 
