@@ -46,6 +46,12 @@ var (
 type tidied struct{ m *testing.M }
 
 func (t tidied) Run() int {
+	if raceDetector {
+		if err := unwatched(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
 	code := sandboxtest.NullKept(t.m.Run)
 	if dir, err := shared(); err == nil {
 		_ = os.RemoveAll(dir)

@@ -67,9 +67,6 @@ func TestScripts(t *testing.T) {
 	}
 	t.Cleanup(func() { removeAll(t, root) })
 	path := os.Getenv("PATH")
-	if raceDetector {
-		path = unwatched(t) + string(filepath.ListSeparator) + path
-	}
 	testscript.Run(t, testscript.Params{
 		Dir:         "testdata",
 		WorkdirRoot: root,
