@@ -111,7 +111,7 @@ func (k *Kernel) Respond(ctx context.Context, token holdfast.Secret, f watch.Fin
 	case <-time.After(haltWait):
 		a.err = walError(context.DeadlineExceeded)
 	}
-	_, err := k.Halt(Watcher, string(f.Condition)+": "+f.Why)
+	_, err := k.Halt(Watcher, f.String())
 	return a.done, errors.Join(err, a.err)
 }
 
@@ -270,7 +270,7 @@ const anomalyDomain = "holdfast: out of the ordinary, version 1\n"
 
 // askAbout finds the review of that agent and condition that waits, or opens one.
 func (k *Kernel) askAbout(tx Tx, a *answering, agent *holdfast.Agent) (*review.Review, error) {
-	why := string(a.f.Condition) + ": " + a.f.Why
+	why := a.f.String()
 	waiting, err := attempts(tx, agent.Tenant, agent.Name, review.AboutAnomaly)
 	if err != nil {
 		return nil, err
