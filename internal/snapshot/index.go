@@ -161,10 +161,13 @@ func (r *reader) text() string {
 	return string(r.bytes(int(n)))
 }
 
+// unplaced is what replace writes, before it is in its place.
+const unplaced = ".new-*.tmp"
+
 // replace puts a 0600 file in the place of another, whole or not at all; durable
 // where that is asked for.
 func replace(path string, b []byte, durable bool) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*.tmp")
+	f, err := os.CreateTemp(filepath.Dir(path), unplaced)
 	if err != nil {
 		return err
 	}

@@ -50,6 +50,9 @@ func Open(opt Options) (*Keeper, error) {
 		return nil, err
 	}
 	opt.Dir = dir
+	if _, err := sweep(dir, unplaced); err != nil {
+		return nil, err
+	}
 	k := &Keeper{opt: opt, limits: opt.Limits.orDefault(), repos: map[string]*repo{}, swept: map[string]bool{}}
 	list, err := k.List()
 	if err != nil {

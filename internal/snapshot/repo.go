@@ -59,9 +59,25 @@ func (r *repo) open(ctx context.Context) (left bool, err error) {
 // tidy removes what git and we leave behind when we are killed. Nothing else runs on
 // the repository: the state has one owner (D48).
 func (r *repo) tidy() (bool, error) {
+	found, err := sweep(r.dir, unplaced, "names-index", "staged-*", "git/fast_import_crash_*", "git/*.lock", "git/objects/pack/tmp_*", "git/objects/??/tmp_obj_*")
+	if err != nil {
+		return found, err
+	}
+	err = filepath.WalkDir(filepath.Join(r.git.dir, "refs"), func(path string, d os.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && strings.HasSuffix(path, ".lock") {
+			found = true
+			return os.Remove(path)
+		}
+		return err
+	})
+	return found, err
+}
+
+// sweep removes what is in dir under names like these, and says whether there was any.
+func sweep(dir string, patterns ...string) (bool, error) {
 	found := false
-	for _, pattern := range []string{"names-index", "staged-*", ".new-*.tmp", "git/fast_import_crash_*", "git/*.lock", "git/objects/pack/tmp_*", "git/objects/??/tmp_obj_*"} {
-		list, err := filepath.Glob(filepath.Join(r.dir, pattern))
+	for _, pattern := range patterns {
+		list, err := filepath.Glob(filepath.Join(dir, pattern))
 		if err != nil {
 			return found, err
 		}
@@ -72,14 +88,7 @@ func (r *repo) tidy() (bool, error) {
 			}
 		}
 	}
-	err := filepath.WalkDir(filepath.Join(r.git.dir, "refs"), func(path string, d os.DirEntry, err error) error {
-		if err == nil && !d.IsDir() && strings.HasSuffix(path, ".lock") {
-			found = true
-			return os.Remove(path)
-		}
-		return err
-	})
-	return found, err
+	return found, nil
 }
 
 func (r *repo) indexFile() string { return filepath.Join(r.dir, "index") }
