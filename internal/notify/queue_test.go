@@ -271,10 +271,7 @@ func Test001_Layer5_Response_saysWhatWasDone(t *testing.T) {
 	critical := alert("c", "mail")
 	critical.Critical = true
 	q.Put(critical, time.Now())
-	until(t, "what is CRITICAL", func() bool { return len(p.of("mail")) == 1 })
-	if q.Waiting() != 1 {
-		t.Errorf("%d wait", q.Waiting())
-	}
+	until(t, "what is CRITICAL", func() bool { return len(p.of("mail")) == 1 && q.Waiting() == 1 })
 	other := open(t, path, p)
 	defer other.Close()
 	running(t, other)
