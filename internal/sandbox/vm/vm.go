@@ -78,8 +78,9 @@ const (
 	boxAddress = 16 << 30
 
 	// A template has bootWithin by software to say that it is ready, and
-	// kvmWithin on hardware: many times what it takes.
-	bootWithin = 2 * time.Minute
+	// kvmWithin on hardware: many times what it takes. By software it takes the
+	// processors, and those of a machine at work have little to give.
+	bootWithin = 5 * time.Minute
 	kvmWithin  = 12 * time.Second
 	// acceptWithin is how long a restored guest may take to take its order, and
 	// answerAfter how long after its time a run may take to be told of.
