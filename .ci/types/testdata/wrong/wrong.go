@@ -1,0 +1,2 @@
+// Package wrong is right on Linux.
+package wrong

@@ -1,0 +1,3 @@
+package wrong
+
+const has = missing
