@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/repeat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/container"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/sandboxtest"
@@ -35,7 +36,7 @@ func TestEscapeSuite(t *testing.T) {
 		return small{c}
 	}
 	if os.Geteuid() == 0 {
-		sandboxtest.Container(t, runner)
+		sandboxtest.Container(t, 10/repeat.Times(10, 2), runner)
 		return
 	}
 	every, err := strconv.Atoi(os.Getenv(rootlessEnv))

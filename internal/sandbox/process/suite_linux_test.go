@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/repeat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/sandboxtest"
 )
 
@@ -18,12 +19,11 @@ import (
 func TestEscapeSuite(t *testing.T) {
 	onlyHere(t)
 	t.Parallel()
-	sandboxtest.Suite(t, func(t *testing.T) sandboxtest.Runner { return tier(t) })
+	sandboxtest.Suite(t, 10/repeat.Times(10, 2), func(t *testing.T) sandboxtest.Runner { return tier(t) })
 }
 
 // TestEscapeSuiteRootless runs all of them again as an ordinary user, where the tests run
-// as root. The walls are what is different for one, and not what goroutines share: where the race
-// detector looks on, it does so at the suites beside this one.
+// as root.
 func TestEscapeSuiteRootless(t *testing.T) {
 	onlyHere(t)
 	t.Parallel()
@@ -39,11 +39,7 @@ func TestEscapeSuiteRootless(t *testing.T) {
 		}
 	}
 	self := filepath.Join(dir, "self")
-	if raceDetector {
-		unwatched(t, self)
-	} else {
-		copyTo(t, self, "/proc/self/exe")
-	}
+	copyTo(t, self, "/proc/self/exe")
 	tricks, tmp := filepath.Join(dir, "tricks"), filepath.Join(dir, "tmp")
 	if err := os.WriteFile(tricks, sandboxtest.Tricks(t), 0o755); err != nil {
 		t.Fatal(err)
@@ -56,7 +52,7 @@ func TestEscapeSuiteRootless(t *testing.T) {
 	}
 	cmd := exec.Command(self, "-test.run=^TestEscapeSuite(Warm|Workspace)?$", "-test.v", "-test.parallel=1")
 	cmd.Dir = tmp
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + tmp, "TMPDIR=" + tmp, sandboxtest.TricksEnv + "=" + tricks, sandboxtest.TwinsEnv + "=yes"}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "GORACE=" + os.Getenv("GORACE"), "HOME=" + tmp, "TMPDIR=" + tmp, sandboxtest.TricksEnv + "=" + tricks, sandboxtest.TwinsEnv + "=yes"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	out, err := cmd.CombinedOutput()
 	if err != nil {

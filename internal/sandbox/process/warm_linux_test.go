@@ -532,7 +532,7 @@ func TestEscapeSuiteWarm(t *testing.T) {
 	onlyHere(t)
 	t.Parallel()
 	w := &warmRunner{}
-	sandboxtest.Again(t, func(t *testing.T) sandboxtest.Runner {
+	sandboxtest.Again(t, 10/repeat.Times(10, 2), func(t *testing.T) sandboxtest.Runner {
 		w.Tier = warmed(t, "python3", 8)
 		return w
 	})

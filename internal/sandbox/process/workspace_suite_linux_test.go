@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/repeat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/sandboxtest"
 )
@@ -25,7 +26,7 @@ import (
 func TestEscapeSuiteWorkspace(t *testing.T) {
 	onlyHere(t)
 	t.Parallel()
-	sandboxtest.Workspace(t, func(t *testing.T, program string) sandboxtest.Runner { return workspaces(t, program) })
+	sandboxtest.Workspace(t, 10/repeat.Times(10, 2), func(t *testing.T, program string) sandboxtest.Runner { return workspaces(t, program) })
 }
 
 // TestEscapeSuiteConnectedWorkspace runs it where they have a network, which is
@@ -33,7 +34,7 @@ func TestEscapeSuiteWorkspace(t *testing.T) {
 func TestEscapeSuiteConnectedWorkspace(t *testing.T) {
 	onlyHere(t)
 	t.Parallel()
-	sandboxtest.Connected(t, func(t *testing.T, program string) sandboxtest.Runner {
+	sandboxtest.Connected(t, 10/repeat.Times(10, 2), func(t *testing.T, program string) sandboxtest.Runner {
 		w := workspaces(t, program)
 		w.connected = true
 		return w

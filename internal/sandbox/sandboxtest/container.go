@@ -6,9 +6,9 @@ import "testing"
 // process of its namespace, finds its scratch in /workspace and a /proc of its
 // own. Each has to come to what it comes to in the process tier, or to what the
 // table of exceptions says by its name. That the attempts get through where there
-// is no wall, Suite shows.
-func Container(t *testing.T, open func(t *testing.T) Runner) {
-	s := &suite{alone: true}
+// is no wall, Suite shows. every is as there.
+func Container(t *testing.T, every int, open func(t *testing.T) Runner) {
+	s := &suite{alone: true, every: every, fair: true}
 	s.others(t, containerExceptions(), nil, func(t *testing.T, _ string) Runner { return open(t) })
 }
 

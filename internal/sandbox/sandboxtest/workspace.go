@@ -16,21 +16,21 @@ import (
 // their own. Each has to come to what it comes to in a run of code, or to what
 // the table of exceptions says by its name. open is given the path of the
 // compiled program, for a toolbox. That the attempts get through where there is
-// no wall, Suite shows.
-func Workspace(t *testing.T, open func(t *testing.T, program string) Runner) {
-	workspace(t, nil, open)
+// no wall, Suite shows. every is as there.
+func Workspace(t *testing.T, every int, open func(t *testing.T, program string) Runner) {
+	workspace(t, every, nil, open)
 }
 
 // Connected is Workspace for those that have a network, in which Holdfast answers
 // whoever comes, and each question for a name by itself.
-func Connected(t *testing.T, open func(t *testing.T, program string) Runner) {
-	workspace(t, connectedExceptions(), open)
+func Connected(t *testing.T, every int, open func(t *testing.T, program string) Runner) {
+	workspace(t, every, connectedExceptions(), open)
 }
 
 // workspace runs the attempts; what stands in own goes before the other
 // exceptions.
-func workspace(t *testing.T, own reasons, open func(t *testing.T, program string) Runner) {
-	s := &suite{tree: true, patience: 2 * time.Minute} // whose files are on a disk that others use
+func workspace(t *testing.T, every int, own reasons, open func(t *testing.T, program string) Runner) {
+	s := &suite{tree: true, every: every, fair: true, patience: 2 * time.Minute} // whose files are on a disk that others use
 	s.others(t, exceptions(), own, open)
 }
 
