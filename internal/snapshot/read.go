@@ -98,6 +98,8 @@ type blobs struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Reader
+
+	cut bool // in the middle of a content, of which git waits to be rid
 }
 
 func (r *repo) blobs(ctx context.Context) (*blobs, error) {
@@ -117,8 +119,15 @@ func (r *repo) blobs(ctx context.Context) (*blobs, error) {
 }
 
 // copy writes the content of e to w and fills in its SHA-256. What is not what its
-// name says is an error, after some of it was written.
+// name says is an error, after some of it was written; after an error there is no
+// other content to be had.
 func (b *blobs) copy(e *entry, w io.Writer) error {
+	err := b.next(e, w)
+	b.cut = b.cut || err != nil
+	return err
+}
+
+func (b *blobs) next(e *entry, w io.Writer) error {
 	if _, err := fmt.Fprintln(b.in, hexOf(e.blob)); err != nil {
 		return damaged("git ended")
 	}
@@ -147,6 +156,11 @@ func (b *blobs) copy(e *entry, w io.Writer) error {
 }
 
 func (b *blobs) close() error {
+	if b.cut {
+		_ = b.cmd.Process.Kill()
+		_, _ = b.in.Close(), b.cmd.Wait()
+		return nil // the error of what cut it is the one
+	}
 	err := b.in.Close()
 	if werr := b.cmd.Wait(); werr != nil && !errors.Is(werr, exec.ErrWaitDelay) {
 		err = errors.Join(err, werr)
