@@ -486,7 +486,7 @@ func (s *service) underFire(name string, whom func() []int) (served, ended, fail
 		})
 	}
 	fruitless := func() bool { mu.Lock(); defer mu.Unlock(); return served == 0 || ended+failed == 0 }
-	for start := time.Now(); time.Since(start) < time.Second || fruitless() && time.Since(start) < 10*time.Second; time.Sleep(60 * time.Millisecond) {
+	for start := time.Now(); time.Since(start) < time.Second || fruitless() && time.Since(start) < time.Minute; time.Sleep(60 * time.Millisecond) {
 		killAll(whom())
 	}
 	close(stop)
