@@ -132,9 +132,9 @@ var homes = map[string]struct {
 	module + "/internal/sqlite":              {[]string{"daemon", "cmd/holdfast"}, "the daemon introduces a hand to the kernel; the command only reads"},
 	module + "/internal/mcp/server":          {[]string{"daemon", "cmd/holdfast"}, "the daemon starts servers behind the gateway; the command only makes a clean environment"},
 	module + "/internal/mcp/remote":          {[]string{"daemon"}, "the daemon reaches servers behind the gateway"},
-	module + "/internal/snapshot":            {[]string{"daemon", "cmd/holdfast"}, "the daemon keeps versions of work trees; the command measures it"},
+	module + "/internal/snapshot":            {[]string{"daemon", "cmd/holdfast"}, "the daemon keeps versions of work trees; the command reads its manifests and archives, asks for git, and measures it"},
 	module + "/internal/keyset":              {[]string{"daemon"}, "the daemon introduces a hand to the kernel"},
-	"golang.org/x/sys/unix":                  {[]string{"internal/redact", "internal/halt", "internal/api", "internal/mcp/server", "internal/sandbox/process", "internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/scratch", "internal/sandbox/copies", "internal/sandbox/copies/image", "internal/sandbox/heir", "internal/snapshot", "daemon"}, "the system is for doors and hands; below them the latch is a file, and redaction locks the memory that registered secrets stand in"},
+	"golang.org/x/sys/unix":                  {[]string{"internal/redact", "internal/halt", "internal/api", "internal/mcp/server", "internal/sandbox/process", "internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/scratch", "internal/sandbox/copies", "internal/sandbox/copies/image", "internal/sandbox/heir", "internal/snapshot", "daemon"}, "the system is for doors, hands, what tiers of the sandbox share, and the daemon; below them the latch is a file, and redaction locks the memory that registered secrets stand in"},
 	"github.com/elastic/go-seccomp-bpf":      {[]string{"internal/sandbox/process"}, "the names of system calls are a wall's"},
 	"golang.org/x/net/idna":                  {[]string{"internal/domain"}, "a host is made canonical in one place (D22)"},
 	"golang.org/x/net/publicsuffix":          {[]string{"internal/domain"}, "what a wildcard covers is decided in one place"},
@@ -249,9 +249,9 @@ func exists(path string) bool {
 
 // TestOnlyTheKernelUpdates holds two halves of D1 against the source: nothing
 // but the kernel opens an update of a store (a call of a method Update with a
-// function, outside the kernel and the stores themselves), and the hands are
-// imported by the daemon alone (homes, in TestFloors), so that every other
-// package reaches them only through what the kernel is given.
+// function, outside the kernel and the stores themselves), and the hands stand on
+// a floor that only the daemon and the command are above (TestFloors); homes says
+// which of them the command may not import.
 func TestOnlyTheKernelUpdates(t *testing.T) {
 	sources(t, func(path string, f *ast.File, fset *token.FileSet) {
 		for _, may := range []string{"kernel/", "storetest/", "internal/sqlite/", "cmd/holdfast/bench"} {

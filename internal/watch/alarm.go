@@ -10,8 +10,8 @@ const (
 	again = hour
 	// tenfold is how much worse it must be to tell them all the same.
 	tenfold = 10
-	// grace is how long actions of an agent that was to be paused may still end;
-	// enough that end later say that it goes on.
+	// grace is how long actions of an agent that was to be paused may still end; as
+	// many that end later as make a pattern say that it goes on.
 	grace = int64(time.Minute)
 )
 
@@ -56,7 +56,7 @@ type Finding struct {
 // String is the finding in one line.
 func (f *Finding) String() string { return string(f.Condition) + ": " + f.Why }
 
-// holds notes what was found of a condition, and returns what is to be done. size is
+// holds notes what was found of a condition; what is to be done is left for take. size is
 // how many times its limit it is, 1 of what has none, and 0 of what does not hold.
 func (w *Watch) holds(a *agent, o owner, name Name, size float64, at int64, why func() string) {
 	which := w.at[name]

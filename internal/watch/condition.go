@@ -116,7 +116,13 @@ type Condition struct {
 	OfAgent bool
 }
 
-// Conditions are all of them. A condition stands behind all that it depends on.
+// Conditions are all of them. A condition stands behind all that it depends on, for
+// causes reads the list once. A new one wants, beside its row here: where it is
+// found (of a crossing by events, patterns or rates, from a field of Seen that the
+// daemon fills from the entry, so that a restart finds it again; what is found
+// elsewhere by Watch.Set); for a pattern its name in Watch.tick, which ends it when
+// the agent falls silent; where it is Answered, its words in package story; and its
+// row at the same place of doc/watch.md.
 func Conditions() []Condition {
 	broken := []Name{LedgerFailed, LatchFailed}
 	return []Condition{
@@ -143,8 +149,7 @@ func Conditions() []Condition {
 	}
 }
 
-// places are the conditions by name. A Watch has its own, for its table may say
-// other responses.
+// places is where in the list each condition stands, by name.
 func places(list []Condition) map[Name]uint8 {
 	m := make(map[Name]uint8, len(list))
 	for i := range list {

@@ -1,6 +1,6 @@
 // Package watch judges what agents did for what is out of the ordinary: loops,
 // errors, cost, haste, and what their own past does not make usual (spec 001,
-// layer 5; D39, D41a). It only proposes: each Finding is carried to the kernel,
+// layer 5, which "the document" is here; D39, D41a). It only proposes: each Finding is carried to the kernel,
 // where what is done about it is a crossing.
 //
 // It is pure: every instant comes from outside. A clock that is set back changes
