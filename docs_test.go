@@ -25,7 +25,7 @@ import (
 // documents are the pages whose words are held against the tree.
 func documents() []string {
 	return []string{"README.md", "SECURITY.md", "doc/crossing.md", "doc/threat.md", "doc/principles.md", "doc/ledger-format.md", "doc/redaction.md", "doc/sandbox.md", "doc/egress.md", "doc/goals.md", "doc/rules.md",
-		"doc/watch.md", "doc/alerts.md", "doc/health.md", "doc/snapshots.md"}
+		"doc/watch.md", "doc/alerts.md", "doc/health.md", "doc/snapshots.md", "doc/models.md"}
 }
 
 func page(t *testing.T, name string) string {
@@ -225,10 +225,11 @@ func TestCrossingPageHasEveryState(t *testing.T) {
 }
 
 // TestReadmeConfigurationLoads loads the YAML of the README, and of the pages about
-// what leaves, goals, the watch and snapshots, as the daemon would, and parses the
+// what leaves, models, goals, the watch, alerts and snapshots, as the daemon would, and parses the
 // README's JSON.
 func TestReadmeConfigurationLoads(t *testing.T) {
-	text := page(t, "README.md") + page(t, "doc/egress.md") + page(t, "doc/goals.md") + page(t, "doc/watch.md") + page(t, "doc/snapshots.md")
+	text := page(t, "README.md") + page(t, "doc/egress.md") + page(t, "doc/goals.md") + page(t, "doc/watch.md") + page(t, "doc/snapshots.md") +
+		page(t, "doc/models.md") + page(t, "doc/alerts.md")
 	blocks := regexp.MustCompile("(?s)```(yaml|json)\n(.*?)```").FindAllStringSubmatch(text, -1)
 	if len(blocks) < 2 {
 		t.Fatal("the README has no YAML, or no JSON")
@@ -240,7 +241,16 @@ func TestReadmeConfigurationLoads(t *testing.T) {
 			}
 			continue
 		}
-		file := filepath.Join(t.TempDir(), "holdfast.yaml")
+		if strings.HasPrefix(b[2], "rules:\n  -") {
+			continue // a file of rules
+		}
+		dir := t.TempDir()
+		for _, name := range []string{"mail.address", "team.address"} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte("generic+https://example.com/\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		file := filepath.Join(dir, "holdfast.yaml")
 		if err := os.WriteFile(file, []byte("version: 1\n"+strings.TrimPrefix(b[2], "version: 1\n")), 0o600); err != nil {
 			t.Fatal(err)
 		}
