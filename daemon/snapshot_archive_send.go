@@ -59,6 +59,9 @@ func (s *snapshots) pipe(ctx context.Context, conf *ArchiveConfig, name string, 
 		left, err = io.Copy(io.Discard, out)
 	}
 	_ = out.Close() // what still writes to it ends
+	if err != nil {
+		_ = in.SetWriteDeadline(time.Unix(1, 0)) // even where a process that the command left holds its input, and never reads
+	}
 	if werr := <-ended; err == nil {
 		err = werr
 	}

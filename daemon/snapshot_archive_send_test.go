@@ -1,9 +1,13 @@
 package daemon
 
 import (
+	"errors"
+	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -40,6 +44,16 @@ func TestArchiveCommand(t *testing.T) {
 	if ev := s.events(m.ID, eventArchived); !slices.ContainsFunc(ev, func(e map[string]any) bool { return e["said"] == "no room" }) {
 		t.Errorf("%v", ev)
 	}
+	// What it leaves behind in a group of its own holds the archive up no longer than it.
+	if _, err := command("exec 3<&0; setsid sleep 1000 >/dev/null 2>&1 & echo $! >left; exit 4"); err == nil || !strings.Contains(err.Error(), "exit status 4") {
+		t.Error(err)
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "left"))
+	left, aerr := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err := errors.Join(err, aerr); err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Kill(left, syscall.SIGKILL)
 	s.configure(func(c *ArchiveConfig) { c.Timeout = 0 })
 	a, err := command(`cat > "$HOLDFAST_ARCHIVE" && echo sent`)
 	if err != nil || a.Path != "" || a.Said != "sent" || a.Verified != beforeSent {
