@@ -102,16 +102,18 @@ func (s *snapshots) whole(ctx context.Context, id string) error {
 const year = 366 * 24 * time.Hour
 
 // outdated are the snapshots that need not be kept any longer: older than keep, but
-// for the first of each week for a year. The newest of each tree stays whatever
+// for the first of each week for a year, which is the first that lacks no tree where
+// there is one. The newest of each tree stays whatever
 // its age, and so does one whose time lies ahead.
 func outdated(list []snapshot.Manifest, now time.Time, keep time.Duration) []string {
 	type week struct{ year, week int }
-	first, newest := map[week]string{}, map[string]bool{}
+	first, newest := map[week]*snapshot.Manifest{}, map[string]bool{}
 	var out []string
 	for i := len(list) - 1; i >= 0; i-- { // the oldest first
-		y, w := list[i].At.UTC().ISOWeek()
-		if _, there := first[week{y, w}]; !there && list[i].Why == daily {
-			first[week{y, w}] = list[i].ID
+		m := &list[i]
+		y, w := m.At.UTC().ISOWeek()
+		if is := first[week{y, w}]; m.Why == daily && (is == nil || len(is.Failed) > 0 && len(m.Failed) == 0) {
+			first[week{y, w}] = m
 		}
 	}
 	for i := range list {
@@ -123,7 +125,7 @@ func outdated(list []snapshot.Manifest, now time.Time, keep time.Duration) []str
 		}
 		y, w := m.At.UTC().ISOWeek()
 		age := now.Sub(m.At)
-		if m.At.IsZero() || stays || age <= keep || (first[week{y, w}] == m.ID && age <= year) {
+		if m.At.IsZero() || stays || age <= keep || (first[week{y, w}] == m && age <= year) {
 			continue
 		}
 		out = append(out, m.ID)

@@ -358,6 +358,26 @@ func Test001_Layer3_Retention(t *testing.T) {
 	if out := outdated(list[:5], now.Add(-9000*time.Hour), time.Hour); len(out) != 0 {
 		t.Errorf("the clock was set back, and %v are dropped", out)
 	}
+	// Of a week, one that lacks a tree is kept only where there is no better one.
+	failed := []snapshot.Left{{Path: "/a", Why: "it was gone"}}
+	monday := time.Date(2026, 8, 3, 2, 0, 0, 0, time.UTC)
+	week := func(lack ...bool) []string {
+		list := []snapshot.Manifest{{ID: "newest", At: now, Why: daily, Trees: []snapshot.Part{{Path: "/a"}}}}
+		for day := len(lack) - 1; day >= 0; day-- {
+			m := snapshot.Manifest{ID: fmt.Sprint(day), At: monday.Add(time.Duration(day) * 24 * time.Hour), Why: daily}
+			if lack[day] {
+				m.Failed = failed
+			}
+			list = append(list, m)
+		}
+		return outdated(list, now, 30*24*time.Hour)
+	}
+	if out := week(true, true, false, false, true); !slices.Equal(out, []string{"4", "3", "1", "0"}) {
+		t.Errorf("the first that lacks nothing is not kept: %v go", out)
+	}
+	if out := week(true, true); !slices.Equal(out, []string{"1"}) {
+		t.Errorf("the first is not kept: %v go", out)
+	}
 }
 
 // TestD40_RollbackLeavesLatchLedgerAndLimits: a tracked tree holds the state; neither
