@@ -164,6 +164,9 @@ type Outcome struct {
 	// Replayed says that Output is the settled result of an earlier
 	// crossing and nothing was done or charged now.
 	Replayed bool `json:"replayed,omitempty"`
+	// PutBack says what became of the agent's work where the act failed, its
+	// program's exit code being no 0 included, and the contract puts back what fails.
+	PutBack string `json:"put_back,omitempty"`
 	// Review is the handle of the hold, with when it ends.
 	Review  string    `json:"review,omitempty"`
 	Expires time.Time `json:"expires,omitzero"`

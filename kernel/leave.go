@@ -40,7 +40,7 @@ type ending struct {
 func (c *crossing) leave(e ended) error {
 	c.cut(errActEnded)
 	end := c.evaluate(e)
-	end.news, end.err = e.news, withPutBack(end.err, e.putBack)
+	end.news, end.err, c.out.PutBack = e.news, withPutBack(end.err, e.putBack), e.putBack
 	if end.escape != nil {
 		c.breaks(end.escape)
 	}

@@ -52,7 +52,8 @@ func (c *crossing) acting() Acting {
 }
 
 // perform acts. Where the contract says so, what the agent works on is kept first,
-// and put back when the act fails.
+// and put back when the act fails: by its error, or by the exit code of the program
+// that it ran.
 func (c *crossing) perform(act Act) ended {
 	if c.j.contract.OnError != OnErrorRollback {
 		return c.performed(act)
@@ -62,7 +63,7 @@ func (c *crossing) perform(act Act) ended {
 		return ended{err: err, unstarted: true}
 	}
 	e := c.performed(act)
-	if e.err == nil || e.unstarted {
+	if e.unstarted || e.err == nil && e.out.ExitCode == 0 {
 		return e
 	}
 	e.putBack, err = back(context.WithoutCancel(c.caller))

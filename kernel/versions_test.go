@@ -70,7 +70,13 @@ func TestVersions_onErrorRollback(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "it broke; it was put back") || k.backs != 1 {
 		t.Errorf("%v, put back %d times", err, k.backs)
 	}
-	if len(k.ended) != 2 || k.ended[0].Failed || !k.ended[1].Failed {
+	o, err := w.k.Cross(t.Context(), w.req("test/back", `{"n":2}`), func(context.Context) (holdfast.Output, error) {
+		return holdfast.Output{Body: []byte(`{}`), ExitCode: 2}, nil
+	})
+	if err != nil || o.Output == nil || o.Output.ExitCode != 2 || o.PutBack != "it was put back" || k.backs != 2 {
+		t.Errorf("a program that failed: %+v, %v, put back %d times", o, err, k.backs)
+	}
+	if len(k.ended) != 3 || k.ended[0].Failed || !k.ended[1].Failed {
 		t.Errorf("told of %+v", k.ended)
 	}
 }

@@ -96,6 +96,9 @@ func (a *app) sayCrossing(x *api.Executed) {
 	if x.Outcome == nil {
 		return
 	}
+	if back := x.Outcome.PutBack; back != "" && (x.Failure == nil || !strings.Contains(x.Failure.Why, back)) {
+		a.say("it failed, and %s", clean(back))
+	}
 	for _, w := range x.Outcome.Weakened {
 		a.say("weakened: %s", w)
 	}

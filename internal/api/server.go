@@ -277,7 +277,7 @@ func (s *Server) masked(out *holdfast.Outcome) *holdfast.Outcome {
 		return nil
 	}
 	own := *out
-	own.Boundary = s.Mask(out.Boundary)
+	own.Boundary, own.PutBack = s.Mask(out.Boundary), s.Mask(out.PutBack)
 	own.Opinions = slices.Clone(out.Opinions)
 	for i := range own.Opinions {
 		o := &own.Opinions[i]

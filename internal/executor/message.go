@@ -107,6 +107,9 @@ func spawnResult(id string, ans Answer) *executorpb.ExecutionResult {
 func told(r *executorpb.ExecutionResult, out *holdfast.Outcome) {
 	if out != nil {
 		r.Crossing, r.Replayed = out.Crossing, out.Replayed
+		if back := text(out.PutBack); back != "" && !strings.Contains(r.ErrorMessage, back) {
+			r.ErrorMessage = strings.TrimPrefix(r.ErrorMessage+"; "+back, "; ")
+		}
 	}
 }
 

@@ -176,7 +176,23 @@ func (s *session) present(ctx context.Context, a *act, o *holdfast.Outcome, err 
 		return mcp.Message{ID: a.c.ID, Error: got.Error}.Line()
 	}
 	s.done(a.c)
-	return respond(a.c.ID, uncached(a.c, genuine(got.fields)))
+	return respond(a.c.ID, uncached(a.c, noted(genuine(got.fields), o.PutBack)))
+}
+
+// noted adds a text to those of a tool's result, in Holdfast's own words.
+func noted(result []byte, said string) []byte {
+	if said == "" {
+		return result
+	}
+	var list []json.RawMessage
+	if err := json.Unmarshal(mcp.Fields(result)["content"], &list); err != nil {
+		return result
+	}
+	with, err := mcp.Set(result, encode(append(list, encode(content{"text", "holdfast: it failed, and " + said}))), "content")
+	if err != nil {
+		return result
+	}
+	return with
 }
 
 // unfit is the answer to a call that was made and whose result the client does
