@@ -158,6 +158,7 @@ func (q *Queue) try(ctx context.Context, d dueTry) {
 func (q *Queue) tried(d dueTry, err error, now time.Time) Result {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	defer q.forget(d.channel)
 	l := q.lane(d.channel)
 	l.busy = false
 	t := d.w.tries[d.channel]
@@ -185,6 +186,14 @@ func (q *Queue) tried(d dueTry, err error, now time.Time) Result {
 		q.finish(d)
 	}
 	return r
+}
+
+// forget drops the lane of a channel that is configured no more, unless a try of it
+// is under way, which does so when it ends. The caller holds the lock.
+func (q *Queue) forget(channel string) {
+	if l := q.lanes[channel]; l != nil && !l.busy && !q.o.Known(channel) {
+		delete(q.lanes, channel)
+	}
 }
 
 // wait is how long to wait after so many tries that failed.

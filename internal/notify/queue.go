@@ -313,9 +313,7 @@ func (q *Queue) Reroute() {
 	defer q.mu.Unlock()
 	for name, l := range q.lanes {
 		l.rest = time.Time{} // its address may be another
-		if !q.o.Known(name) && !l.busy {
-			delete(q.lanes, name)
-		}
+		q.forget(name)
 	}
 	for _, w := range q.all {
 		for _, t := range w.tries {

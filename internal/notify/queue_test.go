@@ -453,3 +453,23 @@ func TestQueue_itsFileIsWrittenAnew(t *testing.T) {
 		t.Errorf("%d wait", other.Waiting())
 	}
 }
+
+// A channel that is configured no more while it is tried fails no longer.
+func Test001_Layer5_Response_aChannelThatIsGoneIsForgotten(t *testing.T) {
+	p := newPeople()
+	o, begun, end := p.options(), make(chan struct{}), make(chan struct{})
+	o.Send = func(context.Context, string, Message) error { close(begun); <-end; return &Failure{"it answered 500"} }
+	q, err := OpenQueue(filepath.Join(t.TempDir(), "w"), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	running(t, q)
+	q.Put(alert("a", "mail"), time.Now())
+	<-begun
+	p.set(func() { p.gone["mail"] = true })
+	q.Reroute()
+	close(end)
+	until(t, "the end of the try", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return len(p.results) == 1 })
+	until(t, "the end of the channel", func() bool { return len(q.States()) == 0 })
+}
