@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -261,13 +262,21 @@ func (s *snapshots) Before(ctx context.Context, a kernel.Acting) (func(context.C
 		list = append(list, goBack{tree: t, to: to, from: "before " + a.Crossing})
 	}
 	return func(ctx context.Context) (string, error) {
-		n := 0
+		n, went, failed := 0, []string(nil), []error(nil)
 		for _, g := range list {
 			r, err := s.back(ctx, g, keeperAgent, a.Crossing, map[string]any{"for": a.Crossing, "agent": a.Agent, "why": "on_error: rollback"})
 			if err != nil {
-				return "", err
+				failed = append(failed, fmt.Errorf("%s did not go back: %w", g.tree.Path, err))
+				continue
 			}
+			went = append(went, g.tree.Path)
 			n += r.Removed + r.Written
+		}
+		if len(failed) > 0 {
+			if len(went) > 0 { // the kernel tells of the error alone
+				failed = append(failed, fmt.Errorf("these went back: %s", strings.Join(went, ", ")))
+			}
+			return "", errors.Join(failed...)
 		}
 		if n == 0 {
 			return "nothing in its work tree had changed", nil

@@ -60,3 +60,27 @@ func TestSeveralTreesGoBack(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestOnErrorSeveralTrees: where one tree cannot go back after an act failed, the
+// others do, and the error says it of each.
+func TestOnErrorSeveralTrees(t *testing.T) {
+	s := openTracked(t, "    - {path: other, kind: code, agents: [coder]}\n")
+	other := filepath.Join(filepath.Dir(s.tree), "other")
+	if err := os.Mkdir(other, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s.write("a", "good")
+	back, err := s.d.snapshots.Before(t.Context(), kernel.Acting{Tenant: holdfast.Local, Agent: "coder", Boundary: "test/careful", Crossing: "c"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.write("a", "bad")
+	if err := errors.Join(os.Mkdir(filepath.Join(other, ".git"), 0o755), os.WriteFile(filepath.Join(other, ".git", "MERGE_HEAD"), nil, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	_, err = back(t.Context())
+	if err == nil || !strings.Contains(err.Error(), other+" did not go back: ") || !strings.Contains(err.Error(), "these went back: "+s.tree) {
+		t.Errorf("%v", err)
+	}
+	s.holds("a", "good")
+}
