@@ -103,7 +103,7 @@ func (w *watching) Attended(tenant, agent string) {
 // Holdfast's own answers, what nobody is known for, and what was refused because
 // its agent, or everything, is stopped.
 func (w *watching) seen(e *ledger.Entry) (s watch.Seen, ok bool) {
-	if e.Agent == "" || e.TenantID == holdfast.Unverified || strings.HasPrefix(e.Boundary, "watch/") || strings.HasPrefix(e.Boundary, snapshotBoundaries) {
+	if e.Agent == "" || e.TenantID == holdfast.Unverified || ownCrossing(e) {
 		return s, false
 	}
 	switch e.ErrorKind {
@@ -118,6 +118,14 @@ func (w *watching) seen(e *ledger.Entry) (s watch.Seen, ok bool) {
 	}
 	s.Refused = e.Outcome == ledger.Denied || e.Outcome == ledger.HeldExpired
 	return s, true
+}
+
+// ownCrossing says that it is what Holdfast does of itself: its own agent, where that
+// agent acts. The name alone is no reason, for any agent may bear it elsewhere, and
+// the boundary alone is none, for any agent may ask there and be refused.
+func ownCrossing(e *ledger.Entry) bool {
+	return e.Agent == watchAgent && strings.HasPrefix(e.Boundary, "watch/") ||
+		e.Agent == keeperAgent && strings.HasPrefix(e.Boundary, snapshotBoundaries)
 }
 
 // passive says that it is nothing an agent repeats or hastens: the question to a

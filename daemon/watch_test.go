@@ -465,3 +465,19 @@ func TestWatchConfig(t *testing.T) {
 		}
 	}
 }
+
+// TestD41a_WhatIsHoldfastsOwnIsWatchedOfOthers: who asks again and again what only
+// Holdfast may do is a loop as anywhere; Holdfast's own crossings are no action.
+func TestD41a_WhatIsHoldfastsOwnIsWatchedOfOthers(t *testing.T) {
+	d, _, down := up(t, watched)
+	defer down()
+	for range 5 {
+		_ = acts(t, d, "eve", snapshotTake, `{"same":1}`, nil)
+	}
+	answerTo(t, d, "eve", watch.Loop)
+	for agent, boundary := range map[string]string{watchAgent: "watch/pause", keeperAgent: snapshotCommit} {
+		if _, ok := d.watching.seen(&ledger.Entry{TenantID: holdfast.Local, Agent: agent, Boundary: boundary}); ok {
+			t.Errorf("%s at %s is watched", agent, boundary)
+		}
+	}
+}
