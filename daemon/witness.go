@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"syscall"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -110,15 +111,38 @@ func (d *Daemon) verify(ctx context.Context) {
 		return // the ledger has failed, which is told as that
 	}
 	err := d.verified(ctx)
-	var back *holdfast.Error
 	switch {
-	case errors.As(err, &back) && back.Kind == holdfast.KindWALFormat:
-		d.condition("", "", watch.VerificationFailed, true, back.Why)
 	case err == nil:
 		d.condition("", "", watch.VerificationFailed, false, "")
-	case ctx.Err() == nil:
-		d.log.Error("whether the ledger contains what was signed of it could not be seen", "err", err)
+	case ctx.Err() != nil:
+	case unlooked(err):
+		d.notice(kernel.Notice{Level: "error", Event: "unverified", Why: "whether the ledger contains what was signed of it could not be seen: " + clip(err.Error())})
+	default:
+		why, _ := letter(err)
+		d.condition("", "", watch.VerificationFailed, true, why)
 	}
+}
+
+// SQLite's words for a file that is not, or not wholly, a database.
+const (
+	sqliteCorrupt = 11
+	sqliteNotADB  = 26
+)
+
+// unlooked says of an error that it kept the ledger from being read: the machine's,
+// or the database's, which may be busy. Any other is of what was read, which is not
+// what was written: a row that is gone, hashes of another number, a forged witness.
+func unlooked(err error) bool {
+	var db interface {
+		error
+		Code() int
+	}
+	if errors.As(err, &db) {
+		code := db.Code() & 0xff // the rest says more of the same
+		return code != sqliteCorrupt && code != sqliteNotADB
+	}
+	var machine syscall.Errno
+	return errors.As(err, &machine) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // verified reads what stands on the disk: the store that writes knows its heads by
