@@ -167,9 +167,27 @@ func (s *snapshots) pack(ctx context.Context, k *snapshot.Keeper, m *snapshot.Ma
 	return s.put(ctx, f, a, file, dir)
 }
 
+// room is an error where an archive, and what it is restored to, would leave the
+// ledger too little.
+func (s *snapshots) room(m *snapshot.Manifest) error {
+	var need int64
+	for _, p := range m.Trees {
+		need += p.Bytes
+	}
+	for _, name := range []string{s.d.Paths.DB, s.d.Paths.DB + "-wal"} {
+		if info, err := os.Stat(name); err == nil {
+			need += info.Size()
+		}
+	}
+	return snapshot.Room(s.d.snapshotDir(), 2*need)
+}
+
 // packInto makes the archive in dir. Its store holds the record of the snapshot, and
 // is signed to its end.
 func (s *snapshots) packInto(ctx context.Context, k *snapshot.Keeper, m *snapshot.Manifest, dir string, a *archived) (string, error) {
+	if err := s.room(m); err != nil {
+		return "", err
+	}
 	if _, err := s.d.checkpoint(ctx); err != nil {
 		return "", err
 	}

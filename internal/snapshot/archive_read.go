@@ -96,7 +96,15 @@ func (u *unpacking) next() error {
 	if u.h = h; errors.Is(err, io.EOF) {
 		u.h, err = nil, nil
 	}
-	return err
+	if err != nil || u.h == nil {
+		return err
+	}
+	for name := range h.PAXRecords { // of holes, a few bytes make a file of any size
+		if strings.HasPrefix(name, "GNU.sparse.") {
+			return spoiled(shown(h.Name) + " stands in it with holes")
+		}
+	}
+	return nil
 }
 
 func (u *unpacking) all() error {
@@ -108,8 +116,7 @@ func (u *unpacking) all() error {
 	if err != nil {
 		return err
 	}
-	_, err = u.file(archiveStore, f)
-	if err := errors.Join(err, f.Close()); err != nil {
+	if _, err := u.toDisk(archiveStore, f); err != nil {
 		return err
 	}
 	var contents []string
@@ -190,6 +197,17 @@ func (u *unpacking) file(name string, w io.Writer) (sum [32]byte, err error) {
 	return sum, u.next()
 }
 
+// toDisk is file into f, which it closes, where there is room for all of it.
+func (u *unpacking) toDisk(name string, f *os.File) (sum [32]byte, err error) {
+	if u.h != nil {
+		err = Room(u.dir, u.h.Size)
+	}
+	if err == nil {
+		sum, err = u.file(name, f)
+	}
+	return sum, errors.Join(err, f.Close())
+}
+
 // tree restores one tree, and returns what its content comes to.
 func (u *unpacking) tree(i int, part *Part) (string, error) {
 	top := treeTop(i)
@@ -210,13 +228,14 @@ func (u *unpacking) tree(i int, part *Part) (string, error) {
 	var list []entry
 	most, before := part.Files+part.Links+part.Folders, u.out.Bytes
 	for u.h != nil && strings.HasPrefix(u.h.Name, top+"/") {
+		if len(list) == most || u.h.Size > part.Bytes-(u.out.Bytes-before) {
+			return "", spoiled("it holds more of " + shown(part.Path) + " than its manifest says")
+		}
 		e, err := u.entry(root, u.h.Name[len(top)+1:])
 		if err != nil {
 			return "", err
 		}
-		if list = append(list, e); len(list) > most || u.out.Bytes-before > part.Bytes {
-			return "", spoiled("it holds more of " + shown(part.Path) + " than its manifest says")
-		}
+		list = append(list, e)
 	}
 	return content(list), restoredAs(root, list)
 }
@@ -243,8 +262,8 @@ func (u *unpacking) entry(root *os.Root, path string) (entry, error) {
 		if f, err = root.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
 			return e, err
 		}
-		e.sum, err = u.file(h.Name, f)
-		return e, errors.Join(err, f.Close())
+		e.sum, err = u.toDisk(h.Name, f)
+		return e, err
 	default:
 		err = spoiled(shown(path) + " is no file, folder or link")
 	}

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"io"
 	"io/fs"
@@ -11,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
@@ -215,6 +217,83 @@ func TestArchiveThatIsTamperedWith(t *testing.T) {
 	if _, err := Unpack(ctx, bytes.NewReader(good), t.TempDir()); !errors.Is(err, context.Canceled) {
 		t.Errorf("canceled: %v", err)
 	}
+}
+
+// TestArchiveThatIsTooLarge: no file of an archive is written that is longer than its
+// manifest says, or that there is no room for.
+func TestArchiveThatIsTooLarge(t *testing.T) {
+	s := newSite(t)
+	s.write("a", "one")
+	good := s.packed(s.take())
+	// begin is the archive up to the file of that name, which then says of itself what change does.
+	begin := func(name string, change func(*tar.Header)) []byte {
+		var out bytes.Buffer
+		z, err := zstd.NewWriter(&out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, done := tar.NewWriter(z), false
+		s.eachName(good, func(h *tar.Header, text []byte) {
+			if done = done || h.Name == name; h.Name == name {
+				change(h)
+				err = errors.Join(err, w.WriteHeader(h))
+			} else if !done {
+				err = errors.Join(err, w.WriteHeader(h))
+				_, werr := w.Write(text)
+				err = errors.Join(err, werr)
+			}
+		})
+		_, werr := z.Write(make([]byte, 1<<20)) // the first of what it says it is
+		if err := errors.Join(err, werr, z.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return out.Bytes()
+	}
+	size := func(n int64) func(*tar.Header) { return func(h *tar.Header) { h.Size, h.Format = n, tar.FormatPAX } }
+	for name, c := range map[string]struct {
+		file   string
+		change func(*tar.Header)
+		why    string
+	}{
+		"a file longer than its tree": {"trees/0/a", size(4), "more of"},
+		"a store without room":        {"store.db", size(1 << 60), "no room"},
+	} {
+		dir := t.TempDir()
+		_, err := Unpack(t.Context(), bytes.NewReader(begin(c.file, c.change)), dir)
+		if err == nil || !strings.Contains(err.Error(), c.why) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if info, err := os.Stat(filepath.Join(dir, c.file)); err == nil && info.Size() > 0 {
+			t.Errorf("%s: %d bytes of it were written", name, info.Size())
+		}
+	}
+}
+
+// brimful takes so many bytes, and no more.
+type brimful struct{ left int }
+
+func (b *brimful) Write(p []byte) (int, error) {
+	n := min(len(p), b.left)
+	if b.left -= n; n < len(p) {
+		return n, syscall.ENOSPC
+	}
+	return n, nil
+}
+
+// TestArchiveThatCannotBeWritten: git, which has more to give, is let go of.
+func TestArchiveThatCannotBeWritten(t *testing.T) {
+	s := newSite(t)
+	big := make([]byte, 8<<20)
+	rand.Read(big)
+	s.write("big", string(big))
+	m, store := s.take(), filepath.Join(t.TempDir(), "db")
+	if err := os.WriteFile(store, []byte("a store\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.k.Pack(t.Context(), &brimful{1 << 20}, m, store, "a key"); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("%v", err)
+	}
+	s.verified(m)
 }
 
 // TestArchiveOfADamagedVersion: what cannot be read out of the versions whole makes

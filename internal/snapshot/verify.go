@@ -17,11 +17,15 @@ type Verified struct {
 
 // Verify restores every tree of a snapshot into a folder of its own and compares
 // names, modes, links and contents with what the manifest says. m is as Read gave
-// it; that its Sum is what the ledger has is the caller's to compare.
+// it; that its Sum is what the ledger has is the caller's to compare. Errors: disk/full,
+// where the folder would leave the ledger too little room.
 func (k *Keeper) Verify(ctx context.Context, m *Manifest) ([]Verified, error) {
 	var out []Verified
 	for i := range m.Trees {
 		p := &m.Trees[i]
+		if err := Room(k.opt.Dir, 2*p.Bytes); err != nil {
+			return out, err
+		}
 		v := Verified{Path: p.Path}
 		err := k.verify(ctx, p)
 		if v.OK = err == nil; err != nil {
