@@ -40,7 +40,10 @@ type ending struct {
 func (c *crossing) leave(e ended) error {
 	c.cut(errActEnded)
 	end := c.evaluate(e)
-	end.news, end.err, c.out.PutBack = e.news, withPutBack(end.err, e.putBack), e.putBack
+	end.news, end.err = e.news, withPutBack(end.err, e.putBack)
+	if e.putBack != "" { // never of a lease, whose outcome its holder has already
+		c.out.PutBack = e.putBack
+	}
 	if end.escape != nil {
 		c.breaks(end.escape)
 	}
