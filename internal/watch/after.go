@@ -16,7 +16,7 @@ func (w *Watch) Committed(tenant, agent, crossing string, files int, at time.Tim
 		a.now.committed(now, files)
 	}
 	if size := beyond(float64(files), float64(w.limits.FilesPerCommit)); size > 0 {
-		w.holds(a, owner{tenant: tenant, agent: agent, crossing: crossing}, FilesPerCommit, size, now, func() string {
+		w.holds(a, owner{tenant: tenant, agent: agent, crossing: crossing}, atFilesPerCommit, size, now, func() string {
 			return fmt.Sprintf("%d files changed in one commit, where %d is the limit", files, w.limits.FilesPerCommit)
 		})
 	}
@@ -33,5 +33,5 @@ func (w *Watch) Escaped(tenant, agent, crossing string, at time.Time) []Finding 
 }
 
 func (w *Watch) escaped(a *agent, o owner, at int64) {
-	w.holds(a, o, Escape, 1, at, words("code tried to leave its sandbox"))
+	w.holds(a, o, atEscape, 1, at, words("code tried to leave its sandbox"))
 }

@@ -36,6 +36,9 @@ type recent struct {
 	steps [slots]uint16
 	files [slots]uint16 // of the largest commit
 	at    int64         // the newest slot's number
+	// What the slots come to, so that a crossing need not add them up.
+	spent int64
+	done  uint32
 }
 
 // outcome notes how a crossing ended, of its own or of a sub-agent's.
@@ -130,9 +133,10 @@ func (a *agent) lastHour(at int64) int {
 // own for the patterns.
 func (r *recent) add(at int64, s *Seen, own bool) {
 	r.advance(at)
-	r.cost[r.at%slots] = sum(r.cost[r.at%slots], s.Cost)
+	r.cost[r.at%slots], r.spent = sum(r.cost[r.at%slots], s.Cost), sum(r.spent, s.Cost)
 	if n := &r.steps[r.at%slots]; s.Step && *n < 1<<16-1 {
 		*n++
+		r.done++
 	}
 	if s.Passive || !own {
 		return
@@ -150,26 +154,29 @@ func (r *recent) add(at int64, s *Seen, own bool) {
 
 // forget ends the patterns; what was spent and done stays.
 func (r *recent) forget() {
-	*r = recent{cost: r.cost, steps: r.steps, files: r.files, at: r.at}
+	*r = recent{cost: r.cost, steps: r.steps, files: r.files, at: r.at, spent: r.spent, done: r.done}
 }
 
 // advance empties the slots that the clock has passed.
 func (r *recent) advance(at int64) {
 	now := at / slot
+	if now <= r.at {
+		return
+	}
 	for n := max(r.at+1, now-slots+1); n <= now; n++ {
 		r.cost[n%slots], r.steps[n%slots], r.files[n%slots] = 0, 0, 0
 	}
-	r.at = max(r.at, now)
+	r.at, r.spent, r.done = now, 0, 0
+	for i := range r.cost {
+		r.spent = sum(r.spent, r.cost[i])
+		r.done += uint32(r.steps[i])
+	}
 }
 
 // hourly is what the last hour came to, and what came before it in its first slot.
 func (r *recent) hourly(at int64) (cost int64, steps float64) {
 	r.advance(at)
-	for i := range r.cost {
-		cost = sum(cost, r.cost[i])
-		steps += float64(r.steps[i])
-	}
-	return cost, steps
+	return r.spent, float64(r.done)
 }
 
 // committed notes how many files a commit changed.

@@ -23,7 +23,7 @@ type alarm struct {
 	why   string  // until something is done about it
 	size  float32 // how many times its limit it is
 	shown float32 // how many times it was when people were told
-	which uint8
+	which place
 	done  bool  // something was done about it since it holds
 	kept  bool  // it is recorded as another's consequence, and nothing more
 	acts  uint8 // actions of the agent since grace was over
@@ -58,8 +58,7 @@ func (f *Finding) String() string { return string(f.Condition) + ": " + f.Why }
 
 // holds notes what was found of a condition; what is to be done is left for take. size is
 // how many times its limit it is, 1 of what has none, and 0 of what does not hold.
-func (w *Watch) holds(a *agent, o owner, name Name, size float64, at int64, why func() string) {
-	which := w.at[name]
+func (w *Watch) holds(a *agent, o owner, which place, size float64, at int64, why func() string) {
 	al := a.alarm(which)
 	switch {
 	case size > 0 && al == nil:
@@ -120,6 +119,9 @@ func (w *Watch) goOn(a *agent, al *alarm, o owner, size float64, at int64, why f
 	if at-al.since < int64(c.Visible) && !c.Brief {
 		return
 	}
+	if !fresh && !first && !al.kept && !worse && !unheeded {
+		return // as before
+	}
 	cause, held := w.cause(a, o, al.which)
 	switch {
 	case held && (fresh || first && !al.kept):
@@ -153,7 +155,7 @@ func (w *Watch) unheeded(c *Condition, al *alarm, o owner, at int64) bool {
 // cause is the condition that one is a consequence of: of the agent, of its
 // tenant or of everything. What is answered more mildly is nobody's cause, for
 // behind it the dearer would go unanswered.
-func (w *Watch) cause(a *agent, o owner, which uint8) (Name, bool) {
+func (w *Watch) cause(a *agent, o owner, which place) (Name, bool) {
 	answer := w.response(&w.conditions[which])
 	for _, d := range w.causes[which] {
 		if w.response(&w.conditions[d]) < answer {
@@ -198,12 +200,12 @@ func (w *Watch) response(c *Condition) Response {
 }
 
 // holding says whether a condition holds, visible or not.
-func (a *agent) holding(which uint8) bool {
+func (a *agent) holding(which place) bool {
 	al := a.alarm(which)
 	return al != nil && al.since != 0
 }
 
-func (a *agent) alarm(which uint8) *alarm {
+func (a *agent) alarm(which place) *alarm {
 	for i := range a.alarms {
 		if a.alarms[i].which == which {
 			return &a.alarms[i]

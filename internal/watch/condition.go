@@ -91,6 +91,34 @@ const (
 	Repetition         Name = "repetition" // the same kind of action, whatever it asks for
 )
 
+// place is where in Conditions one stands. What is looked for with each crossing is
+// named by it: to find nine by their names takes longer than to judge them.
+type place uint8
+
+// The places, in the order of Conditions.
+const (
+	atLedgerFailed place = iota
+	atLatchFailed
+	atVerificationFailed
+	atEscape
+	atProhibited
+	atSessionBudget
+	atLoop
+	atErrorRate
+	atCostPerHour
+	atStepsPerHour
+	atFilesPerCommit
+	atRapid
+	atEscalating
+	atErrors
+	atNoHumanCheck
+	atChannelFailed
+	atSnapshotMissing
+	atUnusual
+	atOutlier
+	atRepetition
+)
+
 // Condition is one thing that may be wrong. Conditions are data: what holds is
 // found by Watch, or told to it (Watch.Set).
 type Condition struct {
@@ -126,41 +154,41 @@ type Condition struct {
 func Conditions() []Condition {
 	broken := []Name{LedgerFailed, LatchFailed}
 	return []Condition{
-		{Name: LedgerFailed, Severity: Critical},
-		{Name: LatchFailed, Severity: Critical},
-		{Name: VerificationFailed, Severity: Critical},
-		{Name: Escape, Severity: High, Brief: true, Answered: true, OfAgent: true},
-		{Name: Prohibited, Severity: High, Brief: true, OfAgent: true},
-		{Name: SessionBudget, Severity: High, Brief: true, Answered: true, OfAgent: true},
-		{Name: Loop, Severity: High, OfAgent: true},
-		{Name: ErrorRate, Severity: High, DependsOn: append(broken, Loop), Visible: 2 * time.Second, OfAgent: true},
-		{Name: CostPerHour, Severity: High, DependsOn: []Name{Loop}, OfAgent: true},
-		{Name: StepsPerHour, Severity: Medium, DependsOn: []Name{Loop}, OfAgent: true},
-		{Name: FilesPerCommit, Severity: Medium, Brief: true, OfAgent: true},
-		{Name: Rapid, Severity: Medium, DependsOn: []Name{Loop}, Visible: 2 * time.Second, OfAgent: true},
-		{Name: Escalating, Severity: Medium, DependsOn: []Name{CostPerHour, Loop}, OfAgent: true},
-		{Name: Errors, Severity: Medium, DependsOn: append(broken, Loop), Visible: 2 * time.Second, Asks: true, OfAgent: true},
-		{Name: NoHumanCheck, Severity: Medium},
-		{Name: ChannelFailed, Severity: Medium, Visible: time.Minute},
-		{Name: SnapshotMissing, Severity: Medium, Visible: time.Minute},
-		{Name: Unusual, Severity: Low, DependsOn: []Name{CostPerHour, StepsPerHour, ErrorRate, Loop}, OfAgent: true},
-		{Name: Outlier, Severity: Low, Brief: true, DependsOn: []Name{CostPerHour, StepsPerHour, ErrorRate, Loop, Unusual}, OfAgent: true},
-		{Name: Repetition, Severity: Low, DependsOn: []Name{Loop}, OfAgent: true},
+		atLedgerFailed:       {Name: LedgerFailed, Severity: Critical},
+		atLatchFailed:        {Name: LatchFailed, Severity: Critical},
+		atVerificationFailed: {Name: VerificationFailed, Severity: Critical},
+		atEscape:             {Name: Escape, Severity: High, Brief: true, Answered: true, OfAgent: true},
+		atProhibited:         {Name: Prohibited, Severity: High, Brief: true, OfAgent: true},
+		atSessionBudget:      {Name: SessionBudget, Severity: High, Brief: true, Answered: true, OfAgent: true},
+		atLoop:               {Name: Loop, Severity: High, OfAgent: true},
+		atErrorRate:          {Name: ErrorRate, Severity: High, DependsOn: append(broken, Loop), Visible: 2 * time.Second, OfAgent: true},
+		atCostPerHour:        {Name: CostPerHour, Severity: High, DependsOn: []Name{Loop}, OfAgent: true},
+		atStepsPerHour:       {Name: StepsPerHour, Severity: Medium, DependsOn: []Name{Loop}, OfAgent: true},
+		atFilesPerCommit:     {Name: FilesPerCommit, Severity: Medium, Brief: true, OfAgent: true},
+		atRapid:              {Name: Rapid, Severity: Medium, DependsOn: []Name{Loop}, Visible: 2 * time.Second, OfAgent: true},
+		atEscalating:         {Name: Escalating, Severity: Medium, DependsOn: []Name{CostPerHour, Loop}, OfAgent: true},
+		atErrors:             {Name: Errors, Severity: Medium, DependsOn: append(broken, Loop), Visible: 2 * time.Second, Asks: true, OfAgent: true},
+		atNoHumanCheck:       {Name: NoHumanCheck, Severity: Medium},
+		atChannelFailed:      {Name: ChannelFailed, Severity: Medium, Visible: time.Minute},
+		atSnapshotMissing:    {Name: SnapshotMissing, Severity: Medium, Visible: time.Minute},
+		atUnusual:            {Name: Unusual, Severity: Low, DependsOn: []Name{CostPerHour, StepsPerHour, ErrorRate, Loop}, OfAgent: true},
+		atOutlier:            {Name: Outlier, Severity: Low, Brief: true, DependsOn: []Name{CostPerHour, StepsPerHour, ErrorRate, Loop, Unusual}, OfAgent: true},
+		atRepetition:         {Name: Repetition, Severity: Low, DependsOn: []Name{Loop}, OfAgent: true},
 	}
 }
 
 // places is where in the list each condition stands, by name.
-func places(list []Condition) map[Name]uint8 {
-	m := make(map[Name]uint8, len(list))
+func places(list []Condition) map[Name]place {
+	m := make(map[Name]place, len(list))
 	for i := range list {
-		m[list[i].Name] = uint8(i)
+		m[list[i].Name] = place(i)
 	}
 	return m
 }
 
 // causes are, for each condition, all that it depends on, one behind another.
-func causes(list []Condition, at map[Name]uint8) [][]uint8 {
-	all := make([][]uint8, len(list))
+func causes(list []Condition, at map[Name]place) [][]place {
+	all := make([][]place, len(list))
 	for i := range list {
 		for _, name := range list[i].DependsOn {
 			one := at[name]

@@ -9,7 +9,7 @@ func (w *Watch) Person(tenant string, at time.Time) []Finding {
 	defer w.mu.Unlock()
 	now := w.clock(at)
 	w.people[tenant], w.looked[tenant] = now, true
-	w.holds(w.agent(tenant, ""), owner{tenant: tenant}, NoHumanCheck, 0, now, nil)
+	w.holds(w.agent(tenant, ""), owner{tenant: tenant}, atNoHumanCheck, 0, now, nil)
 	return w.take()
 }
 

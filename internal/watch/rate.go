@@ -9,16 +9,16 @@ func (w *Watch) rates(a *agent, o owner, at int64) {
 	if !known {
 		rate = 0
 	}
-	w.holds(a, o, ErrorRate, beyond(rate, w.limits.ErrorRate), at, func() string {
+	w.holds(a, o, atErrorRate, beyond(rate, w.limits.ErrorRate), at, func() string {
 		return fmt.Sprintf("%.1f%% of the last %d actions failed, where %.1f%% is the limit", 100*rate, of, 100*w.limits.ErrorRate)
 	})
-	w.holds(a, o, CostPerHour, beyond(float64(cost), float64(w.limits.CostPerHour)), at, func() string {
+	w.holds(a, o, atCostPerHour, beyond(float64(cost), float64(w.limits.CostPerHour)), at, func() string {
 		return fmt.Sprintf("$%.2f within an hour, where $%.2f is the limit", dollars(cost), dollars(w.limits.CostPerHour))
 	})
-	w.holds(a, o, StepsPerHour, beyond(steps, w.limits.StepsPerHour), at, func() string {
+	w.holds(a, o, atStepsPerHour, beyond(steps, w.limits.StepsPerHour), at, func() string {
 		return fmt.Sprintf("%.0f iterations within an hour, where %.0f is the limit", steps, w.limits.StepsPerHour)
 	})
-	w.holds(a, o, Unusual, is(a.unusual(cost, steps, at)), at, func() string {
+	w.holds(a, o, atUnusual, is(a.unusual(cost, steps, at)), at, func() string {
 		return fmt.Sprintf("%d actions this hour, within an hour %.0f iterations and $%.2f; its own past makes up to %s usual", a.thisHour(at), steps, dollars(cost), a.bounds())
 	})
 }
@@ -50,7 +50,7 @@ func (w *Watch) hourEnded(a *agent, o owner, ended bucket, at int64) {
 	}
 	if odd != nil {
 		o.crossing = ""
-		w.holds(a, o, Outlier, 1, at, func() string {
+		w.holds(a, o, atOutlier, 1, at, func() string {
 			return fmt.Sprintf("the hour of %s is unlike those before it, with %s", w.when(int64(ended.hour)*hour).Format("2006-01-02 15:04"), list(odd))
 		})
 	}

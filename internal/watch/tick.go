@@ -10,8 +10,8 @@ import (
 func (w *Watch) Set(tenant, agent string, name Name, holds bool, at time.Time, why string) []Finding {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if _, ok := w.at[name]; ok {
-		w.holds(w.agent(tenant, agent), owner{tenant: tenant, agent: agent}, name, is(holds), w.clock(at), words(why))
+	if which, ok := w.at[name]; ok {
+		w.holds(w.agent(tenant, agent), owner{tenant: tenant, agent: agent}, which, is(holds), w.clock(at), words(why))
 	}
 	return w.take()
 }
@@ -34,7 +34,7 @@ func (w *Watch) Tick(now time.Time) []Finding {
 			w.people[tenant], looked = at, at
 		}
 		if w.acted(tenant, looked) {
-			w.holds(w.agent(tenant, ""), owner{tenant: tenant}, NoHumanCheck, is(at-looked > int64(w.limits.Unchecked)), at, func() string {
+			w.holds(w.agent(tenant, ""), owner{tenant: tenant}, atNoHumanCheck, is(at-looked > int64(w.limits.Unchecked)), at, func() string {
 				return fmt.Sprintf("nobody looked for %d hours while agents acted", (at-looked)/hour)
 			})
 		}
@@ -65,8 +65,8 @@ func (w *Watch) tick(a *agent, o owner, at int64) {
 	w.rates(a, o, at)
 	if at-a.last >= hour+slot {
 		a.now = nil // patterns of an hour ago are none
-		for _, name := range [...]Name{Loop, Rapid, Escalating, Repetition} {
-			w.holds(a, o, name, 0, at, nil)
+		for _, which := range [...]place{atLoop, atRapid, atEscalating, atRepetition} {
+			w.holds(a, o, which, 0, at, nil)
 		}
 	}
 }

@@ -102,8 +102,8 @@ type Watch struct {
 	mu         sync.Mutex
 	limits     Limits
 	conditions []Condition
-	at         map[Name]uint8
-	causes     [][]uint8
+	at         map[Name]place
+	causes     [][]place
 	agents     map[key]*agent   // "" is the tenant itself, and of tenant "" everything
 	people     map[string]int64 // when somebody looked, or the first crossing was
 	looked     map[string]bool  // somebody did
@@ -140,10 +140,13 @@ func (w *Watch) Add(s Seen) []Finding {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	at := w.clock(s.At)
-	if _, ok := w.people[s.Tenant]; !ok {
-		w.people[s.Tenant] = at
+	t := w.agent(s.Tenant, "")
+	if t.last == 0 {
+		if _, ok := w.people[s.Tenant]; !ok {
+			w.people[s.Tenant] = at
+		}
 	}
-	w.agent(s.Tenant, "").last = at
+	t.last = at
 	s.Cost = max(s.Cost, 0)
 	if s.Agent != "" {
 		w.judge(&s, s.Agent, at, true)
@@ -192,10 +195,10 @@ func (w *Watch) events(a *agent, o owner, s *Seen, at int64) {
 		w.escaped(a, o, at)
 	}
 	if s.Prohibited {
-		w.holds(a, o, Prohibited, 1, at, words("what nobody may was asked for"))
+		w.holds(a, o, atProhibited, 1, at, words("what nobody may was asked for"))
 	}
 	if s.OverBudget {
-		w.holds(a, o, SessionBudget, 1, at, words("a session spent what it has"))
+		w.holds(a, o, atSessionBudget, 1, at, words("a session spent what it has"))
 	}
 }
 
@@ -204,12 +207,12 @@ func (w *Watch) events(a *agent, o owner, s *Seen, at int64) {
 func (w *Watch) patterns(a *agent, o owner, s *Seen, at int64) {
 	if !s.Passive {
 		n, period := a.now.turns.loop()
-		w.holds(a, o, Loop, is(n > 0 || a.now.same.is), at, func() string { return looped(n, period) })
-		w.holds(a, o, Rapid, is(isRapid(a.now.times.list())), at, words("at least 5 actions, each within 5 seconds of the one before"))
-		w.holds(a, o, Escalating, is(escalates(a.now.costs.list())), at, words("at least 5 actions, each dearer than the one before"))
-		w.holds(a, o, Repetition, is(a.now.kind.is), at, words("the same kind of action over and over, whatever it asks for"))
+		w.holds(a, o, atLoop, is(n > 0 || a.now.same.is), at, func() string { return looped(n, period) })
+		w.holds(a, o, atRapid, is(isRapid(a.now.times.list())), at, words("at least 5 actions, each within 5 seconds of the one before"))
+		w.holds(a, o, atEscalating, is(escalates(a.now.costs.list())), at, words("at least 5 actions, each dearer than the one before"))
+		w.holds(a, o, atRepetition, is(a.now.kind.is), at, words("the same kind of action over and over, whatever it asks for"))
 	}
-	w.holds(a, o, Errors, is(max(a.acts.row, a.questions.row) >= inRow), at, func() string {
+	w.holds(a, o, atErrors, is(max(a.acts.row, a.questions.row) >= inRow), at, func() string {
 		return fmt.Sprintf("%d actions failed in a row", max(a.acts.row, a.questions.row))
 	})
 }

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -552,5 +553,30 @@ func TestLoaded(t *testing.T) {
 	}
 	if at, ok := w.Looked("t"); !ok || !at.Equal(start.Add(-2*time.Hour)) {
 		t.Errorf("looked %v %v", at, ok)
+	}
+}
+
+// TestLastHourAddsUp: what an hour came to is what its slots hold, whatever the clock did.
+func TestLastHourAddsUp(t *testing.T) {
+	r, at, rng := &recent{}, start.UnixNano(), rand.New(rand.NewPCG(1, 2))
+	for range 20_000 {
+		at += []int64{0, 1, slot / 3, slot, 5 * slot, 2 * hour, -slot}[rng.IntN(7)]
+		cost := rng.Int64N(1000)
+		if rng.IntN(500) == 0 {
+			cost = 1<<63 - 1
+		}
+		r.add(at, &Seen{Step: rng.IntN(2) == 0, Cost: cost, Passive: rng.IntN(2) == 0}, true)
+		if rng.IntN(100) == 0 {
+			r.forget()
+		}
+		spent, steps := int64(0), 0.0
+		cost, done := r.hourly(at)
+		for i := range slots {
+			spent = sum(spent, r.cost[i])
+			steps += float64(r.steps[i])
+		}
+		if cost != spent || done != steps {
+			t.Fatalf("%d and %v, where the slots hold %d and %v", cost, done, spent, steps)
+		}
 	}
 }
