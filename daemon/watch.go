@@ -110,7 +110,7 @@ func (w *watching) seen(e *ledger.Entry) (s watch.Seen, ok bool) {
 	case holdfast.KindHalted, holdfast.KindPaused, holdfast.KindTenantBlocked, holdfast.KindChainEnded:
 		return s, false
 	}
-	s = watch.Seen{Tenant: e.TenantID, Agent: e.Agent, Crossing: e.ID, Action: w.hash(e.Boundary, e.ExactHash), Kind: w.hash(e.Boundary), At: e.CreatedAt, Step: e.Boundary == "agent/step" && e.BeginSeq != nil,
+	s = watch.Seen{Tenant: e.TenantID, Agent: e.Agent, Crossing: e.ID, Action: maphash.Comparable(w.seed, action{e.Boundary, e.ExactHash}), Kind: maphash.String(w.seed, e.Boundary), At: e.CreatedAt, Step: e.Boundary == "agent/step" && e.BeginSeq != nil,
 		Failed: failed(e), Passive: passive(e), Prohibited: e.ErrorKind == holdfast.KindProhibited,
 		Escape: e.ErrorKind == holdfast.KindEscape, Cost: costOf(e)}
 	if e.Owner != "" {
@@ -135,16 +135,8 @@ func passive(e *ledger.Entry) bool {
 	return e.Model != nil || strings.HasPrefix(e.Boundary, judgePrefix) || e.Outcome == ledger.Denied && e.Gate != nil && *e.Gate == holdfast.K3
 }
 
-// hash is the same of the same texts.
-func (w *watching) hash(texts ...string) uint64 {
-	var h maphash.Hash
-	h.SetSeed(w.seed)
-	for _, s := range texts {
-		h.WriteString(s)
-		h.WriteByte(0)
-	}
-	return h.Sum64()
-}
+// action is what two crossings have in common that ask the same boundary for the same.
+type action struct{ boundary, exact string }
 
 // failed says whether it was let through and came to nothing. What its caller gave
 // up, and what people stopped, has not failed.
