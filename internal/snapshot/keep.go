@@ -33,6 +33,7 @@ type keeping struct {
 	w     *bufio.Writer // to git
 	v     *version
 	bytes int64
+	still bool // every name is what the index has, which needs not be written again
 }
 
 // keep reads what changed and hands it to git.
@@ -59,6 +60,7 @@ func (k *keeping) keep(ctx context.Context, believed *index) (*version, error) {
 			}
 		}
 	}
+	k.still = k.last != nil && len(fresh)+len(gone) == 0 && len(k.s.entries) == len(k.last.entries)
 	if k.last != nil && !k.a.always && len(gone) == 0 {
 		var err error
 		if fresh, err = k.touched(ctx, fresh); err != nil {
@@ -96,8 +98,12 @@ func (k *keeping) touched(ctx context.Context, fresh []int) ([]int, error) {
 	return out, nil
 }
 
-// index keeps what the version holds, for the next one.
+// index keeps what the version holds, for the next one. One that is as it was stays,
+// with its instant: who rested before that rests now.
 func (k *keeping) index() error {
+	if k.still && k.v.tree == k.last.tree && blobOf(meta(k.v.entries)) == k.last.meta {
+		return nil
+	}
 	x := &index{tree: k.v.tree, meta: blobOf(meta(k.v.entries)), at: k.now, entries: make(map[string]entry, len(k.v.entries))}
 	for _, e := range k.v.entries {
 		x.entries[e.path] = e
@@ -212,6 +218,7 @@ func (k *keeping) stream(ctx context.Context, fresh []int, gone []string) error 
 	}
 	k.v.changed = len(gone)
 	dead := map[int]bool{}
+	k.v.entries = make([]entry, 0, len(k.s.entries))
 	for _, i := range fresh {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)

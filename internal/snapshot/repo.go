@@ -172,7 +172,11 @@ func (r *repo) look(ctx context.Context, root int, l Limits, own []string, last 
 			ch <- answer{n, err}
 		}()
 	}
-	s, err := walk(ctx, root, r.tree, l, own)
+	about := 0
+	if last != nil {
+		about = len(last.entries)
+	}
+	s, err := walk(ctx, root, r.tree, l, own, about)
 	a := <-ch
 	switch {
 	case err != nil:

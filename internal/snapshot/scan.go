@@ -34,13 +34,13 @@ type place struct{ dev, ino uint64 }
 // metaName is where a version keeps what git does not: modes and empty folders.
 const metaName = ".holdfast-kept"
 
-// walk walks the tree that is open as root.
-func walk(ctx context.Context, root int, t Tree, l Limits, own []string) (*scan, error) {
+// walk walks the tree that is open as root, which may hold about so many names.
+func walk(ctx context.Context, root int, t Tree, l Limits, own []string, about int) (*scan, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(root, &st); err != nil {
 		return nil, err
 	}
-	s := &scan{tree: t, limits: l, dev: uint64(st.Dev), uid: st.Uid, own: map[place]bool{}, ownAt: map[string]bool{}}
+	s := &scan{tree: t, limits: l, dev: uint64(st.Dev), uid: st.Uid, own: map[place]bool{}, ownAt: map[string]bool{}, entries: make([]entry, 0, about)}
 	for _, p := range own {
 		if within(t.Path, p) {
 			return nil, refused(holdfast.KindUsage, "track the folders that agents work in", "%s is Holdfast's own, or lies within it", t.Path)

@@ -308,6 +308,54 @@ func TestWithoutAnIndex(t *testing.T) {
 	}
 }
 
+// TestIndexThatStays shows that an index is not written anew where nothing changed, and
+// that what changes behind one that stayed is seen as ever.
+func TestIndexThatStays(t *testing.T) {
+	s := newSite(t)
+	s.write("a", "1")
+	s.write("b/c", "2")
+	if err := os.Mkdir(s.path("empty"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(settled + 100*time.Millisecond)
+	s.take()
+	file := filepath.Join(s.dir, "trees", repoName(s.tree.Path), "index")
+	written := func() (changed bool) {
+		t.Helper()
+		before, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.verified(s.take())
+		after, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return !os.SameFile(before, after)
+	}
+	if written() || written() {
+		t.Error("the index of a tree that is as it was is written")
+	}
+	for name, change := range map[string]func() error{
+		"content":           func() error { return os.WriteFile(s.path("a"), []byte("3"), 0o644) },
+		"mode":              func() error { return os.Chmod(s.path("a"), 0o600) },
+		"a folder's mode":   func() error { return os.Chmod(s.path("b"), 0o700) },
+		"an empty folder":   func() error { return os.Rename(s.path("empty"), s.path("void")) },
+		"a file for a link": func() error { return errors.Join(os.Remove(s.path("b/c")), os.Symlink("../a", s.path("b/c"))) },
+	} {
+		m := s.take()
+		if err := change(); err != nil {
+			t.Fatal(err)
+		}
+		if !written() {
+			t.Errorf("%s: the index stayed", name)
+		}
+		if list, err := s.k.List(); err != nil || list[0].Trees[0].Content == m.Trees[0].Content {
+			t.Errorf("%s: the version is as the one before, %v", name, err)
+		}
+	}
+}
+
 // TestHostileTree_is_kept_and_nothing_of_it_runs: filters, hooks, fsmonitor, includes
 // and attributes of the tree's repository are an agent's.
 func TestHostileTree_is_kept_and_nothing_of_it_runs(t *testing.T) {

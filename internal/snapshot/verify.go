@@ -80,7 +80,7 @@ func (k *Keeper) restored(ctx context.Context, r *repo, want []entry, contents, 
 		return err
 	}
 	defer unix.Close(root)
-	s, err := walk(ctx, root, Tree{Path: tree}, k.limits, nil)
+	s, err := walk(ctx, root, Tree{Path: tree}, k.limits, nil, 0)
 	if err != nil {
 		return err
 	}
