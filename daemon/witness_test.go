@@ -52,7 +52,10 @@ func TestD41a_VerificationFailed(t *testing.T) {
 // not be looked at is neither.
 func TestD41a_VerificationFailed_whatIsGone(t *testing.T) {
 	for name, spoil := range map[string]func(*testing.T, *Daemon){
-		"a leaf":      func(t *testing.T, d *Daemon) { spoilLeaf(t, d, "(SELECT min(seq) FROM leaf)") },
+		"a leaf": func(t *testing.T, d *Daemon) { spoilLeaf(t, d, "(SELECT min(seq) FROM leaf)") },
+		"a hash": func(t *testing.T, d *Daemon) {
+			pastTriggers(t, d.Paths.DB, func(t *testing.T, db *sql.DB) { run(t, db, "UPDATE leaf SET hash = x'00'") })
+		},
 		"the witness": func(t *testing.T, d *Daemon) { forge(t, d.Paths.Signed) },
 	} {
 		t.Run(name, func(t *testing.T) {

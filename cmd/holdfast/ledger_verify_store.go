@@ -29,7 +29,7 @@ func (o *verifying) store() error {
 		}
 		trees, err := a.trees(s)
 		if err != nil {
-			return err
+			return tampered(err)
 		}
 		start := time.Now()
 		v := storeCheck{a: a, s: s, key: key, kept: here, p: a.progress(trees)}

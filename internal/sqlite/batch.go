@@ -193,16 +193,19 @@ func (fs *flows) forget(id string, f *flow) {
 	}
 }
 
-// appendStamp and stamps are the form of a rate's takings: 8 bytes each.
+// stampSize is what one taking of a rate takes, in bytes.
+const stampSize = 8
+
+// appendStamp and stamps are the form of a rate's takings, stampSize bytes each.
 func appendStamp(b []byte, v int64) []byte {
 	return append(b, byte(v>>56), byte(v>>48), byte(v>>40), byte(v>>32), byte(v>>24), byte(v>>16), byte(v>>8), byte(v))
 }
 
 func stamps(b []byte) []int64 {
-	out := make([]int64, 0, len(b)/8)
-	for ; len(b) >= 8; b = b[8:] {
+	out := make([]int64, 0, len(b)/stampSize)
+	for ; len(b) >= stampSize; b = b[stampSize:] {
 		v := int64(0)
-		for _, c := range b[:8] {
+		for _, c := range b[:stampSize] {
 			v = v<<8 | int64(c)
 		}
 		out = append(out, v)

@@ -130,6 +130,11 @@ func TestTamperedTailIsRefused(t *testing.T) {
 		"the head":       {"UPDATE head SET size = 298", "298"},
 		"the root":       {"UPDATE head SET root = zeroblob(32)", "root"},
 		"a tile":         {"UPDATE tile SET root = zeroblob(32)", "root"},
+		"a short hash":   {"UPDATE leaf SET hash = x'00' WHERE seq = 299", "leaf 299: a hash of 1 bytes stands beside the record"},
+		"no hash":        {"UPDATE leaf SET hash = x'' WHERE seq = 299", "leaf 299: a hash of 0 bytes stands beside the record"},
+		"a long hash":    {"UPDATE leaf SET hash = zeroblob(33) WHERE seq = 299", "leaf 299: a hash of 33 bytes stands beside the record"},
+		"a short root":   {unchecked + "UPDATE head SET root = x'00'", "the head has a root of 1 bytes"},
+		"a tile's root":  {unchecked + "UPDATE tile SET root = x'00'", "tile 0 at level 0 has a root of 1 bytes"},
 	} {
 		path := fill(t)
 		if err := pastTriggers(t, path, c.sql); err != nil {

@@ -32,11 +32,28 @@ func stored(tenant string, r row) (ledger.Stored, error) {
 		Kind:  ledger.Kind(r.int(1)), At: fromMicros(r.int(2)),
 		Record: r.blob(5), Part: r.blob(6),
 	}
-	if n := copy(s.Hash[:], r.blob(3)); n != tlog.HashSize {
-		return s, fmt.Errorf("leaf %d of tenant %s: a hash of %d bytes", s.Seq, tenant, n)
-	}
 	s.Crossing = crossingText(r[4])
-	return s, nil
+	var err error
+	s.Hash, err = leafHash(tenant, s.Seq, r.blob(3))
+	return s, err
+}
+
+// leafHash is what stands beside a record as its hash.
+func leafHash(tenant string, seq int64, b []byte) (tlog.Hash, error) {
+	h, ok := hashOf(b)
+	if !ok {
+		return h, &ledger.Fault{Tenant: tenant, Seq: seq, Why: fmt.Sprintf("a hash of %d bytes stands beside the record, not of %d", len(b), tlog.HashSize)}
+	}
+	return h, nil
+}
+
+// hashOf reads one hash. The file is anybody's who can write to it: what it holds
+// need not be as long as the schema asks for.
+func hashOf(b []byte) (h tlog.Hash, ok bool) {
+	if len(b) != len(h) {
+		return h, false
+	}
+	return tlog.Hash(b), true
 }
 
 func readLeaf(c *conn, t tenantID, seq int64) (ledger.Stored, error) {
@@ -112,13 +129,26 @@ func readHeads(c *conn) ([]dbHead, error) {
 	err := c.query("SELECT tenant.name, tenant.id, size, settled, root FROM head JOIN tenant ON tenant.id = head.tenant ORDER BY tenant.name",
 		func(r row) error {
 			h := dbHead{tenantID: tenantID{r.text(0), r.int(1)}, size: r.int(2), settled: r.int(3)}
-			if n := copy(h.root[:], r.blob(4)); n != tlog.HashSize {
-				return fmt.Errorf("head of tenant %s: a root of %d bytes", h.name, n)
+			root, ok := hashOf(r.blob(4))
+			if !ok {
+				return rootFault(h.name, "the head", r.blob(4))
 			}
+			h.root = root
 			hs = append(hs, h)
 			return nil
 		})
 	return hs, err
+}
+
+// What is said of what has another length than it should.
+const (
+	otherRoot   = "%s has a root of %d bytes, not of %d"
+	otherHashes = "%s has hashes of %d bytes, not of %d"
+)
+
+// rootFault is the fault of a root that is none.
+func rootFault(tenant, of string, b []byte) error {
+	return &ledger.Fault{Tenant: tenant, Seq: -1, Why: fmt.Sprintf(otherRoot, of, len(b), tlog.HashSize)}
 }
 
 // begun is a begin without an entry.
@@ -153,13 +183,38 @@ func readTile(c *conn, t tenantID, level int, n int64) ([]tlog.Hash, error) {
 	if r == nil {
 		return nil, notFound("tile %d at level %d of tenant %q", n, level, t.name)
 	}
-	return unpackHashes(r.blob(0)), nil
+	return unpackTile(t.name, level, n, r.blob(0))
+}
+
+func tileName(level int, n int64) string { return fmt.Sprintf("tile %d at level %d", n, level) }
+
+// unpackTile reads the hashes of a complete tile.
+func unpackTile(tenant string, level int, n int64, b []byte) ([]tlog.Hash, error) {
+	if len(b) != tileSize {
+		return nil, tileFault(tenant, level, n, len(b))
+	}
+	hs := make([]tlog.Hash, ledger.TileWidth)
+	for i := range hs {
+		copy(hs[i][:], b[i*tlog.HashSize:])
+	}
+	return hs, nil
+}
+
+// tileSize is what the hashes of a complete tile take, in bytes.
+const tileSize = ledger.TileWidth * tlog.HashSize
+
+func tileFault(tenant string, level int, n int64, size int) error {
+	return &ledger.Fault{Tenant: tenant, Seq: -1, Why: fmt.Sprintf(otherHashes, tileName(level, n), size, tileSize)}
 }
 
 func readRoots(c *conn, t tenantID, level int, from, to int64) ([]tlog.Hash, error) {
 	var hs []tlog.Hash
-	err := c.query("SELECT root FROM tile WHERE tenant = ? AND level = ? AND n >= ? AND n < ? ORDER BY n", func(r row) error {
-		hs = append(hs, tlog.Hash(r.blob(0)))
+	err := c.query("SELECT root, n FROM tile WHERE tenant = ? AND level = ? AND n >= ? AND n < ? ORDER BY n", func(r row) error {
+		h, ok := hashOf(r.blob(0))
+		if !ok {
+			return rootFault(t.name, tileName(level, r.int(1)), r.blob(0))
+		}
+		hs = append(hs, h)
 		return nil
 	}, t.id, int64(level), from, to)
 	if err == nil && int64(len(hs)) != to-from {
@@ -180,7 +235,10 @@ func readLeafHashes(c *conn, t tenantID, from, to int64) ([]tlog.Hash, error) {
 		if r == nil {
 			break
 		}
-		all := unpackHashes(r.blob(0))
+		all, err := unpackTile(t.name, 0, n, r.blob(0))
+		if err != nil {
+			return nil, err
+		}
 		hs = append(hs, all[from-n*ledger.TileWidth:end-n*ledger.TileWidth]...)
 		from = end
 	}
@@ -192,9 +250,10 @@ func readLeafHashes(c *conn, t tenantID, from, to int64) ([]tlog.Hash, error) {
 		if leafSeq(r.int(0)) != want {
 			return fmt.Errorf("leaf %d of tenant %s is missing", want, t.name)
 		}
+		h, err := leafHash(t.name, want, r.blob(1))
 		want++
-		hs = append(hs, tlog.Hash(r.blob(1)))
-		return nil
+		hs = append(hs, h)
+		return err
 	}, leafID(t.id, from), leafID(t.id, to))
 	if err == nil && want != to {
 		err = notFound("leaf %d of tenant %q", want, t.name)
@@ -234,14 +293,6 @@ func packHashes(hs []tlog.Hash) []byte {
 	return b
 }
 
-func unpackHashes(b []byte) []tlog.Hash {
-	hs := make([]tlog.Hash, len(b)/tlog.HashSize)
-	for i := range hs {
-		copy(hs[i][:], b[i*tlog.HashSize:])
-	}
-	return hs
-}
-
 func readCheckpoint(c *conn, tenant string) (ledger.SignedCheckpoint, error) {
 	var cp ledger.SignedCheckpoint
 	r, err := c.one("SELECT size, root, at, note FROM checkpoint WHERE tenant = ? ORDER BY size DESC LIMIT 1", tenant)
@@ -251,8 +302,11 @@ func readCheckpoint(c *conn, tenant string) (ledger.SignedCheckpoint, error) {
 	if r == nil {
 		return cp, notFound("checkpoint of tenant %q", tenant)
 	}
-	cp.Tenant, cp.Size, cp.At, cp.Note = tenant, r.int(0), fromMicros(r.int(2)), r.blob(3)
-	copy(cp.Root[:], r.blob(1))
+	root, ok := hashOf(r.blob(1))
+	if !ok {
+		return cp, rootFault(tenant, fmt.Sprintf("the checkpoint of %d leaves", r.int(0)), r.blob(1))
+	}
+	cp.Tenant, cp.Size, cp.Root, cp.At, cp.Note = tenant, r.int(0), root, fromMicros(r.int(2)), r.blob(3)
 	return cp, nil
 }
 

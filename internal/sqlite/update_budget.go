@@ -262,6 +262,9 @@ func readRate(c *conn, key string) (*rate, error) {
 		} else if row.int(0) != r.first+int64(len(r.stamps)) {
 			return fmt.Errorf("rate %q: takings are missing before number %d", key, row.int(0))
 		}
+		if n := len(row.blob(1)); n%stampSize != 0 {
+			return fmt.Errorf("rate %q: %d bytes behind number %d are no takings", key, n, row.int(0))
+		}
 		r.stamps = append(r.stamps, stamps(row.blob(1))...)
 		return nil
 	}, key)
