@@ -96,7 +96,11 @@ func (a *app) sayFindings(found []finding) {
 	l := a.look()
 	marks := map[string]holdfast.Verdict{"ok": holdfast.Allow, "warn": holdfast.Hold}
 	for _, f := range found {
-		fmt.Fprintf(a.out, "%s %-4s  %-15s  %s\n", l.mark(marks[f.How]), f.How, f.Check, clean(f.Why))
+		why, more, _ := strings.Cut(f.Why, "\n") // a configuration has a line for each mistake
+		fmt.Fprintf(a.out, "%s %-4s  %-15s  %s\n", l.mark(marks[f.How]), f.How, f.Check, clean(why))
+		for line := range strings.Lines(more) {
+			fmt.Fprintf(a.out, "%25s%s\n", "", clean(strings.TrimSuffix(line, "\n")))
+		}
 		if f.Hint != "" {
 			fmt.Fprintf(a.out, "%25s%s\n", "", l.dim("hint: "+clean(f.Hint)))
 		}
