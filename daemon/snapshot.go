@@ -120,6 +120,13 @@ func (s *snapshots) fail(what, why string) {
 	s.d.condition(holdfast.Local, "", watch.SnapshotMissing, any, why)
 }
 
+// troubled says whether something is in trouble.
+func (s *snapshots) troubled(what string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.trouble[what] != ""
+}
+
 // problems are what status tells.
 func (s *snapshots) problems() []string {
 	s.mu.Lock()

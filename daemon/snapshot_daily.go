@@ -2,11 +2,13 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/snapshot"
 	"github.com/holdfast-dev/holdfast/kernel"
+	"github.com/holdfast-dev/holdfast/ledger"
 )
 
 const (
@@ -21,27 +23,37 @@ const (
 
 // daily takes a snapshot a day, verifies it, and drops old ones, until ctx ends.
 func (s *snapshots) daily(ctx context.Context) {
-	var again time.Time
-	wait := dailyAgain
-	look := func() {
-		if s.d.store.Poisoned() != nil || len(s.d.config().Snapshots.Trees) == 0 || time.Now().Before(again) {
-			return
-		}
-		err := s.today(ctx, time.Now())
-		if err == nil {
-			wait = dailyAgain
-		} else if ctx.Err() == nil {
-			again, wait = time.Now().Add(wait), min(2*wait, dailyLate)
-			s.fail(ofDay, clip(err.Error()))
-		}
-	}
+	var day days
 	var archive weekly
 	both := func() {
-		look()
+		day.look(ctx, s, time.Now())
 		archive.look(ctx, s, time.Now())
 	}
 	both() // one that was missed while nobody ran is taken at the start
 	every(ctx, dailyEvery, both)
+}
+
+// days is what the daemon keeps in mind of the day's snapshot.
+type days struct {
+	again time.Time // before which nothing is tried
+	wait  time.Duration
+}
+
+// look sees to the day's snapshot. One that failed, or that does not verify, is tried
+// again, and people are told until one verifies.
+func (w *days) look(ctx context.Context, s *snapshots, now time.Time) {
+	if s.d.store.Poisoned() != nil || len(s.d.config().Snapshots.Trees) == 0 || now.Before(w.again) {
+		return
+	}
+	err := s.today(ctx, now)
+	switch {
+	case err == nil:
+		*w = days{}
+	case ctx.Err() == nil:
+		w.wait = min(max(dailyAgain, 2*w.wait), dailyLate)
+		w.again = now.Add(w.wait)
+		s.fail(ofDay, clip(err.Error()))
+	}
 }
 
 // due is the last time at which a day's snapshot was due.
@@ -53,7 +65,9 @@ func due(now time.Time, at time.Duration) time.Time {
 	return t
 }
 
-// today takes the day's snapshot, where it is due and not there.
+// today takes the day's snapshot and verifies it, where it is due and there is none
+// that verified. One that is there and did not, because there was no room or because
+// Holdfast was killed, is verified again; in the place of a damaged one another is taken.
 func (s *snapshots) today(ctx context.Context, now time.Time) error {
 	k, err := s.hand()
 	if err != nil {
@@ -68,22 +82,68 @@ func (s *snapshots) today(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	since := due(now, at)
-	for i := range list {
-		// One from the future is of a clock that was set back, and does not count.
-		if m := &list[i]; m.Why == daily && len(m.Failed) == 0 && !m.At.Before(since) && !m.At.After(now.Add(time.Minute)) {
-			return nil
+	id := ofToday(list, due(now, at), now)
+	if id != "" {
+		ok, err := s.isVerified(ctx, id)
+		if err != nil || ok && !s.troubled(ofDay) {
+			return err
+		}
+		if !ok {
+			err = s.whole(ctx, id)
+		}
+		if isDamaged(err) {
+			id = ""
+		} else if err != nil {
+			return err
 		}
 	}
+	if id == "" {
+		if err := s.taken(ctx); err != nil {
+			return err
+		}
+	}
+	if err := s.drop(ctx, k, now, time.Duration(conf.KeepDays)*24*time.Hour); err != nil {
+		return err
+	}
+	s.fail(ofDay, "")
+	return nil
+}
+
+// ofToday is the newest whole daily snapshot since then, "" where there is none. One
+// from the future is of a clock that was set back, and does not count.
+func ofToday(list []snapshot.Manifest, since, now time.Time) string {
+	for i := range list {
+		if m := &list[i]; m.Why == daily && len(m.Failed) == 0 && !m.At.Before(since) && !m.At.After(now.Add(time.Minute)) {
+			return m.ID
+		}
+	}
+	return ""
+}
+
+// taken takes a daily snapshot, and verifies it.
+func (s *snapshots) taken(ctx context.Context) error {
 	m, err := s.take(ctx, snapshot.Manifest{Who: keeperAgent, Why: daily, Whole: true})
 	if err != nil {
 		return err
 	}
-	if err := s.whole(ctx, m.ID); err != nil {
-		return err
-	}
-	s.fail(ofDay, "")
-	return s.drop(ctx, k, now, time.Duration(conf.KeepDays)*24*time.Hour)
+	return s.whole(ctx, m.ID)
+}
+
+// isVerified says whether the snapshot was whole when it was last restored.
+func (s *snapshots) isVerified(ctx context.Context, id string) (ok bool, err error) {
+	err = s.events(ctx, id, func(e *ledger.Event, data map[string]any) {
+		if e.Name == eventVerified {
+			ok = data["ok"] == true
+		}
+	})
+	return ok, err
+}
+
+// isDamaged says whether an error is of a snapshot that no longer is what was kept, so
+// that to try it again is of no use.
+func isDamaged(err error) bool {
+	var own *holdfast.Error
+	return errors.As(err, &own) && (own.Rule == "snapshot/damaged" || own.Rule == "snapshot/unrecorded")
 }
 
 // whole restores a snapshot, and is an error where it is not what was kept.
@@ -91,7 +151,7 @@ func (s *snapshots) whole(ctx context.Context, id string) error {
 	list, err := s.verify(ctx, id)
 	for _, v := range list {
 		if err == nil && !v.OK {
-			err = &holdfast.Error{Kind: holdfast.KindInternal, Why: v.Path + " was restored and is not what was kept: " + v.Why}
+			err = &holdfast.Error{Kind: holdfast.KindInternal, Rule: "snapshot/damaged", Why: v.Path + " was restored and is not what was kept: " + v.Why}
 		}
 	}
 	return err

@@ -455,13 +455,6 @@ func (k *keeping) stage(f *os.File, c *copied) (err error) {
 	return err
 }
 
-func full(err error) error {
-	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
-		return &holdfast.Error{Kind: holdfast.KindInternal, Rule: "disk/full", Why: "there is no room left for versions", Hint: "make room where the state is", Err: err}
-	}
-	return err
-}
-
 func hexOf(b [20]byte) string { return hex.EncodeToString(b[:]) }
 
 // sum reads one entry and fills in what its content is, without keeping it.

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"errors"
 	"fmt"
 
 	"golang.org/x/sys/unix"
@@ -27,4 +28,18 @@ func Room(dir string, need int64) error {
 	return &holdfast.Error{Kind: holdfast.KindInternal, Rule: "disk/full",
 		Why:  fmt.Sprintf("there is no room in %s: up to %d bytes are needed, %d are free, and %d of them are the ledger's", dir, need, free, stays),
 		Hint: "make room there"}
+}
+
+// full names the error of a state without room.
+func full(err error) error {
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+		return &holdfast.Error{Kind: holdfast.KindInternal, Rule: "disk/full", Why: "there is no room left for versions", Hint: "make room where the state is", Err: err}
+	}
+	return err
+}
+
+// isFull says whether an error is that there is no room.
+func isFull(err error) bool {
+	var own *holdfast.Error
+	return errors.As(err, &own) && own.Rule == "disk/full"
 }

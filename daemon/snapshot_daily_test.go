@@ -1,0 +1,136 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/snapshot"
+	"github.com/holdfast-dev/holdfast/internal/watch"
+)
+
+// openDaily is a daemon whose daily snapshot was due half a day ago, and not before.
+func openDaily(t *testing.T) *trackedSite {
+	t.Helper()
+	return openTracked(t, fmt.Sprintf("  daily_at: %q\n", time.Now().UTC().Add(-12*time.Hour).Format("15:04")))
+}
+
+// spoiltGit is a git that gives no content back while it is spoilt, and is git else.
+func spoiltGit(t *testing.T) (spoil, mend func()) {
+	t.Helper()
+	real, err := exec.LookPath("git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	flag := filepath.Join(dir, "spoilt")
+	script := fmt.Sprintf("#!/bin/sh\ncase \" $* \" in *' cat-file '*) [ ! -e %s ] || exit 1;; esac\nexec %s \"$@\"\n", flag, real)
+	if err := os.WriteFile(filepath.Join(dir, "git"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	return func() {
+			if err := os.WriteFile(flag, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, func() {
+			if err := os.Remove(flag); err != nil {
+				t.Fatal(err)
+			}
+		}
+}
+
+// dailies are the daily snapshots, the newest first, each with how often it was found
+// whole and damaged.
+func (s *trackedSite) dailies() (told string) {
+	s.t.Helper()
+	k, err := s.d.snapshots.hand()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	list, err := k.List()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for i := range list {
+		if list[i].Why != daily {
+			continue
+		}
+		for _, ev := range s.events(list[i].ID, eventVerified) {
+			told += fmt.Sprintf("%v ", ev["ok"])
+		}
+		told += "; "
+	}
+	return told
+}
+
+// TestDailySnapshotThatDoesNotVerify is verified again on the same day, and another is
+// taken in its place, within bounds; status and the condition stay until one verifies.
+func TestDailySnapshotThatDoesNotVerify(t *testing.T) {
+	spoil, mend := spoiltGit(t)
+	s := openDaily(t)
+	s.write("a", "good")
+	var day days
+	now := time.Now()
+	look := func(after time.Duration, want string, trouble bool) {
+		t.Helper()
+		now = now.Add(after)
+		day.look(t.Context(), &s.d.snapshots, now)
+		told := s.dailies()
+		p := strings.Join(s.d.snapshots.problems(), "")
+		if told != want || strings.Contains(p, ofDay) != trouble || s.told(watch.SnapshotMissing) != trouble {
+			t.Fatalf("%q, not %q; %q", told, want, p)
+		}
+	}
+	spoil()
+	look(0, "false ; ", true)
+	look(dailyAgain-time.Second, "false ; ", true) // it waits
+	look(time.Second, "false ; false false ; ", true)
+	mend()
+	look(dailyAgain, "false ; false false ; ", true) // it waits longer
+	look(dailyAgain, "false true ; false false ; ", false)
+	look(0, "false true ; false false ; ", false)
+}
+
+// told says whether a condition holds.
+func (s *trackedSite) told(name watch.Name) bool {
+	s.t.Helper()
+	return slices.ContainsFunc(s.d.watching.watch.Hold(), func(h watch.State) bool { return h.Condition == name })
+}
+
+// TestDailySnapshotThatNobodyVerified: one that Holdfast was killed behind is verified
+// at the next look, and no other is taken; one that somebody edited is replaced.
+func TestDailySnapshotThatNobodyVerified(t *testing.T) {
+	s := openDaily(t)
+	s.write("a", "good")
+	today := func(want string) {
+		t.Helper()
+		err := s.d.snapshots.today(t.Context(), time.Now())
+		if told := s.dailies(); err != nil || told != want {
+			t.Fatalf("%q, not %q, %v", told, want, err)
+		}
+	}
+	one := func() *snapshot.Manifest {
+		t.Helper()
+		m, err := s.d.snapshots.take(t.Context(), snapshot.Manifest{Why: daily})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	one()
+	today("true ; ")
+	today("true ; ")
+	path := filepath.Join(s.d.snapshotDir(), one().ID+".json")
+	b, err := os.ReadFile(path)
+	if err := errors.Join(err, os.WriteFile(path, append(b, ' '), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	today("true ; ; true ; ")
+}
