@@ -37,6 +37,9 @@ func (d *Daemon) Now(ctx context.Context, tenant string) (*api.Now, error) {
 	} else {
 		unwatched(n)
 	}
+	if why := d.watching.unlooked(); why != "" {
+		n.Health, n.Because = min(n.Health, health.Yellow), append(n.Because, why)
+	}
 	if n.Halted && n.Health != health.Red {
 		worsen(n, health.Red, "everything is halted")
 	}

@@ -162,6 +162,9 @@ func (d *Daemon) pageState(ctx context.Context, whole bool) console.State {
 		s.Problems = append(s.Problems, why)
 	}
 	s.Problems = append(append(s.Problems, d.untaken()...), d.alerts.troubles()...)
+	if why := d.watching.unlooked(); why != "" {
+		s.Problems = append(s.Problems, why)
+	}
 	if len(d.operators()) == 0 {
 		s.Problems = append(s.Problems, "there is no operator key: nobody can approve or resume; make one with `holdfast init`")
 	}

@@ -79,7 +79,7 @@ func (d *Daemon) Serve(ctx context.Context, s Serving) error {
 	run(d.sweep)
 	run(d.watchLatch)
 	run(d.sign)
-	run(func(ctx context.Context) { every(ctx, verifyEvery, func() { d.verify(ctx) }) })
+	run(d.verifying)
 	run(d.watchConfig)
 	run(d.reportDays)
 	run(d.snapshots.follow)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/sqlite"
 	"github.com/holdfast-dev/holdfast/internal/watch"
 	"github.com/holdfast-dev/holdfast/kernel"
@@ -48,7 +49,8 @@ func Witness(p Paths, key *ledger.Verifier) (c ledger.SignedCheckpoint, ok bool,
 		err = errors.New("it is not of the log of checkpoints")
 	}
 	if err != nil {
-		return c, false, hinted("put it back from a backup; without it a store that is older than its state is not noticed", "%s holds no signed head: %v", p.Signed, err)
+		return c, false, &holdfast.Error{Kind: holdfast.KindUsage, Why: fmt.Sprintf("%s holds no signed head: %v", p.Signed, err), Err: err,
+			Hint: "put it back from a backup; without it a store that is older than its state is not noticed"}
 	}
 	return c, true, nil
 }
@@ -98,14 +100,38 @@ func (d *Daemon) witnessed(ctx context.Context, store kernel.Store) error {
 	return err
 }
 
-// verifyEvery is how often a daemon that runs looks whether its ledger still
-// contains what was signed of it, which it looks at before anything else when it
-// starts.
-const verifyEvery = time.Hour
+const (
+	// verifyEvery is how often a daemon that runs looks whether its ledger still
+	// contains what was signed of it, which it looks at before anything else when it
+	// starts.
+	verifyEvery = time.Hour
+	// verifyAgain is how soon it looks again where it could not.
+	verifyAgain = time.Minute
+)
+
+// verifying verifies until ctx ends.
+func (d *Daemon) verifying(ctx context.Context) {
+	last := time.Now()
+	every(ctx, verifyAgain, func() {
+		if now := time.Now(); now.Sub(last) >= d.watching.verifyAfter() {
+			last = now
+			d.verify(ctx)
+		}
+	})
+}
+
+// verifyAfter is how long after the last verification there is to be another.
+func (w *watching) verifyAfter() time.Duration {
+	if w.unlooked() != "" {
+		return 0
+	}
+	return verifyEvery
+}
 
 // verify tells the watch whether the ledger contains what was signed of it (D41a,
 // "verification failed"): where it does not, somebody changed it behind Holdfast's
-// back, and everything is halted.
+// back, and everything is halted. Where that could not be seen status says why, and
+// people are told, at first and each hour.
 func (d *Daemon) verify(ctx context.Context) {
 	if d.store.Poisoned() != nil {
 		return // the ledger has failed, which is told as that
@@ -113,14 +139,40 @@ func (d *Daemon) verify(ctx context.Context) {
 	err := d.verified(ctx)
 	switch {
 	case err == nil:
+		d.watching.looked(time.Now(), "")
 		d.condition("", "", watch.VerificationFailed, false, "")
 	case ctx.Err() != nil:
 	case unlooked(err):
-		d.notice(kernel.Notice{Level: "error", Event: "unverified", Why: "whether the ledger contains what was signed of it could not be seen: " + clip(err.Error())})
+		why := "whether the ledger contains what was signed of it could not be seen: " + excerpt.Of(d.maskText(err.Error()), 300)
+		if d.watching.looked(time.Now(), why) {
+			d.notice(kernel.Notice{Level: "error", Event: "unverified", Why: why})
+		}
 	default:
+		d.watching.looked(time.Now(), "")
 		why, _ := letter(err)
 		d.condition("", "", watch.VerificationFailed, true, why)
 	}
+}
+
+// looked notes why the ledger could not be verified, or, with an empty why, that it
+// could be, and says whether people are to be told.
+func (w *watching) looked(now time.Time, why string) (tell bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	tell = why != "" && (w.unseen == "" || now.Sub(w.told) >= verifyEvery)
+	if tell {
+		w.told = now
+	}
+	w.unseen = why
+	return tell
+}
+
+// unlooked is why the last verification of the ledger could not be carried out;
+// empty where it was.
+func (w *watching) unlooked() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.unseen
 }
 
 // SQLite's words for a file that is not, or not wholly, a database.
@@ -131,7 +183,8 @@ const (
 
 // unlooked says of an error that it kept the ledger from being read: the machine's,
 // or the database's, which may be busy. Any other is of what was read, which is not
-// what was written: a row that is gone, hashes of another number, a forged witness.
+// what was written: a row that is gone, hashes of another number, a forged witness,
+// a link in its place.
 func unlooked(err error) bool {
 	var db interface {
 		error
@@ -142,7 +195,7 @@ func unlooked(err error) bool {
 		return code != sqliteCorrupt && code != sqliteNotADB
 	}
 	var machine syscall.Errno
-	return errors.As(err, &machine) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	return errors.As(err, &machine) && machine != syscall.ELOOP || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // verified reads what stands on the disk: the store that writes knows its heads by

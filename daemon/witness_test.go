@@ -5,11 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/health"
 	"github.com/holdfast-dev/holdfast/internal/watch"
 	"github.com/holdfast-dev/holdfast/kernel"
 )
@@ -57,6 +61,11 @@ func TestD41a_VerificationFailed_whatIsGone(t *testing.T) {
 			pastTriggers(t, d.Paths.DB, func(t *testing.T, db *sql.DB) { run(t, db, "UPDATE leaf SET hash = x'00'") })
 		},
 		"the witness": func(t *testing.T, d *Daemon) { forge(t, d.Paths.Signed) },
+		"a link for the witness": func(t *testing.T, d *Daemon) {
+			if err := errors.Join(os.Rename(d.Paths.Signed, d.Paths.Signed+".real"), os.Symlink(d.Paths.Signed+".real", d.Paths.Signed)); err != nil {
+				t.Fatal(err)
+			}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, _, down := up(t, watched)
@@ -73,8 +82,64 @@ func TestD41a_VerificationFailed_whatIsGone(t *testing.T) {
 			until(t, "the halt", d.latch.Halted)
 		})
 	}
+	if _, _, err := Witness(Paths{Signed: filepath.Join(t.TempDir(), strings.Repeat("long", 100))}, nil); !unlooked(err) {
+		t.Errorf("what the machine cannot open is taken for forged: %v", err)
+	}
 	if !unlooked(fmt.Errorf("open: %w", syscall.EMFILE)) || unlooked(fmt.Errorf("tile 1: %w", kernel.ErrNotFound)) || unlooked(errors.New("3 hashes where 256 were asked for")) {
 		t.Error("what could not be read is taken for what is wrong, or the other way about")
+	}
+}
+
+// Where the ledger cannot be verified nobody is stopped, and nobody takes it for whole
+// either: status, the pages and what goes on now say why, people are told once an
+// hour, and all of it ends with the next verification that can be carried out.
+func TestD41a_VerificationFailed_whatCannotBeLookedAt(t *testing.T) {
+	d, _, down := up(t, strings.Replace(watched, "pages: none", `pages: "127.0.0.1:0"`, 1))
+	defer down()
+	act(t, d)
+	if _, err := d.checkpoint(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	page := signIn(t, d)
+	const words = "whether the ledger contains what was signed of it could not be seen: "
+	// told is where it is said, with the reason.
+	told := func() (in []string) {
+		s, err := d.Status(t.Context())
+		n, nerr := d.Now(t.Context(), "")
+		if err := errors.Join(err, nerr); err != nil {
+			t.Fatal(err)
+		}
+		for where, all := range map[string]string{"status": strings.Join(s.Problems, "\n"), "now": strings.Join(n.Because, "\n"), "pages": page("/")} {
+			if strings.Contains(all, words) && strings.Contains(all, "no such file") {
+				in = append(in, where)
+			}
+		}
+		if slices.Contains(in, "now") && n.Health == health.Green {
+			t.Error("what is unknown is GREEN")
+		}
+		slices.Sort(in)
+		return in
+	}
+	if d.verify(t.Context()); len(told()) > 0 || d.watching.verifyAfter() != verifyEvery {
+		t.Fatalf("nothing is wrong, and told in %q", told())
+	}
+	away := d.Paths.DB + ".away"
+	if err := os.Rename(d.Paths.DB, away); err != nil {
+		t.Fatal(err)
+	}
+	d.verify(t.Context())
+	if err := os.Rename(away, d.Paths.DB); err != nil {
+		t.Fatal(err)
+	}
+	if in := told(); !slices.Equal(in, []string{"now", "pages", "status"}) || d.watching.verifyAfter() >= verifyEvery || d.latch.Halted() {
+		t.Errorf("told in %q; again after %s; halted: %v", in, d.watching.verifyAfter(), d.latch.Halted())
+	}
+	now := time.Now()
+	if d.watching.looked(now, words) || !d.watching.looked(now.Add(verifyEvery), words) || d.watching.looked(now.Add(verifyEvery+verifyAgain), words) {
+		t.Error("people are not told once an hour")
+	}
+	if d.verify(t.Context()); len(told()) > 0 || d.watching.verifyAfter() != verifyEvery {
+		t.Errorf("it was verified since, and told in %q", told())
 	}
 }
 
