@@ -67,6 +67,7 @@ func TestFullDisk(t *testing.T) {
 	_, err = s.k.Rollback(t.Context(), s.tree, Target{m.Trees[0].Commit, m.Trees[0].Content}, "test")
 	named(err)
 	s.is(bad)
+	s.grows(named)
 	if err := os.Remove(fill); err != nil {
 		t.Fatal(err)
 	}
@@ -75,6 +76,32 @@ func TestFullDisk(t *testing.T) {
 	s.verified(s.take())
 	s.back(m)
 	s.is(good)
+}
+
+// grows lets a file grow, once room was asked for, to more than there is room for: its
+// copy does not take what is the ledger's.
+func (s *site) grows(named func(error)) {
+	s.t.Helper()
+	k := &keeping{r: &repo{dir: s.dir}, a: ask{room: true}}
+	named(k.grown(4 << 20))
+	dir := s.t.TempDir()
+	from, err := os.Create(filepath.Join(dir, "long"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer from.Close()
+	to, err := os.Create(filepath.Join(s.dir, "copy"))
+	if err := errors.Join(err, from.Truncate(64<<20)); err != nil {
+		s.t.Fatal(err)
+	}
+	defer to.Close()
+	n, err := k.pour(to, from, 64<<20)
+	if named(err); n != 0 {
+		s.t.Fatalf("%d bytes were copied", n)
+	}
+	if err := os.Remove(to.Name()); err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 // random is text that does not pack.

@@ -21,7 +21,7 @@ func (k *Keeper) Mark(ctx context.Context, t Tree, m Message) (Target, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	v, err := r.keep(ctx, t, k.limits, k.opt.Own(), k.opt.Now(), ask{ref: "refs/holdfast/before/" + refName(m.Agent), message: m.text(t.Kind), always: true})
+	v, err := r.keep(ctx, t, k.limits, k.opt.Own(), k.opt.Now(), ask{ref: "refs/holdfast/before/" + refName(m.Agent), message: m.text(t.Kind), always: true, room: true})
 	if err != nil {
 		return Target{}, err
 	}
@@ -79,6 +79,13 @@ func (r *repo) pack(ctx context.Context) error {
 	defer r.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, tidyTime)
 	defer cancel()
+	need, err := sizeOf(r.git.dir) // all of it stands there twice for a while
+	if err == nil {
+		err = Room(r.dir, need)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", r.path, err)
+	}
 	cmd := r.git.command(ctx, "gc", "--quiet", "--prune=1.day.ago")
 	said := excerpt.NewFirst(saidMost)
 	cmd.Stderr = said
@@ -86,4 +93,19 @@ func (r *repo) pack(ctx context.Context) error {
 		return fmt.Errorf("%s: %w", r.path, r.git.failure(ctx, "gc", err, said.String()))
 	}
 	return nil
+}
+
+// sizeOf is how many bytes the files below a folder have.
+func sizeOf(dir string) (n int64, err error) {
+	err = filepath.WalkDir(dir, func(_ string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil {
+			n += info.Size()
+		}
+		return err
+	})
+	return n, err
 }

@@ -26,20 +26,23 @@ const indexMagic = "holdfast snapshot index v1\n"
 // unchanged by its times: those of a file system are coarse.
 const settled = time.Second
 
-// same says whether a name on the disk is still what the index has of it.
-func (x *index) same(e *entry) bool {
+// rests says whether a name on the disk is still what the index has of it, and what
+// that is.
+func (x *index) rests(e *entry) (old entry, ok bool) {
 	if x == nil {
-		return false
+		return old, false
 	}
-	old, ok := x.entries[e.path]
-	if !ok || old.kind != e.kind || old.size != e.size || old.seen != e.seen || !old.read {
-		return false
+	old, ok = x.entries[e.path]
+	return old, ok && old.kind == e.kind && old.size == e.size && old.seen == e.seen && old.read && e.seen.ctime < x.at.Add(-settled).UnixNano()
+}
+
+// same is rests, and takes over what is known of the content.
+func (x *index) same(e *entry) bool {
+	old, ok := x.rests(e)
+	if ok {
+		e.blob, e.sum, e.read = old.blob, old.sum, true
 	}
-	if e.seen.ctime >= x.at.Add(-settled).UnixNano() {
-		return false
-	}
-	e.blob, e.sum, e.read = old.blob, old.sum, true
-	return true
+	return ok
 }
 
 func (x *index) save(path string) error {

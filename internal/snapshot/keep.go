@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/sha1"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -33,7 +32,8 @@ type keeping struct {
 	w     *bufio.Writer // to git
 	v     *version
 	bytes int64
-	still bool // every name is what the index has, which needs not be written again
+	need  int64 // bytes that room was asked for
+	still bool  // every name is what the index has, which needs not be written again
 }
 
 // keep reads what changed and hands it to git.
@@ -123,6 +123,9 @@ func blobOf(text []byte) [20]byte {
 
 // changed writes the commit as a stream that git reads.
 func (k *keeping) changed(ctx context.Context, fresh []int, gone []string) (_ *version, err error) {
+	if err := k.room(fresh); err != nil {
+		return nil, err
+	}
 	cmd := k.r.git.command(ctx, "fast-import", "--quiet", "--force", "--done", "--cat-blob-fd=1", "--big-file-threshold=64m")
 	said := excerpt.NewFirst(saidMost)
 	var answer bytes.Buffer
@@ -346,6 +349,9 @@ func (k *keeping) file(f *os.File, e *entry) (bool, error) {
 		if c.err != nil {
 			return k.lost(e, c.err.Error())
 		}
+		if err := k.grown(c.size - e.size); err != nil {
+			return false, err
+		}
 		if !still {
 			k.v.torn = append(k.v.torn, Left{Path: shown(e.path), Why: "it was written to while it was read; it is kept as it was read", Files: 1, Bytes: c.size})
 		}
@@ -376,86 +382,6 @@ func (k *keeping) send(e *entry, c *copied) error {
 	k.w.WriteByte('\n')
 	return err
 }
-
-// copied is the content of a file as it was read once.
-type copied struct {
-	b      []byte
-	staged *os.File // beside b, of a long one
-	size   int64
-	blob   [20]byte
-	sum    [32]byte
-	err    error // why it is no content
-}
-
-func (c *copied) close() {
-	if c.staged != nil {
-		c.staged.Close()
-		os.Remove(c.staged.Name())
-	}
-}
-
-// copy reads a file to its end, or to the limit of one file.
-func (k *keeping) copy(f *os.File) (*copied, error) {
-	head, err := io.ReadAll(io.LimitReader(f, min(inMemory, k.limits.File)+1))
-	if err != nil {
-		return &copied{err: errors.New("it cannot be read: " + err.Error())}, nil
-	}
-	c := &copied{b: head, size: int64(len(head))}
-	if c.size > k.limits.File {
-		c.err = errors.New("it grew beyond what one file may have while it was read")
-		return c, nil
-	}
-	if c.size <= inMemory {
-		c.blob, c.sum = blobOf(nonNil(head)), sha256.Sum256(head)
-		return c, nil
-	}
-	return c, k.stage(f, c)
-}
-
-func nonNil(b []byte) []byte {
-	if b == nil {
-		return []byte{}
-	}
-	return b
-}
-
-// stage copies a long file beside the repository.
-func (k *keeping) stage(f *os.File, c *copied) (err error) {
-	if c.staged, err = os.CreateTemp(k.r.dir, "staged-*"); err != nil {
-		return full(err)
-	}
-	defer func() {
-		if err != nil {
-			c.close()
-		}
-	}()
-	rest := k.limits.File - c.size + 1
-	if _, err = c.staged.Write(c.b); err == nil {
-		var n int64
-		n, err = io.Copy(c.staged, io.LimitReader(f, rest))
-		c.size += n
-	}
-	if err != nil {
-		return full(err)
-	}
-	c.b = nil
-	if c.size > k.limits.File {
-		c.err = errors.New("it grew beyond what one file may have while it was read")
-		return nil
-	}
-	one, two := sha1.New(), sha256.New()
-	fmt.Fprintf(one, "blob %d\x00", c.size)
-	if _, err = c.staged.Seek(0, io.SeekStart); err == nil {
-		_, err = io.Copy(io.MultiWriter(one, two), c.staged)
-	}
-	if err == nil {
-		_, err = c.staged.Seek(0, io.SeekStart)
-	}
-	c.blob, c.sum = [20]byte(one.Sum(nil)), [32]byte(two.Sum(nil))
-	return err
-}
-
-func hexOf(b [20]byte) string { return hex.EncodeToString(b[:]) }
 
 // sum reads one entry and fills in what its content is, without keeping it.
 func (k *keeping) sum(e *entry) error {

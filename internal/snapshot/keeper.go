@@ -140,7 +140,7 @@ func (k *Keeper) take(ctx context.Context, t Tree, m *Manifest) (*Part, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	v, err := r.keep(ctx, t, k.limits, k.opt.Own(), k.opt.Now(), ask{ref: "refs/snapshots/" + m.ID, message: m.message(), always: true, whole: m.Whole})
+	v, err := r.keep(ctx, t, k.limits, k.opt.Own(), k.opt.Now(), ask{ref: "refs/snapshots/" + m.ID, message: m.message(), always: true, whole: m.Whole, room: true})
 	if err != nil {
 		return nil, err
 	}
@@ -240,7 +240,7 @@ func (k *Keeper) Commit(ctx context.Context, t Tree, m Message) (*Commit, error)
 	if err != nil {
 		return nil, err
 	}
-	v, err := r.keep(ctx, t, k.limits, k.opt.Own(), k.opt.Now(), ask{ref: ref, parent: parent, message: m.text(t.Kind)})
+	v, err := r.keep(ctx, t, k.limits, k.opt.Own(), k.opt.Now(), ask{ref: ref, parent: parent, message: m.text(t.Kind), room: true})
 	if err != nil || v.commit == "" {
 		return nil, err
 	}

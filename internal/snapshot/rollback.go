@@ -247,7 +247,7 @@ func (k *Keeper) before(ctx context.Context, r *repo, t Tree, m *Manifest, extra
 	k.seq++
 	m.Seq = k.seq
 	k.mu.Unlock()
-	v, err := r.keep(ctx, t, k.limits, k.opt.Own(), k.opt.Now(), ask{ref: "refs/snapshots/" + m.ID, message: m.message(), always: true, extra: extra})
+	v, err := r.keep(ctx, t, k.limits, k.opt.Own(), k.opt.Now(), ask{ref: "refs/snapshots/" + m.ID, message: m.message(), always: true, extra: extra, room: true})
 	if err != nil {
 		return nil, err
 	}
