@@ -20,6 +20,12 @@ import (
 // masked, at most hookSays bytes. At the end of its time, or of ctx, it is killed
 // with all that it has started in its group.
 func (d *Daemon) runHook(ctx context.Context, name string, argv, env []string, limit time.Duration, input io.Reader) (string, error) {
+	return d.runHookInto(ctx, name, argv, env, limit, input, nil)
+}
+
+// runHookInto is runHook of a command whose standard output goes to out, whose error
+// ends it. What is returned is what it printed on its standard error alone.
+func (d *Daemon) runHookInto(ctx context.Context, name string, argv, env []string, limit time.Duration, input io.Reader, out io.Writer) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
@@ -28,13 +34,20 @@ func (d *Daemon) runHook(ctx context.Context, name string, argv, env []string, l
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
-	out := excerpt.NewFirst(hookSays)
-	cmd.Stdout, cmd.Stderr = out, out
+	says := excerpt.NewFirst(hookSays)
+	cmd.Stdout, cmd.Stderr = says, says
+	taking := &untilRefused{to: out, end: cancel}
+	if out != nil {
+		cmd.Stdout = taking
+	}
 	err := cmd.Run()
+	if taking.err != nil {
+		err = taking.err
+	}
 	if errors.Is(err, syscall.EPIPE) {
 		err = nil // it did not care for its input
 	}
-	said := string(bytes.TrimSpace(d.mask(out.Bytes())))
+	said := string(bytes.TrimSpace(d.mask(says.Bytes())))
 	if err == nil {
 		return said, nil
 	}
@@ -43,4 +56,20 @@ func (d *Daemon) runHook(ctx context.Context, name string, argv, env []string, l
 	}
 	d.log.Error("a command failed", "command", name, "err", err, "output", clip(said))
 	return said, fmt.Errorf("%w: %s", err, excerpt.Of(said, 128))
+}
+
+// untilRefused ends a command once what it writes is not taken.
+type untilRefused struct {
+	to  io.Writer
+	end func()
+	err error // why it was not
+}
+
+// Write implements io.Writer.
+func (u *untilRefused) Write(p []byte) (int, error) {
+	n, err := u.to.Write(p)
+	if u.err = err; err != nil {
+		u.end()
+	}
+	return n, err
 }

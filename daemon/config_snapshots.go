@@ -26,8 +26,9 @@ type SnapshotsConfig struct {
 type ArchiveConfig struct {
 	Folder  string   `yaml:"folder" doc:"a folder that exists, relative to this file; archives in it are kept for a year"`
 	Command []string `yaml:"command" doc:"program and arguments: it gets each archive on its standard input, and the file's name in HOLDFAST_ARCHIVE"`
-	Env     []string `yaml:"env" doc:"names of environment variables that the command is given beside the plain ones; no values stand here"`
-	Timeout Duration `yaml:"timeout" doc:"bounds the command; 10m if absent, at most 1h"`
+	Verify  []string `yaml:"verify" doc:"program and arguments that give an archive back on their standard output, by the file's name in HOLDFAST_ARCHIVE: each archive is verified by restoring what they give, once the command has it; only before it is sent if absent"`
+	Env     []string `yaml:"env" doc:"names of environment variables that command and verify are given beside the plain ones; no values stand here"`
+	Timeout Duration `yaml:"timeout" doc:"bounds each of command and verify; 10m if absent, at most 1h"`
 }
 
 // TreeConfig is one work tree.
@@ -174,18 +175,21 @@ func (k *checker) archive(s *SnapshotsConfig) {
 	case a.Folder != "" && len(a.Command) > 0:
 		k.fail(where, "keep one of the two", "snapshots.archive names a folder and a command")
 		return
-	case !a.set() && (len(a.Env) > 0 || a.Timeout != 0):
+	case !a.set() && (len(a.Env) > 0 || len(a.Verify) > 0 || a.Timeout != 0):
 		k.fail(where, "name a folder, or a command", "snapshots.archive names neither a folder nor a command")
 		return
 	case !a.set():
 		return
 	case len(s.Trees) == 0:
 		k.fail(where, "name them under snapshots.trees", "snapshots.archive is set, and no work tree is tracked")
-	case a.Folder != "" && (len(a.Env) > 0 || a.Timeout != 0):
-		k.fail(where, "leave env and timeout out", "snapshots.archive: env and timeout are a command's")
+	case a.Folder != "" && (len(a.Env) > 0 || len(a.Verify) > 0 || a.Timeout != 0):
+		k.fail(where, "leave verify, env and timeout out", "snapshots.archive: verify, env and timeout are a command's")
 	}
 	if len(a.Command) > 0 {
 		k.command(where, a.Command)
+	}
+	if a.Verify != nil {
+		k.command(where, a.Verify)
 	}
 	if a.Timeout < 0 || time.Duration(a.Timeout) > archiveLongest {
 		k.fail(where, "", "snapshots.archive.timeout must be between 0 and %s", archiveLongest)

@@ -29,7 +29,7 @@ type archived struct {
 	Path   string `json:"path,omitempty"`
 	SHA256 string `json:"sha256"`
 	Bytes  int64  `json:"bytes"`
-	// Verified is how: read back from where it is, or before it was sent.
+	// Verified is how: read or given back from where it is, or before it was sent.
 	Verified string `json:"verified"`
 	// Found says that it was there already, and is whole.
 	Found bool   `json:"found,omitempty"`
@@ -41,6 +41,7 @@ const (
 	archiveFolder  = "folder"
 	archiveCommand = "command"
 	readBack       = "read back and restored"
+	givenBack      = "given back by the command and restored"
 	beforeSent     = "restored before it was sent, and nobody can read it back"
 )
 
@@ -72,8 +73,11 @@ func (s *snapshots) archive(ctx context.Context, who, id, why string) (a *archiv
 		return nil, err
 	}
 	a = &archived{Archive: snapshot.ArchiveName(m.ID), Snapshot: m.ID, To: archiveCommand, Verified: beforeSent}
-	if conf.Folder != "" {
+	switch {
+	case conf.Folder != "":
 		a.To, a.Verified = archiveFolder, readBack
+	case len(conf.Verify) > 0:
+		a.Verified = givenBack
 	}
 	err = s.d.keep(ctx, ownAct{boundary: snapshotArchive, event: eventArchived, who: clip(who), payload: map[string]any{"snapshot": m.ID, "to": a.To, "why": why},
 		do: func(ctx context.Context) (string, map[string]any, error) {
@@ -146,7 +150,13 @@ func (s *snapshots) pack(ctx context.Context, k *snapshot.Keeper, m *snapshot.Ma
 		if err != nil {
 			return err
 		}
-		return s.send(ctx, conf, a, file, dir)
+		if err := s.send(ctx, conf, a, file, dir); err != nil || len(conf.Verify) == 0 {
+			return err
+		}
+		if err := os.Remove(file); err != nil { // its room may be needed
+			return err
+		}
+		return s.fetch(ctx, conf, a, dir)
 	}
 	f, err := s.folder(conf.Folder)
 	if err != nil {

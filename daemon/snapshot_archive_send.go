@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -25,8 +28,7 @@ func (s *snapshots) send(ctx context.Context, conf *ArchiveConfig, a *archived, 
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	limit := time.Duration(cmp.Or(conf.Timeout, Duration(archiveTime)))
-	left, said, err := s.pipe(ctx, conf, a.Archive, limit, f)
+	left, said, err := s.pipe(ctx, conf, a.Archive, conf.limit(), f)
 	switch a.Said = said; {
 	case err != nil && ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -38,6 +40,67 @@ func (s *snapshots) send(ctx context.Context, conf *ArchiveConfig, a *archived, 
 			Hint: "it must read its standard input to its end"}
 	}
 	return nil
+}
+
+// limit is how long each of its commands may take.
+func (c *ArchiveConfig) limit() time.Duration {
+	return time.Duration(cmp.Or(c.Timeout, Duration(archiveTime)))
+}
+
+// environment is what each of its commands is given, for the archive of that name.
+func (c *ArchiveConfig) environment(name string) []string {
+	return append(slices.Clone(c.Env), "HOLDFAST_ARCHIVE="+name)
+}
+
+// fetch has the archive that was sent given back, and verifies it as one in a folder is.
+// Nothing of it is unpacked before it is known to be byte for byte what was sent.
+func (s *snapshots) fetch(ctx context.Context, conf *ArchiveConfig, a *archived, dir string) (err error) {
+	f, err := os.OpenFile(filepath.Join(dir, "back"), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	sum := newSummed(f)
+	_, err = s.d.runHookInto(ctx, "snapshots.archive.verify", conf.Verify, conf.environment(a.Archive), conf.limit(), nil, &noMore{sum, a.Bytes})
+	switch {
+	case errors.Is(err, errMore):
+		return notSent(fmt.Sprintf("more than its %d bytes", a.Bytes))
+	case err != nil && ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
+		return &holdfast.Error{Kind: holdfast.KindOperation, Rule: "archive/command", Why: "the archive was sent, and the command that gives it back failed: " + excerpt.Of(err.Error(), 256),
+			Hint: "run it by hand with HOLDFAST_ARCHIVE=" + a.Archive + "; the snapshot and the store are as they were", Err: err}
+	case sum.n == 0:
+		return notSent("nothing")
+	case sum.text() != a.SHA256:
+		return notSent(fmt.Sprintf("%d bytes of SHA-256 %s", sum.n, sum.text()))
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	return s.verified(ctx, f, a, dir)
+}
+
+// notSent is the error of an archive that does not come back as it was sent.
+func notSent(what string) error {
+	return &holdfast.Error{Kind: holdfast.KindConflict, Rule: "archive/damaged", Why: "the archive was sent, and what was given back is not it: " + what,
+		Hint: "look at what stands where archives go, and archive again once it keeps what it is given"}
+}
+
+// noMore takes so many bytes and no more.
+type noMore struct {
+	to   io.Writer
+	left int64
+}
+
+var errMore = errors.New("there is more than there should be")
+
+// Write implements io.Writer.
+func (n *noMore) Write(p []byte) (int, error) {
+	if n.left -= int64(len(p)); n.left < 0 {
+		return 0, errMore
+	}
+	return n.to.Write(p)
 }
 
 // pipe runs the command with the archive on its standard input. left is how much of
@@ -53,8 +116,7 @@ func (s *snapshots) pipe(ctx context.Context, conf *ArchiveConfig, name string, 
 		_, err := io.Copy(in, f)
 		ended <- errors.Join(err, in.Close())
 	}()
-	env := append(append([]string(nil), conf.Env...), "HOLDFAST_ARCHIVE="+name)
-	said, err = s.d.runHook(ctx, "snapshots.archive", conf.Command, env, limit, out)
+	said, err = s.d.runHook(ctx, "snapshots.archive", conf.Command, conf.environment(name), limit, out)
 	if err == nil {
 		left, err = io.Copy(io.Discard, out)
 	}

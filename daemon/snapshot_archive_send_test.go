@@ -68,6 +68,58 @@ func TestArchiveCommand(t *testing.T) {
 	}
 }
 
+// TestArchiveThatIsGivenBack: what a command has is verified where it went, by another
+// that gives it back. Whatever that one does, it is bounded, recorded and told, and
+// nothing but the whole archive, byte for byte, passes.
+func TestArchiveThatIsGivenBack(t *testing.T) {
+	s := openTracked(t, "  archive: {command: [/bin/sh, -c, 'cat > there/$HOLDFAST_ARCHIVE'], verify: [/bin/sh, -c, 'cat there/$HOLDFAST_ARCHIVE'], timeout: 2s}\n")
+	dir := t.TempDir()
+	s.write("a", "good")
+	s.write("b", string(noise(300_000)))
+	m := s.taken()
+	archive := func(script string) (*archived, error) {
+		s.configure(func(c *ArchiveConfig) {
+			c.Command, c.Verify = []string{"/bin/sh", "-c", "cat > " + dir + "/$HOLDFAST_ARCHIVE"}, []string{"/bin/sh", "-c", "cd " + dir + "; " + script}
+		})
+		return s.d.snapshots.archive(t.Context(), "me", m.ID, "asked for")
+	}
+	last := func() map[string]any {
+		ev := s.events(m.ID, eventArchived)
+		return ev[len(ev)-1]
+	}
+	for script, why := range map[string]string{
+		"echo other":                    "is not it: 6 bytes of SHA-256 ",
+		"tr a b <$HOLDFAST_ARCHIVE":     "bytes of SHA-256 ",
+		"head -c 100 $HOLDFAST_ARCHIVE": "is not it: 100 bytes",
+		"exit 0":                        "is not it: nothing",
+		"cat $HOLDFAST_ARCHIVE; echo":   "is not it: more than its ",
+		"exec yes":                      "is not it: more than its ",
+		"trap '' PIPE TERM; while :; do cat $HOLDFAST_ARCHIVE; done": "is not it: more than its ",
+		"cat no-such-file >&2; exit 3":                               "gives it back failed: exit status 3: cat: ",
+		"no-such-program":                                            "gives it back failed: exit status 127",
+		"sleep 1000 & sleep 1000":                                    "took longer than 2s",
+	} {
+		a, err := archive(script)
+		if err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("%s: %+v, %v", script, a, err)
+		}
+		if ev := last(); ev["done"] != false || ev["error"] == nil || ev["verified"] != nil {
+			t.Errorf("%s: %v", script, ev)
+		}
+		if left, _ := filepath.Glob(filepath.Join(s.d.snapshotDir(), scratchName+"*")); len(left) != 0 {
+			t.Errorf("%s: %v is left", script, left)
+		}
+	}
+	s.configure(func(c *ArchiveConfig) { c.Timeout = 0 })
+	a, err := archive("cat $HOLDFAST_ARCHIVE; echo gladly >&2")
+	if err != nil || a.Verified != givenBack || a.To != archiveCommand {
+		t.Fatalf("%+v, %v", a, err)
+	}
+	if ev := last(); ev["done"] != true || ev["verified"] != givenBack || ev["sha256"] != a.SHA256 {
+		t.Errorf("%v", ev)
+	}
+}
+
 // noise is text that does not pack.
 func noise(n int) []byte {
 	b, state := make([]byte, n), uint64(n)

@@ -20,7 +20,7 @@ Write a snapshot and a copy of the store, with the ledger, into one file in the
 folder, or through the command, that "snapshots: archive:" names. A daemon does so
 once a week. Without ID it is the newest snapshot. The file is read back and
 restored before it has its name; what goes to a command is restored before it is
-sent. No key is in it.
+sent, and again as "verify:" gives it back. No key is in it.
 
     holdfast snapshot archive [ID]
 
