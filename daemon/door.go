@@ -104,6 +104,7 @@ func (d *Daemon) Status(ctx context.Context) (*api.Status, error) {
 	s.Problems, s.Alerts = append(s.Problems, d.alerts.troubles()...), d.alerts.channels()
 	s.Problems = append(append(append(s.Problems, d.hooks.troubles()...), d.sandboxes.troubles()...), d.egress.troubles()...)
 	s.Problems = append(s.Problems, d.snapshots.problems()...)
+	s.Problems = append(s.Problems, d.reporting.troubles()...)
 	if why := d.watching.unlooked(); why != "" {
 		s.Problems = append(s.Problems, why)
 	}

@@ -109,6 +109,7 @@ type Daemon struct {
 	verifies     *token.Verifier
 	mcpSeal      []byte
 	wellness     *wellness
+	reporting    reporting
 	mailing      mailing
 	endPast      func() // nil until it is read
 	watching     *watching

@@ -2,18 +2,24 @@ package daemon
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/health"
 	"github.com/holdfast-dev/holdfast/kernel"
 )
@@ -21,54 +27,181 @@ import (
 const (
 	// reportEvery is how often it is looked whether a day has ended.
 	reportEvery = time.Minute
+	// reportAgain is how long after the ledger could not be read for a day's report it
+	// is read again.
+	reportAgain = 10 * time.Minute
 	// reportsBack is how many past days are written that a daemon which did not run
-	// has missed.
+	// has missed, and sent.
 	reportsBack = 7
+	// maxReport bounds what is read of a report that was written, in bytes.
+	maxReport = 16 << 20
 )
+
+// reporting is how it stands with the daily reports of days that are over.
+type reporting struct {
+	turn  sync.Mutex           // of whoever writes them
+	again map[string]time.Time // guarded by turn; when a day that could not be read is read again
+
+	mu        sync.Mutex
+	unwritten map[string]string // guarded by mu; by day, why its report is not there, or is not the last word
+	unsent    map[string]string // guarded by mu; by day, why its report could not be sent
+}
+
+// troubles are what status tells, by day.
+func (r *reporting) troubles() (out []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := map[string]string{}
+	maps.Copy(all, r.unsent)
+	maps.Copy(all, r.unwritten) // it is the cause
+	for _, date := range slices.Sorted(maps.Keys(all)) {
+		out = append(out, all[date])
+	}
+	return out
+}
+
+// failed says whether a day's report could not be written.
+func (r *reporting) failed(day time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.unwritten[day.Format(time.DateOnly)] != ""
+}
 
 // reportDays writes each day's report into the state directory once the day is
 // over, and those that were missed. It stands there as markdown and as JSON, and is
-// kept; who is to be sent it is sent it.
+// kept; who is to be sent it is sent it. What fails is tried again each minute, and
+// logged once for each reason.
 func (d *Daemon) reportDays(ctx context.Context) {
+	said := ""
 	look := func() {
 		now := time.Now()
-		if err := d.writeReports(ctx, now); err != nil {
-			if ctx.Err() == nil {
-				d.log.Error("a daily report could not be written", "err", err)
-			}
-			return
+		err := d.writeReports(ctx, now)
+		if ctx.Err() == nil {
+			err = errors.Join(err, d.sendReports(now))
 		}
-		if err := d.sendReports(now); err != nil {
-			d.log.Error("a daily report could not be sent", "err", err)
+		switch {
+		case ctx.Err() != nil:
+		case err == nil:
+			said = ""
+		case err.Error() != said:
+			said = err.Error()
+			d.log.Error("not every daily report could be written and sent", "err", err)
 		}
 	}
 	look()
 	every(ctx, reportEvery, look)
 }
 
-// writeReports writes the reports of the days before now that are not there yet.
+// writeReports writes the reports of the days before now that are not there yet, and
+// computes those anew that are of a ledger which could not be read. What is wrong
+// with one day keeps no other from its report.
 func (d *Daemon) writeReports(ctx context.Context, now time.Time) error {
+	d.reporting.turn.Lock()
+	defer d.reporting.turn.Unlock()
+	bad := map[string]string{}
+	var all []error
 	for back := reportsBack; back > 0; back-- {
 		day := health.NewDay(now.UTC().AddDate(0, 0, -back)).Start()
-		file := filepath.Join(d.Paths.Reports, day.Format(time.DateOnly))
-		if _, err := os.Lstat(file + ".json"); !errors.Is(err, fs.ErrNotExist) {
-			if err != nil {
-				return err
-			}
-			continue
+		err := d.writeDay(ctx, day, now)
+		if ctx.Err() != nil {
+			return ctx.Err()
 		}
-		r, err := ReadDay(ctx, d.store, day, now)
 		if err != nil {
-			return err
-		}
-		if len(r.Tenants) == 0 && !r.Unread {
-			continue // there was nothing yet
-		}
-		if err := d.writeReport(file, &r); err != nil {
-			return err
+			bad[day.Format(time.DateOnly)] = d.oneProblem(err)
+			all = append(all, err)
 		}
 	}
+	d.reporting.mu.Lock()
+	defer d.reporting.mu.Unlock()
+	d.reporting.unwritten = bad
+	return errors.Join(all...)
+}
+
+// oneProblem is an error as status tells it, with what to do about it.
+func (d *Daemon) oneProblem(err error) string {
+	text := err.Error()
+	if e, ok := err.(*holdfast.Error); ok {
+		text = e.Why
+		if e.Hint != "" {
+			text += " (" + e.Hint + ")"
+		}
+	}
+	return d.maskText(excerpt.Of(oneCleanLine(text), 500))
+}
+
+// writeDay writes the report of a day that is over, where it is not there. That of a
+// day which could not be read is not the last word: it is computed anew, and takes its
+// place, once it can be. The caller has the turn.
+func (d *Daemon) writeDay(ctx context.Context, day, now time.Time) error {
+	date := day.Format(time.DateOnly)
+	kept, err := d.keptReport(day)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) || err == nil && !kept.Unread {
+		return err
+	}
+	if kept != nil && now.Before(d.reporting.again[date]) {
+		return unreadDay(kept)
+	}
+	r, err := ReadDay(ctx, d.store, day, now)
+	if err != nil {
+		return fmt.Errorf("the daily report of %s: %w", date, err)
+	}
+	if r.Unread {
+		d.readAgain(date, now)
+	}
+	if len(r.Tenants) == 0 && !r.Unread {
+		return nil // there was nothing yet
+	}
+	if kept == nil || !r.Unread {
+		if err := d.writeReport(filepath.Join(d.Paths.Reports, date), &r); err != nil {
+			return fmt.Errorf("the daily report of %s could not be written: %w", date, err)
+		}
+	}
+	if r.Unread {
+		return unreadDay(&r)
+	}
 	return nil
+}
+
+// readAgain notes when a day is read again, and forgets those of which nobody asks any
+// more. The caller has the turn.
+func (d *Daemon) readAgain(date string, now time.Time) {
+	if len(d.reporting.again) > 2*reportsBack || d.reporting.again == nil {
+		d.reporting.again = map[string]time.Time{}
+	}
+	d.reporting.again[date] = now.Add(reportAgain)
+}
+
+// unreadDay is the error of a report of a day that could not be read.
+func unreadDay(r *health.Report) error {
+	why := "the ledger cannot be read"
+	if len(r.Because) > 0 {
+		why = r.Because[0]
+	}
+	return &holdfast.Error{Kind: holdfast.KindInternal, Why: "the daily report of " + r.Date + " is RED until it can be computed: " + why, Hint: "`holdfast ledger verify` says where"}
+}
+
+// keptReport reads the report of a day that was written; fs.ErrNotExist where there is
+// none.
+func (d *Daemon) keptReport(day time.Time) (*health.Report, error) {
+	date := day.Format(time.DateOnly)
+	file := filepath.Join(d.Paths.Reports, date+".json")
+	b, err := readRegular(file, maxReport, privateFile(file))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fs.ErrNotExist
+	}
+	var r health.Report
+	if err == nil {
+		err = json.Unmarshal(b, &r)
+	}
+	if err == nil && r.Date != date {
+		err = errors.New("it is not of that day")
+	}
+	if err != nil {
+		why, hint := letter(err)
+		return nil, &holdfast.Error{Kind: holdfast.KindInternal, Why: "the daily report of " + date + " cannot be read: " + why, Err: err,
+			Hint: cmp.Or(hint, "move "+file+" away, and it is written anew from the ledger")}
+	}
+	return &r, nil
 }
 
 // writeReport writes one, the JSON last: where that is, both are. The ledger keeps

@@ -1,10 +1,12 @@
 package daemon
 
 import (
-	"encoding/json"
 	"errors"
 	"io/fs"
+	"maps"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,22 +19,35 @@ import (
 const (
 	// conditionReport is what a daily report is called among the alerts.
 	conditionReport = "daily_report"
-	// maxReport bounds what is read of a report that was written, in bytes.
-	maxReport = 16 << 20
+	// reportPatience is how long beyond its time a report waits for a ledger that cannot
+	// be read, before people are sent that it cannot.
+	reportPatience = time.Hour
 )
 
 // mailing is how far the daily reports were handed to what tells people.
 type mailing struct {
-	mu   sync.Mutex
-	last time.Time // guarded by mu; the newest day, zero where none is known
+	mu    sync.Mutex
+	last  time.Time           // guarded by mu; the newest day that had a report to send, zero where none is known
+	owed  map[time.Time]owing // guarded by mu; the days up to it whose report is to be sent yet
+	saved string              // guarded by mu; what stands in the file of all this
 }
 
-// sentFile names the newest day whose report was handed over.
+// owing is what of a day's report people are still to be sent.
+type owing bool
+
+const (
+	owedAll  owing = false
+	owedAnew owing = true // they were sent that the ledger could not be read
+)
+
+// sentFile has the newest day that had a report to send in its first line. Each other line
+// is a day before that is owed still, with "anew" behind it where that is so.
 func (p Paths) sentFile() string { return filepath.Join(p.Reports, "sent") }
 
 // sendReports hands the reports of days that are over to the channels that are
 // configured for them, each once: yesterday's from its time on, and before it those
-// that were missed since the last one. All that was written is there by then.
+// that were missed since the last one. One that cannot be read yet is named, keeps no
+// other from being sent, and follows. All that was written is there by then.
 func (d *Daemon) sendReports(now time.Time) error {
 	to := d.config().Alerts.Report
 	if len(to.To) == 0 || d.alerts.queue == nil {
@@ -43,64 +58,142 @@ func (d *Daemon) sendReports(now time.Time) error {
 		return err
 	}
 	newest := health.NewDay(due(now, at).AddDate(0, 0, -1)).Start()
-	d.mailing.mu.Lock()
-	defer d.mailing.mu.Unlock()
-	for day := d.firstToSend(newest); !day.After(newest); day = day.AddDate(0, 0, 1) {
-		if err := d.sendReport(day, now); err != nil {
-			return err
+	m := &d.mailing
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	first := d.firstToSend(newest)
+	for day := first; !day.After(newest); day = day.AddDate(0, 0, 1) {
+		m.owed[day] = owedAll
+	}
+	bad := map[string]string{}
+	var all []error
+	for _, day := range slices.SortedFunc(maps.Keys(m.owed), time.Time.Compare) {
+		if day.Before(oldestSent(newest)) {
+			delete(m.owed, day)
+			continue
+		}
+		there, err := d.sendReport(day, now, day.AddDate(0, 0, 1).Add(at))
+		if there && !day.Before(first) {
+			m.last = day
+		}
+		if err != nil {
+			bad[day.Format(time.DateOnly)] = d.oneProblem(err)
+			all = append(all, err)
 		}
 	}
-	return nil
+	d.reporting.mu.Lock()
+	d.reporting.unsent = bad
+	d.reporting.mu.Unlock()
+	return errors.Join(append(all, d.saveSent())...)
 }
 
-// firstToSend is the day behind the last that was handed over. Where none is known,
-// or one that is yet to come, since the clock was set back, it is the newest: who
-// has just asked for reports wants none of last week. The caller has mailing's lock.
+// oldestSent is the first day whose report is sent still.
+func oldestSent(newest time.Time) time.Time { return newest.AddDate(0, 0, 1-reportsBack) }
+
+// firstToSend is the day behind the last that had a report to send. Where none is known, or one
+// that is yet to come, since the clock was set back, it is the newest: who has just
+// asked for reports wants none of last week. The caller has mailing's lock.
 func (d *Daemon) firstToSend(newest time.Time) time.Time {
-	last := d.mailing.last
-	if last.IsZero() {
-		b, err := readRegular(d.Paths.sentFile(), 64, privateFile(d.Paths.sentFile()))
-		if err == nil {
-			last, err = time.Parse(time.DateOnly, strings.TrimSpace(string(b)))
-		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	m := &d.mailing
+	if m.owed == nil {
+		m.owed = map[time.Time]owing{}
+		if err := d.loadSent(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			d.log.Warn("which daily report was sent last cannot be read; the newest is sent", "err", err)
 		}
 	}
-	if last.IsZero() || last.After(newest.AddDate(0, 0, 1)) {
+	if m.last.IsZero() || m.last.After(newest.AddDate(0, 0, 1)) {
 		return newest
 	}
-	if oldest := newest.AddDate(0, 0, 1-reportsBack); last.Before(oldest) {
+	if oldest := oldestSent(newest); m.last.Before(oldest) {
 		return oldest
 	}
-	return last.AddDate(0, 0, 1)
+	return m.last.AddDate(0, 0, 1)
 }
 
-// sendReport hands one day's report over. A crash behind that, before the day is
-// noted, has it handed over again, which the queue knows. The caller has mailing's
-// lock.
-func (d *Daemon) sendReport(day, now time.Time) error {
-	file := filepath.Join(d.Paths.Reports, day.Format(time.DateOnly)+".json")
-	b, err := readRegular(file, maxReport, privateFile(file))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // there was nothing yet
+// sendReport hands one day's report over, which was due at that time, and says whether
+// there is one, or should be. A crash behind that, before the day is noted, has it
+// handed over again, which the queue knows. The caller has mailing's lock.
+func (d *Daemon) sendReport(day, now, at time.Time) (there bool, err error) {
+	m := &d.mailing
+	r, err := d.keptReport(day)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !d.reporting.failed(day):
+		delete(m.owed, day)
+		return false, nil // there was nothing yet
+	case errors.Is(err, fs.ErrNotExist):
+		return true, nil
+	case err != nil:
+		return true, err
+	case r.Unread && (m.owed[day] == owedAnew || now.Before(at.Add(reportPatience))):
+		return true, nil // it is computed anew
 	}
+	d.alerts.tellReport(r, m.owed[day], now)
+	if r.Unread {
+		m.owed[day] = owedAnew
+	} else {
+		delete(m.owed, day)
+	}
+	return true, nil
+}
+
+// loadSent reads what saveSent wrote. The caller has mailing's lock.
+func (d *Daemon) loadSent() error {
+	b, err := readRegular(d.Paths.sentFile(), 1<<10, privateFile(d.Paths.sentFile()))
 	if err != nil {
 		return err
 	}
-	var r health.Report
-	if err := json.Unmarshal(b, &r); err != nil {
+	first, rest, _ := strings.Cut(strings.TrimSpace(string(b)), "\n")
+	last, err := time.Parse(time.DateOnly, first)
+	if err != nil {
 		return err
 	}
-	d.alerts.tellReport(&r, now)
-	d.mailing.last = day
-	return replaceFile(d.Paths.sentFile(), []byte(day.Format(time.DateOnly)+"\n"))
+	owed := map[time.Time]owing{}
+	for line := range strings.Lines(rest) {
+		date, anew := strings.CutSuffix(strings.TrimSpace(line), " anew")
+		day, err := time.Parse(time.DateOnly, date)
+		if err != nil {
+			return err
+		}
+		owed[day] = owing(anew)
+	}
+	d.mailing.last, d.mailing.owed, d.mailing.saved = last, owed, string(b)
+	return nil
+}
+
+// saveSent writes how far it is, where that is not what stands there. The caller has
+// mailing's lock.
+func (d *Daemon) saveSent() error {
+	m := &d.mailing
+	text := m.last.Format(time.DateOnly) + "\n"
+	for _, day := range slices.SortedFunc(maps.Keys(m.owed), time.Time.Compare) {
+		text += day.Format(time.DateOnly)
+		if m.owed[day] == owedAnew {
+			text += " anew"
+		}
+		text += "\n"
+	}
+	if text == m.saved || m.last.IsZero() {
+		return nil
+	}
+	if err := os.MkdirAll(d.Paths.Reports, 0o700); err != nil {
+		return err
+	}
+	if err := replaceFile(d.Paths.sentFile(), []byte(text)); err != nil {
+		return err
+	}
+	m.saved = text
+	return nil
 }
 
 // tellReport sends a day's report like an alert: it waits in the same file, and a
 // channel that does not take it fails like any other.
-func (a *alerts) tellReport(r *health.Report, now time.Time) {
-	a.queue.Put(notify.Alert{Key: conditionReport + "|" + r.Date, To: a.d.config().Alerts.Report.To, Message: a.reportMessage(r, now)}, now)
+func (a *alerts) tellReport(r *health.Report, was owing, now time.Time) {
+	al := notify.Alert{Key: conditionReport + "|" + r.Date, To: a.d.config().Alerts.Report.To, Message: a.reportMessage(r, now)}
+	if was == owedAnew {
+		al.Key += "|anew"
+		al.Message.Title = "daily report of " + r.Date + ", which can be read now: " + r.Health.String()
+	}
+	a.queue.Put(al, now)
 }
 
 // reportMessage is a report as people are sent it: of everything together, and where

@@ -205,7 +205,7 @@ func Test001_Report_IsBounded(t *testing.T) {
 		r.Patterns = append(r.Patterns, health.Pattern{Condition: strings.Repeat("pattern", 1000), Times: 2})
 	}
 	r.Snapshots = strings.Repeat("y ", 1<<20)
-	d.alerts.tellReport(&r, time.Now())
+	d.alerts.tellReport(&r, owedAll, time.Now())
 	m := p.wait(t, "/chat", 1)[0]
 	for _, bad := range []string{"4111", phoneSecret, "\x1b", "\nBcc", "the fourth"} {
 		if strings.Contains(m.Text, bad) {
