@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
@@ -22,8 +23,19 @@ type goBack struct {
 }
 
 // resolve finds what a rollback is about: a snapshot's id, or kernel.RollbackBefore
-// and a crossing. tree is the one that is meant; "" is every one of the snapshot's.
+// and a crossing, after kernel.RollbackMidMerge where a person says so. tree is the one
+// that is meant; "" is every one of the snapshot's.
 func (s *snapshots) resolve(ctx context.Context, subject, tree string) ([]goBack, error) {
+	subject, midMerge := strings.CutPrefix(subject, kernel.RollbackMidMerge)
+	out, err := s.version(ctx, subject, tree)
+	for i := range out {
+		out[i].to.MidMerge = midMerge
+	}
+	return out, err
+}
+
+// version is resolve of a subject that says nothing about a merge.
+func (s *snapshots) version(ctx context.Context, subject, tree string) ([]goBack, error) {
 	if crossing, ok := strings.CutPrefix(subject, kernel.RollbackBefore); ok {
 		return s.before(ctx, crossing, tree)
 	}
@@ -234,8 +246,9 @@ func (s *snapshots) allBack(ctx context.Context, list []goBack, who string) (jso
 // that it is for, if one is.
 func (s *snapshots) back(ctx context.Context, g goBack, who, about string, more map[string]any) (rolled *snapshot.Rolled, err error) {
 	data := map[string]any{"tree": g.tree.Path, "to": g.from, "commit": g.to.Commit}
-	for k, v := range more {
-		data[k] = v
+	maps.Copy(data, more)
+	if g.to.MidMerge {
+		data["mid_merge"] = true
 	}
 	err = s.d.keep(ctx, ownAct{boundary: snapshotRollback, event: eventRolled, who: who, whole: true, payload: data,
 		do: func(ctx context.Context) (string, map[string]any, error) {
@@ -268,6 +281,9 @@ func rolledData(r *snapshot.Rolled, data map[string]any, err error) map[string]a
 	}
 	if r != nil {
 		data["removed"], data["written"] = r.Removed, r.Written
+		if r.Middle != "" {
+			data["middle"] = r.Middle
+		}
 		if r.Before != nil {
 			data["before"] = r.Before.ID
 		}

@@ -21,10 +21,13 @@ rolled back. Files only: no commit, branch or index of a repository in the tree 
 touched, and never the halt latch, the ledger, limits or configuration. It works
 while everything is halted, which is the best time for it.
 
-    holdfast rollback SNAPSHOT [--tree PATH] [--dry-run] [--reason TEXT]
-    holdfast rollback --before CROSSING [--tree PATH] [--dry-run]
+    holdfast rollback SNAPSHOT [--tree PATH] [--dry-run] [--mid-merge] [--reason TEXT]
+    holdfast rollback --before CROSSING [--tree PATH] [--dry-run] [--mid-merge]
 
     --dry-run                say what would change, and change nothing; no key
+    --mid-merge              go on though a repository in a tree is in the middle of a
+                             merge, rebase or the like, which an agent can make it
+                             look; it stays in the middle of it
 ` + personFlags + `
     $ holdfast halt 'it deletes the wrong files'
     $ holdfast rollback --before 01a1fc69-1fbb-7039-a12e-df85ea412eec
@@ -35,6 +38,7 @@ func rollback(a *app, args []string) error {
 	fs, p := a.flags("rollback"), person{}
 	p.flags(fs)
 	before, tree, dry := fs.String("before", "", ""), fs.String("tree", "", ""), fs.Bool("dry-run", false, "")
+	midMerge := fs.Bool("mid-merge", false, "")
 	rest, err := a.parse(fs, args, 0, 1)
 	if err != nil {
 		return err
@@ -47,6 +51,9 @@ func rollback(a *app, args []string) error {
 		subject = kernel.RollbackBefore + *before
 	default:
 		return usage("`holdfast snapshot ls` lists snapshots", "name one snapshot, or --before and a crossing")
+	}
+	if *midMerge {
+		subject = kernel.RollbackMidMerge + subject
 	}
 	if *tree != "" {
 		if *tree, err = filepath.Abs(*tree); err != nil {
@@ -131,6 +138,9 @@ func rolledTold(r *snapshot.Rolled, dry bool) string {
 	}
 	if more := r.Removed + r.Written - len(r.First); more > 0 {
 		fmt.Fprintf(&b, "  and %d more\n", more)
+	}
+	if r.Middle != "" {
+		fmt.Fprintf(&b, "  its repository is in the middle of a %s, which was passed over: see `git status` there\n", clean(r.Middle))
 	}
 	if r.Stays.Names > 0 {
 		fmt.Fprintf(&b, "  untouched, for no snapshot holds it: %d files of %s\n", r.Stays.Files, bytesOf(r.Stays.Bytes))

@@ -77,7 +77,7 @@ func TestRaceOfLinks(t *testing.T) {
 				t.Fatalf("%s holds what lies outside", e.path)
 			}
 		}
-		_, err = s.k.Rollback(t.Context(), s.tree, Target{m.Trees[0].Commit, m.Trees[0].Content}, "test")
+		_, err = s.k.Rollback(t.Context(), s.tree, Target{Commit: m.Trees[0].Commit, Content: m.Trees[0].Content}, "test")
 		if err != nil && holdfast.KindOf(err) != holdfast.KindConflict && holdfast.KindOf(err) != holdfast.KindInternal {
 			t.Fatal(err)
 		}
@@ -237,7 +237,7 @@ func TestSnapshotThatIsEdited(t *testing.T) {
 			s.write("a", "good")
 			s.write("sub/b", "good too")
 			m := s.take()
-			to, sum := Target{m.Trees[0].Commit, m.Trees[0].Content}, m.Sum
+			to, sum := Target{Commit: m.Trees[0].Commit, Content: m.Trees[0].Content}, m.Sum
 			edit(t, s, m)
 			s.write("a", "bad")
 			read, err := s.k.Read(m.ID)
@@ -251,7 +251,7 @@ func TestSnapshotThatIsEdited(t *testing.T) {
 			if name != "the commit is another" && strings.Contains(name, "manifest") {
 				return // there is nothing to go back to by its name
 			}
-			if _, err := s.k.Rollback(t.Context(), s.tree, Target{m.Trees[0].Commit, to.Content}, "test"); err == nil {
+			if _, err := s.k.Rollback(t.Context(), s.tree, Target{Commit: m.Trees[0].Commit, Content: to.Content}, "test"); err == nil {
 				t.Fatal("it rolled back to what was edited")
 			}
 			if b, _ := os.ReadFile(s.path("a")); string(b) != "bad" {
@@ -346,7 +346,7 @@ func TestTwoAtOnce(t *testing.T) {
 			errs <- err
 		})
 		wg.Go(func() {
-			_, err := s.k.Rollback(t.Context(), s.tree, Target{m.Trees[0].Commit, m.Trees[0].Content}, "test")
+			_, err := s.k.Rollback(t.Context(), s.tree, Target{Commit: m.Trees[0].Commit, Content: m.Trees[0].Content}, "test")
 			errs <- err
 		})
 	}
@@ -464,7 +464,7 @@ func goOnFor(t *testing.T, dir string) {
 	fmt.Println("begun")
 	if os.Getenv("HOLDFAST_TEST_KILLED") == "snapshot" {
 		s.take()
-	} else if _, err := s.k.Rollback(context.Background(), s.tree, Target{m.Trees[0].Commit, m.Trees[0].Content}, "killed"); err != nil {
+	} else if _, err := s.k.Rollback(context.Background(), s.tree, Target{Commit: m.Trees[0].Commit, Content: m.Trees[0].Content}, "killed"); err != nil {
 		t.Fatal(err)
 	}
 }

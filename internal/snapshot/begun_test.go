@@ -29,7 +29,7 @@ func TestRefusedIsNotGoneOnWith(t *testing.T) {
 	s := newSite(t)
 	s.write("a", "1")
 	m := s.take()
-	to := Target{m.Trees[0].Commit, m.Trees[0].Content}
+	to := Target{Commit: m.Trees[0].Commit, Content: m.Trees[0].Content}
 	stop := during(t, func(i int) { _ = os.WriteFile(s.path("a"), []byte(fmt.Sprint("now ", i)), 0o644) })
 	_, err := s.k.Rollback(t.Context(), s.tree, to, "test")
 	stop()
@@ -84,7 +84,7 @@ func TestTwoTreesAtOnce(t *testing.T) {
 		var wg sync.WaitGroup
 		for i, tree := range trees {
 			wg.Go(func() {
-				if _, err := s.k.Rollback(t.Context(), tree, Target{m.Trees[i].Commit, m.Trees[i].Content}, "test"); err != nil {
+				if _, err := s.k.Rollback(t.Context(), tree, Target{Commit: m.Trees[i].Commit, Content: m.Trees[i].Content}, "test"); err != nil {
 					t.Error(err)
 				}
 			})

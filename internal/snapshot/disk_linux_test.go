@@ -64,7 +64,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	_, err := s.k.Take(t.Context(), []Tree{s.tree}, Manifest{})
 	named(err)
-	_, err = s.k.Rollback(t.Context(), s.tree, Target{m.Trees[0].Commit, m.Trees[0].Content}, "test")
+	_, err = s.k.Rollback(t.Context(), s.tree, Target{Commit: m.Trees[0].Commit, Content: m.Trees[0].Content}, "test")
 	named(err)
 	s.is(bad)
 	s.grows(named)

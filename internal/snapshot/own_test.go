@@ -44,7 +44,7 @@ func TestD40_WhatHasBecomeHoldfastsOwn(t *testing.T) {
 	s.write("a", "2")
 	for _, name := range []string{"state", "holdfast.yaml"} {
 		own = []string{s.path(name)}
-		_, err := s.k.Rollback(t.Context(), s.tree, Target{m.Trees[0].Commit, m.Trees[0].Content}, "test")
+		_, err := s.k.Rollback(t.Context(), s.tree, Target{Commit: m.Trees[0].Commit, Content: m.Trees[0].Content}, "test")
 		if holdfast.KindOf(err) != holdfast.KindConflict {
 			t.Fatalf("%s: %v", name, err)
 		}

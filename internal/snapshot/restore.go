@@ -330,9 +330,6 @@ func short(dir int, name string, most int64) string {
 
 // inMiddle refuses a rollback in the middle of something of git's.
 func inMiddle(t Tree, what string) error {
-	if what == "" {
-		return nil
-	}
 	return &holdfast.Error{Kind: holdfast.KindConflict, Rule: "tree/middle", Why: fmt.Sprintf("the repository in %s is in the middle of a %s", t.Path, what),
-		Hint: "end or abort it there with git, then roll back; a snapshot can be taken all the same"}
+		Hint: "end or abort it there with git, then roll back; or, where an agent only makes it look so, add --mid-merge: files alone are put back. A snapshot can be taken all the same"}
 }

@@ -19,6 +19,9 @@ import (
 type Target struct {
 	Commit  string `json:"commit"`
 	Content string `json:"content"` // SHA-256, as the ledger has it
+	// MidMerge goes there though the tree's repository is in the middle of a merge or
+	// the like: a person said so, for whoever works in the tree can make it look so.
+	MidMerge bool `json:"mid_merge,omitempty"`
 }
 
 // Rolled is what a rollback did, or would do.
@@ -33,6 +36,9 @@ type Rolled struct {
 	First []string `json:"first,omitempty"`
 	// Stays is what a snapshot leaves out, which was not touched.
 	Stays LeftOut `json:"stays"`
+	// Middle is what the tree's repository was in the middle of, and still is: it was
+	// passed over. "" is nothing.
+	Middle string `json:"middle,omitempty"`
 	// Failed is why the tree did not go back, "" where it did; Hint what to do.
 	Failed string `json:"failed,omitempty"`
 	Hint   string `json:"hint,omitempty"`
@@ -83,11 +89,11 @@ func (k *Keeper) rollback(ctx context.Context, t Tree, to Target, who string) (*
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	want, err := r.ready(ctx, t, to, k.opt.Own())
+	want, middle, err := r.ready(ctx, t, to, k.opt.Own())
 	if err != nil {
 		return nil, err
 	}
-	out := &Rolled{Tree: t.Path}
+	out := &Rolled{Tree: t.Path, Middle: middle}
 	for range rounds {
 		if done, err := k.round(ctx, r, t, to, want, who, out); done || err != nil {
 			return out, err
@@ -114,7 +120,7 @@ func (k *Keeper) Look(ctx context.Context, t Tree, to Target) (*Rolled, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	want, err := r.ready(ctx, t, to, k.opt.Own())
+	want, middle, err := r.ready(ctx, t, to, k.opt.Own())
 	if err != nil {
 		return nil, err
 	}
@@ -122,27 +128,26 @@ func (k *Keeper) Look(ctx context.Context, t Tree, to Target) (*Rolled, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &Rolled{Tree: t.Path}
+	out := &Rolled{Tree: t.Path, Middle: middle}
 	out.tell(planOf(v.entries, want), v)
 	return out, nil
 }
 
-// ready reads the version, and refuses what cannot be rolled back now.
-func (r *repo) ready(ctx context.Context, t Tree, to Target, own []string) ([]entry, error) {
+// ready reads the version, and refuses what cannot be rolled back now. middle is what
+// the tree's repository is in the middle of, where that is passed over.
+func (r *repo) ready(ctx context.Context, t Tree, to Target, own []string) (want []entry, middle string, err error) {
 	root, err := openTree(t.Path)
 	if err != nil {
-		return nil, unfound(t, err)
+		return nil, "", unfound(t, err)
 	}
 	defer unix.Close(root)
-	middle, _ := between(root)
-	if err := inMiddle(t, middle); err != nil {
-		return nil, err
+	if middle, _ = between(root); middle != "" && !to.MidMerge {
+		return nil, "", inMiddle(t, middle)
 	}
-	want, err := r.list(ctx, to.Commit)
-	if err != nil {
-		return nil, err
+	if want, err = r.list(ctx, to.Commit); err != nil {
+		return nil, "", err
 	}
-	return want, notOwn(t, want, own)
+	return want, middle, notOwn(t, want, own)
 }
 
 // notOwn refuses a version that holds what has become Holdfast's own since: to put it

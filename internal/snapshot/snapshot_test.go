@@ -82,7 +82,7 @@ func (s *site) take() *Manifest {
 
 func (s *site) back(m *Manifest) *Rolled {
 	s.t.Helper()
-	out, err := s.k.Rollback(s.t.Context(), s.tree, Target{m.Trees[0].Commit, m.Trees[0].Content}, "test")
+	out, err := s.k.Rollback(s.t.Context(), s.tree, Target{Commit: m.Trees[0].Commit, Content: m.Trees[0].Content}, "test")
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -219,7 +219,7 @@ func Test001_Layer3_Rollback(t *testing.T) {
 		}
 	}
 	bad := s.picture()
-	look, err := s.k.Look(t.Context(), s.tree, Target{m.Trees[0].Commit, m.Trees[0].Content})
+	look, err := s.k.Look(t.Context(), s.tree, Target{Commit: m.Trees[0].Commit, Content: m.Trees[0].Content})
 	if err != nil || look.Removed == 0 || look.Written == 0 {
 		t.Fatalf("%+v, %v", look, err)
 	}
@@ -512,7 +512,7 @@ func TestD40_MidMerge(t *testing.T) {
 				t.Fatalf("%+v", m.Trees[0])
 			}
 			s.verified(m)
-			_, err := s.k.Rollback(t.Context(), s.tree, Target{first.Trees[0].Commit, first.Trees[0].Content}, "test")
+			_, err := s.k.Rollback(t.Context(), s.tree, Target{Commit: first.Trees[0].Commit, Content: first.Trees[0].Content}, "test")
 			var e *holdfast.Error
 			if !errors.As(err, &e) || e.Kind != holdfast.KindConflict || !strings.Contains(e.Why, what) || e.Hint == "" {
 				t.Fatalf("%v", err)
@@ -520,8 +520,42 @@ func TestD40_MidMerge(t *testing.T) {
 			if b, _ := os.ReadFile(s.path("a")); string(b) != "2" {
 				t.Fatalf("%q", b)
 			}
+			s.midMerge(first, what, ".git/"+file)
 		})
 	}
+}
+
+// midMerge goes back though the repository is in the middle of something, because a
+// person said so, and once more as if Holdfast had been killed in it: files alone, what
+// git was in the middle of stays, and it is said.
+func (s *site) midMerge(m *Manifest, what, file string) {
+	s.t.Helper()
+	to := Target{Commit: m.Trees[0].Commit, Content: m.Trees[0].Content, MidMerge: true}
+	went := func(r *Rolled, err error) {
+		s.t.Helper()
+		if err != nil || r.Middle != what || r.Written != 1 {
+			s.t.Fatalf("%+v, %v", r, err)
+		}
+		if b, _ := os.ReadFile(s.path(file)); string(b) != "x" {
+			s.t.Fatalf("%s holds %q", file, b)
+		}
+	}
+	is := func(text string) {
+		s.t.Helper()
+		if b, _ := os.ReadFile(s.path("a")); string(b) != text {
+			s.t.Fatalf("%q, not %q", b, text)
+		}
+	}
+	went(s.k.Look(s.t.Context(), s.tree, to))
+	is("2")
+	went(s.k.Rollback(s.t.Context(), s.tree, to, "test"))
+	is("1")
+	s.write("a", "3")
+	if err := s.k.begin(Begun{Tree: s.tree, To: to, Who: "test"}); err != nil {
+		s.t.Fatal(err)
+	}
+	went(s.k.Finish(s.t.Context(), s.begun()[0]))
+	is("1")
 }
 
 // TestFinding5_2_15_no_history_is_rewritten: a rollback touches neither the commits,
@@ -579,7 +613,7 @@ func Test001_Layer3_MessageForms(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, b)
 		}
 	}
-	if out, err := s.k.Rollback(t.Context(), s.tree, Target{c.Commit, c.Content}, "test"); err != nil || out.Removed != 1 {
+	if out, err := s.k.Rollback(t.Context(), s.tree, Target{Commit: c.Commit, Content: c.Content}, "test"); err != nil || out.Removed != 1 {
 		t.Fatalf("%+v, %v", out, err)
 	}
 }
