@@ -94,8 +94,12 @@ func (c *crossing) keepFirst() (back func(context.Context) (string, error), err 
 }
 
 func errNoVersions(err error) error {
+	hint := "track its work tree under `snapshots: trees:`, with this agent among its agents"
+	if he, ok := asError(err); ok && he.Hint != "" { // such as of a full disk
+		hint = he.Hint
+	}
 	return &holdfast.Error{Kind: holdfast.KindOperation, Rule: "on_error/nothing kept", Why: "what the agent works on could not be kept first, as the contract asks (on_error: rollback): " + err.Error(),
-		Hint: "track its work tree under `snapshots: trees:`, with this agent among its agents", Err: err}
+		Hint: hint, Err: err}
 }
 
 // withPutBack adds to a failure what became of the work.

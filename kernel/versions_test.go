@@ -81,14 +81,19 @@ func TestVersions_onErrorRollback(t *testing.T) {
 	}
 }
 
-// Nothing acts that could not be kept first.
+// Nothing acts that could not be kept first, and the hint is of what kept it from that.
 func TestVersions_nothingKept_nothingActs(t *testing.T) {
-	for name, k := range map[string]*keeper{"nobody keeps": nil, "it cannot": {before: func(context.Context) error { return errors.New("the disk is full") }}} {
+	full := &holdfast.Error{Kind: holdfast.KindInternal, Why: "the disk is full", Hint: "make room"}
+	for name, k := range map[string]*keeper{"nobody keeps": nil, "it cannot": {before: func(context.Context) error { return full }}} {
 		w := newWorld(t, "", keeping(k))
 		var n atomic.Int64
 		_, err := w.k.Cross(t.Context(), w.req("test/back", `{}`), counted(&n))
 		if err == nil || n.Load() != 0 || !strings.Contains(err.Error(), "on_error: rollback") {
 			t.Errorf("%s: %v, acted %d times", name, err, n.Load())
+		}
+		var he *holdfast.Error
+		if !errors.As(err, &he) || (he.Hint == full.Hint) != (k != nil) || he.Hint == "" {
+			t.Errorf("%s: %+v", name, he)
 		}
 	}
 }
