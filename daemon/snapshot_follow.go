@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -254,12 +255,11 @@ func (s *snapshots) Before(ctx context.Context, a kernel.Acting) (func(context.C
 	}
 	var list []goBack
 	for _, t := range trees {
-		to, err := k.Mark(ctx, t, m)
-		s.tidied(k)
+		g, err := s.mark(ctx, k, t, m)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, goBack{tree: t, to: to, from: "before " + a.Crossing})
+		list = append(list, g)
 	}
 	return func(ctx context.Context) (string, error) {
 		n, went, failed := 0, []string(nil), []error(nil)
@@ -281,6 +281,10 @@ func (s *snapshots) Before(ctx context.Context, a kernel.Acting) (func(context.C
 		if n == 0 {
 			return "nothing in its work tree had changed", nil
 		}
-		return fmt.Sprintf("its work tree was rolled back to before it (%d names)", n), nil
+		where := "before it"
+		if slices.ContainsFunc(list, s.overruled) {
+			where += ", or to what a person has put back since"
+		}
+		return fmt.Sprintf("its work tree was rolled back to %s (%d names)", where, n), nil
 	}, nil
 }

@@ -20,6 +20,8 @@ type goBack struct {
 	tree snapshot.Tree
 	to   snapshot.Target
 	from string // the snapshot, or the commit's crossing
+
+	words int // of what is before an act: word.n then
 }
 
 // resolve finds what a rollback is about: a snapshot's id, or kernel.RollbackBefore
@@ -256,11 +258,12 @@ func (s *snapshots) back(ctx context.Context, g goBack, who, about string, more 
 			if err != nil {
 				return about, nil, err
 			}
-			rolled, err = k.Rollback(ctx, g.tree, g.to, who)
-			s.tidied(k)
+			var to goBack
+			to, rolled, err = s.rolled(ctx, k, g, who, about)
 			if rolled == nil {
 				return about, nil, err
 			}
+			data["to"], data["commit"] = to.from, to.to.Commit
 			return about, rolledData(rolled, data, err), err
 		}})
 	return rolled, err

@@ -84,3 +84,41 @@ func TestOnErrorSeveralTrees(t *testing.T) {
 	}
 	s.holds("a", "good")
 }
+
+// TestPersonsWordOutlastsAFailedAct: what a person had put back while an act ran is
+// not undone when that act fails, which its agent can do whenever it likes; what the
+// act did after that goes away all the same. An act that begins behind the word goes
+// back to before itself.
+func TestPersonsWordOutlastsAFailedAct(t *testing.T) {
+	s := openTracked(t, "")
+	before := func(crossing string) func() {
+		back, err := s.d.snapshots.Before(t.Context(), kernel.Acting{Tenant: holdfast.Local, Agent: "coder", Boundary: "test/careful", Crossing: crossing})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return func() {
+			if said, err := back(t.Context()); err != nil || strings.Contains(said, "a person") != (crossing == "c1") {
+				t.Errorf("%s: %q, %v", crossing, said, err)
+			}
+		}
+	}
+	s.write("a", "good")
+	good := s.version()
+	s.write("a", "bad")
+	fails := before("c1")
+	if _, err := s.d.snapshots.allBack(t.Context(), []goBack{good}, "me"); err != nil {
+		t.Fatal(err)
+	}
+	s.holds("a", "good")
+	s.write("a", "worse")
+	fails()
+	s.holds("a", "good")
+	if list := s.events("c1", eventRolled); len(list) != 1 || list[0]["to"] != good.from || list[0]["commit"] != good.to.Commit {
+		t.Errorf("%v", list)
+	}
+	s.write("a", "newer")
+	fails = before("c2")
+	s.write("a", "bad")
+	fails()
+	s.holds("a", "newer")
+}
