@@ -288,7 +288,7 @@ func (w *watching) tick() {
 	failed := w.failed
 	w.mu.Unlock()
 	if w.d.store.Poisoned() != nil {
-		failed = "the ledger failed to write: everything is refused until a restart"
+		failed = "nothing can be written down, and everything is refused until a restart"
 	}
 	w.take(w.watch.Set("", "", watch.LedgerFailed, failed != "", now, failed))
 	s, err := w.d.latch.Read()

@@ -32,7 +32,12 @@ func (w *watching) answer(ctx context.Context, f *waitingFinding) {
 // the ledger, and everything is halted for it (D41a).
 func (w *watching) unanswered(f *waitingFinding, err error) {
 	w.d.log.Error("what is out of the ordinary could not be answered", "condition", f.Condition, "agent", f.Agent, "response", f.Response.String(), "err", err)
-	why := w.d.maskText("the answer to " + string(f.Condition) + " could not be carried out: " + clip(err.Error()))
+	what := "what was to be done about " + string(f.Condition)
+	if f.Condition == watch.LedgerFailed {
+		what = "what was to be done about it"
+	}
+	text, _ := letter(err)
+	why := w.d.maskText(what + " could not be carried out (" + clip(text) + ")")
 	w.mu.Lock()
 	w.failed = why
 	w.mu.Unlock()

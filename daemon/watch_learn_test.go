@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"database/sql"
 	"fmt"
 	"net/http/httptest"
 	"os"
@@ -111,9 +112,39 @@ func TestD41a_LedgerFails(t *testing.T) {
 		all, _ := answersIn(t, d)
 		return slices.ContainsFunc(all, func(g given) bool { return g.Condition == watch.LedgerFailed && g.name == kernel.EventAnomalyCleared })
 	})
-	if !d.latch.Halted() {
-		t.Error("nobody lifts the latch but a person")
+	if s, err := d.latch.Read(); err != nil || !s.Halted || s.Why != "ledger_failed: what was to be done about loop could not be carried out (it broke)" {
+		t.Errorf("nobody lifts the latch but a person: %v %+v", err, s)
 	}
+}
+
+// TestD41a_LedgerFails_inWords: where nothing can be written people read so once,
+// wherever it is told, and not the condition's name in other words.
+func TestD41a_LedgerFails_inWords(t *testing.T) {
+	p := newPhones(t)
+	d, _, down := alerted(t, p, "boundaries: [{boundary: test/act, risk: LOW}]\n")
+	defer down()
+	pastTriggers(t, d.Paths.DB, func(t *testing.T, db *sql.DB) { run(t, db, "ALTER TABLE leaf RENAME COLUMN part TO gone") })
+	if err := acts(t, d, "ada", "test/act", `{"a":1}`, nil); err == nil {
+		t.Error("it was written all the same")
+	}
+	until(t, "the halt", d.latch.Halted)
+	halt, err := d.latch.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	saidOnce := func(where, text string) {
+		t.Helper()
+		if !strings.Contains(text, "ledger_failed: ") || !strings.Contains(text, " written down") || strings.Contains(text, "failed to write") || strings.Count(text, "ledger") != 1 {
+			t.Errorf("%s says %q", where, text)
+		}
+	}
+	saidOnce("the latch", halt.Why)
+	saidOnce("what people are sent", p.wait(t, "/sms", 1)[0].Text)
+	s, err := d.Status(t.Context())
+	if err != nil || !slices.ContainsFunc(s.Watch.Holds, func(a story.Anomaly) bool { return a.Condition == watch.LedgerFailed }) {
+		t.Errorf("%v %+v", err, s.Watch)
+	}
+	saidOnce("status", s.HaltWhy)
 }
 
 // TestWatchMetrics: what is found and answered is counted, and what holds is there

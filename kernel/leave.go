@@ -265,7 +265,7 @@ func (c *crossing) afterClose(end *ending, e *ledger.Entry, err error) error {
 		c.machine.do(lost)
 		c.k.log.Error("the entry could not be written", "crossing", c.j.id, "err", err)
 		c.k.signal(c.j, refusal(holdfast.K6, "WRITE_FAILED", err))
-		c.k.notify(Notice{Level: "critical", Event: "ledger_failed", Tenant: c.j.tenant(), Crossing: c.j.id, Why: "the ledger failed to write"})
+		c.k.notify(Notice{Level: "critical", Event: "ledger_failed", Tenant: c.j.tenant(), Crossing: c.j.id, Why: "what a crossing came to cannot be written down, and everything is refused until a restart"})
 		c.out.Verdict = holdfast.Deny
 		err = withCrossing(err, c.j.id)
 		c.finish(err)
