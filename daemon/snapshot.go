@@ -26,8 +26,6 @@ type snapshots struct {
 	keeper  *snapshot.Keeper  // guarded by mu; nil until it is first needed
 	trouble map[string]string // guarded by mu; by what could not be done, why
 
-	words map[string]*word // guarded by mu; by the tree's path
-
 	behind following
 	ending ending
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -240,7 +239,7 @@ func (s *snapshots) message(ctx context.Context, a kernel.Acting) (snapshot.Mess
 
 // Before implements kernel.Versions: the trees of the agent are kept as they are
 // before the act, and put back if it fails (spec 001, "ON ERROR").
-func (s *snapshots) Before(ctx context.Context, a kernel.Acting) (func(context.Context) (string, error), error) {
+func (s *snapshots) Before(ctx context.Context, a kernel.Acting) (func(context.Context, bool) (string, error), error) {
 	trees := s.d.config().Snapshots.of(a.Agent)
 	if len(trees) == 0 {
 		return nil, fmt.Errorf("no work tree of %s is tracked", clip(a.Agent))
@@ -253,38 +252,55 @@ func (s *snapshots) Before(ctx context.Context, a kernel.Acting) (func(context.C
 	if err != nil {
 		return nil, err
 	}
-	var list []goBack
+	var list []*snapshot.Mark
 	for _, t := range trees {
-		g, err := s.mark(ctx, k, t, m)
+		mark, err := k.Mark(ctx, t, m)
+		s.tidied(k)
 		if err != nil {
+			forget(list)
 			return nil, err
 		}
-		list = append(list, g)
+		list = append(list, mark)
 	}
-	return func(ctx context.Context) (string, error) {
-		n, went, failed := 0, []string(nil), []error(nil)
-		for _, g := range list {
-			r, err := s.back(ctx, g, keeperAgent, a.Crossing, map[string]any{"for": a.Crossing, "agent": a.Agent, "why": "on_error: rollback"})
-			if err != nil {
-				failed = append(failed, fmt.Errorf("%s did not go back: %w", g.tree.Path, err))
-				continue
-			}
-			went = append(went, g.tree.Path)
-			n += r.Removed + r.Written
+	return func(ctx context.Context, failed bool) (string, error) {
+		defer forget(list)
+		if !failed {
+			return "", nil
 		}
-		if len(failed) > 0 {
-			if len(went) > 0 { // the kernel tells of the error alone
-				failed = append(failed, fmt.Errorf("these went back: %s", strings.Join(went, ", ")))
-			}
-			return "", errors.Join(failed...)
-		}
-		if n == 0 {
-			return "nothing in its work tree had changed", nil
-		}
-		where := "before it"
-		if slices.ContainsFunc(list, s.overruled) {
-			where += ", or to what a person has put back since"
-		}
-		return fmt.Sprintf("its work tree was rolled back to %s (%d names)", where, n), nil
+		return s.putBack(ctx, a, list)
 	}, nil
+}
+
+func forget(list []*snapshot.Mark) {
+	for _, m := range list {
+		m.Forget()
+	}
+}
+
+// putBack puts trees back after an act failed, and says what became of them.
+func (s *snapshots) putBack(ctx context.Context, a kernel.Acting, list []*snapshot.Mark) (string, error) {
+	n, went, failed, where := 0, []string(nil), []error(nil), "before it"
+	for _, m := range list {
+		g := goBack{tree: m.Tree(), to: m.Target(), mark: m}
+		r, err := s.back(ctx, g, keeperAgent, a.Crossing, map[string]any{"for": a.Crossing, "agent": a.Agent, "why": "on_error: rollback"})
+		if err != nil {
+			failed = append(failed, fmt.Errorf("%s did not go back: %w", g.tree.Path, err))
+			continue
+		}
+		went = append(went, g.tree.Path)
+		n += r.Removed + r.Written
+		if r.To.From != snapshot.BeforeIt+a.Crossing {
+			where = "before it, or to what was put back since"
+		}
+	}
+	if len(failed) > 0 {
+		if len(went) > 0 { // the kernel tells of the error alone
+			failed = append(failed, fmt.Errorf("these went back: %s", strings.Join(went, ", ")))
+		}
+		return "", errors.Join(failed...)
+	}
+	if n == 0 {
+		return "nothing in its work tree had changed", nil
+	}
+	return fmt.Sprintf("its work tree was rolled back to %s (%d names)", where, n), nil
 }

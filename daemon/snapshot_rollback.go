@@ -19,9 +19,7 @@ import (
 type goBack struct {
 	tree snapshot.Tree
 	to   snapshot.Target
-	from string // the snapshot, or the commit's crossing
-
-	words int // of what is before an act: word.n then
+	mark *snapshot.Mark // after an act that failed, in whose place to may have come by then
 }
 
 // resolve finds what a rollback is about: a snapshot's id, or kernel.RollbackBefore
@@ -48,7 +46,7 @@ func (s *snapshots) version(ctx context.Context, subject, tree string) ([]goBack
 	var out []goBack
 	for _, p := range m.Trees {
 		if tree == "" || tree == p.Path {
-			out = append(out, goBack{tree: s.tracked(p.Path, p.Kind), to: snapshot.Target{Commit: p.Commit, Content: p.Content}, from: m.ID})
+			out = append(out, goBack{tree: s.tracked(p.Path, p.Kind), to: snapshot.Target{Commit: p.Commit, Content: p.Content, From: m.ID}})
 		}
 	}
 	if len(out) == 0 {
@@ -125,7 +123,7 @@ func (s *snapshots) newest(ctx context.Context, k *snapshot.Keeper, t snapshot.T
 				return best, err
 			}
 			if until > at && until <= seq {
-				best.to, best.from, at = snapshot.Target{Commit: p.Commit, Content: p.Content}, m.ID, until
+				best.to, at = snapshot.Target{Commit: p.Commit, Content: p.Content, From: m.ID}, until
 			}
 		}
 	}
@@ -149,7 +147,7 @@ func (s *snapshots) newest(ctx context.Context, k *snapshot.Keeper, t snapshot.T
 			return best, err
 		}
 		if until > at && until <= seq {
-			best.to, best.from, at = snapshot.Target{Commit: c.Commit, Content: found}, c.Crossing, until
+			best.to, at = snapshot.Target{Commit: c.Commit, Content: found, From: c.Crossing}, until
 			break
 		}
 	}
@@ -187,7 +185,7 @@ func (s *snapshots) Find(ctx context.Context, subject, tree string) (json.RawMes
 	}
 	var out []foundVersion
 	for _, g := range list {
-		out = append(out, foundVersion{g.tree.Path, g.from, g.to.Commit})
+		out = append(out, foundVersion{g.tree.Path, g.to.From, g.to.Commit})
 	}
 	return json.Marshal(out)
 }
@@ -247,7 +245,7 @@ func (s *snapshots) allBack(ctx context.Context, list []goBack, who string) (jso
 // back puts one tree back, as a crossing of Holdfast's own. about is the crossing
 // that it is for, if one is.
 func (s *snapshots) back(ctx context.Context, g goBack, who, about string, more map[string]any) (rolled *snapshot.Rolled, err error) {
-	data := map[string]any{"tree": g.tree.Path, "to": g.from, "commit": g.to.Commit}
+	data := map[string]any{"tree": g.tree.Path, "to": g.to.From, "commit": g.to.Commit}
 	maps.Copy(data, more)
 	if g.to.MidMerge {
 		data["mid_merge"] = true
@@ -258,12 +256,16 @@ func (s *snapshots) back(ctx context.Context, g goBack, who, about string, more 
 			if err != nil {
 				return about, nil, err
 			}
-			var to goBack
-			to, rolled, err = s.rolled(ctx, k, g, who, about)
+			if g.mark != nil {
+				rolled, err = k.PutBack(ctx, g.mark, who)
+			} else {
+				rolled, err = k.Rollback(ctx, g.tree, g.to, who)
+			}
+			s.tidied(k)
 			if rolled == nil {
 				return about, nil, err
 			}
-			data["to"], data["commit"] = to.from, to.to.Commit
+			data["to"], data["commit"] = rolled.To.From, rolled.To.Commit
 			return about, rolledData(rolled, data, err), err
 		}})
 	return rolled, err

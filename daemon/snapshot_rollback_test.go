@@ -78,7 +78,7 @@ func TestOnErrorSeveralTrees(t *testing.T) {
 	if err := errors.Join(os.Mkdir(filepath.Join(other, ".git"), 0o755), os.WriteFile(filepath.Join(other, ".git", "MERGE_HEAD"), nil, 0o644)); err != nil {
 		t.Fatal(err)
 	}
-	_, err = back(t.Context())
+	_, err = back(t.Context(), true)
 	if err == nil || !strings.Contains(err.Error(), other+" did not go back: ") || !strings.Contains(err.Error(), "these went back: "+s.tree) {
 		t.Errorf("%v", err)
 	}
@@ -97,7 +97,7 @@ func TestPersonsWordOutlastsAFailedAct(t *testing.T) {
 			t.Fatal(err)
 		}
 		return func() {
-			if said, err := back(t.Context()); err != nil || strings.Contains(said, "a person") != (crossing == "c1") {
+			if said, err := back(t.Context(), true); err != nil || strings.Contains(said, "since") != (crossing == "c1") {
 				t.Errorf("%s: %q, %v", crossing, said, err)
 			}
 		}
@@ -113,7 +113,7 @@ func TestPersonsWordOutlastsAFailedAct(t *testing.T) {
 	s.write("a", "worse")
 	fails()
 	s.holds("a", "good")
-	if list := s.events("c1", eventRolled); len(list) != 1 || list[0]["to"] != good.from || list[0]["commit"] != good.to.Commit {
+	if list := s.events("c1", eventRolled); len(list) != 1 || list[0]["to"] != good.to.From || list[0]["commit"] != good.to.Commit {
 		t.Errorf("%v", list)
 	}
 	s.write("a", "newer")
@@ -121,4 +121,53 @@ func TestPersonsWordOutlastsAFailedAct(t *testing.T) {
 	s.write("a", "bad")
 	fails()
 	s.holds("a", "newer")
+}
+
+// TestActsAtOnceOnOneTree: what was put back because an act failed is not brought back
+// by one that began behind that act and fails later; one that began before it goes back
+// to before itself.
+func TestActsAtOnceOnOneTree(t *testing.T) {
+	s := openTracked(t, "")
+	begins := func(crossing string) func(failed bool) string {
+		after, err := s.d.snapshots.Before(t.Context(), kernel.Acting{Tenant: holdfast.Local, Agent: "coder", Boundary: "test/careful", Crossing: crossing})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return func(failed bool) string {
+			said, err := after(t.Context(), failed)
+			if err != nil {
+				t.Errorf("%s: %v", crossing, err)
+			}
+			return said
+		}
+	}
+	s.write("a", "good")
+	first := begins("c1")
+	s.write("a", "bad")
+	second, third := begins("c2"), begins("c3")
+	s.write("a", "worse")
+	first(true)
+	s.holds("a", "good")
+	s.write("a", "worse")
+	if said := second(true); !strings.Contains(said, "or to what was put back since") {
+		t.Error(said)
+	}
+	s.holds("a", "good")
+	s.write("a", "finished")
+	if said := third(false); said != "" {
+		t.Error(said)
+	}
+	s.holds("a", "finished")
+
+	first = begins("c4")
+	s.write("a", "of c4")
+	second = begins("c5")
+	s.write("a", "of c5")
+	second(true)
+	s.holds("a", "of c4")
+	first(true)
+	s.holds("a", "finished")
+	if list := s.events("c4", eventRolled); len(list) != 1 || list[0]["to"] != "before c4" {
+		t.Errorf("%v", list)
+	}
 }

@@ -162,7 +162,7 @@ func TestBeforeIsNothingThatACrossingChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	list, err := s.d.snapshots.before(t.Context(), second.Crossing, "")
-	if err != nil || len(list) != 1 || list[0].from != to.from {
+	if err != nil || len(list) != 1 || list[0].to.From != to.to.From {
 		t.Errorf("%+v, %v; it wants %+v", list, err, to)
 	}
 }

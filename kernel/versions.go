@@ -12,10 +12,10 @@ import (
 type Versions interface {
 	// Before keeps what the agent works on, before an act whose contract says
 	// on_error: rollback. An error of it keeps the act from beginning, and so does the
-	// end of ctx, which ends when the crossing is cut or its caller gives up. back puts it
-	// back after the act failed, and says in one sentence what it did; it is called
-	// once or never.
-	Before(ctx context.Context, a Acting) (back func(context.Context) (string, error), err error)
+	// end of ctx, which ends when the crossing is cut or its caller gives up. after is
+	// called once, whatever became of the act: where it failed, it puts back what was
+	// kept, and says in one sentence what it did; else it lets go of it.
+	Before(ctx context.Context, a Acting) (after func(ctx context.Context, failed bool) (string, error), err error)
 	// Ended is told of each act that was begun, once its entry is durable. It must
 	// not wait.
 	Ended(a Acting)
@@ -58,15 +58,13 @@ func (c *crossing) perform(act Act) ended {
 	if c.j.contract.OnError != OnErrorRollback {
 		return c.performed(act)
 	}
-	back, err := c.keepFirst()
+	after, err := c.keepFirst()
 	if err != nil {
 		return ended{err: err, unstarted: true}
 	}
 	e := c.performed(act)
-	if e.unstarted || e.err == nil && e.out.ExitCode == 0 {
-		return e
-	}
-	e.putBack, err = back(context.WithoutCancel(c.caller))
+	failed := !e.unstarted && (e.err != nil || e.out.ExitCode != 0)
+	e.putBack, err = after(context.WithoutCancel(c.caller), failed)
 	if err != nil {
 		c.k.log.Error("what a failed act changed could not be put back", "crossing", c.j.id, "err", err)
 		c.k.notify(Notice{Level: "error", Event: "rollback_failed", Tenant: c.j.tenant(), Agent: c.j.who.Agent, Crossing: c.j.id, Boundary: c.j.req.Boundary,
@@ -79,18 +77,25 @@ func (c *crossing) perform(act Act) ended {
 // keepFirst keeps what the agent works on. That may take long: whoever ends the
 // crossing meanwhile ends the keeping too, and the latch is asked once more, so that
 // no act begins after it is set.
-func (c *crossing) keepFirst() (back func(context.Context) (string, error), err error) {
+func (c *crossing) keepFirst() (after func(context.Context, bool) (string, error), err error) {
 	if c.k.versions == nil {
 		return nil, errNoVersions(errors.New("nobody keeps any here"))
 	}
-	back, err = c.k.versions.Before(c.ctx, c.acting())
-	if c.ctx.Err() != nil {
+	after, err = c.k.versions.Before(c.ctx, c.acting())
+	switch {
+	case err != nil && c.ctx.Err() != nil:
 		return nil, context.Cause(c.ctx)
+	case err != nil:
+		return nil, errNoVersions(err)
+	case c.ctx.Err() != nil:
+		err = context.Cause(c.ctx)
+	default:
+		err = c.k.asked()
 	}
 	if err != nil {
-		return nil, errNoVersions(err)
+		_, _ = after(context.WithoutCancel(c.caller), false) // nothing was done that could be put back
 	}
-	return back, c.k.asked()
+	return after, err
 }
 
 func errNoVersions(err error) error {

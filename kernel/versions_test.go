@@ -23,18 +23,23 @@ type keeper struct {
 
 	mu    sync.Mutex
 	backs int             // guarded by mu; how often the work was put back
+	goes  int             // guarded by mu; how often what was kept was let go of
 	ended []kernel.Acting // guarded by mu
 }
 
-func (k *keeper) Before(ctx context.Context, _ kernel.Acting) (func(context.Context) (string, error), error) {
+func (k *keeper) Before(ctx context.Context, _ kernel.Acting) (func(context.Context, bool) (string, error), error) {
 	if k.before != nil {
 		if err := k.before(ctx); err != nil {
 			return nil, err
 		}
 	}
-	return func(context.Context) (string, error) {
+	return func(_ context.Context, failed bool) (string, error) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
+		if !failed {
+			k.goes++
+			return "", nil
+		}
 		k.backs++
 		return "it was put back", nil
 	}, nil
@@ -61,8 +66,8 @@ func keeping(k *keeper) option {
 func TestVersions_onErrorRollback(t *testing.T) {
 	k := &keeper{}
 	w := newWorld(t, "", keeping(k))
-	if _, err := w.cross(w.req("test/back", `{}`)); err != nil || k.backs != 0 {
-		t.Fatal(err, k.backs)
+	if _, err := w.cross(w.req("test/back", `{}`)); err != nil || k.backs != 0 || k.goes != 1 {
+		t.Fatal(err, k.backs, k.goes)
 	}
 	_, err := w.k.Cross(t.Context(), w.req("test/back", `{"n":1}`), func(context.Context) (holdfast.Output, error) {
 		return holdfast.Output{}, errors.New("it broke")
@@ -123,7 +128,7 @@ func TestVersions_stoppedWhileKept(t *testing.T) {
 			var w *world
 			ctx, gone := context.WithTimeout(t.Context(), time.Minute)
 			defer gone()
-			w = newWorld(t, "", keeping(&keeper{before: func(ctx context.Context) error {
+			k := &keeper{before: func(ctx context.Context) error {
 				go c.stop(w, gone)
 				if c.wait {
 					return waits(ctx)
@@ -132,11 +137,15 @@ func TestVersions_stoppedWhileKept(t *testing.T) {
 					time.Sleep(time.Millisecond)
 				}
 				return nil
-			}}))
+			}}
+			w = newWorld(t, "", keeping(k))
 			var n atomic.Int64
 			_, err := w.k.Cross(ctx, w.req("test/back", `{}`), counted(&n))
 			if holdfast.KindOf(err) != c.kind || n.Load() != 0 {
 				t.Errorf("%v, acted %d times", err, n.Load())
+			}
+			if k.backs != 0 || (k.goes == 1) == c.wait {
+				t.Errorf("what was kept was put back %d times, and let go of %d times", k.backs, k.goes)
 			}
 			all := w.entries(holdfast.Local)
 			if e := all[len(all)-1]; e.Boundary != "test/back" || e.Outcome != c.is {

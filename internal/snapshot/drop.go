@@ -11,23 +11,6 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/excerpt"
 )
 
-// Mark keeps a tree as it is, for a rollback within the day.
-func (k *Keeper) Mark(ctx context.Context, t Tree, m Message) (Target, error) {
-	ctx, cancel := k.within(ctx, t)
-	defer cancel()
-	r, err := k.repo(ctx, t.Path)
-	if err != nil {
-		return Target{}, err
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	v, err := r.keep(ctx, t, k.limits, k.opt.Own(), k.opt.Now(), ask{ref: "refs/holdfast/before/" + refName(m.Agent), message: m.text(t.Kind), always: true, room: true})
-	if err != nil {
-		return Target{}, err
-	}
-	return Target{Commit: v.commit, Content: v.content}, nil
-}
-
 // Drop removes a snapshot. What commits or other snapshots hold as well stays.
 func (k *Keeper) Drop(ctx context.Context, id string) error {
 	m, err := k.Read(id)

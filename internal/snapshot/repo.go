@@ -24,6 +24,8 @@ type repo struct {
 	dir  string // with the repository in git, and the index beside it
 	git  git
 	mu   sync.Mutex // one use at a time
+
+	marks marks
 }
 
 // lastRef keeps what the index names.

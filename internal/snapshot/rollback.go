@@ -19,6 +19,9 @@ import (
 type Target struct {
 	Commit  string `json:"commit"`
 	Content string `json:"content"` // SHA-256, as the ledger has it
+	// From is what it is known by: a snapshot, the crossing whose commit it is, or the
+	// word before and one.
+	From string `json:"from,omitempty"`
 	// MidMerge goes there though the tree's repository is in the middle of a merge or
 	// the like: a person said so, for whoever works in the tree can make it look so.
 	MidMerge bool `json:"mid_merge,omitempty"`
@@ -27,6 +30,8 @@ type Target struct {
 // Rolled is what a rollback did, or would do.
 type Rolled struct {
 	Tree string `json:"tree"`
+	// To is the version that it went back to.
+	To Target `json:"to"`
 	// Before is the snapshot of what was there, to which one can go back.
 	Before *Manifest `json:"before,omitempty"`
 	// Removed and Written are how many names were taken away and put back.
@@ -73,14 +78,19 @@ const rounds = 4
 // After an error nothing goes on by itself, unless ctx was canceled: then Finish
 // does.
 func (k *Keeper) Rollback(ctx context.Context, t Tree, to Target, who string) (*Rolled, error) {
-	out, err := k.rollback(ctx, t, to, who)
+	return k.back(ctx, t, to, nil, who)
+}
+
+// back puts a tree back to a version, or to a mark where there is one.
+func (k *Keeper) back(ctx context.Context, t Tree, to Target, m *Mark, who string) (*Rolled, error) {
+	out, err := k.rollback(ctx, t, to, m, who)
 	if err != nil && ctx.Err() != nil {
 		return out, err
 	}
 	return out, errors.Join(err, ignoreMissing(os.Remove(k.begunFile(t.Path))))
 }
 
-func (k *Keeper) rollback(ctx context.Context, t Tree, to Target, who string) (*Rolled, error) {
+func (k *Keeper) rollback(ctx context.Context, t Tree, to Target, m *Mark, who string) (*Rolled, error) {
 	ctx, cancel := k.within(ctx, t)
 	defer cancel()
 	r, err := k.repo(ctx, t.Path)
@@ -89,13 +99,20 @@ func (k *Keeper) rollback(ctx context.Context, t Tree, to Target, who string) (*
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if m != nil {
+		to = m.Target()
+	}
 	want, middle, err := r.ready(ctx, t, to, k.opt.Own())
 	if err != nil {
 		return nil, err
 	}
-	out := &Rolled{Tree: t.Path, Middle: middle}
+	out := &Rolled{Tree: t.Path, To: to, Middle: middle}
 	for range rounds {
-		if done, err := k.round(ctx, r, t, to, want, who, out); done || err != nil {
+		done, err := k.round(ctx, r, t, to, want, who, out)
+		if done && err == nil {
+			r.marks.wentBack(to, m)
+		}
+		if done || err != nil {
 			return out, err
 		}
 	}
@@ -342,7 +359,7 @@ func (k *Keeper) Begun() (out []Begun, err error) {
 // Finish carries a rollback to its end that Holdfast was killed in. Where that
 // fails, it stands as begun.
 func (k *Keeper) Finish(ctx context.Context, j Begun) (*Rolled, error) {
-	out, err := k.rollback(ctx, j.Tree, j.To, j.Who)
+	out, err := k.rollback(ctx, j.Tree, j.To, nil, j.Who)
 	if err != nil {
 		return out, err
 	}
