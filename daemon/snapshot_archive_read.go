@@ -113,69 +113,23 @@ func verifyTrees(ctx context.Context, tx kernel.Tx, key *ledger.Verifier) ([]led
 		return nil, err
 	}
 	slices.SortFunc(heads, func(a, b ledger.Head) int { return ledger.CompareTenants(a.Tenant, b.Tenant) })
-	var log ledger.CheckpointLog
-	var out []ledger.Report
+	v := ledger.StoreVerifier{Key: key}
 	for _, h := range heads {
-		r, err := verifyTree(ctx, tx, key, &log, h)
-		if err != nil {
+		t := ledger.StoredTree{Head: h, Size: h.Size}
+		newest, err := tx.Checkpoint(h.Tenant)
+		if err == nil {
+			t.Newest = &newest
+		} else if !errors.Is(err, kernel.ErrNotFound) {
+			return nil, &ledger.Fault{Tenant: h.Tenant, Seq: -1, Why: "the newest checkpoint: " + err.Error()}
+		}
+		t.Leaves = func(fn func(ledger.Stored) error) error {
+			return tx.Leaves(h.Tenant, 0, h.Size, func(l ledger.Stored) error { return errors.Join(ctx.Err(), fn(l)) })
+		}
+		if err := v.Tree(t); err != nil {
 			return nil, err
 		}
-		out = append(out, r)
 	}
-	for _, h := range log.Newest() {
-		if !slices.ContainsFunc(out, func(r ledger.Report) bool { return r.Tenant == h.Tenant }) {
-			return nil, &ledger.Fault{Tenant: h.Tenant, Seq: -1, Why: "a signed head of this tenant is recorded, and the ledger has no such tenant"}
-		}
-	}
-	return out, nil
-}
-
-func verifyTree(ctx context.Context, tx kernel.Tx, key *ledger.Verifier, log *ledger.CheckpointLog, h ledger.Head) (ledger.Report, error) {
-	signed := ledger.SignedCheckpoint{Head: ledger.Head{Tenant: h.Tenant}}
-	kept, err := tx.Checkpoint(h.Tenant)
-	if err == nil {
-		signed, err = key.Open(kept.Note)
-	}
-	if err != nil && !errors.Is(err, kernel.ErrNotFound) {
-		return ledger.Report{}, &ledger.Fault{Tenant: h.Tenant, Seq: -1, Why: "the newest checkpoint: " + err.Error()}
-	}
-	if signed.Tenant != h.Tenant {
-		return ledger.Report{}, &ledger.Fault{Tenant: h.Tenant, Seq: -1, Why: "the newest checkpoint is another tenant's"}
-	}
-	var own ledger.CheckpointLog
-	r, err := log.VerifyStore(h, headsOf(log, signed), func(fn func(ledger.Stored) error) error {
-		return tx.Leaves(h.Tenant, 0, h.Size, func(l ledger.Stored) error {
-			if err := errors.Join(ctx.Err(), fn(l)); err != nil || h.Tenant != ledger.CheckpointsTenant {
-				return err
-			}
-			return own.Add(l.Seq, l.Record)
-		})
-	})
-	if err != nil {
-		return r, err
-	}
-	if h.Tenant == ledger.CheckpointsTenant {
-		*log = own
-		if err := ledger.SignedWhole(h.Size, signed.Size); err != nil {
-			return r, err
-		}
-	}
-	return r, log.Covers(signed.Head)
-}
-
-// headsOf are the heads that a tree must contain, ascending: its newest checkpoint,
-// and what the log of checkpoints records of it.
-func headsOf(log *ledger.CheckpointLog, signed ledger.SignedCheckpoint) (out []ledger.SignedCheckpoint) {
-	if signed.Size > 0 {
-		out = append(out, signed)
-	}
-	for _, n := range log.Newest() {
-		if n.Tenant == signed.Tenant && n != signed.Head {
-			out = append(out, ledger.SignedCheckpoint{Head: n})
-		}
-	}
-	slices.SortFunc(out, func(a, b ledger.SignedCheckpoint) int { return int(a.Size - b.Size) })
-	return out
+	return v.Reports, v.End()
 }
 
 // recordedIn refuses a snapshot whose manifest the signed part of the ledger does

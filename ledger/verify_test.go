@@ -123,43 +123,18 @@ func TestErasuresAreBounded(t *testing.T) {
 // A tree that was cut back with its own checkpoints, or taken away whole, is
 // found by the log of checkpoints; so is a log that was cut back or taken away.
 func TestCutBackIsFoundByTheLog(t *testing.T) {
-	for name, spoil := range map[string]func(*world){
-		"cut back": func(w *world) {
-			short := newWorld(t)
-			for n := range 30 {
-				short.cross(t, "acme", n)
-			}
-			short.signer = w.signer
-			short.sign(t, "acme")
-			w.tenants["acme"] = short.tenants["acme"]
-		},
-		"unsigned": func(w *world) {
-			h := &history{}
-			w.tenants["acme"] = h
-			for n := range 100 {
-				w.cross(t, "acme", n)
-			}
-		},
-		"signature taken away": func(w *world) { h := w.tenants["acme"]; h.cps = h.cps[:len(h.cps)-1] },
-		"taken away":           func(w *world) { delete(w.tenants, "acme") },
-		"without a log":        func(w *world) { w.tenants[CheckpointsTenant] = &history{} },
-		"log cut back":         func(w *world) { w.tenants[CheckpointsTenant] = &history{}; w.record(t, w.tenants["acme"].cps[0]) },
-		"signed smaller":       func(w *world) { w.record(t, w.tenants["acme"].cps[0]) },
-		"signed twice": func(w *world) {
-			h := w.head("acme")
-			h.Root[0] ^= 1
-			w.record(t, mustSign(t, w.signer, h))
-		},
-		"no checkpoint": func(w *world) { w.event(t, CheckpointsTenant, 1) },
-	} {
+	for name, spoil := range cutBacks(t) {
 		w := ordinary(t)
 		w.log(t)
 		w.tenants[CheckpointsTenant].made = false
 		spoil(w)
 		_, err := w.verify(w.export(t))
-		var f *Fault
-		if !errors.As(err, &f) || f.Tenant != "acme" && (f.Tenant != CheckpointsTenant || name != "no checkpoint" && name != "log cut back") {
-			t.Errorf("%s: %v", name, err)
+		_, stored := w.verifyStored()
+		for _, err := range []error{err, stored} {
+			var f *Fault
+			if !errors.As(err, &f) || f.Tenant != "acme" && (f.Tenant != CheckpointsTenant || name != "no checkpoint" && name != "log cut back") {
+				t.Errorf("%s: %v", name, err)
+			}
 		}
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/ledger"
 )
 
 // TestHelp holds every command's help to the house's form: one line for the
@@ -149,16 +148,6 @@ func TestNotes(t *testing.T) {
 	got := notes([]byte("\n" + one + "\n" + two + "\n\n"))
 	if len(got) != 2 || string(got[0]) != one || string(got[1]) != two {
 		t.Errorf("%q", got)
-	}
-}
-
-func TestSortBySize(t *testing.T) {
-	cs := []ledger.SignedCheckpoint{{Head: ledger.Head{Size: 3}}, {Head: ledger.Head{Size: 1}}, {Head: ledger.Head{Size: 2}}}
-	sortBySize(cs)
-	for i, c := range cs {
-		if c.Size != int64(i+1) {
-			t.Errorf("place %d has size %d", i, c.Size)
-		}
 	}
 }
 
