@@ -38,6 +38,8 @@ type TreeConfig struct {
 	Agents  []string `yaml:"agents" doc:"agents that work in it: each of their actions that changed it is kept as a commit; * is every agent"`
 	Ignored string   `yaml:"ignored" enum:"drop,keep" doc:"drop: what .gitignore files leave out is no part of a snapshot, but counted and named in it; keep: it is; drop if absent"`
 	At      string   `yaml:"-"`
+	Named   string   `yaml:"-"` // Path, absolute, before links in it were followed
+	Found   bool     `yaml:"-"` // they could be
 }
 
 // What is kept where nothing else is said (spec 001, "Retention Policy").
@@ -112,9 +114,10 @@ func (r *reading) treePaths(c *SnapshotsConfig) {
 		if t.Path == "" {
 			continue
 		}
-		t.Path = r.abs(t.Path)
+		t.Named = r.abs(t.Path)
+		t.Path = t.Named
 		if real, err := filepath.EvalSymlinks(t.Path); err == nil {
-			t.Path = real
+			t.Path, t.Found = real, true
 		}
 	}
 	if c.Archive.Folder != "" {

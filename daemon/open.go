@@ -150,6 +150,9 @@ func Open(ctx context.Context, opt Options) (_ *Daemon, err error) {
 		return nil, err
 	}
 	d.Paths = d.owner.Paths
+	if err = d.snapshots.hold(&d.loaded.Config.Snapshots); err != nil {
+		return nil, err
+	}
 	keys, err := LoadKeys(d.owner)
 	if err != nil {
 		return nil, err
@@ -165,6 +168,7 @@ func Open(ctx context.Context, opt Options) (_ *Daemon, err error) {
 		return nil, err
 	}
 	d.endWatching = d.watching.start(ctx)
+	d.snapshots.tellMoved()
 	if d.unverified != "" {
 		d.condition("", "", watch.VerificationFailed, true, d.unverified)
 	}

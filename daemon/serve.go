@@ -267,6 +267,9 @@ func (d *Daemon) appeared(none *Loaded) *Loaded {
 
 // apply puts a loaded configuration in force, whole or not at all.
 func (d *Daemon) apply(l *Loaded) error {
+	if err := d.snapshots.hold(&l.Config.Snapshots); err != nil {
+		return err
+	}
 	if err := d.Kernel.SetPolicy(d.own(l), person()); err != nil {
 		return err
 	}
@@ -276,6 +279,7 @@ func (d *Daemon) apply(l *Loaded) error {
 	d.mu.Unlock()
 	d.alerts.reloaded()
 	d.snapshots.reloaded()
+	d.snapshots.tellMoved()
 	for _, what := range d.untaken() {
 		d.log.Warn("not all of the configuration is in force", "what", what)
 	}

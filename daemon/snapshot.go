@@ -26,6 +26,8 @@ type snapshots struct {
 	keeper  *snapshot.Keeper  // guarded by mu; nil until it is first needed
 	trouble map[string]string // guarded by mu; by what could not be done, why
 
+	moved map[string]string // guarded by mu; the troubles of trees whose paths lead elsewhere
+
 	behind following
 	ending ending
 
@@ -95,6 +97,7 @@ const (
 	ofAction   = "an action's change could not be kept"
 	ofRollback = "a rollback that was cut off could not be carried to its end"
 	ofArchive  = "the archive of the week is missing"
+	ofMoved    = "the path of a work tree leads elsewhere: "
 )
 
 // fail notes what status tells, and sets the condition that people are told of; an

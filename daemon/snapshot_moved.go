@@ -1,0 +1,96 @@
+package daemon
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// heldFile has, of each work tree by its path in the configuration, the folder that the
+// path led to when it was first tracked.
+func (s *snapshots) heldFile() string { return filepath.Join(s.d.snapshotDir(), "held.json") }
+
+// hold keeps each tree of a configuration at the folder that its path first led to. Who
+// may write to a folder above a tree can put a link in its place: what it leads to would
+// be read into versions, and what is there would go unkept. Where a path leads elsewhere
+// the first folder stays the tree, which is told by tellMoved.
+func (s *snapshots) hold(c *SnapshotsConfig) error {
+	if len(c.Trees) == 0 {
+		s.setMoved(nil)
+		return nil
+	}
+	held, err := s.held()
+	if err != nil {
+		return err
+	}
+	moved, more := map[string]string{}, false
+	for i := range c.Trees {
+		t := &c.Trees[i]
+		first, known := held[t.Named]
+		switch {
+		case !known && t.Found:
+			held[t.Named], more = t.Path, true
+		case known && first != t.Path:
+			now := "nothing that is there"
+			if t.Found {
+				now = clip(t.Path)
+			}
+			moved[ofMoved+clip(t.Named)] = fmt.Sprintf("it led to %s when it was first tracked, and leads to %s now; versions are kept of the first alone; where the other is meant, write its own path into the configuration", clip(first), now)
+			t.Path = first
+		}
+	}
+	s.setMoved(moved)
+	if !more {
+		return nil
+	}
+	b, err := json.MarshalIndent(held, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(s.d.snapshotDir(), 0o700); err != nil {
+		return err
+	}
+	return replaceFile(s.heldFile(), append(b, '\n'))
+}
+
+func (s *snapshots) setMoved(moved map[string]string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.moved = moved
+}
+
+func (s *snapshots) held() (map[string]string, error) {
+	held := map[string]string{}
+	b, err := os.ReadFile(s.heldFile())
+	if missing(err) {
+		return held, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(b, &held)
+	}
+	if err != nil || held == nil {
+		return nil, hinted("look where the path of each work tree leads; then take that file away", "%s, which says where work trees are, cannot be read: %v", s.heldFile(), err)
+	}
+	return held, nil
+}
+
+// tellMoved tells of the trees whose paths lead elsewhere, and of no others any more.
+func (s *snapshots) tellMoved() {
+	s.mu.Lock()
+	moved := s.moved
+	var gone []string
+	for what := range s.trouble {
+		if strings.HasPrefix(what, ofMoved) && moved[what] == "" {
+			gone = append(gone, what)
+		}
+	}
+	s.mu.Unlock()
+	for _, what := range gone {
+		s.fail(what, "")
+	}
+	for what, why := range moved {
+		s.fail(what, why)
+	}
+}
