@@ -47,6 +47,9 @@ func (d *Daemon) runHookInto(ctx context.Context, name string, argv, env []strin
 	if errors.Is(err, syscall.EPIPE) {
 		err = nil // it did not care for its input
 	}
+	if errors.Is(err, exec.ErrWaitDelay) {
+		err = errHeld
+	}
 	said := string(bytes.TrimSpace(d.mask(says.Bytes())))
 	if err == nil {
 		return said, nil
@@ -57,6 +60,9 @@ func (d *Daemon) runHookInto(ctx context.Context, name string, argv, env []strin
 	d.log.Error("a command failed", "command", name, "err", err, "output", clip(said))
 	return said, fmt.Errorf("%w: %s", err, excerpt.Of(said, 128))
 }
+
+// errHeld is of a command that ended well, and left behind what holds its output.
+var errHeld = errors.New("it ended, but what it had started goes on and holds its output open: send that elsewhere, or wait for it")
 
 // untilRefused ends a command once what it writes is not taken.
 type untilRefused struct {

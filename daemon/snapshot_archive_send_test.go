@@ -33,6 +33,7 @@ func TestArchiveCommand(t *testing.T) {
 		"exit 0":                               "before it had read the whole archive",
 		"no-such-program":                      "exit status 127",
 		"sleep 1000 & sleep 1000":              "took longer than 2s",
+		"cat >/dev/null; setsid sleep 3 &":     "holds its output open",
 	} {
 		if _, err := command(script); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%s: %v", script, err)
