@@ -16,6 +16,8 @@ const (
 	conditionBlocked     watch.Name = "day_budget_spent"
 	conditionGoalsPaused watch.Name = "goals_paused"
 	conditionAstray      watch.Name = "counters_astray"
+	conditionNotPutBack  watch.Name = "rollback_failed"
+	conditionUnverified  watch.Name = "ledger_unverified"
 )
 
 // alarming are the kernel's notices that are alerts in the document's sense: the
@@ -37,6 +39,8 @@ func alarming() map[string]watch.Finding {
 		"goals_paused":             {Condition: conditionGoalsPaused, Severity: watch.High, Response: watch.Alert},
 		"goals_resumed":            {Condition: conditionGoalsPaused, Severity: watch.High, Response: watch.Record, Cleared: true},
 		"counters_astray":          {Condition: conditionAstray, Severity: watch.High, Response: watch.Alert},
+		"rollback_failed":          {Condition: conditionNotPutBack, Severity: watch.High, Response: watch.Alert},
+		"unverified":               {Condition: conditionUnverified, Severity: watch.Medium, Response: watch.Alert},
 	}
 }
 
@@ -57,5 +61,9 @@ func (a *alerts) tellNotice(n kernel.Notice) {
 	if f.Condition == watch.LedgerFailed {
 		f.Tenant = ""
 	}
-	a.tell(f, string(f.Condition), nil)
+	name := string(f.Condition)
+	if f.Condition == conditionHookFailed { // another hook's, or another halt's, is another alert
+		name += " " + f.At.UTC().Format(time.RFC3339Nano)
+	}
+	a.tell(f, name, nil)
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -223,6 +224,31 @@ func Test001_Layer5_Response_noticesAreAlerts(t *testing.T) {
 	}
 	if got := p.took("/mail"); len(got) != 2 {
 		t.Errorf("told twice: %+v", got)
+	}
+}
+
+// What an act that failed leaves behind, which its agent can bring about, is told to
+// people, as is a ledger that cannot be verified; and one halt hook that fails hides
+// neither another one nor that it fails again at the next halt.
+func Test001_Layer5_Response_whatFailedIsTold(t *testing.T) {
+	p := newPhones(t)
+	d, _, down := alerted(t, p, "")
+	defer down()
+	for _, why := range []string{"report: exit status 1", "cancel-workflows: exit status 1", "cancel-workflows: exit status 1"} {
+		d.notice(kernel.Notice{Level: "critical", Event: "halt_hook_failed", Why: why})
+	}
+	d.notice(kernel.Notice{Level: "error", Event: "rollback_failed", Tenant: holdfast.Local, Agent: "coder", Why: "the repository is in the middle of a merge"})
+	d.notice(kernel.Notice{Level: "error", Event: "unverified", Why: "it cannot be opened"})
+	told := map[string]int{}
+	for _, m := range append(p.wait(t, "/mail", 4), p.wait(t, "/chat", 1)...) {
+		told[m.Severity+" "+m.Condition+" "+m.Agent]++
+		if m.Condition == "halt_hook_failed" {
+			told[strings.SplitN(m.Text, ":", 2)[0]]++
+		}
+	}
+	want := map[string]int{"HIGH halt_hook_failed ": 3, "report": 1, "cancel-workflows": 2, "HIGH rollback_failed coder": 1, "MEDIUM ledger_unverified ": 1}
+	if !maps.Equal(told, want) {
+		t.Errorf("%v", told)
 	}
 }
 
