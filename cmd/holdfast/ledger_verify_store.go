@@ -25,7 +25,7 @@ func (o *verifying) store() error {
 		}
 		faults, err := a.faults(s)
 		if err != nil {
-			return err
+			return tampered(err)
 		}
 		trees, err := a.trees(s)
 		if err != nil {

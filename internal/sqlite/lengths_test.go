@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -51,6 +52,46 @@ func TestOtherLengthsAreNamed(t *testing.T) {
 			t.Fatal(err)
 		}
 		if all := strings.Join(faults(t, path), "\n"); !c.quiet != strings.Contains(all, c.want) {
+			t.Errorf("%s: the file's faults are %q", name, all)
+		}
+	}
+}
+
+// A tile that is not the tree's is found though every leaf is as it was, whatever of it
+// was changed, and so is one that is gone.
+func TestStructureLooksIntoTiles(t *testing.T) {
+	dir := t.TempDir()
+	s := openStore(t, dir)
+	const leaves = 256*256 + 300
+	for from := 0; from < leaves; from += 1024 {
+		appendN(t, s, from, min(1024, leaves-from))
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "state", "holdfast.db")
+	if all := faults(t, path); len(all) > 0 {
+		t.Fatalf("of an honest file: %q", all)
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ sql, want string }{
+		"hashes":         {"UPDATE tile SET hashes = zeroblob(8192) WHERE level = 0 AND n = 7", `"acme": tile 7 at level 0 has another root than its hashes give`},
+		"a root":         {"UPDATE tile SET root = zeroblob(32) WHERE level = 0 AND n = 7", `"acme": tile 7 at level 0 has another root than tile 0 at level 1 says`},
+		"another's":      {"UPDATE tile SET (root, hashes) = (SELECT root, hashes FROM tile WHERE level = 0 AND n = 8) WHERE level = 0 AND n = 7", `tile 7 at level 0 has another root than tile 0 at level 1 says`},
+		"at the edge":    {"UPDATE tile SET (root, hashes) = (SELECT root, hashes FROM tile WHERE level = 0 AND n = 8) WHERE level = 0 AND n = 256", `"acme": the tiles and the last leaves give the root `},
+		"one is gone":    {"DELETE FROM tile WHERE level = 0 AND n = 7", `"acme": what is below tile 0 at level 1: `},
+		"so at the edge": {"DELETE FROM tile WHERE level = 0 AND n = 256", `"acme": the tree of 65836 leaves: `},
+	} {
+		if err := os.WriteFile(path, whole, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := pastTriggers(t, path, c.sql); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if all := strings.Join(faults(t, path), "\n"); !strings.Contains(all, c.want) {
 			t.Errorf("%s: the file's faults are %q", name, all)
 		}
 	}

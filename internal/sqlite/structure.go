@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/ledger"
-	"golang.org/x/mod/sumdb/tlog"
 	"modernc.org/sqlite"
 )
 
@@ -83,7 +82,7 @@ func schemaFaults(c *conn) ([]string, error) {
 // orphans finds what belongs to no tree: a tenant without a head, and leaves,
 // tiles and, for all, checkpoints of none or beyond one, and a state that only
 // a ledger can have made. It looks a tenant up, never a leaf, so that it costs
-// O(tenants log n); for all, it looks at each tile's lengths besides.
+// O(tenants log n); for all, it reads each tile besides.
 func orphans(c *conn, all bool) ([]ledger.Fault, error) {
 	o := orphanage{heads: make(map[int64]int64), names: make(map[int64]string)}
 	err := c.query("SELECT id, name FROM tenant", func(r row) error {
@@ -103,7 +102,7 @@ func orphans(c *conn, all bool) ([]ledger.Fault, error) {
 	o.tenants()
 	err = errors.Join(o.leaves(c), o.tiles(c))
 	if all {
-		err = errors.Join(err, o.checkpoints(c), o.rest(c), o.lengths(c))
+		err = errors.Join(err, o.checkpoints(c), o.rest(c), o.hashes(c))
 	}
 	if err != nil {
 		return nil, err
@@ -202,24 +201,6 @@ func (o *orphanage) tiles(c *conn) error {
 	}
 }
 
-// lengths finds tiles that are none, which the verification of a tree, from its
-// leaves, has no need to read. It reads no hash: O(leaves / 256).
-func (o *orphanage) lengths(c *conn) error {
-	return c.query("SELECT tenant, level, n, length(root), length(hashes) FROM tile WHERE length(root) <> ? OR length(hashes) <> ? LIMIT ?", func(r row) error {
-		tile, root, hashes := tileName(int(r.int(1)), r.int(2)), r.int(3), r.int(4)
-		if root != tlog.HashSize {
-			o.add(r.int(0), -1, otherRoot, tile, root, tlog.HashSize)
-		}
-		if hashes != tileSize {
-			o.add(r.int(0), -1, otherHashes, tile, hashes, tileSize)
-		}
-		return nil
-	}, int64(tlog.HashSize), int64(tileSize), int64(maxLengths))
-}
-
-// maxLengths bounds how many of them are told.
-const maxLengths = 100
-
 func (o *orphanage) checkpoints(c *conn) error {
 	sizes := make(map[string]int64)
 	for id, name := range o.names {
@@ -252,8 +233,9 @@ func (o *orphanage) checkpoints(c *conn) error {
 
 // Structure says what is wrong with the file around the trees, which no
 // verification of a tree that is there can see: a schema that is not
-// Holdfast's, tiles that are of another length, and leaves, tiles and checkpoints
-// that belong to no tree. It does not look into a tree. Nothing found is nil.
+// Holdfast's, tiles that are not the tree's, and leaves, tiles and checkpoints that
+// belong to no tree. Of the leaves it reads the last 255 of each tree at most. Nothing
+// found is nil.
 func (s *Store) Structure(ctx context.Context) ([]ledger.Fault, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
