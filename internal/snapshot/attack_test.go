@@ -489,3 +489,49 @@ func kill(t *testing.T, s *site, what string, m *Manifest, after time.Duration) 
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 }
+
+// TestNamesThatAPowerCutEmptied: a name of Holdfast's own in its repository that holds
+// no version keeps nothing from being kept or put back, by the second try at the latest.
+func TestNamesThatAPowerCutEmptied(t *testing.T) {
+	for _, name := range []string{"last", "rolled", "before/coder"} {
+		for _, text := range []string{"", "garbage\n", strings.Repeat("\x00", 41)} {
+			for _, reopened := range []bool{false, true} {
+				s := newSite(t)
+				s.write("a", "good")
+				mark := func() error {
+					m, err := s.k.Mark(t.Context(), s.tree, Message{Agent: "coder", Crossing: "c"})
+					if err == nil {
+						m.Forget()
+					}
+					return err
+				}
+				m := s.take()
+				s.write("a", "bad")
+				s.back(m)
+				if err := mark(); err != nil {
+					t.Fatal(err)
+				}
+				ref := filepath.Join(s.dir, "trees", repoName(s.tree.Path), "git", "refs", "holdfast", name)
+				if err := os.WriteFile(ref, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				if reopened {
+					s.open()
+				}
+				s.write("a", "worse")
+				var errs []error
+				for range 2 {
+					_, err := s.k.Take(t.Context(), []Tree{s.tree}, Manifest{Who: "test", Why: "asked for"})
+					_, rerr := s.k.Rollback(t.Context(), s.tree, Target{Commit: m.Trees[0].Commit, Content: m.Trees[0].Content}, "test")
+					errs = append(errs, errors.Join(err, rerr, mark()))
+				}
+				if errs[1] != nil || reopened && errs[0] != nil {
+					t.Errorf("%s, %q, opened again %v: %v", name, text, reopened, errs)
+				}
+				if b, err := os.ReadFile(s.path("a")); string(b) != "good" {
+					t.Errorf("%s, %q: the tree has %q, %v", name, text, b, err)
+				}
+			}
+		}
+	}
+}

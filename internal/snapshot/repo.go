@@ -66,13 +66,27 @@ func (r *repo) tidy() (bool, error) {
 		return found, err
 	}
 	err = filepath.WalkDir(filepath.Join(r.git.dir, "refs"), func(path string, d os.DirEntry, err error) error {
-		if err == nil && !d.IsDir() && strings.HasSuffix(path, ".lock") {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		if strings.HasSuffix(path, ".lock") || broken(path) {
 			found = true
 			return os.Remove(path)
 		}
-		return err
+		return nil
 	})
 	return found, err
+}
+
+// broken says whether a power cut left a name of our own without a version in it: git
+// would neither read nor write it again, and each is written anew with the next version.
+// A name that is the only one of what it holds is left alone.
+func broken(path string) bool {
+	if !strings.Contains(path, "/refs/holdfast/") {
+		return false
+	}
+	b, err := os.ReadFile(path)
+	return err == nil && !isName(strings.TrimSuffix(string(b), "\n"))
 }
 
 // sweep removes what is in dir under names like these, and says whether there was any.
