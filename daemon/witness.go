@@ -75,8 +75,11 @@ func (d *Daemon) heedWitness(ctx context.Context) error {
 // it could not be seen.
 func (d *Daemon) witnessed(ctx context.Context, store kernel.Store) error {
 	want, ok, err := Witness(d.Paths, d.signer.Verifier())
-	if err != nil || !ok {
+	if err != nil {
 		return err
+	}
+	if !ok {
+		return d.unwitnessed(ctx, store)
 	}
 	err = store.View(ctx, func(tx kernel.Tx) error {
 		hs, err := tx.Heads()
@@ -98,6 +101,26 @@ func (d *Daemon) witnessed(ctx context.Context, store kernel.Store) error {
 		return &again
 	}
 	return err
+}
+
+// unwitnessed is of a state that has no head that was signed last: nothing was signed
+// yet, or whoever put the store back took that away as well. It is written behind each
+// signature, so that the first may be without it where Holdfast was killed in between.
+func (d *Daemon) unwitnessed(ctx context.Context, store kernel.Store) error {
+	return store.View(ctx, func(tx kernel.Tx) error {
+		hs, err := tx.Heads()
+		if err != nil {
+			return err
+		}
+		for _, h := range hs {
+			if h.Tenant == ledger.CheckpointsTenant && h.Size > 1 {
+				return &holdfast.Error{Kind: holdfast.KindWALFormat, Gate: holdfast.K6,
+					Why:  fmt.Sprintf("%s is gone, though the ledger was signed %d times: whether the store was put back to an earlier moment cannot be told; look, then resume", d.Paths.Signed, h.Size),
+					Hint: "put it back from a backup, or, where the state is a copy of the store alone, resume: the next signature writes it"}
+			}
+		}
+		return nil
+	})
 }
 
 const (

@@ -61,6 +61,13 @@ func TestD41a_VerificationFailed_whatIsGone(t *testing.T) {
 			pastTriggers(t, d.Paths.DB, func(t *testing.T, db *sql.DB) { run(t, db, "UPDATE leaf SET hash = x'00'") })
 		},
 		"the witness": func(t *testing.T, d *Daemon) { forge(t, d.Paths.Signed) },
+		"no witness, though it was signed twice": func(t *testing.T, d *Daemon) {
+			act(t, d)
+			_, err := d.checkpoint(t.Context())
+			if err := errors.Join(err, os.Remove(d.Paths.Signed)); err != nil {
+				t.Fatal(err)
+			}
+		},
 		"a link for the witness": func(t *testing.T, d *Daemon) {
 			if err := errors.Join(os.Rename(d.Paths.Signed, d.Paths.Signed+".real"), os.Symlink(d.Paths.Signed+".real", d.Paths.Signed)); err != nil {
 				t.Fatal(err)
