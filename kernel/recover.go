@@ -81,12 +81,17 @@ func (k *Kernel) closeUnknown(s ledger.Stored) error {
 	}
 	ctx, cancel := edge()
 	defer cancel()
-	return walError(k.store.Update(ctx, func(tx Tx) error {
+	err = walError(k.store.Update(ctx, func(tx Tx) error {
 		if err := k.appendEntry(tx, e, leaf); err != nil {
 			return err
 		}
 		return spend(tx, e)
 	}))
+	if c := k.policy.Load().find(b.Boundary); err == nil && c != nil && c.OnError == OnErrorRollback {
+		k.notify(Notice{Level: "error", Event: "rollback_failed", Tenant: b.TenantID, Agent: b.Agent, Crossing: b.ID, Boundary: b.Boundary,
+			Why: "holdfast stopped in the middle of an act, and nothing that it changed was put back; look, then `holdfast rollback --before " + b.ID + "`"})
+	}
+	return err
 }
 
 // sweepBatch bounds how many reviews one sweep closes.

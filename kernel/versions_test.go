@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -176,5 +177,27 @@ func TestVersions_noLease(t *testing.T) {
 	x, _, err := w.k.Enter(t.Context(), w.req("test/back", `{}`), time.Minute)
 	if x != nil || holdfast.KindOf(err) != holdfast.KindPermission || !strings.Contains(err.Error(), "on_error: rollback") {
 		t.Errorf("%v %v", x, err)
+	}
+}
+
+// Where Holdfast was killed in the middle of such an act nobody puts anything back, and
+// people are told of it, once.
+func TestVersions_killedInTheMiddle(t *testing.T) {
+	w := newWorld(t, "", keeping(&keeper{}))
+	for _, boundary := range []string{"test/back", "test/low"} {
+		_, _ = w.k.Cross(t.Context(), w.req(boundary, `{}`), func(context.Context) (holdfast.Output, error) {
+			w.mu.Lock()
+			w.fault = func(string) error { return errGone }
+			w.mu.Unlock()
+			return holdfast.Output{}, nil
+		})
+		w.store.Close()
+		w = reopen(t, w.dir, "", keeping(&keeper{}))
+		told := slices.DeleteFunc(w.notices, func(n kernel.Notice) bool { return n.Event != "rollback_failed" })
+		if boundary == "test/low" && len(told) > 0 {
+			t.Errorf("%+v", told)
+		} else if boundary == "test/back" && (len(told) != 1 || !strings.HasSuffix(told[0].Why, "`holdfast rollback --before "+told[0].Crossing+"`") || told[0].Agent != "alice") {
+			t.Errorf("%+v", told)
+		}
 	}
 }
