@@ -21,13 +21,14 @@ rolled back. Files only: no commit, branch or index of a repository in the tree 
 touched, and never the halt latch, the ledger, limits or configuration. It works
 while everything is halted, which is the best time for it.
 
-    holdfast rollback SNAPSHOT [--tree PATH] [--dry-run] [--mid-merge] [--reason TEXT]
+    holdfast rollback SNAPSHOT [--tree PATH] [--dry-run] [--mid-merge]
+                      [--reason TEXT]
     holdfast rollback --before CROSSING [--tree PATH] [--dry-run] [--mid-merge]
 
     --dry-run                say what would change, and change nothing; no key
-    --mid-merge              go on though a repository in a tree is in the middle of a
-                             merge, rebase or the like, which an agent can make it
-                             look; it stays in the middle of it
+    --mid-merge              go on though a repository in a tree is in the middle
+                             of a merge, rebase or the like, which an agent can
+                             make it look; it stays in the middle of it
 ` + personFlags + `
     $ holdfast halt 'it deletes the wrong files'
     $ holdfast rollback --before 01a1fc69-1fbb-7039-a12e-df85ea412eec
