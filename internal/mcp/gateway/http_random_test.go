@@ -52,7 +52,7 @@ func TestHTTPManyClients(t *testing.T) {
 	eventually(t, "exchanges or bytes are left", func() bool {
 		g.h.mu.Lock()
 		defer g.h.mu.Unlock()
-		return g.h.open == 0 && len(g.h.own) == 0 && len(g.h.sessions) == 0 && g.h.meter.n == 0 && g.h.reading.Load() == 0
+		return g.h.open == 0 && len(g.h.own) == 0 && len(g.h.sessions) == 0 && g.h.meter.kept() == 0 && g.h.reading.Load() == 0
 	})
 	for _, seat := range g.h.seats() {
 		eventually(t, "requests are left", func() bool {

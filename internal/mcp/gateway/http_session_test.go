@@ -302,11 +302,7 @@ func TestHTTPReaderThatNeverReads(t *testing.T) {
 			t.Errorf("beside a reader that does not read: %d", status)
 		}
 	}
-	eventually(t, "what waits for the reader is still kept", func() bool {
-		g.h.meter.mu.Lock()
-		defer g.h.meter.mu.Unlock()
-		return g.h.meter.n == 0 && g.h.open == 0
-	})
+	eventually(t, "what waits for the reader is still kept", func() bool { return g.h.meter.kept() == 0 && g.h.exchanges() == 0 })
 	// One that reads, if slowly, gets all.
 	if _, line := allOf(t, g.do(t, "POST", newCall("3", "error"), anew("tools/call", "error"))); !strings.Contains(line, `"id":3`) {
 		t.Error(line)
@@ -458,11 +454,25 @@ func TestHTTPCloseWithAReaderThatNeverReads(t *testing.T) {
 	defer c.Close()
 	_ = c.SetReadBuffer(4 << 10)
 	io.WriteString(c, raw(newCall("1", "flood"), anew("tools/call", "flood")))
-	eventually(t, "nothing waits for the reader", func() bool { g.h.meter.mu.Lock(); defer g.h.meter.mu.Unlock(); return g.h.meter.n > 0 })
+	eventually(t, "nothing waits for the reader", func() bool { return g.h.meter.kept() > 0 })
 	begun := time.Now()
 	if err := g.h.Close(t.Context()); err != nil || time.Since(begun) > time.Minute {
 		t.Errorf("closed after %v: %v", time.Since(begun), err)
 	}
+}
+
+// exchanges counts those that are under way.
+func (h *HTTP) exchanges() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.open
+}
+
+// kept is how many bytes m counts.
+func (m *meter) kept() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.n
 }
 
 // files counts the process's open descriptors.
@@ -506,7 +516,7 @@ func TestHTTPDisconnects(t *testing.T) {
 	for name, step := range steps {
 		t.Run(name, func(t *testing.T) {
 			// While those of the step before are under way, a call may be one too many.
-			eventually(t, "exchanges are left", func() bool { g.h.mu.Lock(); defer g.h.mu.Unlock(); return g.h.open == 0 })
+			eventually(t, "exchanges are left", func() bool { return g.h.exchanges() == 0 })
 			for range rounds {
 				c := g.dial(t)
 				step(c)
@@ -517,7 +527,7 @@ func TestHTTPDisconnects(t *testing.T) {
 			}
 		})
 	}
-	eventually(t, "exchanges are left", func() bool { g.h.mu.Lock(); defer g.h.mu.Unlock(); return g.h.open == 0 })
+	eventually(t, "exchanges are left", func() bool { return g.h.exchanges() == 0 })
 	if n := s.live.Load(); n > 1+int32(g.h.MaxSessions) {
 		t.Errorf("%d cores are left", n)
 	}
@@ -531,7 +541,7 @@ func TestHTTPDisconnects(t *testing.T) {
 	if n, f := runtime.NumGoroutine(), files(); n > goroutines || f > open {
 		t.Errorf("%d goroutines and %d descriptors, %d and %d before", n, f, goroutines, open)
 	}
-	if g.h.meter.n != 0 || g.h.reading.Load() != 0 {
-		t.Errorf("%d and %d bytes are still counted", g.h.meter.n, g.h.reading.Load())
+	if g.h.meter.kept() != 0 || g.h.reading.Load() != 0 {
+		t.Errorf("%d and %d bytes are still counted", g.h.meter.kept(), g.h.reading.Load())
 	}
 }
