@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/snapshot"
@@ -230,33 +231,47 @@ type shownSnapshot struct {
 	snapshot.Manifest
 	// Recorded says that the manifest is the one that the ledger has.
 	Recorded bool `json:"recorded"`
-	// Verified is when it was last restored and compared, "" if never.
+	restored
+}
+
+// restored is what came of restoring a snapshot elsewhere, the last time.
+type restored struct {
+	// Verified is when it was found whole, "" if never or if it no longer was.
 	Verified string `json:"verified,omitempty"`
+	// Damaged is when it was found not to be what was kept, "" if it was whole.
+	Damaged string `json:"damaged,omitempty"`
+}
+
+func restoredAt(at time.Time, ok bool) restored {
+	is := at.UTC().Format(time.RFC3339)
+	if ok {
+		return restored{Verified: is}
+	}
+	return restored{Damaged: is}
 }
 
 // Show says what is in one.
 func (s *snapshots) Show(ctx context.Context, id string) (json.RawMessage, error) {
-	m, verified, err := s.read(ctx, id)
+	m, is, err := s.read(ctx, id)
 	var own *holdfast.Error
 	recorded := !(errors.As(err, &own) && own.Rule == "snapshot/unrecorded")
 	if err != nil && recorded {
 		return nil, err
 	}
-	return json.Marshal(shownSnapshot{Manifest: *m, Recorded: recorded, Verified: verified})
+	return json.Marshal(shownSnapshot{Manifest: *m, Recorded: recorded, restored: is})
 }
 
 // read reads a manifest, and compares it with what the ledger has of it. One that
 // differs is returned with the error snapshot/unrecorded.
-func (s *snapshots) read(ctx context.Context, id string) (*snapshot.Manifest, string, error) {
+func (s *snapshots) read(ctx context.Context, id string) (m *snapshot.Manifest, is restored, err error) {
 	k, err := s.hand()
 	if err != nil {
-		return nil, "", err
+		return nil, is, err
 	}
-	m, err := k.Read(id)
-	if err != nil {
-		return nil, "", err
+	if m, err = k.Read(id); err != nil {
+		return nil, is, err
 	}
-	sum, verified := "", ""
+	sum := ""
 	err = s.events(ctx, id, func(e *ledger.Event, data map[string]any) {
 		switch e.Name {
 		case eventTaken, eventRolled:
@@ -264,27 +279,30 @@ func (s *snapshots) read(ctx context.Context, id string) (*snapshot.Manifest, st
 				sum = v
 			}
 		case eventVerified:
-			if data["ok"] == true {
-				verified = e.Timestamp.UTC().Format("2006-01-02T15:04:05Z")
-			}
+			is = restoredAt(e.Timestamp, data["ok"] == true)
 		}
 	})
 	if err != nil {
-		return nil, "", err
+		return nil, is, err
 	}
 	if sum != m.Sum {
-		return m, verified, &holdfast.Error{Kind: holdfast.KindConflict, Rule: "snapshot/unrecorded", Why: "the snapshot " + m.ID + " is not the one that the ledger has: somebody changed it, or it was cut off",
+		return m, is, &holdfast.Error{Kind: holdfast.KindConflict, Rule: "snapshot/unrecorded", Why: "the snapshot " + m.ID + " is not the one that the ledger has: somebody changed it, or it was cut off",
 			Hint: "take another one from `holdfast snapshot ls`, or from the archive"}
 	}
-	return m, verified, nil
+	return m, is, nil
 }
 
-// events calls f for the events about a snapshot or a crossing.
+// events calls f for the events about a snapshot or a crossing. More of them than
+// are read is an error: each is of a person's word or of the day.
 func (s *snapshots) events(ctx context.Context, id string, f func(*ledger.Event, map[string]any)) error {
+	const most = 10_000
 	return s.d.store.View(ctx, func(tx kernel.Tx) error {
-		list, err := tx.Events(holdfast.Local, id, 100)
+		list, err := tx.Events(holdfast.Local, id, most)
 		if err != nil {
 			return err
+		}
+		if len(list) == most {
+			return fmt.Errorf("the ledger has %d events or more about %s", most, id)
 		}
 		for i := range list {
 			e, err := ledger.ParseEvent(list[i].Record)

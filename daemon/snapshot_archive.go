@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -90,6 +91,9 @@ func (s *snapshots) archive(ctx context.Context, who, id, why string) (a *archiv
 		}})
 	if err != nil {
 		return nil, err // what was cut off may still be at work on a
+	}
+	if isOfWeek(m, time.Now()) {
+		s.fail(ofArchive, "")
 	}
 	return a, nil
 }

@@ -318,6 +318,40 @@ func TestArchiveOfTheWeekThatFails(t *testing.T) {
 	}
 }
 
+// TestArchiveOfTheWeekByAPerson: what a person has archived of a week is the archive
+// of the week, from then on.
+func TestArchiveOfTheWeekByAPerson(t *testing.T) {
+	s, folder := openArchived(t)
+	if err := errors.Join(s.d.snapshots.today(t.Context(), time.Now()), os.Remove(folder)); err != nil {
+		t.Fatal(err)
+	}
+	var w weekly
+	w.look(t.Context(), &s.d.snapshots, time.Now())
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	daily, err := newestOf(s.d.snapshots.keeper)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		id   string
+		left bool
+	}{{s.taken().ID, true}, {daily, false}} {
+		if _, err := s.d.snapshots.Archive(t.Context(), "me", c.id); err != nil {
+			t.Fatal(err)
+		}
+		if p := s.d.snapshots.problems(); (len(p) > 0) != c.left {
+			t.Errorf("%q", p)
+		}
+	}
+	w.again = time.Time{}
+	w.look(t.Context(), &s.d.snapshots, time.Now())
+	if list := files(t, folder); len(list) != 2 || w.week == 0 {
+		t.Errorf("%v, %+v", list, w)
+	}
+}
+
 // TestD12_ArchivesAreHoldfastsOwn: no agent has any business with them.
 func TestD12_ArchivesAreHoldfastsOwn(t *testing.T) {
 	s, folder := openArchived(t)

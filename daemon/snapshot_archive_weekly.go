@@ -53,11 +53,10 @@ func (s *snapshots) ofWeek(ctx context.Context, now time.Time) (done bool, err e
 	if err != nil {
 		return false, err
 	}
-	y, week := now.UTC().ISOWeek()
 	newest := ""
 	for i := range list {
 		m := &list[i]
-		if iy, iw := m.At.UTC().ISOWeek(); m.Why != daily || len(m.Failed) > 0 || iy != y || iw != week {
+		if !isOfWeek(m, now) {
 			continue
 		}
 		if sums, err := s.isArchived(ctx, m.ID); len(sums) > 0 || err != nil {
@@ -76,6 +75,14 @@ func (s *snapshots) ofWeek(ctx context.Context, now time.Time) (done bool, err e
 	}
 	s.fail(ofArchive, "")
 	return true, s.clear(ctx, now)
+}
+
+// isOfWeek says whether the archive of a snapshot is the one of this week: any daily
+// snapshot of it that lacks no tree, whoever had it archived.
+func isOfWeek(m *snapshot.Manifest, now time.Time) bool {
+	y, week := now.UTC().ISOWeek()
+	iy, iw := m.At.UTC().ISOWeek()
+	return m.Why == daily && len(m.Failed) == 0 && iy == y && iw == week
 }
 
 // clear drops archives from the folder that are older than a year: those alone that

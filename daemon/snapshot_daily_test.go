@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -11,8 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/snapshot"
 	"github.com/holdfast-dev/holdfast/internal/watch"
+	"github.com/holdfast-dev/holdfast/kernel"
 )
 
 // openDaily is a daemon whose daily snapshot was due half a day ago, and not before.
@@ -133,4 +136,27 @@ func TestDailySnapshotThatNobodyVerified(t *testing.T) {
 		t.Fatal(err)
 	}
 	today("true ; ; true ; ")
+}
+
+// TestSnapshotThatIsVerifiedOften: the last time counts, however many there were.
+func TestSnapshotThatIsVerifiedOften(t *testing.T) {
+	s := openDaily(t)
+	s.write("a", "good")
+	id := s.taken().ID
+	for i, ok := range append(slices.Repeat([]bool{false}, 120), true, false) {
+		if err := s.d.Kernel.Record(kernel.Event{Tenant: holdfast.Local, Crossing: id, Name: eventVerified, Who: person(), Subject: id, Data: map[string]any{"ok": ok}}); err != nil {
+			t.Fatal(err)
+		}
+		if i < 119 {
+			continue
+		}
+		b, err := s.d.snapshots.Show(t.Context(), id)
+		var shown shownSnapshot
+		if err := errors.Join(err, json.Unmarshal(b, &shown)); err != nil {
+			t.Fatal(err)
+		}
+		if (shown.Verified != "") != ok || (shown.Damaged != "") == ok || !shown.Recorded {
+			t.Errorf("after %d, the last %v: %s", i+1, ok, b)
+		}
+	}
 }

@@ -133,6 +133,7 @@ type shownSnapshot struct {
 	snapshot.Manifest
 	Recorded bool   `json:"recorded"`
 	Verified string `json:"verified,omitempty"`
+	Damaged  string `json:"damaged,omitempty"`
 }
 
 func snapshotShow(a *app, args []string) error {
@@ -167,6 +168,8 @@ func told(m *shownSnapshot) string {
 	switch {
 	case !m.Recorded:
 		fmt.Fprintln(&b, "CHANGED: it is not the one that the ledger has")
+	case m.Damaged != "":
+		fmt.Fprintln(&b, "DAMAGED: restored at "+m.Damaged+", and it was not what was kept: `holdfast snapshot verify "+m.ID+"` says where")
 	case m.Verified == "":
 		fmt.Fprintln(&b, "it is the one that the ledger has; nobody restored it yet: `holdfast snapshot verify "+m.ID+"`")
 	default:
