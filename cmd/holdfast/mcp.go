@@ -97,7 +97,12 @@ func (a *app) hello(args []string) (h api.Hello, notify string, err error) {
 	fs.StringVar(&h.Kind, "kind", "", "")
 	fs.StringVar(&h.Session, "session", "", "")
 	fs.StringVar(&h.Chain, "chain", "", "")
-	fs.StringVar(&h.Listen, "http", "", "")
+	fs.Func("http", "", func(s string) error {
+		if h.Listen = s; s == "" {
+			return errors.New("it is an address to listen at, such as 127.0.0.1:8080")
+		}
+		return nil
+	})
 	fs.BoolVar(&h.Bearer, "token", false, "")
 	fs.BoolVar(&h.All, "all", false, "")
 	fs.Func("wait", "", func(s string) error {
