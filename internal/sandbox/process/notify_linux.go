@@ -51,6 +51,8 @@ var errNoCaller = errors.New("nobody is left who could ask")
 
 // next waits for a question. It asks whether one is there before it receives
 // one: RECV would wait, and would not end with the process that it waits for.
+// POLLERR is not the end: the kernel answers so where a signal came, such as
+// those with which Go's scheduler interrupts, while another held its lock.
 func (l *listener) next() (n notice, err error) {
 	end := l.conn.Read(func(fd uintptr) bool {
 		for {
@@ -61,10 +63,13 @@ func (l *listener) next() (n notice, err error) {
 			switch {
 			case err != nil:
 				return true
-			case p[0].Revents&unix.POLLIN == 0 && p[0].Revents&(unix.POLLHUP|unix.POLLERR) != 0:
+			case p[0].Revents&unix.POLLIN != 0:
+			case p[0].Revents&unix.POLLHUP != 0:
 				err = errNoCaller
 				return true
-			case p[0].Revents&unix.POLLIN == 0:
+			case p[0].Revents&unix.POLLERR != 0:
+				continue
+			default:
 				return false
 			}
 			n = notice{}
@@ -106,9 +111,15 @@ func (l *listener) asks(n notice) bool {
 	return l.ioctl(unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&n.id)) == nil
 }
 
+// ioctl does req also where signals come: a question that were left without its
+// answer would keep the asker for ever.
 func (l *listener) ioctl(req uint, p unsafe.Pointer) (err error) {
 	end := l.conn.Control(func(fd uintptr) {
-		if _, _, e := unix.Syscall(unix.SYS_IOCTL, fd, uintptr(req), uintptr(p)); e != 0 {
+		e := unix.EINTR
+		for e == unix.EINTR {
+			_, _, e = unix.Syscall(unix.SYS_IOCTL, fd, uintptr(req), uintptr(p))
+		}
+		if e != 0 {
 			err = e
 		}
 	})
