@@ -178,8 +178,11 @@ func (s *seat) connect() (theirs []*os.File, err error) {
 // waits says whether the init still lives.
 func (s *seat) waits() bool {
 	p := []unix.PollFd{{Fd: int32(s.init), Events: unix.POLLIN}}
-	n, err := unix.Poll(p, 0)
-	return err == nil && n == 0
+	for {
+		if n, err := unix.Poll(p, 0); err != unix.EINTR {
+			return err == nil && n == 0
+		}
+	}
 }
 
 // next is the operation at which a request's part of the tape begins.
