@@ -242,6 +242,11 @@ func (s *Server) readUpTo(w http.ResponseWriter, r *http.Request, v any, limit i
 	return true
 }
 
+// unread is how much of a refused body is read all the same, in bytes, so that
+// whoever is still sending it hears why: a connection that is closed behind the
+// answer takes it away with what was not read.
+const unread = 256 << 10
+
 // parse reads a JSON body of at most limit bytes, strictly.
 func parse(w http.ResponseWriter, r *http.Request, v any, limit int64) error {
 	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, limit))
@@ -249,6 +254,9 @@ func parse(w http.ResponseWriter, r *http.Request, v any, limit int64) error {
 	err := d.Decode(v)
 	if err == nil && d.More() {
 		err = errors.New("trailing data")
+	}
+	if err != nil {
+		_, _ = io.CopyN(io.Discard, r.Body, unread)
 	}
 	return err
 }
