@@ -332,7 +332,7 @@ func TestAttackHost_terminal(t *testing.T) {
 	} {
 		g := newGlass(t)
 		g.size(t, 24, 80)
-		cmd := h.command("run", "--dir", tree, "--", "bash", "-c", "rm -f look size hup closed; while [ ! -e look ]; do echo resized; done; stty size > size; "+c.trap+"; touch ready; "+c.script)
+		cmd := h.command("run", "--dir", tree, "--", "bash", "-c", "rm -f look size hup closed; while [ ! -e look ] || [ \"$(stty size)\" != '33 111' ]; do echo resized; done; sleep 0.1; stty size > size; "+c.trap+"; touch ready; "+c.script)
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = g.slave, g.slave, g.slave
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 		h.startAs("run", cmd)
@@ -342,7 +342,6 @@ func TestAttackHost_terminal(t *testing.T) {
 			g.size(t, 20+i%50, 60+i)
 		}
 		g.size(t, 33, 111)
-		time.Sleep(100 * time.Millisecond) // as long as the last of them may take
 		if err := os.WriteFile(at("look"), nil, 0o644); err != nil {
 			t.Fatal(err)
 		}
