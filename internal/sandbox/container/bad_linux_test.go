@@ -46,6 +46,7 @@ func TestBadRuntimes(t *testing.T) {
 		"another":          {fake(t, `echo "containerd version 1.6"`), "no word of runc, crun or runsc"},
 		"fails to tell":    {fake(t, `exit 3`), "does not tell its version"},
 		"fails to run":     {fake(t, tells+`echo '{"level":"error","msg":"no room today"}' >&2; exit 1`), "no room today"},
+		"says it twice":    {fake(t, tells+`echo '{"level":"error","msg":"no room today"}' >"$4"; echo out of threads >&2; echo 'fatal: no room today' >&2; exit 1`), "no room today (out of threads)"},
 		"says nothing":     {fake(t, tells+`exit 0`), "it says nothing"},
 		"hangs":            {fake(t, tells+`exec sleep 600`), "started no program within"},
 		"hangs with kids":  {fake(t, tells+`sleep 601 & sleep 602`), "started no program within"},

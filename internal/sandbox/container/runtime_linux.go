@@ -194,7 +194,7 @@ func complaint(log string, wrote []byte) string {
 		for _, line := range reversed(bytes.Split(b[:n], []byte("\n"))) {
 			var said struct{ Level, Msg string }
 			if json.Unmarshal(line, &said) == nil && said.Msg != "" && said.Level != "debug" && said.Level != "info" {
-				return fmt.Sprintf("%.400s", said.Msg)
+				return fmt.Sprintf("%.400s", said.Msg) + beside(said.Msg, wrote)
 			}
 		}
 	}
@@ -202,6 +202,17 @@ func complaint(log string, wrote []byte) string {
 		return fmt.Sprintf("%.400s", text[max(0, len(text)-400):])
 	}
 	return silent
+}
+
+// beside is the first that was written and is not said yet: the complaint itself
+// stands there again, and what a container's first process ended with before it.
+func beside(said string, wrote []byte) string {
+	for line := range bytes.Lines(wrote) {
+		if text := strings.TrimSpace(string(line)); text != "" && !strings.Contains(text, said) {
+			return fmt.Sprintf(" (%.200s)", text)
+		}
+	}
+	return ""
 }
 
 func reversed(lines [][]byte) [][]byte {
