@@ -134,6 +134,7 @@ func rolledTold(r *snapshot.Rolled, dry bool) string {
 		would = "would be "
 	}
 	fmt.Fprintf(&b, "%s: %d %staken away, %d %sput back\n", clean(r.Tree), r.Removed, would, r.Written, would)
+	fmt.Fprintf(&b, "  to %s\n", clean(r.To.Name()))
 	for _, line := range r.First {
 		fmt.Fprintln(&b, "  "+clean(line))
 	}

@@ -27,6 +27,20 @@ type Target struct {
 	MidMerge bool `json:"mid_merge,omitempty"`
 }
 
+// Name says which version it is, for people.
+func (t Target) Name() string {
+	crossing, before := strings.CutPrefix(t.From, BeforeIt)
+	switch {
+	case crossing == "":
+		return "the version " + t.Commit
+	case before:
+		return "what was there before the crossing " + crossing
+	case goodID(t.From):
+		return "the snapshot " + t.From
+	}
+	return "what the crossing " + crossing + " left"
+}
+
 // Rolled is what a rollback did, or would do.
 type Rolled struct {
 	Tree string `json:"tree"`
@@ -145,7 +159,7 @@ func (k *Keeper) Look(ctx context.Context, t Tree, to Target) (*Rolled, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &Rolled{Tree: t.Path, Middle: middle}
+	out := &Rolled{Tree: t.Path, To: to, Middle: middle}
 	out.tell(planOf(v.entries, want), v)
 	return out, nil
 }

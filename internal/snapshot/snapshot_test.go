@@ -219,8 +219,9 @@ func Test001_Layer3_Rollback(t *testing.T) {
 		}
 	}
 	bad := s.picture()
-	look, err := s.k.Look(t.Context(), s.tree, Target{Commit: m.Trees[0].Commit, Content: m.Trees[0].Content})
-	if err != nil || look.Removed == 0 || look.Written == 0 {
+	to := Target{Commit: m.Trees[0].Commit, Content: m.Trees[0].Content, From: m.ID}
+	look, err := s.k.Look(t.Context(), s.tree, to)
+	if err != nil || look.Removed == 0 || look.Written == 0 || look.To != to {
 		t.Fatalf("%+v, %v", look, err)
 	}
 	s.is(bad)
@@ -237,6 +238,20 @@ func Test001_Layer3_Rollback(t *testing.T) {
 	s.back(m)
 	s.is(good)
 	s.verified(m)
+}
+
+func TestTargetIsNamed(t *testing.T) {
+	const crossing = "01a1fc69-1fbb-7039-a12e-df85ea412eec"
+	for from, want := range map[string]string{
+		"":                       "the version c0ffee",
+		"20261123-091500-4f2a1c": "the snapshot 20261123-091500-4f2a1c",
+		crossing:                 "what the crossing " + crossing + " left",
+		BeforeIt + crossing:      "what was there before the crossing " + crossing,
+	} {
+		if got := (Target{Commit: "c0ffee", From: from}).Name(); got != want {
+			t.Errorf("%q is %q, not %q", from, got, want)
+		}
+	}
 }
 
 func TestUnchangedAndChanged(t *testing.T) {
