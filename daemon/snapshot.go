@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/snapshot"
 	"github.com/holdfast-dev/holdfast/internal/watch"
 	"github.com/holdfast-dev/holdfast/kernel"
@@ -75,7 +76,7 @@ func (s *snapshots) resume(ctx context.Context) error {
 	}
 	begun, err := k.Begun()
 	if err != nil {
-		s.fail(ofRollback, clip(err.Error()))
+		s.fail(ofRollback, reason(err))
 	}
 	for _, b := range begun {
 		tree := b.Tree.Path
@@ -86,7 +87,7 @@ func (s *snapshots) resume(ctx context.Context) error {
 				return "", rolledData(out, map[string]any{"tree": tree, "resumed": true}, err), err
 			}})
 		if err != nil {
-			s.fail(ofRollback, tree+": "+clip(err.Error()))
+			s.fail(ofRollback, tree+": "+reason(err))
 		}
 	}
 	return nil
@@ -123,6 +124,10 @@ func (s *snapshots) fail(what, why string) {
 	}
 	s.d.condition(holdfast.Local, "", watch.SnapshotMissing, any, why)
 }
+
+// reason is what people are told of an error: room enough for a path and what is wrong
+// with it.
+func reason(err error) string { return excerpt.Of(err.Error(), 512) }
 
 // troubled says whether something is in trouble.
 func (s *snapshots) troubled(what string) bool {

@@ -38,7 +38,7 @@ func (w *weekly) look(ctx context.Context, s *snapshots, now time.Time) {
 	case err != nil && ctx.Err() == nil:
 		w.wait = min(max(dailyAgain, 2*w.wait), dailyLate)
 		w.again = now.Add(w.wait)
-		s.fail(ofArchive, clip(err.Error()))
+		s.fail(ofArchive, reason(err))
 	}
 }
 

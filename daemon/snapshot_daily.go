@@ -52,7 +52,7 @@ func (w *days) look(ctx context.Context, s *snapshots, now time.Time) {
 	case ctx.Err() == nil:
 		w.wait = min(max(dailyAgain, 2*w.wait), dailyLate)
 		w.again = now.Add(w.wait)
-		s.fail(ofDay, clip(err.Error()))
+		s.fail(ofDay, reason(err))
 	}
 }
 

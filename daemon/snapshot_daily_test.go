@@ -101,6 +101,19 @@ func TestDailySnapshotThatDoesNotVerify(t *testing.T) {
 	look(0, "false true ; false false ; ", false)
 }
 
+// TestDailySnapshotSaysWhyItIsMissing: the reason is told to its end, once, behind a
+// path of usual length.
+func TestDailySnapshotSaysWhyItIsMissing(t *testing.T) {
+	s := openDaily(t)
+	if err := os.Rename(s.tree, s.tree+".away"); err != nil {
+		t.Fatal(err)
+	}
+	new(days).look(t.Context(), &s.d.snapshots, time.Now())
+	if p := strings.Join(s.d.snapshots.problems(), ""); !strings.HasSuffix(p, "the tree "+s.tree+" cannot be opened: no such file or directory") {
+		t.Errorf("%q", p)
+	}
+}
+
 // told says whether a condition holds.
 func (s *trackedSite) told(name watch.Name) bool {
 	s.t.Helper()

@@ -173,7 +173,7 @@ func (s *snapshots) lookedAfter(ctx context.Context, a kernel.Acting) bool {
 		case ctx.Err() != nil:
 			return false
 		default:
-			s.fail(ofActionIn(t.Path), clip(err.Error()))
+			s.fail(ofActionIn(t.Path), reason(err))
 		}
 	}
 	return true
