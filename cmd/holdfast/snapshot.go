@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -270,6 +271,11 @@ func (a *app) seeSnapshots(daemon.Paths) finding {
 	v, err := snapshot.Git(a.ctx, "")
 	if err != nil {
 		return bad(err)
+	}
+	for _, t := range l.Config.Snapshots.Trees {
+		if info, err := os.Stat(t.Path); err != nil || !info.IsDir() {
+			return warn("make it, or write another path under snapshots: trees:", "the work tree %s is not there, or is no folder, so that no version of it is kept", clean(t.Path))
+		}
 	}
 	return okay("%s tracked, with git %s", story.Count(n, "work tree", "work trees"), v)
 }
