@@ -147,7 +147,7 @@ func (o *dialled) seeAlerts(daemon.Paths) finding {
 		}
 	}
 	if len(all) > 0 {
-		return warn("`holdfast alerts test` says more", "%s", strings.Join(all, "; "))
+		return warn("`holdfast alerts ls` says what goes where, and `holdfast alerts test` tries it", "%s", strings.Join(all, "; "))
 	}
 	return okay("%s; `holdfast alerts test` tries them", story.Count(n, "channel", "channels"))
 }
