@@ -17,7 +17,7 @@ import (
 // doc tag of each field is its documentation, for readers of this file, for
 // editors (EditorSchema) and for the example.
 type Config struct {
-	Version    int                    `yaml:"version" need:"yes" min:"1" max:"1" doc:"the format of this file; 1"`
+	Version    int                    `yaml:"version" need:"yes" min:"1" max:"1" doc:"the format of this file: write version: 1"`
 	Listen     ListenConfig           `yaml:"listen" doc:"where the daemon listens"`
 	Store      StoreConfig            `yaml:"store" doc:"where the state is kept"`
 	Identity   IdentityConfig         `yaml:"identity" doc:"whose tokens are believed, and what a role may do"`
