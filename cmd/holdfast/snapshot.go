@@ -22,8 +22,8 @@ A daemon takes one a day. You take one now, with a note of yours if you like:
     holdfast snapshot take [NOTE]
 
 Never part of one are git's own folders, Holdfast's own files, and, unless the
-configuration says "ignored: keep", what .gitignore leaves out; all of it is
-counted and named. "holdfast rollback" goes back to one.
+configuration says "ignored: keep", what .gitignore leaves out; all of it but the
+tree's own .git is counted and named. "holdfast rollback" goes back to one.
 
     $ holdfast snapshot take 'before the migration'
     $ holdfast snapshot ls
