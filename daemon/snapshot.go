@@ -27,6 +27,7 @@ type snapshots struct {
 	mu      sync.Mutex
 	keeper  *snapshot.Keeper  // guarded by mu; nil until it is first needed
 	trouble map[string]string // guarded by mu; by what could not be done, why
+	changed bool              // guarded by mu; the configuration has, since the last look
 
 	moved map[string]string // guarded by mu; the troubles of trees whose paths lead elsewhere
 

@@ -23,14 +23,30 @@ const (
 
 // daily takes a snapshot a day, verifies it, and drops old ones, until ctx ends.
 func (s *snapshots) daily(ctx context.Context) {
-	var day days
-	var archive weekly
-	both := func() {
-		day.look(ctx, s, time.Now())
-		archive.look(ctx, s, time.Now())
-	}
+	var l looks
+	both := func() { l.look(ctx, s, time.Now()) }
 	both() // one that was missed while nobody ran is taken at the start
 	every(ctx, dailyEvery, both)
+}
+
+// looks are those after the day's snapshot and the week's archive.
+type looks struct {
+	day     days
+	archive weekly
+}
+
+// look does both. What failed is tried again at once where the configuration has
+// changed since, which may be what mends it.
+func (l *looks) look(ctx context.Context, s *snapshots, now time.Time) {
+	s.mu.Lock()
+	changed := s.changed
+	s.changed = false
+	s.mu.Unlock()
+	if changed {
+		l.day.again, l.archive.again = time.Time{}, time.Time{}
+	}
+	l.day.look(ctx, s, now)
+	l.archive.look(ctx, s, now)
 }
 
 // days is what the daemon keeps in mind of the day's snapshot.

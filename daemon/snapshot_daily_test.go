@@ -114,6 +114,31 @@ func TestDailySnapshotSaysWhyItIsMissing(t *testing.T) {
 	}
 }
 
+// TestDailySnapshotAfterAChange: a configuration that changed is a reason to try again
+// what failed, at once and once.
+func TestDailySnapshotAfterAChange(t *testing.T) {
+	s := openDaily(t)
+	if err := os.Rename(s.tree, s.tree+".away"); err != nil {
+		t.Fatal(err)
+	}
+	var l looks
+	look := func(what string, trouble bool) {
+		t.Helper()
+		if l.look(t.Context(), &s.d.snapshots, time.Now()); s.d.snapshots.troubled(ofDay) != trouble {
+			t.Fatalf("%s: %q", what, s.d.snapshots.problems())
+		}
+	}
+	look("the tree is away", true)
+	s.d.snapshots.reloaded()
+	look("it still is", true)
+	if err := os.Rename(s.tree+".away", s.tree); err != nil {
+		t.Fatal(err)
+	}
+	look("it waits", true)
+	s.d.snapshots.reloaded()
+	look("the configuration changed", false)
+}
+
 // told says whether a condition holds.
 func (s *trackedSite) told(name watch.Name) bool {
 	s.t.Helper()

@@ -182,13 +182,15 @@ func (s *snapshots) lookedAfter(ctx context.Context, a kernel.Acting) bool {
 // ofActionIn is the trouble of one tree: that another is well says nothing of it.
 func ofActionIn(tree string) string { return ofAction + " in " + clip(tree) }
 
-// reloaded forgets the troubles of trees that are tracked no more.
+// reloaded forgets the troubles of trees that are tracked no more, and has what failed
+// tried again.
 func (s *snapshots) reloaded() {
 	tracked := map[string]bool{}
 	for _, t := range s.d.config().Snapshots.Trees {
 		tracked[ofActionIn(t.Path)] = true
 	}
 	s.mu.Lock()
+	s.changed = true
 	var gone []string
 	for what := range s.trouble {
 		if strings.HasPrefix(what, ofActionIn("")) && !tracked[what] {
