@@ -139,6 +139,18 @@ func TestDailySnapshotAfterAChange(t *testing.T) {
 	look("the configuration changed", false)
 }
 
+// TestTroubleIsOfOneTree: that one tree is well says nothing of another whose path
+// begins alike.
+func TestTroubleIsOfOneTree(t *testing.T) {
+	s := openDaily(t)
+	long := "/srv/" + strings.Repeat("agents/", 16)
+	s.d.snapshots.fail(ofActionIn(long+"one"), "no room")
+	s.d.snapshots.fail(ofActionIn(long+"two"), "")
+	if p := s.d.snapshots.problems(); len(p) != 1 || !strings.Contains(p[0], long+"one") {
+		t.Errorf("%q", p)
+	}
+}
+
 // told says whether a condition holds.
 func (s *trackedSite) told(name watch.Name) bool {
 	s.t.Helper()

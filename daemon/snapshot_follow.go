@@ -180,7 +180,7 @@ func (s *snapshots) lookedAfter(ctx context.Context, a kernel.Acting) bool {
 }
 
 // ofActionIn is the trouble of one tree: that another is well says nothing of it.
-func ofActionIn(tree string) string { return ofAction + " in " + clip(tree) }
+func ofActionIn(tree string) string { return ofAction + " in " + tree }
 
 // reloaded forgets the troubles of trees that are tracked no more, and has what failed
 // tried again.

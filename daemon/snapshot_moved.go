@@ -37,7 +37,7 @@ func (s *snapshots) hold(c *SnapshotsConfig) error {
 			if t.Found {
 				now = clip(t.Path)
 			}
-			moved[ofMoved+clip(t.Named)] = fmt.Sprintf("it led to %s when it was first tracked, and leads to %s now; versions are kept of the first alone; where the other is meant, write its own path into the configuration", clip(first), now)
+			moved[ofMoved+t.Named] = fmt.Sprintf("it led to %s when it was first tracked, and leads to %s now; versions are kept of the first alone; where the other is meant, write its own path into the configuration", clip(first), now)
 			t.Path = first
 		}
 	}
