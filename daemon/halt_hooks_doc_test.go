@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,7 +12,31 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/api"
 	"github.com/holdfast-dev/holdfast/internal/mcp/server"
+	"github.com/holdfast-dev/holdfast/internal/notify"
 )
+
+// The page has every field of an alert as JSON, in their order.
+func TestAlertsPageHasEveryField(t *testing.T) {
+	page, err := os.ReadFile("../doc/alerts.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(page), "\n## What is sent\n")
+	text, _, _ = strings.Cut(text, "\n## ")
+	var got, want []string
+	for _, row := range regexp.MustCompile("(?m)^\\| (`.*?`) \\|").FindAllStringSubmatch(text, -1) {
+		for _, name := range regexp.MustCompile("`(\\w+)`").FindAllStringSubmatch(row[1], -1) {
+			got = append(got, name[1])
+		}
+	}
+	for f := range reflect.TypeFor[notify.Message]().Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		want = append(want, name)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the page has %q, and an alert %q", got, want)
+	}
+}
 
 // What a halt hook gets on its standard input and in its environment is what
 // doc/alerts.md says, all of it and no more.
