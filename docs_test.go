@@ -160,10 +160,16 @@ func TestCodeNamesRealPages(t *testing.T) {
 	}
 }
 
-// TestWatchPageHasEveryCondition holds the table of doc/watch.md against the code's.
+// TestWatchPageHasEveryCondition holds the table of doc/watch.md against the code's, and
+// the names in the example of a configuration, which has those that can be set.
 func TestWatchPageHasEveryCondition(t *testing.T) {
 	var want, got []string
+	_, example, _ := strings.Cut(page(t, "daemon/holdfast.example.yaml"), " Conditions: ")
+	example, _, _ = strings.Cut(example, "doc/watch.md")
 	for _, c := range watch.Conditions() {
+		if named := regexp.MustCompile(`\b` + string(c.Name) + `\b`).MatchString(example); named == c.Answered {
+			t.Errorf("daemon/holdfast.example.yaml: %s is named: %v, and can be set: %v", c.Name, named, !c.Answered)
+		}
 		want = append(want, string(c.Name)+" "+c.Severity.String())
 	}
 	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| ([A-Z]+) \\|").FindAllStringSubmatch(page(t, "doc/watch.md"), -1) {

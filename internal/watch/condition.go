@@ -149,8 +149,10 @@ type Condition struct {
 // found (of a crossing by events, patterns or rates, from a field of Seen that the
 // daemon fills from the entry, so that a restart finds it again; what is found
 // elsewhere by Watch.Set); for a pattern its name in Watch.tick, which ends it when
-// the agent falls silent; where it is Answered, its words in package story; and its
-// row at the same place of doc/watch.md.
+// the agent falls silent; where it is Answered, its words in package story, and where
+// it is not, its name in daemon/holdfast.example.yaml; for a figure a field of Limits,
+// in Document and within, and of the daemon's WatchConfig; and its row at the same
+// place of doc/watch.md.
 func Conditions() []Condition {
 	broken := []Name{LedgerFailed, LatchFailed}
 	return []Condition{
