@@ -23,9 +23,9 @@ daemon, where there is one, is told, and cuts every crossing in flight. Then the
 halt_hooks of the configuration run, once: by the daemon, or else by this command.
 Anybody may halt; only a person with the operator key can resume.
 
-A file of the name HALT in the state directory halts too, whoever makes it, but says
-neither who nor why; and so does HOLDFAST_ENABLED what is started with it set to
-anything but true, 1, yes or on.
+A file of the name HALT in the state directory halts too, whoever makes it: an empty
+one says whose it is and since when, but not why. So does HOLDFAST_ENABLED what is
+started with it set to anything but true, 1, yes or on.
 
     holdfast halt [REASON] [--who NAME]
 

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -113,9 +114,12 @@ func (l *Latch) Read() (State, error) {
 	if err != nil {
 		return unreadable(err)
 	}
-	b, err := l.content()
+	b, info, err := l.content()
 	if err != nil {
 		return unreadable(err)
+	}
+	if len(b) == 0 {
+		return touched(info), nil
 	}
 	var n note
 	if err := json.Unmarshal(b, &n); err != nil {
@@ -123,33 +127,46 @@ func (l *Latch) Read() (State, error) {
 	}
 	s := State{Halted: true, Who: clean(n.Who, MaxWho), Why: clean(n.Why, MaxWhy), When: n.When.UTC()}
 	if s.Why == "" {
-		s.Why = "no reason given"
+		s.Why = noReason
 	}
 	return s, nil
 }
 
+// noReason is the reason of a latch whose setter gave none.
+const noReason = "no reason given"
+
+// touched is what an empty file says, as `touch` makes one (spec 001, "Emergency Stop
+// File"), or a disk that took no more: whose it is, and since when.
+func touched(info fs.FileInfo) State {
+	s := State{Halted: true, Why: noReason, When: info.ModTime().UTC()}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		s.Who = fmt.Sprintf("uid %d", st.Uid)
+	}
+	return s
+}
+
 // content reads the latch file. O_NONBLOCK keeps a pipe that took the file's
 // place since the lstat from making the asker wait.
-func (l *Latch) content() ([]byte, error) {
+func (l *Latch) content() ([]byte, fs.FileInfo, error) {
 	f, err := os.OpenFile(l.path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, nil, err
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s: not a regular file", l.path)
+		return nil, nil, fmt.Errorf("%s: not a regular file", l.path)
 	case info.Size() > MaxSize:
-		return nil, fmt.Errorf("%s: %d bytes, more than %d", l.path, info.Size(), MaxSize)
+		return nil, nil, fmt.Errorf("%s: %d bytes, more than %d", l.path, info.Size(), MaxSize)
 	}
 	b, err := io.ReadAll(io.LimitReader(f, MaxSize+1))
 	if err == nil && len(b) > MaxSize {
 		err = fmt.Errorf("%s: more than %d bytes", l.path, MaxSize)
 	}
-	return b, err
+	return b, info, err
 }
 
 // note is the file's one line.

@@ -67,7 +67,6 @@ func TestD34_AnythingThereHalts(t *testing.T) {
 	}
 	deep := strings.Repeat("[", 60_000)
 	cases := map[string]func(path string) error{
-		"empty":          file(""),
 		"truncated":      file(`{"who":"maria","why":"ru`),
 		"text":           file("stop it\n"),
 		"two documents":  file(`{"who":"a"} {"who":"b"}`),
@@ -122,6 +121,25 @@ func TestD34_AnythingThereHalts(t *testing.T) {
 				t.Fatalf("clear: %v", err)
 			}
 		})
+	}
+}
+
+// TestD34_ATouchHalts: an empty file, as a `touch` makes it, says whose it is and since
+// when, and is no latch that cannot be read.
+func TestD34_ATouchHalts(t *testing.T) {
+	l := latch(t)
+	if err := os.WriteFile(l.Path(), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(l.Path(), noon, noon); err != nil {
+		t.Fatal(err)
+	}
+	want := State{Halted: true, Who: fmt.Sprintf("uid %d", os.Geteuid()), Why: "no reason given", When: noon.UTC()}
+	if s, err := l.Read(); err != nil || s != want || !l.Halted() {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if set, err := l.SetFirst("late", "late", noon); set || err != nil {
+		t.Errorf("a second halt: %v %v", set, err)
 	}
 }
 
@@ -251,7 +269,7 @@ func TestFullDiskHalts(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if s, err := l.Read(); !s.Halted || s.Why != Unreadable || err == nil {
+	if s, err := l.Read(); !s.Halted || s.Why != noReason || s.Who == "" || err != nil {
 		t.Fatalf("%+v %v", s, err)
 	}
 }
