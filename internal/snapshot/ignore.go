@@ -89,6 +89,8 @@ func (s *scan) drop(ignored map[string]bool, kept func(string) bool) {
 			keep = append(keep, e)
 			continue
 		}
+		dir, _ := split(e.path)
+		s.stay(dir)
 		i, there := at[top]
 		if !there {
 			i = len(s.left)

@@ -128,6 +128,7 @@ type version struct {
 	changed      int // files and links that are not as they were in the version before
 	first        bool
 	left         []Left
+	stays        map[string]bool // as the scan has them
 	links        int
 	torn         []Left // changed while they were read
 	began        time.Time

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -262,7 +264,20 @@ func (k *Keeper) round(ctx context.Context, r *repo, t Tree, to Target, want []e
 	if err != nil {
 		return false, err
 	}
-	return after.content == to.Content, nil
+	return content(after.without(want)) == to.Content, nil
+}
+
+// without is what the version holds but for folders that are not wanted and stay all the
+// same, for something is in them that no version holds.
+func (v *version) without(want []entry) []entry {
+	stays := maps.Clone(v.stays)
+	for i := range want {
+		delete(stays, want[i].path)
+	}
+	if len(stays) == 0 {
+		return v.entries
+	}
+	return slices.DeleteFunc(slices.Clone(v.entries), func(e entry) bool { return e.kind == folder && stays[e.path] })
 }
 
 // restless refuses where a file cannot be kept at all.

@@ -23,8 +23,9 @@ type scan struct {
 	dev     uint64
 	uid     uint32
 	entries []entry
-	left    []Left // not part of it, whatever is ignored
-	links   int    // files that have other names as well
+	left    []Left          // not part of it, whatever is ignored
+	stays   map[string]bool // paths of what is left out, and of the folders that it lies in
+	links   int             // files that have other names as well
 	seen    int
 }
 
@@ -40,7 +41,7 @@ func walk(ctx context.Context, root int, t Tree, l Limits, own []string, about i
 	if err := unix.Fstat(root, &st); err != nil {
 		return nil, err
 	}
-	s := &scan{tree: t, limits: l, dev: uint64(st.Dev), uid: st.Uid, own: map[place]bool{}, ownAt: map[string]bool{}, entries: make([]entry, 0, about)}
+	s := &scan{tree: t, limits: l, dev: uint64(st.Dev), uid: st.Uid, own: map[place]bool{}, ownAt: map[string]bool{}, stays: map[string]bool{}, entries: make([]entry, 0, about)}
 	for _, p := range own {
 		if within(t.Path, p) {
 			return nil, refused(holdfast.KindUsage, "track the folders that agents work in", "%s is Holdfast's own, or lies within it", t.Path)
@@ -76,6 +77,15 @@ func within(path, own string) bool {
 
 func (s *scan) leave(path, why string) {
 	s.left = append(s.left, Left{Path: shown(path), Why: why, Files: 1})
+	s.stay(path)
+}
+
+// stay notes that a path is there which no version holds.
+func (s *scan) stay(path string) {
+	for path != "" && !s.stays[path] {
+		s.stays[path] = true
+		path, _ = split(path)
+	}
 }
 
 // shown is a path as text that a terminal can take.
