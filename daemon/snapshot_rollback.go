@@ -289,6 +289,9 @@ func rolledData(r *snapshot.Rolled, data map[string]any, err error) map[string]a
 		if r.Middle != "" {
 			data["middle"] = r.Middle
 		}
+		if len(r.Aside) > 0 {
+			data["aside"] = len(r.Aside)
+		}
 		if r.Before != nil {
 			data["before"] = r.Before.ID
 		}

@@ -144,6 +144,9 @@ func rolledTold(r *snapshot.Rolled, dry bool) string {
 	if r.Middle != "" {
 		fmt.Fprintf(&b, "  its repository is in the middle of a %s, which was passed over: see `git status` there\n", clean(r.Middle))
 	}
+	for _, line := range r.Aside {
+		fmt.Fprintf(&b, "  moved aside, for no snapshot holds it: %s\n", clean(line))
+	}
 	if r.Stays.Names > 0 {
 		fmt.Fprintf(&b, "  untouched, for no snapshot holds it: %d files of %s\n", r.Stays.Files, bytesOf(r.Stays.Bytes))
 	}

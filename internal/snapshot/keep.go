@@ -38,7 +38,7 @@ type keeping struct {
 
 // keep reads what changed and hands it to git.
 func (k *keeping) keep(ctx context.Context, believed *index) (*version, error) {
-	k.v, k.bytes = &version{left: k.s.left, stays: k.s.stays, links: k.s.links, first: k.last == nil, began: k.now}, 0
+	k.v, k.bytes = &version{left: k.s.left, stays: k.s.stays, own: k.s.own, links: k.s.links, first: k.last == nil, began: k.now}, 0
 	var fresh []int
 	now := make(map[string]kind, len(k.s.entries))
 	for i := range k.s.entries {

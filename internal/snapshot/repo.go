@@ -129,6 +129,7 @@ type version struct {
 	first        bool
 	left         []Left
 	stays        map[string]bool // as the scan has them
+	own          map[place]bool
 	links        int
 	torn         []Left // changed while they were read
 	began        time.Time

@@ -2,6 +2,8 @@ package snapshot
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -24,7 +26,10 @@ type writing struct {
 	gid    int
 	staged string            // contents, by name of the blob
 	was    map[string]*entry // what the version holds that was kept before
+	stays  map[string]bool   // what is there and in no version
+	never  map[place]bool    // what is Holdfast's own, and not touched
 	serial int
+	aside  []string // what was moved out of the way, and where to; the first of it
 }
 
 // what a rollback changes, in the order in which it is done.
@@ -184,12 +189,14 @@ func unchanged(dir int, name string, e entry) error {
 // write makes one name what the version has.
 func (w *writing) write(e entry) error {
 	dir, name := split(e.path)
-	if e.kind == folder {
-		dir = e.path
-	}
-	fd, err := w.dirs.at(dir, w.folder)
-	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.EEXIST) {
-		return errChanged // somebody put something else where a folder was
+	fd, err := w.into(dir)
+	if err == nil && e.kind == folder {
+		if w.was[e.path] == nil && w.stays[e.path] { // a pipe, or a folder that cannot be opened
+			err = w.moveAside(fd, name, e.path)
+		}
+		if err == nil {
+			_, err = w.into(e.path)
+		}
 	}
 	if err != nil || e.kind == folder {
 		return err
@@ -208,7 +215,18 @@ func (w *writing) write(e entry) error {
 	return nil
 }
 
-// free says whether a name may be replaced: nothing is there, or what was kept.
+// into is the open folder of that path, which is made where it is missing.
+func (w *writing) into(path string) (int, error) {
+	fd, err := w.dirs.at(path, w.folder)
+	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.EEXIST) {
+		err = errChanged // somebody put something else where a folder was
+	}
+	return fd, err
+}
+
+// free says whether a name may be replaced: nothing is there, or what was kept. What no
+// version holds, such as a pipe or a folder with a repository in it, is moved aside: it
+// would keep the tree from going back, and whoever works in a tree can put it there.
 func (w *writing) free(dir int, name, path string) error {
 	if old := w.was[path]; old != nil && old.kind != folder {
 		return ignoreMissing(unchanged(dir, name, *old))
@@ -218,8 +236,45 @@ func (w *writing) free(dir int, name, path string) error {
 		return nil
 	case err != nil:
 		return err
+	case w.stays[path]:
+		return w.moveAside(dir, name, path)
 	}
 	return errChanged
+}
+
+// moveAside gives what is there another name beside its own, whole.
+func (w *writing) moveAside(dir int, name, path string) error {
+	st, err := statAt(dir, name)
+	if err != nil {
+		return ignoreMissing(err)
+	}
+	if w.never[place{uint64(st.Dev), uint64(st.Ino)}] {
+		return ownNow(path)
+	}
+	var b [4]byte
+	rand.Read(b[:])
+	to := ".holdfast-aside-" + hex.EncodeToString(b[:])
+	// A rename takes the place of what is there: only of what was made for it.
+	flags := 0
+	if uint32(st.Mode)&unix.S_IFMT == unix.S_IFDIR {
+		flags, err = unix.AT_REMOVEDIR, unix.Mkdirat(dir, to, 0o700)
+	} else {
+		var fd int
+		if fd, err = unix.Openat(dir, to, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600); err == nil {
+			err = unix.Close(fd)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if err := unix.Renameat(dir, name, dir, to); err != nil {
+		return errors.Join(err, ignoreMissing(unix.Unlinkat(dir, to, flags)))
+	}
+	if len(w.aside) < maxLeft {
+		at, _ := split(path)
+		w.aside = append(w.aside, shown(path)+" is now "+shown(strings.TrimPrefix(at+"/"+to, "/")))
+	}
+	return nil
 }
 
 func ignoreMissing(err error) error {

@@ -57,6 +57,9 @@ type Rolled struct {
 	First []string `json:"first,omitempty"`
 	// Stays is what a snapshot leaves out, which was not touched.
 	Stays LeftOut `json:"stays"`
+	// Aside are the first of those that no version holds and that stood where one of the
+	// version's names belongs: each was moved beside it, whole, and is now what is said.
+	Aside []string `json:"aside,omitempty"`
 	// Middle is what the tree's repository was in the middle of, and still is: it was
 	// passed over. "" is nothing.
 	Middle string `json:"middle,omitempty"`
@@ -193,12 +196,16 @@ func notOwn(t Tree, want []entry, own []string) error {
 		rel, below := strings.CutPrefix(p, t.Path+"/")
 		for i := range want {
 			if below && (want[i].path == rel && want[i].kind != folder || strings.HasPrefix(want[i].path, rel+"/")) {
-				return &holdfast.Error{Kind: holdfast.KindConflict, Rule: "tree/own", Why: "the version holds " + shown(want[i].path) + ", which is Holdfast's own now",
-					Hint: "no rollback touches that (D40); move the state or the configuration out of " + t.Path}
+				return ownNow(want[i].path)
 			}
 		}
 	}
 	return nil
+}
+
+func ownNow(path string) error {
+	return &holdfast.Error{Kind: holdfast.KindConflict, Rule: "tree/own", Why: "the version holds " + shown(path) + ", which is Holdfast's own now",
+		Hint: "no rollback touches that (D40); move the state or the configuration out of the work tree"}
 }
 
 func pathsOf(entries []entry) map[string]bool {
@@ -256,7 +263,9 @@ func (k *Keeper) round(ctx context.Context, r *repo, t Tree, to Target, want []e
 	if err := k.begin(Begun{Tree: t, To: to, Before: m.ID, Who: who, At: k.opt.Now().UTC()}); err != nil {
 		return false, full(err)
 	}
-	if err := r.put(ctx, t, staged, v, p); err != nil && !errors.Is(err, errChanged) {
+	aside, err := r.put(ctx, t, staged, v, p)
+	out.Aside = append(out.Aside, aside[:min(len(aside), maxLeft-len(out.Aside))]...)
+	if err != nil && !errors.Is(err, errChanged) {
 		return false, &holdfast.Error{Kind: holdfast.KindInternal, Rule: "rollback/cut off", Why: "the rollback of " + t.Path + " came to a stop: " + err.Error(),
 			Hint: "say it again once that is mended: it goes on where it stopped; all that was there is in " + out.before(), Err: err}
 	}
@@ -341,23 +350,24 @@ func (k *Keeper) begin(j Begun) error {
 	return replace(k.begunFile(j.Tree.Path), b, true)
 }
 
-// put carries out the plan in the tree.
-func (r *repo) put(ctx context.Context, t Tree, staged string, v *version, p plan) error {
+// put carries out the plan in the tree, and says what it moved aside for that.
+func (r *repo) put(ctx context.Context, t Tree, staged string, v *version, p plan) (aside []string, err error) {
 	root, err := openTree(t.Path)
 	if err != nil {
-		return unfound(t, err)
+		return nil, unfound(t, err)
 	}
 	defer unix.Close(root)
 	var st unix.Stat_t
 	if err := unix.Fstat(root, &st); err != nil {
-		return err
+		return nil, err
 	}
-	w := &writing{r: r, dirs: folders{root: root}, uid: int(st.Uid), gid: int(st.Gid), staged: staged, was: map[string]*entry{}}
+	w := &writing{r: r, dirs: folders{root: root}, uid: int(st.Uid), gid: int(st.Gid), staged: staged, was: map[string]*entry{}, stays: v.stays, never: v.own}
 	for i := range v.entries {
 		w.was[v.entries[i].path] = &v.entries[i]
 	}
 	defer w.dirs.close()
-	return w.apply(ctx, p)
+	err = w.apply(ctx, p)
+	return w.aside, err
 }
 
 // Begun are the rollbacks that Holdfast was killed in: Finish goes on with them.

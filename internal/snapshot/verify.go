@@ -76,7 +76,7 @@ func (k *Keeper) verify(ctx context.Context, p *Part) (err error) {
 
 // restored writes the version into the empty folder and looks at what is there.
 func (k *Keeper) restored(ctx context.Context, r *repo, want []entry, contents, tree, sum string) error {
-	if err := r.put(ctx, Tree{Path: tree}, contents, &version{}, planOf(nil, want)); err != nil {
+	if _, err := r.put(ctx, Tree{Path: tree}, contents, &version{}, planOf(nil, want)); err != nil {
 		return full(err)
 	}
 	root, err := openTree(tree)
