@@ -83,6 +83,11 @@ func TestStructureLooksIntoTiles(t *testing.T) {
 		"another's":      {"UPDATE tile SET (root, hashes) = (SELECT root, hashes FROM tile WHERE level = 0 AND n = 8) WHERE level = 0 AND n = 7", `tile 7 at level 0 has another root than tile 0 at level 1 says`},
 		"at the edge":    {"UPDATE tile SET (root, hashes) = (SELECT root, hashes FROM tile WHERE level = 0 AND n = 8) WHERE level = 0 AND n = 256", `"acme": the tiles and the last leaves give the root `},
 		"one is gone":    {"DELETE FROM tile WHERE level = 0 AND n = 7", `"acme": what is below tile 0 at level 1: `},
+		"one too many":   {"INSERT INTO tile SELECT tenant, level, 258, root, hashes FROM tile WHERE level = 0 AND n = 7", `"acme": tile 258 at level 0 is not of a tree of 65836 leaves`},
+		"far beyond":     {"INSERT INTO tile SELECT tenant, level, 1 << 56, root, hashes FROM tile WHERE level = 1", `is not of a tree of 65836 leaves`},
+		"too high":       {"INSERT INTO tile SELECT tenant, 8, n, root, hashes FROM tile WHERE level = 1", `"acme": tile 0 at level 8 is not of a tree of 65836 leaves`},
+		"too low":        {"INSERT INTO tile SELECT tenant, -1, n, root, hashes FROM tile WHERE level = 1", `"acme": tile 0 at level -1 is not of a tree of 65836 leaves`},
+		"before it":      {"INSERT INTO tile SELECT tenant, level, -1, root, hashes FROM tile WHERE level = 1", `"acme": tile -1 at level 1 is not of a tree of 65836 leaves`},
 		"so at the edge": {"DELETE FROM tile WHERE level = 0 AND n = 256", `"acme": the tree of 65836 leaves: `},
 	} {
 		if err := os.WriteFile(path, whole, 0o600); err != nil {

@@ -16,7 +16,8 @@ const maxTiles = 100
 // it goes by the leaves. Where each tile's root is the one over its hashes, and those
 // are the roots of the tiles below, and the edge of the tree, of the roots of its
 // largest tiles and the leaves behind them, gives the head's root, all of them are what
-// the leaves make up, or somebody has broken SHA-256.
+// the leaves make up, or somebody has broken SHA-256. There must be no others: one that
+// the tree comes to later would be taken for its own, and nothing could be written over it.
 func (o *orphanage) hashes(c *conn) error {
 	told := len(o.found) + maxTiles
 	err := c.query("SELECT tenant, level, n, root, hashes FROM tile ORDER BY tenant, level, n", func(r row) error {
@@ -34,6 +35,12 @@ func (o *orphanage) hashes(c *conn) error {
 // tile looks at one row.
 func (o *orphanage) tile(c *conn, r row) error {
 	t, level, n := tenantID{o.names[r.int(0)], r.int(0)}, int(r.int(1)), r.int(2)
+	if size, ok := o.heads[t.id]; !ok || n < 0 || n >= complete(size, level) {
+		if ok { // else that is told elsewhere
+			o.add(t.id, -1, "%s is not of a tree of %d leaves", tileName(level, n), size)
+		}
+		return nil
+	}
 	root, ok := hashOf(r.blob(3))
 	if !ok {
 		o.add(t.id, -1, otherRoot, tileName(level, n), len(r.blob(3)), tlog.HashSize)
@@ -60,6 +67,17 @@ func (o *orphanage) tile(c *conn, r row) error {
 		}
 	}
 	return nil
+}
+
+// complete is how many tiles of a level are complete in a tree of that size.
+func complete(size int64, level int) int64 {
+	if level < 0 {
+		return 0
+	}
+	for ; level >= 0 && size > 0; level-- {
+		size /= ledger.TileWidth
+	}
+	return size
 }
 
 // edge looks whether tiles and last leaves give the root that the head has.
