@@ -2,12 +2,14 @@ package snapshot
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -71,6 +73,7 @@ func TestFullDisk(t *testing.T) {
 	if err := os.Remove(fill); err != nil {
 		t.Fatal(err)
 	}
+	s.packs(named)
 	s.verified(m)
 	s.open()
 	s.verified(s.take())
@@ -102,6 +105,51 @@ func (s *site) grows(named func(error)) {
 	if err := os.Remove(to.Name()); err != nil {
 		s.t.Fatal(err)
 	}
+}
+
+// packs lets the agent take away what packs well and comes to more than the disk has
+// room for, and write it: neither a rollback nor a look at one takes what is the
+// ledger's.
+func (s *site) packs(named func(error)) {
+	s.t.Helper()
+	kept := func(err error) {
+		s.t.Helper()
+		if named(err); !strings.Contains(err.Error(), "are the ledger's") {
+			s.t.Fatal(err)
+		}
+	}
+	s.open(func(o *Options) { o.Now = func() time.Time { return time.Now().Add(time.Hour) } }) // so that all of it has rested
+	var m *Manifest
+	for _, name := range []string{"packs/1", "packs/2", "packs/3"} { // each has room by itself
+		s.write(name, name+string(make([]byte, 1_500_000)))
+		m = s.take()
+	}
+	s.remove("packs")
+	least := s.free()
+	_, err := s.k.Rollback(s.t.Context(), s.tree, Target{Commit: m.Trees[0].Commit, Content: m.Trees[0].Content}, "test")
+	kept(err)
+	if _, err := os.Lstat(s.path("packs")); !errors.Is(err, os.ErrNotExist) {
+		s.t.Fatalf("some of it was put back: %v", err)
+	}
+	for i := range 3 {
+		s.write(fmt.Sprintf("all/%d", i), fmt.Sprint(i)+string(make([]byte, 1_500_000)))
+	}
+	_, err = s.k.Look(s.t.Context(), s.tree, Target{Commit: m.Trees[0].Commit, Content: m.Trees[0].Content})
+	kept(err)
+	s.remove("all")
+	if now := s.free(); least-now > 100_000 {
+		s.t.Fatalf("%d bytes are free of %d", now, least)
+	}
+}
+
+// free is how many bytes the keeper's disk has room for.
+func (s *site) free() int64 {
+	s.t.Helper()
+	var st unix.Statfs_t
+	if err := unix.Statfs(s.dir, &st); err != nil {
+		s.t.Fatal(err)
+	}
+	return int64(st.Bavail) * st.Bsize
 }
 
 // random is text that does not pack.

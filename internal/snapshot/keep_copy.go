@@ -123,13 +123,18 @@ func (k *keeping) room(fresh []int) error {
 	for i := range k.s.entries {
 		need += indexed + int64(len(k.s.entries[i].path))
 	}
+	there := make(map[string]int64, len(k.a.there))
+	for i := range k.a.there {
+		there[k.a.there[i].path] = k.a.there[i].size
+	}
 	for _, i := range fresh {
 		e := &k.s.entries[i]
 		if e.size > inMemory {
 			staged = max(staged, e.size)
 		}
 		// What is only read again is there already.
-		if _, rests := k.last.rests(e); !rests {
+		size, back := there[e.path]
+		if _, rests := k.last.rests(e); !rests && !(back && size == e.size) {
 			need += e.size
 		}
 	}

@@ -117,6 +117,7 @@ type ask struct {
 	extra   map[string]bool // paths that are kept though they are ignored
 	whole   bool            // read everything, whatever the index says
 	always  bool            // make a commit though nothing changed
+	there   []entry         // what the repository has, and the tree was just made of
 	room    bool            // refuse where what is written would leave the ledger too little
 }
 

@@ -160,7 +160,7 @@ func (k *Keeper) Look(ctx context.Context, t Tree, to Target) (*Rolled, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := r.keep(ctx, t, k.limits, k.opt.Own(), k.opt.Now(), ask{ref: "refs/holdfast/looked", message: "look\n", always: true, extra: pathsOf(want)})
+	v, err := r.keep(ctx, t, k.limits, k.opt.Own(), k.opt.Now(), ask{ref: "refs/holdfast/looked", message: "look\n", always: true, extra: pathsOf(want), room: true})
 	if err != nil {
 		return nil, err
 	}
@@ -259,17 +259,20 @@ func (k *Keeper) round(ctx context.Context, r *repo, t Tree, to Target, want []e
 	if err != nil {
 		return false, err
 	}
-	defer os.RemoveAll(staged)
+	defer os.RemoveAll(staged) // again, where that is not reached
 	if err := k.begin(Begun{Tree: t, To: to, Before: m.ID, Who: who, At: k.opt.Now().UTC()}); err != nil {
 		return false, full(err)
 	}
 	aside, err := r.put(ctx, t, staged, v, p)
+	if rerr := os.RemoveAll(staged); rerr != nil { // its room is needed
+		return false, errors.Join(err, rerr)
+	}
 	out.Aside = append(out.Aside, aside[:min(len(aside), maxLeft-len(out.Aside))]...)
 	if err != nil && !errors.Is(err, errChanged) {
 		return false, &holdfast.Error{Kind: holdfast.KindInternal, Rule: "rollback/cut off", Why: "the rollback of " + t.Path + " came to a stop: " + err.Error(),
 			Hint: "say it again once that is mended: it goes on where it stopped; all that was there is in " + out.before(), Err: err}
 	}
-	after, err := r.keep(ctx, t, k.limits, k.opt.Own(), k.opt.Now(), ask{ref: "refs/holdfast/rolled", message: "rollback\n\nHoldfast-Rollback: " + to.Commit + "\n", always: true, extra: pathsOf(want)})
+	after, err := r.keep(ctx, t, k.limits, k.opt.Own(), k.opt.Now(), ask{ref: "refs/holdfast/rolled", message: "rollback\n\nHoldfast-Rollback: " + to.Commit + "\n", always: true, extra: pathsOf(want), room: true, there: want})
 	if err != nil {
 		return false, err
 	}
@@ -327,6 +330,18 @@ func (r *repo) fetch(ctx context.Context, want []entry, v *version, p plan, to T
 	}
 	for i := range p.write {
 		delete(have, p.write[i].blob)
+	}
+	// What is packed may come to many times what it takes.
+	var need int64
+	known := maps.Clone(have)
+	for i := range want {
+		if _, ok := known[want[i].blob]; !ok && want[i].kind != folder {
+			need += want[i].size
+			known[want[i].blob] = want[i].sum
+		}
+	}
+	if err := Room(r.dir, need); err != nil {
+		return "", err
 	}
 	staged, err := os.MkdirTemp(r.dir, "staged-*")
 	if err != nil {
