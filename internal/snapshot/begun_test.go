@@ -112,3 +112,26 @@ func TestBegunThatCannotBeRead(t *testing.T) {
 		t.Fatalf("%v, %v", list, err)
 	}
 }
+
+// TestTimeBeginsWithTheTree: what came before a rollback does not take its time.
+func TestTimeBeginsWithTheTree(t *testing.T) {
+	s := newSite(t, func(o *Options) { o.Limits.Time = 3 * time.Second })
+	s.write("a", "1")
+	mark, err := s.k.Mark(t.Context(), s.tree, Message{Agent: "coder", At: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.write("a", "2")
+	r, err := s.k.repo(t.Context(), s.tree.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.mu.Lock() // as for packing
+	time.AfterFunc(3500*time.Millisecond, r.mu.Unlock)
+	if _, err := s.k.PutBack(t.Context(), mark, "test"); err != nil {
+		t.Fatal(err)
+	}
+	if b, _ := os.ReadFile(s.path("a")); string(b) != "1" {
+		t.Errorf("%q", b)
+	}
+}

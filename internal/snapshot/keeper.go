@@ -91,6 +91,17 @@ func (k *Keeper) within(ctx context.Context, t Tree) (context.Context, context.C
 		"%s was not done with within %v", t.Path, k.limits.Time))
 }
 
+// use is the repository of a tree for one use, until done: its time begins once those
+// that came before it have ended, of which packing alone may take longer.
+func (k *Keeper) use(ctx context.Context, t Tree) (_ context.Context, r *repo, done func(), err error) {
+	if r, err = k.repo(ctx, t.Path); err != nil {
+		return nil, nil, nil, err
+	}
+	r.mu.Lock()
+	ctx, cancel := k.within(ctx, t)
+	return ctx, r, func() { cancel(); r.mu.Unlock() }, nil
+}
+
 // newID names a snapshot: when it was taken, and something that no other has.
 func newID(now time.Time) string {
 	var b [3]byte
@@ -132,14 +143,11 @@ func (k *Keeper) Take(ctx context.Context, trees []Tree, m Manifest) (*Manifest,
 }
 
 func (k *Keeper) take(ctx context.Context, t Tree, m *Manifest) (*Part, error) {
-	ctx, cancel := k.within(ctx, t)
-	defer cancel()
-	r, err := k.repo(ctx, t.Path)
+	ctx, r, done, err := k.use(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer done()
 	v, err := r.keep(ctx, t, k.limits, k.opt.Own(), k.opt.Now(), ask{ref: "refs/snapshots/" + m.ID, message: m.message(), always: true, whole: m.Whole, room: true})
 	if err != nil {
 		return nil, err
@@ -227,14 +235,11 @@ type Commit struct {
 // Commit keeps a tree after an action on the agent's own line of versions, where
 // something changed; nil where nothing did.
 func (k *Keeper) Commit(ctx context.Context, t Tree, m Message) (*Commit, error) {
-	ctx, cancel := k.within(ctx, t)
-	defer cancel()
-	r, err := k.repo(ctx, t.Path)
+	ctx, r, done, err := k.use(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer done()
 	ref := "refs/heads/" + refName(m.Agent)
 	parent, err := r.tip(ctx, ref)
 	if err != nil {

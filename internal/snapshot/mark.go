@@ -72,14 +72,11 @@ func (l *marks) wentBack(to Target, act *Mark) {
 // Mark keeps a tree as it is, for a rollback within the day. Whoever asked puts the
 // tree back to it, or forgets it.
 func (k *Keeper) Mark(ctx context.Context, t Tree, m Message) (*Mark, error) {
-	ctx, cancel := k.within(ctx, t)
-	defer cancel()
-	r, err := k.repo(ctx, t.Path)
+	ctx, r, done, err := k.use(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer done()
 	v, err := r.keep(ctx, t, k.limits, k.opt.Own(), k.opt.Now(), ask{ref: "refs/holdfast/before/" + refName(m.Agent), message: m.text(t.Kind), always: true, room: true})
 	if err != nil {
 		return nil, err

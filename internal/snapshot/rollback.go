@@ -110,14 +110,11 @@ func (k *Keeper) back(ctx context.Context, t Tree, to Target, m *Mark, who strin
 }
 
 func (k *Keeper) rollback(ctx context.Context, t Tree, to Target, m *Mark, who string) (*Rolled, error) {
-	ctx, cancel := k.within(ctx, t)
-	defer cancel()
-	r, err := k.repo(ctx, t.Path)
+	ctx, r, done, err := k.use(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer done()
 	if m != nil {
 		to = m.Target()
 	}
@@ -148,14 +145,11 @@ func (o *Rolled) before() string {
 
 // Look says what a rollback would do, and does nothing.
 func (k *Keeper) Look(ctx context.Context, t Tree, to Target) (*Rolled, error) {
-	ctx, cancel := k.within(ctx, t)
-	defer cancel()
-	r, err := k.repo(ctx, t.Path)
+	ctx, r, done, err := k.use(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	defer done()
 	want, middle, err := r.ready(ctx, t, to, k.opt.Own())
 	if err != nil {
 		return nil, err
