@@ -113,6 +113,36 @@ func TestBegunThatCannotBeRead(t *testing.T) {
 	}
 }
 
+// TestBegunWhileAnotherWaits: a rollback that ends takes away its own record that it has
+// begun, and never that of the one that waited for it.
+func TestBegunWhileAnotherWaits(t *testing.T) {
+	s := newSite(t)
+	s.write("a", "1")
+	m := s.take()
+	r, err := s.k.repo(t.Context(), s.tree.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 10 {
+		s.write("a", fmt.Sprint("now ", i))
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			s.back(m)
+		}()
+		for len(s.begun()) == 0 { // until it is in the middle, and has the tree
+			time.Sleep(time.Millisecond)
+		}
+		r.mu.Lock()
+		left := s.begun()
+		r.mu.Unlock()
+		<-ended
+		if len(left) != 0 {
+			t.Fatalf("the next one has the tree, and %v is there still", left)
+		}
+	}
+}
+
 // TestTimeBeginsWithTheTree: what came before a rollback does not take its time.
 func TestTimeBeginsWithTheTree(t *testing.T) {
 	s := newSite(t, func(o *Options) { o.Limits.Time = 3 * time.Second })

@@ -102,19 +102,21 @@ func (k *Keeper) Rollback(ctx context.Context, t Tree, to Target, who string) (*
 
 // back puts a tree back to a version, or to a mark where there is one.
 func (k *Keeper) back(ctx context.Context, t Tree, to Target, m *Mark, who string) (*Rolled, error) {
-	out, err := k.rollback(ctx, t, to, m, who)
-	if err != nil && ctx.Err() != nil {
-		return out, err
-	}
-	return out, errors.Join(err, ignoreMissing(os.Remove(k.begunFile(t.Path))))
+	return k.rollback(ctx, t, to, m, who, func(err error) bool { return err == nil || ctx.Err() == nil })
 }
 
-func (k *Keeper) rollback(ctx context.Context, t Tree, to Target, m *Mark, who string) (*Rolled, error) {
+// rollback is back. over says of its error whether what was begun is over with it.
+func (k *Keeper) rollback(ctx context.Context, t Tree, to Target, m *Mark, who string, over func(error) bool) (_ *Rolled, err error) {
 	ctx, r, done, err := k.use(ctx, t)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
+	defer func() {
+		if over(err) { // before another rollback of the tree begins
+			err = errors.Join(err, ignoreMissing(os.Remove(k.begunFile(t.Path))))
+		}
+	}()
 	if m != nil {
 		to = m.Target()
 	}
@@ -407,9 +409,5 @@ func (k *Keeper) Begun() (out []Begun, err error) {
 // Finish carries a rollback to its end that Holdfast was killed in. Where that
 // fails, it stands as begun.
 func (k *Keeper) Finish(ctx context.Context, j Begun) (*Rolled, error) {
-	out, err := k.rollback(ctx, j.Tree, j.To, nil, j.Who)
-	if err != nil {
-		return out, err
-	}
-	return out, ignoreMissing(os.Remove(k.begunFile(j.Tree.Path)))
+	return k.rollback(ctx, j.Tree, j.To, nil, j.Who, func(err error) bool { return err == nil })
 }
