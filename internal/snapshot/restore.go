@@ -201,15 +201,16 @@ func (w *writing) write(e entry) error {
 	if err != nil || e.kind == folder {
 		return err
 	}
-	if err := w.free(fd, name, e.path); err != nil {
-		return err
-	}
 	w.serial++
 	fresh := fmt.Sprintf(".holdfast-%d-%d.tmp", os.Getpid(), w.serial)
-	if err := w.make(fd, fresh, e); err != nil {
-		return errors.Join(err, ignoreMissing(unix.Unlinkat(fd, fresh, 0)))
+	err = w.make(fd, fresh, e)
+	if err == nil {
+		err = w.free(fd, name, e.path) // as late as can be: what is written there until then is not lost
 	}
-	if err := unix.Renameat(fd, fresh, fd, name); err != nil {
+	if err == nil {
+		err = unix.Renameat(fd, fresh, fd, name)
+	}
+	if err != nil {
 		return errors.Join(err, ignoreMissing(unix.Unlinkat(fd, fresh, 0)))
 	}
 	return nil

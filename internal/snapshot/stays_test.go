@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestFolderThatStays: a folder that came since and holds what no version holds cannot
@@ -111,5 +113,46 @@ func TestD40_OwnInTheWay(t *testing.T) {
 	}
 	if b, err := os.ReadFile(s.path("a")); string(b) != "version: 1 # in force\n" {
 		t.Errorf("%q, %v", b, err)
+	}
+}
+
+// TestWrittenWhileItIsPutBack: what somebody writes to a file while its older content is
+// being copied is found before it takes that place.
+func TestWrittenWhileItIsPutBack(t *testing.T) {
+	s := newSite(t)
+	s.write("a", "now")
+	root, err := openTree(s.tree.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(root)
+	st, err := statAt(root, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &writing{dirs: folders{root: root}, uid: os.Geteuid(), gid: os.Getegid(), staged: t.TempDir(),
+		was: map[string]*entry{"a": {path: "a", kind: file, size: st.Size, seen: stampOf(&st)}}}
+	old := entry{path: "a", kind: file, perm: 0o644, blob: blobOf([]byte("old"))}
+	from := filepath.Join(w.staged, hexOf(old.blob))
+	if err := mkpipe(from); err != nil {
+		t.Fatal(err)
+	}
+	go func() { // once it is being read
+		f, err := os.OpenFile(from, os.O_WRONLY, 0)
+		if err != nil {
+			return
+		}
+		defer f.Close()
+		_ = os.WriteFile(s.path("a"), []byte("a person's"), 0o644)
+		_, _ = f.WriteString("old")
+	}()
+	if err := w.write(old); !errors.Is(err, errChanged) {
+		t.Error(err)
+	}
+	if b, err := os.ReadFile(s.path("a")); string(b) != "a person's" {
+		t.Errorf("it holds %q, %v", b, err)
+	}
+	if list, err := os.ReadDir(s.tree.Path); len(list) != 1 {
+		t.Errorf("%v, %v", list, err)
 	}
 }
