@@ -535,3 +535,31 @@ func TestNamesThatAPowerCutEmptied(t *testing.T) {
 		}
 	}
 }
+
+// TestVerificationThatCouldNotBe: what keeps a snapshot from being restored says nothing
+// about it, and is no damage.
+func TestVerificationThatCouldNotBe(t *testing.T) {
+	s := newSite(t)
+	s.write("a", "x")
+	m := s.take()
+	for name, c := range map[string]struct {
+		kind holdfast.Kind
+		with func(*Options)
+	}{
+		"git is missing":               {holdfast.KindNotFound, func(o *Options) { o.Git = filepath.Join(s.dir, "nothing") }},
+		"it takes too long to list":    {holdfast.KindTimeout, func(o *Options) { o.Git, o.Limits.Time = fakeGit(t, slowly("ls-tree")), time.Second }},
+		"it takes too long to restore": {holdfast.KindTimeout, func(o *Options) { o.Git, o.Limits.Time = fakeGit(t, slowly("cat-file")), time.Second }},
+	} {
+		s.open(c.with)
+		if out, err := s.k.Verify(t.Context(), m); holdfast.KindOf(err) != c.kind || len(out) != 0 {
+			t.Errorf("%s: %+v, %v", name, out, err)
+		}
+	}
+	s.open()
+	s.verified(m)
+}
+
+// slowly is git, but for one word that it thinks about.
+func slowly(word string) string {
+	return `case " $* " in *" ` + word + ` "*) sleep 5 ;; esac; exec git "$@"`
+}

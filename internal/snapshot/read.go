@@ -24,7 +24,7 @@ func (r *repo) list(ctx context.Context, commit string) ([]entry, error) {
 	}
 	b, err := r.git.run(ctx, nil, maxNamesRead, "ls-tree", "-r", "-z", "-l", "--full-tree", commit)
 	if err != nil {
-		return nil, damaged(err.Error())
+		return nil, unreadable(err)
 	}
 	var out []entry
 	var about entry
@@ -48,7 +48,7 @@ func (r *repo) list(ctx context.Context, commit string) ([]entry, error) {
 	var text []byte
 	if about.path != "" {
 		if text, err = r.git.run(ctx, nil, 64<<20, "cat-file", "blob", hexOf(about.blob)); err != nil {
-			return nil, damaged(err.Error())
+			return nil, unreadable(err)
 		}
 		if blobOf(text) != about.blob {
 			return nil, damaged("its modes are not what they were")
@@ -64,6 +64,22 @@ func (r *repo) list(ctx context.Context, commit string) ([]entry, error) {
 func damaged(why string) error {
 	return &holdfast.Error{Kind: holdfast.KindInternal, Rule: "snapshot/damaged", Why: "the version is damaged: " + why,
 		Hint: "nothing was changed by it; another one is in `holdfast snapshot ls`, or in the archive"}
+}
+
+// isDamaged says whether an error is of a version that is not what was kept.
+func isDamaged(err error) bool {
+	var own *holdfast.Error
+	return errors.As(err, &own) && own.Rule == "snapshot/damaged"
+}
+
+// unreadable is the error of a version that git does not give: a damaged one, but where
+// git is missing or was ended.
+func unreadable(err error) error {
+	var own *holdfast.Error
+	if errors.As(err, &own) && own.Rule == "git/failed" {
+		return damaged(err.Error())
+	}
+	return err
 }
 
 // entryOf reads "100644 blob NAME   SIZE\tPATH".
@@ -95,6 +111,7 @@ func entryOf(line string) (entry, error) {
 
 // blobs gives the contents of versions, one after the other.
 type blobs struct {
+	ctx context.Context // with which git ends
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Reader
@@ -115,7 +132,7 @@ func (r *repo) blobs(ctx context.Context) (*blobs, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, r.git.failure(ctx, "cat-file", err, "")
 	}
-	return &blobs{cmd: cmd, in: in, out: bufio.NewReaderSize(out, 1<<18)}, nil
+	return &blobs{ctx: ctx, cmd: cmd, in: in, out: bufio.NewReaderSize(out, 1<<18)}, nil
 }
 
 // copy writes the content of e to w and fills in its SHA-256. What is not what its
@@ -123,6 +140,9 @@ func (r *repo) blobs(ctx context.Context) (*blobs, error) {
 // other content to be had.
 func (b *blobs) copy(e *entry, w io.Writer) error {
 	err := b.next(e, w)
+	if err != nil && b.ctx.Err() != nil {
+		err = context.Cause(b.ctx)
+	}
 	b.cut = b.cut || err != nil
 	return err
 }

@@ -37,9 +37,3 @@ func full(err error) error {
 	}
 	return err
 }
-
-// isFull says whether an error is that there is no room.
-func isFull(err error) bool {
-	var own *holdfast.Error
-	return errors.As(err, &own) && own.Rule == "disk/full"
-}

@@ -17,9 +17,9 @@ type Verified struct {
 
 // Verify restores every tree of a snapshot into a folder of its own and compares
 // names, modes, links and contents with what the manifest says. m is as Read gave
-// it; that its Sum is what the ledger has is the caller's to compare. Errors: disk/full,
-// where there is no room for that folder, or it would leave the ledger too little:
-// that says nothing about the snapshot.
+// it; that its Sum is what the ledger has is the caller's to compare. An error says nothing
+// about the snapshot: there is no room for that folder, or it would leave the ledger too
+// little (disk/full), git is missing, the time is over.
 func (k *Keeper) Verify(ctx context.Context, m *Manifest) ([]Verified, error) {
 	var out []Verified
 	for i := range m.Trees {
@@ -29,7 +29,7 @@ func (k *Keeper) Verify(ctx context.Context, m *Manifest) ([]Verified, error) {
 		}
 		v := Verified{Path: p.Path}
 		err := k.verify(ctx, p)
-		if isFull(err) {
+		if err != nil && !isDamaged(err) {
 			return out, err
 		}
 		if v.OK = err == nil; err != nil {
