@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -28,6 +30,7 @@ type writing struct {
 	was    map[string]*entry // what the version holds that was kept before
 	stays  map[string]bool   // what is there and in no version
 	never  map[place]bool    // what is Holdfast's own, and not touched
+	shut   map[string]uint32 // folders that were not to be written to, and their modes
 	serial int
 	aside  []string // what was moved out of the way, and where to; the first of it
 }
@@ -119,18 +122,12 @@ func (r *repo) stageOne(b *blobs, e *entry, into string) error {
 
 // apply carries out a plan.
 func (w *writing) apply(ctx context.Context, p plan) error {
-	for _, e := range p.remove {
-		if err := w.remove(e); err != nil {
-			return err
-		}
+	err := w.carry(ctx, p)
+	if serr := w.shutAgain(); err == nil {
+		err = serr
 	}
-	for _, e := range p.write {
-		if err := ctx.Err(); err != nil {
-			return context.Cause(ctx)
-		}
-		if err := w.write(e); err != nil {
-			return fmt.Errorf("%s: %w", shown(e.path), full(err))
-		}
+	if err != nil {
+		return err
 	}
 	for _, e := range p.modes {
 		dir, err := w.dirs.at(e.path, nil)
@@ -146,6 +143,62 @@ func (w *writing) apply(ctx context.Context, p plan) error {
 	return nil
 }
 
+// carry carries out what a plan says but for the modes of folders.
+func (w *writing) carry(ctx context.Context, p plan) error {
+	for _, e := range p.remove {
+		if err := w.remove(e); err != nil {
+			return err
+		}
+	}
+	for _, e := range p.write {
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		if err := w.write(e); err != nil {
+			return fmt.Errorf("%s: %w", shown(e.path), full(err))
+		}
+	}
+	return nil
+}
+
+// opened is the open folder of that path, in which names may be changed: one of our own
+// that is shut is opened until all is done, for whoever works in a tree can shut it.
+func (w *writing) opened(path string, make func(int, string) error) (int, error) {
+	fd, err := w.dirs.at(path, make)
+	if err != nil || os.Geteuid() == 0 {
+		return fd, err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return -1, err
+	}
+	mode := uint32(st.Mode) & 0o7777
+	if mode&0o300 == 0o300 || int(st.Uid) != os.Geteuid() {
+		return fd, nil
+	}
+	if w.shut == nil {
+		w.shut = map[string]uint32{}
+	}
+	if _, known := w.shut[path]; !known {
+		w.shut[path] = mode
+	}
+	return fd, unix.Fchmod(fd, mode|0o300)
+}
+
+// shutAgain gives folders the modes that they had, the deepest first.
+func (w *writing) shutAgain() error {
+	for _, path := range slices.Backward(slices.Sorted(maps.Keys(w.shut))) {
+		fd, err := w.dirs.at(path, nil)
+		if err != nil {
+			continue // it is gone, or another
+		}
+		if err := unix.Fchmod(fd, w.shut[path]); err != nil {
+			return fmt.Errorf("%s: %w", shown(path), err)
+		}
+	}
+	return nil
+}
+
 // errChanged says that a name is not what it was when the version before the
 // rollback was kept.
 var errChanged = errors.New("it was changed meanwhile")
@@ -153,7 +206,7 @@ var errChanged = errors.New("it was changed meanwhile")
 // remove takes one name away, where it is still what was kept.
 func (w *writing) remove(e entry) error {
 	dir, name := split(e.path)
-	fd, err := w.dirs.at(dir, nil)
+	fd, err := w.opened(dir, nil)
 	if err != nil {
 		return nil // its folder is gone, or another
 	}
@@ -218,7 +271,7 @@ func (w *writing) write(e entry) error {
 
 // into is the open folder of that path, which is made where it is missing.
 func (w *writing) into(path string) (int, error) {
-	fd, err := w.dirs.at(path, w.folder)
+	fd, err := w.opened(path, w.folder)
 	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.EEXIST) {
 		err = errChanged // somebody put something else where a folder was
 	}
