@@ -5,7 +5,10 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -265,6 +268,41 @@ func TestArchiveThatIsTooLarge(t *testing.T) {
 		}
 		if info, err := os.Stat(filepath.Join(dir, c.file)); err == nil && info.Size() > 0 {
 			t.Errorf("%s: %d bytes of it were written", name, info.Size())
+		}
+	}
+}
+
+// TestArchiveOfMadeUpNumbers: a manifest that says any numbers of its names lets no
+// more of them in than a tree may have.
+func TestArchiveOfMadeUpNumbers(t *testing.T) {
+	s := newSite(t)
+	s.write("a", "one")
+	good := s.packed(s.take())
+	sum := ""
+	for name, numbers := range map[string]*strings.Replacer{
+		"negative":  strings.NewReplacer(`"files": 1`, `"files": -1`),
+		"overflown": strings.NewReplacer(`"files": 1`, `"files": 9223372036854775807`, `"folders": 0`, `"folders": 1`),
+	} {
+		b := s.remade(good, func(h *tar.Header, text []byte) []byte {
+			if h.Name == archiveManifest {
+				text = []byte(numbers.Replace(string(text)))
+				sum = fmt.Sprintf("%x", sha256.Sum256(text))
+			}
+			return text
+		})
+		b = s.remade(b, func(h *tar.Header, text []byte) []byte {
+			if h.Name == archiveAbout {
+				var a Archive
+				if err := json.Unmarshal(text, &a); err != nil {
+					t.Fatal(err)
+				}
+				a.Manifest = sum
+				text, _ = json.Marshal(a)
+			}
+			return text
+		})
+		if _, err := Unpack(t.Context(), bytes.NewReader(b), t.TempDir()); err == nil || !strings.Contains(err.Error(), "more of") {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
