@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/holdfast-dev/holdfast/internal/excerpt"
 )
 
 // heldFile has, of each work tree by its path in the configuration, the folder that the
@@ -33,11 +35,14 @@ func (s *snapshots) hold(c *SnapshotsConfig) error {
 		case !known && t.Found:
 			held[t.Named], more = t.Path, true
 		case known && first != t.Path:
-			now := "nothing that is there"
+			now, do := "nothing that is there", "write its own path into the configuration"
 			if t.Found {
-				now = clip(t.Path)
+				now = folderName(t.Path)
 			}
-			moved[ofMoved+t.Named] = fmt.Sprintf("it led to %s when it was first tracked, and leads to %s now; versions are kept of the first alone; where the other is meant, write its own path into the configuration", clip(first), now)
+			if t.Path == t.Named { // which is its own path already, or would be
+				do = "take the line of " + folderName(t.Named) + " out of " + s.heldFile()
+			}
+			moved[ofMoved+t.Named] = fmt.Sprintf("it led to %s when it was first tracked, and leads to %s now; versions are kept of the first alone; where the other is meant, %s", folderName(first), now, do)
 			t.Path = first
 		}
 	}
@@ -54,6 +59,9 @@ func (s *snapshots) hold(c *SnapshotsConfig) error {
 	}
 	return replaceFile(s.heldFile(), append(b, '\n'))
 }
+
+// folderName is a path in what people are told: whole, where it is no monster.
+func folderName(path string) string { return excerpt.Of(path, 256) }
 
 func (s *snapshots) setMoved(moved map[string]string) {
 	s.mu.Lock()

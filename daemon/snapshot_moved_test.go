@@ -115,6 +115,25 @@ func TestLinkOfATreeThatIsChanged(t *testing.T) {
 		tracks(first)
 		s.moves(link, map[bool]string{true: "leads to " + second + " now", false: "leads to nothing that is there now"}[to == second])
 	}
+	// The folder that is meant is where the link was: its own path is there already.
+	if err := errors.Join(os.Remove(link), os.Mkdir(link, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	s.again()
+	tracks(first)
+	s.moves(link, "take the line of "+link+" out of "+s.d.snapshots.heldFile())
+	b, err := os.ReadFile(s.d.snapshots.heldFile())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := slices.DeleteFunc(strings.Split(string(b), "\n"), func(l string) bool { return strings.Contains(l, link) })
+	rest := strings.ReplaceAll(strings.Join(lines, "\n"), ",\n}", "\n}")
+	if err := os.WriteFile(s.d.snapshots.heldFile(), []byte(rest), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.again()
+	tracks(link)
+	s.moves(link, "")
 	named(second)
 	tracks(second)
 	s.moves(link, "")
