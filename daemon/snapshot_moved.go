@@ -46,6 +46,9 @@ func (s *snapshots) hold(c *SnapshotsConfig) error {
 			t.Path = first
 		}
 	}
+	if err := s.apart(c.Trees); err != nil {
+		return err
+	}
 	s.setMoved(moved)
 	if !more {
 		return nil
@@ -58,6 +61,21 @@ func (s *snapshots) hold(c *SnapshotsConfig) error {
 		return err
 	}
 	return replaceFile(s.heldFile(), append(b, '\n'))
+}
+
+// apart refuses trees of which one lies within another. Configurations are checked for
+// that by where their paths lead now.
+func (s *snapshots) apart(trees []TreeConfig) error {
+	for i := range trees {
+		for j := range i {
+			a, b := &trees[j], &trees[i]
+			if a.Path != "" && b.Path != "" && overlap(a.Path, b.Path) {
+				return hinted("track the outer one alone, or take the line of the one that leads elsewhere now out of "+s.heldFile(),
+					"the work trees %s and %s lie within each other, where their paths led when they were first tracked", folderName(a.Named), folderName(b.Named))
+			}
+		}
+	}
+	return nil
 }
 
 // folderName is a path in what people are told: whole, where it is no monster.

@@ -149,3 +149,38 @@ func TestLinkOfATreeThatIsChanged(t *testing.T) {
 		t.Fatalf("%v", fmt.Sprint(d, err))
 	}
 }
+
+// TestTreesThatWouldBeOne: a path that led to a folder when it was first tracked, and the
+// path of that folder, are no two trees, wherever the first leads now.
+func TestTreesThatWouldBeOne(t *testing.T) {
+	s := openTracked(t, "")
+	link, second := filepath.Join(filepath.Dir(s.tree), "current"), s.tree+".2"
+	text, err := os.ReadFile(s.opt.Config)
+	if err := errors.Join(err, os.Mkdir(second, 0o755), os.Symlink(s.tree, link)); err != nil {
+		t.Fatal(err)
+	}
+	named := func(paths string) (*Loaded, error) {
+		b := strings.Replace(string(text), "path: "+s.tree+",", "path: "+paths+",", 1)
+		if err := os.WriteFile(s.opt.Config, []byte(b), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return Load(s.opt.Config)
+	}
+	if _, err := named(link); err != nil {
+		t.Fatal(err)
+	}
+	s.again()
+	if err := errors.Join(os.Remove(link), os.Symlink(second, link)); err != nil {
+		t.Fatal(err)
+	}
+	l, err := named(link + ", kind: code, agents: [coder]}\n    - {path: " + s.tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.d.apply(l); err == nil || !strings.Contains(err.Error(), "lie within each other") {
+		t.Fatalf("%v", err)
+	}
+	if m := s.taken(); len(m.Trees) != 1 || m.Trees[0].Path != s.tree {
+		t.Fatalf("%+v", m.Trees)
+	}
+}
