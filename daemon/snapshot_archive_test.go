@@ -161,7 +161,7 @@ func (s *trackedSite) holdsNoKey(file string) {
 }
 
 // Test001_Layer3_ArchiveRetention: archives stay for a year. Only what this ledger
-// has, byte for byte, is dropped, each recorded, and never the newest.
+// has, byte for byte, is dropped, each recorded, and never the newest 52.
 func Test001_Layer3_ArchiveRetention(t *testing.T) {
 	s, folder := openArchived(t)
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
@@ -188,6 +188,15 @@ func Test001_Layer3_ArchiveRetention(t *testing.T) {
 	if list := files(t, folder); len(list) != 1 {
 		t.Fatalf("the newest was dropped")
 	}
+	for i := range weeks - 2 {
+		put(now.Add(-time.Duration(7*i)*24*time.Hour), "of a week", "of a week")
+	}
+	if err := s.d.snapshots.clear(t.Context(), now.Add(9*year)); err != nil { // the clock jumped ahead
+		t.Fatal(err)
+	}
+	if list := files(t, folder); len(list) != 1+weeks-2 {
+		t.Fatalf("of %d archives there are %d", 1+weeks-2, len(list))
+	}
 	for i, more := range []struct{ text, recorded string }{{"of another Holdfast", ""}, {"changed", "as written"}} {
 		put(now.Add(-time.Duration(400+i)*24*time.Hour), more.text, more.recorded)
 	}
@@ -199,14 +208,14 @@ func Test001_Layer3_ArchiveRetention(t *testing.T) {
 	if err := s.d.snapshots.clear(t.Context(), now.Add(-8000*time.Hour)); err != nil { // the clock was set back
 		t.Fatal(err)
 	}
-	if list := files(t, folder); len(list) != 6 {
+	if list := files(t, folder); len(list) != 6+weeks-2 {
 		t.Fatalf("%v", list)
 	}
 	if err := s.d.snapshots.clear(t.Context(), now); err != nil {
 		t.Fatal(err)
 	}
 	list := files(t, folder)
-	if len(list) != 5 || slices.Contains(list, snapshot.ArchiveName(old)) || !slices.Contains(list, snapshot.ArchiveName(young)) {
+	if len(list) != 5+weeks-2 || slices.Contains(list, snapshot.ArchiveName(old)) || !slices.Contains(list, snapshot.ArchiveName(young)) {
 		t.Fatalf("%v", list)
 	}
 	if ev := s.events(old, eventCleared); len(ev) != 1 || ev[0]["bytes"] != 3.0 {

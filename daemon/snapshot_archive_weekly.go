@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -80,14 +81,12 @@ func (s *snapshots) ofWeek(ctx context.Context, now time.Time) (done bool, err e
 // isOfWeek says whether the archive of a snapshot is the one of this week: any daily
 // snapshot of it that lacks no tree, whoever had it archived.
 func isOfWeek(m *snapshot.Manifest, now time.Time) bool {
-	y, week := now.UTC().ISOWeek()
-	iy, iw := m.At.UTC().ISOWeek()
-	return m.Why == daily && len(m.Failed) == 0 && iy == y && iw == week
+	return m.Why == daily && len(m.Failed) == 0 && weekOf(m.At) == weekOf(now)
 }
 
 // clear drops archives from the folder that are older than a year: those alone that
-// the ledger has, byte for byte, and never the newest. Each is recorded before it
-// goes.
+// the ledger has, byte for byte, and never the newest of a year of weeks, for a clock
+// that jumps ahead makes none old. Each is recorded before it goes.
 func (s *snapshots) clear(ctx context.Context, now time.Time) error {
 	conf := s.d.config().Snapshots.Archive
 	if conf.Folder == "" {
@@ -102,24 +101,32 @@ func (s *snapshots) clear(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range list[:max(0, len(list)-1)] {
+	own := 0
+	for _, name := range slices.Backward(list) {
 		id, _ := snapshot.ArchiveID(name)
 		at, err := time.Parse("20060102-150405", id[:15])
-		if err != nil || now.Sub(at) <= year {
+		if err != nil {
 			continue
 		}
-		if err := s.clearOne(ctx, f, id, name); err != nil {
+		sums, err := s.isArchived(ctx, id)
+		if err != nil {
+			return err
+		}
+		if len(sums) == 0 {
+			continue // it is another Holdfast's
+		}
+		if own++; own <= weeks || now.Sub(at) <= year {
+			continue
+		}
+		if err := s.clearOne(ctx, f, id, name, sums); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *snapshots) clearOne(ctx context.Context, f *snapshot.Folder, id, name string) error {
-	sums, err := s.isArchived(ctx, id)
-	if err != nil || len(sums) == 0 {
-		return err // it is another Holdfast's
-	}
+// clearOne drops an archive whose content has one of the sums.
+func (s *snapshots) clearOne(ctx context.Context, f *snapshot.Folder, id, name string, sums []string) error {
 	file, err := f.Open(name)
 	if err != nil {
 		return err

@@ -177,21 +177,18 @@ func (s *snapshots) whole(ctx context.Context, id string) error {
 // 001, "Retention Policy").
 const year = 366 * 24 * time.Hour
 
+// weeks is how many of the newest weekly ones stay whatever their age.
+const weeks = 52
+
 // outdated are the snapshots that need not be kept any longer: older than keep, but
 // for the first of each week for a year, which is the first that lacks no tree where
 // there is one. The newest of each tree stays whatever
-// its age, and so does one whose time lies ahead.
+// its age, and so does one whose time lies ahead, and as many daily and weekly ones as
+// that time brings: a clock that jumps ahead makes none old.
 func outdated(list []snapshot.Manifest, now time.Time, keep time.Duration) []string {
-	type week struct{ year, week int }
-	first, newest := map[week]*snapshot.Manifest{}, map[string]bool{}
+	first, newest := firsts(list), map[string]bool{}
+	days, weekly := 0, 0
 	var out []string
-	for i := len(list) - 1; i >= 0; i-- { // the oldest first
-		m := &list[i]
-		y, w := m.At.UTC().ISOWeek()
-		if is := first[week{y, w}]; m.Why == daily && (is == nil || len(is.Failed) > 0 && len(m.Failed) == 0) {
-			first[week{y, w}] = m
-		}
-	}
 	for i := range list {
 		m := &list[i]
 		stays := false
@@ -199,14 +196,40 @@ func outdated(list []snapshot.Manifest, now time.Time, keep time.Duration) []str
 			stays = stays || !newest[p.Path]
 			newest[p.Path] = true
 		}
-		y, w := m.At.UTC().ISOWeek()
 		age := now.Sub(m.At)
-		if m.At.IsZero() || stays || age <= keep || (first[week{y, w}] == m && age <= year) {
-			continue
+		switch {
+		case m.At.IsZero() || stays || age <= keep || days < int(keep/(24*time.Hour)):
+		case first[weekOf(m.At)] == m && (age <= year || weekly < weeks):
+		default:
+			out = append(out, m.ID)
 		}
-		out = append(out, m.ID)
+		if m.Why == daily {
+			days++
+		}
+		if first[weekOf(m.At)] == m {
+			weekly++
+		}
 	}
 	return out
+}
+
+type week struct{ year, week int }
+
+func weekOf(at time.Time) week {
+	y, w := at.UTC().ISOWeek()
+	return week{y, w}
+}
+
+// firsts are the first daily snapshot of each week, of a list with the newest first.
+func firsts(list []snapshot.Manifest) map[week]*snapshot.Manifest {
+	first := map[week]*snapshot.Manifest{}
+	for i := len(list) - 1; i >= 0; i-- {
+		m := &list[i]
+		if is := first[weekOf(m.At)]; m.Why == daily && (is == nil || len(is.Failed) > 0 && len(m.Failed) == 0) {
+			first[weekOf(m.At)] = m
+		}
+	}
+	return first
 }
 
 // drop removes what is outdated, each recorded before it goes.

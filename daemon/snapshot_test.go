@@ -338,19 +338,19 @@ func Test001_Layer3_Retention(t *testing.T) {
 	for _, id := range outdated(list, now, 30*24*time.Hour) {
 		gone[id] = true
 	}
-	kept, weeks := 0, map[int]int{}
+	kept, inWeek := 0, map[int]int{}
 	for days := range 500 {
 		switch stays := !gone[fmt.Sprint(days)]; {
 		case days <= 30 && !stays, days > 366 && days != 400 && stays, days == 400 && !stays:
 			t.Errorf("day %d: %v", days, stays)
 		case days > 30 && days <= 366 && stays:
 			y, w := list[days].At.ISOWeek()
-			weeks[y*100+w]++
+			inWeek[y*100+w]++
 			kept++
 		}
 	}
-	if kept < 46 || kept > 49 || len(weeks) != kept {
-		t.Errorf("%d of %d weeks", kept, len(weeks))
+	if kept < 46 || kept > 49 || len(inWeek) != kept {
+		t.Errorf("%d of %d weeks", kept, len(inWeek))
 	}
 	if out := outdated([]snapshot.Manifest{{ID: "x", At: now.Add(-9000 * time.Hour), Trees: []snapshot.Part{{Path: "/a"}}}}, now, time.Hour); len(out) != 0 {
 		t.Errorf("the last one is dropped")
@@ -358,11 +358,21 @@ func Test001_Layer3_Retention(t *testing.T) {
 	if out := outdated(list[:5], now.Add(-9000*time.Hour), time.Hour); len(out) != 0 {
 		t.Errorf("the clock was set back, and %v are dropped", out)
 	}
+	// The clock jumped ahead by years, and one was taken by it.
+	jumped := append([]snapshot.Manifest{{ID: "ahead", At: now.Add(9 * year), Why: daily, Trees: list[0].Trees}}, list...)
+	out := outdated(jumped, now.Add(9*year), 30*24*time.Hour)
+	stay := slices.DeleteFunc(jumped, func(m snapshot.Manifest) bool { return slices.Contains(out, m.ID) })
+	if n := len(stay); n < 29+weeks-6 || n > 30+weeks+1 || !stay[29].At.After(now.Add(-30*24*time.Hour)) {
+		t.Errorf("the clock jumped ahead, and %d stay", n)
+	}
 	// Of a week, one that lacks a tree is kept only where there is no better one.
 	failed := []snapshot.Left{{Path: "/a", Why: "it was gone"}}
 	monday := time.Date(2026, 8, 3, 2, 0, 0, 0, time.UTC)
 	week := func(lack ...bool) []string {
-		list := []snapshot.Manifest{{ID: "newest", At: now, Why: daily, Trees: []snapshot.Part{{Path: "/a"}}}}
+		var list []snapshot.Manifest
+		for days := range 30 {
+			list = append(list, snapshot.Manifest{ID: fmt.Sprint("newest", days), At: now.Add(-time.Duration(days) * 24 * time.Hour), Why: daily, Trees: []snapshot.Part{{Path: "/a"}}})
+		}
 		for day := len(lack) - 1; day >= 0; day-- {
 			m := snapshot.Manifest{ID: fmt.Sprint(day), At: monday.Add(time.Duration(day) * 24 * time.Hour), Why: daily}
 			if lack[day] {
