@@ -144,7 +144,8 @@ func (w *watching) moment(l *ledger.Stored) (moment, bool) {
 func happened(e *ledger.Event) (moment, bool) {
 	m := moment{at: e.Timestamp, tenant: e.TenantID}
 	if f, ok := kernel.FoundIn(e); ok {
-		m.told = &watch.Finding{Condition: f.Condition, Tenant: f.Tenant, Agent: f.Agent, At: f.At, Cause: f.Cause, Cleared: e.Name == kernel.EventAnomalyCleared}
+		m.told = &watch.Finding{Condition: f.Condition, Tenant: f.Tenant, Agent: f.Agent, At: f.At, Why: f.Why, Cause: f.Cause, Cleared: e.Name == kernel.EventAnomalyCleared}
+		m.told.Response, _ = watch.ResponseOf(f.Response) // none where it is another version's: then people know
 		return m, true
 	}
 	if !bytes.Contains(e.Data, []byte(`"signature":`)) {

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/story"
 	"github.com/holdfast-dev/holdfast/internal/watch"
 	"github.com/holdfast-dev/holdfast/kernel"
+	"github.com/holdfast-dev/holdfast/ledger"
 )
 
 // learned waits until the ledger is read for the watch.
@@ -202,5 +203,14 @@ func TestD39_ClockJumps(t *testing.T) {
 	loops(t, d, "ada")
 	if g := answerTo(t, d, "ada", watch.Loop); g.Response != "pause" {
 		t.Errorf("%+v", g)
+	}
+}
+
+// TestD41a_RestartKnowsWhatWasOnlyRecorded: what people were spared before a restart is
+// not taken for what they were told.
+func TestD41a_RestartKnowsWhatWasOnlyRecorded(t *testing.T) {
+	m, ok := happened(&ledger.Event{Name: kernel.EventAnomaly, TenantID: holdfast.Local, Data: []byte(`{"condition":"rapid_actions","response":"record","agent":"ada","why":"haste","times":1}`)})
+	if !ok || m.told == nil || m.told.Response != watch.Record || m.told.Why != "haste" {
+		t.Errorf("%+v", m.told)
 	}
 }

@@ -6,8 +6,9 @@ const (
 	// lasts is how long a condition holds that is an event.
 	lasts = hour
 	// again is how long people are not told once more of a condition that they were
-	// told of; a pause and a halt are made each time.
-	again = hour
+	// told of; a pause and a halt are made each time. It is longer than the hour of
+	// what tells them, which begins a moment later.
+	again = hour + int64(time.Minute)
 	// tenfold is how much worse it must be to tell them all the same.
 	tenfold = 10
 	// grace is how long actions of an agent that was to be paused may still end; as
@@ -18,14 +19,15 @@ const (
 // alarm is a condition that holds, or did within the last hour.
 type alarm struct {
 	since int64   // it holds from then on, ns; 0 where it does not
-	told  int64   // when something was done about it, 0 if nothing was
+	told  int64   // when something was done about it that was not quiet, 0 if nothing was
 	until int64   // of an event: it holds until then
-	why   string  // until something is done about it
+	why   string  // until people are told
 	size  float32 // how many times its limit it is
 	shown float32 // how many times it was when people were told
 	which place
 	done  bool  // something was done about it since it holds
 	kept  bool  // it is recorded as another's consequence, and nothing more
+	quiet bool  // people were not told that it holds, for they had been within the hour
 	acts  uint8 // actions of the agent since grace was over
 }
 
@@ -113,13 +115,16 @@ func (w *Watch) goOn(a *agent, al *alarm, o owner, size float64, at int64, why f
 	first := !al.done
 	worse := al.told != 0 && size > 0 && al.size >= tenfold*al.shown
 	unheeded := w.unheeded(c, al, o, at)
-	if why != nil && (first && (fresh || al.kept) || worse || unheeded) {
+	// What holds on is told once the hour is over: else what comes and goes would be
+	// unknown for as long as it holds then.
+	late := al.quiet && !c.Brief && at-al.told >= again
+	if why != nil && (first && (fresh || al.kept) || worse || unheeded || late) {
 		al.why = why()
 	}
 	if at-al.since < int64(c.Visible) && !c.Brief {
 		return
 	}
-	if !fresh && !first && !al.kept && !worse && !unheeded {
+	if !fresh && !first && !al.kept && !worse && !unheeded && !late {
 		return // as before
 	}
 	cause, held := w.cause(a, o, al.which)
@@ -128,15 +133,14 @@ func (w *Watch) goOn(a *agent, al *alarm, o owner, size float64, at int64, why f
 		al.kept = true
 		w.found(c, o, at, al.why, Record, cause)
 	case held:
-	case c.Brief && fresh || first || al.kept || worse || unheeded:
+	case c.Brief && fresh || first || al.kept || worse || unheeded || late:
 		al.done, al.kept, al.acts = true, false, 0
 		r := w.response(c)
-		if r == Alert && al.told != 0 && at-al.told < again && !worse {
-			r = Record
-		} else {
-			al.shown = al.size
+		if al.quiet = r == Alert && al.told != 0 && at-al.told < again && !worse; al.quiet {
+			w.found(c, o, at, al.why, Record, "")
+			return
 		}
-		al.told = max(at, 1)
+		al.shown, al.told = al.size, max(at, 1)
 		w.found(c, o, at, al.why, r, "")
 		al.why = ""
 	}
@@ -173,7 +177,7 @@ func (w *Watch) cause(a *agent, o owner, which place) (Name, bool) {
 // clear is of a condition that holds no more.
 func (w *Watch) clear(al *alarm, o owner, at int64) {
 	seen := al.done || al.kept
-	al.since, al.until, al.done, al.kept, al.acts = 0, 0, false, false, 0
+	al.since, al.until, al.done, al.kept, al.quiet, al.acts = 0, 0, false, false, false, 0
 	if !seen {
 		return
 	}

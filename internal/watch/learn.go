@@ -67,8 +67,9 @@ func (w *Watch) LoadTold(f Finding) {
 		al.since = at
 	}
 	al.kept, al.done = f.Cause != "", f.Cause == ""
-	if f.Cause == "" {
-		al.told, al.size, al.shown = at, max(al.size, 1), max(al.shown, 1)
+	al.quiet = al.done && f.Response == Record && w.response(&w.conditions[which]) == Alert
+	if al.why = f.Why; al.done && !al.quiet {
+		al.told, al.size, al.shown, al.why = at, max(al.size, 1), max(al.shown, 1), ""
 	}
 	if w.conditions[which].Brief {
 		al.until = at + lasts

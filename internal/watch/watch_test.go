@@ -389,6 +389,45 @@ func TestAlarmsDoNotFlap(t *testing.T) {
 	}
 }
 
+// TestWhatComesAndGoesIsToldEachHour: coming and going for less than an hour spares
+// people one hour, and neither the next nor what then holds on, over a restart too.
+func TestWhatComesAndGoesIsToldEachHour(t *testing.T) {
+	f := fed(Limits{})
+	comesAndGoes := func(times int) {
+		for range times {
+			f.Set("t", "", SnapshotMissing, true, f.at, "none since yesterday")
+			f.tick(20 * time.Minute)
+			f.all = append(f.all, f.Set("t", "", SnapshotMissing, false, f.at, "")...)
+			f.tick(10 * time.Minute)
+		}
+	}
+	comesAndGoes(12)
+	if n := len(told(f.all)); n < 4 || n > 6 {
+		t.Errorf("told %d times within six hours", n)
+	}
+	for name, restarted := range map[string]bool{"by one that goes on": false, "by one that begins anew": true} {
+		f = fed(Limits{})
+		comesAndGoes(1)
+		f.Set("t", "", SnapshotMissing, true, f.at, "none since yesterday")
+		f.tick(2 * time.Minute)
+		if restarted {
+			past := f.all
+			f = &feed{Watch: New(Limits{}), at: f.at}
+			for _, one := range past {
+				f.LoadTold(one)
+			}
+		}
+		f.all = nil
+		for range 24 * 60 {
+			f.Set("t", "", SnapshotMissing, true, f.at, "none since yesterday")
+			f.tick(time.Minute)
+		}
+		if got := told(f.all); len(got) != 1 || f.all[len(f.all)-1].Why != "none since yesterday" {
+			t.Errorf("%s, of what holds for a day: %v", name, lines(f.all))
+		}
+	}
+}
+
 // TestForgiven: when a person lets an agent go on its past is no pattern, but the
 // hour's figures stay.
 func TestForgiven(t *testing.T) {
