@@ -307,6 +307,7 @@ func eventOf(l *ledger.Stored) (health.Event, error) {
 		Times                      int64
 		Settings                   *health.Settings
 		Halted                     *bool
+		Disabled                   bool
 	}
 	if len(e.Data) > 0 {
 		_ = json.Unmarshal(e.Data, &data) // of what has another form there is nothing to read
@@ -320,7 +321,7 @@ func eventOf(l *ledger.Stored) (health.Event, error) {
 	case "anomaly_found":
 		out.Condition, out.Severity, out.Cause, out.Times = data.Condition, data.Severity, data.Cause, data.Times
 	case "started", "policy_changed", eventReported:
-		out.Settings, out.Halted = data.Settings, data.Halted
+		out.Settings, out.Halted, out.Disabled = data.Settings, data.Halted, data.Disabled
 	}
 	return out, nil
 }

@@ -221,7 +221,7 @@ func (d *Daemon) writeReport(file string, r *health.Report) error {
 	doc = append(doc, '\n')
 	sum := sha256.Sum256(doc)
 	if err := d.Kernel.Record(kernel.Event{Tenant: holdfast.Local, Name: eventReported, Who: "holdfast", Subject: r.Date, Data: map[string]any{
-		"health": r.Health.String(), "hash": hex.EncodeToString(sum[:]), "settings": d.Kernel.Policy().Settings, "halted": d.latch.Halted()}}); err != nil {
+		"health": r.Health.String(), "hash": hex.EncodeToString(sum[:]), "settings": d.Kernel.Policy().Settings, "halted": d.latch.Halted(), "disabled": d.disabled() != ""}}); err != nil {
 		return err
 	}
 	if err := replaceFile(file+".md", text.Bytes()); err != nil {

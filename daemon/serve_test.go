@@ -9,12 +9,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/internal/health"
 	"github.com/holdfast-dev/holdfast/internal/token"
 	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -223,11 +225,14 @@ func TestReloadIsWholeOrNotAtAll(t *testing.T) {
 }
 
 func TestDisabledHalts(t *testing.T) {
-	_, c, down := up(t, quiet, func(o *Options) { o.Enabled, o.EnabledSet = "", true })
+	d, c, down := up(t, quiet, func(o *Options) { o.Enabled, o.EnabledSet = "", true })
 	defer down()
 	ans, err := c.Cross(t.Context(), api.Ask{Boundary: "agent/step", Payload: []byte(`{}`), Agent: "alice"})
 	if err != nil || ans.Failure == nil || ans.Failure.Kind != holdfast.KindHalted {
 		t.Fatalf("%v %+v", err, ans)
+	}
+	if r, err := ReadDay(t.Context(), d.store, time.Now(), time.Now()); err != nil || r.Health != health.Red || !slices.Contains(r.Because, "everything was halted") {
+		t.Errorf("the day's report: %s because of %q, %v", r.Health, r.Because, err)
 	}
 }
 

@@ -361,10 +361,10 @@ func (k *Kernel) SetPolicy(p *Policy, who string) error {
 	return nil
 }
 
-// Started records that this process owns the state, under which policy, and
-// whether everything is halted.
+// Started records that this process owns the state, under which policy, whether
+// everything is halted, and whether this process is, by HOLDFAST_ENABLED.
 func (k *Kernel) Started(who string) error {
 	p := k.policy.Load()
 	return k.govern(p.Policy, Event{Tenant: holdfast.Local, Name: "started", Who: who, Subject: p.Version,
-		Data: map[string]any{"files": p.From, "weakened": p.Weakened, "settings": p.Settings, "halted": k.latch.Halted(), "at": k.now().UTC().Format(time.RFC3339)}})
+		Data: map[string]any{"files": p.From, "weakened": p.Weakened, "settings": p.Settings, "halted": k.latch.Halted(), "disabled": k.disabled != "", "at": k.now().UTC().Format(time.RFC3339)}})
 }

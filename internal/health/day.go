@@ -46,6 +46,9 @@ type Event struct {
 	Settings *Settings
 	// Halted is whether everything was halted, nil where the event does not say.
 	Halted *bool
+	// Disabled says that whoever wrote it was halted by HOLDFAST_ENABLED (D35): that is
+	// of its process, and says nothing of the one after it.
+	Disabled bool
 }
 
 // Settings are what a report must know of the configuration. Events of the policy

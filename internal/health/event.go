@@ -106,6 +106,7 @@ func (d *Day) happenedToAll(e *Event) {
 		d.all.halted, d.all.unknown = *is, false
 		d.all.was = d.all.was || *is
 	}
+	d.all.was = d.all.was || e.Disabled
 	switch e.Name {
 	case eventHalted:
 		d.all.stops++

@@ -229,6 +229,14 @@ func TestD41b_Health(t *testing.T) {
 			d.Before(Event{Name: "halted"})
 			d.Before(Event{Name: "resumed", Subject: Everything})
 		}},
+		{"halted by HOLDFAST_ENABLED", Red, "everything was halted", func(d *Day) {
+			no := false
+			d.Happened(Event{Tenant: "local", Name: "started", Halted: &no, Disabled: true})
+		}},
+		{"halted by HOLDFAST_ENABLED before the day", Green, "", func(d *Day) {
+			no := false
+			d.Before(Event{Tenant: "local", Name: "started", Halted: &no, Disabled: true})
+		}},
 		{"goals resumed while halted", Red, "everything is halted", func(d *Day) {
 			d.stop()
 			d.Happened(Event{Tenant: "local", Name: "goals_resumed", Subject: "goals"})
