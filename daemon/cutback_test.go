@@ -13,11 +13,11 @@ import (
 	_ "modernc.org/sqlite"
 )
 
-// pastTriggers changes a closed store behind Holdfast's back, and leaves the
-// schema as it was.
+// pastTriggers changes a store behind Holdfast's back, which may be writing to it, and
+// leaves the schema as it was.
 func pastTriggers(t *testing.T, file string, change func(*testing.T, *sql.DB)) {
 	t.Helper()
-	db, err := sql.Open("sqlite", file)
+	db, err := sql.Open("sqlite", "file:"+file+"?_pragma=busy_timeout(5000)")
 	if err != nil {
 		t.Fatal(err)
 	}
