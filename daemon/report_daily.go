@@ -130,12 +130,16 @@ func (d *Daemon) oneProblem(err error) string {
 }
 
 // writeDay writes the report of a day that is over, where it is not there. That of a
-// day which could not be read is not the last word: it is computed anew, and takes its
-// place, once it can be. The caller has the turn.
+// day which could not be read, or which a clock that was ahead took for over, is not the
+// last word: it is computed anew, and takes its place, once it can be. The caller has
+// the turn.
 func (d *Daemon) writeDay(ctx context.Context, day, now time.Time) error {
 	date := day.Format(time.DateOnly)
 	kept, err := d.keptReport(day)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) || err == nil && !kept.Unread {
+	if err == nil && d.writtenAhead(date, now) {
+		kept = nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) || kept != nil && !kept.Unread {
 		return err
 	}
 	if kept != nil && now.Before(d.reporting.again[date]) {
@@ -160,6 +164,13 @@ func (d *Daemon) writeDay(ctx context.Context, day, now time.Time) error {
 		return unreadDay(&r)
 	}
 	return nil
+}
+
+// writtenAhead says whether a day's report was written by a clock that was ahead and
+// was set back since: the day had not been then.
+func (d *Daemon) writtenAhead(date string, now time.Time) bool {
+	info, err := os.Lstat(filepath.Join(d.Paths.Reports, date+".json"))
+	return err == nil && info.ModTime().After(now.Add(ahead))
 }
 
 // readAgain notes when a day is read again, and forgets those of which nobody asks any

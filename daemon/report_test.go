@@ -336,6 +336,33 @@ func Test001_Report_WrittenDaily(t *testing.T) {
 	down()
 }
 
+// Test001_Report_OfAClockThatWasAhead: what was written of a day before it was, for the
+// clock was ahead, is not what that day's report is.
+func Test001_Report_OfAClockThatWasAhead(t *testing.T) {
+	d, c, down := up(t, reportedConfig)
+	defer down()
+	now := time.Now().UTC()
+	if err := d.Kernel.Record(kernel.Event{Tenant: holdfast.Local, Name: "note", Who: "ann", Subject: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.writeReports(t.Context(), now.AddDate(0, 0, 2)); err != nil { // it is ahead
+		t.Fatal(err)
+	}
+	file := filepath.Join(d.Paths.Reports, now.Format(time.DateOnly)+".json")
+	if err := os.Chtimes(file, now, now.AddDate(0, 0, 2)); err != nil { // as a system does whose clock is
+		t.Fatal(err)
+	}
+	if _, err := c.Cross(t.Context(), api.Ask{Agent: "ann", Kind: "code", Boundary: "agent/step", Payload: []byte(`{"action":"go"}`)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.writeReports(t.Context(), now.AddDate(0, 0, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if kept, err := d.keptReport(now); err != nil || kept.Iterations.N != 1 {
+		t.Errorf("%+v, %v", kept, err)
+	}
+}
+
 // Test001_Dashboard_OfADaemon: the page of a daemon's health follows what happens.
 func Test001_Dashboard_OfADaemon(t *testing.T) {
 	d, c, down := up(t, reportedConfig)
