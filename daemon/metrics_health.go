@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// healthMetrics shows how today goes, by the daily report.
+// healthMetrics shows how today goes, by the daily report and what holds now.
 type healthMetrics struct{ d *Daemon }
 
 // Describe implements prometheus.Collector: without descriptions, for what is not
@@ -20,11 +20,12 @@ func (healthMetrics) Describe(chan<- *prometheus.Desc) {}
 func (m healthMetrics) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTime/2)
 	defer cancel()
-	r := m.d.wellness.now(ctx, time.Now())
+	now := time.Now()
+	r := m.d.wellness.now(ctx, now)
 	gauge := func(name, help string, v float64) {
 		ch <- prometheus.MustNewConstMetric(prometheus.NewDesc("holdfast_"+name, help, nil, nil), prometheus.GaugeValue, v)
 	}
-	gauge("health", "How healthy today is so far: 0 GREEN, 1 YELLOW, 2 RED.", float64(health.Green-r.Health))
+	gauge("health", "How healthy today is so far: 0 GREEN, 1 YELLOW, 2 RED.", float64(health.Green-m.d.healthNow(&r, now, "").Health))
 	if r.Budget.State == health.Is && r.Remaining.State == health.Is {
 		gauge("budget_day_dollars", "What all tenants may spend today (UTC).", float64(r.Budget.N)/1e6)
 		gauge("budget_day_remaining_dollars", "What of that remains.", float64(r.Remaining.N)/1e6)

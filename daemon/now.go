@@ -28,22 +28,34 @@ func (d *Daemon) Now(ctx context.Context, tenant string) (*api.Now, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &api.Now{At: now.UTC(), Tenant: tenant, PID: os.Getpid(), Halt: d.halted()}
-	n.Health, n.Because = r.Health, r.Because
+	n := d.healthNow(&r, now, tenant)
 	var rates []watch.Rates
 	if w := d.watched(); w != nil {
 		rates = ratesOf(w.Rates(now), tenant)
+	}
+	return n, d.store.View(ctx, func(tx kernel.Tx) error { return present(tx, n, rates) })
+}
+
+// healthNow is what goes on but for the agents: how today goes by its report r, with
+// the alarms that hold, and what nobody knows at this moment.
+func (d *Daemon) healthNow(r *health.Report, now time.Time, tenant string) *api.Now {
+	n := &api.Now{At: now.UTC(), Tenant: tenant, PID: os.Getpid(), Halt: d.halted()}
+	n.Health, n.Because = r.Health, slices.Clone(r.Because)
+	if w := d.watched(); w != nil {
 		alarmed(n, slices.DeleteFunc(w.Hold(), func(s watch.State) bool { return tenant != "" && s.Tenant != "" && s.Tenant != tenant }))
+		if known, why := d.watching.known(); !known {
+			unknown(n, "what is usual is not known: "+why)
+		}
+		if why := d.watching.unlooked(); why != "" {
+			unknown(n, why)
+		}
 	} else {
 		unwatched(n)
-	}
-	if why := d.watching.unlooked(); why != "" {
-		n.Health, n.Because = min(n.Health, health.Yellow), append(n.Because, why)
 	}
 	if n.Halted && n.Health != health.Red {
 		worsen(n, health.Red, "everything is halted")
 	}
-	return n, d.store.View(ctx, func(tx kernel.Tx) error { return present(tx, n, rates) })
+	return n
 }
 
 // LookNow says what goes on in a state that nobody owns: s is the store open for
@@ -148,10 +160,12 @@ func worsen(n *api.Now, to health.Level, why string) {
 	n.Health, n.Because = min(n.Health, to), append([]string{why}, n.Because...)
 }
 
-// unwatched is of alarms that nobody knows (D41b).
-func unwatched(n *api.Now) {
-	n.Health, n.Because = min(n.Health, health.Yellow), append(n.Because, "which alarms hold: unknown, for no daemon watches")
+// unknown is of what nobody knows (D41b), as a whole sentence.
+func unknown(n *api.Now, why string) {
+	n.Health, n.Because = min(n.Health, health.Yellow), append(n.Because, why)
 }
+
+func unwatched(n *api.Now) { unknown(n, "which alarms hold: unknown, for no daemon watches") }
 
 // alarmed adds the conditions that hold. One that began on another day is no less
 // an alarm today.

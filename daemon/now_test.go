@@ -1,6 +1,8 @@
 package daemon
 
 import (
+	"errors"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -75,4 +77,39 @@ func TestLookNow_OfOneTenant(t *testing.T) {
 	if n, err := LookNow(t.Context(), state, p.s, "", "nobody"); holdfast.KindOf(err) != holdfast.KindNotFound {
 		t.Errorf("%+v %v", n, err)
 	}
+}
+
+// TestD41b_NowIsOneHealth: what holds since another day, and what nobody knows at this
+// moment, is no GREEN, neither for who looks nor for who scrapes.
+func TestD41b_NowIsOneHealth(t *testing.T) {
+	d, _, down := up(t, reportedConfig)
+	defer down()
+	learned(t, d)
+	health := func() (now, scraped string) {
+		t.Helper()
+		n, err := d.Now(t.Context(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := httptest.NewRecorder()
+		d.metrics.handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+		_, rest, _ := strings.Cut(w.Body.String(), "\nholdfast_health ")
+		scraped, _, _ = strings.Cut(rest, "\n")
+		return n.Health.String(), scraped
+	}
+	says := func(what, now, scraped string) {
+		t.Helper()
+		if n, s := health(); n != now || s != scraped {
+			t.Errorf("%s: %s, and scraped %q", what, n, s)
+		}
+	}
+	says("nothing is wrong", "GREEN", "0")
+	d.watching.learning(errors.New("leaf 7"))
+	says("what is usual is not known", "YELLOW", "1")
+	d.watching.learning(nil)
+	d.watching.looked(time.Now(), "it cannot be opened")
+	says("the ledger cannot be verified", "YELLOW", "1")
+	d.watching.looked(time.Now(), "")
+	d.watching.watch.Set("", "", watch.SnapshotMissing, true, time.Now(), "x") // nothing of it is in today's ledger
+	says("an alarm holds", "YELLOW", "1")
 }
