@@ -201,6 +201,7 @@ func (w *watching) add(f *watch.Finding) {
 		}
 		old.Finding = *f
 		old.times++
+		w.last(k)
 		w.hasten(k, f)
 		return
 	}
@@ -214,6 +215,20 @@ func (w *watching) add(f *watch.Finding) {
 	w.waiting[k] = &waitingFinding{Finding: *f, times: 1}
 	w.order = append(w.order, k)
 	w.hasten(k, f)
+}
+
+// last lets that a condition holds, and that it does not, be said in the order in which
+// they were found last: the other of the two, where it waits behind, goes before; w.mu
+// is held.
+func (w *watching) last(k findingKey) {
+	other := k
+	other.cleared = !k.cleared
+	if w.waiting[other] == nil {
+		return
+	}
+	if to, from := slices.Index(w.order, k), slices.Index(w.order, other); from > to {
+		w.order = slices.Insert(slices.Delete(w.order, from, from+1), to, other)
+	}
 }
 
 // hasten puts what halts everything before all that waits; w.mu is held.

@@ -43,3 +43,26 @@ func TestD41a_NoRoomHaltsOnce(t *testing.T) {
 		t.Errorf("halted %d times", n)
 	}
 }
+
+// TestD41a_WhatWasFoundLastIsSaidLast: of a condition that comes and goes faster than is
+// answered, the last that is said is how it stands.
+func TestD41a_WhatWasFoundLastIsSaidLast(t *testing.T) {
+	is := watch.Finding{Condition: watch.Rapid, Response: watch.Alert, Tenant: holdfast.Local, Agent: "ada"}
+	ended, other := is, is
+	ended.Cleared, ended.Response, other.Agent = true, watch.Record, "bea"
+	for name, found := range map[string][]watch.Finding{"it holds": {is, ended, other, is}, "it ended": {ended, is, other, ended}} {
+		w := newWatching(nil, watch.Limits{})
+		for i := range found {
+			w.take(found[i : i+1])
+		}
+		var order []bool
+		for _, k := range w.order {
+			if k.agent == "ada" {
+				order = append(order, k.cleared)
+			}
+		}
+		if want := found[3].Cleared; len(w.order) != 3 || len(order) != 2 || order[0] == want || order[1] != want {
+			t.Errorf("%s: %+v", name, w.order)
+		}
+	}
+}
