@@ -353,6 +353,15 @@ func TestReport_Bounds(t *testing.T) {
 	if len(text) > 200_000 || !strings.Contains(text, "tenants are not shown") || !strings.Contains(text, "more\n") {
 		t.Errorf("%d bytes", len(text))
 	}
+	if own, ok := r.Of("local"); !ok || own.Tenant != "local" {
+		t.Error("there is no report of a tenant that is not shown")
+	}
+	for _, i := range []int{0, 5000, 9999} {
+		name := fmt.Sprintf("tenant-%d", i)
+		if own, ok := r.Of(name); !ok || own.Tenant != name || own.Iterations.N != 1 || strings.Contains(markdown(t, own), "not shown") {
+			t.Errorf("of %s: %v %+v", name, ok, own.Section)
+		}
+	}
 	if r.Cost.N != 1<<63-1 || r.Anomalies.N != 1<<63-1 {
 		t.Errorf("%d, %d", r.Cost.N, r.Anomalies.N)
 	}

@@ -32,6 +32,7 @@ type Report struct {
 	// others there are.
 	Tenants []Section `json:"tenants,omitempty"`
 	More    int       `json:"tenants_more,omitempty"`
+	others  []Section // those, for Of
 }
 
 // Section is the report of one tenant, or of all together, by the document's
@@ -98,17 +99,20 @@ func (d *Day) Report(at time.Time) Report {
 		return cmp.Or(cmp.Compare(a.Health, b.Health), cmp.Compare(b.Executed.N, a.Executed.N), cmp.Compare(a.Tenant, b.Tenant))
 	})
 	r.More = max(0, len(sections)-maxTenants)
-	r.Tenants = sections[:len(sections)-r.More]
+	r.Tenants, r.others = sections[:len(sections)-r.More], sections[len(sections)-r.More:]
 	return r
 }
 
 // Of is the report of one tenant alone, of whom nothing else is told; false where
-// nothing is recorded of it.
+// nothing is recorded of it, and of a report that was read from a file where it is none
+// of those that are shown.
 func (r Report) Of(tenant string) (Report, bool) {
-	for i := range r.Tenants {
-		if r.Tenants[i].Tenant == tenant {
-			r.Section, r.Tenants, r.More = r.Tenants[i], nil, 0
-			return r, true
+	for _, list := range [...][]Section{r.Tenants, r.others} {
+		for i := range list {
+			if list[i].Tenant == tenant {
+				r.Section, r.Tenants, r.others, r.More = list[i], nil, nil, 0
+				return r, true
+			}
 		}
 	}
 	return r, false
