@@ -169,11 +169,20 @@ func (k *Kernel) Resume(signed operator.Signed) error {
 		return &holdfast.Error{Kind: holdfast.KindConflict, Why: "everything was halted anew a moment ago", Hint: "say it again"}
 	}
 	k.cuts.Store(0)
-	if err := k.latch.Clear(); err != nil {
-		return &holdfast.Error{Kind: holdfast.KindInternal, Why: "the halt latch could not be lifted", Err: err}
+	err = k.latch.Clear()
+	if err != nil && k.latch.Halted() {
+		k.halting.Store(true)
+		// The ledger has it that everything goes on.
+		if rerr := k.recordHalt("holdfast", "the halt latch could not be lifted", 0, true); rerr != nil {
+			k.log.Error("that everything stays halted could not be recorded", "err", rerr)
+		}
+		return &holdfast.Error{Kind: holdfast.KindInternal, Why: "the halt latch could not be lifted", Hint: "look at what stands in its place, then say it again", Err: err}
 	}
 	k.stir()
 	k.notify(Notice{Level: "warning", Event: "resumed", Why: "resumed by " + s.Reviewer})
+	if err != nil {
+		return &holdfast.Error{Kind: holdfast.KindInternal, Why: "everything goes on, but the halt latch may be back after a crash of the machine", Err: err}
+	}
 	return nil
 }
 

@@ -3,6 +3,8 @@ package kernel_test
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -17,9 +19,9 @@ import (
 // tricky is a latch that fails, and that does something while it is asked.
 type tricky struct {
 	*halt.Latch
-	setErr error
-	clear  func() // before Clear
-	asked  func() // after Halted, once
+	setErr, clearErr error
+	clear            func() // before Clear
+	asked            func() // after Halted, once
 }
 
 func (l *tricky) Halted() bool {
@@ -39,7 +41,7 @@ func (l *tricky) Clear() error {
 	if l.clear != nil {
 		l.clear()
 	}
-	return l.Latch.Clear()
+	return errors.Join(l.Latch.Clear(), l.clearErr)
 }
 
 func latched(l *tricky) option {
@@ -96,6 +98,50 @@ func TestD34_a_halt_is_not_lost_beside_a_resume(t *testing.T) {
 	l.clear = nil
 	if err := w.k.Resume(w.sign(operator.Statement{Act: operator.Resume})); err != nil {
 		t.Fatal(err)
+	}
+	w.passes(w.req("test/low", `{}`))
+}
+
+// What could not be lifted is recorded to hold still, and goes on at no word of a ledger
+// that says otherwise; what was lifted is told to be, whatever else failed.
+func TestD34_what_is_not_lifted_is_not_resumed(t *testing.T) {
+	l := &tricky{}
+	w := newWorld(t, "", latched(l))
+	inside := filepath.Join(w.latch.Path(), "x")
+	if err := os.MkdirAll(inside, 0o700); err != nil { // by hand
+		t.Fatal(err)
+	}
+	if _, err := w.k.Halted(); err != nil {
+		t.Fatal(err)
+	}
+	wants(t, w.k.Resume(w.sign(operator.Statement{Act: operator.Resume})), holdfast.KindInternal)
+	all := w.events(holdfast.Local, "")
+	if last := all[len(all)-1]; last.Name != "halted" || !w.latch.Halted() {
+		t.Errorf("the ledger ends with %s, and the latch is set: %v", last.Name, w.latch.Halted())
+	}
+	if err := os.Remove(inside); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.k.Resume(w.sign(operator.Statement{Act: operator.Resume})); err != nil {
+		t.Fatal(err)
+	}
+	w.passes(w.req("test/low", `{}`))
+
+	if _, err := w.k.Halt("bob", "stop"); err != nil {
+		t.Fatal(err)
+	}
+	l.clearErr = errors.New("no sync")
+	wants(t, w.k.Resume(w.sign(operator.Statement{Act: operator.Resume})), holdfast.KindInternal)
+	told := 0
+	w.mu.Lock()
+	for _, n := range w.notices {
+		if n.Event == "resumed" {
+			told++
+		}
+	}
+	w.mu.Unlock()
+	if told != 2 {
+		t.Errorf("resumed twice, and told %d times", told)
 	}
 	w.passes(w.req("test/low", `{}`))
 }
