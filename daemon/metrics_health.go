@@ -30,13 +30,7 @@ func (m healthMetrics) Collect(ch chan<- prometheus.Metric) {
 		gauge("budget_day_dollars", "What all tenants may spend today (UTC).", float64(r.Budget.N)/1e6)
 		gauge("budget_day_remaining_dollars", "What of that remains.", float64(r.Remaining.N)/1e6)
 	}
-	least, any := 100.0, false
-	for i := range r.Tenants {
-		if part := r.Tenants[i].Percent; part != nil {
-			least, any = min(least, *part), true
-		}
-	}
-	if any {
+	if least, known := r.LeastRemaining(); known {
 		gauge("budget_day_remaining_ratio", "The share of its day's budget that remains to the tenant with the least.", least/100)
 	}
 	if n, err := m.waiting(ctx); err == nil {

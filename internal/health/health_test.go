@@ -367,6 +367,22 @@ func TestReport_Bounds(t *testing.T) {
 	}
 }
 
+// TestReport_LeastRemaining: a tenant that is healthier than a hundred others may have
+// the least that remains.
+func TestReport_LeastRemaining(t *testing.T) {
+	if _, known := NewDay(noon).Report(noon).LeastRemaining(); known {
+		t.Error("of nobody something remains")
+	}
+	d := quiet()
+	d.acts(Crossing{Boundary: "agent/step", Drew: true, Limit: 100, Used: 97})
+	for i := range 2 * maxTenants {
+		d.Happened(Event{Tenant: fmt.Sprint("tenant-", i), Name: "anomaly_found", Severity: "MEDIUM", Condition: "haste", Times: 1})
+	}
+	if least, known := d.Report(noon).LeastRemaining(); !known || least != 3 {
+		t.Errorf("%v %v", least, known)
+	}
+}
+
 // TestReport_JSON: what is written is read again, and unknown is no number.
 func TestReport_JSON(t *testing.T) {
 	d := quiet()

@@ -118,6 +118,20 @@ func (r Report) Of(tenant string) (Report, bool) {
 	return r, false
 }
 
+// LeastRemaining is how many hundredths of its day's budget remain to the tenant with
+// the least, shown or not; false where that is known of none.
+func (r Report) LeastRemaining() (percent float64, known bool) {
+	percent = 100
+	for _, list := range [...][]Section{r.Tenants, r.others} {
+		for i := range list {
+			if part := list[i].Percent; part != nil {
+				percent, known = min(percent, *part), true
+			}
+		}
+	}
+	return percent, known
+}
+
 // section is one tenant's.
 func (d *Day) section(t *tally) Section {
 	s := Section{Tenant: t.name, Iterations: of(t.iterations), Cost: of(t.cost), Executed: of(t.executed), Escalated: of(t.escalated), Scored: of(t.scored),
