@@ -11,7 +11,9 @@ import (
 
 const (
 	// MaxWaiting is how many alerts wait at most; what comes beyond stands in one
-	// that says how many there are. What is CRITICAL always waits by itself.
+	// that says how many there are. What is CRITICAL always waits by itself, and what is
+	// HIGH as long as something MEDIUM can make room: haste by many names is no way to
+	// keep worse from being told.
 	MaxWaiting = 256
 	// again is how long people are not told once more of one condition of one agent.
 	again = time.Hour
@@ -213,13 +215,10 @@ func (q *Queue) Clear(key string, m Message, anew bool, now time.Time) bool {
 
 // add puts an alert behind those that wait. The caller holds the lock.
 func (q *Queue) add(a Alert, now time.Time) {
-	if !a.Critical && q.room() <= 0 {
-		q.count(a, 1, now)
-	} else {
-		if a.Critical && q.room() <= 0 {
-			q.spare(now)
-		}
+	if q.room() > 0 || q.spare(&a, now) || a.Critical {
 		q.append(a, now)
+	} else {
+		q.count(a, 1, now)
 	}
 	q.stir()
 }
@@ -263,16 +262,23 @@ func (q *Queue) count(a Alert, n int, now time.Time) {
 	q.write(line{Put: &w})
 }
 
-// spare makes room for what is CRITICAL: the oldest that is not is only counted.
-// The caller holds the lock.
-func (q *Queue) spare(now time.Time) {
-	i := slices.IndexFunc(q.all, func(w *waiting) bool { return !w.Critical && w.Key != moreKey })
+// spare makes room for what is CRITICAL or HIGH: the oldest that is MEDIUM, or for what
+// is CRITICAL any other, is only counted. The caller holds the lock.
+func (q *Queue) spare(a *Alert, now time.Time) bool {
+	if !a.Critical && a.Message.Severity != "HIGH" {
+		return false
+	}
+	i := slices.IndexFunc(q.all, func(w *waiting) bool { return w.Message.Severity == "MEDIUM" && w.Key != moreKey })
+	if i < 0 && a.Critical {
+		i = slices.IndexFunc(q.all, func(w *waiting) bool { return !w.Critical && w.Key != moreKey })
+	}
 	if i < 0 {
-		return
+		return false
 	}
 	w := q.all[i]
 	q.drop(w)
 	q.count(w.Alert, 1, now)
+	return true
 }
 
 // drop takes an alert out. The caller holds the lock.

@@ -251,6 +251,36 @@ func Test001_Layer5_Response_isBounded(t *testing.T) {
 	}
 }
 
+// A flood of what is MEDIUM keeps nothing that is HIGH from being told; nor does one of
+// what is HIGH from what is CRITICAL.
+func Test001_Layer5_Response_aFloodHidesNothingWorse(t *testing.T) {
+	p := newPeople()
+	q := open(t, filepath.Join(t.TempDir(), "w"), p)
+	defer q.Close()
+	for i := range MaxWaiting + 50 {
+		a := alert(fmt.Sprint("haste ", i), "chat")
+		a.Message.Severity = "MEDIUM"
+		q.Put(a, time.Now())
+	}
+	for i := range MaxWaiting + 50 {
+		q.Put(alert(fmt.Sprint("prohibited ", i), "mail"), time.Now())
+		if i == 0 && !slices.ContainsFunc(q.all, func(w *waiting) bool { return w.Key == "prohibited 0" }) {
+			t.Error("the first that is HIGH was left out")
+		}
+	}
+	a := alert("ledger", "sms")
+	a.Critical, a.Message.Severity = true, "CRITICAL"
+	q.Put(a, time.Now())
+	if n := q.Waiting(); n > MaxWaiting+2 {
+		t.Errorf("%d wait", n)
+	}
+	running(t, q)
+	until(t, "all", func() bool { return q.Waiting() == 0 })
+	if mail := p.of("mail"); len(mail) < MaxWaiting-1 || !slices.Contains(mail, "prohibited 1") || len(p.of("sms")) != 1 {
+		t.Errorf("%d told by mail, %d by sms", len(mail), len(p.of("sms")))
+	}
+}
+
 // What more was done about a condition stands in its one alert, as long as nobody
 // was told.
 func Test001_Layer5_Response_saysWhatWasDone(t *testing.T) {
