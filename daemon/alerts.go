@@ -101,7 +101,7 @@ func (a *alerts) tell(f watch.Finding, name string, but []string) {
 	if a.queue == nil || len(a.d.config().Alerts.Channels) == 0 || !f.Cleared && f.Response < watch.Alert {
 		return
 	}
-	key, m := name+"|"+f.Tenant+"|"+f.Agent, a.message(f)
+	key, m := alertKey(name, f), a.message(f)
 	if f.Cleared && brief(f.Condition) {
 		return // it was an event, and is none that ends
 	}
@@ -123,6 +123,9 @@ func (a *alerts) tell(f watch.Finding, name string, but []string) {
 		a.mu.Unlock()
 	}
 }
+
+// alertKey tells what one alert is about from what any other is.
+func alertKey(name string, f watch.Finding) string { return name + "|" + f.Tenant + "|" + f.Agent }
 
 // brief says whether a condition is an event, that holds for an hour and then has
 // passed.

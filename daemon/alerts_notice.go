@@ -50,7 +50,7 @@ func (a *alerts) tellNotice(n kernel.Notice) {
 	if n.Event == "agent_paused" && n.Level == "error" { // by a spent budget, not by a person
 		f, ok = watch.Finding{Condition: watch.SessionBudget, Severity: watch.High, Response: watch.Pause, Asks: true}, true
 	}
-	if !ok {
+	if !ok || a.queue == nil {
 		return
 	}
 	f.Tenant, f.Agent, f.Crossing, f.Why, f.At = n.Tenant, n.Agent, n.Crossing, n.Why, time.Now()
@@ -62,7 +62,11 @@ func (a *alerts) tellNotice(n kernel.Notice) {
 		f.Tenant = ""
 	}
 	name := string(f.Condition)
-	if f.Condition == conditionHookFailed { // another hook's, or another halt's, is another alert
+	switch f.Condition {
+	case conditionLatchGone:
+		a.queue.Anew(alertKey(string(conditionHalted), watch.Finding{})) // the next halt is another
+		fallthrough
+	case conditionHookFailed: // another hook's, or another halt's, is another alert
 		name += " " + f.At.UTC().Format(time.RFC3339Nano)
 	}
 	a.tell(f, name, nil)

@@ -227,6 +227,29 @@ func Test001_Layer5_Response_noticesAreAlerts(t *testing.T) {
 	}
 }
 
+// A latch that somebody takes away is told each time, and so is the halt behind it: who
+// heard of the first halt alone would take what goes on for halted, or what is halted for
+// going on.
+func Test001_Layer5_Response_eachRemovalOfTheLatchIsTold(t *testing.T) {
+	p := newPhones(t)
+	d, _, down := alerted(t, p, "")
+	defer down()
+	var want []string
+	for range 2 {
+		for _, event := range []string{"halted", "halt_latch_removed"} {
+			d.notice(kernel.Notice{Level: "critical", Event: event, Why: "bob: enough"})
+			want = append(want, event)
+		}
+	}
+	var got []string
+	for _, m := range p.wait(t, "/sms", 4) {
+		got = append(got, m.Condition)
+	}
+	if slices.Sort(want); !slices.Equal(slices.Sorted(slices.Values(got)), want) {
+		t.Errorf("told of %q", got)
+	}
+}
+
 // What an act that failed leaves behind, which its agent can bring about, is told to
 // people, as is a ledger that cannot be verified; and one halt hook that fails hides
 // neither another one nor that it fails again at the next halt.

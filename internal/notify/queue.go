@@ -213,6 +213,17 @@ func (q *Queue) Clear(key string, m Message, anew bool, now time.Time) bool {
 	return true
 }
 
+// Anew ends the hour of a condition, whose end nobody is told of: when it is put again
+// people are told again.
+func (q *Queue) Anew(key string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if t := q.told[key]; t != nil {
+		*t = told{}
+		q.write(line{Told: key})
+	}
+}
+
 // add puts an alert behind those that wait. The caller holds the lock.
 func (q *Queue) add(a Alert, now time.Time) {
 	if q.room() > 0 || q.spare(&a, now) || a.Critical {
