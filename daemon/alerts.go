@@ -106,7 +106,7 @@ func (a *alerts) tell(f watch.Finding, name string, but []string) {
 		return // it was an event, and is none that ends
 	}
 	if f.Cleared {
-		a.queue.Clear(key, m, f.Condition == conditionHalted, time.Now())
+		a.queue.Clear(key, m, endsByPerson(f.Condition), time.Now())
 		return
 	}
 	to := slices.DeleteFunc(a.d.config().Alerts.route(f.Severity), func(c string) bool { return slices.Contains(but, c) })
@@ -122,6 +122,12 @@ func (a *alerts) tell(f watch.Finding, name string, but []string) {
 		a.halt = f
 		a.mu.Unlock()
 	}
+}
+
+// endsByPerson says whether a condition ends by a person's word alone, so that no
+// agent can make it come and go: it is told each time.
+func endsByPerson(name watch.Name) bool {
+	return name == conditionHalted || name == conditionBlocked || name == conditionGoalsPaused
 }
 
 // alertKey tells what one alert is about from what any other is.

@@ -227,6 +227,28 @@ func Test001_Layer5_Response_noticesAreAlerts(t *testing.T) {
 	}
 }
 
+// What ends by a person's word is told each time: else that it is over would be the last
+// that people hear of what holds again.
+func Test001_Layer5_Response_whatAPersonEndsIsToldAnew(t *testing.T) {
+	p := newPhones(t)
+	d, _, down := alerted(t, p, "")
+	defer down()
+	for range 2 {
+		for _, event := range []string{"goals_paused", "goals_resumed", "tenant_blocked", "tenant_unblocked"} {
+			d.notice(kernel.Notice{Level: "error", Event: event, Tenant: holdfast.Local, Agent: "coder", Why: "x"})
+		}
+	}
+	told := map[string]int{}
+	for _, m := range p.wait(t, "/mail", 8) {
+		told[fmt.Sprint(m.Condition, " ", m.Cleared)]++
+	}
+	for _, name := range []watch.Name{conditionGoalsPaused, conditionBlocked} {
+		if told[string(name)+" false"] != 2 || told[string(name)+" true"] != 2 {
+			t.Errorf("%v", told)
+		}
+	}
+}
+
 // A latch that somebody takes away is told each time, and so is the halt behind it: who
 // heard of the first halt alone would take what goes on for halted, or what is halted for
 // going on.
