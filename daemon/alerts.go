@@ -130,8 +130,12 @@ func endsByPerson(name watch.Name) bool {
 	return name == conditionHalted || name == conditionBlocked || name == conditionGoalsPaused
 }
 
-// alertKey tells what one alert is about from what any other is.
-func alertKey(name string, f watch.Finding) string { return name + "|" + f.Tenant + "|" + f.Agent }
+// alertKey tells what one alert is about from what any other is. Whoever issues tokens
+// chooses the names.
+func alertKey(name string, f watch.Finding) string {
+	plain := strings.NewReplacer("%", "%25", "|", "%7C").Replace
+	return name + "|" + plain(f.Tenant) + "|" + plain(f.Agent)
+}
 
 // brief says whether a condition is an event, that holds for an hour and then has
 // passed.

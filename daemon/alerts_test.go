@@ -484,3 +484,15 @@ func TestLoadAlerts_refuses(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestAlertKeysAreApart: no name of a tenant or an agent makes one alert another's.
+func TestAlertKeysAreApart(t *testing.T) {
+	seen := map[string]bool{}
+	for _, f := range []watch.Finding{{Tenant: "a", Agent: "b"}, {Tenant: "a|b"}, {Agent: "a|b"}, {Tenant: "a|", Agent: "b"}, {Tenant: "a%7C", Agent: "b"}, {Tenant: "a", Agent: "|b"}} {
+		key := alertKey("loop", f)
+		if seen[key] {
+			t.Errorf("%+v: %q is another's", f, key)
+		}
+		seen[key] = true
+	}
+}
