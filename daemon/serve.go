@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/api"
 	"github.com/holdfast-dev/holdfast/internal/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/halt"
 	"github.com/holdfast-dev/holdfast/internal/mcp/server"
 )
 
@@ -207,7 +208,7 @@ func (d *Daemon) watchLatch(ctx context.Context) {
 	defer stop()
 	t := time.NewTicker(latchEvery)
 	defer t.Stop()
-	halted := d.latch.Halted()
+	known := d.latched()
 	for {
 		select {
 		case <-ctx.Done():
@@ -215,19 +216,31 @@ func (d *Daemon) watchLatch(ctx context.Context) {
 		case <-events:
 		case <-t.C:
 		}
-		now := d.latch.Halted()
-		if now && !halted {
-			if _, err := d.Kernel.Halted(); err != nil {
-				d.log.Error("a halt could not be recorded", "err", err)
-			}
+		now := d.latched()
+		if now == known {
+			continue
 		}
-		if !now && halted {
-			if err := d.Kernel.Lifted(); err != nil {
-				d.log.Error("the removal of the latch could not be recorded", "err", err)
-			}
+		if err := d.seen(now); err != nil {
+			d.log.Error("what became of the halt latch could not be recorded", "halted", now.Halted, "err", err)
 		}
-		halted = now
+		known = now
 	}
+}
+
+// latched is what the latch says: another halt says something else, also where the
+// latch was not seen to be gone between the two.
+func (d *Daemon) latched() halt.State {
+	s, _ := d.latch.Read()
+	s.Err = nil // a value of its own each time
+	return s
+}
+
+func (d *Daemon) seen(now halt.State) error {
+	if !now.Halted {
+		return d.Kernel.Lifted()
+	}
+	_, err := d.Kernel.Halted()
+	return err
 }
 
 // watchConfig reloads the configuration when it changes, and takes up one that

@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/internal/halt"
 	"github.com/holdfast-dev/holdfast/internal/health"
 	"github.com/holdfast-dev/holdfast/internal/token"
 	"github.com/holdfast-dev/holdfast/kernel"
@@ -149,6 +150,33 @@ boundaries:
 	}
 	if n := countEvents(t, d, "halted"); n != 1 {
 		t.Fatalf("%d halted events", n)
+	}
+}
+
+// TestAnotherHaltIsAnother: a latch that was removed and set again says something else,
+// though nobody saw it gone; one that stays says the same each time it is asked.
+func TestAnotherHaltIsAnother(t *testing.T) {
+	d, _, down := up(t, quiet)
+	defer down()
+	path, seen := d.Paths.Halt, map[halt.State]bool{}
+	for i, set := range []func() error{
+		func() error { return nil },
+		func() error { return os.WriteFile(path, nil, 0o600) },
+		func() error {
+			later := time.Now().Add(time.Second)
+			return errors.Join(os.WriteFile(path, nil, 0o600), os.Chtimes(path, later, later))
+		},
+		func() error { return d.latch.Set("carol", "by hand", time.Now()) },
+		func() error { return os.Mkdir(path, 0o700) },
+	} {
+		if err := errors.Join(d.latch.Clear(), set()); err != nil {
+			t.Fatal(err)
+		}
+		s := d.latched()
+		if seen[s] || s != d.latched() || s.Halted != (i > 0) {
+			t.Errorf("%d: %+v", i, s)
+		}
+		seen[s] = true
 	}
 }
 
