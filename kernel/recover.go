@@ -89,7 +89,7 @@ func (k *Kernel) closeUnknown(s ledger.Stored) error {
 	}))
 	if c := k.policy.Load().find(b.Boundary); err == nil && c != nil && c.OnError == OnErrorRollback {
 		k.notify(Notice{Level: "error", Event: "rollback_failed", Tenant: b.TenantID, Agent: b.Agent, Crossing: b.ID, Boundary: b.Boundary,
-			Why: "holdfast stopped in the middle of an act, and nothing that it changed was put back; look, then `holdfast rollback --before " + b.ID + "`"})
+			Why: "holdfast stopped in the middle of an act, and what it changed stays, unless it was being put back already, which goes on to its end; look, then `holdfast rollback --before " + b.ID + "`"})
 	}
 	return err
 }
