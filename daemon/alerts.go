@@ -102,11 +102,13 @@ func (a *alerts) tell(f watch.Finding, name string, but []string) {
 		return
 	}
 	key, m := alertKey(name, f), a.message(f)
-	if f.Cleared && brief(f.Condition) {
-		return // it was an event, and is none that ends
-	}
 	if f.Cleared {
-		a.queue.Clear(key, m, endsByPerson(f.Condition), time.Now())
+		if !brief(f.Condition) { // else it was an event, and is none that ends
+			a.queue.Clear(key, m, endsByPerson(f.Condition), time.Now())
+		}
+		if f.Forgiven {
+			a.queue.Anew(key)
+		}
 		return
 	}
 	to := slices.DeleteFunc(a.d.config().Alerts.route(f.Severity), func(c string) bool { return slices.Contains(but, c) })

@@ -249,6 +249,31 @@ func Test001_Layer5_Response_whatAPersonEndsIsToldAnew(t *testing.T) {
 	}
 }
 
+// What holds again of an agent that a person let go on is told each time: it is paused
+// anew, and waits for a person.
+func Test001_Layer5_Response_whoIsLetGoOnIsToldAnew(t *testing.T) {
+	p := newPhones(t)
+	d, _, down := alerted(t, p, "")
+	defer down()
+	for range 2 {
+		for _, c := range []watch.Name{watch.Loop, watch.Prohibited} {
+			f := finding(c, watch.High, "coder")
+			d.tellAlert(f)
+			f.Cleared, f.Response = true, watch.Record
+			d.tellAlert(f) // the hour goes on
+			f.Forgiven = true
+			d.tellAlert(f)
+		}
+	}
+	told := map[string]int{}
+	for _, m := range p.wait(t, "/mail", 6) {
+		told[fmt.Sprint(m.Condition, " ", m.Cleared)]++
+	}
+	if want := map[string]int{"loop false": 2, "loop true": 2, "prohibited false": 2}; !maps.Equal(told, want) {
+		t.Errorf("%v", told)
+	}
+}
+
 // A latch that somebody takes away is told each time, and so is the halt behind it: who
 // heard of the first halt alone would take what goes on for halted, or what is halted for
 // going on.

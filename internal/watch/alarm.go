@@ -51,8 +51,9 @@ type Finding struct {
 	// Cause is the condition that this one is a consequence of; it is then only
 	// recorded.
 	Cause Name
-	// Cleared says that it holds no more; Response is Record.
-	Cleared bool
+	// Cleared says that it holds no more; Response is Record. Forgiven says besides that
+	// a person let the agent go on: what holds again is not what people were told of.
+	Cleared, Forgiven bool
 }
 
 // String is the finding in one line.

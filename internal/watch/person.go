@@ -31,5 +31,9 @@ func (w *Watch) Forgive(tenant, name string, at time.Time) []Finding {
 			}
 		}
 	}
-	return w.take()
+	out := w.take()
+	for i := range out {
+		out[i].Forgiven = true
+	}
+	return out
 }
