@@ -8,6 +8,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -24,8 +26,15 @@ type Client struct {
 // accepts and never answers (D48).
 const callTime = 90 * time.Second
 
-// Dial returns a client of the owner that listens on the socket, after it has
-// answered within two seconds. ErrNobody says that nobody listens there.
+const (
+	// answerTime is within what an owner that is not stopped says anything at all (D48).
+	answerTime = 2 * time.Second
+	// statusTime bounds the whole of its first answer: a busy machine takes its time.
+	statusTime = 15 * time.Second
+)
+
+// Dial returns a client of the owner that listens on the socket, after it has begun to
+// answer within two seconds. ErrNobody says that nobody listens there.
 func Dial(ctx context.Context, sock string) (*Client, *Status, error) {
 	dial := func(ctx context.Context) (net.Conn, error) {
 		var d net.Dialer
@@ -39,8 +48,10 @@ func Dial(ctx context.Context, sock string) (*Client, *Status, error) {
 		}
 		return conn, nil
 	}
-	probe, cancel := context.WithTimeout(ctx, 2*time.Second)
+	probe, cancel := context.WithTimeout(ctx, statusTime)
 	defer cancel()
+	silent := time.AfterFunc(answerTime, cancel)
+	defer silent.Stop()
 	conn, err := dial(probe)
 	if err != nil {
 		if _, coded := asError(err); coded {
@@ -53,7 +64,8 @@ func Dial(ctx context.Context, sock string) (*Client, *Status, error) {
 		DialContext:       func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
 		DisableKeepAlives: true,
 	}}}
-	st, err := c.Status(probe)
+	heard := &httptrace.ClientTrace{Got1xxResponse: func(int, textproto.MIMEHeader) error { silent.Stop(); return nil }}
+	st, err := c.Status(httptrace.WithClientTrace(probe, heard))
 	if err != nil && probe.Err() != nil {
 		err = unanswered(err)
 	} else if _, coded := asError(err); err != nil && !coded {
@@ -106,8 +118,13 @@ type memory struct {
 }
 
 func (m *memory) Header() http.Header         { return m.header }
-func (m *memory) WriteHeader(code int)        { m.code = code }
 func (m *memory) Write(b []byte) (int, error) { return m.body.Write(b) }
+
+func (m *memory) WriteHeader(code int) {
+	if code >= http.StatusOK {
+		m.code = code
+	}
+}
 
 // maxAnswer bounds what is read of an answer, in bytes.
 const maxAnswer = 256 << 20

@@ -65,3 +65,41 @@ func (m mutely) RoundTrip(r *http.Request) (*http.Response, error) {
 	r.URL.Path = "/v1/mute"
 	return m.RoundTripper.RoundTrip(r)
 }
+
+// An owner that is busy says so at once and answers late; one that says nothing is told
+// of after two seconds.
+func TestDialABusyOwner(t *testing.T) {
+	busy := func(says bool) (*Status, error) {
+		ended := make(chan struct{})
+		owner := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				select {
+				case <-time.After(answerTime + time.Second):
+				case <-ended:
+				}
+				_, _ = w.Write([]byte(`{"agents": 7}`))
+			})
+			if says {
+				h = alive(h)
+			}
+			h(w, r)
+		}))
+		sock := filepath.Join(t.TempDir(), "sock")
+		l, err := net.Listen("unix", sock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		owner.Listener = l
+		owner.Start()
+		defer owner.Close()
+		defer close(ended)
+		_, st, err := Dial(t.Context(), sock)
+		return st, err
+	}
+	if st, err := busy(true); err != nil || st.Agents != 7 {
+		t.Errorf("of one that is busy: %+v, %v", st, err)
+	}
+	if _, err := busy(false); holdfast.KindOf(err) != holdfast.KindTimeout {
+		t.Errorf("of one that says nothing: %v", err)
+	}
+}

@@ -21,6 +21,15 @@ func looking[Out any](s *Server, do func(*http.Request) (Out, error)) http.Handl
 	}
 }
 
+// alive says at once that there will be an answer: who asks knows by it that the owner
+// is busy and not stopped.
+func alive(h http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusProcessing)
+		h(w, r)
+	}
+}
+
 // taking answers what do makes of a body that is one In.
 func taking[In, Out any](s *Server, do func(context.Context, In) (Out, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {

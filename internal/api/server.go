@@ -76,7 +76,7 @@ type Server struct {
 func (s *Server) Handler() http.Handler {
 	mux, k := http.NewServeMux(), s.Kernel
 	at := mux.HandleFunc
-	at("GET /v1/status", looking(s, func(r *http.Request) (*Status, error) { return s.Status(r.Context()) }))
+	at("GET /v1/status", alive(looking(s, func(r *http.Request) (*Status, error) { return s.Status(r.Context()) })))
 	at("GET /v1/now", looking(s, func(r *http.Request) (*Now, error) { return s.Now(r.Context(), r.URL.Query().Get("tenant")) }))
 	at("GET /v1/stay", s.stay)
 	at("POST /v1/cross", s.asking(stepBoundary, s.step))
