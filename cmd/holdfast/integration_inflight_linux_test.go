@@ -128,8 +128,16 @@ func Test001_Integration_AnomalyResponse_with_hands_in_flight(t *testing.T) {
 	if now, err := w.flights(""); err != nil || len(now) != 0 {
 		t.Errorf("in flight are %v, %v", now, err)
 	}
-	if out, err := w.says("ledger", "tail", "-n", "1000", "--events"); err != nil || strings.Count(out, "anomaly_found") != 1 || !strings.Contains(out, "the same action 5 times") {
-		t.Errorf("%v: what was found is not recorded once:\n%s", err, out)
+	out, err := w.says("ledger", "tail", "-n", "1000", "--events", "--json")
+	found := 0
+	for line := range strings.Lines(out) {
+		// The haste of a loop is recorded as its consequence, once it has held for a while.
+		if strings.Contains(line, `"anomaly_found"`) && !strings.Contains(line, `"cause":"loop"`) {
+			found++
+		}
+	}
+	if err != nil || found != 1 || !strings.Contains(out, "the same action 5 times") {
+		t.Errorf("%v: what was found is recorded %d times:\n%s", err, found, out)
 	}
 
 	for i, x := range others {
