@@ -92,8 +92,8 @@ ENDURE = ./internal/sandbox/container ./kernel ./internal/egress ./internal/mcp/
 # What compiles it collects less, as above, and the tests as they always do.
 PACKAGES = -p $$(($$(getconf _NPROCESSORS_ONLN) + 1)) -vet=off -toolexec='env GOGC=400'
 race:
-	CGO_ENABLED=1 GORACE=atexit_sleep_ms=50 $(GO) test -race $(UNWATCHED) $(PACKAGES) -timeout 29m -json ./internal/sandbox/process ./cmd/holdfast ./daemon ./kernel ./internal/egress ./... ./.ci/report ./.ci/types | $(GO) run ./.ci/report
-	$(GO) test $(PACKAGES) -timeout 29m -run '$(ENDURING)|TestTimesInFull|TestSmallLimitsAreNamed' -json $(ENDURE) | $(GO) run ./.ci/report
+	CGO_ENABLED=1 GORACE=atexit_sleep_ms=50 $(GO) test -race $(UNWATCHED) $(PACKAGES) -timeout 60m -json ./internal/sandbox/process ./cmd/holdfast ./daemon ./kernel ./internal/egress ./... ./.ci/report ./.ci/types | $(GO) run ./.ci/report
+	$(GO) test $(PACKAGES) -timeout 60m -run '$(ENDURING)|TestTimesInFull|TestSmallLimitsAreNamed' -json $(ENDURE) | $(GO) run ./.ci/report
 	CGO_ENABLED=1 $(GO) test -race $(filter-out %/internal/redact=-race=false,$(UNWATCHED)) -vet=off -run 'Secret|Door|Literal|Engine' ./internal/redact
 	cd tools/verify && $(GO) test -vet=off ./...
 	cd deploy/aws-nat && $(GO) test -vet=off ./...
