@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -96,12 +97,22 @@ func killBelow(b *Tier) {
 	if len(launchers) == 0 {
 		return
 	}
-	list := descendants(launchers[0])
+	ours := func(pid int) bool { return parent(pid) == os.Getpid() }
+	list, still := descendants(launchers[0]), func(pid int) bool { return ours(launchers[0]) && slices.Contains(descendants(launchers[0]), pid) }
 	if rand.IntN(60) == 0 {
-		list = launchers
+		list, still = launchers, ours
 	}
-	if len(list) > 0 {
-		unix.Kill(list[rand.IntN(len(list))], unix.SIGKILL) // it may have gone
+	if len(list) == 0 {
+		return
+	}
+	victim := list[rand.IntN(len(list))]
+	fd, err := unix.PidfdOpen(victim, 0)
+	if err != nil {
+		return // it has gone
+	}
+	defer unix.Close(fd)
+	if still(victim) { // else its number was used again, and is another's
+		kill(fd)
 	}
 }
 
