@@ -3,11 +3,13 @@
 package container_test
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -57,7 +59,13 @@ func TestGVisor(t *testing.T) {
 		t.Errorf("%d %q %q %v", res.ExitCode, res.Stdout, res.Stderr, res.OutputFiles)
 	}
 	for name, code := range map[string]string{"i386": `\x53\xb8\x14\x00\x00\x00\xcd\x80\x5b\xc3`, "x32": `\xb8\x27\x00\x00\x40\x0f\x05\xc3`} { // getpid
-		if res := run("import ctypes, mmap\nm = mmap.mmap(-1, 4096, prot=7)\nm.write(b'"+code+"')\nprint('came back with', ctypes.CFUNCTYPE(ctypes.c_long)(ctypes.addressof(ctypes.c_char.from_buffer(m)))() < 0)", nil); string(res.Stdout) != "came back with True\n" {
+		code := "import ctypes, mmap\nm = mmap.mmap(-1, 4096, prot=7)\nm.write(b'" + code + "')\nprint('came back with', ctypes.CFUNCTYPE(ctypes.c_long)(ctypes.addressof(ctypes.c_char.from_buffer(m)))() < 0)"
+		res := run(code, nil)
+		if res.ExitCode == 128+int(unix.SIGSEGV) && faultsOutside(t, code) {
+			t.Logf("this machine has no door of %s", name)
+			continue
+		}
+		if string(res.Stdout) != "came back with True\n" {
 			t.Errorf("a call of %s: %s %d %q %q", name, res.State, res.ExitCode, res.Stdout, res.Stderr)
 		}
 	}
@@ -72,6 +80,15 @@ func TestGVisor(t *testing.T) {
 	if after := ownerOf(t, os.DevNull); after != owner {
 		t.Errorf("%s belonged to %d and belongs to %d now: runsc gives its user what it is started with", os.DevNull, owner, after)
 	}
+}
+
+// faultsOutside says whether the code faults without any wall, too.
+func faultsOutside(t *testing.T, code string) bool {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "/usr/bin/python3", "-c", code)
+	err := cmd.Run()
+	var exit *exec.ExitError
+	return errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == unix.SIGSEGV
 }
 
 func ownerOf(t *testing.T, name string) uint32 {
