@@ -63,6 +63,10 @@ func TestKilledHoldfast(t *testing.T) {
 	})
 	t.Run("next", func(t *testing.T) {
 		dir, cmd := victim(t)
+		// Else it has another heir before it is killed itself.
+		if err := cmd.Process.Signal(unix.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
 		kill(t, heirsOf(t, cmd.Process.Pid), unix.SIGKILL)
 		cmd.Process.Kill()
 		cmd.Wait()
