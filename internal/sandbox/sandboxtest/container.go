@@ -1,6 +1,13 @@
 package sandboxtest
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
+
+// slow is how long a program may take in a container that runs beside others: to fill
+// its memory takes some machines half a minute.
+const slow = 2 * time.Minute
 
 // Container runs the same attempts in containers, where the program is the first
 // process of its namespace, finds its scratch in /workspace and a /proc of its
@@ -8,14 +15,14 @@ import "testing"
 // table of exceptions says by its name. That the attempts get through where there
 // is no wall, Suite shows. every is as there.
 func Container(t *testing.T, every int, open func(t *testing.T) Runner) {
-	s := &suite{alone: true, every: every, fair: true}
+	s := &suite{alone: true, every: every, fair: true, patience: slow}
 	s.others(t, containerExceptions(), nil, func(t *testing.T, _ string) Runner { return open(t) })
 }
 
 // Rootless is Container for an ordinary user's runtime, of which every so many
 // attempts one is made.
 func Rootless(t *testing.T, every int, open func(t *testing.T) Runner) {
-	s := &suite{alone: true, every: every}
+	s := &suite{alone: true, every: every, patience: slow}
 	s.others(t, containerExceptions(), rootlessExceptions(), func(t *testing.T, _ string) Runner { return open(t) })
 }
 
@@ -24,6 +31,6 @@ func Rootless(t *testing.T, every int, open func(t *testing.T) Runner) {
 // every so many attempts one is made: a container costs the engine a third of a
 // second of a processor.
 func Docker(t *testing.T, every int, open func(t *testing.T) Runner) {
-	s := &suite{alone: true, every: every}
+	s := &suite{alone: true, every: every, patience: slow}
 	s.others(t, containerExceptions(), dockerExceptions(), func(t *testing.T, _ string) Runner { return open(t) })
 }

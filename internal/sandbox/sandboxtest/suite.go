@@ -10,6 +10,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -50,7 +51,7 @@ type family struct {
 	tries []try
 }
 
-// Suite runs the attempts, eight at a time, in runners that open returns; open
+// Suite runs the attempts, at most eight at a time, in runners that open returns; open
 // is called once for the whole suite, and the test that it is given outlives
 // all of them. Of every so many attempts of a family one is made, and the first in
 // any case: 1 is each.
@@ -84,7 +85,7 @@ func (s *suite) whole(t *testing.T, open func(t *testing.T) Runner) {
 func (s *suite) open(t *testing.T, open func(t *testing.T, program string) Runner) {
 	t.Helper()
 	Heed(t)
-	s.tricks, s.turn = tricks(t), make(chan struct{}, 8)
+	s.tricks, s.turn = tricks(t), make(chan struct{}, min(8, 2*runtime.NumCPU()))
 	s.program = filepath.Join(t.TempDir(), "tricks")
 	startable(t, s.program, s.tricks)
 	s.no386 = s.shut386(t)
@@ -99,8 +100,8 @@ func (s *suite) open(t *testing.T, open func(t *testing.T, program string) Runne
 	s.posture = first.Posture
 }
 
-// begin runs one of the attempts, of which eight run at once; who is patient
-// only waits, and is not one of the eight. (Go's own parallel tests would be as
+// begin runs one of the attempts, of which two for each processor run at once, eight
+// at most; who is patient only waits, and is not one of them. (Go's own parallel tests would be as
 // many as there are processors.)
 func (s *suite) begin(t *testing.T, name string, patient bool, f func(*testing.T)) {
 	s.attempts++
