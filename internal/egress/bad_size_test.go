@@ -122,11 +122,11 @@ func TestBad_AGigabyteOfARequest(t *testing.T) {
 func TestBad_AGigabyteOfAnAnswer(t *testing.T) {
 	size, most := gigabyte(), int64(10<<20)
 	piece := bigText(64 << 10)
-	answer := func(row domain.Domain, kind, head, piece string, wrote *atomic.Int64) *world {
+	answer := func(row domain.Domain, kind, head, piece string, wrote func(int64)) *world {
 		return badUp(t, row, nil, func(c net.Conn) {
 			askedOf(c)
 			fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Type: %s\r\n%s\r\n", kind, head)
-			wrote.Store(pour(c, size, piece, strings.HasPrefix(head, "Transfer")))
+			wrote(pour(c, size, piece, strings.HasPrefix(head, "Transfer")))
 		})
 	}
 	chunked := "Transfer-Encoding: chunked\r\n"
@@ -140,7 +140,7 @@ func TestBad_AGigabyteOfAnAnswer(t *testing.T) {
 		"JSON":      {"application/json", chunked, 200},
 	} {
 		var wrote atomic.Int64
-		w := answer(domain.Domain{MaxResponse: most}, c.kind, c.head, piece, &wrote)
+		w := answer(domain.Domain{MaxResponse: most}, c.kind, c.head, piece, wrote.Store)
 		var r *reply
 		var err error
 		held := mostHeld(func() { r, err = w.fetch("plain.test", "/") })
@@ -164,8 +164,8 @@ func TestBad_AGigabyteOfAnAnswer(t *testing.T) {
 		"text":   {"text/plain", piece, domain.Domain{MaxResponse: 2 << 30}},
 		"binary": {"application/octet-stream", strings.Repeat("\x00\x01\x02\x03", 16<<10), domain.Domain{MaxResponse: 2 << 30, Binary: true}},
 	} {
-		var wrote atomic.Int64
-		w := answer(c.row, c.kind, chunked, c.piece, &wrote)
+		wrote, poured := make(chan int64, 1), int64(0)
+		w := answer(c.row, c.kind, chunked, c.piece, func(n int64) { wrote <- n })
 		var n int64
 		held := mostHeld(func() {
 			client := w.client()
@@ -175,9 +175,10 @@ func TestBad_AGigabyteOfAnAnswer(t *testing.T) {
 			defer resp.Body.Close()
 			n, err = io.Copy(io.Discard, resp.Body)
 			w.must(err)
+			poured = <-wrote // which may be said after the last byte has come
 		})
-		if n != wrote.Load() || n < size || held > 64<<20 {
-			t.Errorf("%s: %d bytes came of %d, %d were held", name, n, wrote.Load(), held)
+		if n != poured || n < size || held > 64<<20 {
+			t.Errorf("%s: %d bytes came of %d, %d were held", name, n, poured, held)
 		}
 		w.last(1, "egress/plain.test", "")
 	}
