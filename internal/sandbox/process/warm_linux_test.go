@@ -384,7 +384,7 @@ func TestWarm_narrowedAndResized(t *testing.T) {
 	}
 	const eat = "b = bytearray(%d << 20)\nfor i in range(0, len(b), 4096): b[i] = 1\nprint('had it')"
 	for mb, want := range map[int64]sandbox.State{64: sandbox.OOM, 256: sandbox.OOM, 400: sandbox.Completed} {
-		res := parkedRun(t, b, sandbox.Spec{Language: "python3", Code: fmt.Appendf(nil, eat, 300), MemoryMB: mb})
+		res := parkedRun(t, b, sandbox.Spec{Language: "python3", Code: fmt.Appendf(nil, eat, 300), MemoryMB: mb, Timeout: sandbox.MaxTimeout})
 		if res.State != want {
 			t.Errorf("300 MB with %d: %s %q", mb, res.State, res.Stdout)
 		}
