@@ -1,6 +1,11 @@
 // Command report reads `go test -json` and prints what a person wants of it:
 // one line a package, the output of what failed, every skipped test by name,
 // and a closing line with the counts. Under CI a skipped test is a failure.
+//
+//	go test -json ... | report [go test -json ...]
+//
+// With a command as its arguments, a few tests that failed beside others are run once
+// more by it, alone; see tally.chance for those that are not.
 package main
 
 import (
@@ -20,14 +25,43 @@ type event struct {
 }
 
 func main() {
-	os.Exit(report(os.Stdin, os.Stdout, os.Getenv("CI") != ""))
+	os.Exit(report(os.Stdin, os.Stdout, os.Getenv("CI") != "", os.Args[1:]))
 }
 
 // report reads events until they end, writes what a person wants of them, and
 // returns the exit code: 1 where something failed, nothing passed, or, if strict,
-// something was skipped.
-func report(from io.Reader, to io.Writer, strict bool) int {
-	passed, failed, skipped, broken := 0, 0, 0, 0
+// something was skipped. again is the command for a second look, without the tests
+// and their packages; nothing is looked at again if it is empty.
+func report(from io.Reader, to io.Writer, strict bool, again []string) int {
+	t := read(from, to)
+	if len(again) > 0 && t.lost() && t.chance(to) {
+		t.secondLook(to, again)
+	}
+	failed := t.failed
+	if t.lost() {
+		failed = max(failed, 1)
+	}
+	fmt.Fprintf(to, "%d passed, %d failed, %d skipped\n", t.passed, failed, t.skipped)
+	if failed > 0 || t.passed == 0 || (t.skipped > 0 && strict) {
+		return 1
+	}
+	return 0
+}
+
+// tally is what came of tests.
+type tally struct {
+	passed, failed, skipped int
+	broken                  int      // packages that failed or were not built
+	final                   []string // what failed in a way that no second look mends
+	tests                   map[string][]string
+}
+
+// lost says whether anything failed.
+func (t *tally) lost() bool { return t.failed > 0 || t.broken > 0 }
+
+// read reads events until they end, and writes what is to be known of each.
+func read(from io.Reader, to io.Writer) *tally {
+	t := &tally{tests: map[string][]string{}}
 	output := map[string][]string{}
 	in := bufio.NewScanner(from)
 	in.Buffer(make([]byte, 1<<20), 64<<20)
@@ -39,52 +73,45 @@ func report(from io.Reader, to io.Writer, strict bool) int {
 		}
 		key := e.Package + " " + e.Test
 		switch e.Action {
-		case "output", "build-output":
-			if e.Action == "build-output" {
-				fmt.Fprint(to, e.Output)
-				continue
-			}
+		case "output":
 			output[key] = keep(output[key], e.Output)
+			continue
+		case "build-output":
+			fmt.Fprint(to, e.Output)
 			continue
 		case "pass":
 			if e.Test != "" {
-				passed++
+				t.passed++
 			} else {
 				fmt.Fprintf(to, "ok    %-60s %6.1fs\n", e.Package, e.Elapsed)
 			}
 		case "skip":
 			if e.Test != "" {
-				skipped++
+				t.skipped++
 				fmt.Fprintf(to, "SKIP  %s %s: %s", e.Package, e.Test, strings.Join(output[key], ""))
 			}
 		case "fail":
-			if e.Test != "" {
-				failed++
-			} else {
-				broken++
-			}
-			fmt.Fprintf(to, "FAIL  %s %s\n%s", e.Package, e.Test, strings.Join(last(output[key]), ""))
+			said := strings.Join(last(output[key]), "")
+			fmt.Fprintf(to, "FAIL  %s %s\n%s", e.Package, e.Test, said)
+			hung := ""
 			if e.Test == "" {
-				fmt.Fprint(to, unfinished(e.Package, output))
+				hung = unfinished(e.Package, output)
+				fmt.Fprint(to, hung)
 			}
+			t.fails(e, said, hung)
 		case "build-fail":
-			broken++
+			t.broken++
+			t.final = append(t.final, e.ImportPath+" does not build")
 			fmt.Fprintf(to, "FAIL  %s does not build\n", e.ImportPath)
 		}
 		delete(output, key)
 	}
 	if err := in.Err(); err != nil {
 		fmt.Fprintln(to, "report:", err)
-		broken++
+		t.broken++
+		t.final = append(t.final, "its output could not be read")
 	}
-	if broken > 0 && failed == 0 {
-		failed = broken
-	}
-	fmt.Fprintf(to, "%d passed, %d failed, %d skipped\n", passed, failed, skipped)
-	if failed > 0 || passed == 0 || (skipped > 0 && strict) {
-		return 1
-	}
-	return 0
+	return t
 }
 
 // lastLines is how much is kept of what one test, or one package, printed: the
