@@ -217,7 +217,7 @@ func TestAttackHost_memoryIsShort(t *testing.T) {
 		}
 	}
 	h.write("eat.py", "x = bytearray(300 << 20)\nfor i in range(0, len(x), 4096): x[i] = 1\nprint('held')\n")
-	if out, code := h.run("exec", "--lang", "python3", "--memory", "400", "eat.py"); code != 0 {
+	if out, code := h.run("exec", "--lang", "python3", "--timeout", "30s", "--memory", "400", "eat.py"); code != 0 {
 		t.Fatalf("with room: %d %s", code, out)
 	}
 	hog := h.shell(fmt.Sprintf("echo $$ > %s/cgroup.procs && exec python3 -c 'x = b\"x\" * (%d << 20); print(\"listening\", 1, flush=True); input()'", dir, room-used>>20-100))
@@ -228,7 +228,7 @@ func TestAttackHost_memoryIsShort(t *testing.T) {
 	h.startAs("hog", hog)
 	h.after("hog", "listening")
 	for range 3 {
-		out, code := h.run("exec", "--lang", "python3", "--memory", "400", "eat.py")
+		out, code := h.run("exec", "--lang", "python3", "--timeout", "30s", "--memory", "400", "eat.py")
 		if code != 137 || !strings.Contains(out, "OOM: memory limit exceeded (of the host: the run had ") || strings.Contains(out, "held") {
 			t.Errorf("without: %d %s", code, out)
 		}
@@ -244,7 +244,7 @@ func TestAttackHost_memoryIsShort(t *testing.T) {
 	if now := h.pid(); now != h.daemon {
 		t.Errorf("the daemon is %d, and was %d", now, h.daemon)
 	}
-	if out, code := h.run("exec", "--lang", "python3", "--memory", "400", "eat.py"); code != 0 {
+	if out, code := h.run("exec", "--lang", "python3", "--timeout", "30s", "--memory", "400", "eat.py"); code != 0 {
 		t.Errorf("with room again: %d %s", code, out)
 	}
 	h.goesOn(nil)

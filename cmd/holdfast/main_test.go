@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -25,7 +27,7 @@ import (
 func TestMain(m *testing.M) {
 	daemon.Launcher()
 	// The tests wait for other processes more than they compute.
-	if err := flag.Set("test.parallel", "8"); err != nil {
+	if err := flag.Set("test.parallel", strconv.Itoa(min(8, 2*runtime.NumCPU()))); err != nil {
 		panic(err)
 	}
 	// A process with the race detector sleeps for a second before it exits,

@@ -48,7 +48,7 @@ func guests(t *testing.T) (s *site, up *exec.Cmd, pass string) {
 	program := builtOnce(t, ours)
 	s = newSite(t, "version: 1\nlisten: {pages: none}\nsandbox: {container: {runtime: runc}, vm: {kernel: "+kernel+", memory: 512}}\n"+
 		"agents: {kinds: {trusted: {iterations: 100, trust: medium}}}\n"+
-		"boundaries:\n  - {boundary: 'exec/*', risk: LOW, permissions: ['exec:run'], walls: [pid, net, mount, seccomp]}\n")
+		"boundaries:\n  - {boundary: 'exec/*', risk: LOW, permissions: ['exec:run'], timeout: 10m, walls: [pid, net, mount, seccomp]}\n")
 	pass = s.operator()
 	up = s.command("up", "--no-operator")
 	up.Path, up.Args = "/usr/bin/unshare", append([]string{"unshare", "--mount", "sh", "-c",
