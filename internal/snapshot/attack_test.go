@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -557,6 +558,32 @@ func TestVerificationThatCouldNotBe(t *testing.T) {
 	}
 	s.open()
 	s.verified(m)
+}
+
+// TestDamageIsToldThoughAnotherTreeIsNotSeen: that one tree cannot be looked at hides
+// nothing of the other.
+func TestDamageIsToldThoughAnotherTreeIsNotSeen(t *testing.T) {
+	s := newSite(t)
+	s.write("a", "x")
+	m := s.take()
+	other := Tree{Path: s.tree.Path + "-other", Kind: "code"}
+	if err := os.Mkdir(other.Path, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	two, err := s.k.Take(t.Context(), []Tree{other}, Manifest{Who: "ann"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	both := *m
+	both.Trees = append(slices.Clone(m.Trees), two.Trees...)
+	both.Trees[1].Content = both.Trees[0].Content
+	s.open(func(o *Options) {
+		o.Git, o.Limits.Time = fakeGit(t, `case "$*" in *`+both.Trees[0].Commit+`*) sleep 5 ;; esac; exec git "$@"`), 2*time.Second
+	})
+	out, err := s.k.Verify(t.Context(), &both)
+	if err != nil || len(out) != 2 || out[0].OK || out[1].OK || !strings.HasPrefix(out[0].Why, "it could not be looked at: ") || !strings.Contains(out[1].Why, "not what was kept") {
+		t.Errorf("%+v, %v", out, err)
+	}
 }
 
 // slowly is git, but for one word that it thinks about.

@@ -19,28 +19,39 @@ type Verified struct {
 // names, modes, links and contents with what the manifest says. m is as Read gave
 // it; that its Sum is what the ledger has is the caller's to compare. An error says nothing
 // about the snapshot: there is no room for that folder, or it would leave the ledger too
-// little (disk/full), git is missing, the time is over.
+// little (disk/full), git is missing, the time is over. There is none where another tree
+// is damaged: that is known of the snapshot then, and of the tree that it was not looked at.
 func (k *Keeper) Verify(ctx context.Context, m *Manifest) ([]Verified, error) {
 	var out []Verified
+	var unseen error
+	isDamage := false
 	for i := range m.Trees {
 		p := &m.Trees[i]
-		if err := Room(k.opt.Dir, 2*p.Bytes); err != nil {
-			return out, err
-		}
 		v := Verified{Path: p.Path}
-		err := k.verify(ctx, p)
-		if err != nil && !isDamaged(err) {
-			return out, err
+		err := context.Cause(ctx)
+		if err == nil {
+			err = Room(k.opt.Dir, 2*p.Bytes)
 		}
-		if v.OK = err == nil; err != nil {
-			v.Why = err.Error()
+		if err == nil {
+			err = k.verify(ctx, p)
+		}
+		switch {
+		case err == nil:
+			v.OK = true
+		case isDamaged(err):
+			v.Why, isDamage = err.Error(), true
+		default:
+			v.Why = "it could not be looked at: " + err.Error()
+			if unseen == nil {
+				unseen = err
+			}
 		}
 		out = append(out, v)
-		if ctx.Err() != nil {
-			return out, context.Cause(ctx)
-		}
 	}
-	return out, nil
+	if isDamage || unseen == nil {
+		return out, nil
+	}
+	return nil, unseen
 }
 
 func (k *Keeper) verify(ctx context.Context, p *Part) (err error) {
