@@ -53,6 +53,8 @@ func starving(t *testing.T, attr *syscall.SysProcAttr, env ...string) {
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "GORACE=" + os.Getenv("GORACE"), "HOME=" + tmp, "TMPDIR=" + tmp, starveEnv + "=yes"}, env...)
 	attr.Pdeathsig = syscall.SIGKILL
 	cmd.SysProcAttr = attr
+	runtime.LockOSThread() // the kernel ends it with the thread that began it
+	defer runtime.UnlockOSThread()
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
 		t.Errorf("%v\n%s", err, out)

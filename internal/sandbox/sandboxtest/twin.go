@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -127,6 +128,8 @@ func (s *suite) outside(t *testing.T, a try) (out, how string) {
 	var b bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &b, &b
 	cmd.WaitDelay = time.Second
+	runtime.LockOSThread() // the kernel ends it with the thread that began it
+	defer runtime.UnlockOSThread()
 	err := cmd.Run()
 	if err == nil {
 		return b.String(), "exit status 0"
