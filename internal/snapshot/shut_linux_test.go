@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"testing"
 )
@@ -23,6 +24,8 @@ func TestFoldersThatAreShut(t *testing.T) {
 		cmd := exec.Command("/proc/self/exe", "-test.run=^TestFoldersThatAreShut$", "-test.v", "-test.timeout=3m")
 		cmd.Dir, cmd.Env = "/", append(os.Environ(), "TMPDIR="+tmp, nobody+"=1")
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}, Pdeathsig: syscall.SIGKILL}
+		runtime.LockOSThread() // the kernel ends it with the thread that began it
+		defer runtime.UnlockOSThread()
 		if b, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, b)
 		}
