@@ -18,10 +18,10 @@ const mostAgain = 6
 // detector saw and who panicked, and of the escape suites who got out.
 var certain = regexp.MustCompile(`DATA RACE|race detected|panic: |IT GOT THROUGH|IT FOUND|IT CAME OUT|IT LEFT|A MESSAGE PASSED`)
 
-// fails counts what failed by e, which said so much, beside tests that hung.
-func (t *tally) fails(e event, said, hung string) {
+// fails counts what failed by e, beside tests that hung.
+func (t *tally) fails(e event, hung string) {
 	name := strings.TrimSpace(e.Package + " " + e.Test)
-	if found := certain.FindString(said + hung); found != "" {
+	if found := t.certain[e.Package+" "+e.Test]; found != "" {
 		t.final = append(t.final, name+" said "+found)
 	}
 	if e.Test != "" {

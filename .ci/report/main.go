@@ -54,6 +54,7 @@ type tally struct {
 	broken                  int      // packages that failed or were not built
 	final                   []string // what failed in a way that no second look mends
 	tests                   map[string][]string
+	certain                 map[string]string // what a test said, of all its lines, that is certain
 }
 
 // lost says whether anything failed.
@@ -61,7 +62,7 @@ func (t *tally) lost() bool { return t.failed > 0 || t.broken > 0 }
 
 // read reads events until they end, and writes what is to be known of each.
 func read(from io.Reader, to io.Writer) *tally {
-	t := &tally{tests: map[string][]string{}}
+	t := &tally{tests: map[string][]string{}, certain: map[string]string{}}
 	output := map[string][]string{}
 	in := bufio.NewScanner(from)
 	in.Buffer(make([]byte, 1<<20), 64<<20)
@@ -75,6 +76,9 @@ func read(from io.Reader, to io.Writer) *tally {
 		switch e.Action {
 		case "output":
 			output[key] = keep(output[key], e.Output)
+			if found := certain.FindString(e.Output); found != "" {
+				t.certain[key] = found
+			}
 			continue
 		case "build-output":
 			fmt.Fprint(to, e.Output)
@@ -91,14 +95,13 @@ func read(from io.Reader, to io.Writer) *tally {
 				fmt.Fprintf(to, "SKIP  %s %s: %s", e.Package, e.Test, strings.Join(output[key], ""))
 			}
 		case "fail":
-			said := strings.Join(last(output[key]), "")
-			fmt.Fprintf(to, "FAIL  %s %s\n%s", e.Package, e.Test, said)
+			fmt.Fprintf(to, "FAIL  %s %s\n%s", e.Package, e.Test, strings.Join(last(output[key]), ""))
 			hung := ""
 			if e.Test == "" {
 				hung = unfinished(e.Package, output)
 				fmt.Fprint(to, hung)
 			}
-			t.fails(e, said, hung)
+			t.fails(e, hung)
 		case "build-fail":
 			t.broken++
 			t.final = append(t.final, e.ImportPath+" does not build")

@@ -26,7 +26,7 @@ func TestAHangCanBeRead(t *testing.T) {
 	if code := report(strings.NewReader(in.String()), &out, false, []string{"false"}); code != 1 {
 		t.Errorf("exit %d", code)
 	}
-	for _, want := range []string{"p TestHangs did not end", "test timed out", "goroutine 7 [select]", "no second look: p said panic: ", "line 9999\n", "1 passed, 1 failed"} {
+	for _, want := range []string{"p TestHangs did not end", "test timed out", "goroutine 7 [select]", "no second look: p did not end as its tests did", "line 9999\n", "1 passed, 1 failed"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in the report", want)
 		}
@@ -71,6 +71,7 @@ func TestASecondLook(t *testing.T) {
 		"is skipped":     {fails("slow", "TestA"), event("skip", "TestA", "") + event("pass", "", ""), 1, "failed again\n"},
 		"does not run":   {fails("slow", "TestA"), event("pass", "", ""), 1, "failed again\n"},
 		"is a race":      {fails("WARNING: DATA RACE", "TestA"), well, 1, "no second look: p TestA said DATA RACE\n"},
+		"raced long ago": {event("output", "TestA", "WARNING: DATA RACE") + strings.Repeat(event("output", "TestA", "more\n"), 3*lastLines) + fails("slow", "TestA"), well, 1, "no second look: p TestA said DATA RACE\n"},
 		"got out":        {fails("suite.go:1: IT GOT THROUGH", "TestA"), well, 1, "no second look"},
 		"are many":       {fails("slow", many...), well, 1, "7 tests failed, more than 6"},
 		"is not built":   {`{"Action":"build-fail","ImportPath":"p"}` + "\n" + event("fail", "", ""), well, 1, "p does not build"},
