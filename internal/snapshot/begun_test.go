@@ -165,3 +165,42 @@ func TestTimeBeginsWithTheTree(t *testing.T) {
 		t.Errorf("%q", b)
 	}
 }
+
+// TestStoppedWaitsForAPerson: what cannot be carried to its end stands as stopped, and
+// why; a rollback that is refused leaves it so, and one that succeeds ends it.
+func TestStoppedWaitsForAPerson(t *testing.T) {
+	s := newSite(t)
+	s.write("a", "1")
+	m := s.take()
+	to := Target{Commit: m.Trees[0].Commit, Content: m.Trees[0].Content}
+	s.write("a", "2")
+	if err := s.k.begin(Begun{Tree: s.tree, To: to, Who: "killed"}); err != nil {
+		t.Fatal(err)
+	}
+	cut, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.k.Finish(cut, s.begun()[0]); err == nil || s.begun()[0].Stopped != "" {
+		t.Fatalf("%v, %+v: the next start is to go on with what was cut", err, s.begun())
+	}
+	s.write(".git/MERGE_HEAD", "")
+	if _, err := s.k.Finish(t.Context(), s.begun()[0]); holdfast.KindOf(err) != holdfast.KindConflict {
+		t.Fatal(err)
+	}
+	stopped := func() bool {
+		b := s.begun()
+		return len(b) == 1 && b[0].Who == "killed" && strings.Contains(b[0].Stopped, "middle of a merge")
+	}
+	if !stopped() {
+		t.Fatalf("%+v", s.begun())
+	}
+	if _, err := s.k.Rollback(t.Context(), s.tree, to, "test"); err == nil || !stopped() {
+		t.Fatalf("%v, %+v", err, s.begun())
+	}
+	if err := os.Remove(s.path(".git/MERGE_HEAD")); err != nil {
+		t.Fatal(err)
+	}
+	s.back(m)
+	if len(s.begun()) != 0 {
+		t.Fatalf("%+v", s.begun())
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/excerpt"
 )
 
 // Target is the version that a tree goes back to.
@@ -66,6 +67,8 @@ type Rolled struct {
 	// Failed is why the tree did not go back, "" where it did; Hint what to do.
 	Failed string `json:"failed,omitempty"`
 	Hint   string `json:"hint,omitempty"`
+
+	begun bool // the tree may have been changed
 }
 
 // Begun is a rollback that has begun. Its file is there until it is done, or has
@@ -77,14 +80,20 @@ type Begun struct {
 	Before string    `json:"before"`
 	Who    string    `json:"who"`
 	At     time.Time `json:"at"`
+	// Stopped is why Finish could not carry it to its end, "" where nobody tried. The
+	// tree is half way since then, and somebody may have worked on it: only who says it
+	// again goes on.
+	Stopped string `json:"stopped,omitempty"`
 }
 
 const begunEnd = ".begun"
 
 // begunFile is of one tree: others may be on their way back meanwhile.
-func (k *Keeper) begunFile(tree string) string {
-	return filepath.Join(k.opt.Dir, repoName(tree)+begunEnd)
-}
+func (k *Keeper) begunFile(tree string) string { return filepath.Join(k.opt.Dir, BegunFile(tree)) }
+
+// BegunFile is the name, in Options.Dir, of the file that says of a tree that its
+// rollback has begun. Without it the tree stays as it is.
+func BegunFile(tree string) string { return repoName(tree) + begunEnd }
 
 // rounds is how often a rollback begins again because an agent changed the tree
 // under it.
@@ -102,21 +111,24 @@ func (k *Keeper) Rollback(ctx context.Context, t Tree, to Target, who string) (*
 
 // back puts a tree back to a version, or to a mark where there is one.
 func (k *Keeper) back(ctx context.Context, t Tree, to Target, m *Mark, who string) (*Rolled, error) {
-	return k.rollback(ctx, t, to, m, who, func(err error) bool { return err == nil || ctx.Err() == nil })
+	return k.rollback(ctx, t, to, m, who, func(err error, began bool) error {
+		if err == nil || began && ctx.Err() == nil {
+			return ignoreMissing(os.Remove(k.begunFile(t.Path)))
+		}
+		return nil // what another began and did not end is there still
+	})
 }
 
-// rollback is back. over says of its error whether what was begun is over with it.
-func (k *Keeper) rollback(ctx context.Context, t Tree, to Target, m *Mark, who string, over func(error) bool) (_ *Rolled, err error) {
+// rollback is back. ended is told of its error, and whether it began to change the tree,
+// before another rollback of the tree begins.
+func (k *Keeper) rollback(ctx context.Context, t Tree, to Target, m *Mark, who string, ended func(err error, began bool) error) (_ *Rolled, err error) {
 	ctx, r, done, err := k.use(ctx, t)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, ended(err, false))
 	}
 	defer done()
-	defer func() {
-		if over(err) { // before another rollback of the tree begins
-			err = errors.Join(err, ignoreMissing(os.Remove(k.begunFile(t.Path))))
-		}
-	}()
+	out := &Rolled{Tree: t.Path}
+	defer func() { err = errors.Join(err, ended(err, out.begun)) }()
 	if m != nil {
 		to = m.Target()
 	}
@@ -124,7 +136,7 @@ func (k *Keeper) rollback(ctx context.Context, t Tree, to Target, m *Mark, who s
 	if err != nil {
 		return nil, err
 	}
-	out := &Rolled{Tree: t.Path, To: to, Middle: middle}
+	out.To, out.Middle = to, middle
 	for range rounds {
 		done, err := k.round(ctx, r, t, to, want, who, out)
 		if done && err == nil {
@@ -259,6 +271,7 @@ func (k *Keeper) round(ctx context.Context, r *repo, t Tree, to Target, want []e
 	if err := k.begin(Begun{Tree: t, To: to, Before: m.ID, Who: who, At: k.opt.Now().UTC()}); err != nil {
 		return false, full(err)
 	}
+	out.begun = true
 	aside, err := r.put(ctx, t, staged, v, p)
 	if rerr := os.RemoveAll(staged); rerr != nil { // its room is needed
 		return false, errors.Join(err, rerr)
@@ -406,8 +419,25 @@ func (k *Keeper) Begun() (out []Begun, err error) {
 	return out, errors.Join(errs...)
 }
 
-// Finish carries a rollback to its end that Holdfast was killed in. Where that
-// fails, it stands as begun.
+// Finish carries a rollback to its end that Holdfast was killed in. Where that fails,
+// other than because ctx was canceled, it stands as stopped, with the reason.
 func (k *Keeper) Finish(ctx context.Context, j Begun) (*Rolled, error) {
-	return k.rollback(ctx, j.Tree, j.To, nil, j.Who, func(err error) bool { return err == nil })
+	return k.rollback(ctx, j.Tree, j.To, nil, j.Who, func(err error, _ bool) error {
+		switch {
+		case err == nil:
+			return ignoreMissing(os.Remove(k.begunFile(j.Tree.Path)))
+		case ctx.Err() != nil:
+			return nil
+		}
+		return k.Stop(j, err)
+	})
 }
+
+// Stop lets a rollback that has begun wait for who says it again.
+func (k *Keeper) Stop(j Begun, why error) error {
+	j.Stopped = excerpt.Of(why.Error(), maxStopped)
+	return k.begin(j)
+}
+
+// maxStopped bounds the reason that a rollback stands stopped for, in bytes.
+const maxStopped = 512
