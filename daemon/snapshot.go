@@ -66,7 +66,8 @@ func (s *snapshots) hand() (*snapshot.Keeper, error) {
 	return k, err
 }
 
-// resume carries rollbacks to their end that Holdfast was killed in.
+// resume carries rollbacks to their end that Holdfast was killed in. One that cannot be
+// carried there waits for a person: at a later start somebody may have worked on the tree.
 func (s *snapshots) resume(ctx context.Context) error {
 	if _, err := os.Lstat(s.d.snapshotDir()); missing(err) {
 		return nil
@@ -80,18 +81,35 @@ func (s *snapshots) resume(ctx context.Context) error {
 		s.fail(ofRollback, reason(err))
 	}
 	for _, b := range begun {
-		tree := b.Tree.Path
-		s.d.log.Warn("a rollback was cut off, and is carried to its end", "tree", tree, "who", b.Who)
-		err = s.d.keep(ctx, ownAct{boundary: snapshotRollback, event: eventRolled, who: b.Who, whole: true, payload: map[string]any{"tree": tree, "why": "it was cut off"},
-			do: func(ctx context.Context) (string, map[string]any, error) {
-				out, err := k.Finish(ctx, b)
-				return "", rolledData(out, map[string]any{"tree": tree, "resumed": true}, err), err
-			}})
-		if err != nil {
-			s.fail(ofRollback, tree+": "+reason(err))
+		why := b.Stopped
+		if why == "" {
+			why = s.finish(ctx, k, b)
+		}
+		if why != "" {
+			s.fail(ofRollbackIn(b.Tree.Path), fmt.Sprintf("%s; it was to go to %s, and is half way: roll it back again, or, where it is to stay as it is, remove %s and restart",
+				why, b.To.Name(), filepath.Join(s.d.snapshotDir(), snapshot.BegunFile(b.Tree.Path))))
 		}
 	}
 	return nil
+}
+
+// finish carries one to its end, and says why it could not, "" where it did.
+func (s *snapshots) finish(ctx context.Context, k *snapshot.Keeper, b snapshot.Begun) (why string) {
+	data, tried := map[string]any{"tree": b.Tree.Path, "resumed": true}, false
+	s.d.log.Warn("a rollback was cut off, and is carried to its end", "tree", b.Tree.Path, "who", b.Who)
+	err := s.d.keep(ctx, ownAct{boundary: snapshotRollback, event: eventRolled, who: b.Who, whole: true, payload: map[string]any{"tree": b.Tree.Path, "why": "it was cut off"},
+		do: func(ctx context.Context) (string, map[string]any, error) {
+			tried = true
+			out, err := k.Finish(ctx, b)
+			return "", rolledData(out, data, err), err
+		}})
+	if err != nil && !tried && ctx.Err() == nil {
+		err = errors.Join(err, k.Stop(b, err))
+	}
+	if err != nil {
+		return reason(err)
+	}
+	return ""
 }
 
 // What can be in trouble.

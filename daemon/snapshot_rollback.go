@@ -268,6 +268,9 @@ func (s *snapshots) back(ctx context.Context, g goBack, who, about string, more 
 			data["to"], data["commit"] = rolled.To.From, rolled.To.Commit
 			return about, rolledData(rolled, data, err), err
 		}})
+	if err == nil {
+		s.fail(ofRollbackIn(g.tree.Path), "")
+	}
 	return rolled, err
 }
 

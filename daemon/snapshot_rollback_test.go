@@ -171,3 +171,95 @@ func TestActsAtOnceOnOneTree(t *testing.T) {
 		t.Errorf("%v", list)
 	}
 }
+
+// begun leaves the tree as a rollback does that the daemon was killed in.
+func (s *trackedSite) begun() {
+	s.t.Helper()
+	s.write("a", "good")
+	m, err := s.d.snapshots.take(s.t.Context(), snapshot.Manifest{Who: "me", Why: "asked for"})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	dir := s.d.snapshotDir()
+	s.restarted(func() {
+		s.write("a", "half way")
+		b, err := json.Marshal(snapshot.Begun{Tree: snapshot.Tree{Path: s.tree, Kind: "state"}, Who: "me",
+			To: snapshot.Target{Commit: m.Trees[0].Commit, Content: m.Trees[0].Content, From: m.ID}})
+		if err := errors.Join(err, os.WriteFile(filepath.Join(dir, snapshot.BegunFile(s.tree)), b, 0o600)); err != nil {
+			s.t.Fatal(err)
+		}
+	})
+}
+
+// restarted starts the daemon anew, with what was done meanwhile.
+func (s *trackedSite) restarted(meanwhile func()) {
+	s.t.Helper()
+	d := s.d
+	s.d = nil
+	if err := d.Close(); err != nil {
+		s.t.Fatal(err)
+	}
+	meanwhile()
+	s.open()
+}
+
+// TestRollbackThatWasCutOff is carried to its end at the next start, and recorded.
+func TestRollbackThatWasCutOff(t *testing.T) {
+	s := openTracked(t, "")
+	s.begun()
+	s.holds("a", "good")
+	if e := recorded(t, s.d, eventRolled, 1); len(e) != 1 || e[0]["resumed"] != true || e[0]["done"] != true || e[0]["before"] == "" {
+		t.Errorf("%v", e)
+	}
+	if p := s.d.snapshots.problems(); len(p) != 0 {
+		t.Errorf("%v", p)
+	}
+}
+
+// TestStoppedRollbackWaits: one that could not be carried to its end is told at each
+// start and left to a person, for the tree may have been worked on since.
+func TestStoppedRollbackWaits(t *testing.T) {
+	s := openTracked(t, "")
+	merge := filepath.Join(s.tree, ".git", "MERGE_HEAD")
+	if err := errors.Join(os.Mkdir(filepath.Dir(merge), 0o755), os.WriteFile(merge, nil, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	s.begun()
+	told := func() bool {
+		p := s.d.snapshots.problems()
+		return len(p) == 1 && strings.HasPrefix(p[0], ofRollbackIn(s.tree)) && strings.Contains(p[0], "middle of a merge") && strings.Contains(p[0], snapshot.BegunFile(s.tree))
+	}
+	s.holds("a", "half way")
+	if !told() {
+		t.Fatalf("%v", s.d.snapshots.problems())
+	}
+	s.restarted(func() {
+		s.write("a", "a person's work")
+		if err := os.Remove(merge); err != nil {
+			t.Fatal(err)
+		}
+	})
+	s.holds("a", "a person's work")
+	if !told() {
+		t.Fatalf("%v", s.d.snapshots.problems())
+	}
+	k, err := s.d.snapshots.hand()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := k.Begun()
+	if err != nil || len(b) != 1 {
+		t.Fatal(b, err)
+	}
+	if _, err := s.d.snapshots.back(t.Context(), goBack{tree: b[0].Tree, to: b[0].To}, "me", "", nil); err != nil {
+		t.Fatal(err)
+	}
+	s.holds("a", "good")
+	if p := s.d.snapshots.problems(); len(p) != 0 {
+		t.Errorf("it is told still: %v", p)
+	}
+	s.restarted(func() {})
+	if p := s.d.snapshots.problems(); len(p) != 0 {
+		t.Errorf("%v", p)
+	}
+}
