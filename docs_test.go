@@ -180,6 +180,56 @@ func TestWatchPageHasEveryCondition(t *testing.T) {
 	}
 }
 
+// TestEveryConditionIsFound wants, for each condition, code that says that it holds: by
+// its place within the watch, by its name elsewhere. A row that nothing finds would be a
+// promise of an alarm.
+func TestEveryConditionIsFound(t *testing.T) {
+	row, found := map[string]string{}, map[string]bool{} // by a place's constant, that of the name
+	sources(t, func(path string, f *ast.File, _ *token.FileSet) {
+		ast.Inspect(f, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.KeyValueExpr:
+				at, name := identOf(n.Key), ""
+				if lit, ok := n.Value.(*ast.CompositeLit); ok && path == "internal/watch/condition.go" && len(lit.Elts) > 0 {
+					if first, ok := lit.Elts[0].(*ast.KeyValueExpr); ok {
+						name = identOf(first.Value)
+					}
+				}
+				if name != "" {
+					row[at] = name
+				}
+			case *ast.CallExpr:
+				switch identOf(n.Fun) {
+				case "holds", "Set", "condition":
+					for _, arg := range n.Args {
+						found[identOf(arg)] = true
+					}
+				}
+			}
+			return true
+		})
+	})
+	if all := watch.Conditions(); len(row) != len(all) {
+		t.Fatalf("%d rows are read of %d: is the test blind?", len(row), len(all))
+	}
+	for at, name := range row {
+		if !found[at] && !found[name] {
+			t.Errorf("nothing says that %s holds", name)
+		}
+	}
+}
+
+// identOf is the last name of what an expression names, "" if it names nothing.
+func identOf(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.Ident:
+		return e.Name
+	case *ast.SelectorExpr:
+		return e.Sel.Name
+	}
+	return ""
+}
+
 // TestCrossingPageHasEverySignal holds the table of error kinds in
 // doc/crossing.md against the one in code (D14c).
 func TestCrossingPageHasEverySignal(t *testing.T) {
