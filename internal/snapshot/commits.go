@@ -1,8 +1,11 @@
 package snapshot
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	"context"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,32 +18,63 @@ type Kept struct {
 	At               int64 // how many leaves the ledger had when it was kept
 }
 
-// maxCommits bounds how far back Commits looks.
+// maxCommits bounds how many Commits returns.
 const maxCommits = 10_000
 
-// Commits are the commits of a tree, of every agent, that were kept when the ledger
-// had at most so many leaves, the newest first.
+// Commits are the newest commits of a tree, of every agent, that were kept when the
+// ledger had at most so many leaves, the newest first: 10,000 at most, however many came
+// after those.
 func (k *Keeper) Commits(ctx context.Context, t Tree, most int64) ([]Kept, error) {
 	r, err := k.repo(ctx, t.Path)
 	if err != nil {
 		return nil, err
 	}
-	b, err := r.git.run(ctx, nil, maxNamesRead, "log", "--branches", "--date-order", "-n", strconv.Itoa(maxCommits),
+	list := keptList{most: most}
+	err = r.git.into(ctx, nil, &list, "log", "--branches",
 		"--format=%H %(trailers:key=Holdfast-Ledger,valueonly,separator=%x20) %(trailers:key=Holdfast-Crossing,valueonly,separator=%x20)")
-	if err != nil {
+	if err != nil && !list.full() {
 		return nil, err
 	}
-	var out []Kept
-	for line := range strings.SplitSeq(string(b), "\n") {
-		f := strings.Fields(line)
-		if len(f) != 3 || !isName(f[0]) {
-			continue
+	slices.SortStableFunc(list.kept, func(a, b Kept) int { return cmp.Compare(b.At, a.At) })
+	return list.kept, nil
+}
+
+// keptList reads the lines of git's log and keeps those that are asked for, until it is
+// full, which it answers with an error.
+type keptList struct {
+	most int64
+	kept []Kept
+	part []byte // of a line, until its end comes
+}
+
+func (l *keptList) full() bool { return len(l.kept) >= maxCommits }
+
+func (l *keptList) Write(p []byte) (n int, err error) {
+	for line := range bytes.Lines(p) {
+		if l.full() {
+			return n, io.ErrShortWrite
 		}
-		at, err := strconv.ParseInt(f[1], 10, 64)
-		if err == nil && at <= most {
-			out = append(out, Kept{Commit: f[0], Crossing: f[2], At: at})
+		n += len(line)
+		if l.part = append(l.part, line...); len(l.part) > maxKeptLine {
+			return n, bufio.ErrTooLong
+		}
+		if line[len(line)-1] == '\n' {
+			l.add(string(l.part))
+			l.part = l.part[:0]
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Kept) int { return cmp.Compare(b.At, a.At) })
-	return out, nil
+	return n, nil
+}
+
+// maxKeptLine bounds one line, in bytes: a commit's name, a number and a crossing's id.
+const maxKeptLine = 64 << 10
+
+func (l *keptList) add(line string) {
+	f := strings.Fields(line)
+	if len(f) != 3 || !isName(f[0]) {
+		return
+	}
+	if at, err := strconv.ParseInt(f[1], 10, 64); err == nil && at <= l.most {
+		l.kept = append(l.kept, Kept{Commit: f[0], Crossing: f[2], At: at})
+	}
 }

@@ -63,17 +63,22 @@ func (g git) command(ctx context.Context, args ...string) *exec.Cmd {
 
 // run gives input and returns at most limit bytes of what was answered.
 func (g git) run(ctx context.Context, input []byte, limit int64, args ...string) ([]byte, error) {
+	out := &bounded{left: limit}
+	err := g.into(ctx, input, out, args...)
+	if out.over {
+		return nil, refused(holdfast.KindBounds, "", "git %s answered more than %d bytes", args[0], limit)
+	}
+	return out.b.Bytes(), err
+}
+
+// into gives input and writes what is answered to out, whose error ends git.
+func (g git) into(ctx context.Context, input []byte, out io.Writer, args ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, gitTime)
 	defer cancel()
 	cmd := g.command(ctx, args...)
 	said := excerpt.NewFirst(saidMost)
-	out := &bounded{left: limit}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), out, said
-	err := cmd.Run()
-	if out.over {
-		return nil, refused(holdfast.KindBounds, "", "git %s answered more than %d bytes", args[0], limit)
-	}
-	return out.b.Bytes(), g.failure(ctx, args[0], err, said.String())
+	return g.failure(ctx, args[0], cmd.Run(), said.String())
 }
 
 // failure is the letter of a call that failed.

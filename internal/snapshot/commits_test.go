@@ -1,0 +1,72 @@
+package snapshot
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+)
+
+// TestCommitsOfLongAgo: who acts tens of thousands of times afterwards does not bury the
+// version from before a crossing.
+func TestCommitsOfLongAgo(t *testing.T) {
+	s := newSite(t)
+	s.write("a", "1")
+	m := Message{Agent: "coder", Crossing: "the-first", At: time.Now(), Ledger: 5}
+	first, err := s.k.Commit(t.Context(), s.tree, m)
+	if err != nil || first == nil {
+		t.Fatal(first, err)
+	}
+	r, err := s.k.repo(t.Context(), s.tree.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const more = 2*maxCommits + 7
+	var b strings.Builder
+	for i := range more {
+		m.Crossing, m.Ledger = fmt.Sprint("later-", i), int64(6+i)
+		text := m.text("code")
+		fmt.Fprintf(&b, "commit refs/heads/%s\ncommitter x <x> %d +0000\ndata %d\n%s\n", refName("coder"), m.At.Unix()+int64(i%3-1), len(text), text)
+		if i == 0 {
+			fmt.Fprintf(&b, "from refs/heads/%s^0\n", refName("coder"))
+		}
+	}
+	if _, err := r.git.run(t.Context(), []byte(b.String()), 1<<20, "fast-import", "--quiet", "--force"); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		most  int64
+		n     int
+		first string
+	}{{5, 1, "the-first"}, {4, 0, ""}, {6, 2, "later-0"}, {5 + more, maxCommits, fmt.Sprint("later-", more-1)}, {5 + maxCommits, maxCommits, fmt.Sprint("later-", maxCommits-1)}} {
+		list, err := s.k.Commits(t.Context(), s.tree, c.most)
+		if err != nil || len(list) != c.n || c.n > 0 && list[0].Crossing != c.first {
+			t.Errorf("up to %d: %d, not %d, %+v, %v", c.most, len(list), c.n, list[:min(len(list), 2)], err)
+		}
+	}
+}
+
+// TestKeptListInParts: however git's answer is cut, each line is read once.
+func TestKeptListInParts(t *testing.T) {
+	name := strings.Repeat("0123456789", 4)
+	text := name + " 7 c-1\n" + name + "\nnonsense 1 x\n" + name + " 8 c-2\n" + name + " x c-3\n" + name + " 9 c-4\n" + name + " 1 cut"
+	var l keptList
+	l.most = 8
+	in, p := iotest.OneByteReader(strings.NewReader(text)), make([]byte, 3)
+	for {
+		n, err := in.Read(p)
+		if n == 0 || err != nil {
+			break
+		}
+		if w, err := l.Write(p[:n]); w != n || err != nil {
+			t.Fatal(w, err)
+		}
+	}
+	if len(l.kept) != 2 || l.kept[0].Crossing != "c-1" || l.kept[1].Crossing != "c-2" {
+		t.Errorf("%+v", l.kept)
+	}
+	if _, err := l.Write([]byte(strings.Repeat("x", maxKeptLine))); err == nil {
+		t.Error("a line without an end is kept")
+	}
+}
