@@ -55,11 +55,7 @@ func bothWays(t *testing.T, b *Tier, spec sandbox.Spec, check func(*testing.T, *
 		if path == sandbox.PathForked && playerCode() == nil {
 			continue
 		}
-		b.Settle(t.Context())
-		if path == sandbox.PathForked {
-			b.only(t).pool.empty()
-		}
-		res, err := b.Run(t.Context(), spec)
+		res, err := runBy(t, b, path, spec)
 		if err != nil {
 			t.Fatal(err)
 		}
