@@ -445,7 +445,7 @@ func TestKilledInTheMiddle(t *testing.T) {
 				s.back(m)
 				s.is(good)
 			}
-			for _, pattern := range []string{"*.begun", "*.tmp", ".*.tmp", "trees/*/staged-*", "trees/*/git/fast_import_crash*", "trees/*/git/objects/pack/tmp*"} {
+			for _, pattern := range []string{"*.begun", "*.tmp", ".*.tmp", "trees/*/staged-*", "trees/*/git/fast_import_crash*", "trees/*/git/objects/tmp*", "trees/*/git/objects/pack/tmp*"} {
 				if left, _ := filepath.Glob(filepath.Join(s.dir, pattern)); len(left) > 0 {
 					t.Errorf("%v is left", left)
 				}

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -69,4 +70,37 @@ func TestKeptListInParts(t *testing.T) {
 	if _, err := l.Write([]byte(strings.Repeat("x", maxKeptLine))); err == nil {
 		t.Error("a line without an end is kept")
 	}
+}
+
+// TestSmallVersionsAreNoPacks: of what little each action changes no pack is made, into
+// which each action after it would look; what is large is written once.
+func TestSmallVersionsAreNoPacks(t *testing.T) {
+	s := newSite(t)
+	packs := func() int {
+		list, err := filepath.Glob(filepath.Join(s.dir, "trees/*/git/objects/pack/*.pack"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list)
+	}
+	for i := range 20 {
+		s.write("a", fmt.Sprint(i))
+		if _, err := s.k.Commit(t.Context(), s.tree, Message{Agent: "coder", Crossing: fmt.Sprint("c-", i), At: time.Now(), Ledger: int64(i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := s.take()
+	if n := packs(); n != 0 {
+		t.Errorf("%d packs of 21 versions", n)
+	}
+	s.write("large", strings.Repeat("large\n", looseBytes/6+1))
+	s.verified(s.take())
+	if n := packs(); n != 1 {
+		t.Errorf("%d packs, not the one of what is large", n)
+	}
+	if err := s.k.Tidy(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.verified(m)
+	s.back(m)
 }

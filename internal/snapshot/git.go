@@ -36,7 +36,7 @@ type git struct {
 var settings = []string{
 	"core.hooksPath=/dev/null", "core.fsmonitor=false", "core.untrackedCache=false", "core.attributesFile=/dev/null", "core.excludesFile=/dev/null",
 	"core.pager=cat", "core.askPass=true", "core.sshCommand=false", "core.quotePath=true", "core.precomposeUnicode=false",
-	"core.fsync=committed,loose-object,reference", "core.fsyncMethod=batch", "core.compression=1", "fastimport.unpackLimit=1", "core.logAllRefUpdates=false",
+	"core.fsync=committed,loose-object,reference", "core.fsyncMethod=batch", "core.compression=1", "core.logAllRefUpdates=false",
 	"protocol.allow=never", "credential.helper=", "gc.auto=0", "gc.autoDetach=false", "maintenance.auto=false", "commit.gpgSign=false", "submodule.recurse=false",
 }
 

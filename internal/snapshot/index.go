@@ -8,6 +8,9 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
+	"sort"
+	"strings"
 	"time"
 )
 
@@ -17,8 +20,25 @@ type index struct {
 	tree    string    // git's name of the version's root
 	meta    [20]byte  // blob of metaName in it; zero is none
 	at      time.Time // when the walk for it began
-	entries map[string]entry
+	entries []entry   // each path once, in their order
+	files   int       // of the entries, those that are no folders; of one that was loaded
+	next    int       // where the one that is asked for next stands, if they are in order
 }
+
+// find is what the index has of a path; nil is nothing. It belongs to the index.
+func (x *index) find(path string) *entry {
+	i := x.next
+	if i >= len(x.entries) || x.entries[i].path != path {
+		i = sort.Search(len(x.entries), func(i int) bool { return x.entries[i].path >= path })
+		if i == len(x.entries) || x.entries[i].path != path {
+			return nil
+		}
+	}
+	x.next = i + 1
+	return &x.entries[i]
+}
+
+func byPath(a, b entry) int { return strings.Compare(a.path, b.path) }
 
 const indexMagic = "holdfast snapshot index v1\n"
 
@@ -26,23 +46,26 @@ const indexMagic = "holdfast snapshot index v1\n"
 // unchanged by its times: those of a file system are coarse.
 const settled = time.Second
 
-// rests says whether a name on the disk is still what the index has of it, and what
-// that is.
-func (x *index) rests(e *entry) (old entry, ok bool) {
+// rests is what the index has of a name on the disk that still is what it was; nil of
+// any other.
+func (x *index) rests(e *entry) *entry {
 	if x == nil {
-		return old, false
+		return nil
 	}
-	old, ok = x.entries[e.path]
-	return old, ok && old.kind == e.kind && old.size == e.size && old.seen == e.seen && old.read && e.seen.ctime < x.at.Add(-settled).UnixNano()
+	old := x.find(e.path)
+	if old != nil && old.kind == e.kind && old.size == e.size && old.seen == e.seen && old.read && e.seen.ctime < x.at.Add(-settled).UnixNano() {
+		return old
+	}
+	return nil
 }
 
-// same is rests, and takes over what is known of the content.
+// same says whether it rests, and takes over what is known of the content.
 func (x *index) same(e *entry) bool {
-	old, ok := x.rests(e)
-	if ok {
+	old := x.rests(e)
+	if old != nil {
 		e.blob, e.sum, e.read = old.blob, old.sum, true
 	}
-	return ok
+	return old != nil
 }
 
 func (x *index) save(path string) error {
@@ -57,7 +80,8 @@ func (x *index) save(path string) error {
 	b.Write(binary.AppendVarint(nil, x.at.UnixNano()))
 	b.Write(binary.AppendUvarint(nil, uint64(len(x.entries))))
 	var n []byte
-	for _, e := range x.entries {
+	for i := range x.entries {
+		e := &x.entries[i]
 		text(e.path)
 		n = append(n[:0], byte(e.kind), b2i(e.read))
 		n = binary.AppendUvarint(n, uint64(e.perm))
@@ -91,15 +115,15 @@ func loadIndex(path string) *index {
 	if sum := sha256.Sum256(body); !bytes.Equal(sum[:], b[len(body):]) {
 		return nil
 	}
-	r := reader{b: body[len(indexMagic):]}
+	r := reader{b: body[len(indexMagic):], all: string(body)}
 	x := &index{tree: r.text()}
 	copy(x.meta[:], r.bytes(20))
 	x.at = time.Unix(0, r.int())
 	n := r.uint()
-	if n > uint64(len(body)) {
+	if n > uint64(len(body))/leastOfEntry {
 		return nil
 	}
-	x.entries = make(map[string]entry, n)
+	x.entries = make([]entry, 0, n)
 	for range n {
 		e := entry{path: r.text()}
 		two := r.bytes(2)
@@ -111,17 +135,32 @@ func loadIndex(path string) *index {
 		if r.bad {
 			return nil
 		}
-		x.entries[e.path] = e
+		x.entries = append(x.entries, e)
+		if e.kind != folder {
+			x.files++
+		}
 	}
 	if r.bad || len(r.b) != 0 {
 		return nil
 	}
+	if !slices.IsSortedFunc(x.entries, byPath) {
+		slices.SortFunc(x.entries, byPath)
+	}
+	for i := range x.entries {
+		if i > 0 && x.entries[i].path == x.entries[i-1].path {
+			return nil
+		}
+	}
 	return x
 }
+
+// leastOfEntry is how many bytes an entry has at least.
+const leastOfEntry = 60
 
 // reader takes apart what save wrote.
 type reader struct {
 	b   []byte
+	all string // what b is the end of, once more as text, so that each name need not be
 	bad bool
 }
 
@@ -161,7 +200,9 @@ func (r *reader) text() string {
 		r.bad = true
 		return ""
 	}
-	return string(r.bytes(int(n)))
+	from := len(r.all) - len(r.b)
+	r.bytes(int(n))
+	return r.all[from : from+int(n)]
 }
 
 // unplaced is what replace writes, before it is in its place.

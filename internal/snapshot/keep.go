@@ -40,26 +40,21 @@ type keeping struct {
 func (k *keeping) keep(ctx context.Context, believed *index) (*version, error) {
 	k.v, k.bytes = &version{left: k.s.left, stays: k.s.stays, own: k.s.own, links: k.s.links, first: k.last == nil, began: k.now}, 0
 	var fresh []int
-	now := make(map[string]kind, len(k.s.entries))
+	files := 0
 	for i := range k.s.entries {
 		e := &k.s.entries[i]
-		now[e.path] = e.kind
 		k.bytes += e.size
-		if e.read = e.kind == folder; !e.read && !believed.same(e) {
+		if e.read = e.kind == folder; e.read {
+			continue
+		}
+		if files++; !believed.same(e) {
 			fresh = append(fresh, i)
 		}
 	}
 	if k.bytes > k.limits.Bytes {
 		return nil, refused(holdfast.KindBounds, "track the folders below that matter", "%s holds %d bytes, more than %d", k.r.tree.Path, k.bytes, k.limits.Bytes)
 	}
-	var gone []string
-	if k.last != nil {
-		for path, e := range k.last.entries {
-			if is := now[path]; e.kind != folder && (is == 0 || is == folder) {
-				gone = append(gone, path)
-			}
-		}
-	}
+	gone := k.gone(files - len(fresh))
 	k.still = k.last != nil && len(fresh)+len(gone) == 0 && len(k.s.entries) == len(k.last.entries)
 	if k.last != nil && !k.a.always && len(gone) == 0 {
 		var err error
@@ -74,14 +69,34 @@ func (k *keeping) keep(ctx context.Context, believed *index) (*version, error) {
 	return k.changed(ctx, fresh, gone)
 }
 
+// gone are the files and links of the version before that are none any more. resting is
+// how many of it are what they were.
+func (k *keeping) gone(resting int) (gone []string) {
+	if k.last == nil || resting == k.last.files {
+		return nil
+	}
+	now := make(map[string]bool, len(k.s.entries))
+	for i := range k.s.entries {
+		if e := &k.s.entries[i]; e.kind != folder {
+			now[e.path] = true
+		}
+	}
+	for i := range k.last.entries {
+		if e := &k.last.entries[i]; e.kind != folder && !now[e.path] {
+			gone = append(gone, e.path)
+		}
+	}
+	return gone
+}
+
 // touched leaves out those that hold what they held, though they were touched, or
 // not long enough ago to tell by their times.
 func (k *keeping) touched(ctx context.Context, fresh []int) ([]int, error) {
 	out, v, w := fresh[:0], k.v, k.w
 	for n, i := range fresh {
 		e := k.s.entries[i]
-		old, was := k.last.entries[e.path]
-		if !was || old.kind != e.kind || old.size != e.size || len(out) > 0 {
+		old := k.last.find(e.path)
+		if old == nil || old.kind != e.kind || old.size != e.size || len(out) > 0 {
 			return append(out, fresh[n:]...), nil // there is something new
 		}
 		if err := ctx.Err(); err != nil {
@@ -104,10 +119,7 @@ func (k *keeping) index() error {
 	if k.still && k.v.tree == k.last.tree && blobOf(meta(k.v.entries)) == k.last.meta {
 		return nil
 	}
-	x := &index{tree: k.v.tree, meta: blobOf(meta(k.v.entries)), at: k.now, entries: make(map[string]entry, len(k.v.entries))}
-	for _, e := range k.v.entries {
-		x.entries[e.path] = e
-	}
+	x := &index{tree: k.v.tree, meta: blobOf(meta(k.v.entries)), at: k.now, entries: k.v.entries}
 	return full(x.save(k.r.indexFile()))
 }
 
@@ -126,7 +138,7 @@ func (k *keeping) changed(ctx context.Context, fresh []int, gone []string) (_ *v
 	if err := k.room(fresh); err != nil {
 		return nil, err
 	}
-	cmd := k.r.git.command(ctx, "fast-import", "--quiet", "--force", "--done", "--cat-blob-fd=1", "--big-file-threshold=64m")
+	cmd := k.r.git.command(ctx, "-c", "fastimport.unpackLimit="+k.loose(fresh), "fast-import", "--quiet", "--force", "--done", "--cat-blob-fd=1", "--big-file-threshold=64m")
 	said := excerpt.NewFirst(saidMost)
 	var answer bytes.Buffer
 	in, err := cmd.StdinPipe()
@@ -160,6 +172,22 @@ func (k *keeping) changed(ctx context.Context, fresh []int, gone []string) (_ *v
 	}
 	return k.v, k.answered(answer.String())
 }
+
+// loose is how many objects git keeps as files of their own, and not in a pack. Packs of
+// little, one for each action of a day, would be looked into one by one by each action
+// after them, until they are packed together; what is large would be written twice.
+func (k *keeping) loose(fresh []int) string {
+	bytes := int64(0)
+	for _, i := range fresh {
+		if bytes += k.s.entries[i].size; bytes > looseBytes {
+			return "1"
+		}
+	}
+	return "100"
+}
+
+// looseBytes is how much a version may bring that is not worth a pack.
+const looseBytes = 4 << 20
 
 // why is the error of a stream that did not get through.
 func (k *keeping) why(ctx context.Context, werr, err error, said string) error {
@@ -221,7 +249,6 @@ func (k *keeping) stream(ctx context.Context, fresh []int, gone []string) error 
 	}
 	k.v.changed = len(gone)
 	dead := map[int]bool{}
-	k.v.entries = make([]entry, 0, len(k.s.entries))
 	for _, i := range fresh {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
@@ -230,11 +257,17 @@ func (k *keeping) stream(ctx context.Context, fresh []int, gone []string) error 
 		if err != nil {
 			return err
 		}
-		dead[i] = !there
+		if !there {
+			dead[i] = true
+		}
 	}
-	for i := range k.s.entries {
-		if !dead[i] {
-			k.v.entries = append(k.v.entries, k.s.entries[i])
+	k.v.entries = k.s.entries
+	if len(dead) > 0 {
+		k.v.entries = make([]entry, 0, len(k.s.entries))
+		for i := range k.s.entries {
+			if !dead[i] {
+				k.v.entries = append(k.v.entries, k.s.entries[i])
+			}
 		}
 	}
 	if text := meta(k.v.entries); text != nil {
@@ -281,7 +314,7 @@ func (k *keeping) give(e *entry) (bool, error) {
 // lost takes an entry out of the version, where it was in the one before too.
 func (k *keeping) lost(e *entry, why string) (bool, error) {
 	if k.last != nil {
-		if old, was := k.last.entries[e.path]; was && old.kind != folder {
+		if old := k.last.find(e.path); old != nil && old.kind != folder {
 			fmt.Fprintf(k.w, "D %s\n", quotePath(e.path))
 			k.v.changed++
 		}
@@ -293,7 +326,7 @@ func (k *keeping) lost(e *entry, why string) (bool, error) {
 // note counts what is not as it was, once its content is known.
 func (k *keeping) note(e *entry) {
 	if k.last != nil {
-		if old, was := k.last.entries[e.path]; was && old.kind == e.kind && old.blob == e.blob {
+		if old := k.last.find(e.path); old != nil && old.kind == e.kind && old.blob == e.blob {
 			return
 		}
 	}

@@ -134,7 +134,7 @@ func (k *keeping) room(fresh []int) error {
 		}
 		// What is only read again is there already.
 		size, back := there[e.path]
-		if _, rests := k.last.rests(e); !rests && !(back && size == e.size) {
+		if k.last.rests(e) == nil && !(back && size == e.size) {
 			need += e.size
 		}
 	}

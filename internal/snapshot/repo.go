@@ -25,6 +25,7 @@ type repo struct {
 	git  git
 	mu   sync.Mutex // one use at a time
 
+	about int // guarded by mu; of how many names room is made for before they are read
 	marks marks
 }
 
@@ -61,7 +62,7 @@ func (r *repo) open(ctx context.Context) (left bool, err error) {
 // tidy removes what git and we leave behind when we are killed. Nothing else runs on
 // the repository: the state has one owner (D48).
 func (r *repo) tidy() (bool, error) {
-	found, err := sweep(r.dir, unplaced, "names-index", "staged-*", "git/fast_import_crash_*", "git/*.lock", "git/objects/pack/tmp_*", "git/objects/??/tmp_obj_*")
+	found, err := sweep(r.dir, unplaced, "names-index", "staged-*", "git/fast_import_crash_*", "git/*.lock", "git/objects/tmp_*", "git/objects/pack/tmp_*", "git/objects/??/tmp_obj_*")
 	if err != nil {
 		return found, err
 	}
@@ -145,11 +146,13 @@ func (r *repo) keep(ctx context.Context, t Tree, l Limits, own []string, now tim
 		return nil, unfound(r.tree, err)
 	}
 	defer unix.Close(root)
-	last := loadIndex(r.indexFile())
-	s, err := r.look(ctx, root, l, own, last, a.extra)
+	index := sync.OnceValue(func() *index { return loadIndex(r.indexFile()) })
+	go index()
+	s, err := r.look(ctx, root, l, own, index, a.extra)
 	if err != nil {
 		return nil, err
 	}
+	last := index()
 	believed := last
 	if a.whole {
 		believed = nil
@@ -175,8 +178,9 @@ func unfound(t Tree, err error) error {
 	return &holdfast.Error{Kind: k, Rule: "tree/unfound", Why: why, Hint: hint, Err: err}
 }
 
-// look walks the tree, and asks git meanwhile what is ignored.
-func (r *repo) look(ctx context.Context, root int, l Limits, own []string, last *index, extra map[string]bool) (*scan, error) {
+// look walks the tree, and asks git meanwhile what is ignored. last is what was kept last,
+// which is being read.
+func (r *repo) look(ctx context.Context, root int, l Limits, own []string, last func() *index, extra map[string]bool) (*scan, error) {
 	type answer struct {
 		names map[string]bool
 		err   error
@@ -192,11 +196,7 @@ func (r *repo) look(ctx context.Context, root int, l Limits, own []string, last 
 			ch <- answer{n, err}
 		}()
 	}
-	about := 0
-	if last != nil {
-		about = len(last.entries)
-	}
-	s, err := walk(ctx, root, r.tree, l, own, about)
+	s, err := walk(ctx, root, r.tree, l, own, r.about)
 	a := <-ch
 	switch {
 	case err != nil:
@@ -208,15 +208,13 @@ func (r *repo) look(ctx context.Context, root int, l Limits, own []string, last 
 	case a.err != nil:
 		s.left = append(s.left, Left{Path: ".gitignore", Why: "it cannot be judged in 30 s; nothing is left out for it"})
 	}
+	r.about = len(s.entries) + len(s.entries)/64
 	s.drop(a.names, func(path string) bool {
 		if extra[path] {
 			return true
 		}
-		if last == nil {
-			return false
-		}
-		_, kept := last.entries[path]
-		return kept
+		x := last()
+		return x != nil && x.find(path) != nil
 	})
 	return s, nil
 }

@@ -302,7 +302,7 @@ func (w *writing) moveAside(dir int, name, path string) error {
 	if err != nil {
 		return ignoreMissing(err)
 	}
-	if w.never[place{uint64(st.Dev), uint64(st.Ino)}] {
+	if w.never[placeOf(&st)] {
 		return ownNow(path)
 	}
 	var b [4]byte
