@@ -99,7 +99,7 @@ func TestTwoTreesAtOnce(t *testing.T) {
 // TestBegunThatCannotBeRead is told, and hides no other.
 func TestBegunThatCannotBeRead(t *testing.T) {
 	s := newSite(t)
-	if err := s.k.begin(Begun{Tree: s.tree, Who: "me"}); err != nil {
+	if err := s.k.begin(&Begun{Tree: s.tree, Who: "me"}, "x"); err != nil {
 		t.Fatal(err)
 	}
 	for name, text := range map[string]string{"0" + begunEnd: "\x00", "1" + begunEnd: "", "2" + begunEnd: `{"tree":{"Path":"/etc"}}`} {
@@ -166,41 +166,67 @@ func TestTimeBeginsWithTheTree(t *testing.T) {
 	}
 }
 
+func (s *site) stopped() []Stopped {
+	s.t.Helper()
+	list, err := s.k.Stopped()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return list
+}
+
 // TestStoppedWaitsForAPerson: what cannot be carried to its end stands as stopped, and
-// why; a rollback that is refused leaves it so, and one that succeeds ends it.
+// why; neither a rollback that is refused or fails nor one for an act ends that, and one
+// on a person's word does.
 func TestStoppedWaitsForAPerson(t *testing.T) {
 	s := newSite(t)
 	s.write("a", "1")
 	m := s.take()
-	to := Target{Commit: m.Trees[0].Commit, Content: m.Trees[0].Content}
+	to := Target{Commit: m.Trees[0].Commit, Content: m.Trees[0].Content, From: m.ID}
 	s.write("a", "2")
-	if err := s.k.begin(Begun{Tree: s.tree, To: to, Who: "killed"}); err != nil {
+	if err := s.k.begin(&Begun{Tree: s.tree, To: to, Who: "killed", Word: true}, "the one before"); err != nil {
 		t.Fatal(err)
 	}
 	cut, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := s.k.Finish(cut, s.begun()[0]); err == nil || s.begun()[0].Stopped != "" {
-		t.Fatalf("%v, %+v: the next start is to go on with what was cut", err, s.begun())
+	if _, err := s.k.Finish(cut, s.begun()[0]); err == nil || len(s.stopped()) != 0 {
+		t.Fatalf("%v, %+v: the next start is to go on with what was cut", err, s.stopped())
 	}
 	s.write(".git/MERGE_HEAD", "")
 	if _, err := s.k.Finish(t.Context(), s.begun()[0]); holdfast.KindOf(err) != holdfast.KindConflict {
 		t.Fatal(err)
 	}
-	stopped := func() bool {
-		b := s.begun()
-		return len(b) == 1 && b[0].Who == "killed" && strings.Contains(b[0].Stopped, "middle of a merge")
+	waits := func(after string) {
+		t.Helper()
+		b := s.stopped()
+		if len(b) != 1 || b[0].Who != "killed" || b[0].To != to || b[0].Before != "the one before" || !strings.Contains(b[0].Why, "middle of a merge") || b[0].Since.IsZero() || len(s.begun()) != 0 {
+			t.Fatalf("after %s: %+v, %+v", after, b, s.begun())
+		}
 	}
-	if !stopped() {
-		t.Fatalf("%+v", s.begun())
+	waits("the start")
+	if _, err := s.k.Rollback(t.Context(), s.tree, to, "test"); err == nil {
+		t.Fatal("it is in the middle of a merge")
 	}
-	if _, err := s.k.Rollback(t.Context(), s.tree, to, "test"); err == nil || !stopped() {
-		t.Fatalf("%v, %+v", err, s.begun())
-	}
-	if err := os.Remove(s.path(".git/MERGE_HEAD")); err != nil {
+	waits("a rollback that was refused")
+	s.remove(".git/MERGE_HEAD")
+	mark, err := s.k.Mark(t.Context(), s.tree, Message{Agent: "coder", At: time.Now()})
+	if err != nil {
 		t.Fatal(err)
 	}
+	s.write("b", "junk")
+	if _, err := s.k.PutBack(t.Context(), mark, "holdfast"); err != nil {
+		t.Fatal(err)
+	}
+	waits("an act that failed")
+	stop := during(t, func(i int) { _ = os.WriteFile(s.path("a"), []byte(fmt.Sprint("now ", i)), 0o644) })
+	_, err = s.k.Rollback(t.Context(), s.tree, to, "test")
+	stop()
+	if err == nil {
+		t.Fatal("it was put back under a tree that does not hold still")
+	}
+	waits("a rollback that failed in the middle")
 	s.back(m)
-	if len(s.begun()) != 0 {
-		t.Fatalf("%+v", s.begun())
+	if len(s.stopped()) != 0 {
+		t.Fatalf("%+v", s.stopped())
 	}
 }

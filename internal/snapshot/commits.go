@@ -18,12 +18,15 @@ type Kept struct {
 	At               int64 // how many leaves the ledger had when it was kept
 }
 
-// maxCommits bounds how many Commits returns.
-const maxCommits = 10_000
+// maxCommits bounds how many Commits returns, and maxCommitsRead how many it reads.
+const (
+	maxCommits     = 10_000
+	maxCommitsRead = 5_000_000
+)
 
 // Commits are the newest commits of a tree, of every agent, that were kept when the
 // ledger had at most so many leaves, the newest first: 10,000 at most, however many came
-// after those.
+// after those, and whatever their clocks said.
 func (k *Keeper) Commits(ctx context.Context, t Tree, most int64) ([]Kept, error) {
 	r, err := k.repo(ctx, t.Path)
 	if err != nil {
@@ -32,26 +35,31 @@ func (k *Keeper) Commits(ctx context.Context, t Tree, most int64) ([]Kept, error
 	list := keptList{most: most}
 	err = r.git.into(ctx, nil, &list, "log", "--branches",
 		"--format=%H %(trailers:key=Holdfast-Ledger,valueonly,separator=%x20) %(trailers:key=Holdfast-Crossing,valueonly,separator=%x20)")
-	if err != nil && !list.full() {
+	if err != nil && list.lines < maxCommitsRead {
 		return nil, err
 	}
-	slices.SortStableFunc(list.kept, func(a, b Kept) int { return cmp.Compare(b.At, a.At) })
+	list.cut()
 	return list.kept, nil
 }
 
-// keptList reads the lines of git's log and keeps those that are asked for, until it is
-// full, which it answers with an error.
+// keptList reads the lines of git's log and keeps the newest of those that are asked
+// for. An error ends git.
 type keptList struct {
-	most int64
-	kept []Kept
-	part []byte // of a line, until its end comes
+	most  int64
+	kept  []Kept
+	lines int
+	part  []byte // of a line, until its end comes
 }
 
-func (l *keptList) full() bool { return len(l.kept) >= maxCommits }
+// cut leaves the newest.
+func (l *keptList) cut() {
+	slices.SortStableFunc(l.kept, func(a, b Kept) int { return cmp.Compare(b.At, a.At) })
+	l.kept = l.kept[:min(len(l.kept), maxCommits)]
+}
 
 func (l *keptList) Write(p []byte) (n int, err error) {
 	for line := range bytes.Lines(p) {
-		if l.full() {
+		if l.lines >= maxCommitsRead {
 			return n, io.ErrShortWrite
 		}
 		n += len(line)
@@ -59,6 +67,7 @@ func (l *keptList) Write(p []byte) (n int, err error) {
 			return n, bufio.ErrTooLong
 		}
 		if line[len(line)-1] == '\n' {
+			l.lines++
 			l.add(string(l.part))
 			l.part = l.part[:0]
 		}
@@ -75,6 +84,9 @@ func (l *keptList) add(line string) {
 		return
 	}
 	if at, err := strconv.ParseInt(f[1], 10, 64); err == nil && at <= l.most {
+		if len(l.kept) >= 2*maxCommits {
+			l.cut()
+		}
 		l.kept = append(l.kept, Kept{Commit: f[0], Crossing: f[2], At: at})
 	}
 }

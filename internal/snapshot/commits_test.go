@@ -33,6 +33,10 @@ func TestCommitsOfLongAgo(t *testing.T) {
 			fmt.Fprintf(&b, "from refs/heads/%s^0\n", refName("coder"))
 		}
 	}
+	// Another acts last, by a clock that was set back.
+	m.Agent, m.Crossing, m.Ledger = "other", "the-last", 6+more
+	text := m.text("code")
+	fmt.Fprintf(&b, "commit refs/heads/%s\ncommitter x <x> %d +0000\ndata %d\n%s\n", refName("other"), m.At.Unix()-86400, len(text), text)
 	if _, err := r.git.run(t.Context(), []byte(b.String()), 1<<20, "fast-import", "--quiet", "--force"); err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +44,7 @@ func TestCommitsOfLongAgo(t *testing.T) {
 		most  int64
 		n     int
 		first string
-	}{{5, 1, "the-first"}, {4, 0, ""}, {6, 2, "later-0"}, {5 + more, maxCommits, fmt.Sprint("later-", more-1)}, {5 + maxCommits, maxCommits, fmt.Sprint("later-", maxCommits-1)}} {
+	}{{5, 1, "the-first"}, {4, 0, ""}, {6, 2, "later-0"}, {5 + more, maxCommits, fmt.Sprint("later-", more-1)}, {6 + more, maxCommits, "the-last"}, {5 + maxCommits, maxCommits, fmt.Sprint("later-", maxCommits-1)}} {
 		list, err := s.k.Commits(t.Context(), s.tree, c.most)
 		if err != nil || len(list) != c.n || c.n > 0 && list[0].Crossing != c.first {
 			t.Errorf("up to %d: %d, not %d, %+v, %v", c.most, len(list), c.n, list[:min(len(list), 2)], err)

@@ -32,11 +32,12 @@ type git struct {
 	index   string // GIT_INDEX_FILE; "" is none
 }
 
-// settings are in force for every call, above any file's.
+// settings are in force for every call, above any file's. Not by batches: of objects that
+// it could not put in their places then, git 2.39 answers that it did.
 var settings = []string{
 	"core.hooksPath=/dev/null", "core.fsmonitor=false", "core.untrackedCache=false", "core.attributesFile=/dev/null", "core.excludesFile=/dev/null",
 	"core.pager=cat", "core.askPass=true", "core.sshCommand=false", "core.quotePath=true", "core.precomposeUnicode=false",
-	"core.fsync=committed,loose-object,reference", "core.fsyncMethod=batch", "core.compression=1", "core.logAllRefUpdates=false",
+	"core.fsync=committed,loose-object,reference", "core.fsyncMethod=fsync", "core.compression=1", "core.logAllRefUpdates=false",
 	"protocol.allow=never", "credential.helper=", "gc.auto=0", "gc.autoDetach=false", "maintenance.auto=false", "commit.gpgSign=false", "submodule.recurse=false",
 }
 

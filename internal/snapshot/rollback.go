@@ -30,6 +30,14 @@ type Target struct {
 	MidMerge bool `json:"mid_merge,omitempty"`
 }
 
+// Snapshot is the id of the snapshot that it is of, "" if it is of none.
+func (t Target) Snapshot() string {
+	if goodID(t.From) {
+		return t.From
+	}
+	return ""
+}
+
 // Name says which version it is, for people.
 func (t Target) Name() string {
 	crossing, before := strings.CutPrefix(t.From, BeforeIt)
@@ -38,7 +46,7 @@ func (t Target) Name() string {
 		return "the version " + t.Commit
 	case before:
 		return "what was there before the crossing " + crossing
-	case goodID(t.From):
+	case t.Snapshot() != "":
 		return "the snapshot " + t.From
 	}
 	return "what the crossing " + crossing + " left"
@@ -51,6 +59,8 @@ type Rolled struct {
 	To Target `json:"to"`
 	// Before is the snapshot of what was there, to which one can go back.
 	Before *Manifest `json:"before,omitempty"`
+	// After is the version that the tree then was, which is known by what it went back to.
+	After Target `json:"after,omitzero"`
 	// Removed and Written are how many names were taken away and put back.
 	Removed int `json:"removed"`
 	Written int `json:"written"`
@@ -77,23 +87,32 @@ type Rolled struct {
 type Begun struct {
 	Tree   Tree      `json:"tree"`
 	To     Target    `json:"to"`
-	Before string    `json:"before"`
+	Before string    `json:"before"` // the snapshot of what was there
 	Who    string    `json:"who"`
 	At     time.Time `json:"at"`
-	// Stopped is why Finish could not carry it to its end, "" where nobody tried. The
-	// tree is half way since then, and somebody may have worked on it: only who says it
-	// again goes on.
-	Stopped string `json:"stopped,omitempty"`
+	Word   bool      `json:"word,omitempty"` // on a person's word, and not because an act failed
 }
 
-const begunEnd = ".begun"
+// Stopped is a rollback that Holdfast was killed in and that could not be carried to its
+// end. The tree is half way since then, and somebody may have worked on it: it waits for
+// a person, who rolls the tree back, or removes its file.
+type Stopped struct {
+	Begun
+	Since time.Time `json:"since"`
+	Why   string    `json:"why"`
+}
+
+const begunEnd, stoppedEnd = ".begun", ".stopped"
 
 // begunFile is of one tree: others may be on their way back meanwhile.
-func (k *Keeper) begunFile(tree string) string { return filepath.Join(k.opt.Dir, BegunFile(tree)) }
+func (k *Keeper) begunFile(tree string) string {
+	return filepath.Join(k.opt.Dir, repoName(tree)+begunEnd)
+}
 
-// BegunFile is the name, in Options.Dir, of the file that says of a tree that its
-// rollback has begun. Without it the tree stays as it is.
-func BegunFile(tree string) string { return repoName(tree) + begunEnd }
+// StoppedFile is where it stands that a rollback of the tree was stopped.
+func (k *Keeper) StoppedFile(tree string) string {
+	return filepath.Join(k.opt.Dir, repoName(tree)+stoppedEnd)
+}
 
 // rounds is how often a rollback begins again because an agent changed the tree
 // under it.
@@ -111,42 +130,51 @@ func (k *Keeper) Rollback(ctx context.Context, t Tree, to Target, who string) (*
 
 // back puts a tree back to a version, or to a mark where there is one.
 func (k *Keeper) back(ctx context.Context, t Tree, to Target, m *Mark, who string) (*Rolled, error) {
-	return k.rollback(ctx, t, to, m, who, func(err error, began bool) error {
-		if err == nil || began && ctx.Err() == nil {
+	return k.rollback(ctx, Begun{Tree: t, To: to, Who: who, Word: m == nil}, m, func(err error, began bool) error {
+		switch {
+		case err == nil && m == nil:
+			return k.wentBack(t.Path)
+		case err == nil || began && ctx.Err() == nil:
 			return ignoreMissing(os.Remove(k.begunFile(t.Path)))
 		}
-		return nil // what another began and did not end is there still
+		return nil
 	})
 }
 
-// rollback is back. ended is told of its error, and whether it began to change the tree,
-// before another rollback of the tree begins.
-func (k *Keeper) rollback(ctx context.Context, t Tree, to Target, m *Mark, who string, ended func(err error, began bool) error) (_ *Rolled, err error) {
-	ctx, r, done, err := k.use(ctx, t)
+// wentBack takes away that a rollback of the tree has begun, and that one was stopped.
+func (k *Keeper) wentBack(tree string) error {
+	return errors.Join(ignoreMissing(os.Remove(k.begunFile(tree))), ignoreMissing(os.Remove(k.StoppedFile(tree))))
+}
+
+// rollback puts the tree of j back to where it is to go, or to a mark where there is one.
+// ended is told of the error, and whether the tree began to change, before another
+// rollback of the tree begins.
+func (k *Keeper) rollback(ctx context.Context, j Begun, m *Mark, ended func(err error, began bool) error) (_ *Rolled, err error) {
+	ctx, r, done, err := k.use(ctx, j.Tree)
 	if err != nil {
 		return nil, errors.Join(err, ended(err, false))
 	}
 	defer done()
-	out := &Rolled{Tree: t.Path}
+	out := &Rolled{Tree: j.Tree.Path}
 	defer func() { err = errors.Join(err, ended(err, out.begun)) }()
 	if m != nil {
-		to = m.Target()
+		j.To = m.Target()
 	}
-	want, middle, err := r.ready(ctx, t, to, k.opt.Own())
+	want, middle, err := r.ready(ctx, j.Tree, j.To, k.opt.Own())
 	if err != nil {
 		return nil, err
 	}
-	out.To, out.Middle = to, middle
+	out.To, out.Middle = j.To, middle
 	for range rounds {
-		done, err := k.round(ctx, r, t, to, want, who, out)
+		done, err := k.round(ctx, r, &j, want, out)
 		if done && err == nil {
-			r.marks.wentBack(to, m)
+			r.marks.wentBack(j.To, m)
 		}
 		if done || err != nil {
 			return out, err
 		}
 	}
-	return out, &holdfast.Error{Kind: holdfast.KindConflict, Rule: "tree/restless", Why: "something goes on changing " + t.Path + " while it is put back",
+	return out, &holdfast.Error{Kind: holdfast.KindConflict, Rule: "tree/restless", Why: "something goes on changing " + j.Tree.Path + " while it is put back",
 		Hint: "stop it first, with `holdfast halt` or `holdfast agent pause`, then roll back again; all that was there is in " + out.before()}
 }
 
@@ -247,9 +275,9 @@ func (o *Rolled) tell(p plan, v *version) {
 
 // round keeps what is there, puts the version in its place, and says whether the
 // tree then is that version.
-func (k *Keeper) round(ctx context.Context, r *repo, t Tree, to Target, want []entry, who string, out *Rolled) (bool, error) {
-	m := &Manifest{Who: who, Why: "before a rollback", Note: "to " + to.Commit}
-	v, err := k.before(ctx, r, t, m, pathsOf(want))
+func (k *Keeper) round(ctx context.Context, r *repo, j *Begun, want []entry, out *Rolled) (bool, error) {
+	m := &Manifest{Who: j.Who, Why: "before a rollback", Note: "to " + j.To.Name()}
+	v, err := k.before(ctx, r, j.Tree, m, pathsOf(want))
 	if err != nil {
 		return false, err
 	}
@@ -263,30 +291,35 @@ func (k *Keeper) round(ctx context.Context, r *repo, t Tree, to Target, want []e
 	}
 	p := planOf(v.entries, want)
 	out.tell(p, v)
-	staged, err := r.fetch(ctx, want, v, p, to)
+	staged, err := r.fetch(ctx, want, v, p, j.To)
 	if err != nil {
 		return false, err
 	}
 	defer os.RemoveAll(staged) // again, where that is not reached
-	if err := k.begin(Begun{Tree: t, To: to, Before: m.ID, Who: who, At: k.opt.Now().UTC()}); err != nil {
+	out.begun = true
+	if err := k.begin(j, m.ID); err != nil {
 		return false, full(err)
 	}
-	out.begun = true
-	aside, err := r.put(ctx, t, staged, v, p)
+	aside, err := r.put(ctx, j.Tree, staged, v, p)
 	if rerr := os.RemoveAll(staged); rerr != nil { // its room is needed
 		return false, errors.Join(err, rerr)
 	}
 	out.Aside = append(out.Aside, aside[:min(len(aside), maxLeft-len(out.Aside))]...)
 	if err != nil && !errors.Is(err, errChanged) {
-		return false, &holdfast.Error{Kind: holdfast.KindInternal, Rule: "rollback/cut off", Why: "the rollback of " + t.Path + " came to a stop: " + err.Error(),
+		return false, &holdfast.Error{Kind: holdfast.KindInternal, Rule: "rollback/cut off", Why: "the rollback of " + j.Tree.Path + " came to a stop: " + err.Error(),
 			Hint: "say it again once that is mended: it goes on where it stopped; all that was there is in " + out.before(), Err: err}
 	}
-	after, err := r.keep(ctx, t, k.limits, k.opt.Own(), k.opt.Now(), ask{ref: "refs/holdfast/rolled", message: "rollback\n\nHoldfast-Rollback: " + to.Commit + "\n", always: true, extra: pathsOf(want), room: true, there: want})
+	after, err := r.keep(ctx, j.Tree, k.limits, k.opt.Own(), k.opt.Now(), ask{ref: afterRef(out.Before.ID), message: "rollback\n\nHoldfast-Rollback: " + j.To.Commit + "\n", always: true, extra: pathsOf(want), room: true, there: want})
 	if err != nil {
 		return false, err
 	}
-	return content(after.without(want)) == to.Content, nil
+	out.After = Target{Commit: after.commit, Content: after.content, From: j.To.From}
+	return content(after.without(want)) == j.To.Content, nil
 }
+
+// afterRef keeps what a rollback made of a tree, as long as the snapshot of what was
+// there before.
+func afterRef(before string) string { return "refs/after/" + before }
 
 // without is what the version holds but for folders that are not wanted and stay all the
 // same, for something is in them that no version holds.
@@ -315,6 +348,12 @@ func (k *Keeper) restless(v *version) error {
 func (k *Keeper) before(ctx context.Context, r *repo, t Tree, m *Manifest, extra map[string]bool) (*version, error) {
 	m.Version, m.At = 1, k.opt.Now().UTC()
 	m.ID = newID(m.At)
+	if k.opt.Ledger != nil {
+		var err error
+		if m.Ledger, err = k.opt.Ledger(ctx); err != nil {
+			return nil, err
+		}
+	}
 	k.mu.Lock()
 	k.seq++
 	m.Seq = k.seq
@@ -366,7 +405,11 @@ func (r *repo) fetch(ctx context.Context, want []entry, v *version, p plan, to T
 	return staged, nil
 }
 
-func (k *Keeper) begin(j Begun) error {
+// begin notes that a rollback has begun. before is the snapshot of what is there.
+func (k *Keeper) begin(j *Begun, before string) error {
+	if j.Before == "" {
+		j.Before, j.At = before, k.opt.Now().UTC()
+	}
 	b, err := json.Marshal(j)
 	if err != nil {
 		return err
@@ -394,24 +437,35 @@ func (r *repo) put(ctx context.Context, t Tree, staged string, v *version, p pla
 	return w.aside, err
 }
 
-// Begun are the rollbacks that Holdfast was killed in: Finish goes on with them.
-func (k *Keeper) Begun() (out []Begun, err error) {
-	files, err := filepath.Glob(filepath.Join(k.opt.Dir, "*"+begunEnd))
+// Begun are the rollbacks that Holdfast was killed in: Finish goes on with them. An
+// error names the files that cannot be read; the others are there all the same.
+func (k *Keeper) Begun() ([]Begun, error) {
+	return records(k.opt.Dir, begunEnd, func(j *Begun) string { return j.Tree.Path })
+}
+
+// Stopped are the rollbacks that wait for a person. The error is as Begun's.
+func (k *Keeper) Stopped() ([]Stopped, error) {
+	return records(k.opt.Dir, stoppedEnd, func(j *Stopped) string { return j.Tree.Path })
+}
+
+// records reads the files of a folder that end so, each of which is of one tree.
+func records[T any](dir, end string, tree func(*T) string) (out []T, err error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*"+end))
 	if err != nil {
 		return nil, err
 	}
 	var errs []error
 	for _, path := range files {
-		var j Begun
+		var j T
 		b, err := os.ReadFile(path)
 		if err == nil {
 			err = json.Unmarshal(b, &j)
 		}
-		if err == nil && k.begunFile(j.Tree.Path) != path {
+		if err == nil && filepath.Base(path) != repoName(tree(&j))+end {
 			err = errors.New("it is another tree's")
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("what was begun cannot be read: %w", err))
+			errs = append(errs, fmt.Errorf("%s cannot be read: %w", path, err))
 			continue
 		}
 		out = append(out, j)
@@ -420,10 +474,12 @@ func (k *Keeper) Begun() (out []Begun, err error) {
 }
 
 // Finish carries a rollback to its end that Holdfast was killed in. Where that fails,
-// other than because ctx was canceled, it stands as stopped, with the reason.
+// other than because ctx was canceled, it stands as stopped.
 func (k *Keeper) Finish(ctx context.Context, j Begun) (*Rolled, error) {
-	return k.rollback(ctx, j.Tree, j.To, nil, j.Who, func(err error, _ bool) error {
+	return k.rollback(ctx, j, nil, func(err error, _ bool) error {
 		switch {
+		case err == nil && j.Word:
+			return k.wentBack(j.Tree.Path)
 		case err == nil:
 			return ignoreMissing(os.Remove(k.begunFile(j.Tree.Path)))
 		case ctx.Err() != nil:
@@ -433,10 +489,16 @@ func (k *Keeper) Finish(ctx context.Context, j Begun) (*Rolled, error) {
 	})
 }
 
-// Stop lets a rollback that has begun wait for who says it again.
+// Stop lets a rollback that has begun wait for a person.
 func (k *Keeper) Stop(j Begun, why error) error {
-	j.Stopped = excerpt.Of(why.Error(), maxStopped)
-	return k.begin(j)
+	b, err := json.Marshal(Stopped{Begun: j, Since: k.opt.Now().UTC(), Why: excerpt.Of(why.Error(), maxStopped)})
+	if err == nil {
+		err = replace(k.StoppedFile(j.Tree.Path), b, true)
+	}
+	if err != nil {
+		return err
+	}
+	return ignoreMissing(os.Remove(k.begunFile(j.Tree.Path)))
 }
 
 // maxStopped bounds the reason that a rollback stands stopped for, in bytes.

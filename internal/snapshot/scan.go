@@ -163,7 +163,7 @@ func (s *scan) name(ctx context.Context, dir int, name, path string, depth int) 
 		}
 		return nil
 	case s.ownAt[path] || s.own[placeOf(&st)]:
-		s.leave(path, "Holdfast's own, which no rollback touches (D40)")
+		s.leave(path, ownLeft)
 		return nil
 	case path == metaName:
 		s.leave(path, "a name that snapshots use themselves")
@@ -175,7 +175,7 @@ func (s *scan) name(ctx context.Context, dir int, name, path string, depth int) 
 	e := entry{path: path, perm: uint32(st.Mode) & 0o777, size: st.Size, seen: stampOf(&st)}
 	switch uint32(st.Mode) & unix.S_IFMT {
 	case unix.S_IFDIR:
-		return s.below(ctx, dir, name, depth, e, placeOf(&st))
+		return s.below(ctx, dir, name, depth, e)
 	case unix.S_IFLNK:
 		e.kind, e.perm = link, 0
 	case unix.S_IFREG:
@@ -220,12 +220,10 @@ func odd(mode uint32) string {
 	return "a device"
 }
 
-func (s *scan) below(ctx context.Context, dir int, name string, depth int, e entry, is place) error {
-	switch {
-	case is.dev != s.dev:
-		s.leave(e.path, "it lies on another file system")
-		return nil
-	case depth >= s.limits.Depth:
+// below looks into a folder. What was opened is judged, which may be another than was
+// looked at before.
+func (s *scan) below(ctx context.Context, dir int, name string, depth int, e entry) error {
+	if depth >= s.limits.Depth {
 		s.leave(e.path, fmt.Sprintf("it lies more than %d folders deep", s.limits.Depth))
 		return nil
 	}
@@ -239,10 +237,21 @@ func (s *scan) below(ctx context.Context, dir int, name string, depth int, e ent
 	}
 	defer unix.Close(fd)
 	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil || placeOf(&st) != is {
-		return nil // likewise
+	if err := unix.Fstat(fd, &st); err != nil {
+		s.leave(e.path, "it cannot be looked at: "+err.Error())
+		return nil
 	}
-	e.kind, e.size = folder, 0
+	switch is := placeOf(&st); {
+	case is.dev != s.dev:
+		s.leave(e.path, "it lies on another file system")
+		return nil
+	case s.own[is]:
+		s.leave(e.path, ownLeft)
+		return nil
+	}
+	e.kind, e.size, e.perm, e.seen = folder, 0, uint32(st.Mode)&0o777, stampOf(&st)
 	s.entries = append(s.entries, e)
 	return s.folder(ctx, fd, e.path, depth+1)
 }
+
+const ownLeft = "Holdfast's own, which no rollback touches (D40)"

@@ -9,6 +9,7 @@
 package snapshot
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -66,6 +67,9 @@ type Options struct {
 	// Before is told of the snapshot of what was there before a rollback touches
 	// anything; its error keeps the rollback from it. Nil is told nothing.
 	Before func(*Manifest) error
+	// Ledger is where the record stands, for the manifest of such a snapshot. Nil is
+	// nowhere.
+	Ledger func(context.Context) (Position, error)
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 }

@@ -566,7 +566,7 @@ func (s *site) midMerge(m *Manifest, what, file string) {
 	went(s.k.Rollback(s.t.Context(), s.tree, to, "test"))
 	is("1")
 	s.write("a", "3")
-	if err := s.k.begin(Begun{Tree: s.tree, To: to, Who: "test"}); err != nil {
+	if err := s.k.begin(&Begun{Tree: s.tree, To: to, Who: "test"}, "x"); err != nil {
 		s.t.Fatal(err)
 	}
 	went(s.k.Finish(s.t.Context(), s.begun()[0]))
