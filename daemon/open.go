@@ -164,10 +164,10 @@ func Open(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	if err = d.recover(); err != nil {
 		return nil, err
 	}
+	d.endWatching = d.watching.start(ctx) // before it is told of what holds
 	if err = d.snapshots.resume(ctx); err != nil {
 		return nil, err
 	}
-	d.endWatching = d.watching.start(ctx)
 	d.snapshots.tellMoved()
 	if d.unverified != "" {
 		d.condition("", "", watch.VerificationFailed, true, d.unverified)

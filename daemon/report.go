@@ -308,13 +308,14 @@ func eventOf(l *ledger.Stored) (health.Event, error) {
 		Settings                   *health.Settings
 		Halted                     *bool
 		Disabled                   bool
+		Done                       *bool
 	}
 	if len(e.Data) > 0 {
 		_ = json.Unmarshal(e.Data, &data) // of what has another form there is nothing to read
 	}
 	out := health.Event{Tenant: e.TenantID, Name: e.Name, Subject: e.Subject, Signature: data.Signature, Decision: data.Decision,
 		Own: e.Who == "holdfast" || strings.HasPrefix(e.Who, "holdfast (") || data.Review != ""}
-	if strings.HasPrefix(e.Subject, snapshotBoundaries) && data.Crossing == "" {
+	if strings.HasPrefix(e.Subject, snapshotBoundaries) && data.Crossing == "" && (data.Done == nil || *data.Done) {
 		out.Did = e.Subject
 	}
 	switch e.Name {

@@ -42,6 +42,7 @@ const (
 	eventTaken    = "snapshot_taken"
 	eventKept     = "work_committed"
 	eventRolled   = "rolled_back"
+	eventBack     = "version_put_back" // what a rollback made of a tree, of the snapshot from before it
 	eventAsked    = "rollback_asked"
 	eventVerified = "snapshot_verified"
 	eventDropped  = "snapshot_dropped"
@@ -59,7 +60,7 @@ func (s *snapshots) hand() (*snapshot.Keeper, error) {
 	if s.keeper != nil {
 		return s.keeper, nil
 	}
-	k, err := snapshot.Open(snapshot.Options{Dir: s.d.snapshotDir(), Own: func() []string { return s.d.Kernel.Policy().Own }, Before: s.recordBefore})
+	k, err := snapshot.Open(snapshot.Options{Dir: s.d.snapshotDir(), Own: func() []string { return s.d.Kernel.Policy().Own }, Before: s.recordBefore, Ledger: s.position})
 	if err == nil {
 		s.keeper = k
 	}
@@ -76,40 +77,49 @@ func (s *snapshots) resume(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	begun, err := k.Begun()
-	if err != nil {
-		s.fail(ofRollback, reason(err))
-	}
+	begun, unread := k.Begun()
 	for _, b := range begun {
-		why := b.Stopped
-		if why == "" {
-			why = s.finish(ctx, k, b)
+		if err := s.finish(ctx, k, b); err != nil {
+			s.fail(ofRollbackIn(b.Tree.Path), reason(err))
 		}
-		if why != "" {
-			s.fail(ofRollbackIn(b.Tree.Path), fmt.Sprintf("%s; it was to go to %s, and is half way: roll it back again, or, where it is to stay as it is, remove %s and restart",
-				why, b.To.Name(), filepath.Join(s.d.snapshotDir(), snapshot.BegunFile(b.Tree.Path))))
-		}
+	}
+	stopped, more := k.Stopped()
+	for _, b := range stopped {
+		s.fail(ofRollbackIn(b.Tree.Path), stoppedTold(k, b))
+	}
+	if err := errors.Join(unread, more); err != nil {
+		s.fail(ofRollback, reason(err)+"; look at the work trees, then remove it and restart")
 	}
 	return nil
 }
 
-// finish carries one to its end, and says why it could not, "" where it did.
-func (s *snapshots) finish(ctx context.Context, k *snapshot.Keeper, b snapshot.Begun) (why string) {
-	data, tried := map[string]any{"tree": b.Tree.Path, "resumed": true}, false
+// stoppedTold is what people are told of a tree that is half way, until it went back.
+func stoppedTold(k *snapshot.Keeper, b snapshot.Stopped) string {
+	again := "roll it back again"
+	if id := b.To.Snapshot(); id != "" {
+		again = fmt.Sprintf("`holdfast rollback %s --tree %s` goes on", id, b.Tree.Path)
+	}
+	return fmt.Sprintf("at %s, on its way to %s: %s; what was there before is in the snapshot %s; %s (with --mid-merge in the middle of a merge), or, where it is to stay as it is, remove %s and restart",
+		b.Since.UTC().Format(time.RFC3339), b.To.Name(), b.Why, b.Before, again, k.StoppedFile(b.Tree.Path))
+}
+
+// finish carries one to its end.
+func (s *snapshots) finish(ctx context.Context, k *snapshot.Keeper, b snapshot.Begun) error {
+	tried := false
 	s.d.log.Warn("a rollback was cut off, and is carried to its end", "tree", b.Tree.Path, "who", b.Who)
 	err := s.d.keep(ctx, ownAct{boundary: snapshotRollback, event: eventRolled, who: b.Who, whole: true, payload: map[string]any{"tree": b.Tree.Path, "why": "it was cut off"},
 		do: func(ctx context.Context) (string, map[string]any, error) {
 			tried = true
 			out, err := k.Finish(ctx, b)
-			return "", rolledData(out, data, err), err
+			if err == nil {
+				err = s.recordBack(out, b.Who)
+			}
+			return "", rolledData(out, map[string]any{"tree": b.Tree.Path, "resumed": true}, err), err
 		}})
 	if err != nil && !tried && ctx.Err() == nil {
 		err = errors.Join(err, k.Stop(b, err))
 	}
-	if err != nil {
-		return reason(err)
-	}
-	return ""
+	return err
 }
 
 // What can be in trouble.

@@ -67,6 +67,10 @@ func (d *Daemon) keep(ctx context.Context, a ownAct) error {
 		once = &begunOnce{under: ctx, act: act, ended: make(chan struct{})}
 		act = once.wait
 	}
+	if d.latch.Halted() { // the crossing would stand in the ledger as denied, though this is done
+		_, err := d.did(ctx, a)
+		return err
+	}
 	begun := false
 	counted := func(ctx context.Context) (holdfast.Output, error) {
 		begun = true

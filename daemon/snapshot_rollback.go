@@ -125,6 +125,13 @@ func (s *snapshots) newest(ctx context.Context, k *snapshot.Keeper, t snapshot.T
 			if until > at && until <= seq {
 				best.to, at = snapshot.Target{Commit: p.Commit, Content: p.Content, From: m.ID}, until
 			}
+			to, until, err := s.wasBack(ctx, m.ID, t.Path)
+			if err != nil {
+				return best, err
+			}
+			if until > at && until <= seq {
+				best.to, at = to, until
+			}
 		}
 	}
 	commits, err := k.Commits(ctx, t, seq)
@@ -155,6 +162,21 @@ func (s *snapshots) newest(ctx context.Context, k *snapshot.Keeper, t snapshot.T
 		return best, &holdfast.Error{Kind: holdfast.KindNotFound, Why: "no version of " + t.Path + " was kept before that crossing", Hint: "`holdfast snapshot ls` lists what there is"}
 	}
 	return best, nil
+}
+
+// wasBack is what a rollback made of the tree that began with the snapshot of that id, and
+// until as for until; -1 where none did.
+func (s *snapshots) wasBack(ctx context.Context, id, tree string) (to snapshot.Target, until int64, err error) {
+	until, err = s.until(ctx, id, func(e *ledger.Event, data map[string]any) bool {
+		if e.Name != eventBack || data["tree"] != tree {
+			return false
+		}
+		to.Commit, _ = data["commit"].(string)
+		to.Content, _ = data["content"].(string)
+		to.From, _ = data["from"].(string)
+		return to.Commit != "" && to.Content != ""
+	})
+	return to, until, err
 }
 
 // until is how many leaves the ledger had once a version was whole, as the event
@@ -265,10 +287,13 @@ func (s *snapshots) back(ctx context.Context, g goBack, who, about string, more 
 			if rolled == nil {
 				return about, nil, err
 			}
+			if err == nil {
+				err = s.recordBack(rolled, who)
+			}
 			data["to"], data["commit"] = rolled.To.From, rolled.To.Commit
 			return about, rolledData(rolled, data, err), err
 		}})
-	if err == nil {
+	if err == nil && g.mark == nil { // to where a person says, and not to what was half way
 		s.fail(ofRollbackIn(g.tree.Path), "")
 	}
 	return rolled, err
@@ -281,6 +306,18 @@ func (s *snapshots) recordBefore(m *snapshot.Manifest) error {
 		return err
 	}
 	return s.d.Kernel.Record(kernel.Event{Tenant: holdfast.Local, Crossing: m.ID, Name: eventTaken, Who: m.Who, Subject: snapshotTake, Data: takenData(m, at)})
+}
+
+// recordBack makes what a rollback made of a tree a version that the ledger knows, with
+// where the ledger stood then: what was undone is in the snapshot from before it, and is
+// not to be found as the newest version before what came after.
+func (s *snapshots) recordBack(r *snapshot.Rolled, who string) error {
+	at, err := s.position(context.Background())
+	if err != nil {
+		return err
+	}
+	return s.d.Kernel.Record(kernel.Event{Tenant: holdfast.Local, Crossing: r.Before.ID, Name: eventBack, Who: who, Subject: clip(r.Tree),
+		Data: map[string]any{"tree": r.Tree, "commit": r.After.Commit, "content": r.After.Content, "from": r.After.From, "ledger": at.Size}})
 }
 
 func rolledData(r *snapshot.Rolled, data map[string]any, err error) map[string]any {

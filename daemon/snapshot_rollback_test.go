@@ -3,14 +3,19 @@ package daemon
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/snapshot"
+	"github.com/holdfast-dev/holdfast/internal/watch"
 	"github.com/holdfast-dev/holdfast/kernel"
+	"github.com/holdfast-dev/holdfast/ledger"
 )
 
 // TestSeveralTreesGoBack: of several trees each goes back for itself, and the answer
@@ -172,23 +177,72 @@ func TestActsAtOnceOnOneTree(t *testing.T) {
 	}
 }
 
-// begun leaves the tree as a rollback does that the daemon was killed in.
+// begun leaves the tree as a rollback does that the daemon was killed in, and starts the
+// daemon anew.
 func (s *trackedSite) begun() {
 	s.t.Helper()
 	s.write("a", "good")
+	m := s.snapshot()
+	file := s.recordOf(s.tree, ".begun")
+	s.restarted(func() {
+		s.write("a", "half way")
+		b, err := json.Marshal(snapshot.Begun{Tree: snapshot.Tree{Path: s.tree, Kind: "state"}, Who: "me", Before: "the one before", Word: true,
+			To: snapshot.Target{Commit: m.Trees[0].Commit, Content: m.Trees[0].Content, From: m.ID}})
+		if err := errors.Join(err, os.WriteFile(file, b, 0o600)); err != nil {
+			s.t.Fatal(err)
+		}
+	})
+}
+
+// stopped is begun where it cannot be carried to its end.
+func (s *trackedSite) stopped() {
+	s.t.Helper()
+	merge := filepath.Join(s.tree, ".git", "MERGE_HEAD")
+	if err := errors.Join(os.Mkdir(filepath.Dir(merge), 0o755), os.WriteFile(merge, nil, 0o644)); err != nil {
+		s.t.Fatal(err)
+	}
+	s.begun()
+	s.holds("a", "half way")
+	if err := os.Remove(merge); err != nil {
+		s.t.Fatal(err)
+	}
+	s.tellsStopped("the start")
+}
+
+func (s *trackedSite) snapshot() *snapshot.Manifest {
+	s.t.Helper()
 	m, err := s.d.snapshots.take(s.t.Context(), snapshot.Manifest{Who: "me", Why: "asked for"})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	dir := s.d.snapshotDir()
-	s.restarted(func() {
-		s.write("a", "half way")
-		b, err := json.Marshal(snapshot.Begun{Tree: snapshot.Tree{Path: s.tree, Kind: "state"}, Who: "me",
-			To: snapshot.Target{Commit: m.Trees[0].Commit, Content: m.Trees[0].Content, From: m.ID}})
-		if err := errors.Join(err, os.WriteFile(filepath.Join(dir, snapshot.BegunFile(s.tree)), b, 0o600)); err != nil {
-			s.t.Fatal(err)
+	return m
+}
+
+// recordOf is the file of a tree's rollback that ends so.
+func (s *trackedSite) recordOf(tree, end string) string {
+	s.t.Helper()
+	k, err := s.d.snapshots.hand()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return strings.TrimSuffix(k.StoppedFile(tree), ".stopped") + end
+}
+
+// tellsStopped wants everything there that a person needs.
+func (s *trackedSite) tellsStopped(after string) {
+	s.t.Helper()
+	p := s.d.snapshots.problems()
+	if len(p) != 1 || !strings.HasPrefix(p[0], ofRollbackIn(s.tree)+": at 20") {
+		s.t.Fatalf("after %s: %q", after, p)
+	}
+	for _, word := range []string{"middle of a merge", "the snapshot the one before", "`holdfast rollback 20", "--tree " + s.tree, s.recordOf(s.tree, ".stopped")} {
+		if !strings.Contains(p[0], word) {
+			s.t.Errorf("after %s: it does not say %q: %q", after, word, p[0])
 		}
-	})
+	}
+	if _, err := os.Lstat(s.recordOf(s.tree, ".stopped")); err != nil {
+		s.t.Fatalf("after %s: %v", after, err)
+	}
 }
 
 // restarted starts the daemon anew, with what was done meanwhile.
@@ -201,6 +255,13 @@ func (s *trackedSite) restarted(meanwhile func()) {
 	}
 	meanwhile()
 	s.open()
+}
+
+// goes puts the tree back to a version.
+func (s *trackedSite) goes(to snapshot.Target) error {
+	s.t.Helper()
+	_, err := s.d.snapshots.back(s.t.Context(), goBack{tree: snapshot.Tree{Path: s.tree, Kind: "state"}, to: to}, "me", "", nil)
+	return err
 }
 
 // TestRollbackThatWasCutOff is carried to its end at the next start, and recorded.
@@ -217,49 +278,183 @@ func TestRollbackThatWasCutOff(t *testing.T) {
 }
 
 // TestStoppedRollbackWaits: one that could not be carried to its end is told at each
-// start and left to a person, for the tree may have been worked on since.
+// start and left to a person, for the tree may have been worked on since. No act of an
+// agent's and no rollback that fails ends that.
 func TestStoppedRollbackWaits(t *testing.T) {
 	s := openTracked(t, "")
-	merge := filepath.Join(s.tree, ".git", "MERGE_HEAD")
-	if err := errors.Join(os.Mkdir(filepath.Dir(merge), 0o755), os.WriteFile(merge, nil, 0o644)); err != nil {
-		t.Fatal(err)
-	}
-	s.begun()
-	told := func() bool {
-		p := s.d.snapshots.problems()
-		return len(p) == 1 && strings.HasPrefix(p[0], ofRollbackIn(s.tree)) && strings.Contains(p[0], "middle of a merge") && strings.Contains(p[0], snapshot.BegunFile(s.tree))
+	s.stopped()
+	if _, err := s.act("coder", "test/careful", func() error { s.write("b", "junk"); return errors.New("it failed") }); err == nil {
+		t.Fatal("it did not fail")
 	}
 	s.holds("a", "half way")
-	if !told() {
-		t.Fatalf("%v", s.d.snapshots.problems())
-	}
-	s.restarted(func() {
-		s.write("a", "a person's work")
-		if err := os.Remove(merge); err != nil {
-			t.Fatal(err)
-		}
-	})
+	s.tellsStopped("an act that failed")
+	s.restarted(func() { s.write("a", "a person's work") })
 	s.holds("a", "a person's work")
-	if !told() {
-		t.Fatalf("%v", s.d.snapshots.problems())
-	}
+	s.tellsStopped("another start")
 	k, err := s.d.snapshots.hand()
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := k.Begun()
-	if err != nil || len(b) != 1 {
-		t.Fatal(b, err)
+	list, err := k.Stopped()
+	if err != nil || len(list) != 1 {
+		t.Fatal(list, err)
 	}
-	if _, err := s.d.snapshots.back(t.Context(), goBack{tree: b[0].Tree, to: b[0].To}, "me", "", nil); err != nil {
+	ended, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := 0; ; i++ {
+			select {
+			case <-ended:
+				return
+			case <-time.After(200 * time.Microsecond):
+				_ = os.WriteFile(filepath.Join(s.tree, "a"), fmt.Append(nil, "now ", i), 0o644)
+			}
+		}
+	}()
+	err = s.goes(list[0].To)
+	close(ended)
+	if <-done; holdfast.KindOf(err) != holdfast.KindConflict {
+		t.Fatalf("under a tree that does not hold still: %v", err)
+	}
+	s.tellsStopped("a rollback that failed")
+	if err := s.goes(list[0].To); err != nil {
 		t.Fatal(err)
 	}
 	s.holds("a", "good")
-	if p := s.d.snapshots.problems(); len(p) != 0 {
-		t.Errorf("it is told still: %v", p)
+	for range 2 {
+		if p := s.d.snapshots.problems(); len(p) != 0 {
+			t.Errorf("it is told still: %v", p)
+		}
+		s.restarted(func() {})
 	}
-	s.restarted(func() {})
-	if p := s.d.snapshots.problems(); len(p) != 0 {
-		t.Errorf("%v", p)
+}
+
+// TestStoppedRollbackIsToldAtEachStart: people are told that a tree is half way though
+// the same condition was over just before.
+func TestStoppedRollbackIsToldAtEachStart(t *testing.T) {
+	s := openTracked(t, "")
+	s.stopped()
+	stopped, away := s.recordOf(s.tree, ".stopped"), s.recordOf(s.tree, ".away")
+	s.restarted(func() {
+		if err := os.Rename(stopped, away); err != nil {
+			t.Fatal(err)
+		}
+	})
+	for _, cleared := range []bool{false, true} { // as the watch says it a minute later
+		f := watch.Finding{Condition: watch.SnapshotMissing, Severity: watch.Medium, Response: watch.Alert, Tenant: holdfast.Local, At: time.Now(), Why: "something else"}
+		if f.Cleared = cleared; cleared {
+			f.Response = watch.Record
+		}
+		s.d.watching.take([]watch.Finding{f})
+		recorded(t, s.d, map[bool]string{false: "anomaly_found", true: "anomaly_cleared"}[cleared], 1)
+	}
+	s.restarted(func() {
+		if err := os.Rename(away, stopped); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if !slices.ContainsFunc(s.d.watching.watch.Hold(), func(h watch.State) bool { return h.Condition == watch.SnapshotMissing }) {
+		t.Error("no alarm holds")
+	}
+}
+
+// TestRecordThatCannotBeRead is named, with what to do.
+func TestRecordThatCannotBeRead(t *testing.T) {
+	s := openTracked(t, "")
+	s.snapshot()
+	file := s.recordOf(s.tree, ".begun")
+	s.restarted(func() {
+		if err := os.WriteFile(file, []byte("{"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if p := s.d.snapshots.problems(); len(p) != 1 || !strings.Contains(p[0], file) || !strings.Contains(p[0], "remove it") {
+		t.Errorf("%q", p)
+	}
+}
+
+// TestBeforeIsNotWhatWasUndone: what a rollback made of a tree is the newest version
+// before what comes after it, and not what it undid.
+func TestBeforeIsNotWhatWasUndone(t *testing.T) {
+	s := openTracked(t, "")
+	s.write("a", "good")
+	m := s.snapshot()
+	s.write("a", "HARM")
+	if err := s.goes(snapshot.Target{Commit: m.Trees[0].Commit, Content: m.Trees[0].Content, From: m.ID}); err != nil {
+		t.Fatal(err)
+	}
+	s.holds("a", "good")
+	out, err := s.act("coder", "test/act", func() error { s.write("b", "more"); return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.write("a", "worse")
+	list, err := s.d.snapshots.resolve(t.Context(), kernel.RollbackBefore+out.Crossing, "")
+	if err != nil || len(list) != 1 || list[0].to.From != m.ID {
+		t.Fatal(list, err)
+	}
+	if err := s.goes(list[0].to); err != nil {
+		t.Fatal(err)
+	}
+	s.holds("a", "good")
+	if _, err := os.Lstat(filepath.Join(s.tree, "b")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("what the act made is there: %v", err)
+	}
+	// It stays as long as the snapshot from before the rollback does.
+	k, err := s.d.snapshots.hand()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(k.Drop(t.Context(), m.ID), k.Tidy(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	s.write("a", "worse")
+	if err := s.goes(list[0].to); err != nil {
+		t.Fatal(err)
+	}
+	s.holds("a", "good")
+}
+
+// TestBeforeKnowsWhereTheLedgerStood, as every snapshot does.
+func TestBeforeKnowsWhereTheLedgerStood(t *testing.T) {
+	s := openTracked(t, "")
+	s.write("a", "good")
+	m := s.snapshot()
+	s.write("a", "bad")
+	r, err := s.d.snapshots.back(t.Context(), goBack{tree: snapshot.Tree{Path: s.tree, Kind: "state"}, to: snapshot.Target{Commit: m.Trees[0].Commit, Content: m.Trees[0].Content, From: m.ID}}, "me", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Before.Ledger.Size <= m.Ledger.Size || r.Before.Note != "to the snapshot "+m.ID {
+		t.Errorf("%+v", r.Before)
+	}
+}
+
+// TestWhatIsDoneWhileHaltedIsNoDeniedCrossing: the event alone tells of it.
+func TestWhatIsDoneWhileHaltedIsNoDeniedCrossing(t *testing.T) {
+	s := openTracked(t, "")
+	s.write("a", "good")
+	m := s.snapshot()
+	s.write("a", "bad")
+	if _, err := s.d.Kernel.Halt("me", "look"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.goes(snapshot.Target{Commit: m.Trees[0].Commit, Content: m.Trees[0].Content, From: m.ID}); err != nil {
+		t.Fatal(err)
+	}
+	s.holds("a", "good")
+	if e := recorded(t, s.d, eventRolled, 1); len(e) != 1 || e[0]["done"] != true {
+		t.Errorf("%v", e)
+	}
+	err := s.d.store.View(t.Context(), func(tx kernel.Tx) error {
+		return tx.Leaves(holdfast.Local, 0, 1<<40, func(l ledger.Stored) error {
+			if l.Kind == ledger.KindEntry && strings.Contains(string(l.Record), snapshotRollback) {
+				t.Errorf("%s", l.Record)
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
