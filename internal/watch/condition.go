@@ -145,14 +145,15 @@ type Condition struct {
 }
 
 // Conditions are all of them. A condition stands behind all that it depends on, for
-// causes reads the list once. A new one wants, beside its row here: where it is
+// causes reads the list once. A new one wants, beside its row here: a Name and, in the
+// order of the list, a place, above, and its severity in Test001_Layer5_Severities; where it is
 // found (of a crossing by events, patterns or rates, from a field of Seen that the
 // daemon fills from the entry, so that a restart finds it again; what is found
 // elsewhere by Watch.Set); for a pattern its name in Watch.tick, which ends it when
 // the agent falls silent; where it is Answered, its words in package story, and where
 // it is not, its name in daemon/holdfast.example.yaml; for a figure a field of Limits,
-// in Document and within, and of the daemon's WatchConfig; and its row at the same
-// place of doc/watch.md.
+// in Document and within, and of the daemon's WatchConfig, its watchLimits and its all,
+// which holds it to the most there may be; and its row at the same place of doc/watch.md.
 func Conditions() []Condition {
 	broken := []Name{LedgerFailed, LatchFailed}
 	return []Condition{
