@@ -426,7 +426,7 @@ func TestKilledInTheMiddle(t *testing.T) {
 				s.write(fmt.Sprint("new", try), "x")
 				kill(t, s, what, m, time.Duration(5+try*40)*time.Millisecond)
 				s.open()
-				begun, err := s.k.Begun()
+				begun, err := BegunIn(s.dir)
 				if err != nil {
 					t.Fatal(err)
 				}

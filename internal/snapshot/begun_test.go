@@ -15,7 +15,7 @@ import (
 
 func (s *site) begun() []Begun {
 	s.t.Helper()
-	list, err := s.k.Begun()
+	list, err := BegunIn(s.dir)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestBegunThatCannotBeRead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	list, err := s.k.Begun()
+	list, err := BegunIn(s.dir)
 	if len(list) != 1 || list[0].Who != "me" || err == nil || strings.Count(err.Error(), "cannot be read") != 3 {
 		t.Fatalf("%v, %v", list, err)
 	}
@@ -168,7 +168,7 @@ func TestTimeBeginsWithTheTree(t *testing.T) {
 
 func (s *site) stopped() []Stopped {
 	s.t.Helper()
-	list, err := s.k.Stopped()
+	list, err := StoppedIn(s.dir)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -109,10 +109,9 @@ func (k *Keeper) begunFile(tree string) string {
 	return filepath.Join(k.opt.Dir, repoName(tree)+begunEnd)
 }
 
-// StoppedFile is where it stands that a rollback of the tree was stopped.
-func (k *Keeper) StoppedFile(tree string) string {
-	return filepath.Join(k.opt.Dir, repoName(tree)+stoppedEnd)
-}
+// StoppedFile is where it stands that a rollback of the tree was stopped. dir is
+// Options.Dir.
+func StoppedFile(dir, tree string) string { return filepath.Join(dir, repoName(tree)+stoppedEnd) }
 
 // rounds is how often a rollback begins again because an agent changed the tree
 // under it.
@@ -143,7 +142,7 @@ func (k *Keeper) back(ctx context.Context, t Tree, to Target, m *Mark, who strin
 
 // wentBack takes away that a rollback of the tree has begun, and that one was stopped.
 func (k *Keeper) wentBack(tree string) error {
-	return errors.Join(ignoreMissing(os.Remove(k.begunFile(tree))), ignoreMissing(os.Remove(k.StoppedFile(tree))))
+	return errors.Join(ignoreMissing(os.Remove(k.begunFile(tree))), ignoreMissing(os.Remove(StoppedFile(k.opt.Dir, tree))))
 }
 
 // rollback puts the tree of j back to where it is to go, or to a mark where there is one.
@@ -437,15 +436,16 @@ func (r *repo) put(ctx context.Context, t Tree, staged string, v *version, p pla
 	return w.aside, err
 }
 
-// Begun are the rollbacks that Holdfast was killed in: Finish goes on with them. An
-// error names the files that cannot be read; the others are there all the same.
-func (k *Keeper) Begun() ([]Begun, error) {
-	return records(k.opt.Dir, begunEnd, func(j *Begun) string { return j.Tree.Path })
+// BegunIn are the rollbacks that Holdfast was killed in, in Options.Dir: Finish goes on
+// with them. An error names the files that cannot be read; the others are there all the
+// same.
+func BegunIn(dir string) ([]Begun, error) {
+	return records(dir, begunEnd, func(j *Begun) string { return j.Tree.Path })
 }
 
-// Stopped are the rollbacks that wait for a person. The error is as Begun's.
-func (k *Keeper) Stopped() ([]Stopped, error) {
-	return records(k.opt.Dir, stoppedEnd, func(j *Stopped) string { return j.Tree.Path })
+// StoppedIn are the rollbacks that wait for a person. The error is as BegunIn's.
+func StoppedIn(dir string) ([]Stopped, error) {
+	return records(dir, stoppedEnd, func(j *Stopped) string { return j.Tree.Path })
 }
 
 // records reads the files of a folder that end so, each of which is of one tree.
@@ -493,7 +493,7 @@ func (k *Keeper) Finish(ctx context.Context, j Begun) (*Rolled, error) {
 func (k *Keeper) Stop(j Begun, why error) error {
 	b, err := json.Marshal(Stopped{Begun: j, Since: k.opt.Now().UTC(), Why: excerpt.Of(why.Error(), maxStopped)})
 	if err == nil {
-		err = replace(k.StoppedFile(j.Tree.Path), b, true)
+		err = replace(StoppedFile(k.opt.Dir, j.Tree.Path), b, true)
 	}
 	if err != nil {
 		return err
