@@ -51,7 +51,9 @@ const (
 	eventCleared  = "archive_dropped"
 )
 
-func (d *Daemon) snapshotDir() string { return filepath.Join(d.Paths.Dir, "snapshots") }
+func (d *Daemon) snapshotDir() string { return d.Paths.snapshots() }
+
+func (p Paths) snapshots() string { return filepath.Join(p.Dir, "snapshots") }
 
 // hand is the keeper, opened.
 func (s *snapshots) hand() (*snapshot.Keeper, error) {
@@ -77,30 +79,51 @@ func (s *snapshots) resume(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	begun, unread := k.Begun()
+	begun, unread := snapshot.BegunIn(s.d.snapshotDir())
 	for _, b := range begun {
 		if err := s.finish(ctx, k, b); err != nil {
 			s.fail(ofRollbackIn(b.Tree.Path), reason(err))
 		}
 	}
-	stopped, more := k.Stopped()
+	stopped, more := snapshot.StoppedIn(s.d.snapshotDir())
 	for _, b := range stopped {
-		s.fail(ofRollbackIn(b.Tree.Path), stoppedTold(k, b))
+		s.fail(ofRollbackIn(b.Tree.Path), stoppedTold(s.d.snapshotDir(), &b))
 	}
 	if err := errors.Join(unread, more); err != nil {
-		s.fail(ofRollback, reason(err)+"; look at the work trees, then remove it and restart")
+		s.fail(ofRollback, unreadTold(err))
 	}
 	return nil
 }
 
+// HalfWay says of a state's work trees which are half way back to a version.
+func HalfWay(p Paths) (out []string) {
+	dir := p.snapshots()
+	begun, unread := snapshot.BegunIn(dir)
+	for _, b := range begun {
+		out = append(out, "a rollback was cut off in "+b.Tree.Path+": it goes on to its end when Holdfast starts")
+	}
+	stopped, more := snapshot.StoppedIn(dir)
+	for _, b := range stopped {
+		out = append(out, ofRollbackIn(b.Tree.Path)+": "+stoppedTold(dir, &b))
+	}
+	if err := errors.Join(unread, more); err != nil {
+		out = append(out, ofRollback+": "+unreadTold(err))
+	}
+	return out
+}
+
+func unreadTold(err error) string {
+	return reason(err) + "; look at the work trees, then remove it and restart"
+}
+
 // stoppedTold is what people are told of a tree that is half way, until it went back.
-func stoppedTold(k *snapshot.Keeper, b snapshot.Stopped) string {
+func stoppedTold(dir string, b *snapshot.Stopped) string {
 	again := "roll it back again"
 	if id := b.To.Snapshot(); id != "" {
 		again = fmt.Sprintf("`holdfast rollback %s --tree %s` goes on", id, b.Tree.Path)
 	}
 	return fmt.Sprintf("at %s, on its way to %s: %s; what was there before is in the snapshot %s; %s (with --mid-merge in the middle of a merge), or, where it is to stay as it is, remove %s and restart",
-		b.Since.UTC().Format(time.RFC3339), b.To.Name(), b.Why, b.Before, again, k.StoppedFile(b.Tree.Path))
+		b.Since.UTC().Format(time.RFC3339), b.To.Name(), b.Why, b.Before, again, snapshot.StoppedFile(dir, b.Tree.Path))
 }
 
 // finish carries one to its end.

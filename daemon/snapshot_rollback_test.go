@@ -221,11 +221,7 @@ func (s *trackedSite) snapshot() *snapshot.Manifest {
 // recordOf is the file of a tree's rollback that ends so.
 func (s *trackedSite) recordOf(tree, end string) string {
 	s.t.Helper()
-	k, err := s.d.snapshots.hand()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return strings.TrimSuffix(k.StoppedFile(tree), ".stopped") + end
+	return strings.TrimSuffix(snapshot.StoppedFile(s.d.snapshotDir(), tree), ".stopped") + end
 }
 
 // tellsStopped wants everything there that a person needs.
@@ -291,11 +287,7 @@ func TestStoppedRollbackWaits(t *testing.T) {
 	s.restarted(func() { s.write("a", "a person's work") })
 	s.holds("a", "a person's work")
 	s.tellsStopped("another start")
-	k, err := s.d.snapshots.hand()
-	if err != nil {
-		t.Fatal(err)
-	}
-	list, err := k.Stopped()
+	list, err := snapshot.StoppedIn(s.d.snapshotDir())
 	if err != nil || len(list) != 1 {
 		t.Fatal(list, err)
 	}

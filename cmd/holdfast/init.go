@@ -200,7 +200,7 @@ func (a *app) initOperator(p daemon.Paths, who person, name, further string) (ma
 	}
 	id, err := a.makeOperator(p, who.credential, name)
 	if holdfast.KindOf(err) == holdfast.KindPermission {
-		m.how = "not made: there is no terminal to ask for a passphrase on"
+		m.how = "not made: there is no terminal to ask for a passphrase on; --credential-file FILE takes its first line"
 		return m, nil
 	}
 	m.how = "made, " + id

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net/url"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -36,7 +39,7 @@ func (a *app) reach(do func(c *api.Client, s *api.Status) error) error {
 		}
 		if err == nil {
 			defer leave()
-			return do(c, s)
+			return cutOff(do(c, s))
 		}
 		if !errors.Is(err, api.ErrNobody) {
 			return a.silent(p, err)
@@ -47,6 +50,16 @@ func (a *app) reach(do func(c *api.Client, s *api.Status) error) error {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
+}
+
+// cutOff says of a daemon that ended in the middle of its answer what that means.
+func cutOff(err error) error {
+	asked := (*url.Error)(nil)
+	if errors.As(err, &asked) && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)) {
+		return fail("what it had begun is carried to its end, or told of, when it starts again: see `holdfast status` and `holdfast ledger tail --events`",
+			"the daemon ended before it answered: %v", asked.Err)
+	}
+	return err
 }
 
 // act is reach for what agents do, which HOLDFAST_ENABLED of this very process

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/daemon"
 	"github.com/holdfast-dev/holdfast/internal/api"
 	"github.com/holdfast-dev/holdfast/internal/operator"
 	"github.com/holdfast-dev/holdfast/internal/snapshot"
@@ -24,6 +25,8 @@ while everything is halted, which is the best time for it.
     holdfast rollback SNAPSHOT [--tree PATH] [--dry-run] [--mid-merge]
                       [--reason TEXT]
     holdfast rollback --before CROSSING [--tree PATH] [--dry-run] [--mid-merge]
+
+    CROSSING may be the beginning of its id, six characters or more.
 
     --dry-run                say what would change, and change nothing; no key
     --mid-merge              go on though a repository in a tree is in the middle
@@ -49,6 +52,13 @@ func rollback(a *app, args []string) error {
 	case len(rest) == 1 && *before == "":
 		subject = rest[0]
 	case len(rest) == 0 && *before != "":
+		err := a.read(func(_ daemon.Paths, s kernel.Store) (err error) {
+			*before, err = a.named(s, *before)
+			return err
+		})
+		if err != nil {
+			return err
+		}
 		subject = kernel.RollbackBefore + *before
 	default:
 		return usage("`holdfast snapshot ls` lists snapshots", "name one snapshot, or --before and a crossing")
@@ -149,6 +159,13 @@ func rolledTold(r *snapshot.Rolled, dry bool) string {
 	}
 	if r.Stays.Names > 0 {
 		fmt.Fprintf(&b, "  untouched, for no snapshot holds it: %d files of %s\n", r.Stays.Files, bytesOf(r.Stays.Bytes))
+		const most = 10
+		for _, l := range r.Stays.First[:min(len(r.Stays.First), most)] {
+			fmt.Fprintf(&b, "    %s: %s\n", clean(l.Path), clean(l.Why))
+		}
+		if more := r.Stays.Names - min(len(r.Stays.First), most); more > 0 {
+			fmt.Fprintf(&b, "    and %d more, with --json\n", more)
+		}
 	}
 	if r.Before != nil {
 		fmt.Fprintf(&b, "  what was there is in the snapshot %s\n", r.Before.ID)
