@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -228,5 +229,114 @@ func TestStoppedWaitsForAPerson(t *testing.T) {
 	s.back(m)
 	if len(s.stopped()) != 0 {
 		t.Fatalf("%+v", s.stopped())
+	}
+}
+
+// TestActsLeaveAPersonsRollback: what an act's failure puts back displaces neither a
+// person's rollback that waits nor one that was cut off.
+func TestActsLeaveAPersonsRollback(t *testing.T) {
+	s := newSite(t)
+	s.write("a", "1")
+	m := s.take()
+	to := Target{Commit: m.Trees[0].Commit, Content: m.Trees[0].Content, From: m.ID}
+	mark, err := s.k.Mark(t.Context(), s.tree, Message{Agent: "coder", At: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.write("a", "2")
+	person := Begun{Tree: s.tree, To: to, Who: "a person", Word: true}
+	if err := s.k.begin(&person, "x"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.k.PutBack(t.Context(), mark, "holdfast"); holdfast.KindOf(err) != holdfast.KindConflict {
+		t.Fatal(err)
+	}
+	if b := s.begun(); len(b) != 1 || b[0].Who != "a person" {
+		t.Fatalf("%+v", b)
+	}
+	if b, _ := os.ReadFile(s.path("a")); string(b) != "2" {
+		t.Errorf("%q", b)
+	}
+	why := errors.New("why")
+	if err := errors.Join(s.k.Stop(person, why), s.k.Stop(Begun{Tree: s.tree, Who: "an act"}, why)); err != nil {
+		t.Fatal(err)
+	}
+	if b := s.stopped(); len(b) != 1 || b[0].Who != "a person" || len(s.begun()) != 0 {
+		t.Fatalf("%+v", b)
+	}
+}
+
+// TestAfterIsToldFirst: a rollback is not over before what it made of the tree was told.
+func TestAfterIsToldFirst(t *testing.T) {
+	s := newSite(t)
+	s.write("a", "1")
+	m := s.take()
+	var told []*Rolled
+	broken := errors.New("nothing can be written down")
+	s.open(func(o *Options) {
+		o.After = func(r *Rolled, _ string) error {
+			if told = append(told, r); len(s.begun()) != 1 {
+				t.Error("it was over")
+			}
+			return broken
+		}
+	})
+	s.write("a", "2")
+	if _, err := s.k.Rollback(t.Context(), s.tree, Target{Commit: m.Trees[0].Commit, Content: m.Trees[0].Content}, "me"); !errors.Is(err, broken) {
+		t.Fatal(err)
+	}
+	if len(s.begun()) != 1 || len(told) != 1 {
+		t.Fatalf("%v, %v", s.begun(), told)
+	}
+	broken = nil
+	if _, err := s.k.Finish(t.Context(), s.begun()[0]); err != nil {
+		t.Fatal(err)
+	}
+	if r := told[len(told)-1]; len(told) != 2 || len(s.begun()) != 0 || r.After.Commit == "" || r.After.Content != m.Trees[0].Content {
+		t.Errorf("%d, %+v", len(told), r)
+	}
+}
+
+// TestWhatWasOnlyLookedAtIsCommitted: a dry run or another act's mark between what an act
+// wrote and the commit behind it hides nothing of it, nor how much it is.
+func TestWhatWasOnlyLookedAtIsCommitted(t *testing.T) {
+	s := newSite(t, func(o *Options) {
+		o.Ledger = func(context.Context) (Position, error) { return Position{Size: 42}, nil }
+	})
+	s.write("a", "1")
+	m := s.take()
+	if p := m.Trees[0]; p.Ledger != 42 {
+		t.Errorf("%+v", p)
+	}
+	msg := Message{Agent: "coder", Crossing: "c", At: time.Now(), Ledger: 5}
+	for name, look := range map[string]func() error{
+		"dry": func() error {
+			_, err := s.k.Look(t.Context(), s.tree, Target{Commit: m.Trees[0].Commit, Content: m.Trees[0].Content})
+			return err
+		},
+		"mark": func() error {
+			mark, err := s.k.Mark(t.Context(), s.tree, Message{Agent: "other", At: time.Now()})
+			if err == nil {
+				mark.Forget()
+			}
+			return err
+		},
+	} {
+		for i := range 3 {
+			s.write(fmt.Sprint(name, i), "new")
+		}
+		if err := look(); err != nil {
+			t.Fatal(err)
+		}
+		c, err := s.k.Commit(t.Context(), s.tree, msg)
+		if err != nil || c == nil || c.Changed != 3 {
+			t.Fatalf("after a %s: %+v, %v", name, c, err)
+		}
+		if c, err := s.k.Commit(t.Context(), s.tree, msg); err != nil || c != nil {
+			t.Fatalf("nothing changed: %+v, %v", c, err)
+		}
+	}
+	if list, err := s.k.Commits(t.Context(), s.tree, 42); err != nil || len(list) != 2 || list[0].At != 42 {
+		t.Errorf("%+v, %v", list, err)
 	}
 }

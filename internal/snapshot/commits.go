@@ -90,3 +90,17 @@ func (l *keptList) add(line string) {
 		l.kept = append(l.kept, Kept{Commit: f[0], Crossing: f[2], At: at})
 	}
 }
+
+// differ is how many files and links differ between two trees of git's.
+func (r *repo) differ(ctx context.Context, a, b string) (n int, err error) {
+	out, err := r.git.run(ctx, nil, maxNamesRead, "diff-tree", "-r", "--no-renames", "--name-only", "-z", a, b)
+	if err != nil {
+		return 0, err
+	}
+	for name := range bytes.SplitSeq(out, []byte{0}) {
+		if len(name) > 0 && string(name) != metaName {
+			n++
+		}
+	}
+	return n, nil
+}

@@ -30,7 +30,7 @@ func (k *Keeper) Drop(ctx context.Context, id string) error {
 			return err
 		}
 		r.mu.Lock()
-		_, err = r.git.run(ctx, fmt.Appendf(nil, "delete refs/snapshots/%s\ndelete %s\n", id, afterRef(id)), 1<<16, "update-ref", "--stdin")
+		_, err = r.git.run(ctx, nil, 1<<16, "update-ref", "-d", "refs/snapshots/"+id)
 		r.mu.Unlock()
 		if err != nil {
 			return err

@@ -18,6 +18,7 @@ import (
 // is believed only whole, and without it everything is read again.
 type index struct {
 	tree    string    // git's name of the version's root
+	known   string    // likewise, of the newest version that the ledger knows; "" is none
 	meta    [20]byte  // blob of metaName in it; zero is none
 	at      time.Time // when the walk for it began
 	entries []entry   // each path once, in their order
@@ -40,7 +41,8 @@ func (x *index) find(path string) *entry {
 
 func byPath(a, b entry) int { return strings.Compare(a.path, b.path) }
 
-const indexMagic = "holdfast snapshot index v1\n"
+// indexMagic begins the file. One of version 1 is none, and everything is read once more.
+const indexMagic = "holdfast snapshot index v2\n"
 
 // settled is how long a file must have rested before the walk to be believed
 // unchanged by its times: those of a file system are coarse.
@@ -76,6 +78,7 @@ func (x *index) save(path string) error {
 	}
 	b.WriteString(indexMagic)
 	text(x.tree)
+	text(x.known)
 	b.Write(x.meta[:])
 	b.Write(binary.AppendVarint(nil, x.at.UnixNano()))
 	b.Write(binary.AppendUvarint(nil, uint64(len(x.entries))))
@@ -116,7 +119,7 @@ func loadIndex(path string) *index {
 		return nil
 	}
 	r := reader{b: body[len(indexMagic):], all: string(body)}
-	x := &index{tree: r.text()}
+	x := &index{tree: r.text(), known: r.text()}
 	copy(x.meta[:], r.bytes(20))
 	x.at = time.Unix(0, r.int())
 	n := r.uint()

@@ -39,6 +39,9 @@ type keeping struct {
 // keep reads what changed and hands it to git.
 func (k *keeping) keep(ctx context.Context, believed *index) (*version, error) {
 	k.v, k.bytes = &version{left: k.s.left, stays: k.s.stays, own: k.s.own, links: k.s.links, first: k.last == nil, began: k.now}, 0
+	if k.last != nil && k.last.known != k.last.tree {
+		k.v.since = k.last.known
+	}
 	var fresh []int
 	files := 0
 	for i := range k.s.entries {
@@ -116,10 +119,16 @@ func (k *keeping) touched(ctx context.Context, fresh []int) ([]int, error) {
 // index keeps what the version holds, for the next one. One that is as it was stays,
 // with its instant: who rested before that rests now.
 func (k *keeping) index() error {
-	if k.still && k.v.tree == k.last.tree && blobOf(meta(k.v.entries)) == k.last.meta {
+	known := k.v.tree
+	if !k.a.known {
+		if known = ""; k.last != nil {
+			known = k.last.known
+		}
+	}
+	if k.still && k.v.tree == k.last.tree && blobOf(meta(k.v.entries)) == k.last.meta && known == k.last.known {
 		return nil
 	}
-	x := &index{tree: k.v.tree, meta: blobOf(meta(k.v.entries)), at: k.now, entries: k.v.entries}
+	x := &index{tree: k.v.tree, known: known, meta: blobOf(meta(k.v.entries)), at: k.now, entries: k.v.entries}
 	return full(x.save(k.r.indexFile()))
 }
 

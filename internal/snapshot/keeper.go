@@ -148,11 +148,25 @@ func (k *Keeper) take(ctx context.Context, t Tree, m *Manifest) (*Part, error) {
 		return nil, err
 	}
 	defer done()
-	v, err := r.keep(ctx, t, k.limits, k.opt.Own(), k.opt.Now(), ask{ref: "refs/snapshots/" + m.ID, message: m.message(), always: true, whole: m.Whole, room: true})
+	at, err := k.ledger(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return k.part(r, v), nil
+	v, err := r.keep(ctx, t, k.limits, k.opt.Own(), k.opt.Now(), ask{ref: "refs/snapshots/" + m.ID, message: m.message(), always: true, whole: m.Whole, room: true, known: true})
+	if err != nil {
+		return nil, err
+	}
+	p := k.part(r, v)
+	p.Ledger = at.Size
+	return p, nil
+}
+
+// ledger is where the record stands.
+func (k *Keeper) ledger(ctx context.Context) (Position, error) {
+	if k.opt.Ledger == nil {
+		return Position{}, nil
+	}
+	return k.opt.Ledger(ctx)
 }
 
 // part is what a manifest says of a version.
@@ -188,7 +202,8 @@ func (k *Keeper) part(r *repo, v *version) *Part {
 type Message struct {
 	Agent, Action, Crossing, Session string
 	At                               time.Time
-	// Ledger is how many leaves the ledger had when the version was looked at.
+	// Ledger is how many leaves the ledger had when the version was looked at; of a
+	// commit Options.Ledger says so, where it is set.
 	Ledger int64
 }
 
@@ -245,9 +260,21 @@ func (k *Keeper) Commit(ctx context.Context, t Tree, m Message) (*Commit, error)
 	if err != nil {
 		return nil, err
 	}
-	v, err := r.keep(ctx, t, k.limits, k.opt.Own(), k.opt.Now(), ask{ref: ref, parent: parent, message: m.text(t.Kind), room: true})
+	if k.opt.Ledger != nil { // what came before it had the tree is in the version
+		at, err := k.ledger(ctx)
+		if err != nil {
+			return nil, err
+		}
+		m.Ledger = at.Size
+	}
+	v, err := r.keep(ctx, t, k.limits, k.opt.Own(), k.opt.Now(), ask{ref: ref, parent: parent, message: m.text(t.Kind), room: true, known: true})
 	if err != nil || v.commit == "" {
 		return nil, err
+	}
+	if v.since != "" { // where that is gone, what changed since the last look is known
+		if n, err := r.differ(ctx, v.since, v.tree); err == nil {
+			v.changed = n
+		}
 	}
 	return &Commit{Tree: t.Path, Commit: v.commit, Content: v.content, Changed: v.changed, First: v.first, LeftOut: len(v.left)}, nil
 }

@@ -56,6 +56,9 @@ type Part struct {
 	Folders int    `json:"folders"`
 	Bytes   int64  `json:"bytes"`
 	Changed int    `json:"changed"` // since the version before
+	// Ledger is how many leaves the ledger had when it was looked at; 0 is that of the
+	// snapshot.
+	Ledger int64 `json:"ledger,omitempty"`
 	// HardLinks are files with other names, each of which is kept as one of its own.
 	HardLinks int     `json:"hard_links,omitempty"`
 	LeftOut   LeftOut `json:"left_out"`

@@ -120,6 +120,7 @@ type ask struct {
 	always  bool            // make a commit though nothing changed
 	there   []entry         // what the repository has, and the tree was just made of
 	room    bool            // refuse where what is written would leave the ledger too little
+	known   bool            // the ledger comes to know of it, so that it can be gone back to
 }
 
 // version is one commit.
@@ -127,7 +128,8 @@ type version struct {
 	commit, tree string
 	content      string // SHA-256 over all of it
 	entries      []entry
-	changed      int // files and links that are not as they were in the version before
+	changed      int    // files and links that are not as they were in the version before
+	since        string // git's tree of the newest version that the ledger knows, where that is another
 	first        bool
 	left         []Left
 	stays        map[string]bool // as the scan has them
@@ -156,6 +158,9 @@ func (r *repo) keep(ctx context.Context, t Tree, l Limits, own []string, now tim
 	believed := last
 	if a.whole {
 		believed = nil
+	}
+	if a.known && last != nil && last.known != last.tree {
+		a.always = true // what was only looked at since is in no version that can be gone back to
 	}
 	k := &keeping{r: r, s: s, root: folders{root: root}, last: last, limits: l, now: now, a: a}
 	defer k.root.close()

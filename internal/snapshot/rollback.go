@@ -78,7 +78,8 @@ type Rolled struct {
 	Failed string `json:"failed,omitempty"`
 	Hint   string `json:"hint,omitempty"`
 
-	begun bool // the tree may have been changed
+	begun  bool // the tree may have been changed
+	untold bool // what it then was could not be told
 }
 
 // Begun is a rollback that has begun. Its file is there until it is done, or has
@@ -155,7 +156,11 @@ func (k *Keeper) rollback(ctx context.Context, j Begun, m *Mark, ended func(err 
 	}
 	defer done()
 	out := &Rolled{Tree: j.Tree.Path}
-	defer func() { err = errors.Join(err, ended(err, out.begun)) }()
+	defer func() {
+		if !out.untold {
+			err = errors.Join(err, ended(err, out.begun))
+		}
+	}()
 	if m != nil {
 		j.To = m.Target()
 	}
@@ -168,6 +173,10 @@ func (k *Keeper) rollback(ctx context.Context, j Begun, m *Mark, ended func(err 
 		done, err := k.round(ctx, r, &j, want, out)
 		if done && err == nil {
 			r.marks.wentBack(j.To, m)
+			if k.opt.After != nil {
+				err = k.opt.After(out, j.Who)
+				out.untold = err != nil
+			}
 		}
 		if done || err != nil {
 			return out, err
@@ -295,6 +304,10 @@ func (k *Keeper) round(ctx context.Context, r *repo, j *Begun, want []entry, out
 		return false, err
 	}
 	defer os.RemoveAll(staged) // again, where that is not reached
+	if !j.Word && k.asked(j.Tree.Path) {
+		return false, &holdfast.Error{Kind: holdfast.KindConflict, Rule: "tree/half way", Why: "a person's rollback of " + j.Tree.Path + " was cut off, and is not at its end",
+			Hint: "`holdfast status` says more"}
+	}
 	out.begun = true
 	if err := k.begin(j, m.ID); err != nil {
 		return false, full(err)
@@ -308,7 +321,16 @@ func (k *Keeper) round(ctx context.Context, r *repo, j *Begun, want []entry, out
 		return false, &holdfast.Error{Kind: holdfast.KindInternal, Rule: "rollback/cut off", Why: "the rollback of " + j.Tree.Path + " came to a stop: " + err.Error(),
 			Hint: "say it again once that is mended: it goes on where it stopped; all that was there is in " + out.before(), Err: err}
 	}
-	after, err := r.keep(ctx, j.Tree, k.limits, k.opt.Own(), k.opt.Now(), ask{ref: afterRef(out.Before.ID), message: "rollback\n\nHoldfast-Rollback: " + j.To.Commit + "\n", always: true, extra: pathsOf(want), room: true, there: want})
+	at, err := k.ledger(ctx)
+	if err != nil {
+		return false, err
+	}
+	parent, err := r.tip(ctx, rolledRef)
+	if err != nil {
+		return false, err
+	}
+	after, err := r.keep(ctx, j.Tree, k.limits, k.opt.Own(), k.opt.Now(), ask{ref: rolledRef, parent: parent, always: true, extra: pathsOf(want), room: true, there: want, known: true,
+		message: fmt.Sprintf("rollback: to %s\n\nHoldfast-Crossing: %s\nHoldfast-Ledger: %d\n", j.To.Commit, out.Before.ID, at.Size)})
 	if err != nil {
 		return false, err
 	}
@@ -316,9 +338,9 @@ func (k *Keeper) round(ctx context.Context, r *repo, j *Begun, want []entry, out
 	return content(after.without(want)) == j.To.Content, nil
 }
 
-// afterRef keeps what a rollback made of a tree, as long as the snapshot of what was
-// there before.
-func afterRef(before string) string { return "refs/after/" + before }
+// rolledRef is the line of what rollbacks made of the tree, which are versions like those
+// of actions. In place of a crossing each names the snapshot from before it.
+const rolledRef = "refs/heads/rolled"
 
 // without is what the version holds but for folders that are not wanted and stay all the
 // same, for something is in them that no version holds.
@@ -347,17 +369,15 @@ func (k *Keeper) restless(v *version) error {
 func (k *Keeper) before(ctx context.Context, r *repo, t Tree, m *Manifest, extra map[string]bool) (*version, error) {
 	m.Version, m.At = 1, k.opt.Now().UTC()
 	m.ID = newID(m.At)
-	if k.opt.Ledger != nil {
-		var err error
-		if m.Ledger, err = k.opt.Ledger(ctx); err != nil {
-			return nil, err
-		}
+	var err error
+	if m.Ledger, err = k.ledger(ctx); err != nil {
+		return nil, err
 	}
 	k.mu.Lock()
 	k.seq++
 	m.Seq = k.seq
 	k.mu.Unlock()
-	v, err := r.keep(ctx, t, k.limits, k.opt.Own(), k.opt.Now(), ask{ref: "refs/snapshots/" + m.ID, message: m.message(), always: true, extra: extra, room: true})
+	v, err := r.keep(ctx, t, k.limits, k.opt.Own(), k.opt.Now(), ask{ref: "refs/snapshots/" + m.ID, message: m.message(), always: true, extra: extra, room: true, known: true})
 	if err != nil {
 		return nil, err
 	}
@@ -414,6 +434,13 @@ func (k *Keeper) begin(j *Begun, before string) error {
 		return err
 	}
 	return replace(k.begunFile(j.Tree.Path), b, true)
+}
+
+// asked says that a rollback of the tree has begun on a person's word.
+func (k *Keeper) asked(tree string) bool {
+	b, err := os.ReadFile(k.begunFile(tree))
+	var j Begun
+	return err == nil && json.Unmarshal(b, &j) == nil && j.Word
 }
 
 // put carries out the plan in the tree, and says what it moved aside for that.
@@ -489,8 +516,12 @@ func (k *Keeper) Finish(ctx context.Context, j Begun) (*Rolled, error) {
 	})
 }
 
-// Stop lets a rollback that has begun wait for a person.
+// Stop lets a rollback that has begun wait for a person. One that a person asked for and
+// that waits already is not displaced by one for an act.
 func (k *Keeper) Stop(j Begun, why error) error {
+	if _, err := os.Lstat(StoppedFile(k.opt.Dir, j.Tree.Path)); err == nil && !j.Word {
+		return ignoreMissing(os.Remove(k.begunFile(j.Tree.Path)))
+	}
 	b, err := json.Marshal(Stopped{Begun: j, Since: k.opt.Now().UTC(), Why: excerpt.Of(why.Error(), maxStopped)})
 	if err == nil {
 		err = replace(StoppedFile(k.opt.Dir, j.Tree.Path), b, true)

@@ -67,8 +67,10 @@ type Options struct {
 	// Before is told of the snapshot of what was there before a rollback touches
 	// anything; its error keeps the rollback from it. Nil is told nothing.
 	Before func(*Manifest) error
-	// Ledger is where the record stands, for the manifest of such a snapshot. Nil is
-	// nowhere.
+	// After is told what a rollback has made of a tree, before it is over: with its error
+	// the rollback stands as begun, and Finish goes on. Nil is told nothing.
+	After func(r *Rolled, who string) error
+	// Ledger is where the record stands when a tree is looked at. Nil is nowhere.
 	Ledger func(context.Context) (Position, error)
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
