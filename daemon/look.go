@@ -27,7 +27,7 @@ func Look(ctx context.Context, p Paths, s kernel.Store) (*api.Status, error) {
 	st.Halt = h
 	st.HaltHooks = HaltHookRuns(p)
 	st.DiskUsed, st.DiskFree = diskUse(p)
-	st.Problems = append(st.Problems, HalfWay(p)...)
+	st.Problems = append(st.Problems, HalfWay(p, false)...)
 	if s == nil {
 		return st, nil
 	}

@@ -62,7 +62,7 @@ func (s *snapshots) hand() (*snapshot.Keeper, error) {
 	if s.keeper != nil {
 		return s.keeper, nil
 	}
-	k, err := snapshot.Open(snapshot.Options{Dir: s.d.snapshotDir(), Own: func() []string { return s.d.Kernel.Policy().Own }, Before: s.recordBefore, Ledger: s.position})
+	k, err := snapshot.Open(snapshot.Options{Dir: s.d.snapshotDir(), Own: func() []string { return s.d.Kernel.Policy().Own }, Before: s.recordBefore, After: s.recordAfter, Ledger: s.position})
 	if err == nil {
 		s.keeper = k
 	}
@@ -95,10 +95,14 @@ func (s *snapshots) resume(ctx context.Context) error {
 	return nil
 }
 
-// HalfWay says of a state's work trees which are half way back to a version.
-func HalfWay(p Paths) (out []string) {
+// HalfWay says of a state's work trees which are half way back to a version. Those that
+// are on their way now are only where nobody owns the state.
+func HalfWay(p Paths, owned bool) (out []string) {
 	dir := p.snapshots()
 	begun, unread := snapshot.BegunIn(dir)
+	if owned {
+		begun, unread = nil, nil
+	}
 	for _, b := range begun {
 		out = append(out, "a rollback was cut off in "+b.Tree.Path+": it goes on to its end when Holdfast starts")
 	}
@@ -134,9 +138,6 @@ func (s *snapshots) finish(ctx context.Context, k *snapshot.Keeper, b snapshot.B
 		do: func(ctx context.Context) (string, map[string]any, error) {
 			tried = true
 			out, err := k.Finish(ctx, b)
-			if err == nil {
-				err = s.recordBack(out, b.Who)
-			}
 			return "", rolledData(out, map[string]any{"tree": b.Tree.Path, "resumed": true}, err), err
 		}})
 	if err != nil && !tried && ctx.Err() == nil {

@@ -67,7 +67,7 @@ func (d *Daemon) keep(ctx context.Context, a ownAct) error {
 		once = &begunOnce{under: ctx, act: act, ended: make(chan struct{})}
 		act = once.wait
 	}
-	if d.latch.Halted() { // the crossing would stand in the ledger as denied, though this is done
+	if d.latch.Halted() || d.disabled() != "" { // the crossing would stand in the ledger as denied, though this is done
 		_, err := d.did(ctx, a)
 		return err
 	}

@@ -103,7 +103,9 @@ func (s *snapshots) before(ctx context.Context, crossing, tree string) ([]goBack
 }
 
 // newest is the newest version of a tree that was kept when the ledger was no longer
-// than seq: a commit of an action, or a snapshot.
+// than seq: a commit of an action, what a rollback made, or a snapshot. The newest is the
+// one that was looked at last: a snapshot of several trees ends long after it looked at
+// the first.
 func (s *snapshots) newest(ctx context.Context, k *snapshot.Keeper, t snapshot.Tree, seq int64) (goBack, error) {
 	best, at := goBack{tree: t}, int64(-1)
 	list, err := k.List()
@@ -113,7 +115,8 @@ func (s *snapshots) newest(ctx context.Context, k *snapshot.Keeper, t snapshot.T
 	for i := range list {
 		m := &list[i]
 		for _, p := range m.Trees {
-			if p.Path != t.Path || m.Ledger.Size > seq {
+			looked := max(p.Ledger, m.Ledger.Size)
+			if p.Path != t.Path || looked > seq || looked <= at {
 				continue
 			}
 			until, err := s.until(ctx, m.ID, func(e *ledger.Event, data map[string]any) bool {
@@ -122,15 +125,8 @@ func (s *snapshots) newest(ctx context.Context, k *snapshot.Keeper, t snapshot.T
 			if err != nil {
 				return best, err
 			}
-			if until > at && until <= seq {
-				best.to, at = snapshot.Target{Commit: p.Commit, Content: p.Content, From: m.ID}, until
-			}
-			to, until, err := s.wasBack(ctx, m.ID, t.Path)
-			if err != nil {
-				return best, err
-			}
-			if until > at && until <= seq {
-				best.to, at = to, until
+			if until >= 0 && until <= seq {
+				best.to, at = snapshot.Target{Commit: p.Commit, Content: p.Content, From: m.ID}, looked
 			}
 		}
 	}
@@ -142,19 +138,12 @@ func (s *snapshots) newest(ctx context.Context, k *snapshot.Keeper, t snapshot.T
 		if c.At <= at {
 			break
 		}
-		found := ""
-		until, err := s.until(ctx, c.Crossing, func(e *ledger.Event, data map[string]any) bool {
-			is := e.Name == eventKept && data["commit"] == c.Commit
-			if is {
-				found, _ = data["content"].(string)
-			}
-			return is && found != ""
-		})
+		to, until, err := s.kept(ctx, c)
 		if err != nil {
 			return best, err
 		}
-		if until > at && until <= seq {
-			best.to, at = snapshot.Target{Commit: c.Commit, Content: found, From: c.Crossing}, until
+		if until >= 0 && until <= seq {
+			best.to, at = to, c.At
 			break
 		}
 	}
@@ -164,17 +153,19 @@ func (s *snapshots) newest(ctx context.Context, k *snapshot.Keeper, t snapshot.T
 	return best, nil
 }
 
-// wasBack is what a rollback made of the tree that began with the snapshot of that id, and
-// until as for until; -1 where none did.
-func (s *snapshots) wasBack(ctx context.Context, id, tree string) (to snapshot.Target, until int64, err error) {
-	until, err = s.until(ctx, id, func(e *ledger.Event, data map[string]any) bool {
-		if e.Name != eventBack || data["tree"] != tree {
+// kept is the version that a commit is, as the ledger has it, and until as for until; -1
+// where the ledger has none.
+func (s *snapshots) kept(ctx context.Context, c snapshot.Kept) (to snapshot.Target, until int64, err error) {
+	to = snapshot.Target{Commit: c.Commit, From: c.Crossing}
+	until, err = s.until(ctx, c.Crossing, func(e *ledger.Event, data map[string]any) bool {
+		if e.Name != eventKept && e.Name != eventBack || data["commit"] != c.Commit {
 			return false
 		}
-		to.Commit, _ = data["commit"].(string)
 		to.Content, _ = data["content"].(string)
-		to.From, _ = data["from"].(string)
-		return to.Commit != "" && to.Content != ""
+		if from, ok := data["from"].(string); ok {
+			to.From = from
+		}
+		return to.Content != ""
 	})
 	return to, until, err
 }
@@ -287,9 +278,6 @@ func (s *snapshots) back(ctx context.Context, g goBack, who, about string, more 
 			if rolled == nil {
 				return about, nil, err
 			}
-			if err == nil {
-				err = s.recordBack(rolled, who)
-			}
 			data["to"], data["commit"] = rolled.To.From, rolled.To.Commit
 			return about, rolledData(rolled, data, err), err
 		}})
@@ -308,16 +296,19 @@ func (s *snapshots) recordBefore(m *snapshot.Manifest) error {
 	return s.d.Kernel.Record(kernel.Event{Tenant: holdfast.Local, Crossing: m.ID, Name: eventTaken, Who: m.Who, Subject: snapshotTake, Data: takenData(m, at)})
 }
 
-// recordBack makes what a rollback made of a tree a version that the ledger knows, with
+// recordAfter makes what a rollback made of a tree a version that the ledger knows, with
 // where the ledger stood then: what was undone is in the snapshot from before it, and is
 // not to be found as the newest version before what came after.
-func (s *snapshots) recordBack(r *snapshot.Rolled, who string) error {
+func (s *snapshots) recordAfter(r *snapshot.Rolled, who string) error {
 	at, err := s.position(context.Background())
-	if err != nil {
-		return err
+	if err == nil {
+		err = s.d.Kernel.Record(kernel.Event{Tenant: holdfast.Local, Crossing: r.Before.ID, Name: eventBack, Who: who, Subject: clip(r.Tree),
+			Data: map[string]any{"tree": r.Tree, "commit": r.After.Commit, "content": r.After.Content, "from": r.After.From, "ledger": at.Size}})
 	}
-	return s.d.Kernel.Record(kernel.Event{Tenant: holdfast.Local, Crossing: r.Before.ID, Name: eventBack, Who: who, Subject: clip(r.Tree),
-		Data: map[string]any{"tree": r.Tree, "commit": r.After.Commit, "content": r.After.Content, "from": r.After.From, "ledger": at.Size}})
+	if err != nil {
+		return fmt.Errorf("%s went back, and that could not be recorded: %w", r.Tree, err)
+	}
+	return nil
 }
 
 func rolledData(r *snapshot.Rolled, data map[string]any, err error) map[string]any {

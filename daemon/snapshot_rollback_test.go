@@ -392,19 +392,66 @@ func TestBeforeIsNotWhatWasUndone(t *testing.T) {
 	if _, err := os.Lstat(filepath.Join(s.tree, "b")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("what the act made is there: %v", err)
 	}
-	// It stays as long as the snapshot from before the rollback does.
+	// Whatever is dropped later.
 	k, err := s.d.snapshots.hand()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(k.Drop(t.Context(), m.ID), k.Tidy(t.Context())); err != nil {
+	all, err := k.List()
+	if err != nil {
 		t.Fatal(err)
+	}
+	for i := range all {
+		if err := k.Drop(t.Context(), all[i].ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := k.Tidy(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := s.d.snapshots.resolve(t.Context(), kernel.RollbackBefore+out.Crossing, ""); err != nil || len(again) != 1 || again[0].to != list[0].to {
+		t.Fatalf("%v, not %v: %v", again, list, err)
 	}
 	s.write("a", "worse")
 	if err := s.goes(list[0].to); err != nil {
 		t.Fatal(err)
 	}
 	s.holds("a", "good")
+}
+
+// TestSnapshotAroundARollback: a snapshot of several trees that looked at one before a
+// rollback of it, and ended after it, holds what was undone, and is not the newest.
+func TestSnapshotAroundARollback(t *testing.T) {
+	s := openTracked(t, "")
+	s.write("a", "good")
+	m := s.snapshot()
+	s.write("a", "HARM")
+	k, err := s.d.snapshots.hand()
+	if err != nil {
+		t.Fatal(err)
+	}
+	long, err := k.Take(t.Context(), s.d.config().Snapshots.trees(), snapshot.Manifest{Who: "me", Why: "daily"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.goes(snapshot.Target{Commit: m.Trees[0].Commit, Content: m.Trees[0].Content, From: m.ID}); err != nil {
+		t.Fatal(err)
+	}
+	at, err := s.d.snapshots.position(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.d.Kernel.Record(kernel.Event{Tenant: holdfast.Local, Crossing: long.ID, Name: eventTaken, Who: "me", Subject: snapshotTake, Data: takenData(long, at)}); err != nil {
+		t.Fatal(err)
+	}
+	out, err := s.act("coder", "test/act", func() error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := s.d.snapshots.resolve(t.Context(), kernel.RollbackBefore+out.Crossing, "")
+	if err != nil || len(list) != 1 || list[0].to.From != m.ID {
+		t.Fatal(list, err)
+	}
 }
 
 // TestBeforeKnowsWhereTheLedgerStood, as every snapshot does.
@@ -424,29 +471,41 @@ func TestBeforeKnowsWhereTheLedgerStood(t *testing.T) {
 
 // TestWhatIsDoneWhileHaltedIsNoDeniedCrossing: the event alone tells of it.
 func TestWhatIsDoneWhileHaltedIsNoDeniedCrossing(t *testing.T) {
-	s := openTracked(t, "")
-	s.write("a", "good")
-	m := s.snapshot()
-	s.write("a", "bad")
-	if _, err := s.d.Kernel.Halt("me", "look"); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.goes(snapshot.Target{Commit: m.Trees[0].Commit, Content: m.Trees[0].Content, From: m.ID}); err != nil {
-		t.Fatal(err)
-	}
-	s.holds("a", "good")
-	if e := recorded(t, s.d, eventRolled, 1); len(e) != 1 || e[0]["done"] != true {
-		t.Errorf("%v", e)
-	}
-	err := s.d.store.View(t.Context(), func(tx kernel.Tx) error {
-		return tx.Leaves(holdfast.Local, 0, 1<<40, func(l ledger.Stored) error {
-			if l.Kind == ledger.KindEntry && strings.Contains(string(l.Record), snapshotRollback) {
-				t.Errorf("%s", l.Record)
+	for name, halt := range map[string]func(s *trackedSite){
+		"latch": func(s *trackedSite) {
+			if _, err := s.d.Kernel.Halt("me", "look"); err != nil {
+				t.Fatal(err)
 			}
-			return nil
+		},
+		"environment": func(s *trackedSite) {
+			s.opt.Enabled, s.opt.EnabledSet = "no", true
+			s.restarted(func() {})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openTracked(t, "")
+			s.write("a", "good")
+			m := s.snapshot()
+			s.write("a", "bad")
+			halt(s)
+			if err := s.goes(snapshot.Target{Commit: m.Trees[0].Commit, Content: m.Trees[0].Content, From: m.ID}); err != nil {
+				t.Fatal(err)
+			}
+			s.holds("a", "good")
+			if e := recorded(t, s.d, eventRolled, 1); len(e) != 1 || e[0]["done"] != true {
+				t.Errorf("%v", e)
+			}
+			err := s.d.store.View(t.Context(), func(tx kernel.Tx) error {
+				return tx.Leaves(holdfast.Local, 0, 1<<40, func(l ledger.Stored) error {
+					if l.Kind == ledger.KindEntry && strings.Contains(string(l.Record), snapshotRollback) {
+						t.Errorf("%s", l.Record)
+					}
+					return nil
+				})
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
 		})
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -261,6 +261,9 @@ func snapshotVerify(a *app, args []string) error {
 
 // seeSnapshots looks for git, where it is needed, and for trees that are half way back.
 func (a *app) seeSnapshots(p daemon.Paths) finding {
+	if list := daemon.HalfWay(p, true); len(list) > 0 {
+		return warn("`holdfast status` says more", "%s", clean(excerpt.Of(strings.Join(list, "; "), 256)))
+	}
 	_, l, err := a.loads()
 	if err != nil {
 		return warn("mend the configuration first", "not asked: the configuration does not load")
@@ -277,9 +280,6 @@ func (a *app) seeSnapshots(p daemon.Paths) finding {
 		if info, err := os.Stat(t.Path); err != nil || !info.IsDir() {
 			return warn("make it, or write another path under snapshots: trees:", "the work tree %s is not there, or is no folder, so that no version of it is kept", clean(t.Path))
 		}
-	}
-	if list := daemon.HalfWay(p); len(list) > 0 {
-		return warn("`holdfast status` says more", "%s", clean(excerpt.Of(strings.Join(list, "; "), 256)))
 	}
 	return okay("%s tracked, with git %s", story.Count(n, "work tree", "work trees"), v)
 }
