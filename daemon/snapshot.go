@@ -99,18 +99,18 @@ func (s *snapshots) resume(ctx context.Context) error {
 // are on their way now are only where nobody owns the state.
 func HalfWay(p Paths, owned bool) (out []string) {
 	dir := p.snapshots()
-	begun, unread := snapshot.BegunIn(dir)
-	if owned {
-		begun, unread = nil, nil
-	}
-	for _, b := range begun {
-		out = append(out, "a rollback was cut off in "+b.Tree.Path+": it goes on to its end when Holdfast starts")
-	}
-	stopped, more := snapshot.StoppedIn(dir)
+	stopped, err := snapshot.StoppedIn(dir)
 	for _, b := range stopped {
 		out = append(out, ofRollbackIn(b.Tree.Path)+": "+stoppedTold(dir, &b))
 	}
-	if err := errors.Join(unread, more); err != nil {
+	if !owned {
+		begun, unread := snapshot.BegunIn(dir)
+		for _, b := range begun {
+			out = append(out, "a rollback was cut off in "+b.Tree.Path+": it goes on to its end when Holdfast starts")
+		}
+		err = errors.Join(err, unread)
+	}
+	if err != nil {
 		out = append(out, ofRollback+": "+unreadTold(err))
 	}
 	return out
@@ -154,6 +154,9 @@ const (
 	ofArchive  = "the archive of the week is missing"
 	ofMoved    = "the path of a work tree leads elsewhere: "
 )
+
+// ofRollbackIn is the trouble of one tree.
+func ofRollbackIn(tree string) string { return ofRollback + " in " + tree }
 
 // fail notes what status tells, and sets the condition that people are told of; an
 // empty why clears it.

@@ -182,9 +182,6 @@ func (s *snapshots) lookedAfter(ctx context.Context, a kernel.Acting) bool {
 // ofActionIn is the trouble of one tree: that another is well says nothing of it.
 func ofActionIn(tree string) string { return ofAction + " in " + tree }
 
-// ofRollbackIn is likewise of one tree.
-func ofRollbackIn(tree string) string { return ofRollback + " in " + tree }
-
 // reloaded forgets the troubles of trees that are tracked no more, and has what failed
 // tried again.
 func (s *snapshots) reloaded() {

@@ -287,10 +287,7 @@ func TestStoppedRollbackWaits(t *testing.T) {
 	s.restarted(func() { s.write("a", "a person's work") })
 	s.holds("a", "a person's work")
 	s.tellsStopped("another start")
-	list, err := snapshot.StoppedIn(s.d.snapshotDir())
-	if err != nil || len(list) != 1 {
-		t.Fatal(list, err)
-	}
+	to := s.goingTo()
 	ended, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
@@ -303,13 +300,13 @@ func TestStoppedRollbackWaits(t *testing.T) {
 			}
 		}
 	}()
-	err = s.goes(list[0].To)
+	err := s.goes(to)
 	close(ended)
 	if <-done; holdfast.KindOf(err) != holdfast.KindConflict {
 		t.Fatalf("under a tree that does not hold still: %v", err)
 	}
 	s.tellsStopped("a rollback that failed")
-	if err := s.goes(list[0].To); err != nil {
+	if err := s.goes(to); err != nil {
 		t.Fatal(err)
 	}
 	s.holds("a", "good")
@@ -508,4 +505,38 @@ func TestWhatIsDoneWhileHaltedIsNoDeniedCrossing(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRollbackThatWasNotDoneIsNotCounted in a day's report.
+func TestRollbackThatWasNotDoneIsNotCounted(t *testing.T) {
+	s := openTracked(t, "")
+	s.opt.Enabled, s.opt.EnabledSet = "no", true // so that the event alone tells of it
+	s.stopped()
+	if err := s.goes(s.goingTo()); err != nil {
+		t.Fatal(err)
+	}
+	counted := map[any]string{}
+	err := s.d.store.View(t.Context(), func(tx kernel.Tx) error {
+		return tx.Leaves(holdfast.Local, 0, 1<<40, func(l ledger.Stored) error {
+			if l.Kind != ledger.KindEvent || !strings.Contains(string(l.Record), eventRolled) {
+				return nil
+			}
+			e, err := eventOf(&l)
+			counted[strings.Contains(string(l.Record), `"done":true`)] = e.Did
+			return err
+		})
+	})
+	if err != nil || len(counted) != 2 || counted[true] != snapshotRollback || counted[false] != "" {
+		t.Errorf("%v, %v", counted, err)
+	}
+}
+
+// goingTo is where the rollback was going that was stopped.
+func (s *trackedSite) goingTo() snapshot.Target {
+	s.t.Helper()
+	list, err := snapshot.StoppedIn(s.d.snapshotDir())
+	if err != nil || len(list) != 1 {
+		s.t.Fatal(list, err)
+	}
+	return list[0].To
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/textproto"
+	"net/url"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -148,8 +149,8 @@ func (c *Client) call(ctx context.Context, method, path string, in, out any) err
 	}
 	defer resp.Body.Close()
 	b, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-	if err != nil {
-		return err
+	if err != nil { // as of an answer that did not begin
+		return &url.Error{Op: method, URL: req.URL.String(), Err: err}
 	}
 	if resp.StatusCode != http.StatusOK {
 		var a Answer

@@ -4,10 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
-	"os/exec"
-	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -18,24 +15,11 @@ import (
 // TestFullFolderOfArchives: there is no room for an archive. It is named, nothing of
 // it is left, what was there is whole, and with room it goes on.
 func TestFullFolderOfArchives(t *testing.T) {
-	if os.Getenv(smallDisk) == "" {
-		cmd := exec.Command("/proc/self/exe", "-test.run=^TestFullFolderOfArchives$", "-test.v", "-test.timeout=3m")
-		cmd.Env = append(os.Environ(), smallDisk+"=1")
-		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
-		if os.Geteuid() != 0 {
-			cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
-			cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}
-			cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
-		}
-		runtime.LockOSThread() // the kernel ends it with the thread that began it
-		defer runtime.UnlockOSThread()
-		if b, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, b)
-		}
+	if inOwnMounts(t) {
 		return
 	}
 	s := newSite(t)
-	if err := errors.Join(unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), unix.Mount("tmpfs", s.tree.Path, "tmpfs", 0, "size=1m,mode=700")); err != nil {
+	if err := unix.Mount("tmpfs", s.tree.Path, "tmpfs", 0, "size=1m,mode=700"); err != nil {
 		t.Fatal(err)
 	}
 	defer unix.Unmount(s.tree.Path, unix.MNT_DETACH)

@@ -8,7 +8,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -146,11 +145,8 @@ func loadIndex(path string) *index {
 	if r.bad || len(r.b) != 0 {
 		return nil
 	}
-	if !slices.IsSortedFunc(x.entries, byPath) {
-		slices.SortFunc(x.entries, byPath)
-	}
-	for i := range x.entries {
-		if i > 0 && x.entries[i].path == x.entries[i-1].path {
+	for i := 1; i < len(x.entries); i++ {
+		if x.entries[i-1].path >= x.entries[i].path {
 			return nil
 		}
 	}

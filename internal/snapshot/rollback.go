@@ -161,6 +161,10 @@ func (k *Keeper) rollback(ctx context.Context, j Begun, m *Mark, ended func(err 
 			err = errors.Join(err, ended(err, out.begun))
 		}
 	}()
+	if !j.Word && k.asked(j.Tree.Path) {
+		return nil, &holdfast.Error{Kind: holdfast.KindConflict, Rule: "tree/half way", Why: "a person's rollback of " + j.Tree.Path + " was cut off, and is not at its end",
+			Hint: "`holdfast status` says more"}
+	}
 	if m != nil {
 		j.To = m.Target()
 	}
@@ -304,10 +308,6 @@ func (k *Keeper) round(ctx context.Context, r *repo, j *Begun, want []entry, out
 		return false, err
 	}
 	defer os.RemoveAll(staged) // again, where that is not reached
-	if !j.Word && k.asked(j.Tree.Path) {
-		return false, &holdfast.Error{Kind: holdfast.KindConflict, Rule: "tree/half way", Why: "a person's rollback of " + j.Tree.Path + " was cut off, and is not at its end",
-			Hint: "`holdfast status` says more"}
-	}
 	out.begun = true
 	if err := k.begin(j, m.ID); err != nil {
 		return false, full(err)
