@@ -1,31 +1,17 @@
 // Package repeat is for tests that show something by doing it thousands of
-// times. What a repetition finds and what the race detector finds are different
-// things, and the detector makes each time ten times as dear: `make test` runs
-// such a test with the detector a few times, and in full without it.
+// times. `make test` does it a few times, which shows the behaviour; `make endure`
+// builds the tests with the tag endure and does it in full.
+//
+// A test that exists in full only is in a file with the tag endure. A test that
+// needs large downloads (a real host, another toolchain) is in a file with the tag
+// peers.
 package repeat
 
-import "testing"
-
-// Times is how often a test does what it does n times in full: n, a tenth of it
-// under the race detector, a hundredth in a short run, and at least least.
+// Times returns how often a test does what it does n times in full: n with the tag
+// endure, otherwise a hundredth of it, and never less than least.
 func Times(n, least int) int {
-	switch {
-	case testing.Short():
+	if !Enduring {
 		n /= 100
-	case watched:
-		n /= 10
-	}
-	return max(n, least)
-}
-
-// Heavy is Times for what moves megabytes each time, where the detector looks at
-// each byte: a fiftieth under it.
-func Heavy(n, least int) int {
-	switch {
-	case testing.Short():
-		n /= 100
-	case watched:
-		n /= 50
 	}
 	return max(n, least)
 }

@@ -1,10 +1,7 @@
 package repeat
 
 import (
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"go/types"
+	"go/build/constraint"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,87 +11,81 @@ import (
 	"testing"
 )
 
-// TestTimesInFull: without the race detector a full run does everything as
-// often as it says.
-func TestTimesInFull(t *testing.T) {
-	want := map[bool]int{false: 10_000, true: 1000}[watched]
-	if testing.Short() {
-		want = 100
+// TestTimes: a build with the tag endure does everything as often as it says, any other
+// a hundredth of it.
+func TestTimes(t *testing.T) {
+	want := 100
+	if Enduring {
+		want = 10_000
 	}
 	if got := Times(10_000, 7); got != want {
 		t.Errorf("%d times instead of %d", got, want)
 	}
-	want = map[bool]int{false: 10_000, true: 200}[watched]
-	if testing.Short() {
-		want = 100
-	}
-	if got := Heavy(10_000, 7); got != want {
-		t.Errorf("%d heavy times instead of %d", got, want)
-	}
-	for _, f := range []func(int, int) int{Times, Heavy} {
-		if got := f(20, 7); got < 7 || got > 20 {
-			t.Errorf("%d times", got)
-		}
+	if got := Times(20, 7); got < 7 || got > 20 {
+		t.Errorf("%d times", got)
 	}
 }
 
-// TestEachIsRunInFull: the Makefile names every test that repeats less under
-// the race detector, and its package, to be run in full without it.
+// TestEachIsRunInFull: a target of make endure runs each package with a test that does
+// more in a build with the tag endure, and a target of make peers each package with one
+// that is built with the tag peers.
 func TestEachIsRunInFull(t *testing.T) {
 	root := filepath.Join("..", "..")
 	text, err := os.ReadFile(filepath.Join(root, "Makefile"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	named := regexp.MustCompile(regexp.MustCompile(`(?m)^ENDURING = (.*)$`).FindStringSubmatch(string(text))[1])
-	packages := strings.Fields(regexp.MustCompile(`(?m)^ENDURE = (.*)$`).FindStringSubmatch(string(text))[1])
-	found := 0
+	runs := map[string][]string{"endure": readTargets(string(text), "endure"), "peers": readTargets(string(text), "peers")}
+	found := map[string]int{}
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, "_test.go") || filepath.Dir(path) == filepath.Join(root, "internal", "repeat") {
 			return err
 		}
-		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		source, err := os.ReadFile(path)
 		if err != nil {
 			return err
 		}
 		dir, _ := filepath.Rel(root, filepath.Dir(path))
-		for _, test := range repeating(f) {
-			found++
-			if !named.MatchString(test) || !slices.Contains(packages, "./"+filepath.ToSlash(dir)) {
-				t.Errorf("%s of %s repeats less with the race detector, and the Makefile does not run it without", test, dir)
+		for _, tag := range needTags(t, path, source) {
+			found[tag]++
+			if !slices.Contains(runs[tag], "./"+filepath.ToSlash(dir)) {
+				t.Errorf("%s needs the tag %s, and no target of make %s runs its package", path, tag, tag)
 			}
 		}
 		return nil
 	})
-	if err != nil || found < 10 {
-		t.Errorf("%d tests, %v", found, err)
+	if err != nil || found["endure"] < 10 || found["peers"] < 1 {
+		t.Errorf("%v, %v", found, err)
 	}
 }
 
-// repeating are the file's tests that ask Times, themselves or by a function of
-// the same file.
-func repeating(f *ast.File) (tests []string) {
-	asks := map[string]bool{"repeat.Times": true, "repeat.Heavy": true}
-	for range 3 { // a function of a function
-		for _, d := range f.Decls {
-			fn, ok := d.(*ast.FuncDecl)
-			if !ok || asks[fn.Name.Name] {
-				continue
-			}
-			ast.Inspect(fn, func(n ast.Node) bool {
-				if call, ok := n.(*ast.CallExpr); ok && asks[types.ExprString(call.Fun)] {
-					asks[fn.Name.Name] = true
-				}
-				return true
-			})
+// readTargets returns the packages that the Makefile's variables ENDURE_NAME, or
+// PEERS_NAME, list.
+func readTargets(makefile, kind string) (packages []string) {
+	for _, m := range regexp.MustCompile(`(?m)^`+strings.ToUpper(kind)+`_[a-z]+ = (.*)$`).FindAllStringSubmatch(makefile, -1) {
+		packages = append(packages, strings.Fields(m[1])...)
+	}
+	return packages
+}
+
+// needTags returns the tags without which a test file is not run, or not in full.
+func needTags(t *testing.T, path string, source []byte) (tags []string) {
+	t.Helper()
+	for _, tag := range []string{"endure", "peers"} {
+		line := regexp.MustCompile(`(?m)^//go:build (.*)$`).FindSubmatch(source)
+		if line == nil {
+			continue
+		}
+		expr, err := constraint.Parse(string(line[0]))
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		if !expr.Eval(func(other string) bool { return other != tag }) {
+			tags = append(tags, tag)
 		}
 	}
-	delete(asks, "repeat.Times")
-	delete(asks, "repeat.Heavy")
-	for name := range asks {
-		if strings.HasPrefix(name, "Test") {
-			tests = append(tests, name)
-		}
+	if regexp.MustCompile(`\brepeat\.(Times|Enduring)\b`).Match(source) && !slices.Contains(tags, "endure") {
+		tags = append(tags, "endure")
 	}
-	return tests
+	return tags
 }

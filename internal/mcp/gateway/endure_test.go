@@ -216,7 +216,7 @@ func TestLongLinesAThousandTimes(t *testing.T) {
 	leavesNothing(t, func(w wires) {
 		g := greeted(t, w)
 		line := `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"a":"` + strings.Repeat("x", mcp.MaxLine) + `"}}` + "\n"
-		n := repeat.Heavy(1000, 10) // each is ten megabytes
+		n := repeat.Times(1000, 10) // each is ten megabytes
 		go func() {
 			for range n {
 				if _, err := io.WriteString(g.client, line); err != nil {

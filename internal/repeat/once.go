@@ -1,0 +1,6 @@
+//go:build !endure
+
+package repeat
+
+// Enduring reports whether the tests were built to do everything in full.
+const Enduring = false
