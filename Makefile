@@ -1,13 +1,16 @@
-# make test is everything that CI runs. make quick is the inner loop.
+# make test: everything a change must pass. make quick: the inner loop, without services.
+# make endure: what is done thousands of times, and the escape families in full.
+# make peers: what needs large downloads. make bench: figures, which no test asserts.
 
 GO ?= go
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+SHELL = /bin/bash
 export CGO_ENABLED = 0
 
-.PHONY: build quick test deps vet staticcheck race example bench clean
+.PHONY: build quick test deps vet staticcheck once example endure peers bench clean
 
-# What is handed out names no folder of the machine that built it; make test builds
-# as its tests do, for which everything is compiled already.
+# Released binaries contain no path of the machine that built them. make test builds as
+# its tests do, so that nothing is compiled twice.
 TRIM = -trimpath
 
 build:
@@ -16,10 +19,9 @@ build:
 quick:
 	$(GO) test -short ./...
 
-# What is fetched is waited for while what is there is looked at.
-test:
-	$(MAKE) -j2 deps vet
-	$(MAKE) TRIM= staticcheck race example
+test: deps
+	$(MAKE) vet staticcheck once
+	$(MAKE) TRIM= example
 
 # What the tests need beside Go: node, as a peer for canonical JSON, to run the
 # public MCP server, and as a language of the sandbox, as Python is; clients that
@@ -49,15 +51,17 @@ deps:
 	else echo "install these Debian packages, then run make test again:$$missing $$bare" >&2; exit 1; fi
 	@.ci/kernel
 
-# Compilers and checkers are done sooner with less looking for what they need no
-# more: in memory several times as large.
+# GOGC=400: fewer collections, faster builds.
 vet staticcheck: export GOGC = 400
 
-# For another system, and of the module of benchmarks, which no test runs, types are
-# checked: to compile all that they need takes ten times as long.
+# The tags of all tests, so that each file is looked at.
+TAGS = -tags endure,peers
+
+# Only types are checked for another system and in the module of benchmarks: compiling
+# all that they need takes ten times as long.
 vet:
 	@test -z "$$(gofmt -l $$(git ls-files '*.go') | tee /dev/stderr)"
-	$(GO) vet ./... ./.ci/report ./.ci/types
+	$(GO) vet $(TAGS) ./... $(CI)
 	$(GO) build -o bin/types ./.ci/types
 	GOOS=darwin GOARCH=arm64 bin/types ./...
 	cd bench && ../bin/types ./...
@@ -67,55 +71,86 @@ vet:
 	cd tools/tokens && $(GO) vet ./...
 
 staticcheck:
-	$(GO) run $(STATICCHECK) ./...
+	$(GO) run $(STATICCHECK) $(TAGS) ./...
 
-# What the race detector does not look into: SQLite, which is C that was
-# translated and locks by itself, ciphers and what packs, which share nothing, what cuts
-# JSON into tokens, which shares but pools of sync's own, and the redaction
-# engine, which reads bytes one by one (its own tests of what is shared run with
-# the detector after all others), and the machine of filters that tests compare ours with. They are where most of the time went, and hold
-# none of our memory but what they are called with. What keeps something in a
-# sync.Map, as those do that make values of JSON, must be looked into: the detector would not see
-# by what two goroutines agree, and find races that are none.
+# The packages of the scripts in .ci, which ./... does not name.
+CI = ./.ci/report ./.ci/touched ./.ci/types
+
+# Packages whose tests run with the race detector, because goroutines share memory there.
+RACE = \
+	./kernel ./daemon ./internal/egress ./internal/mcp/gateway ./internal/mcp/remote \
+	./internal/mcp/server ./internal/mcp/code ./internal/sandbox/process ./internal/sandbox/container \
+	./internal/sandbox/vm ./internal/sandbox/heir ./internal/api ./internal/console ./internal/executor \
+	./internal/history ./internal/judge ./internal/keyset ./internal/notify ./internal/snapshot \
+	./internal/sqlite ./internal/token ./internal/watch
+
+# Packages that start a goroutine or use sync, and whose tests run without the race
+# detector, each with the reason (TestRaceListIsComplete).
+define NO_RACE
+cmd/holdfast                  the daemons and agents that its tests start are other processes
+executorpb                    generated
+internal/llm/llmtest          a provider for the tests of other packages, which run with the detector
+internal/mcp/gatewaytest      a kernel for the tests of other packages, which run with the detector
+internal/redact               reads bytes one by one; the tests of what is shared run with the detector (RACE_REDACT)
+internal/sandbox/sandboxtest  attempts for the tests of other packages, which run with the detector
+storetest                     runs in the tests of internal/sqlite, with the detector
+endef
+
+# The tests of the redaction engine that use it from several goroutines.
+RACE_REDACT = Secret|Door|Literal|Engine
+
+# What the race detector does not instrument: SQLite (translated C with its own locks),
+# ciphers and compression, which share nothing, JSON tokenising, which shares only pools of
+# sync, the redaction engine, and the BPF machine that tests compare ours with. Most of the
+# time was spent there. A package that keeps values in a sync.Map must be instrumented:
+# otherwise the detector misses how goroutines synchronise, and reports false races.
 UNWATCHED = $(foreach p,golang.org/x/crypto/... modernc.org/libc/... modernc.org/sqlite/lib golang.org/x/net/bpf unicode/utf8 compress/flate hash/adler32 github.com/andybalholm/brotli github.com/go-json-experiment/json/jsontext github.com/go-json-experiment/json/internal/jsonwire github.com/holdfast-dev/holdfast/internal/redact,-gcflags=$(p)=-race=false)
 
-# The tests that do something thousands of times (internal/repeat): with the
-# detector they do it a tenth as often, and here in full without it.
-ENDURING = TestKill9|TestSemanticsOfRandom|TestEscapeSuite|TestFilterIsTheProfile|TestPropertyRandom|ThousandTimes|TestHTTPDisconnects|TestHTTPVanish|TestHTTPManyClients|TestRandomPeers|TestNothingIsLeft|TestNetwork_LeavesNothing|TestHostile|TestHonestLarge|TestWarm_nothingIsLeft|TestManyRunsLeave|TestBad_AGigabyte|TestAttack_AThousand
-ENDURE = ./internal/sandbox/container ./kernel ./internal/egress ./internal/mcp/gateway ./internal/mcp/remote ./internal/mcp/server ./internal/repeat ./internal/schema ./internal/sandbox/process
+# The race detector needs cgo; the product does not. Without atexit_sleep_ms each of the
+# many processes that the tests start sleeps a second at its end. The tests were vetted
+# before, by more than go test does. A go test that fails without an event still fails.
+GOTEST = $(GO) test -vet=off -toolexec='env GOGC=400' -count=1 -timeout 30m -json
+RACETEST = CGO_ENABLED=1 $(GOTEST) -race
+REPORT = | $(GO) run ./.ci/report
+FAILED = || echo '{"Action":"build-fail","ImportPath":"go test"}'
+export GORACE = atexit_sleep_ms=50
 
-# The race detector needs cgo; the product does not. Without atexit_sleep_ms
-# each of the many processes that the tests start sleeps a second at its end.
-# The longest tests are named first, so that nobody waits for them at the end.
-# What is tested has been vetted, by more than go test does. What compiles it collects
-# less, as above, and the tests as they always do. A few tests that fail are run once
-# more, alone, and told of by name: they have bounds of time, and what runs beside them
-# takes it. What a second look cannot mend has none (.ci/report).
-PACKAGES = -vet=off -toolexec='env GOGC=400' -timeout 60m -json
-WATCHED = $(GO) test -race $(UNWATCHED) $(PACKAGES)
-PLAIN = $(GO) test $(PACKAGES)
-race: export GORACE = atexit_sleep_ms=50
-race:
-	export CGO_ENABLED=1; $(WATCHED) ./internal/sandbox/process ./cmd/holdfast ./daemon ./kernel ./internal/egress ./... ./.ci/report ./.ci/types | $(GO) run ./.ci/report $(WATCHED)
-	$(PLAIN) -run '$(ENDURING)|TestTimesInFull|TestSmallLimitsAreNamed' $(ENDURE) | $(GO) run ./.ci/report $(PLAIN)
-	CGO_ENABLED=1 $(GO) test -race $(filter-out %/internal/redact=-race=false,$(UNWATCHED)) -vet=off -run 'Secret|Door|Literal|Engine' ./internal/redact
-	cd tools/verify && $(GO) test -vet=off ./...
-	cd deploy/aws-nat && $(GO) test -vet=off ./...
+once:
+	{ $(RACETEST) $(UNWATCHED) $(RACE) $(FAILED); \
+	$(GOTEST) $$($(GO) list ./... $(CI) | grep -vxFf <($(GO) list $(RACE))) $(FAILED); \
+	$(RACETEST) $(filter-out %/internal/redact=-race=false,$(UNWATCHED)) -run '$(RACE_REDACT)' ./internal/redact $(FAILED); \
+	for dir in tools/verify deploy/aws-nat; do (cd $$dir && $(GOTEST) ./...) $(FAILED); done; } $(REPORT)
 
 example: build
 	examples/mcp-guard/run
 
+# make endure-NAME runs these packages with the tag endure. make peers-NAME runs the tests
+# of their files with the tag peers.
+ENDURE_kernel = ./kernel ./internal/schema
+ENDURE_egress = ./internal/egress
+ENDURE_mcp = ./internal/mcp/gateway ./internal/mcp/remote ./internal/mcp/server
+ENDURE_sandbox = ./internal/sandbox/process ./internal/sandbox/container
+PEERS_command = ./cmd/holdfast
+PEERS_mcp = ./internal/mcp/remote
+PEERS_daemon = ./daemon
+
+ENDURES = $(patsubst ENDURE_%,endure-%,$(filter ENDURE_%,$(.VARIABLES)))
+PEERSES = $(patsubst PEERS_%,peers-%,$(filter PEERS_%,$(.VARIABLES)))
+.PHONY: $(ENDURES) $(PEERSES)
+endure: $(ENDURES)
+peers: $(PEERSES)
+$(ENDURES): endure-%:
+	{ $(GOTEST) -tags endure $(ENDURE_$*) $(FAILED); } $(REPORT)
+$(PEERSES): peers-%:
+	{ $(GOTEST) -tags peers -run "^($$(grep -lE '^//go:build .*\bpeers\b' $(PEERS_$*:=/*_test.go) \
+		| xargs grep -ohE '^func Test\w+' | cut -c 6- | paste -sd '|'))$$" $(PEERS_$*) $(FAILED); } $(REPORT)
+
+# The targets that .ci/run takes for a change in a directory (.ci/touched).
+define TOUCHES
+.                      none
+endef
+
 bench:
-	$(GO) run ./cmd/holdfast bench kernel
-	$(GO) run ./cmd/holdfast bench gateway
-	$(GO) run ./cmd/holdfast bench egress
-	$(GO) run ./cmd/holdfast bench llm
-	$(GO) run ./cmd/holdfast bench page
-	$(GO) run ./cmd/holdfast bench redact
-	$(GO) run ./cmd/holdfast bench rules
-	$(GO) run ./cmd/holdfast bench sandbox
-	$(GO) test -run '^$$' -bench 'EightGates|Gate/|BareLibraries' ./kernel
-	$(GO) test -run '^$$' -bench PastRebuild -benchtime 1x ./kernel
 	cd bench && $(GO) test -run '^$$' -bench . -benchtime 1s ./...
 
 clean:

@@ -1,11 +1,9 @@
-// Command report reads `go test -json` and prints what a person wants of it:
-// one line a package, the output of what failed, every skipped test by name,
-// and a closing line with the counts. Under CI a skipped test is a failure.
+// Command report reads `go test -json` and prints a summary: one line for each
+// package, the output of each test that failed, every skipped test by name, and a
+// closing line with the counts. It fails if a test failed or none passed, and under
+// CI also if a test was skipped.
 //
-//	go test -json ... | report [go test -json ...]
-//
-// With a command as its arguments, a few tests that failed beside others are run once
-// more by it, alone; see tally.chance for those that are not.
+//	go test -json ... | report
 package main
 
 import (
@@ -25,20 +23,15 @@ type event struct {
 }
 
 func main() {
-	os.Exit(report(os.Stdin, os.Stdout, os.Getenv("CI") != "", os.Args[1:]))
+	os.Exit(report(os.Stdin, os.Stdout, os.Getenv("CI") != ""))
 }
 
-// report reads events until they end, writes what a person wants of them, and
-// returns the exit code: 1 where something failed, nothing passed, or, if strict,
-// something was skipped. again is the command for a second look, without the tests
-// and their packages; nothing is looked at again if it is empty.
-func report(from io.Reader, to io.Writer, strict bool, again []string) int {
-	t := read(from, to)
-	if len(again) > 0 && t.lost() && t.chance(to) {
-		t.secondLook(to, again)
-	}
+// report reads events until they end, writes the summary, and returns the exit code:
+// 1 if something failed, nothing passed, or, if strict, something was skipped.
+func report(from io.Reader, to io.Writer, strict bool) int {
+	t := readEvents(from, to)
 	failed := t.failed
-	if t.lost() {
+	if t.broken > 0 {
 		failed = max(failed, 1)
 	}
 	fmt.Fprintf(to, "%d passed, %d failed, %d skipped\n", t.passed, failed, t.skipped)
@@ -48,24 +41,18 @@ func report(from io.Reader, to io.Writer, strict bool, again []string) int {
 	return 0
 }
 
-// tally is what came of tests.
+// tally counts the results of tests.
 type tally struct {
 	passed, failed, skipped int
-	broken                  int      // packages that failed or were not built
-	final                   []string // what failed in a way that no second look mends
-	tests                   map[string][]string
-	certain                 map[string]string // what a test said, of all its lines, that is certain
+	broken                  int // packages that failed or were not built, and events that could not be read
 }
 
-// lost says whether anything failed.
-func (t *tally) lost() bool { return t.failed > 0 || t.broken > 0 }
-
-// read reads events until they end, and writes what is to be known of each.
-func read(from io.Reader, to io.Writer) *tally {
-	t := &tally{tests: map[string][]string{}, certain: map[string]string{}}
+// readEvents reads events until they end, and writes each result of interest.
+func readEvents(from io.Reader, to io.Writer) tally {
+	var t tally
 	output := map[string][]string{}
 	in := bufio.NewScanner(from)
-	in.Buffer(make([]byte, 1<<20), 64<<20)
+	in.Buffer(make([]byte, 1<<20), longestEvent)
 	for in.Scan() {
 		var e event
 		if err := json.Unmarshal(in.Bytes(), &e); err != nil {
@@ -75,10 +62,7 @@ func read(from io.Reader, to io.Writer) *tally {
 		key := e.Package + " " + e.Test
 		switch e.Action {
 		case "output":
-			output[key] = keep(output[key], e.Output)
-			if found := certain.FindString(e.Output); found != "" {
-				t.certain[key] = found
-			}
+			output[key] = appendLine(output[key], e.Output)
 			continue
 		case "build-output":
 			fmt.Fprint(to, e.Output)
@@ -95,50 +79,51 @@ func read(from io.Reader, to io.Writer) *tally {
 				fmt.Fprintf(to, "SKIP  %s %s: %s", e.Package, e.Test, strings.Join(output[key], ""))
 			}
 		case "fail":
-			fmt.Fprintf(to, "FAIL  %s %s\n%s", e.Package, e.Test, strings.Join(last(output[key]), ""))
-			hung := ""
-			if e.Test == "" {
-				hung = unfinished(e.Package, output)
-				fmt.Fprint(to, hung)
+			fmt.Fprintf(to, "FAIL  %s %s\n%s", e.Package, e.Test, strings.Join(lastOf(output[key]), ""))
+			if e.Test != "" {
+				t.failed++
+				break
 			}
-			t.fails(e, hung)
+			t.broken++
+			fmt.Fprint(to, takeUnfinished(e.Package, output))
 		case "build-fail":
 			t.broken++
-			t.final = append(t.final, e.ImportPath+" does not build")
 			fmt.Fprintf(to, "FAIL  %s does not build\n", e.ImportPath)
 		}
 		delete(output, key)
 	}
 	if err := in.Err(); err != nil {
-		fmt.Fprintln(to, "report:", err)
+		fmt.Fprintln(to, "report: cannot read the events:", err)
 		t.broken++
-		t.final = append(t.final, "its output could not be read")
 	}
 	return t
 }
 
-// lastLines is how much is kept of what one test, or one package, printed: the
-// goroutines of a test that hung are at the end of it.
+// longestEvent bounds one line of `go test -json`, in bytes.
+const longestEvent = 4 << 20
+
+// lastLines is the number of lines that are printed of one test or package: the
+// goroutines of a test that hung are at the end of its output.
 const lastLines = 400
 
-// keep adds a line and forgets the first ones beyond twice as many as are printed.
-func keep(lines []string, line string) []string {
+// appendLine adds a line and drops the first ones beyond twice as many as are printed.
+func appendLine(lines []string, line string) []string {
 	if lines = append(lines, line); len(lines) > 2*lastLines {
-		lines = append(lines[:0], last(lines)...)
+		lines = append(lines[:0], lastOf(lines)...)
 	}
 	return lines
 }
 
-func last(lines []string) []string { return lines[max(0, len(lines)-lastLines):] }
+func lastOf(lines []string) []string { return lines[max(0, len(lines)-lastLines):] }
 
-// unfinished returns what the tests printed that had begun in a package and
-// came to no end: where the package panics or runs out of time, the reason and
-// the goroutines are given to one of them, and to whichever Go thinks ran.
-func unfinished(pkg string, output map[string][]string) string {
+// takeUnfinished removes and returns the output of the package's tests that began and
+// did not end: if the package panics or times out, the reason and the goroutines are
+// in the output of one of them, and of the one that Go reports as running.
+func takeUnfinished(pkg string, output map[string][]string) string {
 	var b strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(output)) {
 		if test, ok := strings.CutPrefix(key, pkg+" "); ok && test != "" {
-			fmt.Fprintf(&b, "FAIL  %s %s did not end\n%s", pkg, test, strings.Join(last(output[key]), ""))
+			fmt.Fprintf(&b, "FAIL  %s %s did not end\n%s", pkg, test, strings.Join(lastOf(output[key]), ""))
 			delete(output, key)
 		}
 	}
