@@ -584,22 +584,22 @@ func TestMetaschemasAreWhole(t *testing.T) {
 	for _, d := range []dialect{draft7, draft2019, draft2020} {
 		g, err := compileMetaschema(d)
 		if err != nil {
-			t.Fatalf("%s: %v", d.file(), err)
+			t.Fatalf("%s: %v", d.standardFile(), err)
 		}
-		doc, err := readStandard(d.file())
+		doc, err := readStandard(d.standardFile())
 		if err != nil || doc == nil {
 			t.Fatal(doc, err)
 		}
 		if found, err := g.validate(context.Background(), doc); err != nil || len(found) != 0 {
-			t.Errorf("%s: %v %v", d.file(), found, err)
+			t.Errorf("%s: %v %v", d.standardFile(), found, err)
 		}
-		raw, err := standardFiles.ReadFile("metaschema/" + d.file() + ".json")
+		raw, err := standardFiles.ReadFile("metaschema/" + d.standardFile() + ".json")
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, err = Compile("x", raw)
 		if dynamic := d != draft7; dynamic != (err != nil) {
-			t.Errorf("%s as a schema: %v", d.file(), err)
+			t.Errorf("%s as a schema: %v", d.standardFile(), err)
 		}
 	}
 }
