@@ -14,7 +14,7 @@ import (
 // standardFiles are the schemas of the dialects as json-schema.org publishes
 // them. Nothing reads them before a schema is compiled.
 //
-//go:embed metaschema
+//go:embed metaschema/draft metaschema/draft-07
 var standardFiles embed.FS
 
 // trees keeps each standard document that was read. The trees are never
