@@ -91,13 +91,15 @@ cmd/holdfast                  the daemons and agents that its tests start are ot
 executorpb                    generated
 internal/llm/llmtest          a provider for the tests of other packages, which run with the detector
 internal/mcp/gatewaytest      a kernel for the tests of other packages, which run with the detector
-internal/redact               reads bytes one by one; the tests of what is shared run with the detector (RACE_REDACT)
+internal/redact               reads bytes one by one; the tests of what is shared run with the detector (RACE_PART)
 internal/sandbox/sandboxtest  attempts for the tests of other packages, which run with the detector
+internal/schema               shares metaschemas that are compiled once; their tests run with the detector (RACE_PART)
 storetest                     runs in the tests of internal/sqlite, with the detector
 endef
 
-# The tests of the redaction engine that use it from several goroutines.
-RACE_REDACT = Secret|Door|Literal|Engine
+# The tests with the race detector of packages that are tested without it otherwise.
+RACE_PART = ./internal/redact ./internal/schema
+RACE_PART_TESTS = Secret|Door|Literal|Engine|Concurrent
 
 # What the race detector does not instrument: SQLite (translated C with its own locks),
 # ciphers and compression, which share nothing, JSON tokenising, which shares only pools of
@@ -118,7 +120,7 @@ export GORACE = atexit_sleep_ms=50
 once:
 	{ $(RACETEST) $(UNWATCHED) $(RACE) $(FAILED); \
 	$(GOTEST) $$($(GO) list ./... $(CI) | grep -vxFf <($(GO) list $(RACE))) $(FAILED); \
-	$(RACETEST) $(filter-out %/internal/redact=-race=false,$(UNWATCHED)) -run '$(RACE_REDACT)' ./internal/redact $(FAILED); \
+	$(RACETEST) $(filter-out %/internal/redact=-race=false,$(UNWATCHED)) -run '$(RACE_PART_TESTS)' $(RACE_PART) $(FAILED); \
 	for dir in tools/verify deploy/aws-nat; do (cd $$dir && $(GOTEST) ./...) $(FAILED); done; } $(REPORT)
 
 example: build
