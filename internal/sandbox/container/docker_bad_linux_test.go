@@ -150,7 +150,7 @@ func dockerImages(t *testing.T, d *docker, p *process.Tier) {
 		}
 		return err
 	}
-	d.importFolders(t, "volumes", "VOLUME /data", python)
+	d.importFolders(t, "volumes", "VOLUME /data", t.TempDir())
 	for image, want := range map[string]string{"": "none is named", "nothing": "has no image", "../../containers/json?": "no name of an image", "languages/../x": "no name of an image", "volumes": "declares volumes"} {
 		own := (*holdfast.Error)(nil)
 		if err := open(image); !errors.As(err, &own) || !strings.Contains(own.Why, want) || own.Hint == "" {

@@ -51,18 +51,16 @@ type family struct {
 	tries []try
 }
 
-// Suite runs the attempts, at most eight at a time, in runners that open returns; open
-// is called once for the whole suite, and the test that it is given outlives
-// all of them. Of every so many attempts of a family one is made, and the first in
-// any case: 1 is each.
-func Suite(t *testing.T, every int, open func(t *testing.T) Runner) {
-	(&suite{every: every, fair: true}).whole(t, open)
+// Suite makes the attempts of part, at most eight at a time, in the runner that open
+// returns. open is called once, and the test that it is given outlives all attempts.
+func Suite(t *testing.T, part Part, open func(t *testing.T) Runner) {
+	(&suite{part: part}).whole(t, open)
 }
 
 // Again is Suite for other runners of the same machine and user, without the
 // twins: that those get through, Suite shows in the same run of tests.
-func Again(t *testing.T, every int, open func(t *testing.T) Runner) {
-	(&suite{every: every, fair: true, again: true}).whole(t, open)
+func Again(t *testing.T, part Part, open func(t *testing.T) Runner) {
+	(&suite{part: part, again: true}).whole(t, open)
 }
 
 func (s *suite) whole(t *testing.T, open func(t *testing.T) Runner) {
@@ -77,6 +75,7 @@ func (s *suite) whole(t *testing.T, open func(t *testing.T) Runner) {
 		s.begin(t, "property/"+p.name, false, func(t *testing.T) { p.holds(t, s) })
 	}
 	s.begun.Wait()
+	s.checkNames(t)
 	s.tell(t)
 }
 
@@ -105,7 +104,7 @@ func (s *suite) open(t *testing.T, open func(t *testing.T, program string) Runne
 // many as there are processors.)
 func (s *suite) begin(t *testing.T, name string, patient bool, f func(*testing.T)) {
 	s.attempts++
-	if s.every > 1 && !s.turnOf(name) {
+	if !s.isChosen(name, patient) {
 		return
 	}
 	s.begun.Go(func() {
@@ -129,31 +128,17 @@ func (s *suite) tally(n *int) {
 // within is how long a program may take that says nothing else.
 func (s *suite) within() time.Duration { return cmp.Or(s.patience, sandbox.MaxTimeout) }
 
-// turnOf says whether an attempt is among those of which so many are passed over:
-// counted through all of them, or family by family, each from its first.
-func (s *suite) turnOf(name string) bool {
-	if !s.fair {
-		return s.attempts%s.every == 0
-	}
-	family, _, _ := strings.Cut(name, "/")
-	if family != s.family {
-		s.family, s.inFamily = family, 0
-	}
-	s.inFamily++
-	return s.inFamily%s.every == 1
-}
-
 type suite struct {
 	Runner
 	posture  sandbox.Posture
 	tricks   []byte // the compiled program
 	program  string // the file that it stands in, for twins
 	turn     chan struct{}
-	tree     bool          // the programs run on a work tree
-	alone    bool          // they run without their twins, which another suite runs
-	again    bool          // they do too, and nothing else is different
-	every    int           // of so many attempts one is made; 0 is each
-	fair     bool          // of each family, see turnOf
+	tree     bool // the programs run on a work tree
+	alone    bool // they run without their twins, which another suite runs
+	again    bool // they do too, and nothing else is different
+	part     Part // the attempts that are made
+	seen     map[string]bool
 	patience time.Duration // see within
 	no386    bool          // see shut386
 	family   string
