@@ -216,7 +216,7 @@ var places = regexp.MustCompile(`0x[0-9a-f]{6,}`)
 // were is common to the forks of one zygote, and to no more.
 func TestWarm_siblingsShareNothingRandom(t *testing.T) {
 	t.Parallel()
-	siblings := map[string]int{"python3": zygoteForks + 16, "node": 12} // of more than one zygote, where there are any
+	siblings := map[string]int{"python3": zygoteForks + 2, "node": 10} // of more than one zygote, where there are any
 	for name, code := range map[string]string{
 		"python3": "import random, uuid, os, ssl, tempfile, secrets\nprint(random.random(), hash('x'), uuid.uuid4(), os.urandom(8).hex(), ssl.RAND_bytes(8).hex(), os.path.basename(tempfile.mktemp()), secrets.token_hex(8), id(object()), hash(b'holdfast'), uuid.uuid1().node, sep='\\n')",
 		"node":    "const c = require('crypto'); console.log([Math.random(), c.randomBytes(8).toString('hex'), c.randomUUID(), c.webcrypto.getRandomValues(new Uint32Array(4)).join()].join('\\n'))",

@@ -108,7 +108,7 @@ say('reached')`, spec: soon(30_000), want: near(30*time.Second, ends(sandbox.Tim
 		{name: "a list", code: `
 x=[1]*99999999
 say('held' if os.path.exists('/code') else 'reached')`, want: oom, twin: here},
-		{name: "memory of its own mapping", code: `
+		{name: "memory of its own mapping", costly: true, code: `
 a=raw('mmap',0,400<<20,3,0x8022,-1,0)
 say('held' if os.path.exists('/code') else 'reached')`, want: oom, twin: here},
 		{name: "memory in files of the scratch", code: `
@@ -120,7 +120,7 @@ import time
 a=raw('mmap',0,400<<20,3,0x8021,-1,0)
 time.sleep(1)
 say('held' if os.path.exists('/code') else 'reached')`, want: oom, twin: here},
-		{name: "memory that grows downward", code: `
+		{name: "memory that grows downward", costly: true, code: `
 a=raw('mmap',0,400<<20,3,0x8122,-1,0)
 say('held' if os.path.exists('/code') else 'reached')`, want: oom, twin: here},
 		{name: "the scratch", code: `
@@ -155,8 +155,8 @@ stop.set(); os._exit(0)`, want: says("refused at"), twin: here},
 		{name: "processor time", static: "cores", spec: func(s *sandbox.Spec) {
 			s.CPUPeriod, s.CPUQuota = 100*time.Millisecond, 20*time.Millisecond
 		}, want: where(sandbox.WallCPU, used(0, 600), used(100, 7000)), twin: twin{says: "used"}},
-		{name: "the default share of processors", static: "cores", want: where(sandbox.WallCPU, used(0, 2100), used(100, 7000)), twin: twin{says: "used"}},
-		{name: "the greatest share of processors", static: "cores", spec: func(s *sandbox.Spec) {
+		{name: "the default share of processors", costly: true, static: "cores", want: where(sandbox.WallCPU, used(0, 2100), used(100, 7000)), twin: twin{says: "used"}},
+		{name: "the greatest share of processors", costly: true, static: "cores", spec: func(s *sandbox.Spec) {
 			s.CPUPeriod, s.CPUQuota = 100*time.Millisecond, 200*time.Millisecond
 		}, want: where(sandbox.WallCPU, used(0, 3500), used(100, 7000)), twin: twin{says: "used"}},
 		{name: "processes without end", code: `

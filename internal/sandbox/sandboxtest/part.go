@@ -18,9 +18,9 @@ type Part struct {
 // All selects every attempt, in full.
 func All() Part { return Part{every: 1} }
 
-// Once selects every attempt but those that wait for a default or a greatest timeout.
-// What an attempt does many times it does a few times, and no property is shown to fail
-// outside the walls.
+// Once selects every attempt but those that wait for a default or a greatest timeout, and
+// those that take long to meet a wall that another attempt meets. It makes attempts
+// together (see batch), repeats little, and shows no property to fail outside the walls.
 func Once() Part { return Part{every: 1, brief: true} }
 
 // OneIn selects one of n attempts of each family, starting at its first.

@@ -43,6 +43,8 @@ type try struct {
 	spec   func(*sandbox.Spec)
 	// patient: it waits for most of a limit, and uses nothing meanwhile.
 	patient bool
+	// costly: it takes long, and meets a wall that a cheaper attempt meets too.
+	costly bool
 }
 
 // family are attempts of one kind.
@@ -67,8 +69,15 @@ func (s *suite) whole(t *testing.T, open func(t *testing.T) Runner) {
 	t.Helper()
 	s.open(t, func(t *testing.T, _ string) Runner { return open(t) })
 	for _, f := range families() {
+		var together map[string]*batch
+		if s.part.brief && len(s.part.names) == 0 {
+			together = batchesOf(f)
+		}
 		for _, a := range f.tries {
-			s.begin(t, f.name+"/"+a.name, a.patient, func(t *testing.T) { s.attempt(t, a) })
+			if a.costly && s.part.brief && len(s.part.names) == 0 {
+				continue
+			}
+			s.begin(t, f.name+"/"+a.name, a.patient, func(t *testing.T) { s.attempt(t, a, together[a.name]) })
 		}
 	}
 	for _, p := range append(properties(), channels()...) {
@@ -197,13 +206,16 @@ func (s *suite) compiled(t *testing.T, trick string, change ...func(*sandbox.Spe
 	return res
 }
 
-func (s *suite) attempt(t *testing.T, a try) {
+// attempt makes an attempt, by itself if b is nil.
+func (s *suite) attempt(t *testing.T, a try, b *batch) {
 	var res *sandbox.Result
 	change := a.spec
 	if change == nil {
 		change = func(*sandbox.Spec) {}
 	}
 	switch {
+	case b != nil:
+		res = b.run(t, s, a.name)
 	case a.static != "":
 		res = s.compiled(t, a.static, change)
 	case a.js != "":
@@ -316,10 +328,22 @@ func refused(call, errno string) want {
 		if !s.posture.Names {
 			return // nor are those that are refused
 		}
-		if !slices.ContainsFunc(res.Refused, func(r sandbox.Refusal) bool { return r.Name == call && r.Count > 0 }) {
+		if !s.useRefusal(res.Refused, call) {
 			t.Errorf("%s is not among what was refused: %v", call, res.Refused)
 		}
 	}
+}
+
+// useRefusal takes one from the count of a call's refusals, which attempts of one batch
+// share, and reports whether there was one.
+func (s *suite) useRefusal(list []sandbox.Refusal, call string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.IndexFunc(list, func(r sandbox.Refusal) bool { return r.Name == call && r.Count > 0 })
+	if i >= 0 {
+		list[i].Count--
+	}
+	return i >= 0
 }
 
 // denied: the action fails with one of the errors (by a wall that stands in the

@@ -57,8 +57,8 @@ func (s *suite) others(t *testing.T, table, own reasons, open func(t *testing.T,
 	}
 	for _, f := range families() {
 		for _, a := range f.tries {
-			begin(f.name+"/"+a.name, func(t *testing.T) { s.attempt(t, a) }, func(x exception) func(*testing.T) {
-				return func(t *testing.T) { s.attempt(t, x.of(a)) }
+			begin(f.name+"/"+a.name, func(t *testing.T) { s.attempt(t, a, nil) }, func(x exception) func(*testing.T) {
+				return func(t *testing.T) { s.attempt(t, x.of(a), nil) }
 			})
 		}
 	}
