@@ -23,7 +23,8 @@ func dockerSuite(t *testing.T, d *docker, p *process.Tier) {
 	if runtime.GOARCH != "amd64" {
 		t.Skipf("the suite's calls are numbered for amd64, and this is %s", runtime.GOARCH)
 	}
-	sandboxtest.Docker(t, sandboxtest.ChoosePart(suiteEnv, repeat.Enduring, fewAttempts()), func(t *testing.T) sandboxtest.Runner { return smallDocker{d.open(t, p, nil)} })
+	part := sandboxtest.ChoosePart(suiteEnv, repeat.Enduring, fewAttempts())
+	sandboxtest.Docker(t, part, func(t *testing.T) sandboxtest.Runner { return smallDocker{d.open(t, p, nil)} })
 }
 
 // smallDocker is the tier with the process tier's limits for what asks for none.

@@ -39,7 +39,8 @@ func TestEscapeSuite(t *testing.T) {
 		sandboxtest.Container(t, sandboxtest.ChoosePart("", repeat.Enduring, sandboxtest.EachWall()), runner)
 		return
 	}
-	sandboxtest.Rootless(t, sandboxtest.ChoosePart(rootlessEnv, repeat.Enduring, fewAttempts().And("network/tcp", "limit/a list", "property/no descriptor leaks")), runner)
+	few := fewAttempts().And("network/tcp", "limit/a list", "property/no descriptor leaks")
+	sandboxtest.Rootless(t, sandboxtest.ChoosePart(rootlessEnv, repeat.Enduring, few), runner)
 }
 
 // rootlessEnv holds a number n: one of n attempts of each family is made as an ordinary
@@ -48,7 +49,8 @@ const rootlessEnv = "HOLDFAST_TEST_ROOTLESS_EVERY"
 
 // fewAttempts are attempts on the walls that another way to start a container could lack.
 func fewAttempts() sandboxtest.Part {
-	return sandboxtest.Named("namespace/unshare mount", "identity/capabilities", "files/read /etc/passwd", "files/write a file of the runtime",
+	return sandboxtest.Named("namespace/unshare mount", "identity/capabilities",
+		"files/read /etc/passwd", "files/write a file of the runtime",
 		"limit/threads", "property/a name of its own", "property/nothing but itself is seen")
 }
 

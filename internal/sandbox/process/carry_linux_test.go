@@ -56,7 +56,8 @@ func bothWays(t *testing.T, b *Tier, spec sandbox.Spec, check func(*testing.T, *
 }
 
 // runThrough runs code on each of the paths.
-func runThrough(t *testing.T, b *Tier, paths []sandbox.Path, spec sandbox.Spec, check func(*testing.T, *sandbox.Result)) {
+func runThrough(t *testing.T, b *Tier, paths []sandbox.Path, spec sandbox.Spec,
+	check func(*testing.T, *sandbox.Result)) {
 	t.Helper()
 	spec.Language, spec.ID, spec.Need = "python3", "carry", anyWalls
 	for _, path := range paths {

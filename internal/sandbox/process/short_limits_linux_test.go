@@ -45,7 +45,8 @@ func TestSmallLimitsAreNamed(t *testing.T) {
 		"private memory":        {resource: unix.RLIMIT_DATA, value: 200 << 20, want: "RLIMIT_DATA (bytes of private memory) at 204800 KB, and a run needs 262144 KB | start it where `ulimit -d`"},
 		"enough private memory": {resource: unix.RLIMIT_DATA, value: 400 << 20, want: "ran"},
 		"what no run needs": {resource: unix.RLIMIT_MEMLOCK, value: 0, want: "ran", more: []string{
-			setLimit(unix.RLIMIT_SIGPENDING, 20), setLimit(unix.RLIMIT_MSGQUEUE, 0), setLimit(unix.RLIMIT_CPU, 10), setLimit(unix.RLIMIT_STACK, 256<<10)}},
+			setLimit(unix.RLIMIT_SIGPENDING, 20), setLimit(unix.RLIMIT_MSGQUEUE, 0),
+			setLimit(unix.RLIMIT_CPU, 10), setLimit(unix.RLIMIT_STACK, 256<<10)}},
 		"core files": {resource: unix.RLIMIT_CORE, value: 0, want: cores},
 	} {
 		if raceDetector && (c.resource == unix.RLIMIT_AS || c.resource == unix.RLIMIT_DATA) {
@@ -53,7 +54,8 @@ func TestSmallLimitsAreNamed(t *testing.T) {
 		}
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
 			cmd := exec.Command("/proc/self/exe", "-test.run=^TestSmallLimitsAreNamed$", "-test.timeout=15s")
-			cmd.Env = append(os.Environ(), limitEnv+"="+strings.Join(append(c.more, setLimit(c.resource, c.value)), " "), "TMPDIR="+t.TempDir())
+			limits := strings.Join(append(c.more, setLimit(c.resource, c.value)), " ")
+			cmd.Env = append(os.Environ(), limitEnv+"="+limits, "TMPDIR="+t.TempDir())
 			out, err := cmd.CombinedOutput()
 			if err != nil || !strings.Contains(string(out), "said: ") || !strings.Contains(string(out), c.want) {
 				t.Errorf("%v\n%s\nwant %s", err, out, c.want)

@@ -25,7 +25,10 @@ import (
 func TestEscapeSuiteWorkspace(t *testing.T) {
 	onlyHere(t)
 	t.Parallel()
-	sandboxtest.Workspace(t, choosePart(sandboxtest.EachWall()), func(t *testing.T, program string) sandboxtest.Runner { return workspaces(t, program) })
+	part := choosePart(sandboxtest.EachWall())
+	sandboxtest.Workspace(t, part, func(t *testing.T, program string) sandboxtest.Runner {
+		return workspaces(t, program)
+	})
 }
 
 // TestEscapeSuiteConnectedWorkspace runs it where they have a network, which is

@@ -28,9 +28,10 @@ func OneIn(n int) Part { return Part{every: n} }
 
 // EachWall selects a few attempts. Each wall of a tier stops at least one of them.
 func EachWall() Part {
-	return Named("foreign/int 0x80", "exec/execve", "process/fork", "namespace/unshare mount", "kernel/bpf", "identity/setuid 0", "look/ptrace traceme",
-		"network/tcp", "channel/shared memory", "files/read /etc/passwd", "files/write a file of the runtime", "files/an owner", "scratch/a link out",
-		"signal/kill its group", "limit/a loop without end", "limit/a list", "limit/the scratch", "limit/threads", "limit/processor time",
+	return Named("foreign/int 0x80", "exec/execve", "process/fork", "namespace/unshare mount", "kernel/bpf",
+		"identity/setuid 0", "look/ptrace traceme", "network/tcp", "channel/shared memory", "files/read /etc/passwd",
+		"files/write a file of the runtime", "files/an owner", "scratch/a link out", "signal/kill its group",
+		"limit/a loop without end", "limit/a list", "limit/the scratch", "limit/threads", "limit/processor time",
 		"flood/two megabytes of output", "node/read /etc/passwd", "property/no scratch is kept", "property/a name of its own",
 		"property/no way and no device", "property/nothing but itself is seen", "property/no descriptor leaks")
 }
