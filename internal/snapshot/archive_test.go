@@ -321,7 +321,7 @@ func (b *brimful) Write(p []byte) (int, error) {
 // TestArchiveThatCannotBeWritten: git, which has more to give, is let go of.
 func TestArchiveThatCannotBeWritten(t *testing.T) {
 	s := newSite(t)
-	big := make([]byte, 8<<20)
+	big := make([]byte, 2<<20)
 	rand.Read(big)
 	s.write("big", string(big))
 	m, store := s.take(), filepath.Join(t.TempDir(), "db")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/repeat"
 )
 
 // during keeps calling f until the test's part is over.
@@ -50,12 +52,13 @@ func TestRaceOfLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for i := range 50 {
+	const folders = 20
+	for i := range folders {
 		s.write(fmt.Sprintf("d/%d/f", i), "inside")
 	}
 	m := s.take()
 	stop := during(t, func(i int) {
-		d := s.path(fmt.Sprintf("d/%d", i%50))
+		d := s.path(fmt.Sprintf("d/%d", i%folders))
 		_ = os.Rename(d, s.path("aside")) // each of these may lose its race
 		_ = os.Symlink(outside, d)
 		_ = os.Remove(d)
@@ -66,7 +69,7 @@ func TestRaceOfLinks(t *testing.T) {
 		_ = os.Remove(f)
 		_ = os.Rename(f+".was", f)
 	})
-	for range 5 {
+	for range repeat.Times(5, 2) {
 		n := s.take()
 		r := s.k.repos[s.tree.Path]
 		list, err := r.list(t.Context(), n.Trees[0].Commit)
@@ -118,7 +121,7 @@ func TestRaceOfContents(t *testing.T) {
 		}
 	})
 	var all []*Manifest
-	for range 4 {
+	for range repeat.Times(4, 2) {
 		all = append(all, s.take())
 	}
 	stop()
@@ -296,6 +299,7 @@ func fakeGit(t *testing.T, script string) string {
 }
 
 func TestGitIsMissingOldOrHangs(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		git  string
 		kind holdfast.Kind
@@ -411,7 +415,8 @@ func TestKilledInTheMiddle(t *testing.T) {
 	for _, what := range []string{"snapshot", "rollback"} {
 		t.Run(what, func(t *testing.T) {
 			s := newSite(t)
-			for i := range 300 {
+			files := repeat.Times(300, 100)
+			for i := range files {
 				s.write(fmt.Sprintf("d%d/f%d", i%10, i), fmt.Sprint("good ", i))
 			}
 			m := s.take()
@@ -419,12 +424,12 @@ func TestKilledInTheMiddle(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(s.dir, ".new-7.tmp"), []byte("{"), 0o600); err != nil { // half a manifest
 				t.Fatal(err)
 			}
-			for try := range 3 {
-				for i := range 300 {
+			for try := range repeat.Times(3, 1) {
+				for i := range files {
 					s.write(fmt.Sprintf("d%d/f%d", i%10, i), fmt.Sprint("bad ", try, i))
 				}
 				s.write(fmt.Sprint("new", try), "x")
-				kill(t, s, what, m, time.Duration(5+try*40)*time.Millisecond)
+				kill(t, s, what, m, time.Duration(try)*40*time.Millisecond)
 				s.open()
 				begun, err := BegunIn(s.dir)
 				if err != nil {
@@ -470,7 +475,27 @@ func goOnFor(t *testing.T, dir string) {
 	}
 }
 
-func kill(t *testing.T, s *site, what string, m *Manifest, after time.Duration) {
+// awaitMiddle returns once a snapshot's git writes its objects, a rollback has left its
+// record, or the process has ended.
+func awaitMiddle(s *site, what string, ended <-chan struct{}) {
+	pattern := filepath.Join(s.dir, "trees", "*", "git", "objects", "pack", "tmp_*")
+	if what == "rollback" {
+		pattern = filepath.Join(s.dir, "*"+begunEnd)
+	}
+	for {
+		if found, _ := filepath.Glob(pattern); len(found) > 0 {
+			return
+		}
+		select {
+		case <-ended:
+			return
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// kill runs goOnFor in another process, and kills it in its middle, or that much later.
+func kill(t *testing.T, s *site, what string, m *Manifest, later time.Duration) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestKilledInTheMiddle$", "-test.timeout=2m")
 	cmd.Env = append(os.Environ(), killedTree+"="+filepath.Dir(s.tree.Path), "HOLDFAST_TEST_KILLED="+what, "HOLDFAST_TEST_KILLED_TO="+m.ID)
@@ -486,17 +511,27 @@ func kill(t *testing.T, s *site, what string, m *Manifest, after time.Duration) 
 	if _, err := out.Read(b); err != nil || string(b) != "begun" {
 		t.Fatalf("%q, %v", b, err)
 	}
-	time.Sleep(after) // some are killed before it began, some after it ended
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = io.Copy(io.Discard, out)
+	}()
+	awaitMiddle(s, what, ended)
+	time.Sleep(later) // some are killed after they ended
 	_ = cmd.Process.Kill()
+	<-ended
 	_ = cmd.Wait()
 }
 
 // TestNamesThatAPowerCutEmptied: a name of Holdfast's own in its repository that holds
 // no version keeps nothing from being kept or put back, by the second try at the latest.
 func TestNamesThatAPowerCutEmptied(t *testing.T) {
-	for _, name := range []string{"last", "rolled", "before/coder"} {
-		for _, text := range []string{"", "garbage\n", strings.Repeat("\x00", 41)} {
+	for i, name := range []string{"last", "rolled", "before/coder"} {
+		for j, text := range []string{"", "garbage\n", strings.Repeat("\x00", 41)} {
 			for _, reopened := range []bool{false, true} {
+				if other := map[bool]int{true: 1}[reopened]; !repeat.Enduring && j != (i+other)%3 {
+					continue // each name and each text twice
+				}
 				s := newSite(t)
 				s.write("a", "good")
 				mark := func() error {
@@ -540,6 +575,7 @@ func TestNamesThatAPowerCutEmptied(t *testing.T) {
 // TestVerificationThatCouldNotBe: what keeps a snapshot from being restored says nothing
 // about it, and is no damage.
 func TestVerificationThatCouldNotBe(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.write("a", "x")
 	m := s.take()
@@ -563,6 +599,7 @@ func TestVerificationThatCouldNotBe(t *testing.T) {
 // TestDamageIsToldThoughAnotherTreeIsNotSeen: that one tree cannot be looked at hides
 // nothing of the other.
 func TestDamageIsToldThoughAnotherTreeIsNotSeen(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.write("a", "x")
 	m := s.take()

@@ -146,6 +146,7 @@ func TestBegunWhileAnotherWaits(t *testing.T) {
 
 // TestTimeBeginsWithTheTree: what came before a rollback does not take its time.
 func TestTimeBeginsWithTheTree(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, func(o *Options) { o.Limits.Time = 3 * time.Second })
 	s.write("a", "1")
 	mark, err := s.k.Mark(t.Context(), s.tree, Message{Agent: "coder", At: time.Now()})

@@ -7,10 +7,12 @@ import (
 	"testing"
 	"testing/iotest"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/repeat"
 )
 
-// TestCommitsOfLongAgo: who acts tens of thousands of times afterwards does not bury the
-// version from before a crossing.
+// TestCommitsOfLongAgo: hundreds of later actions, tens of thousands in full, do not bury
+// the version from before a crossing.
 func TestCommitsOfLongAgo(t *testing.T) {
 	s := newSite(t)
 	s.write("a", "1")
@@ -23,7 +25,7 @@ func TestCommitsOfLongAgo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const more = 2*maxCommits + 7
+	more := repeat.Times(2*maxCommits+7, 200)
 	var b strings.Builder
 	for i := range more {
 		m.Crossing, m.Ledger = fmt.Sprint("later-", i), int64(6+i)
@@ -34,20 +36,42 @@ func TestCommitsOfLongAgo(t *testing.T) {
 		}
 	}
 	// Another acts last, by a clock that was set back.
-	m.Agent, m.Crossing, m.Ledger = "other", "the-last", 6+more
+	m.Agent, m.Crossing, m.Ledger = "other", "the-last", int64(6+more)
 	text := m.text("code")
 	fmt.Fprintf(&b, "commit refs/heads/%s\ncommitter x <x> %d +0000\ndata %d\n%s\n", refName("other"), m.At.Unix()-86400, len(text), text)
 	if _, err := r.git.run(t.Context(), []byte(b.String()), 1<<20, "fast-import", "--quiet", "--force"); err != nil {
 		t.Fatal(err)
 	}
+	bounded := func(n int) int { return min(n, maxCommits) }
+	middle := bounded(more / 2)
 	for _, c := range []struct {
-		most  int64
-		n     int
-		first string
-	}{{5, 1, "the-first"}, {4, 0, ""}, {6, 2, "later-0"}, {5 + more, maxCommits, fmt.Sprint("later-", more-1)}, {6 + more, maxCommits, "the-last"}, {5 + maxCommits, maxCommits, fmt.Sprint("later-", maxCommits-1)}} {
-		list, err := s.k.Commits(t.Context(), s.tree, c.most)
+		most, n int
+		first   string
+	}{{5, 1, "the-first"}, {4, 0, ""}, {5 + more, bounded(1 + more), fmt.Sprint("later-", more-1)}, {6 + more, bounded(2 + more), "the-last"}, {5 + middle, bounded(1 + middle), fmt.Sprint("later-", middle-1)}} {
+		list, err := s.k.Commits(t.Context(), s.tree, int64(c.most))
 		if err != nil || len(list) != c.n || c.n > 0 && list[0].Crossing != c.first {
 			t.Errorf("up to %d: %d, not %d, %+v, %v", c.most, len(list), c.n, list[:min(len(list), 2)], err)
+		}
+	}
+}
+
+// TestKeptListKeepsTheNewest: of more lines than it may keep those with the greatest
+// numbers are kept, the greatest first, in whatever order they come.
+func TestKeptListKeepsTheNewest(t *testing.T) {
+	const all, most = 2*maxCommits + 7, 2*maxCommits + 4
+	for name, number := range map[string]func(i int) int{
+		"newest first": func(i int) int { return all - i },
+		"oldest first": func(i int) int { return i + 1 },
+	} {
+		l := keptList{most: most}
+		for i := range all {
+			if _, err := fmt.Fprintf(&l, "%040x %d c-%d\n", i, number(i), number(i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		l.cut()
+		if len(l.kept) != maxCommits || l.kept[0].At != most || l.kept[maxCommits-1].At != most-maxCommits+1 {
+			t.Errorf("%s: %d are kept, from %+v to %+v", name, len(l.kept), l.kept[0], l.kept[len(l.kept)-1])
 		}
 	}
 }

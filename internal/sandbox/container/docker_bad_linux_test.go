@@ -150,7 +150,7 @@ func dockerImages(t *testing.T, d *docker, p *process.Tier) {
 		}
 		return err
 	}
-	d.importFolders(t, "volumes", "VOLUME /data", python)
+	d.importFolders(t, "volumes", "VOLUME /data", t.TempDir())
 	for image, want := range map[string]string{"": "none is named", "nothing": "has no image", "../../containers/json?": "no name of an image", "languages/../x": "no name of an image", "volumes": "declares volumes"} {
 		own := (*holdfast.Error)(nil)
 		if err := open(image); !errors.As(err, &own) || !strings.Contains(own.Why, want) || own.Hint == "" {
@@ -178,7 +178,7 @@ func dockerImages(t *testing.T, d *docker, p *process.Tier) {
 // dockerStops: a caller who goes, and a tier that is closed, end the run.
 func dockerStops(t *testing.T, d *docker, p *process.Tier) {
 	c := d.open(t, p, nil)
-	spec := sandbox.Spec{ID: "stop", Language: "python3", Code: []byte("print('on',flush=True)\nwhile True: pass")}
+	spec := sandbox.Spec{ID: "stop", Language: "python3", Code: []byte("print('on',flush=True)\nimport time; time.sleep(600)")}
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(1500*time.Millisecond, cancel)
 	res, err := c.Run(ctx, spec)
@@ -210,15 +210,26 @@ func TestDockerVictim(t *testing.T) {
 		t.Fatal(err)
 	}
 	go func() {
-		for { // until its output folder shows that it runs
-			if found, _ := filepath.Glob(filepath.Join(dir, "docker", "*", "ground", "work", "runs")); len(found) > 0 {
-				fmt.Println("RUNNING")
-				return
-			}
-			time.Sleep(10 * time.Millisecond)
+		if awaitFile(t.Context(), dir, "runs") {
+			fmt.Println("RUNNING")
 		}
 	}()
-	c.Run(t.Context(), sandbox.Spec{ID: "victim", Language: "python3", Code: []byte("open('runs','w')\nwhile True: pass")})
+	c.Run(t.Context(), sandbox.Spec{ID: "victim", Language: "python3", Code: []byte("open('runs','w').write('x')\nimport time; time.sleep(600)")})
+}
+
+// awaitFile waits until a program has written a file into its workspace below a tier's
+// directory, and reports whether that was before ctx ended.
+func awaitFile(ctx context.Context, dir, name string) bool {
+	for ctx.Err() == nil {
+		found, _ := filepath.Glob(filepath.Join(dir, "docker", "*", "ground", "work", name))
+		if len(found) > 0 {
+			if info, err := os.Stat(found[0]); err == nil && info.Size() > 0 {
+				return true
+			}
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return false
 }
 
 // victim is a Holdfast in whose folder dir a program runs that does not end.
@@ -306,10 +317,15 @@ func (d *docker) noGroups(t *testing.T) {
 
 // dockerDies: the engine is killed while a program runs, which then ends too.
 func dockerDies(t *testing.T, d *docker, p *process.Tier) {
-	c := d.open(t, p, nil)
-	time.AfterFunc(2*time.Second, func() { d.engine.Process.Kill() })
+	dir := filepath.Join(t.TempDir(), "docker")
+	c := d.open(t, p, func(cfg *container.DockerConfig) { cfg.Dir = dir })
+	go func() {
+		if awaitFile(t.Context(), dir, "f") {
+			d.engine.Process.Kill()
+		}
+	}()
 	started := time.Now()
-	res, err := c.Run(t.Context(), sandbox.Spec{ID: "orphan", Language: "python3", Code: []byte("open('f','w').write('x')\nwhile True: pass"), Timeout: 5 * time.Minute})
+	res, err := c.Run(t.Context(), sandbox.Spec{ID: "orphan", Language: "python3", Code: []byte("open('f','w').write('x')\nimport time; time.sleep(600)"), Timeout: 5 * time.Minute})
 	if err != nil || res.ExitCode != 137 || res.Reason != sandbox.ReasonSignal || !strings.Contains(res.Err, "the engine does not say") || string(res.OutputFiles["f"]) != "x" {
 		t.Errorf("%v %+v", err, res)
 	}

@@ -4,19 +4,18 @@ package container_test
 
 import (
 	"context"
-	"os"
 	"runtime"
-	"strconv"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/repeat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/container"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/sandboxtest"
 )
 
-// suiteEnv is of how many attempts one is made behind the engine: 1 is each, which
-// takes minutes.
+// suiteEnv holds a number n: one of n attempts of each family is made behind the engine.
+// Each, as with the tag endure, takes minutes.
 const suiteEnv = "HOLDFAST_TEST_DOCKER_EVERY"
 
 // dockerSuite makes attempts of the escape suite behind the engine.
@@ -24,11 +23,8 @@ func dockerSuite(t *testing.T, d *docker, p *process.Tier) {
 	if runtime.GOARCH != "amd64" {
 		t.Skipf("the suite's calls are numbered for amd64, and this is %s", runtime.GOARCH)
 	}
-	every, err := strconv.Atoi(os.Getenv(suiteEnv))
-	if err != nil || every < 1 {
-		every = 11
-	}
-	sandboxtest.Docker(t, every, func(t *testing.T) sandboxtest.Runner { return smallDocker{d.open(t, p, nil)} })
+	part := sandboxtest.ChoosePart(suiteEnv, repeat.Enduring, fewAttempts())
+	sandboxtest.Docker(t, part, func(t *testing.T) sandboxtest.Runner { return smallDocker{d.open(t, p, nil)} })
 }
 
 // smallDocker is the tier with the process tier's limits for what asks for none.

@@ -4,7 +4,6 @@ package container_test
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -18,7 +17,6 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/container"
-	"github.com/holdfast-dev/holdfast/internal/sandbox/process"
 )
 
 const childDir = "HOLDFAST_TEST_OCI_DIR"
@@ -240,11 +238,7 @@ func victim(t *testing.T) (dir string, cmd *exec.Cmd) {
 // runForEver runs a program that does not end, and marks in dir that it is the
 // next, when the trial is over.
 func runForEver(t *testing.T, dir string) {
-	p, err := process.Open(context.Background(), process.Config{Dir: filepath.Join(dir, "roots"), Secret: func(string) bool { return false }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := container.Open(t.Context(), container.Config{Dir: dir, Runtime: "runc", Programs: p, Secret: func(string) bool { return false }})
+	c, err := container.Open(t.Context(), container.Config{Dir: dir, Runtime: "runc", Programs: programs(t), Secret: func(string) bool { return false }})
 	if err != nil {
 		t.Fatal(err)
 	}

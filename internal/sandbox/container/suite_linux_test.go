@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -23,7 +22,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/sandbox/sandboxtest"
 )
 
-// TestEscapeSuite runs every attempt of the suite in containers of runc.
+// TestEscapeSuite makes attempts of the suite in containers of runc: each with the tag
+// endure, otherwise a few on each wall.
 func TestEscapeSuite(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skipf("the suite's calls are numbered for amd64, and this is %s", runtime.GOARCH)
@@ -36,22 +36,27 @@ func TestEscapeSuite(t *testing.T) {
 		return small{c}
 	}
 	if os.Geteuid() == 0 {
-		sandboxtest.Container(t, 10/repeat.Times(10, 2), runner)
+		sandboxtest.Container(t, sandboxtest.ChoosePart("", repeat.Enduring, sandboxtest.EachWall()), runner)
 		return
 	}
-	every, err := strconv.Atoi(os.Getenv(rootlessEnv))
-	if err != nil || every < 1 {
-		every = 5
-	}
-	sandboxtest.Rootless(t, every, runner)
+	few := fewAttempts().And("network/tcp", "limit/a list", "property/no descriptor leaks")
+	sandboxtest.Rootless(t, sandboxtest.ChoosePart(rootlessEnv, repeat.Enduring, few), runner)
 }
 
-// rootlessEnv is of how many attempts one is made as an ordinary user: 1 is each.
+// rootlessEnv holds a number n: one of n attempts of each family is made as an ordinary
+// user.
 const rootlessEnv = "HOLDFAST_TEST_ROOTLESS_EVERY"
 
-// TestRootless runs programs, images and the escape suite again as an ordinary
-// user who owns nothing, where the tests run as root: what he cannot have the
-// posture says.
+// fewAttempts are attempts on the walls that another way to start a container could lack.
+func fewAttempts() sandboxtest.Part {
+	return sandboxtest.Named("namespace/unshare mount", "identity/capabilities",
+		"files/read /etc/passwd", "files/write a file of the runtime",
+		"limit/threads", "property/a name of its own", "property/nothing but itself is seen")
+}
+
+// TestRootless runs programs and a few attempts of the escape suite, with the tag endure
+// images and all attempts, again as an ordinary user who owns nothing, if the tests run
+// as root: the posture says what such a user cannot have.
 func TestRootless(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the suite takes half a minute")
@@ -75,7 +80,11 @@ func TestRootless(t *testing.T) {
 	if err := errors.Join(os.WriteFile(self, b, 0o755), os.WriteFile(tricks, sandboxtest.Tricks(t), 0o755), os.Mkdir(tmp, 0o700), os.Chown(tmp, nobody, nobody)); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(self, "-test.run=^(TestEscapeSuite|TestRun|TestRootlessPosture|TestImage|TestKilledHoldfast|TestRunWhoeverStartsIt)$", "-test.v")
+	names := []string{"TestEscapeSuite", "TestRootlessPosture", "TestRunWhoeverStartsIt"}
+	if repeat.Enduring {
+		names = append(names, "TestRun", "TestImage", "TestKilledHoldfast")
+	}
+	cmd := exec.Command(self, "-test.run=^("+strings.Join(names, "|")+")$", "-test.v")
 	cmd.Dir = tmp
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "GORACE=" + os.Getenv("GORACE"), "HOME=" + tmp, "TMPDIR=" + tmp, sandboxtest.TricksEnv + "=" + tricks, rootlessEnv + "=" + os.Getenv(rootlessEnv)}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
@@ -83,7 +92,7 @@ func TestRootless(t *testing.T) {
 	if err != nil {
 		t.Errorf("%v\n%s", err, unpassed(out))
 	}
-	for _, name := range []string{"TestEscapeSuite", "TestRun", "TestRootlessPosture", "TestImage", "TestKilledHoldfast", "TestRunWhoeverStartsIt"} {
+	for _, name := range names {
 		if !bytes.Contains(out, []byte("\n--- PASS: "+name+" (")) {
 			t.Errorf("%s did not pass as an ordinary user", name)
 		}

@@ -4,6 +4,7 @@ package container_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -21,13 +22,33 @@ func TestMain(m *testing.M) {
 	guestInit()
 	process.Launcher()
 	container.Launcher()
-	os.Exit(sandboxtest.NullKept(m.Run))
+	os.Exit(sandboxtest.NullKept(func() int { return withRoots(m.Run) }))
+}
+
+// rootsEnv names the directory for roots that all tests share, and the processes that
+// they start with their environment: to copy a root takes longer than most tests.
+const rootsEnv = "HOLDFAST_TEST_ROOTS"
+
+func withRoots(run func() int) int {
+	if os.Getenv(rootsEnv) != "" {
+		return run()
+	}
+	dir, err := os.MkdirTemp("", "roots")
+	if err == nil {
+		defer os.RemoveAll(dir)
+		err = os.Setenv(rootsEnv, dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "cannot make a directory for roots:", err)
+		return 1
+	}
+	return run()
 }
 
 // programs is a process tier, from which languages come.
 func programs(t *testing.T) *process.Tier {
 	t.Helper()
-	p, err := process.Open(context.Background(), process.Config{Dir: filepath.Join(t.TempDir(), "roots"), Secret: func(string) bool { return false }})
+	p, err := process.Open(context.Background(), process.Config{Dir: os.Getenv(rootsEnv), Secret: func(string) bool { return false }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/repeat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -35,13 +36,13 @@ func TestARunSurvivesItsLaunchersDeath(t *testing.T) {
 		}
 	}
 	ran("at first")
-	for range 10 {
+	for range repeat.Times(10, 3) {
 		z := launched(t, b)
 		z.cmd.Process.Kill()
 		<-z.done // a run may begin and end between a signal and a death
 		ran("after its launcher was killed")
 	}
-	for range 10 {
+	for range repeat.Times(10, 3) {
 		z := launched(t, b)
 		ran("before the launcher is killed")
 		b.Settle(t.Context())
@@ -60,22 +61,23 @@ func TestARunSurvivesItsLaunchersDeath(t *testing.T) {
 		time.AfterFunc(20*time.Millisecond, func() { z.cmd.Process.Kill() })
 		ran("while its walls were raised")
 	}
-	ended := 0
-	for i := range 60 {
+	ended, times := 0, repeat.Times(60, 12)
+	for i := range times {
+		after := time.Duration(i) * 6 * time.Millisecond / time.Duration(times)
 		z := launched(t, b)
-		timer := time.AfterFunc(time.Duration(i)*100*time.Microsecond, func() { z.cmd.Process.Kill() })
+		timer := time.AfterFunc(after, func() { z.cmd.Process.Kill() })
 		res, err := b.Run(t.Context(), spec)
 		timer.Stop()
 		switch {
 		case err != nil:
-			t.Errorf("killed %v after its beginning: %v", time.Duration(i)*100*time.Microsecond, err)
+			t.Errorf("killed %v after its beginning: %v", after, err)
 		case res.ExitCode == sandbox.ExitLimit && res.Reason == sandbox.ReasonSignal:
 			ended++ // it had begun
 		case res.ExitCode != 0 || res.State != sandbox.Completed:
 			t.Errorf("%+v", res)
 		}
 	}
-	t.Logf("%d of 60 had begun and were ended", ended)
+	t.Logf("%d of %d had begun and were ended", ended, times)
 }
 
 // TestCodeIsNotRunTwice: a program that had begun when its launcher was killed

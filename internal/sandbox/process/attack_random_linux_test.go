@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/repeat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -52,7 +53,7 @@ func TestAttack_killedAtAnyMoment(t *testing.T) {
 	})
 	for worker := range 6 {
 		runs.Go(func() {
-			for i := range 12 {
+			for i := range repeat.Times(12, 3) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rand.IntN(250))*time.Millisecond)
 				res, err := b.Run(ctx, sandbox.Spec{ID: fmt.Sprintf("chaos-%d-%d", worker, i), Language: "python3", Code: []byte(hostile[rand.IntN(len(hostile))]), Timeout: 5 * time.Second, Need: anyWalls})
 				cancel()
@@ -126,7 +127,7 @@ func TestAttack_programsThatAreNone(t *testing.T) {
 	}
 	random := rand.New(rand.NewPCG(1, 2))
 	ends := map[string]int{}
-	for range 200 {
+	for range repeat.Times(200, 40) {
 		code := slices.Clone(whole)
 		for range 1 + random.IntN(3) {
 			code[random.IntN(min(len(code), 240))] = []byte{0, 1, 0x7f, 0x80, 0xff, byte(random.Uint32())}[random.IntN(6)]

@@ -258,7 +258,7 @@ func TestProcessEntersByItself(t *testing.T) {
 
 func TestNothingIsLeftOfGroups(t *testing.T) {
 	c := groupsHere(t, sandbox.WallPids)
-	for i := range repeat.Times(500, 101) {
+	for i := range repeat.Times(500, 51) {
 		g, err := c.create("same-name", usual())
 		if err != nil {
 			t.Fatal(err)

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/repeat"
 )
 
 // TestBystandersHoldNothing: of what is open here when one is started, nothing
@@ -36,7 +38,7 @@ func TestBystandersAtOnce(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 8 {
 			wg.Go(func() {
-				for range 50 {
+				for range repeat.Times(50, 8) {
 					p, err := startBystander(-1, nil)
 					if err != nil {
 						t.Error(err)

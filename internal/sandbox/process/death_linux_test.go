@@ -30,7 +30,7 @@ func TestNothingOutlivesItsSupervisor(t *testing.T) {
 		return
 	}
 	cmd := exec.Command("/proc/self/exe", "-test.run=^TestNothingOutlivesItsSupervisor$")
-	cmd.Env = append(os.Environ(), supervisorEnv+"="+t.TempDir())
+	cmd.Env = append(os.Environ(), supervisorEnv+"="+rootsFor(t))
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +69,7 @@ func TestNothingOutlivesItsSupervisor(t *testing.T) {
 
 // supervise runs a program without end, and says so once it runs.
 func supervise(t *testing.T, dir string) {
-	b, err := Open(context.Background(), Config{Dir: filepath.Join(dir, "roots")})
+	b, err := Open(context.Background(), Config{Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}

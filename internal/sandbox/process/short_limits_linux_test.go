@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
-// limitEnv makes the test's program set limits of its own, "NUMBER=VALUE", and
-// run something with them.
+// limitEnv makes the test's program set limits, "NUMBER=VALUE" each, and run something
+// with them.
 const limitEnv = "HOLDFAST_TEST_LIMIT"
 
 // TestSmallLimitsAreNamed: a limit that Holdfast was started with and that is too
@@ -34,28 +34,28 @@ func TestSmallLimitsAreNamed(t *testing.T) {
 		resource int
 		value    uint64
 		want     string // "ran", or of the error
+		more     []string
 	}{
-		"open files":            {unix.RLIMIT_NOFILE, 100, "RLIMIT_NOFILE (open files) at 100, and a run needs 256 | start it where `ulimit -n` is at least 256"},
-		"enough open files":     {unix.RLIMIT_NOFILE, 256, "ran"},
-		"file size":             {unix.RLIMIT_FSIZE, 50 << 20, "RLIMIT_FSIZE (bytes in a file) at 51200 KB, and a run needs 131072 KB | start it where `ulimit -f`"},
-		"enough file size":      {unix.RLIMIT_FSIZE, 128 << 20, "ran"},
-		"address space":         {unix.RLIMIT_AS, 2<<30 - 1, "RLIMIT_AS (bytes of address space) at 2097151 KB, and a run needs 2097152 KB | start it where `ulimit -v`"},
-		"enough address space":  {unix.RLIMIT_AS, 3 << 30, "ran"},
-		"private memory":        {unix.RLIMIT_DATA, 200 << 20, "RLIMIT_DATA (bytes of private memory) at 204800 KB, and a run needs 262144 KB | start it where `ulimit -d`"},
-		"enough private memory": {unix.RLIMIT_DATA, 400 << 20, "ran"},
-		"locked memory":         {unix.RLIMIT_MEMLOCK, 0, "ran"},
-		"pending signals":       {unix.RLIMIT_SIGPENDING, 20, "ran"},
-		"message queues":        {unix.RLIMIT_MSGQUEUE, 0, "ran"},
-		"processor time":        {unix.RLIMIT_CPU, 10, "ran"},
-		"stack":                 {unix.RLIMIT_STACK, 256 << 10, "ran"},
-		"core files":            {unix.RLIMIT_CORE, 0, cores},
+		"open files":            {resource: unix.RLIMIT_NOFILE, value: 100, want: "RLIMIT_NOFILE (open files) at 100, and a run needs 256 | start it where `ulimit -n` is at least 256"},
+		"enough open files":     {resource: unix.RLIMIT_NOFILE, value: 256, want: "ran"},
+		"file size":             {resource: unix.RLIMIT_FSIZE, value: 50 << 20, want: "RLIMIT_FSIZE (bytes in a file) at 51200 KB, and a run needs 131072 KB | start it where `ulimit -f`"},
+		"enough file size":      {resource: unix.RLIMIT_FSIZE, value: 128 << 20, want: "ran"},
+		"address space":         {resource: unix.RLIMIT_AS, value: 2<<30 - 1, want: "RLIMIT_AS (bytes of address space) at 2097151 KB, and a run needs 2097152 KB | start it where `ulimit -v`"},
+		"enough address space":  {resource: unix.RLIMIT_AS, value: 3 << 30, want: "ran"},
+		"private memory":        {resource: unix.RLIMIT_DATA, value: 200 << 20, want: "RLIMIT_DATA (bytes of private memory) at 204800 KB, and a run needs 262144 KB | start it where `ulimit -d`"},
+		"enough private memory": {resource: unix.RLIMIT_DATA, value: 400 << 20, want: "ran"},
+		"what no run needs": {resource: unix.RLIMIT_MEMLOCK, value: 0, want: "ran", more: []string{
+			setLimit(unix.RLIMIT_SIGPENDING, 20), setLimit(unix.RLIMIT_MSGQUEUE, 0),
+			setLimit(unix.RLIMIT_CPU, 10), setLimit(unix.RLIMIT_STACK, 256<<10)}},
+		"core files": {resource: unix.RLIMIT_CORE, value: 0, want: cores},
 	} {
 		if raceDetector && (c.resource == unix.RLIMIT_AS || c.resource == unix.RLIMIT_DATA) {
 			continue // it takes more for itself; make test runs these without it
 		}
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
 			cmd := exec.Command("/proc/self/exe", "-test.run=^TestSmallLimitsAreNamed$", "-test.timeout=15s")
-			cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d=%d", limitEnv, c.resource, c.value), "TMPDIR="+t.TempDir())
+			limits := strings.Join(append(c.more, setLimit(c.resource, c.value)), " ")
+			cmd.Env = append(os.Environ(), limitEnv+"="+limits, "TMPDIR="+t.TempDir())
 			out, err := cmd.CombinedOutput()
 			if err != nil || !strings.Contains(string(out), "said: ") || !strings.Contains(string(out), c.want) {
 				t.Errorf("%v\n%s\nwant %s", err, out, c.want)
@@ -64,16 +64,21 @@ func TestSmallLimitsAreNamed(t *testing.T) {
 	}
 }
 
+// setLimit returns what limitEnv says of one limit.
+func setLimit(resource int, value uint64) string { return fmt.Sprintf("%d=%d", resource, value) }
+
 func runLimited(t *testing.T, set string) {
-	var resource int
-	var l unix.Rlimit
-	if _, err := fmt.Sscanf(set, "%d=%d", &resource, &l.Max); err != nil {
-		t.Fatal(err)
-	}
-	l.Cur = l.Max
 	b := tier(t)
-	if err := unix.Prlimit(0, resource, &l, nil); err != nil {
-		t.Fatal(err)
+	for one := range strings.FieldsSeq(set) {
+		var resource int
+		var l unix.Rlimit
+		if _, err := fmt.Sscanf(one, "%d=%d", &resource, &l.Max); err != nil {
+			t.Fatal(err)
+		}
+		l.Cur = l.Max
+		if err := unix.Prlimit(0, resource, &l, nil); err != nil {
+			t.Fatal(err)
+		}
 	}
 	res, err := b.Run(t.Context(), sandbox.Spec{ID: "limited", Language: sandbox.Static, Code: probe(), Need: anyWalls})
 	var e *holdfast.Error

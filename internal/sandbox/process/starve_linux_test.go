@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/repeat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -290,7 +291,7 @@ func TestRunWhileMemoryIsShort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range 3 {
+	for i := range repeat.Times(3, 1) {
 		res, err := b.Run(t.Context(), sandbox.Spec{ID: fmt.Sprint("short-", i), Language: python, MemoryMB: 512, Code: []byte("x = bytearray(250 << 20)\nprint('held')"), Need: anyWalls})
 		if err != nil {
 			t.Fatal(err)

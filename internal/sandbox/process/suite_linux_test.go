@@ -15,15 +15,25 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/sandbox/sandboxtest"
 )
 
-// TestEscapeSuite runs the suite as the user that the tests run as: root or not.
+// choosePart returns p, or every attempt with the tag endure. What an ordinary user's
+// process does again is a few attempts on each wall.
+func choosePart(p sandboxtest.Part) sandboxtest.Part {
+	if os.Getenv(sandboxtest.TwinsEnv) != "" {
+		p = sandboxtest.EachWall()
+	}
+	return sandboxtest.ChoosePart("", repeat.Enduring, p)
+}
+
+// TestEscapeSuite runs the suite as the user that the tests run as: root or not. Without
+// the tag endure it makes a few attempts, with their twins; TestEscapeSuiteWarm makes each.
 func TestEscapeSuite(t *testing.T) {
 	onlyHere(t)
 	t.Parallel()
-	sandboxtest.Suite(t, 10/repeat.Times(10, 2), func(t *testing.T) sandboxtest.Runner { return tier(t) })
+	sandboxtest.Suite(t, choosePart(sandboxtest.EachWall()), func(t *testing.T) sandboxtest.Runner { return tier(t) })
 }
 
-// TestEscapeSuiteRootless runs all of them again as an ordinary user, where the tests run
-// as root.
+// TestEscapeSuiteRootless runs them again as an ordinary user, if the tests run as root:
+// all with the tag endure, otherwise TestEscapeSuite alone.
 func TestEscapeSuiteRootless(t *testing.T) {
 	onlyHere(t)
 	t.Parallel()
@@ -50,7 +60,11 @@ func TestEscapeSuiteRootless(t *testing.T) {
 	if err := os.Chown(tmp, nobody, nobody); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(self, "-test.run=^TestEscapeSuite(Warm|Workspace)?$", "-test.v", "-test.parallel=1")
+	pattern := "^TestEscapeSuite$"
+	if repeat.Enduring {
+		pattern = "^TestEscapeSuite(Warm|Workspace)?$"
+	}
+	cmd := exec.Command(self, "-test.run="+pattern, "-test.v", "-test.parallel=1")
 	cmd.Dir = tmp
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "GORACE=" + os.Getenv("GORACE"), "HOME=" + tmp, "TMPDIR=" + tmp, sandboxtest.TricksEnv + "=" + tricks, sandboxtest.TwinsEnv + "=yes"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
@@ -72,16 +86,6 @@ func unpassed(out []byte) []byte {
 		}
 	}
 	return b.Bytes()
-}
-
-// unwatched builds these tests without the race detector, linked statically.
-func unwatched(t *testing.T, self string) {
-	t.Helper()
-	build := exec.Command("go", "test", "-c", "-ldflags=-s -w", "-o", self, ".")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
 }
 
 // copyTo makes a program that can be started at once: while it is written nothing is

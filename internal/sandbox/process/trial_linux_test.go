@@ -137,7 +137,7 @@ func TestTraceSees(t *testing.T) {
 
 // TestManyRunsLeaveNothing: after 10 000 runs there is what there was before.
 func TestManyRunsLeaveNothing(t *testing.T) {
-	runs := repeat.Times(10_000, 100) / 3 * 3
+	runs := repeat.Times(10_000, 60) / 3 * 3
 	t.Setenv("TMPDIR", t.TempDir())
 	b := tier(t)
 	spec := sandbox.Spec{ID: "many", Language: sandbox.Static, Need: anyWalls,
@@ -157,7 +157,7 @@ func TestManyRunsLeaveNothing(t *testing.T) {
 		}
 		wg.Wait()
 	}
-	all(60)
+	all(30)
 	b.Settle(t.Context())
 	before, start := b.Trace(), time.Now()
 	all(runs)

@@ -1,7 +1,10 @@
+//go:build linux && endure
+
 package process
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -27,6 +30,16 @@ func TestInGuests(t *testing.T) {
 			t.Parallel()
 			sandboxtest.BootGuest(t, kernel, image, name, sandboxtest.ByWork()).Judge(t, scenesToPlay(name)...)
 		})
+	}
+}
+
+// unwatched builds these tests without the race detector, linked statically.
+func unwatched(t *testing.T, self string) {
+	t.Helper()
+	build := exec.Command("go", "test", "-c", "-tags", "endure", "-ldflags=-s -w", "-o", self, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
 	}
 }
 

@@ -16,7 +16,6 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/sandboxtest"
 )
@@ -26,7 +25,10 @@ import (
 func TestEscapeSuiteWorkspace(t *testing.T) {
 	onlyHere(t)
 	t.Parallel()
-	sandboxtest.Workspace(t, 10/repeat.Times(10, 2), func(t *testing.T, program string) sandboxtest.Runner { return workspaces(t, program) })
+	part := choosePart(sandboxtest.EachWall())
+	sandboxtest.Workspace(t, part, func(t *testing.T, program string) sandboxtest.Runner {
+		return workspaces(t, program)
+	})
 }
 
 // TestEscapeSuiteConnectedWorkspace runs it where they have a network, which is
@@ -34,7 +36,9 @@ func TestEscapeSuiteWorkspace(t *testing.T) {
 func TestEscapeSuiteConnectedWorkspace(t *testing.T) {
 	onlyHere(t)
 	t.Parallel()
-	sandboxtest.Connected(t, 10/repeat.Times(10, 2), func(t *testing.T, program string) sandboxtest.Runner {
+	part := sandboxtest.Named("network/a connection", "node/a name by its own question", "files/read /etc/resolv.conf",
+		"network/bluetooth", "network/packets", "files/read /etc/passwd", "namespace/unshare net", "kernel/bpf")
+	sandboxtest.Connected(t, choosePart(part), func(t *testing.T, program string) sandboxtest.Runner {
 		w := workspaces(t, program)
 		w.connected = true
 		return w

@@ -13,24 +13,22 @@ const slow = 2 * time.Minute
 // process of its namespace, finds its scratch in /workspace and a /proc of its
 // own. Each has to come to what it comes to in the process tier, or to what the
 // table of exceptions says by its name. That the attempts get through where there
-// is no wall, Suite shows. every is as there.
-func Container(t *testing.T, every int, open func(t *testing.T) Runner) {
-	s := &suite{alone: true, every: every, fair: true, patience: slow}
+// is no wall, Suite shows.
+func Container(t *testing.T, part Part, open func(t *testing.T) Runner) {
+	s := &suite{alone: true, part: part, patience: slow}
 	s.others(t, containerExceptions(), nil, func(t *testing.T, _ string) Runner { return open(t) })
 }
 
-// Rootless is Container for an ordinary user's runtime, of which every so many
-// attempts one is made.
-func Rootless(t *testing.T, every int, open func(t *testing.T) Runner) {
-	s := &suite{alone: true, every: every, patience: slow}
+// Rootless is Container for an ordinary user's runtime.
+func Rootless(t *testing.T, part Part, open func(t *testing.T) Runner) {
+	s := &suite{alone: true, part: part, patience: slow}
 	s.others(t, containerExceptions(), rootlessExceptions(), func(t *testing.T, _ string) Runner { return open(t) })
 }
 
 // Docker is Container behind a Docker engine, which hands no listener of a filter
-// out: what is a violation or an escape elsewhere ends the program unnamed. Of
-// every so many attempts one is made: a container costs the engine a third of a
-// second of a processor.
-func Docker(t *testing.T, every int, open func(t *testing.T) Runner) {
-	s := &suite{alone: true, every: every, patience: slow}
+// out: what is a violation or an escape elsewhere ends the program unnamed.
+// A container costs the engine a third of a second of a processor.
+func Docker(t *testing.T, part Part, open func(t *testing.T) Runner) {
+	s := &suite{alone: true, part: part, patience: slow}
 	s.others(t, containerExceptions(), dockerExceptions(), func(t *testing.T, _ string) Runner { return open(t) })
 }

@@ -176,11 +176,11 @@ say(inside?'held':'reached');process.exit(0)`
 	}
 	return []try{
 		{name: "memory of WebAssembly", js: `const m=new WebAssembly.Memory({initial:6400}); new Uint8Array(m.buffer).fill(1);` + held, want: oom, twin: here},
-		{name: "memory of buffers", js: `const keep=[]; for(let i=0;i<40;i++)keep.push(Buffer.alloc(10<<20,1));` + held, want: oom, twin: here},
-		{name: "memory of the heap", js: `const keep=[]; for(let i=0;i<50;i++)keep.push(new Array(1<<20).fill(i+.5));` + held, want: oom, twin: here},
-		{name: "memory that threads share", js: `const b=new SharedArrayBuffer(400<<20); new Uint8Array(b).fill(1);` + held, want: oom, twin: here},
-		{name: "memory of strings", js: `const keep=[]; for(let i=0;i<50;i++)keep.push(Buffer.alloc(8<<20,65+i%26).toString('latin1'));` + held, want: oom, twin: here},
-		{name: "threads", js: `
+		{name: "memory of buffers", costly: true, js: `const keep=[]; for(let i=0;i<40;i++)keep.push(Buffer.alloc(10<<20,1));` + held, want: oom, twin: here},
+		{name: "memory of the heap", costly: true, js: `const keep=[]; for(let i=0;i<50;i++)keep.push(new Array(1<<20).fill(i+.5));` + held, want: oom, twin: here},
+		{name: "memory that threads share", costly: true, js: `const b=new SharedArrayBuffer(400<<20); new Uint8Array(b).fill(1);` + held, want: oom, twin: here},
+		{name: "memory of strings", costly: true, js: `const keep=[]; for(let i=0;i<50;i++)keep.push(Buffer.alloc(8<<20,65+i%26).toString('latin1'));` + held, want: oom, twin: here},
+		{name: "threads", costly: true, js: `
 const {Worker}=require('worker_threads');
 const up=()=>new Promise((y,n)=>{const w=new Worker('setInterval(()=>{},1e6)',{eval:true,resourceLimits:{maxOldGenerationSizeMb:8,stackSizeMb:1}});w.once('online',y);w.once('error',n);w.once('exit',n)});
 attempt(async()=>{for(let i=0;i<70;i++)await up()})`, spec: memory(512), want: cut, twin: here},

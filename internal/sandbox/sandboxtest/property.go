@@ -201,6 +201,9 @@ func secrets(t *testing.T, s *suite) {
 	if !strings.HasSuffix(out, "found []\n") {
 		t.Errorf("IT FOUND THE SECRET: %q", out)
 	}
+	if s.part.brief {
+		return
+	}
 	os.Setenv("SUITE_FOLDER", dir)
 	defer os.Unsetenv("SUITE_FOLDER")
 	twin, how := s.outside(t, try{code: findSecret})
@@ -263,15 +266,21 @@ func pairFutex(t *testing.T, s *suite) {
 	if string(a.Stdout) != "nobody ETIMEDOUT\n" || string(b.Stdout) != "woke 0\n" {
 		t.Errorf("A MESSAGE PASSED: %q and %q", a.Stdout, b.Stdout)
 	}
+	if s.part.brief {
+		return
+	}
 	var out [2]string
-	var wg sync.WaitGroup
-	for i, code := range []string{waiter, waker} {
-		wg.Go(func() { out[i], _ = s.outside(t, try{code: code}) })
+	for range 5 { // on a busy machine one of the two can come too late for the other
+		var wg sync.WaitGroup
+		for i, code := range []string{waiter, waker} {
+			wg.Go(func() { out[i], _ = s.outside(t, try{code: code}) })
+		}
+		wg.Wait()
+		if out[0] == "woken\n" && out[1] == "woke 1\n" {
+			return
+		}
 	}
-	wg.Wait()
-	if out[0] != "woken\n" || out[1] != "woke 1\n" {
-		t.Errorf("outside no message passed: %q", out)
-	}
+	t.Errorf("outside no message passed: %q", out)
 }
 
 // pairMemory: what one writes into a shared mapping of its own scratch the other
@@ -426,9 +435,13 @@ func (s *suite) haltedAfter(t *testing.T, after time.Duration) (*sandbox.Result,
 	return res, time.Since(start) - after, err
 }
 
-// again: a wall that was tried forty times stands, and names each.
+// again: a wall that was tried forty times, or ten in brief, stands, and names each.
 func again(t *testing.T, s *suite) {
-	for i := range 40 {
+	times := 40
+	if s.part.brief {
+		times = 10
+	}
+	for i := range times {
 		res := s.compiled(t, "manythreads")
 		if res.ExitCode != sandbox.ExitSyscall || res.Call == nil || res.Call.Name != "unshare" {
 			t.Fatalf("attempt %d: %d %v", i, res.ExitCode, res.Call)

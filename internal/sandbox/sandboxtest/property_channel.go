@@ -81,6 +81,9 @@ func (m message) passesNot(t *testing.T, s *suite) {
 	if string(a.Stdout) != "heard 0\n" || string(b.Stdout) != "spoke\n" {
 		t.Errorf("A MESSAGE PASSED: %q and %q (%.600q %.600q)", a.Stdout, b.Stdout, a.Stderr, b.Stderr)
 	}
+	if s.part.brief {
+		return
+	}
 	// On a busy machine one of the two can come too late for the other.
 	var out [2]string
 	for range 5 {
@@ -120,7 +123,7 @@ say('heard',int(len(seen)>1))`
 	res := s.python(t, code)
 	// On a busy machine a look outside may find nothing written meanwhile.
 	out, how := "", ""
-	for i := 0; i < 5 && out != "heard 1\n"; i++ {
+	for i := 0; i < 5 && out != "heard 1\n" && !s.part.brief; i++ {
 		out, how = s.outside(t, try{code: code})
 	}
 	close(done)
@@ -128,7 +131,7 @@ say('heard',int(len(seen)>1))`
 	if string(res.Stdout) != "heard 0\n" {
 		t.Errorf("it sees the disk: %q %q", res.Stdout, res.Stderr)
 	}
-	if out != "heard 1\n" {
+	if out != "heard 1\n" && !s.part.brief {
 		t.Errorf("outside it does not: %q, %s", out, how)
 	}
 }
@@ -166,7 +169,7 @@ time.sleep(.8)`
 	if heard(own, func() { s.python(t, fmt.Sprintf(code, own)) }) {
 		t.Error("A MESSAGE PASSED to the host by a lock on /dev/null")
 	}
-	if !heard(own+1, func() { s.outside(t, try{code: fmt.Sprintf(code, own+1)}) }) {
+	if !s.part.brief && !heard(own+1, func() { s.outside(t, try{code: fmt.Sprintf(code, own+1)}) }) {
 		t.Error("outside no message passed")
 	}
 }

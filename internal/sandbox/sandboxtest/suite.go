@@ -43,6 +43,8 @@ type try struct {
 	spec   func(*sandbox.Spec)
 	// patient: it waits for most of a limit, and uses nothing meanwhile.
 	patient bool
+	// costly: it takes long, and meets a wall that a cheaper attempt meets too.
+	costly bool
 }
 
 // family are attempts of one kind.
@@ -51,32 +53,38 @@ type family struct {
 	tries []try
 }
 
-// Suite runs the attempts, at most eight at a time, in runners that open returns; open
-// is called once for the whole suite, and the test that it is given outlives
-// all of them. Of every so many attempts of a family one is made, and the first in
-// any case: 1 is each.
-func Suite(t *testing.T, every int, open func(t *testing.T) Runner) {
-	(&suite{every: every, fair: true}).whole(t, open)
+// Suite makes the attempts of part, at most eight at a time, in the runner that open
+// returns. open is called once, and the test that it is given outlives all attempts.
+func Suite(t *testing.T, part Part, open func(t *testing.T) Runner) {
+	(&suite{part: part}).whole(t, open)
 }
 
 // Again is Suite for other runners of the same machine and user, without the
 // twins: that those get through, Suite shows in the same run of tests.
-func Again(t *testing.T, every int, open func(t *testing.T) Runner) {
-	(&suite{every: every, fair: true, again: true}).whole(t, open)
+func Again(t *testing.T, part Part, open func(t *testing.T) Runner) {
+	(&suite{part: part, again: true}).whole(t, open)
 }
 
 func (s *suite) whole(t *testing.T, open func(t *testing.T) Runner) {
 	t.Helper()
 	s.open(t, func(t *testing.T, _ string) Runner { return open(t) })
 	for _, f := range families() {
+		var together map[string]*batch
+		if s.part.brief && len(s.part.names) == 0 {
+			together = batchesOf(f)
+		}
 		for _, a := range f.tries {
-			s.begin(t, f.name+"/"+a.name, a.patient, func(t *testing.T) { s.attempt(t, a) })
+			if a.costly && s.part.brief && len(s.part.names) == 0 {
+				continue
+			}
+			s.begin(t, f.name+"/"+a.name, a.patient, func(t *testing.T) { s.attempt(t, a, together[a.name]) })
 		}
 	}
 	for _, p := range append(properties(), channels()...) {
 		s.begin(t, "property/"+p.name, false, func(t *testing.T) { p.holds(t, s) })
 	}
 	s.begun.Wait()
+	s.checkNames(t)
 	s.tell(t)
 }
 
@@ -105,7 +113,7 @@ func (s *suite) open(t *testing.T, open func(t *testing.T, program string) Runne
 // many as there are processors.)
 func (s *suite) begin(t *testing.T, name string, patient bool, f func(*testing.T)) {
 	s.attempts++
-	if s.every > 1 && !s.turnOf(name) {
+	if !s.isChosen(name, patient) {
 		return
 	}
 	s.begun.Go(func() {
@@ -129,31 +137,17 @@ func (s *suite) tally(n *int) {
 // within is how long a program may take that says nothing else.
 func (s *suite) within() time.Duration { return cmp.Or(s.patience, sandbox.MaxTimeout) }
 
-// turnOf says whether an attempt is among those of which so many are passed over:
-// counted through all of them, or family by family, each from its first.
-func (s *suite) turnOf(name string) bool {
-	if !s.fair {
-		return s.attempts%s.every == 0
-	}
-	family, _, _ := strings.Cut(name, "/")
-	if family != s.family {
-		s.family, s.inFamily = family, 0
-	}
-	s.inFamily++
-	return s.inFamily%s.every == 1
-}
-
 type suite struct {
 	Runner
 	posture  sandbox.Posture
 	tricks   []byte // the compiled program
 	program  string // the file that it stands in, for twins
 	turn     chan struct{}
-	tree     bool          // the programs run on a work tree
-	alone    bool          // they run without their twins, which another suite runs
-	again    bool          // they do too, and nothing else is different
-	every    int           // of so many attempts one is made; 0 is each
-	fair     bool          // of each family, see turnOf
+	tree     bool // the programs run on a work tree
+	alone    bool // they run without their twins, which another suite runs
+	again    bool // they do too, and nothing else is different
+	part     Part // the attempts that are made
+	seen     map[string]bool
 	patience time.Duration // see within
 	no386    bool          // see shut386
 	family   string
@@ -212,13 +206,16 @@ func (s *suite) compiled(t *testing.T, trick string, change ...func(*sandbox.Spe
 	return res
 }
 
-func (s *suite) attempt(t *testing.T, a try) {
+// attempt makes an attempt, by itself if b is nil.
+func (s *suite) attempt(t *testing.T, a try, b *batch) {
 	var res *sandbox.Result
 	change := a.spec
 	if change == nil {
 		change = func(*sandbox.Spec) {}
 	}
 	switch {
+	case b != nil:
+		res = b.run(t, s, a.name)
 	case a.static != "":
 		res = s.compiled(t, a.static, change)
 	case a.js != "":
@@ -331,10 +328,22 @@ func refused(call, errno string) want {
 		if !s.posture.Names {
 			return // nor are those that are refused
 		}
-		if !slices.ContainsFunc(res.Refused, func(r sandbox.Refusal) bool { return r.Name == call && r.Count > 0 }) {
+		if !s.useRefusal(res.Refused, call) {
 			t.Errorf("%s is not among what was refused: %v", call, res.Refused)
 		}
 	}
+}
+
+// useRefusal takes one from the count of a call's refusals, which attempts of one batch
+// share, and reports whether there was one.
+func (s *suite) useRefusal(list []sandbox.Refusal, call string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.IndexFunc(list, func(r sandbox.Refusal) bool { return r.Name == call && r.Count > 0 })
+	if i >= 0 {
+		list[i].Count--
+	}
+	return i >= 0
 }
 
 // denied: the action fails with one of the errors (by a wall that stands in the

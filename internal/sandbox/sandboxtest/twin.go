@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -200,9 +201,25 @@ func tricks(t *testing.T) []byte {
 	return Tricks(t)
 }
 
+// built is the compiled program, once a test of this process has built it.
+var built struct {
+	sync.Mutex
+	program []byte
+}
+
 // Tricks builds the compiled program of the suite, statically linked for this
 // machine, and returns it.
 func Tricks(t *testing.T) []byte {
+	t.Helper()
+	built.Lock()
+	defer built.Unlock()
+	if built.program == nil {
+		built.program = buildTricks(t)
+	}
+	return built.program
+}
+
+func buildTricks(t *testing.T) []byte {
 	t.Helper()
 	dir := t.TempDir()
 	err := fs.WalkDir(sources, "testdata/tricks", func(path string, d fs.DirEntry, err error) error {

@@ -8,11 +8,10 @@ import (
 // VM runs the same attempts in guests, each in one of its own that is thrown away.
 // Each has to come to what it comes to in the process tier, which is what stands
 // in the guest, or to what the table of exceptions says by its name; and has its
-// twin. Of every so many attempts of a family one is made, and the first in any
-// case: where every instruction is emulated, one takes half a second of a processor
-// and some take many.
-func VM(t *testing.T, every int, open func(t *testing.T) Runner) {
-	s := &suite{every: every, fair: true, patience: 3 * time.Minute}
+// twin, unless part is brief. Where every instruction is emulated, an attempt takes half a second of a
+// processor, and some take many.
+func VM(t *testing.T, part Part, open func(t *testing.T) Runner) {
+	s := &suite{part: part, again: part.brief, patience: 3 * time.Minute}
 	s.others(t, vmExceptions(), nil, func(t *testing.T, _ string) Runner { return open(t) })
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,21 +16,21 @@ import (
 // their own. Each has to come to what it comes to in a run of code, or to what
 // the table of exceptions says by its name. open is given the path of the
 // compiled program, for a toolbox. That the attempts get through where there is
-// no wall, Suite shows. every is as there.
-func Workspace(t *testing.T, every int, open func(t *testing.T, program string) Runner) {
-	workspace(t, every, nil, open)
+// no wall, Suite shows.
+func Workspace(t *testing.T, part Part, open func(t *testing.T, program string) Runner) {
+	workspace(t, part, nil, open)
 }
 
 // Connected is Workspace for those that have a network, in which Holdfast answers
 // whoever comes, and each question for a name by itself.
-func Connected(t *testing.T, every int, open func(t *testing.T, program string) Runner) {
-	workspace(t, every, connectedExceptions(), open)
+func Connected(t *testing.T, part Part, open func(t *testing.T, program string) Runner) {
+	workspace(t, part, connectedExceptions(), open)
 }
 
 // workspace runs the attempts; what stands in own goes before the other
 // exceptions.
-func workspace(t *testing.T, every int, own reasons, open func(t *testing.T, program string) Runner) {
-	s := &suite{tree: true, every: every, fair: true, patience: 2 * time.Minute} // whose files are on a disk that others use
+func workspace(t *testing.T, part Part, own reasons, open func(t *testing.T, program string) Runner) {
+	s := &suite{tree: true, part: part, patience: 2 * time.Minute} // whose files are on a disk that others use
 	s.others(t, exceptions(), own, open)
 }
 
@@ -50,14 +50,15 @@ func (s *suite) others(t *testing.T, table, own reasons, open func(t *testing.T,
 			s.begin(t, name, false, same)
 		case x.none():
 			left[x.why]++
+			s.isChosen(name, true)
 		default:
 			s.begin(t, name, false, differs(x))
 		}
 	}
 	for _, f := range families() {
 		for _, a := range f.tries {
-			begin(f.name+"/"+a.name, func(t *testing.T) { s.attempt(t, a) }, func(x exception) func(*testing.T) {
-				return func(t *testing.T) { s.attempt(t, x.of(a)) }
+			begin(f.name+"/"+a.name, func(t *testing.T) { s.attempt(t, a, nil) }, func(x exception) func(*testing.T) {
+				return func(t *testing.T) { s.attempt(t, x.of(a), nil) }
 			})
 		}
 	}
@@ -67,6 +68,7 @@ func (s *suite) others(t *testing.T, table, own reasons, open func(t *testing.T,
 		})
 	}
 	s.begun.Wait()
+	s.checkNames(t)
 	for name := range other {
 		t.Errorf("there is no attempt %q, for which there is an exception", name)
 	}

@@ -2,26 +2,22 @@ package vm
 
 import (
 	"context"
-	"os"
-	"strconv"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/repeat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/sandboxtest"
 )
 
-// suiteEnv is of how many attempts of a family one is made in a guest: 1 is each,
-// which takes minutes.
+// suiteEnv holds a number n: one of n attempts of each family is made in a guest. Each,
+// as with the tag endure, takes minutes.
 const suiteEnv = "HOLDFAST_TEST_VM_EVERY"
 
-// TestEscapeSuite makes attempts of the escape suite in guests, eight at a time:
-// more than there are processors, so that every guest is slow.
+// TestEscapeSuite makes attempts of the escape suite in guests, a few without the tag
+// endure, eight at a time: more than there are processors, so that every guest is slow.
 func TestEscapeSuite(t *testing.T) {
-	every, err := strconv.Atoi(os.Getenv(suiteEnv))
-	if err != nil || every < 1 {
-		every = 11
-	}
-	sandboxtest.VM(t, every, func(t *testing.T) sandboxtest.Runner { return modest{tier(t)} })
+	few := sandboxtest.Named("namespace/unshare mount", "files/read /etc/passwd", "limit/threads")
+	sandboxtest.VM(t, sandboxtest.ChoosePart(suiteEnv, repeat.Enduring, few), func(t *testing.T) sandboxtest.Runner { return modest{tier(t)} })
 }
 
 // modest is the tier with the process tier's limits for what asks for none: to

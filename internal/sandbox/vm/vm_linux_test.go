@@ -2,13 +2,17 @@ package vm
 
 import (
 	"context"
+	"debug/elf"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/repeat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/sandboxtest"
@@ -33,6 +37,7 @@ func TestMain(m *testing.M) {
 // shared is the tier that all tests use which are not about how one is made.
 var shared struct {
 	once  sync.Once
+	boot  sync.Once
 	tier  *Tier
 	host  *process.Tier
 	cfg   Config
@@ -66,10 +71,7 @@ func assemble(t testing.TB, boots string) error {
 		os.RemoveAll(dir)
 	}
 	self := filepath.Join(dir, "self")
-	build := exec.Command("go", "test", "-c", "-ldflags=-s -w", "-o", self, ".")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Logf("%s", out)
+	if err := makeProgram(t, self); err != nil {
 		return err
 	}
 	host, err := process.Open(context.Background(), process.Config{Dir: filepath.Join(dir, "roots"), Secret: func(string) bool { return false }})
@@ -78,7 +80,7 @@ func assemble(t testing.TB, boots string) error {
 	}
 	shared.host = host
 	var roots []string
-	for _, l := range []string{"python3", "node"} {
+	for _, l := range languages() {
 		beside, err := host.Beside(context.Background(), l)
 		if err != nil {
 			return err
@@ -88,6 +90,41 @@ func assemble(t testing.TB, boots string) error {
 	shared.cfg = Config{Dir: filepath.Join(dir, "vm"), Kernel: boots, Program: self, MemoryMB: 1024, NoKVM: true, Secret: func(string) bool { return false },
 		Groups: host, Roots: func(context.Context) ([]string, error) { return roots, nil }}
 	shared.tier, err = Open(shared.cfg)
+	return err
+}
+
+// languages are those of the guests. To boot one with Node.js takes an emulated machine
+// several times as long.
+func languages() []string {
+	if repeat.Enduring {
+		return []string{"python3", "node"}
+	}
+	return []string{"python3"}
+}
+
+// makeProgram makes the guests' first program: a copy of this one, which it builds again
+// if this one needs libraries, as with the race detector.
+func makeProgram(t testing.TB, path string) error {
+	const own = "/proc/self/exe"
+	f, err := elf.Open(own)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if libraries, err := f.ImportedLibraries(); err == nil && len(libraries) == 0 {
+		b, err := os.ReadFile(own)
+		return errors.Join(err, os.WriteFile(path, b, 0o755))
+	}
+	args := []string{"test", "-c", "-ldflags=-s -w", "-o", path, "."}
+	if repeat.Enduring {
+		args = slices.Insert(args, 2, "-tags", "endure")
+	}
+	build := exec.Command("go", args...)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := build.CombinedOutput()
+	if err != nil {
+		t.Logf("%s", out)
+	}
 	return err
 }
 
@@ -120,7 +157,24 @@ func kernel(t testing.TB) string {
 func tier(t testing.TB) *Tier {
 	t.Helper()
 	parts(t)
+	shared.boot.Do(func() { shared.err = bootShared(t) })
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
 	return shared.tier
+}
+
+// bootShared boots the machine that all others are restored from. On a busy machine an
+// emulated guest can take longer than its languages are given to answer: then it is booted
+// again.
+func bootShared(t testing.TB) (err error) {
+	for range 3 {
+		if _, err = shared.tier.template(t.Context()); err == nil {
+			return nil
+		}
+		t.Log(err)
+	}
+	return err
 }
 
 func python(t testing.TB, b *Tier, code string, change ...func(*sandbox.Spec)) *sandbox.Result {
