@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -197,11 +198,7 @@ func TestZeroSetDenies(t *testing.T) {
 }
 
 func manyNumbers(n int) []any {
-	out := make([]any, n)
-	for i := range out {
-		out[i] = json.Number("1")
-	}
-	return out
+	return slices.Repeat([]any{json.Number("1")}, n)
 }
 
 // TestBounds: a rule that is cheap on ordinary payloads and dear on a hostile
@@ -210,7 +207,7 @@ func TestBounds(t *testing.T) {
 	huge := strings.Repeat("a", 10_000_000)
 	plain := map[string]any{"l": manyNumbers(2_000_000)}
 	floor := time.Hour
-	for range 3 {
+	for range 2 {
 		begin := growth.Used()
 		judgeOne(t, `args.l.all(x, x == 1)`, Facts{Payload: plain})
 		floor = min(floor, growth.Used()-begin)
@@ -237,11 +234,17 @@ func TestBounds(t *testing.T) {
 		"K8_FP5_concatenated": {`size(args.s + args.s + args.s + args.s) == 1`, map[string]any{"s": huge}, ErrCost},
 	} {
 		t.Run(name, func(t *testing.T) {
-			begin := growth.Used()
-			got := judgeOne(t, c.when, Facts{Payload: c.args})
-			took := growth.Used() - begin
-			if len(got) != 1 || got[0].Verdict != holdfast.Deny || !errors.Is(got[0].Err, c.kind) {
-				t.Fatalf("%.300s", fmt.Sprint(got))
+			took := time.Hour
+			for range 4 { // the least counts: all else that the process does only adds
+				begin := growth.Used()
+				got := judgeOne(t, c.when, Facts{Payload: c.args})
+				took = min(took, growth.Used()-begin)
+				if len(got) != 1 || got[0].Verdict != holdfast.Deny || !errors.Is(got[0].Err, c.kind) {
+					t.Fatalf("%.300s", fmt.Sprint(got))
+				}
+				if took <= 10*floor {
+					break
+				}
 			}
 			t.Logf("took %v of the processor, the floor %v", took, floor)
 			if took > 10*floor {
@@ -272,14 +275,17 @@ func TestTimeout_K8_AC4_slow_predicate_times_out(t *testing.T) {
 	}
 }
 
+// almostRuleCost is a text of which one look costs nearly as much as a rule may.
+var almostRuleCost = strings.Repeat("a", 9*MaxRuleCost)
+
 // TestJudgeBudget: all rules of one call share one budget.
 func TestJudgeBudget(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("rules:\n")
 	for i := range 15 {
-		fmt.Fprintf(&text, "- {id: r%d, on: request, message: m, when: 'args.l.exists(x, x == 2)'}\n", i)
+		fmt.Fprintf(&text, "- {id: r%d, on: request, message: m, when: 'args.s != args.s'}\n", i)
 	}
-	got := load(t, text.String()).Judge(t.Context(), OnRequest, Facts{Payload: map[string]any{"l": manyNumbers(150_000)}})
+	got := load(t, text.String()).Judge(t.Context(), OnRequest, Facts{Payload: map[string]any{"s": almostRuleCost}})
 	if len(got) != 1 || !errors.Is(got[0].Err, ErrCost) || got[0].Verdict != holdfast.Deny {
 		t.Fatalf("%+v", got)
 	}
@@ -419,11 +425,11 @@ func threadTime(t *testing.T) time.Duration {
 func TestObserversDoNotEndTheAsking(t *testing.T) {
 	rules := "rules:\n"
 	for i := range 12 {
-		rules += fmt.Sprintf("- {id: o%d, on: goal, message: m, mode: observe, when: 'args.l.exists(x, x == 2)'}\n", i)
-		rules += fmt.Sprintf("- {id: p%d, on: goal, message: m, on_error: pass, when: 'args.l.exists(x, x == 2)'}\n", i)
+		rules += fmt.Sprintf("- {id: o%d, on: goal, message: m, mode: observe, when: 'args.s != args.s'}\n", i)
+		rules += fmt.Sprintf("- {id: p%d, on: goal, message: m, on_error: pass, when: 'args.s != args.s'}\n", i)
 	}
-	s := load(t, rules+"- {id: enforced, on: goal, message: m, when: 'args.l == []'}\n")
-	f := Facts{Payload: map[string]any{"l": manyNumbers(300_000)}}
+	s := load(t, rules+"- {id: enforced, on: goal, message: m, when: 'args.s == \"\"'}\n")
+	f := Facts{Payload: map[string]any{"s": almostRuleCost}}
 	gone, stop := context.WithCancel(t.Context())
 	stop()
 	for kind, ctx := range map[error]context.Context{ErrTimeout: gone, ErrCost: t.Context()} {

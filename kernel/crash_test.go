@@ -55,12 +55,12 @@ func TestCrashWriter(t *testing.T) {
 	wg.Wait()
 }
 
-// TestKill9 kills the writer at random, again and again, twenty times on each
+// TestKill9 kills the writer at random, again and again, ten times on each
 // ledger. Afterwards no acknowledged entry is missing, none is doubled, every
 // begun crossing is closed, no budget is spent twice, and the tree verifies.
 func TestKill9(t *testing.T) {
-	const times = 20
-	for i := range repeat.Times(200, 40) / times {
+	const times = 10
+	for i := range repeat.Times(200, times) / times {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			dir := t.TempDir()
 			acked := map[string]ledger.Outcome{}

@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/constitution"
 	"github.com/holdfast-dev/holdfast/internal/budget"
+	"github.com/holdfast-dev/holdfast/internal/repeat"
 	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
 	"go.opentelemetry.io/otel/sdk/trace"
@@ -65,13 +66,13 @@ func TestKernelContext_AC2_a_cancel_at_any_instant(t *testing.T) {
 	r := random(101)
 	outcomes := map[ledger.Outcome]int{}
 	// The instants are spread over what a crossing takes here and now.
-	long := 6 * time.Millisecond
+	long := 2 * time.Millisecond
 	for range 5 {
 		start := time.Now()
 		w.passes(w.req("test/low", `{}`))
-		long = max(long, 4*time.Since(start))
+		long = max(long, 3*time.Since(start))
 	}
-	for i := range 200 {
+	for i := range repeat.Times(200, 60) {
 		ctx, cancel := context.WithCancel(t.Context())
 		after := time.Duration(r.Int64N(int64(long)))
 		timer := time.AfterFunc(after, cancel)

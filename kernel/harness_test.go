@@ -7,6 +7,9 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -55,6 +58,26 @@ var keys = sync.OnceValues(func() (operator.Key, operator.Public) {
 		panic(err)
 	}
 	return k, pub
+})
+
+// emptyStore is the file of a store that nothing was written to: to make its tables
+// again for each test takes longer than most tests.
+var emptyStore = sync.OnceValue(func() []byte {
+	dir, err := os.MkdirTemp("", "holdfast-kernel-")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "holdfast.db")
+	s, err := sqlite.Open(context.Background(), sqlite.Options{Path: path})
+	if err == nil {
+		err = s.Close()
+	}
+	file, fault := os.ReadFile(path)
+	if err = errors.Join(err, fault); err != nil {
+		panic(err)
+	}
+	return file
 })
 
 func (w *world) now() time.Time {
@@ -123,8 +146,14 @@ func newWorld(t testing.TB, rules string, opts ...option) *world {
 func reopen(t testing.TB, dir, rules string, opts ...option) *world {
 	t.Helper()
 	w := &world{t: t, dir: dir, policy: testPolicy(t, rules)}
+	path := filepath.Join(dir, "holdfast.db")
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		if err := os.WriteFile(path, emptyStore(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	var err error
-	w.store, err = sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(dir, "holdfast.db"), Now: w.now,
+	w.store, err = sqlite.Open(t.Context(), sqlite.Options{Path: path, Now: w.now,
 		Fault: func(step string) error {
 			w.mu.Lock()
 			f := w.fault

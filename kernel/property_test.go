@@ -353,7 +353,7 @@ func (m *model) check() {
 // ended, no budget above its cap, no act without its begin or while halted,
 // each approval used once, and every tree verifies.
 func TestPropertyRandomOperations(t *testing.T) {
-	runs := repeat.Times(30, 6)
+	runs := repeat.Times(30, 3)
 	came := map[ledger.Outcome]int{}
 	for seed := range runs {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -84,13 +84,10 @@ func (w *world) open() bool {
 	return w.store.Poisoned() == nil && w.store.View(context.Background(), func(kernel.Tx) error { return nil }) == nil
 }
 
-// Crossings of every kind, thousands of them, at once and through crashes: the
+// Crossings of every kind, hundreds of them, at once and through crashes: the
 // verifier that shares no code with the kernel agrees with each of them.
 func TestSemanticsOfRandomCrossings(t *testing.T) {
-	lives, each := 4, repeat.Times(120, 40)
-	if testing.Short() {
-		lives = 2
-	}
+	lives, each := repeat.Times(4, 3), repeat.Times(120, 16)
 	dir := t.TempDir()
 	var r dissimilar.Result
 	for life := range lives {

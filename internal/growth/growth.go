@@ -1,51 +1,54 @@
 // Package growth is for tests of what hostile input costs: it fails where the
-// work grows faster than the input. No clock decides, and no figure of one
-// machine: a run is held against one of the same process with a quarter of the
-// input, in processor time, which other processes do not lengthen.
+// work grows faster than the input. It does not depend on the clock or on the speed
+// of one machine: a run is compared with one of the same process with a sixteenth of
+// the input, in processor time, which other processes do not lengthen.
 package growth
 
 import (
+	"runtime/debug"
 	"syscall"
 	"testing"
 	"time"
 )
 
-// times is how much more the larger run is given, most how many times as much
-// it may cost: what is linear takes four times as much, a multiplication of
-// long numbers nine times, what is quadratic sixteen.
-const times, most = 4, 11
+// The larger run has times as much input, and may cost most times as much. Linear work
+// costs 16 times as much, quadratic work 256 times. The distances are wide because busy
+// neighbours slow the larger run by their use of the caches.
+const times, most = 16, 64
 
-// rounds is how often both are run at most. The least of all counts: whatever
-// else the process does only adds.
+// rounds limits how often both are run. The least of all counts: everything else that
+// the process does only adds.
 const rounds = 8
 
-// Linear fails where n units cost far more than four times what a quarter of
-// them costs. of prepares a run of so many units, which may run several times;
-// only the run is measured.
+// Linear fails if n units cost far more than 16 times what a sixteenth of them costs. of
+// prepares a run of a number of units, which may run several times; only the run is
+// measured, without the garbage collector.
 func Linear(t testing.TB, n int, of func(n int) (run func())) {
 	t.Helper()
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	run, all := of(n/times), of(n)
 	run() // what is prepared once is no part of it
-	small, large := cost(run), cost(all)
-	for i := 0; i < rounds && (i < 2 || large > most*small); i++ {
-		small, large = min(small, cost(run)), min(large, cost(all))
+	small, large := min(measureCost(run), measureCost(run)), measureCost(all)
+	for i := 1; i < rounds && large > most*small; i++ {
+		small, large = min(small, measureCost(run)), min(large, measureCost(all))
 	}
+	t.Logf("GROWTH %v %v x%.1f", small, large, float64(large)/float64(small))
 	if large > most*small {
 		t.Errorf("%d take %v of the processor, and %d take %v: more than %d times as much", n/times, small, n, large, most)
 	}
 }
 
-// cost is what run takes of the processors' time; at least some microseconds,
-// below which the system's account tells nothing.
-func cost(run func()) time.Duration {
+// measureCost returns the processor time of run; at least some microseconds, because the
+// system's account is not exact below that.
+func measureCost(run func()) time.Duration {
 	from := Used()
 	run()
-	return max(Used()-from, 50*time.Microsecond)
+	return max(Used()-from, 20*time.Microsecond)
 }
 
-// Used is what this process has taken of the processors' time, over all of its
-// threads; a difference of two says what lay between them cost, however busy
-// the machine is.
+// Used returns the processor time of this process, over all of its threads. The
+// difference of two calls is the cost of what lies between them, however busy the
+// machine is.
 func Used() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -33,7 +33,7 @@ func TestLinearTellsThemApart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := 1 << 20
 			if !c.good {
-				n = 1 << 13
+				n = 1 << 12
 			}
 			f := &failed{TB: t}
 			Linear(f, n, func(n int) func() {

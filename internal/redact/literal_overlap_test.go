@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/repeat"
 )
 
 // Of secrets that overlap nothing stays visible, neither whole nor in pieces.
@@ -36,6 +38,9 @@ func TestRegisteredSecretsThatOverlapAreMasked(t *testing.T) {
 			}
 		}
 		for i := range min(len(text), 100) {
+			if len(text) > 4096 && i%10 > 0 && !repeat.Enduring {
+				continue
+			}
 			agrees(t, e, r, text[:i], text[i:])
 		}
 	}

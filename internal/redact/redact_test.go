@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/repeat"
 )
 
 func engine(t testing.TB, literals ...string) *Engine {
@@ -291,7 +292,7 @@ func TestIdempotent(t *testing.T) {
 	pieces = append(pieces, mustNotMask...)
 	pieces = append(pieces, MaskEmail, MaskPII, MaskSecret, MaskCard+"1234", "=", ":", "\"", "'", " ", "\n", "-", "@", "{", "}", "\\", `\u0041`, "password", "token=")
 	rnd := rand.New(rand.NewPCG(1, 2))
-	for range 20_000 {
+	for range repeat.Times(20_000, 4_000) {
 		var b []byte
 		for range 1 + rnd.IntN(6) {
 			p := pieces[rnd.IntN(len(pieces))]
@@ -504,7 +505,7 @@ func TestLinear(t *testing.T) {
 		"4111111111111111 ", "bob@example.com ", "bob@example.com", "[email hidden]", "call 1 ", "phone 123 ", "\xff", "\x00", "a_", "__", "..", "SG.", "aB", "token:", "api key: ",
 	}
 	for _, u := range units {
-		linear(t, u, 1<<19, func(n int) { e.Text(bytes.Repeat([]byte(u), n/len(u))) })
+		checkLinear(t, u, 1<<17, func(n int) { e.Text(bytes.Repeat([]byte(u), n/len(u))) })
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/repeat"
 )
 
 // streamed is what a stream writes of pieces.
@@ -53,18 +54,26 @@ func corpus() [][]byte {
 
 func TestStreamEqualsTextForEveryCut(t *testing.T) {
 	e := engine(t, canary, "the quick brown dog")
-	for _, s := range corpus() {
+	rnd := rand.New(rand.NewPCG(15, 16))
+	for n, s := range corpus() {
+		if n%2 == 1 && !repeat.Enduring {
+			continue // it is the text before it, among prose: the random mixtures have that
+		}
 		want := e.Text(s)
 		for i := range len(s) + 1 {
 			agrees(t, e, want, s[:i], s[i:])
 		}
 		agrees(t, e, want, bytewise(s)...)
-		if len(s) < 40 {
+		if len(s) < 40 && repeat.Enduring {
 			for i := range len(s) + 1 {
 				for k := i; k <= len(s); k++ {
 					agrees(t, e, want, s[:i], s[i:k], s[k:])
 				}
 			}
+			continue
+		}
+		for range 8 {
+			agrees(t, e, want, cuts(rnd, s)...)
 		}
 	}
 }
@@ -117,7 +126,10 @@ func labelledTexts() (l []string) {
 func TestStreamEqualsTextOfTheLabelledSet(t *testing.T) {
 	es := engines(t)[:2]
 	rnd := rand.New(rand.NewPCG(5, 6))
-	for _, text := range labelledTexts() {
+	for n, text := range labelledTexts() {
+		if n%4 > 0 && !repeat.Enduring {
+			continue
+		}
 		s := []byte("we saw " + text + " and then\nwent on to the end")
 		for _, e := range es {
 			want := e.Text(s)
@@ -143,7 +155,7 @@ func TestStreamEqualsTextForRandomMixtures(t *testing.T) {
 		parts = append(parts, string(s))
 	}
 	rnd := rand.New(rand.NewPCG(3, 4))
-	for range 20_000 {
+	for range repeat.Times(20_000, 4_000) {
 		var s []byte
 		for range 1 + rnd.IntN(6) {
 			p := parts[rnd.IntN(len(parts))]

@@ -83,7 +83,7 @@ func TestLogIsBegunAnew(t *testing.T) {
 	s := openStore(t, t.TempDir())
 	defer s.Close()
 	big := make([]byte, 1<<20)
-	for i := range 160 {
+	for i := range 104 {
 		err := s.Update(t.Context(), func(tx kernel.Tx) error {
 			l := storetest.Leaf(t, "acme", ledger.KindEvent, "", fmt.Sprint(i))
 			l.Part = big
@@ -99,7 +99,7 @@ func TestLogIsBegunAnew(t *testing.T) {
 	}
 	info, err := os.Stat(s.opt.Path + "-wal")
 	if err != nil || info.Size() > 4*logBytes {
-		t.Errorf("after 160 MiB the log has %d MiB (%v)", info.Size()>>20, err)
+		t.Errorf("after 104 MiB the log has %d MiB (%v)", info.Size()>>20, err)
 	}
 }
 

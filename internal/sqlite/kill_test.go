@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/holdfast-dev/holdfast/internal/budget"
+	"github.com/holdfast-dev/holdfast/internal/repeat"
 	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
 	"github.com/holdfast-dev/holdfast/storetest"
@@ -104,10 +106,7 @@ func writer(path string) {
 // acknowledged leaf is there once, the tree verifies, and the counter is what
 // the entries say.
 func TestKill9(t *testing.T) {
-	rounds := 30
-	if testing.Short() {
-		rounds = 5
-	}
+	rounds := repeat.Times(30, 8)
 	path := filepath.Join(t.TempDir(), "db")
 	acked := map[string]bool{}
 	for round := range rounds {
@@ -120,22 +119,19 @@ func TestKill9(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Every other writer is killed counting from its first
-		// acknowledgement, so that a slow machine does not kill them all
-		// while they open the store.
-		wait := time.Duration(20+rand.IntN(130)) * time.Millisecond
-		first := 30 * time.Second
+		// Every other writer is killed after a number of acknowledgements,
+		// so that a slow machine does not kill them all while they open
+		// the store.
+		wait, left := time.Minute, 1+rand.IntN(300)
 		if round%2 == 0 {
-			first = wait
+			wait, left = time.Duration(10+rand.IntN(100))*time.Millisecond, math.MaxInt
 		}
-		timer := time.AfterFunc(first, func() { _ = cmd.Process.Kill() })
-		armed := round%2 == 0
+		timer := time.AfterFunc(wait, func() { _ = cmd.Process.Kill() })
 		for lines := bufio.NewScanner(out); lines.Scan(); {
-			if line := lines.Text(); !armed && strings.HasSuffix(line, ".") {
-				timer.Reset(wait)
-				armed = true
-			}
 			line := lines.Text()
+			if left--; left == 0 {
+				_ = cmd.Process.Kill()
+			}
 			if strings.HasPrefix(line, "error") {
 				t.Errorf("the writer says: %s", line)
 			} else if strings.HasSuffix(line, ".") {

@@ -8,6 +8,7 @@ import (
 // to disk, which about doubles its time; one that writes over what is there
 // already has not. So zeros stand ahead of where the log ends.
 const (
+	firstBytes  = 1 << 20   // ahead of the log of a store that hardly anything was written to
 	runwayBytes = 8 << 20   // ahead of the log when it begins
 	runwayStep  = 256 << 10 // written between two syncs, so that a commit that waits for them waits briefly
 )

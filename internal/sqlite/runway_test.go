@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -73,15 +74,30 @@ func TestRunwayLosesNothing(t *testing.T) {
 	}
 }
 
-// A new store has its runway soon.
+// A new store has a short runway soon, and the whole once it is written to.
 func TestRunwayOfANewStore(t *testing.T) {
 	s := openStore(t, t.TempDir())
 	defer s.Close()
-	for range 500 {
-		if info, err := os.Stat(s.tidy.log); err == nil && info.Size() >= runwayBytes {
+	awaitLength(t, s, firstBytes)
+	for i := range 100 {
+		err := s.Update(t.Context(), func(tx kernel.Tx) error {
+			_, err := tx.Append(storetest.Leaf(t, "acme", ledger.KindEvent, storetest.Crossing(i), strings.Repeat("x", firstBytes/100)))
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	awaitLength(t, s, runwayBytes)
+}
+
+// awaitLength waits until the store's log has n bytes.
+func awaitLength(t *testing.T, s *Store, n int64) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if info, err := os.Stat(s.tidy.log); err == nil && info.Size() >= n {
 			return
 		}
-		time.Sleep(20 * time.Millisecond)
 	}
-	t.Error("the log was not lengthened")
+	t.Fatalf("the log did not become %d bytes long", n)
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/holdfast-dev/holdfast/ledger"
 	"modernc.org/sqlite"
@@ -34,8 +35,12 @@ func readSchema(c *conn) (map[string]object, error) {
 	return all, err
 }
 
-// expected is the schema as the migrations make it.
-func expected() (_ map[string]object, err error) {
+// expectedSchema returns the schema as the migrations make it, by the objects' names.
+// It is made once a process, and must not be changed.
+var expectedSchema = sync.OnceValues(migrateInMemory)
+
+// migrateInMemory returns the schema of a new database in memory.
+func migrateInMemory() (_ map[string]object, err error) {
 	dc, err := (&sqlite.Driver{}).Open(":memory:")
 	if err != nil {
 		return nil, err
@@ -53,7 +58,7 @@ func expected() (_ map[string]object, err error) {
 // schemaFaults says what of the schema is missing, changed or not Holdfast's:
 // who can write to the file can take away what makes the ledger append-only.
 func schemaFaults(c *conn) ([]string, error) {
-	want, err := expected()
+	want, err := expectedSchema()
 	if err != nil {
 		return nil, err
 	}

@@ -22,6 +22,7 @@ type tidier struct {
 	wake  chan struct{}
 	ended chan struct{}
 	grown int64       // bytes since the last wake, about; whoever holds Store.committing
+	first bool        // the log has only its first, short runway; whoever holds Store.committing
 	long  atomic.Bool // the log should begin anew
 }
 
@@ -36,15 +37,17 @@ func newTidier(path string) (*tidier, error) {
 		_ = c.close()
 		return nil, err
 	}
-	return &tidier{log: path + "-wal", c: c, wake: make(chan struct{}, 1), ended: make(chan struct{})}, nil
+	return &tidier{log: path + "-wal", c: c, wake: make(chan struct{}, 1), ended: make(chan struct{}), first: true}, nil
 }
 
 func (t *tidier) start() {
 	go func() {
 		defer close(t.ended)
-		lengthen(t.log, runwayBytes)
+		lengthen(t.log, firstBytes)
+		ahead := int64(runwayBytes)
 		for range t.wake {
-			lengthen(t.log, tidyBytes)
+			lengthen(t.log, ahead)
+			ahead = tidyBytes
 			if t.copyBack("PASSIVE")*pageSize > logBytes {
 				t.long.Store(true)
 			}
@@ -70,8 +73,8 @@ func (t *tidier) copyBack(mode string) int64 {
 // may then still look into it.
 func (s *Store) tidied(n int64) {
 	t := s.tidy
-	if t.grown += n; t.grown > tidyBytes {
-		t.grown = 0
+	if t.grown += n; t.grown > tidyBytes || t.first && t.grown > firstBytes/4 {
+		t.grown, t.first = 0, false
 		select {
 		case t.wake <- struct{}{}:
 		default:
