@@ -52,6 +52,11 @@ func idOf(t *testing.T, line string) string {
 	return string(m.ID)
 }
 
+// bubbled returns f as a test whose time passes only while everything in it waits.
+func bubbled(f func(*testing.T)) func(*testing.T) {
+	return func(t *testing.T) { synctest.Test(t, f) }
+}
+
 func eventually(t *testing.T, what string, f func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
