@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/domain"
 	"github.com/holdfast-dev/holdfast/internal/redact"
+	"github.com/holdfast-dev/holdfast/internal/repeat"
 )
 
 const tenants = "kd83-ZebraCrossing-tenants-own-99"
@@ -39,6 +40,7 @@ func TestAttack_AnEchoingUpstreamTellsTheCredential(t *testing.T) {
 	x := lending(t)
 	b64 := base64.StdEncoding.EncodeToString
 	noise := strings.Repeat("\x00\x01\xfe\xff", 2000)
+	modes := map[string]domain.Domain{"mask": {Credential: lent()}, "binary": {Credential: lent(), Binary: true}, "refuse": {Credential: lent(), Response: domain.Refuse}}
 	for name, answer := range map[string]http.HandlerFunc{
 		"body":        func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "got "+r.Header.Get("Authorization")) },
 		"header":      func(w http.ResponseWriter, r *http.Request) { w.Header().Set("X-Got", r.Header.Get("Authorization")) },
@@ -122,10 +124,8 @@ func TestAttack_AnEchoingUpstreamTellsTheCredential(t *testing.T) {
 			w.Header()["X-Got"] = []string{tenants[:12], tenants[12:]}
 		},
 	} {
-		for mode, d := range map[string]domain.Domain{"mask": {}, "binary": {Binary: true}, "refuse": {Response: domain.Refuse}} {
-			d.Credential = lent()
-			row, o := x.upstream(d, true, answer)
-			resp, text, _ := do(t, "GET", x.front(row, o).URL+"/a", http.Header{"Authorization": {"Bearer of-the-agent"}}, nil)
+		for mode, d := range modes {
+			resp, text, _ := do(t, "GET", x.openPair(d, answer)+"/a", http.Header{"Authorization": {"Bearer of-the-agent"}}, nil)
 			if resp == nil {
 				continue // cut: nothing to read
 			}
@@ -207,6 +207,10 @@ func TestAttack_TheTargetThatIsSentIsAnother(t *testing.T) {
 	}})
 	var targets []string
 	for c := '!'; c < 0x7f; c++ {
+		letter := c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
+		if letter && !strings.ContainsRune("0aZ", c) && !repeat.Enduring {
+			continue // one of each kind stands for the others
+		}
 		for _, form := range []string{"/a%cb", "/%%2f%cx", "/x%%2e%%2e%%2f%c", "/a?b%cc", "//a%cb", "/a%%41%%5c%c"} {
 			targets = append(targets, fmt.Sprintf(form, c))
 		}

@@ -90,10 +90,12 @@ func readings(text string) []string {
 	var unescaped strings.Builder
 	for i := 0; i < len(text); i++ {
 		var n int
-		if k, _ := fmt.Sscanf(text[i:min(len(text), i+6)], `\u%04x`, &n); k == 1 {
-			unescaped.WriteRune(rune(n))
-			i += 5
-			continue
+		if text[i] == '\\' {
+			if k, _ := fmt.Sscanf(text[i:min(len(text), i+6)], `\u%04x`, &n); k == 1 {
+				unescaped.WriteRune(rune(n))
+				i += 5
+				continue
+			}
 		}
 		unescaped.WriteByte(text[i])
 	}

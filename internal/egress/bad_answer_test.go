@@ -1,11 +1,13 @@
 package egress
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -292,25 +294,33 @@ func TestBad_AnswersWithoutEnd(t *testing.T) {
 // in one in another, and whatever it says to be; nobody gets much of it, and
 // nothing is held.
 func TestBad_AnAnswerThatIsABomb(t *testing.T) {
-	spaces := strings.Repeat(" ", 64<<20)
+	type answer struct {
+		coding, kind string
+		body         []byte
+	}
+	answers := map[string]answer{}
+	w := badUp(t, domain.Domain{}, nil, func(conn net.Conn) {
+		if r, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+			c := answers[r.URL.Path]
+			fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Encoding: %s\r\nContent-Length: %d\r\n\r\n%s",
+				c.kind, c.coding, len(c.body), c.body)
+		}
+	})
 	for _, coding := range []string{"gzip", "deflate", "br", "zstd"} {
-		bomb := packed(t, coding, spaces)
+		bomb := packed(t, coding, bombText)
 		for name, c := range map[string]struct {
 			coding string
 			body   []byte
 		}{coding: {coding, bomb}, "gzip of " + coding: {coding + ", gzip", packed(t, "gzip", string(bomb))}, "br of zstd of " + coding: {coding + ", zstd, br", packed(t, "br", string(packed(t, "zstd", string(bomb))))}} {
 			for _, kind := range []string{"text/plain", "application/json", "text/event-stream"} {
 				t.Run(name+", "+kind, func(t *testing.T) {
-					t.Parallel()
-					w := badUp(t, domain.Domain{}, nil, func(conn net.Conn) {
-						askedOf(conn)
-						fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Encoding: %s\r\nContent-Length: %d\r\n\r\n%s", kind, c.coding, len(c.body), c.body)
-					})
-					r, err := w.fetch("plain.test", "/")
+					path := fmt.Sprintf("/%d", len(answers))
+					answers[path] = answer{c.coding, kind, c.body}
+					r, err := w.fetch("plain.test", path)
 					if r == nil || err == nil && r.StatusCode == 200 || len(r.Text) > 4<<20 {
 						t.Fatalf("%v: %d bytes came", err, len(r.Text))
 					}
-					w.wrong(1, "egress/plain.test", holdfast.KindForward, true)
+					w.wrong(len(answers), "egress/plain.test", holdfast.KindForward, true)
 					if n := w.p.out.memory.used.Load(); n != 0 {
 						t.Errorf("%d bytes are still counted", n)
 					}

@@ -227,10 +227,9 @@ func TestBad_ARequestThatIsABomb(t *testing.T) {
 	w := newEgress(t, setup{rows: func(tls, _ uint16) []domain.Domain {
 		return []domain.Domain{{Name: "good.test", Ports: []uint16{tls}, MaxRequest: 256 << 20}}
 	}})
-	spaces := strings.Repeat(" ", 64<<20)
 	n := 0
 	for _, coding := range []string{"gzip", "deflate", "br", "zstd"} {
-		bomb := packed(t, coding, spaces)
+		bomb := packed(t, coding, bombText)
 		for said, body := range map[string][]byte{coding: bomb, coding + ", gzip": packed(t, "gzip", string(bomb)), coding + ", zstd, br": packed(t, "br", string(packed(t, "zstd", string(bomb))))} {
 			r := w.send("POST", w.url("good.test"), string(body), "Content-Type", "text/plain", "Content-Encoding", said)
 			w.refused(r, http.StatusBadRequest)

@@ -165,6 +165,7 @@ func TestBad_AGigabyteOfAnAnswer(t *testing.T) {
 		"binary": {"application/octet-stream", strings.Repeat("\x00\x01\x02\x03", 16<<10), domain.Domain{MaxResponse: 2 << 30, Binary: true}},
 	} {
 		wrote, poured := make(chan int64, 1), int64(0)
+		size = int64(repeat.Times(1024, 10)) << 20
 		w := answer(c.row, c.kind, chunked, c.piece, func(n int64) { wrote <- n })
 		var n int64
 		held := mostHeld(func() {

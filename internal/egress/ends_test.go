@@ -42,19 +42,21 @@ func howItEnds(c net.Conn) error {
 func TestBad_ACutTunnelIsNoEnd(t *testing.T) {
 	cert, _ := minted(t, nil)
 	conf := &tls.Config{Certificates: []tls.Certificate{cert}}
-	much := bigText(16 << 10) // one record
+	much := bigText(16 << 10)
+	sayMuch := func(c net.Conn, _ *world) error { _, err := io.WriteString(c, much); return err }
+	cut := func(c net.Conn, _ *world) error { reset(c); return nil }
 	most := int64(8 << 10)
 	for name, c := range map[string]struct {
 		row        domain.Domain
-		client, up func(c net.Conn, w *world)
+		client, up func(c net.Conn, w *world) error // an error is how it ended for that end, which is told once
 		kind       holdfast.Kind
 	}{
-		"the bound of the way back": {row: domain.Domain{MaxResponse: most}, kind: holdfast.KindPayloadTooLarge, up: func(c net.Conn, _ *world) { io.WriteString(c, much) }},
-		"the bound of the way out":  {row: domain.Domain{MaxRequest: most}, kind: holdfast.KindPayloadTooLarge, client: func(c net.Conn, _ *world) { io.WriteString(c, much) }},
+		"the bound of the way back": {row: domain.Domain{MaxResponse: most}, kind: holdfast.KindPayloadTooLarge, up: sayMuch},
+		"the bound of the way out":  {row: domain.Domain{MaxRequest: most}, kind: holdfast.KindPayloadTooLarge, client: sayMuch},
 		"the limit of silence":      {row: domain.Domain{Idle: 2 * time.Second}, kind: holdfast.KindTimeout},
-		"the upstream":              {kind: holdfast.KindForward, up: func(c net.Conn, _ *world) { reset(c) }},
-		"the client":                {client: func(c net.Conn, _ *world) { reset(c) }},
-		"the end of the proxy":      {kind: holdfast.KindForward, client: func(_ net.Conn, w *world) { w.must(w.p.Close(context.Background())) }},
+		"the upstream":              {kind: holdfast.KindForward, up: cut},
+		"the client":                {client: cut},
+		"the end of the proxy":      {kind: holdfast.KindForward, client: func(_ net.Conn, w *world) error { w.must(w.p.Close(context.Background())); return nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -67,17 +69,24 @@ func TestBad_ACutTunnelIsNoEnd(t *testing.T) {
 					return
 				}
 				if c.up != nil {
-					c.up(conn, nil)
+					if err := c.up(conn, nil); err != nil {
+						ended <- err
+						return
+					}
 				}
 				ended <- howItEnds(conn)
 			})
 			conn := w.through()
 			w.must(heard(conn))
 			io.WriteString(conn, "heard")
+			var err error
 			if c.client != nil {
-				c.client(conn, w)
+				err = c.client(conn, w)
 			}
-			if err := howItEnds(conn); name != "the client" && !errors.Is(err, syscall.ECONNRESET) {
+			if err == nil {
+				err = howItEnds(conn)
+			}
+			if name != "the client" && !errors.Is(err, syscall.ECONNRESET) {
 				t.Errorf("to the client it ended with %v", err)
 			}
 			if err := <-ended; name != "the upstream" && !errors.Is(err, syscall.ECONNRESET) {

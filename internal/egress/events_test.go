@@ -226,7 +226,7 @@ func TestEgress_EventsAreBounded(t *testing.T) {
 
 func TestEgress_AnIdleStreamIsSmall(t *testing.T) {
 	x := newOutside(t, redact.Options{Literals: []holdfast.Secret{holdfast.NewSecret("correcthorsebattery")}})
-	const n = 200
+	const n = 50
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)

@@ -112,6 +112,10 @@ func TestGate_textPassesAndCallsWait(t *testing.T) {
 func TestGate_wholeAnswers(t *testing.T) {
 	begin, end := callOf("rm")
 	calls := strings.Replace(anthropicAnswer, `{"type":"text","text":"hi"}`, `{"type":"tool_use","id":"t2","name":"rm","input":{}}`, 1)
+	worlds, asked := map[domain.Answers]*world{}, map[domain.Answers]int{}
+	for _, answers := range []domain.Answers{"", domain.JudgedCalls} {
+		worlds[answers] = newGated(t, answers)
+	}
 	for name, c := range map[string]struct {
 		answers domain.Answers
 		ask     string
@@ -130,7 +134,7 @@ func TestGate_wholeAnswers(t *testing.T) {
 		"an error of theirs":         {domain.JudgedCalls, streamAsk, says(400, "application/json", `{"type":"error","error":{"type":"invalid_request_error","message":"no"}}`), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newGated(t, c.answers)
+			w := worlds[c.answers]
 			w.up.answer(c.answer)
 			resp, got := posted(t, http.DefaultClient, w.gatewayFor()+"/llm/anthropic/v1/messages", c.ask)
 			if resp.StatusCode == 200 && !c.passes {
@@ -140,7 +144,8 @@ func TestGate_wholeAnswers(t *testing.T) {
 			} else if c.passes != (resp.StatusCode == 200) || !c.passes && strings.Contains(got, `"name":"rm"`) {
 				t.Errorf("%d %s", resp.StatusCode, got)
 			}
-			_ = w.entries(1)
+			asked[c.answers]++
+			_ = w.entries(asked[c.answers])
 		})
 	}
 }

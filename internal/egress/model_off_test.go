@@ -44,6 +44,8 @@ func TestModelsMeteredWhereNothingIsRedacted(t *testing.T) {
 	unasked := chatStream[strings.LastIndex(chatStream[:strings.Index(chatStream, "prompt_tokens")], "data: "):strings.Index(chatStream, "data: [DONE]")]
 	shown := strings.Replace(chatStream, unasked, "", 1)
 	crlf := func(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") }
+	w := newModels(t, setup{rows: offRows})
+	gate, charges := w.gatewayFor(), 0
 	for name, c := range map[string]struct {
 		ask           string
 		answer        http.HandlerFunc
@@ -65,17 +67,17 @@ func TestModelsMeteredWhereNothingIsRedacted(t *testing.T) {
 		"secrets are not masked": {anthropicAsk, says(200, "application/json", strings.Replace(anthropicAnswer, `"hi"`, `"mail ann@example.com"`, 1)), strings.Replace(anthropicAnswer, `"hi"`, `"mail ann@example.com"`, 1), "complete", 9, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newModels(t, setup{rows: offRows})
 			w.up.answer(c.answer)
 			path := "/llm/anthropic/v1/messages"
 			if c.ask != anthropicAsk {
 				path = "/llm/openai/v1/chat/completions"
 			}
-			resp, got := posted(t, http.DefaultClient, w.gatewayFor()+path, c.ask, "Accept-Encoding", "identity")
+			resp, got := posted(t, http.DefaultClient, gate+path, c.ask, "Accept-Encoding", "identity")
 			if c.want == "" && resp.StatusCode == 200 || c.want != "" && (resp.StatusCode != 200 || got != c.want || resp.Header.Get("Content-Encoding") != "") {
 				t.Errorf("%d %v %q", resp.StatusCode, resp.Header, got)
 			}
-			if m := w.charged(1); m == nil || m.How != c.how || c.input >= 0 && m.Input != c.input || m.Output != c.output {
+			charges++
+			if m := w.charged(charges); m == nil || m.How != c.how || c.input >= 0 && m.Input != c.input || m.Output != c.output {
 				t.Errorf("charged %+v", m)
 			}
 		})

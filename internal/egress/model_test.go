@@ -120,6 +120,8 @@ func says(status int, kind string, parts ...string) http.HandlerFunc {
 // D24: what a provider says of its use is what is charged, through the proxy as
 // through the gateway; what it does not say is charged at what was reserved.
 func TestD24_modelsAreCharged(t *testing.T) {
+	w := newModels(t, setup{})
+	gate, charges := w.gatewayFor(), 0
 	for name, c := range map[string]struct {
 		answer        http.HandlerFunc
 		how           string
@@ -138,16 +140,16 @@ func TestD24_modelsAreCharged(t *testing.T) {
 		"an error with 200": {says(200, "application/json", `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`), "refused", 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newModels(t, setup{})
+			before := len(w.up.requests())
 			w.up.answer(c.answer)
-			gate := w.gatewayFor()
 			for i, url := range []string{"https://" + w.at("good.test"), gate + "/llm/anthropic"} {
 				client := http.DefaultClient
 				if i == 0 {
 					client = w.client()
 				}
 				_, _ = posted(t, client, url+"/v1/messages", anthropicAsk)
-				m := w.charged(i + 1)
+				charges++
+				m := w.charged(charges)
 				if m == nil || m.Model != "claude-x" || m.How != c.how || c.input >= 0 && m.Input != c.input || c.output >= 0 && m.Output != c.output || m.Micro != m.Input+10*m.Output {
 					t.Errorf("charged %+v", m)
 				}
@@ -155,7 +157,7 @@ func TestD24_modelsAreCharged(t *testing.T) {
 					t.Errorf("less than what was reserved or seen: %+v", m)
 				}
 			}
-			if seen := w.up.requests(); len(seen) != 2 || seen[0].Body != anthropicAsk || seen[1].Header.Get("X-Api-Key") != "" {
+			if seen := w.up.requests()[before:]; len(seen) != 2 || seen[0].Body != anthropicAsk || seen[1].Header.Get("X-Api-Key") != "" {
 				t.Errorf("the provider was asked %+v", seen)
 			}
 		})

@@ -40,6 +40,7 @@ type outside struct {
 	p      *Proxy
 	engine *redact.Engine
 	dns    *nameServer
+	pairs  map[string]*pair // by row; of the test's goroutine
 
 	mu   sync.Mutex
 	last relayed
@@ -53,7 +54,7 @@ func newOutside(t *testing.T, o redact.Options) *outside {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &outside{t: t, engine: e, dns: newNameServer(t)}
+	x := &outside{t: t, engine: e, dns: newNameServer(t), pairs: map[string]*pair{}}
 	x.p = &Proxy{
 		cfg: Config{
 			Engine:   func(*domain.Domain) *redact.Engine { return x.engine },

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
@@ -15,11 +16,32 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact"
 )
 
-// answered is the front's answer to one that the upstream gives by h.
+// answered returns the front's answer to one that the upstream gives by h.
 func (x *outside) answered(d domain.Domain, method string, h http.HandlerFunc) (*http.Response, string, error) {
 	x.t.Helper()
-	row, o := x.upstream(d, true, h)
-	return do(x.t, method, x.front(row, o).URL, nil, nil)
+	return do(x.t, method, x.openPair(d, h), nil, nil)
+}
+
+// pair is an upstream whose handler the test replaces, and the front before it.
+type pair struct {
+	handler atomic.Pointer[http.HandlerFunc]
+	front   string
+}
+
+// openPair returns the URL of a front whose upstream answers by h until the next call
+// with an equal row: equal rows share an upstream and a front.
+func (x *outside) openPair(d domain.Domain, h http.HandlerFunc) string {
+	x.t.Helper()
+	row := fmt.Sprintf("%+v", d)
+	p := x.pairs[row]
+	if p == nil {
+		p = &pair{}
+		at, o := x.upstream(d, true, func(w http.ResponseWriter, r *http.Request) { (*p.handler.Load())(w, r) })
+		p.front = x.front(at, o).URL
+		x.pairs[row] = p
+	}
+	p.handler.Store(&h)
+	return p.front
 }
 
 func TestEgress_Accept04_AnswersAreRedacted(t *testing.T) {

@@ -65,6 +65,9 @@ type world struct {
 	clear     string // transparent, for the TLS server's port
 	open      string // transparent, for the plain server's port
 
+	found map[string][]*ledger.Entry // by tenant, what read has found
+	next  map[string]int64           // by tenant, the first leaf that read has not seen
+
 	mu     sync.Mutex
 	offset time.Duration // guarded by mu
 	still  time.Time     // guarded by mu; what the clock shows since it was stopped
@@ -172,7 +175,7 @@ func usualRows(tls, plain uint16) []domain.Domain {
 
 func newEgress(t testing.TB, set setup) *world {
 	t.Helper()
-	w := &world{t: t, trusts: set.trusts}
+	w := &world{t: t, trusts: set.trusts, found: map[string][]*ledger.Entry{}, next: map[string]int64{}}
 	dir := t.TempDir()
 	roots := w.upstreams(dir)
 	if set.rows == nil {
@@ -407,6 +410,8 @@ func (w *world) entries(want int) []*ledger.Entry {
 	return out
 }
 
+// read returns the crossings that the ledger holds, by tenant and in order. It parses
+// each record once, and is called by the test's goroutine alone.
 func (w *world) read() []*ledger.Entry {
 	var out []*ledger.Entry
 	err := w.store.View(context.Background(), func(tx kernel.Tx) error {
@@ -415,17 +420,21 @@ func (w *world) read() []*ledger.Entry {
 			return err
 		}
 		for _, h := range heads {
-			err := tx.Leaves(h.Tenant, 0, h.Size, func(s ledger.Stored) error {
+			var more []*ledger.Entry
+			err := tx.Leaves(h.Tenant, w.next[h.Tenant], h.Size, func(s ledger.Stored) error {
 				if s.Kind != ledger.KindEntry {
 					return nil
 				}
 				e, err := ledger.ParseEntry(s.Record)
-				out = append(out, e)
+				more = append(more, e)
 				return err
 			})
 			if err != nil {
 				return err
 			}
+			w.found[h.Tenant] = append(w.found[h.Tenant], more...)
+			w.next[h.Tenant] = h.Size
+			out = append(out, w.found[h.Tenant]...)
 		}
 		return nil
 	})

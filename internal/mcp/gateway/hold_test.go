@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -108,7 +109,7 @@ func TestHold_D11_yes_decides_nothing(t *testing.T) {
 		"nothing": {`{}`, MaxWait},
 		"shouts":  {`{"approval":{"action":"accept","content":{"approved":true,"APPROVED":"APPROVED"}},"verdict":"allow"}`, 50 * time.Millisecond},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(name, bubbled(func(t *testing.T) {
 			g := start(t, newTable(), waiting(c.wait))
 			state := holdByURL(t, g, 1, args)
 			began := time.Now()
@@ -121,7 +122,7 @@ func TestHold_D11_yes_decides_nothing(t *testing.T) {
 			if len(g.k.outputs) != 0 {
 				t.Error("something was done")
 			}
-		})
+		}))
 	}
 }
 
@@ -241,7 +242,7 @@ func TestHold_D11_in_a_session(t *testing.T) {
 		wantText(t, g.client.next(t), `"progress":1}`)
 		wantText(t, g.client.next(t), `"id":1`, `"content":[]`)
 	})
-	t.Run("form, accepted before", func(t *testing.T) {
+	t.Run("form, accepted before", bubbled(func(t *testing.T) {
 		g := start(t, newTable(), waiting(MaxWait))
 		g.session(t, `{"elicitation":{}}`)
 		if l := sorted(t, g); strings.Contains(l, `"mode"`) {
@@ -254,7 +255,7 @@ func TestHold_D11_in_a_session(t *testing.T) {
 		}
 		g.k.decide("r1", true)
 		g.server.next(t)
-	})
+	}))
 	t.Run("declined", func(t *testing.T) {
 		g := start(t, newTable(), waiting(MaxWait))
 		g.session(t, `{"elicitation":{}}`)
@@ -262,14 +263,14 @@ func TestHold_D11_in_a_session(t *testing.T) {
 		g.client.send(t, `{"jsonrpc":"2.0","id":"holdfast-1","result":{"action":"decline"}}`)
 		wantText(t, g.client.next(t), `"id":1`, "held for review, nothing has been done")
 	})
-	t.Run("in vain", func(t *testing.T) {
+	t.Run("in vain", bubbled(func(t *testing.T) {
 		g := start(t, newTable(), waiting(50*time.Millisecond))
 		g.session(t, `{}`)
 		if l := g.client.next(t); l != progress {
 			t.Errorf("no progress: %s", l)
 		}
 		wantText(t, g.client.next(t), `"id":1`, "held for review, nothing has been done")
-	})
+	}))
 	t.Run("cancelled", func(t *testing.T) {
 		g := start(t, newTable(), waiting(MaxWait))
 		g.session(t, `{}`)
@@ -281,7 +282,7 @@ func TestHold_D11_in_a_session(t *testing.T) {
 			t.Error("the review is gone")
 		}
 	})
-	t.Run("the client goes", func(t *testing.T) {
+	t.Run("the client goes", bubbled(func(t *testing.T) {
 		g := start(t, newTable(), waiting(MaxWait))
 		g.session(t, `{"elicitation":{}}`)
 		sorted(t, g)
@@ -290,12 +291,14 @@ func TestHold_D11_in_a_session(t *testing.T) {
 		if err := g.wait(t); err != nil || time.Since(began) >= MaxWait {
 			t.Errorf("Serve took %s: %v", time.Since(began), err)
 		}
-	})
+	}))
 }
 
 // TestHold_D11_two_wait_for_one_approval: identical calls attach to one review,
 // and one approval lets one of them through.
-func TestHold_D11_two_wait_for_one_approval(t *testing.T) {
+func TestHold_D11_two_wait_for_one_approval(t *testing.T) { synctest.Test(t, holdTwo) }
+
+func holdTwo(t *testing.T) {
 	g := start(t, newTable(), waiting(500*time.Millisecond))
 	g.session(t, `{}`)
 	g.client.next(t)

@@ -10,10 +10,12 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/mcp"
+	"github.com/holdfast-dev/holdfast/internal/repeat"
 )
 
 const (
@@ -50,6 +52,11 @@ func idOf(t *testing.T, line string) string {
 	return string(m.ID)
 }
 
+// bubbled returns f as a test whose time passes only while everything in it waits.
+func bubbled(f func(*testing.T)) func(*testing.T) {
+	return func(t *testing.T) { synctest.Test(t, f) }
+}
+
 func eventually(t *testing.T, what string, f func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
@@ -70,7 +77,7 @@ func wantText(t *testing.T, line string, parts ...string) {
 }
 
 // TestDisconnects breaks a session off at every step, from either side or from
-// above, a thousand times: Serve returns, crossings end, nothing is left.
+// above, again and again: Serve returns, crossings end, nothing is left.
 func TestDisconnects(t *testing.T) {
 	before := runtime.NumGoroutine()
 	steps := []func(*rig){
@@ -88,13 +95,13 @@ func TestDisconnects(t *testing.T) {
 		func(g *rig) { io.WriteString(g.client.w, `{"jsonrpc":"2.0","id":9,"meth`) },
 		func(g *rig) { io.WriteString(g.server.w, `{"jsonrpc":"2.0",`) },
 	}
-	const rounds = 1000
-	for i := range rounds {
+	each := 3 * (len(steps) + 1)
+	for i := range repeat.Times(24*each, each) {
 		g := start(t, newTable())
 		for _, step := range steps[:i%(len(steps)+1)] {
 			step(g)
 		}
-		switch (i / len(steps)) % 3 {
+		switch i / (len(steps) + 1) % 3 {
 		case 0:
 			g.client.w.Close()
 		case 1:
@@ -215,7 +222,9 @@ func deaf(t *testing.T) (client io.WriteCloser, server *peer, k *table, done cha
 
 // TestClientThatDoesNotRead: a server that floods it is slowed down, nothing
 // piles up, and what the client says still arrives.
-func TestClientThatDoesNotRead(t *testing.T) {
+func TestClientThatDoesNotRead(t *testing.T) { synctest.Test(t, floodDeafClient) }
+
+func floodDeafClient(t *testing.T) {
 	client, server, _, done := deaf(t)
 	const note = `{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"data":"`
 	sent := make(chan int, 1)
@@ -228,7 +237,7 @@ func TestClientThatDoesNotRead(t *testing.T) {
 		}
 		sent <- n
 	}()
-	time.Sleep(100 * time.Millisecond)
+	synctest.Wait()
 	for i := range 10 {
 		fmt.Fprintf(client, `{"jsonrpc":"2.0","id":%d,"method":"ping"}`+"\n", i)
 		wantText(t, server.next(t), `"method":"ping"`)
@@ -244,7 +253,9 @@ func TestClientThatDoesNotRead(t *testing.T) {
 
 // TestAnswersToAClientThatDoesNotRead: large answers wait at the server, and
 // none is lost when the client reads on; large requests are told "busy".
-func TestAnswersToAClientThatDoesNotRead(t *testing.T) {
+func TestAnswersToAClientThatDoesNotRead(t *testing.T) { synctest.Test(t, answerDeafClient) }
+
+func answerDeafClient(t *testing.T) {
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
 	s, server := pair()
@@ -256,19 +267,20 @@ func TestAnswersToAClientThatDoesNotRead(t *testing.T) {
 	}()
 	const size = 4 << 20
 	const bound = maxHeld + maxQueuedBytes + 4*size
-	const n = bound/size + 8
+	const n = bound/size + 2
 	for i := range n {
 		fmt.Fprintf(inW, `{"jsonrpc":"2.0","id":"c%d","method":"ping"}`+"\n", i+1)
 		server.next(t)
 	}
 	var taken atomic.Int64
+	text := strings.Repeat("x", size)
 	go func() {
 		for i := range n {
-			fmt.Fprintf(server.w, `{"jsonrpc":"2.0","id":%d,"result":{"a":"%s"}}`+"\n", i+1, strings.Repeat("x", size))
+			io.WriteString(server.w, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"a":"`, i+1)+text+`"}}`+"\n")
 			taken.Add(1)
 		}
 	}()
-	time.Sleep(500 * time.Millisecond)
+	synctest.Wait()
 	if got := taken.Load() * size; got > bound {
 		t.Errorf("%d bytes were taken for a client that does not read", got)
 	}
@@ -278,7 +290,7 @@ func TestAnswersToAClientThatDoesNotRead(t *testing.T) {
 			t.Fatalf("an answer was lost: %v", err)
 		}
 	}
-	fill := strings.Repeat("x", 10<<20)
+	fill := strings.Repeat("x", 9<<20)
 	go func() {
 		for i := range 8 {
 			fmt.Fprintf(inW, `{"jsonrpc":"2.0","id":"d%d","method":"ping","params":{"a":"%s"}}`+"\n", i, fill)

@@ -17,7 +17,10 @@ func TestOfficialSDK_D11_holds(t *testing.T) {
 		for _, decision := range []string{"approve", "open only", "decline"} {
 			t.Run(version+" "+decision, func(t *testing.T) {
 				g := startSDK(t, version, "", func(g *sdkRig, c *Config) {
-					waiting(500 * time.Millisecond)(c)
+					waiting(MaxWait)(c)
+					if decision == "open only" {
+						waiting(100 * time.Millisecond)(c)
+					}
 					g.elicited = func(p *sdk.ElicitParams) string {
 						if p.Mode != "url" || p.URL != "http://127.0.0.1:7411/review/r1" {
 							t.Errorf("asked %+v", p)

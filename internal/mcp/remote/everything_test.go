@@ -1,3 +1,5 @@
+//go:build peers
+
 package remote
 
 import (
@@ -23,9 +25,6 @@ import (
 // own, and returns its URL.
 func everything(t *testing.T, args ...string) string {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("builds and runs the SDK's everything-server")
-	}
 	bin := filepath.Join(t.TempDir(), "everything")
 	build := exec.Command("go", "build", "-o", bin, "github.com/modelcontextprotocol/go-sdk/conformance/everything-server")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0") // else every dependency is compiled once more

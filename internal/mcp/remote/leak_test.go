@@ -113,12 +113,12 @@ func suffer(url string, there <-chan struct{}, wait time.Duration) error {
 // TestNothingIsLeft: after many connections to each hostile server no
 // goroutine and no descriptor is left.
 func TestNothingIsLeft(t *testing.T) {
-	n := repeat.Times(10_000, 50)
+	n := repeat.Times(10_000, 32)
 	for name, h := range hostile() {
 		t.Run(name, func(t *testing.T) {
 			n := n
 			if strings.HasPrefix(name, "floods") { // each costs ten of the others
-				n = max(n/10, 50)
+				n = max(n/10, 32)
 			}
 			var asked atomic.Int64
 			var theres sync.Map // by path

@@ -353,7 +353,7 @@ func TestUnanswered(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for range 3 * maxOwn {
+	for range maxOwn + 100 {
 		w.send(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"` + strings.Repeat("x", maxParam+1) + `",` + meta + `}}`)
 		w.want(`"id":7`)
 	}
