@@ -15,7 +15,7 @@ import (
 // withCode is a daemon whose MCP endpoint has the server that runs code.
 func withCode(t *testing.T) (*Daemon, *api.Client, string) {
 	t.Helper()
-	d, c, down := up(t, "version: 1\nlisten:\n  pages: 127.0.0.1:0\n"+walls+"mcp:\n  servers:\n    code: {sandbox: true}\n")
+	d, c, down := up(t, "version: 1\nlisten:\n  pages: 127.0.0.1:0\n"+walls+"mcp:\n  servers:\n    code: {sandbox: true}\n", shareRuntimes)
 	t.Cleanup(down)
 	at, _ := d.pagesAt()
 	return d, c, at
@@ -106,9 +106,15 @@ func TestCodeOverMCPIsStopped(t *testing.T) {
 	d, c, at := withCode(t)
 	s := reachMCP(t, at+"/mcp/code", "2025-11-25", &asking{giveToken(t, c, "nightly").Token})
 	callCode(t, s, map[string]any{"language": "python3", "code": "print(1)"})
-	ctx, stop := context.WithTimeout(t.Context(), time.Second)
+	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	if _, err := s.CallTool(ctx, &sdk.CallToolParams{Name: "run_code", Arguments: map[string]any{"language": "python3", "code": "while True: pass"}}); err == nil {
+	go func() {
+		for len(d.Kernel.Flights()) < 2 && ctx.Err() == nil { // the tool's crossing, and the run's
+			time.Sleep(5 * time.Millisecond)
+		}
+		stop()
+	}()
+	if _, err := s.CallTool(ctx, &sdk.CallToolParams{Name: "run_code", Arguments: map[string]any{"language": "python3", "code": "import time\ntime.sleep(600)"}}); err == nil {
 		t.Error("it came to an end")
 	}
 	for end := time.Now().Add(time.Minute); len(d.Kernel.Flights()) > 0; time.Sleep(10 * time.Millisecond) {

@@ -26,7 +26,7 @@ func tiers(t *testing.T, runtime, boundaries string) (*Daemon, *api.Client) {
 		boundaries = walls
 	}
 	d, c, down := up(t, "version: 1\nlisten:\n  pages: 127.0.0.1:0\n"+boundaries+"agents: {kinds: {trusted: {iterations: 100, trust: medium}}}\n"+
-		"mcp: {servers: {code: {sandbox: true}}}\nsandbox: {executor: {listen: '127.0.0.1:0'}, container: {runtime: "+runtime+"}, vm: {qemu: /nowhere/qemu}}\n")
+		"mcp: {servers: {code: {sandbox: true}}}\nsandbox: {executor: {listen: '127.0.0.1:0'}, container: {runtime: "+runtime+"}, vm: {qemu: /nowhere/qemu}}\n", shareRuntimes)
 	t.Cleanup(down)
 	return d, c
 }
