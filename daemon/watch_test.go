@@ -413,7 +413,7 @@ func TestD41a_FloodOfFindings(t *testing.T) {
 	for i := range maxFindings + more {
 		w.take([]watch.Finding{{Condition: watch.Outlier, Response: watch.Record, Tenant: "local", Agent: fmt.Sprint(i)}})
 	}
-	if len(w.waiting) != maxFindings || len(w.order) != maxFindings || w.lost != more {
+	if len(w.waiting) != maxFindings || len(w.order) != maxFindings || w.lost != int64(more) {
 		t.Errorf("%d wait, %d in order, %d lost", len(w.waiting), len(w.order), w.lost)
 	}
 	// What must be answered takes the place of what is only recorded.
