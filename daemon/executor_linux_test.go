@@ -66,11 +66,28 @@ func python(code string) *executorpb.ExecutionRequest {
 	return &executorpb.ExecutionRequest{RequestId: "r-1", Language: "python3", Code: code, Timeout: durationpb.New(20 * time.Second)}
 }
 
-// TestExecutorRunsCode: 003 2.1, acceptance criterion 1, and a call that is not
+// TestExecutor shows on one daemon what the code executor and the tool for models do.
+func TestExecutor(t *testing.T) {
+	d, sock, down := up(t, "version: 1\nlisten:\n  pages: 127.0.0.1:0\n"+walls+"mcp:\n  servers:\n    code: {sandbox: true}\nsandbox:\n  executor: {listen: '127.0.0.1:0'}\n", shareRuntimes)
+	t.Cleanup(down)
+	d.repeats()
+	c := executorClient(t, d, nil)
+	at, _ := d.pagesAt()
+	t.Run("runs", func(t *testing.T) { checkExecutorRuns(t, d, c) })
+	t.Run("refuses", func(t *testing.T) { checkExecutorRefuses(t, d, c) })
+	t.Run("caller_goes", func(t *testing.T) { checkCallerGoes(t, d, c) })
+	t.Run("rubbish", func(t *testing.T) { checkExecutorRubbish(t, d, c) })
+	t.Run("idle_connections", func(t *testing.T) { checkIdleConnections(t, d, c) })
+	t.Run("MCP", func(t *testing.T) { checkCodeOverMCP(t, d, sock, at) })
+	t.Run("MCP_escape", func(t *testing.T) { checkEscapeOverMCP(t, sock, at) })
+	t.Run("MCP_stopped", func(t *testing.T) { checkStopOverMCP(t, d, sock, at) })
+	t.Run("halts", func(t *testing.T) { checkExecutorHalts(t, d, c) })
+}
+
+// checkExecutorRuns: 003 2.1, acceptance criterion 1, and a call that is not
 // allowed: what ran is a result, however it ended, and a crossing of its own.
-func TestExecutorRunsCode(t *testing.T) {
-	d, c := executorUp(t, "}\n", nil)
-	ctx := d.as(t, "ada")
+func checkExecutorRuns(t *testing.T, d *Daemon, c executorpb.CodeExecutorClient) {
+	ctx := d.as(t, "eve")
 	r := python("import os, sys\nprint('hello', os.environ['MODE'], open('in.txt').read())\nopen('out.txt','w').write('made')\nsys.exit(3)")
 	r.Environment, r.Files = map[string]string{"MODE": "fast"}, map[string][]byte{"in.txt": []byte("given")}
 	got, err := c.Execute(ctx, r)
@@ -114,11 +131,10 @@ func infoOf(err error) *errdetails.ErrorInfo {
 	return nil
 }
 
-// TestExecutorRefuses: 003 2.1, failure predicates 1 to 4, and whoever brings no
+// checkExecutorRefuses: 003 2.1, failure predicates 1 to 4, and whoever brings no
 // good token: a status with the kind as its reason, and nothing runs.
-func TestExecutorRefuses(t *testing.T) {
-	d, c := executorUp(t, "}\n", nil)
-	ctx := d.as(t, "ada")
+func checkExecutorRefuses(t *testing.T, d *Daemon, c executorpb.CodeExecutorClient) {
+	ctx, before := d.as(t, "ada"), d.boundaryEntries(t, "exec/")
 	bearer := func(values ...string) context.Context {
 		ctx := t.Context()
 		for _, v := range values {
@@ -164,15 +180,14 @@ func TestExecutorRefuses(t *testing.T) {
 	if _, err := c.Execute(ctx, change(func(r *req) { r.Files = map[string][]byte{"x": make([]byte, 40<<20)} })); status.Code(err) != codes.ResourceExhausted {
 		t.Errorf("40 MB: %v", err)
 	}
-	if n := d.boundaryEntries(t, "exec/"); n != 0 {
+	if n := d.boundaryEntries(t, "exec/") - before; n != 0 {
 		t.Errorf("%d crossings of refused requests", n)
 	}
 }
 
-// TestExecutorCallerGoes: a caller that vanishes in the middle of a run ends it,
+// checkCallerGoes: a caller that vanishes in the middle of a run ends it,
 // and one that is let in and says nothing takes no room for ever.
-func TestExecutorCallerGoes(t *testing.T) {
-	d, c := executorUp(t, "}\n", nil)
+func checkCallerGoes(t *testing.T, d *Daemon, c executorpb.CodeExecutorClient) {
 	ctx := d.as(t, "ada")
 	if _, err := c.Execute(ctx, python("print(1)")); err != nil {
 		t.Fatal(err) // the launcher is up
@@ -189,9 +204,8 @@ func TestExecutorCallerGoes(t *testing.T) {
 	}
 }
 
-// TestExecutorHalt: a halt ends a run, and the next is refused.
-func TestExecutorHalt(t *testing.T) {
-	d, c := executorUp(t, "}\n", nil)
+// checkExecutorHalts: a halt ends a run, and the next is refused.
+func checkExecutorHalts(t *testing.T, d *Daemon, c executorpb.CodeExecutorClient) {
 	ctx := d.as(t, "ada")
 	ended := make(chan error, 1)
 	go func() {
@@ -287,9 +301,8 @@ func TestExecutorTLS(t *testing.T) {
 	}
 }
 
-// TestExecutorRubbish: what is not gRPC, or no message, harms nobody.
-func TestExecutorRubbish(t *testing.T) {
-	d, c := executorUp(t, "}\n", nil)
+// checkExecutorRubbish: what is not gRPC, or no message, harms nobody.
+func checkExecutorRubbish(t *testing.T, d *Daemon, c executorpb.CodeExecutorClient) {
 	for _, text := range []string{"", "\x00", "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + strings.Repeat("\xff", 4096)} {
 		conn, err := net.Dial("tcp", d.executorAt())
 		if err != nil {
