@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/api"
 	"github.com/holdfast-dev/holdfast/internal/operator"
+	"github.com/holdfast-dev/holdfast/internal/repeat"
 	"github.com/holdfast-dev/holdfast/internal/watch"
 	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -284,10 +285,11 @@ func TestAttackWatch_words(t *testing.T) {
 func TestAttackWatch_flood_hides_nobody(t *testing.T) {
 	d, _, down := up(t, watched)
 	defer down()
+	each := repeat.Times(40, 5)
 	var wg sync.WaitGroup
 	for i := range 4 {
 		wg.Go(func() {
-			for n := range 40 {
+			for n := range each {
 				_ = acts(t, d, fmt.Sprintf("noisy-%d-%d", i, n), "test/never", `{}`, nil)
 			}
 		})
@@ -300,7 +302,7 @@ func TestAttackWatch_flood_hides_nobody(t *testing.T) {
 		t.Errorf("%+v, halted: %v", st, d.latch.Halted())
 	}
 	for i := range 4 {
-		for n := range 40 {
+		for n := range each {
 			if a := stateOf(t, d, fmt.Sprintf("noisy-%d-%d", i, n)); a.State != holdfast.AgentPaused {
 				t.Errorf("%+v", a)
 			}

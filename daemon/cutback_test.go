@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"database/sql"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -87,6 +88,17 @@ func takeAway(t *testing.T, db *sql.DB, tenant string) {
 // A ledger that was cut back is not served, so that no second history is ever
 // signed on top of what is left (D14).
 func TestK6_INV2_no_fork_is_signed(t *testing.T) {
+	signed := filepath.Join(t.TempDir(), "s")
+	for range 2 {
+		d, err := Open(t.Context(), Options{State: signed, Version: "test"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		act(t, d)
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for name, c := range map[string]struct {
 		spoil func(*testing.T, *sql.DB)
 		want  string
@@ -110,16 +122,7 @@ func TestK6_INV2_no_fork_is_signed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			state := filepath.Join(t.TempDir(), "s")
-			for range 2 {
-				d, err := Open(t.Context(), Options{State: state, Version: "test"})
-				if err != nil {
-					t.Fatal(err)
-				}
-				act(t, d)
-				if err := d.Close(); err != nil {
-					t.Fatal(err)
-				}
-			}
+			copyState(t, signed, state)
 			pastTriggers(t, PathsIn(state).DB, c.spoil)
 			before, err := os.ReadFile(PathsIn(state).DB)
 			if err != nil {
@@ -143,6 +146,26 @@ func TestK6_INV2_no_fork_is_signed(t *testing.T) {
 				t.Errorf("the file was written: %v", err)
 			}
 		})
+	}
+}
+
+// copyState copies the state directory of a daemon that is closed.
+func copyState(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+	if err := filepath.WalkDir(to, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := os.Stat(filepath.Join(from, strings.TrimPrefix(path, to)))
+		if err != nil {
+			return err
+		}
+		return os.Chmod(path, info.Mode().Perm())
+	}); err != nil {
+		t.Fatal(err)
 	}
 }
 

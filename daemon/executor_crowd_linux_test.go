@@ -8,10 +8,9 @@ import (
 	"github.com/holdfast-dev/holdfast/executorpb"
 )
 
-// Connections that say nothing of what is to be run, however many, keep nobody
+// checkIdleConnections: connections that say nothing of what is to be run, however many, keep nobody
 // from the code executor.
-func TestExecutorIdleConnectionsKeepNobodyOut(t *testing.T) {
-	d, c := executorUp(t, "}\n", nil)
+func checkIdleConnections(t *testing.T, d *Daemon, c executorpb.CodeExecutorClient) {
 	const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 	for i := range maxExecutorConns + 44 {
 		conn, err := net.DialTimeout("tcp", d.executorAt(), 5*time.Second)

@@ -116,6 +116,11 @@ func TestD34_HaltHooks_once_a_halt(t *testing.T) {
 	if _, err := c.Halt(t.Context(), api.Word{Who: "carol", Why: "again"}); err != nil {
 		t.Fatal(err)
 	}
+	h.soon("that it is known to be the same", func() bool {
+		d.hooks.mu.Lock()
+		defer d.hooks.mu.Unlock()
+		return len(d.halts) == 0 && d.hooks.ran.Halt == haltMark(d.Paths)
+	})
 	// A halt after it is another one: here the latch goes and comes by hand.
 	if err := os.Remove(d.Paths.Halt); err != nil {
 		t.Fatal(err)

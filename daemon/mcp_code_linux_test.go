@@ -12,15 +12,6 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/api"
 )
 
-// withCode is a daemon whose MCP endpoint has the server that runs code.
-func withCode(t *testing.T) (*Daemon, *api.Client, string) {
-	t.Helper()
-	d, c, down := up(t, "version: 1\nlisten:\n  pages: 127.0.0.1:0\n"+walls+"mcp:\n  servers:\n    code: {sandbox: true}\n")
-	t.Cleanup(down)
-	at, _ := d.pagesAt()
-	return d, c, at
-}
-
 func callCode(t *testing.T, s *sdk.ClientSession, args map[string]any) (*sdk.CallToolResult, string) {
 	t.Helper()
 	r, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: "run_code", Arguments: args})
@@ -36,10 +27,10 @@ func callCode(t *testing.T, s *sdk.ClientSession, args map[string]any) (*sdk.Cal
 	return r, text
 }
 
-// TestCodeOverMCP: a model runs code by a tool, with either generation of MCP;
+// checkCodeOverMCP: a model runs code by a tool, with either generation of MCP;
 // each call is a crossing of the tool and one of exec/LANGUAGE.
-func TestCodeOverMCP(t *testing.T) {
-	d, c, at := withCode(t)
+func checkCodeOverMCP(t *testing.T, d *Daemon, c *api.Client, at string) {
+	tool, runs := d.boundaryEntries(t, "mcp/code/run_code"), d.boundaryEntries(t, "exec/python3")
 	for _, version := range []string{"2026-07-28", "2025-11-25"} {
 		s := reachMCP(t, at+"/mcp/code", version, &asking{giveToken(t, c, "nightly").Token})
 		list, err := s.ListTools(t.Context(), nil)
@@ -78,15 +69,14 @@ func TestCodeOverMCP(t *testing.T) {
 			}
 		}
 	}
-	if n, m := d.boundaryEntries(t, "mcp/code/run_code"), d.boundaryEntries(t, "exec/python3"); n < 4 || m != 4 {
+	if n, m := d.boundaryEntries(t, "mcp/code/run_code")-tool, d.boundaryEntries(t, "exec/python3")-runs; n < 4 || m != 4 {
 		t.Errorf("%d crossings of the tool, %d of the sandbox", n, m)
 	}
 }
 
-// TestCodeOverMCPThatTriesToGetOut: the pause cuts the tool's own call too, and its
+// checkEscapeOverMCP: the pause cuts the tool's own call too, and its
 // answer says all that is known.
-func TestCodeOverMCPThatTriesToGetOut(t *testing.T) {
-	_, c, at := withCode(t)
+func checkEscapeOverMCP(t *testing.T, c *api.Client, at string) {
 	for agent, version := range map[string]string{"newer": "2026-07-28", "older": "2025-11-25"} {
 		s := reachMCP(t, at+"/mcp/code", version, &asking{giveToken(t, c, agent).Token})
 		r, text := callCode(t, s, map[string]any{"language": "python3", "code": "import os\nprint('before', flush=True)\nos.chroot('/')"})
@@ -101,14 +91,19 @@ func TestCodeOverMCPThatTriesToGetOut(t *testing.T) {
 	}
 }
 
-// TestCodeOverMCPIsStopped: a client that takes its call back ends the run.
-func TestCodeOverMCPIsStopped(t *testing.T) {
-	d, c, at := withCode(t)
+// checkStopOverMCP: a client that takes its call back ends the run.
+func checkStopOverMCP(t *testing.T, d *Daemon, c *api.Client, at string) {
 	s := reachMCP(t, at+"/mcp/code", "2025-11-25", &asking{giveToken(t, c, "nightly").Token})
 	callCode(t, s, map[string]any{"language": "python3", "code": "print(1)"})
-	ctx, stop := context.WithTimeout(t.Context(), time.Second)
+	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	if _, err := s.CallTool(ctx, &sdk.CallToolParams{Name: "run_code", Arguments: map[string]any{"language": "python3", "code": "while True: pass"}}); err == nil {
+	go func() {
+		for len(d.Kernel.Flights()) < 2 && ctx.Err() == nil { // the tool's crossing, and the run's
+			time.Sleep(5 * time.Millisecond)
+		}
+		stop()
+	}()
+	if _, err := s.CallTool(ctx, &sdk.CallToolParams{Name: "run_code", Arguments: map[string]any{"language": "python3", "code": "import time\ntime.sleep(600)"}}); err == nil {
 		t.Error("it came to an end")
 	}
 	for end := time.Now().Add(time.Minute); len(d.Kernel.Flights()) > 0; time.Sleep(10 * time.Millisecond) {

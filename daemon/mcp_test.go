@@ -31,7 +31,9 @@ func TestMain(m *testing.M) {
 	Launcher()
 	insideWorkspace()
 	if os.Getenv(mcpServerEnv) == "" {
-		os.Exit(m.Run())
+		code := m.Run()
+		removeRuntimes()
+		os.Exit(code)
 	}
 	s := sdk.NewServer(&sdk.Implementation{Name: "t", Version: "1"}, nil)
 	s.AddTool(&sdk.Tool{Name: "pid", InputSchema: map[string]any{"type": "object"}, Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true}},

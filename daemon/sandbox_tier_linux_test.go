@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"encoding/json"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/executorpb"
 	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/internal/repeat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -26,7 +28,7 @@ func tiers(t *testing.T, runtime, boundaries string) (*Daemon, *api.Client) {
 		boundaries = walls
 	}
 	d, c, down := up(t, "version: 1\nlisten:\n  pages: 127.0.0.1:0\n"+boundaries+"agents: {kinds: {trusted: {iterations: 100, trust: medium}}}\n"+
-		"mcp: {servers: {code: {sandbox: true}}}\nsandbox: {executor: {listen: '127.0.0.1:0'}, container: {runtime: "+runtime+"}, vm: {qemu: /nowhere/qemu}}\n")
+		"mcp: {servers: {code: {sandbox: true}}}\nsandbox: {executor: {listen: '127.0.0.1:0'}, container: {runtime: "+runtime+"}, vm: {qemu: /nowhere/qemu}}\n", shareRuntimes)
 	t.Cleanup(down)
 	return d, c
 }
@@ -58,25 +60,31 @@ func execs(t *testing.T, c *api.Client, e api.Execution) *api.Executed {
 func TestTierIsChosen_000(t *testing.T) {
 	d, c := tiers(t, "runc", "")
 	type evidence = sandbox.Evidence
-	for name, tc := range map[string]struct {
+	type row struct {
 		e    api.Execution
 		tier sandbox.Tier
 		why  string
-	}{
-		"nothing said":             {api.Execution{}, sandbox.TierProcess, "process: nothing asks for more"},
-		"all well":                 {api.Execution{Kind: "trusted", Evidence: evidence{Entropy: number(10), Novelty: number(0.8)}}, sandbox.TierProcess, "process: predicted entropy 10, novelty 0.8 and the trust level medium ask for no more"},
-		"entropy":                  {api.Execution{Kind: "trusted", Evidence: evidence{Entropy: number(12), Novelty: number(0.8)}}, sandbox.TierContainer, "container: predicted entropy 12 is over 10"},
-		"new agent":                {api.Execution{Evidence: evidence{Entropy: number(0), Novelty: number(0)}}, sandbox.TierContainer, "container: the agent's trust level is baseline"},
-		"new agent that boasts":    {api.Execution{Evidence: evidence{Entropy: number(0), Novelty: number(0), Trust: trusted(holdfast.Highest)}}, sandbox.TierContainer, "container: the agent's trust level is baseline"},
-		"trusted agent that fears": {api.Execution{Kind: "trusted", Evidence: evidence{Entropy: number(0), Novelty: number(0), Trust: trusted(holdfast.Baseline)}}, sandbox.TierContainer, "container: the agent's trust level is baseline"},
-		"asked for":                {api.Execution{Tier: sandbox.TierContainer}, sandbox.TierContainer, "container: the request asks for it"},
-		"asked for less":           {api.Execution{Tier: sandbox.TierProcess, Evidence: evidence{Entropy: number(12), Novelty: number(0)}}, sandbox.TierContainer, "container: predicted entropy 12 is over 10"},
-		"intent":                   {api.Execution{Intent: "i-1"}, sandbox.TierContainer, "container: the agent's trust level is baseline"},
-		"intent of a trusted one":  {api.Execution{Kind: "trusted", Intent: "i-1"}, sandbox.TierProcess, "process: the trust level medium asks for no more"},
-		"high entropy":             {api.Execution{Kind: "trusted", Evidence: evidence{Entropy: number(31), Novelty: number(0)}}, sandbox.TierVM, "vm: predicted entropy 31 is over 30"},
-		"new work":                 {api.Execution{Kind: "trusted", Evidence: evidence{Entropy: number(3), Novelty: number(0.9)}}, sandbox.TierVM, "vm: novelty 0.9 is over 0.8"},
-		"trust alone":              {api.Execution{Evidence: evidence{Trust: trusted(holdfast.Highest)}}, sandbox.TierVM, "vm: no entropy is predicted, which counts as its worst"},
-	} {
+	}
+	rows := map[string]row{
+		"nothing said":          {api.Execution{}, sandbox.TierProcess, "process: nothing asks for more"},
+		"all well":              {api.Execution{Kind: "trusted", Evidence: evidence{Entropy: number(10), Novelty: number(0.8)}}, sandbox.TierProcess, "process: predicted entropy 10, novelty 0.8 and the trust level medium ask for no more"},
+		"entropy":               {api.Execution{Kind: "trusted", Evidence: evidence{Entropy: number(12), Novelty: number(0.8)}}, sandbox.TierContainer, "container: predicted entropy 12 is over 10"},
+		"new agent":             {api.Execution{Evidence: evidence{Entropy: number(0), Novelty: number(0)}}, sandbox.TierContainer, "container: the agent's trust level is baseline"},
+		"new agent that boasts": {api.Execution{Evidence: evidence{Entropy: number(0), Novelty: number(0), Trust: trusted(holdfast.Highest)}}, sandbox.TierContainer, "container: the agent's trust level is baseline"},
+		"high entropy":          {api.Execution{Kind: "trusted", Evidence: evidence{Entropy: number(31), Novelty: number(0)}}, sandbox.TierVM, "vm: predicted entropy 31 is over 30"},
+		"new work":              {api.Execution{Kind: "trusted", Evidence: evidence{Entropy: number(3), Novelty: number(0.9)}}, sandbox.TierVM, "vm: novelty 0.9 is over 0.8"},
+	}
+	if repeat.Enduring { // internal/sandbox has a table of all of them
+		maps.Copy(rows, map[string]row{
+			"trusted agent that fears": {api.Execution{Kind: "trusted", Evidence: evidence{Entropy: number(0), Novelty: number(0), Trust: trusted(holdfast.Baseline)}}, sandbox.TierContainer, "container: the agent's trust level is baseline"},
+			"asked for":                {api.Execution{Tier: sandbox.TierContainer}, sandbox.TierContainer, "container: the request asks for it"},
+			"asked for less":           {api.Execution{Tier: sandbox.TierProcess, Evidence: evidence{Entropy: number(12), Novelty: number(0)}}, sandbox.TierContainer, "container: predicted entropy 12 is over 10"},
+			"intent":                   {api.Execution{Intent: "i-1"}, sandbox.TierContainer, "container: the agent's trust level is baseline"},
+			"intent of a trusted one":  {api.Execution{Kind: "trusted", Intent: "i-1"}, sandbox.TierProcess, "process: the trust level medium asks for no more"},
+			"trust alone":              {api.Execution{Evidence: evidence{Trust: trusted(holdfast.Highest)}}, sandbox.TierVM, "vm: no entropy is predicted, which counts as its worst"},
+		})
+	}
+	for name, tc := range rows {
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
 			got := execs(t, c, tc.e)
 			r := got.Result
@@ -101,6 +109,8 @@ func TestTierIsChosen_000(t *testing.T) {
 			}
 		})
 	}
+	t.Run("limits", func(t *testing.T) { checkTierLimits(t, d, c) })
+	t.Run("each_frontend", func(t *testing.T) { checkTierAtEachFrontend(t, d, c) })
 }
 
 // asked is what a begin says of its tier.
@@ -135,10 +145,9 @@ func (d *Daemon) lastRun(t *testing.T) (*ledger.Entry, asked) {
 	return e, said.asked
 }
 
-// TestTierLimits: the tier is chosen before limits are judged, so that a container
+// checkTierLimits: the tier is chosen before limits are judged, so that a container
 // may have more (D21a), and what is no evidence is refused before anything is asked.
-func TestTierLimits(t *testing.T) {
-	d, c := tiers(t, "runc", "")
+func checkTierLimits(t *testing.T, d *Daemon, c *api.Client) {
 	long := api.Execution{Timeout: 40 * time.Second, MemoryMB: 600}
 	if got, err := c.Exec(t.Context(), api.Execution{Agent: "ada", RequestID: "r", Language: "python3", Code: []byte("1"), Timeout: long.Timeout}); err == nil && (got.Result != nil || got.Failure.Kind != holdfast.KindLimit) {
 		t.Errorf("%+v", got)
@@ -178,10 +187,9 @@ func TestTierOfTheContract(t *testing.T) {
 	}
 }
 
-// TestTierThroughEveryDoor: the code executor and the tool for models take evidence
+// checkTierAtEachFrontend: the code executor and the tool for models take evidence
 // and a tier too, and say what was chosen.
-func TestTierThroughEveryDoor(t *testing.T) {
-	d, c := tiers(t, "runc", "")
+func checkTierAtEachFrontend(t *testing.T, d *Daemon, c *api.Client) {
 	ctx, remote := d.as(t, "ada"), executorClient(t, d, nil)
 	r := python("print('ran')")
 	r.Evidence = &executorpb.Evidence{PredictedEntropy: number(12), Novelty: number(0), Trust: "highest"}

@@ -20,7 +20,7 @@ func TestD41a_NoRoomHaltsOnce(t *testing.T) {
 	full := func() (halting bool) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		for i := range maxFindings + 1000 {
+		for i := range maxFindings + 10 {
 			w.add(&watch.Finding{Condition: watch.Loop, Response: watch.Pause, Tenant: holdfast.Local, Agent: fmt.Sprint(i)})
 		}
 		w.add(&watch.Finding{Condition: watch.Loop, Response: watch.Halt, Tenant: holdfast.Local, Agent: "7"})

@@ -32,15 +32,16 @@ const worldEnv = "HOLDFAST_TEST_WORLD"
 
 // inWorlds runs the test that calls it again in a world of its own, by root and
 // by an ordinary user, and says of each part how it ended there.
-func inWorlds(t *testing.T, parts []string) {
+func inWorlds(t *testing.T, parts func(rootless bool) []string) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root makes a network with the internet's addresses; the half without root is run by it too")
 	}
 	for _, mode := range []string{"root", "rootless"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			out := againInWorld(t, strings.SplitN(t.Name(), "/", 2)[0], mode == "rootless")
-			for _, name := range parts {
+			rootless := mode == "rootless"
+			out := againInWorld(t, strings.SplitN(t.Name(), "/", 2)[0], rootless)
+			for _, name := range parts(rootless) {
 				t.Run(name, func(t *testing.T) {
 					if !regexp.MustCompile(`(?m)^ +--- PASS: Test\w+/` + regexp.QuoteMeta(name) + ` `).MatchString(out) {
 						t.Error("it did not pass there")

@@ -189,16 +189,15 @@ func TestUnknownRoutes(t *testing.T) {
 
 // A stopped owner accepts and never answers: the caller hears so (D48).
 func TestSilentOwner(t *testing.T) {
+	t.Parallel()
 	sock := filepath.Join(t.TempDir(), "s")
 	l, err := net.Listen("unix", sock)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	start := time.Now()
-	_, _, err = Dial(t.Context(), sock)
-	if holdfast.KindOf(err) != holdfast.KindTimeout || time.Since(start) > 10*time.Second {
-		t.Fatalf("%v after %v", err, time.Since(start))
+	if _, _, err = Dial(t.Context(), sock); holdfast.KindOf(err) != holdfast.KindTimeout {
+		t.Fatal(err)
 	}
 }
 

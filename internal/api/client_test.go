@@ -69,6 +69,7 @@ func (m mutely) RoundTrip(r *http.Request) (*http.Response, error) {
 // An owner that is busy says so at once and answers late; one that says nothing is told
 // of after two seconds.
 func TestDialABusyOwner(t *testing.T) {
+	t.Parallel()
 	busy := func(says bool) (*Status, error) {
 		ended := make(chan struct{})
 		owner := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
