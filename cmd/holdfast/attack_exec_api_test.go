@@ -170,7 +170,7 @@ func (s *site) attackCallersThatLeave() {
 
 // attackMissingBodies: callers that ask for a run and do not send it keep no one else
 // from one. They hold every slot until their time is over: were it without a bound, the
-// run would wait until they have gone.
+// run would wait until they are closed.
 func (s *site) attackMissingBodies() {
 	t, pid := s.t, s.pid()
 	before := openFiles(t, pid)
