@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -298,10 +299,30 @@ func TestPureFloors(t *testing.T) {
 	})
 }
 
-// sources parses every file of the module outside tests.
+// sources calls look with every file of the module outside tests.
 func sources(t *testing.T, look func(path string, f *ast.File, fset *token.FileSet)) {
 	t.Helper()
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+	all, err := parseModule()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range all {
+		if !strings.HasSuffix(f.path, "_test.go") {
+			look(f.path, f.syntax, f.set)
+		}
+	}
+}
+
+// sourceFile is a Go file of this module.
+type sourceFile struct {
+	path   string // with slashes
+	syntax *ast.File
+	set    *token.FileSet
+}
+
+// parseModule returns each Go file of this module, which is parsed once for all tests.
+var parseModule = sync.OnceValues(func() (all []sourceFile, err error) {
+	err = filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -311,18 +332,13 @@ func sources(t *testing.T, look func(path string, f *ast.File, fset *token.FileS
 			}
 			return nil
 		}
-		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+		if !strings.HasSuffix(path, ".go") {
 			return nil
 		}
-		fset := token.NewFileSet()
-		f, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
-		look(filepath.ToSlash(path), f, fset)
-		return nil
+		set := token.NewFileSet()
+		f, err := parser.ParseFile(set, path, nil, parser.ParseComments|parser.SkipObjectResolution)
+		all = append(all, sourceFile{filepath.ToSlash(path), f, set})
+		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+	return all, err
+})

@@ -4,9 +4,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"go/ast"
-	"go/parser"
 	"go/token"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -152,7 +150,7 @@ func traceFaults(t *testing.T, row []string, decided map[string]bool, tests map[
 		out = append(out, "nothing is required")
 	}
 	doc, section, _ := strings.Cut(row[2], "#")
-	if b, err := os.ReadFile(doc); doc == "" || section == "" || err != nil || !regexp.MustCompile(`(?m)^#+ `+regexp.QuoteMeta(section)+`$`).Match(b) {
+	if section == "" || !readSections(doc)[section] {
 		out = append(out, fmt.Sprintf("the design %q is no section of a page", row[2]))
 	}
 	if len(strings.Fields(row[3])) == 0 {
@@ -185,6 +183,23 @@ func traceFaults(t *testing.T, row []string, decided map[string]bool, tests map[
 		}
 	}
 	return out
+}
+
+// sections are the headings of the pages that readSections has read.
+var sections = map[string]map[string]bool{}
+
+// readSections returns the headings of a page, none of a page that cannot be read.
+func readSections(doc string) map[string]bool {
+	if found, known := sections[doc]; known {
+		return found
+	}
+	found := map[string]bool{}
+	b, _ := os.ReadFile(doc)
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllSubmatch(b, -1) {
+		found[string(m[1])] = true
+	}
+	sections[doc] = found
+	return found
 }
 
 // split parts a test's name from its subtest's: a directory may have slashes
@@ -275,8 +290,10 @@ func (f *testFunc) has(sub string) bool {
 	if sub == "" {
 		return false
 	}
-	if exists(filepath.Join(f.dir, "testdata", sub+".txtar")) {
-		return true
+	for _, scripts := range []string{"", "peers"} {
+		if exists(filepath.Join(f.dir, "testdata", scripts, sub+".txtar")) {
+			return true
+		}
 	}
 	seen, found := map[ast.Node]bool{}, false
 	var look func(ast.Node)
@@ -304,25 +321,16 @@ func (f *testFunc) has(sub string) bool {
 // "internal/token.TestX"; the root's are ".TestX".
 func testTree(t *testing.T) map[string]*testFunc {
 	t.Helper()
+	all, err := parseModule()
+	if err != nil {
+		t.Fatal(err)
+	}
 	out, packages := map[string]*testFunc{}, map[string]map[string]ast.Node{}
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
+	for _, source := range all {
+		if !strings.HasSuffix(source.path, "_test.go") {
+			continue
 		}
-		if d.IsDir() {
-			if own := path != "." && exists(filepath.Join(path, "go.mod")); own || d.Name() == "testdata" || (path != "." && strings.HasPrefix(d.Name(), ".")) {
-				return filepath.SkipDir
-			}
-			return nil
-		}
-		if !strings.HasSuffix(path, "_test.go") {
-			return nil
-		}
-		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
-		dir := filepath.ToSlash(filepath.Dir(path))
+		dir, f := filepath.ToSlash(filepath.Dir(source.path)), source.syntax
 		key := dir + " " + f.Name.Name
 		if packages[key] == nil {
 			packages[key] = map[string]ast.Node{}
@@ -338,14 +346,10 @@ func testTree(t *testing.T) map[string]*testFunc {
 				continue
 			}
 			decls[fn.Name.Name] = fn.Body
-			if regexp.MustCompile(`^(Test|Fuzz)[^a-z]`).MatchString(fn.Name.Name) && fn.Name.Name != "TestMain" {
+			if testName.MatchString(fn.Name.Name) && fn.Name.Name != "TestMain" {
 				out[strings.TrimPrefix(dir, "./")+"."+fn.Name.Name] = &testFunc{dir, fn.Body, decls}
 			}
 		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	for name, f := range out {
 		if rest, ok := strings.CutPrefix(name, ".."); ok {
@@ -355,6 +359,8 @@ func testTree(t *testing.T) map[string]*testFunc {
 	}
 	return out
 }
+
+var testName = regexp.MustCompile(`^(Test|Fuzz)[^a-z]`)
 
 // declared adds the variables and constants of a declaration.
 func declared(decl ast.Decl, to map[string]ast.Node) {

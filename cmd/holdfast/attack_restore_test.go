@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -50,24 +51,51 @@ func (s *site) putBack() {
 
 // used is a state in which an approval was used, an agent was paused and a token
 // was revoked; before is the state without any of it, copy.db the store alone.
+//
+// The first call makes it, and the others copy that.
 func used(t *testing.T) (s *site, pass string) {
+	t.Helper()
+	dir, err := shared()
+	if err != nil {
+		t.Fatal(err)
+	}
 	s = newSite(t, deploysAsk)
-	pass = s.operator()
+	kept := filepath.Join(dir, "used")
+	usedState.Lock()
+	defer usedState.Unlock()
+	if !there(kept) {
+		s.use()
+		s.soon("the end of the last daemon", func() bool { return !there(filepath.Join(s.dir, "s", "sock")) })
+		if out, err := exec.Command("cp", "-a", s.dir, kept).CombinedOutput(); err != nil {
+			t.Fatalf("%v %s", err, out)
+		}
+	} else if out, err := exec.Command("cp", "-a", kept+"/.", s.dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	return s, filepath.Join(s.dir, "pass")
+}
+
+// usedState guards the state that used keeps.
+var usedState sync.Mutex
+
+// use makes the state that used returns.
+func (s *site) use() {
+	s.t.Helper()
+	pass := s.operator()
 	id := s.asks("bob", `{"n":1}`)
 	s.must("review", "approve", id, "--in-part", "--credential-file", pass)
 	s.must("state", "backup", "copy.db")
 	s.copyState("s", "before")
 	s.must("step", "bob", "deploy", `{"n":1}`)
 	if out, code := s.run("step", "bob", "deploy", `{"n":1}`); code != 4 {
-		t.Fatalf("the approval was used twice: %d %s", code, out)
+		s.t.Fatalf("the approval was used twice: %d %s", code, out)
 	}
 	s.must("agent", "pause", "bob", "loops")
 	heads, err := s.command("ledger", "checkpoint").Output()
 	if err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
 	s.write("heads", string(heads))
-	return s, pass
 }
 
 // TestAttackRestore_the_store_alone: a store that is put back under its state, as

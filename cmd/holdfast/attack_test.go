@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -12,10 +11,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/daemon"
-	"github.com/holdfast-dev/holdfast/internal/operator"
 )
 
 // site is a state directory with the program working on it, as somebody who
@@ -93,15 +88,10 @@ func (s *site) must(args ...string) string {
 // passphrase.
 func (s *site) operator() string {
 	s.t.Helper()
-	p, err := daemon.OpenState(filepath.Join(s.dir, "s"))
-	if err != nil {
+	if err := writeKey(filepath.Join(s.dir, "s")); err != nil {
 		s.t.Fatal(err)
 	}
-	sealed, pub, err := operator.New(holdfast.NewSecret("correct horse battery"), operator.Options{WorkFactor: 15})
-	if err = errors.Join(err, writeNew(p.OperatorKey, sealed), writeNew(p.OperatorPub, []byte(pub.String()+"\n"))); err != nil {
-		s.t.Fatal(err)
-	}
-	return s.write("pass", "correct horse battery\n")
+	return s.write("pass", passphrase+"\n")
 }
 
 // asks takes a step that a person must answer for, and returns the review.

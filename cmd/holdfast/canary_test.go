@@ -23,9 +23,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/daemon"
-	"github.com/holdfast-dev/holdfast/internal/operator"
+	"github.com/holdfast-dev/holdfast/internal/repeat"
 )
 
 // mayReach is everything that a planted secret may reach: who was given it by
@@ -168,22 +167,11 @@ func (w *canaries) write(name, text string) {
 }
 
 func (w *canaries) operator() {
-	p, err := daemon.OpenState(w.at("s"))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	sealed, pub, err := operator.New(holdfast.NewSecret("correct horse battery"), operator.Options{WorkFactor: 15})
-	if err == nil {
-		err = writeNew(p.OperatorKey, sealed)
-	}
-	if err == nil {
-		err = writeNew(p.OperatorPub, []byte(pub.String()+"\n"))
-	}
-	if err != nil {
+	if err := writeKey(w.at("s")); err != nil {
 		w.t.Fatal(err)
 	}
 	w.pass = w.at("pass")
-	w.write("pass", "correct horse battery\n")
+	w.write("pass", passphrase+"\n")
 }
 
 // up runs the daemon until the returned function ends it.
@@ -215,7 +203,11 @@ func (w *canaries) crash() {
 	if err := syscall.Setrlimit(syscall.RLIMIT_CORE, &had); err != nil {
 		w.t.Fatal(err)
 	}
-	w.agents()
+	if repeat.Enduring {
+		w.agents()
+	} else {
+		w.calls("leak", w.text("argument"))
+	}
 	_ = cmd.Process.Signal(syscall.SIGQUIT)
 	_, _ = io.Copy(w.hear("daemon"), out)
 	if err := cmd.Wait(); err == nil {
@@ -283,16 +275,21 @@ func TestCanariesReachNobodyElse(t *testing.T) {
 	w.search()
 }
 
+// calls has an agent call a tool of the leaky server's.
+func (w *canaries) calls(tool, args string, more ...string) {
+	argv := append([]string{"mcpcall", tool, args, "holdfast", "mcp"}, more...)
+	w.run("agent "+tool, append(argv, "leaky")...)
+}
+
+// text is a call's arguments with the canary of a door.
+func (w *canaries) text(door string) string {
+	b, _ := json.Marshal(map[string]string{"text": plant(door).text()})
+	return string(b)
+}
+
 // agents call tools as MCP clients do.
 func (w *canaries) agents() {
-	call := func(tool, args string, more ...string) {
-		argv := append([]string{"mcpcall", tool, args, "holdfast", "mcp"}, more...)
-		w.run("agent "+tool, append(argv, "leaky")...)
-	}
-	text := func(door string) string {
-		b, _ := json.Marshal(map[string]string{"text": plant(door).text()})
-		return string(b)
-	}
+	call, text := w.calls, w.text
 	call("list", "{}")
 	call("leak", text("argument"))
 	call("big", text("argument"))
@@ -529,27 +526,26 @@ func (w *canaries) search() {
 			w.t.Errorf("nothing was said at %q: the test looks at less than it should", must)
 		}
 	}
+	var all []spelling
 	for _, door := range doors {
 		for kind, heart := range plant(door).Hearts {
-			w.searchHeart(door, [...]string{"registered", "known by its form"}[kind], heart)
+			for name, form := range spellings(heart) {
+				all = append(all, spelling{door, [...]string{"registered", "known by its form"}[kind], name, form})
+			}
+		}
+	}
+	find := newFinder(all)
+	for place, said := range w.said {
+		b := said.Bytes()
+		for i, s := range find.all(b) {
+			if !reaches(place, s.door+" ("+s.kind+")") {
+				w.t.Errorf("%s at %q (%s, %s): ...%q...", place, s.door, s.kind, s.name, b[max(0, i-120):min(len(b), i+len(s.form)+40)])
+			}
 		}
 	}
 	for _, must := range []string{"argument", "env"} {
 		if !bytes.Contains(w.said["reached by server"].Bytes(), []byte(plant(must).Hearts[1])) {
 			w.t.Errorf("the server did not get the %s as it was sent", must)
-		}
-	}
-}
-
-func (w *canaries) searchHeart(door, kind, heart string) {
-	for name, form := range spellings(heart) {
-		for place, said := range w.said {
-			i := bytes.Index(said.Bytes(), form)
-			if i < 0 || reaches(place, door+" ("+kind+")") {
-				continue
-			}
-			b := said.Bytes()
-			w.t.Errorf("%s at %q (%s, %s): ...%q...", place, door, kind, name, b[max(0, i-120):min(len(b), i+len(form)+40)])
 		}
 	}
 }

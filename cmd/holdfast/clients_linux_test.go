@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/internal/repeat"
 )
 
 // timeless is when a file was last changed that never was.
@@ -59,7 +60,7 @@ func (c *clients) goClient() string {
 	}
 	c.write("goclient/go.mod", "module goclient\n\ngo 1.24\n")
 	c.write("goclient/main.go", goClient)
-	cmd := exec.Command("go", "build", "-o", filepath.Join(tools, "goclient"), ".")
+	cmd := exec.Command("go", "run", "-exec", "cp", ".", filepath.Join(tools, "goclient")) // it links once
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		c.t.Fatalf("%v\n%s", err, out)
@@ -178,44 +179,46 @@ func (c *clients) says(t *testing.T, out string, want []string) {
 	}
 }
 
+// refuse is a function of the shell that runs a command and wants it to fail.
+const refuse = `refuse() { if "$@"; then echo "it went through: $*"; exit 1; fi; }
+`
+
 // blocked is what every refused client that shows bodies says.
 const blocked = "not in the allowlist"
 
-// Ordinary clients work inside of a run against hosts that are allowed, with
+// TestClientsInARun: ordinary clients work inside of a run against hosts that are allowed, with
 // nothing set but what Holdfast sets, and are refused for all other hosts, each
-// with the reason as far as it shows any.
+// with the reason as far as it shows any. Those that install packages are in
+// TestPackageClientsInARun.
 func TestClientsInARun(t *testing.T) {
 	t.Parallel()
 	c := newClients(t)
-	upload := strings.Repeat("nine byte\n", 300<<10)
+	lines := repeat.Times(300<<10, 30<<10)
+	upload := strings.Repeat("nine byte\n", lines)
 	sum := fmt.Sprintf("with %d bytes %x", len(upload), sha256.Sum256([]byte(upload)))
 	t.Run("clients", func(t *testing.T) {
 		t.Run("curl", c.works("curl -sSf --http1.1 -w '%{http_version}\\n' https://api.HOST/one\ncurl -sSf --http2 -w '%{http_version}\\n' https://api.HOST/two\n"+
 			"curl -sSf --noproxy '*' -w 'past the proxy %{http_version}\\n' https://api.HOST/three",
 			"reached /one by GET with 0 bytes", "\n1.1\n", "reached /two by GET with 0 bytes", "\n2\n", "reached /three by GET", "past the proxy 2\n"))
-		t.Run("curl-upload", c.works("yes 'nine byte' | head -n "+fmt.Sprint(300<<10)+" >f\ncurl -sSf --http1.1 -T f https://api.HOST/put\ncurl -sSf --http2 --data-binary @f https://api.HOST/post",
+		t.Run("curl-upload", c.works("yes 'nine byte' | head -n "+fmt.Sprint(lines)+" >f\ncurl -sSf --http1.1 -T f https://api.HOST/put\ncurl -sSf --http2 --data-binary @f https://api.HOST/post",
 			"reached /put by PUT "+sum, "reached /post by POST "+sum))
 		t.Run("curl-range", c.works("curl -sS -r 0-9 -w '%{http_code} %{size_download}\\n' https://api.HOST/digits", "200 1000\n"))
 		t.Run("curl-events", c.works(curlEvents, "1.1: data: two", "2: data: two"))
-		t.Run("curl-refused", c.refused("curl -sS --fail-with-body https://api.example.org/", "holdfast: ", blocked, "hint: "))
-		t.Run("curl-refused-method", c.refused("curl -sS --fail-with-body -X DELETE https://api.HOST/one", "holdfast: ", "DELETE", "kind: DomainBlockedError"))
-		t.Run("curl-refused-direct", c.refused("curl -sS --noproxy '*' --fail-with-body https://api.example.org/", blocked))
-		t.Run("curl-refused-plain", c.refused("curl -sS --fail-with-body http://api.example.org/", blocked))
-		t.Run("curl-refused-address", c.refused("curl -sSk --noproxy '*' --fail-with-body http://169.254.169.254/latest/meta-data/", blocked))
+		t.Run("curl-refused", c.works(refuse+"refuse curl -sS --fail-with-body https://api.example.org/\n"+
+			"refuse curl -sS --fail-with-body -X DELETE https://api.HOST/one\n"+
+			"refuse curl -sS --noproxy '*' --fail-with-body https://api.example.net/\n"+
+			"refuse curl -sS --fail-with-body http://plain.example.org/\n"+
+			"refuse curl -sSk --noproxy '*' --fail-with-body http://169.254.169.254/latest/meta-data/",
+			"holdfast: ", "hint: ", "api.example.org is "+blocked, "DELETE", "kind: DomainBlockedError",
+			"api.example.net is "+blocked, "plain.example.org is "+blocked, "169.254.169.254 is "+blocked))
 
 		t.Run("git", c.git)
-		t.Run("git-refused", c.refused("git clone https://git.example.org/work.git", "remote: holdfast: ", blocked, "403"))
-		t.Run("git-push-refused", c.refused("git clone -q https://git.HOST/work.git w\ncd w\ngit push https://git.example.org/work.git main", "remote: holdfast: ", blocked))
-
-		t.Run("npm", c.works("npm install --audit --fund --update-notifier --registry https://npm.HOST/ plain\nnode -p 'require(\"plain\")'", "added 1 package, and audited 2 packages", "found 0 vulnerabilities", "plain was installed"))
-		t.Run("npm-refused", c.refused("npm install --registry https://npm.example.org/ plain", "403", blocked))
-
-		t.Run("pip", c.works("/usr/bin/python3 -m pip install --target p --index-url https://pypi.HOST/simple/ probe\nPYTHONPATH=p /usr/bin/python3 -c 'import probe; print(probe.SAYS)'", "Successfully installed probe-1.0", "probe was installed"))
-		t.Run("pip-refused", c.refused("/usr/bin/python3 -m pip install -vv --target p --index-url https://pypi.example.org/simple/ probe", "403 Client Error"))
+		t.Run("git-refused", c.works(refuse+"refuse git clone https://git.example.org/work.git\ngit clone -q https://git.HOST/work.git w\ncd w\n"+
+			"echo pushing\nrefuse git push https://push.example.org/work.git main", "remote: holdfast: git.example.org is "+blocked, "403", "remote: holdfast: push.example.org is "+blocked))
 
 		t.Run("go", c.works("goclient https://api.HOST/go\ngoclient direct https://api.HOST/direct", "HTTP/2.0 reached /go by GET", "HTTP/2.0 reached /direct by GET"))
-		t.Run("go-refused", c.refused("goclient https://api.example.org/", blocked))
-		t.Run("go-refused-direct", c.refused("goclient direct https://api.example.org/", blocked))
+		t.Run("go-refused", c.works(refuse+"refuse goclient https://api.example.org/\nrefuse goclient direct https://go.example.org/",
+			"api.example.org is "+blocked, "go.example.org is "+blocked))
 
 		t.Run("models", c.works(asksModels, "http://127.0.0.1:7412/llm/anthropic/v1/messages 200 <nil> {", "The sky is blue.",
 			"http://127.0.0.1:7412/llm/openai/v1/chat/completions 200 <nil> data: {", "data: [DONE]", "http://127.0.0.1:7412/llm/openai/v1/responses 200 <nil> event: response.created",
@@ -230,7 +233,7 @@ func TestClientsInARun(t *testing.T) {
 	if n, m := c.services.visits("GET api.example.com /one"), c.services.visits("DELETE"); n != 1 || m != 0 {
 		t.Errorf("the server saw the allowed request %d times, and %d that are not allowed", n, m)
 	}
-	c.recorded()
+	c.recorded("/digits  200  0 B out, 1000 B in", "git-receive-pack", "/python", "/direct", "git.example.org", "push.example.org", "169.254.169.254")
 	c.charged()
 }
 
@@ -329,10 +332,8 @@ cd ../w && git fetch origin of-the-run && git log --format='log: %s' FETCH_HEAD 
 }
 
 // recorded wants each of it in the ledger, and the ledger whole.
-func (c *clients) recorded() {
+func (c *clients) recorded(want ...string) {
 	c.t.Helper()
-	want := []string{"/digits  200  0 B out, 1000 B in", "git-receive-pack", "/plain/-/plain-1.0.0.tgz", "/files/probe-1.0-py3-none-any.whl", "/python", "/direct",
-		"git.example.org", "npm.example.org", "pypi.example.org", "169.254.169.254"}
 	c.soon("all of it in the ledger", func() bool {
 		tail := c.must("egress", "tail", "-n", "1000")
 		return !slices.ContainsFunc(want, func(w string) bool { return !strings.Contains(tail, w) })

@@ -1,3 +1,5 @@
+//go:build peers
+
 package main
 
 import (
@@ -16,8 +18,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/holdfast-dev/holdfast/internal/sandbox/sandboxtest"
 )
 
 // The peers from npm, and the server that the official SDK brings for the
@@ -33,31 +33,11 @@ const (
 // npmDir is where the peers are installed already, if anywhere.
 const npmDir = "HOLDFAST_TEST_NPM"
 
-// What several tests need is made once for all of them, below shared.
+// What these tests need of other programs is made once for all of them, below shared.
 var (
-	shared = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "hf") })
 	peers  = sync.OnceValues(installPeers)
 	theirs = sync.OnceValues(func() (string, error) { return goBuild("everything", reference) })
-	ours   = sync.OnceValues(func() (string, error) { return goBuild("holdfast", ".") })
 )
-
-// tidied removes what is shared after all tests, and sees that they gave nothing of
-// the machine's away.
-type tidied struct{ m *testing.M }
-
-func (t tidied) Run() int {
-	if raceDetector {
-		if err := unwatched(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-	}
-	code := sandboxtest.NullKept(t.m.Run)
-	if dir, err := shared(); err == nil {
-		_ = os.RemoveAll(dir)
-	}
-	return code
-}
 
 func installPeers() (string, error) {
 	dir := os.Getenv(npmDir)
@@ -82,35 +62,10 @@ func npm(t *testing.T) (dir, node string) {
 	return dir, filepath.Join(dir, "node_modules", ".bin", "node")
 }
 
-func builtOnce(t *testing.T, what func() (string, error)) string {
-	t.Helper()
-	path, err := what()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
 // everything builds the SDK's server.
 func everything(t *testing.T) string {
 	t.Helper()
 	return builtOnce(t, theirs)
-}
-
-// goBuild builds without cgo, as the product is: the race detector's setting,
-// inherited, would compile every dependency once more.
-func goBuild(name, pkg string) (string, error) {
-	dir, err := shared()
-	if err != nil {
-		return "", err
-	}
-	bin := filepath.Join(dir, name)
-	cmd := exec.Command("go", "build", "-o", bin, pkg)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("go build %s: %w\n%s", pkg, err, out)
-	}
-	return bin, nil
 }
 
 // serveEverything runs the SDK's server over HTTP, and returns its address.
@@ -201,12 +156,6 @@ func through(t *testing.T, holdfast string, server ...string) string {
 
 var address = regexp.MustCompile(`http://\S+/mcp`)
 
-// buildCommand builds holdfast.
-func buildCommand(t *testing.T) string {
-	t.Helper()
-	return builtOnce(t, ours)
-}
-
 // check is one line of the suite's verdict.
 type verdict struct{ ID, Name, Status, ErrorMessage string }
 
@@ -252,9 +201,6 @@ func suite(t *testing.T, dir, node, url, revision string) map[string][]verdict {
 // TestConformanceIsEqual: the official suite says of the gateway, check by
 // check, what it says of the server behind it.
 func TestConformanceIsEqual(t *testing.T) {
-	if testing.Short() {
-		t.Skip("runs the official suite, from npm")
-	}
 	dir, node := npm(t)
 	bin, holdfast := everything(t), buildCommand(t)
 	for _, c := range []struct {
@@ -293,9 +239,6 @@ func TestConformanceIsEqual(t *testing.T) {
 // by line, what it sees of the server itself.
 func TestTypeScriptClient(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("installs a client from npm")
-	}
 	dir, node := npm(t)
 	work := t.TempDir()
 	script := filepath.Join(work, "client.mjs")

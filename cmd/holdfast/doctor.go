@@ -33,6 +33,9 @@ cannot stand on this system is a warning: what needs it is refused.
 `}
 }
 
+// trySandbox tries the sandbox. Tests of the other checks leave it out.
+var trySandbox = (*app).seeSandbox
+
 // finding is the result of one check.
 type finding struct {
 	Check string `json:"check"`
@@ -79,7 +82,7 @@ func doctor(a *app, args []string) error {
 		found = append(found, f)
 	}
 	found = append(found, owner.seeCredentials()...)
-	found = append(found, a.seeSandbox(p)...)
+	found = append(found, trySandbox(a, p)...)
 	failed := slices.ContainsFunc(found, func(f finding) bool { return f.How == "FAIL" })
 	if a.json {
 		err = a.printJSON(map[string]any{"ok": !failed, "state": p.Dir, "checks": found})

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"maps"
 	"os"
 	"os/exec"
@@ -8,6 +9,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
 // The document's integration test "emergency stop", with everything in flight at
@@ -21,6 +25,9 @@ func Test001_Integration_EmergencyStop_everything_in_flight(t *testing.T) {
 	// Ten hands at once are enough for a machine: it runs beside no other test.
 	s := newSite(t, "")
 	w := worldOf(t, s.dir, haltConfig{watch: watchesNothing})
+	if !repeat.Enduring {
+		w.tiers[sandbox.TierContainer] = errors.New("TestTiersEndToEnd halts a container")
+	}
 	hands, missing, err := w.possible(&bench{ctx: t.Context(), dir: s.dir, say: t.Logf})
 	if err != nil {
 		t.Fatal(err)
@@ -70,6 +77,9 @@ func worldOf(t *testing.T, dir string, c haltConfig) *haltWorld {
 		t.Fatal(err)
 	}
 	c.vm.Kernel = filepath.Join(dir, "no-kernel")
+	if err := shareRoots(filepath.Join(dir, "s")); err != nil {
+		t.Fatal(err)
+	}
 	w, err := openHaltWorld(t.Context(), self, dir, c)
 	if err != nil {
 		t.Fatal(err)

@@ -17,9 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/daemon"
-	"github.com/holdfast-dev/holdfast/internal/operator"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -38,8 +36,7 @@ func TestMain(m *testing.M) {
 		}
 	}
 	testscript.Main(tidied{m}, map[string]func(){
-		// A passphrase takes a second and 256 MB to try, and the scripts give hundreds.
-		"holdfast":      func() { os.Exit(program(operator.Options{WorkFactor: 15})) },
+		"holdfast":      runHoldfast,
 		"mcpserver":     served(mcpServer),
 		"mcpcall":       mcpCall,
 		"egressservice": egressService,
@@ -63,6 +60,12 @@ func served(server func()) func() {
 // a state of its own, under a path that is short enough for a socket.
 func TestScripts(t *testing.T) {
 	t.Parallel()
+	runScripts(t, "testdata")
+}
+
+// runScripts runs the scripts of a directory.
+func runScripts(t *testing.T, dir string) {
+	t.Helper()
 	root, err := os.MkdirTemp("/tmp", "hf")
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +73,7 @@ func TestScripts(t *testing.T) {
 	t.Cleanup(func() { removeAll(t, root) })
 	path := os.Getenv("PATH")
 	testscript.Run(t, testscript.Params{
-		Dir:         "testdata",
+		Dir:         dir,
 		WorkdirRoot: root,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HOLDFAST_STATE", filepath.Join(e.WorkDir, "s"))
@@ -90,6 +93,7 @@ func TestScripts(t *testing.T) {
 			"fill":     fill,
 			"tamper":   tamper,
 			"spoil":    spoil,
+			"roots":    roots,
 		},
 	})
 }
@@ -111,13 +115,16 @@ func operatorKey(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: operator FILE")
 	}
-	p, err := daemon.OpenState(ts.Getenv("HOLDFAST_STATE"))
-	ts.Check(err)
-	sealed, pub, err := operator.New(holdfast.NewSecret("correct horse battery"), operator.Options{WorkFactor: 15})
-	ts.Check(err)
-	ts.Check(writeNew(p.OperatorKey, sealed))
-	ts.Check(writeNew(p.OperatorPub, []byte(pub.String()+"\n")))
-	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte("correct horse battery\n"), 0o600))
+	ts.Check(writeKey(ts.Getenv("HOLDFAST_STATE")))
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(passphrase+"\n"), 0o600))
+}
+
+// roots lets the state use the Python of all tests: roots.
+func roots(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: roots")
+	}
+	ts.Check(shareRoots(ts.Getenv("HOLDFAST_STATE")))
 }
 
 // waitFor waits until each file is there.

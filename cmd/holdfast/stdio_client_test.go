@@ -1,3 +1,5 @@
+//go:build peers
+
 package main
 
 import (
@@ -17,9 +19,6 @@ import (
 // servers behind one endpoint too, under their names.
 func TestTypeScriptClientOverStdio(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("installs a client from npm")
-	}
 	dir, node := npm(t)
 	bin, holdfast := everything(t), buildCommand(t)
 	work, err := os.MkdirTemp("/tmp", "hf") // a socket's path is short

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/repeat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -50,6 +51,9 @@ func guests(t *testing.T) (s *site, up *exec.Cmd, pass string) {
 		"agents: {kinds: {trusted: {iterations: 100, trust: medium}}}\n"+
 		"boundaries:\n  - {boundary: 'exec/*', risk: LOW, permissions: ['exec:run'], timeout: 10m, walls: [pid, net, mount, seccomp]}\n")
 	pass = s.operator()
+	if err := shareRoots(filepath.Join(s.dir, "s")); err != nil {
+		t.Fatal(err)
+	}
 	up = s.command("up", "--no-operator")
 	up.Path, up.Args = "/usr/bin/unshare", append([]string{"unshare", "--mount", "sh", "-c",
 		`for n in /usr/bin/node /usr/local/bin/node; do [ ! -e $n ] || mount --bind /dev/null $n; done; PATH=/usr/sbin:/usr/bin:/sbin:/bin exec "$@"`, "sh", program}, up.Args[1:]...)
@@ -99,7 +103,7 @@ func TestTiersEndToEnd(t *testing.T) {
 		t.Run(c.tier, func(t *testing.T) {
 			s := &site{t: t, dir: s.dir}
 			out := filepath.Join(s.dir, "out-"+c.tier)
-			r := s.ran(0, "--tier", c.tier, "--file", "in/data=data", "--out", out, "work.py")
+			r := s.ran(0, append(c.evidence, "--file", "in/data=data", "--out", out, "work.py")...)
 			p := r.Result.Posture
 			if b, err := os.ReadFile(filepath.Join(out, "made")); r.Result.Stdout != "given ['in']\n" || string(b) != "of it" {
 				t.Errorf("%q, %q, %v", r.Result.Stdout, b, err)
@@ -108,14 +112,14 @@ func TestTiersEndToEnd(t *testing.T) {
 				c.tier == "vm" && !strings.HasSuffix(p.Runtime, ", tcg") && !strings.HasSuffix(p.Runtime, ", kvm") {
 				t.Errorf("the posture is %+v", p)
 			}
-			if got := s.must("ledger", "show", r.Outcome.Crossing); !strings.Contains(got, c.tier+": the request asks for it; by "+p.Runtime) {
-				t.Errorf("the ledger has it as\n%s", got)
+			if got := s.must("ledger", "show", r.Outcome.Crossing); r.Result.Chosen != c.why || !strings.Contains(got, c.why+"; by "+p.Runtime) {
+				t.Errorf("chosen was %q, and the ledger has it as\n%s", r.Result.Chosen, got)
 			}
 			if got := s.must("status"); !strings.Contains(got, c.tier+" tier, "+p.Runtime) {
 				t.Error(got)
 			}
-			if r := s.ran(0, append(c.evidence, "ok.py")...); r.Result.Stdout != "42\n" || r.Result.Posture.Tier.String() != c.tier || r.Result.Chosen != c.why {
-				t.Errorf("by the rule: %+v", r.Result)
+			if c.tier == "vm" && !repeat.Enduring {
+				return // a guest takes seconds of processor time: the rest is as in a container
 			}
 			s.escapes(c.tier)
 			s.halts(c.tier, up.Process.Pid, c.child, pass)
