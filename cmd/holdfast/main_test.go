@@ -25,7 +25,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	daemon.Launcher()
+	daemon.RunHelperRole()
 	// The tests wait for other processes more than they compute.
 	if err := flag.Set("test.parallel", strconv.Itoa(min(8, 2*runtime.NumCPU()))); err != nil {
 		panic(err)
