@@ -19,6 +19,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/inflighttest"
 	"github.com/holdfast-dev/holdfast/internal/operator"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rogpeppe/go-internal/testscript"
@@ -44,8 +45,17 @@ func TestMain(m *testing.M) {
 		"mcpcall":       mcpCall,
 		"egressservice": egressService,
 		"leakyserver":   served(leakyServer),
+		"recordingserver": served(func() {
+			if err := inflighttest.ServeMCP(os.Stdin, os.Stdout, os.Args[1]); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+			}
+		}),
 	})
 }
+
+// anyRepeats lets agents of tests do the same again and again.
+const anyRepeats = `unsafe: {watch_looser: true}
+watch: {responses: {loop: record, error_rate: record, cost_per_hour: record, rapid_actions: record, escalating_cost: record}}`
 
 // raceOptions is what the race detector of a child reads.
 const raceOptions = "GORACE"
