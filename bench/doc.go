@@ -1,14 +1,14 @@
-// Package bench sets Holdfast beside what is only compared with: the policy
-// engines OPA (its Go library) and cedar-go, and the scanner gitleaks. It is a
-// module of its own, so that nothing of theirs comes near the product. Run it
-// with
+// Command bench measures Holdfast on this machine, each figure beside the bare thing
+// it is made of or beside a peer. Run it in the repository with
 //
-//	cd bench && go test -run '^$' -bench .
+//	go run -C bench . NAME [flags]
 //
-// Each policy engine decides the same request in its own way: the agent's role grants
-// the tool, and two rules over the tool's arguments object to nothing. What
-// differs is said beside each figure. The scanners read the same texts.
+// and without a name for a list. It is a module of its own, so that nothing of what is
+// only compared with comes near the product; since its path is below the product's it
+// may import internal packages. A package has one subject; package internal/measure is
+// what they share. What they start is built by package internal/programs: the product
+// (cmd/holdfast), the peer goproxy (the proxy that the subject egress measures
+// Holdfast's beside), and this program itself in a role, which main dispatches.
 //
-// The folder goproxy is a program: the proxy that `holdfast bench egress`, which
-// builds it, measures Holdfast's beside.
-package bench
+// Package peers compares with other engines and scanners, as Go benchmarks.
+package main

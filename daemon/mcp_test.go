@@ -28,7 +28,7 @@ const mcpServerEnv = "HOLDFAST_DAEMON_TEST_MCP"
 
 func TestMain(m *testing.M) {
 	sandboxtest.Faulty()
-	Launcher()
+	RunHelperRole()
 	insideWorkspace()
 	if os.Getenv(mcpServerEnv) == "" {
 		code := m.Run()

@@ -51,9 +51,6 @@ type Options struct {
 	// WorkTrees are directories that agents write to: configuration in
 	// them is refused (D49).
 	WorkTrees []string
-	// Watch is a seam for measuring, nil in production: it gets what watches agents,
-	// and returns what is told of crossings in its place.
-	Watch func(kernel.Observer) kernel.Observer
 }
 
 // Daemon is the one owner of a state directory, with everything wired up.
@@ -222,23 +219,21 @@ func (d *Daemon) openParts(ctx context.Context, keys *Keys) (err error) {
 		return err
 	}
 	d.metrics, d.watching = newMetrics(), newWatching(d, d.loaded.Config.watchLimits())
-	d.Kernel, err = kernel.New(kernel.Config{
-		Store: d.store, Latch: d.latch, Verifier: d.verifies, Redact: d.engine, Sealer: seal,
-		Policy: d.own(d.loaded), Operator: d.operators, Runtime: keys.Runtime, Disabled: d.disabled(),
-		Notify: d.notice, Refused: d.keepRefused, Observer: observers{d.metrics, d.observed()}, Versions: &d.snapshots, Log: d.log, Tracer: d.tele.Tracer(), MarkKey: marks,
-	})
+	d.Kernel, err = kernel.New(d.kernelConfig(seal, marks))
 	if err == nil {
 		d.metrics.watch(d)
 	}
 	return err
 }
 
-// observed is what watches agents, or what stands in its place.
-func (d *Daemon) observed() kernel.Observer {
-	if d.opt.Watch == nil {
-		return d.watching
+// kernelConfig returns what the kernel is made of.
+func (d *Daemon) kernelConfig(seal *sealer, markKey []byte) kernel.Config {
+	return kernel.Config{
+		Store: d.store, Latch: d.latch, Verifier: d.verifies, Redact: d.engine, Sealer: seal,
+		Policy: d.own(d.loaded), Operator: d.operators, Runtime: d.Runtime(), Disabled: d.disabled(),
+		Notify: d.notice, Refused: d.keepRefused, Observer: observers{d.metrics, d.watching}, Versions: &d.snapshots,
+		Log: d.log, Tracer: d.tele.Tracer(), MarkKey: markKey,
 	}
-	return d.opt.Watch(d.watching)
 }
 
 // readPast begins to read the ledger for rules that ask the past, and waits a

@@ -16,11 +16,12 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/sandbox/vm"
 )
 
-// Launcher turns this process into a launcher of the sandbox, and does not
-// return, if Holdfast started it as one. A program in which code is run calls
-// it first thing in main: the walls are built by a process that has nothing
-// else in its memory. In a guest of the VM tier it becomes the supervisor.
-func Launcher() {
+// RunHelperRole carries out the part of a helper, and does not return, if a sandbox
+// started this program again as one: as a launcher, as the heir that tidies up after
+// it, or in a guest of the VM tier as the supervisor. A program in which code is run
+// calls it first thing in main: walls are built by a process that has nothing else in
+// its memory.
+func RunHelperRole() {
 	process.Launcher()
 	container.Launcher()
 	vm.Launcher()

@@ -10,7 +10,7 @@ import (
 )
 
 // BenchmarkCross is whole crossings on a real store, from one caller and from
-// 64, to be profiled; `holdfast bench kernel` sets them beside bare rows.
+// 64, to be profiled; `go run -C bench . kernel` sets them beside bare rows.
 func BenchmarkCross(b *testing.B) {
 	for _, callers := range []int{1, 64} {
 		b.Run(fmt.Sprint("callers=", callers), func(b *testing.B) {

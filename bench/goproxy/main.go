@@ -1,4 +1,4 @@
-// Command goproxy is what `holdfast bench egress` measures Holdfast's proxy
+// Command goproxy is what `go run -C bench . egress` measures Holdfast's proxy
 // beside: github.com/elazarl/goproxy, terminating TLS and passing everything on,
 // with nothing redacted and nothing recorded. It is given what makes it fast: a
 // P-256 authority, certificates that are kept, and as many idle connections to

@@ -18,7 +18,7 @@ import (
 )
 
 const notesServer = `version: 1
-` + benchRepeats + `
+` + anyRepeats + `
 listen: {pages: none}
 boundaries:
   - {boundary: "mcp/notes/*", risk: LOW}

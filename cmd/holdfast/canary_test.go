@@ -133,7 +133,7 @@ func newCanaries(t *testing.T) *canaries {
 	w.write("far.header", "Bearer "+plant("header file").Known+"\n")
 	w.write("printed", plant("register command").Registered+"\n")
 	w.write("holdfast.yaml", fmt.Sprintf(`version: 1
-`+benchRepeats+`
+`+anyRepeats+`
 listen: {pages: "127.0.0.1:0"}
 redact:
   register:

@@ -40,7 +40,7 @@ func newClients(t *testing.T) *clients {
 		fmt.Fprintf(&rows, "    '%s.example.com:%s': {type: llm, models: {provider: %s}, addresses: [127.0.0.1], roots: roots.pem}\n", name, s.port, provider)
 	}
 	const prices = "prices: {models: {messages_text: {input: $1, output: $2}, chat_text_stream: {input: $1, output: $2}, responses_text_stream: {input: $1, output: $2}}}\n"
-	c := &clients{site: newSite(t, "version: 1\n"+benchRepeats+"\n"+prices+"listen: {pages: none}\nboundaries:\n  - {boundary: run/*, risk: LOW, "+hostedWalls+"}\negress:\n  domains:\n"+rows.String()), services: s}
+	c := &clients{site: newSite(t, "version: 1\n"+anyRepeats+"\n"+prices+"listen: {pages: none}\nboundaries:\n  - {boundary: run/*, risk: LOW, "+hostedWalls+"}\negress:\n  domains:\n"+rows.String()), services: s}
 	c.write("roots.pem", string(s.roots))
 	c.tools = c.goClient()
 	c.start("up", "up", "--no-operator")

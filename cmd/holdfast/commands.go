@@ -34,7 +34,6 @@ func commands() []command {
 		reviewCommand(), haltCommand(), resumeCommand(), statusCommand(), topCommand(), alertsCommand(), reportCommand(),
 		agentCommand(), ledgerCommand(), egressCommand(), rulesCommand(), snapshotCommand(), rollbackCommand(), stateCommand(), doctorCommand(), passphraseCommand(),
 		keyCommand(), validateCommand(), redactCommand(),
-		benchCommand(),
 		versionCommand(),
 	}
 }

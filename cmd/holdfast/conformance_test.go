@@ -96,7 +96,7 @@ func serveEverything(t *testing.T, bin string, stateless bool) string {
 // suitePolicy is what an owner writes for a server that may do all it can: its
 // tools, what stands beside a call's arguments, and what it asks of the client.
 const suitePolicy = `version: 1
-` + benchRepeats + `
+` + anyRepeats + `
 listen:
   pages: none
 boundaries:

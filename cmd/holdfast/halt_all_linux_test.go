@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/inflighttest"
 	"github.com/holdfast-dev/holdfast/internal/repeat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
@@ -24,33 +25,33 @@ import (
 func Test001_Integration_EmergencyStop_everything_in_flight(t *testing.T) {
 	// Ten hands at once are enough for a machine: it runs beside no other test.
 	s := newSite(t, "")
-	w := worldOf(t, s.dir, haltConfig{watch: watchesNothing})
+	w := worldOf(t, s.dir, inflighttest.Config{Watch: inflighttest.WatchesNothing})
 	if !repeat.Enduring {
-		w.tiers[sandbox.TierContainer] = errors.New("TestTiersEndToEnd halts a container")
+		w.LeaveOut(sandbox.TierContainer, errors.New("TestTiersEndToEnd halts a container"))
 	}
-	hands, missing, err := w.possible(&bench{ctx: t.Context(), dir: s.dir, say: t.Logf})
+	hands, missing, err := w.Possible(t.Logf)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, m := range missing {
 		// Containers, guests and Python are not everywhere; TestTiersEndToEnd has them.
 		if !strings.Contains(m.Name, "code ") {
-			t.Errorf("%s: %s", m.Name, m.Note)
+			t.Errorf("%s: %s", m.Name, m.Why)
 		}
 	}
 	want := map[string]int{}
-	for _, halt := range []func() error{nil, func() error { return os.WriteFile(filepath.Join(w.state, "HALT"), nil, 0o600) }} {
-		w.stop = halt
-		if _, _, err := w.haltAll(hands); err != nil {
+	for _, halt := range []func() error{nil, func() error { return os.WriteFile(filepath.Join(w.State, "HALT"), nil, 0o600) }} {
+		w.Stop = halt
+		if _, _, err := w.HaltAll(hands); err != nil {
 			t.Fatal(err)
 		}
 		for _, h := range hands {
-			if h.boundary != haltHeld { // it had not begun: its review waits on
-				want[h.boundary]++
+			if h.Boundary != inflighttest.HeldBoundary { // it had not begun: its review waits on
+				want[h.Boundary]++
 			}
 		}
 	}
-	text := w.recorded(t, want)
+	text := recorded(w, t, want)
 	for line := range strings.Lines(text) {
 		words := strings.Fields(line) // date, time, mark, outcome, boundary
 		if len(words) < 5 || words[3] != "halted" {
@@ -60,32 +61,36 @@ func Test001_Integration_EmergencyStop_everything_in_flight(t *testing.T) {
 			t.Errorf("it is not said what had gone by: %s", line)
 		}
 	}
-	if out, err := w.says("ledger", "tail", "-n", "1000", "--events"); err != nil || strings.Count(out, "everything by ") < 4 {
+	if out, err := w.Output("ledger", "tail", "-n", "1000", "--events"); err != nil || strings.Count(out, "everything by ") < 4 {
 		t.Errorf("%v: who halted is not recorded:\n%s", err, out)
 	}
-	if _, err := w.says("ledger", "verify", "--semantics"); err != nil {
+	if _, err := w.Output("ledger", "verify", "--semantics"); err != nil {
 		t.Error(err)
 	}
 }
 
 // worldOf is a world that ends with the test. No guest is made in it: that takes a
 // minute, and TestTiersEndToEnd has them.
-func worldOf(t *testing.T, dir string, c haltConfig) *haltWorld {
+func worldOf(t *testing.T, dir string, c inflighttest.Config) *inflighttest.World {
 	t.Helper()
 	self, err := exec.LookPath("holdfast")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.vm.Kernel = filepath.Join(dir, "no-kernel")
+	server, err := exec.LookPath("recordingserver")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.VM.Kernel = filepath.Join(dir, "no-kernel")
 	if err := shareRoots(filepath.Join(dir, "s")); err != nil {
 		t.Fatal(err)
 	}
-	w, err := openHaltWorld(t.Context(), self, dir, c)
+	w, err := inflighttest.OpenWorld(t.Context(), inflighttest.Programs{Holdfast: self, Server: []string{server}}, dir, c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := w.close(); err != nil {
+		if err := w.Close(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -94,10 +99,10 @@ func worldOf(t *testing.T, dir string, c haltConfig) *haltWorld {
 
 // recorded waits until the ledger has so many crossings of each boundary as halted,
 // and no more, and returns what it says of everything.
-func (w *haltWorld) recorded(t *testing.T, want map[string]int) string {
+func recorded(w *inflighttest.World, t *testing.T, want map[string]int) string {
 	t.Helper()
 	for start := time.Now(); ; time.Sleep(50 * time.Millisecond) {
-		text, err := w.says("ledger", "tail", "-n", "1000", "--agent", w.agent)
+		text, err := w.Output("ledger", "tail", "-n", "1000", "--agent", w.Agent)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +111,7 @@ func (w *haltWorld) recorded(t *testing.T, want map[string]int) string {
 			return text
 		}
 		if time.Since(start) > time.Minute {
-			flights, err := w.flights("")
+			flights, err := w.Flights("")
 			t.Fatalf("halted should be %v, and are %v; in flight are %v, %v\n%s", want, got, flights, err, text)
 		}
 	}

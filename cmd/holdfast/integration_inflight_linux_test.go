@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/holdfast-dev/holdfast/internal/inflighttest"
 	"io/fs"
 	"maps"
 	"os"
@@ -16,30 +17,30 @@ import (
 )
 
 // someHands are a tool call, a program on a work tree and a download.
-func someHands() []haltHand {
-	return []haltHand{
-		{"a tool call", "mcp/stdio/work", (*haltWorld).callStdio},
-		{"a program", "run/sh", (*haltWorld).program},
-		{"a download", "egress/" + egressHost, (*haltWorld).download},
+func someHands() []inflighttest.Hand {
+	return []inflighttest.Hand{
+		{Name: "a tool call", Boundary: "mcp/stdio/work", Begin: (*inflighttest.World).CallStdio},
+		{Name: "a program", Boundary: "run/sh", Begin: (*inflighttest.World).Program},
+		{Name: "a download", Boundary: "egress/" + inflighttest.Host, Begin: (*inflighttest.World).Download},
 	}
 }
 
 // mostHands are those and a tunnel, and code where there is Python.
-func (w *haltWorld) mostHands(t *testing.T) []haltHand {
+func mostHands(w *inflighttest.World, t *testing.T) []inflighttest.Hand {
 	t.Helper()
-	all := append(someHands(), haltHand{"a tunnel", "egress/opaque." + egressHost, (*haltWorld).tunnel})
-	if err := w.runsIn(sandbox.TierProcess); err != nil {
+	all := append(someHands(), inflighttest.Hand{Name: "a tunnel", Boundary: "egress/opaque." + inflighttest.Host, Begin: (*inflighttest.World).Tunnel})
+	if err := w.RunsIn(sandbox.TierProcess); err != nil {
 		t.Logf("no code runs here: %v", err)
 		return all
 	}
-	return append(all, haltHand{"code", "exec/python3", func(w *haltWorld) (*inFlight, error) { return w.code(sandbox.TierProcess) }})
+	return append(all, inflighttest.Hand{Name: "code", Boundary: "exec/python3", Begin: func(w *inflighttest.World) (*inflighttest.InFlight, error) { return w.Code(sandbox.TierProcess) }})
 }
 
 // brought are hands in flight until the test ends.
-func (w *haltWorld) brought(t *testing.T, hands []haltHand) []*inFlight {
+func brought(w *inflighttest.World, t *testing.T, hands []inflighttest.Hand) []*inflighttest.InFlight {
 	t.Helper()
-	all, err := w.bring(hands)
-	t.Cleanup(func() { endAll(all) })
+	all, err := w.Bring(hands)
+	t.Cleanup(func() { inflighttest.EndAll(all) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,13 +48,13 @@ func (w *haltWorld) brought(t *testing.T, hands []haltHand) []*inFlight {
 }
 
 // peered is an MCP client of the agent's until the test ends.
-func (w *haltWorld) peered(t *testing.T, name string) *peer {
+func peered(w *inflighttest.World, t *testing.T, name string) *inflighttest.Client {
 	t.Helper()
-	p, err := (&bench{ctx: w.ctx}).peer(w.command(w.gateway(name)...).Args)
+	p, err := inflighttest.StartClient(w.Ctx, w.Command(w.Gateway(name)...).Args)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = p.end() })
+	t.Cleanup(func() { _ = p.Close() })
 	return p
 }
 
@@ -61,17 +62,17 @@ const echoSame, echoOther = `"method":"tools/call","params":{"name":"echo","argu
 	`"method":"tools/call","params":{"name":"echo","arguments":{"other":1}}`
 
 // loops asks for the same until it is told that it was stopped.
-func (w *haltWorld) loops(t *testing.T, p *peer) {
+func loops(w *inflighttest.World, t *testing.T, p *inflighttest.Client) {
 	t.Helper()
 	for start := time.Now(); ; {
-		if _, err := p.send(echoSame); err != nil {
+		if _, err := p.Send(echoSame); err != nil {
 			t.Fatal(err)
 		}
-		_, line, err := p.answer()
+		_, line, err := p.Answer()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if w.told(line) == nil {
+		if w.Told(line) == nil {
 			return
 		}
 		if time.Since(start) > time.Minute {
@@ -81,19 +82,19 @@ func (w *haltWorld) loops(t *testing.T, p *peer) {
 }
 
 // allEnded sees that each was stopped, and by what it was to be.
-func allEnded(t *testing.T, hands []haltHand, all []*inFlight) {
+func allEnded(t *testing.T, hands []inflighttest.Hand, all []*inflighttest.InFlight) {
 	t.Helper()
 	for i, x := range all {
-		if err := x.ended(); err != nil {
-			t.Errorf("%s: %v", hands[i].name, err)
+		if err := x.Ended(); err != nil {
+			t.Errorf("%s: %v", hands[i].Name, err)
 		}
 	}
 }
 
-func oneOfEach(hands []haltHand) map[string]int {
+func oneOfEach(hands []inflighttest.Hand) map[string]int {
 	want := map[string]int{}
 	for _, h := range hands {
-		want[h.boundary]++
+		want[h.Boundary]++
 	}
 	return want
 }
@@ -106,29 +107,29 @@ func oneOfEach(hands []haltHand) map[string]int {
 func Test001_Integration_AnomalyResponse_with_hands_in_flight(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "")
-	w := worldOf(t, s.dir, haltConfig{})
-	w.cut = "paused"
-	other := w.as(haltOther)
-	other.tree = filepath.Join(s.dir, "another-tree")
-	if err := os.Mkdir(other.tree, 0o755); err != nil {
+	w := worldOf(t, s.dir, inflighttest.Config{})
+	w.Cut = "paused"
+	other := w.As(inflighttest.OtherAgent)
+	other.Tree = filepath.Join(s.dir, "another-tree")
+	if err := os.Mkdir(other.Tree, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	others := other.brought(t, someHands())
-	of, err := other.flights("")
+	others := brought(other, t, someHands())
+	of, err := other.Flights("")
 	if err != nil || len(of) != len(others) {
 		t.Fatalf("%v, %v", of, err)
 	}
-	p := w.peered(t, "again")
-	hands := w.mostHands(t)
-	all := w.brought(t, hands)
+	p := peered(w, t, "again")
+	hands := mostHands(w, t)
+	all := brought(w, t, hands)
 
-	w.loops(t, p)
+	loops(w, t, p)
 	allEnded(t, hands, all)
-	w.recorded(t, oneOfEach(hands))
-	if now, err := w.flights(""); err != nil || len(now) != 0 {
+	recorded(w, t, oneOfEach(hands))
+	if now, err := w.Flights(""); err != nil || len(now) != 0 {
 		t.Errorf("in flight are %v, %v", now, err)
 	}
-	out, err := w.says("ledger", "tail", "-n", "1000", "--events", "--json")
+	out, err := w.Output("ledger", "tail", "-n", "1000", "--events", "--json")
 	found := 0
 	for line := range strings.Lines(out) {
 		// The haste of a loop is recorded as its consequence, once it has held for a while.
@@ -142,40 +143,40 @@ func Test001_Integration_AnomalyResponse_with_hands_in_flight(t *testing.T) {
 
 	for i, x := range others {
 		select {
-		case <-x.over:
-			t.Errorf("another's was stopped too: %s: %v", someHands()[i].name, x.err)
+		case <-x.Over:
+			t.Errorf("another's was stopped too: %s: %v", someHands()[i].Name, x.Err)
 		default:
 		}
 	}
-	if now, err := other.flights(""); err != nil || !maps.Equal(now, of) {
+	if now, err := other.Flights(""); err != nil || !maps.Equal(now, of) {
 		t.Errorf("of another are in flight %v, %v, and were %v", now, err, of)
 	}
-	_, came, _ := others[2].effects.look()
-	ticks, _ := filepath.Glob(filepath.Join(other.tree, "ticks-*"))
-	for _, file := range append(ticks, other.record("stdio")) {
+	_, came, _ := others[2].Effects.Look()
+	ticks, _ := filepath.Glob(filepath.Join(other.Tree, "ticks-*"))
+	for _, file := range append(ticks, other.Record("stdio")) {
 		was := size(t, file)
 		s.soon("more in "+file, func() bool { return size(t, file) > was })
 	}
-	s.soon("more of another's download", func() bool { _, n, _ := others[2].effects.look(); return n > came })
+	s.soon("more of another's download", func() bool { _, n, _ := others[2].Effects.Look(); return n > came })
 
-	waiting, err := w.api.Reviews(t.Context(), holdfast.Local, review.Pending)
-	if err != nil || len(waiting) != 1 || waiting[0].Agent != w.agent || waiting[0].About != review.AboutAnomaly {
+	waiting, err := w.API.Reviews(t.Context(), holdfast.Local, review.Pending)
+	if err != nil || len(waiting) != 1 || waiting[0].Agent != w.Agent || waiting[0].About != review.AboutAnomaly {
 		t.Fatalf("a person is asked %+v, %v", waiting, err)
 	}
-	if _, err := p.ask(echoOther); err == nil {
+	if _, err := p.Ask(echoOther); err == nil {
 		t.Error("it goes on before a person has answered")
 	}
-	if _, err := w.says("review", "approve", waiting[0].ID, "--credential-file", w.pass, "--reason", "it was a test"); err != nil {
+	if _, err := w.Output("review", "approve", waiting[0].ID, "--credential-file", w.Pass, "--reason", "it was a test"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.ask(echoOther); err != nil {
+	if _, err := p.Ask(echoOther); err != nil {
 		t.Errorf("the approval lets nothing go on: %v", err)
 	}
-	w.brought(t, []haltHand{hands[2]})
-	if out, err := w.says("ledger", "tail", "-n", "1000", "--agent", other.agent); err != nil || strings.Contains(out, "halted") {
+	brought(w, t, []inflighttest.Hand{hands[2]})
+	if out, err := w.Output("ledger", "tail", "-n", "1000", "--agent", other.Agent); err != nil || strings.Contains(out, "halted") {
 		t.Errorf("%v: of another was stopped\n%s", err, out)
 	}
-	if _, err := w.says("ledger", "verify", "--semantics"); err != nil {
+	if _, err := w.Output("ledger", "verify", "--semantics"); err != nil {
 		t.Error(err)
 	}
 }
@@ -197,13 +198,13 @@ func size(t *testing.T, file string) int64 {
 func Test001_Integration_Rollback_with_hands_in_flight(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "")
-	w := worldOf(t, s.dir, haltConfig{watch: watchesNothing,
-		boundaries: "  - {boundary: run/sh, risk: LOW, permissions: ['exec:run'], walls: [pid, net, mount, seccomp], consumes: {file_writes: 100}}\n",
-		more:       "budgets:\n  - {scope: tenant, resource: file_writes, amount: 150, window: 24h}\nsnapshots:\n  trees: [{path: tree, kind: state, agents: [bench]}]\n"})
-	w.records = w.tree
-	w.harm = "echo bad > main.go; rm -r docs; echo new > new; "
+	w := worldOf(t, s.dir, inflighttest.Config{Watch: inflighttest.WatchesNothing,
+		Boundaries: "  - {boundary: run/sh, risk: LOW, permissions: ['exec:run'], walls: [pid, net, mount, seccomp], consumes: {file_writes: 100}}\n",
+		More:       "budgets:\n  - {scope: tenant, resource: file_writes, amount: 150, window: 24h}\nsnapshots:\n  trees: [{path: tree, kind: state, agents: [bench]}]\n"})
+	w.Records = w.Tree
+	w.Harm = "echo bad > main.go; rm -r docs; echo new > new; "
 	for name, text := range map[string]string{"main.go": "good\n", "docs/a.md": "text\n"} {
-		path := filepath.Join(w.tree, name)
+		path := filepath.Join(w.Tree, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -211,56 +212,56 @@ func Test001_Integration_Rollback_with_hands_in_flight(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	hands := w.mostHands(t) // code is tried before there is anything to go back to
-	before := contents(t, w.tree)
-	if _, err := w.says("snapshot", "take", "before the harm"); err != nil {
+	hands := mostHands(w, t) // code is tried before there is anything to go back to
+	before := contents(t, w.Tree)
+	if _, err := w.Output("snapshot", "take", "before the harm"); err != nil {
 		t.Fatal(err)
 	}
-	all := w.brought(t, hands)
-	first := w.earliest(t)
-	if _, _, _, err := w.halt(); err != nil {
+	all := brought(w, t, hands)
+	first := earliest(w, t)
+	if _, _, _, err := w.Halt(); err != nil {
 		t.Fatal(err)
 	}
 	allEnded(t, hands, all)
-	w.recorded(t, oneOfEach(hands))
-	if now := contents(t, w.tree); now["main.go"] != "bad\n" || now["docs/a.md"] != "" || now["new"] != "new\n" || now[filepath.Base(w.record("stdio"))] == "" {
+	recorded(w, t, oneOfEach(hands))
+	if now := contents(t, w.Tree); now["main.go"] != "bad\n" || now["docs/a.md"] != "" || now["new"] != "new\n" || now[filepath.Base(w.Record("stdio"))] == "" {
 		t.Errorf("nothing was changed: %v", slices.Sorted(maps.Keys(now)))
 	}
 
-	out, err := w.says("rollback", "--before", first, "--credential-file", w.pass, "--reason", "mended")
+	out, err := w.Output("rollback", "--before", first, "--credential-file", w.Pass, "--reason", "mended")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if now := contents(t, w.tree); !maps.Equal(now, before) {
+	if now := contents(t, w.Tree); !maps.Equal(now, before) {
 		t.Errorf("the tree holds %v: %s", slices.Sorted(maps.Keys(now)), out)
 	}
-	if st, err := w.api.Status(t.Context()); err != nil || !st.Halted {
+	if st, err := w.API.Status(t.Context()); err != nil || !st.Halted {
 		t.Errorf("the halt was rolled back: %+v, %v", st, err)
 	}
-	if _, err := w.says("ledger", "verify", "--semantics"); err != nil {
+	if _, err := w.Output("ledger", "verify", "--semantics"); err != nil {
 		t.Error(err)
 	}
-	w.recorded(t, oneOfEach(hands))
+	recorded(w, t, oneOfEach(hands))
 
-	if err := w.resume(); err != nil {
+	if err := w.Resume(); err != nil {
 		t.Fatal(err)
 	}
-	again := w.command("run", "--agent", w.agent, "--dir", w.tree, "--", "sh", "-c", "echo more > more")
+	again := w.Command("run", "--agent", w.Agent, "--dir", w.Tree, "--", "sh", "-c", "echo more > more")
 	if out, _ := again.CombinedOutput(); again.ProcessState.ExitCode() != exitRefused || !strings.Contains(string(out), "file_writes per tenant") {
 		t.Errorf("what was spent was given back: %d, %s", again.ProcessState.ExitCode(), out)
 	}
-	if _, err := w.peered(t, "again").ask(echoSame); err != nil {
+	if _, err := peered(w, t, "again").Ask(echoSame); err != nil {
 		t.Errorf("what was resumed does not go on: %v", err)
 	}
-	if _, err := w.says("ledger", "verify", "--semantics"); err != nil {
+	if _, err := w.Output("ledger", "verify", "--semantics"); err != nil {
 		t.Error(err)
 	}
 }
 
 // earliest is the agent's crossing in flight that began first.
-func (w *haltWorld) earliest(t *testing.T) string {
+func earliest(w *inflighttest.World, t *testing.T) string {
 	t.Helper()
-	st, err := w.api.Status(t.Context())
+	st, err := w.API.Status(t.Context())
 	if err != nil || len(st.Flights) == 0 {
 		t.Fatalf("nothing is in flight: %v", err)
 	}

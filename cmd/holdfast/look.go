@@ -6,10 +6,9 @@ import (
 	"io"
 	"os"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/excerpt"
 	"golang.org/x/term"
 )
 
@@ -111,32 +110,8 @@ func (l look) paint(code, s string) string {
 func (l look) dim(s string) string  { return l.paint("2", s) }
 func (l look) bold(s string) string { return l.paint("1", s) }
 
-// clean makes text safe for a terminal: what is not visible, such as an escape
-// sequence of an agent's or letters that turn the line around, is written out.
-func clean(s string) string {
-	odd := func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
-	if strings.IndexFunc(s, odd) < 0 {
-		return s
-	}
-	var b strings.Builder
-	for i, r := range s {
-		switch {
-		case r == utf8.RuneError:
-			if _, n := utf8.DecodeRuneInString(s[i:]); n == 1 {
-				fmt.Fprintf(&b, `\x%02x`, s[i])
-				continue
-			}
-			b.WriteRune(r)
-		case !odd(r):
-			b.WriteRune(r)
-		case r < 0x80:
-			fmt.Fprintf(&b, `\x%02x`, r)
-		default:
-			fmt.Fprintf(&b, `\u{%x}`, r)
-		}
-	}
-	return b.String()
-}
+// clean makes text safe for a terminal.
+func clean(s string) string { return excerpt.Printable(s) }
 
 // table writes rows in columns as wide as their widest cell; the last column
 // is not padded. Cells are made safe for a terminal; the first column may be a

@@ -17,7 +17,7 @@ import (
 )
 
 func main() {
-	daemon.Launcher()
+	daemon.RunHelperRole()
 	os.Exit(program(operator.Options{}))
 }
 

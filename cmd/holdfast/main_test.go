@@ -18,12 +18,13 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/inflighttest"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
 func TestMain(m *testing.M) {
-	daemon.Launcher()
+	daemon.RunHelperRole()
 	// The tests wait for other processes more than they compute.
 	if err := flag.Set("test.parallel", strconv.Itoa(min(8, 2*runtime.NumCPU()))); err != nil {
 		panic(err)
@@ -41,8 +42,17 @@ func TestMain(m *testing.M) {
 		"mcpcall":       mcpCall,
 		"egressservice": egressService,
 		"leakyserver":   served(leakyServer),
+		"recordingserver": served(func() {
+			if err := inflighttest.ServeMCP(os.Stdin, os.Stdout, os.Args[1]); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+			}
+		}),
 	})
 }
+
+// anyRepeats lets agents of tests do the same again and again.
+const anyRepeats = `unsafe: {watch_looser: true}
+watch: {responses: {loop: record, error_rate: record, cost_per_hour: record, rapid_actions: record, escalating_cost: record}}`
 
 // raceOptions is what the race detector of a child reads.
 const raceOptions = "GORACE"

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/constitution"
 	"github.com/holdfast-dev/holdfast/daemon"
@@ -37,7 +38,7 @@ func TestStatusWhileThePastIsRead(t *testing.T) {
 		release := holdStore(t, d)
 		under := make(chan error, 1)
 		go func() {
-			_, err := d.Kernel.Cross(t.Context(), benchLike(t, d, "test/other"), done)
+			_, err := d.Kernel.Cross(t.Context(), benchLike(t, d, "test/other"), succeed)
 			under <- err
 		}()
 		held := heldReading(d, 2*crossings)
@@ -215,7 +216,7 @@ func statusOf(t *testing.T, d *daemon.Daemon, flags ...string) string {
 // hours, many in one update.
 func fillCrossings(t *testing.T, d *daemon.Daemon, n int) {
 	t.Helper()
-	out, err := d.Kernel.Cross(t.Context(), benchLike(t, d, "test/pay"), done)
+	out, err := d.Kernel.Cross(t.Context(), benchLike(t, d, "test/pay"), succeed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,20 +250,23 @@ func fillCrossings(t *testing.T, d *daemon.Daemon, n int) {
 	}
 }
 
+// succeed is an action that has done it.
+func succeed(context.Context) (holdfast.Output, error) {
+	return holdfast.Output{Body: []byte(`{"ok":true}`)}, nil
+}
+
 // anotherAt is a crossing like one, at another time.
 func anotherAt(engine *redact.Engine, like []ledger.Stored, when time.Time) ([]ledger.Leaf, error) {
-	pair, err := another(like, 0)
+	begin, err := ledger.ParseBegin(like[0].Record)
 	if err != nil {
 		return nil, err
 	}
-	begin, err := ledger.ParseBegin(pair[0].Record)
+	entry, err := ledger.ParseEntry(like[1].Record)
 	if err != nil {
 		return nil, err
 	}
-	entry, err := ledger.ParseEntry(pair[1].Record)
-	if err != nil {
-		return nil, err
-	}
+	id, beginSeq := uuid.Must(uuid.NewV7()).String(), int64(0)
+	begin.ID, entry.ID, entry.BeginSeq = id, id, &beginSeq
 	begin.Timestamp, entry.Timestamp, entry.CreatedAt = when, when, when.Add(time.Millisecond)
 	var out []ledger.Leaf
 	for i, r := range []interface {
@@ -276,7 +280,7 @@ func anotherAt(engine *redact.Engine, like []ledger.Stored, when time.Time) ([]l
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, ledger.Leaf{Tenant: like[i].Tenant, Kind: like[i].Kind, Crossing: pair[i].Crossing, At: when, Record: rec, Part: like[i].Part})
+		out = append(out, ledger.Leaf{Tenant: like[i].Tenant, Kind: like[i].Kind, Crossing: id, At: when, Record: rec, Part: like[i].Part})
 	}
 	return out, nil
 }

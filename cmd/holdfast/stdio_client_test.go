@@ -36,7 +36,7 @@ func TestTypeScriptClientOverStdio(t *testing.T) {
 	}
 	if err == nil {
 		err = os.WriteFile(config, fmt.Appendf(nil, `version: 1
-`+benchRepeats+`
+`+anyRepeats+`
 listen: {pages: none}
 boundaries:
   - {boundary: "mcp/everything/*", risk: LOW}

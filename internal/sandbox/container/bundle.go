@@ -160,7 +160,6 @@ type bundle struct {
 	arch     string // in the specification's words
 	listener string // where the runtime hands the filter's listener to; empty is no filter
 	rules    []sandbox.Rule
-	mute     bool // the filter allows what it would ask about
 }
 
 // maxPids bounds processes and threads: the language's threads, and those of the
@@ -209,7 +208,7 @@ func (b bundle) config() ociSpec {
 			Pids:    ociPids{Limit: maxPids},
 		}
 	}
-	if b.listener != "" || b.mute {
+	if b.listener != "" {
 		s.Linux.Seccomp = b.seccomp()
 	}
 	return s
@@ -266,15 +265,8 @@ func (b bundle) seccomp() *ociSeccomp {
 			f.Syscalls = slices.Insert(f.Syscalls, 0, call(action, plain[action]...))
 		}
 	}
-	for i := range f.Syscalls {
-		if b.mute && f.Syscalls[i].Action == asks {
-			f.Syscalls[i].Action = "SCMP_ACT_ALLOW"
-		}
-	}
 	return f
 }
-
-const asks = "SCMP_ACT_NOTIFY"
 
 func call(action sandbox.RuleAction, names ...string) ociSyscall {
 	switch action {
@@ -283,7 +275,7 @@ func call(action sandbox.RuleAction, names ...string) ociSyscall {
 	case sandbox.RuleFeign:
 		return ociSyscall{Names: names, Action: "SCMP_ACT_ERRNO", Errno: new(uint)} // of no error: success
 	}
-	return ociSyscall{Names: names, Action: asks}
+	return ociSyscall{Names: names, Action: "SCMP_ACT_NOTIFY"}
 }
 
 // workload is whom a container's program is on the host where Holdfast is root:

@@ -34,9 +34,6 @@ const maxRules = 45
 // manner is how a run differs from others; the zero value does not.
 type manner struct {
 	tried func(down map[string]string) // of a trial: told which limits do not hold
-	// bare takes how long the runtime itself took, with a filter of the same size
-	// that asks nobody.
-	bare *time.Duration
 }
 
 // run is one execution, from its folder to its result.
@@ -112,8 +109,7 @@ func (r *run) prepare(p sandbox.Program) error {
 	} else {
 		r.bundle.user, r.bundle.self = ociUser{}, &ociUser{uint32(os.Geteuid()), uint32(os.Getegid())}
 	}
-	r.bundle.mute = r.bare != nil
-	if r.t.runtime.version.listens() && !r.bundle.mute {
+	if r.t.runtime.version.listens() {
 		if r.door, err = openDoor(r.home); err != nil {
 			return failed(holdfast.KindSeccomp, "listen for its filter", err)
 		}
@@ -140,16 +136,12 @@ func (r *run) onThread(p sandbox.Program, started chan<- error) {
 		return
 	}
 	r.bundle.code, r.bundle.work, r.bundle.network = g.code, g.work, g.network
-	from := time.Now()
 	if err = r.start(); err != nil {
 		started <- failed(holdfast.KindSpawn, "start "+r.t.runtime.version.name, err)
 		return
 	}
 	started <- nil
 	r.cmd.Wait()
-	if r.bare != nil {
-		*r.bare = time.Since(from)
-	}
 }
 
 // start writes the bundle and starts the runtime in its folder.

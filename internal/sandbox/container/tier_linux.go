@@ -287,27 +287,6 @@ func (t *Tier) run(ctx context.Context, spec sandbox.Spec, p sandbox.Program, at
 	return res, err
 }
 
-// Bare runs spec's code by the runtime alone and returns how long that took, from
-// the runtime's start to its end: the bundle is a run's, and the filter has as
-// many rules, but none that asks. It is a peer to measure runs against, and no
-// sandbox: whatever is called is allowed where a run would be asked about it.
-func (t *Tier) Bare(ctx context.Context, spec sandbox.Spec) (took time.Duration, err error) {
-	spec, p, err := t.prepare(ctx, spec)
-	if err != nil {
-		return 0, err
-	}
-	if err := t.enter(); err != nil {
-		return 0, err
-	}
-	defer t.running.Done()
-	now := time.Now()
-	res, err := t.execute(ctx, spec, p, sandbox.Instants{Received: now, Parsed: now}, manner{bare: &took})
-	if err == nil && res.ExitCode != 0 {
-		err = fmt.Errorf("it ended with %d: %.200s", res.ExitCode, res.Stderr)
-	}
-	return took, err
-}
-
 // failed is an error of the document's kind: the sandbox could not do its part.
 func failed(kind holdfast.Kind, what string, err error) error {
 	if own := (*holdfast.Error)(nil); errors.As(err, &own) {
