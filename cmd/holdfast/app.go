@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/api"
 	"github.com/holdfast-dev/holdfast/internal/operator"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 	"github.com/holdfast-dev/holdfast/internal/story"
@@ -31,6 +32,8 @@ type app struct {
 	state, config, tenant string
 	json, verbose         bool
 
+	client *api.Client // of the owner, once dial was called
+
 	command string // as typed, for messages
 	touched string // the state directory that was used, for messages
 }
@@ -38,6 +41,7 @@ type app struct {
 // run carries out one command line and returns the exit code (D36).
 func (a *app) run(args []string) (code int) {
 	defer a.panicked(&code)
+	defer a.hangUp()
 	out := &output{Writer: a.out}
 	a.out = out
 	err := a.dispatch(args)

@@ -166,7 +166,7 @@ type dialled struct {
 }
 
 func (a *app) dialled(p daemon.Paths) *dialled {
-	c, s, err := api.Dial(a.ctx, p.Sock)
+	c, s, err := a.dial(a.ctx, p)
 	return &dialled{a, c, s, err}
 }
 
