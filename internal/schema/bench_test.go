@@ -30,7 +30,7 @@ func twenty() (schema, doc string) {
 		`{` + strings.Join(d, ",") + `}`
 }
 
-// BenchmarkValidate is ours, BenchmarkPeer the resolver's own validator on the
+// BenchmarkValidate is ours, BenchmarkPeer the peer's validator on the
 // same schema and tree.
 func BenchmarkValidate(b *testing.B) {
 	raw, doc := twenty()
@@ -63,6 +63,33 @@ func BenchmarkCompile(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := Compile("x", []byte(raw)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkFirstCompile is what the first schema of a dialect costs besides:
+// its own schema is read and compiled.
+func BenchmarkFirstCompile(b *testing.B) {
+	for _, d := range []dialect{draft7, draft2019, draft2020} {
+		b.Run(d.file(), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				trees.Clear()
+				if _, err := buildMetaschema(d); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkPeerCompile is BenchmarkCompile for the peer.
+func BenchmarkPeerCompile(b *testing.B) {
+	raw, _ := twenty()
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := peer(raw); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -64,13 +64,23 @@ func decimalOf(v any) (decimal, bool) {
 	return decimal{}, false
 }
 
-// decimalOfRat converts a bound that the resolver read from a decimal text.
-func decimalOfRat(r *big.Rat) (decimal, bool) {
-	n, exact := r.FloatPrec()
-	if !exact {
-		return decimal{}, false
+// plain returns d without an exponent. The reader bounds its length.
+func (d decimal) plain() string {
+	if d.digits == "" {
+		return "0"
 	}
-	return parseDecimal(r.FloatString(n))
+	sign := ""
+	if d.negative {
+		sign = "-"
+	}
+	point := len(d.digits) + int(d.exp)
+	switch {
+	case d.exp >= 0:
+		return sign + d.digits + strings.Repeat("0", int(d.exp))
+	case point > 0:
+		return sign + d.digits[:point] + "." + d.digits[point:]
+	}
+	return sign + "0." + strings.Repeat("0", -point) + d.digits
 }
 
 func (d decimal) integer() bool { return d.exp >= 0 }

@@ -12,8 +12,14 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// peer compiles a schema for the resolver's own validator, which has no bound
-// on its work but is right on the official suite.
+// refusing is the peer's loader of everything outside the document.
+type refusing struct{}
+
+// Load always fails.
+func (refusing) Load(string) (any, error) { return nil, errRemote }
+
+// peer compiles a schema for the peer's validator, which has no bound on its
+// work but is right on the official suite.
 func peer(raw string) (*jsonschema.Schema, error) {
 	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(raw))
 	if err != nil {

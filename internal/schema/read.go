@@ -12,9 +12,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Limits of a schema, checked before anything is compiled. The resolver's time
-// grows with the square of the containers, hence their number; they are far
-// above what tools declare.
+// Limits of a schema, checked before anything is compiled. They are far above
+// what tools declare.
 const (
 	MaxSchema     = 1 << 20 // bytes
 	maxNesting    = 128     // containers inside each other
@@ -24,7 +23,7 @@ const (
 	maxDigits     = 400     // characters of a number
 )
 
-// reader builds the tree that the resolver takes.
+// reader builds the tree that is compiled.
 type reader struct {
 	dec        *jsontext.Decoder
 	depth      int
@@ -143,8 +142,8 @@ func (r *reader) syntax(err error) error {
 	return f
 }
 
-// counts says whether a keyword holds a length or a count. The resolver keeps
-// the low 64 bits of these, so that a large one could turn into a small one.
+// counts says whether a keyword holds a length or a count, which must fit into
+// an int.
 func counts(keyword string) bool {
 	switch keyword {
 	case "minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "minContains", "maxContains":

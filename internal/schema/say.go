@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -149,12 +148,3 @@ func appendCanon(b []byte, v any) []byte {
 }
 
 func sortedNames[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
-
-// fragment writes a pointer as the resolver writes it in its locations.
-func fragment(pointer string) string {
-	tokens := strings.Split(pointer, "/")
-	for i, t := range tokens {
-		tokens[i] = url.PathEscape(t)
-	}
-	return strings.Join(tokens, "/")
-}

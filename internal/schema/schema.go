@@ -1,15 +1,17 @@
 // Package schema is what K1 asks: does a document fit a JSON Schema (D7).
 //
-// A schema is read, checked against its own dialect and resolved by
-// santhosh-tekuri/jsonschema; what that resolves is turned into a graph that
-// this package walks itself. The walk counts its work and looks at its
-// context, so that no schema and no document can make it run for long, alone
-// or together; it compares numbers as decimals, never as fractions, whose size
-// a document could choose; and it says where a document fails without quoting
-// what the document holds. Patterns are RE2.
+// A schema is read (read.go), its addresses and anchors are found (index.go),
+// it is checked against its dialect's own schema (metaschema.go), its
+// references are resolved (resolve.go), and the result is a graph (build.go,
+// graph.go) that is walked for each document. The walk counts its work and
+// checks its context, so that no schema and no document can make it run for
+// long, alone or together; it compares numbers as decimals, never as
+// fractions, whose size a document could choose; and it says where a document
+// fails without quoting what the document holds. Patterns are RE2.
 //
 // The package does no I/O, starts no goroutine and compiles nothing before it
-// is asked to.
+// is asked to. Its tests compare it with the official suite and with
+// santhosh-tekuri/jsonschema.
 package schema
 
 import (

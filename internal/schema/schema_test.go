@@ -341,3 +341,29 @@ func TestConcurrentUse(t *testing.T) {
 		t.Errorf("got %v", found)
 	}
 }
+
+// TestConcurrentCompile: the schemas of the dialects are compiled once and
+// used by many goroutines.
+func TestConcurrentCompile(t *testing.T) {
+	var wg sync.WaitGroup
+	for i := range 9 {
+		wg.Go(func() {
+			dialect := []string{d7, d2019, d2020}[i%3]
+			for range 5 {
+				s, err := Compile("x", []byte(`{`+dialect+`,"properties":{"a":{"$ref":"http://json-schema.org/draft-07/schema#"}}}`))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				found, err := s.Validate(context.Background(), map[string]any{"a": map[string]any{"type": "strin"}})
+				if err != nil || len(found) == 0 {
+					t.Error(found, err)
+				}
+				if _, err := Compile("x", []byte(`{`+dialect+`,"properties":{"a":{"type":"strin"}}}`)); err == nil {
+					t.Error("an invalid schema is compiled")
+				}
+			}
+		})
+	}
+	wg.Wait()
+}

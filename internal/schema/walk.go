@@ -24,9 +24,13 @@ const (
 type walk struct {
 	ctx   context.Context
 	g     *graph
+	work  int // the bound on the work of each of the two walks
 	left  int
 	until int // the value of left at which ctx is looked at next
 	depth int
+	// showNames is set if the document is a schema, whose names of members
+	// are no secret and whose size is bounded.
+	showNames bool
 	// report collects violations; without it the first one ends the walk.
 	report bool
 	out    []Violation
@@ -51,7 +55,12 @@ func (g *graph) validate(ctx context.Context, value any) ([]Violation, error) {
 
 // within is validate with a bound on the work of each of the two walks.
 func (g *graph) within(ctx context.Context, value any, work int) (found []Violation, err error) {
-	w := &walk{ctx: ctx, g: g, left: work, until: work}
+	return (&walk{ctx: ctx, g: g, work: work}).run(value)
+}
+
+// run carries out the two walks.
+func (w *walk) run(value any) (found []Violation, err error) {
+	w.left, w.until = w.work, w.work
 	defer func() {
 		switch p := recover().(type) {
 		case nil:
@@ -59,17 +68,17 @@ func (g *graph) within(ctx context.Context, value any, work int) (found []Violat
 			found = nil
 			err = &holdfast.Error{
 				Kind: holdfast.KindTimeout, Gate: holdfast.K1, Why: p.why,
-				Hint: "send a smaller document or simplify the schema", Err: ctx.Err(),
+				Hint: "send a smaller document or simplify the schema", Err: w.ctx.Err(),
 			}
 		default:
 			panic(p)
 		}
 	}()
-	if w.check(g.root, value, nil) {
+	if w.check(w.g.root, value, nil) {
 		return nil, nil
 	}
-	w.report, w.left, w.until = true, work, work
-	w.check(g.root, value, nil)
+	w.report, w.left, w.until = true, w.work, w.work
+	w.check(w.g.root, value, nil)
 	if len(w.out) == 0 {
 		return nil, &holdfast.Error{Kind: holdfast.KindInternal, Gate: holdfast.K1, Why: "the two walks of one document disagree"}
 	}
@@ -96,7 +105,7 @@ func (w *walk) full() bool { return !w.report || len(w.out) >= MaxViolations }
 func (w *walk) fail(n *node, keyword, format string, args ...any) bool {
 	if w.report && len(w.out) < MaxViolations {
 		w.out = append(w.out, Violation{
-			Pointer: w.pointer(), Keyword: keyword, SchemaPointer: clip(n.pointer), Message: fmt.Sprintf(format, args...),
+			Pointer: w.pointer(), Keyword: keyword, SchemaPointer: clip(n.at.pointer()), Message: fmt.Sprintf(format, args...),
 		})
 	}
 	return false
@@ -109,10 +118,18 @@ func (w *walk) pointer() string {
 		if s.index >= 0 {
 			b.WriteString(strconv.Itoa(s.index))
 		} else {
-			b.WriteString(escape(shownName(s.name)))
+			b.WriteString(escape(w.showName(s.name)))
 		}
 	}
 	return b.String()
+}
+
+// showName makes the name of a member fit for a message.
+func (w *walk) showName(name string) string {
+	if w.showNames {
+		return name
+	}
+	return shownName(name)
 }
 
 // quiet asks without recording.

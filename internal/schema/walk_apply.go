@@ -114,7 +114,11 @@ func (w *walk) none(n *node, alternatives []*node, keyword string, v any) bool {
 	}
 	var close *node
 	for _, to := range alternatives {
-		if to.always == nil && (to.types == 0 || to.types.has(v)) {
+		types := to.types
+		if w.showNames && to.ref != nil && types == 0 {
+			types = to.ref.types // so that a schema's error names the deepest place
+		}
+		if to.always == nil && (types == 0 || types.has(v)) {
 			if close != nil {
 				return false
 			}

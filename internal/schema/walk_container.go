@@ -99,7 +99,7 @@ func (w *walk) other(n *node, name string, v any, own *seen) (ok, forbidden bool
 		ok = w.member(n.additional, name, v) && ok
 	}
 	if n.names != nil && !w.quiet(n.names, name, nil) {
-		ok = w.fail(n, "propertyNames", "the name %s is not allowed", strconv.Quote(shownName(name)))
+		ok = w.fail(n, "propertyNames", "the name %s is not allowed", strconv.Quote(w.showName(name)))
 	}
 	return ok, false
 }
