@@ -100,7 +100,9 @@ var floors = map[string]int{
 	"storetest":                    4,
 
 	// What the command runs before most packages are initialised.
-	"internal/early": 4,
+	"internal/early":           3,
+	"internal/early/filters":   4,
+	"internal/early/buildinfo": 4,
 
 	// A provider of models that answers as the public ones do.
 	"internal/llm/llmtest": 4,

@@ -1,6 +1,6 @@
 package main
 
-import "github.com/holdfast-dev/holdfast/internal/early"
+import "github.com/holdfast-dev/holdfast/internal/early/buildinfo"
 
 func versionCommand() command {
 	return command{name: "version", about: "print the version", run: printVersion, help: `
@@ -14,11 +14,11 @@ Print the version of Holdfast, the revision that it was built from, and Go's.
 
 // version is the module's version, "(devel)" when it was built from a work
 // tree.
-func version() string { return early.ReadBuild().Version }
+func version() string { return buildinfo.Read().Version }
 
 func printVersion(a *app, args []string) error {
 	if _, err := a.parse(a.flags("version"), args, 0, 0); err != nil {
 		return err
 	}
-	return early.WriteVersion(a.out, a.json)
+	return buildinfo.Write(a.out, a.json)
 }

@@ -1,21 +1,21 @@
-// Package early runs the commands that must start fast: version, help and the filters.
+// Package early runs the commands that must start fast, before most of the program is
+// initialised.
 //
 // Go initialises packages in the order of their import paths, each after those that it
-// imports (Go specification, "Program initialization"). This package imports few
-// others, so its init runs before those of protobuf, gRPC, OpenTelemetry, Prometheus
-// and SQLite, which take longer than such a command. A command line that is not in
-// its table is left to main, and so is every error, which main reports.
+// imports (Go specification, "Program initialization"). This package imports only such
+// standard packages as every other needs too. So its init, which answers help, runs before those of protobuf, gRPC, OpenTelemetry, Prometheus and SQLite, which
+// take longer than the command does. runtime/debug is not one of them. A command line that is not known here is left to
+// main, and so is every error, which main reports.
 package early
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
-	"os/signal"
-	"path/filepath"
-	"runtime/debug"
-	"syscall"
+	"runtime"
+	"strings"
 )
 
 // outcome is the result of a command that ran here and failed.
@@ -24,19 +24,35 @@ var outcome struct {
 	err error
 }
 
-func init() {
+func init() { Run(findCommand) }
+
+// Run runs the command that find returns for the command line, if there is one, and
+// ends the process if it succeeds. It is called by an init function.
+func Run(find func(args []string) (command func() error, known bool)) {
 	// A helper that the sandbox starts has another name, and a guest's init is process 1.
-	if filepath.Base(os.Args[0]) != "holdfast" || os.Getpid() == 1 {
+	name := os.Args[0][strings.LastIndexByte(os.Args[0], '/')+1:]
+	if name != "holdfast" || os.Getpid() == 1 || outcome.ran {
 		return
 	}
-	run, known := findCommand(os.Args[1:])
+	command, known := find(os.Args[1:])
 	if !known {
 		return
 	}
 	outcome.ran = true
-	if outcome.err = runCommand(run); outcome.err == nil {
+	if outcome.err = protect(command); outcome.err == nil {
 		os.Exit(0)
 	}
+}
+
+// protect calls command and returns its panic as a PanicError.
+func protect(command func() error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			stack := make([]byte, 64<<10)
+			err = &PanicError{v, stack[:runtime.Stack(stack, false)]}
+		}
+	}()
+	return command()
 }
 
 // Outcome reports whether the command ran here, and returns its error.
@@ -54,35 +70,12 @@ type PanicError struct {
 // Error implements error.
 func (e *PanicError) Error() string { return fmt.Sprint(e.Value) }
 
-// command is one of the commands that run here. A write error is its error: an answer
-// that no one could read is none.
-type command func(ctx context.Context) error
-
-func runCommand(run command) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = &PanicError{v, debug.Stack()}
-		}
-	}()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the process
-	_ = LimitCore()              // main says if it fails
-	return run(ctx)
-}
-
-// LimitCore keeps the memory of this process, and of those that it starts, from being
-// written to a disk if it crashes (with GOTRACEBACK=crash): the memory holds secrets
-// that agents sent. One byte is too little for a core file, and tells Linux to pass
-// none to a program that takes them.
-func LimitCore() error {
-	var l syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_CORE, &l); err != nil {
+// findCommand returns the command that prints help, if args ask for it. A write error is the
+// command's error: an answer that no one could read is none.
+func findCommand(args []string) (func() error, bool) {
+	text, known := FindHelp(args)
+	return func() error {
+		_, err := io.WriteString(os.Stdout, text)
 		return err
-	}
-	if l.Cur == 0 && l.Max == 0 {
-		return nil // only such a program could have one
-	}
-	l.Cur = 1
-	return syscall.Setrlimit(syscall.RLIMIT_CORE, &l)
+	}, known
 }

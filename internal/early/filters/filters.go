@@ -1,38 +1,51 @@
-package early
+// Package filters runs the filters key and redact early: see package early.
+// It imports more than that, so some slow packages are initialised before it.
+package filters
 
 import (
 	"context"
 	"io"
 	"os"
-	"slices"
+	"os/signal"
+	"syscall"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/configpath"
+	"github.com/holdfast-dev/holdfast/internal/early"
 	"github.com/holdfast-dev/holdfast/internal/filter"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 )
 
-// findCommand returns the command that args name, if it runs here.
-func findCommand(args []string) (command, bool) {
-	if text, ok := FindHelp(args); ok {
-		return func(context.Context) error {
-			_, err := io.WriteString(os.Stdout, text)
-			return err
-		}, true
-	}
+func init() {
+	early.Run(func(args []string) (func() error, bool) {
+		run, known := findFilter(args)
+		return func() error { return runFilter(run) }, known
+	})
+}
+
+// runner is a filter that reads until ctx ends.
+type runner func(ctx context.Context) error
+
+func runFilter(run runner) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process
+	_ = filter.LimitCore()       // main says if it fails
+	return run(ctx)
+}
+
+// findFilter returns the filter that args name.
+func findFilter(args []string) (runner, bool) {
 	if len(args) == 0 {
 		return nil, false
 	}
 	flags, files, ok := splitArguments(args[1:])
-	if !ok {
+	switch {
+	case !ok:
 		return nil, false
-	}
-	switch args[0] {
-	case "version":
-		return findVersion(flags, files)
-	case "key":
+	case args[0] == "key":
 		return findKey(flags, files)
-	case "redact":
+	case args[0] == "redact":
 		return findRedact(flags, files)
 	}
 	return nil, false
@@ -51,14 +64,7 @@ func splitArguments(args []string) (flags, files []string, ok bool) {
 	return flags, files, len(files) <= 1
 }
 
-func findVersion(flags, files []string) (command, bool) {
-	if len(files) > 0 || len(flags) > 0 && !slices.Equal(flags, []string{"--json"}) {
-		return nil, false
-	}
-	return func(context.Context) error { return WriteVersion(os.Stdout, len(flags) > 0) }, true
-}
-
-func findKey(flags, files []string) (command, bool) {
+func findKey(flags, files []string) (runner, bool) {
 	form := filter.KeyHash
 	if len(flags) > 0 {
 		forms := map[string]filter.KeyForm{"--json": filter.KeyJSON, "--exact": filter.KeyExact, "--canonical": filter.KeyCanonical}
@@ -79,7 +85,7 @@ func findKey(flags, files []string) (command, bool) {
 
 // findRedact returns the filter that masks what its own form tells. With a
 // configuration, which may register secrets, the filter is main's.
-func findRedact(flags, files []string) (command, bool) {
+func findRedact(flags, files []string) (runner, bool) {
 	if _, named := os.LookupEnv("HOLDFAST_CONFIG"); named || len(flags) > 0 || configpath.FindDefault(os.LookupEnv) != "" {
 		return nil, false
 	}

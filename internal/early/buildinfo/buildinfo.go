@@ -1,13 +1,25 @@
-package early
+// Package buildinfo answers version early: see package early. It imports runtime/debug,
+// which comes late in the order of packages, so more of them are initialised before it.
+package buildinfo
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"runtime"
 	"runtime/debug"
 
-	"github.com/holdfast-dev/holdfast/internal/filter"
+	"github.com/holdfast-dev/holdfast/internal/early"
 )
+
+func init() {
+	early.Run(func(args []string) (func() error, bool) {
+		asJSON := len(args) == 2 && args[1] == "--json"
+		known := len(args) == 1 || asJSON
+		return func() error { return Write(os.Stdout, asJSON) }, known && args[0] == "version"
+	})
+}
 
 // Build describes how the program was built.
 type Build struct {
@@ -19,9 +31,9 @@ type Build struct {
 	Platform string `json:"platform"`
 }
 
-// ReadBuild returns how this program was built. The version is "(devel)" if it was built
+// Read returns how this program was built. The version is "(devel)" if it was built
 // from a work tree.
-func ReadBuild() Build {
+func Read() Build {
 	b := Build{Version: "(devel)", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -43,11 +55,13 @@ func ReadBuild() Build {
 	return b
 }
 
-// WriteVersion writes how this program was built, as JSON or in a line.
-func WriteVersion(out io.Writer, asJSON bool) error {
-	b := ReadBuild()
+// Write writes how this program was built, as JSON or in a line.
+func Write(out io.Writer, asJSON bool) error {
+	b := Read()
 	if asJSON {
-		return filter.WriteJSON(out, b)
+		e := json.NewEncoder(out)
+		e.SetIndent("", "  ")
+		return e.Encode(b)
 	}
 	from, changed := "", ""
 	if b.Revision != "" {
