@@ -81,6 +81,7 @@ func (d *Daemon) Serve(ctx context.Context, s Serving) error {
 	run(d.hook.run)
 	run(d.alerts.run)
 	run(d.sweep)
+	run(d.releaseMemory)
 	run(d.watchLatch)
 	run(d.sign)
 	run(d.verifying)
