@@ -64,9 +64,11 @@ var floors = map[string]int{
 	"internal/dissimilar": 2,
 
 	// 3: the crossing machine, and what a record holds, told to people.
-	"kernel":            3,
-	"internal/ruletest": 3, // tests of rules that are written down
-	"internal/story":    3,
+	"kernel":              3,
+	"internal/configpath": 3, // where the configuration is
+	"internal/filter":     3, // texts and documents, read and written changed
+	"internal/ruletest":   3, // tests of rules that are written down
+	"internal/story":      3,
 
 	// 3: what several tiers of the sandbox share.
 	"internal/sandbox/scratch":      3,
@@ -97,6 +99,11 @@ var floors = map[string]int{
 	// The attempts that every tier of the sandbox must withstand.
 	"internal/sandbox/sandboxtest": 4,
 	"storetest":                    4,
+
+	// What the command runs before most packages are initialised.
+	"internal/early":           3,
+	"internal/early/filters":   4,
+	"internal/early/buildinfo": 4,
 
 	// A provider of models that answers as the public ones do.
 	"internal/llm/llmtest": 4,

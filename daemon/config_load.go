@@ -7,11 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/configpath"
 	"github.com/holdfast-dev/holdfast/internal/domain"
 	"github.com/holdfast-dev/holdfast/kernel"
 )
@@ -49,21 +49,7 @@ func FindConfig(flag string, lookup func(string) (string, bool)) (string, error)
 		}
 		return absolute("HOLDFAST_CONFIG", v)
 	}
-	var dirs []string
-	if v, _ := lookup("XDG_CONFIG_HOME"); filepath.IsAbs(v) {
-		dirs = append(dirs, v)
-	} else if v, _ := lookup("HOME"); filepath.IsAbs(v) {
-		dirs = append(dirs, filepath.Join(v, ".config"))
-	}
-	for _, dir := range append(dirs, "/etc") {
-		p := filepath.Join(dir, "holdfast", "holdfast.yaml")
-		_, err := os.Lstat(p)
-		// Something that cannot be looked at is there, for all we know.
-		if err == nil || !errors.Is(err, fs.ErrNotExist) {
-			return p, nil
-		}
-	}
-	return "", nil
+	return configpath.FindDefault(lookup), nil
 }
 
 // Load reads the configuration at path, which is absolute, and every file it

@@ -35,6 +35,9 @@ const (
 	lingerAfter = 5 * time.Second
 	// lingerFirst is how long a lingering daemon waits for its first client.
 	lingerFirst = 30 * time.Second
+	// idleTime bounds how long a command that asks nothing keeps the daemon: a
+	// person may be typing a passphrase.
+	idleTime = time.Hour
 )
 
 // Serve listens on the socket and the pages' address until ctx ends, or, where
@@ -78,6 +81,7 @@ func (d *Daemon) Serve(ctx context.Context, s Serving) error {
 	run(d.hook.run)
 	run(d.alerts.run)
 	run(d.sweep)
+	run(d.releaseMemory)
 	run(d.watchLatch)
 	run(d.sign)
 	run(d.verifying)
@@ -99,7 +103,8 @@ func (d *Daemon) Serve(ctx context.Context, s Serving) error {
 	if err := d.egress.listen(s.Linger); err != nil {
 		return errors.Join(err, d.egress.close())
 	}
-	door := &http.Server{Handler: d.clients.counting(commands.Handler()), ReadHeaderTimeout: 10 * time.Second, ErrorLog: d.errorLog()}
+	door := &http.Server{Handler: d.clients.counting(commands.Handler()), ConnState: d.clients.trackConn,
+		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: idleTime, ErrorLog: d.errorLog()}
 	go func() { errs <- code.serve() }()
 	if len(d.egress.doors()) > 0 {
 		go func() { errs <- d.egress.serve() }()
@@ -334,15 +339,16 @@ func (d *Daemon) snapshot() *Loaded {
 
 func (d *Daemon) config() *Config { return d.snapshot().Config }
 
-// clients counts who is connected to the socket. A call keeps a lingering
+// clients counts who is connected to the socket. A connection keeps a lingering
 // daemon while it lasts; only an MCP connection, or a run of code or of a
 // workspace, keeps it for a while longer.
 type clients struct {
 	mu      sync.Mutex
-	n       int       // guarded by mu
-	seen    bool      // guarded by mu; an MCP connection or a run
-	last    time.Time // guarded by mu; the end of the last one
-	lingers bool      // guarded by mu; the daemon ends with them
+	n       int                         // guarded by mu; requests, those that took their connection over too
+	open    map[net.Conn]http.ConnState // guarded by mu; connections that no request took over
+	seen    bool                        // guarded by mu; an MCP connection or a run
+	last    time.Time                   // guarded by mu; the end of the last one
+	lingers bool                        // guarded by mu; the daemon ends with them
 }
 
 func (c *clients) lingering() {
@@ -381,10 +387,31 @@ func (c *clients) leave(stays bool) {
 	}
 }
 
+// trackConn notes the state of a connection. It is an http.Server's ConnState hook.
+func (c *clients) trackConn(conn net.Conn, state http.ConnState) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if state == http.StateHijacked || state == http.StateClosed {
+		delete(c.open, conn)
+		return
+	}
+	if c.open == nil {
+		c.open = map[net.Conn]http.ConnState{}
+	}
+	c.open[conn] = state
+}
+
+// count returns the number of clients: of requests, and of connections without one.
 func (c *clients) count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.n
+	n := c.n
+	for _, state := range c.open {
+		if state != http.StateActive {
+			n++
+		}
+	}
+	return n
 }
 
 // linger calls end once nobody has been connected for a while.
@@ -393,7 +420,7 @@ func (c *clients) linger(ctx context.Context, end func()) {
 	every(ctx, 250*time.Millisecond, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		gone := c.n == 0 && ((c.seen && time.Since(c.last) > lingerAfter) || (!c.seen && time.Since(start) > lingerFirst))
+		gone := c.n == 0 && len(c.open) == 0 && ((c.seen && time.Since(c.last) > lingerAfter) || (!c.seen && time.Since(start) > lingerFirst))
 		if gone {
 			end()
 		}

@@ -317,6 +317,7 @@ func TestLingerEnds(t *testing.T) {
 	if _, err := c.MCP(t.Context(), api.Hello{Name: "x", Agent: "a", Command: []string{"/nonexistent/server"}}); holdfast.KindOf(err) != holdfast.KindNotFound {
 		t.Fatalf("a server that cannot be started: %v", err)
 	}
+	c.Close()
 	select {
 	case err := <-ended:
 		if err != nil {

@@ -45,7 +45,7 @@ func alertsList(a *app, args []string) error {
 		return err
 	}
 	var all []api.AlertChannel
-	if _, s, err := api.Dial(a.ctx, p.Sock); err == nil {
+	if _, s, err := a.dial(a.ctx, p); err == nil {
 		all = s.Alerts
 	} else if _, l, err := a.loads(); err == nil {
 		all = daemon.AlertChannels(l)

@@ -12,6 +12,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/internal/early"
 	"github.com/holdfast-dev/holdfast/internal/operator"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 	"github.com/holdfast-dev/holdfast/internal/story"
@@ -31,6 +33,8 @@ type app struct {
 	state, config, tenant string
 	json, verbose         bool
 
+	client *api.Client // of the owner, once dial was called
+
 	command string // as typed, for messages
 	touched string // the state directory that was used, for messages
 }
@@ -38,9 +42,16 @@ type app struct {
 // run carries out one command line and returns the exit code (D36).
 func (a *app) run(args []string) (code int) {
 	defer a.panicked(&code)
+	defer a.hangUp()
 	out := &output{Writer: a.out}
 	a.out = out
-	err := a.dispatch(args)
+	ran, err := early.Outcome()
+	if !ran {
+		err = a.dispatch(args)
+	}
+	if e := (*early.PanicError)(nil); errors.As(err, &e) {
+		panic(e)
+	}
 	var h *helpWanted
 	if errors.As(err, &h) {
 		_, err = io.WriteString(out, h.text)
@@ -54,7 +65,11 @@ func (a *app) run(args []string) (code int) {
 // panicked says a panic as Go would, without the secrets that it quotes.
 func (a *app) panicked(code *int) {
 	if p := recover(); p != nil {
-		fmt.Fprint(a.err, untold(fmt.Sprintf("holdfast: panic: %v\nhint: this is a mistake in holdfast; report it\n\n%s", p, debug.Stack())))
+		stack := debug.Stack()
+		if e, ok := p.(*early.PanicError); ok {
+			stack = e.Stack
+		}
+		fmt.Fprint(a.err, untold(fmt.Sprintf("holdfast: panic: %v\nhint: this is a mistake in holdfast; report it\n\n%s", p, stack)))
 		*code = exitError
 	}
 }

@@ -63,7 +63,7 @@ func (a *app) budgets(ask kernel.StandingAsk) (*kernel.Standings, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, _, err := api.Dial(a.ctx, p.Sock)
+	c, _, err := a.dial(a.ctx, p)
 	switch {
 	case err == nil:
 		return c.Budgets(a.ctx, ask)
@@ -201,7 +201,7 @@ func exceeding(x budget.Exceed) string {
 func (a *app) tightest(s *api.Status, up bool) {
 	ask, look := kernel.StandingAsk{Live: true}, a.lookBudgets
 	if up {
-		look = a.budgets
+		look = func(ask kernel.StandingAsk) (*kernel.Standings, error) { return a.client.Budgets(a.ctx, ask) }
 	}
 	out, err := look(ask)
 	switch {

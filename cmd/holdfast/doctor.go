@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/daemon"
 	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/internal/early/buildinfo"
 	"github.com/holdfast-dev/holdfast/internal/halt"
 	"github.com/holdfast-dev/holdfast/internal/operator"
 	"github.com/holdfast-dev/holdfast/internal/story"
@@ -169,7 +170,7 @@ type dialled struct {
 }
 
 func (a *app) dialled(p daemon.Paths) *dialled {
-	c, s, err := api.Dial(a.ctx, p.Sock)
+	c, s, err := a.dial(a.ctx, p)
 	return &dialled{a, c, s, err}
 }
 
@@ -299,7 +300,7 @@ func (a *app) seeDisk(p daemon.Paths) finding {
 // seeClock compares the clock with the program's own age and the newest record.
 func (a *app) seeClock(daemon.Paths) finding {
 	now := time.Now()
-	if built, err := time.Parse(time.RFC3339, built().Time); err == nil && now.Before(built.Add(-24*time.Hour)) {
+	if built, err := time.Parse(time.RFC3339, buildinfo.Read().Time); err == nil && now.Before(built.Add(-24*time.Hour)) {
 		return finding{How: "FAIL", Why: fmt.Sprintf("it says %s, before this program was built", now.UTC().Format(time.RFC3339)), Hint: "set the clock: tokens and windows depend on it"}
 	}
 	var newest time.Time

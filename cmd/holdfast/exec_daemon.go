@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -29,23 +28,18 @@ func (a *app) attended(do func(c *api.Client, s *api.Status) error) error {
 		return err
 	}
 	for start := time.Now(); ; time.Sleep(50 * time.Millisecond) {
-		if _, err := a.daemon(p, ""); err != nil {
+		c, s, err := a.daemon(p, "")
+		if err != nil {
 			return a.reach(do) // which says what is wrong, if that is wrong there too
 		}
-		c, s, err := api.Dial(a.ctx, p.Sock)
-		var leave func()
-		if err == nil && a.matches(s) {
-			leave, err = c.Stay(a.ctx)
-		}
-		switch {
-		case leave != nil:
-			defer leave()
+		if a.matches(s) {
 			return do(c, s)
-		case err != nil && (!errors.Is(err, api.ErrNobody) || time.Since(start) > behindTime):
-			return a.silent(p, err)
+		}
+		a.hangUp() // so that it can end
+		switch {
 		case a.ctx.Err() != nil:
 			return a.ctx.Err()
-		case err == nil && time.Since(start) > behindTime:
+		case time.Since(start) > behindTime:
 			return &holdfast.Error{Kind: holdfast.KindConflict, Why: "the daemon that owns the state has another configuration than the one named here",
 				Hint: "end it, or leave --config and HOLDFAST_CONFIG out"}
 		}

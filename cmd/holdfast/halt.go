@@ -60,7 +60,7 @@ func haltAll(a *app, args []string) error {
 	if err != nil {
 		a.say("halted, but the latch is not complete: %v", err)
 	}
-	cut, perr := a.poke(p.Sock)
+	cut, perr := a.poke(p)
 	took := time.Since(start)
 	if a.json {
 		answer := map[string]any{"halted": true, "first": first, "state": p.Dir, "daemon": cut, "micros": took.Microseconds()}
@@ -96,8 +96,8 @@ func haltAll(a *app, args []string) error {
 }
 
 // poke tells the daemon, where there is one, that the latch was written.
-func (a *app) poke(sock string) (*api.Cutting, error) {
-	c, _, err := api.Dial(a.ctx, sock)
+func (a *app) poke(p daemon.Paths) (*api.Cutting, error) {
+	c, _, err := a.dial(a.ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func (a *app) sayHalt(kind holdfast.Kind, why string) {
 	if err != nil {
 		return // the refusal has been said, and this is beside it
 	}
-	_, s, err := api.Dial(a.ctx, p.Sock)
+	_, s, err := a.dial(a.ctx, p)
 	if err != nil {
 		s, err = daemon.Look(a.ctx, p, nil)
 	}

@@ -1,11 +1,8 @@
 package main
 
 import (
-	"fmt"
-	"slices"
-
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/payload"
+	"github.com/holdfast-dev/holdfast/internal/filter"
 )
 
 func keyCommand() command {
@@ -40,19 +37,14 @@ func key(a *app, args []string) error {
 	if err != nil {
 		return err
 	}
-	doc, err := payload.Parse(b)
-	if err != nil {
-		return in(name, err)
-	}
+	form := filter.KeyHash
 	switch {
 	case a.json:
-		return a.printJSON(map[string]any{"key": doc.Key(), "exact_hash": doc.Exact(), "bytes": doc.Size(), "depth": doc.Depth()})
+		form = filter.KeyJSON
 	case *canonical:
-		_, err = a.out.Write(append(slices.Clip(doc.Canonical()), '\n'))
+		form = filter.KeyCanonical
 	case *exact:
-		_, err = fmt.Fprintln(a.out, doc.Exact())
-	default:
-		_, err = fmt.Fprintln(a.out, doc.Key())
+		form = filter.KeyExact
 	}
-	return err
+	return filter.WriteKey(a.out, name, b, form)
 }

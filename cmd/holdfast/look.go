@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/filter"
 	"golang.org/x/term"
 )
 
@@ -163,22 +163,7 @@ func width(s string) int {
 }
 
 // printJSON writes one value to standard output.
-func (a *app) printJSON(v any) error {
-	e := json.NewEncoder(a.out)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
-}
+func (a *app) printJSON(v any) error { return filter.WriteJSON(a.out, v) }
 
 // bytesOf is a size as people say it.
-func bytesOf(n int64) string {
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
-	f, i := float64(n), 0
-	for f >= 1024 && i < len(units)-1 {
-		f, i = f/1024, i+1
-	}
-	if i == 0 {
-		return fmt.Sprintf("%d B", n)
-	}
-	return fmt.Sprintf("%.1f %s", f, units[i])
-}
+func bytesOf(n int64) string { return filter.FormatBytes(n) }

@@ -13,6 +13,9 @@ import (
 	"syscall"
 
 	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/early"
+	_ "github.com/holdfast-dev/holdfast/internal/early/filters" // its init runs them
+	"github.com/holdfast-dev/holdfast/internal/filter"
 	"github.com/holdfast-dev/holdfast/internal/operator"
 )
 
@@ -31,8 +34,11 @@ func program(sealing operator.Options) int {
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends it at once
 	a := &app{ctx: ctx, in: os.Stdin, out: os.Stdout, err: os.Stderr, lookup: os.LookupEnv, sealing: sealing}
-	if err := withoutCore(); err != nil {
+	if err := filter.LimitCore(); err != nil {
 		a.say("a crash could write what holdfast knows to a core file: %v", err)
+	}
+	if early.IsInterrupted() {
+		stop()
 	}
 	return a.run(os.Args[1:])
 }

@@ -149,7 +149,7 @@ func (a *app) hello(args []string) (h api.Hello, notify string, err error) {
 func (a *app) connect(p daemon.Paths, h api.Hello, notify string) (conn io.ReadWriteCloser, err error) {
 	for range 3 {
 		var c *api.Client
-		if c, err = a.daemon(p, notify); err != nil {
+		if c, _, err = a.daemon(p, notify); err != nil {
 			return nil, err
 		}
 		conn, err = c.MCP(a.ctx, h)

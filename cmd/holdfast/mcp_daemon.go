@@ -18,39 +18,40 @@ import (
 // startTime is how long a daemon that was started may take to answer.
 const startTime = 10 * time.Second
 
-// daemon returns a client of the daemon, starting one where nobody listens.
-func (a *app) daemon(p daemon.Paths, notify string) (*api.Client, error) {
-	c, _, err := api.Dial(a.ctx, p.Sock)
+// daemon returns a client of the daemon and how it is, starting one where nobody
+// listens.
+func (a *app) daemon(p daemon.Paths, notify string) (*api.Client, *api.Status, error) {
+	c, s, err := a.dial(a.ctx, p)
 	if err == nil {
-		return c, nil
+		return c, s, nil
 	}
 	if !errors.Is(err, api.ErrNobody) {
-		return nil, a.silent(p, err)
+		return nil, nil, a.silent(p, err)
 	}
 	ended, from, err := a.startDaemon(notify)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	ctx, cancel := context.WithTimeout(a.ctx, startTime)
 	defer cancel()
 	for {
-		c, _, err := api.Dial(ctx, p.Sock)
+		c, s, err := a.dial(ctx, p)
 		if err == nil {
-			return c, nil
+			return c, s, nil
 		}
 		select {
 		case <-ctx.Done():
-			return nil, a.didNotStart(p, from, "it did not answer within "+startTime.String())
+			return nil, nil, a.didNotStart(p, from, "it did not answer within "+startTime.String())
 		case how := <-ended:
 			// Another client's daemon may have been faster.
-			if c, _, err := api.Dial(ctx, p.Sock); err == nil {
-				return c, nil
+			if c, s, err := a.dial(ctx, p); err == nil {
+				return c, s, nil
 			}
 			if holder := daemon.Process(p); holder.PID > 0 && ctx.Err() == nil {
 				ended = nil
 				continue
 			}
-			return nil, a.didNotStart(p, from, how)
+			return nil, nil, a.didNotStart(p, from, how)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}

@@ -23,6 +23,28 @@ import (
 // does not listen yet (D48).
 const patience = 2 * time.Second
 
+// dial returns the command's client of the owner that listens on the socket, and
+// how the owner is. All calls of the command share the client and so one connection,
+// which keeps a lingering daemon until hangUp.
+func (a *app) dial(ctx context.Context, p daemon.Paths) (*api.Client, *api.Status, error) {
+	if a.client == nil {
+		a.client = api.NewClient(p.Sock)
+	}
+	s, err := a.client.Probe(ctx)
+	if err == nil && s.Ending {
+		a.hangUp()
+		err = api.ErrNobody
+	}
+	return a.client, s, err
+}
+
+// hangUp ends the connection to the owner.
+func (a *app) hangUp() {
+	if a.client != nil {
+		a.client.Close()
+	}
+}
+
 // reach calls do with a client of the runtime: of the owner that listens on
 // the socket, or, where nobody does, of this very process, which then owns the
 // state until do returns (D48).
@@ -32,13 +54,8 @@ func (a *app) reach(do func(c *api.Client, s *api.Status) error) error {
 		return err
 	}
 	for start := time.Now(); ; {
-		c, s, err := api.Dial(a.ctx, p.Sock)
-		var leave func()
+		c, s, err := a.dial(a.ctx, p)
 		if err == nil {
-			leave, err = c.Stay(a.ctx)
-		}
-		if err == nil {
-			defer leave()
 			return cutOff(do(c, s))
 		}
 		if !errors.Is(err, api.ErrNobody) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/filter"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 	"github.com/holdfast-dev/holdfast/internal/story"
 )
@@ -83,19 +84,19 @@ func redactText(a *app, args []string) error {
 	}
 	defer done()
 	var kept bytes.Buffer
-	work := &redacting{e: e, out: a.out, in: &pushback{r: r}}
+	work := filter.NewRedaction(e, r, a.out)
 	if a.json {
-		work.out, work.in.r = &kept, &atMost{r: r, left: maxFilter}
+		work = filter.NewRedaction(e, &atMost{r: r, left: maxFilter}, &kept)
 	}
-	if _, err := a.await(func() ([]byte, error) { return nil, work.run(maxFilter) }); err != nil {
+	if _, err := a.await(func() ([]byte, error) { return nil, work.Run(maxFilter) }); err != nil {
 		return err
 	}
 	if !a.json {
 		return nil
 	}
-	rules := work.rules()
-	return a.printJSON(map[string]any{"text": string(bytes.ToValidUTF8(kept.Bytes(), []byte("\uFFFD"))), "findings": append([]redact.Finding{}, work.found...),
-		"counts": work.counts, "rules": append([]string{}, rules.Rules()...), "contains_pii": rules.PII()})
+	rules := work.Rules()
+	return a.printJSON(map[string]any{"text": string(bytes.ToValidUTF8(kept.Bytes(), []byte("\uFFFD"))), "findings": append([]redact.Finding{}, work.Found()...),
+		"counts": work.Counts(), "rules": append([]string{}, rules.Rules()...), "contains_pii": rules.PII()})
 }
 
 // opened is the file that args name, or standard input.

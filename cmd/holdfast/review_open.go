@@ -29,7 +29,7 @@ func reviewOpen(a *app, args []string) error {
 	if err != nil {
 		return err
 	}
-	c, _, err := api.Dial(a.ctx, p.Sock)
+	c, _, err := a.dial(a.ctx, p)
 	if errors.Is(err, api.ErrNobody) {
 		return &holdfast.Error{Kind: holdfast.KindNotFound, Why: "no daemon runs, and so there are no pages", Hint: "start one with `" + a.forState("holdfast up") + "`"}
 	}

@@ -113,7 +113,7 @@ func runProgram(a *app, args []string) error {
 	if err != nil {
 		return err
 	}
-	c, err := a.daemon(p, "")
+	c, _, err := a.daemon(p, "")
 	if err != nil {
 		return err
 	}

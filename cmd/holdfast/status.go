@@ -75,7 +75,7 @@ func (a *app) haltedHere(s *api.Halt) {
 // not answer. The error says what could not be learned; up is whether the
 // owner said it.
 func (a *app) howIsIt(p daemon.Paths) (s *api.Status, up bool, err error) {
-	_, s, dialled := api.Dial(a.ctx, p.Sock)
+	_, s, dialled := a.dial(a.ctx, p)
 	if dialled == nil {
 		return s, true, nil
 	}

@@ -88,7 +88,7 @@ func (a *app) now(p daemon.Paths, tenant string) (*api.Now, error) {
 func (a *app) askNow(p daemon.Paths, tenant string) (*api.Now, error) {
 	ctx, cancel := context.WithTimeout(a.ctx, topWait)
 	defer cancel()
-	c, _, err := api.Dial(ctx, p.Sock)
+	c, _, err := a.dial(ctx, p)
 	if err != nil {
 		return nil, err
 	}

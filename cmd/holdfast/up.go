@@ -82,7 +82,7 @@ func (a *app) openPatiently(log *slog.Logger, notify string) (*daemon.Daemon, er
 		if !errors.Is(err, daemon.ErrOwned) || time.Since(start) > patience || a.ctx.Err() != nil {
 			return d, err
 		}
-		if _, _, dialled := api.Dial(a.ctx, daemon.PathsIn(a.touched).Sock); !errors.Is(dialled, api.ErrNobody) {
+		if _, _, dialled := a.dial(a.ctx, daemon.PathsIn(a.touched)); !errors.Is(dialled, api.ErrNobody) {
 			return nil, err
 		}
 		time.Sleep(50 * time.Millisecond)

@@ -157,6 +157,7 @@ type Status struct {
 	Problems    []string          `json:"problems,omitempty"`
 	Clients     int               `json:"clients"`
 	Lingers     bool              `json:"lingers,omitempty"` // it ends with its clients
+	Ending      bool              `json:"ending,omitempty"`  // it takes nothing more
 	Pages       string            `json:"pages,omitempty"`
 	Executor    string            `json:"executor,omitempty"` // host:port of the code executor
 	Egress      *EgressStatus     `json:"egress,omitempty"`

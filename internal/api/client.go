@@ -17,7 +17,8 @@ import (
 )
 
 // Client speaks to the owner of the state: over its socket, or, where the
-// command is the owner itself, straight to the handler.
+// command is the owner itself, straight to the handler. Calls that follow one
+// another share one connection.
 type Client struct {
 	http *http.Client
 	dial func(ctx context.Context) (net.Conn, error)
@@ -34,9 +35,9 @@ const (
 	statusTime = 15 * time.Second
 )
 
-// Dial returns a client of the owner that listens on the socket, after it has begun to
-// answer within two seconds. ErrNobody says that nobody listens there.
-func Dial(ctx context.Context, sock string) (*Client, *Status, error) {
+// NewClient returns a client of the owner that listens on the socket. It connects at
+// the first call.
+func NewClient(sock string) *Client {
 	dial := func(ctx context.Context) (net.Conn, error) {
 		var d net.Dialer
 		conn, err := d.DialContext(ctx, "unix", sock)
@@ -49,33 +50,45 @@ func Dial(ctx context.Context, sock string) (*Client, *Status, error) {
 		}
 		return conn, nil
 	}
-	probe, cancel := context.WithTimeout(ctx, statusTime)
-	defer cancel()
-	silent := time.AfterFunc(answerTime, cancel)
-	defer silent.Stop()
-	conn, err := dial(probe)
-	if err != nil {
-		if _, coded := asError(err); coded {
-			return nil, nil, err
-		}
-		return nil, nil, errors.Join(ErrNobody, err)
-	}
-	conn.Close()
-	c := &Client{dial: dial, http: &http.Client{Transport: &http.Transport{
-		DialContext:       func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
-		DisableKeepAlives: true,
+	return &Client{dial: dial, http: &http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
 	}}}
-	heard := &httptrace.ClientTrace{Got1xxResponse: func(int, textproto.MIMEHeader) error { silent.Stop(); return nil }}
-	st, err := c.Status(httptrace.WithClientTrace(probe, heard))
-	if err != nil && probe.Err() != nil {
-		err = unanswered(err)
-	} else if _, coded := asError(err); err != nil && !coded {
-		err = errors.Join(ErrNobody, err) // it ended between the two connections
+}
+
+// Dial returns a client of the owner that listens on the socket, and its Probe.
+func Dial(ctx context.Context, sock string) (*Client, *Status, error) {
+	c := NewClient(sock)
+	st, err := c.Probe(ctx)
+	if err != nil {
+		c.Close()
 	}
 	return c, st, err
 }
 
-// Stay keeps the owner from ending for want of clients until leave is called.
+// Probe asks how the owner is. The owner must begin to answer within two seconds.
+// ErrNobody means that no owner listens.
+func (c *Client) Probe(ctx context.Context) (*Status, error) {
+	probe, cancel := context.WithTimeout(ctx, statusTime)
+	defer cancel()
+	silent := time.AfterFunc(answerTime, cancel)
+	defer silent.Stop()
+	heard := &httptrace.ClientTrace{Got1xxResponse: func(int, textproto.MIMEHeader) error { silent.Stop(); return nil }}
+	st, err := c.Status(httptrace.WithClientTrace(probe, heard))
+	if err == nil {
+		return st, nil
+	}
+	if coded, ok := asError(err); ok {
+		return nil, coded
+	}
+	if probe.Err() != nil {
+		return nil, unanswered(err)
+	}
+	return nil, errors.Join(ErrNobody, err)
+}
+
+// Close ends the connection if no call uses it. A later call connects again.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
 // ErrNobody says that it has ended already.
 func (c *Client) Stay(ctx context.Context) (leave func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bufio"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -102,32 +101,37 @@ func (c *Client) MCP(ctx context.Context, h Hello) (io.ReadWriteCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn, err := c.dial(ctx)
+	return c.upgrade(ctx, "/v1/mcp", upgradeMCP, http.Header{"Holdfast-Hello": {base64.StdEncoding.EncodeToString(raw)}})
+}
+
+// upgradeTime bounds the owner's answer to a request for an upgrade.
+const upgradeTime = 30 * time.Second
+
+// upgrade takes the client's connection over for another protocol. The caller closes
+// it.
+func (c *Client) upgrade(ctx context.Context, path, protocol string, header http.Header) (io.ReadWriteCloser, error) {
+	ctx, cancel := context.WithTimeout(ctx, upgradeTime)
+	defer cancel() // the connection is the caller's by then
+	req, err := http.NewRequestWithContext(ctx, "POST", "http://holdfast"+path, nil)
 	if err != nil {
 		return nil, err
 	}
-	_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
-	req := "POST /v1/mcp HTTP/1.1\r\nHost: holdfast\r\nConnection: Upgrade\r\nUpgrade: " + upgradeMCP +
-		"\r\nHoldfast-Hello: " + base64.StdEncoding.EncodeToString(raw) + "\r\nContent-Length: 0\r\n\r\n"
-	if _, err := io.WriteString(conn, req); err != nil {
-		conn.Close()
-		return nil, err
+	for name, values := range header {
+		req.Header[name] = values
 	}
-	in := bufio.NewReader(conn)
-	resp, err := http.ReadResponse(in, &http.Request{Method: "POST"})
+	req.Header.Set("Connection", "Upgrade")
+	req.Header.Set("Upgrade", protocol)
+	resp, err := c.http.Do(req)
 	if err != nil {
-		conn.Close()
 		return nil, err
 	}
 	if resp.StatusCode != http.StatusSwitchingProtocols {
-		var a Answer
-		_ = json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&a)
-		conn.Close()
-		if a.Failure != nil {
-			return nil, a.Failure.Err()
-		}
-		return nil, errors.New("the owner answered " + resp.Status)
+		defer resp.Body.Close()
+		return nil, refusedUpgrade(resp)
 	}
-	_ = conn.SetDeadline(time.Time{})
-	return &upgraded{conn, in}, nil
+	conn, ok := resp.Body.(io.ReadWriteCloser)
+	if !ok {
+		return nil, errors.Join(errors.New("the connection cannot be written to"), resp.Body.Close())
+	}
+	return conn, nil
 }

@@ -99,7 +99,7 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request) {
 	if _, err := io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+upgradeRun+"\r\n\r\n"); err != nil {
 		return
 	}
-	h := &runHand{s: s, lines: newLines(conn, buf.Reader), over: make(chan struct{})}
+	h := &runHand{s: s, conn: conn, lines: newLines(conn, buf.Reader), over: make(chan struct{})}
 	ans := h.serve(context.WithoutCancel(r.Context()))
 	_ = h.lines.write(RunWord{Done: ans})
 	h.late()
@@ -108,6 +108,7 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request) {
 // runHand is one workspace as the owner sees it.
 type runHand struct {
 	s     *Server
+	conn  net.Conn
 	lines *lineConn
 	ask   RunAsk
 	net   *sandbox.Network // nil is none, and closed says why
@@ -138,11 +139,11 @@ func (h *runHand) serve(ctx context.Context) *Executed {
 		s.logInner(err)
 		return &Executed{Failure: s.failure(err)}
 	}
-	_ = h.lines.conn.SetReadDeadline(time.Now().Add(askWithin))
+	_ = h.conn.SetReadDeadline(time.Now().Add(askWithin))
 	if err := h.lines.read(&h.ask); err != nil {
 		return no(&holdfast.Error{Kind: holdfast.KindUsage, Why: "the request is not what this door takes: " + err.Error()})
 	}
-	_ = h.lines.conn.SetReadDeadline(time.Time{})
+	_ = h.conn.SetReadDeadline(time.Time{})
 	secret := s.Secret
 	if secret == nil {
 		secret = func(string) bool { return true }
@@ -300,11 +301,11 @@ func runPayload(w sandbox.Workspace, own []string, network bool) ([]byte, error)
 
 // lineConn carries values as lines of JSON.
 type lineConn struct {
-	conn net.Conn
+	conn io.Writer
 	in   *bufio.Reader
 }
 
-func newLines(conn net.Conn, in io.Reader) *lineConn {
+func newLines(conn io.Writer, in io.Reader) *lineConn {
 	return &lineConn{conn, bufio.NewReaderSize(in, 64<<10)}
 }
 
@@ -342,28 +343,14 @@ func (c *Client) Run(ctx context.Context, ask RunAsk, act func(context.Context, 
 	if c.dial == nil {
 		return nil, errors.New("a workspace needs a daemon")
 	}
-	conn, err := c.dial(ctx)
+	conn, err := c.upgrade(ctx, "/v1/run", upgradeRun, nil)
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close()
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
-	req := "POST /v1/run HTTP/1.1\r\nHost: holdfast\r\nConnection: Upgrade\r\nUpgrade: " + upgradeRun + "\r\nContent-Length: 0\r\n\r\n"
-	_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
-	if _, err := io.WriteString(conn, req); err != nil {
-		return nil, err
-	}
-	in := bufio.NewReader(conn)
-	resp, err := http.ReadResponse(in, &http.Request{Method: "POST"})
-	if err != nil {
-		return nil, err
-	}
-	if resp.StatusCode != http.StatusSwitchingProtocols {
-		return nil, refusedUpgrade(resp)
-	}
-	_ = conn.SetDeadline(time.Time{})
-	return runOver(ctx, newLines(conn, in), ask, act)
+	return runOver(ctx, newLines(conn, conn), ask, act)
 }
 
 // runOver is Run on an open connection.

@@ -49,7 +49,7 @@ func TestRunIsToldToStopBeforeItsNetworkEnds(t *testing.T) {
 	defer here.Close()
 	defer there.Close()
 	s := &Server{Kernel: contracts{}, Mask: func(s string) string { return s }}
-	h := &runHand{s: s, lines: newLines(there, there), over: make(chan struct{}), net: &sandbox.Network{}}
+	h := &runHand{s: s, conn: there, lines: newLines(there, there), over: make(chan struct{}), net: &sandbox.Network{}}
 	ctx, halt := context.WithCancel(t.Context())
 	acted := make(chan struct{})
 	go func() {

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/goal"
@@ -76,9 +75,8 @@ type Server struct {
 func (s *Server) Handler() http.Handler {
 	mux, k := http.NewServeMux(), s.Kernel
 	at := mux.HandleFunc
-	at("GET /v1/status", alive(looking(s, func(r *http.Request) (*Status, error) { return s.Status(r.Context()) })))
+	at("GET /v1/status", alive(looking(s, s.status)))
 	at("GET /v1/now", looking(s, func(r *http.Request) (*Now, error) { return s.Now(r.Context(), r.URL.Query().Get("tenant")) }))
-	at("GET /v1/stay", s.stay)
 	at("POST /v1/cross", s.asking(stepBoundary, s.step))
 	at("POST /v1/goal", s.asking(goal.Boundary, s.step))
 	at("GET /v1/goals", looking(s, s.goals))
@@ -144,23 +142,17 @@ func (s *Server) Handler() http.Handler {
 	return mux
 }
 
-// stayTime bounds how long one command keeps the owner.
-const stayTime = time.Hour
-
-// stay lasts until the caller goes: a daemon that ends when nobody is
-// connected must not end while a person is being asked for a passphrase.
-func (s *Server) stay(w http.ResponseWriter, r *http.Request) {
-	if err := http.NewResponseController(w).Flush(); err != nil {
-		s.answer(w, nil, err)
-		return
-	}
-	t := time.NewTimer(stayTime)
-	defer t.Stop()
+// status adds to the owner's status whether the owner is ending.
+func (s *Server) status(r *http.Request) (*Status, error) {
+	st, err := s.Status(r.Context())
 	select {
-	case <-r.Context().Done():
 	case <-s.Ending:
-	case <-t.C:
+		if st != nil {
+			st.Ending = true
+		}
+	default:
 	}
+	return st, err
 }
 
 // request turns an Ask into a kernel request with a token of its own.

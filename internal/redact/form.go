@@ -2,7 +2,6 @@ package redact
 
 import (
 	"bytes"
-	"net/url"
 	"strconv"
 )
 
@@ -94,4 +93,4 @@ func formDecoded(raw []byte) []byte {
 	return out
 }
 
-func formEncoded(text []byte) []byte { return []byte(url.QueryEscape(string(text))) }
+func formEncoded(text []byte) []byte { return []byte(escapeQuery(string(text))) }

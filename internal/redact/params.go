@@ -3,7 +3,6 @@ package redact
 import (
 	"bytes"
 	"mime"
-	"net/url"
 	"strings"
 )
 
@@ -138,7 +137,7 @@ func (p param) written(v, text []byte) []byte {
 	if strings.HasSuffix(p.key, "*") && !p.quoted {
 		raw := v[p.start:p.end]
 		head := raw[:bytes.LastIndexByte(raw, '\'')+1]
-		return append(bytes.Clone(head), url.PathEscape(string(text))...)
+		return append(bytes.Clone(head), escapePath(string(text))...)
 	}
 	out := []byte{'"'}
 	for _, c := range text {

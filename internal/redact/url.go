@@ -2,7 +2,6 @@ package redact
 
 import (
 	"bytes"
-	"net/url"
 	"slices"
 	"strings"
 )
@@ -50,7 +49,7 @@ func (e *Engine) URL(raw string) (out string, list []Finding) {
 
 func (e *Engine) hiddenURL(raw string) (string, []Finding) {
 	r := hidden([]byte(raw))
-	return url.PathEscape(string(r.Out)), r.Findings
+	return escapePath(string(r.Out)), r.Findings
 }
 
 // urlSpans returns what is to be masked in a URL; what is a mask already,
@@ -142,15 +141,15 @@ func (e *Engine) applyURL(s []byte, spans []span) []byte {
 		last = sp.end
 		if host.start < host.end && sp.start <= host.start && sp.end >= host.end {
 			if sp.start < host.start {
-				out = append(append(out, url.PathEscape(string(e.appendMask(nil, sp.rule, s[sp.start:host.start])))...), '@')
+				out = append(append(out, escapePath(string(e.appendMask(nil, sp.rule, s[sp.start:host.start])))...), '@')
 			}
 			out = append(out, hiddenHost...)
 			if sp.end > host.end {
-				out = append(append(out, '/'), url.PathEscape(string(e.appendMask(nil, sp.rule, s[host.end:sp.end])))...)
+				out = append(append(out, '/'), escapePath(string(e.appendMask(nil, sp.rule, s[host.end:sp.end])))...)
 			}
 			continue
 		}
-		out = append(out, strings.ReplaceAll(url.PathEscape(string(e.appendMask(nil, sp.rule, formDecoded(s[sp.start:sp.end])))), ":", "%3A")...)
+		out = append(out, strings.ReplaceAll(escapePath(string(e.appendMask(nil, sp.rule, formDecoded(s[sp.start:sp.end])))), ":", "%3A")...)
 	}
 	return append(out, s[last:]...)
 }

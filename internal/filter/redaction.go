@@ -1,4 +1,4 @@
-package main
+package filter
 
 import (
 	"bytes"
@@ -13,11 +13,11 @@ import (
 // maxFound bounds how many findings are kept with their places.
 const maxFound = 1000
 
-// redacting is one text on its way through the engine. JSON documents that
-// stand one after another, each ending its line, stay JSON, and each is written
-// as soon as it is complete; from the first line on that is none, the rest is
-// text, of which only what may be part of a finding is held back.
-type redacting struct {
+// Redaction is one text on its way through the engine. JSON documents that
+// follow one another, each ending its line, stay JSON, and each is written
+// as soon as it is complete. From the first line on that is no such document, the
+// rest is text, of which only what may be part of a finding is held back.
+type Redaction struct {
 	e   *redact.Engine
 	out io.Writer
 	in  *pushback
@@ -27,9 +27,20 @@ type redacting struct {
 	found  []redact.Finding
 }
 
-// run reads to the end. Of text that is compressed or not in UTF-8, and of one
+// NewRedaction returns the redaction of in by e, written to out.
+func NewRedaction(e *redact.Engine, in io.Reader, out io.Writer) *Redaction {
+	return &Redaction{e: e, out: out, in: &pushback{r: in}}
+}
+
+// Found returns the first findings with their places.
+func (f *Redaction) Found() []redact.Finding { return f.found }
+
+// Counts returns the number of all findings, by rule.
+func (f *Redaction) Counts() map[string]int { return f.counts }
+
+// Run reads to the end. Of text that is compressed or not in UTF-8, and of one
 // JSON document, at most limit bytes are held.
-func (f *redacting) run(limit int) error {
+func (f *Redaction) Run(limit int) error {
 	head, err := f.in.head(512)
 	if err != nil {
 		return err
@@ -81,7 +92,7 @@ func isPacked(head []byte) bool {
 }
 
 // blanks passes white space on.
-func (f *redacting) blanks() error {
+func (f *Redaction) blanks() error {
 	for {
 		b, err := f.in.head(maxBlank)
 		if err != nil {
@@ -101,7 +112,7 @@ func (f *redacting) blanks() error {
 
 const maxBlank = 4096
 
-func (f *redacting) json(doc []byte) error {
+func (f *Redaction) json(doc []byte) error {
 	r, err := f.e.JSON(doc)
 	if err != nil {
 		return unshown(err)
@@ -113,7 +124,7 @@ func (f *redacting) json(doc []byte) error {
 }
 
 // text passes on the rest.
-func (f *redacting) text() error {
+func (f *Redaction) text() error {
 	s := f.e.Stream(f.out)
 	_, err := io.Copy(s, f.in)
 	if err == nil {
@@ -125,10 +136,10 @@ func (f *redacting) text() error {
 }
 
 // body passes on the rest as one body.
-func (f *redacting) body(limit int) error {
+func (f *Redaction) body(limit int) error {
 	b, err := io.ReadAll(io.LimitReader(f.in, int64(limit)+1))
 	if err == nil && len(b) > limit {
-		err = &holdfast.Error{Kind: holdfast.KindPayloadTooLarge, Why: "what is compressed or not UTF-8 is read whole, and this has more than " + bytesOf(int64(limit)), Hint: "unpack it first"}
+		err = &holdfast.Error{Kind: holdfast.KindPayloadTooLarge, Why: "what is compressed or not UTF-8 is read whole, and this has more than " + FormatBytes(int64(limit)), Hint: "unpack it first"}
 	}
 	if err != nil {
 		return err
@@ -147,11 +158,11 @@ func unshown(err error) error {
 	if holdfast.KindOf(err) != holdfast.KindRedaction {
 		return err
 	}
-	return in("the text could not be redacted, so no more of it is shown", err)
+	return AddPlace("the text could not be redacted, so no more of it is shown", err)
 }
 
 // note keeps findings; counts are theirs, where there are more than are listed.
-func (f *redacting) note(list []redact.Finding, counts map[string]int) {
+func (f *Redaction) note(list []redact.Finding, counts map[string]int) {
 	if f.counts == nil {
 		f.counts = map[string]int{}
 	}
@@ -168,8 +179,8 @@ func (f *redacting) note(list []redact.Finding, counts map[string]int) {
 	}
 }
 
-// rules are the names of what was found, each once.
-func (f *redacting) rules() redact.Result {
+// Rules returns a result with one finding for each rule that found something.
+func (f *Redaction) Rules() redact.Result {
 	var r redact.Result
 	for rule := range f.counts {
 		r.Findings = append(r.Findings, redact.Finding{Rule: rule})

@@ -1,4 +1,4 @@
-package main
+package filter
 
 import (
 	"bytes"
@@ -14,13 +14,13 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact"
 )
 
-func filtering(t *testing.T, in io.Reader, out io.Writer) *redacting {
+func filtering(t *testing.T, in io.Reader, out io.Writer) *Redaction {
 	t.Helper()
 	e, err := redact.New(redact.Options{Literals: []holdfast.Secret{holdfast.NewSecret("correct-horse")}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &redacting{e: e, out: out, in: &pushback{r: in}}
+	return NewRedaction(e, in, out)
 }
 
 // dripping gives one byte at a time.
@@ -47,7 +47,7 @@ func TestRedactFilterKeepsWhatItIsGiven(t *testing.T) {
 		for name, in := range map[string]io.Reader{"at once": strings.NewReader(c.in), "dripping": dripping{strings.NewReader(c.in)}} {
 			var out bytes.Buffer
 			f := filtering(t, in, &out)
-			if err := f.run(1 << 20); err != nil || out.String() != c.want {
+			if err := f.Run(1 << 20); err != nil || out.String() != c.want {
 				t.Errorf("%s: %q became %q, want %q: %v", name, c.in, out.String(), c.want, err)
 			}
 			for _, x := range f.found {
@@ -62,7 +62,7 @@ func TestRedactFilterKeepsWhatItIsGiven(t *testing.T) {
 func TestRedactFilterSaysWhere(t *testing.T) {
 	text := "{\"a\":\"correct-horse\"}\n{\"b\":1}\nand correct-horse\n"
 	f := filtering(t, strings.NewReader(text), io.Discard)
-	if err := f.run(1 << 20); err != nil {
+	if err := f.Run(1 << 20); err != nil {
 		t.Fatal(err)
 	}
 	for i, x := range f.found {
@@ -83,7 +83,7 @@ func TestRedactFilterWritesLinesAsTheyCome(t *testing.T) {
 		or, ow := io.Pipe()
 		done := make(chan error, 1)
 		f := filtering(t, pr, ow)
-		go func() { done <- f.run(1 << 20) }()
+		go func() { done <- f.Run(1 << 20) }()
 		if _, err := io.WriteString(pw, lines[0]); err != nil {
 			t.Fatal(err)
 		}
@@ -119,12 +119,12 @@ func TestRedactFilterIsBounded(t *testing.T) {
 		return len(b), nil
 	})
 	f := filtering(t, strings.NewReader(strings.Repeat(part, n)), out)
-	if err := f.run(1 << 16); err != nil || f.counts["secret.literal"] != n || len(f.found) != maxFound {
+	if err := f.Run(1 << 16); err != nil || f.counts["secret.literal"] != n || len(f.found) != maxFound {
 		t.Errorf("%v, %v, %d", err, f.counts, len(f.found))
 	}
 	long := "[\"" + strings.Repeat("x", 1<<17) + "\"]"
 	var kept bytes.Buffer
-	if err := filtering(t, strings.NewReader(long), &kept).run(1 << 16); err != nil || kept.Len() != len(long) {
+	if err := filtering(t, strings.NewReader(long), &kept).Run(1 << 16); err != nil || kept.Len() != len(long) {
 		t.Errorf("a document that is too long to be held is text: %v, %d", err, kept.Len())
 	}
 	var packed bytes.Buffer
@@ -132,7 +132,7 @@ func TestRedactFilterIsBounded(t *testing.T) {
 	_, _ = io.WriteString(z, strings.Repeat(part, 3))
 	_ = z.Close()
 	kept.Reset()
-	if err := filtering(t, &packed, &kept).run(1 << 20); holdfast.KindOf(err) != holdfast.KindRedaction || kept.Len() > 0 {
+	if err := filtering(t, &packed, &kept).Run(1 << 20); holdfast.KindOf(err) != holdfast.KindRedaction || kept.Len() > 0 {
 		t.Errorf("a secret in what is compressed: %v, %q", err, kept.Bytes())
 	}
 	wide := []byte{0xff, 0xfe}
@@ -140,10 +140,10 @@ func TestRedactFilterIsBounded(t *testing.T) {
 		wide = append(wide, byte(u), byte(u>>8))
 	}
 	kept.Reset()
-	if err := filtering(t, bytes.NewReader(wide), &kept).run(1 << 20); err != nil || bytes.Contains(kept.Bytes(), wide[20:40]) || !bytes.HasPrefix(kept.Bytes(), wide[:18]) {
+	if err := filtering(t, bytes.NewReader(wide), &kept).Run(1 << 20); err != nil || bytes.Contains(kept.Bytes(), wide[20:40]) || !bytes.HasPrefix(kept.Bytes(), wide[:18]) {
 		t.Errorf("UTF-16: %v, %q", err, kept.Bytes())
 	}
-	if err := filtering(t, bytes.NewReader(wide), &kept).run(10); holdfast.KindOf(err) != holdfast.KindPayloadTooLarge {
+	if err := filtering(t, bytes.NewReader(wide), &kept).Run(10); holdfast.KindOf(err) != holdfast.KindPayloadTooLarge {
 		t.Errorf("UTF-16 beyond what is held: %v", err)
 	}
 }
