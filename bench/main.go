@@ -36,8 +36,10 @@ func main() {
 
 // listSubjects returns what can be measured, in the order in which it is listed.
 func listSubjects() []*measure.Subject {
-	return []*measure.Subject{kernel.Subject(), gateway.Subject(), egress.Subject(), halt.Subject(), llm.Subject(), page.Subject(),
-		redact.Subject(), rules.Subject(), sandbox.Subject(), snapshot.Subject()}
+	return []*measure.Subject{
+		kernel.Subject(), gateway.Subject(), egress.Subject(), halt.Subject(), llm.Subject(), page.Subject(),
+		redact.Subject(), rules.Subject(), sandbox.Subject(), snapshot.Subject(),
+	}
 }
 
 // runRole is this program where a benchmark started it as one of its processes.
@@ -52,7 +54,8 @@ func runRole(ctx context.Context, role string, args []string) error {
 	case role == llm.BareProxyRole:
 		return llm.ServeBareProxy(args, os.Stdin, os.Stdout)
 	}
-	return measure.NewUsageError("roles are for benchmarks' own processes", "there is no role %q with these arguments", role)
+	return measure.NewUsageError("roles are for benchmarks' own processes",
+		"there is no role %q with these arguments", role)
 }
 
 // run carries out one command line and returns the exit code: 1 for an error, 2 for a
@@ -99,8 +102,8 @@ func printOverview(w io.Writer) error {
 	for _, s := range listSubjects() {
 		fmt.Fprintf(&b, "    %-10s  %s\n", s.Name, s.About)
 	}
-	b.WriteString(measure.CommonFlags + "\n`go run -C bench . help NAME` says more. Other engines and scanners are measured beside\n" +
-		"Holdfast's with `cd bench && go test -run '^$' -bench . ./peers`.\n")
+	b.WriteString(measure.CommonFlags + "\n`go run -C bench . help NAME` says more. Other engines and " +
+		"scanners are measured beside\nHoldfast's with `cd bench && go test -run '^$' -bench . ./peers`.\n")
 	_, err := io.WriteString(w, b.String())
 	return err
 }

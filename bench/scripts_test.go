@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -36,12 +37,24 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// What builds has the caches of this test.
+	caches, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE", "GOMODCACHE", "GOPROXY", "GOFLAGS").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	goEnv := strings.Split(string(caches), "\n")
 	testscript.Run(t, testscript.Params{
 		Dir:         "testdata",
 		WorkdirRoot: root,
 		Setup: func(e *testscript.Env) error {
-			for name, value := range map[string]string{"BENCH": here, "HOLDFAST": holdfast, "PATH": path, "LANG": "C.UTF-8", "USER": "ann", "XDG_CONFIG_HOME": filepath.Join(e.WorkDir, "x")} {
+			for name, value := range map[string]string{
+				"BENCH": here, "HOLDFAST": holdfast, "PATH": path, "LANG": "C.UTF-8", "USER": "ann",
+				"XDG_CONFIG_HOME": filepath.Join(e.WorkDir, "x"),
+			} {
 				e.Setenv(name, value)
+			}
+			for i, name := range []string{"GOCACHE", "GOMODCACHE", "GOPROXY", "GOFLAGS"} {
+				e.Setenv(name, goEnv[i])
 			}
 			return nil
 		},

@@ -50,15 +50,21 @@ func Open(path string) (*Rows, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Rows{dc: dc, inserts: map[int]driver.Stmt{}, next: map[int64]int64{}, queue: make(chan row, maxRows), ended: make(chan struct{})}
+	b := &Rows{
+		dc: dc, inserts: map[int]driver.Stmt{}, next: map[int64]int64{},
+		queue: make(chan row, maxRows), ended: make(chan struct{}),
+	}
 	err = b.run(`PRAGMA busy_timeout = 5000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
 		PRAGMA fullfsync = 1; PRAGMA checkpoint_fullfsync = 1; PRAGMA foreign_keys = 1;
-		PRAGMA cache_size = -16384; PRAGMA trusted_schema = 0; PRAGMA temp_store = MEMORY; PRAGMA wal_autocheckpoint = 1000;
-		CREATE TABLE leaf (id INTEGER PRIMARY KEY, kind INTEGER NOT NULL, crossing BLOB NOT NULL, record BLOB NOT NULL) STRICT;
+		PRAGMA cache_size = -16384; PRAGMA trusted_schema = 0; PRAGMA temp_store = MEMORY;
+		PRAGMA wal_autocheckpoint = 1000;
+		CREATE TABLE leaf (
+			id INTEGER PRIMARY KEY, kind INTEGER NOT NULL, crossing BLOB NOT NULL, record BLOB NOT NULL) STRICT;
 		CREATE UNIQUE INDEX leaf_crossing ON leaf (crossing, kind)`)
 	for _, n := range []int{16, 4, 1} {
 		if err == nil {
-			b.inserts[n], err = dc.Prepare("INSERT INTO leaf (id, kind, crossing, record) VALUES (?,?,?,?)" + strings.Repeat(",(?,?,?,?)", n-1))
+			b.inserts[n], err = dc.Prepare("INSERT INTO leaf (id, kind, crossing, record) VALUES (?,?,?,?)" +
+				strings.Repeat(",(?,?,?,?)", n-1))
 		}
 	}
 	if err != nil {

@@ -73,7 +73,8 @@ func RunGoBenchmark(b *measure.Run, pkg, name string, rounds int) (map[string]fl
 		return nil, err
 	}
 	b.Say("running %s of %s", name, pkg)
-	test := exec.CommandContext(b.Ctx, "go", "test", "-C", root, "-vet=off", "-run", "^$", "-bench", "^"+name+"$", "-benchtime", fmt.Sprintf("%dx", rounds), pkg)
+	test := exec.CommandContext(b.Ctx, "go", "test", "-C", root, "-vet=off", "-run", "^$",
+		"-bench", "^"+name+"$", "-benchtime", fmt.Sprintf("%dx", rounds), pkg)
 	test.Env = append(os.Environ(), "CGO_ENABLED=0")
 	out, err := test.CombinedOutput()
 	if err != nil {
