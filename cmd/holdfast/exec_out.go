@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
@@ -26,14 +27,16 @@ func forTerminal(w io.Writer, s string) string {
 
 // colour is a sequence that sets colours and weights (SGR), and does nothing
 // else.
-var colour = regexp.MustCompile("\x1b\\[[0-9;:]{0,64}m")
+var colour = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile("\x1b\\[[0-9;:]{0,64}m")
+})
 
 // screened keeps lines, tabs and colours, and writes every other control
 // sequence out. Colours end with the text: what Holdfast says behind it is in
 // none of them.
 func screened(s string) string {
 	var b strings.Builder
-	colours := colour.FindAllStringIndex(s, -1)
+	colours := colour().FindAllStringIndex(s, -1)
 	at := 0
 	for _, c := range colours {
 		screen(&b, s[at:c[0]])

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"path"
 	"regexp"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -271,11 +272,13 @@ func (h *runHand) came(ctx context.Context, said RunSaid) (holdfast.Output, erro
 	return out, came(ctx, &sandbox.Result{ID: d.RequestID, Reason: d.Reason, Call: &call})
 }
 
-var unnamed = regexp.MustCompile(`[^A-Za-z0-9._+-]+`)
+var unnamed = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`[^A-Za-z0-9._+-]+`)
+})
 
 // RunBoundary is the boundary of a program: run/NAME.
 func RunBoundary(program string) string {
-	name := unnamed.ReplaceAllString(path.Base(program), "_")
+	name := unnamed().ReplaceAllString(path.Base(program), "_")
 	if name = name[:min(len(name), 100)]; name == "" || name == "." || name == ".." || name == "/" {
 		name = "_"
 	}

@@ -26,6 +26,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -170,14 +171,16 @@ func (s *Console) sweep() {
 }
 
 // reviewID is how the kernel names reviews.
-var reviewID = regexp.MustCompile(`^rv_[0-9a-f]{10}$`)
+var reviewID = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^rv_[0-9a-f]{10}$`)
+})
 
 // Link makes a one-time link that signs a browser in, for ten minutes. It leads
 // to a review, or to the queue where review is empty.
 func (s *Console) Link(review string) (string, error) {
 	to := ""
 	if review != "" {
-		if !reviewID.MatchString(review) {
+		if !reviewID().MatchString(review) {
 			return "", &holdfast.Error{Kind: holdfast.KindUsage, Why: "that is no review's id", Hint: "`holdfast review ls` lists them"}
 		}
 		to = "?" + url.Values{"review": {review}}.Encode()

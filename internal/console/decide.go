@@ -107,7 +107,7 @@ func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 // findReview reads a review, with the entry of its crossing as far as it is
 // known.
 func (v *visit) findReview(id string) (r review.Review, err error) {
-	if !reviewID.MatchString(id) {
+	if !reviewID().MatchString(id) {
 		return r, noReview()
 	}
 	err = v.c.View(v.r.Context(), func(tx kernel.Tx) error { r, err = tx.Review(id); return err })

@@ -108,7 +108,7 @@ func (s *raw) findReview(tx kernel.Tx) error {
 				id = e.Review
 			}
 		case ledger.KindEvent:
-			if e, err := ledger.ParseEvent(l.Record); err == nil && reviewID.MatchString(e.Subject) {
+			if e, err := ledger.ParseEvent(l.Record); err == nil && reviewID().MatchString(e.Subject) {
 				id = e.Subject
 			}
 		}

@@ -203,7 +203,7 @@ func (s *Console) stranger(w http.ResponseWriter, r *http.Request, why string) {
 // a person follows them does not use it up.
 func (s *Console) showLink(w http.ResponseWriter, r *http.Request) {
 	to := ""
-	if id := r.URL.Query().Get("review"); reviewID.MatchString(id) {
+	if id := r.URL.Query().Get("review"); reviewID().MatchString(id) {
 		to = "?review=" + id
 	}
 	s.show(w, r, http.StatusOK, "link", page{Title: "Sign in", Assets: s.assets, Body: "/in/" + url.PathEscape(r.PathValue("ticket")) + to})
@@ -220,7 +220,7 @@ func (s *Console) signIn(w http.ResponseWriter, r *http.Request) {
 	setCookie(w, s.cookie(), s.sessions.open(now), "/")
 	s.c.Log.Info("a browser signed in to the pages", "from", r.RemoteAddr)
 	to := "/"
-	if id := r.URL.Query().Get("review"); reviewID.MatchString(id) {
+	if id := r.URL.Query().Get("review"); reviewID().MatchString(id) {
 		to = "/review/" + id
 	}
 	w.Header().Set("Location", to)

@@ -207,7 +207,9 @@ func (d *Docker) runtime() string {
 }
 
 // imageName is a repository with a tag or a digest, or an image's own digest.
-var imageName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/:@-]*$`)
+var imageName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/:@-]*$`)
+})
 
 // image looks the image up, and whether containers of it can be held.
 func (d *Docker) image(ctx context.Context) (dockerImage, error) {
@@ -216,7 +218,7 @@ func (d *Docker) image(ctx context.Context) (dockerImage, error) {
 	if d.cfg.Image == "" {
 		return i, &holdfast.Error{Kind: holdfast.KindSpawn, Why: "the Docker engine runs programs of an image, and none is named", Hint: make}
 	}
-	if !imageName.MatchString(d.cfg.Image) || strings.Contains(d.cfg.Image, "..") || len(d.cfg.Image) > 255 {
+	if !imageName().MatchString(d.cfg.Image) || strings.Contains(d.cfg.Image, "..") || len(d.cfg.Image) > 255 {
 		return i, &holdfast.Error{Kind: holdfast.KindSpawn, Why: fmt.Sprintf("%.80q is no name of an image", d.cfg.Image), Hint: make}
 	}
 	err := d.engine.call(ctx, http.MethodGet, "/images/"+d.cfg.Image+"/json", nil, nil, &i)

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // version is a runtime's own, as it says it.
@@ -15,11 +16,13 @@ type version struct {
 	parts [3]int
 }
 
-var versionLine = regexp.MustCompile(`(?m)^(runc|crun|runsc) version ([0-9A-Za-z.+~_-]{1,64})\s*$`)
+var versionLine = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?m)^(runc|crun|runsc) version ([0-9A-Za-z.+~_-]{1,64})\s*$`)
+})
 
 // parseVersion reads what `RUNTIME --version` prints.
 func parseVersion(out string) (version, error) {
-	m := versionLine.FindStringSubmatch(out)
+	m := versionLine().FindStringSubmatch(out)
 	if m == nil {
 		return version{}, fmt.Errorf("it says %.80q of its version, and that is no word of runc, crun or runsc", out)
 	}

@@ -86,8 +86,8 @@ type family struct {
 // families is the table of languages.
 func families() []family {
 	return []family{
-		{"python3", func(s string) bool { return s == "python" || pythonName.MatchString(s) }, pythonName.MatchString, learnPython},
-		{"node", func(s string) bool { return nodeName.MatchString(s) }, func(s string) bool { return s == "node" || s == "nodejs" }, learnNode},
+		{"python3", func(s string) bool { return s == "python" || pythonName().MatchString(s) }, pythonName().MatchString, learnPython},
+		{"node", func(s string) bool { return nodeName().MatchString(s) }, func(s string) bool { return s == "node" || s == "nodejs" }, learnNode},
 		{name: sandbox.Static},
 	}
 }

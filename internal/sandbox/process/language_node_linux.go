@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 const nodeAsk = `JSON.stringify({exe:require('fs').realpathSync(process.execPath),version:process.versions.node,kind:process.release.name,detect:process.allowedNodeEnvironmentFlags.has('--experimental-detect-module')})`
@@ -19,7 +20,9 @@ type node struct {
 }
 
 // nodeName: exact is the major version, as in node20.
-var nodeName = regexp.MustCompile(`^node(js|[0-9]+)?$`)
+var nodeName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^node(js|[0-9]+)?$`)
+})
 
 // learnNode is the row of the Node.js at path.
 func learnNode(ctx context.Context, path string) (language, error) {

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // pythonAsk makes an interpreter tell what it is: so a shim that starts another
@@ -27,7 +28,9 @@ type python struct {
 	Path    []string
 }
 
-var pythonName = regexp.MustCompile(`^python3(\.[0-9]+)?$`)
+var pythonName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^python3(\.[0-9]+)?$`)
+})
 
 // learnPython is the row of the CPython (from 3.9 on) at path. "python3" and
 // "python" mean the system's.
@@ -80,7 +83,9 @@ func (py python) language() language {
 
 // pythonLeft are folders of the standard library that a program without a
 // screen, a package installer or a test of Python itself does not need.
-var pythonLeft = regexp.MustCompile(`(^|/)(site-packages|dist-packages|test|tests|idlelib|tkinter|ensurepip|turtledemo|config-3[^/]*|idle_test)$|\.opt-[12]\.pyc$|(^|/)lib-dynload/(_test|_tkinter|_ctypes_test|xxlimited)[^/]*\.so$|\.a$`)
+var pythonLeft = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(^|/)(site-packages|dist-packages|test|tests|idlelib|tkinter|ensurepip|turtledemo|config-3[^/]*|idle_test)$|\.opt-[12]\.pyc$|(^|/)lib-dynload/(_test|_tkinter|_ctypes_test|xxlimited)[^/]*\.so$|\.a$`)
+})
 
 // parts: the program, the library, and time zones. What stands under the
 // interpreter's prefix comes to stand under /usr, where it finds itself as
@@ -96,7 +101,7 @@ func (py python) parts(m *manifest) error {
 			continue
 		}
 		found = true
-		if err := m.tree(dir, "/usr/"+rel, pythonLeft.MatchString); err != nil {
+		if err := m.tree(dir, "/usr/"+rel, pythonLeft().MatchString); err != nil {
 			return err
 		}
 	}
@@ -107,11 +112,13 @@ func (py python) parts(m *manifest) error {
 	if !isDir(zones) {
 		return nil
 	}
-	return m.tree(zones, zones, zonesLeft.MatchString)
+	return m.tree(zones, zones, zonesLeft().MatchString)
 }
 
 // zonesLeft are second copies of all zones, and the host's own.
-var zonesLeft = regexp.MustCompile(`^(posix|right|localtime|posixrules)$`)
+var zonesLeft = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(posix|right|localtime|posixrules)$`)
+})
 
 // compile makes the .pyc files that the host's copy does not have, so that no
 // run compiles the library again. Those that were copied stay valid, because

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -78,7 +79,7 @@ func encoded(code []byte) bool {
 				rest = bytes.TrimPrefix(rest, []byte("\n"))
 			}
 		}
-		if pythonEncoding.Match(line) {
+		if pythonEncoding().Match(line) {
 			return true
 		}
 		code = rest
@@ -86,7 +87,9 @@ func encoded(code []byte) bool {
 	return false
 }
 
-var pythonEncoding = regexp.MustCompile(`^[ \t\f]*#.*coding[:=]`)
+var pythonEncoding = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[ \t\f]*#.*coding[:=]`)
+})
 
 // parks is how the language's workloads wait.
 func (l language) parks() parking {
