@@ -26,14 +26,14 @@ func Test001_Integration_EmergencyStop_everything_in_flight(t *testing.T) {
 	s := newSite(t, "")
 	w := worldOf(t, s.dir, haltConfig{watch: watchesNothing})
 	if !repeat.Enduring {
-		w.tiers[sandbox.TierContainer] = errors.New("TestTiersEndToEnd halts a container")
+		w.tiers[sandbox.TierContainer] = errors.New("TestContainersEndToEnd halts a container")
 	}
 	hands, missing, err := w.possible(&bench{ctx: t.Context(), dir: s.dir, say: t.Logf})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, m := range missing {
-		// Containers, guests and Python are not everywhere; TestTiersEndToEnd has them.
+		// Containers, guests and Python are not everywhere; TestContainersEndToEnd and TestTiersEndToEnd have them.
 		if !strings.Contains(m.Name, "code ") {
 			t.Errorf("%s: %s", m.Name, m.Note)
 		}
