@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/repeat"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -75,6 +76,12 @@ func runScripts(t *testing.T, dir string) {
 	testscript.Run(t, testscript.Params{
 		Dir:         dir,
 		WorkdirRoot: root,
+		Condition: func(name string) (bool, error) {
+			if name == "endure" {
+				return repeat.Enduring, nil
+			}
+			return false, fmt.Errorf("unknown condition %q", name)
+		},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HOLDFAST_STATE", filepath.Join(e.WorkDir, "s"))
 			e.Setenv("XDG_CONFIG_HOME", filepath.Join(e.WorkDir, "x"))
