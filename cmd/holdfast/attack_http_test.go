@@ -62,7 +62,7 @@ func TestAttackHTTP_connections_without_a_request(t *testing.T) {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			for range repeat.Times(2000, 750) {
+			for range repeat.Times(2000, 1100) {
 				c, err := net.DialTimeout("tcp", hostOf(url), 5*time.Second)
 				if err != nil {
 					t.Log(err)
@@ -96,16 +96,20 @@ func TestAttackHTTP_a_body_that_never_comes(t *testing.T) {
 		t.Run(where, func(t *testing.T) {
 			t.Parallel()
 			stream := v.openStream(t)
+			conns := map[string]net.Conn{}
 			for _, path := range []string{"/mcp", "/elsewhere", "/"} {
 				c, err := net.Dial("tcp", hostOf(v.url))
 				if err != nil {
 					t.Fatal(err)
 				}
 				defer c.Close()
+				conns[path] = c
 				fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"+
 					"Accept: */*\r\nContent-Length: 1000\r\n\r\n{", path)
+			}
+			for path, c := range conns {
 				c.SetReadDeadline(time.Now().Add(2 * time.Minute))
-				if _, err = io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) {
+				if _, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) {
 					t.Errorf("%s: the connection is kept", path)
 				}
 			}

@@ -22,7 +22,7 @@ import (
 
 // trialsWanted is the variable with which `holdfast doctor` tries the sandbox in a test.
 // Otherwise it leaves that out, which takes a second and a half of processor time:
-// TestDoctorTriesARun and its like, and the scripts init and execimage, have it.
+// TestDoctorTriesARun and its like, and the script init, have it.
 const trialsWanted = "HOLDFAST_TEST_TRIALS"
 
 // runHoldfast is the command holdfast in tests. A passphrase takes a second and 256 MB to

@@ -27,14 +27,14 @@ func Test001_Integration_EmergencyStop_everything_in_flight(t *testing.T) {
 	s := newSite(t, "")
 	w := worldOf(t, s.dir, inflighttest.Config{Watch: inflighttest.WatchesNothing})
 	if !repeat.Enduring {
-		w.LeaveOut(sandbox.TierContainer, errors.New("TestTiersEndToEnd halts a container"))
+		w.LeaveOut(sandbox.TierContainer, errors.New("TestContainersEndToEnd halts a container"))
 	}
 	hands, missing, err := w.Possible(t.Logf)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, m := range missing {
-		// Containers, guests and Python are not everywhere; TestTiersEndToEnd has them.
+		// Containers, guests and Python are not everywhere; TestContainersEndToEnd and TestTiersEndToEnd have them.
 		if !strings.Contains(m.Name, "code ") {
 			t.Errorf("%s: %s", m.Name, m.Why)
 		}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/daemon"
 	"github.com/holdfast-dev/holdfast/internal/inflighttest"
+	"github.com/holdfast-dev/holdfast/internal/repeat"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -85,11 +86,18 @@ func runScripts(t *testing.T, dir string) {
 	testscript.Run(t, testscript.Params{
 		Dir:         dir,
 		WorkdirRoot: root,
+		Condition: func(name string) (bool, error) {
+			if name == "endure" {
+				return repeat.Enduring, nil
+			}
+			return false, fmt.Errorf("unknown condition %q", name)
+		},
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HOLDFAST_STATE", filepath.Join(e.WorkDir, "s"))
 			e.Setenv("XDG_CONFIG_HOME", filepath.Join(e.WorkDir, "x"))
 			e.Setenv("LANG", "C.UTF-8")
 			e.Setenv("USER", "ann")
+			e.Setenv("GOGC", "400") // hundreds of processes collect what they allocate before main
 			e.Setenv(raceOptions, os.Getenv(raceOptions))
 			e.Setenv("PATH", path)
 			return nil

@@ -1,3 +1,5 @@
+//go:build peers
+
 // Package mcpguard_test runs the example, so that what it shows stays true.
 package mcpguard_test
 
@@ -21,7 +23,7 @@ func TestMCPGuard(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	binary := filepath.Join(t.TempDir(), "holdfast")
-	build := exec.CommandContext(ctx, "go", "build", "-o", binary, "github.com/holdfast-dev/holdfast/cmd/holdfast")
+	build := exec.CommandContext(ctx, "go", "run", "-exec", "cp", "github.com/holdfast-dev/holdfast/cmd/holdfast", binary)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
