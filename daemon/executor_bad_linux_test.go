@@ -205,8 +205,8 @@ func begun() (list []int) {
 // they come by, and none of them crosses.
 func TestExecutorFlood(t *testing.T) {
 	asked, running, waiting := repeat.Times(300, 40), repeat.Times(10, 2), repeat.Times(100, 10)
-	s := serviceUp(t, "version: 1\nlisten:\n  pages: 127.0.0.1:0\n"+walls+"mcp:\n  servers:\n    code: {sandbox: true}\n"+
-		fmt.Sprintf("sandbox:\n  executor: {listen: '127.0.0.1:0'}\n  running: %d\n  waiting: %d\n  wait: 10m\n", running, waiting))
+	const room = "sandbox:\n  executor: {listen: '127.0.0.1:0'}\n  running: %d\n  waiting: %d\n  wait: 10m\n"
+	s := serviceUp(t, withCode+fmt.Sprintf(room, running, waiting))
 	before := len(s.entries("exec/"))
 	at, _ := s.pagesAt()
 	model := reachMCP(t, at+"/mcp/code", "2025-11-25", &asking{giveToken(t, s.sock, "nightly").Token})
@@ -248,7 +248,8 @@ func TestExecutorFlood(t *testing.T) {
 	if !errors.As(err, &e) || e.Kind != holdfast.KindTimeout || !strings.Contains(e.Why, "wait already") || e.Hint == "" {
 		t.Errorf("holdfast exec is told: %v", err)
 	}
-	if r, text := callCode(t, model, map[string]any{"language": "python3", "code": "print(1)"}); !r.IsError || !strings.Contains(text, "nothing was run: "+full.why) || !strings.Contains(text, "hint: try again") {
+	r, text := callCode(t, model, map[string]any{"language": "python3", "code": "print(1)"})
+	if !r.IsError || !strings.Contains(text, "nothing was run: "+full.why) || !strings.Contains(text, "hint: try again") {
 		t.Errorf("a model is told: %v %q", r.IsError, text)
 	}
 	if n := len(s.Kernel.Flights()); n != running {
@@ -282,7 +283,8 @@ func TestExecutorWaitEnds(t *testing.T) {
 	}
 	_, err := c.Execute(d.as(t, "bob"), python("print(1)"))
 	info := infoOf(err)
-	if status.Code(err) != codes.ResourceExhausted || info.GetReason() != string(holdfast.KindTimeout) || info.GetMetadata()["hint"] == "" ||
+	if status.Code(err) != codes.ResourceExhausted || info.GetReason() != string(holdfast.KindTimeout) ||
+		info.GetMetadata()["hint"] == "" ||
 		status.Convert(err).Message() != "1 programs run already, and none ended in time" {
 		t.Errorf("%v", err)
 	}

@@ -31,6 +31,9 @@ const walls = `boundaries:
   - {boundary: "exec/*", risk: MEDIUM, permissions: ["exec:run"], walls: [pid, net, mount, uts, ipc, user, seccomp, rights, scratch]}
 `
 
+// withCode is a configuration with the MCP server that runs code.
+const withCode = "version: 1\nlisten:\n  pages: 127.0.0.1:0\n" + walls + "mcp:\n  servers:\n    code: {sandbox: true}\n"
+
 // executorUp is a daemon with a code executor, and a client of it.
 func executorUp(t *testing.T, section string, creds credentials.TransportCredentials) (*Daemon, executorpb.CodeExecutorClient) {
 	t.Helper()
@@ -68,7 +71,7 @@ func python(code string) *executorpb.ExecutionRequest {
 
 // TestExecutor shows on one daemon what the code executor and the tool for models do.
 func TestExecutor(t *testing.T) {
-	d, sock, down := up(t, "version: 1\nlisten:\n  pages: 127.0.0.1:0\n"+walls+"mcp:\n  servers:\n    code: {sandbox: true}\nsandbox:\n  executor: {listen: '127.0.0.1:0'}\n", shareRuntimes)
+	d, sock, down := up(t, withCode+"sandbox:\n  executor: {listen: '127.0.0.1:0'}\n", shareRuntimes)
 	t.Cleanup(down)
 	d.repeats()
 	c := executorClient(t, d, nil)

@@ -103,7 +103,8 @@ func checkStopOverMCP(t *testing.T, d *Daemon, c *api.Client, at string) {
 		}
 		stop()
 	}()
-	if _, err := s.CallTool(ctx, &sdk.CallToolParams{Name: "run_code", Arguments: map[string]any{"language": "python3", "code": "import time\ntime.sleep(600)"}}); err == nil {
+	endless := map[string]any{"language": "python3", "code": "import time\ntime.sleep(600)"}
+	if _, err := s.CallTool(ctx, &sdk.CallToolParams{Name: "run_code", Arguments: endless}); err == nil {
 		t.Error("it came to an end")
 	}
 	for end := time.Now().Add(time.Minute); len(d.Kernel.Flights()) > 0; time.Sleep(10 * time.Millisecond) {
