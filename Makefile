@@ -95,6 +95,9 @@ internal/redact               reads bytes one by one; the tests of what is share
 internal/sandbox/sandboxtest  attempts for the tests of other packages, which run with the detector
 internal/schema               shares metaschemas that are compiled once; their tests run with the detector (RACE_PART)
 storetest                     runs in the tests of internal/sqlite, with the detector
+constitution                  computes values once, by sync.Once and sync.OnceValue
+internal/filter               used by commands and tests whose goroutines share nothing of it
+internal/inflighttest         used by commands and tests whose goroutines share nothing of it
 endef
 
 # The tests with the race detector of packages that are tested without it otherwise.
@@ -128,10 +131,12 @@ example: build
 
 # make endure-NAME runs these packages with the tag endure. make peers-NAME runs the tests
 # of their files with the tag peers.
-ENDURE_kernel = ./kernel ./internal/schema
-ENDURE_egress = ./internal/egress
+ENDURE_kernel = ./kernel ./internal/schema ./internal/sqlite ./internal/redact
+ENDURE_egress = ./internal/egress ./internal/llm
 ENDURE_mcp = ./internal/mcp/gateway ./internal/mcp/remote ./internal/mcp/server
-ENDURE_sandbox = ./internal/sandbox/process ./internal/sandbox/container
+ENDURE_sandbox = ./internal/sandbox/process ./internal/sandbox/container ./internal/sandbox/vm ./internal/snapshot
+ENDURE_daemon = ./daemon ./internal/console
+ENDURE_command = ./cmd/holdfast
 PEERS_command = ./cmd/holdfast
 PEERS_mcp = ./internal/mcp/remote
 PEERS_daemon = ./daemon
@@ -150,10 +155,40 @@ $(PEERSES): peers-%:
 # The targets that .ci/run takes for a change in a directory (.ci/touched).
 define TOUCHES
 .                      none
+.ci                    none
+LICENSE                none
+Makefile               none
+README.md              none
+SECURITY.md            none
+bench                  none
+cmd/holdfast           endure-command peers-command
+constitution           endure-kernel
+daemon                 endure-daemon peers-daemon
+deploy                 none
+doc                    none
+examples               none
+executorpb             endure-daemon
+go.mod                 all
+go.sum                 all
+internal/console       endure-daemon
+internal/egress        endure-egress peers-command
+internal/llm           endure-egress peers-daemon
+internal/mcp           endure-mcp peers-mcp peers-command
+internal/redact        endure-kernel endure-egress
+internal/sandbox       endure-sandbox endure-command
+internal/schema        endure-kernel
+internal/snapshot      endure-sandbox
+internal/sqlite        endure-kernel endure-daemon
+kernel                 endure-kernel endure-daemon
+ledger                 endure-kernel
+storetest              endure-kernel
+testdata               none
+tools                  none
 endef
 
 bench:
-	cd bench && $(GO) test -run '^$$' -bench . -benchtime 1s ./...
+	for name in kernel gateway egress halt llm page redact rules sandbox snapshot; do $(GO) run -C bench . $$name || exit 1; done
+	cd bench && $(GO) test -run '^$$' -bench . -benchtime 1s ./peers
 
 clean:
 	rm -rf bin

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
@@ -62,7 +63,11 @@ type language struct {
 	shapes          map[On]*shape // of the subjects
 }
 
-func newLanguage() (*language, error) {
+// newLanguage returns the rule language. It is made once a process: that takes longer
+// than to compile a rule, and nothing changes it.
+var newLanguage = sync.OnceValues(makeLanguage)
+
+func makeLanguage() (*language, error) {
 	options := []cel.EnvOption{
 		cel.CustomTypeAdapter(tree{}),
 		cel.CrossTypeNumericComparisons(true),

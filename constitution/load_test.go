@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
@@ -280,4 +281,23 @@ func TestVersion_K8_INV4_versions_are_immutable(t *testing.T) {
 	if load(t, "rules: []\n").Version() == "" {
 		t.Error("an empty set has no version")
 	}
+}
+
+// TestLoadAtOnce: what all rules are compiled with may be used by several goroutines.
+func TestLoadAtOnce(t *testing.T) {
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			rule := fmt.Sprintf("rules:\n- {id: a, on: subtask, message: m, when: 'args.n == %d || agent == \"x\"'}\n- {id: b, on: output, message: m, when: 'output_size > %d'}\n", i, i)
+			s, err := Load([]Source{{Name: "r", Text: []byte(rule)}})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if got := s.Judge(t.Context(), OnOutput, Facts{Output: "text", OutputSize: i}); len(got) != 0 {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+	wg.Wait()
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/operator"
+	"github.com/holdfast-dev/holdfast/internal/repeat"
 	"github.com/holdfast-dev/holdfast/internal/review"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -73,7 +74,7 @@ func TestAttackFalseAlarmClockJumps(t *testing.T) {
 			}
 		})
 	}
-	for range 120 {
+	for range repeat.Times(120, 60) {
 		time.Sleep(time.Duration(rng.IntN(6)) * time.Millisecond)
 		switch n := rng.IntN(9); max(n, jumps) {
 		case 0:

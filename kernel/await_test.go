@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/operator"
+	"github.com/holdfast-dev/holdfast/internal/repeat"
 )
 
 // awaited starts n callers that await the review and gives their answers.
@@ -57,7 +58,7 @@ func TestK7_D11_awaiting_ends_with_every_answer(t *testing.T) {
 			w := newWorld(t, "")
 			w.k.LookSeldom()
 			h := w.held(w.req("test/high", `{}`))
-			const many = 200
+			many := repeat.Times(200, 30)
 			answers := w.awaited(t.Context(), h.Review, many)
 			time.Sleep(20 * time.Millisecond)
 			if len(answers) != 0 {

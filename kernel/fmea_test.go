@@ -265,7 +265,7 @@ func TestFMEA_K108_1_no_score_of_another_payload(t *testing.T) {
 	w := newWorld(t, "", policy(func(p *kernel.Policy) { p.Rates = nil }))
 	r := rand.New(rand.NewPCG(108, 1))
 	want := map[string]float64{}
-	for range 60 {
+	for range 30 {
 		score := math.Round(r.Float64()*1000) / 1000
 		out, _ := w.cross(w.req("test/scored", fmt.Sprintf(`{"c":%v,"same":"operation"}`, score)))
 		if held := out.Verdict == holdfast.Hold; held != (score < 0.7) {

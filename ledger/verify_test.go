@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/repeat"
 )
 
 func TestExportVerifies(t *testing.T) {
@@ -146,7 +147,11 @@ func TestK6_INV2_every_flipped_bit_is_found(t *testing.T) {
 	good := w.export(t)
 	rnd := rand.New(rand.NewPCG(3, 4))
 	known := append(slices.Clone(w.tenants["acme"].cps), w.tenants["b\"ünt"].cps...)
-	for i := 0; i < len(good); i += 1 + rnd.IntN(400) {
+	stride := 1000
+	if repeat.Enduring {
+		stride = 400
+	}
+	for i := 0; i < len(good); i += 1 + rnd.IntN(stride) {
 		bad := bytes.Clone(good)
 		bad[i] ^= 1 << rnd.IntN(8)
 		v := ExportVerifier{Key: w.signer.Verifier(), Known: known, Deep: rnd.IntN(2) == 0}
@@ -192,7 +197,11 @@ func TestK6_INV2_truncated_swapped_doubled_inserted(t *testing.T) {
 			t.Errorf("%s is accepted", name)
 		}
 	}
-	for i := 0; i < len(lines); i += 1 + rnd.IntN(4) {
+	stride := 10
+	if repeat.Enduring {
+		stride = 4
+	}
+	for i := 0; i < len(lines); i += 1 + rnd.IntN(stride) {
 		try(fmt.Sprintf("without line %d", i), slices.Delete(slices.Clone(lines), i, i+1))
 		try(fmt.Sprintf("line %d twice", i), slices.Insert(slices.Clone(lines), i, lines[i]))
 		try(fmt.Sprintf("cut at line %d", i), lines[:i])

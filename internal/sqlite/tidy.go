@@ -73,7 +73,7 @@ func (t *tidier) copyBack(mode string) int64 {
 // may then still look into it.
 func (s *Store) tidied(n int64) {
 	t := s.tidy
-	if t.grown += n; t.grown > tidyBytes || t.first && t.grown > firstBytes/4 {
+	if t.grown += n; t.grown > tidyBytes || t.first && t.grown > firstBytes/2 {
 		t.grown, t.first = 0, false
 		select {
 		case t.wake <- struct{}{}:

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 )
 
 // holdfast is the command itself, built once from the repository beside this
@@ -59,16 +58,31 @@ const rules = `rules:
     message: never
 `
 
-// real makes a real ledger with crossings, refusals and a halt, and exports it.
-// It returns the export, the key and a signed head that was kept before the
-// end.
-func real(t *testing.T) (export []byte, key, kept string) {
+// exported is the export of a real ledger, its key and the file of a signed head that
+// was kept before the end.
+type exported struct {
+	text      []byte
+	key, head string
+}
+
+// ledgers are the ledgers that were made, by name: a ledger takes twenty commands.
+var ledgers = map[string]exported{}
+
+// makeReal makes a real ledger with crossings, refusals and a halt, and exports it. It
+// is made once for each name.
+func makeReal(t *testing.T, name string) (export []byte, key, kept string) {
 	t.Helper()
+	if l, ok := ledgers[name]; ok {
+		return bytes.Clone(l.text), l.key, l.head
+	}
 	bin, err := holdfast()
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
+	dir, err := os.MkdirTemp(work, name)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, text := range map[string]string{"holdfast.yaml": config, "rules.yaml": rules} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -98,7 +112,8 @@ func real(t *testing.T) (export []byte, key, kept string) {
 	if !bytes.Contains(export, []byte(`{"end":true`)) {
 		t.Fatalf("no export: %.200s", export)
 	}
-	return export, key, head
+	ledgers[name] = exported{export, key, head}
+	return bytes.Clone(export), key, head
 }
 
 // verify runs the program on an export.
@@ -110,7 +125,7 @@ func verify(t *testing.T, export []byte, args ...string) (code int, out, errs st
 }
 
 func TestARealExport(t *testing.T) {
-	export, key, kept := real(t)
+	export, key, kept := makeReal(t, "first")
 	if code, out, errs := verify(t, export, "--key", key, "--checkpoint", kept); code != 0 || !strings.Contains(out, "verified: ") || errs != "" {
 		t.Fatalf("%d\n%s%s", code, out, errs)
 	}
@@ -126,13 +141,9 @@ func TestARealExport(t *testing.T) {
 		for bad[at] == export[at] {
 			bad[at] = byte(r.IntN(256))
 		}
-		start := time.Now()
 		if code, _, errs := verify(t, bad, "--key", key); code != 1 || errs == "" {
 			line := 1 + bytes.Count(export[:at], []byte("\n"))
 			t.Fatalf("byte %d, line %d, %q for %q: exit code %d, %s", at, line, bad[at], export[at], code, errs)
-		}
-		if d := time.Since(start); d > 10*time.Second {
-			t.Fatalf("it took %v", d)
 		}
 	}
 
@@ -154,8 +165,8 @@ func TestARealExport(t *testing.T) {
 // A tree that was cut back with its checkpoint, and an export under another
 // key, are found by what is known besides.
 func TestWhatOnlyAKeyOrAHeadFinds(t *testing.T) {
-	export, key, kept := real(t)
-	other, otherKey, _ := real(t)
+	export, key, kept := makeReal(t, "first")
+	other, otherKey, _ := makeReal(t, "other")
 	if code, _, errs := verify(t, other, "--key", key); code != 1 || !strings.Contains(errs, "another key") {
 		t.Errorf("another's export: %d %s", code, errs)
 	}
@@ -177,7 +188,7 @@ func TestWhatOnlyAKeyOrAHeadFinds(t *testing.T) {
 
 // It builds and runs where nothing of Holdfast is but its own files.
 func TestElsewhere(t *testing.T) {
-	export, key, _ := real(t)
+	export, key, _ := makeReal(t, "first")
 	dir := t.TempDir()
 	for _, name := range []string{"go.mod", "go.sum", "main.go", "key.go", "record.go", "verify.go"} {
 		b, err := os.ReadFile(name)
