@@ -138,15 +138,7 @@ func TestSplitsChangeNothing(t *testing.T) {
 				t.Fatalf("%s, %s: charged %+v (%s), not %+v (%s); %+v", name, how, got, gotHow, want, wantHow, m.Answer())
 			}
 		}
-<<<<<<< HEAD
 		for i := 0; i < len(s.Body); i += stride() {
-=======
-		step := 5 // odd, so that no field's or line's length hides a place
-		if repeat.Enduring {
-			step = 1
-		}
-		for i := 0; i < len(s.Body); i += step {
->>>>>>> t-kernel
 			same("in two", metered(t, s, s.Body[:i], s.Body[i:]))
 		}
 		bytewise := make([][]byte, len(s.Body))
