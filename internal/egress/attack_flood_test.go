@@ -80,7 +80,7 @@ func TestAttack_OneAgentHoldsEveryPlace(t *testing.T) {
 	w.passed(say(w.dial(bob), fmt.Sprintf("GET http://%s/ HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", w.plainHost(), w.plainHost())))
 }
 
-// TestAttack_ARateIsNotExceededAtOnce: a thousand requests at once, over
+// TestAttack_ARateIsNotExceededAtOnce: many more requests at once than may be, over
 // HTTP/1, HTTP/2 and with clients that leave at once, get the ten that the row
 // allows.
 func TestAttack_ARateIsNotExceededAtOnce(t *testing.T) {
@@ -99,7 +99,7 @@ func TestAttack_ARateIsNotExceededAtOnce(t *testing.T) {
 			h, waiting := newH2(t, c), map[uint32]bool{}
 			var b bytes.Buffer
 			e := hpack.NewEncoder(&b)
-			for i := range 60 {
+			for i := range repeat.Times(60, 20) {
 				b.Reset()
 				for _, f := range [][2]string{{":method", "GET"}, {":scheme", "https"}, {":path", fmt.Sprintf("/%d", i)}, {":authority", w.at("good.test")}} {
 					e.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]})
@@ -117,7 +117,7 @@ func TestAttack_ARateIsNotExceededAtOnce(t *testing.T) {
 			h.ended(waiting)
 		})
 	}
-	for i := range 200 {
+	for i := range repeat.Times(200, 60) {
 		all.Go(func() {
 			c := w.dial(w.open)
 			io.WriteString(c, get(w.plainHost(), "/"))

@@ -20,13 +20,22 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/domain"
 )
 
-// h2up is an upstream over HTTP/2 that writes frames by hand: f answers the
-// first request of a connection, which is stream 1.
-func h2up(t *testing.T, row domain.Domain, f func(h *http2.Framer)) *world {
+// h2ups is badUps over HTTP/2: each of fs writes frames by hand and answers the first
+// request of a connection, which is stream 1.
+func h2ups(t *testing.T, row domain.Domain, fs map[string]func(h *http2.Framer)) (*world, map[string]uint16) {
 	t.Helper()
 	cert, roots := minted(t, nil)
 	row.Roots = roots
-	return badUp(t, row, &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2"}}, func(c net.Conn) {
+	raw := map[string]func(net.Conn){}
+	for name, f := range fs {
+		raw[name] = answerFrames(f)
+	}
+	return badUps(t, row, &tls.Config{Certificates: []tls.Certificate{cert}, NextProtos: []string{"h2"}}, raw)
+}
+
+// answerFrames answers the first request of a connection by f.
+func answerFrames(f func(h *http2.Framer)) func(net.Conn) {
+	return func(c net.Conn) {
 		if _, err := io.ReadFull(c, make([]byte, len(http2.ClientPreface))); err != nil {
 			return
 		}
@@ -51,7 +60,7 @@ func h2up(t *testing.T, row domain.Domain, f func(h *http2.Framer)) *world {
 				return
 			}
 		}
-	})
+	}
 }
 
 // fields are a block of a header: name, value, name, value.
@@ -78,15 +87,18 @@ func TestBad_AnUpstreamThatLiesAboutLength(t *testing.T) {
 		cut  bool          // the client has a part by then
 	}
 	refused, cut := want{holdfast.KindForward, false}, want{holdfast.KindForward, true}
-	check := func(t *testing.T, w *world, name string, want want) {
+	asked := map[*world]int{}
+	check := func(t *testing.T, w *world, port uint16, name string, want want) {
 		t.Helper()
+		w.turnTo(port)
+		asked[w]++
 		r, err := w.fetch(name, "/")
 		switch {
 		case want.kind == "":
 			if err != nil || r.StatusCode != 200 || r.Text != "ok" {
 				t.Fatalf("%v %+v", err, r)
 			}
-			w.last(1, "egress/"+name, "")
+			w.last(asked[w], "egress/"+name, "")
 			return
 		case want.cut:
 			if err == nil {
@@ -98,9 +110,9 @@ func TestBad_AnUpstreamThatLiesAboutLength(t *testing.T) {
 			}
 			w.refused(r, 502)
 		}
-		w.wrong(1, "egress/"+name, want.kind, true)
+		w.wrong(asked[w], "egress/"+name, want.kind, true)
 	}
-	for name, c := range map[string]struct {
+	texts := map[string]struct {
 		text string
 		want want
 	}{
@@ -119,13 +131,16 @@ func TestBad_AnUpstreamThatLiesAboutLength(t *testing.T) {
 		"a longer chunk":        {head + "Transfer-Encoding: chunked\r\n\r\n1\r\nok\r\n0\r\n\r\n", refused},
 		"no last chunk":         {head + "Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n", refused},
 		"another encoding":      {head + "Transfer-Encoding: gzip, chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", refused},
-	} {
-		t.Run("HTTP/1 "+name, func(t *testing.T) {
-			t.Parallel()
-			check(t, badUp(t, domain.Domain{}, nil, func(conn net.Conn) { askedOf(conn); io.WriteString(conn, c.text) }), "plain.test", c.want)
-		})
 	}
-	for name, c := range map[string]struct {
+	fs := map[string]func(net.Conn){}
+	for name, c := range texts {
+		fs[name] = func(conn net.Conn) { askedOf(conn); io.WriteString(conn, c.text) }
+	}
+	w, ports := badUps(t, domain.Domain{}, nil, fs)
+	for name, c := range texts {
+		t.Run("HTTP/1 "+name, func(t *testing.T) { check(t, w, ports[name], "plain.test", c.want) })
+	}
+	frames := map[string]struct {
 		f    func(*http2.Framer)
 		want want
 	}{
@@ -167,11 +182,14 @@ func TestBad_AnUpstreamThatLiesAboutLength(t *testing.T) {
 			h2headers(h, false, ":status", "200", "content-type", "text/plain")
 			h.WriteData(1, false, []byte(bigText(10_000)))
 		}, cut},
-	} {
-		t.Run("HTTP/2 "+name, func(t *testing.T) {
-			t.Parallel()
-			check(t, h2up(t, domain.Domain{}, c.f), "good.test", c.want)
-		})
+	}
+	byFrames := map[string]func(*http2.Framer){}
+	for name, c := range frames {
+		byFrames[name] = c.f
+	}
+	w, ports = h2ups(t, domain.Domain{}, byFrames)
+	for name, c := range frames {
+		t.Run("HTTP/2 "+name, func(t *testing.T) { check(t, w, ports[name], "good.test", c.want) })
 	}
 }
 
@@ -186,8 +204,11 @@ func TestBad_AnswersWithoutEnd(t *testing.T) {
 			return func() string { s := next; next = rest; return s }
 		}
 	}
-	bounded := func(t *testing.T, w *world, name string, kind holdfast.Kind, answered func(), took *atomic.Int64) {
+	asked := map[*world]int{}
+	bounded := func(t *testing.T, w *world, port uint16, name string, kind holdfast.Kind, answered func(), took *atomic.Int64) {
 		t.Helper()
+		w.turnTo(port)
+		asked[w]++
 		r, err := w.fetch(name, "/")
 		answered()
 		if err == nil && r.StatusCode == 200 {
@@ -196,13 +217,20 @@ func TestBad_AnswersWithoutEnd(t *testing.T) {
 		if err == nil {
 			w.refused(r, map[holdfast.Kind]int{holdfast.KindForward: 502, holdfast.KindTimeout: 504}[kind])
 		}
-		w.wrong(1, "egress/"+name, kind, true)
+		w.wrong(asked[w], "egress/"+name, kind, true)
 		w.until("the upstream has stopped", func() bool { return took.Load() >= 0 })
 		// What the sockets hold of it is not the proxy's.
 		if n := took.Load(); n > 32<<20 {
 			t.Errorf("%d bytes were taken", n)
 		}
 	}
+	took := map[string]*atomic.Int64{} // by how it has no end; below zero until it has stopped
+	begun := func(name string) *atomic.Int64 {
+		took[name] = &atomic.Int64{}
+		took[name].Store(-1)
+		return took[name]
+	}
+	fs := map[string]func(net.Conn){}
 	for name, text := range map[string]func() func() string{
 		"a status line":       same("HTTP/1.1 200 ", strings.Repeat("O", 4<<10)),
 		"a header":            same(head, "X-A: "+strings.Repeat("b", 1000)+"\r\n"),
@@ -216,17 +244,19 @@ func TestBad_AnswersWithoutEnd(t *testing.T) {
 		"chunks' extensions":  same(chunked, "1;a="+strings.Repeat("b", 3000)+"\r\nx\r\n"),
 		"a chunk's size":      same(chunked, strings.Repeat("0", 4<<10)),
 	} {
-		t.Run("HTTP/1 "+name, func(t *testing.T) {
-			t.Parallel()
-			var took atomic.Int64
-			took.Store(-1)
-			bounded(t, badUp(t, domain.Domain{}, nil, func(c net.Conn) {
-				askedOf(c)
-				n := untilCut(c, text())
-				took.Store(n)
-			}), "plain.test", holdfast.KindForward, func() {}, &took)
+		n := begun("HTTP/1 " + name)
+		fs["HTTP/1 "+name] = func(c net.Conn) {
+			askedOf(c)
+			n.Store(untilCut(c, text()))
+		}
+	}
+	w, ports := badUps(t, domain.Domain{}, nil, fs)
+	for name := range fs {
+		t.Run(name, func(t *testing.T) {
+			bounded(t, w, ports[name], "plain.test", holdfast.KindForward, func() {}, took[name])
 		})
 	}
+	byFrames := map[string]func(*http2.Framer){}
 	long := strings.Repeat("b", 1000)
 	for name, c := range map[string]struct {
 		f    func(h *http2.Framer, i int) error
@@ -252,27 +282,28 @@ func TestBad_AnswersWithoutEnd(t *testing.T) {
 			return h.WriteContinuation(1, false, fields(fmt.Sprintf("x-%d", i), long))
 		}, 1100},
 	} {
-		t.Run("HTTP/2 "+name, func(t *testing.T) {
-			t.Parallel()
-			var took atomic.Int64
-			took.Store(-1)
-			bounded(t, h2up(t, domain.Domain{}, func(h *http2.Framer) {
-				n := int64(0)
-				for i := 0; c.f(h, i) == nil && n < 1<<30; i++ {
-					n += c.size
-				}
-				took.Store(n)
-			}), "good.test", holdfast.KindForward, func() {}, &took)
+		sum := begun("HTTP/2 " + name)
+		byFrames["HTTP/2 "+name] = func(h *http2.Framer) {
+			n := int64(0)
+			for i := 0; c.f(h, i) == nil && n < 1<<30; i++ {
+				n += c.size
+			}
+			sum.Store(n)
+		}
+	}
+	over, framePorts := h2ups(t, domain.Domain{}, byFrames)
+	for name := range byFrames {
+		t.Run(name, func(t *testing.T) {
+			bounded(t, over, framePorts[name], "good.test", holdfast.KindForward, func() {}, took[name])
 		})
 	}
 	// A header of empty pieces never becomes too large: the wait for the first
 	// byte ends it.
 	t.Run("HTTP/2 empty pieces of a header", func(t *testing.T) {
-		t.Parallel()
 		var took atomic.Int64
 		took.Store(-1)
 		answered := make(chan struct{})
-		bounded(t, h2up(t, domain.Domain{FirstByte: time.Second}, func(h *http2.Framer) {
+		w, ports := h2ups(t, domain.Domain{FirstByte: time.Second}, map[string]func(*http2.Framer){"": func(h *http2.Framer) {
 			err := h.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: fields(":status", "200")})
 			n := int64(0)
 			for err == nil {
@@ -286,7 +317,8 @@ func TestBad_AnswersWithoutEnd(t *testing.T) {
 				}
 			}
 			took.Store(n)
-		}), "good.test", holdfast.KindTimeout, func() { close(answered) }, &took)
+		}})
+		bounded(t, w, ports[""], "good.test", holdfast.KindTimeout, func() { close(answered) }, &took)
 	})
 }
 

@@ -181,6 +181,10 @@ func TestBad_ARequestWithoutEnd(t *testing.T) {
 		return fmt.Sprintf("POST http://%s/ HTTP/1.1\r\nHost: %[1]s\r\n", w.plainHost())
 	}
 	chunked := func(w *world) string { return head(w) + "Transfer-Encoding: chunked\r\n\r\n" }
+	w := newEgress(t, setup{rows: func(_, plain uint16) []domain.Domain {
+		return []domain.Domain{{Name: "plain.test", Ports: []uint16{plain}, Plain: true, MaxRequest: 256 << 10}}
+	}})
+	asked := 0
 	for name, c := range map[string]struct {
 		first  func(w *world) string
 		rest   string
@@ -200,10 +204,6 @@ func TestBad_ARequestWithoutEnd(t *testing.T) {
 		"small chunks":        {chunked, strings.Repeat("1\r\nx\r\n", 1<<10), 413, holdfast.KindPayloadTooLarge, "plain.test"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newEgress(t, setup{rows: func(_, plain uint16) []domain.Domain {
-				return []domain.Domain{{Name: "plain.test", Ports: []uint16{plain}, Plain: true, MaxRequest: 256 << 10}}
-			}})
 			conn := w.dial(w.explicit)
 			took := make(chan int64, 1)
 			go func() {
@@ -216,7 +216,8 @@ func TestBad_ARequestWithoutEnd(t *testing.T) {
 				t.Errorf("%d bytes were taken", n)
 			}
 			w.untouched()
-			w.wrong(1, "egress/"+c.host, c.kind, false)
+			asked++
+			w.wrong(asked, "egress/"+c.host, c.kind, false)
 		})
 	}
 }

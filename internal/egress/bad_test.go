@@ -54,6 +54,27 @@ func (w *world) wrong(n int, boundary string, kind holdfast.Kind, begun bool) *l
 // which is plain.test, or good.test with TLS.
 func badUp(t *testing.T, row domain.Domain, c *tls.Config, f func(net.Conn)) *world {
 	t.Helper()
+	return badRow(t, row, c != nil, listenBad(t, c, f))
+}
+
+// badUps returns a world with one row that has a port for each of fs, and the ports. A
+// test of many answers shares it: turnTo says which one is fetched.
+func badUps(t *testing.T, row domain.Domain, c *tls.Config, fs map[string]func(net.Conn)) (*world, map[string]uint16) {
+	t.Helper()
+	ports, list := map[string]uint16{}, []uint16{}
+	for name, f := range fs {
+		ports[name] = listenBad(t, c, f)
+		list = append(list, ports[name])
+	}
+	return badRow(t, row, c != nil, list...), ports
+}
+
+// turnTo makes port the one that fetch asks.
+func (w *world) turnTo(port uint16) { w.up.port, w.plain.port = port, port }
+
+// listenBad serves each connection to the port that it returns by f.
+func listenBad(t *testing.T, c *tls.Config, f func(net.Conn)) uint16 {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -81,20 +102,20 @@ func badUp(t *testing.T, row domain.Domain, c *tls.Config, f func(net.Conn)) *wo
 			})
 		}
 	})
-	return badRow(t, row, c != nil, portOf(t, l.Addr()))
+	return portOf(t, l.Addr())
 }
 
-// badRow is a world with one row, whose port is somebody else's.
-func badRow(t *testing.T, row domain.Domain, tls bool, port uint16) *world {
+// badRow is a world with one row, whose ports are somebody else's.
+func badRow(t *testing.T, row domain.Domain, tls bool, ports ...uint16) *world {
 	t.Helper()
 	w := newEgress(t, setup{rows: func(_, _ uint16) []domain.Domain {
-		row.Ports, row.Plain = []uint16{port}, !tls
+		row.Ports, row.Plain = ports, !tls
 		if row.Name = "plain.test"; tls {
 			row.Name = "good.test"
 		}
 		return []domain.Domain{row}
 	}})
-	w.up.port, w.plain.port = port, port
+	w.turnTo(ports[0])
 	return w
 }
 
