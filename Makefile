@@ -96,8 +96,8 @@ internal/sandbox/sandboxtest  attempts for the tests of other packages, which ru
 internal/schema               shares metaschemas that are compiled once; their tests run with the detector (RACE_PART)
 storetest                     runs in the tests of internal/sqlite, with the detector
 constitution                  computes values once, by sync.Once and sync.OnceValue
-internal/filter               used by commands and tests whose goroutines share nothing of it
-internal/inflighttest         used by commands and tests whose goroutines share nothing of it
+internal/filter                one goroutine reads the input of a command, and its result comes by a channel
+internal/inflighttest          used by tests of other processes only
 endef
 
 # The tests with the race detector of packages that are tested without it otherwise.
