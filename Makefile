@@ -131,14 +131,14 @@ example: build
 
 # make endure-NAME runs these packages with the tag endure. make peers-NAME runs the tests
 # of their files with the tag peers.
-ENDURE_kernel = ./kernel ./internal/schema ./internal/sqlite ./internal/redact
+ENDURE_kernel = ./kernel ./ledger ./internal/schema ./internal/sqlite ./internal/redact
 ENDURE_egress = ./internal/egress ./internal/llm
 ENDURE_mcp = ./internal/mcp/gateway ./internal/mcp/remote ./internal/mcp/server
 ENDURE_sandbox = ./internal/sandbox/process ./internal/sandbox/container ./internal/sandbox/vm ./internal/snapshot
 ENDURE_daemon = ./daemon ./internal/console
 ENDURE_command = ./cmd/holdfast
 PEERS_command = ./cmd/holdfast
-PEERS_mcp = ./internal/mcp/remote
+PEERS_mcp = ./internal/mcp/remote ./examples/mcp-guard
 PEERS_daemon = ./daemon
 
 ENDURES = $(patsubst ENDURE_%,endure-%,$(filter ENDURE_%,$(.VARIABLES)))

@@ -144,7 +144,7 @@ var madeCrossings atomic.Int64
 func crossForASecond(b *testing.B, k *kernel.Kernel, tokens []holdfast.Secret) float64 {
 	var made atomic.Int64
 	var wg sync.WaitGroup
-	from, used := time.Now(), processorTime(b)
+	from, used := time.Now(), measureProcessorTime(b)
 	for _, token := range tokens {
 		wg.Go(func() {
 			for time.Since(from) < time.Second {
@@ -161,11 +161,11 @@ func crossForASecond(b *testing.B, k *kernel.Kernel, tokens []holdfast.Secret) f
 		})
 	}
 	wg.Wait()
-	return float64((processorTime(b) - used).Microseconds()) / float64(max(1, made.Load()))
+	return float64((measureProcessorTime(b) - used).Microseconds()) / float64(max(1, made.Load()))
 }
 
-// processorTime is what this process has used.
-func processorTime(b *testing.B) time.Duration {
+// measureProcessorTime is what this process has used.
+func measureProcessorTime(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		b.Fatal(err)

@@ -80,7 +80,8 @@ func needTags(t *testing.T, path string, source []byte) (tags []string) {
 		if err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
-		if !expr.Eval(func(other string) bool { return other != tag }) {
+		everything := expr.Eval(func(string) bool { return true })
+		if everything && !expr.Eval(func(other string) bool { return other != tag }) {
 			tags = append(tags, tag)
 		}
 	}
