@@ -50,7 +50,8 @@ func (s *site) attackByHalt() {
 		}
 		break
 	}
-	if out, code := s.run("exec", "--lang", "python3.11", "ok.py"); code != 5 || strings.Contains(out, "42") {
+	out, code := s.run("exec", "--lang", "python3.11", "ok.py")
+	if code != 5 || strings.Contains("\n"+out, "\n42\n") { // an id may have 42
 		t.Errorf("while halted: %d %s", code, out)
 	}
 }
