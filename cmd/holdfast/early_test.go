@@ -35,7 +35,7 @@ func TestHelpTextIsThatOfTheCommands(t *testing.T) {
 	if early.HelpText != want.String() {
 		t.Error("internal/early/help.txt is not the help of the commands: run `go test ./cmd/holdfast -run TestHelpText -write-help`")
 	}
-	for _, words := range [][]string{nil, {"exec"}, {"ledger", "tail"}, {"agent"}, {"bench"}} {
+	for _, words := range [][]string{nil, {"exec"}, {"ledger", "tail"}, {"agent"}, {"rules"}} {
 		args := append([]string{"help"}, words...)
 		err := (&app{}).dispatch(args)
 		slow, ok := err.(*helpWanted)
