@@ -52,7 +52,7 @@ func (c *compiler) buildGraph() (*graph, error) {
 		return nil, err
 	}
 	for _, n := range c.made {
-		n.at.release()
+		n.at.releaseTree()
 	}
 	return g, nil
 }
@@ -208,7 +208,7 @@ func (c *compiler) verifyNodes(nodes []*node) error {
 	for _, n := range nodes {
 		switch doc := n.at.doc; {
 		case !n.at.res.dialect.isSupported():
-			return newDialectFlaw(n.at.pointer())
+			return newDialectFlaw(n.at.buildPointer())
 		case doc != c.doc && n.isDynamic() && !c.assertsFormat:
 			why := "refers to a dialect's own schema, whose references depend on the referrer"
 			return &flaw{pointer: doc.referrer, why: why}
@@ -388,7 +388,7 @@ func (c *compiler) fillScalars(n *node, obj map[string]any) (err error) {
 	if number, ok := obj["multipleOf"].(json.Number); ok {
 		if d, known := parseDecimal(string(number)); known {
 			n.multiple, _ = new(big.Rat).SetString(d.String())
-			n.multipleText = clip(d.plain())
+			n.multipleText = clip(d.formatPlain())
 		}
 	}
 	return nil
@@ -400,15 +400,15 @@ func (n *node) addBound(obj map[string]any, keyword, words string, allows func(i
 		return
 	}
 	if limit, known := parseDecimal(string(number)); known {
-		n.bounds = append(n.bounds, bound{keyword, limit, allows, words + " " + clip(limit.plain())})
+		n.bounds = append(n.bounds, bound{keyword, limit, allows, words + " " + clip(limit.formatPlain())})
 	}
 }
 
 // compilePattern compiles the pattern at p.
 func (c *compiler) compilePattern(p *place, source string) (*pattern, error) {
-	re, err := c.patterns.compile(source)
+	re, err := c.patterns.compileSource(source)
 	if err != nil {
-		f := &flaw{pointer: p.pointer()}
+		f := &flaw{pointer: p.buildPointer()}
 		if !describePattern(f, source) {
 			f.why = err.Error()
 		}
@@ -428,7 +428,7 @@ func countAt(obj map[string]any, keyword string) *int {
 	if !ok || !d.integer() {
 		return nil
 	}
-	n, err := strconv.Atoi(d.plain())
+	n, err := strconv.Atoi(d.formatPlain())
 	if err != nil {
 		return nil
 	}

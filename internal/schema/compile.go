@@ -35,7 +35,7 @@ func checkDialect(tree any) error {
 	}
 	s, _ := v.(string)
 	if d, ok := findDialect(s); ok && d.isSupported() && s != "" {
-		if address, _, _ := strings.Cut(s, "#"); trimHost(address) == d.file() {
+		if address, _, _ := strings.Cut(s, "#"); trimHost(address) == d.standardFile() {
 			return nil
 		}
 	}

@@ -64,8 +64,8 @@ func decimalOf(v any) (decimal, bool) {
 	return decimal{}, false
 }
 
-// plain returns d without an exponent. The reader bounds its length.
-func (d decimal) plain() string {
+// formatPlain returns d without an exponent. The reader bounds its length.
+func (d decimal) formatPlain() string {
 	if d.digits == "" {
 		return "0"
 	}

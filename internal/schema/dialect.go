@@ -29,8 +29,8 @@ func (d dialect) idKeyword() string {
 	return "$id"
 }
 
-// file returns the file that holds the dialect's own schema.
-func (d dialect) file() string {
+// standardFile returns the file that holds the dialect's own schema.
+func (d dialect) standardFile() string {
 	switch d {
 	case draft7:
 		return "draft-07/schema"

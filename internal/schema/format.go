@@ -244,8 +244,8 @@ func isEmail(s string) bool {
 	} else if !isDotAtom(local) {
 		return false
 	}
-	literal, isLiteral := strings.CutPrefix(domain, "[")
-	if literal, isLiteral = strings.CutSuffix(literal, "]"); isLiteral && domain[0] == '[' {
+	if len(domain) > 1 && domain[0] == '[' && domain[len(domain)-1] == ']' {
+		literal := domain[1 : len(domain)-1]
 		if address, ok := strings.CutPrefix(literal, "IPv6:"); ok {
 			return isIPv6(address)
 		}

@@ -114,7 +114,8 @@ func expand(n *node) (int, error) {
 	case n.expansion > 0:
 		return n.expansion, nil
 	case n.expansion < 0:
-		return 0, &flaw{pointer: n.at.pointer(), why: "refers to itself at one place", hint: "break the circle of references"}
+		why := "refers to itself at one place"
+		return 0, &flaw{pointer: n.at.buildPointer(), why: why, hint: "break the circle of references"}
 	}
 	n.expansion = -1
 	sum := 1
@@ -124,7 +125,8 @@ func expand(n *node) (int, error) {
 			return 0, err
 		}
 		if sum += e; sum > maxExpansion {
-			return 0, &flaw{pointer: n.at.pointer(), why: fmt.Sprintf("puts one value to more than %d subschemas", maxExpansion)}
+			why := fmt.Sprintf("puts one value to more than %d subschemas", maxExpansion)
+			return 0, &flaw{pointer: n.at.buildPointer(), why: why}
 		}
 	}
 	n.expansion = sum

@@ -116,7 +116,7 @@ func (c *compiler) openResource(p *place, obj map[string]any, outer *resource) (
 	named := outer.dialect
 	if s, ok := obj["$schema"].(string); ok {
 		if named, ok = findDialect(s); !ok {
-			return nil, newDialectFlaw(p.pointer() + "/$schema")
+			return nil, newDialectFlaw(p.buildPointer() + "/$schema")
 		}
 	}
 	id := readID(obj, named)
@@ -129,7 +129,7 @@ func (c *compiler) openResource(p *place, obj map[string]any, outer *resource) (
 	if id == "" {
 		return outer, nil
 	}
-	at := p.pointer() + "/" + named.idKeyword()
+	at := p.buildPointer() + "/" + named.idKeyword()
 	address, err := c.joinAddress(outer, id)
 	if err != nil {
 		return nil, &flaw{pointer: at, why: "this address cannot be used: " + err.Error()}
@@ -139,11 +139,12 @@ func (c *compiler) openResource(p *place, obj map[string]any, outer *resource) (
 		return outer, nil
 	}
 	if first := p.doc.resources[address]; first != nil {
-		first := first.root.pointer()
+		first := first.root.buildPointer()
 		if first == "" {
 			first = "the root"
 		}
-		return nil, &flaw{pointer: at, why: fmt.Sprintf("%s has this address already", first), hint: "give each schema its own address"}
+		why := first + " has this address already"
+		return nil, &flaw{pointer: at, why: why, hint: "give each schema its own address"}
 	}
 	res := &resource{address: address, root: p, dialect: named, anchors: map[string]*place{}}
 	p.doc.resources[address] = res
@@ -172,7 +173,7 @@ func addAnchors(p *place, obj map[string]any, own *resource) error {
 		_, fragment, _ := strings.Cut(id, "#")
 		name, err := url.PathUnescape(fragment)
 		if err != nil {
-			return &flaw{pointer: p.pointer() + "/" + keyword, why: "the fragment is not percent-encoded correctly"}
+			return &flaw{pointer: p.buildPointer() + "/" + keyword, why: "the fragment is not percent-encoded correctly"}
 		}
 		if name == "" || name[0] == '/' {
 			return nil
@@ -198,8 +199,8 @@ func addAnchors(p *place, obj map[string]any, own *resource) error {
 
 func addAnchor(p *place, keyword, name string, own *resource) error {
 	if first := own.anchors[name]; first != nil && first != p {
-		why := fmt.Sprintf("the anchor is used twice; first at %s", clip(first.pointer()))
-		return &flaw{pointer: p.pointer() + "/" + keyword, why: why, hint: "give each anchor its own name"}
+		why := fmt.Sprintf("the anchor is used twice; first at %s", clip(first.buildPointer()))
+		return &flaw{pointer: p.buildPointer() + "/" + keyword, why: why, hint: "give each anchor its own name"}
 	}
 	own.anchors[name] = p
 	return nil

@@ -14,7 +14,7 @@ import (
 // standardFiles are the schemas of the dialects as json-schema.org publishes
 // them. Nothing reads them before a schema is compiled.
 //
-//go:embed metaschema
+//go:embed metaschema/draft metaschema/draft-07
 var standardFiles embed.FS
 
 // trees keeps each standard document that was read. The trees are never
@@ -56,14 +56,14 @@ func compileMetaschema(d dialect) (*graph, error) {
 
 // buildMetaschema compiles the schema of a dialect, which nothing checks.
 func buildMetaschema(d dialect) (*graph, error) {
-	tree, err := readStandard(d.file())
+	tree, err := readStandard(d.standardFile())
 	if err != nil {
 		return nil, err
 	}
 	c := newCompiler()
 	c.assertsFormat = true
-	c.doc = newDocument("https://json-schema.org/"+d.file(), tree)
-	c.standard = map[string]*document{d.file(): c.doc}
+	c.doc = newDocument("https://json-schema.org/"+d.standardFile(), tree)
+	c.standard = map[string]*document{d.standardFile(): c.doc}
 	if err := c.indexDocument(c.doc); err != nil {
 		return nil, err
 	}
@@ -93,12 +93,12 @@ func (c *compiler) checkRegion(r region) error {
 		return err
 	}
 	w := &walk{ctx: context.Background(), g: g, work: c.checks, showNames: true}
-	found, err := w.run(r.at.withoutForeign())
+	found, err := w.runTwice(r.at.withoutForeign())
 	c.checks = w.left
 	var e *holdfast.Error
 	switch {
 	case errors.As(err, &e):
-		return &flaw{pointer: r.at.pointer(), why: "cannot be checked against its dialect: " + e.Why}
+		return &flaw{pointer: r.at.buildPointer(), why: "cannot be checked against its dialect: " + e.Why}
 	case err != nil:
 		return err
 	case len(found) > 0:
@@ -124,7 +124,7 @@ func describeViolation(at *place, found []Violation) error {
 		}
 		return strings.Compare(a.Pointer, b.Pointer)
 	})
-	f := &flaw{pointer: at.pointer() + worst.Pointer, why: "not valid in its dialect: " + worst.Message}
+	f := &flaw{pointer: at.buildPointer() + worst.Pointer, why: "not valid in its dialect: " + worst.Message}
 	if p, _ := at.findPath(worst.Pointer); p != nil {
 		switch v := p.value.(type) {
 		case string:

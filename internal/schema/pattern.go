@@ -23,7 +23,7 @@ type pattern struct {
 // patterns compiles the patterns of one schema.
 type patterns struct{ left int }
 
-func (p *patterns) compile(source string) (*pattern, error) {
+func (p *patterns) compileSource(source string) (*pattern, error) {
 	if len(source) > maxPattern {
 		return nil, fmt.Errorf("pattern of %d characters is above the limit of %d", len(source), maxPattern)
 	}

@@ -116,8 +116,8 @@ func unescapeToken(token string) (plain string, malformed bool) {
 	return b.String(), false
 }
 
-// pointer returns the JSON pointer of p in its document.
-func (p *place) pointer() string {
+// buildPointer returns the JSON pointer of p in its document.
+func (p *place) buildPointer() string {
 	var tokens []string
 	for ; p.parent != nil; p = p.parent {
 		tokens = append(tokens, p.token)
@@ -126,9 +126,9 @@ func (p *place) pointer() string {
 	return join(tokens)
 }
 
-// release lets go of everything but the pointer of p, which is all that a
+// releaseTree lets go of everything but the pointer of p, which is all that a
 // compiled schema needs.
-func (p *place) release() {
+func (p *place) releaseTree() {
 	for ; p != nil && p.doc != nil; p = p.parent {
 		*p = place{parent: p.parent, token: p.token}
 	}

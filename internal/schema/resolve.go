@@ -51,7 +51,7 @@ func cutURLError(err error) error {
 // schema at p leads to.
 func (c *compiler) resolveReference(p *place, keyword, ref string) (*place, error) {
 	fail := func(why, hint string) (*place, error) {
-		return nil, &flaw{pointer: p.pointer() + "/" + keyword, why: why, hint: hint}
+		return nil, &flaw{pointer: p.buildPointer() + "/" + keyword, why: why, hint: hint}
 	}
 	address, fragment, _ := strings.Cut(ref, "#")
 	fragment, err := url.PathUnescape(fragment)
@@ -102,7 +102,7 @@ func (c *compiler) findAddress(p *place, keyword, address string) (*resource, er
 		return nil, err
 	}
 	if doc.referrer == "" {
-		doc.referrer = p.pointer() + "/" + keyword
+		doc.referrer = p.buildPointer() + "/" + keyword
 	}
 	return doc.root.res, nil
 }

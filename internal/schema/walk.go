@@ -55,11 +55,11 @@ func (g *graph) validate(ctx context.Context, value any) ([]Violation, error) {
 
 // within is validate with a bound on the work of each of the two walks.
 func (g *graph) within(ctx context.Context, value any, work int) (found []Violation, err error) {
-	return (&walk{ctx: ctx, g: g, work: work}).run(value)
+	return (&walk{ctx: ctx, g: g, work: work}).runTwice(value)
 }
 
-// run carries out the two walks.
-func (w *walk) run(value any) (found []Violation, err error) {
+// runTwice carries out the two walks.
+func (w *walk) runTwice(value any) (found []Violation, err error) {
 	w.left, w.until = w.work, w.work
 	defer func() {
 		switch p := recover().(type) {
@@ -105,7 +105,8 @@ func (w *walk) full() bool { return !w.report || len(w.out) >= MaxViolations }
 func (w *walk) fail(n *node, keyword, format string, args ...any) bool {
 	if w.report && len(w.out) < MaxViolations {
 		w.out = append(w.out, Violation{
-			Pointer: w.pointer(), Keyword: keyword, SchemaPointer: clip(n.at.pointer()), Message: fmt.Sprintf(format, args...),
+			Pointer: w.pointer(), Keyword: keyword,
+			SchemaPointer: clip(n.at.buildPointer()), Message: fmt.Sprintf(format, args...),
 		})
 	}
 	return false
