@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -73,5 +74,22 @@ func (s *site) attackEscapes() {
 	}
 	if out, code := s.run("exec", "--agent", "trudy", "--lang", "python3.11", "ok.py"); code != 3 || !strings.Contains(out, "paused") {
 		t.Errorf("after a real one: %d %s", code, out)
+	}
+}
+
+// TestSharedRootsAreUsed: a daemon that shares the roots builds none.
+func TestSharedRootsAreUsed(t *testing.T) {
+	t.Parallel()
+	s := confined(t)
+	roots, err := os.Readlink(filepath.Join(s.dir, "s", "sandbox"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := os.ReadFile(filepath.Join(s.dir, "up"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(log, []byte("built a root")) {
+		t.Errorf("a root was built although %s has one:\n%s", roots, log)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
-	"testing"
 
 	"filippo.io/age"
 	"filippo.io/age/armor"
@@ -107,21 +106,4 @@ func shareRoots(state string) error {
 		return err
 	}
 	return os.Symlink(roots, filepath.Join(state, "sandbox"))
-}
-
-// TestSharedRootsAreUsed: a daemon that shares the roots builds none.
-func TestSharedRootsAreUsed(t *testing.T) {
-	t.Parallel()
-	s := confined(t)
-	roots, err := os.Readlink(filepath.Join(s.dir, "s", "sandbox"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	log, err := os.ReadFile(filepath.Join(s.dir, "up"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if bytes.Contains(log, []byte("built a root")) {
-		t.Errorf("a root was built although %s has one:\n%s", roots, log)
-	}
 }

@@ -38,7 +38,7 @@ const (
 // NewClient returns a client of the owner that listens on the socket. It connects at
 // the first call.
 func NewClient(sock string) *Client {
-	dial := func(ctx context.Context) (net.Conn, error) {
+	return newClient(func(ctx context.Context) (net.Conn, error) {
 		var d net.Dialer
 		conn, err := d.DialContext(ctx, "unix", sock)
 		if err != nil {
@@ -49,7 +49,11 @@ func NewClient(sock string) *Client {
 			return nil, err
 		}
 		return conn, nil
-	}
+	})
+}
+
+// newClient returns a client whose connections dial makes.
+func newClient(dial func(context.Context) (net.Conn, error)) *Client {
 	return &Client{dial: dial, http: &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
 	}}}

@@ -177,10 +177,10 @@ func owner(t *testing.T) (*Client, *served, *Server) {
 	door := &http.Server{Handler: s.Handler(), ReadHeaderTimeout: time.Second}
 	go func() { _ = door.Serve(&Listener{Listener: l}) }()
 	t.Cleanup(func() { _ = door.Close() })
-	return &Client{dial: func(ctx context.Context) (net.Conn, error) {
+	return newClient(func(ctx context.Context) (net.Conn, error) {
 		var d net.Dialer
 		return d.DialContext(ctx, "unix", sock)
-	}}, n, s
+	}), n, s
 }
 
 // running runs a workspace of an agent whose act is do.
