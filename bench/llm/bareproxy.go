@@ -32,7 +32,6 @@ func ServeBareProxy(args []string, in io.Reader, out io.Writer) error {
 		return errors.New("expected BASE ROOTS")
 	}
 	base, roots := args[0], args[1]
-	measure.CollectLess() // as the daemon does
 	to, err := url.Parse(base)
 	if err != nil {
 		return err

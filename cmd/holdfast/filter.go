@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io"
 	"os"
 
 	"github.com/holdfast-dev/holdfast/internal/filter"
@@ -19,12 +18,6 @@ func (a *app) input(args []string, limit int64) (name string, b []byte, err erro
 // openRegular opens a file that people named. A pipe or a device in its place
 // is refused without waiting for what may never come.
 func openRegular(path string) (*os.File, error) { return filter.OpenRegular(path) }
-
-// readAll reads to the end, or until the program is interrupted: somebody may
-// sit before an empty terminal.
-func (a *app) readAll(r io.Reader) ([]byte, error) {
-	return a.await(func() ([]byte, error) { return io.ReadAll(r) })
-}
 
 // await returns what read returns, or the context's error when the program is
 // interrupted before; read is left behind then.

@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -86,15 +85,6 @@ func (a *app) openPatiently(log *slog.Logger, notify string) (*daemon.Daemon, er
 			return nil, err
 		}
 		time.Sleep(50 * time.Millisecond)
-	}
-}
-
-// collectLess lets garbage grow to twice what is in use before it is
-// collected: what a crossing allocates lives briefly, and the little that a
-// daemon keeps makes this a few megabytes. $GOGC says otherwise.
-func (a *app) collectLess() {
-	if _, set := a.lookup("GOGC"); !set {
-		debug.SetGCPercent(200)
 	}
 }
 

@@ -1,8 +1,6 @@
 package measure
 
 import (
-	"os"
-	"runtime/debug"
 	"runtime/metrics"
 	"syscall"
 	"time"
@@ -22,11 +20,4 @@ func HeapInUse() uint64 {
 	s := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(s)
 	return s[0].Value.Uint64()
-}
-
-// CollectLess collects garbage as `holdfast up` does, unless $GOGC says otherwise.
-func CollectLess() {
-	if _, set := os.LookupEnv("GOGC"); !set {
-		debug.SetGCPercent(200)
-	}
 }

@@ -105,7 +105,6 @@ func (s *Subject) Execute(ctx context.Context, args []string, out, errOut io.Wri
 	if err != nil {
 		return err
 	}
-	CollectLess()
 	b := &Run{Ctx: ctx, Short: *short, Config: *config, Holdfast: *program, Say: func(format string, args ...any) {
 		fmt.Fprintf(errOut, "bench: %s\n", excerpt.Printable(fmt.Sprintf(format, args...)))
 	}}

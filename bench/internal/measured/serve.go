@@ -31,7 +31,6 @@ func Serve(ctx context.Context, args []string, in io.Reader, out io.Writer) erro
 	if len(args) != 2 {
 		return errors.New("expected STATE CONFIG")
 	}
-	measure.CollectLess()
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	d, err := daemon.Open(ctx, daemon.Options{State: args[0], Config: args[1], Version: "bench", Log: log})
 	if err != nil {
