@@ -9,19 +9,15 @@ export CGO_ENABLED = 0
 
 .PHONY: build quick test deps vet staticcheck once example endure peers bench clean
 
-# Released binaries contain no path of the machine that built them. make test builds as
-# its tests do, so that nothing is compiled twice.
-TRIM = -trimpath
-
+# Released binaries contain no path of the machine that built them.
 build:
-	$(GO) build $(TRIM) -o bin/holdfast ./cmd/holdfast
+	$(GO) build -trimpath -o bin/holdfast ./cmd/holdfast
 
 quick:
 	$(GO) test -short ./...
 
 test: deps
 	$(MAKE) vet staticcheck once
-	$(MAKE) TRIM= example
 
 # What the tests need beside Go: node, as a peer for canonical JSON, to run the
 # public MCP server, and as a language of the sandbox, as Python is; clients that
@@ -79,8 +75,8 @@ CI = ./.ci/report ./.ci/touched ./.ci/types
 # Packages whose tests run with the race detector, because goroutines share memory there.
 RACE = \
 	./kernel ./daemon ./internal/egress ./internal/mcp/gateway ./internal/mcp/remote \
-	./internal/mcp/server ./internal/mcp/code ./internal/sandbox/process ./internal/sandbox/container \
-	./internal/sandbox/vm ./internal/sandbox/heir ./internal/api ./internal/console ./internal/executor \
+	./internal/mcp/server ./internal/mcp/code \
+	./internal/api ./internal/console ./internal/executor \
 	./internal/history ./internal/judge ./internal/keyset ./internal/notify ./internal/snapshot \
 	./internal/sqlite ./internal/token ./internal/watch
 
@@ -92,7 +88,11 @@ executorpb                    generated
 internal/llm/llmtest          a provider for the tests of other packages, which run with the detector
 internal/mcp/gatewaytest      a kernel for the tests of other packages, which run with the detector
 internal/redact               reads bytes one by one; the tests of what is shared run with the detector (RACE_PART)
+internal/sandbox/container    the work is done by other processes; the tests of what the tier shares run with it (RACE_PART)
+internal/sandbox/heir         the heir is another process
+internal/sandbox/process      the work is done by other processes; the tests of what the tier shares run with it (RACE_PART)
 internal/sandbox/sandboxtest  attempts for the tests of other packages, which run with the detector
+internal/sandbox/vm           the work is done by other processes; the tests of what the tier shares run with it (RACE_PART)
 internal/schema               shares metaschemas that are compiled once; their tests run with the detector (RACE_PART)
 storetest                     runs in the tests of internal/sqlite, with the detector
 constitution                  computes values once, by sync.Once and sync.OnceValue
@@ -100,9 +100,15 @@ internal/filter                one goroutine reads the input of a command, and i
 internal/inflighttest          used by tests of other processes only
 endef
 
-# The tests with the race detector of packages that are tested without it otherwise.
-RACE_PART = ./internal/redact ./internal/schema
-RACE_PART_TESTS = BodiesReadWithOneEngineStayApart|AttackTogether|Concurrent
+# Packages of which some tests run with the race detector, and the pattern of these tests.
+define RACE_PART
+./internal/redact             BodiesReadWithOneEngineStayApart|AttackTogether
+./internal/sandbox/container  TestDockerBadEngine|TestDemux|TestRun$$|TestHeir
+./internal/sandbox/process    TestClose_underRuns|TestWarm_(eachServesOnce|whoDiesWhileWaiting|lastMakesNothingReady)|TestARunSurvivesItsLaunchersDeath|TestManyBuildAtOnce|TestBuilderIsOvertaken|TestFiltersAreCompiledOnce|TestBystanders|TestWorkspaceHalt|TestWorkspaceTerminal|TestNetwork_Accept1|TestTroubles|TestSeats
+./internal/sandbox/vm         TestTemplateIsMade|TestBad|TestHowItEnded|TestSilent
+./internal/schema             Concurrent
+endef
+export RACE_PART
 
 # What the race detector does not instrument: SQLite (translated C with its own locks),
 # ciphers and compression, which share nothing, JSON tokenising, which shares only pools of
@@ -117,13 +123,15 @@ UNWATCHED = $(foreach p,golang.org/x/crypto/... crypto/internal/fips140/... enco
 GOTEST = $(GO) test -vet=off -toolexec='env GOGC=400' -count=1 -timeout 30m -json
 RACETEST = CGO_ENABLED=1 $(GOTEST) -race
 REPORT = | $(GO) run ./.ci/report
-FAILED = || echo '{"Action":"build-fail","ImportPath":"go test"}'
+FAILED = || echo '{"Action":"fail","Package":"go test"}'
 export GORACE = atexit_sleep_ms=50
 
 once:
 	{ $(RACETEST) $(UNWATCHED) $(RACE) $(FAILED); \
 	$(GOTEST) $$($(GO) list ./... $(CI) | grep -vxFf <($(GO) list $(RACE))) $(FAILED); \
-	$(RACETEST) $(filter-out %/internal/redact=-race=false,$(UNWATCHED)) -run '$(RACE_PART_TESTS)' $(RACE_PART) $(FAILED); \
+	while read -r package tests; do \
+		$(RACETEST) $(filter-out %/internal/redact=-race=false,$(UNWATCHED)) -run "$$tests" $$package $(FAILED); \
+	done <<< "$$RACE_PART"; \
 	for dir in tools/verify deploy/aws-nat; do (cd $$dir && $(GOTEST) ./...) $(FAILED); done; } $(REPORT)
 
 example: build
@@ -166,7 +174,7 @@ constitution           endure-kernel
 daemon                 endure-daemon peers-daemon
 deploy                 none
 doc                    none
-examples               none
+examples               peers-mcp
 executorpb             endure-daemon
 go.mod                 all
 go.sum                 all

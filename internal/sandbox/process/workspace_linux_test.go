@@ -115,16 +115,20 @@ func git(t *testing.T, dir string, args ...string) string {
 	return string(out)
 }
 
-// asRootless runs a test again as an ordinary user, where the tests run as root.
+// runRootless runs the test again as an ordinary user, if the tests run as root: a few
+// tests always, all with the tag endure.
+func runRootless(t *testing.T) {
+	t.Helper()
+	few := []string{"TestNetwork_Accept1", "TestWorkspaceEnds", "TestWorkspaceNetwork", "TestWorkspaceOwnsWhatItMakes"}
+	if os.Geteuid() == 0 && (repeat.Enduring || slices.Contains(few, t.Name())) {
+		name := t.Name()
+		t.Run("rootless", func(t *testing.T) { asRootless(t, name) })
+	}
+}
+
+// asRootless runs a test again as an ordinary user.
 func asRootless(t *testing.T, name string) {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		return
-	}
-	few := []string{"TestNetwork_Accept1", "TestWorkspaceEnds", "TestWorkspaceNetwork", "TestWorkspaceOwnsWhatItMakes"}
-	if !repeat.Enduring && !slices.Contains(few, name) {
-		t.Skip("with the tag endure an ordinary user does it too")
-	}
 	const nobody = 65534
 	dir := t.TempDir()
 	for d := dir; d != "/" && d != os.TempDir(); d = filepath.Dir(d) {
@@ -151,7 +155,7 @@ func asRootless(t *testing.T, name string) {
 
 // TestWorkspaceEnds: output, errors and status come out as without a sandbox.
 func TestWorkspaceEnds(t *testing.T) {
-	t.Run("rootless", func(t *testing.T) { asRootless(t, t.Name()[:strings.Index(t.Name(), "/")]) })
+	runRootless(t)
 	dir := repository(t)
 	for name, tc := range map[string]struct {
 		script, in, out, errs string
@@ -179,7 +183,7 @@ func TestWorkspaceEnds(t *testing.T) {
 
 // TestWorkspaceReachesNothingElse: what gets through outside does not inside.
 func TestWorkspaceReachesNothingElse(t *testing.T) {
-	t.Run("rootless", func(t *testing.T) { asRootless(t, t.Name()[:strings.Index(t.Name(), "/")]) })
+	runRootless(t)
 	dir := repository(t)
 	out := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(out, []byte("reached\n"), 0o644); err != nil {
@@ -250,7 +254,7 @@ func TestWorkspaceReachesNothingElse(t *testing.T) {
 
 // TestWorkspaceEscapes: what only a way out needs ends the whole run, named.
 func TestWorkspaceEscapes(t *testing.T) {
-	t.Run("rootless", func(t *testing.T) { asRootless(t, t.Name()[:strings.Index(t.Name(), "/")]) })
+	runRootless(t)
 	dir := repository(t)
 	const call = "/usr/bin/python3 -c 'import ctypes; print(ctypes.CDLL(None).syscall(%s))'"
 	for want, script := range map[string]string{
@@ -299,7 +303,7 @@ func TestWorkspaceRefuses(t *testing.T) {
 
 // TestWorkspaceNetwork: servers of test runners work, by name and by number.
 func TestWorkspaceNetwork(t *testing.T) {
-	t.Run("rootless", func(t *testing.T) { asRootless(t, t.Name()[:strings.Index(t.Name(), "/")]) })
+	runRootless(t)
 	got := workIn(t, repository(t), `echo page > index.html; /usr/bin/python3 -m http.server 8000 >/dev/null 2>&1 & sleep 0.1
 /usr/bin/python3 -c '
 import urllib.request,time,socket

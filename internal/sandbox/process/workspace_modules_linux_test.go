@@ -10,7 +10,7 @@ import (
 // What the host's git reads of a submodule, of one within it, and of a linked
 // work tree cannot be changed by a run, nor brought in where it was not.
 func TestWorkspaceKeepsSubmodules(t *testing.T) {
-	t.Run("rootless", func(t *testing.T) { asRootless(t, t.Name()[:strings.Index(t.Name(), "/")]) })
+	runRootless(t)
 	dir := repository(t)
 	git(t, dir, "commit", "-q", "--allow-empty", "-m", "begin")
 	for _, at := range [][2]string{{".git/modules/lib", "lib"}, {".git/modules/lib/modules/inner", "lib/inner"}} {

@@ -172,7 +172,7 @@ func (e *echoing) reach() sandbox.Reach {
 // inNetworks runs do with somebody who serves networks: as root, as an ordinary
 // user, and where the kernel leads only the listed ports to him.
 func inNetworks(t *testing.T, do func(*echoing)) {
-	t.Run("rootless", func(t *testing.T) { asRootless(t, t.Name()[:strings.Index(t.Name(), "/")]) })
+	runRootless(t)
 	for _, listed := range []bool{false, true} {
 		t.Run(map[bool]string{false: "every port", true: "listed ports"}[listed], func(t *testing.T) {
 			e := &echoing{t: t, listed: listed}

@@ -116,7 +116,7 @@ func begin(t *testing.T, ctx context.Context, script string, std Streams) <-chan
 // TestWorkspaceTerminal: a program has a terminal of its own, of the caller's
 // size; keys go inside, and the caller's is afterwards what it was.
 func TestWorkspaceTerminal(t *testing.T) {
-	t.Run("rootless", func(t *testing.T) { asRootless(t, t.Name()[:strings.Index(t.Name(), "/")]) })
+	runRootless(t)
 	g := newGlass(t)
 	g.size(31, 99)
 	before, err := unix.IoctlGetTermios(int(g.slave.Fd()), unix.TCGETS)
@@ -209,7 +209,7 @@ func TestWorkspaceSignals(t *testing.T) {
 // TestWorkspaceHalt: a run is over at once, with everything in it, whether or not
 // anybody reads what it writes.
 func TestWorkspaceHalt(t *testing.T) {
-	t.Run("rootless", func(t *testing.T) { asRootless(t, t.Name()[:strings.Index(t.Name(), "/")]) })
+	runRootless(t)
 	for name, script := range map[string]string{
 		"deaf": "trap '' TERM HUP INT; for i in $(seq 20); do (trap '' TERM; setsid sleep 1000 & sleep 1000) & done; echo ready; wait; wait",
 		"loud": "echo ready; while :; do echo yes; done",

@@ -16,7 +16,7 @@ import (
 // TestWorkspaceOwnsWhatItMakes: files made inside are the tree's owner's on disk,
 // and none sets an identity.
 func TestWorkspaceOwnsWhatItMakes(t *testing.T) {
-	t.Run("rootless", func(t *testing.T) { asRootless(t, t.Name()[:strings.Index(t.Name(), "/")]) })
+	runRootless(t)
 	dir := repository(t)
 	owner := os.Geteuid()
 	if owner == 0 {
@@ -45,7 +45,7 @@ stat -c %u:%a d/f; id -u; git -c user.name=a -c user.email=b add -A && git -c us
 // TestWorkspaceKeepsTheRepository: what the host's git would execute later stays
 // as it is, in every way to change it that there is.
 func TestWorkspaceKeepsTheRepository(t *testing.T) {
-	t.Run("rootless", func(t *testing.T) { asRootless(t, t.Name()[:strings.Index(t.Name(), "/")]) })
+	runRootless(t)
 	dir := repository(t)
 	if err := os.Mkdir(filepath.Join(dir, ".husky"), 0o755); err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ echo end`, "")
 // TestWorkspaceLinkedTree: a linked work tree and a submodule bring their
 // repository with them; one that only says so brings nothing.
 func TestWorkspaceLinkedTree(t *testing.T) {
-	t.Run("rootless", func(t *testing.T) { asRootless(t, t.Name()[:strings.Index(t.Name(), "/")]) })
+	runRootless(t)
 	main := repository(t)
 	git(t, main, "commit", "-q", "--allow-empty", "-m", "first")
 	side := filepath.Join(filepath.Dir(main), "side")

@@ -70,7 +70,7 @@ func listing(t *testing.T, dir string) string {
 // the way to which, there is a link when the run begins, or nothing, is named,
 // and nothing runs; what the link leads to stays as it was.
 func TestWorkspaceTreeReplaced(t *testing.T) {
-	t.Run("rootless", func(t *testing.T) { asRootless(t, t.Name()[:strings.Index(t.Name(), "/")]) })
+	runRootless(t)
 	for name, c := range map[string]struct {
 		swap func(above, tree, other string) error
 		says string
@@ -119,7 +119,7 @@ func TestWorkspaceTreeReplaced(t *testing.T) {
 // TestWorkspaceTreeSwapped: between two looks of one run's beginning a directory
 // comes to stand where another was: it is given to nobody.
 func TestWorkspaceTreeSwapped(t *testing.T) {
-	t.Run("rootless", func(t *testing.T) { asRootless(t, t.Name()[:strings.Index(t.Name(), "/")]) })
+	runRootless(t)
 	above, tree, other := twoTrees(t)
 	list, err := grants(tree)
 	if err != nil {
@@ -161,7 +161,7 @@ func startWorkspaceAt(t *testing.T, trees []grantTree) (*launcherConn, error) {
 // on it, the program ends by itself, what comes to stand in its place stays as it
 // is, and what the run made in its own is found wherever that is.
 func TestWorkspaceTreeGone(t *testing.T) {
-	t.Run("rootless", func(t *testing.T) { asRootless(t, t.Name()[:strings.Index(t.Name(), "/")]) })
+	runRootless(t)
 	for name, c := range map[string]struct {
 		happens func(above, tree, other string) error
 		says    string // of what the run made
