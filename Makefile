@@ -74,7 +74,7 @@ CI = ./.ci/report ./.ci/touched ./.ci/types
 
 # Packages whose tests run with the race detector, because goroutines share memory there.
 RACE = \
-	./kernel ./daemon ./internal/egress ./internal/mcp/gateway ./internal/mcp/remote \
+	./daemon ./internal/egress ./kernel ./internal/mcp/gateway ./internal/mcp/remote \
 	./internal/mcp/server ./internal/mcp/code \
 	./internal/api ./internal/console ./internal/executor \
 	./internal/history ./internal/judge ./internal/keyset ./internal/notify ./internal/snapshot \
@@ -119,8 +119,8 @@ UNWATCHED = $(foreach p,golang.org/x/crypto/... crypto/internal/fips140/... enco
 
 # The race detector needs cgo; the product does not. Without atexit_sleep_ms each of the
 # many processes that the tests start sleeps a second at its end. The tests were vetted
-# before, by more than go test does. A go test that fails without an event still fails.
-GOTEST = $(GO) test -vet=off -toolexec='env GOGC=400' -count=1 -timeout 30m -json
+# before, by more than go test does. Many tests wait: -p 4 keeps two cores busy. A go test that fails without an event still fails.
+GOTEST = $(GO) test -p 4 -vet=off -toolexec='env GOGC=400' -count=1 -timeout 30m -json
 RACETEST = CGO_ENABLED=1 $(GOTEST) -race
 REPORT = | $(GO) run ./.ci/report
 FAILED = || echo '{"Action":"fail","Package":"go test"}'
