@@ -119,7 +119,8 @@ UNWATCHED = $(foreach p,golang.org/x/crypto/... crypto/internal/fips140/... enco
 
 # The race detector needs cgo; the product does not. Without atexit_sleep_ms each of the
 # many processes that the tests start sleeps a second at its end. The tests were vetted
-# before, by more than go test does. Many tests wait: -p 4 keeps two cores busy. A go test that fails without an event still fails.
+# before, by more than go test does. Many tests wait: -p 4 keeps two cores busy. A go test
+# that fails without an event still fails.
 GOTEST = $(GO) test -p 4 -vet=off -toolexec='env GOGC=400' -count=1 -timeout 30m -json
 RACETEST = CGO_ENABLED=1 $(GOTEST) -race
 REPORT = | $(GO) run ./.ci/report
