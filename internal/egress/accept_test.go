@@ -197,6 +197,7 @@ func TestEgress_Error_everyRow(t *testing.T) {
 				method = "POST"
 			case c.url == "/twice":
 				w.passed(w.send("GET", w.url("good.test")+"twice", ""))
+				w.entries(1) // its entry may follow the answer
 				n = 2
 			case c.kind == holdfast.KindLogging:
 				w.breakStore(func(string) error { return errors.New("the disk is gone") })
