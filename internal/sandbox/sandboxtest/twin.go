@@ -107,7 +107,7 @@ func (s *suite) count(t *testing.T, why string) {
 // it ended.
 func (s *suite) outside(t *testing.T, a try) (out, how string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	dir := t.TempDir()
 	cmd := exec.CommandContext(ctx, systemPython(), "-B", "-S", "-s", "main.py")
