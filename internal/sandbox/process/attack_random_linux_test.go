@@ -80,10 +80,7 @@ func TestAttack_killedAtAnyMoment(t *testing.T) {
 			t.Fatal("nothing runs any more")
 		}
 	}
-	b.Settle(t.Context())
-	if after := b.Trace(); after != before {
-		t.Errorf("it left %+v, before %+v", after, before)
-	}
+	leftAsBefore(t, b, before)
 }
 
 // killBelow kills a process below this one: a workload, an init or a seat that

@@ -2,7 +2,9 @@ package process
 
 import (
 	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -171,19 +173,26 @@ func fell(t *testing.T, b *Tier) {
 	}
 }
 
-// leftAsBefore: what the tier holds is what it held. What is below a process that
-// was killed goes when the kernel gets to it.
+// leftAsBefore checks that the tier holds again what it held before. What is below a
+// process that was killed goes when the kernel gets to it. A failure names every open
+// descriptor.
 func leftAsBefore(t *testing.T, b *Tier, before Trace) {
 	t.Helper()
 	var after Trace
-	for range 100 {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		b.Settle(t.Context())
 		if after = b.Trace(); after == before {
 			return
 		}
-		time.Sleep(20 * time.Millisecond)
 	}
 	t.Errorf("%+v is left, before it was %+v", after, before)
+	for _, pid := range append(descendants(os.Getpid()), os.Getpid()) {
+		links, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+		for _, link := range links {
+			target, _ := os.Readlink(link)
+			t.Log(link, target)
+		}
+	}
 }
 
 // TestSpawnFails_FP5_theInterpreter: everything stands, and then the interpreter

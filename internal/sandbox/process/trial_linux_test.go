@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -162,13 +160,6 @@ func TestManyRunsLeaveNothing(t *testing.T) {
 	before, start := b.Trace(), time.Now()
 	all(runs)
 	took := time.Since(start)
-	b.Settle(t.Context())
-	if after := b.Trace(); after != before {
-		t.Errorf("%+v, before %+v", after, before)
-		for _, pid := range descendants(os.Getpid()) {
-			s, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-			t.Logf("%.60s", s)
-		}
-	}
+	leftAsBefore(t, b, before)
 	t.Logf("%d runs, %v each", runs, took/time.Duration(runs))
 }
