@@ -74,7 +74,7 @@ CI = ./.ci/report ./.ci/touched ./.ci/types
 
 # Packages whose tests run with the race detector, because goroutines share memory there.
 RACE = \
-	./daemon ./internal/egress ./kernel ./internal/mcp/gateway ./internal/mcp/remote \
+	./kernel ./internal/mcp/gateway ./internal/mcp/remote \
 	./internal/mcp/server ./internal/mcp/code \
 	./internal/api ./internal/console ./internal/executor \
 	./internal/history ./internal/judge ./internal/keyset ./internal/notify ./internal/snapshot \
@@ -84,7 +84,9 @@ RACE = \
 # detector, each with the reason (TestRaceListIsComplete).
 define NO_RACE
 cmd/holdfast                  the daemons and agents that its tests start are other processes
+daemon                        twice the time with the detector: what runs at once does (RACE_PART), all of it in make endure-daemon
 executorpb                    generated
+internal/egress               three times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-egress
 internal/llm/llmtest          a provider for the tests of other packages, which run with the detector
 internal/mcp/gatewaytest      a kernel for the tests of other packages, which run with the detector
 internal/redact               reads bytes one by one; the tests of what is shared run with the detector (RACE_PART)
@@ -102,10 +104,12 @@ endef
 
 # Packages of which some tests run with the race detector, and the pattern of these tests.
 define RACE_PART
+./daemon                      TestExecutor(Flood|ClientsVanish|WaitEnds)$$|TestD9_budgetsStandAtOneMoment|TestAttackWatch_(in_flight|flood|halt)|TestAttackWebhook_a_flood|TestEgress_Daemon_(reloadInMidStream|haltCutsAndRefuses)|TestD34_HaltHooks_get|TestModelsNeverPassACap|TestNetwork_DiesWithTheRun|TestServeAndAsk|TestReloadIsWholeOrNotAtAll|TestBackupWhileRunning|TestActsAtOnceOnOneTree|TestD40_HaltInTheMiddle|TestRollbackEndsWithTheDaemon|TestD41a_FloodOfFindings|TestK7_webhook_queue|Test001_Layer5_CostPerHour|TestPanicsOfTheDaemon|TestLingerWaits
+./internal/egress             TestEgress_(ManyAtOnce|BodiesTogether|StreamsArrive|AStream|AClientThat|CloseWaits|PoolsAreBounded|AWebSocket|ATunnel|EventsGoOnOneByOne)|TestAttack_(ARateIsNotExceededAtOnce|AThousandAborted|OneRecordAndTwoRequests|OneAgentHolds)|TestPart4_|TestBad_ACutTunnel|TestBlocksAreTheSame|TestBad_Egress_reload
 ./internal/redact             BodiesReadWithOneEngineStayApart|AttackTogether
 ./internal/sandbox/container  TestDockerBadEngine|TestDemux|TestRun$$|TestHeir
 ./internal/sandbox/process    TestClose_underRuns|TestWarm_(eachServesOnce|whoDiesWhileWaiting|lastMakesNothingReady)|TestARunSurvivesItsLaunchersDeath|TestManyBuildAtOnce|TestBuilderIsOvertaken|TestFiltersAreCompiledOnce|TestBystanders|TestWorkspaceHalt|TestWorkspaceTerminal|TestNetwork_Accept1|TestTroubles|TestSeats
-./internal/sandbox/vm         TestTemplateIsMade|TestBad|TestHowItEnded|TestSilent
+./internal/sandbox/vm         TestTemplateIsMade|TestBad(Machines|Restored)|TestHowItEnded|TestSilent
 ./internal/schema             Concurrent
 endef
 export RACE_PART
@@ -127,18 +131,24 @@ REPORT = | $(GO) run ./.ci/report
 FAILED = || echo '{"Action":"fail","Package":"go test"}'
 export GORACE = atexit_sleep_ms=50
 
+# The packages without the race detector whose tests take longest: they start first, so
+# that none runs alone at the end.
+LONG = ./internal/sandbox/process ./daemon ./cmd/holdfast ./internal/sandbox/container \
+	./internal/egress ./internal/sandbox/vm ./examples/mcp-guard/screenshots
+
 once:
 	{ $(RACETEST) $(UNWATCHED) $(RACE) $(FAILED); \
-	$(GOTEST) $$($(GO) list ./... $(CI) | grep -vxFf <($(GO) list $(RACE))) $(FAILED); \
-	while read -r package tests; do \
-		$(RACETEST) $(filter-out %/internal/redact=-race=false,$(UNWATCHED)) -run "$$tests" $$package $(FAILED); \
-	done <<< "$$RACE_PART"; \
+	$(GOTEST) $(LONG) $$($(GO) list ./... $(CI) | grep -vxFf <($(GO) list $(RACE) $(LONG))) $(FAILED); \
+	$(RACETEST) $(UNWATCHED) -run "$$(grep -v /redact <<< "$$RACE_PART" | awk '{print $$2}' | paste -sd '|')" \
+		$$(grep -v /redact <<< "$$RACE_PART" | cut -d ' ' -f 1) $(FAILED); \
+	$(RACETEST) -run "$$(awk '/redact/ {print $$2}' <<< "$$RACE_PART")" ./internal/redact $(FAILED); \
 	for dir in tools/verify deploy/aws-nat; do (cd $$dir && $(GOTEST) ./...) $(FAILED); done; } $(REPORT)
 
 example: build
 	examples/mcp-guard/run
 
-# make endure-NAME runs these packages with the tag endure. make peers-NAME runs the tests
+# make endure-NAME runs the packages of ENDURE_NAME with the tag endure, and those of
+# RACE_WHOLE_NAME, all of them, with the race detector. make peers-NAME runs the tests
 # of their files with the tag peers.
 ENDURE_kernel = ./kernel ./ledger ./internal/schema ./internal/sqlite ./internal/redact
 ENDURE_egress = ./internal/egress ./internal/llm
@@ -146,6 +156,8 @@ ENDURE_mcp = ./internal/mcp/gateway ./internal/mcp/remote ./internal/mcp/server
 ENDURE_sandbox = ./internal/sandbox/process ./internal/sandbox/container ./internal/sandbox/vm ./internal/snapshot
 ENDURE_daemon = ./daemon ./internal/console
 ENDURE_command = ./cmd/holdfast
+RACE_WHOLE_egress = ./internal/egress
+RACE_WHOLE_daemon = ./daemon
 PEERS_command = ./cmd/holdfast
 PEERS_mcp = ./internal/mcp/remote ./examples/mcp-guard
 PEERS_daemon = ./daemon
@@ -156,7 +168,8 @@ PEERSES = $(patsubst PEERS_%,peers-%,$(filter PEERS_%,$(.VARIABLES)))
 endure: $(ENDURES)
 peers: $(PEERSES)
 $(ENDURES): endure-%:
-	{ $(GOTEST) -tags endure $(ENDURE_$*) $(FAILED); } $(REPORT)
+	{ $(GOTEST) -tags endure $(ENDURE_$*) $(FAILED); \
+	$(if $(RACE_WHOLE_$*),$(RACETEST) $(UNWATCHED) $(RACE_WHOLE_$*) $(FAILED);) } $(REPORT)
 $(PEERSES): peers-%:
 	{ $(GOTEST) -tags peers -run "^($$(grep -lE '^//go:build .*\bpeers\b' $(PEERS_$*:=/*_test.go) \
 		| xargs grep -ohE '^func Test\w+' | cut -c 6- | paste -sd '|'))$$" $(PEERS_$*) $(FAILED); } $(REPORT)
