@@ -156,6 +156,8 @@ ENDURE_mcp = ./internal/mcp/gateway ./internal/mcp/remote ./internal/mcp/server
 ENDURE_sandbox = ./internal/sandbox/process ./internal/sandbox/container ./internal/sandbox/vm ./internal/snapshot
 ENDURE_daemon = ./daemon ./internal/console
 ENDURE_command = ./cmd/holdfast
+# In the module of benchmarks: that each of them runs, and that peers do the same work.
+ENDURE_bench = . ./sandbox ./peers
 RACE_WHOLE_egress = ./internal/egress
 RACE_WHOLE_daemon = ./daemon
 PEERS_command = ./cmd/holdfast
@@ -168,7 +170,7 @@ PEERSES = $(patsubst PEERS_%,peers-%,$(filter PEERS_%,$(.VARIABLES)))
 endure: $(ENDURES)
 peers: $(PEERSES)
 $(ENDURES): endure-%:
-	{ $(GOTEST) -tags endure $(ENDURE_$*) $(FAILED); \
+	{ cd $(if $(filter bench,$*),bench,.) && $(GOTEST) -tags endure $(ENDURE_$*) $(FAILED); \
 	$(if $(RACE_WHOLE_$*),$(RACETEST) $(UNWATCHED) $(RACE_WHOLE_$*) $(FAILED);) } $(REPORT)
 $(PEERSES): peers-%:
 	{ $(GOTEST) -tags peers -run "^($$(grep -lE '^//go:build .*\bpeers\b' $(PEERS_$*:=/*_test.go) \
@@ -182,7 +184,7 @@ LICENSE                none
 Makefile               none
 README.md              none
 SECURITY.md            none
-bench                  none
+bench                  endure-bench
 cmd/holdfast           endure-command peers-command
 constitution           endure-kernel
 daemon                 endure-daemon peers-daemon
