@@ -1,6 +1,8 @@
-# make test: everything a change must pass. make quick: the inner loop, without services.
-# make endure: what is done thousands of times, and the escape families in full.
-# make peers: what needs large downloads. make bench: figures, which no test asserts.
+# make test: vet, staticcheck and every test once. make quick: short tests, without
+# services. make endure: repeated tests and escape families in full, the daemon and egress
+# whole with the race detector, the tests of bench/. make peers: what needs large
+# downloads. make bench: figures. CI runs make test and what a change needs of endure and
+# peers (.ci/run).
 
 GO ?= go
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
@@ -87,13 +89,13 @@ cmd/holdfast                  the daemons and agents that its tests start are ot
 daemon                        twice the time with the detector: what runs at once does (RACE_PART), all of it in make endure-daemon
 executorpb                    generated
 internal/egress               three times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-egress
-internal/llm/llmtest          a provider for the tests of other packages, which run with the detector
+internal/llm/llmtest          a provider for the tests of other packages, of which RACE_PART has some
 internal/mcp/gatewaytest      a kernel for the tests of other packages, which run with the detector
 internal/redact               reads bytes one by one; the tests of what is shared run with the detector (RACE_PART)
 internal/sandbox/container    the work is done by other processes; the tests of what the tier shares run with it (RACE_PART)
 internal/sandbox/heir         the heir is another process
 internal/sandbox/process      the work is done by other processes; the tests of what the tier shares run with it (RACE_PART)
-internal/sandbox/sandboxtest  attempts for the tests of other packages, which run with the detector
+internal/sandbox/sandboxtest  attempts for the tests of other packages, of which RACE_PART has some
 internal/sandbox/vm           the work is done by other processes; the tests of what the tier shares run with it (RACE_PART)
 internal/schema               shares metaschemas that are compiled once; their tests run with the detector (RACE_PART)
 storetest                     runs in the tests of internal/sqlite, with the detector
@@ -103,9 +105,10 @@ internal/inflighttest          used by tests of other processes only
 endef
 
 # Packages of which some tests run with the race detector, and the pattern of these tests.
+# All patterns but that of redact are joined, and run in each of these packages.
 define RACE_PART
-./daemon                      TestExecutor(Flood|ClientsVanish|WaitEnds)$$|TestD9_budgetsStandAtOneMoment|TestAttackWatch_(in_flight|flood|halt)|TestAttackWebhook_a_flood|TestEgress_Daemon_(reloadInMidStream|haltCutsAndRefuses)|TestD34_HaltHooks_get|TestModelsNeverPassACap|TestNetwork_DiesWithTheRun|TestServeAndAsk|TestReloadIsWholeOrNotAtAll|TestBackupWhileRunning|TestActsAtOnceOnOneTree|TestD40_HaltInTheMiddle|TestRollbackEndsWithTheDaemon|TestD41a_FloodOfFindings|TestK7_webhook_queue|Test001_Layer5_CostPerHour|TestPanicsOfTheDaemon|TestLingerWaits
-./internal/egress             TestEgress_(ManyAtOnce|BodiesTogether|StreamsArrive|AStream|AClientThat|CloseWaits|PoolsAreBounded|AWebSocket|ATunnel|EventsGoOnOneByOne)|TestAttack_(ARateIsNotExceededAtOnce|AThousandAborted|OneRecordAndTwoRequests|OneAgentHolds)|TestPart4_|TestBad_ACutTunnel|TestBlocksAreTheSame|TestBad_Egress_reload
+./daemon                      TestExecutor(Flood|ClientsVanish|WaitEnds)$$|TestD9_budgetsStandAtOneMoment|TestAttackWatch_(in_flight|flood|halt)|TestAttackWebhook_a_flood|TestEgress_Daemon_(reloadInMidStream|haltCutsAndRefuses)|TestBad_Egress_reload|TestD34_HaltHooks_get|TestModelsNeverPassACap|TestNetwork_DiesWithTheRun|TestServeAndAsk|TestReloadIsWholeOrNotAtAll|TestBackupWhileRunning|TestActsAtOnceOnOneTree|TestD40_HaltInTheMiddle|TestRollbackEndsWithTheDaemon|TestD41a_FloodOfFindings|TestK7_webhook_queue|Test001_Layer5_CostPerHour|TestPanicsOfTheDaemon|TestLingerWaits
+./internal/egress             TestEgress_(ManyAtOnce|BodiesTogether|StreamsArrive|AStream|AClientThat|CloseWaits|PoolsAreBounded|AWebSocket|ATunnel|EventsGoOnOneByOne)|TestAttack_(ARateIsNotExceededAtOnce|AThousandAborted|OneRecordAndTwoRequests|OneAgentHolds)|TestPart4_|TestBad_ACutTunnel|TestBlocksAreTheSame
 ./internal/redact             BodiesReadWithOneEngineStayApart|AttackTogether
 ./internal/sandbox/container  TestDockerBadEngine|TestDemux|TestRun$$|TestHeir
 ./internal/sandbox/process    TestClose_underRuns|TestWarm_(eachServesOnce|whoDiesWhileWaiting|lastMakesNothingReady)|TestARunSurvivesItsLaunchersDeath|TestManyBuildAtOnce|TestBuilderIsOvertaken|TestFiltersAreCompiledOnce|TestBystanders|TestWorkspaceHalt|TestWorkspaceTerminal|TestNetwork_Accept1|TestTroubles|TestSeats
@@ -156,7 +159,7 @@ ENDURE_mcp = ./internal/mcp/gateway ./internal/mcp/remote ./internal/mcp/server
 ENDURE_sandbox = ./internal/sandbox/process ./internal/sandbox/container ./internal/sandbox/vm ./internal/snapshot
 ENDURE_daemon = ./daemon ./internal/console
 ENDURE_command = ./cmd/holdfast
-# In the module of benchmarks: that each of them runs, and that peers do the same work.
+# In the module of benchmarks: each of them runs, and the peers do the same work.
 ENDURE_bench = . ./sandbox ./peers
 RACE_WHOLE_egress = ./internal/egress
 RACE_WHOLE_daemon = ./daemon
@@ -176,7 +179,8 @@ $(PEERSES): peers-%:
 	{ $(GOTEST) -tags peers -run "^($$(grep -lE '^//go:build .*\bpeers\b' $(PEERS_$*:=/*_test.go) \
 		| xargs grep -ohE '^func Test\w+' | cut -c 6- | paste -sd '|'))$$" $(PEERS_$*) $(FAILED); } $(REPORT)
 
-# The targets that .ci/run takes for a change in a directory (.ci/touched).
+# The targets that .ci/run adds for a change in a directory (.ci/touched). The longest
+# directory counts; "." is only the files at the root. A directory without a row runs all.
 define TOUCHES
 .                      none
 .ci                    none

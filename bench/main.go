@@ -42,7 +42,7 @@ func listSubjects() []*measure.Subject {
 	}
 }
 
-// runRole is this program where a benchmark started it as one of its processes.
+// runRole runs this program as a child process of a benchmark.
 func runRole(ctx context.Context, role string, args []string) error {
 	switch {
 	case role == gateway.ServerRole && len(args) == 1:

@@ -16,11 +16,11 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/sandbox/vm"
 )
 
-// RunHelperRole carries out the part of a helper, and does not return, if a sandbox
-// started this program again as one: as a launcher, as the heir that tidies up after
-// it, or in a guest of the VM tier as the supervisor. A program in which code is run
-// calls it first thing in main: walls are built by a process that has nothing else in
-// its memory.
+// RunHelperRole runs this process as a sandbox's helper, and does not return, if a sandbox
+// started the program again as one: as a launcher, as the heir that tidies up after it, or
+// in a guest of the VM tier as the supervisor. Otherwise it returns. Call it first in main,
+// and in TestMain of a package whose tests run code: walls are built by a process that has
+// nothing else in its memory.
 func RunHelperRole() {
 	process.Launcher()
 	container.Launcher()

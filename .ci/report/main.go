@@ -1,7 +1,7 @@
 // Command report reads `go test -json` and prints a summary: one line for each
 // package, the output of each test that failed, every skipped test by name, and a
-// closing line with the counts. It fails if a test failed or none passed, and under
-// CI also if a test was skipped.
+// closing line with the counts. It fails if a test, a package or a build failed or no test
+// passed, and under CI also if a test was skipped. Lines that are not JSON are printed.
 //
 //	go test -json ... | report
 package main
@@ -44,7 +44,7 @@ func report(from io.Reader, to io.Writer, strict bool) int {
 // tally counts the results of tests.
 type tally struct {
 	passed, failed, skipped int
-	broken                  int // packages that failed or were not built, and events that could not be read
+	broken                  int // packages that failed or were not built, and a failure to read
 }
 
 // readEvents reads events until they end, and writes each result of interest.

@@ -1,11 +1,16 @@
-// Package early runs the commands that must start fast, before most of the program is
-// initialised.
+// Package early prints help before most packages are initialised; its packages filters and
+// buildinfo answer key, redact and version.
 //
 // Go initialises packages in the order of their import paths, each after those that it
-// imports (Go specification, "Program initialization"). This package imports only such
-// standard packages as every other needs too. So its init, which answers help, runs before those of protobuf, gRPC, OpenTelemetry, Prometheus and SQLite, which
-// take longer than the command does. runtime/debug is not one of them. A command line that is not known here is left to
-// main, and so is every error, which main reports.
+// imports (Go specification, "Program initialization"). This package imports only standard
+// packages that all others need too. So its init runs before those of protobuf, gRPC,
+// OpenTelemetry, Prometheus and SQLite, which take longer than the command does. Package
+// runtime/debug, which version needs, is itself initialised late. A command line that is
+// not known here is left to main, and so is every error, which main reports.
+//
+// To add a command: cmd/holdfast has it too; call Run in the init of a package below this
+// one, import that package from cmd/holdfast, add it to floors_test.go and README.md, and
+// measure with `go run -C bench . kernel --only start`.
 package early
 
 import (
@@ -70,8 +75,8 @@ type PanicError struct {
 // Error implements error.
 func (e *PanicError) Error() string { return fmt.Sprint(e.Value) }
 
-// findCommand returns the command that prints help, if args ask for it. A write error is the
-// command's error: an answer that no one could read is none.
+// findCommand returns the command that prints help, if args ask for it. A write error is
+// the command's error.
 func findCommand(args []string) (func() error, bool) {
 	text, known := FindHelp(args)
 	return func() error {

@@ -1,4 +1,5 @@
-// Package schema is what K1 asks: does a document fit a JSON Schema (D7).
+// Package schema validates documents against JSON Schema, for gate K1 (D7): Compile
+// returns a Schema, whose Check and Validate apply it.
 //
 // A schema is read (read.go), its addresses and anchors are found (index.go),
 // it is checked against its dialect's own schema (metaschema.go), its
@@ -9,8 +10,8 @@
 // fractions, whose size a document could choose; and it says where a document
 // fails without quoting what the document holds. Patterns are RE2.
 //
-// The package does no I/O, starts no goroutine and compiles nothing before it
-// is asked to. Its tests compare it with the official suite and with
+// The package does no I/O and starts no goroutine. The dialects' own schemas are compiled
+// at their first use, not at the start of the program. Its tests compare it with the official suite and with
 // santhosh-tekuri/jsonschema.
 package schema
 
@@ -25,7 +26,7 @@ import (
 )
 
 // Schema is one compiled schema. It is immutable and may be used by many
-// goroutines. The zero Schema refuses every document.
+// goroutines. The zero Schema fits no document: Validate returns an error.
 type Schema struct {
 	id    string
 	hash  string
@@ -86,8 +87,8 @@ func Compile(id string, raw []byte) (*Schema, error) {
 // json.Number, which it does not change. It returns no violation if the
 // document fits, else the first MaxViolations in a fixed order.
 //
-// The error is nil but for a TimeoutError: ctx ended, or the walk took more
-// work than any honest document needs. A document is valid only if both
+// The error is a TimeoutError if ctx ended or the walk took more work than any
+// honest document needs, and a SchemaNotFound for a nil or zero Schema. A document is valid only if both
 // results are empty.
 func (s *Schema) Validate(ctx context.Context, value any) ([]Violation, error) {
 	if s == nil || s.graph == nil {
@@ -96,7 +97,7 @@ func (s *Schema) Validate(ctx context.Context, value any) ([]Violation, error) {
 	return s.graph.validate(ctx, value)
 }
 
-// Check is Validate with one error: nil, the TimeoutError, or a
+// Check is Validate with one result: nil, an error of Validate, or a
 // ValidationError whose cause is an *Invalid.
 func (s *Schema) Check(ctx context.Context, value any) error {
 	found, err := s.Validate(ctx, value)

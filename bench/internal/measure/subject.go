@@ -163,8 +163,8 @@ func (b *Run) measureAll(list []Measurement) (all []Figure, err error) {
 func findMissed(all []Figure) (err error) {
 	for _, f := range all {
 		if f.Binding && !f.Met {
-			err = errors.Join(err, fmt.Errorf("%s: %s %s; its note names what there is more of than before",
-				f.Name, Number(f.Measured), f.Unit))
+			err = errors.Join(err, fmt.Errorf("%s: measured %s %s, target %s: see its note",
+				f.Name, Number(f.Measured), f.Unit, f.Target))
 		}
 	}
 	return err

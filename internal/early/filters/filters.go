@@ -19,6 +19,7 @@ import (
 func init() {
 	early.Run(func(args []string) (func() error, bool) {
 		run, known := findFilter(args)
+		known = known && filter.LimitCore() == nil // else main reports the error
 		return func() error { return runFilter(run) }, known
 	})
 }
@@ -30,7 +31,6 @@ func runFilter(run runner) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process
-	_ = filter.LimitCore()       // main says if it fails
 	return run(ctx)
 }
 
@@ -83,8 +83,8 @@ func findKey(flags, files []string) (runner, bool) {
 	}, true
 }
 
-// findRedact returns the filter that masks what its own form tells. With a
-// configuration, which may register secrets, the filter is main's.
+// findRedact returns the filter with the built-in rules, or none if there is a
+// configuration, which may register secrets: main runs it then.
 func findRedact(flags, files []string) (runner, bool) {
 	if _, named := os.LookupEnv("HOLDFAST_CONFIG"); named || len(flags) > 0 || configpath.FindDefault(os.LookupEnv) != "" {
 		return nil, false
