@@ -4,6 +4,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,6 +17,42 @@ import (
 func TestMain(m *testing.M) {
 	daemon.RunHelperRole()
 	testscript.Main(m, map[string]func(){"bench": main})
+}
+
+// TestEachSubjectIsRun compares the list of subjects with the scripts and with the loop of
+// `make bench`.
+func TestEachSubjectIsRun(t *testing.T) {
+	makefile, err := os.ReadFile(filepath.Join("..", "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	loop := regexp.MustCompile(`for name in ([a-z ]+); do \$\(GO\) run -C bench`).FindSubmatch(makefile)
+	if loop == nil {
+		t.Fatal("make bench has no loop over names")
+	}
+	files, err := filepath.Glob(filepath.Join("testdata", "*.txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var scripts strings.Builder
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		scripts.Write(text)
+	}
+	var names []string
+	for _, s := range listSubjects() {
+		names = append(names, s.Name)
+		if !regexp.MustCompile(`(?m)^exec bench ` + s.Name + `\b`).MatchString(scripts.String()) {
+			t.Errorf("no script in testdata runs bench %s", s.Name)
+		}
+	}
+	slices.Sort(names)
+	if made := slices.Sorted(slices.Values(strings.Fields(string(loop[1])))); !slices.Equal(names, made) {
+		t.Errorf("make bench runs %q, the command has %q", made, names)
+	}
 }
 
 // TestScripts runs each benchmark for a short time: they count what they can, and clean
