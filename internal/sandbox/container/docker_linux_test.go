@@ -217,6 +217,18 @@ func rootOf(t *testing.T, p *process.Tier, language string) string {
 	return prog.Root
 }
 
+// pythonOf is Python's root as the engine unpacks it: whole only for all attempts.
+func pythonOf(t *testing.T, p *process.Tier) string {
+	t.Helper()
+	root := rootOf(t, p, "python3")
+	if repeat.Enduring {
+		return root
+	}
+	slim := filepath.Join(t.TempDir(), "slim")
+	sandboxtest.CopySlimRoot(t, slim, root)
+	return slim
+}
+
 // open returns a tier behind the engine.
 func (d *docker) open(t *testing.T, p *process.Tier, change func(*container.DockerConfig)) *container.Docker {
 	t.Helper()
@@ -235,7 +247,7 @@ func (d *docker) open(t *testing.T, p *process.Tier, change func(*container.Dock
 // TestDocker runs what must hold of Debian's engine, started once.
 func TestDocker(t *testing.T) {
 	d, p := startDocker(t), programs(t)
-	roots := []string{rootOf(t, p, "python3")}
+	roots := []string{pythonOf(t, p)}
 	if repeat.Enduring { // the engine unpacks 100 MB for Node.js
 		roots = append(roots, rootOf(t, p, "node"))
 	}

@@ -85,7 +85,12 @@ func assemble(t testing.TB, boots string) error {
 		if err != nil {
 			return err
 		}
-		roots = append(roots, beside.Root)
+		root := beside.Root
+		if !repeat.Enduring { // a guest copies it, and each instruction is emulated
+			root = filepath.Join(dir, "slim")
+			sandboxtest.CopySlimRoot(t, root, beside.Root)
+		}
+		roots = append(roots, root)
 	}
 	shared.cfg = Config{Dir: filepath.Join(dir, "vm"), Kernel: boots, Program: self, MemoryMB: 1024, NoKVM: true, Secret: func(string) bool { return false },
 		Groups: host, Roots: func(context.Context) ([]string, error) { return roots, nil }}
