@@ -142,7 +142,6 @@ func refusedDocker(t *testing.T, ctx context.Context, host, want string) {
 
 // dockerImages: an image cannot lessen the floor, and one that would is refused.
 func dockerImages(t *testing.T, d *docker, p *process.Tier) {
-	python := pythonOf(t, p)
 	open := func(image string) error {
 		c, err := container.OpenDocker(t.Context(), container.DockerConfig{Dir: t.TempDir(), Host: "unix://" + d.socket, Image: image, Programs: p, Warn: func(s string) { t.Log(s) }})
 		if err == nil {
@@ -159,7 +158,7 @@ func dockerImages(t *testing.T, d *docker, p *process.Tier) {
 			t.Errorf("the hint does not say how to make one: %s", own.Hint)
 		}
 	}
-	d.importFolders(t, "bent", "ENV LD_PRELOAD=/evil.so PYTHONSTARTUP=/x SECRET=1&changes=ENTRYPOINT [\"/bin/false\"]&changes=USER root&changes=WORKDIR /etc&changes=HEALTHCHECK --interval=1s CMD false", python)
+	d.deriveImage(t, "bent", "languages", "ENV LD_PRELOAD=/evil.so PYTHONSTARTUP=/x SECRET=1&changes=ENTRYPOINT [\"/bin/false\"]&changes=USER root&changes=WORKDIR /etc&changes=HEALTHCHECK --interval=1s CMD false")
 	c := d.open(t, p, func(cfg *container.DockerConfig) { cfg.Image = "bent" })
 	res, err := c.Run(t.Context(), sandbox.Spec{ID: "bent", Language: "python3", Code: []byte("import os; print(os.getuid(), os.getcwd(), sorted(set(os.environ)&{'LD_PRELOAD','PYTHONSTARTUP','SECRET'}))")})
 	if err != nil || string(res.Stdout) != "2013265920 /workspace []\n" {
