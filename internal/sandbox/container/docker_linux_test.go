@@ -183,7 +183,8 @@ func encodeChanges(change string) string {
 	if change == "" {
 		return ""
 	}
-	encode := strings.NewReplacer(" ", "%20", "&changes=", "&changes=", "=", "%3D", "\"", "%22", "/", "%2F", "[", "%5B", "]", "%5D")
+	encode := strings.NewReplacer(" ", "%20", "&changes=", "&changes=", "=", "%3D", "\"", "%22",
+		"/", "%2F", "[", "%5B", "]", "%5D")
 	return "&changes=" + encode.Replace(change)
 }
 

@@ -288,7 +288,7 @@ func carryTexts(t *testing.T, b, cold *Tier) {
 	paths := []sandbox.Path{sandbox.PathParked, sandbox.PathForked}
 	list := texts()
 	names := []string{"a carriage return before an encoding", "two, and an encoding too late", "both ends", "a mark and another encoding, long",
-		"an encoding that is none", "UTF-7", "brackets, long", "a control character"}
+		"an unknown encoding", "UTF-7", "brackets, long", "a control character"}
 	if repeat.Enduring {
 		names = slices.Sorted(maps.Keys(list))
 	}

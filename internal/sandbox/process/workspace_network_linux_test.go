@@ -175,7 +175,8 @@ func (e *echoing) reach() sandbox.Reach {
 // user, and where the kernel leads only the listed ports to him.
 func inNetworks(t *testing.T, do func(*echoing)) {
 	runRootless(t)
-	both := repeat.Enduring || slices.Contains([]string{"TestNetwork_Accept1", "TestNetwork_Invariant1", "TestNetwork_Invariant2"}, t.Name())
+	always := []string{"TestNetwork_Accept1", "TestNetwork_Invariant1", "TestNetwork_Invariant2"}
+	both := repeat.Enduring || slices.Contains(always, t.Name())
 	for _, listed := range []bool{false, true} {
 		if listed && !both {
 			continue

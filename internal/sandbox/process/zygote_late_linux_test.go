@@ -33,7 +33,8 @@ func TestZygote_lateKillsNoRun(t *testing.T) {
 			done := make(chan struct{})
 			go func() { // the run asks for another fork, in its background
 				defer close(done)
-				res, err := b.Run(t.Context(), sandbox.Spec{ID: "z", Language: "python3", Code: []byte(waitsForSignal), Timeout: sandbox.MaxTimeout, Need: anyWalls})
+				res, err := b.Run(t.Context(), sandbox.Spec{ID: "z", Language: "python3", Code: []byte(waitsForSignal),
+					Timeout: sandbox.MaxTimeout, Need: anyWalls})
 				if err != nil || string(res.Stdout) != "waited\n" || res.Path != sandbox.PathParked {
 					t.Errorf("the run ended as %+v (%v)", res, err)
 				}
@@ -65,7 +66,7 @@ func TestZygote_lateKillsNoRun(t *testing.T) {
 	}
 }
 
-// waitsForSignal is a program that ends when it is told by a signal.
+// waitsForSignal is a program that ends at a signal.
 const waitsForSignal = `import ctypes, signal, time
 told = []
 signal.signal(signal.SIGUSR1, lambda *a: told.append(1))

@@ -88,7 +88,8 @@ func TestRestoredGuestsDiffer(t *testing.T) {
 	if repeat.Enduring { // in a guest it takes a second to import
 		id, modules = "uuid.uuid4()", modules+", uuid"
 	}
-	code := "import " + modules + "\nprint(os.urandom(16).hex(), random.random(), " + id + ", random.SystemRandom().random(), time.time(), sep='\\n')"
+	code := "import " + modules + "\nprint(os.urandom(16).hex(), random.random(), " + id +
+		", random.SystemRandom().random(), time.time(), sep='\\n')"
 	one, two := strings.Split(string(python(t, b, code).Stdout), "\n"), strings.Split(string(python(t, b, code).Stdout), "\n")
 	if len(one) != 6 || len(two) != 6 {
 		t.Fatalf("%q %q", one, two)

@@ -91,8 +91,8 @@ func assemble(t testing.TB, boots string) error {
 		}
 		root := beside.Root
 		if !repeat.Enduring { // a guest copies it, and each instruction is emulated
+			sandboxtest.CopySlimRoot(t, filepath.Join(dir, "slim"), root)
 			root = filepath.Join(dir, "slim")
-			sandboxtest.CopySlimRoot(t, root, beside.Root)
 		}
 		roots = append(roots, root)
 	}
