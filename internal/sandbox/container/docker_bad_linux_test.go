@@ -142,7 +142,6 @@ func refusedDocker(t *testing.T, ctx context.Context, host, want string) {
 
 // dockerImages: an image cannot lessen the floor, and one that would is refused.
 func dockerImages(t *testing.T, d *docker, p *process.Tier) {
-	python := rootOf(t, p, "python3")
 	open := func(image string) error {
 		c, err := container.OpenDocker(t.Context(), container.DockerConfig{Dir: t.TempDir(), Host: "unix://" + d.socket, Image: image, Programs: p, Warn: func(s string) { t.Log(s) }})
 		if err == nil {
@@ -159,7 +158,7 @@ func dockerImages(t *testing.T, d *docker, p *process.Tier) {
 			t.Errorf("the hint does not say how to make one: %s", own.Hint)
 		}
 	}
-	d.importFolders(t, "bent", "ENV LD_PRELOAD=/evil.so PYTHONSTARTUP=/x SECRET=1&changes=ENTRYPOINT [\"/bin/false\"]&changes=USER root&changes=WORKDIR /etc&changes=HEALTHCHECK --interval=1s CMD false", python)
+	d.deriveImage(t, "bent", "languages", "ENV LD_PRELOAD=/evil.so PYTHONSTARTUP=/x SECRET=1&changes=ENTRYPOINT [\"/bin/false\"]&changes=USER root&changes=WORKDIR /etc&changes=HEALTHCHECK --interval=1s CMD false")
 	c := d.open(t, p, func(cfg *container.DockerConfig) { cfg.Image = "bent" })
 	res, err := c.Run(t.Context(), sandbox.Spec{ID: "bent", Language: "python3", Code: []byte("import os; print(os.getuid(), os.getcwd(), sorted(set(os.environ)&{'LD_PRELOAD','PYTHONSTARTUP','SECRET'}))")})
 	if err != nil || string(res.Stdout) != "2013265920 /workspace []\n" {
@@ -177,20 +176,27 @@ func dockerImages(t *testing.T, d *docker, p *process.Tier) {
 
 // dockerStops: a caller who goes, and a tier that is closed, end the run.
 func dockerStops(t *testing.T, d *docker, p *process.Tier) {
-	c := d.open(t, p, nil)
-	spec := sandbox.Spec{ID: "stop", Language: "python3", Code: []byte("print('on',flush=True)\nimport time; time.sleep(600)")}
+	dir := filepath.Join(t.TempDir(), "docker")
+	c := d.open(t, p, func(cfg *container.DockerConfig) { cfg.Dir = dir })
+	spec := sandbox.Spec{ID: "stop", Language: "python3"}
 	ctx, cancel := context.WithCancel(t.Context())
-	time.AfterFunc(1500*time.Millisecond, cancel)
-	res, err := c.Run(ctx, spec)
-	if err == nil && (res.Reason != sandbox.ReasonHalt || res.ExitCode != 137) || err != nil && !strings.Contains(err.Error(), "stopped before it began") {
-		t.Errorf("%v %+v", err, res)
+	for _, by := range []struct {
+		name string
+		stop func()
+	}{{"caller", cancel}, {"tier", func() { c.Close() }}} {
+		spec.Code = fmt.Appendf(nil, "open(%q,'w').write('x')\nimport time; time.sleep(600)", by.name)
+		go func() {
+			if awaitFile(t.Context(), dir, by.name) {
+				by.stop()
+			}
+		}()
+		res, err := c.Run(ctx, spec)
+		if err != nil || res.Reason != sandbox.ReasonHalt || res.ExitCode != 137 {
+			t.Errorf("stopped by its %s: %v %+v", by.name, err, res)
+		}
+		ctx = t.Context()
 	}
-	time.AfterFunc(1500*time.Millisecond, func() { c.Close() })
-	res, err = c.Run(t.Context(), spec)
-	if err == nil && (res.Reason != sandbox.ReasonHalt || res.ExitCode != 137) || err != nil && !strings.Contains(err.Error(), "stopped before it began") {
-		t.Errorf("%v %+v", err, res)
-	}
-	if _, err = c.Run(t.Context(), spec); err == nil {
+	if _, err := c.Run(t.Context(), spec); err == nil {
 		t.Error("a closed tier runs")
 	}
 	d.empty(t)

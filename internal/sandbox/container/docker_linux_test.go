@@ -6,6 +6,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"io/fs"
 	"net"
@@ -156,12 +157,35 @@ func (d *docker) importFolders(t *testing.T, name, change string, folders ...str
 	r, w := io.Pipe()
 	go func() { w.CloseWithError(pack(w, folders)) }()
 	path := "/v1.41/images/create?fromSrc=-&repo=" + name
-	if change != "" {
-		path += "&changes=" + strings.NewReplacer(" ", "%20", "&changes=", "&changes=", "=", "%3D", "\"", "%22", "/", "%2F", "[", "%5B", "]", "%5D").Replace(change)
-	}
+	path += encodeChanges(change)
 	if out := d.ask(t, http.MethodPost, path, r); !strings.Contains(out, "sha256:") {
 		t.Fatal(out)
 	}
+}
+
+// deriveImage makes an image of another one and of changes, without unpacking it again.
+func (d *docker) deriveImage(t *testing.T, name, from, change string) {
+	t.Helper()
+	var made struct{ ID string }
+	out := d.ask(t, http.MethodPost, "/v1.41/containers/create", strings.NewReader(`{"Image":"`+from+`","Cmd":["none"]}`))
+	if err := json.Unmarshal([]byte(out), &made); err != nil || made.ID == "" {
+		t.Fatalf("%v in %s", err, out)
+	}
+	out = d.ask(t, http.MethodPost, "/v1.41/commit?container="+made.ID+"&repo="+name+encodeChanges(change), nil)
+	if !strings.Contains(out, "sha256:") {
+		t.Fatal(out)
+	}
+	d.ask(t, http.MethodDelete, "/v1.41/containers/"+made.ID, nil)
+}
+
+// encodeChanges returns changes in a Dockerfile's words as a query has them.
+func encodeChanges(change string) string {
+	if change == "" {
+		return ""
+	}
+	encode := strings.NewReplacer(" ", "%20", "&changes=", "&changes=", "=", "%3D", "\"", "%22",
+		"/", "%2F", "[", "%5B", "]", "%5D")
+	return "&changes=" + encode.Replace(change)
 }
 
 func pack(w io.Writer, folders []string) error {
@@ -217,6 +241,18 @@ func rootOf(t *testing.T, p *process.Tier, language string) string {
 	return prog.Root
 }
 
+// pythonOf is Python's root as the engine unpacks it: whole only for all attempts.
+func pythonOf(t *testing.T, p *process.Tier) string {
+	t.Helper()
+	root := rootOf(t, p, "python3")
+	if repeat.Enduring {
+		return root
+	}
+	slim := filepath.Join(t.TempDir(), "slim")
+	sandboxtest.CopySlimRoot(t, slim, root)
+	return slim
+}
+
 // open returns a tier behind the engine.
 func (d *docker) open(t *testing.T, p *process.Tier, change func(*container.DockerConfig)) *container.Docker {
 	t.Helper()
@@ -235,7 +271,7 @@ func (d *docker) open(t *testing.T, p *process.Tier, change func(*container.Dock
 // TestDocker runs what must hold of Debian's engine, started once.
 func TestDocker(t *testing.T) {
 	d, p := startDocker(t), programs(t)
-	roots := []string{rootOf(t, p, "python3")}
+	roots := []string{pythonOf(t, p)}
 	if repeat.Enduring { // the engine unpacks 100 MB for Node.js
 		roots = append(roots, rootOf(t, p, "node"))
 	}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/container"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/copies/image"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/sandboxtest"
 )
 
 // pythonRoot is a folder that is a root with Python, and more.
@@ -25,9 +25,7 @@ func pythonRoot(t *testing.T, from container.Programs, more map[string]string) s
 		t.Fatal(err)
 	}
 	dir := filepath.Join(t.TempDir(), "debian")
-	if out, err := exec.Command("cp", "-r", p.Root, dir).CombinedOutput(); err != nil {
-		t.Fatalf("%v %s", err, out)
-	}
+	sandboxtest.CopySlimRoot(t, dir, p.Root)
 	for name, text := range more {
 		at := filepath.Join(dir, name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at, []byte(text), 0o755)); err != nil {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -44,14 +45,18 @@ func TestD15_whatTheCodeSaysDecidesNothing(t *testing.T) {
 	if res := attack(t, b, "import os; os.kill(os.getpid(), 9)"); res.State != sandbox.Completed || res.Signal != int(unix.SIGKILL) || res.Reason != sandbox.ReasonSignal {
 		t.Errorf("a program that killed itself came back as %s %d %q", res.State, res.Signal, res.Reason)
 	}
+	var together sync.WaitGroup
 	for name, code := range map[string]string{
 		"stops itself":  "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)",
 		"hears nothing": "import os, signal, time\nfor s in set(range(1, 32)) - {9, 19}: signal.signal(s, signal.SIG_IGN)\nos.closerange(0, 256)\nwhile True: time.sleep(60)",
 	} {
-		if res := attack(t, b, code); res.State != sandbox.Timeout || res.WallTime > 10*time.Second {
-			t.Errorf("a program that %s came back as %s after %v", name, res.State, res.WallTime)
-		}
+		together.Go(func() {
+			if res := attack(t, b, code); res.State != sandbox.Timeout || res.WallTime > 10*time.Second {
+				t.Errorf("a program that %s came back as %s after %v", name, res.State, res.WallTime)
+			}
+		})
 	}
+	together.Wait()
 }
 
 // TestD17_nothingIsLeftInReach: no descriptor but the standard ones, no process

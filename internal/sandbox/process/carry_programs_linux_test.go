@@ -127,7 +127,7 @@ func texts() map[string]string {
 		"form feeds":                           "\x0c\n\x0c# coding: latin-1\nprint('ä')\n",
 		"a mark of order":                      "\ufeff# coding: utf-8\nprint('ä')\n",
 		"a mark and another encoding, long":    "\ufeff# coding: latin-1\nprint('ä')\n" + long,
-		"an encoding that is none":             "# coding: nosuch\nprint(1)\n" + long,
+		"an unknown encoding":                  "# coding: nosuch\nprint(1)\n" + long,
 		"UTF-7":                                "# -*- coding: utf-7 -*-\nprint('+AOQ-')\n",
 		"an encoding of Python's own":          "# coding: raw_unicode_escape\nprint('\\u0041')\n",
 		"a line for the shell":                 "#!/bin/sh\nprint('ä')\n",

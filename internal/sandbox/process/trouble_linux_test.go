@@ -42,6 +42,7 @@ func TestTroublesAreSaidSometimes(t *testing.T) {
 // freed is killed, so that the group goes; one that cannot be removed even so is
 // told.
 func TestAGroupThatStaysIsTold(t *testing.T) {
+	t.Parallel()
 	b := tier(t)
 	if !slices.Contains(b.Posture().Up, sandbox.WallPids) {
 		t.Skip("there are no control groups here")

@@ -3,6 +3,8 @@
 package process
 
 import (
+	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -31,8 +33,9 @@ func TestZygote_lateKillsNoRun(t *testing.T) {
 			done := make(chan struct{})
 			go func() { // the run asks for another fork, in its background
 				defer close(done)
-				res, err := b.Run(t.Context(), sandbox.Spec{ID: "z", Language: "python3", Code: []byte("import time\ntime.sleep(4)\nprint('slept')"), Timeout: sandbox.MaxTimeout, Need: anyWalls})
-				if err != nil || string(res.Stdout) != "slept\n" || res.Path != sandbox.PathParked {
+				res, err := b.Run(t.Context(), sandbox.Spec{ID: "z", Language: "python3", Code: []byte(waitsForSignal),
+					Timeout: sandbox.MaxTimeout, Need: anyWalls})
+				if err != nil || string(res.Stdout) != "waited\n" || res.Path != sandbox.PathParked {
 					t.Errorf("the run ended as %+v (%v)", res, err)
 				}
 			}()
@@ -44,7 +47,7 @@ func TestZygote_lateKillsNoRun(t *testing.T) {
 					unix.Kill(pid, unix.SIGCONT)
 				}
 			}
-			<-done
+			signalWaiting(t, done)
 			n.mu.Lock()
 			if n.promote(); late.forks == 0 || n.now == late {
 				t.Errorf("after %d forks the late one is still asked", late.forks)
@@ -60,6 +63,31 @@ func TestZygote_lateKillsNoRun(t *testing.T) {
 				t.Errorf("after that it came by %s", path)
 			}
 		})
+	}
+}
+
+// waitsForSignal is a program that ends at a signal.
+const waitsForSignal = `import ctypes, signal, time
+told = []
+signal.signal(signal.SIGUSR1, lambda *a: told.append(1))
+ctypes.CDLL(None).prctl(15, b'waits')
+while not told: time.sleep(.01)
+print('waited')`
+
+// signalWaiting tells a program that waitsForSignal to end, and returns when done is closed.
+func signalWaiting(t *testing.T, done <-chan struct{}) {
+	t.Helper()
+	for {
+		for _, pid := range descendants(os.Getpid()) {
+			if name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); string(name) == "waits\n" {
+				unix.Kill(pid, unix.SIGUSR1)
+			}
+		}
+		select {
+		case <-done:
+			return
+		case <-time.After(10 * time.Millisecond):
+		}
 	}
 }
 

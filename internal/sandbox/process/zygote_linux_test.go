@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/holdfast-dev/holdfast/internal/repeat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -62,7 +63,11 @@ func TestZygote_hasChildrenForAWhile(t *testing.T) {
 	z := b.only(t)
 	first := z.zygotes()[1:]
 	seeds, paths := map[string]int{}, map[sandbox.Path]int{}
-	for range 3 * zygoteForks {
+	n, zygotes := zygoteForks+8, 2
+	if repeat.Enduring {
+		n, zygotes = 3*zygoteForks, 3
+	}
+	for range n {
 		seed, path := served(t, b)
 		seeds[seed]++
 		paths[path]++
@@ -72,7 +77,7 @@ func TestZygote_hasChildrenForAWhile(t *testing.T) {
 			t.Errorf("%d had the seed of %q", n, seed)
 		}
 	}
-	if len(seeds) < 3 || paths[sandbox.PathCold] > zygoteForks {
+	if len(seeds) < zygotes || paths[sandbox.PathCold] > zygoteForks {
 		t.Errorf("%d seeds, %v", len(seeds), paths)
 	}
 	b.Settle(t.Context())
@@ -106,7 +111,7 @@ func TestZygote_killed(t *testing.T) {
 		})
 	}
 	var killed []int
-	for round := range 20 {
+	for round := range repeat.Times(20, 4) {
 		for _, pid := range z.anotherZygote(t, killed, round%2 == 0) {
 			killed = append(killed, append(descendants(pid), pid)...)
 			unix.Kill(pid, unix.SIGKILL)

@@ -103,8 +103,8 @@ time.sleep(45)
 say('reached')`, spec: soon(30_000), want: near(30*time.Second, ends(sandbox.Timeout, sandbox.ReasonWall, 137)), twin: twin{code: "import time\ntime.sleep(.1)\nsay('reached')"}},
 		{name: "the default memory", code: held(300), spec: memory(0), want: oom, twin: here},
 		{name: "within the default memory", code: held(180), spec: memory(0), want: says("held"), twin: here},
-		{name: "the greatest memory", code: filled(560), spec: memory(512), want: oom, twin: here},
-		{name: "within the greatest memory", code: filled(420), spec: memory(512), want: says("held"), twin: here},
+		{name: "the greatest memory", costly: true, code: filled(560), spec: memory(512), want: oom, twin: here},
+		{name: "within the greatest memory", costly: true, code: filled(420), spec: memory(512), want: says("held"), twin: here},
 		{name: "a list", code: `
 x=[1]*99999999
 say('held' if os.path.exists('/code') else 'reached')`, want: oom, twin: here},

@@ -22,11 +22,11 @@ func nodeProcessTries() []try {
 	piped := denied("EPERM", "EACCES", "ENOTCONN")
 	return []try{
 		{name: "exec", js: `attempt(()=>util.promisify(cp.exec)('true'))`, want: piped, twin: here},
-		{name: "execFile", js: `attempt(()=>util.promisify(cp.execFile)(process.execPath,['-e','']))`, want: piped, twin: here},
+		{name: "execFile", costly: true, js: `attempt(()=>util.promisify(cp.execFile)(process.execPath,['-e','']))`, want: piped, twin: here},
 		{name: "spawn", js: `attempt(()=>event(cp.spawn(process.execPath,['-e','']),'exit'))`, want: piped, twin: here},
-		{name: "spawn that shares its output", js: `attempt(()=>event(cp.spawn(process.execPath,['-e',''],{stdio:'inherit'}),'exit'))`, want: no, twin: here},
-		{name: "spawn apart", js: `attempt(()=>event(cp.spawn(process.execPath,['-e',''],{stdio:'ignore',detached:true}),'exit'))`, want: no, twin: here},
-		{name: "spawn by a shell", js: `attempt(()=>event(cp.spawn('true',{shell:true,stdio:'ignore'}),'exit'))`, want: no, twin: here},
+		{name: "spawn that shares its output", costly: true, js: `attempt(()=>event(cp.spawn(process.execPath,['-e',''],{stdio:'inherit'}),'exit'))`, want: no, twin: here},
+		{name: "spawn apart", costly: true, js: `attempt(()=>event(cp.spawn(process.execPath,['-e',''],{stdio:'ignore',detached:true}),'exit'))`, want: no, twin: here},
+		{name: "spawn by a shell", costly: true, js: `attempt(()=>event(cp.spawn('true',{shell:true,stdio:'ignore'}),'exit'))`, want: no, twin: here},
 		{name: "fork", js: `
 fs.writeFileSync('child.js','');
 attempt(()=>event(cp.fork('./child.js'),'exit'))`, want: no, twin: here},
@@ -54,7 +54,7 @@ try{process._linkedBinding('spawn_sync');say('reached')}catch(e){say('nothing li
 const dir=['/lib/x86_64-linux-gnu','/usr/lib/x86_64-linux-gnu','/lib64','/usr/lib64','/lib','/usr/lib'].find(d=>fs.existsSync(d+'/libm.so.6'));
 fs.copyFileSync(dir+'/libm.so.6','own.node'); fs.chmodSync('own.node',0o755);
 try{process.dlopen({exports:{}},fs.realpathSync('own.node'))}catch(e){say(/self-register/.test(e.message)?'reached':'not loaded '+e.message)}`, want: says("not loaded"), twin: here},
-		{name: "a library of its own by require", js: `
+		{name: "a library of its own by require", costly: true, js: `
 const dir=['/lib/x86_64-linux-gnu','/usr/lib/x86_64-linux-gnu','/lib64','/usr/lib64','/lib','/usr/lib'].find(d=>fs.existsSync(d+'/libm.so.6'));
 fs.copyFileSync(dir+'/libm.so.6','own.node');
 try{require(fs.realpathSync('own.node'))}catch(e){say(/self-register/.test(e.message)?'reached':'not loaded '+e.message)}`, want: says("not loaded"), twin: here},
@@ -64,9 +64,9 @@ try{require(fs.realpathSync('own.node'))}catch(e){say(/self-register/.test(e.mes
 		{name: "debug the init", js: `attempt(()=>process._debugProcess(inside?1:process.pid))`, want: denied("EPERM"), twin: here},
 		{name: "setuid", js: `attempt(()=>process.setuid(0))`, want: escape("setuid"), twin: byRoot},
 		{name: "setgid", js: `attempt(()=>process.setgid(0))`, want: escape("setgid"), twin: byRoot},
-		{name: "seteuid", js: `attempt(()=>process.seteuid(0))`, want: escape("setresuid"), twin: byRoot},
-		{name: "setegid", js: `attempt(()=>process.setegid(0))`, want: escape("setresgid"), twin: byRoot},
-		{name: "setuid to somebody", js: `attempt(()=>process.setuid(65533))`, want: violation("setuid"), twin: byRoot},
+		{name: "seteuid", costly: true, js: `attempt(()=>process.seteuid(0))`, want: escape("setresuid"), twin: byRoot},
+		{name: "setegid", costly: true, js: `attempt(()=>process.setegid(0))`, want: escape("setresgid"), twin: byRoot},
+		{name: "setuid to somebody", costly: true, js: `attempt(()=>process.setuid(65533))`, want: violation("setuid"), twin: byRoot},
 		{name: "setgroups", js: `attempt(()=>process.setgroups([0]))`, want: violation("setgroups"), twin: byRoot},
 		{name: "a better place in the queue", js: `attempt(()=>os.setPriority(0,inside?-5:1))`, want: denied("EPERM", "EACCES"), twin: here},
 	}
@@ -96,7 +96,7 @@ fs.writeFileSync('f','');
 attempt(()=>fs.renameSync('f',inside?'/usr/f':'g'))`, want: denied("EROFS", "EXDEV", "EACCES"), twin: here},
 		{name: "leave the scratch", js: `attempt(()=>{process.chdir('/etc');fs.readFileSync('passwd')})`, want: denied("ENOENT"), twin: here},
 		{name: "watch", js: `attempt(()=>fs.watch('/usr'))`, want: denied("ENOSYS"), twin: here},
-		{name: "watch everything below", js: `attempt(()=>fs.watch('.',{recursive:true},()=>{})&&fs.watch('.'))`, want: denied("ENOSYS"), twin: here},
+		{name: "watch everything below", costly: true, js: `attempt(()=>fs.watch('.',{recursive:true},()=>{})&&fs.watch('.'))`, want: denied("ENOSYS"), twin: here},
 		{name: "after natives were let in", js: `
 require('v8').setFlagsFromString('--allow-natives-syntax');
 new Function('return %HaveSameMap({},{})')();

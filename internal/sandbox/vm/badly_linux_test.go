@@ -114,7 +114,7 @@ func TestBadRestoredMachines(t *testing.T) {
 			if tc.res == "" {
 				patience := acceptWithin
 				if tc.why == silent {
-					patience = time.Second
+					patience = 300 * time.Millisecond
 				} else if tc.why == killed {
 					go func() { waitsNow(r.machine); r.cmd.Process.Kill() }()
 				}

@@ -91,7 +91,7 @@ func TestKilledHoldfastTakesItsGuestsAlong(t *testing.T) {
 		beVictim(t, text)
 		return
 	}
-	python(t, tier(t), "0") // keeps the template
+	tier(t) // keeps the template
 	cfg := parts(t)
 	roots, err := cfg.Roots(t.Context())
 	if err != nil {

@@ -19,7 +19,11 @@ import (
 )
 
 func openInside(ctx context.Context, dir string) (Inside, error) {
-	return process.Open(ctx, process.Config{Dir: dir, Secret: func(string) bool { return false }, Parked: 2})
+	parked := 1 // a guest does one order
+	if repeat.Enduring {
+		parked = 2 // as the daemon's
+	}
+	return process.Open(ctx, process.Config{Dir: dir, Secret: func(string) bool { return false }, Parked: parked})
 }
 
 func TestMain(m *testing.M) {
@@ -85,7 +89,12 @@ func assemble(t testing.TB, boots string) error {
 		if err != nil {
 			return err
 		}
-		roots = append(roots, beside.Root)
+		root := beside.Root
+		if !repeat.Enduring { // a guest copies it, and each instruction is emulated
+			sandboxtest.CopySlimRoot(t, filepath.Join(dir, "slim"), root)
+			root = filepath.Join(dir, "slim")
+		}
+		roots = append(roots, root)
 	}
 	shared.cfg = Config{Dir: filepath.Join(dir, "vm"), Kernel: boots, Program: self, MemoryMB: 1024, NoKVM: true, Secret: func(string) bool { return false },
 		Groups: host, Roots: func(context.Context) ([]string, error) { return roots, nil }}
