@@ -37,6 +37,9 @@ type docker struct {
 // startDocker starts one, which ends with the test.
 func startDocker(t *testing.T) *docker {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("it starts an engine")
+	}
 	if os.Geteuid() != 0 {
 		t.Skip("an engine is started by root")
 	}

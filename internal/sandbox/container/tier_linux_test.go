@@ -58,6 +58,9 @@ func programs(t *testing.T) *process.Tier {
 
 func open(t *testing.T, change func(*container.Config)) (*container.Tier, string) {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("it starts containers")
+	}
 	cfg := container.Config{Dir: filepath.Join(t.TempDir(), "oci"), Runtime: "runc", Programs: programs(t), Secret: func(string) bool { return false }, Warn: func(s string) { t.Log(s) }}
 	if change != nil {
 		change(&cfg)
