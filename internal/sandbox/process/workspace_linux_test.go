@@ -120,7 +120,7 @@ func git(t *testing.T, dir string, args ...string) string {
 func runRootless(t *testing.T) {
 	t.Helper()
 	few := []string{"TestNetwork_Accept1", "TestWorkspaceEnds", "TestWorkspaceIsUnderLandlock", "TestWorkspaceNetwork",
-		"TestWorkspaceOwnsWhatItMakes"}
+		"TestWorkspaceOwnsWhatItMakes", "TestWorkspaceProcIsReadOnly"}
 	if os.Geteuid() == 0 && (repeat.Enduring || slices.Contains(few, t.Name())) {
 		name := t.Name()
 		t.Run("rootless", func(t *testing.T) { asRootless(t, name) })
@@ -276,6 +276,24 @@ except OSError as e: print(errno.errorcode[e.errno])
 		if got.out != "EACCES\n" || got.ExitCode != 0 {
 			t.Errorf("in %s: %d %q %q", at, got.ExitCode, got.out, got.errs)
 		}
+	}
+}
+
+// TestWorkspaceProcIsReadOnly: what sets the kernel in /proc is mounted read-only,
+// which a change of mode meets before it meets the rights of files.
+func TestWorkspaceProcIsReadOnly(t *testing.T) {
+	runRootless(t)
+	const script = `
+import errno, os
+for p in ("sys", "sysrq-trigger", "irq", "bus", "fs"):
+    try: os.chmod("/proc/" + p, 0o500); print("changed", p)
+    except FileNotFoundError: pass
+    except OSError as e: e.errno == errno.EROFS or print(p, e)
+print("asked")
+`
+	got := workIn(t, repository(t), "exec /usr/bin/python3 -", script)
+	if got.out != "asked\n" || got.ExitCode != 0 {
+		t.Errorf("%d %q %q", got.ExitCode, got.out, got.errs)
 	}
 }
 
