@@ -279,8 +279,8 @@ except OSError as e: print(errno.errorcode[e.errno])
 	}
 }
 
-// TestWorkspaceProcIsReadOnly: what sets the kernel in /proc is mounted read-only,
-// which a change of mode meets before it meets the rights of files.
+// TestWorkspaceProcIsReadOnly: the settings of the kernel in /proc are mounted
+// read-only. chmod fails by that before Linux asks who owns the file.
 func TestWorkspaceProcIsReadOnly(t *testing.T) {
 	runRootless(t)
 	const script = `
