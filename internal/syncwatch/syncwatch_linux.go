@@ -124,9 +124,9 @@ type answer struct {
 	flags uint32
 }
 
-// serve records each call and lets it go on, until the process ends.
+// serve records each call and lets it continue, until the process ends.
 func (w *Watch) serve() {
-	const receive, send, goOn = 0xc0502100, 0xc0182101, 1
+	const receive, send, letContinue = 0xc0502100, 0xc0182101, 1
 	for {
 		var n notice
 		_, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(w.listener), receive, uintptr(unsafe.Pointer(&n)))
@@ -143,7 +143,7 @@ func (w *Watch) serve() {
 		w.mu.Lock()
 		w.synced = append(w.synced, path)
 		w.mu.Unlock()
-		a := answer{id: n.id, flags: goOn}
+		a := answer{id: n.id, flags: letContinue}
 		_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(w.listener), send, uintptr(unsafe.Pointer(&a)))
 	}
 }
