@@ -260,7 +260,8 @@ func TestSettlementExceedsByOne(t *testing.T) {
 	for used, ended := range map[int64]int{5_000_000: 0, 5_000_001: 1} {
 		chain := chained(strconv.FormatInt(used, 10))
 		spend := func(context.Context) (holdfast.Output, error) {
-			return holdfast.Output{Body: []byte(`{}`), Used: map[holdfast.Resource]int64{holdfast.MoneyMicro: used}}, nil
+			spent := map[holdfast.Resource]int64{holdfast.MoneyMicro: used}
+			return holdfast.Output{Body: []byte(`{}`), Used: spent}, nil
 		}
 		if _, err := w.k.Cross(t.Context(), w.pays("agent-"+strconv.Itoa(ended), 1, chain), spend); err != nil {
 			t.Fatal(err)
@@ -280,7 +281,8 @@ func TestSettlementExceedsByOne(t *testing.T) {
 // TestRetryTimeIsOfWhatFits: a request that is one above the whole budget gets no time
 // to try again, one that fits into the next window does.
 func TestRetryTimeIsOfWhatFits(t *testing.T) {
-	day := budget.Limit{Scope: budget.Agent, Resource: holdfast.MoneyMicro, Amount: 10, Window: 24 * time.Hour, Source: "a test"}
+	day := budget.Limit{Scope: budget.Agent, Resource: holdfast.MoneyMicro, Amount: 10,
+		Window: 24 * time.Hour, Source: "a test"}
 	w := newWorld(t, "", limits(day))
 	if e := w.refusedAs(w.pays("ada", 11), holdfast.K3, holdfast.KindBounds); e.After != 0 {
 		t.Errorf("11 of 10: again in %v", e.After)
