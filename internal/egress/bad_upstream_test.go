@@ -67,7 +67,8 @@ func TestBad_AnUpstreamsCertificate(t *testing.T) {
 // sent no request.
 func TestUpstreamsOldTLSIsRefused(t *testing.T) {
 	cert, roots := minted(t, nil)
-	old := &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}
+	old := &tls.Config{Certificates: []tls.Certificate{cert},
+		MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}
 	var got atomic.Int64
 	w := badUp(t, domain.Domain{Roots: roots}, old, func(c net.Conn) {
 		n, _ := io.Copy(io.Discard, c)
@@ -86,7 +87,8 @@ func TestUpstreamsOldTLSIsRefused(t *testing.T) {
 // TestClientsOldTLSIsRefused: the proxy ends no connection of TLS 1.1.
 func TestClientsOldTLSIsRefused(t *testing.T) {
 	w := newEgress(t, setup{})
-	old := &tls.Config{ServerName: "good.test", RootCAs: w.roots, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}
+	old := &tls.Config{ServerName: "good.test", RootCAs: w.roots,
+		MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}
 	if err := tls.Client(w.connect(w.at("good.test")), old).Handshake(); err == nil {
 		t.Error("the handshake succeeded")
 	}

@@ -68,7 +68,8 @@ func TestMailNeedsTLS12(t *testing.T) {
 	roots := x509.NewCertPool()
 	roots.AddCert(s.Certificate())
 	for newest, want := range map[uint16]int{tls.VersionTLS11: 0, tls.VersionTLS12: 1} {
-		b, at := serveMailTLS(t, &tls.Config{Certificates: s.TLS.Certificates, MinVersion: tls.VersionTLS10, MaxVersion: newest})
+		b, at := serveMailTLS(t, &tls.Config{Certificates: s.TLS.Certificates,
+			MinVersion: tls.VersionTLS10, MaxVersion: newest})
 		u, err := url.Parse("smtps://me:mail-password-77@" + at + mailTo)
 		if err != nil {
 			t.Fatal(err)

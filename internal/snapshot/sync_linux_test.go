@@ -35,21 +35,21 @@ func TestVersionIsSynced(t *testing.T) {
 	}
 	w.Want(t, "a rollback that waits", temp, kept)
 
-	folder := t.TempDir()
-	f, err := OpenFolder(folder)
+	archives := t.TempDir()
+	f, err := OpenFolder(archives)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	folder = regexp.QuoteMeta(folder)
+	archives = regexp.QuoteMeta(archives)
 	name := ArchiveName("20261116-020000-5f0c1e")
 	w.TakeSynced()
 	if err := f.Put(t.Context(), name, strings.NewReader("1"), func(io.Reader) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
-	w.Want(t, "an archive", filepath.Join(folder, ".+"), folder)
+	w.Want(t, "an archive", filepath.Join(archives, ".+"), archives)
 	if err := f.Remove(name); err != nil {
 		t.Fatal(err)
 	}
-	w.Want(t, "an archive's removal", folder)
+	w.Want(t, "an archive's removal", archives)
 }

@@ -44,10 +44,10 @@ func StartAlone(t *testing.T) *Watch {
 		return nil
 	}
 	w := &Watch{}
-	if err := w.install(); err != nil {
+	if err := w.installFilter(); err != nil {
 		t.Fatal(err)
 	}
-	go w.serve()
+	go w.recordCalls()
 	return w
 }
 
@@ -79,8 +79,8 @@ func (w *Watch) Want(t *testing.T, what string, patterns ...string) {
 // The calls that bring something to disk; the first two name a descriptor.
 var syncCalls = []uint32{unix.SYS_FSYNC, unix.SYS_FDATASYNC, unix.SYS_SYNCFS, unix.SYS_SYNC}
 
-// install makes the kernel report those calls of every thread to the listener.
-func (w *Watch) install() error {
+// installFilter makes the kernel report those calls of every thread to the listener.
+func (w *Watch) installFilter() error {
 	const userNotify, allow = 0x7fc00000, 0x7fff0000
 	var prog []unix.SockFilter
 	prog = append(prog, unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS})
@@ -124,8 +124,8 @@ type answer struct {
 	flags uint32
 }
 
-// serve records each call and lets it continue, until the process ends.
-func (w *Watch) serve() {
+// recordCalls records each call and lets it continue, until the process ends.
+func (w *Watch) recordCalls() {
 	const receive, send, letContinue = 0xc0502100, 0xc0182101, 1
 	for {
 		var n notice

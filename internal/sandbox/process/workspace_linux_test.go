@@ -268,7 +268,8 @@ os.mkfifo(sys.argv[1] + "/pipe")
 try: os.mknod(sys.argv[1] + "/device", stat.S_IFCHR | 0o600, 0); print("made")
 except OSError as e: print(errno.errorcode[e.errno])
 `
-	if b, err := exec.Command("python3", "-c", script, t.TempDir()).CombinedOutput(); err != nil || string(b) != "made\n" {
+	b, err := exec.Command("python3", "-c", script, t.TempDir()).CombinedOutput()
+	if err != nil || string(b) != "made\n" {
 		t.Fatalf("outside the device is not made either: %v %s", err, b)
 	}
 	for _, at := range []string{"/tmp", dir} {
