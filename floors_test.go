@@ -99,6 +99,7 @@ var floors = map[string]int{
 	// The attempts that every tier of the sandbox must withstand.
 	"internal/sandbox/sandboxtest": 4,
 	"storetest":                    4,
+	"internal/syncwatch":           4,
 
 	// What the command runs before most packages are initialised.
 	"internal/early":           3,
@@ -144,11 +145,11 @@ var homes = map[string]struct {
 	module + "/internal/mcp/remote":          {[]string{"daemon"}, "the daemon reaches servers behind the gateway"},
 	module + "/internal/snapshot":            {[]string{"daemon", "cmd/holdfast"}, "the daemon keeps versions of work trees; the command reads its manifests and archives, and asks for git"},
 	module + "/internal/keyset":              {[]string{"daemon"}, "the daemon introduces a hand to the kernel"},
-	"golang.org/x/sys/unix":                  {[]string{"internal/redact", "internal/halt", "internal/api", "internal/mcp/server", "internal/sandbox/process", "internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/scratch", "internal/sandbox/copies", "internal/sandbox/copies/image", "internal/sandbox/heir", "internal/snapshot", "daemon"}, "the system is for doors, hands, what tiers of the sandbox share, and the daemon; below them the latch is a file, and redaction locks the memory that registered secrets stand in"},
+	"golang.org/x/sys/unix":                  {[]string{"internal/redact", "internal/halt", "internal/api", "internal/mcp/server", "internal/sandbox/process", "internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/scratch", "internal/sandbox/copies", "internal/sandbox/copies/image", "internal/sandbox/heir", "internal/snapshot", "internal/syncwatch", "daemon"}, "the system is for doors, hands, what tiers of the sandbox share, and the daemon; below them the latch is a file, and redaction locks the memory that registered secrets stand in"},
 	"github.com/elastic/go-seccomp-bpf":      {[]string{"internal/sandbox/process"}, "the names of system calls are a wall's"},
 	"golang.org/x/net/idna":                  {[]string{"internal/domain"}, "a host is made canonical in one place (D22)"},
 	"golang.org/x/net/publicsuffix":          {[]string{"internal/domain"}, "what a wildcard covers is decided in one place"},
-	"os/exec":                                {[]string{"internal/mcp/server", "internal/judge", "internal/snapshot", "internal/sandbox/process", "internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/heir", "internal/sandbox/sandboxtest", "internal/inflighttest", "daemon", "cmd/holdfast"}, "starting a process is a hand's work"},
+	"os/exec":                                {[]string{"internal/mcp/server", "internal/judge", "internal/snapshot", "internal/sandbox/process", "internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/heir", "internal/sandbox/sandboxtest", "internal/syncwatch", "internal/inflighttest", "daemon", "cmd/holdfast"}, "starting a process is a hand's work"},
 }
 
 // impure are what floors 0 to 2 do without: they do no I/O. TestPureFloors looks

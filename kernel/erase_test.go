@@ -128,6 +128,31 @@ func TestD14_erase_is_refused(t *testing.T) {
 	verifyStore(t, w)
 }
 
+// TestEraseStatementIsUsedOnce: what waited when a statement was carried out is not
+// erased by the same statement later.
+func TestEraseStatementIsUsedOnce(t *testing.T) {
+	w := newWorld(t, "")
+	w.cross(w.req("test/low", `{"old":1}`))
+	held, _ := w.cross(w.req("test/high", `{"waits":1}`))
+	w.advance(time.Minute)
+	limit := w.now().UTC().Format(time.RFC3339)
+	w.advance(time.Minute)
+	said := w.sign(operator.Statement{Act: operator.Erase, Subject: kernel.EraseBefore + limit, Value: kernel.EraseAll})
+	if got, err := w.k.Erase(holdfast.Local, said); err != nil || got.Kept != 1 {
+		t.Fatalf("%+v %v", got, err)
+	}
+	w.approve(held.Review)
+	if _, err := w.cross(w.req("test/high", `{"waits":1}`)); err != nil {
+		t.Fatal(err)
+	}
+	left := len(w.parts())
+	_, err := w.k.Erase(holdfast.Local, said)
+	wants(t, err, holdfast.KindConflict)
+	if n := len(w.parts()); n != left {
+		t.Errorf("%d parts are left of %d", n, left)
+	}
+}
+
 // D14: what is old goes, in order, but for what waits; what is younger stays.
 func TestD14_erase_before(t *testing.T) {
 	w := newWorld(t, "")

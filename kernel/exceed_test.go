@@ -3,6 +3,7 @@ package kernel_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -249,6 +250,46 @@ func Test001_Layer1_Budget_exceeded_by_settlement(t *testing.T) {
 		if ev := w.events(holdfast.Local, name); len(ev) != 1 || ev[0].Crossing != out.Crossing {
 			t.Errorf("%s: %+v", name, ev)
 		}
+	}
+}
+
+// TestSettlementExceedsByOne: a settlement at the limit stops nothing, one micro-dollar
+// more ends the chain.
+func TestSettlementExceedsByOne(t *testing.T) {
+	w := newWorld(t, "", limits(theTable()...))
+	for used, ended := range map[int64]int{5_000_000: 0, 5_000_001: 1} {
+		chain := chained(strconv.FormatInt(used, 10))
+		spend := func(context.Context) (holdfast.Output, error) {
+			spent := map[holdfast.Resource]int64{holdfast.MoneyMicro: used}
+			return holdfast.Output{Body: []byte(`{}`), Used: spent}, nil
+		}
+		if _, err := w.k.Cross(t.Context(), w.pays("agent-"+strconv.Itoa(ended), 1, chain), spend); err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for _, e := range w.events(holdfast.Local, "chain_halted") {
+			if e.Subject == strconv.FormatInt(used, 10) {
+				n++
+			}
+		}
+		if n != ended {
+			t.Errorf("of %d used: %d chains ended, want %d", used, n, ended)
+		}
+	}
+}
+
+// TestRetryTimeIsOfWhatFits: a request that is one above the whole budget gets no time
+// to try again, one that fits into the next window does.
+func TestRetryTimeIsOfWhatFits(t *testing.T) {
+	day := budget.Limit{Scope: budget.Agent, Resource: holdfast.MoneyMicro, Amount: 10,
+		Window: 24 * time.Hour, Source: "a test"}
+	w := newWorld(t, "", limits(day))
+	if e := w.refusedAs(w.pays("ada", 11), holdfast.K3, holdfast.KindBounds); e.After != 0 {
+		t.Errorf("11 of 10: again in %v", e.After)
+	}
+	w.passes(w.pays("ada", 1))
+	if e := w.refusedAs(w.pays("ada", 10), holdfast.K3, holdfast.KindBounds); e.After <= 0 {
+		t.Errorf("10 of 10: again in %v", e.After)
 	}
 }
 

@@ -216,3 +216,24 @@ func (w *world) tokensUsed(t *testing.T) int64 {
 	t.Fatal("no such draw")
 	return 0
 }
+
+// TestPoisonedLedgerIsDenied: after a write that failed K6 denies, and says so before
+// anything is begun.
+func TestPoisonedLedgerIsDenied(t *testing.T) {
+	w := newWorld(t, "")
+	w.mu.Lock()
+	w.fault = func(string) error { return errors.New("the disk is gone") }
+	w.mu.Unlock()
+	if _, err := w.never(w.req("test/low", `{}`)); err == nil || w.store.Poisoned() == nil {
+		t.Fatalf("the store still writes: %v", err)
+	}
+	out, err := w.k.Explain(t.Context(), w.req("test/low", `{}`))
+	if err != nil || len(out.Opinions) != 8 {
+		t.Fatalf("%+v %v", out, err)
+	}
+	op := out.Opinions[5]
+	if op.Gate != holdfast.K6 || op.Verdict != holdfast.Deny ||
+		op.Kind != holdfast.KindWALWrite || op.State != "WRITE_FAILED" {
+		t.Errorf("%+v", op)
+	}
+}

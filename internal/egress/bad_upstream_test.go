@@ -63,6 +63,38 @@ func TestBad_AnUpstreamsCertificate(t *testing.T) {
 	}
 }
 
+// TestUpstreamsOldTLSIsRefused: an upstream that speaks nothing newer than TLS 1.1 is
+// sent no request.
+func TestUpstreamsOldTLSIsRefused(t *testing.T) {
+	cert, roots := minted(t, nil)
+	old := &tls.Config{Certificates: []tls.Certificate{cert},
+		MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}
+	var got atomic.Int64
+	w := badUp(t, domain.Domain{Roots: roots}, old, func(c net.Conn) {
+		n, _ := io.Copy(io.Discard, c)
+		got.Add(n)
+	})
+	r, err := w.fetch("good.test", "/secret-path")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.refused(r, http.StatusBadGateway)
+	if n := got.Load(); n > 0 {
+		t.Errorf("%d bytes reached it", n)
+	}
+}
+
+// TestClientsOldTLSIsRefused: the proxy ends no connection of TLS 1.1.
+func TestClientsOldTLSIsRefused(t *testing.T) {
+	w := newEgress(t, setup{})
+	old := &tls.Config{ServerName: "good.test", RootCAs: w.roots,
+		MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}
+	if err := tls.Client(w.connect(w.at("good.test")), old).Handshake(); err == nil {
+		t.Error("the handshake succeeded")
+	}
+	w.untouched()
+}
+
 // reset ends a connection by a reset.
 func reset(c net.Conn) {
 	if over, ok := c.(*tls.Conn); ok {

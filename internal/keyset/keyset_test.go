@@ -8,6 +8,7 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -421,6 +422,18 @@ func TestTLS(t *testing.T) {
 	hasNot(t, open(t, Options{URL: srv.URL}), "k1", token.ErrKeysUnavailable) // an unknown authority
 	roots := srv.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
 	has(t, open(t, Options{URL: srv.URL, Roots: roots}), "k1", edKey(1).Public())
+}
+
+// TestOldTLSIsRefused: a server that speaks nothing newer than TLS 1.1 gives no keys.
+func TestOldTLSIsRefused(t *testing.T) {
+	give := func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(set(edJWK(t, 1, "k1")))) }
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(give))
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0)
+	srv.TLS = &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}
+	srv.StartTLS()
+	defer srv.Close()
+	roots := srv.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
+	hasNot(t, open(t, Options{URL: srv.URL, Roots: roots}), "k1", token.ErrKeysUnavailable)
 }
 
 func TestOIDC(t *testing.T) {

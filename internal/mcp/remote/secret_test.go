@@ -2,6 +2,8 @@ package remote
 
 import (
 	"bytes"
+	"crypto/tls"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -249,4 +251,33 @@ func TestTLS(t *testing.T) {
 	w = wired(t, s.URL, func(c *Config) { c.Client = s.Client() })
 	w.send(list)
 	w.want(fine)
+}
+
+// TestOldTLSIsRefused: a server that speaks nothing newer than TLS 1.1 gets no
+// request.
+func TestOldTLSIsRefused(t *testing.T) {
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
+		MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			t.Error("the server was to show a certificate")
+			return nil, errors.New("the test ends here")
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_ = c.(*tls.Conn).Handshake()
+			c.Close()
+		}
+	}()
+	w := wired(t, "https://"+l.Addr().String())
+	w.send(list)
+	w.want(`"id":1`, "could not be reached")
 }

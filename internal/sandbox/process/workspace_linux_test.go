@@ -119,7 +119,8 @@ func git(t *testing.T, dir string, args ...string) string {
 // tests always, all with the tag endure.
 func runRootless(t *testing.T) {
 	t.Helper()
-	few := []string{"TestNetwork_Accept1", "TestWorkspaceEnds", "TestWorkspaceNetwork", "TestWorkspaceOwnsWhatItMakes"}
+	few := []string{"TestNetwork_Accept1", "TestWorkspaceEnds", "TestWorkspaceIsUnderLandlock", "TestWorkspaceNetwork",
+		"TestWorkspaceOwnsWhatItMakes", "TestWorkspaceProcIsReadOnly"}
 	if os.Geteuid() == 0 && (repeat.Enduring || slices.Contains(few, t.Name())) {
 		name := t.Name()
 		t.Run("rootless", func(t *testing.T) { asRootless(t, name) })
@@ -249,6 +250,51 @@ func TestWorkspaceReachesNothingElse(t *testing.T) {
 				t.Errorf("it was ended: %s %+v", got.Reason, got.Call)
 			}
 		})
+	}
+}
+
+// TestWorkspaceIsUnderLandlock: only Landlock refuses the character device 0:0.
+// Linux lets anyone make it (a whiteout), and the mounts and the filter let mknod
+// pass, which makes named pipes too.
+func TestWorkspaceIsUnderLandlock(t *testing.T) {
+	runRootless(t)
+	if landlockABI() == 0 {
+		t.Skip("this kernel has no Landlock")
+	}
+	dir := repository(t)
+	const script = `
+import errno, os, stat, sys
+os.mkfifo(sys.argv[1] + "/pipe")
+try: os.mknod(sys.argv[1] + "/device", stat.S_IFCHR | 0o600, 0); print("made")
+except OSError as e: print(errno.errorcode[e.errno])
+`
+	b, err := exec.Command("python3", "-c", script, t.TempDir()).CombinedOutput()
+	if err != nil || string(b) != "made\n" {
+		t.Fatalf("outside the device is not made either: %v %s", err, b)
+	}
+	for _, at := range []string{"/tmp", dir} {
+		got := workIn(t, dir, "exec /usr/bin/python3 - "+at, script)
+		if got.out != "EACCES\n" || got.ExitCode != 0 {
+			t.Errorf("in %s: %d %q %q", at, got.ExitCode, got.out, got.errs)
+		}
+	}
+}
+
+// TestWorkspaceProcIsReadOnly: the settings of the kernel in /proc are mounted
+// read-only. chmod fails by that before Linux asks who owns the file.
+func TestWorkspaceProcIsReadOnly(t *testing.T) {
+	runRootless(t)
+	const script = `
+import errno, os
+for p in ("sys", "sysrq-trigger", "irq", "bus", "fs"):
+    try: os.chmod("/proc/" + p, 0o500); print("changed", p)
+    except FileNotFoundError: pass
+    except OSError as e: e.errno == errno.EROFS or print(p, e)
+print("asked")
+`
+	got := workIn(t, repository(t), "exec /usr/bin/python3 -", script)
+	if got.out != "asked\n" || got.ExitCode != 0 {
+		t.Errorf("%d %q %q", got.ExitCode, got.out, got.errs)
 	}
 }
 

@@ -1,0 +1,34 @@
+package notify
+
+import (
+	"path/filepath"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/syncwatch"
+)
+
+// TestQueueIsSynced: an alert is on disk when the first channel gets it, and a file
+// that is written again is on disk before it gets its name.
+func TestQueueIsSynced(t *testing.T) {
+	w := syncwatch.StartAlone(t)
+	if w == nil {
+		return
+	}
+	path := filepath.Join(t.TempDir(), "w")
+	p := newPeople()
+	p.fails["sms"] = &Failure{"no"}
+	q := open(t, path, p)
+	w.TakeSynced()
+	running(t, q)
+	q.Put(alert("a", "mail", "sms"), time.Now())
+	until(t, "mail", func() bool { return len(p.of("mail")) == 1 })
+	w.Want(t, "an alert", regexp.QuoteMeta(path))
+	j := journal{path: filepath.Join(t.TempDir(), "other")}
+	if err := j.replace(nil); err != nil {
+		t.Fatal(err)
+	}
+	defer j.close()
+	w.Want(t, "a file that is written again", regexp.QuoteMeta(filepath.Dir(j.path))+`/\.alerts-.*\.tmp`)
+}
