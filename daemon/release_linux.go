@@ -3,6 +3,7 @@ package daemon
 import (
 	"bufio"
 	"context"
+	"io"
 	"os"
 	"runtime/debug"
 	"strconv"
@@ -50,42 +51,65 @@ func processorTime() time.Duration {
 }
 
 // releaseProgram unmaps the pages of the program that are only read. The system maps a
-// page again when it is used, from its cache or from the file.
+// page again when it is used, from its cache or from the file. A mapping that has a page of
+// this process (relocated data of a position-independent program, a debugger's breakpoint)
+// is kept.
 func releaseProgram() error {
 	program, err := os.Readlink("/proc/self/exe")
 	if err != nil {
 		return err
 	}
-	maps, err := os.Open("/proc/self/maps")
+	smaps, err := os.Open("/proc/self/smaps")
 	if err != nil {
 		return err
 	}
-	defer maps.Close()
-	lines := bufio.NewScanner(maps)
-	for lines.Scan() {
-		from, to, ok := parseReadOnlyMapping(lines.Text(), program)
-		if !ok {
-			continue
-		}
-		if _, _, errno := unix.Syscall(unix.SYS_MADVISE, from, to-from, unix.MADV_DONTNEED); errno != 0 {
+	defer smaps.Close()
+	mappings, err := readCleanMappings(smaps, program)
+	if err != nil {
+		return err
+	}
+	for _, m := range mappings {
+		if _, _, errno := unix.Syscall(unix.SYS_MADVISE, m.from, m.to-m.from, unix.MADV_DONTNEED); errno != 0 {
 			return errno
 		}
 	}
-	return lines.Err()
+	return nil
 }
 
-// parseReadOnlyMapping returns the addresses of a line of /proc/self/maps, if that is a
-// mapping of the file which cannot be written to.
-func parseReadOnlyMapping(line, file string) (from, to uintptr, ok bool) {
+// mapping is a range of addresses.
+type mapping struct{ from, to uintptr }
+
+// readCleanMappings reads /proc/self/smaps and returns the mappings of a file that cannot
+// be written to and whose pages are all those of the file.
+func readCleanMappings(smaps io.Reader, file string) (clean []mapping, err error) {
+	var last mapping
+	ours := false // last is a mapping of the file that cannot be written to
+	lines := bufio.NewScanner(smaps)
+	for lines.Scan() {
+		line := lines.Text()
+		if name, value, is := strings.Cut(line, ":"); is && !strings.Contains(name, " ") {
+			if name == "Anonymous" && ours && strings.TrimSpace(value) == "0 kB" {
+				clean = append(clean, last)
+			}
+			continue
+		}
+		last, ours = parseReadOnlyMapping(line, file)
+	}
+	return clean, lines.Err()
+}
+
+// parseReadOnlyMapping returns the addresses of a line that begins a mapping, if that is
+// one of the file which cannot be written to.
+func parseReadOnlyMapping(line, file string) (m mapping, ok bool) {
 	f := strings.SplitN(line, " ", 6)
 	if len(f) < 6 || strings.TrimLeft(f[5], " ") != file || f[1] != "r--p" && f[1] != "r-xp" {
-		return 0, 0, false
+		return mapping{}, false
 	}
 	start, end, _ := strings.Cut(f[0], "-")
 	first, err := strconv.ParseUint(start, 16, 64)
 	if err != nil {
-		return 0, 0, false
+		return mapping{}, false
 	}
 	last, err := strconv.ParseUint(end, 16, 64)
-	return uintptr(first), uintptr(last), err == nil && first < last
+	return mapping{uintptr(first), uintptr(last)}, err == nil && first < last
 }

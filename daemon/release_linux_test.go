@@ -1,6 +1,12 @@
 package daemon
 
-import "testing"
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
 
 func TestParseReadOnlyMapping(t *testing.T) {
 	const file = "/usr/bin/hold fast"
@@ -15,10 +21,62 @@ func TestParseReadOnlyMapping(t *testing.T) {
 		"x-y r--p 00000000 fe:01 123      /usr/bin/hold fast":               {},
 		"": {},
 	} {
-		from, to, ok := parseReadOnlyMapping(line, file)
-		if ok != (want != [2]uintptr{}) || ok && (from != want[0] || to != want[1]) {
-			t.Errorf("%q: %x-%x, %v", line, from, to, ok)
+		m, ok := parseReadOnlyMapping(line, file)
+		if ok != (want != [2]uintptr{}) || ok && (m.from != want[0] || m.to != want[1]) {
+			t.Errorf("%q: %x-%x, %v", line, m.from, m.to, ok)
 		}
+	}
+}
+
+func TestMappingsWithPagesOfTheProcessAreKept(t *testing.T) {
+	const smaps = `00400000-02a00000 r-xp 00000000 fe:01 123      /bin/holdfast
+Size:              38912 kB
+Anonymous:             0 kB
+VmFlags: rd ex mr mw me
+02a00000-03a00000 r--p 02600000 fe:01 123      /bin/holdfast
+Anonymous:             4 kB
+03a00000-03b00000 rw-p 03600000 fe:01 123      /bin/holdfast
+Anonymous:             0 kB
+03b00000-03c00000 r--p 00000000 fe:01 124      /bin/other
+Anonymous:             0 kB
+03c00000-03d00000 r--p 03700000 fe:01 123      /bin/holdfast
+`
+	got, err := readCleanMappings(strings.NewReader(smaps), "/bin/holdfast")
+	if err != nil || len(got) != 1 || got[0] != (mapping{0x400000, 0x2a00000}) {
+		t.Errorf("%x, %v", got, err)
+	}
+}
+
+// TestReleaseProgramOfAPositionIndependentOne: data that was relocated stays.
+func TestReleaseProgramOfAPositionIndependentOne(t *testing.T) {
+	dir := t.TempDir()
+	source, err := os.ReadFile("release_linux.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := strings.Index(string(source), "func releaseProgram()")
+	main := `package main
+
+import ("bufio"; "fmt"; "io"; "os"; "strconv"; "strings"; "syscall")
+
+var unix = struct{ SYS_MADVISE, MADV_DONTNEED uintptr }{syscall.SYS_MADVISE, syscall.MADV_DONTNEED}
+
+func main() {
+	if err := releaseProgram(); err != nil { panic(err) }
+	fmt.Println("ran on", strings.ToUpper("well"), []error{io.EOF})
+}
+
+` + strings.ReplaceAll(string(source[from:]), "unix.Syscall", "syscall.Syscall")
+	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(main), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(dir, "pie")
+	build := exec.CommandContext(t.Context(), "go", "build", "-buildmode=pie", "-o", program, filepath.Join(dir, "main.go"))
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if out, err := exec.CommandContext(t.Context(), program).CombinedOutput(); err != nil || string(out) != "ran on WELL [EOF]\n" {
+		t.Errorf("%v: %s", err, out)
 	}
 }
 
