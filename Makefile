@@ -181,7 +181,8 @@ $(PEERSES): peers-%:
 		| xargs grep -ohE '^func Test\w+' | cut -c 6- | paste -sd '|'))$$" $(PEERS_$*) $(FAILED); } $(REPORT)
 
 # The targets that .ci/run adds for a change in a directory (.ci/touched). The longest
-# directory counts; "." is only the files at the root. A directory without a row runs all.
+# directory counts; "." is only the files at the root, the root package left out. A directory
+# without a row runs all targets, as the root package does.
 define TOUCHES
 .                      none
 .ci                    none

@@ -4,7 +4,8 @@
 //	git diff --numstat --no-renames BASE | touched MAKEFILE
 //
 // The Makefile's variable TOUCHES maps directories to targets. The longest directory
-// that contains a file counts; a directory that no row contains needs every target.
+// that contains a file counts; a directory that no row contains needs every target. So
+// does the root package, which everything imports; its tests need none.
 package main
 
 import (
@@ -85,6 +86,9 @@ func (t table) listAll() []string {
 // targetsFor returns the targets of the longest directory that contains a file. The
 // directory "." contains the files at the root and no directory.
 func (t table) targetsFor(file string) []string {
+	if path.Dir(file) == "." && path.Ext(file) == ".go" && !strings.HasSuffix(file, "_test.go") {
+		return t.listAll()
+	}
 	for dir := file; ; dir = path.Dir(dir) {
 		if dir == "." && path.Dir(file) != "." {
 			return t.listAll()

@@ -37,6 +37,8 @@ func TestSelectTargets(t *testing.T) {
 		"1\t0\ta/x.go\n5\t0\ta/b/x.go":          "endure-b peers-b endure-a",
 		"7\t0\ta/x.go\n5\t0\ta/b/x.go":          "endure-a endure-b peers-b",
 		"1\t0\tgo.mod":                          "endure-a endure-b peers-b",
+		"1\t0\terror.go":                        "endure-a endure-b peers-b",
+		"1\t0\terror_test.go":                   "",
 		"1\t0\tinternal/new/x.go":               "endure-a endure-b peers-b",
 		"-\t-\ta/b/x.png":                       "endure-b peers-b",
 		"1\t0\t\"a/\\303\\266.go\"":             "endure-a",

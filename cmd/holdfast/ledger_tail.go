@@ -68,6 +68,7 @@ func (t *tailing) run(n int64, follow bool) error {
 				return nil
 			}
 			from = size
+			a.hangUp() // who only watches does not keep a lingering daemon
 			select {
 			case <-a.ctx.Done():
 				return nil

@@ -42,6 +42,9 @@ func TestTop_onATerminal(t *testing.T) {
 	if now := modes(t, g.slave); now.Lflag&(unix.ICANON|unix.ECHO) != 0 {
 		t.Error("keys are read by the line, or shown")
 	}
+	h.soon("that it is connected only while it asks", func() bool {
+		return strings.Contains(h.must("status", "--json"), `"clients": 1,`)
+	})
 	h.must("agent", "pause", "newcomer", "enough")
 	h.soon("its pause", seen("1 is paused"))
 	h.stop(daemon)

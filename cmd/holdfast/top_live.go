@@ -51,6 +51,7 @@ func (a *app) topLive(p daemon.Paths, n *api.Now, tenant string) error {
 		if _, err := io.WriteString(a.out, drawn(lines, l)); err != nil {
 			return err
 		}
+		a.hangUp() // who only watches does not keep a lingering daemon
 		select {
 		case <-ctx.Done():
 			return nil

@@ -93,22 +93,6 @@ func (c *Client) Probe(ctx context.Context) (*Status, error) {
 // Close ends the connection if no call uses it. A later call connects again.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// ErrNobody says that it has ended already.
-func (c *Client) Stay(ctx context.Context) (leave func(), err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	req, err := http.NewRequestWithContext(ctx, "GET", "http://holdfast/v1/stay", nil)
-	if err != nil {
-		cancel()
-		return nil, err
-	}
-	resp, err := c.http.Do(req)
-	if err != nil {
-		cancel()
-		return nil, errors.Join(ErrNobody, err)
-	}
-	return func() { cancel(); resp.Body.Close() }, nil
-}
-
 // ErrNobody says that no owner listens on the socket.
 var ErrNobody = errors.New("nobody owns the state")
 

@@ -23,6 +23,11 @@ func FindHelp(args []string) (string, bool) {
 	default:
 		return "", false
 	}
+	for _, arg := range args {
+		if arg == "" || strings.Contains(arg, " ") {
+			return "", false
+		}
+	}
 	_, text, ok := strings.Cut(HelpText, FormatHelpTitle(strings.Join(args, " ")))
 	text, _, _ = strings.Cut(text, "\n-- ")
 	return text, ok

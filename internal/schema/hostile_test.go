@@ -157,3 +157,20 @@ func TestCanceled(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestManyAddressesBelowOneLongName: what a schema's place is called costs nothing unless
+// it is told of.
+func TestManyAddressesBelowOneLongName(t *testing.T) {
+	growth.Linear(t, 400, func(n int) func() {
+		var ids strings.Builder
+		for i := range n {
+			fmt.Fprintf(&ids, `%s"%d":{"$id":"i%d"}`, strings.Repeat(",", min(i, 1)), i, i)
+		}
+		raw := []byte(`{"$defs":{"` + strings.Repeat("~", 300*n) + `":{"$defs":{` + ids.String() + `}}}}`)
+		return func() {
+			if _, err := Compile("long", raw); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}

@@ -129,10 +129,11 @@ func (c *compiler) openResource(p *place, obj map[string]any, outer *resource) (
 	if id == "" {
 		return outer, nil
 	}
-	at := p.buildPointer() + "/" + named.idKeyword()
+	// A pointer is built for an error only: it may be as long as the document.
+	at := func() string { return p.buildPointer() + "/" + named.idKeyword() }
 	address, err := c.joinAddress(outer, id)
 	if err != nil {
-		return nil, &flaw{pointer: at, why: "this address cannot be used: " + err.Error()}
+		return nil, &flaw{pointer: at(), why: "this address cannot be used: " + err.Error()}
 	}
 	if p == p.doc.root {
 		outer.address, outer.base = address, nil
@@ -144,7 +145,7 @@ func (c *compiler) openResource(p *place, obj map[string]any, outer *resource) (
 			first = "the root"
 		}
 		why := first + " has this address already"
-		return nil, &flaw{pointer: at, why: why, hint: "give each schema its own address"}
+		return nil, &flaw{pointer: at(), why: why, hint: "give each schema its own address"}
 	}
 	res := &resource{address: address, root: p, dialect: named, anchors: map[string]*place{}}
 	p.doc.resources[address] = res
