@@ -71,11 +71,13 @@ func main() {
 		t.Fatal(err)
 	}
 	program := filepath.Join(dir, "pie")
-	build := exec.CommandContext(t.Context(), "go", "build", "-buildmode=pie", "-o", program, filepath.Join(dir, "main.go"))
+	build := exec.CommandContext(t.Context(), "go", "build", "-buildmode=pie", "-o", program,
+		filepath.Join(dir, "main.go"))
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if out, err := exec.CommandContext(t.Context(), program).CombinedOutput(); err != nil || string(out) != "ran on WELL [EOF]\n" {
+	out, err := exec.CommandContext(t.Context(), program).CombinedOutput()
+	if err != nil || string(out) != "ran on WELL [EOF]\n" {
 		t.Errorf("%v: %s", err, out)
 	}
 }

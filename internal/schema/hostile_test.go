@@ -158,8 +158,8 @@ func TestCanceled(t *testing.T) {
 	}
 }
 
-// TestManyAddressesBelowOneLongName: what a schema's place is called costs nothing unless
-// it is told of.
+// TestManyAddressesBelowOneLongName: the pointer of a schema costs nothing unless an error
+// has it.
 func TestManyAddressesBelowOneLongName(t *testing.T) {
 	growth.Linear(t, 400, func(n int) func() {
 		var ids strings.Builder
