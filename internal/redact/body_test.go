@@ -145,6 +145,9 @@ var shapes = []shape{
 		return []byte("<p>" + b.String() + "</p>")
 	}, asIs},
 	{"plain", "text/plain; charset=utf-8", func(v string) []byte { return []byte("say " + v + " now") }, asIs},
+	{"tag characters", "text/plain", func(v string) []byte {
+		return []byte("say " + strings.Map(func(r rune) rune { return 0xe0000 + r }, v) + " now")
+	}, asIs},
 	{"zero width", "text/plain", func(v string) []byte { return []byte("say " + strings.Join(strings.Split(v, ""), "\u200b") + " now") }, asIs},
 	{"utf-16", "text/plain; charset=utf-16", func(v string) []byte { return utf16le("say " + v + " now") }, asIs},
 	{"utf-16 without a mark", "", func(v string) []byte { return utf16le("say " + v + " now")[2:] }, asIs},

@@ -147,6 +147,21 @@ func TestConnectionStringsHaveTheirOwnMask(t *testing.T) {
 	}
 }
 
+// A mask is no name: what stands after it stays.
+func TestMaskNamesNoValue(t *testing.T) {
+	e := engine(t)
+	for _, text := range []string{
+		"[secret]: hunter2 of 9", "[secret redacted]: hunter2 of 9", "[secret] = 'hunter2'", "[secret]:hunter2",
+	} {
+		if got := string(e.Text([]byte(text)).Out); got != text {
+			t.Errorf("Text(%q) = %q", text, got)
+		}
+	}
+	if got := string(e.Text([]byte("[password]: hunter2")).Out); got == "[password]: hunter2" {
+		t.Error("a name in brackets names its value")
+	}
+}
+
 // What follows a masked value stays.
 func TestMasksEndWhereTheValueEnds(t *testing.T) {
 	e := engine(t)
