@@ -147,7 +147,7 @@ func TestConnectionStringsHaveTheirOwnMask(t *testing.T) {
 	}
 }
 
-// A mask is no name: what stands after it stays.
+// A mask is not a name: a value that follows it is kept.
 func TestMaskNamesNoValue(t *testing.T) {
 	e := engine(t)
 	for _, text := range []string{
