@@ -1,6 +1,6 @@
 # make test: vet, staticcheck and every test once. make quick: short tests, without
-# services. make endure: repeated tests and escape families in full, the daemon and egress
-# whole with the race detector, the tests of bench/. make peers: what needs large
+# services. make endure: repeated tests and escape families in full, the packages of
+# RACE_WHOLE with the race detector, the tests of bench/. make peers: what needs large
 # downloads. make bench: figures. CI runs make test and what a change needs of endure and
 # peers (.ci/run).
 
@@ -76,11 +76,10 @@ CI = ./.ci/report ./.ci/touched ./.ci/types
 
 # Packages whose tests run with the race detector, because goroutines share memory there.
 RACE = \
-	./kernel ./internal/mcp/gateway ./internal/mcp/remote \
-	./internal/mcp/server ./internal/mcp/code \
+	./internal/mcp/remote ./internal/mcp/server ./internal/mcp/code \
 	./internal/api ./internal/console ./internal/executor \
 	./internal/history ./internal/judge ./internal/keyset ./internal/notify ./internal/snapshot \
-	./internal/sqlite ./internal/token ./internal/watch
+	./internal/token ./internal/watch
 
 # Packages that start a goroutine or use sync, and whose tests run without the race
 # detector, each with the reason (TestRaceListIsComplete).
@@ -89,6 +88,9 @@ cmd/holdfast                  the daemons and agents that its tests start are ot
 daemon                        twice the time with the detector: what runs at once does (RACE_PART), all of it in make endure-daemon
 executorpb                    generated
 internal/egress               three times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-egress
+internal/mcp/gateway          four times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-mcp
+internal/sqlite               three times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
+kernel                        twice the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
 internal/llm/llmtest          a provider for the tests of other packages, of which RACE_PART has some
 internal/mcp/gatewaytest      a kernel for the tests of other packages, which run with the detector
 internal/redact               reads bytes one by one; the tests of what is shared run with the detector (RACE_PART)
@@ -98,7 +100,7 @@ internal/sandbox/process      the work is done by other processes; the tests of 
 internal/sandbox/sandboxtest  attempts for the tests of other packages, of which RACE_PART has some
 internal/sandbox/vm           the work is done by other processes; the tests of what the tier shares run with it (RACE_PART)
 internal/schema               shares metaschemas that are compiled once; their tests run with the detector (RACE_PART)
-storetest                     runs in the tests of internal/sqlite, with the detector
+storetest                     runs in the tests of internal/sqlite, in RACE_PART
 constitution                  computes values once, by sync.Once and sync.OnceValue
 internal/filter                one goroutine reads the input of a command, and its result comes by a channel
 internal/inflighttest          used by tests of other processes only
@@ -111,9 +113,12 @@ define RACE_PART
 ./daemon                      TestExecutor(Flood|ClientsVanish|WaitEnds)$$|TestD9_budgetsStandAtOneMoment|TestAttackWatch_(in_flight|flood|halt)|TestAttackWebhook_a_flood|TestEgress_Daemon_(reloadInMidStream|haltCutsAndRefuses)|TestBad_Egress_reload|TestD34_HaltHooks_get|TestModelsNeverPassACap|TestNetwork_DiesWithTheRun|TestServeAndAsk|TestReloadIsWholeOrNotAtAll|TestBackupWhileRunning|TestActsAtOnceOnOneTree|TestD40_HaltInTheMiddle|TestRollbackEndsWithTheDaemon|TestD41a_FloodOfFindings|TestK7_webhook_queue|Test001_Layer5_CostPerHour|TestPanicsOfTheDaemon|TestLingerWaits
 ./internal/egress             TestEgress_(ManyAtOnce|BodiesTogether|StreamsArrive|AStream|AClientThat|CloseWaits|PoolsAreBounded|AWebSocket|ATunnel|EventsGoOnOneByOne)|TestAttack_(ARateIsNotExceededAtOnce|AThousandAborted|OneRecordAndTwoRequests|OneAgentHolds)|TestPart4_|TestBad_ACutTunnel|TestBlocksAreTheSame
 ./internal/redact             BodiesReadWithOneEngineStayApart|AttackTogether
+./internal/mcp/gateway        TestParallelCalls|TestHTTP(ManyClients|Vanish|Close)|TestRouter(Cancels|Ends|Keeps|Outlives)|TestOutbox|TestPanics|TestClientThatDoesNotRead|TestServerThatDoesNotRead|TestServerDiesMidCall|TestClientGoesMidCall|TestBusy|TestDisconnects|TestAttackHTTP_one_group
+./internal/sqlite             TestStore$$|TestAlone|TestLull|TestViewOvertaken|TestRunway
+./kernel                      TestKernelContext_(AC1_|INV7)|TestK3_(AC3_INV1_race|rates_race)|TestK5_D10_race|TestK6_AC5|TestK7_(race|D11_two_reviewers|D11_identical|awaiting)|TestHaltCutsAndRefuses|TestEgress_D(9_at_once|34_a_stream)|TestD34_a_halt|TestTree_|TestPast_(parallel|reload)|Test001_Layer1_Budget_exceeded_by_many|TestFMEA_K105_1|TestVersions_|TestD11_forgetting|TestLease|TestAttackFalseAlarm
 ./internal/sandbox/container  TestDockerBadEngine|TestDemux|TestRun$$|TestHeir
 ./internal/sandbox/process    TestClose_underRuns|TestWarm_(eachServesOnce|whoDiesWhileWaiting|lastMakesNothingReady)|TestARunSurvivesItsLaunchersDeath|TestManyBuildAtOnce|TestBuilderIsOvertaken|TestFiltersAreCompiledOnce|TestBystanders|TestWorkspaceHalt|TestWorkspaceTerminal|TestNetwork_Accept1|TestTroubles|TestSeats
-./internal/sandbox/vm         TestTemplateIsMade|TestBad(Machines|Restored)|TestHowItEnded|TestSilent
+./internal/sandbox/vm         TestBadMachines|TestHowItEnded|TestSilent
 ./internal/schema             Concurrent
 endef
 export RACE_PART
@@ -137,7 +142,7 @@ export GORACE = atexit_sleep_ms=50
 
 # The packages without the race detector whose tests take longest: they start first, so
 # that none runs alone at the end.
-LONG = ./internal/sandbox/process ./daemon ./cmd/holdfast ./internal/sandbox/container \
+LONG = ./internal/sandbox/process ./kernel ./daemon ./cmd/holdfast ./internal/sandbox/container \
 	./internal/egress ./internal/sandbox/vm ./examples/mcp-guard/screenshots
 
 once:
@@ -163,6 +168,8 @@ ENDURE_command = ./cmd/holdfast
 # In the module of benchmarks: each of them runs, and the peers do the same work.
 ENDURE_bench = . ./sandbox ./peers
 RACE_WHOLE_egress = ./internal/egress
+RACE_WHOLE_mcp = ./internal/mcp/gateway
+RACE_WHOLE_kernel = ./kernel ./internal/sqlite
 RACE_WHOLE_daemon = ./daemon
 PEERS_command = ./cmd/holdfast
 PEERS_mcp = ./internal/mcp/remote ./examples/mcp-guard
