@@ -104,7 +104,7 @@ storetest                     runs in the tests of internal/sqlite, in RACE_PART
 constitution                  computes values once, by sync.Once and sync.OnceValue
 internal/filter                one goroutine reads the input of a command, and its result comes by a channel
 internal/inflighttest          used by tests of other processes only
-internal/syncwatch            records for the tests of other packages, which run with the detector
+internal/syncwatch            records for the tests of other packages, of which some run with the detector
 endef
 
 # Packages of which some tests run with the race detector, and the pattern of these tests.

@@ -3,7 +3,7 @@
 //
 //	go run -C bench . NAME [flags]
 //
-// and without a name for a list. It is a module of its own, so that the peers'
+// and without a name for a list. It is a separate module, so that the peers'
 // dependencies stay out of the product's go.mod; since its path is below the product's it
 // may import internal packages. A package has one subject; package internal/measure is
 // what they share. What they start is built by package internal/programs: the product

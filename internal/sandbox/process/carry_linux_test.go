@@ -295,7 +295,7 @@ func carryTexts(t *testing.T, b, cold *Tier) {
 	for i, name := range names {
 		code, there := list[name]
 		if !there {
-			t.Fatalf("there is no text %q", name)
+			t.Fatalf("the texts have no %q", name)
 		}
 		want, err := cold.Run(t.Context(), sandbox.Spec{Language: "python3", ID: "carry", Code: []byte(code), Need: anyWalls})
 		if err != nil {
