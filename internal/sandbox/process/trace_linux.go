@@ -93,7 +93,8 @@ func descendants(pid int) []int {
 	children := map[int][]int{}
 	for _, e := range all {
 		if id, err := strconv.Atoi(e.Name()); err == nil {
-			children[parent(id)] = append(children[parent(id)], id)
+			above := parent(id) // once: a process that ends in between has another answer
+			children[above] = append(children[above], id)
 		}
 	}
 	return underneath(pid, children)
