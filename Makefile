@@ -77,9 +77,7 @@ CI = ./.ci/report ./.ci/touched ./.ci/types
 # Packages whose tests run with the race detector, because goroutines share memory there.
 RACE = \
 	./internal/mcp/remote ./internal/mcp/server ./internal/mcp/code \
-	./internal/api ./internal/console ./internal/executor \
-	./internal/history ./internal/judge ./internal/keyset ./internal/notify ./internal/snapshot \
-	./internal/token ./internal/watch
+	./internal/api ./internal/executor ./internal/judge ./internal/keyset ./internal/notify
 
 # Packages that start a goroutine or use sync, and whose tests run without the race
 # detector, each with the reason (TestRaceListIsComplete).
@@ -87,6 +85,11 @@ define NO_RACE
 cmd/holdfast                  the daemons and agents that its tests start are other processes
 daemon                        twice the time with the detector: what runs at once does (RACE_PART), all of it in make endure-daemon
 executorpb                    generated
+internal/console              three times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-daemon
+internal/history              five times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
+internal/snapshot             twice the time with the detector: what runs at once does (RACE_PART), all of it in make endure-snapshot
+internal/token                five times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
+internal/watch                its lock is taken by the daemon, whose tests of watch run with the detector; all of it in make endure-daemon
 internal/egress               three times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-egress
 internal/mcp/gateway          four times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-mcp
 internal/sqlite               three times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
@@ -116,9 +119,13 @@ define RACE_PART
 ./internal/mcp/gateway        TestParallelCalls|TestHTTP(ManyClients|Vanish|Close)|TestRouter(Cancels|Ends|Keeps|Outlives)|TestOutbox|TestPanics|TestClientThatDoesNotRead|TestServerThatDoesNotRead|TestServerDiesMidCall|TestClientGoesMidCall|TestBusy|TestDisconnects|TestAttackHTTP_one_group
 ./internal/sqlite             TestStore$$|TestAlone|TestLull|TestViewOvertaken|TestRunway
 ./kernel                      TestKernelContext_(AC1_|INV7)|TestK3_(AC3_INV1_race|rates_race)|TestK5_D10_race|TestK6_AC5|TestK7_(race|D11_two_reviewers|D11_identical|awaiting)|TestHaltCutsAndRefuses|TestEgress_D(9_at_once|34_a_stream)|TestD34_a_halt|TestTree_|TestPast_(parallel|reload)|Test001_Layer1_Budget_exceeded_by_many|TestFMEA_K105_1|TestVersions_|TestD11_forgetting|TestLease|TestAttackFalseAlarm
-./internal/sandbox/container  TestDockerBadEngine|TestDemux|TestRun$$|TestHeir
-./internal/sandbox/process    TestClose_underRuns|TestWarm_(eachServesOnce|whoDiesWhileWaiting|lastMakesNothingReady)|TestARunSurvivesItsLaunchersDeath|TestManyBuildAtOnce|TestBuilderIsOvertaken|TestFiltersAreCompiledOnce|TestBystanders|TestWorkspaceHalt|TestWorkspaceTerminal|TestNetwork_Accept1|TestTroubles|TestSeats
-./internal/sandbox/vm         TestBadMachines|TestHowItEnded|TestSilent
+./internal/console            TestStreamsAreBounded|TestEvents$$|TestAttackLinkRace|TestAttack_(link_raced|one_browser)|TestPassphraseOneAtATime
+./internal/history            TestRulesAreSwapped|TestParallelRequestsNeverPass|TestLoadingWhile
+./internal/snapshot           TestTwo(TreesAtOnce|AtOnce)|TestBegunWhileAnotherWaits
+./internal/token              TestConcurrentUse$$
+./internal/sandbox/container  TestDockerBadEngine|TestDemux
+./internal/sandbox/process    TestClose_underRuns|TestWarm_eachServesOnce|TestManyBuildAtOnce|TestBuilderIsOvertaken|TestFiltersAreCompiledOnce|TestBystanders|TestWorkspaceHalt|TestWorkspaceTerminal|TestTroubles|TestSeats
+./internal/sandbox/vm         TestBadMachines|TestSilent
 ./internal/schema             Concurrent
 endef
 export RACE_PART
@@ -132,9 +139,9 @@ UNWATCHED = $(foreach p,golang.org/x/crypto/... crypto/internal/fips140/... enco
 
 # The race detector needs cgo; the product does not. Without atexit_sleep_ms each of the
 # many processes that the tests start sleeps a second at its end. The tests were vetted
-# before, by more than go test does. Many tests wait: -p 4 keeps two cores busy. A go test
+# before, by more than go test does. Many tests wait: -p 3, twice, keeps two cores busy. A go test
 # that fails without an event still fails.
-GOTEST = $(GO) test -p 4 -vet=off -toolexec='env GOGC=400' -count=1 -timeout 30m -json
+GOTEST = $(GO) test -p 3 -vet=off -toolexec='env GOGC=400' -count=1 -timeout 30m -json
 RACETEST = CGO_ENABLED=1 $(GOTEST) -race
 REPORT = | $(GO) run ./.ci/report
 FAILED = || echo '{"Action":"fail","Package":"go test"}'
@@ -145,13 +152,16 @@ export GORACE = atexit_sleep_ms=50
 LONG = ./internal/sandbox/process ./kernel ./daemon ./cmd/holdfast ./internal/sandbox/container \
 	./internal/egress ./internal/sandbox/vm ./examples/mcp-guard/screenshots
 
+# The tests with the race detector run beside the others: tests wait more than they compute.
 once:
-	{ $(RACETEST) $(UNWATCHED) $(RACE) $(FAILED); \
-	$(GOTEST) $(LONG) $$($(GO) list ./... $(CI) | grep -vxFf <($(GO) list $(RACE) $(LONG))) $(FAILED); \
+	$(GO) build -o bin/report ./.ci/report
+	bin/report \
+	<($(GOTEST) $(LONG) $$($(GO) list ./... $(CI) | grep -vxFf <($(GO) list $(RACE) $(LONG))) $(FAILED)) \
+	<({ $(RACETEST) $(UNWATCHED) $(RACE) $(FAILED); \
 	$(RACETEST) $(UNWATCHED) -run "$$(grep -v /redact <<< "$$RACE_PART" | awk '{print $$2}' | paste -sd '|')" \
 		$$(grep -v /redact <<< "$$RACE_PART" | cut -d ' ' -f 1) $(FAILED); \
 	$(RACETEST) -run "$$(awk '/redact/ {print $$2}' <<< "$$RACE_PART")" ./internal/redact $(FAILED); \
-	for dir in tools/verify deploy/aws-nat; do (cd $$dir && $(GOTEST) ./...) $(FAILED); done; } $(REPORT)
+	for dir in tools/verify deploy/aws-nat; do (cd $$dir && $(GOTEST) ./...) $(FAILED); done; })
 
 example: build
 	examples/mcp-guard/run
@@ -162,15 +172,17 @@ example: build
 ENDURE_kernel = ./kernel ./ledger ./internal/schema ./internal/sqlite ./internal/redact
 ENDURE_egress = ./internal/egress ./internal/llm
 ENDURE_mcp = ./internal/mcp/gateway ./internal/mcp/remote ./internal/mcp/server
-ENDURE_sandbox = ./internal/sandbox/process ./internal/sandbox/container ./internal/sandbox/vm ./internal/snapshot
+ENDURE_sandbox = ./internal/sandbox/process ./internal/sandbox/container ./internal/sandbox/vm
+ENDURE_snapshot = ./internal/snapshot
 ENDURE_daemon = ./daemon ./internal/console
 ENDURE_command = ./cmd/holdfast
 # In the module of benchmarks: each of them runs, and the peers do the same work.
 ENDURE_bench = . ./sandbox ./peers
 RACE_WHOLE_egress = ./internal/egress
 RACE_WHOLE_mcp = ./internal/mcp/gateway
-RACE_WHOLE_kernel = ./kernel ./internal/sqlite
-RACE_WHOLE_daemon = ./daemon
+RACE_WHOLE_kernel = ./kernel ./internal/sqlite ./internal/history ./internal/token
+RACE_WHOLE_daemon = ./daemon ./internal/console ./internal/watch
+RACE_WHOLE_snapshot = ./internal/snapshot
 PEERS_command = ./cmd/holdfast
 PEERS_mcp = ./internal/mcp/remote ./examples/mcp-guard
 PEERS_daemon = ./daemon
@@ -209,13 +221,16 @@ go.mod                 all
 go.sum                 all
 internal/console       endure-daemon
 internal/egress        endure-egress peers-command
+internal/history       endure-kernel
 internal/llm           endure-egress peers-daemon
 internal/mcp           endure-mcp peers-mcp peers-command
 internal/redact        endure-kernel endure-egress
 internal/sandbox       endure-sandbox endure-command
 internal/schema        endure-kernel
-internal/snapshot      endure-sandbox
+internal/snapshot      endure-snapshot
 internal/sqlite        endure-kernel endure-daemon
+internal/token         endure-kernel
+internal/watch         endure-daemon
 kernel                 endure-kernel endure-daemon
 ledger                 endure-kernel
 storetest              endure-kernel

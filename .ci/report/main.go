@@ -2,8 +2,10 @@
 // package, the output of each test that failed, every skipped test by name, and a
 // closing line with the counts. It fails if a test, a package or a build failed or no test
 // passed, and under CI also if a test was skipped. Lines that are not JSON are printed.
+// Given files, it reads them all at the same time, and in each of them a test must pass.
 //
 //	go test -json ... | report
+//	report <(go test -json ...) <(go test -json ...)
 package main
 
 import (
@@ -15,6 +17,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 )
 
 type event struct {
@@ -23,22 +26,62 @@ type event struct {
 }
 
 func main() {
-	os.Exit(report(os.Stdin, os.Stdout, os.Getenv("CI") != ""))
+	from := []io.Reader{os.Stdin}
+	if len(os.Args) > 1 {
+		from = nil
+	}
+	for _, name := range os.Args[1:] {
+		f, err := os.Open(name)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "report: cannot open the events:", err)
+			os.Exit(2)
+		}
+		from = append(from, f)
+	}
+	os.Exit(report(from, os.Stdout, os.Getenv("CI") != ""))
 }
 
-// report reads events until they end, writes the summary, and returns the exit code:
-// 1 if something failed, nothing passed, or, if strict, something was skipped.
-func report(from io.Reader, to io.Writer, strict bool) int {
-	t := readEvents(from, to)
-	failed := t.failed
-	if t.broken > 0 {
+// report reads streams of events until they end, writes the summary, and returns the exit
+// code: 1 if something failed, no test of a stream passed, or, if strict, something was
+// skipped.
+func report(from []io.Reader, to io.Writer, strict bool) int {
+	to = &lockedWriter{to: to}
+	tallies := make([]tally, len(from))
+	var wg sync.WaitGroup
+	for i, r := range from {
+		wg.Go(func() { tallies[i] = readEvents(r, to) })
+	}
+	wg.Wait()
+	var sum tally
+	empty := false
+	for _, t := range tallies {
+		sum.passed += t.passed
+		sum.failed += t.failed
+		sum.skipped += t.skipped
+		sum.broken += t.broken
+		empty = empty || t.passed == 0
+	}
+	failed := sum.failed
+	if sum.broken > 0 {
 		failed = max(failed, 1)
 	}
-	fmt.Fprintf(to, "%d passed, %d failed, %d skipped\n", t.passed, failed, t.skipped)
-	if failed > 0 || t.passed == 0 || (t.skipped > 0 && strict) {
+	fmt.Fprintf(to, "%d passed, %d failed, %d skipped\n", sum.passed, failed, sum.skipped)
+	if failed > 0 || empty || (sum.skipped > 0 && strict) {
 		return 1
 	}
 	return 0
+}
+
+// lockedWriter writes what is written at the same time one after the other.
+type lockedWriter struct {
+	mu sync.Mutex
+	to io.Writer
+}
+
+func (w *lockedWriter) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.to.Write(b)
 }
 
 // tally counts the results of tests.
@@ -79,13 +122,14 @@ func readEvents(from io.Reader, to io.Writer) tally {
 				fmt.Fprintf(to, "SKIP  %s %s: %s", e.Package, e.Test, strings.Join(output[key], ""))
 			}
 		case "fail":
-			fmt.Fprintf(to, "FAIL  %s %s\n%s", e.Package, e.Test, strings.Join(lastOf(output[key]), ""))
+			text := fmt.Sprintf("FAIL  %s %s\n%s", e.Package, e.Test, strings.Join(lastOf(output[key]), ""))
 			if e.Test != "" {
 				t.failed++
-				break
+			} else {
+				t.broken++
+				text += takeUnfinished(e.Package, output)
 			}
-			t.broken++
-			fmt.Fprint(to, takeUnfinished(e.Package, output))
+			fmt.Fprint(to, text)
 		case "build-fail":
 			t.broken++
 			fmt.Fprintf(to, "FAIL  %s does not build\n", e.ImportPath)

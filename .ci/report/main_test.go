@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 )
@@ -21,7 +22,7 @@ func TestReportShowsAHang(t *testing.T) {
 	write("TestHangs", "goroutine 7 [select]:\n")
 	write("", "FAIL\tp\t1200.0s\n")
 	fmt.Fprintln(&in, `{"Action":"fail","Package":"p","Elapsed":1200}`)
-	if code := report(strings.NewReader(in.String()), &out, false); code != 1 {
+	if code := report([]io.Reader{strings.NewReader(in.String())}, &out, false); code != 1 {
 		t.Errorf("exit %d", code)
 	}
 	for _, want := range []string{"p TestHangs did not end", "test timed out", "goroutine 7 [select]", "line 9999\n", "1 passed, 1 failed"} {
@@ -57,7 +58,30 @@ func TestReportFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
-			if code := report(strings.NewReader(c.in), &out, c.strict); code != c.code {
+			if code := report([]io.Reader{strings.NewReader(c.in)}, &out, c.strict); code != c.code {
+				t.Errorf("exit %d, want %d\n%s", code, c.code, out.String())
+			}
+		})
+	}
+}
+
+// TestReportOfManyStreams: the results of all streams count, and each must have a test.
+func TestReportOfManyStreams(t *testing.T) {
+	event := func(action, test string) io.Reader {
+		return strings.NewReader(fmt.Sprintf(`{"Action":%q,"Package":"p","Test":%q}`+"\n", action, test))
+	}
+	for name, c := range map[string]struct {
+		from []io.Reader
+		code int
+		last string
+	}{
+		"pass":            {[]io.Reader{event("pass", "TestA"), event("pass", "TestA")}, 0, "2 passed, 0 failed, 0 skipped\n"},
+		"the first fails": {[]io.Reader{event("fail", "TestA"), event("pass", "TestA")}, 1, "1 passed, 1 failed, 0 skipped\n"},
+		"one is empty":    {[]io.Reader{event("pass", "TestA"), event("pass", "")}, 1, "1 passed, 0 failed, 0 skipped\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out strings.Builder
+			if code := report(c.from, &out, false); code != c.code || !strings.HasSuffix(out.String(), c.last) {
 				t.Errorf("exit %d, want %d\n%s", code, c.code, out.String())
 			}
 		})

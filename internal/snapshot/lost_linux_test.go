@@ -24,11 +24,15 @@ func TestObjectThatCannotBePut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range 4 {
+	for i, tried := 0, 0; tried < 4; i++ {
 		text := fmt.Sprint("the only copy ", i)
-		s.write("b", text)
 		blob := blobOf([]byte(text))
 		place := filepath.Join(r.git.dir, "objects", hex.EncodeToString(blob[:1]))
+		if _, err := os.Lstat(place); err == nil {
+			continue // the folder has another object already
+		}
+		tried++
+		s.write("b", text)
 		if err := os.WriteFile(place, nil, 0o600); err != nil { // where a folder belongs
 			t.Fatal(err)
 		}
