@@ -119,3 +119,14 @@ func TestCheckpointsOfNoTree(t *testing.T) {
 		}
 	}
 }
+
+// TestSchemaDigestIsOfTheMigrations: an untouched schema is known without making one.
+func TestSchemaDigestIsOfTheMigrations(t *testing.T) {
+	all, err := migrateInMemory()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := digestSchema(all); got != schemaDigest {
+		t.Errorf("the migrations make %s: set schemaDigest to it", got)
+	}
+}
