@@ -110,6 +110,7 @@ func finding(name watch.Name, s watch.Severity, agent string) watch.Finding {
 // Each severity goes its document's way (respond_to_anomaly), is recorded without
 // an address, and what is LOW is not told.
 func Test001_Layer5_Response_bySeverity(t *testing.T) {
+	t.Parallel()
 	p := newPhones(t)
 	d, _, down := alerted(t, p, "")
 	defer down()
@@ -170,6 +171,7 @@ func recorded(t *testing.T, d *Daemon, name string, n int) (out []map[string]any
 
 // What people are told holds no secret, and no more than they can read.
 func Test001_Layer5_Response_isRedacted(t *testing.T) {
+	t.Parallel()
 	p := newPhones(t)
 	d, _, down := alerted(t, p, "")
 	defer down()
@@ -195,6 +197,7 @@ func Test001_Layer5_Response_isRedacted(t *testing.T) {
 // halt, what is prohibited, the day's budget, and a halt that a condition brought
 // about.
 func Test001_Layer5_Response_noticesAreAlerts(t *testing.T) {
+	t.Parallel()
 	p := newPhones(t)
 	d, c, down := alerted(t, p, "boundaries:\n  - {boundary: agent/step, risk: PROHIBITED}\n")
 	defer down()
@@ -230,6 +233,7 @@ func Test001_Layer5_Response_noticesAreAlerts(t *testing.T) {
 // What ends by a person's word is told each time: else that it is over would be the last
 // that people hear of what holds again.
 func Test001_Layer5_Response_whatAPersonEndsIsToldAnew(t *testing.T) {
+	t.Parallel()
 	p := newPhones(t)
 	d, _, down := alerted(t, p, "")
 	defer down()
@@ -252,6 +256,7 @@ func Test001_Layer5_Response_whatAPersonEndsIsToldAnew(t *testing.T) {
 // What holds again of an agent that a person let go on is told each time: it is paused
 // anew, and waits for a person.
 func Test001_Layer5_Response_whoIsLetGoOnIsToldAnew(t *testing.T) {
+	t.Parallel()
 	p := newPhones(t)
 	d, _, down := alerted(t, p, "")
 	defer down()
@@ -301,6 +306,7 @@ func Test001_Layer5_Response_eachRemovalOfTheLatchIsTold(t *testing.T) {
 // people, as is a ledger that cannot be verified; and one halt hook that fails hides
 // neither another one nor that it fails again at the next halt.
 func Test001_Layer5_Response_whatFailedIsTold(t *testing.T) {
+	t.Parallel()
 	p := newPhones(t)
 	d, _, down := alerted(t, p, "")
 	defer down()
@@ -325,6 +331,7 @@ func Test001_Layer5_Response_whatFailedIsTold(t *testing.T) {
 // The document's integration test: an anomaly is generated, and the alert sent. The
 // agent does the same again and again, is paused for it, and people hear of it once.
 func Test001_Layer5_Response_anAnomalyIsTold(t *testing.T) {
+	t.Parallel()
 	p := newPhones(t)
 	d, _, down := alerted(t, p, "boundaries:\n  - {boundary: test/act, risk: LOW}\n  - {boundary: test/never, risk: PROHIBITED}\n")
 	defer down()
@@ -348,6 +355,7 @@ func Test001_Layer5_Response_anAnomalyIsTold(t *testing.T) {
 // A failing channel is an alarm of its own: told through the others and not
 // through itself, in the status, and over when it works again.
 func Test001_Layer5_Response_aFailingChannelIsAnAlarm(t *testing.T) {
+	t.Parallel()
 	p := newPhones(t)
 	p.set("/mail", 500)
 	d, c, down := alerted(t, p, "")
@@ -396,6 +404,7 @@ func Test001_Layer5_Response_aFailingChannelIsAnAlarm(t *testing.T) {
 
 // All of them fail: nobody can be told, nothing loops, and nothing is lost.
 func Test001_Layer5_Response_whenEveryChannelFails(t *testing.T) {
+	t.Parallel()
 	p := newPhones(t)
 	for _, path := range []string{"/sms", "/mail", "/chat"} {
 		p.set(path, 503)
@@ -423,6 +432,7 @@ func Test001_Layer5_Response_whenEveryChannelFails(t *testing.T) {
 
 // What waits when the daemon ends is told by the next one.
 func Test001_Layer5_Response_theNextDaemonTells(t *testing.T) {
+	t.Parallel()
 	p := newPhones(t)
 	p.set("/mail", 500)
 	d, _, down := alerted(t, p, "")

@@ -77,6 +77,7 @@ func pausedAt(all []leaf, agent string) int {
 // begins behind the pause in the tree; there is one pause, one review and one
 // alarm.
 func TestAttackWatch_in_flight_at_the_pause(t *testing.T) {
+	t.Parallel()
 	d, c, down := up(t, watched)
 	defer down()
 	var wg sync.WaitGroup
@@ -214,6 +215,7 @@ func TestAttackWatch_a_counter_over_MCP(t *testing.T) {
 // TestAttackWatch_one_cause: an agent that loops in haste, dearly and in vain is one
 // alarm, one review and one pause; what it also was is recorded behind it.
 func TestAttackWatch_one_cause(t *testing.T) {
+	t.Parallel()
 	r := newReceiver(t)
 	d, c, down := hookedAt(t, r, "LOW")
 	defer down()
@@ -247,6 +249,7 @@ func TestAttackWatch_one_cause(t *testing.T) {
 // wants stands in what people are told and asked, but its name, in which
 // nothing can be said.
 func TestAttackWatch_words(t *testing.T) {
+	t.Parallel()
 	r := newReceiver(t)
 	d, c, down := hookedAt(t, r, "LOW")
 	defer down()
@@ -283,6 +286,7 @@ func TestAttackWatch_words(t *testing.T) {
 // TestAttackWatch_flood_hides_nobody: while others make findings as fast as they can,
 // under ever new names, an agent's loop is answered all the same.
 func TestAttackWatch_flood_hides_nobody(t *testing.T) {
+	t.Parallel()
 	d, _, down := up(t, watched)
 	defer down()
 	each := repeat.Times(40, 5)
@@ -358,6 +362,7 @@ func TestAttackWatch_over_egress(t *testing.T) {
 // TestAttackWatch_let_go_and_goes_on: a person lets the agent go on by whatever way there
 // is, and it is seen again if it does the same.
 func TestAttackWatch_let_go_and_goes_on(t *testing.T) {
+	t.Parallel()
 	d, c, down := up(t, watched)
 	defer down()
 	says := personOf(t, d, c)
@@ -385,6 +390,7 @@ func TestAttackWatch_let_go_and_goes_on(t *testing.T) {
 // TestAttackWatch_restart: a daemon that ends while a finding waits for its answer
 // gives it before it ends, and what was paused stays paused.
 func TestAttackWatch_restart(t *testing.T) {
+	t.Parallel()
 	var opt Options
 	d, _, down := up(t, watched, func(o *Options) { opt = *o })
 	loops(t, d, "ada")

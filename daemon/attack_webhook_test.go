@@ -18,6 +18,7 @@ import (
 // question is put, a halt is in force and the daemon ends as fast as without one,
 // and what is signed goes to no other place.
 func TestAttackWebhook_a_receiver_that_is_an_enemy(t *testing.T) {
+	t.Parallel()
 	var elsewhere atomic.Int64
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
 	defer other.Close()
@@ -101,6 +102,7 @@ func endlessHeader(w http.ResponseWriter) {
 // TestAttackWebhook_told_to_the_daemon_itself: a webhook that names Holdfast's own
 // address makes no call beget another.
 func TestAttackWebhook_told_to_the_daemon_itself(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -253,6 +253,7 @@ func TestEditorSchemaAgreesWithTheLoader(t *testing.T) {
 
 // Each mistake is named with its line, and what to do about it.
 func TestMistakes(t *testing.T) {
+	t.Parallel()
 	const v = "version: 1\n"
 	cases := map[string]struct{ text, want, hint string }{
 		"empty":                  {"", "the file is empty", "version: 1"},

@@ -32,6 +32,7 @@ func (l *lines) count(s string) int {
 }
 
 func TestWatch(t *testing.T) {
+	t.Parallel()
 	dir := write(t, map[string]string{"holdfast.yaml": "version: 1\nrules: {files: [rules.yaml]}\n", "rules.yaml": rulesFile})
 	path := filepath.Join(dir, "holdfast.yaml")
 	first, err := Load(path)
@@ -120,6 +121,7 @@ func TestWatchWithoutAFile(t *testing.T) {
 
 // A file that is named before it exists is found when it comes, wherever.
 func TestWatchFindsWhatWasMissing(t *testing.T) {
+	t.Parallel()
 	dir := write(t, map[string]string{"c/holdfast.yaml": "version: 1\n", "r/rules.yaml.off": rulesFile})
 	first, err := Load(filepath.Join(dir, "c/holdfast.yaml"))
 	if err != nil {

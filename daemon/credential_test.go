@@ -126,6 +126,7 @@ func TestEgress_Credential_whatAServiceQuotesIsRegistered(t *testing.T) {
 }
 
 func TestEgress_Credential_commandRunsOnceAMinute(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	d := rowWith(SourceConfig{Command: []string{"/bin/sh", "-c", "echo x >>" + dir + "/runs; sleep 0.2; echo value-of-the-command"}})
 	var c tenantCredentials
@@ -225,6 +226,7 @@ func TestEgress_Credential_commandIsBounded(t *testing.T) {
 // The engine of a row masks what it guesses, what is registered, and a credential
 // from the request on that needs it first, and the newest one.
 func TestEgress_Engine_knowsTheCredentials(t *testing.T) {
+	t.Parallel()
 	dir := write(t, map[string]string{"key": "first-value-of-the-key\n"})
 	file := filepath.Join(dir, "key")
 	s := egressSite{d: &Daemon{log: slog.New(slog.DiscardHandler)}}

@@ -88,6 +88,7 @@ func takeAway(t *testing.T, db *sql.DB, tenant string) {
 // A ledger that was cut back is not served, so that no second history is ever
 // signed on top of what is left (D14).
 func TestK6_INV2_no_fork_is_signed(t *testing.T) {
+	t.Parallel()
 	signed := filepath.Join(t.TempDir(), "s")
 	for range 2 {
 		d, err := Open(t.Context(), Options{State: signed, Version: "test"})

@@ -123,6 +123,7 @@ func signed(t *testing.T, key, cert string, change func(*x509.Certificate)) {
 // TestBad_Egress_aBrokenAuthority: a daemon whose authority cannot be used says
 // so by name, opens no listener, and leaves the files as they are.
 func TestBad_Egress_aBrokenAuthority(t *testing.T) {
+	t.Parallel()
 	put := func(text string) func(t *testing.T, path string) {
 		return func(t *testing.T, path string) {
 			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -31,6 +32,10 @@ func TestMain(m *testing.M) {
 	RunHelperRole()
 	insideWorkspace()
 	if os.Getenv(mcpServerEnv) == "" {
+		// The tests that run in parallel wait more than they compute.
+		if err := flag.Set("test.parallel", "8"); err != nil {
+			panic(err)
+		}
 		code := m.Run()
 		removeRuntimes()
 		os.Exit(code)

@@ -14,6 +14,7 @@ import (
 // channel, and a channel that works again is none that fails. Each metric that a
 // rule of Prometheus asks for is there.
 func Test001_Layer5_Response_metrics(t *testing.T) {
+	t.Parallel()
 	p := newPhones(t)
 	p.set("/mail", 500)
 	d, c, down := alerted(t, p, "")

@@ -187,6 +187,7 @@ type datasource struct{ Type, UID string }
 // queries are PromQL, name only metrics and labels that a real daemon shows after
 // real crossings, and no data source of anybody's.
 func Test001_Dashboard_Grafana(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("../deploy/grafana/holdfast.json")
 	if err != nil {
 		t.Fatal(err)

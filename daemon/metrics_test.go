@@ -71,6 +71,7 @@ const (
 // each of them observed: checks, violations, the pause (after a restart too), the
 // rules and how long a check took, which the document declares and never observes.
 func TestMetrics_004(t *testing.T) {
+	t.Parallel()
 	d, c, down := up(t, withPages)
 	counts(t, c, "safety_paused", "0")
 	counts(t, c, "safety_rules_registered", "7")
@@ -112,6 +113,7 @@ func TestMetrics_004(t *testing.T) {
 
 // TestMetrics_004_rules_registered: built in and loaded, as a reload has it.
 func TestMetrics_004_rules_registered(t *testing.T) {
+	t.Parallel()
 	rules := func(text string) string { return withPages + "rules:\n  inline:\n" + text }
 	d, c, down := up(t, rules("    - {id: own, on: goal, when: \"true\", severity: info, message: m}\n    - {id: other, on: request, boundary: '*', when: \"false\", severity: block, message: m}\n"))
 	defer down()
@@ -133,6 +135,7 @@ func TestMetrics_004_rules_registered(t *testing.T) {
 // TestMetrics_weakened: what a rule only observes, and what it lets pass when it
 // fails, is counted as that (D3), and is no violation that an alert asks for.
 func TestMetrics_weakened(t *testing.T) {
+	t.Parallel()
 	_, c, down := up(t, withPages+`rules:
   inline:
     - {id: watches, on: goal, when: "true", mode: observe, severity: critical, message: m}
@@ -161,6 +164,7 @@ func TestMetrics_weakened(t *testing.T) {
 // label, and nobody from elsewhere, or by another name of this machine, is
 // answered.
 func TestMetrics_say_nothing_of_agents(t *testing.T) {
+	t.Parallel()
 	_, c, down := up(t, withPages)
 	defer down()
 	submit(t, c, evilGoal)
@@ -275,6 +279,7 @@ func TestMetrics_names_are_bounded(t *testing.T) {
 
 // TestMetrics_egress: the counters of the proxy are those that status has.
 func TestMetrics_egress(t *testing.T) {
+	t.Parallel()
 	d, c, down := up(t, withPages+"egress:\n  listen: [{address: '127.0.0.1:0', agent: a}]\n  domains:\n    api.example.com: {}\n")
 	defer down()
 	counts(t, c, "egress_connections_open", "0")
@@ -304,6 +309,7 @@ func TestMetrics_egress(t *testing.T) {
 // TestAlerts_004: the document's alerts, as promtool reads them, and what they
 // say of times that are made up. Each metric that they ask for is one of ours.
 func TestAlerts_004(t *testing.T) {
+	t.Parallel()
 	dir, err := filepath.Abs("../deploy/prometheus")
 	if err != nil {
 		t.Fatal(err)

@@ -32,6 +32,7 @@ rules: {files: [rules.yaml]}
 // line, and all that is in force stays in force as it was: rules, budgets, what is
 // used of them, and risks. The whole ones take effect, all of them.
 func TestHalfWrittenLeavesRulesBudgetsAndRisks(t *testing.T) {
+	t.Parallel()
 	var out lines
 	var rules string
 	d, c, down := up(t, halfConfig, func(o *Options) {

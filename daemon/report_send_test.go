@@ -157,6 +157,7 @@ func Test001_Report_IsSent(t *testing.T) {
 // A report that no channel takes is the alarm of its channel, and outlasts the
 // daemon, also one that ended before it could note that it was handed over.
 func Test001_Report_OutlastsTheDaemon(t *testing.T) {
+	t.Parallel()
 	p := newPhones(t)
 	p.set("/chat", 500)
 	d, today, down := mailed(t, p, "  report: {to: [chat]}\n")
@@ -195,6 +196,7 @@ func Test001_Report_OutlastsTheDaemon(t *testing.T) {
 // is cut, and says where the whole is. One whose channel is configured no more goes
 // where reports go now.
 func Test001_Report_IsBounded(t *testing.T) {
+	t.Parallel()
 	p := newPhones(t)
 	d, _, down := alerted(t, p, "  report: {to: [chat]}\n")
 	defer down()

@@ -116,6 +116,7 @@ func (p *past) read(day, now time.Time) health.Report {
 // Test001_Report_PastDays: any past day is read from the ledger alone, with what it
 // began with, however long ago that was said, and whenever it is asked for.
 func Test001_Report_PastDays(t *testing.T) {
+	t.Parallel()
 	p := newPast(t)
 	day := func(n int, hours float64) time.Time {
 		return time.Date(2026, 3, n, 0, 0, 0, 0, time.UTC).Add(time.Duration(hours * float64(time.Hour)))
@@ -225,6 +226,7 @@ agents:
 
 // Test001_Report_OfARealLedger: what a daemon really did, from its own ledger.
 func Test001_Report_OfARealLedger(t *testing.T) {
+	t.Parallel()
 	d, c, down := up(t, reportedConfig)
 	step := func() {
 		t.Helper()
@@ -270,6 +272,7 @@ func Test001_Report_OfARealLedger(t *testing.T) {
 // also of those that it missed, once; the ledger has its hash, and it is what the
 // command prints of that day.
 func Test001_Report_WrittenDaily(t *testing.T) {
+	t.Parallel()
 	d, c, down := up(t, reportedConfig)
 	if _, err := c.Cross(t.Context(), api.Ask{Agent: "ann", Kind: "code", Boundary: "agent/step", Payload: []byte(`{"action":"go"}`)}); err != nil {
 		t.Fatal(err)
@@ -339,6 +342,7 @@ func Test001_Report_WrittenDaily(t *testing.T) {
 // Test001_Report_OfAClockThatWasAhead: what was written of a day before it was, for the
 // clock was ahead, is not what that day's report is.
 func Test001_Report_OfAClockThatWasAhead(t *testing.T) {
+	t.Parallel()
 	d, c, down := up(t, reportedConfig)
 	defer down()
 	now := time.Now().UTC()
@@ -365,6 +369,7 @@ func Test001_Report_OfAClockThatWasAhead(t *testing.T) {
 
 // Test001_Dashboard_OfADaemon: the page of a daemon's health follows what happens.
 func Test001_Dashboard_OfADaemon(t *testing.T) {
+	t.Parallel()
 	d, c, down := up(t, reportedConfig)
 	defer down()
 	b := signIn(t, d)

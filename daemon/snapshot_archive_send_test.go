@@ -14,6 +14,7 @@ import (
 // TestArchiveCommand: a command gets the whole archive and its name; how it ends is
 // recorded, and one that hangs is ended with all that it has started.
 func TestArchiveCommand(t *testing.T) {
+	t.Parallel()
 	s := openTracked(t, "  archive: {command: [/bin/sh, -c, 'exec /bin/sh ./send'], timeout: 2s}\n")
 	dir := t.TempDir()
 	s.write("a", strings.Repeat("good", 50_000))
@@ -73,6 +74,7 @@ func TestArchiveCommand(t *testing.T) {
 // that gives it back. Whatever that one does, it is bounded, recorded and told, and
 // nothing but the whole archive, byte for byte, passes.
 func TestArchiveThatIsGivenBack(t *testing.T) {
+	t.Parallel()
 	s := openTracked(t, "  archive: {command: [/bin/sh, -c, 'cat > there/$HOLDFAST_ARCHIVE'], verify: [/bin/sh, -c, 'cat there/$HOLDFAST_ARCHIVE'], timeout: 2s}\n")
 	dir := t.TempDir()
 	s.write("a", "good")

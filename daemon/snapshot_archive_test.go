@@ -67,6 +67,7 @@ func files(t *testing.T, dir string) (out []string) {
 // the ledger, and is verified by restoring it; anybody can verify it who has the
 // public key, and no other key is in it.
 func Test001_Layer3_WeeklyArchive(t *testing.T) {
+	t.Parallel()
 	s, folder := openArchived(t)
 	var w weekly
 	w.look(t.Context(), &s.d.snapshots, time.Now())
@@ -163,6 +164,7 @@ func (s *trackedSite) holdsNoKey(file string) {
 // Test001_Layer3_ArchiveRetention: archives stay for a year. Only what this ledger
 // has, byte for byte, is dropped, each recorded, and never the newest 52.
 func Test001_Layer3_ArchiveRetention(t *testing.T) {
+	t.Parallel()
 	s, folder := openArchived(t)
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	put := func(at time.Time, text, recorded string) string {
@@ -226,6 +228,7 @@ func Test001_Layer3_ArchiveRetention(t *testing.T) {
 // TestArchiveThatCannotBeWritten: where it goes to is no place for it, or something
 // else is there. It is named, told of, and nothing is lost; agents go on.
 func TestArchiveThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
 	s, folder := openArchived(t)
 	m := s.taken()
 	fails := func(why string) {
@@ -296,6 +299,7 @@ func TestArchiveThatCannotBeWritten(t *testing.T) {
 
 // TestArchiveOfTheWeekThatFails is a problem that status names, until there is one.
 func TestArchiveOfTheWeekThatFails(t *testing.T) {
+	t.Parallel()
 	s, folder := openArchived(t)
 	if err := errors.Join(s.d.snapshots.today(t.Context(), time.Now()), os.Remove(folder)); err != nil {
 		t.Fatal(err)
@@ -330,6 +334,7 @@ func TestArchiveOfTheWeekThatFails(t *testing.T) {
 // TestArchiveOfTheWeekByAPerson: what a person has archived of a week is the archive
 // of the week, from then on.
 func TestArchiveOfTheWeekByAPerson(t *testing.T) {
+	t.Parallel()
 	s, folder := openArchived(t)
 	if err := errors.Join(s.d.snapshots.today(t.Context(), time.Now()), os.Remove(folder)); err != nil {
 		t.Fatal(err)
@@ -372,6 +377,7 @@ func TestD12_ArchivesAreHoldfastsOwn(t *testing.T) {
 // TestArchiveThatTheLedgerDoesNotHave: an archive whose parts are whole, and whose
 // ledger has no record of the snapshot, is none.
 func TestArchiveThatTheLedgerDoesNotHave(t *testing.T) {
+	t.Parallel()
 	s, folder := openArchived(t)
 	s.taken()
 	m, err := s.d.snapshots.keeper.Take(t.Context(), s.d.config().Snapshots.trees(), snapshot.Manifest{Why: "forged"})
@@ -395,6 +401,7 @@ func TestArchiveThatTheLedgerDoesNotHave(t *testing.T) {
 // TestArchiveWhileHalted: what stands still is archived too, and the event alone
 // tells of it.
 func TestArchiveWhileHalted(t *testing.T) {
+	t.Parallel()
 	s, _ := openArchived(t)
 	m := s.taken()
 	if _, err := s.d.Kernel.Halt("me", "look"); err != nil {

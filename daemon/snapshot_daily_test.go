@@ -104,6 +104,7 @@ func TestDailySnapshotThatDoesNotVerify(t *testing.T) {
 // TestDailySnapshotSaysWhyItIsMissing: the reason is told to its end, once, behind a
 // path of usual length.
 func TestDailySnapshotSaysWhyItIsMissing(t *testing.T) {
+	t.Parallel()
 	s := openDaily(t)
 	if err := os.Rename(s.tree, s.tree+".away"); err != nil {
 		t.Fatal(err)
@@ -117,6 +118,7 @@ func TestDailySnapshotSaysWhyItIsMissing(t *testing.T) {
 // TestDailySnapshotAfterAChange: a configuration that changed is a reason to try again
 // what failed, at once and once.
 func TestDailySnapshotAfterAChange(t *testing.T) {
+	t.Parallel()
 	s := openDaily(t)
 	if err := os.Rename(s.tree, s.tree+".away"); err != nil {
 		t.Fatal(err)
@@ -160,6 +162,7 @@ func (s *trackedSite) told(name watch.Name) bool {
 // TestDailySnapshotThatNobodyVerified: one that Holdfast was killed behind is verified
 // at the next look, and no other is taken; one that somebody edited is replaced.
 func TestDailySnapshotThatNobodyVerified(t *testing.T) {
+	t.Parallel()
 	s := openDaily(t)
 	s.write("a", "good")
 	today := func(want string) {
@@ -190,6 +193,7 @@ func TestDailySnapshotThatNobodyVerified(t *testing.T) {
 
 // TestSnapshotThatIsVerifiedOften: the last time counts, however many there were.
 func TestSnapshotThatIsVerifiedOften(t *testing.T) {
+	t.Parallel()
 	s := openDaily(t)
 	s.write("a", "good")
 	id := s.taken().ID

@@ -46,6 +46,7 @@ func (s *trackedSite) reload(text string) {
 // TestTroubleIsOfATree: that one tree could be kept says nothing of another; the
 // trouble is over when that tree is kept, or tracked no more.
 func TestTroubleIsOfATree(t *testing.T) {
+	t.Parallel()
 	s := openTracked(t, "    - {path: other, kind: state, agents: [coder]}\n")
 	other := filepath.Join(filepath.Dir(s.tree), "other")
 	s.changes("one")

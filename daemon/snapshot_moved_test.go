@@ -41,6 +41,7 @@ func (s *trackedSite) again() {
 // reload: nothing of it is kept, no careful act begins, and people are told until the
 // tree is there again.
 func TestTreeThatIsALinkAfterARestart(t *testing.T) {
+	t.Parallel()
 	s := openTracked(t, "")
 	s.write("a", "good")
 	m := s.taken()
@@ -83,6 +84,7 @@ func TestTreeThatIsALinkAfterARestart(t *testing.T) {
 // TestLinkOfATreeThatIsChanged: of a tree that is named through a link the folder stays
 // that it first led to, until the configuration names another.
 func TestLinkOfATreeThatIsChanged(t *testing.T) {
+	t.Parallel()
 	s := openTracked(t, "")
 	first, second := s.tree, s.tree+".2"
 	link := filepath.Join(filepath.Dir(s.tree), "current")
@@ -153,6 +155,7 @@ func TestLinkOfATreeThatIsChanged(t *testing.T) {
 // TestTreesThatWouldBeOne: a path that led to a folder when it was first tracked, and the
 // path of that folder, are no two trees, wherever the first leads now.
 func TestTreesThatWouldBeOne(t *testing.T) {
+	t.Parallel()
 	s := openTracked(t, "")
 	link, second := filepath.Join(filepath.Dir(s.tree), "current"), s.tree+".2"
 	text, err := os.ReadFile(s.opt.Config)

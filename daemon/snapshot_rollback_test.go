@@ -21,6 +21,7 @@ import (
 // TestSeveralTreesGoBack: of several trees each goes back for itself, and the answer
 // says which did not and why.
 func TestSeveralTreesGoBack(t *testing.T) {
+	t.Parallel()
 	s := openTracked(t, "    - {path: other, kind: code}\n")
 	other := filepath.Join(filepath.Dir(s.tree), "other")
 	if err := errors.Join(os.Mkdir(other, 0o755), os.WriteFile(filepath.Join(other, "a"), []byte("good"), 0o644)); err != nil {
@@ -69,6 +70,7 @@ func TestSeveralTreesGoBack(t *testing.T) {
 // TestOnErrorSeveralTrees: where one tree cannot go back after an act failed, the
 // others do, and the error says it of each.
 func TestOnErrorSeveralTrees(t *testing.T) {
+	t.Parallel()
 	s := openTracked(t, "    - {path: other, kind: code, agents: [coder]}\n")
 	other := filepath.Join(filepath.Dir(s.tree), "other")
 	if err := os.Mkdir(other, 0o755); err != nil {
@@ -95,6 +97,7 @@ func TestOnErrorSeveralTrees(t *testing.T) {
 // act did after that goes away all the same. An act that begins behind the word goes
 // back to before itself.
 func TestPersonsWordOutlastsAFailedAct(t *testing.T) {
+	t.Parallel()
 	s := openTracked(t, "")
 	before := func(crossing string) func() {
 		back, err := s.d.snapshots.Before(t.Context(), kernel.Acting{Tenant: holdfast.Local, Agent: "coder", Boundary: "test/careful", Crossing: crossing})
@@ -132,6 +135,7 @@ func TestPersonsWordOutlastsAFailedAct(t *testing.T) {
 // by one that began behind that act and fails later; one that began before it goes back
 // to before itself.
 func TestActsAtOnceOnOneTree(t *testing.T) {
+	t.Parallel()
 	s := openTracked(t, "")
 	begins := func(crossing string) func(failed bool) string {
 		after, err := s.d.snapshots.Before(t.Context(), kernel.Acting{Tenant: holdfast.Local, Agent: "coder", Boundary: "test/careful", Crossing: crossing})
@@ -349,6 +353,7 @@ func TestStoppedRollbackIsToldAtEachStart(t *testing.T) {
 
 // TestRecordThatCannotBeRead is named, with what to do.
 func TestRecordThatCannotBeRead(t *testing.T) {
+	t.Parallel()
 	s := openTracked(t, "")
 	s.snapshot()
 	file := s.recordOf(s.tree, ".begun")
@@ -365,6 +370,7 @@ func TestRecordThatCannotBeRead(t *testing.T) {
 // TestBeforeIsNotWhatWasUndone: what a rollback made of a tree is the newest version
 // before what comes after it, and not what it undid.
 func TestBeforeIsNotWhatWasUndone(t *testing.T) {
+	t.Parallel()
 	s := openTracked(t, "")
 	s.write("a", "good")
 	m := s.snapshot()
@@ -419,6 +425,7 @@ func TestBeforeIsNotWhatWasUndone(t *testing.T) {
 // TestSnapshotAroundARollback: a snapshot of several trees that looked at one before a
 // rollback of it, and ended after it, holds what was undone, and is not the newest.
 func TestSnapshotAroundARollback(t *testing.T) {
+	t.Parallel()
 	s := openTracked(t, "")
 	s.write("a", "good")
 	m := s.snapshot()
@@ -453,6 +460,7 @@ func TestSnapshotAroundARollback(t *testing.T) {
 
 // TestBeforeKnowsWhereTheLedgerStood, as every snapshot does.
 func TestBeforeKnowsWhereTheLedgerStood(t *testing.T) {
+	t.Parallel()
 	s := openTracked(t, "")
 	s.write("a", "good")
 	m := s.snapshot()
@@ -468,6 +476,7 @@ func TestBeforeKnowsWhereTheLedgerStood(t *testing.T) {
 
 // TestWhatIsDoneWhileHaltedIsNoDeniedCrossing: the event alone tells of it.
 func TestWhatIsDoneWhileHaltedIsNoDeniedCrossing(t *testing.T) {
+	t.Parallel()
 	for name, halt := range map[string]func(s *trackedSite){
 		"latch": func(s *trackedSite) {
 			if _, err := s.d.Kernel.Halt("me", "look"); err != nil {

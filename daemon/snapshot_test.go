@@ -112,6 +112,7 @@ func (s *trackedSite) events(id, name string) []map[string]any {
 // document's form, of the agent's own; what looks makes none, and neither does
 // another agent.
 func Test001_Layer3_CommitPerAction(t *testing.T) {
+	t.Parallel()
 	s := openTracked(t, "")
 	s.write("state.md", "one")
 	out, err := s.act("coder", "test/act", func() error { s.write("state.md", "two"); s.write("more", "x"); return nil })
@@ -186,6 +187,7 @@ func (s *trackedSite) repository() string {
 // configuration says, are an anomaly of the agent whose action it was, and name that
 // action; the first version of a tree is none.
 func Test001_Layer5_FilesPerCommit(t *testing.T) {
+	t.Parallel()
 	t.Run("the document's limit", func(t *testing.T) { filesPerCommit(t, "", 20, 10, 11) })
 	t.Run("a tighter one", func(t *testing.T) { filesPerCommit(t, "watch: {files_per_commit: 3}", 20, 3, 4) })
 }
@@ -232,6 +234,7 @@ func filesPerCommit(t *testing.T, more string, commits ...int) {
 // Test001_Layer3_OnError: on an error the work tree goes back to the last good state,
 // which is recorded and told; what was refused, or went well, is left alone.
 func Test001_Layer3_OnError(t *testing.T) {
+	t.Parallel()
 	s := openTracked(t, "")
 	s.write("code", "good")
 	out, err := s.act("coder", "test/careful", func() error { s.write("code", "half"); s.write("new", "x"); return errors.New("the disk was full") })
@@ -278,6 +281,7 @@ func Test001_Layer3_OnError(t *testing.T) {
 // Test001_Layer3_DailySnapshot: one a day, also one that was missed while nobody ran,
 // whatever the clock does; it is restored to verify it.
 func Test001_Layer3_DailySnapshot(t *testing.T) {
+	t.Parallel()
 	s := openTracked(t, "  daily_at: \"00:00\"\n")
 	s.write("a", "1")
 	count := func() int {
@@ -394,6 +398,7 @@ func Test001_Layer3_Retention(t *testing.T) {
 // the latch, nor the store, nor what was spent goes back with it (finding 5.2.15), and
 // the stop file is not a file of the tree that an agent works in (finding 5.2.16).
 func TestD40_RollbackLeavesLatchLedgerAndLimits(t *testing.T) {
+	t.Parallel()
 	s := openTracked(t, "")
 	if err := s.d.Close(); err != nil {
 		t.Fatal(err)

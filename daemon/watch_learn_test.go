@@ -27,6 +27,7 @@ func learned(t *testing.T, d *Daemon) {
 // TestD41a_RestartForgetsNothing: what an agent did within the hour counts after a
 // restart, and people are not told again of what they were told.
 func TestD41a_RestartForgetsNothing(t *testing.T) {
+	t.Parallel()
 	d, _, down := up(t, watched)
 	opt := d.opt
 	for range 4 {
@@ -98,6 +99,7 @@ func TestD41a_WhatWasNotAnsweredIs(t *testing.T) {
 // TestD41a_LedgerFails: where the answer cannot be written the latch is set all the
 // same, and so it is where the ledger itself has failed.
 func TestD41a_LedgerFails(t *testing.T) {
+	t.Parallel()
 	d, _, down := up(t, watched)
 	defer func() {
 		_ = d.latch.Clear()
@@ -121,6 +123,7 @@ func TestD41a_LedgerFails(t *testing.T) {
 // TestD41a_LedgerFails_inWords: where nothing can be written people read so once,
 // wherever it is told, and not the condition's name in other words.
 func TestD41a_LedgerFails_inWords(t *testing.T) {
+	t.Parallel()
 	p := newPhones(t)
 	d, _, down := alerted(t, p, "boundaries: [{boundary: test/act, risk: LOW}]\n")
 	defer down()
@@ -176,6 +179,7 @@ func gathered(t *testing.T, d *Daemon) []string {
 // Test001_Layer5_IntegrationTest5 is the document's "Anomaly Response Test": generate
 // an anomaly, verify alert sent. It is of MEDIUM, which stops nobody: people are told.
 func Test001_Layer5_IntegrationTest5(t *testing.T) {
+	t.Parallel()
 	told := filepath.Join(t.TempDir(), "told")
 	d, _, down := up(t, watched, func(o *Options) { o.Notify = "cat >> " + told })
 	defer down()

@@ -178,6 +178,7 @@ func waitingAbout(t *testing.T, c *api.Client, agent string) (out []review.Revie
 // opened and people are told, once; what the daemon does is a crossing of its own,
 // beneath the one that made it; and a person lets the agent go on.
 func Test001_Layer5_LoopIsPausedAskedAndTold(t *testing.T) {
+	t.Parallel()
 	r := newReceiver(t)
 	d, c, down := hookedAt(t, r, "LOW")
 	defer down()
@@ -238,6 +239,7 @@ func Test001_Layer5_LoopIsPausedAskedAndTold(t *testing.T) {
 // TestD41a_RejectedStaysPaused: a person who rejects the review keeps the agent
 // stopped.
 func TestD41a_RejectedStaysPaused(t *testing.T) {
+	t.Parallel()
 	d, c, down := up(t, watched)
 	defer down()
 	says := personOf(t, d, c)
@@ -298,6 +300,7 @@ func TestD41a_OnlyHoldfastAnswers(t *testing.T) {
 // Test001_Layer5_OnError: three errors in a row are put to a person, and pause
 // nobody (spec 001, "On error: escalate if repeated errors").
 func Test001_Layer5_OnError(t *testing.T) {
+	t.Parallel()
 	d, c, down := up(t, watched)
 	defer down()
 	says := personOf(t, d, c)
@@ -319,6 +322,7 @@ func Test001_Layer5_OnError(t *testing.T) {
 
 // Test001_Layer5_ErrorRate: above 5 % of the last 100 actions the agent is paused.
 func Test001_Layer5_ErrorRate(t *testing.T) {
+	t.Parallel()
 	d, _, down := up(t, watched)
 	defer down()
 	for i := range 24 {
