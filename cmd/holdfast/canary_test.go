@@ -312,7 +312,11 @@ func (w *canaries) commands() {
 	cli := func(args ...string) string {
 		return w.run("command "+args[0], append([]string{"holdfast"}, args...)...)
 	}
-	for _, pick := range []func(canary) string{func(c canary) string { return c.Registered }, func(c canary) string { return c.Known }, canary.text} {
+	picks := []func(canary) string{canary.text} // which has both
+	if repeat.Enduring {
+		picks = append(picks, func(c canary) string { return c.Registered }, func(c canary) string { return c.Known })
+	}
+	for _, pick := range picks {
 		s := func(door string) string { return pick(plant(door)) }
 		payload := func(door string) string { return fmt.Sprintf(`{"note":%q}`, s(door)) }
 		cli("step", s("agent"), "plan", "--kind", s("kind"), "--session", s("session"))

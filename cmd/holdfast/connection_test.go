@@ -16,6 +16,9 @@ import (
 func TestCommandsShareOneConnection(t *testing.T) {
 	d, c := pastDaemon(t)
 	c.Close()
+	if err := shareRoots(d.Paths.Dir); err != nil {
+		t.Fatal(err)
+	}
 	opened := countConnections(t, d.Paths.Sock)
 	for _, tc := range []struct {
 		command string
