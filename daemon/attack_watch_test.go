@@ -77,7 +77,6 @@ func pausedAt(all []leaf, agent string) int {
 // begins behind the pause in the tree; there is one pause, one review and one
 // alarm.
 func TestAttackWatch_in_flight_at_the_pause(t *testing.T) {
-	t.Parallel()
 	d, c, down := up(t, watched)
 	defer down()
 	var wg sync.WaitGroup
@@ -249,7 +248,6 @@ func TestAttackWatch_one_cause(t *testing.T) {
 // wants stands in what people are told and asked, but its name, in which
 // nothing can be said.
 func TestAttackWatch_words(t *testing.T) {
-	t.Parallel()
 	r := newReceiver(t)
 	d, c, down := hookedAt(t, r, "LOW")
 	defer down()
@@ -390,7 +388,6 @@ func TestAttackWatch_let_go_and_goes_on(t *testing.T) {
 // TestAttackWatch_restart: a daemon that ends while a finding waits for its answer
 // gives it before it ends, and what was paused stays paused.
 func TestAttackWatch_restart(t *testing.T) {
-	t.Parallel()
 	var opt Options
 	d, _, down := up(t, watched, func(o *Options) { opt = *o })
 	loops(t, d, "ada")

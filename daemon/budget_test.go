@@ -126,7 +126,6 @@ func stood(r *kernel.Standing) string {
 // What is said is of one moment: while crossings begin and end, the sessions have
 // taken what their tenant has, and what is reserved is no more than could be.
 func TestD9_budgetsStandAtOneMoment(t *testing.T) {
-	t.Parallel()
 	d, c, down := up(t, paidSteps)
 	defer down()
 	const agents, each = 4, 25

@@ -10,7 +10,6 @@ import (
 )
 
 func TestD49_WhoCanWrite(t *testing.T) {
-	t.Parallel()
 	const good = "version: 1\nrules: {files: [r/rules.yaml]}\n"
 	at := func(dir string, names ...string) string { return filepath.Join(append([]string{dir}, names...)...) }
 	cases := map[string]struct {

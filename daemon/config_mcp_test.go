@@ -11,7 +11,6 @@ import (
 // What is wrong with a server is named with its line, and no value of a header
 // can stand in the file.
 func TestServersInTheConfiguration(t *testing.T) {
-	t.Parallel()
 	const head = "version: 1\nmcp:\n  servers:\n    x:\n"
 	for text, want := range map[string]string{
 		"      cwd: .\n": "holdfast.yaml:5: the server \"x\" has neither a command nor a url",

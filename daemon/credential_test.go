@@ -126,7 +126,6 @@ func TestEgress_Credential_whatAServiceQuotesIsRegistered(t *testing.T) {
 }
 
 func TestEgress_Credential_commandRunsOnceAMinute(t *testing.T) {
-	t.Parallel()
 	dir := t.TempDir()
 	d := rowWith(SourceConfig{Command: []string{"/bin/sh", "-c", "echo x >>" + dir + "/runs; sleep 0.2; echo value-of-the-command"}})
 	var c tenantCredentials

@@ -138,7 +138,6 @@ func TestD34_HaltHooks_once_a_halt(t *testing.T) {
 // A halt that was set while nobody ran, by a touch as in the document, has its hooks
 // run by who starts next; one that the daemon's end breaks off is run by the next.
 func TestD34_HaltHooks_found_at_the_start(t *testing.T) {
-	t.Parallel()
 	h := newHaltHooked(t, `echo ran >> HERE/ran; echo $$ > HERE/pid; test -e HERE/go || sleep 1000`)
 	if err := os.MkdirAll(h.opt.State, 0o700); err != nil {
 		t.Fatal(err)

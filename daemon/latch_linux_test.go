@@ -11,7 +11,6 @@ import (
 // What happens to the name is told, however it comes there or goes; what
 // happens to other names, and what is written into files that are there, is not.
 func TestD34_watchName(t *testing.T) {
-	t.Parallel()
 	dir := t.TempDir()
 	beside := filepath.Join(dir, "beside")
 	write := func(name string) {

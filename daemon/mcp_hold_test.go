@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,20 +19,26 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
+// operatorKey returns the key of the person of all tests: to open one takes longer than
+// most tests.
+var operatorKey = sync.OnceValues(func() (operator.Key, error) {
+	pass := holdfast.NewSecret("correct horse battery staple")
+	sealed, _, err := operator.New(pass, operator.Options{WorkFactor: 15})
+	if err != nil {
+		return operator.Key{}, err
+	}
+	return operator.Open(sealed, pass)
+})
+
 // personOf makes an operator key, and returns what a person with it says of a
 // review.
 func personOf(t *testing.T, d *Daemon, c *api.Client) func(act, review string) error {
 	t.Helper()
-	pass := holdfast.NewSecret("correct horse battery staple")
-	sealed, public, err := operator.New(pass, operator.Options{WorkFactor: 15})
+	key, err := operatorKey()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(d.Paths.OperatorPub, []byte(public.String()+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	key, err := operator.Open(sealed, pass)
-	if err != nil {
+	if err := os.WriteFile(d.Paths.OperatorPub, []byte(key.Public().String()+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return func(act, review string) error {

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -36,6 +37,7 @@ func TestMain(m *testing.M) {
 		if err := flag.Set("test.parallel", "8"); err != nil {
 			panic(err)
 		}
+		debug.SetGCPercent(400) // a tenth of the processor time went into collections
 		code := m.Run()
 		removeRuntimes()
 		os.Exit(code)

@@ -113,7 +113,6 @@ func TestMetrics_004(t *testing.T) {
 
 // TestMetrics_004_rules_registered: built in and loaded, as a reload has it.
 func TestMetrics_004_rules_registered(t *testing.T) {
-	t.Parallel()
 	rules := func(text string) string { return withPages + "rules:\n  inline:\n" + text }
 	d, c, down := up(t, rules("    - {id: own, on: goal, when: \"true\", severity: info, message: m}\n    - {id: other, on: request, boundary: '*', when: \"false\", severity: block, message: m}\n"))
 	defer down()
@@ -135,7 +134,6 @@ func TestMetrics_004_rules_registered(t *testing.T) {
 // TestMetrics_weakened: what a rule only observes, and what it lets pass when it
 // fails, is counted as that (D3), and is no violation that an alert asks for.
 func TestMetrics_weakened(t *testing.T) {
-	t.Parallel()
 	_, c, down := up(t, withPages+`rules:
   inline:
     - {id: watches, on: goal, when: "true", mode: observe, severity: critical, message: m}
@@ -164,7 +162,6 @@ func TestMetrics_weakened(t *testing.T) {
 // label, and nobody from elsewhere, or by another name of this machine, is
 // answered.
 func TestMetrics_say_nothing_of_agents(t *testing.T) {
-	t.Parallel()
 	_, c, down := up(t, withPages)
 	defer down()
 	submit(t, c, evilGoal)
@@ -279,7 +276,6 @@ func TestMetrics_names_are_bounded(t *testing.T) {
 
 // TestMetrics_egress: the counters of the proxy are those that status has.
 func TestMetrics_egress(t *testing.T) {
-	t.Parallel()
 	d, c, down := up(t, withPages+"egress:\n  listen: [{address: '127.0.0.1:0', agent: a}]\n  domains:\n    api.example.com: {}\n")
 	defer down()
 	counts(t, c, "egress_connections_open", "0")

@@ -25,7 +25,6 @@ func agentsOf(n *api.Now) string {
 // Of one tenant alone a daemon tells what is that tenant's and what is everybody's;
 // one of whom nothing is recorded is refused by name.
 func TestNow_OfOneTenant(t *testing.T) {
-	t.Parallel()
 	d, c, down := up(t, reportedConfig)
 	defer down()
 	stepAs(t, c, "ann", 1)
@@ -83,7 +82,6 @@ func TestLookNow_OfOneTenant(t *testing.T) {
 // TestD41b_NowIsOneHealth: what holds since another day, and what nobody knows at this
 // moment, is no GREEN, neither for who looks nor for who scrapes.
 func TestD41b_NowIsOneHealth(t *testing.T) {
-	t.Parallel()
 	d, _, down := up(t, reportedConfig)
 	defer down()
 	learned(t, d)

@@ -127,7 +127,9 @@ func (o *Owner) Release() error {
 	}
 	f := o.file
 	o.file = nil
-	return errors.Join(f.Truncate(0), f.Close())
+	// Closing alone would leave it locked while a child that is being started has a copy
+	// of the descriptor, until it executes its program.
+	return errors.Join(f.Truncate(0), unix.Flock(int(f.Fd()), unix.LOCK_UN), f.Close())
 }
 
 // Process returns what the lock's last holder wrote, for messages such as that

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"golang.org/x/sys/unix"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -182,4 +183,29 @@ func TestLockMustBeAPlainPrivateFile(t *testing.T) {
 // mode makes a file with exactly those permissions.
 func mode(path string, m os.FileMode) error {
 	return errors.Join(os.WriteFile(path, nil, 0o600), os.Chmod(path, m))
+}
+
+// TestReleaseUnlocksWhatAChildHasOpen: a child that was forked at this moment keeps nobody
+// from owning the state.
+func TestReleaseUnlocksWhatAChildHasOpen(t *testing.T) {
+	dir := stateDir(t)
+	o, err := AcquireOwner(dir, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied, err := unix.FcntlInt(o.file.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(copied)
+	if err := o.Release(); err != nil {
+		t.Fatal(err)
+	}
+	next, err := AcquireOwner(dir, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := next.Release(); err != nil {
+		t.Error(err)
+	}
 }

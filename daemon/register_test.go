@@ -78,7 +78,6 @@ func TestRegisterRefusesWhatItCannotHold(t *testing.T) {
 // A command that hangs, and what it left behind with its output open, hold
 // nobody up.
 func TestRegisterEndsWithItsContext(t *testing.T) {
-	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	var m redact.Memory
@@ -170,7 +169,6 @@ func TestPanicsOfTheDaemonAreLoggedAndMasked(t *testing.T) {
 // that only its surroundings tell, do not come through; without it they do. A
 // later change is said to wait for the next start.
 func TestRedactSectionMakesTheEngine(t *testing.T) {
-	t.Parallel()
 	dir := write(t, map[string]string{"secrets": "canary-hunter2\n", "holdfast.yaml": "version: 1\nredact: {register: [{file: secrets}], probable: [secrets, names]}\n"})
 	state := filepath.Join(dir, "s")
 	text := "the word canary-hunter2, from Dear Mr. John Smith, opened by key q8Zr4Tx1Lw9Nv3Bk7Jm2Hd6F"

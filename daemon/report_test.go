@@ -226,7 +226,6 @@ agents:
 
 // Test001_Report_OfARealLedger: what a daemon really did, from its own ledger.
 func Test001_Report_OfARealLedger(t *testing.T) {
-	t.Parallel()
 	d, c, down := up(t, reportedConfig)
 	step := func() {
 		t.Helper()
@@ -272,7 +271,6 @@ func Test001_Report_OfARealLedger(t *testing.T) {
 // also of those that it missed, once; the ledger has its hash, and it is what the
 // command prints of that day.
 func Test001_Report_WrittenDaily(t *testing.T) {
-	t.Parallel()
 	d, c, down := up(t, reportedConfig)
 	if _, err := c.Cross(t.Context(), api.Ask{Agent: "ann", Kind: "code", Boundary: "agent/step", Payload: []byte(`{"action":"go"}`)}); err != nil {
 		t.Fatal(err)
@@ -342,7 +340,6 @@ func Test001_Report_WrittenDaily(t *testing.T) {
 // Test001_Report_OfAClockThatWasAhead: what was written of a day before it was, for the
 // clock was ahead, is not what that day's report is.
 func Test001_Report_OfAClockThatWasAhead(t *testing.T) {
-	t.Parallel()
 	d, c, down := up(t, reportedConfig)
 	defer down()
 	now := time.Now().UTC()

@@ -68,7 +68,6 @@ func sentOf(p *phones) (out []string) {
 // in status, and not the last word: once the ledger can be read it is what the command
 // prints of that day.
 func Test001_Report_ComputedAnew(t *testing.T) {
-	t.Parallel()
 	d, c, down := up(t, reportedConfig)
 	defer down()
 	stepAs(t, c, "ann", 3)
@@ -114,7 +113,6 @@ func Test001_Report_ComputedAnew(t *testing.T) {
 // Test001_Report_UnreadIsSentLate: people are not sent that a ledger cannot be read
 // while it may be a moment's; after an hour they are, and then what the day was.
 func Test001_Report_UnreadIsSentLate(t *testing.T) {
-	t.Parallel()
 	p := newPhones(t)
 	d, today, down := mailed(t, p, "  report: {to: [chat], daily_at: '07:00'}\n")
 	defer down()
@@ -151,7 +149,6 @@ func Test001_Report_UnreadIsSentLate(t *testing.T) {
 // Test001_Report_OneThatCannotBeRead keeps no other from being sent: it is named in
 // status, with what to do, and follows when it can be read, also after a restart.
 func Test001_Report_OneThatCannotBeRead(t *testing.T) {
-	t.Parallel()
 	p := newPhones(t)
 	d, today, down := mailed(t, p, "  report: {to: [chat]}\n")
 	day := func(n int) time.Time { return today.AddDate(0, 0, n) }

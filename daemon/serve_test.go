@@ -104,7 +104,6 @@ func TestServeAndAsk(t *testing.T) {
 }
 
 func TestOneOwner(t *testing.T) {
-	t.Parallel()
 	d, _, down := up(t, quiet)
 	defer down()
 	_, err := Open(t.Context(), Options{State: d.Paths.Dir, Config: d.opt.Config})
@@ -114,7 +113,6 @@ func TestOneOwner(t *testing.T) {
 }
 
 func TestLatchWrittenPastTheDaemonCuts(t *testing.T) {
-	t.Parallel()
 	d, c, down := up(t, quiet+`
 boundaries:
   - boundary: test/wait
@@ -159,7 +157,6 @@ boundaries:
 // TestAnotherHaltIsAnother: a latch that was removed and set again says something else,
 // though nobody saw it gone; one that stays says the same each time it is asked.
 func TestAnotherHaltIsAnother(t *testing.T) {
-	t.Parallel()
 	d, _, down := up(t, quiet)
 	defer down()
 	path, seen := d.Paths.Halt, map[halt.State]bool{}
@@ -258,7 +255,6 @@ func TestReloadIsWholeOrNotAtAll(t *testing.T) {
 }
 
 func TestDisabledHalts(t *testing.T) {
-	t.Parallel()
 	d, c, down := up(t, quiet, func(o *Options) { o.Enabled, o.EnabledSet = "", true })
 	defer down()
 	ans, err := c.Cross(t.Context(), api.Ask{Boundary: "agent/step", Payload: []byte(`{}`), Agent: "alice"})
@@ -271,7 +267,6 @@ func TestDisabledHalts(t *testing.T) {
 }
 
 func TestBackupWhileRunning(t *testing.T) {
-	t.Parallel()
 	_, c, down := up(t, quiet)
 	defer down()
 	file := filepath.Join(t.TempDir(), "copy.db")
@@ -338,7 +333,6 @@ func TestLingerEnds(t *testing.T) {
 
 // A latch that is removed by hand lifts the halt, and is an alarm (D34).
 func TestRemovedLatchIsRecorded(t *testing.T) {
-	t.Parallel()
 	d, c, down := up(t, quiet)
 	if _, err := c.Halt(t.Context(), api.Word{Who: "carol", Why: "smoke"}); err != nil {
 		t.Fatal(err)
@@ -450,7 +444,6 @@ func TestServersAreStartedByTheRules(t *testing.T) {
 
 // What cannot be undone is put to a person, whatever its risk says (D12).
 func TestIrreversibleIsHeld(t *testing.T) {
-	t.Parallel()
 	_, c, down := up(t, quiet+"boundaries:\n  - boundary: db/drop\n    risk: LOW\n    irreversible: true\n")
 	defer down()
 	ans, err := c.Check(t.Context(), api.Ask{Boundary: "db/drop", Payload: []byte(`{}`), Agent: "a"})
@@ -462,7 +455,6 @@ func TestIrreversibleIsHeld(t *testing.T) {
 // Tokens of a configured issuer are believed, for the tenants it may speak for;
 // nobody else's are (D8).
 func TestConfiguredIssuer(t *testing.T) {
-	t.Parallel()
 	dir := t.TempDir()
 	pub, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {

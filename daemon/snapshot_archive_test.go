@@ -164,7 +164,6 @@ func (s *trackedSite) holdsNoKey(file string) {
 // Test001_Layer3_ArchiveRetention: archives stay for a year. Only what this ledger
 // has, byte for byte, is dropped, each recorded, and never the newest 52.
 func Test001_Layer3_ArchiveRetention(t *testing.T) {
-	t.Parallel()
 	s, folder := openArchived(t)
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	put := func(at time.Time, text, recorded string) string {
@@ -377,7 +376,6 @@ func TestD12_ArchivesAreHoldfastsOwn(t *testing.T) {
 // TestArchiveThatTheLedgerDoesNotHave: an archive whose parts are whole, and whose
 // ledger has no record of the snapshot, is none.
 func TestArchiveThatTheLedgerDoesNotHave(t *testing.T) {
-	t.Parallel()
 	s, folder := openArchived(t)
 	s.taken()
 	m, err := s.d.snapshots.keeper.Take(t.Context(), s.d.config().Snapshots.trees(), snapshot.Manifest{Why: "forged"})
@@ -401,7 +399,6 @@ func TestArchiveThatTheLedgerDoesNotHave(t *testing.T) {
 // TestArchiveWhileHalted: what stands still is archived too, and the event alone
 // tells of it.
 func TestArchiveWhileHalted(t *testing.T) {
-	t.Parallel()
 	s, _ := openArchived(t)
 	m := s.taken()
 	if _, err := s.d.Kernel.Halt("me", "look"); err != nil {

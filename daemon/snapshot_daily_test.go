@@ -104,7 +104,6 @@ func TestDailySnapshotThatDoesNotVerify(t *testing.T) {
 // TestDailySnapshotSaysWhyItIsMissing: the reason is told to its end, once, behind a
 // path of usual length.
 func TestDailySnapshotSaysWhyItIsMissing(t *testing.T) {
-	t.Parallel()
 	s := openDaily(t)
 	if err := os.Rename(s.tree, s.tree+".away"); err != nil {
 		t.Fatal(err)
@@ -118,7 +117,6 @@ func TestDailySnapshotSaysWhyItIsMissing(t *testing.T) {
 // TestDailySnapshotAfterAChange: a configuration that changed is a reason to try again
 // what failed, at once and once.
 func TestDailySnapshotAfterAChange(t *testing.T) {
-	t.Parallel()
 	s := openDaily(t)
 	if err := os.Rename(s.tree, s.tree+".away"); err != nil {
 		t.Fatal(err)
@@ -193,7 +191,6 @@ func TestDailySnapshotThatNobodyVerified(t *testing.T) {
 
 // TestSnapshotThatIsVerifiedOften: the last time counts, however many there were.
 func TestSnapshotThatIsVerifiedOften(t *testing.T) {
-	t.Parallel()
 	s := openDaily(t)
 	s.write("a", "good")
 	id := s.taken().ID

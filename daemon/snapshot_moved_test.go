@@ -41,7 +41,6 @@ func (s *trackedSite) again() {
 // reload: nothing of it is kept, no careful act begins, and people are told until the
 // tree is there again.
 func TestTreeThatIsALinkAfterARestart(t *testing.T) {
-	t.Parallel()
 	s := openTracked(t, "")
 	s.write("a", "good")
 	m := s.taken()
@@ -155,7 +154,6 @@ func TestLinkOfATreeThatIsChanged(t *testing.T) {
 // TestTreesThatWouldBeOne: a path that led to a folder when it was first tracked, and the
 // path of that folder, are no two trees, wherever the first leads now.
 func TestTreesThatWouldBeOne(t *testing.T) {
-	t.Parallel()
 	s := openTracked(t, "")
 	link, second := filepath.Join(filepath.Dir(s.tree), "current"), s.tree+".2"
 	text, err := os.ReadFile(s.opt.Config)

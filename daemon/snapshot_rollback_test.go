@@ -21,7 +21,6 @@ import (
 // TestSeveralTreesGoBack: of several trees each goes back for itself, and the answer
 // says which did not and why.
 func TestSeveralTreesGoBack(t *testing.T) {
-	t.Parallel()
 	s := openTracked(t, "    - {path: other, kind: code}\n")
 	other := filepath.Join(filepath.Dir(s.tree), "other")
 	if err := errors.Join(os.Mkdir(other, 0o755), os.WriteFile(filepath.Join(other, "a"), []byte("good"), 0o644)); err != nil {
@@ -70,7 +69,6 @@ func TestSeveralTreesGoBack(t *testing.T) {
 // TestOnErrorSeveralTrees: where one tree cannot go back after an act failed, the
 // others do, and the error says it of each.
 func TestOnErrorSeveralTrees(t *testing.T) {
-	t.Parallel()
 	s := openTracked(t, "    - {path: other, kind: code, agents: [coder]}\n")
 	other := filepath.Join(filepath.Dir(s.tree), "other")
 	if err := os.Mkdir(other, 0o755); err != nil {
@@ -353,7 +351,6 @@ func TestStoppedRollbackIsToldAtEachStart(t *testing.T) {
 
 // TestRecordThatCannotBeRead is named, with what to do.
 func TestRecordThatCannotBeRead(t *testing.T) {
-	t.Parallel()
 	s := openTracked(t, "")
 	s.snapshot()
 	file := s.recordOf(s.tree, ".begun")
@@ -425,7 +422,6 @@ func TestBeforeIsNotWhatWasUndone(t *testing.T) {
 // TestSnapshotAroundARollback: a snapshot of several trees that looked at one before a
 // rollback of it, and ended after it, holds what was undone, and is not the newest.
 func TestSnapshotAroundARollback(t *testing.T) {
-	t.Parallel()
 	s := openTracked(t, "")
 	s.write("a", "good")
 	m := s.snapshot()
@@ -460,7 +456,6 @@ func TestSnapshotAroundARollback(t *testing.T) {
 
 // TestBeforeKnowsWhereTheLedgerStood, as every snapshot does.
 func TestBeforeKnowsWhereTheLedgerStood(t *testing.T) {
-	t.Parallel()
 	s := openTracked(t, "")
 	s.write("a", "good")
 	m := s.snapshot()

@@ -234,7 +234,6 @@ func filesPerCommit(t *testing.T, more string, commits ...int) {
 // Test001_Layer3_OnError: on an error the work tree goes back to the last good state,
 // which is recorded and told; what was refused, or went well, is left alone.
 func Test001_Layer3_OnError(t *testing.T) {
-	t.Parallel()
 	s := openTracked(t, "")
 	s.write("code", "good")
 	out, err := s.act("coder", "test/careful", func() error { s.write("code", "half"); s.write("new", "x"); return errors.New("the disk was full") })
@@ -281,7 +280,6 @@ func Test001_Layer3_OnError(t *testing.T) {
 // Test001_Layer3_DailySnapshot: one a day, also one that was missed while nobody ran,
 // whatever the clock does; it is restored to verify it.
 func Test001_Layer3_DailySnapshot(t *testing.T) {
-	t.Parallel()
 	s := openTracked(t, "  daily_at: \"00:00\"\n")
 	s.write("a", "1")
 	count := func() int {
@@ -398,7 +396,6 @@ func Test001_Layer3_Retention(t *testing.T) {
 // the latch, nor the store, nor what was spent goes back with it (finding 5.2.15), and
 // the stop file is not a file of the tree that an agent works in (finding 5.2.16).
 func TestD40_RollbackLeavesLatchLedgerAndLimits(t *testing.T) {
-	t.Parallel()
 	s := openTracked(t, "")
 	if err := s.d.Close(); err != nil {
 		t.Fatal(err)

@@ -28,7 +28,6 @@ func (s *trackedSite) version() goBack {
 // or hangs up, leaves no tree that is half put back. The crossing is cut, what it was
 // for is not, and the ledger has both.
 func TestD40_HaltInTheMiddleOfARollback(t *testing.T) {
-	t.Parallel()
 	s := openTracked(t, "")
 	for i := range 50 {
 		s.write(fmt.Sprint("f", i), "good")

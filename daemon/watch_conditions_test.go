@@ -127,7 +127,6 @@ func Test001_Layer5_SessionBudget(t *testing.T) {
 // Test001_Layer5_Outlier: an hour that is unlike those before it is recorded once it
 // has ended, and nothing more (spec 001 "Statistical Outliers").
 func Test001_Layer5_Outlier(t *testing.T) {
-	t.Parallel()
 	d, _, down := up(t, watched)
 	defer down()
 	learned(t, d)

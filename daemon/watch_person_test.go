@@ -45,7 +45,6 @@ func (v surfer) ask(address string, form url.Values) (at, body string) {
 // Test001_Layer4_HumanCheckOnThePages: on the real daemon a look at the agents with the
 // operator key open ends the wait for a person; one by a link alone does not.
 func Test001_Layer4_HumanCheckOnThePages(t *testing.T) {
-	t.Parallel()
 	d, _, down := up(t, strings.Replace(watched, "pages: none", "pages: '127.0.0.1:0'", 1))
 	defer down()
 	const pass = "correct horse battery staple"

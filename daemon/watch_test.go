@@ -178,7 +178,6 @@ func waitingAbout(t *testing.T, c *api.Client, agent string) (out []review.Revie
 // opened and people are told, once; what the daemon does is a crossing of its own,
 // beneath the one that made it; and a person lets the agent go on.
 func Test001_Layer5_LoopIsPausedAskedAndTold(t *testing.T) {
-	t.Parallel()
 	r := newReceiver(t)
 	d, c, down := hookedAt(t, r, "LOW")
 	defer down()
@@ -239,7 +238,6 @@ func Test001_Layer5_LoopIsPausedAskedAndTold(t *testing.T) {
 // TestD41a_RejectedStaysPaused: a person who rejects the review keeps the agent
 // stopped.
 func TestD41a_RejectedStaysPaused(t *testing.T) {
-	t.Parallel()
 	d, c, down := up(t, watched)
 	defer down()
 	says := personOf(t, d, c)

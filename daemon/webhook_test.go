@@ -190,7 +190,6 @@ func TestK7_D11_webhook_that_fails(t *testing.T) {
 // A question that could not be told before a restart is told after it, and one
 // that was told is not told again.
 func TestK7_D11_webhook_after_a_restart(t *testing.T) {
-	t.Parallel()
 	r := newReceiver(t)
 	d, c, down := hooked(t, r)
 	told := asks(t, c, `{"action":"told"}`)

@@ -55,7 +55,6 @@ func TestD41a_VerificationFailed(t *testing.T) {
 // What was taken from the ledger is as CRITICAL as what was written anew; what could
 // not be looked at is neither.
 func TestD41a_VerificationFailed_whatIsGone(t *testing.T) {
-	t.Parallel()
 	for name, spoil := range map[string]func(*testing.T, *Daemon){
 		"a leaf": func(t *testing.T, d *Daemon) { spoilLeaf(t, d, "(SELECT min(seq) FROM leaf)") },
 		"a hash": func(t *testing.T, d *Daemon) {
