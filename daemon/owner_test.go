@@ -185,8 +185,8 @@ func mode(path string, m os.FileMode) error {
 	return errors.Join(os.WriteFile(path, nil, 0o600), os.Chmod(path, m))
 }
 
-// TestReleaseUnlocksWhatAChildHasOpen: a child that was forked at this moment keeps nobody
-// from owning the state.
+// TestReleaseUnlocksWhatAChildHasOpen: after a release the state can be owned, also while
+// a child that was forked before has the descriptor.
 func TestReleaseUnlocksWhatAChildHasOpen(t *testing.T) {
 	dir := stateDir(t)
 	o, err := AcquireOwner(dir, time.Now())

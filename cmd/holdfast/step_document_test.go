@@ -51,7 +51,8 @@ func TestStepIsTheDocumentsSafetyCheck(t *testing.T) {
 	} {
 		for _, daemon := range []bool{false, true} {
 			name := check.name
-			if daemon && !repeat.Enduring && !slices.Contains(ofDaemon, name) {
+			listed := func(start string) bool { return strings.HasPrefix(name, start) }
+			if daemon && !repeat.Enduring && !slices.ContainsFunc(ofDaemon, listed) {
 				continue
 			}
 			if daemon {
@@ -71,11 +72,11 @@ func TestStepIsTheDocumentsSafetyCheck(t *testing.T) {
 	}
 }
 
-// ofDaemon are the checks that make test asks of a daemon too: one that blocks for each
+// ofDaemon has the starts of the checks that make test asks of a daemon too: one that blocks for each
 // reason, and what a daemon keeps in memory.
 var ofDaemon = []string{
 	"a stop file blocks", "the enabled flag blocks", "the iteration limit blocks", "the cooldown blocks",
-	"the daily budget blocks", "passed", "many at once", "fault 3 a counter that is no number",
+	"the daily budget blocks", "passed", "many", "fault 3",
 }
 
 const (
