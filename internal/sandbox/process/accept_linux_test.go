@@ -76,6 +76,7 @@ func criteria() map[string]accepted {
 // TestAcceptance_003_2: the acceptance criteria of 2.1 and 2.2 that a program
 // shows by itself, as the document writes them.
 func TestAcceptance_003_2(t *testing.T) {
+	t.Parallel()
 	_, b := prepared(t, "python3")
 	for name, c := range criteria() {
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
@@ -102,6 +103,7 @@ func TestAcceptance_003_2(t *testing.T) {
 // TestNoStateLeaks_003_2_1_AC7_2_2_AC8: what one run left in its scratch, no later
 // one finds, whatever way it ended.
 func TestNoStateLeaks_003_2_1_AC7_2_2_AC8(t *testing.T) {
+	t.Parallel()
 	_, b := prepared(t, "python3")
 	for _, end := range []string{"", "while True: pass", "import os; os.execve('/bin/sh', ['sh'], {})", "import os; os.abort()"} {
 		for i, code := range []string{"open('/tmp/file','w').write('x')\n" + end, "import os; print(os.listdir('/tmp'), os.path.exists('/tmp/file'))"} {

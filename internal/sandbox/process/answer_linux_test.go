@@ -1,10 +1,13 @@
 package process
 
 import (
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/repeat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -65,6 +68,18 @@ nap = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(lambda n: time.sleep(n 
 def start(ms):
     t = ctypes.c_ulong(); assert L.pthread_create(ctypes.byref(t), None, nap, ctypes.c_void_p(ms)) == 0; return t
 `
+	var together sync.WaitGroup
+	together.Go(func() {
+		start := time.Now()
+		res := attack(t, b, head+`
+held = start(60_000)
+for _ in range(40): threading.Thread(target=lambda: L.pthread_join(held, None), daemon=True).start()
+L.pthread_join(held, None)
+`)
+		if res.State != sandbox.Timeout || time.Since(start) > 4*time.Second {
+			t.Errorf("%s after %v: %s", res.State, time.Since(start), res.Stderr)
+		}
+	})
 	res := attack(t, b, head+`
 t = start(200); s = time.monotonic(); print(L.pthread_join(t, None), 0.15 < time.monotonic() - s < 0.6)
 t = start(600); s = time.monotonic()
@@ -78,15 +93,7 @@ print(time.monotonic() - s < 1.2)
 	if string(res.Stdout) != "0 True\n110 True\nTrue\n" {
 		t.Errorf("%s %s", res.Stdout, res.Stderr)
 	}
-	start := time.Now()
-	res = attack(t, b, head+`
-held = start(60_000)
-for _ in range(40): threading.Thread(target=lambda: L.pthread_join(held, None), daemon=True).start()
-L.pthread_join(held, None)
-`)
-	if res.State != sandbox.Timeout || time.Since(start) > 4*time.Second {
-		t.Errorf("%s after %v: %s", res.State, time.Since(start), res.Stderr)
-	}
+	together.Wait()
 }
 
 // TestAnswersAreBounded: a flood of questions ends a run, a question that the
@@ -96,11 +103,8 @@ func TestAnswersAreBounded(t *testing.T) {
 	onlyHere(t)
 	_, b := prepared(t, "python3")
 	const head = "import ctypes, os, threading, time\nL = ctypes.CDLL(None); b = ctypes.create_string_buffer(256)\n"
-	res, err := b.Run(t.Context(), sandbox.Spec{ID: "flood", Language: "python3", Timeout: 25 * time.Second, Need: anyWalls, Code: []byte(head + "while True: L.sysinfo(b)")})
-	if err != nil || res.Reason != sandbox.ReasonRefused || res.ExitCode != sandbox.ExitLimit {
-		t.Errorf("a flood: %v %+v", err, res)
-	}
-	res, err = b.Run(t.Context(), sandbox.Spec{ID: "narrow", Language: "python3", Narrow: []string{"statfs"}, Need: anyWalls, Code: []byte("import os; print(1, flush=True); os.statvfs('/')")})
+	floodWithQuestions(t, head)
+	res, err := b.Run(t.Context(), sandbox.Spec{ID: "narrow", Language: "python3", Narrow: []string{"statfs"}, Need: anyWalls, Code: []byte("import os; print(1, flush=True); os.statvfs('/')")})
 	if err != nil || res.Call == nil || res.Call.Name != "statfs" || string(res.Stdout) != "1\n" {
 		t.Errorf("narrowed: %v %+v", err, res)
 	}
@@ -115,5 +119,37 @@ L.syscall(60, 0)
 	}
 	if out := string(attack(t, b, head+"b[0]=1\nhits=set()\nfor _ in range(300):\n    L.sysinfo(b); hits.add(b.raw[32:])\nprint(len(hits))").Stdout); !strings.HasPrefix(out, "1") {
 		t.Errorf("it changes: %s", out)
+	}
+}
+
+// floodWithQuestions runs a program that asks without end, and checks that refusedFlood
+// questions end it. Without the tag endure the last thousand are asked, and the others are
+// counted as asked.
+func floodWithQuestions(t *testing.T, head string) {
+	t.Helper()
+	left := repeat.Times(refusedFlood, 1000)
+	code := fmt.Sprintf(head+"for _ in range(%d): L.sysinfo(b)\nprint('half', flush=True)\nwhile True: L.sysinfo(b)", left/2)
+	b := warmed(t, "python3", 2)
+	spec, err := b.Prepare(t.Context(), sandbox.Spec{ID: "flood", Language: "python3", Code: []byte(code),
+		Timeout: sandbox.MaxTimeout, Need: anyWalls})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := b.order(installed(t, "python3"), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := b.takeParked(b.only(t), spec)
+	if r == nil {
+		t.Fatal("no workload is parked")
+	}
+	defer r.free()
+	r.asked += refusedFlood - left
+	if err := b.release(r, o, spec, sandbox.Instants{}); err != nil {
+		t.Fatal(err)
+	}
+	res, err := r.outcome(t.Context(), spec.Timeout)
+	if err != nil || res.Reason != sandbox.ReasonRefused || res.ExitCode != sandbox.ExitLimit || string(res.Stdout) != "half\n" {
+		t.Errorf("%v %+v", err, res)
 	}
 }

@@ -34,6 +34,7 @@ func attack(t *testing.T, b *Tier, code string) *sandbox.Result {
 // Holdfast's own do not make a run that kept its walls one that broke them, and
 // no signal to itself makes it outlive its time.
 func TestD15_whatTheCodeSaysDecidesNothing(t *testing.T) {
+	t.Parallel()
 	_, b := prepared(t, "python3")
 	forged := "import sys\nsys.stderr.write('Seccomp violation: syscall ptrace blocked\\n'); sys.exit(%d)"
 	for _, code := range []int{137, 159} {

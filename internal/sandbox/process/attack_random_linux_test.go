@@ -156,6 +156,7 @@ func TestAttack_programsThatAreNone(t *testing.T) {
 // and ended as any other, and its status is the last one's.
 func TestAttack_firstThreadGone(t *testing.T) {
 	onlyHere(t)
+	t.Parallel()
 	_, b := prepared(t, "python3")
 	const head = `
 import ctypes, threading, time, os
@@ -164,15 +165,19 @@ def go(f):
     def g(): time.sleep(.1); f()
     threading.Thread(target=g).start(); L.syscall(60, 0)
 `
+	var together sync.WaitGroup
+	together.Go(func() {
+		if res := attack(t, b, head+"def f():\n    while True: pass\ngo(f)"); res.State != sandbox.Timeout {
+			t.Errorf("a loop: %s %d %s", res.State, res.ExitCode, res.Stderr)
+		}
+	})
 	if res := attack(t, b, head+"go(lambda: L.unshare(0x10000000))"); res.ExitCode != sandbox.ExitSyscall || res.Call == nil || res.Call.Name != "unshare" {
 		t.Errorf("an escape: %s %d %v %s", res.State, res.ExitCode, res.Call, res.Stderr)
 	}
 	if res := attack(t, b, head+"go(lambda: os._exit(5))"); res.ExitCode != 5 || res.State != sandbox.Completed {
 		t.Errorf("an end: %s %d %s", res.State, res.ExitCode, res.Stderr)
 	}
-	if res := attack(t, b, head+"def f():\n    while True: pass\ngo(f)"); res.State != sandbox.Timeout {
-		t.Errorf("a loop: %s %d %s", res.State, res.ExitCode, res.Stderr)
-	}
+	together.Wait()
 }
 
 // TestAttack_outputInPackets: a program that changes how its pipes work changes
@@ -198,12 +203,16 @@ fcntl.fcntl(1, fcntl.F_SETFL, os.O_NONBLOCK)
 // threads take the memory away, protect it, or have no room for it.
 func TestAttack_answersIntoMovingMemory(t *testing.T) {
 	onlyHere(t)
+	span := ".4" // seconds
+	if repeat.Enduring {
+		span = "1"
+	}
 	_, b := prepared(t, "python3")
 	for name, code := range map[string]string{
 		"taken away": `
 import ctypes, threading, time
 L = ctypes.CDLL(None); L.mmap.restype = ctypes.c_void_p
-end = time.time() + 1
+end = time.time() + ` + span + `
 at = L.mmap(None, 8192, 3, 0x22, -1, 0)
 def move():
     while time.time() < end:

@@ -330,7 +330,7 @@ func carryEnvironments(t *testing.T, b, cold *Tier) {
 	} {
 		s := sandbox.Spec{Language: "python3", ID: "carry", Code: []byte(say), Environment: env, Need: anyWalls}
 		want, wantErr := cold.Run(t.Context(), s)
-		for range 2 {
+		for range repeat.Times(2, 1) {
 			b.Settle(t.Context())
 			got, err := b.Run(t.Context(), s)
 			if (err == nil) != (wantErr == nil) || err == nil && facts(got) != facts(want) {
@@ -450,7 +450,7 @@ for (const p of ['/code/main.js', '/code/x']) for (const f of ['w', 'r+', 'a']) 
 for (const p of [1, 0, -1, -2]) for (let s = 1; s < 32; s++) try { process.kill(p, s); found.push(p, s) } catch {}
 if (Object.keys(process.env).join() !== 'HOME,PATH,TMPDIR,UV_USE_IO_URING') found.push(process.env);
 console.log(found.join())`
-	b := warmed(t, "node", 4)
+	b := warmed(t, "node", 2)
 	for _, env := range []map[string]string{{"SAID": "secret"}, nil, {"SAID": strings.Repeat("x", 9999)}, nil} {
 		s := sandbox.Spec{Language: "node", Code: []byte("console.log(process.env.SAID)"), Environment: env}
 		if env == nil {

@@ -325,6 +325,7 @@ func TestTwoRunsOfOneName(t *testing.T) {
 }
 
 func TestRemoveRefusesWhatIsBusy(t *testing.T) {
+	t.Parallel()
 	c := groupsHere(t, sandbox.WallPids)
 	g, err := c.create("busy", usual())
 	if err != nil {

@@ -308,7 +308,7 @@ func TestWarm_eachServesOnce(t *testing.T) {
 // TestWarm_othersThatWait: node, with modules of both kinds and threads of its
 // own, and static programs.
 func TestWarm_othersThatWait(t *testing.T) {
-	b := warmed(t, "node", 4)
+	b := warmed(t, "node", 2)
 	cold := tier(t)
 	for name, code := range map[string]string{
 		"hello":   "console.log('hello', process.argv, process.execArgv, __filename, require.main === module, process.env, Object.keys(require.cache))",
@@ -432,7 +432,7 @@ func TestWarm_noSecretOutlivesItsRun(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root reads the memory of processes that are behind the walls")
 	}
-	b := warmed(t, "python3", 4)
+	b := warmed(t, "python3", 2)
 	look := func(secret string) (found, read int) {
 		for _, top := range b.only(t).zygotes() {
 			for _, pid := range append(descendants(top), top) {
@@ -573,7 +573,7 @@ func TestEscapeSuiteWarm(t *testing.T) {
 	t.Parallel()
 	w := &warmRunner{}
 	sandboxtest.Again(t, choosePart(sandboxtest.Once()), func(t *testing.T) sandboxtest.Runner {
-		w.Tier = warmed(t, "python3", 8)
+		w.Tier = warmed(t, "python3", 4)
 		return w
 	})
 	t.Logf("by path: %v", w.paths)

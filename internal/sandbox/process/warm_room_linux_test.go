@@ -35,7 +35,7 @@ func crowded() map[string]string {
 // does not tell whether its environment was there when node started.
 func TestWarm_nodeWithAnEnvironment(t *testing.T) {
 	t.Parallel()
-	b := warmed(t, "node", 4)
+	b := warmed(t, "node", 2)
 	cold := tier(t)
 	env := map[string]string{"A": "1", "PATH": "/x", "TMPDIR": "/tmp/t", "empty": "", "b": "ö=ä", "HTTP_PROXY": "p", "z": strings.Repeat("z", 3000)}
 	few := []string{"all of it", "the most names", "the most bytes", "changed", "a module", "a worker", "a report", "node options", "too much"}
@@ -200,7 +200,7 @@ func TestWarm_roomIsFoundExactly(t *testing.T) {
 // TestWarm_nodeWithoutRoom: where no environment can be brought, those who wait
 // serve requests without one.
 func TestWarm_nodeWithoutRoom(t *testing.T) {
-	b := warmed(t, "node", 4)
+	b := warmed(t, "node", 2)
 	p := b.only(t).pool
 	if p.roomless.Load() {
 		t.Fatal("no room was found")
@@ -230,7 +230,7 @@ func TestWarm_nodeWithoutRoom(t *testing.T) {
 
 // TestWarm_roomIsTried: what cannot be seen by a program is no room.
 func TestWarm_roomIsTried(t *testing.T) {
-	b := warmed(t, "node", 4)
+	b := warmed(t, "node", 2)
 	z := b.only(t)
 	as := z.pool.lang.parks()
 	if err := b.tryRoom(z, z.pool.lang, as); err != nil || !z.pool.roomy.Load() {
@@ -246,7 +246,7 @@ func TestWarm_roomIsTried(t *testing.T) {
 
 // TestWarm_nodeIsReplacedByAge: node that waited too long serves nobody.
 func TestWarm_nodeIsReplacedByAge(t *testing.T) {
-	b := warmed(t, "node", 4)
+	b := warmed(t, "node", 2)
 	p := b.only(t).pool
 	before := map[*run]bool{}
 	for range cap(p.ready) {
@@ -275,7 +275,7 @@ func TestWarm_nodeIsReplacedByAge(t *testing.T) {
 func TestWarm_nodeThatDoesNotRead(t *testing.T) {
 	for name, pad := range map[string]int{"small": 0, "more than the FIFO holds": 1 << 20} {
 		t.Run(name, func(t *testing.T) {
-			b := warmed(t, "node", 4)
+			b := warmed(t, "node", 2)
 			stopped := 0
 			for _, pid := range descendants(b.only(t).cmd.Process.Pid) {
 				if comm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); strings.HasPrefix(string(comm), "node") {

@@ -12,6 +12,7 @@ import (
 // git would execute what they say, are named when it ends; those that it leaves
 // as they were are not.
 func TestWorkspaceNamesRepositories(t *testing.T) {
+	t.Parallel()
 	dir := repository(t)
 	for _, at := range []string{"vendored", "turned", "hooked"} {
 		git(t, dir, "init", "-q", at)

@@ -63,9 +63,12 @@ func TestZygote_hasChildrenForAWhile(t *testing.T) {
 	z := b.only(t)
 	first := z.zygotes()[1:]
 	seeds, paths := map[string]int{}, map[sandbox.Path]int{}
-	n, zygotes := zygoteForks+8, 2
-	if repeat.Enduring {
-		n, zygotes = 3*zygoteForks, 3
+	n, zygotes := 3*zygoteForks, 3
+	if !repeat.Enduring {
+		n, zygotes = zygoteForks/4+8, 2
+		z.pool.nursery.mu.Lock()
+		z.pool.nursery.now.forks += zygoteForks * 3 / 4 // as if it had forked more
+		z.pool.nursery.mu.Unlock()
 	}
 	for range n {
 		seed, path := served(t, b)
