@@ -80,7 +80,7 @@ L.pthread_join(held, None)
 			t.Errorf("%s after %v: %s", res.State, time.Since(start), res.Stderr)
 		}
 	})
-	res := attack(t, b, head+`
+	res, err := b.Run(t.Context(), sandbox.Spec{ID: "joins", Language: "python3", Timeout: 5 * time.Second, Need: anyWalls, Code: []byte(head + `
 t = start(200); s = time.monotonic(); print(L.pthread_join(t, None), 0.15 < time.monotonic() - s < 0.6)
 t = start(600); s = time.monotonic()
 until = (ctypes.c_long * 2)(int(time.time()), int(time.time() % 1 * 1e9) + 100_000_000)
@@ -89,7 +89,10 @@ print(L.pthread_timedjoin_np(t, None, until), 0.09 < time.monotonic() - s < 0.5)
 s = time.monotonic()
 for _ in range(50): L.pthread_join(start(1), None)
 print(time.monotonic() - s < 1.2)
-`)
+`)})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if string(res.Stdout) != "0 True\n110 True\nTrue\n" {
 		t.Errorf("%s %s", res.Stdout, res.Stderr)
 	}

@@ -4,6 +4,7 @@ package process
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -121,13 +122,15 @@ func carryKept(t *testing.T, b, cold *Tier) {
 func carryWords(t *testing.T, b, _ *Tier) {
 	half := fmt.Sprintf("grown%d", time.Now().UnixNano())
 	word := half + half
-	given := sandbox.Spec{Language: "python3", ID: "gives", Need: anyWalls, Code: []byte("s = ['" + word + "' + str(i) for i in range(999)]\nimport time; time.sleep(0.3)"), Files: map[string][]byte{"f": []byte(word)}}
+	given := sandbox.Spec{Language: "python3", ID: "gives", Need: anyWalls, Code: []byte("s = ['" + word + "' + str(i) for i in range(999)]"), Files: map[string][]byte{"f": []byte(word)}}
+	lasting := given
+	lasting.Code = append(bytes.Clone(given.Code), "\nimport time; time.sleep(0.3)"...)
 	var beside sync.WaitGroup
 	for range 2 {
 		if _, err := b.Run(t.Context(), given); err != nil {
 			t.Fatal(err)
 		}
-		beside.Go(func() { b.Run(t.Context(), given) })
+		beside.Go(func() { b.Run(t.Context(), lasting) })
 	}
 	look := finding + `
 half = %q
@@ -157,10 +160,12 @@ print(mine[0] > 1500, len(mine) - 1)`
 // it cannot write where its zygote, its init or a sibling reads.
 func carryShared(t *testing.T, b, _ *Tier) {
 	done := make(chan struct{})
+	ctx, stop := context.WithCancel(t.Context())
 	go func() {
 		defer close(done)
-		b.Run(t.Context(), sandbox.Spec{Language: "python3", ID: "sleeps", Need: anyWalls, Code: []byte("import ctypes, time\nctypes.CDLL(None).prctl(15, b'carrying'); time.sleep(1)")})
+		b.Run(ctx, sandbox.Spec{Language: "python3", ID: "sleeps", Need: anyWalls, Code: []byte("import ctypes, time\nctypes.CDLL(None).prctl(15, b'carrying'); time.sleep(9)")})
 	}()
+	defer func() { stop(); <-done }()
 	looked, shared := 0, 0
 	for looked == 0 || shared == 0 {
 		select {
@@ -186,7 +191,6 @@ func carryShared(t *testing.T, b, _ *Tier) {
 			}
 		}
 	}
-	<-done
 }
 
 // carryLate: once a result is there, not an instruction of the program runs any

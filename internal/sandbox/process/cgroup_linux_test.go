@@ -172,6 +172,7 @@ func TestMemoryLimitKills(t *testing.T) {
 }
 
 func TestCPUQuotaThrottles(t *testing.T) {
+	t.Parallel()
 	c := groupsHere(t, sandbox.WallCPU)
 	s := usual()
 	s.period, s.quota = 50*time.Millisecond, 2*time.Millisecond
@@ -201,6 +202,7 @@ func TestPidsLimitStopsForks(t *testing.T) {
 }
 
 func TestUsageAgreesWithRusage(t *testing.T) {
+	t.Parallel()
 	c := groupsHere(t, sandbox.WallCPU)
 	g, err := c.create("agree", share{memory: 64 << 20, pids: 32, period: 100 * time.Millisecond, quota: 200 * time.Millisecond})
 	if err != nil {

@@ -30,20 +30,21 @@ func TestSmallLimitsAreNamed(t *testing.T) {
 	if coresArePiped() {
 		cores = "RLIMIT_CORE (bytes of a core file, which this machine hands to a program) at 0, and a run needs 1 | start it where `ulimit -c`"
 	}
+	enough := []string{setLimit(unix.RLIMIT_FSIZE, 128<<20)}
+	if !raceDetector { // it takes more for itself
+		enough = append(enough, setLimit(unix.RLIMIT_AS, 3<<30), setLimit(unix.RLIMIT_DATA, 400<<20))
+	}
 	for name, c := range map[string]struct {
 		resource int
 		value    uint64
 		want     string // "ran", or of the error
 		more     []string
 	}{
-		"open files":            {resource: unix.RLIMIT_NOFILE, value: 100, want: "RLIMIT_NOFILE (open files) at 100, and a run needs 256 | start it where `ulimit -n` is at least 256"},
-		"enough open files":     {resource: unix.RLIMIT_NOFILE, value: 256, want: "ran"},
-		"file size":             {resource: unix.RLIMIT_FSIZE, value: 50 << 20, want: "RLIMIT_FSIZE (bytes in a file) at 51200 KB, and a run needs 131072 KB | start it where `ulimit -f`"},
-		"enough file size":      {resource: unix.RLIMIT_FSIZE, value: 128 << 20, want: "ran"},
-		"address space":         {resource: unix.RLIMIT_AS, value: 2<<30 - 1, want: "RLIMIT_AS (bytes of address space) at 2097151 KB, and a run needs 2097152 KB | start it where `ulimit -v`"},
-		"enough address space":  {resource: unix.RLIMIT_AS, value: 3 << 30, want: "ran"},
-		"private memory":        {resource: unix.RLIMIT_DATA, value: 200 << 20, want: "RLIMIT_DATA (bytes of private memory) at 204800 KB, and a run needs 262144 KB | start it where `ulimit -d`"},
-		"enough private memory": {resource: unix.RLIMIT_DATA, value: 400 << 20, want: "ran"},
+		"open files":     {resource: unix.RLIMIT_NOFILE, value: 100, want: "RLIMIT_NOFILE (open files) at 100, and a run needs 256 | start it where `ulimit -n` is at least 256"},
+		"file size":      {resource: unix.RLIMIT_FSIZE, value: 50 << 20, want: "RLIMIT_FSIZE (bytes in a file) at 51200 KB, and a run needs 131072 KB | start it where `ulimit -f`"},
+		"address space":  {resource: unix.RLIMIT_AS, value: 2<<30 - 1, want: "RLIMIT_AS (bytes of address space) at 2097151 KB, and a run needs 2097152 KB | start it where `ulimit -v`"},
+		"private memory": {resource: unix.RLIMIT_DATA, value: 200 << 20, want: "RLIMIT_DATA (bytes of private memory) at 204800 KB, and a run needs 262144 KB | start it where `ulimit -d`"},
+		"enough of each": {resource: unix.RLIMIT_NOFILE, value: 256, want: "ran", more: enough},
 		"what no run needs": {resource: unix.RLIMIT_MEMLOCK, value: 0, want: "ran", more: []string{
 			setLimit(unix.RLIMIT_SIGPENDING, 20), setLimit(unix.RLIMIT_MSGQUEUE, 0),
 			setLimit(unix.RLIMIT_CPU, 10), setLimit(unix.RLIMIT_STACK, 256<<10)}},

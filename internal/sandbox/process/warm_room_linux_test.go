@@ -275,6 +275,7 @@ func TestWarm_nodeIsReplacedByAge(t *testing.T) {
 func TestWarm_nodeThatDoesNotRead(t *testing.T) {
 	for name, pad := range map[string]int{"small": 0, "more than the FIFO holds": 1 << 20} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // with the other, which waits too
 			b := warmed(t, "node", 2)
 			stopped := 0
 			for _, pid := range descendants(b.only(t).cmd.Process.Pid) {

@@ -163,6 +163,7 @@ func (n *nursery) restIsOver() {
 // TestZygote_stopped: one that does not answer holds a request up for a moment,
 // and is replaced.
 func TestZygote_stopped(t *testing.T) {
+	t.Parallel()
 	b := warmed(t, "python3", 2)
 	z := b.only(t)
 	stopped := z.zygotes()[1:]
