@@ -185,6 +185,7 @@ func TestStates_003_2_ofRealRuns(t *testing.T) {
 // read of itself, with their defaults and maximums; those that it must run into
 // are attempts of the suite (family "limit").
 func TestLimits_003_2_1_ofRealRuns(t *testing.T) {
+	t.Parallel()
 	_, b := prepared(t, "python3")
 	code := "import resource,os\nprint(resource.getrlimit(resource.RLIMIT_NOFILE), resource.getrlimit(resource.RLIMIT_CORE))\n" +
 		"try: os.fork()\nexcept OSError as e: print(e.errno)\n" +

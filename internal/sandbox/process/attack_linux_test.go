@@ -63,6 +63,7 @@ func TestD15_whatTheCodeSaysDecidesNothing(t *testing.T) {
 // TestD17_nothingIsLeftInReach: no descriptor but the standard ones, no process
 // but its init, no /proc, no tape, nothing of the host's root.
 func TestD17_nothingIsLeftInReach(t *testing.T) {
+	t.Parallel()
 	_, b := prepared(t, "python3")
 	res := attack(t, b, `
 import os, ctypes
@@ -189,6 +190,7 @@ func TestD15_aLauncherThatIsKilled(t *testing.T) {
 
 // TestD15_malformedRequests: nothing of them runs.
 func TestD15_malformedRequests(t *testing.T) {
+	t.Parallel()
 	_, b := prepared(t, "python3")
 	files := map[string][]byte{}
 	for i := range sandbox.MaxFiles + 1 {

@@ -117,6 +117,7 @@ func killBelow(b *Tier) {
 // TestAttack_programsThatAreNone: a compiled program whose headers or code were
 // changed anywhere is refused or ends; it does not hang, and the next one runs.
 func TestAttack_programsThatAreNone(t *testing.T) {
+	t.Parallel()
 	_, b := prepared(t, "static")
 	whole := probe(asking(unix.SYS_GETPID))
 	run := func(code []byte) (*sandbox.Result, error) {
@@ -183,6 +184,7 @@ def go(f):
 // TestAttack_outputInPackets: a program that changes how its pipes work changes
 // nothing of what is kept of its output.
 func TestAttack_outputInPackets(t *testing.T) {
+	t.Parallel()
 	_, b := prepared(t, "python3")
 	res := attack(t, b, `
 import fcntl, os
@@ -250,6 +252,7 @@ print('done')`)})
 // TestAttack_whatTheMachineHasFew: huge pages are the whole machine's, and no
 // share of the run's counts them.
 func TestAttack_whatTheMachineHasFew(t *testing.T) {
+	t.Parallel()
 	_, b := prepared(t, "python3")
 	res := attack(t, b, `
 import mmap, ctypes
@@ -267,6 +270,7 @@ for flags in (0x40022, 0x40022 | 21 << 26):
 // with 1; and no program can change that.
 func TestAttack_coreFiles(t *testing.T) {
 	onlyHere(t)
+	t.Parallel()
 	_, b := prepared(t, "python3")
 	res := attack(t, b, `
 import resource as r, ctypes

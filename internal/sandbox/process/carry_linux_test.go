@@ -447,6 +447,7 @@ func carryCrowd(t *testing.T, b, _ *Tier) {
 
 // TestCarry_othersInheritNothing: nor do programs of Node.js, and static ones.
 func TestCarry_othersInheritNothing(t *testing.T) {
+	t.Parallel()
 	const look = `const fs = require('fs'), found = [];
 if (fs.readdirSync('/code').join() !== 'main.js' || !fs.statSync('/code/main.js').isFile() || fs.readdirSync('/tmp').length) found.push('files');
 for (let f = 3; f < 256; f++) try { const s = fs.fstatSync(f); if (s.isFIFO() && s.uid === process.getuid() && s.mode % 512 === 0o600 && s.ino < 99) found.push(f); if (s.isDirectory() || s.isFile()) found.push(f, s.mode) } catch {}
@@ -493,6 +494,7 @@ console.log(found.join())`
 // TestCarry_staticProgramsThatCannotStart come to the same whether they waited or
 // not, and who comes behind them is served.
 func TestCarry_staticProgramsThatCannotStart(t *testing.T) {
+	t.Parallel()
 	b, cold := tierOf(t, sandbox.Static, 4), tier(t)
 	good := probe(asking(unix.SYS_GETPID))
 	head := int(binary.LittleEndian.Uint64(good[0x20:])) // its first segment's

@@ -93,6 +93,7 @@ func TestNodeRunsBroadly(t *testing.T) {
 // TestStaticRuns: a Go program, whose runtime starts threads and sends itself
 // signals.
 func TestStaticRuns(t *testing.T) {
+	t.Parallel()
 	l, z := prepared(t, "static")
 	code := buildGo(t, `package main
 import ("fmt";"os";"runtime";"sync";"time")

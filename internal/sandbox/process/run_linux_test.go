@@ -61,6 +61,7 @@ func tier(t *testing.T) *Tier {
 }
 
 func TestRun(t *testing.T) {
+	t.Parallel()
 	b := tier(t)
 	for name, tc := range map[string]struct {
 		code string

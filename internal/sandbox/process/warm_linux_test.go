@@ -308,6 +308,7 @@ func TestWarm_eachServesOnce(t *testing.T) {
 // TestWarm_othersThatWait: node, with modules of both kinds and threads of its
 // own, and static programs.
 func TestWarm_othersThatWait(t *testing.T) {
+	t.Parallel()
 	b := warmed(t, "node", 2)
 	cold := tier(t)
 	for name, code := range map[string]string{
@@ -406,6 +407,7 @@ func TestWarm_theOldAreNotUsed(t *testing.T) {
 // TestWarm_narrowedAndResized: a narrowed profile is not had parked; other
 // limits are set when the request comes.
 func TestWarm_narrowedAndResized(t *testing.T) {
+	t.Parallel()
 	b := warmed(t, "python3", 4)
 	res, err := b.Run(t.Context(), sandbox.Spec{ID: "narrow", Language: "python3", Code: []byte("import os; os.mkdir('x')"), Narrow: []string{"mkdir"}, Need: anyWalls})
 	if err != nil || res.Path != sandbox.PathCold || res.Call == nil || res.Call.Name != "mkdir" {

@@ -200,6 +200,7 @@ func TestWarm_roomIsFoundExactly(t *testing.T) {
 // TestWarm_nodeWithoutRoom: where no environment can be brought, those who wait
 // serve requests without one.
 func TestWarm_nodeWithoutRoom(t *testing.T) {
+	t.Parallel()
 	b := warmed(t, "node", 2)
 	p := b.only(t).pool
 	if p.roomless.Load() {
@@ -246,6 +247,7 @@ func TestWarm_roomIsTried(t *testing.T) {
 
 // TestWarm_nodeIsReplacedByAge: node that waited too long serves nobody.
 func TestWarm_nodeIsReplacedByAge(t *testing.T) {
+	t.Parallel()
 	b := warmed(t, "node", 2)
 	p := b.only(t).pool
 	before := map[*run]bool{}
