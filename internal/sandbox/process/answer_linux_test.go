@@ -80,7 +80,8 @@ L.pthread_join(held, None)
 			t.Errorf("%s after %v: %s", res.State, time.Since(start), res.Stderr)
 		}
 	})
-	res, err := b.Run(t.Context(), sandbox.Spec{ID: "joins", Language: "python3", Timeout: 5 * time.Second, Need: anyWalls, Code: []byte(head + `
+	res, err := b.Run(t.Context(), sandbox.Spec{ID: "joins", Language: "python3", Timeout: 5 * time.Second,
+		Need: anyWalls, Code: []byte(head + `
 t = start(200); s = time.monotonic(); print(L.pthread_join(t, None), 0.15 < time.monotonic() - s < 0.6)
 t = start(600); s = time.monotonic()
 until = (ctypes.c_long * 2)(int(time.time()), int(time.time() % 1 * 1e9) + 100_000_000)
@@ -131,7 +132,8 @@ L.syscall(60, 0)
 func floodWithQuestions(t *testing.T, head string) {
 	t.Helper()
 	left := repeat.Times(refusedFlood, 1000)
-	code := fmt.Sprintf(head+"for _ in range(%d): L.sysinfo(b)\nprint('half', flush=True)\nwhile True: L.sysinfo(b)", left/2)
+	code := fmt.Sprintf(head+"for _ in range(%d): L.sysinfo(b)\nprint('half', flush=True)\n"+
+		"while True: L.sysinfo(b)", left/2)
 	b := warmed(t, "python3", 2)
 	spec, err := b.Prepare(t.Context(), sandbox.Spec{ID: "flood", Language: "python3", Code: []byte(code),
 		Timeout: sandbox.MaxTimeout, Need: anyWalls})
@@ -152,7 +154,8 @@ func floodWithQuestions(t *testing.T, head string) {
 		t.Fatal(err)
 	}
 	res, err := r.outcome(t.Context(), spec.Timeout)
-	if err != nil || res.Reason != sandbox.ReasonRefused || res.ExitCode != sandbox.ExitLimit || string(res.Stdout) != "half\n" {
+	if err != nil || res.Reason != sandbox.ReasonRefused || res.ExitCode != sandbox.ExitLimit ||
+		string(res.Stdout) != "half\n" {
 		t.Errorf("%v %+v", err, res)
 	}
 }
