@@ -29,7 +29,7 @@ func TestObjectThatCannotBePut(t *testing.T) {
 		blob := blobOf([]byte(text))
 		place := filepath.Join(r.git.dir, "objects", hex.EncodeToString(blob[:1]))
 		if _, err := os.Lstat(place); err == nil {
-			continue // the folder has another object already
+			continue // the directory has another object already
 		}
 		tried++
 		s.write("b", text)

@@ -127,7 +127,7 @@ L.syscall(60, 0)
 }
 
 // floodWithQuestions runs a program that asks without end, and checks that refusedFlood
-// questions end it. Without the tag endure the last thousand are asked, and the others are
+// questions end it. Without the tag endure it asks the last thousand, and the others are
 // counted as asked.
 func floodWithQuestions(t *testing.T, head string) {
 	t.Helper()

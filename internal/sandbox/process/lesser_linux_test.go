@@ -40,7 +40,7 @@ func TestBombsWithoutGroups(t *testing.T) {
 			}
 		}
 	}
-	costly := []string{"a lot of threads' work", "a script's heap", "shared, of a program", "a stack, of a program"}
+	costly := []string{"a lot of threads' work", "a script's heap"}
 	for name, c := range map[string]struct {
 		lang, code string
 		want       func(*testing.T, *sandbox.Result)

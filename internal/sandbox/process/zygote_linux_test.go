@@ -80,7 +80,7 @@ func TestZygote_hasChildrenForAWhile(t *testing.T) {
 			t.Errorf("%d had the seed of %q", n, seed)
 		}
 	}
-	if len(seeds) < zygotes || paths[sandbox.PathCold] > zygoteForks {
+	if len(seeds) < zygotes || paths[sandbox.PathCold] > n/3 {
 		t.Errorf("%d seeds, %v", len(seeds), paths)
 	}
 	b.Settle(t.Context())
