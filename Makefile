@@ -86,10 +86,10 @@ cmd/holdfast                  the daemons and agents that its tests start are ot
 daemon                        twice the time with the detector: what runs at once does (RACE_PART), all of it in make endure-daemon
 executorpb                    generated
 internal/console              three times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-daemon
-internal/history              five times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
+internal/policy/history              five times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
 internal/snapshot             twice the time with the detector: what runs at once does (RACE_PART), all of it in make endure-snapshot
 internal/token                five times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
-internal/watch                its lock is taken by the daemon, whose tests of watch run with the detector; all of it in make endure-daemon
+internal/policy/watch                its lock is taken by the daemon, whose tests of watch run with the detector; all of it in make endure-daemon
 internal/egress               three times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-egress
 internal/mcp/gateway          four times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-mcp
 internal/sqlite               three times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
@@ -120,7 +120,7 @@ define RACE_PART
 ./internal/sqlite             TestStore$$|TestAlone|TestLull|TestViewOvertaken|TestRunway
 ./kernel                      TestKernelContext_(AC1_|INV7)|TestK3_(AC3_INV1_race|rates_race)|TestK5_D10_race|TestK6_AC5|TestK7_(race|D11_two_reviewers|D11_identical|awaiting)|TestHaltCutsAndRefuses|TestEgress_D(9_at_once|34_a_stream)|TestD34_a_halt|TestTree_|TestPast_(parallel|reload)|Test001_Layer1_Budget_exceeded_by_many|TestFMEA_K105_1|TestVersions_|TestD11_forgetting|TestLease|TestAttackFalseAlarm
 ./internal/console            TestStreamsAreBounded|TestEvents$$|TestAttackLinkRace|TestAttack_(link_raced|one_browser)|TestPassphraseOneAtATime
-./internal/history            TestRulesAreSwapped|TestParallelRequestsNeverPass|TestLoadingWhile
+./internal/policy/history            TestRulesAreSwapped|TestParallelRequestsNeverPass|TestLoadingWhile
 ./internal/snapshot           TestTwo(TreesAtOnce|AtOnce)|TestBegunWhileAnotherWaits
 ./internal/token              TestConcurrentUse$$
 ./internal/sandbox/container  TestDockerBadEngine|TestDemux
@@ -180,8 +180,8 @@ ENDURE_command = ./cmd/holdfast
 ENDURE_bench = . ./sandbox ./peers
 RACE_WHOLE_egress = ./internal/egress
 RACE_WHOLE_mcp = ./internal/mcp/gateway
-RACE_WHOLE_kernel = ./kernel ./internal/sqlite ./internal/history ./internal/token
-RACE_WHOLE_daemon = ./daemon ./internal/console ./internal/watch
+RACE_WHOLE_kernel = ./kernel ./internal/sqlite ./internal/policy/history ./internal/token
+RACE_WHOLE_daemon = ./daemon ./internal/console ./internal/policy/watch
 RACE_WHOLE_snapshot = ./internal/snapshot
 PEERS_command = ./cmd/holdfast
 PEERS_mcp = ./internal/mcp/remote ./examples/mcp-guard
@@ -221,7 +221,7 @@ go.mod                 all
 go.sum                 all
 internal/console       endure-daemon
 internal/egress        endure-egress peers-command
-internal/history       endure-kernel
+internal/policy/history       endure-kernel
 internal/llm           endure-egress peers-daemon
 internal/mcp           endure-mcp peers-mcp peers-command
 internal/redact        endure-kernel endure-egress
@@ -230,7 +230,7 @@ internal/schema        endure-kernel
 internal/snapshot      endure-snapshot
 internal/sqlite        endure-kernel endure-daemon
 internal/token         endure-kernel
-internal/watch         endure-daemon
+internal/policy/watch         endure-daemon
 kernel                 endure-kernel endure-daemon
 ledger                 endure-kernel
 storetest              endure-kernel

@@ -19,8 +19,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
-	"github.com/holdfast-dev/holdfast/internal/watch"
 )
 
 // documents are the pages whose words are held against the tree.
@@ -215,7 +215,7 @@ func TestEveryConditionIsFound(t *testing.T) {
 			switch n := n.(type) {
 			case *ast.KeyValueExpr:
 				at, name := identOf(n.Key), ""
-				if lit, ok := n.Value.(*ast.CompositeLit); ok && path == "internal/watch/condition.go" && len(lit.Elts) > 0 {
+				if lit, ok := n.Value.(*ast.CompositeLit); ok && path == "internal/policy/watch/condition.go" && len(lit.Elts) > 0 {
 					if first, ok := lit.Elts[0].(*ast.KeyValueExpr); ok {
 						name = identOf(first.Value)
 					}

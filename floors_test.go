@@ -48,18 +48,18 @@ var floors = map[string]int{
 	"internal/mcp/gatewaytest": 1,
 
 	// 2, judges: facts in, opinion out. The ledger and the latch stand beside.
-	"internal/budget":  2,
-	"internal/trust":   2,
-	"internal/review":  2,
-	"internal/halt":    2,
-	"internal/sandbox": 2,
-	"internal/domain":  2,
-	"internal/history": 2,
-	"internal/watch":   2,
-	"internal/health":  2,
-	"internal/goal":    2,
-	"internal/nat":     2,
-	"ledger":           2,
+	"internal/policy/budget":   2,
+	"internal/policy/trust":    2,
+	"internal/policy/review":   2,
+	"internal/halt":            2,
+	"internal/sandbox":         2,
+	"internal/policy/domain":   2,
+	"internal/policy/history":  2,
+	"internal/policy/watch":    2,
+	"internal/policy/health":   2,
+	"internal/policy/goalrule": 2,
+	"internal/policy/nat":      2,
+	"ledger":                   2,
 
 	"internal/dissimilar": 2,
 
@@ -147,8 +147,8 @@ var homes = map[string]struct {
 	module + "/internal/keyset":              {[]string{"daemon"}, "the daemon introduces a hand to the kernel"},
 	"golang.org/x/sys/unix":                  {[]string{"internal/redact", "internal/halt", "internal/api", "internal/mcp/server", "internal/sandbox/process", "internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/scratch", "internal/sandbox/copies", "internal/sandbox/copies/image", "internal/sandbox/heir", "internal/snapshot", "internal/syncwatch", "daemon"}, "the system is for doors, hands, what tiers of the sandbox share, and the daemon; below them the latch is a file, and redaction locks the memory that registered secrets stand in"},
 	"github.com/elastic/go-seccomp-bpf":      {[]string{"internal/sandbox/process"}, "the names of system calls are a wall's"},
-	"golang.org/x/net/idna":                  {[]string{"internal/domain"}, "a host is made canonical in one place (D22)"},
-	"golang.org/x/net/publicsuffix":          {[]string{"internal/domain"}, "what a wildcard covers is decided in one place"},
+	"golang.org/x/net/idna":                  {[]string{"internal/policy/domain"}, "a host is made canonical in one place (D22)"},
+	"golang.org/x/net/publicsuffix":          {[]string{"internal/policy/domain"}, "what a wildcard covers is decided in one place"},
 	"os/exec":                                {[]string{"internal/mcp/server", "internal/judge", "internal/snapshot", "internal/sandbox/process", "internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/heir", "internal/sandbox/sandboxtest", "internal/syncwatch", "internal/inflighttest", "daemon", "cmd/holdfast"}, "starting a process is a hand's work"},
 }
 

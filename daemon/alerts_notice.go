@@ -3,7 +3,7 @@ package daemon
 import (
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/watch"
+	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 	"github.com/holdfast-dev/holdfast/kernel"
 )
 

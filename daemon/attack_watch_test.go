@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/api"
 	"github.com/holdfast-dev/holdfast/internal/operator"
+	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 	"github.com/holdfast-dev/holdfast/internal/repeat"
-	"github.com/holdfast-dev/holdfast/internal/watch"
 	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -23,7 +23,7 @@ import (
 
 // The attempts of an agent of a real daemon to act unseen by the watch, or so that
 // what it sees is not written down, not told or undone (spec 001, layer 5). What
-// it could try on the judge alone is internal/watch's.
+// it could try on the judge alone is internal/policy/watch's.
 
 // leaf is one leaf of a tenant's tree, as far as these tests look.
 type leaf struct {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/watch"
+	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 )
 
 // WatchConfig is what is out of the ordinary whatever was learned (spec 001, layer

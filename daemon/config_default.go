@@ -7,8 +7,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/api"
-	"github.com/holdfast-dev/holdfast/internal/budget"
-	"github.com/holdfast-dev/holdfast/internal/goal"
+	"github.com/holdfast-dev/holdfast/internal/policy/budget"
+	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
 )
 
 // builtIn is the place of what no file says.
@@ -66,7 +66,7 @@ func defaultBoundaries() []BoundaryConfig {
 		At:          builtIn,
 	}, {
 		// To admit a goal does nothing; the SafetyFilter judges it.
-		Boundary:    goal.Boundary,
+		Boundary:    goalrule.Boundary,
 		Risk:        holdfast.Low,
 		Permissions: []string{"goal:submit"},
 		Operation:   "goal:admit",

@@ -11,10 +11,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/constitution"
-	"github.com/holdfast-dev/holdfast/internal/goal"
 	"github.com/holdfast-dev/holdfast/internal/judge"
 	"github.com/holdfast-dev/holdfast/internal/mcp/gateway"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
+	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
 	"github.com/holdfast-dev/holdfast/internal/schema"
 	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -115,7 +115,7 @@ func (c *Config) setting() constitution.Setting {
 // listedBeside are the boundaries that the configuration lists in other places
 // than boundaries: MCP servers, egress rows, judges.
 func (c *Config) listedBeside() []string {
-	out := []string{goal.Boundary, "agent/step"}
+	out := []string{goalrule.Boundary, "agent/step"}
 	for _, name := range sortedKeys(c.MCP.Servers) {
 		out = append(out, gateway.Endpoint(name), gateway.Endpoint(name)+"/*")
 	}

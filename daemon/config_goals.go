@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/constitution"
-	"github.com/holdfast-dev/holdfast/internal/goal"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
+	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
 )
 
 // GoalsConfig is what the SafetyFilter measures by (spec 004, SafetyConfig; D47).
@@ -20,8 +20,8 @@ type GoalsConfig struct {
 }
 
 // filter makes the SafetyFilter of the configuration.
-func (g *GoalsConfig) filter(pausesOnCritical bool) (*goal.Filter, error) {
-	c := goal.Defaults()
+func (g *GoalsConfig) filter(pausesOnCritical bool) (*goalrule.Filter, error) {
+	c := goalrule.Defaults()
 	c.PauseOnCritical = pausesOnCritical
 	if g.MaxDescription != 0 {
 		c.MaxDescription = g.MaxDescription
@@ -42,7 +42,7 @@ func (g *GoalsConfig) filter(pausesOnCritical bool) (*goal.Filter, error) {
 			*l.to = append([]string{}, *l.from...)
 		}
 	}
-	f, err := goal.New(c)
+	f, err := goalrule.New(c)
 	if err != nil {
 		return nil, &holdfast.Error{Kind: holdfast.KindValue, Why: "rules.goals: " + err.Error()}
 	}

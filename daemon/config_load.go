@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/configpath"
-	"github.com/holdfast-dev/holdfast/internal/domain"
+	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 	"github.com/holdfast-dev/holdfast/kernel"
 )
 

@@ -4,7 +4,7 @@ import (
 	"crypto/sha256"
 	"path/filepath"
 
-	"github.com/holdfast-dev/holdfast/constitution"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 	"github.com/holdfast-dev/holdfast/kernel"
 )
 

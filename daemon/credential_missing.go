@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/holdfast-dev/holdfast/internal/api"
-	"github.com/holdfast-dev/holdfast/internal/domain"
+	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 )
 
 // missing are the rows whose credential cannot be had now, by row, in the table's

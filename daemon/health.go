@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/health"
-	"github.com/holdfast-dev/holdfast/internal/watch"
+	"github.com/holdfast-dev/holdfast/internal/policy/health"
+	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 )
 
 const (

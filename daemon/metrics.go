@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/constitution"
-	"github.com/holdfast-dev/holdfast/internal/goal"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
+	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
 	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -58,19 +58,19 @@ func newMetrics() *metrics {
 	m.anomalies = newWatchMetrics(m.registry)
 	m.registry.MustRegister(m.checks, m.violations, m.observed, m.passed, m.took, m.crossings, m.broken)
 	// What an alert asks for is there before it first happens.
-	for _, kind := range []goal.SubjectType{goal.SubjectGoal, goal.SubjectSubTask, goal.SubjectGraph} {
+	for _, kind := range []goalrule.SubjectType{goalrule.SubjectGoal, goalrule.SubjectSubTask, goalrule.SubjectGraph} {
 		m.checks.WithLabelValues(string(kind), "allowed")
 		m.checks.WithLabelValues(string(kind), "blocked")
 		m.took.WithLabelValues(string(kind))
 	}
-	for _, r := range goal.BuiltIn() {
+	for _, r := range goalrule.BuiltIn() {
 		m.violations.WithLabelValues(r.ID, string(r.Severity))
 	}
 	return m
 }
 
 // GoalsJudged implements kernel.Observer.
-func (m *metrics) GoalsJudged(verdicts []goal.Verdict, admitted bool) {
+func (m *metrics) GoalsJudged(verdicts []goalrule.Verdict, admitted bool) {
 	for i := range verdicts {
 		v := &verdicts[i]
 		result := "blocked"
@@ -187,7 +187,7 @@ func (d *Daemon) goalsPaused() bool {
 
 // registered is how many rules the SafetyFilter asks.
 func registered(p *kernel.Policy) int {
-	n := len(goal.BuiltIn())
+	n := len(goalrule.BuiltIn())
 	loaded, ok := p.Rules.(interface{ Rules() []constitution.Info })
 	if !ok {
 		return n

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/watch"
+	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 )
 
 // The metrics of alerts count what was really sent, failed and waits, channel by

@@ -1,7 +1,7 @@
 package daemon
 
 import (
-	"github.com/holdfast-dev/holdfast/constitution"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 	"github.com/prometheus/client_golang/prometheus"
 )
 

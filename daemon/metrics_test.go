@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/constitution"
 	"github.com/holdfast-dev/holdfast/internal/api"
-	"github.com/holdfast-dev/holdfast/internal/goal"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
+	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
 	"github.com/holdfast-dev/holdfast/internal/sqlite"
 	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -56,7 +56,7 @@ func counts(t *testing.T, c *api.Client, name, want string) {
 
 func submit(t *testing.T, c *api.Client, text string) {
 	t.Helper()
-	if _, err := c.Goal(t.Context(), api.Ask{Agent: "planner", Boundary: goal.Boundary, Payload: []byte(text)}); err != nil {
+	if _, err := c.Goal(t.Context(), api.Ask{Agent: "planner", Boundary: goalrule.Boundary, Payload: []byte(text)}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -167,7 +167,7 @@ func TestMetrics_say_nothing_of_agents(t *testing.T) {
 	submit(t, c, evilGoal)
 	for i := range 20 {
 		_, _ = c.Check(t.Context(), api.Ask{Agent: fmt.Sprint("agent", i), Boundary: fmt.Sprintf("made-up-%d/sk-secret", i), Payload: []byte(`{}`)})
-		_, _ = c.Goal(t.Context(), api.Ask{Agent: fmt.Sprint("agent", i), Boundary: goal.Boundary, Payload: []byte(`{"goal":{"goal_id":"made-up"}}`)})
+		_, _ = c.Goal(t.Context(), api.Ask{Agent: fmt.Sprint("agent", i), Boundary: goalrule.Boundary, Payload: []byte(`{"goal":{"goal_id":"made-up"}}`)})
 	}
 	st, err := c.Status(t.Context())
 	if err != nil {
@@ -207,7 +207,7 @@ func TestGoalsGoOn_is_said_everywhere(t *testing.T) {
 	d, c, down := up(t, withPages+"unsafe: {goals_go_on: true}\n", func(o *Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 	defer down()
 	submit(t, c, evilGoal)
-	ans, err := c.Goal(t.Context(), api.Ask{Agent: "planner", Boundary: goal.Boundary, Payload: []byte(plainGoal)})
+	ans, err := c.Goal(t.Context(), api.Ask{Agent: "planner", Boundary: goalrule.Boundary, Payload: []byte(plainGoal)})
 	if err != nil || ans.Outcome == nil || ans.Outcome.Verdict != holdfast.Allow {
 		t.Fatal("goals do not go on:", err, ans)
 	}
@@ -268,7 +268,7 @@ func TestMetrics_names_are_bounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range families {
-		if n := len(f.GetMetric()); n > maxNames+len(goal.BuiltIn())+1 {
+		if n := len(f.GetMetric()); n > maxNames+len(goalrule.BuiltIn())+1 {
 			t.Errorf("%s has %d series", f.GetName(), n)
 		}
 	}

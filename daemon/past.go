@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/constitution"
 	"github.com/holdfast-dev/holdfast/internal/api"
 	"github.com/holdfast-dev/holdfast/internal/mcp/gateway"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 )
 
 // sayPast says how it stands with what rules ask the past, and which of them

@@ -11,9 +11,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/health"
 	"github.com/holdfast-dev/holdfast/internal/notify"
-	"github.com/holdfast-dev/holdfast/internal/watch"
+	"github.com/holdfast-dev/holdfast/internal/policy/health"
+	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 )
 
 const (

@@ -14,8 +14,8 @@ import (
 
 	"github.com/emersion/go-smtp"
 	"github.com/holdfast-dev/holdfast/internal/api"
-	"github.com/holdfast-dev/holdfast/internal/health"
 	"github.com/holdfast-dev/holdfast/internal/notify"
+	"github.com/holdfast-dev/holdfast/internal/policy/health"
 )
 
 // letterbox is a mail server that keeps what it takes.

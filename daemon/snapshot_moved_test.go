@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/watch"
+	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 )
 
 // moves says whether status and the watch tell that the path of a tree leads elsewhere.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/goal"
-	"github.com/holdfast-dev/holdfast/internal/watch"
+	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
+	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -70,7 +70,7 @@ func newWatching(d *Daemon, l watch.Limits) *watching {
 }
 
 // GoalsJudged implements kernel.Observer.
-func (w *watching) GoalsJudged([]goal.Verdict, bool) {}
+func (w *watching) GoalsJudged([]goalrule.Verdict, bool) {}
 
 // Crossed implements kernel.Observer.
 func (w *watching) Crossed(c kernel.Crossed) {

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/goal"
-	"github.com/holdfast-dev/holdfast/internal/watch"
+	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
+	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 	"github.com/holdfast-dev/holdfast/kernel"
 )
 
@@ -119,7 +119,7 @@ func (w *watching) settle(ctx context.Context) {
 type observers []kernel.Observer
 
 // GoalsJudged implements kernel.Observer.
-func (os observers) GoalsJudged(verdicts []goal.Verdict, admitted bool) {
+func (os observers) GoalsJudged(verdicts []goalrule.Verdict, admitted bool) {
 	for _, o := range os {
 		o.GoalsJudged(verdicts, admitted)
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/operator"
-	"github.com/holdfast-dev/holdfast/internal/watch"
+	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 )
 
 // surfer is a browser of the real pages; what it answers is where it came to, and the

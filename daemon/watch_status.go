@@ -2,8 +2,8 @@ package daemon
 
 import (
 	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 	"github.com/holdfast-dev/holdfast/internal/story"
-	"github.com/holdfast-dev/holdfast/internal/watch"
 	"github.com/prometheus/client_golang/prometheus"
 )
 

@@ -21,7 +21,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/review"
+	"github.com/holdfast-dev/holdfast/internal/policy/review"
 	"github.com/holdfast-dev/holdfast/kernel"
 )
 

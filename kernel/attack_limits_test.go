@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/goal"
+	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
 	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -27,7 +27,7 @@ func TestAttack_goals_beside_a_critical_one(t *testing.T) {
 		if i == 50 {
 			kind = "exfiltrate_data"
 		}
-		req := holdfast.Request{Boundary: goal.Boundary, Payload: []byte(aGoal(fmt.Sprint("g", i), kind, "")), Token: w.who(fmt.Sprint("a", i))}
+		req := holdfast.Request{Boundary: goalrule.Boundary, Payload: []byte(aGoal(fmt.Sprint("g", i), kind, "")), Token: w.who(fmt.Sprint("a", i))}
 		wg.Add(1)
 		go func() {
 			defer wg.Done()

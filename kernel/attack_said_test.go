@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/budget"
 	"github.com/holdfast-dev/holdfast/internal/operator"
+	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 )
 
 // TestAttack_goals_resumed_by_an_old_statement: a statement that was refused was

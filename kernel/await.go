@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/review"
+	"github.com/holdfast-dev/holdfast/internal/policy/review"
 )
 
 // awaitLook is how often a waiting caller looks at the store by itself: another

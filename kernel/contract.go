@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/constitution"
-	"github.com/holdfast-dev/holdfast/internal/budget"
 	"github.com/holdfast-dev/holdfast/internal/excerpt"
-	"github.com/holdfast-dev/holdfast/internal/goal"
+	"github.com/holdfast-dev/holdfast/internal/policy/budget"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
+	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
 	"github.com/holdfast-dev/holdfast/internal/schema"
 )
 
@@ -123,7 +123,7 @@ type policy struct {
 	asks     bool              // a rule on goals may hold a submission for one
 	outputs  bool              // there may be rules on outputs
 	general  []string          // the weakenings that are of no one contract
-	goals    *goal.Filter
+	goals    *goalrule.Filter
 }
 
 // prepare compiles every contract. One that does not compile refuses the
@@ -138,7 +138,7 @@ func prepare(p *Policy) (*policy, error) {
 		own.Rules = none
 	}
 	if own.Goals == nil {
-		usual, err := goal.New(goal.Defaults())
+		usual, err := goalrule.New(goalrule.Defaults())
 		if err != nil {
 			return nil, err
 		}

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/constitution"
-	"github.com/holdfast-dev/holdfast/internal/goal"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
+	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
 	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -85,7 +85,7 @@ func factWorld(t *testing.T, rules string) (*world, *giver) {
 	w := newWorld(t, "", unlimited, func(c *kernel.Config, w *world) {
 		p := *c.Policy
 		p.Rules, p.Facts = set, g
-		p.Contracts = append(slices.Clone(p.Contracts), holdfast.Contract{Boundary: goal.Boundary, Risk: holdfast.Low, Source: "test:20"},
+		p.Contracts = append(slices.Clone(p.Contracts), holdfast.Contract{Boundary: goalrule.Boundary, Risk: holdfast.Low, Source: "test:20"},
 			holdfast.Contract{Boundary: "test/checked", Risk: holdfast.Low, Predicates: []string{"busy"}, Source: "test:21"})
 		c.Policy, w.policy = &p, &p
 	})
@@ -187,7 +187,7 @@ func TestFacts_004_goals(t *testing.T) {
 	w, g := factWorld(t, factRules)
 	g.give("kinds", `["research"]`)
 	for kind, want := range map[string]bool{"research": true, "trade": false} {
-		_, err := w.cross(w.req(goal.Boundary, `{"goal":{"goal_id":"g1","description":"look","priority":2,"goal_type":"`+kind+`"}}`))
+		_, err := w.cross(w.req(goalrule.Boundary, `{"goal":{"goal_id":"g1","description":"look","priority":2,"goal_type":"`+kind+`"}}`))
 		if (err == nil) != want {
 			t.Errorf("%s: %v", kind, err)
 		}

@@ -12,8 +12,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/excerpt"
-	"github.com/holdfast-dev/holdfast/internal/goal"
 	"github.com/holdfast-dev/holdfast/internal/operator"
+	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -101,8 +101,8 @@ func readPause(tx Tx, tenant string) (GoalsPause, error) {
 
 // readGoals makes a submission of the payload, where it is one.
 func (j *judgement) readGoals() {
-	if j.req.Boundary == goal.Boundary && j.doc != nil {
-		j.submission, j.goalErr = goal.Read(j.doc.Value())
+	if j.req.Boundary == goalrule.Boundary && j.doc != nil {
+		j.submission, j.goalErr = goalrule.Read(j.doc.Value())
 	}
 }
 
@@ -127,7 +127,7 @@ func goalsPaused(p *GoalsPause) holdfast.Opinion {
 
 // judgeGoals asks the filter and every rule on goals, sub-tasks and graphs.
 func (j *judgement) judgeGoals(ctx context.Context) {
-	caller := goal.Caller{MayBeCritical: j.granted.Has(goal.MayBeCritical), Facts: j.facts()}
+	caller := goalrule.Caller{MayBeCritical: j.granted.Has(goalrule.MayBeCritical), Facts: j.facts()}
 	j.verdicts = j.pol.goals.Check(ctx, j.submission, caller, j.pol.Rules, j.k.now)
 }
 
@@ -147,7 +147,7 @@ func stillAdmitted(tx Tx, j *judgement) error {
 // goalOpinion is K8's opinion of a submission, or nil where the filter has
 // nothing against it.
 func (j *judgement) goalOpinion() *holdfast.Opinion {
-	var worst *goal.Violation
+	var worst *goalrule.Violation
 	held, refused := "", 0
 	for i := range j.verdicts {
 		v := &j.verdicts[i]
@@ -156,7 +156,7 @@ func (j *judgement) goalOpinion() *holdfast.Opinion {
 			switch {
 			case o.Refuses():
 				refused++
-				if worst == nil || worst.Severity != goal.SeverityCritical && o.Severity == goal.SeverityCritical {
+				if worst == nil || worst.Severity != goalrule.SeverityCritical && o.Severity == goalrule.SeverityCritical {
 					worst = o
 				}
 			case o.Holds() && held == "":
@@ -179,7 +179,7 @@ func (j *judgement) goalOpinion() *holdfast.Opinion {
 	return nil
 }
 
-func goalRule(v *goal.Violation) string {
+func goalRule(v *goalrule.Violation) string {
 	if v.Where != "" {
 		return v.Rule + " (" + v.Where + ")"
 	}
@@ -192,7 +192,7 @@ func (j *judgement) criticals() []CriticalViolation {
 	for i := range j.verdicts {
 		for n := range j.verdicts[i].Violations {
 			o := &j.verdicts[i].Violations[n]
-			if !o.Refuses() || o.Severity != goal.SeverityCritical {
+			if !o.Refuses() || o.Severity != goalrule.SeverityCritical {
 				continue
 			}
 			out = append(out, CriticalViolation{ID: fmt.Sprintf("%s.%d", j.id, len(out)+1), Crossing: j.id, Agent: j.who.Agent, Rule: o.Rule,
@@ -241,7 +241,7 @@ func (k *Kernel) goalsJudged(tx Tx, j *judgement, admitted bool) error {
 // judgedData is what the ledger keeps of the verdicts. What was put to a person
 // is refused, unless the person had it admitted.
 func judgedData(j *judgement, admitted bool) map[string]any {
-	all := []goal.Violation{}
+	all := []goalrule.Violation{}
 	var refused []string
 	for i := range j.verdicts {
 		v := &j.verdicts[i]
@@ -255,8 +255,8 @@ func judgedData(j *judgement, admitted bool) map[string]any {
 		"violations": all[:min(len(all), maxViolations)]}
 }
 
-func grave(v *goal.Violation) int {
-	return slices.Index([]goal.Severity{goal.SeverityInfo, goal.SeverityWarn, goal.SeverityHold, goal.SeverityBlock, goal.SeverityCritical}, v.Severity)
+func grave(v *goalrule.Violation) int {
+	return slices.Index([]goalrule.Severity{goalrule.SeverityInfo, goalrule.SeverityWarn, goalrule.SeverityHold, goalrule.SeverityBlock, goalrule.SeverityCritical}, v.Severity)
 }
 
 // tellGoals tells people of a pause, and the caller of the verdicts, once they
@@ -268,7 +268,7 @@ func (c *crossing) tellGoals(admitted bool) {
 	}
 	c.k.observer.GoalsJudged(j.verdicts, admitted)
 	if len(j.paused) > 0 {
-		c.k.notify(Notice{Level: "critical", Event: eventGoalsPaused, Tenant: j.who.Tenant, Agent: j.who.Agent, Boundary: goal.Boundary, Crossing: j.id,
+		c.k.notify(Notice{Level: "critical", Event: eventGoalsPaused, Tenant: j.who.Tenant, Agent: j.who.Agent, Boundary: goalrule.Boundary, Crossing: j.id,
 			Why: "goals are paused: " + j.paused[0].Rule + ": " + j.paused[0].Message})
 	}
 }
@@ -398,12 +398,12 @@ func (k *Kernel) ResumeGoals(tenant string, signed operator.Signed) error {
 
 // JudgedGoals is one submission as the ledger keeps it.
 type JudgedGoals struct {
-	Crossing   string           `json:"crossing"`
-	At         time.Time        `json:"timestamp"`
-	Who        string           `json:"who"`
-	Allowed    bool             `json:"allowed"`
-	Count      int              `json:"violation_count"`
-	Violations []goal.Violation `json:"violations"`
+	Crossing   string               `json:"crossing"`
+	At         time.Time            `json:"timestamp"`
+	Who        string               `json:"who"`
+	Allowed    bool                 `json:"allowed"`
+	Count      int                  `json:"violation_count"`
+	Violations []goalrule.Violation `json:"violations"`
 }
 
 // ViolationsSince lists the submissions of a tenant that violated anything since

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/constitution"
-	"github.com/holdfast-dev/holdfast/internal/goal"
 	"github.com/holdfast-dev/holdfast/internal/growth"
 	"github.com/holdfast-dev/holdfast/internal/operator"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
+	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
 	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -53,14 +53,14 @@ func TestGoals_004_several_violations(t *testing.T) {
 // TestGoals_004_10000_subtasks: what judging a graph costs grows with it and no
 // faster, and the record stays of bounded size.
 func TestGoals_004_10000_subtasks(t *testing.T) {
-	conf := goal.Defaults()
-	conf.MaxSubTasks = goal.MaxSubTasks
-	f, err := goal.New(conf)
+	conf := goalrule.Defaults()
+	conf.MaxSubTasks = goalrule.MaxSubTasks
+	f, err := goalrule.New(conf)
 	if err != nil {
 		t.Fatal(err)
 	}
 	w, _ := goalsWorld(t, t.TempDir(), "", func(c *kernel.Config, _ *world) { c.Policy.Goals = f })
-	growth.Linear(t, goal.MaxSubTasks, func(n int) func() {
+	growth.Linear(t, goalrule.MaxSubTasks, func(n int) func() {
 		text := chain(n)
 		return func() {
 			out, err := w.submit("alice", text)
@@ -74,7 +74,7 @@ func TestGoals_004_10000_subtasks(t *testing.T) {
 			t.Errorf("a record of %d bytes", len(l.Record))
 		}
 	})
-	_, err = w.submit("alice", chain(goal.MaxSubTasks+1))
+	_, err = w.submit("alice", chain(goalrule.MaxSubTasks+1))
 	if err == nil {
 		t.Error("more than the most")
 	}
@@ -145,7 +145,7 @@ func TestGoals_finding_4_4_9_warnings_and_overrides(t *testing.T) {
 	if _, err := w.submit("alice", strings.Replace(aGoal("g", "maintenance", ""), "tidy up", "http://x", 1)); err != nil {
 		t.Fatal(err)
 	}
-	if v := seen.goals[0]; !v.Allowed || len(v.Violations) != 1 || v.Violations[0].Severity != goal.SeverityWarn {
+	if v := seen.goals[0]; !v.Allowed || len(v.Violations) != 1 || v.Violations[0].Severity != goalrule.SeverityWarn {
 		t.Errorf("%+v", v)
 	}
 	id := w.pause().Violations[0].ID

@@ -11,22 +11,22 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/constitution"
-	"github.com/holdfast-dev/holdfast/internal/goal"
 	"github.com/holdfast-dev/holdfast/internal/operator"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
+	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
 	"github.com/holdfast-dev/holdfast/kernel"
 )
 
 // tally is an Observer that keeps what it is told.
 type tally struct {
 	mu      sync.Mutex
-	goals   []goal.Verdict
+	goals   []goalrule.Verdict
 	passed  []bool
 	crossed []kernel.Crossed
 	escaped []string // tenant, agent and crossing of each
 }
 
-func (c *tally) GoalsJudged(vs []goal.Verdict, admitted bool) {
+func (c *tally) GoalsJudged(vs []goalrule.Verdict, admitted bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := range vs {
@@ -66,8 +66,8 @@ func goalsWorld(t testing.TB, dir, rules string, opts ...option) (*world, *tally
 	seen := &tally{}
 	return reopen(t, dir, rules, append([]option{func(c *kernel.Config, w *world) {
 		p := *c.Policy
-		p.Contracts = append(slices.Clone(p.Contracts), holdfast.Contract{Boundary: goal.Boundary, Risk: holdfast.Low, Permissions: []string{"goal:submit"}, Source: "test:20"})
-		p.Roles = map[string][]string{"agent": {"goal:submit"}, "urgent": {"goal:submit", goal.MayBeCritical}, "reader": {"goal:read"}}
+		p.Contracts = append(slices.Clone(p.Contracts), holdfast.Contract{Boundary: goalrule.Boundary, Risk: holdfast.Low, Permissions: []string{"goal:submit"}, Source: "test:20"})
+		p.Roles = map[string][]string{"agent": {"goal:submit"}, "urgent": {"goal:submit", goalrule.MayBeCritical}, "reader": {"goal:read"}}
 		c.Policy, w.policy, c.Observer, c.Verifier = &p, &p, seen, abroad{c.Verifier}
 	}}, opts...)...), seen
 }
@@ -79,7 +79,7 @@ func aGoal(id, kind, more string) string {
 // submit asks for a goal to be admitted, of the agent named.
 func (w *world) submit(agent, text string, change ...func(*holdfast.Identity)) (*holdfast.Outcome, error) {
 	w.t.Helper()
-	return w.cross(holdfast.Request{Boundary: goal.Boundary, Payload: []byte(text), Token: w.who(agent, change...)})
+	return w.cross(holdfast.Request{Boundary: goalrule.Boundary, Payload: []byte(text), Token: w.who(agent, change...)})
 }
 
 // pause has a critical violation, and returns what waits then.
@@ -151,7 +151,7 @@ func TestGoals_004_critical_pauses(t *testing.T) {
 		t.Error("another crossing:", err)
 	}
 	w.admits("stranger") // of another tenant
-	if got := seen.crossed[len(seen.crossed)-3]; got.Gate != holdfast.GateHalt || got.Verdict != holdfast.Deny || got.Boundary != goal.Boundary {
+	if got := seen.crossed[len(seen.crossed)-3]; got.Gate != holdfast.GateHalt || got.Verdict != holdfast.Deny || got.Boundary != goalrule.Boundary {
 		t.Errorf("counted as %+v", got)
 	}
 }
@@ -315,7 +315,7 @@ func TestGoals_004_violations_since(t *testing.T) {
 		w.advance(time.Hour)
 	}
 	all := w.since(time.Time{}, 10)
-	if len(all) != 3 || !all[0].Allowed || all[0].Violations[0].Rule != "SR-006" || all[0].Violations[0].Severity != goal.SeverityWarn {
+	if len(all) != 3 || !all[0].Allowed || all[0].Violations[0].Rule != "SR-006" || all[0].Violations[0].Severity != goalrule.SeverityWarn {
 		t.Fatalf("%+v", all)
 	}
 	for _, j := range all {
@@ -390,9 +390,9 @@ func TestGoals_004_weakened_rules_are_recorded(t *testing.T) {
 	if len(got) != 1 || !got[0].Allowed || len(got[0].Violations) != 2 {
 		t.Fatalf("%+v", got)
 	}
-	for _, vs := range [][]goal.Violation{got[0].Violations, seen.goals[0].Violations} {
+	for _, vs := range [][]goalrule.Violation{got[0].Violations, seen.goals[0].Violations} {
 		for _, v := range vs {
-			if v.Observed != (v.Rule == "watches") || v.Passed != (v.Rule == "passes") || v.Severity != goal.SeverityCritical {
+			if v.Observed != (v.Rule == "watches") || v.Passed != (v.Rule == "passes") || v.Severity != goalrule.SeverityCritical {
 				t.Errorf("%+v", v)
 			}
 		}
@@ -414,9 +414,9 @@ func TestGoals_004_weakened_rules_are_recorded(t *testing.T) {
 func TestGoals_004_pause_on_critical_false(t *testing.T) {
 	const said = "unsafe.goals_go_on: said everywhere"
 	w, _ := goalsWorld(t, t.TempDir(), "", func(c *kernel.Config, w *world) {
-		conf := goal.Defaults()
+		conf := goalrule.Defaults()
 		conf.PauseOnCritical = false
-		f, err := goal.New(conf)
+		f, err := goalrule.New(conf)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -464,7 +464,7 @@ func TestGoals_004_allow_critical_needs_a_permission(t *testing.T) {
 // submit goals, cannot have everybody's goals paused.
 func TestGoals_strangers_pause_nothing(t *testing.T) {
 	w, seen := goalsWorld(t, t.TempDir(), "")
-	_, err := w.cross(holdfast.Request{Boundary: goal.Boundary, Payload: []byte(aGoal("evil", "exfiltrate_data", "")), Token: holdfast.NewSecret("no token")})
+	_, err := w.cross(holdfast.Request{Boundary: goalrule.Boundary, Payload: []byte(aGoal("evil", "exfiltrate_data", "")), Token: holdfast.NewSecret("no token")})
 	if err == nil || len(seen.goals) != 0 || len(w.pausedGoals()) != 0 {
 		t.Error(err, seen.goals, w.pausedGoals())
 	}
@@ -478,7 +478,7 @@ func TestGoals_strangers_pause_nothing(t *testing.T) {
 // TestGoals_check_records_nothing: to ask what would happen pauses nothing.
 func TestGoals_check_records_nothing(t *testing.T) {
 	w, seen := goalsWorld(t, t.TempDir(), "")
-	out, err := w.k.Explain(t.Context(), holdfast.Request{Boundary: goal.Boundary, Payload: []byte(aGoal("evil", "exfiltrate_data", "")), Token: w.who("alice")})
+	out, err := w.k.Explain(t.Context(), holdfast.Request{Boundary: goalrule.Boundary, Payload: []byte(aGoal("evil", "exfiltrate_data", "")), Token: w.who("alice")})
 	if err != nil || out.Verdict != holdfast.Deny || !strings.Contains(string(out.Verdicts), "SR-007") {
 		t.Fatal(err, out)
 	}

@@ -5,12 +5,12 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/constitution"
-	"github.com/holdfast-dev/holdfast/internal/budget"
-	"github.com/holdfast-dev/holdfast/internal/goal"
-	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
-	"github.com/holdfast-dev/holdfast/internal/review"
+	"github.com/holdfast-dev/holdfast/internal/policy/budget"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
+	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
+	"github.com/holdfast-dev/holdfast/internal/policy/history"
+	"github.com/holdfast-dev/holdfast/internal/policy/review"
 	"github.com/holdfast-dev/holdfast/internal/token"
 	"github.com/holdfast-dev/holdfast/ledger"
 	"go.opentelemetry.io/otel/trace"
@@ -41,10 +41,10 @@ type judgement struct {
 	bound       string       // the exact hash over both, where something does
 	who         holdfast.Identity
 	whoErr      error
-	contract    *contract        // nil: no contract lists the boundary
-	class       *review.Pattern  // of risk; nil where none matches
-	unread      bool             // its words are more than patterns read
-	submission  *goal.Submission // of goal/admit, nil elsewhere
+	contract    *contract            // nil: no contract lists the boundary
+	class       *review.Pattern      // of risk; nil where none matches
+	unread      bool                 // its words are more than patterns read
+	submission  *goalrule.Submission // of goal/admit, nil elsewhere
 	goalErr     error
 
 	// Facts from the store, with the error that kept them away.
@@ -86,7 +86,7 @@ type judgement struct {
 	opinions []holdfast.Opinion
 	granted  token.Set
 	spoke    []constitution.Finding
-	verdicts []goal.Verdict      // on a submission
+	verdicts []goalrule.Verdict  // on a submission
 	paused   []CriticalViolation // those for which goals were paused
 	stops    stopping            // what its entry's transaction stops
 	// overBudget says that a budget of its own was spent, and a person asked.

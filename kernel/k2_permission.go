@@ -8,8 +8,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/policy/trust"
 	"github.com/holdfast-dev/holdfast/internal/token"
-	"github.com/holdfast-dev/holdfast/internal/trust"
 )
 
 // k2Permission asks whether this one may do that: a verified and unrevoked

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/budget"
+	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 )
 
 // k3Bounds asks whether there is room (spec 003 section 1.4, D9). It judges

@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/constitution"
 	"github.com/holdfast-dev/holdfast/internal/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 )
 
 // k8Eval is armed here: the contract's predicates exist, and the rules over

@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/constitution"
 	"github.com/holdfast-dev/holdfast/internal/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 )
 
 // evalOutput asks K8 of what came out: the output schema, the contract's

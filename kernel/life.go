@@ -6,7 +6,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/holdfast-dev/holdfast/internal/review"
+	"github.com/holdfast-dev/holdfast/internal/policy/review"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 

@@ -9,10 +9,10 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/budget"
-	"github.com/holdfast-dev/holdfast/internal/goal"
 	"github.com/holdfast-dev/holdfast/internal/payload"
-	"github.com/holdfast-dev/holdfast/internal/review"
+	"github.com/holdfast-dev/holdfast/internal/policy/budget"
+	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
+	"github.com/holdfast-dev/holdfast/internal/policy/review"
 )
 
 // make turns a request into a judgement: the token is verified and the
@@ -160,7 +160,7 @@ func (j *judgement) read(tx Tx) error {
 	if j.roomErr = j.readGrants(tx); j.roomErr == nil {
 		j.roomErr = j.peek(tx)
 	}
-	if j.req.Boundary != goal.Boundary {
+	if j.req.Boundary != goalrule.Boundary {
 		return nil
 	}
 	j.goals, err = readPause(tx, j.who.Tenant)

@@ -5,10 +5,10 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/constitution"
-	"github.com/holdfast-dev/holdfast/internal/goal"
 	"github.com/holdfast-dev/holdfast/internal/halt"
-	"github.com/holdfast-dev/holdfast/internal/review"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
+	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
+	"github.com/holdfast-dev/holdfast/internal/policy/review"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -53,7 +53,7 @@ type Judge interface {
 type Observer interface {
 	// GoalsJudged is told of the verdicts on one submission that was decided,
 	// and whether it was admitted. One that waits for a person is not decided.
-	GoalsJudged(verdicts []goal.Verdict, admitted bool)
+	GoalsJudged(verdicts []goalrule.Verdict, admitted bool)
 	// Crossed is told of each request that was refused or held, and of each
 	// crossing that ended.
 	Crossed(c Crossed)
@@ -92,10 +92,10 @@ type Crossed struct {
 // unobserved is an Observer that looks away.
 type unobserved struct{}
 
-func (unobserved) GoalsJudged([]goal.Verdict, bool) {}
-func (unobserved) Crossed(Crossed)                  {}
-func (unobserved) Escaped(string, string, string)   {}
-func (unobserved) Attended(string, string)          {}
+func (unobserved) GoalsJudged([]goalrule.Verdict, bool) {}
+func (unobserved) Crossed(Crossed)                      {}
+func (unobserved) Escaped(string, string, string)       {}
+func (unobserved) Attended(string, string)              {}
 
 // count tells the observer what became of the request.
 func (c *crossing) count(v holdfast.Verdict, g holdfast.Gate, o ledger.Outcome, e *ledger.Entry) {

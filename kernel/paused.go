@@ -4,8 +4,8 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/review"
-	"github.com/holdfast-dev/holdfast/internal/watch"
+	"github.com/holdfast-dev/holdfast/internal/policy/review"
+	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 )
 
 // pauseFor stops an agent for what a review asks about, so that whoever is refused

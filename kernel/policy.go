@@ -4,10 +4,10 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/budget"
-	"github.com/holdfast-dev/holdfast/internal/goal"
-	"github.com/holdfast-dev/holdfast/internal/health"
-	"github.com/holdfast-dev/holdfast/internal/review"
+	"github.com/holdfast-dev/holdfast/internal/policy/budget"
+	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
+	"github.com/holdfast-dev/holdfast/internal/policy/health"
+	"github.com/holdfast-dev/holdfast/internal/policy/review"
 )
 
 // Policy is everything that governs, as one immutable value: a reload makes a
@@ -42,7 +42,7 @@ type Policy struct {
 	Judges map[string]PolicyJudge
 	// Goals is the SafetyFilter; nil is the one with the specification's
 	// defaults.
-	Goals *goal.Filter
+	Goals *goalrule.Filter
 	// ReplayFor is how long a settled result can be given back, at most and
 	// by default 24 h (D10). ErasePartsAfter is how long the erasable parts
 	// of records are kept; 0 keeps them (D14).

@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/review"
+	"github.com/holdfast-dev/holdfast/internal/policy/review"
 )
 
 // ask prepares a question that Holdfast itself puts to a person, about nothing that

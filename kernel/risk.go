@@ -2,7 +2,7 @@ package kernel
 
 import (
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/review"
+	"github.com/holdfast-dev/holdfast/internal/policy/review"
 )
 
 // classify finds the pattern that speaks of the request (spec 001, layer 2).

@@ -6,8 +6,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/operator"
-	"github.com/holdfast-dev/holdfast/internal/review"
-	"github.com/holdfast-dev/holdfast/internal/watch"
+	"github.com/holdfast-dev/holdfast/internal/policy/review"
+	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 )
 
 // The pause that an attempt to leave a sandbox brought and the question about it

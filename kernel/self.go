@@ -6,7 +6,7 @@ import (
 	"unicode"
 
 	"github.com/holdfast-dev/holdfast/internal/operator"
-	"github.com/holdfast-dev/holdfast/internal/review"
+	"github.com/holdfast-dev/holdfast/internal/policy/review"
 	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
 )

@@ -6,7 +6,7 @@ import (
 	"errors"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/constitution"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 )
 
 func ruleTextName(version string) string { return "rule-text/" + version }

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/cedar-policy/cedar-go"
-	"github.com/holdfast-dev/holdfast/constitution"
-	"github.com/holdfast-dev/holdfast/internal/goal"
-	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
+	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
+	"github.com/holdfast-dev/holdfast/internal/policy/history"
 	"github.com/open-policy-agent/opa/v1/rego"
 )
 
@@ -111,10 +111,10 @@ func BenchmarkRules(b *testing.B) {
 // BenchmarkGoal measures the SafetyFilter's seven rules on a goal with a graph of
 // three sub-tasks: at most 40 us.
 func BenchmarkGoal(b *testing.B) {
-	f := must2(goal.New(goal.Defaults()))(b).(*goal.Filter)
-	s := must2(goal.Read(must2(numbered([]byte(`{"goal":{"goal_id":"g","description":"tidy the docs of the project","priority":"normal","goal_type":"maintenance"},
-		"graph":{"goal_id":"g","sub_tasks":[{"id":"a","required_caps":["local:read"]},{"id":"b","required_caps":["local:write"]},{"id":"c","required_caps":["local:read","federation:ask"]}]}}`)))(b)))(b).(*goal.Submission)
-	who := goal.Caller{Facts: constitution.Facts{Now: time.Now()}}
+	f := must2(goalrule.New(goalrule.Defaults()))(b).(*goalrule.Filter)
+	s := must2(goalrule.Read(must2(numbered([]byte(`{"goal":{"goal_id":"g","description":"tidy the docs of the project","priority":"normal","goal_type":"maintenance"},
+		"graph":{"goal_id":"g","sub_tasks":[{"id":"a","required_caps":["local:read"]},{"id":"b","required_caps":["local:write"]},{"id":"c","required_caps":["local:read","federation:ask"]}]}}`)))(b)))(b).(*goalrule.Submission)
+	who := goalrule.Caller{Facts: constitution.Facts{Now: time.Now()}}
 	for b.Loop() {
 		for _, v := range f.Check(context.Background(), s, who, nil, time.Now) {
 			if !v.Allowed {

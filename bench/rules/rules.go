@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/bench/internal/measure"
-	"github.com/holdfast-dev/holdfast/constitution"
-	"github.com/holdfast-dev/holdfast/internal/goal"
-	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
+	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
+	"github.com/holdfast-dev/holdfast/internal/policy/history"
 )
 
 // Subject returns what the benchmark of that name measures.
@@ -64,7 +64,7 @@ const benchGoal = `{"goal":{"goal_id":"g","description":"tidy the docs of the pr
 
 // measureGoal measures the seven built-in rules on a goal, beside reading it.
 func measureGoal(b *measure.Run) ([]measure.Figure, error) {
-	filter, err := goal.New(goal.Defaults())
+	filter, err := goalrule.New(goalrule.Defaults())
 	if err != nil {
 		return nil, err
 	}
@@ -72,11 +72,11 @@ func measureGoal(b *measure.Run) ([]measure.Figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := goal.Read(doc.Value())
+	s, err := goalrule.Read(doc.Value())
 	if err != nil {
 		return nil, err
 	}
-	who := goal.Caller{Facts: constitution.Facts{Now: time.Now()}}
+	who := goalrule.Caller{Facts: constitution.Facts{Now: time.Now()}}
 	ours, theirs, err := sideBySide(b, time.Second, func() error {
 		for _, v := range filter.Check(b.Ctx, s, who, nil, time.Now) {
 			if !v.Allowed {

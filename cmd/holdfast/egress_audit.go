@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/nat"
+	"github.com/holdfast-dev/holdfast/internal/policy/nat"
 	"github.com/holdfast-dev/holdfast/internal/story"
 )
 

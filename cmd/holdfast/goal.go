@@ -9,8 +9,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/api"
-	"github.com/holdfast-dev/holdfast/internal/goal"
 	"github.com/holdfast-dev/holdfast/internal/operator"
+	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
 	"github.com/holdfast-dev/holdfast/internal/story"
 )
 
@@ -102,7 +102,7 @@ func (a *app) goalAsk(name string, args []string) (api.Ask, error) {
 	if err != nil {
 		return api.Ask{}, err
 	}
-	ask, err := q.ask(a, goal.Boundary, doc)
+	ask, err := q.ask(a, goalrule.Boundary, doc)
 	ask.IdempotencyKey = *key
 	return ask, err
 }
@@ -142,7 +142,7 @@ func (a *app) sayGoal(ans *api.Answer) error {
 	if err := a.sayAnswer(ans); err != nil {
 		return err
 	}
-	var verdicts []goal.Verdict
+	var verdicts []goalrule.Verdict
 	if ans.Outcome == nil || json.Unmarshal(ans.Outcome.Verdicts, &verdicts) != nil {
 		return nil
 	}
@@ -155,7 +155,7 @@ func (a *app) sayGoal(ans *api.Answer) error {
 }
 
 // spared says why a violation that would refuse does not.
-func spared(v *goal.Violation) string {
+func spared(v *goalrule.Violation) string {
 	switch {
 	case v.Observed:
 		return " (the rule only observes)"

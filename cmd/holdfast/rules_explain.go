@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/constitution"
 	"github.com/holdfast-dev/holdfast/daemon"
-	"github.com/holdfast-dev/holdfast/internal/goal"
-	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
+	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
+	"github.com/holdfast-dev/holdfast/internal/policy/history"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 	"github.com/holdfast-dev/holdfast/kernel"
 )
@@ -172,7 +172,7 @@ func (a *app) explainRules(set *constitution.Set, f constitution.Facts, fetch fu
 	if err != nil {
 		return err
 	}
-	if f.Boundary == goal.Boundary {
+	if f.Boundary == goalrule.Boundary {
 		a.hint("rules on goals are asked by `holdfast goal check`")
 	}
 	for i := range all {

@@ -3,8 +3,8 @@ package main
 import (
 	"fmt"
 
-	"github.com/holdfast-dev/holdfast/constitution"
 	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 	"github.com/holdfast-dev/holdfast/internal/ruletest"
 	"github.com/holdfast-dev/holdfast/internal/story"
 )

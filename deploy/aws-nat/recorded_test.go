@@ -9,7 +9,7 @@ import (
 )
 
 // TestRecordedNetworkIsThisOne holds the lists of the module against those of the
-// export that `holdfast egress audit-nat` passes (internal/nat/testdata): what was
+// export that `holdfast egress audit-nat` passes (internal/policy/nat/testdata): what was
 // judged is what this module makes.
 func TestRecordedNetworkIsThisOne(t *testing.T) {
 	b, err := os.ReadFile("../../internal/nat/testdata/mended.json")

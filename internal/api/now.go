@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/health"
+	"github.com/holdfast-dev/holdfast/internal/policy/health"
 )
 
 // MaxNow bounds the agents and the alarms of a Now, each.

@@ -11,7 +11,7 @@ import (
 	"sync"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/goal"
+	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
 	"github.com/holdfast-dev/holdfast/kernel"
 )
 
@@ -78,7 +78,7 @@ func (s *Server) Handler() http.Handler {
 	at("GET /v1/status", alive(looking(s, s.status)))
 	at("GET /v1/now", looking(s, func(r *http.Request) (*Now, error) { return s.Now(r.Context(), r.URL.Query().Get("tenant")) }))
 	at("POST /v1/cross", s.asking(stepBoundary, s.step))
-	at("POST /v1/goal", s.asking(goal.Boundary, s.step))
+	at("POST /v1/goal", s.asking(goalrule.Boundary, s.step))
 	at("GET /v1/goals", looking(s, s.goals))
 	at("GET /v1/goals/violations", looking(s, s.goalViolations))
 	at("POST /v1/goals/ack", sayingOf(s, k.AckGoal))

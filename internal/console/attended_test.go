@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 	"github.com/holdfast-dev/holdfast/internal/story"
-	"github.com/holdfast-dev/holdfast/internal/watch"
 )
 
 // Test001_Layer4_HumanCheck: who looks at a page with the operator key open was there;

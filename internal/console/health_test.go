@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/health"
+	"github.com/holdfast-dev/holdfast/internal/policy/health"
 )
 
 // Test001_Dashboard_Page: the page of a day's health has the document's layers and

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/domain"
+	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 )
 
 // h2ups is badUps over HTTP/2: each of fs writes frames by hand and answers the first

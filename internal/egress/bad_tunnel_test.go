@@ -14,7 +14,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/domain"
+	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 )
 
 // half says that no more comes: TLS's word for it, and TCP's.

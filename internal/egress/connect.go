@@ -10,7 +10,7 @@ import (
 	"net/http"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/domain"
+	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 )
 
 // connect answers a CONNECT on a proxy port. A name that no row lists is refused

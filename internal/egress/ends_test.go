@@ -18,7 +18,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/domain"
+	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 )
 
 // heard is five bytes of c.

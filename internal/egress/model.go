@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/domain"
 	"github.com/holdfast-dev/holdfast/internal/llm"
+	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 )
 
 // model is what an exchange asks of a model: read before it is judged, and measured

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/domain"
+	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 )
 
 // payload is what the kernel judges and records of a request. The same request

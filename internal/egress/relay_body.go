@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/domain"
+	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 )
 
 // pieceSize is how much of a long answer is read at a time.

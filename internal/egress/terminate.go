@@ -12,7 +12,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/domain"
+	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 )
 
 // channel is what is known of a connection before its first request.

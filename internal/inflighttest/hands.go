@@ -22,7 +22,7 @@ import (
 	"github.com/coder/websocket"
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/excerpt"
-	"github.com/holdfast-dev/holdfast/internal/review"
+	"github.com/holdfast-dev/holdfast/internal/policy/review"
 )
 
 // Hand is one kind of thing that can be in flight.

@@ -7,8 +7,8 @@ package judge
 import (
 	"context"
 
-	"github.com/holdfast-dev/holdfast/constitution"
-	"github.com/holdfast-dev/holdfast/internal/review"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
+	"github.com/holdfast-dev/holdfast/internal/policy/review"
 	"github.com/holdfast-dev/holdfast/kernel"
 )
 

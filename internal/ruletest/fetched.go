@@ -6,8 +6,8 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/holdfast-dev/holdfast/constitution"
 	"github.com/holdfast-dev/holdfast/internal/payload"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 )
 
 // fetched reads what a case says of the facts that rules name.

@@ -1,7 +1,7 @@
 // Package ruletest carries out tests of rules that are written down: an archive
 // of rules, of requests with what came before them, and of the opinions that are
 // expected (`holdfast rules test`). What is asked is what the kernel asks: the
-// payload is parsed as at K1, history is kept by internal/history, and goals go
+// payload is parsed as at K1, history is kept by internal/policy/history, and goals go
 // through the SafetyFilter. No clock, no file and no daemon has a part in it.
 //
 // An archive is text in the txtar form. Its files are
@@ -41,7 +41,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/constitution"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 )
 
 // Bounds of one archive.

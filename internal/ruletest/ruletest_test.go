@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/constitution"
 	"github.com/holdfast-dev/holdfast/internal/growth"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 )
 
 // TestArchives carries out every archive of testdata, as `holdfast rules test`

@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/constitution"
 	"github.com/holdfast-dev/holdfast/internal/excerpt"
-	"github.com/holdfast-dev/holdfast/internal/goal"
-	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
+	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
+	"github.com/holdfast-dev/holdfast/internal/policy/history"
 )
 
 // world is what cases are asked in: the rules, and what has happened.
@@ -20,14 +20,14 @@ type world struct {
 	doc     *document
 	set     *constitution.Set
 	history *history.History
-	filter  *goal.Filter
+	filter  *goalrule.Filter
 	n       int
 }
 
 func newWorld(ctx context.Context, set *constitution.Set, doc *document) (*world, error) {
 	w := &world{doc: doc, set: set, history: history.New(maxHistory + maxCases)}
 	var err error
-	if w.filter, err = goal.New(goal.Defaults()); err != nil {
+	if w.filter, err = goalrule.New(goalrule.Defaults()); err != nil {
 		return nil, err
 	}
 	past := slices.Clone(doc.history)
@@ -91,7 +91,7 @@ func (w *world) ask(ctx context.Context, q *question) (got, error) {
 	f.History = ticket
 	out := got{verdict: allow}
 	out.findings(w.set.Judge(ctx, q.on, f))
-	if f.Boundary == goal.Boundary && q.on == constitution.OnRequest {
+	if f.Boundary == goalrule.Boundary && q.on == constitution.OnRequest {
 		if err := w.goals(ctx, q, f, &out); err != nil {
 			ticket.Drop()
 			return got{verdict: malformed, says: []string{said(err)}}, nil
@@ -107,11 +107,11 @@ func (w *world) ask(ctx context.Context, q *question) (got, error) {
 
 // goals asks the SafetyFilter.
 func (w *world) goals(ctx context.Context, q *question, f constitution.Facts, out *got) error {
-	s, err := goal.Read(f.Payload)
+	s, err := goalrule.Read(f.Payload)
 	if err != nil {
 		return err
 	}
-	who := goal.Caller{Facts: f, MayBeCritical: slices.Contains(q.roles, goal.MayBeCritical)}
+	who := goalrule.Caller{Facts: f, MayBeCritical: slices.Contains(q.roles, goalrule.MayBeCritical)}
 	for _, v := range w.filter.Check(ctx, s, who, w.set, func() time.Time { return f.Now }) {
 		for i := range v.Violations {
 			o := &v.Violations[i]

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/holdfast-dev/holdfast/internal/budget"
+	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 )
 
 // A cell keeps one small value in memory, so that the hot path asks the

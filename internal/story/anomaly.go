@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/excerpt"
-	"github.com/holdfast-dev/holdfast/internal/watch"
+	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 )
 
 // Anomaly is a condition that holds, as people are told of it (spec 001, layer 5;

@@ -2,7 +2,7 @@ package story
 
 import (
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/review"
+	"github.com/holdfast-dev/holdfast/internal/policy/review"
 )
 
 // Answered tells what the answer to a review about an attempt, a spent

@@ -3,7 +3,7 @@ package history
 import (
 	"time"
 
-	"github.com/holdfast-dev/holdfast/constitution"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 )
 
 // Ticket is one request that is being judged. Exactly one of Confirm and Drop

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast/internal/nat"
+	"github.com/holdfast-dev/holdfast/internal/policy/nat"
 )
 
 // FP5, AC4 and AC6 of section 3.2, its rule 110, and the answers over UDP that it

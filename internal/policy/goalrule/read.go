@@ -1,4 +1,4 @@
-package goal
+package goalrule
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package goal
+package goalrule
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/constitution"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 )
 
 // TestConfig_004: each field of the document's SafetyConfig has its default, and

@@ -1,8 +1,8 @@
-// Package goal judges what agents set out to do: goals, sub-tasks and graphs of
+// Package goalrule judges what agents set out to do: goals, sub-tasks and graphs of
 // them (spec 004, SafetyFilter; D47). It is pure: a submission and a
 // configuration in, verdicts out. Where they are kept, and what a critical
 // violation pauses, is the kernel's.
-package goal
+package goalrule
 
 import (
 	"encoding/json"
@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/constitution"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 )
 
 // Boundary is where goals are admitted.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/nat"
+	"github.com/holdfast-dev/holdfast/internal/policy/nat"
 )
 
 // copied is a resource of an export once more.

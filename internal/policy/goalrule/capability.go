@@ -1,4 +1,4 @@
-package goal
+package goalrule
 
 import (
 	"errors"
@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
-	"github.com/holdfast-dev/holdfast/constitution"
 	"github.com/holdfast-dev/holdfast/internal/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 )
 
 // Capability is a capability in its one form: scheme, then the parts of its

@@ -27,7 +27,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/constitution"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 )
 
 // Why there is no answer.

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/nat"
+	"github.com/holdfast-dev/holdfast/internal/policy/nat"
 )
 
 // mended is what the command line of AWS printed of the network that

@@ -1,4 +1,4 @@
-package goal
+package goalrule
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/constitution"
 	"github.com/holdfast-dev/holdfast/internal/payload"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 )
 
 func read(t *testing.T, text string) (*Submission, error) {

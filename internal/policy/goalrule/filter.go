@@ -1,4 +1,4 @@
-package goal
+package goalrule
 
 import (
 	"context"
@@ -8,8 +8,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/holdfast-dev/holdfast/constitution"
 	"github.com/holdfast-dev/holdfast/internal/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 )
 
 // Rules are the rules that somebody wrote. A nil Rules has none.

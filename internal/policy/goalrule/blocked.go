@@ -1,9 +1,9 @@
-package goal
+package goalrule
 
 import (
 	"strings"
 
-	"github.com/holdfast-dev/holdfast/constitution"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 )
 
 // many is a part of a capability that is a star and nothing else: it takes in
