@@ -88,7 +88,7 @@ executorpb                    generated
 internal/console              three times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-daemon
 internal/policy/history              five times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
 internal/snapshot             twice the time with the detector: what runs at once does (RACE_PART), all of it in make endure-snapshot
-internal/token                five times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
+internal/leaf/token                five times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
 internal/policy/watch                its lock is taken by the daemon, whose tests of watch run with the detector; all of it in make endure-daemon
 internal/egress               three times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-egress
 internal/mcp/gateway          four times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-mcp
@@ -102,12 +102,12 @@ internal/sandbox/heir         the heir is another process
 internal/sandbox/process      the work is done by other processes; the tests of what the tier shares run with it (RACE_PART)
 internal/sandbox/sandboxtest  attempts for the tests of other packages, of which RACE_PART has some
 internal/sandbox/vm           the work is done by other processes; the tests of what the tier shares run with it (RACE_PART)
-internal/schema               shares metaschemas that are compiled once; their tests run with the detector (RACE_PART)
+internal/leaf/schema               shares metaschemas that are compiled once; their tests run with the detector (RACE_PART)
 storetest                     runs in the tests of internal/sqlite, in RACE_PART
 constitution                  computes values once, by sync.Once and sync.OnceValue
 internal/filter                one goroutine reads the input of a command, and its result comes by a channel
 internal/inflighttest          used by tests of other processes only
-internal/syncwatch            records for the tests of other packages, of which some run with the detector
+internal/leaf/syncwatch            records for the tests of other packages, of which some run with the detector
 endef
 
 # Packages of which some tests run with the race detector, and the pattern of these tests.
@@ -122,11 +122,11 @@ define RACE_PART
 ./internal/console            TestStreamsAreBounded|TestEvents$$|TestAttackLinkRace|TestAttack_(link_raced|one_browser)|TestPassphraseOneAtATime
 ./internal/policy/history            TestRulesAreSwapped|TestParallelRequestsNeverPass|TestLoadingWhile
 ./internal/snapshot           TestTwo(TreesAtOnce|AtOnce)|TestBegunWhileAnotherWaits
-./internal/token              TestConcurrentUse$$
+./internal/leaf/token              TestConcurrentUse$$
 ./internal/sandbox/container  TestDockerBadEngine|TestDemux
 ./internal/sandbox/process    TestClose_underRuns|TestWarm_eachServesOnce|TestManyBuildAtOnce|TestBuilderIsOvertaken|TestFiltersAreCompiledOnce|TestBystanders|TestWorkspaceHalt|TestWorkspaceTerminal|TestTroubles|TestSeats
 ./internal/sandbox/vm         TestBadMachines|TestSilent
-./internal/schema             Concurrent
+./internal/leaf/schema             Concurrent
 endef
 export RACE_PART
 
@@ -169,7 +169,7 @@ example: build
 # make endure-NAME runs the packages of ENDURE_NAME with the tag endure, and those of
 # RACE_WHOLE_NAME, all of them, with the race detector. make peers-NAME runs the tests
 # of their files with the tag peers.
-ENDURE_kernel = ./kernel ./ledger ./internal/schema ./internal/sqlite ./internal/redact
+ENDURE_kernel = ./kernel ./ledger ./internal/leaf/schema ./internal/sqlite ./internal/redact
 ENDURE_egress = ./internal/egress ./internal/llm
 ENDURE_mcp = ./internal/mcp/gateway ./internal/mcp/remote ./internal/mcp/server
 ENDURE_sandbox = ./internal/sandbox/process ./internal/sandbox/container ./internal/sandbox/vm
@@ -180,7 +180,7 @@ ENDURE_command = ./cmd/holdfast
 ENDURE_bench = . ./sandbox ./peers
 RACE_WHOLE_egress = ./internal/egress
 RACE_WHOLE_mcp = ./internal/mcp/gateway
-RACE_WHOLE_kernel = ./kernel ./internal/sqlite ./internal/policy/history ./internal/token
+RACE_WHOLE_kernel = ./kernel ./internal/sqlite ./internal/policy/history ./internal/leaf/token
 RACE_WHOLE_daemon = ./daemon ./internal/console ./internal/policy/watch
 RACE_WHOLE_snapshot = ./internal/snapshot
 PEERS_command = ./cmd/holdfast
@@ -226,10 +226,10 @@ internal/llm           endure-egress peers-daemon
 internal/mcp           endure-mcp peers-mcp peers-command
 internal/redact        endure-kernel endure-egress
 internal/sandbox       endure-sandbox endure-command
-internal/schema        endure-kernel
+internal/leaf/schema        endure-kernel
 internal/snapshot      endure-snapshot
 internal/sqlite        endure-kernel endure-daemon
-internal/token         endure-kernel
+internal/leaf/token         endure-kernel
 internal/policy/watch         endure-daemon
 kernel                 endure-kernel endure-daemon
 ledger                 endure-kernel

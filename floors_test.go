@@ -23,22 +23,22 @@ const module = "github.com/holdfast-dev/holdfast"
 // package stands here; one that does not fails the test.
 var floors = map[string]int{
 	// 0: the words, types and codes, on the standard library only.
-	"":                 0,
-	"internal/excerpt": 0,
+	"":                      0,
+	"internal/leaf/excerpt": 0,
 
 	// What tests hold the cost of hostile input against, and how often they do
 	// what they do again and again.
-	"internal/growth": 0,
-	"internal/repeat": 0,
+	"internal/leaf/testgrowth": 0,
+	"internal/leaf/testrepeat": 0,
 
 	// 1, tools: rules, masks, tokens, payloads, schemas, operator keys.
 	"constitution":           1,
 	"internal/redact":        1,
 	"internal/redact/sample": 1,
-	"internal/token":         1,
-	"internal/payload":       1,
-	"internal/schema":        1,
-	"internal/operator":      1,
+	"internal/leaf/token":    1,
+	"internal/leaf/payload":  1,
+	"internal/leaf/schema":   1,
+	"internal/leaf/operator": 1,
 	"internal/llm":           1,
 
 	// The code executor's messages, made from executor.proto.
@@ -51,7 +51,7 @@ var floors = map[string]int{
 	"internal/policy/budget":   2,
 	"internal/policy/trust":    2,
 	"internal/policy/review":   2,
-	"internal/halt":            2,
+	"internal/leaf/latch":      2,
 	"internal/sandbox":         2,
 	"internal/policy/domain":   2,
 	"internal/policy/history":  2,
@@ -64,11 +64,11 @@ var floors = map[string]int{
 	"internal/dissimilar": 2,
 
 	// 3: the crossing machine, and what a record holds, told to people.
-	"kernel":              3,
-	"internal/configpath": 3, // where the configuration is
-	"internal/filter":     3, // texts and documents, read and written changed
-	"internal/ruletest":   3, // tests of rules that are written down
-	"internal/story":      3,
+	"kernel":                   3,
+	"internal/leaf/configpath": 3, // where the configuration is
+	"internal/filter":          3, // texts and documents, read and written changed
+	"internal/ruletest":        3, // tests of rules that are written down
+	"internal/story":           3,
 
 	// 3: what several tiers of the sandbox share.
 	"internal/sandbox/scratch":      3,
@@ -99,7 +99,7 @@ var floors = map[string]int{
 	// The attempts that every tier of the sandbox must withstand.
 	"internal/sandbox/sandboxtest": 4,
 	"storetest":                    4,
-	"internal/syncwatch":           4,
+	"internal/leaf/syncwatch":      4,
 
 	// What the command runs before most packages are initialised.
 	"internal/early":           3,
@@ -126,10 +126,10 @@ var homes = map[string]struct {
 }{
 	"cel.dev/cel-go":                         {[]string{"constitution"}, "no other package sees a CEL type (D44)"},
 	"modernc.org/sqlite":                     {[]string{"internal/sqlite"}, "the kernel knows no database"},
-	"github.com/santhosh-tekuri/jsonschema":  {nil, "its package initialisation is slow; internal/schema has it as a peer in tests"},
-	"github.com/golang-jwt/jwt":              {[]string{"internal/token"}, "a token is verified in one place"},
+	"github.com/santhosh-tekuri/jsonschema":  {nil, "its package initialisation is slow; internal/leaf/schema has it as a peer in tests"},
+	"github.com/golang-jwt/jwt":              {[]string{"internal/leaf/token"}, "a token is verified in one place"},
 	"github.com/MicahParks":                  {[]string{"internal/keyset"}, "key sets are fetched in one place"},
-	"filippo.io/age":                         {[]string{"internal/operator"}, "the person's key is opened in one place"},
+	"filippo.io/age":                         {[]string{"internal/leaf/operator"}, "the person's key is opened in one place"},
 	"github.com/prometheus":                  {[]string{"daemon"}, "the kernel tells an Observer, and knows no metrics"},
 	"go.yaml.in/yaml":                        {[]string{"constitution", "daemon", "internal/ruletest"}, "only rules, their tests and configuration are YAML"},
 	"github.com/nicholas-fedor/shoutrrr":     {[]string{"internal/notify"}, "people are told in one place"},
@@ -145,11 +145,11 @@ var homes = map[string]struct {
 	module + "/internal/mcp/remote":          {[]string{"daemon"}, "the daemon reaches servers behind the gateway"},
 	module + "/internal/snapshot":            {[]string{"daemon", "cmd/holdfast"}, "the daemon keeps versions of work trees; the command reads its manifests and archives, and asks for git"},
 	module + "/internal/keyset":              {[]string{"daemon"}, "the daemon introduces a hand to the kernel"},
-	"golang.org/x/sys/unix":                  {[]string{"internal/redact", "internal/halt", "internal/api", "internal/mcp/server", "internal/sandbox/process", "internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/scratch", "internal/sandbox/copies", "internal/sandbox/copies/image", "internal/sandbox/heir", "internal/snapshot", "internal/syncwatch", "daemon"}, "the system is for doors, hands, what tiers of the sandbox share, and the daemon; below them the latch is a file, and redaction locks the memory that registered secrets stand in"},
+	"golang.org/x/sys/unix":                  {[]string{"internal/redact", "internal/leaf/latch", "internal/api", "internal/mcp/server", "internal/sandbox/process", "internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/scratch", "internal/sandbox/copies", "internal/sandbox/copies/image", "internal/sandbox/heir", "internal/snapshot", "internal/leaf/syncwatch", "daemon"}, "the system is for doors, hands, what tiers of the sandbox share, and the daemon; below them the latch is a file, and redaction locks the memory that registered secrets stand in"},
 	"github.com/elastic/go-seccomp-bpf":      {[]string{"internal/sandbox/process"}, "the names of system calls are a wall's"},
 	"golang.org/x/net/idna":                  {[]string{"internal/policy/domain"}, "a host is made canonical in one place (D22)"},
 	"golang.org/x/net/publicsuffix":          {[]string{"internal/policy/domain"}, "what a wildcard covers is decided in one place"},
-	"os/exec":                                {[]string{"internal/mcp/server", "internal/judge", "internal/snapshot", "internal/sandbox/process", "internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/heir", "internal/sandbox/sandboxtest", "internal/syncwatch", "internal/inflighttest", "daemon", "cmd/holdfast"}, "starting a process is a hand's work"},
+	"os/exec":                                {[]string{"internal/mcp/server", "internal/judge", "internal/snapshot", "internal/sandbox/process", "internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/heir", "internal/sandbox/sandboxtest", "internal/leaf/syncwatch", "internal/inflighttest", "daemon", "cmd/holdfast"}, "starting a process is a hand's work"},
 }
 
 // impure are what floors 0 to 2 do without: they do no I/O. TestPureFloors looks
@@ -180,7 +180,7 @@ func checkFloor(t *testing.T, dir string, floor int, imp string) {
 	if floor == 0 && strings.Contains(strings.Split(imp, "/")[0], ".") {
 		t.Errorf("%s (floor 0) imports %s: it holds words, and the standard library is enough for them", cmp.Or(dir, "the root package"), imp)
 	}
-	if floor <= 2 && dir != "internal/halt" {
+	if floor <= 2 && dir != "internal/leaf/latch" {
 		for _, bad := range impure {
 			if imp == bad {
 				t.Errorf("%s (floor %d) imports %s: judges and tools are pure", dir, floor, imp)
@@ -292,7 +292,7 @@ func TestPureFloors(t *testing.T) {
 		"Tick": true, "NewTimer": true, "NewTicker": true}
 	sources(t, func(path string, f *ast.File, fset *token.FileSet) {
 		dir := packageOf(path)
-		if floor, known := floors[dir]; !known || floor > 2 || dir == "internal/halt" {
+		if floor, known := floors[dir]; !known || floor > 2 || dir == "internal/leaf/latch" {
 			return
 		}
 		ast.Inspect(f, func(n ast.Node) bool {

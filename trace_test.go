@@ -318,7 +318,7 @@ func (f *testFunc) has(sub string) bool {
 }
 
 // testTree are the tests of this module, by directory and name, as
-// "internal/token.TestX"; the root's are ".TestX".
+// "internal/leaf/token.TestX"; the root's are ".TestX".
 func testTree(t *testing.T) map[string]*testFunc {
 	t.Helper()
 	all, err := parseModule()

@@ -25,8 +25,8 @@ import (
 	"github.com/holdfast-dev/holdfast/bench/sandbox"
 	"github.com/holdfast-dev/holdfast/bench/snapshot"
 	"github.com/holdfast-dev/holdfast/daemon"
-	"github.com/holdfast-dev/holdfast/internal/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/inflighttest"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 )
 
 func main() {

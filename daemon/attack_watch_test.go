@@ -13,9 +13,9 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/api"
-	"github.com/holdfast-dev/holdfast/internal/operator"
+	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
 	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -287,7 +287,7 @@ func TestAttackWatch_flood_hides_nobody(t *testing.T) {
 	t.Parallel()
 	d, _, down := up(t, watched)
 	defer down()
-	each := repeat.Times(40, 5)
+	each := testrepeat.Times(40, 5)
 	var wg sync.WaitGroup
 	for i := range 4 {
 		wg.Go(func() {

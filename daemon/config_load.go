@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holdfast-dev/holdfast/internal/configpath"
+	"github.com/holdfast-dev/holdfast/internal/leaf/configpath"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 	"github.com/holdfast-dev/holdfast/kernel"
 )

@@ -24,7 +24,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/executorpb"
 	"github.com/holdfast-dev/holdfast/internal/api"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/sandboxtest"
 	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -204,7 +204,7 @@ func begun() (list []int) {
 // room for; the others are told so at once, each by name and with a hint, whatever door
 // they come by, and none of them crosses.
 func TestExecutorFlood(t *testing.T) {
-	asked, running, waiting := repeat.Times(300, 40), repeat.Times(10, 2), repeat.Times(100, 10)
+	asked, running, waiting := testrepeat.Times(300, 40), testrepeat.Times(10, 2), testrepeat.Times(100, 10)
 	const room = "sandbox:\n  executor: {listen: '127.0.0.1:0'}\n  running: %d\n  waiting: %d\n  wait: 10m\n"
 	s := serviceUp(t, withCode+fmt.Sprintf(room, running, waiting))
 	before := len(s.entries("exec/"))
@@ -407,7 +407,7 @@ func killAll(pids []int) {
 // behind it, and each caller is told; none of it is run a second time, and the
 // next request finds a launcher.
 func (s *service) launcherIsKilled(t *testing.T) {
-	runs, times := repeat.Times(10, 3), repeat.Times(5, 1)
+	runs, times := testrepeat.Times(10, 3), testrepeat.Times(5, 1)
 	var wg sync.WaitGroup
 	for i := range runs {
 		wg.Go(func() {
@@ -462,7 +462,7 @@ func (s *service) processesAreKilled(t *testing.T) {
 			return list
 		},
 	} {
-		if name == "interpreters" && !repeat.Enduring {
+		if name == "interpreters" && !testrepeat.Enduring {
 			continue // allWhoWaitDie kills them
 		}
 		served, ended, failed := s.underFire(name, whom)
@@ -508,7 +508,7 @@ func (s *service) underFire(name string, whom func() []int) (served, ended, fail
 			}
 		})
 	}
-	least := repeat.Times(20, 2)
+	least := testrepeat.Times(20, 2)
 	count := func() (int, int) { mu.Lock(); defer mu.Unlock(); return served, ended + failed }
 	for good, bad := 0, 0; good < least || bad < least; good, bad = count() {
 		before, _ := count()
@@ -532,7 +532,7 @@ func (s *service) allWhoWaitDie(t *testing.T) {
 		return got.Path
 	}
 	s.soon("those who wait", func() bool { return path() == "parked" })
-	for range repeat.Times(3, 1) {
+	for range testrepeat.Times(3, 1) {
 		old := s.interpreters()
 		if len(old) == 0 {
 			t.Fatal("nobody waits")

@@ -19,7 +19,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/api"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/sandboxtest"
 	"github.com/holdfast-dev/holdfast/kernel"
@@ -71,7 +71,7 @@ func rows() map[string]row {
 		"Namespace escape detected": {agent: "mallory", change: call(unix.SYS_SETNS, "0, 0"), kind: holdfast.KindEscape,
 			state: sandbox.SyscallBlocked, exit: 159, stderr: "Seccomp violation: syscall setns blocked\n", level: "ERROR+4", trace: "trace.sandbox_escape_attempt", event: "sandbox_escape_attempted"},
 	}
-	if !repeat.Enduring { // the others are those of internal/sandbox/process, and its words for them of internal/sandbox
+	if !testrepeat.Enduring { // the others are those of internal/sandbox/process, and its words for them of internal/sandbox
 		return list
 	}
 	list["Namespace creation failure"] = spawn(fault(unix.SYS_CLONE3, -1, 0, unix.ENOSYS), holdfast.KindNamespace, "make its namespaces", "trace.sandbox_ns_error")
@@ -95,7 +95,7 @@ func TestErrorRows_003_2_throughTheDoor(t *testing.T) {
 		list["Memory limit exceeded"] = row{change: func(e *api.Execution) { e.Code, e.MemoryMB = []byte("x=[1]*99999999"), 64 },
 			state: sandbox.OOM, exit: 137, stderr: "OOM: memory limit exceeded\n", level: "WARN", trace: "trace.sandbox_oom", event: "sandbox_ended"}
 	}
-	if first.Result.Posture.Groups == "v1" && repeat.Enduring {
+	if first.Result.Posture.Groups == "v1" && testrepeat.Enduring {
 		// The one byte by which the first process enters its group.
 		list["Cgroup limit setup failure"] = row{fault: fault(unix.SYS_WRITE, 2, 1, unix.EINVAL), state: sandbox.SpawnError, exit: 1, kind: holdfast.KindCgroup,
 			stderr: "Spawn failed: the sandbox could not hold it to its share", level: "ERROR", trace: "trace.sandbox_cgroup_error", event: "sandbox_ended"}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/api"
-	"github.com/holdfast-dev/holdfast/internal/halt"
+	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
 	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -36,7 +36,7 @@ func Look(ctx context.Context, p Paths, s kernel.Store) (*api.Status, error) {
 
 // lookHalt reads the latch of a state without owning it.
 func lookHalt(p Paths) (s api.Halt, err error) {
-	latch, err := halt.New(p.Halt)
+	latch, err := latch.New(p.Halt)
 	if err != nil {
 		return s, err
 	}

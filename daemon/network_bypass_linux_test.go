@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/api"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process"
 )
@@ -45,7 +45,7 @@ func allBypasses() []bypass { return append(bypasses(), bypass{layer3Name, layer
 // of a workspace keeps in; what the proxy refuses is the same for both.
 func chooseBypasses(rootless bool) []bypass {
 	list := allBypasses()
-	if !rootless || repeat.Enduring {
+	if !rootless || testrepeat.Enduring {
 		return list
 	}
 	return slices.DeleteFunc(list, func(b bypass) bool {

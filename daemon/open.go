@@ -20,14 +20,14 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/api"
-	"github.com/holdfast-dev/holdfast/internal/halt"
 	"github.com/holdfast-dev/holdfast/internal/keyset"
+	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
+	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
+	"github.com/holdfast-dev/holdfast/internal/leaf/token"
 	"github.com/holdfast-dev/holdfast/internal/mcp/gateway"
-	"github.com/holdfast-dev/holdfast/internal/operator"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 	"github.com/holdfast-dev/holdfast/internal/sqlite"
-	"github.com/holdfast-dev/holdfast/internal/token"
 	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -61,7 +61,7 @@ type Daemon struct {
 	opt    Options
 	owner  *Owner
 	store  *sqlite.Store
-	latch  *halt.Latch
+	latch  *latch.Latch
 	engine *redact.Engine
 	// unverified is why the store is not the one that was signed here last.
 	unverified string
@@ -188,7 +188,7 @@ func (d *Daemon) openParts(ctx context.Context, keys *Keys) (err error) {
 	if err = markStore(d.Paths); err != nil {
 		return err
 	}
-	if d.latch, err = halt.New(d.Paths.Halt); err != nil {
+	if d.latch, err = latch.New(d.Paths.Halt); err != nil {
 		return err
 	}
 	if err = d.heedWitness(ctx); err != nil {
@@ -292,7 +292,7 @@ func (d *Daemon) own(l *Loaded) *kernel.Policy {
 
 // disabled is why HOLDFAST_ENABLED halts, or empty (D35).
 func (d *Daemon) disabled() string {
-	if halt.Enabled(d.opt.Enabled, d.opt.EnabledSet) {
+	if latch.Enabled(d.opt.Enabled, d.opt.EnabledSet) {
 		return ""
 	}
 	return fmt.Sprintf("HOLDFAST_ENABLED is %q", clip(d.opt.Enabled))

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/executorpb"
 	"github.com/holdfast-dev/holdfast/internal/api"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -74,7 +74,7 @@ func TestTierIsChosen_000(t *testing.T) {
 		"high entropy":          {api.Execution{Kind: "trusted", Evidence: evidence{Entropy: number(31), Novelty: number(0)}}, sandbox.TierVM, "vm: predicted entropy 31 is over 30"},
 		"new work":              {api.Execution{Kind: "trusted", Evidence: evidence{Entropy: number(3), Novelty: number(0.9)}}, sandbox.TierVM, "vm: novelty 0.9 is over 0.8"},
 	}
-	if repeat.Enduring { // internal/sandbox has a table of all of them
+	if testrepeat.Enduring { // internal/sandbox has a table of all of them
 		maps.Copy(rows, map[string]row{
 			"trusted agent that fears": {api.Execution{Kind: "trusted", Evidence: evidence{Entropy: number(0), Novelty: number(0), Trust: trusted(holdfast.Baseline)}}, sandbox.TierContainer, "container: the agent's trust level is baseline"},
 			"asked for":                {api.Execution{Tier: sandbox.TierContainer}, sandbox.TierContainer, "container: the request asks for it"},

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/api"
-	"github.com/holdfast-dev/holdfast/internal/excerpt"
-	"github.com/holdfast-dev/holdfast/internal/halt"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
 	"github.com/holdfast-dev/holdfast/internal/mcp/server"
 )
 
@@ -234,13 +234,13 @@ func (d *Daemon) watchLatch(ctx context.Context) {
 
 // latched is what the latch says: another halt says something else, also where the
 // latch was not seen to be gone between the two.
-func (d *Daemon) latched() halt.State {
+func (d *Daemon) latched() latch.State {
 	s, _ := d.latch.Read()
 	s.Err = nil // a value of its own each time
 	return s
 }
 
-func (d *Daemon) seen(now halt.State) error {
+func (d *Daemon) seen(now latch.State) error {
 	if !now.Halted {
 		return d.Kernel.Lifted()
 	}

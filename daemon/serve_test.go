@@ -16,9 +16,9 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/api"
-	"github.com/holdfast-dev/holdfast/internal/halt"
+	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
+	"github.com/holdfast-dev/holdfast/internal/leaf/token"
 	"github.com/holdfast-dev/holdfast/internal/policy/health"
-	"github.com/holdfast-dev/holdfast/internal/token"
 	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -159,7 +159,7 @@ boundaries:
 func TestAnotherHaltIsAnother(t *testing.T) {
 	d, _, down := up(t, quiet)
 	defer down()
-	path, seen := d.Paths.Halt, map[halt.State]bool{}
+	path, seen := d.Paths.Halt, map[latch.State]bool{}
 	for i, set := range []func() error{
 		func() error { return nil },
 		func() error { return os.WriteFile(path, nil, 0o600) },

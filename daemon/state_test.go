@@ -7,12 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast/internal/halt"
+	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
 	"github.com/holdfast-dev/holdfast/kernel"
 )
 
 // The latch is what the kernel asks for.
-var _ kernel.Latch = (*halt.Latch)(nil)
+var _ kernel.Latch = (*latch.Latch)(nil)
 
 func env(pairs ...string) func(string) (string, bool) {
 	m := map[string]string{}

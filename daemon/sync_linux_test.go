@@ -5,7 +5,7 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast/internal/syncwatch"
+	"github.com/holdfast-dev/holdfast/internal/leaf/syncwatch"
 )
 
 // TestStateFilesAreSynced: keys and records survive a power cut. Each file is on

@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 
 	"github.com/holdfast-dev/holdfast/internal/keyset"
-	"github.com/holdfast-dev/holdfast/internal/token"
+	"github.com/holdfast-dev/holdfast/internal/leaf/token"
 )
 
 // verifier accepts the daemon's own tokens and those of the configured

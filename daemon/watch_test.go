@@ -11,10 +11,10 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/api"
-	"github.com/holdfast-dev/holdfast/internal/operator"
+	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -411,7 +411,7 @@ func TestD41a_Critical(t *testing.T) {
 func TestD41a_FloodOfFindings(t *testing.T) {
 	d := &Daemon{}
 	w := newWatching(d, watch.Limits{})
-	more := repeat.Times(2*maxFindings, 10)
+	more := testrepeat.Times(2*maxFindings, 10)
 	for i := range maxFindings + more {
 		w.take([]watch.Finding{{Condition: watch.Outlier, Response: watch.Record, Tenant: "local", Agent: fmt.Sprint(i)}})
 	}

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/excerpt"
-	"github.com/holdfast-dev/holdfast/internal/halt"
-	"github.com/holdfast-dev/holdfast/internal/operator"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
+	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 )
 
 // Halt sets the latch, cuts every crossing in flight, and records who, when
@@ -189,7 +189,7 @@ func (k *Kernel) Resume(signed operator.Signed) error {
 // haltedAt is when the halt in force was last asked for; zero where nobody can
 // tell. The latch's own time is a claim: one that lies ahead would keep
 // everybody from resuming, and does not count.
-func (k *Kernel) haltedAt(s halt.State) time.Time {
+func (k *Kernel) haltedAt(s latch.State) time.Time {
 	at := k.said
 	if s.Halted && s.When.After(at) && !s.When.After(k.now()) {
 		at = s.When

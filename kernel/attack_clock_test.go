@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/operator"
+	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -74,7 +74,7 @@ func TestAttackFalseAlarmClockJumps(t *testing.T) {
 			}
 		})
 	}
-	for range repeat.Times(120, 60) {
+	for range testrepeat.Times(120, 60) {
 		time.Sleep(time.Duration(rng.IntN(6)) * time.Millisecond)
 		switch n := rng.IntN(9); max(n, jumps) {
 		case 0:

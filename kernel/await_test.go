@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/operator"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 )
 
 // awaited starts n callers that await the review and gives their answers.
@@ -58,7 +58,7 @@ func TestK7_D11_awaiting_ends_with_every_answer(t *testing.T) {
 			w := newWorld(t, "")
 			w.k.LookSeldom()
 			h := w.held(w.req("test/high", `{}`))
-			many := repeat.Times(200, 30)
+			many := testrepeat.Times(200, 30)
 			answers := w.awaited(t.Context(), h.Review, many)
 			time.Sleep(20 * time.Millisecond)
 			if len(answers) != 0 {

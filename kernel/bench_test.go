@@ -14,12 +14,12 @@ import (
 	"cel.dev/cel-go/cel"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/halt"
+	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
+	"github.com/holdfast-dev/holdfast/internal/leaf/token"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 	"github.com/holdfast-dev/holdfast/internal/redact"
-	"github.com/holdfast-dev/holdfast/internal/token"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
@@ -107,7 +107,7 @@ func benchKernel(t testing.TB) (*Kernel, holdfast.Request) {
 	must(err)
 	verifier, err := token.NewVerifier(minter.Issuer())
 	must(err)
-	latch, err := halt.New(t.TempDir() + "/HALT")
+	latch, err := latch.New(t.TempDir() + "/HALT")
 	must(err)
 	engine, err := redact.New(redact.Options{})
 	must(err)

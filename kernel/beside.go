@@ -5,7 +5,7 @@ import (
 	"encoding/hex"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/payload"
+	"github.com/holdfast-dev/holdfast/internal/leaf/payload"
 )
 
 // besideDomain stands before the two hashes that are bound together. No JSON

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
 )
 
 // jumps are a clock's: an hour back, 25 hours ahead, and the same again and again
@@ -31,7 +31,7 @@ func TestPast_clock_jumps_never_more_than_the_limit(t *testing.T) {
 rules:
   - {id: few, on: request, boundary: test/low, when: "past('test/low', '24h').count() >= %d", message: enough}
 `, limit)
-	for seed := range uint64(repeat.Times(3, 1)) {
+	for seed := range uint64(testrepeat.Times(3, 1)) {
 		w := newPast(t, rule)
 		allowed := w.passed(limit+2, `{}`)
 		for _, by := range jumps(seed) {
@@ -60,7 +60,7 @@ rules:
 func TestBudget_clock_jumps_never_more_than_the_limit(t *testing.T) {
 	day := budget.Limit{Scope: budget.Tenant, Resource: holdfast.LLMTokens, Amount: 30, Window: 24 * time.Hour, Source: "test"}
 	ever := budget.Limit{Scope: budget.Tenant, Resource: holdfast.LLMTokens, Amount: 130, Source: "ever"}
-	for seed := range uint64(repeat.Times(3, 1)) {
+	for seed := range uint64(testrepeat.Times(3, 1)) {
 		w := newWorld(t, "", limits(day, ever))
 		for _, by := range append([]time.Duration{0}, jumps(seed)...) {
 			w.advance(by)

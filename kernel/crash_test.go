@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -60,7 +60,7 @@ func TestCrashWriter(t *testing.T) {
 // begun crossing is closed, no budget is spent twice, and the tree verifies.
 func TestKill9(t *testing.T) {
 	const times = 10
-	for i := range repeat.Times(200, times) / times {
+	for i := range testrepeat.Times(200, times) / times {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			dir := t.TempDir()
 			acked := map[string]ledger.Outcome{}

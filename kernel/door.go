@@ -4,7 +4,7 @@ import (
 	"cmp"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 )
 
 // atDoor is what the door itself found at a gate (Request.Denials): a denial,

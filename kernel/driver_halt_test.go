@@ -10,15 +10,15 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/halt"
-	"github.com/holdfast-dev/holdfast/internal/operator"
+	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
+	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
 // tricky is a latch that fails, and that does something while it is asked.
 type tricky struct {
-	*halt.Latch
+	*latch.Latch
 	setErr, clearErr error
 	clear            func() // before Clear
 	asked            func() // after Halted, once

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
 	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -145,7 +145,7 @@ func TestEgress_property_a_door_only_denies(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 1))
 	boundaries := []string{"egress/api.example.com", "egress/evil.example", "test/low", "test/high", "test/never", "egress/*", "", "test/replay"}
 	kinds := []holdfast.Kind{"", holdfast.KindDomainBlocked, holdfast.KindHeld, holdfast.KindApprovalTimeout, holdfast.KindProhibited, "wat"}
-	for range repeat.Times(300, 80) {
+	for range testrepeat.Times(300, 80) {
 		req := w.req(boundaries[r.IntN(len(boundaries))], `{"method":"GET"}`)
 		for range 1 + r.IntN(3) {
 			req.Denials = append(req.Denials, holdfast.Opinion{Gate: holdfast.Gate(r.IntN(14) - 3), Verdict: holdfast.Verdict(r.IntN(4)),

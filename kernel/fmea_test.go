@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
 	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
 	"go.opentelemetry.io/otel/sdk/trace"
@@ -72,7 +72,7 @@ func TestKernelContext_AC2_a_cancel_at_any_instant(t *testing.T) {
 		w.passes(w.req("test/low", `{}`))
 		long = max(long, 3*time.Since(start))
 	}
-	for i := range repeat.Times(200, 60) {
+	for i := range testrepeat.Times(200, 60) {
 		ctx, cancel := context.WithCancel(t.Context())
 		after := time.Duration(r.Int64N(int64(long)))
 		timer := time.AfterFunc(after, cancel)

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/growth"
-	"github.com/holdfast-dev/holdfast/internal/operator"
+	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testgrowth"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
 	"github.com/holdfast-dev/holdfast/kernel"
@@ -60,7 +60,7 @@ func TestGoals_004_10000_subtasks(t *testing.T) {
 		t.Fatal(err)
 	}
 	w, _ := goalsWorld(t, t.TempDir(), "", func(c *kernel.Config, _ *world) { c.Policy.Goals = f })
-	growth.Linear(t, goalrule.MaxSubTasks, func(n int) func() {
+	testgrowth.Linear(t, goalrule.MaxSubTasks, func(n int) func() {
 		text := chain(n)
 		return func() {
 			out, err := w.submit("alice", text)

@@ -16,14 +16,14 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/halt"
-	"github.com/holdfast-dev/holdfast/internal/operator"
+	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
+	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
+	"github.com/holdfast-dev/holdfast/internal/leaf/token"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 	"github.com/holdfast-dev/holdfast/internal/sqlite"
-	"github.com/holdfast-dev/holdfast/internal/token"
 	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -34,7 +34,7 @@ type world struct {
 	t      testing.TB
 	k      *kernel.Kernel
 	store  *sqlite.Store
-	latch  *halt.Latch
+	latch  *latch.Latch
 	minter *token.Minter
 	dir    string
 	policy *kernel.Policy
@@ -172,7 +172,7 @@ func reopen(t testing.TB, dir, rules string, opts ...option) *world {
 		}
 		w.store.Close()
 	})
-	if w.latch, err = halt.New(filepath.Join(dir, "HALT")); err != nil {
+	if w.latch, err = latch.New(filepath.Join(dir, "HALT")); err != nil {
 		t.Fatal(err)
 	}
 	seed := make([]byte, ed25519.SeedSize)

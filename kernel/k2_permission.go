@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/leaf/token"
 	"github.com/holdfast-dev/holdfast/internal/policy/trust"
-	"github.com/holdfast-dev/holdfast/internal/token"
 )
 
 // k2Permission asks whether this one may do that: a verified and unrevoked

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
 	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -326,7 +326,7 @@ func TestK8_injected_texts_change_no_verdict(t *testing.T) {
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		if n++; !repeat.Enduring && n%5 != 0 {
+		if n++; !testrepeat.Enduring && n%5 != 0 {
 			continue // the rules alone are asked about each (constitution)
 		}
 		text := `"` + line + `"`

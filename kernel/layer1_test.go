@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/halt"
+	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/kernel"
 )
@@ -122,16 +122,16 @@ func Test001_Fault1_an_agent_without_state(t *testing.T) {
 // Fault 4 of findings 5.2: "False", "0" and "no" count as enabled. Here they halt.
 func Test001_Fault4_every_other_word_halts(t *testing.T) {
 	for _, word := range []string{"false", "False", "FALSE", "0", "no", "off", "", "enabled?"} {
-		if halt.Enabled(word, true) {
+		if latch.Enabled(word, true) {
 			t.Errorf("HOLDFAST_ENABLED=%q goes on", word)
 		}
 	}
 	for _, word := range []string{"true", "1", "yes", "on"} {
-		if !halt.Enabled(word, true) {
+		if !latch.Enabled(word, true) {
 			t.Errorf("HOLDFAST_ENABLED=%q halts", word)
 		}
 	}
-	if !halt.Enabled("", false) {
+	if !latch.Enabled("", false) {
 		t.Error("unset halts")
 	}
 }
@@ -145,7 +145,7 @@ func Test001_Fault5_from_any_directory(t *testing.T) {
 	}
 	t.Chdir(t.TempDir())
 	w.refusedAs(w.step("ada", "code", "s1"), holdfast.GateHalt, holdfast.KindHalted)
-	again, err := halt.New(filepath.Join(w.dir, "HALT"))
+	again, err := latch.New(filepath.Join(w.dir, "HALT"))
 	if err != nil || !again.Halted() {
 		t.Fatalf("the latch is not seen from elsewhere: %v", err)
 	}

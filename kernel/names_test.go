@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/operator"
+	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
 	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -226,7 +226,7 @@ func TestK7_D11_each_refusal_of_an_answer_has_its_name(t *testing.T) {
 // Two people answer at once, and sixty-four identical retries come while they
 // do and after: one answer counts, and where it is yes exactly one act is made.
 func TestK7_D11_two_reviewers_and_many_retries_make_one_act(t *testing.T) {
-	for round := range repeat.Times(6, 3) {
+	for round := range testrepeat.Times(6, 3) {
 		w := newWorld(t, "")
 		h := w.held(w.req("test/high", `{}`))
 		word := []string{operator.Approve, operator.Approve}
@@ -252,7 +252,7 @@ func TestK7_D11_two_reviewers_and_many_retries_make_one_act(t *testing.T) {
 				}
 			}()
 		}
-		for i := range repeat.Times(64, 24) {
+		for i := range testrepeat.Times(64, 24) {
 			req := w.req("test/high", `{}`)
 			wg.Add(1)
 			go func() {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/halt"
+	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
@@ -120,7 +120,7 @@ type Latch interface {
 	// it costs one or two lstats.
 	Halted() bool
 	// Read says who, when and why.
-	Read() (halt.State, error)
+	Read() (latch.State, error)
 	// Set sets the latch durably; a second Set keeps the first's reason.
 	Set(who, why string, when time.Time) error
 	// Reword puts other words into a latch that is set.

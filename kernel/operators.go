@@ -2,7 +2,7 @@ package kernel
 
 import (
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/operator"
+	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 )
 
 // Admit records that a person lets another one be an operator: the statement's

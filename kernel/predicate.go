@@ -5,10 +5,10 @@ import (
 	"errors"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/leaf/token"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 	"github.com/holdfast-dev/holdfast/internal/policy/trust"
-	"github.com/holdfast-dev/holdfast/internal/token"
 )
 
 // askPredicate asks one predicate of the output (D12).

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/operator"
+	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
 	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -353,7 +353,7 @@ func (m *model) check() {
 // ended, no budget above its cap, no act without its begin or while halted,
 // each approval used once, and every tree verifies.
 func TestPropertyRandomOperations(t *testing.T) {
-	runs := repeat.Times(30, 3)
+	runs := testrepeat.Times(30, 3)
 	came := map[ledger.Outcome]int{}
 	for seed := range runs {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

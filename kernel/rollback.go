@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/operator"
+	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 )
 
 // RollbackBefore begins the Subject of a statement that puts work trees back to the

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/holdfast-dev/holdfast/internal/operator"
+	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"

@@ -13,9 +13,9 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/dissimilar"
-	"github.com/holdfast-dev/holdfast/internal/operator"
+	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
 	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -87,7 +87,7 @@ func (w *world) open() bool {
 // Crossings of every kind, hundreds of them, at once and through crashes: the
 // verifier that shares no code with the kernel agrees with each of them.
 func TestSemanticsOfRandomCrossings(t *testing.T) {
-	lives, each := repeat.Times(4, 3), repeat.Times(120, 16)
+	lives, each := testrepeat.Times(4, 3), testrepeat.Times(120, 16)
 	dir := t.TempDir()
 	var r dissimilar.Result
 	for life := range lives {

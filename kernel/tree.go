@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 )
 
 // An agent's host tells of agents within it, by headers of its own: AGENT/ID. Each

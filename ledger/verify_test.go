@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 )
 
 func TestExportVerifies(t *testing.T) {
@@ -148,7 +148,7 @@ func TestK6_INV2_every_flipped_bit_is_found(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	known := append(slices.Clone(w.tenants["acme"].cps), w.tenants["b\"ünt"].cps...)
 	stride := 1000
-	if repeat.Enduring {
+	if testrepeat.Enduring {
 		stride = 400
 	}
 	for i := 0; i < len(good); i += 1 + rnd.IntN(stride) {
@@ -198,7 +198,7 @@ func TestK6_INV2_truncated_swapped_doubled_inserted(t *testing.T) {
 		}
 	}
 	stride := 10
-	if repeat.Enduring {
+	if testrepeat.Enduring {
 		stride = 4
 	}
 	for i := 0; i < len(lines); i += 1 + rnd.IntN(stride) {

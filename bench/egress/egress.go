@@ -22,7 +22,7 @@ import (
 	"github.com/holdfast-dev/holdfast/bench/internal/measured"
 	"github.com/holdfast-dev/holdfast/bench/internal/programs"
 	"github.com/holdfast-dev/holdfast/internal/egress"
-	"github.com/holdfast-dev/holdfast/internal/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 )
 
 // Subject returns what the benchmark of that name measures.

@@ -12,9 +12,9 @@ import (
 	"github.com/holdfast-dev/holdfast/bench/internal/fixture"
 	"github.com/holdfast-dev/holdfast/bench/internal/measure"
 	"github.com/holdfast-dev/holdfast/bench/internal/programs"
-	"github.com/holdfast-dev/holdfast/internal/excerpt"
-	"github.com/holdfast-dev/holdfast/internal/halt"
 	"github.com/holdfast-dev/holdfast/internal/inflighttest"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
 )
 
 // benchClients is over how many connections the flights of cut are spread: one
@@ -70,7 +70,7 @@ func cutOnce(b *measure.Run, name string) (answers, cancels []time.Duration, err
 		return nil, nil, err
 	}
 	latch := filepath.Join(g.State, "latch-to-be")
-	l, err := halt.New(latch)
+	l, err := latch.New(latch)
 	if err == nil {
 		err = l.Set("bench", "to be measured", time.Now())
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-dev/holdfast/bench/internal/fixture"
 	"github.com/holdfast-dev/holdfast/bench/internal/measure"
 	"github.com/holdfast-dev/holdfast/bench/internal/programs"
-	"github.com/holdfast-dev/holdfast/internal/halt"
 	"github.com/holdfast-dev/holdfast/internal/inflighttest"
+	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
 )
 
 // Subject returns what the benchmark of that name measures.
@@ -93,7 +93,7 @@ func measureHands(b *measure.Run) (_ []measure.Figure, err error) {
 // measureAlone measures the floor: the latch's own writing on this disk, and the whole
 // command where nothing is in flight.
 func measureAlone(b *measure.Run, w *inflighttest.World) (alone, latch []time.Duration, err error) {
-	l, err := halt.New(filepath.Join(b.Dir, "HALT"))
+	l, err := latch.New(filepath.Join(b.Dir, "HALT"))
 	if err != nil {
 		return nil, nil, err
 	}

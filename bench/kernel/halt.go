@@ -17,8 +17,8 @@ import (
 	"github.com/holdfast-dev/holdfast/bench/internal/fixture"
 	"github.com/holdfast-dev/holdfast/bench/internal/measure"
 	"github.com/holdfast-dev/holdfast/daemon"
-	"github.com/holdfast-dev/holdfast/internal/halt"
-	"github.com/holdfast-dev/holdfast/internal/operator"
+	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
+	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 )
 
 // measureHalt measures how long a halt takes with many crossings in flight: from the
@@ -157,7 +157,7 @@ func (h *halting) round(b *measure.Run, deaf int) (took time.Duration, named int
 // besideLatch makes a latch under another name.
 func (h *halting) besideLatch() (string, error) {
 	file := filepath.Join(h.Daemon.Paths.Dir, "latch-"+uuid.NewString())
-	l, err := halt.New(file)
+	l, err := latch.New(file)
 	if err != nil {
 		return "", err
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/bench/internal/programs"
 	"github.com/holdfast-dev/holdfast/executorpb"
 	"github.com/holdfast-dev/holdfast/internal/api"
-	"github.com/holdfast-dev/holdfast/internal/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"

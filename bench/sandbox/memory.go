@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/bench/internal/measure"
-	"github.com/holdfast-dev/holdfast/internal/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 )
 
 // memory is what one that waits has of its own: the pages that its init and its

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/daemon"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 )
 
 // posts sends the daemon's door to the sandbox what no command sends, and returns
@@ -140,7 +140,7 @@ func (s *site) attackCallersThatLeave() {
 	var wg sync.WaitGroup
 	for i := range 12 {
 		wg.Go(func() {
-			for j := range repeat.Times(4, 1) {
+			for j := range testrepeat.Times(4, 1) {
 				// An agent that asks for the same again and again would be paused.
 				body := "{" + code(fmt.Sprint(spin, " # ", i, j)) + `,"timeout":20000000000}`
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rand.IntN(400))*time.Millisecond)

@@ -20,7 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/sandboxtest"
 )
 
@@ -259,7 +259,7 @@ func TestAttackHost_memoryIsShort(t *testing.T) {
 	}
 	h.startAs("hog", hog)
 	h.after("hog", "listening")
-	for range repeat.Times(3, 1) {
+	for range testrepeat.Times(3, 1) {
 		out, code := h.run("exec", "--lang", "python3", "--timeout", "30s", "--memory", "256", "eat.py")
 		if code != 137 || !strings.Contains(out, "OOM: memory limit exceeded (of the host: the run had ") || strings.Contains(out, "held") {
 			t.Errorf("without: %d %s", code, out)

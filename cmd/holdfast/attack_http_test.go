@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 )
 
 const notesServer = `version: 1
@@ -62,7 +62,7 @@ func TestAttackHTTP_connections_without_a_request(t *testing.T) {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			for range repeat.Times(2000, 1100) {
+			for range testrepeat.Times(2000, 1100) {
 				c, err := net.DialTimeout("tcp", hostOf(url), 5*time.Second)
 				if err != nil {
 					t.Log(err)
@@ -162,7 +162,7 @@ func TestAttackHTTP_streams_opened_and_never_read(t *testing.T) {
 			refused := 0
 			sessions := 80 // more than one identity gets
 			if !tokens {
-				sessions = repeat.Times(sessions, 20)
+				sessions = testrepeat.Times(sessions, 20)
 			}
 			for range sessions {
 				if bad.begin() != nil {
@@ -223,7 +223,7 @@ func TestAttackHTTP_calls_that_last(t *testing.T) {
 			pid := s.pid()
 			before, said := openFiles(t, pid), map[string]int{}
 			var conns []net.Conn
-			for i := range repeat.Times(400, 100) {
+			for i := range testrepeat.Times(400, 100) {
 				c, err := net.Dial("tcp", hostOf(bad.url))
 				if err != nil {
 					t.Fatal(err)

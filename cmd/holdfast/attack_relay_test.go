@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 )
 
 // talk is one holdfast mcp over stdio, and how often it answered each id.
@@ -173,7 +173,7 @@ func TestAttackRelay_killed_in_mid_call(t *testing.T) {
 // TestAttackRelay_killed_in_a_storm: at whatever moment the daemon is killed, no
 // request is answered twice, and what was not answered saw the stream end.
 func TestAttackRelay_killed_in_a_storm(t *testing.T) {
-	for round := range repeat.Times(3, 1) {
+	for round := range testrepeat.Times(3, 1) {
 		k := overStdio(t)
 		go func() {
 			for i := range 20_000 {

@@ -24,7 +24,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/daemon"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 )
 
 // mayReach is everything that a planted secret may reach: who was given it by
@@ -203,7 +203,7 @@ func (w *canaries) crash() {
 	if err := syscall.Setrlimit(syscall.RLIMIT_CORE, &had); err != nil {
 		w.t.Fatal(err)
 	}
-	if repeat.Enduring {
+	if testrepeat.Enduring {
 		w.agents()
 	} else {
 		w.calls("leak", w.text("argument"))
@@ -313,7 +313,7 @@ func (w *canaries) commands() {
 		return w.run("command "+args[0], append([]string{"holdfast"}, args...)...)
 	}
 	picks := []func(canary) string{canary.text} // which has both
-	if repeat.Enduring {
+	if testrepeat.Enduring {
 		picks = append(picks, func(c canary) string { return c.Registered }, func(c canary) string { return c.Known })
 	}
 	for _, pick := range picks {

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/api"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 )
 
 // timeless is when a file was last changed that never was.
@@ -193,7 +193,7 @@ const blocked = "not in the allowlist"
 func TestClientsInARun(t *testing.T) {
 	t.Parallel()
 	c := newClients(t)
-	lines := repeat.Times(300<<10, 30<<10)
+	lines := testrepeat.Times(300<<10, 30<<10)
 	upload := strings.Repeat("nine byte\n", lines)
 	sum := fmt.Sprintf("with %d bytes %x", len(upload), sha256.Sum256([]byte(upload)))
 	t.Run("clients", func(t *testing.T) {

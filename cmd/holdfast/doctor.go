@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-dev/holdfast/daemon"
 	"github.com/holdfast-dev/holdfast/internal/api"
 	"github.com/holdfast-dev/holdfast/internal/early/buildinfo"
-	"github.com/holdfast-dev/holdfast/internal/halt"
-	"github.com/holdfast-dev/holdfast/internal/operator"
+	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
+	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/story"
 	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -194,13 +194,13 @@ func (o *dialled) see(p daemon.Paths) finding {
 }
 
 func (a *app) seeLatch(p daemon.Paths) finding {
-	if enabled, set := a.lookup("HOLDFAST_ENABLED"); !halt.Enabled(enabled, set) {
+	if enabled, set := a.lookup("HOLDFAST_ENABLED"); !latch.Enabled(enabled, set) {
 		return warn("unset it", "HOLDFAST_ENABLED is %q, so everything started here is halted", enabled)
 	}
 	if !there(p.Dir) {
 		return okay("not set")
 	}
-	latch, err := halt.New(p.Halt)
+	latch, err := latch.New(p.Halt)
 	if err != nil {
 		return bad(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/daemon"
 	"github.com/holdfast-dev/holdfast/internal/api"
-	"github.com/holdfast-dev/holdfast/internal/halt"
+	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
 	"github.com/holdfast-dev/holdfast/internal/story"
 )
 
@@ -49,7 +49,7 @@ func haltAll(a *app, args []string) error {
 	if err := os.MkdirAll(filepath.Dir(p.Halt), 0o700); err != nil {
 		return err
 	}
-	latch, err := halt.New(p.Halt)
+	latch, err := latch.New(p.Halt)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/inflighttest"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -26,7 +26,7 @@ func Test001_Integration_EmergencyStop_everything_in_flight(t *testing.T) {
 	// Ten hands at once are enough for a machine: it runs beside no other test.
 	s := newSite(t, "")
 	w := worldOf(t, s.dir, inflighttest.Config{Watch: inflighttest.WatchesNothing})
-	if !repeat.Enduring {
+	if !testrepeat.Enduring {
 		w.LeaveOut(sandbox.TierContainer, errors.New("TestContainersEndToEnd halts a container"))
 	}
 	hands, missing, err := w.Possible(t.Logf)

@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/early"
 	_ "github.com/holdfast-dev/holdfast/internal/early/filters" // its init runs them
 	"github.com/holdfast-dev/holdfast/internal/filter"
-	"github.com/holdfast-dev/holdfast/internal/operator"
+	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 )
 
 func main() {

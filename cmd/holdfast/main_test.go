@@ -19,7 +19,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/daemon"
 	"github.com/holdfast-dev/holdfast/internal/inflighttest"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -88,7 +88,7 @@ func runScripts(t *testing.T, dir string) {
 		WorkdirRoot: root,
 		Condition: func(name string) (bool, error) {
 			if name == "endure" {
-				return repeat.Enduring, nil
+				return testrepeat.Enduring, nil
 			}
 			return false, fmt.Errorf("unknown condition %q", name)
 		},

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/daemon"
 	"github.com/holdfast-dev/holdfast/internal/api"
-	"github.com/holdfast-dev/holdfast/internal/halt"
+	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
 	"github.com/holdfast-dev/holdfast/internal/sqlite"
 	"github.com/holdfast-dev/holdfast/kernel"
 )
@@ -91,7 +91,7 @@ func (a *app) act(do func(c *api.Client, s *api.Status) error) error {
 // enabled is a HaltedError where HOLDFAST_ENABLED here is not a yes (D35).
 func (a *app) enabled() error {
 	value, set := a.lookup("HOLDFAST_ENABLED")
-	if halt.Enabled(value, set) {
+	if latch.Enabled(value, set) {
 		return nil
 	}
 	return &holdfast.Error{Kind: holdfast.KindHalted, Why: fmt.Sprintf("everything is halted here: HOLDFAST_ENABLED is %q", value),

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/daemon"
 	"github.com/holdfast-dev/holdfast/internal/api"
-	"github.com/holdfast-dev/holdfast/internal/halt"
+	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
 	"github.com/holdfast-dev/holdfast/internal/story"
 	"github.com/holdfast-dev/holdfast/kernel"
 )
@@ -66,7 +66,7 @@ func showStatus(a *app, args []string) error {
 
 // haltedHere adds that HOLDFAST_ENABLED of this very process halts it (D35).
 func (a *app) haltedHere(s *api.Halt) {
-	if enabled, set := a.lookup("HOLDFAST_ENABLED"); !halt.Enabled(enabled, set) && !s.Halted {
+	if enabled, set := a.lookup("HOLDFAST_ENABLED"); !latch.Enabled(enabled, set) && !s.Halted {
 		s.Halted, s.HaltWhy = true, fmt.Sprintf("HOLDFAST_ENABLED is %q here", clean(enabled))
 	}
 }

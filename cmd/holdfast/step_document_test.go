@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 )
 
 // The safety check of spec 001, check by check: its script, the longer one of
@@ -52,7 +52,7 @@ func TestStepIsTheDocumentsSafetyCheck(t *testing.T) {
 		for _, daemon := range []bool{false, true} {
 			name := check.name
 			listed := func(start string) bool { return strings.HasPrefix(name, start) }
-			if daemon && !repeat.Enduring && !slices.ContainsFunc(ofDaemon, listed) {
+			if daemon && !testrepeat.Enduring && !slices.ContainsFunc(ofDaemon, listed) {
 				continue
 			}
 			if daemon {

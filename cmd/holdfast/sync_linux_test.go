@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast/internal/syncwatch"
+	"github.com/holdfast-dev/holdfast/internal/leaf/syncwatch"
 )
 
 // TestOperatorKeyIsSynced: a replaced key file survives a power cut.

@@ -13,7 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/operator"
+	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 )
 
 // How many links, sessions and notes of a session there are at most; one more

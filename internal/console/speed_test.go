@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -86,7 +86,7 @@ func (w *world) fill(n int) {
 }
 
 // The two lengths of the ledger, about.
-var short, long = repeat.Times(1_000, 400), repeat.Times(20_000, 2_000)
+var short, long = testrepeat.Times(1_000, 400), testrepeat.Times(20_000, 2_000)
 
 // TestSpeed_PagesDoNotGrowWithTheLedger counts what each page takes with a small
 // ledger and with one of ten or twenty times as many entries: the pages of the store

@@ -26,15 +26,15 @@ import (
 	"filippo.io/age/armor"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/halt"
-	"github.com/holdfast-dev/holdfast/internal/operator"
+	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
+	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
+	"github.com/holdfast-dev/holdfast/internal/leaf/token"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 	"github.com/holdfast-dev/holdfast/internal/policy/health"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 	"github.com/holdfast-dev/holdfast/internal/sqlite"
 	"github.com/holdfast-dev/holdfast/internal/story"
-	"github.com/holdfast-dev/holdfast/internal/token"
 	"github.com/holdfast-dev/holdfast/kernel"
 )
 
@@ -91,7 +91,7 @@ type world struct {
 	t     testing.TB
 	k     *kernel.Kernel
 	store *sqlite.Store
-	latch *halt.Latch
+	latch *latch.Latch
 	mint  *token.Minter
 	site  *Console
 	base  string
@@ -150,7 +150,7 @@ func newWorld(t testing.TB) *world {
 		Looked: func(n int) { w.pages.Add(int64(n)) }})
 	must(err)
 	t.Cleanup(func() { w.store.Close() })
-	w.latch, err = halt.New(filepath.Join(dir, "HALT"))
+	w.latch, err = latch.New(filepath.Join(dir, "HALT"))
 	must(err)
 	seed := make([]byte, ed25519.SeedSize)
 	copy(seed, "a seed for tests only, thirty-two")

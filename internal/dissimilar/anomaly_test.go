@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast/internal/operator"
+	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 )
 
 // answeredAnomaly writes how eve was paused for a loop, with the question rv_l, and

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/dissimilar"
-	"github.com/holdfast-dev/holdfast/internal/growth"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testgrowth"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -64,7 +64,7 @@ func TestAttackCostOfOneRecord(t *testing.T) {
 		"escapes": {50_000, func(b *book, n int) { b.propose("rv_d", b.id(), `"`+strings.Repeat(`\ud83d\ude00`, n)+`"`) }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			growth.Linear(t, c.n, func(n int) func() {
+			testgrowth.Linear(t, c.n, func(n int) func() {
 				b := newBook(t)
 				c.make(b, n)
 				return b.judged

@@ -14,9 +14,9 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 	"github.com/holdfast-dev/holdfast/internal/redact"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
 )
 
 const tenants = "kd83-ZebraCrossing-tenants-own-99"
@@ -208,7 +208,7 @@ func TestAttack_TheTargetThatIsSentIsAnother(t *testing.T) {
 	var targets []string
 	for c := '!'; c < 0x7f; c++ {
 		letter := c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
-		if letter && !strings.ContainsRune("0aZ", c) && !repeat.Enduring {
+		if letter && !strings.ContainsRune("0aZ", c) && !testrepeat.Enduring {
 			continue // one of each kind stands for the others
 		}
 		for _, form := range []string{"/a%cb", "/%%2f%cx", "/x%%2e%%2e%%2f%c", "/a?b%cc", "//a%cb", "/a%%41%%5c%c"} {

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
 )
 
 // beside opens one more proxy port, of another agent.
@@ -99,7 +99,7 @@ func TestAttack_ARateIsNotExceededAtOnce(t *testing.T) {
 			h, waiting := newH2(t, c), map[uint32]bool{}
 			var b bytes.Buffer
 			e := hpack.NewEncoder(&b)
-			for i := range repeat.Times(60, 20) {
+			for i := range testrepeat.Times(60, 20) {
 				b.Reset()
 				for _, f := range [][2]string{{":method", "GET"}, {":scheme", "https"}, {":path", fmt.Sprintf("/%d", i)}, {":authority", w.at("good.test")}} {
 					e.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]})
@@ -117,7 +117,7 @@ func TestAttack_ARateIsNotExceededAtOnce(t *testing.T) {
 			h.ended(waiting)
 		})
 	}
-	for i := range repeat.Times(200, 60) {
+	for i := range testrepeat.Times(200, 60) {
 		all.Go(func() {
 			c := w.dial(w.open)
 			io.WriteString(c, get(w.plainHost(), "/"))
@@ -189,7 +189,7 @@ func TestAttack_FramesWithoutEnd(t *testing.T) {
 			}
 			h := newH2(t, c)
 			go io.Copy(io.Discard, c)
-			for i := range repeat.Times(100_000, 0) {
+			for i := range testrepeat.Times(100_000, 0) {
 				if flood(w, h, i) != nil {
 					break
 				}

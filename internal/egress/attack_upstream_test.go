@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
 )
 
 // hostile is a world whose plain.test is f, by connection.
@@ -229,7 +229,7 @@ func TestAttack_AThousandAbortedRequestsLeaveNothing(t *testing.T) {
 	}
 	run(20)
 	before := settled()
-	run(repeat.Times(1000, 60))
+	run(testrepeat.Times(1000, 60))
 	if after := settled(); after > before+20 {
 		b := make([]byte, 1<<20)
 		t.Errorf("%d goroutines were there, then %d\n%.6000s", before, after, b[:runtime.Stack(b, true)])

@@ -15,13 +15,13 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
 )
 
 // gigabyte is how large the bodies of these tests are, in bytes: a gigabyte in
 // full.
-func gigabyte() int64 { return int64(repeat.Times(1024, 32)) << 20 }
+func gigabyte() int64 { return int64(testrepeat.Times(1024, 32)) << 20 }
 
 // mostHeld runs f and says how much more memory was in use at a time than before:
 // what only waits to be collected is none, however much of it other tests let wait.
@@ -165,7 +165,7 @@ func TestBad_AGigabyteOfAnAnswer(t *testing.T) {
 		"binary": {"application/octet-stream", strings.Repeat("\x00\x01\x02\x03", 16<<10), domain.Domain{MaxResponse: 2 << 30, Binary: true}},
 	} {
 		wrote, poured := make(chan int64, 1), int64(0)
-		size = int64(repeat.Times(1024, 10)) << 20
+		size = int64(testrepeat.Times(1024, 10)) << 20
 		w := answer(c.row, c.kind, chunked, c.piece, func(n int64) { wrote <- n })
 		var n int64
 		held := mostHeld(func() {

@@ -5,7 +5,7 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast/internal/syncwatch"
+	"github.com/holdfast-dev/holdfast/internal/leaf/syncwatch"
 )
 
 // TestAuthorityIsSynced: the authority's files survive a power cut.

@@ -30,13 +30,13 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/halt"
+	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
+	"github.com/holdfast-dev/holdfast/internal/leaf/token"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 	"github.com/holdfast-dev/holdfast/internal/sqlite"
-	"github.com/holdfast-dev/holdfast/internal/token"
 	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -51,7 +51,7 @@ type world struct {
 	t      testing.TB
 	k      *kernel.Kernel
 	store  *sqlite.Store
-	latch  *halt.Latch
+	latch  *latch.Latch
 	mint   *token.Minter
 	p      *Proxy
 	roots  *x509.CertPool // the proxy's authority, as a workspace trusts it
@@ -234,7 +234,7 @@ func (w *world) kernel(dir string, table *domain.Table, change func(*kernel.Poli
 	}})
 	w.must(err)
 	w.t.Cleanup(func() { w.store.Close() })
-	w.latch, err = halt.New(filepath.Join(dir, "HALT"))
+	w.latch, err = latch.New(filepath.Join(dir, "HALT"))
 	w.must(err)
 	w.mint, err = token.NewMinter(mintKey(), "test", "holdfast")
 	w.must(err)

@@ -6,7 +6,7 @@ import (
 	"io"
 	"slices"
 
-	"github.com/holdfast-dev/holdfast/internal/payload"
+	"github.com/holdfast-dev/holdfast/internal/leaf/payload"
 )
 
 // KeyForm is the form in which WriteKey writes a document's key.

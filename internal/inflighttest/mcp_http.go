@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/holdfast-dev/holdfast/internal/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 )
 
 // listensAt is where a gateway says that it listens. What else it says is read and

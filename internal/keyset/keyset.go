@@ -19,7 +19,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/token"
+	"github.com/holdfast-dev/holdfast/internal/leaf/token"
 )
 
 // The defaults and limits.

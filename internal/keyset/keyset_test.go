@@ -28,7 +28,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/token"
+	"github.com/holdfast-dev/holdfast/internal/leaf/token"
 )
 
 // clock is a clock that tests move.

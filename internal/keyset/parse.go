@@ -12,7 +12,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/holdfast-dev/holdfast/internal/token"
+	"github.com/holdfast-dev/holdfast/internal/leaf/token"
 )
 
 // errPrivate says that a set shows a private key.

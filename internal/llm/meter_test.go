@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/llm"
 	"github.com/holdfast-dev/holdfast/internal/llm/llmtest"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
 )
 
 // bound is what the requests of these tests cost at most.
@@ -120,7 +120,7 @@ func TestWhatIsCharged(t *testing.T) {
 // stride is the distance, in bytes, between the places at which an answer is cut: each
 // place in full, otherwise one in seven.
 func stride() int {
-	if repeat.Enduring {
+	if testrepeat.Enduring {
 		return 1
 	}
 	return 7

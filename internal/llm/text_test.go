@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
-	"github.com/holdfast-dev/holdfast/internal/growth"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testgrowth"
 )
 
 // hostile are texts that have a token for nearly each of their bytes.
@@ -130,7 +130,7 @@ func TestTextGrowsInItsForms(t *testing.T) {
 // Text of any length and kind is looked at once.
 func TestTextIsLookedAtOnce(t *testing.T) {
 	for _, piece := range []string{"word ", `\\\\\\`, `\\u`, `\ufdfa`, "\uFDFA", "e\u0301", "中", "\xff"} {
-		growth.Linear(t, 1<<17, func(n int) func() {
+		testgrowth.Linear(t, 1<<17, func(n int) func() {
 			doc := []byte(strings.Repeat(piece, n/len(piece)))
 			return func() { expansion(doc) }
 		})

@@ -12,7 +12,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/holdfast-dev/holdfast/internal/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 )
 
 // The most that a message holds, in bytes.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/syncwatch"
+	"github.com/holdfast-dev/holdfast/internal/leaf/syncwatch"
 )
 
 // TestQueueIsSynced: an alert is on disk when the first channel gets it, and a file

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/redact/sample"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
 )
 
 // plainly reads s as run does, but stops at every trigger, judges every run of
@@ -116,11 +116,11 @@ func TestFinderMissesNothingInOrdinaryAndHostileTexts(t *testing.T) {
 func TestFinderMissesNothingInRandomMixtures(t *testing.T) {
 	parts := findParts()
 	r := rand.New(rand.NewPCG(9, 10))
-	for range repeat.Times(100_000, 12_000) {
+	for range testrepeat.Times(100_000, 12_000) {
 		missesNothing(t, mixed(r, parts), r.IntN(8) == 0)
 	}
 	alphabet := []byte("0123456789@:=>+%-_.JKSzbBwW AIQyseat\"'\\/$,()\n\xc2\xa0\xe2\x80Z~u")
-	for range repeat.Times(100_000, 12_000) {
+	for range testrepeat.Times(100_000, 12_000) {
 		s := make([]byte, 1+r.IntN(160))
 		for k := range s {
 			s[k] = alphabet[r.IntN(len(alphabet))]

@@ -3,7 +3,7 @@ package redact
 import (
 	"testing"
 
-	"github.com/holdfast-dev/holdfast/internal/growth"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testgrowth"
 )
 
 // checkLinear fails if a run over n bytes costs far more than 16 times what a run over a
@@ -11,7 +11,7 @@ import (
 func checkLinear(t *testing.T, what string, n int, run func(n int)) {
 	t.Helper()
 	f := &namedTest{TB: t, what: what}
-	growth.Linear(f, n, func(n int) func() { return func() { run(n) } })
+	testgrowth.Linear(f, n, func(n int) func() { return func() { run(n) } })
 }
 
 // namedTest says before each failure what failed.

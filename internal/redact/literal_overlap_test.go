@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 )
 
 // Of secrets that overlap nothing stays visible, neither whole nor in pieces.
@@ -38,7 +38,7 @@ func TestRegisteredSecretsThatOverlapAreMasked(t *testing.T) {
 			}
 		}
 		for i := range min(len(text), 100) {
-			if len(text) > 4096 && i%10 > 0 && !repeat.Enduring {
+			if len(text) > 4096 && i%10 > 0 && !testrepeat.Enduring {
 				continue
 			}
 			agrees(t, e, r, text[:i], text[i:])

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 )
 
 //go:embed testdata/probable_dev.tsv
@@ -180,7 +180,7 @@ func TestGuessesAreIdempotent(t *testing.T) {
 	pieces = append(pieces, "[secret]", "[pii]", "[phone]", "<email:7f3a91c2>", MaskPII, " ", "\n", "=", ":", "\"", "<", "Dear ", "Mr ", "name=", ", ", "12 ", "key ", "\xe2\x80\x9c", "\u00a0")
 	rnd := rand.New(rand.NewPCG(3, 5))
 	ledger, egress := guessing(t, Ledger), guessing(t, Egress)
-	for range repeat.Times(20_000, 4_000) {
+	for range testrepeat.Times(20_000, 4_000) {
 		s := mixture(rnd, pieces)
 		one := ledger.Text(s)
 		if two := ledger.Text(one.Out); two.Found() {

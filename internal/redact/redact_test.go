@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 )
 
 func engine(t testing.TB, literals ...string) *Engine {
@@ -292,7 +292,7 @@ func TestIdempotent(t *testing.T) {
 	pieces = append(pieces, mustNotMask...)
 	pieces = append(pieces, MaskEmail, MaskPII, MaskSecret, MaskCard+"1234", "=", ":", "\"", "'", " ", "\n", "-", "@", "{", "}", "\\", `\u0041`, "password", "token=")
 	rnd := rand.New(rand.NewPCG(1, 2))
-	for range repeat.Times(20_000, 4_000) {
+	for range testrepeat.Times(20_000, 4_000) {
 		var b []byte
 		for range 1 + rnd.IntN(6) {
 			p := pieces[rnd.IntN(len(pieces))]

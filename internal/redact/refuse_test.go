@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/growth"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testgrowth"
 )
 
 func zipped(pairs ...string) []byte {
@@ -207,7 +207,7 @@ func TestHostileBodiesAreBounded(t *testing.T) {
 		if spent := after.TotalAlloc - before.TotalAlloc; spent > 1500*size {
 			t.Errorf("%s: %d MB", name, spent>>20)
 		}
-		growth.Linear(&namedTest{TB: t, what: name}, size, func(n int) func() {
+		testgrowth.Linear(&namedTest{TB: t, what: name}, size, func(n int) func() {
 			in := []byte(bodies[n][name].in)
 			return func() { _, _ = e.Body(c.kind, in) }
 		})

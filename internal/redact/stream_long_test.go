@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 )
 
 // long are texts whose spans do not fit a stream's window: what is open for
@@ -82,13 +82,13 @@ func TestStreamEqualsTextOfWhatIsLong(t *testing.T) {
 			if len(s) < 20_000 {
 				sizes = append(sizes, 1)
 			}
-			if repeat.Enduring {
+			if testrepeat.Enduring {
 				sizes = append(sizes, 100, 4096, 9000)
 			}
 			for _, n := range sizes {
 				agrees(t, e, want, every(s, n)...)
 			}
-			for range repeat.Times(8, 2) {
+			for range testrepeat.Times(8, 2) {
 				agrees(t, e, want, cuts(rnd, s)...)
 			}
 		})
@@ -173,7 +173,7 @@ func TestStreamMemoryIsConstant(t *testing.T) {
 	for unit, most := range units {
 		s := e.Stream(io.Discard)
 		in := &pattern{unit: []byte(unit), left: most + most/8}
-		if repeat.Enduring {
+		if testrepeat.Enduring {
 			in.left = 8 << 20
 		}
 		if _, err := io.WriteString(s, "x "); err != nil {

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 )
 
 // streamed is what a stream writes of pieces.
@@ -56,7 +56,7 @@ func TestStreamEqualsTextForEveryCut(t *testing.T) {
 	e := engine(t, canary, "the quick brown dog")
 	rnd := rand.New(rand.NewPCG(15, 16))
 	for n, s := range corpus() {
-		if n%2 == 1 && !repeat.Enduring {
+		if n%2 == 1 && !testrepeat.Enduring {
 			continue // it is the text before it, among prose: the random mixtures have that
 		}
 		want := e.Text(s)
@@ -64,7 +64,7 @@ func TestStreamEqualsTextForEveryCut(t *testing.T) {
 			agrees(t, e, want, s[:i], s[i:])
 		}
 		agrees(t, e, want, bytewise(s)...)
-		if len(s) < 40 && repeat.Enduring {
+		if len(s) < 40 && testrepeat.Enduring {
 			for i := range len(s) + 1 {
 				for k := i; k <= len(s); k++ {
 					agrees(t, e, want, s[:i], s[i:k], s[k:])
@@ -127,7 +127,7 @@ func TestStreamEqualsTextOfTheLabelledSet(t *testing.T) {
 	es := engines(t)[:2]
 	rnd := rand.New(rand.NewPCG(5, 6))
 	for n, text := range labelledTexts() {
-		if n%4 > 0 && !repeat.Enduring {
+		if n%4 > 0 && !testrepeat.Enduring {
 			continue
 		}
 		s := []byte("we saw " + text + " and then\nwent on to the end")
@@ -155,7 +155,7 @@ func TestStreamEqualsTextForRandomMixtures(t *testing.T) {
 		parts = append(parts, string(s))
 	}
 	rnd := rand.New(rand.NewPCG(3, 4))
-	for range repeat.Times(20_000, 4_000) {
+	for range testrepeat.Times(20_000, 4_000) {
 		var s []byte
 		for range 1 + rnd.IntN(6) {
 			p := parts[rnd.IntN(len(parts))]

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/growth"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testgrowth"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 )
 
@@ -101,7 +101,7 @@ func TestBadArchives(t *testing.T) {
 
 // TestManyLinesCostLinearly: a file of many lines is read once, not once for each.
 func TestManyLinesCostLinearly(t *testing.T) {
-	growth.Linear(t, 50_000, func(n int) func() {
+	testgrowth.Linear(t, 50_000, func(n int) func() {
 		text := "-- rules.yaml --\n" + strings.Repeat("# a comment\n", n)
 		return func() {
 			if p := parts(text); len(p) != 1 || len(p[0].text) != n*len("# a comment\n") {

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 )
 
 // during keeps calling f until the test's part is over.
@@ -69,7 +69,7 @@ func TestRaceOfLinks(t *testing.T) {
 		_ = os.Remove(f)
 		_ = os.Rename(f+".was", f)
 	})
-	for range repeat.Times(5, 2) {
+	for range testrepeat.Times(5, 2) {
 		n := s.take()
 		r := s.k.repos[s.tree.Path]
 		list, err := r.list(t.Context(), n.Trees[0].Commit)
@@ -121,7 +121,7 @@ func TestRaceOfContents(t *testing.T) {
 		}
 	})
 	var all []*Manifest
-	for range repeat.Times(4, 2) {
+	for range testrepeat.Times(4, 2) {
 		all = append(all, s.take())
 	}
 	stop()
@@ -415,7 +415,7 @@ func TestKilledInTheMiddle(t *testing.T) {
 	for _, what := range []string{"snapshot", "rollback"} {
 		t.Run(what, func(t *testing.T) {
 			s := newSite(t)
-			files := repeat.Times(300, 100)
+			files := testrepeat.Times(300, 100)
 			for i := range files {
 				s.write(fmt.Sprintf("d%d/f%d", i%10, i), fmt.Sprint("good ", i))
 			}
@@ -424,7 +424,7 @@ func TestKilledInTheMiddle(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(s.dir, ".new-7.tmp"), []byte("{"), 0o600); err != nil { // half a manifest
 				t.Fatal(err)
 			}
-			for try := range repeat.Times(3, 1) {
+			for try := range testrepeat.Times(3, 1) {
 				for i := range files {
 					s.write(fmt.Sprintf("d%d/f%d", i%10, i), fmt.Sprint("bad ", try, i))
 				}
@@ -529,7 +529,7 @@ func TestNamesThatAPowerCutEmptied(t *testing.T) {
 	for i, name := range []string{"last", "rolled", "before/coder"} {
 		for j, text := range []string{"", "garbage\n", strings.Repeat("\x00", 41)} {
 			for _, reopened := range []bool{false, true} {
-				if other := map[bool]int{true: 1}[reopened]; !repeat.Enduring && j != (i+other)%3 {
+				if other := map[bool]int{true: 1}[reopened]; !testrepeat.Enduring && j != (i+other)%3 {
 					continue // each name and each text twice
 				}
 				s := newSite(t)

@@ -8,7 +8,7 @@ import (
 	"testing/iotest"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 )
 
 // TestCommitsOfLongAgo: hundreds of later actions, tens of thousands in full, do not bury
@@ -25,7 +25,7 @@ func TestCommitsOfLongAgo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	more := repeat.Times(2*maxCommits+7, 200)
+	more := testrepeat.Times(2*maxCommits+7, 200)
 	var b strings.Builder
 	for i := range more {
 		m.Crossing, m.Ledger = fmt.Sprint("later-", i), int64(6+i)

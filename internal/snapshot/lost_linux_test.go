@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 )
 
 // TestObjectThatCannotBePut: where one object of a version cannot be put in its place the
@@ -53,7 +53,7 @@ func TestNoInodes(t *testing.T) {
 		return
 	}
 	fine, refused := 0, 0
-	for left := 0; left < 72; left += 9 / repeat.Times(3, 1) {
+	for left := 0; left < 72; left += 9 / testrepeat.Times(3, 1) {
 		t.Run(fmt.Sprint(left), func(t *testing.T) {
 			s := newSite(t)
 			if err := unix.Mount("tmpfs", s.dir, "tmpfs", 0, "size=64m,nr_inodes=2000,mode=700"); err != nil {
@@ -129,7 +129,7 @@ func TestFoldersThatChangePlaces(t *testing.T) {
 		}
 	})
 	defer stop()
-	for range repeat.Times(60, 12) {
+	for range testrepeat.Times(60, 12) {
 		m := s.take()
 		if p := m.Trees[0]; p.Files+p.TornCount < 60 && p.LeftOut.Names == 0 || p.Folders != 2 {
 			t.Fatalf("%d files of 60 and %d folders of 2, %d torn, %d left out", p.Files, p.Folders, p.TornCount, p.LeftOut.Names)

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast/internal/syncwatch"
+	"github.com/holdfast-dev/holdfast/internal/leaf/syncwatch"
 )
 
 // TestVersionIsSynced: a version, a rollback and an archive survive a power cut. Each

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
 	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
 	"github.com/holdfast-dev/holdfast/storetest"
@@ -106,7 +106,7 @@ func writer(path string) {
 // acknowledged leaf is there once, the tree verifies, and the counter is what
 // the entries say.
 func TestKill9(t *testing.T) {
-	rounds := repeat.Times(30, 8)
+	rounds := testrepeat.Times(30, 8)
 	path := filepath.Join(t.TempDir(), "db")
 	acked := map[string]bool{}
 	for round := range rounds {

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/kernel"
 )
 
@@ -120,7 +120,7 @@ func holds(t *testing.T, s *Store, want string) {
 // TestLullCloses: a store that is closed meanwhile loses nothing.
 func TestLullCloses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "db")
-	for i := range repeat.Times(20, 5) {
+	for i := range testrepeat.Times(20, 5) {
 		s, err := Open(t.Context(), Options{Path: path})
 		if err != nil {
 			t.Fatal(err)

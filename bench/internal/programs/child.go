@@ -13,8 +13,8 @@ import (
 	"syscall"
 
 	"github.com/holdfast-dev/holdfast/bench/internal/measure"
-	"github.com/holdfast-dev/holdfast/internal/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/inflighttest"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 )
 
 // Child is a process that is spoken to in lines.

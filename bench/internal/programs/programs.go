@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/bench/internal/measure"
-	"github.com/holdfast-dev/holdfast/internal/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 )
 
 // RoleWord is the first argument of this program where a benchmark started it as one of

@@ -10,9 +10,9 @@ import (
 	"syscall"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/configpath"
 	"github.com/holdfast-dev/holdfast/internal/early"
 	"github.com/holdfast-dev/holdfast/internal/filter"
+	"github.com/holdfast-dev/holdfast/internal/leaf/configpath"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 )
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 )
 
 const attackHello = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`
@@ -86,14 +86,14 @@ func TestAttackHTTP_one_group_fills_the_memory(t *testing.T) {
 				h.Group = func(who string) string { return strings.SplitN(who, "-", 2)[0] }
 			})
 			size, copies := 64<<10, 1
-			if repeat.Enduring {
+			if testrepeat.Enduring {
 				size = 9 << 20
 			}
 			if routed {
 				copies = 2
 			}
 			fits, taken := maxGroupAsked/copies/size, 0
-			if !repeat.Enduring {
+			if !testrepeat.Enduring {
 				fits = 3
 				taken = maxGroupAsked - (fits*size+size/2)*copies
 			}

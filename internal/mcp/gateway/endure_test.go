@@ -13,13 +13,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/mcp"
 	"github.com/holdfast-dev/holdfast/internal/mcp/gatewaytest"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
 )
 
 // howOften is how often each thing is done.
-func howOften() int { return repeat.Times(10_000, 100) }
+func howOften() int { return testrepeat.Times(10_000, 100) }
 
 // descriptors is how many this process has open.
 func descriptors(t *testing.T) int {
@@ -216,7 +216,7 @@ func TestLongLinesAThousandTimes(t *testing.T) {
 	leavesNothing(t, func(w wires) {
 		g := greeted(t, w)
 		line := `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"a":"` + strings.Repeat("x", mcp.MaxLine) + `"}}` + "\n"
-		n := repeat.Times(1000, 10) // each is ten megabytes
+		n := testrepeat.Times(1000, 10) // each is ten megabytes
 		go func() {
 			for range n {
 				if _, err := io.WriteString(g.client, line); err != nil {

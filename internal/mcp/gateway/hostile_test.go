@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/mcp"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
 )
 
 const (
@@ -96,7 +96,7 @@ func TestDisconnects(t *testing.T) {
 		func(g *rig) { io.WriteString(g.server.w, `{"jsonrpc":"2.0",`) },
 	}
 	each := 3 * (len(steps) + 1)
-	for i := range repeat.Times(24*each, each) {
+	for i := range testrepeat.Times(24*each, each) {
 		g := start(t, newTable())
 		for _, step := range steps[:i%(len(steps)+1)] {
 			step(g)

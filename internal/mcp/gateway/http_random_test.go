@@ -10,14 +10,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 )
 
 // TestHTTPManyClients: clients of several identities, each with sessions and
 // without, call, cancel, listen, vanish and come back at random, with ids that
 // collide; nobody gets what is another's, and nothing is left.
 func TestHTTPManyClients(t *testing.T) {
-	rounds := repeat.Times(300, 10)
+	rounds := testrepeat.Times(300, 10)
 	s := newScript()
 	g := startHTTP(t, s.run, func(h *HTTP) { h.pace.beat = 5 * time.Millisecond })
 	go drain(t.Context(), s)

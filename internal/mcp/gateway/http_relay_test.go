@@ -10,15 +10,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/mcp/remote"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // TestHTTPVanishFarAway: with HTTP on both sides, a stream that is closed here
 // ends the call over there, many at once and one after another.
 func TestHTTPVanishFarAway(t *testing.T) {
-	rounds := repeat.Times(1000, 20)
+	rounds := testrepeat.Times(1000, 20)
 	w := &waiter{k: newTable(), begun: make(chan struct{}, 1<<16)}
 	far := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return w.server() },
 		&sdk.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true}))

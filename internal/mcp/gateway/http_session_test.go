@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 )
 
 const oldCall = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"%s"}}`
@@ -488,7 +488,7 @@ func files() int {
 // request, again and again: nothing is left of it, and what was asked is taken
 // back where the protocol says so.
 func TestHTTPDisconnects(t *testing.T) {
-	rounds := repeat.Times(10_000, 100)
+	rounds := testrepeat.Times(10_000, 100)
 	s := newScript()
 	g := startHTTP(t, s.run)
 	warm := g.session(t, "2025-11-25")

@@ -15,7 +15,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 )
 
 // waiter runs, for each core, an official server of its own in this process,
@@ -131,7 +131,7 @@ func (g *httpRig) sits(t *testing.T) heads {
 // core and a real server behind them. A call of 2026-07-28 reaches the server's
 // cancellation; a session goes when it is evicted; nothing is left.
 func TestHTTPVanish(t *testing.T) {
-	rounds := repeat.Times(10_000, 20)
+	rounds := testrepeat.Times(10_000, 20)
 	w := &waiter{k: newTable(), begun: make(chan struct{})}
 	g := startHTTP(t, w.run, func(h *HTTP) { h.MaxSessions = 32 })
 	g.session(t, "2025-11-25")

@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/mcp"
 	"github.com/holdfast-dev/holdfast/internal/mcp/gatewaytest"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
 )
 
 // line makes something that a peer might send: a message of the protocol, or
@@ -55,7 +55,7 @@ func (n never) Cross(ctx context.Context, r holdfast.Request, _ func(context.Con
 // call reaches the server that the kernel did not allow.
 func TestRandomPeers(t *testing.T) {
 	before := runtime.NumGoroutine()
-	for seed := range uint64(repeat.Times(300, 40)) {
+	for seed := range uint64(testrepeat.Times(300, 40)) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		k, allowed := newTable(), seed%2 == 0
 		g := start(t, k, func(c *Config) {

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 )
 
 // left is what a test may not leave behind.
@@ -113,7 +113,7 @@ func suffer(url string, there <-chan struct{}, wait time.Duration) error {
 // TestNothingIsLeft: after many connections to each hostile server no
 // goroutine and no descriptor is left.
 func TestNothingIsLeft(t *testing.T) {
-	n := repeat.Times(10_000, 32)
+	n := testrepeat.Times(10_000, 32)
 	for name, h := range hostile() {
 		t.Run(name, func(t *testing.T) {
 			n := n

@@ -14,7 +14,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 )
 
 // session is one session's life: greeted, listened to, one call, and over.
@@ -55,7 +55,7 @@ func session(url string) error {
 // TestSessionsLeaveNothing: many sessions with the SDK's server, each with a
 // stream of its own open at its end, leave nothing here and none there.
 func TestSessionsLeaveNothing(t *testing.T) {
-	n := int64(repeat.Times(1000, 24))
+	n := int64(testrepeat.Times(1000, 24))
 	server := sdk.NewServer(&sdk.Implementation{Name: "peer", Version: "1"}, nil)
 	sdk.AddTool(server, &sdk.Tool{Name: "sum"}, func(_ context.Context, _ *sdk.CallToolRequest, in sumIn) (*sdk.CallToolResult, any, error) {
 		return words(fmt.Sprint(in.A + in.B)), nil, nil

@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/mcp/gateway"
 	"github.com/holdfast-dev/holdfast/internal/mcp/gatewaytest"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
 )
 
 // hostileServer is a server that answers the handshake and its list, and then
@@ -113,7 +113,7 @@ func TestHostileServers(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("counts files and children under /proc")
 	}
-	n := repeat.Times(1000, 5) // a deaf one a tenth of it
+	n := testrepeat.Times(1000, 5) // a deaf one a tenth of it
 	for role, want := range map[string]string{
 		"floods": "", "hangs": "", "lies about ids": "", "half a line": "",
 		"answers twice": "done", "changes tools": "done", "kind": "done",

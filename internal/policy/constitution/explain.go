@@ -16,7 +16,7 @@ import (
 	"cel.dev/cel-go/parser"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 )
 
 // Bounds of what an explanation shows.

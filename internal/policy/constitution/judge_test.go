@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/growth"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testgrowth"
 	"golang.org/x/sys/unix"
 )
 
@@ -208,9 +208,9 @@ func TestBounds(t *testing.T) {
 	plain := map[string]any{"l": manyNumbers(2_000_000)}
 	floor := time.Hour
 	for range 2 {
-		begin := growth.Used()
+		begin := testgrowth.Used()
 		judgeOne(t, `args.l.all(x, x == 1)`, Facts{Payload: plain})
-		floor = min(floor, growth.Used()-begin)
+		floor = min(floor, testgrowth.Used()-begin)
 	}
 	for name, c := range map[string]struct {
 		when string
@@ -236,9 +236,9 @@ func TestBounds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			took := time.Hour
 			for range 4 { // the least counts: all else that the process does only adds
-				begin := growth.Used()
+				begin := testgrowth.Used()
 				got := judgeOne(t, c.when, Facts{Payload: c.args})
-				took = min(took, growth.Used()-begin)
+				took = min(took, testgrowth.Used()-begin)
 				if len(got) != 1 || got[0].Verdict != holdfast.Deny || !errors.Is(got[0].Err, c.kind) {
 					t.Fatalf("%.300s", fmt.Sprint(got))
 				}

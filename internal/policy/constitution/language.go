@@ -12,7 +12,7 @@ import (
 	"cel.dev/cel-go/ext"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 )
 
 // Bounds of a constitution. Cost is in CEL's units, of which one is roughly

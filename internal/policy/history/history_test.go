@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/growth"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testgrowth"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 )
 
@@ -352,7 +352,7 @@ func TestShortWindowsMakeNoChunkOfEachEntry(t *testing.T) {
 // TestRemoveLooksInItsOwnGroupAlone: an agent that makes many groups, and whose
 // requests never start, does not make each cost as much as all.
 func TestRemoveLooksInItsOwnGroupAlone(t *testing.T) {
-	growth.Linear(t, 8_000, func(n int) func() {
+	testgrowth.Linear(t, 8_000, func(n int) func() {
 		return func() {
 			p := past("p", time.Hour)
 			h := used(1<<40, noon, p)
@@ -431,16 +431,16 @@ func TestAskDoesNotWalkTheWindow(t *testing.T) {
 	h, p := million(t, 200_000)
 	now := noon.Add(24 * time.Hour)
 	k := h.Add(now, "t", "x", nil)
-	from := growth.Used()
+	from := testgrowth.Used()
 	for range 1_000 {
 		if a, err := k.Ask(p, "", now); err != nil || a.Count != 200_000 {
 			t.Fatal(a, err)
 		}
 	}
-	asked := growth.Used() - from
-	from = growth.Used()
+	asked := testgrowth.Used() - from
+	from = testgrowth.Used()
 	million(t, 20_000)
-	if entered := growth.Used() - from; asked > entered {
+	if entered := testgrowth.Used() - from; asked > entered {
 		t.Errorf("a thousand questions took %v, a tenth of the entries %v", asked, entered)
 	}
 }
@@ -454,7 +454,7 @@ func TestCostsGrowLinearly(t *testing.T) {
 		"at once":    func(int, int) int { return 0 },
 	} {
 		t.Run(name, func(t *testing.T) {
-			growth.Linear(t, 16_000, func(n int) func() {
+			testgrowth.Linear(t, 16_000, func(n int) func() {
 				return func() {
 					p := past("p", 24*time.Hour)
 					h := New(1 << 40)

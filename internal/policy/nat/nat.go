@@ -8,7 +8,7 @@ import (
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 )
 
 // State is what is known of a check. The zero value is Unknown, which refuses as

@@ -10,7 +10,7 @@ import (
 	"encoding/json"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/payload"
+	"github.com/holdfast-dev/holdfast/internal/leaf/payload"
 )
 
 // Arg is what is known of one member of arguments whose values are not kept.

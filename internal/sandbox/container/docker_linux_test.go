@@ -20,7 +20,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/container"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process"
@@ -248,7 +248,7 @@ func rootOf(t *testing.T, p *process.Tier, language string) string {
 func pythonOf(t *testing.T, p *process.Tier) string {
 	t.Helper()
 	root := rootOf(t, p, "python3")
-	if repeat.Enduring {
+	if testrepeat.Enduring {
 		return root
 	}
 	slim := filepath.Join(t.TempDir(), "slim")
@@ -275,7 +275,7 @@ func (d *docker) open(t *testing.T, p *process.Tier, change func(*container.Dock
 func TestDocker(t *testing.T) {
 	d, p := startDocker(t), programs(t)
 	roots := []string{pythonOf(t, p)}
-	if repeat.Enduring { // the engine unpacks 100 MB for Node.js
+	if testrepeat.Enduring { // the engine unpacks 100 MB for Node.js
 		roots = append(roots, rootOf(t, p, "node"))
 	}
 	d.importFolders(t, "languages", "", roots...)
@@ -308,7 +308,7 @@ func dockerRuns(t *testing.T, d *docker, p *process.Tier) {
 		"unnamed": {code: "import ctypes; print('now',flush=True); ctypes.CDLL(None).ptrace(0,0,0,0); print('reached')", want: sandbox.SyscallBlocked, why: sandbox.ReasonSyscall, exit: 159, out: "now\n"},
 		"files":   {code: "open('a/b.txt','w').write('x'); print(open('a/f').read()); import os, sys; os.symlink('/etc','l'); sys.exit(137)", spec: sandbox.Spec{Files: map[string][]byte{"a/f": []byte("given")}}, want: sandbox.Completed, exit: 137, out: "given\n", files: map[string]string{"a/b.txt": "x"}},
 	} {
-		if name == "node" && !repeat.Enduring {
+		if name == "node" && !testrepeat.Enduring {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/container"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process"
@@ -23,7 +23,7 @@ func dockerSuite(t *testing.T, d *docker, p *process.Tier) {
 	if runtime.GOARCH != "amd64" {
 		t.Skipf("the suite's calls are numbered for amd64, and this is %s", runtime.GOARCH)
 	}
-	part := sandboxtest.ChoosePart(suiteEnv, repeat.Enduring, fewAttempts())
+	part := sandboxtest.ChoosePart(suiteEnv, testrepeat.Enduring, fewAttempts())
 	sandboxtest.Docker(t, part, func(t *testing.T) sandboxtest.Runner { return smallDocker{d.open(t, p, nil)} })
 }
 

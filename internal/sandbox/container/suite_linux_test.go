@@ -16,7 +16,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/container"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/sandboxtest"
@@ -36,11 +36,11 @@ func TestEscapeSuite(t *testing.T) {
 		return small{c}
 	}
 	if os.Geteuid() == 0 {
-		sandboxtest.Container(t, sandboxtest.ChoosePart("", repeat.Enduring, sandboxtest.EachWall()), runner)
+		sandboxtest.Container(t, sandboxtest.ChoosePart("", testrepeat.Enduring, sandboxtest.EachWall()), runner)
 		return
 	}
 	few := fewAttempts().And("network/tcp", "limit/a list", "property/no descriptor leaks")
-	sandboxtest.Rootless(t, sandboxtest.ChoosePart(rootlessEnv, repeat.Enduring, few), runner)
+	sandboxtest.Rootless(t, sandboxtest.ChoosePart(rootlessEnv, testrepeat.Enduring, few), runner)
 }
 
 // rootlessEnv holds a number n: one of n attempts of each family is made as an ordinary
@@ -81,7 +81,7 @@ func TestRootless(t *testing.T) {
 		t.Fatal(err)
 	}
 	names := []string{"TestEscapeSuite", "TestRootlessPosture", "TestRunWhoeverStartsIt"}
-	if repeat.Enduring {
+	if testrepeat.Enduring {
 		names = append(names, "TestRun", "TestImage", "TestKilledHoldfast")
 	}
 	cmd := exec.Command(self, "-test.run=^("+strings.Join(names, "|")+")$", "-test.v")

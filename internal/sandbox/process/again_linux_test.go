@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -36,13 +36,13 @@ func TestARunSurvivesItsLaunchersDeath(t *testing.T) {
 		}
 	}
 	ran("at first")
-	for range repeat.Times(10, 3) {
+	for range testrepeat.Times(10, 3) {
 		z := launched(t, b)
 		z.cmd.Process.Kill()
 		<-z.done // a run may begin and end between a signal and a death
 		ran("after its launcher was killed")
 	}
-	for range repeat.Times(10, 3) {
+	for range testrepeat.Times(10, 3) {
 		z := launched(t, b)
 		ran("before the launcher is killed")
 		b.Settle(t.Context())
@@ -61,7 +61,7 @@ func TestARunSurvivesItsLaunchersDeath(t *testing.T) {
 		time.AfterFunc(20*time.Millisecond, func() { z.cmd.Process.Kill() })
 		ran("while its walls were raised")
 	}
-	ended, times := 0, repeat.Times(60, 12)
+	ended, times := 0, testrepeat.Times(60, 12)
 	for i := range times {
 		after := time.Duration(i) * 6 * time.Millisecond / time.Duration(times)
 		z := launched(t, b)

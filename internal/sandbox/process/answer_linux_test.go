@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -131,7 +131,7 @@ L.syscall(60, 0)
 // counted as asked.
 func floodWithQuestions(t *testing.T, head string) {
 	t.Helper()
-	left := repeat.Times(refusedFlood, 1000)
+	left := testrepeat.Times(refusedFlood, 1000)
 	code := fmt.Sprintf(head+"for _ in range(%d): L.sysinfo(b)\nprint('half', flush=True)\n"+
 		"while True: L.sysinfo(b)", left/2)
 	b := warmed(t, "python3", 2)

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -53,7 +53,7 @@ func TestAttack_killedAtAnyMoment(t *testing.T) {
 	})
 	for worker := range 6 {
 		runs.Go(func() {
-			for i := range repeat.Times(12, 3) {
+			for i := range testrepeat.Times(12, 3) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rand.IntN(250))*time.Millisecond)
 				res, err := b.Run(ctx, sandbox.Spec{ID: fmt.Sprintf("chaos-%d-%d", worker, i), Language: "python3", Code: []byte(hostile[rand.IntN(len(hostile))]), Timeout: 5 * time.Second, Need: anyWalls})
 				cancel()
@@ -125,7 +125,7 @@ func TestAttack_programsThatAreNone(t *testing.T) {
 	}
 	random := rand.New(rand.NewPCG(1, 2))
 	ends := map[string]int{}
-	for range repeat.Times(200, 40) {
+	for range testrepeat.Times(200, 40) {
 		code := slices.Clone(whole)
 		for range 1 + random.IntN(3) {
 			code[random.IntN(min(len(code), 240))] = []byte{0, 1, 0x7f, 0x80, 0xff, byte(random.Uint32())}[random.IntN(6)]
@@ -206,7 +206,7 @@ fcntl.fcntl(1, fcntl.F_SETFL, os.O_NONBLOCK)
 func TestAttack_answersIntoMovingMemory(t *testing.T) {
 	onlyHere(t)
 	span := ".4" // seconds
-	if repeat.Enduring {
+	if testrepeat.Enduring {
 		span = "1"
 	}
 	_, b := prepared(t, "python3")

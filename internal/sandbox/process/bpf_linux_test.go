@@ -8,7 +8,7 @@ import (
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 )
 
 // machineFor loads a compiled filter into an interpreter of classic BPF that is
@@ -65,7 +65,7 @@ func TestFilterIsTheProfile(t *testing.T) {
 	for lang, p := range map[string]*profile{"python3": pythonProfile(), "node": nodeProfile(), "static": staticProfile(), "narrowed": narrow, "empty": {}} {
 		vm := machineFor(t, p)
 		passed := 0
-		for nr := uint32(0); nr < 600; nr += uint32(10 / repeat.Times(10, 2)) {
+		for nr := uint32(0); nr < 600; nr += uint32(10 / testrepeat.Times(10, 2)) {
 			name := callName(tables()[0], int(nr))
 			for _, args := range borders(p, name) {
 				want := uint32(unix.SECCOMP_RET_USER_NOTIF)
@@ -86,7 +86,7 @@ func TestFilterIsTheProfile(t *testing.T) {
 				}
 			}
 		}
-		if lang != "empty" && passed < repeat.Times(100, 20) {
+		if lang != "empty" && passed < testrepeat.Times(100, 20) {
 			t.Errorf("%s: only %d calls pass", lang, passed)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/scratch"
 )
@@ -81,7 +81,7 @@ func runThrough(t *testing.T, b *Tier, paths []sandbox.Path, spec sandbox.Spec,
 func carryInherited(t *testing.T, b, _ *Tier) {
 	for i, name := range slices.Sorted(maps.Keys(inheritances)) {
 		code, through := inheritances[name], []sandbox.Path{sandbox.PathParked, sandbox.PathForked}
-		if !repeat.Enduring {
+		if !testrepeat.Enduring {
 			through = through[i%2:][:1] // the one or the other
 		}
 		t.Run(name, func(t *testing.T) {
@@ -206,7 +206,7 @@ func carryLate(t *testing.T, b, _ *Tier) {
 				t.Skip("it is written for amd64")
 			}
 			left := 0
-			for range repeat.Times(5, 2) {
+			for range testrepeat.Times(5, 2) {
 				b.Settle(t.Context())
 				spec, err := b.Prepare(t.Context(), sandbox.Spec{Language: "python3", ID: "late", Need: anyWalls, Code: []byte(head + code + tail), Timeout: 5 * time.Second})
 				if err != nil {
@@ -271,7 +271,7 @@ func carryFiles(t *testing.T, b, cold *Tier) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for range repeat.Times(3, 1) {
+		for range testrepeat.Times(3, 1) {
 			b.Settle(t.Context())
 			got, err := b.Run(t.Context(), sandbox.Spec{Language: "python3", ID: "carry", Code: []byte(program), Files: given, Need: anyWalls})
 			if err != nil || facts(got) != facts(want) {
@@ -293,7 +293,7 @@ func carryTexts(t *testing.T, b, cold *Tier) {
 	list := texts()
 	names := []string{"a carriage return before an encoding", "two, and an encoding too late", "both ends", "a mark and another encoding, long",
 		"an unknown encoding", "UTF-7", "brackets, long", "a control character"}
-	if repeat.Enduring {
+	if testrepeat.Enduring {
 		names = slices.Sorted(maps.Keys(list))
 	}
 	for i, name := range names {
@@ -306,7 +306,7 @@ func carryTexts(t *testing.T, b, cold *Tier) {
 			t.Fatal(name, err)
 		}
 		through := paths
-		if !repeat.Enduring {
+		if !testrepeat.Enduring {
 			through = paths[i%2:][:1] // the one or the other
 		}
 		runThrough(t, b, through, sandbox.Spec{Code: []byte(code)}, func(t *testing.T, got *sandbox.Result) {
@@ -334,7 +334,7 @@ func carryEnvironments(t *testing.T, b, cold *Tier) {
 	} {
 		s := sandbox.Spec{Language: "python3", ID: "carry", Code: []byte(say), Environment: env, Need: anyWalls}
 		want, wantErr := cold.Run(t.Context(), s)
-		for range repeat.Times(2, 1) {
+		for range testrepeat.Times(2, 1) {
 			b.Settle(t.Context())
 			got, err := b.Run(t.Context(), s)
 			if (err == nil) != (wantErr == nil) || err == nil && facts(got) != facts(want) {
@@ -430,7 +430,7 @@ func carryCrowd(t *testing.T, b, _ *Tier) {
 			}
 		})
 	}
-	for i := range repeat.Times(6, 2) {
+	for i := range testrepeat.Times(6, 2) {
 		for _, pid := range z.zygotes()[1:] {
 			if i%2 == 0 {
 				unix.Kill(pid, unix.SIGSTOP)

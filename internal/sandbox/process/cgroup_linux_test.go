@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -260,7 +260,7 @@ func TestProcessEntersByItself(t *testing.T) {
 
 func TestNothingIsLeftOfGroups(t *testing.T) {
 	c := groupsHere(t, sandbox.WallPids)
-	for i := range repeat.Times(500, 51) {
+	for i := range testrepeat.Times(500, 51) {
 		g, err := c.create("same-name", usual())
 		if err != nil {
 			t.Fatal(err)

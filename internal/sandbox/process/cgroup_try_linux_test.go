@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 )
 
 // TestBystandersHoldNothing: of what is open here when one is started, nothing
@@ -38,7 +38,7 @@ func TestBystandersAtOnce(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 8 {
 			wg.Go(func() {
-				for range repeat.Times(50, 8) {
+				for range testrepeat.Times(50, 8) {
 					p, err := startBystander(-1, nil)
 					if err != nil {
 						t.Error(err)

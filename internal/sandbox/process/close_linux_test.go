@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -27,7 +27,7 @@ import (
 func TestClose_underRuns(t *testing.T) {
 	installed(t, "python3")
 	dir := rootsFor(t)
-	for range repeat.Times(3, 1) {
+	for range testrepeat.Times(3, 1) {
 		var said sync.Map
 		b, err := Open(context.Background(), Config{Dir: dir, Secret: func(string) bool { return false }, Warn: func(s string) { said.Store(s, true) }, Parked: 4})
 		if err != nil {

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -66,7 +66,7 @@ func TestBombsWithoutGroups(t *testing.T) {
 			}
 		}},
 	} {
-		if !repeat.Enduring && slices.Contains(costly, name) {
+		if !testrepeat.Enduring && slices.Contains(costly, name) {
 			continue // another one meets the same wall
 		}
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 )
 
 // TestListenerAmongSignals: whoever asks is answered once each time, however
@@ -22,7 +22,7 @@ import (
 // more, and not before.
 func TestListenerAmongSignals(t *testing.T) {
 	const forks = 3
-	each := repeat.Times(2000, 100)
+	each := testrepeat.Times(2000, 100)
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)

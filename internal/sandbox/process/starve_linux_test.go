@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -291,7 +291,7 @@ func TestRunWhileMemoryIsShort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range repeat.Times(3, 1) {
+	for i := range testrepeat.Times(3, 1) {
 		res, err := b.Run(t.Context(), sandbox.Spec{ID: fmt.Sprint("short-", i), Language: python, MemoryMB: 512, Code: []byte("x = bytearray(250 << 20)\nprint('held')"), Need: anyWalls})
 		if err != nil {
 			t.Fatal(err)

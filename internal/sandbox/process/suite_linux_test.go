@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/sandboxtest"
 )
 
@@ -21,7 +21,7 @@ func choosePart(p sandboxtest.Part) sandboxtest.Part {
 	if os.Getenv(sandboxtest.TwinsEnv) != "" {
 		p = sandboxtest.EachWall()
 	}
-	return sandboxtest.ChoosePart("", repeat.Enduring, p)
+	return sandboxtest.ChoosePart("", testrepeat.Enduring, p)
 }
 
 // TestEscapeSuite runs the suite as the user that the tests run as: root or not. Without
@@ -61,7 +61,7 @@ func TestEscapeSuiteRootless(t *testing.T) {
 		t.Fatal(err)
 	}
 	pattern := "^TestEscapeSuite$"
-	if repeat.Enduring {
+	if testrepeat.Enduring {
 		pattern = "^TestEscapeSuite(Warm|Workspace)?$"
 	}
 	cmd := exec.Command(self, "-test.run="+pattern, "-test.v", "-test.parallel=1")

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -135,7 +135,7 @@ func TestTraceSees(t *testing.T) {
 
 // TestManyRunsLeaveNothing: after 10 000 runs there is what there was before.
 func TestManyRunsLeaveNothing(t *testing.T) {
-	runs := repeat.Times(10_000, 60) / 3 * 3
+	runs := testrepeat.Times(10_000, 60) / 3 * 3
 	t.Setenv("TMPDIR", t.TempDir())
 	b := tier(t)
 	spec := sandbox.Spec{ID: "many", Language: sandbox.Static, Need: anyWalls,

@@ -19,7 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/sandboxtest"
 )
@@ -170,7 +170,7 @@ func TestWarm_sameAsCold(t *testing.T) {
 	list := []string{"names", "modules", "frames", "environment", "hash seed", "files", "shadow2", "exit words", "exit hard", "error",
 		"syntax", "latin-1", "bad hook", "stdin", "atexit", "del", "unflushed", "other out", "threads", "signal", "sigint", "walls",
 		"large", "much output", "refused", "blocked"}
-	if repeat.Enduring {
+	if testrepeat.Enduring {
 		list = slices.Sorted(maps.Keys(specs))
 	}
 	for i, name := range list {
@@ -185,7 +185,7 @@ func TestWarm_sameAsCold(t *testing.T) {
 		}
 		forks := playerCode() != nil
 		paths := []sandbox.Path{sandbox.PathParked, sandbox.PathForked}
-		if !repeat.Enduring {
+		if !testrepeat.Enduring {
 			paths = paths[i%2:][:1] // the one or the other
 		}
 		for _, through := range paths {
@@ -232,12 +232,12 @@ func TestWarm_siblingsShareNothingRandom(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := warmed(t, name, 4)
-			if z := b.only(t).pool.nursery; z != nil && !repeat.Enduring {
+			if z := b.only(t).pool.nursery; z != nil && !testrepeat.Enduring {
 				z.mu.Lock()
 				z.now.forks = max(z.now.forks, zygoteForks-6) // the last siblings are another's forks
 				z.mu.Unlock()
 			}
-			n, seen, drawn := repeat.Times(100, siblings[name]), map[string]int{}, map[int]map[string]int{}
+			n, seen, drawn := testrepeat.Times(100, siblings[name]), map[string]int{}, map[int]map[string]int{}
 			if name == "python3" && playerCode() != nil {
 				drawn = map[int]map[string]int{1: {}, 7: {}, 8: {}} // hashes, and a place in memory
 			}
@@ -281,7 +281,7 @@ func TestWarm_eachServesOnce(t *testing.T) {
 	var parked atomic.Int64
 	for w := range 8 {
 		wg.Go(func() {
-			for i := range repeat.Times(12, 4) {
+			for i := range testrepeat.Times(12, 4) {
 				me := fmt.Sprintf("%d-%d", w, i)
 				code := "import os, builtins, sys\nassert not hasattr(builtins, 'been'); builtins.been = 1\nprint(os.environ['ME'], open('f').read(), sorted(os.listdir()), os.uname().nodename, '" + me + "'); open('been', 'w').write('x')"
 				res, err := b.Run(t.Context(), sandbox.Spec{ID: me, Language: "python3", Code: []byte(code), Environment: map[string]string{"ME": me}, Files: map[string][]byte{"f": []byte(me)}, Need: anyWalls})
@@ -508,7 +508,7 @@ func searchMemory(t *testing.T, pid int, secret []byte) (read int, found bool) {
 // before.
 func TestWarm_nothingIsLeft(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir()) // whose names are counted
-	b, often := warmed(t, "python3", 4), repeat.Times(1000, 20)
+	b, often := warmed(t, "python3", 4), testrepeat.Times(1000, 20)
 	spec := sandbox.Spec{ID: "soak", Language: "python3", Code: []byte("print(6 * 7)"), Need: anyWalls}
 	count := func() Trace {
 		for b.Settle(t.Context()); !b.only(t).pool.nursery.alone(); b.Settle(t.Context()) {

@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -86,7 +86,7 @@ func TestWarm_nodeWithAnEnvironment(t *testing.T) {
 		if s.Environment == nil {
 			s.Environment = env
 		}
-		if !repeat.Enduring && !slices.Contains(few, name) {
+		if !testrepeat.Enduring && !slices.Contains(few, name) {
 			continue
 		}
 		s.Language, s.ID, s.Need = "node", "same", anyWalls

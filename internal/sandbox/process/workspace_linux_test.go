@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -121,7 +121,7 @@ func runRootless(t *testing.T) {
 	t.Helper()
 	few := []string{"TestNetwork_Accept1", "TestWorkspaceEnds", "TestWorkspaceIsUnderLandlock", "TestWorkspaceNetwork",
 		"TestWorkspaceOwnsWhatItMakes", "TestWorkspaceProcIsReadOnly"}
-	if os.Geteuid() == 0 && (repeat.Enduring || slices.Contains(few, t.Name())) {
+	if os.Geteuid() == 0 && (testrepeat.Enduring || slices.Contains(few, t.Name())) {
 		name := t.Name()
 		t.Run("rootless", func(t *testing.T) { asRootless(t, name) })
 	}

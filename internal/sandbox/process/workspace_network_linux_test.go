@@ -16,7 +16,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -176,7 +176,7 @@ func (e *echoing) reach() sandbox.Reach {
 func inNetworks(t *testing.T, do func(*echoing)) {
 	runRootless(t)
 	always := []string{"TestNetwork_Accept1", "TestNetwork_Invariant1", "TestNetwork_Invariant2"}
-	both := repeat.Enduring || slices.Contains(always, t.Name())
+	both := testrepeat.Enduring || slices.Contains(always, t.Name())
 	for _, listed := range []bool{false, true} {
 		if listed && !both {
 			continue

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -427,7 +427,7 @@ func TestNetwork_LeavesNothing(t *testing.T) {
 	}
 	once()
 	fds, procs, _ := count()
-	for range repeat.Times(100, 20) {
+	for range testrepeat.Times(100, 20) {
 		once()
 	}
 	var fdsNow, procsNow int

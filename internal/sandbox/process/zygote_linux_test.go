@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -64,7 +64,7 @@ func TestZygote_hasChildrenForAWhile(t *testing.T) {
 	first := z.zygotes()[1:]
 	seeds, paths := map[string]int{}, map[sandbox.Path]int{}
 	n, zygotes := 3*zygoteForks, 3
-	if !repeat.Enduring {
+	if !testrepeat.Enduring {
 		n, zygotes = zygoteForks/4+8, 2
 		z.pool.nursery.mu.Lock()
 		z.pool.nursery.now.forks += zygoteForks * 3 / 4 // as if it had forked more
@@ -114,7 +114,7 @@ func TestZygote_killed(t *testing.T) {
 		})
 	}
 	var killed []int
-	for round := range repeat.Times(20, 4) {
+	for round := range testrepeat.Times(20, 4) {
 		for _, pid := range z.anotherZygote(t, killed, round%2 == 0) {
 			killed = append(killed, append(descendants(pid), pid)...)
 			unix.Kill(pid, unix.SIGKILL)

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -85,7 +85,7 @@ func children(t *testing.T) map[int]string {
 func TestRestoredGuestsDiffer(t *testing.T) {
 	b := tier(t)
 	id, modules := "os.getrandom(16).hex()", "os, random, time"
-	if repeat.Enduring { // in a guest it takes a second to import
+	if testrepeat.Enduring { // in a guest it takes a second to import
 		id, modules = "uuid.uuid4()", modules+", uuid"
 	}
 	code := "import " + modules + "\nprint(os.urandom(16).hex(), random.random(), " + id +

@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/sandboxtest"
 )
@@ -17,7 +17,7 @@ const suiteEnv = "HOLDFAST_TEST_VM_EVERY"
 // endure, eight at a time: more than there are processors, so that every guest is slow.
 func TestEscapeSuite(t *testing.T) {
 	few := sandboxtest.Named("namespace/unshare mount", "files/read /etc/passwd", "limit/threads")
-	sandboxtest.VM(t, sandboxtest.ChoosePart(suiteEnv, repeat.Enduring, few), func(t *testing.T) sandboxtest.Runner { return modest{tier(t)} })
+	sandboxtest.VM(t, sandboxtest.ChoosePart(suiteEnv, testrepeat.Enduring, few), func(t *testing.T) sandboxtest.Runner { return modest{tier(t)} })
 }
 
 // modest is the tier with the process tier's limits for what asks for none: to

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/sandboxtest"
@@ -20,7 +20,7 @@ import (
 
 func openInside(ctx context.Context, dir string) (Inside, error) {
 	parked := 1 // a guest does one order
-	if repeat.Enduring {
+	if testrepeat.Enduring {
 		parked = 2 // as the daemon's
 	}
 	return process.Open(ctx, process.Config{Dir: dir, Secret: func(string) bool { return false }, Parked: parked})
@@ -90,7 +90,7 @@ func assemble(t testing.TB, boots string) error {
 			return err
 		}
 		root := beside.Root
-		if !repeat.Enduring { // a guest copies it, and each instruction is emulated
+		if !testrepeat.Enduring { // a guest copies it, and each instruction is emulated
 			sandboxtest.CopySlimRoot(t, filepath.Join(dir, "slim"), root)
 			root = filepath.Join(dir, "slim")
 		}
@@ -105,7 +105,7 @@ func assemble(t testing.TB, boots string) error {
 // languages are those of the guests. To boot one with Node.js takes an emulated machine
 // several times as long.
 func languages() []string {
-	if repeat.Enduring {
+	if testrepeat.Enduring {
 		return []string{"python3", "node"}
 	}
 	return []string{"python3"}
@@ -125,7 +125,7 @@ func makeProgram(t testing.TB, path string) error {
 		return errors.Join(err, os.WriteFile(path, b, 0o755))
 	}
 	args := []string{"test", "-c", "-ldflags=-s -w", "-o", path, "."}
-	if repeat.Enduring {
+	if testrepeat.Enduring {
 		args = slices.Insert(args, 2, "-tags", "endure")
 	}
 	build := exec.Command("go", args...)

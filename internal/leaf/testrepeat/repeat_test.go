@@ -1,4 +1,4 @@
-package repeat
+package testrepeat
 
 import (
 	"go/build/constraint"

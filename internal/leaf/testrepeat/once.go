@@ -1,6 +1,6 @@
 //go:build !endure
 
-package repeat
+package testrepeat
 
 // Enduring reports whether the tests were built to do everything in full.
 const Enduring = false

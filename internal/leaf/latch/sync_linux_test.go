@@ -1,4 +1,4 @@
-package halt
+package latch
 
 import (
 	"errors"
@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast/internal/syncwatch"
+	"github.com/holdfast-dev/holdfast/internal/leaf/syncwatch"
 )
 
 // TestLatchIsSynced: a halt and its end survive a power cut. The content is on disk

@@ -1,8 +1,8 @@
-// Package halt is the latch that stops everything (D34): one file whose
+// Package latch is the latch that stops everything (D34): one file whose
 // presence, whatever it holds, means that nothing may be done. It is the one
 // package of the pure floors that touches a file, because the latch must be
 // readable without the store, the daemon or any lock.
-package halt
+package latch
 
 import (
 	"encoding/json"

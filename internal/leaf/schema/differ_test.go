@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 )
 
 const (
@@ -337,7 +337,7 @@ func TestDecidesKeywordsAsPeer(t *testing.T) {
 	for i, dialect := range []string{d7, d2019, d2020} {
 		for j, keyword := range keywords {
 			for k, value := range values {
-				if repeat.Times(1, 0) == 0 && (i+j+k)%8 != 0 {
+				if testrepeat.Times(1, 0) == 0 && (i+j+k)%8 != 0 {
 					continue
 				}
 				inner, at := fmt.Sprintf(`{%q:%s}`, keyword, value), "/properties/p/allOf/0"
@@ -375,7 +375,7 @@ func TestDecidesKeywordsAsPeer(t *testing.T) {
 func TestDecidesReferencesAsPeer(t *testing.T) {
 	r := rand.New(rand.NewPCG(25, 3))
 	counts := map[string]int{}
-	for range repeat.Times(3000, 300) {
+	for range testrepeat.Times(3000, 300) {
 		raw := randomAddresses(r)
 		ours, err, validates, theirs := decide(t, raw)
 		switch {
@@ -394,7 +394,7 @@ func TestDecidesReferencesAsPeer(t *testing.T) {
 	}
 	t.Log(counts)
 	for _, name := range []string{"both accept", "both reject", "circle"} {
-		if counts[name] < repeat.Times(50, 5) {
+		if counts[name] < testrepeat.Times(50, 5) {
 			t.Errorf("too few of %s: %d", name, counts[name])
 		}
 	}
@@ -502,7 +502,7 @@ func TestFormatsAsPeer(t *testing.T) {
 			t.Fatal(name, err, theirs)
 		}
 		for _, seed := range list {
-			for i := range repeat.Times(400, 50) {
+			for i := range testrepeat.Times(400, 50) {
 				s := seed
 				for range min(i, 1+r.IntN(2)) {
 					s = mutate(r, s)
@@ -608,7 +608,7 @@ func TestMetaschemasAreWhole(t *testing.T) {
 // through are compiled or rejected in time.
 func TestHostileSchemas(t *testing.T) {
 	limit := 3 * time.Second
-	if repeat.Times(10, 1) < 10 {
+	if testrepeat.Times(10, 1) < 10 {
 		limit *= 10 // the race detector makes everything slower
 	}
 	long := strings.Repeat("n", 400_000)

@@ -1,4 +1,4 @@
-package halt
+package latch
 
 import (
 	"encoding/json"

@@ -17,7 +17,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/growth"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testgrowth"
 )
 
 func mustParse(t testing.TB, s string) *Doc {
@@ -336,7 +336,7 @@ func TestLargeIsLinear(t *testing.T) {
 		"names_differ_late": {1_000_000, func(n int) string { return `{"` + strings.Repeat("a", n) + `1":1,"` + strings.Repeat("a", n) + `0":1}` }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			growth.Linear(t, c.n, func(n int) func() {
+			testgrowth.Linear(t, c.n, func(n int) func() {
 				doc := []byte(c.doc(n))
 				return func() { _, _ = Parse(doc) }
 			})

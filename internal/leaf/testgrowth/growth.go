@@ -1,8 +1,8 @@
-// Package growth is for tests of what hostile input costs: it fails where the
+// Package testgrowth is for tests of what hostile input costs: it fails where the
 // work grows faster than the input. It does not depend on the clock or on the speed
 // of one machine: a run is compared with one of the same process with a sixteenth of
 // the input, in processor time, which other processes do not lengthen.
-package growth
+package testgrowth
 
 import (
 	"runtime/debug"

@@ -1,4 +1,4 @@
-package growth
+package testgrowth
 
 import (
 	"fmt"

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/growth"
-	"github.com/holdfast-dev/holdfast/internal/repeat"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testgrowth"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 )
 
 // TestHostile puts documents of megabytes to schemas that multiply, with a
@@ -35,15 +35,15 @@ func TestHostile(t *testing.T) {
 		fmt.Fprintf(&numbers, "%d.5,", i)
 	}
 	// With the race detector both are an eighth: what one costs the other does.
-	mb, work := repeat.Times(1<<20, 1<<17), repeat.Times(maxWork/10, maxWork/80)
+	mb, work := testrepeat.Times(1<<20, 1<<17), testrepeat.Times(maxWork/10, maxWork/80)
 	plain, usual := mustCompile(t, `{"items":{"type":"integer","minimum":0}}`), tree(t, list("1", mb))
 	floor := time.Hour
 	for range 3 {
-		start := growth.Used()
+		start := testgrowth.Used()
 		if found, err := plain.graph.within(context.Background(), usual, work/8); holdfast.KindOf(err) != holdfast.KindTimeout {
 			t.Fatal(found, err)
 		}
-		floor = min(floor, 8*(growth.Used()-start))
+		floor = min(floor, 8*(testgrowth.Used()-start))
 	}
 	for _, c := range []struct {
 		name, schema, doc string
@@ -73,9 +73,9 @@ func TestHostile(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := mustCompile(t, c.schema)
 			doc := tree(t, c.doc)
-			start := growth.Used()
+			start := testgrowth.Used()
 			found, err := s.graph.within(context.Background(), doc, work)
-			took := growth.Used() - start
+			took := testgrowth.Used() - start
 			t.Logf("%d violations, %v, %v, %.1f of the floor", len(found), err, took.Round(time.Millisecond), float64(took)/float64(floor))
 			if took > 20*floor {
 				t.Errorf("took %v of the processor for two walks of %d units; what is not hostile takes %v", took, work, floor)
@@ -113,7 +113,7 @@ func TestWholeBudget(t *testing.T) {
 // TestHonestLarge: 10 MB that fit an ordinary schema are valid.
 func TestHonestLarge(t *testing.T) {
 	s := mustCompile(t, `{"type":"array","items":{"type":"object","properties":{"id":{"type":"integer","minimum":0},"n":{"type":"string","maxLength":40,"pattern":"^[a-z]+$"}},"required":["id"],"additionalProperties":false}}`)
-	doc := tree(t, "["+strings.Join(objects(repeat.Times(400_000, 50_000)), ",")+"]")
+	doc := tree(t, "["+strings.Join(objects(testrepeat.Times(400_000, 50_000)), ",")+"]")
 	if found, err := s.Validate(context.Background(), doc); err != nil || found != nil {
 		t.Errorf("got %v, %v", found, err)
 	}
@@ -161,7 +161,7 @@ func TestCanceled(t *testing.T) {
 // TestManyAddressesBelowOneLongName: the pointer of a schema costs nothing unless an error
 // has it.
 func TestManyAddressesBelowOneLongName(t *testing.T) {
-	growth.Linear(t, 400, func(n int) func() {
+	testgrowth.Linear(t, 400, func(n int) func() {
 		var ids strings.Builder
 		for i := range n {
 			fmt.Fprintf(&ids, `%s"%d":{"$id":"i%d"}`, strings.Repeat(",", min(i, 1)), i, i)
