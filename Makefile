@@ -118,7 +118,7 @@ define RACE_PART
 ./internal/redact             BodiesReadWithOneEngineStayApart|AttackTogether
 ./internal/mcp/gateway        TestParallelCalls|TestHTTP(ManyClients|Vanish|Close)|TestRouter(Cancels|Ends|Keeps|Outlives)|TestOutbox|TestPanics|TestClientThatDoesNotRead|TestServerThatDoesNotRead|TestServerDiesMidCall|TestClientGoesMidCall|TestBusy|TestDisconnects|TestAttackHTTP_one_group
 ./internal/sqlite             TestStore$$|TestAlone|TestLull|TestViewOvertaken|TestRunway
-./kernel                      TestKernelContext_(AC1_|INV7)|TestK3_(AC3_INV1_race|rates_race)|TestK5_D10_race|TestK6_AC5|TestK7_(race|D11_two_reviewers|D11_identical|awaiting)|TestHaltCutsAndRefuses|TestEgress_D(9_at_once|34_a_stream)|TestD34_a_halt|TestTree_|TestPast_(parallel|reload)|Test001_Layer1_Budget_exceeded_by_many|TestFMEA_K105_1|TestVersions_|TestD11_forgetting|TestLease|TestAttackFalseAlarm
+./internal/kernel                      TestKernelContext_(AC1_|INV7)|TestK3_(AC3_INV1_race|rates_race)|TestK5_D10_race|TestK6_AC5|TestK7_(race|D11_two_reviewers|D11_identical|awaiting)|TestHaltCutsAndRefuses|TestEgress_D(9_at_once|34_a_stream)|TestD34_a_halt|TestTree_|TestPast_(parallel|reload)|Test001_Layer1_Budget_exceeded_by_many|TestFMEA_K105_1|TestVersions_|TestD11_forgetting|TestLease|TestAttackFalseAlarm
 ./internal/console            TestStreamsAreBounded|TestEvents$$|TestAttackLinkRace|TestAttack_(link_raced|one_browser)|TestPassphraseOneAtATime
 ./internal/policy/history            TestRulesAreSwapped|TestParallelRequestsNeverPass|TestLoadingWhile
 ./internal/snapshot           TestTwo(TreesAtOnce|AtOnce)|TestBegunWhileAnotherWaits
@@ -149,7 +149,7 @@ export GORACE = atexit_sleep_ms=50
 
 # The packages without the race detector whose tests take longest: they start first, so
 # that none runs alone at the end.
-LONG = ./internal/sandbox/process ./kernel ./daemon ./cmd/holdfast ./internal/sandbox/container \
+LONG = ./internal/sandbox/process ./internal/kernel ./daemon ./cmd/holdfast ./internal/sandbox/container \
 	./internal/egress ./internal/sandbox/vm ./examples/mcp-guard/screenshots
 
 # The tests with the race detector run beside the others: tests wait more than they compute.
@@ -169,7 +169,7 @@ example: build
 # make endure-NAME runs the packages of ENDURE_NAME with the tag endure, and those of
 # RACE_WHOLE_NAME, all of them, with the race detector. make peers-NAME runs the tests
 # of their files with the tag peers.
-ENDURE_kernel = ./kernel ./ledger ./internal/leaf/schema ./internal/sqlite ./internal/redact
+ENDURE_kernel = ./internal/kernel ./ledger ./internal/leaf/schema ./internal/sqlite ./internal/redact
 ENDURE_egress = ./internal/egress ./internal/llm
 ENDURE_mcp = ./internal/mcp/gateway ./internal/mcp/remote ./internal/mcp/server
 ENDURE_sandbox = ./internal/sandbox/process ./internal/sandbox/container ./internal/sandbox/vm
@@ -180,7 +180,7 @@ ENDURE_command = ./cmd/holdfast
 ENDURE_bench = . ./sandbox ./peers
 RACE_WHOLE_egress = ./internal/egress
 RACE_WHOLE_mcp = ./internal/mcp/gateway
-RACE_WHOLE_kernel = ./kernel ./internal/sqlite ./internal/policy/history ./internal/leaf/token
+RACE_WHOLE_kernel = ./internal/kernel ./internal/sqlite ./internal/policy/history ./internal/leaf/token
 RACE_WHOLE_daemon = ./daemon ./internal/console ./internal/policy/watch
 RACE_WHOLE_snapshot = ./internal/snapshot
 PEERS_command = ./cmd/holdfast

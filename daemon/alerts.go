@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/notify"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
-	"github.com/holdfast-dev/holdfast/kernel"
 )
 
 const (

@@ -3,8 +3,8 @@ package daemon
 import (
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
-	"github.com/holdfast-dev/holdfast/kernel"
 )
 
 // Conditions that the kernel finds itself, beside those of watch: people are told

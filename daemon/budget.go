@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/kernel"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 )
 
 // budgets is how the budgets of the policy in force stand.

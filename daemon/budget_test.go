@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/sqlite"
-	"github.com/holdfast-dev/holdfast/kernel"
 )
 
 const paidSteps = quiet + `boundaries: [{boundary: test/paid, risk: LOW, consumes: {money_micro: 1000}}]

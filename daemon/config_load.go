@@ -11,9 +11,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/configpath"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
-	"github.com/holdfast-dev/holdfast/kernel"
 )
 
 // Loaded is a configuration that was read and judged as a whole.

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
-	"github.com/holdfast-dev/holdfast/kernel"
 )
 
 // Policy makes the kernel's policy of a checked configuration, its rules (nil

@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
-	"github.com/holdfast-dev/holdfast/kernel"
 )
 
 // RiskConfig is one pattern that gives a risk (spec 001, layer 2; D37).

@@ -4,8 +4,8 @@ import (
 	"crypto/sha256"
 	"path/filepath"
 
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
-	"github.com/holdfast-dev/holdfast/kernel"
 )
 
 // RuleTexts is what rules are checked by, as far as it can be read.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/kernel"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
 	"golang.org/x/mod/sumdb/tlog"
 )

@@ -14,8 +14,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
-	"github.com/holdfast-dev/holdfast/kernel"
 )
 
 // haltHooks are the commands that run after the latch is set (D34). They run once

@@ -9,8 +9,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/mcp/gateway"
-	"github.com/holdfast-dev/holdfast/kernel"
 )
 
 // connections are the MCP connections under way, so that an ending daemon can

@@ -13,9 +13,9 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/token"
 	"github.com/holdfast-dev/holdfast/internal/mcp/gateway"
-	"github.com/holdfast-dev/holdfast/kernel"
 )
 
 // maxFronts bounds the configured servers that were ever asked for by name, and

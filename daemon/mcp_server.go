@@ -13,10 +13,10 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/mcp/gateway"
 	"github.com/holdfast-dev/holdfast/internal/mcp/remote"
 	"github.com/holdfast-dev/holdfast/internal/mcp/server"
-	"github.com/holdfast-dev/holdfast/kernel"
 )
 
 // backend is one MCP server as it is opened, each time it is.

@@ -18,9 +18,9 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/token"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/sandboxtest"
-	"github.com/holdfast-dev/holdfast/kernel"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
-	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/health"
-	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/prometheus/client_golang/prometheus"
 )
 

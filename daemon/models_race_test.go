@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/llm/llmtest"
-	"github.com/holdfast-dev/holdfast/kernel"
 )
 
 // leaveAfter reads an answer until so many events have come, or to its end, and then

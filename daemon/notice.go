@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"log/slog"
 
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
-	"github.com/holdfast-dev/holdfast/kernel"
 )
 
 // notice takes what people should hear of, without waiting. One that finds the

@@ -9,8 +9,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
-	"github.com/holdfast-dev/holdfast/kernel"
 )
 
 // agentsOf are the names of agents, with their tenants.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/console"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
-	"github.com/holdfast-dev/holdfast/kernel"
 )
 
 // pages is what the daemon knows of its pages.

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/health"
-	"github.com/holdfast-dev/holdfast/kernel"
 )
 
 // damage makes a leaf of today unreadable, as a failing disk does, and returns what

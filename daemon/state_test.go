@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
-	"github.com/holdfast-dev/holdfast/kernel"
 )
 
 // The latch is what the kernel asks for.

@@ -21,8 +21,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
-	"github.com/holdfast-dev/holdfast/kernel"
 )
 
 // How a webhook is told.

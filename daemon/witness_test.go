@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/health"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
-	"github.com/holdfast-dev/holdfast/kernel"
 )
 
 // A daemon that runs looks again and again whether its ledger contains what was signed

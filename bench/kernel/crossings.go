@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/bench/internal/barerows"
 	"github.com/holdfast-dev/holdfast/bench/internal/fixture"
 	"github.com/holdfast-dev/holdfast/bench/internal/measure"
-	"github.com/holdfast-dev/holdfast/kernel"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 

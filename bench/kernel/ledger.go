@@ -15,7 +15,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/holdfast-dev/holdfast/bench/internal/fixture"
 	"github.com/holdfast-dev/holdfast/bench/internal/measure"
-	"github.com/holdfast-dev/holdfast/kernel"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 

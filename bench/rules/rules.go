@@ -215,7 +215,7 @@ func measurePast(b *measure.Run) ([]measure.Figure, error) {
 	}
 	ours, theirs, err := sideBySide(b, 2*time.Second, func() error { return judge(asks) }, func() error { return judge(plain) })
 	rule := inTime("a rule that asks 24 h of 1,000,000 crossings, p50", 50, ours).RatioTo(measure.Micros(theirs), "the same without the question")
-	rule.Note = "how long the million take to be read from a ledger: `go test -run '^$' -bench PastRebuild -benchtime 1x ./kernel`"
+	rule.Note = "how long the million take to be read from a ledger: `go test -run '^$' -bench PastRebuild -benchtime 1x ./internal/kernel`"
 	return []measure.Figure{rule, {Name: "  memory of one crossing that is remembered", Measured: held, Unit: "bytes"}}, err
 }
 

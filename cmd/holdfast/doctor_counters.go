@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/story"
-	"github.com/holdfast-dev/holdfast/kernel"
 )
 
 // countersTime bounds how long the ledger is added up for.

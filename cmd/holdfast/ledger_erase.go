@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/story"
-	"github.com/holdfast-dev/holdfast/kernel"
 )
 
 func eraseCommand() command {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/kernel"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 

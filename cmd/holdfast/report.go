@@ -7,8 +7,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/health"
-	"github.com/holdfast-dev/holdfast/kernel"
 )
 
 func reportCommand() command {

@@ -7,10 +7,10 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 	"github.com/holdfast-dev/holdfast/internal/story"
-	"github.com/holdfast-dev/holdfast/kernel"
 )
 
 func reviewCommand() command {

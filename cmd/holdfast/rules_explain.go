@@ -11,12 +11,12 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/payload"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
 	"github.com/holdfast-dev/holdfast/internal/policy/history"
 	"github.com/holdfast-dev/holdfast/internal/redact"
-	"github.com/holdfast-dev/holdfast/kernel"
 )
 
 func rulesExplain(a *app, args []string) error {

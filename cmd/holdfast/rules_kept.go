@@ -4,8 +4,8 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
-	"github.com/holdfast-dev/holdfast/kernel"
 )
 
 // isVersion says whether s has the form of a rule's version.

@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/payload"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 	"github.com/holdfast-dev/holdfast/internal/policy/history"
 	"github.com/holdfast-dev/holdfast/internal/redact"
-	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 

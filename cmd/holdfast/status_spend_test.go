@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/api"
-	"github.com/holdfast-dev/holdfast/kernel"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 )
 
 // What does not fit the lines of a status is counted and summed; whose it is stands

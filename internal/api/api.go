@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
-	"github.com/holdfast-dev/holdfast/kernel"
 )
 
 // Kernel is what the door needs of the kernel; *kernel.Kernel has it.

@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
-	"github.com/holdfast-dev/holdfast/kernel"
 )
 
 // refusing is a kernel that says no to everything, and counts what reached it.

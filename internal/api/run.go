@@ -18,8 +18,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
-	"github.com/holdfast-dev/holdfast/kernel"
 )
 
 // A workspace runs in the caller's own process, which has its terminal, and

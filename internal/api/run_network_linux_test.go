@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
-	"github.com/holdfast-dev/holdfast/kernel"
 )
 
 // letting is a kernel that lets everything happen.

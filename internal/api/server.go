@@ -11,8 +11,8 @@ import (
 	"sync"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
-	"github.com/holdfast-dev/holdfast/kernel"
 )
 
 // maxBody bounds a request: the largest payload, base64, and its envelope.

@@ -7,11 +7,11 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 	"github.com/holdfast-dev/holdfast/internal/story"
-	"github.com/holdfast-dev/holdfast/kernel"
 )
 
 // Bounds of the page of agents.

@@ -26,6 +26,7 @@ import (
 	"filippo.io/age/armor"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/leaf/token"
@@ -35,7 +36,6 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact"
 	"github.com/holdfast-dev/holdfast/internal/sqlite"
 	"github.com/holdfast-dev/holdfast/internal/story"
-	"github.com/holdfast-dev/holdfast/kernel"
 )
 
 const (

@@ -8,10 +8,10 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
-	"github.com/holdfast-dev/holdfast/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 

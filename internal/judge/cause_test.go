@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/kernel"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 )
 
 // The log has why a judge cannot be used; the agent's letter does not say what a

@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
-	"github.com/holdfast-dev/holdfast/kernel"
 )
 
 // DefaultTime and LongestTime bound one answer: a request is entered within 30 s

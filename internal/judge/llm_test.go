@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
-	"github.com/holdfast-dev/holdfast/kernel"
 )
 
 const fives = `{"strategic_alignment":5,"autonomy_appropriateness":5,"output_quality":5,"resource_efficiency":5,"learning_application":5}`

@@ -7,9 +7,9 @@ package judge
 import (
 	"context"
 
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
-	"github.com/holdfast-dev/holdfast/kernel"
 )
 
 // Rules is one expression for each criterion, in the order of review.Criteria.

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/kernel"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 )
 
 // BenchmarkView is what a view of cached facts costs while nothing commits.

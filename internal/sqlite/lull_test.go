@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
-	"github.com/holdfast-dev/holdfast/kernel"
 )
 
 // attempts is how often a test tries to come while an update is lulled: on a

@@ -3,7 +3,7 @@ package sqlite
 import (
 	"fmt"
 
-	"github.com/holdfast-dev/holdfast/kernel"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 )
 
 // applicationID marks the file as Holdfast's: "HFST" in ASCII.

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast/kernel"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/storetest"
 )
 

@@ -6,8 +6,8 @@ import (
 	"regexp"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/syncwatch"
-	"github.com/holdfast-dev/holdfast/kernel"
 )
 
 // TestCommitIsSynced: a commit, a checkpoint of the log and a backup survive a power

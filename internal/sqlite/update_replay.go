@@ -7,7 +7,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/kernel"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 )
 
 func (tx *updateTx) PutReplay(r kernel.Replay) error {

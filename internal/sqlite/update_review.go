@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
-	"github.com/holdfast-dev/holdfast/kernel"
 )
 
 func (tx *updateTx) Review(id string) (review.Review, error) {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/holdfast-dev/holdfast/kernel"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 )
 
 // snapshot is one committed version. Its read transaction is begun by the
