@@ -92,7 +92,7 @@ internal/leaf/token                five times the time with the detector: what r
 internal/policy/watch                its lock is taken by the daemon, whose tests of watch run with the detector; all of it in make endure-daemon
 internal/egress               three times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-egress
 internal/mcp/gateway          four times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-mcp
-internal/sqlite               three times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
+internal/store/sqlite               three times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
 kernel                        twice the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
 internal/llm/llmtest          a provider for the tests of other packages, of which RACE_PART has some
 internal/mcp/gatewaytest      a kernel for the tests of other packages, which run with the detector
@@ -103,7 +103,7 @@ internal/sandbox/process      the work is done by other processes; the tests of 
 internal/sandbox/sandboxtest  attempts for the tests of other packages, of which RACE_PART has some
 internal/sandbox/vm           the work is done by other processes; the tests of what the tier shares run with it (RACE_PART)
 internal/leaf/schema               shares metaschemas that are compiled once; their tests run with the detector (RACE_PART)
-storetest                     runs in the tests of internal/sqlite, in RACE_PART
+storetest                     runs in the tests of internal/store/sqlite, in RACE_PART
 constitution                  computes values once, by sync.Once and sync.OnceValue
 internal/filter                one goroutine reads the input of a command, and its result comes by a channel
 internal/inflighttest          used by tests of other processes only
@@ -117,7 +117,7 @@ define RACE_PART
 ./internal/egress             TestEgress_(ManyAtOnce|BodiesTogether|StreamsArrive|AStream|AClientThat|CloseWaits|PoolsAreBounded|AWebSocket|ATunnel|EventsGoOnOneByOne)|TestAttack_(ARateIsNotExceededAtOnce|AThousandAborted|OneRecordAndTwoRequests|OneAgentHolds)|TestPart4_|TestBad_ACutTunnel|TestBlocksAreTheSame
 ./internal/redact             BodiesReadWithOneEngineStayApart|AttackTogether
 ./internal/mcp/gateway        TestParallelCalls|TestHTTP(ManyClients|Vanish|Close)|TestRouter(Cancels|Ends|Keeps|Outlives)|TestOutbox|TestPanics|TestClientThatDoesNotRead|TestServerThatDoesNotRead|TestServerDiesMidCall|TestClientGoesMidCall|TestBusy|TestDisconnects|TestAttackHTTP_one_group
-./internal/sqlite             TestStore$$|TestAlone|TestLull|TestViewOvertaken|TestRunway
+./internal/store/sqlite             TestStore$$|TestAlone|TestLull|TestViewOvertaken|TestRunway
 ./internal/kernel                      TestKernelContext_(AC1_|INV7)|TestK3_(AC3_INV1_race|rates_race)|TestK5_D10_race|TestK6_AC5|TestK7_(race|D11_two_reviewers|D11_identical|awaiting)|TestHaltCutsAndRefuses|TestEgress_D(9_at_once|34_a_stream)|TestD34_a_halt|TestTree_|TestPast_(parallel|reload)|Test001_Layer1_Budget_exceeded_by_many|TestFMEA_K105_1|TestVersions_|TestD11_forgetting|TestLease|TestAttackFalseAlarm
 ./internal/console            TestStreamsAreBounded|TestEvents$$|TestAttackLinkRace|TestAttack_(link_raced|one_browser)|TestPassphraseOneAtATime
 ./internal/policy/history            TestRulesAreSwapped|TestParallelRequestsNeverPass|TestLoadingWhile
@@ -169,7 +169,7 @@ example: build
 # make endure-NAME runs the packages of ENDURE_NAME with the tag endure, and those of
 # RACE_WHOLE_NAME, all of them, with the race detector. make peers-NAME runs the tests
 # of their files with the tag peers.
-ENDURE_kernel = ./internal/kernel ./ledger ./internal/leaf/schema ./internal/sqlite ./internal/redact
+ENDURE_kernel = ./internal/kernel ./ledger ./internal/leaf/schema ./internal/store/sqlite ./internal/redact
 ENDURE_egress = ./internal/egress ./internal/llm
 ENDURE_mcp = ./internal/mcp/gateway ./internal/mcp/remote ./internal/mcp/server
 ENDURE_sandbox = ./internal/sandbox/process ./internal/sandbox/container ./internal/sandbox/vm
@@ -180,7 +180,7 @@ ENDURE_command = ./cmd/holdfast
 ENDURE_bench = . ./sandbox ./peers
 RACE_WHOLE_egress = ./internal/egress
 RACE_WHOLE_mcp = ./internal/mcp/gateway
-RACE_WHOLE_kernel = ./internal/kernel ./internal/sqlite ./internal/policy/history ./internal/leaf/token
+RACE_WHOLE_kernel = ./internal/kernel ./internal/store/sqlite ./internal/policy/history ./internal/leaf/token
 RACE_WHOLE_daemon = ./daemon ./internal/console ./internal/policy/watch
 RACE_WHOLE_snapshot = ./internal/snapshot
 PEERS_command = ./cmd/holdfast
@@ -228,7 +228,7 @@ internal/redact        endure-kernel endure-egress
 internal/sandbox       endure-sandbox endure-command
 internal/leaf/schema        endure-kernel
 internal/snapshot      endure-snapshot
-internal/sqlite        endure-kernel endure-daemon
+internal/store/sqlite        endure-kernel endure-daemon
 internal/leaf/token         endure-kernel
 internal/policy/watch         endure-daemon
 kernel                 endure-kernel endure-daemon

@@ -87,7 +87,7 @@ var floors = map[string]int{
 	"internal/mcp/remote":        4,
 	"internal/mcp/code":          4,
 	"internal/mcp/server":        4,
-	"internal/sqlite":            4,
+	"internal/store/sqlite":      4,
 	"internal/keyset":            4,
 	"internal/egress":            4,
 	"internal/judge":             4,
@@ -125,7 +125,7 @@ var homes = map[string]struct {
 	why string
 }{
 	"cel.dev/cel-go":                         {[]string{"constitution"}, "no other package sees a CEL type (D44)"},
-	"modernc.org/sqlite":                     {[]string{"internal/sqlite"}, "the kernel knows no database"},
+	"modernc.org/sqlite":                     {[]string{"internal/store/sqlite"}, "the kernel knows no database"},
 	"github.com/santhosh-tekuri/jsonschema":  {nil, "its package initialisation is slow; internal/leaf/schema has it as a peer in tests"},
 	"github.com/golang-jwt/jwt":              {[]string{"internal/leaf/token"}, "a token is verified in one place"},
 	"github.com/MicahParks":                  {[]string{"internal/keyset"}, "key sets are fetched in one place"},
@@ -139,7 +139,7 @@ var homes = map[string]struct {
 	"go.opentelemetry.io/otel/sdk":           {[]string{"daemon"}, "the kernel speaks only the API"},
 	"go.opentelemetry.io/otel/exporters":     {[]string{"daemon"}, "the kernel speaks only the API"},
 	"github.com/modelcontextprotocol/go-sdk": {nil, "frames are relayed by our own JSON; the SDK is a peer in tests"},
-	"database/sql":                           {[]string{"internal/sqlite"}, "the kernel knows no database"},
+	"database/sql":                           {[]string{"internal/store/sqlite"}, "the kernel knows no database"},
 	module + "/internal/sqlite":              {[]string{"daemon", "cmd/holdfast"}, "the daemon introduces a hand to the kernel; the command only reads"},
 	module + "/internal/mcp/server":          {[]string{"daemon", "cmd/holdfast"}, "the daemon starts servers behind the gateway; the command only makes a clean environment"},
 	module + "/internal/mcp/remote":          {[]string{"daemon"}, "the daemon reaches servers behind the gateway"},
@@ -265,7 +265,7 @@ func exists(path string) bool {
 // which of them the command may not import.
 func TestOnlyTheKernelUpdates(t *testing.T) {
 	sources(t, func(path string, f *ast.File, fset *token.FileSet) {
-		for _, may := range []string{"kernel/", "storetest/", "internal/sqlite/"} {
+		for _, may := range []string{"kernel/", "storetest/", "internal/store/sqlite/"} {
 			if strings.HasPrefix(path, may) {
 				return
 			}

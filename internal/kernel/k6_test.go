@@ -25,7 +25,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/redact"
-	"github.com/holdfast-dev/holdfast/internal/sqlite"
+	"github.com/holdfast-dev/holdfast/internal/store/sqlite"
 )
 
 func random(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 2026)) }

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/kernel"
-	"github.com/holdfast-dev/holdfast/storetest"
+	"github.com/holdfast-dev/holdfast/internal/store/storetest"
 )
 
 func openStore(t testing.TB, dir string) *Store {

@@ -18,8 +18,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
+	"github.com/holdfast-dev/holdfast/internal/store/storetest"
 	"github.com/holdfast-dev/holdfast/ledger"
-	"github.com/holdfast-dev/holdfast/storetest"
 )
 
 // killEnv names the store for which the test binary is the writer.

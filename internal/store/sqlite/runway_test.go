@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/store/storetest"
 	"github.com/holdfast-dev/holdfast/ledger"
-	"github.com/holdfast-dev/holdfast/storetest"
 )
 
 // The log is lengthened while it is written, faster than in earnest; what was

@@ -6,8 +6,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
+	"github.com/holdfast-dev/holdfast/internal/store/storetest"
 	"github.com/holdfast-dev/holdfast/ledger"
-	"github.com/holdfast-dev/holdfast/storetest"
 )
 
 // TestPagesReadByIndexes asks the database how it would answer what the pages

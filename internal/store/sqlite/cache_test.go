@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
+	"github.com/holdfast-dev/holdfast/internal/store/storetest"
 	"github.com/holdfast-dev/holdfast/ledger"
-	"github.com/holdfast-dev/holdfast/storetest"
 )
 
 // Memory is bounded, and what it had to forget the database still knows.

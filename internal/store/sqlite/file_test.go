@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/redact"
+	"github.com/holdfast-dev/holdfast/internal/store/storetest"
 	"github.com/holdfast-dev/holdfast/ledger"
-	"github.com/holdfast-dev/holdfast/storetest"
 )
 
 // raw runs statements on the file as somebody with a SQLite shell would.
