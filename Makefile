@@ -76,8 +76,8 @@ CI = ./.ci/report ./.ci/touched ./.ci/types
 
 # Packages whose tests run with the race detector, because goroutines share memory there.
 RACE = \
-	./internal/mcp/remote ./internal/mcp/server ./internal/mcp/code \
-	./internal/api ./internal/executor ./internal/judge ./internal/keyset ./internal/notify
+	./internal/frontend/mcp/remote ./internal/frontend/mcp/server ./internal/frontend/mcp/code \
+	./internal/frontend/api ./internal/frontend/executor ./internal/judge ./internal/keyset ./internal/notify
 
 # Packages that start a goroutine or use sync, and whose tests run without the race
 # detector, each with the reason (TestRaceListIsComplete).
@@ -85,17 +85,17 @@ define NO_RACE
 cmd/holdfast                  the daemons and agents that its tests start are other processes
 daemon                        twice the time with the detector: what runs at once does (RACE_PART), all of it in make endure-daemon
 executorpb                    generated
-internal/console              three times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-daemon
+internal/frontend/console              three times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-daemon
 internal/policy/history              five times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
 internal/snapshot             twice the time with the detector: what runs at once does (RACE_PART), all of it in make endure-snapshot
 internal/leaf/token                five times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
 internal/policy/watch                its lock is taken by the daemon, whose tests of watch run with the detector; all of it in make endure-daemon
-internal/egress               three times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-egress
-internal/mcp/gateway          four times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-mcp
+internal/frontend/egress               three times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-egress
+internal/frontend/mcp/gateway          four times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-mcp
 internal/store/sqlite               three times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
 kernel                        twice the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
-internal/llm/llmtest          a provider for the tests of other packages, of which RACE_PART has some
-internal/mcp/gatewaytest      a kernel for the tests of other packages, which run with the detector
+internal/frontend/model/providertest          a provider for the tests of other packages, of which RACE_PART has some
+internal/frontend/mcp/gatewaytest      a kernel for the tests of other packages, which run with the detector
 internal/redact               reads bytes one by one; the tests of what is shared run with the detector (RACE_PART)
 internal/sandbox/container    the work is done by other processes; the tests of what the tier shares run with it (RACE_PART)
 internal/sandbox/heir         the heir is another process
@@ -114,12 +114,12 @@ endef
 # All patterns but that of redact are joined, and run in each of these packages.
 define RACE_PART
 ./daemon                      TestExecutor(Flood|ClientsVanish|WaitEnds)$$|TestD9_budgetsStandAtOneMoment|TestAttackWatch_(in_flight|flood|halt)|TestAttackWebhook_a_flood|TestEgress_Daemon_(reloadInMidStream|haltCutsAndRefuses)|TestBad_Egress_reload|TestD34_HaltHooks_get|TestModelsNeverPassACap|TestNetwork_DiesWithTheRun|TestServeAndAsk|TestReloadIsWholeOrNotAtAll|TestBackupWhileRunning|TestActsAtOnceOnOneTree|TestD40_HaltInTheMiddle|TestRollbackEndsWithTheDaemon|TestD41a_FloodOfFindings|TestK7_webhook_queue|Test001_Layer5_CostPerHour|TestPanicsOfTheDaemon|TestLingerWaits
-./internal/egress             TestEgress_(ManyAtOnce|BodiesTogether|StreamsArrive|AStream|AClientThat|CloseWaits|PoolsAreBounded|AWebSocket|ATunnel|EventsGoOnOneByOne)|TestAttack_(ARateIsNotExceededAtOnce|AThousandAborted|OneRecordAndTwoRequests|OneAgentHolds)|TestPart4_|TestBad_ACutTunnel|TestBlocksAreTheSame
+./internal/frontend/egress             TestEgress_(ManyAtOnce|BodiesTogether|StreamsArrive|AStream|AClientThat|CloseWaits|PoolsAreBounded|AWebSocket|ATunnel|EventsGoOnOneByOne)|TestAttack_(ARateIsNotExceededAtOnce|AThousandAborted|OneRecordAndTwoRequests|OneAgentHolds)|TestPart4_|TestBad_ACutTunnel|TestBlocksAreTheSame
 ./internal/redact             BodiesReadWithOneEngineStayApart|AttackTogether
-./internal/mcp/gateway        TestParallelCalls|TestHTTP(ManyClients|Vanish|Close)|TestRouter(Cancels|Ends|Keeps|Outlives)|TestOutbox|TestPanics|TestClientThatDoesNotRead|TestServerThatDoesNotRead|TestServerDiesMidCall|TestClientGoesMidCall|TestBusy|TestDisconnects|TestAttackHTTP_one_group
+./internal/frontend/mcp/gateway        TestParallelCalls|TestHTTP(ManyClients|Vanish|Close)|TestRouter(Cancels|Ends|Keeps|Outlives)|TestOutbox|TestPanics|TestClientThatDoesNotRead|TestServerThatDoesNotRead|TestServerDiesMidCall|TestClientGoesMidCall|TestBusy|TestDisconnects|TestAttackHTTP_one_group
 ./internal/store/sqlite             TestStore$$|TestAlone|TestLull|TestViewOvertaken|TestRunway
 ./internal/kernel                      TestKernelContext_(AC1_|INV7)|TestK3_(AC3_INV1_race|rates_race)|TestK5_D10_race|TestK6_AC5|TestK7_(race|D11_two_reviewers|D11_identical|awaiting)|TestHaltCutsAndRefuses|TestEgress_D(9_at_once|34_a_stream)|TestD34_a_halt|TestTree_|TestPast_(parallel|reload)|Test001_Layer1_Budget_exceeded_by_many|TestFMEA_K105_1|TestVersions_|TestD11_forgetting|TestLease|TestAttackFalseAlarm
-./internal/console            TestStreamsAreBounded|TestEvents$$|TestAttackLinkRace|TestAttack_(link_raced|one_browser)|TestPassphraseOneAtATime
+./internal/frontend/console            TestStreamsAreBounded|TestEvents$$|TestAttackLinkRace|TestAttack_(link_raced|one_browser)|TestPassphraseOneAtATime
 ./internal/policy/history            TestRulesAreSwapped|TestParallelRequestsNeverPass|TestLoadingWhile
 ./internal/snapshot           TestTwo(TreesAtOnce|AtOnce)|TestBegunWhileAnotherWaits
 ./internal/leaf/token              TestConcurrentUse$$
@@ -150,7 +150,7 @@ export GORACE = atexit_sleep_ms=50
 # The packages without the race detector whose tests take longest: they start first, so
 # that none runs alone at the end.
 LONG = ./internal/sandbox/process ./internal/kernel ./daemon ./cmd/holdfast ./internal/sandbox/container \
-	./internal/egress ./internal/sandbox/vm ./examples/mcp-guard/screenshots
+	./internal/frontend/egress ./internal/sandbox/vm ./examples/mcp-guard/screenshots
 
 # The tests with the race detector run beside the others: tests wait more than they compute.
 once:
@@ -170,21 +170,21 @@ example: build
 # RACE_WHOLE_NAME, all of them, with the race detector. make peers-NAME runs the tests
 # of their files with the tag peers.
 ENDURE_kernel = ./internal/kernel ./ledger ./internal/leaf/schema ./internal/store/sqlite ./internal/redact
-ENDURE_egress = ./internal/egress ./internal/llm
-ENDURE_mcp = ./internal/mcp/gateway ./internal/mcp/remote ./internal/mcp/server
+ENDURE_egress = ./internal/frontend/egress ./internal/frontend/model/dialect
+ENDURE_mcp = ./internal/frontend/mcp/gateway ./internal/frontend/mcp/remote ./internal/frontend/mcp/server
 ENDURE_sandbox = ./internal/sandbox/process ./internal/sandbox/container ./internal/sandbox/vm
 ENDURE_snapshot = ./internal/snapshot
-ENDURE_daemon = ./daemon ./internal/console
+ENDURE_daemon = ./daemon ./internal/frontend/console
 ENDURE_command = ./cmd/holdfast
 # In the module of benchmarks: each of them runs, and the peers do the same work.
 ENDURE_bench = . ./sandbox ./peers
-RACE_WHOLE_egress = ./internal/egress
-RACE_WHOLE_mcp = ./internal/mcp/gateway
+RACE_WHOLE_egress = ./internal/frontend/egress
+RACE_WHOLE_mcp = ./internal/frontend/mcp/gateway
 RACE_WHOLE_kernel = ./internal/kernel ./internal/store/sqlite ./internal/policy/history ./internal/leaf/token
-RACE_WHOLE_daemon = ./daemon ./internal/console ./internal/policy/watch
+RACE_WHOLE_daemon = ./daemon ./internal/frontend/console ./internal/policy/watch
 RACE_WHOLE_snapshot = ./internal/snapshot
 PEERS_command = ./cmd/holdfast
-PEERS_mcp = ./internal/mcp/remote ./examples/mcp-guard
+PEERS_mcp = ./internal/frontend/mcp/remote ./examples/mcp-guard
 PEERS_daemon = ./daemon
 
 ENDURES = $(patsubst ENDURE_%,endure-%,$(filter ENDURE_%,$(.VARIABLES)))
@@ -219,11 +219,11 @@ examples               peers-mcp
 executorpb             endure-daemon
 go.mod                 all
 go.sum                 all
-internal/console       endure-daemon
-internal/egress        endure-egress peers-command
+internal/frontend/console       endure-daemon
+internal/frontend/egress        endure-egress peers-command
 internal/policy/history       endure-kernel
-internal/llm           endure-egress peers-daemon
-internal/mcp           endure-mcp peers-mcp peers-command
+internal/frontend/model/dialect           endure-egress peers-daemon
+internal/frontend/mcp           endure-mcp peers-mcp peers-command
 internal/redact        endure-kernel endure-egress
 internal/sandbox       endure-sandbox endure-command
 internal/leaf/schema        endure-kernel

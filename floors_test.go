@@ -32,20 +32,20 @@ var floors = map[string]int{
 	"internal/leaf/testrepeat": 0,
 
 	// 1, tools: rules, masks, tokens, payloads, schemas, operator keys.
-	"constitution":           1,
-	"internal/redact":        1,
-	"internal/redact/sample": 1,
-	"internal/leaf/token":    1,
-	"internal/leaf/payload":  1,
-	"internal/leaf/schema":   1,
-	"internal/leaf/operator": 1,
-	"internal/llm":           1,
+	"constitution":                    1,
+	"internal/redact":                 1,
+	"internal/redact/sample":          1,
+	"internal/leaf/token":             1,
+	"internal/leaf/payload":           1,
+	"internal/leaf/schema":            1,
+	"internal/leaf/operator":          1,
+	"internal/frontend/model/dialect": 1,
 
 	// The code executor's messages, made from executor.proto.
 	"executorpb": 1,
 
 	// A kernel for tests of what stands behind the gateway.
-	"internal/mcp/gatewaytest": 1,
+	"internal/frontend/mcp/gatewaytest": 1,
 
 	// 2, judges: facts in, opinion out. The ledger and the latch stand beside.
 	"internal/policy/budget":   2,
@@ -77,25 +77,25 @@ var floors = map[string]int{
 	"internal/sandbox/heir":         3,
 
 	// 4, doors: a protocol becomes a call on the kernel.
-	"internal/api":         4,
-	"internal/mcp":         4,
-	"internal/mcp/gateway": 4,
-	"internal/console":     4,
-	"internal/executor":    4,
+	"internal/frontend/api":         4,
+	"internal/frontend/mcp":         4,
+	"internal/frontend/mcp/gateway": 4,
+	"internal/frontend/console":     4,
+	"internal/frontend/executor":    4,
 
 	// 4, hands: what touches the world. storetest is what a store must pass.
-	"internal/mcp/remote":        4,
-	"internal/mcp/code":          4,
-	"internal/mcp/server":        4,
-	"internal/store/sqlite":      4,
-	"internal/keyset":            4,
-	"internal/egress":            4,
-	"internal/judge":             4,
-	"internal/snapshot":          4,
-	"internal/notify":            4,
-	"internal/sandbox/process":   4,
-	"internal/sandbox/container": 4,
-	"internal/sandbox/vm":        4,
+	"internal/frontend/mcp/remote": 4,
+	"internal/frontend/mcp/code":   4,
+	"internal/frontend/mcp/server": 4,
+	"internal/store/sqlite":        4,
+	"internal/keyset":              4,
+	"internal/frontend/egress":     4,
+	"internal/judge":               4,
+	"internal/snapshot":            4,
+	"internal/notify":              4,
+	"internal/sandbox/process":     4,
+	"internal/sandbox/container":   4,
+	"internal/sandbox/vm":          4,
 	// The attempts that every tier of the sandbox must withstand.
 	"internal/sandbox/sandboxtest": 4,
 	"storetest":                    4,
@@ -107,7 +107,7 @@ var floors = map[string]int{
 	"internal/early/buildinfo": 4,
 
 	// A provider of models that answers as the public ones do.
-	"internal/llm/llmtest": 4,
+	"internal/frontend/model/providertest": 4,
 
 	// 5: configuration, wiring, start and stop.
 	"daemon": 5,
@@ -145,11 +145,11 @@ var homes = map[string]struct {
 	module + "/internal/mcp/remote":          {[]string{"daemon"}, "the daemon reaches servers behind the gateway"},
 	module + "/internal/snapshot":            {[]string{"daemon", "cmd/holdfast"}, "the daemon keeps versions of work trees; the command reads its manifests and archives, and asks for git"},
 	module + "/internal/keyset":              {[]string{"daemon"}, "the daemon introduces a hand to the kernel"},
-	"golang.org/x/sys/unix":                  {[]string{"internal/redact", "internal/leaf/latch", "internal/api", "internal/mcp/server", "internal/sandbox/process", "internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/scratch", "internal/sandbox/copies", "internal/sandbox/copies/image", "internal/sandbox/heir", "internal/snapshot", "internal/leaf/syncwatch", "daemon"}, "the system is for doors, hands, what tiers of the sandbox share, and the daemon; below them the latch is a file, and redaction locks the memory that registered secrets stand in"},
+	"golang.org/x/sys/unix":                  {[]string{"internal/redact", "internal/leaf/latch", "internal/frontend/api", "internal/frontend/mcp/server", "internal/sandbox/process", "internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/scratch", "internal/sandbox/copies", "internal/sandbox/copies/image", "internal/sandbox/heir", "internal/snapshot", "internal/leaf/syncwatch", "daemon"}, "the system is for doors, hands, what tiers of the sandbox share, and the daemon; below them the latch is a file, and redaction locks the memory that registered secrets stand in"},
 	"github.com/elastic/go-seccomp-bpf":      {[]string{"internal/sandbox/process"}, "the names of system calls are a wall's"},
 	"golang.org/x/net/idna":                  {[]string{"internal/policy/domain"}, "a host is made canonical in one place (D22)"},
 	"golang.org/x/net/publicsuffix":          {[]string{"internal/policy/domain"}, "what a wildcard covers is decided in one place"},
-	"os/exec":                                {[]string{"internal/mcp/server", "internal/judge", "internal/snapshot", "internal/sandbox/process", "internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/heir", "internal/sandbox/sandboxtest", "internal/leaf/syncwatch", "internal/inflighttest", "daemon", "cmd/holdfast"}, "starting a process is a hand's work"},
+	"os/exec":                                {[]string{"internal/frontend/mcp/server", "internal/judge", "internal/snapshot", "internal/sandbox/process", "internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/heir", "internal/sandbox/sandboxtest", "internal/leaf/syncwatch", "internal/inflighttest", "daemon", "cmd/holdfast"}, "starting a process is a hand's work"},
 }
 
 // impure are what floors 0 to 2 do without: they do no I/O. TestPureFloors looks

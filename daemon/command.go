@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/server"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
-	"github.com/holdfast-dev/holdfast/internal/mcp/server"
 )
 
 // runHook runs one command with input on its standard input, in a clean

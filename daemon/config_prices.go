@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/llm"
+	"github.com/holdfast-dev/holdfast/internal/frontend/model/dialect"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
@@ -214,7 +214,7 @@ func (k *checker) otherPrices(m ModelPriceConfig) {
 		over = a.Tokens
 	}
 	for _, tool := range sortedKeys(m.Uses) {
-		if !serverName().MatchString(tool) || llm.ToolOf(tool) != tool {
+		if !serverName().MatchString(tool) || dialect.ToolOf(tool) != tool {
 			k.fail(m.At, "without a version, such as web_search", "%q is no name for a provider's tool", clip(tool))
 		}
 	}

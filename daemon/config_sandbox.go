@@ -16,7 +16,7 @@ import (
 
 	"google.golang.org/grpc/credentials"
 
-	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/copies/image"
 )
 

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/egress"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 )
 

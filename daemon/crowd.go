@@ -47,7 +47,7 @@ type comer struct {
 }
 
 // SetLinger says what closing means, where the connection can: half of an answer is
-// cut (internal/egress).
+// cut (internal/frontend/egress).
 func (c *comer) SetLinger(sec int) error {
 	if c, ok := c.Conn.(interface{ SetLinger(sec int) error }); ok {
 		return c.SetLinger(sec)

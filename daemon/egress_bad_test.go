@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/egress"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 

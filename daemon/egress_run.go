@@ -7,8 +7,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/holdfast-dev/holdfast/internal/api"
-	"github.com/holdfast-dev/holdfast/internal/egress"
+	"github.com/holdfast-dev/holdfast/internal/frontend/api"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 

@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/internal/frontend/api"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/token"
-	"github.com/holdfast-dev/holdfast/internal/mcp/gateway"
 )
 
 // maxFronts bounds the configured servers that were ever asked for by name, and

@@ -9,7 +9,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 )
 
 func callCode(t *testing.T, s *sdk.ClientSession, args map[string]any) (*sdk.CallToolResult, string) {

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/mcp/gateway"
-	"github.com/holdfast-dev/holdfast/internal/mcp/server"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/server"
 )
 
 // How long the reopening of a server waits, where no keeper says.

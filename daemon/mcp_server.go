@@ -12,11 +12,11 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/internal/frontend/api"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/remote"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/server"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
-	"github.com/holdfast-dev/holdfast/internal/mcp/gateway"
-	"github.com/holdfast-dev/holdfast/internal/mcp/remote"
-	"github.com/holdfast-dev/holdfast/internal/mcp/server"
 )
 
 // backend is one MCP server as it is opened, each time it is.

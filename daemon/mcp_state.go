@@ -5,7 +5,7 @@ import (
 	"maps"
 	"sync"
 
-	"github.com/holdfast-dev/holdfast/internal/mcp/gateway"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
 )
 
 // states is how the MCP servers are that clients are connected to. The zero

@@ -1,7 +1,7 @@
 package daemon
 
 import (
-	"github.com/holdfast-dev/holdfast/internal/egress"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress"
 	"github.com/prometheus/client_golang/prometheus"
 )
 

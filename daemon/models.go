@@ -4,7 +4,7 @@ import (
 	"net/http"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/egress"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress"
 )
 
 // mountModels adds the gateway to models to the pages' address: /llm/anthropic and

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/llm/llmtest"
+	"github.com/holdfast-dev/holdfast/internal/frontend/model/providertest"
 )
 
 // The client libraries from npm, for models. Those for Go are pinned in
@@ -75,7 +75,7 @@ func TestModelsByTheGoLibraries(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	newModels(t, &llmtest.Provider{}, "").unchanged(t, bin)
+	newModels(t, &providertest.Provider{}, "").unchanged(t, bin)
 }
 
 // TestModelsByTheTypeScriptLibraries is the same of those from npm.
@@ -92,5 +92,5 @@ func TestModelsByTheTypeScriptLibraries(t *testing.T) {
 	if err := os.WriteFile(path, script, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	newModels(t, &llmtest.Provider{}, "").unchanged(t, "node", path)
+	newModels(t, &providertest.Provider{}, "").unchanged(t, "node", path)
 }

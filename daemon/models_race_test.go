@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/frontend/model/providertest"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
-	"github.com/holdfast-dev/holdfast/internal/llm/llmtest"
 )
 
 // leaveAfter reads an answer until so many events have come, or to its end, and then
@@ -37,7 +37,7 @@ func leaveAfter(resp *http.Response, events int) {
 func TestModelsNeverPassACap(t *testing.T) {
 	const callers, most, price = 16, 12_000, 3 // a token is three millionths
 	texts := []string{strings.Repeat("0 7 1  5 ", 30), strings.Repeat("VrMjDxw2iOY5o3uIYDQZD9zq", 10), strings.Repeat("qfzohgyxhjwqgqzvqjyqzgqy", 10), strings.Repeat("龘👩‍👩𒀀", 12), "spend"}
-	m := newModels(t, &llmtest.Provider{Pause: time.Millisecond}, fmt.Sprintf(`prices: {models: {spender: {input: $%[1]d, output: $%[1]d, cache_read: $%[1]d, cache_write: $%[1]d, cache_write_long: $%[1]d}}}
+	m := newModels(t, &providertest.Provider{Pause: time.Millisecond}, fmt.Sprintf(`prices: {models: {spender: {input: $%[1]d, output: $%[1]d, cache_read: $%[1]d, cache_write: $%[1]d, cache_write_long: $%[1]d}}}
 budgets:
   - {scope: agent, resource: llm_tokens, amount: %[2]d}
   - {scope: tenant, resource: money_micro, amount: %[3]d}
@@ -122,7 +122,7 @@ func (m *models) charged(t *testing.T, calls int64) kernel.Spend {
 // something else, does not come to the provider, and is told so in the provider's
 // own words.
 func TestModelsAttackedFromOutside(t *testing.T) {
-	m := newModels(t, &llmtest.Provider{}, "")
+	m := newModels(t, &providertest.Provider{}, "")
 	m.d.repeats()
 	body := func(more string) string {
 		return `{"model":"messages_text","max_tokens":9,"messages":[{"role":"user","content":"x"}]` + more + `}`

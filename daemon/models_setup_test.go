@@ -13,14 +13,14 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/api"
-	"github.com/holdfast-dev/holdfast/internal/llm/llmtest"
+	"github.com/holdfast-dev/holdfast/internal/frontend/api"
+	"github.com/holdfast-dev/holdfast/internal/frontend/model/providertest"
 )
 
 // models is both providers over TLS on this machine, and a daemon with the gateway
 // to them.
 type models struct {
-	*llmtest.Provider
+	*providertest.Provider
 	d      *Daemon
 	client *api.Client
 	token  string // of the agent coder
@@ -29,7 +29,7 @@ type models struct {
 }
 
 // newModels starts all of it. more is configuration beside the two rows.
-func newModels(t *testing.T, p *llmtest.Provider, more string) *models {
+func newModels(t *testing.T, p *providertest.Provider, more string) *models {
 	t.Helper()
 	service := httptest.NewTLSServer(p)
 	t.Cleanup(service.Close)

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/internal/frontend/api"
+	"github.com/holdfast-dev/holdfast/internal/frontend/model/providertest"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
-	"github.com/holdfast-dev/holdfast/internal/llm/llmtest"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -88,7 +88,7 @@ func (m *models) entries(t *testing.T, n int) (out []*ledger.Entry) {
 // has, however many they are, and no field makes anybody more than that.
 func TestModelsTree(t *testing.T) {
 	const most = 3000
-	m := newModels(t, &llmtest.Provider{}, fmt.Sprintf(`budgets:
+	m := newModels(t, &providertest.Provider{}, fmt.Sprintf(`budgets:
   - {scope: agent, resource: llm_tokens, amount: %d, match: coder}
   - {scope: agent, resource: llm_tokens, amount: 1000000}
   - {scope: tenant, resource: llm_tokens, amount: 1000000}

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/emersion/go-smtp"
-	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/notify"
 	"github.com/holdfast-dev/holdfast/internal/policy/health"
 )

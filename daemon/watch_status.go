@@ -1,7 +1,7 @@
 package daemon
 
 import (
-	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 	"github.com/holdfast-dev/holdfast/internal/story"
 	"github.com/prometheus/client_golang/prometheus"

@@ -21,7 +21,7 @@ import (
 	"github.com/holdfast-dev/holdfast/bench/internal/measure"
 	"github.com/holdfast-dev/holdfast/bench/internal/measured"
 	"github.com/holdfast-dev/holdfast/bench/internal/programs"
-	"github.com/holdfast-dev/holdfast/internal/egress"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 )
 

@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 
-	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 )
 

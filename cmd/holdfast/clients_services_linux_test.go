@@ -24,7 +24,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast/internal/llm/llmtest"
+	"github.com/holdfast-dev/holdfast/internal/frontend/model/providertest"
 )
 
 // services are what the clients of a run want to reach: a Git host, a registry of
@@ -37,7 +37,7 @@ type services struct {
 	roots []byte // PEM
 	npm   []byte // the one package, a tarball
 	wheel []byte
-	model llmtest.Provider
+	model providertest.Provider
 
 	mu   sync.Mutex
 	seen map[string]chan struct{} // by the stream's name: its first event was read

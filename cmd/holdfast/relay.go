@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/daemon"
-	"github.com/holdfast-dev/holdfast/internal/mcp"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
 )
 
 // relay copies standard input to the connection and the connection to

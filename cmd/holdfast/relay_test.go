@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast/internal/mcp"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
 )
 
 // TestLines: however the bytes are cut, each whole line is told once, and one

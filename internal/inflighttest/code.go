@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/holdfast-dev/holdfast/executorpb"
-	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/bench/internal/barerows"
 	"github.com/holdfast-dev/holdfast/bench/internal/measure"
 	"github.com/holdfast-dev/holdfast/bench/internal/programs"
-	"github.com/holdfast-dev/holdfast/internal/api"
+	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 )
 
 // Host is the name of the server that is reached through the daemon: its configuration

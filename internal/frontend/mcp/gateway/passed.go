@@ -1,0 +1,298 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
+)
+
+// Bounds of the texts beside a call's arguments that reach the server, in
+// bytes: nothing judges them.
+const (
+	maxWord     = 256     // versions, names, titles and the W3C traceparent
+	maxState    = 512     // the W3C tracestate
+	maxBaggage  = 1 << 10 // the W3C baggage
+	maxCursor   = 1 << 10
+	maxProgress = 32 // the spelling of a number in a notification
+	maxCount    = 1 << 53
+)
+
+// object is a JSON object in the making; the zero object is empty.
+type object struct{ raw []byte }
+
+// add writes a member at the end, unless v is nil. v must be valid JSON.
+func (o *object) add(name string, v []byte) {
+	if v == nil {
+		return
+	}
+	comma := byte(',')
+	if len(o.raw) == 0 {
+		comma = '{'
+	}
+	o.raw = append(append(append(append(o.raw, comma), quote(name)...), ':'), v...)
+}
+
+// with returns the finished object o with members at its end.
+func (o object) with(ms []field) ([]byte, error) {
+	for _, m := range ms {
+		raw, err := mcp.Set(o.raw, m.value, m.name)
+		if err != nil {
+			return nil, err
+		}
+		o.raw = raw
+	}
+	return o.raw, nil
+}
+
+// field is a member of an object: a name and valid JSON.
+type field struct {
+	name  string
+	value []byte
+}
+
+// bytes returns the object, "{}" where nothing was added.
+func (o *object) bytes() []byte {
+	if len(o.raw) == 0 {
+		return []byte("{}")
+	}
+	return append(o.raw, '}')
+}
+
+// member is bytes, or nil where nothing was added.
+func (o *object) member() []byte {
+	if len(o.raw) == 0 {
+		return nil
+	}
+	return o.bytes()
+}
+
+// passed returns the params with which a request that is no crossing reaches
+// the server: the members that its method gives a meaning, nil where the client
+// sent none. Nothing judges such a request, so that whatever else stands in it
+// stays here.
+func (s *session) passed(method string, p params) ([]byte, error) {
+	if method == "ping" || p.Raw == nil && method != "logging/setLevel" {
+		return nil, nil
+	}
+	var out object
+	for _, name := range passedNames(method) {
+		v, err := s.passedValue(name, p.Get(name))
+		if err != nil {
+			return nil, fmt.Errorf("params.%s %w", name, err)
+		}
+		out.add(name, v)
+	}
+	if method == "logging/setLevel" && len(out.raw) == 0 {
+		return nil, errors.New("params.level is missing")
+	}
+	meta, err := s.handshake(p)
+	if err != nil {
+		return nil, err
+	}
+	out.add("_meta", meta)
+	return out.bytes(), nil
+}
+
+// passedNames is what the params of a request that is no crossing may hold
+// beside _meta.
+func passedNames(method string) []string {
+	switch method {
+	case "initialize":
+		return []string{"protocolVersion", "capabilities", "clientInfo"}
+	case "tools/list", "resources/list", "resources/templates/list", "prompts/list":
+		return []string{"cursor"}
+	case "logging/setLevel":
+		return []string{"level"}
+	}
+	return nil
+}
+
+// passedValue returns a parameter as the server gets it, nil where there is
+// none.
+func (s *session) passedValue(name string, v []byte) ([]byte, error) {
+	if v == nil {
+		return nil, nil
+	}
+	switch name {
+	case "protocolVersion":
+		return word(v, maxWord)
+	case "capabilities":
+		return s.shownCapabilities(v)
+	case "clientInfo":
+		return implementation(v)
+	case "cursor":
+		if string(v) == "null" {
+			return nil, nil
+		}
+		return word(v, maxCursor)
+	case "level":
+		return level(v)
+	}
+	return nil, nil
+}
+
+// sent returns the params of a crossing as the server gets them: the bytes that
+// were judged, the answers that were, the server's own state, and a _meta that
+// is made anew. A traceparent that is not "" replaces the client's, and token
+// its progress token.
+func (s *session) sent(c *call, traceparent, token string) ([]byte, error) {
+	meta, err := s.sentMeta(c, traceparent, token)
+	if err != nil {
+		return nil, err
+	}
+	if c.tool == "" {
+		out, err := object{c.payload}.with(c.retried())
+		if err != nil || meta == nil {
+			return out, err
+		}
+		return mcp.Set(out, meta, "_meta")
+	}
+	out := object{make([]byte, 0, len(c.payload)+len(meta)+len(c.tool)+64)}
+	out.add("name", quote(c.tool))
+	out.add("arguments", c.payload)
+	for _, m := range c.extra {
+		out.add(m.name, m.value)
+	}
+	for _, m := range c.retried() {
+		out.add(m.name, m.value)
+	}
+	out.add("_meta", meta)
+	return out.bytes(), nil
+}
+
+func (s *session) sentMeta(c *call, traceparent, token string) ([]byte, error) {
+	var meta object
+	for _, m := range c.meta.Members {
+		if m.Name == metaTraceparent && traceparent != "" || m.Name == metaProgress && token != "" {
+			continue
+		}
+		v, err := s.callMeta(m.Name, m.Value(c.meta.Raw))
+		if err != nil {
+			return nil, fmt.Errorf("params._meta.%s %w", m.Name, err)
+		}
+		meta.add(m.Name, v)
+	}
+	if traceparent != "" {
+		meta.add(metaTraceparent, quote(traceparent))
+	}
+	if token != "" {
+		meta.add(metaProgress, []byte(token))
+	}
+	for _, m := range c.extraMeta {
+		meta.add(m.name, m.value)
+	}
+	return meta.member(), nil
+}
+
+// callMeta returns a member of a call's _meta as the server gets it, or nil
+// where it does not: hosts write there what they like.
+func (s *session) callMeta(name string, v []byte) ([]byte, error) {
+	most := maxWord
+	switch name {
+	case metaProgress:
+		if mcp.IDKey(v) == "" {
+			return nil, fmt.Errorf("is not a string or a number of at most %d bytes", mcp.MaxID)
+		}
+		return v, nil
+	case metaTraceparent:
+	case metaTracestate:
+		most = maxState
+	case metaBaggage:
+		most = maxBaggage
+	default:
+		return s.handshakeMeta(name, v)
+	}
+	// A trace that cannot be read is begun anew, as W3C has it.
+	w, err := word(v, most)
+	if err != nil {
+		return nil, nil
+	}
+	return w, nil
+}
+
+// handshake returns what a request's _meta says in place of a handshake, nil
+// where it says nothing.
+func (s *session) handshake(p params) ([]byte, error) {
+	var out object
+	for _, m := range p.meta.Members {
+		v, err := s.handshakeMeta(m.Name, m.Value(p.meta.Raw))
+		if err != nil {
+			return nil, fmt.Errorf("params._meta.%s %w", m.Name, err)
+		}
+		out.add(m.Name, v)
+	}
+	return out.member(), nil
+}
+
+// handshakeMeta is callMeta for the members that stand for a handshake.
+func (s *session) handshakeMeta(name string, v []byte) ([]byte, error) {
+	switch name {
+	case metaProtocol:
+		return word(v, maxWord)
+	case metaClientInfo:
+		return implementation(v)
+	case metaCapabilities:
+		return s.shownCapabilities(v)
+	case metaLogLevel:
+		return level(v)
+	}
+	return nil, nil
+}
+
+// word returns a string of at most n bytes.
+func word(v []byte, n int) ([]byte, error) {
+	s, ok := text(v)
+	if !ok || len(s) > n {
+		return nil, fmt.Errorf("is not a string of at most %d bytes", n)
+	}
+	return quote(s), nil
+}
+
+// implementation returns what a program says of itself: its name, title and
+// version.
+func implementation(v []byte) ([]byte, error) {
+	o, err := readObject(v)
+	if err != nil {
+		return nil, err
+	}
+	var out object
+	for _, name := range []string{"name", "title", "version"} {
+		part := o.Get(name)
+		if part == nil {
+			continue
+		}
+		w, err := word(part, maxWord)
+		if err != nil {
+			return nil, fmt.Errorf("has a %s that %w", name, err)
+		}
+		out.add(name, w)
+	}
+	return out.bytes(), nil
+}
+
+func readObject(v []byte) (mcp.Object, error) {
+	if jsontext.Value(v).Kind() != '{' {
+		return mcp.Object{}, errors.New("is not an object")
+	}
+	return mcp.ReadObject(v)
+}
+
+// level returns a severity, which is one of RFC 5424's as MCP spells them.
+func level(v []byte) ([]byte, error) {
+	s, _ := text(v)
+	if !slices.Contains([]string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}, s) {
+		return nil, errors.New("is not one of debug, info, notice, warning, error, critical, alert and emergency")
+	}
+	return quote(s), nil
+}
+
+// number returns v where it is a JSON number of few bytes, else nil.
+func number(v []byte) []byte {
+	if len(v) > maxProgress || jsontext.Value(v).Kind() != '0' {
+		return nil
+	}
+	return v
+}

@@ -1,0 +1,237 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
+)
+
+// Bounds of what is joined, in bytes.
+const (
+	maxWords      = 8 << 10               // one server's instructions
+	maxJoined     = mcp.MaxLine - 256<<10 // the lists in one answer
+	maxAllCursors = 64 << 10
+)
+
+// leftOut is which servers are missing from an answer, and why.
+type leftOut map[string]string
+
+// meta is the member of _meta that says so, nil where none is missing.
+func (l leftOut) meta() []byte {
+	if len(l) == 0 {
+		return nil
+	}
+	var all, out object
+	for _, name := range slices.Sorted(maps.Keys(l)) {
+		all.add(name, quote(l[name]))
+	}
+	out.add(ownPrefix+"left-out", all.bytes())
+	return out.bytes()
+}
+
+// inOne says several errors in one line.
+func inOne(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+
+// merged is the answer to a handshake at several servers.
+func merged(in []*side, version string, left leftOut) []byte {
+	var results [][]byte
+	for _, s := range in {
+		results = append(results, s.hello.Result)
+	}
+	var o object
+	o.add("protocolVersion", quote(version))
+	o.add("capabilities", together(results))
+	o.add("serverInfo", ourselves(in, results))
+	if words := instructions(in, results); words != "" {
+		o.add("instructions", quote(words))
+	}
+	o.add("_meta", left.meta())
+	return o.bytes()
+}
+
+// ourselves names the endpoint and, in its version, the servers behind it.
+func ourselves(in []*side, results [][]byte) []byte {
+	var names []string
+	for i, s := range in {
+		v, _ := text(mcp.Get(results[i], "serverInfo", "version"))
+		names = append(names, s.m.name+" "+v)
+	}
+	all := strings.Join(names, ", ")
+	return fmt.Appendf(nil, `{"name":"holdfast","version":%s}`, quote(all[:min(len(all), maxWord)]))
+}
+
+func instructions(in []*side, results [][]byte) string {
+	var words []string
+	for i, s := range in {
+		if w, _ := text(mcp.Get(results[i], "instructions")); w != "" {
+			words = append(words, s.m.name+": "+strings.ToValidUTF8(w[:min(len(w), maxWords)], ""))
+		}
+	}
+	return strings.Join(words, "\n\n")
+}
+
+// together is what the servers can do, each capability that one of them has.
+// That lists change is always promised, because servers come back.
+func together(results [][]byte) []byte {
+	var o object
+	for _, kind := range []string{"completions", "logging", "prompts", "resources", "tools"} {
+		has, subscribe := false, false
+		for _, r := range results {
+			c := mcp.Get(r, "capabilities", kind)
+			has = has || c != nil
+			subscribe = subscribe || string(mcp.Get(c, "subscribe")) == "true"
+		}
+		switch {
+		case !has:
+		case kind == "completions" || kind == "logging":
+			o.add(kind, []byte("{}"))
+		case kind == "resources" && subscribe:
+			o.add(kind, []byte(`{"subscribe":true,"listChanged":true}`))
+		default:
+			o.add(kind, []byte(`{"listChanged":true}`))
+		}
+	}
+	return o.bytes()
+}
+
+// reply is what one server said to a request that all were asked.
+type reply struct {
+	m *member
+	s *side
+	mcp.Message
+	err error
+}
+
+// gather asks servers one thing, all at once, and waits for each for as long as
+// it may take.
+func (r *router) gather(f *routed, members []*member, make func(*member) mcp.Message) []reply {
+	out := slices.Grow([]reply(nil), len(members))[:len(members)]
+	within := r.pace.list
+	var all sync.WaitGroup
+	for i, m := range members {
+		all.Go(func() {
+			r.guard(func() {
+				ctx, cancel := context.WithTimeoutCause(f.ctx, within, fmt.Errorf("it did not answer within %s", within))
+				defer cancel()
+				out[i] = reply{m: m}
+				s, err := r.come(ctx, m)
+				if err == nil {
+					out[i].s = s
+					out[i].Message, err = r.ask(ctx, s, f, make(m))
+				}
+				out[i].err = err
+			})
+		})
+	}
+	all.Wait()
+	return out
+}
+
+// come waits for a server: a new one for as long as ctx lives, one that is
+// started again not so long.
+func (r *router) come(ctx context.Context, m *member) (*side, error) {
+	m.mu.Lock()
+	fresh := m.lives == 0
+	m.mu.Unlock()
+	if fresh {
+		return m.await(ctx)
+	}
+	short, cancel := context.WithTimeout(ctx, r.pace.ready)
+	defer cancel()
+	return m.await(short)
+}
+
+// discover answers server/discover where every server speaks it; else the
+// client is to make the handshake.
+func (r *router) discover(f *routed, m mcp.Message) {
+	replies := r.gather(f, r.members, func(*member) mcp.Message { return mcp.Message{Method: m.Method, Params: m.Params} })
+	var in []*side
+	var results [][]byte
+	var versions []string
+	left, refused := leftOut{}, []byte(nil)
+	for _, a := range replies {
+		switch {
+		case a.err != nil:
+			left[a.m.name] = a.err.Error()
+			continue
+		case a.Error != nil && string(mcp.Get(a.Error, "code")) != strconv.Itoa(codeVersion):
+			r.refuse(f, codeNoMethod, fmt.Sprintf("the MCP server %q does not speak server/discover", a.m.name), "begin with initialize")
+			return
+		}
+		theirs := words(mcp.Get(a.Result, "supportedVersions"))
+		if a.Error != nil {
+			refused, theirs = a.Error, words(mcp.Get(a.Error, "data", "supported"))
+		} else {
+			in, results = append(in, a.s), append(results, a.Result)
+		}
+		if versions == nil {
+			versions = theirs
+		} else {
+			versions = slices.DeleteFunc(versions, func(v string) bool { return !slices.Contains(theirs, v) })
+		}
+	}
+	if !slices.ContainsFunc(versions, func(v string) bool { return v >= statelessSince }) {
+		r.refuse(f, codeNoMethod, "the MCP servers have no version in common that has no handshake", "begin with initialize")
+		return
+	}
+	if refused != nil {
+		if changed, err := mcp.Set(refused, encode(versions), "data", "supported"); err == nil {
+			refused = changed
+		}
+		_ = r.answer(f, mcp.Message{ID: f.id, Error: refused}.Line())
+		return
+	}
+	var o object
+	o.add("resultType", []byte(`"complete"`))
+	o.add("supportedVersions", encode(versions))
+	o.add("capabilities", together(results))
+	if w := instructions(in, results); w != "" {
+		o.add("instructions", quote(w))
+	}
+	_ = r.answer(f, respond(f.id, private(o, results, left)))
+}
+
+// words reads an array of strings.
+func words(v []byte) []string {
+	items, err := mcp.Elements(v)
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, item := range items {
+		if s, ok := text(item); ok && len(s) <= maxWord {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// private finishes an answer that was joined of several: it is kept for as long
+// as the shortest-lived of them, and for its reader alone.
+func private(o object, results [][]byte, left leftOut) []byte {
+	ttl, cached := int64(-1), false
+	for _, res := range results {
+		if v := mcp.Get(res, "ttlMs"); v != nil {
+			cached = true
+			if n, err := strconv.ParseInt(string(v), 10, 64); err == nil && (ttl < 0 || n < ttl) {
+				ttl = n
+			}
+		}
+		cached = cached || mcp.Get(res, "cacheScope") != nil
+	}
+	if cached {
+		if len(left) > 0 || ttl < 0 {
+			ttl = 0
+		}
+		o.add("ttlMs", strconv.AppendInt(nil, ttl, 10))
+		o.add("cacheScope", []byte(`"private"`))
+	}
+	o.add("_meta", left.meta())
+	return o.bytes()
+}

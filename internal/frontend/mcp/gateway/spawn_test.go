@@ -1,0 +1,273 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"net/http"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
+)
+
+// lostWords are what the panics of these tests say. Nobody but the hook hears
+// them.
+const lostWords = "lost canary-hunter2"
+
+// mistaken is a kernel, and whatever else the gateway is given, that panics
+// where it is told to.
+type mistaken struct {
+	*table
+	at atomic.Pointer[string]
+	hook
+}
+
+func (k *mistaken) here(at string) {
+	if p := k.at.Load(); p != nil && *p == at {
+		panic(lostWords)
+	}
+}
+
+func (k *mistaken) Observe(ctx context.Context, cs []holdfast.Contract) ([]holdfast.Contract, error) {
+	k.here("observe")
+	return k.table.Observe(ctx, cs)
+}
+
+func (k *mistaken) Cross(ctx context.Context, r holdfast.Request, act func(context.Context) (holdfast.Output, error)) (*holdfast.Outcome, error) {
+	k.here("cross")
+	return k.table.Cross(ctx, r, act)
+}
+
+func (k *mistaken) Await(ctx context.Context, review string) error {
+	k.here("await")
+	return k.table.Await(ctx, review)
+}
+
+func (k *mistaken) token(context.Context) (holdfast.Secret, error) {
+	k.here("token")
+	return holdfast.NewSecret("good"), nil
+}
+
+func (k *mistaken) page(string) string { k.here("page"); return "" }
+
+// Next panics for the goroutine that reads the client.
+func (k *mistaken) Next() (mcp.Message, error) { panic(lostWords) }
+
+// Write and Close make it a client.
+func (k *mistaken) Write(string, []byte) error { return nil }
+func (k *mistaken) Close() error               { return nil }
+
+// config is a gateway's on this kernel.
+func (k *mistaken) config(c *Config) {
+	c.Kernel, c.Token, c.Page, c.Panicked, c.Wait = k, k.token, k.page, k.told, MaxWait
+}
+
+// hook keeps what it is told.
+type hook struct {
+	heard sync.Mutex
+	what  []string
+}
+
+func (h *hook) told(what, stack string) {
+	h.heard.Lock()
+	defer h.heard.Unlock()
+	if !strings.Contains(stack, "goroutine") {
+		what += " without its stack"
+	}
+	h.what = append(h.what, what)
+}
+
+// once fails unless the hook heard the words one time.
+func (h *hook) once(t *testing.T) {
+	t.Helper()
+	h.heard.Lock()
+	defer h.heard.Unlock()
+	if len(h.what) != 1 || h.what[0] != lostWords {
+		t.Errorf("the hook heard %q", h.what)
+	}
+}
+
+// rest is what a peer still gets, until its stream ends.
+func (p *peer) rest() string {
+	var all strings.Builder
+	for {
+		l, ok := p.line()
+		if !ok {
+			return all.String()
+		}
+		all.WriteString(l)
+	}
+}
+
+// TestPanicsEndTheSession lets the gateway panic where it listens, calls, asks
+// and waits: the session ends with an error, the hook alone hears the words, no
+// peer reads them, and nothing is left behind.
+func TestPanicsEndTheSession(t *testing.T) {
+	const relist = `{"jsonrpc":"2.0","id":7,"method":"tools/list"}`
+	for _, c := range []struct {
+		at   string
+		line string
+		held bool
+	}{
+		{at: "observe", line: relist},
+		{at: "token", line: callCat(7)},
+		{at: "cross", line: callCat(7)},
+		{at: "await", line: callCat(7), held: true},
+		{at: "page", line: callCat(7), held: true},
+	} {
+		t.Run(c.at, func(t *testing.T) {
+			before := runtime.NumGoroutine()
+			k := &mistaken{table: newTable()}
+			if c.held {
+				k.risks["mcp/fs/cat"] = holdfast.High
+			}
+			g := start(t, k.table, k.config, func(cfg *Config) {
+				if c.at == "page" { // which the answer to a call that waits no more names
+					cfg.Wait = 0
+				}
+			})
+			g.greet(t)
+			k.at.Store(&c.at)
+			g.client.send(t, c.line)
+			if c.at == "observe" {
+				g.server.next(t)
+				g.server.send(t, `{"jsonrpc":"2.0","id":3,"result":{"tools":[`+reads+`,{"name":"dog","inputSchema":{"type":"object"}}]}}`)
+			}
+			if err := g.wait(t); !errors.Is(err, mcp.ErrPanicked) {
+				t.Errorf("Serve: %v", err)
+			}
+			k.once(t)
+			if got := g.client.rest() + g.server.rest() + g.log.String(); strings.Contains(got, "hunter2") {
+				t.Errorf("the words went out: %s", got)
+			}
+			if k.active != 0 {
+				t.Error("an act goes on")
+			}
+			eventually(t, "goroutines are left", func() bool { return runtime.NumGoroutine() <= before })
+		})
+	}
+}
+
+// TestPanicsOfTheReaderEndTheSession is the same for the goroutine that reads the
+// client, of a session and of a router.
+func TestPanicsOfTheReaderEndTheSession(t *testing.T) {
+	k := &mistaken{table: newTable()}
+	server, _ := pair()
+	c := Config{Server: "fs"}
+	k.config(&c)
+	if err := Serve(t.Context(), k, server, c); !errors.Is(err, mcp.ErrPanicked) {
+		t.Errorf("Serve: %v", err)
+	}
+	k.once(t)
+	r := &mistaken{table: newTable()}
+	one, two := (&backend{name: "one"}).upstream(t, r), (&backend{name: "two"}).upstream(t, r)
+	one.Panicked, two.Panicked = r.told, r.told
+	if err := ServeAll(t.Context(), r, []Upstream{one, two}); !errors.Is(err, mcp.ErrPanicked) {
+		t.Errorf("ServeAll: %v", err)
+	}
+	r.once(t)
+}
+
+// TestPanicsOfARouter ends the router, with all its servers, where something that
+// is no one server's panics.
+func TestPanicsOfARouter(t *testing.T) {
+	var h hook
+	r := &router{panicked: h.told, mistaken: make(chan error, 1)}
+	r.spawn(func() { panic(lostWords) })
+	r.work.Wait()
+	if err := <-r.mistaken; !errors.Is(err, mcp.ErrPanicked) {
+		t.Error(err)
+	}
+	h.once(t)
+}
+
+// TestPanicsOverHTTP ends one core, and the next request has a new one.
+func TestPanicsOverHTTP(t *testing.T) {
+	k := &mistaken{table: newTable()}
+	var times atomic.Int32
+	run := func(ctx context.Context, c Client) error {
+		if times.Add(1) == 1 {
+			panic(lostWords)
+		}
+		server, _ := pair()
+		cfg := Config{Server: "fs"}
+		k.config(&cfg)
+		return Serve(ctx, c, server, cfg)
+	}
+	g := startHTTP(t, run, func(h *HTTP) { h.Panicked = k.told })
+	ping := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}`
+	r := g.do(t, http.MethodPost, ping)
+	if r.StatusCode < 400 {
+		t.Errorf("the first was answered %s", r.Status)
+	}
+	r.Body.Close()
+	k.once(t)
+	eventually(t, "no second core was made", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 50_000_000)
+		defer cancel()
+		q, _ := http.NewRequestWithContext(ctx, http.MethodPost, g.url, strings.NewReader(ping))
+		q.Header.Set("Content-Type", "application/json")
+		q.Header.Set("Accept", "application/json, text/event-stream")
+		if r, err := http.DefaultClient.Do(q); err == nil {
+			r.Body.Close()
+		}
+		return times.Load() > 1
+	})
+}
+
+// TestGoroutinesAreGuarded reads the package: whatever runs on a goroutine of its
+// own runs under a guard.
+func TestGoroutinesAreGuarded(t *testing.T) {
+	names, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	look := func(n ast.Node) bool {
+		var launched *ast.CallExpr
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			launched = n.Call
+		case *ast.CallExpr:
+			if s, ok := n.Fun.(*ast.SelectorExpr); ok && (s.Sel.Name == "Go" || s.Sel.Name == "AfterFunc") {
+				launched = n
+			}
+		}
+		if launched == nil {
+			return true
+		}
+		found++
+		guarded := false
+		ast.Inspect(launched, func(n ast.Node) bool {
+			if s, ok := n.(*ast.SelectorExpr); ok && (s.Sel.Name == "guard" || s.Sel.Name == "Guard") {
+				guarded = true
+			}
+			return true
+		})
+		if !guarded {
+			t.Errorf("a goroutine without a guard: %#v", launched.Fun)
+		}
+		return true
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f, look)
+	}
+	if found < 5 {
+		t.Errorf("only %d goroutines were found: the package is not read as it should be", found)
+	}
+}
