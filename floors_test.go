@@ -68,7 +68,7 @@ var floors = map[string]int{
 	"internal/leaf/configpath": 3, // where the configuration is
 	"internal/filter":          3, // texts and documents, read and written changed
 	"internal/ruletest":        3, // tests of rules that are written down
-	"internal/story":           3,
+	"internal/observe/story":   3,
 
 	// 3: what several tiers of the sandbox share.
 	"internal/sandbox/scratch":      3,
@@ -92,7 +92,7 @@ var floors = map[string]int{
 	"internal/frontend/egress":     4,
 	"internal/judge":               4,
 	"internal/snapshot":            4,
-	"internal/notify":              4,
+	"internal/observe/notify":      4,
 	"internal/sandbox/process":     4,
 	"internal/sandbox/container":   4,
 	"internal/sandbox/vm":          4,
@@ -132,8 +132,8 @@ var homes = map[string]struct {
 	"filippo.io/age":                         {[]string{"internal/leaf/operator"}, "the person's key is opened in one place"},
 	"github.com/prometheus":                  {[]string{"daemon"}, "the kernel tells an Observer, and knows no metrics"},
 	"go.yaml.in/yaml":                        {[]string{"constitution", "daemon", "internal/ruletest"}, "only rules, their tests and configuration are YAML"},
-	"github.com/nicholas-fedor/shoutrrr":     {[]string{"internal/notify"}, "people are told in one place"},
-	"github.com/wneessen/go-mail":            {[]string{"internal/notify"}, "people are told in one place"},
+	"github.com/nicholas-fedor/shoutrrr":     {[]string{"internal/observe/notify"}, "people are told in one place"},
+	"github.com/wneessen/go-mail":            {[]string{"internal/observe/notify"}, "people are told in one place"},
 	module + "/internal/notify":              {[]string{"daemon"}, "the daemon introduces a hand to what is to be told"},
 	"github.com/fsnotify/fsnotify":           {[]string{"daemon"}, "timers and watchers are the daemon's"},
 	"go.opentelemetry.io/otel/sdk":           {[]string{"daemon"}, "the kernel speaks only the API"},

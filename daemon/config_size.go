@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/holdfast-dev/holdfast/internal/story"
+	"github.com/holdfast-dev/holdfast/internal/observe/story"
 )
 
 // Size is a number of bytes: "512KB", "10 MiB", "1GB", or the bare number of at

@@ -2,8 +2,8 @@ package daemon
 
 import (
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
+	"github.com/holdfast-dev/holdfast/internal/observe/story"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
-	"github.com/holdfast-dev/holdfast/internal/story"
 	"github.com/prometheus/client_golang/prometheus"
 )
 

@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/early"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
+	"github.com/holdfast-dev/holdfast/internal/observe/story"
 	"github.com/holdfast-dev/holdfast/internal/redact"
-	"github.com/holdfast-dev/holdfast/internal/story"
 )
 
 // app is one run of the program: what it reads, where it writes, and what the

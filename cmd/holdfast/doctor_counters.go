@@ -7,7 +7,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/daemon"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
-	"github.com/holdfast-dev/holdfast/internal/story"
+	"github.com/holdfast-dev/holdfast/internal/observe/story"
 )
 
 // countersTime bounds how long the ledger is added up for.

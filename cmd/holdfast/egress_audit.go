@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/observe/story"
 	"github.com/holdfast-dev/holdfast/internal/policy/nat"
-	"github.com/holdfast-dev/holdfast/internal/story"
 )
 
 func egressAuditCommand() command {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/daemon"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
-	"github.com/holdfast-dev/holdfast/internal/story"
+	"github.com/holdfast-dev/holdfast/internal/observe/story"
 )
 
 // haltHooks runs the halt hooks where no daemon does, as the owner of the state

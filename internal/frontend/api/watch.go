@@ -1,6 +1,6 @@
 package api
 
-import "github.com/holdfast-dev/holdfast/internal/story"
+import "github.com/holdfast-dev/holdfast/internal/observe/story"
 
 // Watched is what is known of agents' behaviour (spec 001, layer 5).
 type Watched struct {

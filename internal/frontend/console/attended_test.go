@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/observe/story"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
-	"github.com/holdfast-dev/holdfast/internal/story"
 )
 
 // Test001_Layer4_HumanCheck: who looks at a page with the operator key open was there;
