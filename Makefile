@@ -77,7 +77,7 @@ CI = ./.ci/report ./.ci/touched ./.ci/types
 # Packages whose tests run with the race detector, because goroutines share memory there.
 RACE = \
 	./internal/frontend/mcp/remote ./internal/frontend/mcp/server ./internal/frontend/mcp/code \
-	./internal/frontend/api ./internal/frontend/executor ./internal/judge ./internal/keyset ./internal/observe/notify
+	./internal/frontend/api ./internal/frontend/executor ./internal/feature/judge ./internal/feature/keyset ./internal/observe/notify
 
 # Packages that start a goroutine or use sync, and whose tests run without the race
 # detector, each with the reason (TestRaceListIsComplete).
@@ -87,7 +87,7 @@ daemon                        twice the time with the detector: what runs at onc
 executorpb                    generated
 internal/frontend/console              three times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-daemon
 internal/policy/history              five times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
-internal/snapshot             twice the time with the detector: what runs at once does (RACE_PART), all of it in make endure-snapshot
+internal/worktree/snapshot             twice the time with the detector: what runs at once does (RACE_PART), all of it in make endure-snapshot
 internal/leaf/token                five times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
 internal/policy/watch                its lock is taken by the daemon, whose tests of watch run with the detector; all of it in make endure-daemon
 internal/frontend/egress               three times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-egress
@@ -105,8 +105,8 @@ internal/sandbox/vm           the work is done by other processes; the tests of 
 internal/leaf/schema               shares metaschemas that are compiled once; their tests run with the detector (RACE_PART)
 storetest                     runs in the tests of internal/store/sqlite, in RACE_PART
 constitution                  computes values once, by sync.Once and sync.OnceValue
-internal/filter                one goroutine reads the input of a command, and its result comes by a channel
-internal/inflighttest          used by tests of other processes only
+internal/cli/filter                one goroutine reads the input of a command, and its result comes by a channel
+internal/cli/inflighttest          used by tests of other processes only
 internal/leaf/syncwatch            records for the tests of other packages, of which some run with the detector
 endef
 
@@ -121,7 +121,7 @@ define RACE_PART
 ./internal/kernel                      TestKernelContext_(AC1_|INV7)|TestK3_(AC3_INV1_race|rates_race)|TestK5_D10_race|TestK6_AC5|TestK7_(race|D11_two_reviewers|D11_identical|awaiting)|TestHaltCutsAndRefuses|TestEgress_D(9_at_once|34_a_stream)|TestD34_a_halt|TestTree_|TestPast_(parallel|reload)|Test001_Layer1_Budget_exceeded_by_many|TestFMEA_K105_1|TestVersions_|TestD11_forgetting|TestLease|TestAttackFalseAlarm
 ./internal/frontend/console            TestStreamsAreBounded|TestEvents$$|TestAttackLinkRace|TestAttack_(link_raced|one_browser)|TestPassphraseOneAtATime
 ./internal/policy/history            TestRulesAreSwapped|TestParallelRequestsNeverPass|TestLoadingWhile
-./internal/snapshot           TestTwo(TreesAtOnce|AtOnce)|TestBegunWhileAnotherWaits
+./internal/worktree/snapshot           TestTwo(TreesAtOnce|AtOnce)|TestBegunWhileAnotherWaits
 ./internal/leaf/token              TestConcurrentUse$$
 ./internal/sandbox/container  TestDockerBadEngine|TestDemux
 ./internal/sandbox/process    TestClose_underRuns|TestWarm_eachServesOnce|TestManyBuildAtOnce|TestBuilderIsOvertaken|TestFiltersAreCompiledOnce|TestBystanders|TestWorkspaceHalt|TestWorkspaceTerminal|TestTroubles|TestSeats
@@ -173,7 +173,7 @@ ENDURE_kernel = ./internal/kernel ./ledger ./internal/leaf/schema ./internal/sto
 ENDURE_egress = ./internal/frontend/egress ./internal/frontend/model/dialect
 ENDURE_mcp = ./internal/frontend/mcp/gateway ./internal/frontend/mcp/remote ./internal/frontend/mcp/server
 ENDURE_sandbox = ./internal/sandbox/process ./internal/sandbox/container ./internal/sandbox/vm
-ENDURE_snapshot = ./internal/snapshot
+ENDURE_snapshot = ./internal/worktree/snapshot
 ENDURE_daemon = ./daemon ./internal/frontend/console
 ENDURE_command = ./cmd/holdfast
 # In the module of benchmarks: each of them runs, and the peers do the same work.
@@ -182,7 +182,7 @@ RACE_WHOLE_egress = ./internal/frontend/egress
 RACE_WHOLE_mcp = ./internal/frontend/mcp/gateway
 RACE_WHOLE_kernel = ./internal/kernel ./internal/store/sqlite ./internal/policy/history ./internal/leaf/token
 RACE_WHOLE_daemon = ./daemon ./internal/frontend/console ./internal/policy/watch
-RACE_WHOLE_snapshot = ./internal/snapshot
+RACE_WHOLE_snapshot = ./internal/worktree/snapshot
 PEERS_command = ./cmd/holdfast
 PEERS_mcp = ./internal/frontend/mcp/remote ./examples/mcp-guard
 PEERS_daemon = ./daemon
@@ -227,7 +227,7 @@ internal/frontend/mcp           endure-mcp peers-mcp peers-command
 internal/redact        endure-kernel endure-egress
 internal/sandbox       endure-sandbox endure-command
 internal/leaf/schema        endure-kernel
-internal/snapshot      endure-snapshot
+internal/worktree/snapshot      endure-snapshot
 internal/store/sqlite        endure-kernel endure-daemon
 internal/leaf/token         endure-kernel
 internal/policy/watch         endure-daemon

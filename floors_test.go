@@ -61,13 +61,13 @@ var floors = map[string]int{
 	"internal/policy/nat":      2,
 	"ledger":                   2,
 
-	"internal/dissimilar": 2,
+	"internal/assure/dissimilar": 2,
 
 	// 3: the crossing machine, and what a record holds, told to people.
 	"kernel":                   3,
 	"internal/leaf/configpath": 3, // where the configuration is
-	"internal/filter":          3, // texts and documents, read and written changed
-	"internal/ruletest":        3, // tests of rules that are written down
+	"internal/cli/filter":      3, // texts and documents, read and written changed
+	"internal/assure/ruletest": 3, // tests of rules that are written down
 	"internal/observe/story":   3,
 
 	// 3: what several tiers of the sandbox share.
@@ -88,10 +88,10 @@ var floors = map[string]int{
 	"internal/frontend/mcp/code":   4,
 	"internal/frontend/mcp/server": 4,
 	"internal/store/sqlite":        4,
-	"internal/keyset":              4,
+	"internal/feature/keyset":      4,
 	"internal/frontend/egress":     4,
-	"internal/judge":               4,
-	"internal/snapshot":            4,
+	"internal/feature/judge":       4,
+	"internal/worktree/snapshot":   4,
 	"internal/observe/notify":      4,
 	"internal/sandbox/process":     4,
 	"internal/sandbox/container":   4,
@@ -102,9 +102,9 @@ var floors = map[string]int{
 	"internal/leaf/syncwatch":      4,
 
 	// What the command runs before most packages are initialised.
-	"internal/early":           3,
-	"internal/early/filters":   4,
-	"internal/early/buildinfo": 4,
+	"internal/cli/early":           3,
+	"internal/cli/early/filters":   4,
+	"internal/cli/early/buildinfo": 4,
 
 	// A provider of models that answers as the public ones do.
 	"internal/frontend/model/providertest": 4,
@@ -114,8 +114,8 @@ var floors = map[string]int{
 
 	// 6: the command, one file for each subcommand; and what its tests and the
 	// benchmarks bring into flight.
-	"cmd/holdfast":          6,
-	"internal/inflighttest": 6,
+	"cmd/holdfast":              6,
+	"internal/cli/inflighttest": 6,
 }
 
 // homes says which packages may import a dependency that must not spread, and
@@ -128,10 +128,10 @@ var homes = map[string]struct {
 	"modernc.org/sqlite":                     {[]string{"internal/store/sqlite"}, "the kernel knows no database"},
 	"github.com/santhosh-tekuri/jsonschema":  {nil, "its package initialisation is slow; internal/leaf/schema has it as a peer in tests"},
 	"github.com/golang-jwt/jwt":              {[]string{"internal/leaf/token"}, "a token is verified in one place"},
-	"github.com/MicahParks":                  {[]string{"internal/keyset"}, "key sets are fetched in one place"},
+	"github.com/MicahParks":                  {[]string{"internal/feature/keyset"}, "key sets are fetched in one place"},
 	"filippo.io/age":                         {[]string{"internal/leaf/operator"}, "the person's key is opened in one place"},
 	"github.com/prometheus":                  {[]string{"daemon"}, "the kernel tells an Observer, and knows no metrics"},
-	"go.yaml.in/yaml":                        {[]string{"constitution", "daemon", "internal/ruletest"}, "only rules, their tests and configuration are YAML"},
+	"go.yaml.in/yaml":                        {[]string{"constitution", "daemon", "internal/assure/ruletest"}, "only rules, their tests and configuration are YAML"},
 	"github.com/nicholas-fedor/shoutrrr":     {[]string{"internal/observe/notify"}, "people are told in one place"},
 	"github.com/wneessen/go-mail":            {[]string{"internal/observe/notify"}, "people are told in one place"},
 	module + "/internal/notify":              {[]string{"daemon"}, "the daemon introduces a hand to what is to be told"},
@@ -145,11 +145,11 @@ var homes = map[string]struct {
 	module + "/internal/mcp/remote":          {[]string{"daemon"}, "the daemon reaches servers behind the gateway"},
 	module + "/internal/snapshot":            {[]string{"daemon", "cmd/holdfast"}, "the daemon keeps versions of work trees; the command reads its manifests and archives, and asks for git"},
 	module + "/internal/keyset":              {[]string{"daemon"}, "the daemon introduces a hand to the kernel"},
-	"golang.org/x/sys/unix":                  {[]string{"internal/redact", "internal/leaf/latch", "internal/frontend/api", "internal/frontend/mcp/server", "internal/sandbox/process", "internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/scratch", "internal/sandbox/copies", "internal/sandbox/copies/image", "internal/sandbox/heir", "internal/snapshot", "internal/leaf/syncwatch", "daemon"}, "the system is for doors, hands, what tiers of the sandbox share, and the daemon; below them the latch is a file, and redaction locks the memory that registered secrets stand in"},
+	"golang.org/x/sys/unix":                  {[]string{"internal/redact", "internal/leaf/latch", "internal/frontend/api", "internal/frontend/mcp/server", "internal/sandbox/process", "internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/scratch", "internal/sandbox/copies", "internal/sandbox/copies/image", "internal/sandbox/heir", "internal/worktree/snapshot", "internal/leaf/syncwatch", "daemon"}, "the system is for doors, hands, what tiers of the sandbox share, and the daemon; below them the latch is a file, and redaction locks the memory that registered secrets stand in"},
 	"github.com/elastic/go-seccomp-bpf":      {[]string{"internal/sandbox/process"}, "the names of system calls are a wall's"},
 	"golang.org/x/net/idna":                  {[]string{"internal/policy/domain"}, "a host is made canonical in one place (D22)"},
 	"golang.org/x/net/publicsuffix":          {[]string{"internal/policy/domain"}, "what a wildcard covers is decided in one place"},
-	"os/exec":                                {[]string{"internal/frontend/mcp/server", "internal/judge", "internal/snapshot", "internal/sandbox/process", "internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/heir", "internal/sandbox/sandboxtest", "internal/leaf/syncwatch", "internal/inflighttest", "daemon", "cmd/holdfast"}, "starting a process is a hand's work"},
+	"os/exec":                                {[]string{"internal/frontend/mcp/server", "internal/feature/judge", "internal/worktree/snapshot", "internal/sandbox/process", "internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/heir", "internal/sandbox/sandboxtest", "internal/leaf/syncwatch", "internal/cli/inflighttest", "daemon", "cmd/holdfast"}, "starting a process is a hand's work"},
 }
 
 // impure are what floors 0 to 2 do without: they do no I/O. TestPureFloors looks

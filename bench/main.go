@@ -25,7 +25,7 @@ import (
 	"github.com/holdfast-dev/holdfast/bench/sandbox"
 	"github.com/holdfast-dev/holdfast/bench/snapshot"
 	"github.com/holdfast-dev/holdfast/daemon"
-	"github.com/holdfast-dev/holdfast/internal/inflighttest"
+	"github.com/holdfast-dev/holdfast/internal/cli/inflighttest"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 )
 

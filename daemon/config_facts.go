@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/feature/judge"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
-	"github.com/holdfast-dev/holdfast/internal/judge"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/schema"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"

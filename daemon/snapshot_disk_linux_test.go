@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/snapshot"
+	"github.com/holdfast-dev/holdfast/internal/worktree/snapshot"
 )
 
 // TestVersionsLeaveRoomForTheLedger: where a version would take what is the ledger's,

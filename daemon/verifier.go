@@ -3,7 +3,7 @@ package daemon
 import (
 	"path/filepath"
 
-	"github.com/holdfast-dev/holdfast/internal/keyset"
+	"github.com/holdfast-dev/holdfast/internal/feature/keyset"
 	"github.com/holdfast-dev/holdfast/internal/leaf/token"
 )
 

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/bench/internal/measured"
-	"github.com/holdfast-dev/holdfast/internal/inflighttest"
+	"github.com/holdfast-dev/holdfast/internal/cli/inflighttest"
 )
 
 // answerSize is the size of what the server answers a body with, in bytes.

@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-dev/holdfast/bench/internal/fixture"
 	"github.com/holdfast-dev/holdfast/bench/internal/measure"
 	"github.com/holdfast-dev/holdfast/bench/internal/programs"
-	"github.com/holdfast-dev/holdfast/internal/inflighttest"
+	"github.com/holdfast-dev/holdfast/internal/cli/inflighttest"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 )
 

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/bench/internal/measured"
-	"github.com/holdfast-dev/holdfast/internal/inflighttest"
+	"github.com/holdfast-dev/holdfast/internal/cli/inflighttest"
 )
 
 const (

@@ -10,7 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/bench/internal/measure"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
-	"github.com/holdfast-dev/holdfast/internal/snapshot"
+	"github.com/holdfast-dev/holdfast/internal/worktree/snapshot"
 )
 
 // The tree that snapshots are measured on, and how much of it changes.

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast/internal/early"
+	"github.com/holdfast-dev/holdfast/internal/cli/early"
 )
 
-var writeHelp = flag.Bool("write-help", false, "write internal/early/help.txt from the commands")
+var writeHelp = flag.Bool("write-help", false, "write internal/cli/early/help.txt from the commands")
 
 // TestHelpTextIsThatOfTheCommands compares the help that is printed early with that of
 // the commands.
@@ -33,7 +33,7 @@ func TestHelpTextIsThatOfTheCommands(t *testing.T) {
 		return
 	}
 	if early.HelpText != want.String() {
-		t.Error("internal/early/help.txt is not the help of the commands: run `go test ./cmd/holdfast -run TestHelpText -write-help`")
+		t.Error("internal/cli/early/help.txt is not the help of the commands: run `go test ./cmd/holdfast -run TestHelpText -write-help`")
 	}
 	for _, words := range [][]string{nil, {"exec"}, {"ledger", "tail"}, {"agent"}, {"rules"}} {
 		args := append([]string{"help"}, words...)

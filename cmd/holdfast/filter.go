@@ -3,7 +3,7 @@ package main
 import (
 	"os"
 
-	"github.com/holdfast-dev/holdfast/internal/filter"
+	"github.com/holdfast-dev/holdfast/internal/cli/filter"
 )
 
 // maxFilter bounds what a filter reads, in bytes: it is held in memory whole.

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"github.com/holdfast-dev/holdfast/internal/inflighttest"
+	"github.com/holdfast-dev/holdfast/internal/cli/inflighttest"
 	"io/fs"
 	"maps"
 	"os"

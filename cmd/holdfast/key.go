@@ -2,7 +2,7 @@ package main
 
 import (
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/filter"
+	"github.com/holdfast-dev/holdfast/internal/cli/filter"
 )
 
 func keyCommand() command {

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/filter"
+	"github.com/holdfast-dev/holdfast/internal/cli/filter"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"golang.org/x/term"
 )

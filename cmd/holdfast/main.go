@@ -13,9 +13,9 @@ import (
 	"syscall"
 
 	"github.com/holdfast-dev/holdfast/daemon"
-	"github.com/holdfast-dev/holdfast/internal/early"
-	_ "github.com/holdfast-dev/holdfast/internal/early/filters" // its init runs them
-	"github.com/holdfast-dev/holdfast/internal/filter"
+	"github.com/holdfast-dev/holdfast/internal/cli/early"
+	_ "github.com/holdfast-dev/holdfast/internal/cli/early/filters" // its init runs them
+	"github.com/holdfast-dev/holdfast/internal/cli/filter"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 )
 

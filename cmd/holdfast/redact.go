@@ -7,7 +7,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/daemon"
-	"github.com/holdfast-dev/holdfast/internal/filter"
+	"github.com/holdfast-dev/holdfast/internal/cli/filter"
 	"github.com/holdfast-dev/holdfast/internal/observe/story"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 )

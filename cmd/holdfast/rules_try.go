@@ -4,9 +4,9 @@ import (
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/assure/ruletest"
 	"github.com/holdfast-dev/holdfast/internal/observe/story"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
-	"github.com/holdfast-dev/holdfast/internal/ruletest"
 )
 
 func rulesTest(a *app, args []string) error {

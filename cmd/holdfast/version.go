@@ -1,6 +1,6 @@
 package main
 
-import "github.com/holdfast-dev/holdfast/internal/early/buildinfo"
+import "github.com/holdfast-dev/holdfast/internal/cli/early/buildinfo"
 
 func versionCommand() command {
 	return command{name: "version", about: "print the version", run: printVersion, help: `

@@ -13,7 +13,7 @@ import (
 	"syscall"
 
 	"github.com/holdfast-dev/holdfast/bench/internal/measure"
-	"github.com/holdfast-dev/holdfast/internal/inflighttest"
+	"github.com/holdfast-dev/holdfast/internal/cli/inflighttest"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 )
 

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/dissimilar"
+	"github.com/holdfast-dev/holdfast/internal/assure/dissimilar"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 

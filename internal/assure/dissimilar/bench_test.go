@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/holdfast-dev/holdfast/internal/dissimilar"
+	"github.com/holdfast-dev/holdfast/internal/assure/dissimilar"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
 // BenchmarkJudge judges crossings as the kernel records them, each with its own
 // id, flow, payload and reservation. One million of them:
 //
-//	go test -run '^$' -bench Judge -benchtime 1000000x ./internal/dissimilar
+//	go test -run '^$' -bench Judge -benchtime 1000000x ./internal/assure/dissimilar
 func BenchmarkJudge(b *testing.B) {
 	const chunk = 5000
 	book := newBook(b)

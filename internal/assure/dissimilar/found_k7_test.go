@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/holdfast-dev/holdfast/internal/dissimilar"
+	"github.com/holdfast-dev/holdfast/internal/assure/dissimilar"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/ledger"
 )

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast/internal/dissimilar"
+	"github.com/holdfast-dev/holdfast/internal/assure/dissimilar"
 	"github.com/holdfast-dev/holdfast/internal/leaf/testgrowth"
 	"github.com/holdfast-dev/holdfast/ledger"
 )

@@ -10,8 +10,8 @@ import (
 	"syscall"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/early"
-	"github.com/holdfast-dev/holdfast/internal/filter"
+	"github.com/holdfast-dev/holdfast/internal/cli/early"
+	"github.com/holdfast-dev/holdfast/internal/cli/filter"
 	"github.com/holdfast-dev/holdfast/internal/leaf/configpath"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 )

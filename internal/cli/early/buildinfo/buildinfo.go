@@ -10,7 +10,7 @@ import (
 	"runtime"
 	"runtime/debug"
 
-	"github.com/holdfast-dev/holdfast/internal/early"
+	"github.com/holdfast-dev/holdfast/internal/cli/early"
 )
 
 func init() {
