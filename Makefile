@@ -82,51 +82,51 @@ RACE = \
 # Packages that start a goroutine or use sync, and whose tests run without the race
 # detector, each with the reason (TestRaceListIsComplete).
 define NO_RACE
-cmd/holdfast                  the daemons and agents that its tests start are other processes
-daemon                        twice the time with the detector: what runs at once does (RACE_PART), all of it in make endure-daemon
-executorpb                    generated
-internal/frontend/console              three times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-daemon
-internal/policy/history              five times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
-internal/worktree/snapshot             twice the time with the detector: what runs at once does (RACE_PART), all of it in make endure-snapshot
-internal/leaf/token                five times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
-internal/policy/watch                its lock is taken by the daemon, whose tests of watch run with the detector; all of it in make endure-daemon
-internal/frontend/egress               three times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-egress
-internal/frontend/mcp/gateway          four times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-mcp
-internal/store/sqlite               three times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
-kernel                        twice the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
-internal/frontend/model/providertest          a provider for the tests of other packages, of which RACE_PART has some
-internal/frontend/mcp/gatewaytest      a kernel for the tests of other packages, which run with the detector
-internal/redact               reads bytes one by one; the tests of what is shared run with the detector (RACE_PART)
-internal/sandbox/container    the work is done by other processes; the tests of what the tier shares run with it (RACE_PART)
-internal/sandbox/heir         the heir is another process
-internal/sandbox/process      the work is done by other processes; the tests of what the tier shares run with it (RACE_PART)
-internal/sandbox/sandboxtest  attempts for the tests of other packages, of which RACE_PART has some
-internal/sandbox/vm           the work is done by other processes; the tests of what the tier shares run with it (RACE_PART)
-internal/leaf/schema               shares metaschemas that are compiled once; their tests run with the detector (RACE_PART)
-storetest                     runs in the tests of internal/store/sqlite, in RACE_PART
-constitution                  computes values once, by sync.Once and sync.OnceValue
-internal/cli/filter                one goroutine reads the input of a command, and its result comes by a channel
-internal/cli/inflighttest          used by tests of other processes only
-internal/leaf/syncwatch            records for the tests of other packages, of which some run with the detector
+cmd/holdfast                          the daemons and agents that its tests start are other processes
+daemon                                twice the time with the detector: what runs at once does (RACE_PART), all of it in make endure-daemon
+executorpb                            generated
+internal/frontend/console             three times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-daemon
+internal/policy/history               five times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
+internal/worktree/snapshot            twice the time with the detector: what runs at once does (RACE_PART), all of it in make endure-snapshot
+internal/leaf/token                   five times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
+internal/policy/watch                 its lock is taken by the daemon, whose tests of watch run with the detector; all of it in make endure-daemon
+internal/frontend/egress              three times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-egress
+internal/frontend/mcp/gateway         four times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-mcp
+internal/store/sqlite                 three times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
+internal/kernel                       twice the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
+internal/frontend/model/providertest  a provider for the tests of other packages, of which RACE_PART has some
+internal/frontend/mcp/gatewaytest     a kernel for the tests of other packages, which run with the detector
+internal/redact                       reads bytes one by one; the tests of what is shared run with the detector (RACE_PART)
+internal/sandbox/container            the work is done by other processes; the tests of what the tier shares run with it (RACE_PART)
+internal/sandbox/heir                 the heir is another process
+internal/sandbox/process              the work is done by other processes; the tests of what the tier shares run with it (RACE_PART)
+internal/sandbox/sandboxtest          attempts for the tests of other packages, of which RACE_PART has some
+internal/sandbox/vm                   the work is done by other processes; the tests of what the tier shares run with it (RACE_PART)
+internal/leaf/schema                  shares metaschemas that are compiled once; their tests run with the detector (RACE_PART)
+internal/store/storetest              runs in the tests of internal/store/sqlite, in RACE_PART
+internal/policy/constitution          computes values once, by sync.Once and sync.OnceValue
+internal/cli/filter                   one goroutine reads the input of a command, and its result comes by a channel
+internal/cli/inflighttest             used by tests of other processes only
+internal/leaf/syncwatch               records for the tests of other packages, of which some run with the detector
 endef
 
 # Packages of which some tests run with the race detector, and the pattern of these tests.
 # All patterns but that of redact are joined, and run in each of these packages.
 define RACE_PART
-./daemon                      TestExecutor(Flood|ClientsVanish|WaitEnds)$$|TestD9_budgetsStandAtOneMoment|TestAttackWatch_(in_flight|flood|halt)|TestAttackWebhook_a_flood|TestEgress_Daemon_(reloadInMidStream|haltCutsAndRefuses)|TestBad_Egress_reload|TestD34_HaltHooks_get|TestModelsNeverPassACap|TestNetwork_DiesWithTheRun|TestServeAndAsk|TestReloadIsWholeOrNotAtAll|TestBackupWhileRunning|TestActsAtOnceOnOneTree|TestD40_HaltInTheMiddle|TestRollbackEndsWithTheDaemon|TestD41a_FloodOfFindings|TestK7_webhook_queue|Test001_Layer5_CostPerHour|TestPanicsOfTheDaemon|TestLingerWaits
-./internal/frontend/egress             TestEgress_(ManyAtOnce|BodiesTogether|StreamsArrive|AStream|AClientThat|CloseWaits|PoolsAreBounded|AWebSocket|ATunnel|EventsGoOnOneByOne)|TestAttack_(ARateIsNotExceededAtOnce|AThousandAborted|OneRecordAndTwoRequests|OneAgentHolds)|TestPart4_|TestBad_ACutTunnel|TestBlocksAreTheSame
-./internal/redact             BodiesReadWithOneEngineStayApart|AttackTogether
-./internal/frontend/mcp/gateway        TestParallelCalls|TestHTTP(ManyClients|Vanish|Close)|TestRouter(Cancels|Ends|Keeps|Outlives)|TestOutbox|TestPanics|TestClientThatDoesNotRead|TestServerThatDoesNotRead|TestServerDiesMidCall|TestClientGoesMidCall|TestBusy|TestDisconnects|TestAttackHTTP_one_group
-./internal/store/sqlite             TestStore$$|TestAlone|TestLull|TestViewOvertaken|TestRunway
-./internal/kernel                      TestKernelContext_(AC1_|INV7)|TestK3_(AC3_INV1_race|rates_race)|TestK5_D10_race|TestK6_AC5|TestK7_(race|D11_two_reviewers|D11_identical|awaiting)|TestHaltCutsAndRefuses|TestEgress_D(9_at_once|34_a_stream)|TestD34_a_halt|TestTree_|TestPast_(parallel|reload)|Test001_Layer1_Budget_exceeded_by_many|TestFMEA_K105_1|TestVersions_|TestD11_forgetting|TestLease|TestAttackFalseAlarm
-./internal/frontend/console            TestStreamsAreBounded|TestEvents$$|TestAttackLinkRace|TestAttack_(link_raced|one_browser)|TestPassphraseOneAtATime
-./internal/policy/history            TestRulesAreSwapped|TestParallelRequestsNeverPass|TestLoadingWhile
-./internal/worktree/snapshot           TestTwo(TreesAtOnce|AtOnce)|TestBegunWhileAnotherWaits
-./internal/leaf/token              TestConcurrentUse$$
-./internal/sandbox/container  TestDockerBadEngine|TestDemux
-./internal/sandbox/process    TestClose_underRuns|TestWarm_eachServesOnce|TestManyBuildAtOnce|TestBuilderIsOvertaken|TestFiltersAreCompiledOnce|TestBystanders|TestWorkspaceHalt|TestWorkspaceTerminal|TestTroubles|TestSeats
-./internal/sandbox/vm         TestBadMachines|TestSilent
-./internal/leaf/schema             Concurrent
+./daemon                         TestExecutor(Flood|ClientsVanish|WaitEnds)$$|TestD9_budgetsStandAtOneMoment|TestAttackWatch_(in_flight|flood|halt)|TestAttackWebhook_a_flood|TestEgress_Daemon_(reloadInMidStream|haltCutsAndRefuses)|TestBad_Egress_reload|TestD34_HaltHooks_get|TestModelsNeverPassACap|TestNetwork_DiesWithTheRun|TestServeAndAsk|TestReloadIsWholeOrNotAtAll|TestBackupWhileRunning|TestActsAtOnceOnOneTree|TestD40_HaltInTheMiddle|TestRollbackEndsWithTheDaemon|TestD41a_FloodOfFindings|TestK7_webhook_queue|Test001_Layer5_CostPerHour|TestPanicsOfTheDaemon|TestLingerWaits
+./internal/frontend/egress       TestEgress_(ManyAtOnce|BodiesTogether|StreamsArrive|AStream|AClientThat|CloseWaits|PoolsAreBounded|AWebSocket|ATunnel|EventsGoOnOneByOne)|TestAttack_(ARateIsNotExceededAtOnce|AThousandAborted|OneRecordAndTwoRequests|OneAgentHolds)|TestPart4_|TestBad_ACutTunnel|TestBlocksAreTheSame
+./internal/redact                BodiesReadWithOneEngineStayApart|AttackTogether
+./internal/frontend/mcp/gateway  TestParallelCalls|TestHTTP(ManyClients|Vanish|Close)|TestRouter(Cancels|Ends|Keeps|Outlives)|TestOutbox|TestPanics|TestClientThatDoesNotRead|TestServerThatDoesNotRead|TestServerDiesMidCall|TestClientGoesMidCall|TestBusy|TestDisconnects|TestAttackHTTP_one_group
+./internal/store/sqlite          TestStore$$|TestAlone|TestLull|TestViewOvertaken|TestRunway
+./internal/kernel                TestKernelContext_(AC1_|INV7)|TestK3_(AC3_INV1_race|rates_race)|TestK5_D10_race|TestK6_AC5|TestK7_(race|D11_two_reviewers|D11_identical|awaiting)|TestHaltCutsAndRefuses|TestEgress_D(9_at_once|34_a_stream)|TestD34_a_halt|TestTree_|TestPast_(parallel|reload)|Test001_Layer1_Budget_exceeded_by_many|TestFMEA_K105_1|TestVersions_|TestD11_forgetting|TestLease|TestAttackFalseAlarm
+./internal/frontend/console      TestStreamsAreBounded|TestEvents$$|TestAttackLinkRace|TestAttack_(link_raced|one_browser)|TestPassphraseOneAtATime
+./internal/policy/history        TestRulesAreSwapped|TestParallelRequestsNeverPass|TestLoadingWhile
+./internal/worktree/snapshot     TestTwo(TreesAtOnce|AtOnce)|TestBegunWhileAnotherWaits
+./internal/leaf/token            TestConcurrentUse$$
+./internal/sandbox/container     TestDockerBadEngine|TestDemux
+./internal/sandbox/process       TestClose_underRuns|TestWarm_eachServesOnce|TestManyBuildAtOnce|TestBuilderIsOvertaken|TestFiltersAreCompiledOnce|TestBystanders|TestWorkspaceHalt|TestWorkspaceTerminal|TestTroubles|TestSeats
+./internal/sandbox/vm            TestBadMachines|TestSilent
+./internal/leaf/schema           Concurrent
 endef
 export RACE_PART
 
@@ -203,39 +203,39 @@ $(PEERSES): peers-%:
 # directory counts; "." is only the files at the root, the root package left out. A directory
 # without a row runs all targets, as the root package does.
 define TOUCHES
-.                      none
-.ci                    none
-LICENSE                none
-Makefile               none
-README.md              none
-SECURITY.md            none
-bench                  endure-bench
-cmd/holdfast           endure-command peers-command
-constitution           endure-kernel
-daemon                 endure-daemon peers-daemon
-deploy                 none
-doc                    none
-examples               peers-mcp
-executorpb             endure-daemon
-go.mod                 all
-go.sum                 all
-internal/frontend/console       endure-daemon
-internal/frontend/egress        endure-egress peers-command
-internal/policy/history       endure-kernel
-internal/frontend/model/dialect           endure-egress peers-daemon
-internal/frontend/mcp           endure-mcp peers-mcp peers-command
-internal/redact        endure-kernel endure-egress
-internal/sandbox       endure-sandbox endure-command
-internal/leaf/schema        endure-kernel
-internal/worktree/snapshot      endure-snapshot
-internal/store/sqlite        endure-kernel endure-daemon
-internal/leaf/token         endure-kernel
-internal/policy/watch         endure-daemon
-kernel                 endure-kernel endure-daemon
-ledger                 endure-kernel
-storetest              endure-kernel
-testdata               none
-tools                  none
+.                                none
+.ci                              none
+LICENSE                          none
+Makefile                         none
+README.md                        none
+SECURITY.md                      none
+bench                            endure-bench
+cmd/holdfast                     endure-command peers-command
+daemon                           endure-daemon peers-daemon
+deploy                           none
+doc                              none
+examples                         peers-mcp
+executorpb                       endure-daemon
+go.mod                           all
+go.sum                           all
+internal/frontend/console        endure-daemon
+internal/frontend/egress         endure-egress peers-command
+internal/frontend/mcp            endure-mcp peers-mcp peers-command
+internal/frontend/model/dialect  endure-egress peers-daemon
+internal/kernel                  endure-kernel endure-daemon
+internal/leaf/schema             endure-kernel
+internal/leaf/token              endure-kernel
+internal/policy/constitution     endure-kernel
+internal/policy/history          endure-kernel
+internal/policy/watch            endure-daemon
+internal/redact                  endure-kernel endure-egress
+internal/sandbox                 endure-sandbox endure-command
+internal/store/sqlite            endure-kernel endure-daemon
+internal/store/storetest         endure-kernel
+internal/worktree/snapshot       endure-snapshot
+ledger                           endure-kernel
+testdata                         none
+tools                            none
 endef
 
 bench:

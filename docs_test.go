@@ -284,7 +284,7 @@ func TestCrossingPageHasEverySignal(t *testing.T) {
 // TestCrossingPageHasEveryState wants every state that a gate can end in to
 // stand in doc/crossing.md.
 func TestCrossingPageHasEveryState(t *testing.T) {
-	files, err := filepath.Glob("kernel/k[1-8]_*.go")
+	files, err := filepath.Glob("internal/kernel/k[1-8]_*.go")
 	if err != nil || len(files) < 8 {
 		t.Fatal(files, err)
 	}

@@ -1,7 +1,6 @@
 package holdfast_test
 
 import (
-	"cmp"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -18,104 +17,40 @@ import (
 
 const module = "github.com/holdfast-dev/holdfast"
 
-// floors is the whole architecture: a package may import packages on lower
-// floors and its own parent directory, nothing sideways, nothing up. Every
-// package stands here; one that does not fails the test.
-var floors = map[string]int{
-	// 0: the words, types and codes, on the standard library only.
-	"":                      0,
-	"internal/leaf/excerpt": 0,
+// layers are the directories of the packages, lowest first. A package may import packages
+// of lower layers, and of its own layer only the package of its parent directory and what
+// sideways names.
+var layers = [][]string{
+	{"", "executorpb"}, // the vocabulary, and the messages made from executor.proto
+	{"internal/leaf"},
+	{"internal/redact"},
+	{"internal/policy"}, // pure decisions
+	{"ledger"},
+	{"internal/kernel"},
+	{"internal/feature", "internal/sandbox", "internal/store", "internal/worktree"},
+	{"internal/observe"},
+	{"internal/frontend"},
+	{"daemon"},
+	{"internal/cli", "internal/assure"},
+	{"cmd/holdfast"},
+}
 
-	// What tests hold the cost of hostile input against, and how often they do
-	// what they do again and again.
-	"internal/leaf/testgrowth": 0,
-	"internal/leaf/testrepeat": 0,
-
-	// 1, tools: rules, masks, tokens, payloads, schemas, operator keys.
-	"constitution":                    1,
-	"internal/redact":                 1,
-	"internal/redact/sample":          1,
-	"internal/leaf/token":             1,
-	"internal/leaf/payload":           1,
-	"internal/leaf/schema":            1,
-	"internal/leaf/operator":          1,
-	"internal/frontend/model/dialect": 1,
-
-	// The code executor's messages, made from executor.proto.
-	"executorpb": 1,
-
-	// A kernel for tests of what stands behind the gateway.
-	"internal/frontend/mcp/gatewaytest": 1,
-
-	// 2, judges: facts in, opinion out. The ledger and the latch stand beside.
-	"internal/policy/budget":   2,
-	"internal/policy/trust":    2,
-	"internal/policy/review":   2,
-	"internal/leaf/latch":      2,
-	"internal/sandbox":         2,
-	"internal/policy/domain":   2,
-	"internal/policy/history":  2,
-	"internal/policy/watch":    2,
-	"internal/policy/health":   2,
-	"internal/policy/goalrule": 2,
-	"internal/policy/nat":      2,
-	"ledger":                   2,
-
-	"internal/assure/dissimilar": 2,
-
-	// 3: the crossing machine, and what a record holds, told to people.
-	"kernel":                   3,
-	"internal/leaf/configpath": 3, // where the configuration is
-	"internal/cli/filter":      3, // texts and documents, read and written changed
-	"internal/assure/ruletest": 3, // tests of rules that are written down
-	"internal/observe/story":   3,
-
-	// 3: what several tiers of the sandbox share.
-	"internal/sandbox/scratch":      3,
-	"internal/sandbox/copies":       3,
-	"internal/sandbox/copies/image": 3,
-	"internal/sandbox/heir":         3,
-
-	// 4, doors: a protocol becomes a call on the kernel.
-	"internal/frontend/api":         4,
-	"internal/frontend/mcp":         4,
-	"internal/frontend/mcp/gateway": 4,
-	"internal/frontend/console":     4,
-	"internal/frontend/executor":    4,
-
-	// 4, hands: what touches the world. storetest is what a store must pass.
-	"internal/frontend/mcp/remote": 4,
-	"internal/frontend/mcp/code":   4,
-	"internal/frontend/mcp/server": 4,
-	"internal/store/sqlite":        4,
-	"internal/feature/keyset":      4,
-	"internal/frontend/egress":     4,
-	"internal/feature/judge":       4,
-	"internal/worktree/snapshot":   4,
-	"internal/observe/notify":      4,
-	"internal/sandbox/process":     4,
-	"internal/sandbox/container":   4,
-	"internal/sandbox/vm":          4,
-	// The attempts that every tier of the sandbox must withstand.
-	"internal/sandbox/sandboxtest": 4,
-	"storetest":                    4,
-	"internal/leaf/syncwatch":      4,
-
-	// What the command runs before most packages are initialised.
-	"internal/cli/early":           3,
-	"internal/cli/early/filters":   4,
-	"internal/cli/early/buildinfo": 4,
-
-	// A provider of models that answers as the public ones do.
-	"internal/frontend/model/providertest": 4,
-
-	// 5: configuration, wiring, start and stop.
-	"daemon": 5,
-
-	// 6: the command, one file for each subcommand; and what its tests and the
-	// benchmarks bring into flight.
-	"cmd/holdfast":              6,
-	"internal/cli/inflighttest": 6,
+// sideways are the imports inside one layer, each with its reason, and those from a higher
+// layer that have yet to go.
+var sideways = map[[2]string]string{
+	{"internal/leaf/schema", "internal/leaf/excerpt"}:               "an error quotes the place in a document",
+	{"internal/policy/goalrule", "internal/policy/constitution"}:    "a goal's conditions are written in the language of rules",
+	{"internal/policy/history", "internal/policy/constitution"}:     "what rules ask of the past",
+	{"internal/frontend/egress", "internal/frontend/model/dialect"}: "the proxy reads what is asked of a model",
+	{"internal/sandbox/container", "internal/sandbox/copies/image"}: "the tier unpacks images",
+	{"internal/sandbox/container", "internal/sandbox/heir"}:         "what outlives the tier is removed by an heir",
+	{"internal/sandbox/container", "internal/sandbox/scratch"}:      "tiers share how files come and go",
+	{"internal/sandbox/process", "internal/sandbox/copies"}:         "tiers share copies of interpreters",
+	{"internal/sandbox/process", "internal/sandbox/scratch"}:        "tiers share how files come and go",
+	{"internal/sandbox/vm", "internal/sandbox/copies"}:              "tiers share copies of interpreters",
+	{"internal/sandbox/vm", "internal/sandbox/heir"}:                "what outlives the tier is removed by an heir",
+	{"internal/cli/early/filters", "internal/cli/filter"}:           "the filters that start before the command",
+	{"internal/kernel", "internal/sandbox"}:                         "postures, results and escapes are not yet a package of internal/policy",
 }
 
 // homes says which packages may import a dependency that must not spread, and
@@ -124,27 +59,33 @@ var homes = map[string]struct {
 	in  []string
 	why string
 }{
-	"cel.dev/cel-go":                         {[]string{"constitution"}, "no other package sees a CEL type (D44)"},
-	"modernc.org/sqlite":                     {[]string{"internal/store/sqlite"}, "the kernel knows no database"},
-	"github.com/santhosh-tekuri/jsonschema":  {nil, "its package initialisation is slow; internal/leaf/schema has it as a peer in tests"},
-	"github.com/golang-jwt/jwt":              {[]string{"internal/leaf/token"}, "a token is verified in one place"},
-	"github.com/MicahParks":                  {[]string{"internal/feature/keyset"}, "key sets are fetched in one place"},
+	"cel.dev/cel-go": {
+		[]string{"internal/policy/constitution"},
+		"no other package sees a CEL type (D44)",
+	},
+	"modernc.org/sqlite":                    {[]string{"internal/store/sqlite"}, "the kernel knows no database"},
+	"github.com/santhosh-tekuri/jsonschema": {nil, "its package initialisation is slow; internal/leaf/schema has it as a peer in tests"},
+	"github.com/golang-jwt/jwt":             {[]string{"internal/leaf/token"}, "a token is verified in one place"},
+	"github.com/MicahParks": {
+		[]string{"internal/feature/keyset"},
+		"key sets are fetched in one place",
+	},
 	"filippo.io/age":                         {[]string{"internal/leaf/operator"}, "the person's key is opened in one place"},
 	"github.com/prometheus":                  {[]string{"daemon"}, "the kernel tells an Observer, and knows no metrics"},
-	"go.yaml.in/yaml":                        {[]string{"constitution", "daemon", "internal/assure/ruletest"}, "only rules, their tests and configuration are YAML"},
+	"go.yaml.in/yaml":                        {[]string{"internal/policy/constitution", "daemon", "internal/assure/ruletest"}, "only rules, their tests and configuration are YAML"},
 	"github.com/nicholas-fedor/shoutrrr":     {[]string{"internal/observe/notify"}, "people are told in one place"},
 	"github.com/wneessen/go-mail":            {[]string{"internal/observe/notify"}, "people are told in one place"},
-	module + "/internal/notify":              {[]string{"daemon"}, "the daemon introduces a hand to what is to be told"},
+	module + "/internal/observe/notify":      {[]string{"daemon"}, "the daemon introduces a hand to what is to be told"},
 	"github.com/fsnotify/fsnotify":           {[]string{"daemon"}, "timers and watchers are the daemon's"},
 	"go.opentelemetry.io/otel/sdk":           {[]string{"daemon"}, "the kernel speaks only the API"},
 	"go.opentelemetry.io/otel/exporters":     {[]string{"daemon"}, "the kernel speaks only the API"},
 	"github.com/modelcontextprotocol/go-sdk": {nil, "frames are relayed by our own JSON; the SDK is a peer in tests"},
 	"database/sql":                           {[]string{"internal/store/sqlite"}, "the kernel knows no database"},
-	module + "/internal/sqlite":              {[]string{"daemon", "cmd/holdfast"}, "the daemon introduces a hand to the kernel; the command only reads"},
-	module + "/internal/mcp/server":          {[]string{"daemon", "cmd/holdfast"}, "the daemon starts servers behind the gateway; the command only makes a clean environment"},
-	module + "/internal/mcp/remote":          {[]string{"daemon"}, "the daemon reaches servers behind the gateway"},
-	module + "/internal/snapshot":            {[]string{"daemon", "cmd/holdfast"}, "the daemon keeps versions of work trees; the command reads its manifests and archives, and asks for git"},
-	module + "/internal/keyset":              {[]string{"daemon"}, "the daemon introduces a hand to the kernel"},
+	module + "/internal/store/sqlite":        {[]string{"daemon", "cmd/holdfast"}, "the daemon introduces a hand to the kernel; the command only reads"},
+	module + "/internal/frontend/mcp/server": {[]string{"daemon", "cmd/holdfast"}, "the daemon starts servers behind the gateway; the command only makes a clean environment"},
+	module + "/internal/frontend/mcp/remote": {[]string{"daemon"}, "the daemon reaches servers behind the gateway"},
+	module + "/internal/worktree/snapshot":   {[]string{"daemon", "cmd/holdfast"}, "the daemon keeps versions of work trees; the command reads its manifests and archives, and asks for git"},
+	module + "/internal/feature/keyset":      {[]string{"daemon"}, "the daemon introduces a hand to the kernel"},
 	"golang.org/x/sys/unix":                  {[]string{"internal/redact", "internal/leaf/latch", "internal/frontend/api", "internal/frontend/mcp/server", "internal/sandbox/process", "internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/scratch", "internal/sandbox/copies", "internal/sandbox/copies/image", "internal/sandbox/heir", "internal/worktree/snapshot", "internal/leaf/syncwatch", "daemon"}, "the system is for doors, hands, what tiers of the sandbox share, and the daemon; below them the latch is a file, and redaction locks the memory that registered secrets stand in"},
 	"github.com/elastic/go-seccomp-bpf":      {[]string{"internal/sandbox/process"}, "the names of system calls are a wall's"},
 	"golang.org/x/net/idna":                  {[]string{"internal/policy/domain"}, "a host is made canonical in one place (D22)"},
@@ -152,53 +93,80 @@ var homes = map[string]struct {
 	"os/exec":                                {[]string{"internal/frontend/mcp/server", "internal/feature/judge", "internal/worktree/snapshot", "internal/sandbox/process", "internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/heir", "internal/sandbox/sandboxtest", "internal/leaf/syncwatch", "internal/cli/inflighttest", "daemon", "cmd/holdfast"}, "starting a process is a hand's work"},
 }
 
-// impure are what floors 0 to 2 do without: they do no I/O. TestPureFloors looks
-// for goroutines and clocks.
+// impure are the packages that do I/O; TestPureLayers looks for goroutines and clocks.
 var impure = []string{"os", "net", "net/http", "os/exec", "database/sql", "log"}
 
-func TestFloors(t *testing.T) {
+// mayDoIO are the packages below the kernel that do I/O, or ask the clock.
+var mayDoIO = map[string]string{
+	"internal/leaf/latch":      "the latch is a file, and must be readable without anything else",
+	"internal/leaf/configpath": "finds the configuration's file",
+	"internal/leaf/syncwatch":  "watches a process for tests",
+}
+
+// layerOf returns the number of a package's layer, or -1 if it has none.
+func layerOf(dir string) int {
+	for i, layer := range layers {
+		for _, wing := range layer {
+			if dir == wing || wing != "" && strings.HasPrefix(dir, wing+"/") {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// isPure reports whether a package is one of those below the kernel that do no I/O.
+func isPure(dir string) bool {
+	_, may := mayDoIO[dir]
+	return !may && layerOf(dir) >= 0 && layerOf(dir) < layerOf("internal/kernel")
+}
+
+func TestLayers(t *testing.T) {
+	used := map[[2]string]bool{}
 	pkgs := imports(t)
 	for dir, imps := range pkgs {
-		floor, known := floors[dir]
-		if !known {
-			t.Errorf("package %q has no floor: add it to floors, on the lowest one that its imports allow", dir)
+		if layerOf(dir) < 0 {
+			t.Errorf("package %q is in no layer: move it below one of the directories in layers", dir)
 			continue
 		}
 		for _, imp := range imps {
-			checkFloor(t, dir, floor, imp)
+			checkLayer(t, dir, imp, used)
 			checkHome(t, dir, imp)
 		}
 	}
-	for dir := range floors {
-		if _, there := pkgs[dir]; !there {
-			t.Errorf("floors names %q, which is not there", dir)
+	for pair := range sideways {
+		if !used[pair] {
+			t.Errorf("sideways names the import of %s by %s, which is not there", pair[1], pair[0])
+		}
+	}
+	for dir := range mayDoIO {
+		if pkgs[dir] == nil {
+			t.Errorf("mayDoIO names %q, which is not there", dir)
 		}
 	}
 }
 
-func checkFloor(t *testing.T, dir string, floor int, imp string) {
-	if floor == 0 && strings.Contains(strings.Split(imp, "/")[0], ".") {
-		t.Errorf("%s (floor 0) imports %s: it holds words, and the standard library is enough for them", cmp.Or(dir, "the root package"), imp)
+// checkLayer checks that the package dir may import imp, and notes in used what sideways
+// had to allow.
+func checkLayer(t *testing.T, dir, imp string, used map[[2]string]bool) {
+	if dir == "" && strings.Contains(strings.Split(imp, "/")[0], ".") {
+		t.Errorf("the root package imports %s: the vocabulary uses the standard library only", imp)
 	}
-	if floor <= 2 && dir != "internal/leaf/latch" {
-		for _, bad := range impure {
-			if imp == bad {
-				t.Errorf("%s (floor %d) imports %s: judges and tools are pure", dir, floor, imp)
-			}
-		}
+	if isPure(dir) && slices.Contains(impure, imp) {
+		t.Errorf("%s imports %s: packages below the kernel do no I/O", dir, imp)
 	}
 	own, ok := strings.CutPrefix(imp, module)
 	if !ok {
 		return
 	}
 	own = strings.TrimPrefix(own, "/")
-	other, known := floors[own]
-	if !known {
-		t.Errorf("%s imports %s, which has no floor", dir, imp)
+	pair := [2]string{dir, own}
+	if sideways[pair] != "" {
+		used[pair] = true
 		return
 	}
-	if other >= floor && own != filepath.ToSlash(filepath.Dir(dir)) {
-		t.Errorf("%s (floor %d) imports %s (floor %d): nothing sideways, nothing up", dir, floor, own, other)
+	if layerOf(own) >= layerOf(dir) && own != filepath.ToSlash(filepath.Dir(dir)) {
+		t.Errorf("%s imports %s, which is not in a lower layer", dir, own)
 	}
 }
 
@@ -245,7 +213,7 @@ func imports(t *testing.T) map[string][]string {
 	return out
 }
 
-// packageOf is the package that a file belongs to, as floors writes it.
+// packageOf returns the directory of the package that a file belongs to, "" for the root.
 func packageOf(path string) string {
 	if dir := filepath.ToSlash(filepath.Dir(path)); dir != "." {
 		return dir
@@ -260,12 +228,12 @@ func exists(path string) bool {
 
 // TestOnlyTheKernelUpdates holds two halves of D1 against the source: nothing
 // but the kernel opens an update of a store (a call of a method Update with a
-// function, outside the kernel and the stores themselves), and the hands stand on
-// a floor that only the daemon and the command are above (TestFloors); homes says
-// which of them the command may not import.
+// function, outside the kernel and the stores themselves), and what acts is in layers
+// that only the daemon and the command are above (TestLayers); homes lists
+// what the command may not import.
 func TestOnlyTheKernelUpdates(t *testing.T) {
 	sources(t, func(path string, f *ast.File, fset *token.FileSet) {
-		for _, may := range []string{"kernel/", "storetest/", "internal/store/sqlite/"} {
+		for _, may := range []string{"internal/kernel/", "internal/store/"} {
 			if strings.HasPrefix(path, may) {
 				return
 			}
@@ -284,24 +252,22 @@ func TestOnlyTheKernelUpdates(t *testing.T) {
 	})
 }
 
-// TestPureFloors looks at what imports cannot show: on floors 0 to 2 nobody
-// starts a goroutine or asks the clock. halt is left out: the latch must be
-// readable without anything else, and it alone touches a file.
-func TestPureFloors(t *testing.T) {
+// TestPureLayers: the packages below the kernel start no goroutine and do not ask the
+// clock.
+func TestPureLayers(t *testing.T) {
 	clock := map[string]bool{"Now": true, "Since": true, "Until": true, "Sleep": true, "After": true, "AfterFunc": true,
 		"Tick": true, "NewTimer": true, "NewTicker": true}
 	sources(t, func(path string, f *ast.File, fset *token.FileSet) {
-		dir := packageOf(path)
-		if floor, known := floors[dir]; !known || floor > 2 || dir == "internal/leaf/latch" {
+		if !isPure(packageOf(path)) {
 			return
 		}
 		ast.Inspect(f, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.GoStmt:
-				t.Errorf("%s starts a goroutine on floor %d", fset.Position(n.Pos()), floors[dir])
+				t.Errorf("%s starts a goroutine below the kernel", fset.Position(n.Pos()))
 			case *ast.SelectorExpr:
 				if x, ok := n.X.(*ast.Ident); ok && x.Name == "time" && clock[n.Sel.Name] {
-					t.Errorf("%s asks the clock on floor %d", fset.Position(n.Pos()), floors[dir])
+					t.Errorf("%s asks the clock below the kernel", fset.Position(n.Pos()))
 				}
 			}
 			return true

@@ -217,7 +217,7 @@ func split(name string) (top, sub string, isSub bool) {
 // about.
 func TestTraceFindsWhatIsUnlinked(t *testing.T) {
 	decided, tests := decisions(t), testTree(t)
-	const design, real = "doc/crossing.md#The states", "kernel.TestK1_payloads"
+	const design, real = "doc/crossing.md#The states", "internal/kernel.TestK1_payloads"
 	if f := traceFaults(t, []string{"x", "y", design, "D1 D6a", real + "; " + real + "/K1_AC1_conforms"}, decided, tests); f != nil {
 		t.Fatalf("an honest line: %q", f)
 	}

@@ -69,8 +69,8 @@ func cutOnce(b *measure.Run, name string) (answers, cancels []time.Duration, err
 	if err := inflighttest.WaitRecorded(g.Record, "waits", fixture.Flights, func([]int64) {}); err != nil {
 		return nil, nil, err
 	}
-	latch := filepath.Join(g.State, "latch-to-be")
-	l, err := latch.New(latch)
+	written := filepath.Join(g.State, "latch-to-be")
+	l, err := latch.New(written)
 	if err == nil {
 		err = l.Set("bench", "to be measured", time.Now())
 	}
@@ -78,7 +78,7 @@ func cutOnce(b *measure.Run, name string) (answers, cancels []time.Duration, err
 		return nil, nil, err
 	}
 	from := time.Now()
-	if err := os.Rename(latch, filepath.Join(g.State, "HALT")); err != nil {
+	if err := os.Rename(written, filepath.Join(g.State, "HALT")); err != nil {
 		return nil, nil, err
 	}
 	if answers, err = answered(peers, from); err != nil {

@@ -55,7 +55,7 @@ func measureHands(b *measure.Run) (_ []measure.Figure, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, w.Close()) }()
-	alone, latch, err := measureAlone(b, w)
+	alone, latched, err := measureAlone(b, w)
 	if err != nil {
 		return nil, err
 	}
@@ -75,8 +75,8 @@ func measureHands(b *measure.Run) (_ []measure.Figure, err error) {
 		told = append(told, to)
 	}
 	floor := measure.Millis(measure.Percentile(alone, 50))
-	out := []measure.Figure{measure.Figure{Name: "the latch alone, p50", Measured: measure.Millis(measure.Percentile(latch, 50)), Unit: "ms",
-		Note: "write, sync, name, sync of the directory; p99 " + measure.Number(measure.Millis(measure.Percentile(latch, 99))) + " ms"}.RatioTo(floor, "halt, nothing in flight"),
+	out := []measure.Figure{measure.Figure{Name: "the latch alone, p50", Measured: measure.Millis(measure.Percentile(latched, 50)), Unit: "ms",
+		Note: "write, sync, name, sync of the directory; p99 " + measure.Number(measure.Millis(measure.Percentile(latched, 99))) + " ms"}.RatioTo(floor, "halt, nothing in flight"),
 		{Name: "holdfast halt, nothing in flight, p50", Measured: floor, Unit: "ms", Note: "p99 " + measure.Number(measure.Millis(measure.Percentile(alone, 99))) + " ms"},
 		measure.Figure{Name: fmt.Sprintf("holdfast halt, %d in flight, to its answer, p50", len(hands)), Measured: measure.Millis(measure.Percentile(told, 50)), Unit: "ms",
 			Note: "p99 " + measure.Number(measure.Millis(measure.Percentile(told, 99))) + " ms"}.RatioTo(floor, "halt, nothing in flight")}
@@ -92,7 +92,7 @@ func measureHands(b *measure.Run) (_ []measure.Figure, err error) {
 
 // measureAlone measures the floor: the latch's own writing on this disk, and the whole
 // command where nothing is in flight.
-func measureAlone(b *measure.Run, w *inflighttest.World) (alone, latch []time.Duration, err error) {
+func measureAlone(b *measure.Run, w *inflighttest.World) (alone, latched []time.Duration, err error) {
 	l, err := latch.New(filepath.Join(b.Dir, "HALT"))
 	if err != nil {
 		return nil, nil, err
@@ -102,7 +102,7 @@ func measureAlone(b *measure.Run, w *inflighttest.World) (alone, latch []time.Du
 		if err := l.Set("bench", "to be measured", from); err != nil {
 			return nil, nil, err
 		}
-		latch = append(latch, time.Since(from))
+		latched = append(latched, time.Since(from))
 		if err := l.Clear(); err != nil {
 			return nil, nil, err
 		}
@@ -115,5 +115,5 @@ func measureAlone(b *measure.Run, w *inflighttest.World) (alone, latch []time.Du
 		}
 		alone = append(alone, to.Sub(from))
 	}
-	return alone, latch, nil
+	return alone, latched, nil
 }

@@ -27,7 +27,7 @@ func TestHelpTextIsThatOfTheCommands(t *testing.T) {
 	add(commands(), "")
 	want.WriteString("\n-- ")
 	if *writeHelp {
-		if err := os.WriteFile("../../internal/early/help.txt", []byte(want.String()), 0o644); err != nil {
+		if err := os.WriteFile("../../internal/cli/early/help.txt", []byte(want.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return

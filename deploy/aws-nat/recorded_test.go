@@ -12,7 +12,7 @@ import (
 // export that `holdfast egress audit-nat` passes (internal/policy/nat/testdata): what was
 // judged is what this module makes.
 func TestRecordedNetworkIsThisOne(t *testing.T) {
-	b, err := os.ReadFile("../../internal/nat/testdata/mended.json")
+	b, err := os.ReadFile("../../internal/policy/nat/testdata/mended.json")
 	if err != nil {
 		t.Fatal(err)
 	}

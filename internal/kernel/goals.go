@@ -156,7 +156,8 @@ func (j *judgement) goalOpinion() *holdfast.Opinion {
 			switch {
 			case o.Refuses():
 				refused++
-				if worst == nil || worst.Severity != goalrule.SeverityCritical && o.Severity == goalrule.SeverityCritical {
+				if worst == nil ||
+					worst.Severity != goalrule.SeverityCritical && o.Severity == goalrule.SeverityCritical {
 					worst = o
 				}
 			case o.Holds() && held == "":
@@ -256,7 +257,10 @@ func judgedData(j *judgement, admitted bool) map[string]any {
 }
 
 func grave(v *goalrule.Violation) int {
-	return slices.Index([]goalrule.Severity{goalrule.SeverityInfo, goalrule.SeverityWarn, goalrule.SeverityHold, goalrule.SeverityBlock, goalrule.SeverityCritical}, v.Severity)
+	return slices.Index([]goalrule.Severity{
+		goalrule.SeverityInfo, goalrule.SeverityWarn, goalrule.SeverityHold,
+		goalrule.SeverityBlock, goalrule.SeverityCritical,
+	}, v.Severity)
 }
 
 // tellGoals tells people of a pause, and the caller of the verdicts, once they

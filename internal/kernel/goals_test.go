@@ -151,7 +151,8 @@ func TestGoals_004_critical_pauses(t *testing.T) {
 		t.Error("another crossing:", err)
 	}
 	w.admits("stranger") // of another tenant
-	if got := seen.crossed[len(seen.crossed)-3]; got.Gate != holdfast.GateHalt || got.Verdict != holdfast.Deny || got.Boundary != goalrule.Boundary {
+	if got := seen.crossed[len(seen.crossed)-3]; got.Gate != holdfast.GateHalt ||
+		got.Verdict != holdfast.Deny || got.Boundary != goalrule.Boundary {
 		t.Errorf("counted as %+v", got)
 	}
 }
@@ -315,7 +316,8 @@ func TestGoals_004_violations_since(t *testing.T) {
 		w.advance(time.Hour)
 	}
 	all := w.since(time.Time{}, 10)
-	if len(all) != 3 || !all[0].Allowed || all[0].Violations[0].Rule != "SR-006" || all[0].Violations[0].Severity != goalrule.SeverityWarn {
+	if len(all) != 3 || !all[0].Allowed || all[0].Violations[0].Rule != "SR-006" ||
+		all[0].Violations[0].Severity != goalrule.SeverityWarn {
 		t.Fatalf("%+v", all)
 	}
 	for _, j := range all {
@@ -392,7 +394,8 @@ func TestGoals_004_weakened_rules_are_recorded(t *testing.T) {
 	}
 	for _, vs := range [][]goalrule.Violation{got[0].Violations, seen.goals[0].Violations} {
 		for _, v := range vs {
-			if v.Observed != (v.Rule == "watches") || v.Passed != (v.Rule == "passes") || v.Severity != goalrule.SeverityCritical {
+			if v.Observed != (v.Rule == "watches") || v.Passed != (v.Rule == "passes") ||
+				v.Severity != goalrule.SeverityCritical {
 				t.Errorf("%+v", v)
 			}
 		}

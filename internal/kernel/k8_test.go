@@ -313,7 +313,7 @@ func (d deafRules) Judge(ctx context.Context, on constitution.On, f constitution
 // Texts that mean to talk a judge round change no verdict, wherever they stand
 // in an output or a payload.
 func TestK8_injected_texts_change_no_verdict(t *testing.T) {
-	f, err := os.Open("../constitution/testdata/injections.txt")
+	f, err := os.Open("../policy/constitution/testdata/injections.txt")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -189,7 +189,9 @@ func unknownGuest(err error) *holdfast.Error {
 const ruleGuest = "egress/guest"
 
 // askModel sends a request to a provider on its way.
-func (p *Proxy) askModel(w http.ResponseWriter, r *http.Request, ch *channel, provider dialect.Provider, path string) bool {
+func (p *Proxy) askModel(
+	w http.ResponseWriter, r *http.Request, ch *channel, provider dialect.Provider, path string,
+) bool {
 	start := time.Now()
 	ask, d, err := p.askedModel(r, provider, path)
 	p.counters.observe(Parse, time.Since(start))
@@ -212,7 +214,9 @@ func (p *Proxy) askModel(w http.ResponseWriter, r *http.Request, ch *channel, pr
 
 // askedModel is what is asked of which row; the row is nil where none speaks for the
 // provider.
-func (p *Proxy) askedModel(r *http.Request, provider dialect.Provider, path string) (domain.Ask, *domain.Domain, *holdfast.Error) {
+func (p *Proxy) askedModel(
+	r *http.Request, provider dialect.Provider, path string,
+) (domain.Ask, *domain.Domain, *holdfast.Error) {
 	ask := domain.Ask{Method: r.Method, Target: path}
 	d, to := speaker(p.table(), provider)
 	if d == nil {

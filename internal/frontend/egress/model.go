@@ -189,7 +189,10 @@ func (m *model) asked(bytes int64) *modelAsked {
 		return nil
 	}
 	n, _ := m.tokens(bytes)
-	a := &modelAsked{Dialect: dialect.Unknown.String(), MaxTokens: n, Tools: []string{}, Results: []toolResult{}, Earlier: []toolResult{}}
+	a := &modelAsked{
+		Dialect: dialect.Unknown.String(), MaxTokens: n,
+		Tools: []string{}, Results: []toolResult{}, Earlier: []toolResult{},
+	}
 	if m.req == nil {
 		return a
 	}
@@ -268,7 +271,9 @@ func (x *exchange) modelAnswer(mask func(string) string) *modelAnswered {
 	if unknown := m == nil || m.req == nil; unknown && (x.domain == nil || x.domain.Type != domain.LLM || x.domain.Inspect == domain.Opaque) {
 		return nil
 	} else if unknown {
-		return &modelAnswered{State: dialect.Missing.String(), How: dialect.HowReserved, Calls: []toolCall{}, Unread: true}
+		return &modelAnswered{
+			State: dialect.Missing.String(), How: dialect.HowReserved, Calls: []toolCall{}, Unread: true,
+		}
 	}
 	took := m.took()
 	if took == nil {

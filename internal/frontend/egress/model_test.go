@@ -471,7 +471,8 @@ func TestModelsWindowThatIsAskedFor(t *testing.T) {
 			t.Errorf("%q: %+v", beta, l)
 		}
 	}
-	if l := limitsOf(&domain.Domain{}, &dialect.Request{}, http.Header{"Anthropic-Beta": {"context-1m-2025-08-07"}}); l.Window != 0 {
+	beta := http.Header{"Anthropic-Beta": {"context-1m-2025-08-07"}}
+	if l := limitsOf(&domain.Domain{}, &dialect.Request{}, beta); l.Window != 0 {
 		t.Errorf("nobody said how much is read, and the client did: %+v", l)
 	}
 }

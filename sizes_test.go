@@ -1,0 +1,106 @@
+package holdfast_test
+
+import (
+	"go/ast"
+	"go/token"
+	"strings"
+	"testing"
+)
+
+// maxPackageLines is the most lines that a package has, without tests and generated code.
+const maxPackageLines = 5000
+
+// limits are the packages with more lines, each with its own limit, in lines, and the
+// reason. A limit that is 500 lines too high fails.
+var limits = map[string]struct {
+	lines int
+	why   string
+}{
+	"daemon":                        {17_300, "still has the configuration, alerts, reports and credentials"},
+	"internal/redact":               {15_600, "still has the formats and the streams"},
+	"internal/kernel":               {14_500, "still has the capabilities that belong in internal/feature"},
+	"internal/sandbox/process":      {13_500, "code between fork and exec shares state that no package should export"},
+	"internal/frontend/mcp/gateway": {9_500, "one session of MCP has two sides that share its state"},
+	"internal/frontend/egress":      {8_500, "still has tunnels and the gateway to models"},
+	"internal/policy/constitution":  {6_300, "the language of rules and the bounds on its cost"},
+}
+
+// TestPackageSizes: no package has more lines than maxPackageLines, or than its own limit.
+// The command has no limit as a whole, but its files and functions have (TestCommandSizes).
+func TestPackageSizes(t *testing.T) {
+	lines := map[string]int{}
+	sources(t, func(path string, f *ast.File, fset *token.FileSet) {
+		if dir := packageOf(path); dir != "cmd/holdfast" && !ast.IsGenerated(f) {
+			lines[dir] += fset.File(f.FileStart).LineCount()
+		}
+	})
+	for dir, n := range lines {
+		limit, listed := limits[dir]
+		switch {
+		case !listed && n > maxPackageLines:
+			t.Errorf("%s has %d lines, more than %d: does it have two subjects?", dir, n, maxPackageLines)
+		case listed && n > limit.lines:
+			t.Errorf("%s has %d lines, more than its limit of %d", dir, n, limit.lines)
+		case listed && (n < limit.lines-500 || n <= maxPackageLines):
+			t.Errorf("%s has %d lines: lower its limit of %d", dir, n, limit.lines)
+		}
+	}
+	for dir := range limits {
+		if lines[dir] == 0 {
+			t.Errorf("limits names %q, which is not there", dir)
+		}
+	}
+}
+
+// The most lines that a file and a function of the command have.
+const (
+	maxCommandFile     = 300
+	maxCommandFunction = 60
+)
+
+// longCommands are the files and functions of the command that are longer, with their
+// lines.
+var longCommands = map[string]int{
+	"doctor.go":               383,
+	"exec.go":                 340,
+	"ledger_verify.go":        386,
+	"mcp.go":                  337,
+	"status.go":               303,
+	"agent.go agentCommand":   77,
+	"review.go reviewCommand": 83,
+	"rollback.go rollback":    61,
+	"rules.go rulesCommand":   84,
+	"status.go sayStatus":     113,
+}
+
+// TestCommandSizes: the command has flags, one call and output; logic belongs to the
+// package of its subject.
+func TestCommandSizes(t *testing.T) {
+	long := map[string]int{}
+	sources(t, func(path string, f *ast.File, fset *token.FileSet) {
+		name, ours := strings.CutPrefix(path, "cmd/holdfast/")
+		if !ours {
+			return
+		}
+		if n := fset.File(f.FileStart).LineCount(); n > maxCommandFile {
+			long[name] = n
+		}
+		for _, d := range f.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok {
+				if n := fset.Position(fn.End()).Line - fset.Position(fn.Pos()).Line + 1; n > maxCommandFunction {
+					long[name+" "+fn.Name.Name] = n
+				}
+			}
+		}
+	})
+	for name, n := range long {
+		if n > longCommands[name] {
+			t.Errorf("cmd/holdfast/%s has %d lines", name, n)
+		}
+	}
+	for name, n := range longCommands {
+		if long[name] < n {
+			t.Errorf("cmd/holdfast/%s has %d lines: lower its row of longCommands, or remove it", name, long[name])
+		}
+	}
+}
