@@ -58,7 +58,7 @@ TAGS = -tags endure,peers
 # Only types are checked for another system and in the module of benchmarks: compiling
 # all that they need takes ten times as long.
 vet:
-	@test -z "$$(gofmt -l $$(git ls-files '*.go') | tee /dev/stderr)"
+	@test -z "$$(gofmt -l $$(git ls-files '*.go') | tee -a /dev/stderr)"
 	$(GO) vet $(TAGS) ./... $(CI)
 	$(GO) build -o bin/types ./.ci/types
 	GOOS=darwin GOARCH=arm64 bin/types ./...
