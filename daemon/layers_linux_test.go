@@ -125,8 +125,8 @@ func (w *execWorld) row(t *testing.T, r row) {
 		r.change(&e)
 	}
 	if r.fault != nil {
+		r.fault.Set(t, w.dir) // first: one that starts in between has it too
 		w.endLaunchers(t)
-		r.fault.Set(t, w.dir)
 		defer func() {
 			if r := w.exec(api.Execution{Code: []byte("print('again')")}); r.Result == nil || r.Result.Stdout != "again\n" {
 				t.Errorf("the next run: %+v %+v", r.Result, r.Failure)

@@ -181,6 +181,8 @@ func Test001_Report_OneThatCannotBeRead(t *testing.T) {
 		t.Error("status does not name them")
 	}
 	p.wait(t, "/chat", 2)
+	// What was received but not yet noted as sent would be sent again.
+	until(t, "the end of what waits", func() bool { return d.alerts.queue.Waiting() == 0 })
 	opt := d.opt
 	down()
 	d, _, down = serve(t, opt)

@@ -340,25 +340,12 @@ func TestRemovedLatchIsRecorded(t *testing.T) {
 	if err := os.Remove(d.Paths.Halt); err != nil {
 		t.Fatal(err)
 	}
-	for range 100 {
-		if countEvents(t, d, "halt_latch_removed") == 1 {
-			break
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	if n := countEvents(t, d, "halt_latch_removed"); n != 1 {
-		t.Fatalf("%d events", n)
-	}
+	until(t, "the removal's event", func() bool { return countEvents(t, d, "halt_latch_removed") == 1 })
 	opt := d.opt
 	if err := d.latch.Set("carol", "again", time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	for range 100 {
-		if countEvents(t, d, "halted") == 2 {
-			break
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+	until(t, "the second halt's event", func() bool { return countEvents(t, d, "halted") == 2 })
 	down()
 	if err := os.Remove(d.Paths.Halt); err != nil {
 		t.Fatal(err)

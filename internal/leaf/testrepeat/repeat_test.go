@@ -30,7 +30,7 @@ func TestTimes(t *testing.T) {
 // more in a build with the tag endure, and a target of make peers each package with one
 // that is built with the tag peers.
 func TestEachIsRunInFull(t *testing.T) {
-	root := filepath.Join("..", "..")
+	root := filepath.Join("..", "..", "..")
 	text, err := os.ReadFile(filepath.Join(root, "Makefile"))
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +38,7 @@ func TestEachIsRunInFull(t *testing.T) {
 	runs := map[string][]string{"endure": readTargets(string(text), "endure"), "peers": readTargets(string(text), "peers")}
 	found := map[string]int{}
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(path, "_test.go") || filepath.Dir(path) == filepath.Join(root, "internal", "repeat") {
+		if err != nil || !strings.HasSuffix(path, "_test.go") || filepath.Dir(path) == filepath.Join(root, "internal", "leaf", "testrepeat") {
 			return err
 		}
 		source, err := os.ReadFile(path)
@@ -88,7 +88,7 @@ func needTags(t *testing.T, path string, source []byte) (tags []string) {
 			tags = append(tags, tag)
 		}
 	}
-	if regexp.MustCompile(`\brepeat\.(Times|Enduring)\b`).Match(source) && !slices.Contains(tags, "endure") {
+	if regexp.MustCompile(`\btestrepeat\.(Times|Enduring)\b`).Match(source) && !slices.Contains(tags, "endure") {
 		tags = append(tags, "endure")
 	}
 	return tags
