@@ -19,8 +19,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
 // documents are the pages whose words are held against the tree.
@@ -402,7 +402,7 @@ func TestReadmeSession(t *testing.T) {
 // code's: every trace event, with its level, state and kinds.
 func TestSandboxPageHasEveryRow(t *testing.T) {
 	want := map[string]string{}
-	row := func(s sandbox.Signal, state sandbox.State, kind holdfast.Kind) {
+	row := func(s posture.Signal, state posture.State, kind holdfast.Kind) {
 		level := strings.ToLower(s.Level.String())
 		if s.Level == holdfast.LevelCritical {
 			level = "critical"
@@ -412,17 +412,17 @@ func TestSandboxPageHasEveryRow(t *testing.T) {
 			want[s.Event+" "+string(kind)] = string(kind)
 		}
 	}
-	for _, r := range []sandbox.Result{{State: sandbox.Timeout}, {State: sandbox.OOM}, {State: sandbox.SyscallBlocked}, {State: sandbox.Completed, ExitCode: 1}} {
+	for _, r := range []posture.Result{{State: posture.Timeout}, {State: posture.OOM}, {State: posture.SyscallBlocked}, {State: posture.Completed, ExitCode: 1}} {
 		row(r.Signals()[0], r.State, "")
 	}
-	row((&sandbox.Result{State: sandbox.SyscallBlocked, Reason: sandbox.ReasonEscape}).Signals()[0], sandbox.SyscallBlocked, holdfast.KindEscape)
+	row((&posture.Result{State: posture.SyscallBlocked, Reason: posture.ReasonEscape}).Signals()[0], posture.SyscallBlocked, holdfast.KindEscape)
 	for _, kind := range []holdfast.Kind{holdfast.KindProtocol, holdfast.KindLanguage, holdfast.KindCodeSize, holdfast.KindLimit,
 		holdfast.KindSpawn, holdfast.KindNamespace, holdfast.KindSeccomp, holdfast.KindCgroup, holdfast.KindMount} {
 		err := &holdfast.Error{Kind: kind}
-		row(sandbox.Refused(err)[0], sandbox.StateOf(err), kind)
+		row(posture.Refused(err)[0], posture.StateOf(err), kind)
 	}
-	scratch := &holdfast.Error{Kind: holdfast.KindMount, Err: &sandbox.Tmpfs{}}
-	row(sandbox.Refused(scratch)[0], sandbox.SpawnError, holdfast.KindMount)
+	scratch := &holdfast.Error{Kind: holdfast.KindMount, Err: &posture.Tmpfs{}}
+	row(posture.Refused(scratch)[0], posture.SpawnError, holdfast.KindMount)
 	found := map[string]string{}
 	for line := range strings.Lines(page(t, "doc/sandbox.md")) {
 		if event := regexp.MustCompile(`\| (trace\.[a-z_]+) \|`).FindStringSubmatch(line); event != nil {

@@ -35,8 +35,7 @@ var layers = [][]string{
 	{"cmd/holdfast"},
 }
 
-// sideways are the imports inside one layer, each with its reason, and those from a higher
-// layer that have yet to go.
+// sideways are the imports inside one layer, each with its reason.
 var sideways = map[[2]string]string{
 	{"internal/leaf/schema", "internal/leaf/excerpt"}:               "an error quotes the place in a document",
 	{"internal/policy/goalrule", "internal/policy/constitution"}:    "a goal's conditions are written in the language of rules",
@@ -50,7 +49,6 @@ var sideways = map[[2]string]string{
 	{"internal/sandbox/vm", "internal/sandbox/copies"}:              "tiers share copies of interpreters",
 	{"internal/sandbox/vm", "internal/sandbox/heir"}:                "what outlives the tier is removed by an heir",
 	{"internal/cli/early/filters", "internal/cli/filter"}:           "the filters that start before the command",
-	{"internal/kernel", "internal/sandbox"}:                         "postures, results and escapes are not yet a package of internal/policy",
 }
 
 // homes says which packages may import a dependency that must not spread, and

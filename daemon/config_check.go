@@ -20,7 +20,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/token"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 )
 
 // maxName bounds every name in a configuration, in bytes.
@@ -215,7 +215,7 @@ func (k *checker) walls(b *BoundaryConfig) {
 		k.fail(b.At, "leave walls out for every wall, or name those that must stand: "+wallNames(), "%s: the list of walls is empty", b.Boundary)
 	}
 	for _, w := range b.Walls {
-		if !slices.Contains(sandbox.Walls(), sandbox.Wall(w)) {
+		if !slices.Contains(posture.Walls(), posture.Wall(w)) {
 			k.fail(b.At, "the walls are "+wallNames(), "%s: there is no wall %q", b.Boundary, clip(w))
 		}
 	}
@@ -223,7 +223,7 @@ func (k *checker) walls(b *BoundaryConfig) {
 
 func wallNames() string {
 	var names []string
-	for _, w := range sandbox.Walls() {
+	for _, w := range posture.Walls() {
 		names = append(names, string(w))
 	}
 	return strings.Join(names, ", ")

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 )
 
 // TestD21_webhookTellsOfAnAttempt: people are told of an attempt to leave a
@@ -23,7 +23,7 @@ func TestD21_webhookTellsOfAnAttempt(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = d.Kernel.Cross(t.Context(), holdfast.Request{Boundary: "agent/step", Payload: []byte(`{}`), Token: token}, func(context.Context) (holdfast.Output, error) {
-		return holdfast.Output{}, &sandbox.Escape{Run: "run-1", Call: sandbox.Call{Nr: 101, Name: "ptrace", Arch: "x86_64"}}
+		return holdfast.Output{}, &posture.Escape{Run: "run-1", Call: posture.Call{Nr: 101, Name: "ptrace", Arch: "x86_64"}}
 	})
 	if holdfast.KindOf(err) != holdfast.KindEscape {
 		t.Fatal(err)

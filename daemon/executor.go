@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/frontend/executor"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -92,7 +93,7 @@ func (k executorKernel) Enter(ctx context.Context, size int64) (func(), error) {
 	return k.commands.Enter(ctx, size)
 }
 
-func (k executorKernel) Execute(ctx context.Context, token holdfast.Secret, key string, s sandbox.Spec, ev sandbox.Evidence) (executor.Answer, error) {
+func (k executorKernel) Execute(ctx context.Context, token holdfast.Secret, key string, s sandbox.Spec, ev posture.Evidence) (executor.Answer, error) {
 	x, err := k.commands.Execute(ctx, api.Execution{Token: token.Reveal(), IdempotencyKey: key, RequestID: s.ID, Language: s.Language, Code: s.Code,
 		Environment: s.Environment, Files: s.Files, Timeout: s.Timeout, MemoryMB: s.MemoryMB, CPUPeriod: s.CPUPeriod, CPUQuota: s.CPUQuota, Narrow: s.Narrow, Tier: s.Tier, Evidence: ev})
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/sandboxtest"
 	"github.com/holdfast-dev/holdfast/ledger"
 	"golang.org/x/sys/unix"
@@ -33,7 +33,7 @@ type row struct {
 	agent  string
 	change func(*api.Execution)
 	fault  *sandboxtest.Fault
-	state  sandbox.State
+	state  posture.State
 	exit   int
 	stderr string
 	kind   holdfast.Kind // of the failure beside the result, or ""
@@ -58,18 +58,18 @@ func call(nr int, args string) func(*api.Execution) {
 func rows() map[string]row {
 	const scratch = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
 	spawn := func(f *sandboxtest.Fault, kind holdfast.Kind, why, trace string) row {
-		return row{fault: f, state: sandbox.SpawnError, exit: 1, stderr: "Spawn failed: the sandbox could not " + why, kind: kind, level: "ERROR", trace: trace, event: "sandbox_ended"}
+		return row{fault: f, state: posture.SpawnError, exit: 1, stderr: "Spawn failed: the sandbox could not " + why, kind: kind, level: "ERROR", trace: trace, event: "sandbox_ended"}
 	}
 	list := map[string]row{
 		"Wall-clock timeout": {change: func(e *api.Execution) { e.Code, e.Timeout = []byte("while True: pass"), 300*time.Millisecond },
-			state: sandbox.Timeout, exit: 137, stderr: "Timeout: wall-clock limit exceeded\n", level: "WARN", trace: "trace.sandbox_timeout", event: "sandbox_ended"},
+			state: posture.Timeout, exit: 137, stderr: "Timeout: wall-clock limit exceeded\n", level: "WARN", trace: "trace.sandbox_timeout", event: "sandbox_ended"},
 		"Disallowed syscall": {change: call(unix.SYS_NAME_TO_HANDLE_AT, "-100, b'/usr', None, None, 0"),
-			state: sandbox.SyscallBlocked, exit: 159, stderr: "Seccomp violation: syscall name_to_handle_at blocked\n", level: "WARN", trace: "trace.sandbox_seccomp", event: "sandbox_violation"},
+			state: posture.SyscallBlocked, exit: 159, stderr: "Seccomp violation: syscall name_to_handle_at blocked\n", level: "WARN", trace: "trace.sandbox_seccomp", event: "sandbox_violation"},
 		"Code exits with error": {change: program("import sys\nsys.stderr.write('sorry')\nsys.exit(3)\n"),
-			state: sandbox.Completed, exit: 3, stderr: "sorry", level: "INFO", trace: "trace.sandbox_code_error"},
+			state: posture.Completed, exit: 3, stderr: "sorry", level: "INFO", trace: "trace.sandbox_code_error"},
 		"Container creation failed": spawn(fault(unix.SYS_PRLIMIT64, -1, 0, unix.EPERM), holdfast.KindSpawn, "take its rights away", "trace.sandbox_spawn_error"),
 		"Namespace escape detected": {agent: "mallory", change: call(unix.SYS_SETNS, "0, 0"), kind: holdfast.KindEscape,
-			state: sandbox.SyscallBlocked, exit: 159, stderr: "Seccomp violation: syscall setns blocked\n", level: "ERROR+4", trace: "trace.sandbox_escape_attempt", event: "sandbox_escape_attempted"},
+			state: posture.SyscallBlocked, exit: 159, stderr: "Seccomp violation: syscall setns blocked\n", level: "ERROR+4", trace: "trace.sandbox_escape_attempt", event: "sandbox_escape_attempted"},
 	}
 	if !testrepeat.Enduring { // the others are those of internal/sandbox/process, and its words for them of internal/sandbox
 		return list
@@ -91,13 +91,13 @@ func TestErrorRows_003_2_throughTheDoor(t *testing.T) {
 		t.Fatalf("nothing runs here: %+v %+v", first.Result, first.Failure)
 	}
 	list := rows()
-	if slices.Contains(first.Result.Posture.Up, sandbox.WallMemory) {
+	if slices.Contains(first.Result.Posture.Up, posture.WallMemory) {
 		list["Memory limit exceeded"] = row{change: func(e *api.Execution) { e.Code, e.MemoryMB = []byte("x=[1]*99999999"), 64 },
-			state: sandbox.OOM, exit: 137, stderr: "OOM: memory limit exceeded\n", level: "WARN", trace: "trace.sandbox_oom", event: "sandbox_ended"}
+			state: posture.OOM, exit: 137, stderr: "OOM: memory limit exceeded\n", level: "WARN", trace: "trace.sandbox_oom", event: "sandbox_ended"}
 	}
 	if first.Result.Posture.Groups == "v1" && testrepeat.Enduring {
 		// The one byte by which the first process enters its group.
-		list["Cgroup limit setup failure"] = row{fault: fault(unix.SYS_WRITE, 2, 1, unix.EINVAL), state: sandbox.SpawnError, exit: 1, kind: holdfast.KindCgroup,
+		list["Cgroup limit setup failure"] = row{fault: fault(unix.SYS_WRITE, 2, 1, unix.EINVAL), state: posture.SpawnError, exit: 1, kind: holdfast.KindCgroup,
 			stderr: "Spawn failed: the sandbox could not hold it to its share", level: "ERROR", trace: "trace.sandbox_cgroup_error", event: "sandbox_ended"}
 	}
 	for name, r := range list {
@@ -110,11 +110,11 @@ func TestErrorRows_003_2_throughTheDoor(t *testing.T) {
 func TestCgroupRow_003_2_withoutGroups(t *testing.T) {
 	w := executing(t, "walls: [pid, net, mount, seccomp, memory]")
 	got := w.exec(api.Execution{Code: []byte("print('ran')")})
-	if got.Result != nil && slices.Contains(got.Result.Posture.Up, sandbox.WallMemory) {
+	if got.Result != nil && slices.Contains(got.Result.Posture.Up, posture.WallMemory) {
 		t.Log("there are control groups here: the row is that of TestErrorRows_003_2_throughTheDoor")
 		return
 	}
-	w.judge(t, row{state: sandbox.SpawnError, exit: 1, kind: holdfast.KindCgroup, stderr: "Spawn failed: the sandbox is missing a wall here: memory",
+	w.judge(t, row{state: posture.SpawnError, exit: 1, kind: holdfast.KindCgroup, stderr: "Spawn failed: the sandbox is missing a wall here: memory",
 		level: "ERROR", trace: "trace.sandbox_cgroup_error", event: "sandbox_ended"}, got)
 }
 
@@ -147,7 +147,7 @@ func (w *execWorld) judge(t *testing.T, r row, got *api.Executed) {
 	if d.State != r.state || d.ExitCode != r.exit || !strings.HasPrefix(d.Stderr, r.stderr) || strings.Contains(d.Stdout, "ran") || strings.Contains(d.Stdout, "after") {
 		t.Errorf("%s %d %q %q, want %s %d %q", d.State, d.ExitCode, d.Stderr, d.Stdout, r.state, r.exit, r.stderr)
 	}
-	if r.state == sandbox.SpawnError && d.ErrorMessage+"\n" != d.Stderr {
+	if r.state == posture.SpawnError && d.ErrorMessage+"\n" != d.Stderr {
 		t.Errorf("the error message is %q, standard error %q", d.ErrorMessage, d.Stderr)
 	}
 	if f := got.Failure; r.kind == "" && f != nil || r.kind != "" && (f == nil || f.Kind != r.kind) {
@@ -237,7 +237,7 @@ func TestProtocolError_003_2_1_FP1_to_FP4(t *testing.T) {
 			Outcome *holdfast.Outcome
 			Error   *api.Failure
 		}
-		if err := json.Unmarshal(rec.Body.Bytes(), &got); err != nil || rec.Code != http.StatusBadRequest || got.Outcome != nil || got.Error == nil || got.Error.Kind != c.kind || got.Error.State != sandbox.ProtocolError || got.Error.Hint == "" {
+		if err := json.Unmarshal(rec.Body.Bytes(), &got); err != nil || rec.Code != http.StatusBadRequest || got.Outcome != nil || got.Error == nil || got.Error.Kind != c.kind || got.Error.State != posture.ProtocolError || got.Error.Hint == "" {
 			t.Errorf("%s: %d %.300s, %v", name, rec.Code, rec.Body, err)
 		}
 		found := 0

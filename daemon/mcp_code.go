@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/code"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -37,7 +38,7 @@ func runCode(ctx context.Context, commands *api.Server, token func(context.Conte
 	if r.Language == sandbox.Static {
 		return nil, &holdfast.Error{Kind: holdfast.KindLanguage, Why: "a compiled program is no text", Hint: "take python3 or node"}
 	}
-	if r.Timeout < 0 || r.Timeout > sandbox.LimitsOf(sandbox.TierVM).MaxTimeout.Seconds() || math.IsNaN(r.Timeout) || r.MemoryMB < 0 {
+	if r.Timeout < 0 || r.Timeout > sandbox.LimitsOf(posture.TierVM).MaxTimeout.Seconds() || math.IsNaN(r.Timeout) || r.MemoryMB < 0 {
 		return nil, &holdfast.Error{Kind: holdfast.KindLimit, Why: "the limits are none", Hint: "ask for at most 30 seconds and 16 to 512 MB; in a container or VM 3600 seconds, and 4096 MB or what its guests have"}
 	}
 	tok, err := token(ctx)

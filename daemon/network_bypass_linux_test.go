@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process"
 )
@@ -219,7 +220,7 @@ func (s *scene) inside(t *testing.T, group []bypass, agent string) []told {
 	go func() { b, _ := io.ReadAll(from); from.Close(); said <- b }()
 	ask := api.RunAsk{Agent: agent, Network: api.NetworkProxy, Space: sandbox.Workspace{ID: "run-of-" + agent, Tree: tree, Timeout: time.Minute,
 		Toolbox: []string{filepath.Dir(self)}, Argv: []string{self}}}
-	got, err := s.c.Run(t.Context(), ask, func(ctx context.Context, terms api.RunTerms) (*sandbox.Result, error) {
+	got, err := s.c.Run(t.Context(), ask, func(ctx context.Context, terms api.RunTerms) (*posture.Result, error) {
 		w := process.OpenWorkspaces()
 		defer w.Close()
 		space := ask.Space
@@ -229,7 +230,7 @@ func (s *scene) inside(t *testing.T, group []bypass, agent string) []told {
 		if err != nil {
 			return nil, err
 		}
-		space.Need = []sandbox.Wall{sandbox.WallNet}
+		space.Need = []posture.Wall{posture.WallNet}
 		return w.RunConnected(ctx, space, process.Streams{Out: to, Err: to}, func(ctx context.Context, sockets []*os.File) error { return s.c.HandOver(ctx, terms, sockets) })
 	})
 	to.Close()

@@ -25,6 +25,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process"
 	"golang.org/x/sys/unix"
@@ -92,7 +93,7 @@ func inWorkspace(t *testing.T, c *api.Client, agent, text string, variables bool
 	go func() { b, _ := io.ReadAll(from); from.Close(); said <- string(b) }()
 	ask := api.RunAsk{Agent: agent, Network: api.NetworkProxy, Space: sandbox.Workspace{ID: "run-of-" + agent, Tree: tree, Timeout: time.Minute,
 		Argv: append([]string{"/usr/bin/python3", "-c", text}, args...)}}
-	got, err := c.Run(t.Context(), ask, func(ctx context.Context, terms api.RunTerms) (*sandbox.Result, error) {
+	got, err := c.Run(t.Context(), ask, func(ctx context.Context, terms api.RunTerms) (*posture.Result, error) {
 		w := process.OpenWorkspaces()
 		defer w.Close()
 		space := ask.Space
@@ -104,7 +105,7 @@ func inWorkspace(t *testing.T, c *api.Client, agent, text string, variables bool
 		if err != nil {
 			return nil, err
 		}
-		space.Need = []sandbox.Wall{sandbox.WallNet}
+		space.Need = []posture.Wall{posture.WallNet}
 		return w.RunConnected(ctx, space, process.Streams{Out: to, Err: to}, func(ctx context.Context, sockets []*os.File) error { return c.HandOver(ctx, terms, sockets) })
 	})
 	to.Close()
@@ -240,7 +241,7 @@ func TestNetwork_DiesWithTheRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	ask := api.RunAsk{Agent: "alice", Network: api.NetworkProxy, Space: sandbox.Workspace{ID: "cut", Tree: tree, Argv: []string{"/bin/sleep", "60"}}}
-	got, err := c.Run(t.Context(), ask, func(ctx context.Context, terms api.RunTerms) (*sandbox.Result, error) {
+	got, err := c.Run(t.Context(), ask, func(ctx context.Context, terms api.RunTerms) (*posture.Result, error) {
 		w := process.OpenWorkspaces()
 		defer w.Close()
 		space := ask.Space
@@ -249,7 +250,7 @@ func TestNetwork_DiesWithTheRun(t *testing.T) {
 		if err != nil {
 			return nil, err
 		}
-		space.Need = []sandbox.Wall{sandbox.WallNet}
+		space.Need = []posture.Wall{posture.WallNet}
 		return w.RunConnected(ctx, space, process.Streams{}, func(ctx context.Context, sockets []*os.File) error {
 			for _, f := range sockets[2:] {
 				l, err := net.FileListener(f)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -34,7 +35,7 @@ func TestRunReachesNothingOfHoldfasts(t *testing.T) {
 	run := func(tree string, toolbox ...string) *api.Executed {
 		t.Helper()
 		got, err := c.Run(t.Context(), api.RunAsk{Agent: "alice", Space: sandbox.Workspace{ID: "r1", Argv: []string{"/usr/bin/true"}, Tree: tree, Toolbox: toolbox}},
-			func(context.Context, api.RunTerms) (*sandbox.Result, error) { return nil, began })
+			func(context.Context, api.RunTerms) (*posture.Result, error) { return nil, began })
 		if err != nil {
 			t.Fatal(err)
 		}

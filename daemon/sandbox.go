@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/container"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process"
@@ -31,8 +32,8 @@ func RunHelperRole() {
 // A tier is one kind of sandbox (spec 000 "Sandbox types").
 type tier interface {
 	Prepare(ctx context.Context, spec sandbox.Spec) (sandbox.Spec, error)
-	Run(ctx context.Context, spec sandbox.Spec) (*sandbox.Result, error)
-	Posture() sandbox.Posture
+	Run(ctx context.Context, spec sandbox.Spec) (*posture.Result, error)
+	Posture() posture.Posture
 	Languages() ([]string, map[string]string)
 	Troubles() []string
 	Close() error
@@ -114,17 +115,17 @@ func (s *sandboxes) secret(text string) bool {
 }
 
 // from returns the tiers that are at least so strong, the weakest first.
-func from(least sandbox.Tier) []sandbox.Tier {
-	list := []sandbox.Tier{sandbox.TierProcess, sandbox.TierContainer, sandbox.TierVM}
-	return list[max(0, min(int(least-sandbox.TierProcess), len(list)-1)):]
+func from(least posture.Tier) []posture.Tier {
+	list := []posture.Tier{posture.TierProcess, posture.TierContainer, posture.TierVM}
+	return list[max(0, min(int(least-posture.TierProcess), len(list)-1)):]
 }
 
 // opened is the tier of that name, open.
-func (s *sandboxes) opened(ctx context.Context, which sandbox.Tier) (tier, error) {
-	if which <= sandbox.TierProcess {
+func (s *sandboxes) opened(ctx context.Context, which posture.Tier) (tier, error) {
+	if which <= posture.TierProcess {
 		return s.open(ctx)
 	}
-	return s.more[which-sandbox.TierContainer].get(func() (tier, error) { return s.openMore(ctx, which) })
+	return s.more[which-posture.TierContainer].get(func() (tier, error) { return s.openMore(ctx, which) })
 }
 
 // Language implements api.Sandbox. Every tier runs the languages that the process
@@ -145,7 +146,7 @@ func (s *sandboxes) Prepare(ctx context.Context, spec sandbox.Spec) (sandbox.Spe
 	if err != nil {
 		return sandbox.Spec{}, err
 	}
-	if spec.Tier == sandbox.TierVM && spec.MemoryMB == 0 { // as much as there can be, so that the payload says it
+	if spec.Tier == posture.TierVM && spec.MemoryMB == 0 { // as much as there can be, so that the payload says it
 		spec.MemoryMB, spec.AnyMemory = min(vm.RoomMB(s.d.began.Sandbox.VM.Memory), sandbox.LimitsOf(spec.Tier).MemoryMB), true
 	}
 	return t.Prepare(ctx, spec)
@@ -154,7 +155,7 @@ func (s *sandboxes) Prepare(ctx context.Context, spec sandbox.Spec) (sandbox.Spe
 // Run implements api.Sandbox. Where the tier that spec names is not there the next
 // stronger one is taken, and a lesser one never: then the refusal names what is
 // missing. What the code wrote is masked like everything that is shown.
-func (s *sandboxes) Run(ctx context.Context, spec sandbox.Spec) (*sandbox.Result, error) {
+func (s *sandboxes) Run(ctx context.Context, spec sandbox.Spec) (*posture.Result, error) {
 	t, instead, err := s.strong(ctx, spec)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", err, holdfast.ErrNotStarted)
@@ -181,7 +182,7 @@ func (s *sandboxes) strong(ctx context.Context, spec sandbox.Spec) (t tier, inst
 		if t, err = s.opened(ctx, which); err == nil {
 			return t, instead, nil
 		}
-		if which <= sandbox.TierProcess {
+		if which <= posture.TierProcess {
 			return nil, "", err
 		}
 		if absent == nil {
@@ -196,7 +197,7 @@ func (s *sandboxes) strong(ctx context.Context, spec sandbox.Spec) (t tier, inst
 func lacking(spec sandbox.Spec, err error) error {
 	why, hint := letter(err)
 	kind := holdfast.KindSpawn
-	if sandbox.StateOf(err) == sandbox.SpawnError {
+	if posture.StateOf(err) == posture.SpawnError {
 		kind = holdfast.KindOf(err)
 	}
 	return &holdfast.Error{Kind: kind, Hint: cmp.Or(hint, "`holdfast doctor` says how to have it"), Err: err,
@@ -227,7 +228,7 @@ func (s *sandboxes) troubles() (list []string) {
 }
 
 // postures are those of the tiers that are open, for the status.
-func (s *sandboxes) postures() (list []sandbox.Posture) {
+func (s *sandboxes) postures() (list []posture.Posture) {
 	for _, t := range s.standing() {
 		list = append(list, t.Posture())
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/container"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/vm"
@@ -15,10 +15,10 @@ import (
 // would, which runs one that does nothing, and closes it: the posture says what was
 // found. dir is for it alone; the image's copy stands where the daemon of the state
 // directory has it, or in dir where state is empty.
-func LookContainers(ctx context.Context, c SandboxConfig, dir, state string, programs *process.Tier) (sandbox.Posture, error) {
+func LookContainers(ctx context.Context, c SandboxConfig, dir, state string, programs *process.Tier) (posture.Posture, error) {
 	t, err := c.Container.open(ctx, container.Config{Dir: filepath.Join(dir, "container"), Images: imagesOf(state), Programs: programs})
 	if err != nil {
-		return sandbox.Posture{}, err
+		return posture.Posture{}, err
 	}
 	return t.Posture(), t.Close()
 }

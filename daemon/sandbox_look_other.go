@@ -5,15 +5,15 @@ package daemon
 import (
 	"context"
 
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/vm"
 )
 
 // LookContainers is a SpawnError.
-func LookContainers(ctx context.Context, _ SandboxConfig, _, _ string, _ *process.Tier) (sandbox.Posture, error) {
-	_, err := (*sandboxes)(nil).openMore(ctx, sandbox.TierContainer)
-	return sandbox.Posture{}, err
+func LookContainers(ctx context.Context, _ SandboxConfig, _, _ string, _ *process.Tier) (posture.Posture, error) {
+	_, err := (*sandboxes)(nil).openMore(ctx, posture.TierContainer)
+	return posture.Posture{}, err
 }
 
 // LookVM is a SpawnError.

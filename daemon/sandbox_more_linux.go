@@ -5,19 +5,19 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/container"
 )
 
 // openMore opens a tier that is stronger than the process tier. The error says
 // what is missing, and its hint how to have it.
-func (s *sandboxes) openMore(ctx context.Context, which sandbox.Tier) (tier, error) {
+func (s *sandboxes) openMore(ctx context.Context, which posture.Tier) (tier, error) {
 	programs, err := s.open(ctx)
 	if err != nil {
 		return nil, err
 	}
 	c := s.d.began.Sandbox
-	if which == sandbox.TierVM {
+	if which == posture.TierVM {
 		cfg := c.VM.config()
 		cfg.Groups = programs
 		return s.openVM(cfg)

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -59,29 +59,29 @@ func execs(t *testing.T, c *api.Client, e api.Execution) *api.Executed {
 // sandbox weaker.
 func TestTierIsChosen_000(t *testing.T) {
 	d, c := tiers(t, "runc", "")
-	type evidence = sandbox.Evidence
+	type evidence = posture.Evidence
 	type row struct {
 		e    api.Execution
-		tier sandbox.Tier
+		tier posture.Tier
 		why  string
 	}
 	rows := map[string]row{
-		"nothing said":          {api.Execution{}, sandbox.TierProcess, "process: nothing asks for more"},
-		"all well":              {api.Execution{Kind: "trusted", Evidence: evidence{Entropy: number(10), Novelty: number(0.8)}}, sandbox.TierProcess, "process: predicted entropy 10, novelty 0.8 and the trust level medium ask for no more"},
-		"entropy":               {api.Execution{Kind: "trusted", Evidence: evidence{Entropy: number(12), Novelty: number(0.8)}}, sandbox.TierContainer, "container: predicted entropy 12 is over 10"},
-		"new agent":             {api.Execution{Evidence: evidence{Entropy: number(0), Novelty: number(0)}}, sandbox.TierContainer, "container: the agent's trust level is baseline"},
-		"new agent that boasts": {api.Execution{Evidence: evidence{Entropy: number(0), Novelty: number(0), Trust: trusted(holdfast.Highest)}}, sandbox.TierContainer, "container: the agent's trust level is baseline"},
-		"high entropy":          {api.Execution{Kind: "trusted", Evidence: evidence{Entropy: number(31), Novelty: number(0)}}, sandbox.TierVM, "vm: predicted entropy 31 is over 30"},
-		"new work":              {api.Execution{Kind: "trusted", Evidence: evidence{Entropy: number(3), Novelty: number(0.9)}}, sandbox.TierVM, "vm: novelty 0.9 is over 0.8"},
+		"nothing said":          {api.Execution{}, posture.TierProcess, "process: nothing asks for more"},
+		"all well":              {api.Execution{Kind: "trusted", Evidence: evidence{Entropy: number(10), Novelty: number(0.8)}}, posture.TierProcess, "process: predicted entropy 10, novelty 0.8 and the trust level medium ask for no more"},
+		"entropy":               {api.Execution{Kind: "trusted", Evidence: evidence{Entropy: number(12), Novelty: number(0.8)}}, posture.TierContainer, "container: predicted entropy 12 is over 10"},
+		"new agent":             {api.Execution{Evidence: evidence{Entropy: number(0), Novelty: number(0)}}, posture.TierContainer, "container: the agent's trust level is baseline"},
+		"new agent that boasts": {api.Execution{Evidence: evidence{Entropy: number(0), Novelty: number(0), Trust: trusted(holdfast.Highest)}}, posture.TierContainer, "container: the agent's trust level is baseline"},
+		"high entropy":          {api.Execution{Kind: "trusted", Evidence: evidence{Entropy: number(31), Novelty: number(0)}}, posture.TierVM, "vm: predicted entropy 31 is over 30"},
+		"new work":              {api.Execution{Kind: "trusted", Evidence: evidence{Entropy: number(3), Novelty: number(0.9)}}, posture.TierVM, "vm: novelty 0.9 is over 0.8"},
 	}
 	if testrepeat.Enduring { // internal/sandbox has a table of all of them
 		maps.Copy(rows, map[string]row{
-			"trusted agent that fears": {api.Execution{Kind: "trusted", Evidence: evidence{Entropy: number(0), Novelty: number(0), Trust: trusted(holdfast.Baseline)}}, sandbox.TierContainer, "container: the agent's trust level is baseline"},
-			"asked for":                {api.Execution{Tier: sandbox.TierContainer}, sandbox.TierContainer, "container: the request asks for it"},
-			"asked for less":           {api.Execution{Tier: sandbox.TierProcess, Evidence: evidence{Entropy: number(12), Novelty: number(0)}}, sandbox.TierContainer, "container: predicted entropy 12 is over 10"},
-			"intent":                   {api.Execution{Intent: "i-1"}, sandbox.TierContainer, "container: the agent's trust level is baseline"},
-			"intent of a trusted one":  {api.Execution{Kind: "trusted", Intent: "i-1"}, sandbox.TierProcess, "process: the trust level medium asks for no more"},
-			"trust alone":              {api.Execution{Evidence: evidence{Trust: trusted(holdfast.Highest)}}, sandbox.TierVM, "vm: no entropy is predicted, which counts as its worst"},
+			"trusted agent that fears": {api.Execution{Kind: "trusted", Evidence: evidence{Entropy: number(0), Novelty: number(0), Trust: trusted(holdfast.Baseline)}}, posture.TierContainer, "container: the agent's trust level is baseline"},
+			"asked for":                {api.Execution{Tier: posture.TierContainer}, posture.TierContainer, "container: the request asks for it"},
+			"asked for less":           {api.Execution{Tier: posture.TierProcess, Evidence: evidence{Entropy: number(12), Novelty: number(0)}}, posture.TierContainer, "container: predicted entropy 12 is over 10"},
+			"intent":                   {api.Execution{Intent: "i-1"}, posture.TierContainer, "container: the agent's trust level is baseline"},
+			"intent of a trusted one":  {api.Execution{Kind: "trusted", Intent: "i-1"}, posture.TierProcess, "process: the trust level medium asks for no more"},
+			"trust alone":              {api.Execution{Evidence: evidence{Trust: trusted(holdfast.Highest)}}, posture.TierVM, "vm: no entropy is predicted, which counts as its worst"},
 		})
 	}
 	for name, tc := range rows {
@@ -91,8 +91,8 @@ func TestTierIsChosen_000(t *testing.T) {
 			if r == nil {
 				t.Fatalf("%+v", got.Failure)
 			}
-			if tc.tier == sandbox.TierVM {
-				if r.State != sandbox.SpawnError || r.ExitCode != 1 || r.Stdout != "" || len(r.Posture.Up) != 0 || got.Failure == nil ||
+			if tc.tier == posture.TierVM {
+				if r.State != posture.SpawnError || r.ExitCode != 1 || r.Stdout != "" || len(r.Posture.Up) != 0 || got.Failure == nil ||
 					!strings.HasPrefix(got.Failure.Why, tc.why+"; and the vm tier is missing here: ") || got.Failure.Hint == "" {
 					t.Errorf("%+v %+v", r, got.Failure)
 				}
@@ -101,10 +101,10 @@ func TestTierIsChosen_000(t *testing.T) {
 			}
 			e, asked := d.lastRun(t)
 			recorded := tc.why
-			if tc.tier == sandbox.TierContainer {
+			if tc.tier == posture.TierContainer {
 				recorded += "; by " + r.Posture.Runtime
 			}
-			if asked.Tier != tc.tier || asked.Why != tc.why || tc.tier != sandbox.TierVM && e.Sandbox != recorded {
+			if asked.Tier != tc.tier || asked.Why != tc.why || tc.tier != posture.TierVM && e.Sandbox != recorded {
 				t.Errorf("the begin says %+v, the entry %q", asked, e.Sandbox)
 			}
 		})
@@ -115,7 +115,7 @@ func TestTierIsChosen_000(t *testing.T) {
 
 // asked is what a begin says of its tier.
 type asked struct {
-	Tier sandbox.Tier `json:"tier"`
+	Tier posture.Tier `json:"tier"`
 	Why  string       `json:"tier_why"`
 }
 
@@ -152,12 +152,12 @@ func checkTierLimits(t *testing.T, d *Daemon, c *api.Client) {
 	if got, err := c.Exec(t.Context(), api.Execution{Agent: "ada", RequestID: "r", Language: "python3", Code: []byte("1"), Timeout: long.Timeout}); err == nil && (got.Result != nil || got.Failure.Kind != holdfast.KindLimit) {
 		t.Errorf("%+v", got)
 	}
-	long.Tier = sandbox.TierContainer
+	long.Tier = posture.TierContainer
 	if got := execs(t, c, long); got.Result == nil || got.Result.Stdout != "ran\n" {
 		t.Errorf("%+v", got.Failure)
 	}
 	before := d.boundaryEntries(t, "exec/")
-	for _, e := range []sandbox.Evidence{{Entropy: number(-1)}, {Entropy: number(101)}, {Novelty: number(1.1)}} {
+	for _, e := range []posture.Evidence{{Entropy: number(-1)}, {Entropy: number(101)}, {Novelty: number(1.1)}} {
 		if got, err := c.Exec(t.Context(), api.Execution{Agent: "ada", RequestID: "r", Language: "python3", Code: []byte("1"), Evidence: e}); err == nil && (got.Result != nil || got.Failure.Kind != holdfast.KindProtocol) {
 			t.Errorf("%+v: %+v", e, got)
 		}
@@ -172,17 +172,17 @@ func checkTierLimits(t *testing.T, d *Daemon, c *api.Client) {
 func TestTierOfTheContract(t *testing.T) {
 	contract := "boundaries:\n  - {boundary: 'exec/*', risk: MEDIUM, permissions: ['exec:run'], tier: container, walls: [pid, net, mount, uts, ipc, user, seccomp, rights, scratch]}\n"
 	_, c := tiers(t, "/nowhere/runc", contract)
-	got := execs(t, c, api.Execution{Tier: sandbox.TierProcess})
-	if f := got.Failure; got.Result.State != sandbox.SpawnError || got.Result.Stdout != "" || f == nil || f.Hint == "" ||
+	got := execs(t, c, api.Execution{Tier: posture.TierProcess})
+	if f := got.Failure; got.Result.State != posture.SpawnError || got.Result.Stdout != "" || f == nil || f.Hint == "" ||
 		!strings.HasPrefix(f.Why, "container: the contract of exec/python3.") || !strings.Contains(f.Why, " demands it; and the container tier is missing here: ") || !strings.Contains(f.Why, "/nowhere/runc") {
 		t.Errorf("%+v %+v", got.Result, f)
 	}
 	_, alone := tiers(t, "runc", strings.Replace(contract, "tier: container", "tier: vm", 1))
-	if got := execs(t, alone, api.Execution{Tier: sandbox.TierContainer}); got.Result.State != sandbox.SpawnError || got.Result.Stdout != "" || got.Failure == nil || got.Failure.Hint == "" ||
+	if got := execs(t, alone, api.Execution{Tier: posture.TierContainer}); got.Result.State != posture.SpawnError || got.Result.Stdout != "" || got.Failure == nil || got.Failure.Hint == "" ||
 		!strings.HasPrefix(got.Failure.Why, "vm: the contract of exec/python3.") || !strings.Contains(got.Failure.Why, "the vm tier is missing here: the VM tier needs QEMU") {
 		t.Errorf("%+v %+v", got.Result, got.Failure)
 	}
-	if got := execs(t, c, api.Execution{Tier: sandbox.TierVM}); got.Failure == nil || !strings.HasPrefix(got.Failure.Why, "vm: the request asks for it; and the vm tier is missing here: ") {
+	if got := execs(t, c, api.Execution{Tier: posture.TierVM}); got.Failure == nil || !strings.HasPrefix(got.Failure.Why, "vm: the request asks for it; and the vm tier is missing here: ") {
 		t.Errorf("%+v", got.Failure)
 	}
 }

@@ -10,9 +10,9 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -38,7 +38,7 @@ func TestD41a_LateEscapeIsRecorded(t *testing.T) {
 		})
 		return err == nil && ended
 	})
-	if _, err := x.Exit(holdfast.Output{}, &sandbox.Escape{Run: "run-1", Call: sandbox.Call{Nr: 101, Name: "ptrace", Arch: "x86_64"}}); holdfast.KindOf(err) != holdfast.KindAbandoned {
+	if _, err := x.Exit(holdfast.Output{}, &posture.Escape{Run: "run-1", Call: posture.Call{Nr: 101, Name: "ptrace", Arch: "x86_64"}}); holdfast.KindOf(err) != holdfast.KindAbandoned {
 		t.Fatal(err)
 	}
 	if g := answerTo(t, d, "ada", watch.Escape); g.Response != "record" || g.Severity != "HIGH" || g.Crossing != x.ID() || g.Review != "" {

@@ -14,9 +14,9 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -368,7 +368,7 @@ func Test001_Layer5_Prohibited(t *testing.T) {
 func TestD41a_EscapeIsAnsweredOnce(t *testing.T) {
 	d, c, down := up(t, watched)
 	defer down()
-	if err := acts(t, d, "ada", "test/act", `{}`, &sandbox.Escape{Run: "run-1", Call: sandbox.Call{Nr: 101, Name: "ptrace", Arch: "x86_64"}}); holdfast.KindOf(err) != holdfast.KindEscape {
+	if err := acts(t, d, "ada", "test/act", `{}`, &posture.Escape{Run: "run-1", Call: posture.Call{Nr: 101, Name: "ptrace", Arch: "x86_64"}}); holdfast.KindOf(err) != holdfast.KindEscape {
 		t.Fatal(err)
 	}
 	if g := answerTo(t, d, "ada", watch.Escape); g.Response != "record" || g.Review != "" {

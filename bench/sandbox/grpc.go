@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-dev/holdfast/executorpb"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -112,7 +112,7 @@ func (g *grpcBench) ask(args ...string) ([]byte, error) {
 
 // called is what came of a call.
 type called struct {
-	path    sandbox.Path // "" if it was refused for want of room
+	path    posture.Path // "" if it was refused for want of room
 	took    time.Duration
 	run     time.Duration // the run itself, as its result has it
 	refused bool
@@ -133,7 +133,7 @@ func (g *grpcBench) call(i int, code, language string) called {
 	case res.ExitCode != 0 || res.Stdout != "42\n":
 		a.err = fmt.Errorf("a run ended as %s, exit code %d: %s", res.State, res.ExitCode, excerpt.Printable(res.Stderr))
 	default:
-		a.path, a.run = sandbox.Path(res.Path), res.WallTime.AsDuration()
+		a.path, a.run = posture.Path(res.Path), res.WallTime.AsDuration()
 	}
 	return a
 }
@@ -179,7 +179,7 @@ func (g *grpcBench) hits() (_ []measure.Figure, err error) {
 			return nil, errors.Join(a.err, errors.New("a crossing was not made"))
 		}
 		paths[string(a.path)]++
-		if a.path == sandbox.PathParked {
+		if a.path == posture.PathParked {
 			parked = append(parked, a)
 			continue
 		}

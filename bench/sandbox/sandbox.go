@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/bench/internal/measure"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process"
 )
@@ -99,7 +100,7 @@ func withTier(b *measure.Run, lang, code string, do func(*process.Tier, func(int
 func newSpec(b *measure.Run, i int, lang, code string) sandbox.Spec {
 	return sandbox.Spec{ID: fmt.Sprintf("bench-%d", i), Language: lang, Code: []byte(code), Timeout: sandbox.MaxTimeout,
 		CPUPeriod: sandbox.DefaultPeriod, CPUQuota: 2 * sandbox.DefaultPeriod,
-		Need: []sandbox.Wall{sandbox.WallPID, sandbox.WallNet, sandbox.WallMount, sandbox.WallSeccomp}}
+		Need: []posture.Wall{posture.WallPID, posture.WallNet, posture.WallMount, posture.WallSeccomp}}
 }
 
 // contender is one way to run the program.

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/bench/internal/measure"
 	"github.com/holdfast-dev/holdfast/bench/internal/programs"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -93,13 +94,13 @@ func (s *soaking) figures(w *warmBench) ([]measure.Figure, error) {
 // a Python program that makes a forbidden call, and five of one that prints.
 func (s *soaking) one(w *warmBench, i int) error {
 	var spec sandbox.Spec
-	var want sandbox.State
+	var want posture.State
 	switch n := i % 10; {
 	case n%2 == 1 && n < 8 && s.static != nil:
-		spec, want = newSpec(w.Run, i, sandbox.Static, string(s.static)), sandbox.Completed
+		spec, want = newSpec(w.Run, i, sandbox.Static, string(s.static)), posture.Completed
 		s.statics.Add(1)
 	case n == 9:
-		spec, want = newSpec(w.Run, i, "python3", forbidden), sandbox.SyscallBlocked
+		spec, want = newSpec(w.Run, i, "python3", forbidden), posture.SyscallBlocked
 		s.killed.Add(1)
 	default:
 		return w.run(i)

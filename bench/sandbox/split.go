@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/bench/internal/measure"
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 )
 
 // split is where the time of runs went: by the name of the part, one duration
@@ -29,17 +29,17 @@ const (
 )
 
 // add takes a run in, which began at from and took that long for who asked.
-func (s *split) add(res *sandbox.Result, from time.Time, whole time.Duration) {
-	began, last, torn := reached(res.States, sandbox.Executing), reached(res.States, res.State), reached(res.States, sandbox.Collecting)
+func (s *split) add(res *posture.Result, from time.Time, whole time.Duration) {
+	began, last, torn := reached(res.States, posture.Executing), reached(res.States, res.State), reached(res.States, posture.Collecting)
 	if torn.IsZero() {
-		torn = reached(res.States, sandbox.Cleanup)
+		torn = reached(res.States, posture.Cleanup)
 	}
 	if began.IsZero() || last.IsZero() || torn.IsZero() {
 		return // a trail that is not there splits nothing
 	}
 	s.whole = append(s.whole, whole)
 	release, runs := began.Sub(from), last.Sub(began)
-	seat, stood := reached(res.Around, sandbox.Initializing).Before(from), reached(res.Around, sandbox.Ready).Before(from)
+	seat, stood := reached(res.Around, posture.Initializing).Before(from), reached(res.Around, posture.Ready).Before(from)
 	for _, g := range res.Stages {
 		ahead := false
 		switch g.Name {
@@ -48,7 +48,7 @@ func (s *split) add(res *sandbox.Result, from time.Time, whole time.Duration) {
 		case "identity", "scratch":
 			ahead = seat
 		case "files": // comes with the request; by whom it is waited for, after the go
-			if res.Path != sandbox.PathCold {
+			if res.Path != posture.PathCold {
 				runs -= g.Took
 				s.put(g.Name, g.Took, false)
 				continue
@@ -69,7 +69,7 @@ func (s *split) add(res *sandbox.Result, from time.Time, whole time.Duration) {
 
 // reached is when a state was first reached; the zero time if it never was, which
 // is before everything.
-func reached(steps []sandbox.Step, state sandbox.State) time.Time {
+func reached(steps []posture.Step, state posture.State) time.Time {
 	for _, s := range steps {
 		if s.State == state {
 			return s.At

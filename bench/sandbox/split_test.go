@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/bench/internal/measure"
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 )
 
 // TestSplit_isWhole: the parts of a run from its request to its result are all of
@@ -17,21 +17,21 @@ import (
 func TestSplit_isWhole(t *testing.T) {
 	from := time.Now()
 	after := func(d time.Duration) time.Time { return from.Add(d * time.Millisecond) }
-	stages := []sandbox.Stage{{Name: "identity", Took: time.Millisecond}, {Name: "scratch", Took: time.Millisecond},
+	stages := []posture.Stage{{Name: "identity", Took: time.Millisecond}, {Name: "scratch", Took: time.Millisecond},
 		{Name: "rights", Took: 3 * time.Millisecond}, {Name: "files", Took: 2 * time.Millisecond},
 		{Name: "program", Took: 9 * time.Millisecond}, {Name: "end", Took: 4 * time.Millisecond}, {Name: "collect", Took: time.Millisecond}}
 	for name, c := range map[string]struct {
-		path          sandbox.Path
+		path          posture.Path
 		raised, ready time.Time
 		want          map[string]float64
 	}{
-		"cold":            {sandbox.PathCold, after(-60), after(8), map[string]float64{partRelease: 5, "rights": 3, "files": 2, partInterpreter: 10, partEnd: 4, partReading: 6}},
-		"cold, no seat":   {sandbox.PathCold, after(2), after(8), map[string]float64{partRelease: 3, "identity": 1, "scratch": 1, "rights": 3, "files": 2, partInterpreter: 10, partEnd: 4, partReading: 6}},
-		"parked":          {sandbox.PathParked, after(-60), after(-50), map[string]float64{partRelease: 10, "files": 2, partInterpreter: 8, partEnd: 4, partReading: 6}},
-		"made on request": {sandbox.PathForked, after(2), after(8), map[string]float64{partRelease: 5, "identity": 1, "scratch": 1, "rights": 3, "files": 2, partInterpreter: 8, partEnd: 4, partReading: 6}},
+		"cold":            {posture.PathCold, after(-60), after(8), map[string]float64{partRelease: 5, "rights": 3, "files": 2, partInterpreter: 10, partEnd: 4, partReading: 6}},
+		"cold, no seat":   {posture.PathCold, after(2), after(8), map[string]float64{partRelease: 3, "identity": 1, "scratch": 1, "rights": 3, "files": 2, partInterpreter: 10, partEnd: 4, partReading: 6}},
+		"parked":          {posture.PathParked, after(-60), after(-50), map[string]float64{partRelease: 10, "files": 2, partInterpreter: 8, partEnd: 4, partReading: 6}},
+		"made on request": {posture.PathForked, after(2), after(8), map[string]float64{partRelease: 5, "identity": 1, "scratch": 1, "rights": 3, "files": 2, partInterpreter: 8, partEnd: 4, partReading: 6}},
 	} {
-		res := &sandbox.Result{State: sandbox.Completed, Stages: stages, Path: c.path}
-		res.Walk(sandbox.Instants{Received: from, Parsed: after(1), Raised: c.raised, Ready: c.ready, Began: after(10), Ended: after(20), Torn: after(24), Freed: after(29)})
+		res := &posture.Result{State: posture.Completed, Stages: stages, Path: c.path}
+		res.Walk(posture.Instants{Received: from, Parsed: after(1), Raised: c.raised, Ready: c.ready, Began: after(10), Ended: after(20), Torn: after(24), Freed: after(29)})
 		s := newSplit()
 		s.add(res, from, 30*time.Millisecond)
 		got, sum, share := map[string]float64{}, 0.0, 0.0
@@ -54,7 +54,7 @@ func TestSplit_isWhole(t *testing.T) {
 // out, and not guessed.
 func TestSplit_withoutATrail(t *testing.T) {
 	s := newSplit()
-	s.add(&sandbox.Result{Stages: []sandbox.Stage{{Name: "files", Took: time.Second}}}, time.Now(), time.Second)
+	s.add(&posture.Result{Stages: []posture.Stage{{Name: "files", Took: time.Second}}}, time.Now(), time.Second)
 	if len(s.whole) != 0 || len(s.parts()) != 0 {
 		t.Errorf("%v %v", s.whole, s.parts())
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/bench/internal/measure"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process"
 )
@@ -33,11 +34,11 @@ func measureStages(b *measure.Run) (all []measure.Figure, err error) {
 		if err := w.hit(b.Rounds(100), func() error { return nil }); err != nil {
 			return nil, err
 		}
-		list := w.way(sandbox.PathParked).figures("parked python")
+		list := w.way(posture.PathParked).figures("parked python")
 		if err := w.deplete(b.Rounds(25)); err != nil {
 			return nil, err
 		}
-		return append(list, w.way(sandbox.PathForked).figures("forked python, none waiting")...), nil
+		return append(list, w.way(posture.PathForked).figures("forked python, none waiting")...), nil
 	})
 	return append(all, ready...), err
 }
@@ -60,7 +61,7 @@ func (y *way) figures(what string) []measure.Figure {
 }
 
 // runInto runs spec and takes it into s.
-func runInto(b *measure.Run, s *split, t runner, spec sandbox.Spec) (*sandbox.Result, error) {
+func runInto(b *measure.Run, s *split, t runner, spec sandbox.Spec) (*posture.Result, error) {
 	from := time.Now()
 	res, err := t.Run(b.Ctx, spec)
 	if err == nil {
@@ -71,5 +72,5 @@ func runInto(b *measure.Run, s *split, t runner, spec sandbox.Spec) (*sandbox.Re
 
 // runner runs code.
 type runner interface {
-	Run(context.Context, sandbox.Spec) (*sandbox.Result, error)
+	Run(context.Context, sandbox.Spec) (*posture.Result, error)
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/bench/internal/measure"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process"
 )
 
@@ -33,7 +33,7 @@ func measureViolations(b *measure.Run) (all []measure.Figure, err error) {
 			if err != nil {
 				return err
 			}
-			if res.State == sandbox.SyscallBlocked && res.Call != nil && res.Call.Name == "execve" {
+			if res.State == posture.SyscallBlocked && res.Call != nil && res.Call.Name == "execve" {
 				named++
 			}
 			at, err := strconv.ParseInt(strings.TrimSpace(string(res.Stdout)), 10, 64)
@@ -54,7 +54,7 @@ func measureViolations(b *measure.Run) (all []measure.Figure, err error) {
 }
 
 // stageOf is how long a stage of a run took, 0 if it had none.
-func stageOf(res *sandbox.Result, name string) time.Duration {
+func stageOf(res *posture.Result, name string) time.Duration {
 	for _, s := range res.Stages {
 		if s.Name == name {
 			return s.Took

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/bench/internal/measure"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process"
 )
@@ -20,8 +21,8 @@ import (
 const parkedHere = 8
 
 // paths are the ways of a run, the quickest first.
-func paths() []sandbox.Path {
-	return []sandbox.Path{sandbox.PathParked, sandbox.PathForked, sandbox.PathCold}
+func paths() []posture.Path {
+	return []posture.Path{posture.PathParked, posture.PathForked, posture.PathCold}
 }
 
 // measureWarm measures a Python program that runs in an interpreter that waited, in
@@ -48,7 +49,7 @@ type warmBench struct {
 	clocked bool
 
 	mu   sync.Mutex
-	ways map[sandbox.Path]*way
+	ways map[posture.Path]*way
 	used time.Duration // processor time of the runs, by their results: of their users
 	sys  time.Duration // and of the kernel for them
 }
@@ -86,11 +87,11 @@ func withWarm(b *measure.Run, do func(*warmBench) ([]measure.Figure, error)) (_ 
 func (w *warmBench) forget() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.ways, w.used, w.sys = map[sandbox.Path]*way{}, 0, 0
+	w.ways, w.used, w.sys = map[posture.Path]*way{}, 0, 0
 }
 
 // way is what was seen of a path, which may be nothing.
-func (w *warmBench) way(p sandbox.Path) *way {
+func (w *warmBench) way(p posture.Path) *way {
 	if w.ways[p] == nil {
 		w.ways[p] = &way{split: newSplit()}
 	}
@@ -126,12 +127,12 @@ func (w *warmBench) runWith(i int, env map[string]string) error {
 }
 
 // said takes in what a program says of when it began.
-func (y *way) said(res *sandbox.Result) error {
+func (y *way) said(res *posture.Result) error {
 	ns, err := strconv.ParseInt(strings.TrimSpace(string(res.Stdout)), 10, 64)
 	if err != nil {
 		return fmt.Errorf("a run did not say when it began: %q", excerpt.Printable(string(res.Stdout)))
 	}
-	began, ended := reached(res.States, sandbox.Executing), reached(res.States, res.State)
+	began, ended := reached(res.States, posture.Executing), reached(res.States, res.State)
 	if !began.IsZero() && !ended.IsZero() {
 		y.line = append(y.line, time.Duration(ns-monotonic(began)))
 		y.tail = append(y.tail, time.Duration(monotonic(ended)-ns))
@@ -200,7 +201,7 @@ func (w *warmBench) hits() ([]measure.Figure, error) {
 }
 
 func (w *warmBench) hitFigures(bare, wrap *contender) []measure.Figure {
-	parked, cold := w.way(sandbox.PathParked), w.way(sandbox.PathCold)
+	parked, cold := w.way(posture.PathParked), w.way(posture.PathCold)
 	p50, least := measure.Millis(measure.Percentile(parked.took, 50)), measure.Millis(measure.Percentile(bare.took, 50))
 	f := measure.Figure{Name: "parked python, p50", Measured: p50, Unit: "ms", Target: "<= 1 ms, <= 0.1 x", Limits: parked.split.parts(), Paths: w.counted(),
 		Note: fmt.Sprintf("%s; %d of %d runs found one that waited", tails(parked.took), len(parked.took), len(bare.took))}.RatioTo(least, bare.name)
@@ -255,7 +256,7 @@ func (w *warmBench) depleted() ([]measure.Figure, error) {
 	}
 	var all []measure.Figure
 	for _, p := range paths() {
-		if y := w.way(p); p != sandbox.PathParked && len(y.took) > 0 {
+		if y := w.way(p); p != posture.PathParked && len(y.took) > 0 {
 			all = append(all, measure.Figure{Name: "python when none waits, one after the other, " + string(p) + ", p50", Measured: measure.Millis(measure.Percentile(y.took, 50)), Unit: "ms",
 				Limits: y.split.parts(), Paths: w.counted(), Note: tails(y.took) + "; " + w.told()})
 		}

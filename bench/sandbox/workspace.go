@@ -13,7 +13,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/bench/internal/measure"
 	"github.com/holdfast-dev/holdfast/bench/internal/programs"
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 )
 
 // measureWorkspace measures what `holdfast run` adds to the start of a program,
@@ -73,8 +73,8 @@ func (p *workspaceParts) add(b *measure.Run, env []string, self string, args []s
 	}
 	var x struct {
 		Result struct {
-			Wall   sandbox.Seconds `json:"wall_time"`
-			Stages []sandbox.Stage `json:"stages"`
+			Wall   posture.Seconds `json:"wall_time"`
+			Stages []posture.Stage `json:"stages"`
 		} `json:"result"`
 	}
 	_, text, found := strings.Cut(said.String(), "{")
@@ -84,7 +84,7 @@ func (p *workspaceParts) add(b *measure.Run, env []string, self string, args []s
 	if err := json.Unmarshal([]byte("{"+text), &x); err != nil {
 		return fmt.Errorf("read a run's result: %w", err)
 	}
-	program := stageOf(&sandbox.Result{Stages: x.Result.Stages}, "program")
+	program := stageOf(&posture.Result{Stages: x.Result.Stages}, "program")
 	p.walls, p.program = append(p.walls, time.Duration(x.Result.Wall)-program), append(p.program, program)
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process"
 )
@@ -32,9 +33,9 @@ func (a *app) seeNetwork(usable bool) finding {
 	}
 	defer os.RemoveAll(dir)
 	n := &networkTrial{word: rand.Text()}
-	posture, said, err := n.try(a, dir)
+	up, said, err := n.try(a, dir)
 	f := okay("every name and every TCP port that a program asks for is Holdfast's, and nothing else gets out or in")
-	switch broken := n.broken(said, posture.Network); {
+	switch broken := n.broken(said, up.Network); {
 	case err != nil:
 		f = bad(err)
 		if f.Why = "a program with a network did not run: " + f.Why; !usable {
@@ -42,7 +43,7 @@ func (a *app) seeNetwork(usable bool) finding {
 		}
 	case broken != "":
 		f = finding{How: "FAIL", Why: broken, Hint: "run programs with --network none, and tell of this: it should not be possible"}
-	case posture.Network != sandbox.ReachAll:
+	case up.Network != posture.ReachAll:
 		f = warn("a kernel with nf_tables and its tproxy (CONFIG_NFT_TPROXY) leads every port there",
 			"nothing gets out or in but to Holdfast, which hears only the ports 80, 443, 7412 and those that egress: names")
 	}
@@ -74,10 +75,10 @@ var networkTries = [][3]string{
 }
 
 // try runs a shell that makes the tries, and returns the lines that it printed.
-func (n *networkTrial) try(a *app, dir string) (sandbox.Posture, []string, error) {
+func (n *networkTrial) try(a *app, dir string) (posture.Posture, []string, error) {
 	host, err := listenHere()
 	if err != nil {
-		return sandbox.Posture{}, nil, err
+		return posture.Posture{}, nil, err
 	}
 	defer host.close()
 	script := &strings.Builder{}
@@ -88,12 +89,12 @@ func (n *networkTrial) try(a *app, dir string) (sandbox.Posture, []string, error
 	script.WriteString("true\n")
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
-		return sandbox.Posture{}, nil, err
+		return posture.Posture{}, nil, err
 	}
 	defer null.Close()
 	from, to, err := os.Pipe()
 	if err != nil {
-		return sandbox.Posture{}, nil, err
+		return posture.Posture{}, nil, err
 	}
 	said := make(chan string, 1)
 	go func() {
@@ -101,11 +102,11 @@ func (n *networkTrial) try(a *app, dir string) (sandbox.Posture, []string, error
 		said <- string(b)
 	}()
 	network := &sandbox.Network{Authority: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("doctor")})}
-	posture, err := a.tryProgram(dir, []string{"bash", "-c", script.String()}, process.Streams{In: null, Out: to, Err: null}, network, n.serve)
+	up, err := a.tryProgram(dir, []string{"bash", "-c", script.String()}, process.Streams{In: null, Out: to, Err: null}, network, n.serve)
 	to.Close()
 	lines := strings.Split(strings.TrimSpace(<-said), "\n")
 	from.Close()
-	return posture, lines, err
+	return up, lines, err
 }
 
 // serve answers at the sockets until they are closed with their network, and
@@ -169,7 +170,7 @@ func (n *networkTrial) names(pc net.PacketConn) {
 }
 
 // broken says what does not hold, or nothing.
-func (n *networkTrial) broken(said []string, reach sandbox.Reach) string {
+func (n *networkTrial) broken(said []string, reach posture.Reach) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if len(n.from) > 0 {
@@ -177,7 +178,7 @@ func (n *networkTrial) broken(said []string, reach sandbox.Reach) string {
 	}
 	for _, t := range networkTries {
 		want := ""
-		if t[2] != "" && (reach == sandbox.ReachAll || t[0] != "shell") {
+		if t[2] != "" && (reach == posture.ReachAll || t[0] != "shell") {
 			want = t[0] + ": " + n.word + " " + t[2]
 		}
 		at := slices.IndexFunc(said, func(l string) bool { return strings.HasPrefix(l, t[0]+": ") })

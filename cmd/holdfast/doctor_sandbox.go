@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/daemon"
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process"
 )
 
@@ -53,10 +53,10 @@ func (a *app) seeTier(p daemon.Paths) (list []finding, usable bool) {
 
 // seeExec says whether `holdfast exec` runs anything here where no contract takes
 // less than every wall.
-func seeExec(p sandbox.Posture) finding {
+func seeExec(p posture.Posture) finding {
 	f := okay("code is run behind every wall")
 	if missing := p.Missing(nil); len(missing) > 0 {
-		f = finding{How: "warn", Why: "code is refused here unless a contract takes less: these walls do not stand: " + sandbox.Asked(missing),
+		f = finding{How: "warn", Why: "code is refused here unless a contract takes less: these walls do not stand: " + posture.Asked(missing),
 			Hint: "see each wall below, or take less, in holdfast.yaml under boundaries: " + p.Lesser("exec/*")}
 	}
 	f.Check = "exec"
@@ -128,8 +128,8 @@ func missing(err error) finding {
 // seeLanguages says what can be run, and how.
 func seeLanguages(t *process.Tier) finding {
 	names, absent := t.Languages()
-	posture := t.Posture()
-	f := okay("%s tier, %s, control groups: %s; languages: %s", posture.Tier, posture.Mode, posture.Groups, strings.Join(names, ", "))
+	up := t.Posture()
+	f := okay("%s tier, %s, control groups: %s; languages: %s", up.Tier, up.Mode, up.Groups, strings.Join(names, ", "))
 	for _, l := range []string{"python3", "node"} {
 		if why := absent[l]; why != "" {
 			f.Hint = cmp.Or(f.Hint, "for more languages:") + fmt.Sprintf(" %s;", why)
@@ -141,10 +141,10 @@ func seeLanguages(t *process.Tier) finding {
 }
 
 // tierWords says of a tier in one line what raises its walls, and what it cannot.
-func tierWords(p sandbox.Posture) string {
+func tierWords(p posture.Posture) string {
 	s := fmt.Sprintf("%s tier%s%s, control groups: %s%s", p.Tier, prefix(", ", clean(p.Runtime)), prefix(", ", p.Mode), or(p.Groups, "its own"), prefix(", image ", clean(p.Image)))
 	if missing := p.Missing(nil); len(missing) > 0 {
-		s += "; these walls do not stand: " + sandbox.Asked(missing)
+		s += "; these walls do not stand: " + posture.Asked(missing)
 	}
 	if !p.Names {
 		s += "; it cannot name the call that ends a program"

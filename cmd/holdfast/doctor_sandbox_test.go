@@ -10,18 +10,18 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/daemon"
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 )
 
 // Where walls are missing doctor names all of them at once, and the contract that
 // takes those that stand.
 func TestDoctorNamesEveryMissingWall(t *testing.T) {
-	every := sandbox.Posture{Up: sandbox.Walls()}
+	every := posture.Posture{Up: posture.Walls()}
 	if f := seeExec(every); f.How != "ok" || f.Hint != "" {
 		t.Errorf("%+v", f)
 	}
-	fewer := sandbox.Posture{Up: slices.DeleteFunc(sandbox.Walls(), func(w sandbox.Wall) bool {
-		return w == sandbox.WallMemory || w == sandbox.WallCPU || w == sandbox.WallPids
+	fewer := posture.Posture{Up: slices.DeleteFunc(posture.Walls(), func(w posture.Wall) bool {
+		return w == posture.WallMemory || w == posture.WallCPU || w == posture.WallPids
 	})}
 	if f := seeExec(fewer); f.How != "warn" || !strings.HasSuffix(f.Why, "do not stand: memory, cpu, pids") ||
 		!strings.Contains(f.Hint, "walls: [pid, net, mount, uts, ipc, user, seccomp, rights, scratch]}") {
@@ -34,8 +34,8 @@ func TestDoctorNamesEveryMissingWall(t *testing.T) {
 func TestDoctorTriesARun(t *testing.T) {
 	a := &app{ctx: t.Context(), lookup: os.LookupEnv}
 	dir := t.TempDir()
-	if posture, err := a.tryRun(dir); runtime.GOOS == "linux" && (err != nil || len(posture.Up) == 0) {
-		t.Errorf("%v %+v", err, posture)
+	if up, err := a.tryRun(dir); runtime.GOOS == "linux" && (err != nil || len(up.Up) == 0) {
+		t.Errorf("%v %+v", err, up)
 	}
 	if _, err := a.tryRun(filepath.Join(dir, "gone")); bad(err).How != "FAIL" || bad(err).Why == "" || bad(err).Hint == "" {
 		t.Errorf("%+v", err)
@@ -68,15 +68,15 @@ func TestDoctorTriesANetwork(t *testing.T) {
 	}
 	for want, n := range map[string]struct {
 		from  []string
-		reach sandbox.Reach
+		reach posture.Reach
 		said  []string
 	}{
-		"":                                   {nil, sandbox.ReachAll, well()},
-		"got into it, from 127.0.0.1:1":      {[]string{"127.0.0.1:1"}, sandbox.ReachAll, well()},
-		"said to names":                      {nil, sandbox.ReachAll, slices.DeleteFunc(well(), func(l string) bool { return strings.HasPrefix(l, "names") })},
-		"a program reached shell":            {nil, sandbox.ReachPorts, well()},
-		`a program reached the host, by TCP`: {nil, sandbox.ReachAll, append(well(), "the host, by TCP: reached")},
-		"said to metadata (tcp/169.254.169.254/80)": {nil, sandbox.ReachAll, append([]string{"metadata: w meant 10.0.0.1:80"}, well()...)},
+		"":                                   {nil, posture.ReachAll, well()},
+		"got into it, from 127.0.0.1:1":      {[]string{"127.0.0.1:1"}, posture.ReachAll, well()},
+		"said to names":                      {nil, posture.ReachAll, slices.DeleteFunc(well(), func(l string) bool { return strings.HasPrefix(l, "names") })},
+		"a program reached shell":            {nil, posture.ReachPorts, well()},
+		`a program reached the host, by TCP`: {nil, posture.ReachAll, append(well(), "the host, by TCP: reached")},
+		"said to metadata (tcp/169.254.169.254/80)": {nil, posture.ReachAll, append([]string{"metadata: w meant 10.0.0.1:80"}, well()...)},
 	} {
 		trial := &networkTrial{word: "w", from: n.from}
 		if got := trial.broken(n.said, n.reach); want == "" && got != "" || !strings.Contains(got, want) {

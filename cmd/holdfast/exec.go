@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -86,8 +87,8 @@ type executing struct {
 	files   repeated
 	env     repeated
 	narrow  []string
-	tier    sandbox.Tier
-	known   sandbox.Evidence
+	tier    posture.Tier
+	known   posture.Evidence
 	out     string
 	explain bool
 	parsed  bool // the flags were read to their end

@@ -9,7 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 )
 
 // early is an error before anything ran. Where --json was asked for it is told as
@@ -40,7 +40,7 @@ func wantsJSON(args []string) bool {
 
 // failure is an error as refusals hold it.
 func (a *app) failure(err error) *api.Failure {
-	f := &api.Failure{Kind: holdfast.KindOf(err), Why: untold(err.Error()), State: sandbox.StateOf(err)}
+	f := &api.Failure{Kind: holdfast.KindOf(err), Why: untold(err.Error()), State: posture.StateOf(err)}
 	var e *holdfast.Error
 	switch {
 	case errors.Is(err, context.Canceled) && a.ctx.Err() != nil:

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 )
 
 // forTerminal is what a program wrote, as w may have it: on a terminal nothing
@@ -70,7 +70,7 @@ func screen(b *strings.Builder, s string) {
 // and says which stay behind. A name that other programs act on by itself, such
 // as .bashrc or .git/hooks, is written only where dir holds nothing else: there
 // nobody looks for it.
-func (a *app) bringOut(r *sandbox.Document, dir string) error {
+func (a *app) bringOut(r *posture.Document, dir string) error {
 	if dir == "" {
 		a.sayLeft(slices.Sorted(maps.Keys(r.OutputFiles)))
 		return nil

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 )
 
 // On a terminal nothing of a program's output does anything but stand there, in
@@ -62,7 +62,7 @@ func TestFilesAreBroughtOutOverNothing(t *testing.T) {
 	if err := os.Symlink(outside, filepath.Join(home, "away")); err != nil {
 		t.Fatal(err)
 	}
-	doc := &sandbox.Document{OutputFiles: map[string][]byte{
+	doc := &posture.Document{OutputFiles: map[string][]byte{
 		"kept.txt": []byte("theirs"), "sub/deep/kept": []byte("theirs"), ".bashrc": []byte("theirs"), ".git/hooks/post-commit": []byte("theirs"),
 		"sub/.env": []byte("theirs"), "-rf": []byte("theirs"), "sly\u202etxt.sh": []byte("theirs"), "away/x": []byte("theirs"), "kept.txt/below": []byte("theirs"),
 		"new.txt": []byte("theirs"), "sub/new": []byte("theirs"),

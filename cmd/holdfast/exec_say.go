@@ -9,11 +9,12 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/observe/story"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
 // sayOutput writes what the program wrote where it belongs, every byte of it.
-func (a *app) sayOutput(r *sandbox.Document) {
+func (a *app) sayOutput(r *posture.Document) {
 	for _, o := range []struct {
 		to    io.Writer
 		text  string
@@ -39,7 +40,7 @@ func (a *app) sayEnd(x *api.Executed, asked api.Execution) {
 	switch {
 	case a.interrupted(x):
 		a.say("stopped by you after %s", time.Duration(r.WallTime).Round(10*time.Millisecond))
-	case x.Failure != nil && r.State == sandbox.SpawnError: // standard error says why
+	case x.Failure != nil && r.State == posture.SpawnError: // standard error says why
 		a.hints(x.Failure.Hint)
 	case x.Failure != nil:
 		why := x.Failure.Why
@@ -52,27 +53,27 @@ func (a *app) sayEnd(x *api.Executed, asked api.Execution) {
 	}
 	limits := sandbox.LimitsOf(r.Posture.Tier)
 	switch r.Reason {
-	case sandbox.ReasonWall:
+	case posture.ReasonWall:
 		limit := asked.Timeout
 		if limit == 0 {
 			limit = limits.Timeout
 		}
 		a.say("%s: it was ended after its %s by the wall clock", r.State, limit)
 		a.hint("--timeout gives it more, at most %s", strings.TrimSuffix(limits.MaxTimeout.String(), "0m0s"))
-	case sandbox.ReasonOOM:
+	case posture.ReasonOOM:
 		limit := asked.MemoryMB
 		if limit == 0 {
 			limit = limits.MemoryMB
 		}
 		a.say("%s: it was ended at its %d MB of memory", r.State, limit)
 		a.hint("--memory gives it more, at most %d", limits.MaxMemoryMB)
-	case sandbox.ReasonOutput, sandbox.ReasonRefused:
+	case posture.ReasonOutput, posture.ReasonRefused:
 		a.say("%s", r.ErrorMessage)
 	}
 }
 
 // sayBeside says what was refused, cut and left behind of a run that went on.
-func (a *app) sayBeside(r *sandbox.Document) {
+func (a *app) sayBeside(r *posture.Document) {
 	var calls []string
 	for _, c := range r.Refused {
 		// ENOSYS is what libraries try first, and do without.
@@ -102,7 +103,7 @@ func (a *app) sayCrossing(x *api.Executed) {
 	for _, w := range x.Outcome.Weakened {
 		a.say("weakened: %s", w)
 	}
-	if r := x.Result; r != nil && r.Chosen != "" && (a.verbose || r.Posture.Tier > sandbox.TierProcess) {
+	if r := x.Result; r != nil && r.Chosen != "" && (a.verbose || r.Posture.Tier > posture.TierProcess) {
 		a.say("tier %s", clean(r.Chosen))
 	}
 	if a.verbose {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 )
 
 // exitInterrupted is the exit code of a run that Ctrl-C stopped, as of any
@@ -38,7 +38,7 @@ func (a *app) ran(c *api.Client, x api.Execution) (*api.Executed, error) {
 		<-ctx.Done()
 	})
 	defer stop()
-	if !a.json && (x.Tier == sandbox.TierVM || x.Evidence != (sandbox.Evidence{})) {
+	if !a.json && (x.Tier == posture.TierVM || x.Evidence != (posture.Evidence{})) {
 		defer time.AfterFunc(silence, func() {
 			a.say("still waiting: before the first run in a VM a guest is started, which can take a minute; later runs are copies of it")
 		}).Stop()

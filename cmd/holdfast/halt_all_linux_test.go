@@ -12,7 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/cli/inflighttest"
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 )
 
 // The document's integration test "emergency stop", with everything in flight at
@@ -27,7 +27,7 @@ func Test001_Integration_EmergencyStop_everything_in_flight(t *testing.T) {
 	s := newSite(t, "")
 	w := worldOf(t, s.dir, inflighttest.Config{Watch: inflighttest.WatchesNothing})
 	if !testrepeat.Enduring {
-		w.LeaveOut(sandbox.TierContainer, errors.New("TestContainersEndToEnd halts a container"))
+		w.LeaveOut(posture.TierContainer, errors.New("TestContainersEndToEnd halts a container"))
 	}
 	hands, missing, err := w.Possible(t.Logf)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
 // someHands are a tool call, a program on a work tree and a download.
@@ -29,11 +29,11 @@ func someHands() []inflighttest.Hand {
 func mostHands(w *inflighttest.World, t *testing.T) []inflighttest.Hand {
 	t.Helper()
 	all := append(someHands(), inflighttest.Hand{Name: "a tunnel", Boundary: "egress/opaque." + inflighttest.Host, Begin: (*inflighttest.World).Tunnel})
-	if err := w.RunsIn(sandbox.TierProcess); err != nil {
+	if err := w.RunsIn(posture.TierProcess); err != nil {
 		t.Logf("no code runs here: %v", err)
 		return all
 	}
-	return append(all, inflighttest.Hand{Name: "code", Boundary: "exec/python3", Begin: func(w *inflighttest.World) (*inflighttest.InFlight, error) { return w.Code(sandbox.TierProcess) }})
+	return append(all, inflighttest.Hand{Name: "code", Boundary: "exec/python3", Begin: func(w *inflighttest.World) (*inflighttest.InFlight, error) { return w.Code(posture.TierProcess) }})
 }
 
 // brought are hands in flight until the test ends.

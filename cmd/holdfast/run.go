@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process"
 )
@@ -120,8 +121,8 @@ func runProgram(a *app, args []string) error {
 	if q.execTree {
 		a.say("weakened: --exec-tree: programs of the tree, /tmp and HOME can be executed")
 	}
-	var res *sandbox.Result
-	got, err := c.Run(context.WithoutCancel(a.ctx), ask, func(ctx context.Context, terms api.RunTerms) (*sandbox.Result, error) {
+	var res *posture.Result
+	got, err := c.Run(context.WithoutCancel(a.ctx), ask, func(ctx context.Context, terms api.RunTerms) (*posture.Result, error) {
 		var err error
 		res, err = a.work(ctx, c, ask, terms)
 		return res, err

@@ -7,13 +7,14 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process"
 )
 
 // work runs the workspace in this process, which has the terminal. From then on
 // an interrupt is the program's.
-func (a *app) work(ctx context.Context, c *api.Client, ask api.RunAsk, terms api.RunTerms) (*sandbox.Result, error) {
+func (a *app) work(ctx context.Context, c *api.Client, ask api.RunAsk, terms api.RunTerms) (*posture.Result, error) {
 	if err := a.ctx.Err(); err != nil {
 		return nil, &holdfast.Error{Kind: holdfast.KindCanceled, Why: "it was interrupted before it began", Err: err}
 	}

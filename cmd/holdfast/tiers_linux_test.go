@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 )
 
 // containers is a site whose daemon has containers. What is missing for it skips the
@@ -48,7 +48,7 @@ func tiersPolicy(tiers string) string {
 // ran is a run's answer, as --json has it.
 type ran struct {
 	Outcome struct{ Crossing string }
-	Result  *sandbox.Document
+	Result  *posture.Document
 	Error   *struct{ Kind, Why string }
 }
 

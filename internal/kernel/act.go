@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 )
 
 // run acts and leaves.
@@ -28,7 +28,7 @@ type ended struct {
 	// partial says that its output is what there was when it was stopped.
 	partial bool
 	putBack string        // what became of the work of an act that failed
-	news    *sandbox.News // what a run of code has to tell
+	news    *posture.News // what a run of code has to tell
 }
 
 // How long a hand may take to obey the end of its context before it is left
@@ -88,7 +88,7 @@ func graceFor(cause error) time.Duration {
 // the hand made of it, but for what the code did to its walls.
 func (c *crossing) settleCause(ctx context.Context, e ended) ended {
 	if e.err != nil && ctx.Err() != nil && !news(e.err) {
-		var stopped *sandbox.Stopped
+		var stopped *posture.Stopped
 		e.partial = errors.As(e.err, &stopped)
 		e.err = context.Cause(ctx)
 	}

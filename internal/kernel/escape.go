@@ -8,8 +8,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/ledger"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
@@ -28,8 +28,8 @@ import (
 const (
 	eventEscape    = "sandbox_escape_attempted"
 	eventViolation = "sandbox_violation"
-	traceEscape    = sandbox.TraceEscape
-	traceViolation = sandbox.TraceSyscall
+	traceEscape    = posture.TraceEscape
+	traceViolation = posture.TraceSyscall
 )
 
 // escapeDomain stands before what the exact hash of an attempt's review is over.
@@ -44,7 +44,7 @@ type Attempt struct {
 	Correlation                       string
 	// Run is the run's id, Call what was tried.
 	Run  string
-	Call sandbox.Call
+	Call posture.Call
 }
 
 // attempt is one on its way into the ledger.
@@ -60,7 +60,7 @@ type attempt struct {
 }
 
 // broke says what kind of news an act's error is.
-func broke(err error) (escape *sandbox.Escape, violation *sandbox.Violation) {
+func broke(err error) (escape *posture.Escape, violation *posture.Violation) {
 	if errors.As(err, &escape) {
 		return escape, nil
 	}
@@ -75,8 +75,8 @@ func news(err error) bool {
 }
 
 // escaped is what a crossing comes to whose code tried to get out.
-func escaped(e ended, esc *sandbox.Escape, agent string) *ending {
-	end := &ending{outcome: ledger.Failed, out: holdfast.Output{ExitCode: sandbox.ExitSyscall, Used: e.out.Used, Ran: e.out.Ran}, escape: esc}
+func escaped(e ended, esc *posture.Escape, agent string) *ending {
+	end := &ending{outcome: ledger.Failed, out: holdfast.Output{ExitCode: posture.ExitSyscall, Used: e.out.Used, Ran: e.out.Ran}, escape: esc}
 	end.err = &holdfast.Error{Kind: holdfast.KindEscape, Why: tried(esc.Call) + "; it was ended, and its agent is paused",
 		Hint: goesOn(agent)}
 	return end
@@ -87,11 +87,11 @@ func goesOn(agent string) string {
 	return "a person looks at it and lets the agent go on with `holdfast agent unpause " + excerpt.Of(agent, 128) + "`, or by approving its review, which takes the operator key that `holdfast init` makes"
 }
 
-func tried(c sandbox.Call) string { return "the code tried to leave its sandbox with " + callWords(c) }
+func tried(c posture.Call) string { return "the code tried to leave its sandbox with " + callWords(c) }
 
 // callWords names the call as the ledger may hold it: a tier's own words are
 // short and plain, whatever it says.
-func callWords(c sandbox.Call) string {
+func callWords(c posture.Call) string {
 	c.Name, c.Arch = short(c.Name), short(c.Arch)
 	return c.String()
 }
@@ -104,7 +104,7 @@ func short(s string) string {
 
 // callData is a system call as an event holds it. Arguments are hexadecimal: a
 // reader's numbers end at 2^53.
-func callData(c sandbox.Call) map[string]any {
+func callData(c posture.Call) map[string]any {
 	args := make([]string, len(c.Args))
 	for i, a := range c.Args {
 		args[i] = fmt.Sprintf("0x%x", a)
@@ -113,7 +113,7 @@ func callData(c sandbox.Call) map[string]any {
 }
 
 // attempt prepares what is written of an escape: its words, and the question.
-func (c *crossing) attempt(esc *sandbox.Escape) (*attempt, error) {
+func (c *crossing) attempt(esc *posture.Escape) (*attempt, error) {
 	k, j := c.k, c.j
 	a := &attempt{words: tried(esc.Call), Attempt: Attempt{Tenant: j.who.Tenant, Crossing: j.id, Boundary: j.contract.Boundary, Principal: j.who.Principal,
 		Agent: j.who.Agent, Session: j.who.Session, Intent: j.who.Intent, Correlation: j.correlation, Run: short(esc.Run), Call: esc.Call}}
@@ -244,20 +244,20 @@ func (f *fled) has(tenant, agent string) bool {
 
 // seize ends what the agent has under way, but for the crossing of own, and
 // keeps more from beginning until the attempt is durable.
-func (k *Kernel) seize(tenant, agent string, esc *sandbox.Escape, own *flight) int {
+func (k *Kernel) seize(tenant, agent string, esc *posture.Escape, own *flight) int {
 	cause := &holdfast.Error{Kind: holdfast.KindPaused, Why: "the agent is paused: " + tried(esc.Call), Hint: goesOn(agent)}
 	return k.flights.cut(cause, func(f *flight) bool { return f != own && f.tenant == tenant && f.agent == agent })
 }
 
 // breaks notes at once that the crossing's code tried to get out.
-func (c *crossing) breaks(esc *sandbox.Escape) {
+func (c *crossing) breaks(esc *posture.Escape) {
 	c.k.fled.add(c.j.who.Tenant, c.j.who.Agent, 1)
 	c.k.seize(c.j.who.Tenant, c.j.who.Agent, esc, c.flight)
 }
 
 // caught is called when the answer is durable: whoever began meanwhile is cut,
 // and people are told.
-func (c *crossing) caught(a *attempt, esc *sandbox.Escape) {
+func (c *crossing) caught(a *attempt, esc *posture.Escape) {
 	k := c.k
 	k.seize(a.Tenant, a.Agent, esc, c.flight)
 	k.fled.add(a.Tenant, a.Agent, -1)
@@ -272,7 +272,7 @@ func (c *crossing) caught(a *attempt, esc *sandbox.Escape) {
 
 // uncaught is called when the answer could not be written: the agent stays where
 // nothing begins for it, and people are told so.
-func (c *crossing) uncaught(esc *sandbox.Escape, err error) {
+func (c *crossing) uncaught(esc *posture.Escape, err error) {
 	j := c.j
 	c.k.log.Log(context.Background(), holdfast.LevelCritical, "escape attempt that could not be recorded", "trace", traceEscape, "request_id", short(esc.Run),
 		"crossing", j.id, "agent", j.who.Agent, "call", callWords(esc.Call), "err", err)
@@ -304,7 +304,7 @@ func (c *crossing) lateNews(err error) {
 }
 
 // violated records a call outside the allowlist that is no way out.
-func (k *Kernel) violated(tx Tx, j *judgement, v *sandbox.Violation) error {
+func (k *Kernel) violated(tx Tx, j *judgement, v *posture.Violation) error {
 	return k.event(tx, Event{Tenant: j.who.Tenant, Crossing: j.id, Name: eventViolation, Who: j.who.Principal, Subject: j.who.Agent,
 		Data: map[string]any{"level": "WARNING", "trace": traceViolation, "request_id": short(v.Run), "agent": j.who.Agent, "session": j.who.Session,
 			"boundary": j.contract.Boundary, "call": callData(v.Call)}})

@@ -13,16 +13,16 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
-var ptraced = sandbox.Call{Nr: 101, Name: "ptrace", Arch: "x86_64", Args: [6]uint64{16, 1, 0xffffffffffffffff, 0x7ffd12345678, 0, 0}}
+var ptraced = posture.Call{Nr: 101, Name: "ptrace", Arch: "x86_64", Args: [6]uint64{16, 1, 0xffffffffffffffff, 0x7ffd12345678, 0, 0}}
 
 // breaksOut is a hand whose code tried to get out.
 func breaksOut(context.Context) (holdfast.Output, error) {
-	return holdfast.Output{Used: map[holdfast.Resource]int64{}, Ran: &holdfast.Ran{State: "SYSCALL_BLOCKED", Walls: []string{"seccomp"}}}, fmt.Errorf("run: %w", &sandbox.Escape{Run: "run-1", Call: ptraced, Code: strings.Repeat("c0de", 16)})
+	return holdfast.Output{Used: map[holdfast.Resource]int64{}, Ran: &holdfast.Ran{State: "SYSCALL_BLOCKED", Walls: []string{"seccomp"}}}, fmt.Errorf("run: %w", &posture.Escape{Run: "run-1", Call: ptraced, Code: strings.Repeat("c0de", 16)})
 }
 
 // inside starts a crossing whose hand waits for its context to end, or for
@@ -220,7 +220,7 @@ func TestD16_whatIsNoEscape(t *testing.T) {
 	w := newWorld(t, "")
 	result := holdfast.Output{Body: []byte(`{"exit_code":159}`), ExitCode: 159}
 	out, err := w.k.Cross(t.Context(), w.req("test/low", `{}`), func(context.Context) (holdfast.Output, error) {
-		return result, &sandbox.Violation{Run: "run-2", Call: sandbox.Call{Nr: 155, Name: "pivot", Arch: "x86_64"}}
+		return result, &posture.Violation{Run: "run-2", Call: posture.Call{Nr: 155, Name: "pivot", Arch: "x86_64"}}
 	})
 	if err != nil || out.Output == nil || out.Output.ExitCode != 159 {
 		t.Fatalf("%+v, %v", out, err)
@@ -230,7 +230,7 @@ func TestD16_whatIsNoEscape(t *testing.T) {
 		t.Fatalf("%+v", found)
 	}
 	if out, err = w.k.Cross(t.Context(), w.req("test/low", `{}`), func(context.Context) (holdfast.Output, error) {
-		return holdfast.Output{Body: []byte(`{"refused":[{"name":"socket"}]}`)}, (&sandbox.Result{Refused: []sandbox.Refusal{{Name: "socket"}}}).Broke()
+		return holdfast.Output{Body: []byte(`{"refused":[{"name":"socket"}]}`)}, (&posture.Result{Refused: []posture.Refusal{{Name: "socket"}}}).Broke()
 	}); err != nil || out.Output == nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -30,9 +30,9 @@ type ending struct {
 	replayOf string
 	// escape is what the code tried to get out with, violation what it was
 	// ended for without trying that.
-	escape    *sandbox.Escape
-	violation *sandbox.Violation
-	news      *sandbox.News // the rows of the sandbox's tables that it is
+	escape    *posture.Escape
+	violation *posture.Violation
+	news      *posture.News // the rows of the sandbox's tables that it is
 }
 
 // leave judges what came out, waits for the crossing's tasks, writes the

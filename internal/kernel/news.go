@@ -6,7 +6,7 @@ import (
 	"log/slog"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 )
@@ -22,8 +22,8 @@ import (
 const eventEnded = "sandbox_ended"
 
 // heard takes the news off an act's error.
-func heard(err error) (*sandbox.News, error) {
-	var n *sandbox.News
+func heard(err error) (*posture.News, error) {
+	var n *posture.News
 	if errors.As(err, &n) {
 		return n, n.Err
 	}
@@ -33,8 +33,8 @@ func heard(err error) (*sandbox.News, error) {
 // ended records what a run came to. What its code did has an event of its own
 // (violated, answer), and of a program that fails by itself its exit code stands
 // in the entry.
-func (k *Kernel) ended(tx Tx, j *judgement, n *sandbox.News) error {
-	if n == nil || len(n.Signals) == 0 || n.Signals[0].Level < slog.LevelWarn || n.State == sandbox.SyscallBlocked {
+func (k *Kernel) ended(tx Tx, j *judgement, n *posture.News) error {
+	if n == nil || len(n.Signals) == 0 || n.Signals[0].Level < slog.LevelWarn || n.State == posture.SyscallBlocked {
 		return nil
 	}
 	data := map[string]any{"level": levelWord(n.Signals[0].Level), "trace": n.Signals[0].Event, "request_id": short(n.Run), "state": short(string(n.State)),
@@ -59,7 +59,7 @@ func levelWord(l slog.Level) string {
 }
 
 // told tells of the run's rows; of an escape attempt caught does.
-func (c *crossing) told(n *sandbox.News) {
+func (c *crossing) told(n *posture.News) {
 	if n == nil {
 		return
 	}

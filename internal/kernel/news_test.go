@@ -9,7 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/ledger"
 	"go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
@@ -21,9 +21,9 @@ import (
 func TestD14c_theSandboxesRowsAreTold(t *testing.T) {
 	walls := func(kind holdfast.Kind, cause error) error {
 		err := fmt.Errorf("%w: %w", &holdfast.Error{Kind: kind, Why: "the sandbox could not", Hint: "h", Err: cause}, holdfast.ErrNotStarted)
-		return &sandbox.News{Run: "r1", State: sandbox.SpawnError, Exit: 1, Signals: sandbox.Refused(err), Err: err}
+		return &posture.News{Run: "r1", State: posture.SpawnError, Exit: 1, Signals: posture.Refused(err), Err: err}
 	}
-	call := &sandbox.Call{Nr: 101, Name: "ptrace", Arch: "x86_64"}
+	call := &posture.Call{Nr: 101, Name: "ptrace", Arch: "x86_64"}
 	for name, c := range map[string]struct {
 		err    error
 		spans  []string
@@ -31,15 +31,15 @@ func TestD14c_theSandboxesRowsAreTold(t *testing.T) {
 		event  string
 		kind   holdfast.Kind
 	}{
-		"TIMEOUT":     {(&sandbox.Result{ID: "r1", State: sandbox.Timeout, ExitCode: 137}).News(), []string{"trace.sandbox_timeout"}, []string{"WARN"}, "sandbox_ended", ""},
-		"OOM":         {(&sandbox.Result{ID: "r1", State: sandbox.OOM, ExitCode: 137}).News(), []string{"trace.sandbox_oom"}, []string{"WARN"}, "sandbox_ended", ""},
-		"a violation": {(&sandbox.Result{ID: "r1", State: sandbox.SyscallBlocked, Reason: sandbox.ReasonSyscall, Call: call}).News(), []string{"trace.sandbox_seccomp"}, []string{"WARN"}, "sandbox_violation", ""},
-		"an escape": {(&sandbox.Result{ID: "r1", State: sandbox.SyscallBlocked, Reason: sandbox.ReasonEscape, Call: call}).News(),
+		"TIMEOUT":     {(&posture.Result{ID: "r1", State: posture.Timeout, ExitCode: 137}).News(), []string{"trace.sandbox_timeout"}, []string{"WARN"}, "sandbox_ended", ""},
+		"OOM":         {(&posture.Result{ID: "r1", State: posture.OOM, ExitCode: 137}).News(), []string{"trace.sandbox_oom"}, []string{"WARN"}, "sandbox_ended", ""},
+		"a violation": {(&posture.Result{ID: "r1", State: posture.SyscallBlocked, Reason: posture.ReasonSyscall, Call: call}).News(), []string{"trace.sandbox_seccomp"}, []string{"WARN"}, "sandbox_violation", ""},
+		"an escape": {(&posture.Result{ID: "r1", State: posture.SyscallBlocked, Reason: posture.ReasonEscape, Call: call}).News(),
 			[]string{"trace.sandbox_escape_attempt", "trace.sandbox_seccomp"}, []string{"ERROR+4", "WARN"}, "sandbox_escape_attempted", holdfast.KindEscape},
-		"its own error": {(&sandbox.Result{ID: "r1", State: sandbox.Completed, ExitCode: 3}).News(), []string{"trace.sandbox_code_error"}, []string{"INFO"}, "", ""},
-		"well":          {(&sandbox.Result{ID: "r1", State: sandbox.Completed}).News(), nil, nil, "", ""},
+		"its own error": {(&posture.Result{ID: "r1", State: posture.Completed, ExitCode: 3}).News(), []string{"trace.sandbox_code_error"}, []string{"INFO"}, "", ""},
+		"well":          {(&posture.Result{ID: "r1", State: posture.Completed}).News(), nil, nil, "", ""},
 		"a wall":        {walls(holdfast.KindNamespace, nil), []string{"trace.sandbox_ns_error", "trace.sandbox_spawn_error"}, []string{"ERROR", "ERROR"}, "sandbox_ended", holdfast.KindNamespace},
-		"a scratch": {walls(holdfast.KindMount, &sandbox.Tmpfs{Err: errors.New("no")}), []string{"trace.sandbox_tmpfs_error", "trace.sandbox_spawn_error"},
+		"a scratch": {walls(holdfast.KindMount, &posture.Tmpfs{Err: errors.New("no")}), []string{"trace.sandbox_tmpfs_error", "trace.sandbox_spawn_error"},
 			[]string{"ERROR", "ERROR"}, "sandbox_ended", holdfast.KindMount},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -38,7 +38,7 @@ func TestAStoppedRunIsNotDone(t *testing.T) {
 					cancel(gaveUp)
 				}
 				<-act.Done()
-				return holdfast.Output{Body: json.RawMessage(c.said), ExitCode: 137, Ran: &holdfast.Ran{State: "COMPLETED", Walls: []string{"pid", "net"}}}, &sandbox.Stopped{Run: "r", Err: context.Cause(act)}
+				return holdfast.Output{Body: json.RawMessage(c.said), ExitCode: 137, Ran: &holdfast.Ran{State: "COMPLETED", Walls: []string{"pid", "net"}}}, &posture.Stopped{Run: "r", Err: context.Cause(act)}
 			})
 			e := w.entries(holdfast.Local)[0]
 			if holdfast.KindOf(err) != c.kind || e.Outcome != c.outcome || e.State != holdfast.Faulted || e.ExitCode != 137 || e.Run != "COMPLETED" || !slices.Equal(e.Walls, []string{"pid", "net"}) {

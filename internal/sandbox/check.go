@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 )
 
 // Check returns spec with every default in its place, or the document's error:
@@ -93,13 +94,13 @@ func checkLimits(s *Spec) error {
 		s.Timeout = l.Timeout
 	}
 	if s.Timeout < time.Millisecond || s.Timeout > l.MaxTimeout {
-		return refuse(holdfast.KindLimit, fmt.Sprintf("ask for 1ms to %s, or nothing for %s%s", short(l.MaxTimeout), short(l.Timeout), elsewhere(s.Tier, short(LimitsOf(TierContainer).MaxTimeout))), "a timeout of %v is not allowed", s.Timeout)
+		return refuse(holdfast.KindLimit, fmt.Sprintf("ask for 1ms to %s, or nothing for %s%s", short(l.MaxTimeout), short(l.Timeout), elsewhere(s.Tier, short(LimitsOf(posture.TierContainer).MaxTimeout))), "a timeout of %v is not allowed", s.Timeout)
 	}
 	if s.MemoryMB == 0 {
 		s.MemoryMB, s.AnyMemory = l.MemoryMB, true
 	}
 	if s.MemoryMB < minMemoryMB || s.MemoryMB > l.MaxMemoryMB {
-		return refuse(holdfast.KindLimit, fmt.Sprintf("ask for %d to %d MB, or nothing for %d%s", minMemoryMB, l.MaxMemoryMB, l.MemoryMB, elsewhere(s.Tier, fmt.Sprint(LimitsOf(TierContainer).MaxMemoryMB, " MB"))), "%d MB of memory are not allowed", s.MemoryMB)
+		return refuse(holdfast.KindLimit, fmt.Sprintf("ask for %d to %d MB, or nothing for %d%s", minMemoryMB, l.MaxMemoryMB, l.MemoryMB, elsewhere(s.Tier, fmt.Sprint(LimitsOf(posture.TierContainer).MaxMemoryMB, " MB"))), "%d MB of memory are not allowed", s.MemoryMB)
 	}
 	return nil
 }
@@ -107,8 +108,8 @@ func checkLimits(s *Spec) error {
 // short is a limit as people write it: 30s, 300s, 1h.
 // elsewhere ends a hint in the weakest tier, whose limits are the lowest: where
 // more is to be had.
-func elsewhere(t Tier, most string) string {
-	if t >= TierContainer {
+func elsewhere(t posture.Tier, most string) string {
+	if t >= posture.TierContainer {
 		return ""
 	}
 	return "; in a container at most " + most
@@ -184,8 +185,8 @@ func badName(name string) string {
 
 func checkNeed(s *Spec) error {
 	for _, w := range s.Need {
-		if w != WallGVisor && !slices.Contains(Walls(), w) {
-			return refuse(holdfast.KindLimit, "the walls are: "+wallNames(), "there is no wall %q", clip(string(w)))
+		if w != posture.WallGVisor && !slices.Contains(posture.Walls(), w) {
+			return refuse(holdfast.KindLimit, "the walls are: "+posture.WallNames(), "there is no wall %q", clip(string(w)))
 		}
 	}
 	return nil

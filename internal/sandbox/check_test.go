@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 )
 
 func good() Spec { return Spec{ID: "r-1", Language: "python3", Code: []byte("print(1)")} }
@@ -42,7 +43,7 @@ func TestCheckRefuses(t *testing.T) {
 		"three processors":    {holdfast.KindLimit, func(s *Spec) { s.CPUPeriod, s.CPUQuota = time.Second, 3*time.Second }},
 		"a quota alone":       {holdfast.KindLimit, func(s *Spec) { s.CPUQuota = time.Second }},
 		"a period alone":      {holdfast.KindLimit, func(s *Spec) { s.CPUPeriod = time.Second }},
-		"no such wall":        {holdfast.KindLimit, func(s *Spec) { s.Need = []Wall{"moat"} }},
+		"no such wall":        {holdfast.KindLimit, func(s *Spec) { s.Need = []posture.Wall{"moat"} }},
 		"too many files":      {holdfast.KindProtocol, func(s *Spec) { s.Files = many }},
 		"files too large":     {holdfast.KindProtocol, func(s *Spec) { s.Files = map[string][]byte{"a": make([]byte, MaxFileBytes+1)} }},
 		"a file and a folder": {holdfast.KindProtocol, func(s *Spec) { s.Files = map[string][]byte{"a": nil, "a/b": nil} }},
@@ -107,20 +108,20 @@ func TestEnvironmentHoldsNoSecret(t *testing.T) {
 
 // D20: an empty need is every wall but Landlock.
 func TestPostureMissing(t *testing.T) {
-	all := Posture{Up: slices.DeleteFunc(Walls(), func(w Wall) bool { return w == WallLandlock })}
+	all := posture.Posture{Up: slices.DeleteFunc(posture.Walls(), func(w posture.Wall) bool { return w == posture.WallLandlock })}
 	if m := all.Missing(nil); m != nil {
 		t.Error(m)
 	}
 	for _, w := range all.Up {
-		p := Posture{Up: slices.DeleteFunc(slices.Clone(all.Up), func(o Wall) bool { return o == w })}
-		if m := p.Missing(nil); !slices.Equal(m, []Wall{w}) {
+		p := posture.Posture{Up: slices.DeleteFunc(slices.Clone(all.Up), func(o posture.Wall) bool { return o == w })}
+		if m := p.Missing(nil); !slices.Equal(m, []posture.Wall{w}) {
 			t.Errorf("without %s: %v", w, m)
 		}
-		if m := p.Missing([]Wall{w}); !slices.Equal(m, []Wall{w}) {
+		if m := p.Missing([]posture.Wall{w}); !slices.Equal(m, []posture.Wall{w}) {
 			t.Errorf("needing %s: %v", w, m)
 		}
 	}
-	if m := (Posture{}).Missing(nil); len(m) != len(Walls())-1 {
+	if m := (posture.Posture{}).Missing(nil); len(m) != len(posture.Walls())-1 {
 		t.Error("the zero posture has walls:", m)
 	}
 }
@@ -135,7 +136,7 @@ func TestEnvironmentIsSearchedOnce(t *testing.T) {
 	if err != nil || searched != 2 {
 		t.Fatal(err, searched)
 	}
-	s.Need = []Wall{WallPID} // as the door does between the two
+	s.Need = []posture.Wall{posture.WallPID} // as the door does between the two
 	if _, err = Check(s, count); err != nil || searched != 2 {
 		t.Error("searched again:", err, searched)
 	}

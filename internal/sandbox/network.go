@@ -44,17 +44,6 @@ const (
 // that are given to nobody (RFC 2544).
 func NamedAddress() [4]byte { return [4]byte{198, 18, 0, 1} }
 
-// Reach is how far connections of a workspace come to Holdfast; the others are
-// refused by the kernel, because nobody hears them. Empty is a workspace without
-// a network.
-type Reach string
-
-// The two of them.
-const (
-	ReachAll   Reach = "every TCP port"   // whatever port is meant
-	ReachPorts Reach = "listed TCP ports" // the kernel has no nf_tables with tproxy
-)
-
 // webPorts are heard in every network.
 var webPorts = []uint16{443, 80}
 

@@ -1,6 +1,10 @@
 package sandbox
 
-import "time"
+import (
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
+)
 
 // Program is what a tier needs to run programs of one language that another tier
 // has found: by the very same files, flags and filter.
@@ -97,7 +101,7 @@ type Watching struct {
 // Watcher answers a program's filter.
 type Watcher interface {
 	// End kills the program, for the first reason there is.
-	End(Reason)
+	End(posture.Reason)
 	// Wait returns when nobody is left who could ask, or Close was called.
 	Wait() Watched
 	Close()
@@ -105,10 +109,10 @@ type Watcher interface {
 
 // Watched is what came of watching a program.
 type Watched struct {
-	Began   time.Time // zero: it never began
-	Reason  Reason    // why it was ended, or ""
-	Call    *Call
-	Refused []Refusal
+	Began   time.Time      // zero: it never began
+	Reason  posture.Reason // why it was ended, or ""
+	Call    *posture.Call
+	Refused []posture.Refusal
 	// Left is with what code it ended itself; nil is that it did not.
 	Left *int
 }

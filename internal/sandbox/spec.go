@@ -1,7 +1,7 @@
-// Package sandbox says what running untrusted code means, whatever wall it runs
-// behind: what may be asked for (Spec), what came of it (Result), which walls
-// were really up (Posture), and which tier a request needs (Choose). It judges
-// and touches nothing; the tiers are packages below it.
+// Package sandbox describes requests to run untrusted code, whatever tier runs it: code
+// (Spec), a program in a work tree (Workspace), and its network (Network). Results and
+// postures are in internal/policy/posture. It touches nothing; the tiers are packages
+// below it.
 //
 // Spec 003 sections 2.1 and 2.2, spec 000 "Sandboxing model", decisions D15 to
 // D21a.
@@ -9,6 +9,7 @@ package sandbox
 
 import (
 	"crypto/sha256"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"time"
 )
 
@@ -43,11 +44,11 @@ type Spec struct {
 	// Narrow takes system calls out of the language's allowlist (D18).
 	Narrow []string
 	// Need is the least posture; empty means every wall (D20).
-	Need []Wall
+	Need []posture.Wall
 	// Tier is the tier that was chosen, whose limits hold; none has the process
 	// tier's. Chosen says why it was, for results and records. Whoever runs it
 	// runs it in that tier or a stronger one, or not at all.
-	Tier   Tier
+	Tier   posture.Tier
 	Chosen string
 
 	// searched is the digest of the environment in which Check found no secret.

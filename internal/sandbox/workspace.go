@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 )
 
 // Workspace is one request to run a program, and whatever it starts, on a work
@@ -37,7 +38,7 @@ type Workspace struct {
 	MemoryMB              int64
 	Processors, Processes int
 	// Need is the least posture; empty means every wall (D20).
-	Need []Wall
+	Need []posture.Wall
 	// Network is none where nil: a loopback and nothing else.
 	Network *Network `json:",omitempty"`
 }

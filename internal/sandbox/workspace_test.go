@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 )
 
 // TestCheckWorkspaceRefuses: what may not be asked for on a work tree, each with
@@ -53,7 +54,7 @@ func TestCheckWorkspaceRefuses(t *testing.T) {
 		"processes without end":   {limit, func(w *Workspace) { w.Processes = maxProcesses + 1 }},
 		"a time before now":       {limit, func(w *Workspace) { w.Timeout = -1 }},
 		"a time too short to run": {limit, func(w *Workspace) { w.Timeout = time.Microsecond }},
-		"a wall nobody knows":     {limit, func(w *Workspace) { w.Need = []Wall{"moat"} }},
+		"a wall nobody knows":     {limit, func(w *Workspace) { w.Need = []posture.Wall{"moat"} }},
 	} {
 		w := asked()
 		tc.change(&w)

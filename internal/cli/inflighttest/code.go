@@ -14,7 +14,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/holdfast-dev/holdfast/executorpb"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -32,9 +32,9 @@ const spinTime = 30 * time.Second
 // codeHands are the ways in which code can run. Its end is what is seen of it.
 func codeHands() []Hand {
 	return []Hand{
-		{"code in a VM", "exec/python3", func(w *World) (*InFlight, error) { return w.Code(sandbox.TierVM) }},
-		{"code in a container", "exec/python3", func(w *World) (*InFlight, error) { return w.Code(sandbox.TierContainer) }},
-		{"code in a sandbox process", "exec/python3", func(w *World) (*InFlight, error) { return w.Code(sandbox.TierProcess) }},
+		{"code in a VM", "exec/python3", func(w *World) (*InFlight, error) { return w.Code(posture.TierVM) }},
+		{"code in a container", "exec/python3", func(w *World) (*InFlight, error) { return w.Code(posture.TierContainer) }},
+		{"code in a sandbox process", "exec/python3", func(w *World) (*InFlight, error) { return w.Code(posture.TierProcess) }},
 		{"code over gRPC", "exec/python3", (*World).codeOverGRPC},
 	}
 }
@@ -43,18 +43,18 @@ func codeHands() []Hand {
 // with a program that ends; the first in a VM makes its template. That a run is in
 // flight says nothing of it: it may be about to find that it cannot begin. Where
 // processes do not run they are tried again: the machine may be busy.
-func (w *World) RunsIn(tier sandbox.Tier) error {
+func (w *World) RunsIn(tier posture.Tier) error {
 	err, known := w.tiers[tier]
 	if !known {
 		err = w.tries(tier)
 	}
-	if err == nil || tier != sandbox.TierProcess {
+	if err == nil || tier != posture.TierProcess {
 		w.tiers[tier] = err
 	}
 	return err
 }
 
-func (w *World) tries(tier sandbox.Tier) error {
+func (w *World) tries(tier posture.Tier) error {
 	said, err := w.coding(tier, "ends.py").Output()
 	var x api.Executed
 	if bad := json.Unmarshal(said, &x); bad != nil {
@@ -67,12 +67,12 @@ func (w *World) tries(tier sandbox.Tier) error {
 }
 
 // coding is the command that runs one of this world's programs.
-func (w *World) coding(tier sandbox.Tier, program string) *exec.Cmd {
+func (w *World) coding(tier posture.Tier, program string) *exec.Cmd {
 	return w.Command("exec", "--json", "--agent", w.Agent, "--lang", "python3", "--timeout", spinTime.String(), "--tier", tier.String(), filepath.Join(w.dir, program))
 }
 
 // Code is a program that computes in a tier.
-func (w *World) Code(tier sandbox.Tier) (*InFlight, error) {
+func (w *World) Code(tier posture.Tier) (*InFlight, error) {
 	if err := w.RunsIn(tier); err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func (w *World) Code(tier sandbox.Tier) (*InFlight, error) {
 
 // codeOverGRPC is the same, asked of the code executor.
 func (w *World) codeOverGRPC() (*InFlight, error) {
-	if err := w.RunsIn(sandbox.TierProcess); err != nil {
+	if err := w.RunsIn(posture.TierProcess); err != nil {
 		return nil, err
 	}
 	s, err := w.API.Status(w.Ctx)
@@ -185,4 +185,4 @@ func (w *World) begun(boundary string, before map[string]bool, ended <-chan erro
 }
 
 // LeaveOut keeps a tier out of what Possible returns, for the given reason.
-func (w *World) LeaveOut(tier sandbox.Tier, why error) { w.tiers[tier] = why }
+func (w *World) LeaveOut(tier posture.Tier, why error) { w.tiers[tier] = why }

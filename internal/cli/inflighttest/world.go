@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 )
 
 // Programs are what a world starts.
@@ -43,7 +43,7 @@ type World struct {
 	Agent         string            // who acts
 	doors         map[string]string // of the egress proxy, by agent
 	authority     []byte
-	tiers         map[sandbox.Tier]error // in which code was tried, and why it does not run
+	tiers         map[posture.Tier]error // in which code was tried, and why it does not run
 	// Cut is by what everything in flight ends, as those who asked for it are told it.
 	Cut string
 	// Stop halts in another way than the command's; nil is the command. Nobody
@@ -74,7 +74,7 @@ const WatchesNothing = "loop: record"
 // OpenWorld starts the daemon of a world whose files stand in dir.
 func OpenWorld(ctx context.Context, by Programs, dir string, c Config) (_ *World, err error) {
 	w := &World{Ctx: ctx, programs: by, dir: dir, State: filepath.Join(dir, "s"), config: filepath.Join(dir, "halt.yaml"), Pass: filepath.Join(dir, "pass"),
-		Tree: filepath.Join(dir, "tree"), Records: dir, Agent: Agent, tiers: map[sandbox.Tier]error{}, Cut: "halted"}
+		Tree: filepath.Join(dir, "tree"), Records: dir, Agent: Agent, tiers: map[posture.Tier]error{}, Cut: "halted"}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, w.Close())

@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
 // Kernel is what the door needs of the kernel; *kernel.Kernel has it.
@@ -84,7 +84,7 @@ type Failure struct {
 	Crossing string        `json:"crossing,omitempty"`
 	// State is that of the sandbox's executor, where a request to run code was
 	// refused before it could cross.
-	State sandbox.State `json:"state,omitempty"`
+	State posture.State `json:"state,omitempty"`
 }
 
 // Err turns a failure back into the error it was.
@@ -165,7 +165,7 @@ type Status struct {
 	Alerts []AlertChannel `json:"alerts,omitempty"`
 	// Sandboxes are the tiers that are open, the weakest first: each is opened
 	// when something first needs it.
-	Sandboxes []sandbox.Posture `json:"sandboxes,omitempty"`
+	Sandboxes []posture.Posture `json:"sandboxes,omitempty"`
 	DiskUsed  int64             `json:"disk_bytes"`
 	DiskFree  int64             `json:"disk_free_bytes"`
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -27,7 +28,7 @@ type Sandbox interface {
 	Prepare(ctx context.Context, spec sandbox.Spec) (sandbox.Spec, error)
 	// Run runs what Prepare returned, in the tier that it names or a stronger one.
 	// Beside an error there is a result where a wall was at fault.
-	Run(ctx context.Context, spec sandbox.Spec) (*sandbox.Result, error)
+	Run(ctx context.Context, spec sandbox.Spec) (*posture.Result, error)
 }
 
 // Execution asks to run code (003 2.1). Code and files are base64 in JSON.
@@ -51,14 +52,14 @@ type Execution struct {
 	Narrow         []string          `json:"narrow,omitempty"`
 	// Tier is the least that is asked for; none is what contract and Evidence
 	// come to.
-	Tier     sandbox.Tier     `json:"tier,omitempty"`
-	Evidence sandbox.Evidence `json:"evidence,omitzero"`
+	Tier     posture.Tier     `json:"tier,omitempty"`
+	Evidence posture.Evidence `json:"evidence,omitzero"`
 }
 
 // Executed is what came of it.
 type Executed struct {
 	Outcome *holdfast.Outcome `json:"outcome,omitempty"`
-	Result  *sandbox.Document `json:"result,omitempty"`
+	Result  *posture.Document `json:"result,omitempty"`
 	Failure *Failure          `json:"error,omitempty"`
 }
 
@@ -175,18 +176,18 @@ func (s *Server) prepared(ctx context.Context, e *Execution) (req holdfast.Reque
 func (s *Server) executed(ctx context.Context, e *Execution, req holdfast.Request, spec sandbox.Spec) *Executed {
 	ctx, end := s.underway.begin(ctx, spec.ID, s.Ending)
 	defer end()
-	var done *sandbox.Result
+	var done *posture.Result
 	out, err := s.Kernel.Cross(ctx, req, func(ctx context.Context) (holdfast.Output, error) {
-		at := sandbox.Instants{Received: time.Now(), Parsed: time.Now()}
+		at := posture.Instants{Received: time.Now(), Parsed: time.Now()}
 		s.needs(req.Boundary, &spec)
 		err := s.still(ctx, e, req, &spec)
-		var res *sandbox.Result
+		var res *posture.Result
 		if err == nil {
 			res, err = s.Sandbox.Run(ctx, spec)
 		}
 		if err != nil && res == nil {
 			at.Ended = time.Now()
-			res = sandbox.Unbegun(spec, sandbox.Posture{}, at, err)
+			res = sandbox.Unbegun(spec, posture.Posture{}, at, err)
 		}
 		if res != nil && res.Chosen == "" {
 			res.Chosen = spec.Chosen
@@ -202,7 +203,7 @@ func (s *Server) executed(ctx context.Context, e *Execution, req holdfast.Reques
 		return out, withCode(came(ctx, res), spec.Code)
 	})
 	ans := &Executed{Outcome: s.masked(out)}
-	if ans.Result, err = passed(out, done, err); ans.Result != nil && ans.Result.State == sandbox.SpawnError {
+	if ans.Result, err = passed(out, done, err); ans.Result != nil && ans.Result.State == posture.SpawnError {
 		ans.Result.Stderr, ans.Result.ErrorMessage = s.Mask(ans.Result.Stderr), s.Mask(ans.Result.ErrorMessage)
 	}
 	if err != nil {
@@ -213,8 +214,8 @@ func (s *Server) executed(ctx context.Context, e *Execution, req holdfast.Reques
 }
 
 // unbegun is what the act of a run comes to of which nothing ran.
-func unbegun(spec sandbox.Spec, res *sandbox.Result, err error) (holdfast.Output, error) {
-	n := &sandbox.News{Run: spec.ID, State: sandbox.StateOf(err), Signals: sandbox.Refused(err), Err: err}
+func unbegun(spec sandbox.Spec, res *posture.Result, err error) (holdfast.Output, error) {
+	n := &posture.News{Run: spec.ID, State: posture.StateOf(err), Signals: posture.Refused(err), Err: err}
 	if res != nil {
 		n.Exit = res.ExitCode
 	}
@@ -225,8 +226,8 @@ func unbegun(spec sandbox.Spec, res *sandbox.Result, err error) (holdfast.Output
 // the gates: the state PROTOCOL_ERROR of 003 2.1, with its trace event.
 func (s *Server) tellRefused(run string, err error) {
 	f := s.failure(err)
-	for _, row := range sandbox.Refused(err) {
-		s.Log.Log(context.Background(), row.Level, "refused", "trace", row.Event, "state", string(sandbox.StateOf(err)),
+	for _, row := range posture.Refused(err) {
+		s.Log.Log(context.Background(), row.Level, "refused", "trace", row.Event, "state", string(posture.StateOf(err)),
 			"request_id", s.Mask(excerpt.Of(run, 64)), "kind", string(f.Kind), "why", f.Why)
 	}
 }
@@ -234,7 +235,7 @@ func (s *Server) tellRefused(run string, err error) {
 // refuseRun answers such a request.
 func (s *Server) refuseRun(w http.ResponseWriter, err error) {
 	f := s.failure(err)
-	f.State = sandbox.StateOf(err)
+	f.State = posture.StateOf(err)
 	s.logInner(err)
 	s.write(w, statusOf(f.Kind), Answer{Failure: f})
 }
@@ -244,15 +245,15 @@ func (s *Server) refuseRun(w http.ResponseWriter, err error) {
 // withheld. Of an attempt to leave the sandbox, of whose output nobody was asked,
 // it is how the run ended and nothing that the code wrote; of a run whose walls
 // could not be built, why.
-func passed(out *holdfast.Outcome, done *sandbox.Result, err error) (*sandbox.Document, error) {
+func passed(out *holdfast.Outcome, done *posture.Result, err error) (*posture.Document, error) {
 	switch {
 	case out != nil && out.Output != nil:
-		var d sandbox.Document
+		var d posture.Document
 		if bad := json.Unmarshal(out.Output.Body, &d); bad != nil {
 			return nil, errors.Join(err, fmt.Errorf("read a run's result again: %w", bad))
 		}
 		return &d, err
-	case done != nil && done.State == sandbox.SpawnError && sandbox.StateOf(err) == sandbox.SpawnError:
+	case done != nil && done.State == posture.SpawnError && posture.StateOf(err) == posture.SpawnError:
 		d := done.Document()
 		return &d, err
 	case holdfast.KindOf(err) == holdfast.KindEscape && done != nil:
@@ -356,16 +357,16 @@ func busy(why string, n int) error {
 
 // needs is what the boundary's contract demands of the sandbox: a tier, and the
 // walls where it names fewer than all (D20).
-func (s *Server) needs(boundary string, spec *sandbox.Spec) sandbox.Tier {
+func (s *Server) needs(boundary string, spec *sandbox.Spec) posture.Tier {
 	c, _ := s.Kernel.Contract(boundary)
 	spec.Need = nil
 	for _, w := range c.Walls {
-		spec.Need = append(spec.Need, sandbox.Wall(w))
+		spec.Need = append(spec.Need, posture.Wall(w))
 	}
-	if t, ok := sandbox.ParseTier(c.Tier); ok {
+	if t, ok := posture.ParseTier(c.Tier); ok {
 		return t
 	}
-	return sandbox.TierProcess
+	return posture.TierProcess
 }
 
 func (e *Execution) spec() sandbox.Spec {
@@ -409,7 +410,7 @@ func hash(b []byte) string {
 }
 
 // outputOf is a result as a crossing's output, with what was used (D9).
-func outputOf(r *sandbox.Result) (holdfast.Output, error) {
+func outputOf(r *posture.Result) (holdfast.Output, error) {
 	body, err := json.Marshal(r.Document())
 	if err != nil {
 		return holdfast.Output{}, err

@@ -7,7 +7,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 )
 
 // underway are the runs that can be stopped, by the request id that their caller
@@ -91,7 +91,7 @@ const maxChosen = 160
 
 // ran is what the ledger keeps of a run beside its output, which an agent may
 // fill up.
-func ran(s sandbox.State, p sandbox.Posture, chosen string) *holdfast.Ran {
+func ran(s posture.State, p posture.Posture, chosen string) *holdfast.Ran {
 	x := &holdfast.Ran{State: string(s), Sandbox: chosen}
 	if p.Runtime != "" {
 		x.Sandbox = excerpt.Of(chosen, maxChosen) + "; by " + p.Runtime
@@ -105,16 +105,16 @@ func ran(s sandbox.State, p sandbox.Posture, chosen string) *holdfast.Ran {
 // came is the error of a run that was stopped: the caller of the crossing, a
 // person, or its time was over. Any other says what it did to its walls, and how
 // it ended.
-func came(ctx context.Context, r *sandbox.Result) error {
-	if err := context.Cause(ctx); err != nil && r.Reason == sandbox.ReasonHalt {
-		return &sandbox.Stopped{Run: r.ID, Err: err}
+func came(ctx context.Context, r *posture.Result) error {
+	if err := context.Cause(ctx); err != nil && r.Reason == posture.ReasonHalt {
+		return &posture.Stopped{Run: r.ID, Err: err}
 	}
 	return r.News()
 }
 
 // withCode names the code in an attempt to get out.
 func withCode(err error, code []byte) error {
-	var esc *sandbox.Escape
+	var esc *posture.Escape
 	if errors.As(err, &esc) {
 		esc.Code = hash(code)
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 )
 
 // Ten run, a hundred wait for thirty seconds, one of the large ones at a time.
@@ -63,7 +63,7 @@ func TestExecutionsAreBounded(t *testing.T) {
 // What the kernel withholds is not shown past it; what it gives from before is;
 // and of an attempt to get out nothing that the code wrote.
 func TestOnlyWhatIsLetOutIsShown(t *testing.T) {
-	run := &sandbox.Result{ID: "r", Stdout: []byte("said"), Stderr: []byte("cried"), OutputFiles: map[string][]byte{"f": nil}, Err: "why", ExitCode: 159, State: sandbox.SyscallBlocked}
+	run := &posture.Result{ID: "r", Stdout: []byte("said"), Stderr: []byte("cried"), OutputFiles: map[string][]byte{"f": nil}, Err: "why", ExitCode: 159, State: posture.SyscallBlocked}
 	withheld := &holdfast.Error{Kind: holdfast.KindEvalFailure}
 	if d, err := passed(&holdfast.Outcome{}, run, withheld); d != nil || err != withheld {
 		t.Errorf("%+v, %v", d, err)

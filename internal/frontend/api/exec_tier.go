@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -17,9 +18,9 @@ import (
 // itself. Of an intent nothing is predicted yet, so that its agent's trust alone
 // chooses. Beside an error, which says that nobody knows who asks, the choice is
 // without it.
-func (s *Server) choose(ctx context.Context, e *Execution, token holdfast.Secret, boundary string) (sandbox.Choice, error) {
+func (s *Server) choose(ctx context.Context, e *Execution, token holdfast.Secret, boundary string) (posture.Choice, error) {
 	ev := e.Evidence
-	c, err := sandbox.Choose(ev), error(nil)
+	c, err := posture.Choose(ev), error(nil)
 	if e.Token != "" || e.Intent != "" || !ev.Empty() {
 		var who holdfast.Identity
 		var level holdfast.Level
@@ -31,9 +32,9 @@ func (s *Server) choose(ctx context.Context, e *Execution, token holdfast.Secret
 				level = min(level, *ev.Trust)
 			}
 			ev.Trust = &level
-			c = sandbox.Choose(ev)
+			c = posture.Choose(ev)
 		case who.Intent != "":
-			c = sandbox.ByTrust(&level)
+			c = posture.ByTrust(&level)
 		}
 	}
 	var spec sandbox.Spec

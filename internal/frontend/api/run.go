@@ -19,6 +19,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -58,7 +59,7 @@ type RunWord struct {
 // RunTerms are what the boundary's contract demands.
 type RunTerms struct {
 	Crossing string         `json:"crossing"`
-	Need     []sandbox.Wall `json:"need,omitempty"`
+	Need     []posture.Wall `json:"need,omitempty"`
 	// Network is what the workspace's is made with, nil for none, and Ticket lets
 	// its sockets be handed over. Closed says why there is none, where the owner
 	// has one in general.
@@ -69,7 +70,7 @@ type RunTerms struct {
 
 // RunSaid is what the caller says of its run: the result, or why nothing ran.
 type RunSaid struct {
-	Result  *sandbox.Document `json:"result,omitempty"`
+	Result  *posture.Document `json:"result,omitempty"`
 	Failure *Failure          `json:"error,omitempty"`
 }
 
@@ -187,7 +188,7 @@ func (h *runHand) cross(ctx context.Context, req holdfast.Request) *Executed {
 	})
 	ans := &Executed{Outcome: s.masked(out)}
 	if out != nil && out.Output != nil {
-		ans.Result = &sandbox.Document{}
+		ans.Result = &posture.Document{}
 		if bad := json.Unmarshal(out.Output.Body, ans.Result); bad != nil {
 			ans.Result, err = nil, errors.Join(err, fmt.Errorf("read a run's result again: %w", bad))
 		}
@@ -205,7 +206,7 @@ func (h *runHand) act(ctx context.Context, boundary string) (holdfast.Output, er
 	var none holdfast.Output
 	terms := &RunTerms{}
 	spec := sandbox.Spec{}
-	if least := h.s.needs(boundary, &spec); least > sandbox.TierProcess {
+	if least := h.s.needs(boundary, &spec); least > posture.TierProcess {
 		return none, fmt.Errorf("%w: %w", &holdfast.Error{Kind: holdfast.KindSpawn, Why: fmt.Sprintf("the contract demands the %s tier, and programs on a work tree are run in the process tier alone", least), Hint: "let the contract of " + boundary + " say tier: process"}, holdfast.ErrNotStarted)
 	}
 	terms.Need, terms.Crossing, terms.Closed = spec.Need, kernel.CrossingID(ctx), h.close
@@ -265,11 +266,11 @@ func (h *runHand) came(ctx context.Context, said RunSaid) (holdfast.Output, erro
 		holdfast.WallMillis: time.Duration(d.WallTime).Milliseconds(),
 		holdfast.MemoryMB:   d.MemoryPeakMB,
 	}}
-	call := sandbox.Call{}
+	call := posture.Call{}
 	if d.Syscall != nil {
 		call = *d.Syscall
 	}
-	return out, came(ctx, &sandbox.Result{ID: d.RequestID, Reason: d.Reason, Call: &call})
+	return out, came(ctx, &posture.Result{ID: d.RequestID, Reason: d.Reason, Call: &call})
 }
 
 var unnamed = sync.OnceValue(func() *regexp.Regexp {
@@ -342,7 +343,7 @@ func (l *lineConn) read(v any) error {
 // has begun, on a context that ends when it is cut or its owner goes, and what
 // it returns is recorded. The error is about the call; a refusal is in the
 // answer. It needs a daemon.
-func (c *Client) Run(ctx context.Context, ask RunAsk, act func(context.Context, RunTerms) (*sandbox.Result, error)) (*Executed, error) {
+func (c *Client) Run(ctx context.Context, ask RunAsk, act func(context.Context, RunTerms) (*posture.Result, error)) (*Executed, error) {
 	if c.dial == nil {
 		return nil, errors.New("a workspace needs a daemon")
 	}
@@ -357,7 +358,7 @@ func (c *Client) Run(ctx context.Context, ask RunAsk, act func(context.Context, 
 }
 
 // runOver is Run on an open connection.
-func runOver(ctx context.Context, l *lineConn, ask RunAsk, act func(context.Context, RunTerms) (*sandbox.Result, error)) (*Executed, error) {
+func runOver(ctx context.Context, l *lineConn, ask RunAsk, act func(context.Context, RunTerms) (*posture.Result, error)) (*Executed, error) {
 	if err := l.write(ask); err != nil {
 		return nil, err
 	}

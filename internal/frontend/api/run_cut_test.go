@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -30,7 +31,7 @@ func TestRunEndsWithItsCrossing(t *testing.T) {
 		var said RunSaid
 		_ = owner.read(&said)
 	}()
-	_, err := runOver(t.Context(), newLines(here, here), RunAsk{}, func(ctx context.Context, _ RunTerms) (*sandbox.Result, error) {
+	_, err := runOver(t.Context(), newLines(here, here), RunAsk{}, func(ctx context.Context, _ RunTerms) (*posture.Result, error) {
 		select {
 		case <-ctx.Done():
 		case <-time.After(30 * time.Second):

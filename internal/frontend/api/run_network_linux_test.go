@@ -18,6 +18,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -187,8 +188,8 @@ func owner(t *testing.T) (*Client, *served, *Server) {
 func running(t *testing.T, c *Client, agent string, do func(context.Context, RunTerms) error) *Executed {
 	t.Helper()
 	got, err := c.Run(t.Context(), RunAsk{Agent: agent, Space: sandbox.Workspace{ID: "run-" + agent, Argv: []string{"/usr/bin/true"}, Tree: t.TempDir()}},
-		func(ctx context.Context, terms RunTerms) (*sandbox.Result, error) {
-			return &sandbox.Result{State: sandbox.Completed}, do(ctx, terms)
+		func(ctx context.Context, terms RunTerms) (*posture.Result, error) {
+			return &posture.Result{State: posture.Completed}, do(ctx, terms)
 		})
 	if err != nil {
 		t.Fatal(err)

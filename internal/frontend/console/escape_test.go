@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
 // D21: an attempt to leave a sandbox stands on the queue and in its crossing's
@@ -19,7 +19,7 @@ func TestD21_AnAttemptOnThePages(t *testing.T) {
 	stirred, stop := w.k.Watch()
 	defer stop()
 	breaksOut := func(context.Context) (holdfast.Output, error) {
-		return holdfast.Output{}, &sandbox.Escape{Run: "run-1", Call: sandbox.Call{Nr: 308, Name: "setns", Arch: "x86_64"}}
+		return holdfast.Output{}, &posture.Escape{Run: "run-1", Call: posture.Call{Nr: 308, Name: "setns", Arch: "x86_64"}}
 	}
 	o, err := w.k.Cross(t.Context(), w.request("test/low", `{}`), breaksOut)
 	if holdfast.KindOf(err) != holdfast.KindEscape {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/executorpb"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -32,7 +33,7 @@ const maxAnswer = sandbox.MaxFileBytes + 16<<20
 // Answer is what came of a crossing.
 type Answer struct {
 	Outcome *holdfast.Outcome
-	Result  *sandbox.Document
+	Result  *posture.Document
 	// Err is what the kernel or the sandbox had against it; a result may be
 	// there all the same.
 	Err error
@@ -48,7 +49,7 @@ type Kernel interface {
 	// Execute makes the crossing; spec's tier is the least that was asked for. An
 	// error is one of the request, and there was
 	// no crossing.
-	Execute(ctx context.Context, token holdfast.Secret, key string, spec sandbox.Spec, ev sandbox.Evidence) (Answer, error)
+	Execute(ctx context.Context, token holdfast.Secret, key string, spec sandbox.Spec, ev posture.Evidence) (Answer, error)
 }
 
 // Config is what a Server needs.

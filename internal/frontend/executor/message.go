@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/executorpb"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -30,7 +31,7 @@ func specOf(r *executorpb.ExecutionRequest) (sandbox.Spec, error) {
 	}
 	if r.Tier != "" {
 		var ok bool
-		if spec.Tier, ok = sandbox.ParseTier(r.Tier); !ok {
+		if spec.Tier, ok = posture.ParseTier(r.Tier); !ok {
 			return no(holdfast.KindProtocol, fmt.Sprintf("there is no tier %.40q", r.Tier), "the tiers are process, container and vm")
 		}
 	}
@@ -52,22 +53,22 @@ func specOf(r *executorpb.ExecutionRequest) (sandbox.Spec, error) {
 }
 
 // evidenceOf reads what is said of the work; the sandbox judges the numbers.
-func evidenceOf(m *executorpb.Evidence) (sandbox.Evidence, error) {
+func evidenceOf(m *executorpb.Evidence) (posture.Evidence, error) {
 	if m == nil {
-		return sandbox.Evidence{}, nil
+		return posture.Evidence{}, nil
 	}
-	ev := sandbox.Evidence{Entropy: m.PredictedEntropy, Novelty: m.Novelty}
+	ev := posture.Evidence{Entropy: m.PredictedEntropy, Novelty: m.Novelty}
 	if m.Trust != "" {
 		ev.Trust = new(holdfast.Level)
 		if err := ev.Trust.UnmarshalText([]byte(m.Trust)); err != nil {
-			return sandbox.Evidence{}, &holdfast.Error{Kind: holdfast.KindProtocol, Why: fmt.Sprintf("there is no trust level %.40q", m.Trust), Hint: "the levels are baseline, medium, high and highest"}
+			return posture.Evidence{}, &holdfast.Error{Kind: holdfast.KindProtocol, Why: fmt.Sprintf("there is no trust level %.40q", m.Trust), Hint: "the levels are baseline, medium, high and highest"}
 		}
 	}
 	return ev, ev.Check()
 }
 
 // resultOf is d as a message. What is no UTF-8 has U+FFFD in its place.
-func resultOf(d *sandbox.Document, out *holdfast.Outcome) *executorpb.ExecutionResult {
+func resultOf(d *posture.Document, out *holdfast.Outcome) *executorpb.ExecutionResult {
 	r := &executorpb.ExecutionResult{
 		RequestId: d.RequestID, Stdout: text(d.Stdout), Stderr: text(d.Stderr), OutputFiles: map[string][]byte{}, ExitCode: int32(d.ExitCode),
 		WallTime: durationpb.New(time.Duration(d.WallTime)), UserTime: durationpb.New(time.Duration(d.UserTime)), SystemTime: durationpb.New(time.Duration(d.SystemTime)),
@@ -98,7 +99,7 @@ func resultOf(d *sandbox.Document, out *holdfast.Outcome) *executorpb.ExecutionR
 // 1 and an error message (D15; 003 2.2, acceptance criterion 9).
 func spawnResult(id string, ans Answer) *executorpb.ExecutionResult {
 	why, hint := letter(ans.Err)
-	r := &executorpb.ExecutionResult{RequestId: text(id), ExitCode: sandbox.ExitSpawn, State: string(sandbox.SpawnError),
+	r := &executorpb.ExecutionResult{RequestId: text(id), ExitCode: posture.ExitSpawn, State: string(posture.SpawnError),
 		ErrorMessage: text(why), Stderr: text("Spawn failed: " + why + "\nhint: " + hint + "\n")}
 	told(r, ans.Outcome)
 	return r
@@ -113,7 +114,7 @@ func told(r *executorpb.ExecutionResult, out *holdfast.Outcome) {
 	}
 }
 
-func postureOf(p sandbox.Posture) *executorpb.Posture {
+func postureOf(p posture.Posture) *executorpb.Posture {
 	m := &executorpb.Posture{Tier: p.Tier.String(), Mode: p.Mode, Groups: p.Groups, NamesViolations: p.Names, Down: map[string]string{}, Instead: map[string]string{}, Unbounded: map[string]string{}}
 	for _, w := range p.Up {
 		m.Up = append(m.Up, string(w))

@@ -5,14 +5,15 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/executorpb"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
 // A posture says all that the document promises of it: the walls, what bounds a
 // run in place of one, and what nothing bounds.
 func TestPostureIsWhole(t *testing.T) {
-	m := postureOf(sandbox.Posture{Up: []sandbox.Wall{sandbox.WallPID}, Down: map[sandbox.Wall]string{sandbox.WallPids: "no group"},
-		Instead: map[sandbox.Wall]string{sandbox.WallPids: "RLIMIT_NPROC"}, Unbound: map[string]string{"io": "no rate \xff"}, Names: true})
+	m := postureOf(posture.Posture{Up: []posture.Wall{posture.WallPID}, Down: map[posture.Wall]string{posture.WallPids: "no group"},
+		Instead: map[posture.Wall]string{posture.WallPids: "RLIMIT_NPROC"}, Unbound: map[string]string{"io": "no rate \xff"}, Names: true})
 	if len(m.Up) != 1 || m.Down["pids"] != "no group" || m.Instead["pids"] != "RLIMIT_NPROC" || m.Unbounded["io"] != "no rate \uFFFD" || !m.NamesViolations {
 		t.Errorf("%+v", m)
 	}

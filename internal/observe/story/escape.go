@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -19,7 +19,7 @@ type broke struct {
 	Intent   string `json:"intent"`
 	Failed   *bool  `json:"intent_failed"`
 
-	State sandbox.State `json:"state"`
+	State posture.State `json:"state"`
 	Kind  string        `json:"kind"`
 	Call  struct {
 		Nr   int    `json:"nr"`
@@ -30,8 +30,8 @@ type broke struct {
 
 // ranOut tells of a run that a limit ended, or whose walls could not be built.
 func ranOut(e *ledger.Event, d *broke) string {
-	how := map[sandbox.State]string{sandbox.Timeout: "was ended: its time by the wall was over", sandbox.OOM: "was ended: its memory was used up",
-		sandbox.SpawnError: "did not run: its sandbox could not be built"}[d.State]
+	how := map[posture.State]string{posture.Timeout: "was ended: its time by the wall was over", posture.OOM: "was ended: its memory was used up",
+		posture.SpawnError: "did not run: its sandbox could not be built"}[d.State]
 	if how == "" {
 		how = "did not run: what was asked for cannot be"
 	}
@@ -54,7 +54,7 @@ func Event(e *ledger.Event) string {
 	if e.Name == "sandbox_ended" {
 		return ranOut(e, &d)
 	}
-	call := sandbox.Call{Nr: d.Call.Nr, Name: d.Call.Name, Arch: d.Call.Arch}.String()
+	call := posture.Call{Nr: d.Call.Nr, Name: d.Call.Name, Arch: d.Call.Arch}.String()
 	if !Escape(e) {
 		return fmt.Sprintf("code of %s at %s was ended for %s, which its sandbox does not allow (request %s)", e.Subject, d.Boundary, call, d.Run)
 	}

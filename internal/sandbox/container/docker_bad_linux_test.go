@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/container"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process"
@@ -168,7 +169,7 @@ func dockerImages(t *testing.T, d *docker, p *process.Tier) {
 	c = d.open(t, p, func(cfg *container.DockerConfig) { cfg.Image = "bare" })
 	res, err = c.Run(t.Context(), sandbox.Spec{ID: "bare", Language: "python3", Code: []byte("1")})
 	own := (*holdfast.Error)(nil)
-	if !errors.As(err, &own) || !strings.Contains(own.Hint, "must have the program of python3") || res == nil || res.State != sandbox.SpawnError {
+	if !errors.As(err, &own) || !strings.Contains(own.Hint, "must have the program of python3") || res == nil || res.State != posture.SpawnError {
 		t.Errorf("an image without the interpreter: %v, %+v", err, res)
 	}
 	d.empty(t)
@@ -191,7 +192,7 @@ func dockerStops(t *testing.T, d *docker, p *process.Tier) {
 			}
 		}()
 		res, err := c.Run(ctx, spec)
-		if err != nil || res.Reason != sandbox.ReasonHalt || res.ExitCode != 137 {
+		if err != nil || res.Reason != posture.ReasonHalt || res.ExitCode != 137 {
 			t.Errorf("stopped by its %s: %v %+v", by.name, err, res)
 		}
 		ctx = t.Context()
@@ -332,7 +333,7 @@ func dockerDies(t *testing.T, d *docker, p *process.Tier) {
 	}()
 	started := time.Now()
 	res, err := c.Run(t.Context(), sandbox.Spec{ID: "orphan", Language: "python3", Code: []byte("open('f','w').write('x')\nimport time; time.sleep(600)"), Timeout: 5 * time.Minute})
-	if err != nil || res.ExitCode != 137 || res.Reason != sandbox.ReasonSignal || !strings.Contains(res.Err, "the engine does not say") || string(res.OutputFiles["f"]) != "x" {
+	if err != nil || res.ExitCode != 137 || res.Reason != posture.ReasonSignal || !strings.Contains(res.Err, "the engine does not say") || string(res.OutputFiles["f"]) != "x" {
 		t.Errorf("%v %+v", err, res)
 	}
 	if len(c.Troubles()) == 0 {

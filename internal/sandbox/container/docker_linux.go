@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/heir"
 )
@@ -62,7 +63,7 @@ type Docker struct {
 	root    bool
 	name    string // of this process: number and start; and of this tier
 	line    heir.Line
-	posture sandbox.Posture
+	posture posture.Posture
 	seq     atomic.Uint64
 	running sync.WaitGroup
 	ctx     context.Context
@@ -144,7 +145,7 @@ func (d *Docker) try(ctx context.Context) error {
 		return err
 	}
 	spec := sandbox.Spec{ID: "try", Language: sandbox.Static, Code: nothing(), Timeout: d.cfg.Within, MemoryMB: 64, CPUPeriod: sandbox.DefaultPeriod, CPUQuota: sandbox.DefaultPeriod}
-	res, err := d.execute(ctx, spec, p, sandbox.Instants{Received: time.Now(), Parsed: time.Now()})
+	res, err := d.execute(ctx, spec, p, posture.Instants{Received: time.Now(), Parsed: time.Now()})
 	if err != nil {
 		return err
 	}
@@ -162,30 +163,30 @@ func (d *Docker) look() {
 	i := d.info
 	d.grouped = d.root && i.CgroupDriver == "cgroupfs"
 	d.groups = findGroups("/" + groupPrefix + d.name)
-	p := sandbox.Posture{Tier: sandbox.TierContainer, Mode: "rootless", Groups: "v" + i.CgroupVersion, Down: map[sandbox.Wall]string{}, Instead: map[sandbox.Wall]string{},
+	p := posture.Posture{Tier: posture.TierContainer, Mode: "rootless", Groups: "v" + i.CgroupVersion, Down: map[posture.Wall]string{}, Instead: map[posture.Wall]string{},
 		Unbound: map[string]string{"io": "what it writes is memory, and is bounded as that; reading its image is not"},
 		Notes: []string{namesNone("the Docker engine") + "one outside the allowlist ends the program with 159", "a call of " + foreign + " ends the thread that makes it", "a program that ends itself with 159 is taken for one that was ended", "a program may become another one of its image (execve), in the same walls",
 			"two runs of one image can tell each other something, by words in memory of its files and by how full the engine's disk is"}}
 	p.Runtime = fmt.Sprintf("docker %.40s (API %s)", printable(d.version.Version), d.engine.api)
-	down := func(stands bool, w sandbox.Wall, why string) {
+	down := func(stands bool, w posture.Wall, why string) {
 		if !stands {
 			p.Down[w] = why
 		}
 	}
 	const kernel = "the engine says that it cannot bound it on this kernel"
-	down(i.MemoryLimit, sandbox.WallMemory, kernel)
-	down(i.CPUPeriod && i.CPUQuota, sandbox.WallCPU, kernel)
-	down(i.PidsLimit, sandbox.WallPids, kernel)
-	down(d.option("seccomp"), sandbox.WallSeccomp, "the engine says that it has no seccomp")
-	p.Down[sandbox.WallLandlock] = "the engine raises none"
+	down(i.MemoryLimit, posture.WallMemory, kernel)
+	down(i.CPUPeriod && i.CPUQuota, posture.WallCPU, kernel)
+	down(i.PidsLimit, posture.WallPids, kernel)
+	down(d.option("seccomp"), posture.WallSeccomp, "the engine says that it has no seccomp")
+	p.Down[posture.WallLandlock] = "the engine raises none"
 	if d.root {
 		p.Mode = "root"
 	} else {
-		down(d.option("userns") || d.option("rootless"), sandbox.WallUser, "the engine has no user namespace for containers, and the workspace's owner is the user who runs Holdfast")
-		p.Down[sandbox.WallScratch], p.Instead[sandbox.WallScratch] = "an ordinary user can have no memory mounted for the workspace, which is a folder of the disk", "RLIMIT_FSIZE bounds each file at 100 MB"
+		down(d.option("userns") || d.option("rootless"), posture.WallUser, "the engine has no user namespace for containers, and the workspace's owner is the user who runs Holdfast")
+		p.Down[posture.WallScratch], p.Instead[posture.WallScratch] = "an ordinary user can have no memory mounted for the workspace, which is a folder of the disk", "RLIMIT_FSIZE bounds each file at 100 MB"
 		p.Unbound["io"] = "what it writes is a folder of the state directory's disk"
 	}
-	for _, w := range sandbox.Walls() {
+	for _, w := range posture.Walls() {
 		if p.Down[w] == "" {
 			p.Up = append(p.Up, w)
 		}
@@ -381,7 +382,7 @@ func (d *Docker) trouble(err error) {
 }
 
 // Posture is which walls stand here (D20), as the engine says of itself.
-func (d *Docker) Posture() sandbox.Posture {
+func (d *Docker) Posture() posture.Posture {
 	p := d.posture
 	p.Up, p.Down, p.Instead, p.Unbound, p.Notes = slices.Clone(p.Up), maps.Clone(p.Down), maps.Clone(p.Instead), maps.Clone(p.Unbound), slices.Clone(p.Notes)
 	return p
@@ -402,8 +403,8 @@ func (d *Docker) prepare(ctx context.Context, spec sandbox.Spec) (sandbox.Spec, 
 // ran, whatever came of it; else nothing of it has run, and the error is a
 // *holdfast.Error of the document's kinds (003 2.1, 2.2). Where a wall was at
 // fault, and not the request, there is a result too, in SPAWN_ERROR.
-func (d *Docker) Run(ctx context.Context, spec sandbox.Spec) (*sandbox.Result, error) {
-	at := sandbox.Instants{Received: time.Now()}
+func (d *Docker) Run(ctx context.Context, spec sandbox.Spec) (*posture.Result, error) {
+	at := posture.Instants{Received: time.Now()}
 	spec, p, err := d.prepare(ctx, spec)
 	if err != nil {
 		return nil, err
@@ -417,7 +418,7 @@ func (d *Docker) Run(ctx context.Context, spec sandbox.Spec) (*sandbox.Result, e
 	return res, nil
 }
 
-func (d *Docker) run(ctx context.Context, spec sandbox.Spec, p sandbox.Program, at sandbox.Instants) (*sandbox.Result, error) {
+func (d *Docker) run(ctx context.Context, spec sandbox.Spec, p sandbox.Program, at posture.Instants) (*posture.Result, error) {
 	if err := d.enter(); err != nil {
 		return nil, err
 	}

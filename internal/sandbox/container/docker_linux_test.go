@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/container"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process"
@@ -293,20 +294,20 @@ func dockerRuns(t *testing.T, d *docker, p *process.Tier) {
 	for name, tc := range map[string]struct {
 		code  string
 		spec  sandbox.Spec
-		want  sandbox.State
-		why   sandbox.Reason
+		want  posture.State
+		why   posture.Reason
 		exit  int
 		out   string
 		files map[string]string
 	}{
 		"hello": {code: "import socket, sys, threading\nprint('hello')\nt=threading.Thread(target=print,args=['thread']); t.start(); t.join()\ntry: socket.socket()\nexcept OSError as e: print(e.errno)\nsys.exit(3)",
-			want: sandbox.Completed, exit: 3, out: "hello\nthread\n13\n"},
-		"node":    {code: "console.log(6*7)", spec: sandbox.Spec{Language: "node"}, want: sandbox.Completed, out: "42\n"},
-		"timeout": {code: "while True: pass", spec: sandbox.Spec{Timeout: 300 * time.Millisecond}, want: sandbox.Timeout, why: sandbox.ReasonWall, exit: 137},
-		"oom":     {code: "b=bytearray(200<<20)\nfor i in range(0,len(b),4096): b[i]=1\nprint('held')", spec: sandbox.Spec{MemoryMB: 48}, want: sandbox.OOM, why: sandbox.ReasonOOM, exit: 137},
-		"output":  {code: "import os\nwhile True: os.write(1,b'y'*65536)", want: sandbox.Completed, why: sandbox.ReasonOutput, exit: 137},
-		"unnamed": {code: "import ctypes; print('now',flush=True); ctypes.CDLL(None).ptrace(0,0,0,0); print('reached')", want: sandbox.SyscallBlocked, why: sandbox.ReasonSyscall, exit: 159, out: "now\n"},
-		"files":   {code: "open('a/b.txt','w').write('x'); print(open('a/f').read()); import os, sys; os.symlink('/etc','l'); sys.exit(137)", spec: sandbox.Spec{Files: map[string][]byte{"a/f": []byte("given")}}, want: sandbox.Completed, exit: 137, out: "given\n", files: map[string]string{"a/b.txt": "x"}},
+			want: posture.Completed, exit: 3, out: "hello\nthread\n13\n"},
+		"node":    {code: "console.log(6*7)", spec: sandbox.Spec{Language: "node"}, want: posture.Completed, out: "42\n"},
+		"timeout": {code: "while True: pass", spec: sandbox.Spec{Timeout: 300 * time.Millisecond}, want: posture.Timeout, why: posture.ReasonWall, exit: 137},
+		"oom":     {code: "b=bytearray(200<<20)\nfor i in range(0,len(b),4096): b[i]=1\nprint('held')", spec: sandbox.Spec{MemoryMB: 48}, want: posture.OOM, why: posture.ReasonOOM, exit: 137},
+		"output":  {code: "import os\nwhile True: os.write(1,b'y'*65536)", want: posture.Completed, why: posture.ReasonOutput, exit: 137},
+		"unnamed": {code: "import ctypes; print('now',flush=True); ctypes.CDLL(None).ptrace(0,0,0,0); print('reached')", want: posture.SyscallBlocked, why: posture.ReasonSyscall, exit: 159, out: "now\n"},
+		"files":   {code: "open('a/b.txt','w').write('x'); print(open('a/f').read()); import os, sys; os.symlink('/etc','l'); sys.exit(137)", spec: sandbox.Spec{Files: map[string][]byte{"a/f": []byte("given")}}, want: posture.Completed, exit: 137, out: "given\n", files: map[string]string{"a/b.txt": "x"}},
 	} {
 		if name == "node" && !testrepeat.Enduring {
 			continue

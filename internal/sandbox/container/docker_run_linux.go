@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/scratch"
 )
@@ -31,15 +32,15 @@ type job struct {
 	id       string // the container's, once it is made
 	scratch  int
 	out, err stream
-	at       sandbox.Instants
+	at       posture.Instants
 
 	mu     sync.Mutex
-	reason sandbox.Reason // the first that ended it
+	reason posture.Reason // the first that ended it
 }
 
 // execute runs spec. A nil error means that the code ran, whatever came of it;
 // an error is a *holdfast.Error, and nothing of the code has run.
-func (d *Docker) execute(ctx context.Context, spec sandbox.Spec, p sandbox.Program, at sandbox.Instants) (res *sandbox.Result, err error) {
+func (d *Docker) execute(ctx context.Context, spec sandbox.Spec, p sandbox.Program, at posture.Instants) (res *posture.Result, err error) {
 	at.Raised = time.Now()
 	d.bequeath()
 	j := &job{d: d, spec: spec, name: runName(d.name, d.seq.Add(1)), scratch: -1, at: at}
@@ -114,7 +115,7 @@ func (j *job) make(ctx context.Context, p sandbox.Program) error {
 }
 
 // play starts the container and waits for its end, or brings it.
-func (j *job) play(ctx, starting context.Context) (*sandbox.Result, error) {
+func (j *job) play(ctx, starting context.Context) (*posture.Result, error) {
 	listening, deaf := context.WithCancel(context.Background())
 	defer deaf()
 	attached, err := j.d.engine.open(j.bound(listening, starting), http.MethodPost, "/containers/"+j.id+"/attach", url.Values{"stream": {"1"}, "stdout": {"1"}, "stderr": {"1"}}, nil)
@@ -125,7 +126,7 @@ func (j *job) play(ctx, starting context.Context) (*sandbox.Result, error) {
 	keep := func(s *stream) func([]byte) {
 		return func(b []byte) {
 			if s.keep(b) {
-				go j.end(sandbox.ReasonOutput)
+				go j.end(posture.ReasonOutput)
 			}
 		}
 	}
@@ -142,9 +143,9 @@ func (j *job) play(ctx, starting context.Context) (*sandbox.Result, error) {
 		return nil, j.unbegun(starting, err)
 	}
 	j.at.Began = time.Now()
-	timer := time.AfterFunc(j.spec.Timeout, func() { j.end(sandbox.ReasonWall) })
+	timer := time.AfterFunc(j.spec.Timeout, func() { j.end(posture.ReasonWall) })
 	defer timer.Stop()
-	defer context.AfterFunc(ctx, func() { j.end(sandbox.ReasonHalt) })()
+	defer context.AfterFunc(ctx, func() { j.end(posture.ReasonHalt) })()
 	return j.outcome(j.wait(), written)
 }
 
@@ -215,7 +216,7 @@ func (j *job) ran() bool {
 }
 
 // end kills the code, for the first reason there is.
-func (j *job) end(why sandbox.Reason) {
+func (j *job) end(why posture.Reason) {
 	j.mu.Lock()
 	first := j.reason == ""
 	if first {
@@ -235,7 +236,7 @@ func (j *job) end(why sandbox.Reason) {
 }
 
 // outcome is what came of it. Nothing runs any more, or nobody can say.
-func (j *job) outcome(end dockerEnd, written <-chan error) (*sandbox.Result, error) {
+func (j *job) outcome(end dockerEnd, written <-chan error) (*posture.Result, error) {
 	at := &j.at
 	at.Ended = time.Now()
 	if at.Began.IsZero() {
@@ -248,7 +249,7 @@ func (j *job) outcome(end dockerEnd, written <-chan error) (*sandbox.Result, err
 		j.d.trouble(errors.New("the engine goes on with a stream of output after the container has ended"))
 	}
 	at.Torn = time.Now()
-	res := &sandbox.Result{ID: j.spec.ID, State: sandbox.Completed, Path: sandbox.PathCold, Gone: at.Torn, Start: at.Raised}
+	res := &posture.Result{ID: j.spec.ID, State: posture.Completed, Path: posture.PathCold, Gone: at.Torn, Start: at.Raised}
 	var used figures
 	if j.d.grouped {
 		used = j.d.groups.read(j.name)
@@ -269,28 +270,28 @@ func (j *job) outcome(end dockerEnd, written <-chan error) (*sandbox.Result, err
 	res.OutputFiles, res.Skipped = scratch.Collect(j.scratch, j.spec.Files)
 	res.End = time.Now()
 	res.WallTime = res.End.Sub(res.Start)
-	res.Stages = []sandbox.Stage{{Name: "create", Took: at.Ready.Sub(at.Raised)}, {Name: "start", Took: at.Began.Sub(at.Ready)}, {Name: "program", Took: at.Ended.Sub(at.Began)}, {Name: "collect", Took: res.End.Sub(at.Ended)}}
+	res.Stages = []posture.Stage{{Name: "create", Took: at.Ready.Sub(at.Raised)}, {Name: "start", Took: at.Began.Sub(at.Ready)}, {Name: "program", Took: at.Ended.Sub(at.Began)}, {Name: "collect", Took: res.End.Sub(at.Ended)}}
 	return res, nil
 }
 
 // verdict says how the run ended (D15). The engine gives one number for a code
 // and for 128 and a signal: of what the kernel's filter ended it says no more.
-func (e dockerEnd) verdict(res *sandbox.Result, used figures, limit int64) {
+func (e dockerEnd) verdict(res *posture.Result, used figures, limit int64) {
 	const sigkill, sigsys = 128 + int(unix.SIGKILL), 128 + int(unix.SIGSYS)
 	switch {
-	case res.Reason == sandbox.ReasonWall:
-		settle(res, sandbox.Timeout, sandbox.ExitLimit, "Timeout: wall-clock limit exceeded")
+	case res.Reason == posture.ReasonWall:
+		settle(res, posture.Timeout, posture.ExitLimit, "Timeout: wall-clock limit exceeded")
 	case res.Reason != "":
-		settle(res, sandbox.Completed, sandbox.ExitLimit, stopWords[res.Reason])
+		settle(res, posture.Completed, posture.ExitLimit, stopWords[res.Reason])
 	case e.lost != nil:
-		res.Reason = sandbox.ReasonSignal
-		settle(res, sandbox.Completed, sandbox.ExitLimit, fmt.Sprintf("Killed: the engine does not say how it ended (%.200s)", e.lost))
+		res.Reason = posture.ReasonSignal
+		settle(res, posture.Completed, posture.ExitLimit, fmt.Sprintf("Killed: the engine does not say how it ended (%.200s)", e.lost))
 	case e.code == sigkill && (e.oom || used.peak > 0 && used.exhausted(limit)):
-		res.Reason = sandbox.ReasonOOM
-		settle(res, sandbox.OOM, sandbox.ExitLimit, "OOM: memory limit exceeded")
+		res.Reason = posture.ReasonOOM
+		settle(res, posture.OOM, posture.ExitLimit, "OOM: memory limit exceeded")
 	case e.code == sigsys:
-		res.Reason, res.Call = sandbox.ReasonSyscall, &sandbox.Call{Name: unnamed}
-		settle(res, sandbox.SyscallBlocked, sandbox.ExitSyscall, fmt.Sprintf("Seccomp violation: syscall %s blocked", unnamed))
+		res.Reason, res.Call = posture.ReasonSyscall, &posture.Call{Name: unnamed}
+		settle(res, posture.SyscallBlocked, posture.ExitSyscall, fmt.Sprintf("Seccomp violation: syscall %s blocked", unnamed))
 	default:
 		res.ExitCode = e.code
 	}
@@ -348,7 +349,7 @@ func layShared(home string, root bool, name string, spec sandbox.Spec) (ground, 
 	if root {
 		size := fmt.Sprintf("mode=0755,size=%d,nr_inodes=%d", sandbox.ScratchBytes+len(spec.Code), sandbox.ScratchInodes)
 		if err := unix.Mount("holdfast", base, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, size); err != nil {
-			return g, &sandbox.Tmpfs{Err: err}
+			return g, &posture.Tmpfs{Err: err}
 		}
 	}
 	g.code, g.work = filepath.Join(base, "code"), filepath.Join(base, "work")

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/container"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process"
@@ -31,6 +32,6 @@ func dockerSuite(t *testing.T, d *docker, p *process.Tier) {
 type smallDocker struct{ *container.Docker }
 
 // Run implements sandboxtest.Runner.
-func (s smallDocker) Run(ctx context.Context, spec sandbox.Spec) (*sandbox.Result, error) {
+func (s smallDocker) Run(ctx context.Context, spec sandbox.Spec) (*posture.Result, error) {
 	return s.Docker.Run(ctx, modest(spec))
 }

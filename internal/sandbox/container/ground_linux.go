@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/copies/image"
 )
@@ -47,7 +48,7 @@ func lay(home string, root bool, name string, spec sandbox.Spec) (g ground, err 
 				return g, err
 			}
 			if err := unix.Mount("holdfast", at, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("mode=0755,size=%d,nr_inodes=%d", size, sandbox.ScratchInodes)); err != nil {
-				return g, &sandbox.Tmpfs{Err: err}
+				return g, &posture.Tmpfs{Err: err}
 			}
 		}
 		g.network = fmt.Sprintf("/proc/%d/task/%d/ns/net", os.Getpid(), unix.Gettid())

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/container"
 )
@@ -35,10 +36,10 @@ func TestGVisor(t *testing.T) {
 	defer c.Close()
 	p := c.Posture()
 	t.Logf("%+v", p)
-	if !slices.Contains(p.Up, sandbox.WallGVisor) || p.Names || slices.Contains(p.Up, sandbox.WallSeccomp) || p.Down[sandbox.WallSeccomp] == "" || !strings.Contains(p.Runtime, "platform ") {
+	if !slices.Contains(p.Up, posture.WallGVisor) || p.Names || slices.Contains(p.Up, posture.WallSeccomp) || p.Down[posture.WallSeccomp] == "" || !strings.Contains(p.Runtime, "platform ") {
 		t.Errorf("its posture is %+v", p)
 	}
-	run := func(code string, change func(*sandbox.Spec)) *sandbox.Result {
+	run := func(code string, change func(*sandbox.Spec)) *posture.Result {
 		t.Helper()
 		spec := sandbox.Spec{ID: "gv", Language: "python3", Code: []byte(code), Need: p.Up}
 		if change != nil {
@@ -69,7 +70,7 @@ func TestGVisor(t *testing.T) {
 			t.Errorf("a call of %s: %s %d %q %q", name, res.State, res.ExitCode, res.Stdout, res.Stderr)
 		}
 	}
-	if res := run("while True: pass", func(s *sandbox.Spec) { s.Timeout = 3 * time.Second }); res.State != sandbox.Timeout || res.ExitCode != sandbox.ExitLimit {
+	if res := run("while True: pass", func(s *sandbox.Spec) { s.Timeout = 3 * time.Second }); res.State != posture.Timeout || res.ExitCode != posture.ExitLimit {
 		t.Errorf("%s %d", res.State, res.ExitCode)
 	}
 	if _, err := c.Run(t.Context(), sandbox.Spec{ID: "gv", Language: "python3", Code: []byte("1")}); err == nil {

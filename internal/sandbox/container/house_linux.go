@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/copies/image"
 )
@@ -61,7 +62,7 @@ func (t *Tier) leave() error {
 }
 
 // tell adds to a posture what is to be known of the image; nil has nothing to say.
-func (h *house) tell(p sandbox.Posture) sandbox.Posture {
+func (h *house) tell(p posture.Posture) posture.Posture {
 	p.Notes = slices.Clone(p.Notes)
 	if h != nil {
 		p.Image = h.image.Source.Name + " " + h.image.Digest
@@ -152,9 +153,9 @@ func (h *house) ask(ctx context.Context, exact, at string) error {
 	defer t.running.Done()
 	p.Root, p.Argv = h.image.Root, append([]string{at}, p.Argv[1:]...)
 	now := time.Now()
-	limits := sandbox.LimitsOf(sandbox.TierProcess)
-	spec := sandbox.Spec{ID: "ask", Tier: sandbox.TierContainer, Language: exact, Code: []byte(p.Asks), Timeout: t.cfg.Within, MemoryMB: limits.MemoryMB, CPUPeriod: sandbox.DefaultPeriod, CPUQuota: sandbox.DefaultPeriod}
-	res, err := t.execute(ctx, spec, p, sandbox.Instants{Received: now, Parsed: now}, manner{})
+	limits := sandbox.LimitsOf(posture.TierProcess)
+	spec := sandbox.Spec{ID: "ask", Tier: posture.TierContainer, Language: exact, Code: []byte(p.Asks), Timeout: t.cfg.Within, MemoryMB: limits.MemoryMB, CPUPeriod: sandbox.DefaultPeriod, CPUQuota: sandbox.DefaultPeriod}
+	res, err := t.execute(ctx, spec, p, posture.Instants{Received: now, Parsed: now}, manner{})
 	if err != nil {
 		return err
 	}

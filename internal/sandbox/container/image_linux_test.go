@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/container"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/copies/image"
@@ -46,7 +47,7 @@ func TestImage(t *testing.T) {
 	c, dir := open(t, func(cfg *container.Config) {
 		cfg.Programs, cfg.Image = from, image.Source{Name: "tools", Path: root}
 	})
-	run := func(language, code string) (*sandbox.Result, error) {
+	run := func(language, code string) (*posture.Result, error) {
 		return c.Run(t.Context(), sandbox.Spec{ID: "image", Language: language, Code: []byte(code), Need: need(c)})
 	}
 	for range 2 { // the second finds the interpreter asked

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 )
 
 // between is how long the memory of an ordinary user's run is not looked at.
@@ -34,7 +34,7 @@ func (r *run) weigh(pid int) {
 		held := kilobytes(b, "VmRSS", "VmSwap", "VmPTE") << 10
 		r.peak.Store(max(r.peak.Load(), kilobytes(b, "VmHWM")<<10))
 		if held > r.spec.MemoryMB<<20 {
-			r.stop(sandbox.ReasonOOM)
+			r.stop(posture.ReasonOOM)
 			return
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/heir"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/scratch"
@@ -56,14 +57,14 @@ type run struct {
 
 	mu      sync.Mutex
 	watcher sandbox.Watcher
-	reason  sandbox.Reason // why it was ended before anybody watched it
+	reason  posture.Reason // why it was ended before anybody watched it
 	stopped bool
-	at      sandbox.Instants
+	at      posture.Instants
 }
 
 // execute runs spec. A nil error means that the code ran, whatever came of it;
 // an error is a *holdfast.Error, and nothing of the code has run.
-func (t *Tier) execute(ctx context.Context, spec sandbox.Spec, p sandbox.Program, at sandbox.Instants, how manner) (res *sandbox.Result, err error) {
+func (t *Tier) execute(ctx context.Context, spec sandbox.Spec, p sandbox.Program, at posture.Instants, how manner) (res *posture.Result, err error) {
 	at.Raised = time.Now()
 	t.bequeath()
 	r := &run{t: t, spec: spec, name: runName(t.name, t.seq.Add(1)), scratch: -1, ended: make(chan struct{}), at: at, manner: how}
@@ -82,8 +83,8 @@ func (t *Tier) execute(ctx context.Context, spec sandbox.Spec, p sandbox.Program
 	if err := <-started; err != nil {
 		return nil, err
 	}
-	defer context.AfterFunc(ctx, func() { r.stop(sandbox.ReasonHalt) })()
-	defer context.AfterFunc(t.ctx, func() { r.stop(sandbox.ReasonHalt) })()
+	defer context.AfterFunc(ctx, func() { r.stop(posture.ReasonHalt) })()
+	defer context.AfterFunc(t.ctx, func() { r.stop(posture.ReasonHalt) })()
 	return r.outcome()
 }
 
@@ -182,7 +183,7 @@ func (r *run) start() error {
 		return errors.Join(err, out.Close(), errs.Close())
 	}
 	r.cmd, r.pipes = cmd, []*os.File{out, errs}
-	r.out.flood, r.err.flood = func() { r.stop(sandbox.ReasonOutput) }, func() { r.stop(sandbox.ReasonOutput) }
+	r.out.flood, r.err.flood = func() { r.stop(posture.ReasonOutput) }, func() { r.stop(posture.ReasonOutput) }
 	r.copied.Add(2)
 	go r.out.read(out, &r.copied)
 	go r.err.read(errs, &r.copied)
@@ -199,7 +200,7 @@ func (r runtime) args(home, id string) []string {
 }
 
 // outcome waits for the end of the container, or brings it.
-func (r *run) outcome() (*sandbox.Result, error) {
+func (r *run) outcome() (*posture.Result, error) {
 	r.setTimer(r.t.cfg.Within, "")
 	if r.door == nil {
 		r.begin(0)
@@ -223,7 +224,7 @@ func (r *run) outcome() (*sandbox.Result, error) {
 	if at.Began.IsZero() || r.broke() {
 		return nil, r.unbegun()
 	}
-	res := &sandbox.Result{ID: r.spec.ID, State: sandbox.Completed, Path: sandbox.PathCold, Gone: at.Torn, Start: at.Raised}
+	res := &posture.Result{ID: r.spec.ID, State: posture.Completed, Path: posture.PathCold, Gone: at.Torn, Start: at.Raised}
 	used := r.usage(res)
 	r.verdict(res, w, used)
 	stdout, cut1 := r.out.text()
@@ -237,7 +238,7 @@ func (r *run) outcome() (*sandbox.Result, error) {
 	res.OutputFiles, res.Skipped = scratch.Collect(r.scratch, r.spec.Files)
 	res.End = time.Now()
 	res.WallTime = res.End.Sub(res.Start)
-	res.Stages = []sandbox.Stage{{Name: "runtime", Took: at.Began.Sub(at.Raised)}, {Name: "program", Took: at.Ended.Sub(at.Began)}, {Name: "collect", Took: res.End.Sub(at.Torn)}}
+	res.Stages = []posture.Stage{{Name: "runtime", Took: at.Began.Sub(at.Raised)}, {Name: "program", Took: at.Ended.Sub(at.Began)}, {Name: "collect", Took: res.End.Sub(at.Torn)}}
 	return res, nil
 }
 
@@ -249,7 +250,7 @@ func (r *run) broke() bool {
 }
 
 // setTimer stops the run after d.
-func (r *run) setTimer(d time.Duration, why sandbox.Reason) {
+func (r *run) setTimer(d time.Duration, why posture.Reason) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.timer != nil {
@@ -305,7 +306,7 @@ func (r *run) begin(pid int) error {
 	case r.tried != nil:
 		r.tried(r.t.groups.held(pid, r.bundle))
 	}
-	r.setTimer(r.spec.Timeout, sandbox.ReasonWall)
+	r.setTimer(r.spec.Timeout, posture.ReasonWall)
 	if !r.t.root && pid > 0 {
 		go r.weigh(pid)
 	}
@@ -331,7 +332,7 @@ func (r *run) look() {
 
 // stop ends the run, for the first reason there is; an empty one is that it did
 // not begin in time.
-func (r *run) stop(why sandbox.Reason) {
+func (r *run) stop(why posture.Reason) {
 	r.mu.Lock()
 	first := !r.stopped
 	if first {
@@ -399,7 +400,7 @@ func (r *run) unbegun() error {
 	said := complaint(filepath.Join(r.home, "log"), wrote)
 	v := r.t.runtime.version
 	switch {
-	case why == sandbox.ReasonHalt:
+	case why == posture.ReasonHalt:
 		return failed(holdfast.KindSpawn, "run: it was stopped before it began", context.Canceled)
 	case stopped:
 		return &holdfast.Error{Kind: holdfast.KindSpawn, Why: fmt.Sprintf("%s started no program within %s: %s", v, r.t.cfg.Within, said), Hint: "try `" + r.t.runtime.path + "` by hand; what it began is ended"}

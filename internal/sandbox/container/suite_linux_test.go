@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/container"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/sandboxtest"
@@ -119,22 +120,22 @@ func TestRootlessPosture(t *testing.T) {
 	c, _ := open(t, nil)
 	p := c.Posture()
 	root := os.Geteuid() == 0
-	if root != (p.Mode == "root") || root != up(c, sandbox.WallNet) || root != up(c, sandbox.WallScratch) {
+	if root != (p.Mode == "root") || root != up(c, posture.WallNet) || root != up(c, posture.WallScratch) {
 		t.Errorf("%+v", p)
 	}
 	if root {
 		return
 	}
-	for _, w := range []sandbox.Wall{sandbox.WallMemory, sandbox.WallCPU, sandbox.WallPids, sandbox.WallNet, sandbox.WallScratch} {
+	for _, w := range []posture.Wall{posture.WallMemory, posture.WallCPU, posture.WallPids, posture.WallNet, posture.WallScratch} {
 		if p.Down[w] == "" || p.Instead[w] == "" || up(c, w) {
 			t.Errorf("of %s it says %q and %q", w, p.Down[w], p.Instead[w])
 		}
-		spec := sandbox.Spec{ID: "need", Language: "python3", Code: []byte("print(1)"), Need: []sandbox.Wall{w}}
-		if res, err := c.Run(t.Context(), spec); holdfast.KindOf(err) != holdfast.KindSpawn || !strings.Contains(err.Error(), "is missing "+string(w)) || res == nil || res.State != sandbox.SpawnError {
+		spec := sandbox.Spec{ID: "need", Language: "python3", Code: []byte("print(1)"), Need: []posture.Wall{w}}
+		if res, err := c.Run(t.Context(), spec); holdfast.KindOf(err) != holdfast.KindSpawn || !strings.Contains(err.Error(), "is missing "+string(w)) || res == nil || res.State != posture.SpawnError {
 			t.Errorf("%s: %v %+v", w, err, res)
 		}
 	}
-	for _, w := range []sandbox.Wall{sandbox.WallPID, sandbox.WallMount, sandbox.WallUTS, sandbox.WallIPC, sandbox.WallUser, sandbox.WallSeccomp, sandbox.WallRights} {
+	for _, w := range []posture.Wall{posture.WallPID, posture.WallMount, posture.WallUTS, posture.WallIPC, posture.WallUser, posture.WallSeccomp, posture.WallRights} {
 		if !up(c, w) {
 			t.Errorf("%s does not stand: %s", w, p.Down[w])
 		}
@@ -149,16 +150,16 @@ func TestRootlessPosture(t *testing.T) {
 type small struct{ *container.Tier }
 
 // Run implements sandboxtest.Runner.
-func (s small) Run(ctx context.Context, spec sandbox.Spec) (*sandbox.Result, error) {
+func (s small) Run(ctx context.Context, spec sandbox.Spec) (*posture.Result, error) {
 	if os.Geteuid() != 0 { // whose containers lack walls that every attempt asks for
-		spec.Need = slices.DeleteFunc(slices.Clone(spec.Need), func(w sandbox.Wall) bool { return !up(s.Tier, w) })
+		spec.Need = slices.DeleteFunc(slices.Clone(spec.Need), func(w posture.Wall) bool { return !up(s.Tier, w) })
 	}
 	return s.Tier.Run(ctx, modest(spec))
 }
 
 // modest asks for the process tier's limits where spec asks for none.
 func modest(spec sandbox.Spec) sandbox.Spec {
-	limits := sandbox.LimitsOf(sandbox.TierProcess)
+	limits := sandbox.LimitsOf(posture.TierProcess)
 	if spec.Timeout == 0 {
 		spec.Timeout = limits.Timeout
 	}

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/copies/image"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/heir"
@@ -64,7 +65,7 @@ type Tier struct {
 	root    bool
 	name    string // of this process: number and start; and of this tier
 	line    heir.Line
-	posture sandbox.Posture
+	posture posture.Posture
 	house   *house // nil without an image
 	seq     atomic.Uint64
 	running sync.WaitGroup
@@ -203,7 +204,7 @@ func (t *Tier) trouble(err error) {
 }
 
 // Posture is which walls stand here (D20), as Open tried them.
-func (t *Tier) Posture() sandbox.Posture {
+func (t *Tier) Posture() posture.Posture {
 	p := t.posture
 	p.Up, p.Down, p.Instead, p.Unbound = slices.Clone(p.Up), maps.Clone(p.Down), maps.Clone(p.Instead), maps.Clone(p.Unbound)
 	p.Runtime = t.Runtime()
@@ -223,7 +224,7 @@ func (t *Tier) prepare(ctx context.Context, spec sandbox.Spec) (sandbox.Spec, sa
 
 // prepare is what every runtime of the tier makes of a request.
 func prepare(ctx context.Context, spec sandbox.Spec, secret func(string) bool, from Programs) (sandbox.Spec, sandbox.Program, error) {
-	spec.Tier = sandbox.TierContainer
+	spec.Tier = posture.TierContainer
 	spec, err := sandbox.Check(spec, secret)
 	if err != nil {
 		return sandbox.Spec{}, sandbox.Program{}, err
@@ -243,8 +244,8 @@ func prepare(ctx context.Context, spec sandbox.Spec, secret func(string) bool, f
 // ran, whatever came of it; else nothing of it has run, and the error is a
 // *holdfast.Error of the document's kinds (003 2.1, 2.2). Where a wall was at
 // fault, and not the request, there is a result too, in SPAWN_ERROR.
-func (t *Tier) Run(ctx context.Context, spec sandbox.Spec) (*sandbox.Result, error) {
-	at := sandbox.Instants{Received: time.Now()}
+func (t *Tier) Run(ctx context.Context, spec sandbox.Spec) (*posture.Result, error) {
+	at := posture.Instants{Received: time.Now()}
 	spec, p, err := t.prepare(ctx, spec)
 	if err != nil {
 		return nil, err
@@ -259,19 +260,19 @@ func (t *Tier) Run(ctx context.Context, spec sandbox.Spec) (*sandbox.Result, err
 }
 
 // lacking refuses a request for walls that do not stand (D20).
-func lacking(posture sandbox.Posture, need []sandbox.Wall, p sandbox.Program) error {
-	missing := posture.Missing(need)
+func lacking(up posture.Posture, need []posture.Wall, p sandbox.Program) error {
+	missing := up.Missing(need)
 	if len(missing) == 0 {
 		return nil
 	}
 	return &holdfast.Error{
 		Kind: holdfast.KindSpawn,
-		Why:  fmt.Sprintf("the container tier is missing %s here: %s", sandbox.Asked(missing), posture.Down[missing[0]]),
-		Hint: "`holdfast doctor` says how to have every wall; to take less, write in holdfast.yaml under `boundaries:`, as one entry: " + posture.Lesser("exec/"+p.Exact),
+		Why:  fmt.Sprintf("the container tier is missing %s here: %s", posture.Asked(missing), up.Down[missing[0]]),
+		Hint: "`holdfast doctor` says how to have every wall; to take less, write in holdfast.yaml under `boundaries:`, as one entry: " + up.Lesser("exec/"+p.Exact),
 	}
 }
 
-func (t *Tier) run(ctx context.Context, spec sandbox.Spec, p sandbox.Program, at sandbox.Instants) (*sandbox.Result, error) {
+func (t *Tier) run(ctx context.Context, spec sandbox.Spec, p sandbox.Program, at posture.Instants) (*posture.Result, error) {
 	if err := t.enter(); err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/container"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process"
@@ -74,7 +75,7 @@ func open(t *testing.T, change func(*container.Config)) (*container.Tier, string
 }
 
 // need is every wall that stands here.
-func need(c *container.Tier) []sandbox.Wall { return c.Posture().Up }
+func need(c *container.Tier) []posture.Wall { return c.Posture().Up }
 
 func TestRun(t *testing.T) {
 	c, dir := open(t, nil)
@@ -82,22 +83,22 @@ func TestRun(t *testing.T) {
 	for name, tc := range map[string]struct {
 		code  string
 		spec  sandbox.Spec
-		want  sandbox.State
-		why   sandbox.Reason
+		want  posture.State
+		why   posture.Reason
 		exit  int
 		out   string
 		files map[string]string
 	}{
-		"hello":   {code: "print('hello')", want: sandbox.Completed, out: "hello\n"},
-		"fails":   {code: "import sys; sys.exit(3)", want: sandbox.Completed, exit: 3},
-		"137":     {code: "import sys; sys.exit(137)", want: sandbox.Completed, exit: 137},
-		"node":    {code: "console.log(6*7)", spec: sandbox.Spec{Language: "node"}, want: sandbox.Completed, out: "42\n"},
-		"timeout": {code: "while True: pass", spec: sandbox.Spec{Timeout: 300 * time.Millisecond}, want: sandbox.Timeout, why: sandbox.ReasonWall, exit: 137},
-		"oom":     {code: "b=bytearray(200<<20)\nfor i in range(0,len(b),4096): b[i]=1\nprint('held')", spec: sandbox.Spec{MemoryMB: 48}, want: sandbox.OOM, why: sandbox.ReasonOOM, exit: 137},
-		"output":  {code: "import os\nwhile True: os.write(1,b'y'*65536)", want: sandbox.Completed, why: sandbox.ReasonOutput, exit: 137},
-		"exec":    {code: "import os; os.execv('/usr/bin/python3.11',['x'])", want: sandbox.SyscallBlocked, why: sandbox.ReasonEscape, exit: 159},
-		"signal":  {code: "import ctypes; ctypes.string_at(0)", want: sandbox.Completed, why: sandbox.ReasonSignal, exit: 139},
-		"files":   {code: "open('a/b.txt','w').write('x'); print(open('a/f').read()); import os; os.symlink('/etc','l')", spec: sandbox.Spec{Files: map[string][]byte{"a/f": []byte("given")}}, want: sandbox.Completed, out: "given\n", files: map[string]string{"a/b.txt": "x"}},
+		"hello":   {code: "print('hello')", want: posture.Completed, out: "hello\n"},
+		"fails":   {code: "import sys; sys.exit(3)", want: posture.Completed, exit: 3},
+		"137":     {code: "import sys; sys.exit(137)", want: posture.Completed, exit: 137},
+		"node":    {code: "console.log(6*7)", spec: sandbox.Spec{Language: "node"}, want: posture.Completed, out: "42\n"},
+		"timeout": {code: "while True: pass", spec: sandbox.Spec{Timeout: 300 * time.Millisecond}, want: posture.Timeout, why: posture.ReasonWall, exit: 137},
+		"oom":     {code: "b=bytearray(200<<20)\nfor i in range(0,len(b),4096): b[i]=1\nprint('held')", spec: sandbox.Spec{MemoryMB: 48}, want: posture.OOM, why: posture.ReasonOOM, exit: 137},
+		"output":  {code: "import os\nwhile True: os.write(1,b'y'*65536)", want: posture.Completed, why: posture.ReasonOutput, exit: 137},
+		"exec":    {code: "import os; os.execv('/usr/bin/python3.11',['x'])", want: posture.SyscallBlocked, why: posture.ReasonEscape, exit: 159},
+		"signal":  {code: "import ctypes; ctypes.string_at(0)", want: posture.Completed, why: posture.ReasonSignal, exit: 139},
+		"files":   {code: "open('a/b.txt','w').write('x'); print(open('a/f').read()); import os; os.symlink('/etc','l')", spec: sandbox.Spec{Files: map[string][]byte{"a/f": []byte("given")}}, want: posture.Completed, out: "given\n", files: map[string]string{"a/b.txt": "x"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := tc.spec
@@ -105,7 +106,7 @@ func TestRun(t *testing.T) {
 			if spec.Language == "" {
 				spec.Language = "python3"
 			}
-			if tc.why == sandbox.ReasonOOM && !up(c, sandbox.WallMemory) {
+			if tc.why == posture.ReasonOOM && !up(c, posture.WallMemory) {
 				t.Skip("no control group holds its memory here, and the posture says so")
 			}
 			res, err := c.Run(t.Context(), spec)
@@ -135,7 +136,7 @@ func TestRun(t *testing.T) {
 	nothingLeft(t, dir)
 }
 
-func up(c *container.Tier, w sandbox.Wall) bool {
+func up(c *container.Tier, w posture.Wall) bool {
 	for _, have := range c.Posture().Up {
 		if have == w {
 			return true

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -27,7 +28,7 @@ func (t *Tier) try(ctx context.Context) error {
 	spec := sandbox.Spec{ID: "try", Language: sandbox.Static, Code: nothing(), Timeout: t.cfg.Within, MemoryMB: 64, CPUPeriod: sandbox.DefaultPeriod, CPUQuota: sandbox.DefaultPeriod}
 	var mu sync.Mutex
 	held := map[string]string{"memory": unseen, "cpu": unseen, "pids": unseen}
-	res, err := t.execute(ctx, spec, p, sandbox.Instants{Received: time.Now(), Parsed: time.Now()}, manner{tried: func(down map[string]string) {
+	res, err := t.execute(ctx, spec, p, posture.Instants{Received: time.Now(), Parsed: time.Now()}, manner{tried: func(down map[string]string) {
 		mu.Lock()
 		defer mu.Unlock()
 		if len(held) > 0 {
@@ -54,26 +55,26 @@ var bare = []string{"brk", "clock_gettime", "clone", "clone3", "close", "epoll_c
 	"newfstatat", "open", "openat", "prctl", "pread64", "pwrite64", "read", "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sched_getaffinity", "sched_yield", "set_robust_list", "sigaltstack", "tgkill", "write", "writev", "fstatfs", "statx", "readlinkat", "getdents64", "dup3", "rseq", "capget", "setgroups", "getppid", "poll", "ppoll", "sendmsg", "recvmsg"}
 
 // seen is the posture after a trial.
-func (t *Tier) seen(held map[string]string) sandbox.Posture {
+func (t *Tier) seen(held map[string]string) posture.Posture {
 	v := t.runtime.version
-	p := sandbox.Posture{Tier: sandbox.TierContainer, Mode: "rootless", Groups: "none", Names: t.runtime.version.listens(), Down: map[sandbox.Wall]string{}, Instead: map[sandbox.Wall]string{},
+	p := posture.Posture{Tier: posture.TierContainer, Mode: "rootless", Groups: "none", Names: t.runtime.version.listens(), Down: map[posture.Wall]string{}, Instead: map[posture.Wall]string{},
 		Unbound: map[string]string{"io": "what it writes is memory, and is bounded as that; reading its own read-only runtime is not"}}
-	p.Down[sandbox.WallLandlock] = v.String() + " raises none"
+	p.Down[posture.WallLandlock] = v.String() + " raises none"
 	if t.root {
 		p.Mode, p.Groups = "root", t.groups.mode()
 		for c, why := range held {
-			p.Down[sandbox.Wall(c)] = why
+			p.Down[posture.Wall(c)] = why
 		}
 	} else {
 		const user = " makes no control group for an ordinary user"
-		p.Down[sandbox.WallMemory], p.Instead[sandbox.WallMemory] = v.name+user, "not by a control group: RLIMIT_DATA bounds private memory at the run's limit and 8 MB for each thread"
+		p.Down[posture.WallMemory], p.Instead[posture.WallMemory] = v.name+user, "not by a control group: RLIMIT_DATA bounds private memory at the run's limit and 8 MB for each thread"
 		if p.Names { // so that it is known which process it is
-			p.Instead[sandbox.WallMemory] += ", and a look every 10 ms ends a run whose resident memory is above its limit"
+			p.Instead[posture.WallMemory] += ", and a look every 10 ms ends a run whose resident memory is above its limit"
 		}
-		p.Down[sandbox.WallCPU], p.Instead[sandbox.WallCPU] = v.name+user, "not by a control group: a run may use every processor; RLIMIT_CPU ends it after twice its time limit and 2 s"
-		p.Down[sandbox.WallPids], p.Instead[sandbox.WallPids] = v.name+user, "not by a control group: RLIMIT_NPROC bounds threads"
-		p.Down[sandbox.WallNet], p.Instead[sandbox.WallNet] = v.name+" raises a loopback in the network namespace that it makes for an ordinary user", "the loopback is the container's own and leads nowhere"
-		p.Down[sandbox.WallScratch], p.Instead[sandbox.WallScratch] = "an ordinary user can have no memory mounted for the workspace, which is a folder of the disk", "RLIMIT_FSIZE bounds each file at 100 MB"
+		p.Down[posture.WallCPU], p.Instead[posture.WallCPU] = v.name+user, "not by a control group: a run may use every processor; RLIMIT_CPU ends it after twice its time limit and 2 s"
+		p.Down[posture.WallPids], p.Instead[posture.WallPids] = v.name+user, "not by a control group: RLIMIT_NPROC bounds threads"
+		p.Down[posture.WallNet], p.Instead[posture.WallNet] = v.name+" raises a loopback in the network namespace that it makes for an ordinary user", "the loopback is the container's own and leads nowhere"
+		p.Down[posture.WallScratch], p.Instead[posture.WallScratch] = "an ordinary user can have no memory mounted for the workspace, which is a folder of the disk", "RLIMIT_FSIZE bounds each file at 100 MB"
 		p.Unbound["io"] = "what it writes is a folder of the state directory's disk"
 	}
 	p.Notes = []string{
@@ -86,15 +87,15 @@ func (t *Tier) seen(held map[string]string) sandbox.Posture {
 		p.Notes = append(p.Notes, "how full the disk of the workspace is, it can see, and what another run does to that")
 	}
 	if !p.Names {
-		p.Down[sandbox.WallSeccomp] = "no allowlist holds: " + v.String() + " is given none, and its kernel answers what it knows"
+		p.Down[posture.WallSeccomp] = "no allowlist holds: " + v.String() + " is given none, and its kernel answers what it knows"
 		p.Notes = append(p.Notes[3:], namesNone(v.String())+"what is called outside a language's allowlist is not seen",
 			"a call of "+foreign+" is answered by gVisor's kernel, and ends nothing")
 	}
 	if t.runtime.platform != "" {
-		p.Up = append(p.Up, sandbox.WallGVisor)
+		p.Up = append(p.Up, posture.WallGVisor)
 		p.Notes = append(p.Notes, "a kernel of gVisor's own answers the program's calls, on the platform "+t.runtime.platform)
 	}
-	for _, w := range sandbox.Walls() {
+	for _, w := range posture.Walls() {
 		if p.Down[w] == "" {
 			p.Up = append(p.Up, w)
 		}

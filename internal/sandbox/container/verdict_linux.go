@@ -8,20 +8,21 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
 // stopWords are what standard error says of a run that was stopped, beside the
 // document's own (003 2.1).
-var stopWords = map[sandbox.Reason]string{
-	sandbox.ReasonOutput:  "Killed: more than 64 MB of output",
-	sandbox.ReasonHalt:    "Killed: the run was stopped",
-	sandbox.ReasonRefused: "Killed: more than 100000 calls were refused or answered",
+var stopWords = map[posture.Reason]string{
+	posture.ReasonOutput:  "Killed: more than 64 MB of output",
+	posture.ReasonHalt:    "Killed: the run was stopped",
+	posture.ReasonRefused: "Killed: more than 100000 calls were refused or answered",
 }
 
 // usage is what the run used: by its control group, else by what the runtime and
 // all that it waited for used together.
-func (r *run) usage(res *sandbox.Result) figures {
+func (r *run) usage(res *posture.Result) figures {
 	if r.t.root {
 		f := r.t.groups.read(r.name)
 		res.MemoryPeak, res.PageFaults, res.UserTime, res.SystemTime = f.peak, f.faults, f.user, f.system
@@ -43,7 +44,7 @@ func (f figures) exhausted(limit int64) bool {
 
 // verdict says how the run ended (D15): by what was watched, else by the code
 // with which the runtime ended, which is the program's or 128 and its signal.
-func (r *run) verdict(res *sandbox.Result, w sandbox.Watched, used figures) {
+func (r *run) verdict(res *posture.Result, w sandbox.Watched, used figures) {
 	res.Reason, res.Call, res.Refused = w.Reason, w.Call, w.Refused
 	if res.Reason == "" {
 		r.mu.Lock()
@@ -56,26 +57,26 @@ func (r *run) verdict(res *sandbox.Result, w sandbox.Watched, used figures) {
 		sig = code - 128
 	}
 	switch {
-	case res.Reason == sandbox.ReasonWall:
-		settle(res, sandbox.Timeout, sandbox.ExitLimit, "Timeout: wall-clock limit exceeded")
-	case res.Reason == sandbox.ReasonOOM:
-		settle(res, sandbox.OOM, sandbox.ExitLimit, "OOM: memory limit exceeded")
-	case res.Reason == sandbox.ReasonSyscall || res.Reason == sandbox.ReasonEscape:
-		settle(res, sandbox.SyscallBlocked, sandbox.ExitSyscall, fmt.Sprintf("Seccomp violation: syscall %s blocked", res.Call.Name))
+	case res.Reason == posture.ReasonWall:
+		settle(res, posture.Timeout, posture.ExitLimit, "Timeout: wall-clock limit exceeded")
+	case res.Reason == posture.ReasonOOM:
+		settle(res, posture.OOM, posture.ExitLimit, "OOM: memory limit exceeded")
+	case res.Reason == posture.ReasonSyscall || res.Reason == posture.ReasonEscape:
+		settle(res, posture.SyscallBlocked, posture.ExitSyscall, fmt.Sprintf("Seccomp violation: syscall %s blocked", res.Call.Name))
 	case res.Reason != "":
-		settle(res, sandbox.Completed, sandbox.ExitLimit, stopWords[res.Reason])
+		settle(res, posture.Completed, posture.ExitLimit, stopWords[res.Reason])
 	case sig == int(unix.SIGSYS):
 		// Not asked about: another architecture's call, or a number without a name.
-		res.Reason, res.Call = sandbox.ReasonEscape, &sandbox.Call{Name: unnamed}
-		settle(res, sandbox.SyscallBlocked, sandbox.ExitSyscall, fmt.Sprintf("Seccomp violation: syscall %s blocked", unnamed))
+		res.Reason, res.Call = posture.ReasonEscape, &posture.Call{Name: unnamed}
+		settle(res, posture.SyscallBlocked, posture.ExitSyscall, fmt.Sprintf("Seccomp violation: syscall %s blocked", unnamed))
 	case (sig == int(unix.SIGKILL) || code == 128+int(unix.SIGKILL) && r.door == nil) && used.exhausted(r.spec.MemoryMB<<20):
-		res.Reason = sandbox.ReasonOOM
-		settle(res, sandbox.OOM, sandbox.ExitLimit, "OOM: memory limit exceeded")
+		res.Reason = posture.ReasonOOM
+		settle(res, posture.OOM, posture.ExitLimit, "OOM: memory limit exceeded")
 	case code < 0 || sig == int(unix.SIGKILL):
-		res.Reason = sandbox.ReasonSignal
-		settle(res, sandbox.Completed, sandbox.ExitLimit, "Killed: the host ended the run")
+		res.Reason = posture.ReasonSignal
+		settle(res, posture.Completed, posture.ExitLimit, "Killed: the host ended the run")
 	case sig != 0:
-		res.Signal, res.Reason, res.ExitCode = sig, sandbox.ReasonSignal, code
+		res.Signal, res.Reason, res.ExitCode = sig, posture.ReasonSignal, code
 		res.Err = fmt.Sprintf("the program died of signal %d (%s)", sig, strings.ToLower(unix.SignalName(syscall.Signal(sig))))
 	case w.Left != nil:
 		res.ExitCode = *w.Left
@@ -87,7 +88,7 @@ func (r *run) verdict(res *sandbox.Result, w sandbox.Watched, used figures) {
 // unnamed stands for a call that the kernel ended a program for without asking.
 const unnamed = "unknown"
 
-func settle(res *sandbox.Result, state sandbox.State, code int, words string) {
+func settle(res *posture.Result, state posture.State, code int, words string) {
 	res.State, res.ExitCode, res.Err = state, code, words
 	res.Stderr = append(res.Stderr, words+"\n"...)
 }

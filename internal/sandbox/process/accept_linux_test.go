@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -18,30 +19,30 @@ import (
 type accepted struct {
 	code string
 	spec sandbox.Spec
-	wall sandbox.Wall // that must stand; where it does not, the run is refused for it
-	want func(*sandbox.Result) bool
+	wall posture.Wall // that must stand; where it does not, the run is refused for it
+	want func(*posture.Result) bool
 }
 
-func printed(text string) func(*sandbox.Result) bool {
-	return func(r *sandbox.Result) bool {
-		return r.State == sandbox.Completed && r.ExitCode == 0 && string(r.Stdout) == text
+func printed(text string) func(*posture.Result) bool {
+	return func(r *posture.Result) bool {
+		return r.State == posture.Completed && r.ExitCode == 0 && string(r.Stdout) == text
 	}
 }
 
-func raised(text string) func(*sandbox.Result) bool {
-	return func(r *sandbox.Result) bool {
-		return r.State == sandbox.Completed && r.ExitCode == 1 && strings.Contains(string(r.Stderr), text)
+func raised(text string) func(*posture.Result) bool {
+	return func(r *posture.Result) bool {
+		return r.State == posture.Completed && r.ExitCode == 1 && strings.Contains(string(r.Stderr), text)
 	}
 }
 
-func blocked(call string) func(*sandbox.Result) bool {
-	return func(r *sandbox.Result) bool {
-		return r.State == sandbox.SyscallBlocked && r.ExitCode == 159 && r.Call != nil && r.Call.Name == call && string(r.Stderr) == "Seccomp violation: syscall "+call+" blocked\n"
+func blocked(call string) func(*posture.Result) bool {
+	return func(r *posture.Result) bool {
+		return r.State == posture.SyscallBlocked && r.ExitCode == 159 && r.Call != nil && r.Call.Name == call && string(r.Stderr) == "Seccomp violation: syscall "+call+" blocked\n"
 	}
 }
 
-func outOfMemory(r *sandbox.Result) bool {
-	return r.State == sandbox.OOM && r.ExitCode == 137 && strings.HasSuffix(string(r.Stderr), "OOM: memory limit exceeded\n")
+func outOfMemory(r *posture.Result) bool {
+	return r.State == posture.OOM && r.ExitCode == 137 && strings.HasSuffix(string(r.Stderr), "OOM: memory limit exceeded\n")
 }
 
 const busyFor = "import time\nb=bytearray(64<<20)\nfor i in range(0,len(b),4096): b[i]=1\nwhile time.process_time()<0.5: pass\n"
@@ -51,14 +52,14 @@ func criteria() map[string]accepted {
 	half := sandbox.Spec{CPUPeriod: 100 * time.Millisecond, CPUQuota: 50 * time.Millisecond}
 	return map[string]accepted{
 		"CE-AC1 successful execution": {code: "print('hello')", want: printed("hello\n")},
-		"CE-AC2 timeout enforcement": {code: "while True: pass", spec: sandbox.Spec{Timeout: 5 * time.Second}, want: func(r *sandbox.Result) bool {
-			return r.State == sandbox.Timeout && r.ExitCode == 137 && r.WallTime >= 5*time.Second && r.WallTime < 8*time.Second && string(r.Stderr) == "Timeout: wall-clock limit exceeded\n"
+		"CE-AC2 timeout enforcement": {code: "while True: pass", spec: sandbox.Spec{Timeout: 5 * time.Second}, want: func(r *posture.Result) bool {
+			return r.State == posture.Timeout && r.ExitCode == 137 && r.WallTime >= 5*time.Second && r.WallTime < 8*time.Second && string(r.Stderr) == "Timeout: wall-clock limit exceeded\n"
 		}},
-		"CE-AC3 memory limit": {code: "x=[1]*999999999", spec: sandbox.Spec{MemoryMB: 256}, wall: sandbox.WallMemory, want: outOfMemory},
+		"CE-AC3 memory limit": {code: "x=[1]*999999999", spec: sandbox.Spec{MemoryMB: 256}, wall: posture.WallMemory, want: outOfMemory},
 		"CE-AC4 network":      {code: "import socket; socket.create_connection(('8.8.8.8', 53))", want: raised("PermissionError")},
 		"CE-AC5 filesystem":   {code: "open('/etc/passwd')", want: raised("FileNotFoundError")},
 		"CE-AC6 seccomp":      {code: "import os; os.execve('/bin/sh', ['sh'], {})", want: blocked("execve")},
-		"CE-AC8 resource stats": {code: busyFor, want: func(r *sandbox.Result) bool {
+		"CE-AC8 resource stats": {code: busyFor, want: func(r *posture.Result) bool {
 			cpu := r.UserTime + r.SystemTime
 			return r.ExitCode == 0 && r.MemoryPeak >= 64<<20 && r.MemoryPeak < 160<<20 && cpu > 400*time.Millisecond && cpu < 1200*time.Millisecond
 		}},
@@ -66,8 +67,8 @@ func criteria() map[string]accepted {
 		"SB-AC2 no connection":          {code: "import socket\ns=socket.socket(); s.connect(('127.0.0.1', 22))", want: raised("PermissionError: [Errno 13]")},
 		"SB-AC3 read-only root":         {code: "open('/usr/x', 'w')", want: raised("Read-only file system")},
 		"SB-AC4 ptrace":                 {code: ptrace, want: blocked("ptrace")},
-		"SB-AC5 OOM at the limit":       {code: "l=[]\nwhile True: l.append(bytearray(1<<20))", spec: sandbox.Spec{MemoryMB: 256}, wall: sandbox.WallMemory, want: outOfMemory},
-		"SB-AC6 throttled to its quota": {code: "import time\ne=time.time()+2\nwhile time.time()<e: pass", spec: half, wall: sandbox.WallCPU, want: func(r *sandbox.Result) bool {
+		"SB-AC5 OOM at the limit":       {code: "l=[]\nwhile True: l.append(bytearray(1<<20))", spec: sandbox.Spec{MemoryMB: 256}, wall: posture.WallMemory, want: outOfMemory},
+		"SB-AC6 throttled to its quota": {code: "import time\ne=time.time()+2\nwhile time.time()<e: pass", spec: half, wall: posture.WallCPU, want: func(r *posture.Result) bool {
 			return r.ExitCode == 0 && r.UserTime+r.SystemTime < 1400*time.Millisecond
 		}},
 		"SB-AC7 its scratch": {code: "open('/tmp/test.txt','w').write('kept'); print(open('/tmp/test.txt').read())", want: printed("kept\n")},
@@ -85,11 +86,11 @@ func TestAcceptance_003_2(t *testing.T) {
 			spec := c.spec
 			spec.ID, spec.Language, spec.Code, spec.Need = "accept", "python3", []byte(c.code), anyWalls
 			if c.wall != "" {
-				spec.Need = []sandbox.Wall{c.wall}
+				spec.Need = []posture.Wall{c.wall}
 			}
 			res, err := b.Run(t.Context(), spec)
 			if c.wall != "" && !slices.Contains(b.Posture().Up, c.wall) {
-				if holdfast.KindOf(err) != holdfast.KindCgroup || res == nil || res.ExitCode != sandbox.ExitSpawn {
+				if holdfast.KindOf(err) != holdfast.KindCgroup || res == nil || res.ExitCode != posture.ExitSpawn {
 					t.Errorf("nothing holds it, and it is not refused: %+v, %v", res, err)
 				}
 				return
@@ -144,7 +145,7 @@ func TestStates_003_2_ofRealRuns(t *testing.T) {
 		"halted":    {code: "while True: pass", halt: true, want: well},
 	}
 	check := func(name string, c ending) {
-		if name == "memory" && !slices.Contains(b.Posture().Up, sandbox.WallMemory) {
+		if name == "memory" && !slices.Contains(b.Posture().Up, posture.WallMemory) {
 			return // MemoryError, or what is looked at in its place: another state
 		}
 		spec := sandbox.Spec{ID: "states", Language: "python3", Code: []byte(c.code), MemoryMB: c.mb, Timeout: sandbox.MaxTimeout, Need: anyWalls}
@@ -198,7 +199,7 @@ func TestLimits_003_2_1_ofRealRuns(t *testing.T) {
 	if why := res.Posture.Unbound["io"]; why == "" {
 		t.Errorf("nothing says whether disk I/O is bounded: %+v", res.Posture)
 	}
-	for _, up := range []sandbox.Wall{sandbox.WallMemory, sandbox.WallCPU, sandbox.WallPids} {
+	for _, up := range []posture.Wall{posture.WallMemory, posture.WallCPU, posture.WallPids} {
 		if !slices.Contains(res.Posture.Up, up) && res.Posture.Down[up] == "" {
 			t.Errorf("nothing says why %s is not bounded", up)
 		}

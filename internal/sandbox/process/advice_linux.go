@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 )
 
 // adviceFor says what to do where no code can be run, by the kind of the error
@@ -68,11 +68,11 @@ func masked(mountinfo string) bool {
 }
 
 // adviceAbout says what to do about a wall that is known not to stand.
-func adviceAbout(w sandbox.Wall) string {
+func adviceAbout(w posture.Wall) string {
 	switch w {
-	case sandbox.WallMemory, sandbox.WallCPU, sandbox.WallPids:
+	case posture.WallMemory, posture.WallCPU, posture.WallPids:
 		return "until then a run needs a contract that names the lesser posture"
-	case sandbox.WallLandlock:
+	case posture.WallLandlock:
 		return "a kernel from 5.13 on has it, where `lsm=` lists it; the other walls do without"
 	}
 	return ""

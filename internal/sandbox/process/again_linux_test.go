@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -31,7 +32,7 @@ func TestARunSurvivesItsLaunchersDeath(t *testing.T) {
 	spec := sandbox.Spec{ID: "again", Language: sandbox.Static, Code: probe(), Need: anyWalls}
 	ran := func(how string) {
 		t.Helper()
-		if res, err := b.Run(t.Context(), spec); err != nil || res.State != sandbox.Completed || res.ExitCode != 0 {
+		if res, err := b.Run(t.Context(), spec); err != nil || res.State != posture.Completed || res.ExitCode != 0 {
 			t.Errorf("%s: %v %+v", how, err, res)
 		}
 	}
@@ -71,9 +72,9 @@ func TestARunSurvivesItsLaunchersDeath(t *testing.T) {
 		switch {
 		case err != nil:
 			t.Errorf("killed %v after its beginning: %v", after, err)
-		case res.ExitCode == sandbox.ExitLimit && res.Reason == sandbox.ReasonSignal:
+		case res.ExitCode == posture.ExitLimit && res.Reason == posture.ReasonSignal:
 			ended++ // it had begun
-		case res.ExitCode != 0 || res.State != sandbox.Completed:
+		case res.ExitCode != 0 || res.State != posture.Completed:
 			t.Errorf("%+v", res)
 		}
 	}
@@ -110,7 +111,7 @@ func TestCodeIsNotRunTwice(t *testing.T) {
 	if !<-began || err != nil {
 		t.Fatal(err)
 	}
-	if string(res.Stdout) != "began\n" || res.ExitCode != sandbox.ExitLimit || res.Reason != sandbox.ReasonSignal || time.Since(start) > 15*time.Second {
+	if string(res.Stdout) != "began\n" || res.ExitCode != posture.ExitLimit || res.Reason != posture.ReasonSignal || time.Since(start) > 15*time.Second {
 		t.Errorf("after %v: %+v", time.Since(start), res)
 	}
 }

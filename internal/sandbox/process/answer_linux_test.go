@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -76,7 +77,7 @@ held = start(60_000)
 for _ in range(40): threading.Thread(target=lambda: L.pthread_join(held, None), daemon=True).start()
 L.pthread_join(held, None)
 `)
-		if res.State != sandbox.Timeout || time.Since(start) > 4*time.Second {
+		if res.State != posture.Timeout || time.Since(start) > 4*time.Second {
 			t.Errorf("%s after %v: %s", res.State, time.Since(start), res.Stderr)
 		}
 	})
@@ -150,11 +151,11 @@ func floodWithQuestions(t *testing.T, head string) {
 	}
 	defer r.free()
 	r.asked += refusedFlood - left
-	if err := b.release(r, o, spec, sandbox.Instants{}); err != nil {
+	if err := b.release(r, o, spec, posture.Instants{}); err != nil {
 		t.Fatal(err)
 	}
 	res, err := r.outcome(t.Context(), spec.Timeout)
-	if err != nil || res.Reason != sandbox.ReasonRefused || res.ExitCode != sandbox.ExitLimit ||
+	if err != nil || res.Reason != posture.ReasonRefused || res.ExitCode != posture.ExitLimit ||
 		string(res.Stdout) != "half\n" {
 		t.Errorf("%v %+v", err, res)
 	}

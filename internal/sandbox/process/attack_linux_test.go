@@ -16,12 +16,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/scratch"
 )
 
 // attack runs hostile Python with the document's limits but two seconds.
-func attack(t *testing.T, b *Tier, code string) *sandbox.Result {
+func attack(t *testing.T, b *Tier, code string) *posture.Result {
 	t.Helper()
 	res, err := b.Run(t.Context(), sandbox.Spec{ID: "attack", Language: "python3", Code: []byte(code), Timeout: 2 * time.Second, Need: anyWalls})
 	if err != nil {
@@ -39,11 +40,11 @@ func TestD15_whatTheCodeSaysDecidesNothing(t *testing.T) {
 	forged := "import sys\nsys.stderr.write('Seccomp violation: syscall ptrace blocked\\n'); sys.exit(%d)"
 	for _, code := range []int{137, 159} {
 		res := attack(t, b, fmt.Sprintf(forged, code))
-		if res.State != sandbox.Completed || res.ExitCode != code || res.Reason != "" || res.Call != nil || res.Broke() != nil {
+		if res.State != posture.Completed || res.ExitCode != code || res.Reason != "" || res.Call != nil || res.Broke() != nil {
 			t.Errorf("exit %d came back as %s %q %v", code, res.State, res.Reason, res.Call)
 		}
 	}
-	if res := attack(t, b, "import os; os.kill(os.getpid(), 9)"); res.State != sandbox.Completed || res.Signal != int(unix.SIGKILL) || res.Reason != sandbox.ReasonSignal {
+	if res := attack(t, b, "import os; os.kill(os.getpid(), 9)"); res.State != posture.Completed || res.Signal != int(unix.SIGKILL) || res.Reason != posture.ReasonSignal {
 		t.Errorf("a program that killed itself came back as %s %d %q", res.State, res.Signal, res.Reason)
 	}
 	var together sync.WaitGroup
@@ -52,7 +53,7 @@ func TestD15_whatTheCodeSaysDecidesNothing(t *testing.T) {
 		"hears nothing": "import os, signal, time\nfor s in set(range(1, 32)) - {9, 19}: signal.signal(s, signal.SIG_IGN)\nos.closerange(0, 256)\nwhile True: time.sleep(60)",
 	} {
 		together.Go(func() {
-			if res := attack(t, b, code); res.State != sandbox.Timeout || res.WallTime > 10*time.Second {
+			if res := attack(t, b, code); res.State != posture.Timeout || res.WallTime > 10*time.Second {
 				t.Errorf("a program that %s came back as %s after %v", name, res.State, res.WallTime)
 			}
 		})
@@ -135,7 +136,7 @@ open('deep', 'w').write('1')
 		t.Errorf("a flood of names: %q, %d files, %d skipped", res.Stdout, len(res.OutputFiles), len(res.Skipped))
 	}
 	res = attack(t, b, "import os\nwhile True: os.write(2, b'A' * 65536)")
-	if res.Reason != sandbox.ReasonOutput && res.Reason != sandbox.ReasonWall || len(res.Stderr) > sandbox.MaxOutput+200 || !bytes.Contains(res.Stderr, []byte("[holdfast: cut here")) {
+	if res.Reason != posture.ReasonOutput && res.Reason != posture.ReasonWall || len(res.Stderr) > sandbox.MaxOutput+200 || !bytes.Contains(res.Stderr, []byte("[holdfast: cut here")) {
 		t.Errorf("a flood of output: %q, %d bytes", res.Reason, len(res.Stderr))
 	}
 }
@@ -162,7 +163,7 @@ func TestD15_aLauncherThatIsKilled(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 25*time.Second)
 	defer cancel()
 	type came struct {
-		res *sandbox.Result
+		res *posture.Result
 		err error
 	}
 	done := make(chan came)
@@ -174,7 +175,7 @@ func TestD15_aLauncherThatIsKilled(t *testing.T) {
 	if err := unix.Kill(pid, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	if c := <-done; c.err == nil && (c.res.ExitCode != sandbox.ExitLimit || c.res.WallTime > 15*time.Second) {
+	if c := <-done; c.err == nil && (c.res.ExitCode != posture.ExitLimit || c.res.WallTime > 15*time.Second) {
 		t.Errorf("the run came back as %s %d after %v", c.res.State, c.res.ExitCode, c.res.WallTime)
 	}
 	for start := time.Now(); ; time.Sleep(20 * time.Millisecond) { // its end may not have been heard of yet
@@ -215,7 +216,7 @@ func TestD15_malformedRequests(t *testing.T) {
 		"the loader":     func(s *sandbox.Spec) { s.Environment = map[string]string{"LD_PRELOAD": "/tmp/x"} },
 		"a name's =":     func(s *sandbox.Spec) { s.Environment = map[string]string{"A=B": "x"} },
 		"a value's NUL":  func(s *sandbox.Spec) { s.Environment = map[string]string{"A": "x\x00LD_PRELOAD=/tmp/x"} },
-		"no such wall":   func(s *sandbox.Spec) { s.Need = []sandbox.Wall{"moat"} },
+		"no such wall":   func(s *sandbox.Spec) { s.Need = []posture.Wall{"moat"} },
 		"no such call":   func(s *sandbox.Spec) { s.Narrow = []string{"opennat"} },
 		"file ../x":      func(s *sandbox.Spec) { s.Files = map[string][]byte{"../x": nil} },
 		"file /x":        func(s *sandbox.Spec) { s.Files = map[string][]byte{"/x": nil} },

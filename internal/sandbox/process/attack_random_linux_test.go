@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -59,7 +60,7 @@ func TestAttack_killedAtAnyMoment(t *testing.T) {
 				cancel()
 				var own *holdfast.Error
 				switch {
-				case err != nil && (!errors.As(err, &own) || own.Kind == "" || res != nil && res.State != sandbox.SpawnError):
+				case err != nil && (!errors.As(err, &own) || own.Kind == "" || res != nil && res.State != posture.SpawnError):
 					t.Errorf("it failed as %v", err)
 				case err == nil && (res.ExitCode == 0 || res.WallTime > 8*time.Second):
 					t.Errorf("it came back as %s %d %q after %v: %q", res.State, res.ExitCode, res.Reason, res.WallTime, res.Stderr)
@@ -120,7 +121,7 @@ func TestAttack_programsThatAreNone(t *testing.T) {
 	t.Parallel()
 	_, b := prepared(t, "static")
 	whole := probe(asking(unix.SYS_GETPID))
-	run := func(code []byte) (*sandbox.Result, error) {
+	run := func(code []byte) (*posture.Result, error) {
 		return b.Run(t.Context(), sandbox.Spec{ID: "elf", Language: sandbox.Static, Code: code, Timeout: time.Second, Need: anyWalls})
 	}
 	random := rand.New(rand.NewPCG(1, 2))
@@ -168,14 +169,14 @@ def go(f):
 `
 	var together sync.WaitGroup
 	together.Go(func() {
-		if res := attack(t, b, head+"def f():\n    while True: pass\ngo(f)"); res.State != sandbox.Timeout {
+		if res := attack(t, b, head+"def f():\n    while True: pass\ngo(f)"); res.State != posture.Timeout {
 			t.Errorf("a loop: %s %d %s", res.State, res.ExitCode, res.Stderr)
 		}
 	})
-	if res := attack(t, b, head+"go(lambda: L.unshare(0x10000000))"); res.ExitCode != sandbox.ExitSyscall || res.Call == nil || res.Call.Name != "unshare" {
+	if res := attack(t, b, head+"go(lambda: L.unshare(0x10000000))"); res.ExitCode != posture.ExitSyscall || res.Call == nil || res.Call.Name != "unshare" {
 		t.Errorf("an escape: %s %d %v %s", res.State, res.ExitCode, res.Call, res.Stderr)
 	}
-	if res := attack(t, b, head+"go(lambda: os._exit(5))"); res.ExitCode != 5 || res.State != sandbox.Completed {
+	if res := attack(t, b, head+"go(lambda: os._exit(5))"); res.ExitCode != 5 || res.State != posture.Completed {
 		t.Errorf("an end: %s %d %s", res.State, res.ExitCode, res.Stderr)
 	}
 	together.Wait()
@@ -244,7 +245,7 @@ L = ctypes.CDLL(None); L.mmap.restype = ctypes.c_void_p
 at = L.mmap(None, 256 << 20, 3, 0x22, -1, 0)
 for p in range(0, 64 << 20, 4096): L.syscall(99, ctypes.c_void_p(at + p))
 print('done')`)})
-	if err != nil || res.State != sandbox.OOM && string(res.Stdout) != "done\n" || time.Since(start) > 7*time.Second {
+	if err != nil || res.State != posture.OOM && string(res.Stdout) != "done\n" || time.Since(start) > 7*time.Second {
 		t.Errorf("memory that is full: %v %+v", err, res)
 	}
 }
@@ -260,7 +261,7 @@ for flags in (0x40022, 0x40022 | 21 << 26):
     try: mmap.mmap(-1, 2 << 20, flags=flags); print('has')
     except OSError as e: print(e.errno)
 `)
-	if string(res.Stdout) != "12\n12\n" || !slices.ContainsFunc(res.Refused, func(r sandbox.Refusal) bool { return r.Name == "mmap" && r.Count == 2 }) {
+	if string(res.Stdout) != "12\n12\n" || !slices.ContainsFunc(res.Refused, func(r posture.Refusal) bool { return r.Name == "mmap" && r.Count == 2 }) {
 		t.Errorf("%s %s %v", res.Stdout, res.Stderr, res.Refused)
 	}
 }

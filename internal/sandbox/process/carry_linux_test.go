@@ -20,6 +20,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/scratch"
 )
@@ -51,25 +52,25 @@ func TestCarry(t *testing.T) {
 }
 
 // bothWays runs code in one that waited and in one that is forked for it.
-func bothWays(t *testing.T, b *Tier, spec sandbox.Spec, check func(*testing.T, *sandbox.Result)) {
+func bothWays(t *testing.T, b *Tier, spec sandbox.Spec, check func(*testing.T, *posture.Result)) {
 	t.Helper()
-	runThrough(t, b, []sandbox.Path{sandbox.PathParked, sandbox.PathForked}, spec, check)
+	runThrough(t, b, []posture.Path{posture.PathParked, posture.PathForked}, spec, check)
 }
 
 // runThrough runs code on each of the paths.
-func runThrough(t *testing.T, b *Tier, paths []sandbox.Path, spec sandbox.Spec,
-	check func(*testing.T, *sandbox.Result)) {
+func runThrough(t *testing.T, b *Tier, paths []posture.Path, spec sandbox.Spec,
+	check func(*testing.T, *posture.Result)) {
 	t.Helper()
 	spec.Language, spec.ID, spec.Need = "python3", "carry", anyWalls
 	for _, path := range paths {
-		if path == sandbox.PathForked && playerCode() == nil {
+		if path == posture.PathForked && playerCode() == nil {
 			continue
 		}
 		res, err := runBy(t, b, path, spec)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if res.Path != path && res.Path != sandbox.PathForked {
+		if res.Path != path && res.Path != posture.PathForked {
 			t.Errorf("it came by %q, not %q", res.Path, path)
 		}
 		check(t, res)
@@ -80,12 +81,12 @@ func runThrough(t *testing.T, b *Tier, paths []sandbox.Path, spec sandbox.Spec,
 // program could find, reach or change.
 func carryInherited(t *testing.T, b, _ *Tier) {
 	for i, name := range slices.Sorted(maps.Keys(inheritances)) {
-		code, through := inheritances[name], []sandbox.Path{sandbox.PathParked, sandbox.PathForked}
+		code, through := inheritances[name], []posture.Path{posture.PathParked, posture.PathForked}
 		if !testrepeat.Enduring {
 			through = through[i%2:][:1] // the one or the other
 		}
 		t.Run(name, func(t *testing.T) {
-			runThrough(t, b, through, sandbox.Spec{Code: []byte(finding + code + "\nprint(found)")}, func(t *testing.T, res *sandbox.Result) {
+			runThrough(t, b, through, sandbox.Spec{Code: []byte(finding + code + "\nprint(found)")}, func(t *testing.T, res *posture.Result) {
 				if string(res.Stdout) != "[]\n" || res.ExitCode != 0 {
 					t.Errorf("%s %q %v", res.Path, bytes.TrimSpace(res.Stdout), strings.TrimSpace(string(res.Stderr)))
 				}
@@ -103,7 +104,7 @@ func carryKept(t *testing.T, b, cold *Tier) {
 	if err != nil || want.ExitCode != 0 {
 		t.Fatalf("%+v %s %v", want, want.Stderr, err)
 	}
-	bothWays(t, b, sandbox.Spec{Code: []byte(keptState)}, func(t *testing.T, got *sandbox.Result) {
+	bothWays(t, b, sandbox.Spec{Code: []byte(keptState)}, func(t *testing.T, got *posture.Result) {
 		a, b := strings.Split(facts(want), "\n"), strings.Split(facts(got), "\n")
 		for i := range min(len(a), len(b)) {
 			if a[i] != b[i] {
@@ -145,7 +146,7 @@ for x in sorted(pages):
 print(mine[0] > 1500, len(mine) - 1)`
 	search := func(code, want string) {
 		t.Helper()
-		bothWays(t, b, sandbox.Spec{Code: []byte(code)}, func(t *testing.T, res *sandbox.Result) {
+		bothWays(t, b, sandbox.Spec{Code: []byte(code)}, func(t *testing.T, res *posture.Result) {
 			if string(res.Stdout) != want {
 				t.Errorf("%s: %q %s, not %q", res.Path, res.Stdout, res.Stderr, want)
 			}
@@ -220,7 +221,7 @@ func carryLate(t *testing.T, b, _ *Tier) {
 				if r == nil {
 					t.Fatal("nobody waits")
 				}
-				if err := b.release(r, o, spec, sandbox.Instants{}); err != nil {
+				if err := b.release(r, o, spec, posture.Instants{}); err != nil {
 					t.Fatal(err)
 				}
 				res, err := r.outcome(t.Context(), spec.Timeout)
@@ -278,7 +279,7 @@ func carryFiles(t *testing.T, b, cold *Tier) {
 				t.Errorf("%s: %v\n%s\nnot\n%s", name, err, facts(got), facts(want))
 			}
 		}
-		bothWays(t, b, sandbox.Spec{Code: []byte(program)}, func(t *testing.T, res *sandbox.Result) {
+		bothWays(t, b, sandbox.Spec{Code: []byte(program)}, func(t *testing.T, res *posture.Result) {
 			if !strings.HasPrefix(string(res.Stdout), "[] [] ") || len(res.Stderr) > 0 || len(res.OutputFiles) > 0 {
 				t.Errorf("%s: who came behind it: %q %q %v", name, res.Stdout, res.Stderr, res.OutputFiles)
 			}
@@ -289,7 +290,7 @@ func carryFiles(t *testing.T, b, cold *Tier) {
 // carryTexts: every text is read as in a cold run, once, and by one process
 // alone.
 func carryTexts(t *testing.T, b, cold *Tier) {
-	paths := []sandbox.Path{sandbox.PathParked, sandbox.PathForked}
+	paths := []posture.Path{posture.PathParked, posture.PathForked}
 	list := texts()
 	names := []string{"a carriage return before an encoding", "two, and an encoding too late", "both ends", "a mark and another encoding, long",
 		"an unknown encoding", "UTF-7", "brackets, long", "a control character"}
@@ -309,7 +310,7 @@ func carryTexts(t *testing.T, b, cold *Tier) {
 		if !testrepeat.Enduring {
 			through = paths[i%2:][:1] // the one or the other
 		}
-		runThrough(t, b, through, sandbox.Spec{Code: []byte(code)}, func(t *testing.T, got *sandbox.Result) {
+		runThrough(t, b, through, sandbox.Spec{Code: []byte(code)}, func(t *testing.T, got *posture.Result) {
 			if facts(got) != facts(want) {
 				t.Errorf("%s, %s:\n%s\nnot\n%s", name, got.Path, facts(got), facts(want))
 			}
@@ -349,7 +350,7 @@ func carryEnvironments(t *testing.T, b, cold *Tier) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
-	bothWays(t, b, sandbox.Spec{Code: []byte("import os; print(sorted(os.environ))")}, func(t *testing.T, res *sandbox.Result) {
+	bothWays(t, b, sandbox.Spec{Code: []byte("import os; print(sorted(os.environ))")}, func(t *testing.T, res *posture.Result) {
 		if string(res.Stdout) != "['HOME', 'PATH', 'PYTHONPATH', 'TMPDIR']\n" {
 			t.Errorf("behind all that: %q", res.Stdout)
 		}
@@ -377,7 +378,7 @@ func carryTimes(t *testing.T, b, _ *Tier) {
 			t.Fatal(err)
 		}
 		var made, piped int64
-		if _, err := fmt.Sscan(string(res.Stdout), &made, &piped); err != nil || res.Path != sandbox.PathParked {
+		if _, err := fmt.Sscan(string(res.Stdout), &made, &piped); err != nil || res.Path != posture.PathParked {
 			t.Fatalf("%s %q %v", res.Path, res.Stdout, err)
 		}
 		at := time.Unix(0, max(made, piped)).Sub(began)
@@ -421,7 +422,7 @@ func carryCrowd(t *testing.T, b, _ *Tier) {
 				}
 				began := time.Now()
 				res, err := b.Run(t.Context(), s)
-				if err == nil && string(res.Stdout) != want && res.Reason != sandbox.ReasonSignal {
+				if err == nil && string(res.Stdout) != want && res.Reason != posture.ReasonSignal {
 					t.Errorf("%q %q, not %q", res.Stdout, res.Stderr, want)
 				}
 				if took := time.Since(began); took > 8*time.Second {

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 )
 
 // findGroups looks for control groups below this process's own, and tries each
@@ -22,7 +22,7 @@ import (
 func findGroups() *cgroups { return findGroupsIn("/proc") }
 
 func findGroupsIn(proc string) *cgroups {
-	c := &cgroups{down: map[sandbox.Wall]string{}}
+	c := &cgroups{down: map[posture.Wall]string{}}
 	c.seq.Store(uint64(time.Now().UnixNano())) // so that two of one process do not meet
 	name, err := supervisorName(proc)
 	if err != nil {

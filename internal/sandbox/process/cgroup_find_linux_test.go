@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 )
 
 // Recorded from running systems; TOP stands for the directory that the test
@@ -58,23 +58,23 @@ func TestEachControllerIsFoundWhereItIs(t *testing.T) {
 		name, cgroup, mounts string
 		offered              map[string]string // cgroup.controllers of version 2 groups
 		want                 string            // controller=version:directory, sorted as locate looks
-		down                 map[sandbox.Wall]string
+		down                 map[posture.Wall]string
 	}{
 		{"hybrid", hybridCgroup, hybridMounts, nil, "memory=v1:memory/service/one cpu=v1:cpu cpuacct=v1:cpuacct pids=v1:pids", nil},
 		{"unified", unifiedCgroup, unifiedMounts, map[string]string{scope: "cpu io memory pids\n"}, "memory=v2:" + scope + " cpu=v2:" + scope + " pids=v2:" + scope, nil},
 		{"unified, partly delegated", unifiedCgroup, unifiedMounts, map[string]string{scope: "memory pids\n"}, "memory=v2:" + scope + " pids=v2:" + scope,
-			map[sandbox.Wall]string{sandbox.WallCPU: "systemd-run --user --scope"}},
+			map[posture.Wall]string{posture.WallCPU: "systemd-run --user --scope"}},
 		{"docker with version 1", dockerV1Cgroup, dockerV1Mounts, nil, "memory=v1:memory cpu=v1:cpu,cpuacct cpuacct=v1:cpu,cpuacct pids=v1:pids", nil},
 		{"namespace of its own", "0::/\n", unifiedMounts, map[string]string{"": "cpu memory pids"}, "memory=v2: cpu=v2: pids=v2:", nil},
 		{"in its own leaf", "0::/a/holdfast-7-9/supervisor\n", unifiedMounts, map[string]string{"a": "cpu memory pids"}, "memory=v2:a cpu=v2:a pids=v2:a", nil},
 		{"in another's leaf", "0::/a/holdfast-8-9/supervisor\n", unifiedMounts, map[string]string{"a/holdfast-8-9/supervisor": "cpu memory pids"},
 			"memory=v2:a/holdfast-8-9/supervisor cpu=v2:a/holdfast-8-9/supervisor pids=v2:a/holdfast-8-9/supervisor", nil},
 		{"controllers of both versions", "4:memory:/m\n0::/u\n", hybridMounts, map[string]string{"unified/u": "cpu pids"}, "memory=v1:memory/m cpu=v2:unified/u pids=v2:unified/u", nil},
-		{"outside of the namespace", "0::/../other\n", unifiedMounts, nil, "", map[sandbox.Wall]string{sandbox.WallMemory: "not in any mount here", sandbox.WallCPU: "not in any mount here", sandbox.WallPids: "not in any mount here"}},
-		{"mounted from outside", "0::/\n", strings.Replace(unifiedMounts, " / ", " /.. ", 1), nil, "", map[sandbox.Wall]string{sandbox.WallMemory: "not in any mount"}},
-		{"another group mounted", "0::/docker/01234\n", strings.Replace(unifiedMounts, " / ", " /docker/0123 ", 1), nil, "", map[sandbox.Wall]string{sandbox.WallMemory: "not in any mount"}},
-		{"none", "", "", nil, "", map[sandbox.Wall]string{sandbox.WallMemory: "cgroup_disable", sandbox.WallCPU: "cgroup_disable", sandbox.WallPids: "cgroup_disable"}},
-		{"nonsense", "x\n:::\n1:\n\x00\n", "1 2 3\n - cgroup2 a b\n", nil, "", map[sandbox.Wall]string{sandbox.WallMemory: "cgroup_disable"}},
+		{"outside of the namespace", "0::/../other\n", unifiedMounts, nil, "", map[posture.Wall]string{posture.WallMemory: "not in any mount here", posture.WallCPU: "not in any mount here", posture.WallPids: "not in any mount here"}},
+		{"mounted from outside", "0::/\n", strings.Replace(unifiedMounts, " / ", " /.. ", 1), nil, "", map[posture.Wall]string{posture.WallMemory: "not in any mount"}},
+		{"another group mounted", "0::/docker/01234\n", strings.Replace(unifiedMounts, " / ", " /docker/0123 ", 1), nil, "", map[posture.Wall]string{posture.WallMemory: "not in any mount"}},
+		{"none", "", "", nil, "", map[posture.Wall]string{posture.WallMemory: "cgroup_disable", posture.WallCPU: "cgroup_disable", posture.WallPids: "cgroup_disable"}},
+		{"nonsense", "x\n:::\n1:\n\x00\n", "1 2 3\n - cgroup2 a b\n", nil, "", map[posture.Wall]string{posture.WallMemory: "cgroup_disable"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			top := t.TempDir()
@@ -82,7 +82,7 @@ func TestEachControllerIsFoundWhereItIs(t *testing.T) {
 				write(t, filepath.Join(top, dir, "cgroup.controllers"), text)
 			}
 			proc := procWith(t, c.cgroup, strings.ReplaceAll(c.mounts, "TOP", top))
-			groups := &cgroups{down: map[sandbox.Wall]string{}}
+			groups := &cgroups{down: map[posture.Wall]string{}}
 			var got []string
 			for _, b := range groups.locate(proc, "holdfast-7-9") {
 				for _, ctl := range b.controllers {
@@ -207,9 +207,9 @@ func TestLimitThatCannotBeSetIsACgroupError(t *testing.T) {
 
 // The same, of the kernel's own refusal.
 func TestLimitThatTheKernelRefusesIsACgroupError(t *testing.T) {
-	for w, s := range map[sandbox.Wall]share{
-		sandbox.WallCPU:  {memory: 64 << 20, pids: 4, period: 100 * time.Millisecond, quota: 10 * time.Microsecond},
-		sandbox.WallPids: {memory: 64 << 20, pids: 1 << 40, period: 100 * time.Millisecond, quota: 100 * time.Millisecond},
+	for w, s := range map[posture.Wall]share{
+		posture.WallCPU:  {memory: 64 << 20, pids: 4, period: 100 * time.Millisecond, quota: 10 * time.Microsecond},
+		posture.WallPids: {memory: 64 << 20, pids: 1 << 40, period: 100 * time.Millisecond, quota: 100 * time.Millisecond},
 	} {
 		c := groupsHere(t, w)
 		g, err := c.create("run", s)
@@ -223,7 +223,7 @@ func TestLimitThatTheKernelRefusesIsACgroupError(t *testing.T) {
 }
 
 func TestNamesAndSharesThatCannotBe(t *testing.T) {
-	c := groupsHere(t, sandbox.WallPids)
+	c := groupsHere(t, posture.WallPids)
 	for _, id := range []string{"", "..", "a/b", "a\nb", strings.Repeat("a", maxGroupID+1)} {
 		if _, err := c.create(id, usual()); holdfast.KindOf(err) != holdfast.KindCgroup {
 			t.Errorf("%.20q: %v", id, err)
@@ -249,7 +249,7 @@ func onThread(f func()) {
 }
 
 func TestReadOnlyHierarchyIsToldOf(t *testing.T) {
-	c := groupsHere(t, sandbox.WallMemory, sandbox.WallCPU)
+	c := groupsHere(t, posture.WallMemory, posture.WallCPU)
 	base := c.branches[0].base
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -275,7 +275,7 @@ func TestReadOnlyHierarchyIsToldOf(t *testing.T) {
 		ro := findGroups()
 		defer ro.close()
 		_, down := ro.walls()
-		if why := down[sandbox.WallMemory]; !strings.Contains(why, "read-only") || !strings.Contains(why, "mount /sys/fs/cgroup for writing") {
+		if why := down[posture.WallMemory]; !strings.Contains(why, "read-only") || !strings.Contains(why, "mount /sys/fs/cgroup for writing") {
 			t.Errorf("memory: %q", why)
 		}
 		if c.mode() == "v1" && len(down) != 1 {
@@ -285,7 +285,7 @@ func TestReadOnlyHierarchyIsToldOf(t *testing.T) {
 }
 
 func TestWithoutRightsTheReasonIsTold(t *testing.T) {
-	c := groupsHere(t, sandbox.WallMemory)
+	c := groupsHere(t, posture.WallMemory)
 	if os.Geteuid() != 0 || c.mode() != "v1" {
 		t.Skip("needs root to give it up, and version 1")
 	}

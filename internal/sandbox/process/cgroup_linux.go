@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 )
 
 // share is what one run may have (003 2.1, table of limits).
@@ -46,14 +46,14 @@ const (
 )
 
 // wallOf is the wall a controller holds up; cpuacct only measures.
-func wallOf(ctl string) (sandbox.Wall, bool) {
+func wallOf(ctl string) (posture.Wall, bool) {
 	switch ctl {
 	case ctlMemory:
-		return sandbox.WallMemory, true
+		return posture.WallMemory, true
 	case ctlCPU:
-		return sandbox.WallCPU, true
+		return posture.WallCPU, true
 	case ctlPids:
-		return sandbox.WallPids, true
+		return posture.WallPids, true
 	}
 	return "", false
 }
@@ -64,7 +64,7 @@ func wallOf(ctl string) (sandbox.Wall, bool) {
 // they are, so that anybody may read them at any time.
 type cgroups struct {
 	branches []*branch
-	down     map[sandbox.Wall]string
+	down     map[posture.Wall]string
 	seq      atomic.Uint64
 	closed   atomic.Bool
 }
@@ -108,8 +108,8 @@ func (c *cgroups) mode() string {
 
 // walls says which of memory, cpu and pids were shown to hold, and of the others
 // why not and what to do about it.
-func (c *cgroups) walls() (up []sandbox.Wall, down map[sandbox.Wall]string) {
-	down = map[sandbox.Wall]string{}
+func (c *cgroups) walls() (up []posture.Wall, down map[posture.Wall]string) {
+	down = map[posture.Wall]string{}
 	for _, ctl := range []string{ctlMemory, ctlCPU, ctlPids} {
 		w, _ := wallOf(ctl)
 		if why := c.down[w]; why != "" {

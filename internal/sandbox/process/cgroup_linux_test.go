@@ -19,12 +19,12 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 )
 
 // groupsHere are the machine's, or the test is skipped where a wall that it
 // needs is down.
-func groupsHere(t testing.TB, need ...sandbox.Wall) *cgroups {
+func groupsHere(t testing.TB, need ...posture.Wall) *cgroups {
 	t.Helper()
 	c := findGroups()
 	t.Cleanup(func() { c.close() })
@@ -153,7 +153,7 @@ func runIn(t *testing.T, c *cgroups, what string, s share) (groupUsage, string, 
 const forced = 256 << 10
 
 func TestMemoryLimitKills(t *testing.T) {
-	c := groupsHere(t, sandbox.WallMemory)
+	c := groupsHere(t, posture.WallMemory)
 	s := usual()
 	u, said, ended := runIn(t, c, "eat", s)
 	var exit *exec.ExitError
@@ -173,7 +173,7 @@ func TestMemoryLimitKills(t *testing.T) {
 
 func TestCPUQuotaThrottles(t *testing.T) {
 	t.Parallel()
-	c := groupsHere(t, sandbox.WallCPU)
+	c := groupsHere(t, posture.WallCPU)
 	s := usual()
 	s.period, s.quota = 50*time.Millisecond, 2*time.Millisecond
 	began := time.Now()
@@ -193,7 +193,7 @@ func TestCPUQuotaThrottles(t *testing.T) {
 }
 
 func TestPidsLimitStopsForks(t *testing.T) {
-	c := groupsHere(t, sandbox.WallPids)
+	c := groupsHere(t, posture.WallPids)
 	var bred int
 	_, said, _ := runIn(t, c, "breed", usual())
 	if fmt.Sscanf(said, "bred %d", &bred); bred < 1 || bred > 32 {
@@ -203,7 +203,7 @@ func TestPidsLimitStopsForks(t *testing.T) {
 
 func TestUsageAgreesWithRusage(t *testing.T) {
 	t.Parallel()
-	c := groupsHere(t, sandbox.WallCPU)
+	c := groupsHere(t, posture.WallCPU)
 	g, err := c.create("agree", share{memory: 64 << 20, pids: 32, period: 100 * time.Millisecond, quota: 200 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
@@ -225,7 +225,7 @@ func TestUsageAgreesWithRusage(t *testing.T) {
 }
 
 func TestProcessEntersByItself(t *testing.T) {
-	c := groupsHere(t, sandbox.WallPids)
+	c := groupsHere(t, posture.WallPids)
 	g, err := c.create("enter", usual())
 	if err != nil {
 		t.Fatal(err)
@@ -259,7 +259,7 @@ func TestProcessEntersByItself(t *testing.T) {
 }
 
 func TestNothingIsLeftOfGroups(t *testing.T) {
-	c := groupsHere(t, sandbox.WallPids)
+	c := groupsHere(t, posture.WallPids)
 	for i := range testrepeat.Times(500, 51) {
 		g, err := c.create("same-name", usual())
 		if err != nil {
@@ -310,7 +310,7 @@ func groupsLeft(t *testing.T, c *cgroups) (left []string) {
 }
 
 func TestTwoRunsOfOneName(t *testing.T) {
-	a, b := groupsHere(t, sandbox.WallPids), groupsHere(t, sandbox.WallPids)
+	a, b := groupsHere(t, posture.WallPids), groupsHere(t, posture.WallPids)
 	var groups []*group
 	for _, c := range []*cgroups{a, b, a, b} {
 		g, err := c.create("tasks", usual())
@@ -328,7 +328,7 @@ func TestTwoRunsOfOneName(t *testing.T) {
 
 func TestRemoveRefusesWhatIsBusy(t *testing.T) {
 	t.Parallel()
-	c := groupsHere(t, sandbox.WallPids)
+	c := groupsHere(t, posture.WallPids)
 	g, err := c.create("busy", usual())
 	if err != nil {
 		t.Fatal(err)
@@ -354,7 +354,7 @@ func TestRemoveRefusesWhatIsBusy(t *testing.T) {
 }
 
 func TestSweepTakesADeadSupervisorsGroups(t *testing.T) {
-	c := groupsHere(t, sandbox.WallPids)
+	c := groupsHere(t, posture.WallPids)
 	super := startChild(t, "supervise", nil)
 	super.tell()
 	line, _ := super.out.ReadString('\n')
@@ -396,7 +396,7 @@ func TestSweepTakesADeadSupervisorsGroups(t *testing.T) {
 }
 
 func TestGroupsSurviveTheirDirectoryBeingTakenAway(t *testing.T) {
-	c := groupsHere(t, sandbox.WallPids)
+	c := groupsHere(t, posture.WallPids)
 	for _, b := range c.branches {
 		if b.v2 {
 			t.Skip("this process is in the directory")
@@ -425,7 +425,7 @@ func BenchmarkGroup(b *testing.B) {
 // benchmarkGroup measures everything that a run needs of its group, and a fork;
 // "none" leaves the process outside.
 func benchmarkGroup(b *testing.B, way string, pause time.Duration) {
-	c := groupsHere(b, sandbox.WallMemory, sandbox.WallCPU, sandbox.WallPids)
+	c := groupsHere(b, posture.WallMemory, posture.WallCPU, posture.WallPids)
 	var took []time.Duration
 	for b.Loop() {
 		time.Sleep(pause)

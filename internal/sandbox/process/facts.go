@@ -1,10 +1,10 @@
 package process
 
-import "github.com/holdfast-dev/holdfast/internal/sandbox"
+import "github.com/holdfast-dev/holdfast/internal/policy/posture"
 
 // Trial is what came of trying one wall.
 type Trial struct {
-	Wall sandbox.Wall
+	Wall posture.Wall
 	// Holds says that it stood up to the trial.
 	Holds bool
 	// Known says, of one that does not, that the tier knows: such a wall is not

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -110,7 +111,7 @@ func sceneStands(t *testing.T, b *Tier, want stand) {
 	if p.Groups != want.groups {
 		t.Errorf("groups are kept by %s, want %s", p.Groups, want.groups)
 	}
-	for _, w := range []sandbox.Wall{sandbox.WallMemory, sandbox.WallCPU, sandbox.WallPids} {
+	for _, w := range []posture.Wall{posture.WallMemory, posture.WallCPU, posture.WallPids} {
 		if up := slices.Contains(p.Up, w); up != slices.Contains(want.up, string(w)) {
 			t.Errorf("%s stands: %v (%s)", w, up, p.Down[w])
 		} else if !up && !strings.Contains(p.Down[w], want.why) {
@@ -121,14 +122,14 @@ func sceneStands(t *testing.T, b *Tier, want stand) {
 		t.Errorf("mode %s, want %s", p.Mode, mode)
 	}
 	// Landlock is in Debian's kernels since version 1 of it, Linux 5.13.
-	if b.abi < 1 || !slices.Contains(p.Up, sandbox.WallLandlock) {
+	if b.abi < 1 || !slices.Contains(p.Up, posture.WallLandlock) {
 		t.Errorf("Landlock %d; %v", b.abi, p.Down)
 	}
 	t.Logf("Landlock %d, %+v", b.abi, p)
 }
 
 // sceneRun runs Python behind every wall that stands.
-func sceneRun(t *testing.T, b *Tier, code string, change func(*sandbox.Spec)) *sandbox.Result {
+func sceneRun(t *testing.T, b *Tier, code string, change func(*sandbox.Spec)) *posture.Result {
 	t.Helper()
 	spec := sandbox.Spec{ID: "scene", Language: "python3", Code: []byte(code), Timeout: sandbox.MaxTimeout, Need: b.Posture().Up}
 	if change != nil {
@@ -146,23 +147,23 @@ func sceneRun(t *testing.T, b *Tier, code string, change func(*sandbox.Spec)) *s
 func sceneHolds(t *testing.T, b *Tier, brief bool) {
 	const eat = "b = bytearray(%d << 20)\nfor i in range(0, len(b), 4096): b[i] = 1\nprint('ate')"
 	little := func(s *sandbox.Spec) { s.MemoryMB = 48 }
-	if res := sceneRun(t, b, fmt.Sprintf(eat, 96), little); res.State != sandbox.OOM || res.ExitCode != sandbox.ExitLimit || res.Reason != sandbox.ReasonOOM || res.MemoryPeak < 40<<20 || res.MemoryPeak > 56<<20 {
+	if res := sceneRun(t, b, fmt.Sprintf(eat, 96), little); res.State != posture.OOM || res.ExitCode != posture.ExitLimit || res.Reason != posture.ReasonOOM || res.MemoryPeak < 40<<20 || res.MemoryPeak > 56<<20 {
 		t.Errorf("96 MB of 48: %s %d %q, peak %d", res.State, res.ExitCode, res.Reason, res.MemoryPeak)
 	}
 	if brief {
 		return
 	}
-	if res := sceneRun(t, b, fmt.Sprintf(eat, 24), little); res.State != sandbox.Completed || string(res.Stdout) != "ate\n" || res.MemoryPeak < 24<<20 {
+	if res := sceneRun(t, b, fmt.Sprintf(eat, 24), little); res.State != posture.Completed || string(res.Stdout) != "ate\n" || res.MemoryPeak < 24<<20 {
 		t.Errorf("24 MB of 48: %s %q %q, peak %d", res.State, res.Stdout, res.Stderr, res.MemoryPeak)
 	}
 	// Files of the scratch are the group's memory, and not the process's.
-	if res := sceneRun(t, b, "open('f', 'wb').write(bytes(1 << 20) * 30)", nil); res.State != sandbox.Completed || res.MemoryPeak < 60<<20 {
+	if res := sceneRun(t, b, "open('f', 'wb').write(bytes(1 << 20) * 30)", nil); res.State != posture.Completed || res.MemoryPeak < 60<<20 {
 		t.Errorf("30 MB of memory and 30 of files: %s %q, peak %d", res.State, res.Stderr, res.MemoryPeak)
 	}
 	res := sceneRun(t, b, "import time\nend = time.monotonic() + 1\nwhile time.monotonic() < end: pass", func(s *sandbox.Spec) {
 		s.CPUPeriod, s.CPUQuota = 100*time.Millisecond, 20*time.Millisecond
 	})
-	if used := res.UserTime + res.SystemTime; res.State != sandbox.Completed || used < 100*time.Millisecond || used > res.WallTime/5+200*time.Millisecond {
+	if used := res.UserTime + res.SystemTime; res.State != posture.Completed || used < 100*time.Millisecond || used > res.WallTime/5+200*time.Millisecond {
 		t.Errorf("a fifth of a processor: %s, used %v in %v", res.State, used, res.WallTime)
 	}
 	const threads = "import threading, os\nstop = threading.Event(); n = 0\ntry:\n    for n in range(200): threading.Thread(target=stop.wait, daemon=True).start()\nexcept RuntimeError: pass\nprint(n < %d, flush=True); os._exit(0)"
@@ -181,7 +182,7 @@ func sceneWorks(t *testing.T) {
 	if got := workIn(t, t.TempDir(), "", "", change("print('works')")); got.out != "works\n" || got.ExitCode != 0 || got.MemoryPeak == 0 {
 		t.Errorf("%s %d %q %q %q, peak %d", got.State, got.ExitCode, got.out, got.errs, got.Stderr, got.MemoryPeak)
 	}
-	if got := workIn(t, t.TempDir(), "", "", change("b = bytes(1) * (128 << 20)")); got.State != sandbox.OOM || got.ExitCode != sandbox.ExitLimit {
+	if got := workIn(t, t.TempDir(), "", "", change("b = bytes(1) * (128 << 20)")); got.State != posture.OOM || got.ExitCode != posture.ExitLimit {
 		t.Errorf("128 MB of 64: %s %d %q %q, peak %d", got.State, got.ExitCode, got.errs, got.Stderr, got.MemoryPeak)
 	}
 }
@@ -191,7 +192,7 @@ func sceneWorks(t *testing.T) {
 func sceneRefuses(t *testing.T, b *Tier) {
 	spec := sandbox.Spec{ID: "refused", Language: "python3", Code: []byte("print('ran')")}
 	res, err := b.Run(t.Context(), spec)
-	if res == nil || res.State != sandbox.SpawnError || len(res.Stdout) > 0 {
+	if res == nil || res.State != posture.SpawnError || len(res.Stdout) > 0 {
 		t.Errorf("%+v", res)
 	}
 	if e := (*holdfast.Error)(nil); !errors.As(err, &e) || e.Kind != holdfast.KindCgroup || !strings.Contains(e.Why, "missing walls here: memory, cpu, pids") {
@@ -202,26 +203,26 @@ func sceneRefuses(t *testing.T, b *Tier) {
 // sceneTells: how runs end is told in the same words whatever keeps the groups.
 // The programs are small: a guest is slow.
 func sceneTells(t *testing.T, b *Tier) {
-	if res := sceneRun(t, b, "print('hello')", nil); string(res.Stdout) != "hello\n" || res.State != sandbox.Completed || res.ExitCode != 0 {
+	if res := sceneRun(t, b, "print('hello')", nil); string(res.Stdout) != "hello\n" || res.State != posture.Completed || res.ExitCode != 0 {
 		t.Errorf("hello: %s %d %q %q", res.State, res.ExitCode, res.Stdout, res.Stderr)
 	}
 	program := func(a ask) func(*sandbox.Spec) {
 		return func(s *sandbox.Spec) { s.Language, s.Code, s.Timeout = sandbox.Static, probe(a), time.Second }
 	}
 	waits := asking(unix.SYS_PPOLL, 0, 0, 0, 0)
-	if res := sceneRun(t, b, "", program(waits)); res.State != sandbox.Timeout || res.ExitCode != sandbox.ExitLimit || res.Reason != sandbox.ReasonWall {
+	if res := sceneRun(t, b, "", program(waits)); res.State != posture.Timeout || res.ExitCode != posture.ExitLimit || res.Reason != posture.ReasonWall {
 		t.Errorf("a program that waits for ever: %s %d %q", res.State, res.ExitCode, res.Reason)
 	}
-	for nr, want := range map[int]sandbox.Reason{unix.SYS_SYSLOG: sandbox.ReasonSyscall, unix.SYS_CHROOT: sandbox.ReasonEscape} {
+	for nr, want := range map[int]posture.Reason{unix.SYS_SYSLOG: posture.ReasonSyscall, unix.SYS_CHROOT: posture.ReasonEscape} {
 		res := sceneRun(t, b, "", program(asking(nr, 0, 0)))
-		if res.State != sandbox.SyscallBlocked || res.ExitCode != sandbox.ExitSyscall || res.Reason != want || res.Call == nil || res.Call.Nr != nr || res.Call.Name == "" {
+		if res.State != posture.SyscallBlocked || res.ExitCode != posture.ExitSyscall || res.Reason != want || res.Call == nil || res.Call.Nr != nr || res.Call.Name == "" {
 			t.Errorf("call %d: %s %d %q %v", nr, res.State, res.ExitCode, res.Reason, res.Call)
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
 	res, err := b.Run(ctx, sandbox.Spec{ID: "halt", Language: sandbox.Static, Code: probe(waits), Timeout: sandbox.MaxTimeout, Need: b.Posture().Up})
-	if err != nil || res.Reason != sandbox.ReasonHalt || res.WallTime > 10*time.Second {
+	if err != nil || res.Reason != posture.ReasonHalt || res.WallTime > 10*time.Second {
 		t.Errorf("a halt: %v %v", res, err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/sandboxtest"
 )
@@ -39,9 +40,9 @@ func ofMount(flags uint32, errno unix.Errno) sandboxtest.Fault {
 }
 
 func layers() map[string]layer {
-	spawn := sandbox.TraceSpawn
-	ns, sec := []string{sandbox.TraceNamespace, spawn}, []string{sandbox.TraceSeccomp, spawn}
-	root, tmp := []string{sandbox.TraceMount, spawn}, []string{sandbox.TraceTmpfs, spawn}
+	spawn := posture.TraceSpawn
+	ns, sec := []string{posture.TraceNamespace, spawn}, []string{posture.TraceSeccomp, spawn}
+	root, tmp := []string{posture.TraceMount, spawn}, []string{posture.TraceTmpfs, spawn}
 	const locked = unix.MS_NOSUID | unix.MS_NODEV
 	return map[string]layer{
 		// 2.1 FP6, 2.2 FP1 to 3: what a container's filter says of namespaces.
@@ -77,7 +78,7 @@ func TestLayerThatFails_003_2(t *testing.T) {
 	good := func(t *testing.T) {
 		t.Helper()
 		res, err := b.Run(t.Context(), layered())
-		if err != nil || res.State != sandbox.Completed || res.ExitCode != 0 {
+		if err != nil || res.State != posture.Completed || res.ExitCode != 0 {
 			t.Fatalf("a good run: %+v, %v", res, err)
 		}
 	}
@@ -86,7 +87,7 @@ func TestLayerThatFails_003_2(t *testing.T) {
 	before := b.Trace()
 	list := layers()
 	if b.groups.mode() == "v1" { // 2.1 FP8: the byte by which the init enters its groups
-		list["no way into its groups"] = layer{saysOf(unix.SYS_WRITE, 2, 1, unix.EINVAL), holdfast.KindCgroup, []string{sandbox.TraceCgroup, sandbox.TraceSpawn}}
+		list["no way into its groups"] = layer{saysOf(unix.SYS_WRITE, 2, 1, unix.EINVAL), holdfast.KindCgroup, []string{posture.TraceCgroup, posture.TraceSpawn}}
 	}
 	for name, l := range list {
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
@@ -107,25 +108,25 @@ func layered() sandbox.Spec {
 	return sandbox.Spec{ID: "layered", Language: sandbox.Static, Code: probe(), Need: anyWalls}
 }
 
-func refusedRun(t *testing.T, l layer, res *sandbox.Result, err error) {
+func refusedRun(t *testing.T, l layer, res *posture.Result, err error) {
 	t.Helper()
 	var letter *holdfast.Error
 	if !errors.As(err, &letter) || letter.Kind != l.kind || letter.Hint == "" || !l.fault.FellsRun(err.Error()) {
 		t.Errorf("%v, want a %s of its cause with a hint", err, l.kind)
 	}
-	if got := traces(sandbox.Refused(err)); !slices.Equal(got, l.trace) {
+	if got := traces(posture.Refused(err)); !slices.Equal(got, l.trace) {
 		t.Errorf("it is told as %v, want %v", got, l.trace)
 	}
 	spawnErrorResult(t, res, letter)
 }
 
 // spawnErrorResult: 2.2 AC9, and the row "Container creation failed" of 2.1.
-func spawnErrorResult(t *testing.T, res *sandbox.Result, letter *holdfast.Error) {
+func spawnErrorResult(t *testing.T, res *posture.Result, letter *holdfast.Error) {
 	t.Helper()
 	if res == nil || letter == nil {
 		t.Fatal("there is no result")
 	}
-	if want := "Spawn failed: " + letter.Why; res.ID != "layered" || res.State != sandbox.SpawnError || res.ExitCode != sandbox.ExitSpawn || res.Err != want || string(res.Stderr) != want+"\n" || len(res.Stdout) != 0 {
+	if want := "Spawn failed: " + letter.Why; res.ID != "layered" || res.State != posture.SpawnError || res.ExitCode != posture.ExitSpawn || res.Err != want || string(res.Stderr) != want+"\n" || len(res.Stdout) != 0 {
 		t.Errorf("%s %d %q %q %q, want SPAWN_ERROR 1 %q", res.State, res.ExitCode, res.Err, res.Stderr, res.Stdout, want)
 	}
 	if len(res.Posture.Up) != 0 {
@@ -139,7 +140,7 @@ func spawnErrorResult(t *testing.T, res *sandbox.Result, letter *holdfast.Error)
 	}
 }
 
-func traces(rows []sandbox.Signal) []string {
+func traces(rows []posture.Signal) []string {
 	var list []string
 	for _, r := range rows {
 		list = append(list, r.Event)
@@ -147,7 +148,7 @@ func traces(rows []sandbox.Signal) []string {
 	return list
 }
 
-func visited(steps []sandbox.Step) string {
+func visited(steps []posture.Step) string {
 	var list []string
 	for i, s := range steps {
 		if s.At.IsZero() || i > 0 && s.At.Before(steps[i-1].At) {
@@ -206,14 +207,14 @@ func TestSpawnFails_FP5_theInterpreter(t *testing.T) {
 		sandboxtest.Mend(t, b.cfg.Dir)
 		fell(t, b)
 		if e := (*holdfast.Error)(nil); errors.As(err, &e) { // it was heard of before the walls were said to stand
-			refusedRun(t, layer{fault, holdfast.KindSpawn, []string{sandbox.TraceSpawn}}, res, err)
+			refusedRun(t, layer{fault, holdfast.KindSpawn, []string{posture.TraceSpawn}}, res, err)
 			continue
 		}
-		if err != nil || res.State != sandbox.SpawnError || res.ExitCode != sandbox.ExitSpawn || !fault.FellsRun(res.Err) || string(res.Stderr) != res.Err+"\n" || !strings.HasPrefix(res.Err, "Spawn failed: ") {
+		if err != nil || res.State != posture.SpawnError || res.ExitCode != posture.ExitSpawn || !fault.FellsRun(res.Err) || string(res.Stderr) != res.Err+"\n" || !strings.HasPrefix(res.Err, "Spawn failed: ") {
 			t.Errorf("%s: %+v, %v", name, res, err)
 			continue
 		}
-		if got := traces(res.Signals()); !slices.Equal(got, []string{sandbox.TraceSpawn}) {
+		if got := traces(res.Signals()); !slices.Equal(got, []string{posture.TraceSpawn}) {
 			t.Errorf("%s: it is told as %v", name, got)
 		}
 		if got, want := visited(res.States), "IDLE RECEIVING REQUEST_PARSED SPAWNING SPAWN_ERROR FAULTED IDLE"; got != want {
@@ -243,7 +244,7 @@ func TestSeccompProfileInvalid_2_2_FP4(t *testing.T) {
 		if res != nil || holdfast.KindOf(err) != holdfast.KindSeccomp || !errors.Is(err, unix.EINVAL) {
 			t.Errorf("%s: %+v, %v", name, res, err)
 		}
-		if got := traces(sandbox.Refused(err)); !slices.Equal(got, []string{sandbox.TraceSeccomp, sandbox.TraceSpawn}) {
+		if got := traces(posture.Refused(err)); !slices.Equal(got, []string{posture.TraceSeccomp, posture.TraceSpawn}) {
 			t.Errorf("%s: it is told as %v", name, got)
 		}
 	}
@@ -253,7 +254,7 @@ func TestSeccompProfileInvalid_2_2_FP4(t *testing.T) {
 }
 
 // planned runs a plan that was changed after the tier had made it.
-func planned(t *testing.T, b *Tier, change func(*order)) (*sandbox.Result, error) {
+func planned(t *testing.T, b *Tier, change func(*order)) (*posture.Result, error) {
 	t.Helper()
 	spec, err := b.Prepare(t.Context(), layered())
 	if err != nil {
@@ -273,7 +274,7 @@ func planned(t *testing.T, b *Tier, change func(*order)) (*sandbox.Result, error
 	}
 	change(o)
 	now := time.Now()
-	return b.execute(t.Context(), z, o, spec, sandbox.Instants{Received: now, Parsed: now})
+	return b.execute(t.Context(), z, o, spec, posture.Instants{Received: now, Parsed: now})
 }
 
 // TestRootThatVanished_2_2_FP9: the root's directory went away behind the tier.
@@ -299,7 +300,7 @@ func TestRootThatVanished_2_2_FP9(t *testing.T) {
 func TestGroupsThatFailARun_2_2_FP6_FP7_FP8(t *testing.T) {
 	b := tier(t)
 	real := b.groups
-	want := func(name, word string, need []sandbox.Wall) {
+	want := func(name, word string, need []posture.Wall) {
 		t.Helper()
 		spec := layered()
 		spec.Need = need
@@ -308,7 +309,7 @@ func TestGroupsThatFailARun_2_2_FP6_FP7_FP8(t *testing.T) {
 		if !errors.As(err, &letter) || letter.Kind != holdfast.KindCgroup || letter.Hint == "" || !strings.Contains(letter.Why, word) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if got := traces(sandbox.Refused(err)); !slices.Equal(got, []string{sandbox.TraceCgroup, sandbox.TraceSpawn}) {
+		if got := traces(posture.Refused(err)); !slices.Equal(got, []string{posture.TraceCgroup, posture.TraceSpawn}) {
 			t.Errorf("%s: it is told as %v", name, got)
 		}
 		spawnErrorResult(t, res, letter)
@@ -320,7 +321,7 @@ func TestGroupsThatFailARun_2_2_FP6_FP7_FP8(t *testing.T) {
 	drain(b) // those that wait were made with the system's groups
 	b.groups = findGroupsIn(t.TempDir())
 	want("FP6: none are there", "missing walls here: memory", nil)
-	want("FP6: one is needed", "missing a wall here: pids", []sandbox.Wall{sandbox.WallPID, sandbox.WallPids})
+	want("FP6: one is needed", "missing a wall here: pids", []posture.Wall{posture.WallPID, posture.WallPids})
 	for ctl, file := range map[string]string{ctlMemory: "memory.max", ctlCPU: "cpu.max", ctlPids: "pids.max"} {
 		br := &branch{v2: true, base: t.TempDir(), name: "holdfast-7-9", controllers: []string{ctl}, fd: -1}
 		if err := br.open(); err != nil {

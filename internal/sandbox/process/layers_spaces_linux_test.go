@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/sandboxtest"
 )
 
@@ -70,7 +70,7 @@ func refuseSpace(t *testing.T, kind string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nospace := layer{sandboxtest.Fault{Errno: unix.ENOSPC}, holdfast.KindNamespace, []string{sandbox.TraceNamespace, sandbox.TraceSpawn}}
+	nospace := layer{sandboxtest.Fault{Errno: unix.ENOSPC}, holdfast.KindNamespace, []string{posture.TraceNamespace, posture.TraceSpawn}}
 	refused := func(whom string) {
 		t.Helper()
 		res, err := b.Run(t.Context(), layered())

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -24,13 +25,13 @@ const (
 )
 
 // instead says how what a wall would hold is bounded where it is down.
-func instead(w sandbox.Wall) string {
+func instead(w posture.Wall) string {
 	switch w {
-	case sandbox.WallMemory:
+	case posture.WallMemory:
 		return "not by a control group: RLIMIT_DATA bounds private memory at the run's limit and 8 MB for each thread, and a run seen above its limit, every 10 ms, is ended; its files in /tmp come on top"
-	case sandbox.WallPids:
+	case posture.WallPids:
 		return "not by a control group: RLIMIT_NPROC in a user namespace of its own bounds threads at 66"
-	case sandbox.WallCPU:
+	case posture.WallCPU:
 		return "not by a control group: a run may use every processor; RLIMIT_CPU ends it after twice its time limit and 2 s"
 	}
 	return ""
@@ -39,13 +40,13 @@ func instead(w sandbox.Wall) string {
 // lesser are the limits that stand for the walls that are down. Since Linux 5.14
 // RLIMIT_NPROC counts in the run's own user namespace, and nothing runs on a
 // kernel before 5.19; so the user's other processes do not count.
-func lesser(up []sandbox.Wall, spec sandbox.Spec) []rlimit {
+func lesser(up []posture.Wall, spec sandbox.Spec) []rlimit {
 	var list []rlimit
-	if !slices.Contains(up, sandbox.WallMemory) {
+	if !slices.Contains(up, posture.WallMemory) {
 		data := uint64(spec.MemoryMB<<20 + maxPids*stackBytes)
 		list = append(list, atMost(unix.RLIMIT_DATA, data), atMost(unix.RLIMIT_STACK, stackBytes))
 	}
-	if !slices.Contains(up, sandbox.WallPids) {
+	if !slices.Contains(up, posture.WallPids) {
 		list = append(list, atMost(unix.RLIMIT_NPROC, maxPids))
 	}
 	return list
@@ -146,7 +147,7 @@ func (r *run) watchMemory(g *gauge) {
 		case <-tick.C:
 		}
 		if g.bytes() > r.request().MemoryMB<<20 {
-			r.end(sandbox.ReasonOOM, nil)
+			r.end(posture.ReasonOOM, nil)
 			return
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -18,24 +19,24 @@ import (
 func TestBombsWithoutGroups(t *testing.T) {
 	b := withoutGroups(t)
 	const rw, populate = unix.PROT_READ | unix.PROT_WRITE, unix.MAP_POPULATE | unix.MAP_ANONYMOUS
-	oom := func(t *testing.T, r *sandbox.Result) {
-		if r.State != sandbox.OOM || r.Reason != sandbox.ReasonOOM || r.ExitCode != sandbox.ExitLimit || !strings.HasSuffix(string(r.Stderr), "OOM: memory limit exceeded\n") {
+	oom := func(t *testing.T, r *posture.Result) {
+		if r.State != posture.OOM || r.Reason != posture.ReasonOOM || r.ExitCode != posture.ExitLimit || !strings.HasSuffix(string(r.Stderr), "OOM: memory limit exceeded\n") {
 			t.Errorf("%s %q %d, stderr %.300q", r.State, r.Reason, r.ExitCode, r.Stderr)
 		}
 		if r.MemoryPeak > 400<<20 {
 			t.Errorf("it got %d MB of 128", r.MemoryPeak>>20)
 		}
 	}
-	says := func(words string) func(*testing.T, *sandbox.Result) {
-		return func(t *testing.T, r *sandbox.Result) {
-			if r.State != sandbox.Completed || !strings.Contains(string(r.Stdout)+string(r.Stderr), words) {
+	says := func(words string) func(*testing.T, *posture.Result) {
+		return func(t *testing.T, r *posture.Result) {
+			if r.State != posture.Completed || !strings.Contains(string(r.Stdout)+string(r.Stderr), words) {
 				t.Errorf("%s %q %d, %.300q %.300q, want %q", r.State, r.Reason, r.ExitCode, r.Stdout, r.Stderr, words)
 			}
 		}
 	}
-	refused := func(errno unix.Errno) func(*testing.T, *sandbox.Result) {
-		return func(t *testing.T, r *sandbox.Result) {
-			if got := answers(r.Stdout, 1)[0]; r.State != sandbox.Completed || got != -int64(errno) {
+	refused := func(errno unix.Errno) func(*testing.T, *posture.Result) {
+		return func(t *testing.T, r *posture.Result) {
+			if got := answers(r.Stdout, 1)[0]; r.State != posture.Completed || got != -int64(errno) {
 				t.Errorf("%s, and the answer was %s", r.State, answerWords(got))
 			}
 		}
@@ -43,7 +44,7 @@ func TestBombsWithoutGroups(t *testing.T) {
 	costly := []string{"a lot of threads' work", "a script's heap"}
 	for name, c := range map[string]struct {
 		lang, code string
-		want       func(*testing.T, *sandbox.Result)
+		want       func(*testing.T, *posture.Result)
 	}{
 		"lists":                    {"python3", "x = []\nwhile True: x.append(bytearray(1 << 20))", oom},
 		"one that is too large":    {"python3", "bytearray(2 << 30)", says("MemoryError")},
@@ -60,7 +61,7 @@ func TestBombsWithoutGroups(t *testing.T) {
 		"a stack, of a program":    {sandbox.Static, string(probe(asking(unix.SYS_MMAP, 0, 2<<30, rw, unix.MAP_PRIVATE|unix.MAP_GROWSDOWN|populate, -1, 0))), oom},
 		"too much, of a program":   {sandbox.Static, string(probe(asking(unix.SYS_MMAP, 0, 2<<30, rw, unix.MAP_PRIVATE|populate, -1, 0))), refused(unix.ENOMEM)},
 		"made writable later": {sandbox.Static, string(probe(asking(unix.SYS_MPROTECT, probeText, 4096, unix.PROT_READ|unix.PROT_EXEC), asking(unix.SYS_MMAP, 0x7000_0000, 2<<30, unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_FIXED, -1, 0),
-			asking(unix.SYS_MPROTECT, 0x7000_0000, 2<<30, rw))), func(t *testing.T, r *sandbox.Result) {
+			asking(unix.SYS_MPROTECT, 0x7000_0000, 2<<30, rw))), func(t *testing.T, r *posture.Result) {
 			if got := answers(r.Stdout, 3); got[1] != 0x7000_0000 || got[2] != -int64(unix.ENOMEM) {
 				t.Errorf("%s: %x", r.State, got)
 			}
@@ -77,7 +78,7 @@ func TestBombsWithoutGroups(t *testing.T) {
 			}
 			c.want(t, r)
 			t.Logf("%v, %d MB", r.WallTime, r.MemoryPeak>>20)
-			for w, words := range map[sandbox.Wall]string{sandbox.WallMemory: "RLIMIT_DATA", sandbox.WallPids: "RLIMIT_NPROC", sandbox.WallCPU: "RLIMIT_CPU"} {
+			for w, words := range map[posture.Wall]string{posture.WallMemory: "RLIMIT_DATA", posture.WallPids: "RLIMIT_NPROC", posture.WallCPU: "RLIMIT_CPU"} {
 				if !strings.Contains(r.Posture.Instead[w], words) || !strings.HasPrefix(r.Posture.Instead[w], "not by a control group: ") || r.Posture.Down[w] == "" {
 					t.Errorf("of %s the posture says %q instead of %q", w, r.Posture.Instead[w], r.Posture.Down[w])
 				}

@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -45,7 +46,7 @@ func (*Tier) Prepare(context.Context, sandbox.Spec) (sandbox.Spec, error) {
 }
 
 // Run is a SpawnError.
-func (*Tier) Run(context.Context, sandbox.Spec) (*sandbox.Result, error) {
+func (*Tier) Run(context.Context, sandbox.Spec) (*posture.Result, error) {
 	_, err := Open(nil, Config{})
 	return nil, err
 }
@@ -60,7 +61,7 @@ func (*Tier) Trials(context.Context) []Trial { return nil }
 func (*Tier) Trace() Trace { return Trace{} }
 
 // Posture is that nothing stands.
-func (*Tier) Posture() sandbox.Posture { return sandbox.Posture{} }
+func (*Tier) Posture() posture.Posture { return posture.Posture{} }
 
 // Troubles are none.
 func (*Tier) Troubles() []string { return nil }

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -75,7 +76,7 @@ type guest struct {
 }
 
 // End implements sandbox.Watcher.
-func (g *guest) End(why sandbox.Reason) { g.end(why, nil) }
+func (g *guest) End(why posture.Reason) { g.end(why, nil) }
 
 // Wait implements sandbox.Watcher.
 func (g *guest) Wait() sandbox.Watched {

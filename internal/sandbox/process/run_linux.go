@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/scratch"
 )
@@ -36,13 +37,13 @@ type run struct {
 	used   groupUsage
 	unread error // why the group's figures are not there
 	gauged bool  // no control group holds its memory: it is looked at
-	at     sandbox.Instants
+	at     posture.Instants
 
 	mu       sync.Mutex
 	workload int            // pidfd, once the interpreter starts; else -1
-	reason   sandbox.Reason // the first that ended it
-	call     *sandbox.Call
-	refused  []sandbox.Refusal
+	reason   posture.Reason // the first that ended it
+	call     *posture.Call
+	refused  []posture.Refusal
 	started  bool
 	asked    int // calls that were refused or answered
 	pid      int // the workload's number in /proc, or 0
@@ -60,16 +61,16 @@ type run struct {
 
 // stopWords are what standard error says of a run that was stopped, beside the
 // document's own (003 2.1).
-var stopWords = map[sandbox.Reason]string{
-	sandbox.ReasonOutput:  "Killed: more than 64 MB of output",
-	sandbox.ReasonHalt:    "Killed: the run was stopped",
-	sandbox.ReasonRefused: "Killed: more than 100000 calls were refused or answered",
+var stopWords = map[posture.Reason]string{
+	posture.ReasonOutput:  "Killed: more than 64 MB of output",
+	posture.ReasonHalt:    "Killed: the run was stopped",
+	posture.ReasonRefused: "Killed: more than 100000 calls were refused or answered",
 }
 
 // execute runs spec behind z. A nil error means that the code ran, whatever
 // came of it; an error is a *holdfast.Error of the document's kinds, and nothing
 // of the code has run.
-func (t *Tier) execute(ctx context.Context, z *launcherConn, o *order, spec sandbox.Spec, at sandbox.Instants) (res *sandbox.Result, err error) {
+func (t *Tier) execute(ctx context.Context, z *launcherConn, o *order, spec sandbox.Spec, at posture.Instants) (res *posture.Result, err error) {
 	start := time.Now()
 	s, err := t.take(z)
 	if err != nil {
@@ -98,7 +99,7 @@ func (t *Tier) execute(ctx context.Context, z *launcherConn, o *order, spec sand
 	if res, err = r.outcome(ctx, spec.Timeout); err != nil {
 		return nil, err
 	}
-	res.Path = sandbox.PathCold
+	res.Path = posture.PathCold
 	r.timed(res, start)
 	return res, nil
 }
@@ -111,10 +112,10 @@ func (r *run) request() sandbox.Spec {
 }
 
 // timed says when the run was.
-func (r *run) timed(res *sandbox.Result, start time.Time) {
+func (r *run) timed(res *posture.Result, start time.Time) {
 	res.Start, res.End = start, time.Now()
 	if !res.Gone.IsZero() {
-		res.Stages = append(res.Stages, sandbox.Stage{Name: "collect", Took: res.End.Sub(res.Gone)})
+		res.Stages = append(res.Stages, posture.Stage{Name: "collect", Took: res.End.Sub(res.Gone)})
 	}
 	res.WallTime = res.End.Sub(start)
 }
@@ -127,7 +128,7 @@ func (r *run) raise(p plan) error {
 	go r.stderr.read(r.errs, &r.copied)
 	r.out, r.errs = nil, nil
 	for _, s := range []*stream{&r.stdout, &r.stderr} {
-		s.flood = func() { r.end(sandbox.ReasonOutput, nil) }
+		s.flood = func() { r.end(posture.ReasonOutput, nil) }
 	}
 	if err := r.proceed(p); err != nil {
 		return r.lost(err)
@@ -195,7 +196,7 @@ func (r *run) failure(f frame) error {
 	s := stages[op]
 	err := error(unix.Errno(f.b))
 	if s == stageMount {
-		err = &sandbox.Tmpfs{Err: err} // the root is the launcher's
+		err = &posture.Tmpfs{Err: err} // the root is the launcher's
 	}
 	return failed(s.kind(), s.task(), err)
 }
@@ -203,10 +204,10 @@ func (r *run) failure(f frame) error {
 // outcome waits for the end of the code, or brings it. An error is that all of
 // it was killed from elsewhere before the interpreter could start, or that a
 // workload that was parked did not get its request.
-func (r *run) outcome(ctx context.Context, timeout time.Duration) (*sandbox.Result, error) {
-	timer := time.AfterFunc(timeout, func() { r.end(sandbox.ReasonWall, nil) })
+func (r *run) outcome(ctx context.Context, timeout time.Duration) (*posture.Result, error) {
+	timer := time.AfterFunc(timeout, func() { r.end(posture.ReasonWall, nil) })
 	defer timer.Stop()
-	stop := context.AfterFunc(ctx, func() { r.end(sandbox.ReasonHalt, nil) })
+	stop := context.AfterFunc(ctx, func() { r.end(posture.ReasonHalt, nil) })
 	defer stop()
 	f, fds, err := receive(r.ctl)
 	closeAll(fds)
@@ -218,7 +219,7 @@ func (r *run) outcome(ctx context.Context, timeout time.Duration) (*sandbox.Resu
 	}
 	told := time.Now()
 	r.at.Ended = told
-	res := &sandbox.Result{ID: r.spec.ID, State: sandbox.Completed}
+	res := &posture.Result{ID: r.spec.ID, State: posture.Completed}
 	kill(r.init)
 	await(r.init)
 	res.Gone = time.Now()
@@ -229,7 +230,7 @@ func (r *run) outcome(ctx context.Context, timeout time.Duration) (*sandbox.Resu
 	if err != nil && r.unbegun() {
 		return nil, failed(holdfast.KindSpawn, "start: its first process was killed", died{err})
 	}
-	res.Stages = append(res.Stages, sandbox.Stage{Name: "end", Took: res.Gone.Sub(told)})
+	res.Stages = append(res.Stages, posture.Stage{Name: "end", Took: res.Gone.Sub(told)})
 	if err == nil && f.kind == frameFailed {
 		r.spawnFailed(res, r.failure(f))
 	} else {
@@ -240,7 +241,7 @@ func (r *run) outcome(ctx context.Context, timeout time.Duration) (*sandbox.Resu
 }
 
 // brought is what the run wrote.
-func (r *run) brought(res *sandbox.Result) {
+func (r *run) brought(res *posture.Result) {
 	res.Stdout, res.Stderr = r.stdout.text(), append(r.stderr.text(), res.Stderr...)
 	res.Cut = cutStreams(&r.stdout, &r.stderr)
 	res.OutputFiles, res.Skipped = scratch.Collect(r.fs, r.spec.Files)
@@ -279,7 +280,7 @@ func (r *run) question(n notice) {
 	}
 	if ends(c) {
 		if r.overran(n) {
-			r.end(sandbox.ReasonOOM, nil)
+			r.end(posture.ReasonOOM, nil)
 			return
 		}
 		if r.leaves(n, c) {
@@ -298,11 +299,11 @@ func (r *run) question(n notice) {
 		r.asks.refuse(n, j.errno)
 		return
 	}
-	reason := sandbox.ReasonSyscall
+	reason := posture.ReasonSyscall
 	if j.kind == kindEscape {
-		reason = sandbox.ReasonEscape
+		reason = posture.ReasonEscape
 	}
-	r.end(reason, &sandbox.Call{Nr: int(n.nr), Name: c.name, Arch: c.abi, Args: n.args})
+	r.end(reason, &posture.Call{Nr: int(n.nr), Name: c.name, Arch: c.abi, Args: n.args})
 }
 
 // start lets the interpreter start: once, before any of the code has run.
@@ -340,7 +341,7 @@ func (r *run) start(n notice) {
 }
 
 // end kills the code, for the first reason there is.
-func (r *run) end(why sandbox.Reason, call *sandbox.Call) {
+func (r *run) end(why posture.Reason, call *posture.Call) {
 	r.mu.Lock()
 	if r.reason == "" {
 		r.reason, r.call = why, call
@@ -365,7 +366,7 @@ const (
 // tally counts what was put to Holdfast.
 func (r *run) tally() {
 	if r.asked++; r.asked == refusedFlood {
-		r.end(sandbox.ReasonRefused, nil)
+		r.end(posture.ReasonRefused, nil)
 	}
 }
 
@@ -380,12 +381,12 @@ func (r *run) count(c call, errno unix.Errno) {
 		}
 	}
 	if len(r.refused) < maxRefusals {
-		r.refused = append(r.refused, sandbox.Refusal{Name: c.name, Errno: unix.ErrnoName(errno), Count: 1})
+		r.refused = append(r.refused, posture.Refusal{Name: c.name, Errno: unix.ErrnoName(errno), Count: 1})
 	}
 }
 
 // usage reads what the run used from its tape.
-func (r *run) usage(res *sandbox.Result) {
+func (r *run) usage(res *posture.Result) {
 	u := r.tape[r.plan.usage:]
 	word := func(i int) int64 { return int64(binary.LittleEndian.Uint64(u[8*i:])) }
 	res.UserTime = time.Duration(word(0))*time.Second + time.Duration(word(1))*time.Microsecond
@@ -398,7 +399,7 @@ func (r *run) usage(res *sandbox.Result) {
 }
 
 // grouped prefers what the control group counted: all of the run, and exactly.
-func (r *run) grouped(res *sandbox.Result) {
+func (r *run) grouped(res *posture.Result) {
 	u, err := r.group.usage()
 	if err != nil {
 		r.unread = err // the figures of the process stand
@@ -417,46 +418,46 @@ func (r *run) grouped(res *sandbox.Result) {
 // and the start of its interpreter.
 var markNames = [...]string{"identity", "scratch", "", "files", "rights", "signals", "program"}
 
-func (r *run) stages() []sandbox.Stage {
+func (r *run) stages() []posture.Stage {
 	if r.waiting.base > 0 {
 		return r.parkedStages()
 	}
 	mark := func(i int) int64 { return int64(binary.LittleEndian.Uint64(r.tape[8*(slotMarks+i):])) }
-	var list []sandbox.Stage
+	var list []posture.Stage
 	for i, name := range markNames {
 		if name != "" && mark(i+1) != 0 {
-			list = append(list, sandbox.Stage{Name: name, Took: time.Duration(mark(i+1) - mark(i))})
+			list = append(list, posture.Stage{Name: name, Took: time.Duration(mark(i+1) - mark(i))})
 		}
 	}
 	return list
 }
 
 // verdict says how the run ended (D15). whole says that its init reported.
-func (r *run) verdict(res *sandbox.Result, whole bool) {
+func (r *run) verdict(res *posture.Result, whole bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	res.Reason, res.Call, res.Refused = r.reason, r.call, r.refused
 	status := unix.WaitStatus(binary.LittleEndian.Uint32(r.tape[r.plan.status:]))
 	switch {
-	case r.reason == sandbox.ReasonWall:
-		settle(res, sandbox.Timeout, sandbox.ExitLimit, "Timeout: wall-clock limit exceeded")
-	case r.reason == sandbox.ReasonOOM:
-		settle(res, sandbox.OOM, sandbox.ExitLimit, "OOM: memory limit exceeded")
-	case r.reason == sandbox.ReasonSyscall || r.reason == sandbox.ReasonEscape:
-		settle(res, sandbox.SyscallBlocked, sandbox.ExitSyscall, fmt.Sprintf("Seccomp violation: syscall %s blocked", r.call.Name))
+	case r.reason == posture.ReasonWall:
+		settle(res, posture.Timeout, posture.ExitLimit, "Timeout: wall-clock limit exceeded")
+	case r.reason == posture.ReasonOOM:
+		settle(res, posture.OOM, posture.ExitLimit, "OOM: memory limit exceeded")
+	case r.reason == posture.ReasonSyscall || r.reason == posture.ReasonEscape:
+		settle(res, posture.SyscallBlocked, posture.ExitSyscall, fmt.Sprintf("Seccomp violation: syscall %s blocked", r.call.Name))
 	case r.reason != "":
-		settle(res, sandbox.Completed, sandbox.ExitLimit, stopWords[r.reason])
+		settle(res, posture.Completed, posture.ExitLimit, stopWords[r.reason])
 	case r.used.oomKills > 0:
-		settle(res, sandbox.OOM, sandbox.ExitLimit, "OOM: memory limit exceeded"+r.elsewhere())
-		res.Reason = sandbox.ReasonOOM
+		settle(res, posture.OOM, posture.ExitLimit, "OOM: memory limit exceeded"+r.elsewhere())
+		res.Reason = posture.ReasonOOM
 	case r.unread != nil && (!whole || status.Signal() == unix.SIGKILL):
-		settle(res, sandbox.Completed, sandbox.ExitLimit, "Killed: by the memory limit or by the host, which its control group does not say: "+r.unread.Error())
-		res.Reason = sandbox.ReasonSignal
+		settle(res, posture.Completed, posture.ExitLimit, "Killed: by the memory limit or by the host, which its control group does not say: "+r.unread.Error())
+		res.Reason = posture.ReasonSignal
 	case !whole:
-		settle(res, sandbox.Completed, sandbox.ExitLimit, "Killed: the host ended the run")
-		res.Reason = sandbox.ReasonSignal
+		settle(res, posture.Completed, posture.ExitLimit, "Killed: the host ended the run")
+		res.Reason = posture.ReasonSignal
 	case status.Signaled():
-		res.Signal, res.Reason = int(status.Signal()), sandbox.ReasonSignal
+		res.Signal, res.Reason = int(status.Signal()), posture.ReasonSignal
 		res.ExitCode = 128 + res.Signal
 		res.Err = fmt.Sprintf("the program died of signal %d (%s)", res.Signal, strings.ToLower(unix.SignalName(status.Signal())))
 	default:
@@ -474,14 +475,14 @@ func (r *run) elsewhere() string {
 	return fmt.Sprintf(" (of the host: the run had %d of its %d MB)", r.used.peak>>20, r.spec.MemoryMB)
 }
 
-func settle(res *sandbox.Result, state sandbox.State, code int, words string) {
+func settle(res *posture.Result, state posture.State, code int, words string) {
 	res.State, res.ExitCode, res.Err = state, code, words
 	res.Stderr = append(res.Stderr, words+"\n"...)
 }
 
 // spawnFailed is a run whose last wall, or whose interpreter, did not come up.
-func (r *run) spawnFailed(res *sandbox.Result, err error) {
-	settle(res, sandbox.SpawnError, sandbox.ExitSpawn, "Spawn failed: "+err.Error())
+func (r *run) spawnFailed(res *posture.Result, err error) {
+	settle(res, posture.SpawnError, posture.ExitSpawn, "Spawn failed: "+err.Error())
 }
 
 // free gives everything back. The init and all below it are gone by then, or

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/sandboxtest"
 )
@@ -66,19 +67,19 @@ func TestRun(t *testing.T) {
 	for name, tc := range map[string]struct {
 		code string
 		spec sandbox.Spec
-		want sandbox.State
+		want posture.State
 		exit int
 		out  string
 	}{
-		"hello":   {code: "print('hello')", want: sandbox.Completed, out: "hello\n"},
-		"fails":   {code: "import sys; sys.exit(3)", want: sandbox.Completed, exit: 3},
-		"timeout": {code: "while True: pass", spec: sandbox.Spec{Timeout: 300 * time.Millisecond}, want: sandbox.Timeout, exit: 137},
-		"exec":    {code: "import os; os.execv('/usr/bin/python3.11',['x'])", want: sandbox.SyscallBlocked, exit: 159},
-		"output":  {code: "open('a.txt','w').write('x'); print(open('in/f').read())", spec: sandbox.Spec{Files: map[string][]byte{"in/f": []byte("given")}}, want: sandbox.Completed, out: "given\n"},
+		"hello":   {code: "print('hello')", want: posture.Completed, out: "hello\n"},
+		"fails":   {code: "import sys; sys.exit(3)", want: posture.Completed, exit: 3},
+		"timeout": {code: "while True: pass", spec: sandbox.Spec{Timeout: 300 * time.Millisecond}, want: posture.Timeout, exit: 137},
+		"exec":    {code: "import os; os.execv('/usr/bin/python3.11',['x'])", want: posture.SyscallBlocked, exit: 159},
+		"output":  {code: "open('a.txt','w').write('x'); print(open('in/f').read())", spec: sandbox.Spec{Files: map[string][]byte{"in/f": []byte("given")}}, want: posture.Completed, out: "given\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := tc.spec
-			s.ID, s.Language, s.Code, s.Need = "t-"+name, "python3", []byte(tc.code), []sandbox.Wall{sandbox.WallPID}
+			s.ID, s.Language, s.Code, s.Need = "t-"+name, "python3", []byte(tc.code), []posture.Wall{posture.WallPID}
 			res, err := b.Run(t.Context(), s)
 			if err != nil {
 				t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -86,7 +87,7 @@ func runLimited(t *testing.T, set string) {
 	switch {
 	case errors.As(err, &e):
 		fmt.Println("said:", e.Why, "|", e.Hint)
-	case err != nil || res.ExitCode != 0 || res.State != sandbox.Completed:
+	case err != nil || res.ExitCode != 0 || res.State != posture.Completed:
 		t.Fatal(err, res)
 	default:
 		fmt.Println("said: ran")

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -14,8 +15,8 @@ func withoutGroups(t *testing.T) *Tier {
 	t.Helper()
 	b := tier(t)
 	b.groups.close()
-	b.groups = &cgroups{down: map[sandbox.Wall]string{}}
-	for _, w := range []sandbox.Wall{sandbox.WallMemory, sandbox.WallCPU, sandbox.WallPids} {
+	b.groups = &cgroups{down: map[posture.Wall]string{}}
+	for _, w := range []posture.Wall{posture.WallMemory, posture.WallCPU, posture.WallPids} {
 		b.groups.down[w] = "mkdir /sys/fs/cgroup/x: permission denied; start Holdfast where it may"
 	}
 	return b
@@ -37,7 +38,7 @@ func TestLessIsRefusedWithWhatToWrite(t *testing.T) {
 		t.Fatal(e.Hint)
 	}
 	for _, w := range strings.Split(list, ", ") {
-		spec.Need = append(spec.Need, sandbox.Wall(w))
+		spec.Need = append(spec.Need, posture.Wall(w))
 	}
 	if len(spec.Need) < 9 {
 		t.Errorf("the hint takes %v, and more stands", spec.Need)

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -74,14 +75,14 @@ print(ignored, signal.getsignal(signal.SIGINT) is signal.default_int_handler)
 	if playerCode() == nil {
 		t.Skip("its numbers of calls are amd64's")
 	}
-	said := func(t *testing.T, res *sandbox.Result) {
+	said := func(t *testing.T, res *posture.Result) {
 		t.Helper()
 		if string(res.Stdout) != "[13, 25] True\n" {
 			t.Errorf("%s: %q %q", res.Path, res.Stdout, res.Stderr)
 		}
 	}
 	cold, err := tier(t).Run(t.Context(), spec)
-	if err != nil || cold.Path != sandbox.PathCold {
+	if err != nil || cold.Path != posture.PathCold {
 		t.Fatal(cold, err)
 	}
 	said(t, cold)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -72,10 +73,10 @@ func nothing(id string) sandbox.Spec {
 }
 
 // goesOn wants a run to work.
-func goesOn(t *testing.T, b *Tier, spec sandbox.Spec) *sandbox.Result {
+func goesOn(t *testing.T, b *Tier, spec sandbox.Spec) *posture.Result {
 	t.Helper()
 	res, err := b.Run(t.Context(), spec)
-	if err != nil || res.State != sandbox.Completed || res.ExitCode != 0 {
+	if err != nil || res.State != posture.Completed || res.ExitCode != 0 {
 		t.Fatalf("%v %+v", err, res)
 	}
 	return res
@@ -202,7 +203,7 @@ func TestRunWithoutALauncherToStart(t *testing.T) {
 }
 
 // outer runs the test again inside a control group with that share.
-func outer(t *testing.T, wall sandbox.Wall, s share) {
+func outer(t *testing.T, wall posture.Wall, s share) {
 	t.Helper()
 	c := groupsHere(t, wall)
 	g, err := c.create("outer", s)
@@ -214,7 +215,7 @@ func outer(t *testing.T, wall sandbox.Wall, s share) {
 			t.Error(err)
 		}
 	}()
-	ctl := map[sandbox.Wall]string{sandbox.WallMemory: ctlMemory, sandbox.WallPids: ctlPids}[wall]
+	ctl := map[posture.Wall]string{posture.WallMemory: ctlMemory, posture.WallPids: ctlPids}[wall]
 	for _, at := range g.at {
 		for _, have := range at.b.controllers {
 			if have == ctl {
@@ -242,7 +243,7 @@ func enterOuter(t *testing.T) ctlDir {
 // told, and with room again both are over.
 func TestRunWhileThereAreNoProcesses(t *testing.T) {
 	if !starved() {
-		outer(t, sandbox.WallPids, share{memory: 2 << 30, period: 100 * time.Millisecond, quota: 200 * time.Millisecond, pids: 1000})
+		outer(t, posture.WallPids, share{memory: 2 << 30, period: 100 * time.Millisecond, quota: 200 * time.Millisecond, pids: 1000})
 		return
 	}
 	d := enterOuter(t)
@@ -278,7 +279,7 @@ func TestRunWhileThereAreNoProcesses(t *testing.T) {
 // is the run that ends, by name, and not Holdfast; with room again runs work.
 func TestRunWhileMemoryIsShort(t *testing.T) {
 	if !starved() {
-		outer(t, sandbox.WallMemory, share{memory: 300 << 20, period: 100 * time.Millisecond, quota: 200 * time.Millisecond, pids: 1000})
+		outer(t, posture.WallMemory, share{memory: 300 << 20, period: 100 * time.Millisecond, quota: 200 * time.Millisecond, pids: 1000})
 		return
 	}
 	enterOuter(t)
@@ -296,7 +297,7 @@ func TestRunWhileMemoryIsShort(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if res.State != sandbox.OOM || res.ExitCode != sandbox.ExitLimit || !strings.Contains(res.Err, "of the host: the run had ") || !strings.Contains(res.Err, " of its 512 MB") {
+		if res.State != posture.OOM || res.ExitCode != posture.ExitLimit || !strings.Contains(res.Err, "of the host: the run had ") || !strings.Contains(res.Err, " of its 512 MB") {
 			t.Errorf("%+v", res)
 		}
 		t.Log(res.Err)

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -163,8 +164,8 @@ func (t *Tier) Prepare(ctx context.Context, spec sandbox.Spec) (sandbox.Spec, er
 // ran, whatever came of it; else nothing of it has run, and the error is a
 // *holdfast.Error of the document's kinds (003 2.1, 2.2). Where a wall was at
 // fault, and not the request, there is a result too, in SPAWN_ERROR.
-func (t *Tier) Run(ctx context.Context, spec sandbox.Spec) (*sandbox.Result, error) {
-	at := sandbox.Instants{Received: time.Now()}
+func (t *Tier) Run(ctx context.Context, spec sandbox.Spec) (*posture.Result, error) {
+	at := posture.Instants{Received: time.Now()}
 	spec, err := t.Prepare(ctx, spec)
 	if err != nil {
 		return nil, err
@@ -179,7 +180,7 @@ func (t *Tier) Run(ctx context.Context, spec sandbox.Spec) (*sandbox.Result, err
 }
 
 // run is Run of a request that was found good at the instants.
-func (t *Tier) run(ctx context.Context, spec sandbox.Spec, at sandbox.Instants) (*sandbox.Result, error) {
+func (t *Tier) run(ctx context.Context, spec sandbox.Spec, at posture.Instants) (*posture.Result, error) {
 	if err := t.enter(); err != nil {
 		return nil, err
 	}
@@ -209,7 +210,7 @@ func (t *Tier) run(ctx context.Context, spec sandbox.Spec, at sandbox.Instants) 
 	return res, err
 }
 
-func (t *Tier) launch(ctx context.Context, l language, o *order, spec sandbox.Spec, at sandbox.Instants) (*sandbox.Result, error) {
+func (t *Tier) launch(ctx context.Context, l language, o *order, spec sandbox.Spec, at posture.Instants) (*posture.Result, error) {
 	z, err := t.launcher(ctx, l)
 	if err != nil {
 		return nil, err
@@ -241,7 +242,7 @@ func (d died) Unwrap() error { return d.error }
 
 // short is the refusal where walls are missing (D20). Its hint has the contract
 // that takes what stands, word for word.
-func short(boundary string, p sandbox.Posture, missing []sandbox.Wall) error {
+func short(boundary string, p posture.Posture, missing []posture.Wall) error {
 	why, _, _ := strings.Cut(p.Down[missing[0]], "; ") // what to do about it is for doctor
 	word := "a wall"
 	if len(missing) > 1 {
@@ -249,15 +250,15 @@ func short(boundary string, p sandbox.Posture, missing []sandbox.Wall) error {
 	}
 	return &holdfast.Error{
 		Kind: kindOf(missing[0]),
-		Why:  fmt.Sprintf("the sandbox is missing %s here: %s (%s)", word, sandbox.Asked(missing), why),
+		Why:  fmt.Sprintf("the sandbox is missing %s here: %s (%s)", word, posture.Asked(missing), why),
 		Hint: "`holdfast doctor` says how to have every wall; to take less, write in holdfast.yaml under `boundaries:`, as one entry: " + p.Lesser(boundary),
 	}
 }
 
 // kindOf is the document's error where a wall is not there at all.
-func kindOf(w sandbox.Wall) holdfast.Kind {
+func kindOf(w posture.Wall) holdfast.Kind {
 	switch w {
-	case sandbox.WallMemory, sandbox.WallCPU, sandbox.WallPids:
+	case posture.WallMemory, posture.WallCPU, posture.WallPids:
 		return holdfast.KindCgroup
 	}
 	return holdfast.KindSpawn
@@ -308,7 +309,7 @@ func (t *Tier) order(l language, spec sandbox.Spec) (*order, error) {
 	}
 	up, _ := t.groups.walls()
 	return &order{
-		gauged: !slices.Contains(up, sandbox.WallMemory),
+		gauged: !slices.Contains(up, posture.WallMemory),
 		id:     spec.ID,
 		argv:   l.argv(), env: l.environment(spec.Environment), given: len(spec.Environment) > 0, code: spec.Code, codeName: l.codeName,
 		files: spec.Files, filter: filter,
@@ -343,24 +344,24 @@ func (l language) environment(own map[string]string) []string {
 }
 
 // Posture is which walls stand here (D20).
-func (t *Tier) Posture() sandbox.Posture {
+func (t *Tier) Posture() posture.Posture {
 	up, down := t.groups.walls()
-	p := sandbox.Posture{Tier: sandbox.TierProcess, Names: true, Mode: "rootless", Groups: t.groups.mode(), Down: down}
+	p := posture.Posture{Tier: posture.TierProcess, Names: true, Mode: "rootless", Groups: t.groups.mode(), Down: down}
 	if unix.Geteuid() == 0 {
 		p.Mode = "root"
 	}
 	// 003 2.1 calls the row optional.
 	p.Unbound = map[string]string{"io": "what it writes is memory, and is bounded as that; reading its own read-only runtime is not"}
-	for _, w := range sandbox.Walls() {
+	for _, w := range posture.Walls() {
 		switch {
 		case slices.Contains(up, w):
 			p.Up = append(p.Up, w)
 		case down[w] != "":
 			if p.Instead == nil {
-				p.Instead = map[sandbox.Wall]string{}
+				p.Instead = map[posture.Wall]string{}
 			}
 			p.Instead[w] = instead(w)
-		case w == sandbox.WallLandlock && t.abi == 0:
+		case w == posture.WallLandlock && t.abi == 0:
 			p.Down[w] = "this kernel has no Landlock"
 		default:
 			p.Up = append(p.Up, w)

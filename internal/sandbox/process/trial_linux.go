@@ -14,12 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
 // trial is a call that a program inside makes, and what it has to get.
 type trial struct {
-	wall sandbox.Wall
+	wall posture.Wall
 	what string // as in "WHAT succeeded"
 	ask  ask
 	want func(got int64) bool
@@ -33,42 +34,42 @@ func refusedBy(errno unix.Errno) func(int64) bool { return exactly(-int64(errno)
 func trials() []trial {
 	const at = unix.AT_FDCWD
 	list := []trial{
-		{sandbox.WallPID, "the program sees its number on the host", asking(unix.SYS_GETPID), exactly(workloadPID)},
-		{sandbox.WallPID, "looking at the processes of the host", asking(unix.SYS_OPENAT, at, "/proc/self", unix.O_RDONLY, 0), refusedBy(unix.ENOENT)},
-		{sandbox.WallNet, "making a socket", asking(unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_STREAM, 0), refusedBy(unix.EACCES)},
-		{sandbox.WallMount, "opening /etc/passwd", asking(unix.SYS_OPENAT, at, "/etc/passwd", unix.O_RDONLY, 0), refusedBy(unix.ENOENT)},
-		{sandbox.WallMount, "making a folder in the root", asking(unix.SYS_MKDIRAT, at, "/x", 0o700), refusedBy(unix.EROFS)},
-		{sandbox.WallMount, "writing over its own code", asking(unix.SYS_OPENAT, at, "/code/program", unix.O_WRONLY, 0), func(got int64) bool {
+		{posture.WallPID, "the program sees its number on the host", asking(unix.SYS_GETPID), exactly(workloadPID)},
+		{posture.WallPID, "looking at the processes of the host", asking(unix.SYS_OPENAT, at, "/proc/self", unix.O_RDONLY, 0), refusedBy(unix.ENOENT)},
+		{posture.WallNet, "making a socket", asking(unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_STREAM, 0), refusedBy(unix.EACCES)},
+		{posture.WallMount, "opening /etc/passwd", asking(unix.SYS_OPENAT, at, "/etc/passwd", unix.O_RDONLY, 0), refusedBy(unix.ENOENT)},
+		{posture.WallMount, "making a folder in the root", asking(unix.SYS_MKDIRAT, at, "/x", 0o700), refusedBy(unix.EROFS)},
+		{posture.WallMount, "writing over its own code", asking(unix.SYS_OPENAT, at, "/code/program", unix.O_WRONLY, 0), func(got int64) bool {
 			return got == -int64(unix.EROFS) || got == -int64(unix.ETXTBSY) || got == -int64(unix.EACCES)
 		}},
-		{sandbox.WallUser, "being another user than the nobody of its namespace", asking(unix.SYS_GETEUID), exactly(workloadID)},
-		{sandbox.WallRights, "gaining privileges by a program", asking(unix.SYS_PRCTL, unix.PR_GET_NO_NEW_PRIVS), exactly(1)},
-		{sandbox.WallScratch, "writing to the scratch", asking(unix.SYS_OPENAT, at, "/tmp/a", unix.O_RDWR|unix.O_CREAT, 0o600), exactly(3)},
-		{sandbox.WallScratch, "60 MB in it", asking(unix.SYS_FALLOCATE, 3, 0, 0, 60<<20), exactly(0)},
-		{sandbox.WallScratch, "a second file in it", asking(unix.SYS_OPENAT, at, "/tmp/b", unix.O_RDWR|unix.O_CREAT, 0o600), exactly(4)},
-		{sandbox.WallScratch, "120 MB in it", asking(unix.SYS_FALLOCATE, 4, 0, 0, 60<<20), refusedBy(unix.ENOSPC)},
+		{posture.WallUser, "being another user than the nobody of its namespace", asking(unix.SYS_GETEUID), exactly(workloadID)},
+		{posture.WallRights, "gaining privileges by a program", asking(unix.SYS_PRCTL, unix.PR_GET_NO_NEW_PRIVS), exactly(1)},
+		{posture.WallScratch, "writing to the scratch", asking(unix.SYS_OPENAT, at, "/tmp/a", unix.O_RDWR|unix.O_CREAT, 0o600), exactly(3)},
+		{posture.WallScratch, "60 MB in it", asking(unix.SYS_FALLOCATE, 3, 0, 0, 60<<20), exactly(0)},
+		{posture.WallScratch, "a second file in it", asking(unix.SYS_OPENAT, at, "/tmp/b", unix.O_RDWR|unix.O_CREAT, 0o600), exactly(4)},
+		{posture.WallScratch, "120 MB in it", asking(unix.SYS_FALLOCATE, 4, 0, 0, 60<<20), refusedBy(unix.ENOSPC)},
 	}
 	for c := range unix.CAP_LAST_CAP + 1 {
-		list = append(list, trial{sandbox.WallRights, fmt.Sprintf("keeping capability %d", c), asking(unix.SYS_PRCTL, unix.PR_CAPBSET_READ, c), func(got int64) bool { return got == 0 || got == -int64(unix.EINVAL) }})
+		list = append(list, trial{posture.WallRights, fmt.Sprintf("keeping capability %d", c), asking(unix.SYS_PRCTL, unix.PR_CAPBSET_READ, c), func(got int64) bool { return got == 0 || got == -int64(unix.EINVAL) }})
 	}
 	return list
 }
 
 // shown is what trying a wall showed where it holds.
-func shown() map[sandbox.Wall]string {
-	return map[sandbox.Wall]string{
-		sandbox.WallPID:     "a program was the second process of a namespace of its own, and saw no other",
-		sandbox.WallNet:     "a network namespace of its own; making a socket was refused",
-		sandbox.WallMount:   "/etc/passwd was not there, the root and the code could not be written",
-		sandbox.WallUTS:     "a host name of its own",
-		sandbox.WallIPC:     "no shared memory or queues with others",
-		sandbox.WallUser:    "an identity that owns nothing here",
-		sandbox.WallSeccomp: "unshare ended a program and was named",
-		sandbox.WallRights:  "no capability is left, and none can be had",
-		sandbox.WallScratch: "60 MB fitted in, 120 MB did not",
-		sandbox.WallMemory:  "a program that had 16 MB did not get 64",
-		sandbox.WallCPU:     "a group of its own took half a processor as its limit, and a process entered it",
-		sandbox.WallPids:    "a group of its own took four processes as its limit, and a process entered it",
+func shown() map[posture.Wall]string {
+	return map[posture.Wall]string{
+		posture.WallPID:     "a program was the second process of a namespace of its own, and saw no other",
+		posture.WallNet:     "a network namespace of its own; making a socket was refused",
+		posture.WallMount:   "/etc/passwd was not there, the root and the code could not be written",
+		posture.WallUTS:     "a host name of its own",
+		posture.WallIPC:     "no shared memory or queues with others",
+		posture.WallUser:    "an identity that owns nothing here",
+		posture.WallSeccomp: "unshare ended a program and was named",
+		posture.WallRights:  "no capability is left, and none can be had",
+		posture.WallScratch: "60 MB fitted in, 120 MB did not",
+		posture.WallMemory:  "a program that had 16 MB did not get 64",
+		posture.WallCPU:     "a group of its own took half a processor as its limit, and a process entered it",
+		posture.WallPids:    "a group of its own took four processes as its limit, and a process entered it",
 	}
 }
 
@@ -82,7 +83,7 @@ const trialsWithin = 30 * time.Second
 func (t *Tier) Trials(ctx context.Context) []Trial {
 	ctx, cancel := context.WithTimeout(ctx, trialsWithin)
 	defer cancel()
-	x := &examination{t: t, ctx: ctx, broken: map[sandbox.Wall]string{}}
+	x := &examination{t: t, ctx: ctx, broken: map[posture.Wall]string{}}
 	for _, try := range []func() error{x.inside, x.outside, x.seccomp, x.memory} {
 		if err := try(); err != nil {
 			return []Trial{unusable(err)}
@@ -103,18 +104,18 @@ func unusable(err error) Trial {
 type examination struct {
 	t      *Tier
 	ctx    context.Context
-	broken map[sandbox.Wall]string
+	broken map[posture.Wall]string
 }
 
-func (x *examination) fail(w sandbox.Wall, why string, args ...any) {
+func (x *examination) fail(w posture.Wall, why string, args ...any) {
 	if x.broken[w] == "" {
 		x.broken[w] = fmt.Sprintf(why, args...)
 	}
 }
 
-func (x *examination) run(memory int64, asks ...ask) (*sandbox.Result, error) {
-	res, err := x.t.Run(x.ctx, sandbox.Spec{ID: "doctor", Language: sandbox.Static, Code: probe(asks...), Timeout: sandbox.DefaultTimeout, MemoryMB: memory, Need: []sandbox.Wall{sandbox.WallPID}})
-	if err == nil && (res.Reason == sandbox.ReasonHalt || res.Reason == sandbox.ReasonWall) {
+func (x *examination) run(memory int64, asks ...ask) (*posture.Result, error) {
+	res, err := x.t.Run(x.ctx, sandbox.Spec{ID: "doctor", Language: sandbox.Static, Code: probe(asks...), Timeout: sandbox.DefaultTimeout, MemoryMB: memory, Need: []posture.Wall{posture.WallPID}})
+	if err == nil && (res.Reason == posture.ReasonHalt || res.Reason == posture.ReasonWall) {
 		err = errors.New("trying the walls takes too long here, and showed nothing")
 	}
 	return res, err
@@ -130,7 +131,7 @@ func (x *examination) inside() error {
 	if err != nil {
 		return err
 	}
-	if res.State != sandbox.Completed || res.ExitCode != 0 {
+	if res.State != posture.Completed || res.ExitCode != 0 {
 		return fmt.Errorf("a program that does nothing unusual ended as %s, exit code %d (%s)", res.State, res.ExitCode, res.Err)
 	}
 	for i, got := range answers(res.Stdout, len(list)) {
@@ -167,7 +168,7 @@ func (x *examination) outside() error {
 	if err != nil {
 		return err
 	}
-	for w, ns := range map[sandbox.Wall]string{sandbox.WallPID: "pid", sandbox.WallNet: "net", sandbox.WallMount: "mnt", sandbox.WallUTS: "uts", sandbox.WallIPC: "ipc", sandbox.WallUser: "user"} {
+	for w, ns := range map[posture.Wall]string{posture.WallPID: "pid", posture.WallNet: "net", posture.WallMount: "mnt", posture.WallUTS: "uts", posture.WallIPC: "ipc", posture.WallUser: "user"} {
 		ours, err := os.Readlink("/proc/self/ns/" + ns)
 		theirs, err2 := os.Readlink(filepath.Join("/proc", pid, "ns", ns))
 		if err := errors.Join(err, err2); err != nil {
@@ -184,9 +185,9 @@ func (x *examination) outside() error {
 func (x *examination) owner(pid string) {
 	var st unix.Stat_t
 	if err := unix.Stat(filepath.Join("/proc", pid), &st); err != nil {
-		x.fail(sandbox.WallUser, "its owner cannot be seen: %v", err)
+		x.fail(posture.WallUser, "its owner cannot be seen: %v", err)
 	} else if st.Uid == 0 {
-		x.fail(sandbox.WallUser, "it is root on the host")
+		x.fail(posture.WallUser, "it is root on the host")
 	}
 }
 
@@ -210,16 +211,16 @@ func (x *examination) seccomp() error {
 		return err
 	}
 	switch {
-	case res.State != sandbox.SyscallBlocked:
-		x.fail(sandbox.WallSeccomp, "a program that called unshare ended as %s, exit code %d", res.State, res.ExitCode)
+	case res.State != posture.SyscallBlocked:
+		x.fail(posture.WallSeccomp, "a program that called unshare ended as %s, exit code %d", res.State, res.ExitCode)
 	case res.Call == nil || res.Call.Name != "unshare":
-		x.fail(sandbox.WallSeccomp, "the call was stopped and not named")
+		x.fail(posture.WallSeccomp, "the call was stopped and not named")
 	}
 	return nil
 }
 
 func (x *examination) memory() error {
-	if !slices.Contains(x.t.Posture().Up, sandbox.WallMemory) {
+	if !slices.Contains(x.t.Posture().Up, posture.WallMemory) {
 		return nil
 	}
 	const private = unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_POPULATE
@@ -229,8 +230,8 @@ func (x *examination) memory() error {
 	}
 	// Populating is done as far as there is room; the program may be told no
 	// rather than killed. What counts is how much it got.
-	if res.State != sandbox.OOM && res.ExitCode != sandbox.ExitLimit && res.MemoryPeak > 24<<20 {
-		x.fail(sandbox.WallMemory, "a program that had 16 MB got %d, and ended as %s, exit code %d", res.MemoryPeak>>20, res.State, res.ExitCode)
+	if res.State != posture.OOM && res.ExitCode != posture.ExitLimit && res.MemoryPeak > 24<<20 {
+		x.fail(posture.WallMemory, "a program that had 16 MB got %d, and ended as %s, exit code %d", res.MemoryPeak>>20, res.State, res.ExitCode)
 	}
 	return nil
 }
@@ -238,9 +239,9 @@ func (x *examination) memory() error {
 // found is the findings, wall by wall.
 func (x *examination) found() []Trial {
 	p, words := x.t.Posture(), shown()
-	words[sandbox.WallLandlock] = fmt.Sprintf("version %d holds files a second time", x.t.abi)
+	words[posture.WallLandlock] = fmt.Sprintf("version %d holds files a second time", x.t.abi)
 	var list []Trial
-	for _, w := range sandbox.Walls() {
+	for _, w := range posture.Walls() {
 		f := Trial{Wall: w, Holds: true, Why: words[w]}
 		switch {
 		case !slices.Contains(p.Up, w):

@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -33,7 +34,7 @@ func TestTrialsAgreeWithPosture(t *testing.T) {
 		t.Logf("%+v", found)
 		found = b.Trials(ctx)
 	}
-	var walls []sandbox.Wall
+	var walls []posture.Wall
 	for _, f := range found {
 		walls = append(walls, f.Wall)
 		if f.Why == "" {
@@ -46,7 +47,7 @@ func TestTrialsAgreeWithPosture(t *testing.T) {
 			t.Errorf("%s: nothing is said about what to do", f.Wall)
 		}
 	}
-	if !slices.Equal(walls, sandbox.Walls()) {
+	if !slices.Equal(walls, posture.Walls()) {
 		t.Errorf("%v", walls)
 	}
 }
@@ -65,11 +66,11 @@ func TestTrialsFindABrokenWall(t *testing.T) {
 			t.Errorf("%s: any answer passes", tr.what)
 		}
 	}
-	x := &examination{t: tier(t), ctx: t.Context(), broken: map[sandbox.Wall]string{}}
-	x.fail(sandbox.WallNet, "making a socket: the answer was %s", answerWords(3))
-	x.fail(sandbox.WallNet, "a second reason")
+	x := &examination{t: tier(t), ctx: t.Context(), broken: map[posture.Wall]string{}}
+	x.fail(posture.WallNet, "making a socket: the answer was %s", answerWords(3))
+	x.fail(posture.WallNet, "a second reason")
 	for _, f := range x.found() {
-		if f.Wall == sandbox.WallNet && (f.Holds || f.Known || f.Why != "making a socket: the answer was 3" || f.Hint == "") {
+		if f.Wall == posture.WallNet && (f.Holds || f.Known || f.Why != "making a socket: the answer was 3" || f.Hint == "") {
 			t.Errorf("%+v", f)
 		}
 	}

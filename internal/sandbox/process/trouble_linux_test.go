@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -44,7 +45,7 @@ func TestTroublesAreSaidSometimes(t *testing.T) {
 func TestAGroupThatStaysIsTold(t *testing.T) {
 	t.Parallel()
 	b := tier(t)
-	if !slices.Contains(b.Posture().Up, sandbox.WallPids) {
+	if !slices.Contains(b.Posture().Up, posture.WallPids) {
 		t.Skip("there are no control groups here")
 	}
 	seat := func(id string) *seat {

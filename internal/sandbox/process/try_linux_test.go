@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -37,7 +38,7 @@ func try(t testing.TB, b *Tier, l language, code string) outcome {
 	}
 	if res.Call != nil {
 		k := kindViolation
-		if res.Reason == sandbox.ReasonEscape {
+		if res.Reason == posture.ReasonEscape {
 			k = kindEscape
 		}
 		r.killed = res.Call.Name + " " + k.String()
@@ -47,7 +48,7 @@ func try(t testing.TB, b *Tier, l language, code string) outcome {
 }
 
 // anyWalls asks for what stands wherever the tests run, root or not.
-var anyWalls = []sandbox.Wall{sandbox.WallPID, sandbox.WallNet, sandbox.WallMount, sandbox.WallSeccomp}
+var anyWalls = []posture.Wall{posture.WallPID, posture.WallNet, posture.WallMount, posture.WallSeccomp}
 
 // installed is the language of a name on this machine; the test is skipped
 // where it is not there.

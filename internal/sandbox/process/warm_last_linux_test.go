@@ -5,6 +5,7 @@ package process
 import (
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -16,7 +17,7 @@ func TestWarm_lastMakesNothingReady(t *testing.T) {
 	b.Last()
 	seats := len(z.seats)
 	for left := 1; left >= 0; left-- {
-		if _, path := served(t, b); path != sandbox.PathParked {
+		if _, path := served(t, b); path != posture.PathParked {
 			t.Errorf("it came by %s", path)
 		}
 		b.making.Wait() // what would be made is begun 10 ms after the request
@@ -25,7 +26,7 @@ func TestWarm_lastMakesNothingReady(t *testing.T) {
 		}
 	}
 	res, err := b.Run(t.Context(), sandbox.Spec{ID: "cold", Language: "python3", Code: []byte("print(1)"), Narrow: []string{"mkdir"}, Need: anyWalls})
-	if b.making.Wait(); err != nil || res.Path != sandbox.PathCold || string(res.Stdout) != "1\n" || len(z.seats) != seats-1 {
+	if b.making.Wait(); err != nil || res.Path != posture.PathCold || string(res.Stdout) != "1\n" || len(z.seats) != seats-1 {
 		t.Errorf("%+v %v, %d seats", res, err, len(z.seats))
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/sandboxtest"
 )
@@ -51,7 +52,7 @@ func tierOf(t testing.TB, name string, n int) *Tier {
 
 // parkedRun runs spec once some wait, and demands that one of them served it; or
 // a fork made for it, where those who wait cannot take its environment.
-func parkedRun(t testing.TB, b *Tier, spec sandbox.Spec) *sandbox.Result {
+func parkedRun(t testing.TB, b *Tier, spec sandbox.Spec) *posture.Result {
 	t.Helper()
 	b.Settle(t.Context())
 	if spec.ID == "" {
@@ -62,9 +63,9 @@ func parkedRun(t testing.TB, b *Tier, spec sandbox.Spec) *sandbox.Result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := sandbox.PathParked
+	want := posture.PathParked
 	if strings.HasPrefix(spec.Language, "python") && len(spec.Environment) > 0 && playerCode() != nil {
-		want = sandbox.PathForked
+		want = posture.PathForked
 	}
 	if res.Path != want {
 		t.Fatalf("it came by %q, not %q: %+v", res.Path, want, res)
@@ -74,14 +75,14 @@ func parkedRun(t testing.TB, b *Tier, spec sandbox.Spec) *sandbox.Result {
 
 // runBy runs spec in one that waits, or where none does. On a machine that has much
 // else to do one may come to wait before the run looks for it: then another is tried.
-func runBy(t testing.TB, b *Tier, path sandbox.Path, spec sandbox.Spec) (res *sandbox.Result, err error) {
+func runBy(t testing.TB, b *Tier, path posture.Path, spec sandbox.Spec) (res *posture.Result, err error) {
 	t.Helper()
 	for range 3 {
 		b.Settle(t.Context())
-		if path == sandbox.PathForked {
+		if path == posture.PathForked {
 			b.only(t).pool.empty()
 		}
-		if res, err = b.Run(t.Context(), spec); err != nil || path != sandbox.PathForked || res.Path != sandbox.PathParked {
+		if res, err = b.Run(t.Context(), spec); err != nil || path != posture.PathForked || res.Path != posture.PathParked {
 			break
 		}
 	}
@@ -184,7 +185,7 @@ func TestWarm_sameAsCold(t *testing.T) {
 			t.Fatal(name, err)
 		}
 		forks := playerCode() != nil
-		paths := []sandbox.Path{sandbox.PathParked, sandbox.PathForked}
+		paths := []posture.Path{posture.PathParked, posture.PathForked}
 		if !testrepeat.Enduring {
 			paths = paths[i%2:][:1] // the one or the other
 		}
@@ -194,12 +195,12 @@ func TestWarm_sameAsCold(t *testing.T) {
 				t.Fatal(name, err)
 			}
 			if forks && (name == "environment" || name == "latin-1") {
-				through = sandbox.PathForked // who waits has come too far for them
+				through = posture.PathForked // who waits has come too far for them
 			}
-			if slices.Contains([]string{"hash seed", "zone", "shadow"}, name) || through == sandbox.PathForked && !forks {
-				through = sandbox.PathCold
+			if slices.Contains([]string{"hash seed", "zone", "shadow"}, name) || through == posture.PathForked && !forks {
+				through = posture.PathCold
 			}
-			if got.Path != through || want.Path != sandbox.PathCold {
+			if got.Path != through || want.Path != posture.PathCold {
 				t.Errorf("%s: came by %q, not %q, and %q without any that wait", name, got.Path, through, want.Path)
 			}
 			if a, b := facts(want), facts(got); a != b {
@@ -210,7 +211,7 @@ func TestWarm_sameAsCold(t *testing.T) {
 }
 
 // facts are what a result says that the same program must say again.
-func facts(r *sandbox.Result) string {
+func facts(r *posture.Result) string {
 	var files []string
 	for _, n := range slices.Sorted(maps.Keys(r.OutputFiles)) {
 		files = append(files, fmt.Sprintf("%s=%q", n, r.OutputFiles[n]))
@@ -292,7 +293,7 @@ func TestWarm_eachServesOnce(t *testing.T) {
 				if want := fmt.Sprintf("%s %s ['f'] sandbox_%s %s\n", me, me, me, me); string(res.Stdout) != want || res.ExitCode != 0 || len(res.OutputFiles) != 1 {
 					t.Errorf("%q %q, want %q", res.Stdout, res.Stderr, want)
 				}
-				if res.Path != sandbox.PathCold {
+				if res.Path != posture.PathCold {
 					parked.Add(1)
 				}
 				time.Sleep(20 * time.Millisecond)
@@ -332,7 +333,7 @@ func TestWarm_othersThatWait(t *testing.T) {
 	}
 	b.Settle(t.Context())
 	res, err := b.Run(t.Context(), sandbox.Spec{ID: "env", Language: "node", Code: []byte("console.log(process.env.A)"), Environment: map[string]string{"A": "1"}, Need: anyWalls})
-	if err != nil || res.Path != sandbox.PathParked || string(res.Stdout) != "1\n" {
+	if err != nil || res.Path != posture.PathParked || string(res.Stdout) != "1\n" {
 		t.Errorf("with an environment: %+v %v", res, err)
 	}
 	s := sandbox.Spec{ID: "static", Language: sandbox.Static, Code: probe(asking(unix.SYS_GETPID)), Need: anyWalls}
@@ -363,7 +364,7 @@ func TestWarm_whoDiesWhileWaiting(t *testing.T) {
 	parkedRun(t, b, sandbox.Spec{Language: "python3", Code: []byte("print(1)")})
 	unix.Kill(launcher.cmd.Process.Pid, unix.SIGKILL)
 	<-launcher.done
-	if res, err = b.Run(t.Context(), sandbox.Spec{ID: "next", Language: "python3", Code: []byte("print(1)"), Need: anyWalls}); err != nil || string(res.Stdout) != "1\n" || res.Path != sandbox.PathCold {
+	if res, err = b.Run(t.Context(), sandbox.Spec{ID: "next", Language: "python3", Code: []byte("print(1)"), Need: anyWalls}); err != nil || string(res.Stdout) != "1\n" || res.Path != posture.PathCold {
 		t.Fatalf("after its launcher was killed: %+v %v", res, err)
 	}
 	for range 2 {
@@ -398,7 +399,7 @@ func TestWarm_theOldAreNotUsed(t *testing.T) {
 		p.ready <- r
 	}
 	res, err := b.Run(t.Context(), sandbox.Spec{ID: "old", Language: "python3", Code: []byte("1"), Need: anyWalls})
-	if err != nil || res.Path == sandbox.PathParked {
+	if err != nil || res.Path == posture.PathParked {
 		t.Errorf("%+v %v", res, err)
 	}
 	parkedRun(t, b, sandbox.Spec{Language: "python3", Code: []byte("1")})
@@ -410,15 +411,15 @@ func TestWarm_narrowedAndResized(t *testing.T) {
 	t.Parallel()
 	b := warmed(t, "python3", 4)
 	res, err := b.Run(t.Context(), sandbox.Spec{ID: "narrow", Language: "python3", Code: []byte("import os; os.mkdir('x')"), Narrow: []string{"mkdir"}, Need: anyWalls})
-	if err != nil || res.Path != sandbox.PathCold || res.Call == nil || res.Call.Name != "mkdir" {
+	if err != nil || res.Path != posture.PathCold || res.Call == nil || res.Call.Name != "mkdir" {
 		t.Errorf("%+v %v", res, err)
 	}
-	if !slices.Contains(b.Posture().Up, sandbox.WallMemory) {
+	if !slices.Contains(b.Posture().Up, posture.WallMemory) {
 		t.Log("no control groups here")
 		return
 	}
 	const eat = "b = bytearray(%d << 20)\nfor i in range(0, len(b), 4096): b[i] = 1\nprint('had it')"
-	for mb, want := range map[int64]sandbox.State{64: sandbox.OOM, 256: sandbox.OOM, 400: sandbox.Completed} {
+	for mb, want := range map[int64]posture.State{64: posture.OOM, 256: posture.OOM, 400: posture.Completed} {
 		res := parkedRun(t, b, sandbox.Spec{Language: "python3", Code: fmt.Appendf(nil, eat, 300), MemoryMB: mb, Timeout: sandbox.MaxTimeout})
 		if res.State != want {
 			t.Errorf("300 MB with %d: %s %q", mb, res.State, res.Stdout)
@@ -518,7 +519,7 @@ func TestWarm_nothingIsLeft(t *testing.T) {
 		}
 		return b.Trace()
 	}
-	paths := map[sandbox.Path]int{}
+	paths := map[posture.Path]int{}
 	before := count()
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -579,7 +580,7 @@ func TestEscapeSuiteWarm(t *testing.T) {
 		return w
 	})
 	t.Logf("by path: %v", w.paths)
-	if w.paths[sandbox.PathParked] < 3*w.paths[sandbox.PathCold] {
+	if w.paths[posture.PathParked] < 3*w.paths[posture.PathCold] {
 		t.Errorf("too few were parked: %v", w.paths)
 	}
 }
@@ -588,17 +589,17 @@ func TestEscapeSuiteWarm(t *testing.T) {
 type warmRunner struct {
 	*Tier
 	mu    sync.Mutex
-	paths map[sandbox.Path]int
+	paths map[posture.Path]int
 }
 
-func (w *warmRunner) Run(ctx context.Context, spec sandbox.Spec) (*sandbox.Result, error) {
+func (w *warmRunner) Run(ctx context.Context, spec sandbox.Spec) (*posture.Result, error) {
 	w.Settle(ctx)
 	res, err := w.Tier.Run(ctx, spec)
 	if err == nil {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if w.paths == nil {
-			w.paths = map[sandbox.Path]int{}
+			w.paths = map[posture.Path]int{}
 		}
 		w.paths[res.Path]++
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -17,8 +18,8 @@ func TestWarm_servesTheLongestRuns(t *testing.T) {
 	b := warmed(t, "python3", 2)
 	for want, spec := range map[string]sandbox.Spec{
 		"4\n":    {Timeout: time.Second},
-		"602\n":  {Timeout: 300 * time.Second, Tier: sandbox.TierVM},
-		"7202\n": {Timeout: time.Hour, Tier: sandbox.TierVM},
+		"602\n":  {Timeout: 300 * time.Second, Tier: posture.TierVM},
+		"7202\n": {Timeout: time.Hour, Tier: posture.TierVM},
 	} {
 		for _, env := range []map[string]string{nil, {"A": "b"}} { // parked, and forked
 			spec.ID, spec.Language, spec.Environment, spec.Need = "long", "python3", env, anyWalls
@@ -27,7 +28,7 @@ func TestWarm_servesTheLongestRuns(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if string(res.Stdout) != want || res.Path == sandbox.PathCold {
+			if string(res.Stdout) != want || res.Path == posture.PathCold {
 				t.Errorf("%v: %s %q %q", spec.Timeout, res.Path, res.Stdout, res.Stderr)
 			}
 			b.Settle(t.Context())

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -197,7 +198,7 @@ func (t *Tier) parkIn(z *launcherConn, l language, as parking) (_ *run, err erro
 		}
 	}()
 	l.check = nil // there is no code yet
-	most, longest := r.spec, sandbox.LimitsOf(sandbox.TierVM)
+	most, longest := r.spec, sandbox.LimitsOf(posture.TierVM)
 	most.MemoryMB, most.Timeout = longest.MaxMemoryMB, longest.MaxTimeout // what bounds the process itself can only be lowered
 	o, err := t.order(l, most)
 	if err != nil {
@@ -274,7 +275,7 @@ var errParkedGone = errors.New("the process that waited has ended")
 
 // release gives a workload that waits its request. An error means that nothing
 // of the request has run, and that the workload is of no use any more.
-func (t *Tier) release(r *run, o *order, spec sandbox.Spec, at sandbox.Instants) error {
+func (t *Tier) release(r *run, o *order, spec sandbox.Spec, at posture.Instants) error {
 	p, exec, err := o.release(r.waiting.after(), r.parking)
 	if err != nil {
 		return err
@@ -298,17 +299,17 @@ func (t *Tier) release(r *run, o *order, spec sandbox.Spec, at sandbox.Instants)
 
 // warm runs o, which is spec's, in a workload that waits. It returns nil where
 // there is none, or none that was of use: nothing of the request has run then.
-func (t *Tier) warm(ctx context.Context, z *launcherConn, l language, o *order, spec sandbox.Spec, at sandbox.Instants) *sandbox.Result {
+func (t *Tier) warm(ctx context.Context, z *launcherConn, l language, o *order, spec sandbox.Spec, at posture.Instants) *posture.Result {
 	start := time.Now()
 	for {
-		r, path := t.takeParked(z, spec), sandbox.PathParked
+		r, path := t.takeParked(z, spec), posture.PathParked
 		if r == nil {
-			r, path = t.fork(z, l, spec), sandbox.PathForked
+			r, path = t.fork(z, l, spec), posture.PathForked
 		}
 		if r == nil {
 			return nil
 		}
-		var res *sandbox.Result
+		var res *posture.Result
 		err := t.release(r, o, spec, at)
 		if err == nil {
 			res, err = r.outcome(ctx, spec.Timeout)
@@ -316,7 +317,7 @@ func (t *Tier) warm(ctx context.Context, z *launcherConn, l language, o *order, 
 		if err != nil {
 			t.unready(err)
 			r.free()
-			if path == sandbox.PathForked {
+			if path == posture.PathForked {
 				return nil // what a fork made for it cannot have, another would not
 			}
 			continue
@@ -325,7 +326,7 @@ func (t *Tier) warm(ctx context.Context, z *launcherConn, l language, o *order, 
 		r.timed(res, start)
 		res.Walk(r.at)
 		if r.hasLeft() { // it is not destroyed yet
-			res.Around = slices.DeleteFunc(res.Around, func(s sandbox.Step) bool { return s.State == sandbox.Destroyed })
+			res.Around = slices.DeleteFunc(res.Around, func(s posture.Step) bool { return s.State == posture.Destroyed })
 		}
 		t.leave(r)
 		return res

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 )
 
 // How large the environment of a request may be that comes to a workload that
@@ -215,7 +215,7 @@ func (t *Tier) tryRoom(z *launcherConn, l language, as parking) error {
 	if err != nil {
 		return err
 	}
-	if err = t.release(r, o, spec, sandbox.Instants{}); err != nil {
+	if err = t.release(r, o, spec, posture.Instants{}); err != nil {
 		return err
 	}
 	res, err := r.outcome(context.Background(), spec.Timeout)

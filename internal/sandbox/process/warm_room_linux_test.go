@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -99,9 +100,9 @@ func TestWarm_nodeWithAnEnvironment(t *testing.T) {
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		path := sandbox.PathParked
+		path := posture.PathParked
 		if early(s.Environment, nodeReads) || name == "too much" {
-			path = sandbox.PathCold
+			path = posture.PathCold
 		}
 		if got.Path != path {
 			t.Errorf("%s: came by %q, not %q", name, got.Path, path)
@@ -210,8 +211,8 @@ func TestWarm_nodeWithoutRoom(t *testing.T) {
 	p.empty()
 	s := sandbox.Spec{ID: "roomless", Language: "node", Code: []byte("console.log(Object.keys(process.env).join(), process.env.A)"), Need: anyWalls}
 	for range 3 {
-		for path, env := range map[sandbox.Path]map[string]string{sandbox.PathCold: {"A": "1"}, sandbox.PathParked: nil} {
-			if path == sandbox.PathCold && len(p.ready) > 0 {
+		for path, env := range map[posture.Path]map[string]string{posture.PathCold: {"A": "1"}, posture.PathParked: nil} {
+			if path == posture.PathCold && len(p.ready) > 0 {
 				continue // it was made before
 			}
 			b.Run(t.Context(), s)
@@ -258,7 +259,7 @@ func TestWarm_nodeIsReplacedByAge(t *testing.T) {
 		p.ready <- r
 	}
 	s := sandbox.Spec{ID: "old", Language: "node", Code: []byte("console.log(process.env.A)"), Environment: map[string]string{"A": "1"}, Need: anyWalls}
-	if res, err := b.Run(t.Context(), s); err != nil || res.Path != sandbox.PathCold || string(res.Stdout) != "1\n" {
+	if res, err := b.Run(t.Context(), s); err != nil || res.Path != posture.PathCold || string(res.Stdout) != "1\n" {
 		t.Errorf("%+v %v", res, err)
 	}
 	for r := range before {
@@ -293,7 +294,7 @@ func TestWarm_nodeThatDoesNotRead(t *testing.T) {
 			if err != nil || stopped == 0 || took > time.Duration(stopped+2)*s.Timeout {
 				t.Fatalf("%d stopped, %v: %+v %v", stopped, took, res, err)
 			}
-			if ran := string(res.Stdout) == "1\n"; ran != (res.State == sandbox.Completed) || !ran && res.State != sandbox.Timeout {
+			if ran := string(res.Stdout) == "1\n"; ran != (res.State == posture.Completed) || !ran && res.State != posture.Timeout {
 				t.Errorf("%+v", res)
 			}
 			b.only(t).pool.empty()

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 )
 
 // leaves says, of a workload that was parked, that its only thread is leaving:
@@ -132,12 +132,12 @@ func (u processUsage) write(at []byte) {
 }
 
 // early is the result of a run that has left.
-func (r *run) early() *sandbox.Result {
+func (r *run) early() *posture.Result {
 	r.stdout.quiet()
 	r.stderr.quiet()
 	r.copied.Wait()
 	r.at.Ended = time.Now()
-	res := &sandbox.Result{ID: r.spec.ID, State: sandbox.Completed}
+	res := &posture.Result{ID: r.spec.ID, State: posture.Completed}
 	r.usage(res)
 	r.verdict(res, true)
 	r.brought(res)
@@ -146,15 +146,15 @@ func (r *run) early() *sandbox.Result {
 
 // parkedStages are the stages of a run whose workload was parked: those by which
 // it came to wait, and those of its request.
-func (r *run) parkedStages() []sandbox.Stage {
+func (r *run) parkedStages() []posture.Stage {
 	mark := func(i int) int64 { return int64(binary.LittleEndian.Uint64(r.tape[8*(slotMarks+i):])) }
-	var list []sandbox.Stage
+	var list []posture.Stage
 	for _, s := range []struct {
 		name     string
 		from, to int
 	}{{"identity", 0, 1}, {"scratch", 1, 2}, {"rights", markPark, 5}, {"signals", 5, 6}, {"files", 3, 4}, {"program", 4, 7}} {
 		if mark(s.from) != 0 && mark(s.to) > mark(s.from) {
-			list = append(list, sandbox.Stage{Name: s.name, Took: time.Duration(mark(s.to) - mark(s.from))})
+			list = append(list, posture.Stage{Name: s.name, Took: time.Duration(mark(s.to) - mark(s.from))})
 		}
 	}
 	return list

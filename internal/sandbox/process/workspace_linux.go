@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -42,11 +43,11 @@ func (w *Workspaces) Close() error {
 }
 
 // Posture is which walls stand here (D20).
-func (w *Workspaces) Posture() sandbox.Posture {
+func (w *Workspaces) Posture() posture.Posture {
 	p := (&Tier{groups: w.groups, abi: w.abi}).Posture()
 	p.Instead = nil
-	if p.Down[sandbox.WallPids] != "" {
-		p.Instead = map[sandbox.Wall]string{sandbox.WallPids: "not by a control group: RLIMIT_NPROC in a user namespace of its own bounds processes and threads"}
+	if p.Down[posture.WallPids] != "" {
+		p.Instead = map[posture.Wall]string{posture.WallPids: "not by a control group: RLIMIT_NPROC in a user namespace of its own bounds processes and threads"}
 	}
 	return p
 }
@@ -57,13 +58,13 @@ func (w *Workspaces) Posture() sandbox.Posture {
 //
 // spec was checked by sandbox.CheckWorkspace; Argv[0] is where FindProgram found
 // it.
-func (w *Workspaces) Run(ctx context.Context, spec sandbox.Workspace, std Streams) (*sandbox.Result, error) {
+func (w *Workspaces) Run(ctx context.Context, spec sandbox.Workspace, std Streams) (*posture.Result, error) {
 	return w.RunConnected(ctx, spec, std, nil)
 }
 
 // RunConnected is Run for a workspace that has a network, whose sockets hand is
 // given.
-func (w *Workspaces) RunConnected(ctx context.Context, spec sandbox.Workspace, std Streams, hand Hand) (*sandbox.Result, error) {
+func (w *Workspaces) RunConnected(ctx context.Context, spec sandbox.Workspace, std Streams, hand Hand) (*posture.Result, error) {
 	start := time.Now()
 	posture := w.Posture()
 	if missing := posture.Missing(spec.Need); len(missing) > 0 {
@@ -98,7 +99,7 @@ type workspace struct {
 	trees   []grantTree
 	absent  absent
 	watcher *watcher
-	reach   sandbox.Reach
+	reach   posture.Reach
 	window  time.Time // when the count of refusals began anew
 	burst   int
 }
@@ -135,7 +136,7 @@ func (w *Workspaces) raise(ctx context.Context, spec sandbox.Workspace, std Stre
 		return nil, failed(holdfast.KindSpawn, "make its input and output", err)
 	}
 	o.screen, o.terminal = s.relay.screen()
-	if s.watcher, err = s.absent.watch(func() { s.end(sandbox.ReasonHalt, nil) }); err != nil {
+	if s.watcher, err = s.absent.watch(func() { s.end(posture.ReasonHalt, nil) }); err != nil {
 		return nil, failed(holdfast.KindMount, "hold the repository", err)
 	}
 	if s.reach, err = s.handOver(ctx, spec.Network, hand); err != nil {
@@ -206,7 +207,7 @@ func umask() int {
 // together, and where none bounds their number a limit of their user does.
 func (w *Workspaces) limits(spec sandbox.Workspace) []rlimit {
 	list := []rlimit{{unix.RLIMIT_CORE, 1}, atMost(unix.RLIMIT_NOFILE, workspaceFiles), {unix.RLIMIT_MSGQUEUE, 0}}
-	if up, _ := w.groups.walls(); !slices.Contains(up, sandbox.WallPids) {
+	if up, _ := w.groups.walls(); !slices.Contains(up, posture.WallPids) {
 		list = append(list, atMost(unix.RLIMIT_NPROC, uint64(spec.Processes)))
 	}
 	return list
@@ -382,19 +383,19 @@ func (s *workspace) ready() error {
 }
 
 // attend waits for the end of the program, or brings it.
-func (s *workspace) attend(ctx context.Context, timeout time.Duration) *sandbox.Result {
+func (s *workspace) attend(ctx context.Context, timeout time.Duration) *posture.Result {
 	s.watch.Add(1)
 	go s.answerAll()
 	s.relay.start(s.signal)
 	if timeout > 0 {
-		timer := time.AfterFunc(timeout, func() { s.end(sandbox.ReasonWall, nil) })
+		timer := time.AfterFunc(timeout, func() { s.end(posture.ReasonWall, nil) })
 		defer timer.Stop()
 	}
-	stop := context.AfterFunc(ctx, func() { s.end(sandbox.ReasonHalt, nil) })
+	stop := context.AfterFunc(ctx, func() { s.end(posture.ReasonHalt, nil) })
 	defer stop()
 	f, fds, err := receive(s.ctl)
 	closeAll(fds)
-	res := &sandbox.Result{ID: s.spec.ID, State: sandbox.Completed}
+	res := &posture.Result{ID: s.spec.ID, State: posture.Completed}
 	kill(s.init)
 	await(s.init)
 	res.Gone = time.Now()
@@ -416,16 +417,16 @@ func (s *workspace) attend(ctx context.Context, timeout time.Duration) *sandbox.
 }
 
 // steps are the stages between the marks of a workspace's tape.
-func (s *workspace) steps() []sandbox.Stage {
+func (s *workspace) steps() []posture.Stage {
 	mark := func(i int) int64 { return int64(binary.LittleEndian.Uint64(s.tape[8*(slotMarks+i):])) }
-	var list []sandbox.Stage
+	var list []posture.Stage
 	last := 0
 	for _, m := range []struct {
 		at   int
 		name string
 	}{{1, "identity"}, {2, "proc"}, {5, "rights"}, {6, "signals"}, {7, "program"}} {
 		if mark(m.at) != 0 {
-			list = append(list, sandbox.Stage{Name: m.name, Took: time.Duration(mark(m.at) - mark(last))})
+			list = append(list, posture.Stage{Name: m.name, Took: time.Duration(mark(m.at) - mark(last))})
 			last = m.at
 		}
 	}
@@ -436,12 +437,12 @@ func (s *workspace) steps() []sandbox.Stage {
 func (s *workspace) halted() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.reason == sandbox.ReasonHalt
+	return s.reason == posture.ReasonHalt
 }
 
 // ended is verdict for a run of several processes: one of them that the memory
 // limit took does not end the others.
-func (s *workspace) ended(res *sandbox.Result, whole bool) {
+func (s *workspace) ended(res *posture.Result, whole bool) {
 	status := unix.WaitStatus(binary.LittleEndian.Uint32(s.tape[s.plan.status:]))
 	taken := s.used.oomKills
 	if taken > 0 && whole && status.Signal() != unix.SIGKILL {
@@ -453,14 +454,14 @@ func (s *workspace) ended(res *sandbox.Result, whole bool) {
 
 // notStarted is a run whose last wall, or whose program, did not come up. A
 // program that cannot be executed ends as in a shell.
-func (s *workspace) notStarted(res *sandbox.Result, f frame) {
+func (s *workspace) notStarted(res *posture.Result, f frame) {
 	if op := int(f.a); op < len(s.plan.stages) && s.plan.stages[op] == stageExec {
 		errno := unix.Errno(f.b)
 		code := 126
 		if errno == unix.ENOENT {
 			code = 127
 		}
-		settle(res, sandbox.SpawnError, code, "the program cannot be executed: "+errno.Error())
+		settle(res, posture.SpawnError, code, "the program cannot be executed: "+errno.Error())
 		return
 	}
 	s.spawnFailed(res, s.failure(f))
@@ -505,7 +506,7 @@ func (s *workspace) question(n notice) {
 		s.asks.refuse(n, j.errno)
 		return
 	}
-	s.end(sandbox.ReasonEscape, &sandbox.Call{Nr: int(n.nr), Name: c.name, Arch: c.abi, Args: n.args})
+	s.end(posture.ReasonEscape, &posture.Call{Nr: int(n.nr), Name: c.name, Arch: c.abi, Args: n.args})
 }
 
 // refusedBurst is how many refused calls are answered at once in a second:
@@ -531,7 +532,7 @@ func (s *workspace) tally(c call, errno unix.Errno) {
 		}
 	}
 	if len(s.refused) < maxRefusals {
-		s.refused = append(s.refused, sandbox.Refusal{Name: c.name, Errno: unix.ErrnoName(errno), Count: 1})
+		s.refused = append(s.refused, posture.Refusal{Name: c.name, Errno: unix.ErrnoName(errno), Count: 1})
 	}
 }
 

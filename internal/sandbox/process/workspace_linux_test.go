@@ -17,12 +17,13 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
 // said is what a program in a workspace came to.
 type said struct {
-	*sandbox.Result
+	*posture.Result
 	out, errs string
 }
 
@@ -175,7 +176,7 @@ func TestWorkspaceEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := workIn(t, dir, tc.script, tc.in)
-			if got.ExitCode != tc.exit || got.out != tc.out || got.errs != tc.errs || got.Signal != tc.signal || got.State != sandbox.Completed {
+			if got.ExitCode != tc.exit || got.out != tc.out || got.errs != tc.errs || got.Signal != tc.signal || got.State != posture.Completed {
 				t.Errorf("%d (signal %d, %s) %q %q %q, want %d %q %q", got.ExitCode, got.Signal, got.State, got.out, got.errs, got.Stderr, tc.exit, tc.out, tc.errs)
 			}
 		})
@@ -246,7 +247,7 @@ func TestWorkspaceReachesNothingElse(t *testing.T) {
 			if strings.Contains(got.out+got.errs, "reached") {
 				t.Errorf("it got through: %q %q", got.out, got.errs)
 			}
-			if got.Reason != "" && got.Reason != sandbox.ReasonSignal {
+			if got.Reason != "" && got.Reason != posture.ReasonSignal {
 				t.Errorf("it was ended: %s %+v", got.Reason, got.Call)
 			}
 		})
@@ -319,10 +320,10 @@ func TestWorkspaceEscapes(t *testing.T) {
 	} {
 		t.Run(want, func(t *testing.T) {
 			got := workIn(t, dir, "("+script+"); echo went on", "")
-			if got.Reason != sandbox.ReasonEscape || got.Call == nil || got.Call.Name != want || got.ExitCode != 159 || strings.Contains(got.out, "went on") {
+			if got.Reason != posture.ReasonEscape || got.Call == nil || got.Call.Name != want || got.ExitCode != 159 || strings.Contains(got.out, "went on") {
 				t.Errorf("%s %+v %d %q %q", got.Reason, got.Call, got.ExitCode, got.out, got.errs)
 			}
-			var e *sandbox.Escape
+			var e *posture.Escape
 			if !errors.As(got.Broke(), &e) {
 				t.Error("no attempt is told of")
 			}

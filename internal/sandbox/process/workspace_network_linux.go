@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -245,7 +246,7 @@ type Hand func(ctx context.Context, sockets []*os.File) error
 
 // handOver waits for the sockets of the network, gives them to hand, and says how
 // far the network reaches.
-func (s *workspace) handOver(ctx context.Context, n *sandbox.Network, hand Hand) (sandbox.Reach, error) {
+func (s *workspace) handOver(ctx context.Context, n *sandbox.Network, hand Hand) (posture.Reach, error) {
 	if n == nil {
 		return "", nil
 	}
@@ -269,7 +270,7 @@ func (s *workspace) handOver(ctx context.Context, n *sandbox.Network, hand Hand)
 		return "", err
 	}
 	if f.a == everyPort {
-		return sandbox.ReachAll, nil
+		return posture.ReachAll, nil
 	}
-	return sandbox.ReachPorts, nil
+	return posture.ReachPorts, nil
 }

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -164,11 +165,11 @@ func (e *echoing) run(text string, args ...string) said {
 }
 
 // reach is how far the network is meant to reach here.
-func (e *echoing) reach() sandbox.Reach {
+func (e *echoing) reach() posture.Reach {
 	if e.listed {
-		return sandbox.ReachPorts
+		return posture.ReachPorts
 	}
-	return sandbox.ReachAll
+	return posture.ReachAll
 }
 
 // inNetworks runs do with somebody who serves networks: as root, as an ordinary

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -118,7 +119,7 @@ func TestNetwork_OtherFamilies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := &echoing{t: t}
 			defer e.close()
-			if got := e.run("import socket; " + text); got.Reason != sandbox.ReasonEscape || got.Call == nil || got.Call.Name != "socket" {
+			if got := e.run("import socket; " + text); got.Reason != posture.ReasonEscape || got.Call == nil || got.Call.Name != "socket" {
 				t.Errorf("%s %+v %q", got.Reason, got.Call, got.errs)
 			}
 		})
@@ -190,7 +191,7 @@ func TestNetwork_CannotBeLeft(t *testing.T) {
 			e := &echoing{t: t}
 			defer e.close()
 			got := e.run("import ctypes,os; l=ctypes.CDLL(None); print(" + text + ")")
-			if got.Reason != sandbox.ReasonEscape || got.Call == nil || got.Call.Name != want {
+			if got.Reason != posture.ReasonEscape || got.Call == nil || got.Call.Name != want {
 				t.Errorf("%s %+v %q %q", got.Reason, got.Call, got.out, got.errs)
 			}
 		})

@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -19,19 +20,19 @@ func OpenWorkspaces() *Workspaces { return &Workspaces{} }
 func (*Workspaces) Close() error { return nil }
 
 // Posture is that nothing stands.
-func (*Workspaces) Posture() sandbox.Posture { return sandbox.Posture{} }
+func (*Workspaces) Posture() posture.Posture { return posture.Posture{} }
 
 // Hand takes the sockets of a network; none is made here.
 type Hand func(ctx context.Context, sockets []*os.File) error
 
 // Run is a SpawnError.
-func (*Workspaces) Run(context.Context, sandbox.Workspace, Streams) (*sandbox.Result, error) {
+func (*Workspaces) Run(context.Context, sandbox.Workspace, Streams) (*posture.Result, error) {
 	_, err := Open(nil, Config{})
 	return nil, err
 }
 
 // RunConnected is a SpawnError.
-func (*Workspaces) RunConnected(context.Context, sandbox.Workspace, Streams, Hand) (*sandbox.Result, error) {
+func (*Workspaces) RunConnected(context.Context, sandbox.Workspace, Streams, Hand) (*posture.Result, error) {
 	_, err := Open(nil, Config{})
 	return nil, err
 }

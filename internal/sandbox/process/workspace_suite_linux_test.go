@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/sandboxtest"
 )
@@ -66,7 +67,7 @@ func workspaces(t *testing.T, program string) *workspaceRunner {
 	return w
 }
 
-func (w *workspaceRunner) Run(ctx context.Context, s sandbox.Spec) (*sandbox.Result, error) {
+func (w *workspaceRunner) Run(ctx context.Context, s sandbox.Spec) (*posture.Result, error) {
 	tree, err := os.MkdirTemp(w.dir, "tree")
 	if err != nil {
 		return nil, err
@@ -114,7 +115,7 @@ func (w *workspaceRunner) argv(tree string, s sandbox.Spec) ([]string, error) {
 
 // streams runs spec with pipes, and puts what came through them into the result:
 // Holdfast's own words behind the program's.
-func (w *workspaceRunner) streams(ctx context.Context, spec sandbox.Workspace) (*sandbox.Result, error) {
+func (w *workspaceRunner) streams(ctx context.Context, spec sandbox.Workspace) (*posture.Result, error) {
 	in, err := os.Open(os.DevNull)
 	if err != nil {
 		return nil, err

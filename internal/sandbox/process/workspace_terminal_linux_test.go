@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/sandboxtest"
 )
@@ -92,7 +93,7 @@ func (g *glass) size(rows, cols uint16) {
 }
 
 // begin runs a script with the given streams, and returns what it comes to.
-func begin(t *testing.T, ctx context.Context, script string, std Streams) <-chan *sandbox.Result {
+func begin(t *testing.T, ctx context.Context, script string, std Streams) <-chan *posture.Result {
 	t.Helper()
 	w := OpenWorkspaces()
 	t.Cleanup(func() { w.Close() })
@@ -101,12 +102,12 @@ func begin(t *testing.T, ctx context.Context, script string, std Streams) <-chan
 	if err != nil {
 		t.Fatal(err)
 	}
-	end := make(chan *sandbox.Result, 1)
+	end := make(chan *posture.Result, 1)
 	go func() {
 		res, err := w.Run(ctx, spec, std)
 		if err != nil {
 			t.Error(err)
-			res = &sandbox.Result{}
+			res = &posture.Result{}
 		}
 		end <- res
 	}()
@@ -230,7 +231,7 @@ func TestWorkspaceHalt(t *testing.T) {
 		stop()
 		select {
 		case res := <-end:
-			if res.Reason != sandbox.ReasonHalt || res.ExitCode != 137 {
+			if res.Reason != posture.ReasonHalt || res.ExitCode != 137 {
 				t.Errorf("%s: %s %d", name, res.Reason, res.ExitCode)
 			}
 			t.Logf("%s: %d processes were gone after %v", name, inside-len(before), res.Gone.Sub(start))
@@ -289,7 +290,7 @@ except OSError as e: print(10 < n < 30, e.errno)'`, "", small)
 	if got.out != "True 11\n" || got.ExitCode != 0 {
 		t.Errorf("%q %q", got.out, got.errs)
 	}
-	if !slices.Contains(up, sandbox.WallMemory) {
+	if !slices.Contains(up, posture.WallMemory) {
 		return
 	}
 	got = workIn(t, dir, "/usr/bin/python3 -c 'b=bytearray(200<<20)'; echo $?", "", small)
@@ -297,7 +298,7 @@ except OSError as e: print(10 < n < 30, e.errno)'`, "", small)
 		t.Errorf("%q %q %q", got.out, got.errs, got.Stderr)
 	}
 	got = workIn(t, dir, "exec /usr/bin/python3 -c 'b=bytearray(200<<20)'", "", small)
-	if got.ExitCode != 137 || got.State != sandbox.OOM {
+	if got.ExitCode != 137 || got.State != posture.OOM {
 		t.Errorf("%d %s %q", got.ExitCode, got.State, got.Stderr)
 	}
 }

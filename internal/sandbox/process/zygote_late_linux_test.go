@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -35,7 +36,7 @@ func TestZygote_lateKillsNoRun(t *testing.T) {
 				defer close(done)
 				res, err := b.Run(t.Context(), sandbox.Spec{ID: "z", Language: "python3", Code: []byte(waitsForSignal),
 					Timeout: sandbox.MaxTimeout, Need: anyWalls})
-				if err != nil || string(res.Stdout) != "waited\n" || res.Path != sandbox.PathParked {
+				if err != nil || string(res.Stdout) != "waited\n" || res.Path != posture.PathParked {
 					t.Errorf("the run ended as %+v (%v)", res, err)
 				}
 			}()
@@ -59,7 +60,7 @@ func TestZygote_lateKillsNoRun(t *testing.T) {
 			before := steady(t, b)
 			served(t, b)
 			leftAsBefore(t, b, before)
-			if _, path := served(t, b); path != sandbox.PathParked {
+			if _, path := served(t, b); path != posture.PathParked {
 				t.Errorf("after that it came by %s", path)
 			}
 		})

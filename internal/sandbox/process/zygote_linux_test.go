@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -43,7 +44,7 @@ func vanishes(t *testing.T, pids ...int) {
 }
 
 // served runs a program that says its hash of x, and how it came to run.
-func served(t *testing.T, b *Tier) (seed string, path sandbox.Path) {
+func served(t *testing.T, b *Tier) (seed string, path posture.Path) {
 	t.Helper()
 	res, err := b.Run(t.Context(), sandbox.Spec{ID: "z", Language: "python3", Code: []byte("print(hash('x'))"), Need: anyWalls})
 	if err != nil {
@@ -62,7 +63,7 @@ func TestZygote_hasChildrenForAWhile(t *testing.T) {
 	b := warmed(t, "python3", 4)
 	z := b.only(t)
 	first := z.zygotes()[1:]
-	seeds, paths := map[string]int{}, map[sandbox.Path]int{}
+	seeds, paths := map[string]int{}, map[posture.Path]int{}
 	n, zygotes := 3*zygoteForks, 3
 	if !testrepeat.Enduring {
 		n, zygotes = zygoteForks/4+8, 2
@@ -80,7 +81,7 @@ func TestZygote_hasChildrenForAWhile(t *testing.T) {
 			t.Errorf("%d had the seed of %q", n, seed)
 		}
 	}
-	if len(seeds) < zygotes || paths[sandbox.PathCold] > n/3 {
+	if len(seeds) < zygotes || paths[posture.PathCold] > n/3 {
 		t.Errorf("%d seeds, %v", len(seeds), paths)
 	}
 	b.Settle(t.Context())
@@ -107,7 +108,7 @@ func TestZygote_killed(t *testing.T) {
 				}
 				// A run under which it dies ends as killed, or is not begun.
 				res, err := b.Run(t.Context(), sandbox.Spec{ID: "k", Language: "python3", Code: []byte("print(1)"), Need: anyWalls})
-				if err == nil && string(res.Stdout) != "1\n" && res.Reason != sandbox.ReasonSignal {
+				if err == nil && string(res.Stdout) != "1\n" && res.Reason != posture.ReasonSignal {
 					t.Errorf("%+v %q %q", res, res.Stdout, res.Stderr)
 				}
 			}
@@ -123,12 +124,12 @@ func TestZygote_killed(t *testing.T) {
 	close(stop)
 	wg.Wait()
 	z.pool.nursery.restIsOver()
-	path := sandbox.PathCold
-	for end := time.Now().Add(time.Minute); path != sandbox.PathParked && time.Now().Before(end); {
+	path := posture.PathCold
+	for end := time.Now().Add(time.Minute); path != posture.PathParked && time.Now().Before(end); {
 		b.Settle(t.Context())
 		_, path = served(t, b)
 	}
-	if path != sandbox.PathParked || len(z.zygotes()) == 1 {
+	if path != posture.PathParked || len(z.zygotes()) == 1 {
 		t.Errorf("after all that it came by %s, and %d stand", path, len(z.zygotes())-1)
 	}
 	vanishes(t, killed...)
@@ -180,7 +181,7 @@ func TestZygote_stopped(t *testing.T) {
 	b.Settle(t.Context())
 	served(t, b)
 	b.Settle(t.Context())
-	if _, path := served(t, b); path != sandbox.PathParked {
+	if _, path := served(t, b); path != posture.PathParked {
 		t.Errorf("after that it came by %s", path)
 	}
 }
@@ -221,7 +222,7 @@ func TestZygote_thatCannotBe(t *testing.T) {
 				served(t, b)
 				b.Settle(t.Context())
 			}
-			if _, path := served(t, b); path != sandbox.PathParked || tries != zygoteTries {
+			if _, path := served(t, b); path != posture.PathParked || tries != zygoteTries {
 				t.Errorf("came by %s after %d tries", path, tries)
 			}
 			n.restIsOver()

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -42,7 +43,7 @@ const mostTogether = 40
 type batch struct {
 	tries []try
 	once  sync.Once
-	res   *sandbox.Result
+	res   *posture.Result
 	said  map[string]string // by an attempt's name
 }
 
@@ -70,7 +71,7 @@ func batchesOf(f family) map[string]*batch {
 }
 
 // run runs the program, and returns what it came to for one of its attempts.
-func (b *batch) run(t *testing.T, s *suite, name string) *sandbox.Result {
+func (b *batch) run(t *testing.T, s *suite, name string) *posture.Result {
 	t.Helper()
 	b.once.Do(func() {
 		if b.tries[0].js != "" {

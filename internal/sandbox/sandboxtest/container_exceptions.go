@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -20,18 +21,18 @@ func firstExceptions() reasons {
 	holds := func(name string, f func(*testing.T, *suite)) exception {
 		return exception{try: try{name: "property/" + name}, holds: f}
 	}
-	goesOn := row("signal/stop itself", "", ends(sandbox.Completed, "", 0))
+	goesOn := row("signal/stop itself", "", ends(posture.Completed, "", 0))
 	goesOn.spec = soon(20_000) // it comes to its end, and needs the time to begin
 	return reasons{
 		{"the first process of a namespace is sent signals by none in it, itself among them", slices.Concat(
 			each(may, "signal", "kill the init", "ask after the init", "kill by thread", "kill by thread alone"),
 			each(may, "node", "kill the init"),
 			[]exception{goesOn},
-			each(ends(sandbox.Completed, "", 0), "signal", "kill itself"),
-			each(ends(sandbox.Completed, "", 0), "node", "kill itself"))},
+			each(ends(posture.Completed, "", 0), "signal", "kill itself"),
+			each(ends(posture.Completed, "", 0), "node", "kill itself"))},
 		{"so abort ends it by the fault that the C library then makes", slices.Concat(
-			each(ends(sandbox.Completed, sandbox.ReasonSignal, 139), "signal", "abort itself"),
-			each(ends(sandbox.Completed, sandbox.ReasonSignal, 139), "node", "abort"))},
+			each(ends(posture.Completed, posture.ReasonSignal, 139), "signal", "abort itself"),
+			each(ends(posture.Completed, posture.ReasonSignal, 139), "node", "abort"))},
 		{"the init is itself", slices.Concat(
 			each(does("reached\n"), "node", "debug the init"),
 			each(does("reached\n"), "look", "another's limits"),
@@ -56,23 +57,23 @@ say('pid',os.getpid())`)
 // filterExceptions: the filter is built by the runtime's libseccomp, from a
 // configuration that names calls.
 func filterExceptions() reasons {
-	unnamed := func(t *testing.T, _ *suite, res *sandbox.Result) {
+	unnamed := func(t *testing.T, _ *suite, res *posture.Result) {
 		t.Helper()
 		never(t, res)
-		if res.State != sandbox.SyscallBlocked || res.ExitCode != sandbox.ExitSyscall || res.Reason != sandbox.ReasonEscape {
+		if res.State != posture.SyscallBlocked || res.ExitCode != posture.ExitSyscall || res.Reason != posture.ReasonEscape {
 			t.Errorf("ended as %s %d %q, want an escape", res.State, res.ExitCode, res.Reason)
 		}
 	}
-	died := func(t *testing.T, _ *suite, res *sandbox.Result) {
+	died := func(t *testing.T, _ *suite, res *posture.Result) {
 		t.Helper()
 		never(t, res)
-		if res.State != sandbox.Timeout && (res.State != sandbox.SyscallBlocked || res.Reason != sandbox.ReasonEscape) {
+		if res.State != posture.Timeout && (res.State != posture.SyscallBlocked || res.Reason != posture.ReasonEscape) {
 			t.Errorf("ended as %s %d %q", res.State, res.ExitCode, res.Reason)
 		}
 	}
 	// Where the library knows the name it is a violation, or an escape.
 	newer := func(name, call string) exception {
-		return row(name, "", func(t *testing.T, s *suite, res *sandbox.Result) {
+		return row(name, "", func(t *testing.T, s *suite, res *posture.Result) {
 			t.Helper()
 			if res.Call == nil {
 				denied("ENOSYS")(t, s, res)

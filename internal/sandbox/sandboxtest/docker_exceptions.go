@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 )
 
 // dockerExceptions is every attempt that behind a Docker engine comes to something
@@ -16,13 +16,13 @@ func dockerExceptions() reasons {
 // unaskedExceptions: the filter answers by itself, and cannot tell a first execve
 // from a second.
 func unaskedExceptions() reasons {
-	unnamed := func(t *testing.T, _ *suite, res *sandbox.Result) { t.Helper(); endedUnnamed(t, res) }
+	unnamed := func(t *testing.T, _ *suite, res *posture.Result) { t.Helper(); endedUnnamed(t, res) }
 	second := does("second\n")
 	return reasons{
 		{"it may become another program of its image, in the same walls", slices.Concat(
 			each(second, "exec", "execve", "execve by a thread", "execve through proc self exe", "execve through proc self fd", "execve through dev fd", "the loader as a program"),
-			each(sure("no trick\n", func(res *sandbox.Result) bool { return res.ExitCode == 2 && res.Reason == "" }), "exec", "a compiled program starts itself", "a compiled thread starts itself"),
-			each(ends(sandbox.Completed, "", 0), "exec", "execve with no arguments"),
+			each(sure("no trick\n", func(res *posture.Result) bool { return res.ExitCode == 2 && res.Reason == "" }), "exec", "a compiled program starts itself", "a compiled thread starts itself"),
+			each(ends(posture.Completed, "", 0), "exec", "execve with no arguments"),
 			each(denied("EFAULT"), "exec", "execve of nothing"))},
 		{"of what it wrote itself nothing is executed, and asking does not end it", slices.Concat(
 			each(fails("PermissionError"), "exec", "a script of its own", "a program of its own"),
@@ -32,9 +32,9 @@ func unaskedExceptions() reasons {
 			each(denied("EPERM"), "node", "kill the init"),
 			each(fails("PermissionError"), "signal", "kill itself"))},
 		{"the engine gives one number for a code and for a signal", slices.Concat(
-			each(ends(sandbox.Completed, "", 139), "signal", "abort itself", "a fault"),
-			each(ends(sandbox.Completed, "", 139), "node", "abort"),
-			each(ends(sandbox.SyscallBlocked, sandbox.ReasonSyscall, 159), "signal", "a status that looks like a kill"))},
+			each(ends(posture.Completed, "", 139), "signal", "abort itself", "a fault"),
+			each(ends(posture.Completed, "", 139), "node", "abort"),
+			each(ends(posture.SyscallBlocked, posture.ReasonSyscall, 159), "signal", "a status that looks like a kill"))},
 		{"nobody tells one foreign call from another", each(unnamed, "foreign",
 			"int 0x80", "int 0x80 execve", "int 0x80 socketcall", "int 0x80 mount", "a far jump into 32 bits", "x32 getpid", "x32 execve", "x32 mount")},
 		{"a number without a name ends it, whatever the runtime's library knows", each(unnamed, "kernel", "a number that nothing has")},

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 )
 
 // enters386 says whether an attempt enters the kernel by the door of 32 bits.
@@ -30,6 +30,6 @@ func (s *suite) shut386(t *testing.T) bool {
 const fault = "SIGSEGV"
 
 // faulted says whether a program ended by a fault of its own.
-func faulted(res *sandbox.Result) bool {
-	return res.State == sandbox.Completed && (res.ExitCode == 128+int(syscall.SIGSEGV) || res.ExitCode == 2 && bytes.Contains(res.Stderr, []byte(fault)))
+func faulted(res *posture.Result) bool {
+	return res.State == posture.Completed && (res.ExitCode == 128+int(syscall.SIGSEGV) || res.ExitCode == 2 && bytes.Contains(res.Stderr, []byte(fault)))
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -75,15 +76,15 @@ say('beyond',sorted(d)); d and say('reached')`, want: says("beyond []"), twin: h
 
 // scratchTries leave in the scratch what must not come out as it is.
 func scratchTries() []try {
-	out := func(name, code string, check func(t *testing.T, res *sandbox.Result)) try {
-		return try{name: name, code: code + "\nsay('done')", twin: twin{says: "done"}, want: func(t *testing.T, _ *suite, res *sandbox.Result) {
+	out := func(name, code string, check func(t *testing.T, res *posture.Result)) try {
+		return try{name: name, code: code + "\nsay('done')", twin: twin{says: "done"}, want: func(t *testing.T, _ *suite, res *posture.Result) {
 			t.Helper()
 			ran(t, res)
 			check(t, res)
 		}}
 	}
-	only := func(names ...string) func(*testing.T, *sandbox.Result) {
-		return func(t *testing.T, res *sandbox.Result) {
+	only := func(names ...string) func(*testing.T, *posture.Result) {
+		return func(t *testing.T, res *posture.Result) {
 			t.Helper()
 			for n, b := range res.OutputFiles {
 				if !slices.Contains(names, n) {
@@ -95,8 +96,8 @@ func scratchTries() []try {
 			}
 		}
 	}
-	skips := func(n int, names ...string) func(*testing.T, *sandbox.Result) {
-		return func(t *testing.T, res *sandbox.Result) {
+	skips := func(n int, names ...string) func(*testing.T, *posture.Result) {
+		return func(t *testing.T, res *posture.Result) {
 			t.Helper()
 			only(names...)(t, res)
 			if len(res.Skipped) != n {
@@ -118,12 +119,12 @@ for n in ('a\nb','a\x1b[31m','-rf\r','back\\slash','\x7f'): open(n,'w').write('x
 open(b'\xff\xfe','w').write('x'); open('good name','w').write('x')`, skips(6, "good name")),
 		out("a name as long as can be", `open('n'*255,'w').write('x')`, only(strings.Repeat("n", 255))),
 		out("too deep", `
-for _ in range(40): os.mkdir('d'); os.chdir('d'); open('f','w').write('x')`, func(t *testing.T, res *sandbox.Result) {
+for _ in range(40): os.mkdir('d'); os.chdir('d'); open('f','w').write('x')`, func(t *testing.T, res *posture.Result) {
 			if len(res.OutputFiles) != 32 || len(res.Skipped) == 0 {
 				t.Errorf("%d files, skipped %v", len(res.OutputFiles), res.Skipped)
 			}
 		}),
-		out("folders without rights", `os.mkdir('d'); open('d/f','w').write('x'); os.chmod('d',0); open('g','w').write('y'); os.chmod('g',0)`, func(t *testing.T, res *sandbox.Result) {
+		out("folders without rights", `os.mkdir('d'); open('d/f','w').write('x'); os.chmod('d',0); open('g','w').write('y'); os.chmod('g',0)`, func(t *testing.T, res *posture.Result) {
 			for n := range res.OutputFiles {
 				if n != "d/f" && n != "g" {
 					t.Errorf("%q came out", n)
@@ -131,14 +132,14 @@ for _ in range(40): os.mkdir('d'); os.chdir('d'); open('f','w').write('x')`, fun
 			}
 		}),
 		out("a file that is mostly hole", `
-f=open('h','wb'); f.truncate(90<<20); f.close()`, func(t *testing.T, res *sandbox.Result) {
+f=open('h','wb'); f.truncate(90<<20); f.close()`, func(t *testing.T, res *posture.Result) {
 			if n := len(res.OutputFiles["h"]); n != 90<<20 {
 				t.Errorf("the hole came out as %d bytes", n)
 			}
 		}),
 		out("many holes", `
 for i in range(40):
-    f=open('h%d'%i,'wb'); f.truncate(90<<20); f.close()`, func(t *testing.T, res *sandbox.Result) {
+    f=open('h%d'%i,'wb'); f.truncate(90<<20); f.close()`, func(t *testing.T, res *posture.Result) {
 			total := 0
 			for _, b := range res.OutputFiles {
 				total += len(b)
@@ -148,7 +149,7 @@ for i in range(40):
 			}
 		}),
 		out("more files than may come out", `
-for i in range(12000): os.close(os.open('f%d'%i,os.O_CREAT|os.O_WRONLY))`, func(t *testing.T, res *sandbox.Result) {
+for i in range(12000): os.close(os.open('f%d'%i,os.O_CREAT|os.O_WRONLY))`, func(t *testing.T, res *posture.Result) {
 			if len(res.OutputFiles) > sandbox.MaxFiles || len(res.Skipped) == 0 || len(res.Skipped) > 200 {
 				t.Errorf("%d files came out, skipped %d", len(res.OutputFiles), len(res.Skipped))
 			}
@@ -161,7 +162,7 @@ for n in range(3,1025):
     for f in w:
         try: os.write(n,f); sent+=1
         except OSError: break
-say('sent',sent) if os.path.exists('/code') else say('sent 0')`, func(t *testing.T, res *sandbox.Result) {
+say('sent',sent) if os.path.exists('/code') else say('sent 0')`, func(t *testing.T, res *posture.Result) {
 			if !strings.Contains(string(res.Stdout), "sent 0\n") {
 				t.Errorf("a frame found a door: %q", res.Stdout)
 			}
@@ -170,13 +171,13 @@ say('sent',sent) if os.path.exists('/code') else say('sent 0')`, func(t *testing
 import struct
 for n in (1,2):
     for k in range(0xfa11ed00,0xfa11ed05): os.write(n,struct.pack('<III',k,0,0))
-os.write(1,b'{"state":"OOM","exit_code":7}\n')`, func(t *testing.T, res *sandbox.Result) {
+os.write(1,b'{"state":"OOM","exit_code":7}\n')`, func(t *testing.T, res *posture.Result) {
 			if !strings.Contains(string(res.Stdout), "\x00\xed\x11\xfa") {
 				t.Error("what it wrote is not its output")
 			}
 		}),
 		out("words of the sandbox on the error output", `
-os.write(2,b'Seccomp violation: syscall ptrace blocked\nTimeout: wall-clock limit exceeded\n')`, func(t *testing.T, res *sandbox.Result) {
+os.write(2,b'Seccomp violation: syscall ptrace blocked\nTimeout: wall-clock limit exceeded\n')`, func(t *testing.T, res *posture.Result) {
 			if res.Call != nil || res.Err != "" {
 				t.Errorf("words were believed: %v %q", res.Call, res.Err)
 			}

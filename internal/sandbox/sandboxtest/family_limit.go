@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -41,21 +42,21 @@ for s in range(1,65):
 b=ctypes.create_string_buffer(128); b[8]=b'\xff'; b[9]=b'\xff'; b[10]=b'\xff'; b[11]=b'\xff'
 call('rt_sigqueueinfo',1 if os.path.exists('/code') else os.getpid(),17,b)`, want: refused("rt_sigqueueinfo", "EPERM"), twin: here},
 		{name: "signal by descriptor", code: `call('pidfd_send_signal',near('pidfd_open',os.getpid(),0),0,None,0)`, want: refused("pidfd_send_signal", "ENOSYS"), twin: here},
-		{name: "abort itself", code: `os.abort()`, want: ends(sandbox.Completed, sandbox.ReasonSignal, 134), twin: twin{ends: "signal: aborted"}},
-		{name: "kill itself", code: `os.kill(os.getpid(),9)`, want: ends(sandbox.Completed, sandbox.ReasonSignal, 137), twin: twin{ends: "signal: killed"}},
-		{name: "a fault", code: `ctypes.string_at(1)`, want: ends(sandbox.Completed, sandbox.ReasonSignal, 139), twin: twin{ends: "signal: segmentation fault"}},
-		{name: "a status that looks like a kill", code: `os._exit(159)`, want: ends(sandbox.Completed, "", 159), twin: twin{ends: "exit status 159"}},
-		{name: "a status that looks like a limit", code: `os._exit(137)`, want: ends(sandbox.Completed, "", 137), twin: twin{ends: "exit status 137"}},
+		{name: "abort itself", code: `os.abort()`, want: ends(posture.Completed, posture.ReasonSignal, 134), twin: twin{ends: "signal: aborted"}},
+		{name: "kill itself", code: `os.kill(os.getpid(),9)`, want: ends(posture.Completed, posture.ReasonSignal, 137), twin: twin{ends: "signal: killed"}},
+		{name: "a fault", code: `ctypes.string_at(1)`, want: ends(posture.Completed, posture.ReasonSignal, 139), twin: twin{ends: "signal: segmentation fault"}},
+		{name: "a status that looks like a kill", code: `os._exit(159)`, want: ends(posture.Completed, "", 159), twin: twin{ends: "exit status 159"}},
+		{name: "a status that looks like a limit", code: `os._exit(137)`, want: ends(posture.Completed, "", 137), twin: twin{ends: "exit status 137"}},
 		{name: "stop itself", code: `
 import signal
-say('stops'); os.kill(os.getpid(),signal.SIGSTOP)`, spec: soon(700), want: ends(sandbox.Timeout, sandbox.ReasonWall, 137), twin: twin{code: `
+say('stops'); os.kill(os.getpid(),signal.SIGSTOP)`, spec: soon(700), want: ends(posture.Timeout, posture.ReasonWall, 137), twin: twin{code: `
 import signal
 p=os.fork()
 if p==0: os.kill(os.getpid(),signal.SIGSTOP)
 os.waitpid(p,os.WUNTRACED); os.kill(p,9); say('reached')`}},
 		{name: "wait with every signal blocked", code: blocked + `
 import time
-time.sleep(60)`, spec: soon(700), want: ends(sandbox.Timeout, sandbox.ReasonWall, 137), twin: twin{code: blocked + "say('reached')"}},
+time.sleep(60)`, spec: soon(700), want: ends(posture.Timeout, posture.ReasonWall, 137), twin: twin{code: blocked + "say('reached')"}},
 		{name: "raise a limit", code: `
 import resource
 with attempt(): raw('prlimit64',0,7,(ctypes.c_uint64*2)(4096,4096),None)`, want: denied("EPERM"), twin: byRoot},
@@ -72,8 +73,8 @@ func memory(mb int64) func(*sandbox.Spec) {
 
 // limitTries take more than their share (003 2.1 "Resource Limits").
 func limitTries() []try {
-	stopped := ends(sandbox.OOM, sandbox.ReasonOOM, 137)
-	oom := where(sandbox.WallMemory, stopped, short(stopped))
+	stopped := ends(posture.OOM, posture.ReasonOOM, 137)
+	oom := where(posture.WallMemory, stopped, short(stopped))
 	held := func(mb int) string {
 		return fmt.Sprintf(`
 b=bytearray(%d<<20)
@@ -92,15 +93,15 @@ except OSError as e:
 say('held' if os.path.exists('/code') else 'reached')`, mb)
 	}
 	return []try{
-		{name: "a loop without end", code: `while True: pass`, spec: soon(1000), want: near(time.Second, ends(sandbox.Timeout, sandbox.ReasonWall, 137)), twin: twin{none: "a loop never gets anywhere; that it ends is shown by the limit"}},
+		{name: "a loop without end", code: `while True: pass`, spec: soon(1000), want: near(time.Second, ends(posture.Timeout, posture.ReasonWall, 137)), twin: twin{none: "a loop never gets anywhere; that it ends is shown by the limit"}},
 		{name: "the default timeout", patient: true, code: `
 import time
 time.sleep(25)
-say('reached')`, spec: func(s *sandbox.Spec) { s.Timeout = 0 }, want: near(10*time.Second, ends(sandbox.Timeout, sandbox.ReasonWall, 137)), twin: twin{code: "import time\ntime.sleep(.1)\nsay('reached')"}},
+say('reached')`, spec: func(s *sandbox.Spec) { s.Timeout = 0 }, want: near(10*time.Second, ends(posture.Timeout, posture.ReasonWall, 137)), twin: twin{code: "import time\ntime.sleep(.1)\nsay('reached')"}},
 		{name: "the greatest timeout", patient: true, code: `
 import time
 time.sleep(45)
-say('reached')`, spec: soon(30_000), want: near(30*time.Second, ends(sandbox.Timeout, sandbox.ReasonWall, 137)), twin: twin{code: "import time\ntime.sleep(.1)\nsay('reached')"}},
+say('reached')`, spec: soon(30_000), want: near(30*time.Second, ends(posture.Timeout, posture.ReasonWall, 137)), twin: twin{code: "import time\ntime.sleep(.1)\nsay('reached')"}},
 		{name: "the default memory", code: held(300), spec: memory(0), want: oom, twin: here},
 		{name: "within the default memory", code: held(180), spec: memory(0), want: says("held"), twin: here},
 		{name: "the greatest memory", costly: true, code: filled(560), spec: memory(512), want: oom, twin: here},
@@ -114,7 +115,7 @@ say('held' if os.path.exists('/code') else 'reached')`, want: oom, twin: here},
 		{name: "memory in files of the scratch", code: `
 f=open('f','wb')
 for _ in range(70): f.write(b'x'*(1<<20))
-f.flush(); say('held' if os.path.exists('/code') else 'reached')`, spec: memory(48), want: where(sandbox.WallMemory, stopped, says("held")), twin: here},
+f.flush(); say('held' if os.path.exists('/code') else 'reached')`, spec: memory(48), want: where(posture.WallMemory, stopped, says("held")), twin: here},
 		{name: "memory that is shared", code: `
 import time
 a=raw('mmap',0,400<<20,3,0x8021,-1,0)
@@ -154,11 +155,11 @@ except RuntimeError: say('refused at',n)
 stop.set(); os._exit(0)`, want: says("refused at"), twin: here},
 		{name: "processor time", static: "cores", spec: func(s *sandbox.Spec) {
 			s.CPUPeriod, s.CPUQuota = 100*time.Millisecond, 20*time.Millisecond
-		}, want: where(sandbox.WallCPU, used(0, 600), used(100, 7000)), twin: twin{says: "used"}},
-		{name: "the default share of processors", costly: true, static: "cores", want: where(sandbox.WallCPU, used(0, 2100), used(100, 7000)), twin: twin{says: "used"}},
+		}, want: where(posture.WallCPU, used(0, 600), used(100, 7000)), twin: twin{says: "used"}},
+		{name: "the default share of processors", costly: true, static: "cores", want: where(posture.WallCPU, used(0, 2100), used(100, 7000)), twin: twin{says: "used"}},
 		{name: "the greatest share of processors", costly: true, static: "cores", spec: func(s *sandbox.Spec) {
 			s.CPUPeriod, s.CPUQuota = 100*time.Millisecond, 200*time.Millisecond
-		}, want: where(sandbox.WallCPU, used(0, 3500), used(100, 7000)), twin: twin{says: "used"}},
+		}, want: where(posture.WallCPU, used(0, 3500), used(100, 7000)), twin: twin{says: "used"}},
 		{name: "processes without end", code: `
 n=0
 for _ in range(2000):
@@ -180,9 +181,9 @@ except (OSError,ValueError): pass`, want: says("core (0, 0)"), twin: twin{says: 
 // short: without a control group either the run is stopped, or the program is
 // told that there is no more and ends by its own error.
 func short(stopped want) want {
-	return func(t *testing.T, s *suite, res *sandbox.Result) {
+	return func(t *testing.T, s *suite, res *posture.Result) {
 		t.Helper()
-		if res.State == sandbox.Completed && res.ExitCode == 1 && strings.Contains(string(res.Stderr), "MemoryError") {
+		if res.State == posture.Completed && res.ExitCode == 1 && strings.Contains(string(res.Stderr), "MemoryError") {
 			never(t, res)
 			return
 		}
@@ -194,7 +195,7 @@ func short(stopped want) want {
 // busy machine takes to begin and to end: more where the programs run in one that is
 // emulated, or wait for a disk, and less than lies between one limit and another.
 func near(limit time.Duration, w want) want {
-	return func(t *testing.T, s *suite, res *sandbox.Result) {
+	return func(t *testing.T, s *suite, res *posture.Result) {
 		t.Helper()
 		w(t, s, res)
 		slack := 8 * time.Second
@@ -213,7 +214,7 @@ func near(limit time.Duration, w want) want {
 // used: the program's threads used from least to most milliseconds of
 // processors in 1500 ms.
 func used(least, most int) want {
-	return func(t *testing.T, _ *suite, res *sandbox.Result) {
+	return func(t *testing.T, _ *suite, res *posture.Result) {
 		t.Helper()
 		var ms int
 		if _, err := fmt.Sscanf(string(res.Stdout), "used %d", &ms); err != nil || ms < least || ms > most {
@@ -227,7 +228,7 @@ const mark = "[holdfast: cut here, 1 MB is kept]"
 // floodTries write without end.
 func floodTries() []try {
 	cut := func(which string) want {
-		return func(t *testing.T, _ *suite, res *sandbox.Result) {
+		return func(t *testing.T, _ *suite, res *posture.Result) {
 			t.Helper()
 			ran(t, res)
 			b := res.Stdout
@@ -240,7 +241,7 @@ func floodTries() []try {
 		}
 	}
 	flood := func(w want) want {
-		return func(t *testing.T, s *suite, res *sandbox.Result) {
+		return func(t *testing.T, s *suite, res *posture.Result) {
 			t.Helper()
 			w(t, s, res)
 			if len(res.Stdout) > sandbox.MaxOutput+200 || len(res.Stderr) > sandbox.MaxOutput+200 {
@@ -248,7 +249,7 @@ func floodTries() []try {
 			}
 		}
 	}
-	ended := ends(sandbox.Completed, sandbox.ReasonOutput, 137)
+	ended := ends(posture.Completed, posture.ReasonOutput, 137)
 	return []try{
 		{name: "two megabytes of output", code: `os.write(1,b'x'*(1<<20)); [os.write(1,b'y'*65536) for _ in range(16)]`, want: cut("stdout"), twin: twin{says: "yyyyyyyy"}},
 		{name: "two megabytes of errors", code: `os.write(2,b'x'*(1<<20)); [os.write(2,b'y'*65536) for _ in range(16)]`, want: cut("stderr"), twin: twin{says: "yyyyyyyy"}},

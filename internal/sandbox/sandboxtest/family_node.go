@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 )
 
 // nodeTries are attempts from JavaScript, by what Node.js brings for them.
@@ -164,13 +164,13 @@ require('inspector').open(0,'127.0.0.1'); say(require('inspector').url()?'reache
 
 // nodeLimitTries take more than their share.
 func nodeLimitTries() []try {
-	stopped := ends(sandbox.OOM, sandbox.ReasonOOM, 137)
-	oom := where(sandbox.WallMemory, stopped, shortNode(stopped))
+	stopped := ends(posture.OOM, posture.ReasonOOM, 137)
+	oom := where(posture.WallMemory, stopped, shortNode(stopped))
 	const held = `
 say(inside?'held':'reached');process.exit(0)`
-	cut := func(t *testing.T, s *suite, res *sandbox.Result) {
+	cut := func(t *testing.T, s *suite, res *posture.Result) {
 		t.Helper()
-		if s.up(sandbox.WallPids) || s.up(sandbox.WallMemory) {
+		if s.up(posture.WallPids) || s.up(posture.WallMemory) {
 			never(t, res)
 		}
 	}
@@ -186,19 +186,19 @@ const up=()=>new Promise((y,n)=>{const w=new Worker('setInterval(()=>{},1e6)',{e
 attempt(async()=>{for(let i=0;i<70;i++)await up()})`, spec: memory(512), want: cut, twin: here},
 		{name: "output without end", js: `
 const b=Buffer.alloc(1<<20,'z');
-for(let i=0;i<3||inside;i++)fs.writeSync(1,b)`, want: ends(sandbox.Completed, sandbox.ReasonOutput, 137), twin: twin{says: "zzzz"}},
+for(let i=0;i<3||inside;i++)fs.writeSync(1,b)`, want: ends(posture.Completed, posture.ReasonOutput, 137), twin: twin{says: "zzzz"}},
 		{name: "a file beyond its limit", js: `attempt(()=>fs.ftruncateSync(fs.openSync('f','w'),200<<20))`, want: denied("EFBIG"), twin: here},
 		{name: "the scratch", js: `
 const b=Buffer.alloc(1<<20);
 attempt(()=>{for(let i=0;i<11;i++)for(let j=0;j<10;j++)fs.appendFileSync('f'+i,b)})`, spec: memory(512), want: denied("ENOSPC"), twin: here},
 		{name: "descriptors", js: `attempt(()=>{for(let i=0;i<300;i++)fs.openSync('/dev/null')})`, want: denied("EMFILE"), twin: here},
-		{name: "wait for nobody", js: `Atomics.wait(new Int32Array(new SharedArrayBuffer(4)),0,0)`, spec: soon(1200), want: ends(sandbox.Timeout, sandbox.ReasonWall, 137), twin: twin{js: `
+		{name: "wait for nobody", js: `Atomics.wait(new Int32Array(new SharedArrayBuffer(4)),0,0)`, spec: soon(1200), want: ends(posture.Timeout, posture.ReasonWall, 137), twin: twin{js: `
 Atomics.wait(new Int32Array(new SharedArrayBuffer(4)),0,0,50); say('reached')`}},
 		{name: "hear every signal", js: `
 for(const s of Object.keys(os.constants.signals))try{process.on(s,()=>{})}catch{}
-for(;;);`, spec: soon(1200), want: ends(sandbox.Timeout, sandbox.ReasonWall, 137), twin: twin{none: "a loop never gets anywhere; that it ends is shown by the limit"}},
-		{name: "kill itself", js: `process.kill(process.pid,'SIGKILL')`, want: ends(sandbox.Completed, sandbox.ReasonSignal, 137), twin: twin{ends: "signal: killed"}},
-		{name: "abort", js: `process.abort()`, want: ends(sandbox.Completed, sandbox.ReasonSignal, 134), twin: twin{ends: "signal: aborted"}},
+for(;;);`, spec: soon(1200), want: ends(posture.Timeout, posture.ReasonWall, 137), twin: twin{none: "a loop never gets anywhere; that it ends is shown by the limit"}},
+		{name: "kill itself", js: `process.kill(process.pid,'SIGKILL')`, want: ends(posture.Completed, posture.ReasonSignal, 137), twin: twin{ends: "signal: killed"}},
+		{name: "abort", js: `process.abort()`, want: ends(posture.Completed, posture.ReasonSignal, 134), twin: twin{ends: "signal: aborted"}},
 	}
 }
 
@@ -230,10 +230,10 @@ say(Object.keys(r.environmentVariables).every(k=>own.includes(k))&&!(r.header.ne
 // shortNode is short for Node.js, which is told that there is no more by a
 // RangeError, or dies of it by a signal.
 func shortNode(stopped want) want {
-	return func(t *testing.T, s *suite, res *sandbox.Result) {
+	return func(t *testing.T, s *suite, res *posture.Result) {
 		t.Helper()
 		told := res.ExitCode == 1 && strings.Contains(string(res.Stderr), "RangeError") || res.Signal != 0 && strings.Contains(string(res.Stderr), "out of memory")
-		if res.State == sandbox.Completed && told {
+		if res.State == posture.Completed && told {
 			never(t, res)
 			return
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -23,7 +24,7 @@ const fails=r=>{if(r<0)throw {code:util.getSystemErrorName(r)}};
 
 // node runs a program in JavaScript. Where the machine has no Node.js the
 // attempt is left out, and says so.
-func (s *suite) node(t *testing.T, code string, change func(*sandbox.Spec)) *sandbox.Result {
+func (s *suite) node(t *testing.T, code string, change func(*sandbox.Spec)) *posture.Result {
 	t.Helper()
 	spec := sandbox.Spec{ID: "try", Language: "node", Code: []byte(nodePrelude + code), Timeout: s.within()}
 	change(&spec)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -230,7 +231,7 @@ ctypes.memmove(a,b'HOLDFAST',8); say('now',ctypes.string_at(a,8),os.pread(n,8,0)
 
 // pair runs two programs at once, and outside as the twin, and returns what each
 // said.
-func (s *suite) pair(t *testing.T, one, two string) (a, b *sandbox.Result) {
+func (s *suite) pair(t *testing.T, one, two string) (a, b *posture.Result) {
 	t.Helper()
 	var wg sync.WaitGroup
 	wg.Go(func() { a = s.python(t, one) })
@@ -352,7 +353,7 @@ for p in range(3,1024): # a run has far fewer, each with a number of its own
     except OSError: pass
 say('pid',os.getpid(),'others',seen)`
 	a, b := s.pair(t, code, code)
-	for _, r := range []*sandbox.Result{a, b} {
+	for _, r := range []*posture.Result{a, b} {
 		if string(r.Stdout) != fmt.Sprintf("pid %d others 0\n", pid) {
 			t.Errorf("%q %q", r.Stdout, r.Stderr)
 		}
@@ -393,7 +394,7 @@ func badRequests(t *testing.T, s *suite) {
 		"a file as folder":    {func(s *sandbox.Spec) { s.Files = map[string][]byte{"a": nil, "a/b": nil} }, holdfast.KindProtocol},
 		"too many files":      {func(s *sandbox.Spec) { s.Files = many }, holdfast.KindProtocol},
 		"the loader's ways":   {func(s *sandbox.Spec) { s.Environment = map[string]string{"LD_PRELOAD": "x"} }, holdfast.KindProtocol},
-		"a wall nobody knows": {func(s *sandbox.Spec) { s.Need = []sandbox.Wall{"moat"} }, holdfast.KindLimit},
+		"a wall nobody knows": {func(s *sandbox.Spec) { s.Need = []posture.Wall{"moat"} }, holdfast.KindLimit},
 		"a call nobody knows": {func(s *sandbox.Spec) { s.Narrow = []string{"no_such_call"} }, holdfast.KindProtocol},
 	} {
 		spec := sandbox.Spec{ID: "bad", Language: "python3", Code: []byte("print('ran')")}
@@ -409,7 +410,7 @@ func badRequests(t *testing.T, s *suite) {
 // ownEnd: "Code exits with error": its own code and words, and nothing of ours.
 func ownEnd(t *testing.T, s *suite) {
 	res := s.python(t, `sys.stderr.write('mine'); sys.exit(7)`)
-	if res.State != sandbox.Completed || res.ExitCode != 7 || string(res.Stderr) != "mine" || res.Reason != "" {
+	if res.State != posture.Completed || res.ExitCode != 7 || string(res.Stderr) != "mine" || res.Reason != "" {
 		t.Errorf("%s %d %q %q", res.State, res.ExitCode, res.Stderr, res.Reason)
 	}
 }
@@ -417,17 +418,17 @@ func ownEnd(t *testing.T, s *suite) {
 // halted: the caller goes away, and the code with it.
 func halted(t *testing.T, s *suite) {
 	res, late, err := s.haltedAfter(t, 500*time.Millisecond)
-	for after := time.Second; res != nil && res.State == sandbox.SpawnError && after < time.Minute; after *= 2 {
+	for after := time.Second; res != nil && res.State == posture.SpawnError && after < time.Minute; after *= 2 {
 		res, late, err = s.haltedAfter(t, after) // it had not begun
 	}
-	if err != nil || res.Reason != sandbox.ReasonHalt || res.ExitCode != sandbox.ExitLimit || late > 25*time.Second { // its own limit is 30
+	if err != nil || res.Reason != posture.ReasonHalt || res.ExitCode != posture.ExitLimit || late > 25*time.Second { // its own limit is 30
 		t.Errorf("%+v %v, %v later", res, err, late)
 	}
 }
 
 // haltedAfter runs code without an end until its caller goes away, and says how much
 // later it came back.
-func (s *suite) haltedAfter(t *testing.T, after time.Duration) (*sandbox.Result, time.Duration, error) {
+func (s *suite) haltedAfter(t *testing.T, after time.Duration) (*posture.Result, time.Duration, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), after)
 	defer cancel()
 	start := time.Now()
@@ -443,7 +444,7 @@ func again(t *testing.T, s *suite) {
 	}
 	for i := range times {
 		res := s.compiled(t, "manythreads")
-		if res.ExitCode != sandbox.ExitSyscall || res.Call == nil || res.Call.Name != "unshare" {
+		if res.ExitCode != posture.ExitSyscall || res.Call == nil || res.Call.Name != "unshare" {
 			t.Fatalf("attempt %d: %d %v", i, res.ExitCode, res.Call)
 		}
 	}

@@ -17,17 +17,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
 // Runner is a tier that runs code.
 type Runner interface {
-	Run(context.Context, sandbox.Spec) (*sandbox.Result, error)
+	Run(context.Context, sandbox.Spec) (*posture.Result, error)
 }
 
 // least is what every attempt asks for; which walls stand beyond it, each run
 // says.
-var least = []sandbox.Wall{sandbox.WallPID, sandbox.WallNet, sandbox.WallMount, sandbox.WallUTS, sandbox.WallIPC, sandbox.WallUser, sandbox.WallSeccomp, sandbox.WallRights, sandbox.WallScratch}
+var least = []posture.Wall{posture.WallPID, posture.WallNet, posture.WallMount, posture.WallUTS, posture.WallIPC, posture.WallUser, posture.WallSeccomp, posture.WallRights, posture.WallScratch}
 
 // try is one attempt.
 type try struct {
@@ -139,7 +140,7 @@ func (s *suite) within() time.Duration { return cmp.Or(s.patience, sandbox.MaxTi
 
 type suite struct {
 	Runner
-	posture  sandbox.Posture
+	posture  posture.Posture
 	tricks   []byte // the compiled program
 	program  string // the file that it stands in, for twins
 	turn     chan struct{}
@@ -162,9 +163,9 @@ type suite struct {
 }
 
 // up says whether a wall stands here.
-func (s *suite) up(w sandbox.Wall) bool { return slices.Contains(s.posture.Up, w) }
+func (s *suite) up(w posture.Wall) bool { return slices.Contains(s.posture.Up, w) }
 
-func (s *suite) run(t *testing.T, spec sandbox.Spec) (*sandbox.Result, error) {
+func (s *suite) run(t *testing.T, spec sandbox.Spec) (*posture.Result, error) {
 	t.Helper()
 	if spec.Need == nil {
 		spec.Need = least
@@ -179,7 +180,7 @@ func (s *suite) run(t *testing.T, spec sandbox.Spec) (*sandbox.Result, error) {
 }
 
 // python runs code and fails the test where it could not be run at all.
-func (s *suite) python(t *testing.T, code string, change ...func(*sandbox.Spec)) *sandbox.Result {
+func (s *suite) python(t *testing.T, code string, change ...func(*sandbox.Spec)) *posture.Result {
 	t.Helper()
 	spec := sandbox.Spec{ID: "try", Language: "python3", Code: []byte(prelude() + code), Timeout: s.within()}
 	for _, c := range change {
@@ -193,7 +194,7 @@ func (s *suite) python(t *testing.T, code string, change ...func(*sandbox.Spec))
 }
 
 // compiled runs a trick of the compiled program.
-func (s *suite) compiled(t *testing.T, trick string, change ...func(*sandbox.Spec)) *sandbox.Result {
+func (s *suite) compiled(t *testing.T, trick string, change ...func(*sandbox.Spec)) *posture.Result {
 	t.Helper()
 	spec := sandbox.Spec{ID: "try", Language: sandbox.Static, Code: s.tricks, Environment: map[string]string{"TRICK": trick}, Timeout: s.within()}
 	for _, c := range change {
@@ -208,7 +209,7 @@ func (s *suite) compiled(t *testing.T, trick string, change ...func(*sandbox.Spe
 
 // attempt makes an attempt, by itself if b is nil.
 func (s *suite) attempt(t *testing.T, a try, b *batch) {
-	var res *sandbox.Result
+	var res *posture.Result
 	change := a.spec
 	if change == nil {
 		change = func(*sandbox.Spec) {}
@@ -254,28 +255,28 @@ func (s *suite) tell(t *testing.T) {
 }
 
 // want is what has to become of an attempt.
-type want func(t *testing.T, s *suite, res *sandbox.Result)
+type want func(t *testing.T, s *suite, res *posture.Result)
 
-func (w want) judge(t *testing.T, s *suite, res *sandbox.Result) {
+func (w want) judge(t *testing.T, s *suite, res *posture.Result) {
 	t.Helper()
 	w(t, s, res)
 }
 
 // escape: killed with 159 for the named call, as an attempt to get out.
-func escape(call string) want { return killed(call, sandbox.ReasonEscape) }
+func escape(call string) want { return killed(call, posture.ReasonEscape) }
 
 // violation: killed with 159 for the named call.
-func violation(call string) want { return killed(call, sandbox.ReasonSyscall) }
+func violation(call string) want { return killed(call, posture.ReasonSyscall) }
 
-func killed(call string, reason sandbox.Reason) want {
-	return func(t *testing.T, s *suite, res *sandbox.Result) {
+func killed(call string, reason posture.Reason) want {
+	return func(t *testing.T, s *suite, res *posture.Result) {
 		t.Helper()
 		if !s.posture.Names {
 			endedUnnamed(t, res)
 			return
 		}
-		if res.State != sandbox.SyscallBlocked || res.ExitCode != sandbox.ExitSyscall || res.Reason != reason {
-			t.Errorf("ended as %s %d %q, want %s 159 %q", res.State, res.ExitCode, res.Reason, sandbox.SyscallBlocked, reason)
+		if res.State != posture.SyscallBlocked || res.ExitCode != posture.ExitSyscall || res.Reason != reason {
+			t.Errorf("ended as %s %d %q, want %s 159 %q", res.State, res.ExitCode, res.Reason, posture.SyscallBlocked, reason)
 		}
 		if res.Call == nil || res.Call.Name != call {
 			t.Errorf("the call was named %v, want %s", res.Call, call)
@@ -292,27 +293,27 @@ func killed(call string, reason sandbox.Reason) want {
 
 // endedUnnamed: killed with 159 where a posture says that nobody can name a call,
 // nor tell one kind from the other.
-func endedUnnamed(t *testing.T, res *sandbox.Result) {
+func endedUnnamed(t *testing.T, res *posture.Result) {
 	t.Helper()
 	never(t, res)
-	if res.State != sandbox.SyscallBlocked || res.ExitCode != sandbox.ExitSyscall || res.Reason != sandbox.ReasonSyscall || !strings.HasSuffix(string(res.Stderr), res.Err+"\n") || res.Err == "" {
-		t.Errorf("ended as %s %d %q %q, want %s 159", res.State, res.ExitCode, res.Reason, res.Err, sandbox.SyscallBlocked)
+	if res.State != posture.SyscallBlocked || res.ExitCode != posture.ExitSyscall || res.Reason != posture.ReasonSyscall || !strings.HasSuffix(string(res.Stderr), res.Err+"\n") || res.Err == "" {
+		t.Errorf("ended as %s %d %q %q, want %s 159", res.State, res.ExitCode, res.Reason, res.Err, posture.SyscallBlocked)
 	}
 }
 
 // foreign: killed as an attempt to get out, by a call that came in by another
 // architecture's door.
 func foreign(arch string) want {
-	return func(t *testing.T, _ *suite, res *sandbox.Result) {
+	return func(t *testing.T, _ *suite, res *posture.Result) {
 		t.Helper()
-		if res.ExitCode != sandbox.ExitSyscall || res.Reason != sandbox.ReasonEscape || res.Call == nil || !strings.Contains(res.Call.Arch, arch) {
+		if res.ExitCode != posture.ExitSyscall || res.Reason != posture.ReasonEscape || res.Call == nil || !strings.Contains(res.Call.Arch, arch) {
 			t.Errorf("ended as %d %q by %v, want 159 by a call of %s", res.ExitCode, res.Reason, res.Call, arch)
 		}
 		never(t, res)
 	}
 }
 
-func never(t *testing.T, res *sandbox.Result) {
+func never(t *testing.T, res *posture.Result) {
 	t.Helper()
 	if strings.Contains(string(res.Stdout), "reached") {
 		t.Error("IT GOT THROUGH")
@@ -322,7 +323,7 @@ func never(t *testing.T, res *sandbox.Result) {
 // refused: the call fails with errno, is counted by its name, and the program
 // runs on.
 func refused(call, errno string) want {
-	return func(t *testing.T, s *suite, res *sandbox.Result) {
+	return func(t *testing.T, s *suite, res *posture.Result) {
 		t.Helper()
 		denied(errno)(t, s, res)
 		if !s.posture.Names {
@@ -336,10 +337,10 @@ func refused(call, errno string) want {
 
 // useRefusal takes one from the count of a call's refusals, which attempts of one batch
 // share, and reports whether there was one.
-func (s *suite) useRefusal(list []sandbox.Refusal, call string) bool {
+func (s *suite) useRefusal(list []posture.Refusal, call string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i := slices.IndexFunc(list, func(r sandbox.Refusal) bool { return r.Name == call && r.Count > 0 })
+	i := slices.IndexFunc(list, func(r posture.Refusal) bool { return r.Name == call && r.Count > 0 })
 	if i >= 0 {
 		list[i].Count--
 	}
@@ -349,7 +350,7 @@ func (s *suite) useRefusal(list []sandbox.Refusal, call string) bool {
 // denied: the action fails with one of the errors (by a wall that stands in the
 // kernel's own answers), and the program runs on.
 func denied(errnos ...string) want {
-	return func(t *testing.T, _ *suite, res *sandbox.Result) {
+	return func(t *testing.T, _ *suite, res *posture.Result) {
 		t.Helper()
 		ran(t, res)
 		never(t, res)
@@ -359,9 +360,9 @@ func denied(errnos ...string) want {
 	}
 }
 
-func ran(t *testing.T, res *sandbox.Result) {
+func ran(t *testing.T, res *posture.Result) {
 	t.Helper()
-	if res.State != sandbox.Completed || res.ExitCode != 0 || res.Reason != "" {
+	if res.State != posture.Completed || res.ExitCode != 0 || res.Reason != "" {
 		t.Errorf("the program did not run on: %s %d %q", res.State, res.ExitCode, res.Reason)
 	}
 }
@@ -369,7 +370,7 @@ func ran(t *testing.T, res *sandbox.Result) {
 // says: the program runs to its end and says words, which tell that it got
 // nowhere.
 func says(words string) want {
-	return func(t *testing.T, _ *suite, res *sandbox.Result) {
+	return func(t *testing.T, _ *suite, res *posture.Result) {
 		t.Helper()
 		ran(t, res)
 		never(t, res)
@@ -380,8 +381,8 @@ func says(words string) want {
 }
 
 // ends: the run ended in a state, for a reason, with an exit code.
-func ends(state sandbox.State, reason sandbox.Reason, code int) want {
-	return func(t *testing.T, _ *suite, res *sandbox.Result) {
+func ends(state posture.State, reason posture.Reason, code int) want {
+	return func(t *testing.T, _ *suite, res *posture.Result) {
 		t.Helper()
 		if res.State != state || res.Reason != reason || res.ExitCode != code {
 			t.Errorf("ended as %s %q %d, want %s %q %d", res.State, res.Reason, res.ExitCode, state, reason, code)
@@ -391,8 +392,8 @@ func ends(state sandbox.State, reason sandbox.Reason, code int) want {
 }
 
 // where picks what is wanted by whether a wall stands.
-func where(w sandbox.Wall, there, otherwise want) want {
-	return func(t *testing.T, s *suite, res *sandbox.Result) {
+func where(w posture.Wall, there, otherwise want) want {
+	return func(t *testing.T, s *suite, res *posture.Result) {
 		t.Helper()
 		if s.up(w) {
 			there(t, s, res)
@@ -405,10 +406,10 @@ func where(w sandbox.Wall, there, otherwise want) want {
 
 // killedAny: killed with 159 for a call that may have no name, as either kind.
 func killedAny() want {
-	return func(t *testing.T, _ *suite, res *sandbox.Result) {
+	return func(t *testing.T, _ *suite, res *posture.Result) {
 		t.Helper()
-		if res.State != sandbox.SyscallBlocked || res.ExitCode != sandbox.ExitSyscall || res.Call == nil || res.Call.Name == "" {
-			t.Errorf("ended as %s %d by %v, want %s 159 by a call with some name", res.State, res.ExitCode, res.Call, sandbox.SyscallBlocked)
+		if res.State != posture.SyscallBlocked || res.ExitCode != posture.ExitSyscall || res.Call == nil || res.Call.Name == "" {
+			t.Errorf("ended as %s %d by %v, want %s 159 by a call with some name", res.State, res.ExitCode, res.Call, posture.SyscallBlocked)
 		}
 		never(t, res)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -34,14 +35,14 @@ say('used',int(1000*(time.process_time()-c)/(time.monotonic()-a)))`, between("us
 }
 
 // byKernel: ended as an attempt to get out, or by the guest's own kernel.
-func byKernel(t *testing.T, s *suite, res *sandbox.Result) {
+func byKernel(t *testing.T, s *suite, res *posture.Result) {
 	t.Helper()
 	if res.Call != nil {
 		foreign("386")(t, s, res)
 		return
 	}
 	never(t, res)
-	ends(sandbox.Completed, sandbox.ReasonSignal, 137)(t, s, res)
+	ends(posture.Completed, posture.ReasonSignal, 137)(t, s, res)
 }
 
 // haltedGuest: the caller goes away, before the code has begun or under it.
@@ -51,7 +52,7 @@ func haltedGuest(t *testing.T, s *suite) {
 		res, err := s.Run(ctx, sandbox.Spec{ID: "halt", Language: "python3", Code: []byte("while True: pass"), Timeout: 5 * time.Minute, Need: least})
 		cancel()
 		if err == nil {
-			if res.Reason != sandbox.ReasonHalt || res.ExitCode != sandbox.ExitLimit {
+			if res.Reason != posture.ReasonHalt || res.ExitCode != posture.ExitLimit {
 				t.Errorf("%+v after %v", res, after)
 			}
 			return

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 )
 
 // Workspace runs the same attempts on work trees (D17): whole programs, which
@@ -170,14 +170,14 @@ func row(name, code string, w want) exception {
 }
 
 // may: it gets through, and what it reaches is its own.
-func may(t *testing.T, s *suite, res *sandbox.Result) {
+func may(t *testing.T, s *suite, res *posture.Result) {
 	t.Helper()
 	does("reached\n")(t, s, res)
 }
 
 // does: the program runs to its end and says words.
 func does(words string) want {
-	return func(t *testing.T, _ *suite, res *sandbox.Result) {
+	return func(t *testing.T, _ *suite, res *posture.Result) {
 		t.Helper()
 		ran(t, res)
 		if !strings.Contains(string(res.Stdout), words) {
@@ -188,7 +188,7 @@ func does(words string) want {
 
 // lives: a kernel whose Landlock knows signals refuses this one; any other
 // forgets it, as of any that would be its init's end. The program runs on.
-func lives(t *testing.T, _ *suite, res *sandbox.Result) {
+func lives(t *testing.T, _ *suite, res *posture.Result) {
 	t.Helper()
 	ran(t, res)
 	if out := string(res.Stdout); !slices.Contains([]string{"reached\n", "refused EPERM\n", "refused ESRCH\n"}, out) {
@@ -198,8 +198,8 @@ func lives(t *testing.T, _ *suite, res *sandbox.Result) {
 
 // sure: it said words, never that it got through where it should not, and the
 // result is as holds says.
-func sure(words string, holds func(*sandbox.Result) bool) want {
-	return func(t *testing.T, _ *suite, res *sandbox.Result) {
+func sure(words string, holds func(*posture.Result) bool) want {
+	return func(t *testing.T, _ *suite, res *posture.Result) {
 		t.Helper()
 		if !strings.Contains(string(res.Stdout), words) || !holds(res) {
 			t.Errorf("ended as %s %d %q with %d and %d bytes, refused %v", res.State, res.ExitCode, res.Reason, len(res.Stdout), len(res.Stderr), res.Refused)
@@ -209,10 +209,10 @@ func sure(words string, holds func(*sandbox.Result) bool) want {
 
 // fails: the program ends by its own error, of this name, and got nowhere.
 func fails(name string) want {
-	return func(t *testing.T, _ *suite, res *sandbox.Result) {
+	return func(t *testing.T, _ *suite, res *posture.Result) {
 		t.Helper()
 		never(t, res)
-		if res.State != sandbox.Completed || res.Reason != "" || res.ExitCode != 1 || strings.Contains(string(res.Stdout), "second") || !strings.Contains(string(res.Stderr), name) {
+		if res.State != posture.Completed || res.Reason != "" || res.ExitCode != 1 || strings.Contains(string(res.Stdout), "second") || !strings.Contains(string(res.Stderr), name) {
 			t.Errorf("ended as %s %d %q, want an error %s", res.State, res.ExitCode, res.Reason, name)
 		}
 	}
@@ -220,7 +220,7 @@ func fails(name string) want {
 
 // either: the program runs to its end and says one of these lines.
 func either(lines ...string) want {
-	return func(t *testing.T, _ *suite, res *sandbox.Result) {
+	return func(t *testing.T, _ *suite, res *posture.Result) {
 		t.Helper()
 		ran(t, res)
 		if !slices.Contains(lines, strings.TrimSpace(string(res.Stdout))) {
@@ -231,7 +231,7 @@ func either(lines ...string) want {
 
 // between: the program runs to its end and says a number from least to most.
 func between(format string, least, most int) want {
-	return func(t *testing.T, _ *suite, res *sandbox.Result) {
+	return func(t *testing.T, _ *suite, res *posture.Result) {
 		t.Helper()
 		ran(t, res)
 		var n int

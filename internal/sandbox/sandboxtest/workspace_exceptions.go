@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 )
 
 // exceptions is every attempt that on a work tree comes to something else than
@@ -18,16 +18,16 @@ func programExceptions() reasons {
 	second := does("second\n")
 	crashes := func(words string) want {
 		// It got a second process, which broke the first one's memory.
-		return sure(words, func(res *sandbox.Result) bool {
-			return res.State == sandbox.Completed && (res.Reason == "" || res.Reason == sandbox.ReasonSignal)
+		return sure(words, func(res *posture.Result) bool {
+			return res.State == posture.Completed && (res.Reason == "" || res.Reason == posture.ReasonSignal)
 		})
 	}
 	return reasons{
 		{"programs of the toolbox start each other", slices.Concat(
 			each(second, "exec", "execve", "execve by a thread", "execve through proc self exe", "execve through proc self fd", "execve through dev fd", "execveat by path", "execveat of a descriptor", "the loader as a program"),
 			each(may, "exec", "a compiled program starts a process"),
-			each(sure("no trick\n", func(res *sandbox.Result) bool { return res.ExitCode == 2 && res.Reason == "" }), "exec", "a compiled program starts itself", "a compiled thread starts itself"),
-			each(ends(sandbox.Completed, "", 0), "exec", "execve with no arguments"),
+			each(sure("no trick\n", func(res *posture.Result) bool { return res.ExitCode == 2 && res.Reason == "" }), "exec", "a compiled program starts itself", "a compiled thread starts itself"),
+			each(ends(posture.Completed, "", 0), "exec", "execve with no arguments"),
 			each(denied("EFAULT"), "exec", "execve of nothing"))},
 		{"what the tree or memory holds is not executed, and asking does not end the run", slices.Concat(
 			each(fails("PermissionError"), "exec", "a script of its own", "a program of its own"),
@@ -38,7 +38,7 @@ func programExceptions() reasons {
 			each(may, "namespace", "unshare nothing"))},
 		{"signals among its own, and none to its init", slices.Concat(
 			each(lives, "signal", "kill the init", "ask after the init", "kill everybody", "kill its parent", "kill by thread", "kill by thread alone", "queue a signal"),
-			each(ends(sandbox.Completed, sandbox.ReasonSignal, 137), "signal", "kill its group"),
+			each(ends(posture.Completed, posture.ReasonSignal, 137), "signal", "kill its group"),
 			each(may, "signal", "signal by descriptor"),
 			each(may, "look", "a descriptor of a process"))},
 		{"processes read each other's limits, and raise none", []exception{
@@ -67,8 +67,8 @@ func callExceptions() reasons {
 			off("kernel", "perf events", "perf_event_open", "EPERM"), off("kernel", "userfaultfd", "userfaultfd", "EPERM"),
 		}},
 		{"another root: refused", []exception{off("mount", "chroot", "chroot", "EPERM"), off("mount", "chroot and climb out", "chroot", "EPERM")}},
-		{"a mode that sets an identity: refused", each(sure("", func(res *sandbox.Result) bool {
-			return res.ExitCode == 1 && slices.ContainsFunc(res.Refused, func(r sandbox.Refusal) bool { return r.Name == "chmod" && r.Errno == "EPERM" })
+		{"a mode that sets an identity: refused", each(sure("", func(res *posture.Result) bool {
+			return res.ExitCode == 1 && slices.ContainsFunc(res.Refused, func(r posture.Refusal) bool { return r.Name == "chmod" && r.Errno == "EPERM" })
 		}), "identity", "a file that gives rights")},
 		{"no violation ends it: refused", []exception{
 			off("exec", "uselib", "uselib", "ENOSYS"),
@@ -172,17 +172,17 @@ func networkExceptions() reasons {
 
 // limitExceptions: the limits are a workspace's.
 func limitExceptions() reasons {
-	stopped := ends(sandbox.OOM, sandbox.ReasonOOM, 137)
-	oom := where(sandbox.WallMemory, stopped, says("held"))
-	endless := near(time.Second, ends(sandbox.Timeout, sandbox.ReasonWall, 137))
+	stopped := ends(posture.OOM, posture.ReasonOOM, 137)
+	oom := where(posture.WallMemory, stopped, says("held"))
+	endless := near(time.Second, ends(posture.Timeout, posture.ReasonWall, 137))
 	flood := func(name string) exception {
 		x := row(name, "", endless)
 		x.spec = soon(1000)
 		return x
 	}
-	late, late2 := row("limit/the default timeout", "", near(1500*time.Millisecond, ends(sandbox.Timeout, sandbox.ReasonWall, 137))), row("limit/the greatest timeout", `say('started')`, says("started\n"))
+	late, late2 := row("limit/the default timeout", "", near(1500*time.Millisecond, ends(posture.Timeout, posture.ReasonWall, 137))), row("limit/the greatest timeout", `say('started')`, says("started\n"))
 	late.spec, late2.spec = soon(1500), soon(7*24*3600*1000)
-	cpu := row("limit/processor time", "", where(sandbox.WallCPU, used(0, 2100), used(100, 7000)))
+	cpu := row("limit/processor time", "", where(posture.WallCPU, used(0, 2100), used(100, 7000)))
 	return reasons{
 		{"no end by the clock but the caller's, however far", []exception{late, late2}},
 		{"its share is of whole processors", []exception{cpu}},
@@ -199,8 +199,8 @@ s=os.statvfs('/tmp'); say(s.f_blocks*s.f_frsize>>20,s.f_files)`, says("1024 2621
 		{"core files: none is kept, and no other limit is taken", each(says("core (1, 1)\n"), "limit", "core files")},
 		{"output goes to the caller as it comes, without a cut", []exception{
 			flood("flood/output without end"), flood("flood/errors without end"), flood("node/output without end"),
-			row("flood/two megabytes of output", "", sure("yyyyyyyy", func(res *sandbox.Result) bool { return len(res.Stdout) == 2<<20 && res.ExitCode == 0 })),
-			row("flood/two megabytes of errors", "", sure("", func(res *sandbox.Result) bool { return len(res.Stderr) == 2<<20 && res.ExitCode == 0 })),
+			row("flood/two megabytes of output", "", sure("yyyyyyyy", func(res *posture.Result) bool { return len(res.Stdout) == 2<<20 && res.ExitCode == 0 })),
+			row("flood/two megabytes of errors", "", sure("", func(res *posture.Result) bool { return len(res.Stderr) == 2<<20 && res.ExitCode == 0 })),
 		}},
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 )
 
 // nodeExceptions: what the exceptions for Python say, by what Node.js brings.
@@ -145,7 +145,7 @@ for p in range(3,4096):
     except OSError: pass
 say('bound',len(keep),'pid',os.getpid(),'others',seen)`
 	a, b := s.pair(t, code, code)
-	for _, r := range []*sandbox.Result{a, b} {
+	for _, r := range []*posture.Result{a, b} {
 		if string(r.Stdout) != "bound 4 pid 2 others 0\n" {
 			t.Errorf("%q %q", r.Stdout, r.Stderr)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -128,9 +129,9 @@ func TestBadRestoredMachines(t *testing.T) {
 				if tc.res == stopped {
 					go func() { waitsNow(r.machine); time.Sleep(time.Second); cancel() }()
 				}
-				at := sandbox.Instants{Raised: time.Now()}
+				at := posture.Instants{Raised: time.Now()}
 				res, err := r.perform(ctx, spec, &at)
-				if err != nil || res.Reason != sandbox.ReasonHalt || res.ExitCode != sandbox.ExitLimit || !strings.Contains(res.Err, tc.res) {
+				if err != nil || res.Reason != posture.ReasonHalt || res.ExitCode != posture.ExitLimit || !strings.Contains(res.Err, tc.res) {
 					t.Errorf("%+v %v, want %q", res, err, tc.res)
 				}
 			}
@@ -226,7 +227,7 @@ func TestStateThatQEMUCannotRead(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer r.close()
-			at := sandbox.Instants{Raised: time.Now()}
+			at := posture.Instants{Raised: time.Now()}
 			res, err := r.perform(t.Context(), sandbox.Spec{ID: "r", Language: made.hello.Languages[0], Code: []byte("0"), Timeout: time.Second}, &at)
 			if res != nil || err == nil || strings.Contains(err.Error(), "in time") {
 				t.Errorf("%+v %v", res, err)

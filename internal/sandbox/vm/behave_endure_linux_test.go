@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -15,15 +16,15 @@ import (
 func TestEndsAreToldFromInside(t *testing.T) {
 	b := tier(t)
 	res := python(t, b, "import os; os.execv('/usr/bin/python3.11', ['x'])")
-	if res.State != sandbox.SyscallBlocked || res.Reason != sandbox.ReasonEscape || res.Call == nil || res.Call.Name != "execve" || res.ExitCode != sandbox.ExitSyscall {
+	if res.State != posture.SyscallBlocked || res.Reason != posture.ReasonEscape || res.Call == nil || res.Call.Name != "execve" || res.ExitCode != posture.ExitSyscall {
 		t.Errorf("a second execve: %s %q %d %+v %q", res.State, res.Reason, res.ExitCode, res.Call, res.Stderr)
 	}
 	res = python(t, b, "while True: pass", func(s *sandbox.Spec) { s.Timeout = time.Second })
-	if res.State != sandbox.Timeout || res.ExitCode != sandbox.ExitLimit {
+	if res.State != posture.Timeout || res.ExitCode != posture.ExitLimit {
 		t.Errorf("no end: %s %d", res.State, res.ExitCode)
 	}
 	res = python(t, b, "x = bytearray(200 << 20)", func(s *sandbox.Spec) { s.MemoryMB = 64 })
-	if res.State != sandbox.OOM {
+	if res.State != posture.OOM {
 		t.Errorf("too much memory: %s %q", res.State, res.Stderr)
 	}
 	big := strings.Repeat("x", 8<<20)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -123,7 +124,7 @@ func TestMachineIsKilledInTheMiddle(t *testing.T) {
 		}
 	}()
 	res := python(t, b, "import time\ntime.sleep(15)\nprint('slept')")
-	if res.Reason != sandbox.ReasonHalt || res.ExitCode != sandbox.ExitLimit || len(res.States) == 0 || !strings.Contains(res.Err, "virtual machine ended") {
+	if res.Reason != posture.ReasonHalt || res.ExitCode != posture.ExitLimit || len(res.States) == 0 || !strings.Contains(res.Err, "virtual machine ended") {
 		t.Errorf("%s %q %d %q", res.State, res.Reason, res.ExitCode, res.Err)
 	}
 }

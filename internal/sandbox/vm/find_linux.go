@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -168,10 +169,10 @@ func (t *template) tried(ctx context.Context) error {
 		return err
 	}
 	defer r.close()
-	spec := sandbox.Spec{ID: "try", Language: t.hello.Languages[0], Code: []byte("0"), Timeout: kvmWithin, Need: []sandbox.Wall{sandbox.WallPID}}
-	at := sandbox.Instants{Raised: time.Now()}
+	spec := sandbox.Spec{ID: "try", Language: t.hello.Languages[0], Code: []byte("0"), Timeout: kvmWithin, Need: []posture.Wall{posture.WallPID}}
+	at := posture.Instants{Raised: time.Now()}
 	res, err := r.perform(ctx, spec, &at)
-	if err == nil && (res.State != sandbox.Completed || res.Reason != "") {
+	if err == nil && (res.State != posture.Completed || res.Reason != "") {
 		err = fmt.Errorf("it ended as %s: %s", res.State, res.Err)
 	}
 	return err

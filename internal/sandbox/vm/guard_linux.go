@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/heir"
 )
@@ -47,7 +48,7 @@ func (g *guard) grouped() (up []string, down string) {
 		return nil, "there is no process tier that makes one"
 	}
 	p := g.groups.Posture()
-	for _, w := range []sandbox.Wall{sandbox.WallMemory, sandbox.WallCPU, sandbox.WallPids} {
+	for _, w := range []posture.Wall{posture.WallMemory, posture.WallCPU, posture.WallPids} {
 		if slices.Contains(p.Up, w) {
 			up = append(up, string(w))
 		} else if down == "" {

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -131,11 +132,11 @@ func warm(ctx context.Context, tier Inside, languages []string) error {
 			continue
 		}
 		for range 2 {
-			res, err := tier.Run(ctx, sandbox.Spec{ID: "warm", Language: l, Code: []byte(code), Timeout: sandbox.MaxTimeout, Need: []sandbox.Wall{sandbox.WallPID}})
+			res, err := tier.Run(ctx, sandbox.Spec{ID: "warm", Language: l, Code: []byte(code), Timeout: sandbox.MaxTimeout, Need: []posture.Wall{posture.WallPID}})
 			if err != nil {
 				return err
 			}
-			if res.State != sandbox.Completed || res.ExitCode != 0 {
+			if res.State != posture.Completed || res.ExitCode != 0 {
 				return fmt.Errorf("%s does not run in the guest: %s %d %.200q", l, res.State, res.ExitCode, res.Stderr)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -20,7 +21,7 @@ import (
 type greeting struct {
 	Languages []string          `json:"languages"`
 	Absent    map[string]string `json:"absent,omitempty"`
-	Posture   sandbox.Posture   `json:"posture"`
+	Posture   posture.Posture   `json:"posture"`
 }
 
 // order is what a restored guest is told: what makes it different from every
@@ -42,7 +43,7 @@ type outcome struct {
 // other.
 type message struct {
 	Spec   *sandbox.Spec   `json:"spec,omitempty"`   // without Code and Files
-	Result *sandbox.Result `json:"result,omitempty"` // without output and files
+	Result *posture.Result `json:"result,omitempty"` // without output and files
 	Error  *refusal        `json:"error,omitempty"`
 	Names  []string        `json:"names,omitempty"` // of the files
 	Sizes  []int           `json:"sizes"`           // of all blobs: two first, then the files
@@ -67,7 +68,7 @@ func packSpec(spec sandbox.Spec, room []byte) (int, error) {
 	return pack(message{Spec: &spec, Names: names}, blobs, room)
 }
 
-func packResult(res *sandbox.Result, room []byte) (int, error) {
+func packResult(res *posture.Result, room []byte) (int, error) {
 	blobs, names := withFiles([][]byte{res.Stdout, res.Stderr}, res.OutputFiles)
 	bare := *res
 	bare.Stdout, bare.Stderr, bare.OutputFiles = nil, nil, nil
@@ -181,14 +182,14 @@ func unpackSpec(b []byte) (sandbox.Spec, error) {
 // guest, or, as the last error, that what the guest left is neither. A guest
 // that was taken over can say what it likes of the code that it ran; it cannot
 // say more, longer or of another run than a result may.
-func unpackAnswer(b []byte, id string) (*sandbox.Result, *holdfast.Error, error) {
+func unpackAnswer(b []byte, id string) (*posture.Result, *holdfast.Error, error) {
 	m, blobs, err := unpack(b)
 	switch {
 	case err != nil:
 		return nil, nil, err
 	case m.Error != nil:
 		e := &holdfast.Error{Kind: m.Error.Kind, Why: words(m.Error.Why), Hint: words(m.Error.Hint)}
-		if sandbox.StateOf(e) == "" {
+		if posture.StateOf(e) == "" {
 			e.Kind = holdfast.KindSpawn
 		}
 		return nil, e, nil
@@ -198,7 +199,7 @@ func unpackAnswer(b []byte, id string) (*sandbox.Result, *holdfast.Error, error)
 	res := m.Result
 	// What the host knows itself no guest says: the walls, why they were chosen,
 	// by what states and when.
-	res.Posture, res.Chosen, res.States, res.Around = sandbox.Posture{}, "", nil, nil
+	res.Posture, res.Chosen, res.States, res.Around = posture.Posture{}, "", nil, nil
 	res.Start, res.End, res.Gone = time.Time{}, time.Time{}, time.Time{}
 	res.Stdout, res.Stderr = blobs[0], blobs[1]
 	if res.OutputFiles, err = m.files(blobs); err != nil {
@@ -215,21 +216,21 @@ const (
 	maxCounted = 1_000_000
 )
 
-func believable(res *sandbox.Result, id string) error {
+func believable(res *posture.Result, id string) error {
 	total := 0
 	for _, b := range res.OutputFiles {
 		total += len(b)
 	}
-	states := []sandbox.State{sandbox.Completed, sandbox.Timeout, sandbox.OOM, sandbox.SyscallBlocked}
-	reasons := []sandbox.Reason{"", sandbox.ReasonWall, sandbox.ReasonOOM, sandbox.ReasonOutput, sandbox.ReasonSyscall, sandbox.ReasonEscape, sandbox.ReasonSignal, sandbox.ReasonRefused, sandbox.ReasonHalt}
-	paths := []sandbox.Path{sandbox.PathParked, sandbox.PathForked, sandbox.PathCold}
-	blocked := res.State == sandbox.SyscallBlocked
+	states := []posture.State{posture.Completed, posture.Timeout, posture.OOM, posture.SyscallBlocked}
+	reasons := []posture.Reason{"", posture.ReasonWall, posture.ReasonOOM, posture.ReasonOutput, posture.ReasonSyscall, posture.ReasonEscape, posture.ReasonSignal, posture.ReasonRefused, posture.ReasonHalt}
+	paths := []posture.Path{posture.PathParked, posture.PathForked, posture.PathCold}
+	blocked := res.State == posture.SyscallBlocked
 	switch {
 	case res.ID != id:
 		return fmt.Errorf("it is of the run %.80q", res.ID)
 	case !slices.Contains(states, res.State) || !slices.Contains(reasons, res.Reason) || !slices.Contains(paths, res.Path):
 		return fmt.Errorf("no run ends as %.20q for %.20q by %.20q", res.State, res.Reason, res.Path)
-	case blocked != (res.Reason == sandbox.ReasonSyscall || res.Reason == sandbox.ReasonEscape), blocked != (res.ExitCode == sandbox.ExitSyscall && res.Call != nil):
+	case blocked != (res.Reason == posture.ReasonSyscall || res.Reason == posture.ReasonEscape), blocked != (res.ExitCode == posture.ExitSyscall && res.Call != nil):
 		return fmt.Errorf("a run does not end as %s for %q with %d", res.State, res.Reason, res.ExitCode)
 	case res.ExitCode < 0 || res.ExitCode > 255 || res.Signal < 0 || res.Signal > 64:
 		return fmt.Errorf("no run ends with %d and signal %d", res.ExitCode, res.Signal)
@@ -244,7 +245,7 @@ func believable(res *sandbox.Result, id string) error {
 }
 
 // tame holds the words of a result to what a person and a log can read.
-func tame(res *sandbox.Result) error {
+func tame(res *posture.Result) error {
 	res.Err = words(res.Err)
 	for i := range res.Refused {
 		if res.Refused[i].Count < 1 || res.Refused[i].Count > maxCounted {

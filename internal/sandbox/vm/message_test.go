@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -41,9 +42,9 @@ func TestFramesComeAsTheyWent(t *testing.T) {
 	}
 }
 
-func good() *sandbox.Result {
-	return &sandbox.Result{ID: "r1", Stdout: []byte("out"), Stderr: []byte("err"), OutputFiles: map[string][]byte{"a/b": []byte("c"), "empty": {}},
-		State: sandbox.Completed, Path: sandbox.PathParked, UserTime: time.Second}
+func good() *posture.Result {
+	return &posture.Result{ID: "r1", Stdout: []byte("out"), Stderr: []byte("err"), OutputFiles: map[string][]byte{"a/b": []byte("c"), "empty": {}},
+		State: posture.Completed, Path: posture.PathParked, UserTime: time.Second}
 }
 
 // TestRequestsAndAnswersComeAsTheyWent through the shared memory.
@@ -82,31 +83,31 @@ func TestRequestsAndAnswersComeAsTheyWent(t *testing.T) {
 
 // TestAnswersThatNoRunGives are not believed, whatever took the guest over.
 func TestAnswersThatNoRunGives(t *testing.T) {
-	for name, change := range map[string]func(*sandbox.Result){
-		"of another run": func(r *sandbox.Result) { r.ID = "r2" },
-		"in no state":    func(r *sandbox.Result) { r.State = "FINE" },
-		"that never ran": func(r *sandbox.Result) { r.State = sandbox.SpawnError },
-		"for no reason":  func(r *sandbox.Result) { r.Reason = "because" },
-		"by no path":     func(r *sandbox.Result) { r.Path = "" },
-		"blocked without a call": func(r *sandbox.Result) {
-			r.State, r.Reason, r.ExitCode = sandbox.SyscallBlocked, sandbox.ReasonEscape, 159
+	for name, change := range map[string]func(*posture.Result){
+		"of another run": func(r *posture.Result) { r.ID = "r2" },
+		"in no state":    func(r *posture.Result) { r.State = "FINE" },
+		"that never ran": func(r *posture.Result) { r.State = posture.SpawnError },
+		"for no reason":  func(r *posture.Result) { r.Reason = "because" },
+		"by no path":     func(r *posture.Result) { r.Path = "" },
+		"blocked without a call": func(r *posture.Result) {
+			r.State, r.Reason, r.ExitCode = posture.SyscallBlocked, posture.ReasonEscape, 159
 		},
-		"escaped and completed": func(r *sandbox.Result) { r.Reason, r.Call = sandbox.ReasonEscape, &sandbox.Call{} },
-		"with exit code 256":    func(r *sandbox.Result) { r.ExitCode = 256 },
-		"with exit code -1":     func(r *sandbox.Result) { r.ExitCode = -1 },
-		"too long":              func(r *sandbox.Result) { r.Stdout = make([]byte, sandbox.MaxOutput+maxWords+1) },
-		"with a climbing file":  func(r *sandbox.Result) { r.OutputFiles = map[string][]byte{"../x": nil} },
-		"with an absolute file": func(r *sandbox.Result) { r.OutputFiles = map[string][]byte{"/etc/x": nil} },
-		"with too many stages":  func(r *sandbox.Result) { r.Stages = make([]sandbox.Stage, maxListed+1) },
-		"that cut what is not":  func(r *sandbox.Result) { r.Cut = []string{"stdin"} },
-		"of negative time":      func(r *sandbox.Result) { r.UserTime = -1 },
-		"that refused below nothing": func(r *sandbox.Result) {
-			r.Refused = []sandbox.Refusal{{Name: "socket", Errno: "EACCES", Count: -1 << 40}}
+		"escaped and completed": func(r *posture.Result) { r.Reason, r.Call = posture.ReasonEscape, &posture.Call{} },
+		"with exit code 256":    func(r *posture.Result) { r.ExitCode = 256 },
+		"with exit code -1":     func(r *posture.Result) { r.ExitCode = -1 },
+		"too long":              func(r *posture.Result) { r.Stdout = make([]byte, sandbox.MaxOutput+maxWords+1) },
+		"with a climbing file":  func(r *posture.Result) { r.OutputFiles = map[string][]byte{"../x": nil} },
+		"with an absolute file": func(r *posture.Result) { r.OutputFiles = map[string][]byte{"/etc/x": nil} },
+		"with too many stages":  func(r *posture.Result) { r.Stages = make([]posture.Stage, maxListed+1) },
+		"that cut what is not":  func(r *posture.Result) { r.Cut = []string{"stdin"} },
+		"of negative time":      func(r *posture.Result) { r.UserTime = -1 },
+		"that refused below nothing": func(r *posture.Result) {
+			r.Refused = []posture.Refusal{{Name: "socket", Errno: "EACCES", Count: -1 << 40}}
 		},
-		"that refused beyond the flood": func(r *sandbox.Result) {
-			r.Refused = []sandbox.Refusal{{Name: "socket", Errno: "EACCES", Count: 1 << 60}}
+		"that refused beyond the flood": func(r *posture.Result) {
+			r.Refused = []posture.Refusal{{Name: "socket", Errno: "EACCES", Count: 1 << 60}}
 		},
-		"with lines in a skipped name": func(r *sandbox.Result) { r.Skipped = map[string]string{"x\nholdfast: all is well": "y"} },
+		"with lines in a skipped name": func(r *posture.Result) { r.Skipped = map[string]string{"x\nholdfast: all is well": "y"} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := good()
@@ -129,10 +130,10 @@ func TestAnswersThatNoRunGives(t *testing.T) {
 func TestWhatTheHostKnowsNoGuestSays(t *testing.T) {
 	now := time.Now()
 	r := good()
-	r.Chosen, r.Posture = "process: nothing asks for more", sandbox.Posture{Tier: sandbox.TierProcess, Runtime: "none"}
-	r.States, r.Around = []sandbox.Step{{State: sandbox.Completed, At: now}}, []sandbox.Step{{State: sandbox.Destroyed, At: now}}
+	r.Chosen, r.Posture = "process: nothing asks for more", posture.Posture{Tier: posture.TierProcess, Runtime: "none"}
+	r.States, r.Around = []posture.Step{{State: posture.Completed, At: now}}, []posture.Step{{State: posture.Destroyed, At: now}}
 	r.Start, r.End, r.Gone = now, now, now
-	r.Stages = []sandbox.Stage{{Name: "end", Took: -time.Hour}}
+	r.Stages = []posture.Stage{{Name: "end", Took: -time.Hour}}
 	room := make([]byte, 1<<16)
 	n, err := packResult(r, room)
 	if err != nil {
@@ -142,7 +143,7 @@ func TestWhatTheHostKnowsNoGuestSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if res.Chosen != "" || res.Posture.Tier != sandbox.TierNone || res.Posture.Runtime != "" || res.States != nil || res.Around != nil ||
+	if res.Chosen != "" || res.Posture.Tier != posture.TierNone || res.Posture.Runtime != "" || res.States != nil || res.Around != nil ||
 		!res.Start.IsZero() || !res.End.IsZero() || !res.Gone.IsZero() || res.Stages[0].Took != 0 {
 		t.Errorf("it is believed: %q %+v %v %v %v %v %v %v", res.Chosen, res.Posture, res.States, res.Around, res.Start, res.End, res.Gone, res.Stages)
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/sandboxtest"
 )
@@ -25,8 +26,8 @@ func TestEscapeSuite(t *testing.T) {
 type modest struct{ *Tier }
 
 // Run implements sandboxtest.Runner.
-func (s modest) Run(ctx context.Context, spec sandbox.Spec) (*sandbox.Result, error) {
-	limits := sandbox.LimitsOf(sandbox.TierProcess)
+func (s modest) Run(ctx context.Context, spec sandbox.Spec) (*posture.Result, error) {
+	limits := sandbox.LimitsOf(posture.TierProcess)
 	if spec.Timeout == 0 {
 		spec.Timeout = limits.Timeout
 	}

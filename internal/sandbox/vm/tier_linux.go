@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -98,7 +99,7 @@ func (t *Tier) Prepare(ctx context.Context, spec sandbox.Spec) (sandbox.Spec, er
 		return sandbox.Spec{}, err
 	}
 	defer t.running.Done()
-	spec.Tier = max(spec.Tier, sandbox.TierVM) // whose limits hold
+	spec.Tier = max(spec.Tier, posture.TierVM) // whose limits hold
 	room := RoomMB(t.cfg.MemoryMB)
 	if spec.AnyMemory = spec.AnyMemory || spec.MemoryMB == 0; spec.AnyMemory {
 		spec.MemoryMB = min(room, sandbox.LimitsOf(spec.Tier).MemoryMB)
@@ -140,8 +141,8 @@ func (t *template) language(asked string) (string, error) {
 // ran, whatever came of it; else nothing of it has run, and the error is a
 // *holdfast.Error of the document's kinds (003 2.1, 2.2). Where a wall was at
 // fault, and not the request, there is a result too, in SPAWN_ERROR.
-func (t *Tier) Run(ctx context.Context, spec sandbox.Spec) (*sandbox.Result, error) {
-	at := sandbox.Instants{Received: time.Now()}
+func (t *Tier) Run(ctx context.Context, spec sandbox.Spec) (*posture.Result, error) {
+	at := posture.Instants{Received: time.Now()}
 	usual := spec.MemoryMB
 	spec, err := t.Prepare(ctx, spec)
 	if err != nil {
@@ -159,7 +160,7 @@ func (t *Tier) Run(ctx context.Context, spec sandbox.Spec) (*sandbox.Result, err
 	return res, nil
 }
 
-func (t *Tier) run(ctx context.Context, spec sandbox.Spec, at sandbox.Instants) (*sandbox.Result, error) {
+func (t *Tier) run(ctx context.Context, spec sandbox.Spec, at posture.Instants) (*posture.Result, error) {
 	if err := t.enter(); err != nil {
 		return nil, err
 	}
@@ -168,9 +169,9 @@ func (t *Tier) run(ctx context.Context, spec sandbox.Spec, at sandbox.Instants) 
 	if err != nil {
 		return nil, err
 	}
-	posture := t.Posture()
-	if missing := posture.Missing(spec.Need); len(missing) > 0 {
-		return nil, &holdfast.Error{Kind: holdfast.KindSpawn, Why: "the guest is missing a wall: " + sandbox.Asked(missing), Hint: "to take less, write in holdfast.yaml under `boundaries:`, as one entry: " + posture.Lesser("exec/"+spec.Language)}
+	up := t.Posture()
+	if missing := up.Missing(spec.Need); len(missing) > 0 {
+		return nil, &holdfast.Error{Kind: holdfast.KindSpawn, Why: "the guest is missing a wall: " + posture.Asked(missing), Hint: "to take less, write in holdfast.yaml under `boundaries:`, as one entry: " + up.Lesser("exec/"+spec.Language)}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -187,7 +188,7 @@ func (t *Tier) run(ctx context.Context, spec sandbox.Spec, at sandbox.Instants) 
 	}
 	r.close()
 	at.Freed = time.Now()
-	res.Posture = posture
+	res.Posture = up
 	res.Start, res.End, res.Gone = at.Raised, at.Freed, at.Torn
 	res.WallTime = res.End.Sub(res.Start)
 	res.Walk(at)
@@ -197,7 +198,7 @@ func (t *Tier) run(ctx context.Context, spec sandbox.Spec, at sandbox.Instants) 
 // perform gives a restored machine its order, waits for the answer, and ends
 // it. From the moment on at which the order was taken there is a result,
 // whatever becomes of the machine.
-func (r *restored) perform(ctx context.Context, spec sandbox.Spec, at *sandbox.Instants) (*sandbox.Result, error) {
+func (r *restored) perform(ctx context.Context, spec sandbox.Spec, at *posture.Instants) (*posture.Result, error) {
 	defer r.within(ctx, acceptWithin)()
 	if what, err := r.begin(spec); err != nil {
 		if ctx.Err() != nil {
@@ -212,7 +213,7 @@ func (r *restored) perform(ctx context.Context, spec sandbox.Spec, at *sandbox.I
 	at.Ended = time.Now()
 	r.machine.close() // before what it left is read
 	at.Torn = time.Now()
-	var res *sandbox.Result
+	var res *posture.Result
 	var refused *holdfast.Error
 	if err == nil {
 		res, refused, err = r.answer(f, spec.ID)
@@ -224,8 +225,8 @@ func (r *restored) perform(ctx context.Context, spec sandbox.Spec, at *sandbox.I
 	case err != nil:
 		res = lost(ctx, spec, at.Ended.Sub(at.Began), err)
 	}
-	first := sandbox.Stage{Name: "restore", Took: at.Ready.Sub(at.Raised)}
-	res.Stages = append([]sandbox.Stage{first}, res.Stages...)
+	first := posture.Stage{Name: "restore", Took: at.Ready.Sub(at.Raised)}
+	res.Stages = append([]posture.Stage{first}, res.Stages...)
 	return res, nil
 }
 
@@ -272,7 +273,7 @@ func (r *restored) order(spec sandbox.Spec) error {
 func hostName(id string) string { return "vm-" + strings.ReplaceAll(id[:min(len(id), 60)], "_", "-") }
 
 // answer reads what a machine left that is gone.
-func (r *restored) answer(f frame, id string) (*sandbox.Result, *holdfast.Error, error) {
+func (r *restored) answer(f frame, id string) (*posture.Result, *holdfast.Error, error) {
 	var o outcome
 	if err := json.Unmarshal(f.body, &o); err != nil || o.Length <= 0 || o.Length > boxBytes {
 		return nil, nil, errors.New("it does not say how long its answer is")
@@ -285,13 +286,13 @@ func (r *restored) answer(f frame, id string) (*sandbox.Result, *holdfast.Error,
 }
 
 // lost is the result of a run of which the machine told nothing.
-func lost(ctx context.Context, spec sandbox.Spec, took time.Duration, err error) *sandbox.Result {
-	res := &sandbox.Result{ID: spec.ID, State: sandbox.Completed, ExitCode: sandbox.ExitLimit, Reason: sandbox.ReasonHalt, Path: sandbox.PathParked, OutputFiles: map[string][]byte{}}
+func lost(ctx context.Context, spec sandbox.Spec, took time.Duration, err error) *posture.Result {
+	res := &posture.Result{ID: spec.ID, State: posture.Completed, ExitCode: posture.ExitLimit, Reason: posture.ReasonHalt, Path: posture.PathParked, OutputFiles: map[string][]byte{}}
 	switch {
 	case ctx.Err() != nil:
 		res.Err = "Killed: the run was stopped"
 	case took >= spec.Timeout:
-		res.State, res.Reason, res.Err = sandbox.Timeout, sandbox.ReasonWall, "Timeout exceeded"
+		res.State, res.Reason, res.Err = posture.Timeout, posture.ReasonWall, "Timeout exceeded"
 	default:
 		res.Err = "Killed: the virtual machine ended or told what cannot be believed: " + words(err.Error())
 	}
@@ -301,13 +302,13 @@ func lost(ctx context.Context, spec sandbox.Spec, took time.Duration, err error)
 
 // Posture is which walls stand here (D20): those in the guest, which stand
 // within the machine's own.
-func (t *Tier) Posture() sandbox.Posture {
+func (t *Tier) Posture() posture.Posture {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	p := sandbox.Posture{Tier: sandbox.TierVM, Mode: "rootless", Groups: "none", Up: []sandbox.Wall{}}
+	p := posture.Posture{Tier: posture.TierVM, Mode: "rootless", Groups: "none", Up: []posture.Wall{}}
 	if t.made != nil {
 		p = t.made.hello.Posture
-		p.Tier, p.Runtime, p.Notes = sandbox.TierVM, t.made.runtime, slices.Clone(t.made.notes)
+		p.Tier, p.Runtime, p.Notes = posture.TierVM, t.made.runtime, slices.Clone(t.made.notes)
 	}
 	if os.Geteuid() == 0 {
 		p.Mode = "root"

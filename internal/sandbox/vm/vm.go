@@ -10,14 +10,15 @@ import (
 	"context"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
 // Inside is the tier that runs the code in the guest.
 type Inside interface {
-	Run(context.Context, sandbox.Spec) (*sandbox.Result, error)
+	Run(context.Context, sandbox.Spec) (*posture.Result, error)
 	Languages() ([]string, map[string]string)
-	Posture() sandbox.Posture
+	Posture() posture.Posture
 	// Settle returns when nothing is made ready any more for runs to come.
 	Settle(context.Context)
 	// Last says that one more run comes and no other: nothing is made ready
@@ -31,7 +32,7 @@ type Groups interface {
 	// GroupHomes are the directories in which they lie.
 	GroupHomes() []string
 	// Posture says which of the walls memory, cpu and pids groups hold up.
-	Posture() sandbox.Posture
+	Posture() posture.Posture
 }
 
 // Config is what a tier needs. A zero Kernel or QEMU is looked for.

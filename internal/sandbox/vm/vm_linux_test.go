@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/sandboxtest"
@@ -186,7 +187,7 @@ func bootShared(t testing.TB) (err error) {
 	return err
 }
 
-func python(t testing.TB, b *Tier, code string, change ...func(*sandbox.Spec)) *sandbox.Result {
+func python(t testing.TB, b *Tier, code string, change ...func(*sandbox.Spec)) *posture.Result {
 	t.Helper()
 	spec := sandbox.Spec{ID: "try", Language: "python3", Code: []byte(code), Timeout: 20 * time.Second}
 	for _, c := range change {
@@ -207,10 +208,10 @@ func TestRunInGuest(t *testing.T) {
 		s.Files = map[string][]byte{"in/f": []byte("given")}
 	})
 	t.Logf("%s %d %q %q %v %v %+v", res.State, res.ExitCode, res.Stdout, res.Stderr, res.WallTime, res.Stages, res.Posture)
-	if res.State != sandbox.Completed || res.ExitCode != 0 || string(res.Stdout) != "given ['in']\n" || string(res.OutputFiles["out.txt"]) != "left" {
+	if res.State != posture.Completed || res.ExitCode != 0 || string(res.Stdout) != "given ['in']\n" || string(res.OutputFiles["out.txt"]) != "left" {
 		t.Errorf("%s %d %q %q %v", res.State, res.ExitCode, res.Stdout, res.Stderr, res.OutputFiles)
 	}
-	if res.Posture.Tier != sandbox.TierVM {
+	if res.Posture.Tier != posture.TierVM {
 		t.Errorf("the posture is of %v", res.Posture.Tier)
 	}
 	res = python(t, b, "import os\nprint(os.listdir('/tmp'))")

@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -33,13 +34,13 @@ func (*Tier) Prepare(context.Context, sandbox.Spec) (sandbox.Spec, error) {
 }
 
 // Run is a SpawnError.
-func (*Tier) Run(context.Context, sandbox.Spec) (*sandbox.Result, error) {
+func (*Tier) Run(context.Context, sandbox.Spec) (*posture.Result, error) {
 	_, err := Open(Config{})
 	return nil, err
 }
 
 // Posture is that nothing stands.
-func (*Tier) Posture() sandbox.Posture { return sandbox.Posture{} }
+func (*Tier) Posture() posture.Posture { return posture.Posture{} }
 
 // Languages are none.
 func (*Tier) Languages() ([]string, map[string]string) { return nil, nil }

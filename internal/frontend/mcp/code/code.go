@@ -12,7 +12,7 @@ import (
 	"sync"
 
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
-	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 )
 
 // Tool is the name of the tool.
@@ -27,8 +27,8 @@ type Request struct {
 	Timeout  float64           `json:"timeout_seconds"`
 	MemoryMB int64             `json:"memory_mb"`
 	// Tier and Evidence are as the sandbox reads them; see sandbox.Evidence.
-	Tier     sandbox.Tier     `json:"tier"`
-	Evidence sandbox.Evidence `json:"evidence"`
+	Tier     posture.Tier     `json:"tier"`
+	Evidence posture.Evidence `json:"evidence"`
 }
 
 // Answer is what came of it: Text for a model to read, Structured for programs.

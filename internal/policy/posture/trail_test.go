@@ -1,4 +1,4 @@
-package sandbox
+package posture
 
 import (
 	"errors"
@@ -183,8 +183,5 @@ func TestNews(t *testing.T) {
 	var e *Escape
 	if err := (&Result{ID: "r", State: SyscallBlocked, Reason: ReasonEscape}).News(); !errors.As(err, &n) || !errors.As(err, &e) || len(n.Signals) != 2 {
 		t.Errorf("%+v", n)
-	}
-	if r := Unbegun(Spec{ID: "r"}, Posture{Tier: TierProcess}, Instants{Received: time.Now(), Parsed: time.Now()}, errors.New("no")); r != nil {
-		t.Errorf("%+v", r)
 	}
 }

@@ -1,4 +1,10 @@
-package sandbox
+// Package posture describes walls and runs: which walls were really up around a run
+// (Posture), what came of it (Result), whether it tried to get out (Escape), and which
+// tier a request needs (Choose). The tiers of internal/sandbox report in its words, and
+// the kernel decides by them.
+//
+// Spec 003 sections 2.1 and 2.2, spec 000 "Sandboxing model", decisions D15 to D21a.
+package posture
 
 import (
 	"slices"
@@ -101,10 +107,22 @@ func Asked(walls []Wall) string {
 	return strings.Join(text, ", ")
 }
 
-func wallNames() string {
+// WallNames returns the names of all walls, for people.
+func WallNames() string {
 	var names []string
 	for _, w := range Walls() {
 		names = append(names, string(w))
 	}
 	return strings.Join(names, ", ")
 }
+
+// Reach is how far connections of a workspace come to Holdfast; the others are
+// refused by the kernel, because nobody hears them. Empty is a workspace without
+// a network.
+type Reach string
+
+// The two of them.
+const (
+	ReachAll   Reach = "every TCP port"   // whatever port is meant
+	ReachPorts Reach = "listed TCP ports" // the kernel has no nf_tables with tproxy
+)

@@ -1,4 +1,4 @@
-package sandbox
+package posture
 
 import (
 	"errors"
@@ -135,26 +135,6 @@ func (r *Result) News() error {
 		return broke
 	}
 	return &News{Run: r.ID, State: r.State, Exit: r.ExitCode, Signals: rows, Err: broke}
-}
-
-// Unbegun is the result of a run of which nothing ran, because of err: exit code
-// 1 and its words (D15; 003 2.2, acceptance criterion 9). It is nil of an error
-// that is none of a wall: a request at fault has no result. Received, Parsed and
-// Ended are there.
-func Unbegun(spec Spec, p Posture, at Instants, err error) *Result {
-	if StateOf(err) != SpawnError {
-		return nil
-	}
-	why := err.Error()
-	if e := (*holdfast.Error)(nil); errors.As(err, &e) {
-		why = e.Why
-	}
-	words := "Spawn failed: " + why
-	p.Up, p.Down = []Wall{}, nil
-	r := &Result{ID: spec.ID, State: SpawnError, ExitCode: ExitSpawn, Err: words, Stderr: []byte(words + "\n"), Posture: p,
-		Start: at.Received, End: at.Ended, Gone: at.Ended, WallTime: at.Ended.Sub(at.Received)}
-	r.Walk(at)
-	return r
 }
 
 // Walk fills in the states that the run went through.

@@ -1,4 +1,4 @@
-package sandbox
+package posture
 
 import (
 	"fmt"
@@ -22,13 +22,13 @@ func (e Evidence) Empty() bool { return e == Evidence{} }
 // not a number, above what there is.
 func (e Evidence) Check() error {
 	if v := e.Entropy; v != nil && !(*v >= 0 && *v <= MaxEntropy) {
-		return refuse(holdfast.KindProtocol, "it is 0 to 100", "%v is no predicted entropy", *v)
+		return refuseEvidence("it is 0 to 100", "%v is no predicted entropy", *v)
 	}
 	if v := e.Novelty; v != nil && !(*v >= 0 && *v <= 1) {
-		return refuse(holdfast.KindProtocol, "it is 0 to 1", "%v is no novelty", *v)
+		return refuseEvidence("it is 0 to 1", "%v is no novelty", *v)
 	}
 	if v := e.Trust; v != nil && (*v < holdfast.Baseline || *v > holdfast.Highest) {
-		return refuse(holdfast.KindProtocol, "it is baseline, medium, high or highest", "%d is no trust level", *v)
+		return refuseEvidence("it is baseline, medium, high or highest", "%d is no trust level", *v)
 	}
 	return nil
 }
@@ -94,4 +94,9 @@ func (c Choice) AtLeast(least Tier, by string) Choice {
 		return c
 	}
 	return choice(least, "%s", by)
+}
+
+// refuseEvidence is a ProtocolError with a hint.
+func refuseEvidence(hint, why string, args ...any) error {
+	return &holdfast.Error{Kind: holdfast.KindProtocol, Why: fmt.Sprintf(why, args...), Hint: hint}
 }

@@ -1,4 +1,4 @@
-package sandbox
+package posture
 
 import (
 	"encoding/json"
