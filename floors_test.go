@@ -98,6 +98,7 @@ var impure = []string{"os", "net", "net/http", "os/exec", "database/sql", "log"}
 var mayDoIO = map[string]string{
 	"internal/leaf/latch":      "the latch is a file, and must be readable without anything else",
 	"internal/leaf/configpath": "finds the configuration's file",
+	"internal/leaf/durable":    "writes files that survive a power cut",
 	"internal/leaf/syncwatch":  "watches a process for tests",
 }
 
