@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/leaf/durable"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 )
 
@@ -88,16 +88,7 @@ func (h *haltHooks) keep() error {
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(h.d.Paths.Dir, ".new-*.tmp")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(append(b, '\n'))
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return errors.Join(os.Rename(f.Name(), haltHooksFile(h.d.Paths)), syncDir(h.d.Paths.Dir))
+	return durable.ReplaceFile(haltHooksFile(h.d.Paths), append(b, '\n'), 0o600)
 }
 
 // begin forgets what ran after another halt.

@@ -10,11 +10,11 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/google/uuid"
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/durable"
 	"golang.org/x/mod/sumdb/note"
 )
 
@@ -123,36 +123,11 @@ func keyFile[T any](path string, mustExist bool, name string, parse func(string)
 // writeNew makes a 0600 file that has all of b or does not exist, durable, and
 // never replaces one. A crash leaves at most a temporary file.
 func writeNew(path string, b []byte) error {
-	dir := filepath.Dir(path)
-	f, err := os.CreateTemp(dir, ".new-*.tmp")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(b)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
-	}
 	if _, err := os.Lstat(path); !missing(err) {
 		return errors.Join(err, fs.ErrExist)
 	}
-	// The owner's lock keeps every other writer away, so that a rename
-	// replaces nothing.
-	if err := os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	return syncDir(dir)
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	// The owner's lock keeps every other writer away, so nothing is replaced.
+	return durable.ReplaceFile(path, b, 0o600)
 }
 
 func random32() (string, error) {

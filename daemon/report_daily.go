@@ -20,7 +20,9 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/leaf/durable"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/leaf/visible"
 	"github.com/holdfast-dev/holdfast/internal/policy/health"
 )
 
@@ -235,18 +237,13 @@ func (d *Daemon) writeReport(file string, r *health.Report) error {
 		"health": r.Health.String(), "hash": hex.EncodeToString(sum[:]), "settings": d.Kernel.Policy().Settings, "halted": d.latch.Halted(), "disabled": d.disabled() != ""}}); err != nil {
 		return err
 	}
-	if err := replaceFile(file+".md", text.Bytes()); err != nil {
+	if err := durable.ReplaceFile(file+".md", text.Bytes(), 0o600); err != nil {
 		return err
 	}
-	return replaceFile(file+".json", doc)
+	return durable.ReplaceFile(file+".json", doc, 0o600)
 }
 
 // oneCleanLine is a text without what does not print.
 func oneCleanLine(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
-			return '?'
-		}
-		return r
-	}, strings.ToValidUTF8(s, "?"))
+	return visible.ReplaceControls(strings.ToValidUTF8(s, "?"), '?')
 }

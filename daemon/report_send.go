@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/leaf/durable"
 	"github.com/holdfast-dev/holdfast/internal/observe/notify"
 	"github.com/holdfast-dev/holdfast/internal/policy/health"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
@@ -178,7 +179,7 @@ func (d *Daemon) saveSent() error {
 	if err := os.MkdirAll(d.Paths.Reports, 0o700); err != nil {
 		return err
 	}
-	if err := replaceFile(d.Paths.sentFile(), []byte(text)); err != nil {
+	if err := durable.ReplaceFile(d.Paths.sentFile(), []byte(text), 0o600); err != nil {
 		return err
 	}
 	m.saved = text

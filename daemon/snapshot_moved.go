@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/leaf/durable"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 )
 
@@ -60,7 +61,7 @@ func (s *snapshots) hold(c *SnapshotsConfig) error {
 	if err := os.MkdirAll(s.d.snapshotDir(), 0o700); err != nil {
 		return err
 	}
-	return replaceFile(s.heldFile(), append(b, '\n'))
+	return durable.ReplaceFile(s.heldFile(), append(b, '\n'), 0o600)
 }
 
 // apart refuses trees of which one lies within another. Configurations are checked for

@@ -12,7 +12,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -22,6 +21,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/leaf/durable"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 )
 
@@ -360,7 +360,7 @@ func (h *webhook) remember(id string) {
 	b, err := json.Marshal(h.told)
 	h.mu.Unlock()
 	if err == nil {
-		err = replaceFile(h.file(), b)
+		err = durable.ReplaceFile(h.file(), b, 0o600)
 	}
 	if err != nil {
 		h.d.log.Error("what the webhook was told could not be kept", "err", err)
@@ -378,21 +378,4 @@ func (h *webhook) read() []string {
 		return nil
 	}
 	return out
-}
-
-// replaceFile writes a 0600 file whole or not at all, whatever ends meanwhile.
-func replaceFile(path string, b []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*.tmp")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(b)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
 }

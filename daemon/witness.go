@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/leaf/durable"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 	"github.com/holdfast-dev/holdfast/internal/store/sqlite"
@@ -31,7 +32,7 @@ func (d *Daemon) checkpoint(ctx context.Context) (int, error) {
 		if err != nil {
 			return err
 		}
-		return replaceFile(d.Paths.Signed, c.Note)
+		return durable.ReplaceFile(d.Paths.Signed, c.Note, 0o600)
 	})
 }
 

@@ -72,7 +72,7 @@ func writeKey(state string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(writeNew(p.OperatorKey, sealed), writeNew(p.OperatorPub, []byte(public)))
+	return errors.Join(os.WriteFile(p.OperatorKey, sealed, 0o600), os.WriteFile(p.OperatorPub, []byte(public), 0o600))
 }
 
 // sharedRoots returns a directory with Python's root as a daemon built it. To build one

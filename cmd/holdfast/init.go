@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/leaf/durable"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 )
 
@@ -157,7 +158,7 @@ func (a *app) initConfig(config string, servers []string) ([]made, error) {
 		{"configuration", config, []byte(text)},
 		{"editor schema", beside, append(schema, '\n')},
 	} {
-		err := writeNew(f.path, f.text)
+		err := durable.CreateFile(f.path, f.text, 0o600)
 		if err != nil && !errors.Is(err, fs.ErrExist) {
 			return list, err
 		}

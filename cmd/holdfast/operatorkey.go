@@ -3,12 +3,12 @@ package main
 import (
 	"errors"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/daemon"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
+	"github.com/holdfast-dev/holdfast/internal/leaf/durable"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 )
 
@@ -32,7 +32,7 @@ func (a *app) makeOperator(p daemon.Paths, credential, name string) (id string, 
 	if err != nil {
 		return "", err
 	}
-	return public.ID() + prefix(" ", public.Name()), writeNew(p.OperatorPub, []byte(public.String()+"\n"))
+	return public.ID() + prefix(" ", public.Name()), durable.CreateFile(p.OperatorPub, []byte(public.String()+"\n"), 0o600)
 }
 
 // newKey makes a key, sealed by a new passphrase, in a file that is not there
@@ -49,7 +49,7 @@ func (a *app) newKey(file, credential, name string) (operator.Public, error) {
 	if name != "" {
 		public = public.Named(name)
 	}
-	return public, writeNew(file, sealed)
+	return public, durable.CreateFile(file, sealed, 0o600)
 }
 
 // admitOperator makes one more operator's key, signed for by one who is there
@@ -83,7 +83,7 @@ func appendKey(p daemon.Paths, line string) error {
 	if _, err := operator.ParseKeys(text); err != nil {
 		return err
 	}
-	return replace(p.OperatorPub, []byte(text))
+	return durable.ReplaceFile(p.OperatorPub, []byte(text), 0o600)
 }
 
 // tries is how often a person may mistype a new passphrase.
@@ -113,57 +113,4 @@ func (a *app) newPassphrase(credential string) (holdfast.Secret, error) {
 		}
 		a.complain(wrong)
 	}
-}
-
-// writeNew makes a file of mode 0600 that did not exist, durably.
-func writeNew(path string, b []byte) (err error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	if err := fillFile(f, b); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
-}
-
-// replace puts a file of mode 0600 that holds b in the place of one that is
-// there: whoever looks, and whatever is left after a crash, sees the old or the
-// new, whole. A crash leaves a temporary file beside it at worst.
-func replace(path string, b []byte) error {
-	// A name of its own: two that replace one file at a time must not write
-	// into each other's.
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*.tmp")
-	if err != nil {
-		return err
-	}
-	if err := fillFile(f, b); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return syncDir(filepath.Dir(path))
-}
-
-// fillFile writes b to a file that was just made, makes it durable and closes
-// it; where that fails it removes the file.
-func fillFile(f *os.File, b []byte) error {
-	_, err := f.Write(b)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
-}
-
-// syncDir makes the names in a directory durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

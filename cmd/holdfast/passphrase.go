@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/durable"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 )
 
@@ -52,7 +53,7 @@ func changePassphrase(a *app, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := replace(who.keyFile(p), sealed); err != nil {
+	if err := durable.ReplaceFile(who.keyFile(p), sealed, 0o600); err != nil {
 		return err
 	}
 	id := k.Public().ID()

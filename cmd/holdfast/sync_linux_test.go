@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/daemon"
 	"github.com/holdfast-dev/holdfast/internal/leaf/syncwatch"
 )
 
@@ -16,10 +17,10 @@ func TestOperatorKeyIsSynced(t *testing.T) {
 		return
 	}
 	path := filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(path, []byte("1"), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte("# 1\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := replace(path, []byte("2")); err != nil {
+	if err := appendKey(daemon.Paths{OperatorPub: path}, "# 2"); err != nil {
 		t.Fatal(err)
 	}
 	dir := regexp.QuoteMeta(filepath.Dir(path))

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/durable"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 )
 
@@ -202,20 +203,12 @@ func makeAuthority(dir string, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	if err := writeNew(filepath.Join(dir, authorityKey), 0o600, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})); err != nil {
+	keyText := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})
+	if err := durable.CreateFile(filepath.Join(dir, authorityKey), keyText, 0o600); err != nil {
 		return err
 	}
-	return writeNew(filepath.Join(dir, authorityCert), 0o644, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
-}
-
-// writeNew makes a file that is not there yet, whole and synced.
-func writeNew(path string, mode fs.FileMode, b []byte) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	return errors.Join(err, f.Sync(), f.Close())
+	certText := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	return durable.CreateFile(filepath.Join(dir, authorityCert), certText, 0o644)
 }
 
 func serialNumber() (*big.Int, error) {

@@ -14,9 +14,10 @@ func TestAuthorityIsSynced(t *testing.T) {
 	if w == nil {
 		return
 	}
-	path := filepath.Join(t.TempDir(), "key")
-	if err := writeNew(path, 0o600, []byte("1")); err != nil {
+	dir := t.TempDir()
+	if _, err := OpenAuthority(dir); err != nil {
 		t.Fatal(err)
 	}
-	w.Want(t, "a new file", regexp.QuoteMeta(path))
+	dir = regexp.QuoteMeta(dir)
+	w.Want(t, "a new authority", filepath.Join(dir, authorityKey), dir, filepath.Join(dir, authorityCert), dir)
 }

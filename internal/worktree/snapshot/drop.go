@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/leaf/durable"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 )
 
@@ -21,7 +22,7 @@ func (k *Keeper) Drop(ctx context.Context, id string) error {
 	if err := os.Remove(filepath.Join(k.opt.Dir, id+manifestEnd)); err != nil {
 		return err
 	}
-	if err := syncDir(k.opt.Dir); err != nil {
+	if err := durable.SyncDir(k.opt.Dir); err != nil {
 		return err
 	}
 	for _, p := range m.Trees {

@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
-	"errors"
 	"math"
 	"os"
-	"path/filepath"
 	"sort"
 	"strings"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/leaf/durable"
 )
 
 // index is what was kept of a tree last. It saves reading what nobody touched; it
@@ -97,7 +97,7 @@ func (x *index) save(path string) error {
 	}
 	sum := sha256.Sum256(b.Bytes())
 	b.Write(sum[:])
-	return replace(path, b.Bytes(), false)
+	return durable.ReplaceCache(path, b.Bytes(), 0o600)
 }
 
 func b2i(v bool) byte {
@@ -202,36 +202,4 @@ func (r *reader) text() string {
 	from := len(r.all) - len(r.b)
 	r.bytes(int(n))
 	return r.all[from : from+int(n)]
-}
-
-// unplaced is what replace writes, before it is in its place.
-const unplaced = ".new-*.tmp"
-
-// replace puts a 0600 file in the place of another, whole or not at all; durable
-// where that is asked for.
-func replace(path string, b []byte, durable bool) error {
-	f, err := os.CreateTemp(filepath.Dir(path), unplaced)
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(b)
-	if err == nil && durable {
-		err = f.Sync()
-	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), path); err != nil || !durable {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
-}
-
-func syncDir(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

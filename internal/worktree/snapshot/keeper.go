@@ -12,10 +12,12 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/durable"
 )
 
 // Keeper keeps versions of work trees in a directory of its own, of which one
@@ -50,7 +52,7 @@ func Open(opt Options) (*Keeper, error) {
 		return nil, err
 	}
 	opt.Dir = dir
-	if _, err := sweep(dir, unplaced); err != nil {
+	if _, err := sweep(dir, durable.TempPattern); err != nil {
 		return nil, err
 	}
 	k := &Keeper{opt: opt, limits: opt.Limits.orDefault(), repos: map[string]*repo{}, swept: map[string]bool{}}
@@ -225,7 +227,7 @@ func (m Message) text(kind string) string {
 // more.
 func words(s string) string {
 	s = strings.Map(func(r rune) rune {
-		if r < 0x20 || r == 0x7f || r == 0xfffd || r >= 0x80 && r < 0xa0 {
+		if r == unicode.ReplacementChar || unicode.IsControl(r) {
 			return '?'
 		}
 		return r

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/durable"
 )
 
 // Manifest is one snapshot, as its file beside the versions has it.
@@ -95,7 +96,7 @@ func (m *Manifest) write(dir string) error {
 	b = append(b, '\n')
 	sum := sha256.Sum256(b)
 	m.Sum = hex.EncodeToString(sum[:])
-	return replace(filepath.Join(dir, m.ID+manifestEnd), b, true)
+	return durable.ReplaceFile(filepath.Join(dir, m.ID+manifestEnd), b, 0o600)
 }
 
 // goodID says whether a text may be a snapshot's id.

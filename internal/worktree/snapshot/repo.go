@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/durable"
 )
 
 // repo is Holdfast's own repository of one tree, below the state.
@@ -52,7 +53,7 @@ func (r *repo) open(ctx context.Context) (left bool, err error) {
 		if err := os.WriteFile(filepath.Join(r.dir, "path"), []byte(r.path+"\n"), 0o600); err != nil {
 			return false, err
 		}
-		return false, syncDir(r.dir)
+		return false, durable.SyncDir(r.dir)
 	} else if err != nil {
 		return false, err
 	}
@@ -62,7 +63,7 @@ func (r *repo) open(ctx context.Context) (left bool, err error) {
 // tidy removes what git and we leave behind when we are killed. Nothing else runs on
 // the repository: the state has one owner (D48).
 func (r *repo) tidy() (bool, error) {
-	found, err := sweep(r.dir, unplaced, "names-index", "staged-*", "git/fast_import_crash_*", "git/*.lock", "git/objects/tmp_*", "git/objects/pack/tmp_*", "git/objects/??/tmp_obj_*")
+	found, err := sweep(r.dir, durable.TempPattern, "names-index", "staged-*", "git/fast_import_crash_*", "git/*.lock", "git/objects/tmp_*", "git/objects/pack/tmp_*", "git/objects/??/tmp_obj_*")
 	if err != nil {
 		return found, err
 	}

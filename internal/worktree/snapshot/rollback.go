@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/durable"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 )
 
@@ -433,7 +434,7 @@ func (k *Keeper) begin(j *Begun, before string) error {
 	if err != nil {
 		return err
 	}
-	return replace(k.begunFile(j.Tree.Path), b, true)
+	return durable.ReplaceFile(k.begunFile(j.Tree.Path), b, 0o600)
 }
 
 // asked says that a rollback of the tree has begun on a person's word.
@@ -524,7 +525,7 @@ func (k *Keeper) Stop(j Begun, why error) error {
 	}
 	b, err := json.Marshal(Stopped{Begun: j, Since: k.opt.Now().UTC(), Why: excerpt.Of(why.Error(), maxStopped)})
 	if err == nil {
-		err = replace(StoppedFile(k.opt.Dir, j.Tree.Path), b, true)
+		err = durable.ReplaceFile(StoppedFile(k.opt.Dir, j.Tree.Path), b, 0o600)
 	}
 	if err != nil {
 		return err
