@@ -64,7 +64,6 @@ var longCommands = map[string]int{
 	"doctor.go":               383,
 	"exec.go":                 341,
 	"ledger_verify.go":        386,
-	"mcp.go":                  337,
 	"status.go":               303,
 	"agent.go agentCommand":   77,
 	"review.go reviewCommand": 83,

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
@@ -16,8 +15,10 @@ import (
 	"unicode"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/netaddr"
 	"github.com/holdfast-dev/holdfast/internal/leaf/schema"
 	"github.com/holdfast-dev/holdfast/internal/leaf/token"
+	"github.com/holdfast-dev/holdfast/internal/leaf/visible"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
@@ -102,22 +103,9 @@ func (k *checker) listen(c *Config) {
 		k.fail(where, "write host:port, such as 127.0.0.1:7411, or none", "listen.pages: %q is not an address", clip(addr))
 		return
 	}
-	if !loopback(host) && !c.Unsafe.ListenBeyondLoopback {
+	if !netaddr.IsLoopbackHost(host) && !c.Unsafe.ListenBeyondLoopback {
 		k.fail(where, "listen on 127.0.0.1, or set unsafe.listen_beyond_loopback", "listen.pages: %q can be reached from other machines", clip(addr))
 	}
-}
-
-// loopback says whether a host is certainly this machine alone. A name other
-// than localhost is not: what it means is decided elsewhere.
-func loopback(host string) bool { return Loopback(host) }
-
-// Loopback says whether a host is certainly this machine alone.
-func Loopback(host string) bool {
-	if host == "localhost" {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.Unmap().IsLoopback()
 }
 
 func (k *checker) identity(c *Config) {
@@ -170,7 +158,7 @@ func (k *checker) address(where, key, text string, plain bool) {
 	case u.Scheme == "https":
 	case u.Scheme != "http":
 		k.fail(where, "write https://host/path", "%s: the scheme %q is not https", key, clip(u.Scheme))
-	case !loopback(u.Hostname()) && !plain:
+	case !netaddr.IsLoopbackHost(u.Hostname()) && !plain:
 		k.fail(where, "use https, or set unsafe.plain_http", "%s: http crosses the network unencrypted", key)
 	}
 }
@@ -248,7 +236,7 @@ func boundaryFault(name string) string {
 			return "may have * only as its whole last part"
 		}
 	}
-	if strings.ContainsFunc(name, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsGraphic(r) }) {
+	if !visible.IsGraphicWord(name) {
 		return "holds a space or a control character"
 	}
 	return ""

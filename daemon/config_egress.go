@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/leaf/netaddr"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 )
@@ -98,7 +99,7 @@ func (k *checker) egress(c *Config) {
 		switch {
 		case err != nil || bad != nil || strconv.FormatUint(n, 10) != port:
 			k.fail(l.At, "write host:port, such as 127.0.0.1:7412", "egress.listen: %q is not an address", clip(l.Address))
-		case !loopback(host) && !c.Unsafe.ListenBeyondLoopback:
+		case !netaddr.IsLoopbackHost(host) && !c.Unsafe.ListenBeyondLoopback:
 			k.fail(l.At, "listen on 127.0.0.1, or set unsafe.listen_beyond_loopback", "egress.listen: %q can be reached from other machines", clip(l.Address))
 		case seen[l.Address] != "" && n != 0:
 			k.fail(l.At, "a listener speaks for one agent", "egress.listen: %s is there twice, first at %s", l.Address, seen[l.Address])

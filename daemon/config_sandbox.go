@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
+	"github.com/holdfast-dev/holdfast/internal/leaf/netaddr"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/copies/image"
 )
 
@@ -51,7 +52,7 @@ func (k *checker) sandbox(c *Config) {
 		k.fail(k.at("sandbox.executor.listen"), "write host:port, such as 127.0.0.1:7413", "sandbox.executor.listen: %q is not an address", clip(e.Listen))
 	case named != 0 && named != 3:
 		k.fail(k.at("sandbox.executor"), "", "sandbox.executor needs all three of cert, key and clients, or none")
-	case named == 0 && !loopback(host):
+	case named == 0 && !netaddr.IsLoopbackHost(host):
 		k.fail(k.at("sandbox.executor.listen"), "listen on 127.0.0.1, or name cert, key and clients", "sandbox.executor.listen: %q can be reached from other machines", clip(e.Listen))
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
+	"github.com/holdfast-dev/holdfast/internal/leaf/netaddr"
 )
 
 // maxMCPSessions bounds the clients of one HTTP endpoint, each of which has
@@ -28,7 +29,7 @@ func (d *Daemon) listenMCP(h api.Hello, e endpoint) (func(context.Context, io.Re
 	if err != nil {
 		return nil, &holdfast.Error{Kind: holdfast.KindUsage, Why: fmt.Sprintf("%q is not an address to listen at", clip(h.Listen)), Hint: "write host:port, such as 127.0.0.1:8811; port 0 takes a free one"}
 	}
-	if !loopback(host) && !h.Bearer {
+	if !netaddr.IsLoopbackHost(host) && !h.Bearer {
 		return nil, &holdfast.Error{Kind: holdfast.KindUsage, Why: fmt.Sprintf("%q can be reached from other machines, and would let anybody in", clip(h.Listen)),
 			Hint: "listen on 127.0.0.1, or give --token, which demands a bearer token of every request (`holdfast agent token AGENT` makes one)"}
 	}
@@ -101,7 +102,7 @@ func (d *Daemon) serveHTTP(ctx context.Context, h api.Hello, e endpoint, host st
 // loopback. One that listens everywhere is addressed by any, and then a token is
 // demanded of every request.
 func hosts(host string) []string {
-	if host == "" || net.ParseIP(host).IsUnspecified() {
+	if host == "" || netaddr.IsUnspecifiedHost(host) {
 		return everyHost()
 	}
 	return []string{host}

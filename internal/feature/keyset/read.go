@@ -8,11 +8,12 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"os"
 	"strings"
 	"syscall"
+
+	"github.com/holdfast-dev/holdfast/internal/leaf/netaddr"
 )
 
 // reader returns how the set is read.
@@ -80,20 +81,12 @@ func checkURL(raw string) (*url.URL, error) {
 		return nil, errors.New("the address holds a fragment")
 	case u.Scheme == "https":
 		return u, nil
-	case u.Scheme == "http" && loopback(u.Hostname()):
-		return u, nil
+	case u.Scheme == "http" && netaddr.IsLoopbackHost(u.Hostname()):
+		return u, nil // the dialer checks what localhost resolves to
 	case u.Scheme == "http":
 		return nil, errors.New("http is accepted on loopback only: use https")
 	}
 	return nil, errors.New("the address is not https")
-}
-
-func loopback(host string) bool {
-	if host == "localhost" {
-		return true // the dialer looks at what it resolves to
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.Unmap().IsLoopback()
 }
 
 // web fetches documents.
@@ -188,8 +181,7 @@ func (w *web) transport(scheme string) *http.Transport {
 
 // loopbackOnly is asked with the very address that is dialled.
 func loopbackOnly(_, address string, _ syscall.RawConn) error {
-	ap, err := netip.ParseAddrPort(address)
-	if err != nil || !ap.Addr().Unmap().IsLoopback() {
+	if !netaddr.IsLoopbackAddrPort(address) {
 		return errors.New("http is accepted on loopback only")
 	}
 	return nil

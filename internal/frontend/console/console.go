@@ -31,6 +31,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/leaf/netaddr"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/observe/story"
 	"github.com/holdfast-dev/holdfast/internal/policy/health"
@@ -196,7 +197,7 @@ func (s *Console) ReviewURL(review string) string {
 // base is the address that a browser on this machine uses.
 func (s *Console) base() string {
 	host, _, _ := net.SplitHostPort(s.c.Address)
-	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+	if netaddr.IsUnspecifiedHost(host) {
 		host = "127.0.0.1"
 	}
 	return "http://" + net.JoinHostPort(host, s.port)

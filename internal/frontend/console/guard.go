@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+
+	"github.com/holdfast-dev/holdfast/internal/leaf/netaddr"
 )
 
 // maxForm bounds a form, in bytes: a reason of 2048 code points and what is
@@ -71,14 +73,11 @@ func (s *Console) ownHost(r *http.Request) bool {
 	if port != s.port {
 		return false
 	}
-	if strings.EqualFold(host, "localhost") || (s.c.Host != "" && strings.EqualFold(host, s.c.Host)) {
+	if netaddr.IsLoopbackHost(strings.ToLower(host)) || (s.c.Host != "" && strings.EqualFold(host, s.c.Host)) {
 		return true
 	}
 	ip, err := netip.ParseAddr(host)
-	if err != nil {
-		return false
-	}
-	return ip.Unmap().IsLoopback() || ip.Unmap() == localAddr(r)
+	return err == nil && ip.Unmap() == localAddr(r)
 }
 
 // localAddr is this machine's side of the connection.
@@ -93,8 +92,7 @@ func localAddr(r *http.Request) netip.Addr {
 
 // fromLoopback says whether the other side of the connection is this machine.
 func fromLoopback(r *http.Request) bool {
-	a, err := netip.ParseAddrPort(r.RemoteAddr)
-	return err == nil && a.Addr().Unmap().IsLoopback()
+	return netaddr.IsLoopbackAddrPort(r.RemoteAddr)
 }
 
 // onlyHere refuses whom another machine connected for.

@@ -2,12 +2,12 @@ package notify
 
 import (
 	"context"
-	"net"
 	"net/url"
 	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/netaddr"
 )
 
 // tryTime bounds one try, whatever the other side does.
@@ -117,12 +117,6 @@ func (k Kind) words(m *Message) string {
 	return m.plain()
 }
 
-// loopback says whether a host is this machine.
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
-}
-
 // bare is an http address for what was written with a service's name before it.
 func bare(u *url.URL) url.URL {
 	out := *u
@@ -138,7 +132,7 @@ func reachable(u *url.URL) error {
 	switch {
 	case u.Hostname() == "" || u.Opaque != "" || u.Fragment != "":
 		return failed("its address names no host")
-	case u.Scheme == "https", u.Scheme == "http" && loopback(u.Hostname()):
+	case u.Scheme == "https", u.Scheme == "http" && netaddr.IsLoopbackHost(u.Hostname()):
 		return nil
 	}
 	return failed("it would cross the network unencrypted: only https, or http on this machine")

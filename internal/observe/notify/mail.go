@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/wneessen/go-mail"
+
+	"github.com/holdfast-dev/holdfast/internal/leaf/netaddr"
 )
 
 // mailbox is a mail server and who gets mail through it.
@@ -96,7 +98,7 @@ func (b *mailbox) send(ctx context.Context, m *Message, _ Kind) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // closes the connection, however it went
 	policy := mail.TLSMandatory
-	if loopback(b.host) {
+	if netaddr.IsLoopbackHost(b.host) {
 		policy = mail.TLSOpportunistic
 	}
 	opts := []mail.Option{mail.WithPort(b.port), mail.WithTimeout(tryTime), mail.WithTLSPolicy(policy), mail.WithTLSConfig(b.tls()),

@@ -12,6 +12,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/leaf/netaddr"
 )
 
 // expected refuses what came by a name that is not this endpoint's, or from a
@@ -36,7 +38,7 @@ func (h *HTTP) expected(r *http.Request) error {
 // of loopback, the address that the connection came in by, or one of Hosts.
 func (h *HTTP) named(r *http.Request, hostport string) bool {
 	host := strings.ToLower(strings.TrimSuffix(bareHost(hostport), "."))
-	if host == "localhost" {
+	if netaddr.IsLoopbackHost(host) {
 		return true
 	}
 	for _, allowed := range h.Hosts {
@@ -47,9 +49,6 @@ func (h *HTTP) named(r *http.Request, hostport string) bool {
 	ip, err := netip.ParseAddr(host)
 	if err != nil {
 		return false
-	}
-	if ip.Unmap().IsLoopback() {
-		return true
 	}
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 	return ok && local.AddrPort().Addr().Unmap() == ip.Unmap()

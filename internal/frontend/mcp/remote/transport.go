@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strings"
 	"syscall"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
+	"github.com/holdfast-dev/holdfast/internal/leaf/netaddr"
 )
 
 const (
@@ -41,7 +41,7 @@ func (c Config) check() (address string, local bool, err error) {
 	if err != nil || u.Host == "" || u.Hostname() == "" || u.Opaque != "" {
 		return "", false, bad("the MCP server's URL is not one", "give it as https://host/path")
 	}
-	local = loopback(u.Hostname())
+	local = isLocalHost(u.Hostname())
 	switch {
 	case u.User != nil:
 		return "", false, bad("the MCP server's URL holds a user or a password", "give the credential as a header")
@@ -84,12 +84,9 @@ func unfitHeader(name, value string) string {
 	return ""
 }
 
-func loopback(host string) bool {
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
-		return true
-	}
-	a, err := netip.ParseAddr(host)
-	return err == nil && a.IsLoopback()
+// isLocalHost reports whether host is meant to be this machine; the dialer checks that it is.
+func isLocalHost(host string) bool {
+	return strings.HasSuffix(host, ".localhost") || netaddr.IsLoopbackHost(host)
 }
 
 // httpClient returns a client for this connection alone. Where only is set, it
@@ -102,7 +99,7 @@ func (c Config) httpClient(only bool) *http.Client {
 	d := &net.Dialer{Timeout: dialTime}
 	if only {
 		d.ControlContext = func(_ context.Context, _, address string, _ syscall.RawConn) error {
-			if a, err := netip.ParseAddrPort(address); err != nil || !a.Addr().Unmap().IsLoopback() {
+			if !netaddr.IsLoopbackAddrPort(address) {
 				return errors.New("the name leads away from this machine, and TLS is off")
 			}
 			return nil
