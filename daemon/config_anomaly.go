@@ -110,7 +110,7 @@ func (k *checker) response(c *Config, name string) {
 	known, there := conditionOf(name)
 	if !there {
 		hint := "the conditions are " + strings.Join(conditionNames(), ", ")
-		if near := nearest(name, conditionNames()); near != "" {
+		if near := suggestWord(name, conditionNames()); near != "" {
 			hint = fmt.Sprintf("did you mean %q?", near)
 		}
 		k.fail(where, hint, "watch.responses: there is no condition %q", clip(name))

@@ -56,7 +56,7 @@ func (k *checker) judges(c *Config) {
 		}
 		if _, there := c.Judges[b.Judge]; b.Judge != "" && !there {
 			hint := "declare it under judges"
-			if near := nearest(b.Judge, sortedKeys(c.Judges)); near != "" {
+			if near := suggestWord(b.Judge, sortedKeys(c.Judges)); near != "" {
 				hint = fmt.Sprintf("did you mean %q?", near)
 			}
 			k.fail(b.At, hint, "there is no judge %q", clip(b.Judge))
@@ -108,7 +108,7 @@ func (j *JudgeConfig) rules() (judge.Rules, error) {
 	for _, name := range sortedKeys(j.Criteria) {
 		if !slices.Contains(names[:], name) {
 			hint := "the five are " + strings.Join(names[:], ", ")
-			if near := nearest(name, names[:]); near != "" {
+			if near := suggestWord(name, names[:]); near != "" {
 				hint = fmt.Sprintf("did you mean %q?", near)
 			}
 			all = append(all, &holdfast.Error{Kind: holdfast.KindConfidence, Rule: j.At, Why: fmt.Sprintf("there is no criterion %q", clip(name)), Hint: hint})

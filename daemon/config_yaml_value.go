@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/leaf/suggest"
 )
 
 // value fills v from n. path is for people, tag is the field's.
@@ -115,7 +116,7 @@ func (d *decoder) structure(n *yaml.Node, v reflect.Value, path string) {
 			hint := "the keys here are " + strings.Join(names, ", ")
 			if k.Value == "contracts" {
 				hint = "contracts stand under \"boundaries\""
-			} else if near := nearest(k.Value, names); near != "" {
+			} else if near := suggestWord(k.Value, names); near != "" {
 				hint = fmt.Sprintf("did you mean %q?", near)
 			}
 			d.problem(k.Line, hint, "unknown key %q", clip(k.Value))
@@ -258,3 +259,8 @@ func oneOf(words, word string) bool {
 
 // clip shortens what is quoted in a message.
 func clip(s string) string { return excerpt.Of(s, 64) }
+
+// suggestWord returns the known word that a typing error most likely meant, or "".
+func suggestWord(word string, known []string) string {
+	return suggest.FindNearest(word, known, len(word)/3+1)
+}

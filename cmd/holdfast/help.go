@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"strings"
+
+	"github.com/holdfast-dev/holdfast/internal/leaf/suggest"
 )
 
 // helpWanted asks for a text on standard output and exit code 0.
@@ -100,7 +102,7 @@ func names(cs []command) string {
 func unknown(path, word string, cs []command) error {
 	best, distance := "", 3
 	for _, c := range cs {
-		if d := edits(word, c.name); d < distance && 2*d < max(len(word), len(c.name)) {
+		if d := suggest.CountEdits(word, c.name); d < distance && 2*d < max(len(word), len(c.name)) {
 			best, distance = c.name, d
 		}
 	}
@@ -109,32 +111,4 @@ func unknown(path, word string, cs []command) error {
 		hint = "did you mean `holdfast " + join(path, best) + "`?"
 	}
 	return usage(hint, "there is no command %q", strings.TrimSpace(path+" "+word))
-}
-
-// edits is how many letters must be added, removed, replaced or swapped with
-// their neighbour to make a of b, for words of at most 32 bytes.
-func edits(a, b string) int {
-	if len(a) > 32 || len(b) > 32 {
-		return 33
-	}
-	var d [34][34]int
-	for i := range len(a) + 1 {
-		d[i][0] = i
-	}
-	for j := range len(b) + 1 {
-		d[0][j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			d[i][j] = min(d[i-1][j]+1, d[i][j-1]+1, d[i-1][j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				d[i][j] = min(d[i][j], d[i-2][j-2]+1)
-			}
-		}
-	}
-	return d[len(a)][len(b)]
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/payload"
+	"github.com/holdfast-dev/holdfast/internal/leaf/visible"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -295,8 +296,7 @@ func shape(j *judgement, seen *preview) []review.Arg {
 // cannot be seen, or moves what is beside it, would make one text look like
 // another.
 func plain(r rune) string {
-	const blank = '\u2800' // a symbol without a dot
-	if unicode.IsPrint(r) && r != blank && !unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) {
+	if visible.IsVisible(r) {
 		return string(r)
 	}
 	if hi, lo := utf16.EncodeRune(r); hi != unicode.ReplacementChar {

@@ -6,11 +6,11 @@ import (
 	"html/template"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/leaf/visible"
 	"github.com/holdfast-dev/holdfast/internal/observe/story"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -26,9 +26,9 @@ const maxBrief = 400
 // words are the functions that templates use.
 func words() template.FuncMap {
 	return template.FuncMap{
-		"text":    func(s any) template.HTML { return visible(fmt.Sprint(s), maxShown) },
-		"brief":   func(s string) template.HTML { return visible(s, maxBrief) },
-		"whole":   func(s string) template.HTML { return visible(s, 64<<10) },
+		"text":    func(s any) template.HTML { return markText(fmt.Sprint(s), maxShown) },
+		"brief":   func(s string) template.HTML { return markText(s, maxBrief) },
+		"whole":   func(s string) template.HTML { return markText(s, 64<<10) },
 		"lines":   lines,
 		"ago":     story.Ago,
 		"dollars": story.Dollars,
@@ -65,16 +65,16 @@ func tree(tenant string) template.HTML {
 	if tenant == ledger.CheckpointsTenant {
 		return "the log of signed heads"
 	}
-	return visible(tenant, maxShown)
+	return markText(tenant, maxShown)
 }
 
-// visible makes text of somebody else's safe to look at: escaped, bounded, and
+// markText makes text of somebody else's safe to look at: escaped, bounded, and
 // with a mark in the place of each character that cannot be seen or that moves
 // what is beside it. The mark is an element of its own, so that no text can
 // imitate it.
-func visible(s string, limit int) template.HTML { return mark(s, limit, false) }
+func markText(s string, limit int) template.HTML { return mark(s, limit, false) }
 
-// lines is visible with line breaks kept.
+// lines is markText with line breaks kept.
 func lines(s string) template.HTML { return mark(s, 64<<10, true) }
 
 func mark(s string, limit int, breaks bool) template.HTML {
@@ -92,19 +92,13 @@ func mark(s string, limit int, breaks bool) template.HTML {
 			b.WriteRune(r)
 		case r == utf8.RuneError:
 			fmt.Fprintf(&b, `<span class="odd">byte %02x</span>`, s[i])
-		case plain(r):
+		case visible.IsVisible(r):
 			b.WriteString(html.EscapeString(string(r)))
 		default:
 			fmt.Fprintf(&b, `<span class="odd">U+%04X</span>`, r)
 		}
 	}
 	return template.HTML(b.String())
-}
-
-// plain says whether a character shows as itself.
-func plain(r rune) bool {
-	const blank = '\u2800' // a symbol without a dot
-	return unicode.IsPrint(r) && r != blank && !unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
 // stamp is an instant as forms and <time> have it.

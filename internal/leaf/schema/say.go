@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
@@ -106,7 +107,7 @@ func shownNames(names []string) string {
 // clip bounds a text that came with a schema and keeps it on one line.
 func clip(s string) string {
 	s = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r == utf8.RuneError || r >= 0x80 && r < 0xa0 || r == 0x2028 || r == 0x2029 {
+		if r == utf8.RuneError || unicode.IsControl(r) || r == 0x2028 || r == 0x2029 {
 			return '?'
 		}
 		return r

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
+
+	"github.com/holdfast-dev/holdfast/internal/leaf/suggest"
+	"github.com/holdfast-dev/holdfast/internal/leaf/visible"
 )
 
 // Boundary is a boundary that is listed, as far as rules are checked against it.
@@ -90,7 +92,7 @@ func boundaryPattern(s string) bool {
 			return false
 		}
 	}
-	return !strings.ContainsFunc(name, func(r rune) bool { return r == '*' || r == '\\' || unicode.IsSpace(r) || !unicode.IsGraphic(r) })
+	return !strings.ContainsAny(name, `*\`) && visible.IsGraphicWord(name)
 }
 
 // maxBoundary is how long a boundary's name may be, in bytes.
@@ -194,7 +196,8 @@ func (s *Set) Unlisted(by Setting) []string {
 		}
 		near := nearest(name, exact)
 		switch {
-		case !strings.HasSuffix(name, "*") && near != "" && distance(strings.ToLower(name), strings.ToLower(near)) <= 2:
+		case !strings.HasSuffix(name, "*") && near != "" &&
+			suggest.CountEdits(strings.ToLower(name), strings.ToLower(near)) <= 2:
 			out = append(out, fmt.Sprintf("%s: %s is about %q, which is not listed; did you mean %q?", where, id, clip(name), near))
 		case by.Names == nil || slices.ContainsFunc(all, func(listed string) bool { return meet(name, listed) }):
 		default:

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/visible"
 )
 
 // engine is a Docker engine behind its socket, spoken to in the few calls of its
@@ -159,14 +160,7 @@ func absent(err error) bool {
 }
 
 // printable takes out of foreign words what steers a terminal.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < 0x20 || r >= 0x7f && r < 0xa0 {
-			return ' '
-		}
-		return r
-	}, strings.TrimSpace(s))
-}
+func printable(s string) string { return visible.ReplaceControls(strings.TrimSpace(s), ' ') }
 
 // call sends in, as JSON unless it is nil, and reads the answer into out unless
 // that is nil. What ctx leaves open ends after answerWithin.
