@@ -69,7 +69,13 @@ func expectation(s *jsontext.SyntacticError) string {
 	if s == nil || s.Err == nil {
 		return ""
 	}
-	_, after, found := strings.Cut(s.Err.Error(), "(")
+	return expectationIn(s.Err.Error())
+}
+
+// expectationIn returns the part of the tokenizer's message in brackets. The tokenizer
+// has no type for it, and nothing but a hint depends on it.
+func expectationIn(message string) string {
+	_, after, found := strings.Cut(message, "(")
 	if !found || !strings.HasPrefix(after, "expecting ") || !strings.HasSuffix(after, ")") {
 		return ""
 	}

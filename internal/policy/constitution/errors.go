@@ -65,17 +65,29 @@ func failed(ctx context.Context, err error, source string) error {
 	if errors.As(err, &own) && own.kind == ErrEval && own.text != "" {
 		return own
 	}
-	return &failure{ErrEval, evalText(err.Error(), source), err}
+	return readCEL(err, err.Error(), source)
 }
 
-func evalText(text, source string) string {
+// missingKey is the cause of a failure to read a key that is not there.
+type missingKey struct{ error }
+
+func (m missingKey) Unwrap() error { return m.error }
+
+// readCEL makes the failure for an error of CEL. CEL's errors have no types: text is what
+// it says.
+func readCEL(err error, text, source string) error {
+	key, missing := strings.CutPrefix(text, "no such key: ")
 	switch {
-	case strings.HasPrefix(text, "no such key: "):
-		key := strings.TrimPrefix(text, "no such key: ")
-		if key != "" && strings.Contains(source, key) {
-			return "there is no key " + key
-		}
-		return "a key that the rule reads is missing"
+	case !missing:
+		return &failure{ErrEval, evalText(text), err}
+	case key != "" && strings.Contains(source, key):
+		return &failure{ErrEval, "there is no key " + key, missingKey{err}}
+	}
+	return &failure{ErrEval, "a key that the rule reads is missing", missingKey{err}}
+}
+
+func evalText(text string) string {
+	switch {
 	case strings.HasPrefix(text, "no such overload"):
 		return "a value is of another type than the rule expects"
 	case strings.Contains(text, "out of bounds"), strings.Contains(text, "out of range"):
@@ -104,7 +116,7 @@ func hintFor(err error) string {
 		return "`holdfast rules explain` fetches facts as the daemon does; `rules: facts:` of the configuration declares them"
 	case errors.Is(err, ErrHistory):
 		return "`holdfast status` says which rules cannot ask the past yet, and until when"
-	case strings.Contains(err.Error(), "there is no key"), strings.Contains(err.Error(), "a key that"):
+	case errors.As(err, new(missingKey)):
 		return "a rule may test with has() whether a key is there"
 	}
 	return ""

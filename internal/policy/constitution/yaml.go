@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -49,7 +50,7 @@ func (f *file) parse(text []byte) []*yaml.Node {
 	}
 	f.lines = strings.Split(string(text), "\n")
 	var document yaml.Node
-	if err := yaml.Load(text, &document); err != nil {
+	if err := loadOne(text, &document); err != nil {
 		f.failYAML(err)
 		return nil
 	}
@@ -86,14 +87,40 @@ func (f *file) readable(text []byte) bool {
 	return false
 }
 
+// What is wrong with the number of documents of a file.
+var (
+	errNoDocument = errors.New("no document")
+	errDocuments  = errors.New("more than one document")
+)
+
+// loadOne reads the one document of a text.
+func loadOne(text []byte, document *yaml.Node) error {
+	loader, err := yaml.NewLoader(bytes.NewReader(text))
+	if err != nil {
+		return err
+	}
+	if err := loader.Load(document); errors.Is(err, io.EOF) {
+		return errNoDocument
+	} else if err != nil {
+		return err
+	}
+	var more any
+	if err := loader.Load(&more); err == nil {
+		return errDocuments
+	} else if !errors.Is(err, io.EOF) {
+		return err
+	}
+	return nil
+}
+
 func (f *file) failYAML(err error) {
 	var load *yaml.LoadError
 	switch {
 	case errors.As(err, &load) && load.Mark.Line > 0:
 		f.fail(load.Mark.Line, load.Mark.Column, "not YAML: "+clip(load.Message), f.quoteHint(load.Mark.Line))
-	case strings.Contains(err.Error(), "no documents"):
+	case errors.Is(err, errNoDocument):
 		f.fail(1, 1, "the file is empty", "write `rules: []` if there are to be none")
-	case strings.Contains(err.Error(), "multiple"):
+	case errors.Is(err, errDocuments):
 		f.fail(1, 1, "the file holds more than one document", "put all rules under one `rules:`")
 	default:
 		f.fail(1, 1, "not YAML: "+clip(err.Error()), "")
