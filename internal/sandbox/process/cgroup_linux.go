@@ -1,7 +1,6 @@
 package process
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -465,9 +464,13 @@ func ignoringEINTR(f func() (int, error)) (int, error) {
 }
 
 func cgroupError(cause error, why string, args ...any) error {
-	hint := "run `holdfast doctor`: it tries each limit and says what to do where one does not hold"
+	hint := ""
 	if !errors.Is(cause, unix.EAGAIN) { // which here is about groups, not processes
-		hint = cmp.Or(shortage(cause, ownLimit), hint)
+		hint = shortage(cause, ownLimit)
+	}
+	if hint == "" {
+		hint = "run `holdfast doctor`: it tries each limit and says what to do where one does not hold"
+		cause = seeDoctor{cause}
 	}
 	return &holdfast.Error{
 		Kind: holdfast.KindCgroup, Why: fmt.Sprintf(why, args...), Err: cause,

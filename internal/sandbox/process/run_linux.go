@@ -1,7 +1,6 @@
 package process
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -517,6 +516,11 @@ func failed(kind holdfast.Kind, what string, err error) error {
 	if errors.As(err, &own) {
 		return err
 	}
-	hint := cmp.Or(shortage(err, ownLimit), "run `holdfast doctor`: it tries every wall and says what to do")
-	return &holdfast.Error{Kind: kind, Why: fmt.Sprintf("the sandbox could not %s: %v", what, err), Hint: hint, Err: err}
+	why := fmt.Sprintf("the sandbox could not %s: %v", what, err)
+	hint := shortage(err, ownLimit)
+	if hint == "" {
+		hint = "run `holdfast doctor`: it tries every wall and says what to do"
+		err = seeDoctor{err}
+	}
+	return &holdfast.Error{Kind: kind, Why: why, Hint: hint, Err: err}
 }

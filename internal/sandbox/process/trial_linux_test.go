@@ -79,6 +79,7 @@ func TestTrialsFindABrokenWall(t *testing.T) {
 // TestAdvice: what a system says of itself leads to what to do about it.
 func TestAdvice(t *testing.T) {
 	namespace := &holdfast.Error{Kind: holdfast.KindNamespace, Why: "no", Hint: "run `holdfast doctor`"}
+	namespace.Err = seeDoctor{errors.New("no")}
 	for want, c := range map[string]struct {
 		err   error
 		files map[string]string
