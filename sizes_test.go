@@ -67,7 +67,6 @@ var longCommands = map[string]int{
 	"status.go":               303,
 	"agent.go agentCommand":   77,
 	"review.go reviewCommand": 83,
-	"rollback.go rollback":    61,
 	"rules.go rulesCommand":   84,
 	"status.go sayStatus":     113,
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -25,11 +26,11 @@ type snapshots struct {
 	d *Daemon
 
 	mu      sync.Mutex
-	keeper  *snapshot.Keeper  // guarded by mu; nil until it is first needed
-	trouble map[string]string // guarded by mu; by what could not be done, why
-	changed bool              // guarded by mu; the configuration has, since the last look
+	keeper  *snapshot.Keeper   // guarded by mu; nil until it is first needed
+	trouble map[trouble]string // guarded by mu; why
+	changed bool               // guarded by mu; the configuration has, since the last look
 
-	moved map[string]string // guarded by mu; the troubles of trees whose paths lead elsewhere
+	moved map[trouble]string // guarded by mu; the troubles of trees whose paths lead elsewhere
 
 	behind following
 	ending ending
@@ -101,7 +102,7 @@ func HalfWay(p Paths, owned bool) (out []string) {
 	dir := p.snapshots()
 	stopped, err := snapshot.StoppedIn(dir)
 	for _, b := range stopped {
-		out = append(out, ofRollbackIn(b.Tree.Path)+": "+stoppedTold(dir, &b))
+		out = append(out, ofRollbackIn(b.Tree.Path).String()+": "+stoppedTold(dir, &b))
 	}
 	if !owned {
 		begun, unread := snapshot.BegunIn(dir)
@@ -111,7 +112,7 @@ func HalfWay(p Paths, owned bool) (out []string) {
 		err = errors.Join(err, unread)
 	}
 	if err != nil {
-		out = append(out, ofRollback+": "+unreadTold(err))
+		out = append(out, ofRollback.String()+": "+unreadTold(err))
 	}
 	return out
 }
@@ -146,25 +147,64 @@ func (s *snapshots) finish(ctx context.Context, k *snapshot.Keeper, b snapshot.B
 	return err
 }
 
-// What can be in trouble.
+// troubleKind is a kind of work on versions that can fail.
+type troubleKind int
+
 const (
-	ofDay      = "the snapshot of the day is missing"
-	ofAction   = "an action's change could not be kept"
-	ofRollback = "a rollback that was cut off could not be carried to its end"
-	ofArchive  = "the archive of the week is missing"
-	ofMoved    = "the path of a work tree leads elsewhere: "
+	troubleDay troubleKind = iota
+	troubleAction
+	troubleRollback
+	troubleArchive
+	troubleMoved
 )
 
+// trouble is one thing that can be in trouble.
+type trouble struct {
+	kind troubleKind
+	tree string // the work tree's path; empty of troubleDay, troubleArchive and all trees
+}
+
+// The troubles that are of no one tree.
+var (
+	ofDay      = trouble{kind: troubleDay}
+	ofArchive  = trouble{kind: troubleArchive}
+	ofRollback = trouble{kind: troubleRollback}
+)
+
+// String returns the trouble's name for people.
+func (t trouble) String() string {
+	name, joint := "", " in "
+	switch t.kind {
+	case troubleDay:
+		name = "the snapshot of the day is missing"
+	case troubleAction:
+		name = "an action's change could not be kept"
+	case troubleRollback:
+		name = "a rollback that was cut off could not be carried to its end"
+	case troubleArchive:
+		name = "the archive of the week is missing"
+	case troubleMoved:
+		name, joint = "the path of a work tree leads elsewhere", ": "
+	}
+	if t.tree == "" {
+		return name
+	}
+	return name + joint + t.tree
+}
+
+// compareName orders troubles by their names.
+func (t trouble) compareName(other trouble) int { return strings.Compare(t.String(), other.String()) }
+
 // ofRollbackIn is the trouble of one tree.
-func ofRollbackIn(tree string) string { return ofRollback + " in " + tree }
+func ofRollbackIn(tree string) trouble { return trouble{troubleRollback, tree} }
 
 // fail notes what status tells, and sets the condition that people are told of; an
 // empty why clears it.
-func (s *snapshots) fail(what, why string) {
+func (s *snapshots) fail(what trouble, why string) {
 	s.mu.Lock()
 	was := s.trouble[what]
 	if s.trouble == nil {
-		s.trouble = map[string]string{}
+		s.trouble = map[trouble]string{}
 	}
 	if s.trouble[what] = why; why == "" {
 		delete(s.trouble, what)
@@ -175,8 +215,8 @@ func (s *snapshots) fail(what, why string) {
 		return
 	}
 	if why != "" {
-		s.d.log.Error(what, "why", why)
-		why = what + ": " + why
+		s.d.log.Error(what.String(), "why", why)
+		why = what.String() + ": " + why
 	}
 	s.d.condition(holdfast.Local, "", watch.SnapshotMissing, any, why)
 }
@@ -186,7 +226,7 @@ func (s *snapshots) fail(what, why string) {
 func reason(err error) string { return excerpt.Of(err.Error(), 512) }
 
 // troubled says whether something is in trouble.
-func (s *snapshots) troubled(what string) bool {
+func (s *snapshots) troubled(what trouble) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.trouble[what] != ""
@@ -197,8 +237,8 @@ func (s *snapshots) problems() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out []string
-	for _, what := range slices.Sorted(maps.Keys(s.trouble)) {
-		out = append(out, what+": "+s.trouble[what])
+	for _, what := range slices.SortedFunc(maps.Keys(s.trouble), trouble.compareName) {
+		out = append(out, what.String()+": "+s.trouble[what])
 	}
 	return out
 }
@@ -219,7 +259,7 @@ func (s *snapshots) position(ctx context.Context) (at snapshot.Position, err err
 
 // Take takes a snapshot of every tracked tree.
 func (s *snapshots) Take(ctx context.Context, who, note string) (json.RawMessage, error) {
-	m, err := s.take(ctx, snapshot.Manifest{Who: who, Note: note, Why: "asked for"})
+	m, err := s.take(ctx, snapshot.Manifest{Who: who, Note: note, Reason: snapshot.AskedFor})
 	if m == nil {
 		return nil, err
 	}
@@ -237,7 +277,7 @@ func (s *snapshots) take(ctx context.Context, m snapshot.Manifest) (taken *snaps
 		return nil, err
 	}
 	conf := s.d.config().Snapshots
-	err = s.d.keep(ctx, ownAct{boundary: snapshotTake, event: eventTaken, who: m.Who, payload: map[string]any{"why": m.Why, "note": m.Note, "trees": len(conf.Trees)},
+	err = s.d.keep(ctx, ownAct{boundary: snapshotTake, event: eventTaken, who: m.Who, payload: map[string]any{"why": m.Reason, "note": m.Note, "trees": len(conf.Trees)},
 		do: func(ctx context.Context) (string, map[string]any, error) {
 			var err error
 			taken, err = k.Take(ctx, conf.trees(), m)
@@ -268,7 +308,7 @@ func takenData(m *snapshot.Manifest, at snapshot.Position) map[string]any {
 	for _, p := range m.Trees {
 		files, bytes = files+p.Files, bytes+p.Bytes
 	}
-	return map[string]any{"snapshot": m.ID, "manifest": m.Sum, "why": m.Why, "trees": len(m.Trees), "failed": len(m.Failed), "files": files, "bytes": bytes, "ledger": at.Size}
+	return map[string]any{"snapshot": m.ID, "manifest": m.Sum, "why": m.Reason, "trees": len(m.Trees), "failed": len(m.Failed), "files": files, "bytes": bytes, "ledger": at.Size}
 }
 
 // List lists every snapshot, the newest first.

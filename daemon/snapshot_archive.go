@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/store/sqlite"
 	"github.com/holdfast-dev/holdfast/internal/worktree/snapshot"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -304,7 +305,8 @@ func (s *snapshots) verified(ctx context.Context, r io.Reader, a *archived, dir 
 // noRoom names the error of a state without room.
 func noRoom(err error) error {
 	var own *holdfast.Error
-	if err == nil || errors.As(err, &own) || !errors.Is(err, unix.ENOSPC) && !errors.Is(err, unix.EDQUOT) && !strings.Contains(err.Error(), "disk is full") {
+	full := errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || sqlite.IsFull(err)
+	if !full || errors.As(err, &own) {
 		return err
 	}
 	return &holdfast.Error{Kind: holdfast.KindInternal, Rule: "disk/full", Why: "there is no room left to make an archive",

@@ -43,7 +43,7 @@ func (s *trackedSite) configure(change func(*ArchiveConfig)) {
 
 func (s *trackedSite) taken() *snapshot.Manifest {
 	s.t.Helper()
-	m, err := s.d.snapshots.take(s.t.Context(), snapshot.Manifest{Who: "me", Why: "asked for"})
+	m, err := s.d.snapshots.take(s.t.Context(), snapshot.Manifest{Who: "me", Reason: "asked for"})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -310,7 +310,7 @@ func TestArchiveOfTheWeekThatFails(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return slices.ContainsFunc(st.Problems, func(p string) bool { return strings.HasPrefix(p, ofArchive) })
+		return slices.ContainsFunc(st.Problems, func(p string) bool { return strings.HasPrefix(p, ofArchive.String()) })
 	}
 	w.look(t.Context(), &s.d.snapshots, now)
 	if !told() || !w.again.After(now) {
@@ -378,7 +378,7 @@ func TestD12_ArchivesAreHoldfastsOwn(t *testing.T) {
 func TestArchiveThatTheLedgerDoesNotHave(t *testing.T) {
 	s, folder := openArchived(t)
 	s.taken()
-	m, err := s.d.snapshots.keeper.Take(t.Context(), s.d.config().Snapshots.trees(), snapshot.Manifest{Why: "forged"})
+	m, err := s.d.snapshots.keeper.Take(t.Context(), s.d.config().Snapshots.trees(), snapshot.Manifest{Reason: "forged"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -81,7 +81,7 @@ func (s *snapshots) ofWeek(ctx context.Context, now time.Time) (done bool, err e
 // isOfWeek says whether the archive of a snapshot is the one of this week: any daily
 // snapshot of it that lacks no tree, whoever had it archived.
 func isOfWeek(m *snapshot.Manifest, now time.Time) bool {
-	return m.Why == daily && len(m.Failed) == 0 && weekOf(m.At) == weekOf(now)
+	return m.Reason == snapshot.Daily && len(m.Failed) == 0 && weekOf(m.At) == weekOf(now)
 }
 
 // clear drops archives from the folder that are older than a year: those alone that

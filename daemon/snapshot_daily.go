@@ -18,7 +18,6 @@ const (
 	dailyEvery = 30 * time.Second
 	dailyAgain = 10 * time.Minute
 	dailyLate  = 6 * time.Hour
-	daily      = "daily"
 )
 
 // daily takes a snapshot a day, verifies it, and drops old ones, until ctx ends.
@@ -129,7 +128,9 @@ func (s *snapshots) today(ctx context.Context, now time.Time) error {
 // from the future is of a clock that was set back, and does not count.
 func ofToday(list []snapshot.Manifest, since, now time.Time) string {
 	for i := range list {
-		if m := &list[i]; m.Why == daily && len(m.Failed) == 0 && !m.At.Before(since) && !m.At.After(now.Add(time.Minute)) {
+		m := &list[i]
+		whole := m.Reason == snapshot.Daily && len(m.Failed) == 0
+		if whole && !m.At.Before(since) && !m.At.After(now.Add(time.Minute)) {
 			return m.ID
 		}
 	}
@@ -138,7 +139,7 @@ func ofToday(list []snapshot.Manifest, since, now time.Time) string {
 
 // taken takes a daily snapshot, and verifies it.
 func (s *snapshots) taken(ctx context.Context) error {
-	m, err := s.take(ctx, snapshot.Manifest{Who: keeperAgent, Why: daily, Whole: true})
+	m, err := s.take(ctx, snapshot.Manifest{Who: keeperAgent, Reason: snapshot.Daily, Whole: true})
 	if err != nil {
 		return err
 	}
@@ -203,7 +204,7 @@ func outdated(list []snapshot.Manifest, now time.Time, keep time.Duration) []str
 		default:
 			out = append(out, m.ID)
 		}
-		if m.Why == daily {
+		if m.Reason == snapshot.Daily {
 			days++
 		}
 		if first[weekOf(m.At)] == m {
@@ -225,7 +226,7 @@ func firsts(list []snapshot.Manifest) map[week]*snapshot.Manifest {
 	first := map[week]*snapshot.Manifest{}
 	for i := len(list) - 1; i >= 0; i-- {
 		m := &list[i]
-		if is := first[weekOf(m.At)]; m.Why == daily && (is == nil || len(is.Failed) > 0 && len(m.Failed) == 0) {
+		if is := first[weekOf(m.At)]; m.Reason == snapshot.Daily && (is == nil || len(is.Failed) > 0 && len(m.Failed) == 0) {
 			first[weekOf(m.At)] = m
 		}
 	}

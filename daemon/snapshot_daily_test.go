@@ -62,7 +62,7 @@ func (s *trackedSite) dailies() (told string) {
 		s.t.Fatal(err)
 	}
 	for i := range list {
-		if list[i].Why != daily {
+		if list[i].Reason != snapshot.Daily {
 			continue
 		}
 		for _, ev := range s.events(list[i].ID, eventVerified) {
@@ -87,7 +87,7 @@ func TestDailySnapshotThatDoesNotVerify(t *testing.T) {
 		day.look(t.Context(), &s.d.snapshots, now)
 		told := s.dailies()
 		p := strings.Join(s.d.snapshots.problems(), "")
-		if told != want || strings.Contains(p, ofDay) != trouble || s.told(watch.SnapshotMissing) != trouble {
+		if told != want || strings.Contains(p, ofDay.String()) != trouble || s.told(watch.SnapshotMissing) != trouble {
 			t.Fatalf("%q, not %q; %q", told, want, p)
 		}
 	}
@@ -172,7 +172,7 @@ func TestDailySnapshotThatNobodyVerified(t *testing.T) {
 	}
 	one := func() *snapshot.Manifest {
 		t.Helper()
-		m, err := s.d.snapshots.take(t.Context(), snapshot.Manifest{Why: daily})
+		m, err := s.d.snapshots.take(t.Context(), snapshot.Manifest{Reason: snapshot.Daily})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -36,7 +36,7 @@ func TestVersionsLeaveRoomForTheLedger(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.d.snapshots.lookAfter(t.Context())
-	if p := s.d.snapshots.problems(); len(p) != 1 || !strings.Contains(p[0], ofActionIn(s.tree)) || !strings.Contains(p[0], "no room") {
+	if p := s.d.snapshots.problems(); len(p) != 1 || !strings.Contains(p[0], ofActionIn(s.tree).String()) || !strings.Contains(p[0], "no room") {
 		t.Fatalf("%q", p)
 	}
 	if ev := s.events(out.Crossing, eventKept); len(ev) != 0 {

@@ -180,20 +180,20 @@ func (s *snapshots) lookedAfter(ctx context.Context, a kernel.Acting) bool {
 }
 
 // ofActionIn is the trouble of one tree: that another is well says nothing of it.
-func ofActionIn(tree string) string { return ofAction + " in " + tree }
+func ofActionIn(tree string) trouble { return trouble{troubleAction, tree} }
 
 // reloaded forgets the troubles of trees that are tracked no more, and has what failed
 // tried again.
 func (s *snapshots) reloaded() {
 	tracked := map[string]bool{}
 	for _, t := range s.d.config().Snapshots.Trees {
-		tracked[ofActionIn(t.Path)] = true
+		tracked[t.Path] = true
 	}
 	s.mu.Lock()
 	s.changed = true
-	var gone []string
+	var gone []trouble
 	for what := range s.trouble {
-		if strings.HasPrefix(what, ofActionIn("")) && !tracked[what] {
+		if what.kind == troubleAction && !tracked[what.tree] {
 			gone = append(gone, what)
 		}
 	}

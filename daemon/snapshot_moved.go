@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/leaf/durable"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
@@ -28,7 +27,7 @@ func (s *snapshots) hold(c *SnapshotsConfig) error {
 	if err != nil {
 		return err
 	}
-	moved, more := map[string]string{}, false
+	moved, more := map[trouble]string{}, false
 	for i := range c.Trees {
 		t := &c.Trees[i]
 		first, known := held[t.Named]
@@ -43,7 +42,7 @@ func (s *snapshots) hold(c *SnapshotsConfig) error {
 			if t.Path == t.Named { // which is its own path already, or would be
 				do = "take the line of " + folderName(t.Named) + " out of " + s.heldFile()
 			}
-			moved[ofMoved+t.Named] = fmt.Sprintf("it led to %s when it was first tracked, and leads to %s now; versions are kept of the first alone; where the other is meant, %s", folderName(first), now, do)
+			moved[trouble{troubleMoved, t.Named}] = fmt.Sprintf("it led to %s when it was first tracked, and leads to %s now; versions are kept of the first alone; where the other is meant, %s", folderName(first), now, do)
 			t.Path = first
 		}
 	}
@@ -82,7 +81,7 @@ func (s *snapshots) apart(trees []TreeConfig) error {
 // folderName is a path in what people are told: whole, where it is no monster.
 func folderName(path string) string { return excerpt.Of(path, 256) }
 
-func (s *snapshots) setMoved(moved map[string]string) {
+func (s *snapshots) setMoved(moved map[trouble]string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.moved = moved
@@ -107,9 +106,9 @@ func (s *snapshots) held() (map[string]string, error) {
 func (s *snapshots) tellMoved() {
 	s.mu.Lock()
 	moved := s.moved
-	var gone []string
+	var gone []trouble
 	for what := range s.trouble {
-		if strings.HasPrefix(what, ofMoved) && moved[what] == "" {
+		if what.kind == troubleMoved && moved[what] == "" {
 			gone = append(gone, what)
 		}
 	}

@@ -20,7 +20,9 @@ func (s *trackedSite) moves(path, to string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	is := func(p string) bool { return strings.Contains(p, ofMoved+path) && strings.Contains(p, to) }
+	is := func(p string) bool {
+		return strings.Contains(p, trouble{troubleMoved, path}.String()) && strings.Contains(p, to)
+	}
 	if slices.ContainsFunc(st.Problems, is) != (to != "") || s.told(watch.SnapshotMissing) != (to != "") {
 		s.t.Fatalf("%q, %v", st.Problems, s.told(watch.SnapshotMissing))
 	}

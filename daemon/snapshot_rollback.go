@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strings"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
@@ -22,24 +21,23 @@ type goBack struct {
 	mark *snapshot.Mark // after an act that failed, in whose place to may have come by then
 }
 
-// resolve finds what a rollback is about: a snapshot's id, or kernel.RollbackBefore
-// and a crossing, after kernel.RollbackMidMerge where a person says so. tree is the one
+// resolve finds the versions that a rollback goes back to. tree is the one
 // that is meant; "" is every one of the snapshot's.
-func (s *snapshots) resolve(ctx context.Context, subject, tree string) ([]goBack, error) {
-	subject, midMerge := strings.CutPrefix(subject, kernel.RollbackMidMerge)
-	out, err := s.version(ctx, subject, tree)
+func (s *snapshots) resolve(ctx context.Context, subject kernel.RollbackSubject, tree string) ([]goBack, error) {
+	find := s.version
+	if subject.Before {
+		find = s.before
+	}
+	out, err := find(ctx, subject.ID, tree)
 	for i := range out {
-		out[i].to.MidMerge = midMerge
+		out[i].to.MidMerge = subject.MidMerge
 	}
 	return out, err
 }
 
-// version is resolve of a subject that says nothing about a merge.
-func (s *snapshots) version(ctx context.Context, subject, tree string) ([]goBack, error) {
-	if crossing, ok := strings.CutPrefix(subject, kernel.RollbackBefore); ok {
-		return s.before(ctx, crossing, tree)
-	}
-	m, _, err := s.read(ctx, subject)
+// version finds the versions in a snapshot.
+func (s *snapshots) version(ctx context.Context, id, tree string) ([]goBack, error) {
+	m, _, err := s.read(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +190,7 @@ type foundVersion struct {
 
 // Find says which versions a rollback would put back.
 func (s *snapshots) Find(ctx context.Context, subject, tree string) (json.RawMessage, error) {
-	list, err := s.resolve(ctx, subject, tree)
+	list, err := s.resolve(ctx, kernel.ParseRollback(subject), tree)
 	if err != nil {
 		return nil, err
 	}
@@ -205,7 +203,7 @@ func (s *snapshots) Find(ctx context.Context, subject, tree string) (json.RawMes
 
 // Look says what a rollback would do.
 func (s *snapshots) Look(ctx context.Context, subject, tree string) (json.RawMessage, error) {
-	list, err := s.resolve(ctx, subject, tree)
+	list, err := s.resolve(ctx, kernel.ParseRollback(subject), tree)
 	if err != nil {
 		return nil, err
 	}
@@ -229,7 +227,7 @@ func (s *snapshots) Rollback(ctx context.Context, tenant string, signed operator
 	if err != nil {
 		return nil, err
 	}
-	list, err := s.resolve(ctx, word.Subject, word.Value)
+	list, err := s.resolve(ctx, kernel.ParseRollback(word.Subject), word.Value)
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ func TestSeveralTreesGoBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.write("a", "good")
-	m, err := s.d.snapshots.take(t.Context(), snapshot.Manifest{Who: "me", Why: "asked for"})
+	m, err := s.d.snapshots.take(t.Context(), snapshot.Manifest{Who: "me", Reason: "asked for"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func TestSeveralTreesGoBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tree := range []string{"", other} {
-		list, err := s.d.snapshots.resolve(t.Context(), m.ID, tree)
+		list, err := s.d.snapshots.resolve(t.Context(), kernel.RollbackSubject{ID: m.ID}, tree)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +61,7 @@ func TestSeveralTreesGoBack(t *testing.T) {
 	if b, err := s.d.snapshots.Find(t.Context(), m.ID, ""); err != nil || strings.Count(string(b), `"commit"`) != 2 {
 		t.Errorf("%s, %v", b, err)
 	}
-	if _, err := s.d.snapshots.Find(t.Context(), kernel.RollbackBefore+"nonsense", ""); holdfast.KindOf(err) != holdfast.KindNotFound {
+	if _, err := s.d.snapshots.Find(t.Context(), kernel.RollbackSubject{ID: "nonsense", Before: true}.String(), ""); holdfast.KindOf(err) != holdfast.KindNotFound {
 		t.Errorf("%v", err)
 	}
 }
@@ -213,7 +213,7 @@ func (s *trackedSite) stopped() {
 
 func (s *trackedSite) snapshot() *snapshot.Manifest {
 	s.t.Helper()
-	m, err := s.d.snapshots.take(s.t.Context(), snapshot.Manifest{Who: "me", Why: "asked for"})
+	m, err := s.d.snapshots.take(s.t.Context(), snapshot.Manifest{Who: "me", Reason: "asked for"})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -230,7 +230,7 @@ func (s *trackedSite) recordOf(tree, end string) string {
 func (s *trackedSite) tellsStopped(after string) {
 	s.t.Helper()
 	p := s.d.snapshots.problems()
-	if len(p) != 1 || !strings.HasPrefix(p[0], ofRollbackIn(s.tree)+": at 20") {
+	if len(p) != 1 || !strings.HasPrefix(p[0], ofRollbackIn(s.tree).String()+": at 20") {
 		s.t.Fatalf("after %s: %q", after, p)
 	}
 	for _, word := range []string{"middle of a merge", "the snapshot the one before", "`holdfast rollback 20", "--tree " + s.tree, s.recordOf(s.tree, ".stopped")} {
@@ -381,7 +381,7 @@ func TestBeforeIsNotWhatWasUndone(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.write("a", "worse")
-	list, err := s.d.snapshots.resolve(t.Context(), kernel.RollbackBefore+out.Crossing, "")
+	list, err := s.d.snapshots.resolve(t.Context(), kernel.RollbackSubject{ID: out.Crossing, Before: true}, "")
 	if err != nil || len(list) != 1 || list[0].to.From != m.ID {
 		t.Fatal(list, err)
 	}
@@ -409,7 +409,7 @@ func TestBeforeIsNotWhatWasUndone(t *testing.T) {
 	if err := k.Tidy(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if again, err := s.d.snapshots.resolve(t.Context(), kernel.RollbackBefore+out.Crossing, ""); err != nil || len(again) != 1 || again[0].to != list[0].to {
+	if again, err := s.d.snapshots.resolve(t.Context(), kernel.RollbackSubject{ID: out.Crossing, Before: true}, ""); err != nil || len(again) != 1 || again[0].to != list[0].to {
 		t.Fatalf("%v, not %v: %v", again, list, err)
 	}
 	s.write("a", "worse")
@@ -430,7 +430,7 @@ func TestSnapshotAroundARollback(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	long, err := k.Take(t.Context(), s.d.config().Snapshots.trees(), snapshot.Manifest{Who: "me", Why: "daily"})
+	long, err := k.Take(t.Context(), s.d.config().Snapshots.trees(), snapshot.Manifest{Who: "me", Reason: "daily"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -448,7 +448,7 @@ func TestSnapshotAroundARollback(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := s.d.snapshots.resolve(t.Context(), kernel.RollbackBefore+out.Crossing, "")
+	list, err := s.d.snapshots.resolve(t.Context(), kernel.RollbackSubject{ID: out.Crossing, Before: true}, "")
 	if err != nil || len(list) != 1 || list[0].to.From != m.ID {
 		t.Fatal(list, err)
 	}

@@ -333,7 +333,7 @@ func Test001_Layer3_Retention(t *testing.T) {
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	var list []snapshot.Manifest
 	for days := range 500 {
-		list = append(list, snapshot.Manifest{ID: fmt.Sprint(days), At: now.Add(-time.Duration(days) * 24 * time.Hour), Why: daily, Trees: []snapshot.Part{{Path: "/a"}}})
+		list = append(list, snapshot.Manifest{ID: fmt.Sprint(days), At: now.Add(-time.Duration(days) * 24 * time.Hour), Reason: snapshot.Daily, Trees: []snapshot.Part{{Path: "/a"}}})
 	}
 	list[400].Trees = append(list[400].Trees, snapshot.Part{Path: "/gone"})
 	gone := map[string]bool{}
@@ -361,7 +361,7 @@ func Test001_Layer3_Retention(t *testing.T) {
 		t.Errorf("the clock was set back, and %v are dropped", out)
 	}
 	// The clock jumped ahead by years, and one was taken by it.
-	jumped := append([]snapshot.Manifest{{ID: "ahead", At: now.Add(9 * year), Why: daily, Trees: list[0].Trees}}, list...)
+	jumped := append([]snapshot.Manifest{{ID: "ahead", At: now.Add(9 * year), Reason: snapshot.Daily, Trees: list[0].Trees}}, list...)
 	out := outdated(jumped, now.Add(9*year), 30*24*time.Hour)
 	stay := slices.DeleteFunc(jumped, func(m snapshot.Manifest) bool { return slices.Contains(out, m.ID) })
 	if n := len(stay); n < 29+weeks-6 || n > 30+weeks+1 || !stay[29].At.After(now.Add(-30*24*time.Hour)) {
@@ -373,10 +373,10 @@ func Test001_Layer3_Retention(t *testing.T) {
 	week := func(lack ...bool) []string {
 		var list []snapshot.Manifest
 		for days := range 30 {
-			list = append(list, snapshot.Manifest{ID: fmt.Sprint("newest", days), At: now.Add(-time.Duration(days) * 24 * time.Hour), Why: daily, Trees: []snapshot.Part{{Path: "/a"}}})
+			list = append(list, snapshot.Manifest{ID: fmt.Sprint("newest", days), At: now.Add(-time.Duration(days) * 24 * time.Hour), Reason: snapshot.Daily, Trees: []snapshot.Part{{Path: "/a"}}})
 		}
 		for day := len(lack) - 1; day >= 0; day-- {
-			m := snapshot.Manifest{ID: fmt.Sprint(day), At: monday.Add(time.Duration(day) * 24 * time.Hour), Why: daily}
+			m := snapshot.Manifest{ID: fmt.Sprint(day), At: monday.Add(time.Duration(day) * 24 * time.Hour), Reason: snapshot.Daily}
 			if lack[day] {
 				m.Failed = failed
 			}
@@ -403,7 +403,7 @@ func TestD40_RollbackLeavesLatchLedgerAndLimits(t *testing.T) {
 	s.opt.State = filepath.Join(s.tree, "own")
 	s.open()
 	s.write("code", "good")
-	m, err := s.d.snapshots.take(t.Context(), snapshot.Manifest{Who: "ann", Why: "asked for"})
+	m, err := s.d.snapshots.take(t.Context(), snapshot.Manifest{Who: "ann", Reason: "asked for"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -418,7 +418,7 @@ func TestD40_RollbackLeavesLatchLedgerAndLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.write("code", "bad")
-	g, err := s.d.snapshots.resolve(t.Context(), m.ID, "")
+	g, err := s.d.snapshots.resolve(t.Context(), kernel.RollbackSubject{ID: m.ID}, "")
 	if err != nil {
 		t.Fatal(err)
 	}

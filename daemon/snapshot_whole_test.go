@@ -7,17 +7,18 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/worktree/snapshot"
 )
 
 // version takes a snapshot of the tree, and says how to go back to it.
 func (s *trackedSite) version() goBack {
 	s.t.Helper()
-	m, err := s.d.snapshots.take(s.t.Context(), snapshot.Manifest{Who: "me", Why: "asked for"})
+	m, err := s.d.snapshots.take(s.t.Context(), snapshot.Manifest{Who: "me", Reason: "asked for"})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	list, err := s.d.snapshots.resolve(s.t.Context(), m.ID, "")
+	list, err := s.d.snapshots.resolve(s.t.Context(), kernel.RollbackSubject{ID: m.ID}, "")
 	if err != nil || len(list) != 1 {
 		s.t.Fatalf("%v, %v", list, err)
 	}
@@ -122,7 +123,7 @@ func TestKeeperIsPaused(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.holds("a", "good")
-	if _, err := s.d.snapshots.take(t.Context(), snapshot.Manifest{Who: "me", Why: "asked for"}); err != nil {
+	if _, err := s.d.snapshots.take(t.Context(), snapshot.Manifest{Who: "me", Reason: "asked for"}); err != nil {
 		t.Error(err)
 	}
 }
@@ -154,7 +155,7 @@ func TestBeforeIsNothingThatACrossingChanged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := s.d.snapshots.keeper.Take(t.Context(), []snapshot.Tree{to.tree}, snapshot.Manifest{Why: "asked for", Ledger: began})
+	m, err := s.d.snapshots.keeper.Take(t.Context(), []snapshot.Tree{to.tree}, snapshot.Manifest{Reason: "asked for", Ledger: began})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -140,7 +140,7 @@ func (t *snapshotTree) turn(changed int, first bool) (ours, theirs time.Duration
 	}
 	keep := func() error {
 		from := time.Now()
-		_, err := t.keeper.Take(t.b.Ctx, []snapshot.Tree{{Path: t.dir, Kind: "code"}}, snapshot.Manifest{Who: "bench", Why: "asked for"})
+		_, err := t.keeper.Take(t.b.Ctx, []snapshot.Tree{{Path: t.dir, Kind: "code"}}, snapshot.Manifest{Who: "bench", Reason: "asked for"})
 		ours = time.Since(from)
 		return err
 	}

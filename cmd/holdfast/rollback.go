@@ -47,10 +47,10 @@ func rollback(a *app, args []string) error {
 	if err != nil {
 		return err
 	}
-	subject := ""
+	var to kernel.RollbackSubject
 	switch {
 	case len(rest) == 1 && *before == "":
-		subject = rest[0]
+		to.ID = rest[0]
 	case len(rest) == 0 && *before != "":
 		err := a.read(func(_ daemon.Paths, s kernel.Store) (err error) {
 			*before, err = a.named(s, *before)
@@ -59,13 +59,12 @@ func rollback(a *app, args []string) error {
 		if err != nil {
 			return err
 		}
-		subject = kernel.RollbackBefore + *before
+		to = kernel.RollbackSubject{ID: *before, Before: true}
 	default:
 		return usage("`holdfast snapshot ls` lists snapshots", "name one snapshot, or --before and a crossing")
 	}
-	if *midMerge {
-		subject = kernel.RollbackMidMerge + subject
-	}
+	to.MidMerge = *midMerge
+	subject := to.String()
 	if *tree != "" {
 		if *tree, err = filepath.Abs(*tree); err != nil {
 			return err

@@ -116,7 +116,7 @@ func snapshotList(a *app, args []string) error {
 			for _, p := range m.Trees {
 				files, bytes = files+p.Files, bytes+p.Bytes
 			}
-			about := m.Why
+			about := string(m.Reason)
 			if len(m.Failed) > 0 {
 				about += ", " + strconv.Itoa(len(m.Failed)) + " failed"
 			}

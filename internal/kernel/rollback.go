@@ -7,19 +7,46 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 )
 
-// RollbackBefore begins the Subject of a statement that puts work trees back to the
-// newest version before a crossing, whose id follows it.
-const RollbackBefore = "before "
+// RollbackSubject is what a rollback goes back to.
+type RollbackSubject struct {
+	// ID is a snapshot's, or of Before a crossing's.
+	ID string
+	// Before is set for the newest version before a crossing.
+	Before bool
+	// MidMerge is set to continue although a tree's repository is in the middle of a merge
+	// or the like.
+	MidMerge bool
+}
 
-// RollbackMidMerge stands before either in the Subject of a statement that goes on
-// though a tree's repository is in the middle of a merge or the like.
-const RollbackMidMerge = "mid-merge "
+// The words before the ID in the Subject of a signed statement.
+const (
+	wordMidMerge = "mid-merge "
+	wordBefore   = "before "
+)
+
+// String returns the Subject of a signed statement, which ParseRollback reads.
+func (r RollbackSubject) String() string {
+	s := r.ID
+	if r.Before {
+		s = wordBefore + s
+	}
+	if r.MidMerge {
+		s = wordMidMerge + s
+	}
+	return s
+}
+
+// ParseRollback reads the Subject of a signed statement.
+func ParseRollback(subject string) (r RollbackSubject) {
+	subject, r.MidMerge = strings.CutPrefix(subject, wordMidMerge)
+	r.ID, r.Before = strings.CutPrefix(subject, wordBefore)
+	return r
+}
 
 // RollBack verifies a person's word that work trees go back to a version, and
-// records it: the statement's Subject is a snapshot's id, or RollbackBefore and a
-// crossing, both after RollbackMidMerge where the person says so, its Value the tree, or empty for every one. What is done on the word is
-// the caller's, once. It works while everything is halted, and touches neither the
-// latch, nor the ledger, nor a counter (D40).
+// records it: the statement's Subject is a RollbackSubject, its Value the tree, or empty
+// for every one. What is done on the word is the caller's, once. It works while everything
+// is halted, and touches neither the latch, nor the ledger, nor a counter (D40).
 func (k *Kernel) RollBack(tenant string, signed operator.Signed) (operator.Statement, error) {
 	return k.personal(signed, operator.Rollback, func(tx Tx, s operator.Statement, _ operator.Public) error {
 		if err := sameTenant(s, tenant); err != nil {
@@ -27,7 +54,7 @@ func (k *Kernel) RollBack(tenant string, signed operator.Signed) (operator.State
 		}
 		data := said(s, signed)
 		data["tree"] = s.Value
-		if strings.HasPrefix(s.Subject, RollbackMidMerge) {
+		if ParseRollback(s.Subject).MidMerge {
 			data["mid_merge"] = true
 		}
 		return k.event(tx, Event{Tenant: holdfast.Local, Name: "rollback_asked", Who: s.Reviewer, Subject: s.Subject, Data: data})

@@ -7,6 +7,7 @@ import (
 	"github.com/holdfast-dev/holdfast/ledger"
 	"golang.org/x/mod/sumdb/tlog"
 	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 )
 
 // maxTiles bounds how many tiles are told of.
@@ -96,6 +97,12 @@ func (o *orphanage) edge(c *conn, r row) error {
 		o.add(id, -1, "the tiles and the last leaves give the root %v over %d leaves, and the head says %v", root, size, head)
 	}
 	return nil
+}
+
+// IsFull reports whether an error is SQLite's own of a disk without room.
+func IsFull(err error) bool {
+	var db *sqlite.Error
+	return errors.As(err, &db) && db.Code()&0xff == sqlite3.SQLITE_FULL
 }
 
 // wrong is of an error of what was read; the database's own goes on.

@@ -557,7 +557,7 @@ func TestNamesThatAPowerCutEmptied(t *testing.T) {
 				s.write("a", "worse")
 				var errs []error
 				for range 2 {
-					_, err := s.k.Take(t.Context(), []Tree{s.tree}, Manifest{Who: "test", Why: "asked for"})
+					_, err := s.k.Take(t.Context(), []Tree{s.tree}, Manifest{Who: "test", Reason: "asked for"})
 					_, rerr := s.k.Rollback(t.Context(), s.tree, Target{Commit: m.Trees[0].Commit, Content: m.Trees[0].Content}, "test")
 					errs = append(errs, errors.Join(err, rerr, mark()))
 				}

@@ -2,7 +2,6 @@ package snapshot
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -13,6 +12,16 @@ import (
 
 // folderFlags open a folder and nothing else: no link to one, no pipe.
 const folderFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+
+// treeError is why a tree could not be opened.
+type treeError struct {
+	path string
+	err  error
+}
+
+func (e *treeError) Error() string { return e.path + ": " + e.err.Error() }
+
+func (e *treeError) Unwrap() error { return e.err }
 
 // openTree opens an absolute path component by component and follows nothing:
 // whoever may write to a folder above it cannot put another in its place unseen.
@@ -28,7 +37,7 @@ func openTree(path string) (int, error) {
 		next, err := openAt(fd, name, folderFlags)
 		unix.Close(fd)
 		if err != nil {
-			return -1, fmt.Errorf("%s: %w", path, err)
+			return -1, &treeError{path, err}
 		}
 		fd = next
 	}

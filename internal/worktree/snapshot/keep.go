@@ -311,7 +311,7 @@ func (k *keeping) give(e *entry) (bool, error) {
 	}
 	switch {
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
-		return k.lost(e, "it cannot be read")
+		return k.loseUnreadable(e, "it cannot be read")
 	case err != nil:
 		return k.lost(e, "it was changed or replaced while it was read")
 	}
@@ -320,16 +320,26 @@ func (k *keeping) give(e *entry) (bool, error) {
 	return k.file(own, e)
 }
 
+// loseUnreadable is lost of an entry that no further try can read.
+func (k *keeping) loseUnreadable(e *entry, why string) (bool, error) {
+	k.takeOut(e, Left{Path: shown(e.path), Why: why, Files: 1, Bytes: e.size, unreadable: true})
+	return false, nil
+}
+
 // lost takes an entry out of the version, where it was in the one before too.
 func (k *keeping) lost(e *entry, why string) (bool, error) {
+	k.takeOut(e, Left{Path: shown(e.path), Why: why, Files: 1, Bytes: e.size})
+	return false, nil
+}
+
+func (k *keeping) takeOut(e *entry, as Left) {
 	if k.last != nil {
 		if old := k.last.find(e.path); old != nil && old.kind != folder {
 			fmt.Fprintf(k.w, "D %s\n", quotePath(e.path))
 			k.v.changed++
 		}
 	}
-	k.v.torn = append(k.v.torn, Left{Path: shown(e.path), Why: why, Files: 1, Bytes: e.size})
-	return false, nil
+	k.v.torn = append(k.v.torn, as)
 }
 
 // note counts what is not as it was, once its content is known.
@@ -363,7 +373,7 @@ func (k *keeping) file(f *os.File, e *entry) (bool, error) {
 	for try := 1; ; try++ {
 		var before, after unix.Stat_t
 		if err := unix.Fstat(int(f.Fd()), &before); err != nil {
-			return k.lost(e, "it cannot be looked at")
+			return k.loseUnreadable(e, "it cannot be looked at")
 		}
 		if uint32(before.Mode)&unix.S_IFMT != unix.S_IFREG || uint64(before.Dev) != k.s.dev {
 			return k.lost(e, "it was replaced while it was read")
@@ -377,18 +387,21 @@ func (k *keeping) file(f *os.File, e *entry) (bool, error) {
 		}
 		if err := unix.Fstat(int(f.Fd()), &after); err != nil {
 			c.close()
-			return k.lost(e, "it cannot be looked at")
+			return k.loseUnreadable(e, "it cannot be looked at")
 		}
 		still := c.err == nil && stampOf(&before) == stampOf(&after) && after.Size == c.size
 		if !still && try < 3 {
 			c.close()
 			if _, err := f.Seek(0, io.SeekStart); err != nil {
-				return k.lost(e, "it cannot be read")
+				return k.loseUnreadable(e, "it cannot be read")
 			}
 			continue
 		}
 		defer c.close()
-		if c.err != nil {
+		switch {
+		case c.unreadable:
+			return k.loseUnreadable(e, c.err.Error())
+		case c.err != nil:
 			return k.lost(e, c.err.Error())
 		}
 		if err := k.grown(c.size - e.size); err != nil {

@@ -18,6 +18,8 @@ type copied struct {
 	blob   [20]byte
 	sum    [32]byte
 	err    error // why it is no content
+	// unreadable says that err is a failure to read.
+	unreadable bool
 }
 
 func (c *copied) close() {
@@ -31,7 +33,7 @@ func (c *copied) close() {
 func (k *keeping) copy(f *os.File) (*copied, error) {
 	head, err := io.ReadAll(io.LimitReader(f, min(inMemory, k.limits.File)+1))
 	if err != nil {
-		return &copied{err: errors.New("it cannot be read: " + err.Error())}, nil
+		return &copied{err: errors.New("it cannot be read: " + err.Error()), unreadable: true}, nil
 	}
 	c := &copied{b: head, size: int64(len(head))}
 	if c.size > k.limits.File {

@@ -26,8 +26,8 @@ type Manifest struct {
 	At   time.Time `json:"at"`
 	Who  string    `json:"who"`
 	Note string    `json:"note,omitempty"`
-	// Why is "daily", "asked for" or "before a rollback".
-	Why string `json:"why"`
+	// Reason is why it was taken.
+	Reason Reason `json:"why"`
 	// Whole says that every file was read, whatever its times said.
 	Whole bool   `json:"whole,omitempty"`
 	Trees []Part `json:"trees"`
@@ -38,6 +38,16 @@ type Manifest struct {
 	// Sum is the SHA-256 of the file, as it was read; no part of it.
 	Sum string `json:"-"`
 }
+
+// Reason is why a snapshot was taken. The words are stored.
+type Reason string
+
+// The reasons.
+const (
+	Daily          Reason = "daily"
+	AskedFor       Reason = "asked for"
+	BeforeRollback Reason = "before a rollback"
+)
 
 // Position is a place in the ledger: how many leaves it had.
 type Position struct {
@@ -80,7 +90,8 @@ type LeftOut struct {
 }
 
 func (m *Manifest) message() string {
-	return fmt.Sprintf("snapshot: %s %s\n\nHoldfast-Snapshot: %s\n", words(m.Why), m.At.Format(time.RFC3339), m.ID)
+	at := m.At.Format(time.RFC3339)
+	return fmt.Sprintf("snapshot: %s %s\n\nHoldfast-Snapshot: %s\n", words(string(m.Reason)), at, m.ID)
 }
 
 const manifestEnd = ".json"

@@ -176,7 +176,11 @@ func (r *repo) keep(ctx context.Context, t Tree, l Limits, own []string, now tim
 }
 
 func unfound(t Tree, err error) error {
-	why, hint := "the tree "+t.Path+" cannot be opened: "+strings.TrimPrefix(err.Error(), t.Path+": "), "is it there, a folder, and no link?"
+	cause := err
+	if named := (*treeError)(nil); errors.As(err, &named) {
+		cause = named.err
+	}
+	why, hint := "the tree "+t.Path+" cannot be opened: "+cause.Error(), "is it there, a folder, and no link?"
 	k := holdfast.KindInternal
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
 		k = holdfast.KindNotFound

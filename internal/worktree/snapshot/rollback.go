@@ -289,7 +289,7 @@ func (o *Rolled) tell(p plan, v *version) {
 // round keeps what is there, puts the version in its place, and says whether the
 // tree then is that version.
 func (k *Keeper) round(ctx context.Context, r *repo, j *Begun, want []entry, out *Rolled) (bool, error) {
-	m := &Manifest{Who: j.Who, Why: "before a rollback", Note: "to " + j.To.Name()}
+	m := &Manifest{Who: j.Who, Reason: BeforeRollback, Note: "to " + j.To.Name()}
 	v, err := k.before(ctx, r, j.Tree, m, pathsOf(want))
 	if err != nil {
 		return false, err
@@ -359,7 +359,7 @@ func (v *version) without(want []entry) []entry {
 // restless refuses where a file cannot be kept at all.
 func (k *Keeper) restless(v *version) error {
 	for _, l := range v.torn {
-		if strings.HasPrefix(l.Why, "it cannot be") {
+		if l.unreadable {
 			return refused(holdfast.KindConflict, "make it readable, or move it away", "%s: %s, so that nothing there is put back", l.Path, l.Why)
 		}
 	}

@@ -112,6 +112,8 @@ type Left struct {
 	Why   string `json:"why"`
 	Files int    `json:"files,omitempty"`
 	Bytes int64  `json:"bytes,omitempty"`
+	// unreadable says that it could not be read at all, so that to try again is of no use.
+	unreadable bool
 }
 
 // maxLeft is how many a manifest names; the others are only counted.

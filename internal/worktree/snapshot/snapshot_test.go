@@ -73,7 +73,7 @@ func (s *site) remove(name string) {
 
 func (s *site) take() *Manifest {
 	s.t.Helper()
-	m, err := s.k.Take(s.t.Context(), []Tree{s.tree}, Manifest{Who: "test", Why: "asked for"})
+	m, err := s.k.Take(s.t.Context(), []Tree{s.tree}, Manifest{Who: "test", Reason: "asked for"})
 	if err != nil {
 		s.t.Fatal(err)
 	}
