@@ -146,11 +146,11 @@ func brief(name watch.Name) bool {
 }
 
 // toldOfHalt says whether people were told of the halt that a condition brought
-// about: the kernel tells of it first, with the condition's name as its reason.
+// about: the kernel tells of it first.
 func (a *alerts) toldOfHalt(f watch.Finding) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return f.Condition != conditionHalted && time.Since(a.halt.At).Abs() < time.Minute && strings.Contains(a.halt.Why, string(f.Condition)+": ")
+	return f.Condition != conditionHalted && time.Since(a.halt.At).Abs() < time.Minute && a.halt.Cause == f.Condition
 }
 
 // message is what people are told: redacted, and of one line each.

@@ -54,6 +54,7 @@ func (a *alerts) tellNotice(n kernel.Notice) {
 		return
 	}
 	f.Tenant, f.Agent, f.Crossing, f.Why, f.At = n.Tenant, n.Agent, n.Crossing, n.Why, time.Now()
+	f.Cause = n.Condition
 	switch f.Condition {
 	case conditionBlocked, conditionGoalsPaused, watch.LedgerFailed:
 		f.Agent = "" // it is the tenant's, whoever was the last

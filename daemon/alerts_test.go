@@ -212,10 +212,16 @@ func Test001_Layer5_Response_noticesAreAlerts(t *testing.T) {
 	if got := p.wait(t, "/mail", 2)[1]; got.Condition != "day_budget_spent" || got.Agent != "" {
 		t.Errorf("%+v", got)
 	}
-	if _, err := c.Halt(t.Context(), api.Word{Who: "holdfast (watch)", Why: "ledger_failed: it cannot be written"}); err != nil {
+	broken := finding(watch.LedgerFailed, watch.Critical, "")
+	broken.Why = "it cannot be written"
+	token, _, err := d.mint(holdfast.Identity{Agent: watchAgent, Kind: "watch", Principal: "holdfast"}, localTTL)
+	if err != nil {
 		t.Fatal(err)
 	}
-	d.tellAlert(finding(watch.LedgerFailed, watch.Critical, ""))
+	if _, err := d.Kernel.Respond(t.Context(), token, broken, 1); err != nil {
+		t.Fatal(err)
+	}
+	d.tellAlert(broken)
 	if got := p.wait(t, "/sms", 1)[0]; got.Condition != "halted" || !strings.Contains(got.Text, "ledger_failed: it cannot be written") {
 		t.Errorf("%+v", got)
 	}

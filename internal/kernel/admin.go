@@ -10,13 +10,17 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
+	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 )
 
 // Halt sets the latch, cuts every crossing in flight, and records who, when
 // and why. Anybody may halt (D11). The latch is set even where the ledger
 // cannot be written, or the latch cannot hold the reason; the error then says
 // so, and the number of crossings cut stands beside it.
-func (k *Kernel) Halt(who, why string) (int, error) {
+func (k *Kernel) Halt(who, why string) (int, error) { return k.haltFor("", who, why) }
+
+// haltFor is Halt with the condition that it is for, "" if it is for none.
+func (k *Kernel) haltFor(condition watch.Name, who, why string) (int, error) {
 	// The latch and the cut wait for nobody, least of all for the ledger.
 	was := k.halting.Swap(true)
 	n, set, err := k.stop(who, why)
@@ -40,7 +44,7 @@ func (k *Kernel) Halt(who, why string) (int, error) {
 		err = errors.Join(rerr, err)
 	}
 	k.stirAll()
-	k.notify(Notice{Level: "critical", Event: "halted", Why: string(k.mask(who + ": " + why))})
+	k.notify(Notice{Level: "critical", Event: "halted", Why: string(k.mask(who + ": " + why)), Condition: condition})
 	return n, err
 }
 

@@ -239,7 +239,7 @@ func (k *Kernel) question(c *crossing) (review.Review, error) {
 	sum := sha256.Sum256([]byte(seen.text))
 	// Created orders the questions of one request, whatever the clock does.
 	return review.Review{ID: id, Crossing: j.id, Binding: j.binding(), Principal: j.who.Principal, Session: j.who.Session,
-		Intent: j.who.Intent, Asker: j.asker(), Correlation: j.correlation, Risk: j.risk(), Why: j.why, Confidence: j.score, Threshold: j.limit,
+		Intent: j.who.Intent, Asker: j.asker(), Correlation: j.correlation, Risk: j.risk(), Why: j.why, Cause: j.cause, Confidence: j.score, Threshold: j.limit,
 		Preview: seen.text, PreviewHash: hex.EncodeToString(sum[:]), Cut: seen.cut, Masked: seen.masked, Shape: shape(j, &seen),
 		Contract: j.contract.hash, Pin: j.contract.Pin, Gates: j.askedBy, Key: j.key(), Nonce: nonce, State: review.Pending,
 		Created: j.at, Expires: j.now.Add(review.Lifetime), Entry: entry}, nil

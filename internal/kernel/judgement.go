@@ -105,6 +105,7 @@ type judgement struct {
 	byRule     *keptRule       // a remembered rule is to be used by the begin
 	ended      string          // of a remembered rule that would have covered it
 	why        string          // the hold's reason
+	cause      string          // its code, "" if it has none
 	askedBy    []holdfast.Gate // the gates that put it to a person
 	heldAs     string          // the name of the hold
 }

@@ -29,7 +29,7 @@ const (
 
 // holdOrDecision puts the question to a person, or gives the answer that one
 // has given to exactly this request, or, for K7, once and for others like it.
-func (j *judgement) holdOrDecision(g holdfast.Gate, rule, why string) holdfast.Opinion {
+func (j *judgement) holdOrDecision(g holdfast.Gate, rule, why, cause string) holdfast.Opinion {
 	if j.factErr != nil || j.bookErr != nil {
 		return named(nameChannel, deny(g, holdfast.KindApprovalChannel, "the reviews cannot be read", "see `holdfast doctor`"))
 	}
@@ -63,14 +63,17 @@ func (j *judgement) holdOrDecision(g holdfast.Gate, rule, why string) holdfast.O
 		var what string
 		j.heldAs, what = moved(r, j.contract)
 		why += "; " + what + " changed after review " + r.ID + " was opened"
+		cause = ""
 	case r != nil && r.State == review.Used && j.now.Before(r.Decided.Add(review.Lifetime)):
 		j.heldAs = nameUsed
 		why += "; the approval of review " + r.ID + " was used already"
+		cause = ""
 	}
 	if j.ended != "" {
 		why += "; " + j.ended
+		cause = ""
 	}
-	hold.Why, j.why, j.askedBy = why, why, append(j.askedBy, g)
+	hold.Why, j.why, j.cause, j.askedBy = why, why, cause, append(j.askedBy, g)
 	return hold
 }
 

@@ -52,12 +52,12 @@ func k7Human(ctx context.Context, j *judgement) holdfast.Opinion {
 	if no != nil {
 		return *no
 	}
-	why, rule := "", c.Source
+	why, cause, rule := "", "", c.Source
 	switch {
 	case risk == holdfast.High:
-		why = review.AlwaysAsked
+		why, cause = review.AlwaysAsked, review.CauseRisk
 		if judged != "" {
-			why += "; " + judged
+			why, cause = why+"; "+judged, ""
 		}
 	case unsafe:
 		why = judged
@@ -70,7 +70,7 @@ func k7Human(ctx context.Context, j *judgement) holdfast.Opinion {
 		}
 		return allow(holdfast.K7, "PASS", rule, why)
 	}
-	return j.holdOrDecision(holdfast.K7, rule, why)
+	return j.holdOrDecision(holdfast.K7, rule, why, cause)
 }
 
 func passWhy(r holdfast.Risk, score *float64, limit float64) string {

@@ -17,6 +17,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
+	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 	"github.com/holdfast-dev/holdfast/ledger"
 	"go.opentelemetry.io/otel/trace"
@@ -119,6 +120,8 @@ type Notice struct {
 	Review   string `json:"review,omitempty"`
 	Crossing string `json:"crossing,omitempty"`
 	Why      string `json:"why"`
+	// Condition is the one that the watch halted for. Only code reads it.
+	Condition watch.Name `json:"-"`
 }
 
 // New makes a kernel and refuses to exist without a ledger, a latch, a

@@ -1,8 +1,6 @@
 package kernel
 
 import (
-	"strings"
-
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
@@ -33,8 +31,31 @@ func conditionOf(r *review.Review) watch.Name {
 	case review.AboutBudget:
 		return watch.SessionBudget
 	}
-	name, _, _ := strings.Cut(r.Why, ": ") // as askAbout has written it
-	return watch.Name(name)
+	if r.Cause != "" {
+		return watch.Name(r.Cause)
+	}
+	return watch.Name(review.ReadSentence(r.Why, conditionSentences()))
+}
+
+// conditionSentences returns each condition by how the reason of its review begins.
+func conditionSentences() map[string]string {
+	out := map[string]string{}
+	for _, c := range watch.Conditions() {
+		f := watch.Finding{Condition: c.Name}
+		out[f.String()] = string(c.Name)
+	}
+	return out
+}
+
+// isPausedFor reports whether a was paused for what r asks about.
+func (k *Kernel) isPausedFor(a *holdfast.Agent, r *review.Review) bool {
+	if a.State != holdfast.AgentPaused {
+		return false
+	}
+	if a.Review != "" {
+		return a.Review == r.ID
+	}
+	return review.ReadSentence(a.Why, map[string]string{k.pausedFor(r): r.ID}) == r.ID
 }
 
 // pausedAgent is the refusal of what a paused agent asks for.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 )
 
@@ -59,4 +60,35 @@ func TestPausedForIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.hinted(w.req("test/low", `{"n":4}`), "a person can lift it with `holdfast agent unpause alice`")
+}
+
+// TestOldPauseIsAnsweredByItsReview: an agent's row before 2026-11-27 names the review that it was
+// paused for only in the sentence; that review alone ends the pause.
+func TestOldPauseIsAnsweredByItsReview(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*holdfast.Agent)
+		want   holdfast.AgentState
+	}{
+		"its sentence": {func(a *holdfast.Agent) { a.Condition, a.Review = "", "" }, holdfast.AgentRunning},
+		"its code":     {func(a *holdfast.Agent) { a.Why = "reworded" }, holdfast.AgentRunning},
+		"another's sentence": {
+			func(a *holdfast.Agent) { a.Condition, a.Review, a.Why = "", "", "it loops" },
+			holdfast.AgentPaused,
+		},
+		"another's code": {func(a *holdfast.Agent) { a.Review = "another" }, holdfast.AgentPaused},
+	} {
+		w := newWorld(t, "")
+		_, err := w.k.Cross(t.Context(), w.req("test/low", `{"n":1}`), breaksOut)
+		wants(t, err, holdfast.KindEscape)
+		a := w.agent("alice")
+		id := a.Review
+		c.change(&a)
+		if err := w.store.Update(t.Context(), func(tx kernel.Tx) error { return tx.PutAgent(a) }); err != nil {
+			t.Fatal(err)
+		}
+		w.decide(operator.Approve, id)
+		if got := w.agent("alice"); got.State != c.want {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
 }

@@ -111,7 +111,7 @@ func (k *Kernel) Respond(ctx context.Context, token holdfast.Secret, f watch.Fin
 	case <-time.After(haltWait):
 		a.err = walError(context.DeadlineExceeded)
 	}
-	_, err := k.Halt(Watcher, f.String())
+	_, err := k.haltFor(f.Condition, Watcher, f.String())
 	return a.done, errors.Join(err, a.err)
 }
 
@@ -276,7 +276,7 @@ func (k *Kernel) askAbout(tx Tx, a *answering, agent *holdfast.Agent) (*review.R
 		return nil, err
 	}
 	for i := range waiting {
-		if strings.HasPrefix(waiting[i].Why, string(a.f.Condition)+": ") {
+		if conditionOf(&waiting[i]) == a.f.Condition {
 			return &waiting[i], nil
 		}
 	}
@@ -285,6 +285,7 @@ func (k *Kernel) askAbout(tx Tx, a *answering, agent *holdfast.Agent) (*review.R
 		return nil, err
 	}
 	r.Crossing, r.Principal, r.Owner, r.Why = cmp.Or(a.f.Crossing, a.within), agent.Principal, agent.Owner, why
+	r.Cause = string(a.f.Condition)
 	r.Tenant, r.Agent, r.Boundary, r.Policy = agent.Tenant, agent.Name, respondBoundary+a.f.Response.String(), k.policy.Load().Version
 	r.Exact = sha([]byte(anomalyDomain + r.ID + r.Preview)) // the same may be found again
 	if err := tx.PutReview(r, review.None); err != nil {

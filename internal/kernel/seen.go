@@ -119,9 +119,9 @@ func (k *Kernel) attemptAnswered(tx Tx, r *review.Review, s operator.Statement, 
 	}
 	others = slices.DeleteFunc(others, asksOnly)
 	stops = stops && a.State != holdfast.AgentPaused
-	own, attempted := a.Why == k.pausedFor(r), false
+	own, attempted := k.isPausedFor(&a, r), false
 	for i := range others {
-		attempted = attempted || a.Why == k.pausedFor(&others[i])
+		attempted = attempted || k.isPausedFor(&a, &others[i])
 	}
 	switch {
 	case r.State == review.Rejected && (own || attempted || stops):

@@ -4,6 +4,7 @@ package review
 
 import (
 	"cmp"
+	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -53,12 +54,31 @@ const Lifetime = 24 * time.Hour
 // review says so; a list leaves it out.
 const AlwaysAsked = "the risk is HIGH, which is always put to a person"
 
+// CauseRisk is the Cause of a review that waits for AlwaysAsked alone.
+const CauseRisk = "risk"
+
 // Unusual is why a person is asked, or "" where it is AlwaysAsked alone.
 func (r *Review) Unusual() string {
-	if r.Why == AlwaysAsked {
+	cause := r.Cause
+	if cause == "" {
+		cause = ReadSentence(r.Why, map[string]string{AlwaysAsked: CauseRisk})
+	}
+	if r.About == "" && cause == CauseRisk {
 		return ""
 	}
 	return r.Why
+}
+
+// ReadSentence returns the code of a sentence, or "". It reads records before 2026-11-27,
+// which have the sentence and no code. A key of codes is the sentence, or begins it if the
+// key ends in ": ".
+func ReadSentence(sentence string, codes map[string]string) string {
+	for text, code := range codes {
+		if sentence == text || strings.HasSuffix(text, ": ") && strings.HasPrefix(sentence, text) {
+			return code
+		}
+	}
+	return ""
 }
 
 // Binding is what an approval is for, and nothing else.
@@ -91,8 +111,11 @@ type Review struct {
 	Correlation string        `json:"correlation_id"`
 	Risk        holdfast.Risk `json:"risk"`
 	Why         string        `json:"why"`
-	Confidence  *float64      `json:"confidence,omitempty"`
-	Threshold   *float64      `json:"threshold,omitempty"`
+	// Cause is the code of Why, if code asks for it: CauseRisk, or of AboutAnomaly the
+	// condition's name.
+	Cause      string   `json:"cause,omitempty"`
+	Confidence *float64 `json:"confidence,omitempty"`
+	Threshold  *float64 `json:"threshold,omitempty"`
 	// Preview is the redacted payload that the reviewer sees, in canonical
 	// form and cut at 4 KiB, and PreviewHash the SHA-256 of exactly that
 	// text (D11). Cut says that there is more than it shows, Masked that

@@ -67,3 +67,39 @@ func TestK7_INV1_only_one_state_approves(t *testing.T) {
 		}
 	}
 }
+
+// TestUnusualGoesByTheCause: a review of high risk alone says nothing unusual, in records
+// before 2026-11-27 by its sentence.
+func TestUnusualGoesByTheCause(t *testing.T) {
+	for _, c := range []struct {
+		r    Review
+		want string
+	}{
+		{Review{Why: AlwaysAsked}, ""},
+		{Review{Why: "reworded", Cause: CauseRisk}, ""},
+		{Review{Why: AlwaysAsked + "; it changed"}, AlwaysAsked + "; it changed"},
+		{Review{Why: "risk: x", Cause: "loop", About: AboutAnomaly}, "risk: x"},
+		{Review{Why: "the confidence is low"}, "the confidence is low"},
+	} {
+		if got := c.r.Unusual(); got != c.want {
+			t.Errorf("%+v is unusual for %q, want %q", c.r, got, c.want)
+		}
+	}
+}
+
+// TestReadSentence: whole sentences, and beginnings that end in a colon.
+func TestReadSentence(t *testing.T) {
+	codes := map[string]string{"it is paused": "p", "loop: ": "loop"}
+	for sentence, want := range map[string]string{
+		"it is paused":       "p",
+		"it is paused: more": "",
+		"loop: 5 times":      "loop",
+		"a loop: 5 times":    "",
+		"loop":               "",
+		"":                   "",
+	} {
+		if got := ReadSentence(sentence, codes); got != want {
+			t.Errorf("%q is %q, want %q", sentence, got, want)
+		}
+	}
+}
