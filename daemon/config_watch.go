@@ -91,7 +91,7 @@ type watcher struct {
 	notify *fsnotify.Watcher
 	seen   map[string]bool // directories that are watched
 	mark   string          // what the files looked like when last loaded
-	told   string          // the mistake that was logged last
+	told   logged          // the mistake that was logged last
 	broken bool            // the files do not load as they are
 }
 
@@ -158,7 +158,7 @@ func (w *watcher) reload() {
 		return
 	}
 	if next.Hash == w.now.Hash {
-		w.told = ""
+		w.told = logged{}
 		return
 	}
 	if err := w.apply(next); err != nil {
@@ -166,14 +166,13 @@ func (w *watcher) reload() {
 		return
 	}
 	w.log.Info("configuration reloaded", "policy", next.Hash, "was", w.now.Hash)
-	w.now, w.told = next, ""
+	w.now, w.told = next, logged{}
 	w.mark = w.fingerprint()
 	w.add()
 }
 
 func (w *watcher) tell(what string, err error) {
-	if text := what + err.Error(); text != w.told {
-		w.told = text
+	if w.told.replaceLine(what, err) {
 		w.log.Error(what, "err", err)
 	}
 }

@@ -74,7 +74,8 @@ func (r *reporting) failed(day time.Time) bool {
 // kept; who is to be sent it is sent it. What fails is tried again each minute, and
 // logged once for each reason.
 func (d *Daemon) reportDays(ctx context.Context) {
-	said := ""
+	var said logged
+	const what = "not every daily report could be written and sent"
 	look := func() {
 		now := time.Now()
 		err := d.writeReports(ctx, now)
@@ -84,10 +85,9 @@ func (d *Daemon) reportDays(ctx context.Context) {
 		switch {
 		case ctx.Err() != nil:
 		case err == nil:
-			said = ""
-		case err.Error() != said:
-			said = err.Error()
-			d.log.Error("not every daily report could be written and sent", "err", err)
+			said = logged{}
+		case said.replaceLine(what, err):
+			d.log.Error(what, "err", err)
 		}
 	}
 	look()

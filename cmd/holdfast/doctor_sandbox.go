@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -130,12 +129,15 @@ func seeLanguages(t *process.Tier) finding {
 	names, absent := t.Languages()
 	up := t.Posture()
 	f := okay("%s tier, %s, control groups: %s; languages: %s", up.Tier, up.Mode, up.Groups, strings.Join(names, ", "))
+	var more []string
 	for _, l := range []string{"python3", "node"} {
 		if why := absent[l]; why != "" {
-			f.Hint = cmp.Or(f.Hint, "for more languages:") + fmt.Sprintf(" %s;", why)
+			more = append(more, why)
 		}
 	}
-	f.Hint = strings.TrimSuffix(f.Hint, ";")
+	if len(more) > 0 {
+		f.Hint = "for more languages: " + strings.Join(more, "; ")
+	}
 	f.Check = "sandbox"
 	return f
 }

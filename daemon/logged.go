@@ -1,0 +1,15 @@
+package daemon
+
+// logged is the last line that one place has logged, so that the same line is not logged
+// at each try.
+type logged struct{ line string }
+
+// replaceLine keeps the line of what and err, and reports whether it is another than before.
+func (l *logged) replaceLine(what string, err error) bool {
+	line := what + err.Error()
+	if line == l.line {
+		return false
+	}
+	l.line = line
+	return true
+}
