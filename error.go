@@ -119,6 +119,8 @@ type Error struct {
 	// After is how long until the same may go well; 0 where nobody knows.
 	After time.Duration
 	Err   error
+	// PutBack reports that Why also has the text of Outcome.PutBack.
+	PutBack bool
 }
 
 // Error returns "kind: why". The hint and the cause are not part of it.

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -42,6 +43,9 @@ func TestReloadNamesWhatWaitsForAStart(t *testing.T) {
 			if strings.HasSuffix(p, "when the daemon is started again") {
 				said = append(said, p)
 			}
+		}
+		if !slices.Equal(s.Conditions.NeedRestart, said) {
+			t.Errorf("the conditions have %q, the problems %q", s.Conditions.NeedRestart, said)
 		}
 		if page := d.pageState(t.Context(), true); strings.Count(strings.Join(page.Problems, "\n"), "is started again") != len(said) {
 			t.Errorf("the pages say %q, the status %q", page.Problems, said)

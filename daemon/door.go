@@ -94,10 +94,12 @@ func (d *Daemon) Status(ctx context.Context) (*api.Status, error) {
 	if err := d.store.Poisoned(); err != nil {
 		s.Problems = append(s.Problems, "the ledger failed to write: everything is refused until a restart")
 	}
-	if why := d.unapplied(); why != "" {
+	why, waits := d.unapplied()
+	if why != "" {
 		s.Problems = append(s.Problems, why)
 	}
-	s.Problems = append(s.Problems, d.untaken()...)
+	s.Conditions = api.Conditions{Disabled: d.disabled() != "", Unapplied: waits, NeedRestart: d.untaken()}
+	s.Problems = append(s.Problems, s.Conditions.NeedRestart...)
 	if why := d.hook.trouble(); why != "" {
 		s.Problems = append(s.Problems, why)
 	}

@@ -218,7 +218,7 @@ func (d *Daemon) unappliedLately() string {
 	if fresh {
 		return why
 	}
-	why = d.unapplied()
+	why, _ = d.unapplied()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.page.behind, d.page.asked = why, time.Now()

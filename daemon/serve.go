@@ -304,15 +304,15 @@ func (d *Daemon) apply(l *Loaded) error {
 	return nil
 }
 
-// unapplied says what is wrong between the configuration on disk and the one
-// in force, or "".
-func (d *Daemon) unapplied() string {
+// unapplied returns what is wrong between the configuration on disk and the active one, or "". waits reports that
+// the one on disk is valid.
+func (d *Daemon) unapplied() (why string, waits bool) {
 	now := d.snapshot()
 	path := now.Path
 	if path == "" {
 		found, err := FindConfig("", os.LookupEnv)
 		if err != nil || found == "" {
-			return ""
+			return "", false
 		}
 		path = found
 	}
@@ -323,11 +323,11 @@ func (d *Daemon) unapplied() string {
 		if hint != "" {
 			why += " (" + hint + ")"
 		}
-		return "the configuration " + path + " does not load, and the one before it stays in force: " + excerpt.Of(strings.ReplaceAll(why, "\n", "; "), 1024)
+		return "the configuration " + path + " does not load, and the one before it stays in force: " + excerpt.Of(strings.ReplaceAll(why, "\n", "; "), 1024), false
 	case l.Hash != now.Hash:
-		return "the configuration " + path + " is not in force yet"
+		return "the configuration " + path + " is not in force yet", true
 	}
-	return ""
+	return "", false
 }
 
 // snapshot is the configuration in force.

@@ -115,9 +115,10 @@ func withPutBack(err error, said string) error {
 	if he, ok := asError(err); ok {
 		own := *he
 		own.Why += "; " + said
+		own.PutBack = true
 		return &own
 	}
-	return &holdfast.Error{Kind: holdfast.KindOperation, Why: err.Error() + "; " + said, Err: err}
+	return &holdfast.Error{Kind: holdfast.KindOperation, Why: err.Error() + "; " + said, Err: err, PutBack: true}
 }
 
 // tellVersions tells who keeps versions that an act has ended.

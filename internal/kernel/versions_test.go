@@ -76,6 +76,9 @@ func TestVersions_onErrorRollback(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "it broke; it was put back") || k.backs != 1 {
 		t.Errorf("%v, put back %d times", err, k.backs)
 	}
+	if he := (*holdfast.Error)(nil); !errors.As(err, &he) || !he.PutBack {
+		t.Errorf("%+v does not report PutBack", he)
+	}
 	o, err := w.k.Cross(t.Context(), w.req("test/back", `{"n":2}`), func(context.Context) (holdfast.Output, error) {
 		return holdfast.Output{Body: []byte(`{}`), ExitCode: 2}, nil
 	})

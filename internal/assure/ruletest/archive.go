@@ -49,7 +49,7 @@ func marker(line string) (string, bool) {
 // wrong is an error at a line of the archive.
 func (d *document) wrong(line int, why, hint string) error {
 	where := fmt.Sprintf("%s:%d", d.name, line)
-	return &holdfast.Error{Kind: holdfast.KindValue, Rule: where, Why: where + ": " + why, Hint: hint}
+	return constitution.NewLocatedError(holdfast.Error{Kind: holdfast.KindValue, Hint: hint}, where, why)
 }
 
 // read reads an archive.

@@ -85,6 +85,9 @@ type Failure struct {
 	// State is that of the sandbox's executor, where a request to run code was
 	// refused before it could cross.
 	State posture.State `json:"state,omitempty"`
+	// PutBack reports that Why has the text of Outcome.PutBack. The JSON of a failure leaves it out;
+	// executedReply carries it.
+	PutBack bool `json:"-"`
 }
 
 // Err turns a failure back into the error it was.
@@ -179,6 +182,25 @@ type Status struct {
 
 	// Past is how it stands with what rules ask the past; nil where none does.
 	Past *kernel.HistoryStatus `json:"past,omitempty"`
+
+	Conditions Conditions `json:"-"`
+}
+
+// Conditions are what programs may branch on of a status, which has them for people in words. The JSON of a status
+// leaves them out; statusReply carries them.
+type Conditions struct {
+	// Disabled reports that HOLDFAST_ENABLED of the owner halts everything, which HaltWhy then says.
+	Disabled bool `json:"disabled,omitempty"`
+	// Unapplied reports that the configuration on disk is valid and not active yet.
+	Unapplied bool `json:"unapplied,omitempty"`
+	// NeedRestart are those of Problems that a restart of the daemon solves.
+	NeedRestart []string `json:"need_restart,omitempty"`
+}
+
+// statusReply is a status as it travels.
+type statusReply struct {
+	*Status
+	Conditions Conditions `json:"conditions,omitzero"`
 }
 
 // Halt says whether everything is halted, by whom, why and since when.
@@ -297,7 +319,7 @@ func failure(err error) *Failure {
 	if !ok {
 		return &Failure{Kind: holdfast.KindInternal, Why: "internal error", Hint: "the log has the cause"}
 	}
-	f := &Failure{Kind: e.Kind, Rule: e.Rule, Why: e.Why, Hint: e.Hint, Crossing: e.Crossing}
+	f := &Failure{Kind: e.Kind, Rule: e.Rule, Why: e.Why, Hint: e.Hint, Crossing: e.Crossing, PutBack: e.PutBack}
 	if e.Gate != holdfast.GateHalt || e.Kind == holdfast.KindHalted {
 		f.Gate = e.Gate.String()
 	}

@@ -19,7 +19,10 @@ func ask[Out any](ctx context.Context, c *Client, method, path string, in any) (
 
 // Status asks how the owner is.
 func (c *Client) Status(ctx context.Context) (*Status, error) {
-	return ask[Status](ctx, c, "GET", "/v1/status", nil)
+	reply := statusReply{Status: &Status{}}
+	err := c.timed(ctx, "GET", "/v1/status", nil, &reply)
+	reply.Status.Conditions = reply.Conditions
+	return reply.Status, err
 }
 
 // Cross makes a crossing; Check and Explain say what one would come to. The
@@ -31,9 +34,9 @@ func (c *Client) Cross(ctx context.Context, a Ask) (*Answer, error) {
 // Exec runs code, for as long as that may take, which the tier decides. The error
 // is about the call; a refusal is in the answer.
 func (c *Client) Exec(ctx context.Context, e Execution) (*Executed, error) {
-	var out Executed
+	var out executedReply
 	err := c.patient(ctx, callTime/3, "POST", "/v1/exec", e, &out)
-	return &out, err
+	return out.toExecuted(), err
 }
 
 // ExplainExec asks all eight gates of the run that Exec would make, recording

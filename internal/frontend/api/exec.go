@@ -63,6 +63,23 @@ type Executed struct {
 	Failure *Failure          `json:"error,omitempty"`
 }
 
+// executedReply is an Executed as it travels.
+type executedReply struct {
+	Executed
+	PutBack bool `json:"failure_tells_put_back,omitempty"`
+}
+
+func newExecutedReply(x *Executed) *executedReply {
+	return &executedReply{*x, x.Failure != nil && x.Failure.PutBack}
+}
+
+func (r *executedReply) toExecuted() *Executed {
+	if r.Failure != nil {
+		r.Failure.PutBack = r.PutBack
+	}
+	return &r.Executed
+}
+
 // maxExecution bounds an Execution: code and files in base64, and their names.
 const maxExecution = (sandbox.MaxCode+sandbox.MaxFileBytes)*4/3 + 16<<20
 
@@ -75,7 +92,7 @@ func (s *Server) exec(w http.ResponseWriter, r *http.Request) {
 			s.refuseRun(w, err)
 			return
 		}
-		s.write(w, http.StatusOK, ans)
+		s.write(w, http.StatusOK, newExecutedReply(ans))
 	})
 }
 

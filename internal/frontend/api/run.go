@@ -53,7 +53,7 @@ type RunWord struct {
 	// Stop says that it was cut, and why.
 	Stop *Failure `json:"stop,omitempty"`
 	// Done is the end.
-	Done *Executed `json:"done,omitempty"`
+	Done *executedReply `json:"done,omitempty"`
 }
 
 // RunTerms are what the boundary's contract demands.
@@ -103,7 +103,7 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request) {
 	}
 	h := &runHand{s: s, conn: conn, lines: newLines(conn, buf.Reader), over: make(chan struct{})}
 	ans := h.serve(context.WithoutCancel(r.Context()))
-	_ = h.lines.write(RunWord{Done: ans})
+	_ = h.lines.write(RunWord{Done: newExecutedReply(ans)})
 	h.late()
 }
 
@@ -412,7 +412,7 @@ func done(w RunWord) (*Executed, error) {
 	if w.Done == nil {
 		return nil, lostOwner(errors.New("it said what cannot be read"))
 	}
-	return w.Done, nil
+	return w.Done.toExecuted(), nil
 }
 
 func lostOwner(err error) error {

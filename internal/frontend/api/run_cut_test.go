@@ -27,7 +27,7 @@ func TestRunEndsWithItsCrossing(t *testing.T) {
 		var ask RunAsk
 		_ = owner.read(&ask)
 		_ = owner.write(RunWord{Go: &RunTerms{}})
-		_ = owner.write(RunWord{Done: &Executed{}})
+		_ = owner.write(RunWord{Done: newExecutedReply(&Executed{})})
 		var said RunSaid
 		_ = owner.read(&said)
 	}()

@@ -143,7 +143,7 @@ func (s *Server) Handler() http.Handler {
 }
 
 // status adds to the owner's status whether the owner is ending.
-func (s *Server) status(r *http.Request) (*Status, error) {
+func (s *Server) status(r *http.Request) (*statusReply, error) {
 	st, err := s.Status(r.Context())
 	select {
 	case <-s.Ending:
@@ -152,7 +152,10 @@ func (s *Server) status(r *http.Request) (*Status, error) {
 		}
 	default:
 	}
-	return st, err
+	if st == nil {
+		return nil, err
+	}
+	return &statusReply{st, st.Conditions}, err
 }
 
 // request turns an Ask into a kernel request with a token of its own.

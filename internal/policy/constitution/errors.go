@@ -6,7 +6,29 @@ import (
 	"strings"
 
 	"cel.dev/cel-go/interpreter"
+
+	"github.com/holdfast-dev/holdfast"
 )
+
+// LocatedError is a mistake at a place of a file. It wraps a *holdfast.Error whose Rule is the place, and whose Why is
+// the place and the reason.
+type LocatedError struct {
+	Where  string // such as rules.yaml:3:7
+	Reason string
+	letter *holdfast.Error
+}
+
+// NewLocatedError returns letter with its Rule and Why made of where and reason.
+func NewLocatedError(letter holdfast.Error, where, reason string) *LocatedError {
+	letter.Rule, letter.Why = where, where+": "+reason
+	return &LocatedError{where, reason, &letter}
+}
+
+// Error implements error.
+func (e *LocatedError) Error() string { return e.letter.Error() }
+
+// Unwrap returns the *holdfast.Error.
+func (e *LocatedError) Unwrap() error { return e.letter }
 
 // How a rule, a predicate or a score can fail. A failure denies (D3); which of
 // these it was decides the error kind that the kernel records.

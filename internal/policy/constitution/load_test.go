@@ -301,3 +301,17 @@ func TestLoadAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// TestLoadLocatesMistakes: an error has its place and its reason apart.
+func TestLoadLocatesMistakes(t *testing.T) {
+	_, err := Load([]Source{{Name: "r.yaml", Text: []byte("rules:\n  - {id: x, on: request}\n")}})
+	var at *LocatedError
+	var letter *holdfast.Error
+	if !errors.As(err, &at) || !errors.As(err, &letter) {
+		t.Fatalf("%T: %v", err, err)
+	}
+	if at.Where != "r.yaml:2:5" || at.Reason != `rule 1 has no "when"` || at.Where != letter.Rule ||
+		letter.Why != at.Where+": "+at.Reason || letter.Kind != holdfast.KindPredicateParse {
+		t.Errorf("%+v, %+v", at, letter)
+	}
+}

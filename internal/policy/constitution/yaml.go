@@ -30,9 +30,8 @@ type located struct {
 // fail notes an error at a line and column, both from 1.
 func (f *file) fail(line, col int, why, hint string) {
 	where := fmt.Sprintf("%s:%d:%d", f.name, line, col)
-	f.errs = append(f.errs, located{line: line, col: col, err: &holdfast.Error{
-		Kind: holdfast.KindPredicateParse, Gate: holdfast.K8, Rule: where, Why: where + ": " + why, Hint: hint,
-	}})
+	letter := holdfast.Error{Kind: holdfast.KindPredicateParse, Gate: holdfast.K8, Hint: hint}
+	f.errs = append(f.errs, located{line: line, col: col, err: NewLocatedError(letter, where, why)})
 }
 
 func (f *file) failAt(n *yaml.Node, why, hint string) { f.fail(n.Line, n.Column, why, hint) }
