@@ -2,7 +2,6 @@ package main
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -57,5 +56,5 @@ func (a *app) matches(s *api.Status) bool {
 	if err == nil && (set || a.config != "") && !slices.Contains(s.Files, named) {
 		return false
 	}
-	return !slices.ContainsFunc(s.Problems, func(p string) bool { return strings.HasSuffix(p, "is not in force yet") })
+	return !s.Conditions.Unapplied
 }

@@ -46,8 +46,7 @@ func (a *app) failure(err error) *api.Failure {
 	case errors.Is(err, context.Canceled) && a.ctx.Err() != nil:
 		f.Kind, f.Why = holdfast.KindCanceled, "interrupted"
 	case errors.As(err, &e):
-		// What stands around the letter stays; its kind has a place of its own.
-		f.Why = untold(strings.Replace(err.Error(), e.Error(), e.Why, 1))
+		f.Why = untold(textWithoutKind(err, e))
 		f.Hint, f.Rule, f.Crossing = untold(e.Hint), e.Rule, e.Crossing
 		if e.Gate != 0 {
 			f.Gate = e.Gate.String()

@@ -48,7 +48,7 @@ func (a *app) sayEnd(x *api.Executed, asked api.Execution) {
 			why += "; what it printed and wrote is withheld"
 		}
 		a.sayLines(why)
-		a.sayHalt(x.Failure.Kind, why)
+		a.sayHalt(x.Failure.Kind)
 		a.hints(x.Failure.Hint)
 	}
 	limits := sandbox.LimitsOf(r.Posture.Tier)
@@ -97,7 +97,7 @@ func (a *app) sayCrossing(x *api.Executed) {
 	if x.Outcome == nil {
 		return
 	}
-	if back := x.Outcome.PutBack; back != "" && (x.Failure == nil || !strings.Contains(x.Failure.Why, back)) {
+	if back := x.Outcome.PutBack; back != "" && (x.Failure == nil || !x.Failure.PutBack) {
 		a.say("it failed, and %s", clean(back))
 	}
 	for _, w := range x.Outcome.Weakened {

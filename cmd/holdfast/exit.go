@@ -105,14 +105,19 @@ func (a *app) complain(err error) {
 	case errors.Is(err, context.Canceled) && a.ctx.Err() != nil:
 		a.say("interrupted")
 	case errors.As(err, &e):
-		// What stands around the letter stays; its kind is for programs.
-		a.sayLines(strings.Replace(err.Error(), e.Error(), e.Why, 1))
+		a.sayLines(textWithoutKind(err, e))
 		if e.Hint != "" {
 			a.hint("%s", e.Hint)
 		}
 	default:
 		a.sayLines(err.Error())
 	}
+}
+
+// textWithoutKind returns the text of err with that of e, which err wraps, reduced to its Why: the kind is for
+// programs.
+func textWithoutKind(err error, e *holdfast.Error) string {
+	return strings.Replace(err.Error(), e.Error(), e.Why, 1)
 }
 
 // sayLines says a text of several lines without losing its line ends.

@@ -113,9 +113,9 @@ func because(s api.Halt, now time.Time) string {
 	return s.HaltWhy + prefix(", by ", s.HaltWho) + when
 }
 
-// sayHalt adds to the refusal of a run, in the words why, what `holdfast status`
-// would say of the halt. The refusal itself goes to agents too, and names nobody.
-func (a *app) sayHalt(kind holdfast.Kind, why string) {
+// sayHalt adds to the refusal of a run what `holdfast status` prints about the halt. The refusal itself also goes to
+// agents: it names no one, and gives a reason only if HOLDFAST_ENABLED is it.
+func (a *app) sayHalt(kind holdfast.Kind) {
 	if kind != holdfast.KindHalted {
 		return
 	}
@@ -127,7 +127,7 @@ func (a *app) sayHalt(kind holdfast.Kind, why string) {
 	if err != nil {
 		s, err = daemon.Look(a.ctx, p, nil)
 	}
-	if err == nil && s.Halted && s.HaltWhy != "" && !strings.Contains(why, s.HaltWhy) {
+	if err == nil && s.Halted && s.HaltWhy != "" && !s.Conditions.Disabled {
 		a.say("halted because: %s", clean(because(s.Halt, time.Now())))
 	}
 }

@@ -99,14 +99,15 @@ func (s *semantics) leaf(l ledger.Stored) {
 // store reads every tree that was verified, up to where it was.
 func (s *semantics) store(st kernel.Store, reports []ledger.Report) error {
 	start := time.Now()
-	p := &progress{a: s.a, last: start}
+	var total int64
 	for _, r := range reports {
-		p.total += r.Size
+		total += r.Size
 	}
-	defer p.end()
+	p := s.a.newCounter(total)
+	defer p.Clear()
 	for _, r := range reports {
 		err := s.a.leaves(st, r.Tenant, 0, r.Size, func(l ledger.Stored) error {
-			p.one()
+			p.CountLeaf()
 			s.leaf(l)
 			return nil
 		})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/cli/progress"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -32,16 +33,17 @@ func (o *verifying) store() error {
 			return tampered(err)
 		}
 		start := time.Now()
-		v := storeCheck{a: a, s: s, p: a.progress(trees), StoreVerifier: ledger.StoreVerifier{Key: key, Known: here}}
-		defer v.p.end()
+		v := storeCheck{a: a, s: s, p: a.newCounter(countLeaves(trees))}
+		v.StoreVerifier = ledger.StoreVerifier{Key: key, Known: here}
+		defer v.p.Clear()
 		for _, t := range trees {
 			if err := v.tree(t); err != nil {
-				v.p.end()
+				v.p.Clear()
 				a.sayFaults(faults)
 				return tampered(err)
 			}
 		}
-		v.p.end()
+		v.p.Clear()
 		if len(faults) > 0 {
 			a.sayFaults(faults[1:])
 			return tampered(&faults[0])
@@ -95,7 +97,7 @@ type storeCheck struct {
 	ledger.StoreVerifier
 	a *app
 	s kernel.Store
-	p *progress
+	p *progress.Counter
 }
 
 // tree verifies one. It reads in short transactions, between which the daemon
@@ -126,11 +128,18 @@ func (v *storeCheck) tree(t tree) error {
 	})
 }
 
+func countLeaves(trees []tree) (n int64) {
+	for _, t := range trees {
+		n += t.head.Size
+	}
+	return n
+}
+
 // counted shows how far it is.
 func (v *storeCheck) counted(each func(func(ledger.Stored) error) error) func(func(ledger.Stored) error) error {
 	return func(fn func(ledger.Stored) error) error {
 		return each(func(l ledger.Stored) error {
-			v.p.one()
+			v.p.CountLeaf()
 			return fn(l)
 		})
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/cli/filter"
+	"github.com/holdfast-dev/holdfast/internal/cli/progress"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"golang.org/x/term"
 )
@@ -160,6 +161,11 @@ func width(s string) int {
 		}
 	}
 	return n
+}
+
+// newCounter returns a counter of leaves that is shown on standard error if that is a terminal.
+func (a *app) newCounter(total int64) *progress.Counter {
+	return progress.NewCounter(a.err, isTerminal(a.err), total)
 }
 
 // printJSON writes one value to standard output.

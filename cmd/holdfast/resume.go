@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/daemon"
@@ -70,7 +69,7 @@ func (a *app) orElse(err error) error {
 		return err
 	}
 	own := *e
-	own.Why = strings.Replace(err.Error(), e.Error(), e.Why, 1)
+	own.Why = textWithoutKind(err, e)
 	own.Hint = e.Hint + prefixIf(e.Hint, "; ") + "mend the configuration, or resume under one that loads with `holdfast resume --config FILE`"
 	return &own
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"flag"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -12,6 +13,26 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/observe/story"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 )
+
+// decideCommand returns the command of one answer: approve, reject, changes or defer.
+func decideCommand(act, word, flags, example string) command {
+	own := ""
+	if act == operator.Approve {
+		own = approveFlags
+	}
+	return command{name: act, about: word,
+		run: func(a *app, args []string) error { return answer(a, act, args) }, help: `
+` + strings.ToUpper(word[:1]) + word[1:] + `.
+
+What the agent wants is shown first, redacted, with the hashes that the answer
+is bound to; then the operator's passphrase is asked for.
+
+    holdfast review ` + act + ` ID ` + flags + `
+
+` + own + personFlags + `
+    $ holdfast review ` + act + ` ` + example + `
+`}
+}
 
 // answering holds the flags of approve, reject, changes and defer.
 type answering struct {
@@ -166,3 +187,15 @@ func (a *app) sayDecision(done *review.Review, kept *review.Remembered) error {
 	}
 	return nil
 }
+
+const approveFlags = `    --in-part                approve what cannot be shown whole: it is
+                             too long, or something in it is masked
+    --remember 30d           and make a rule of it: the same agent may do the
+                             same again without being asked, at most 90 days;
+                             exactly these arguments, unless a member is named:
+    --path ARG[=DIR]         the member ARG may be DIR or a path below it, as
+                             it is spelled; the approved path itself without =DIR
+    --any ARG                the member ARG may be anything of its type
+    --exact                  exactly these arguments
+    --yes                    make the rule without asking whether it is meant
+`

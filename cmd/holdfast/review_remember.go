@@ -123,6 +123,21 @@ func (a *app) remember(c *api.Client, sign signing, m *remembering, r *review.Re
 	return c.Remember(a.ctx, api.PersonsWord{Tenant: r.Tenant, Signed: signed})
 }
 
+func reviewRememberedCommand() command {
+	return command{name: "remembered", about: "list the rules that were remembered of approvals",
+		run: reviewRemembered, help: `
+List what was remembered with ` + "`review approve --remember`" + `: which agent may do
+what without being asked, until when, how often it did, and who said so. A rule
+ends by itself when the tool or its contract changes.
+
+    holdfast review remembered [--all] [--json]
+
+    --all   those that ended, too
+
+    $ holdfast review remembered
+`}
+}
+
 func reviewRemembered(a *app, args []string) error {
 	fs := a.flags("review remembered")
 	all := fs.Bool("all", false, "")
@@ -172,6 +187,17 @@ func (a *app) showRule(m *review.Remembered) {
 	}
 }
 
+func reviewForgetCommand() command {
+	return command{name: "forget", about: "end a remembered rule", run: reviewForget, help: `
+End a rule that was remembered: from now on a person is asked again.
+
+    holdfast review forget ID [--reason TEXT]
+
+` + personFlags + `
+    $ holdfast review forget rr_1c0ffee123
+`}
+}
+
 func reviewForget(a *app, args []string) error {
 	return a.personalOn("review forget", args, operator.Forget, func(c *api.Client, _ string, w api.PersonsWord) error {
 		m, err := c.Forget(a.ctx, w)
@@ -184,87 +210,4 @@ func reviewForget(a *app, args []string) error {
 		fmt.Fprintf(a.out, "%s  %s\n", clean(m.ID), clean(m.Ended))
 		return nil
 	})
-}
-
-func reviewAccept(a *app, args []string) error {
-	fs, p := a.flags("review accept"), person{}
-	p.flags(fs)
-	yes, take := fs.Bool("yes", false, ""), fs.String("take", "", "")
-	rest, err := a.parse(fs, args, 1, 1)
-	if err != nil {
-		return err
-	}
-	if *take != "" && *take != "first" && *take != "changed" {
-		return &holdfast.Error{Kind: holdfast.KindValue, Why: "--take is neither first nor changed"}
-	}
-	return a.reach(func(c *api.Client, st *api.Status) error {
-		change, err := c.Changed(a.ctx, rest[0])
-		if err != nil {
-			return err
-		}
-		a.showChange(change)
-		pin, what := taken(change, *take)
-		if err := a.sure(*yes, "take the tool for "+what); err != nil {
-			return err
-		}
-		sign, err := a.signer(p, st)
-		if err != nil {
-			return err
-		}
-		signed, err := sign(operator.Statement{Act: operator.Accept, Subject: change.Boundary, Exact: pin, PreviewHash: change.First.Pin})
-		if err != nil {
-			return err
-		}
-		if change, err = c.Accept(a.ctx, api.PersonsWord{Signed: signed}); err != nil {
-			return err
-		}
-		if a.json {
-			return a.printJSON(change)
-		}
-		fmt.Fprintf(a.out, "%s  accepted for %s\n", clean(change.Boundary), what)
-		return nil
-	})
-}
-
-// taken is the pin of the text that is accepted, and what that text is: without
-// a wish what the tool says now.
-func taken(c *review.Change, take string) (pin, what string) {
-	if take == "first" || take == "" && c.Shows == c.First.Pin {
-		return c.First.Pin, "what it said at first"
-	}
-	return c.Now.Pin, "what it was changed to"
-}
-
-// showChange writes what a tool said at first and what it was changed to.
-func (a *app) showChange(c *review.Change) {
-	table(a.err, [][]string{{"tool", c.Boundary}, {"first", c.First.Pin}, {"changed", c.Now.Pin}})
-	switch c.Shows {
-	case c.First.Pin:
-		fmt.Fprintln(a.err, "\nIt says again what it said at first. It is held because it said something else meanwhile.")
-	case c.Now.Pin, "":
-	default:
-		fmt.Fprintln(a.err, "\nIt says something else again by now, which was not kept: once this is accepted it is held all the same.")
-	}
-	if c.What == nil {
-		fmt.Fprintln(a.err, "\nWhat it said at first is not known any more: look at what it was changed to.")
-	}
-	for _, name := range c.What {
-		fmt.Fprintf(a.err, "\n%s\n", clean(name))
-		for _, side := range []struct{ sign, of string }{{"-", said(c.First.Says, name)}, {"+", said(c.Now.Says, name)}} {
-			fmt.Fprintf(a.err, "    %s %s\n", side.sign, clean(side.of))
-		}
-	}
-	fmt.Fprintln(a.err)
-}
-
-// said is a text of a tool, or its hash where the text was not kept.
-func said(says map[string]review.Said, name string) string {
-	s, there := says[name]
-	switch {
-	case !there:
-		return "(nothing)"
-	case s.Text == "":
-		return "(too long to be kept; sha256 " + s.Hash + ")"
-	}
-	return s.Text
 }

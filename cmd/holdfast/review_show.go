@@ -18,6 +18,17 @@ type shown struct {
 	Life []review.Step `json:"life"`
 }
 
+func reviewShowCommand() command {
+	return command{name: "show", about: "show one review and what became of it", run: reviewShow, help: `
+Show what an agent wants to do, redacted, why a person is asked, and what has
+become of it: proposed, decided, executed, returned.
+
+    holdfast review show ID [--json]
+
+    $ holdfast review show rv_eeab167e3f
+`}
+}
+
 func reviewShow(a *app, args []string) error {
 	rest, err := a.parse(a.flags("review show"), args, 1, 1)
 	if err != nil {

@@ -1,21 +1,17 @@
 package main
 
 import (
-	"encoding/json"
-	"fmt"
 	"path/filepath"
-	"strings"
 
-	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/daemon"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
-	"github.com/holdfast-dev/holdfast/internal/worktree/snapshot"
 )
 
 func rollbackCommand() command {
-	return command{name: "rollback", about: "put work trees back to a snapshot; needs the operator key", run: rollback, help: `
+	return command{name: "rollback", about: "put work trees back to a snapshot; needs the operator key",
+		run: runRollback, help: `
 Put work trees back to a snapshot, or to the newest version before a crossing.
 What is there is kept first, in a snapshot of its own, so that a rollback can be
 rolled back. Files only: no commit, branch or index of a repository in the tree is
@@ -38,7 +34,7 @@ while everything is halted, which is the best time for it.
 `}
 }
 
-func rollback(a *app, args []string) error {
+func runRollback(a *app, args []string) error {
 	fs, p := a.flags("rollback"), person{}
 	p.flags(fs)
 	before, tree, dry := fs.String("before", "", ""), fs.String("tree", "", ""), fs.Bool("dry-run", false, "")
@@ -47,31 +43,14 @@ func rollback(a *app, args []string) error {
 	if err != nil {
 		return err
 	}
-	var to kernel.RollbackSubject
-	switch {
-	case len(rest) == 1 && *before == "":
-		to.ID = rest[0]
-	case len(rest) == 0 && *before != "":
-		err := a.read(func(_ daemon.Paths, s kernel.Store) (err error) {
-			*before, err = a.named(s, *before)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		to = kernel.RollbackSubject{ID: *before, Before: true}
-	default:
-		return usage("`holdfast snapshot ls` lists snapshots", "name one snapshot, or --before and a crossing")
+	to, err := a.rollbackSubject(rest, *before)
+	if err != nil {
+		return err
 	}
 	to.MidMerge = *midMerge
 	subject := to.String()
-	if *tree != "" {
-		if *tree, err = filepath.Abs(*tree); err != nil {
-			return err
-		}
-		if real, err := filepath.EvalSymlinks(*tree); err == nil {
-			*tree = real
-		}
+	if *tree, err = resolveTree(*tree); err != nil {
+		return err
 	}
 	if *dry {
 		return a.reach(func(c *api.Client, _ *api.Status) error {
@@ -82,7 +61,7 @@ func rollback(a *app, args []string) error {
 			return a.rolled(b, true)
 		})
 	}
-	// Before anybody is asked for a passphrase: there may be no such version.
+	// Fails before the passphrase is asked for if there is no such version.
 	err = a.reach(func(c *api.Client, _ *api.Status) error {
 		_, err := c.FindRollback(a.ctx, subject, *tree)
 		return err
@@ -90,7 +69,8 @@ func rollback(a *app, args []string) error {
 	if err != nil {
 		return err
 	}
-	return a.personal(p, operator.Statement{Act: operator.Rollback, Subject: subject, Value: *tree, Tenant: a.tenant}, func(c *api.Client, w api.PersonsWord) error {
+	s := operator.Statement{Act: operator.Rollback, Subject: subject, Value: *tree, Tenant: a.tenant}
+	return a.personal(p, s, func(c *api.Client, w api.PersonsWord) error {
 		b, err := c.Rollback(a.ctx, w)
 		if err != nil {
 			return err
@@ -99,79 +79,34 @@ func rollback(a *app, args []string) error {
 	})
 }
 
-// rolled tells what a rollback did, or would do.
-func (a *app) rolled(b []byte, dry bool) error {
-	var list []snapshot.Rolled
-	if err := json.Unmarshal(b, &list); err != nil {
-		return err
-	}
-	if a.json {
-		if err := a.printJSON(list); err != nil {
+// rollbackSubject returns the subject of a rollback to the snapshot in rest, or to the version before a crossing.
+func (a *app) rollbackSubject(rest []string, before string) (to kernel.RollbackSubject, err error) {
+	switch {
+	case len(rest) == 1 && before == "":
+		to.ID = rest[0]
+	case len(rest) == 0 && before != "":
+		to.Before = true
+		err = a.read(func(_ daemon.Paths, s kernel.Store) (err error) {
+			to.ID, err = a.named(s, before)
 			return err
-		}
+		})
+	default:
+		err = usage("`holdfast snapshot ls` lists snapshots", "name one snapshot, or --before and a crossing")
 	}
-	failed, hint := 0, ""
-	for i := range list {
-		r := &list[i]
-		if r.Failed != "" {
-			failed, hint = failed+1, r.Hint
-		}
-		if a.json {
-			continue
-		}
-		if _, err := fmt.Fprint(a.out, rolledTold(r, dry)); err != nil {
-			return err
-		}
-	}
-	if failed > 0 {
-		return fail(hint, "%d of %d work trees did not go back", failed, len(list))
-	}
-	return nil
+	return to, err
 }
 
-func rolledTold(r *snapshot.Rolled, dry bool) string {
-	var b strings.Builder
-	if r.Failed != "" {
-		fmt.Fprintf(&b, "%s: it did not go back: %s\n", clean(r.Tree), clean(r.Failed))
-		if r.Before != nil {
-			fmt.Fprintf(&b, "  what was there is in the snapshot %s\n", r.Before.ID)
-		}
-		return b.String()
+// resolveTree returns the absolute path of a work tree, without symbolic links if it exists.
+func resolveTree(tree string) (string, error) {
+	if tree == "" {
+		return "", nil
 	}
-	would := ""
-	if dry {
-		would = "would be "
+	tree, err := filepath.Abs(tree)
+	if err != nil {
+		return "", err
 	}
-	fmt.Fprintf(&b, "%s: %d %staken away, %d %sput back\n", clean(r.Tree), r.Removed, would, r.Written, would)
-	fmt.Fprintf(&b, "  to %s\n", clean(r.To.Name()))
-	for _, line := range r.First {
-		fmt.Fprintln(&b, "  "+clean(line))
+	if real, err := filepath.EvalSymlinks(tree); err == nil {
+		return real, nil
 	}
-	if more := r.Removed + r.Written - len(r.First); more > 0 {
-		fmt.Fprintf(&b, "  and %d more\n", more)
-	}
-	if r.Middle != "" {
-		fmt.Fprintf(&b, "  its repository is in the middle of a %s, which was passed over: see `git status` there\n", clean(r.Middle))
-	}
-	for _, line := range r.Aside {
-		fmt.Fprintf(&b, "  moved aside, for no snapshot holds it: %s\n", clean(line))
-	}
-	if r.Stays.Names > 0 {
-		fmt.Fprintf(&b, "  untouched, for no snapshot holds it: %d files of %s\n", r.Stays.Files, bytesOf(r.Stays.Bytes))
-		const most = 10
-		for _, l := range r.Stays.First[:min(len(r.Stays.First), most)] {
-			fmt.Fprintf(&b, "    %s: %s\n", clean(l.Path), clean(l.Why))
-		}
-		if more := r.Stays.Names - min(len(r.Stays.First), most); more > 0 {
-			fmt.Fprintf(&b, "    and %d more, with --json\n", more)
-		}
-	}
-	if r.Before != nil {
-		fmt.Fprintf(&b, "  what was there is in the snapshot %s\n", r.Before.ID)
-	}
-	return b.String()
-}
-
-func damagedSnapshot(why string) error {
-	return &holdfast.Error{Kind: holdfast.KindConflict, Why: "the snapshot is not what was kept: " + why, Hint: "do not go back to it; `holdfast snapshot ls` lists others"}
+	return tree, nil
 }

@@ -16,7 +16,15 @@ Rules are the constitution: what no crossing may violate, in CEL.
 
     $ holdfast rules check rules.yaml
 `, sub: []command{
-		{name: "check", about: "print every problem, or the rules with their cost", run: rulesCheck, help: `
+		rulesCheckCommand(),
+		rulesTestCommand(),
+		rulesExplainCommand(),
+		rulesReplayCommand(),
+	}}
+}
+
+func rulesCheckCommand() command {
+	return command{name: "check", about: "print every problem, or the rules with their cost", run: rulesCheck, help: `
 Read rules files as the daemon would, all of them together, and print every
 problem with its place; the exit code is then 1. Without problems the rules are
 printed with what each may cost, of ` + fmt.Sprint(constitution.MaxRuleCost) + ` at most, what they ask of the past,
@@ -26,73 +34,7 @@ boundaries that the configuration lists.
     holdfast rules check FILE... [--json]
 
     $ holdfast rules check rules.yaml
-`},
-		{name: "test", about: "carry out tests of rules that are written down", run: rulesTest, help: `
-Carry out archives of tests (txtar): rules, requests with what came before them,
-and the opinions that are expected. What fails is printed with its line, what was
-expected and what there was; the exit code is then 3.
-
-    holdfast rules test FILE.txtar... [flags]
-
-    --rules FILE    rules that are judged as well; may be given more than once.
-                    Without it an archive without rules is judged by those in
-                    force
-    --verbose       also print what passes
-
-An archive has the files rules.yaml, boundaries.yaml, NAME.facts.json and
-cases.yaml, of which only the last must be there:
-
-    -- rules.yaml --
-    rules:
-      - {id: small, on: request, boundary: mcp/bank/pay,
-         when: args.amount > 100, message: too much}
-    -- cases.yaml --
-    cases:
-      - {boundary: mcp/bank/pay, args: {"amount": 100}, want: allow}
-      - {boundary: mcp/bank/pay, args: {"amount": 101}, want: deny, rules: [small]}
-
-With "sequence: true" a case that passes is history for the next, "history:" lists
-what began before, and "at: 25h" asks a case later; doc/rules.md has the rest.
-
-    $ holdfast rules test rules.txtar
-    rules.txtar: 2 cases pass
-`},
-		{name: "explain", about: "say what each rule makes of a request, and why", run: rulesExplain, help: `
-Say which rules are asked of a request and what each thinks, what it cost, what
-the parts of its condition were, and why the others are not asked. With the id of
-a rule in place of a boundary the rule itself is described; with the version that
-a record names, what the rule said that was in force then. It reads the
-configuration and the ledger that are here, asks no daemon and records nothing;
-what is printed is redacted.
-
-    holdfast rules explain BOUNDARY [PAYLOAD | -] [flags]
-    holdfast rules explain RULE | VERSION
-
-    --agent NAME      who would ask; cli if absent
-    --kind KIND       the kind of agent
-    --session NAME    --chain NAME    --principal NAME    --role NAME,...
-                      as a token has them
-    --rules FILE      rules in place of those in force; may be given more than
-                      once
-    --fact NAME=JSON  a fact in place of what is fetched; may be given more than
-                      once
-
-Facts that the rules name are fetched as the daemon does, commands included.
-
-    $ holdfast rules explain mcp/bank/pay '{"amount":150}'
-`},
-		{name: "replay", about: "say what other rules would have made of what is recorded", run: rulesReplay, help: `
-Judge what is recorded by other rules, and say what would have been different:
-what acted and would be refused or held, and what a rule refused and none would be
-asked of. What cannot be told is counted apart, with its first leaf: the ledger
-keeps no payload of it, or a rule reads a member that is masked, or names a fact
-that was not recorded, and no other refuses. It only reads.
-
-    holdfast rules replay --rules FILE [--since 24h] [--json]
-
-    $ holdfast rules replay --rules new.yaml --since 24h
-`},
-	}}
+`}
 }
 
 func rulesCheck(a *app, args []string) error {
@@ -168,9 +110,13 @@ func (a *app) ruleProblems(err error) error {
 	found := []problem{}
 	for _, err := range flat(err) {
 		var e *holdfast.Error
-		if errors.As(err, &e) {
-			found = append(found, problem{e.Rule, strings.TrimPrefix(e.Why, e.Rule+": "), e.Hint})
-		} else {
+		var at *constitution.LocatedError
+		switch {
+		case errors.As(err, &at) && errors.As(err, &e):
+			found = append(found, problem{at.Where, at.Reason, e.Hint})
+		case errors.As(err, &e):
+			found = append(found, problem{e.Rule, e.Why, e.Hint})
+		default:
 			found = append(found, problem{"", err.Error(), ""})
 		}
 	}

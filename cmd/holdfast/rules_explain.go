@@ -19,6 +19,33 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact"
 )
 
+func rulesExplainCommand() command {
+	return command{name: "explain", about: "say what each rule makes of a request, and why", run: rulesExplain, help: `
+Say which rules are asked of a request and what each thinks, what it cost, what
+the parts of its condition were, and why the others are not asked. With the id of
+a rule in place of a boundary the rule itself is described; with the version that
+a record names, what the rule said that was in force then. It reads the
+configuration and the ledger that are here, asks no daemon and records nothing;
+what is printed is redacted.
+
+    holdfast rules explain BOUNDARY [PAYLOAD | -] [flags]
+    holdfast rules explain RULE | VERSION
+
+    --agent NAME      who would ask; cli if absent
+    --kind KIND       the kind of agent
+    --session NAME    --chain NAME    --principal NAME    --role NAME,...
+                      as a token has them
+    --rules FILE      rules in place of those in force; may be given more than
+                      once
+    --fact NAME=JSON  a fact in place of what is fetched; may be given more than
+                      once
+
+Facts that the rules name are fetched as the daemon does, commands included.
+
+    $ holdfast rules explain mcp/bank/pay '{"amount":150}'
+`}
+}
+
 func rulesExplain(a *app, args []string) error {
 	fs := a.flags("rules explain")
 	var files repeated

@@ -53,6 +53,21 @@ type replayed struct {
 	open map[string]*history.Ticket
 }
 
+func rulesReplayCommand() command {
+	return command{name: "replay", about: "say what other rules would have made of what is recorded",
+		run: rulesReplay, help: `
+Judge what is recorded by other rules, and say what would have been different:
+what acted and would be refused or held, and what a rule refused and none would be
+asked of. What cannot be told is counted apart, with its first leaf: the ledger
+keeps no payload of it, or a rule reads a member that is masked, or names a fact
+that was not recorded, and no other refuses. It only reads.
+
+    holdfast rules replay --rules FILE [--since 24h] [--json]
+
+    $ holdfast rules replay --rules new.yaml --since 24h
+`}
+}
+
 func rulesReplay(a *app, args []string) error {
 	fs := a.flags("rules replay")
 	var files repeated
@@ -106,11 +121,10 @@ func (r *replayed) all(s kernel.Store, start time.Time) error {
 	if err != nil {
 		return err
 	}
-	p := r.a.progress(nil)
-	p.total = size - from
-	defer p.end()
+	p := r.a.newCounter(size - from)
+	defer p.Clear()
 	return r.a.leaves(s, r.a.tenant, from, size, func(l ledger.Stored) error {
-		p.one()
+		p.CountLeaf()
 		r.leaf = l.Seq
 		switch l.Kind {
 		case ledger.KindBegin:

@@ -9,6 +9,39 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 )
 
+func rulesTestCommand() command {
+	return command{name: "test", about: "carry out tests of rules that are written down", run: rulesTest, help: `
+Carry out archives of tests (txtar): rules, requests with what came before them,
+and the opinions that are expected. What fails is printed with its line, what was
+expected and what there was; the exit code is then 3.
+
+    holdfast rules test FILE.txtar... [flags]
+
+    --rules FILE    rules that are judged as well; may be given more than once.
+                    Without it an archive without rules is judged by those in
+                    force
+    --verbose       also print what passes
+
+An archive has the files rules.yaml, boundaries.yaml, NAME.facts.json and
+cases.yaml, of which only the last must be there:
+
+    -- rules.yaml --
+    rules:
+      - {id: small, on: request, boundary: mcp/bank/pay,
+         when: args.amount > 100, message: too much}
+    -- cases.yaml --
+    cases:
+      - {boundary: mcp/bank/pay, args: {"amount": 100}, want: allow}
+      - {boundary: mcp/bank/pay, args: {"amount": 101}, want: deny, rules: [small]}
+
+With "sequence: true" a case that passes is history for the next, "history:" lists
+what began before, and "at: 25h" asks a case later; doc/rules.md has the rest.
+
+    $ holdfast rules test rules.txtar
+    rules.txtar: 2 cases pass
+`}
+}
+
 func rulesTest(a *app, args []string) error {
 	fs := a.flags("rules test")
 	var files repeated

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -14,7 +11,6 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
-	"github.com/holdfast-dev/holdfast/internal/observe/story"
 )
 
 func statusCommand() command {
@@ -136,168 +132,4 @@ func (a *app) still(p daemon.Paths) (s *api.Status, err error) {
 		err = nil
 	}
 	return s, errors.Join(lerr, err)
-}
-
-// maxSpent is how many lines say what was spent; --json has all.
-const maxSpent = 5
-
-// spendLines say what was spent on models today, the dearest of all tenants first.
-func spendLines(s *api.Spend) []string {
-	if s == nil {
-		return nil
-	}
-	sum := func(list []kernel.Spend) (micro int64) {
-		for i := range list {
-			micro += list[i].Micro
-		}
-		return micro
-	}
-	out := []string{fmt.Sprintf("on models: %s today, %s this month", story.Dollars(sum(s.Today)), story.Dollars(sum(s.ThisMonth)))}
-	trees := kernel.SpentByTrees(s.Today)
-	for i := range trees[:min(len(trees), maxSpent)] {
-		x := &trees[i]
-		out = append(out, fmt.Sprintf("%s and those within it: %s, %s", clean(x.Agent), story.Dollars(x.Micro), story.Count(int(x.Calls), "call", "calls")))
-	}
-	for i := range s.Today[:min(len(s.Today), maxSpent)] {
-		x := &s.Today[i]
-		of := ""
-		if x.Tenant != holdfast.Local {
-			of = " of " + clean(x.Tenant)
-		}
-		line := fmt.Sprintf("%s%s on %s%s: %s, %s", clean(x.Agent), of, clean(x.Model), prefix(" for ", clean(x.Intent)), story.Dollars(x.Micro), story.Count(int(x.Calls), "call", "calls"))
-		if x.Unpriced > 0 {
-			line += fmt.Sprintf(", %d of them without a price", x.Unpriced)
-		}
-		out = append(out, line)
-	}
-	if more := len(s.Today) - maxSpent; more > 0 {
-		out = append(out, fmt.Sprintf("%d more, %s together: `holdfast status --json`", more, story.Dollars(sum(s.Today[maxSpent:]))))
-	}
-	return out
-}
-
-func (a *app) sayStatus(s *api.Status, up, broken bool) {
-	l, now := a.look(), time.Now()
-	head, mark := "ready", l.mark(holdfast.Allow)
-	switch {
-	case s.Halted:
-		head, mark = "HALTED", l.mark(holdfast.Deny)
-	case broken:
-		head, mark = "NOT READY", l.mark(holdfast.Deny)
-	case len(s.Problems) > 0 || len(s.Goals) > 0:
-		mark = l.mark(holdfast.Hold)
-	}
-	fmt.Fprintf(a.out, "%s %s\n", mark, l.bold(head))
-	var rows [][]string
-	row := func(name, format string, args ...any) {
-		rows = append(rows, []string{"  " + name, fmt.Sprintf(format, args...)})
-	}
-	if s.Halted {
-		row("because", "%s", because(s.Halt, now))
-	}
-	for i := range s.HaltHooks {
-		row("halt hook", "%s", hookLine(&s.HaltHooks[i]))
-	}
-	if up {
-		row("daemon", "process %d, %s, since %s", s.PID, s.Version, s.Since.Format(time.RFC3339))
-	} else {
-		row("daemon", "none answers")
-	}
-	if s.DiskUsed == 0 && s.DiskFree == 0 { // it is not there yet: its disk was not asked
-		row("state", "%s", s.State)
-	} else {
-		row("state", "%s, %s used, %s free", s.State, bytesOf(s.DiskUsed), bytesOf(s.DiskFree))
-	}
-	if up {
-		row("policy", "%s%s", s.Policy[:min(12, len(s.Policy))], prefix(" from ", strings.Join(s.Files, ", ")))
-		row("operators", "%s", or(strings.Join(s.Operator, ", "), "none"))
-	}
-	row("reviews", "%s", story.Count(s.Waiting, "waits", "wait"))
-	within := ""
-	if s.Within > 0 {
-		within = fmt.Sprintf(", and %d within them", s.Within)
-	}
-	row("agents", "%d%s%s", s.Agents, within, prefix(", paused: ", strings.Join(s.Paused, ", ")))
-	for _, name := range slices.Sorted(maps.Keys(s.PausedWhy)) {
-		row("paused", "%s: %s", name, s.PausedWhy[name])
-	}
-	a.rowsOfWatch(row, s.Watch)
-	for _, g := range s.Goals {
-		row("goals", "%s", pausedGoals(&g))
-	}
-	for _, b := range s.Blocked {
-		until := "until a person lifts it"
-		if !b.Until.IsZero() {
-			until = "until " + b.Until.Format(time.RFC3339)
-		}
-		row("blocked", "every agent of tenant %s, %s: %s; `%s` lifts it", clean(b.Tenant), until, clean(b.Budget), a.forState("holdfast budget unblock"))
-	}
-	if s.ChainsEnded > 0 {
-		row("chains", "%d ended by a spent budget", s.ChainsEnded)
-	}
-	for _, f := range s.Flights {
-		row("in flight", "%s by %s, %s", f.Boundary, f.Agent, story.Short(now.Sub(f.Since)))
-	}
-	if s.Executor != "" {
-		row("executor", "%s, code over gRPC", s.Executor)
-	}
-	for _, p := range s.Sandboxes {
-		row("sandbox", "%s", tierWords(p))
-	}
-	if e := s.Egress; e != nil {
-		row("egress", "%s listed, %s served", story.Count(e.Domains, "domain", "domains"), story.Count(e.Runs, "workspace", "workspaces"))
-		for _, x := range e.Listeners {
-			row("egress", "%s speaks for %s%s", x.Address, x.Agent, prefix(", kind ", x.Kind))
-		}
-	}
-	for _, c := range s.Alerts {
-		row("alerts", "%s", alertLine(c))
-	}
-	if s.Tightest != nil {
-		row("budgets", "%s", tightestLine(s.Tightest, now))
-	}
-	for _, line := range spendLines(s.Spend) {
-		row("spent", "%s", line)
-	}
-	for _, name := range slices.Sorted(maps.Keys(s.Servers)) {
-		row("mcp", "%s %s", name, s.Servers[name])
-	}
-	if s.Past != nil {
-		for _, p := range s.Past.Past {
-			how := story.Count(int(p.Entries), "crossing", "crossings") + " within its window"
-			if !p.Ready {
-				how = fmt.Sprintf("being read, %d of %d leaves", s.Past.Read, s.Past.Of)
-				if !s.Past.Until.IsZero() {
-					how += ", ready about " + s.Past.Until.Format(time.RFC3339)
-				}
-			}
-			row("past", "%s (rule %s): %s", p.Text, p.Rule, how)
-		}
-	}
-	for _, t := range s.Ledger {
-		signed := "none signed yet"
-		if !t.At.IsZero() {
-			signed = fmt.Sprintf("the first %d signed %s", t.Signed, story.Ago(t.At, now))
-		}
-		row("ledger", "%s: %s, %s", treeName(t.Tenant), story.Count(t.Leaves, "leaf", "leaves"), signed)
-	}
-	for _, w := range s.Weakened {
-		row("weakened", "%s", w)
-	}
-	for _, w := range s.Problems {
-		row("problem", "%s", w)
-	}
-	table(a.out, rows)
-}
-
-// pausedGoals says that a tenant's goals are paused, and what for.
-func pausedGoals(g *kernel.PausedGoals) string {
-	of := ""
-	if g.Tenant != holdfast.Local {
-		of = " of " + clean(g.Tenant)
-	}
-	if g.Unread {
-		return "refused" + of + ": whether they are paused cannot be read"
-	}
-	return fmt.Sprintf("PAUSED%s since %s; %s to be acknowledged", of, g.Since.Format(time.RFC3339), story.Count(g.Waiting, "violation waits", "violations wait"))
 }
