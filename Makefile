@@ -218,6 +218,9 @@ examples                         peers-mcp
 executorpb                       endure-daemon
 go.mod                           all
 go.sum                           all
+internal/assure                  endure-command
+internal/cli                     endure-command
+internal/feature                 endure-daemon
 internal/frontend/console        endure-daemon
 internal/frontend/egress         endure-egress peers-command
 internal/frontend/mcp            endure-mcp peers-mcp peers-command
@@ -225,6 +228,8 @@ internal/frontend/model/dialect  endure-egress peers-daemon
 internal/kernel                  endure-kernel endure-daemon
 internal/leaf/schema             endure-kernel
 internal/leaf/token              endure-kernel
+internal/observe                 endure-daemon
+internal/policy                  endure-kernel endure-daemon
 internal/policy/constitution     endure-kernel
 internal/policy/history          endure-kernel
 internal/policy/watch            endure-daemon
