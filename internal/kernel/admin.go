@@ -95,18 +95,24 @@ func (k *Kernel) reword(who, why string) (string, string) {
 	return a, b
 }
 
-// haltedMeta says whether the ledger believes that everything is halted.
-const haltedMeta = "halted"
+// setHalted writes down whether everything is halted.
+func setHalted(tx Tx, halted bool) error {
+	_, version, err := haltStates.Find(tx, everything)
+	if err != nil {
+		return err
+	}
+	return haltStates.Put(tx, everything, haltState{halted}, version)
+}
 
 // recordHalt writes the event; where it is not said anew, only once a halt.
 func (k *Kernel) recordHalt(who, why string, cut int, anew bool) error {
 	ctx, cancel := edge()
 	defer cancel()
 	return walError(k.store.Update(ctx, func(tx Tx) error {
-		if v, err := tx.Meta(haltedMeta); err == nil && string(v) == "yes" && !anew {
+		if was, _, err := haltStates.Find(tx, everything); err == nil && was.Halted && !anew {
 			return nil
 		}
-		if err := tx.PutMeta(haltedMeta, []byte("yes")); err != nil {
+		if err := setHalted(tx, true); err != nil {
 			return err
 		}
 		return k.event(tx, Event{Tenant: holdfast.Local, Name: "halted", Who: who, Subject: "everything",
@@ -127,15 +133,12 @@ func (k *Kernel) Lifted() error {
 	defer cancel()
 	found := false
 	err := k.store.Update(ctx, func(tx Tx) error {
-		v, err := tx.Meta(haltedMeta)
-		if errors.Is(err, ErrNotFound) || (err == nil && string(v) != "yes") {
-			return nil
-		}
-		if err != nil {
+		was, _, err := haltStates.Find(tx, everything)
+		if err != nil || !was.Halted {
 			return err
 		}
 		found = true
-		if err := tx.PutMeta(haltedMeta, []byte("no")); err != nil {
+		if err := setHalted(tx, false); err != nil {
 			return err
 		}
 		return k.event(tx, Event{Tenant: holdfast.Local, Name: "halt_latch_removed", Who: "unknown", Subject: "everything",
@@ -160,7 +163,7 @@ func (k *Kernel) Resume(signed operator.Signed) error {
 		if !s.At.After(k.haltedAt(found)) {
 			return &holdfast.Error{Kind: holdfast.KindConflict, Why: "the statement was made before the halt in force", Hint: "say it again"}
 		}
-		if err := tx.PutMeta(haltedMeta, []byte("no")); err != nil {
+		if err := setHalted(tx, false); err != nil {
 			return err
 		}
 		return k.event(tx, Event{Tenant: holdfast.Local, Name: "resumed", Who: s.Reviewer, Subject: "everything", Data: said(s, signed)})

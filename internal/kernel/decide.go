@@ -79,15 +79,11 @@ func (k *Kernel) verifyPerson(signed operator.Signed) (operator.Statement, opera
 
 // once makes a statement worthless for a second use.
 func once(tx Tx, s operator.Statement) error {
-	name := "statement/" + s.ID
-	_, err := tx.Meta(name)
-	if err == nil {
+	err := usedStatements.Insert(tx, s.ID, usedStatement{At: stamp(s.At)})
+	if errors.Is(err, ErrExists) {
 		return &holdfast.Error{Kind: holdfast.KindConflict, Rule: "statement/replayed", Why: "this statement was carried out already", Hint: "say it again"}
 	}
-	if !errors.Is(err, ErrNotFound) {
-		return err
-	}
-	return tx.PutMeta(name, []byte(stamp(s.At)))
+	return err
 }
 
 // decisions is what each act makes of a review.

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
+	"github.com/holdfast-dev/holdfast/internal/leaf/table"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -253,7 +254,8 @@ func TestD21_theIntentFailsWithIt(t *testing.T) {
 			w := newWorld(t, "", func(c *kernel.Config, _ *world) {
 				c.FailIntent = func(tx kernel.Tx, a kernel.Attempt) error {
 					heard = append(heard, a)
-					return errors.Join(tx.PutMeta("intent/"+a.Intent, []byte("failed")), fails)
+					return errors.Join(tx.InsertRow(tableNamed("rule_text"), table.Row{Key: []any{"intent/" +
+						a.Intent}, Doc: []byte("{}")}), fails)
 				}
 			})
 			req := w.req("test/low", `{}`)
@@ -267,7 +269,7 @@ func TestD21_theIntentFailsWithIt(t *testing.T) {
 			if d["intent"] != "intent-7" || d["intent_failed"] != (fails == nil) {
 				t.Errorf("%v", d)
 			}
-			err = w.store.View(t.Context(), func(tx kernel.Tx) error { _, err := tx.Meta("intent/intent-7"); return err })
+			_, err = w.readRow("rule_text", "intent/intent-7")
 			if (err == nil) != (fails == nil) {
 				t.Errorf("what keeps intents wrote: %v", err)
 			}

@@ -163,7 +163,7 @@ func (j *judgement) read(tx Tx) error {
 	if j.req.Boundary != goalrule.Boundary {
 		return nil
 	}
-	j.goals, err = readPause(tx, j.who.Tenant)
+	j.goals, _, err = readPause(tx, j.who.Tenant)
 	return err
 }
 

@@ -4,13 +4,12 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
-	"errors"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/table"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -51,30 +50,38 @@ type Spend struct {
 	Unpriced int64 `json:"unpriced,omitempty"`
 }
 
-// spendRow is a row as it is kept: of which period it is.
+// spendRow is a row as it is kept.
 type spendRow struct {
 	Period string `json:"period"`
-	Spend
+	Agent  string `json:"agent"`
+	Owner  string `json:"owner,omitempty"`
+	Intent string `json:"intent,omitempty"`
+	Model  string `json:"model"`
+
+	Calls      int64 `json:"-" table:"calls,sum"`
+	Estimated  int64 `json:"-" table:"estimated,sum"`
+	Input      int64 `json:"-" table:"input_tokens,sum"`
+	CacheRead  int64 `json:"-" table:"cache_read_tokens,sum"`
+	CacheWrite int64 `json:"-" table:"cache_write_tokens,sum"`
+	Output     int64 `json:"-" table:"output_tokens,sum"`
+	Micro      int64 `json:"-" table:"money_micro,sum"`
+	Unpriced   int64 `json:"-" table:"unpriced,sum"`
 }
 
-// spendIndex is the rows of a period, by their names.
-type spendIndex struct {
-	Period string   `json:"period"`
-	Rows   []string `json:"rows"`
+func (r *spendRow) toSpend(tenant string) Spend {
+	return Spend{Tenant: tenant, Agent: r.Agent, Owner: r.Owner, Intent: r.Intent, Model: r.Model, Calls: r.Calls,
+		Estimated: r.Estimated,
+		Input:     r.Input, CacheRead: r.CacheRead, CacheWrite: r.CacheWrite, Output: r.Output, Micro: r.Micro,
+		Unpriced: r.Unpriced}
 }
 
-// spendPeriods are the periods that a time belongs to, with their places.
-func spendPeriods(at time.Time) [2][2]string {
+// periodsOf are the periods that a time belongs to, with their places.
+func periodsOf(at time.Time) [2][2]string {
 	at = at.UTC()
 	return [2][2]string{
 		{at.Format("2006-01-02"), "day" + string('0'+rune(at.Weekday()))},
 		{at.Format("2006-01"), "month" + at.Format("01")},
 	}
-}
-
-func spendName(tenant, place, row string) string {
-	sum := sha256.Sum256([]byte(tenant))
-	return "spend/" + hex.EncodeToString(sum[:8]) + "/" + place + "/" + row
 }
 
 // spend adds what an entry was charged to the sums.
@@ -91,7 +98,7 @@ func spend(tx Tx, e *ledger.Entry) error {
 	if m.Prices == "" {
 		one.Unpriced = 1
 	}
-	for _, p := range spendPeriods(e.CreatedAt) {
+	for _, p := range periodsOf(e.CreatedAt) {
 		if err := one.add(tx, p[0], p[1]); err != nil {
 			return err
 		}
@@ -101,12 +108,12 @@ func spend(tx Tx, e *ledger.Entry) error {
 
 // add adds s to its row of the period.
 func (s Spend) add(tx Tx, period, place string) error {
-	row, key, err := s.row(tx, period, place)
+	key, err := s.placeRow(tx, period, place)
 	if err != nil {
 		return err
 	}
-	row.plus(&s)
-	return putJSON(tx, spendName(s.Tenant, place, key), row)
+	return spendRows.Add(tx, key, s.Calls, s.Estimated, s.Input, s.CacheRead, s.CacheWrite, s.Output, s.Micro,
+		s.Unpriced)
 }
 
 // plus adds the amounts of other.
@@ -120,56 +127,61 @@ func (s *Spend) plus(other *Spend) {
 	}
 }
 
-// row is the row of the period that s belongs to, made where there is none yet.
-func (s Spend) row(tx Tx, period, place string) (spendRow, string, error) {
-	key := s.key()
-	var row spendRow
-	err := getJSON(tx, spendName(s.Tenant, place, key), &row)
+// placeRow returns the key of the period's row that s belongs to. It inserts the row if it
+// is missing.
+func (s Spend) placeRow(tx Tx, period, place string) (spendKey, error) {
+	key := spendKey{s.Tenant, place, s.key()}
+	row, old, err := spendRows.Find(tx, key)
 	if err != nil || row.Period == period {
-		return row, key, err
+		return key, err
 	}
-	var index spendIndex
-	if err := getJSON(tx, spendName(s.Tenant, place, "index"), &index); err != nil {
-		return row, key, err
+	in := placeKey{s.Tenant, place}
+	now, version, err := spendPeriods.Find(tx, in)
+	if err != nil {
+		return key, err
 	}
-	if index.Period != period {
-		index = spendIndex{Period: period}
+	if now.Period != period {
+		if err := forgetPlace(tx, in); err != nil {
+			return key, err
+		}
+		now, old = spendPeriod{Period: period}, 0
 	}
-	if s.Owner != "" && len(index.Rows) >= maxSpendRows/2 {
+	if s.Owner != "" && now.Rows >= maxSpendRows/2 {
 		s.Agent, s.Owner = s.Owner, "" // it tells no other agent's spend away
-		return s.row(tx, period, place)
+		return s.placeRow(tx, period, place)
 	}
-	if s.Agent != otherRow && len(index.Rows) >= maxSpendRows {
+	if s.Agent != otherRow && now.Rows >= maxSpendRows {
 		s.Agent, s.Intent, s.Model = otherRow, "", otherRow
-		return s.row(tx, period, place)
+		return s.placeRow(tx, period, place)
 	}
-	index.Rows = append(index.Rows, key)
-	row = spendRow{Period: period, Spend: Spend{Tenant: s.Tenant, Agent: s.Agent, Owner: s.Owner, Intent: s.Intent, Model: s.Model}}
-	return row, key, putJSON(tx, spendName(s.Tenant, place, "index"), index)
+	now.Rows++
+	if err := spendPeriods.Put(tx, in, now, version); err != nil {
+		return key, err
+	}
+	return key, spendRows.Put(tx, key, spendRow{Period: period, Agent: s.Agent, Owner: s.Owner, Intent: s.Intent,
+		Model: s.Model}, old)
+}
+
+// placeRows bounds what one place has: the rows of a period, and "other".
+const placeRows = 2 * maxSpendRows
+
+// forgetPlace deletes the rows of a period that is over.
+func forgetPlace(tx Tx, in placeKey) error {
+	var old []spendKey
+	err := spendRows.Scan(tx, table.Range{Prefix: []any{in.Tenant, in.Place}, Limit: placeRows}, func(k spendKey,
+		_ spendRow, _ int64) error {
+		old = append(old, k)
+		return nil
+	})
+	for i := 0; i < len(old) && err == nil; i++ {
+		err = spendRows.Delete(tx, old[i])
+	}
+	return err
 }
 
 func (s Spend) key() string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{s.Agent, s.Intent, s.Model, s.Owner}, "\x00")))
 	return hex.EncodeToString(sum[:16])
-}
-
-func getJSON(tx Tx, name string, v any) error {
-	b, err := tx.Meta(name)
-	if errors.Is(err, ErrNotFound) {
-		return nil
-	}
-	if err == nil {
-		err = json.Unmarshal(b, v)
-	}
-	return err
-}
-
-func putJSON(tx Tx, name string, v any) error {
-	b, err := json.Marshal(v)
-	if err == nil {
-		err = tx.PutMeta(name, b)
-	}
-	return err
 }
 
 // SpendIn is what all tenants have spent on the UTC day and in the month of at, the
@@ -180,7 +192,7 @@ func SpendIn(tx Tx, at time.Time) (day, month []Spend, err error) {
 		return nil, nil, err
 	}
 	out := [2][]Spend{}
-	for i, p := range spendPeriods(at) {
+	for i, p := range periodsOf(at) {
 		for _, h := range heads {
 			one, err := spendIn(tx, h.Tenant, p[0], p[1])
 			if err != nil {
@@ -220,21 +232,15 @@ func dearer(a, b Spend) int {
 }
 
 func spendIn(tx Tx, tenant, period, place string) ([]Spend, error) {
-	var index spendIndex
-	if err := getJSON(tx, spendName(tenant, place, "index"), &index); err != nil || index.Period != period {
-		return nil, err
-	}
 	var out []Spend
-	for _, key := range index.Rows {
-		var row spendRow
-		if err := getJSON(tx, spendName(tenant, place, key), &row); err != nil {
-			return nil, err
+	err := spendRows.Scan(tx, table.Range{Prefix: []any{tenant, place}, Limit: placeRows}, func(_ spendKey,
+		r spendRow, _ int64) error {
+		if r.Period == period {
+			out = append(out, r.toSpend(tenant))
 		}
-		if row.Period == period {
-			out = append(out, row.Spend)
-		}
-	}
-	return out, nil
+		return nil
+	})
+	return out, err
 }
 
 func (s Spend) tokens() int64 {

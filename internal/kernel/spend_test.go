@@ -2,10 +2,8 @@ package kernel_test
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -204,15 +202,9 @@ func TestSpendOfAllTenants(t *testing.T) {
 func TestSpendOfManyWithin(t *testing.T) {
 	w := newWorld(t, "", policy(modelPrices))
 	day := w.now().UTC()
-	sum := sha256.Sum256([]byte(holdfast.Local))
-	name := "spend/" + hex.EncodeToString(sum[:8]) + "/day" + string('0'+rune(day.Weekday())) + "/index"
-	rows, err := json.Marshal(map[string]any{"period": day.Format("2006-01-02"), "rows": make([]string, 500)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.store.Update(t.Context(), func(tx kernel.Tx) error { return tx.PutMeta(name, rows) }); err != nil {
-		t.Fatal(err)
-	}
+	place := "day" + string('0'+rune(day.Weekday()))
+	w.putRow(fmt.Appendf(nil, `{"period":%q,"rows":500}`, day.Format("2006-01-02")), "spend_period",
+		holdfast.Local, place)
 	for _, id := range []string{"a", "b", ""} {
 		r := w.asksModel("m")
 		r.Sub = &holdfast.SubAgent{ID: id}
