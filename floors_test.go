@@ -40,6 +40,7 @@ var sideways = map[[2]string]string{
 	{"internal/leaf/schema", "internal/leaf/excerpt"}:               "an error quotes the place in a document",
 	{"internal/policy/goalrule", "internal/policy/constitution"}:    "a goal's conditions are written in the language of rules",
 	{"internal/policy/history", "internal/policy/constitution"}:     "what rules ask of the past",
+	{"internal/policy/signal", "internal/policy/posture"}:           "an escape names the system call",
 	{"internal/frontend/egress", "internal/frontend/model/dialect"}: "the proxy reads what is asked of a model",
 	{"internal/sandbox/container", "internal/sandbox/copies/image"}: "the tier unpacks images",
 	{"internal/sandbox/container", "internal/sandbox/heir"}:         "what outlives the tier is removed by an heir",

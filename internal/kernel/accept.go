@@ -109,7 +109,7 @@ func (k *Kernel) Accept(signed operator.Signed) (review.Change, error) {
 	defer k.seen.turn.Unlock()
 	var change review.Change
 	var took string
-	s, err := k.personal(signed, operator.Accept, func(tx Tx, s operator.Statement, _ operator.Public) error {
+	s, err := k.runSigned(signed, operator.Accept, func(tx *scope, s operator.Statement, _ operator.Public) error {
 		var err error
 		if change, err = k.changeOf(tx, s.Subject); err != nil {
 			return err

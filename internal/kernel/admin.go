@@ -159,7 +159,7 @@ func (k *Kernel) Resume(signed operator.Signed) error {
 	k.halts.Lock()
 	defer k.halts.Unlock()
 	found, _ := k.latch.Read()
-	s, err := k.personal(signed, operator.Resume, func(tx Tx, s operator.Statement, _ operator.Public) error {
+	s, err := k.runSigned(signed, operator.Resume, func(tx *scope, s operator.Statement, _ operator.Public) error {
 		if !s.At.After(k.haltedAt(found)) {
 			return &holdfast.Error{Kind: holdfast.KindConflict, Why: "the statement was made before the halt in force", Hint: "say it again"}
 		}
@@ -207,8 +207,9 @@ func (k *Kernel) haltedAt(s latch.State) time.Time {
 	return at
 }
 
-// personal carries out one act that needs a person, once, in one transaction.
-func (k *Kernel) personal(signed operator.Signed, act string, do func(Tx, operator.Statement, operator.Public) error) (operator.Statement, error) {
+// runSigned carries out one act that needs a person, once, in one transaction.
+func (k *Kernel) runSigned(signed operator.Signed, act string, do func(*scope, operator.Statement,
+	operator.Public) error) (operator.Statement, error) {
 	s, key, err := k.verifyPerson(signed)
 	if err != nil {
 		return s, err
@@ -218,7 +219,7 @@ func (k *Kernel) personal(signed operator.Signed, act string, do func(Tx, operat
 	}
 	ctx, cancel := edge()
 	defer cancel()
-	err = walError(k.store.Update(ctx, func(tx Tx) error {
+	err = walError(k.runInScope(ctx, func(tx *scope) error {
 		if err := once(tx, s); err != nil {
 			return err
 		}
@@ -307,7 +308,7 @@ func sameTenant(s operator.Statement, tenant string) error {
 // the agent's name, its Value the level, and its Tenant is compared with
 // tenant.
 func (k *Kernel) Trust(tenant string, signed operator.Signed) error {
-	_, err := k.personal(signed, operator.Trust, func(tx Tx, s operator.Statement, _ operator.Public) error {
+	_, err := k.runSigned(signed, operator.Trust, func(tx *scope, s operator.Statement, _ operator.Public) error {
 		if err := sameTenant(s, tenant); err != nil {
 			return err
 		}

@@ -328,7 +328,8 @@ func (k *Kernel) Goals(ctx context.Context, tenant string) (GoalsPause, error) {
 // ConflictError where somebody has acknowledged it already.
 func (k *Kernel) AckGoal(tenant string, signed operator.Signed) (GoalsPause, error) {
 	var p GoalsPause
-	_, err := k.personal(signed, operator.AckGoal, func(tx Tx, s operator.Statement, _ operator.Public) (err error) {
+	_, err := k.runSigned(signed, operator.AckGoal, func(tx *scope, s operator.Statement,
+		_ operator.Public) (err error) {
 		if err := sameTenant(s, tenant); err != nil {
 			return err
 		}
@@ -357,7 +358,7 @@ func (k *Kernel) AckGoal(tenant string, signed operator.Signed) (GoalsPause, err
 // Subject is "goals". While a critical violation is not acknowledged it is a
 // ConflictError.
 func (k *Kernel) ResumeGoals(tenant string, signed operator.Signed) error {
-	_, err := k.personal(signed, operator.ResumeGoals, func(tx Tx, s operator.Statement, _ operator.Public) error {
+	_, err := k.runSigned(signed, operator.ResumeGoals, func(tx *scope, s operator.Statement, _ operator.Public) error {
 		if err := sameTenant(s, tenant); err != nil {
 			return err
 		}

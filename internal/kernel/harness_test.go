@@ -69,7 +69,7 @@ var emptyStore = sync.OnceValue(func() []byte {
 	}
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "holdfast.db")
-	s, err := sqlite.Open(context.Background(), sqlite.Options{Path: path})
+	s, err := sqlite.Open(context.Background(), sqlite.Options{Path: path, Tables: testTables()})
 	if err == nil {
 		err = s.Close()
 	}
@@ -153,7 +153,7 @@ func reopen(t testing.TB, dir, rules string, opts ...option) *world {
 		}
 	}
 	var err error
-	w.store, err = sqlite.Open(t.Context(), sqlite.Options{Path: path, Now: w.now,
+	w.store, err = sqlite.Open(t.Context(), sqlite.Options{Path: path, Now: w.now, Tables: testTables(),
 		Fault: func(step string) error {
 			w.mu.Lock()
 			f := w.fault

@@ -20,9 +20,11 @@ import (
 // first the facts, which were fetched before any gate is asked (D3), then what
 // the gates found. It belongs to one goroutine.
 type judgement struct {
-	k   *Kernel
-	pol *policy
-	req *holdfast.Request
+	k *Kernel
+	// feats is nil if no feature joins crossings.
+	feats *participation
+	pol   *policy
+	req   *holdfast.Request
 	// looks says that nothing is to come of it.
 	looks bool
 	// now is the clock, by which tokens, reviews and limits are judged; at

@@ -135,6 +135,9 @@ func (j *judgement) read(tx Tx) error {
 	if j.revoked, err = tx.Revoked(j.who.Tenant, j.who.TokenID); err != nil {
 		return err
 	}
+	if err := j.joinFeatures(tx); err != nil {
+		return err
+	}
 	if j.mayHold() {
 		r, err := ownReview(tx, j.binding(), j.who.Principal)
 		if err == nil {
@@ -172,7 +175,7 @@ func (j *judgement) mayHold() bool {
 	if j.contract == nil || j.doc == nil {
 		return false
 	}
-	return j.risk() == holdfast.High || j.pol.holds || j.submission != nil && j.pol.asks ||
+	return j.mayHoldByFeature() || j.risk() == holdfast.High || j.pol.holds || j.submission != nil && j.pol.asks ||
 		(j.contract.Confidence != "" && j.contract.Confidence != "none") || j.contract.Judge != ""
 }
 
@@ -231,6 +234,9 @@ func (j *judgement) before() *holdfast.Opinion {
 			return op
 		}
 		if op := j.stopped(); op != nil {
+			return op
+		}
+		if op := j.stopFor(); op != nil {
 			return op
 		}
 	}

@@ -181,7 +181,7 @@ func (j *judgement) remembered() *keptRule {
 
 // useRule looks once more whether the rule holds, and counts its use, in the
 // transaction that begins the crossing.
-func (k *Kernel) useRule(tx Tx, j *judgement) error {
+func (k *Kernel) useRule(tx *scope, j *judgement) error {
 	id := j.byRule.id
 	kept, err := ruleByID(tx, id)
 	if err != nil && !errors.Is(err, ErrNotFound) {
@@ -236,7 +236,7 @@ func noRule(rule, why, hint string) error {
 // does not cover what was approved.
 func (k *Kernel) Remember(signed operator.Signed) (review.Remembered, error) {
 	kept := &keptRule{Word: signed, id: ruleID(signed)}
-	s, err := k.personal(signed, operator.Remember, func(tx Tx, s operator.Statement, key operator.Public) error {
+	s, err := k.runSigned(signed, operator.Remember, func(tx *scope, s operator.Statement, key operator.Public) error {
 		var err error
 		if kept.rule, err = review.ParseRule(s.Value); err != nil {
 			return err
@@ -400,7 +400,7 @@ func (k *Kernel) stillKept(tx Tx, all []string) ([]string, error) {
 func (k *Kernel) Forget(signed operator.Signed) (review.Remembered, error) {
 	var kept *keptRule
 	var use ruleUse
-	_, err := k.personal(signed, operator.Forget, func(tx Tx, s operator.Statement, _ operator.Public) error {
+	_, err := k.runSigned(signed, operator.Forget, func(tx *scope, s operator.Statement, _ operator.Public) error {
 		var err error
 		kept, err = ruleByID(tx, s.Subject)
 		if errors.Is(err, ErrNotFound) {

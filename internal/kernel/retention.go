@@ -3,6 +3,7 @@ package kernel
 import (
 	"context"
 	"errors"
+	"github.com/holdfast-dev/holdfast/internal/policy/signal"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -58,13 +59,18 @@ func (k *Kernel) eraseIn(ctx context.Context, h ledger.Head, before time.Time) e
 		}
 		return err
 	}
-	return walError(k.store.Update(ctx, func(tx Tx) error {
+	return walError(k.runInScope(ctx, func(tx *scope) error {
 		if parts > 0 {
 			if err := tx.EraseParts(h.Tenant, from, to); err != nil {
 				return err
 			}
-			if err := k.event(tx, Event{Tenant: h.Tenant, Name: "parts_erased", Who: "holdfast", Subject: "retention",
-				Data: map[string]any{"from": from, "to": to, "parts": parts}}); err != nil {
+			data, err := tx.raiseSignal(signal.PartsErased{Tenant: h.Tenant, From: from, To: to})
+			if err != nil {
+				return err
+			}
+			data["from"], data["to"], data["parts"] = from, to, parts
+			if err := k.event(tx, Event{Tenant: h.Tenant, Name: "parts_erased", Who: "holdfast",
+				Subject: "retention", Data: data}); err != nil {
 				return err
 			}
 		}

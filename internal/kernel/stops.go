@@ -143,10 +143,11 @@ func (b *blocks) of(tenant string, now time.Time) (Block, bool) {
 func (k *Kernel) readStops(ctx context.Context) error {
 	return k.store.View(ctx, func(tx Tx) error {
 		all, err := readBlocks(tx)
-		if err == nil {
-			k.blocks.set(all)
+		if err != nil {
+			return err
 		}
-		return err
+		k.blocks.set(all)
+		return k.loadStops(tx)
 	})
 }
 
@@ -199,6 +200,9 @@ func stillGoing(tx Tx, j *judgement) error {
 	if op := j.stopped(); op != nil {
 		return &errRefused{*op}
 	}
+	if op := j.stopFor(); op != nil {
+		return &errRefused{*op}
+	}
 	return nil
 }
 
@@ -219,7 +223,7 @@ func (k *Kernel) UnblockTenant(tenant string, signed operator.Signed) (Block, er
 	var lifted Block
 	var was undo
 	of := cmp.Or(tenant, holdfast.Local)
-	_, err := k.personal(signed, operator.Unblock, func(tx Tx, s operator.Statement, _ operator.Public) error {
+	_, err := k.runSigned(signed, operator.Unblock, func(tx *scope, s operator.Statement, _ operator.Public) error {
 		if err := sameTenant(s, tenant); err != nil {
 			return err
 		}

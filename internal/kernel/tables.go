@@ -42,6 +42,7 @@ var (
 // Tables returns the descriptions of the kernel's own tables, for the store.
 func Tables() []*table.Def {
 	return []*table.Def{
+		stopRows.Def(), taskRows.Def(),
 		usedStatements.Def(), haltStates.Def(),
 		rememberedRules.Def(), ruleUses.Def(), callersRules.Def(), tenantsRules.Def(), ruleTexts.Def(),
 		subAgents.Def(), goalsPauses.Def(), erasedParts.Def(),
