@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/feature"
 	"github.com/holdfast-dev/holdfast/internal/feature/keyset"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
@@ -179,7 +180,7 @@ func (d *Daemon) openParts(ctx context.Context, keys *Keys) (err error) {
 	if d.signer, err = ledger.ParseSigner(keys.Ledger); err != nil {
 		return err
 	}
-	if d.store, err = sqlite.Open(ctx, sqlite.Options{Path: d.Paths.DB}); err != nil {
+	if d.store, err = sqlite.Open(ctx, sqlite.Options{Path: d.Paths.DB, Tables: feature.Tables()}); err != nil {
 		return err
 	}
 	if err = notCutBack(ctx, d.store, d.signer.Verifier()); err != nil {
@@ -232,7 +233,7 @@ func (d *Daemon) kernelConfig(seal *sealer, markKey []byte) kernel.Config {
 		Store: d.store, Latch: d.latch, Verifier: d.verifies, Redact: d.engine, Sealer: seal,
 		Policy: d.own(d.loaded), Operator: d.operators, Runtime: d.Runtime(), Disabled: d.disabled(),
 		Notify: d.notice, Refused: d.keepRefused, Observer: observers{d.metrics, d.watching}, Versions: &d.snapshots,
-		Log: d.log, Tracer: d.tele.Tracer(), MarkKey: markKey,
+		Log: d.log, Tracer: d.tele.Tracer(), MarkKey: markKey, Features: feature.All(),
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/feature"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/durable"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
@@ -225,7 +226,7 @@ func unlooked(err error) bool {
 // verified reads what stands on the disk: the store that writes knows its heads by
 // heart.
 func (d *Daemon) verified(ctx context.Context) error {
-	disk, err := sqlite.Open(ctx, sqlite.Options{Path: d.Paths.DB, ReadOnly: true})
+	disk, err := sqlite.Open(ctx, sqlite.Options{Path: d.Paths.DB, ReadOnly: true, Tables: feature.Tables()})
 	if err != nil {
 		return err
 	}

@@ -66,7 +66,7 @@ func TestAttackStore_word_of_another_review(t *testing.T) {
 
 // tableNamed returns a table of the kernel.
 func tableNamed(name string) *table.Def {
-	all := kernel.Tables()
+	all := append(kernel.Tables(), testTables()...)
 	return all[slices.IndexFunc(all, func(d *table.Def) bool { return d.Name == name })]
 }
 

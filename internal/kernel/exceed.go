@@ -50,18 +50,19 @@ func (j *judgement) readGrants(tx Tx) error {
 		if d.Exceed != budget.PauseAgent {
 			continue
 		}
-		g, err := readGrant(tx, d)
+		g, err := ReadGrant(tx, d)
 		if err != nil {
 			return err
 		}
 		if g > 0 {
-			d.Limit = addCapped(d.Limit, g)
+			d.Limit = budget.AddCapped(d.Limit, g)
 		}
 	}
 	return nil
 }
 
-func readGrant(tx Tx, d *budget.Draw) (int64, error) {
+// ReadGrant returns what people have added to the limit of a counter in its window.
+func ReadGrant(tx Reader, d *budget.Draw) (int64, error) {
 	g, _, err := budgetGrants.Find(tx, counterKey(d.Key))
 	switch {
 	case err != nil:
@@ -116,8 +117,8 @@ func (j *judgement) limited(tx Tx, d budget.Draw) (budget.Draw, error) {
 	if d.Exceed != budget.PauseAgent {
 		return d, nil
 	}
-	g, err := readGrant(tx, &d)
-	d.Limit = addCapped(j.pol.amount(d), g)
+	g, err := ReadGrant(tx, &d)
+	d.Limit = budget.AddCapped(j.pol.amount(d), g)
 	return d, err
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/feature"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/table"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
@@ -43,7 +44,7 @@ type probeRow struct {
 var probeRows = table.New[probeKey, probeRow]("test_probe", table.Options{Gates: true})
 
 // testTables returns the tables of the features that tests have.
-func testTables() []*table.Def { return []*table.Def{probeRows.Def()} }
+func testTables() []*table.Def { return append(feature.Tables(), probeRows.Def()) }
 
 // with adds the feature to the kernel.
 func withFeature(p *probe) option {
@@ -53,7 +54,7 @@ func withFeature(p *probe) option {
 }
 
 func (p *probe) Spec() kernel.Spec {
-	return kernel.Spec{Name: "probe", Tables: testTables(), Gates: p.gates}
+	return kernel.Spec{Name: "probe", Tables: []*table.Def{probeRows.Def()}, Gates: p.gates}
 }
 
 func (p *probe) Join(r kernel.Reader, v *kernel.View) (kernel.Part, error) {

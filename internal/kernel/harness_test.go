@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/feature"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
@@ -191,6 +192,7 @@ func reopen(t testing.TB, dir, rules string, opts ...option) *world {
 	cfg := kernel.Config{Store: w.store, Latch: w.latch, Verifier: verifier, Redact: engine, Sealer: testSealer(t), Policy: w.policy,
 		Operator: func() []operator.Public { _, pub := keys(); return []operator.Public{pub} }, Runtime: runtimeID, Now: w.now,
 		Notify: func(n kernel.Notice) { w.mu.Lock(); w.notices = append(w.notices, n); w.mu.Unlock() }}
+	cfg.Features = feature.All()
 	for _, o := range opts {
 		o(&cfg, w)
 	}

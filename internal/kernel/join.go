@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/table"
+	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -87,7 +88,7 @@ func (j *judgement) addClaims(feature string, c Claims) error {
 		}
 		for i := range j.draws {
 			if d := &j.draws[i]; d.Key == r.Key && d.Window == r.Window {
-				d.Limit = addCapped(d.Limit, r.Amount)
+				d.Limit = budget.AddCapped(d.Limit, r.Amount)
 			}
 		}
 	}

@@ -202,9 +202,6 @@ func (c *crossing) close(end *ending) error {
 			if err := tx.Settle(j.draws, used); err != nil {
 				return err
 			}
-			if err := spend(tx, e); err != nil {
-				return err
-			}
 			if err := k.settledBeyond(tx, j, used); err != nil {
 				return err
 			}

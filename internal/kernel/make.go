@@ -112,11 +112,11 @@ func (k *Kernel) limits(j *judgement) []budget.Limit {
 	if j.consumes()[holdfast.Iterations] == 0 {
 		return j.pol.Limits
 	}
-	return append([]budget.Limit{j.pol.iterations(j.who.Kind)}, j.pol.Limits...)
+	return append([]budget.Limit{j.pol.IterationLimit(j.who.Kind)}, j.pol.Limits...)
 }
 
-// iterations is how many steps a session of that kind of agent has (D41).
-func (p *Policy) iterations(kind string) budget.Limit {
+// IterationLimit returns the limit on the steps of a session of that kind of agent (D41).
+func (p *Policy) IterationLimit(kind string) budget.Limit {
 	l := budget.Limit{Scope: budget.Session, Resource: holdfast.Iterations, Amount: defaultIterations, Source: "built in for unknown kinds"}
 	if k, ok := p.Kinds[kind]; ok {
 		l.Amount, l.Source = k.Iterations, "kind "+kind

@@ -85,9 +85,6 @@ func (k *Kernel) closeUnknown(s ledger.Stored) error {
 		if err := k.appendEntry(tx, e, leaf); err != nil {
 			return err
 		}
-		if err := spend(tx, e); err != nil {
-			return err
-		}
 		return tx.runEntryHooks(nil, e)
 	}))
 	if c := k.policy.Load().find(b.Boundary); err == nil && c != nil && c.OnError == OnErrorRollback {

@@ -28,9 +28,6 @@ var (
 
 	judgeScores = table.New[string, scoreShelf]("judge_score", table.Options{Key: "place"})
 
-	spendRows    = table.New[spendKey, spendRow]("spend", table.Options{})
-	spendPeriods = table.New[placeKey, spendPeriod]("spend_period", table.Options{})
-
 	budgetGrants    = table.New[string, granted]("budget_grant", table.Options{Key: "counter", Gates: true})
 	budgetAsked     = table.New[string, askedReview]("budget_asked", table.Options{Key: "counter"})
 	budgetQuestions = table.New[string, spentQuestion]("budget_question", table.Options{Key: "review"})
@@ -48,7 +45,6 @@ func Tables() []*table.Def {
 		subAgents.Def(), goalsPauses.Def(), erasedParts.Def(),
 		toolPins.Def(), toolSights.Def(), toolCounts.Def(),
 		judgeScores.Def(),
-		spendRows.Def(), spendPeriods.Def(),
 		budgetGrants.Def(), budgetAsked.Def(), budgetQuestions.Def(), budgetBlocks.Def(), endedChains.Def(),
 		chainCounts.Def(),
 	}
@@ -109,26 +105,6 @@ type toolCount struct {
 // scoreShelf is the scores in one place, the oldest first.
 type scoreShelf struct {
 	Kept []scoreKept `json:"kept"`
-}
-
-// spendKey is one sum: the tenant's, in the place of a period, of one agent, intent and
-// model, whose names are hashed.
-type spendKey struct {
-	Tenant string `table:"tenant"`
-	Place  string `table:"place"`
-	Of     string `table:"of"`
-}
-
-// placeKey is one place of a tenant's periods.
-type placeKey struct {
-	Tenant string `table:"tenant"`
-	Place  string `table:"place"`
-}
-
-// spendPeriod is which period a place has now, and how many sums.
-type spendPeriod struct {
-	Period string `json:"period"`
-	Rows   int    `json:"rows"`
 }
 
 // askedReview is the review of a spent counter.

@@ -11,7 +11,7 @@ import (
 	"sync"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/feature/survey"
 	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
 )
 
@@ -29,7 +29,7 @@ type Server struct {
 	Backup     func(ctx context.Context, file string) error
 	Checkpoint func(context.Context) (int, error)
 	// Budgets says how budgets stand.
-	Budgets func(context.Context, kernel.StandingAsk) (kernel.Standings, error)
+	Budgets func(context.Context, survey.Ask) (survey.Standings, error)
 	// TestAlerts sends a test through the channel of that name, or through all.
 	TestAlerts func(ctx context.Context, channel string) ([]AlertTried, error)
 	// Drained waits until the crossings that a halt cut are recorded, and

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/feature"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/store/storetest"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -17,7 +18,7 @@ import (
 // TestDeclaredTablesAreThoseOfVersion3: the tables that a migration made have the columns
 // that the code declares today.
 func TestDeclaredTablesAreThoseOfVersion3(t *testing.T) {
-	tables, err := newRowTables(nil)
+	tables, err := newRowTables(feature.Tables())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,11 +172,11 @@ func metaValues() (values, rows map[string]string) {
 	return values, rows
 }
 
-// allRows reads every row of every table of the kernel.
+// allRows reads every row of every table.
 func allRows(t *testing.T, s *Store) map[string]string {
 	t.Helper()
 	out := make(map[string]string)
-	for _, d := range kernel.Tables() {
+	for d := range s.tables {
 		rows, err := readRows(s, s.side, d, rangeOf(1000))
 		if err != nil {
 			t.Fatal(err)
@@ -199,7 +200,7 @@ func TestMigrationFromVersion2(t *testing.T) {
 		!strings.Contains(err.Error(), "holdfast up") {
 		t.Errorf("a reader of the version before: %v", err)
 	}
-	s, err := Open(t.Context(), Options{Path: path})
+	s, err := Open(t.Context(), Options{Path: path, Tables: feature.Tables()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -138,7 +138,7 @@ func newRowTables(defs []*table.Def) (map[*table.Def]*rowTable, error) {
 func laterObjects(tables map[*table.Def]*rowTable) map[string]object {
 	out := make(map[string]object)
 	for _, t := range tables {
-		if strings.Contains(schema3, "CREATE TABLE "+tableName(t.def)+" (") {
+		if inSchema3(tableName(t.def)) {
 			continue
 		}
 		for _, o := range t.objects {
@@ -161,7 +161,7 @@ func createTables(c *conn, tables map[*table.Def]*rowTable, readOnly bool) error
 		names[tableName(d)] = true
 	}
 	for _, name := range slices.Sorted(maps.Keys(have)) {
-		if have[name].kind == "table" && strings.HasPrefix(name, rowPrefix) && !names[name] {
+		if have[name].kind == "table" && strings.HasPrefix(name, rowPrefix) && !names[name] && !inSchema3(name) {
 			return fmt.Errorf("%w: the file has the table %.80q, which this Holdfast does not know; hint: use the Holdfast that wrote it, or a newer one", kernel.ErrNewer, name)
 		}
 	}
@@ -192,3 +192,7 @@ func createTables(c *conn, tables map[*table.Def]*rowTable, readOnly bool) error
 func compareObjects(a, b object) int {
 	return cmp.Or(strings.Compare(b.kind, a.kind), strings.Compare(a.name, b.name))
 }
+
+// inSchema3 reports whether version 3 of the schema makes the table. It is there whether or
+// not this Holdfast declares it.
+func inSchema3(name string) bool { return strings.Contains(schema3, "CREATE TABLE "+name+" (") }

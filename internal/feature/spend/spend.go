@@ -1,4 +1,5 @@
-package kernel
+// Package spend sums what agents have spent on models, in the transaction of each entry.
+package spend
 
 import (
 	"cmp"
@@ -9,7 +10,9 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/table"
+	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -26,8 +29,8 @@ const maxSpendRows = 1000
 // otherRow stands for whom there was no room.
 const otherRow = "other"
 
-// Spend is what was spent on one model by one agent for one intent in a period.
-type Spend struct {
+// Sum is what was spent on one model by one agent for one intent in a period.
+type Sum struct {
 	Tenant string `json:"tenant_id"`
 	// Agent is who asked. Owner is the agent within which that is, empty of one that
 	// has tokens of its own: what an agent has spent is the sum of its rows and of
@@ -68,8 +71,8 @@ type spendRow struct {
 	Unpriced   int64 `json:"-" table:"unpriced,sum"`
 }
 
-func (r *spendRow) toSpend(tenant string) Spend {
-	return Spend{Tenant: tenant, Agent: r.Agent, Owner: r.Owner, Intent: r.Intent, Model: r.Model, Calls: r.Calls,
+func (r *spendRow) toSum(tenant string) Sum {
+	return Sum{Tenant: tenant, Agent: r.Agent, Owner: r.Owner, Intent: r.Intent, Model: r.Model, Calls: r.Calls,
 		Estimated: r.Estimated,
 		Input:     r.Input, CacheRead: r.CacheRead, CacheWrite: r.CacheWrite, Output: r.Output, Micro: r.Micro,
 		Unpriced: r.Unpriced}
@@ -84,14 +87,15 @@ func periodsOf(at time.Time) [2][2]string {
 	}
 }
 
-// spend adds what an entry was charged to the sums.
-func spend(tx Tx, e *ledger.Entry) error {
+// add adds what an entry was charged to the sums.
+func addEntry(tx table.Writer, e *ledger.Entry) error {
 	m := e.Model
 	if m == nil || e.Unstarted || m.How == "unstarted" {
 		return nil
 	}
-	one := Spend{Tenant: e.TenantID, Agent: e.Agent, Owner: e.Owner, Intent: e.Intent, Model: m.Model, Calls: 1, Input: m.Input, CacheRead: m.CacheRead,
-		CacheWrite: addCapped(m.CacheWrite, m.CacheWriteLong), Output: m.Output, Micro: m.Micro}
+	one := Sum{Tenant: e.TenantID, Agent: e.Agent, Owner: e.Owner, Intent: e.Intent, Model: m.Model, Calls: 1,
+		Input: m.Input, CacheRead: m.CacheRead,
+		CacheWrite: budget.AddCapped(m.CacheWrite, m.CacheWriteLong), Output: m.Output, Micro: m.Micro}
 	if m.How != holdfast.UsageComplete {
 		one.Estimated = 1
 	}
@@ -107,7 +111,7 @@ func spend(tx Tx, e *ledger.Entry) error {
 }
 
 // add adds s to its row of the period.
-func (s Spend) add(tx Tx, period, place string) error {
+func (s Sum) add(tx table.Writer, period, place string) error {
 	key, err := s.placeRow(tx, period, place)
 	if err != nil {
 		return err
@@ -117,19 +121,19 @@ func (s Spend) add(tx Tx, period, place string) error {
 }
 
 // plus adds the amounts of other.
-func (s *Spend) plus(other *Spend) {
+func (s *Sum) plus(other *Sum) {
 	for _, sum := range [...]struct {
 		to *int64
 		n  int64
 	}{{&s.Calls, other.Calls}, {&s.Estimated, other.Estimated}, {&s.Input, other.Input}, {&s.CacheRead, other.CacheRead}, {&s.CacheWrite, other.CacheWrite},
 		{&s.Output, other.Output}, {&s.Micro, other.Micro}, {&s.Unpriced, other.Unpriced}} {
-		*sum.to = addCapped(*sum.to, sum.n)
+		*sum.to = budget.AddCapped(*sum.to, sum.n)
 	}
 }
 
 // placeRow returns the key of the period's row that s belongs to. It inserts the row if it
 // is missing.
-func (s Spend) placeRow(tx Tx, period, place string) (spendKey, error) {
+func (s Sum) placeRow(tx table.Writer, period, place string) (spendKey, error) {
 	key := spendKey{s.Tenant, place, s.key()}
 	row, old, err := spendRows.Find(tx, key)
 	if err != nil || row.Period == period {
@@ -166,7 +170,7 @@ func (s Spend) placeRow(tx Tx, period, place string) (spendKey, error) {
 const placeRows = 2 * maxSpendRows
 
 // forgetPlace deletes the rows of a period that is over.
-func forgetPlace(tx Tx, in placeKey) error {
+func forgetPlace(tx table.Writer, in placeKey) error {
 	var old []spendKey
 	err := spendRows.Scan(tx, table.Range{Prefix: []any{in.Tenant, in.Place}, Limit: placeRows}, func(k spendKey,
 		_ spendRow, _ int64) error {
@@ -179,22 +183,22 @@ func forgetPlace(tx Tx, in placeKey) error {
 	return err
 }
 
-func (s Spend) key() string {
+func (s Sum) key() string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{s.Agent, s.Intent, s.Model, s.Owner}, "\x00")))
 	return hex.EncodeToString(sum[:16])
 }
 
-// SpendIn is what all tenants have spent on the UTC day and in the month of at, the
+// Read is what all tenants have spent on the UTC day and in the month of at, the
 // dearest of all of them first.
-func SpendIn(tx Tx, at time.Time) (day, month []Spend, err error) {
+func Read(tx kernel.Reader, at time.Time) (day, month []Sum, err error) {
 	heads, err := tx.Heads()
 	if err != nil {
 		return nil, nil, err
 	}
-	out := [2][]Spend{}
+	out := [2][]Sum{}
 	for i, p := range periodsOf(at) {
 		for _, h := range heads {
-			one, err := spendIn(tx, h.Tenant, p[0], p[1])
+			one, err := readPlace(tx, h.Tenant, p[0], p[1])
 			if err != nil {
 				return nil, nil, err
 			}
@@ -205,13 +209,16 @@ func SpendIn(tx Tx, at time.Time) (day, month []Spend, err error) {
 	return out[0], out[1], nil
 }
 
-// SpentByTrees is, of each agent with others within it in rows, what all of them have
+// ByTrees is, of each agent with others within it in rows, what all of them have
 // spent together, the dearest first: one row for each, without intent and model.
-func SpentByTrees(rows []Spend) []Spend {
-	var out []Spend
+func ByTrees(rows []Sum) []Sum {
+	var out []Sum
 	for _, x := range rows {
-		if x.Owner != "" && !slices.ContainsFunc(out, func(s Spend) bool { return s.Tenant == x.Tenant && s.Agent == x.Owner }) {
-			out = append(out, Spend{Tenant: x.Tenant, Agent: x.Owner})
+		if x.Owner != "" && !slices.ContainsFunc(out, func(s Sum) bool {
+			return s.Tenant == x.Tenant &&
+				s.Agent == x.Owner
+		}) {
+			out = append(out, Sum{Tenant: x.Tenant, Agent: x.Owner})
 		}
 	}
 	for i := range out {
@@ -226,23 +233,23 @@ func SpentByTrees(rows []Spend) []Spend {
 }
 
 // dearer sorts what cost more before what cost less.
-func dearer(a, b Spend) int {
+func dearer(a, b Sum) int {
 	return cmp.Or(cmp.Compare(b.Micro, a.Micro), cmp.Compare(b.tokens(), a.tokens()), cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Agent, b.Agent),
 		cmp.Compare(a.Intent, b.Intent), cmp.Compare(a.Model, b.Model))
 }
 
-func spendIn(tx Tx, tenant, period, place string) ([]Spend, error) {
-	var out []Spend
+func readPlace(tx kernel.Reader, tenant, period, place string) ([]Sum, error) {
+	var out []Sum
 	err := spendRows.Scan(tx, table.Range{Prefix: []any{tenant, place}, Limit: placeRows}, func(_ spendKey,
 		r spendRow, _ int64) error {
 		if r.Period == period {
-			out = append(out, r.toSpend(tenant))
+			out = append(out, r.toSum(tenant))
 		}
 		return nil
 	})
 	return out, err
 }
 
-func (s Spend) tokens() int64 {
+func (s Sum) tokens() int64 {
 	return holdfast.Tokens{Input: s.Input, CacheRead: s.CacheRead, CacheWrite: s.CacheWrite, Output: s.Output}.All()
 }

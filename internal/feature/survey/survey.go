@@ -1,4 +1,4 @@
-package kernel
+package survey
 
 import (
 	"cmp"
@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -18,9 +20,9 @@ const lookedBack = 500
 
 // survey finds how one tenant's budgets stand.
 type survey struct {
-	tx     Tx
-	p      *Policy
-	ask    StandingAsk
+	tx     kernel.Reader
+	p      *kernel.Policy
+	ask    Ask
 	now    time.Time
 	tenant string
 	out    *Standings
@@ -82,7 +84,9 @@ func (s *survey) whom() error {
 	}
 	a, known := s.agents[s.ask.Agent]
 	if !known {
-		return &holdfast.Error{Kind: holdfast.KindNotFound, Why: "there is no agent " + shownAgent(s.ask.Agent) + " of tenant " + s.tenant, Hint: "`holdfast agent ls` lists those that were seen", Err: ErrNotFound}
+		return &holdfast.Error{Kind: holdfast.KindNotFound, Why: "there is no agent " + excerpt.Of(s.ask.Agent,
+			maxAgentName) + " of tenant " + s.tenant, Hint: "`holdfast agent ls` lists those that were seen",
+			Err: kernel.ErrNotFound}
 	}
 	s.agent, s.base = a, cmp.Or(a.Owner, a.Name)
 	return nil
@@ -138,7 +142,7 @@ func (s *survey) reserved() error {
 		s.drew(b)
 		for _, d := range b.Draws {
 			at := windowOf{d.Key, d.Window}
-			s.held[at] = addCapped(s.held[at], d.Amount)
+			s.held[at] = budget.AddCapped(s.held[at], d.Amount)
 		}
 		return nil
 	})
@@ -221,7 +225,7 @@ func (s *survey) limits() []*budget.Limit {
 		out = append(out, &s.p.Limits[i])
 	}
 	for _, kind := range s.kinds() {
-		out = append(out, new(s.p.iterations(kind)))
+		out = append(out, new(s.p.IterationLimit(kind)))
 	}
 	return out
 }
@@ -241,7 +245,7 @@ func (s *survey) limit(key string, h *budget.Held) *budget.Limit {
 	if !known {
 		kind = s.agents[h.Agent].Kind
 	}
-	if l := s.p.iterations(kind); l.Holds(h) && (out == nil || l.Amount < out.Amount) {
+	if l := s.p.IterationLimit(kind); l.Holds(h) && (out == nil || l.Amount < out.Amount) {
 		out = &l
 	}
 	return out
@@ -297,12 +301,12 @@ func (s *survey) add(r row) {
 func (s *survey) fill(row *Standing, l *budget.Limit, d budget.Draw, c budget.Counter, held int64, bad bool) {
 	row.Limit = l.Amount
 	if l.Exceed == budget.PauseAgent {
-		g, err := readGrant(s.tx, &d)
+		g, err := kernel.ReadGrant(s.tx, &d)
 		if err != nil {
 			row.Unknown = "what people granted cannot be read"
 			return
 		}
-		row.Limit, row.Granted = addCapped(row.Limit, g), g
+		row.Limit, row.Granted = budget.AddCapped(row.Limit, g), g
 	}
 	switch {
 	case bad:
@@ -363,7 +367,7 @@ func (s *survey) whoseIs(l *budget.Limit) budget.Held {
 	case l.Match != "" && l.Match != "*":
 		h.Of = l.Match
 		if a := s.agents[l.Match]; l.Scope == budget.Agent && a.Owner != "" {
-			h.Of = a.Owner + "\x00" + idOf(&a)
+			h.Of = a.Owner + "\x00" + strings.TrimPrefix(a.Name, a.Owner+"/")
 		}
 	case s.ask.Agent != "" && l.Scope == budget.Agent:
 		h.Of = s.base

@@ -1,4 +1,5 @@
-package kernel
+// Package survey finds what is used, reserved and left under each limit of a budget.
+package survey
 
 import (
 	"cmp"
@@ -7,9 +8,13 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
+
+// maxAgentName bounds the name of an agent in a message: an agent's, and the ID of a sub-agent.
+const maxAgentName = 64 + 1 + 64
 
 // How budgets stand is kept nowhere of its own: a counter holds what was used and
 // what is reserved together, and the begins without an entry say how much of it is
@@ -82,8 +87,8 @@ type Standings struct {
 	More int        `json:"more,omitempty"`
 }
 
-// StandingAsk says which budgets are asked for.
-type StandingAsk struct {
+// Ask says which budgets are asked for.
+type Ask struct {
 	Tenant string // empty is every tenant
 	// Agent is one with tokens of its own, or AGENT/ID of one within it: those that
 	// its requests draw on, of intents and chains as far as its newest records tell.
@@ -93,9 +98,9 @@ type StandingAsk struct {
 	Live bool
 }
 
-// StandingsIn is how the budgets of a policy stand. An agent that is not known is
-// ErrNotFound.
-func StandingsIn(tx Tx, p *Policy, ask StandingAsk, now time.Time) (Standings, error) {
+// Read returns the budgets of a policy at a time. For an unknown agent the error is
+// kernel.ErrNotFound.
+func Read(tx kernel.Reader, p *kernel.Policy, ask Ask, now time.Time) (Standings, error) {
 	out := Standings{At: now.UTC(), Policy: p.Version, Rows: []Standing{}}
 	heads, err := tx.Heads()
 	if err != nil {
