@@ -54,32 +54,6 @@ func (x *scanner) clock(i int) bool {
 	return c == ' ' || c == 'T' || c == ':' || c == '"'
 }
 
-// name finds the name that ends before i, over blanks and a closing quote.
-func (x *scanner) name(i int) (start, end int) {
-	e := i
-	for n := 0; n < 3 && x.is(e-1, isBlank); n++ {
-		e--
-	}
-	if endsMask(x.s[:e]) {
-		return e, e
-	}
-	if e > 0 && (isQuote(x.s[e-1]) || x.s[e-1] == ']') {
-		for e--; e > 0 && i-e < 8 && x.s[e-1] == '\\'; {
-			e--
-		}
-		if e > 0 && isQuote(x.s[e-1]) {
-			e--
-		}
-	}
-	b := e
-	for b > 0 && e-b < 64 && class[x.s[b-1]]&isIdent != 0 {
-		b--
-	}
-	return b, e
-}
-
-func isQuote(c byte) bool { return c == '"' || c == '\'' || c == '`' }
-
 // assigned masks the value behind the sign at i.
 func (x *scanner) assigned(i, w int, k kind, sep byte, name int) int {
 	v := i + w

@@ -86,15 +86,6 @@ func isBech32(s []byte, one int) bool {
 	return cases&isLetter != isLetter && (sum == 1 || sum == 0x2bc830a3)
 }
 
-func indexByte(s string, c byte) int {
-	for i := range len(s) {
-		if s[i] == c {
-			return i
-		}
-	}
-	return -1
-}
-
 // isChecksummed says whether the capitals among 40 hexadecimal digits are
 // those of EIP-55: where the Keccak-256 of the small letters has an 8 or more.
 func isChecksummed(d []byte) bool {

@@ -120,14 +120,6 @@ func escape(s []byte) (rune, int) {
 	}
 }
 
-func hexByte(s []byte, i int) (byte, bool) {
-	if len(s) < i+2 {
-		return 0, false
-	}
-	hi, lo := unhex(s[i]), unhex(s[i+1])
-	return hi<<4 | lo, hi < 16 && lo < 16
-}
-
 // percentU reads %u0041.
 func percentU(s []byte) (rune, int) {
 	if len(s) < 6 || s[1]|0x20 != 'u' {

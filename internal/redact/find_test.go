@@ -14,7 +14,7 @@ import (
 // plainly reads s as run does, but stops at every trigger, judges every run of
 // digits, and remembers nothing of the words and the groups before it.
 func plainly(s []byte, last bool) scanner {
-	x := scanner{state: state{s: s, last: last}}
+	x := scanner{state: state{cursor: cursor{s: s}, last: last}}
 	for i := 0; i < len(s); {
 		if !trigger[s[i]] {
 			i++
@@ -37,7 +37,7 @@ func plainly(s []byte, last bool) scanner {
 // missesNothing asks that run finds what plainly finds.
 func missesNothing(t testing.TB, s []byte, last bool) {
 	t.Helper()
-	got, want := scanner{state: state{s: s, last: last}}, plainly(s, last)
+	got, want := scanner{state: state{cursor: cursor{s: s}, last: last}}, plainly(s, last)
 	got.run()
 	if !slices.Equal(got.spans, want.spans) || got.low != want.low || got.joined != want.joined {
 		t.Fatalf("%.600q\n got %v\nwant %v", s, got.spans, want.spans)

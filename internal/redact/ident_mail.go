@@ -35,24 +35,6 @@ func (x *scanner) user(l, i int) []byte {
 	return x.s[l:i]
 }
 
-// mark returns the size of the sign at i that no address has in it, or 0: the
-// quotes, arrows and blanks of typography, the punctuation of Chinese and
-// Japanese, a byte order mark.
-func mark(s []byte, i int) int {
-	switch c := s[i]; {
-	case c < 0xc2:
-		return 0
-	case c == 0xc2:
-		return 2
-	case i+2 >= len(s):
-		return 0
-	case c == 0xe2, c == 0xe3 && s[i+1] == 0x80, c == 0xef && s[i+1] == 0xbb && s[i+2] == 0xbf,
-		c == 0xef && s[i+1] == 0xbc && (s[i+2] < 0x90 || s[i+2] > 0x99 && s[i+2] < 0xa1):
-		return 3
-	}
-	return 0
-}
-
 // behindMarks returns where [l, i) begins behind its last mark.
 func behindMarks(s []byte, l, i int) int {
 	for j := l; j < i; j++ {

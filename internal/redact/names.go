@@ -94,14 +94,6 @@ var keyWords = [...]string{
 	"subscription", "hmac", "consumer", "deploy", "client",
 }
 
-// gate tells in one look whether a list holds a word of a first byte and a
-// length: what is not in it need not be compared.
-type gate [256]uint32
-
-func (g *gate) add(word string) { g[word[0]|0x20] |= 1 << len(word) }
-
-func (g *gate) may(first byte, n int) bool { return n < 32 && g[first|0x20]&(1<<n) != 0 }
-
 // wordsBy holds words by their first byte.
 var wordGate, pairGate, aboutGate, wordsBy = nameTables()
 
@@ -169,25 +161,6 @@ func isAbout(w []byte) bool {
 	return false
 }
 
-func lower(c byte) byte {
-	if c >= 'A' && c <= 'Z' {
-		return c | 0x20
-	}
-	return c
-}
-
-func isFold(w []byte, text string) bool {
-	if len(w) != len(text) {
-		return false
-	}
-	for i := range w {
-		if lower(w[i]) != text[i] {
-			return false
-		}
-	}
-	return true
-}
-
 // kindOfWord judges one word behind another, in any case. first and last say
 // where it stands in the name.
 func kindOfWord(prev, w []byte, first, last bool) kind {
@@ -239,10 +212,6 @@ func kindOfEnding(w []byte, last bool) kind {
 		}
 	}
 	return kindNone
-}
-
-func endsFold(w []byte, text string) bool {
-	return len(w) >= len(text) && isFold(w[len(w)-len(text):], text)
 }
 
 // kindOfPair judges two words that follow each other.

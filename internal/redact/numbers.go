@@ -374,26 +374,6 @@ func (x *scanner) national(g []group, bracket bool) int {
 	return 0
 }
 
-func isDate(g []group) bool {
-	if len(g) < 3 {
-		return false
-	}
-	return g[0].n == 4 && g[1].n <= 2 && g[2].n <= 2 || g[0].n <= 2 && g[1].n <= 2 && g[2].n == 4
-}
-
-// isAddress says whether groups are those of an IP address.
-func isAddress(g []group) bool {
-	if len(g) != 4 {
-		return false
-	}
-	for k, v := range g {
-		if v.n > 3 || k < 3 && v.sep != '.' {
-			return false
-		}
-	}
-	return true
-}
-
 // plusPhone judges the "+" of w bytes at i: 8 to 15 digits that begin with a
 // country's code (E.164), with separators.
 func (x *scanner) plusPhone(i, w int) int {

@@ -33,9 +33,9 @@ func TestGroupsKeptAreThoseReadAnew(t *testing.T) {
 	kept := 0
 	for range 2000 {
 		s := digitTexts(r, 1+r.IntN(160))
-		x := scanner{state: state{s: s}}
+		x := scanner{state: state{cursor: cursor{s: s}}}
 		for i := r.IntN(len(s)); i < len(s); {
-			fresh := scanner{state: state{s: s}}
+			fresh := scanner{state: state{cursor: cursor{s: s}}}
 			n := fresh.digitRun(i)
 			if want := digitsFrom(s, i, maxRun); n != want {
 				t.Fatalf("%q at %d: %d digits, want %d", s, i, n, want)
@@ -89,7 +89,7 @@ func TestNumberFarFromLettersNeedsNoWord(t *testing.T) {
 				continue
 			}
 			mute++
-			asks := scanner{state: state{s: s}}
+			asks := scanner{state: state{cursor: cursor{s: s}}}
 			var buf [maxGroups]group
 			g := asks.groups(i, asks.digitRun(i), maxDigits, buf[:0])
 			if _, rule := asks.identity(g); rule != ruleNone || len(asks.spans) > 0 {

@@ -1,10 +1,5 @@
 package redact
 
-import (
-	"encoding/binary"
-	"math/bits"
-)
-
 // Bits of what stands beside a short run of digits.
 const (
 	sideBefore uint8 = 1 << iota // judged whatever comes behind
@@ -122,16 +117,6 @@ func clockEnd(s []byte) int {
 // begin 2026-03-04, which can only be a birthday.
 func isoDay(s []byte) bool {
 	return s[7] == '-' && leadingDigits(s[5:]) == 2 && leadingDigits(s[8:]) == 2
-}
-
-// leadingDigits is how many of the first eight bytes of s are digits before one
-// that is none.
-func leadingDigits(s []byte) int {
-	// The high half of a digit is 3, also with 6 added to the low one. What
-	// is carried comes from a byte that is none, into those behind it.
-	const high, six, three = 0xf0f0f0f0f0f0f0f0, 0x0606060606060606, 0x3030303030303030
-	w := binary.LittleEndian.Uint64(s)
-	return bits.TrailingZeros64((w&high^three)|((w+six)&high^three)) >> 3
 }
 
 // shortWord says whether not all of w may belong to one word.

@@ -1,5 +1,7 @@
 package redact
 
+import "bytes"
+
 // guesser finds what only its surroundings tell. It reads a text once, from
 // trigger to trigger: a sign of assignment, a number, a word that announces a
 // name, a long run of characters. It looks at most 256 bytes behind a trigger
@@ -19,7 +21,7 @@ const (
 // spans returns guesses in order and apart; none touches one of taken, which
 // is in order and apart too.
 func (g *guesser) spans(s []byte, taken []span) []span {
-	x := reader{scanner: scanner{state: state{s: s}}, want: g.want, taken: taken}
+	x := reader{cursor: cursor{s: s}, want: g.want, taken: taken}
 	x.wall()
 	x.read()
 	if x.joined {
@@ -28,12 +30,15 @@ func (g *guesser) spans(s []byte, taken []span) []span {
 	return x.spans
 }
 
-// reader is one reading of one text. Its scanner's low is where the last
-// guess ends.
+// reader is one reading of one text.
 type reader struct {
-	scanner
-	want  Probable
-	taken []span
+	cursor
+	spans []span
+	// low is where the last guess ends, joined whether guesses overlap.
+	low    int
+	joined bool
+	want   Probable
+	taken  []span
 	// lo and hi are the walls: what is certain, and masks, end before lo and
 	// begin at hi. Nothing is read or masked beyond them.
 	lo, hi int
@@ -201,6 +206,20 @@ func (x *reader) guess(start, end int, r rule) {
 	if start < end {
 		x.mask(start, end, r)
 	}
+}
+
+// mask records [start, end). What is longer than maxSpan goes on to its line's end.
+func (x *reader) mask(start, end int, r rule) {
+	if end-start > maxSpan {
+		if n := bytes.IndexByte(x.s[end:], '\n'); n >= 0 {
+			end += n
+		} else {
+			end = len(x.s)
+		}
+	}
+	x.joined = x.joined || start < x.low
+	x.spans = append(x.spans, span{start, end, r})
+	x.low = max(x.low, end)
 }
 
 // smallCased writes the ASCII capitals of w small; a word longer than buf is

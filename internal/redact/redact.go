@@ -178,14 +178,12 @@ func (sp span) through(edits []edit) span {
 
 // spans returns what is to be masked in s, in order and without overlap.
 func (e *Engine) spans(s []byte, last bool) []span {
-	x := scanner{state: state{s: s, last: last}}
-	x.run()
-	list := x.spans
+	list, joined := find(s, last)
 	var lit []span
 	if e.literals != nil {
 		lit = e.literals.find(s)
 	}
-	if lit != nil || x.joined {
+	if lit != nil || joined {
 		list = union(append(list, lit...))
 	}
 	if e.probable != 0 {
@@ -360,16 +358,4 @@ func unescape(t []byte) (c byte, width int) {
 		return 0, 0
 	}
 	return c, 6
-}
-
-func unhex(c byte) byte {
-	switch {
-	case c >= '0' && c <= '9':
-		return c - '0'
-	case c >= 'a' && c <= 'f':
-		return c - 'a' + 10
-	case c >= 'A' && c <= 'F':
-		return c - 'A' + 10
-	}
-	return 255
 }

@@ -1,66 +1,5 @@
 package redact
 
-import "strings"
-
-// Classes of bytes.
-const (
-	isDigit uint16 = 1 << iota
-	isUpper
-	isLower
-	isHex
-	isWord   // letters, digits and every byte above ASCII
-	isURL64  // letters, digits, "-" and "_"
-	isIdent  // a name: letters, digits, "_", "-", "."
-	isLocal  // the part of an address before "@"
-	isDomain // the part behind it
-	isBlank  // space and tab
-	isSpace  // white space and control bytes
-	isStd64  // letters, digits, "+", "/"
-	isSymbol // what an opaque credential may hold besides letters and digits
-
-	isLetter = isUpper | isLower
-	isAlnum  = isLetter | isDigit
-)
-
-var class = classes()
-
-func classes() (t [256]uint16) {
-	for c := range 256 {
-		b := byte(c)
-		switch {
-		case b >= '0' && b <= '9':
-			t[c] |= isDigit | isHex
-		case b >= 'A' && b <= 'Z':
-			t[c] |= isUpper
-		case b >= 'a' && b <= 'z':
-			t[c] |= isLower
-		case b >= 0x80:
-			t[c] |= isWord | isLocal | isDomain
-		case b <= ' ':
-			t[c] |= isSpace
-		}
-		if b >= 'a' && b <= 'f' || b >= 'A' && b <= 'F' {
-			t[c] |= isHex
-		}
-		if t[c]&isAlnum != 0 {
-			t[c] |= isWord | isURL64 | isIdent | isLocal | isDomain | isStd64
-		}
-	}
-	add := func(chars string, bits uint16) {
-		for _, c := range []byte(chars) {
-			t[c] |= bits
-		}
-	}
-	add("-_", isURL64)
-	add("-_.", isIdent)
-	add("._%+-~", isLocal)
-	add(".-", isDomain)
-	add(" \t", isBlank)
-	add("+/", isStd64)
-	add("._~+/=-", isSymbol)
-	return t
-}
-
 // trigger holds the bytes at which the scanner stops to look around.
 var trigger = triggers()
 
@@ -70,22 +9,6 @@ func triggers() (t [256]bool) {
 	}
 	return t
 }
-
-// The reach of a detector, which streaming relies on. It looks at most
-// maxBehind bytes behind its trigger and maxAhead ahead of it to decide. A span
-// may then go on over a run of one class, to a line's end, a closing quote or
-// an armour's end; of one longer than maxSpan nothing more is asked, and it
-// hides the rest of its line. maxTail is how much may be cut from its end, and
-// maxBlanks how many blanks may stand before a value; of a value itself maxJudged
-// bytes may be looked at to tell that it is none.
-const (
-	maxBehind = 256
-	maxAhead  = 4096
-	maxSpan   = 8192
-	maxTail   = 64
-	maxBlanks = 256
-	maxJudged = 2048
-)
 
 // scanner reads one text once. A finding does not end the search inside it,
 // because what is masked may be the head of something longer ("password:"
@@ -98,7 +21,7 @@ type scanner struct {
 
 // state is what a scanner has found and where it is.
 type state struct {
-	s     []byte
+	cursor
 	spans []span
 	// low is the end of what is masked so far, joined whether spans overlap.
 	low    int
@@ -110,11 +33,6 @@ type state struct {
 	// In [wordless, wordlessEnd) stands no letter: numbers that follow each other look
 	// for a word before them once.
 	wordless, wordlessEnd int
-	// touched says that a detector read on to the end of the text, so that
-	// more text could change its mind: it is asked again when there is more.
-	// The methods is, has, fold and end see to it; one that reads x.s by
-	// itself, across white space, calls touch.
-	touched bool
 	// A span longer than maxSpan goes on to its line's end. Nothing but an
 	// armour is looked for in [deaf, wake), which ends maxAhead before that.
 	deaf, wake int
@@ -130,13 +48,6 @@ type state struct {
 	resume        int
 	// last makes every span go on to its line's end (see maxPasses).
 	last bool
-}
-
-// touch notes that i is at the end of the text or behind it.
-func (x *scanner) touch(i int) {
-	if i >= len(x.s) {
-		x.touched = true
-	}
 }
 
 func (x *scanner) run() {
@@ -220,47 +131,6 @@ func (x *scanner) rest(i int, bits uint16) int {
 	return x.end(max(i, x.low), len(x.s), bits)
 }
 
-// is says whether the byte at i is of a class; outside the text it is none.
-func (x *scanner) is(i int, bits uint16) bool {
-	if i >= len(x.s) {
-		x.touched = true
-		return false
-	}
-	return i >= 0 && class[x.s[i]]&bits != 0
-}
-
-// has says whether s goes on with text at i.
-func (x *scanner) has(i int, text string) bool {
-	if len(x.s)-i < len(text) {
-		return x.short(i, text)
-	}
-	return i >= 0 && string(x.s[i:i+len(text)]) == text
-}
-
-// short answers has at the end of the text.
-func (x *scanner) short(i int, text string) bool {
-	if i >= len(x.s) || i >= 0 && strings.HasPrefix(text, string(x.s[i:])) {
-		x.touched = true
-	}
-	return false
-}
-
-// end returns the end of the run of a class that begins at i, looking at most
-// at limit bytes.
-func (x *scanner) end(i, limit int, bits uint16) int {
-	stop := len(x.s)
-	if limit < stop-i {
-		stop = i + limit
-	}
-	for i < stop && class[x.s[i]]&bits != 0 {
-		i++
-	}
-	if i >= len(x.s) {
-		x.touched = true
-	}
-	return i
-}
-
 // percent reads the URL-encoded forms of "@", ":", "=" and "+".
 func (x *scanner) percent(i int) int {
 	if i+3 > len(x.s) {
@@ -320,33 +190,4 @@ func isHost(h []byte) bool {
 		}
 	}
 	return false
-}
-
-// isStop says whether a comma, a full stop or the like of Chinese and Japanese
-// ends at i: they stand where others write a blank.
-func isStop(s []byte, i int) bool {
-	if i < 3 || s[i-1] < 0x80 {
-		return false
-	}
-	switch string(s[i-3 : i]) {
-	case "、", "。", "，", "！", "？", "：", "；":
-		return true
-	}
-	return false
-}
-
-func letterish(c byte) bool { return class[c]&isLetter != 0 || c >= 0x80 }
-
-// digitsFrom counts the digits of s at i, at most limit.
-func digitsFrom(s []byte, i, limit int) int {
-	if i >= len(s) {
-		return 0
-	}
-	s = s[i:min(len(s), i+limit)]
-	for n, c := range s {
-		if c-'0' > 9 {
-			return n
-		}
-	}
-	return len(s)
 }

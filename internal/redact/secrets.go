@@ -228,19 +228,6 @@ func (x *scanner) scheme(i int) int {
 	return i + 1
 }
 
-// fold says whether the lower-case word stands at i in any case.
-func (x *scanner) fold(i int, word string) bool {
-	if len(x.s)-i < len(word) {
-		return false
-	}
-	for k := range len(word) {
-		if x.s[i+k]|0x20 != word[k] {
-			return false
-		}
-	}
-	return true
-}
-
 // isBearer tells a token from the next word of a sentence.
 func isBearer(v []byte) bool {
 	if len(v) >= 20 {

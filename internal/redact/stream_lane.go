@@ -40,7 +40,7 @@ type lane struct {
 func openLane(e *Engine, s []byte, base int, last bool) lane {
 	n := len(s)
 	return lane{
-		e: e, s: slices.Clone(s), base: base, x: scanner{state: state{last: last}},
+		e: e, s: slices.Clone(s), base: base, x: newScanner(last),
 		at: n, lit: n, known: n, clear: n, space: lastGap(s, 0),
 	}
 }
@@ -78,7 +78,7 @@ func (l *lane) read(final bool) {
 		view, hard = len(l.s), true
 	}
 	l.tried = len(l.s)
-	l.x.s, l.x.more = l.s[:view], !final
+	l.x.feed(l.s[:view], !final)
 	if view > l.at || final {
 		l.triggers(hard)
 	}
@@ -91,58 +91,12 @@ func (l *lane) read(final bool) {
 // triggers has the scanner judge triggers until one waits for more text. A
 // text that ends within a word is judged only where maxAhead follows.
 func (l *lane) triggers(hard bool) {
-	x := &l.x
-	x.lately.forget()
-	if x.ending != endNone {
-		if end := x.seek(); x.ending == endNone {
-			l.ended(end)
-		}
+	at, found, ended := l.x.advance(l.at, hard)
+	if ended >= 0 {
+		l.ended(ended)
 	}
-	i, n := l.at, len(x.s)
-	f := newFinder(x.s)
-	for {
-		if i = f.next(i); i >= n || hard && n-i < maxAhead {
-			break
-		}
-		before := x.state
-		x.touched = false
-		next := 0
-		switch {
-		case i >= x.deaf && i < x.wake:
-			next = x.listen(i)
-		case i >= x.deaf && x.ending != endNone:
-			next = -1
-		default:
-			next = max(i+1, x.look(i))
-		}
-		if next < 0 || x.more && x.touched && l.waits(i, len(before.spans)) {
-			x.state = before
-			break
-		}
-		i = next
-	}
-	l.at = min(i, n)
-	l.collect(x.spans)
-	x.spans = x.spans[:0]
-}
-
-// waits says whether the trigger at i, judged up to the end of the text, must
-// be judged again when there is more: the decision has not been made, or what
-// it found may go on and is not yet long.
-func (l *lane) waits(i, had int) bool {
-	x := &l.x
-	switch ahead := len(x.s) - i; {
-	case ahead < maxAhead:
-		return true
-	case len(x.spans) == had || ahead > maxAhead+maxSpan+maxBehind:
-		return false
-	}
-	for _, sp := range x.spans[had:] {
-		if sp.end == endless || sp.end-sp.start > maxSpan {
-			return false
-		}
-	}
-	return true
+	l.at = at
+	l.collect(found)
 }
 
 // collect keeps what was found for certain.
@@ -227,7 +181,7 @@ func (l *lane) reading(p int, looks *int) int {
 		return i
 	}
 	if l.clear > p || l.clear < max(0, p-maxWalk) {
-		return l.overAny(p, looks)
+		return anyWaiting(l.s[:p], looks)
 	}
 	i := l.over(l.clear, p, looks)
 	if i == p {
@@ -238,39 +192,16 @@ func (l *lane) reading(p int, looks *int) int {
 
 // over asks the triggers that are judged one after another from i on.
 func (l *lane) over(i, p int, looks *int) int {
-	x := scanner{state: state{s: l.s[:p], more: true}}
-	f := newFinder(x.s)
-	for i = f.next(i); i < p; {
+	return firstWaiting(l.s[:p], i, func(int) bool {
 		*looks++
-		next := max(i+1, x.look(i))
-		if x.touched {
-			return i
-		}
-		i = f.next(next)
-	}
-	return p
-}
-
-// overAny asks every trigger that may reach p, as it is not known at which of
-// them the search before p comes by.
-func (l *lane) overAny(p int, looks *int) int {
-	x := scanner{state: state{s: l.s[:p], more: true}}
-	for i := max(0, p-maxAhead); i < p; i++ {
-		if !trigger[x.s[i]] {
-			continue
-		}
-		*looks++
-		if x.look(i); x.touched {
-			return i
-		}
-	}
-	return p
+		return false
+	})
 }
 
 // twin says whether two lanes will read the same from here on: the last escape
 // lies behind both windows, and nothing is pending in either.
 func (l *lane) twin(o *lane) bool {
-	if len(l.out)+len(o.out)+len(l.taken)+len(o.taken) > 0 || l.x.ending+o.x.ending != endNone {
+	if len(l.out)+len(o.out)+len(l.taken)+len(o.taken) > 0 || !l.x.isTwin(&o.x, len(l.s), len(o.s), 2*maxWindow) {
 		return false
 	}
 	if n := len(l.edits); n > 0 && l.edits[n-1].out >= l.base+l.at-maxWindow {
@@ -285,13 +216,8 @@ func (l *lane) twin(o *lane) bool {
 	return true
 }
 
-// marks are the lane's places in s.
-func (l *lane) marks() []*int {
-	x := &l.x
-	return []*int{
-		&l.at, &l.lit, &l.known, &l.space, &l.tried, &x.low, &x.top, &x.atLow, &x.jwtLow, &x.pemLow, &x.deaf, &x.wake, &x.sought,
-	}
-}
+// marks are the lane's places in s, besides the scanner's.
+func (l *lane) marks() [5]*int { return [...]*int{&l.at, &l.lit, &l.known, &l.space, &l.tried} }
 
 // drop forgets text that lies far behind, and found spans that ended before
 // sent. Nothing from keep on is dropped.
@@ -307,7 +233,7 @@ func (l *lane) drop(keep, sent int) {
 	l.s = l.s[:copy(l.s, l.s[n:])]
 	l.base += n
 	l.clear = max(-1, l.clear-n)
-	l.x.wordless, l.x.wordlessEnd = 0, 0
+	l.x.drop(n)
 	for _, p := range l.marks() {
 		*p = max(0, *p-n)
 	}

@@ -90,7 +90,7 @@ func (t *stage) yield() []byte {
 // a literal or what was found so far reaches into.
 func (t *stage) plain() bool {
 	l := &t.raw
-	if len(l.out)+len(l.taken) > 0 || l.x.ending != endNone || len(l.s)-l.lit > maxYieldedLiteral {
+	if len(l.out)+len(l.taken) > 0 || l.x.isOpen() || len(l.s)-l.lit > maxYieldedLiteral {
 		return false
 	}
 	from := min(t.sent-l.base, l.at)
@@ -98,7 +98,7 @@ func (t *stage) plain() bool {
 		return false
 	}
 	if u := t.unfolded; u != nil {
-		if len(u.out)+len(u.taken) > 0 || u.x.ending != endNone || !ordinary(u.s[min(u.at, max(0, len(u.s)-(len(l.s)-from))):]) {
+		if len(u.out)+len(u.taken) > 0 || u.x.isOpen() || !ordinary(u.s[min(u.at, max(0, len(u.s)-(len(l.s)-from))):]) {
 			return false
 		}
 	}
@@ -114,19 +114,10 @@ func (t *stage) plain() bool {
 // the name of a scheme: it is what follows them that must not be let go, and that
 // is then asked about again.
 func (l *lane) reaches(end int) bool {
-	x := scanner{state: state{s: l.s[:end], more: true}}
-	f := newFinder(x.s)
-	for i := f.next(l.at); i < end; {
-		c := x.s[i]
-		word := indexByte("bBwW", c) >= 0 && lastGap(x.s, i) == 0
-		next := max(i+1, x.look(i))
-		if x.touched && !word && class[c]&isDigit == 0 {
-			return true
-		}
-		x.touched = false
-		i = f.next(next)
-	}
-	return false
+	s := l.s[:end]
+	return firstWaiting(s, l.at, func(i int) bool {
+		return class[s[i]]&isDigit != 0 || indexByte("bBwW", s[i]) >= 0 && lastGap(s, i) == 0
+	}) < end
 }
 
 // ordinary says whether s is words of letters with the signs that prose has

@@ -124,7 +124,7 @@ func TestAddressesStandBetweenMarks(t *testing.T) {
 
 // An ASCII letter or digit still binds, and what only looks like an escape.
 func TestWordsAreNotEscapes(t *testing.T) {
-	x := scanner{state: state{s: []byte(`an 12 \q %2g m] u0020 %4g`)}}
+	x := scanner{state: state{cursor: cursor{s: []byte(`an 12 \q %2g m] u0020 %4g`)}}}
 	for i := range len(x.s) + 1 {
 		if x.escaped(i) {
 			t.Errorf("an escape ends at %d of %q", i, x.s)
