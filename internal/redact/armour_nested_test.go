@@ -10,7 +10,7 @@ import (
 // a stream's window, the last end counts; one that does not end hides the rest.
 // Whatever follows is judged anew, and a stream says what Text says.
 func TestArmoursInEachOther(t *testing.T) {
-	e := engine(t)
+	e := newEngine(t)
 	body := strings.Repeat(strings.Repeat("MIIEpAIB", 8)+"\n", 200)
 	pem, pemEnd := "-----BEGIN RSA "+"PRIVATE KEY-----\n", "-----END RSA "+"PRIVATE KEY-----"
 	ssh, sshEnd := "---- BEGIN SSH2 ENCRYPTED "+"PRIVATE KEY ----\n", "---- END SSH2 ENCRYPTED "+"PRIVATE KEY ----"
@@ -43,7 +43,7 @@ func TestArmoursInEachOther(t *testing.T) {
 // Short ones lie across each other as long ones do, of any labels, and each way
 // of cutting the text gives the same.
 func TestArmoursAcrossEachOther(t *testing.T) {
-	e := engine(t)
+	e := newEngine(t)
 	begin := func(kind string) string { return "-----BEGIN " + kind + "PRIVATE KEY-----\nMIIEpAIB\n" }
 	end := func(kind string) string { return "-----END " + kind + "PRIVATE KEY-----\nMIIEpAIB\n" }
 	ssh := "---- BEGIN SSH2 ENCRYPTED " + "PRIVATE KEY ----\nMIIEpAIB\n"

@@ -10,30 +10,10 @@ import (
 // came out, so that a second redaction changes nothing.
 const maxReadings = 4
 
-// Body redacts the body of a message: JSON, JSON lines, server-sent events, a
-// form, multipart, a message of mail, XML, HTML or plain text, in UTF-8, UTF-16 or UTF-32.
-// contentType is the header's value and only a hint: the bytes decide where
-// they tell. A valid document stays valid, and what is not masked keeps its
-// bytes; a value that had to be decoded is encoded again.
-//
-// What is wrapped is opened, four levels deep: escapes, JSON in strings,
-// base64, base64url and hexadecimal runs of 24 bytes or more (masked whole
-// where something is found inside; Text does not look into them), gzip, zlib,
-// bzip2 and zip. In pictures, sound and fonts the readable stretches are read.
-//
-// The error is a RedactionError, and nothing may be shown or sent then. Rule
-// "redact/unscannable": something in the body cannot be read to its end (it
-// expands too far, is encrypted, wrapped too deep or of a form that is not
-// known), or something was found where it cannot be masked, inside compressed
-// data or a picture. Rule "redact/duplicate": a name stands twice in one JSON
-// object. Rule "redact": the engine is not one that New made, or it faulted.
-//
-// Findings are those of the first reading, as JSON gives them; what is masked
-// as a whole, a run or a value that was decoded, has one for each rule. What
-// only a later reading found stands at the whole body.
-func (e *Engine) Body(contentType string, body []byte) (r Result, err error) {
+// Body redacts the body of a message, as redact.Engine documents it.
+func (e *bodyReader) Body(contentType string, body []byte) (r Result, err error) {
 	defer caught(&r, &err)
-	if e == nil || !e.ready {
+	if e.engine == nil {
 		return Result{}, fault("the engine was not made by New", nil)
 	}
 	r = Result{Out: body}
@@ -57,7 +37,7 @@ func (e *Engine) Body(contentType string, body []byte) (r Result, err error) {
 		}
 		r.Out = next.Out
 	}
-	if e.literals != nil && e.literals.find(r.Out) != nil {
+	if e.literals.find(r.Out) != nil {
 		return Result{}, unscannable("a registered secret that cannot be masked where it stands", nil)
 	}
 	return r, nil
@@ -143,7 +123,7 @@ func (n *nest) textual(kind string, b []byte, level int) (Result, error) {
 	case looksMarkup(b) && n.e.masks == Pseudonyms:
 		// A pseudonym would be a tag.
 		plain := *n.e
-		plain.masks = Egress
+		plain.engine = plain.withMasks(Egress)
 		sub := *n
 		sub.e = &plain
 		r, err := sub.text(b, level)

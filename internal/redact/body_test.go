@@ -216,7 +216,7 @@ var secrets = []masked{
 // Every secret goes out of every shape, in every encoding; the shape stays one
 // for a reader that is not ours, and a second redaction changes nothing.
 func TestBodyOfEveryShapeSecretAndEncoding(t *testing.T) {
-	for style, e := range map[string]*Engine{"ledger": engine(t, "tenant-own-secret"), "egress": egress(t, "tenant-own-secret"), "probable": probing(t, "tenant-own-secret")} {
+	for style, e := range map[string]*Engine{"ledger": newEngine(t, "tenant-own-secret"), "egress": egress(t, "tenant-own-secret"), "probable": probing(t, "tenant-own-secret")} {
 		for _, sh := range shapes {
 			for name, encode := range encodings {
 				for _, s := range secrets {
@@ -274,7 +274,7 @@ func ordered(t *testing.T, in []byte, r Result) {
 
 // What holds nothing passes byte for byte.
 func TestBodyLeavesCleanBodiesAlone(t *testing.T) {
-	e := engine(t, "tenant-own-secret")
+	e := newEngine(t, "tenant-own-secret")
 	png := append([]byte("\x89PNG\r\n\x1a\n"), bytes.Repeat([]byte{0, 1, 0xfe, 'a'}, 500)...)
 	for _, sh := range shapes {
 		for name, encode := range encodings {
@@ -308,7 +308,7 @@ func TestBodyLeavesCleanBodiesAlone(t *testing.T) {
 }
 
 func TestBodyKeepsWhatItDoesNotMask(t *testing.T) {
-	e := engine(t)
+	e := newEngine(t)
 	for _, c := range []struct{ kind, in, want string }{
 		{"", `{"a":"x@y.org", "b" : 1.0e2}`, `{"a":"[email hidden]", "b" : 1.0e2}`},
 		{"", `{"password":{"a":[1,"x"]},"n":4111111111111111}`, `{"password":{"a":["[secret redacted]","[secret redacted]"]},"n":"****-****-****-1111"}`},
@@ -356,7 +356,7 @@ func TestBodyOfMarkupHasNoPseudonyms(t *testing.T) {
 
 func TestKeysInDERAreMasked(t *testing.T) {
 	der := append([]byte{0x30, 0x82, 0x04, 0xa4, 2, 1, 0, 2, 0x82, 1, 1, 0}, bytes.Repeat([]byte{0x9c, 1, 0x7f}, 60)...)
-	e := engine(t)
+	e := newEngine(t)
 	r, err := e.Body("", []byte(`{"k":"`+base64.StdEncoding.EncodeToString(der)+`"}`))
 	if err != nil || string(r.Out) != `{"k":"[secret redacted]"}` || !slices.Equal(r.Rules(), []string{"secret.private_key"}) {
 		t.Errorf("%s, %v", r.Out, err)

@@ -281,3 +281,96 @@ func tagged(s []byte) (rune, int) {
 	}
 	return dropped, 4
 }
+
+// backslashed reads the escapes of C, Go, JSON, JavaScript, Python and shells.
+func backslashed(s []byte) (rune, int) {
+	if len(s) < 2 {
+		return 0, 0
+	}
+	switch c := s[1]; c {
+	case 'n', 'r', 't', 'b', 'f', 'v', 'a', 'e':
+		return dropped, 2
+	case 'u':
+		if len(s) > 3 && s[2] == '{' {
+			return braced(s)
+		}
+		return fixed(s, 4)
+	case 'U':
+		return fixed(s, 8)
+	case 'x':
+		if b, ok := hexByte(s, 2); ok {
+			return rune(b) | rawByte, 4
+		}
+	case '0', '1', '2', '3', '4', '5', '6', '7':
+		return octal(s)
+	}
+	return 0, 0
+}
+
+// fixed reads the n hexadecimal digits behind \u or \U, and of a pair both.
+func fixed(s []byte, n int) (rune, int) {
+	r, ok := hexRune(s, 2, n)
+	if !ok || r > utf8.MaxRune {
+		return 0, 0
+	}
+	if n == 4 && r >= 0xd800 && r < 0xdc00 && len(s) >= 12 && s[6] == '\\' && s[7] == 'u' {
+		if low, ok := hexRune(s, 8, 4); ok && low >= 0xdc00 && low < 0xe000 {
+			return 0x10000 + (r-0xd800)<<10 + low - 0xdc00, 12
+		}
+	}
+	return r, 2 + n
+}
+
+func hexRune(s []byte, i, n int) (r rune, ok bool) {
+	if len(s) < i+n {
+		return 0, false
+	}
+	for _, c := range s[i : i+n] {
+		d := unhex(c)
+		if d > 15 || r > utf8.MaxRune {
+			return 0, false
+		}
+		r = r<<4 | rune(d)
+	}
+	return r, true
+}
+
+// braced reads \u{41}.
+func braced(s []byte) (rune, int) {
+	r := rune(0)
+	for i := 3; i < len(s) && i < 10; i++ {
+		if s[i] == '}' && i > 3 && r <= utf8.MaxRune {
+			return r, i + 1
+		}
+		d := unhex(s[i])
+		if d > 15 {
+			break
+		}
+		r = r<<4 | rune(d)
+	}
+	return 0, 0
+}
+
+// octal reads \101, and \0101 as some shells write it.
+func octal(s []byte) (rune, int) {
+	most := 4
+	if s[1] == '0' {
+		most = 5
+	}
+	r, i := 0, 1
+	for ; i < len(s) && i < most && s[i] >= '0' && s[i] <= '7'; i++ {
+		r = r<<3 | int(s[i]-'0')
+	}
+	return rune(r&255) | rawByte, i
+}
+
+// fullWidth reads U+FF01 to U+FF5E as the ASCII they look like.
+func fullWidth(s []byte) (rune, int) {
+	if len(s) < 3 || s[0] != 0xef || s[1] != 0xbc && s[1] != 0xbd {
+		return 0, 0
+	}
+	if r, n := utf8.DecodeRune(s); n == 3 && r >= 0xff01 && r <= 0xff5e {
+		return r - 0xfee0, 3
+	}
+	return 0, 0
+}

@@ -73,8 +73,8 @@ func (n *nest) familiar() *familiar {
 	return &n.e.names.sent
 }
 
-func (e *Engine) familiarHeaders() *familiar {
-	if e == nil || e.names == nil {
+func (e *bodyReader) familiarHeaders() *familiar {
+	if e.names == nil {
 		return nil
 	}
 	return &e.names.headers

@@ -40,7 +40,7 @@ func FuzzBody(f *testing.F) {
 		f.Add(uint8(0), []byte(in))
 	}
 	const literal = "tenant-own-secret"
-	all := []*Engine{engine(f, literal), egress(f, literal), pseudonyms(f, literal), probing(f, literal)}
+	all := []*Engine{newEngine(f, literal), egress(f, literal), pseudonyms(f, literal), probing(f, literal)}
 	f.Fuzz(func(t *testing.T, which uint8, in []byte) {
 		kind := bodyKinds[int(which)%len(bodyKinds)]
 		e := all[int(which)/len(bodyKinds)%len(all)]

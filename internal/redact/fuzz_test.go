@@ -24,7 +24,7 @@ func FuzzRedact(f *testing.F) {
 	for _, c := range []string{MaskSecret, MaskEmail, MaskCard + "1111", `{"a":{"password":[1,{"b":"c"}]}}`, `\u005c\u0075`, "\xff\x00", "[[[[[["} {
 		f.Add([]byte(c), []byte(c), uint8(0))
 	}
-	e := engine(f, "canary-of-the-tenant")
+	e := newEngine(f, "canary-of-the-tenant")
 	canaries := []string{ghp, akia, "canary-of-the-tenant", pem}
 	hearts := []string{b62[:20], akia, "canary-of-the-tenant", "MIIEpAIB"}
 	f.Fuzz(func(t *testing.T, pre, post []byte, which uint8) {

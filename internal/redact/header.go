@@ -7,14 +7,8 @@ import (
 	"strings"
 )
 
-// Header redacts the fields of a message's head, an http.Header among them:
-// names, and each value by its name. Under one that says so (Authorization,
-// X-Api-Key) the value is masked whole; of cookies the values are, not their
-// names; in a URL only what must be. What cannot be read to its end is masked
-// whole, under the rule "fault". Findings are in the order of the names, their
-// offsets those of the one value or name. Where nothing was found the answer
-// is h itself, else a new map.
-func (e *Engine) Header(h map[string][]string) (map[string][]string, []Finding) {
+// Header redacts the fields of a message's head, as redact.Engine documents it.
+func (e *bodyReader) Header(h map[string][]string) (map[string][]string, []Finding) {
 	var list []Finding
 	out := make(map[string][]string, len(h))
 	for _, name := range slices.Sorted(maps.Keys(h)) {
@@ -38,7 +32,7 @@ func (e *Engine) Header(h map[string][]string) (map[string][]string, []Finding) 
 
 // headerName returns a name, or one that stands for it and is new in out: a
 // mask is no token (RFC 9110 section 5.6.2).
-func (e *Engine) headerName(name string, out map[string][]string) (string, []Finding) {
+func (e *bodyReader) headerName(name string, out map[string][]string) (string, []Finding) {
 	text := []byte(name)
 	if e.familiarHeaders().of(text) != nil {
 		return name, nil
@@ -65,7 +59,7 @@ func (e *Engine) headerName(name string, out map[string][]string) (string, []Fin
 // shows only in all of them together: readers join them (RFC 9110 section 5.3).
 // values are was, each redacted by itself; those in which something was found
 // stand for what they were.
-func (e *Engine) across(was, values []string) []Finding {
+func (e *bodyReader) across(was, values []string) []Finding {
 	if len(was) < 2 || !slices.Equal(was, values) {
 		return nil
 	}
@@ -80,14 +74,14 @@ func (e *Engine) across(was, values []string) []Finding {
 }
 
 // headerValue redacts one value.
-func (e *Engine) headerValue(name, value string) (out string, list []Finding) {
+func (e *bodyReader) headerValue(name, value string) (out string, list []Finding) {
 	defer func() {
 		if recover() != nil {
 			r := hidden([]byte(value))
 			out, list = string(r.Out), r.Findings
 		}
 	}()
-	if e == nil || !e.ready || value == "" {
+	if e.engine == nil || value == "" {
 		if value == "" {
 			return value, nil
 		}
@@ -123,7 +117,7 @@ func isURL(v string) bool {
 }
 
 // headerText redacts a value in which anything may be wrapped.
-func (e *Engine) headerText(value string) (string, []Finding) {
+func (e *bodyReader) headerText(value string) (string, []Finding) {
 	s := []byte(value)
 	var list []Finding
 	for n := 0; n < maxReadings; n++ {
@@ -154,7 +148,7 @@ func (e *Engine) headerText(value string) (string, []Finding) {
 
 // cookies masks the values of "a=b; c=d"; of a cookie that is set only the
 // first is one, the others say how it is kept (RFC 6265 sections 4.1, 4.2).
-func (e *Engine) cookies(value string, set bool) (string, []Finding) {
+func (e *bodyReader) cookies(value string, set bool) (string, []Finding) {
 	d := draft{in: []byte(value)}
 	for i, first := 0, true; i <= len(value); first = false {
 		end := i + indexOr(d.in[i:], ';')

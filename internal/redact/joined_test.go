@@ -31,7 +31,7 @@ var answers = map[string]struct {
 
 // A secret whose parts come in several events is masked where it begins.
 func TestASecretInPiecesIsMasked(t *testing.T) {
-	e := engine(t, "tenant-own-secret")
+	e := newEngine(t, "tenant-own-secret")
 	for name, a := range answers {
 		for _, s := range secrets {
 			for _, size := range []int{1, 2, 5, 9} {
@@ -68,7 +68,7 @@ func TestASecretInPiecesIsMasked(t *testing.T) {
 
 // Pieces of two streams are not put together.
 func TestPiecesOfTwoStreamsStayApart(t *testing.T) {
-	e := engine(t, "tenant-own-secret")
+	e := newEngine(t, "tenant-own-secret")
 	var in strings.Builder
 	for i, p := range []string{"tenant-own", "xxxx", "-secret", "yyyy"} {
 		fmt.Fprintf(&in, "data: {\"choices\":[{\"index\":%d,\"delta\":{\"content\":%q}}]}\n\n", i%2, p)

@@ -21,18 +21,10 @@ const (
 	maxExempt = 1024
 )
 
-// JSON redacts one JSON document: names, strings (read with their escapes
-// written out) and numbers. Under a name that says its value is secret or
-// personal every string and number is masked, nested ones included; so is the
-// "value" beside a "name" that says so. What is left keeps its bytes, and a
-// valid document stays valid. Anything else than one JSON document of at most
-// 10 000 levels is redacted as text. Names and strings are opened for text
-// behind base64 and escapes, as Body opens them; what cannot be read to its end
-// there is masked. The error is a RedactionError: the engine is not one that New
-// made, or it faulted; then nothing may be shown.
-func (e *Engine) JSON(doc []byte) (r Result, err error) {
+// JSON redacts one JSON document, as redact.Engine documents it.
+func (e *bodyReader) JSON(doc []byte) (r Result, err error) {
 	defer caught(&r, &err)
-	if e == nil || !e.ready {
+	if e.engine == nil {
 		return Result{}, fault("the engine was not made by New", nil)
 	}
 	if !valid(doc) {
@@ -46,22 +38,15 @@ func (e *Engine) JSON(doc []byte) (r Result, err error) {
 	return w.result(), nil
 }
 
-// Seal redacts a ledger leaf as JSON does and makes it a Record, which owns
-// its bytes. The strings and numbers directly under a top-level name in
-// exempt (an id, a hash, an identity) are passed unread where they are at
-// most 1024 bytes long; registered literals are masked there too. A path of two
-// names, "data.signature", is passed where it holds a signature or a signed
-// document in base64, but for registered literals; else it is read as text and not
-// opened for what is wrapped in it. The leaf
-// must be strict JSON (RFC 7493: UTF-8, no name twice) of at most 64 levels,
-// before and after, else the error is a RedactionError.
-func (e *Engine) Seal(doc []byte, exempt ...string) (rec Record, err error) {
-	defer caught(&rec, &err)
-	if e == nil || !e.ready {
-		return Record{}, fault("the engine was not made by New", nil)
+// Seal returns the bytes of a record, as redact.Engine documents it. The caller owns
+// them.
+func (e *bodyReader) Seal(doc []byte, exempt ...string) (out []byte, err error) {
+	defer caught(&out, &err)
+	if e.engine == nil {
+		return nil, fault("the engine was not made by New", nil)
 	}
 	if err := strict(doc); err != nil {
-		return Record{}, err
+		return nil, err
 	}
 	n := e.peek(len(doc))
 	defer n.done()
@@ -70,17 +55,17 @@ func (e *Engine) Seal(doc []byte, exempt ...string) (rec Record, err error) {
 	w.limit = maxSealDepth
 	w.walk()
 	if w.deep {
-		return Record{}, fault("the record is nested more than 64 levels deep", nil)
+		return nil, fault("the record is nested more than 64 levels deep", nil)
 	}
 	r := w.result()
 	n.spare = w
 	if !r.Found() {
-		return Record{bytes.Clone(doc)}, nil
+		return bytes.Clone(doc), nil
 	}
 	if err := strict(r.Out); err != nil {
-		return Record{}, err
+		return nil, err
 	}
-	return Record{r.Out}, nil
+	return r.Out, nil
 }
 
 func strict(doc []byte) error {
@@ -125,7 +110,7 @@ type frame struct {
 // walker reads a document that is known to be valid.
 type walker struct {
 	draft
-	e       *Engine
+	e       *bodyReader
 	exempt  exemptions
 	limit   int
 	deep    bool
@@ -323,7 +308,7 @@ func namesOf(doc []byte) map[string]int {
 // judge redacts the string s, which stands at [i, end), notes what was found
 // and returns what became of it, or nil where that is s.
 func (w *walker) judge(i, end int, s []byte, escaped bool) []byte {
-	if len(s) <= maxWord && isSmallWord(s) && w.e.literals == nil && w.e.probable == 0 {
+	if len(s) <= maxWord && isSmallWord(s) && w.e.onlyRules() {
 		return nil
 	}
 	if !w.nest.peeks {
@@ -406,7 +391,7 @@ func (w *walker) value(t *frame, i, end int, s []byte, escaped bool) {
 		t.own = flagKind(s)
 	}
 	if t.exempt && len(s) <= maxExempt || t.shut && isSigned(s) {
-		if w.e.literals == nil || w.e.literals.find(s) == nil {
+		if w.e.literals.find(s) == nil {
 			return
 		}
 	} else if k != kindNone {
@@ -495,7 +480,7 @@ func (w *walker) number(i int) int {
 			return end
 		}
 	}
-	if w.e.literals != nil && w.e.literals.find(d) != nil {
+	if w.e.literals.find(d) != nil {
 		w.findings = append(w.findings, Finding{ruleNames[ruleLiteral], i, end - i})
 		w.replace(i, end, append(w.e.appendMask([]byte{'"'}, ruleLiteral, d), '"'))
 		return end

@@ -79,8 +79,20 @@ func (l *literals) add(f []byte) {
 	l.forms[k] = append(l.forms[k], l.memory.keep(f))
 }
 
-// find returns where literals stand, in order and without overlap.
+// trouble says why what it knows could reach a disk, or "".
+func (l *literals) trouble() string {
+	if l == nil {
+		return ""
+	}
+	return l.memory.Trouble()
+}
+
+// find returns where literals stand, in order and without overlap. The nil set
+// has none.
 func (l *literals) find(s []byte) []span {
+	if l == nil {
+		return nil
+	}
 	out, _ := l.scan(s, 0, true, nil)
 	return out
 }

@@ -5,6 +5,8 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+
+	"github.com/holdfast-dev/holdfast"
 )
 
 // The masks of spec 003 section 1.7. A card's mask ends in its last four
@@ -15,6 +17,29 @@ const (
 	MaskPII    = "[pii redacted]"
 	MaskCard   = "****-****-****-"
 )
+
+// Masks is a style of masks. Every engine knows the masks of every style, so
+// that redacting again changes nothing, whichever style came first.
+type Masks uint8
+
+const (
+	// Ledger is spec 003 section 1.7: [email hidden], [secret redacted],
+	// [pii redacted] and a card's last four digits.
+	Ledger Masks = iota
+	// Egress is spec 003 section 3.1: [email], [secret], [phone], [pii],
+	// [db_string] and a card's last four digits.
+	Egress
+	// Pseudonyms are typed and the same for the same value under one key,
+	// as <email:7f3a91c2>: 32 bits of a keyed hash (D14a).
+	Pseudonyms
+)
+
+// maskStyle writes masks of one style.
+type maskStyle struct {
+	masks Masks
+	// key is the tenant's key of pseudonyms.
+	key holdfast.Secret
+}
 
 // sort is what a mask says of the thing behind it.
 type sort uint8
@@ -52,7 +77,7 @@ func (r rule) sort() sort {
 }
 
 // appendMask appends the mask of what r found in text.
-func (e *Engine) appendMask(to []byte, r rule, text []byte) []byte {
+func (e *maskStyle) appendMask(to []byte, r rule, text []byte) []byte {
 	m := e.newMask()
 	m.write(text)
 	return m.appendTo(to, r)
@@ -61,7 +86,7 @@ func (e *Engine) appendMask(to []byte, r rule, text []byte) []byte {
 // maskOf reads the text behind a mask piece by piece, so that a text which is
 // not held whole gets the mask it would get otherwise; the rule may come last.
 type maskOf struct {
-	e     *Engine
+	e     *maskStyle
 	mac   hasher
 	last4 [4]byte
 	n     int
@@ -73,7 +98,7 @@ type hasher interface {
 	Sum(b []byte) []byte
 }
 
-func (e *Engine) newMask() maskOf {
+func (e *maskStyle) newMask() maskOf {
 	m := maskOf{e: e}
 	if e.masks == Pseudonyms {
 		m.mac = hmac.New(sha256.New, []byte(e.key.Reveal()))

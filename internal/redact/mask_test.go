@@ -65,7 +65,7 @@ func TestPseudonymsAreStableUnderOneKeyAndDifferUnderAnother(t *testing.T) {
 	if err != nil || strings.Count(string(doc.Out), f[1]) != 2 || !strings.Contains(string(doc.Out), `"password":"<secret:`) {
 		t.Errorf("in JSON: %s, %v", doc.Out, err)
 	}
-	pieces := a.newMask()
+	pieces := a.text.newMask()
 	for _, c := range []byte("ann@example.com") {
 		pieces.write([]byte{c})
 	}

@@ -3,6 +3,7 @@ package redact
 import (
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/holdfast-dev/holdfast"
 )
@@ -19,10 +20,23 @@ const (
 	maxOpened = 4096
 )
 
+// bodyReader redacts documents of all forms. It may be used by many goroutines. The
+// zero value refuses them.
+type bodyReader struct {
+	*engine
+	names *familiarNames
+	nests *sync.Pool // of *nest, none of which is in use
+}
+
+// newBodyReader returns one whose texts e redacts.
+func newBodyReader(e *engine) *bodyReader {
+	return &bodyReader{engine: e, names: new(familiarNames), nests: new(sync.Pool)}
+}
+
 // nest opens what is wrapped in one body, within bounds that hold for all of
 // it together. What it cannot open to the end is an error, never passed.
 type nest struct {
-	e      *Engine
+	e      *bodyReader
 	left   int // bytes that may still be decoded
 	opened int
 	// peeks says that only text is opened, and that what cannot be read to its
@@ -38,7 +52,7 @@ type nest struct {
 
 // nest begins with a body of size bytes. What it is made of is that of one that
 // is done, where there is one.
-func (e *Engine) nest(size int) *nest {
+func (e *bodyReader) nest(size int) *nest {
 	var n *nest
 	if e.nests != nil {
 		n, _ = e.nests.Get().(*nest)

@@ -2,7 +2,6 @@ package redact
 
 import (
 	"strconv"
-	"sync"
 
 	"github.com/holdfast-dev/holdfast"
 )
@@ -29,60 +28,14 @@ type Options struct {
 	Probable Probable
 }
 
-// Masks is a style of masks. Every engine knows the masks of every style, so
-// that redacting again changes nothing, whichever style came first.
-type Masks uint8
-
-const (
-	// Ledger is spec 003 section 1.7: [email hidden], [secret redacted],
-	// [pii redacted] and a card's last four digits.
-	Ledger Masks = iota
-	// Egress is spec 003 section 3.1: [email], [secret], [phone], [pii],
-	// [db_string] and a card's last four digits.
-	Egress
-	// Pseudonyms are typed and the same for the same value under one key,
-	// as <email:7f3a91c2>: 32 bits of a keyed hash (D14a).
-	Pseudonyms
-)
-
-// Probable is a set of kinds that only surroundings tell. What is masked for
-// it is a guess: rule names "guess.…".
-type Probable uint8
-
-const (
-	// Secrets are long random strings that no format tells.
-	Secrets Probable = 1 << iota
-	// Phones are numbers without a country code.
-	Phones
-	// Names are names of people.
-	Names
-	// Addresses are postal addresses.
-	Addresses
-
-	// Everything is all of them.
-	Everything = Secrets | Phones | Names | Addresses
-)
-
 // minKey is the least length of a key in bytes.
 const minKey = 16
 
 // Engine redacts. It is immutable and may be used by many goroutines. Only
 // New makes one that works: the zero value masks everything and seals nothing.
 type Engine struct {
-	ready    bool
-	literals *literals
-	masks    Masks
-	key      holdfast.Secret
-	probable Probable
-	guess    guesses
-	names    *familiarNames
-	nests    *sync.Pool // of *nest, none of which is in use
-}
-
-// guesses finds what only its surroundings tell: spans in order, none of which
-// touches one of taken.
-type guesses interface {
-	spans(s []byte, taken []span) []span
+	text   *engine
+	bodies *bodyReader
 }
 
 // New returns an engine. A ValueError is: a literal that is too short to be
@@ -101,20 +54,17 @@ func New(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{ready: true, literals: lit, masks: o.Masks, key: o.Key, probable: o.Probable, names: new(familiarNames), nests: new(sync.Pool)}
-	if o.Probable != 0 {
-		e.guess = newGuesser(o.Probable)
-	}
-	return e, nil
+	text := newTextEngine(lit, maskStyle{masks: o.Masks, key: o.Key}, o.Probable)
+	return &Engine{text: text, bodies: newBodyReader(text)}, nil
 }
 
 // Trouble says why what the engine knows of Literals could reach a disk, or
 // "".
 func (e *Engine) Trouble() string {
-	if e == nil || e.literals == nil {
+	if e == nil || e.text == nil {
 		return ""
 	}
-	return e.literals.memory.Trouble()
+	return e.text.literals.trouble()
 }
 
 func invalid(what, why, hint string) error {

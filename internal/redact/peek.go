@@ -7,7 +7,7 @@ import (
 
 // peek returns a nest for a document of size bytes that is masked where it
 // cannot be read, and not refused: the ledger's.
-func (e *Engine) peek(size int) *nest {
+func (e *bodyReader) peek(size int) *nest {
 	n := e.nest(size)
 	n.peeks = true
 	return n

@@ -2,6 +2,24 @@ package redact
 
 import "bytes"
 
+// Probable is a set of kinds that only surroundings tell. What is masked for
+// it is a guess: rule names "guess.…".
+type Probable uint8
+
+const (
+	// Secrets are long random strings that no format tells.
+	Secrets Probable = 1 << iota
+	// Phones are numbers without a country code.
+	Phones
+	// Names are names of people.
+	Names
+	// Addresses are postal addresses.
+	Addresses
+
+	// Everything is all of them.
+	Everything = Secrets | Phones | Names | Addresses
+)
+
 // guesser finds what only its surroundings tell. It reads a text once, from
 // trigger to trigger: a sign of assignment, a number, a word that announces a
 // name, a long run of characters. It looks at most 256 bytes behind a trigger

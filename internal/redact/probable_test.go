@@ -129,7 +129,7 @@ func TestGuessesNeedTheirBit(t *testing.T) {
 			t.Errorf("%d: PII is %t", c.want, r.PII())
 		}
 	}
-	if r := engine(t).Text([]byte(text)); strings.Contains(strings.Join(r.Rules(), " "), "guess.") {
+	if r := newEngine(t).Text([]byte(text)); strings.Contains(strings.Join(r.Rules(), " "), "guess.") {
 		t.Errorf("the zero options guess: %v", r.Rules())
 	}
 }
@@ -137,11 +137,11 @@ func TestGuessesNeedTheirBit(t *testing.T) {
 // TestGuessesLeaveWhatIsCertain: findings of the deterministic tier are the
 // same with guesses and without.
 func TestGuessesLeaveWhatIsCertain(t *testing.T) {
-	plain, all := engine(t), guessing(t, Ledger)
+	plain, all := newEngine(t), guessing(t, Ledger)
 	for _, c := range mustMask {
 		s := []byte(c.text)
-		sure := plain.spans(s, true)
-		for _, g := range all.guess.spans(s, sure) {
+		sure := plain.text.spans(s, true)
+		for _, g := range all.text.guess.spans(s, sure) {
 			for _, sp := range sure {
 				if g.start < sp.end && sp.start < g.end {
 					t.Errorf("%q: the guess %v touches %v", c.text, g, sp)
@@ -202,11 +202,11 @@ func FuzzProbable(f *testing.F) {
 	for _, s := range []string{"\xff\xfe", "\xe2\x80", "Mr \xc3", "12 \xe2", "<[email]", "Dear Dr. Prof. ", "key=\xc2", "0", "+", "PO Box "} {
 		f.Add([]byte(s))
 	}
-	sure, all := engine(f), guessing(f, Egress)
+	sure, all := newEngine(f), guessing(f, Egress)
 	f.Fuzz(func(t *testing.T, s []byte) {
-		taken := sure.spans(s, true)
+		taken := sure.text.spans(s, true)
 		at := 0
-		for _, g := range all.guess.spans(s, taken) {
+		for _, g := range all.text.guess.spans(s, taken) {
 			if g.start < at || g.end <= g.start || g.end > len(s) {
 				t.Fatalf("%q: guess %v behind %d", s, g, at)
 			}
@@ -272,7 +272,7 @@ func BenchmarkProbable(b *testing.B) {
 		if name == "chat" {
 			s = bytes.ReplaceAll(s, []byte("msg_01XFDUDYJgAACzvnptvVoYEL"), []byte("msg_41"))
 		}
-		for tier, e := range map[string]*Engine{"certain": engine(b), "everything": guessing(b, Ledger)} {
+		for tier, e := range map[string]*Engine{"certain": newEngine(b), "everything": guessing(b, Ledger)} {
 			b.Run(name+"/"+tier, func(b *testing.B) {
 				b.SetBytes(int64(len(s)))
 				b.ReportAllocs()

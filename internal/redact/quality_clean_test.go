@@ -27,7 +27,7 @@ func TestCleanTextStaysClean(t *testing.T) {
 		name string
 		e    *Engine
 		most int
-	}{{"clean text", engine(t), 1}, {"clean text, probable", guessing, 8}} {
+	}{{"clean text", newEngine(t), 1}, {"clean text, probable", guessing, 8}} {
 		n := 0
 		for _, s := range cleanText() {
 			for _, f := range c.e.Text(s).Findings {

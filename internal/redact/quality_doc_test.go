@@ -15,7 +15,7 @@ func figuresOf(t *testing.T) []*score {
 	if err != nil {
 		t.Fatal(err)
 	}
-	certain := engine(t)
+	certain := newEngine(t)
 	first, guesses := scores(certain, labelled()), scores(guessing, labelledGuesses())
 	return slices.Concat(first, []*score{total("**certain tier**", first), total("**certain tier, second set**", scores(certain, secondSet()))},
 		guesses, []*score{total("**probable tier**", guesses), total("**probable tier, second set**", scores(guessing, secondGuesses()))})

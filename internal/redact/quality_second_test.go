@@ -85,7 +85,7 @@ func secondSet() map[string][]example {
 // TestQualityOfSecondSet wants of the second set, as a whole, what TestQuality
 // wants of the first.
 func TestQualityOfSecondSet(t *testing.T) {
-	all := scores(engine(t), secondSet())
+	all := scores(newEngine(t), secondSet())
 	for _, s := range all {
 		t.Logf("%s %v", s.row(), s.rules)
 	}

@@ -119,7 +119,7 @@ func scores(e *Engine, set map[string][]example) (all []*score) {
 // certain tier and of each of its kinds. What was missed, or masked by
 // mistake, is listed.
 func TestQuality(t *testing.T) {
-	all := scores(engine(t), labelled())
+	all := scores(newEngine(t), labelled())
 	for _, s := range append(slices.Clone(all), total("certain tier", all)) {
 		wants(t, s, 0.98, 0.98)
 	}

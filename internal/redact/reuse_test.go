@@ -13,10 +13,10 @@ import (
 // What read one body reads the next: of many at one time each is read as by an
 // engine of its own, and nothing that was masked in one stands in another.
 func TestBodiesReadWithOneEngineStayApart(t *testing.T) {
-	shared := engine(t, "canary-of-the-tenant")
+	shared := newEngine(t, "canary-of-the-tenant")
 	var wg sync.WaitGroup
 	for g := range 8 {
-		own := engine(t, "canary-of-the-tenant")
+		own := newEngine(t, "canary-of-the-tenant")
 		wg.Go(func() {
 			for n := range 40 {
 				doc := manyNested(g*40 + n)

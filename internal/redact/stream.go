@@ -27,7 +27,7 @@ const (
 //
 // A Stream is for one goroutine. The zero Stream masks everything.
 type Stream struct {
-	e      *Engine
+	e      *engine
 	w      io.Writer
 	first  *stage
 	err    error
@@ -36,10 +36,10 @@ type Stream struct {
 	found  []span
 }
 
-// Stream returns a stream that writes to w.
-func (e *Engine) Stream(w io.Writer) *Stream {
+// openStream returns a stream that e redacts, and that writes to w.
+func openStream(e *engine, w io.Writer) *Stream {
 	s := &Stream{e: e, w: w}
-	if e != nil && e.ready {
+	if e != nil {
 		s.first = openStage(e, 1, 0, nil, s.note)
 	}
 	return s

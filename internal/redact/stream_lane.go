@@ -17,7 +17,7 @@ const (
 // lane reads one text that comes in pieces: a stream's, or that with its
 // escapes written out. All its indexes are those of s.
 type lane struct {
-	e     *Engine
+	e     *engine
 	s     []byte // what was sent, as far as it is needed, and what is held
 	base  int    // where s begins in the lane's text
 	x     scanner
@@ -37,7 +37,7 @@ type lane struct {
 }
 
 // open returns a lane that goes on behind s, which is clean and was sent.
-func openLane(e *Engine, s []byte, base int, last bool) lane {
+func openLane(e *engine, s []byte, base int, last bool) lane {
 	n := len(s)
 	return lane{
 		e: e, s: slices.Clone(s), base: base, x: newScanner(last),

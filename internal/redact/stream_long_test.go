@@ -68,7 +68,7 @@ func long() map[string]string {
 }
 
 func TestStreamEqualsTextOfWhatIsLong(t *testing.T) {
-	e := engine(t, strings.Repeat("literal ", 8000)+"y", "canary")
+	e := newEngine(t, strings.Repeat("literal ", 8000)+"y", "canary")
 	rnd := rand.New(rand.NewPCG(7, 8))
 	for name, text := range long() {
 		t.Run(name, func(t *testing.T) {
@@ -105,7 +105,7 @@ func every(s []byte, n int) (l [][]byte) {
 
 // What is long hides everything up to its line's end, and nothing behind.
 func TestLongSpansHideTheirLine(t *testing.T) {
-	e := engine(t)
+	e := newEngine(t)
 	l := long()
 	for name, want := range map[string]string{
 		"token":              "x [secret redacted]\nz [secret redacted]",
@@ -164,7 +164,7 @@ func (s *Stream) held() int {
 // A stream's memory does not grow with its text, whatever that is; each is
 // longer than what may be held, and without a line break.
 func TestStreamMemoryIsConstant(t *testing.T) {
-	e := engine(t, "canary-of-the-tenant", strings.Repeat("a", 40))
+	e := newEngine(t, "canary-of-the-tenant", strings.Repeat("a", 40))
 	const little, much = 1 << 19, 5 << 18 // bytes that may be held
 	units := map[string]int{
 		"a": little, "the quick brown fox ": little, "aB3": little, "password=hunter2 ": little, "bob@example.com ": little, "cookie: x ": little,
@@ -204,7 +204,7 @@ func TestStreamMemoryIsConstant(t *testing.T) {
 // 32 bytes here, where no word is longer than 14.
 func TestStreamLatencyOfProse(t *testing.T) {
 	const most = 32
-	e := engine(t, canary)
+	e := newEngine(t, canary)
 	for _, text := range []string{
 		strings.Repeat("The agent opened the report and wrote three lines: a note, and the next step. Nothing else changed; see the section about baskets, bearers and tokens for more.\n", 20),
 		strings.Repeat("We sold 42 of them in 2026, at 3.50 each; the other 17 (of 59) stay in Block B, says \"Kim\".\n", 20),
@@ -257,7 +257,7 @@ func (b *brittle) Write(p []byte) (int, error) {
 }
 
 func TestStreamStaysFailed(t *testing.T) {
-	e := engine(t)
+	e := newEngine(t)
 	s := e.Stream(&brittle{left: 1})
 	for range 4 {
 		_, _ = s.Write([]byte("one two "))
@@ -274,7 +274,7 @@ func TestStreamStaysFailed(t *testing.T) {
 
 func TestStreamCloses(t *testing.T) {
 	var out bytes.Buffer
-	s := engine(t).Stream(&out)
+	s := newEngine(t).Stream(&out)
 	if _, err := s.Write([]byte("password: hunt")); err != nil {
 		t.Fatal(err)
 	}
@@ -296,7 +296,7 @@ func TestStreamCloses(t *testing.T) {
 
 // A fault masks what is held, and no text is taken after it.
 func TestStreamFailsClosed(t *testing.T) {
-	broken := &Engine{ready: true, literals: &literals{}}
+	broken := brokenEngine()
 	for name, e := range map[string]*Engine{"nil": nil, "zero": {}, "panic": broken} {
 		var out bytes.Buffer
 		s := e.Stream(&out)
@@ -319,7 +319,7 @@ func TestStreamFailsClosed(t *testing.T) {
 
 // Only the first findings are kept, and all are counted.
 func TestStreamFindingsAreBounded(t *testing.T) {
-	s := engine(t).Stream(io.Discard)
+	s := newEngine(t).Stream(io.Discard)
 	for range 3000 {
 		if _, err := io.WriteString(s, "a bob@example.com b\n"); err != nil {
 			t.Fatal(err)

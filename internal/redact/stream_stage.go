@@ -1,14 +1,13 @@
 package redact
 
 import (
-	"bytes"
 	"slices"
 )
 
 // stage is one pass over a text that comes in pieces. What it masks goes to
 // the next stage, as clean reads the result of one pass in the next.
 type stage struct {
-	e     *Engine
+	e     *engine
 	depth int // 1 for the first
 	raw   lane
 	// unfolded reads the text with its escapes written out, from the first
@@ -33,7 +32,7 @@ type cover struct {
 
 // openStage returns a stage that goes on behind ctx, which is clean and was
 // sent, and ends at offset at.
-func openStage(e *Engine, depth, at int, ctx []byte, found func(int, span)) *stage {
+func openStage(e *engine, depth, at int, ctx []byte, found func(int, span)) *stage {
 	last := depth > maxPasses
 	t := &stage{
 		e: e, depth: depth, sent: at, put: at, found: found,
@@ -71,9 +70,6 @@ func (t *stage) write(p []byte, final bool) []byte {
 	return t.next.write(t.piece, final)
 }
 
-// maxEscape is the length of an escape.
-const maxEscape = 6
-
 // unfold feeds the lane of unfolded text, and opens it at the first escape,
 // which stands at from or behind it.
 func (t *stage) unfold(from int, final bool) {
@@ -104,20 +100,6 @@ func (t *stage) fork(from int) {
 	}
 	t.folded = folded{in: u.base + from, out: u.base + from}
 	t.unfolded = &u
-}
-
-// hasEscape says whether an escape stands in s, or may begin at its end.
-func hasEscape(s []byte) bool {
-	for {
-		n := bytes.IndexByte(s, '\\')
-		if n < 0 {
-			return false
-		}
-		if _, w := unescape(s[n:]); w != 0 {
-			return true
-		}
-		s = s[n+1:]
-	}
 }
 
 // send sends on what nothing can change any more.

@@ -53,7 +53,7 @@ func corpus() [][]byte {
 }
 
 func TestStreamEqualsTextForEveryCut(t *testing.T) {
-	e := engine(t, canary, "the quick brown dog")
+	e := newEngine(t, canary, "the quick brown dog")
 	rnd := rand.New(rand.NewPCG(15, 16))
 	for n, s := range corpus() {
 		if n%2 == 1 && !testrepeat.Enduring {

@@ -113,7 +113,7 @@ func TestHeldSaysHowMuchCanComeOut(t *testing.T) {
 // what comes behind for long: numbers, prices, tables and code wait for the few words
 // that tell what they are.
 func TestStreamLetsOrdinaryTextGoSoon(t *testing.T) {
-	e := engine(t)
+	e := newEngine(t)
 	for _, c := range []struct {
 		text string
 		most int // bytes that may be held where a word has ended

@@ -2,7 +2,6 @@ package redact
 
 import (
 	"bytes"
-	"math"
 )
 
 // ending is what ends a long span.
@@ -13,9 +12,6 @@ const (
 	endLine          // the next line break
 	endArmour        // an armour's end, and then the next line break
 )
-
-// endless is the end of a span whose end has not come yet.
-const endless = math.MaxInt
 
 const (
 	armourBegin = "-----BEGIN "

@@ -26,7 +26,7 @@ func (p *prefix) shortest() (token, body string) {
 // Every row finds the shortest token that it describes, under its own rule, and
 // nothing of a word behind it.
 func TestEveryPrefixFindsItsShortestToken(t *testing.T) {
-	e := engine(t)
+	e := newEngine(t)
 	for _, list := range prefixLists() {
 		for _, p := range list {
 			if len(p.text) < 2 || p.min > maxFollow || p.max > 63 || p.max > 0 && p.max < p.min {
@@ -91,7 +91,7 @@ func begun() []string {
 // Whatever form is found between blanks is found behind an escape, a colour,
 // and the punctuation of any script.
 func TestValuesBeginBehindEscapes(t *testing.T) {
-	e := engine(t)
+	e := newEngine(t)
 	for _, v := range begun() {
 		core := slices.MaxFunc(strings.Fields(v), func(a, b string) int { return len(a) - len(b) })
 		for _, c := range beginnings {
@@ -110,7 +110,7 @@ func TestValuesBeginBehindEscapes(t *testing.T) {
 // An address ends and begins at the signs of typography; what only looks like
 // one is known behind an escape too.
 func TestAddressesStandBetweenMarks(t *testing.T) {
-	e := engine(t)
+	e := newEngine(t)
 	for text, want := range map[string]string{
 		"“bob@example.com”": "“[email hidden]”", "→bob@example.com.»": "→[email hidden].»", "\ufeffbob@example.com": "\ufeff[email hidden]",
 		"邮箱：bob@example.com。": "邮箱：[email hidden]。", "“git@github.com”": "“git@github.com”", `\ngit@github.com:a/b`: `\ngit@github.com:a/b`,
@@ -130,7 +130,7 @@ func TestWordsAreNotEscapes(t *testing.T) {
 			t.Errorf("an escape ends at %d of %q", i, x.s)
 		}
 	}
-	e := engine(t)
+	e := newEngine(t)
 	for _, text := range []string{"xhf_" + b62, "9sk_" + hex64[:48], "aDE89370400440532013000", "x4155550132", "12–415-555-0132", "flubearer x1y2z3"} {
 		if r := e.Text([]byte(text)); len(r.Findings) > 0 {
 			t.Errorf("Text(%q) = %q", text, r.Out)

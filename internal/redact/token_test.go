@@ -149,7 +149,7 @@ func TestConnectionStringsHaveTheirOwnMask(t *testing.T) {
 
 // A mask is not a name: a value that follows it is kept.
 func TestMaskNamesNoValue(t *testing.T) {
-	e := engine(t)
+	e := newEngine(t)
 	for _, text := range []string{
 		"[secret]: hunter2 of 9", "[secret redacted]: hunter2 of 9", "[secret] = 'hunter2'", "[secret]:hunter2",
 	} {
@@ -164,7 +164,7 @@ func TestMaskNamesNoValue(t *testing.T) {
 
 // What follows a masked value stays.
 func TestMasksEndWhereTheValueEnds(t *testing.T) {
-	e := engine(t)
+	e := newEngine(t)
 	for text, want := range map[string]string{
 		"password: |\n  a1\n  b2\nport: 1\n":                "password: |\n  [secret redacted]\nport: 1\n",
 		"token:\n  hunter2\nport: 1\n":                      "token:\n  [secret redacted]\nport: 1\n",

@@ -10,19 +10,14 @@ import (
 // host. The name can never be resolved (RFC 2606 section 2).
 const hiddenHost = "redacted.invalid"
 
-// URL redacts a URL in any part: credentials before the host, the host, the
-// path, the query and the fragment, also where they are percent-encoded, twice
-// or more. A value under a name that says it is secret or personal is masked.
-// Masks are percent-encoded, so that a URL stays one; a host is replaced by
-// "redacted.invalid". Findings are offsets in the URL as it is given. What
-// cannot be read to its end is masked whole, under the rule "fault".
-func (e *Engine) URL(raw string) (out string, list []Finding) {
+// URL redacts a URL in any part, as redact.Engine documents it.
+func (e *bodyReader) URL(raw string) (out string, list []Finding) {
 	defer func() {
 		if recover() != nil {
 			out, list = e.hiddenURL(raw)
 		}
 	}()
-	if e == nil || !e.ready {
+	if e.engine == nil {
 		return e.hiddenURL(raw)
 	}
 	s := []byte(raw)
@@ -47,7 +42,7 @@ func (e *Engine) URL(raw string) (out string, list []Finding) {
 	return e.hiddenURL(raw)
 }
 
-func (e *Engine) hiddenURL(raw string) (string, []Finding) {
+func (e *bodyReader) hiddenURL(raw string) (string, []Finding) {
 	r := hidden([]byte(raw))
 	return escapePath(string(r.Out)), r.Findings
 }
@@ -132,7 +127,7 @@ func namedValues(s []byte, i int) []span {
 func decodedTwice(name []byte) []byte { return formDecoded(formDecoded(name)) }
 
 // applyURL puts masks into a URL.
-func (e *Engine) applyURL(s []byte, spans []span) []byte {
+func (e *bodyReader) applyURL(s []byte, spans []span) []byte {
 	host, _ := authority(s)
 	var out []byte
 	last := 0

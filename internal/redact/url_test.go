@@ -9,7 +9,7 @@ import (
 )
 
 func TestURLIsRedactedInEveryPart(t *testing.T) {
-	e := engine(t, "tenant-own-secret")
+	e := newEngine(t, "tenant-own-secret")
 	mask := "%5Bsecret%20redacted%5D"
 	for _, c := range []struct{ in, want string }{
 		{"https://example.com/a/b?c=d&e=f%20g#h", "https://example.com/a/b?c=d&e=f%20g#h"},
@@ -63,7 +63,7 @@ func TestURLIsRedactedInEveryPart(t *testing.T) {
 }
 
 func TestHeaderIsRedactedByNameAndByValue(t *testing.T) {
-	e := engine(t, "tenant-own-secret")
+	e := newEngine(t, "tenant-own-secret")
 	in := http.Header{
 		"Accept":                    {"text/html", "*/*;q=0.8"},
 		"Authorization":             {"Bearer abc"},
