@@ -147,3 +147,5 @@ type gate [256]uint32
 func (g *gate) add(word string) { g[word[0]|0x20] |= 1 << len(word) }
 
 func (g *gate) may(first byte, n int) bool { return n < 32 && g[first|0x20]&(1<<n) != 0 }
+
+func isQuote(c byte) bool { return c == '"' || c == '\'' || c == '`' }

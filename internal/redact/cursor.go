@@ -4,22 +4,6 @@ import (
 	"strings"
 )
 
-// The reach of a detector, which streaming relies on. It looks at most
-// maxBehind bytes behind its trigger and maxAhead ahead of it to decide. A span
-// may then go on over a run of one class, to a line's end, a closing quote or
-// an armour's end; of one longer than maxSpan nothing more is asked, and it
-// hides the rest of its line. maxTail is how much may be cut from its end, and
-// maxBlanks how many blanks may stand before a value; of a value itself maxJudged
-// bytes may be looked at to tell that it is none.
-const (
-	maxBehind = 256
-	maxAhead  = 4096
-	maxSpan   = 8192
-	maxTail   = 64
-	maxBlanks = 256
-	maxJudged = 2048
-)
-
 // cursor is a text that is read. Its methods note that they came to its end.
 type cursor struct {
 	s []byte
@@ -114,8 +98,6 @@ func (x *cursor) name(i int) (start, end int) {
 	}
 	return b, e
 }
-
-func isQuote(c byte) bool { return c == '"' || c == '\'' || c == '`' }
 
 // reachEscape is the longest escape that is known: a colour of a terminal.
 const reachEscape = 24

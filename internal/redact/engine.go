@@ -5,13 +5,7 @@ type engine struct {
 	maskStyle
 	literals *literals
 	probable Probable
-	guess    guesses
-}
-
-// guesses finds what only its surroundings tell: spans in order, none of which
-// touches one of taken.
-type guesses interface {
-	spans(s []byte, taken []span) []span
+	guess    *guesser // nil where nothing is probable
 }
 
 // newTextEngine returns an engine that knows lit, writes masks of a style, and

@@ -39,12 +39,12 @@ func newLiterals(secrets []holdfast.Secret) (*literals, error) {
 	for i, s := range secrets {
 		n := len(plain(s))
 		if n < minLiteral || n > maxLiteral {
-			return nil, invalid("literal", "literal "+strconv.Itoa(i)+" has "+strconv.Itoa(n)+" bytes", "a registered secret is 4 to 65536 bytes long")
+			return nil, invalid("literal "+strconv.Itoa(i)+" has "+strconv.Itoa(n)+" bytes", "a registered secret is 4 to 65536 bytes long")
 		}
 		most, all = max(most, n), all+n
 	}
 	if all > maxLiterals || len(secrets) > maxCount {
-		return nil, invalid("literal", strconv.Itoa(len(secrets))+" literals have "+strconv.Itoa(all)+" bytes", "at most 1024 secrets of 262144 bytes together can be registered")
+		return nil, invalid(strconv.Itoa(len(secrets))+" literals have "+strconv.Itoa(all)+" bytes", "at most 1024 secrets of 262144 bytes together can be registered")
 	}
 	scratch := l.memory.Buffer(maxGrowth*(most+16) + maxGrowth*most)
 	defer clear(scratch)
@@ -61,6 +61,10 @@ func newLiterals(secrets []holdfast.Secret) (*literals, error) {
 	l.begins.join(&l.first)
 	l.begins.join(&l.loose.begins)
 	return l, nil
+}
+
+func invalid(why, hint string) error {
+	return &holdfast.Error{Kind: holdfast.KindValue, Gate: holdfast.K6, Rule: "redact/literal", Why: why, Hint: hint}
 }
 
 // add keeps a form that is long enough to be told from ordinary text.

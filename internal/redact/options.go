@@ -44,11 +44,11 @@ type Engine struct {
 func New(o Options) (*Engine, error) {
 	switch {
 	case o.Masks > Pseudonyms:
-		return nil, invalid("masks", "there is no style "+strconv.Itoa(int(o.Masks)), "take Ledger, Egress or Pseudonyms")
+		return nil, invalidOption("masks", "there is no style "+strconv.Itoa(int(o.Masks)), "take Ledger, Egress or Pseudonyms")
 	case o.Masks == Pseudonyms && len(o.Key.Reveal()) < minKey:
-		return nil, invalid("key", "the key has "+strconv.Itoa(len(o.Key.Reveal()))+" bytes", "a key of pseudonyms is at least 16 random bytes long")
+		return nil, invalidOption("key", "the key has "+strconv.Itoa(len(o.Key.Reveal()))+" bytes", "a key of pseudonyms is at least 16 random bytes long")
 	case o.Probable&^Everything != 0:
-		return nil, invalid("probable", "there is no such kind", "take Secrets, Phones, Names and Addresses")
+		return nil, invalidOption("probable", "there is no such kind", "take Secrets, Phones, Names and Addresses")
 	}
 	lit, err := newLiterals(o.Literals)
 	if err != nil {
@@ -67,6 +67,6 @@ func (e *Engine) Trouble() string {
 	return e.text.literals.trouble()
 }
 
-func invalid(what, why, hint string) error {
+func invalidOption(what, why, hint string) error {
 	return &holdfast.Error{Kind: holdfast.KindValue, Gate: holdfast.K6, Rule: "redact/" + what, Why: why, Hint: hint}
 }

@@ -281,3 +281,7 @@ func insideGuess(w []byte) bool {
 	}
 	return frenchStreetWord(w)
 }
+
+// mayBelong reports whether a word of small letters may belong to a name or an
+// address, or begin the number of a flat.
+func mayBelong(w []byte) bool { return insideGuess(w) || unit(w) }

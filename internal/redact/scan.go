@@ -10,6 +10,21 @@ func triggers() (t [256]bool) {
 	return t
 }
 
+// The reach of a detector, which streaming relies on. It looks at most
+// maxBehind bytes behind its trigger and maxAhead ahead of it to decide. A span
+// may then go on over a run of one class, to a line's end, a closing quote or
+// an armour's end; of one longer than maxSpan nothing more is asked, and it
+// hides the rest of its line. maxTail is how much may be cut from its end, and
+// maxBlanks how many blanks may stand before a value; of a value itself maxJudged
+// bytes may be looked at to tell that it is none.
+const (
+	maxBehind = 256
+	maxAhead  = 4096
+	maxTail   = 64
+	maxBlanks = 256
+	maxJudged = 2048
+)
+
 // scanner reads one text once. A finding does not end the search inside it,
 // because what is masked may be the head of something longer ("password:"
 // before a key's armour); spans that overlap are joined afterwards.

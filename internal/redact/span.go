@@ -12,6 +12,10 @@ type span struct {
 	rule       rule
 }
 
+// maxSpan is the length of a span, in bytes, from which on nothing more is asked of
+// what it hides: the rest of its line is hidden too.
+const maxSpan = 8192
+
 // union sorts spans and joins those that overlap; a secret's rule wins, where
 // it begins within maxSpan of what it overlaps.
 func union(l []span) []span {

@@ -90,5 +90,5 @@ func isPlainWord(w []byte) bool {
 	case "", "post", "office", "po", "gpo", "box":
 		return false
 	}
-	return !insideGuess(w) && !unit(w)
+	return !mayBelong(w)
 }

@@ -26,17 +26,6 @@ func (x *scanner) flag(i int) int {
 	return i
 }
 
-// flagKind says what a string of a list tells of the next one.
-func flagKind(s []byte) kind {
-	if len(s) < 4 || len(s) > 64 || s[0] != '-' || bytes.IndexByte(s, '=') >= 0 || bytes.IndexByte(s, ' ') >= 0 {
-		return kindNone
-	}
-	if k := kindOf(bytes.TrimLeft(s, "-")); k.secret() {
-		return k
-	}
-	return kindNone
-}
-
 // listed returns where the next string of a list begins whose last one ends
 // at the quote at i; i where there is none.
 func (x *scanner) listed(i int) int {
