@@ -64,8 +64,8 @@ func TestArmoursAcrossEachOther(t *testing.T) {
 		"an end of no label":  {begin("") + "-----END", false},
 		"an end too many":     {begin("") + sshEnd + "\nMIIEpAIB\n" + last(""), false},
 		"one without end":     {begin("RSA ") + begin("EC ") + last("RSA "), true},
-		"too many":            {strings.Repeat(begin(""), maxArmours+1) + strings.Repeat(end(""), maxArmours) + last(""), true},
-		"many":                {strings.Repeat(begin(""), maxArmours-1) + strings.Repeat(end(""), maxArmours-2) + last(""), false},
+		"too many":            {strings.Repeat(begin(""), 64+1) + strings.Repeat(end(""), 64) + last(""), true},
+		"many":                {strings.Repeat(begin(""), 64-1) + strings.Repeat(end(""), 64-2) + last(""), false},
 	} {
 		text := []byte("x\n" + c.text + tail)
 		want := "x\n" + MaskSecret

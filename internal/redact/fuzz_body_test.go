@@ -67,7 +67,7 @@ func FuzzBody(f *testing.F) {
 		if json.Valid(in) && !json.Valid(r.Out) && kind != bodyKinds[3] {
 			t.Errorf("Body(%q, %q) = %q", kind, in, r.Out)
 		}
-		if _, bad := url.ParseQuery(string(in)); bad == nil && kind == bodyKinds[2] && !json.Valid(in) && wideOf(in).size == 0 {
+		if _, bad := url.ParseQuery(string(in)); bad == nil && kind == bodyKinds[2] && !json.Valid(in) && !mayBeWide(in) {
 			if _, bad = url.ParseQuery(string(r.Out)); bad != nil {
 				t.Errorf("Body(%q, %q) = %q: %v", kind, in, r.Out, bad)
 			}
@@ -95,4 +95,10 @@ func probing(t testing.TB, literal string) *Engine {
 		t.Fatal(err)
 	}
 	return e
+}
+
+// mayBeWide reports whether b begins with a mark of UTF-16 or UTF-32, or holds a
+// NUL, as texts without a mark do.
+func mayBeWide(b []byte) bool {
+	return bytes.HasPrefix(b, []byte("\xff\xfe")) || bytes.HasPrefix(b, []byte("\xfe\xff")) || bytes.IndexByte(b, 0) >= 0
 }

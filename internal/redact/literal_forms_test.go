@@ -1,7 +1,6 @@
 package redact
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
@@ -125,47 +124,19 @@ func TestRegisteredSecretsMayReadLikeMasks(t *testing.T) {
 }
 
 func TestTooManySecretsAreRefused(t *testing.T) {
-	many := make([]holdfast.Secret, maxCount+1)
+	many := make([]holdfast.Secret, 1024+1)
 	for i := range many {
 		many[i] = holdfast.NewSecret(fmt.Sprintf("secret-%05d", i))
 	}
 	large := make([]holdfast.Secret, 5)
 	for i := range large {
-		large[i] = holdfast.NewSecret(strings.Repeat(fmt.Sprint(i), maxLiteral))
+		large[i] = holdfast.NewSecret(strings.Repeat(fmt.Sprint(i), 65_536))
 	}
-	for name, l := range map[string][]holdfast.Secret{"too many": many, "too much": large, "too long": {holdfast.NewSecret(strings.Repeat("x", maxLiteral+1))},
+	for name, l := range map[string][]holdfast.Secret{"too many": many, "too much": large, "too long": {holdfast.NewSecret(strings.Repeat("x", 65_536+1))},
 		"too short": {holdfast.NewSecret("abc")}, "empty": {{}}} {
 		var e *holdfast.Error
 		if _, err := New(Options{Literals: l}); !errors.As(err, &e) || e.Kind != holdfast.KindValue || strings.Contains(e.Error(), "secret-0") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-}
-
-func TestMemoryKeepsWhatIsPutInAndClearsWhatItCameFrom(t *testing.T) {
-	var m Memory
-	from := []byte("hunter22-hunter22")
-	s := m.Secret(from)
-	if s.Reveal() != "hunter22-hunter22" || !bytes.Equal(from, make([]byte, len(from))) {
-		t.Errorf("kept %q, left %q", s.Reveal(), from)
-	}
-	if fmt.Sprint(s) != "REDACTED" || m.Secret(nil).Reveal() != "" {
-		t.Error("it prints itself")
-	}
-	for n := range 40 {
-		b := m.Buffer(n * 1000)
-		if len(b) != n*1000 || cap(b) != n*1000 {
-			t.Fatalf("asked for %d, got %d of %d", n*1000, len(b), cap(b))
-		}
-		for i := range b {
-			if b[i] != 0 {
-				t.Fatal("it is not fresh")
-			}
-			b[i] = 1
-		}
-	}
-	if s.Reveal() != "hunter22-hunter22" {
-		t.Error("what came later overwrote it")
-	}
-	t.Logf("trouble: %q", m.Trouble())
 }

@@ -58,8 +58,8 @@ var sortWords = [...]string{
 	sortSecret: "secret", sortPII: "pii", sortEmail: "email", sortCard: "card", sortPhone: "phone", sortDB: "db_string",
 }
 
-// sort returns what r finds.
-func (r rule) sort() sort {
+// sortOf returns what r finds.
+func sortOf(r rule) sort {
 	switch r {
 	case ruleEmail:
 		return sortEmail
@@ -126,7 +126,7 @@ const maxCardText = 128
 
 // appendTo appends the mask of what r found in the text that was written.
 func (m *maskOf) appendTo(to []byte, r rule) []byte {
-	kind := r.sort()
+	kind := sortOf(r)
 	if m.e.masks == Pseudonyms {
 		// The sort stands behind the value and a NUL, because it is known
 		// only when the value has been read; no sort holds a NUL.

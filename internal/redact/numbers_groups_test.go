@@ -92,8 +92,8 @@ func TestNumberFarFromLettersNeedsNoWord(t *testing.T) {
 			asks := scanner{state: state{cursor: cursor{s: s}}}
 			var buf [maxGroups]group
 			g := asks.groups(i, asks.digitRun(i), maxDigits, buf[:0])
-			if _, rule := asks.identity(g); rule != ruleNone || len(asks.spans) > 0 {
-				t.Fatalf("%q at %d is %s", s, i, ruleNames[rule])
+			if _, by := asks.identity(g); by != ruleNone || len(asks.spans) > 0 {
+				t.Fatalf("%q at %d is %s", s, i, ruleNames[by])
 			}
 			start, end := asks.phone(g, false)
 			if b, e := asks.phone(g, true); b != start || e != end {
@@ -103,7 +103,10 @@ func TestNumberFarFromLettersNeedsNoWord(t *testing.T) {
 				told++
 			}
 		}
-		missesNothing(t, s, false)
+		got, joined := find(s, false)
+		if want, all := findPlainly(s, false); !slices.Equal(got, want) || joined != all {
+			t.Fatalf("%q\n got %v\nwant %v", s, got, want)
+		}
 	}
 	if mute < 10000 || told < 10 {
 		t.Errorf("%d far from letters, %d phones", mute, told)

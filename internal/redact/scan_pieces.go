@@ -8,6 +8,30 @@ func find(s []byte, last bool) (list []span, joined bool) {
 	return x.spans, x.joined
 }
 
+// findPlainly is find as it would be if it stopped at every trigger, judged every
+// run of digits, and remembered nothing of the words and the groups before it.
+// Tests ask that both find the same.
+func findPlainly(s []byte, last bool) (list []span, joined bool) {
+	x := scanner{state: state{cursor: cursor{s: s}, last: last}}
+	for i := 0; i < len(s); {
+		if !trigger[s[i]] {
+			i++
+			continue
+		}
+		x.wordless, x.wordlessEnd = 0, 0
+		x.lately.forget()
+		switch {
+		case i < x.wake:
+			i = x.listen(i)
+		case class[s[i]]&isDigit != 0:
+			i = max(i+1, x.busy(i))
+		default:
+			i = max(i+1, x.look(i))
+		}
+	}
+	return x.spans, x.joined
+}
+
 // newScanner returns a scanner of a text that comes in pieces (see feed and
 // advance). last is find's.
 func newScanner(last bool) scanner { return scanner{state: state{last: last}} }

@@ -150,7 +150,7 @@ func (p *pattern) Read(b []byte) (int, error) {
 }
 
 // held is how much memory a stream has in use.
-func (s *Stream) held() int {
+func kept(s *Stream) int {
 	n := 0
 	for t := s.first; t != nil; t = t.next {
 		n += cap(t.raw.s) + cap(t.folded.s) + cap(t.piece) + 64*(cap(t.edits)+cap(t.raw.out)+cap(t.raw.taken))
@@ -188,7 +188,7 @@ func TestStreamMemoryIsConstant(t *testing.T) {
 			if _, err := s.Write(buf[:n]); err != nil {
 				t.Fatal(err)
 			}
-			peak = max(peak, s.held())
+			peak = max(peak, kept(s))
 		}
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
@@ -237,7 +237,7 @@ func TestStreamLatencyOfProse(t *testing.T) {
 func asWords(text string) (l []string) {
 	from := 0
 	for i := range text {
-		if i > from && isGap([]byte(text), i) {
+		if i > from && (class[text[i-1]]&isSpace != 0 || isStop([]byte(text), i)) {
 			l, from = append(l, text[from:i]), i
 		}
 	}
@@ -329,7 +329,7 @@ func TestStreamFindingsAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := s.Findings()
-	if f.Counts["email"] != 3000 || len(f.First) != maxFound || f.First[999].Offset != 999*20+2 {
+	if f.Counts["email"] != 3000 || len(f.First) != 1000 || f.First[999].Offset != 999*20+2 {
 		t.Errorf("%v, %d", f.Counts, len(f.First))
 	}
 }

@@ -12,7 +12,7 @@ func prefixLists() [][]prefix {
 }
 
 // shortest is the token of least length that a row describes.
-func (p *prefix) shortest() (token, body string) {
+func shortest(p *prefix) (token, body string) {
 	var b strings.Builder
 	for _, c := range []byte("a1B2c3D4e5F6") {
 		if p.holds(c) {
@@ -32,7 +32,7 @@ func TestEveryPrefixFindsItsShortestToken(t *testing.T) {
 			if len(p.text) < 2 || p.min > maxFollow || p.max > 63 || p.max > 0 && p.max < p.min {
 				t.Errorf("%s has a size that is out of bounds: %d to %d", p.text, p.min, p.max)
 			}
-			token, body := p.shortest()
+			token, body := shortest(&p)
 			r := e.Text([]byte("got " + token + " now"))
 			if got := r.Rules(); !slices.Equal(got, []string{ruleNames[p.rule]}) {
 				t.Errorf("%s was found by %v, want %s", token, got, ruleNames[p.rule])
@@ -81,7 +81,7 @@ func begun() []string {
 	}
 	for _, list := range prefixLists() {
 		for _, p := range list {
-			token, _ := p.shortest()
+			token, _ := shortest(&p)
 			values = append(values, token)
 		}
 	}
@@ -124,7 +124,7 @@ func TestAddressesStandBetweenMarks(t *testing.T) {
 
 // An ASCII letter or digit still binds, and what only looks like an escape.
 func TestWordsAreNotEscapes(t *testing.T) {
-	x := scanner{state: state{cursor: cursor{s: []byte(`an 12 \q %2g m] u0020 %4g`)}}}
+	x := cursor{s: []byte(`an 12 \q %2g m] u0020 %4g`)}
 	for i := range len(x.s) + 1 {
 		if x.escaped(i) {
 			t.Errorf("an escape ends at %d of %q", i, x.s)
