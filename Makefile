@@ -96,7 +96,8 @@ internal/store/sqlite                 three times the time with the detector: wh
 internal/kernel                       twice the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
 internal/frontend/model/providertest  a provider for the tests of other packages, of which RACE_PART has some
 internal/frontend/mcp/gatewaytest     a kernel for the tests of other packages, which run with the detector
-internal/redact                       reads bytes one by one; the tests of what is shared run with the detector (RACE_PART)
+internal/redact/format                reads bytes one by one; the tests of what is shared are those of internal/redact in RACE_PART
+internal/redact/memory                one lock, and pages that are never handed out twice
 internal/sandbox/container            the work is done by other processes; the tests of what the tier shares run with it (RACE_PART)
 internal/sandbox/heir                 the heir is another process
 internal/sandbox/process              the work is done by other processes; the tests of what the tier shares run with it (RACE_PART)
@@ -135,7 +136,7 @@ export RACE_PART
 # sync, base64, the redaction engine, and the BPF machine that tests compare ours with. Most of the
 # time was spent there. A package that keeps values in a sync.Map must be instrumented:
 # otherwise the detector misses how goroutines synchronise, and reports false races.
-UNWATCHED = $(foreach p,golang.org/x/crypto/... crypto/internal/fips140/... encoding/base64 modernc.org/memory modernc.org/libc/... modernc.org/sqlite/lib golang.org/x/net/bpf unicode/utf8 compress/flate hash/adler32 github.com/andybalholm/brotli github.com/go-json-experiment/json/jsontext github.com/go-json-experiment/json/internal/jsonwire github.com/holdfast-dev/holdfast/internal/redact,-gcflags=$(p)=-race=false)
+UNWATCHED = $(foreach p,golang.org/x/crypto/... crypto/internal/fips140/... encoding/base64 modernc.org/memory modernc.org/libc/... modernc.org/sqlite/lib golang.org/x/net/bpf unicode/utf8 compress/flate hash/adler32 github.com/andybalholm/brotli github.com/go-json-experiment/json/jsontext github.com/go-json-experiment/json/internal/jsonwire github.com/holdfast-dev/holdfast/internal/redact/...,-gcflags=$(p)=-race=false)
 
 # The race detector needs cgo; the product does not. Without atexit_sleep_ms each of the
 # many processes that the tests start sleeps a second at its end. The tests were vetted
@@ -169,7 +170,7 @@ example: build
 # make endure-NAME runs the packages of ENDURE_NAME with the tag endure, and those of
 # RACE_WHOLE_NAME, all of them, with the race detector. make peers-NAME runs the tests
 # of their files with the tag peers.
-ENDURE_kernel = ./internal/kernel ./ledger ./internal/leaf/schema ./internal/store/sqlite ./internal/redact
+ENDURE_kernel = ./internal/kernel ./ledger ./internal/leaf/schema ./internal/store/sqlite ./internal/redact ./internal/redact/stream
 ENDURE_egress = ./internal/frontend/egress ./internal/frontend/model/dialect
 ENDURE_mcp = ./internal/frontend/mcp/gateway ./internal/frontend/mcp/remote ./internal/frontend/mcp/server
 ENDURE_sandbox = ./internal/sandbox/process ./internal/sandbox/container ./internal/sandbox/vm

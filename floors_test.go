@@ -18,8 +18,8 @@ import (
 const module = "github.com/holdfast-dev/holdfast"
 
 // layers are the directories of the packages, lowest first. A package may import packages
-// of lower layers, and of its own layer only the package of its parent directory and what
-// sideways names.
+// of lower layers, and of its own layer only the package of its parent directory, what
+// orders has before it, and what sideways names.
 var layers = [][]string{
 	{"", "executorpb"}, // the vocabulary, and the messages made from executor.proto
 	{"internal/leaf"},
@@ -33,6 +33,29 @@ var layers = [][]string{
 	{"daemon"},
 	{"internal/cli", "internal/assure"},
 	{"cmd/holdfast"},
+}
+
+// orders are directories with many packages that build on each other, lowest first. One
+// may import those before it, and the package of the directory itself all of them.
+var orders = map[string][]string{
+	"internal/redact": {
+		"rule", "char", "span", "finding", "placeholder", "cursor", "escape", "checksum", "fieldname",
+		"memory", "literal", "certain", "guess", "engine", "format", "stream",
+	},
+}
+
+// isOrdered reports whether orders let the package dir import own.
+func isOrdered(dir, own string) bool {
+	wing := filepath.ToSlash(filepath.Dir(own))
+	order, ok := orders[wing]
+	if !ok {
+		return false
+	}
+	at := slices.Index(order, filepath.Base(own))
+	if dir == wing {
+		return at >= 0
+	}
+	return at >= 0 && filepath.ToSlash(filepath.Dir(dir)) == wing && at < slices.Index(order, filepath.Base(dir))
 }
 
 // sideways are the imports inside one layer, each with its reason.
@@ -86,7 +109,7 @@ var homes = map[string]struct {
 	module + "/internal/frontend/mcp/remote": {[]string{"daemon"}, "the daemon reaches servers behind the gateway"},
 	module + "/internal/worktree/snapshot":   {[]string{"daemon", "cmd/holdfast"}, "the daemon keeps versions of work trees; the command reads its manifests and archives, and asks for git"},
 	module + "/internal/feature/keyset":      {[]string{"daemon"}, "the daemon introduces a hand to the kernel"},
-	"golang.org/x/sys/unix":                  {[]string{"internal/redact", "internal/leaf/latch", "internal/frontend/api", "internal/frontend/mcp/server", "internal/sandbox/process", "internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/scratch", "internal/sandbox/copies", "internal/sandbox/copies/image", "internal/sandbox/heir", "internal/worktree/snapshot", "internal/leaf/syncwatch", "daemon"}, "the system is for doors, hands, what tiers of the sandbox share, and the daemon; below them the latch is a file, and redaction locks the memory that registered secrets stand in"},
+	"golang.org/x/sys/unix":                  {[]string{"internal/redact/memory", "internal/leaf/latch", "internal/frontend/api", "internal/frontend/mcp/server", "internal/sandbox/process", "internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/scratch", "internal/sandbox/copies", "internal/sandbox/copies/image", "internal/sandbox/heir", "internal/worktree/snapshot", "internal/leaf/syncwatch", "daemon"}, "the system is for doors, hands, what tiers of the sandbox share, and the daemon; below them the latch is a file, and redaction locks the memory that registered secrets stand in"},
 	"github.com/elastic/go-seccomp-bpf":      {[]string{"internal/sandbox/process"}, "the names of system calls are a wall's"},
 	"golang.org/x/net/idna":                  {[]string{"internal/policy/domain"}, "a host is made canonical in one place (D22)"},
 	"golang.org/x/net/publicsuffix":          {[]string{"internal/policy/domain"}, "what a wildcard covers is decided in one place"},
@@ -140,6 +163,13 @@ func TestLayers(t *testing.T) {
 			t.Errorf("sideways names the import of %s by %s, which is not there", pair[1], pair[0])
 		}
 	}
+	for wing, order := range orders {
+		for _, name := range order {
+			if _, ok := pkgs[wing+"/"+name]; !ok {
+				t.Errorf("orders names %s/%s, which is not there", wing, name)
+			}
+		}
+	}
 	for dir := range mayDoIO {
 		if pkgs[dir] == nil {
 			t.Errorf("mayDoIO names %q, which is not there", dir)
@@ -164,6 +194,9 @@ func checkLayer(t *testing.T, dir, imp string, used map[[2]string]bool) {
 	pair := [2]string{dir, own}
 	if sideways[pair] != "" {
 		used[pair] = true
+		return
+	}
+	if isOrdered(dir, own) {
 		return
 	}
 	if layerOf(own) >= layerOf(dir) && own != filepath.ToSlash(filepath.Dir(dir)) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/redact"
+	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
 )
 
 func revealed(ss []holdfast.Secret) string {
@@ -135,7 +136,7 @@ func TestLogHoldsNothingThatIsRegistered(t *testing.T) {
 		l.Info("a canary-hunter2 b", "s", "canary-hunter2", "err", errors.New("x canary-hunter2"), "any", struct{ A []string }{[]string{"canary-hunter2"}},
 			slog.Group("g", "inner", []byte("canary-hunter2")), "canary-hunter2", 3, "secret", holdfast.NewSecret("canary-hunter2"), "nil", nil, "n", 7)
 		text := b.String()
-		if strings.Contains(text, "hunter2") || strings.Count(text, redact.MaskSecret) < 7 || !strings.Contains(text, "REDACTED") {
+		if strings.Contains(text, "hunter2") || strings.Count(text, placeholder.Secret) < 7 || !strings.Contains(text, "REDACTED") {
 			t.Errorf("%s", text)
 		}
 	}

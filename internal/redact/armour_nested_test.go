@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
 )
 
 // Of armours that lie in each other or across each other's end, each longer than
@@ -68,7 +70,7 @@ func TestArmoursAcrossEachOther(t *testing.T) {
 		"many":                {strings.Repeat(begin(""), 64-1) + strings.Repeat(end(""), 64-2) + last(""), false},
 	} {
 		text := []byte("x\n" + c.text + tail)
-		want := "x\n" + MaskSecret
+		want := "x\n" + placeholder.Secret
 		if !c.open {
 			want += "\nmail [email hidden] end\n"
 		}

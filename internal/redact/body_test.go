@@ -20,6 +20,8 @@ import (
 	"unicode/utf16"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/redact/finding"
+	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
 )
 
 // shape is a way of carrying one value: how it is written, and the value read
@@ -241,7 +243,7 @@ func TestBodyOfEveryShapeSecretAndEncoding(t *testing.T) {
 
 func egress(t testing.TB, literals ...string) *Engine {
 	t.Helper()
-	o := Options{Masks: Egress}
+	o := Options{Masks: placeholder.Egress}
 	for _, l := range literals {
 		o.Literals = append(o.Literals, holdfast.NewSecret(l))
 	}
@@ -260,7 +262,7 @@ func stable(t *testing.T, e *Engine, kind string, out []byte) {
 	}
 }
 
-func ordered(t *testing.T, in []byte, r Result) {
+func ordered(t *testing.T, in []byte, r finding.Result) {
 	t.Helper()
 	at := 0
 	for _, f := range r.Findings {
@@ -342,7 +344,7 @@ func TestBodyKeepsWhatItDoesNotMask(t *testing.T) {
 
 // In XML a pseudonym would be a tag; there the masks of section 3.1 stand.
 func TestBodyOfMarkupHasNoPseudonyms(t *testing.T) {
-	e := styled(t, Pseudonyms, tenantKey)
+	e := styled(t, placeholder.Pseudonyms, tenantKey)
 	r, err := e.Body("text/xml", []byte("<a>x@y.org</a>"))
 	if err != nil || string(r.Out) != "<a>[email]</a>" {
 		t.Errorf("%s, %v", r.Out, err)

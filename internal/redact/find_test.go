@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
+	"github.com/holdfast-dev/holdfast/internal/redact/certain"
 	"github.com/holdfast-dev/holdfast/internal/redact/sample"
 )
 
@@ -15,8 +16,8 @@ import (
 // trigger.
 func missesNothing(t testing.TB, s []byte, last bool) {
 	t.Helper()
-	got, joined := find(s, last)
-	want, all := findPlainly(s, last)
+	got, joined := certain.Find(s, last)
+	want, all := certain.FindPlainly(s, last)
 	if !slices.Equal(got, want) || joined != all {
 		t.Fatalf("%.600q\n got %v\nwant %v", s, got, want)
 	}

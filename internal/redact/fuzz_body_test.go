@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/redact/guess"
+	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
 )
 
 // bodyKinds are the hints that a fuzzed body comes with.
@@ -81,7 +83,7 @@ func FuzzBody(f *testing.F) {
 
 func pseudonyms(t testing.TB, literal string) *Engine {
 	t.Helper()
-	e, err := New(Options{Masks: Pseudonyms, Key: holdfast.NewSecret(tenantKey), Literals: []holdfast.Secret{holdfast.NewSecret(literal)}})
+	e, err := New(Options{Masks: placeholder.Pseudonyms, Key: holdfast.NewSecret(tenantKey), Literals: []holdfast.Secret{holdfast.NewSecret(literal)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +92,7 @@ func pseudonyms(t testing.TB, literal string) *Engine {
 
 func probing(t testing.TB, literal string) *Engine {
 	t.Helper()
-	e, err := New(Options{Probable: Everything, Literals: []holdfast.Secret{holdfast.NewSecret(literal)}})
+	e, err := New(Options{Probable: guess.Everything, Literals: []holdfast.Secret{holdfast.NewSecret(literal)}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,8 @@ import (
 	"unicode/utf16"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/redact/char"
+	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
 )
 
 func registered(t testing.TB, texts ...string) *Engine {
@@ -75,7 +77,7 @@ func lowered(s string) string {
 	b := []byte(s)
 	for i := 0; i+2 < len(b); i++ {
 		if b[i] == '%' {
-			b[i+1], b[i+2] = lower(b[i+1]), lower(b[i+2])
+			b[i+1], b[i+2] = char.ToLower(b[i+1]), char.ToLower(b[i+2])
 		}
 	}
 	return string(b)
@@ -97,7 +99,7 @@ func TestRegisteredSecretsAreFoundInEveryEncoding(t *testing.T) {
 			if again := e.Text(r.Out); again.Found() {
 				t.Errorf("%s: %q, then %q", name, r.Out, again.Out)
 			}
-			if left := len(r.Out) - len("before ") - len(MaskSecret) - len(" after"); left > 16 {
+			if left := len(r.Out) - len("before ") - len(placeholder.Secret) - len(" after"); left > 16 {
 				t.Errorf("%s of %.40q leaves %d bytes: %.200q", name, secret, left, r.Out)
 			}
 		}
@@ -116,7 +118,7 @@ func TestRegisteredSecretsMayReadLikeMasks(t *testing.T) {
 			if again := registered(t, secret).Text(r.Out); again.Found() {
 				t.Errorf("%q: %q, %q, %q", secret, text, r.Out, again.Out)
 			}
-			if text == "a "+secret+" b" && secret != MaskSecret && string(r.Out) != "a "+MaskSecret+" b" {
+			if text == "a "+secret+" b" && secret != placeholder.Secret && string(r.Out) != "a "+placeholder.Secret+" b" {
 				t.Errorf("%q in %q: %q", secret, text, r.Out)
 			}
 		}

@@ -4,6 +4,10 @@ import (
 	"strconv"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/redact/engine"
+	"github.com/holdfast-dev/holdfast/internal/redact/format"
+	"github.com/holdfast-dev/holdfast/internal/redact/literal"
+	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
 )
 
 // Options say what an engine knows beyond the document's rules, and how it
@@ -34,8 +38,8 @@ const minKey = 16
 // Engine redacts. It is immutable and may be used by many goroutines. Only
 // New makes one that works: the zero value masks everything and seals nothing.
 type Engine struct {
-	text   *engine
-	bodies *bodyReader
+	text   *engine.Engine
+	bodies *format.Reader
 }
 
 // New returns an engine. A ValueError is: a literal that is too short to be
@@ -50,12 +54,12 @@ func New(o Options) (*Engine, error) {
 	case o.Probable&^Everything != 0:
 		return nil, invalidOption("probable", "there is no such kind", "take Secrets, Phones, Names and Addresses")
 	}
-	lit, err := newLiterals(o.Literals)
+	lit, err := literal.New(o.Literals)
 	if err != nil {
 		return nil, err
 	}
-	text := newTextEngine(lit, maskStyle{masks: o.Masks, key: o.Key}, o.Probable)
-	return &Engine{text: text, bodies: newBodyReader(text)}, nil
+	text := engine.New(lit, placeholder.Style{Masks: o.Masks, Key: o.Key}, o.Probable)
+	return &Engine{text: text, bodies: format.New(text)}, nil
 }
 
 // Trouble says why what the engine knows of Literals could reach a disk, or
@@ -64,7 +68,7 @@ func (e *Engine) Trouble() string {
 	if e == nil || e.text == nil {
 		return ""
 	}
-	return e.text.literals.trouble()
+	return e.text.Literals.Trouble()
 }
 
 func invalidOption(what, why, hint string) error {

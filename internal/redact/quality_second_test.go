@@ -1,6 +1,10 @@
 package redact
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/redact/guess"
+)
 
 // A second set with other carriers and other texts to leave, in which the same
 // formats stand. doc/redaction.md has what it gave before any detector was
@@ -115,7 +119,7 @@ func secondGuesses() map[string][]example {
 
 // TestQualityOfSecondGuesses wants of them what TestQualityOfGuesses wants.
 func TestQualityOfSecondGuesses(t *testing.T) {
-	e, err := New(Options{Probable: Everything})
+	e, err := New(Options{Probable: guess.Everything})
 	if err != nil {
 		t.Fatal(err)
 	}

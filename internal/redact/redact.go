@@ -1,33 +1,33 @@
-// Package redact masks what must not be written, sent or shown. It is the one
-// door: the ledger accepts only what it made.
+// Package redact masks what must not be written, sent or shown. The ledger accepts
+// only what an Engine made (spec 003 section 1.7, D13, D14a).
 //
-// The scanner is written by hand and anchored: it skips from one telling byte
-// (a digit, "@", ":", "_", ...) to the next and looks at a bounded window
-// around it, so its time is linear in the text whatever the text is. It works
-// on bytes; invalid UTF-8 cannot blind it (spec 003 section 1.7, D13, D14a).
+// The packages below it, lowest first:
 //
-// Where what stands, by the beginning of the files' names:
+//   - rule, span, finding: the names of rules, stretches of text, results
+//   - char, cursor, escape: reading bytes, words, groups of digits and escapes
+//   - placeholder: the masks, and what is one already
+//   - checksum, fieldname: check digits; names whose value is secret
+//   - literal, memory: registered secrets, and pages that reach no disk
+//   - certain: what its own form or a telling name shows, from API keys to IBANs
+//   - guess: what only surroundings show: names, addresses, phones, opaque secrets
+//   - engine: passes over a text until nothing more is found
+//   - format: JSON, forms, multipart, mail, events, archives, URLs, header fields
+//   - stream: text in pieces
 //
-//   - redact, options: the engine, and its passes over a text until nothing more
-//     is found. rule: the names of what is found.
-//   - scan and the detectors it calls, for what is certain: secrets, token, conn
-//     (credentials), assign, names (values behind a telling name), numbers, ident,
-//     checksum (numbers and addresses that name a person).
-//   - body chooses by type and by looking: json, strict, embedded, joined, events,
-//     form, multipart, header, params, url; draft rewrites it. sniff, mediatype,
-//     wide, nested, decode, runs, packed, zip open what is wrapped; peek does so
-//     for the ledger. known keeps names of members.
-//   - stream, stretch, armours: text in pieces, by stages that hold back what may be part
-//     of a match.
-//   - literal: registered secrets in every encoding. memory keeps them off the
-//     disk.
-//   - probable and the guesses it calls: generic, phone, person, place.
-//   - mask: what is written in the place of a finding.
+// All scanners are written by hand. Each skips from one telling byte (a digit, "@",
+// ":", "_") to the next and looks at a bounded window around it, so time is linear in
+// the text. They work on bytes; invalid UTF-8 hides nothing.
 //
 // doc/redaction.md says what is masked, how well, and what is not.
 package redact
 
-import "io"
+import (
+	"io"
+
+	"github.com/holdfast-dev/holdfast/internal/redact/engine"
+	"github.com/holdfast-dev/holdfast/internal/redact/format"
+	"github.com/holdfast-dev/holdfast/internal/redact/stream"
+)
 
 // Record is a document that passed the engine. The zero Record is empty and
 // is refused by every store; only an Engine makes another (D14a).
@@ -40,7 +40,7 @@ func (r Record) Bytes() []byte { return r.b }
 // faults, the whole text is masked under the rule "fault".
 func (e *Engine) Text(s []byte) Result {
 	if e == nil {
-		return hidden(s)
+		return engine.Hidden(s)
 	}
 	return e.text.Text(s)
 }
@@ -120,15 +120,15 @@ func (e *Engine) URL(raw string) (out string, list []Finding) { return e.reader(
 // Stream returns a stream that writes to w.
 func (e *Engine) Stream(w io.Writer) *Stream {
 	if e == nil {
-		return openStream(nil, w)
+		return stream.Open(nil, w)
 	}
-	return openStream(e.text, w)
+	return stream.Open(e.text, w)
 }
 
 // reader returns what redacts documents, or what refuses them.
-func (e *Engine) reader() *bodyReader {
+func (e *Engine) reader() *format.Reader {
 	if e == nil || e.bodies == nil {
-		return new(bodyReader)
+		return new(format.Reader)
 	}
 	return e.bodies
 }

@@ -14,12 +14,16 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
+	"github.com/holdfast-dev/holdfast/internal/redact/engine"
+	"github.com/holdfast-dev/holdfast/internal/redact/format"
+	"github.com/holdfast-dev/holdfast/internal/redact/literal"
+	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
 )
 
 // brokenEngine returns an engine that faults at every text.
 func brokenEngine() *Engine {
-	text := newTextEngine(new(literals), maskStyle{}, 0)
-	return &Engine{text: text, bodies: newBodyReader(text)}
+	text := engine.New(new(literal.Set), placeholder.Style{}, 0)
+	return &Engine{text: text, bodies: format.New(text)}
 }
 
 func newEngine(t testing.TB, literals ...string) *Engine {
@@ -296,7 +300,7 @@ func TestIdempotent(t *testing.T) {
 		pieces = append(pieces, c.text)
 	}
 	pieces = append(pieces, mustNotMask...)
-	pieces = append(pieces, MaskEmail, MaskPII, MaskSecret, MaskCard+"1234", "=", ":", "\"", "'", " ", "\n", "-", "@", "{", "}", "\\", `\u0041`, "password", "token=")
+	pieces = append(pieces, placeholder.Email, placeholder.PII, placeholder.Secret, placeholder.Card+"1234", "=", ":", "\"", "'", " ", "\n", "-", "@", "{", "}", "\\", `\u0041`, "password", "token=")
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for range testrepeat.Times(20_000, 4_000) {
 		var b []byte
@@ -441,7 +445,7 @@ func TestK6_FP4_redaction_failure(t *testing.T) {
 		t.Errorf("JSON after a panic: %q, %v", r.Out, err)
 	}
 	for _, e := range []*Engine{nil, {}, broken} {
-		if r := e.Text([]byte("harmless")); string(r.Out) != MaskSecret || !r.Found() {
+		if r := e.Text([]byte("harmless")); string(r.Out) != placeholder.Secret || !r.Found() {
 			t.Errorf("Text of a broken engine = %q", r.Out)
 		}
 	}

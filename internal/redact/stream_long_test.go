@@ -11,10 +11,13 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
+	"github.com/holdfast-dev/holdfast/internal/redact/char"
+	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/stream"
 )
 
 // long are texts whose spans do not fit a stream's window: what is open for
-// more than maxSpan hides the rest of its line.
+// more than span.MaxLen hides the rest of its line.
 func long() map[string]string {
 	run := strings.Repeat("aB3", 10_000)
 	words := strings.Repeat("one two three ", 3000)
@@ -164,7 +167,7 @@ func TestStreamLatencyOfProse(t *testing.T) {
 func asWords(text string) (l []string) {
 	from := 0
 	for i := range text {
-		if i > from && (class[text[i-1]]&isSpace != 0 || isStop([]byte(text), i)) {
+		if i > from && (char.Class[text[i-1]]&char.Space != 0 || char.IsStop([]byte(text), i)) {
 			l, from = append(l, text[from:i]), i
 		}
 	}
@@ -235,11 +238,11 @@ func TestStreamFailsClosed(t *testing.T) {
 		if err := s.Close(); holdfast.KindOf(err) != holdfast.KindRedaction {
 			t.Errorf("%s: Close = %v", name, err)
 		}
-		if out.String() != MaskSecret || s.Findings().Counts["fault"] != 1 {
+		if out.String() != placeholder.Secret || s.Findings().Counts["fault"] != 1 {
 			t.Errorf("%s: %q, %v", name, out.String(), s.Findings())
 		}
 	}
-	if _, err := new(Stream).Write([]byte("x")); holdfast.KindOf(err) != holdfast.KindRedaction {
+	if _, err := new(stream.Stream).Write([]byte("x")); holdfast.KindOf(err) != holdfast.KindRedaction {
 		t.Errorf("the zero stream: %v", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 	"github.com/holdfast-dev/holdfast/internal/redact"
+	"github.com/holdfast-dev/holdfast/internal/redact/fieldname"
 )
 
 // hopByHop are the fields that speak about one connection (RFC 9110 section
@@ -30,7 +31,7 @@ var misleading = names(
 )
 
 // credentialParts are what the names of credential fields hold that
-// redact.CredentialField does not know. They stand here and not there: what is
+// fieldname.IsCredential does not know. They stand here and not there: what is
 // taken out of a request for its name alone may be more than what is masked in
 // answers, such as Access-Control-Allow-Credentials.
 var credentialParts = [...]string{
@@ -55,7 +56,7 @@ func names(list ...string) map[string]bool {
 
 // isCredential says whether a request field of that name carries a credential.
 func isCredential(name string) bool {
-	if redact.CredentialField(name) {
+	if fieldname.IsCredential(name) {
 		return true
 	}
 	low := strings.ToLower(plainName(name))
