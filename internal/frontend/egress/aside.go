@@ -1,6 +1,9 @@
 package egress
 
-import "sync"
+import (
+	"errors"
+	"sync"
+)
 
 // maxAsides is how many goroutines of asides wait for work.
 const maxAsides = 8
@@ -74,4 +77,15 @@ func (s *asides) stop() {
 		close(w)
 	}
 	s.idle, s.over = nil, true
+}
+
+// guarded turns a panic into an error without its text, which could be the
+// body's.
+func guarded(f func() error) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = errors.New("the redaction engine faulted")
+		}
+	}()
+	return f()
 }

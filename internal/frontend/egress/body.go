@@ -23,11 +23,6 @@ const (
 	redactShare = 10 << 20
 )
 
-var (
-	errTooLarge = errors.New("too large")
-	errNoMemory = errors.New("no memory")
-)
-
 // readBody reads the body of r to its end, decodes it, and redacts it as d says.
 // The size is bounded as it comes, as it is decoded, and once more when it is
 // redacted. Where d says `binary: allow`, what cannot be decoded or read is left
@@ -38,14 +33,14 @@ var (
 // what would be masked, or ruleBusy.
 func (p *Proxy) readBody(ctx context.Context, d *domain.Domain, r *http.Request) (*body, *holdfast.Error) {
 	share := p.out.memory.shareOf(ctx)
-	b := &body{contentType: r.Header.Get("Content-Type"), done: share.done}
+	b := &body{contentType: r.Header.Get("Content-Type"), done: share.Done}
 	if r.Body == nil || r.Body == http.NoBody {
 		b.sum = sha256.Sum256(nil)
 		return b, nil
 	}
 	err := p.fill(ctx, b, share, d, r)
 	if err != nil {
-		share.done()
+		share.Done()
 		return nil, err
 	}
 	b.size, b.sum = int64(len(b.raw)), sha256.Sum256(b.raw)
@@ -125,7 +120,7 @@ func readWhole(r io.Reader, most, expected int64, share *share) ([]byte, error) 
 	for {
 		if len(buf) == cap(buf) {
 			size := max(2*cap(buf), 4<<10)
-			if !share.grow(int64(size)) {
+			if !share.Grow(int64(size)) {
 				return nil, errNoMemory
 			}
 			buf = append(make([]byte, 0, size), buf...)
@@ -133,7 +128,7 @@ func readWhole(r io.Reader, most, expected int64, share *share) ([]byte, error) 
 		n, err := r.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
 		if err == io.EOF {
-			if !share.grow(int64(cap(buf))) {
+			if !share.Grow(int64(cap(buf))) {
 				return nil, errNoMemory
 			}
 			return buf, nil
@@ -159,7 +154,7 @@ func (p *Proxy) cleanRequest(d *domain.Domain, contentType string, raw []byte, s
 // bodyBy redacts a whole body. One is left alone where d lets binary bodies pass
 // and it is one.
 func (p *Proxy) bodyBy(c cleaner, d *domain.Domain, mode domain.Redaction, contentType string, raw []byte, share *share) ([]byte, []redact.Finding, *holdfast.Error) {
-	if !share.grow(3 * int64(len(raw))) {
+	if !share.Grow(3 * int64(len(raw))) {
 		return nil, nil, busy()
 	}
 	var r redact.Result
@@ -231,17 +226,6 @@ func (p *Proxy) within(n int, f func() error) error {
 	return fmt.Errorf("it took longer than %s", limit)
 }
 
-// guarded turns a panic into an error without its text, which could be the
-// body's.
-func guarded(f func() error) (err error) {
-	defer func() {
-		if recover() != nil {
-			err = errors.New("the redaction engine faulted")
-		}
-	}()
-	return f()
-}
-
 func noEngine() *holdfast.Error { return redactionFailed(errors.New("there is no redaction engine")) }
 
 // redactionFailed is err as a RedactionError: an engine's own error already is
@@ -299,4 +283,22 @@ func bodyError(most int64, err error) *holdfast.Error {
 		return busy()
 	}
 	return undecodable(err)
+}
+
+// cleaner is d's. The error is a RedactionError: there is no engine.
+func (p *Proxy) cleaner(d *domain.Domain) (cleaner, *holdfast.Error) {
+	e := p.cfg.Engine(d)
+	if e == nil {
+		return cleaner{}, noEngine()
+	}
+	return newCleaner(e), nil
+}
+
+// answerCleaner is that for the answer to a request in which credential stood.
+func (p *Proxy) answerCleaner(d *domain.Domain, credential string) (cleaner, *holdfast.Error) {
+	c, failed := p.cleaner(d)
+	if failed == nil && credential != "" {
+		c = p.out.echoes.cover(c, credential)
+	}
+	return c, failed
 }

@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 )
 
@@ -21,22 +20,13 @@ type cleaner struct {
 	echo *redact.Engine // nil where e knows it, or none was sent
 }
 
-// cleaner is d's. The error is a RedactionError: there is no engine.
-func (p *Proxy) cleaner(d *domain.Domain) (cleaner, *holdfast.Error) {
-	e := p.cfg.Engine(d)
-	if e == nil {
-		return cleaner{}, noEngine()
-	}
-	return cleaner{e: e}, nil
-}
+// newCleaner returns one that redacts by e.
+func newCleaner(e *redact.Engine) cleaner { return cleaner{e: e} }
 
-// answerCleaner is that for the answer to a request in which credential stood.
-func (p *Proxy) answerCleaner(d *domain.Domain, credential string) (cleaner, *holdfast.Error) {
-	c, failed := p.cleaner(d)
-	if failed == nil && credential != "" {
-		c.echo = p.out.echoes.engine(c.e, credential)
-	}
-	return c, failed
+// cover returns c for the answer to a request in which credential stood.
+func (s *echoes) cover(c cleaner, credential string) cleaner {
+	c.echo = s.engine(c.e, credential)
+	return c
 }
 
 func (c cleaner) body(contentType string, raw []byte) (redact.Result, error) {

@@ -42,7 +42,7 @@ func (p *Proxy) connect(w http.ResponseWriter, r *http.Request, ch *channel, h *
 			return
 		}
 		if len(early) > 0 {
-			c = &replay{Conn: c, first: early}
+			c = newReplay(c, early)
 		} else if w, ok := c.(*wire); ok {
 			c = w.unwrapped()
 		}

@@ -123,9 +123,17 @@ func (c *counters) ended(domain, kind string) {
 	c.requests[o]++
 }
 
-// Snapshot returns what was counted so far; the parts are of nearly one moment.
-func (p *Proxy) Snapshot() Snapshot {
-	c := &p.counters
+// named counts one message to the resolver.
+func (c *counters) named(question bool) {
+	if question {
+		c.names.Add(1)
+	} else {
+		c.malformed.Add(1)
+	}
+}
+
+// snapshot returns what was counted so far; the parts are of nearly one moment.
+func (c *counters) snapshot() Snapshot {
 	s := Snapshot{Open: c.open.Load(), Crowded: c.crowded.Load(), RedactedOut: c.maskedOut.Load(), RedactedIn: c.maskedIn.Load(),
 		Names: c.names.Load(), Malformed: c.malformed.Load()}
 	for i := range s.Stages {

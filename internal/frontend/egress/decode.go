@@ -28,6 +28,8 @@ const (
 )
 
 var (
+	errTooLarge      = errors.New("too large")
+	errNoMemory      = errors.New("no memory")
 	errUnknownCoding = errors.New("an encoding that is not known")
 	errManyCodings   = fmt.Errorf("more than %d encodings over each other", maxCodings)
 	errBomb          = fmt.Errorf("it expands to more than %d times its size", maxRatio)
@@ -59,8 +61,8 @@ func codings(fields []string) ([]string, error) {
 // depth of nesting multiplies, and what the layers keep is taken from room until
 // the reader is closed, which it must be. An error is errNoMemory where there is
 // no room.
-func decoded(r io.Reader, list []string, room *share) (io.ReadCloser, error) {
-	d := &decoder{Reader: r, room: room}
+func decoded(r io.Reader, list []string, space room) (io.ReadCloser, error) {
+	d := &decoder{Reader: r, room: space}
 	for i := len(list) - 1; i >= 0; i-- {
 		in := &counted{r: d.Reader}
 		out, err := d.layer(list[i], bufio.NewReader(in))
@@ -73,10 +75,18 @@ func decoded(r io.Reader, list []string, room *share) (io.ReadCloser, error) {
 	return d, nil
 }
 
+// room is where the memory that decoders keep is taken from.
+type room interface {
+	// Grow takes more until n bytes are taken, and reports whether there was room.
+	Grow(n int64) bool
+	// Done gives all of it back.
+	Done()
+}
+
 // decoder is a pile of decoders.
 type decoder struct {
 	io.Reader
-	room *share
+	room room
 	kept int64 // by all layers, in bytes
 	ends []func()
 }
@@ -87,13 +97,13 @@ func (d *decoder) Close() error {
 		end()
 	}
 	d.ends = nil
-	d.room.done()
+	d.room.Done()
 	return nil
 }
 
 // keep takes room for what one more layer keeps.
 func (d *decoder) keep(n int64) error {
-	if d.kept += n; !d.room.grow(d.kept) {
+	if d.kept += n; !d.room.Grow(d.kept) {
 		return errNoMemory
 	}
 	return nil

@@ -27,11 +27,29 @@ const (
 // library's would take "127.1" or "0x7f.1" for an address.
 func SystemResolver() Resolver { return &net.Resolver{PreferGo: true} }
 
+// Resolver finds a name's addresses. *net.Resolver is one.
+type Resolver interface {
+	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
+}
+
+// dial connects to o, not inspected. Its error is send's.
+func (p *upstreams) dial(ctx context.Context, d *domain.Domain, o domain.Origin) (net.Conn, error) {
+	list, err := p.addresses(ctx, d, o)
+	if err != nil {
+		return nil, sendError(o, firstByte, nil, &notStarted{err})
+	}
+	c, err := dialer(list, o.Port, len(d.Addresses) > 0)(ctx, "tcp", "")
+	if err != nil {
+		return nil, sendError(o, firstByte, context.Cause(ctx), &notStarted{err})
+	}
+	return c, nil
+}
+
 // addresses returns where o may be dialled. The fixed addresses of d are the
 // only way to a private one, and ask nobody; else every address of the name
 // must be public, or none is used: one private answer among public ones is how
 // a name is rebound (D22).
-func (p *Proxy) addresses(ctx context.Context, d *domain.Domain, o domain.Origin) ([]netip.Addr, error) {
+func (p *upstreams) addresses(ctx context.Context, d *domain.Domain, o domain.Origin) ([]netip.Addr, error) {
 	if len(d.Addresses) > 0 {
 		return slices.Clone(d.Addresses), nil
 	}
@@ -64,10 +82,10 @@ func (p *Proxy) addresses(ctx context.Context, d *domain.Domain, o domain.Origin
 
 // lookup asks for a name's addresses: the name ends in a dot, so that no search
 // list is tried, and only A and AAAA are asked for.
-func (p *Proxy) lookup(ctx context.Context, h domain.Host) ([]netip.Addr, error) {
+func (p *upstreams) lookup(ctx context.Context, h domain.Host) ([]netip.Addr, error) {
 	limited, cancel := context.WithTimeout(ctx, resolveLimit)
 	defer cancel()
-	list, err := p.cfg.Resolver.LookupNetIP(limited, "ip", h.String()+".")
+	list, err := p.resolver.LookupNetIP(limited, "ip", h.String()+".")
 	if err != nil && ctx.Err() == nil {
 		return nil, &holdfast.Error{
 			Kind: holdfast.KindForward, Why: "the name " + h.String() + " was not resolved: " + dnsWhy(err),

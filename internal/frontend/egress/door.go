@@ -185,9 +185,6 @@ func unknownGuest(err error) *holdfast.Error {
 	return &own
 }
 
-// ruleGuest marks that nobody is known who asks: the answer is 401.
-const ruleGuest = "egress/guest"
-
 // askModel sends a request to a provider on its way.
 func (p *Proxy) askModel(
 	w http.ResponseWriter, r *http.Request, ch *channel, provider dialect.Provider, path string,
@@ -255,4 +252,10 @@ func exampleHost(p dialect.Provider) string {
 		return "api.anthropic.com"
 	}
 	return "api.openai.com"
+}
+
+// answer says why a request was refused. Nothing has been written to w.
+func (p *Proxy) answer(w http.ResponseWriter, r *http.Request, o *holdfast.Outcome, err error) {
+	provider, _ := r.Context().Value(speaksKey{}).(dialect.Provider)
+	writeRefusal(w, r, provider, o, err)
 }

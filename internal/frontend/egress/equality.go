@@ -17,19 +17,31 @@ func misdirected(why string) *holdfast.Error {
 		Hint: "CONNECT, the name in the TLS handshake and the Host of every request must be the same, with the same port"}
 }
 
+// connInfo is what a connection says of the server that its requests are for.
+type connInfo struct {
+	// Host is the zero Host where none was said.
+	Host domain.Host
+	Port uint16
+	TLS  bool
+	// Proxied says that the client knows that it speaks to a proxy.
+	Proxied bool
+	// Misnamed is why every request is refused, nil for none.
+	Misnamed *holdfast.Error
+}
+
 // asked reads where a request goes and what it asks there. Every name that the
 // client gave for the server must be the same: CONNECT's, the TLS handshake's,
 // Host or :authority, and the one in an absolute target, ports included. What
 // could be read of the request stands in the Ask beside an error
 // (ValidationError or MisdirectedError), for the record.
-func asked(r *http.Request, ch *channel, h *head) (domain.Ask, *holdfast.Error) {
-	a := domain.Ask{Method: r.Method, Origin: domain.Origin{TLS: ch.tls, Host: ch.host, Port: ch.port}}
+func asked(r *http.Request, ch connInfo, h *head) (domain.Ask, *holdfast.Error) {
+	a := domain.Ask{Method: r.Method, Origin: domain.Origin{TLS: ch.TLS, Host: ch.Host, Port: ch.Port}}
 	switch {
 	case h != nil && h.mistake != nil:
 		a.Method = "" // wire's own
 		return a, letter(h.mistake)
-	case ch.misnamed != nil:
-		return a, ch.misnamed
+	case ch.Misnamed != nil:
+		return a, ch.Misnamed
 	case r.Method == http.MethodConnect:
 		return a, malformed("a CONNECT inside a connection that leads to a server already")
 	case h != nil && h.upgrade:
@@ -39,7 +51,7 @@ func asked(r *http.Request, ch *channel, h *head) (domain.Ask, *holdfast.Error) 
 	if err != nil {
 		return a, err
 	}
-	if ch.via == proxied {
+	if ch.Proxied {
 		return absolute(a, target, names)
 	}
 	return toServer(a, ch, target, names)
@@ -76,7 +88,7 @@ func absolute(a domain.Ask, target string, names []string) (domain.Ask, *holdfas
 }
 
 // toServer reads a request on a connection that leads to one server.
-func toServer(a domain.Ask, ch *channel, target string, names []string) (domain.Ask, *holdfast.Error) {
+func toServer(a domain.Ask, ch connInfo, target string, names []string) (domain.Ask, *holdfast.Error) {
 	if len(names) == 0 {
 		return a, misdirected("the request has no Host")
 	}
@@ -85,21 +97,21 @@ func toServer(a domain.Ask, ch *channel, target string, names []string) (domain.
 		return a, letter(err)
 	}
 	if !given {
-		port = schemePort(ch.tls)
+		port = schemePort(ch.TLS)
 	}
-	said := domain.Origin{TLS: ch.tls, Host: host, Port: port}
+	said := domain.Origin{TLS: ch.TLS, Host: host, Port: port}
 	switch {
-	case ch.host != (domain.Host{}) && host != ch.host:
-		return a, misdirected(fmt.Sprintf("the connection is to %s, and the request's Host is %s", ch.host, host))
-	case port != ch.port:
-		return a, misdirected(fmt.Sprintf("the connection is to port %d, and the request's Host names port %d", ch.port, port))
+	case ch.Host != (domain.Host{}) && host != ch.Host:
+		return a, misdirected(fmt.Sprintf("the connection is to %s, and the request's Host is %s", ch.Host, host))
+	case port != ch.Port:
+		return a, misdirected(fmt.Sprintf("the connection is to port %d, and the request's Host names port %d", ch.Port, port))
 	}
 	a.Origin = said
 	if !strings.HasPrefix(target, "/") {
 		return whole(a, target, names)
 	}
 	scheme := "http://"
-	if ch.tls {
+	if ch.TLS {
 		scheme = "https://"
 	}
 	origin, path, err := domain.ParseURL(scheme + names[0] + target)

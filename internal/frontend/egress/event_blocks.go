@@ -11,8 +11,8 @@ import (
 type blocks struct {
 	in    io.Reader
 	frame frame
-	// p lends what is read into while much comes; nil where nobody does.
-	p *Proxy
+	// pieces lends what is read into while much comes; nil makes new ones.
+	pieces *pieceLender
 	// wait is called before more is read, which may last; nil does nothing.
 	wait func() error
 
@@ -133,22 +133,32 @@ func (b *blocks) fill() error {
 
 // room is what the next bytes are read into.
 func (b *blocks) room() []byte {
-	if !b.much || b.p == nil {
+	if !b.much || b.pieces == nil {
 		b.done()
 		return b.few[:]
 	}
 	if b.piece == nil {
-		if b.piece, _ = b.p.pieces.Get().(*piece); b.piece == nil {
-			b.piece = new(piece)
-		}
+		b.piece = b.pieces.borrow()
 	}
 	return b.piece[:]
 }
 
 // done gives back what was lent. What was read and not taken is lost.
 func (b *blocks) done() {
-	if b.piece != nil {
-		b.p.pieces.Put(b.piece)
-	}
+	b.pieces.giveBack(b.piece)
 	b.piece, b.got = nil, nil
 }
+
+// frame is how events are told apart.
+type frame uint8
+
+const (
+	frameEvents frame = iota // server-sent events: a blank line ends one
+	frameLines               // one JSON document a line
+)
+
+// maxKept is the longest buffer that is kept from event to event, in bytes.
+const maxKept = 1 << 10
+
+// maxEvent bounds one event, in bytes.
+const maxEvent = 1 << 20

@@ -51,7 +51,7 @@ func TestBlocksAreTheSameForEveryCut(t *testing.T) {
 	} {
 		for n := 1; n <= len(c.in); n += 1 + n/7 {
 			for _, eager := range []bool{false, true} {
-				b := &blocks{in: &cutting{[]byte(c.in), n}, frame: c.frame, p: &Proxy{}}
+				b := &blocks{in: &cutting{[]byte(c.in), n}, frame: c.frame, pieces: new(pieceLender)}
 				var got []string
 				for {
 					block, err := b.next()
@@ -81,7 +81,7 @@ func TestBlocksAreTheSameForEveryCut(t *testing.T) {
 }
 
 func TestBlocksAreBounded(t *testing.T) {
-	b := &blocks{in: strings.NewReader("data: x\n\ndata: " + strings.Repeat("y", maxEvent+10)), p: &Proxy{}}
+	b := &blocks{in: strings.NewReader("data: x\n\ndata: " + strings.Repeat("y", maxEvent+10)), pieces: new(pieceLender)}
 	if block, err := b.next(); string(block) != "data: x\n\n" || err != nil {
 		t.Fatalf("%q, %v", block, err)
 	}

@@ -42,8 +42,8 @@ func (e *events) read(block []byte) error {
 		return nil
 	}
 	share := e.a.p.out.memory.shareOf(e.a.ctx)
-	defer share.done()
-	if !share.grow(4 * int64(len(data))) {
+	defer share.Done()
+	if !share.Grow(4 * int64(len(data))) {
 		return busy()
 	}
 	var clean redact.Result

@@ -11,8 +11,6 @@ import (
 )
 
 const (
-	// maxEvent bounds one event, in bytes.
-	maxEvent = 1 << 20
 	// maxQueue and maxQueued bound the events that wait for what follows them,
 	// and their bytes.
 	maxQueue  = 256
@@ -20,14 +18,6 @@ const (
 	// patience is how long an event waits before its last words are let go, if
 	// they are ordinary ones.
 	patience = 100 * time.Millisecond
-)
-
-// frame is how events are told apart.
-type frame uint8
-
-const (
-	frameEvents frame = iota // server-sent events: a blank line ends one
-	frameLines               // one JSON document a line
 )
 
 // events gives an answer to the client event by event. Each event is redacted by
@@ -48,7 +38,7 @@ func (a *answer) events(ctx context.Context, in io.Reader, f frame) error {
 		return err
 	}
 	a.header, a.resp.Header = nil, nil // an answer may last long
-	r := &blocks{in: in, frame: f, p: a.p, wait: e.sent}
+	r := &blocks{in: in, frame: f, pieces: &a.p.pieces, wait: e.sent}
 	defer r.done()
 	return e.leave(e.all(ctx, r))
 }
@@ -231,9 +221,6 @@ func (e *events) send() error {
 	}
 	return err
 }
-
-// maxKept is the longest buffer that is kept from event to event, in bytes.
-const maxKept = 1 << 10
 
 // sent is send, before the next events are waited for.
 func (e *events) sent() error {

@@ -43,7 +43,7 @@ func BenchmarkModelEvents(b *testing.B) {
 	all.WriteString(anthropicEnd)
 	b.ReportAllocs()
 	for n := 0; n < b.N; n += events {
-		a := &answer{ctx: b.Context(), p: p, d: &domain.Domain{}, w: &discard{h: http.Header{}}, c: cleaner{e: e}, most: 1 << 30, header: http.Header{}, hash: noHash{}}
+		a := &answer{ctx: b.Context(), p: p, d: &domain.Domain{}, w: &discard{h: http.Header{}}, c: newCleaner(e), most: 1 << 30, header: http.Header{}, hash: noHash{}}
 		a.resp = &http.Response{StatusCode: 200, Body: http.NoBody}
 		a.model = &model{req: req, bound: bound, meter: dialect.NewMeter(req, bound, 200, "text/event-stream")}
 		if err := a.events(b.Context(), bytes.NewReader(all.Bytes()), frameEvents); err != nil {

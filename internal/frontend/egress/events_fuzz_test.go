@@ -30,7 +30,7 @@ func FuzzEvents(f *testing.F) {
 		b = bytes.ReplaceAll(b, []byte("KEY"), []byte(" "+someKey+" "))
 		for _, kind := range []frame{frameEvents, frameLines} {
 			w := &sink{h: http.Header{}}
-			a := &answer{ctx: t.Context(), p: p, d: &domain.Domain{}, w: w, c: cleaner{e: e}, most: 1 << 30, header: http.Header{}, hash: noHash{}}
+			a := &answer{ctx: t.Context(), p: p, d: &domain.Domain{}, w: w, c: newCleaner(e), most: 1 << 30, header: http.Header{}, hash: noHash{}}
 			a.resp = &http.Response{StatusCode: 200, Body: http.NoBody}
 			err := a.events(t.Context(), &cutting{b, int(cut) + 1}, kind)
 			if bytes.Contains(w.b.Bytes(), []byte(someKey)) {

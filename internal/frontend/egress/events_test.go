@@ -237,7 +237,7 @@ func TestEgress_AnIdleStreamIsSmall(t *testing.T) {
 		r, w := io.Pipe()
 		ends[i] = w
 		go func() {
-			a := &answer{ctx: t.Context(), p: x.p, d: &domain.Domain{}, w: &quiet{heard: heard, h: http.Header{}}, c: cleaner{e: x.engine}, most: 1 << 30, header: http.Header{}, resp: &http.Response{StatusCode: 200}}
+			a := &answer{ctx: t.Context(), p: x.p, d: &domain.Domain{}, w: &quiet{heard: heard, h: http.Header{}}, c: newCleaner(x.engine), most: 1 << 30, header: http.Header{}, resp: &http.Response{StatusCode: 200}}
 			a.hash = noHash{}
 			_ = a.events(t.Context(), r, frameEvents)
 			done <- struct{}{}
@@ -299,7 +299,7 @@ func TestEgress_AnEventWaitsForTheEndOfItsLastWordAlone(t *testing.T) {
 	x := newOutside(t, redact.Options{})
 	x.p.out.patience = time.Hour
 	w := &sink{h: http.Header{}}
-	a := &answer{ctx: t.Context(), p: x.p, d: &domain.Domain{}, w: w, resp: &http.Response{StatusCode: 200}, c: cleaner{e: x.engine}, most: 1 << 30, header: http.Header{}, hash: noHash{}}
+	a := &answer{ctx: t.Context(), p: x.p, d: &domain.Domain{}, w: w, resp: &http.Response{StatusCode: 200}, c: newCleaner(x.engine), most: 1 << 30, header: http.Header{}, hash: noHash{}}
 	e := &events{a: a, places: map[string]*place{}, tails: map[string][][]byte{}}
 	went := func() int { return strings.Count(w.b.String(), "data: ") }
 	began := 0 // the first event of the word that has not ended
@@ -334,7 +334,7 @@ func TestEgress_OnlyALullLetsAWordGo(t *testing.T) {
 	x := newOutside(t, redact.Options{})
 	x.p.out.patience = time.Hour
 	w := &sink{h: http.Header{}}
-	a := &answer{ctx: t.Context(), p: x.p, d: &domain.Domain{}, w: w, resp: &http.Response{StatusCode: 200}, c: cleaner{e: x.engine}, most: 1 << 30, header: http.Header{}, hash: noHash{}}
+	a := &answer{ctx: t.Context(), p: x.p, d: &domain.Domain{}, w: w, resp: &http.Response{StatusCode: 200}, c: newCleaner(x.engine), most: 1 << 30, header: http.Header{}, hash: noHash{}}
 	e := &events{a: a, places: map[string]*place{}, tails: map[string][][]byte{}}
 	for _, piece := range []string{"write to jane", ".doe", "@customer-corp.com today. ", "Bye"} {
 		if err := e.take([]byte(delta(piece))); err != nil {

@@ -69,7 +69,7 @@ func (p *Proxy) handle(w http.ResponseWriter, r *http.Request, ch *channel, h *h
 		return p.toModels(w, r, ch, h)
 	}
 	start := time.Now()
-	ask, err := asked(r, ch, h)
+	ask, err := asked(r, ch.info(), h)
 	p.counters.observe(Parse, time.Since(start))
 	if err != nil {
 		p.refuse(w, r, ch, ask, nil, err)
@@ -348,7 +348,7 @@ func (x *exchange) forward(ctx context.Context, w http.ResponseWriter, up *http.
 		x.answer, err = x.p.webSocket(ctx, w, x.r, up, x.domain, x.ask.Origin)
 	} else {
 		var resp *http.Response
-		if resp, err = x.p.send(ctx, x.domain, x.ask.Origin, up); err != nil {
+		if resp, err = x.p.out.upstreams.send(ctx, x.domain, x.ask.Origin, up); err != nil {
 			return err
 		}
 		answered := time.Now()

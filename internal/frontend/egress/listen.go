@@ -108,6 +108,27 @@ func (s *seat) server() *http.Server {
 	}
 }
 
+// Resolve answers DNS over UDP on pc, until it or the proxy is closed: every name
+// has the one address at which connections reach the proxy.
+func (p *Proxy) Resolve(pc net.PacketConn) error {
+	leave, err := p.opened(func() { pc.Close() })
+	if err != nil {
+		return errors.Join(err, pc.Close())
+	}
+	defer leave()
+	return servePacket(pc, p.counters.named)
+}
+
+// ResolveTCP is Resolve over TCP, at most 32 connections at a time.
+func (p *Proxy) ResolveTCP(l net.Listener) error {
+	leave, err := p.opened(func() { l.Close() })
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	defer leave()
+	return serveTCP(l, p.counters.named)
+}
+
 // opened keeps what ends a listener, and returns what forgets it.
 func (p *Proxy) opened(end func()) (leave func(), err error) {
 	p.mu.Lock()
@@ -190,7 +211,7 @@ func (s *seat) admit(c net.Conn) {
 	if !s.begin(func() {
 		ch := &channel{s: s, via: s.via, port: e.port}
 		if s.via == proxied {
-			s.hand(newWire(e, ch))
+			s.hand(ch.read(e))
 			return
 		}
 		s.meet(e, ch)
@@ -325,3 +346,9 @@ func (s *seat) tokenOf(who Caller) holdfast.Secret {
 	}
 	return t
 }
+
+// CloseWrite ends what is sent, where the connection can.
+func (e *entry) CloseWrite() error { return endWriting(e.Conn) }
+
+// SetLinger says what closing means, where the connection can.
+func (e *entry) SetLinger(sec int) error { return setLinger(e.Conn, sec) }

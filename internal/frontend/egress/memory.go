@@ -22,8 +22,8 @@ type share struct {
 // share begins with nothing.
 func (m *memory) share() *share { return &share{m: m} }
 
-// grow takes more until the share is n bytes, and says whether there was room.
-func (s *share) grow(n int64) bool {
+// Grow takes more until the share is n bytes, and says whether there was room.
+func (s *share) Grow(n int64) bool {
 	more := n - s.taken.Load()
 	if more <= 0 {
 		return true
@@ -43,17 +43,14 @@ func (s *share) grow(n int64) bool {
 	return true
 }
 
-// done gives everything back. It may be called more than once.
-func (s *share) done() {
+// Done gives everything back. It may be called more than once.
+func (s *share) Done() {
 	n := s.taken.Swap(0)
 	s.m.used.Add(-n)
 	if s.of != nil {
 		s.of.held.Add(-n)
 	}
 }
-
-// ruleBusy names the refusal of a body for which there is no memory now.
-const ruleBusy = "egress/busy"
 
 func busy() *holdfast.Error {
 	return &holdfast.Error{

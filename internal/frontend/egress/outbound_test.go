@@ -217,7 +217,7 @@ func (x *outside) pass(w http.ResponseWriter, r *http.Request, d *domain.Domain,
 	if err := x.p.credential(r.Context(), d, up.Header); err != nil {
 		return relayed{}, err
 	}
-	resp, err := x.p.send(r.Context(), d, o, up)
+	resp, err := x.p.out.upstreams.send(r.Context(), d, o, up)
 	if err != nil {
 		return relayed{}, err
 	}

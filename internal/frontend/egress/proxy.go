@@ -13,7 +13,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"log/slog"
-	"net/netip"
 	"sync"
 	"time"
 
@@ -47,11 +46,6 @@ type Caller struct {
 	// lists is then refused inside of TLS, where clients show why: they do not
 	// show what answers a CONNECT.
 	Trusts bool
-}
-
-// Resolver finds a name's addresses. *net.Resolver is one.
-type Resolver interface {
-	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
 // Config is what a proxy is made of. Kernel, Table, Engine, Authority and
@@ -125,7 +119,7 @@ type Proxy struct {
 	counters counters
 	// pending has a place for each crossing whose entry may not be written yet.
 	pending chan struct{}
-	pieces  sync.Pool // of *piece
+	pieces  pieceLender
 	inside  *tls.Config
 	out     outbound
 
@@ -168,3 +162,6 @@ func New(c Config) (*Proxy, error) {
 	p.out.start(p)
 	return p, nil
 }
+
+// Snapshot returns what was counted so far; the parts are of nearly one moment.
+func (p *Proxy) Snapshot() Snapshot { return p.counters.snapshot() }

@@ -17,6 +17,12 @@ import (
 // headerCrossing names the crossing in every answer.
 const headerCrossing = "Holdfast-Crossing"
 
+// ruleBusy names the refusal of a body for which there is no memory now.
+const ruleBusy = "egress/busy"
+
+// ruleGuest marks that nobody is known who asks: the answer is 401.
+const ruleGuest = "egress/guest"
+
 // statusOf is what a client gets by the kind of what refused it (D25); a kind
 // that is not named is a refusal by policy.
 func statusOf(k holdfast.Kind) int {
@@ -62,8 +68,9 @@ type refusalError struct {
 	Review   string `json:"review,omitempty"`
 }
 
-// answer says why a request was refused. Nothing has been written to w.
-func (p *Proxy) answer(w http.ResponseWriter, r *http.Request, o *holdfast.Outcome, err error) {
+// writeRefusal says why a request was refused, in the form of provider where the
+// client takes Holdfast for one. Nothing has been written to w.
+func writeRefusal(w http.ResponseWriter, r *http.Request, provider dialect.Provider, o *holdfast.Outcome, err error) {
 	kind := holdfast.KindOf(err)
 	if kind == holdfast.KindCanceled {
 		panic(http.ErrAbortHandler) // nobody is there to read it
@@ -100,7 +107,7 @@ func (p *Proxy) answer(w http.ResponseWriter, r *http.Request, o *holdfast.Outco
 	} else if ok && he.After > 0 {
 		h.Set("Retry-After", wholeSeconds(he.After))
 	}
-	if provider, _ := r.Context().Value(speaksKey{}).(dialect.Provider); provider != dialect.NoProvider {
+	if provider != dialect.NoProvider {
 		writeAs(provider, w, r, status, e, err)
 		return
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"mime"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -54,30 +53,6 @@ func (a *answer) body(ctx context.Context) error {
 	return a.pieces(capped, kind, params, length)
 }
 
-// mediaKind is a content type's own name and parameters, lower-case; what cannot
-// be parsed is in a character set that nobody knows.
-func mediaKind(contentType string) (string, map[string]string) {
-	if contentType == "" {
-		return "", nil
-	}
-	kind, params, err := mime.ParseMediaType(contentType)
-	if err != nil {
-		head, _, _ := strings.Cut(contentType, ";")
-		return strings.ToLower(strings.TrimSpace(head)), map[string]string{"charset": "?"}
-	}
-	return kind, params
-}
-
-// isLines says whether an answer comes as one JSON document a line.
-func isLines(kind string) bool {
-	switch kind {
-	case "application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines", "application/jsonlines", "application/json-seq",
-		"application/stream+json", "application/x-json-stream":
-		return true
-	}
-	return false
-}
-
 // isDocument says whether a kind must be read as one document to be read right.
 func isDocument(kind string) bool {
 	return kind == "application/json" || strings.HasSuffix(kind, "+json") || kind == "application/x-www-form-urlencoded" || strings.HasPrefix(kind, "multipart/")
@@ -112,7 +87,7 @@ func readableSet(name string) bool {
 // out too long for that goes on in pieces.
 func (a *answer) whole(in io.Reader, length int64) error {
 	share := a.p.out.memory.shareOf(a.ctx)
-	defer share.done()
+	defer share.Done()
 	raw, err := readWhole(io.LimitReader(in, maxWhole+1), maxWhole+1, length, share)
 	if err != nil {
 		return a.readError(err)

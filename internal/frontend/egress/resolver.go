@@ -23,15 +23,11 @@ const (
 	resolveIdle   = 10 * time.Second
 )
 
-// Resolve answers DNS over UDP on pc, until it or the proxy is closed. Every A
-// is the sentinel, every other type exists and has no records: names have one
-// IPv4 address and nothing else. What is no question is dropped.
-func (p *Proxy) Resolve(pc net.PacketConn) error {
-	leave, err := p.opened(func() { pc.Close() })
-	if err != nil {
-		return errors.Join(err, pc.Close())
-	}
-	defer leave()
+// servePacket answers DNS over UDP on pc until that is closed. Every A is the
+// sentinel, every other type exists and has no records: names have one IPv4
+// address and nothing else. Messages that are not questions are dropped. count
+// is called with each message, and whether it was a question.
+func servePacket(pc net.PacketConn, count func(question bool)) error {
 	buf := make([]byte, maxQuestion)
 	for {
 		n, from, err := pc.ReadFrom(buf)
@@ -46,19 +42,14 @@ func (p *Proxy) Resolve(pc net.PacketConn) error {
 			time.Sleep(time.Millisecond) // such as a port that nobody listens on any more
 			continue
 		}
-		if a := p.resolve(buf[:n]); a != nil {
+		if a := resolve(buf[:n], count); a != nil {
 			pc.WriteTo(a, from) // it asks again if that is lost
 		}
 	}
 }
 
-// ResolveTCP is Resolve over TCP, at most 32 connections at a time.
-func (p *Proxy) ResolveTCP(l net.Listener) error {
-	leave, err := p.opened(func() { l.Close() })
-	if err != nil {
-		return errors.Join(err, l.Close())
-	}
-	defer leave()
+// serveTCP is servePacket over TCP, at most 32 connections at a time.
+func serveTCP(l net.Listener, count func(question bool)) error {
 	room := make(chan struct{}, maxResolveTCP)
 	ending := make(chan struct{})
 	var conns sync.WaitGroup
@@ -80,7 +71,7 @@ func (p *Proxy) ResolveTCP(l net.Listener) error {
 			go func() {
 				defer conns.Done()
 				defer func() { close(answered); <-room }()
-				p.resolveConn(c)
+				resolveConn(c, count)
 			}()
 			go func() {
 				defer conns.Done()
@@ -97,7 +88,7 @@ func (p *Proxy) ResolveTCP(l net.Listener) error {
 }
 
 // resolveConn answers questions on a connection, each after its length.
-func (p *Proxy) resolveConn(c net.Conn) {
+func resolveConn(c net.Conn, count func(question bool)) {
 	for {
 		c.SetDeadline(time.Now().Add(resolveIdle))
 		var length [2]byte
@@ -112,7 +103,7 @@ func (p *Proxy) resolveConn(c net.Conn) {
 		if _, err := io.ReadFull(c, q); err != nil {
 			return
 		}
-		a := p.resolve(q)
+		a := resolve(q, count)
 		if a == nil {
 			return
 		}
@@ -123,13 +114,12 @@ func (p *Proxy) resolveConn(c net.Conn) {
 }
 
 // resolve answers one message, nil where it is no question.
-func (p *Proxy) resolve(msg []byte) []byte {
+func resolve(msg []byte, count func(question bool)) []byte {
 	a, ok := answerName(msg)
 	if !ok {
-		p.counters.malformed.Add(1)
-		return nil
+		a = nil
 	}
-	p.counters.names.Add(1)
+	count(ok)
 	return a
 }
 

@@ -3,8 +3,8 @@ package egress
 import (
 	"fmt"
 	"io"
+	"net"
 	"net/http"
-	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -22,6 +22,8 @@ type lasting struct {
 	// last says that the client asks nothing more on its connection.
 	last bool
 	idle time.Duration
+	// hand gives the connection back to net/http.
+	hand func(net.Conn)
 	// gone is called where the client leaves before the answer has ended.
 	gone func()
 	// over is set when nothing more of the answer is to come, and ended told
@@ -39,7 +41,7 @@ func (w *patientWriter) takeOver() {
 	if ch == nil || ch.wire == nil || !x.read || !x.r.ProtoAtLeast(1, 1) {
 		return
 	}
-	l := &lasting{wire: ch.wire, header: w.Header(), last: x.r.Close, idle: x.p.cfg.Limits.Idle, gone: func() { x.cancel(errGone) }, ended: make(chan bool, 1)}
+	l := &lasting{wire: ch.wire, header: w.Header(), last: x.r.Close, idle: x.p.cfg.Limits.Idle, hand: ch.s.hand, gone: func() { x.cancel(errGone) }, ended: make(chan bool, 1)}
 	_, rest, err := http.NewResponseController(x.w).Hijack()
 	if err != nil {
 		l.wire.Close() // whose it is now cannot be told: what is written to it fails
@@ -72,7 +74,7 @@ func (l *lasting) watch() {
 	}
 	l.wire.unread(first[:])
 	l.wire.SetReadDeadline(time.Time{})
-	l.wire.ch.s.hand(l.wire)
+	l.hand(l.wire)
 }
 
 // end is called when nothing more is written, and says whether that was for the first
@@ -139,6 +141,3 @@ func (l *lasting) FlushError() error { return nil }
 
 // SetWriteDeadline is the connection's.
 func (l *lasting) SetWriteDeadline(t time.Time) error { return l.wire.SetWriteDeadline(t) }
-
-// unread puts b, which was read, before what is read next.
-func (w *wire) unread(b []byte) { w.out = slices.Concat(b, w.out) }

@@ -36,13 +36,24 @@ type channel struct {
 	wire *wire // nil over HTTP/2
 }
 
+// info returns what the connection says of the server that it leads to.
+func (ch *channel) info() connInfo {
+	return connInfo{Host: ch.host, Port: ch.port, TLS: ch.tls, Proxied: ch.via == proxied, Misnamed: ch.misnamed}
+}
+
+// read returns c as HTTP/1 is read from it.
+func (ch *channel) read(c net.Conn) *wire {
+	ch.wire = newWire(c, &ch.s.p.pieces, ch)
+	return ch.wire
+}
+
 type channelKey struct{}
 
 // withChannel is the server's ConnContext.
 func withChannel(ctx context.Context, c net.Conn) context.Context {
 	switch c := c.(type) {
 	case *wire:
-		return context.WithValue(ctx, channelKey{}, c.ch)
+		return context.WithValue(ctx, channelKey{}, c.owner())
 	case *tls.Conn:
 		if n, ok := c.NetConn().(*named); ok {
 			return context.WithValue(ctx, channelKey{}, n.ch)
@@ -90,9 +101,9 @@ func (s *seat) meet(c net.Conn, ch *channel) {
 		c.Close() // nothing was asked
 		return
 	}
-	r := &replay{Conn: c, first: first[:]}
+	r := newReplay(c, first[:])
 	if first[0] != recordHandshake {
-		s.hand(newWire(r, ch))
+		s.hand(ch.read(r))
 		return
 	}
 	ch.tls = true
@@ -120,7 +131,7 @@ func (s *seat) hello(c net.Conn) (*tls.ClientHelloInfo, net.Conn, error) {
 	if info == nil {
 		return nil, nil, err
 	}
-	return info, &replay{Conn: c, first: rec.read.Bytes()}, nil
+	return info, newReplay(c, rec.read.Bytes()), nil
 }
 
 // recording keeps what was read, and writes nothing: the handshake that reads a
@@ -200,7 +211,7 @@ func (s *seat) terminate(c net.Conn, ch *channel, host domain.Host) {
 		s.hand(t)
 		return
 	}
-	s.hand(newWire(t, ch))
+	s.hand(ch.read(t))
 }
 
 // unfinished is why a connection whose handshake was not ended is refused.
@@ -232,3 +243,6 @@ func (s *seat) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	ch.admitted(w, r, func(r *http.Request) bool { return s.p.handle(w, r, ch, h) })
 }
+
+// SetLinger says what closing means, where the connection can.
+func (n *named) SetLinger(sec int) error { return setLinger(n.Conn, sec) }

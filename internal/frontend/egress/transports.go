@@ -58,13 +58,13 @@ type pool struct {
 }
 
 // transport returns the connections for o at the addresses that it has now.
-func (p *Proxy) transport(ctx context.Context, d *domain.Domain, o domain.Origin) (*http.Transport, error) {
+func (p *upstreams) transport(ctx context.Context, d *domain.Domain, o domain.Origin) (*http.Transport, error) {
 	list, err := p.addresses(ctx, d, o)
 	if err != nil {
 		return nil, err
 	}
 	key := poolKey{d, o, join(list), ctx.Value(poolName{})}
-	return p.out.pools.get(key, func() (*http.Transport, error) { return newTransport(d, o, list) })
+	return p.pools.get(key, func() (*http.Transport, error) { return newTransport(d, o, list) })
 }
 
 func join(list []netip.Addr) string {

@@ -29,13 +29,9 @@ import (
 // where ctx or the upstream ended it; nil where the upstream closed in order, or
 // the client left.
 func (p *Proxy) tunnel(ctx context.Context, client net.Conn, d *domain.Domain, o domain.Origin) (relayed, error) {
-	list, err := p.addresses(ctx, d, o)
+	up, err := p.out.upstreams.dial(ctx, d, o)
 	if err != nil {
-		return relayed{}, sendError(o, firstByte, nil, &notStarted{err})
-	}
-	up, err := dialer(list, o.Port, len(d.Addresses) > 0)(ctx, "tcp", "")
-	if err != nil {
-		return relayed{}, sendError(o, firstByte, context.Cause(ctx), &notStarted{err})
+		return relayed{}, err
 	}
 	defer up.Close()
 	return (&carrier{client: client, up: up}).run(ctx, d, o)

@@ -22,27 +22,20 @@ const (
 	maxAnswerHeader = 256 << 10
 )
 
-// outbound is what the outbound half keeps: connections to upstreams, and the
-// memory that bodies held whole may take.
-type outbound struct {
-	memory memory
-	pools  pools
-	echoes echoes
-	asides asides
-	// redactTime replaces the time that one redaction may take, in tests.
-	redactTime time.Duration
-	// patience replaces how long an event waits, in tests.
-	patience time.Duration
+// upstreams sends requests to the servers that rows are for. It is safe for concurrent use.
+type upstreams struct {
+	resolver Resolver
+	pools    pools
+	// connected and began observe how long a connection took, and from there to
+	// the first byte of the answer; nil does nothing.
+	connected, began func(time.Duration)
 }
 
-// start is called once, by New.
-func (o *outbound) start(p *Proxy) { o.memory.most = p.cfg.MaxBuffered }
+// newUpstreams returns one that finds the addresses of names by r.
+func newUpstreams(r Resolver) *upstreams { return &upstreams{resolver: r} }
 
-// stop ends what is kept; it is called once, by Close, after every crossing.
-func (o *outbound) stop() {
-	o.pools.stop()
-	o.asides.stop()
-}
+// stop closes the connections that are kept.
+func (p *upstreams) stop() { p.pools.stop() }
 
 // errFirstByte is the cause of a request that the first-byte limit ended.
 var errFirstByte = errors.New("the first byte took too long")
@@ -58,7 +51,7 @@ var errFirstByte = errors.New("the first byte took too long")
 // holdfast.ErrNotStarted is in its chain where nothing of the request had left.
 // A GET or HEAD whose pooled connection died under it may have been sent twice
 // (RFC 9110 section 9.2.2); nothing else is.
-func (p *Proxy) send(ctx context.Context, d *domain.Domain, o domain.Origin, req *http.Request) (*http.Response, error) {
+func (p *upstreams) send(ctx context.Context, d *domain.Domain, o domain.Origin, req *http.Request) (*http.Response, error) {
 	limit := d.FirstByte
 	if limit <= 0 {
 		limit = firstByte
@@ -82,7 +75,7 @@ func (p *Proxy) send(ctx context.Context, d *domain.Domain, o domain.Origin, req
 }
 
 // roundTrip is send without the limit.
-func (p *Proxy) roundTrip(ctx context.Context, d *domain.Domain, o domain.Origin, req *http.Request) (*http.Response, error) {
+func (p *upstreams) roundTrip(ctx context.Context, d *domain.Domain, o domain.Origin, req *http.Request) (*http.Response, error) {
 	t, err := p.transport(ctx, d, o)
 	if err != nil {
 		return nil, &notStarted{err}
@@ -96,9 +89,11 @@ func (p *Proxy) roundTrip(ctx context.Context, d *domain.Domain, o domain.Origin
 	})
 	resp, err := t.RoundTrip(addressed(ctx, d, o, req))
 	if connect := time.Duration(reached.Load()); connect > 0 {
-		p.counters.observe(Connect, connect)
-		if err == nil {
-			p.counters.observe(FirstByte, time.Since(start)-connect)
+		if p.connected != nil {
+			p.connected(connect)
+		}
+		if err == nil && p.began != nil {
+			p.began(time.Since(start) - connect)
 		}
 	}
 	if err != nil && ctx.Err() == nil {

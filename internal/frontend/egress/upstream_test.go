@@ -20,7 +20,7 @@ import (
 // get asks d at o for "/" without a front.
 func (x *outside) get(d *domain.Domain, o domain.Origin, path string) (string, error) {
 	r, _ := http.NewRequest("GET", "http://x"+path, nil)
-	resp, err := x.p.send(x.t.Context(), d, o, r)
+	resp, err := x.p.out.upstreams.send(x.t.Context(), d, o, r)
 	if err != nil {
 		return "", err
 	}
@@ -73,12 +73,12 @@ func TestEgress_Bypass15_OnePrivateAnswerSpoilsAll(t *testing.T) {
 	d, o := x.row(domain.Domain{Name: "mixed.example"}, true, 443)
 	for _, answer := range []string{"93.184.215.14 127.0.0.1", "127.0.0.1 93.184.215.14", "93.184.215.14 fe80::1", "2606:4700::1111 10.1.2.3"} {
 		x.dns.say("mixed.example.", answer)
-		if list, err := x.p.addresses(t.Context(), d, o); err == nil {
+		if list, err := x.p.out.upstreams.addresses(t.Context(), d, o); err == nil {
 			t.Errorf("%s: %v may be dialled", answer, list)
 		}
 	}
 	x.dns.say("mixed.example.", "93.184.215.14 2606:4700::1111")
-	if list, err := x.p.addresses(t.Context(), d, o); err != nil || len(list) != 2 {
+	if list, err := x.p.out.upstreams.addresses(t.Context(), d, o); err != nil || len(list) != 2 {
 		t.Errorf("public answers: %v, %v", list, err)
 	}
 }
@@ -87,11 +87,11 @@ func TestEgress_Bypass15_ANameThatIsReboundIsJudgedAgain(t *testing.T) {
 	x := newOutside(t, redact.Options{})
 	d, o := x.row(domain.Domain{Name: "rebound.example"}, true, 443)
 	x.dns.say("rebound.example.", "93.184.215.14", "127.0.0.1")
-	first, err := x.p.addresses(t.Context(), d, o)
+	first, err := x.p.out.upstreams.addresses(t.Context(), d, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := x.p.addresses(t.Context(), d, o); holdfast.KindOf(err) != holdfast.KindDomainBlocked {
+	if _, err := x.p.out.upstreams.addresses(t.Context(), d, o); holdfast.KindOf(err) != holdfast.KindDomainBlocked {
 		t.Errorf("the second answer: %v", err)
 	}
 	// What was checked is what is dialled: nothing else passes the socket.
@@ -313,7 +313,7 @@ func TestEgress_ConnectionsAreNotSharedBetweenTenants(t *testing.T) {
 	})
 	for _, tenant := range []string{"a", "b", "a"} {
 		r, _ := http.NewRequest("GET", "http://x/"+tenant+itoa(len(seen)), nil)
-		resp, err := x.p.send(withPool(t.Context(), tenant), d, o, r)
+		resp, err := x.p.out.upstreams.send(withPool(t.Context(), tenant), d, o, r)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -47,7 +47,7 @@ func (p *Proxy) webSocket(ctx context.Context, w http.ResponseWriter, r, up *htt
 	}
 	there, resp, err := websocket.Dial(ctx, o.String()+up.URL.RequestURI(), &websocket.DialOptions{
 		HTTPClient: &http.Client{
-			Transport:     roundTrip(func(req *http.Request) (*http.Response, error) { return p.send(ctx, d, o, req) }),
+			Transport:     roundTrip(func(req *http.Request) (*http.Response, error) { return p.out.upstreams.send(ctx, d, o, req) }),
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 		HTTPHeader:   up.Header.Clone(),
@@ -197,7 +197,7 @@ func (s *socket) way(ctx context.Context, to, from *websocket.Conn, mode domain.
 			s.measure(clean, found, out)
 			err = to.Write(ctx, kind, clean)
 		}
-		share.done()
+		share.Done()
 		if failed != nil {
 			return s.refuse(to, from, failed)
 		}
@@ -212,7 +212,7 @@ func (s *socket) clean(mode domain.Redaction, kind websocket.MessageType, data [
 	if mode == domain.Off || len(data) == 0 {
 		return data, nil, nil
 	}
-	if !share.grow(int64(len(data))) {
+	if !share.Grow(int64(len(data))) {
 		return nil, nil, busy()
 	}
 	if kind == websocket.MessageText && !utf8.Valid(data) {
@@ -253,7 +253,7 @@ func (s *socket) closed(ctx context.Context, to *websocket.Conn, err error, mode
 // reason is why an end closed, redacted as a message is; "" where it may not go on.
 func (s *socket) reason(ctx context.Context, mode domain.Redaction, text string) string {
 	share := s.p.out.memory.shareOf(ctx)
-	defer share.done()
+	defer share.Done()
 	clean, _, failed := s.clean(mode, websocket.MessageText, []byte(text), share)
 	if failed != nil || len(clean) > maxReason {
 		return ""

@@ -21,8 +21,10 @@ import (
 // of wire's own, whose handler finds the mistake with take, says so, and closes.
 type wire struct {
 	net.Conn
-	ch    *channel
-	heads queue
+	// of is what the connection belongs to.
+	of     any
+	pieces *pieceLender
+	heads  queue
 
 	// The rest belongs to the one goroutine that reads.
 	in    []byte // read from Conn and not looked at yet
@@ -60,11 +62,13 @@ const (
 	misread = "POST /misread HTTP/1.1\r\nHost: misread.invalid\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 )
 
-func newWire(c net.Conn, ch *channel) *wire {
-	w := &wire{Conn: c, ch: ch}
-	ch.wire = w
-	return w
+// newWire returns a connection that reads c and belongs to of. lender may be nil.
+func newWire(c net.Conn, lender *pieceLender, of any) *wire {
+	return &wire{Conn: c, pieces: lender, of: of}
 }
+
+// owner returns what the connection belongs to.
+func (w *wire) owner() any { return w.of }
 
 // take gives the head of the request whose handler begins: handlers begin in
 // the order of the heads. It is nil where there is none.
@@ -150,7 +154,7 @@ func (w *wire) makeRoom() {
 		w.in = w.few[:0]
 	case len(w.in) == 0 || cap(w.in) <= wireFew:
 		if w.piece == nil {
-			w.piece = w.borrow()
+			w.piece = w.pieces.borrow()
 		}
 		w.in = append(w.piece[:0], w.in...)
 	case cap(w.in)-len(w.in) < wirePiece/4:
@@ -159,21 +163,30 @@ func (w *wire) makeRoom() {
 	}
 }
 
-func (w *wire) borrow() *piece {
-	if w.ch.s != nil {
-		if b, ok := w.ch.s.p.pieces.Get().(*piece); ok {
+// giveBack is called when nothing stands in the piece that was not handed on.
+func (w *wire) giveBack() {
+	w.pieces.giveBack(w.piece)
+	w.piece = nil
+}
+
+// pieceLender lends pieces. It is safe for concurrent use; nil makes new ones.
+type pieceLender struct{ pool sync.Pool }
+
+// borrow returns a piece of which nothing is in use.
+func (l *pieceLender) borrow() *piece {
+	if l != nil {
+		if b, ok := l.pool.Get().(*piece); ok {
 			return b
 		}
 	}
 	return new(piece)
 }
 
-// giveBack is called when nothing stands in the piece that was not handed on.
-func (w *wire) giveBack() {
-	if w.piece != nil && w.ch.s != nil {
-		w.ch.s.p.pieces.Put(w.piece)
+// giveBack takes a piece back, or nil.
+func (l *pieceLender) giveBack(b *piece) {
+	if l != nil && b != nil {
+		l.pool.Put(b)
 	}
-	w.piece = nil
 }
 
 // step moves on by one state where in holds enough, and says whether it did.
@@ -353,6 +366,9 @@ type replay struct {
 	first []byte // guarded by mu
 }
 
+// newReplay returns c, of which first was read.
+func newReplay(c net.Conn, first []byte) *replay { return &replay{Conn: c, first: first} }
+
 func (r *replay) Read(p []byte) (int, error) {
 	r.mu.Lock()
 	if len(r.first) > 0 {
@@ -366,3 +382,21 @@ func (r *replay) Read(p []byte) (int, error) {
 	r.mu.Unlock()
 	return r.Conn.Read(p)
 }
+
+// CloseWrite ends what is sent, where the connection can.
+func (w *wire) CloseWrite() error { return endWriting(w.Conn) }
+
+// SetLinger says what closing means, where the connection can.
+func (w *wire) SetLinger(sec int) error { return setLinger(w.Conn, sec) }
+
+// CloseWrite ends what is sent, where the connection can.
+func (r *replay) CloseWrite() error { return endWriting(r.Conn) }
+
+// SetLinger says what closing means, where the connection can.
+func (r *replay) SetLinger(sec int) error { return setLinger(r.Conn, sec) }
+
+// Below returns the connection that w reads.
+func (w *wire) Below() net.Conn { return w.Conn }
+
+// unread puts b, which was read, before what is read next.
+func (w *wire) unread(b []byte) { w.out = slices.Concat(b, w.out) }

@@ -44,7 +44,7 @@ func FuzzWire(f *testing.F) {
 		if byteByByte {
 			r = iotest.OneByteReader(r)
 		}
-		w := newWire(fed{r: r}, &channel{})
+		w := newWire(fed{r: r}, nil, nil)
 		handed, err := io.ReadAll(w)
 		if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && holdfast.KindOf(err) != holdfast.KindValidation {
 			t.Fatalf("ended with %v", err)
@@ -81,7 +81,7 @@ func FuzzWire(f *testing.F) {
 func TestWire_ADeadlineInTheMiddleOfAHeadLosesNothing(t *testing.T) {
 	a, b := net.Pipe()
 	defer a.Close()
-	w := newWire(b, &channel{})
+	w := newWire(b, nil, nil)
 	go func() {
 		a.Write([]byte("GET / HTTP/1.1\r\nHo")) // it returns when all was read
 		b.SetReadDeadline(time.Unix(1, 0))
@@ -106,7 +106,7 @@ func TestWire_SmallChunksAreHandedOnTogether(t *testing.T) {
 	const chunks = 10_000
 	body := strings.Repeat("1\r\nx\r\n", chunks) + "0\r\n\r\n"
 	next := "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
-	w := newWire(fed{r: strings.NewReader("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + body + next)}, &channel{})
+	w := newWire(fed{r: strings.NewReader("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + body + next)}, nil, nil)
 	var handed []byte
 	calls, buf := 0, make([]byte, 4<<10)
 	for !bytes.HasSuffix(handed, []byte(body)) {

@@ -7,18 +7,6 @@ import (
 	"time"
 )
 
-// This file is how connections end. What a connection stands in passes it on to the
-// one below: that no more is sent, and what closing means.
-
-// CloseWrite ends what is sent, where the connection can.
-func (e *entry) CloseWrite() error { return endWriting(e.Conn) }
-
-// CloseWrite ends what is sent, where the connection can.
-func (w *wire) CloseWrite() error { return endWriting(w.Conn) }
-
-// CloseWrite ends what is sent, where the connection can.
-func (r *replay) CloseWrite() error { return endWriting(r.Conn) }
-
 func endWriting(c net.Conn) error {
 	if c, ok := c.(interface{ CloseWrite() error }); ok {
 		return c.CloseWrite()
@@ -33,18 +21,6 @@ func closeWrite(c net.Conn) {
 		_ = c.SetDeadline(time.Unix(1, 0))
 	}
 }
-
-// SetLinger says what closing means, where the connection can.
-func (e *entry) SetLinger(sec int) error { return setLinger(e.Conn, sec) }
-
-// SetLinger says what closing means, where the connection can.
-func (w *wire) SetLinger(sec int) error { return setLinger(w.Conn, sec) }
-
-// SetLinger says what closing means, where the connection can.
-func (r *replay) SetLinger(sec int) error { return setLinger(r.Conn, sec) }
-
-// SetLinger says what closing means, where the connection can.
-func (n *named) SetLinger(sec int) error { return setLinger(n.Conn, sec) }
 
 func setLinger(c net.Conn, sec int) error {
 	if over, ok := c.(*tls.Conn); ok {
@@ -70,8 +46,8 @@ func cutByClosing(c net.Conn, cut bool) {
 // that nothing more comes.
 func cutOff(c net.Conn) {
 	cutByClosing(c, true)
-	if w, ok := c.(*wire); ok {
-		c = w.Conn
+	if w, ok := c.(interface{ Below() net.Conn }); ok {
+		c = w.Below()
 	}
 	if over, ok := c.(*tls.Conn); ok {
 		c = over.NetConn()
