@@ -171,19 +171,19 @@ func TestEgress_Bypass31_WhatCannotBeReadIsRefused(t *testing.T) {
 
 // bombText is eight times what comes out of any encoding, and packs into less than a
 // maxRatio-th of itself.
-var bombText = strings.Repeat(" ", 8*freeDecoded)
+var bombText = strings.Repeat(" ", 8<<20)
 
 func TestEgress_ABombIsRefusedWhateverItsDepth(t *testing.T) {
 	x := newOutside(t, redact.Options{})
 	d := &domain.Domain{Name: "a.example", MaxRequest: 256 << 20}
-	for _, coding := range []string{"gzip", "deflate", "br", "zstd"} {
-		bomb := packed(t, coding, bombText)
-		if _, err := x.read(d, "text/plain", coding, bomb); err == nil || !errors.Is(err, errBomb) {
-			t.Errorf("%s (%d bytes): %v", coding, len(bomb), err)
+	for _, enc := range []string{"gzip", "deflate", "br", "zstd"} {
+		bomb := packed(t, enc, bombText)
+		if _, err := x.read(d, "text/plain", enc, bomb); err == nil || !errors.Is(err, errBomb) {
+			t.Errorf("%s (%d bytes): %v", enc, len(bomb), err)
 		}
 		twice := packed(t, "gzip", string(bomb))
-		if _, err := x.read(d, "text/plain", coding+", gzip", twice); err == nil || !errors.Is(err, errBomb) {
-			t.Errorf("%s in gzip (%d bytes): %v", coding, len(twice), err)
+		if _, err := x.read(d, "text/plain", enc+", gzip", twice); err == nil || !errors.Is(err, errBomb) {
+			t.Errorf("%s in gzip (%d bytes): %v", enc, len(twice), err)
 		}
 	}
 	// The twin: ordinary text packs well and passes.

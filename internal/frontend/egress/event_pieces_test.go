@@ -51,7 +51,7 @@ func TestBlocksAreTheSameForEveryCut(t *testing.T) {
 	} {
 		for n := 1; n <= len(c.in); n += 1 + n/7 {
 			for _, eager := range []bool{false, true} {
-				b := &blocks{in: &cutting{[]byte(c.in), n}, frame: c.frame, pieces: new(pieceLender)}
+				b := &blocks{in: &slicing{[]byte(c.in), n}, frame: c.frame, pieces: new(pieceLender)}
 				var got []string
 				for {
 					block, err := b.next()
@@ -95,20 +95,17 @@ func TestBlocksAreBounded(t *testing.T) {
 	}
 }
 
-// A panic of what is done aside is an error, and goroutines that are kept end.
-func TestAsides(t *testing.T) {
-	var s asides
-	if err := s.do(func() error { panic("x") }); err == nil {
-		t.Error("a panic is no error")
+// slicing gives its bytes n at a time.
+type slicing struct {
+	b []byte
+	n int
+}
+
+func (c *slicing) Read(p []byte) (int, error) {
+	if len(c.b) == 0 {
+		return 0, io.EOF
 	}
-	if err := s.do(func() error { return io.EOF }); err != io.EOF {
-		t.Errorf("%v", err)
-	}
-	if n := len(s.idle); n != 1 {
-		t.Errorf("%d are kept", n)
-	}
-	s.stop()
-	if err := s.do(func() error { return nil }); err != nil || len(s.idle) > 0 {
-		t.Errorf("%v, %d are kept", err, len(s.idle))
-	}
+	n := copy(p, c.b[:min(c.n, len(c.b))])
+	c.b = c.b[n:]
+	return n, nil
 }

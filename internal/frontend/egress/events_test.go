@@ -208,7 +208,7 @@ func TestEgress_ASecretOverTwoEventsOfAnyNameIsMasked(t *testing.T) {
 func TestEgress_EventsAreBounded(t *testing.T) {
 	x := newOutside(t, redact.Options{})
 	for name, all := range map[string]string{
-		"one event":    "data: " + strings.Repeat("words ", maxEvent/5) + "\n\n",
+		"one event":    "data: " + strings.Repeat("words ", (1<<20)/5) + "\n\n",
 		"queue":        delta("sk-ant-api03-Zk3vQ9xL2mT8") + strings.Repeat("data: {\"type\":\"tick\"}\n\n", maxQueue+50),
 		"twice a name": "data: {\"a\":1,\"a\":2}\n\n",
 	} {

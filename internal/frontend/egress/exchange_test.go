@@ -57,7 +57,9 @@ func TestEgress_Accept02_AnUnlistedDomainIsBlocked(t *testing.T) {
 	w := newEgress(t, setup{})
 	r := say(w.dial(w.explicit), "CONNECT random.example.com:443 HTTP/1.1\r\nHost: random.example.com:443\r\nAccept: application/json\r\n\r\n")
 	w.refused(r, 403)
-	var told refusalBody
+	var told struct {
+		Error struct{ Type, Message, Crossing string }
+	}
 	w.must(json.Unmarshal([]byte(r.Text), &told))
 	if told.Error.Type != string(holdfast.KindDomainBlocked) || !strings.Contains(told.Error.Message, "random.example.com") || told.Error.Crossing != r.Header.Get(headerCrossing) {
 		t.Errorf("the refusal is %+v", told)

@@ -1,0 +1,24 @@
+package egress
+
+import (
+	"io"
+	"testing"
+)
+
+// A panic of what is done aside is an error, and goroutines that are kept end.
+func TestAsides(t *testing.T) {
+	var s asides
+	if err := s.do(func() error { panic("x") }); err == nil {
+		t.Error("a panic is no error")
+	}
+	if err := s.do(func() error { return io.EOF }); err != io.EOF {
+		t.Errorf("%v", err)
+	}
+	if n := len(s.idle); n != 1 {
+		t.Errorf("%d are kept", n)
+	}
+	s.stop()
+	if err := s.do(func() error { return nil }); err != nil || len(s.idle) > 0 {
+		t.Errorf("%v, %d are kept", err, len(s.idle))
+	}
+}
