@@ -42,6 +42,10 @@ var orders = map[string][]string{
 		"rule", "char", "span", "finding", "placeholder", "cursor", "escape", "checksum", "fieldname",
 		"memory", "literal", "certain", "guess", "engine", "format", "stream",
 	},
+	"internal/frontend/egress": {
+		"hangup", "wire", "destination", "headerfield", "coding", "frames", "cleaner", "upstream",
+		"authority", "sentinel", "refusal", "memory", "counters", "aside",
+	},
 }
 
 // isOrdered reports whether orders let the package dir import own.
@@ -60,20 +64,33 @@ func isOrdered(dir, own string) bool {
 
 // sideways are the imports inside one layer, each with its reason.
 var sideways = map[[2]string]string{
-	{"internal/feature", "internal/feature/spend"}:                  "the list of the features",
-	{"internal/leaf/schema", "internal/leaf/excerpt"}:               "an error quotes the place in a document",
-	{"internal/policy/goalrule", "internal/policy/constitution"}:    "a goal's conditions are written in the language of rules",
-	{"internal/policy/history", "internal/policy/constitution"}:     "what rules ask of the past",
-	{"internal/policy/signal", "internal/policy/posture"}:           "an escape names the system call",
-	{"internal/frontend/egress", "internal/frontend/model/dialect"}: "the proxy reads what is asked of a model",
-	{"internal/sandbox/container", "internal/sandbox/copies/image"}: "the tier unpacks images",
-	{"internal/sandbox/container", "internal/sandbox/heir"}:         "what outlives the tier is removed by an heir",
-	{"internal/sandbox/container", "internal/sandbox/scratch"}:      "tiers share how files come and go",
-	{"internal/sandbox/process", "internal/sandbox/copies"}:         "tiers share copies of interpreters",
-	{"internal/sandbox/process", "internal/sandbox/scratch"}:        "tiers share how files come and go",
-	{"internal/sandbox/vm", "internal/sandbox/copies"}:              "tiers share copies of interpreters",
-	{"internal/sandbox/vm", "internal/sandbox/heir"}:                "what outlives the tier is removed by an heir",
-	{"internal/cli/early/filters", "internal/cli/filter"}:           "the filters that start before the command",
+	{"internal/feature", "internal/feature/spend"}:                          "the list of the features",
+	{"internal/leaf/schema", "internal/leaf/excerpt"}:                       "an error quotes the place in a document",
+	{"internal/policy/goalrule", "internal/policy/constitution"}:            "a goal's conditions are written in the language of rules",
+	{"internal/policy/history", "internal/policy/constitution"}:             "what rules ask of the past",
+	{"internal/policy/signal", "internal/policy/posture"}:                   "an escape names the system call",
+	{"internal/frontend/egress", "internal/frontend/model/dialect"}:         "the proxy reads what is asked of a model",
+	{"internal/sandbox/container", "internal/sandbox/copies/image"}:         "the tier unpacks images",
+	{"internal/sandbox/container", "internal/sandbox/heir"}:                 "what outlives the tier is removed by an heir",
+	{"internal/sandbox/container", "internal/sandbox/scratch"}:              "tiers share how files come and go",
+	{"internal/sandbox/process", "internal/sandbox/copies"}:                 "tiers share copies of interpreters",
+	{"internal/sandbox/process", "internal/sandbox/scratch"}:                "tiers share how files come and go",
+	{"internal/sandbox/vm", "internal/sandbox/copies"}:                      "tiers share copies of interpreters",
+	{"internal/sandbox/vm", "internal/sandbox/heir"}:                        "what outlives the tier is removed by an heir",
+	{"internal/cli/early/filters", "internal/cli/filter"}:                   "the filters that start before the command",
+	{"internal/leaf/schema", "internal/leaf/excerpt"}:                       "an error quotes the place in a document",
+	{"internal/policy/goalrule", "internal/policy/constitution"}:            "a goal's conditions are written in the language of rules",
+	{"internal/policy/history", "internal/policy/constitution"}:             "what rules ask of the past",
+	{"internal/frontend/egress", "internal/frontend/model/dialect"}:         "the proxy reads what is asked of a model",
+	{"internal/frontend/egress/refusal", "internal/frontend/model/dialect"}: "a provider's clients read its own form",
+	{"internal/sandbox/container", "internal/sandbox/copies/image"}:         "the tier unpacks images",
+	{"internal/sandbox/container", "internal/sandbox/heir"}:                 "what outlives the tier is removed by an heir",
+	{"internal/sandbox/container", "internal/sandbox/scratch"}:              "tiers share how files come and go",
+	{"internal/sandbox/process", "internal/sandbox/copies"}:                 "tiers share copies of interpreters",
+	{"internal/sandbox/process", "internal/sandbox/scratch"}:                "tiers share how files come and go",
+	{"internal/sandbox/vm", "internal/sandbox/copies"}:                      "tiers share copies of interpreters",
+	{"internal/sandbox/vm", "internal/sandbox/heir"}:                        "what outlives the tier is removed by an heir",
+	{"internal/cli/early/filters", "internal/cli/filter"}:                   "the filters that start before the command",
 }
 
 // homes says which packages may import a dependency that must not spread, and

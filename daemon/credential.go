@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/frontend/egress"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/cleaner"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 )
 
@@ -202,7 +202,7 @@ func (c *tenantCredentials) keep(source string, value holdfast.Secret) {
 	var lists [][]holdfast.Secret
 	for _, source := range sortedKeys(c.known) {
 		for _, v := range c.known[source] {
-			lists = append(lists, egress.Told(v.Reveal()))
+			lists = append(lists, cleaner.Told(v.Reveal()))
 		}
 	}
 	c.all = distinct(lists...)

@@ -275,7 +275,7 @@ func TestExecutorTLS(t *testing.T) {
 	ctx := d.as(t, "ada")
 	roots := x509.NewCertPool()
 	roots.AddCert(ours.cert)
-	with := func(a *authority, name string, version uint16) credentials.TransportCredentials {
+	with := func(a *testCA, name string, version uint16) credentials.TransportCredentials {
 		c := &tls.Config{RootCAs: roots, ServerName: "localhost", MaxVersion: version}
 		if a != nil {
 			crt, key := a.issue(t, t.TempDir(), name)

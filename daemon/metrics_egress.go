@@ -1,7 +1,7 @@
 package daemon
 
 import (
-	"github.com/holdfast-dev/holdfast/internal/frontend/egress"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/counters"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -43,9 +43,9 @@ func (e *egressMetrics) Collect(ch chan<- prometheus.Metric) {
 }
 
 // stages are the times of the parts of a request's way.
-func (*egressMetrics) stages(ch chan<- prometheus.Metric, s egress.Snapshot) {
+func (*egressMetrics) stages(ch chan<- prometheus.Metric, s counters.Snapshot) {
 	desc := egressDesc("stage_duration_seconds", "How long a part of a request's way took.", "stage")
-	bounds := egress.Bounds()
+	bounds := counters.Bounds()
 	for i := range s.Stages {
 		h := &s.Stages[i]
 		under, sum := make(map[float64]uint64, len(bounds)), uint64(0)
@@ -53,7 +53,7 @@ func (*egressMetrics) stages(ch chan<- prometheus.Metric, s egress.Snapshot) {
 			sum += uint64(h.Under[b])
 			under[bound.Seconds()] = sum
 		}
-		ch <- prometheus.MustNewConstHistogram(desc, uint64(h.Count), h.Sum.Seconds(), under, egress.Stage(i).String())
+		ch <- prometheus.MustNewConstHistogram(desc, uint64(h.Count), h.Sum.Seconds(), under, counters.Stage(i).String())
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/cleaner"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/headerfield"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 )
@@ -20,7 +22,7 @@ import (
 // redacted. h is not changed. The error is a RedactionError, or a
 // DomainBlockedError where d refuses what would be masked.
 func (p *Proxy) outgoing(d *domain.Domain, h http.Header) (http.Header, []redact.Finding, *holdfast.Error) {
-	out, own := selectFields(d, h)
+	out, own := headerfield.Select(d, h)
 	found, err := p.cleanHeader(d, d.Request, &out)
 	if err != nil {
 		return nil, nil, err
@@ -44,12 +46,12 @@ func (p *Proxy) cleanHeader(d *domain.Domain, mode domain.Redaction, h *http.Hea
 }
 
 // headerBy is cleanHeader by a cleaner.
-func (p *Proxy) headerBy(c cleaner, d *domain.Domain, mode domain.Redaction, h *http.Header) ([]redact.Finding, *holdfast.Error) {
+func (p *Proxy) headerBy(c cleaner.Cleaner, d *domain.Domain, mode domain.Redaction, h *http.Header) ([]redact.Finding, *holdfast.Error) {
 	in := *h
 	var clean http.Header
 	var found []redact.Finding
 	err := p.within(size(in), func() error {
-		clean, found = c.header(in)
+		clean, found = c.Header(in)
 		return nil
 	})
 	if err != nil {

@@ -3,9 +3,18 @@
 // it, makes a crossing of it, sends it on as a request of its own, and gives
 // back a redacted answer. Nothing that a client sent is relayed as it came.
 //
-// One request goes through exchange.go; what comes in before it is a listener,
-// a tunnel and TLS (connect.go, transparent.go, terminate.go), what goes out
-// behind it is upstream.go and relay.go.
+// One request goes through exchange.go. Before it come a listener, a tunnel and TLS
+// (listen.go, connect.go, terminate.go), after it the answer (relay.go, events.go).
+// The packages below this one:
+//
+//   - wire, hangup: connections of clients, and how they end
+//   - destination, headerfield: where a request goes, and which fields with it
+//   - coding, frames: bodies and events, as they are encoded and framed
+//   - cleaner: redaction by a domain's engine
+//   - upstream: names, addresses, connections to servers
+//   - authority, sentinel: certificates and DNS for the workspace
+//   - refusal, counters: answers to what was refused, and figures
+//   - memory, aside: what all requests share
 package egress
 
 import (
@@ -17,6 +26,10 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/authority"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/counters"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/upstream"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/wire"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 )
@@ -60,11 +73,11 @@ type Config struct {
 	// engine that is not ready, refuses.
 	Engine func(d *domain.Domain) *redact.Engine
 	// Authority signs the certificates that the proxy shows inside.
-	Authority *Authority
+	Authority *authority.Authority
 	// Credential is the tenant's credential for a domain, asked after the
 	// crossing began. Nil is none: a domain that names one is refused.
 	Credential func(ctx context.Context, d *domain.Domain) (holdfast.Secret, error)
-	Resolver   Resolver
+	Resolver   upstream.Resolver
 	// Log is for the operator; nil discards.
 	Log *slog.Logger
 	// Now is the clock; nil is time.Now.
@@ -116,10 +129,10 @@ type Proxy struct {
 	cfg      Config
 	log      *slog.Logger
 	now      func() time.Time
-	counters counters
+	counters counters.Counters
 	// pending has a place for each crossing whose entry may not be written yet.
 	pending chan struct{}
-	pieces  pieceLender
+	pieces  wire.Lender
 	inside  *tls.Config
 	out     outbound
 
@@ -164,4 +177,4 @@ func New(c Config) (*Proxy, error) {
 }
 
 // Snapshot returns what was counted so far; the parts are of nearly one moment.
-func (p *Proxy) Snapshot() Snapshot { return p.counters.snapshot() }
+func (p *Proxy) Snapshot() counters.Snapshot { return p.counters.Snapshot() }

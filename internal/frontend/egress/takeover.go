@@ -2,6 +2,8 @@ package egress
 
 import (
 	"net/http"
+
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/wire"
 )
 
 // This file is how an answer that lasts goes on without its handler: the act
@@ -18,20 +20,20 @@ func (w *patientWriter) takeOver() {
 	if ch == nil || ch.wire == nil || !x.read || !x.r.ProtoAtLeast(1, 1) {
 		return
 	}
-	l := newLasting(ch.wire, w.Header(), x.r.Close, x.p.cfg.Limits.Idle)
-	l.hand, l.gone = ch.s.hand, func() { x.cancel(errGone) }
+	l := wire.NewLasting(ch.wire, w.Header(), x.r.Close, x.p.cfg.Limits.Idle)
+	l.Hand, l.Gone = ch.s.hand, func() { x.cancel(errGone) }
 	_, rest, err := http.NewResponseController(x.w).Hijack()
 	if err != nil {
 		ch.wire.Close() // whose it is now cannot be told: what is written to it fails
 	} else if n := rest.Reader.Buffered(); n > 0 {
 		early, _ := rest.Reader.Peek(n) // of what is buffered
-		ch.wire.unread(early)
+		ch.wire.Unread(early)
 	}
 	x.stop()
 	x.sized = x.size()
 	x.client, x.w, x.r, x.header = l, nil, nil, nil
 	w.ResponseWriter, w.c = l, http.NewResponseController(l)
-	if !x.s.begin(l.watch) {
+	if !x.s.begin(l.Watch) {
 		ch.wire.Close()
 		x.cancel(errGone)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/upstream"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 )
@@ -20,7 +21,7 @@ import (
 // get asks d at o for "/" without a front.
 func (x *outside) get(d *domain.Domain, o domain.Origin, path string) (string, error) {
 	r, _ := http.NewRequest("GET", "http://x"+path, nil)
-	resp, err := x.p.out.upstreams.send(x.t.Context(), d, o, r)
+	resp, err := x.p.out.upstreams.Send(x.t.Context(), d, o, r)
 	if err != nil {
 		return "", err
 	}
@@ -270,7 +271,7 @@ func TestEgress_ConnectionsAreNotSharedBetweenTenants(t *testing.T) {
 	})
 	for _, tenant := range []string{"a", "b", "a"} {
 		r, _ := http.NewRequest("GET", "http://x/"+tenant+itoa(len(seen)), nil)
-		resp, err := x.p.out.upstreams.send(withPool(t.Context(), tenant), d, o, r)
+		resp, err := x.p.out.upstreams.Send(upstream.WithPool(t.Context(), tenant), d, o, r)
 		if err != nil {
 			t.Fatal(err)
 		}

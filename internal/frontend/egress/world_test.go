@@ -30,6 +30,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/feature"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/authority"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
 	"github.com/holdfast-dev/holdfast/internal/leaf/token"
@@ -194,7 +195,7 @@ func newEgress(t testing.TB, set setup) *world {
 	table, err := domain.NewTable(rows)
 	w.must(err)
 	w.kernel(dir, table, set.policy)
-	authority, err := OpenAuthority(filepath.Join(dir, "ca"))
+	authority, err := authority.Open(filepath.Join(dir, "ca"))
 	w.must(err)
 	w.roots = x509.NewCertPool()
 	w.roots.AppendCertsFromPEM(authority.PEM())
