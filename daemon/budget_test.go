@@ -90,7 +90,7 @@ func TestD9_budgetsStand(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer beside.Close()
-	other, err := LookBudgets(t.Context(), beside, d.Kernel.Policy(), ask)
+	other, err := readBudgets(t.Context(), beside, d.Kernel.Policy(), ask)
 	if err != nil || len(other.Rows) != len(s.Rows) {
 		t.Fatalf("%+v, %v", other, err)
 	}

@@ -81,9 +81,11 @@ func (a *app) lookBudgets(ask survey.Ask) (out *survey.Standings, err error) {
 		return nil, err
 	}
 	err = a.read(func(_ daemon.Paths, st kernel.Store) error {
-		s, err := daemon.LookBudgets(a.ctx, st, l.Policy, ask)
-		out = &s
-		return err
+		return st.View(a.ctx, func(tx kernel.Tx) error {
+			s, err := kernel.StandingsIn(tx, l.Policy, ask, time.Now())
+			out = &s
+			return err
+		})
 	})
 	return out, err
 }
