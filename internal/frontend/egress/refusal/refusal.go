@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/model/dialect"
+	"github.com/holdfast-dev/holdfast/internal/leaf/errorcode"
 )
 
 // HeaderCrossing names the crossing in every answer.
@@ -24,36 +25,6 @@ const RuleBusy = "egress/busy"
 
 // RuleGuest marks that nobody is known who asks: the answer is 401.
 const RuleGuest = "egress/guest"
-
-// statusOf is what a client gets by the kind of what refused it (D25); a kind
-// that is not named is a refusal by policy.
-func statusOf(k holdfast.Kind) int {
-	switch k {
-	case holdfast.KindValidation, holdfast.KindValue, holdfast.KindCanonicalize:
-		return http.StatusBadRequest
-	case holdfast.KindHeld:
-		return http.StatusPreconditionRequired
-	case holdfast.KindHalted:
-		return http.StatusServiceUnavailable
-	case holdfast.KindRateLimit, holdfast.KindBounds:
-		return http.StatusTooManyRequests
-	case holdfast.KindBudgetExceeded, holdfast.KindBudgetNotFound:
-		return http.StatusPaymentRequired
-	case holdfast.KindPayloadTooLarge:
-		return http.StatusRequestEntityTooLarge
-	case holdfast.KindMisdirected:
-		return http.StatusMisdirectedRequest
-	case holdfast.KindNotFound:
-		return http.StatusNotFound
-	case holdfast.KindRedaction, holdfast.KindLogging, holdfast.KindWALWrite, holdfast.KindWALFormat, holdfast.KindUsageTracking, holdfast.KindInternal:
-		return http.StatusInternalServerError
-	case holdfast.KindForward, holdfast.KindOperation:
-		return http.StatusBadGateway
-	case holdfast.KindTimeout:
-		return http.StatusGatewayTimeout
-	}
-	return http.StatusForbidden
-}
 
 // refusalBody is what a client is told. The member error is what clients of
 // model APIs look for.
@@ -100,7 +71,7 @@ func Answer(w http.ResponseWriter, r *http.Request, provider dialect.Provider, o
 	if e.Crossing != "" {
 		h.Set(HeaderCrossing, e.Crossing)
 	}
-	status := statusOf(kind)
+	status := errorcode.Lookup(kind).Egress
 	if he, ok := errors.AsType[*holdfast.Error](err); ok && he.Rule == RuleBusy {
 		status = http.StatusServiceUnavailable // no limit of the tenant's: the proxy itself has no room
 		h.Set("Retry-After", "10")

@@ -14,15 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
-)
-
-// The codes of answers that are made here, in the server's place.
-const (
-	// codeTransport: there is no answer of the server's.
-	codeTransport = -32000
-	// codeHeader is the protocol's for headers that do not equal the body;
-	// here they could not be made to.
-	codeHeader = -32020
+	"github.com/holdfast-dev/holdfast/internal/leaf/errorcode"
 )
 
 // failure is an answer that is made here.
@@ -311,7 +303,7 @@ func (c *Conn) replace(e []byte, name string, was []byte, quote bool) []byte {
 	}
 	out, err := mcp.Set(e, oneLine(now), name)
 	if err != nil {
-		return []byte(`{"code":-32000,"message":"` + masked + `"}`)
+		return fmt.Appendf(nil, `{"code":%d,"message":%q}`, errorcode.Refused, masked)
 	}
 	return out
 }
