@@ -63,7 +63,7 @@ func parseBody(body []byte) (mcp.Message, error) {
 	if errors.As(err, &f) {
 		return m, aboutID(bad(f.Code, f.Why, f.Hint), f.ID)
 	}
-	oneLine(m.Raw)
+	mcp.ReplaceLineEnds(m.Raw)
 	return m, err
 }
 

@@ -197,7 +197,7 @@ func (c *Conn) whole(f *flight, body io.Reader) {
 // message takes one message of the response to a request, f nil for a stream
 // of the session. It says whether that was the answer, and else what it was.
 func (c *Conn) message(f *flight, raw []byte) (done bool, why string) {
-	raw = oneLine(raw)
+	raw = trimLine(raw)
 	m, err := mcp.Parse(raw)
 	var fault *mcp.Fault
 	switch {
@@ -309,7 +309,7 @@ func (c *Conn) refusal(resp *http.Response, key string) (e []byte, own bool) {
 	if err != nil {
 		return nil, false
 	}
-	raw = oneLine(raw)
+	raw = trimLine(raw)
 	if m, err := mcp.Parse(raw); err == nil {
 		if m.Error == nil || m.Key() != key {
 			return nil, false
