@@ -1,7 +1,10 @@
 package console
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -130,6 +133,12 @@ func (view *agentsView) spent(day []spend.Sum, at string) {
 func (view agentsView) Dearer() int  { return max(0, view.Before-maxSpent) }
 func (view agentsView) Cheaper() int { return view.Rows - view.Behind }
 
+// pauseID names a pause by all that a page shows of it: one for another reason has another.
+func pauseID(a holdfast.Agent) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q", a.Condition, a.Review, a.Why))
+	return hex.EncodeToString(sum[:])
+}
+
 // unpause lets the agent go on that the page showed: paused, and for the reason
 // that stood there. One that was paused anew since is another decision.
 func (s *Console) unpause(v *visit) {
@@ -142,7 +151,7 @@ func (s *Console) unpause(v *visit) {
 			return &holdfast.Error{Kind: holdfast.KindNotFound, Why: "there is no such agent"}
 		case err == nil && a.State == holdfast.AgentRunning:
 			return &holdfast.Error{Kind: holdfast.KindConflict, Why: "it is not paused"}
-		case err == nil && oneLine(a.Why) != oneLine(f.Get("why")): // a browser respells line ends
+		case err == nil && pauseID(a) != f.Get("pause"):
 			return &holdfast.Error{Kind: holdfast.KindConflict, Why: "it was paused anew since you looked"}
 		}
 		return err

@@ -39,6 +39,7 @@ func words() template.FuncMap {
 		"tree":    tree,
 		"utc":     func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
 		"stamp":   stamp,
+		"pause":   pauseID,
 		"later":   later,
 		"days":    days,
 		"tool":    toolPath,
