@@ -1,15 +1,18 @@
 package daemon
 
-// logged is the last line that one place has logged, so that the same line is not logged
+import "crypto/sha256"
+
+// logged names the last line that one place has logged, so that the same line is not logged
 // at each try.
-type logged struct{ line string }
+type logged struct {
+	any bool
+	sum [sha256.Size]byte // of the line
+}
 
 // replaceLine keeps the line of what and err, and reports whether it is another than before.
 func (l *logged) replaceLine(what string, err error) bool {
-	line := what + err.Error()
-	if line == l.line {
-		return false
-	}
-	l.line = line
-	return true
+	next := logged{true, sha256.Sum256([]byte(what + err.Error()))}
+	changed := next != *l
+	*l = next
+	return changed
 }

@@ -248,9 +248,9 @@ func (j *judgement) judgeOpinion() (why string, unsafe bool, no *holdfast.Opinio
 // is without its cause.
 func causes(err error) string {
 	text := err.Error()
-	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(inner) {
-		if more := inner.Error(); !strings.Contains(text, more) {
-			text += ": " + more
+	for inner := errors.Unwrap(err); inner != nil; err, inner = inner, errors.Unwrap(inner) {
+		if _, letter := err.(*holdfast.Error); letter {
+			text += ": " + inner.Error()
 		}
 	}
 	return text

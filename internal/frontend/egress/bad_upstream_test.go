@@ -146,6 +146,12 @@ func TestBad_AnUpstreamThatIsDown(t *testing.T) {
 		"closed as it is accepted": {func(c net.Conn) { c.Close() }, 0, 502, holdfast.KindForward, "plain.test"},
 		"reset after the request":  {func(c net.Conn) { askedOf(c); reset(c) }, 0, 502, holdfast.KindForward, "broke the connection off"},
 		"closed after the request": {func(c net.Conn) { askedOf(c) }, 0, 502, holdfast.KindForward, "closed the connection without an answer"},
+		"a header without end": {func(c net.Conn) {
+			askedOf(c)
+			io.WriteString(c, "HTTP/1.1 200 OK\r\nX-A: "+strings.Repeat("a", 300<<10))
+			stayOpen(c)
+		},
+			0, 502, holdfast.KindForward, "answered with a header that is too long"},
 		"reset in the header": {func(c net.Conn) {
 			askedOf(c)
 			io.WriteString(c, "HTTP/1.1 200 OK\r\nX-A")

@@ -107,8 +107,8 @@ func spawnResult(id string, ans Answer) *executorpb.ExecutionResult {
 	return r
 }
 
-// addOutcome adds the crossing to a message, and to the error message what became of the
-// agent's work, unless it has that already.
+// addOutcome adds the crossing to a message, and to the error message Outcome.PutBack, unless
+// it has that already.
 func addOutcome(r *executorpb.ExecutionResult, out *holdfast.Outcome, hasPutBack bool) {
 	if out == nil {
 		return

@@ -33,20 +33,20 @@ func TestRequestWithoutAnID(t *testing.T) {
 	}
 }
 
-// TestErrorMessageHasPutBackOnce: what became of the agent's work is in the error message
+// TestErrorMessageHasPutBackOnce: the fate of the work is in the error message
 // once, whether or not the error already says so.
 func TestErrorMessageHasPutBackOnce(t *testing.T) {
-	out := &holdfast.Outcome{Crossing: "x", PutBack: "the work is as it was"}
-	for message, want := range map[string]string{"": "the work is as it was", "it failed": "it failed; the work is as it was"} {
+	out := &holdfast.Outcome{Crossing: "x", PutBack: "the work is restored"}
+	for message, want := range map[string]string{"": "the work is restored", "it failed": "it failed; the work is restored"} {
 		if r := resultOf(&posture.Document{ErrorMessage: message}, out); r.ErrorMessage != want || r.Crossing != "x" {
 			t.Errorf("%q: %q", message, r.ErrorMessage)
 		}
 	}
 	bare := &holdfast.Error{Kind: holdfast.KindSpawn, Why: "no wall"}
-	full := &holdfast.Error{Kind: holdfast.KindSpawn, Why: "no wall; the work is as it was", PutBack: true}
+	full := &holdfast.Error{Kind: holdfast.KindSpawn, Why: "no wall; the work is restored", PutBack: true}
 	for _, err := range []error{bare, full} {
 		r := spawnResult("run", Answer{Outcome: out, Err: err})
-		if r.ErrorMessage != "no wall; the work is as it was" {
+		if r.ErrorMessage != "no wall; the work is restored" {
 			t.Errorf("%v: %q", err, r.ErrorMessage)
 		}
 	}

@@ -53,7 +53,7 @@ func (c *cgroups) lose(controllers []string, l lack) {
 	}
 }
 
-// lack is why a wall does not stand here, and what to do about it, which may be empty.
+// lack is why a wall is down here, and what to do about it, which may be empty.
 type lack struct{ why, advice string }
 
 // Error returns both.

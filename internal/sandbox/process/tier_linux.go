@@ -243,7 +243,7 @@ func (d died) Unwrap() error { return d.error }
 // short is the refusal where walls are missing (D20). Its hint has the contract
 // that takes what stands, word for word.
 func (t *Tier) short(boundary string, p posture.Posture, missing []posture.Wall) error {
-	why := t.lacks()[missing[0]].why // the advice is for doctor
+	why := t.listLacks()[missing[0]].why // the advice is for doctor
 	word := "a wall"
 	if len(missing) > 1 {
 		word = "walls"
@@ -352,7 +352,7 @@ func (t *Tier) Posture() posture.Posture {
 	}
 	// 003 2.1 calls the row optional.
 	p.Unbound = map[string]string{"io": "what it writes is memory, and is bounded as that; reading its own read-only runtime is not"}
-	down := t.lacks()
+	down := t.listLacks()
 	for _, w := range posture.Walls() {
 		l, lost := down[w]
 		if !lost {
@@ -371,8 +371,8 @@ func (t *Tier) Posture() posture.Posture {
 	return p
 }
 
-// lacks returns why each wall that does not stand here does not.
-func (t *Tier) lacks() map[posture.Wall]lack {
+// listLacks returns why each wall that does not stand here does not.
+func (t *Tier) listLacks() map[posture.Wall]lack {
 	_, down := t.groups.walls()
 	if t.abi == 0 {
 		down[posture.WallLandlock] = lack{why: "this kernel has no Landlock"}

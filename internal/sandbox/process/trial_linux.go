@@ -238,7 +238,7 @@ func (x *examination) memory() error {
 
 // found is the findings, wall by wall.
 func (x *examination) found() []Trial {
-	p, lacks, words := x.t.Posture(), x.t.lacks(), shown()
+	p, lacks, words := x.t.Posture(), x.t.listLacks(), shown()
 	words[posture.WallLandlock] = fmt.Sprintf("version %d holds files a second time", x.t.abi)
 	var list []Trial
 	for _, w := range posture.Walls() {
