@@ -82,7 +82,7 @@ func (a *app) lookBudgets(ask survey.Ask) (out *survey.Standings, err error) {
 	}
 	err = a.read(func(_ daemon.Paths, st kernel.Store) error {
 		return st.View(a.ctx, func(tx kernel.Tx) error {
-			s, err := kernel.StandingsIn(tx, l.Policy, ask, time.Now())
+			s, err := survey.Read(tx, l.Policy, ask, time.Now())
 			out = &s
 			return err
 		})
