@@ -55,7 +55,7 @@ func exitCode(err error) int {
 func verdictCode(v holdfast.Verdict, kind holdfast.Kind) int {
 	switch {
 	case kind == holdfast.KindHalted:
-		return exitHalted
+		return errorcode.Lookup(kind).Exit
 	case v == holdfast.Allow && kind == "":
 		return exitYes
 	case v == holdfast.Allow:
