@@ -87,7 +87,7 @@ type Standings struct {
 	More int        `json:"more,omitempty"`
 }
 
-// Ask says which budgets are asked for.
+// Ask selects budgets.
 type Ask struct {
 	Tenant string // empty is every tenant
 	// Agent is one with tokens of its own, or AGENT/ID of one within it: those that
