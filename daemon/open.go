@@ -62,6 +62,7 @@ type Daemon struct {
 	opt    Options
 	owner  *Owner
 	store  *sqlite.Store
+	keeper kernel.Keeper // bound by the kernel
 	latch  *latch.Latch
 	engine *redact.Engine
 	// unverified is why the store is not the one that was signed here last.
@@ -233,7 +234,7 @@ func (d *Daemon) kernelConfig(seal *sealer, markKey []byte) kernel.Config {
 		Store: d.store, Latch: d.latch, Verifier: d.verifies, Redact: d.engine, Sealer: seal,
 		Policy: d.own(d.loaded), Operator: d.operators, Runtime: d.Runtime(), Disabled: d.disabled(),
 		Notify: d.notice, Refused: d.keepRefused, Observer: observers{d.metrics, d.watching}, Versions: &d.snapshots,
-		Log: d.log, Tracer: d.tele.Tracer(), MarkKey: markKey, Features: feature.All(),
+		Log: d.log, Tracer: d.tele.Tracer(), MarkKey: markKey, Features: feature.All(), Keeper: &d.keeper,
 	}
 }
 

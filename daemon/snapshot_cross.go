@@ -86,7 +86,7 @@ func (d *Daemon) keep(ctx context.Context, a ownAct) error {
 	if err != nil {
 		return err
 	}
-	_, err = d.Kernel.Cross(kernel.Keeping(ctx), holdfast.Request{Boundary: a.boundary, Payload: payload, Token: tok}, counted)
+	_, err = d.keeper.Cross(ctx, holdfast.Request{Boundary: a.boundary, Payload: payload, Token: tok}, counted)
 	switch {
 	case begun && once != nil:
 		<-once.ended // the crossing may have been cut, what it was for was not

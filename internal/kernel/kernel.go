@@ -51,6 +51,8 @@ type Config struct {
 	Features []func(Host) Feature
 	// Observer may be nil.
 	Observer Observer
+	// Keeper is bound to the kernel, for the keeper of versions. It may be nil.
+	Keeper *Keeper
 	// Versions may be nil: an act whose contract asks for it is then refused.
 	Versions Versions
 	// MarkKey is the key of the marks that begins keep of past functions, 32
@@ -159,6 +161,9 @@ func New(cfg Config) (*Kernel, error) {
 	k.usePast()
 	if err := k.makeFeatures(cfg.Features); err != nil {
 		return nil, err
+	}
+	if cfg.Keeper != nil {
+		cfg.Keeper.k = k
 	}
 	return k, nil
 }
