@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/feature"
 	"github.com/holdfast-dev/holdfast/internal/feature/keyset"
+	"github.com/holdfast-dev/holdfast/internal/feature/recount"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
@@ -62,9 +63,12 @@ type Daemon struct {
 	opt    Options
 	owner  *Owner
 	store  *sqlite.Store
-	keeper kernel.Keeper // bound by the kernel
-	latch  *latch.Latch
-	engine *redact.Engine
+	keeper kernel.Keeper        // bound by the kernel
+	raiser kernel.CounterRaiser // bound by the kernel
+
+	recounter *recount.Recounter
+	latch     *latch.Latch
+	engine    *redact.Engine
 	// unverified is why the store is not the one that was signed here last.
 	unverified string
 	// redacts is what engine was made of, unlocked why its secrets could
@@ -222,6 +226,7 @@ func (d *Daemon) openParts(ctx context.Context, keys *Keys) (err error) {
 	}
 	d.metrics, d.watching = newMetrics(), newWatching(d, d.loaded.Config.watchLimits())
 	d.Kernel, err = kernel.New(d.kernelConfig(seal, marks))
+	d.recounter = recount.New(d.store, &d.raiser, d.log, d.maskText)
 	if err == nil {
 		d.metrics.watch(d)
 	}
@@ -235,6 +240,7 @@ func (d *Daemon) kernelConfig(seal *sealer, markKey []byte) kernel.Config {
 		Policy: d.own(d.loaded), Operator: d.operators, Runtime: d.Runtime(), Disabled: d.disabled(),
 		Notify: d.notice, Refused: d.keepRefused, Observer: observers{d.metrics, d.watching}, Versions: &d.snapshots,
 		Log: d.log, Tracer: d.tele.Tracer(), MarkKey: markKey, Features: feature.All(), Keeper: &d.keeper,
+		CounterRaiser: &d.raiser,
 	}
 }
 

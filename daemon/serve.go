@@ -89,7 +89,7 @@ func (d *Daemon) Serve(ctx context.Context, s Serving) error {
 	run(d.reportDays)
 	run(d.snapshots.follow)
 	run(d.snapshots.daily)
-	run(func(ctx context.Context) { _ = d.Kernel.CompareCounters(ctx) }) // it logs, and status says
+	run(func(ctx context.Context) { _ = d.recounter.Compare(ctx) }) // it logs, and status says
 	for _, keys := range d.keysets {
 		run(keys.Run)
 	}

@@ -53,6 +53,8 @@ type Config struct {
 	Observer Observer
 	// Keeper is bound to the kernel, for the keeper of versions. It may be nil.
 	Keeper *Keeper
+	// CounterRaiser is bound to the kernel, for package recount. It may be nil.
+	CounterRaiser *CounterRaiser
 	// Versions may be nil: an act whose contract asks for it is then refused.
 	Versions Versions
 	// MarkKey is the key of the marks that begins keep of past functions, 32
@@ -90,7 +92,6 @@ type Kernel struct {
 	policy   atomic.Pointer[policy]
 	swaps    swaps
 	past     past
-	counted  compared
 	seen     observed
 	flights  flights
 	fled     fled
@@ -164,6 +165,9 @@ func New(cfg Config) (*Kernel, error) {
 	}
 	if cfg.Keeper != nil {
 		cfg.Keeper.k = k
+	}
+	if cfg.CounterRaiser != nil {
+		cfg.CounterRaiser.k = k
 	}
 	return k, nil
 }
