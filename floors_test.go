@@ -37,7 +37,9 @@ var layers = [][]string{
 
 // sideways are the imports inside one layer, each with its reason.
 var sideways = map[[2]string]string{
-	{"internal/leaf/schema", "internal/leaf/excerpt"}:               "an error quotes the place in a document",
+	{"internal/leaf/schema", "internal/leaf/excerpt"}: "an error quotes the place in a document",
+	{"internal/leaf/guard",
+		"internal/leaf/usage"}: "a refused file is an error that a person must fix",
 	{"internal/policy/goalrule", "internal/policy/constitution"}:    "a goal's conditions are written in the language of rules",
 	{"internal/policy/history", "internal/policy/constitution"}:     "what rules ask of the past",
 	{"internal/frontend/egress", "internal/frontend/model/dialect"}: "the proxy reads what is asked of a model",
@@ -84,7 +86,7 @@ var homes = map[string]struct {
 	module + "/internal/frontend/mcp/remote": {[]string{"daemon"}, "the daemon reaches servers behind the gateway"},
 	module + "/internal/worktree/snapshot":   {[]string{"daemon", "cmd/holdfast"}, "the daemon keeps versions of work trees; the command reads its manifests and archives, and asks for git"},
 	module + "/internal/feature/keyset":      {[]string{"daemon"}, "the daemon introduces a hand to the kernel"},
-	"golang.org/x/sys/unix":                  {[]string{"internal/redact", "internal/leaf/latch", "internal/frontend/api", "internal/frontend/mcp/server", "internal/sandbox/process", "internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/scratch", "internal/sandbox/copies", "internal/sandbox/copies/image", "internal/sandbox/heir", "internal/worktree/snapshot", "internal/leaf/syncwatch", "daemon"}, "the system is for doors, hands, what tiers of the sandbox share, and the daemon; below them the latch is a file, and redaction locks the memory that registered secrets stand in"},
+	"golang.org/x/sys/unix":                  {[]string{"internal/redact", "internal/leaf/guard", "internal/leaf/latch", "internal/frontend/api", "internal/frontend/mcp/server", "internal/sandbox/process", "internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/scratch", "internal/sandbox/copies", "internal/sandbox/copies/image", "internal/sandbox/heir", "internal/worktree/snapshot", "internal/leaf/syncwatch", "daemon"}, "the system is for doors, hands, what tiers of the sandbox share, and the daemon; below them the latch is a file, and redaction locks the memory that registered secrets stand in"},
 	"github.com/elastic/go-seccomp-bpf":      {[]string{"internal/sandbox/process"}, "the names of system calls are a wall's"},
 	"golang.org/x/net/idna":                  {[]string{"internal/policy/domain"}, "a host is made canonical in one place (D22)"},
 	"golang.org/x/net/publicsuffix":          {[]string{"internal/policy/domain"}, "what a wildcard covers is decided in one place"},
@@ -99,6 +101,7 @@ var mayDoIO = map[string]string{
 	"internal/leaf/latch":      "the latch is a file, and must be readable without anything else",
 	"internal/leaf/configpath": "finds the configuration's file",
 	"internal/leaf/durable":    "writes files that survive a power cut",
+	"internal/leaf/guard":      "reads the files that govern",
 	"internal/leaf/syncwatch":  "watches a process for tests",
 }
 

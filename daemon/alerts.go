@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/observe/notify"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 )
@@ -45,7 +46,9 @@ func (a *alerts) open(d *Daemon) (err error) {
 	a.queue, err = notify.OpenQueue(filepath.Join(d.Paths.Dir, "alerts.waiting"), notify.Options{
 		Send: a.send, Route: a.route, Known: a.known, Done: a.done, Log: d.log, Settle: alertSettle})
 	if err != nil {
-		return hinted("move it away; what waits there to be told is lost with it", "the alerts that wait cannot be read: %v", err)
+		return usage.HintErrorf(
+			"move it away; what waits there to be told is lost with it", "the alerts that wait cannot be read: %v", err,
+		)
 	}
 	return nil
 }
@@ -228,7 +231,7 @@ func (a *alerts) send(ctx context.Context, name string, m notify.Message) error 
 	}
 	ch, err := a.values.channel(ctx, c)
 	if err != nil {
-		why, _ := letter(err)
+		why, _ := usage.Explain(err)
 		return &notify.Failure{Why: why}
 	}
 	return ch.Send(ctx, m)
@@ -243,7 +246,7 @@ func (c *tenantCredentials) channel(ctx context.Context, of ChannelConfig) (*not
 	}
 	ch, err := notify.Open(notify.Kind(of.Kind), address)
 	if err != nil {
-		return nil, hinted("doc/alerts.md shows one of each service", "%s: %v", sourceNamed(of.source()), err)
+		return nil, usage.HintErrorf("doc/alerts.md shows one of each service", "%s: %v", sourceNamed(of.source()), err)
 	}
 	return ch, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
+	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/observe/notify"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 )
@@ -78,7 +79,7 @@ func (a *alerts) testOne(ctx context.Context, name string, c ChannelConfig) api.
 	}
 	t.Told, t.Millis = err == nil, time.Since(start).Milliseconds()
 	if err != nil {
-		t.Why, t.Hint = letter(err)
+		t.Why, t.Hint = usage.Explain(err)
 		err = &notify.Failure{Why: t.Why}
 	}
 	a.record(notify.Result{Channel: name, Message: m, Err: err, Tries: 1})
@@ -99,7 +100,7 @@ func AlertTroubles(ctx context.Context, l *Loaded, ask bool) []string {
 	for _, name := range sortedKeys(c.Channels) {
 		if of := c.Channels[name]; of.Command == nil || ask {
 			if _, err := new(tenantCredentials).channel(ctx, of); err != nil {
-				why, _ := letter(err)
+				why, _ := usage.Explain(err)
 				out = append(out, "the channel "+name+" cannot be used: "+why)
 			}
 		}

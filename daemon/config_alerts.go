@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
 	"github.com/holdfast-dev/holdfast/internal/observe/notify"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 )
@@ -188,7 +189,7 @@ func (r *reading) channelFiles(c *AlertsConfig) {
 			continue
 		}
 		ch.File = r.abs(ch.File)
-		if f, err := openRegular(ch.File, privateFile(ch.File)); err != nil {
+		if f, err := guard.OpenRegular(ch.File, guard.CheckPrivate(ch.File)); err != nil {
 			r.unreadable(ch.At, ch.File, err)
 		} else {
 			_ = f.Close() // nothing was written

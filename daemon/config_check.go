@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/netaddr"
 	"github.com/holdfast-dev/holdfast/internal/leaf/schema"
 	"github.com/holdfast-dev/holdfast/internal/leaf/token"
+	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/leaf/visible"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
@@ -53,17 +54,8 @@ func (k *checker) errors(err error) {
 	if errors.As(err, &e) && e.Rule != "" {
 		where = e.Rule
 	}
-	why, hint := letter(err)
+	why, hint := usage.Explain(err)
 	k.fail(where, hint, "%s", strings.TrimPrefix(why, where+": "))
-}
-
-// letter returns what a person should read of an error.
-func letter(err error) (why, hint string) {
-	var e *holdfast.Error
-	if errors.As(err, &e) {
-		return e.Why, e.Hint
-	}
-	return err.Error(), ""
 }
 
 func (k *checker) all(c *Config) {
@@ -259,7 +251,7 @@ func (k *checker) schema(b *BoundaryConfig, key string, text JSON) {
 		return
 	}
 	if _, err := schema.Compile(b.Boundary, text); err != nil {
-		why, hint := letter(err)
+		why, hint := usage.Explain(err)
 		k.fail(b.At, hint, "%s: %s", key, why)
 	}
 }
@@ -270,7 +262,7 @@ func (k *checker) confidence(b *BoundaryConfig) {
 		return
 	}
 	if _, err := constitution.CompileScore(b.Confidence, b.At); err != nil {
-		why, hint := letter(err)
+		why, hint := usage.Explain(err)
 		k.fail(b.At, hint, "confidence: %s", why)
 	}
 }

@@ -12,7 +12,9 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
 	"github.com/holdfast-dev/holdfast/internal/leaf/netaddr"
+	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 )
@@ -108,7 +110,7 @@ func (k *checker) egress(c *Config) {
 		if err := (&api.Ask{Agent: l.Agent, Kind: l.Kind}).Named(); err != nil || l.Agent == "" {
 			why := "the agent has no name"
 			if err != nil {
-				why, _ = letter(err)
+				why, _ = usage.Explain(err)
 			}
 			k.fail(l.At, "", "egress.listen: %s", why)
 		}
@@ -165,7 +167,7 @@ func (c *Config) counts(boundary string) string {
 func (k *checker) domain(name string, c DomainConfig) {
 	d, err := c.row(name)
 	if err != nil {
-		why, hint := letter(err)
+		why, hint := usage.Explain(err)
 		k.fail(c.At, hint, "egress.domains: %s: %s", clip(name), why)
 		return
 	}
@@ -179,7 +181,7 @@ func (k *checker) domain(name string, c DomainConfig) {
 
 // row says what the allowlist has against a row, in the row's own place.
 func (k *checker) row(at string, err error) {
-	why, hint := letter(err)
+	why, hint := usage.Explain(err)
 	var e *holdfast.Error
 	if errors.As(err, &e) && e.Rule != "" {
 		at, why = e.Rule, strings.TrimPrefix(why, e.Rule+": ")
@@ -216,7 +218,7 @@ func (r *reading) egressFiles(c *EgressConfig) {
 		}
 		if s := d.Credential; s != nil && s.File != "" {
 			s.File = r.abs(s.File)
-			if f, err := openRegular(s.File, privateFile(s.File)); err != nil {
+			if f, err := guard.OpenRegular(s.File, guard.CheckPrivate(s.File)); err != nil {
 				r.unreadable(s.At, s.File, err)
 			} else {
 				_ = f.Close() // nothing was written
@@ -275,7 +277,7 @@ func (c *DomainConfig) row(name string) (domain.Domain, error) {
 	for _, text := range c.Addresses {
 		a, err := netip.ParseAddr(text)
 		if err != nil {
-			return d, hinted("write it out, such as 10.0.0.7", "%q is not an address", clip(text))
+			return d, usage.HintErrorf("write it out, such as 10.0.0.7", "%q is not an address", clip(text))
 		}
 		d.Addresses = append(d.Addresses, a)
 	}

@@ -14,7 +14,9 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/feature/judge"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
 	"github.com/holdfast-dev/holdfast/internal/leaf/schema"
+	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -50,7 +52,7 @@ func (r *reading) factFiles(c *Config) {
 		r.schema(f.At, f.SchemaFile, &f.Schema)
 		if f.File != "" {
 			f.File = r.abs(f.File)
-			if _, err := r.guard.read(f.File, maxConfig); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if _, err := r.guard.Read(f.File, maxConfig); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				r.unreadable(f.At, f.File, err)
 			}
 		}
@@ -96,7 +98,7 @@ func (k *checker) fact(name string, f *FactConfig) {
 	}
 	if len(f.Schema) > 0 {
 		if _, err := schema.Compile("facts."+name, f.Schema); err != nil {
-			why, hint := letter(err)
+			why, hint := usage.Explain(err)
 			k.fail(f.At, hint, "the fact %s: schema: %s", clip(name), why)
 		}
 	}
@@ -155,13 +157,13 @@ func (c *Config) factSource(trees []string) (kernel.FactSource, error) {
 
 // readGuarded reads a file that governs, now.
 func readGuarded(path string, most int64, trees []string) ([]byte, error) {
-	g, err := newGuard(trees)
+	g, err := guard.New(trees)
 	if err != nil {
 		return nil, err
 	}
-	b, err := g.read(path, most)
+	b, err := g.Read(path, most)
 	if err != nil {
-		why, _ := letter(unreadable(path, err))
+		why, _ := usage.Explain(guard.ExplainReadError(path, err))
 		return nil, errors.New(why)
 	}
 	return b, nil

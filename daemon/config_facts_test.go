@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 )
 
 const factsText = `version: 1
@@ -49,7 +51,7 @@ func TestMistakesInFacts(t *testing.T) {
 			t.Errorf("%s: it was taken", name)
 			continue
 		}
-		if _, hint := letter(err); !strings.Contains(err.Error()+hint, c.want) {
+		if _, hint := usage.Explain(err); !strings.Contains(err.Error()+hint, c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/feature/judge"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 )
@@ -162,7 +163,7 @@ func (c *Config) judges(p *kernel.Policy) error {
 		case "llm":
 			made.Judge = judge.LLM{API: j.API, URL: j.URL, Model: j.Model, Prompt: own.Prompt, Within: within}
 		default:
-			return refusal("%s: there is no kind of judge %q", j.At, clip(j.Kind))
+			return usage.Errorf("%s: there is no kind of judge %q", j.At, clip(j.Kind))
 		}
 		p.Judges[name] = made
 		if !made.Pure {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 )
 
 const judgesText = `version: 1
@@ -64,7 +65,7 @@ func TestMistakesInJudges(t *testing.T) {
 		if err == nil {
 			t.Fatalf("%s: it was taken", name)
 		}
-		if _, hint := letter(err); !strings.Contains(err.Error()+hint, c.want) {
+		if _, hint := usage.Explain(err); !strings.Contains(err.Error()+hint, c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}

@@ -5,14 +5,14 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
-	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/configpath"
+	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
+	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 )
 
@@ -45,7 +45,7 @@ func FindConfig(flag string, lookup func(string) (string, bool)) (string, error)
 	}
 	if v, ok := lookup("HOLDFAST_CONFIG"); ok {
 		if v == "" {
-			return "", hinted("unset it, or name a file", "HOLDFAST_CONFIG is set and empty")
+			return "", usage.HintErrorf("unset it, or name a file", "HOLDFAST_CONFIG is set and empty")
 		}
 		return absolute("HOLDFAST_CONFIG", v)
 	}
@@ -58,7 +58,7 @@ func FindConfig(flag string, lookup func(string) (string, bool)) (string, error)
 // refused (D49). The error is a *holdfast.Error of kind UsageError; for
 // mistakes inside files it wraps Problems, all of them.
 func Load(path string, workTrees ...string) (*Loaded, error) {
-	g, err := newGuard(workTrees)
+	g, err := guard.New(workTrees)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func Load(path string, workTrees ...string) (*Loaded, error) {
 	r.add("defaults", defaults)
 	if path != "" {
 		if !filepath.IsAbs(path) {
-			return nil, refusal("the configuration's path must be absolute, not %q", path)
+			return nil, usage.Errorf("the configuration's path must be absolute, not %q", path)
 		}
 		r.dir = filepath.Dir(path)
 		if err := r.config(path, l.Config); err != nil {
@@ -99,7 +99,7 @@ func Load(path string, workTrees ...string) (*Loaded, error) {
 
 // reading is one load under way.
 type reading struct {
-	guard    guard
+	guard    guard.Guard
 	dir      string
 	text     []byte // of the configuration
 	lines    map[string]int
@@ -123,9 +123,9 @@ func (r *reading) add(name string, text []byte) {
 }
 
 func (r *reading) config(path string, into *Config) error {
-	text, err := r.guard.read(path, maxConfig)
+	text, err := r.guard.Read(path, maxConfig)
 	if err != nil {
-		return unreadable(path, err)
+		return guard.ExplainReadError(path, err)
 	}
 	name := filepath.Base(path)
 	r.add(name, text)
@@ -135,15 +135,6 @@ func (r *reading) config(path string, into *Config) error {
 	r.lines, r.problems = d.lines, d.problems
 	// What is not even of the right form has no meaning to judge.
 	return r.problems.asError()
-}
-
-// unreadable turns a file system's error into a letter and leaves others.
-func unreadable(path string, err error) error {
-	var p *fs.PathError
-	if !errors.As(err, &p) {
-		return err
-	}
-	return refusal("cannot read %s: %v", path, p.Err)
 }
 
 // abs resolves a name that the configuration holds.
@@ -161,7 +152,7 @@ func (r *reading) file(where, name string) ([]byte, bool) {
 		return nil, false
 	}
 	path := r.abs(name)
-	text, err := r.guard.read(path, maxConfig)
+	text, err := r.guard.Read(path, maxConfig)
 	if err != nil {
 		r.unreadable(where, path, err)
 		return nil, false
@@ -174,8 +165,8 @@ func (r *reading) file(where, name string) ([]byte, bool) {
 }
 
 func (r *reading) unreadable(where, path string, err error) {
-	err = unreadable(path, err)
-	why, hint := letter(err)
+	err = guard.ExplainReadError(path, err)
+	why, hint := usage.Explain(err)
 	r.fail(where, hint, why)
 }
 
@@ -199,13 +190,13 @@ func (r *reading) references(c *Config) {
 		// Keys rotate without changing the policy, so they are not part
 		// of its hash; who could write them matters all the same.
 		is.JWKSFile = r.abs(is.JWKSFile)
-		if _, err := r.guard.read(is.JWKSFile, maxConfig); err != nil {
+		if _, err := r.guard.Read(is.JWKSFile, maxConfig); err != nil {
 			r.unreadable(is.At, is.JWKSFile, err)
 		}
 	}
 	if w := &c.Review.Webhook; w.SecretFile != "" {
 		w.SecretFile = r.abs(w.SecretFile)
-		if _, err := readRegular(w.SecretFile, maxKeyFile, privateFile(w.SecretFile)); err != nil {
+		if _, err := guard.ReadRegular(w.SecretFile, maxKeyFile, guard.CheckPrivate(w.SecretFile)); err != nil {
 			r.unreadable(place(filepath.Base(r.files[0]), r.lines["review.webhook.secret_file"]), w.SecretFile, err)
 		}
 	}

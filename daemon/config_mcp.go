@@ -8,6 +8,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
+	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
+	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 )
 
 // How long an MCP client that calls is kept waiting for a person.
@@ -104,7 +106,7 @@ func (r *reading) headerFiles(s ServerConfig) {
 		}
 		h.File = r.abs(h.File)
 		s.Headers[name] = h
-		if _, err := readRegular(h.File, maxKeyFile, privateFile(h.File)); err != nil {
+		if _, err := guard.ReadRegular(h.File, maxKeyFile, guard.CheckPrivate(h.File)); err != nil {
 			r.unreadable(h.At, h.File, err)
 		}
 	}
@@ -116,20 +118,22 @@ func (h HeaderConfig) value(name string) (holdfast.Secret, error) {
 	if h.Env != "" {
 		v, ok := os.LookupEnv(h.Env)
 		if !ok {
-			return holdfast.Secret{}, hinted("set it where the daemon is started", "the header %s: the environment variable %s is not set", name, h.Env)
+			return holdfast.Secret{}, usage.HintErrorf("set it where the daemon is started", "the header %s: the environment variable %s is not set", name, h.Env)
 		}
 		text, from = v, "the variable "+h.Env
 	} else {
-		b, err := readRegular(h.File, maxKeyFile, privateFile(h.File))
+		b, err := guard.ReadRegular(h.File, maxKeyFile, guard.CheckPrivate(h.File))
 		if err != nil {
-			why, hint := letter(unreadable(h.File, err))
-			return holdfast.Secret{}, hinted(hint, "the header %s: %s", name, why)
+			why, hint := usage.Explain(guard.ExplainReadError(h.File, err))
+			return holdfast.Secret{}, usage.HintErrorf(hint, "the header %s: %s", name, why)
 		}
 		first, _, _ := strings.Cut(string(b), "\n")
 		text, from = strings.TrimSuffix(first, "\r"), h.File
 	}
 	if text == "" || !headerValue().MatchString(text) {
-		return holdfast.Secret{}, hinted("put the header's value there, in one line", "the header %s: %s does not hold a header's value", name, from)
+		return holdfast.Secret{}, usage.HintErrorf(
+			"put the header's value there, in one line", "the header %s: %s does not hold a header's value", name, from,
+		)
 	}
 	return holdfast.NewSecret(text), nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 )
 
@@ -16,7 +17,7 @@ import (
 // with c that anybody changes later.
 func (c *Config) Policy(rules kernel.Rules, version string, from []string) (*kernel.Policy, error) {
 	if version == "" {
-		return nil, refusal("a policy needs a version")
+		return nil, usage.Errorf("a policy needs a version")
 	}
 	p := &kernel.Policy{
 		Version:  version,

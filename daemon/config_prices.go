@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/model/dialect"
+	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
@@ -242,7 +243,7 @@ func (k *checker) priced(c *Config, b *BoundaryConfig) {
 		err  error
 	}{{"model", err}, {"input_tokens", err2}, {"output_tokens", err3}} {
 		if e.err != nil {
-			why, hint := letter(e.err)
+			why, hint := usage.Explain(e.err)
 			k.fail(by.At, hint, "priced_by.%s: %s", e.name, why)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
+	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 )
 
@@ -42,7 +44,7 @@ func ParseProbable(text string) (redact.Probable, error) {
 	for word := range strings.SplitSeq(text, ",") {
 		k, ok := probableKinds()[word]
 		if !ok {
-			return 0, hinted("take secrets, phones, names, addresses, all or none", "nothing that can be masked is called %q", clip(word))
+			return 0, usage.HintErrorf("take secrets, phones, names, addresses, all or none", "nothing that can be masked is called %q", clip(word))
 		}
 		p |= k
 	}
@@ -82,7 +84,7 @@ func (r *reading) registerFiles(c *Config) {
 			continue
 		}
 		from.File = r.abs(from.File)
-		f, err := openRegular(from.File, privateFile(from.File))
+		f, err := guard.OpenRegular(from.File, guard.CheckPrivate(from.File))
 		if err != nil {
 			r.unreadable(from.At, from.File, err)
 			continue

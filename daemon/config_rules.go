@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
+	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 )
 
@@ -23,7 +25,7 @@ type RuleTexts struct {
 // would, but does not mind what is wrong with the rules themselves: a rules file
 // is checked against its configuration before both are right.
 func RulesHere(path string) (*RuleTexts, error) {
-	g, err := newGuard(workTrees())
+	g, err := guard.New(workTrees())
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +33,7 @@ func RulesHere(path string) (*RuleTexts, error) {
 	c := &Config{}
 	if path != "" {
 		if !filepath.IsAbs(path) {
-			return nil, refusal("the configuration's path must be absolute, not %q", path)
+			return nil, usage.Errorf("the configuration's path must be absolute, not %q", path)
 		}
 		r.dir = filepath.Dir(path)
 		if err := r.config(path, c); err != nil {

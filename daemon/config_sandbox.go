@@ -17,7 +17,9 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
+	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
 	"github.com/holdfast-dev/holdfast/internal/leaf/netaddr"
+	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/copies/image"
 )
 
@@ -125,7 +127,7 @@ func (r *reading) imagePath(c ContainerConfig) {
 	if path == "" || c.Runtime == "docker" {
 		return
 	}
-	if _, err := r.guard.resolve(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if _, err := r.guard.Resolve(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		r.unreadable(place(filepath.Base(r.files[0]), r.lines["sandbox.container.image"]), path, err)
 	}
 }
@@ -155,36 +157,39 @@ func (r *reading) executorFiles(e *ExecutorConfig) {
 	}
 	e.Cert, e.Key, e.Clients = r.abs(e.Cert), r.abs(e.Key), r.abs(e.Clients)
 	if _, err := e.credentials(r.guard); err != nil {
-		why, hint := letter(err)
+		why, hint := usage.Explain(err)
 		r.fail(place(filepath.Base(r.files[0]), r.lines["sandbox.executor"]), hint, why)
 	}
 }
 
 // credentials reads the certificates: both sides show one, and nothing older
 // than TLS 1.3 is spoken. Nil without any.
-func (e ExecutorConfig) credentials(g guard) (credentials.TransportCredentials, error) {
+func (e ExecutorConfig) credentials(g guard.Guard) (credentials.TransportCredentials, error) {
 	if e.Cert == "" {
 		return nil, nil
 	}
-	cert, err := g.read(e.Cert, maxCertFile)
+	cert, err := g.Read(e.Cert, maxCertFile)
 	if err != nil {
-		return nil, unreadable(e.Cert, err)
+		return nil, guard.ExplainReadError(e.Cert, err)
 	}
-	key, err := readRegular(e.Key, maxCertFile, privateFile(e.Key))
+	key, err := guard.ReadRegular(e.Key, maxCertFile, guard.CheckPrivate(e.Key))
 	if err != nil {
-		return nil, unreadable(e.Key, err)
+		return nil, guard.ExplainReadError(e.Key, err)
 	}
 	own, err := tls.X509KeyPair(cert, key)
 	if err != nil {
-		return nil, hinted("both are PEM, and belong together", "%s and %s are no certificate and its key", e.Cert, e.Key)
+		return nil, usage.HintErrorf(
+			"both are PEM, and belong together", "%s and %s are no certificate and its key", e.Cert, e.Key,
+		)
 	}
-	signers, err := g.read(e.Clients, maxCertFile)
+	signers, err := g.Read(e.Clients, maxCertFile)
 	if err != nil {
-		return nil, unreadable(e.Clients, err)
+		return nil, guard.ExplainReadError(e.Clients, err)
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(signers) {
-		return nil, hinted("it is PEM, of whoever signs the clients' certificates", "%s holds no certificate", e.Clients)
+		return nil, usage.HintErrorf("it is PEM, of whoever signs the clients' certificates", "%s holds no certificate",
+			e.Clients)
 	}
 	return credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{own}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS13}), nil
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/observe/story"
 )
 
@@ -44,7 +45,10 @@ func (s *Size) UnmarshalText(b []byte) error {
 	case err != nil || n <= 0 || n > maxSize/unit || strconv.FormatInt(n, 10) != text:
 		return fmt.Errorf("%q is not a size such as 512KB, 10MB or 1GB", clip(string(b)))
 	case bare && n < leastBare:
-		return hinted(fmt.Sprintf("write the unit: %dKB, %dMB, or %dB where bytes are meant", n, n, n), "%d has no unit, and would be %s", n, story.Count(n, "byte", "bytes"))
+		return usage.HintErrorf(
+			fmt.Sprintf("write the unit: %dKB, %dMB, or %dB where bytes are meant", n, n, n),
+			"%d has no unit, and would be %s", n, story.Count(n, "byte", "bytes"),
+		)
 	}
 	*s = Size(n * unit)
 	return nil

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+
+	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
 )
 
 // How a watcher waits. An editor writes a file in several steps, so that a
@@ -141,7 +143,7 @@ func (w *watcher) fingerprint() string {
 			continue
 		}
 		var ino uint64
-		if st, ok := statOf(info); ok {
+		if st, ok := guard.StatOf(info); ok {
 			ino = uint64(st.Ino)
 		}
 		fmt.Fprintln(&b, f, info.Size(), info.ModTime().UnixNano(), info.Mode(), ino)

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
+	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 )
 
 // minSecret is the least length of a webhook's shared secret in bytes: what an
@@ -34,10 +36,10 @@ func (k *checker) webhook(w WebhookConfig, plain bool) {
 func (w *WebhookConfig) secret() (holdfast.Secret, error) {
 	text, from := "", "the variable "+w.SecretEnv
 	if w.SecretFile != "" {
-		b, err := readRegular(w.SecretFile, maxKeyFile, privateFile(w.SecretFile))
+		b, err := guard.ReadRegular(w.SecretFile, maxKeyFile, guard.CheckPrivate(w.SecretFile))
 		if err != nil {
-			why, hint := letter(unreadable(w.SecretFile, err))
-			return holdfast.Secret{}, hinted(hint, "the webhook's secret: %s", why)
+			why, hint := usage.Explain(guard.ExplainReadError(w.SecretFile, err))
+			return holdfast.Secret{}, usage.HintErrorf(hint, "the webhook's secret: %s", why)
 		}
 		first, _, _ := strings.Cut(string(b), "\n")
 		text, from = strings.TrimSuffix(first, "\r"), w.SecretFile
@@ -45,7 +47,7 @@ func (w *WebhookConfig) secret() (holdfast.Secret, error) {
 		text = os.Getenv(w.SecretEnv)
 	}
 	if len(text) < minSecret {
-		return holdfast.Secret{}, hinted("put 32 random bytes there, in one line", "the webhook's secret: %s holds fewer than %d bytes", from, minSecret)
+		return holdfast.Secret{}, usage.HintErrorf("put 32 random bytes there, in one line", "the webhook's secret: %s holds fewer than %d bytes", from, minSecret)
 	}
 	return holdfast.NewSecret(text), nil
 }

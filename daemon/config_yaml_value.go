@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/suggest"
+	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 )
 
 // value fills v from n. path is for people, tag is the field's.
@@ -176,7 +177,7 @@ func (d *decoder) word(n *yaml.Node, into encoding.TextUnmarshaler, path string)
 		return
 	}
 	if err := into.UnmarshalText([]byte(n.Value)); err != nil {
-		why, hint := letter(err)
+		why, hint := usage.Explain(err)
 		d.problem(n.Line, hint, "%s: %s", path, why)
 	}
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress"
+	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
+	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 )
 
@@ -77,13 +79,13 @@ type printing struct {
 // value.
 func (c *tenantCredentials) read(ctx context.Context, d *domain.Domain) (holdfast.Secret, error) {
 	if d.Credential == nil {
-		return holdfast.Secret{}, refusal("%s has no credential", d.Name)
+		return holdfast.Secret{}, usage.Errorf("%s has no credential", d.Name)
 	}
 	source := d.Credential.Source
 	value, err := c.value(ctx, source)
 	if err != nil {
-		why, hint := letter(err)
-		return holdfast.Secret{}, hinted(hint, "the credential of %s: %s", d.Name, why)
+		why, hint := usage.Explain(err)
+		return holdfast.Secret{}, usage.HintErrorf(hint, "the credential of %s: %s", d.Name, why)
 	}
 	c.keep(source, value)
 	return value, nil
@@ -95,13 +97,14 @@ func (c *tenantCredentials) value(ctx context.Context, source string) (holdfast.
 	case "env":
 		text, ok := os.LookupEnv(what)
 		if !ok {
-			return holdfast.Secret{}, hinted("set it where the daemon is started", "%s is not set", sourceNamed(source))
+			return holdfast.Secret{}, usage.HintErrorf("set it where the daemon is started", "%s is not set",
+				sourceNamed(source))
 		}
 		return oneLine(source, []byte(text))
 	case "file":
-		b, err := readRegular(what, maxCredential, privateFile(what))
+		b, err := guard.ReadRegular(what, maxCredential, guard.CheckPrivate(what))
 		if err != nil {
-			return holdfast.Secret{}, unreadable(what, err)
+			return holdfast.Secret{}, guard.ExplainReadError(what, err)
 		}
 		return oneLine(source, b)
 	case "command":
@@ -119,7 +122,9 @@ func oneLine(source string, b []byte) (holdfast.Secret, error) {
 	first, _, _ := strings.Cut(string(b), "\n")
 	text := strings.TrimSuffix(first, "\r")
 	if text == "" || len(text) > maxCredential || !headerValue().MatchString(text) {
-		return holdfast.Secret{}, hinted("put the value there, in one line", "%s does not hold a header's value", sourceNamed(source))
+		return holdfast.Secret{}, usage.HintErrorf(
+			"put the value there, in one line", "%s does not hold a header's value", sourceNamed(source),
+		)
 	}
 	return holdfast.NewSecret(text), nil
 }
@@ -164,10 +169,10 @@ func (p *printing) run(ctx context.Context, source string, argv []string) {
 	n, err := printed(ctx, argv, buf, credentialTime)
 	switch {
 	case err != nil:
-		why, hint := letter(err)
-		p.err = hinted(hint, "%s %s", sourceNamed(source), why)
+		why, hint := usage.Explain(err)
+		p.err = usage.HintErrorf(hint, "%s %s", sourceNamed(source), why)
 	case n > maxCredential:
-		p.err = refusal("%s printed more than %d bytes", sourceNamed(source), maxCredential)
+		p.err = usage.Errorf("%s printed more than %d bytes", sourceNamed(source), maxCredential)
 	default:
 		p.value, p.err = oneLine(source, buf[:n])
 	}

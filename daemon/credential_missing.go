@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
+	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 )
 
@@ -35,7 +36,7 @@ func (c *tenantCredentials) missing(ctx context.Context, t *domain.Table, ask bo
 		if errs[i] == nil {
 			continue
 		}
-		why, hint := letter(errs[i])
+		why, hint := usage.Explain(errs[i])
 		out = append(out, api.EgressMissing{Row: d.Name, Header: d.Credential.Header, Why: why,
 			Hint: cmp.Or(hint, "mend "+sourceNamed(d.Credential.Source)+", or ask `holdfast egress check` what it says now")})
 	}

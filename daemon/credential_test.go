@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 )
@@ -186,7 +187,7 @@ func TestEgress_Credential_failuresAreSaidAndNotKept(t *testing.T) {
 			if err == nil {
 				t.Fatal("read")
 			}
-			why, hint := letter(err)
+			why, hint := usage.Explain(err)
 			if !strings.Contains(why, "the credential of a.example.com: ") || !strings.Contains(why, c.want) || strings.Contains(why+hint, "hunter2") {
 				t.Errorf("%q %q", why, hint)
 			}

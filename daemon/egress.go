@@ -13,6 +13,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress"
+	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
+	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 )
@@ -71,7 +73,7 @@ func (s *egressSite) troubles() []string {
 	if s.broken == nil {
 		return nil
 	}
-	why, _ := letter(s.broken)
+	why, _ := usage.Explain(s.broken)
 	return []string{why + ": nothing leaves through holdfast"}
 }
 
@@ -83,7 +85,7 @@ func SeeAuthority(p Paths) (bool, error) {
 		if _, err := os.Lstat(filepath.Join(p.Dir, name)); err == nil {
 			made = true
 		} else if !missing(err) {
-			return made, unreadable(p.Dir, err)
+			return made, guard.ExplainReadError(p.Dir, err)
 		}
 	}
 	if !made {

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 )
@@ -68,7 +69,7 @@ func (s *egressSite) Check(ctx context.Context, a api.EgressAsk) (*api.EgressAns
 	out := &api.EgressAnswer{Method: a.Method}
 	origin, target, err := domain.ParseURL(a.URL)
 	if err != nil {
-		why, hint := letter(err)
+		why, hint := usage.Explain(err)
 		return nil, &holdfast.Error{Kind: holdfast.KindUsage, Why: why, Hint: cmp.Or(hint, "write https://host/path")}
 	}
 	tok, err := s.d.Mint(holdfast.Identity{Agent: a.Agent, Kind: a.Kind, Session: a.Session, Intent: a.Intent, Chain: a.Chain})
@@ -147,7 +148,7 @@ func (s *egressSite) describe(ctx context.Context, out *api.EgressAnswer, d *dom
 	if c := d.Credential; c != nil {
 		out.Credential = &api.EgressCredential{Header: c.Header, From: sourceNamed(c.Source)}
 		if _, err := s.values.read(ctx, d); err != nil {
-			out.Credential.Why, _ = letter(err)
+			out.Credential.Why, _ = usage.Explain(err)
 		} else {
 			out.Credential.Present = true
 		}
@@ -188,7 +189,7 @@ func classWhy(err error) string {
 	if err == nil {
 		return ""
 	}
-	why, _ := letter(err)
+	why, _ := usage.Explain(err)
 	return why
 }
 

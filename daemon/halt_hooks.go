@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/durable"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
 )
 
 // haltHooks are the commands that run after the latch is set (D34). They run once
@@ -75,7 +76,7 @@ func HaltHookRuns(p Paths) []api.HookRun {
 // readHooksRan reads the file. What cannot be read says that nothing ran: a hook
 // that runs twice does no harm that one which never runs does not.
 func readHooksRan(p Paths) (ran hooksRan) {
-	b, err := readRegular(haltHooksFile(p), maxHookFile, privateFile(haltHooksFile(p)))
+	b, err := guard.ReadRegular(haltHooksFile(p), maxHookFile, guard.CheckPrivate(haltHooksFile(p)))
 	if err != nil || json.Unmarshal(b, &ran) != nil {
 		return hooksRan{}
 	}

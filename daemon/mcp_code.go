@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/code"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
+	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
@@ -60,7 +61,7 @@ func runCode(ctx context.Context, commands *api.Server, token func(context.Conte
 
 // refusedCode tells a model why nothing ran.
 func refusedCode(err error, mask func(string) string) code.Answer {
-	why, hint := letter(err)
+	why, hint := usage.Explain(err)
 	if hint != "" {
 		why += "\nhint: " + hint
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
 	"github.com/holdfast-dev/holdfast/internal/leaf/netaddr"
+	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 )
 
 // maxMCPSessions bounds the clients of one HTTP endpoint, each of which has
@@ -181,11 +182,11 @@ func (s *mcpSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *mcpSite) unknown(w http.ResponseWriter, r *http.Request, name string) {
 	if _, _, err := (bearers{d: s.d, what: "mcp"}).verify(r.Context(), r.Header.Values("Authorization")); err != nil {
 		w.Header().Set("WWW-Authenticate", "Bearer")
-		why, _ := letter(err)
+		why, _ := usage.Explain(err)
 		http.Error(w, why, http.StatusUnauthorized)
 		return
 	}
-	why, hint := letter(unknownServer(name, s.d.config().MCP.Servers))
+	why, hint := usage.Explain(unknownServer(name, s.d.config().MCP.Servers))
 	http.Error(w, why+" ("+hint+")", http.StatusNotFound)
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
 	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/leaf/token"
@@ -338,7 +339,7 @@ func (d *Daemon) keepRefused(total int64) {
 // operators reads the operators' public keys, at each use: a key made later
 // counts, and one that was removed does not.
 func (d *Daemon) operators() []operator.Public {
-	b, err := readRegular(d.Paths.OperatorPub, operator.MaxKeyList, privateFile(d.Paths.OperatorPub))
+	b, err := guard.ReadRegular(d.Paths.OperatorPub, operator.MaxKeyList, guard.CheckPrivate(d.Paths.OperatorPub))
 	if missing(err) {
 		return nil
 	}

@@ -10,7 +10,9 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/console"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
+	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 )
 
 // pages is what the daemon knows of its pages.
@@ -36,7 +38,7 @@ func (d *Daemon) listenPages(linger bool) (net.Listener, error) {
 		return l, nil
 	}
 	if !linger {
-		return nil, hinted("end what listens there, or set listen.pages in the configuration to another address, or to none", "the pages cannot be served on %s: %v", addr, err)
+		return nil, usage.HintErrorf("end what listens there, or set listen.pages in the configuration to another address, or to none", "the pages cannot be served on %s: %v", addr, err)
 	}
 	d.log.Warn("the pages are not served", "address", addr, "err", err)
 	d.mu.Lock()
@@ -132,7 +134,7 @@ func (d *Daemon) pagesAt() (address, off string) {
 
 // openOperator opens the operator's key for the pages.
 func (d *Daemon) openOperator(pass holdfast.Secret) (operator.Key, error) {
-	sealed, err := readRegular(d.Paths.OperatorKey, operator.MaxSealed, privateFile(d.Paths.OperatorKey))
+	sealed, err := guard.ReadRegular(d.Paths.OperatorKey, operator.MaxSealed, guard.CheckPrivate(d.Paths.OperatorKey))
 	if missing(err) {
 		return operator.Key{}, console.NoKey()
 	}

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
+	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 )
 
@@ -60,7 +62,7 @@ func ParseRegister(text string) (RegisterConfig, error) {
 		r.Command = []string{"/bin/sh", "-c", what}
 		return r, nil
 	}
-	return r, hinted("write file:PATH, whole:PATH, env:NAME or cmd:COMMAND; no value stands on the command line", "--register says where secrets are")
+	return r, usage.HintErrorf("write file:PATH, whole:PATH, env:NAME or cmd:COMMAND; no value stands on the command line", "--register says where secrets are")
 }
 
 // SharedFile is a file with one secret in each line that others may be able to
@@ -75,7 +77,7 @@ func Register(ctx context.Context, m *redact.Memory, from []RegisterConfig) ([]h
 		return nil, nil
 	}
 	if len(from) > maxSources {
-		return nil, refusal("at most %d sources of secrets can be registered", maxSources)
+		return nil, usage.Errorf("at most %d sources of secrets can be registered", maxSources)
 	}
 	buf := m.Buffer(maxRegister + 1)
 	var out []holdfast.Secret
@@ -111,27 +113,28 @@ func (r RegisterConfig) read(ctx context.Context, buf []byte) (n int, err error)
 	case r.Env != "":
 		text, ok := os.LookupEnv(r.Env)
 		if !ok {
-			return 0, hinted("set it where holdfast is started", "secrets to register: %s is not set", r.name())
+			return 0, usage.HintErrorf("set it where holdfast is started", "secrets to register: %s is not set",
+				r.name())
 		}
 		n = copy(buf, text)
 	default:
 		n, err = r.run(ctx, buf)
 	}
 	if err == nil && n > maxRegister {
-		err = refusal("secrets to register: %s holds more than %d bytes", r.name(), maxRegister)
+		err = usage.Errorf("secrets to register: %s holds more than %d bytes", r.name(), maxRegister)
 	}
 	return n, err
 }
 
 func (r RegisterConfig) readFile(buf []byte) (int, error) {
-	check := privateFile(r.File)
+	check := guard.CheckPrivate(r.File)
 	if r.shared {
 		check = func(os.FileInfo) error { return nil }
 	}
-	f, err := openRegular(r.File, check)
+	f, err := guard.OpenRegular(r.File, check)
 	if err != nil {
-		why, hint := letter(unreadable(r.File, err))
-		return 0, hinted(hint, "secrets to register: %s", why)
+		why, hint := usage.Explain(guard.ExplainReadError(r.File, err))
+		return 0, usage.HintErrorf(hint, "secrets to register: %s", why)
 	}
 	defer f.Close()
 	return fillBuffer(f, buf)
@@ -150,8 +153,8 @@ func fillBuffer(r io.Reader, buf []byte) (int, error) {
 func (r RegisterConfig) run(ctx context.Context, buf []byte) (int, error) {
 	n, err := printed(ctx, r.Command, buf, registerTime)
 	if err != nil {
-		why, hint := letter(err)
-		return 0, hinted(hint, "secrets to register: %s %s", r.name(), why)
+		why, hint := usage.Explain(err)
+		return 0, usage.HintErrorf(hint, "secrets to register: %s %s", r.name(), why)
 	}
 	return n, nil
 }
@@ -172,7 +175,7 @@ func printed(ctx context.Context, argv []string, buf []byte, within time.Duratio
 		err = cmd.Start()
 	}
 	if err != nil {
-		return 0, hinted("does it run where holdfast is started?", "cannot be started")
+		return 0, usage.HintErrorf("does it run where holdfast is started?", "cannot be started")
 	}
 	// What the command left behind may hold the pipe open.
 	defer context.AfterFunc(ctx, func() { _ = out.Close() })()
@@ -186,9 +189,9 @@ func printed(ctx context.Context, argv []string, buf []byte, within time.Duratio
 	case full:
 		return n, nil
 	case ctx.Err() != nil:
-		return 0, refusal("took longer than %s", within)
+		return 0, usage.Errorf("took longer than %s", within)
 	case waited != nil:
-		return 0, refusal("failed: %v", cmd.ProcessState)
+		return 0, usage.Errorf("failed: %v", cmd.ProcessState)
 	}
 	return n, err
 }
@@ -210,12 +213,14 @@ func (r RegisterConfig) split(m *redact.Memory, text []byte, to []holdfast.Secre
 			if len(lines) > 1 {
 				where = fmt.Sprintf("line %d of %s", i+1, where)
 			}
-			return nil, refusal("secrets to register: %s has %d bytes, which is too short to be told from ordinary text", where, len(l))
+			return nil, usage.Errorf(
+				"secrets to register: %s has %d bytes, which is too short to be told from ordinary text", where, len(l),
+			)
 		}
 		found, to = true, append(to, m.Secret(l))
 	}
 	if !found {
-		return nil, refusal("secrets to register: %s holds none", r.name())
+		return nil, usage.Errorf("secrets to register: %s holds none", r.name())
 	}
 	return to, nil
 }

@@ -22,6 +22,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/durable"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
+	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/leaf/visible"
 	"github.com/holdfast-dev/holdfast/internal/policy/health"
 )
@@ -198,7 +200,7 @@ func unreadDay(r *health.Report) error {
 func (d *Daemon) keptReport(day time.Time) (*health.Report, error) {
 	date := day.Format(time.DateOnly)
 	file := filepath.Join(d.Paths.Reports, date+".json")
-	b, err := readRegular(file, maxReport, privateFile(file))
+	b, err := guard.ReadRegular(file, maxReport, guard.CheckPrivate(file))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fs.ErrNotExist
 	}
@@ -210,7 +212,7 @@ func (d *Daemon) keptReport(day time.Time) (*health.Report, error) {
 		err = errors.New("it is not of that day")
 	}
 	if err != nil {
-		why, hint := letter(err)
+		why, hint := usage.Explain(err)
 		return nil, &holdfast.Error{Kind: holdfast.KindInternal, Why: "the daily report of " + date + " cannot be read: " + why, Err: err,
 			Hint: cmp.Or(hint, "move "+file+" away, and it is written anew from the ledger")}
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/leaf/durable"
+	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
 	"github.com/holdfast-dev/holdfast/internal/observe/notify"
 	"github.com/holdfast-dev/holdfast/internal/policy/health"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
@@ -139,7 +140,7 @@ func (d *Daemon) sendReport(day, now, at time.Time) (there bool, err error) {
 
 // loadSent reads what saveSent wrote. The caller has mailing's lock.
 func (d *Daemon) loadSent() error {
-	b, err := readRegular(d.Paths.sentFile(), 1<<10, privateFile(d.Paths.sentFile()))
+	b, err := guard.ReadRegular(d.Paths.sentFile(), 1<<10, guard.CheckPrivate(d.Paths.sentFile()))
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/server"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
+	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 )
 
 // Serving is how Serve behaves.
@@ -162,7 +163,9 @@ func (d *Daemon) listenSocket() (net.Listener, error) {
 	}
 	l, err := net.Listen("unix", d.Paths.Sock)
 	if err != nil {
-		return nil, hinted("use a --state with a shorter path on a local disk", "cannot listen on %s: %v", d.Paths.Sock, err)
+		return nil, usage.HintErrorf(
+			"use a --state with a shorter path on a local disk", "cannot listen on %s: %v", d.Paths.Sock, err,
+		)
 	}
 	if err := os.Chmod(d.Paths.Sock, 0o600); err != nil {
 		return nil, errors.Join(err, l.Close())
@@ -319,7 +322,7 @@ func (d *Daemon) unapplied() (why string, waits bool) {
 	l, err := Load(path, now.workTrees...)
 	switch {
 	case err != nil:
-		why, hint := letter(err)
+		why, hint := usage.Explain(err)
 		if hint != "" {
 			why += " (" + hint + ")"
 		}

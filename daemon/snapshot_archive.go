@@ -17,6 +17,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
+	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/store/sqlite"
 	"github.com/holdfast-dev/holdfast/internal/worktree/snapshot"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -59,7 +61,8 @@ func (s *snapshots) Archive(ctx context.Context, who, id string) (json.RawMessag
 func (s *snapshots) archive(ctx context.Context, who, id, why string) (a *archived, err error) {
 	conf := s.d.config().Snapshots.Archive
 	if !conf.set() {
-		return nil, hinted("name a folder or a command under `snapshots: archive:` in the configuration", "archives go nowhere")
+		return nil, usage.HintErrorf("name a folder or a command under `snapshots: archive:` in the configuration",
+			"archives go nowhere")
 	}
 	k, err := s.hand()
 	if err != nil {
@@ -230,23 +233,23 @@ func (s *snapshots) folder(path string) (*snapshot.Folder, error) {
 	for _, t := range s.d.config().Snapshots.trees() {
 		trees = append(trees, t.Path)
 	}
-	g, err := newGuard(trees)
+	g, err := guard.New(trees)
 	if err != nil {
 		return nil, err
 	}
 	const hint = "mount it or make it, for Holdfast's own user alone; no archive is written meanwhile"
-	real, err := g.resolve(path)
+	real, err := g.Resolve(path)
 	if err != nil {
-		return nil, hinted(hint, "the archives' folder cannot be used: %v", err)
+		return nil, usage.HintErrorf(hint, "the archives' folder cannot be used: %v", err)
 	}
 	for _, other := range append(trees, s.d.Paths.Dir) {
 		if real == other || strings.HasPrefix(real, other+"/") {
-			return nil, hinted("choose a folder elsewhere, best on another disk or machine", "the archives' folder %s lies within %s", real, other)
+			return nil, usage.HintErrorf("choose a folder elsewhere, best on another disk or machine", "the archives' folder %s lies within %s", real, other)
 		}
 	}
 	f, err := snapshot.OpenFolder(real)
 	if err != nil {
-		return nil, hinted(hint, "the archives' folder cannot be used: %v", err)
+		return nil, usage.HintErrorf(hint, "the archives' folder cannot be used: %v", err)
 	}
 	return f, nil
 }

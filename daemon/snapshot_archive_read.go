@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
 	"github.com/holdfast-dev/holdfast/internal/store/sqlite"
 	"github.com/holdfast-dev/holdfast/internal/worktree/snapshot"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -37,7 +38,7 @@ type ArchiveReport struct {
 // somebody who made up all of it is not found. Errors: ConflictError archive/damaged,
 // a *ledger.Fault, or what keeps it from being read or restored here.
 func VerifyArchive(ctx context.Context, file, scratch string, key *ledger.Verifier) (_ *ArchiveReport, err error) {
-	f, err := openRegular(file, func(os.FileInfo) error { return nil })
+	f, err := guard.OpenRegular(file, func(os.FileInfo) error { return nil })
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/leaf/durable"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 )
 
 // heldFile has, of each work tree by its path in the configuration, the folder that the
@@ -70,7 +71,7 @@ func (s *snapshots) apart(trees []TreeConfig) error {
 		for j := range i {
 			a, b := &trees[j], &trees[i]
 			if a.Path != "" && b.Path != "" && overlap(a.Path, b.Path) {
-				return hinted("track the outer one alone, or take the line of the one that leads elsewhere now out of "+s.heldFile(),
+				return usage.HintErrorf("track the outer one alone, or take the line of the one that leads elsewhere now out of "+s.heldFile(),
 					"the work trees %s and %s lie within each other, where their paths led when they were first tracked", folderName(a.Named), folderName(b.Named))
 			}
 		}
@@ -97,7 +98,7 @@ func (s *snapshots) held() (map[string]string, error) {
 		err = json.Unmarshal(b, &held)
 	}
 	if err != nil || held == nil {
-		return nil, hinted("look where the path of each work tree leads; then take that file away", "%s, which says where work trees are, cannot be read: %v", s.heldFile(), err)
+		return nil, usage.HintErrorf("look where the path of each work tree leads; then take that file away", "%s, which says where work trees are, cannot be read: %v", s.heldFile(), err)
 	}
 	return held, nil
 }

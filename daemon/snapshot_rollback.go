@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
+	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/worktree/snapshot"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -245,7 +246,7 @@ func (s *snapshots) allBack(ctx context.Context, list []goBack, who string) (jso
 			r = &snapshot.Rolled{Tree: g.tree.Path}
 		}
 		if err != nil {
-			r.Failed, r.Hint = letter(err)
+			r.Failed, r.Hint = usage.Explain(err)
 			r.Failed = s.d.maskText(r.Failed)
 		}
 		out = append(out, r)

@@ -12,6 +12,8 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 )
 
 // Bounds on telemetry, which must never hold up what it watches: spans wait in
@@ -46,7 +48,7 @@ func NewTelemetry(ctx context.Context, c TelemetryConfig, version, runtime strin
 		otlptracehttp.WithHeaders(headers),
 		otlptracehttp.WithTimeout(telemetrySend))
 	if err != nil {
-		return nil, refusal("telemetry.endpoint: %v", err)
+		return nil, usage.Errorf("telemetry.endpoint: %v", err)
 	}
 	p := sdktrace.NewTracerProvider(
 		sdktrace.WithBatcher(&spanSender{SpanExporter: exporter, log: log}, sdktrace.WithMaxQueueSize(telemetryQueue), sdktrace.WithExportTimeout(telemetrySend)),

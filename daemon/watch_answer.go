@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 )
@@ -36,7 +37,7 @@ func (w *watching) unanswered(f *waitingFinding, err error) {
 	if f.Condition == watch.LedgerFailed {
 		what = "what was to be done about it"
 	}
-	text, _ := letter(err)
+	text, _ := usage.Explain(err)
 	why := w.d.maskText(what + " could not be carried out (" + clip(text) + ")")
 	w.mu.Lock()
 	w.failed = why

@@ -22,6 +22,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/durable"
+	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 )
 
@@ -368,7 +369,7 @@ func (h *webhook) remember(id string) {
 }
 
 func (h *webhook) read() []string {
-	b, err := readRegular(h.file(), 1<<20, privateFile(h.file()))
+	b, err := guard.ReadRegular(h.file(), 1<<20, guard.CheckPrivate(h.file()))
 	var out []string
 	if err == nil {
 		err = json.Unmarshal(b, &out)

@@ -11,6 +11,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/durable"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
+	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 	"github.com/holdfast-dev/holdfast/internal/store/sqlite"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -39,7 +41,7 @@ func (d *Daemon) checkpoint(ctx context.Context) (int, error) {
 // Witness reads the head that was signed last in a state directory; ok is false
 // where none is kept.
 func Witness(p Paths, key *ledger.Verifier) (c ledger.SignedCheckpoint, ok bool, err error) {
-	b, err := readRegular(p.Signed, maxWitness, privateFile(p.Signed))
+	b, err := guard.ReadRegular(p.Signed, maxWitness, guard.CheckPrivate(p.Signed))
 	if missing(err) {
 		return c, false, nil
 	}
@@ -173,7 +175,7 @@ func (d *Daemon) verify(ctx context.Context) {
 		}
 	default:
 		d.watching.looked(time.Now(), "")
-		why, _ := letter(err)
+		why, _ := usage.Explain(err)
 		d.condition("", "", watch.VerificationFailed, true, why)
 	}
 }
