@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/observe/notify"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
@@ -116,7 +118,8 @@ func (a *alerts) tell(f watch.Finding, name string, but []string) {
 	}
 	to := slices.DeleteFunc(a.d.config().Alerts.route(f.Severity), func(c string) bool { return slices.Contains(but, c) })
 	if len(to) == 0 && len(but) > 0 {
-		to = slices.DeleteFunc(sortedKeys(a.d.config().Alerts.Channels), func(c string) bool { return slices.Contains(but, c) })
+		to = slices.DeleteFunc(slices.Sorted(maps.Keys(a.d.config().Alerts.Channels)),
+			func(c string) bool { return slices.Contains(but, c) })
 	}
 	al := notify.Alert{Key: key, Critical: f.Severity == watch.Critical, Rank: int(f.Response), To: to, Message: m}
 	switch {
@@ -284,7 +287,7 @@ func (a *alerts) record(r notify.Result) {
 		}
 	}
 	if r.Err != nil {
-		e.Name, e.Data["error"] = "alert_failed", clip(r.Err.Error())
+		e.Name, e.Data["error"] = "alert_failed", excerpt.Word(r.Err.Error())
 		if r.GivenUp {
 			a.d.log.Error("an alert was given up", "channel", r.Channel, "condition", r.Message.Condition, "why", r.Err)
 		}
@@ -328,7 +331,7 @@ func (a *alerts) lookAtChannels(now time.Time) {
 func (a *alerts) troubles() []string {
 	var out []string
 	if err := a.queue.Fault(); err != nil {
-		out = append(out, "alerts that wait cannot be kept over a restart: "+clip(err.Error()))
+		out = append(out, "alerts that wait cannot be kept over a restart: "+excerpt.Word(err.Error()))
 	}
 	for _, s := range a.queue.States() {
 		if !s.Since.IsZero() {

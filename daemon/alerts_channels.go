@@ -3,12 +3,14 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/observe/notify"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
@@ -32,7 +34,7 @@ func (a *alerts) channels() []api.AlertChannel {
 
 func (c *AlertsConfig) listed() []api.AlertChannel {
 	var out []api.AlertChannel
-	for _, name := range sortedKeys(c.Channels) {
+	for _, name := range slices.Sorted(maps.Keys(c.Channels)) {
 		one := api.AlertChannel{Channel: name, Kind: c.Channels[name].Kind}
 		for s := watch.Critical; s >= watch.Low; s-- {
 			if slices.Contains(c.route(s), name) {
@@ -51,10 +53,11 @@ func (c *AlertsConfig) listed() []api.AlertChannel {
 // waits. It is recorded like an alert.
 func (a *alerts) test(ctx context.Context, channel string) ([]api.AlertTried, error) {
 	config := a.d.config()
-	names := sortedKeys(config.Alerts.Channels)
+	names := slices.Sorted(maps.Keys(config.Alerts.Channels))
 	if channel != "" {
 		if !slices.Contains(names, channel) {
-			return nil, &holdfast.Error{Kind: holdfast.KindNotFound, Why: fmt.Sprintf("there is no channel %q", clip(channel)), Hint: "`holdfast alerts ls` lists them; they stand under alerts: channels:"}
+			return nil, &holdfast.Error{Kind: holdfast.KindNotFound, Why: fmt.Sprintf("there is no channel %q",
+				excerpt.Word(channel)), Hint: "`holdfast alerts ls` lists them; they stand under alerts: channels:"}
 		}
 		names = []string{channel}
 	}
@@ -97,7 +100,7 @@ func AlertTroubles(ctx context.Context, l *Loaded, ask bool) []string {
 	out := c.Fallen()
 	ctx, cancel := context.WithTimeout(ctx, credentialTime)
 	defer cancel()
-	for _, name := range sortedKeys(c.Channels) {
+	for _, name := range slices.Sorted(maps.Keys(c.Channels)) {
 		if of := c.Channels[name]; of.Command == nil || ask {
 			if _, err := new(tenantCredentials).channel(ctx, of); err != nil {
 				why, _ := usage.Explain(err)

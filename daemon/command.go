@@ -57,7 +57,7 @@ func (d *Daemon) runHookInto(ctx context.Context, name string, argv, env []strin
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		err = fmt.Errorf("it took longer than %s: %w", limit, err)
 	}
-	d.log.Error("a command failed", "command", name, "err", err, "output", clip(said))
+	d.log.Error("a command failed", "command", name, "err", err, "output", excerpt.Word(said))
 	return said, fmt.Errorf("%w: %s", err, excerpt.Of(said, 128))
 }
 

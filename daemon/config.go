@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 )
 
 // Config is holdfast.yaml: data and nothing else. What is absent is safe. The
@@ -295,11 +296,11 @@ func (d *Duration) UnmarshalText(b []byte) error {
 	}
 	switch {
 	case err != nil:
-		return fmt.Errorf("%q is not a duration such as 90s, 1h30m or 30d", clip(s))
+		return fmt.Errorf("%q is not a duration such as 90s, 1h30m or 30d", excerpt.Word(s))
 	case v < 0:
-		return fmt.Errorf("the duration %q is negative", clip(s))
+		return fmt.Errorf("the duration %q is negative", excerpt.Word(s))
 	case v > maxDuration:
-		return fmt.Errorf("the duration %q is longer than 100 years", clip(s))
+		return fmt.Errorf("the duration %q is longer than 100 years", excerpt.Word(s))
 	}
 	*d = Duration(v)
 	return nil

@@ -3,10 +3,12 @@ package daemon
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
 	"github.com/holdfast-dev/holdfast/internal/observe/notify"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
@@ -100,7 +102,7 @@ func (c *AlertsConfig) routeBy(severity watch.Severity) ([]string, notify.Kind) 
 // of are the channels of a kind, by name.
 func (c *AlertsConfig) of(kind notify.Kind) []string {
 	var out []string
-	for _, name := range sortedKeys(c.Channels) {
+	for _, name := range slices.Sorted(maps.Keys(c.Channels)) {
 		if c.Channels[name].Kind == string(kind) {
 			out = append(out, name)
 		}
@@ -131,7 +133,7 @@ func (k *checker) channels(c *Config) {
 	if len(a.Channels) > maxChannels {
 		k.fail(k.at("alerts.channels"), "", "alerts.channels: at most %d", maxChannels)
 	}
-	for _, name := range sortedKeys(a.Channels) {
+	for _, name := range slices.Sorted(maps.Keys(a.Channels)) {
 		ch := a.Channels[name]
 		given := 0
 		for _, is := range []bool{ch.File != "", ch.Env != "", ch.Command != nil} {
@@ -141,7 +143,8 @@ func (k *checker) channels(c *Config) {
 		}
 		switch {
 		case !serverName().MatchString(name):
-			k.fail(ch.At, "letters, digits, and . _ - between them", "alerts.channels: %q is no name", clip(name))
+			k.fail(ch.At, "letters, digits, and . _ - between them", "alerts.channels: %q is no name",
+				excerpt.Word(name))
 		case given != 1:
 			k.fail(ch.At, "write one of file: NAME, env: NAME and command: [PROGRAM, ARGS]; the address is a secret and does not stand here", "alerts.channels: the address of %s comes from one of file, env and command", name)
 		case ch.Env != "" && !envName().MatchString(ch.Env):
@@ -164,7 +167,8 @@ func (k *checker) channels(c *Config) {
 func (k *checker) routed(a *AlertsConfig, key string, names []string) {
 	for i, name := range names {
 		if _, ok := a.Channels[name]; !ok {
-			k.fail(k.at(key), "name one of alerts.channels: "+strings.Join(sortedKeys(a.Channels), ", "), "%s: there is no channel %q", key, clip(name))
+			k.fail(k.at(key), "name one of alerts.channels: "+strings.Join(slices.Sorted(maps.Keys(a.Channels)),
+				", "), "%s: there is no channel %q", key, excerpt.Word(name))
 		} else if slices.Contains(names[:i], name) {
 			k.fail(k.at(key), "", "%s names %q twice", key, name)
 		}
@@ -173,7 +177,7 @@ func (k *checker) routed(a *AlertsConfig, key string, names []string) {
 
 func (k *checker) reported(a *AlertsConfig) {
 	if _, err := a.Report.at(); err != nil {
-		k.fail(k.at("alerts.report.daily_at"), "write HH:MM, such as 07:00; it is UTC", "alerts.report.daily_at: %q is no time of day", clip(a.Report.DailyAt))
+		k.fail(k.at("alerts.report.daily_at"), "write HH:MM, such as 07:00; it is UTC", "alerts.report.daily_at: %q is no time of day", excerpt.Word(a.Report.DailyAt))
 	}
 	if (a.Report.DailyAt != "" || a.Report.To != nil) && len(a.Report.To) == 0 {
 		k.fail(k.at("alerts.report"), "name channels in to:, or leave it out: then nobody is sent it", "alerts.report names no channel")
@@ -183,7 +187,7 @@ func (k *checker) reported(a *AlertsConfig) {
 
 // channelFiles makes the names of files absolute, and looks at them.
 func (r *reading) channelFiles(c *AlertsConfig) {
-	for _, name := range sortedKeys(c.Channels) {
+	for _, name := range slices.Sorted(maps.Keys(c.Channels)) {
 		ch := c.Channels[name]
 		if ch.File == "" {
 			continue

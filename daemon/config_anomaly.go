@@ -2,10 +2,12 @@ package daemon
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 )
 
@@ -63,7 +65,7 @@ func (c *Config) looserWatch() []string {
 			out = append(out, fmt.Sprintf("watch.%s: it exceeds %s, which is the most", l.name, l.shown))
 		}
 	}
-	for _, name := range sortedKeys(c.Watch.Responses) {
+	for _, name := range slices.Sorted(maps.Keys(c.Watch.Responses)) {
 		if own, usual, milder := c.Watch.milder(name); milder {
 			out = append(out, fmt.Sprintf("watch.responses: %s is answered with %s, where its severity asks for %s", name, own, usual))
 		}
@@ -95,12 +97,13 @@ func (k *checker) watch(c *Config) {
 			k.fail(k.at("watch."+l.name), "set a tighter one, or unsafe.watch_looser", "watch.%s: %s is the most", l.name, l.shown)
 		}
 	}
-	for _, name := range sortedKeys(w.Responses) {
+	for _, name := range slices.Sorted(maps.Keys(w.Responses)) {
 		k.response(c, name)
 	}
 	for i := range c.Boundaries {
 		if b := &c.Boundaries[i]; strings.HasPrefix(b.Boundary, "watch/") {
-			k.fail(b.At, "watch: responses: says what is done about a condition", "the boundary %q is Holdfast's own", clip(b.Boundary))
+			k.fail(b.At, "watch: responses: says what is done about a condition", "the boundary %q is Holdfast's own",
+				excerpt.Word(b.Boundary))
 		}
 	}
 }
@@ -113,7 +116,7 @@ func (k *checker) response(c *Config, name string) {
 		if near := suggestWord(name, conditionNames()); near != "" {
 			hint = fmt.Sprintf("did you mean %q?", near)
 		}
-		k.fail(where, hint, "watch.responses: there is no condition %q", clip(name))
+		k.fail(where, hint, "watch.responses: there is no condition %q", excerpt.Word(name))
 		return
 	}
 	own, usual, milder := c.Watch.milder(name)

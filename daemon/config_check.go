@@ -3,11 +3,11 @@ package daemon
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"regexp"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,6 +15,7 @@ import (
 	"unicode"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/netaddr"
 	"github.com/holdfast-dev/holdfast/internal/leaf/schema"
 	"github.com/holdfast-dev/holdfast/internal/leaf/token"
@@ -92,11 +93,12 @@ func (k *checker) listen(c *Config) {
 	host, port, err := net.SplitHostPort(addr)
 	n, bad := strconv.ParseUint(port, 10, 16)
 	if err != nil || bad != nil || strconv.FormatUint(n, 10) != port {
-		k.fail(where, "write host:port, such as 127.0.0.1:7411, or none", "listen.pages: %q is not an address", clip(addr))
+		k.fail(where, "write host:port, such as 127.0.0.1:7411, or none", "listen.pages: %q is not an address",
+			excerpt.Word(addr))
 		return
 	}
 	if !netaddr.IsLoopbackHost(host) && !c.Unsafe.ListenBeyondLoopback {
-		k.fail(where, "listen on 127.0.0.1, or set unsafe.listen_beyond_loopback", "listen.pages: %q can be reached from other machines", clip(addr))
+		k.fail(where, "listen on 127.0.0.1, or set unsafe.listen_beyond_loopback", "listen.pages: %q can be reached from other machines", excerpt.Word(addr))
 	}
 }
 
@@ -107,7 +109,7 @@ func (k *checker) identity(c *Config) {
 		case is.Name == "" || is.Audience == "":
 			k.fail(is.At, "", "an issuer needs a name and an audience")
 		case seen[is.Name]:
-			k.fail(is.At, "", "the issuer %q is there twice", clip(is.Name))
+			k.fail(is.At, "", "the issuer %q is there twice", excerpt.Word(is.Name))
 		case is.JWKSURL != "" && is.JWKSFile != "":
 			k.fail(is.At, "", "an issuer has one of jwks_url and jwks_file, not both")
 		case is.JWKSURL == "" && is.JWKSFile == "" && !strings.HasPrefix(is.Name, "https://"):
@@ -118,14 +120,14 @@ func (k *checker) identity(c *Config) {
 		seen[is.Name] = true
 		for _, t := range is.Tenants {
 			if !plainName(t) || strings.EqualFold(t, holdfast.Unverified) || strings.HasPrefix(t, "_") {
-				k.fail(is.At, "", "an issuer cannot speak for the tenant %q", clip(t))
+				k.fail(is.At, "", "an issuer cannot speak for the tenant %q", excerpt.Word(t))
 			}
 		}
 	}
-	for _, role := range sortedKeys(c.Identity.Roles) {
+	for _, role := range slices.Sorted(maps.Keys(c.Identity.Roles)) {
 		where := k.at("identity.roles." + role)
 		if !plainName(role) {
-			k.fail(where, "", "%q is no name for a role", clip(role))
+			k.fail(where, "", "%q is no name for a role", excerpt.Word(role))
 		}
 		k.permissions(where, c.Identity.Roles[role])
 	}
@@ -149,17 +151,17 @@ func (k *checker) address(where, key, text string, plain bool) {
 		k.fail(where, "", "%s holds a user or a password", key)
 	case u.Scheme == "https":
 	case u.Scheme != "http":
-		k.fail(where, "write https://host/path", "%s: the scheme %q is not https", key, clip(u.Scheme))
+		k.fail(where, "write https://host/path", "%s: the scheme %q is not https", key, excerpt.Word(u.Scheme))
 	case !netaddr.IsLoopbackHost(u.Hostname()) && !plain:
 		k.fail(where, "use https, or set unsafe.plain_http", "%s: http crosses the network unencrypted", key)
 	}
 }
 
 func (k *checker) kinds(c *Config) {
-	for _, name := range sortedKeys(c.Agents.Kinds) {
+	for _, name := range slices.Sorted(maps.Keys(c.Agents.Kinds)) {
 		kind := c.Agents.Kinds[name]
 		if !plainName(name) {
-			k.fail(kind.At, "", "%q is no name for a kind of agent", clip(name))
+			k.fail(kind.At, "", "%q is no name for a kind of agent", excerpt.Word(name))
 		}
 		if kind.Trust >= holdfast.Highest {
 			k.fail(kind.At, "a person gives it with `holdfast agent trust`", "configuration cannot give the trust level highest")
@@ -172,10 +174,10 @@ func (k *checker) boundaries(c *Config) {
 	for i := range c.Boundaries {
 		b := &c.Boundaries[i]
 		if why := boundaryFault(b.Boundary); why != "" {
-			k.fail(b.At, "such as exec/python3.11 or mcp/github/*", "the boundary %q %s", clip(b.Boundary), why)
+			k.fail(b.At, "such as exec/python3.11 or mcp/github/*", "the boundary %q %s", excerpt.Word(b.Boundary), why)
 		}
 		if first := seen[b.Boundary]; first != "" {
-			k.fail(b.At, "", "the boundary %q is listed twice, first at %s", clip(b.Boundary), first)
+			k.fail(b.At, "", "the boundary %q is listed twice, first at %s", excerpt.Word(b.Boundary), first)
 		}
 		seen[b.Boundary] = b.At
 		k.permissions(b.At, b.Permissions)
@@ -196,7 +198,7 @@ func (k *checker) walls(b *BoundaryConfig) {
 	}
 	for _, w := range b.Walls {
 		if !slices.Contains(posture.Walls(), posture.Wall(w)) {
-			k.fail(b.At, "the walls are "+wallNames(), "%s: there is no wall %q", b.Boundary, clip(w))
+			k.fail(b.At, "the walls are "+wallNames(), "%s: there is no wall %q", b.Boundary, excerpt.Word(w))
 		}
 	}
 }
@@ -235,13 +237,14 @@ func boundaryFault(name string) string {
 }
 
 func (k *checker) consumes(c *Config, b *BoundaryConfig) {
-	for _, r := range sortedKeys(b.Consumes) {
+	for _, r := range slices.Sorted(maps.Keys(b.Consumes)) {
 		covered := slices.ContainsFunc(c.Budgets, func(l BudgetConfig) bool { return l.Resource == r && budget.MatchBoundary(l.Boundary, b.Boundary) })
 		switch {
 		case !resourceName().MatchString(r):
-			k.fail(b.At, "such as llm_tokens", "%q is no name for a resource", clip(r))
+			k.fail(b.At, "such as llm_tokens", "%q is no name for a resource", excerpt.Word(r))
 		case !covered:
-			k.fail(b.At, "add one under budgets", "no budget covers %s, so the boundary %q could never be crossed", r, clip(b.Boundary))
+			k.fail(b.At, "add one under budgets", "no budget covers %s, so the boundary %q could never be crossed", r,
+				excerpt.Word(b.Boundary))
 		}
 	}
 }
@@ -271,7 +274,7 @@ func (k *checker) budgets(c *Config) {
 	seen := map[string]string{}
 	for _, b := range c.Budgets {
 		if !resourceName().MatchString(b.Resource) {
-			k.fail(b.At, "such as llm_tokens", "%q is no name for a resource", clip(b.Resource))
+			k.fail(b.At, "such as llm_tokens", "%q is no name for a resource", excerpt.Word(b.Resource))
 		}
 		if b.Window != 0 && (time.Duration(b.Window) < time.Second || time.Duration(b.Window)%time.Second != 0) {
 			k.fail(b.At, "", "a window must be whole seconds")
@@ -288,7 +291,7 @@ func (k *checker) budgets(c *Config) {
 		}
 		if where != "" {
 			if why := boundaryFault(where); why != "" {
-				k.fail(b.At, "such as mcp/github/* or exec/python3.11", "the boundary %q %s", clip(where), why)
+				k.fail(b.At, "such as mcp/github/* or exec/python3.11", "the boundary %q %s", excerpt.Word(where), why)
 			}
 		}
 		id := fmt.Sprint(b.Scope, "\x00", match, "\x00", b.Resource, "\x00", b.Window, "\x00", where)
@@ -308,7 +311,7 @@ func (k *checker) limits(c *Config) {
 			continue
 		}
 		if why := boundaryFault(l.Boundary); why != "" {
-			k.fail(l.At, "", "the boundary %q %s", clip(l.Boundary), why)
+			k.fail(l.At, "", "the boundary %q %s", excerpt.Word(l.Boundary), why)
 		}
 	}
 }
@@ -323,7 +326,8 @@ func (k *checker) command(where string, argv []string) {
 func (k *checker) variables(where string, names []string) {
 	for _, v := range names {
 		if !envName().MatchString(v) {
-			k.fail(where, "list names; no values stand here", "%q is no name of an environment variable", clip(v))
+			k.fail(where, "list names; no values stand here", "%q is no name of an environment variable",
+				excerpt.Word(v))
 		}
 	}
 }
@@ -333,9 +337,11 @@ func (k *checker) review(c *Config) {
 		k.command(k.at("review.notify"), c.Review.Notify)
 	}
 	k.webhook(c.Review.Webhook, c.Unsafe.PlainHTTP)
-	for _, op := range sortedKeys(c.Review.Thresholds) {
+	for _, op := range slices.Sorted(maps.Keys(c.Review.Thresholds)) {
 		if !slices.ContainsFunc(c.Boundaries, func(b BoundaryConfig) bool { return b.Operation == op }) || op == "" {
-			k.fail(k.at("review.thresholds."+op), "name an operation that a contract has", "no boundary has the operation %q", clip(op))
+			k.fail(k.at(
+				"review.thresholds."+op,
+			), "name an operation that a contract has", "no boundary has the operation %q", excerpt.Word(op))
 		}
 	}
 }
@@ -345,7 +351,7 @@ func (k *checker) hooks(c *Config) {
 	for i := range c.Alerts.HaltHooks {
 		h := &c.Alerts.HaltHooks[i]
 		if !plainName(h.Name) || seen[h.Name] {
-			k.fail(h.At, "", "a halt hook needs a name of its own, not %q", clip(h.Name))
+			k.fail(h.At, "", "a halt hook needs a name of its own, not %q", excerpt.Word(h.Name))
 		}
 		seen[h.Name] = true
 		k.command(h.At, h.Command)
@@ -373,9 +379,9 @@ func (k *checker) telemetry(c *Config) {
 	if t.Endpoint != "" {
 		k.address(k.at("telemetry.endpoint"), "telemetry.endpoint", t.Endpoint, c.Unsafe.PlainHTTP)
 	}
-	for _, name := range sortedKeys(t.Headers) {
+	for _, name := range slices.Sorted(maps.Keys(t.Headers)) {
 		if !headerName().MatchString(name) || strings.ContainsAny(t.Headers[name].Reveal(), "\r\n") {
-			k.fail(k.at("telemetry.headers."+name), "", "%q is not a header", clip(name))
+			k.fail(k.at("telemetry.headers."+name), "", "%q is not a header", excerpt.Word(name))
 		}
 	}
 }
@@ -392,12 +398,3 @@ var (
 	envName      = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`) })
 	headerName   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9-]{1,128}$`) })
 )
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	return keys
-}

@@ -3,8 +3,10 @@ package daemon
 import (
 	"crypto/x509"
 	"errors"
+	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
 	"github.com/holdfast-dev/holdfast/internal/leaf/netaddr"
 	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
@@ -100,9 +103,10 @@ func (k *checker) egress(c *Config) {
 		n, bad := strconv.ParseUint(port, 10, 16)
 		switch {
 		case err != nil || bad != nil || strconv.FormatUint(n, 10) != port:
-			k.fail(l.At, "write host:port, such as 127.0.0.1:7412", "egress.listen: %q is not an address", clip(l.Address))
+			k.fail(l.At, "write host:port, such as 127.0.0.1:7412", "egress.listen: %q is not an address",
+				excerpt.Word(l.Address))
 		case !netaddr.IsLoopbackHost(host) && !c.Unsafe.ListenBeyondLoopback:
-			k.fail(l.At, "listen on 127.0.0.1, or set unsafe.listen_beyond_loopback", "egress.listen: %q can be reached from other machines", clip(l.Address))
+			k.fail(l.At, "listen on 127.0.0.1, or set unsafe.listen_beyond_loopback", "egress.listen: %q can be reached from other machines", excerpt.Word(l.Address))
 		case seen[l.Address] != "" && n != 0:
 			k.fail(l.At, "a listener speaks for one agent", "egress.listen: %s is there twice, first at %s", l.Address, seen[l.Address])
 		}
@@ -115,7 +119,7 @@ func (k *checker) egress(c *Config) {
 			k.fail(l.At, "", "egress.listen: %s", why)
 		}
 	}
-	for _, name := range sortedKeys(c.Egress.Domains) {
+	for _, name := range slices.Sorted(maps.Keys(c.Egress.Domains)) {
 		k.domain(name, c.Egress.Domains[name])
 	}
 	switch t, err := c.Egress.table(); {
@@ -126,7 +130,8 @@ func (k *checker) egress(c *Config) {
 	}
 	for _, b := range c.Boundaries {
 		if strings.HasPrefix(b.Boundary, "egress/") {
-			k.fail(b.At, "list the host under egress: domains", "the boundary %q is not listed here: what leaves is", clip(b.Boundary))
+			k.fail(b.At, "list the host under egress: domains", "the boundary %q is not listed here: what leaves is",
+				excerpt.Word(b.Boundary))
 		}
 	}
 }
@@ -168,7 +173,7 @@ func (k *checker) domain(name string, c DomainConfig) {
 	d, err := c.row(name)
 	if err != nil {
 		why, hint := usage.Explain(err)
-		k.fail(c.At, hint, "egress.domains: %s: %s", clip(name), why)
+		k.fail(c.At, hint, "egress.domains: %s: %s", excerpt.Word(name), why)
 		return
 	}
 	if _, err := domain.NewTable([]domain.Domain{d}); err != nil {
@@ -198,9 +203,9 @@ func (k *checker) credential(name string, s *SourceConfig) {
 	}
 	switch {
 	case given != 1:
-		k.fail(s.At, "write one of file: NAME, env: NAME and command: [PROGRAM, ARGS]; no value stands here", "egress.domains: the credential of %s comes from one of file, env and command", clip(name))
+		k.fail(s.At, "write one of file: NAME, env: NAME and command: [PROGRAM, ARGS]; no value stands here", "egress.domains: the credential of %s comes from one of file, env and command", excerpt.Word(name))
 	case s.Env != "" && !envName().MatchString(s.Env):
-		k.fail(s.At, "env names a variable and holds no value", "egress.domains: the credential of %s: that is no name of an environment variable", clip(name))
+		k.fail(s.At, "env names a variable and holds no value", "egress.domains: the credential of %s: that is no name of an environment variable", excerpt.Word(name))
 	case s.Command != nil:
 		k.command(s.At, s.Command)
 	}
@@ -208,11 +213,12 @@ func (k *checker) credential(name string, s *SourceConfig) {
 
 // egressFiles makes the names of files absolute, and looks at them.
 func (r *reading) egressFiles(c *EgressConfig) {
-	for _, name := range sortedKeys(c.Domains) {
+	for _, name := range slices.Sorted(maps.Keys(c.Domains)) {
 		d := c.Domains[name]
 		if d.Roots != "" {
 			if text, ok := r.file(d.At, d.Roots); ok && !x509.NewCertPool().AppendCertsFromPEM(text) {
-				r.fail(d.At, "it is PEM, of whoever signs this host's certificate", clip(d.Roots)+" holds no certificate")
+				r.fail(d.At, "it is PEM, of whoever signs this host's certificate",
+					excerpt.Word(d.Roots)+" holds no certificate")
 			}
 			d.Roots = r.abs(d.Roots)
 		}
@@ -231,7 +237,7 @@ func (r *reading) egressFiles(c *EgressConfig) {
 // sources are where the rows' credentials come from, in the order of the names.
 func (c *EgressConfig) sources() []*SourceConfig {
 	var out []*SourceConfig
-	for _, name := range sortedKeys(c.Domains) {
+	for _, name := range slices.Sorted(maps.Keys(c.Domains)) {
 		if s := c.Domains[name].Credential; s != nil {
 			out = append(out, s)
 		}
@@ -242,7 +248,7 @@ func (c *EgressConfig) sources() []*SourceConfig {
 // table is the allowlist.
 func (c *EgressConfig) table() (*domain.Table, error) {
 	var rows []domain.Domain
-	for _, name := range sortedKeys(c.Domains) {
+	for _, name := range slices.Sorted(maps.Keys(c.Domains)) {
 		of := c.Domains[name]
 		d, err := of.row(name)
 		if err != nil {
@@ -277,7 +283,7 @@ func (c *DomainConfig) row(name string) (domain.Domain, error) {
 	for _, text := range c.Addresses {
 		a, err := netip.ParseAddr(text)
 		if err != nil {
-			return d, usage.HintErrorf("write it out, such as 10.0.0.7", "%q is not an address", clip(text))
+			return d, usage.HintErrorf("write it out, such as 10.0.0.7", "%q is not an address", excerpt.Word(text))
 		}
 		d.Addresses = append(d.Addresses, a)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/feature/judge"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
 	"github.com/holdfast-dev/holdfast/internal/leaf/schema"
 	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
@@ -47,7 +49,7 @@ func notNames() []string {
 // could write. One that is not there yet is no mistake: until it is, the rules that
 // name it fail.
 func (r *reading) factFiles(c *Config) {
-	for _, name := range sortedKeys(c.Rules.Facts) {
+	for _, name := range slices.Sorted(maps.Keys(c.Rules.Facts)) {
 		f := c.Rules.Facts[name]
 		r.schema(f.At, f.SchemaFile, &f.Schema)
 		if f.File != "" {
@@ -64,10 +66,11 @@ func (k *checker) facts(c *Config) {
 	if len(c.Rules.Facts) > ledger.MaxFetched {
 		k.fail(k.at("rules.facts"), "join those that are fetched together", "more than %d facts", ledger.MaxFetched)
 	}
-	for _, name := range sortedKeys(c.Rules.Facts) {
+	for _, name := range slices.Sorted(maps.Keys(c.Rules.Facts)) {
 		f := c.Rules.Facts[name]
 		if !factName().MatchString(name) || slices.Contains(notNames(), name) {
-			k.fail(f.At, "letters, digits and _, as rules name it: facts.NAME", "%q is no name for a fact", clip(name))
+			k.fail(f.At, "letters, digits and _, as rules name it: facts.NAME", "%q is no name for a fact",
+				excerpt.Word(name))
 		}
 		k.fact(name, &f)
 	}
@@ -77,29 +80,33 @@ func (k *checker) fact(name string, f *FactConfig) {
 	command := f.Command != nil
 	switch {
 	case command == (f.File != ""):
-		k.fail(f.At, "", "the fact %s has one of file and command", clip(name))
+		k.fail(f.At, "", "the fact %s has one of file and command", excerpt.Word(name))
 	case command:
 		k.command(f.At, f.Command)
 	case f.Env != nil, f.Per != "":
-		k.fail(f.At, "", "the fact %s: env and per are of a command alone", clip(name))
+		k.fail(f.At, "", "the fact %s: env and per are of a command alone", excerpt.Word(name))
 	case f.Keep != nil:
-		k.fail(f.At, "it is read again whenever it changed", "the fact %s: keep is of a command alone", clip(name))
+		k.fail(f.At, "it is read again whenever it changed", "the fact %s: keep is of a command alone",
+			excerpt.Word(name))
 	}
 	if f.Keep != nil && (f.Per != "" || time.Duration(*f.Keep) > judge.LongestKeep) {
-		k.fail(f.At, "", "the fact %s is kept for at most %s, and not at all per request", clip(name), judge.LongestKeep)
+		k.fail(f.At, "", "the fact %s is kept for at most %s, and not at all per request", excerpt.Word(name),
+			judge.LongestKeep)
 	}
 	if time.Duration(f.Timeout) > judge.LongestFact {
-		k.fail(f.At, "it is a part of what a gate may take", "the fact %s may take at most %s", clip(name), judge.LongestFact)
+		k.fail(f.At, "it is a part of what a gate may take", "the fact %s may take at most %s", excerpt.Word(name),
+			judge.LongestFact)
 	}
 	for _, v := range f.Env {
 		if !envName().MatchString(v) {
-			k.fail(f.At, "list names; no values stand here", "%q is no name of an environment variable", clip(v))
+			k.fail(f.At, "list names; no values stand here", "%q is no name of an environment variable",
+				excerpt.Word(v))
 		}
 	}
 	if len(f.Schema) > 0 {
 		if _, err := schema.Compile("facts."+name, f.Schema); err != nil {
 			why, hint := usage.Explain(err)
-			k.fail(f.At, hint, "the fact %s: schema: %s", clip(name), why)
+			k.fail(f.At, hint, "the fact %s: schema: %s", excerpt.Word(name), why)
 		}
 	}
 }
@@ -107,7 +114,7 @@ func (k *checker) fact(name string, f *FactConfig) {
 // setting is what rules are checked by.
 func (c *Config) setting() constitution.Setting {
 	out := constitution.Setting{Boundaries: c.known()}
-	for _, name := range sortedKeys(c.Rules.Facts) {
+	for _, name := range slices.Sorted(maps.Keys(c.Rules.Facts)) {
 		f := c.Rules.Facts[name]
 		out.Facts = append(out.Facts, constitution.Fact{Name: name, Where: f.At, Schema: []byte(f.Schema)})
 	}
@@ -118,13 +125,13 @@ func (c *Config) setting() constitution.Setting {
 // than boundaries: MCP servers, egress rows, judges.
 func (c *Config) listedBeside() []string {
 	out := []string{goalrule.Boundary, "agent/step"}
-	for _, name := range sortedKeys(c.MCP.Servers) {
+	for _, name := range slices.Sorted(maps.Keys(c.MCP.Servers)) {
 		out = append(out, gateway.Endpoint(name), gateway.Endpoint(name)+"/*")
 	}
-	for _, name := range sortedKeys(c.Egress.Domains) {
+	for _, name := range slices.Sorted(maps.Keys(c.Egress.Domains)) {
 		out = append(out, "egress/"+strings.ToLower(name))
 	}
-	for _, name := range sortedKeys(c.Judges) {
+	for _, name := range slices.Sorted(maps.Keys(c.Judges)) {
 		out = append(out, judgePrefix+name)
 	}
 	return out
@@ -172,7 +179,7 @@ func readGuarded(path string, most int64, trees []string) ([]byte, error) {
 // factPaths are the files of facts, which no agent may touch.
 func (c *Config) factPaths() []string {
 	var out []string
-	for _, name := range sortedKeys(c.Rules.Facts) {
+	for _, name := range slices.Sorted(maps.Keys(c.Rules.Facts)) {
 		if f := c.Rules.Facts[name].File; f != "" {
 			out = append(out, f)
 		}

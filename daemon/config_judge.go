@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/feature/judge"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
@@ -40,27 +42,27 @@ const maxPrompt = 64 << 10
 const judgePrefix = "judge/"
 
 func (k *checker) judges(c *Config) {
-	for _, name := range sortedKeys(c.Judges) {
+	for _, name := range slices.Sorted(maps.Keys(c.Judges)) {
 		j := c.Judges[name]
 		if !serverName().MatchString(name) {
-			k.fail(j.At, "letters, digits, and . _ - after the first", "%q is no name for a judge", clip(name))
+			k.fail(j.At, "letters, digits, and . _ - after the first", "%q is no name for a judge", excerpt.Word(name))
 		}
 		if t := time.Duration(j.Timeout); t > judge.LongestTime {
-			k.fail(j.At, "a request is entered within 30s, judges included", "the judge %s may take at most %s", clip(name), judge.LongestTime)
+			k.fail(j.At, "a request is entered within 30s, judges included", "the judge %s may take at most %s", excerpt.Word(name), judge.LongestTime)
 		}
 		k.judgeKind(c, name, &j)
 	}
 	for i := range c.Boundaries {
 		b := &c.Boundaries[i]
 		if strings.HasPrefix(b.Boundary, judgePrefix) {
-			k.fail(b.At, "declare it under judges", "the boundary %q is a judge's own", clip(b.Boundary))
+			k.fail(b.At, "declare it under judges", "the boundary %q is a judge's own", excerpt.Word(b.Boundary))
 		}
 		if _, there := c.Judges[b.Judge]; b.Judge != "" && !there {
 			hint := "declare it under judges"
-			if near := suggestWord(b.Judge, sortedKeys(c.Judges)); near != "" {
+			if near := suggestWord(b.Judge, slices.Sorted(maps.Keys(c.Judges))); near != "" {
 				hint = fmt.Sprintf("did you mean %q?", near)
 			}
-			k.fail(b.At, hint, "there is no judge %q", clip(b.Judge))
+			k.fail(b.At, hint, "there is no judge %q", excerpt.Word(b.Judge))
 		}
 	}
 }
@@ -68,7 +70,7 @@ func (k *checker) judges(c *Config) {
 func (k *checker) judgeKind(c *Config, name string, j *JudgeConfig) {
 	misplaced := func(key, kind string, there bool) {
 		if there && j.Kind != kind {
-			k.fail(j.At, "", "the judge %s: %s is of kind %s alone", clip(name), key, kind)
+			k.fail(j.At, "", "the judge %s: %s is of kind %s alone", excerpt.Word(name), key, kind)
 		}
 	}
 	misplaced("criteria", "rules", j.Criteria != nil)
@@ -80,14 +82,16 @@ func (k *checker) judgeKind(c *Config, name string, j *JudgeConfig) {
 	switch j.Kind {
 	case "rules":
 		if j.Timeout != 0 {
-			k.fail(j.At, "its cost is bounded", "the judge %s: rules have no timeout", clip(name))
+			k.fail(j.At, "its cost is bounded", "the judge %s: rules have no timeout", excerpt.Word(name))
 		}
 		if _, err := j.rules(); err != nil {
 			k.errors(err)
 		}
 	case "llm":
 		if j.API == "" || j.Model == "" || j.URL == "" || len(j.Prompt) > maxPrompt {
-			k.fail(j.At, "", "the judge %s needs api, url and model, and a prompt of at most %d bytes", clip(name), maxPrompt)
+			k.fail(j.At, "", "the judge %s needs api, url and model, and a prompt of at most %d bytes", excerpt.Word(
+				name,
+			), maxPrompt)
 			return
 		}
 		k.address(j.At, "url", j.URL, c.Unsafe.PlainHTTP)
@@ -95,7 +99,8 @@ func (k *checker) judgeKind(c *Config, name string, j *JudgeConfig) {
 		k.command(j.At, j.Command)
 		for _, v := range j.Env {
 			if !envName().MatchString(v) {
-				k.fail(j.At, "list names; no values stand here", "%q is no name of an environment variable", clip(v))
+				k.fail(j.At, "list names; no values stand here", "%q is no name of an environment variable",
+					excerpt.Word(v))
 			}
 		}
 	}
@@ -106,13 +111,14 @@ func (j *JudgeConfig) rules() (judge.Rules, error) {
 	var out judge.Rules
 	var all []error
 	names := review.Criteria()
-	for _, name := range sortedKeys(j.Criteria) {
+	for _, name := range slices.Sorted(maps.Keys(j.Criteria)) {
 		if !slices.Contains(names[:], name) {
 			hint := "the five are " + strings.Join(names[:], ", ")
 			if near := suggestWord(name, names[:]); near != "" {
 				hint = fmt.Sprintf("did you mean %q?", near)
 			}
-			all = append(all, &holdfast.Error{Kind: holdfast.KindConfidence, Rule: j.At, Why: fmt.Sprintf("there is no criterion %q", clip(name)), Hint: hint})
+			all = append(all, &holdfast.Error{Kind: holdfast.KindConfidence,
+				Rule: j.At, Why: fmt.Sprintf("there is no criterion %q", excerpt.Word(name)), Hint: hint})
 		}
 	}
 	for i, name := range names {
@@ -134,7 +140,7 @@ func (j *JudgeConfig) rules() (judge.Rules, error) {
 // need I/O are asked at.
 func (c *Config) judges(p *kernel.Policy) error {
 	p.Judges = map[string]kernel.PolicyJudge{}
-	for _, name := range sortedKeys(c.Judges) {
+	for _, name := range slices.Sorted(maps.Keys(c.Judges)) {
 		j := c.Judges[name]
 		own := j
 		own.At = "" // where it stands is no part of what it is
@@ -163,7 +169,7 @@ func (c *Config) judges(p *kernel.Policy) error {
 		case "llm":
 			made.Judge = judge.LLM{API: j.API, URL: j.URL, Model: j.Model, Prompt: own.Prompt, Within: within}
 		default:
-			return usage.Errorf("%s: there is no kind of judge %q", j.At, clip(j.Kind))
+			return usage.Errorf("%s: there is no kind of judge %q", j.At, excerpt.Word(j.Kind))
 		}
 		p.Judges[name] = made
 		if !made.Pure {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/configpath"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
 	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
@@ -221,12 +222,12 @@ func (r *reading) schema(where, name string, into *JSON) {
 		return
 	}
 	if len(*into) > 0 {
-		r.fail(where, "keep one of the two", "the schema is given here and in the file "+clip(name))
+		r.fail(where, "keep one of the two", "the schema is given here and in the file "+excerpt.Word(name))
 		return
 	}
 	if text, ok := r.file(where, name); ok {
 		if !json.Valid(text) {
-			r.fail(where, "", "the schema file "+clip(name)+" is not JSON")
+			r.fail(where, "", "the schema file "+excerpt.Word(name)+" is not JSON")
 			return
 		}
 		*into = text

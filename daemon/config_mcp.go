@@ -1,13 +1,16 @@
 package daemon
 
 import (
+	"maps"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
 	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 )
@@ -19,25 +22,26 @@ const (
 )
 
 func (k *checker) servers(c *Config) {
-	for _, name := range sortedKeys(c.MCP.Servers) {
+	for _, name := range slices.Sorted(maps.Keys(c.MCP.Servers)) {
 		s := c.MCP.Servers[name]
 		if !serverName().MatchString(name) {
-			k.fail(s.At, "use letters, digits, dot, dash and underscore", "%q is no name for a server", clip(name))
+			k.fail(s.At, "use letters, digits, dot, dash and underscore", "%q is no name for a server",
+				excerpt.Word(name))
 		}
 		switch {
 		case s.Sandbox:
 			k.own(name, s)
 		case s.URL != "" && s.Command != nil:
-			k.fail(s.At, "keep one of the two", "the server %q has a command and a url", clip(name))
+			k.fail(s.At, "keep one of the two", "the server %q has a command and a url", excerpt.Word(name))
 		case s.URL != "":
 			k.remote(name, s, c.Unsafe.PlainHTTP)
 		case s.Command == nil:
-			k.fail(s.At, "write command: [PROGRAM, ARGS], url: https://host/mcp, or sandbox: true", "the server %q has neither a command nor a url", clip(name))
+			k.fail(s.At, "write command: [PROGRAM, ARGS], url: https://host/mcp, or sandbox: true", "the server %q has neither a command nor a url", excerpt.Word(name))
 		default:
 			k.local(s)
 		}
 	}
-	if why := gateway.Apart(sortedKeys(c.MCP.Servers)); why != "" {
+	if why := gateway.Apart(slices.Sorted(maps.Keys(c.MCP.Servers))); why != "" {
 		k.fail(k.at("mcp.servers"), "rename one of the two", "%s", why)
 	}
 }
@@ -45,7 +49,7 @@ func (k *checker) servers(c *Config) {
 // own judges the server that is Holdfast's own.
 func (k *checker) own(name string, s ServerConfig) {
 	if s.Command != nil || s.URL != "" || s.Headers != nil || s.Env != nil || s.Cwd != "" {
-		k.fail(s.At, "leave everything else out", "the server %q is holdfast's own, and has no command, url, headers, env or cwd", clip(name))
+		k.fail(s.At, "leave everything else out", "the server %q is holdfast's own, and has no command, url, headers, env or cwd", excerpt.Word(name))
 	}
 }
 
@@ -54,7 +58,8 @@ func (k *checker) local(s ServerConfig) {
 	k.command(s.At, s.Command)
 	for _, v := range s.Env {
 		if !envName().MatchString(v) {
-			k.fail(s.At, "env lists names, never values", "%q is no name of an environment variable", strings.SplitN(clip(v), "=", 2)[0])
+			k.fail(s.At, "env lists names, never values", "%q is no name of an environment variable",
+				strings.SplitN(excerpt.Word(v), "=", 2)[0])
 		}
 	}
 	if s.Headers != nil {
@@ -66,22 +71,22 @@ func (k *checker) local(s ServerConfig) {
 func (k *checker) remote(name string, s ServerConfig, plain bool) {
 	k.address(s.At, "url", s.URL, plain)
 	if s.Env != nil || s.Cwd != "" {
-		k.fail(s.At, "", "env and cwd belong to a command, and the server %q has a url", clip(name))
+		k.fail(s.At, "", "env and cwd belong to a command, and the server %q has a url", excerpt.Word(name))
 	}
-	for _, h := range sortedKeys(s.Headers) {
+	for _, h := range slices.Sorted(maps.Keys(s.Headers)) {
 		at := s.Headers[h].At
 		if at == "" {
 			at = s.At
 		}
 		switch from := s.Headers[h]; {
 		case !headerName().MatchString(h):
-			k.fail(at, "", "%q is not a header", clip(h))
+			k.fail(at, "", "%q is not a header", excerpt.Word(h))
 		case ownHeader(h):
-			k.fail(at, "leave it out", "the header %s is made by holdfast itself", clip(h))
+			k.fail(at, "leave it out", "the header %s is made by holdfast itself", excerpt.Word(h))
 		case (from.File == "") == (from.Env == ""):
-			k.fail(at, "write {file: NAME} or {env: NAME}", "the header %s needs one of file and env", clip(h))
+			k.fail(at, "write {file: NAME} or {env: NAME}", "the header %s needs one of file and env", excerpt.Word(h))
 		case from.Env != "" && !envName().MatchString(from.Env):
-			k.fail(at, "env names a variable and holds no value", "the header %s: that is no name of an environment variable", clip(h))
+			k.fail(at, "env names a variable and holds no value", "the header %s: that is no name of an environment variable", excerpt.Word(h))
 		}
 	}
 }

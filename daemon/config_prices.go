@@ -5,10 +5,13 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/model/dialect"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
@@ -66,7 +69,9 @@ const maxFactor = 1000 * 1_000_000
 func (f *Factor) UnmarshalText(b []byte) error {
 	n, err := budget.ParseMoney(string(b))
 	if err != nil || len(b) > 0 && b[0] == '$' || n == 0 || n > maxFactor {
-		return &holdfast.Error{Kind: holdfast.KindValue, Why: fmt.Sprintf("%q is no number of times above 0 and at most 1000", clip(string(b))), Hint: "such as 2 or 1.1"}
+		return &holdfast.Error{Kind: holdfast.KindValue, Why: fmt.Sprintf(
+			"%q is no number of times above 0 and at most 1000", excerpt.Word(string(b)),
+		), Hint: "such as 2 or 1.1"}
 	}
 	*f = Factor(n)
 	return nil
@@ -139,7 +144,7 @@ func tokenPrice(input, output, read, write, long *Money) budget.ModelPrice {
 // calls them, and a hash, so that two tables are never taken for one.
 func (p *PricesConfig) named() string {
 	sum := sha256.New()
-	for _, name := range sortedKeys(p.Models) {
+	for _, name := range slices.Sorted(maps.Keys(p.Models)) {
 		m := p.Models[name]
 		fmt.Fprintf(sum, "%q", name)
 		hashPrices(sum, m.Input, m.Output, m.CacheRead, m.CacheWrite, m.CacheWriteLong)
@@ -147,10 +152,10 @@ func (p *PricesConfig) named() string {
 			fmt.Fprintf(sum, " above %d", a.Tokens)
 			hashPrices(sum, a.Input, a.Output, a.CacheRead, a.CacheWrite, a.CacheWriteLong)
 		}
-		for _, tool := range sortedKeys(m.Uses) {
+		for _, tool := range slices.Sorted(maps.Keys(m.Uses)) {
 			fmt.Fprintf(sum, " use %q %d", tool, m.Uses[tool])
 		}
-		for _, term := range sortedKeys(m.Times) {
+		for _, term := range slices.Sorted(maps.Keys(m.Times)) {
 			fmt.Fprintf(sum, " times %q %d", term, m.Times[term])
 		}
 	}
@@ -176,21 +181,23 @@ const maxPriceVersion = 64
 
 func (k *checker) prices(c *Config) {
 	if v := c.Prices.Version; v != "" && (!plainName(v) || len(v) > maxPriceVersion) {
-		k.fail(k.at("prices.version"), "such as 2026-11", "%q is no name for a table of prices", clip(v))
+		k.fail(k.at("prices.version"), "such as 2026-11", "%q is no name for a table of prices", excerpt.Word(v))
 	}
 	seen := map[string]string{}
 	for _, p := range c.Prices.Calls {
 		if why := boundaryFault(p.Boundary); why != "" {
-			k.fail(p.At, "such as mcp/github/* or exec/python3.11", "the boundary %q %s", clip(p.Boundary), why)
+			k.fail(p.At, "such as mcp/github/* or exec/python3.11", "the boundary %q %s", excerpt.Word(p.Boundary), why)
 		}
 		if first := seen[p.Boundary]; first != "" {
-			k.fail(p.At, "keep one of the two", "the boundary %q has a price twice, first at %s", clip(p.Boundary), first)
+			k.fail(p.At, "keep one of the two", "the boundary %q has a price twice, first at %s", excerpt.Word(
+				p.Boundary,
+			), first)
 		}
 		seen[p.Boundary] = p.At
 	}
-	for _, name := range sortedKeys(c.Prices.Models) {
+	for _, name := range slices.Sorted(maps.Keys(c.Prices.Models)) {
 		if !plainName(name) {
-			k.fail(c.Prices.Models[name].At, "", "%q is no name for a model", clip(name))
+			k.fail(c.Prices.Models[name].At, "", "%q is no name for a model", excerpt.Word(name))
 		}
 		k.otherPrices(c.Prices.Models[name])
 	}
@@ -214,15 +221,16 @@ func (k *checker) otherPrices(m ModelPriceConfig) {
 		}
 		over = a.Tokens
 	}
-	for _, tool := range sortedKeys(m.Uses) {
+	for _, tool := range slices.Sorted(maps.Keys(m.Uses)) {
 		if !serverName().MatchString(tool) || dialect.ToolOf(tool) != tool {
-			k.fail(m.At, "without a version, such as web_search", "%q is no name for a provider's tool", clip(tool))
+			k.fail(m.At, "without a version, such as web_search", "%q is no name for a provider's tool",
+				excerpt.Word(tool))
 		}
 	}
-	for _, term := range sortedKeys(m.Times) {
+	for _, term := range slices.Sorted(maps.Keys(m.Times)) {
 		name, word, named := strings.Cut(term, "=")
 		if !serverName().MatchString(name) || named && !serverName().MatchString(word) {
-			k.fail(m.At, "such as service_tier=priority", "%q is no term of a price", clip(term))
+			k.fail(m.At, "such as service_tier=priority", "%q is no term of a price", excerpt.Word(term))
 		}
 	}
 }
@@ -233,7 +241,8 @@ func (k *checker) priced(c *Config, b *BoundaryConfig) {
 		return
 	}
 	if len(c.Prices.Models) == 0 {
-		k.fail(by.At, "add models under prices", "no model has a price, so the boundary %q could never be crossed", clip(b.Boundary))
+		k.fail(by.At, "add models under prices", "no model has a price, so the boundary %q could never be crossed",
+			excerpt.Word(b.Boundary))
 	}
 	_, err := constitution.CompileName(by.Model, by.At)
 	_, err2 := constitution.CompileAmount(by.Input, by.At)

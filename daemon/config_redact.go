@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
 	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/redact"
@@ -44,7 +45,7 @@ func ParseProbable(text string) (redact.Probable, error) {
 	for word := range strings.SplitSeq(text, ",") {
 		k, ok := probableKinds()[word]
 		if !ok {
-			return 0, usage.HintErrorf("take secrets, phones, names, addresses, all or none", "nothing that can be masked is called %q", clip(word))
+			return 0, usage.HintErrorf("take secrets, phones, names, addresses, all or none", "nothing that can be masked is called %q", excerpt.Word(word))
 		}
 		p |= k
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 )
 
@@ -35,7 +36,7 @@ func (k *checker) risks(c *Config) {
 		}
 		for _, name := range append(append([]string{}, r.Agents...), r.Kinds...) {
 			if !plainName(name) {
-				k.fail(r.At, "", "%q is no name for an agent or a kind", clip(name))
+				k.fail(r.At, "", "%q is no name for an agent or a kind", excerpt.Word(name))
 			}
 		}
 		if r.Agents != nil && len(r.Agents) == 0 || r.Kinds != nil && len(r.Kinds) == 0 {
@@ -54,7 +55,8 @@ func (r *RiskConfig) pattern() (review.Pattern, error) {
 	}
 	p, err := review.NewPattern(r.Match)
 	if err != nil {
-		return bad(fmt.Sprintf("%q is no pattern", clip(r.Match)), "RE2 has neither lookaround nor backreferences; at most 1000 repetitions")
+		return bad(fmt.Sprintf("%q is no pattern", excerpt.Word(r.Match)),
+			"RE2 has neither lookaround nor backreferences; at most 1000 repetitions")
 	}
 	p.Agents, p.Kinds, p.Risk, p.Source = r.Agents, r.Kinds, r.Risk, r.At
 	return p, nil

@@ -14,13 +14,13 @@ import (
 	"time"
 	"unicode"
 
-	"google.golang.org/grpc/credentials"
-
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
 	"github.com/holdfast-dev/holdfast/internal/leaf/netaddr"
 	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/copies/image"
+	"google.golang.org/grpc/credentials"
 )
 
 // maxWaitRoom is how long a request for room may wait at most.
@@ -51,11 +51,11 @@ func (k *checker) sandbox(c *Config) {
 	n, bad := strconv.ParseUint(port, 10, 16)
 	switch {
 	case err != nil || bad != nil || strconv.FormatUint(n, 10) != port:
-		k.fail(k.at("sandbox.executor.listen"), "write host:port, such as 127.0.0.1:7413", "sandbox.executor.listen: %q is not an address", clip(e.Listen))
+		k.fail(k.at("sandbox.executor.listen"), "write host:port, such as 127.0.0.1:7413", "sandbox.executor.listen: %q is not an address", excerpt.Word(e.Listen))
 	case named != 0 && named != 3:
 		k.fail(k.at("sandbox.executor"), "", "sandbox.executor needs all three of cert, key and clients, or none")
 	case named == 0 && !netaddr.IsLoopbackHost(host):
-		k.fail(k.at("sandbox.executor.listen"), "listen on 127.0.0.1, or name cert, key and clients", "sandbox.executor.listen: %q can be reached from other machines", clip(e.Listen))
+		k.fail(k.at("sandbox.executor.listen"), "listen on 127.0.0.1, or name cert, key and clients", "sandbox.executor.listen: %q can be reached from other machines", excerpt.Word(e.Listen))
 	}
 }
 
@@ -67,12 +67,15 @@ func runtimes() []string { return []string{"auto", "runc", "crun", "runsc", "doc
 func (k *checker) tiers(c *Config) {
 	ct, vm := c.Sandbox.Container, c.Sandbox.VM
 	if r := ct.Runtime; r != "" && !slices.Contains(runtimes(), r) && !absolutely(r) {
-		k.fail(k.at("sandbox.container.runtime"), "write "+strings.Join(runtimes(), ", ")+", or an absolute path", "sandbox.container.runtime: there is no runtime %q", clip(r))
+		k.fail(k.at("sandbox.container.runtime"), "write "+strings.Join(runtimes(),
+			", ")+", or an absolute path", "sandbox.container.runtime: there is no runtime %q", excerpt.Word(r))
 	}
 	k.images(ct)
 	for key, path := range map[string]string{"kernel": vm.Kernel, "qemu": vm.QEMU} {
 		if path != "" && !absolutely(path) {
-			k.fail(k.at("sandbox.vm."+key), "name a file by its absolute path", "sandbox.vm.%s: %q is no file's path", key, clip(path))
+			k.fail(k.at(
+				"sandbox.vm."+key,
+			), "name a file by its absolute path", "sandbox.vm.%s: %q is no file's path", key, excerpt.Word(path))
 		}
 	}
 }
@@ -82,9 +85,11 @@ func (k *checker) images(ct ContainerConfig) {
 	for name, path := range ct.Images {
 		switch {
 		case !imageName(name):
-			k.fail(k.at("sandbox.container.images"), "name it such as tools", "sandbox.container.images: %q is no image's name", clip(name))
+			k.fail(k.at(
+				"sandbox.container.images",
+			), "name it such as tools", "sandbox.container.images: %q is no image's name", excerpt.Word(name))
 		case !absolutely(path):
-			k.fail(k.at("sandbox.container.images"), "name a folder or an archive by its absolute path", "sandbox.container.images: %s: %q is no path", clip(name), clip(path))
+			k.fail(k.at("sandbox.container.images"), "name a folder or an archive by its absolute path", "sandbox.container.images: %s: %q is no path", excerpt.Word(name), excerpt.Word(path))
 		}
 	}
 	at := k.at("sandbox.container.image")
@@ -94,9 +99,10 @@ func (k *checker) images(ct ContainerConfig) {
 	case ct.Runtime == "docker" && len(ct.Images) > 0:
 		k.fail(k.at("sandbox.container.images"), "leave images out: image names one of the engine's", "sandbox.container.images: a Docker engine has images of its own")
 	case ct.Runtime == "docker" && !imageName(i):
-		k.fail(at, "name a local image, such as tools:latest", "sandbox.container.image: %q is no image's name", clip(i))
+		k.fail(at, "name a local image, such as tools:latest", "sandbox.container.image: %q is no image's name",
+			excerpt.Word(i))
 	case ct.Runtime != "docker" && i != "" && ct.source() == (image.Source{}):
-		k.fail(at, "write images: {"+clip(i)+": /PATH} beside it, or the absolute path itself; runtime: docker has the engine's", "sandbox.container.image: there is no image %q under images, and none is fetched", clip(i))
+		k.fail(at, "write images: {"+excerpt.Word(i)+": /PATH} beside it, or the absolute path itself; runtime: docker has the engine's", "sandbox.container.image: there is no image %q under images, and none is fetched", excerpt.Word(i))
 	}
 }
 
@@ -208,7 +214,7 @@ func (k *checker) language(b *BoundaryConfig) {
 		return
 	}
 	if slices.Contains([]string{"python", "python3", "node", "nodejs"}, name) || b.Tier != "" || b.Walls != nil {
-		k.fail(b.At, "name it exactly, such as exec/python3.11 or exec/node20, or write exec/* for every language", "no run is of the boundary %q: a run is of its language with its version", clip(b.Boundary))
+		k.fail(b.At, "name it exactly, such as exec/python3.11 or exec/node20, or write exec/* for every language", "no run is of the boundary %q: a run is of its language with its version", excerpt.Word(b.Boundary))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/observe/story"
 )
@@ -43,7 +44,7 @@ func (s *Size) UnmarshalText(b []byte) error {
 	n, err := strconv.ParseInt(text, 10, 64)
 	switch {
 	case err != nil || n <= 0 || n > maxSize/unit || strconv.FormatInt(n, 10) != text:
-		return fmt.Errorf("%q is not a size such as 512KB, 10MB or 1GB", clip(string(b)))
+		return fmt.Errorf("%q is not a size such as 512KB, 10MB or 1GB", excerpt.Word(string(b)))
 	case bare && n < leastBare:
 		return usage.HintErrorf(
 			fmt.Sprintf("write the unit: %dKB, %dMB, or %dB where bytes are meant", n, n, n),

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/worktree/snapshot"
 )
 
@@ -128,7 +129,9 @@ func (r *reading) treePaths(c *SnapshotsConfig) {
 func (k *checker) snapshots(c *Config) {
 	s := &c.Snapshots
 	if _, err := s.at(); err != nil {
-		k.fail(k.at("snapshots.daily_at"), "write HH:MM, such as 03:00; it is UTC", "snapshots.daily_at: %q is no time of day", clip(s.DailyAt))
+		k.fail(k.at(
+			"snapshots.daily_at",
+		), "write HH:MM, such as 03:00; it is UTC", "snapshots.daily_at: %q is no time of day", excerpt.Word(s.DailyAt))
 	}
 	if len(s.Trees) > maxTrees {
 		k.fail(k.at("snapshots.trees"), "", "more than %d work trees are tracked", maxTrees)
@@ -144,16 +147,17 @@ func (k *checker) snapshots(c *Config) {
 			continue
 		}
 		if info, err := os.Stat(t.Path); err == nil && !info.IsDir() {
-			k.fail(t.At, "", "%s is no folder", clip(t.Path))
+			k.fail(t.At, "", "%s is no folder", excerpt.Word(t.Path))
 		}
 		for j := range i {
 			if o := s.Trees[j].Path; overlap(o, t.Path) {
-				k.fail(t.At, "track the outer one alone", "%s and %s lie within each other", clip(o), clip(t.Path))
+				k.fail(t.At, "track the outer one alone", "%s and %s lie within each other", excerpt.Word(o),
+					excerpt.Word(t.Path))
 			}
 		}
 		for _, a := range t.Agents {
 			if a != "*" && !plainName(a) {
-				k.fail(t.At, "", "%q is no name for an agent", clip(a))
+				k.fail(t.At, "", "%q is no name for an agent", excerpt.Word(a))
 			}
 		}
 	}
@@ -202,11 +206,11 @@ func (k *checker) archive(s *SnapshotsConfig) {
 		return
 	}
 	if strings.ContainsRune(a.Folder, 0) || a.Folder == "/" {
-		k.fail(where, "name a folder of its own", "snapshots.archive.folder cannot be %q", clip(a.Folder))
+		k.fail(where, "name a folder of its own", "snapshots.archive.folder cannot be %q", excerpt.Word(a.Folder))
 	}
 	for i := range s.Trees {
 		if t := s.Trees[i].Path; t != "" && overlap(t, a.Folder) {
-			k.fail(where, "choose a folder that no agent works in", "the archive's folder %s and the work tree %s lie within each other", clip(a.Folder), clip(t))
+			k.fail(where, "choose a folder that no agent works in", "the archive's folder %s and the work tree %s lie within each other", excerpt.Word(a.Folder), excerpt.Word(t))
 		}
 	}
 }

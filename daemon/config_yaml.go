@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"go.yaml.in/yaml/v4"
 	"go.yaml.in/yaml/v4/plugin/loaderlimits"
 )
@@ -176,12 +177,13 @@ func (d *decoder) walk(n *yaml.Node, depth int) {
 		d.problem(n.Line, "", "nested deeper than %d", maxNesting)
 		return
 	case n.Kind == yaml.AliasNode:
-		d.problem(n.Line, "write the value out", "aliases such as *%s are not allowed", clip(n.Value))
+		d.problem(n.Line, "write the value out", "aliases such as *%s are not allowed", excerpt.Word(n.Value))
 		return
 	case n.Anchor != "":
-		d.problem(n.Line, "write the value out where it is used", "anchors such as &%s are not allowed", clip(n.Anchor))
+		d.problem(n.Line, "write the value out where it is used", "anchors such as &%s are not allowed",
+			excerpt.Word(n.Anchor))
 	case n.Style&yaml.TaggedStyle != 0:
-		d.problem(n.Line, "remove it", "type tags such as %s are not allowed", clip(n.Tag))
+		d.problem(n.Line, "remove it", "type tags such as %s are not allowed", excerpt.Word(n.Tag))
 	}
 	if n.Kind == yaml.MappingNode {
 		d.keys(n)
@@ -201,7 +203,9 @@ func (d *decoder) keys(n *yaml.Node) {
 		case k.ShortTag() == tagMerge:
 			d.problem(k.Line, "write the keys out", "merge keys (<<) are not allowed")
 		case seen[k.Value] > 0:
-			d.problem(k.Line, "keep one of the two", "the key %q is there twice, first in line %d", clip(k.Value), seen[k.Value])
+			d.problem(k.Line, "keep one of the two", "the key %q is there twice, first in line %d", excerpt.Word(
+				k.Value,
+			), seen[k.Value])
 		default:
 			seen[k.Value] = k.Line
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"go.yaml.in/yaml/v4"
 )
 
@@ -61,7 +62,7 @@ func (d *decoder) writeScalar(b *bytes.Buffer, n *yaml.Node) bool {
 		b.WriteString(strings.ToLower(n.Value))
 	case tagInt, tagFloat:
 		if !json.Valid([]byte(n.Value)) {
-			d.problem(n.Line, "write it as JSON does", "%q is not a number in JSON", clip(n.Value))
+			d.problem(n.Line, "write it as JSON does", "%q is not a number in JSON", excerpt.Word(n.Value))
 			return false
 		}
 		b.WriteString(n.Value)

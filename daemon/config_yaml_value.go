@@ -8,11 +8,10 @@ import (
 	"strconv"
 	"strings"
 
-	"go.yaml.in/yaml/v4"
-
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/suggest"
 	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
+	"go.yaml.in/yaml/v4"
 )
 
 // value fills v from n. path is for people, tag is the field's.
@@ -120,7 +119,7 @@ func (d *decoder) structure(n *yaml.Node, v reflect.Value, path string) {
 			} else if near := suggestWord(k.Value, names); near != "" {
 				hint = fmt.Sprintf("did you mean %q?", near)
 			}
-			d.problem(k.Line, hint, "unknown key %q", clip(k.Value))
+			d.problem(k.Line, hint, "unknown key %q", excerpt.Word(k.Value))
 			continue
 		}
 		given[k.Value] = true
@@ -190,7 +189,8 @@ func (d *decoder) scalar(n *yaml.Node, v reflect.Value, path string, tag reflect
 			return
 		}
 		if words := tag.Get("enum"); words != "" && !oneOf(words, n.Value) {
-			d.problem(n.Line, "", "%s must be one of %s, not %q", path, strings.ReplaceAll(words, ",", ", "), clip(n.Value))
+			d.problem(n.Line, "", "%s must be one of %s, not %q", path, strings.ReplaceAll(words, ",", ", "),
+				excerpt.Word(n.Value))
 			return
 		}
 		v.SetString(n.Value)
@@ -225,7 +225,8 @@ func (d *decoder) integer(n *yaml.Node, v reflect.Value, path string, tag reflec
 	}
 	i, err := strconv.ParseInt(n.Value, 10, 64)
 	if err != nil || v.OverflowInt(i) || strconv.FormatInt(i, 10) != n.Value {
-		d.problem(n.Line, "write it in decimal digits", "%s must be a whole number below 2^63, not %q", path, clip(n.Value))
+		d.problem(n.Line, "write it in decimal digits", "%s must be a whole number below 2^63, not %q", path,
+			excerpt.Word(n.Value))
 		return
 	}
 	if d.inRange(n, float64(i), path, tag) {
@@ -236,13 +237,13 @@ func (d *decoder) integer(n *yaml.Node, v reflect.Value, path string, tag reflec
 func (d *decoder) inRange(n *yaml.Node, f float64, path string, tag reflect.StructTag) bool {
 	if s, ok := tag.Lookup("min"); ok {
 		if least, _ := strconv.ParseFloat(s, 64); f < least {
-			d.problem(n.Line, "", "%s must be at least %s, not %s", path, s, clip(n.Value))
+			d.problem(n.Line, "", "%s must be at least %s, not %s", path, s, excerpt.Word(n.Value))
 			return false
 		}
 	}
 	if s, ok := tag.Lookup("max"); ok {
 		if most, _ := strconv.ParseFloat(s, 64); f > most {
-			d.problem(n.Line, "", "%s must be at most %s, not %s", path, s, clip(n.Value))
+			d.problem(n.Line, "", "%s must be at most %s, not %s", path, s, excerpt.Word(n.Value))
 			return false
 		}
 	}
@@ -257,9 +258,6 @@ func oneOf(words, word string) bool {
 	}
 	return false
 }
-
-// clip shortens what is quoted in a message.
-func clip(s string) string { return excerpt.Of(s, 64) }
 
 // suggestWord returns the known word that a typing error most likely meant, or "".
 func suggestWord(word string, known []string) string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -205,7 +206,7 @@ func (c *tenantCredentials) keep(source string, value holdfast.Secret) {
 	now := append(slices.Clone(was), holdfast.NewSecret(text))
 	c.known[source] = now[max(0, len(now)-keptValues):]
 	var lists [][]holdfast.Secret
-	for _, source := range sortedKeys(c.known) {
+	for _, source := range slices.Sorted(maps.Keys(c.known)) {
 		for _, v := range c.known[source] {
 			lists = append(lists, egress.Told(v.Reveal()))
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
@@ -177,7 +178,7 @@ func (s *egressSite) addresses(ctx context.Context, d *domain.Domain, h domain.H
 	defer cancel()
 	found, err := (&net.Resolver{PreferGo: true}).LookupNetIP(ctx, "ip", h.String()+".")
 	if err != nil {
-		return []api.EgressAddress{{Why: "the name cannot be resolved: " + clip(err.Error())}}
+		return []api.EgressAddress{{Why: "the name cannot be resolved: " + excerpt.Word(err.Error())}}
 	}
 	for _, a := range found {
 		out = append(out, api.EgressAddress{Address: a.Unmap().String(), Why: classWhy(domain.Class(a))})

@@ -3,13 +3,14 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
-
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/code"
@@ -100,7 +101,7 @@ func ranCode(x *api.Executed) code.Answer {
 			files[name] = string(text)
 		}
 	}
-	for _, name := range sortedKeys(files) {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
 		fmt.Fprintf(&b, "\n[file %s]\n%s", name, files[name])
 	}
 	s := map[string]any{"exit_code": d.ExitCode, "state": d.State, "stdout": d.Stdout, "stderr": d.Stderr, "files": files, "wall_seconds": time.Duration(d.WallTime).Seconds(),

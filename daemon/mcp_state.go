@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 )
 
 // states is how the MCP servers are that clients are connected to. The zero
@@ -42,7 +43,7 @@ func (x *serverState) set(state string, why error) {
 	defer x.of.mu.Unlock()
 	x.state, x.why = state, ""
 	if why != nil {
-		x.why = clip(why.Error())
+		x.why = excerpt.Word(why.Error())
 	}
 }
 

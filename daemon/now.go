@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/policy/health"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -105,7 +106,9 @@ func ofTenant(r health.Report, tenant string) (health.Report, error) {
 	}
 	one, there := r.Of(tenant)
 	if !there {
-		return r, &holdfast.Error{Kind: holdfast.KindNotFound, Why: "nothing is recorded of tenant " + clip(tenant), Hint: "`holdfast report daily` names those of whom there is something"}
+		return r, &holdfast.Error{Kind: holdfast.KindNotFound, Why: "nothing is recorded of tenant " + excerpt.Word(
+			tenant,
+		), Hint: "`holdfast report daily` names those of whom there is something"}
 	}
 	return one, nil
 }

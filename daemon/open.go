@@ -23,6 +23,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
 	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
@@ -296,7 +297,7 @@ func (d *Daemon) disabled() string {
 	if latch.Enabled(d.opt.Enabled, d.opt.EnabledSet) {
 		return ""
 	}
-	return fmt.Sprintf("HOLDFAST_ENABLED is %q", clip(d.opt.Enabled))
+	return fmt.Sprintf("HOLDFAST_ENABLED is %q", excerpt.Word(d.opt.Enabled))
 }
 
 // recover closes what a crash left open, and records the requests that a
@@ -415,7 +416,7 @@ func (d *Daemon) Close() error {
 // person names the user of this process.
 func person() string {
 	if u := os.Getenv("USER"); u != "" {
-		return clip(u)
+		return excerpt.Word(u)
 	}
 	return "uid " + strconv.Itoa(os.Getuid())
 }

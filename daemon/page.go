@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/console"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
@@ -43,7 +44,7 @@ func (d *Daemon) listenPages(linger bool) (net.Listener, error) {
 	d.log.Warn("the pages are not served", "address", addr, "err", err)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.page.off = fmt.Sprintf("the pages are not served on %s: %s", addr, clip(err.Error()))
+	d.page.off = fmt.Sprintf("the pages are not served on %s: %s", addr, excerpt.Word(err.Error()))
 	return nil, nil
 }
 

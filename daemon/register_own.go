@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -31,9 +32,9 @@ func ownSecrets(m *redact.Memory, c *Config) []holdfast.Secret {
 			add(s.Reveal())
 		}
 	}
-	for _, server := range sortedKeys(c.MCP.Servers) {
+	for _, server := range slices.Sorted(maps.Keys(c.MCP.Servers)) {
 		headers := c.MCP.Servers[server].Headers
-		for _, name := range sortedKeys(headers) {
+		for _, name := range slices.Sorted(maps.Keys(headers)) {
 			if s, err := headers[name].value(name); err == nil && mayBeSecret(name) {
 				add(credential(s.Reveal()))
 			}
@@ -47,7 +48,7 @@ func ownSecrets(m *redact.Memory, c *Config) []holdfast.Secret {
 			add(credential(v.Reveal()))
 		}
 	}
-	for _, name := range sortedKeys(c.Alerts.Channels) {
+	for _, name := range slices.Sorted(maps.Keys(c.Alerts.Channels)) {
 		if ch := c.Alerts.Channels[name]; ch.Command == nil {
 			if v, err := new(tenantCredentials).value(context.Background(), ch.source()); err == nil {
 				for _, secret := range notify.Secrets(v) {
@@ -56,7 +57,7 @@ func ownSecrets(m *redact.Memory, c *Config) []holdfast.Secret {
 			}
 		}
 	}
-	for _, name := range sortedKeys(c.Telemetry.Headers) {
+	for _, name := range slices.Sorted(maps.Keys(c.Telemetry.Headers)) {
 		if mayBeSecret(name) {
 			add(credential(c.Telemetry.Headers[name].Reveal()))
 		}
@@ -68,9 +69,9 @@ func ownSecrets(m *redact.Memory, c *Config) []holdfast.Secret {
 // configuration itself.
 func ownSources(c *Config) []string {
 	out := []string{"webhook", c.Review.Webhook.SecretFile, c.Review.Webhook.SecretEnv}
-	for _, server := range sortedKeys(c.MCP.Servers) {
+	for _, server := range slices.Sorted(maps.Keys(c.MCP.Servers)) {
 		headers := c.MCP.Servers[server].Headers
-		for _, name := range sortedKeys(headers) {
+		for _, name := range slices.Sorted(maps.Keys(headers)) {
 			out = append(out, server, name, headers[name].File, headers[name].Env)
 		}
 	}
@@ -79,12 +80,12 @@ func ownSources(c *Config) []string {
 			out = append(out, "egress", s.text())
 		}
 	}
-	for _, name := range sortedKeys(c.Alerts.Channels) {
+	for _, name := range slices.Sorted(maps.Keys(c.Alerts.Channels)) {
 		if ch := c.Alerts.Channels[name]; ch.Command == nil {
 			out = append(out, "alerts", ch.source())
 		}
 	}
-	for _, name := range sortedKeys(c.Telemetry.Headers) {
+	for _, name := range slices.Sorted(maps.Keys(c.Telemetry.Headers)) {
 		out = append(out, "telemetry", name)
 	}
 	return out

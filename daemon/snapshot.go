@@ -272,7 +272,7 @@ func (s *snapshots) take(ctx context.Context, m snapshot.Manifest) (taken *snaps
 	if err != nil {
 		return nil, err
 	}
-	m.Note, m.Who = s.d.maskText(clip(m.Note)), clip(m.Who)
+	m.Note, m.Who = s.d.maskText(excerpt.Word(m.Note)), excerpt.Word(m.Who)
 	if m.Ledger, err = s.position(ctx); err != nil {
 		return nil, err
 	}
@@ -295,7 +295,9 @@ func (s *snapshots) take(ctx context.Context, m snapshot.Manifest) (taken *snaps
 func (s *snapshots) tidied(k *snapshot.Keeper) {
 	for _, path := range k.Unfinished() {
 		s.d.log.Warn("a version was cut off by a crash, and what it left was cleared away", "tree", path)
-		if err := s.d.Kernel.Record(kernel.Event{Tenant: holdfast.Local, Name: eventCutOff, Who: keeperAgent, Subject: clip(path)}); err != nil {
+		if err := s.d.Kernel.Record(
+			kernel.Event{Tenant: holdfast.Local, Name: eventCutOff, Who: keeperAgent, Subject: excerpt.Word(path)},
+		); err != nil {
 			s.d.log.Error("a version that was cut off could not be recorded", "err", err)
 		}
 	}

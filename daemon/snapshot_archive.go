@@ -13,8 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
@@ -22,6 +20,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/store/sqlite"
 	"github.com/holdfast-dev/holdfast/internal/worktree/snapshot"
 	"github.com/holdfast-dev/holdfast/ledger"
+	"golang.org/x/sys/unix"
 )
 
 // archived is what came of one archive, as people and the ledger are told.
@@ -84,7 +83,8 @@ func (s *snapshots) archive(ctx context.Context, who, id, why string) (a *archiv
 	case len(conf.Verify) > 0:
 		a.Verified = givenBack
 	}
-	err = s.d.keep(ctx, ownAct{boundary: snapshotArchive, event: eventArchived, who: clip(who), payload: map[string]any{"snapshot": m.ID, "to": a.To, "why": why},
+	err = s.d.keep(ctx, ownAct{boundary: snapshotArchive,
+		event: eventArchived, who: excerpt.Word(who), payload: map[string]any{"snapshot": m.ID, "to": a.To, "why": why},
 		do: func(ctx context.Context) (string, map[string]any, error) {
 			if !s.archiving.TryLock() {
 				return "", nil, &holdfast.Error{Kind: holdfast.KindConflict, Why: "an archive is being written", Hint: "wait for it; `holdfast ledger tail --events` shows when it is done"}
@@ -120,7 +120,7 @@ func (a *archived) data(m *snapshot.Manifest, err error) map[string]any {
 		data["said"] = excerpt.Of(a.Said, 512)
 	}
 	if err != nil {
-		data["error"] = clip(err.Error())
+		data["error"] = excerpt.Word(err.Error())
 		return data
 	}
 	data["sha256"], data["bytes"], data["verified"] = a.SHA256, a.Bytes, a.Verified
@@ -270,7 +270,8 @@ func (s *snapshots) found(ctx context.Context, f *snapshot.Folder, a *archived, 
 		err = errors.New("it is of another snapshot")
 	}
 	if err != nil {
-		return false, &holdfast.Error{Kind: holdfast.KindConflict, Why: a.Path + " is there and is not the archive of this snapshot: " + clip(err.Error()),
+		return false, &holdfast.Error{Kind: holdfast.KindConflict,
+			Why:  a.Path + " is there and is not the archive of this snapshot: " + excerpt.Word(err.Error()),
 			Hint: "look at it and move it away, then archive again", Err: err}
 	}
 	a.SHA256, a.Bytes, a.Found = r.SHA256, r.Bytes, true

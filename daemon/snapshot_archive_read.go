@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
 	"github.com/holdfast-dev/holdfast/internal/store/sqlite"
 	"github.com/holdfast-dev/holdfast/internal/worktree/snapshot"
@@ -68,7 +69,7 @@ func readArchive(ctx context.Context, r io.Reader, scratch string, key *ledger.V
 		}
 	}
 	if key.String() != u.LedgerKey {
-		return nil, &holdfast.Error{Kind: holdfast.KindConflict, Rule: "archive/key", Why: "the archive is of another ledger: it names the key " + clip(u.LedgerKey), Hint: "was it written by another Holdfast?"}
+		return nil, &holdfast.Error{Kind: holdfast.KindConflict, Rule: "archive/key", Why: "the archive is of another ledger: it names the key " + excerpt.Word(u.LedgerKey), Hint: "was it written by another Holdfast?"}
 	}
 	out.Leaves, err = verifyCopy(ctx, u, key)
 	return out, err
@@ -79,7 +80,8 @@ func readArchive(ctx context.Context, r io.Reader, scratch string, key *ledger.V
 func verifyCopy(ctx context.Context, u *snapshot.Unpacked, key *ledger.Verifier) (leaves int64, err error) {
 	s, err := sqlite.Open(ctx, sqlite.Options{Path: u.Store, ReadOnly: true})
 	if err != nil {
-		return 0, &holdfast.Error{Kind: holdfast.KindConflict, Rule: "archive/damaged", Why: "the store in the archive does not open: " + clip(err.Error()), Err: err}
+		return 0, &holdfast.Error{Kind: holdfast.KindConflict, Rule: "archive/damaged",
+			Why: "the store in the archive does not open: " + excerpt.Word(err.Error()), Err: err}
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	faults, err := s.Structure(ctx)

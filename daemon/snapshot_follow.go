@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/worktree/snapshot"
 )
 
@@ -244,7 +245,7 @@ func (s *snapshots) message(ctx context.Context, a kernel.Acting) (snapshot.Mess
 func (s *snapshots) Before(ctx context.Context, a kernel.Acting) (func(context.Context, bool) (string, error), error) {
 	trees := s.d.config().Snapshots.of(a.Agent)
 	if len(trees) == 0 {
-		return nil, fmt.Errorf("no work tree of %s is tracked", clip(a.Agent))
+		return nil, fmt.Errorf("no work tree of %s is tracked", excerpt.Word(a.Agent))
 	}
 	k, err := s.hand()
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/worktree/snapshot"
@@ -49,7 +50,9 @@ func (s *snapshots) version(ctx context.Context, id, tree string) ([]goBack, err
 		}
 	}
 	if len(out) == 0 {
-		return nil, &holdfast.Error{Kind: holdfast.KindNotFound, Why: fmt.Sprintf("the snapshot %s does not hold %q", m.ID, clip(tree)), Hint: "`holdfast snapshot show " + m.ID + "` lists its trees"}
+		return nil, &holdfast.Error{Kind: holdfast.KindNotFound, Why: fmt.Sprintf(
+			"the snapshot %s does not hold %q", m.ID, excerpt.Word(tree),
+		), Hint: "`holdfast snapshot show " + m.ID + "` lists its trees"}
 	}
 	return out, nil
 }
@@ -70,7 +73,8 @@ func (s *snapshots) before(ctx context.Context, crossing, tree string) ([]goBack
 	err := s.d.store.View(ctx, func(tx kernel.Tx) error {
 		list, err := tx.Crossing(holdfast.Local, crossing)
 		if errors.Is(err, kernel.ErrNotFound) || err == nil && len(list) == 0 {
-			return &holdfast.Error{Kind: holdfast.KindNotFound, Why: fmt.Sprintf("there is no crossing %q", clip(crossing)), Hint: "`holdfast ledger tail` lists them"}
+			return &holdfast.Error{Kind: holdfast.KindNotFound, Why: fmt.Sprintf("there is no crossing %q",
+				excerpt.Word(crossing)), Hint: "`holdfast ledger tail` lists them"}
 		}
 		if err == nil {
 			seq = list[0].Place.Seq
@@ -301,7 +305,8 @@ func (s *snapshots) recordBefore(m *snapshot.Manifest) error {
 func (s *snapshots) recordAfter(r *snapshot.Rolled, who string) error {
 	at, err := s.position(context.Background())
 	if err == nil {
-		err = s.d.Kernel.Record(kernel.Event{Tenant: holdfast.Local, Crossing: r.Before.ID, Name: eventBack, Who: who, Subject: clip(r.Tree),
+		err = s.d.Kernel.Record(kernel.Event{Tenant: holdfast.Local,
+			Crossing: r.Before.ID, Name: eventBack, Who: who, Subject: excerpt.Word(r.Tree),
 			Data: map[string]any{"tree": r.Tree, "commit": r.After.Commit, "content": r.After.Content, "from": r.After.From, "ledger": at.Size}})
 	}
 	if err != nil {
@@ -312,7 +317,7 @@ func (s *snapshots) recordAfter(r *snapshot.Rolled, who string) error {
 
 func rolledData(r *snapshot.Rolled, data map[string]any, err error) map[string]any {
 	if data["done"] = err == nil; err != nil {
-		data["error"] = clip(err.Error())
+		data["error"] = excerpt.Word(err.Error())
 	}
 	if r != nil {
 		data["removed"], data["written"] = r.Removed, r.Written

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
 	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 )
@@ -75,7 +76,7 @@ func FindState(flag string, lookup func(string) (string, bool)) (string, error) 
 		if !filepath.IsAbs(v) {
 			// In another directory it would name another state, in which nobody halted.
 			return "", usage.HintErrorf(
-				"make it absolute; --state may be relative", "HOLDFAST_STATE is the relative path %q", clip(v),
+				"make it absolute; --state may be relative", "HOLDFAST_STATE is the relative path %q", excerpt.Word(v),
 			)
 		}
 		return absolute("HOLDFAST_STATE", v)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
@@ -38,7 +39,7 @@ func (w *watching) unanswered(f *waitingFinding, err error) {
 		what = "what was to be done about it"
 	}
 	text, _ := usage.Explain(err)
-	why := w.d.maskText(what + " could not be carried out (" + clip(text) + ")")
+	why := w.d.maskText(what + " could not be carried out (" + excerpt.Word(text) + ")")
 	w.mu.Lock()
 	w.failed = why
 	w.mu.Unlock()
@@ -89,7 +90,7 @@ func (w *watching) start(ctx context.Context) (end func()) {
 	go func() {
 		defer close(ended)
 		if err := w.d.guarded(func() { w.run(ctx) }); err != nil {
-			w.halt("the watch has failed: " + clip(err.Error()))
+			w.halt("the watch has failed: " + excerpt.Word(err.Error()))
 		}
 	}()
 	return func() {

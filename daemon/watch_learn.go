@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -230,7 +231,7 @@ func (w *watching) learning(err error) {
 	defer w.mu.Unlock()
 	w.learned, w.unread = err == nil, ""
 	if err != nil {
-		w.unread = clip(w.d.maskText(err.Error()))
+		w.unread = excerpt.Word(w.d.maskText(err.Error()))
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/durable"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 )
@@ -149,7 +150,7 @@ func (h *webhook) failed(err error) {
 	if h.why == "" {
 		h.since = time.Now()
 	}
-	h.why = clip(err.Error())
+	h.why = excerpt.Word(err.Error())
 }
 
 // trouble is what status says of it, or "".
