@@ -90,7 +90,7 @@ var homes = map[string]struct {
 	"github.com/elastic/go-seccomp-bpf":      {[]string{"internal/sandbox/process"}, "the names of system calls are a wall's"},
 	"golang.org/x/net/idna":                  {[]string{"internal/policy/domain"}, "a host is made canonical in one place (D22)"},
 	"golang.org/x/net/publicsuffix":          {[]string{"internal/policy/domain"}, "what a wildcard covers is decided in one place"},
-	"os/exec":                                {[]string{"internal/frontend/mcp/server", "internal/feature/judge", "internal/worktree/snapshot", "internal/sandbox/process", "internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/heir", "internal/sandbox/sandboxtest", "internal/leaf/syncwatch", "internal/cli/inflighttest", "daemon", "cmd/holdfast"}, "starting a process is a hand's work"},
+	"os/exec":                                {[]string{"internal/frontend/egress/credential", "internal/frontend/mcp/server", "internal/feature/judge", "internal/worktree/snapshot", "internal/sandbox/process", "internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/heir", "internal/sandbox/sandboxtest", "internal/leaf/syncwatch", "internal/cli/inflighttest", "daemon", "cmd/holdfast"}, "starting a process is a hand's work"},
 }
 
 // impure are the packages that do I/O; TestPureLayers looks for goroutines and clocks.
@@ -102,6 +102,7 @@ var mayDoIO = map[string]string{
 	"internal/leaf/configpath": "finds the configuration's file",
 	"internal/leaf/durable":    "writes files that survive a power cut",
 	"internal/leaf/guard":      "reads the files that govern",
+	"internal/leaf/testfile":   "writes files for tests",
 	"internal/leaf/syncwatch":  "watches a process for tests",
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/credential"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
@@ -33,7 +34,7 @@ const (
 type alerts struct {
 	d       *Daemon
 	queue   *notify.Queue
-	values  tenantCredentials
+	values  credential.Reader
 	visible time.Duration // channelVisible but in tests
 	look    time.Duration // channelLook likewise
 
@@ -232,26 +233,12 @@ func (a *alerts) send(ctx context.Context, name string, m notify.Message) error 
 	if !ok {
 		return &notify.Failure{Why: "it is configured no more"}
 	}
-	ch, err := a.values.channel(ctx, c)
+	ch, err := openChannel(ctx, &a.values, c)
 	if err != nil {
 		why, _ := usage.Explain(err)
 		return &notify.Failure{Why: why}
 	}
 	return ch.Send(ctx, m)
-}
-
-// channel opens a channel. The error names the place of the address, and never
-// the address.
-func (c *tenantCredentials) channel(ctx context.Context, of ChannelConfig) (*notify.Channel, error) {
-	address, err := c.value(ctx, of.source())
-	if err != nil {
-		return nil, err
-	}
-	ch, err := notify.Open(notify.Kind(of.Kind), address)
-	if err != nil {
-		return nil, usage.HintErrorf("doc/alerts.md shows one of each service", "%s: %v", sourceNamed(of.source()), err)
-	}
-	return ch, nil
 }
 
 // done records how a try ended: each alert that was told, and of those that were

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/credential"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/observe/notify"
@@ -75,7 +76,7 @@ func (a *alerts) testOne(ctx context.Context, name string, c ChannelConfig) api.
 	t := api.AlertTried{Channel: name, Kind: c.Kind}
 	m := notify.Message{ID: notify.NewID(), At: start.UTC(), Runtime: a.d.runtime, Severity: watch.Low.String(), Condition: "test", Test: true,
 		Title: "TEST: nothing is wrong", Text: "This is a test of the channel " + name + ", sent by a person.\n" + start.UTC().Format("2006-01-02 15:04:05 MST")}
-	ch, err := a.values.channel(ctx, c)
+	ch, err := openChannel(ctx, &a.values, c)
 	if err == nil {
 		t.Service = ch.Service()
 		err = ch.Send(ctx, m)
@@ -98,11 +99,11 @@ func AlertTroubles(ctx context.Context, l *Loaded, ask bool) []string {
 		return nil
 	}
 	out := c.Fallen()
-	ctx, cancel := context.WithTimeout(ctx, credentialTime)
+	ctx, cancel := context.WithTimeout(ctx, credential.CommandTimeout)
 	defer cancel()
 	for _, name := range slices.Sorted(maps.Keys(c.Channels)) {
 		if of := c.Channels[name]; of.Command == nil || ask {
-			if _, err := new(tenantCredentials).channel(ctx, of); err != nil {
+			if _, err := openChannel(ctx, new(credential.Reader), of); err != nil {
 				why, _ := usage.Explain(err)
 				out = append(out, "the channel "+name+" cannot be used: "+why)
 			}
@@ -113,3 +114,19 @@ func AlertTroubles(ctx context.Context, l *Loaded, ask bool) []string {
 
 // AlertChannels are the channels of l, which nothing was sent through.
 func AlertChannels(l *Loaded) []api.AlertChannel { return l.Config.Alerts.listed() }
+
+// channel opens a channel. The error names the place of the address, and never
+// the address.
+func openChannel(ctx context.Context, values *credential.Reader, of ChannelConfig) (*notify.Channel, error) {
+	address, err := values.Value(ctx, of.source())
+	if err != nil {
+		return nil, err
+	}
+	ch, err := notify.Open(notify.Kind(of.Kind), address)
+	if err != nil {
+		return nil, usage.HintErrorf(
+			"doc/alerts.md shows one of each service", "%s: %v", credential.DescribeSource(of.source()), err,
+		)
+	}
+	return ch, nil
+}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/credential"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
@@ -93,6 +94,11 @@ type SourceConfig struct {
 	Env     string   `yaml:"env" doc:"the environment variable of the daemon that holds the value"`
 	Command []string `yaml:"command" doc:"program and arguments that prints the value within 5s; asked again after a minute"`
 	At      string   `yaml:"-"`
+}
+
+// text returns the source as a row of the allowlist carries it.
+func (s *SourceConfig) text() string {
+	return credential.Source{File: s.File, Env: s.Env, Command: s.Command}.Text()
 }
 
 // egress judges the listeners and the allowlist.

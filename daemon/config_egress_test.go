@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testfile"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 	"github.com/holdfast-dev/holdfast/internal/redact"
@@ -259,7 +260,7 @@ func TestEgress_Config_sizes(t *testing.T) {
 
 // A file with a credential that others can read is refused.
 func TestEgress_Config_credentialFileIsPrivate(t *testing.T) {
-	dir := write(t, map[string]string{"holdfast.yaml": "version: 1\negress: {domains: {a.example.com: {credential: {header: Authorization, file: key}}}}\n", "key": "of-the-service\n"})
+	dir := testfile.Write(t, map[string]string{"holdfast.yaml": "version: 1\negress: {domains: {a.example.com: {credential: {header: Authorization, file: key}}}}\n", "key": "of-the-service\n"})
 	at := filepath.Join(dir, "holdfast.yaml")
 	if _, err := Load(at); err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/leaf/testfile"
 	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 )
 
@@ -60,7 +61,7 @@ func TestMistakesInFacts(t *testing.T) {
 // TestFactsBecomePolicy: a file that is not there yet is no mistake, and one that
 // others can write is refused, when it is loaded and whenever it is read.
 func TestFactsBecomePolicy(t *testing.T) {
-	dir := write(t, map[string]string{"holdfast.yaml": factsText})
+	dir := testfile.Write(t, map[string]string{"holdfast.yaml": factsText})
 	l, err := Load(filepath.Join(dir, "holdfast.yaml"))
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/leaf/testfile"
 )
 
 func TestD49_WhoCanWrite(t *testing.T) {
@@ -72,7 +74,7 @@ func TestD49_WhoCanWrite(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			dir := write(t, map[string]string{"holdfast.yaml": good, "r/rules.yaml": rulesFile})
+			dir := testfile.Write(t, map[string]string{"holdfast.yaml": good, "r/rules.yaml": rulesFile})
 			path := at(dir, "holdfast.yaml")
 			if _, err := Load(path); err != nil {
 				t.Fatalf("before: %v", err)
@@ -88,7 +90,7 @@ func TestD49_WhoCanWrite(t *testing.T) {
 }
 
 func TestD49_NeverFromAWorkTree(t *testing.T) {
-	dir := write(t, map[string]string{"tree/sub/holdfast.yaml": "version: 1\n", "out/holdfast.yaml": "version: 1\n",
+	dir := testfile.Write(t, map[string]string{"tree/sub/holdfast.yaml": "version: 1\n", "out/holdfast.yaml": "version: 1\n",
 		"out/rules.yaml": "version: 1\nrules: {files: [../tree/sub/rules.yaml]}\n", "tree/sub/rules.yaml": rulesFile})
 	tree := filepath.Join(dir, "tree")
 	links := map[string]string{"link.yaml": "tree/sub/holdfast.yaml", "tree2": "tree", "out/dir": "../tree/sub", "tree/sub/away.yaml": "../../out/holdfast.yaml"}

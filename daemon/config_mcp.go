@@ -3,12 +3,12 @@ package daemon
 import (
 	"maps"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/credential"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
@@ -135,16 +135,12 @@ func (h HeaderConfig) value(name string) (holdfast.Secret, error) {
 		first, _, _ := strings.Cut(string(b), "\n")
 		text, from = strings.TrimSuffix(first, "\r"), h.File
 	}
-	if text == "" || !headerValue().MatchString(text) {
+	if text == "" || !credential.HeaderValue().MatchString(text) {
 		return holdfast.Secret{}, usage.HintErrorf(
 			"put the header's value there, in one line", "the header %s: %s does not hold a header's value", name, from,
 		)
 	}
 	return holdfast.NewSecret(text), nil
-}
-
-func headerValue() *regexp.Regexp {
-	return regexp.MustCompile(`^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$`)
 }
 
 // wait is how long a call is kept waiting for a person.

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/leaf/testfile"
 )
 
 // What is wrong with a server is named with its line, and no value of a header
@@ -35,7 +37,7 @@ func TestServersInTheConfiguration(t *testing.T) {
 		"      url: https://e.example\n      headers:\n        A: {file: open}\n":                                      "others can read",
 		"      url: https://e.example\n      headers:\n        A: {file: tok}\n        B: {env: X}\n      cwd: here\n": "env and cwd belong to a command",
 	} {
-		dir := write(t, map[string]string{"holdfast.yaml": head + text, "open": "v\n", "tok": "v\n"})
+		dir := testfile.Write(t, map[string]string{"holdfast.yaml": head + text, "open": "v\n", "tok": "v\n"})
 		if err := os.Chmod(filepath.Join(dir, "open"), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -54,7 +56,8 @@ func TestServersInTheConfiguration(t *testing.T) {
 
 // A header's value is read where the configuration says, and never printed.
 func TestHeaderValues(t *testing.T) {
-	dir := write(t, map[string]string{"good": "Bearer abc\nmore", "empty": "\n", "ctl": "a\x01b", "cr": "abc\r\n"})
+	dir := testfile.Write(t,
+		map[string]string{"good": "Bearer abc\nmore", "empty": "\n", "ctl": "a\x01b", "cr": "abc\r\n"})
 	t.Setenv("HOLDFAST_TEST_HEADER", "v w")
 	for _, c := range []struct {
 		h          HeaderConfig

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/leaf/testfile"
 )
 
 // TestReloadNamesWhatWaitsForAStart: what a running daemon does not take up is
@@ -14,7 +16,7 @@ import (
 // it is taken back.
 func TestReloadNamesWhatWaitsForAStart(t *testing.T) {
 	const issuer = "identity: {issuers: [{name: 'https://a.example', audience: x, jwks_file: keys.json}]}\n"
-	dir := write(t, map[string]string{"holdfast.yaml": quiet + issuer, "keys.json": `{"keys":[]}`})
+	dir := testfile.Write(t, map[string]string{"holdfast.yaml": quiet + issuer, "keys.json": `{"keys":[]}`})
 	path := filepath.Join(dir, "holdfast.yaml")
 	var log lines
 	d, err := Open(t.Context(), Options{State: filepath.Join(dir, "s"), Config: path, Log: slog.New(slog.NewTextHandler(&log, nil)), EnabledSet: false})

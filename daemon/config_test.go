@@ -14,23 +14,11 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testfile"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v4"
 )
-
-// write puts files into a new directory and returns it.
-func write(t testing.TB, files map[string]string) string {
-	t.Helper()
-	dir := t.TempDir()
-	for name, text := range files {
-		p := filepath.Join(dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(p), 0o755), os.WriteFile(p, []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
-}
 
 // load loads text as holdfast.yaml, with further files beside it.
 func load(t testing.TB, text string, more ...string) (*Loaded, error) {
@@ -39,7 +27,7 @@ func load(t testing.TB, text string, more ...string) (*Loaded, error) {
 	for i := 0; i < len(more); i += 2 {
 		files[more[i]] = more[i+1]
 	}
-	return Load(filepath.Join(write(t, files), "holdfast.yaml"))
+	return Load(filepath.Join(testfile.Write(t, files), "holdfast.yaml"))
 }
 
 func TestWithoutAFile(t *testing.T) {
@@ -466,7 +454,7 @@ func TestHashFollowsEveryFile(t *testing.T) {
 	base := map[string]string{"holdfast.yaml": "version: 1\nrules: {files: [rules.yaml]}\nboundaries: [{boundary: a/b, risk: LOW, schema_file: s.json}]\n",
 		"rules.yaml": rulesFile, "s.json": "{}"}
 	hash := func(files map[string]string) string {
-		l, err := Load(filepath.Join(write(t, files), "holdfast.yaml"))
+		l, err := Load(filepath.Join(testfile.Write(t, files), "holdfast.yaml"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -550,7 +538,7 @@ func TestConfigFields(t *testing.T) {
 }
 
 func TestFindConfig(t *testing.T) {
-	dir := write(t, map[string]string{"x/holdfast/holdfast.yaml": "", "h/.config/holdfast/holdfast.yaml": ""})
+	dir := testfile.Write(t, map[string]string{"x/holdfast/holdfast.yaml": "", "h/.config/holdfast/holdfast.yaml": ""})
 	x, h := filepath.Join(dir, "x"), filepath.Join(dir, "h")
 	wd, _ := os.Getwd()
 	cases := []struct {

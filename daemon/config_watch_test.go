@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/leaf/testfile"
 )
 
 // lines counts what was logged.
@@ -33,7 +35,8 @@ func (l *lines) count(s string) int {
 
 func TestWatch(t *testing.T) {
 	t.Parallel()
-	dir := write(t, map[string]string{"holdfast.yaml": "version: 1\nrules: {files: [rules.yaml]}\n", "rules.yaml": rulesFile})
+	dir := testfile.Write(t,
+		map[string]string{"holdfast.yaml": "version: 1\nrules: {files: [rules.yaml]}\n", "rules.yaml": rulesFile})
 	path := filepath.Join(dir, "holdfast.yaml")
 	first, err := Load(path)
 	if err != nil {
@@ -122,7 +125,7 @@ func TestWatchWithoutAFile(t *testing.T) {
 // A file that is named before it exists is found when it comes, wherever.
 func TestWatchFindsWhatWasMissing(t *testing.T) {
 	t.Parallel()
-	dir := write(t, map[string]string{"c/holdfast.yaml": "version: 1\n", "r/rules.yaml.off": rulesFile})
+	dir := testfile.Write(t, map[string]string{"c/holdfast.yaml": "version: 1\n", "r/rules.yaml.off": rulesFile})
 	first, err := Load(filepath.Join(dir, "c/holdfast.yaml"))
 	if err != nil {
 		t.Fatal(err)

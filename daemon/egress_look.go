@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/credential"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
@@ -24,7 +25,8 @@ import (
 
 // status is how the proxy is; nil where nothing is listed and nothing listens.
 func (s *egressSite) status(ctx context.Context) *api.EgressStatus {
-	out := &api.EgressStatus{Domains: len(s.table().Domains()), Runs: int(s.runs.Load()), Missing: s.values.missing(ctx, s.table(), false)}
+	out := &api.EgressStatus{Domains: len(s.table().Domains()),
+		Runs: int(s.runs.Load()), Missing: listMissing(ctx, &s.values, s.table(), false)}
 	for _, l := range s.doors() {
 		out.Listeners = append(out.Listeners, api.EgressListener{Address: l.address, Agent: l.of.Agent, Kind: l.of.Kind})
 	}
@@ -147,8 +149,8 @@ func (s *egressSite) describe(ctx context.Context, out *api.EgressAnswer, d *dom
 	out.Row, out.Source, out.Type, out.Risk = d.Name, d.Source, d.Type, d.RiskOf(method)
 	out.Inspect, out.Request, out.Response = string(d.Inspect), string(d.Request), string(d.Response)
 	if c := d.Credential; c != nil {
-		out.Credential = &api.EgressCredential{Header: c.Header, From: sourceNamed(c.Source)}
-		if _, err := s.values.read(ctx, d); err != nil {
+		out.Credential = &api.EgressCredential{Header: c.Header, From: credential.DescribeSource(c.Source)}
+		if _, err := s.values.Read(ctx, d); err != nil {
 			out.Credential.Why, _ = usage.Explain(err)
 		} else {
 			out.Credential.Present = true

@@ -7,13 +7,10 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/credential"
 	"github.com/holdfast-dev/holdfast/internal/observe/notify"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 )
-
-// leastOwn is the shortest value of a header that is registered by itself, in
-// bytes: a shorter one is a version or a name rather than a secret.
-const leastOwn = 8
 
 // ownSecrets are the secrets that the configuration names for Holdfast's own
 // use, copied into m: the webhook's, the values of MCP servers' headers and of
@@ -23,7 +20,8 @@ const leastOwn = 8
 func ownSecrets(m *redact.Memory, c *Config) []holdfast.Secret {
 	var out []holdfast.Secret
 	add := func(text string) {
-		if len(text) >= leastOwn && !slices.ContainsFunc(out, func(s holdfast.Secret) bool { return s.Reveal() == text }) {
+		if len(text) >= credential.MinSecret &&
+			!slices.ContainsFunc(out, func(s holdfast.Secret) bool { return s.Reveal() == text }) {
 			out = append(out, m.Secret([]byte(text)))
 		}
 	}
@@ -36,7 +34,7 @@ func ownSecrets(m *redact.Memory, c *Config) []holdfast.Secret {
 		headers := c.MCP.Servers[server].Headers
 		for _, name := range slices.Sorted(maps.Keys(headers)) {
 			if s, err := headers[name].value(name); err == nil && mayBeSecret(name) {
-				add(credential(s.Reveal()))
+				add(credential.StripScheme(s.Reveal()))
 			}
 		}
 	}
@@ -44,13 +42,13 @@ func ownSecrets(m *redact.Memory, c *Config) []holdfast.Secret {
 		if s.Command != nil {
 			continue // it runs when it is needed; the proxy's own engines learn of it then
 		}
-		if v, err := new(tenantCredentials).value(context.Background(), s.text()); err == nil {
-			add(credential(v.Reveal()))
+		if v, err := new(credential.Reader).Value(context.Background(), s.text()); err == nil {
+			add(credential.StripScheme(v.Reveal()))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Alerts.Channels)) {
 		if ch := c.Alerts.Channels[name]; ch.Command == nil {
-			if v, err := new(tenantCredentials).value(context.Background(), ch.source()); err == nil {
+			if v, err := new(credential.Reader).Value(context.Background(), ch.source()); err == nil {
 				for _, secret := range notify.Secrets(v) {
 					add(secret)
 				}
@@ -59,7 +57,7 @@ func ownSecrets(m *redact.Memory, c *Config) []holdfast.Secret {
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Telemetry.Headers)) {
 		if mayBeSecret(name) {
-			add(credential(c.Telemetry.Headers[name].Reveal()))
+			add(credential.StripScheme(c.Telemetry.Headers[name].Reveal()))
 		}
 	}
 	return out
@@ -99,17 +97,4 @@ func mayBeSecret(header string) bool {
 		return false
 	}
 	return true
-}
-
-// credential is a header's value without the scheme before it (RFC 9110 section
-// 11.4).
-func credential(value string) string {
-	scheme, rest, ok := strings.Cut(value, " ")
-	switch strings.ToLower(scheme) {
-	case "bearer", "basic", "token", "apikey", "negotiate", "key":
-		if ok {
-			return strings.TrimSpace(rest)
-		}
-	}
-	return value
 }

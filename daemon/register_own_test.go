@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/leaf/testfile"
 )
 
 // What the configuration names for Holdfast's own use is masked wherever it
@@ -19,7 +21,8 @@ review: {webhook: {url: "http://127.0.0.1:9/x", secret_file: hook}}
 mcp: {servers: {away: {url: "http://127.0.0.1:9/mcp", headers: {X-Key: {file: header}, Authorization: {env: HOLDFAST_TEST_HEADER}, User-Agent: {file: agent}, X-Gone: {env: HOLDFAST_TEST_NOT_SET}}}}}
 telemetry: {endpoint: "http://127.0.0.1:9/v1/traces", headers: {Authorization: "Basic ` + traces + `", X-Short: v1.2}}
 `
-	dir := write(t, map[string]string{"hook": webhook + "\nmore\n", "header": header + "\n", "agent": "ordinary-agent-name\n", "holdfast.yaml": conf})
+	dir := testfile.Write(t, map[string]string{"hook": webhook + "\nmore\n",
+		"header": header + "\n", "agent": "ordinary-agent-name\n", "holdfast.yaml": conf})
 	d, err := Open(t.Context(), Options{State: filepath.Join(dir, "s"), Config: filepath.Join(dir, "holdfast.yaml")})
 	if err != nil {
 		t.Fatal(err)

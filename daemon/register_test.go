@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testfile"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 )
 
@@ -25,7 +26,8 @@ func revealed(ss []holdfast.Secret) string {
 }
 
 func TestRegisterReadsEverySource(t *testing.T) {
-	dir := write(t, map[string]string{"lines": "first secret \r\n\n  second/secret\n", "whole": "-----\nkey of\ntwo lines\n"})
+	dir := testfile.Write(t,
+		map[string]string{"lines": "first secret \r\n\n  second/secret\n", "whole": "-----\nkey of\ntwo lines\n"})
 	t.Setenv("HOLDFAST_TEST_SECRET", "from the environment")
 	for from, want := range map[string]string{
 		"file:" + dir + "/lines":                          "first secret|second/secret",
@@ -46,7 +48,8 @@ func TestRegisterReadsEverySource(t *testing.T) {
 }
 
 func TestRegisterRefusesWhatItCannotHold(t *testing.T) {
-	dir := write(t, map[string]string{"empty": "\n\n", "short": "long enough\nabc\n", "large": strings.Repeat("canary-", 10_000), "open": "canary-open"})
+	dir := testfile.Write(t, map[string]string{"empty": "\n\n",
+		"short": "long enough\nabc\n", "large": strings.Repeat("canary-", 10_000), "open": "canary-open"})
 	if err := os.Chmod(filepath.Join(dir, "open"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +172,8 @@ func TestPanicsOfTheDaemonAreLoggedAndMasked(t *testing.T) {
 // that only its surroundings tell, do not come through; without it they do. A
 // later change is said to wait for the next start.
 func TestRedactSectionMakesTheEngine(t *testing.T) {
-	dir := write(t, map[string]string{"secrets": "canary-hunter2\n", "holdfast.yaml": "version: 1\nredact: {register: [{file: secrets}], probable: [secrets, names]}\n"})
+	dir := testfile.Write(t, map[string]string{"secrets": "canary-hunter2\n",
+		"holdfast.yaml": "version: 1\nredact: {register: [{file: secrets}], probable: [secrets, names]}\n"})
 	state := filepath.Join(dir, "s")
 	text := "the word canary-hunter2, from Dear Mr. John Smith, opened by key q8Zr4Tx1Lw9Nv3Bk7Jm2Hd6F"
 	plain, err := redact.New(redact.Options{})
@@ -209,7 +213,7 @@ func TestRedactSectionMakesTheEngine(t *testing.T) {
 
 // Memory that could not be locked is announced like every other weakening.
 func TestUnlockedMemoryIsAnnounced(t *testing.T) {
-	d, err := Open(t.Context(), Options{State: filepath.Join(write(t, map[string]string{"x": ""}), "s")})
+	d, err := Open(t.Context(), Options{State: filepath.Join(testfile.Write(t, map[string]string{"x": ""}), "s")})
 	if err != nil {
 		t.Fatal(err)
 	}

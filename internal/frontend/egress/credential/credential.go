@@ -1,4 +1,5 @@
-package daemon
+// Package credential reads what Holdfast adds to requests, from files, variables and commands.
+package credential
 
 import (
 	"context"
@@ -6,6 +7,7 @@ import (
 	"errors"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -19,17 +21,24 @@ import (
 )
 
 const (
-	// credentialTime bounds a command that prints a credential, and
+	// CommandTimeout bounds a command that prints a credential, and
 	// credentialFor is how long what it printed is used.
-	credentialTime = 5 * time.Second
+	CommandTimeout = 5 * time.Second
 	credentialFor  = time.Minute
 	// maxCredential bounds a value, in bytes.
 	maxCredential = 16 << 10
 )
 
-// text is the source as a row of the allowlist carries it: enough to read the
+// Source is where one credential is: a file, an environment variable, or a command that prints it.
+type Source struct {
+	File    string
+	Env     string
+	Command []string
+}
+
+// Text returns the source as a row of the allowlist carries it: enough to read the
 // value by, so that an exchange that began before a reload still can.
-func (s *SourceConfig) text() string {
+func (s Source) Text() string {
 	switch {
 	case s.File != "":
 		return "file:" + s.File
@@ -43,9 +52,9 @@ func (s *SourceConfig) text() string {
 	return "command:" + string(b)
 }
 
-// sourceNamed is what messages call a source: the command's words may be
+// DescribeSource is what messages call a source: the command's words may be
 // secrets.
-func sourceNamed(source string) string {
+func DescribeSource(source string) string {
 	kind, what, _ := strings.Cut(source, ":")
 	switch kind {
 	case "file":
@@ -56,10 +65,10 @@ func sourceNamed(source string) string {
 	return "the command"
 }
 
-// tenantCredentials are the values that Holdfast adds to requests (D23). They are read
+// Reader are the values that Holdfast adds to requests (D23). They are read
 // again at each use; what a command printed is used for a minute. The zero value
 // knows none.
-type tenantCredentials struct {
+type Reader struct {
 	mu      sync.Mutex
 	printed map[string]*printing         // guarded by mu; by source
 	known   map[string][]holdfast.Secret // guarded by mu; the newest values of each source
@@ -76,30 +85,30 @@ type printing struct {
 	err   error
 }
 
-// read is the credential of a row. The error names the place and never the
+// Read is the credential of a row. The error names the place and never the
 // value.
-func (c *tenantCredentials) read(ctx context.Context, d *domain.Domain) (holdfast.Secret, error) {
+func (c *Reader) Read(ctx context.Context, d *domain.Domain) (holdfast.Secret, error) {
 	if d.Credential == nil {
 		return holdfast.Secret{}, usage.Errorf("%s has no credential", d.Name)
 	}
 	source := d.Credential.Source
-	value, err := c.value(ctx, source)
+	value, err := c.Value(ctx, source)
 	if err != nil {
 		why, hint := usage.Explain(err)
 		return holdfast.Secret{}, usage.HintErrorf(hint, "the credential of %s: %s", d.Name, why)
 	}
-	c.keep(source, value)
+	c.Keep(source, value)
 	return value, nil
 }
 
-func (c *tenantCredentials) value(ctx context.Context, source string) (holdfast.Secret, error) {
+func (c *Reader) Value(ctx context.Context, source string) (holdfast.Secret, error) {
 	kind, what, _ := strings.Cut(source, ":")
 	switch kind {
 	case "env":
 		text, ok := os.LookupEnv(what)
 		if !ok {
 			return holdfast.Secret{}, usage.HintErrorf("set it where the daemon is started", "%s is not set",
-				sourceNamed(source))
+				DescribeSource(source))
 		}
 		return oneLine(source, []byte(text))
 	case "file":
@@ -122,9 +131,9 @@ func (c *tenantCredentials) value(ctx context.Context, source string) (holdfast.
 func oneLine(source string, b []byte) (holdfast.Secret, error) {
 	first, _, _ := strings.Cut(string(b), "\n")
 	text := strings.TrimSuffix(first, "\r")
-	if text == "" || len(text) > maxCredential || !headerValue().MatchString(text) {
+	if text == "" || len(text) > maxCredential || !HeaderValue().MatchString(text) {
 		return holdfast.Secret{}, usage.HintErrorf(
-			"put the value there, in one line", "%s does not hold a header's value", sourceNamed(source),
+			"put the value there, in one line", "%s does not hold a header's value", DescribeSource(source),
 		)
 	}
 	return holdfast.NewSecret(text), nil
@@ -132,7 +141,7 @@ func oneLine(source string, b []byte) (holdfast.Secret, error) {
 
 // print runs the command, unless it ran within the last minute or runs now. Its
 // failure is not kept: the next request tries again.
-func (c *tenantCredentials) print(ctx context.Context, source string, argv []string) (holdfast.Secret, error) {
+func (c *Reader) print(ctx context.Context, source string, argv []string) (holdfast.Secret, error) {
 	c.mu.Lock()
 	p := c.printed[source]
 	if p == nil || p.old() {
@@ -167,13 +176,13 @@ func (p *printing) run(ctx context.Context, source string, argv []string) {
 	p.at = time.Now()
 	buf := make([]byte, maxCredential+1)
 	defer clear(buf)
-	n, err := printed(ctx, argv, buf, credentialTime)
+	n, err := ReadOutput(ctx, argv, buf, CommandTimeout)
 	switch {
 	case err != nil:
 		why, hint := usage.Explain(err)
-		p.err = usage.HintErrorf(hint, "%s %s", sourceNamed(source), why)
+		p.err = usage.HintErrorf(hint, "%s %s", DescribeSource(source), why)
 	case n > maxCredential:
-		p.err = usage.Errorf("%s printed more than %d bytes", sourceNamed(source), maxCredential)
+		p.err = usage.Errorf("%s printed more than %d bytes", DescribeSource(source), maxCredential)
 	default:
 		p.value, p.err = oneLine(source, buf[:n])
 	}
@@ -183,17 +192,17 @@ func (p *printing) run(ctx context.Context, source string, argv []string) {
 // that has been replaced.
 const keptValues = 4
 
-// keep registers a value, so that no answer shows it. One that is too short to be
+// Keep registers a value, so that no answer shows it. One that is too short to be
 // told from ordinary text is not registered.
-func (c *tenantCredentials) keep(source string, value holdfast.Secret) {
-	text := credential(value.Reveal())
+func (c *Reader) Keep(source string, value holdfast.Secret) {
+	text := StripScheme(value.Reveal())
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.seen == nil {
 		c.seen = map[string]bool{}
 	}
 	c.seen[source] = true
-	if len(text) < leastOwn {
+	if len(text) < MinSecret {
 		return
 	}
 	was := c.known[source]
@@ -211,28 +220,28 @@ func (c *tenantCredentials) keep(source string, value holdfast.Secret) {
 			lists = append(lists, egress.Told(v.Reveal()))
 		}
 	}
-	c.all = distinct(lists...)
+	c.all = Deduplicate(lists...)
 	c.changes++
 }
 
-// knows says whether a value of the source was read once.
-func (c *tenantCredentials) knows(source string) bool {
+// HasRead says whether a value of the source was read once.
+func (c *Reader) HasRead(source string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.seen[source]
 }
 
-// registered are the values known so far, each once, and a number that changes
+// ListSecrets are the values known so far, each once, and a number that changes
 // with them. It is asked for each request: the slice is made when they change,
 // and is nobody's to write to.
-func (c *tenantCredentials) registered() ([]holdfast.Secret, int) {
+func (c *Reader) ListSecrets() ([]holdfast.Secret, int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.all, c.changes
 }
 
-// distinct is all of them, each once.
-func distinct(lists ...[]holdfast.Secret) []holdfast.Secret {
+// Deduplicate is all of them, each once.
+func Deduplicate(lists ...[]holdfast.Secret) []holdfast.Secret {
 	var out []holdfast.Secret
 	seen := map[string]bool{}
 	for _, list := range lists {
@@ -243,4 +252,25 @@ func distinct(lists ...[]holdfast.Secret) []holdfast.Secret {
 		}
 	}
 	return out
+}
+
+// MinSecret is the shortest value of a header that is registered by itself, in
+// bytes: a shorter one is a version or a name rather than a secret.
+const MinSecret = 8
+
+// StripScheme is a header's value without the scheme before it (RFC 9110 section
+// 11.4).
+func StripScheme(value string) string {
+	scheme, rest, ok := strings.Cut(value, " ")
+	switch strings.ToLower(scheme) {
+	case "bearer", "basic", "token", "apikey", "negotiate", "key":
+		if ok {
+			return strings.TrimSpace(rest)
+		}
+	}
+	return value
+}
+
+func HeaderValue() *regexp.Regexp {
+	return regexp.MustCompile(`^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$`)
 }
