@@ -85,6 +85,7 @@ define NO_RACE
 cmd/holdfast                          the daemons and agents that its tests start are other processes
 daemon                                twice the time with the detector: what runs at once does (RACE_PART), all of it in make endure-daemon
 executorpb                            generated
+internal/config                       compiles patterns once, and one goroutine watches files: its tests run with the detector (RACE_PART), all of it in make endure-daemon
 internal/frontend/console             three times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-daemon
 internal/policy/history               five times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
 internal/worktree/snapshot            twice the time with the detector: what runs at once does (RACE_PART), all of it in make endure-snapshot
@@ -114,6 +115,7 @@ endef
 # All patterns but that of redact are joined, and run in each of these packages.
 define RACE_PART
 ./daemon                         TestExecutor(Flood|ClientsVanish|WaitEnds)$$|TestD9_budgetsStandAtOneMoment|TestAttackWatch_(in_flight|flood|halt)|TestAttackWebhook_a_flood|TestEgress_Daemon_(reloadInMidStream|haltCutsAndRefuses)|TestBad_Egress_reload|TestD34_HaltHooks_get|TestModelsNeverPassACap|TestNetwork_DiesWithTheRun|TestServeAndAsk|TestReloadIsWholeOrNotAtAll|TestBackupWhileRunning|TestActsAtOnceOnOneTree|TestD40_HaltInTheMiddle|TestRollbackEndsWithTheDaemon|TestD41a_FloodOfFindings|TestK7_webhook_queue|Test001_Layer5_CostPerHour|TestPanicsOfTheDaemon|TestLingerWaits
+./internal/config                TestWatch
 ./internal/frontend/egress       TestEgress_(ManyAtOnce|BodiesTogether|StreamsArrive|AStream|AClientThat|CloseWaits|PoolsAreBounded|AWebSocket|ATunnel|EventsGoOnOneByOne)|TestAttack_(ARateIsNotExceededAtOnce|AThousandAborted|OneRecordAndTwoRequests|OneAgentHolds)|TestPart4_|TestBad_ACutTunnel|TestBlocksAreTheSame
 ./internal/redact                BodiesReadWithOneEngineStayApart|AttackTogether
 ./internal/frontend/mcp/gateway  TestParallelCalls|TestHTTP(ManyClients|Vanish|Close)|TestRouter(Cancels|Ends|Keeps|Outlives)|TestOutbox|TestPanics|TestClientThatDoesNotRead|TestServerThatDoesNotRead|TestServerDiesMidCall|TestClientGoesMidCall|TestBusy|TestDisconnects|TestAttackHTTP_one_group
@@ -181,7 +183,7 @@ ENDURE_bench = . ./sandbox ./peers
 RACE_WHOLE_egress = ./internal/frontend/egress
 RACE_WHOLE_mcp = ./internal/frontend/mcp/gateway
 RACE_WHOLE_kernel = ./internal/kernel ./internal/store/sqlite ./internal/policy/history ./internal/leaf/token
-RACE_WHOLE_daemon = ./daemon ./internal/frontend/console ./internal/policy/watch
+RACE_WHOLE_daemon = ./daemon ./internal/config ./internal/frontend/console ./internal/policy/watch
 RACE_WHOLE_snapshot = ./internal/worktree/snapshot
 PEERS_command = ./cmd/holdfast
 PEERS_mcp = ./internal/frontend/mcp/remote ./examples/mcp-guard
@@ -220,6 +222,7 @@ go.mod                           all
 go.sum                           all
 internal/assure                  endure-command
 internal/cli                     endure-command
+internal/config                  endure-daemon peers-daemon
 internal/feature                 endure-daemon
 internal/frontend/console        endure-daemon
 internal/frontend/egress         endure-egress peers-command

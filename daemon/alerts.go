@@ -117,7 +117,8 @@ func (a *alerts) tell(f watch.Finding, name string, but []string) {
 		}
 		return
 	}
-	to := slices.DeleteFunc(a.d.config().Alerts.route(f.Severity), func(c string) bool { return slices.Contains(but, c) })
+	to := slices.DeleteFunc(a.d.config().Alerts.Route(f.Severity),
+		func(c string) bool { return slices.Contains(but, c) })
 	if len(to) == 0 && len(but) > 0 {
 		to = slices.DeleteFunc(slices.Sorted(maps.Keys(a.d.config().Alerts.Channels)),
 			func(c string) bool { return slices.Contains(but, c) })
@@ -224,7 +225,7 @@ func (a *alerts) route(al notify.Alert) []string {
 	if about == conditionReport {
 		return slices.Clone(c.Alerts.Report.To)
 	}
-	return slices.DeleteFunc(c.Alerts.route(severity), func(name string) bool { return name == of })
+	return slices.DeleteFunc(c.Alerts.Route(severity), func(name string) bool { return name == of })
 }
 
 // send tells one message through a channel.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/credential"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
@@ -19,7 +20,7 @@ import (
 
 // channels are the configured channels and how it stands with each, by name.
 func (a *alerts) channels() []api.AlertChannel {
-	out := a.d.config().Alerts.listed()
+	out := listChannels(&a.d.config().Alerts)
 	for _, s := range a.queue.States() {
 		for i := range out {
 			if c := &out[i]; c.Channel == s.Channel {
@@ -33,12 +34,13 @@ func (a *alerts) channels() []api.AlertChannel {
 	return out
 }
 
-func (c *AlertsConfig) listed() []api.AlertChannel {
+// listChannels returns the configured channels and what each is for, by name.
+func listChannels(c *config.AlertsConfig) []api.AlertChannel {
 	var out []api.AlertChannel
 	for _, name := range slices.Sorted(maps.Keys(c.Channels)) {
 		one := api.AlertChannel{Channel: name, Kind: c.Channels[name].Kind}
 		for s := watch.Critical; s >= watch.Low; s-- {
-			if slices.Contains(c.route(s), name) {
+			if slices.Contains(c.Route(s), name) {
 				one.For = append(one.For, s.String())
 			}
 		}
@@ -71,7 +73,7 @@ func (a *alerts) test(ctx context.Context, channel string) ([]api.AlertTried, er
 	return out, nil
 }
 
-func (a *alerts) testOne(ctx context.Context, name string, c ChannelConfig) api.AlertTried {
+func (a *alerts) testOne(ctx context.Context, name string, c config.ChannelConfig) api.AlertTried {
 	start := time.Now()
 	t := api.AlertTried{Channel: name, Kind: c.Kind}
 	m := notify.Message{ID: notify.NewID(), At: start.UTC(), Runtime: a.d.runtime, Severity: watch.Low.String(), Condition: "test", Test: true,
@@ -93,7 +95,7 @@ func (a *alerts) testOne(ctx context.Context, name string, c ChannelConfig) api.
 // AlertTroubles are the channels of l that a daemon that starts here could not
 // open, and the severities that go another way than the document's, one sentence
 // each. With ask commands run for their addresses, within 5 s. Nothing is sent.
-func AlertTroubles(ctx context.Context, l *Loaded, ask bool) []string {
+func AlertTroubles(ctx context.Context, l *config.Loaded, ask bool) []string {
 	c := &l.Config.Alerts
 	if len(c.Channels) == 0 {
 		return nil
@@ -113,19 +115,19 @@ func AlertTroubles(ctx context.Context, l *Loaded, ask bool) []string {
 }
 
 // AlertChannels are the channels of l, which nothing was sent through.
-func AlertChannels(l *Loaded) []api.AlertChannel { return l.Config.Alerts.listed() }
+func AlertChannels(l *config.Loaded) []api.AlertChannel { return listChannels(&l.Config.Alerts) }
 
 // channel opens a channel. The error names the place of the address, and never
 // the address.
-func openChannel(ctx context.Context, values *credential.Reader, of ChannelConfig) (*notify.Channel, error) {
-	address, err := values.Value(ctx, of.source())
+func openChannel(ctx context.Context, values *credential.Reader, of config.ChannelConfig) (*notify.Channel, error) {
+	address, err := values.Value(ctx, of.Source())
 	if err != nil {
 		return nil, err
 	}
 	ch, err := notify.Open(notify.Kind(of.Kind), address)
 	if err != nil {
 		return nil, usage.HintErrorf(
-			"doc/alerts.md shows one of each service", "%s: %v", credential.DescribeSource(of.source()), err,
+			"doc/alerts.md shows one of each service", "%s: %v", credential.DescribeSource(of.Source()), err,
 		)
 	}
 	return ch, nil

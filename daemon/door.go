@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
@@ -24,7 +25,7 @@ func (d *Daemon) commands() *api.Server {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.served == nil {
-		d.served = d.api(d.loaded.Config.Sandbox.room())
+		d.served = d.api(d.loaded.Config.Sandbox.Room())
 	}
 	return d.served
 }
@@ -98,7 +99,8 @@ func (d *Daemon) Status(ctx context.Context) (*api.Status, error) {
 	if why != "" {
 		s.Problems = append(s.Problems, why)
 	}
-	s.Conditions = api.Conditions{Disabled: d.disabled() != "", Unapplied: waits, NeedRestart: d.untaken()}
+	s.Conditions = api.Conditions{Disabled: d.disabled() != "",
+		Unapplied: waits, NeedRestart: config.ListUntaken(d.began, d.config())}
 	s.Problems = append(s.Problems, s.Conditions.NeedRestart...)
 	if why := d.hook.trouble(); why != "" {
 		s.Problems = append(s.Problems, why)

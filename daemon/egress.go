@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/credential"
 	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
@@ -44,7 +45,7 @@ type egressSite struct {
 
 // egressDoor is one listener of the configuration.
 type egressDoor struct {
-	of      EgressListenConfig
+	of      config.EgressListenConfig
 	address string
 	listen  net.Listener
 }

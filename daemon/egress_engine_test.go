@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/leaf/testfile"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 	"github.com/holdfast-dev/holdfast/internal/redact"
@@ -51,7 +52,7 @@ func TestEgress_Engine_knowsTheCredentials(t *testing.T) {
 
 // rowWithFile returns a row whose credential is in the file.
 func rowWithFile(file string) *domain.Domain {
-	source := SourceConfig{File: file}
+	source := config.SourceConfig{File: file}
 	return &domain.Domain{Name: "a.example.com",
-		Credential: &domain.Credential{Header: "Authorization", Source: source.text()}}
+		Credential: &domain.Credential{Header: "Authorization", Source: source.Text()}}
 }

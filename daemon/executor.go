@@ -33,7 +33,7 @@ func (d *Daemon) openExecutor(ctx context.Context, commands *api.Server, linger 
 	if e.Listen == "" {
 		return door, nil
 	}
-	creds, err := e.credentials(guard.Guard{})
+	creds, err := e.LoadCredentials(guard.Guard{})
 	if err != nil {
 		return nil, err
 	}

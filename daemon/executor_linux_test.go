@@ -24,6 +24,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/executorpb"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testfile"
 )
 
 // walls lets code run where there is no right to control groups.
@@ -268,17 +269,17 @@ func TestExecutorQueue(t *testing.T) {
 // nobody is spoken to.
 func TestExecutorTLS(t *testing.T) {
 	dir := t.TempDir()
-	ours, theirs := newAuthority(t), newAuthority(t)
-	cert, key := ours.issue(t, dir, "server")
-	_ = os.WriteFile(filepath.Join(dir, "clients.pem"), ours.pem, 0o600)
+	ours, theirs := testfile.NewAuthority(t), testfile.NewAuthority(t)
+	cert, key := ours.Issue(t, dir, "server")
+	_ = os.WriteFile(filepath.Join(dir, "clients.pem"), ours.PEM, 0o600)
 	d, _ := executorUp(t, fmt.Sprintf(", cert: %s, key: %s, clients: %s}\n", cert, key, filepath.Join(dir, "clients.pem")), nil)
 	ctx := d.as(t, "ada")
 	roots := x509.NewCertPool()
-	roots.AddCert(ours.cert)
-	with := func(a *authority, name string, version uint16) credentials.TransportCredentials {
+	roots.AddCert(ours.Cert)
+	with := func(a *testfile.Authority, name string, version uint16) credentials.TransportCredentials {
 		c := &tls.Config{RootCAs: roots, ServerName: "localhost", MaxVersion: version}
 		if a != nil {
-			crt, key := a.issue(t, t.TempDir(), name)
+			crt, key := a.Issue(t, t.TempDir(), name)
 			own, err := tls.LoadX509KeyPair(crt, key)
 			if err != nil {
 				t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/durable"
@@ -41,8 +42,6 @@ type hooksRan struct {
 
 // Bounds on hooks.
 const (
-	hookTime    = 30 * time.Second // of a command that names no timeout
-	hookLongest = 10 * time.Minute
 	hookSays    = 4 << 10 // of what it prints is kept, in bytes
 	maxHookFile = 1 << 20
 )
@@ -185,10 +184,10 @@ func (d *Daemon) haltHooks(ctx context.Context, n kernel.Notice) {
 
 // haltHook runs one. A crash before it has ended leaves it to be run again, one
 // after that leaves its record.
-func (d *Daemon) haltHook(ctx context.Context, c HookConfig, notice []byte) {
+func (d *Daemon) haltHook(ctx context.Context, c config.HookConfig, notice []byte) {
 	limit := time.Duration(c.Timeout)
 	if limit <= 0 {
-		limit = hookTime
+		limit = config.HookTime
 	}
 	start := time.Now()
 	said, err := d.runHook(ctx, c.Name, c.Command, c.Env, limit, bytes.NewReader(notice))

@@ -35,9 +35,6 @@ type Keys struct {
 	Runtime string
 }
 
-// maxKeyFile bounds a key file in bytes.
-const maxKeyFile = 4096
-
 // String returns REDACTED.
 func (Keys) String() string { return "REDACTED" }
 
@@ -96,7 +93,7 @@ func LoadKeys(o *Owner) (*Keys, error) {
 func keyFile[T any](path string, mustExist bool, name string, parse func(string) (T, error), fresh func() (string, error)) (T, error) {
 	var none T
 	prefix := "holdfast " + name + " v1 "
-	b, err := guard.ReadRegular(path, maxKeyFile, guard.CheckPrivate(path))
+	b, err := guard.ReadRegular(path, guard.MaxKeyFile, guard.CheckPrivate(path))
 	if missing(err) {
 		if mustExist {
 			return none, usage.HintErrorf("put it back from a backup, or start anew with another --state",

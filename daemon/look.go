@@ -51,7 +51,7 @@ func lookHalt(p Paths) (s api.Halt, err error) {
 // LedgerKey reads the key that verifies the ledger of the state in p, without
 // owning it.
 func LedgerKey(p Paths) (*ledger.Verifier, error) {
-	b, err := guard.ReadRegular(p.LedgerKey, maxKeyFile, guard.CheckPrivate(p.LedgerKey))
+	b, err := guard.ReadRegular(p.LedgerKey, guard.MaxKeyFile, guard.CheckPrivate(p.LedgerKey))
 	if missing(err) {
 		if _, err := os.Lstat(p.DB); err == nil {
 			return nil, usage.HintErrorf("put it back from a backup, or give the public key that you kept", "%s is missing, but the store it belongs to is there", p.LedgerKey)

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/remote"
@@ -29,7 +30,7 @@ type backend struct {
 	cmd     server.Command
 	// url is set where the server is somewhere else; cmd is then nothing.
 	url     string
-	headers map[string]HeaderConfig
+	headers map[string]config.HeaderConfig
 	plain   bool
 	// code says that it is Holdfast's own, which runs code.
 	code bool
@@ -82,7 +83,7 @@ func (d *Daemon) configured(h api.Hello) ([]backend, error) {
 	return out, nil
 }
 
-func unknownServer(name string, all map[string]ServerConfig) error {
+func unknownServer(name string, all map[string]config.ServerConfig) error {
 	hint := "mcp.servers in the configuration lists none"
 	if len(all) > 0 {
 		hint = "the configuration has " + strings.Join(slices.Sorted(maps.Keys(all)), ", ")
@@ -145,7 +146,7 @@ func (d *Daemon) open(ctx context.Context, b backend) (gateway.Conn, error) {
 	}
 	header := map[string]holdfast.Secret{}
 	for name, from := range b.headers {
-		v, err := from.value(name)
+		v, err := from.ReadValue(name)
 		if err != nil {
 			return nil, err
 		}

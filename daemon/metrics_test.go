@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
@@ -121,7 +122,7 @@ func TestMetrics_004_rules_registered(t *testing.T) {
 	if err := os.WriteFile(d.opt.Config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l, err := LoadHere(d.opt.Config)
+	l, err := config.LoadHere(d.opt.Config)
 	if err != nil {
 		t.Fatal(err)
 	}

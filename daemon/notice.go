@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"log/slog"
 
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 )
@@ -76,9 +77,10 @@ func (d *Daemon) tellOne(ctx context.Context, n kernel.Notice) {
 		return
 	}
 	if d.opt.Notify != "" {
-		_, _ = d.runHook(ctx, "notify", []string{"/bin/sh", "-c", d.opt.Notify}, nil, hookTime, bytes.NewReader(b)) // it logs
+		_, _ = d.runHook(ctx, "notify", []string{"/bin/sh", "-c", d.opt.Notify}, nil, config.HookTime,
+			bytes.NewReader(b)) // it logs
 	}
 	if cmd := d.config().Review.Notify; len(cmd) > 0 && n.Review != "" {
-		_, _ = d.runHook(ctx, "review.notify", cmd, nil, hookTime, bytes.NewReader(b)) // it logs
+		_, _ = d.runHook(ctx, "review.notify", cmd, nil, config.HookTime, bytes.NewReader(b)) // it logs
 	}
 }

@@ -1,3 +1,5 @@
+// Package daemon is wiring: the only place that knows every name. It owns the state
+// directory, and introduces doors, kernel and hands to each other.
 package daemon
 
 import (
@@ -19,6 +21,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/feature/keyset"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
@@ -67,26 +70,22 @@ type Daemon struct {
 	engine *redact.Engine
 	// unverified is why the store is not the one that was signed here last.
 	unverified string
-	// redacts is what engine was made of, unlocked why its secrets could
-	// reach a disk.
-	redacts  RedactConfig
-	secrets  []holdfast.Secret // that engine was made of
-	owned    []string          // where the secrets of its own use were
-	unlocked string
-	signer   *ledger.Signer
-	minter   *token.Minter
-	runtime  string
-	tele     *Telemetry
-	log      *slog.Logger
-	since    time.Time
-	began    *Config // the configuration at the start
+	secrets    []holdfast.Secret // that engine was made of
+	unlocked   string            // why secrets could reach a disk
+	signer     *ledger.Signer
+	minter     *token.Minter
+	runtime    string
+	tele       *Telemetry
+	log        *slog.Logger
+	since      time.Time
+	began      *config.Config // the configuration at the start
 
 	mu     sync.Mutex
-	loaded *Loaded     // guarded by mu
-	mcp    *mcpSite    // guarded by mu; nil while there is none
-	page   pages       // guarded by mu
-	code   string      // guarded by mu; where the code executor listens, if it does
-	served *api.Server // guarded by mu; nil until commands is called
+	loaded *config.Loaded // guarded by mu
+	mcp    *mcpSite       // guarded by mu; nil while there is none
+	page   pages          // guarded by mu
+	code   string         // guarded by mu; where the code executor listens, if it does
+	served *api.Server    // guarded by mu; nil until commands is called
 
 	hook         webhook
 	alerts       alerts
@@ -141,7 +140,7 @@ func Open(ctx context.Context, opt Options) (_ *Daemon, err error) {
 			err = errors.Join(err, d.Close())
 		}
 	}()
-	if d.loaded, err = LoadHere(opt.Config, opt.WorkTrees...); err != nil {
+	if d.loaded, err = config.LoadHere(opt.Config, opt.WorkTrees...); err != nil {
 		return nil, err
 	}
 	d.began = d.loaded.Config
@@ -220,7 +219,7 @@ func (d *Daemon) openParts(ctx context.Context, keys *Keys) (err error) {
 	if err = d.alerts.open(d); err != nil {
 		return err
 	}
-	d.metrics, d.watching = newMetrics(), newWatching(d, d.loaded.Config.watchLimits())
+	d.metrics, d.watching = newMetrics(), newWatching(d, d.loaded.Config.WatchLimits())
 	d.Kernel, err = kernel.New(d.kernelConfig(seal, marks))
 	if err == nil {
 		d.metrics.watch(d)
@@ -266,11 +265,11 @@ const pastWait = 2 * time.Second
 
 // own completes a loaded policy with the paths that are Holdfast's own (D12)
 // and with how long things are kept.
-func (d *Daemon) own(l *Loaded) *kernel.Policy {
+func (d *Daemon) own(l *config.Loaded) *kernel.Policy {
 	own := *l.Policy
 	d.waysOut(&own)
 	keeperPolicy(&own)
-	own.Own = append(append([]string{d.Paths.Dir}, l.Files...), l.Config.factPaths()...)
+	own.Own = append(append([]string{d.Paths.Dir}, l.Files...), l.Config.FactPaths()...)
 	if dir, err := os.UserConfigDir(); err == nil && len(l.Files) == 0 {
 		own.Own = append(own.Own, filepath.Join(dir, "holdfast")) // where there is none yet
 	}
@@ -281,7 +280,7 @@ func (d *Daemon) own(l *Loaded) *kernel.Policy {
 	own.ForgetRequests = l.Config.Ledger.Requests == "none"
 	own.ErasePartsAfter = time.Duration(l.Config.Ledger.Retention)
 	own.Settings = reportSettings(&own)
-	own.Settings.Snapshots = len(l.Config.Snapshots.trees()) > 0
+	own.Settings.Snapshots = len(l.Config.Snapshots.ListTrees()) > 0
 	if r, ok := own.Rules.(interface{ Weakened() []string }); ok {
 		own.Weakened = append(slices.Clone(own.Weakened), r.Weakened()...)
 	}
@@ -419,31 +418,6 @@ func person() string {
 		return excerpt.Word(u)
 	}
 	return "uid " + strconv.Itoa(os.Getuid())
-}
-
-// LoadHere is Load as Open does it: the git work tree that the process stands in
-// counts among the work trees.
-func LoadHere(path string, trees ...string) (*Loaded, error) {
-	return Load(path, append(slices.Clone(trees), workTrees()...)...)
-}
-
-// workTrees is the git work tree that the process stands in, where an agent
-// may write.
-func workTrees() []string {
-	dir, err := os.Getwd()
-	if err != nil {
-		return nil
-	}
-	for {
-		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
-			return []string{dir}
-		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			return nil
-		}
-		dir = up
-	}
 }
 
 // sealer is AES-256-GCM with a random nonce in front (D10).

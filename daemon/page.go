@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/frontend/console"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
@@ -164,7 +165,7 @@ func (d *Daemon) pageState(ctx context.Context, whole bool) console.State {
 	if why := d.unappliedLately(); why != "" {
 		s.Problems = append(s.Problems, why)
 	}
-	s.Problems = append(append(s.Problems, d.untaken()...), d.alerts.troubles()...)
+	s.Problems = append(append(s.Problems, config.ListUntaken(d.began, d.config())...), d.alerts.troubles()...)
 	if why := d.watching.unlooked(); why != "" {
 		s.Problems = append(s.Problems, why)
 	}

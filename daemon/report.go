@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/policy/health"
@@ -315,7 +316,8 @@ func eventOf(l *ledger.Stored) (health.Event, error) {
 	}
 	out := health.Event{Tenant: e.TenantID, Name: e.Name, Subject: e.Subject, Signature: data.Signature, Decision: data.Decision,
 		Own: e.Who == "holdfast" || strings.HasPrefix(e.Who, "holdfast (") || data.Review != ""}
-	if strings.HasPrefix(e.Subject, snapshotBoundaries) && data.Crossing == "" && (data.Done == nil || *data.Done) {
+	if strings.HasPrefix(e.Subject, config.SnapshotBoundaries) && data.Crossing == "" &&
+		(data.Done == nil || *data.Done) {
 		out.Did = e.Subject
 	}
 	switch e.Name {
@@ -336,7 +338,8 @@ func reportSettings(p *kernel.Policy) *health.Settings {
 	s := &health.Settings{Budgets: map[string]int64{}, Watched: true}
 	for i := range p.Limits {
 		l := &p.Limits[i]
-		if l.Scope != budget.Tenant || l.Resource != holdfast.MoneyMicro || l.Window != time.Duration(day) || l.Boundary != "" {
+		if l.Scope != budget.Tenant || l.Resource != holdfast.MoneyMicro || l.Window != 24*time.Hour ||
+			l.Boundary != "" {
 			continue
 		}
 		of := l.Match

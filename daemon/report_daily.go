@@ -23,6 +23,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/durable"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
+	"github.com/holdfast-dev/holdfast/internal/leaf/lastline"
 	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/leaf/visible"
 	"github.com/holdfast-dev/holdfast/internal/policy/health"
@@ -76,7 +77,7 @@ func (r *reporting) failed(day time.Time) bool {
 // kept; who is to be sent it is sent it. What fails is tried again each minute, and
 // logged once for each reason.
 func (d *Daemon) reportDays(ctx context.Context) {
-	var said logged
+	var said lastline.Line
 	const what = "not every daily report could be written and sent"
 	look := func() {
 		now := time.Now()
@@ -87,8 +88,8 @@ func (d *Daemon) reportDays(ctx context.Context) {
 		switch {
 		case ctx.Err() != nil:
 		case err == nil:
-			said = logged{}
-		case said.replaceLine(what, err):
+			said = lastline.Line{}
+		case said.Replace(what, err):
 			d.log.Error(what, "err", err)
 		}
 	}

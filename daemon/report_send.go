@@ -55,7 +55,7 @@ func (d *Daemon) sendReports(now time.Time) error {
 	if len(to.To) == 0 || d.alerts.queue == nil {
 		return nil
 	}
-	at, err := to.at()
+	at, err := to.TimeOfDay()
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/server"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
@@ -263,18 +264,18 @@ func (d *Daemon) watchConfig(ctx context.Context) {
 		}
 		l = d.appeared(l)
 	}
-	if err := Watch(ctx, l, d.apply, d.log); err != nil && ctx.Err() == nil {
+	if err := config.Watch(ctx, l, d.apply, d.log); err != nil && ctx.Err() == nil {
 		d.log.Error("the configuration is no longer watched", "err", err)
 	}
 }
 
 // appeared looks for a configuration where there was none.
-func (d *Daemon) appeared(none *Loaded) *Loaded {
-	path, err := FindConfig("", os.LookupEnv)
+func (d *Daemon) appeared(none *config.Loaded) *config.Loaded {
+	path, err := config.FindPath("", os.LookupEnv)
 	if err != nil || path == "" {
 		return none
 	}
-	l, err := Load(path, none.workTrees...)
+	l, err := config.Load(path, none.WorkTrees...)
 	if err == nil {
 		err = d.apply(l)
 	}
@@ -287,21 +288,21 @@ func (d *Daemon) appeared(none *Loaded) *Loaded {
 }
 
 // apply puts a loaded configuration in force, whole or not at all.
-func (d *Daemon) apply(l *Loaded) error {
+func (d *Daemon) apply(l *config.Loaded) error {
 	if err := d.snapshots.hold(&l.Config.Snapshots); err != nil {
 		return err
 	}
 	if err := d.Kernel.SetPolicy(d.own(l), person()); err != nil {
 		return err
 	}
-	d.watching.watch.Use(l.Config.watchLimits())
+	d.watching.watch.Use(l.Config.WatchLimits())
 	d.mu.Lock()
 	d.loaded = l
 	d.mu.Unlock()
 	d.alerts.reloaded()
 	d.snapshots.reloaded()
 	d.snapshots.tellMoved()
-	for _, what := range d.untaken() {
+	for _, what := range config.ListUntaken(d.began, d.config()) {
 		d.log.Warn("not all of the configuration is in force", "what", what)
 	}
 	return nil
@@ -313,13 +314,13 @@ func (d *Daemon) unapplied() (why string, waits bool) {
 	now := d.snapshot()
 	path := now.Path
 	if path == "" {
-		found, err := FindConfig("", os.LookupEnv)
+		found, err := config.FindPath("", os.LookupEnv)
 		if err != nil || found == "" {
 			return "", false
 		}
 		path = found
 	}
-	l, err := Load(path, now.workTrees...)
+	l, err := config.Load(path, now.WorkTrees...)
 	switch {
 	case err != nil:
 		why, hint := usage.Explain(err)
@@ -334,13 +335,13 @@ func (d *Daemon) unapplied() (why string, waits bool) {
 }
 
 // snapshot is the configuration in force.
-func (d *Daemon) snapshot() *Loaded {
+func (d *Daemon) snapshot() *config.Loaded {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.loaded
 }
 
-func (d *Daemon) config() *Config { return d.snapshot().Config }
+func (d *Daemon) config() *config.Config { return d.snapshot().Config }
 
 // clients counts who is connected to the socket. A connection keeps a lingering
 // daemon while it lasts; only an MCP connection, or a run of code or of a

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
@@ -364,7 +365,7 @@ func TestConfigurationThatAppears(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", home)
 	t.Setenv("HOLDFAST_CONFIG", "")
 	os.Unsetenv("HOLDFAST_CONFIG")
-	if path, err := FindConfig("", os.LookupEnv); err != nil || path != "" {
+	if path, err := config.FindPath("", os.LookupEnv); err != nil || path != "" {
 		t.Skipf("this machine has a configuration of its own: %s %v", path, err)
 	}
 	_, c, down := up(t, "")

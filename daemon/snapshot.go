@@ -280,7 +280,7 @@ func (s *snapshots) take(ctx context.Context, m snapshot.Manifest) (taken *snaps
 	err = s.d.keep(ctx, ownAct{boundary: snapshotTake, event: eventTaken, who: m.Who, payload: map[string]any{"why": m.Reason, "note": m.Note, "trees": len(conf.Trees)},
 		do: func(ctx context.Context) (string, map[string]any, error) {
 			var err error
-			taken, err = k.Take(ctx, conf.trees(), m)
+			taken, err = k.Take(ctx, conf.ListTrees(), m)
 			s.tidied(k)
 			if taken == nil {
 				return "", nil, err

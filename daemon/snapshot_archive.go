@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
 	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
@@ -59,7 +60,7 @@ func (s *snapshots) Archive(ctx context.Context, who, id string) (json.RawMessag
 
 func (s *snapshots) archive(ctx context.Context, who, id, why string) (a *archived, err error) {
 	conf := s.d.config().Snapshots.Archive
-	if !conf.set() {
+	if !conf.IsSet() {
 		return nil, usage.HintErrorf("name a folder or a command under `snapshots: archive:` in the configuration",
 			"archives go nowhere")
 	}
@@ -147,7 +148,9 @@ func (s *snapshots) scratch() (string, error) {
 }
 
 // pack makes the archive, verifies it and brings it to where it goes.
-func (s *snapshots) pack(ctx context.Context, k *snapshot.Keeper, m *snapshot.Manifest, conf *ArchiveConfig, a *archived) (err error) {
+func (s *snapshots) pack(
+	ctx context.Context, k *snapshot.Keeper, m *snapshot.Manifest, conf *config.ArchiveConfig, a *archived,
+) (err error) {
 	dir, err := s.scratch()
 	if err != nil {
 		return noRoom(err)
@@ -230,7 +233,7 @@ func (s *snapshots) packInto(ctx context.Context, k *snapshot.Keeper, m *snapsho
 // own user may change, and no agent works in.
 func (s *snapshots) folder(path string) (*snapshot.Folder, error) {
 	var trees []string
-	for _, t := range s.d.config().Snapshots.trees() {
+	for _, t := range s.d.config().Snapshots.ListTrees() {
 		trees = append(trees, t.Path)
 	}
 	g, err := guard.New(trees)

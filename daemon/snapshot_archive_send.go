@@ -1,22 +1,21 @@
 package daemon
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 )
 
 // send verifies the archive and gives it to the configured command.
-func (s *snapshots) send(ctx context.Context, conf *ArchiveConfig, a *archived, file, dir string) error {
+func (s *snapshots) send(ctx context.Context, conf *config.ArchiveConfig, a *archived, file, dir string) error {
 	f, err := os.Open(file)
 	if err != nil {
 		return err
@@ -28,7 +27,7 @@ func (s *snapshots) send(ctx context.Context, conf *ArchiveConfig, a *archived, 
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	left, said, err := s.pipe(ctx, conf, a.Archive, conf.limit(), f)
+	left, said, err := s.pipe(ctx, conf, a.Archive, conf.Limit(), f)
 	switch a.Said = said; {
 	case err != nil && ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -42,26 +41,18 @@ func (s *snapshots) send(ctx context.Context, conf *ArchiveConfig, a *archived, 
 	return nil
 }
 
-// limit is how long each of its commands may take.
-func (c *ArchiveConfig) limit() time.Duration {
-	return time.Duration(cmp.Or(c.Timeout, Duration(archiveTime)))
-}
-
-// environment is what each of its commands is given, for the archive of that name.
-func (c *ArchiveConfig) environment(name string) []string {
-	return append(slices.Clone(c.Env), "HOLDFAST_ARCHIVE="+name)
-}
-
 // fetch has the archive that was sent given back, and verifies it as one in a folder is.
 // Nothing of it is unpacked before it is known to be byte for byte what was sent.
-func (s *snapshots) fetch(ctx context.Context, conf *ArchiveConfig, a *archived, dir string) (err error) {
+func (s *snapshots) fetch(ctx context.Context, conf *config.ArchiveConfig, a *archived, dir string) (err error) {
 	f, err := os.OpenFile(filepath.Join(dir, "back"), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	sum := newSummed(f)
-	_, err = s.d.runHookInto(ctx, "snapshots.archive.verify", conf.Verify, conf.environment(a.Archive), conf.limit(), nil, &noMore{sum, a.Bytes})
+	_, err = s.d.runHookInto(ctx, "snapshots.archive.verify", conf.Verify, conf.Environment(
+		a.Archive,
+	), conf.Limit(), nil, &noMore{sum, a.Bytes})
 	switch {
 	case errors.Is(err, errMore):
 		return notSent(fmt.Sprintf("more than its %d bytes", a.Bytes))
@@ -106,7 +97,9 @@ func (n *noMore) Write(p []byte) (int, error) {
 // pipe runs the command with the archive on its standard input. left is how much of
 // it the command never read, though it ended well: that is known because the pipe
 // is kept open here too.
-func (s *snapshots) pipe(ctx context.Context, conf *ArchiveConfig, name string, limit time.Duration, f *os.File) (left int64, said string, err error) {
+func (s *snapshots) pipe(
+	ctx context.Context, conf *config.ArchiveConfig, name string, limit time.Duration, f *os.File,
+) (left int64, said string, err error) {
 	out, in, err := os.Pipe()
 	if err != nil {
 		return 0, "", err
@@ -116,7 +109,7 @@ func (s *snapshots) pipe(ctx context.Context, conf *ArchiveConfig, name string, 
 		_, err := io.Copy(in, f)
 		ended <- errors.Join(err, in.Close())
 	}()
-	said, err = s.d.runHook(ctx, "snapshots.archive", conf.Command, conf.environment(name), limit, out)
+	said, err = s.d.runHook(ctx, "snapshots.archive", conf.Command, conf.Environment(name), limit, out)
 	if err == nil {
 		left, err = io.Copy(io.Discard, out)
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/config"
 )
 
 // TestArchiveCommand: a command gets the whole archive and its name; how it ends is
@@ -21,7 +23,9 @@ func TestArchiveCommand(t *testing.T) {
 	s.write("b", string(noise(300_000))) // more than a pipe holds
 	m := s.taken()
 	command := func(script string) (*archived, error) {
-		s.configure(func(c *ArchiveConfig) { c.Command = []string{"/bin/sh", "-c", "cd " + dir + "; " + script} })
+		s.configure(
+			func(c *config.ArchiveConfig) { c.Command = []string{"/bin/sh", "-c", "cd " + dir + "; " + script} },
+		)
 		return s.d.snapshots.archive(t.Context(), "me", m.ID, "asked for")
 	}
 	last := func() map[string]any {
@@ -56,7 +60,7 @@ func TestArchiveCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer syscall.Kill(left, syscall.SIGKILL)
-	s.configure(func(c *ArchiveConfig) { c.Timeout = 0 })
+	s.configure(func(c *config.ArchiveConfig) { c.Timeout = 0 })
 	a, err := command(`cat > "$HOLDFAST_ARCHIVE" && echo sent`)
 	if err != nil || a.Path != "" || a.Said != "sent" || a.Verified != beforeSent {
 		t.Fatalf("%+v, %v", a, err)
@@ -81,7 +85,7 @@ func TestArchiveThatIsGivenBack(t *testing.T) {
 	s.write("b", string(noise(300_000)))
 	m := s.taken()
 	archive := func(script string) (*archived, error) {
-		s.configure(func(c *ArchiveConfig) {
+		s.configure(func(c *config.ArchiveConfig) {
 			c.Command, c.Verify = []string{"/bin/sh", "-c", "cat > " + dir + "/$HOLDFAST_ARCHIVE"}, []string{"/bin/sh", "-c", "cd " + dir + "; " + script}
 		})
 		return s.d.snapshots.archive(t.Context(), "me", m.ID, "asked for")
@@ -113,7 +117,7 @@ func TestArchiveThatIsGivenBack(t *testing.T) {
 			t.Errorf("%s: %v is left", script, left)
 		}
 	}
-	s.configure(func(c *ArchiveConfig) { c.Timeout = 0 })
+	s.configure(func(c *config.ArchiveConfig) { c.Timeout = 0 })
 	a, err := archive("cat $HOLDFAST_ARCHIVE; echo gladly >&2")
 	if err != nil || a.Verified != givenBack || a.To != archiveCommand {
 		t.Fatalf("%+v, %v", a, err)

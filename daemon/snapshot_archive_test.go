@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/worktree/snapshot"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -31,7 +32,7 @@ func openArchived(t *testing.T) (s *trackedSite, folder string) {
 }
 
 // configure changes where archives go.
-func (s *trackedSite) configure(change func(*ArchiveConfig)) {
+func (s *trackedSite) configure(change func(*config.ArchiveConfig)) {
 	l := *s.d.snapshot()
 	c := *l.Config
 	change(&c.Snapshots.Archive)
@@ -242,7 +243,7 @@ func TestArchiveThatCannotBeWritten(t *testing.T) {
 		}
 	}
 	at := func(path string) {
-		s.configure(func(c *ArchiveConfig) { c.Folder = path })
+		s.configure(func(c *config.ArchiveConfig) { c.Folder = path })
 	}
 	at(folder + ".away")
 	fails("cannot be used")
@@ -378,7 +379,8 @@ func TestD12_ArchivesAreHoldfastsOwn(t *testing.T) {
 func TestArchiveThatTheLedgerDoesNotHave(t *testing.T) {
 	s, folder := openArchived(t)
 	s.taken()
-	m, err := s.d.snapshots.keeper.Take(t.Context(), s.d.config().Snapshots.trees(), snapshot.Manifest{Reason: "forged"})
+	m, err := s.d.snapshots.keeper.Take(t.Context(), s.d.config().Snapshots.ListTrees(),
+		snapshot.Manifest{Reason: "forged"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ func (w *weekly) look(ctx context.Context, s *snapshots, now time.Time) {
 	if s.d.store.Poisoned() != nil {
 		return
 	}
-	if conf := s.d.config().Snapshots; !conf.Archive.set() || len(conf.Trees) == 0 {
+	if conf := s.d.config().Snapshots; !conf.Archive.IsSet() || len(conf.Trees) == 0 {
 		s.fail(ofArchive, "")
 		return
 	}

@@ -8,17 +8,17 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 )
 
 // The boundaries at which Holdfast itself keeps versions and puts them back. No
 // role that an agent has may cross them.
 const (
-	snapshotBoundaries = "snapshot/"
-	snapshotTake       = snapshotBoundaries + "take"
-	snapshotCommit     = snapshotBoundaries + "commit"
-	snapshotRollback   = snapshotBoundaries + "rollback"
-	snapshotArchive    = snapshotBoundaries + "archive"
+	snapshotTake       = config.SnapshotBoundaries + "take"
+	snapshotCommit     = config.SnapshotBoundaries + "commit"
+	snapshotRollback   = config.SnapshotBoundaries + "rollback"
+	snapshotArchive    = config.SnapshotBoundaries + "archive"
 	snapshotPermission = "snapshot:keep"
 	// keeperRole is Holdfast's own: only tokens that the daemon makes for itself
 	// have it.
@@ -33,7 +33,7 @@ func keeperPolicy(p *kernel.Policy) {
 	p.Contracts = slices.Clone(p.Contracts)
 	for _, b := range []string{snapshotTake, snapshotCommit, snapshotRollback, snapshotArchive} {
 		p.Contracts = append(p.Contracts, holdfast.Contract{Boundary: b, Risk: holdfast.Low, Permissions: []string{snapshotPermission},
-			Timeout: 2 * time.Hour, Operation: snapshotPermission, Source: builtIn})
+			Timeout: 2 * time.Hour, Operation: snapshotPermission, Source: config.BuiltIn})
 	}
 }
 

@@ -89,7 +89,7 @@ func (s *snapshots) today(ctx context.Context, now time.Time) error {
 		return err
 	}
 	conf := s.d.config().Snapshots
-	at, err := conf.at()
+	at, err := conf.TimeOfDay()
 	if err != nil {
 		return err
 	}

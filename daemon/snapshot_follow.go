@@ -163,7 +163,7 @@ func (f *following) putBack(cut map[string]kernel.Acting) {
 // lookedAfter keeps the trees of an act's agent, and says whether it could look at
 // each of them before ctx ended.
 func (s *snapshots) lookedAfter(ctx context.Context, a kernel.Acting) bool {
-	for _, t := range s.d.config().Snapshots.of(a.Agent) {
+	for _, t := range s.d.config().Snapshots.TreesOf(a.Agent) {
 		if ctx.Err() != nil {
 			return false
 		}
@@ -243,7 +243,7 @@ func (s *snapshots) message(ctx context.Context, a kernel.Acting) (snapshot.Mess
 // Before implements kernel.Versions: the trees of the agent are kept as they are
 // before the act, and put back if it fails (spec 001, "ON ERROR").
 func (s *snapshots) Before(ctx context.Context, a kernel.Acting) (func(context.Context, bool) (string, error), error) {
-	trees := s.d.config().Snapshots.of(a.Agent)
+	trees := s.d.config().Snapshots.TreesOf(a.Agent)
 	if len(trees) == 0 {
 		return nil, fmt.Errorf("no work tree of %s is tracked", excerpt.Word(a.Agent))
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 )
 
@@ -34,7 +35,7 @@ func (s *trackedSite) reload(text string) {
 	if err := os.WriteFile(s.opt.Config, []byte(text), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
-	l, err := Load(s.opt.Config)
+	l, err := config.Load(s.opt.Config)
 	if err == nil {
 		err = s.d.apply(l)
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/leaf/durable"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
@@ -19,7 +20,7 @@ func (s *snapshots) heldFile() string { return filepath.Join(s.d.snapshotDir(), 
 // may write to a folder above a tree can put a link in its place: what it leads to would
 // be read into versions, and what is there would go unkept. Where a path leads elsewhere
 // the first folder stays the tree, which is told by tellMoved.
-func (s *snapshots) hold(c *SnapshotsConfig) error {
+func (s *snapshots) hold(c *config.SnapshotsConfig) error {
 	if len(c.Trees) == 0 {
 		s.setMoved(nil)
 		return nil
@@ -66,11 +67,11 @@ func (s *snapshots) hold(c *SnapshotsConfig) error {
 
 // apart refuses trees of which one lies within another. Configurations are checked for
 // that by where their paths lead now.
-func (s *snapshots) apart(trees []TreeConfig) error {
+func (s *snapshots) apart(trees []config.TreeConfig) error {
 	for i := range trees {
 		for j := range i {
 			a, b := &trees[j], &trees[i]
-			if a.Path != "" && b.Path != "" && overlap(a.Path, b.Path) {
+			if a.Path != "" && b.Path != "" && config.PathsOverlap(a.Path, b.Path) {
 				return usage.HintErrorf("track the outer one alone, or take the line of the one that leads elsewhere now out of "+s.heldFile(),
 					"the work trees %s and %s lie within each other, where their paths led when they were first tracked", folderName(a.Named), folderName(b.Named))
 			}

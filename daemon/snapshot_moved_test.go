@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 )
 
@@ -63,7 +64,7 @@ func TestTreeThatIsALinkAfterARestart(t *testing.T) {
 	}
 	reload := func() {
 		t.Helper()
-		l, err := Load(s.opt.Config)
+		l, err := config.Load(s.opt.Config)
 		if err := errors.Join(err, s.d.apply(l)); err != nil {
 			t.Fatal(err)
 		}
@@ -162,12 +163,12 @@ func TestTreesThatWouldBeOne(t *testing.T) {
 	if err := errors.Join(err, os.Mkdir(second, 0o755), os.Symlink(s.tree, link)); err != nil {
 		t.Fatal(err)
 	}
-	named := func(paths string) (*Loaded, error) {
+	named := func(paths string) (*config.Loaded, error) {
 		b := strings.Replace(string(text), "path: "+s.tree+",", "path: "+paths+",", 1)
 		if err := os.WriteFile(s.opt.Config, []byte(b), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		return Load(s.opt.Config)
+		return config.Load(s.opt.Config)
 	}
 	if _, err := named(link); err != nil {
 		t.Fatal(err)

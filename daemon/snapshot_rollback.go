@@ -59,7 +59,7 @@ func (s *snapshots) version(ctx context.Context, id, tree string) ([]goBack, err
 
 // tracked is a tree as the configuration has it now.
 func (s *snapshots) tracked(path, kind string) snapshot.Tree {
-	for _, t := range s.d.config().Snapshots.trees() {
+	for _, t := range s.d.config().Snapshots.ListTrees() {
 		if t.Path == path {
 			return t
 		}
@@ -89,7 +89,7 @@ func (s *snapshots) before(ctx context.Context, crossing, tree string) ([]goBack
 		return nil, err
 	}
 	var out []goBack
-	for _, t := range s.d.config().Snapshots.trees() {
+	for _, t := range s.d.config().Snapshots.ListTrees() {
 		if tree != "" && tree != t.Path {
 			continue
 		}

@@ -430,7 +430,7 @@ func TestSnapshotAroundARollback(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	long, err := k.Take(t.Context(), s.d.config().Snapshots.trees(), snapshot.Manifest{Who: "me", Reason: "daily"})
+	long, err := k.Take(t.Context(), s.d.config().Snapshots.ListTrees(), snapshot.Manifest{Who: "me", Reason: "daily"})
 	if err != nil {
 		t.Fatal(err)
 	}

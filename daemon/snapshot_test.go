@@ -471,11 +471,11 @@ func TestAgentsCannotKeepOrRollBack(t *testing.T) {
 		"snapshots: {trees: [{path: /a/b}], archive: {folder: /a}}":               "within each other",
 		"snapshots: {trees: [{path: /a}], archive: {folder: /}}":                  "cannot be",
 	} {
-		if _, err := load(t, "version: 1\n"+text+"\n"); err == nil || !strings.Contains(err.Error(), why) {
+		if _, err := loadText(t, "version: 1\n"+text+"\n"); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	l, err := load(t, "version: 1\nsnapshots: {keep_days: 7, trees: [{path: /srv/a}]}\n")
+	l, err := loadText(t, "version: 1\nsnapshots: {keep_days: 7, trees: [{path: /srv/a}]}\n")
 	if err != nil || len(l.Policy.Weakened) != 1 || !strings.Contains(l.Policy.Weakened[0], "7 days, not 30") {
 		t.Errorf("%v, %v", l, err)
 	}

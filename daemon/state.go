@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
@@ -67,7 +66,7 @@ func (p Paths) OperatorKeyOf(name string) string {
 // ~/.local/state/holdfast. Nothing is created. lookup is os.LookupEnv.
 func FindState(flag string, lookup func(string) (string, bool)) (string, error) {
 	if flag != "" {
-		return absolute("--state", flag)
+		return guard.MakeAbsolute("--state", flag)
 	}
 	if v, ok := lookup("HOLDFAST_STATE"); ok {
 		if v == "" {
@@ -79,28 +78,17 @@ func FindState(flag string, lookup func(string) (string, bool)) (string, error) 
 				"make it absolute; --state may be relative", "HOLDFAST_STATE is the relative path %q", excerpt.Word(v),
 			)
 		}
-		return absolute("HOLDFAST_STATE", v)
+		return guard.MakeAbsolute("HOLDFAST_STATE", v)
 	}
 	// The XDG rules: a path that is not absolute is ignored.
 	if v, _ := lookup("XDG_STATE_HOME"); filepath.IsAbs(v) {
-		return absolute("XDG_STATE_HOME", filepath.Join(v, "holdfast"))
+		return guard.MakeAbsolute("XDG_STATE_HOME", filepath.Join(v, "holdfast"))
 	}
 	if v, _ := lookup("HOME"); filepath.IsAbs(v) {
-		return absolute("HOME", filepath.Join(v, ".local", "state", "holdfast"))
+		return guard.MakeAbsolute("HOME", filepath.Join(v, ".local", "state", "holdfast"))
 	}
 	return "", usage.HintErrorf("name one with --state",
 		"no state directory: neither HOLDFAST_STATE, XDG_STATE_HOME nor HOME says where")
-}
-
-func absolute(from, path string) (string, error) {
-	if strings.ContainsRune(path, 0) {
-		return "", usage.Errorf("%s holds a NUL", from)
-	}
-	abs, err := filepath.Abs(path)
-	if err != nil {
-		return "", usage.Errorf("%s: %v", from, err)
-	}
-	return abs, nil
 }
 
 // OpenState makes the state directory (0700) where it is missing and returns

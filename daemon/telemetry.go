@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 )
 
@@ -35,7 +36,9 @@ type Telemetry struct {
 // in batches, by OTLP over HTTP. version is the program's, runtime the state
 // directory's id. A collector that fails is told to log, once until it works
 // again.
-func NewTelemetry(ctx context.Context, c TelemetryConfig, version, runtime string, log *slog.Logger) (*Telemetry, error) {
+func NewTelemetry(
+	ctx context.Context, c config.TelemetryConfig, version, runtime string, log *slog.Logger,
+) (*Telemetry, error) {
 	if c.Endpoint == "" {
 		return &Telemetry{provider: noop.NewTracerProvider(), end: func(context.Context) error { return nil }}, nil
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
@@ -127,14 +128,15 @@ func (w *watching) seen(e *ledger.Entry) (s watch.Seen, ok bool) {
 // the boundary alone is none, for any agent may ask there and be refused.
 func ownCrossing(e *ledger.Entry) bool {
 	return e.Agent == watchAgent && strings.HasPrefix(e.Boundary, "watch/") ||
-		e.Agent == keeperAgent && strings.HasPrefix(e.Boundary, snapshotBoundaries)
+		e.Agent == keeperAgent && strings.HasPrefix(e.Boundary, config.SnapshotBoundaries)
 }
 
 // passive says that it is nothing an agent repeats or hastens: the question to a
 // model or a judge, and what there was no room for, which limits keep in bounds and
 // scripts ask again until there is.
 func passive(e *ledger.Entry) bool {
-	return e.Model != nil || strings.HasPrefix(e.Boundary, judgePrefix) || e.Outcome == ledger.Denied && e.Gate != nil && *e.Gate == holdfast.K3
+	return e.Model != nil || strings.HasPrefix(e.Boundary, config.JudgePrefix) ||
+		e.Outcome == ledger.Denied && e.Gate != nil && *e.Gate == holdfast.K3
 }
 
 // action is what two crossings have in common that ask the same boundary for the same.

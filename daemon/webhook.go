@@ -277,7 +277,7 @@ func (h *webhook) deliver(ctx context.Context, p *push) error {
 	if w.URL == "" {
 		return nil // it is gone from the configuration
 	}
-	secret, err := w.secret()
+	secret, err := w.ReadSecret()
 	if err != nil {
 		return err
 	}

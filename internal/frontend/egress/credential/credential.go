@@ -101,6 +101,7 @@ func (c *Reader) Read(ctx context.Context, d *domain.Domain) (holdfast.Secret, e
 	return value, nil
 }
 
+// Value reads the value of one source.
 func (c *Reader) Value(ctx context.Context, source string) (holdfast.Secret, error) {
 	kind, what, _ := strings.Cut(source, ":")
 	switch kind {
@@ -271,6 +272,7 @@ func StripScheme(value string) string {
 	return value
 }
 
+// HeaderValue matches the value of a header.
 func HeaderValue() *regexp.Regexp {
 	return regexp.MustCompile(`^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$`)
 }
