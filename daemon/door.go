@@ -42,7 +42,8 @@ func (d *Daemon) Attend(do func() error) error {
 }
 
 func (d *Daemon) api(room api.Room) *api.Server {
-	return &api.Server{Kernel: d.Kernel, Mint: d.Mint, Status: d.Status, Now: d.Now, Budgets: d.budgets, Backup: d.backup, Checkpoint: d.checkpoint, TestAlerts: d.alerts.test,
+	return &api.Server{Kernel: d.Kernel, Mint: d.Mint, Status: d.Status,
+		Now: d.Now, Budgets: d.budgets, Backup: d.backup, Checkpoint: d.witness.Checkpoint, TestAlerts: d.alerts.test,
 		Drained: d.drained, MCP: d.openMCP, Token: d.giveToken, Open: d.PageLink, Sandbox: &d.sandboxes, Room: room, Secret: d.sandboxes.secret,
 		Mask: d.maskText, Own: func() []string { return d.Kernel.Policy().Own }, Egress: &d.egress, Network: &d.egress, Snapshots: &d.snapshots, Log: d.log, Busy: &d.sessionsDone}
 }
@@ -109,7 +110,7 @@ func (d *Daemon) Status(ctx context.Context) (*api.Status, error) {
 	s.Problems = append(append(append(s.Problems, d.hooks.troubles()...), d.sandboxes.troubles()...), d.egress.troubles()...)
 	s.Problems = append(s.Problems, d.snapshots.problems()...)
 	s.Problems = append(s.Problems, d.reporting.troubles()...)
-	if why := d.watching.unlooked(); why != "" {
+	if why := d.witness.Trouble(); why != "" {
 		s.Problems = append(s.Problems, why)
 	}
 	at, off := d.pagesAt()

@@ -58,7 +58,7 @@ func serviceUp(t *testing.T, config string) *service {
 	for range 3 { // from then on some wait for the next
 		s.serves()
 	}
-	if _, err := d.checkpoint(t.Context()); err != nil { // which leaves a file there, within a minute
+	if _, err := d.witness.Checkpoint(t.Context()); err != nil { // which leaves a file there, within a minute
 		t.Fatal(err)
 	}
 	s.rests()

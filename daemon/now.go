@@ -47,7 +47,7 @@ func (d *Daemon) healthNow(r *health.Report, now time.Time, tenant string) *api.
 		if known, why := d.watching.known(); !known {
 			unknown(n, "what is usual is not known: "+why)
 		}
-		if why := d.watching.unlooked(); why != "" {
+		if why := d.witness.Trouble(); why != "" {
 			unknown(n, why)
 		}
 	} else {

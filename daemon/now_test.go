@@ -1,15 +1,18 @@
 package daemon
 
 import (
+	"context"
 	"errors"
 	"net/http/httptest"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/observe/witness"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 )
 
@@ -107,9 +110,12 @@ func TestD41b_NowIsOneHealth(t *testing.T) {
 	d.watching.learning(errors.New("leaf 7"))
 	says("what is usual is not known", "YELLOW", "1")
 	d.watching.learning(nil)
-	d.watching.looked(time.Now(), "it cannot be opened")
+	disk := d.witness.Disk
+	d.witness.Disk = func(context.Context) (witness.Disk, error) { return nil, syscall.EIO }
+	d.witness.Verify(t.Context())
 	says("the ledger cannot be verified", "YELLOW", "1")
-	d.watching.looked(time.Now(), "")
+	d.witness.Disk = disk
+	d.witness.Verify(t.Context())
 	d.watching.watch.Set("", "", watch.SnapshotMissing, true, time.Now(), "x") // nothing of it is in today's ledger
 	says("an alarm holds", "YELLOW", "1")
 }

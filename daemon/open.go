@@ -31,6 +31,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/leaf/token"
+	"github.com/holdfast-dev/holdfast/internal/observe/telemetry"
+	"github.com/holdfast-dev/holdfast/internal/observe/witness"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 	"github.com/holdfast-dev/holdfast/internal/store/sqlite"
@@ -75,7 +77,7 @@ type Daemon struct {
 	signer     *ledger.Signer
 	minter     *token.Minter
 	runtime    string
-	tele       *Telemetry
+	tele       *telemetry.Telemetry
 	log        *slog.Logger
 	since      time.Time
 	began      *config.Config // the configuration at the start
@@ -107,6 +109,7 @@ type Daemon struct {
 	verifies     *token.Verifier
 	mcpSeal      []byte
 	wellness     *wellness
+	witness      *witness.Witness
 	reporting    reporting
 	mailing      mailing
 	endPast      func() // nil until it is read
@@ -183,7 +186,8 @@ func (d *Daemon) openParts(ctx context.Context, keys *Keys) (err error) {
 	if d.store, err = sqlite.Open(ctx, sqlite.Options{Path: d.Paths.DB}); err != nil {
 		return err
 	}
-	if err = notCutBack(ctx, d.store, d.signer.Verifier()); err != nil {
+	d.witness = d.newWitness()
+	if err = witness.CheckSigned(ctx, d.store, d.signer.Verifier()); err != nil {
 		return err
 	}
 	if err = markStore(d.Paths); err != nil {
@@ -198,7 +202,10 @@ func (d *Daemon) openParts(ctx context.Context, keys *Keys) (err error) {
 	if d.minter, err = token.NewMinter(keys.Token, localIssuer, localAudience); err != nil {
 		return err
 	}
-	if d.tele, err = NewTelemetry(ctx, d.loaded.Config.Telemetry, d.opt.Version, keys.Runtime, d.log); err != nil {
+	if d.tele, err = telemetry.New(ctx, telemetry.Options{
+		Endpoint: d.loaded.Config.Telemetry.Endpoint, Headers: d.loaded.Config.Telemetry.Headers,
+		Version: d.opt.Version, Runtime: keys.Runtime, Log: d.log,
+	}); err != nil {
 		return err
 	}
 	if d.verifies, err = d.verifier(); err != nil {
@@ -224,6 +231,31 @@ func (d *Daemon) openParts(ctx context.Context, keys *Keys) (err error) {
 	if err == nil {
 		d.metrics.watch(d)
 	}
+	return err
+}
+
+// newWitness returns what keeps the newest signed head of the ledger.
+func (d *Daemon) newWitness() *witness.Witness {
+	return witness.New(witness.Options{
+		File: d.Paths.Signed, Signer: d.signer, Store: d.store, Notify: d.notice, Mask: d.maskText,
+		Sign: func(s *ledger.Signer) (int, error) { return d.Kernel.Checkpoint(s) },
+		Disk: func(ctx context.Context) (witness.Disk, error) {
+			return sqlite.Open(ctx, sqlite.Options{Path: d.Paths.DB, ReadOnly: true})
+		},
+		Changed: func(holds bool, why string) { d.condition("", "", watch.VerificationFailed, holds, why) },
+	})
+}
+
+// heedWitness halts if the store does not hold what was signed here last. A
+// person lifts that, who knows.
+func (d *Daemon) heedWitness(ctx context.Context) error {
+	why, err := d.witness.CheckStore(ctx)
+	if err != nil || why == "" {
+		return err
+	}
+	d.unverified = why
+	d.log.Error("everything is halted", "why", why)
+	_, err = d.latch.SetFirst("holdfast", why, time.Now())
 	return err
 }
 
@@ -397,7 +429,7 @@ func (d *Daemon) Close() error {
 	}
 	if d.store != nil {
 		if d.Kernel != nil && d.store.Poisoned() == nil {
-			_, err := d.checkpoint(context.Background())
+			_, err := d.witness.Checkpoint(context.Background())
 			errs = append(errs, err)
 		}
 		errs = append(errs, d.store.Close())

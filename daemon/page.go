@@ -166,7 +166,7 @@ func (d *Daemon) pageState(ctx context.Context, whole bool) console.State {
 		s.Problems = append(s.Problems, why)
 	}
 	s.Problems = append(append(s.Problems, config.ListUntaken(d.began, d.config())...), d.alerts.troubles()...)
-	if why := d.watching.unlooked(); why != "" {
+	if why := d.witness.Trouble(); why != "" {
 		s.Problems = append(s.Problems, why)
 	}
 	if len(d.operators()) == 0 {

@@ -21,6 +21,6 @@ func LookContainers(
 
 // LookVM is a SpawnError.
 func LookVM(ctx context.Context, c config.SandboxConfig) (string, error) {
-	_, err := vm.Look(ctx, c.VM.config())
+	_, err := vm.Look(ctx, newVMConfig(c.VM))
 	return "", err
 }

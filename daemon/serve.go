@@ -86,7 +86,7 @@ func (d *Daemon) Serve(ctx context.Context, s Serving) error {
 	run(d.releaseMemory)
 	run(d.watchLatch)
 	run(d.sign)
-	run(d.verifying)
+	run(d.witness.Run)
 	run(d.watchConfig)
 	run(d.reportDays)
 	run(d.snapshots.follow)
@@ -204,7 +204,7 @@ func (d *Daemon) sign(ctx context.Context) {
 		if d.store.Poisoned() != nil {
 			return
 		}
-		if _, err := d.checkpoint(ctx); err != nil {
+		if _, err := d.witness.Checkpoint(ctx); err != nil {
 			d.log.Error("the ledger could not be signed", "err", err)
 		}
 	})

@@ -209,7 +209,7 @@ func (s *snapshots) packInto(ctx context.Context, k *snapshot.Keeper, m *snapsho
 	if err := s.room(m); err != nil {
 		return "", err
 	}
-	if _, err := s.d.checkpoint(ctx); err != nil {
+	if _, err := s.d.witness.Checkpoint(ctx); err != nil {
 		return "", err
 	}
 	store, file := filepath.Join(dir, "copy.db"), filepath.Join(dir, a.Archive)

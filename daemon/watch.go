@@ -46,8 +46,6 @@ type watching struct {
 	failed  string                         // guarded by mu; why the last answer could not be carried out
 	learned bool                           // guarded by mu; agents' past is known
 	unread  string                         // guarded by mu; why the ledger cannot be read
-	unseen  string                         // guarded by mu; why the ledger could not be verified
-	told    time.Time                      // guarded by mu; when people were told that it could not
 	wake    chan struct{}
 	idle    *sync.Cond // on mu
 }

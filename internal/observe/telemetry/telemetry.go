@@ -1,4 +1,5 @@
-package daemon
+// Package telemetry sends OpenTelemetry traces, and nothing without an endpoint.
+package telemetry
 
 import (
 	"context"
@@ -6,15 +7,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
-
-	"github.com/holdfast-dev/holdfast/internal/config"
-	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 )
 
 // Bounds on telemetry, which must never hold up what it watches: spans wait in
@@ -25,20 +25,26 @@ const (
 	telemetryQueue = 2048
 )
 
+// Options say where spans go, and of what they are.
+type Options struct {
+	Endpoint string // OTLP over HTTP; empty sends none
+	Headers  map[string]holdfast.Secret
+	Version  string // the program's
+	Runtime  string // the state directory's id
+	Log      *slog.Logger
+}
+
 // Telemetry is where spans go.
 type Telemetry struct {
 	provider trace.TracerProvider
 	end      func(context.Context) error
 }
 
-// NewTelemetry returns a provider that does nothing unless an endpoint is
+// New returns a provider that does nothing unless an endpoint is
 // configured, whatever OTEL_ environment variables say; then spans are sent there
-// in batches, by OTLP over HTTP. version is the program's, runtime the state
-// directory's id. A collector that fails is told to log, once until it works
+// in batches, by OTLP over HTTP. A collector that fails is logged, once until it works
 // again.
-func NewTelemetry(
-	ctx context.Context, c config.TelemetryConfig, version, runtime string, log *slog.Logger,
-) (*Telemetry, error) {
+func New(ctx context.Context, c Options) (*Telemetry, error) {
 	if c.Endpoint == "" {
 		return &Telemetry{provider: noop.NewTracerProvider(), end: func(context.Context) error { return nil }}, nil
 	}
@@ -54,11 +60,12 @@ func NewTelemetry(
 		return nil, usage.Errorf("telemetry.endpoint: %v", err)
 	}
 	p := sdktrace.NewTracerProvider(
-		sdktrace.WithBatcher(&spanSender{SpanExporter: exporter, log: log}, sdktrace.WithMaxQueueSize(telemetryQueue), sdktrace.WithExportTimeout(telemetrySend)),
+		sdktrace.WithBatcher(&spanSender{SpanExporter: exporter, log: c.Log}, sdktrace.WithMaxQueueSize(telemetryQueue),
+			sdktrace.WithExportTimeout(telemetrySend)),
 		sdktrace.WithResource(resource.NewSchemaless(
 			attribute.String("service.name", "holdfast"),
-			attribute.String("service.version", version),
-			attribute.String("service.instance.id", runtime))))
+			attribute.String("service.version", c.Version),
+			attribute.String("service.instance.id", c.Runtime))))
 	return &Telemetry{provider: p, end: p.Shutdown}, nil
 }
 

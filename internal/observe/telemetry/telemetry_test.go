@@ -1,4 +1,4 @@
-package daemon
+package telemetry
 
 import (
 	"io"
@@ -10,12 +10,11 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/config"
 )
 
 func TestTelemetryIsOffUnlessConfigured(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1/")
-	tel, err := NewTelemetry(t.Context(), config.TelemetryConfig{}, "v", "r", slog.New(slog.DiscardHandler))
+	tel, err := New(t.Context(), Options{Version: "v", Runtime: "r", Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,8 +35,9 @@ func TestTelemetrySends(t *testing.T) {
 		got <- r.URL.Path + " " + r.Header.Get("Authorization") + " " + string(b)
 	}))
 	defer s.Close()
-	tel, err := NewTelemetry(t.Context(), config.TelemetryConfig{Endpoint: s.URL + "/v1/traces",
-		Headers: map[string]holdfast.Secret{"Authorization": holdfast.NewSecret("Bearer x")}}, "v", "r", slog.New(slog.DiscardHandler))
+	tel, err := New(t.Context(), Options{Endpoint: s.URL + "/v1/traces",
+		Headers: map[string]holdfast.Secret{"Authorization": holdfast.NewSecret("Bearer x")},
+		Version: "v", Runtime: "r", Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,8 +65,8 @@ func TestTelemetryEndsInTime(t *testing.T) {
 	}))
 	defer s.Close()
 	defer close(stop)
-	tel, err := NewTelemetry(t.Context(), config.TelemetryConfig{Endpoint: s.URL}, "v", "r",
-		slog.New(slog.DiscardHandler))
+	tel, err := New(t.Context(), Options{Endpoint: s.URL, Version: "v", Runtime: "r",
+		Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

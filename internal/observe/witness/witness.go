@@ -1,9 +1,13 @@
-package daemon
+// Package witness keeps the newest signed head of the ledger next to the store, and tells whether the store still
+// contains what was signed of it.
+package witness
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"sync"
 	"syscall"
 	"time"
 
@@ -13,36 +17,74 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
 	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
-	"github.com/holdfast-dev/holdfast/internal/policy/watch"
-	"github.com/holdfast-dev/holdfast/internal/store/sqlite"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
 // maxWitness bounds the file beside the store in bytes.
 const maxWitness = 64 << 10
 
-// checkpoint signs the trees, and keeps the newest signed head of the log of
+// Options are what a Witness is made of.
+type Options struct {
+	File string // where the newest signed head is kept
+	// Signer has the key of the ledger, and Sign signs the heads of all trees and returns their number.
+	Signer *ledger.Signer
+	Sign   func(*ledger.Signer) (int, error)
+	Store  Store
+	// Disk opens the store as it is on the disk, for reading.
+	Disk func(context.Context) (Disk, error)
+	// Changed receives whether the ledger has lost what was signed of it, and why.
+	Changed func(holds bool, why string)
+	// Notify tells people.
+	Notify func(kernel.Notice)
+	Mask   func(string) string
+}
+
+// Store is the open store.
+type Store interface {
+	kernel.Store
+	// Poisoned returns why nothing more can be written, or nil.
+	Poisoned() error
+}
+
+// Disk is the store as it is on the disk.
+type Disk interface {
+	kernel.Store
+	Close() error
+}
+
+// Witness keeps the newest signed head, and compares the ledger with it.
+type Witness struct {
+	Options
+
+	mu     sync.Mutex
+	unseen string    // guarded by mu; why the ledger could not be verified
+	told   time.Time // guarded by mu; when people were told that it could not
+}
+
+// New returns a witness.
+func New(o Options) *Witness { return &Witness{Options: o} }
+
+// Checkpoint signs the trees, and keeps the newest signed head of the log of
 // checkpoints in a file beside the store, which a backup of the store does not
 // hold: so a store that is put back to an earlier moment does not go unnoticed.
-func (d *Daemon) checkpoint(ctx context.Context) (int, error) {
-	n, err := d.Kernel.Checkpoint(d.signer)
+func (w *Witness) Checkpoint(ctx context.Context) (int, error) {
+	n, err := w.Sign(w.Signer)
 	if err != nil || n == 0 {
 		return n, err
 	}
-	return n, d.store.View(ctx, func(tx kernel.Tx) error {
+	return n, w.Store.View(ctx, func(tx kernel.Tx) error {
 		c, err := tx.Checkpoint(ledger.CheckpointsTenant)
 		if err != nil {
 			return err
 		}
-		return durable.ReplaceFile(d.Paths.Signed, c.Note, 0o600)
+		return durable.ReplaceFile(w.File, c.Note, 0o600)
 	})
 }
 
-// Witness reads the head that was signed last in a state directory; ok is false
-// where none is kept.
-func Witness(p Paths, key *ledger.Verifier) (c ledger.SignedCheckpoint, ok bool, err error) {
-	b, err := guard.ReadRegular(p.Signed, maxWitness, guard.CheckPrivate(p.Signed))
-	if missing(err) {
+// Read reads the head that was signed last; ok is false if none is kept.
+func Read(file string, key *ledger.Verifier) (c ledger.SignedCheckpoint, ok bool, err error) {
+	b, err := guard.ReadRegular(file, maxWitness, guard.CheckPrivate(file))
+	if errors.Is(err, fs.ErrNotExist) {
 		return c, false, nil
 	}
 	if err == nil {
@@ -52,37 +94,35 @@ func Witness(p Paths, key *ledger.Verifier) (c ledger.SignedCheckpoint, ok bool,
 		err = errors.New("it is not of the log of checkpoints")
 	}
 	if err != nil {
-		return c, false, &holdfast.Error{Kind: holdfast.KindUsage, Why: fmt.Sprintf("%s holds no signed head: %v", p.Signed, err), Err: err,
+		return c, false, &holdfast.Error{Kind: holdfast.KindUsage,
+			Why: fmt.Sprintf("%s holds no signed head: %v", file, err), Err: err,
 			Hint: "put it back from a backup; without it a store that is older than its state is not noticed"}
 	}
 	return c, true, nil
 }
 
-// heedWitness halts where the store does not hold what was signed here last. A
-// person lifts that, who knows.
-func (d *Daemon) heedWitness(ctx context.Context) error {
-	err := d.witnessed(ctx, d.store)
+// CheckStore returns why the open store does not hold what was signed here last, or "". The error says that it
+// could not be seen.
+func (w *Witness) CheckStore(ctx context.Context) (why string, err error) {
+	err = w.witnessed(ctx, w.Store)
 	var back *holdfast.Error
 	if !errors.As(err, &back) {
-		return err
+		return "", err
 	}
-	d.unverified = back.Why
-	d.log.Error("everything is halted", "why", back.Why)
-	_, err = d.latch.SetFirst("holdfast", back.Why, time.Now())
-	return err
+	return back.Why, nil
 }
 
 // witnessed says where the store does not hold what was signed here last: it
 // was put back to an earlier moment, and has forgotten which approvals were used,
 // which tokens were revoked and who was paused since. Any other error says that
 // it could not be seen.
-func (d *Daemon) witnessed(ctx context.Context, store kernel.Store) error {
-	want, ok, err := Witness(d.Paths, d.signer.Verifier())
+func (w *Witness) witnessed(ctx context.Context, store kernel.Store) error {
+	want, ok, err := Read(w.File, w.Signer.Verifier())
 	if err != nil {
 		return err
 	}
 	if !ok {
-		return d.unwitnessed(ctx, store)
+		return w.unwitnessed(ctx, store)
 	}
 	err = store.View(ctx, func(tx kernel.Tx) error {
 		hs, err := tx.Heads()
@@ -109,7 +149,7 @@ func (d *Daemon) witnessed(ctx context.Context, store kernel.Store) error {
 // unwitnessed is of a state that has no head that was signed last: nothing was signed
 // yet, or whoever put the store back took that away as well. It is written behind each
 // signature, so that the first may be without it where Holdfast was killed in between.
-func (d *Daemon) unwitnessed(ctx context.Context, store kernel.Store) error {
+func (w *Witness) unwitnessed(ctx context.Context, store kernel.Store) error {
 	return store.View(ctx, func(tx kernel.Tx) error {
 		hs, err := tx.Heads()
 		if err != nil {
@@ -118,7 +158,7 @@ func (d *Daemon) unwitnessed(ctx context.Context, store kernel.Store) error {
 		for _, h := range hs {
 			if h.Tenant == ledger.CheckpointsTenant && h.Size > 1 {
 				return &holdfast.Error{Kind: holdfast.KindWALFormat, Gate: holdfast.K6,
-					Why:  fmt.Sprintf("%s is gone, though the ledger was signed %d times: whether the store was put back to an earlier moment cannot be told; look, then resume", d.Paths.Signed, h.Size),
+					Why:  fmt.Sprintf("%s is gone, though the ledger was signed %d times: whether the store was put back to an earlier moment cannot be told; look, then resume", w.File, h.Size),
 					Hint: "put it back from a backup, or, where the state is a copy of the store alone, resume: the next signature writes it"}
 			}
 		}
@@ -135,54 +175,62 @@ const (
 	verifyAgain = time.Minute
 )
 
-// verifying verifies until ctx ends.
-func (d *Daemon) verifying(ctx context.Context) {
+// Run verifies until ctx ends.
+func (w *Witness) Run(ctx context.Context) {
 	last := time.Now()
-	every(ctx, verifyAgain, func() {
-		if now := time.Now(); now.Sub(last) >= d.watching.verifyAfter() {
-			last = now
-			d.verify(ctx)
+	t := time.NewTicker(verifyAgain)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
 		}
-	})
+		if now := time.Now(); now.Sub(last) >= w.verifyAfter() {
+			last = now
+			w.Verify(ctx)
+		}
+	}
 }
 
 // verifyAfter is how long after the last verification there is to be another.
-func (w *watching) verifyAfter() time.Duration {
-	if w.unlooked() != "" {
+func (w *Witness) verifyAfter() time.Duration {
+	if w.Trouble() != "" {
 		return 0
 	}
 	return verifyEvery
 }
 
-// verify tells the watch whether the ledger contains what was signed of it (D41a,
+// Verify tells the watch whether the ledger contains what was signed of it (D41a,
 // "verification failed"): where it does not, somebody changed it behind Holdfast's
 // back, and everything is halted. Where that could not be seen status says why, and
 // people are told, at first and each hour.
-func (d *Daemon) verify(ctx context.Context) {
-	if d.store.Poisoned() != nil {
+func (w *Witness) Verify(ctx context.Context) {
+	if w.Store.Poisoned() != nil {
 		return // the ledger has failed, which is told as that
 	}
-	err := d.verified(ctx)
+	err := w.verified(ctx)
 	switch {
 	case err == nil:
-		d.watching.looked(time.Now(), "")
-		d.condition("", "", watch.VerificationFailed, false, "")
+		w.noteLook(time.Now(), "")
+		w.Changed(false, "")
 	case ctx.Err() != nil:
-	case unlooked(err):
-		why := "whether the ledger contains what was signed of it could not be seen: " + excerpt.Of(d.maskText(err.Error()), 300)
-		if d.watching.looked(time.Now(), why) {
-			d.notice(kernel.Notice{Level: "error", Event: "unverified", Why: why})
+	case isReadFailure(err):
+		why := "whether the ledger contains what was signed of it could not be seen: " + excerpt.Of(w.Mask(err.Error()),
+			300)
+		if w.noteLook(time.Now(), why) {
+			w.Notify(kernel.Notice{Level: "error", Event: "unverified", Why: why})
 		}
 	default:
-		d.watching.looked(time.Now(), "")
+		w.noteLook(time.Now(), "")
 		why, _ := usage.Explain(err)
-		d.condition("", "", watch.VerificationFailed, true, why)
+		w.Changed(true, why)
 	}
 }
 
-// looked notes why the ledger could not be verified, or, with an empty why, that it
+// noteLook notes why the ledger could not be verified, or, with an empty why, that it
 // could be, and says whether people are to be told.
-func (w *watching) looked(now time.Time, why string) (tell bool) {
+func (w *Witness) noteLook(now time.Time, why string) (tell bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	tell = why != "" && (w.unseen == "" || now.Sub(w.told) >= verifyEvery)
@@ -193,9 +241,8 @@ func (w *watching) looked(now time.Time, why string) (tell bool) {
 	return tell
 }
 
-// unlooked is why the last verification of the ledger could not be carried out;
-// empty where it was.
-func (w *watching) unlooked() string {
+// Trouble returns why the last verification of the ledger could not be carried out, or "".
+func (w *Witness) Trouble() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.unseen
@@ -207,11 +254,11 @@ const (
 	sqliteNotADB  = 26
 )
 
-// unlooked says of an error that it kept the ledger from being read: the machine's,
+// isReadFailure reports whether err kept the ledger from being read: the machine's,
 // or the database's, which may be busy. Any other is of what was read, which is not
 // what was written: a row that is gone, hashes of another number, a forged witness,
 // a link in its place.
-func unlooked(err error) bool {
+func isReadFailure(err error) bool {
 	var db interface {
 		error
 		Code() int
@@ -226,14 +273,14 @@ func unlooked(err error) bool {
 
 // verified reads what stands on the disk: the store that writes knows its heads by
 // heart.
-func (d *Daemon) verified(ctx context.Context) error {
-	disk, err := sqlite.Open(ctx, sqlite.Options{Path: d.Paths.DB, ReadOnly: true})
+func (w *Witness) verified(ctx context.Context) error {
+	disk, err := w.Disk(ctx)
 	if err != nil {
 		return err
 	}
-	err = notCutBack(ctx, disk, d.signer.Verifier())
+	err = CheckSigned(ctx, disk, w.Signer.Verifier())
 	if err == nil {
-		err = d.witnessed(ctx, disk)
+		err = w.witnessed(ctx, disk)
 	}
 	return errors.Join(err, disk.Close())
 }

@@ -1,4 +1,4 @@
-package daemon
+package witness
 
 import (
 	"context"
@@ -18,12 +18,12 @@ const (
 	logChunk = 1_000
 )
 
-// notCutBack refuses a ledger in which a tenant's tree does not contain what
+// CheckSigned refuses a ledger in which a tenant's tree does not contain what
 // was signed of it, by its own newest checkpoint or by the log of checkpoints:
 // to go on from there would sign a second history. It looks at heads and the
 // hashes on the way to a root, never at all leaves; `holdfast ledger verify`
 // does that.
-func notCutBack(ctx context.Context, s kernel.Store, key *ledger.Verifier) error {
+func CheckSigned(ctx context.Context, s kernel.Store, key *ledger.Verifier) error {
 	return s.View(ctx, func(tx kernel.Tx) error {
 		hs, err := tx.Heads()
 		if err != nil {
