@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/observe/notify"
+	"github.com/holdfast-dev/holdfast/internal/observe/report"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 )
 
@@ -222,7 +223,7 @@ func (a *alerts) route(al notify.Alert) []string {
 		}
 	}
 	c := a.d.config()
-	if about == conditionReport {
+	if about == report.Condition {
 		return slices.Clone(c.Alerts.Report.To)
 	}
 	return slices.DeleteFunc(c.Alerts.Route(severity), func(name string) bool { return name == of })

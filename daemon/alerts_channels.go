@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/observe/notify"
+	"github.com/holdfast-dev/holdfast/internal/observe/report"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 )
 
@@ -45,7 +46,7 @@ func listChannels(c *config.AlertsConfig) []api.AlertChannel {
 			}
 		}
 		if slices.Contains(c.Report.To, name) {
-			one.For = append(one.For, conditionReport)
+			one.For = append(one.For, report.Condition)
 		}
 		out = append(out, one)
 	}

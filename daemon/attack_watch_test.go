@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
+	"github.com/holdfast-dev/holdfast/internal/observe/story"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 	"github.com/holdfast-dev/holdfast/ledger"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -185,7 +186,7 @@ func TestAttackWatch_spends_on(t *testing.T) {
 	}
 	for _, l := range all {
 		if l.entry != nil && l.agent == "ada" {
-			spent += costOf(l.entry)
+			spent += story.CostOf(l.entry)
 		}
 	}
 	if spent > 7_000_000 {

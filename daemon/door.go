@@ -109,7 +109,7 @@ func (d *Daemon) Status(ctx context.Context) (*api.Status, error) {
 	s.Problems, s.Alerts = append(s.Problems, d.alerts.troubles()...), d.alerts.channels()
 	s.Problems = append(append(append(s.Problems, d.hooks.troubles()...), d.sandboxes.troubles()...), d.egress.troubles()...)
 	s.Problems = append(s.Problems, d.snapshots.problems()...)
-	s.Problems = append(s.Problems, d.reporting.troubles()...)
+	s.Problems = append(s.Problems, d.reports.Troubles()...)
 	if why := d.witness.Trouble(); why != "" {
 		s.Problems = append(s.Problems, why)
 	}

@@ -21,7 +21,7 @@ func (m healthMetrics) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTime/2)
 	defer cancel()
 	now := time.Now()
-	r := m.d.wellness.now(ctx, now)
+	r := m.d.days.Today(ctx, now)
 	gauge := func(name, help string, v float64) {
 		ch <- prometheus.MustNewConstMetric(prometheus.NewDesc("holdfast_"+name, help, nil, nil), prometheus.GaugeValue, v)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/observe/report"
 	"github.com/holdfast-dev/holdfast/internal/policy/health"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -25,7 +26,7 @@ const lookTime = 10 * time.Second
 // empty, with everything. A tenant of which nothing is recorded is a NotFoundError.
 func (d *Daemon) Now(ctx context.Context, tenant string) (*api.Now, error) {
 	now := time.Now()
-	r, err := ofTenant(d.wellness.now(ctx, now), tenant)
+	r, err := ofTenant(d.days.Today(ctx, now), tenant)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +78,7 @@ func LookNow(ctx context.Context, p Paths, s kernel.Store, why, tenant string) (
 		n.Health, n.Because = r.Health, r.Because
 		return n, nil
 	}
-	whole, err := ReadDay(ctx, s, now, now)
+	whole, err := report.ReadDay(ctx, s, now, now)
 	if err != nil {
 		return nil, err
 	}
@@ -122,23 +123,10 @@ func ratesOf(all []watch.Rates, tenant string) []watch.Rates {
 func lastHour(ctx context.Context, s kernel.Store, now time.Time) ([]watch.Rates, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
-	var heads []ledger.Head
-	if err := s.View(ctx, func(tx kernel.Tx) (err error) { heads, err = tx.Heads(); return err }); err != nil {
+	w := newWatching(nil, watch.Limits{})
+	err := report.ReadSince(ctx, s, now.Add(-time.Hour), func(l *ledger.Stored) error { return w.replay(l, now) })
+	if err != nil {
 		return nil, err
-	}
-	w, r := newWatching(nil, watch.Limits{}), newDayReader(s, now)
-	for _, h := range heads {
-		if h.Tenant == ledger.CheckpointsTenant {
-			continue
-		}
-		from, err := r.since(ctx, h, now.Add(-time.Hour-skew))
-		if err != nil {
-			return nil, err
-		}
-		r.next[h.Tenant] = from
-		if err := r.leaves(ctx, h.Tenant, h.Size, func(l *ledger.Stored) error { return w.replay(l, now) }); err != nil {
-			return nil, err
-		}
 	}
 	return w.watch.Rates(now), nil
 }

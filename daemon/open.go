@@ -31,6 +31,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/leaf/token"
+	"github.com/holdfast-dev/holdfast/internal/observe/notify"
+	"github.com/holdfast-dev/holdfast/internal/observe/report"
 	"github.com/holdfast-dev/holdfast/internal/observe/telemetry"
 	"github.com/holdfast-dev/holdfast/internal/observe/witness"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
@@ -108,10 +110,9 @@ type Daemon struct {
 	keepers      keepers
 	verifies     *token.Verifier
 	mcpSeal      []byte
-	wellness     *wellness
+	days         *report.Days
 	witness      *witness.Witness
-	reporting    reporting
-	mailing      mailing
+	reports      *report.Reports
 	endPast      func() // nil until it is read
 	watching     *watching
 	endWatching  func() // nil until it answers
@@ -136,7 +137,6 @@ func Open(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	d := &Daemon{opt: opt, log: opt.Log, since: time.Now(),
 		notices: make(chan kernel.Notice, 256), urgent: make(chan kernel.Notice, 256), halts: make(chan kernel.Notice, 1)}
 	d.sandboxes.d, d.egress.d, d.hooks.d, d.snapshots.d = d, d, d, d
-	d.wellness = newWellness(d)
 	d.snapshots.behind.wake = make(chan struct{}, 1)
 	defer func() {
 		if err != nil {
@@ -186,7 +186,7 @@ func (d *Daemon) openParts(ctx context.Context, keys *Keys) (err error) {
 	if d.store, err = sqlite.Open(ctx, sqlite.Options{Path: d.Paths.DB}); err != nil {
 		return err
 	}
-	d.witness = d.newWitness()
+	d.days, d.witness = report.NewDays(d.store), d.newWitness()
 	if err = witness.CheckSigned(ctx, d.store, d.signer.Verifier()); err != nil {
 		return err
 	}
@@ -226,6 +226,7 @@ func (d *Daemon) openParts(ctx context.Context, keys *Keys) (err error) {
 	if err = d.alerts.open(d); err != nil {
 		return err
 	}
+	d.reports = d.newReports()
 	d.metrics, d.watching = newMetrics(), newWatching(d, d.loaded.Config.WatchLimits())
 	d.Kernel, err = kernel.New(d.kernelConfig(seal, marks))
 	if err == nil {
@@ -243,6 +244,25 @@ func (d *Daemon) newWitness() *witness.Witness {
 			return sqlite.Open(ctx, sqlite.Options{Path: d.Paths.DB, ReadOnly: true})
 		},
 		Changed: func(holds bool, why string) { d.condition("", "", watch.VerificationFailed, holds, why) },
+	})
+}
+
+// newReports returns the daily reports.
+func (d *Daemon) newReports() *report.Reports {
+	return report.New(report.Options{
+		Dir: d.Paths.Reports, Store: d.store, Runtime: d.runtime, Mask: d.maskText, Log: d.log,
+		Record: func(e kernel.Event) error { return d.Kernel.Record(e) },
+		State: func() report.State {
+			return report.State{
+				Settings: d.Kernel.Policy().Settings, Halted: d.latch.Halted(), Disabled: d.disabled() != "",
+			}
+		},
+		Target: func() ([]string, time.Duration, error) {
+			to := d.config().Alerts.Report
+			at, err := to.TimeOfDay()
+			return to.To, at, err
+		},
+		Send: func(a notify.Alert, now time.Time) { d.alerts.queue.Put(a, now) },
 	})
 }
 
@@ -311,7 +331,7 @@ func (d *Daemon) own(l *config.Loaded) *kernel.Policy {
 	own.ReplayFor = time.Duration(l.Config.Ledger.Results)
 	own.ForgetRequests = l.Config.Ledger.Requests == "none"
 	own.ErasePartsAfter = time.Duration(l.Config.Ledger.Retention)
-	own.Settings = reportSettings(&own)
+	own.Settings = report.SettingsOf(&own)
 	own.Settings.Snapshots = len(l.Config.Snapshots.ListTrees()) > 0
 	if r, ok := own.Rules.(interface{ Weakened() []string }); ok {
 		own.Weakened = append(slices.Clone(own.Weakened), r.Weakened()...)

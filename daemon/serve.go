@@ -88,7 +88,7 @@ func (d *Daemon) Serve(ctx context.Context, s Serving) error {
 	run(d.sign)
 	run(d.witness.Run)
 	run(d.watchConfig)
-	run(d.reportDays)
+	run(d.reports.Run)
 	run(d.snapshots.follow)
 	run(d.snapshots.daily)
 	run(func(ctx context.Context) { _ = d.Kernel.CompareCounters(ctx) }) // it logs, and status says

@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
 	"github.com/holdfast-dev/holdfast/internal/leaf/token"
+	"github.com/holdfast-dev/holdfast/internal/observe/report"
 	"github.com/holdfast-dev/holdfast/internal/policy/health"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -262,7 +263,8 @@ func TestDisabledHalts(t *testing.T) {
 	if err != nil || ans.Failure == nil || ans.Failure.Kind != holdfast.KindHalted {
 		t.Fatalf("%v %+v", err, ans)
 	}
-	if r, err := ReadDay(t.Context(), d.store, time.Now(), time.Now()); err != nil || r.Health != health.Red || !slices.Contains(r.Because, "everything was halted") {
+	if r, err := report.ReadDay(t.Context(), d.store, time.Now(),
+		time.Now()); err != nil || r.Health != health.Red || !slices.Contains(r.Because, "everything was halted") {
 		t.Errorf("the day's report: %s because of %q, %v", r.Health, r.Because, err)
 	}
 }

@@ -10,15 +10,16 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/worktree/snapshot"
 )
 
 // The boundaries at which Holdfast itself keeps versions and puts them back. No
 // role that an agent has may cross them.
 const (
-	snapshotTake       = config.SnapshotBoundaries + "take"
-	snapshotCommit     = config.SnapshotBoundaries + "commit"
-	snapshotRollback   = config.SnapshotBoundaries + "rollback"
-	snapshotArchive    = config.SnapshotBoundaries + "archive"
+	snapshotTake       = snapshot.BoundaryPrefix + "take"
+	snapshotCommit     = snapshot.BoundaryPrefix + "commit"
+	snapshotRollback   = snapshot.BoundaryPrefix + "rollback"
+	snapshotArchive    = snapshot.BoundaryPrefix + "archive"
 	snapshotPermission = "snapshot:keep"
 	// keeperRole is Holdfast's own: only tokens that the daemon makes for itself
 	// have it.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/policy/health"
 	"github.com/holdfast-dev/holdfast/internal/worktree/snapshot"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -71,15 +72,6 @@ func (w *days) look(ctx context.Context, s *snapshots, now time.Time) {
 	}
 }
 
-// due is the last time at which a day's snapshot was due.
-func due(now time.Time, at time.Duration) time.Time {
-	t := now.UTC().Truncate(24 * time.Hour).Add(at)
-	if t.After(now) {
-		t = t.Add(-24 * time.Hour)
-	}
-	return t
-}
-
 // today takes the day's snapshot and verifies it, where it is due and there is none
 // that verified. One that is there and did not, because there was no room or because
 // Holdfast was killed, is verified again; in the place of a damaged one another is taken.
@@ -97,7 +89,7 @@ func (s *snapshots) today(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	id := ofToday(list, due(now, at), now)
+	id := ofToday(list, health.LastDue(now, at), now)
 	if id != "" {
 		ok, err := s.isVerified(ctx, id)
 		if err != nil || ok && !s.troubled(ofDay) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/observe/report"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 	"github.com/holdfast-dev/holdfast/internal/worktree/snapshot"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -525,7 +526,7 @@ func TestRollbackThatWasNotDoneIsNotCounted(t *testing.T) {
 			if l.Kind != ledger.KindEvent || !strings.Contains(string(l.Record), eventRolled) {
 				return nil
 			}
-			e, err := eventOf(&l)
+			e, err := report.EventOf(&l)
 			counted[strings.Contains(string(l.Record), `"done":true`)] = e.Did
 			return err
 		})

@@ -11,8 +11,10 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/observe/story"
 	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
+	"github.com/holdfast-dev/holdfast/internal/worktree/snapshot"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -113,7 +115,7 @@ func (w *watching) seen(e *ledger.Entry) (s watch.Seen, ok bool) {
 	}
 	s = watch.Seen{Tenant: e.TenantID, Agent: e.Agent, Crossing: e.ID, Action: maphash.Comparable(w.seed, action{e.Boundary, e.ExactHash}), Kind: maphash.String(w.seed, e.Boundary), At: e.CreatedAt, Step: e.Boundary == "agent/step" && e.BeginSeq != nil,
 		Failed: failed(e), Passive: passive(e), Prohibited: e.ErrorKind == holdfast.KindProhibited,
-		Escape: e.ErrorKind == holdfast.KindEscape, Cost: costOf(e)}
+		Escape: e.ErrorKind == holdfast.KindEscape, Cost: story.CostOf(e)}
 	if e.Owner != "" {
 		s.Above = []string{e.Owner}
 	}
@@ -126,7 +128,7 @@ func (w *watching) seen(e *ledger.Entry) (s watch.Seen, ok bool) {
 // the boundary alone is none, for any agent may ask there and be refused.
 func ownCrossing(e *ledger.Entry) bool {
 	return e.Agent == watchAgent && strings.HasPrefix(e.Boundary, "watch/") ||
-		e.Agent == keeperAgent && strings.HasPrefix(e.Boundary, config.SnapshotBoundaries)
+		e.Agent == keeperAgent && strings.HasPrefix(e.Boundary, snapshot.BoundaryPrefix)
 }
 
 // passive says that it is nothing an agent repeats or hastens: the question to a
@@ -150,20 +152,6 @@ func failed(e *ledger.Entry) bool {
 		return e.ErrorKind == holdfast.KindTimeout
 	}
 	return false
-}
-
-// costOf is what it was charged, in micro-dollars.
-func costOf(e *ledger.Entry) int64 {
-	cost := int64(0)
-	if e.Model != nil {
-		cost = e.Model.Micro
-	}
-	for i := range e.Uses {
-		if u := &e.Uses[i]; u.Used != nil && u.Draw.Resource == holdfast.MoneyMicro {
-			cost = max(cost, *u.Used)
-		}
-	}
-	return cost
 }
 
 // condition tells of what was found elsewhere: of an agent, a tenant (agent is

@@ -13,9 +13,6 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/worktree/snapshot"
 )
 
-// SnapshotBoundaries is what the names of Holdfast's own boundaries of snapshots begin with.
-const SnapshotBoundaries = "snapshot/"
-
 // SnapshotsConfig is which work trees' versions are kept, when, and how long (spec
 // 001, layer 3).
 type SnapshotsConfig struct {
@@ -166,8 +163,8 @@ func (k *checker) snapshots(c *Config) {
 	}
 	k.archive(s)
 	for i := range c.Boundaries {
-		if b := &c.Boundaries[i]; strings.HasPrefix(b.Boundary, SnapshotBoundaries) {
-			k.fail(b.At, "leave it out", "the boundaries %s* are Holdfast's own", SnapshotBoundaries)
+		if b := &c.Boundaries[i]; strings.HasPrefix(b.Boundary, snapshot.BoundaryPrefix) {
+			k.fail(b.At, "leave it out", "the boundaries %s* are Holdfast's own", snapshot.BoundaryPrefix)
 		}
 	}
 }

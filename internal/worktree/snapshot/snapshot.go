@@ -16,6 +16,9 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
+// BoundaryPrefix is what the names of Holdfast's own boundaries of versions begin with.
+const BoundaryPrefix = "snapshot/"
+
 // Tree is one work tree whose versions are kept.
 type Tree struct {
 	// Path is absolute and without symbolic links.

@@ -1,4 +1,5 @@
-package daemon
+// Package report reads from the ledger how a day went, keeps the report of each day, and sends it.
+package report
 
 import (
 	"context"
@@ -10,11 +11,12 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/observe/story"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/policy/health"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
+	"github.com/holdfast-dev/holdfast/internal/worktree/snapshot"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -166,7 +168,7 @@ func (r *dayReader) before(ctx context.Context, tenant string, to int64) error {
 				if l.Kind != ledger.KindEvent {
 					return nil
 				}
-				e, err := eventOf(&l)
+				e, err := EventOf(&l)
 				if err != nil {
 					return err
 				}
@@ -232,6 +234,29 @@ func (r *dayReader) since(ctx context.Context, h ledger.Head, t time.Time) (from
 	return from, err
 }
 
+// ReadSince calls fn for each leaf of all tenants from t on, and for some before it.
+func ReadSince(ctx context.Context, s kernel.Store, t time.Time, fn func(*ledger.Stored) error) error {
+	var heads []ledger.Head
+	if err := s.View(ctx, func(tx kernel.Tx) (err error) { heads, err = tx.Heads(); return err }); err != nil {
+		return err
+	}
+	r := newDayReader(s, t)
+	for _, h := range heads {
+		if h.Tenant == ledger.CheckpointsTenant {
+			continue
+		}
+		from, err := r.since(ctx, h, t.Add(-skew))
+		if err != nil {
+			return err
+		}
+		r.next[h.Tenant] = from
+		if err := r.leaves(ctx, h.Tenant, h.Size, fn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // leaves calls fn for each leaf from the next one on, in short views.
 func (r *dayReader) leaves(ctx context.Context, tenant string, to int64, fn func(*ledger.Stored) error) error {
 	for from := r.next[tenant]; from < to; from = min(to, from+reportBatch) {
@@ -258,7 +283,7 @@ func (r *dayReader) take(l *ledger.Stored) error {
 		}
 		r.day.Crossed(crossingOf(e, r.day.Start()))
 	case ledger.KindEvent:
-		e, err := eventOf(l)
+		e, err := EventOf(l)
 		if err != nil {
 			return err
 		}
@@ -274,7 +299,7 @@ func (r *dayReader) take(l *ledger.Stored) error {
 // crossingOf is what a report counts of an entry.
 func crossingOf(e *ledger.Entry, day time.Time) health.Crossing {
 	c := health.Crossing{Tenant: e.TenantID, Boundary: e.Boundary, Began: e.BeginSeq != nil && !e.Unstarted, Done: e.Outcome == ledger.Done,
-		Approved: e.Approved != nil && *e.Approved, Confidence: e.Confidence, Cost: costOf(e)}
+		Approved: e.Approved != nil && *e.Approved, Confidence: e.Confidence, Cost: story.CostOf(e)}
 	for i := range e.Uses {
 		u := &e.Uses[i]
 		if u.Draw.Resource != holdfast.MoneyMicro || !isDaily(&u.Draw, day) {
@@ -295,8 +320,8 @@ func isDaily(d *ledger.Draw, start time.Time) bool {
 	return d.Window == start.Unix() && len(parts) == 5 && parts[1] == string(budget.Tenant) && parts[4] == "86400"
 }
 
-// eventOf is what a report reads of an event.
-func eventOf(l *ledger.Stored) (health.Event, error) {
+// EventOf returns what a report reads of an event.
+func EventOf(l *ledger.Stored) (health.Event, error) {
 	e, err := ledger.ParseEvent(l.Record)
 	if err != nil {
 		return health.Event{}, fmt.Errorf("leaf %d: %w", l.Seq, err)
@@ -316,24 +341,24 @@ func eventOf(l *ledger.Stored) (health.Event, error) {
 	}
 	out := health.Event{Tenant: e.TenantID, Name: e.Name, Subject: e.Subject, Signature: data.Signature, Decision: data.Decision,
 		Own: e.Who == "holdfast" || strings.HasPrefix(e.Who, "holdfast (") || data.Review != ""}
-	if strings.HasPrefix(e.Subject, config.SnapshotBoundaries) && data.Crossing == "" &&
+	if strings.HasPrefix(e.Subject, snapshot.BoundaryPrefix) && data.Crossing == "" &&
 		(data.Done == nil || *data.Done) {
 		out.Did = e.Subject
 	}
 	switch e.Name {
 	case "anomaly_found":
 		out.Condition, out.Severity, out.Cause, out.Times = data.Condition, data.Severity, data.Cause, data.Times
-	case "started", "policy_changed", eventReported:
+	case "started", "policy_changed", EventName:
 		out.Settings, out.Halted, out.Disabled = data.Settings, data.Halted, data.Disabled
 	}
 	return out, nil
 }
 
-// eventReported is what the ledger calls the report of a day.
-const eventReported = "health_reported"
+// EventName is what the ledger calls the report of a day.
+const EventName = "health_reported"
 
-// reportSettings is what the events of a policy say of it for reports.
-func reportSettings(p *kernel.Policy) *health.Settings {
+// SettingsOf returns what the events of a policy say of it for reports.
+func SettingsOf(p *kernel.Policy) *health.Settings {
 	const most = 100
 	s := &health.Settings{Budgets: map[string]int64{}, Watched: true}
 	for i := range p.Limits {

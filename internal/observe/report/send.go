@@ -1,4 +1,4 @@
-package daemon
+package report
 
 import (
 	"errors"
@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// conditionReport is what a daily report is called among the alerts.
-	conditionReport = "daily_report"
+	// Condition is what a daily report is called among the alerts.
+	Condition = "daily_report"
 	// reportPatience is how long beyond its time a report waits for a ledger that cannot
 	// be read, before people are sent that it cannot.
 	reportPatience = time.Hour
@@ -44,22 +44,18 @@ const (
 
 // sentFile has the newest day that had a report to send in its first line. Each other line
 // is a day before that is owed still, with "anew" behind it where that is so.
-func (p Paths) sentFile() string { return filepath.Join(p.Reports, "sent") }
+func (d *Reports) sentFile() string { return filepath.Join(d.Dir, "sent") }
 
-// sendReports hands the reports of days that are over to the channels that are
+// SendDue hands the reports of days that are over to the channels that are
 // configured for them, each once: yesterday's from its time on, and before it those
 // that were missed since the last one. One that cannot be read yet is named, keeps no
 // other from being sent, and follows. All that was written is there by then.
-func (d *Daemon) sendReports(now time.Time) error {
-	to := d.config().Alerts.Report
-	if len(to.To) == 0 || d.alerts.queue == nil {
-		return nil
-	}
-	at, err := to.TimeOfDay()
-	if err != nil {
+func (d *Reports) SendDue(now time.Time) error {
+	to, at, err := d.Target()
+	if err != nil || len(to) == 0 {
 		return err
 	}
-	newest := health.NewDay(due(now, at).AddDate(0, 0, -1)).Start()
+	newest := health.NewDay(health.LastDue(now, at).AddDate(0, 0, -1)).Start()
 	m := &d.mailing
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -74,7 +70,7 @@ func (d *Daemon) sendReports(now time.Time) error {
 			delete(m.owed, day)
 			continue
 		}
-		there, err := d.sendReport(day, now, day.AddDate(0, 0, 1).Add(at))
+		there, err := d.sendReport(to, day, now, day.AddDate(0, 0, 1).Add(at))
 		if there && !day.Before(first) {
 			m.last = day
 		}
@@ -83,9 +79,9 @@ func (d *Daemon) sendReports(now time.Time) error {
 			all = append(all, err)
 		}
 	}
-	d.reporting.mu.Lock()
-	d.reporting.unsent = bad
-	d.reporting.mu.Unlock()
+	d.mu.Lock()
+	d.unsent = bad
+	d.mu.Unlock()
 	return errors.Join(append(all, d.saveSent())...)
 }
 
@@ -95,12 +91,12 @@ func oldestSent(newest time.Time) time.Time { return newest.AddDate(0, 0, 1-repo
 // firstToSend is the day behind the last that had a report to send. Where none is known, or one
 // that is yet to come, since the clock was set back, it is the newest: who has just
 // asked for reports wants none of last week. The caller has mailing's lock.
-func (d *Daemon) firstToSend(newest time.Time) time.Time {
+func (d *Reports) firstToSend(newest time.Time) time.Time {
 	m := &d.mailing
 	if m.owed == nil {
 		m.owed = map[time.Time]owing{}
 		if err := d.loadSent(); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			d.log.Warn("which daily report was sent last cannot be read; the newest is sent", "err", err)
+			d.Log.Warn("which daily report was sent last cannot be read; the newest is sent", "err", err)
 		}
 	}
 	if m.last.IsZero() || m.last.After(newest.AddDate(0, 0, 1)) {
@@ -115,11 +111,11 @@ func (d *Daemon) firstToSend(newest time.Time) time.Time {
 // sendReport hands one day's report over, which was due at that time, and says whether
 // there is one, or should be. A crash behind that, before the day is noted, has it
 // handed over again, which the queue knows. The caller has mailing's lock.
-func (d *Daemon) sendReport(day, now, at time.Time) (there bool, err error) {
+func (d *Reports) sendReport(to []string, day, now, at time.Time) (there bool, err error) {
 	m := &d.mailing
-	r, err := d.keptReport(day)
+	r, err := d.Read(day)
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && !d.reporting.failed(day):
+	case errors.Is(err, fs.ErrNotExist) && !d.failed(day):
 		delete(m.owed, day)
 		return false, nil // there was nothing yet
 	case errors.Is(err, fs.ErrNotExist):
@@ -129,7 +125,7 @@ func (d *Daemon) sendReport(day, now, at time.Time) (there bool, err error) {
 	case r.Unread && (m.owed[day] == owedAnew || now.Before(at.Add(reportPatience))):
 		return true, nil // it is computed anew
 	}
-	d.alerts.tellReport(r, m.owed[day], now)
+	d.tellReport(r, to, m.owed[day], now)
 	if r.Unread {
 		m.owed[day] = owedAnew
 	} else {
@@ -139,8 +135,8 @@ func (d *Daemon) sendReport(day, now, at time.Time) (there bool, err error) {
 }
 
 // loadSent reads what saveSent wrote. The caller has mailing's lock.
-func (d *Daemon) loadSent() error {
-	b, err := guard.ReadRegular(d.Paths.sentFile(), 1<<10, guard.CheckPrivate(d.Paths.sentFile()))
+func (d *Reports) loadSent() error {
+	b, err := guard.ReadRegular(d.sentFile(), 1<<10, guard.CheckPrivate(d.sentFile()))
 	if err != nil {
 		return err
 	}
@@ -164,7 +160,7 @@ func (d *Daemon) loadSent() error {
 
 // saveSent writes how far it is, where that is not what stands there. The caller has
 // mailing's lock.
-func (d *Daemon) saveSent() error {
+func (d *Reports) saveSent() error {
 	m := &d.mailing
 	text := m.last.Format(time.DateOnly) + "\n"
 	for _, day := range slices.SortedFunc(maps.Keys(m.owed), time.Time.Compare) {
@@ -177,10 +173,10 @@ func (d *Daemon) saveSent() error {
 	if text == m.saved || m.last.IsZero() {
 		return nil
 	}
-	if err := os.MkdirAll(d.Paths.Reports, 0o700); err != nil {
+	if err := os.MkdirAll(d.Dir, 0o700); err != nil {
 		return err
 	}
-	if err := durable.ReplaceFile(d.Paths.sentFile(), []byte(text), 0o600); err != nil {
+	if err := durable.ReplaceFile(d.sentFile(), []byte(text), 0o600); err != nil {
 		return err
 	}
 	m.saved = text
@@ -189,21 +185,22 @@ func (d *Daemon) saveSent() error {
 
 // tellReport sends a day's report like an alert: it waits in the same file, and a
 // channel that does not take it fails like any other.
-func (a *alerts) tellReport(r *health.Report, was owing, now time.Time) {
-	al := notify.Alert{Key: conditionReport + "|" + r.Date, To: a.d.config().Alerts.Report.To, Message: a.reportMessage(r, now)}
+func (d *Reports) tellReport(r *health.Report, to []string, was owing, now time.Time) {
+	al := notify.Alert{Key: Condition + "|" + r.Date, To: to, Message: d.reportMessage(r, now)}
 	if was == owedAnew {
 		al.Key += "|anew"
 		al.Message.Title = "daily report of " + r.Date + ", which can be read now: " + r.Health.String()
 	}
-	a.queue.Put(al, now)
+	d.Send(al, now)
 }
 
 // reportMessage is a report as people are sent it: of everything together, and where
 // the whole is.
-func (a *alerts) reportMessage(r *health.Report, now time.Time) notify.Message {
+func (d *Reports) reportMessage(r *health.Report, now time.Time) notify.Message {
 	whole := "All of it: `holdfast report daily --date " + r.Date + "`, or reports/" + r.Date + ".md in the state directory."
-	text := r.Short(func(s string) string { return a.d.maskText(notify.Line(s, notify.MaxTitle)) })
+	text := r.Short(func(s string) string { return d.Mask(notify.Line(s, notify.MaxTitle)) })
 	const dots = len("...\n")
-	return notify.Message{ID: notify.NewID(), At: now.UTC(), Runtime: a.d.runtime, Severity: watch.Low.String(), Condition: conditionReport,
+	return notify.Message{ID: notify.NewID(),
+		At: now.UTC(), Runtime: d.Runtime, Severity: watch.Low.String(), Condition: Condition,
 		Title: "daily report of " + r.Date + ": " + r.Health.String(), Text: notify.Lines(text, notify.MaxText-len(whole)-dots) + "\n" + whole}
 }

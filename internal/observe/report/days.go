@@ -1,4 +1,4 @@
-package daemon
+package report
 
 import (
 	"context"
@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/health"
-	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 )
 
 const (
@@ -20,22 +20,23 @@ const (
 	pastDays = 2
 )
 
-// wellness is how today goes, as far as it was read: each leaf is read once.
-type wellness struct {
-	d    *Daemon
-	past chan struct{} // one place for each reading of a past day
+// Days is how today goes, as far as it was read: each leaf is read once.
+type Days struct {
+	store kernel.Store
+	past  chan struct{} // one place for each reading of a past day
 
 	turn  sync.Mutex
 	today *dayReader // guarded by turn
 }
 
-func newWellness(d *Daemon) *wellness { return &wellness{d: d, past: make(chan struct{}, pastDays)} }
+// NewDays returns the days that a store has.
+func NewDays(s kernel.Store) *Days { return &Days{store: s, past: make(chan struct{}, pastDays)} }
 
-// report is how the day of an instant went; of today, how it goes.
-func (w *wellness) report(ctx context.Context, day time.Time) (health.Report, error) {
+// Report returns how the day of an instant went; of today, how it goes.
+func (w *Days) Report(ctx context.Context, day time.Time) (health.Report, error) {
 	now := time.Now()
 	if health.NewDay(day).Start().Equal(health.NewDay(now).Start()) {
-		return w.now(ctx, now), nil
+		return w.Today(ctx, now), nil
 	}
 	select {
 	case w.past <- struct{}{}:
@@ -45,20 +46,20 @@ func (w *wellness) report(ctx context.Context, day time.Time) (health.Report, er
 	}
 	ctx, cancel := context.WithTimeout(ctx, pastTime)
 	defer cancel()
-	r, err := ReadDay(ctx, w.d.store, day, now)
+	r, err := ReadDay(ctx, w.store, day, now)
 	if err != nil && ctx.Err() != nil {
 		err = &holdfast.Error{Kind: holdfast.KindTimeout, Why: "reading that day takes too long here", Hint: "`holdfast report daily --date` has no such limit", Err: err}
 	}
 	return r, err
 }
 
-// now is how today goes. What could not be read in time makes it uncertain, and is
+// Today returns how today goes. What could not be read in time makes it uncertain, and is
 // read the next time.
-func (w *wellness) now(ctx context.Context, now time.Time) health.Report {
+func (w *Days) Today(ctx context.Context, now time.Time) health.Report {
 	w.turn.Lock()
 	defer w.turn.Unlock()
 	if w.today == nil || !w.today.day.Start().Equal(health.NewDay(now).Start()) {
-		w.today = newDayReader(w.d.store, now)
+		w.today = newDayReader(w.store, now)
 	}
 	ctx, cancel := context.WithTimeout(ctx, todayTime)
 	defer cancel()
@@ -70,12 +71,4 @@ func (w *wellness) now(ctx context.Context, now time.Time) health.Report {
 		return broken.Report(now)
 	}
 	return w.today.day.Report(now)
-}
-
-// watched is what agents are watched by; nil while they are not.
-func (d *Daemon) watched() *watch.Watch {
-	if d.watching == nil {
-		return nil
-	}
-	return d.watching.watch
 }

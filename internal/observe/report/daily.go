@@ -1,4 +1,4 @@
-package daemon
+package report
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -26,6 +27,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/lastline"
 	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/leaf/visible"
+	"github.com/holdfast-dev/holdfast/internal/observe/notify"
 	"github.com/holdfast-dev/holdfast/internal/policy/health"
 )
 
@@ -42,23 +44,52 @@ const (
 	maxReport = 16 << 20
 )
 
-// reporting is how it stands with the daily reports of days that are over.
-type reporting struct {
+// Options are what the daily reports are made of.
+type Options struct {
+	Dir    string // where they are kept
+	Store  kernel.Store
+	Record func(kernel.Event) error
+	// State returns what the next day begins with.
+	State func() State
+	// Target returns the channels that are sent reports, none if no one is, and the time of day from which on.
+	Target  func() (to []string, at time.Duration, err error)
+	Send    func(notify.Alert, time.Time)
+	Runtime string // the state's id
+	Mask    func(string) string
+	Log     *slog.Logger
+}
+
+// State is what a day begins with.
+type State struct {
+	Settings *health.Settings
+	Halted   bool
+	Disabled bool
+}
+
+// Reports are the daily reports of days that are over.
+type Reports struct {
+	Options
+
 	turn  sync.Mutex           // of whoever writes them
 	again map[string]time.Time // guarded by turn; when a day that could not be read is read again
 
 	mu        sync.Mutex
 	unwritten map[string]string // guarded by mu; by day, why its report is not there, or is not the last word
 	unsent    map[string]string // guarded by mu; by day, why its report could not be sent
+
+	mailing mailing
 }
 
-// troubles are what status tells, by day.
-func (r *reporting) troubles() (out []string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+// New returns the reports that are kept in a directory.
+func New(o Options) *Reports { return &Reports{Options: o} }
+
+// Troubles returns what status tells, by day.
+func (d *Reports) Troubles() (out []string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	all := map[string]string{}
-	maps.Copy(all, r.unsent)
-	maps.Copy(all, r.unwritten) // it is the cause
+	maps.Copy(all, d.unsent)
+	maps.Copy(all, d.unwritten) // it is the cause
 	for _, date := range slices.Sorted(maps.Keys(all)) {
 		out = append(out, all[date])
 	}
@@ -66,43 +97,52 @@ func (r *reporting) troubles() (out []string) {
 }
 
 // failed says whether a day's report could not be written.
-func (r *reporting) failed(day time.Time) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.unwritten[day.Format(time.DateOnly)] != ""
+func (d *Reports) failed(day time.Time) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.unwritten[day.Format(time.DateOnly)] != ""
 }
 
-// reportDays writes each day's report into the state directory once the day is
+// Run writes each day's report into the state directory once the day is
 // over, and those that were missed. It stands there as markdown and as JSON, and is
 // kept; who is to be sent it is sent it. What fails is tried again each minute, and
 // logged once for each reason.
-func (d *Daemon) reportDays(ctx context.Context) {
+func (d *Reports) Run(ctx context.Context) {
 	var said lastline.Line
 	const what = "not every daily report could be written and sent"
 	look := func() {
 		now := time.Now()
-		err := d.writeReports(ctx, now)
+		err := d.Write(ctx, now)
 		if ctx.Err() == nil {
-			err = errors.Join(err, d.sendReports(now))
+			err = errors.Join(err, d.SendDue(now))
 		}
 		switch {
 		case ctx.Err() != nil:
 		case err == nil:
 			said = lastline.Line{}
 		case said.Replace(what, err):
-			d.log.Error(what, "err", err)
+			d.Log.Error(what, "err", err)
 		}
 	}
 	look()
-	every(ctx, reportEvery, look)
+	t := time.NewTicker(reportEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+			look()
+		}
+	}
 }
 
-// writeReports writes the reports of the days before now that are not there yet, and
+// Write writes the reports of the days before now that are not there yet, and
 // computes those anew that are of a ledger which could not be read. What is wrong
 // with one day keeps no other from its report.
-func (d *Daemon) writeReports(ctx context.Context, now time.Time) error {
-	d.reporting.turn.Lock()
-	defer d.reporting.turn.Unlock()
+func (d *Reports) Write(ctx context.Context, now time.Time) error {
+	d.turn.Lock()
+	defer d.turn.Unlock()
 	bad := map[string]string{}
 	var all []error
 	for back := reportsBack; back > 0; back-- {
@@ -116,14 +156,14 @@ func (d *Daemon) writeReports(ctx context.Context, now time.Time) error {
 			all = append(all, err)
 		}
 	}
-	d.reporting.mu.Lock()
-	defer d.reporting.mu.Unlock()
-	d.reporting.unwritten = bad
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.unwritten = bad
 	return errors.Join(all...)
 }
 
 // oneProblem is an error as status tells it, with what to do about it.
-func (d *Daemon) oneProblem(err error) string {
+func (d *Reports) oneProblem(err error) string {
 	text := err.Error()
 	if e, ok := err.(*holdfast.Error); ok {
 		text = e.Why
@@ -131,26 +171,26 @@ func (d *Daemon) oneProblem(err error) string {
 			text += " (" + e.Hint + ")"
 		}
 	}
-	return d.maskText(excerpt.Of(oneCleanLine(text), 500))
+	return d.Mask(excerpt.Of(oneCleanLine(text), 500))
 }
 
 // writeDay writes the report of a day that is over, where it is not there. That of a
 // day which could not be read, or which a clock that was ahead took for over, is not the
 // last word: it is computed anew, and takes its place, once it can be. The caller has
 // the turn.
-func (d *Daemon) writeDay(ctx context.Context, day, now time.Time) error {
+func (d *Reports) writeDay(ctx context.Context, day, now time.Time) error {
 	date := day.Format(time.DateOnly)
-	kept, err := d.keptReport(day)
+	kept, err := d.Read(day)
 	if err == nil && d.writtenAhead(date, now) {
 		kept = nil
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) || kept != nil && !kept.Unread {
 		return err
 	}
-	if kept != nil && now.Before(d.reporting.again[date]) {
+	if kept != nil && now.Before(d.again[date]) {
 		return unreadDay(kept)
 	}
-	r, err := ReadDay(ctx, d.store, day, now)
+	r, err := ReadDay(ctx, d.Store, day, now)
 	if err != nil {
 		return fmt.Errorf("the daily report of %s: %w", date, err)
 	}
@@ -161,7 +201,7 @@ func (d *Daemon) writeDay(ctx context.Context, day, now time.Time) error {
 		return nil // there was nothing yet
 	}
 	if kept == nil || !r.Unread {
-		if err := d.writeReport(filepath.Join(d.Paths.Reports, date), &r); err != nil {
+		if err := d.writeReport(filepath.Join(d.Dir, date), &r); err != nil {
 			return fmt.Errorf("the daily report of %s could not be written: %w", date, err)
 		}
 	}
@@ -173,18 +213,18 @@ func (d *Daemon) writeDay(ctx context.Context, day, now time.Time) error {
 
 // writtenAhead says whether a day's report was written by a clock that was ahead and
 // was set back since: the day had not been then.
-func (d *Daemon) writtenAhead(date string, now time.Time) bool {
-	info, err := os.Lstat(filepath.Join(d.Paths.Reports, date+".json"))
+func (d *Reports) writtenAhead(date string, now time.Time) bool {
+	info, err := os.Lstat(filepath.Join(d.Dir, date+".json"))
 	return err == nil && info.ModTime().After(now.Add(ahead))
 }
 
 // readAgain notes when a day is read again, and forgets those of which nobody asks any
 // more. The caller has the turn.
-func (d *Daemon) readAgain(date string, now time.Time) {
-	if len(d.reporting.again) > 2*reportsBack || d.reporting.again == nil {
-		d.reporting.again = map[string]time.Time{}
+func (d *Reports) readAgain(date string, now time.Time) {
+	if len(d.again) > 2*reportsBack || d.again == nil {
+		d.again = map[string]time.Time{}
 	}
-	d.reporting.again[date] = now.Add(reportAgain)
+	d.again[date] = now.Add(reportAgain)
 }
 
 // unreadDay is the error of a report of a day that could not be read.
@@ -196,11 +236,11 @@ func unreadDay(r *health.Report) error {
 	return &holdfast.Error{Kind: holdfast.KindInternal, Why: "the daily report of " + r.Date + " is RED until it can be computed: " + why, Hint: "`holdfast ledger verify` says where"}
 }
 
-// keptReport reads the report of a day that was written; fs.ErrNotExist where there is
+// Read reads the report of a day that was written; fs.ErrNotExist where there is
 // none.
-func (d *Daemon) keptReport(day time.Time) (*health.Report, error) {
+func (d *Reports) Read(day time.Time) (*health.Report, error) {
 	date := day.Format(time.DateOnly)
-	file := filepath.Join(d.Paths.Reports, date+".json")
+	file := filepath.Join(d.Dir, date+".json")
 	b, err := guard.ReadRegular(file, maxReport, guard.CheckPrivate(file))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fs.ErrNotExist
@@ -222,8 +262,8 @@ func (d *Daemon) keptReport(day time.Time) (*health.Report, error) {
 
 // writeReport writes one, the JSON last: where that is, both are. The ledger keeps
 // its hash, and what the days behind it begin with.
-func (d *Daemon) writeReport(file string, r *health.Report) error {
-	if err := os.MkdirAll(d.Paths.Reports, 0o700); err != nil {
+func (d *Reports) writeReport(file string, r *health.Report) error {
+	if err := os.MkdirAll(d.Dir, 0o700); err != nil {
 		return err
 	}
 	var text bytes.Buffer
@@ -235,9 +275,11 @@ func (d *Daemon) writeReport(file string, r *health.Report) error {
 		return err
 	}
 	doc = append(doc, '\n')
-	sum := sha256.Sum256(doc)
-	if err := d.Kernel.Record(kernel.Event{Tenant: holdfast.Local, Name: eventReported, Who: "holdfast", Subject: r.Date, Data: map[string]any{
-		"health": r.Health.String(), "hash": hex.EncodeToString(sum[:]), "settings": d.Kernel.Policy().Settings, "halted": d.latch.Halted(), "disabled": d.disabled() != ""}}); err != nil {
+	sum, state := sha256.Sum256(doc), d.State()
+	if err := d.Record(kernel.Event{Tenant: holdfast.Local,
+		Name: EventName, Who: "holdfast", Subject: r.Date, Data: map[string]any{
+			"health": r.Health.String(), "hash": hex.EncodeToString(sum[:]),
+			"settings": state.Settings, "halted": state.Halted, "disabled": state.Disabled}}); err != nil {
 		return err
 	}
 	if err := durable.ReplaceFile(file+".md", text.Bytes(), 0o600); err != nil {
