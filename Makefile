@@ -88,6 +88,7 @@ daemon                                twice the time with the detector: what run
 executorpb                            generated
 internal/config                       compiles patterns once, and one goroutine watches files: its tests run with the detector (RACE_PART), all of it in make endure-daemon
 internal/frontend/console             three times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-daemon
+internal/observe/anomaly              twice the time with the detector: what runs at once does (RACE_PART), all of it in make endure-daemon
 internal/observe/report               its tests are those of the daemon: all of it in make endure-daemon
 internal/policy/history               five times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
 internal/worktree/snapshot            twice the time with the detector: what runs at once does (RACE_PART), all of it in make endure-snapshot
@@ -116,7 +117,7 @@ endef
 # Packages of which some tests run with the race detector, and the pattern of these tests.
 # All patterns but that of redact are joined, and run in each of these packages.
 define RACE_PART
-./daemon                         TestExecutor(Flood|ClientsVanish|WaitEnds)$$|TestD9_budgetsStandAtOneMoment|TestAttackWatch_(in_flight|flood|halt)|TestAttackWebhook_a_flood|TestEgress_Daemon_(reloadInMidStream|haltCutsAndRefuses)|TestBad_Egress_reload|TestD34_HaltHooks_get|TestModelsNeverPassACap|TestNetwork_DiesWithTheRun|TestServeAndAsk|TestReloadIsWholeOrNotAtAll|TestBackupWhileRunning|TestActsAtOnceOnOneTree|TestD40_HaltInTheMiddle|TestRollbackEndsWithTheDaemon|TestD41a_FloodOfFindings|TestK7_webhook_queue|Test001_Layer5_CostPerHour|TestPanicsOfTheDaemon|TestLingerWaits
+./daemon                         TestExecutor(Flood|ClientsVanish|WaitEnds)$$|TestD9_budgetsStandAtOneMoment|TestAttackWatch_(in_flight|flood)|TestAttackWebhook_a_flood|TestEgress_Daemon_(reloadInMidStream|haltCutsAndRefuses)|TestBad_Egress_reload|TestD34_HaltHooks_get|TestModelsNeverPassACap|TestNetwork_DiesWithTheRun|TestServeAndAsk|TestReloadIsWholeOrNotAtAll|TestBackupWhileRunning|TestActsAtOnceOnOneTree|TestD40_HaltInTheMiddle|TestRollbackEndsWithTheDaemon|TestK7_webhook_queue|Test001_Layer5_CostPerHour|TestPanicsOfTheDaemon|TestLingerWaits
 ./internal/config                TestWatch
 ./internal/frontend/egress       TestEgress_(ManyAtOnce|BodiesTogether|StreamsArrive|AStream|AClientThat|CloseWaits|PoolsAreBounded|AWebSocket|ATunnel|EventsGoOnOneByOne)|TestAttack_(ARateIsNotExceededAtOnce|AThousandAborted|OneRecordAndTwoRequests|OneAgentHolds)|TestPart4_|TestBad_ACutTunnel|TestBlocksAreTheSame
 ./internal/redact                BodiesReadWithOneEngineStayApart|AttackTogether
@@ -124,6 +125,7 @@ define RACE_PART
 ./internal/store/sqlite          TestStore$$|TestAlone|TestLull|TestViewOvertaken|TestRunway
 ./internal/kernel                TestKernelContext_(AC1_|INV7)|TestK3_(AC3_INV1_race|rates_race)|TestK5_D10_race|TestK6_AC5|TestK7_(race|D11_two_reviewers|D11_identical|awaiting)|TestHaltCutsAndRefuses|TestEgress_D(9_at_once|34_a_stream)|TestD34_a_halt|TestTree_|TestPast_(parallel|reload)|Test001_Layer1_Budget_exceeded_by_many|TestFMEA_K105_1|TestVersions_|TestD11_forgetting|TestLease|TestAttackFalseAlarm
 ./internal/frontend/console      TestStreamsAreBounded|TestEvents$$|TestAttackLinkRace|TestAttack_(link_raced|one_browser)|TestPassphraseOneAtATime
+./internal/observe/anomaly       TestD41a_(FloodOfFindings|NoRoomHaltsOnce)|TestAttackWatch_halt
 ./internal/policy/history        TestRulesAreSwapped|TestParallelRequestsNeverPass|TestLoadingWhile
 ./internal/worktree/snapshot     TestTwo(TreesAtOnce|AtOnce)|TestBegunWhileAnotherWaits
 ./internal/leaf/token            TestConcurrentUse$$
@@ -185,7 +187,7 @@ ENDURE_bench = . ./sandbox ./peers
 RACE_WHOLE_egress = ./internal/frontend/egress
 RACE_WHOLE_mcp = ./internal/frontend/mcp/gateway
 RACE_WHOLE_kernel = ./internal/kernel ./internal/store/sqlite ./internal/policy/history ./internal/leaf/token
-RACE_WHOLE_daemon = ./daemon ./internal/config ./internal/frontend/console ./internal/policy/watch
+RACE_WHOLE_daemon = ./daemon ./internal/config ./internal/observe/anomaly ./internal/frontend/console ./internal/policy/watch
 RACE_WHOLE_snapshot = ./internal/worktree/snapshot
 PEERS_command = ./cmd/holdfast
 PEERS_mcp = ./internal/frontend/mcp/remote ./examples/mcp-guard

@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/observe/anomaly"
 	"github.com/holdfast-dev/holdfast/internal/observe/notify"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -215,7 +216,7 @@ func Test001_Layer5_Response_noticesAreAlerts(t *testing.T) {
 	}
 	broken := finding(watch.LedgerFailed, watch.Critical, "")
 	broken.Why = "it cannot be written"
-	token, _, err := d.mint(holdfast.Identity{Agent: watchAgent, Kind: "watch", Principal: "holdfast"}, localTTL)
+	token, _, err := d.mint(holdfast.Identity{Agent: anomaly.Agent, Kind: "watch", Principal: "holdfast"}, localTTL)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -353,7 +354,7 @@ func Test001_Layer5_Response_anAnomalyIsTold(t *testing.T) {
 	if got := p.wait(t, "/mail", 2)[1]; got.Condition != "prohibited" || got.Agent != "ann" || !strings.Contains(got.Text, "the agent is paused") {
 		t.Errorf("%+v", got)
 	}
-	d.watching.settle(t.Context())
+	d.watching.Settle(t.Context())
 	if got := p.took("/mail"); len(got) != 2 {
 		t.Errorf("told twice: %+v", got)
 	}

@@ -88,7 +88,7 @@ func (d *Daemon) Status(ctx context.Context) (*api.Status, error) {
 	for _, k := range d.operators() {
 		s.Operator = append(s.Operator, k.ID())
 	}
-	s.Watch = d.watching.status()
+	s.Watch = d.watchStatus()
 	d.sayPast(s)
 	d.sayCounters(s)
 	s.Servers = d.states.say(d.config().MCP.Servers)

@@ -98,7 +98,7 @@ func (p *points) stops(t *testing.T, a wish, kind holdfast.Kind, why string) {
 
 // rates are an agent's figures.
 func (p *points) rates(agent string) (r watch.Rates) {
-	all := p.d.watching.watch.Rates(time.Now())
+	all := p.d.watching.Watch.Rates(time.Now())
 	if i := slices.IndexFunc(all, func(r watch.Rates) bool { return r.Agent == agent }); i >= 0 {
 		r = all[i]
 	}

@@ -153,7 +153,7 @@ func (n *names) of(name string) string {
 
 // watch adds what is not counted but looked at, when somebody scrapes.
 func (m *metrics) watch(d *Daemon) {
-	d.watching.look(m.registry)
+	m.anomalies.lookAt(d.watching, m.registry)
 	gauge := func(name, help string, value func() float64) {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "holdfast_" + name, Help: help}, value))
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"slices"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/observe/anomaly"
 	"github.com/holdfast-dev/holdfast/internal/observe/report"
 	"github.com/holdfast-dev/holdfast/internal/policy/health"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
@@ -45,7 +45,7 @@ func (d *Daemon) healthNow(r *health.Report, now time.Time, tenant string) *api.
 	n.Health, n.Because = r.Health, slices.Clone(r.Because)
 	if w := d.watched(); w != nil {
 		alarmed(n, slices.DeleteFunc(w.Hold(), func(s watch.State) bool { return tenant != "" && s.Tenant != "" && s.Tenant != tenant }))
-		if known, why := d.watching.known(); !known {
+		if known, why := d.watching.Known(); !known {
 			unknown(n, "what is usual is not known: "+why)
 		}
 		if why := d.witness.Trouble(); why != "" {
@@ -123,27 +123,12 @@ func ratesOf(all []watch.Rates, tenant string) []watch.Rates {
 func lastHour(ctx context.Context, s kernel.Store, now time.Time) ([]watch.Rates, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
-	w := newWatching(nil, watch.Limits{})
-	err := report.ReadSince(ctx, s, now.Add(-time.Hour), func(l *ledger.Stored) error { return w.replay(l, now) })
+	w := anomaly.New(anomaly.Options{}, watch.Limits{})
+	err := report.ReadSince(ctx, s, now.Add(-time.Hour), func(l *ledger.Stored) error { return w.Replay(l, now) })
 	if err != nil {
 		return nil, err
 	}
-	return w.watch.Rates(now), nil
-}
-
-// replay tells the watch of a leaf of the last hour; what it finds is not heeded.
-func (w *watching) replay(l *ledger.Stored, now time.Time) error {
-	if l.Kind != ledger.KindEntry || l.At.Before(now.Add(-time.Hour)) {
-		return nil
-	}
-	e, err := ledger.ParseEntry(l.Record)
-	if err != nil {
-		return fmt.Errorf("leaf %d: %w", l.Seq, err)
-	}
-	if s, ok := w.seen(e); ok {
-		w.watch.Add(s)
-	}
-	return nil
+	return w.Watch.Rates(now), nil
 }
 
 // worsen makes the health that level at best, and says why before all else.

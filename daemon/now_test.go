@@ -34,7 +34,7 @@ func TestNow_OfOneTenant(t *testing.T) {
 	if err := d.Kernel.Record(kernel.Event{Tenant: "acme", Name: "note", Who: "zoe", Subject: "x"}); err != nil {
 		t.Fatal(err)
 	}
-	w := d.watching.watch
+	w := d.watching.Watch
 	w.Add(watch.Seen{Tenant: "acme", Agent: "zoe", At: time.Now(), Action: 1})
 	w.Set(holdfast.Local, "ann", watch.Loop, true, time.Now(), "x")
 	w.Set("acme", "zoe", watch.Loop, true, time.Now(), "x")
@@ -107,15 +107,15 @@ func TestD41b_NowIsOneHealth(t *testing.T) {
 		}
 	}
 	says("nothing is wrong", "GREEN", "0")
-	d.watching.learning(errors.New("leaf 7"))
+	d.watching.NoteLearned(errors.New("leaf 7"))
 	says("what is usual is not known", "YELLOW", "1")
-	d.watching.learning(nil)
+	d.watching.NoteLearned(nil)
 	disk := d.witness.Disk
 	d.witness.Disk = func(context.Context) (witness.Disk, error) { return nil, syscall.EIO }
 	d.witness.Verify(t.Context())
 	says("the ledger cannot be verified", "YELLOW", "1")
 	d.witness.Disk = disk
 	d.witness.Verify(t.Context())
-	d.watching.watch.Set("", "", watch.SnapshotMissing, true, time.Now(), "x") // nothing of it is in today's ledger
+	d.watching.Watch.Set("", "", watch.SnapshotMissing, true, time.Now(), "x") // nothing of it is in today's ledger
 	says("an alarm holds", "YELLOW", "1")
 }

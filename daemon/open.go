@@ -31,6 +31,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/leaf/token"
+	"github.com/holdfast-dev/holdfast/internal/observe/anomaly"
 	"github.com/holdfast-dev/holdfast/internal/observe/notify"
 	"github.com/holdfast-dev/holdfast/internal/observe/report"
 	"github.com/holdfast-dev/holdfast/internal/observe/telemetry"
@@ -114,7 +115,7 @@ type Daemon struct {
 	witness      *witness.Witness
 	reports      *report.Reports
 	endPast      func() // nil until it is read
-	watching     *watching
+	watching     *anomaly.Watcher
 	endWatching  func() // nil until it answers
 }
 
@@ -165,7 +166,7 @@ func Open(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	if err = d.recover(); err != nil {
 		return nil, err
 	}
-	d.endWatching = d.watching.start(ctx) // before it is told of what holds
+	d.endWatching = d.watching.Start(ctx) // before it is told of what holds
 	if err = d.snapshots.resume(ctx); err != nil {
 		return nil, err
 	}
@@ -227,7 +228,8 @@ func (d *Daemon) openParts(ctx context.Context, keys *Keys) (err error) {
 		return err
 	}
 	d.reports = d.newReports()
-	d.metrics, d.watching = newMetrics(), newWatching(d, d.loaded.Config.WatchLimits())
+	d.metrics = newMetrics()
+	d.watching = d.newWatcher()
 	d.Kernel, err = kernel.New(d.kernelConfig(seal, marks))
 	if err == nil {
 		d.metrics.watch(d)

@@ -295,7 +295,7 @@ func (d *Daemon) apply(l *config.Loaded) error {
 	if err := d.Kernel.SetPolicy(d.own(l), person()); err != nil {
 		return err
 	}
-	d.watching.watch.Use(l.Config.WatchLimits())
+	d.watching.Watch.Use(l.Config.WatchLimits())
 	d.mu.Lock()
 	d.loaded = l
 	d.mu.Unlock()

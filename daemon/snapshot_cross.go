@@ -24,7 +24,7 @@ const (
 	// keeperRole is Holdfast's own: only tokens that the daemon makes for itself
 	// have it.
 	keeperRole  = "holdfast:keeper"
-	keeperAgent = "holdfast"
+	keeperAgent = snapshot.Agent
 )
 
 // keeperPolicy adds what Holdfast itself crosses to a policy.

@@ -154,7 +154,7 @@ func TestTroubleIsOfOneTree(t *testing.T) {
 // told says whether a condition holds.
 func (s *trackedSite) told(name watch.Name) bool {
 	s.t.Helper()
-	return slices.ContainsFunc(s.d.watching.watch.Hold(), func(h watch.State) bool { return h.Condition == name })
+	return slices.ContainsFunc(s.d.watching.Watch.Hold(), func(h watch.State) bool { return h.Condition == name })
 }
 
 // TestDailySnapshotThatNobodyVerified: one that Holdfast was killed behind is verified

@@ -224,7 +224,7 @@ func (s *snapshots) commit(ctx context.Context, t snapshot.Tree, a kernel.Acting
 	}
 	ctx = context.WithoutCancel(ctx)
 	if w := s.d.watching; !c.First {
-		w.take(w.watch.Committed(a.Tenant, a.Agent, a.Crossing, c.Changed, time.Now()))
+		w.Take(w.Watch.Committed(a.Tenant, a.Agent, a.Crossing, c.Changed, time.Now()))
 	}
 	at, err := s.position(ctx)
 	if err != nil {

@@ -337,7 +337,7 @@ func TestStoppedRollbackIsToldAtEachStart(t *testing.T) {
 		if f.Cleared = cleared; cleared {
 			f.Response = watch.Record
 		}
-		s.d.watching.take([]watch.Finding{f})
+		s.d.watching.Take([]watch.Finding{f})
 		recorded(t, s.d, map[bool]string{false: "anomaly_found", true: "anomaly_cleared"}[cleared], 1)
 	}
 	s.restarted(func() {
@@ -345,7 +345,8 @@ func TestStoppedRollbackIsToldAtEachStart(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	if !slices.ContainsFunc(s.d.watching.watch.Hold(), func(h watch.State) bool { return h.Condition == watch.SnapshotMissing }) {
+	if !slices.ContainsFunc(s.d.watching.Watch.Hold(),
+		func(h watch.State) bool { return h.Condition == watch.SnapshotMissing }) {
 		t.Error("no alarm holds")
 	}
 }

@@ -223,7 +223,7 @@ func filesPerCommit(t *testing.T, more string, commits ...int) {
 			t.Fatal(err)
 		}
 		s.d.snapshots.lookAfter(t.Context())
-		s.d.watching.settle(t.Context())
+		s.d.watching.Settle(t.Context())
 		last = out.Crossing
 	}
 	if g := answerTo(t, s.d, "coder", watch.FilesPerCommit); g.Response != "alert" || g.Severity != "MEDIUM" || g.Crossing != last || !strings.Contains(g.Why, fmt.Sprint(commits[len(commits)-1])) {

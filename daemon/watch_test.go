@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
-	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
+	"github.com/holdfast-dev/holdfast/internal/observe/anomaly"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
@@ -63,7 +63,7 @@ func (d *Daemon) repeats() {
 			mild[c.Name] = watch.Record
 		}
 	}
-	d.watching.watch.Use(watch.Limits{Responses: mild})
+	d.watching.Watch.Use(watch.Limits{Responses: mild})
 }
 
 // until waits for what must come.
@@ -196,7 +196,8 @@ func Test001_Layer5_LoopIsPausedAskedAndTold(t *testing.T) {
 		i = slices.IndexFunc(crossings, func(e *ledger.Entry) bool { return e.ID == g.within })
 		return i >= 0
 	})
-	if e := crossings[i]; e.Boundary != "watch/pause" || e.Agent != watchAgent || e.Outcome != ledger.Done || e.Parent != g.Crossing || e.Parent == "" {
+	if e := crossings[i]; e.Boundary != "watch/pause" || e.Agent != anomaly.Agent || e.Outcome != ledger.Done ||
+		e.Parent != g.Crossing || e.Parent == "" {
 		t.Errorf("%+v", e)
 	}
 	if a := stateOf(t, d, "ada"); a.State != holdfast.AgentPaused || !strings.Contains(a.Why, "loop") {
@@ -229,7 +230,7 @@ func Test001_Layer5_LoopIsPausedAskedAndTold(t *testing.T) {
 		all, _ := answersIn(t, d)
 		return slices.ContainsFunc(all, func(g given) bool { return g.Condition == watch.Loop && g.name == kernel.EventAnomalyCleared })
 	})
-	d.watching.settle(t.Context())
+	d.watching.Settle(t.Context())
 	if a := stateOf(t, d, "ada"); a.State != holdfast.AgentRunning {
 		t.Errorf("it is paused again: %+v", a)
 	}
@@ -262,7 +263,7 @@ func TestD41a_OnlyHoldfastAnswers(t *testing.T) {
 	defer down()
 	loops(t, d, "bob") // so that there is one to pause
 	answerTo(t, d, "bob", watch.Loop)
-	for _, agent := range []string{"eve", watchAgent} {
+	for _, agent := range []string{"eve", anomaly.Agent} {
 		for _, boundary := range []string{"watch/pause", "watch/record", "watch/alert", "watch/halt", "WATCH/halt", "watch/anything"} {
 			acted := false
 			token, err := d.Mint(holdfast.Identity{Agent: agent, Kind: "watch", Principal: "holdfast"})
@@ -286,7 +287,7 @@ func TestD41a_OnlyHoldfastAnswers(t *testing.T) {
 		t.Errorf("%+v, %v", st, err)
 	}
 	// What stops all agents does not stop the answer: neither a rule nor a pause.
-	if _, err := d.Kernel.Pause(holdfast.Local, watchAgent, "eve", "so that nobody is watched"); err != nil {
+	if _, err := d.Kernel.Pause(holdfast.Local, anomaly.Agent, "eve", "so that nobody is watched"); err != nil {
 		t.Fatal(err)
 	}
 	loops(t, d, "carl")
@@ -405,34 +406,6 @@ func TestD41a_Critical(t *testing.T) {
 	until(t, "one event of the halt", func() bool { return countEvents(t, d, "halted") == 1 })
 }
 
-// TestD41a_FloodOfFindings: however many are found, those that wait are bounded, one
-// for an agent and a condition, and crossings are not held up by them; where what
-// must be answered finds no room everything is halted.
-func TestD41a_FloodOfFindings(t *testing.T) {
-	d := &Daemon{}
-	w := newWatching(d, watch.Limits{})
-	more := testrepeat.Times(2*maxFindings, 10)
-	for i := range maxFindings + more {
-		w.take([]watch.Finding{{Condition: watch.Outlier, Response: watch.Record, Tenant: "local", Agent: fmt.Sprint(i)}})
-	}
-	if len(w.waiting) != maxFindings || len(w.order) != maxFindings || w.lost != int64(more) {
-		t.Errorf("%d wait, %d in order, %d lost", len(w.waiting), len(w.order), w.lost)
-	}
-	// What must be answered takes the place of what is only recorded.
-	for range 100 {
-		w.take([]watch.Finding{{Condition: watch.Loop, Response: watch.Pause, Tenant: "local", Agent: "ada"}})
-	}
-	f := w.waiting[findingKey{"local", "ada", watch.Loop, false}]
-	if f == nil || f.times != 100 || len(w.waiting) != maxFindings {
-		t.Errorf("%+v, %d wait", f, len(w.waiting))
-	}
-	// The milder one that is found later does not take back what was to be done.
-	w.take([]watch.Finding{{Condition: watch.Loop, Response: watch.Record, Tenant: "local", Agent: "ada"}})
-	if f := w.waiting[findingKey{"local", "ada", watch.Loop, false}]; f.Response != watch.Pause {
-		t.Errorf("%+v", f)
-	}
-}
-
 // TestD41a_WhatIsHoldfastsOwnIsWatchedOfOthers: who asks again and again what only
 // Holdfast may do is a loop as anywhere; Holdfast's own crossings are no action.
 func TestD41a_WhatIsHoldfastsOwnIsWatchedOfOthers(t *testing.T) {
@@ -442,9 +415,4 @@ func TestD41a_WhatIsHoldfastsOwnIsWatchedOfOthers(t *testing.T) {
 		_ = acts(t, d, "eve", snapshotTake, `{"same":1}`, nil)
 	}
 	answerTo(t, d, "eve", watch.Loop)
-	for agent, boundary := range map[string]string{watchAgent: "watch/pause", keeperAgent: snapshotCommit} {
-		if _, ok := d.watching.seen(&ledger.Entry{TenantID: holdfast.Local, Agent: agent, Boundary: boundary}); ok {
-			t.Errorf("%s at %s is watched", agent, boundary)
-		}
-	}
 }

@@ -27,7 +27,7 @@ func TestD41a_VerificationFailed(t *testing.T) {
 		t.Fatal(err)
 	}
 	failed := func() bool {
-		for _, s := range d.watching.watch.Hold() {
+		for _, s := range d.watching.Watch.Hold() {
 			if s.Condition == watch.VerificationFailed && s.Severity == watch.Critical {
 				return true
 			}

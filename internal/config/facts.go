@@ -132,7 +132,7 @@ func (c *Config) ListedBeside() []string {
 		out = append(out, "egress/"+strings.ToLower(name))
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Judges)) {
-		out = append(out, JudgePrefix+name)
+		out = append(out, judge.BoundaryPrefix+name)
 	}
 	return out
 }

@@ -38,9 +38,6 @@ type JudgeConfig struct {
 // maxPrompt bounds what a model is told, in bytes.
 const maxPrompt = 64 << 10
 
-// JudgePrefix begins the boundaries of judges, which are made, not listed.
-const JudgePrefix = "judge/"
-
 func (k *checker) judges(c *Config) {
 	for _, name := range slices.Sorted(maps.Keys(c.Judges)) {
 		j := c.Judges[name]
@@ -54,7 +51,7 @@ func (k *checker) judges(c *Config) {
 	}
 	for i := range c.Boundaries {
 		b := &c.Boundaries[i]
-		if strings.HasPrefix(b.Boundary, JudgePrefix) {
+		if strings.HasPrefix(b.Boundary, judge.BoundaryPrefix) {
 			k.fail(b.At, "declare it under judges", "the boundary %q is a judge's own", excerpt.Word(b.Boundary))
 		}
 		if _, there := c.Judges[b.Judge]; b.Judge != "" && !there {
@@ -174,7 +171,7 @@ func (c *Config) judges(p *kernel.Policy) error {
 		p.Judges[name] = made
 		if !made.Pure {
 			p.Contracts = append(p.Contracts,
-				holdfast.Contract{Boundary: JudgePrefix + name, Risk: holdfast.Medium, Operation: "judge",
+				holdfast.Contract{Boundary: judge.BoundaryPrefix + name, Risk: holdfast.Medium, Operation: "judge",
 					Consumes: map[holdfast.Resource]int64{holdfast.Judgements: 1}, Timeout: within + time.Second, Source: j.At})
 		}
 	}

@@ -1,16 +1,20 @@
-package daemon
+// Package anomaly feeds what agents do to the watch, learns their past from the ledger, and has what is found
+// answered by the kernel (spec 001, layer 5; D41a).
+package anomaly
 
 import (
 	"context"
 	"hash/maphash"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/config"
+	"github.com/holdfast-dev/holdfast/internal/feature/judge"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
 	"github.com/holdfast-dev/holdfast/internal/observe/story"
 	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
@@ -18,9 +22,9 @@ import (
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
-// watchAgent is who answers what is out of the ordinary, by which the ledger knows
+// Agent is who answers what is out of the ordinary, by which the ledger knows
 // it.
-const watchAgent = "holdfast-watch"
+const Agent = "holdfast-watch"
 
 const (
 	// watchEvery is how often it is looked at what time alone changes.
@@ -32,12 +36,43 @@ const (
 	watchEnd = 5 * time.Second
 )
 
-// watching feeds what ends in the kernel to the watch, and carries what that finds
+// Options are what a Watcher is made of.
+type Options struct {
+	Store  Store
+	Latch  *latch.Latch
+	Kernel func() Kernel // made after the watcher, which observes it
+	// Token returns the token of Agent.
+	Token func() (holdfast.Secret, error)
+	// Answered counts an answer, and Alert tells people of one that was written, as the channels have it.
+	Answered func(f *watch.Finding, times int, err error)
+	Alert    func(watch.Finding)
+	Notify   func(kernel.Notice)
+	Mask     func(string) string
+	// Guard calls a function and returns its panic as an error.
+	Guard func(func()) error
+	Log   *slog.Logger
+}
+
+// Store is the open store.
+type Store interface {
+	kernel.Store
+	// Poisoned returns why nothing more can be written, or nil.
+	Poisoned() error
+}
+
+// Kernel carries answers out.
+type Kernel interface {
+	Halt(who, why string) (int, error)
+	Respond(ctx context.Context, token holdfast.Secret, f watch.Finding, times int) (kernel.Responded, error)
+}
+
+// Watcher feeds what ends in the kernel to the watch, and carries what that finds
 // back to the kernel (spec 001, layer 5; D41a). Crossings never wait for it.
-type watching struct {
-	d     *Daemon
-	watch *watch.Watch
-	seed  maphash.Seed
+type Watcher struct {
+	Options
+	Watch *watch.Watch
+
+	seed maphash.Seed
 
 	mu      sync.Mutex
 	waiting map[findingKey]*waitingFinding // guarded by mu
@@ -64,48 +99,50 @@ type waitingFinding struct {
 	times int
 }
 
-func newWatching(d *Daemon, l watch.Limits) *watching {
-	w := &watching{d: d, watch: watch.New(l), seed: maphash.MakeSeed(), waiting: map[findingKey]*waitingFinding{}, wake: make(chan struct{}, 1)}
+// New returns a watcher with these limits.
+func New(o Options, l watch.Limits) *Watcher {
+	w := &Watcher{Options: o, Watch: watch.New(l),
+		seed: maphash.MakeSeed(), waiting: map[findingKey]*waitingFinding{}, wake: make(chan struct{}, 1)}
 	w.idle = sync.NewCond(&w.mu)
 	return w
 }
 
 // GoalsJudged implements kernel.Observer.
-func (w *watching) GoalsJudged([]goalrule.Verdict, bool) {}
+func (w *Watcher) GoalsJudged([]goalrule.Verdict, bool) {}
 
 // Crossed implements kernel.Observer.
-func (w *watching) Crossed(c kernel.Crossed) {
+func (w *Watcher) Crossed(c kernel.Crossed) {
 	if c.Entry == nil {
 		return // it is held: asking for its answer again is no action
 	}
 	if s, ok := w.seen(c.Entry); ok {
 		s.OverBudget, s.Passive = c.OverBudget, s.Passive || c.Passive
-		w.take(w.watch.Add(s))
+		w.Take(w.Watch.Add(s))
 	}
 }
 
 // Escaped implements kernel.Observer.
-func (w *watching) Escaped(tenant, agent, crossing string) {
-	w.take(w.watch.Escaped(tenant, agent, crossing, time.Now()))
+func (w *Watcher) Escaped(tenant, agent, crossing string) {
+	w.Take(w.Watch.Escaped(tenant, agent, crossing, time.Now()))
 }
 
 // Attended implements kernel.Observer.
-func (w *watching) Attended(tenant, agent string) {
+func (w *Watcher) Attended(tenant, agent string) {
 	now := time.Now()
 	if agent != "" {
-		w.take(w.watch.Forgive(tenant, agent, now))
+		w.Take(w.Watch.Forgive(tenant, agent, now))
 		return
 	}
 	if tenant == "" {
 		tenant = holdfast.Local
 	}
-	w.take(w.watch.Person(tenant, now))
+	w.Take(w.Watch.Person(tenant, now))
 }
 
 // seen is what the watch is told of a crossing; ok is false of what is no action:
 // Holdfast's own answers, what nobody is known for, and what was refused because
 // its agent, or everything, is stopped.
-func (w *watching) seen(e *ledger.Entry) (s watch.Seen, ok bool) {
+func (w *Watcher) seen(e *ledger.Entry) (s watch.Seen, ok bool) {
 	if e.Agent == "" || e.TenantID == holdfast.Unverified || ownCrossing(e) {
 		return s, false
 	}
@@ -127,15 +164,15 @@ func (w *watching) seen(e *ledger.Entry) (s watch.Seen, ok bool) {
 // agent acts. The name alone is no reason, for any agent may bear it elsewhere, and
 // the boundary alone is none, for any agent may ask there and be refused.
 func ownCrossing(e *ledger.Entry) bool {
-	return e.Agent == watchAgent && strings.HasPrefix(e.Boundary, "watch/") ||
-		e.Agent == keeperAgent && strings.HasPrefix(e.Boundary, snapshot.BoundaryPrefix)
+	return e.Agent == Agent && strings.HasPrefix(e.Boundary, "watch/") ||
+		e.Agent == snapshot.Agent && strings.HasPrefix(e.Boundary, snapshot.BoundaryPrefix)
 }
 
 // passive says that it is nothing an agent repeats or hastens: the question to a
 // model or a judge, and what there was no room for, which limits keep in bounds and
 // scripts ask again until there is.
 func passive(e *ledger.Entry) bool {
-	return e.Model != nil || strings.HasPrefix(e.Boundary, config.JudgePrefix) ||
+	return e.Model != nil || strings.HasPrefix(e.Boundary, judge.BoundaryPrefix) ||
 		e.Outcome == ledger.Denied && e.Gate != nil && *e.Gate == holdfast.K3
 }
 
@@ -154,18 +191,11 @@ func failed(e *ledger.Entry) bool {
 	return false
 }
 
-// condition tells of what was found elsewhere: of an agent, a tenant (agent is
-// empty) or everything (both are). It may be told again and again, and waits for
-// nobody.
-func (d *Daemon) condition(tenant, agent string, name watch.Name, holds bool, why string) {
-	d.watching.take(d.watching.watch.Set(tenant, agent, name, holds, time.Now(), d.maskText(why)))
-}
-
-// take lets findings wait for their answer. What is found again meanwhile waits
+// Take lets findings wait for their answer. What is found again meanwhile waits
 // once, with its newest words. Where there is no room one that is only recorded
 // makes it; without one of those everything is halted, for what is out of the
 // ordinary would go on unanswered.
-func (w *watching) take(found []watch.Finding) {
+func (w *Watcher) Take(found []watch.Finding) {
 	if len(found) == 0 {
 		return
 	}
@@ -181,7 +211,7 @@ func (w *watching) take(found []watch.Finding) {
 }
 
 // add queues one; w.mu is held.
-func (w *watching) add(f *watch.Finding) {
+func (w *Watcher) add(f *watch.Finding) {
 	k := findingKey{f.Tenant, f.Agent, f.Condition, f.Cleared}
 	if old := w.waiting[k]; old != nil {
 		if f.Response < old.Response {
@@ -208,7 +238,7 @@ func (w *watching) add(f *watch.Finding) {
 // last lets that a condition holds, and that it does not, be said in the order in which
 // they were found last: the other of the two, where it waits behind, goes before; w.mu
 // is held.
-func (w *watching) last(k findingKey) {
+func (w *Watcher) last(k findingKey) {
 	other := k
 	other.cleared = !k.cleared
 	if w.waiting[other] == nil {
@@ -220,7 +250,7 @@ func (w *watching) last(k findingKey) {
 }
 
 // hasten puts what halts everything before all that waits; w.mu is held.
-func (w *watching) hasten(k findingKey, f *watch.Finding) {
+func (w *Watcher) hasten(k findingKey, f *watch.Finding) {
 	if f.Response != watch.Halt {
 		return
 	}
@@ -230,7 +260,7 @@ func (w *watching) hasten(k findingKey, f *watch.Finding) {
 }
 
 // makeRoom drops the oldest that is only recorded; w.mu is held.
-func (w *watching) makeRoom() bool {
+func (w *Watcher) makeRoom() bool {
 	for i, k := range w.order {
 		if f := w.waiting[k]; f.Response == watch.Record {
 			delete(w.waiting, k)
@@ -244,7 +274,7 @@ func (w *watching) makeRoom() bool {
 
 // full halts because there are more findings than can be answered, once at a time;
 // w.mu is held.
-func (w *watching) full() {
+func (w *Watcher) full() {
 	if w.halting {
 		return
 	}
@@ -258,17 +288,17 @@ func (w *watching) full() {
 }
 
 // halt sets the latch, whatever can be written.
-func (w *watching) halt(why string) {
-	if w.d.latch.Halted() {
+func (w *Watcher) halt(why string) {
+	if w.Latch.Halted() {
 		return
 	}
-	if _, err := w.d.Kernel.Halt(kernel.Watcher, why); err != nil {
-		w.d.log.Error("a halt by the watch was not carried out whole", "err", err)
+	if _, err := w.Kernel().Halt(kernel.Watcher, why); err != nil {
+		w.Log.Error("a halt by the watch was not carried out whole", "err", err)
 	}
 }
 
 // run answers findings until ctx ends.
-func (w *watching) run(ctx context.Context) {
+func (w *Watcher) run(ctx context.Context) {
 	t := time.NewTicker(watchEvery)
 	defer t.Stop()
 	for {
@@ -277,30 +307,30 @@ func (w *watching) run(ctx context.Context) {
 			return
 		case <-w.wake:
 		case <-t.C:
-			w.tick()
+			w.Tick()
 		}
 		for w.answerNext(ctx) {
 		}
 	}
 }
 
-// tick looks at what time alone changes, and at what nobody tells of.
-func (w *watching) tick() {
+// Tick looks at what time alone changes, and at what nobody tells of.
+func (w *Watcher) Tick() {
 	now := time.Now()
 	w.mu.Lock()
 	failed := w.failed
 	w.mu.Unlock()
-	if w.d.store.Poisoned() != nil {
+	if w.Store.Poisoned() != nil {
 		failed = "nothing can be written down, and everything is refused until a restart"
 	}
-	w.take(w.watch.Set("", "", watch.LedgerFailed, failed != "", now, failed))
-	s, err := w.d.latch.Read()
-	w.take(w.watch.Set("", "", watch.LatchFailed, err != nil || s.Err != nil, now, "the halt latch cannot be read"))
-	w.take(w.watch.Tick(now))
+	w.Take(w.Watch.Set("", "", watch.LedgerFailed, failed != "", now, failed))
+	s, err := w.Latch.Read()
+	w.Take(w.Watch.Set("", "", watch.LatchFailed, err != nil || s.Err != nil, now, "the halt latch cannot be read"))
+	w.Take(w.Watch.Tick(now))
 }
 
 // answerNext answers the finding that waits longest, and says whether there was one.
-func (w *watching) answerNext(ctx context.Context) bool {
+func (w *Watcher) answerNext(ctx context.Context) bool {
 	w.mu.Lock()
 	if len(w.order) == 0 || ctx.Err() != nil {
 		w.busy = false

@@ -1,8 +1,9 @@
-package daemon
+package anomaly
 
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -44,11 +45,11 @@ type moment struct {
 // forgets neither what was done in it nor what people were told; what was found and
 // never answered, for the process ended, is found anew. It returns what is left to be
 // learned. What cannot be read is learned later, or never, which status says.
-func (w *watching) relive(ctx context.Context) []stretch {
+func (w *Watcher) relive(ctx context.Context) []stretch {
 	now := time.Now()
 	var before []stretch
 	var all []moment
-	err := w.d.store.View(ctx, func(tx kernel.Tx) error {
+	err := w.Store.View(ctx, func(tx kernel.Tx) error {
 		heads, err := tx.Heads()
 		if err != nil {
 			return err
@@ -79,8 +80,8 @@ func (w *watching) relive(ctx context.Context) []stretch {
 		return nil
 	})
 	if err != nil {
-		w.d.log.Error("the last hour cannot be read for the watch", "err", err)
-		w.learning(err)
+		w.Log.Error("the last hour cannot be read for the watch", "err", err)
+		w.NoteLearned(err)
 	}
 	slices.SortStableFunc(all, func(a, b moment) int { return a.at.Compare(b.at) })
 	w.again(all)
@@ -88,38 +89,38 @@ func (w *watching) relive(ctx context.Context) []stretch {
 }
 
 // again goes through moments, and lets findings wait that were never answered.
-func (w *watching) again(all []moment) {
+func (w *Watcher) again(all []moment) {
 	open := map[findingKey]watch.Finding{}
 	for i := range all {
 		m := &all[i]
 		switch {
 		case m.seen != nil:
-			for _, f := range w.watch.Add(*m.seen) {
+			for _, f := range w.Watch.Add(*m.seen) {
 				open[keyOf(&f)] = f
 			}
 		case m.told != nil:
-			w.watch.LoadTold(*m.told)
+			w.Watch.LoadTold(*m.told)
 			delete(open, keyOf(m.told))
 		case m.agent != "":
-			w.watch.Forgive(m.tenant, m.agent, m.at)
+			w.Watch.Forgive(m.tenant, m.agent, m.at)
 			for k := range open {
 				if k.tenant == m.tenant && k.agent == m.agent {
 					delete(open, k)
 				}
 			}
 		default:
-			w.watch.LoadPerson(m.tenant, m.at)
+			w.Watch.LoadPerson(m.tenant, m.at)
 		}
 	}
 	for _, f := range open {
 		if !f.Cleared {
-			w.take([]watch.Finding{f})
+			w.Take([]watch.Finding{f})
 		}
 	}
 }
 
 // moment is what a leaf of the last hour says.
-func (w *watching) moment(l *ledger.Stored) (moment, bool) {
+func (w *Watcher) moment(l *ledger.Stored) (moment, bool) {
 	switch l.Kind {
 	case ledger.KindEntry:
 		e, err := ledger.ParseEntry(l.Record)
@@ -163,16 +164,16 @@ func keyOf(f *watch.Finding) findingKey {
 }
 
 // learn reads what came before the last hour until it is read, or ctx ends.
-func (w *watching) learn(ctx context.Context, todo []stretch) {
+func (w *Watcher) learn(ctx context.Context, todo []stretch) {
 	for {
 		err := w.read(ctx, todo)
 		if ctx.Err() != nil {
 			return
 		}
-		if w.learning(err); err == nil {
+		if w.NoteLearned(err); err == nil {
 			return
 		}
-		w.d.log.Error("the ledger cannot be read for the watch; what is usual is not known until it can", "err", err)
+		w.Log.Error("the ledger cannot be read for the watch; what is usual is not known until it can", "err", err)
 		select {
 		case <-ctx.Done():
 			return
@@ -183,13 +184,13 @@ func (w *watching) learn(ctx context.Context, todo []stretch) {
 
 // read loads what came before. Where it fails nothing is loaded twice: each stretch
 // goes on where it was.
-func (w *watching) read(ctx context.Context, todo []stretch) error {
+func (w *Watcher) read(ctx context.Context, todo []stretch) error {
 	for i := range todo {
 		s := &todo[i]
 		for s.from < s.to {
 			to := min(s.to, s.from+learnBatch)
 			var batch []moment
-			if err := w.d.store.View(ctx, func(tx kernel.Tx) error {
+			if err := w.Store.View(ctx, func(tx kernel.Tx) error {
 				batch = batch[:0]
 				return tx.Leaves(s.tenant, s.from, to, func(l ledger.Stored) error {
 					if l.Kind == ledger.KindEntry || bytes.Contains(l.Record, []byte(`"signature":`)) || bytes.Contains(l.Record, []byte(`"event":"anomaly_`)) {
@@ -206,37 +207,37 @@ func (w *watching) read(ctx context.Context, todo []stretch) error {
 			s.from = to
 		}
 	}
-	w.watch.Learned()
+	w.Watch.Learned()
 	return nil
 }
 
 // load gives the watch what is long past: of answers only those that are of no
 // agent, for what an agent does not do any more is no condition.
-func (w *watching) load(batch []moment) {
+func (w *Watcher) load(batch []moment) {
 	for i := range batch {
 		switch m := &batch[i]; {
 		case m.seen != nil:
-			w.watch.Load(*m.seen)
+			w.Watch.Load(*m.seen)
 		case m.told == nil:
-			w.watch.LoadPerson(m.tenant, m.at)
+			w.Watch.LoadPerson(m.tenant, m.at)
 		case m.told.Agent == "" && m.told.Condition == watch.NoHumanCheck:
-			w.watch.LoadTold(*m.told)
+			w.Watch.LoadTold(*m.told)
 		}
 	}
 }
 
-// learning notes how far it is: not begun, failed, or done.
-func (w *watching) learning(err error) {
+// NoteLearned notes how far it is: not begun, failed, or done.
+func (w *Watcher) NoteLearned(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.learned, w.unread = err == nil, ""
 	if err != nil {
-		w.unread = excerpt.Word(w.d.maskText(err.Error()))
+		w.unread = excerpt.Word(w.Mask(err.Error()))
 	}
 }
 
-// known says whether what is usual is known, and why not.
-func (w *watching) known() (bool, string) {
+// Known reports whether what is usual is known, and why not.
+func (w *Watcher) Known() (bool, string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
@@ -246,4 +247,19 @@ func (w *watching) known() (bool, string) {
 		return false, "the ledger cannot be read: " + w.unread
 	}
 	return false, "learning from the ledger what is usual"
+}
+
+// Replay tells the watch of a leaf of the last hour; what it finds is not heeded.
+func (w *Watcher) Replay(l *ledger.Stored, now time.Time) error {
+	if l.Kind != ledger.KindEntry || l.At.Before(now.Add(-time.Hour)) {
+		return nil
+	}
+	e, err := ledger.ParseEntry(l.Record)
+	if err != nil {
+		return fmt.Errorf("leaf %d: %w", l.Seq, err)
+	}
+	if s, ok := w.seen(e); ok {
+		w.Watch.Add(s)
+	}
+	return nil
 }
