@@ -78,7 +78,7 @@ CI = ./.ci/report ./.ci/touched ./.ci/types
 RACE = \
 	./internal/frontend/mcp/remote ./internal/frontend/mcp/server ./internal/frontend/mcp/code \
 	./internal/frontend/api ./internal/frontend/executor ./internal/frontend/egress/credential ./internal/feature/judge ./internal/feature/keyset ./internal/observe/notify \
-	./internal/observe/telemetry ./internal/observe/witness
+	./internal/observe/metrics ./internal/observe/telemetry ./internal/observe/witness
 
 # Packages that start a goroutine or use sync, and whose tests run without the race
 # detector, each with the reason (TestRaceListIsComplete).

@@ -95,7 +95,7 @@ func TestD41b_NowIsOneHealth(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := httptest.NewRecorder()
-		d.metrics.handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+		d.metrics.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 		_, rest, _ := strings.Cut(w.Body.String(), "\nholdfast_health ")
 		scraped, _, _ = strings.Cut(rest, "\n")
 		return n.Health.String(), scraped

@@ -32,6 +32,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/leaf/token"
 	"github.com/holdfast-dev/holdfast/internal/observe/anomaly"
+	"github.com/holdfast-dev/holdfast/internal/observe/metrics"
 	"github.com/holdfast-dev/holdfast/internal/observe/notify"
 	"github.com/holdfast-dev/holdfast/internal/observe/report"
 	"github.com/holdfast-dev/holdfast/internal/observe/telemetry"
@@ -98,7 +99,7 @@ type Daemon struct {
 	urgent       chan kernel.Notice // of reviews and halts, told before notices
 	halts        chan kernel.Notice // the newest halt whose hooks have not run
 	hooks        haltHooks
-	metrics      *metrics
+	metrics      *metrics.Metrics
 	clients      clients
 	sandboxes    sandboxes
 	egress       egressSite
@@ -228,11 +229,11 @@ func (d *Daemon) openParts(ctx context.Context, keys *Keys) (err error) {
 		return err
 	}
 	d.reports = d.newReports()
-	d.metrics = newMetrics()
+	d.metrics = metrics.New()
 	d.watching = d.newWatcher()
 	d.Kernel, err = kernel.New(d.kernelConfig(seal, marks))
 	if err == nil {
-		d.metrics.watch(d)
+		d.metrics.LookAt(d.metricSources())
 	}
 	return err
 }

@@ -61,7 +61,7 @@ func (d *Daemon) openPages(l net.Listener) (*http.Server, error) {
 	c, err := console.New(console.Config{Kernel: d.Kernel, View: d.store.View, State: d.pageState, Open: d.openOperator,
 		Runtime: d.runtime, Version: d.opt.Version, Address: l.Addr().String(), Host: host, Who: person() + ", on the pages", Log: d.log,
 		Anomalies: d.watching.Holds, Budgets: d.liveBudgets,
-		Attended: func() { d.watching.Attended("", "") }, Metrics: d.metrics.handler(), Health: d.days.Report})
+		Attended: func() { d.watching.Attended("", "") }, Metrics: d.metrics.Handler(), Health: d.days.Report})
 	if err != nil {
 		return nil, err
 	}

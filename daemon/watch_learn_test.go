@@ -184,7 +184,7 @@ func TestWatchMetrics(t *testing.T) {
 func gathered(t *testing.T, d *Daemon) []string {
 	t.Helper()
 	rec := httptest.NewRecorder()
-	d.metrics.handler().ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))
+	d.metrics.Handler().ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))
 	return strings.Split(rec.Body.String(), "\n")
 }
 

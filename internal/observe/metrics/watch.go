@@ -1,4 +1,4 @@
-package daemon
+package metrics
 
 import (
 	"github.com/holdfast-dev/holdfast/internal/observe/anomaly"
@@ -41,7 +41,7 @@ func (m watchMetrics) count(f *watch.Finding, times int, err error) {
 	}
 }
 
-// lookAt adds what is looked at when somebody scrapes.
+// lookAt adds what is read at each scrape.
 func (m watchMetrics) lookAt(w *anomaly.Watcher, r *prometheus.Registry) {
 	gauge := func(name, help string, value func() float64) {
 		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "holdfast_" + name, Help: help}, value))

@@ -1,4 +1,5 @@
-package daemon
+// Package metrics is what Prometheus scrapes.
+package metrics
 
 import (
 	"context"
@@ -9,8 +10,11 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/observe/anomaly"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
+	"github.com/holdfast-dev/holdfast/internal/policy/health"
+	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
@@ -26,9 +30,9 @@ const (
 // boundaries, never of a request, but each reload may bring new ones.
 const maxNames = 1000
 
-// metrics counts what happens (spec 004, D47). It is the kernel's Observer; what
+// Metrics counts what happens (spec 004, D47). It is the kernel's Observer; what
 // it counts it was told once it was durable.
-type metrics struct {
+type Metrics struct {
 	registry *prometheus.Registry
 
 	checks, violations, observed, passed *prometheus.CounterVec
@@ -39,12 +43,12 @@ type metrics struct {
 	anomalies      watchMetrics
 }
 
-// newMetrics makes the registry, with every metric that needs nothing else.
-func newMetrics() *metrics {
+// New makes the registry, with every metric that needs nothing else.
+func New() *Metrics {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "holdfast_" + name, Help: help}, labels)
 	}
-	m := &metrics{
+	m := &Metrics{
 		registry:   prometheus.NewPedanticRegistry(),
 		checks:     counter("safety_checks_total", "Goals, sub-tasks and graphs that the SafetyFilter judged.", "subject_type", "result"),
 		violations: counter("safety_violations_total", "Violations that the SafetyFilter enforces.", "rule_id", "severity"),
@@ -70,7 +74,7 @@ func newMetrics() *metrics {
 }
 
 // GoalsJudged implements kernel.Observer.
-func (m *metrics) GoalsJudged(verdicts []goalrule.Verdict, admitted bool) {
+func (m *Metrics) GoalsJudged(verdicts []goalrule.Verdict, admitted bool) {
 	for i := range verdicts {
 		v := &verdicts[i]
 		result := "blocked"
@@ -87,13 +91,13 @@ func (m *metrics) GoalsJudged(verdicts []goalrule.Verdict, admitted bool) {
 }
 
 // Escaped implements kernel.Observer.
-func (m *metrics) Escaped(string, string, string) {}
+func (m *Metrics) Escaped(string, string, string) {}
 
 // Attended implements kernel.Observer.
-func (m *metrics) Attended(string, string) {}
+func (m *Metrics) Attended(string, string) {}
 
 // Crossed implements kernel.Observer.
-func (m *metrics) Crossed(c kernel.Crossed) {
+func (m *Metrics) Crossed(c kernel.Crossed) {
 	class, gate, outcome := "unlisted", "none", string(c.Outcome)
 	if c.Boundary != "" {
 		class, _, _ = strings.Cut(c.Boundary, "/")
@@ -114,7 +118,7 @@ func (m *metrics) Crossed(c kernel.Crossed) {
 
 // spoke counts one rule that spoke: as what it only observed, as its own failure
 // that it lets pass, or as what it enforces.
-func (m *metrics) spoke(enforced *prometheus.CounterVec, rule, severity string, observed, passed bool) {
+func (m *Metrics) spoke(enforced *prometheus.CounterVec, rule, severity string, observed, passed bool) {
 	rule = m.rules.of(rule)
 	switch {
 	case passed:
@@ -151,38 +155,48 @@ func (n *names) of(name string) string {
 	return name
 }
 
-// watch adds what is not counted but looked at, when somebody scrapes.
-func (m *metrics) watch(d *Daemon) {
-	m.anomalies.lookAt(d.watching, m.registry)
+// Sources are read at each scrape.
+type Sources struct {
+	Watcher     *anomaly.Watcher
+	GoalsPaused func() bool
+	Policy      func() *kernel.Policy
+	Halted      func() bool
+	// Egress returns the figures of the proxy, nil without one.
+	Egress func() *Egress
+	// Channels returns the channels of alerts.
+	Channels func() []Channel
+	// Today returns how today goes, and how healthy it is with what holds at this moment.
+	Today func(ctx context.Context, now time.Time) (health.Report, health.Level)
+	// Reviews returns the number of questions that wait for a person.
+	Reviews func(context.Context) (int, error)
+}
+
+// LookAt adds what is read at each scrape.
+func (m *Metrics) LookAt(s Sources) {
+	m.anomalies.lookAt(s.Watcher, m.registry)
 	gauge := func(name, help string, value func() float64) {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "holdfast_" + name, Help: help}, value))
 	}
-	gauge("safety_paused", "1 while the goals of any tenant are paused, or while nobody can say.", func() float64 { return one(d.goalsPaused()) })
-	gauge("safety_rules_registered", "Rules on goals, sub-tasks and graphs: built in and loaded.", func() float64 { return float64(registered(d.Kernel.Policy())) })
-	gauge("halted", "1 while everything is halted.", func() float64 { return one(d.pageState(context.Background(), false).Halted) })
-	gauge("weakened", "What is weakened, as status lists it.", func() float64 { return float64(len(d.Kernel.Policy().Weakened)) })
-	m.registry.MustRegister(&egressMetrics{site: &d.egress}, weakenedRules{d}, alertMetrics{d}, rateMetrics{watch: d.watched, now: time.Now}, healthMetrics{d})
+	gauge("safety_paused", "1 while the goals of any tenant are paused, or while nobody can say.",
+		func() float64 { return one(s.GoalsPaused()) })
+	gauge("safety_rules_registered", "Rules on goals, sub-tasks and graphs: built in and loaded.",
+		func() float64 { return float64(registered(s.Policy())) })
+	gauge("halted", "1 while everything is halted.", func() float64 { return one(s.Halted()) })
+	gauge("weakened", "What is weakened, as status lists it.",
+		func() float64 { return float64(len(s.Policy().Weakened)) })
+	m.registry.MustRegister(&egressMetrics{s.Egress}, weakenedRules{s.Policy}, alertMetrics{s.Channels},
+		rateMetrics{watch: func() *watch.Watch { return s.Watcher.Watch },
+			now: time.Now}, healthMetrics{s.Today, s.Reviews})
 }
+
+// Answered counts what was done about a finding.
+func (m *Metrics) Answered(f *watch.Finding, times int, err error) { m.anomalies.count(f, times, err) }
 
 func one(is bool) float64 {
 	if is {
 		return 1
 	}
 	return 0
-}
-
-// goalsPaused says whether goals of anybody are paused. What cannot be read is
-// paused, for then goals are refused.
-func (d *Daemon) goalsPaused() bool {
-	ctx, cancel := context.WithTimeout(context.Background(), scrapeTime)
-	defer cancel()
-	paused := true
-	err := d.store.View(ctx, func(tx kernel.Tx) error {
-		ps, err := kernel.PausedGoalsIn(tx)
-		paused = len(ps) > 0
-		return err
-	})
-	return paused || err != nil
 }
 
 // registered is how many rules the SafetyFilter asks.
@@ -201,7 +215,7 @@ func registered(p *kernel.Policy) int {
 	return n
 }
 
-// handler answers scrapes.
-func (m *metrics) handler() http.Handler {
+// Handler answers scrapes.
+func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: scrapes, Timeout: scrapeTime, DisableCompression: true})
 }

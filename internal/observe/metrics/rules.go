@@ -1,13 +1,14 @@
-package daemon
+package metrics
 
 import (
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
 // weakenedRules shows the rules in force that do not stop what they forbid, each
 // from the moment it is loaded and not from when it first speaks (D3).
-type weakenedRules struct{ d *Daemon }
+type weakenedRules struct{ policy func() *kernel.Policy }
 
 // Describe implements prometheus.Collector: without descriptions, for there may be
 // no such rule.
@@ -15,7 +16,7 @@ func (weakenedRules) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
 func (w weakenedRules) Collect(ch chan<- prometheus.Metric) {
-	loaded, ok := w.d.Kernel.Policy().Rules.(interface{ Rules() []constitution.Info })
+	loaded, ok := w.policy().Rules.(interface{ Rules() []constitution.Info })
 	if !ok {
 		return
 	}

@@ -1,13 +1,37 @@
-package daemon
+package metrics
 
-import (
-	"github.com/holdfast-dev/holdfast/internal/frontend/egress"
-	"github.com/prometheus/client_golang/prometheus"
-)
+import "github.com/prometheus/client_golang/prometheus"
+
+// Egress are the figures of the proxy.
+type Egress struct {
+	Requests    []EgressRequests
+	Open        int64 // connections
+	Crowded     int64 // connections that were turned away
+	RedactedOut int64 // times, in requests
+	RedactedIn  int64 // times, in answers
+	Names       int64 // questions that the resolver answered
+	Malformed   int64 // questions that it dropped
+	Stages      []EgressStage
+}
+
+// EgressRequests is the number of requests to one domain with one kind of error.
+type EgressRequests struct {
+	Domain string
+	Kind   string
+	N      int64
+}
+
+// EgressStage is the duration of one part of a request's way took. Under counts those up to each bound in seconds.
+type EgressStage struct {
+	Name    string
+	Count   uint64
+	Seconds float64
+	Under   map[float64]uint64
+}
 
 // egressMetrics shows what the egress proxy counts by itself. Domains are those
 // that are listed; a request to another is one of "none".
-type egressMetrics struct{ site *egressSite }
+type egressMetrics struct{ figures func() *Egress }
 
 func egressDesc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("holdfast_egress_"+name, help, labels, nil)
@@ -19,17 +43,16 @@ func (*egressMetrics) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
 func (e *egressMetrics) Collect(ch chan<- prometheus.Metric) {
-	p := e.site.running()
-	if p == nil {
+	s := e.figures()
+	if s == nil {
 		return
 	}
-	s := p.Snapshot()
 	one := func(kind prometheus.ValueType, value int64, d *prometheus.Desc, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, kind, float64(value), labels...)
 	}
 	requests := egressDesc("requests_total", "Requests by listed domain and kind of error.", "domain", "kind")
-	for of, n := range s.Requests {
-		one(prometheus.CounterValue, n, requests, orNone(of.Domain), orNone(of.Kind))
+	for _, r := range s.Requests {
+		one(prometheus.CounterValue, r.N, requests, orNone(r.Domain), orNone(r.Kind))
 	}
 	one(prometheus.GaugeValue, s.Open, egressDesc("connections_open", "Connections that are open."))
 	one(prometheus.CounterValue, s.Crowded, egressDesc("connections_crowded_total", "Connections turned away because there were too many."))
@@ -42,18 +65,12 @@ func (e *egressMetrics) Collect(ch chan<- prometheus.Metric) {
 	e.stages(ch, s)
 }
 
-// stages are the times of the parts of a request's way.
-func (*egressMetrics) stages(ch chan<- prometheus.Metric, s egress.Snapshot) {
+// stages shows how long the parts of a request's way took.
+func (*egressMetrics) stages(ch chan<- prometheus.Metric, s *Egress) {
 	desc := egressDesc("stage_duration_seconds", "How long a part of a request's way took.", "stage")
-	bounds := egress.Bounds()
 	for i := range s.Stages {
 		h := &s.Stages[i]
-		under, sum := make(map[float64]uint64, len(bounds)), uint64(0)
-		for b, bound := range bounds {
-			sum += uint64(h.Under[b])
-			under[bound.Seconds()] = sum
-		}
-		ch <- prometheus.MustNewConstHistogram(desc, uint64(h.Count), h.Sum.Seconds(), under, egress.Stage(i).String())
+		ch <- prometheus.MustNewConstHistogram(desc, h.Count, h.Seconds, h.Under, h.Name)
 	}
 }
 
