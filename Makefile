@@ -92,6 +92,7 @@ internal/observe/anomaly              twice the time with the detector: what run
 internal/observe/report               its tests are those of the daemon: all of it in make endure-daemon
 internal/policy/history               five times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
 internal/worktree/snapshot            twice the time with the detector: what runs at once does (RACE_PART), all of it in make endure-snapshot
+internal/worktree/versions           twice the time with the detector: what runs at once does (RACE_PART), all of it in make endure-snapshot
 internal/leaf/token                   five times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
 internal/policy/watch                 its lock is taken by the daemon, whose tests of watch run with the detector; all of it in make endure-daemon
 internal/frontend/egress              three times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-egress
@@ -117,7 +118,7 @@ endef
 # Packages of which some tests run with the race detector, and the pattern of these tests.
 # All patterns but that of redact are joined, and run in each of these packages.
 define RACE_PART
-./daemon                         TestExecutor(Flood|ClientsVanish|WaitEnds)$$|TestD9_budgetsStandAtOneMoment|TestAttackWatch_(in_flight|flood)|TestAttackWebhook_a_flood|TestEgress_Daemon_(reloadInMidStream|haltCutsAndRefuses)|TestBad_Egress_reload|TestD34_HaltHooks_get|TestModelsNeverPassACap|TestNetwork_DiesWithTheRun|TestServeAndAsk|TestReloadIsWholeOrNotAtAll|TestBackupWhileRunning|TestActsAtOnceOnOneTree|TestD40_HaltInTheMiddle|TestRollbackEndsWithTheDaemon|TestK7_webhook_queue|Test001_Layer5_CostPerHour|TestPanicsOfTheDaemon|TestLingerWaits
+./daemon                         TestExecutor(Flood|ClientsVanish|WaitEnds)$$|TestD9_budgetsStandAtOneMoment|TestAttackWatch_(in_flight|flood)|TestAttackWebhook_a_flood|TestEgress_Daemon_(reloadInMidStream|haltCutsAndRefuses)|TestBad_Egress_reload|TestD34_HaltHooks_get|TestModelsNeverPassACap|TestNetwork_DiesWithTheRun|TestServeAndAsk|TestReloadIsWholeOrNotAtAll|TestBackupWhileRunning|TestK7_webhook_queue|Test001_Layer5_CostPerHour|TestPanicsOfTheDaemon|TestLingerWaits
 ./internal/config                TestWatch
 ./internal/frontend/egress       TestEgress_(ManyAtOnce|BodiesTogether|StreamsArrive|AStream|AClientThat|CloseWaits|PoolsAreBounded|AWebSocket|ATunnel|EventsGoOnOneByOne)|TestAttack_(ARateIsNotExceededAtOnce|AThousandAborted|OneRecordAndTwoRequests|OneAgentHolds)|TestPart4_|TestBad_ACutTunnel|TestBlocksAreTheSame
 ./internal/redact                BodiesReadWithOneEngineStayApart|AttackTogether
@@ -188,7 +189,7 @@ RACE_WHOLE_egress = ./internal/frontend/egress
 RACE_WHOLE_mcp = ./internal/frontend/mcp/gateway
 RACE_WHOLE_kernel = ./internal/kernel ./internal/store/sqlite ./internal/policy/history ./internal/leaf/token
 RACE_WHOLE_daemon = ./daemon ./internal/config ./internal/observe/anomaly ./internal/frontend/console ./internal/policy/watch
-RACE_WHOLE_snapshot = ./internal/worktree/snapshot
+RACE_WHOLE_snapshot = ./internal/worktree/snapshot ./internal/worktree/versions
 PEERS_command = ./cmd/holdfast
 PEERS_mcp = ./internal/frontend/mcp/remote ./examples/mcp-guard
 PEERS_daemon = ./daemon
@@ -245,6 +246,7 @@ internal/sandbox                 endure-sandbox endure-command
 internal/store/sqlite            endure-kernel endure-daemon
 internal/store/storetest         endure-kernel
 internal/worktree/snapshot       endure-snapshot
+internal/worktree/versions       endure-snapshot
 ledger                           endure-kernel
 testdata                         none
 tools                            none

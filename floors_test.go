@@ -55,7 +55,11 @@ var sideways = map[[2]string]string{
 	{"internal/sandbox/process", "internal/sandbox/scratch"}:        "tiers share how files come and go",
 	{"internal/sandbox/vm", "internal/sandbox/copies"}:              "tiers share copies of interpreters",
 	{"internal/sandbox/vm", "internal/sandbox/heir"}:                "what outlives the tier is removed by an heir",
-	{"internal/cli/early/filters", "internal/cli/filter"}:           "the filters that start before the command",
+	{"internal/worktree/versions", "internal/feature/command"}:      "archives go through a command",
+	{"internal/worktree/versions",
+		"internal/store/sqlite"}: "an archive holds a copy of the store, which is verified",
+	{"internal/worktree/versions", "internal/worktree/snapshot"}: "versions are kept by snapshots",
+	{"internal/cli/early/filters", "internal/cli/filter"}:        "the filters that start before the command",
 }
 
 // homes says which packages may import a dependency that must not spread, and
@@ -91,16 +95,17 @@ var homes = map[string]struct {
 		"the kernel speaks only the API"},
 	"github.com/modelcontextprotocol/go-sdk": {nil, "frames are relayed by our own JSON; the SDK is a peer in tests"},
 	"database/sql":                           {[]string{"internal/store/sqlite"}, "the kernel knows no database"},
-	module + "/internal/store/sqlite":        {[]string{"daemon", "cmd/holdfast"}, "the daemon introduces a hand to the kernel; the command only reads"},
+	module + "/internal/store/sqlite": {[]string{"internal/worktree/versions", "daemon", "cmd/holdfast"},
+		"the daemon introduces a hand to the kernel; the command only reads"},
 	module + "/internal/frontend/mcp/server": {[]string{"daemon", "cmd/holdfast"}, "the daemon starts servers behind the gateway; the command only makes a clean environment"},
 	module + "/internal/frontend/mcp/remote": {[]string{"daemon"}, "the daemon reaches servers behind the gateway"},
-	module + "/internal/worktree/snapshot":   {[]string{"internal/config", "internal/observe/report", "internal/observe/anomaly", "daemon", "cmd/holdfast"}, "reports know its boundaries; the daemon keeps versions of work trees; the configuration names them; the command reads its manifests and archives, and asks for git"},
+	module + "/internal/worktree/snapshot":   {[]string{"internal/config", "internal/observe/report", "internal/observe/anomaly", "internal/worktree/versions", "daemon", "cmd/holdfast"}, "reports know its boundaries; the daemon keeps versions of work trees; the configuration names them; the command reads its manifests and archives, and asks for git"},
 	module + "/internal/feature/keyset":      {[]string{"daemon"}, "the daemon introduces a hand to the kernel"},
-	"golang.org/x/sys/unix":                  {[]string{"internal/redact", "internal/leaf/guard", "internal/leaf/latch", "internal/frontend/api", "internal/frontend/mcp/server", "internal/sandbox/process", "internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/scratch", "internal/sandbox/copies", "internal/sandbox/copies/image", "internal/sandbox/heir", "internal/worktree/snapshot", "internal/leaf/syncwatch", "daemon"}, "the system is for doors, hands, what tiers of the sandbox share, and the daemon; below them the latch is a file, and redaction locks the memory that registered secrets stand in"},
+	"golang.org/x/sys/unix":                  {[]string{"internal/redact", "internal/leaf/guard", "internal/leaf/latch", "internal/frontend/api", "internal/frontend/mcp/server", "internal/sandbox/process", "internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/scratch", "internal/sandbox/copies", "internal/sandbox/copies/image", "internal/sandbox/heir", "internal/worktree/snapshot", "internal/leaf/syncwatch", "internal/leaf/testdisk", "internal/worktree/versions", "daemon"}, "the system is for doors, hands, what tiers of the sandbox share, and the daemon; below them the latch is a file, and redaction locks the memory that registered secrets stand in"},
 	"github.com/elastic/go-seccomp-bpf":      {[]string{"internal/sandbox/process"}, "the names of system calls are a wall's"},
 	"golang.org/x/net/idna":                  {[]string{"internal/policy/domain"}, "a host is made canonical in one place (D22)"},
 	"golang.org/x/net/publicsuffix":          {[]string{"internal/policy/domain"}, "what a wildcard covers is decided in one place"},
-	"os/exec":                                {[]string{"internal/frontend/egress/credential", "internal/frontend/mcp/server", "internal/feature/judge", "internal/worktree/snapshot", "internal/sandbox/process", "internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/heir", "internal/sandbox/sandboxtest", "internal/leaf/syncwatch", "internal/cli/inflighttest", "daemon", "cmd/holdfast"}, "starting a process is a hand's work"},
+	"os/exec":                                {[]string{"internal/feature/command", "internal/frontend/egress/credential", "internal/frontend/mcp/server", "internal/feature/judge", "internal/worktree/snapshot", "internal/sandbox/process", "internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/heir", "internal/sandbox/sandboxtest", "internal/leaf/syncwatch", "internal/leaf/testdisk", "internal/cli/inflighttest", "daemon", "cmd/holdfast"}, "starting a process is a hand's work"},
 }
 
 // impure are the packages that do I/O; TestPureLayers looks for goroutines and clocks.
@@ -112,6 +117,7 @@ var mayDoIO = map[string]string{
 	"internal/leaf/configpath": "finds the configuration's file",
 	"internal/leaf/durable":    "writes files that survive a power cut",
 	"internal/leaf/guard":      "reads the files that govern",
+	"internal/leaf/testdisk":   "mounts a small disk for a test",
 	"internal/leaf/testfile":   "writes files for tests",
 	"internal/leaf/syncwatch":  "watches a process for tests",
 }

@@ -13,7 +13,9 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/config"
+	"github.com/holdfast-dev/holdfast/internal/feature/command"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/server"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/durable"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
@@ -42,7 +44,6 @@ type hooksRan struct {
 
 // Bounds on hooks.
 const (
-	hookSays    = 4 << 10 // of what it prints is kept, in bytes
 	maxHookFile = 1 << 20
 )
 
@@ -60,6 +61,16 @@ func haltMark(p Paths) string {
 		inode = uint64(st.Ino)
 	}
 	return fmt.Sprintf("%d-%d", inode, info.ModTime().UnixNano())
+}
+
+// runner returns what runs configured commands.
+func (d *Daemon) runner() command.Runner {
+	return command.Runner{
+		Environ: func(names []string) []string {
+			return append(server.Environment(os.Environ(), names), "HOLDFAST_STATE="+d.Paths.Dir)
+		},
+		Mask: d.mask, Log: d.log,
+	}
 }
 
 // HaltHookRuns are the halt hooks that have run since everything was halted, of
@@ -190,7 +201,9 @@ func (d *Daemon) haltHook(ctx context.Context, c config.HookConfig, notice []byt
 		limit = config.HookTime
 	}
 	start := time.Now()
-	said, err := d.runHook(ctx, c.Name, c.Command, c.Env, limit, bytes.NewReader(notice))
+	said, err := d.runner().Run(ctx, command.Command{
+		Name: c.Name, Argv: c.Command, Env: c.Env, Limit: limit, Input: bytes.NewReader(notice),
+	})
 	if err != nil && ctx.Err() != nil {
 		return // the daemon ends, and the next one begins it anew
 	}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/holdfast-dev/holdfast/internal/config"
+	"github.com/holdfast-dev/holdfast/internal/feature/command"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 )
@@ -77,10 +78,14 @@ func (d *Daemon) tellOne(ctx context.Context, n kernel.Notice) {
 		return
 	}
 	if d.opt.Notify != "" {
-		_, _ = d.runHook(ctx, "notify", []string{"/bin/sh", "-c", d.opt.Notify}, nil, config.HookTime,
-			bytes.NewReader(b)) // it logs
+		_, _ = d.runner().Run(ctx, command.Command{
+			Name: "notify",
+			Argv: []string{"/bin/sh", "-c", d.opt.Notify}, Limit: config.HookTime, Input: bytes.NewReader(b),
+		}) // it logs
 	}
 	if cmd := d.config().Review.Notify; len(cmd) > 0 && n.Review != "" {
-		_, _ = d.runHook(ctx, "review.notify", cmd, nil, config.HookTime, bytes.NewReader(b)) // it logs
+		_, _ = d.runner().Run(ctx, command.Command{
+			Name: "review.notify", Argv: cmd, Limit: config.HookTime, Input: bytes.NewReader(b),
+		}) // it logs
 	}
 }

@@ -40,6 +40,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 	"github.com/holdfast-dev/holdfast/internal/store/sqlite"
+	"github.com/holdfast-dev/holdfast/internal/worktree/versions"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -103,7 +104,7 @@ type Daemon struct {
 	clients      clients
 	sandboxes    sandboxes
 	egress       egressSite
-	snapshots    snapshots
+	snapshots    *versions.Service
 	conns        connections
 	keysets      []*keyset.Set
 	sessionsDone sync.WaitGroup
@@ -138,8 +139,7 @@ func Open(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	}
 	d := &Daemon{opt: opt, log: opt.Log, since: time.Now(),
 		notices: make(chan kernel.Notice, 256), urgent: make(chan kernel.Notice, 256), halts: make(chan kernel.Notice, 1)}
-	d.sandboxes.d, d.egress.d, d.hooks.d, d.snapshots.d = d, d, d, d
-	d.snapshots.behind.wake = make(chan struct{}, 1)
+	d.sandboxes.d, d.egress.d, d.hooks.d = d, d, d
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.Close())
@@ -153,9 +153,12 @@ func Open(ctx context.Context, opt Options) (_ *Daemon, err error) {
 		return nil, err
 	}
 	d.Paths = d.owner.Paths
-	if err = d.snapshots.hold(&d.loaded.Config.Snapshots); err != nil {
+	d.snapshots = d.newVersions()
+	settings := versionSettings(&d.loaded.Config.Snapshots)
+	if err = d.snapshots.Hold(settings); err != nil {
 		return nil, err
 	}
+	d.snapshots.Set(settings)
 	keys, err := LoadKeys(d.owner)
 	if err != nil {
 		return nil, err
@@ -168,10 +171,10 @@ func Open(ctx context.Context, opt Options) (_ *Daemon, err error) {
 		return nil, err
 	}
 	d.endWatching = d.watching.Start(ctx) // before it is told of what holds
-	if err = d.snapshots.resume(ctx); err != nil {
+	if err = d.snapshots.Resume(ctx); err != nil {
 		return nil, err
 	}
-	d.snapshots.tellMoved()
+	d.snapshots.TellMoved()
 	if d.unverified != "" {
 		d.condition("", "", watch.VerificationFailed, true, d.unverified)
 	}
@@ -287,7 +290,7 @@ func (d *Daemon) kernelConfig(seal *sealer, markKey []byte) kernel.Config {
 	return kernel.Config{
 		Store: d.store, Latch: d.latch, Verifier: d.verifies, Redact: d.engine, Sealer: seal,
 		Policy: d.own(d.loaded), Operator: d.operators, Runtime: d.Runtime(), Disabled: d.disabled(),
-		Notify: d.notice, Refused: d.keepRefused, Observer: observers{d.metrics, d.watching}, Versions: &d.snapshots,
+		Notify: d.notice, Refused: d.keepRefused, Observer: observers{d.metrics, d.watching}, Versions: d.snapshots,
 		Log: d.log, Tracer: d.tele.Tracer(), MarkKey: markKey,
 	}
 }
@@ -323,7 +326,7 @@ const pastWait = 2 * time.Second
 func (d *Daemon) own(l *config.Loaded) *kernel.Policy {
 	own := *l.Policy
 	d.waysOut(&own)
-	keeperPolicy(&own)
+	versions.AddPolicy(&own)
 	own.Own = append(append([]string{d.Paths.Dir}, l.Files...), l.Config.FactPaths()...)
 	if dir, err := os.UserConfigDir(); err == nil && len(l.Files) == 0 {
 		own.Own = append(own.Own, filepath.Join(dir, "holdfast")) // where there is none yet
@@ -443,7 +446,9 @@ func (d *Daemon) Store() kernel.Store { return d.store }
 // Close ends everything that Open began, in the opposite order.
 func (d *Daemon) Close() error {
 	errs := []error{d.egress.close(), d.sandboxes.close()}
-	d.snapshots.rest()
+	if d.snapshots != nil {
+		d.snapshots.Rest()
+	}
 	if d.endWatching != nil {
 		d.endWatching()
 	}

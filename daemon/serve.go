@@ -89,8 +89,8 @@ func (d *Daemon) Serve(ctx context.Context, s Serving) error {
 	run(d.witness.Run)
 	run(d.watchConfig)
 	run(d.reports.Run)
-	run(d.snapshots.follow)
-	run(d.snapshots.daily)
+	run(d.snapshots.RunFollow)
+	run(d.snapshots.RunDaily)
 	run(func(ctx context.Context) { _ = d.Kernel.CompareCounters(ctx) }) // it logs, and status says
 	for _, keys := range d.keysets {
 		run(keys.Run)
@@ -289,7 +289,8 @@ func (d *Daemon) appeared(none *config.Loaded) *config.Loaded {
 
 // apply puts a loaded configuration in force, whole or not at all.
 func (d *Daemon) apply(l *config.Loaded) error {
-	if err := d.snapshots.hold(&l.Config.Snapshots); err != nil {
+	settings := versionSettings(&l.Config.Snapshots)
+	if err := d.snapshots.Hold(settings); err != nil {
 		return err
 	}
 	if err := d.Kernel.SetPolicy(d.own(l), person()); err != nil {
@@ -300,8 +301,9 @@ func (d *Daemon) apply(l *config.Loaded) error {
 	d.loaded = l
 	d.mu.Unlock()
 	d.alerts.reloaded()
-	d.snapshots.reloaded()
-	d.snapshots.tellMoved()
+	d.snapshots.Set(settings)
+	d.snapshots.Reloaded()
+	d.snapshots.TellMoved()
 	for _, what := range config.ListUntaken(d.began, d.config()) {
 		d.log.Warn("not all of the configuration is in force", "what", what)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
+	"github.com/holdfast-dev/holdfast/internal/worktree/snapshot"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -412,7 +413,7 @@ func TestD41a_WhatIsHoldfastsOwnIsWatchedOfOthers(t *testing.T) {
 	d, _, down := up(t, watched)
 	defer down()
 	for range 5 {
-		_ = acts(t, d, "eve", snapshotTake, `{"same":1}`, nil)
+		_ = acts(t, d, "eve", snapshot.BoundaryPrefix+"take", `{"same":1}`, nil)
 	}
 	answerTo(t, d, "eve", watch.Loop)
 }

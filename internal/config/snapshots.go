@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -49,7 +48,6 @@ const (
 	keepDays = 30
 	maxTrees = 64
 
-	archiveTime    = 10 * time.Minute
 	archiveLongest = time.Hour
 )
 
@@ -75,17 +73,6 @@ func (c *SnapshotsConfig) ListTrees() []snapshot.Tree {
 	var out []snapshot.Tree
 	for i := range c.Trees {
 		out = append(out, c.Trees[i].tree())
-	}
-	return out
-}
-
-// TreesOf are those that an agent works in.
-func (c *SnapshotsConfig) TreesOf(agent string) []snapshot.Tree {
-	var out []snapshot.Tree
-	for i := range c.Trees {
-		if slices.Contains(c.Trees[i].Agents, agent) || slices.Contains(c.Trees[i].Agents, "*") {
-			out = append(out, c.Trees[i].tree())
-		}
 	}
 	return out
 }
@@ -150,7 +137,7 @@ func (k *checker) snapshots(c *Config) {
 			k.fail(t.At, "", "%s is no folder", excerpt.Word(t.Path))
 		}
 		for j := range i {
-			if o := s.Trees[j].Path; PathsOverlap(o, t.Path) {
+			if o := s.Trees[j].Path; snapshot.PathsOverlap(o, t.Path) {
 				k.fail(t.At, "track the outer one alone", "%s and %s lie within each other", excerpt.Word(o),
 					excerpt.Word(t.Path))
 			}
@@ -167,11 +154,6 @@ func (k *checker) snapshots(c *Config) {
 			k.fail(b.At, "leave it out", "the boundaries %s* are Holdfast's own", snapshot.BoundaryPrefix)
 		}
 	}
-}
-
-// PathsOverlap says whether two paths are one, or one lies within the other.
-func PathsOverlap(a, b string) bool {
-	return a == b || strings.HasPrefix(a+"/", b+"/") || strings.HasPrefix(b+"/", a+"/")
 }
 
 // archive checks where archives go. Whether the folder is there is asked when one is
@@ -209,18 +191,8 @@ func (k *checker) archive(s *SnapshotsConfig) {
 		k.fail(where, "name a folder of its own", "snapshots.archive.folder cannot be %q", excerpt.Word(a.Folder))
 	}
 	for i := range s.Trees {
-		if t := s.Trees[i].Path; t != "" && PathsOverlap(t, a.Folder) {
+		if t := s.Trees[i].Path; t != "" && snapshot.PathsOverlap(t, a.Folder) {
 			k.fail(where, "choose a folder that no agent works in", "the archive's folder %s and the work tree %s lie within each other", excerpt.Word(a.Folder), excerpt.Word(t))
 		}
 	}
-}
-
-// Limit is how long each of its commands may take.
-func (c *ArchiveConfig) Limit() time.Duration {
-	return time.Duration(cmp.Or(c.Timeout, Duration(archiveTime)))
-}
-
-// Environment is what each of its commands is given, for the archive of that name.
-func (c *ArchiveConfig) Environment(name string) []string {
-	return append(slices.Clone(c.Env), "HOLDFAST_ARCHIVE="+name)
 }

@@ -1,4 +1,4 @@
-package daemon
+package versions
 
 import (
 	"context"
@@ -20,11 +20,11 @@ type weekly struct {
 
 // look writes the archive of the week, where there is a daily snapshot of it and no
 // archive yet. One that failed is tried again, and people are told.
-func (w *weekly) look(ctx context.Context, s *snapshots, now time.Time) {
-	if s.d.store.Poisoned() != nil {
+func (w *weekly) look(ctx context.Context, s *Service, now time.Time) {
+	if s.Store().Poisoned() != nil {
 		return
 	}
-	if conf := s.d.config().Snapshots; !conf.Archive.IsSet() || len(conf.Trees) == 0 {
+	if conf := s.current(); !conf.Archive.isSet() || len(conf.Trees) == 0 {
 		s.fail(ofArchive, "")
 		return
 	}
@@ -45,7 +45,7 @@ func (w *weekly) look(ctx context.Context, s *snapshots, now time.Time) {
 
 // ofWeek archives the newest daily snapshot of the week, which is the first where
 // all goes well; done says that there is an archive.
-func (s *snapshots) ofWeek(ctx context.Context, now time.Time) (done bool, err error) {
+func (s *Service) ofWeek(ctx context.Context, now time.Time) (done bool, err error) {
 	k, err := s.hand()
 	if err != nil {
 		return false, err
@@ -87,12 +87,12 @@ func isOfWeek(m *snapshot.Manifest, now time.Time) bool {
 // clear drops archives from the folder that are older than a year: those alone that
 // the ledger has, byte for byte, and never the newest of a year of weeks, for a clock
 // that jumps ahead makes none old. Each is recorded before it goes.
-func (s *snapshots) clear(ctx context.Context, now time.Time) error {
-	conf := s.d.config().Snapshots.Archive
-	if conf.Folder == "" {
+func (s *Service) clear(ctx context.Context, now time.Time) error {
+	conf := s.current().Archive
+	if conf.Dir == "" {
 		return nil
 	}
-	f, err := s.folder(conf.Folder)
+	f, err := s.openArchives(conf.Dir)
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (s *snapshots) clear(ctx context.Context, now time.Time) error {
 }
 
 // clearOne drops an archive whose content has one of the sums.
-func (s *snapshots) clearOne(ctx context.Context, f *snapshot.Folder, id, name string, sums []string) error {
+func (s *Service) clearOne(ctx context.Context, f *snapshot.Folder, id, name string, sums []string) error {
 	file, err := f.Open(name)
 	if err != nil {
 		return err
@@ -140,12 +140,14 @@ func (s *snapshots) clearOne(ctx context.Context, f *snapshot.Folder, id, name s
 		if known != sum.text() {
 			continue
 		}
-		err := s.d.Kernel.Record(kernel.Event{Tenant: holdfast.Local, Crossing: id, Name: eventCleared, Who: keeperAgent, Subject: name, Data: map[string]any{"sha256": known, "bytes": sum.n}})
+		err := s.Kernel().Record(kernel.Event{Tenant: holdfast.Local, Crossing: id,
+			Name: eventCleared, Who: keeperAgent, Subject: name, Data: map[string]any{"sha256": known, "bytes": sum.n}})
 		if err != nil {
 			return err
 		}
 		return f.Remove(name)
 	}
-	s.d.log.Warn("an archive is older than a year and is not what was written; it is left for a person", "archive", f.Path(name))
+	s.Log().Warn("an archive is older than a year and is not what was written; it is left for a person", "archive",
+		f.Path(name))
 	return nil
 }

@@ -1,4 +1,4 @@
-package daemon
+package versions
 
 import (
 	"errors"
@@ -9,8 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-
-	"github.com/holdfast-dev/holdfast/internal/config"
 )
 
 // TestArchiveCommand: a command gets the whole archive and its name; how it ends is
@@ -24,7 +22,7 @@ func TestArchiveCommand(t *testing.T) {
 	m := s.taken()
 	command := func(script string) (*archived, error) {
 		s.configure(
-			func(c *config.ArchiveConfig) { c.Command = []string{"/bin/sh", "-c", "cd " + dir + "; " + script} },
+			func(c *Archive) { c.Command = []string{"/bin/sh", "-c", "cd " + dir + "; " + script} },
 		)
 		return s.d.snapshots.archive(t.Context(), "me", m.ID, "asked for")
 	}
@@ -60,7 +58,7 @@ func TestArchiveCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer syscall.Kill(left, syscall.SIGKILL)
-	s.configure(func(c *config.ArchiveConfig) { c.Timeout = 0 })
+	s.configure(func(c *Archive) { c.Timeout = 0 })
 	a, err := command(`cat > "$HOLDFAST_ARCHIVE" && echo sent`)
 	if err != nil || a.Path != "" || a.Said != "sent" || a.Verified != beforeSent {
 		t.Fatalf("%+v, %v", a, err)
@@ -85,7 +83,7 @@ func TestArchiveThatIsGivenBack(t *testing.T) {
 	s.write("b", string(noise(300_000)))
 	m := s.taken()
 	archive := func(script string) (*archived, error) {
-		s.configure(func(c *config.ArchiveConfig) {
+		s.configure(func(c *Archive) {
 			c.Command, c.Verify = []string{"/bin/sh", "-c", "cat > " + dir + "/$HOLDFAST_ARCHIVE"}, []string{"/bin/sh", "-c", "cd " + dir + "; " + script}
 		})
 		return s.d.snapshots.archive(t.Context(), "me", m.ID, "asked for")
@@ -113,11 +111,11 @@ func TestArchiveThatIsGivenBack(t *testing.T) {
 		if ev := last(); ev["done"] != false || ev["error"] == nil || ev["verified"] != nil {
 			t.Errorf("%s: %v", script, ev)
 		}
-		if left, _ := filepath.Glob(filepath.Join(s.d.snapshotDir(), scratchName+"*")); len(left) != 0 {
+		if left, _ := filepath.Glob(filepath.Join(s.d.snapshots.Dir, scratchName+"*")); len(left) != 0 {
 			t.Errorf("%s: %v is left", script, left)
 		}
 	}
-	s.configure(func(c *config.ArchiveConfig) { c.Timeout = 0 })
+	s.configure(func(c *Archive) { c.Timeout = 0 })
 	a, err := archive("cat $HOLDFAST_ARCHIVE; echo gladly >&2")
 	if err != nil || a.Verified != givenBack || a.To != archiveCommand {
 		t.Fatalf("%+v, %v", a, err)

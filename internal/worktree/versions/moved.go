@@ -1,26 +1,28 @@
-package daemon
+package versions
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
-	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/leaf/durable"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
+	"github.com/holdfast-dev/holdfast/internal/worktree/snapshot"
 )
 
 // heldFile has, of each work tree by its path in the configuration, the folder that the
 // path led to when it was first tracked.
-func (s *snapshots) heldFile() string { return filepath.Join(s.d.snapshotDir(), "held.json") }
+func (s *Service) heldFile() string { return filepath.Join(s.Dir, "held.json") }
 
-// hold keeps each tree of a configuration at the folder that its path first led to. Who
+// Hold keeps each tree of a configuration at the folder that its path first led to. Who
 // may write to a folder above a tree can put a link in its place: what it leads to would
 // be read into versions, and what is there would go unkept. Where a path leads elsewhere
-// the first folder stays the tree, which is told by tellMoved.
-func (s *snapshots) hold(c *config.SnapshotsConfig) error {
+// the first folder stays the tree, which is told by TellMoved.
+func (s *Service) Hold(c *Settings) error {
 	if len(c.Trees) == 0 {
 		s.setMoved(nil)
 		return nil
@@ -59,7 +61,7 @@ func (s *snapshots) hold(c *config.SnapshotsConfig) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(s.d.snapshotDir(), 0o700); err != nil {
+	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return err
 	}
 	return durable.ReplaceFile(s.heldFile(), append(b, '\n'), 0o600)
@@ -67,11 +69,11 @@ func (s *snapshots) hold(c *config.SnapshotsConfig) error {
 
 // apart refuses trees of which one lies within another. Configurations are checked for
 // that by where their paths lead now.
-func (s *snapshots) apart(trees []config.TreeConfig) error {
+func (s *Service) apart(trees []Tree) error {
 	for i := range trees {
 		for j := range i {
 			a, b := &trees[j], &trees[i]
-			if a.Path != "" && b.Path != "" && config.PathsOverlap(a.Path, b.Path) {
+			if a.Path != "" && b.Path != "" && snapshot.PathsOverlap(a.Path, b.Path) {
 				return usage.HintErrorf("track the outer one alone, or take the line of the one that leads elsewhere now out of "+s.heldFile(),
 					"the work trees %s and %s lie within each other, where their paths led when they were first tracked", folderName(a.Named), folderName(b.Named))
 			}
@@ -83,16 +85,16 @@ func (s *snapshots) apart(trees []config.TreeConfig) error {
 // folderName is a path in what people are told: whole, where it is no monster.
 func folderName(path string) string { return excerpt.Of(path, 256) }
 
-func (s *snapshots) setMoved(moved map[trouble]string) {
+func (s *Service) setMoved(moved map[trouble]string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.moved = moved
 }
 
-func (s *snapshots) held() (map[string]string, error) {
+func (s *Service) held() (map[string]string, error) {
 	held := map[string]string{}
 	b, err := os.ReadFile(s.heldFile())
-	if missing(err) {
+	if errors.Is(err, fs.ErrNotExist) {
 		return held, nil
 	}
 	if err == nil {
@@ -104,8 +106,8 @@ func (s *snapshots) held() (map[string]string, error) {
 	return held, nil
 }
 
-// tellMoved tells of the trees whose paths lead elsewhere, and of no others any more.
-func (s *snapshots) tellMoved() {
+// TellMoved tells of the trees whose paths lead elsewhere, and of no others any more.
+func (s *Service) TellMoved() {
 	s.mu.Lock()
 	moved := s.moved
 	var gone []trouble

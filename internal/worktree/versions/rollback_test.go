@@ -1,4 +1,4 @@
-package daemon
+package versions
 
 import (
 	"encoding/json"
@@ -224,13 +224,13 @@ func (s *trackedSite) snapshot() *snapshot.Manifest {
 // recordOf is the file of a tree's rollback that ends so.
 func (s *trackedSite) recordOf(tree, end string) string {
 	s.t.Helper()
-	return strings.TrimSuffix(snapshot.StoppedFile(s.d.snapshotDir(), tree), ".stopped") + end
+	return strings.TrimSuffix(snapshot.StoppedFile(s.d.snapshots.Dir, tree), ".stopped") + end
 }
 
 // tellsStopped wants everything there that a person needs.
 func (s *trackedSite) tellsStopped(after string) {
 	s.t.Helper()
-	p := s.d.snapshots.problems()
+	p := s.d.snapshots.Problems()
 	if len(p) != 1 || !strings.HasPrefix(p[0], ofRollbackIn(s.tree).String()+": at 20") {
 		s.t.Fatalf("after %s: %q", after, p)
 	}
@@ -268,10 +268,11 @@ func TestRollbackThatWasCutOff(t *testing.T) {
 	s := openTracked(t, "")
 	s.begun()
 	s.holds("a", "good")
-	if e := recorded(t, s.d, eventRolled, 1); len(e) != 1 || e[0]["resumed"] != true || e[0]["done"] != true || e[0]["before"] == "" {
+	if e := s.d.eventsNamed(t, eventRolled,
+		1); len(e) != 1 || e[0]["resumed"] != true || e[0]["done"] != true || e[0]["before"] == "" {
 		t.Errorf("%v", e)
 	}
-	if p := s.d.snapshots.problems(); len(p) != 0 {
+	if p := s.d.snapshots.Problems(); len(p) != 0 {
 		t.Errorf("%v", p)
 	}
 }
@@ -314,7 +315,7 @@ func TestStoppedRollbackWaits(t *testing.T) {
 	}
 	s.holds("a", "good")
 	for range 2 {
-		if p := s.d.snapshots.problems(); len(p) != 0 {
+		if p := s.d.snapshots.Problems(); len(p) != 0 {
 			t.Errorf("it is told still: %v", p)
 		}
 		s.restarted(func() {})
@@ -338,7 +339,7 @@ func TestStoppedRollbackIsToldAtEachStart(t *testing.T) {
 			f.Response = watch.Record
 		}
 		s.d.watching.Take([]watch.Finding{f})
-		recorded(t, s.d, map[bool]string{false: "anomaly_found", true: "anomaly_cleared"}[cleared], 1)
+		s.d.eventsNamed(t, map[bool]string{false: "anomaly_found", true: "anomaly_cleared"}[cleared], 1)
 	}
 	s.restarted(func() {
 		if err := os.Rename(away, stopped); err != nil {
@@ -361,7 +362,8 @@ func TestRecordThatCannotBeRead(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	if p := s.d.snapshots.problems(); len(p) != 1 || !strings.Contains(p[0], file) || !strings.Contains(p[0], "remove it") {
+	if p := s.d.snapshots.Problems(); len(p) != 1 || !strings.Contains(p[0], file) ||
+		!strings.Contains(p[0], "remove it") {
 		t.Errorf("%q", p)
 	}
 }
@@ -432,7 +434,7 @@ func TestSnapshotAroundARollback(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	long, err := k.Take(t.Context(), s.d.config().Snapshots.ListTrees(), snapshot.Manifest{Who: "me", Reason: "daily"})
+	long, err := k.Take(t.Context(), s.d.snapshots.current().ListTrees(), snapshot.Manifest{Who: "me", Reason: "daily"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -495,7 +497,7 @@ func TestWhatIsDoneWhileHaltedIsNoDeniedCrossing(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.holds("a", "good")
-			if e := recorded(t, s.d, eventRolled, 1); len(e) != 1 || e[0]["done"] != true {
+			if e := s.d.eventsNamed(t, eventRolled, 1); len(e) != 1 || e[0]["done"] != true {
 				t.Errorf("%v", e)
 			}
 			err := s.d.store.View(t.Context(), func(tx kernel.Tx) error {
@@ -540,7 +542,7 @@ func TestRollbackThatWasNotDoneIsNotCounted(t *testing.T) {
 // goingTo is where the rollback was going that was stopped.
 func (s *trackedSite) goingTo() snapshot.Target {
 	s.t.Helper()
-	list, err := snapshot.StoppedIn(s.d.snapshotDir())
+	list, err := snapshot.StoppedIn(s.d.snapshots.Dir)
 	if err != nil || len(list) != 1 {
 		s.t.Fatal(list, err)
 	}

@@ -1,4 +1,4 @@
-package daemon
+package versions
 
 import (
 	"errors"
@@ -17,15 +17,11 @@ import (
 // moves says whether status and the watch tell that the path of a tree leads elsewhere.
 func (s *trackedSite) moves(path, to string) {
 	s.t.Helper()
-	st, err := s.d.Status(s.t.Context())
-	if err != nil {
-		s.t.Fatal(err)
-	}
 	is := func(p string) bool {
 		return strings.Contains(p, trouble{troubleMoved, path}.String()) && strings.Contains(p, to)
 	}
-	if slices.ContainsFunc(st.Problems, is) != (to != "") || s.told(watch.SnapshotMissing) != (to != "") {
-		s.t.Fatalf("%q, %v", st.Problems, s.told(watch.SnapshotMissing))
+	if slices.ContainsFunc(s.d.snapshots.Problems(), is) != (to != "") || s.told(watch.SnapshotMissing) != (to != "") {
+		s.t.Fatalf("%q, %v", s.d.snapshots.Problems(), s.told(watch.SnapshotMissing))
 	}
 }
 
@@ -149,7 +145,8 @@ func TestLinkOfATreeThatIsChanged(t *testing.T) {
 	}
 	s.d = nil
 	var e *holdfast.Error
-	if d, err := Open(t.Context(), s.opt); !errors.As(err, &e) || e.Hint == "" || !strings.Contains(e.Why, "held.json") {
+	if d, err := openDaemon(t.Context(),
+		s.opt); !errors.As(err, &e) || e.Hint == "" || !strings.Contains(e.Why, "held.json") {
 		t.Fatalf("%v", fmt.Sprint(d, err))
 	}
 }

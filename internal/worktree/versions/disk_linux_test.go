@@ -1,4 +1,4 @@
-package daemon
+package versions
 
 import (
 	"encoding/json"
@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testdisk"
 	"github.com/holdfast-dev/holdfast/internal/worktree/snapshot"
 )
 
@@ -18,7 +19,7 @@ import (
 // not harmed by it, but for one whose contract asks for versions, which does not begin.
 // With room it goes on.
 func TestVersionsLeaveRoomForTheLedger(t *testing.T) {
-	if onSmallDisk(t, "96m") { // of which 6 are the ledger's
+	if testdisk.RunOnSmallDisk(t, "96m") { // of which 6 are the ledger's
 		return
 	}
 	s := openTracked(t, "")
@@ -36,7 +37,8 @@ func TestVersionsLeaveRoomForTheLedger(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.d.snapshots.lookAfter(t.Context())
-	if p := s.d.snapshots.problems(); len(p) != 1 || !strings.Contains(p[0], ofActionIn(s.tree).String()) || !strings.Contains(p[0], "no room") {
+	if p := s.d.snapshots.Problems(); len(p) != 1 || !strings.Contains(p[0], ofActionIn(s.tree).String()) ||
+		!strings.Contains(p[0], "no room") {
 		t.Fatalf("%q", p)
 	}
 	if ev := s.events(out.Crossing, eventKept); len(ev) != 0 {
@@ -63,8 +65,8 @@ func TestVersionsLeaveRoomForTheLedger(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.d.snapshots.lookAfter(t.Context())
-	if ev := s.events(out.Crossing, eventKept); len(ev) != 1 || len(s.d.snapshots.problems()) != 0 {
-		t.Fatalf("%v, %v", ev, s.d.snapshots.problems())
+	if ev := s.events(out.Crossing, eventKept); len(ev) != 1 || len(s.d.snapshots.Problems()) != 0 {
+		t.Fatalf("%v, %v", ev, s.d.snapshots.Problems())
 	}
 	s.taken()
 }

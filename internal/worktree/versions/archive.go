@@ -1,4 +1,4 @@
-package daemon
+package versions
 
 import (
 	"context"
@@ -8,13 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
 	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
@@ -50,7 +50,7 @@ const (
 )
 
 // Archive archives a snapshot, the newest one where id is empty.
-func (s *snapshots) Archive(ctx context.Context, who, id string) (json.RawMessage, error) {
+func (s *Service) Archive(ctx context.Context, who, id string) (json.RawMessage, error) {
 	a, err := s.archive(ctx, who, id, "asked for")
 	if err != nil {
 		return nil, err
@@ -58,9 +58,9 @@ func (s *snapshots) Archive(ctx context.Context, who, id string) (json.RawMessag
 	return json.Marshal(a)
 }
 
-func (s *snapshots) archive(ctx context.Context, who, id, why string) (a *archived, err error) {
-	conf := s.d.config().Snapshots.Archive
-	if !conf.IsSet() {
+func (s *Service) archive(ctx context.Context, who, id, why string) (a *archived, err error) {
+	conf := s.current().Archive
+	if !conf.isSet() {
 		return nil, usage.HintErrorf("name a folder or a command under `snapshots: archive:` in the configuration",
 			"archives go nowhere")
 	}
@@ -79,12 +79,12 @@ func (s *snapshots) archive(ctx context.Context, who, id, why string) (a *archiv
 	}
 	a = &archived{Archive: snapshot.ArchiveName(m.ID), Snapshot: m.ID, To: archiveCommand, Verified: beforeSent}
 	switch {
-	case conf.Folder != "":
+	case conf.Dir != "":
 		a.To, a.Verified = archiveFolder, readBack
 	case len(conf.Verify) > 0:
 		a.Verified = givenBack
 	}
-	err = s.d.keep(ctx, ownAct{boundary: snapshotArchive,
+	err = s.keep(ctx, ownAct{boundary: snapshotArchive,
 		event: eventArchived, who: excerpt.Word(who), payload: map[string]any{"snapshot": m.ID, "to": a.To, "why": why},
 		do: func(ctx context.Context) (string, map[string]any, error) {
 			if !s.archiving.TryLock() {
@@ -136,27 +136,27 @@ const scratchName = "archive-"
 
 // scratch makes one, and clears away what a crash left of others. The caller holds
 // the lock.
-func (s *snapshots) scratch() (string, error) {
-	old, err := filepath.Glob(filepath.Join(s.d.snapshotDir(), scratchName+"*"))
+func (s *Service) scratch() (string, error) {
+	old, err := filepath.Glob(filepath.Join(s.Dir, scratchName+"*"))
 	for _, dir := range old {
 		err = errors.Join(err, os.RemoveAll(dir))
 	}
 	if err != nil {
 		return "", err
 	}
-	return os.MkdirTemp(s.d.snapshotDir(), scratchName)
+	return os.MkdirTemp(s.Dir, scratchName)
 }
 
 // pack makes the archive, verifies it and brings it to where it goes.
-func (s *snapshots) pack(
-	ctx context.Context, k *snapshot.Keeper, m *snapshot.Manifest, conf *config.ArchiveConfig, a *archived,
+func (s *Service) pack(
+	ctx context.Context, k *snapshot.Keeper, m *snapshot.Manifest, conf *Archive, a *archived,
 ) (err error) {
 	dir, err := s.scratch()
 	if err != nil {
 		return noRoom(err)
 	}
 	defer func() { err = noRoom(errors.Join(err, os.RemoveAll(dir))) }()
-	if conf.Folder == "" {
+	if conf.Dir == "" {
 		file, err := s.packInto(ctx, k, m, dir, a)
 		if err != nil {
 			return err
@@ -169,7 +169,7 @@ func (s *snapshots) pack(
 		}
 		return s.fetch(ctx, conf, a, dir)
 	}
-	f, err := s.folder(conf.Folder)
+	f, err := s.openArchives(conf.Dir)
 	if err != nil {
 		return err
 	}
@@ -190,30 +190,32 @@ func (s *snapshots) pack(
 
 // room is an error where an archive, and what it is restored to, would leave the
 // ledger too little.
-func (s *snapshots) room(m *snapshot.Manifest) error {
+func (s *Service) room(m *snapshot.Manifest) error {
 	var need int64
 	for _, p := range m.Trees {
 		need += p.Bytes
 	}
-	for _, name := range []string{s.d.Paths.DB, s.d.Paths.DB + "-wal"} {
+	for _, name := range []string{s.DB, s.DB + "-wal"} {
 		if info, err := os.Stat(name); err == nil {
 			need += info.Size()
 		}
 	}
-	return snapshot.Room(s.d.snapshotDir(), 2*need)
+	return snapshot.Room(s.Dir, 2*need)
 }
 
 // packInto makes the archive in dir. Its store holds the record of the snapshot, and
 // is signed to its end.
-func (s *snapshots) packInto(ctx context.Context, k *snapshot.Keeper, m *snapshot.Manifest, dir string, a *archived) (string, error) {
+func (s *Service) packInto(
+	ctx context.Context, k *snapshot.Keeper, m *snapshot.Manifest, dir string, a *archived,
+) (string, error) {
 	if err := s.room(m); err != nil {
 		return "", err
 	}
-	if _, err := s.d.witness.Checkpoint(ctx); err != nil {
+	if _, err := s.Checkpoint(ctx); err != nil {
 		return "", err
 	}
 	store, file := filepath.Join(dir, "copy.db"), filepath.Join(dir, a.Archive)
-	if err := s.d.store.Backup(ctx, store); err != nil {
+	if err := s.Store().Backup(ctx, store); err != nil {
 		return "", err
 	}
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -221,7 +223,7 @@ func (s *snapshots) packInto(ctx context.Context, k *snapshot.Keeper, m *snapsho
 		return "", err
 	}
 	sum := newSummed(f)
-	err = k.Pack(ctx, sum, m, store, s.d.signer.Verifier().String())
+	err = k.Pack(ctx, sum, m, store, s.Key().String())
 	if err := errors.Join(err, f.Close(), os.Remove(store)); err != nil {
 		return "", err
 	}
@@ -229,11 +231,11 @@ func (s *snapshots) packInto(ctx context.Context, k *snapshot.Keeper, m *snapsho
 	return file, nil
 }
 
-// folder opens the folder that archives go to, which nobody but root and Holdfast's
+// openArchives opens the folder that archives go to, which nobody but root and Holdfast's
 // own user may change, and no agent works in.
-func (s *snapshots) folder(path string) (*snapshot.Folder, error) {
+func (s *Service) openArchives(path string) (*snapshot.Folder, error) {
 	var trees []string
-	for _, t := range s.d.config().Snapshots.ListTrees() {
+	for _, t := range s.current().ListTrees() {
 		trees = append(trees, t.Path)
 	}
 	g, err := guard.New(trees)
@@ -245,7 +247,7 @@ func (s *snapshots) folder(path string) (*snapshot.Folder, error) {
 	if err != nil {
 		return nil, usage.HintErrorf(hint, "the archives' folder cannot be used: %v", err)
 	}
-	for _, other := range append(trees, s.d.Paths.Dir) {
+	for _, other := range append(trees, s.State) {
 		if real == other || strings.HasPrefix(real, other+"/") {
 			return nil, usage.HintErrorf("choose a folder elsewhere, best on another disk or machine", "the archives' folder %s lies within %s", real, other)
 		}
@@ -259,16 +261,18 @@ func (s *snapshots) folder(path string) (*snapshot.Folder, error) {
 
 // found says whether the archive is there already, as one that was written whole
 // while its record was cut off is. Another file of its name is an error.
-func (s *snapshots) found(ctx context.Context, f *snapshot.Folder, a *archived, m *snapshot.Manifest, dir string) (bool, error) {
+func (s *Service) found(
+	ctx context.Context, f *snapshot.Folder, a *archived, m *snapshot.Manifest, dir string,
+) (bool, error) {
 	file, err := f.Open(a.Archive)
-	if missing(err) {
+	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
 	defer file.Close()
-	r, err := readArchive(ctx, file, dir, s.d.signer.Verifier())
+	r, err := readArchive(ctx, file, dir, s.Key())
 	if err == nil && r.Manifest.Sum != m.Sum {
 		err = errors.New("it is of another snapshot")
 	}
@@ -283,7 +287,7 @@ func (s *snapshots) found(ctx context.Context, f *snapshot.Folder, a *archived, 
 
 // put brings the archive into the folder, where it has its name only once it was
 // read back and restored from there.
-func (s *snapshots) put(ctx context.Context, f *snapshot.Folder, a *archived, file, dir string) error {
+func (s *Service) put(ctx context.Context, f *snapshot.Folder, a *archived, file, dir string) error {
 	from, err := os.Open(file)
 	if err != nil {
 		return err
@@ -298,8 +302,8 @@ func (s *snapshots) put(ctx context.Context, f *snapshot.Folder, a *archived, fi
 }
 
 // verified restores what was written, and compares it.
-func (s *snapshots) verified(ctx context.Context, r io.Reader, a *archived, dir string) error {
-	back, err := readArchive(ctx, r, dir, s.d.signer.Verifier())
+func (s *Service) verified(ctx context.Context, r io.Reader, a *archived, dir string) error {
+	back, err := readArchive(ctx, r, dir, s.Key())
 	if err == nil && back.SHA256 != a.SHA256 {
 		err = errors.New("it is not what was written")
 	}
@@ -344,7 +348,7 @@ func (s *summed) text() string { return hex.EncodeToString(s.sum.Sum(nil)) }
 
 // isArchived says whether the ledger has that a snapshot was archived, and as what
 // file.
-func (s *snapshots) isArchived(ctx context.Context, id string) (sums []string, err error) {
+func (s *Service) isArchived(ctx context.Context, id string) (sums []string, err error) {
 	err = s.events(ctx, id, func(e *ledger.Event, data map[string]any) {
 		if sum, ok := data["sha256"].(string); ok && e.Name == eventArchived && data["done"] == true {
 			sums = append(sums, sum)

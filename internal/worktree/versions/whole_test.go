@@ -1,4 +1,4 @@
-package daemon
+package versions
 
 import (
 	"context"
@@ -42,7 +42,8 @@ func TestD40_HaltInTheMiddleOfARollback(t *testing.T) {
 		defer cancel()
 		began, cutOff, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 		go func() {
-			ended <- s.d.keep(ctx, ownAct{boundary: snapshotRollback, event: eventRolled, who: "me", whole: true, payload: map[string]any{"n": name},
+			ended <- s.d.snapshots.keep(ctx, ownAct{boundary: snapshotRollback,
+				event: eventRolled, who: "me", whole: true, payload: map[string]any{"n": name},
 				do: func(ctx context.Context) (string, map[string]any, error) {
 					close(began)
 					<-cutOff
@@ -83,23 +84,25 @@ func TestRollbackEndsWithTheDaemon(t *testing.T) {
 	s.write("a", "bad")
 	began, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
-		ended <- s.d.keep(t.Context(), ownAct{boundary: snapshotRollback, event: eventRolled, who: "me", whole: true, payload: map[string]any{},
-			do: func(ctx context.Context) (string, map[string]any, error) {
-				close(began)
-				<-ctx.Done()
-				k, err := s.d.snapshots.hand()
-				if err == nil {
-					_, err = k.Rollback(ctx, to.tree, to.to, "me")
-				}
-				return "", nil, err
-			}})
+		ended <- s.d.snapshots.keep(t.Context(),
+			ownAct{boundary: snapshotRollback, event: eventRolled, who: "me", whole: true, payload: map[string]any{},
+				do: func(ctx context.Context) (string, map[string]any, error) {
+					close(began)
+					<-ctx.Done()
+					k, err := s.d.snapshots.hand()
+					if err == nil {
+						_, err = k.Rollback(ctx, to.tree, to.to, "me")
+					}
+					return "", nil, err
+				}})
 	}()
 	<-began
 	s.d.snapshots.ending.stop()
 	if err := <-ended; err == nil {
 		t.Error("it went on")
 	}
-	err := s.d.keep(t.Context(), ownAct{boundary: snapshotRollback, whole: true, do: func(context.Context) (string, map[string]any, error) { return "", nil, errors.New("it began") }})
+	err := s.d.snapshots.keep(t.Context(), ownAct{boundary: snapshotRollback, whole: true,
+		do: func(context.Context) (string, map[string]any, error) { return "", nil, errors.New("it began") }})
 	if holdfast.KindOf(err) != holdfast.KindCanceled {
 		t.Errorf("%v", err)
 	}

@@ -1,10 +1,11 @@
-package daemon
+package versions
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,8 +24,8 @@ import (
 // tracked is a daemon with one tracked tree.
 type trackedSite struct {
 	t    *testing.T
-	d    *Daemon
-	opt  Options
+	d    *testDaemon
+	opt  testOptions
 	tree string
 }
 
@@ -34,7 +35,8 @@ func openTracked(t *testing.T, more string) *trackedSite {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &trackedSite{t: t, tree: filepath.Join(base, "tree"), opt: Options{State: filepath.Join(base, "state"), Config: filepath.Join(base, "holdfast.yaml")}}
+	s := &trackedSite{t: t, tree: filepath.Join(base, "tree"),
+		opt: testOptions{State: filepath.Join(base, "state"), Config: filepath.Join(base, "holdfast.yaml")}}
 	text := fmt.Sprintf(`version: 1
 listen: {pages: none}
 boundaries:
@@ -61,7 +63,7 @@ snapshots:
 
 func (s *trackedSite) open() {
 	s.t.Helper()
-	d, err := Open(s.t.Context(), s.opt)
+	d, err := openDaemon(s.t.Context(), s.opt)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -176,7 +178,7 @@ func Test001_Layer3_CommitPerAction(t *testing.T) {
 
 func (s *trackedSite) repository() string {
 	s.t.Helper()
-	list, err := filepath.Glob(filepath.Join(s.d.snapshotDir(), "trees", "*", "git"))
+	list, err := filepath.Glob(filepath.Join(s.d.snapshots.Dir, "trees", "*", "git"))
 	if err != nil || len(list) != 1 {
 		s.t.Fatalf("%v, %v", list, err)
 	}
@@ -226,7 +228,11 @@ func filesPerCommit(t *testing.T, more string, commits ...int) {
 		s.d.watching.Settle(t.Context())
 		last = out.Crossing
 	}
-	if g := answerTo(t, s.d, "coder", watch.FilesPerCommit); g.Response != "alert" || g.Severity != "MEDIUM" || g.Crossing != last || !strings.Contains(g.Why, fmt.Sprint(commits[len(commits)-1])) {
+	if g := s.d.eventsNamed(
+		t, "anomaly_found", 1,
+	)[0]; g["condition"] != string(watch.FilesPerCommit) || g["response"] != "alert" || g["severity"] != "MEDIUM" ||
+		g["found_in"] != last || g["agent"] != "coder" || !strings.Contains(fmt.Sprint(g["why"]),
+		fmt.Sprint(commits[len(commits)-1])) {
 		t.Errorf("%+v", g)
 	}
 }
@@ -241,7 +247,7 @@ func Test001_Layer3_OnError(t *testing.T) {
 		t.Fatalf("%v", err)
 	}
 	s.holds("code", "good")
-	if _, err := os.Lstat(filepath.Join(s.tree, "new")); !missing(err) {
+	if _, err := os.Lstat(filepath.Join(s.tree, "new")); !errors.Is(err, fs.ErrNotExist) {
 		t.Fatal(err)
 	}
 	rolled := s.events(out.Crossing, eventRolled)
@@ -318,9 +324,9 @@ func Test001_Layer3_DailySnapshot(t *testing.T) {
 		t.Fatalf("%v", err)
 	}
 	s.d.snapshots.fail(ofDay, "gone")
-	st, err := s.d.Status(t.Context())
-	if err != nil || !slices.ContainsFunc(st.Problems, func(p string) bool { return strings.Contains(p, "the snapshot of the day is missing") }) {
-		t.Fatalf("%v, %v", st.Problems, err)
+	if !slices.ContainsFunc(s.d.snapshots.Problems(),
+		func(p string) bool { return strings.Contains(p, "the snapshot of the day is missing") }) {
+		t.Fatalf("%v", s.d.snapshots.Problems())
 	}
 	if err := os.Rename(s.tree+".away", s.tree); err != nil {
 		t.Fatal(err)
@@ -471,11 +477,11 @@ func TestAgentsCannotKeepOrRollBack(t *testing.T) {
 		"snapshots: {trees: [{path: /a/b}], archive: {folder: /a}}":               "within each other",
 		"snapshots: {trees: [{path: /a}], archive: {folder: /}}":                  "cannot be",
 	} {
-		if _, err := loadText(t, "version: 1\n"+text+"\n"); err == nil || !strings.Contains(err.Error(), why) {
+		if _, err := loadConfig(t, "version: 1\n"+text+"\n"); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	l, err := loadText(t, "version: 1\nsnapshots: {keep_days: 7, trees: [{path: /srv/a}]}\n")
+	l, err := loadConfig(t, "version: 1\nsnapshots: {keep_days: 7, trees: [{path: /srv/a}]}\n")
 	if err != nil || len(l.Policy.Weakened) != 1 || !strings.Contains(l.Policy.Weakened[0], "7 days, not 30") {
 		t.Errorf("%v, %v", l, err)
 	}

@@ -1,4 +1,4 @@
-package daemon
+package versions
 
 import (
 	"context"
@@ -28,8 +28,8 @@ const maxFollowed = 10_000
 
 // Ended implements kernel.Versions: an act that may have changed something is looked
 // after behind it.
-func (s *snapshots) Ended(a kernel.Acting) {
-	if a.Risk == holdfast.Low || a.Tenant != holdfast.Local || len(s.d.config().Snapshots.Trees) == 0 {
+func (s *Service) Ended(a kernel.Acting) {
+	if a.Risk == holdfast.Low || a.Tenant != holdfast.Local || len(s.current().Trees) == 0 {
 		return
 	}
 	s.behind.mu.Lock()
@@ -46,8 +46,8 @@ func (s *snapshots) Ended(a kernel.Acting) {
 	}
 }
 
-// follow looks after acts until ctx ends.
-func (s *snapshots) follow(ctx context.Context) {
+// RunFollow looks after acts until ctx ends.
+func (s *Service) RunFollow(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -69,7 +69,7 @@ type ending struct {
 
 // toItsEnd is a context that ends with the daemon and not with ctx; done gives it
 // back.
-func (s *snapshots) toItsEnd(ctx context.Context) (_ context.Context, done func()) {
+func (s *Service) toItsEnd(ctx context.Context) (_ context.Context, done func()) {
 	e := &s.ending
 	ctx, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	e.mu.Lock()
@@ -110,23 +110,24 @@ func (e *ending) stop() {
 	e.going.Wait()
 }
 
-// rest looks after what is left, before the store is closed.
-func (s *snapshots) rest() {
+// Rest looks after what is left, before the store is closed.
+func (s *Service) Rest() {
 	s.ending.stop()
-	if s.d.Kernel == nil || s.d.store == nil || s.d.store.Poisoned() != nil {
+	if s.Kernel() == nil || s.Store() == nil || s.Store().Poisoned() != nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	s.lookAfter(ctx)
 	if left := s.behind.take(); len(left) > 0 {
-		s.d.log.Error("what agents did last could not be kept before the end; the next snapshot has it", "agents", len(left))
+		s.Log().Error("what agents did last could not be kept before the end; the next snapshot has it", "agents",
+			len(left))
 	}
 }
 
 // lookAfter keeps the trees of every agent that waits. What the end of ctx cuts
 // waits on.
-func (s *snapshots) lookAfter(ctx context.Context) {
+func (s *Service) lookAfter(ctx context.Context) {
 	waiting := s.behind.take()
 	for agent, a := range waiting {
 		if s.lookedAfter(ctx, a) {
@@ -162,8 +163,8 @@ func (f *following) putBack(cut map[string]kernel.Acting) {
 
 // lookedAfter keeps the trees of an act's agent, and says whether it could look at
 // each of them before ctx ended.
-func (s *snapshots) lookedAfter(ctx context.Context, a kernel.Acting) bool {
-	for _, t := range s.d.config().Snapshots.TreesOf(a.Agent) {
+func (s *Service) lookedAfter(ctx context.Context, a kernel.Acting) bool {
+	for _, t := range s.current().TreesOf(a.Agent) {
 		if ctx.Err() != nil {
 			return false
 		}
@@ -183,11 +184,11 @@ func (s *snapshots) lookedAfter(ctx context.Context, a kernel.Acting) bool {
 // ofActionIn is the trouble of one tree: that another is well says nothing of it.
 func ofActionIn(tree string) trouble { return trouble{troubleAction, tree} }
 
-// reloaded forgets the troubles of trees that are tracked no more, and has what failed
+// Reloaded forgets the troubles of trees that are tracked no more, and has what failed
 // tried again.
-func (s *snapshots) reloaded() {
+func (s *Service) Reloaded() {
 	tracked := map[string]bool{}
-	for _, t := range s.d.config().Snapshots.Trees {
+	for _, t := range s.current().Trees {
 		tracked[t.Path] = true
 	}
 	s.mu.Lock()
@@ -208,7 +209,7 @@ func (s *snapshots) reloaded() {
 // action results in a git commit). It is kept first, and then recorded, as a crossing
 // of Holdfast's own with what it is: once it is kept nothing cuts the record, for the
 // next look would find nothing that changed.
-func (s *snapshots) commit(ctx context.Context, t snapshot.Tree, a kernel.Acting) error {
+func (s *Service) commit(ctx context.Context, t snapshot.Tree, a kernel.Acting) error {
 	k, err := s.hand()
 	if err != nil {
 		return err
@@ -223,27 +224,27 @@ func (s *snapshots) commit(ctx context.Context, t snapshot.Tree, a kernel.Acting
 		return err
 	}
 	ctx = context.WithoutCancel(ctx)
-	if w := s.d.watching; !c.First {
-		w.Take(w.Watch.Committed(a.Tenant, a.Agent, a.Crossing, c.Changed, time.Now()))
+	if !c.First {
+		s.Committed(a, c.Changed)
 	}
 	at, err := s.position(ctx)
 	if err != nil {
 		return err
 	}
 	data := map[string]any{"tree": t.Path, "commit": c.Commit, "content": c.Content, "files": c.Changed, "agent": a.Agent, "for": a.Crossing, "ledger": at.Size}
-	return s.d.keep(ctx, ownAct{boundary: snapshotCommit, event: eventKept, who: keeperAgent, payload: data,
+	return s.keep(ctx, ownAct{boundary: snapshotCommit, event: eventKept, who: keeperAgent, payload: data,
 		do: func(context.Context) (string, map[string]any, error) { return a.Crossing, data, nil }})
 }
 
-func (s *snapshots) message(ctx context.Context, a kernel.Acting) (snapshot.Message, error) {
+func (s *Service) message(ctx context.Context, a kernel.Acting) (snapshot.Message, error) {
 	at, err := s.position(ctx)
 	return snapshot.Message{Agent: a.Agent, Action: a.Boundary, Crossing: a.Crossing, Session: a.Session, At: time.Now(), Ledger: at.Size}, err
 }
 
 // Before implements kernel.Versions: the trees of the agent are kept as they are
 // before the act, and put back if it fails (spec 001, "ON ERROR").
-func (s *snapshots) Before(ctx context.Context, a kernel.Acting) (func(context.Context, bool) (string, error), error) {
-	trees := s.d.config().Snapshots.TreesOf(a.Agent)
+func (s *Service) Before(ctx context.Context, a kernel.Acting) (func(context.Context, bool) (string, error), error) {
+	trees := s.current().TreesOf(a.Agent)
 	if len(trees) == 0 {
 		return nil, fmt.Errorf("no work tree of %s is tracked", excerpt.Word(a.Agent))
 	}
@@ -281,7 +282,7 @@ func forget(list []*snapshot.Mark) {
 }
 
 // putBack puts trees back after an act failed, and says what became of them.
-func (s *snapshots) putBack(ctx context.Context, a kernel.Acting, list []*snapshot.Mark) (string, error) {
+func (s *Service) putBack(ctx context.Context, a kernel.Acting, list []*snapshot.Mark) (string, error) {
 	n, went, failed, where := 0, []string(nil), []error(nil), "before it"
 	for _, m := range list {
 		g := goBack{tree: m.Tree(), to: m.Target(), mark: m}

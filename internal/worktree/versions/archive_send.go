@@ -1,4 +1,4 @@
-package daemon
+package versions
 
 import (
 	"context"
@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/config"
+	"github.com/holdfast-dev/holdfast/internal/feature/command"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 )
 
 // send verifies the archive and gives it to the configured command.
-func (s *snapshots) send(ctx context.Context, conf *config.ArchiveConfig, a *archived, file, dir string) error {
+func (s *Service) send(ctx context.Context, conf *Archive, a *archived, file, dir string) error {
 	f, err := os.Open(file)
 	if err != nil {
 		return err
@@ -27,7 +27,7 @@ func (s *snapshots) send(ctx context.Context, conf *config.ArchiveConfig, a *arc
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	left, said, err := s.pipe(ctx, conf, a.Archive, conf.Limit(), f)
+	left, said, err := s.pipe(ctx, conf, a.Archive, conf.limit(), f)
 	switch a.Said = said; {
 	case err != nil && ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -43,16 +43,17 @@ func (s *snapshots) send(ctx context.Context, conf *config.ArchiveConfig, a *arc
 
 // fetch has the archive that was sent given back, and verifies it as one in a folder is.
 // Nothing of it is unpacked before it is known to be byte for byte what was sent.
-func (s *snapshots) fetch(ctx context.Context, conf *config.ArchiveConfig, a *archived, dir string) (err error) {
+func (s *Service) fetch(ctx context.Context, conf *Archive, a *archived, dir string) (err error) {
 	f, err := os.OpenFile(filepath.Join(dir, "back"), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	sum := newSummed(f)
-	_, err = s.d.runHookInto(ctx, "snapshots.archive.verify", conf.Verify, conf.Environment(
-		a.Archive,
-	), conf.Limit(), nil, &noMore{sum, a.Bytes})
+	_, err = s.Run(ctx, command.Command{
+		Name: "snapshots.archive.verify", Argv: conf.Verify, Env: conf.environment(a.Archive), Limit: conf.limit(),
+		Output: &noMore{sum, a.Bytes},
+	})
 	switch {
 	case errors.Is(err, errMore):
 		return notSent(fmt.Sprintf("more than its %d bytes", a.Bytes))
@@ -97,8 +98,8 @@ func (n *noMore) Write(p []byte) (int, error) {
 // pipe runs the command with the archive on its standard input. left is how much of
 // it the command never read, though it ended well: that is known because the pipe
 // is kept open here too.
-func (s *snapshots) pipe(
-	ctx context.Context, conf *config.ArchiveConfig, name string, limit time.Duration, f *os.File,
+func (s *Service) pipe(
+	ctx context.Context, conf *Archive, name string, limit time.Duration, f *os.File,
 ) (left int64, said string, err error) {
 	out, in, err := os.Pipe()
 	if err != nil {
@@ -109,7 +110,9 @@ func (s *snapshots) pipe(
 		_, err := io.Copy(in, f)
 		ended <- errors.Join(err, in.Close())
 	}()
-	said, err = s.d.runHook(ctx, "snapshots.archive", conf.Command, conf.Environment(name), limit, out)
+	said, err = s.Run(ctx, command.Command{
+		Name: "snapshots.archive", Argv: conf.Command, Env: conf.environment(name), Limit: limit, Input: out,
+	})
 	if err == nil {
 		left, err = io.Copy(io.Discard, out)
 	}

@@ -1,34 +1,80 @@
-package daemon
+// Package versions is the service that keeps versions of work trees: after acts, once a day, in archives once a
+// week; and puts them back on a person's word or after an act that failed.
+package versions
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"log/slog"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/feature/command"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
-	"github.com/holdfast-dev/holdfast/internal/policy/watch"
+	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/worktree/snapshot"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
-// snapshots is what the daemon does with versions of work trees.
-type snapshots struct {
-	d *Daemon
+// Options are what a Service is made of. What is a function returns what exists only later, or may change.
+type Options struct {
+	Dir   string // of the versions
+	State string // the state directory
+	DB    string // the file of the store
+	// Store is nil until it is open, and Kernel until it is made.
+	Store  func() Store
+	Kernel func() Kernel
+	Key    func() *ledger.Verifier
+	// Checkpoint signs the ledger.
+	Checkpoint func(context.Context) (int, error)
+	// Token returns a token of Holdfast's own agent, which has Role.
+	Token func(now time.Time) (holdfast.Secret, error)
+	// Halted reports whether a crossing would be denied because everything is halted.
+	Halted func() bool
+	// Condition receives whether something is in trouble, and why.
+	Condition func(holds bool, why string)
+	// Committed receives the number of files that an act has changed.
+	Committed func(a kernel.Acting, files int)
+	Run       func(context.Context, command.Command) (string, error)
+	Mask      func(string) string
+	Person    string // the user of this process
+	Log       func() *slog.Logger
+}
 
-	mu      sync.Mutex
-	keeper  *snapshot.Keeper   // guarded by mu; nil until it is first needed
-	trouble map[trouble]string // guarded by mu; why
-	changed bool               // guarded by mu; the configuration has, since the last look
+// Store is the open store.
+type Store interface {
+	kernel.Store
+	Backup(ctx context.Context, file string) error
+	// Poisoned returns why nothing more can be written, or nil.
+	Poisoned() error
+}
+
+// Kernel crosses and records.
+type Kernel interface {
+	Cross(context.Context, holdfast.Request, kernel.Act) (*holdfast.Outcome, error)
+	Record(kernel.Event) error
+	RollBack(tenant string, signed operator.Signed) (operator.Statement, error)
+	Policy() *kernel.Policy
+}
+
+// Service keeps versions of work trees, and puts them back.
+type Service struct {
+	Options
+
+	mu       sync.Mutex
+	settings Settings           // guarded by mu
+	keeper   *snapshot.Keeper   // guarded by mu; nil until it is first needed
+	trouble  map[trouble]string // guarded by mu; why
+	changed  bool               // guarded by mu; the configuration has, since the last look
 
 	moved map[trouble]string // guarded by mu; the troubles of trees whose paths lead elsewhere
 
@@ -52,43 +98,60 @@ const (
 	eventCleared  = "archive_dropped"
 )
 
-func (d *Daemon) snapshotDir() string { return d.Paths.snapshots() }
+// New returns a service that uses no settings yet.
+func New(o Options) *Service {
+	return &Service{Options: o, behind: following{wake: make(chan struct{}, 1)}}
+}
 
-func (p Paths) snapshots() string { return filepath.Join(p.Dir, "snapshots") }
+// Set makes settings active, whose trees Hold has resolved.
+func (s *Service) Set(c *Settings) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settings = *c
+}
+
+// current returns the active settings.
+func (s *Service) current() *Settings {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.settings
+	return &c
+}
 
 // hand is the keeper, opened.
-func (s *snapshots) hand() (*snapshot.Keeper, error) {
+func (s *Service) hand() (*snapshot.Keeper, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.keeper != nil {
 		return s.keeper, nil
 	}
-	k, err := snapshot.Open(snapshot.Options{Dir: s.d.snapshotDir(), Own: func() []string { return s.d.Kernel.Policy().Own }, Before: s.recordBefore, After: s.recordAfter, Ledger: s.position})
+	k, err := snapshot.Open(snapshot.Options{Dir: s.Dir, Own: func() []string { return s.Kernel().Policy().Own },
+		Before: s.recordBefore, After: s.recordAfter, Ledger: s.position})
 	if err == nil {
 		s.keeper = k
 	}
 	return k, err
 }
 
-// resume carries rollbacks to their end that Holdfast was killed in. One that cannot be
+// Resume carries rollbacks to their end that Holdfast was killed in. One that cannot be
 // carried there waits for a person: at a later start somebody may have worked on the tree.
-func (s *snapshots) resume(ctx context.Context) error {
-	if _, err := os.Lstat(s.d.snapshotDir()); missing(err) {
+func (s *Service) Resume(ctx context.Context) error {
+	if _, err := os.Lstat(s.Dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	k, err := s.hand()
 	if err != nil {
 		return err
 	}
-	begun, unread := snapshot.BegunIn(s.d.snapshotDir())
+	begun, unread := snapshot.BegunIn(s.Dir)
 	for _, b := range begun {
 		if err := s.finish(ctx, k, b); err != nil {
 			s.fail(ofRollbackIn(b.Tree.Path), reason(err))
 		}
 	}
-	stopped, more := snapshot.StoppedIn(s.d.snapshotDir())
+	stopped, more := snapshot.StoppedIn(s.Dir)
 	for _, b := range stopped {
-		s.fail(ofRollbackIn(b.Tree.Path), stoppedTold(s.d.snapshotDir(), &b))
+		s.fail(ofRollbackIn(b.Tree.Path), stoppedTold(s.Dir, &b))
 	}
 	if err := errors.Join(unread, more); err != nil {
 		s.fail(ofRollback, unreadTold(err))
@@ -96,10 +159,9 @@ func (s *snapshots) resume(ctx context.Context) error {
 	return nil
 }
 
-// HalfWay says of a state's work trees which are half way back to a version. Those that
-// are on their way now are only where nobody owns the state.
-func HalfWay(p Paths, owned bool) (out []string) {
-	dir := p.snapshots()
+// HalfWay returns a sentence for each work tree that is half way back to one of the versions in dir. Those whose
+// rollback was interrupted are such only if the state has no owner.
+func HalfWay(dir string, owned bool) (out []string) {
 	stopped, err := snapshot.StoppedIn(dir)
 	for _, b := range stopped {
 		out = append(out, ofRollbackIn(b.Tree.Path).String()+": "+stoppedTold(dir, &b))
@@ -132,10 +194,11 @@ func stoppedTold(dir string, b *snapshot.Stopped) string {
 }
 
 // finish carries one to its end.
-func (s *snapshots) finish(ctx context.Context, k *snapshot.Keeper, b snapshot.Begun) error {
+func (s *Service) finish(ctx context.Context, k *snapshot.Keeper, b snapshot.Begun) error {
 	tried := false
-	s.d.log.Warn("a rollback was cut off, and is carried to its end", "tree", b.Tree.Path, "who", b.Who)
-	err := s.d.keep(ctx, ownAct{boundary: snapshotRollback, event: eventRolled, who: b.Who, whole: true, payload: map[string]any{"tree": b.Tree.Path, "why": "it was cut off"},
+	s.Log().Warn("a rollback was cut off, and is carried to its end", "tree", b.Tree.Path, "who", b.Who)
+	err := s.keep(ctx, ownAct{boundary: snapshotRollback, event: eventRolled,
+		who: b.Who, whole: true, payload: map[string]any{"tree": b.Tree.Path, "why": "it was cut off"},
 		do: func(ctx context.Context) (string, map[string]any, error) {
 			tried = true
 			out, err := k.Finish(ctx, b)
@@ -200,7 +263,7 @@ func ofRollbackIn(tree string) trouble { return trouble{troubleRollback, tree} }
 
 // fail notes what status tells, and sets the condition that people are told of; an
 // empty why clears it.
-func (s *snapshots) fail(what trouble, why string) {
+func (s *Service) fail(what trouble, why string) {
 	s.mu.Lock()
 	was := s.trouble[what]
 	if s.trouble == nil {
@@ -215,10 +278,10 @@ func (s *snapshots) fail(what trouble, why string) {
 		return
 	}
 	if why != "" {
-		s.d.log.Error(what.String(), "why", why)
+		s.Log().Error(what.String(), "why", why)
 		why = what.String() + ": " + why
 	}
-	s.d.condition(holdfast.Local, "", watch.SnapshotMissing, any, why)
+	s.Condition(any, why)
 }
 
 // reason is what people are told of an error: room enough for a path and what is wrong
@@ -226,14 +289,14 @@ func (s *snapshots) fail(what trouble, why string) {
 func reason(err error) string { return excerpt.Of(err.Error(), 512) }
 
 // troubled says whether something is in trouble.
-func (s *snapshots) troubled(what trouble) bool {
+func (s *Service) troubled(what trouble) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.trouble[what] != ""
 }
 
-// problems are what status tells.
-func (s *snapshots) problems() []string {
+// Problems are what status tells.
+func (s *Service) Problems() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out []string
@@ -244,8 +307,8 @@ func (s *snapshots) problems() []string {
 }
 
 // position is where the ledger stands.
-func (s *snapshots) position(ctx context.Context) (at snapshot.Position, err error) {
-	err = s.d.store.View(ctx, func(tx kernel.Tx) error {
+func (s *Service) position(ctx context.Context) (at snapshot.Position, err error) {
+	err = s.Store().View(ctx, func(tx kernel.Tx) error {
 		heads, err := tx.Heads()
 		for _, h := range heads {
 			if h.Tenant == holdfast.Local {
@@ -258,7 +321,7 @@ func (s *snapshots) position(ctx context.Context) (at snapshot.Position, err err
 }
 
 // Take takes a snapshot of every tracked tree.
-func (s *snapshots) Take(ctx context.Context, who, note string) (json.RawMessage, error) {
+func (s *Service) Take(ctx context.Context, who, note string) (json.RawMessage, error) {
 	m, err := s.take(ctx, snapshot.Manifest{Who: who, Note: note, Reason: snapshot.AskedFor})
 	if m == nil {
 		return nil, err
@@ -267,17 +330,18 @@ func (s *snapshots) Take(ctx context.Context, who, note string) (json.RawMessage
 	return b, errors.Join(err, merr)
 }
 
-func (s *snapshots) take(ctx context.Context, m snapshot.Manifest) (taken *snapshot.Manifest, err error) {
+func (s *Service) take(ctx context.Context, m snapshot.Manifest) (taken *snapshot.Manifest, err error) {
 	k, err := s.hand()
 	if err != nil {
 		return nil, err
 	}
-	m.Note, m.Who = s.d.maskText(excerpt.Word(m.Note)), excerpt.Word(m.Who)
+	m.Note, m.Who = s.Mask(excerpt.Word(m.Note)), excerpt.Word(m.Who)
 	if m.Ledger, err = s.position(ctx); err != nil {
 		return nil, err
 	}
-	conf := s.d.config().Snapshots
-	err = s.d.keep(ctx, ownAct{boundary: snapshotTake, event: eventTaken, who: m.Who, payload: map[string]any{"why": m.Reason, "note": m.Note, "trees": len(conf.Trees)},
+	conf := s.current()
+	err = s.keep(ctx, ownAct{boundary: snapshotTake, event: eventTaken,
+		who: m.Who, payload: map[string]any{"why": m.Reason, "note": m.Note, "trees": len(conf.Trees)},
 		do: func(ctx context.Context) (string, map[string]any, error) {
 			var err error
 			taken, err = k.Take(ctx, conf.ListTrees(), m)
@@ -292,13 +356,13 @@ func (s *snapshots) take(ctx context.Context, m snapshot.Manifest) (taken *snaps
 }
 
 // tidied tells of versions that a crash cut off.
-func (s *snapshots) tidied(k *snapshot.Keeper) {
+func (s *Service) tidied(k *snapshot.Keeper) {
 	for _, path := range k.Unfinished() {
-		s.d.log.Warn("a version was cut off by a crash, and what it left was cleared away", "tree", path)
-		if err := s.d.Kernel.Record(
+		s.Log().Warn("a version was cut off by a crash, and what it left was cleared away", "tree", path)
+		if err := s.Kernel().Record(
 			kernel.Event{Tenant: holdfast.Local, Name: eventCutOff, Who: keeperAgent, Subject: excerpt.Word(path)},
 		); err != nil {
-			s.d.log.Error("a version that was cut off could not be recorded", "err", err)
+			s.Log().Error("a version that was cut off could not be recorded", "err", err)
 		}
 	}
 }
@@ -314,7 +378,7 @@ func takenData(m *snapshot.Manifest, at snapshot.Position) map[string]any {
 }
 
 // List lists every snapshot, the newest first.
-func (s *snapshots) List(context.Context) (json.RawMessage, error) {
+func (s *Service) List(context.Context) (json.RawMessage, error) {
 	k, err := s.hand()
 	if err != nil {
 		return nil, err
@@ -354,7 +418,7 @@ func restoredAt(at time.Time, ok bool) restored {
 }
 
 // Show says what is in one.
-func (s *snapshots) Show(ctx context.Context, id string) (json.RawMessage, error) {
+func (s *Service) Show(ctx context.Context, id string) (json.RawMessage, error) {
 	m, is, err := s.read(ctx, id)
 	var own *holdfast.Error
 	recorded := !(errors.As(err, &own) && own.Rule == "snapshot/unrecorded")
@@ -366,7 +430,7 @@ func (s *snapshots) Show(ctx context.Context, id string) (json.RawMessage, error
 
 // read reads a manifest, and compares it with what the ledger has of it. One that
 // differs is returned with the error snapshot/unrecorded.
-func (s *snapshots) read(ctx context.Context, id string) (m *snapshot.Manifest, is restored, err error) {
+func (s *Service) read(ctx context.Context, id string) (m *snapshot.Manifest, is restored, err error) {
 	k, err := s.hand()
 	if err != nil {
 		return nil, is, err
@@ -397,9 +461,9 @@ func (s *snapshots) read(ctx context.Context, id string) (m *snapshot.Manifest, 
 
 // events calls f for the events about a snapshot or a crossing. More of them than
 // are read is an error: each is of a person's word or of the day.
-func (s *snapshots) events(ctx context.Context, id string, f func(*ledger.Event, map[string]any)) error {
+func (s *Service) events(ctx context.Context, id string, f func(*ledger.Event, map[string]any)) error {
 	const most = 10_000
-	return s.d.store.View(ctx, func(tx kernel.Tx) error {
+	return s.Store().View(ctx, func(tx kernel.Tx) error {
 		list, err := tx.Events(holdfast.Local, id, most)
 		if err != nil {
 			return err
@@ -425,7 +489,7 @@ func (s *snapshots) events(ctx context.Context, id string, f func(*ledger.Event,
 }
 
 // Verify restores a snapshot elsewhere and compares it.
-func (s *snapshots) Verify(ctx context.Context, id string) (json.RawMessage, error) {
+func (s *Service) Verify(ctx context.Context, id string) (json.RawMessage, error) {
 	out, err := s.verify(ctx, id)
 	if err != nil {
 		return nil, err
@@ -433,7 +497,7 @@ func (s *snapshots) Verify(ctx context.Context, id string) (json.RawMessage, err
 	return json.Marshal(out)
 }
 
-func (s *snapshots) verify(ctx context.Context, id string) ([]snapshot.Verified, error) {
+func (s *Service) verify(ctx context.Context, id string) ([]snapshot.Verified, error) {
 	m, _, err := s.read(ctx, id)
 	if err != nil {
 		return nil, err
@@ -446,6 +510,7 @@ func (s *snapshots) verify(ctx context.Context, id string) ([]snapshot.Verified,
 	for _, v := range out {
 		ok = ok && v.OK
 	}
-	err = s.d.Kernel.Record(kernel.Event{Tenant: holdfast.Local, Crossing: m.ID, Name: eventVerified, Who: person(), Subject: m.ID, Data: map[string]any{"ok": ok, "trees": len(out)}})
+	err = s.Kernel().Record(kernel.Event{Tenant: holdfast.Local, Crossing: m.ID,
+		Name: eventVerified, Who: s.Person, Subject: m.ID, Data: map[string]any{"ok": ok, "trees": len(out)}})
 	return out, err
 }

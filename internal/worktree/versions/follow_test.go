@@ -1,4 +1,4 @@
-package daemon
+package versions
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 
 // cannotKeep says whether status names a tree in which a change could not be kept.
 func (s *trackedSite) cannotKeep(tree string) bool {
-	return slices.ContainsFunc(s.d.snapshots.problems(), func(p string) bool {
+	return slices.ContainsFunc(s.d.snapshots.Problems(), func(p string) bool {
 		return strings.HasPrefix(p, "an action's change could not be kept in "+tree+": ")
 	})
 }
@@ -53,7 +53,7 @@ func TestTroubleIsOfATree(t *testing.T) {
 	s.changes("one")
 	s.d.snapshots.lookAfter(t.Context()) // the second tree is not there
 	if !s.cannotKeep(other) || s.cannotKeep(s.tree) {
-		t.Fatalf("%v", s.d.snapshots.problems())
+		t.Fatalf("%v", s.d.snapshots.Problems())
 	}
 	if err := os.Mkdir(other, 0o755); err != nil {
 		t.Fatal(err)
@@ -64,15 +64,15 @@ func TestTroubleIsOfATree(t *testing.T) {
 	}
 	s.d.snapshots.lookAfter(t.Context()) // and now the first, after which the second is well
 	if s.cannotKeep(other) || !s.cannotKeep(s.tree) {
-		t.Fatalf("%v", s.d.snapshots.problems())
+		t.Fatalf("%v", s.d.snapshots.Problems())
 	}
 	was, err := os.ReadFile(s.opt.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.reload(strings.Replace(string(was), "    - {path: "+s.tree+", kind: state, agents: [coder]}\n", "", 1))
-	if len(s.d.snapshots.problems()) != 0 {
-		t.Errorf("of a tree that is tracked no more: %v", s.d.snapshots.problems())
+	if len(s.d.snapshots.Problems()) != 0 {
+		t.Errorf("of a tree that is tracked no more: %v", s.d.snapshots.Problems())
 	}
 	s.reload(string(was))
 	if err := os.Rename(s.tree+".away", s.tree); err != nil {
@@ -80,8 +80,8 @@ func TestTroubleIsOfATree(t *testing.T) {
 	}
 	crossing := s.changes("three")
 	s.d.snapshots.lookAfter(t.Context())
-	if len(s.d.snapshots.problems()) != 0 || len(s.events(crossing, eventKept)) != 1 {
-		t.Errorf("%v", s.d.snapshots.problems())
+	if len(s.d.snapshots.Problems()) != 0 || len(s.events(crossing, eventKept)) != 1 {
+		t.Errorf("%v", s.d.snapshots.Problems())
 	}
 }
 
@@ -94,8 +94,8 @@ func TestWhatTheEndCutsIsKept(t *testing.T) {
 	over, end := context.WithCancel(t.Context())
 	end()
 	s.d.snapshots.lookAfter(over)
-	if n := len(s.events(crossing, eventKept)); n != 0 || len(s.d.snapshots.problems()) != 0 {
-		t.Fatalf("%d commits under a context that had ended, %v", n, s.d.snapshots.problems())
+	if n := len(s.events(crossing, eventKept)); n != 0 || len(s.d.snapshots.Problems()) != 0 {
+		t.Fatalf("%d commits under a context that had ended, %v", n, s.d.snapshots.Problems())
 	}
 	newer := kernel.Acting{Agent: "coder", Crossing: "newer"}
 	f := following{waiting: map[string]kernel.Acting{"coder": newer}}

@@ -1,4 +1,4 @@
-package daemon
+package versions
 
 import (
 	"context"
@@ -21,12 +21,21 @@ const (
 	dailyLate  = 6 * time.Hour
 )
 
-// daily takes a snapshot a day, verifies it, and drops old ones, until ctx ends.
-func (s *snapshots) daily(ctx context.Context) {
+// RunDaily takes a snapshot a day, verifies it, and drops old ones, until ctx ends.
+func (s *Service) RunDaily(ctx context.Context) {
 	var l looks
 	both := func() { l.look(ctx, s, time.Now()) }
 	both() // one that was missed while nobody ran is taken at the start
-	every(ctx, dailyEvery, both)
+	t := time.NewTicker(dailyEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+			both()
+		}
+	}
 }
 
 // looks are those after the day's snapshot and the week's archive.
@@ -37,7 +46,7 @@ type looks struct {
 
 // look does both. What failed is tried again at once where the configuration has
 // changed since, which may be what mends it.
-func (l *looks) look(ctx context.Context, s *snapshots, now time.Time) {
+func (l *looks) look(ctx context.Context, s *Service, now time.Time) {
 	s.mu.Lock()
 	changed := s.changed
 	s.changed = false
@@ -57,8 +66,8 @@ type days struct {
 
 // look sees to the day's snapshot. One that failed, or that does not verify, is tried
 // again, and people are told until one verifies.
-func (w *days) look(ctx context.Context, s *snapshots, now time.Time) {
-	if s.d.store.Poisoned() != nil || len(s.d.config().Snapshots.Trees) == 0 || now.Before(w.again) {
+func (w *days) look(ctx context.Context, s *Service, now time.Time) {
+	if s.Store().Poisoned() != nil || len(s.current().Trees) == 0 || now.Before(w.again) {
 		return
 	}
 	err := s.today(ctx, now)
@@ -75,21 +84,17 @@ func (w *days) look(ctx context.Context, s *snapshots, now time.Time) {
 // today takes the day's snapshot and verifies it, where it is due and there is none
 // that verified. One that is there and did not, because there was no room or because
 // Holdfast was killed, is verified again; in the place of a damaged one another is taken.
-func (s *snapshots) today(ctx context.Context, now time.Time) error {
+func (s *Service) today(ctx context.Context, now time.Time) error {
 	k, err := s.hand()
 	if err != nil {
 		return err
 	}
-	conf := s.d.config().Snapshots
-	at, err := conf.TimeOfDay()
-	if err != nil {
-		return err
-	}
+	conf := s.current()
 	list, err := k.List()
 	if err != nil {
 		return err
 	}
-	id := ofToday(list, health.LastDue(now, at), now)
+	id := ofToday(list, health.LastDue(now, conf.DailyAt), now)
 	if id != "" {
 		ok, err := s.isVerified(ctx, id)
 		if err != nil || ok && !s.troubled(ofDay) {
@@ -130,7 +135,7 @@ func ofToday(list []snapshot.Manifest, since, now time.Time) string {
 }
 
 // taken takes a daily snapshot, and verifies it.
-func (s *snapshots) taken(ctx context.Context) error {
+func (s *Service) taken(ctx context.Context) error {
 	m, err := s.take(ctx, snapshot.Manifest{Who: keeperAgent, Reason: snapshot.Daily, Whole: true})
 	if err != nil {
 		return err
@@ -139,7 +144,7 @@ func (s *snapshots) taken(ctx context.Context) error {
 }
 
 // isVerified says whether the snapshot was whole when it was last restored.
-func (s *snapshots) isVerified(ctx context.Context, id string) (ok bool, err error) {
+func (s *Service) isVerified(ctx context.Context, id string) (ok bool, err error) {
 	err = s.events(ctx, id, func(e *ledger.Event, data map[string]any) {
 		if e.Name == eventVerified {
 			ok = data["ok"] == true
@@ -156,7 +161,7 @@ func isDamaged(err error) bool {
 }
 
 // whole restores a snapshot, and is an error where it is not what was kept.
-func (s *snapshots) whole(ctx context.Context, id string) error {
+func (s *Service) whole(ctx context.Context, id string) error {
 	list, err := s.verify(ctx, id)
 	for _, v := range list {
 		if err == nil && !v.OK {
@@ -226,14 +231,16 @@ func firsts(list []snapshot.Manifest) map[week]*snapshot.Manifest {
 }
 
 // drop removes what is outdated, each recorded before it goes.
-func (s *snapshots) drop(ctx context.Context, k *snapshot.Keeper, now time.Time, keep time.Duration) error {
+func (s *Service) drop(ctx context.Context, k *snapshot.Keeper, now time.Time, keep time.Duration) error {
 	list, err := k.List()
 	if err != nil {
 		return err
 	}
 	gone := outdated(list, now, keep)
 	for _, id := range gone {
-		if err := s.d.Kernel.Record(kernel.Event{Tenant: holdfast.Local, Crossing: id, Name: eventDropped, Who: keeperAgent, Subject: id}); err != nil {
+		if err := s.Kernel().Record(
+			kernel.Event{Tenant: holdfast.Local, Crossing: id, Name: eventDropped, Who: keeperAgent, Subject: id},
+		); err != nil {
 			return err
 		}
 		if err := k.Drop(ctx, id); err != nil {

@@ -1,4 +1,4 @@
-package daemon
+package versions
 
 import (
 	"encoding/json"
@@ -84,9 +84,9 @@ func TestDailySnapshotThatDoesNotVerify(t *testing.T) {
 	look := func(after time.Duration, want string, trouble bool) {
 		t.Helper()
 		now = now.Add(after)
-		day.look(t.Context(), &s.d.snapshots, now)
+		day.look(t.Context(), s.d.snapshots, now)
 		told := s.dailies()
-		p := strings.Join(s.d.snapshots.problems(), "")
+		p := strings.Join(s.d.snapshots.Problems(), "")
 		if told != want || strings.Contains(p, ofDay.String()) != trouble || s.told(watch.SnapshotMissing) != trouble {
 			t.Fatalf("%q, not %q; %q", told, want, p)
 		}
@@ -108,8 +108,9 @@ func TestDailySnapshotSaysWhyItIsMissing(t *testing.T) {
 	if err := os.Rename(s.tree, s.tree+".away"); err != nil {
 		t.Fatal(err)
 	}
-	new(days).look(t.Context(), &s.d.snapshots, time.Now())
-	if p := strings.Join(s.d.snapshots.problems(), ""); !strings.HasSuffix(p, "the tree "+s.tree+" cannot be opened: no such file or directory") {
+	new(days).look(t.Context(), s.d.snapshots, time.Now())
+	if p := strings.Join(s.d.snapshots.Problems(),
+		""); !strings.HasSuffix(p, "the tree "+s.tree+" cannot be opened: no such file or directory") {
 		t.Errorf("%q", p)
 	}
 }
@@ -124,18 +125,18 @@ func TestDailySnapshotAfterAChange(t *testing.T) {
 	var l looks
 	look := func(what string, trouble bool) {
 		t.Helper()
-		if l.look(t.Context(), &s.d.snapshots, time.Now()); s.d.snapshots.troubled(ofDay) != trouble {
-			t.Fatalf("%s: %q", what, s.d.snapshots.problems())
+		if l.look(t.Context(), s.d.snapshots, time.Now()); s.d.snapshots.troubled(ofDay) != trouble {
+			t.Fatalf("%s: %q", what, s.d.snapshots.Problems())
 		}
 	}
 	look("the tree is away", true)
-	s.d.snapshots.reloaded()
+	s.d.snapshots.Reloaded()
 	look("it still is", true)
 	if err := os.Rename(s.tree+".away", s.tree); err != nil {
 		t.Fatal(err)
 	}
 	look("it waits", true)
-	s.d.snapshots.reloaded()
+	s.d.snapshots.Reloaded()
 	look("the configuration changed", false)
 }
 
@@ -146,7 +147,7 @@ func TestTroubleIsOfOneTree(t *testing.T) {
 	long := "/srv/" + strings.Repeat("agents/", 16)
 	s.d.snapshots.fail(ofActionIn(long+"one"), "no room")
 	s.d.snapshots.fail(ofActionIn(long+"two"), "")
-	if p := s.d.snapshots.problems(); len(p) != 1 || !strings.Contains(p[0], long+"one") {
+	if p := s.d.snapshots.Problems(); len(p) != 1 || !strings.Contains(p[0], long+"one") {
 		t.Errorf("%q", p)
 	}
 }
@@ -181,7 +182,7 @@ func TestDailySnapshotThatNobodyVerified(t *testing.T) {
 	one()
 	today("true ; ")
 	today("true ; ")
-	path := filepath.Join(s.d.snapshotDir(), one().ID+".json")
+	path := filepath.Join(s.d.snapshots.Dir, one().ID+".json")
 	b, err := os.ReadFile(path)
 	if err := errors.Join(err, os.WriteFile(path, append(b, ' '), 0o600)); err != nil {
 		t.Fatal(err)
@@ -195,7 +196,8 @@ func TestSnapshotThatIsVerifiedOften(t *testing.T) {
 	s.write("a", "good")
 	id := s.taken().ID
 	for i, ok := range append(slices.Repeat([]bool{false}, 120), true, false) {
-		if err := s.d.Kernel.Record(kernel.Event{Tenant: holdfast.Local, Crossing: id, Name: eventVerified, Who: person(), Subject: id, Data: map[string]any{"ok": ok}}); err != nil {
+		if err := s.d.Kernel.Record(kernel.Event{Tenant: holdfast.Local, Crossing: id,
+			Name: eventVerified, Who: s.d.snapshots.Person, Subject: id, Data: map[string]any{"ok": ok}}); err != nil {
 			t.Fatal(err)
 		}
 		if i < 119 {

@@ -1,4 +1,4 @@
-package daemon
+package versions
 
 import (
 	"context"
@@ -25,7 +25,7 @@ type goBack struct {
 
 // resolve finds the versions that a rollback goes back to. tree is the one
 // that is meant; "" is every one of the snapshot's.
-func (s *snapshots) resolve(ctx context.Context, subject kernel.RollbackSubject, tree string) ([]goBack, error) {
+func (s *Service) resolve(ctx context.Context, subject kernel.RollbackSubject, tree string) ([]goBack, error) {
 	find := s.version
 	if subject.Before {
 		find = s.before
@@ -38,7 +38,7 @@ func (s *snapshots) resolve(ctx context.Context, subject kernel.RollbackSubject,
 }
 
 // version finds the versions in a snapshot.
-func (s *snapshots) version(ctx context.Context, id, tree string) ([]goBack, error) {
+func (s *Service) version(ctx context.Context, id, tree string) ([]goBack, error) {
 	m, _, err := s.read(ctx, id)
 	if err != nil {
 		return nil, err
@@ -58,8 +58,8 @@ func (s *snapshots) version(ctx context.Context, id, tree string) ([]goBack, err
 }
 
 // tracked is a tree as the configuration has it now.
-func (s *snapshots) tracked(path, kind string) snapshot.Tree {
-	for _, t := range s.d.config().Snapshots.ListTrees() {
+func (s *Service) tracked(path, kind string) snapshot.Tree {
+	for _, t := range s.current().ListTrees() {
 		if t.Path == path {
 			return t
 		}
@@ -68,9 +68,9 @@ func (s *snapshots) tracked(path, kind string) snapshot.Tree {
 }
 
 // before finds the newest versions that were kept before a crossing began.
-func (s *snapshots) before(ctx context.Context, crossing, tree string) ([]goBack, error) {
+func (s *Service) before(ctx context.Context, crossing, tree string) ([]goBack, error) {
 	seq := int64(-1)
-	err := s.d.store.View(ctx, func(tx kernel.Tx) error {
+	err := s.Store().View(ctx, func(tx kernel.Tx) error {
 		list, err := tx.Crossing(holdfast.Local, crossing)
 		if errors.Is(err, kernel.ErrNotFound) || err == nil && len(list) == 0 {
 			return &holdfast.Error{Kind: holdfast.KindNotFound, Why: fmt.Sprintf("there is no crossing %q",
@@ -89,7 +89,7 @@ func (s *snapshots) before(ctx context.Context, crossing, tree string) ([]goBack
 		return nil, err
 	}
 	var out []goBack
-	for _, t := range s.d.config().Snapshots.ListTrees() {
+	for _, t := range s.current().ListTrees() {
 		if tree != "" && tree != t.Path {
 			continue
 		}
@@ -109,7 +109,7 @@ func (s *snapshots) before(ctx context.Context, crossing, tree string) ([]goBack
 // than seq: a commit of an action, what a rollback made, or a snapshot. The newest is the
 // one that was looked at last: a snapshot of several trees ends long after it looked at
 // the first.
-func (s *snapshots) newest(ctx context.Context, k *snapshot.Keeper, t snapshot.Tree, seq int64) (goBack, error) {
+func (s *Service) newest(ctx context.Context, k *snapshot.Keeper, t snapshot.Tree, seq int64) (goBack, error) {
 	best, at := goBack{tree: t}, int64(-1)
 	list, err := k.List()
 	if err != nil {
@@ -158,7 +158,7 @@ func (s *snapshots) newest(ctx context.Context, k *snapshot.Keeper, t snapshot.T
 
 // kept is the version that a commit is, as the ledger has it, and until as for until; -1
 // where the ledger has none.
-func (s *snapshots) kept(ctx context.Context, c snapshot.Kept) (to snapshot.Target, until int64, err error) {
+func (s *Service) kept(ctx context.Context, c snapshot.Kept) (to snapshot.Target, until int64, err error) {
 	to = snapshot.Target{Commit: c.Commit, From: c.Crossing}
 	until, err = s.until(ctx, c.Crossing, func(e *ledger.Event, data map[string]any) bool {
 		if e.Name != eventKept && e.Name != eventBack || data["commit"] != c.Commit {
@@ -176,7 +176,9 @@ func (s *snapshots) kept(ctx context.Context, c snapshot.Kept) (to snapshot.Targ
 // until is how many leaves the ledger had once a version was whole, as the event
 // says that is its; -1 where there is none. What began between the look at the tree
 // and then may be in the version, so that it is no version from before that.
-func (s *snapshots) until(ctx context.Context, about string, its func(*ledger.Event, map[string]any) bool) (int64, error) {
+func (s *Service) until(
+	ctx context.Context, about string, its func(*ledger.Event, map[string]any) bool,
+) (int64, error) {
 	at := int64(-1)
 	err := s.events(ctx, about, func(e *ledger.Event, data map[string]any) {
 		if size, ok := data["ledger"].(float64); ok && its(e, data) {
@@ -194,7 +196,7 @@ type foundVersion struct {
 }
 
 // Find says which versions a rollback would put back.
-func (s *snapshots) Find(ctx context.Context, subject, tree string) (json.RawMessage, error) {
+func (s *Service) Find(ctx context.Context, subject, tree string) (json.RawMessage, error) {
 	list, err := s.resolve(ctx, kernel.ParseRollback(subject), tree)
 	if err != nil {
 		return nil, err
@@ -207,7 +209,7 @@ func (s *snapshots) Find(ctx context.Context, subject, tree string) (json.RawMes
 }
 
 // Look says what a rollback would do.
-func (s *snapshots) Look(ctx context.Context, subject, tree string) (json.RawMessage, error) {
+func (s *Service) Look(ctx context.Context, subject, tree string) (json.RawMessage, error) {
 	list, err := s.resolve(ctx, kernel.ParseRollback(subject), tree)
 	if err != nil {
 		return nil, err
@@ -227,8 +229,8 @@ func (s *snapshots) Look(ctx context.Context, subject, tree string) (json.RawMes
 // before anything is touched. Of several trees each goes back for itself: where one
 // does not, the others do, and the answer says so of each. Of one alone it is the
 // error.
-func (s *snapshots) Rollback(ctx context.Context, tenant string, signed operator.Signed) (json.RawMessage, error) {
-	word, err := s.d.Kernel.RollBack(tenant, signed)
+func (s *Service) Rollback(ctx context.Context, tenant string, signed operator.Signed) (json.RawMessage, error) {
+	word, err := s.Kernel().RollBack(tenant, signed)
 	if err != nil {
 		return nil, err
 	}
@@ -239,7 +241,7 @@ func (s *snapshots) Rollback(ctx context.Context, tenant string, signed operator
 	return s.allBack(ctx, list, word.Reviewer)
 }
 
-func (s *snapshots) allBack(ctx context.Context, list []goBack, who string) (json.RawMessage, error) {
+func (s *Service) allBack(ctx context.Context, list []goBack, who string) (json.RawMessage, error) {
 	out := []*snapshot.Rolled{}
 	for _, g := range list {
 		r, err := s.back(ctx, g, who, "", nil)
@@ -251,7 +253,7 @@ func (s *snapshots) allBack(ctx context.Context, list []goBack, who string) (jso
 		}
 		if err != nil {
 			r.Failed, r.Hint = usage.Explain(err)
-			r.Failed = s.d.maskText(r.Failed)
+			r.Failed = s.Mask(r.Failed)
 		}
 		out = append(out, r)
 	}
@@ -260,13 +262,15 @@ func (s *snapshots) allBack(ctx context.Context, list []goBack, who string) (jso
 
 // back puts one tree back, as a crossing of Holdfast's own. about is the crossing
 // that it is for, if one is.
-func (s *snapshots) back(ctx context.Context, g goBack, who, about string, more map[string]any) (rolled *snapshot.Rolled, err error) {
+func (s *Service) back(
+	ctx context.Context, g goBack, who, about string, more map[string]any,
+) (rolled *snapshot.Rolled, err error) {
 	data := map[string]any{"tree": g.tree.Path, "to": g.to.From, "commit": g.to.Commit}
 	maps.Copy(data, more)
 	if g.to.MidMerge {
 		data["mid_merge"] = true
 	}
-	err = s.d.keep(ctx, ownAct{boundary: snapshotRollback, event: eventRolled, who: who, whole: true, payload: data,
+	err = s.keep(ctx, ownAct{boundary: snapshotRollback, event: eventRolled, who: who, whole: true, payload: data,
 		do: func(ctx context.Context) (string, map[string]any, error) {
 			k, err := s.hand()
 			if err != nil {
@@ -291,21 +295,22 @@ func (s *snapshots) back(ctx context.Context, g goBack, who, about string, more 
 }
 
 // recordBefore makes the snapshot of what was there one that the ledger knows.
-func (s *snapshots) recordBefore(m *snapshot.Manifest) error {
+func (s *Service) recordBefore(m *snapshot.Manifest) error {
 	at, err := s.position(context.Background())
 	if err != nil {
 		return err
 	}
-	return s.d.Kernel.Record(kernel.Event{Tenant: holdfast.Local, Crossing: m.ID, Name: eventTaken, Who: m.Who, Subject: snapshotTake, Data: takenData(m, at)})
+	return s.Kernel().Record(kernel.Event{Tenant: holdfast.Local,
+		Crossing: m.ID, Name: eventTaken, Who: m.Who, Subject: snapshotTake, Data: takenData(m, at)})
 }
 
 // recordAfter makes what a rollback made of a tree a version that the ledger knows, with
 // where the ledger stood then: what was undone is in the snapshot from before it, and is
 // not to be found as the newest version before what came after.
-func (s *snapshots) recordAfter(r *snapshot.Rolled, who string) error {
+func (s *Service) recordAfter(r *snapshot.Rolled, who string) error {
 	at, err := s.position(context.Background())
 	if err == nil {
-		err = s.d.Kernel.Record(kernel.Event{Tenant: holdfast.Local,
+		err = s.Kernel().Record(kernel.Event{Tenant: holdfast.Local,
 			Crossing: r.Before.ID, Name: eventBack, Who: who, Subject: excerpt.Word(r.Tree),
 			Data: map[string]any{"tree": r.Tree, "commit": r.After.Commit, "content": r.After.Content, "from": r.After.From, "ledger": at.Size}})
 	}

@@ -1,10 +1,11 @@
-package daemon
+package versions
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,7 +14,6 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/worktree/snapshot"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -32,14 +32,10 @@ func openArchived(t *testing.T) (s *trackedSite, folder string) {
 }
 
 // configure changes where archives go.
-func (s *trackedSite) configure(change func(*config.ArchiveConfig)) {
-	l := *s.d.snapshot()
-	c := *l.Config
-	change(&c.Snapshots.Archive)
-	l.Config = &c
-	s.d.mu.Lock()
-	defer s.d.mu.Unlock()
-	s.d.loaded = &l
+func (s *trackedSite) configure(change func(*Archive)) {
+	c := s.d.snapshots.current()
+	change(&c.Archive)
+	s.d.snapshots.Set(c)
 }
 
 func (s *trackedSite) taken() *snapshot.Manifest {
@@ -71,7 +67,7 @@ func Test001_Layer3_WeeklyArchive(t *testing.T) {
 	t.Parallel()
 	s, folder := openArchived(t)
 	var w weekly
-	w.look(t.Context(), &s.d.snapshots, time.Now())
+	w.look(t.Context(), s.d.snapshots, time.Now())
 	if list := files(t, folder); len(list) != 0 {
 		t.Fatalf("%v, before there is a daily snapshot", list)
 	}
@@ -87,8 +83,8 @@ func Test001_Layer3_WeeklyArchive(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		w.look(t.Context(), &s.d.snapshots, m.At)
-		if p := s.d.snapshots.problems(); len(p) != 0 {
+		w.look(t.Context(), s.d.snapshots, m.At)
+		if p := s.d.snapshots.Problems(); len(p) != 0 {
 			t.Fatal(p)
 		}
 		if list := files(t, folder); len(list) != 1 || list[0] != snapshot.ArchiveName(id) {
@@ -96,7 +92,7 @@ func Test001_Layer3_WeeklyArchive(t *testing.T) {
 		}
 		w = weekly{} // as after a restart
 	}
-	w.look(t.Context(), &s.d.snapshots, m.At.Add(7*24*time.Hour))
+	w.look(t.Context(), s.d.snapshots, m.At.Add(7*24*time.Hour))
 	file := filepath.Join(folder, snapshot.ArchiveName(id))
 	info, err := os.Lstat(file)
 	if list := files(t, folder); len(list) != 1 || err != nil || info.Mode() != 0o600 {
@@ -121,7 +117,7 @@ func Test001_Layer3_WeeklyArchive(t *testing.T) {
 		t.Errorf("under another key: %v", err)
 	}
 	s.holdsNoKey(file)
-	if left, err := filepath.Glob(filepath.Join(s.d.snapshotDir(), scratchName+"*")); err != nil || len(left) != 0 {
+	if left, err := filepath.Glob(filepath.Join(s.d.snapshots.Dir, scratchName+"*")); err != nil || len(left) != 0 {
 		t.Errorf("%v is left, %v", left, err)
 	}
 }
@@ -243,7 +239,7 @@ func TestArchiveThatCannotBeWritten(t *testing.T) {
 		}
 	}
 	at := func(path string) {
-		s.configure(func(c *config.ArchiveConfig) { c.Folder = path })
+		s.configure(func(c *Archive) { c.Dir = path })
 	}
 	at(folder + ".away")
 	fails("cannot be used")
@@ -275,7 +271,7 @@ func TestArchiveThatCannotBeWritten(t *testing.T) {
 		t.Errorf("%q, %v", b, err)
 	}
 	// What a crash left half written goes, and the archive comes.
-	half := filepath.Join(s.d.snapshotDir(), scratchName+"half")
+	half := filepath.Join(s.d.snapshots.Dir, scratchName+"half")
 	err := errors.Join(os.Remove(file), os.Mkdir(half, 0o700), os.WriteFile(filepath.Join(folder, "."+snapshot.ArchiveName(m.ID)+".tmp"), []byte("half"), 0o600))
 	if err != nil {
 		t.Fatal(err)
@@ -289,7 +285,7 @@ func TestArchiveThatCannotBeWritten(t *testing.T) {
 	if list := files(t, folder); len(list) != 1 {
 		t.Errorf("%v", list)
 	}
-	if _, err := os.Lstat(half); !missing(err) {
+	if _, err := os.Lstat(half); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
 	if out, err := s.act("coder", "test/act", func() error { return nil }); err != nil {
@@ -307,27 +303,24 @@ func TestArchiveOfTheWeekThatFails(t *testing.T) {
 	var w weekly
 	now := time.Now()
 	told := func() bool {
-		st, err := s.d.Status(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return slices.ContainsFunc(st.Problems, func(p string) bool { return strings.HasPrefix(p, ofArchive.String()) })
+		return slices.ContainsFunc(s.d.snapshots.Problems(),
+			func(p string) bool { return strings.HasPrefix(p, ofArchive.String()) })
 	}
-	w.look(t.Context(), &s.d.snapshots, now)
+	w.look(t.Context(), s.d.snapshots, now)
 	if !told() || !w.again.After(now) {
 		t.Fatal("nobody is told, or it is tried again at once")
 	}
 	if err := os.Mkdir(folder, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	w.look(t.Context(), &s.d.snapshots, now)
+	w.look(t.Context(), s.d.snapshots, now)
 	if !told() {
 		t.Error("it is tried again at once")
 	}
 	w.again = now
-	w.look(t.Context(), &s.d.snapshots, now)
+	w.look(t.Context(), s.d.snapshots, now)
 	if told() || len(files(t, folder)) != 1 {
-		t.Errorf("%v, %v", s.d.snapshots.problems(), files(t, folder))
+		t.Errorf("%v, %v", s.d.snapshots.Problems(), files(t, folder))
 	}
 }
 
@@ -340,7 +333,7 @@ func TestArchiveOfTheWeekByAPerson(t *testing.T) {
 		t.Fatal(err)
 	}
 	var w weekly
-	w.look(t.Context(), &s.d.snapshots, time.Now())
+	w.look(t.Context(), s.d.snapshots, time.Now())
 	if err := os.Mkdir(folder, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -355,12 +348,12 @@ func TestArchiveOfTheWeekByAPerson(t *testing.T) {
 		if _, err := s.d.snapshots.Archive(t.Context(), "me", c.id); err != nil {
 			t.Fatal(err)
 		}
-		if p := s.d.snapshots.problems(); (len(p) > 0) != c.left {
+		if p := s.d.snapshots.Problems(); (len(p) > 0) != c.left {
 			t.Errorf("%q", p)
 		}
 	}
 	w.again = time.Time{}
-	w.look(t.Context(), &s.d.snapshots, time.Now())
+	w.look(t.Context(), s.d.snapshots, time.Now())
 	if list := files(t, folder); len(list) != 2 || w.week == 0 {
 		t.Errorf("%v, %+v", list, w)
 	}
@@ -379,7 +372,7 @@ func TestD12_ArchivesAreHoldfastsOwn(t *testing.T) {
 func TestArchiveThatTheLedgerDoesNotHave(t *testing.T) {
 	s, folder := openArchived(t)
 	s.taken()
-	m, err := s.d.snapshots.keeper.Take(t.Context(), s.d.config().Snapshots.ListTrees(),
+	m, err := s.d.snapshots.keeper.Take(t.Context(), s.d.snapshots.current().ListTrees(),
 		snapshot.Manifest{Reason: "forged"})
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package daemon
+package versions
 
 import (
 	"context"
@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/worktree/snapshot"
 )
+
+// builtIn is the place of contracts that no file says.
+const builtIn = "built in"
 
 // The boundaries at which Holdfast itself keeps versions and puts them back. No
 // role that an agent has may cross them.
@@ -21,20 +23,20 @@ const (
 	snapshotRollback   = snapshot.BoundaryPrefix + "rollback"
 	snapshotArchive    = snapshot.BoundaryPrefix + "archive"
 	snapshotPermission = "snapshot:keep"
-	// keeperRole is Holdfast's own: only tokens that the daemon makes for itself
+	// Role is Holdfast's own: only tokens that the daemon makes for itself
 	// have it.
-	keeperRole  = "holdfast:keeper"
+	Role        = "holdfast:keeper"
 	keeperAgent = snapshot.Agent
 )
 
-// keeperPolicy adds what Holdfast itself crosses to a policy.
-func keeperPolicy(p *kernel.Policy) {
+// AddPolicy adds what Holdfast itself crosses to a policy.
+func AddPolicy(p *kernel.Policy) {
 	p.Roles = maps.Clone(p.Roles)
-	p.Roles[keeperRole] = []string{snapshotPermission}
+	p.Roles[Role] = []string{snapshotPermission}
 	p.Contracts = slices.Clone(p.Contracts)
 	for _, b := range []string{snapshotTake, snapshotCommit, snapshotRollback, snapshotArchive} {
 		p.Contracts = append(p.Contracts, holdfast.Contract{Boundary: b, Risk: holdfast.Low, Permissions: []string{snapshotPermission},
-			Timeout: 2 * time.Hour, Operation: snapshotPermission, Source: config.BuiltIn})
+			Timeout: 2 * time.Hour, Operation: snapshotPermission, Source: builtIn})
 	}
 }
 
@@ -56,11 +58,11 @@ type ownAct struct {
 // everything is halted, Holdfast's own agent is paused or a budget is spent, it is
 // done all the same, and the event alone tells of it: a person rolls back while
 // everything stands still.
-func (d *Daemon) keep(ctx context.Context, a ownAct) error {
-	act, once := func(ctx context.Context) (holdfast.Output, error) { return d.did(ctx, a) }, (*begunOnce)(nil)
+func (s *Service) keep(ctx context.Context, a ownAct) error {
+	act, once := func(ctx context.Context) (holdfast.Output, error) { return s.did(ctx, a) }, (*begunOnce)(nil)
 	if a.whole {
 		var done func()
-		if ctx, done = d.snapshots.toItsEnd(ctx); ctx.Err() != nil {
+		if ctx, done = s.toItsEnd(ctx); ctx.Err() != nil {
 			done()
 			return context.Cause(ctx)
 		}
@@ -68,8 +70,8 @@ func (d *Daemon) keep(ctx context.Context, a ownAct) error {
 		once = &begunOnce{under: ctx, act: act, ended: make(chan struct{})}
 		act = once.wait
 	}
-	if d.latch.Halted() || d.disabled() != "" { // the crossing would stand in the ledger as denied, though this is done
-		_, err := d.did(ctx, a)
+	if s.Halted() { // the crossing would stand in the ledger as denied, though this is done
+		_, err := s.did(ctx, a)
 		return err
 	}
 	begun := false
@@ -81,13 +83,12 @@ func (d *Daemon) keep(ctx context.Context, a ownAct) error {
 	if err != nil {
 		return err
 	}
-	now := time.Now()
-	tok, _, err := d.minter.Mint(holdfast.Identity{Tenant: holdfast.Local, Roles: []string{keeperRole}, Agent: keeperAgent, Principal: keeperAgent,
-		Session: sessionOf(keeperAgent, now)}, localTTL, now)
+	tok, err := s.Token(time.Now())
 	if err != nil {
 		return err
 	}
-	_, err = d.Kernel.Cross(kernel.Keeping(ctx), holdfast.Request{Boundary: a.boundary, Payload: payload, Token: tok}, counted)
+	_, err = s.Kernel().Cross(kernel.Keeping(ctx), holdfast.Request{Boundary: a.boundary, Payload: payload, Token: tok},
+		counted)
 	switch {
 	case begun && once != nil:
 		<-once.ended // the crossing may have been cut, what it was for was not
@@ -97,13 +98,13 @@ func (d *Daemon) keep(ctx context.Context, a ownAct) error {
 	}
 	switch holdfast.KindOf(err) {
 	case holdfast.KindHalted, holdfast.KindPaused, holdfast.KindTenantBlocked, holdfast.KindBounds:
-		_, err = d.did(ctx, a)
+		_, err = s.did(ctx, a)
 	}
 	return err
 }
 
 // did carries it out, and records what it came to.
-func (d *Daemon) did(ctx context.Context, a ownAct) (holdfast.Output, error) {
+func (s *Service) did(ctx context.Context, a ownAct) (holdfast.Output, error) {
 	about, data, err := a.do(ctx)
 	if data == nil {
 		return holdfast.Output{}, err
@@ -111,7 +112,8 @@ func (d *Daemon) did(ctx context.Context, a ownAct) (holdfast.Output, error) {
 	if id := kernel.CrossingID(ctx); id != "" {
 		data["crossing"] = id
 	}
-	if rerr := d.Kernel.Record(kernel.Event{Tenant: holdfast.Local, Crossing: about, Name: a.event, Who: a.who, Subject: a.boundary, Data: data}); rerr != nil {
+	if rerr := s.Kernel().Record(kernel.Event{Tenant: holdfast.Local,
+		Crossing: about, Name: a.event, Who: a.who, Subject: a.boundary, Data: data}); rerr != nil {
 		return holdfast.Output{}, rerr
 	}
 	b, merr := json.Marshal(data)

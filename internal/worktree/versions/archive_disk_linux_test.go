@@ -1,4 +1,4 @@
-package daemon
+package versions
 
 import (
 	"crypto/rand"
@@ -7,17 +7,17 @@ import (
 	"path/filepath"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testdisk"
 	"github.com/holdfast-dev/holdfast/internal/worktree/snapshot"
+	"golang.org/x/sys/unix"
 )
 
 // TestArchiveOnAFullDisk: below the state there is room for records, and for no
 // archive. That is named and recorded, nothing of it is left, the snapshot is whole, and
 // with room it goes on.
 func TestArchiveOnAFullDisk(t *testing.T) {
-	if onSmallDisk(t, "96m") {
+	if testdisk.RunOnSmallDisk(t, "96m") {
 		return
 	}
 	s, folder := openArchived(t)
@@ -31,7 +31,9 @@ func TestArchiveOnAFullDisk(t *testing.T) {
 	if !errors.As(err, &e) || !errors.As(e.Err, &e) || e.Rule != "disk/full" || e.Hint == "" {
 		t.Fatalf("%v", err)
 	}
-	if left, _ := filepath.Glob(filepath.Join(s.d.snapshotDir(), scratchName+"*")); len(left) != 0 || len(files(t, folder)) != 0 {
+	if left, _ := filepath.Glob(
+		filepath.Join(s.d.snapshots.Dir, scratchName+"*"),
+	); len(left) != 0 || len(files(t, folder)) != 0 {
 		t.Fatalf("%v, %v", left, files(t, folder))
 	}
 	if ev := s.events(m.ID, eventArchived); len(ev) != 1 || ev[0]["done"] != false || ev[0]["error"] == "" {
