@@ -63,6 +63,7 @@ vet:
 	$(GO) build -o bin/types ./.ci/types
 	GOOS=darwin GOARCH=arm64 bin/types ./...
 	cd bench && ../bin/types ./...
+	cd examples/embed && $(GO) vet ./...
 	cd tools/verify && $(GO) vet ./...
 	cd deploy/aws-nat && $(GO) vet ./...
 	cd tools/llmpeers && $(GO) vet ./...
@@ -78,6 +79,8 @@ CI = ./.ci/report ./.ci/touched ./.ci/types
 RACE = \
 	./internal/frontend/mcp/remote ./internal/frontend/mcp/server ./internal/frontend/mcp/code \
 	./internal/frontend/api ./internal/frontend/executor ./internal/frontend/egress/credential ./internal/feature/judge ./internal/feature/keyset ./internal/observe/notify \
+	./internal/frontend/egress/aside ./internal/frontend/egress/frames ./internal/frontend/egress/sentinel \
+	./internal/frontend/egress/upstream ./internal/frontend/egress/wire \
 	./internal/observe/metrics ./internal/observe/telemetry ./internal/observe/witness
 
 # Packages that start a goroutine or use sync, and whose tests run without the race
@@ -96,12 +99,17 @@ internal/worktree/versions           twice the time with the detector: what runs
 internal/leaf/token                   five times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
 internal/policy/watch                 its lock is taken by the daemon, whose tests of watch run with the detector; all of it in make endure-daemon
 internal/frontend/egress              three times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-egress
+internal/frontend/egress/authority    one lock around its certificates; the tests of the proxy that run with the detector use them
+internal/frontend/egress/cleaner      its engines are shared through the proxy, of which RACE_PART has tests
+internal/frontend/egress/counters     its counters are shared through the proxy, of which RACE_PART has tests
+internal/frontend/egress/memory       its bytes are shared through the proxy, of which RACE_PART has tests
 internal/frontend/mcp/gateway         four times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-mcp
 internal/store/sqlite                 three times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
 internal/kernel                       twice the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
 internal/frontend/model/providertest  a provider for the tests of other packages, of which RACE_PART has some
 internal/frontend/mcp/gatewaytest     a kernel for the tests of other packages, which run with the detector
-internal/redact                       reads bytes one by one; the tests of what is shared run with the detector (RACE_PART)
+internal/redact/format                reads bytes one by one; the tests of what is shared are those of internal/redact in RACE_PART
+internal/redact/memory                one lock, and pages that are never handed out twice
 internal/sandbox/container            the work is done by other processes; the tests of what the tier shares run with it (RACE_PART)
 internal/sandbox/heir                 the heir is another process
 internal/sandbox/process              the work is done by other processes; the tests of what the tier shares run with it (RACE_PART)
@@ -120,7 +128,7 @@ endef
 define RACE_PART
 ./daemon                         TestExecutor(Flood|ClientsVanish|WaitEnds)$$|TestD9_budgetsStandAtOneMoment|TestAttackWatch_(in_flight|flood)|TestAttackWebhook_a_flood|TestEgress_Daemon_(reloadInMidStream|haltCutsAndRefuses)|TestBad_Egress_reload|TestD34_HaltHooks_get|TestModelsNeverPassACap|TestNetwork_DiesWithTheRun|TestServeAndAsk|TestReloadIsWholeOrNotAtAll|TestBackupWhileRunning|TestK7_webhook_queue|Test001_Layer5_CostPerHour|TestPanicsOfTheDaemon|TestLingerWaits
 ./internal/config                TestWatch
-./internal/frontend/egress       TestEgress_(ManyAtOnce|BodiesTogether|StreamsArrive|AStream|AClientThat|CloseWaits|PoolsAreBounded|AWebSocket|ATunnel|EventsGoOnOneByOne)|TestAttack_(ARateIsNotExceededAtOnce|AThousandAborted|OneRecordAndTwoRequests|OneAgentHolds)|TestPart4_|TestBad_ACutTunnel|TestBlocksAreTheSame
+./internal/frontend/egress       TestEgress_(ManyAtOnce|BodiesTogether|StreamsArrive|AStream|AClientThat|CloseWaits|AWebSocket|ATunnel|EventsGoOnOneByOne)|TestAttack_(ARateIsNotExceededAtOnce|AThousandAborted|OneRecordAndTwoRequests|OneAgentHolds)|TestPart4_|TestBad_ACutTunnel
 ./internal/redact                BodiesReadWithOneEngineStayApart|AttackTogether
 ./internal/frontend/mcp/gateway  TestParallelCalls|TestHTTP(ManyClients|Vanish|Close)|TestRouter(Cancels|Ends|Keeps|Outlives)|TestOutbox|TestPanics|TestClientThatDoesNotRead|TestServerThatDoesNotRead|TestServerDiesMidCall|TestClientGoesMidCall|TestBusy|TestDisconnects|TestAttackHTTP_one_group
 ./internal/store/sqlite          TestStore$$|TestAlone|TestLull|TestViewOvertaken|TestRunway
@@ -142,7 +150,7 @@ export RACE_PART
 # sync, base64, the redaction engine, and the BPF machine that tests compare ours with. Most of the
 # time was spent there. A package that keeps values in a sync.Map must be instrumented:
 # otherwise the detector misses how goroutines synchronise, and reports false races.
-UNWATCHED = $(foreach p,golang.org/x/crypto/... crypto/internal/fips140/... encoding/base64 modernc.org/memory modernc.org/libc/... modernc.org/sqlite/lib golang.org/x/net/bpf unicode/utf8 compress/flate hash/adler32 github.com/andybalholm/brotli github.com/go-json-experiment/json/jsontext github.com/go-json-experiment/json/internal/jsonwire github.com/holdfast-dev/holdfast/internal/redact,-gcflags=$(p)=-race=false)
+UNWATCHED = $(foreach p,golang.org/x/crypto/... crypto/internal/fips140/... encoding/base64 modernc.org/memory modernc.org/libc/... modernc.org/sqlite/lib golang.org/x/net/bpf unicode/utf8 compress/flate hash/adler32 github.com/andybalholm/brotli github.com/go-json-experiment/json/jsontext github.com/go-json-experiment/json/internal/jsonwire github.com/holdfast-dev/holdfast/internal/redact/...,-gcflags=$(p)=-race=false)
 
 # The race detector needs cgo; the product does not. Without atexit_sleep_ms each of the
 # many processes that the tests start sleeps a second at its end. The tests were vetted
@@ -176,12 +184,12 @@ example: build
 # make endure-NAME runs the packages of ENDURE_NAME with the tag endure, and those of
 # RACE_WHOLE_NAME, all of them, with the race detector. make peers-NAME runs the tests
 # of their files with the tag peers.
-ENDURE_kernel = ./internal/kernel ./ledger ./internal/leaf/schema ./internal/store/sqlite ./internal/redact
+ENDURE_kernel = ./internal/kernel ./ledger ./internal/leaf/schema ./internal/store/sqlite ./internal/redact ./internal/redact/stream
 ENDURE_egress = ./internal/frontend/egress ./internal/frontend/model/dialect
 ENDURE_mcp = ./internal/frontend/mcp/gateway ./internal/frontend/mcp/remote ./internal/frontend/mcp/server
 ENDURE_sandbox = ./internal/sandbox/process ./internal/sandbox/container ./internal/sandbox/vm
 ENDURE_snapshot = ./internal/worktree/snapshot
-ENDURE_daemon = ./daemon ./internal/frontend/console
+ENDURE_daemon = ./daemon ./internal/observe/anomaly ./internal/frontend/console
 ENDURE_command = ./cmd/holdfast
 # In the module of benchmarks: each of them runs, and the peers do the same work.
 ENDURE_bench = . ./sandbox ./peers

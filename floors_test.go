@@ -18,8 +18,8 @@ import (
 const module = "github.com/holdfast-dev/holdfast"
 
 // layers are the directories of the packages, lowest first. A package may import packages
-// of lower layers, and of its own layer only the package of its parent directory and what
-// sideways names.
+// of lower layers, and of its own layer only the package of its parent directory, what
+// orders has before it, and what sideways names.
 var layers = [][]string{
 	{"", "executorpb"}, // the vocabulary, and the messages made from executor.proto
 	{"internal/leaf"},
@@ -36,30 +36,59 @@ var layers = [][]string{
 	{"cmd/holdfast"},
 }
 
+// orders are directories with many packages that build on each other, lowest first. One
+// may import those before it, and the package of the directory itself all of them.
+var orders = map[string][]string{
+	"internal/redact": {
+		"rule", "char", "span", "finding", "placeholder", "cursor", "escape", "checksum", "fieldname",
+		"memory", "literal", "certain", "guess", "engine", "format", "stream",
+	},
+	"internal/frontend/egress": {
+		"hangup", "wire", "destination", "headerfield", "coding", "frames", "cleaner", "upstream",
+		"authority", "sentinel", "refusal", "memory", "counters", "aside", "credential",
+	},
+}
+
+// isOrdered reports whether orders let the package dir import own.
+func isOrdered(dir, own string) bool {
+	wing := filepath.ToSlash(filepath.Dir(own))
+	order, ok := orders[wing]
+	if !ok {
+		return false
+	}
+	at := slices.Index(order, filepath.Base(own))
+	if dir == wing {
+		return at >= 0
+	}
+	return at >= 0 && filepath.ToSlash(filepath.Dir(dir)) == wing && at < slices.Index(order, filepath.Base(dir))
+}
+
 // sideways are the imports inside one layer, each with its reason.
 var sideways = map[[2]string]string{
-	{"internal/leaf/schema", "internal/leaf/excerpt"}: "an error quotes the place in a document",
-	{"internal/leaf/guard",
-		"internal/leaf/usage"}: "a refused file is an error that a person must fix",
-	{"internal/policy/goalrule", "internal/policy/constitution"}:    "a goal's conditions are written in the language of rules",
-	{"internal/policy/history", "internal/policy/constitution"}:     "what rules ask of the past",
-	{"internal/observe/anomaly", "internal/observe/story"}:          "findings are put into words",
-	{"internal/observe/metrics", "internal/observe/anomaly"}:        "findings and answers are counted",
-	{"internal/observe/report", "internal/observe/notify"}:          "a report is sent like an alert",
-	{"internal/observe/report", "internal/observe/story"}:           "a report counts what a record cost",
-	{"internal/frontend/egress", "internal/frontend/model/dialect"}: "the proxy reads what is asked of a model",
-	{"internal/sandbox/container", "internal/sandbox/copies/image"}: "the tier unpacks images",
-	{"internal/sandbox/container", "internal/sandbox/heir"}:         "what outlives the tier is removed by an heir",
-	{"internal/sandbox/container", "internal/sandbox/scratch"}:      "tiers share how files come and go",
-	{"internal/sandbox/process", "internal/sandbox/copies"}:         "tiers share copies of interpreters",
-	{"internal/sandbox/process", "internal/sandbox/scratch"}:        "tiers share how files come and go",
-	{"internal/sandbox/vm", "internal/sandbox/copies"}:              "tiers share copies of interpreters",
-	{"internal/sandbox/vm", "internal/sandbox/heir"}:                "what outlives the tier is removed by an heir",
-	{"internal/worktree/versions", "internal/feature/command"}:      "archives go through a command",
-	{"internal/worktree/versions",
-		"internal/store/sqlite"}: "an archive holds a copy of the store, which is verified",
-	{"internal/worktree/versions", "internal/worktree/snapshot"}: "versions are kept by snapshots",
-	{"internal/cli/early/filters", "internal/cli/filter"}:        "the filters that start before the command",
+	{"internal/feature", "internal/feature/spend"}:                          "the list of the features",
+	{"internal/leaf/schema", "internal/leaf/excerpt"}:                       "an error quotes the place in a document",
+	{"internal/policy/goalrule", "internal/policy/constitution"}:            "a goal's conditions are written in the language of rules",
+	{"internal/policy/history", "internal/policy/constitution"}:             "what rules ask of the past",
+	{"internal/policy/signal", "internal/policy/posture"}:                   "an escape names the system call",
+	{"internal/frontend/egress", "internal/frontend/model/dialect"}:         "the proxy reads what is asked of a model",
+	{"internal/sandbox/container", "internal/sandbox/copies/image"}:         "the tier unpacks images",
+	{"internal/sandbox/container", "internal/sandbox/heir"}:                 "what outlives the tier is removed by an heir",
+	{"internal/sandbox/container", "internal/sandbox/scratch"}:              "tiers share how files come and go",
+	{"internal/sandbox/process", "internal/sandbox/copies"}:                 "tiers share copies of interpreters",
+	{"internal/sandbox/process", "internal/sandbox/scratch"}:                "tiers share how files come and go",
+	{"internal/sandbox/vm", "internal/sandbox/copies"}:                      "tiers share copies of interpreters",
+	{"internal/sandbox/vm", "internal/sandbox/heir"}:                        "what outlives the tier is removed by an heir",
+	{"internal/cli/early/filters", "internal/cli/filter"}:                   "the filters that start before the command",
+	{"internal/frontend/egress/refusal", "internal/frontend/model/dialect"}: "a provider's clients read its own form",
+	{"internal/leaf/guard", "internal/leaf/usage"}:                          "a refused file is an error that a person must fix",
+	{"internal/observe/anomaly", "internal/observe/story"}:                  "findings are put into words",
+	{"internal/observe/metrics", "internal/observe/anomaly"}:                "findings and answers are counted",
+	{"internal/observe/report", "internal/observe/notify"}:                  "a report is sent like an alert",
+	{"internal/observe/report", "internal/observe/story"}:                   "a report counts what a record cost",
+	{"internal/worktree/versions", "internal/feature/command"}:              "archives go through a command",
+	{"internal/worktree/versions", "internal/store/sqlite"}:                 "an archive holds a copy of the store, which is verified",
+	{"internal/worktree/versions", "internal/worktree/snapshot"}:            "versions are kept by snapshots",
+	{"internal/worktree/versions", "internal/feature"}:                      "a copy of the store has the tables of features",
 }
 
 // homes says which packages may import a dependency that must not spread, and
@@ -101,7 +130,7 @@ var homes = map[string]struct {
 	module + "/internal/frontend/mcp/remote": {[]string{"daemon"}, "the daemon reaches servers behind the gateway"},
 	module + "/internal/worktree/snapshot":   {[]string{"internal/config", "internal/observe/report", "internal/observe/anomaly", "internal/worktree/versions", "daemon", "cmd/holdfast"}, "reports know its boundaries; the daemon keeps versions of work trees; the configuration names them; the command reads its manifests and archives, and asks for git"},
 	module + "/internal/feature/keyset":      {[]string{"daemon"}, "the daemon introduces a hand to the kernel"},
-	"golang.org/x/sys/unix":                  {[]string{"internal/redact", "internal/leaf/guard", "internal/leaf/latch", "internal/frontend/api", "internal/frontend/mcp/server", "internal/sandbox/process", "internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/scratch", "internal/sandbox/copies", "internal/sandbox/copies/image", "internal/sandbox/heir", "internal/worktree/snapshot", "internal/leaf/syncwatch", "internal/leaf/testdisk", "internal/worktree/versions", "daemon"}, "the system is for doors, hands, what tiers of the sandbox share, and the daemon; below them the latch is a file, and redaction locks the memory that registered secrets stand in"},
+	"golang.org/x/sys/unix":                  {[]string{"internal/redact/memory", "internal/leaf/guard", "internal/leaf/latch", "internal/frontend/api", "internal/frontend/mcp/server", "internal/sandbox/process", "internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/scratch", "internal/sandbox/copies", "internal/sandbox/copies/image", "internal/sandbox/heir", "internal/worktree/snapshot", "internal/leaf/syncwatch", "internal/leaf/testdisk", "internal/worktree/versions", "daemon"}, "the system is for doors, hands, what tiers of the sandbox share, and the daemon; below them the latch is a file, and redaction locks the memory that registered secrets stand in"},
 	"github.com/elastic/go-seccomp-bpf":      {[]string{"internal/sandbox/process"}, "the names of system calls are a wall's"},
 	"golang.org/x/net/idna":                  {[]string{"internal/policy/domain"}, "a host is made canonical in one place (D22)"},
 	"golang.org/x/net/publicsuffix":          {[]string{"internal/policy/domain"}, "what a wildcard covers is decided in one place"},
@@ -158,6 +187,13 @@ func TestLayers(t *testing.T) {
 			t.Errorf("sideways names the import of %s by %s, which is not there", pair[1], pair[0])
 		}
 	}
+	for wing, order := range orders {
+		for _, name := range order {
+			if _, ok := pkgs[wing+"/"+name]; !ok {
+				t.Errorf("orders names %s/%s, which is not there", wing, name)
+			}
+		}
+	}
 	for dir := range mayDoIO {
 		if pkgs[dir] == nil {
 			t.Errorf("mayDoIO names %q, which is not there", dir)
@@ -182,6 +218,9 @@ func checkLayer(t *testing.T, dir, imp string, used map[[2]string]bool) {
 	pair := [2]string{dir, own}
 	if sideways[pair] != "" {
 		used[pair] = true
+		return
+	}
+	if isOrdered(dir, own) {
 		return
 	}
 	if layerOf(own) >= layerOf(dir) && own != filepath.ToSlash(filepath.Dir(dir)) {

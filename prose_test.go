@@ -35,8 +35,8 @@ var oldRecords = []string{"internal/kernel/paused.go", "internal/policy/review/r
 var proseLeft = map[string]string{}
 
 // TestNoControlFlowByProse: code does not compare, search or split text that is written for
-// people; a condition has a type or a code. Text that passes through a variable or an argument
-// is not followed. Suites of tests look at text.
+// people; a condition has a type or a code. Text is followed through the variables of one
+// function, and not through arguments. Suites of tests look at text.
 func TestNoControlFlowByProse(t *testing.T) {
 	left := map[string]bool{}
 	sources(t, func(path string, f *ast.File, fset *token.FileSet) {
@@ -82,6 +82,10 @@ func TestFindProse(t *testing.T) {
 		{`switch e.Why { case "x": return true }; return false`, "switches"},
 		{`switch text { case err.Error(): return true }; return false`, "switches"},
 		{`return known[e.Why]`, "looks up"},
+		{`why := e.Why; return strings.Contains(why, "x")`, "calls strings.Contains"},
+		{`text := err.Error(); why := "at " + text; return why == "at x"`, "compares"},
+		{`var hint = e.Hint; return known[hint]`, "looks up"},
+		{`kind, why := e.Kind, ""; why = e.Why; switch why { case "x": return true }; return false`, "switches"},
 
 		{`return e.Why != "" && "" == e.Hint || e.Why == nil`, ""},
 		{`return strings.Contains(e.Rule, "x")`, ""},
@@ -90,6 +94,8 @@ func TestFindProse(t *testing.T) {
 		{`return errors.Is(err, errFull)`, ""},
 		{`return d.Error("x") == ""`, ""},
 		{`known[e.Rule] = e.Why; return true`, ""},
+		{`why := e.Why; return why == "" || nil != why`, ""},
+		{`rule, why := e.Rule, e.Why; log(why); return rule == "x"`, ""},
 	} {
 		src := "package x\n\nfunc look() bool {" + c.code + "}"
 		f, err := parser.ParseFile(token.NewFileSet(), "x.go", src, parser.SkipObjectResolution)
@@ -120,8 +126,9 @@ func findProse(f *ast.File) (out []proseUse) {
 		if fn, ok := decl.(*ast.FuncDecl); ok {
 			name = fn.Name.Name
 		}
+		p := findProseVariables(decl)
 		ast.Inspect(decl, func(n ast.Node) bool {
-			if does := goesByProse(n); does != "" {
+			if does := p.goesBy(n); does != "" {
 				out = append(out, proseUse{n.Pos(), name, does})
 			}
 			return true
@@ -130,27 +137,57 @@ func findProse(f *ast.File) (out []proseUse) {
 	return out
 }
 
-// goesByProse returns what a node does with text for people, or "".
-func goesByProse(n ast.Node) string {
+// prose are the variables of one function that hold text for people, by name.
+type prose map[string]bool
+
+// findProseVariables returns the variables that a function assigns text to, also by way of
+// others.
+func findProseVariables(decl ast.Decl) prose {
+	p := prose{}
+	for n := -1; n != len(p); {
+		n = len(p)
+		ast.Inspect(decl, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.AssignStmt:
+				for i := range n.Lhs {
+					if id, ok := n.Lhs[i].(*ast.Ident); ok && len(n.Lhs) == len(n.Rhs) && p.isProse(n.Rhs[i]) {
+						p[id.Name] = true
+					}
+				}
+			case *ast.ValueSpec:
+				for i := range n.Values {
+					if len(n.Names) == len(n.Values) && p.isProse(n.Values[i]) {
+						p[n.Names[i].Name] = true
+					}
+				}
+			}
+			return true
+		})
+	}
+	return p
+}
+
+// goesBy returns what a node does with text for people, or "".
+func (p prose) goesBy(n ast.Node) string {
 	switch n := n.(type) {
 	case *ast.CallExpr:
 		pkg, name := calledFunction(n)
-		if slices.Contains(searches[pkg], name) && slices.ContainsFunc(n.Args, isProse) {
+		if slices.Contains(searches[pkg], name) && slices.ContainsFunc(n.Args, p.isProse) {
 			return fmt.Sprintf("calls %s.%s", pkg, name)
 		}
 	case *ast.BinaryExpr:
 		if n.Op != token.EQL && n.Op != token.NEQ {
 			return ""
 		}
-		if isProse(n.X) && !asksForNone(n.X, n.Y) || isProse(n.Y) && !asksForNone(n.Y, n.X) {
+		if p.isProse(n.X) && !asksForNone(n.X, n.Y) || p.isProse(n.Y) && !asksForNone(n.Y, n.X) {
 			return "compares"
 		}
 	case *ast.SwitchStmt:
-		if n.Tag != nil && (isProse(n.Tag) || hasProseCase(n)) {
+		if n.Tag != nil && (p.isProse(n.Tag) || p.hasCase(n)) {
 			return "switches"
 		}
 	case *ast.IndexExpr:
-		if isProse(n.Index) {
+		if p.isProse(n.Index) {
 			return "looks up"
 		}
 	}
@@ -158,14 +195,16 @@ func goesByProse(n ast.Node) string {
 }
 
 // isProse reports whether an expression is text for people, or made of it.
-func isProse(e ast.Expr) bool {
+func (p prose) isProse(e ast.Expr) bool {
 	switch e := e.(type) {
+	case *ast.Ident:
+		return p[e.Name]
 	case *ast.ParenExpr:
-		return isProse(e.X)
+		return p.isProse(e.X)
 	case *ast.SelectorExpr:
 		return slices.Contains(proseFields, e.Sel.Name)
 	case *ast.BinaryExpr:
-		return e.Op == token.ADD && (isProse(e.X) || isProse(e.Y))
+		return e.Op == token.ADD && (p.isProse(e.X) || p.isProse(e.Y))
 	case *ast.CallExpr:
 		if sel, ok := e.Fun.(*ast.SelectorExpr); ok && sel.Sel.Name == "Error" && len(e.Args) == 0 {
 			return true
@@ -173,22 +212,23 @@ func isProse(e ast.Expr) bool {
 		pkg, _ := calledFunction(e)
 		id, ok := e.Fun.(*ast.Ident)
 		made := pkg == "strings" || ok && id.Name == "string"
-		return made && slices.ContainsFunc(e.Args, isProse)
+		return made && slices.ContainsFunc(e.Args, p.isProse)
 	}
 	return false
 }
 
-// asksForNone reports whether text is a member that is compared with "" or nil.
+// asksForNone reports whether text is a member or a variable that is compared with "" or nil.
 func asksForNone(text, with ast.Expr) bool {
 	_, member := text.(*ast.SelectorExpr)
+	_, variable := text.(*ast.Ident)
 	lit, ok := with.(*ast.BasicLit)
 	id, name := with.(*ast.Ident)
-	return member && (ok && lit.Value == `""` || name && id.Name == "nil")
+	return (member || variable) && (ok && lit.Value == `""` || name && id.Name == "nil")
 }
 
-func hasProseCase(s *ast.SwitchStmt) bool {
+func (p prose) hasCase(s *ast.SwitchStmt) bool {
 	return slices.ContainsFunc(s.Body.List, func(c ast.Stmt) bool {
-		return slices.ContainsFunc(c.(*ast.CaseClause).List, isProse)
+		return slices.ContainsFunc(c.(*ast.CaseClause).List, p.isProse)
 	})
 }
 

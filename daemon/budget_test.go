@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/feature/survey"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/store/sqlite"
@@ -34,7 +35,7 @@ func paidFor(context.Context) (holdfast.Output, error) {
 
 // sums are what the tenant and all its sessions have taken of money, and what of that
 // is reserved.
-func sums(t *testing.T, s *kernel.Standings) (all, sessions, reserved int64) {
+func sums(t *testing.T, s *survey.Standings) (all, sessions, reserved int64) {
 	t.Helper()
 	for i := range s.Rows {
 		r := &s.Rows[i]
@@ -76,7 +77,7 @@ func TestD9_budgetsStand(t *testing.T) {
 		})
 	}()
 	<-began
-	ask := kernel.StandingAsk{Tenant: holdfast.Local}
+	ask := survey.Ask{Tenant: holdfast.Local}
 	s, err := c.Budgets(t.Context(), ask)
 	if err != nil || s.Policy != d.Kernel.Policy().Version {
 		t.Fatalf("%+v, %v", s, err)
@@ -89,7 +90,7 @@ func TestD9_budgetsStand(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer beside.Close()
-	other, err := LookBudgets(t.Context(), beside, d.Kernel.Policy(), ask)
+	other, err := readBudgets(t.Context(), beside, d.Kernel.Policy(), ask)
 	if err != nil || len(other.Rows) != len(s.Rows) {
 		t.Fatalf("%+v, %v", other, err)
 	}
@@ -102,18 +103,18 @@ func TestD9_budgetsStand(t *testing.T) {
 	if err := <-gone; err != nil {
 		t.Fatal(err)
 	}
-	if s, err = c.Budgets(t.Context(), kernel.StandingAsk{Agent: "bea"}); err != nil {
+	if s, err = c.Budgets(t.Context(), survey.Ask{Agent: "bea"}); err != nil {
 		t.Fatal(err)
 	}
 	if all, sessions, reserved := sums(t, s); all != 2000 || sessions != 1000 || reserved != 0 {
 		t.Errorf("the tenant took %d, %d of it reserved, and bea %d", all, reserved, sessions)
 	}
-	if _, err := c.Budgets(t.Context(), kernel.StandingAsk{Agent: "nobody"}); holdfast.KindOf(err) != holdfast.KindNotFound {
+	if _, err := c.Budgets(t.Context(), survey.Ask{Agent: "nobody"}); holdfast.KindOf(err) != holdfast.KindNotFound {
 		t.Errorf("%v", err)
 	}
 }
 
-func stood(r *kernel.Standing) string {
+func stood(r *survey.Standing) string {
 	n := func(v *int64) string {
 		if v == nil {
 			return "?"
@@ -148,7 +149,7 @@ func TestD9_budgetsStandAtOneMoment(t *testing.T) {
 			more = false
 		default:
 		}
-		s, err := c.Budgets(t.Context(), kernel.StandingAsk{})
+		s, err := c.Budgets(t.Context(), survey.Ask{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,7 +157,7 @@ func TestD9_budgetsStandAtOneMoment(t *testing.T) {
 			t.Fatalf("the tenant took %d, %d of it reserved, and sessions %d", all, reserved, sessions)
 		}
 	}
-	s, err := c.Budgets(t.Context(), kernel.StandingAsk{})
+	s, err := c.Budgets(t.Context(), survey.Ask{})
 	if err != nil {
 		t.Fatal(err)
 	}

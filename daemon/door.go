@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/config"
+	"github.com/holdfast-dev/holdfast/internal/feature/spend"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
@@ -144,12 +145,12 @@ func (d *Daemon) halted() (s api.Halt) {
 
 // spent is what all tenants spent on models; nil where nothing was.
 func spent(tx kernel.Tx, now time.Time) (*api.Spend, error) {
-	day, month, err := kernel.SpendIn(tx, now)
+	day, month, err := spend.Read(tx, now)
 	if err != nil || len(month) == 0 {
 		return nil, err
 	}
 	if day == nil {
-		day = []kernel.Spend{}
+		day = []spend.Sum{}
 	}
 	return &api.Spend{Day: now.UTC().Format("2006-01-02"), Month: now.UTC().Format("2006-01"), Today: day, ThisMonth: month}, nil
 }

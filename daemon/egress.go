@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/authority"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/credential"
 	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
 	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
@@ -31,13 +32,13 @@ type egressSite struct {
 	values credential.Reader
 
 	mu        sync.Mutex
-	authority *egress.Authority // guarded by mu; nil until it is needed
-	broken    error             // guarded by mu; why there is none, where it was needed
-	proxy     *egress.Proxy     // guarded by mu; nil until something listens
-	ended     bool              // guarded by mu
-	listening []egressDoor      // guarded by mu
-	judges    *http.Client      // guarded by mu; nil until a model is asked
-	models    http.Handler      // guarded by mu; nil until a client asks one through the gateway
+	authority *authority.Authority // guarded by mu; nil until it is needed
+	broken    error                // guarded by mu; why there is none, where it was needed
+	proxy     *egress.Proxy        // guarded by mu; nil until something listens
+	ended     bool                 // guarded by mu
+	listening []egressDoor         // guarded by mu
+	judges    *http.Client         // guarded by mu; nil until a model is asked
+	models    http.Handler         // guarded by mu; nil until a client asks one through the gateway
 
 	engines engineShelf
 	runs    atomic.Int64 // whose sockets are served
@@ -51,7 +52,7 @@ type egressDoor struct {
 }
 
 // ca is the authority of this state, which is made where there is none yet.
-func (s *egressSite) ca() (*egress.Authority, error) {
+func (s *egressSite) ca() (*authority.Authority, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.openCA()
@@ -59,11 +60,11 @@ func (s *egressSite) ca() (*egress.Authority, error) {
 
 // openCA is ca for who holds mu. What is broken stays as it is, and is looked at
 // again at the next need.
-func (s *egressSite) openCA() (*egress.Authority, error) {
+func (s *egressSite) openCA() (*authority.Authority, error) {
 	if s.authority != nil {
 		return s.authority, nil
 	}
-	a, err := egress.OpenAuthority(s.d.Paths.Dir)
+	a, err := authority.Open(s.d.Paths.Dir)
 	s.authority, s.broken = a, err
 	return a, err
 }
@@ -83,7 +84,7 @@ func (s *egressSite) troubles() []string {
 // whether it can be used, making none.
 func SeeAuthority(p Paths) (bool, error) {
 	made := false
-	for _, name := range egress.AuthorityFiles() {
+	for _, name := range authority.Files() {
 		if _, err := os.Lstat(filepath.Join(p.Dir, name)); err == nil {
 			made = true
 		} else if !missing(err) {
@@ -93,7 +94,7 @@ func SeeAuthority(p Paths) (bool, error) {
 	if !made {
 		return false, nil
 	}
-	_, err := egress.OpenAuthority(p.Dir)
+	_, err := authority.Open(p.Dir)
 	return true, err
 }
 

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/frontend/egress"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/authority"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -195,10 +195,10 @@ func TestBad_Egress_aBrokenAuthority(t *testing.T) {
 			if err := os.Mkdir(dir, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := egress.OpenAuthority(dir); err != nil {
+			if _, err := authority.Open(dir); err != nil {
 				t.Fatal(err)
 			}
-			files := egress.AuthorityFiles()
+			files := authority.Files()
 			key, cert := filepath.Join(dir, files[0]), filepath.Join(dir, files[1])
 			c.spoil(t, key, cert)
 			before, _ := os.ReadFile(key)

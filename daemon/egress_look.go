@@ -14,7 +14,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
-	"github.com/holdfast-dev/holdfast/internal/frontend/egress"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/counters"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/credential"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
@@ -46,12 +46,12 @@ func (s *egressSite) status(ctx context.Context) *api.EgressStatus {
 		return cmp.Or(cmp.Compare(a.Domain, b.Domain), cmp.Compare(a.Kind, b.Kind))
 	})
 	var bounds []int64
-	for _, b := range egress.Bounds() {
+	for _, b := range counters.Bounds() {
 		bounds = append(bounds, b.Microseconds())
 	}
 	for i, h := range n.Stages {
 		if h.Count > 0 {
-			out.Stages = append(out.Stages, api.EgressStage{Name: egress.Stage(i).String(), Count: h.Count, SumUS: h.Sum.Microseconds(), Bounds: bounds, Under: h.Under[:]})
+			out.Stages = append(out.Stages, api.EgressStage{Name: counters.Stage(i).String(), Count: h.Count, SumUS: h.Sum.Microseconds(), Bounds: bounds, Under: h.Under[:]})
 		}
 	}
 	return out

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/leaf/testfile"
 	"github.com/holdfast-dev/holdfast/internal/redact"
+	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
 )
 
 // What the log is given, in a message, an attribute, an error, a group or a
@@ -37,7 +38,7 @@ func TestLogHoldsNothingThatIsRegistered(t *testing.T) {
 				"g", "inner", []byte("canary-hunter2"),
 			), "canary-hunter2", 3, "secret", holdfast.NewSecret("canary-hunter2"), "nil", nil, "n", 7)
 		text := b.String()
-		if strings.Contains(text, "hunter2") || strings.Count(text, redact.MaskSecret) < 7 ||
+		if strings.Contains(text, "hunter2") || strings.Count(text, placeholder.Secret) < 7 ||
 			!strings.Contains(text, "REDACTED") {
 			t.Errorf("%s", text)
 		}

@@ -12,6 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/executorpb"
+	"github.com/holdfast-dev/holdfast/internal/frontend/api"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testfile"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -20,11 +24,6 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
-
-	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/executorpb"
-	"github.com/holdfast-dev/holdfast/internal/frontend/api"
-	"github.com/holdfast-dev/holdfast/internal/leaf/testfile"
 )
 
 // walls lets code run where there is no right to control groups.

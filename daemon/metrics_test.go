@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/config"
+	"github.com/holdfast-dev/holdfast/internal/feature"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
@@ -244,7 +245,7 @@ func TestPausedGoals_are_a_problem(t *testing.T) {
 	}
 	paths := d.Paths
 	down()
-	s, err := sqlite.Open(t.Context(), sqlite.Options{Path: paths.DB, ReadOnly: true})
+	s, err := sqlite.Open(t.Context(), sqlite.Options{Path: paths.DB, ReadOnly: true, Tables: feature.Tables()})
 	if err != nil {
 		t.Fatal(err)
 	}

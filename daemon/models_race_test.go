@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/feature/spend"
 	"github.com/holdfast-dev/holdfast/internal/frontend/model/providertest"
-	"github.com/holdfast-dev/holdfast/internal/kernel"
 )
 
 // leaveAfter reads an answer until so many events have come, or to its end, and then
@@ -90,14 +90,14 @@ limits:
 }
 
 // charged is what the agent was charged, once so many calls have been.
-func (m *models) charged(t *testing.T, calls int64) kernel.Spend {
+func (m *models) charged(t *testing.T, calls int64) spend.Sum {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		s, err := m.client.Status(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		var sum kernel.Spend
+		var sum spend.Sum
 		if s.Spend != nil {
 			for _, x := range s.Spend.Today {
 				sum.Calls += x.Calls

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/feature/spend"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/frontend/model/providertest"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
@@ -137,7 +138,7 @@ limits:
 	if err != nil || s.Agents != 1 || s.Within != 5 || s.Spend == nil {
 		t.Fatalf("%+v, %v", s, err)
 	}
-	all := kernel.SpentByTrees(s.Spend.Today)
+	all := spend.ByTrees(s.Spend.Today)
 	if len(all) != 1 || all[0].Agent != "coder" || all[0].Calls != 12 {
 		t.Errorf("%+v", all)
 	}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/config"
+	"github.com/holdfast-dev/holdfast/internal/feature"
 	"github.com/holdfast-dev/holdfast/internal/feature/keyset"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
@@ -188,7 +189,7 @@ func (d *Daemon) openParts(ctx context.Context, keys *Keys) (err error) {
 	if d.signer, err = ledger.ParseSigner(keys.Ledger); err != nil {
 		return err
 	}
-	if d.store, err = sqlite.Open(ctx, sqlite.Options{Path: d.Paths.DB}); err != nil {
+	if d.store, err = sqlite.Open(ctx, sqlite.Options{Path: d.Paths.DB, Tables: feature.Tables()}); err != nil {
 		return err
 	}
 	d.days, d.witness = report.NewDays(d.store), d.newWitness()
@@ -247,7 +248,7 @@ func (d *Daemon) newWitness() *witness.Witness {
 		File: d.Paths.Signed, Signer: d.signer, Store: d.store, Notify: d.notice, Mask: d.maskText,
 		Sign: func(s *ledger.Signer) (int, error) { return d.Kernel.Checkpoint(s) },
 		Disk: func(ctx context.Context) (witness.Disk, error) {
-			return sqlite.Open(ctx, sqlite.Options{Path: d.Paths.DB, ReadOnly: true})
+			return sqlite.Open(ctx, sqlite.Options{Path: d.Paths.DB, ReadOnly: true, Tables: feature.Tables()})
 		},
 		Changed: func(holds bool, why string) { d.condition("", "", watch.VerificationFailed, holds, why) },
 	})
@@ -291,7 +292,7 @@ func (d *Daemon) kernelConfig(seal *sealer, markKey []byte) kernel.Config {
 		Store: d.store, Latch: d.latch, Verifier: d.verifies, Redact: d.engine, Sealer: seal,
 		Policy: d.own(d.loaded), Operator: d.operators, Runtime: d.Runtime(), Disabled: d.disabled(),
 		Notify: d.notice, Refused: d.keepRefused, Observer: observers{d.metrics, d.watching}, Versions: d.snapshots,
-		Log: d.log, Tracer: d.tele.Tracer(), MarkKey: markKey,
+		Log: d.log, Tracer: d.tele.Tracer(), MarkKey: markKey, Features: feature.All(),
 	}
 }
 

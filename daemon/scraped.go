@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/frontend/egress"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/counters"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/observe/metrics"
 	"github.com/holdfast-dev/holdfast/internal/policy/health"
@@ -52,7 +52,7 @@ func (s *egressSite) figures() *metrics.Egress {
 	for of, count := range n.Requests {
 		out.Requests = append(out.Requests, metrics.EgressRequests{Domain: of.Domain, Kind: of.Kind, N: count})
 	}
-	bounds := egress.Bounds()
+	bounds := counters.Bounds()
 	for i := range n.Stages {
 		h := &n.Stages[i]
 		under, sum := make(map[float64]uint64, len(bounds)), uint64(0)
@@ -61,7 +61,7 @@ func (s *egressSite) figures() *metrics.Egress {
 			under[bound.Seconds()] = sum
 		}
 		out.Stages = append(out.Stages, metrics.EgressStage{
-			Name: egress.Stage(i).String(), Count: uint64(h.Count), Seconds: h.Sum.Seconds(), Under: under,
+			Name: counters.Stage(i).String(), Count: uint64(h.Count), Seconds: h.Sum.Seconds(), Under: under,
 		})
 	}
 	return out

@@ -34,6 +34,28 @@ type Facts struct {
 	// began those on the request stand in the begin, those on the output in the
 	// entry.
 	Fetched []Fetched
+	// Features are what features decided by, key features.
+	Features []FeatureFacts
+}
+
+// FeatureFacts is what one feature decided a crossing by.
+type FeatureFacts struct {
+	Name string
+	// Text is redacted JSON, at most MaxFeatureText bytes.
+	Text string
+}
+
+// Bounds of Features in one record: how many, and the bytes of one Text.
+const (
+	MaxFeatures    = 16
+	MaxFeatureText = maxShort
+)
+
+func (f *FeatureFacts) values(c *codec) {
+	const key = "features"
+	c.short(key, &f.Name)
+	c.lit(",")
+	c.short(key, &f.Text)
 }
 
 // Bounds of the facts in one record: how many, and the bytes of one Text.
@@ -78,12 +100,16 @@ func (f *Facts) fields(c *codec) {
 	c.optText("governs", &f.Governs)
 	c.optTexts("k8_predicates", &f.Predicates)
 	flatList(c, "fetched", &f.Fetched, func(c *codec, v *Fetched) { v.values(c) })
+	flatList(c, "features", &f.Features, func(c *codec, v *FeatureFacts) { v.values(c) })
 }
 
 func (f *Facts) check(c *codec) {
 	c.hash("k5_scope", f.Scope)
 	if len(f.Fetched) > MaxFetched {
 		c.failf("fetched", "more than %d facts", MaxFetched)
+	}
+	if len(f.Features) > MaxFeatures {
+		c.failf("features", "more than %d features", MaxFeatures)
 	}
 }
 

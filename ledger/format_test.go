@@ -61,7 +61,9 @@ func fullEntry() *Entry {
 }
 
 func fullFacts() Facts {
-	return Facts{Clock: testTime.Add(-time.Hour), TokenID: "t-1", TokenExpires: testTime.Add(time.Hour), Level: "medium", Scope: testHash, Until: testTime.Add(2 * time.Hour),
+	return Facts{Features: []FeatureFacts{{"intents", `{"state":"active"}`}, {}}, Clock: testTime.Add(-time.Hour),
+		TokenID: "t-1", TokenExpires: testTime.Add(time.Hour), Level: "medium", Scope: testHash,
+		Until:     testTime.Add(2 * time.Hour),
 		Threshold: ptr(0.5), Governs: testHash, Predicates: []string{"output_schema_conformance"},
 		Fetched: []Fetched{{Name: "peers", Seal: strings.Repeat("a", 32), Text: `["a",4000001000000]`}, {Name: "busy", Why: "it took longer than 2s"}}}
 }

@@ -117,7 +117,8 @@ func Exempt() []string {
 		"exit_code", "redaction_rules_applied", "contains_pii_before_redaction", "duration_us",
 		"state", "outcome", "error_kind", "gate", "traceparent", "replay_of", "review", "reviewer_id",
 		"draws", "k3_all", "rates", "past", "unstarted",
-		"clock", "token_id", "token_expires", "trust_level", "k5_scope", "k5_until", "k7_threshold", "governs", "k8_predicates", "fetched", "k8_rules", "k8_rules_more",
+		"clock", "token_id", "token_expires", "trust_level", "k5_scope", "k5_until", "k7_threshold", "governs",
+		"k8_predicates", "fetched", "features", "k8_rules", "k8_rules_more",
 		"model", "subagent", "owner",
 		"event", "who", "subject", "data.statement", "data.signature",
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/holdfast-dev/holdfast/bench/internal/measure"
 	"github.com/holdfast-dev/holdfast/bench/internal/measured"
 	"github.com/holdfast-dev/holdfast/bench/internal/programs"
-	"github.com/holdfast-dev/holdfast/internal/frontend/egress"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/authority"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 )
 
@@ -145,7 +145,7 @@ egress:
 	if len(w.doors) != egressDoors {
 		return fmt.Errorf("the daemon listens %d times, not %d", len(w.doors), egressDoors)
 	}
-	w.ca, err = os.ReadFile(filepath.Join(w.daemon.State, egress.AuthorityFiles()[1]))
+	w.ca, err = os.ReadFile(filepath.Join(w.daemon.State, authority.Files()[1]))
 	return err
 }
 

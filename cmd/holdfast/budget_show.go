@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/feature/survey"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/observe/story"
@@ -38,7 +39,7 @@ func budgetShow(a *app, args []string) error {
 	if err != nil {
 		return err
 	}
-	ask := kernel.StandingAsk{Tenant: a.tenant}
+	ask := survey.Ask{Tenant: a.tenant}
 	if len(rest) == 1 {
 		ask.Agent = rest[0]
 	}
@@ -58,7 +59,7 @@ func budgetShow(a *app, args []string) error {
 }
 
 // budgets asks the owner, or looks by itself where there is none.
-func (a *app) budgets(ask kernel.StandingAsk) (*kernel.Standings, error) {
+func (a *app) budgets(ask survey.Ask) (*survey.Standings, error) {
 	p, err := a.paths()
 	if err != nil {
 		return nil, err
@@ -74,20 +75,22 @@ func (a *app) budgets(ask kernel.StandingAsk) (*kernel.Standings, error) {
 }
 
 // lookBudgets reads them from the state, by the configuration as it is now.
-func (a *app) lookBudgets(ask kernel.StandingAsk) (out *kernel.Standings, err error) {
+func (a *app) lookBudgets(ask survey.Ask) (out *survey.Standings, err error) {
 	_, l, err := a.loads()
 	if err != nil {
 		return nil, err
 	}
 	err = a.read(func(_ daemon.Paths, st kernel.Store) error {
-		s, err := daemon.LookBudgets(a.ctx, st, l.Policy, ask)
-		out = &s
-		return err
+		return st.View(a.ctx, func(tx kernel.Tx) error {
+			s, err := survey.Read(tx, l.Policy, ask, time.Now())
+			out = &s
+			return err
+		})
 	})
 	return out, err
 }
 
-func (a *app) sayBudgets(s *kernel.Standings, now time.Time) {
+func (a *app) sayBudgets(s *survey.Standings, now time.Time) {
 	l := a.look()
 	var rows [][]string
 	for i := range s.Rows {
@@ -115,7 +118,7 @@ func (a *app) sayBudgets(s *kernel.Standings, now time.Time) {
 const barWidth = 20
 
 // bar draws how much is used, reserved and left; what is unknown is neither.
-func (l look) bar(r *kernel.Standing) string {
+func (l look) bar(r *survey.Standing) string {
 	signs := [3]string{"#", "=", "."}
 	if l.utf8 {
 		signs = [3]string{"█", "▒", "░"}
@@ -157,7 +160,7 @@ func amountOf(r holdfast.Resource, n int64) string {
 }
 
 // amounts says what is used, reserved and left, as far as it is known.
-func amounts(r *kernel.Standing) string {
+func amounts(r *survey.Standing) string {
 	if r.Left == nil {
 		return "unknown: " + r.Unknown
 	}
@@ -175,7 +178,7 @@ func amounts(r *kernel.Standing) string {
 	return used + left
 }
 
-func ending(r *kernel.Standing, now time.Time) string {
+func ending(r *survey.Standing, now time.Time) string {
 	if r.Ends.IsZero() {
 		return "does not reset"
 	}
@@ -199,9 +202,9 @@ func exceeding(x budget.Exceed) string {
 // it. What the status says of a state that is not there, or of a configuration that
 // does not load, is not said twice.
 func (a *app) tightest(s *api.Status, up bool) {
-	ask, look := kernel.StandingAsk{Live: true}, a.lookBudgets
+	ask, look := survey.Ask{Live: true}, a.lookBudgets
 	if up {
-		look = func(ask kernel.StandingAsk) (*kernel.Standings, error) { return a.client.Budgets(a.ctx, ask) }
+		look = func(ask survey.Ask) (*survey.Standings, error) { return a.client.Budgets(a.ctx, ask) }
 	}
 	out, err := look(ask)
 	switch {
@@ -213,7 +216,7 @@ func (a *app) tightest(s *api.Status, up bool) {
 }
 
 // tightestLine says it in one line.
-func tightestLine(r *kernel.Standing, now time.Time) string {
+func tightestLine(r *survey.Standing, now time.Time) string {
 	of := ""
 	if r.Tenant != holdfast.Local {
 		of = " of tenant " + r.Tenant

@@ -24,13 +24,13 @@ func (a *app) seeLedger(daemon.Paths) finding {
 			return err
 		}
 		for _, t := range trees {
-			from := max(0, t.head.Size-256)
+			from := max(0, t.Head.Size-256)
 			if err := a.view(s, func(tx kernel.Tx) error {
-				return tx.Leaves(t.head.Tenant, from, t.head.Size, recordHash)
+				return tx.Leaves(t.Head.Tenant, from, t.Head.Size, recordHash)
 			}); err != nil {
-				return fmt.Errorf("tenant %s: %w", t.head.Tenant, err)
+				return fmt.Errorf("tenant %s: %w", t.Head.Tenant, err)
 			}
-			n += t.head.Size
+			n += t.Head.Size
 		}
 		return nil
 	})

@@ -126,10 +126,10 @@ func (a *app) seeClock(daemon.Paths) finding {
 		}
 		return a.view(s, func(tx kernel.Tx) error {
 			for _, t := range trees {
-				if t.head.Size == 0 {
+				if t.Head.Size == 0 {
 					continue
 				}
-				l, err := tx.Leaf(t.head.Tenant, t.head.Size-1)
+				l, err := tx.Leaf(t.Head.Tenant, t.Head.Size-1)
 				if err != nil {
 					return err
 				}

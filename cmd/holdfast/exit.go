@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/errorcode"
 )
 
 // The exit codes (D36).
@@ -36,7 +37,7 @@ func fail(hint, format string, args ...any) error {
 	return &holdfast.Error{Kind: holdfast.KindInternal, Why: fmt.Sprintf(format, args...), Hint: hint}
 }
 
-// exitCode is the one table from an error to an exit code.
+// exitCode returns the exit code of an error.
 func exitCode(err error) int {
 	var s status
 	switch {
@@ -47,22 +48,14 @@ func exitCode(err error) int {
 	case errors.Is(err, errUsage):
 		return exitUsage
 	}
-	switch holdfast.KindOf(err) {
-	case holdfast.KindHalted:
-		return exitHalted
-	case holdfast.KindHeld:
-		return exitHeld
-	case holdfast.KindPermission, holdfast.KindSelfApproval, holdfast.KindProhibited, holdfast.KindPaused, holdfast.KindGoalsPaused, holdfast.KindChainEnded, holdfast.KindTenantBlocked:
-		return exitRefused
-	}
-	return exitError
+	return errorcode.Lookup(holdfast.KindOf(err)).Exit
 }
 
-// verdictCode is the same table for what the gates said.
+// verdictCode returns the exit code of what the gates said: a denial of any kind but a halt is refused.
 func verdictCode(v holdfast.Verdict, kind holdfast.Kind) int {
 	switch {
 	case kind == holdfast.KindHalted:
-		return exitHalted
+		return errorcode.Lookup(kind).Exit
 	case v == holdfast.Allow && kind == "":
 		return exitYes
 	case v == holdfast.Allow:

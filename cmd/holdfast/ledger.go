@@ -1,14 +1,13 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/holdfast-dev/holdfast/daemon"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/observe/story"
+	"github.com/holdfast-dev/holdfast/internal/observe/trees"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -47,21 +46,21 @@ func checkpoint(a *app, args []string) error {
 	}
 	a.say("%s signed", story.Count(signed, "tree was", "trees were"))
 	return a.read(func(_ daemon.Paths, s kernel.Store) error {
-		trees, err := a.trees(s)
+		all, err := a.trees(s)
 		if err != nil {
 			return err
 		}
-		for i, t := range trees {
-			if t.signed == nil {
+		for i, t := range all {
+			if t.Signed == nil {
 				continue
 			}
 			if a.json {
-				err = a.printJSON(map[string]any{"tenant_id": t.head.Tenant, "leaves": t.signed.Size, "root": t.signed.Root.String(), "at": t.signed.At, "note": string(t.signed.Note)})
+				err = a.printJSON(map[string]any{"tenant_id": t.Head.Tenant, "leaves": t.Signed.Size, "root": t.Signed.Root.String(), "at": t.Signed.At, "note": string(t.Signed.Note)})
 			} else {
 				if i > 0 {
 					fmt.Fprintln(a.out)
 				}
-				_, err = a.out.Write(t.signed.Note)
+				_, err = a.out.Write(t.Signed.Note)
 			}
 			if err != nil {
 				return err
@@ -99,54 +98,14 @@ func ledgerKey(a *app, args []string) error {
 	return err
 }
 
-// tree is one tenant's tree at one moment.
-type tree struct {
-	head   ledger.Head
-	signed *ledger.SignedCheckpoint
-}
-
 // trees reads every tree's head and newest checkpoint in one transaction, in
 // the order of an export.
-func (a *app) trees(s kernel.Store) (out []tree, err error) {
+func (a *app) trees(s kernel.Store) (out []trees.Tree, err error) {
 	err = a.view(s, func(tx kernel.Tx) error {
-		out, err = treesOf(tx)
+		out, err = trees.ReadTrees(tx)
 		return err
 	})
 	return out, err
-}
-
-func treesOf(tx kernel.Tx) (out []tree, err error) {
-	heads, err := tx.Heads()
-	if err != nil {
-		return nil, err
-	}
-	for _, h := range heads {
-		t := tree{head: h}
-		c, err := tx.Checkpoint(h.Tenant)
-		if err != nil && !errors.Is(err, kernel.ErrNotFound) {
-			return nil, err
-		}
-		if err == nil {
-			t.signed = &c
-		}
-		out = append(out, t)
-	}
-	slices.SortFunc(out, func(a, b tree) int { return ledger.CompareTenants(a.head.Tenant, b.head.Tenant) })
-	return out, nil
-}
-
-// treeOf is one of them.
-func treeOf(tx kernel.Tx, tenant string) (tree, error) {
-	all, err := treesOf(tx)
-	for _, t := range all {
-		if t.head.Tenant == tenant {
-			return t, nil
-		}
-	}
-	if err == nil {
-		err = &ledger.Fault{Tenant: tenant, Seq: -1, Why: "the head was there and is gone"}
-	}
-	return tree{}, err
 }
 
 // chunk is how many leaves one transaction reads, so that it stays short.

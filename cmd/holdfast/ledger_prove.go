@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/daemon"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/observe/story"
+	"github.com/holdfast-dev/holdfast/internal/observe/trees"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -256,38 +257,13 @@ func ledgerExport(a *app, args []string) error {
 			defer func() { err = errors.Join(err, f.Sync(), f.Close()) }()
 			w = f
 		}
-		// One transaction for all of it: a part that is erased meanwhile, and
-		// the event that says so beyond the end, must not come apart.
-		return s.View(a.ctx, func(tx kernel.Tx) error { return a.export(tx, ledger.NewExporter(w, key)) })
-	})
-}
-
-func (a *app) export(tx kernel.Tx, e *ledger.Exporter) error {
-	trees, err := treesOf(tx)
-	if err != nil {
-		return err
-	}
-	total := int64(0)
-	for _, t := range trees {
-		var cps []ledger.SignedCheckpoint
-		if t.signed != nil {
-			cps = append(cps, *t.signed)
-		}
-		if err := e.Tenant(t.head, cps, func(fn func(ledger.Stored) error) error {
-			return tx.Leaves(t.head.Tenant, 0, t.head.Size, func(l ledger.Stored) error {
-				if err := a.ctx.Err(); err != nil {
-					return err
-				}
-				return fn(l)
-			})
-		}); err != nil {
+		return s.View(a.ctx, func(tx kernel.Tx) error {
+			all, err := trees.WriteExport(a.ctx, tx, ledger.NewExporter(w, key))
+			if err == nil {
+				a.say("exported %s of %s", story.Count(trees.CountLeaves(all), "leaf", "leaves"),
+					story.Count(len(all), "tenant", "tenants"))
+			}
 			return err
-		}
-		total += t.head.Size
-	}
-	if err := e.Close(); err != nil {
-		return err
-	}
-	a.say("exported %s of %s", story.Count(total, "leaf", "leaves"), story.Count(len(trees), "tenant", "tenants"))
-	return nil
+		})
+	})
 }

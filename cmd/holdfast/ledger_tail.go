@@ -89,10 +89,10 @@ func (a *app) size(s kernel.Store) (int64, error) {
 	}
 	var known []string
 	for _, t := range trees {
-		if t.head.Tenant == a.tenant {
-			return t.head.Size, nil
+		if t.Head.Tenant == a.tenant {
+			return t.Head.Size, nil
 		}
-		known = append(known, clean(t.head.Tenant))
+		known = append(known, clean(t.Head.Tenant))
 	}
 	if a.tenant == holdfast.Local {
 		return 0, nil // nothing has been done yet

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/feature/spend"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
-	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -53,7 +53,8 @@ func TestTailOfAnAgent(t *testing.T) {
 
 // The status says what an agent has spent with those within it, before what each has.
 func TestSpendLinesOfATree(t *testing.T) {
-	rows := []kernel.Spend{{Tenant: "local", Agent: "b/x", Owner: "b", Model: "m", Calls: 2, Micro: 70_000}, {Tenant: "local", Agent: "a", Model: "m", Calls: 1, Micro: 50_000},
+	rows := []spend.Sum{{Tenant: "local", Agent: "b/x", Owner: "b", Model: "m", Calls: 2, Micro: 70_000},
+		{Tenant: "local", Agent: "a", Model: "m", Calls: 1, Micro: 50_000},
 		{Tenant: "local", Agent: "b", Model: "m", Calls: 1, Micro: 10_000}, {Tenant: "acme", Agent: "b", Model: "m", Calls: 1, Micro: 10_000}}
 	got := spendLines(&api.Spend{Today: rows, ThisMonth: rows})
 	if len(got) != 6 || got[1] != "b and those within it: $0.08, 3 calls" || got[2] != "b/x on m: $0.07, 2 calls" {

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/daemon"
 	"github.com/holdfast-dev/holdfast/internal/cli/progress"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/observe/trees"
 	"github.com/holdfast-dev/holdfast/internal/observe/witness"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -29,15 +30,15 @@ func (o *verifying) store() error {
 		if err != nil {
 			return tampered(err)
 		}
-		trees, err := a.trees(s)
+		all, err := a.trees(s)
 		if err != nil {
 			return tampered(err)
 		}
 		start := time.Now()
-		v := storeCheck{a: a, s: s, p: a.newCounter(countLeaves(trees))}
+		v := storeCheck{a: a, s: s, p: a.newCounter(trees.CountLeaves(all))}
 		v.StoreVerifier = ledger.StoreVerifier{Key: key, Known: here}
 		defer v.p.Clear()
-		for _, t := range trees {
+		for _, t := range all {
 			if err := v.tree(t); err != nil {
 				v.p.Clear()
 				a.sayFaults(faults)
@@ -104,10 +105,10 @@ type storeCheck struct {
 // tree verifies one. It reads in short transactions, between which the daemon
 // may erase parts and record that beyond the end that is known here: what fails
 // is asked again in one transaction, which shows one moment.
-func (v *storeCheck) tree(t tree) error {
-	stored := ledger.StoredTree{Head: t.head, Newest: t.signed, Size: t.head.Size}
+func (v *storeCheck) tree(t trees.Tree) error {
+	stored := ledger.StoredTree{Head: t.Head, Newest: t.Signed, Size: t.Head.Size}
 	stored.Leaves = v.counted(func(fn func(ledger.Stored) error) error {
-		return v.a.leaves(v.s, t.head.Tenant, 0, t.head.Size, fn)
+		return v.a.leaves(v.s, t.Head.Tenant, 0, t.Head.Size, fn)
 	})
 	err := v.Tree(stored)
 	var f *ledger.Fault
@@ -115,25 +116,18 @@ func (v *storeCheck) tree(t tree) error {
 		return err
 	}
 	return v.s.View(v.a.ctx, func(tx kernel.Tx) error {
-		now, err := treeOf(tx, t.head.Tenant)
+		now, err := trees.ReadTree(tx, t.Head.Tenant)
 		if err != nil {
 			return err
 		}
 		// The checkpoint stays the one that is as old as the log that was
 		// read.
-		stored.Head = now.head
+		stored.Head = now.Head
 		stored.Leaves = v.counted(func(fn func(ledger.Stored) error) error {
-			return tx.Leaves(now.head.Tenant, 0, now.head.Size, fn)
+			return tx.Leaves(now.Head.Tenant, 0, now.Head.Size, fn)
 		})
 		return v.Tree(stored)
 	})
-}
-
-func countLeaves(trees []tree) (n int64) {
-	for _, t := range trees {
-		n += t.head.Size
-	}
-	return n
 }
 
 // counted shows how far it is.

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/daemon"
 	"github.com/holdfast-dev/holdfast/internal/config"
+	"github.com/holdfast-dev/holdfast/internal/feature"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
@@ -168,7 +169,7 @@ func (a *app) read(do func(p daemon.Paths, s kernel.Store) error) (err error) {
 		return &holdfast.Error{Kind: holdfast.KindNotFound, Why: "there is no ledger in " + p.Dir + " yet",
 			Hint: "`holdfast up` or any command that acts makes it, or name another --state", Err: errNoState}
 	}
-	s, err := sqlite.Open(a.ctx, sqlite.Options{Path: p.DB, ReadOnly: true})
+	s, err := sqlite.Open(a.ctx, sqlite.Options{Path: p.DB, ReadOnly: true, Tables: feature.Tables()})
 	if err != nil {
 		return &holdfast.Error{Kind: holdfast.KindInternal, Why: fmt.Sprintf("the state cannot be read: %v", err), Err: err,
 			Hint: "keep the files as they are; a backup can stand in another --state"}

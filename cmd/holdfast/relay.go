@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"runtime"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/daemon"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
+	"github.com/holdfast-dev/holdfast/internal/leaf/errorcode"
 )
 
 // relay copies standard input to the connection and the connection to
@@ -69,7 +71,8 @@ func (a *app) answerLeft(ids []json.RawMessage, within bool) error {
 	for _, id := range ids {
 		b.WriteString(`{"jsonrpc":"2.0","id":`)
 		b.Write(id)
-		b.WriteString(`,"error":{"code":-32000,"message":"holdfast ended; whether the call took effect is recorded as unknown"}}` + "\n")
+		fmt.Fprintf(&b, `,"error":{"code":%d,"message":"holdfast ended; whether the call took effect is recorded as unknown"}}`+"\n",
+			errorcode.Refused)
 	}
 	_, err := a.out.Write(b.Bytes())
 	return err

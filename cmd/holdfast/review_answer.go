@@ -144,7 +144,7 @@ func (a *app) sayStopped(c *api.Client, done *review.Review) error {
 
 // statement is what the person says of the review.
 func (w *answering) statement(r *review.Review) (operator.Statement, error) {
-	s := operator.Statement{Act: w.act, Subject: r.ID, Tenant: r.Tenant, Exact: r.Exact, PreviewHash: r.PreviewHash, Policy: r.Policy, Nonce: r.Nonce}
+	s := r.NewStatement(w.act)
 	if w.act == operator.Approve && r.InPart() {
 		if !w.inPart {
 			return s, &holdfast.Error{Kind: holdfast.KindPermission, Why: notWhole(r),

@@ -115,8 +115,9 @@ func (a *app) said(in io.Reader, out io.Writer, what string) error {
 
 // remember makes the rule of the review that was just approved.
 func (a *app) remember(c *api.Client, sign signing, m *remembering, r *review.Review, rule string) (*review.Remembered, error) {
-	signed, err := sign(operator.Statement{Act: operator.Remember, Subject: r.ID, Tenant: r.Tenant, Exact: r.Exact, PreviewHash: r.PreviewHash,
-		Policy: r.Policy, Nonce: r.Nonce, Value: rule, Until: time.Now().Add(time.Duration(m.length)).UTC()})
+	s := r.NewStatement(operator.Remember)
+	s.Value, s.Until = rule, time.Now().Add(time.Duration(m.length)).UTC()
+	signed, err := sign(s)
 	if err != nil {
 		return nil, err
 	}

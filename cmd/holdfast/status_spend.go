@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/feature/spend"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
-	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/observe/story"
 )
 
@@ -17,14 +17,14 @@ func spendLines(s *api.Spend) []string {
 	if s == nil {
 		return nil
 	}
-	sum := func(list []kernel.Spend) (micro int64) {
+	sum := func(list []spend.Sum) (micro int64) {
 		for i := range list {
 			micro += list[i].Micro
 		}
 		return micro
 	}
 	out := []string{fmt.Sprintf("on models: %s today, %s this month", story.Dollars(sum(s.Today)), story.Dollars(sum(s.ThisMonth)))}
-	trees := kernel.SpentByTrees(s.Today)
+	trees := spend.ByTrees(s.Today)
 	for i := range trees[:min(len(trees), maxSpent)] {
 		x := &trees[i]
 		out = append(out, fmt.Sprintf("%s and those within it: %s, %s", clean(x.Agent), story.Dollars(x.Micro), story.Count(int(x.Calls), "call", "calls")))

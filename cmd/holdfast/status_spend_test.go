@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/feature/spend"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
-	"github.com/holdfast-dev/holdfast/internal/kernel"
 )
 
 // What does not fit the lines of a status is counted and summed; whose it is stands
@@ -14,7 +14,8 @@ import (
 func TestSpendLines(t *testing.T) {
 	s := &api.Spend{}
 	for i := range 8 {
-		s.Today = append(s.Today, kernel.Spend{Tenant: []string{"local", "acme"}[i%2], Agent: fmt.Sprint("a", i), Model: "m", Calls: 1, Micro: int64(8-i) * 10_000})
+		s.Today = append(s.Today, spend.Sum{Tenant: []string{"local", "acme"}[i%2], Agent: fmt.Sprint("a", i),
+			Model: "m", Calls: 1, Micro: int64(8-i) * 10_000})
 	}
 	s.ThisMonth = s.Today
 	want := []string{"on models: $0.36 today, $0.36 this month", "a0 on m: $0.08, 1 call", "a1 of acme on m: $0.07, 1 call", "a2 on m: $0.06, 1 call",

@@ -38,6 +38,13 @@ key, without which nobody can approve or resume.
 }
 
 func up(a *app, args []string) error {
+	starter := takeStarter()
+	err := a.runDaemon(args)
+	tellStarter(starter, err)
+	return err
+}
+
+func (a *app) runDaemon(args []string) error {
 	fs := a.flags("up")
 	linger := fs.Bool("linger", false, "")
 	notify := fs.String("notify", "", "")

@@ -3,7 +3,6 @@ package kernel
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -17,9 +16,6 @@ import (
 // sightLimit bounds what is kept of each text that a tool says of itself, in
 // bytes; of a longer one only its hash is kept.
 const sightLimit = 4 << 10
-
-func sightName(boundary string) string { return "sight/" + boundary }
-func nowName(boundary string) string   { return "sight-now/" + boundary }
 
 // sighting is what a tool says of itself, redacted, so that a person can see
 // what has changed.
@@ -85,17 +81,18 @@ func (k *Kernel) changeOf(tx Tx, boundary string) (review.Change, error) {
 		return out, &holdfast.Error{Kind: holdfast.KindNotFound, Rule: "tool/not_changed", Why: fmt.Sprintf("no changed tool is known as %q", excerpt.Of(boundary, 128)),
 			Hint: "`holdfast ledger tail --events` shows which tools changed"}
 	}
-	out.First.Pin, out.Now.Pin = bare(p.first), bare(p.told)
+	out.First.Pin, out.Now.Pin = bare(p.First), bare(p.Told)
 	out.Shows, _ = k.seen.pinOf(boundary)
 	for _, s := range []struct {
-		name string
+		seen string
 		to   *review.Sighting
-	}{{sightName(boundary), &out.First}, {nowName(boundary), &out.Now}} {
-		var was review.Sighting
-		if err := metaJSON(tx, s.name, &was); err == nil && was.Pin == s.to.Pin {
-			*s.to = was
-		} else if err != nil && !errors.Is(err, ErrNotFound) {
+	}{{firstSight, &out.First}, {changedSight, &out.Now}} {
+		was, _, err := toolSights.Find(tx, sightKey{boundary, s.seen})
+		if err != nil {
 			return out, err
+		}
+		if was.Pin == s.to.Pin {
+			*s.to = was
 		}
 	}
 	out.What = out.Differs()
@@ -112,7 +109,7 @@ func (k *Kernel) Accept(signed operator.Signed) (review.Change, error) {
 	defer k.seen.turn.Unlock()
 	var change review.Change
 	var took string
-	s, err := k.personal(signed, operator.Accept, func(tx Tx, s operator.Statement, _ operator.Public) error {
+	s, err := k.runSigned(signed, operator.Accept, func(tx *scope, s operator.Statement, _ operator.Public) error {
 		var err error
 		if change, err = k.changeOf(tx, s.Subject); err != nil {
 			return err
@@ -148,16 +145,14 @@ func settle(tx Tx, boundary string, taken review.Sighting) error {
 	if err != nil {
 		return err
 	}
-	pin := p.told
-	if bare(p.first) == taken.Pin {
-		pin = p.first
+	pin := p.Told
+	if bare(p.First) == taken.Pin {
+		pin = p.First
 	}
-	for _, name := range []string{pinName(boundary), toldName(boundary)} {
-		if err := tx.PutMeta(name, []byte(pin)); err != nil {
-			return err
-		}
+	if err := putPinned(tx, boundary, pinned{pin, pin}); err != nil {
+		return err
 	}
-	return putMetaJSON(tx, sightName(boundary), taken)
+	return putSight(tx, sightKey{boundary, firstSight}, taken)
 }
 
 // pinOf is the pin that the boundary was last seen with by this process.

@@ -95,18 +95,24 @@ func (k *Kernel) reword(who, why string) (string, string) {
 	return a, b
 }
 
-// haltedMeta says whether the ledger believes that everything is halted.
-const haltedMeta = "halted"
+// setHalted writes down whether everything is halted.
+func setHalted(tx Tx, halted bool) error {
+	_, version, err := haltStates.Find(tx, everything)
+	if err != nil {
+		return err
+	}
+	return haltStates.Put(tx, everything, haltState{halted}, version)
+}
 
 // recordHalt writes the event; where it is not said anew, only once a halt.
 func (k *Kernel) recordHalt(who, why string, cut int, anew bool) error {
 	ctx, cancel := edge()
 	defer cancel()
 	return walError(k.store.Update(ctx, func(tx Tx) error {
-		if v, err := tx.Meta(haltedMeta); err == nil && string(v) == "yes" && !anew {
+		if was, _, err := haltStates.Find(tx, everything); err == nil && was.Halted && !anew {
 			return nil
 		}
-		if err := tx.PutMeta(haltedMeta, []byte("yes")); err != nil {
+		if err := setHalted(tx, true); err != nil {
 			return err
 		}
 		return k.event(tx, Event{Tenant: holdfast.Local, Name: "halted", Who: who, Subject: "everything",
@@ -127,15 +133,12 @@ func (k *Kernel) Lifted() error {
 	defer cancel()
 	found := false
 	err := k.store.Update(ctx, func(tx Tx) error {
-		v, err := tx.Meta(haltedMeta)
-		if errors.Is(err, ErrNotFound) || (err == nil && string(v) != "yes") {
-			return nil
-		}
-		if err != nil {
+		was, _, err := haltStates.Find(tx, everything)
+		if err != nil || !was.Halted {
 			return err
 		}
 		found = true
-		if err := tx.PutMeta(haltedMeta, []byte("no")); err != nil {
+		if err := setHalted(tx, false); err != nil {
 			return err
 		}
 		return k.event(tx, Event{Tenant: holdfast.Local, Name: "halt_latch_removed", Who: "unknown", Subject: "everything",
@@ -156,11 +159,11 @@ func (k *Kernel) Resume(signed operator.Signed) error {
 	k.halts.Lock()
 	defer k.halts.Unlock()
 	found, _ := k.latch.Read()
-	s, err := k.personal(signed, operator.Resume, func(tx Tx, s operator.Statement, _ operator.Public) error {
+	s, err := k.runSigned(signed, operator.Resume, func(tx *scope, s operator.Statement, _ operator.Public) error {
 		if !s.At.After(k.haltedAt(found)) {
 			return &holdfast.Error{Kind: holdfast.KindConflict, Why: "the statement was made before the halt in force", Hint: "say it again"}
 		}
-		if err := tx.PutMeta(haltedMeta, []byte("no")); err != nil {
+		if err := setHalted(tx, false); err != nil {
 			return err
 		}
 		return k.event(tx, Event{Tenant: holdfast.Local, Name: "resumed", Who: s.Reviewer, Subject: "everything", Data: said(s, signed)})
@@ -204,8 +207,9 @@ func (k *Kernel) haltedAt(s latch.State) time.Time {
 	return at
 }
 
-// personal carries out one act that needs a person, once, in one transaction.
-func (k *Kernel) personal(signed operator.Signed, act string, do func(Tx, operator.Statement, operator.Public) error) (operator.Statement, error) {
+// runSigned carries out one act that needs a person, once, in one transaction.
+func (k *Kernel) runSigned(signed operator.Signed, act string, do func(*scope, operator.Statement,
+	operator.Public) error) (operator.Statement, error) {
 	s, key, err := k.verifyPerson(signed)
 	if err != nil {
 		return s, err
@@ -215,7 +219,7 @@ func (k *Kernel) personal(signed operator.Signed, act string, do func(Tx, operat
 	}
 	ctx, cancel := edge()
 	defer cancel()
-	err = walError(k.store.Update(ctx, func(tx Tx) error {
+	err = walError(k.runInScope(ctx, func(tx *scope) error {
 		if err := once(tx, s); err != nil {
 			return err
 		}
@@ -304,7 +308,7 @@ func sameTenant(s operator.Statement, tenant string) error {
 // the agent's name, its Value the level, and its Tenant is compared with
 // tenant.
 func (k *Kernel) Trust(tenant string, signed operator.Signed) error {
-	_, err := k.personal(signed, operator.Trust, func(tx Tx, s operator.Statement, _ operator.Public) error {
+	_, err := k.runSigned(signed, operator.Trust, func(tx *scope, s operator.Statement, _ operator.Public) error {
 		if err := sameTenant(s, tenant); err != nil {
 			return err
 		}

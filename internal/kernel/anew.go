@@ -22,7 +22,7 @@ const maxAnew = 8
 func (c *crossing) untilSettled(judge func() error) error {
 	for n := 1; ; n++ {
 		err := judge()
-		if !errors.Is(err, errOtherPolicy) && !errors.Is(err, errOtherTree) {
+		if !errors.Is(err, errOtherPolicy) && !errors.Is(err, errOtherTree) && !errors.Is(err, errOtherRows) {
 			return err
 		}
 		if n == maxAnew {

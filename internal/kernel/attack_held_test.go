@@ -3,12 +3,15 @@ package kernel_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
+	"github.com/holdfast-dev/holdfast/internal/leaf/table"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 )
 
@@ -61,19 +64,44 @@ func TestAttackStore_word_of_another_review(t *testing.T) {
 	w.noAct(w.req("test/high", `{"evil":1}`), "the word of another review")
 }
 
-func (w *world) meta(name string) []byte {
+// tableNamed returns a table of the kernel.
+func tableNamed(name string) *table.Def {
+	all := append(kernel.Tables(), testTables()...)
+	return all[slices.IndexFunc(all, func(d *table.Def) bool { return d.Name == name })]
+}
+
+// readRow returns a row of a table of the kernel as JSON.
+func (w *world) readRow(of string, key ...any) (doc []byte, err error) {
+	err = w.store.View(context.Background(), func(tx kernel.Tx) error {
+		r, err := tx.Row(tableNamed(of), key)
+		doc = r.Doc
+		return err
+	})
+	return doc, err
+}
+
+func (w *world) mustRow(of string, key ...any) []byte {
 	w.t.Helper()
-	var b []byte
-	err := w.store.View(context.Background(), func(tx kernel.Tx) (err error) { b, err = tx.Meta(name); return err })
+	doc, err := w.readRow(of, key...)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return b
+	return doc
 }
 
-func (w *world) putMeta(name string, b []byte) {
+// putRow writes a row as a SQLite shell would.
+func (w *world) putRow(doc []byte, of string, key ...any) {
 	w.t.Helper()
-	if err := w.store.Update(context.Background(), func(tx kernel.Tx) error { return tx.PutMeta(name, b) }); err != nil {
+	err := w.store.Update(context.Background(), func(tx kernel.Tx) error {
+		r := table.Row{Key: key, Doc: doc}
+		was, err := tx.Row(tableNamed(of), key)
+		if errors.Is(err, kernel.ErrNotFound) {
+			return tx.InsertRow(tableNamed(of), r)
+		}
+		r.Version = was.Version
+		return errors.Join(err, tx.ReplaceRow(tableNamed(of), r))
+	})
+	if err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -93,7 +121,7 @@ func TestAttackStore_rule_rewritten(t *testing.T) {
 			w := newWorld(t, "")
 			m := w.remember("test/high", inWorkArgs, inWork)
 			var row map[string]json.RawMessage
-			if err := json.Unmarshal(w.meta("rule/"+m.ID), &row); err != nil {
+			if err := json.Unmarshal(w.mustRow("remembered_rule", m.ID), &row); err != nil {
 				t.Fatal(err)
 			}
 			var word operator.Signed
@@ -103,7 +131,7 @@ func TestAttackStore_rule_rewritten(t *testing.T) {
 			change(&word)
 			row["word"], _ = json.Marshal(word)
 			b, _ := json.Marshal(row)
-			w.putMeta("rule/"+m.ID, b)
+			w.putRow(b, "remembered_rule", m.ID)
 			w.noAct(w.req("test/high", `{"path":"/srv/tree/c","text":"x"}`), "a rule that somebody rewrote")
 		})
 	}

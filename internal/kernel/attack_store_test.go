@@ -63,12 +63,12 @@ func TestAttackStore_expired_approval_made_to_last(t *testing.T) {
 func TestAttackStore_forgotten_rule_brought_back(t *testing.T) {
 	w := newWorld(t, "")
 	m := w.remember("test/high", inWorkArgs, inWork)
-	before := w.meta("rule/" + m.ID)
+	before := w.mustRow("remembered_rule", m.ID)
 	if _, err := w.k.Forget(w.sign(operator.Statement{Act: operator.Forget, Subject: m.ID})); err != nil {
 		t.Fatal(err)
 	}
 	w.held(w.req("test/high", `{"path":"/srv/tree/b","text":"x"}`))
-	w.putMeta("rule/"+m.ID, before)
+	w.putRow(before, "remembered_rule", m.ID)
 	w.noAct(w.req("test/high", `{"path":"/srv/tree/c","text":"x"}`), "a rule that was forgotten")
 }
 

@@ -1,14 +1,12 @@
 package kernel_test
 
 import (
-	"context"
 	"fmt"
 	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/kernel"
 )
 
 // A tool shows itself changed, and then as it was, before it is called: whoever
@@ -33,8 +31,7 @@ func TestAttack_fresh_names_are_not_kept(t *testing.T) {
 		}
 		_, _ = w.k.Observe(t.Context(), cs)
 		for _, c := range cs {
-			err := w.store.View(context.Background(), func(tx kernel.Tx) error { _, err := tx.Meta("pin/" + c.Boundary); return err })
-			if err == nil {
+			if _, err := w.readRow("tool_pin", c.Boundary); err == nil {
 				kept++
 			}
 		}

@@ -162,7 +162,7 @@ func addUp(sums map[string]*sum, l *ledger.Stored) error {
 			if s == nil || u.Used == nil || s.window != u.Draw.Window {
 				continue
 			}
-			s.used = addCapped(max(s.used-u.Draw.Amount, 0), *u.Used)
+			s.used = budget.AddCapped(max(s.used-u.Draw.Amount, 0), *u.Used)
 		}
 	}
 	return nil
@@ -187,6 +187,6 @@ func take(sums map[string]*sum, d ledger.Draw) error {
 	if d.Amount < 0 {
 		return errors.New("a begin took less than nothing")
 	}
-	s.used, s.name = addCapped(s.used, d.Amount), d.Name
+	s.used, s.name = budget.AddCapped(s.used, d.Amount), d.Name
 	return nil
 }

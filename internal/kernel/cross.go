@@ -139,6 +139,7 @@ func (c *crossing) judgeOnce(ctx context.Context, req *holdfast.Request, reentra
 	}
 	j.consult = c.consult
 	judgeAll(ctx, j, false)
+	j.recordParts()
 	return c.decide(ctx)
 }
 
@@ -196,19 +197,22 @@ func (c *crossing) open(ctx context.Context) error {
 		return c.refuse(op)
 	}
 	var place ledger.Place
-	begin, err := j.beginLeaf(c.parent)
+	begin, leaf, err := j.beginLeaf(c.parent)
 	if err == nil {
-		err = k.store.Update(ctx, func(tx Tx) error {
+		err = k.runInScope(ctx, func(tx *scope) error {
 			if err := c.admit(tx); err != nil {
 				return err
 			}
-			if place, err = tx.Append(begin); err != nil {
+			if place, err = tx.Append(leaf); err != nil {
 				return err
 			}
 			if err := k.goalsJudged(tx, j, true); err != nil {
 				return err
 			}
-			return k.executed(tx, j)
+			if err := k.executed(tx, j); err != nil {
+				return err
+			}
+			return tx.runBeginHooks(j, begin)
 		})
 	}
 	if err != nil {
@@ -218,7 +222,7 @@ func (c *crossing) open(ctx context.Context) error {
 	}
 	var no *errRefused
 	switch {
-	case errors.Is(err, errOtherPolicy) || errors.Is(err, errOtherTree):
+	case errors.Is(err, errOtherPolicy) || errors.Is(err, errOtherTree) || errors.Is(err, errOtherRows):
 		return err
 	case errors.As(err, &no):
 		j.opinions = replaceOpinion(j.opinions, no.op)
@@ -241,10 +245,15 @@ func (c *crossing) open(ctx context.Context) error {
 
 // admit is what the begin's transaction asks once more, because it may have
 // changed since the gates were asked, and what it takes.
-func (c *crossing) admit(tx Tx) error {
+func (c *crossing) admit(tx *scope) error {
 	k, j := c.k, c.j
 	if k.policy.Load() != j.pol {
 		return errOtherPolicy
+	}
+	if j.feats != nil {
+		if err := j.feats.noted.checkUnchanged(tx); err != nil {
+			return err
+		}
 	}
 	// Set before the halt's own transaction, so that no begin follows it.
 	if k.halting.Load() {
@@ -366,7 +375,9 @@ func useApproval(tx Tx, j *judgement) error {
 func (c *crossing) register() bool {
 	c.ctx, c.cut = context.WithCancelCause(c.caller)
 	j := c.j
-	c.flight = &flight{id: j.id, tenant: j.who.Tenant, agent: j.who.Agent, within: j.branch.names(), token: j.who.TokenID, boundary: j.contract.Boundary, since: j.now, cut: c.cut, leased: c.leased}
+	c.flight = &flight{id: j.id, tenant: j.who.Tenant, agent: j.who.Agent, within: j.branch.names(),
+		token: j.who.TokenID, boundary: j.contract.Boundary, intent: j.who.Intent, chain: j.who.Chain,
+		since: j.now, cut: c.cut, leased: c.leased}
 	if c.k.flights.add(c.flight) {
 		return true
 	}

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/holdfast-dev/holdfast/internal/policy/signal"
+	"maps"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -79,15 +81,11 @@ func (k *Kernel) verifyPerson(signed operator.Signed) (operator.Statement, opera
 
 // once makes a statement worthless for a second use.
 func once(tx Tx, s operator.Statement) error {
-	name := "statement/" + s.ID
-	_, err := tx.Meta(name)
-	if err == nil {
+	err := usedStatements.Insert(tx, s.ID, usedStatement{At: stamp(s.At)})
+	if errors.Is(err, ErrExists) {
 		return &holdfast.Error{Kind: holdfast.KindConflict, Rule: "statement/replayed", Why: "this statement was carried out already", Hint: "say it again"}
 	}
-	if !errors.Is(err, ErrNotFound) {
-		return err
-	}
-	return tx.PutMeta(name, []byte(stamp(s.At)))
+	return err
 }
 
 // decisions is what each act makes of a review.
@@ -122,7 +120,7 @@ func (k *Kernel) Decide(signed operator.Signed) (review.Review, error) {
 	ctx, cancel := edge()
 	defer cancel()
 	var r review.Review
-	err = k.store.Update(ctx, func(tx Tx) error {
+	err = k.runInScope(ctx, func(tx *scope) error {
 		if err := once(tx, s); err != nil {
 			return err
 		}
@@ -258,7 +256,8 @@ func sameQuestion(r *review.Review, s *operator.Statement) error {
 	return nil
 }
 
-func (k *Kernel) applyDecision(tx Tx, r *review.Review, s operator.Statement, signed operator.Signed, state review.State) error {
+func (k *Kernel) applyDecision(tx *scope, r *review.Review, s operator.Statement, signed operator.Signed,
+	state review.State) error {
 	was := r.State
 	r.State, r.Decided, r.Reviewer, r.Reason = state, k.instant(), s.Reviewer, string(k.mask(s.Reason))
 	if state == review.Deferred {
@@ -282,6 +281,13 @@ func (k *Kernel) applyDecision(tx Tx, r *review.Review, s operator.Statement, si
 	if s.Act == operator.Unpause {
 		data["by"] = "agent_unpaused"
 	}
+	more, err := tx.raiseSignal(signal.ReviewDecided{Tenant: r.Tenant, Agent: r.Agent, Crossing: r.Crossing,
+		Review: r.ID, About: r.About,
+		State: string(state), Reviewer: s.Reviewer, At: r.Decided})
+	if err != nil {
+		return err
+	}
+	maps.Copy(data, more)
 	if err := k.event(tx, Event{Tenant: r.Tenant, Crossing: r.Crossing, Name: "review_decided", Who: s.Reviewer, Subject: r.ID, Data: data}); err != nil {
 		return err
 	}

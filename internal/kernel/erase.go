@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"github.com/holdfast-dev/holdfast/internal/policy/signal"
+	"maps"
 	"strings"
 	"time"
 
@@ -109,7 +111,7 @@ func (e *erasing) chosen(s *ledger.Stored) bool {
 func (e *erasing) crossing(id string) error {
 	ctx, cancel := edge()
 	defer cancel()
-	return walError(e.k.store.Update(ctx, func(tx Tx) error {
+	return walError(e.k.runInScope(ctx, func(tx *scope) error {
 		leaves, err := e.leavesOf(tx, id)
 		if err != nil {
 			return err
@@ -191,7 +193,7 @@ func (e *erasing) waiting(tx Tx) error {
 }
 
 // erase erases the parts of leaves that stand together, and records it.
-func (e *erasing) erase(tx Tx, there []ledger.Stored) error {
+func (e *erasing) erase(tx *scope, there []ledger.Stored) error {
 	if !e.done {
 		if err := once(tx, e.s); err != nil {
 			return err
@@ -224,6 +226,11 @@ func (e *erasing) erase(tx Tx, there []ledger.Stored) error {
 	}
 	data := said(e.s, e.signed)
 	data["from"], data["to"], data["parts"], data["part"], data["part_hash"] = from, to, len(there), e.s.Value, hash
+	more, err := tx.raiseSignal(signal.PartsErased{Tenant: e.tenant, From: from, To: to})
+	if err != nil {
+		return err
+	}
+	maps.Copy(data, more)
 	return e.k.event(tx, Event{Tenant: e.tenant, Crossing: crossing, Name: ledger.ErasedEvent, Who: e.s.Reviewer, Subject: e.s.Subject, Data: data})
 }
 
@@ -280,7 +287,7 @@ func (e *erasing) before(before time.Time) error {
 
 // batch erases what is old among the leaves [from, to).
 func (e *erasing) batch(ctx context.Context, from, to int64, before time.Time) error {
-	return walError(e.k.store.Update(ctx, func(tx Tx) error {
+	return walError(e.k.runInScope(ctx, func(tx *scope) error {
 		if err := e.waiting(tx); err != nil {
 			return err
 		}

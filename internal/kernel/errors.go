@@ -4,13 +4,14 @@ import (
 	"errors"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/table"
 )
 
 // The store's errors. Implementations wrap them.
 var (
-	ErrNotFound = errors.New("not found")
-	ErrExists   = errors.New("exists already")
-	ErrConflict = errors.New("changed in the meantime")
+	ErrNotFound = table.ErrNotFound
+	ErrExists   = table.ErrExists
+	ErrConflict = table.ErrConflict
 	ErrReadOnly = errors.New("write in a view")
 	ErrPoisoned = errors.New("the ledger is poisoned")
 	// ErrNewer says that the store was written by a newer Holdfast.

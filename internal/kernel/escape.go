@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/holdfast-dev/holdfast/internal/policy/signal"
+	"maps"
 	"sync"
 
 	"github.com/holdfast-dev/holdfast"
@@ -37,26 +39,14 @@ const (
 // of an attempt is never an answer to a request.
 const escapeDomain = "holdfast: an attempt to leave a sandbox, version 1\n"
 
-// Attempt is an attempt to leave a sandbox, as Config.FailIntent hears of it.
-type Attempt struct {
-	Tenant, Crossing, Boundary        string
-	Principal, Agent, Session, Intent string
-	Correlation                       string
-	// Run is the run's id, Call what was tried.
-	Run  string
-	Call posture.Call
-}
-
 // attempt is one on its way into the ledger.
 type attempt struct {
-	Attempt
+	signal.Escape
 	words  string // what was tried
 	review review.Review
 	// late says that the crossing has its entry: the hand came back after it
 	// had been left behind.
 	late bool
-	// unfailed is why the intent could not be failed.
-	unfailed error
 }
 
 // broke says what kind of news an act's error is.
@@ -115,7 +105,8 @@ func callData(c posture.Call) map[string]any {
 // attempt prepares what is written of an escape: its words, and the question.
 func (c *crossing) attempt(esc *posture.Escape) (*attempt, error) {
 	k, j := c.k, c.j
-	a := &attempt{words: tried(esc.Call), Attempt: Attempt{Tenant: j.who.Tenant, Crossing: j.id, Boundary: j.contract.Boundary, Principal: j.who.Principal,
+	a := &attempt{words: tried(esc.Call), Escape: signal.Escape{Tenant: j.who.Tenant, Crossing: j.id,
+		Boundary: j.contract.Boundary, Principal: j.who.Principal,
 		Agent: j.who.Agent, Session: j.who.Session, Intent: j.who.Intent, Correlation: j.correlation, Run: short(esc.Run), Call: esc.Call}}
 	// In RFC 8785's order, for people: what was tried, by whom, where.
 	shown := map[string]any{"agent": a.Agent, "boundary": a.Boundary, "call": callData(esc.Call), "crossing": a.Crossing, "request_id": a.Run, "tried": callWords(esc.Call)}
@@ -134,7 +125,7 @@ func (c *crossing) attempt(esc *posture.Escape) (*attempt, error) {
 
 // answer writes all that an attempt brings about but the crossing's own entry,
 // which follows in the same transaction.
-func (k *Kernel) answer(tx Tx, a *attempt, j *judgement) error {
+func (k *Kernel) answer(tx *scope, a *attempt, j *judgement) error {
 	agent, err := ownAgent(tx, a.Tenant, a.Agent)
 	if errors.Is(err, ErrNotFound) {
 		agent = j.firstSight()
@@ -157,9 +148,14 @@ func (k *Kernel) answer(tx Tx, a *attempt, j *judgement) error {
 	if a.late {
 		data["late"] = true
 	}
-	if err := k.failIntent(tx, a, data); err != nil {
+	if a.Intent != "" {
+		data["intent"] = a.Intent
+	}
+	more, err := tx.raiseSignal(a.Escape)
+	if err != nil {
 		return err
 	}
+	maps.Copy(data, more)
 	events := []Event{{Name: eventEscape, Who: a.Principal, Subject: a.Agent, Data: data}}
 	if agent.Level != from {
 		events = append(events, Event{Name: "trust_level_changed", Who: "holdfast", Subject: a.Agent,
@@ -177,43 +173,6 @@ func (k *Kernel) answer(tx Tx, a *attempt, j *judgement) error {
 		}
 	}
 	return tx.PutReview(*r, review.None)
-}
-
-// errIntent is a failure of whoever keeps intents.
-type errIntent struct{ err error }
-
-func (e *errIntent) Error() string { return e.err.Error() }
-
-// failIntent fails the intent of an attempt, in its transaction. The event says
-// whether it did.
-func (k *Kernel) failIntent(tx Tx, a *attempt, data map[string]any) error {
-	switch {
-	case a.Intent == "":
-		return nil
-	case a.unfailed != nil:
-		data["intent_failed"], data["intent_problem"] = false, k.quote(a.unfailed.Error(), 256)
-	case k.intents != nil:
-		if err := k.intents(tx, a.Attempt); err != nil {
-			return &errIntent{err}
-		}
-		data["intent_failed"] = true
-	}
-	data["intent"] = a.Intent
-	return nil
-}
-
-// settling carries out write, which answers the attempt, in one transaction.
-// Where only the intent cannot be failed, the rest is done all the same, and the
-// event says so: what keeps intents is no way for an agent to stay unpaused.
-func (k *Kernel) settling(ctx context.Context, a *attempt, write func(Tx) error) error {
-	err := k.store.Update(ctx, write)
-	var no *errIntent
-	if a != nil && errors.As(err, &no) {
-		k.log.Error("the intent of an escape attempt could not be failed", "crossing", a.Crossing, "intent", a.Intent, "err", no.err)
-		a.unfailed = no.err
-		err = k.store.Update(ctx, write)
-	}
-	return err
 }
 
 // fled are the agents whose attempt is seen and not yet durable: nothing begins
@@ -293,7 +252,7 @@ func (c *crossing) lateNews(err error) {
 		a.late = true
 		ctx, cancel := edge()
 		defer cancel()
-		err = c.k.settling(ctx, a, func(tx Tx) error { return c.k.answer(tx, a, c.j) })
+		err = c.k.runInScope(ctx, func(tx *scope) error { return c.k.answer(tx, a, c.j) })
 	}
 	if err != nil {
 		c.uncaught(esc, err)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/holdfast-dev/holdfast/internal/policy/signal"
 	"slices"
 	"strings"
 	"testing"
@@ -244,43 +245,51 @@ func TestD16_whatIsNoEscape(t *testing.T) {
 	}
 }
 
-// TestD21_theIntentFailsWithIt: what keeps intents is asked in the transaction
-// itself; one that fails writes nothing, and keeps nothing else from being done.
+// TestD21_theIntentFailsWithIt: a feature that keeps intents receives the attempt in the
+// transaction that answers it; a failure of it writes nothing, and keeps nothing else from
+// being done.
 func TestD21_theIntentFailsWithIt(t *testing.T) {
 	for name, fails := range map[string]error{"failed": nil, "cannot be failed": errors.New("no such intent")} {
 		t.Run(name, func(t *testing.T) {
-			var heard []kernel.Attempt
-			w := newWorld(t, "", func(c *kernel.Config, _ *world) {
-				c.FailIntent = func(tx kernel.Tx, a kernel.Attempt) error {
-					heard = append(heard, a)
-					return errors.Join(tx.PutMeta("intent/"+a.Intent, []byte("failed")), fails)
+			var heard []signal.Escape
+			w := newWorld(t, "", withFeature(&probe{onSignal: func(tx kernel.FeatureTx,
+				s signal.Signal) (map[string]any,
+				error) {
+				a, ok := s.(signal.Escape)
+				if !ok || a.Intent == "" {
+					return nil, nil
 				}
-			})
+				heard = append(heard, a)
+				return map[string]any{"intent_failed": true}, errors.Join(probeRows.Insert(tx, probeKey{a.Tenant,
+					a.Intent}, probeRow{}), fails)
+			}}))
 			req := w.req("test/low", `{}`)
 			req.Token = w.who("alice", func(id *holdfast.Identity) { id.Intent = "intent-7" })
 			out, err := w.k.Cross(t.Context(), req, breaksOut)
 			wants(t, err, holdfast.KindEscape)
-			if len(heard) != 1 || heard[0].Intent != "intent-7" || heard[0].Crossing != out.Crossing || heard[0].Call != ptraced || heard[0].Run != "run-1" || heard[0].Tenant != holdfast.Local {
+			if len(heard) == 0 || heard[0].Intent != "intent-7" || heard[0].Crossing != out.Crossing ||
+				heard[0].Call != ptraced ||
+				heard[0].Run != "run-1" || heard[0].Tenant != holdfast.Local {
 				t.Fatalf("%+v", heard)
 			}
 			_, d := w.attempt(out.Crossing)
-			if d["intent"] != "intent-7" || d["intent_failed"] != (fails == nil) {
+			if d["intent"] != "intent-7" || (d["intent_failed"] == true) != (fails == nil) ||
+				(d["failed_handlers"] != nil) != (fails != nil) {
 				t.Errorf("%v", d)
 			}
-			err = w.store.View(t.Context(), func(tx kernel.Tx) error { _, err := tx.Meta("intent/intent-7"); return err })
-			if (err == nil) != (fails == nil) {
-				t.Errorf("what keeps intents wrote: %v", err)
+			if _, found := w.probeRow("intent-7"); found != (fails == nil) {
+				t.Error("the row of the intent is there although its handler failed, or is missing although it did not")
 			}
 			if w.agent("alice").State != holdfast.AgentPaused {
 				t.Error("the agent goes on")
 			}
-			// Without an intent nobody is asked.
+			// An attempt without an intent is not its concern.
 			bob := w.req("test/low", `{}`)
 			bob.Token = w.who("bert")
 			_, err = w.k.Cross(t.Context(), bob, breaksOut)
 			wants(t, err, holdfast.KindEscape)
-			if len(heard) != 1 {
-				t.Error("asked without an intent")
+			if slices.ContainsFunc(heard, func(a signal.Escape) bool { return a.Agent == "bert" }) {
+				t.Error("it took an attempt without an intent for its own")
 			}
 		})
 	}

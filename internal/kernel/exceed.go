@@ -40,9 +40,8 @@ type granted struct {
 	Amount int64 `json:"amount"`
 }
 
-func grantedName(key string) string { return "budget-granted/" + sha([]byte(key)) }
-func askedName(key string) string   { return "budget-asked/" + sha([]byte(key)) }
-func questionName(id string) string { return "budget-question/" + id }
+// counterKey names a counter in the tables of budgets.
+func counterKey(key string) string { return sha([]byte(key)) }
 
 // readGrants adds to the limits of the draws what people have granted.
 func (j *judgement) readGrants(tx Tx) error {
@@ -51,23 +50,21 @@ func (j *judgement) readGrants(tx Tx) error {
 		if d.Exceed != budget.PauseAgent {
 			continue
 		}
-		g, err := readGrant(tx, d)
+		g, err := ReadGrant(tx, d)
 		if err != nil {
 			return err
 		}
 		if g > 0 {
-			d.Limit = addCapped(d.Limit, g)
+			d.Limit = budget.AddCapped(d.Limit, g)
 		}
 	}
 	return nil
 }
 
-func readGrant(tx Tx, d *budget.Draw) (int64, error) {
-	var g granted
-	err := metaJSON(tx, grantedName(d.Key), &g)
+// ReadGrant returns what people have added to the limit of a counter in its window.
+func ReadGrant(tx Reader, d *budget.Draw) (int64, error) {
+	g, _, err := budgetGrants.Find(tx, counterKey(d.Key))
 	switch {
-	case errors.Is(err, ErrNotFound):
-		return 0, nil
 	case err != nil:
 		return 0, err
 	case g.Amount < 0:
@@ -120,8 +117,8 @@ func (j *judgement) limited(tx Tx, d budget.Draw) (budget.Draw, error) {
 	if d.Exceed != budget.PauseAgent {
 		return d, nil
 	}
-	g, err := readGrant(tx, &d)
-	d.Limit = addCapped(j.pol.amount(d), g)
+	g, err := ReadGrant(tx, &d)
+	d.Limit = budget.AddCapped(j.pol.amount(d), g)
 	return d, err
 }
 
@@ -179,18 +176,19 @@ func spentData(j *judgement, d budget.Draw, used int64) map[string]any {
 }
 
 func (k *Kernel) endChain(tx Tx, j *judgement, d budget.Draw, used int64) error {
-	name := chainName(j.who.Tenant, j.who.Chain)
-	if _, err := tx.Meta(name); err == nil || !errors.Is(err, ErrNotFound) {
-		return err // it has ended already
+	err := endedChains.Insert(tx, chainKey(j.who.Tenant, j.who.Chain), endedChain{At: j.at, Budget: d.Name,
+		Crossing: j.id})
+	if errors.Is(err, ErrExists) {
+		return nil // it has ended already
 	}
-	if err := putMetaJSON(tx, name, endedChain{At: j.at, Budget: d.Name, Crossing: j.id}); err != nil {
-		return err
-	}
-	n, err := ChainsEnded(tx, j.who.Tenant)
 	if err != nil {
 		return err
 	}
-	if err := putMetaJSON(tx, chainsName(j.who.Tenant), n+1); err != nil {
+	n, version, err := chainCounts.Find(tx, j.who.Tenant)
+	if err != nil {
+		return err
+	}
+	if err := chainCounts.Put(tx, j.who.Tenant, chainCount{n.Ended + 1}, version); err != nil {
 		return err
 	}
 	j.stops.notices = append(j.stops.notices, j.notice("warning", eventChainHalted, "the chain "+j.who.Chain+" was ended: the budget is spent: "+d.Name))
@@ -212,10 +210,13 @@ func (k *Kernel) blockTenant(tx Tx, j *judgement, d budget.Draw, used int64) err
 	for name, old := range all {
 		if !old.Until.IsZero() && k.now().Sub(old.Until) > oldBlock {
 			delete(all, name)
+			if err := budgetBlocks.Delete(tx, name); err != nil {
+				return err
+			}
 		}
 	}
 	all[b.Tenant] = b
-	if err := putMetaJSON(tx, blocksMeta, all); err != nil {
+	if err := putBlock(tx, b); err != nil {
 		return err
 	}
 	data := spentData(j, d, used)
@@ -285,14 +286,11 @@ func (k *Kernel) whose(tx Tx, j *judgement, d budget.Draw) (holdfast.Agent, erro
 
 // waitingFor is the review of that counter that waits for an answer, or nil.
 func (k *Kernel) waitingFor(tx Tx, d budget.Draw) (*review.Review, error) {
-	id, err := tx.Meta(askedName(d.Key))
-	if errors.Is(err, ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
+	asked, version, err := budgetAsked.Find(tx, counterKey(d.Key))
+	if err != nil || version == 0 {
 		return nil, err
 	}
-	r, err := tx.Review(string(id))
+	r, err := tx.Review(asked.Review)
 	if errors.Is(err, ErrNotFound) || err == nil && !r.Waiting(k.now()) {
 		return nil, nil
 	}
@@ -311,10 +309,15 @@ func (k *Kernel) askSpent(tx Tx, j *judgement, d budget.Draw, used int64) (*revi
 	r.Crossing, r.Principal, r.Session, r.Intent, r.Correlation, r.Why = j.id, j.who.Principal, j.who.Session, j.who.Intent, j.correlation, "the budget is spent: "+d.Name
 	r.Asker, r.Owner = j.asker(), ownerOf(d, j)
 	r.Tenant, r.Agent, r.Boundary, r.Policy = j.who.Tenant, cmp.Or(d.Of, j.who.Agent), j.recordedBoundary(), j.pol.Version
-	if err := putMetaJSON(tx, questionName(r.ID), spentQuestion{Key: d.Key, Window: d.Window, Amount: amount, Budget: d.Name}); err != nil {
+	if err := budgetQuestions.Insert(tx, r.ID, spentQuestion{Key: d.Key, Window: d.Window, Amount: amount,
+		Budget: d.Name}); err != nil {
 		return nil, err
 	}
-	if err := tx.PutMeta(askedName(d.Key), []byte(r.ID)); err != nil {
+	_, version, err := budgetAsked.Find(tx, counterKey(d.Key))
+	if err == nil {
+		err = budgetAsked.Put(tx, counterKey(d.Key), askedReview{r.ID}, version)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if err := tx.PutReview(r, review.None); err != nil {
@@ -353,22 +356,22 @@ func words(r holdfast.Resource, n int64) string {
 // extend carries out the approval of such a review: the counter's limit is
 // higher by one such amount, in the window that it was asked in.
 func (k *Kernel) extend(tx Tx, r *review.Review, s operator.Statement) error {
-	var q spentQuestion
-	if err := metaJSON(tx, questionName(r.ID), &q); err != nil {
+	q, _, err := budgetQuestions.Get(tx, r.ID)
+	if err != nil {
 		return err
 	}
-	g := granted{Window: q.Window}
-	var old granted
-	if err := metaJSON(tx, grantedName(q.Key), &old); err == nil && old.Window == q.Window {
-		g = old
-	} else if err != nil && !errors.Is(err, ErrNotFound) {
+	g, version, err := budgetGrants.Find(tx, counterKey(q.Key))
+	if err != nil {
 		return err
+	}
+	if g.Window != q.Window {
+		g = granted{Window: q.Window}
 	}
 	if q.Amount < 0 || g.Amount > math.MaxInt64-q.Amount {
 		return &holdfast.Error{Kind: holdfast.KindOverflow, Why: "no more can be granted: the sum overflows"}
 	}
 	g.Amount += q.Amount
-	if err := putMetaJSON(tx, grantedName(q.Key), g); err != nil {
+	if err := budgetGrants.Put(tx, counterKey(q.Key), g, version); err != nil {
 		return err
 	}
 	return k.event(tx, Event{Tenant: r.Tenant, Crossing: r.Crossing, Name: eventExtended, Who: s.Reviewer, Subject: r.Agent,

@@ -9,7 +9,7 @@ import (
 
 // flight is a crossing that begins or is ACTIVE.
 type flight struct {
-	id, tenant, agent, token, boundary string
+	id, tenant, agent, token, boundary, intent, chain string
 	// within is who asks within the agent, and whoever is above that one, by name.
 	within []string
 	since  time.Time

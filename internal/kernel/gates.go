@@ -80,7 +80,7 @@ func ask(ctx context.Context, g gate, j *judgement) (op holdfast.Opinion) {
 			op.Kind = holdfast.KindInternal
 		}
 	}()
-	op = g.judge(ctx, j)
+	op = j.evaluateParts(g.name, g.judge(ctx, j))
 	if op.Verdict != holdfast.Deny && j.k.now().Sub(start) > gateTime {
 		return deny(g.name, holdfast.KindTimeout, "the gate took longer than "+gateTime.String(), "")
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
+	"github.com/holdfast-dev/holdfast/internal/leaf/table"
 	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -86,18 +87,9 @@ func (p *GoalsPause) last() time.Time {
 	return at
 }
 
-func pauseName(tenant string) string { return "goals-pause/" + tenant }
-
-// readPause reads a tenant's pause; what cannot be read is an error, and so a
-// refusal.
-func readPause(tx Tx, tenant string) (GoalsPause, error) {
-	var p GoalsPause
-	err := metaJSON(tx, pauseName(tenant), &p)
-	if errors.Is(err, ErrNotFound) {
-		return GoalsPause{}, nil
-	}
-	return p, err
-}
+// readPause returns a tenant's pause and its version. A damaged pause is an error, and so a
+// denial.
+func readPause(tx Tx, tenant string) (GoalsPause, int64, error) { return goalsPauses.Find(tx, tenant) }
 
 // readGoals makes a submission of the payload, where it is one.
 func (j *judgement) readGoals() {
@@ -137,7 +129,7 @@ func stillAdmitted(tx Tx, j *judgement) error {
 	if j.submission == nil {
 		return nil
 	}
-	p, err := readPause(tx, j.who.Tenant)
+	p, _, err := readPause(tx, j.who.Tenant)
 	if err == nil && p.Paused {
 		return &errRefused{goalsPaused(&p)}
 	}
@@ -222,7 +214,7 @@ func (k *Kernel) goalsJudged(tx Tx, j *judgement, admitted bool) error {
 	if len(found) == 0 || !j.pol.goals.PausesOnCritical() {
 		return nil
 	}
-	p, err := readPause(tx, j.who.Tenant)
+	p, version, err := readPause(tx, j.who.Tenant)
 	if err != nil {
 		return err
 	}
@@ -231,7 +223,7 @@ func (k *Kernel) goalsJudged(tx Tx, j *judgement, admitted bool) error {
 	}
 	p.Violations = append(p.Violations, found...)
 	p.Violations = p.Violations[:min(len(p.Violations), maxOpen)]
-	if err := putMetaJSON(tx, pauseName(j.who.Tenant), p); err != nil {
+	if err := goalsPauses.Put(tx, j.who.Tenant, p, version); err != nil {
 		return err
 	}
 	j.paused = found
@@ -296,16 +288,11 @@ func PausedGoalsIn(tx Tx) ([]PausedGoals, error) {
 	}
 	var out []PausedGoals
 	for _, h := range heads {
-		b, err := tx.Meta(pauseName(h.Tenant))
-		if errors.Is(err, ErrNotFound) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		var p GoalsPause
-		if err := json.Unmarshal(b, &p); err != nil {
+		p, _, err := readPause(tx, h.Tenant)
+		if damaged := (*table.DamagedError)(nil); errors.As(err, &damaged) {
 			out = append(out, PausedGoals{Tenant: h.Tenant, Unread: true})
+		} else if err != nil {
+			return nil, err
 		} else if p.Paused {
 			out = append(out, PausedGoals{Tenant: h.Tenant, Since: p.Since, Waiting: p.Waiting()})
 		}
@@ -330,7 +317,7 @@ func (j *judgement) verdictsJSON() json.RawMessage {
 func (k *Kernel) Goals(ctx context.Context, tenant string) (GoalsPause, error) {
 	var p GoalsPause
 	err := k.store.View(ctx, func(tx Tx) (err error) {
-		p, err = readPause(tx, reasonOr(tenant, holdfast.Local))
+		p, _, err = readPause(tx, reasonOr(tenant, holdfast.Local))
 		return err
 	})
 	return p, err
@@ -341,12 +328,14 @@ func (k *Kernel) Goals(ctx context.Context, tenant string) (GoalsPause, error) {
 // ConflictError where somebody has acknowledged it already.
 func (k *Kernel) AckGoal(tenant string, signed operator.Signed) (GoalsPause, error) {
 	var p GoalsPause
-	_, err := k.personal(signed, operator.AckGoal, func(tx Tx, s operator.Statement, _ operator.Public) (err error) {
+	_, err := k.runSigned(signed, operator.AckGoal, func(tx *scope, s operator.Statement,
+		_ operator.Public) (err error) {
 		if err := sameTenant(s, tenant); err != nil {
 			return err
 		}
 		of := reasonOr(tenant, holdfast.Local)
-		if p, err = readPause(tx, of); err != nil {
+		var version int64
+		if p, version, err = readPause(tx, of); err != nil {
 			return err
 		}
 		i := slices.IndexFunc(p.Violations, func(v CriticalViolation) bool { return v.ID == s.Subject })
@@ -357,7 +346,7 @@ func (k *Kernel) AckGoal(tenant string, signed operator.Signed) (GoalsPause, err
 			return &holdfast.Error{Kind: holdfast.KindConflict, Why: "it was acknowledged by " + p.Violations[i].By + " already"}
 		}
 		p.Violations[i].By, p.Violations[i].Acked = s.Reviewer, k.now()
-		if err := putMetaJSON(tx, pauseName(of), p); err != nil {
+		if err := goalsPauses.Put(tx, of, p, version); err != nil {
 			return err
 		}
 		return k.event(tx, Event{Tenant: of, Crossing: p.Violations[i].Crossing, Name: eventGoalAcked, Who: s.Reviewer, Subject: s.Subject, Data: said(s, signed)})
@@ -369,12 +358,12 @@ func (k *Kernel) AckGoal(tenant string, signed operator.Signed) (GoalsPause, err
 // Subject is "goals". While a critical violation is not acknowledged it is a
 // ConflictError.
 func (k *Kernel) ResumeGoals(tenant string, signed operator.Signed) error {
-	_, err := k.personal(signed, operator.ResumeGoals, func(tx Tx, s operator.Statement, _ operator.Public) error {
+	_, err := k.runSigned(signed, operator.ResumeGoals, func(tx *scope, s operator.Statement, _ operator.Public) error {
 		if err := sameTenant(s, tenant); err != nil {
 			return err
 		}
 		of := reasonOr(tenant, holdfast.Local)
-		p, err := readPause(tx, of)
+		p, version, err := readPause(tx, of)
 		if err != nil {
 			return err
 		}
@@ -387,7 +376,7 @@ func (k *Kernel) ResumeGoals(tenant string, signed operator.Signed) error {
 		if err := k.saidSince(s, p.last()); err != nil {
 			return err
 		}
-		if err := putMetaJSON(tx, pauseName(of), GoalsPause{}); err != nil {
+		if err := goalsPauses.Put(tx, of, GoalsPause{}, version); err != nil {
 			return err
 		}
 		data := said(s, signed)

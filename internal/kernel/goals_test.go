@@ -276,10 +276,7 @@ func TestGoals_004_restart_keeps_the_pause(t *testing.T) {
 	if ps := w.pausedGoals(); len(ps) != 1 || ps[0].Tenant != holdfast.Local || ps[0].Waiting != 1 || ps[0].Unread {
 		t.Errorf("%+v", ps)
 	}
-	err = w.store.Update(t.Context(), func(tx kernel.Tx) error { return tx.PutMeta("goals-pause/"+holdfast.Local, []byte(`{"paused":fal`)) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	w.putRow([]byte(`{"paused":fal`), "goals_pause", holdfast.Local)
 	if _, err := w.submit("alice", aGoal("g", "maintenance", "")); err == nil {
 		t.Error("a pause that cannot be read admits")
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/feature"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
@@ -69,7 +70,7 @@ var emptyStore = sync.OnceValue(func() []byte {
 	}
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "holdfast.db")
-	s, err := sqlite.Open(context.Background(), sqlite.Options{Path: path})
+	s, err := sqlite.Open(context.Background(), sqlite.Options{Path: path, Tables: testTables()})
 	if err == nil {
 		err = s.Close()
 	}
@@ -153,7 +154,7 @@ func reopen(t testing.TB, dir, rules string, opts ...option) *world {
 		}
 	}
 	var err error
-	w.store, err = sqlite.Open(t.Context(), sqlite.Options{Path: path, Now: w.now,
+	w.store, err = sqlite.Open(t.Context(), sqlite.Options{Path: path, Now: w.now, Tables: testTables(),
 		Fault: func(step string) error {
 			w.mu.Lock()
 			f := w.fault
@@ -191,6 +192,7 @@ func reopen(t testing.TB, dir, rules string, opts ...option) *world {
 	cfg := kernel.Config{Store: w.store, Latch: w.latch, Verifier: verifier, Redact: engine, Sealer: testSealer(t), Policy: w.policy,
 		Operator: func() []operator.Public { _, pub := keys(); return []operator.Public{pub} }, Runtime: runtimeID, Now: w.now,
 		Notify: func(n kernel.Notice) { w.mu.Lock(); w.notices = append(w.notices, n); w.mu.Unlock() }}
+	cfg.Features = feature.All()
 	for _, o := range opts {
 		o(&cfg, w)
 	}

@@ -38,7 +38,7 @@ func (c *crossing) hold(ctx context.Context) error {
 		return c.refuseKind(holdfast.K7, err)
 	}
 	opened := false
-	err = k.store.Update(ctx, func(tx Tx) error {
+	err = k.runInScope(ctx, func(tx *scope) error {
 		opened, err = k.openReview(tx, j, &r)
 		return err
 	})
@@ -98,7 +98,7 @@ func ownReview(tx Tx, b review.Binding, principal string) (review.Review, error)
 
 // openReview attaches to a waiting question about the same request, or opens
 // one (D11). It says whether it opened one.
-func (k *Kernel) openReview(tx Tx, j *judgement, r *review.Review) (bool, error) {
+func (k *Kernel) openReview(tx *scope, j *judgement, r *review.Review) (bool, error) {
 	if err := k.admitAgent(tx, j, false); err != nil {
 		return false, err
 	}
@@ -204,7 +204,7 @@ func roomForQuestion(tx Tx, r *review.Review) error {
 
 // void closes a question, or an approval, that nobody's answer is for any more:
 // of an earlier policy, or of what a remembered rule has let pass.
-func (k *Kernel) void(tx Tx, r review.Review, name, why string) error {
+func (k *Kernel) void(tx *scope, r review.Review, name, why string) error {
 	was := r.State
 	r.State = review.Voided
 	if err := tx.PutReview(r, was); err != nil {
@@ -323,7 +323,7 @@ func (k *Kernel) randomHex(n int) (string, error) {
 // closeHeld writes the entry of a crossing that was held and will never begin.
 // answer is the state in which a person's answer, if any, left the review:
 // time or a new policy may have moved it on since.
-func (k *Kernel) closeHeld(tx Tx, r review.Review, answer review.State, outcome ledger.Outcome, why error) error {
+func (k *Kernel) closeHeld(tx *scope, r review.Review, answer review.State, outcome ledger.Outcome, why error) error {
 	e, err := ledger.ParseEntry(r.Entry)
 	if err != nil {
 		return err
@@ -339,12 +339,15 @@ func (k *Kernel) closeHeld(tx Tx, r review.Review, answer review.State, outcome 
 	if err != nil {
 		return err
 	}
+	if err := tx.runEntryHooks(nil, e); err != nil {
+		return err
+	}
 	return k.appendEntry(tx, e, leaf)
 }
 
 // expire closes a review whose time is over. seen says that its agent is being
 // told now; otherwise the agent is told when it asks again.
-func (k *Kernel) expire(tx Tx, r review.Review, seen bool) error {
+func (k *Kernel) expire(tx *scope, r review.Review, seen bool) error {
 	now, err := tx.Review(r.ID)
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/leaf/table"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 )
@@ -247,9 +248,9 @@ func (j *judgement) judgeOpinion() (why string, unsafe bool, no *holdfast.Opinio
 // is without its cause.
 func causes(err error) string {
 	text := err.Error()
-	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(inner) {
-		if more := inner.Error(); !strings.Contains(text, more) {
-			text += ": " + more
+	for inner := errors.Unwrap(err); inner != nil; err, inner = inner, errors.Unwrap(inner) {
+		if _, letter := err.(*holdfast.Error); letter {
+			text += ": " + inner.Error()
 		}
 	}
 	return text
@@ -288,15 +289,19 @@ func (r *JudgeRequest) key(exact, version string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-func scorePlace(key string) string { return "judge-scores/" + key[:2] }
+func scorePlace(key string) string { return key[:2] }
 
 // keptScore finds scores that are not too old. What cannot be read is not there.
 func (k *Kernel) keptScore(ctx context.Context, key string, now time.Time) (review.Scores, bool) {
-	var kept []scoreKept
-	if key == "" || k.store.View(ctx, func(tx Tx) error { return metaJSON(tx, scorePlace(key), &kept) }) != nil {
+	var shelf scoreShelf
+	if key == "" || k.store.View(ctx, func(tx Tx) (err error) {
+		shelf, _, err = judgeScores.Find(tx,
+			scorePlace(key))
+		return err
+	}) != nil {
 		return review.Scores{}, false
 	}
-	for _, s := range kept {
+	for _, s := range shelf.Kept {
 		if s.Key == key && s.fresh(now) {
 			return s.Scores, true
 		}
@@ -314,18 +319,20 @@ func (k *Kernel) keepScore(ctx context.Context, key string, s review.Scores, now
 		return nil
 	}
 	return k.store.Update(ctx, func(tx Tx) error {
-		var kept []scoreKept
-		if err := metaJSON(tx, scorePlace(key), &kept); err != nil && !errors.Is(err, ErrNotFound) {
-			kept = nil // it is no record, and is written anew
+		shelf, version, err := judgeScores.Find(tx, scorePlace(key))
+		if damaged := (*table.DamagedError)(nil); errors.As(err, &damaged) {
+			shelf = scoreShelf{} // written again
+		} else if err != nil {
+			return err
 		}
-		left := kept[:0]
-		for _, o := range kept {
+		left := shelf.Kept[:0]
+		for _, o := range shelf.Kept {
 			if o.Key != key && o.fresh(now) {
 				left = append(left, o)
 			}
 		}
 		left = append(left, scoreKept{Key: key, Scores: s, At: now})
 		left = left[max(0, len(left)-scoreRoom):]
-		return putMetaJSON(tx, scorePlace(key), left)
+		return judgeScores.Put(tx, scorePlace(key), scoreShelf{left}, version)
 	})
 }

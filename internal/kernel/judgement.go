@@ -20,9 +20,11 @@ import (
 // first the facts, which were fetched before any gate is asked (D3), then what
 // the gates found. It belongs to one goroutine.
 type judgement struct {
-	k   *Kernel
-	pol *policy
-	req *holdfast.Request
+	k *Kernel
+	// feats is nil if no feature joins crossings.
+	feats *participation
+	pol   *policy
+	req   *holdfast.Request
 	// looks says that nothing is to come of it.
 	looks bool
 	// now is the clock, by which tokens, reviews and limits are judged; at
@@ -173,19 +175,12 @@ func (j *judgement) consumes() map[holdfast.Resource]int64 {
 			sum[r] = n
 			continue
 		}
-		sum[r] = addCapped(sum[r], n)
+		sum[r] = budget.AddCapped(sum[r], n)
 	}
 	if n := sum[holdfast.MoneyMicro]; j.price.micro > 0 && n >= 0 {
-		sum[holdfast.MoneyMicro] = addCapped(n, j.price.micro)
+		sum[holdfast.MoneyMicro] = budget.AddCapped(n, j.price.micro)
 	}
 	return sum
-}
-
-func addCapped(a, b int64) int64 {
-	if s := a + b; s >= a {
-		return s
-	}
-	return 1<<63 - 1
 }
 
 // reviewIDs is the review that was found for the request, if any.

@@ -448,7 +448,7 @@ func TestK6_FP2_table_missing(t *testing.T) {
 	if err := w.sql("DROP VIEW audit_wal; DROP TABLE leaf"); err != nil {
 		t.Fatal(err)
 	}
-	s, err := sqlite.Open(t.Context(), sqlite.Options{Path: w.file()})
+	s, err := sqlite.Open(t.Context(), sqlite.Options{Path: w.file(), Tables: testTables()})
 	if err == nil {
 		s.Close()
 		t.Fatal("opened without its ledger")

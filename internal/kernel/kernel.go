@@ -46,11 +46,9 @@ type Config struct {
 	// Refused is told the number of requests refused because the ledger is
 	// poisoned, so that it can be recorded after the restart (D5).
 	Refused func(total int64)
-	// FailIntent fails the intent of an attempt to leave a sandbox, in the
-	// transaction that answers it (D21). It is asked where the crossing has an
-	// intent. An error of it undoes that transaction, which is then made
-	// without it and says so. Nil while nobody keeps intents.
-	FailIntent func(tx Tx, a Attempt) error
+	// Features make the features, in the order in which they are evaluated and receive
+	// signals. The store must have been opened with their tables.
+	Features []func(Host) Feature
 	// Observer may be nil.
 	Observer Observer
 	// Versions may be nil: an act whose contract asks for it is then refused.
@@ -80,7 +78,6 @@ type Kernel struct {
 	disabled string
 	notify   func(Notice)
 	onRefuse func(int64)
-	intents  func(Tx, Attempt) error
 	observer Observer
 	versions Versions
 	log      *slog.Logger
@@ -88,26 +85,29 @@ type Kernel struct {
 	clock    func() time.Time
 	random   io.Reader
 
-	policy  atomic.Pointer[policy]
-	swaps   swaps
-	past    past
-	counted compared
-	seen    observed
-	flights flights
-	fled    fled
-	blocks  blocks
-	flood   flood
-	wakes   wakes
-	refused atomic.Int64
-	turn    sync.Mutex // one policy change at a time
-	last    atomic.Int64
-	entered atomic.Int64 // created_at of the newest entry, in microseconds
-	halts   sync.Mutex   // one of Halt, Halted, Lifted and Resume at a time
-	said    time.Time    // guarded by halts; when Halt was last called
-	halting atomic.Bool  // the halt in force is recorded, or is being
-	cuts    atomic.Int64 // crossings that the halt in force has cut
-	exempt  []string     // what redaction passes unread in records
-	buffers sync.Pool    // *[]byte, in which records are written before they are sealed
+	policy   atomic.Pointer[policy]
+	swaps    swaps
+	past     past
+	counted  compared
+	seen     observed
+	flights  flights
+	fled     fled
+	blocks   blocks
+	stopped  stops
+	features features
+	reacting sync.Mutex // one React at a time
+	flood    flood
+	wakes    wakes
+	refused  atomic.Int64
+	turn     sync.Mutex // one policy change at a time
+	last     atomic.Int64
+	entered  atomic.Int64 // created_at of the newest entry, in microseconds
+	halts    sync.Mutex   // one of Halt, Halted, Lifted and Resume at a time
+	said     time.Time    // guarded by halts; when Halt was last called
+	halting  atomic.Bool  // the halt in force is recorded, or is being
+	cuts     atomic.Int64 // crossings that the halt in force has cut
+	exempt   []string     // what redaction passes unread in records
+	buffers  sync.Pool    // *[]byte, in which records are written before they are sealed
 }
 
 // Notice is something that people should hear of (D41a).
@@ -148,14 +148,18 @@ func New(cfg Config) (*Kernel, error) {
 	}
 	k := &Kernel{store: cfg.Store, latch: cfg.Latch, verifier: cfg.Verifier, redact: cfg.Redact,
 		sealer: cfg.Sealer, operator: cfg.Operator, runtime: cfg.Runtime, disabled: cfg.Disabled,
-		notify: cfg.Notify, onRefuse: cfg.Refused, intents: cfg.FailIntent, observer: cfg.Observer, versions: cfg.Versions, log: cfg.Log, tracer: cfg.Tracer,
-		clock: cfg.Now, random: cfg.Random, exempt: ledger.Exempt()}
+		notify: cfg.Notify, onRefuse: cfg.Refused, observer: cfg.Observer, versions: cfg.Versions, log: cfg.Log,
+		tracer: cfg.Tracer,
+		clock:  cfg.Now, random: cfg.Random, exempt: ledger.Exempt()}
 	k.defaults()
 	k.policy.Store(pol)
 	if err := k.past.open(cfg.MarkKey); err != nil {
 		return nil, err
 	}
 	k.usePast()
+	if err := k.makeFeatures(cfg.Features); err != nil {
+		return nil, err
+	}
 	return k, nil
 }
 

@@ -27,82 +27,64 @@ const (
 	eventTreeIsFull = "subagents_not_taken"
 )
 
-// known are the agents within one that are remembered, the oldest first. It is kept as
-// lines, so that whoever says one name after the other costs no more than to count
-// them: when people were last told that there is no room, then of each when it was
-// first seen and its id, times in unix microseconds.
-type known struct {
-	told   time.Time
-	within []firstSeen
-}
-
+// firstSeen is a sub-agent that is remembered.
 type firstSeen struct {
 	at time.Time
 	id string
 }
 
-func knownName(tenant, agent string) string { return "subagents/" + sha([]byte(tenant+"\x00"+agent)) }
+// countKnown returns the number of sub-agents that a row remembers. They are lines, so that
+// an agent that sends one new name after the other costs only the counting of lines.
+func (r *treeRow) countKnown() int { return strings.Count(r.Within, "\n") }
 
-func readKnown(tx Tx, tenant, agent string) (text string, err error) {
-	b, err := tx.Meta(knownName(tenant, agent))
-	if errors.Is(err, ErrNotFound) {
-		return "0\n", nil
-	}
-	return string(b), err
-}
-
-func parseKnown(text string) (k known, err error) {
-	told, rest, _ := strings.Cut(text, "\n")
-	if k.told, err = parseMicros(told); err != nil {
-		return k, err
-	}
-	for line := range strings.Lines(rest) {
-		first, id, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
-		at, err := parseMicros(first)
+// parseKnown returns the sub-agents of a row, the oldest first.
+func (r *treeRow) parseKnown() (all []firstSeen, err error) {
+	for line := range strings.Lines(r.Within) {
+		s, err := parseFirstSeen(line)
 		if err != nil {
-			return k, err
+			return nil, err
 		}
-		k.within = append(k.within, firstSeen{at, id})
+		all = append(all, s)
 	}
-	return k, nil
+	return all, nil
 }
 
-func parseMicros(s string) (time.Time, error) {
-	n, err := strconv.ParseInt(s, 10, 64)
+func parseFirstSeen(line string) (firstSeen, error) {
+	first, id, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+	n, err := strconv.ParseInt(first, 10, 64)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("what is known of the agents within an agent is damaged: %w", err)
+		return firstSeen{}, fmt.Errorf("what is known of the agents within an agent is damaged: %w", err)
 	}
-	return time.UnixMicro(n).UTC(), nil
+	return firstSeen{time.UnixMicro(n).UTC(), id}, nil
 }
 
-func (k *known) put(tx Tx, tenant, agent string) error {
-	b := fmt.Appendf(nil, "%d\n", k.told.UnixMicro())
-	for _, s := range k.within {
+func (r *treeRow) setKnown(all []firstSeen) {
+	var b []byte
+	for _, s := range all {
 		b = fmt.Appendf(b, "%d %s\n", s.at.UnixMicro(), s.id)
 	}
-	return tx.PutMeta(knownName(tenant, agent), b)
+	r.Within = string(b)
 }
 
 // roomFor says whether there is room for one more, and who is to be forgotten for it,
 // nil where nobody is.
 func roomFor(tx Tx, a *holdfast.Agent) (forget *holdfast.Agent, room bool, err error) {
-	text, err := readKnown(tx, a.Tenant, a.Owner)
-	if err != nil || strings.Count(text, "\n") <= maxSubAgents {
+	known, _, err := subAgents.Find(tx, treeKey{a.Tenant, a.Owner})
+	if err != nil || known.countKnown() < maxSubAgents {
 		return nil, err == nil, err
 	}
-	_, rest, _ := strings.Cut(text, "\n")
-	for line := range strings.Lines(rest) {
-		old, err := parseKnown("0\n" + line)
+	for line := range strings.Lines(known.Within) {
+		old, err := parseFirstSeen(line)
 		if err != nil {
 			return nil, false, err
 		}
-		if a.First.Sub(old.within[0].at) < subAgentsFor {
+		if a.First.Sub(old.at) < subAgentsFor {
 			break
 		}
-		o, err := tx.Agent(a.Tenant, holdfast.SubName(a.Owner, old.within[0].id))
+		o, err := tx.Agent(a.Tenant, holdfast.SubName(a.Owner, old.id))
 		switch {
 		case errors.Is(err, ErrNotFound) || err == nil && o.Owner != a.Owner:
-			return &holdfast.Agent{Tenant: a.Tenant, Name: holdfast.SubName(a.Owner, old.within[0].id), Owner: a.Owner}, true, nil
+			return &holdfast.Agent{Tenant: a.Tenant, Name: holdfast.SubName(a.Owner, old.id), Owner: a.Owner}, true, nil
 		case err != nil:
 			return nil, false, err
 		case o.State == holdfast.AgentRunning:
@@ -114,11 +96,12 @@ func roomFor(tx Tx, a *holdfast.Agent) (forget *holdfast.Agent, room bool, err e
 
 // meetSub keeps an agent within another at first sight, with an event.
 func (k *Kernel) meetSub(tx Tx, a *holdfast.Agent, crossing string) error {
-	text, err := readKnown(tx, a.Tenant, a.Owner)
+	of := treeKey{a.Tenant, a.Owner}
+	known, version, err := subAgents.Find(tx, of)
 	if err != nil {
 		return err
 	}
-	all, err := parseKnown(text)
+	all, err := known.parseKnown()
 	if err != nil {
 		return err
 	}
@@ -129,7 +112,7 @@ func (k *Kernel) meetSub(tx Tx, a *holdfast.Agent, crossing string) error {
 	case !room:
 		return errOtherTree
 	case forget != nil:
-		all.within = slices.DeleteFunc(all.within, func(s firstSeen) bool { return s.id == idOf(forget) })
+		all = slices.DeleteFunc(all, func(s firstSeen) bool { return s.id == idOf(forget) })
 		if gone, err := taken(tx, forget); err != nil {
 			return err
 		} else if !gone {
@@ -138,8 +121,8 @@ func (k *Kernel) meetSub(tx Tx, a *holdfast.Agent, crossing string) error {
 			}
 		}
 	}
-	all.within = append(all.within, firstSeen{a.First, idOf(a)})
-	if err := all.put(tx, a.Tenant, a.Owner); err != nil {
+	known.setKnown(append(all, firstSeen{a.First, idOf(a)}))
+	if err := subAgents.Put(tx, of, known, version); err != nil {
 		return err
 	}
 	if err := tx.PutAgent(*a); err != nil {
@@ -152,20 +135,13 @@ func (k *Kernel) meetSub(tx Tx, a *holdfast.Agent, crossing string) error {
 // tellFull records, once in the time in which there is no room, that an agent within
 // the asking one was not taken for that.
 func (k *Kernel) tellFull(tx Tx, j *judgement) error {
-	text, err := readKnown(tx, j.who.Tenant, j.who.Agent)
-	if err != nil {
+	of := treeKey{j.who.Tenant, j.who.Agent}
+	known, version, err := subAgents.Find(tx, of)
+	if err != nil || j.now.Sub(time.UnixMicro(known.Told)) < subAgentsFor {
 		return err
 	}
-	told, _, _ := strings.Cut(text, "\n")
-	if at, err := parseMicros(told); err != nil || j.now.Sub(at) < subAgentsFor {
-		return err
-	}
-	all, err := parseKnown(text)
-	if err != nil {
-		return err
-	}
-	all.told = j.now
-	if err := all.put(tx, j.who.Tenant, j.who.Agent); err != nil {
+	known.Told = j.now.UnixMicro()
+	if err := subAgents.Put(tx, of, known, version); err != nil {
 		return err
 	}
 	return k.event(tx, Event{Tenant: j.who.Tenant, Crossing: j.id, Name: eventTreeIsFull, Who: "holdfast", Subject: j.who.Agent,

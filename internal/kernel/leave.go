@@ -192,7 +192,7 @@ func (c *crossing) close(end *ending) error {
 		if c.unwaited(end, used) {
 			ctx = WithoutHurry(ctx)
 		}
-		err = k.settling(ctx, a, func(tx Tx) error {
+		err = k.runInScope(ctx, func(tx *scope) error {
 			if err := c.broken(tx, a, end); err != nil {
 				return err
 			}
@@ -202,16 +202,16 @@ func (c *crossing) close(end *ending) error {
 			if err := tx.Settle(j.draws, used); err != nil {
 				return err
 			}
-			if err := spend(tx, e); err != nil {
-				return err
-			}
 			if err := k.settledBeyond(tx, j, used); err != nil {
 				return err
 			}
 			if err := k.returned(tx, j, end); err != nil {
 				return err
 			}
-			return k.keepReplay(tx, c, end)
+			if err := k.keepReplay(tx, c, end); err != nil {
+				return err
+			}
+			return tx.runEntryHooks(j.joinedParts(), e)
 		})
 		k.tellStops(j, err)
 		err = walError(err)
@@ -235,7 +235,7 @@ func (c *crossing) close(end *ending) error {
 // look at what is committed, might refuse for.
 func (c *crossing) unwaited(end *ending, used []int64) bool {
 	j := c.j
-	if !j.req.Unwaited || end.err != nil || end.violation != nil || end.news != nil ||
+	if !j.req.Unwaited || c.k.features.hurries || end.err != nil || end.violation != nil || end.news != nil ||
 		j.scope != "" || j.approved || j.byRule != nil || c.parent.child || j.mayStop(used) {
 		return false
 	}
@@ -249,7 +249,7 @@ func (c *crossing) unwaited(end *ending, used []int64) bool {
 
 // broken writes what the crossing's code did to its walls, or they to it, if
 // anything.
-func (c *crossing) broken(tx Tx, a *attempt, end *ending) error {
+func (c *crossing) broken(tx *scope, a *attempt, end *ending) error {
 	switch {
 	case a != nil:
 		return c.k.answer(tx, a, c.j)
@@ -364,7 +364,7 @@ func (k *Kernel) recordDenial(c *crossing, op holdfast.Opinion) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.caller), edgeTime)
 	defer cancel()
-	err = k.store.Update(ctx, func(tx Tx) error {
+	err = k.runInScope(ctx, func(tx *scope) error {
 		if j.whoErr == nil {
 			if _, err := ownAgent(tx, j.who.Tenant, j.who.Agent); errors.Is(err, ErrNotFound) {
 				if err := k.meet(tx, j); err != nil {
@@ -381,6 +381,9 @@ func (k *Kernel) recordDenial(c *crossing, op holdfast.Opinion) error {
 			return err
 		}
 		if err := k.refusedBy(tx, j, op); err != nil {
+			return err
+		}
+		if err := tx.runEntryHooks(j.joinedParts(), e); err != nil {
 			return err
 		}
 		return k.appendEntry(tx, e, leaf)

@@ -112,11 +112,11 @@ func (k *Kernel) limits(j *judgement) []budget.Limit {
 	if j.consumes()[holdfast.Iterations] == 0 {
 		return j.pol.Limits
 	}
-	return append([]budget.Limit{j.pol.iterations(j.who.Kind)}, j.pol.Limits...)
+	return append([]budget.Limit{j.pol.IterationLimit(j.who.Kind)}, j.pol.Limits...)
 }
 
-// iterations is how many steps a session of that kind of agent has (D41).
-func (p *Policy) iterations(kind string) budget.Limit {
+// IterationLimit returns the limit on the steps of a session of that kind of agent (D41).
+func (p *Policy) IterationLimit(kind string) budget.Limit {
 	l := budget.Limit{Scope: budget.Session, Resource: holdfast.Iterations, Amount: defaultIterations, Source: "built in for unknown kinds"}
 	if k, ok := p.Kinds[kind]; ok {
 		l.Amount, l.Source = k.Iterations, "kind "+kind
@@ -133,6 +133,9 @@ func (j *judgement) read(tx Tx) error {
 		return err
 	}
 	if j.revoked, err = tx.Revoked(j.who.Tenant, j.who.TokenID); err != nil {
+		return err
+	}
+	if err := j.joinFeatures(tx); err != nil {
 		return err
 	}
 	if j.mayHold() {
@@ -163,7 +166,7 @@ func (j *judgement) read(tx Tx) error {
 	if j.req.Boundary != goalrule.Boundary {
 		return nil
 	}
-	j.goals, err = readPause(tx, j.who.Tenant)
+	j.goals, _, err = readPause(tx, j.who.Tenant)
 	return err
 }
 
@@ -172,7 +175,7 @@ func (j *judgement) mayHold() bool {
 	if j.contract == nil || j.doc == nil {
 		return false
 	}
-	return j.risk() == holdfast.High || j.pol.holds || j.submission != nil && j.pol.asks ||
+	return j.mayHoldByFeature() || j.risk() == holdfast.High || j.pol.holds || j.submission != nil && j.pol.asks ||
 		(j.contract.Confidence != "" && j.contract.Confidence != "none") || j.contract.Judge != ""
 }
 
@@ -231,6 +234,9 @@ func (j *judgement) before() *holdfast.Opinion {
 			return op
 		}
 		if op := j.stopped(); op != nil {
+			return op
+		}
+		if op := j.stopFor(); op != nil {
 			return op
 		}
 	}

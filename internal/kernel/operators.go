@@ -11,7 +11,7 @@ import (
 // (operator.ParseKeys); this makes it known and keeps it.
 func (k *Kernel) Admit(signed operator.Signed) (operator.Public, error) {
 	var pub operator.Public
-	s, err := k.personal(signed, operator.Admit, func(tx Tx, s operator.Statement, _ operator.Public) error {
+	s, err := k.runSigned(signed, operator.Admit, func(tx *scope, s operator.Statement, _ operator.Public) error {
 		var err error
 		if pub, err = operator.ParsePublic(s.Value); err != nil {
 			return err

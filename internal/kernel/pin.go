@@ -4,16 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/table"
+	"github.com/holdfast-dev/holdfast/internal/policy/review"
 )
-
-func pinName(boundary string) string  { return "pin/" + boundary }
-func toldName(boundary string) string { return "changed/" + boundary }
-func pinsName(server string) string   { return "pins/" + server }
 
 // ofWhole marks a kept pin that is of the whole tool; one without it may be by
 // the formula before (holdfast.Contract.PinBefore).
@@ -32,26 +29,37 @@ func bare(pin string) string { return strings.TrimPrefix(pin, ofWhole) }
 
 // pinned is what the store knows of a boundary: the accepted pin, and the last
 // other one that it was seen with. Each is as it is written, empty for none.
-type pinned struct{ first, told string }
+type pinned struct {
+	First string `json:"first,omitempty"`
+	Told  string `json:"told,omitempty"`
+}
 
 // drifted says whether the boundary was seen changed and nobody accepted it
 // since, as it was or as it is. What it says now is no part of this: a server
 // that shows the first text again has not unsaid the other one.
-func (p pinned) drifted() bool { return p.told != "" && p.told != p.first }
+func (p pinned) drifted() bool { return p.Told != "" && p.Told != p.First }
 
 func readPinned(tx Tx, boundary string) (pinned, error) {
-	var out pinned
-	for _, part := range []struct {
-		name string
-		to   *string
-	}{{pinName(boundary), &out.first}, {toldName(boundary), &out.told}} {
-		b, err := tx.Meta(part.name)
-		if err != nil && !errors.Is(err, ErrNotFound) {
-			return out, err
-		}
-		*part.to = string(b)
+	p, _, err := toolPins.Find(tx, boundary)
+	return p, err
+}
+
+// putPinned writes what is known of a boundary.
+func putPinned(tx Tx, boundary string, p pinned) error {
+	_, version, err := toolPins.Find(tx, boundary)
+	if err != nil {
+		return err
 	}
-	return out, nil
+	return toolPins.Put(tx, boundary, p, version)
+}
+
+// putSight writes what a tool said of itself.
+func putSight(tx Tx, of sightKey, s review.Sighting) error {
+	_, version, err := toolSights.Find(tx, of)
+	if err != nil {
+		return err
+	}
+	return toolSights.Put(tx, of, s, version)
 }
 
 // look is what comes of seeing a boundary once.
@@ -68,19 +76,19 @@ type look struct {
 func (k *Kernel) see(was pinned, c *holdfast.Contract) look {
 	l, pin := look{c: c, now: was}, writtenPin(c)
 	switch {
-	case was.first == "":
-		l.first, l.now.first = true, pin
-	case was.first == pin:
-	case c.PinBefore != "" && was.first == c.PinBefore:
-		l.renewed, l.now.first = true, pin
-		if was.told == was.first {
-			l.now.told = pin
+	case was.First == "":
+		l.first, l.now.First = true, pin
+	case was.First == pin:
+	case c.PinBefore != "" && was.First == c.PinBefore:
+		l.renewed, l.now.First = true, pin
+		if was.Told == was.First {
+			l.now.Told = pin
 		}
-	case was.told == pin:
+	case was.Told == pin:
 	case !was.drifted():
-		l.begins, l.told, l.now.told = true, true, pin
+		l.begins, l.told, l.now.Told = true, true, pin
 	case k.seen.mayTell(c.Boundary, k.now()):
-		l.told, l.now.told = true, pin
+		l.told, l.now.Told = true, pin
 	}
 	return l
 }
@@ -137,18 +145,11 @@ func (k *Kernel) pin(ctx context.Context, cs []holdfast.Contract) (map[string]bo
 
 // pins is how many first sights were kept of a server.
 func pins(tx Tx, server string) (int, error) {
-	b, err := tx.Meta(pinsName(server))
-	if errors.Is(err, ErrNotFound) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, err
-	}
-	n, err := strconv.Atoi(string(b))
-	if err != nil || n < 0 {
+	c, _, err := toolCounts.Find(tx, server)
+	if damaged := (*table.DamagedError)(nil); errors.As(err, &damaged) || c.Pins < 0 {
 		return maxPins, nil // what somebody wrote there is no room
 	}
-	return n, nil
+	return c.Pins, err
 }
 
 // keepLooks writes what is new, in one transaction, and tells of what drifts.
@@ -160,7 +161,11 @@ func (k *Kernel) keepLooks(ctx context.Context, looks []look, count map[string]i
 			}
 		}
 		for server, n := range count {
-			if err := tx.PutMeta(pinsName(server), []byte(strconv.Itoa(n))); err != nil {
+			_, version, err := toolCounts.Find(tx, server)
+			if err == nil {
+				err = toolCounts.Put(tx, server, toolCount{n}, version)
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -174,28 +179,31 @@ func (k *Kernel) keepLooks(ctx context.Context, looks []look, count map[string]i
 
 func (k *Kernel) keepLook(tx Tx, l *look) error {
 	c := l.c
-	name := sightName(c.Boundary)
+	of := sightKey{c.Boundary, firstSight}
 	if l.told {
-		name = nowName(c.Boundary)
+		of.Seen = changedSight
 	}
-	if err := putMetaJSON(tx, name, k.sighting(c)); err != nil {
+	if err := putSight(tx, of, k.sighting(c)); err != nil {
+		return err
+	}
+	p, err := readPinned(tx, c.Boundary)
+	if err != nil {
 		return err
 	}
 	if l.first || l.renewed {
-		if err := tx.PutMeta(pinName(c.Boundary), []byte(l.now.first)); err != nil {
-			return err
-		}
+		p.First = l.now.First
 	}
-	if l.told || l.renewed && l.now.told == l.now.first {
-		if err := tx.PutMeta(toldName(c.Boundary), []byte(l.now.told)); err != nil {
-			return err
-		}
+	if l.told || l.renewed && l.now.Told == l.now.First {
+		p.Told = l.now.Told
+	}
+	if err := putPinned(tx, c.Boundary, p); err != nil {
+		return err
 	}
 	if !l.begins {
 		return nil
 	}
 	return k.event(tx, Event{Tenant: holdfast.Local, Name: "tool_changed", Who: c.Source, Subject: c.Boundary,
-		Data: map[string]any{"first": bare(l.now.first), "now": c.Pin}})
+		Data: map[string]any{"first": bare(l.now.First), "now": c.Pin}})
 }
 
 // tellDrift tells people of boundaries that drift: of one server once a minute.

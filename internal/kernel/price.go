@@ -83,7 +83,7 @@ func (j *judgement) setPrice(ctx context.Context) {
 		return
 	}
 	cost, ok := m.Cost(input, output)
-	if !ok || addCapped(cost, j.price.call) == 1<<63-1 {
+	if !ok || budget.AddCapped(cost, j.price.call) == 1<<63-1 {
 		no(holdfast.KindOverflow, "EXCEEDED", "what the request costs overflows", "")
 		return
 	}
@@ -105,10 +105,10 @@ func (j *judgement) spentMoney(used map[holdfast.Resource]int64) (int64, bool) {
 		return 1<<63 - 1, tokens >= 0 // more than can be counted is not less
 	}
 	// What the contract asks beside its price was not measured.
-	return addCapped(addCapped(n, j.price.call), j.flatMoney()), true
+	return budget.AddCapped(budget.AddCapped(n, j.price.call), j.flatMoney()), true
 }
 
 // flatMoney is what contract and request ask of money beside the price.
 func (j *judgement) flatMoney() int64 {
-	return addCapped(j.contract.Consumes[holdfast.MoneyMicro], max(0, j.req.Consumes[holdfast.MoneyMicro]))
+	return budget.AddCapped(j.contract.Consumes[holdfast.MoneyMicro], max(0, j.req.Consumes[holdfast.MoneyMicro]))
 }

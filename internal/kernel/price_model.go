@@ -55,7 +55,7 @@ func (j *judgement) setModelPrice() {
 		asked := *use
 		asked.Model = j.k.modelName(name)
 		cost, err := p.Most(asked)
-		if err == nil && addCapped(cost, j.price.call) == 1<<63-1 {
+		if err == nil && budget.AddCapped(cost, j.price.call) == 1<<63-1 {
 			err = &holdfast.Error{Kind: holdfast.KindOverflow, Why: "what the request may cost cannot be counted"}
 		}
 		if e, ok := errors.AsType[*holdfast.Error](err); ok {
@@ -127,7 +127,7 @@ func (j *judgement) spentModel(end *ending) (took holdfast.ModelUse, micro int64
 		return took, j.flatMoney() + j.price.call, took.All() < 1<<63-1
 	}
 	cost, ok := m.Spent(took)
-	return took, addCapped(addCapped(cost, j.price.call), j.flatMoney()), ok
+	return took, budget.AddCapped(budget.AddCapped(cost, j.price.call), j.flatMoney()), ok
 }
 
 // reservedModel is what the begin keeps of what may be taken of a model.

@@ -92,7 +92,7 @@ func (k *Kernel) quote(s string, n int) string {
 }
 
 // beginLeaf is the record that is durable before the act.
-func (j *judgement) beginLeaf(parent inside) (ledger.Leaf, error) {
+func (j *judgement) beginLeaf(parent inside) (*ledger.Begin, ledger.Leaf, error) {
 	c := j.contract
 	b := ledger.Begin{
 		ID: j.id, TenantID: j.who.Tenant, Correlation: j.correlation, Timestamp: j.at,
@@ -127,10 +127,14 @@ func (j *judgement) beginLeaf(parent inside) (ledger.Leaf, error) {
 	b.Past = j.k.past.marks(j.sights)
 	b.Model, b.Sub = j.reservedModel(), j.subAgent()
 	part, err := j.askedPart(&b)
-	if err != nil {
-		return ledger.Leaf{}, err
+	if err == nil && j.feats != nil {
+		err = j.feats.err
 	}
-	return j.k.seal(ledger.KindBegin, j.who.Tenant, j.id, j.at, &b, part)
+	if err != nil {
+		return nil, ledger.Leaf{}, err
+	}
+	leaf, err := j.k.seal(ledger.KindBegin, j.who.Tenant, j.id, j.at, &b, part)
+	return &b, leaf, err
 }
 
 func (j *judgement) recordedSchema() string {
@@ -260,6 +264,9 @@ func (j *judgement) judged() ledger.Facts {
 	}
 	if j.approved {
 		f.Governs = j.governs()
+	}
+	if j.feats != nil {
+		f.Features = j.feats.records
 	}
 	return f
 }

@@ -81,11 +81,11 @@ func (k *Kernel) closeUnknown(s ledger.Stored) error {
 	}
 	ctx, cancel := edge()
 	defer cancel()
-	err = walError(k.store.Update(ctx, func(tx Tx) error {
+	err = walError(k.runInScope(ctx, func(tx *scope) error {
 		if err := k.appendEntry(tx, e, leaf); err != nil {
 			return err
 		}
-		return spend(tx, e)
+		return tx.runEntryHooks(nil, e)
 	}))
 	if c := k.policy.Load().find(b.Boundary); err == nil && c != nil && c.OnError == OnErrorRollback {
 		k.notify(Notice{Level: "error", Event: "rollback_failed", Tenant: b.TenantID, Agent: b.Agent, Crossing: b.ID, Boundary: b.Boundary,
@@ -103,7 +103,7 @@ const sweepBatch = 1000
 // from being done, and is tried again by the next sweep.
 func (k *Kernel) Sweep() (int, error) {
 	n, err := k.sweepReviews()
-	return n, errors.Join(err, k.sweepFloods(), timely(k.eraseOldParts), timely(k.dropReplays))
+	return n, errors.Join(err, timely(k.React), k.sweepFloods(), timely(k.eraseOldParts), timely(k.dropReplays))
 }
 
 // timely gives one step of a sweep a time of its own.
@@ -146,7 +146,7 @@ func (k *Kernel) sweepReviews() (int, error) {
 	n := 0
 	for _, r := range due {
 		rerr := timely(func(ctx context.Context) error {
-			return walError(k.store.Update(ctx, func(tx Tx) error { return k.expire(tx, r, false) }))
+			return walError(k.runInScope(ctx, func(tx *scope) error { return k.expire(tx, r, false) }))
 		})
 		switch {
 		case rerr == nil:

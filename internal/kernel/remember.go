@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
+	"github.com/holdfast-dev/holdfast/internal/leaf/table"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 )
 
@@ -31,10 +32,11 @@ type keptRule struct {
 	Forgotten   time.Time       `json:"forgotten_at,omitzero"`
 	ForgottenBy string          `json:"forgotten_by,omitempty"`
 
-	id   string
-	said operator.Statement
-	rule review.Rule
-	key  operator.Public // that signed it just now
+	id      string
+	version int64 // of its row
+	said    operator.Statement
+	rule    review.Rule
+	key     operator.Public // that signed it just now
 }
 
 // name is what the ledger calls the rule, in a crossing that it let pass.
@@ -46,43 +48,13 @@ type ruleUse struct {
 	Last time.Time `json:"last"`
 }
 
-// Where the store keeps them: a rule and its count by its id, the ids of one
-// caller at one boundary, and those of a tenant.
-func ruleName(id string) string       { return "rule/" + id }
-func ruleUseName(id string) string    { return "rule-use/" + id }
-func rulesName(tenant string) string  { return "rules/" + tenant }
-func callerRulesName(s string) string { return "rules-of/" + s }
 func ruleID(w operator.Signed) string { return "rr_" + sha(w.Statement)[:10] }
 func sha(b []byte) string             { s := sha256.Sum256(b); return hex.EncodeToString(s[:]) }
-func metaJSON(tx Tx, name string, v any) error {
-	b, err := tx.Meta(name)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(b, v)
-}
-
-func putMetaJSON(tx Tx, name string, v any) error {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	return tx.PutMeta(name, b)
-}
 
 // callerScope names one caller at one boundary.
 func callerScope(tenant, agent, principal, boundary string) string {
 	b, _ := json.Marshal([]string{tenant, agent, principal, boundary})
-	return callerRulesName(sha(b))
-}
-
-func ids(tx Tx, name string) ([]string, error) {
-	var out []string
-	err := metaJSON(tx, name, &out)
-	if errors.Is(err, ErrNotFound) {
-		err = nil
-	}
-	return out, err
+	return sha(b)
 }
 
 // contractHash is what a remembered rule is bound to: all that a contract says
@@ -104,13 +76,14 @@ func contractHash(c *holdfast.Contract) string {
 // ruleByID reads a rule. What is not a person's word under its own id is
 // ErrNotFound.
 func ruleByID(tx Tx, id string) (*keptRule, error) {
-	kept := &keptRule{id: id}
-	b, err := tx.Meta(ruleName(id))
+	row, version, err := rememberedRules.Get(tx, id)
+	kept := &row
+	kept.id, kept.version = id, version
+	if damaged := (*table.DamagedError)(nil); errors.As(err, &damaged) || err == nil && ruleID(kept.Word) != id {
+		return nil, fmt.Errorf("rule %s is not what was written: %w", id, ErrNotFound)
+	}
 	if err != nil {
 		return nil, err
-	}
-	if json.Unmarshal(b, kept) != nil || ruleID(kept.Word) != id {
-		return nil, fmt.Errorf("rule %s is not what was written: %w", id, ErrNotFound)
 	}
 	if kept.said, err = operator.Parse(kept.Word.Statement); err == nil {
 		kept.rule, err = review.ParseRule(kept.said.Value)
@@ -124,12 +97,12 @@ func ruleByID(tx Tx, id string) (*keptRule, error) {
 // readRules are the rules of one caller at one boundary. One that cannot be
 // read is none.
 func readRules(tx Tx, scope string) ([]*keptRule, error) {
-	list, err := ids(tx, scope)
+	list, _, err := callersRules.Find(tx, scope)
 	if err != nil {
 		return nil, err
 	}
 	var out []*keptRule
-	for _, id := range list[:min(len(list), callerRules)] {
+	for _, id := range list.IDs[:min(len(list.IDs), callerRules)] {
 		kept, err := ruleByID(tx, id)
 		if errors.Is(err, ErrNotFound) {
 			continue
@@ -208,7 +181,7 @@ func (j *judgement) remembered() *keptRule {
 
 // useRule looks once more whether the rule holds, and counts its use, in the
 // transaction that begins the crossing.
-func (k *Kernel) useRule(tx Tx, j *judgement) error {
+func (k *Kernel) useRule(tx *scope, j *judgement) error {
 	id := j.byRule.id
 	kept, err := ruleByID(tx, id)
 	if err != nil && !errors.Is(err, ErrNotFound) {
@@ -228,12 +201,12 @@ func (k *Kernel) useRule(tx Tx, j *judgement) error {
 		return &errRefused{named("review/rule_ended", deny(holdfast.K7, holdfast.KindConflict,
 			"the remembered rule "+id+" ended a moment ago: "+why, "ask again, so that a person is asked"))}
 	}
-	var use ruleUse
-	if err := metaJSON(tx, ruleUseName(id), &use); err != nil && !errors.Is(err, ErrNotFound) {
+	use, version, err := ruleUses.Find(tx, id)
+	if err != nil {
 		return err
 	}
 	use.Uses, use.Last = use.Uses+1, j.at
-	if err := putMetaJSON(tx, ruleUseName(id), use); err != nil || j.review == nil {
+	if err := ruleUses.Put(tx, id, use, version); err != nil || j.review == nil {
 		return err
 	}
 	// A question about this very request waits for nobody any more.
@@ -263,7 +236,7 @@ func noRule(rule, why, hint string) error {
 // does not cover what was approved.
 func (k *Kernel) Remember(signed operator.Signed) (review.Remembered, error) {
 	kept := &keptRule{Word: signed, id: ruleID(signed)}
-	s, err := k.personal(signed, operator.Remember, func(tx Tx, s operator.Statement, key operator.Public) error {
+	s, err := k.runSigned(signed, operator.Remember, func(tx *scope, s operator.Statement, key operator.Public) error {
 		var err error
 		if kept.rule, err = review.ParseRule(s.Value); err != nil {
 			return err
@@ -378,27 +351,32 @@ func (k *Kernel) within(r *review.Review, rule *review.Rule) error {
 func (k *Kernel) keepRule(tx Tx, kept *keptRule) error {
 	r := &kept.rule
 	scope := callerScope(r.Tenant, r.Agent, r.Principal, r.Boundary)
-	for _, list := range []struct {
-		name string
-		most int
-	}{{scope, callerRules}, {rulesName(r.Tenant), tenantRules}} {
-		all, err := ids(tx, list.name)
-		if err != nil {
-			return err
-		}
-		if len(all) >= list.most {
-			if all, err = k.stillKept(tx, all); err != nil {
-				return err
-			}
-		}
-		if len(all) >= list.most {
-			return noRule("review/too_many_rules", fmt.Sprintf("%d rules are remembered there already", len(all)), "forget some: `holdfast review remembered` lists them")
-		}
-		if err := putMetaJSON(tx, list.name, append(all, kept.id)); err != nil {
+	if err := k.listRule(tx, callersRules, scope, callerRules, kept.id); err != nil {
+		return err
+	}
+	if err := k.listRule(tx, tenantsRules, r.Tenant, tenantRules, kept.id); err != nil {
+		return err
+	}
+	return rememberedRules.Insert(tx, kept.id, *kept)
+}
+
+// listRule adds a rule to a list of at most that many.
+func (k *Kernel) listRule(tx Tx, lists *table.Table[string, ruleIDs], name string, most int, id string) error {
+	list, version, err := lists.Find(tx, name)
+	if err != nil {
+		return err
+	}
+	if len(list.IDs) >= most {
+		if list.IDs, err = k.stillKept(tx, list.IDs); err != nil {
 			return err
 		}
 	}
-	return putMetaJSON(tx, ruleName(kept.id), kept)
+	if len(list.IDs) >= most {
+		return noRule("review/too_many_rules", fmt.Sprintf("%d rules are remembered there already",
+			len(list.IDs)), "forget some: `holdfast review remembered` lists them")
+	}
+	list.IDs = append(list.IDs, id)
+	return lists.Put(tx, name, list, version)
 }
 
 // stillKept drops the ids of rules whose time is over.
@@ -422,7 +400,7 @@ func (k *Kernel) stillKept(tx Tx, all []string) ([]string, error) {
 func (k *Kernel) Forget(signed operator.Signed) (review.Remembered, error) {
 	var kept *keptRule
 	var use ruleUse
-	_, err := k.personal(signed, operator.Forget, func(tx Tx, s operator.Statement, _ operator.Public) error {
+	_, err := k.runSigned(signed, operator.Forget, func(tx *scope, s operator.Statement, _ operator.Public) error {
 		var err error
 		kept, err = ruleByID(tx, s.Subject)
 		if errors.Is(err, ErrNotFound) {
@@ -438,10 +416,10 @@ func (k *Kernel) Forget(signed operator.Signed) (review.Remembered, error) {
 			return noRule("review/forgotten", "the rule "+kept.id+" was forgotten already by "+kept.ForgottenBy, "")
 		}
 		kept.Forgotten, kept.ForgottenBy = k.instant(), s.Reviewer
-		if err := metaJSON(tx, ruleUseName(kept.id), &use); err != nil && !errors.Is(err, ErrNotFound) {
+		if use, _, err = ruleUses.Find(tx, kept.id); err != nil {
 			return err
 		}
-		if err := putMetaJSON(tx, ruleName(kept.id), kept); err != nil {
+		if err := rememberedRules.Replace(tx, kept.id, *kept, kept.version); err != nil {
 			return err
 		}
 		data := said(s, signed)
@@ -465,11 +443,11 @@ func (k *Kernel) Forget(signed operator.Signed) (review.Remembered, error) {
 func (k *Kernel) Remembered(ctx context.Context, tenant string) ([]review.Remembered, error) {
 	out := []review.Remembered{}
 	err := k.store.View(ctx, func(tx Tx) error {
-		all, err := ids(tx, rulesName(reasonOr(tenant, holdfast.Local)))
+		all, _, err := tenantsRules.Find(tx, reasonOr(tenant, holdfast.Local))
 		if err != nil {
 			return err
 		}
-		for _, id := range slices.Backward(all) {
+		for _, id := range slices.Backward(all.IDs) {
 			kept, err := ruleByID(tx, id)
 			if errors.Is(err, ErrNotFound) {
 				out = append(out, review.Remembered{ID: id, Ended: "it is not what was written"})
@@ -478,8 +456,8 @@ func (k *Kernel) Remembered(ctx context.Context, tenant string) ([]review.Rememb
 			if err != nil {
 				return err
 			}
-			var use ruleUse
-			if err := metaJSON(tx, ruleUseName(id), &use); err != nil && !errors.Is(err, ErrNotFound) {
+			use, _, err := ruleUses.Find(tx, id)
+			if err != nil {
 				return err
 			}
 			out = append(out, k.describe(kept, use))

@@ -201,18 +201,9 @@ func TestD11_D37_remembered_rule_is_for_the_tool_as_it_was(t *testing.T) {
 // What somebody writes into the store is no rule: not another rule, not a
 // longer time, not one signed by another key, and not one under another id.
 func TestD11_changed_rows_are_no_rule(t *testing.T) {
-	meta := func(w *world, name string, change func([]byte) []byte) {
+	change := func(w *world, id string, by func([]byte) []byte) {
 		w.t.Helper()
-		err := w.store.Update(w.t.Context(), func(tx kernel.Tx) error {
-			b, err := tx.Meta(name)
-			if err != nil {
-				return err
-			}
-			return tx.PutMeta(name, change(b))
-		})
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		w.putRow(by(w.mustRow("remembered_rule", id)), "remembered_rule", id)
 	}
 	type row struct {
 		Word operator.Signed `json:"word"`
@@ -241,7 +232,7 @@ func TestD11_changed_rows_are_no_rule(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, "")
 			m := w.remember("test/high", inWorkArgs, inWork)
-			meta(w, "rule/"+m.ID, func(b []byte) []byte { return edit(t, b, f) })
+			change(w, m.ID, func(b []byte) []byte { return edit(t, b, f) })
 			w.held(w.req("test/high", `{"text":"y","path":"/srv/tree/b"}`))
 			list, err := w.k.Remembered(t.Context(), "")
 			if err != nil || len(list) != 1 || list[0].Ended == "" {
@@ -252,7 +243,7 @@ func TestD11_changed_rows_are_no_rule(t *testing.T) {
 	t.Run("garbage", func(t *testing.T) {
 		w := newWorld(t, "")
 		m := w.remember("test/high", inWorkArgs, inWork)
-		meta(w, "rule/"+m.ID, func([]byte) []byte { return []byte("{") })
+		change(w, m.ID, func([]byte) []byte { return []byte("{") })
 		w.held(w.req("test/high", `{"text":"y","path":"/srv/tree/b"}`))
 	})
 	t.Run("moved_to_another_caller", func(t *testing.T) {
@@ -270,8 +261,8 @@ func TestD11_changed_rows_are_no_rule(t *testing.T) {
 			t.Fatal(err)
 		}
 		var row []byte
-		meta(w, "rule/"+m.ID, func(b []byte) []byte { row = b; return b })
-		meta(w, "rule/"+mine.ID, func([]byte) []byte { return row })
+		change(w, m.ID, func(b []byte) []byte { row = b; return b })
+		change(w, mine.ID, func([]byte) []byte { return row })
 		again := w.req("test/high", `{"path":"/srv/tree/b","text":"x"}`)
 		again.Token = w.who("dave")
 		w.held(again)

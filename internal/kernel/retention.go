@@ -3,7 +3,7 @@ package kernel
 import (
 	"context"
 	"errors"
-	"strconv"
+	"github.com/holdfast-dev/holdfast/internal/policy/signal"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -35,20 +35,14 @@ var errEnough = errors.New("enough")
 
 // eraseIn goes on in one tenant's tree where the last sweep stopped.
 func (k *Kernel) eraseIn(ctx context.Context, h ledger.Head, before time.Time) error {
-	name := "erased/" + h.Tenant
 	var from, to int64
 	parts := 0
 	err := k.store.View(ctx, func(tx Tx) error {
-		b, err := tx.Meta(name)
-		if err != nil && !errors.Is(err, ErrNotFound) {
+		erased, _, err := erasedParts.Find(tx, h.Tenant)
+		if err != nil {
 			return err
 		}
-		if err == nil {
-			if from, err = strconv.ParseInt(string(b), 10, 64); err != nil {
-				return err
-			}
-		}
-		to = from
+		from, to = erased.To, erased.To
 		return tx.Leaves(h.Tenant, from, min(h.Size, from+eraseBatch), func(s ledger.Stored) error {
 			if !s.At.Before(before) {
 				return errEnough
@@ -65,16 +59,25 @@ func (k *Kernel) eraseIn(ctx context.Context, h ledger.Head, before time.Time) e
 		}
 		return err
 	}
-	return walError(k.store.Update(ctx, func(tx Tx) error {
+	return walError(k.runInScope(ctx, func(tx *scope) error {
 		if parts > 0 {
 			if err := tx.EraseParts(h.Tenant, from, to); err != nil {
 				return err
 			}
-			if err := k.event(tx, Event{Tenant: h.Tenant, Name: "parts_erased", Who: "holdfast", Subject: "retention",
-				Data: map[string]any{"from": from, "to": to, "parts": parts}}); err != nil {
+			data, err := tx.raiseSignal(signal.PartsErased{Tenant: h.Tenant, From: from, To: to})
+			if err != nil {
+				return err
+			}
+			data["from"], data["to"], data["parts"] = from, to, parts
+			if err := k.event(tx, Event{Tenant: h.Tenant, Name: "parts_erased", Who: "holdfast",
+				Subject: "retention", Data: data}); err != nil {
 				return err
 			}
 		}
-		return tx.PutMeta(name, []byte(strconv.FormatInt(to, 10)))
+		_, version, err := erasedParts.Find(tx, h.Tenant)
+		if err != nil {
+			return err
+		}
+		return erasedParts.Put(tx, h.Tenant, erasedRow{to}, version)
 	}))
 }

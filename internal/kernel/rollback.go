@@ -48,7 +48,7 @@ func ParseRollback(subject string) (r RollbackSubject) {
 // for every one. What is done on the word is the caller's, once. It works while everything
 // is halted, and touches neither the latch, nor the ledger, nor a counter (D40).
 func (k *Kernel) RollBack(tenant string, signed operator.Signed) (operator.Statement, error) {
-	return k.personal(signed, operator.Rollback, func(tx Tx, s operator.Statement, _ operator.Public) error {
+	return k.runSigned(signed, operator.Rollback, func(tx *scope, s operator.Statement, _ operator.Public) error {
 		if err := sameTenant(s, tenant); err != nil {
 			return err
 		}

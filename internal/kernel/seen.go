@@ -37,7 +37,7 @@ type Unpaused struct {
 func (k *Kernel) Unpause(tenant string, signed operator.Signed) (Unpaused, error) {
 	var out Unpaused
 	var answered []review.Review
-	_, err := k.personal(signed, operator.Unpause, func(tx Tx, s operator.Statement, key operator.Public) error {
+	_, err := k.runSigned(signed, operator.Unpause, func(tx *scope, s operator.Statement, key operator.Public) error {
 		out, answered = Unpaused{Agent: s.Subject}, nil
 		if err := sameTenant(s, tenant); err != nil {
 			return err

@@ -2,16 +2,15 @@ package kernel_test
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/feature/spend"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -142,14 +141,14 @@ func TestSpendSurvivesARestart(t *testing.T) {
 	if _, err := w.k.Recover(0); err != nil {
 		t.Fatal(err)
 	}
-	var day, month []kernel.Spend
+	var day, month []spend.Sum
 	if err := w.store.View(t.Context(), func(tx kernel.Tx) (err error) {
-		day, month, err = kernel.SpendIn(tx, w.now())
+		day, month, err = spend.Read(tx, w.now())
 		return err
 	}); err != nil {
 		t.Fatal(err)
 	}
-	want := []kernel.Spend{
+	want := []spend.Sum{
 		{Tenant: holdfast.Local, Agent: "alice/explore", Owner: "alice", Model: "dear", Calls: 1, Estimated: 1, Input: 1000, Output: 100, Micro: 45_000},
 		{Tenant: holdfast.Local, Agent: "alice", Model: "m", Calls: 4, Estimated: 1, Input: 1030, CacheRead: 12, CacheWrite: 6, Output: 103, Micro: 3*(30+2+12+15) + 4500},
 	}
@@ -166,7 +165,7 @@ func TestSpendSurvivesARestart(t *testing.T) {
 		t.Errorf("the sums are %d, the entries' %d, the counter's %d", got, sum, w.spentOf())
 	}
 	if err := w.store.View(t.Context(), func(tx kernel.Tx) (err error) {
-		day, _, err = kernel.SpendIn(tx, w.now().AddDate(0, 0, 7))
+		day, _, err = spend.Read(tx, w.now().AddDate(0, 0, 7))
 		return err
 	}); err != nil || len(day) != 0 {
 		t.Errorf("a week later the day has %+v, %v", day, err)
@@ -184,8 +183,8 @@ func TestSpendOfAllTenants(t *testing.T) {
 		}
 	}
 	if err := w.store.View(t.Context(), func(tx kernel.Tx) error {
-		day, month, err := kernel.SpendIn(tx, w.now())
-		for _, list := range [][]kernel.Spend{day, month} {
+		day, month, err := spend.Read(tx, w.now())
+		for _, list := range [][]spend.Sum{day, month} {
 			got := ""
 			for _, s := range list {
 				got += s.Tenant + s.Agent + " "
@@ -204,26 +203,20 @@ func TestSpendOfAllTenants(t *testing.T) {
 func TestSpendOfManyWithin(t *testing.T) {
 	w := newWorld(t, "", policy(modelPrices))
 	day := w.now().UTC()
-	sum := sha256.Sum256([]byte(holdfast.Local))
-	name := "spend/" + hex.EncodeToString(sum[:8]) + "/day" + string('0'+rune(day.Weekday())) + "/index"
-	rows, err := json.Marshal(map[string]any{"period": day.Format("2006-01-02"), "rows": make([]string, 500)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.store.Update(t.Context(), func(tx kernel.Tx) error { return tx.PutMeta(name, rows) }); err != nil {
-		t.Fatal(err)
-	}
+	place := "day" + string('0'+rune(day.Weekday()))
+	w.putRow(fmt.Appendf(nil, `{"period":%q,"rows":500}`, day.Format("2006-01-02")), "spend_period",
+		holdfast.Local, place)
 	for _, id := range []string{"a", "b", ""} {
 		r := w.asksModel("m")
 		r.Sub = &holdfast.SubAgent{ID: id}
 		w.passes(r)
 	}
 	if err := w.store.View(t.Context(), func(tx kernel.Tx) error {
-		day, month, err := kernel.SpendIn(tx, day)
+		day, month, err := spend.Read(tx, day)
 		if len(month) != 3 || month[0].Owner+month[1].Owner+month[2].Owner != "alicealice" {
 			t.Errorf("the month has %+v", month)
 		}
-		day = slices.DeleteFunc(day, func(s kernel.Spend) bool { return s.Model == "" })
+		day = slices.DeleteFunc(day, func(s spend.Sum) bool { return s.Model == "" })
 		if len(day) != 1 || day[0].Agent != "alice" || day[0].Owner != "" || day[0].Calls != 3 {
 			t.Errorf("the day has %+v", day)
 		}

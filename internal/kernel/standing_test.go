@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/feature/survey"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -22,11 +23,11 @@ func (w *world) toNoon() {
 }
 
 // standings is how the budgets stand, one line each, the tightest first.
-func (w *world) standings(ask kernel.StandingAsk) []string {
+func (w *world) standings(ask survey.Ask) []string {
 	w.t.Helper()
 	var out []string
 	w.view(func(tx kernel.Tx) error {
-		s, err := kernel.StandingsIn(tx, w.policy, ask, w.now())
+		s, err := survey.Read(tx, w.policy, ask, w.now())
 		for i := range s.Rows {
 			out = append(out, stands(&s.Rows[i]))
 		}
@@ -35,7 +36,7 @@ func (w *world) standings(ask kernel.StandingAsk) []string {
 	return out
 }
 
-func stands(s *kernel.Standing) string {
+func stands(s *survey.Standing) string {
 	n := func(v *int64) string {
 		if v == nil {
 			return "?"
@@ -49,7 +50,7 @@ func stands(s *kernel.Standing) string {
 	return text
 }
 
-func (w *world) wantStandings(ask kernel.StandingAsk, want ...string) {
+func (w *world) wantStandings(ask survey.Ask, want ...string) {
 	w.t.Helper()
 	if got := w.standings(ask); !slices.Equal(got, want) {
 		w.t.Errorf("%+v:\n%q, want\n%q", ask, got, want)
@@ -66,7 +67,8 @@ func moneyAndTokens(p *kernel.Policy) {
 func TestD9_how_budgets_stand(t *testing.T) {
 	w := newWorld(t, "", policy(moneyAndTokens))
 	w.toNoon()
-	w.wantStandings(kernel.StandingAsk{}, "local each chain money_micro used 0 reserved 0 left 5000000 of 5000000", "local each session money_micro used 0 reserved 0 left 10000000 of 10000000",
+	w.wantStandings(survey.Ask{}, "local each chain money_micro used 0 reserved 0 left 5000000 of 5000000",
+		"local each session money_micro used 0 reserved 0 left 10000000 of 10000000",
 		"local agent bob http_requests used 0 reserved 0 left 10 of 10", "local each intent llm_tokens used 0 reserved 0 left 1000 of 1000", "local tenant local money_micro used 0 reserved 0 left 50000000 of 50000000")
 	w.passes(w.pays("ada", 4_000_000, chained("c1")))
 	req := w.pays("bob", 1_000_000, func(id *holdfast.Identity) { id.Intent = "I-7" })
@@ -85,9 +87,9 @@ func TestD9_how_budgets_stand(t *testing.T) {
 	all := []string{"local chain c1 money_micro used 4000000 reserved 0 left 1000000 of 5000000", "local session ada-s1 of ada money_micro used 4000000 reserved 0 left 6000000 of 10000000",
 		"local intent I-7 llm_tokens used 0 reserved 400 left 600 of 1000", "local session bob-s1 of bob money_micro used 0 reserved 1000000 left 9000000 of 10000000",
 		"local agent bob http_requests used 0 reserved 1 left 9 of 10", "local tenant local money_micro used 4000000 reserved 1000000 left 45000000 of 50000000"}
-	w.wantStandings(kernel.StandingAsk{Live: true}, all...)
+	w.wantStandings(survey.Ask{Live: true}, all...)
 	of := func(agent string) []string {
-		return w.standings(kernel.StandingAsk{Tenant: holdfast.Local, Agent: agent})
+		return w.standings(survey.Ask{Tenant: holdfast.Local, Agent: agent})
 	}
 	const iterations = "local each session iterations used 0 reserved 0 left 2 of 2"
 	if got, want := of("bob"), []string{all[2], all[3], all[4], all[5], "local each chain money_micro used 0 reserved 0 left 5000000 of 5000000", iterations}; !slices.Equal(got, want) {
@@ -102,17 +104,17 @@ func TestD9_how_budgets_stand(t *testing.T) {
 	}
 	all[2] = "local intent I-7 llm_tokens used 100 reserved 0 left 900 of 1000"
 	all[3] = "local session bob-s1 of bob money_micro used 1000000 reserved 0 left 9000000 of 10000000"
-	if got := w.standings(kernel.StandingAsk{Live: true}); !slices.Contains(got, all[2]) || !slices.Contains(got, all[3]) {
+	if got := w.standings(survey.Ask{Live: true}); !slices.Contains(got, all[2]) || !slices.Contains(got, all[3]) {
 		t.Errorf("%q", got)
 	}
 	// A day later all of the day's is there again; what has no window is not.
 	w.advance(24 * time.Hour)
-	for _, s := range w.standings(kernel.StandingAsk{}) {
+	for _, s := range w.standings(survey.Ask{}) {
 		if s == "local tenant local money_micro used 0 reserved 0 left 50000000 of 50000000" {
 			return
 		}
 	}
-	t.Errorf("%q", w.standings(kernel.StandingAsk{}))
+	t.Errorf("%q", w.standings(survey.Ask{}))
 }
 
 // What begins anew says when, who says so and what exceeding it brings; what people
@@ -124,7 +126,7 @@ func TestD41_standing_says_what_follows(t *testing.T) {
 	w.refusedAs(w.pays("ada", 1), holdfast.K3, holdfast.KindBounds)
 	w.approve(w.spentReview(1).ID)
 	w.view(func(tx kernel.Tx) error {
-		s, err := kernel.StandingsIn(tx, w.policy, kernel.StandingAsk{Agent: "ada"}, w.now())
+		s, err := survey.Read(tx, w.policy, survey.Ask{Agent: "ada"}, w.now())
 		if err != nil || s.Policy != w.policy.Version || s.More != 0 {
 			return fmt.Errorf("%+v, %w", s, err)
 		}
@@ -151,7 +153,7 @@ func TestD41_standing_of_iterations(t *testing.T) {
 	r.Token = w.who("ada", builder)
 	w.passes(r)
 	w.passes(w.req("agent/step", `{}`))
-	got := w.standings(kernel.StandingAsk{Live: true})
+	got := w.standings(survey.Ask{Live: true})
 	if want := []string{"local session alice-s1 of alice iterations used 1 reserved 0 left 1 of 2", "local session ada-s1 of ada iterations used 1 reserved 0 left 4 of 5"}; !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
@@ -163,13 +165,13 @@ func TestStandingsOfOthers(t *testing.T) {
 	w.toNoon()
 	w.passes(w.pays("ada", 1))
 	err := w.store.View(t.Context(), func(tx kernel.Tx) error {
-		_, err := kernel.StandingsIn(tx, w.policy, kernel.StandingAsk{Agent: "nobody"}, w.now())
+		_, err := survey.Read(tx, w.policy, survey.Ask{Agent: "nobody"}, w.now())
 		return err
 	})
 	if holdfast.KindOf(err) != holdfast.KindNotFound {
 		t.Errorf("%v", err)
 	}
-	for _, s := range w.standings(kernel.StandingAsk{Tenant: "acme"}) {
+	for _, s := range w.standings(survey.Ask{Tenant: "acme"}) {
 		if !strings.HasPrefix(s, "acme ") || !strings.Contains(s, "used 0 reserved 0") {
 			t.Errorf("%q", s)
 		}
@@ -222,7 +224,7 @@ func TestD41_unreadable_counters_stand_unknown(t *testing.T) {
 		w.view(func(tx kernel.Tx) error {
 			c.as.Tx = tx
 			for _, live := range []bool{true, false} {
-				s, err := kernel.StandingsIn(c.as, w.policy, kernel.StandingAsk{Live: live}, w.now())
+				s, err := survey.Read(c.as, w.policy, survey.Ask{Live: live}, w.now())
 				if err != nil {
 					return err
 				}

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
+	"github.com/holdfast-dev/holdfast/internal/leaf/table"
 )
 
 // What a spent budget has stopped stands in front of the gates: a chain that was
@@ -46,8 +47,6 @@ type endedChain struct {
 	Crossing string    `json:"crossing"`
 }
 
-const blocksMeta = "budget-blocks"
-
 // oldBlock is how long a block whose window is over is kept: a clock that went
 // ahead by a day and comes back finds it.
 const oldBlock = 48 * time.Hour
@@ -69,28 +68,36 @@ func Blocks(tx Tx, now time.Time) ([]Block, error) {
 
 // ChainsEnded is how many chains of a tenant a budget has ended.
 func ChainsEnded(tx Tx, tenant string) (int, error) {
-	var n int
-	err := metaJSON(tx, chainsName(tenant), &n)
-	if errors.Is(err, ErrNotFound) {
-		return 0, nil
-	}
-	return n, err
+	n, _, err := chainCounts.Find(tx, tenant)
+	return n.Ended, err
 }
+
+// maxBlocks bounds the blocked tenants. With more of them nothing begins.
+const maxBlocks = 10_000
 
 func readBlocks(tx Tx) (map[string]Block, error) {
 	all := map[string]Block{}
-	err := metaJSON(tx, blocksMeta, &all)
-	if errors.Is(err, ErrNotFound) {
-		return all, nil
+	err := budgetBlocks.Scan(tx, table.Range{Limit: maxBlocks + 1}, func(tenant string, b Block, _ int64) error {
+		all[tenant] = b
+		return nil
+	})
+	if err == nil && len(all) > maxBlocks {
+		err = fmt.Errorf("more than %d tenants are blocked", maxBlocks)
 	}
 	return all, err
 }
 
-func chainsName(tenant string) string { return "chains-ended/" + sha([]byte(tenant)) }
-
-func chainName(tenant, chain string) string {
-	return "chain-ended/" + sha([]byte(tenant+"\x00"+chain))
+// putBlock writes the block of a tenant.
+func putBlock(tx Tx, b Block) error {
+	_, version, err := budgetBlocks.Find(tx, b.Tenant)
+	if err != nil {
+		return err
+	}
+	return budgetBlocks.Put(tx, b.Tenant, b, version)
 }
+
+// chainKey names a chain of a tenant.
+func chainKey(tenant, chain string) string { return sha([]byte(tenant + "\x00" + chain)) }
 
 // blocks are the tenants that are blocked, as the store has them. A block counts
 // from the transaction that makes it, before it is durable.
@@ -136,10 +143,11 @@ func (b *blocks) of(tenant string, now time.Time) (Block, bool) {
 func (k *Kernel) readStops(ctx context.Context) error {
 	return k.store.View(ctx, func(tx Tx) error {
 		all, err := readBlocks(tx)
-		if err == nil {
-			k.blocks.set(all)
+		if err != nil {
+			return err
 		}
-		return err
+		k.blocks.set(all)
+		return k.loadStops(tx)
 	})
 }
 
@@ -148,8 +156,7 @@ func (j *judgement) readChain(tx Tx) error {
 	if j.who.Chain == "" {
 		return nil
 	}
-	var e endedChain
-	err := metaJSON(tx, chainName(j.who.Tenant, j.who.Chain), &e)
+	e, _, err := endedChains.Get(tx, chainKey(j.who.Tenant, j.who.Chain))
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return nil
@@ -193,6 +200,9 @@ func stillGoing(tx Tx, j *judgement) error {
 	if op := j.stopped(); op != nil {
 		return &errRefused{*op}
 	}
+	if op := j.stopFor(); op != nil {
+		return &errRefused{*op}
+	}
 	return nil
 }
 
@@ -213,7 +223,7 @@ func (k *Kernel) UnblockTenant(tenant string, signed operator.Signed) (Block, er
 	var lifted Block
 	var was undo
 	of := cmp.Or(tenant, holdfast.Local)
-	_, err := k.personal(signed, operator.Unblock, func(tx Tx, s operator.Statement, _ operator.Public) error {
+	_, err := k.runSigned(signed, operator.Unblock, func(tx *scope, s operator.Statement, _ operator.Public) error {
 		if err := sameTenant(s, tenant); err != nil {
 			return err
 		}
@@ -230,7 +240,7 @@ func (k *Kernel) UnblockTenant(tenant string, signed operator.Signed) (Block, er
 		}
 		b.LiftedBy = s.Reviewer
 		all[of], lifted = b, b
-		if err := putMetaJSON(tx, blocksMeta, all); err != nil {
+		if err := putBlock(tx, b); err != nil {
 			return err
 		}
 		data := said(s, signed)

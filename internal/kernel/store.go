@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/table"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -135,10 +136,9 @@ type Tx interface {
 	Replay(key string) (Replay, error)
 	DropReplays(now time.Time) (int, error)
 
-	// Meta and PutMeta keep small values by name, such as the policy
-	// version. Names are the kernel's.
-	Meta(name string) ([]byte, error)
-	PutMeta(name string, value []byte) error
+	// The rows of the tables that the store was opened with. Those of the kernel are
+	// always among them (Tables).
+	table.Writer
 }
 
 // Replay is a settled result that may be given back (D10). Body is sealed:

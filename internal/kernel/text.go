@@ -2,14 +2,12 @@ package kernel
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/table"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 )
-
-func ruleTextName(version string) string { return "rule-text/" + version }
 
 // govern records the event by which a policy comes into force, and with it what
 // each of its rules says, by version: what a record names can be read for ever,
@@ -27,17 +25,7 @@ func (k *Kernel) govern(p *Policy, e Event) error {
 
 func keepTexts(tx Tx, texts []constitution.Text) error {
 	for _, t := range texts {
-		name := ruleTextName(t.Version())
-		if _, err := tx.Meta(name); err == nil {
-			continue
-		} else if !errors.Is(err, ErrNotFound) {
-			return err
-		}
-		b, err := json.Marshal(t)
-		if err != nil {
-			return err
-		}
-		if err := tx.PutMeta(name, b); err != nil {
+		if err := ruleTexts.Insert(tx, t.Version(), t); err != nil && !errors.Is(err, ErrExists) {
 			return err
 		}
 	}
@@ -49,20 +37,19 @@ func keepTexts(tx Tx, texts []constitution.Text) error {
 // KindNotFound where none is kept, and KindWALFormat where what is kept is another
 // text than that version's.
 func RuleText(ctx context.Context, s Store, version string) (t constitution.Text, err error) {
-	var b []byte
 	err = s.View(ctx, func(tx Tx) error {
-		b, err = tx.Meta(ruleTextName(version))
+		t, _, err = ruleTexts.Get(tx, version)
 		return err
 	})
 	if errors.Is(err, ErrNotFound) {
 		return constitution.Text{}, &holdfast.Error{Kind: holdfast.KindNotFound, Why: "no rule of that version was ever in force here",
 			Hint: "a version is 64 hex digits, as `holdfast rules check` and `holdfast ledger show --json` have them"}
 	}
-	if err != nil {
+	damaged := (*table.DamagedError)(nil)
+	if err != nil && !errors.As(err, &damaged) {
 		return constitution.Text{}, err
 	}
-	t, ok := constitution.ReadText(b, version)
-	if !ok {
+	if err != nil || t.Version() != version {
 		return constitution.Text{}, &holdfast.Error{Kind: holdfast.KindWALFormat, Why: "what is kept as the rule of that version is another text",
 			Hint: "somebody changed the store: `holdfast ledger verify` says what else"}
 	}

@@ -30,12 +30,8 @@ func TestRuleText_D44_every_rule_that_was_in_force_can_be_read_by_its_version(t 
 		}
 	}
 	version := set(t, one).Texts()[0].Version()
-	err := w.store.Update(t.Context(), func(tx kernel.Tx) error {
-		return tx.PutMeta("rule-text/"+version, []byte(`{"id":"a","on":"request","boundary":"mcp/*","when":"false","message":"old"}`))
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w.putRow([]byte(`{"id":"a","on":"request","boundary":"mcp/*","when":"false","message":"old"}`), "rule_text",
+		version)
 	for version, kind := range map[string]holdfast.Kind{version: holdfast.KindWALFormat, strings.Repeat("0", 64): holdfast.KindNotFound} {
 		text, err := kernel.RuleText(t.Context(), w.store, version)
 		if e := (*holdfast.Error)(nil); !errors.As(err, &e) || e.Kind != kind || text != (constitution.Text{}) {

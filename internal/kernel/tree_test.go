@@ -1,10 +1,8 @@
 package kernel_test
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -348,18 +346,19 @@ func TestTree_bounds(t *testing.T) {
 // fill lets an agent have so many within it, as far as is remembered.
 func (w *world) fill(agent string, n int) {
 	w.t.Helper()
-	sum := sha256.Sum256([]byte(holdfast.Local + "\x00" + agent))
-	name := "subagents/" + hex.EncodeToString(sum[:])
-	if err := w.store.Update(w.t.Context(), func(tx kernel.Tx) error {
-		b, err := tx.Meta(name)
-		for i := bytes.Count(b, []byte("\n")) - 1; i < n; i++ {
-			b = fmt.Appendf(b, "%d filler%d\n", w.now().UnixMicro(), i)
-		}
-		if err != nil {
-			return err
-		}
-		return tx.PutMeta(name, b)
-	}); err != nil {
+	var known struct {
+		Told   int64  `json:"told"`
+		Within string `json:"within"`
+	}
+	if err := json.Unmarshal(w.mustRow("subagent_tree", holdfast.Local, agent), &known); err != nil {
 		w.t.Fatal(err)
 	}
+	for i := strings.Count(known.Within, "\n"); i < n; i++ {
+		known.Within += fmt.Sprintf("%d filler%d\n", w.now().UnixMicro(), i)
+	}
+	b, err := json.Marshal(known)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.putRow(b, "subagent_tree", holdfast.Local, agent)
 }

@@ -4,13 +4,15 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
 )
 
 // Of armours that lie in each other or across each other's end, each longer than
 // a stream's window, the last end counts; one that does not end hides the rest.
 // Whatever follows is judged anew, and a stream says what Text says.
 func TestArmoursInEachOther(t *testing.T) {
-	e := engine(t)
+	e := newEngine(t)
 	body := strings.Repeat(strings.Repeat("MIIEpAIB", 8)+"\n", 200)
 	pem, pemEnd := "-----BEGIN RSA "+"PRIVATE KEY-----\n", "-----END RSA "+"PRIVATE KEY-----"
 	ssh, sshEnd := "---- BEGIN SSH2 ENCRYPTED "+"PRIVATE KEY ----\n", "---- END SSH2 ENCRYPTED "+"PRIVATE KEY ----"
@@ -43,7 +45,7 @@ func TestArmoursInEachOther(t *testing.T) {
 // Short ones lie across each other as long ones do, of any labels, and each way
 // of cutting the text gives the same.
 func TestArmoursAcrossEachOther(t *testing.T) {
-	e := engine(t)
+	e := newEngine(t)
 	begin := func(kind string) string { return "-----BEGIN " + kind + "PRIVATE KEY-----\nMIIEpAIB\n" }
 	end := func(kind string) string { return "-----END " + kind + "PRIVATE KEY-----\nMIIEpAIB\n" }
 	ssh := "---- BEGIN SSH2 ENCRYPTED " + "PRIVATE KEY ----\nMIIEpAIB\n"
@@ -64,11 +66,11 @@ func TestArmoursAcrossEachOther(t *testing.T) {
 		"an end of no label":  {begin("") + "-----END", false},
 		"an end too many":     {begin("") + sshEnd + "\nMIIEpAIB\n" + last(""), false},
 		"one without end":     {begin("RSA ") + begin("EC ") + last("RSA "), true},
-		"too many":            {strings.Repeat(begin(""), maxArmours+1) + strings.Repeat(end(""), maxArmours) + last(""), true},
-		"many":                {strings.Repeat(begin(""), maxArmours-1) + strings.Repeat(end(""), maxArmours-2) + last(""), false},
+		"too many":            {strings.Repeat(begin(""), 64+1) + strings.Repeat(end(""), 64) + last(""), true},
+		"many":                {strings.Repeat(begin(""), 64-1) + strings.Repeat(end(""), 64-2) + last(""), false},
 	} {
 		text := []byte("x\n" + c.text + tail)
-		want := "x\n" + MaskSecret
+		want := "x\n" + placeholder.Secret
 		if !c.open {
 			want += "\nmail [email hidden] end\n"
 		}

@@ -8,7 +8,7 @@ import (
 // TestAttackPairs holds that a value is known by a name that stands beside it,
 // not before its sign.
 func TestAttackPairs(t *testing.T) {
-	e := engine(t)
+	e := newEngine(t)
 	const v = "hunter22-elm"
 	for _, text := range []string{
 		"env:\n  - name: DB_PASSWORD\n    value: §\n", "  - name: \"DB_PASSWORD\"\r\n    value: '§'\r\n", `"name": "DB_PASSWORD", "value": "§",`,
@@ -29,7 +29,7 @@ func TestAttackPairs(t *testing.T) {
 
 // TestAttackOrdinary holds that what only looks like something to hide stays.
 func TestAttackOrdinary(t *testing.T) {
-	e := engine(t)
+	e := newEngine(t)
 	for _, s := range []string{
 		"- name: HOME\n  value: /srv/shared\n", `<add key="Timeout" value="300" />`, `<string name="password">Password</string>`,
 		`<label name="password">Your password, please</label>`, "<name>fs.buffer</name>\n<value>4096-k</value>", "who said WITH PASSWORD is SQL",

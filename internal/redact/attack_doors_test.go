@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/stream"
 )
 
 const elm = "ghp_" + "Zx81kQ0vRt5Yw2Lm9Nb7Hc3Jd6Fg4Sa0Pe5T"
@@ -75,7 +77,7 @@ func TestAttackBodies(t *testing.T) {
 
 // TestAttackMasks holds that what looks like a mask hides nothing.
 func TestAttackMasks(t *testing.T) {
-	for _, style := range []Masks{Ledger, Egress, Pseudonyms} {
+	for _, style := range []placeholder.Masks{placeholder.Ledger, placeholder.Egress, placeholder.Pseudonyms} {
 		e, err := New(Options{Masks: style, Key: holdfast.NewSecret("0123456789abcdef")})
 		if err != nil {
 			t.Fatal(err)
@@ -143,7 +145,7 @@ func TestAttackStreamMisuse(t *testing.T) {
 	if err := e.Stream(nil).Close(); err != nil {
 		t.Error(err)
 	}
-	var zero Stream
+	var zero stream.Stream
 	if _, err := zero.Write([]byte(elm)); err == nil {
 		t.Error("the zero Stream writes")
 	}

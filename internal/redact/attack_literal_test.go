@@ -16,6 +16,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/redact/finding"
+	"github.com/holdfast-dev/holdfast/internal/redact/rule"
 )
 
 // planted are registered secrets: letters, signs that encodings escape, and
@@ -175,7 +177,7 @@ func TestAttackRegistered(t *testing.T) {
 		for _, s := range planted {
 			in := "before it " + disguise(s) + " behind it\n"
 			r := e.Text([]byte(in))
-			if !has(r, ruleNames[ruleLiteral]) {
+			if !has(r, rule.Names[rule.Literal]) {
 				t.Errorf("%s: text keeps %q", name, r.Out)
 				continue
 			}
@@ -189,14 +191,14 @@ func TestAttackRegistered(t *testing.T) {
 				continue
 			}
 			doc, _ := json.Marshal(map[string]string{"note": in})
-			if r, err := e.JSON(doc); err != nil || !has(r, ruleNames[ruleLiteral]) {
+			if r, err := e.JSON(doc); err != nil || !has(r, rule.Names[rule.Literal]) {
 				t.Errorf("%s: JSON keeps %q, %v", name, r.Out, err)
 			}
 		}
 	}
 }
 
-func has(r Result, name string) bool {
+func has(r finding.Result, name string) bool {
 	for _, f := range r.Findings {
 		if f.Rule == name {
 			return true

@@ -12,7 +12,7 @@ import (
 // BenchmarkBody stands beside JSON on the same bytes, and reads what a model is
 // sent: a conversation, one with a picture in it, a form, and a page.
 func BenchmarkBody(b *testing.B) {
-	e := engine(b)
+	e := newEngine(b)
 	chat := append([]byte("["), samples()["chat"]...)
 	chat[len(chat)-1] = ']'
 	picture := []byte(`{"image":"` + base64.StdEncoding.EncodeToString(append([]byte("\x89PNG\r\n\x1a\n\x00\x00"), noise(48<<10)...)) + `"}`)
@@ -44,7 +44,7 @@ func BenchmarkBody(b *testing.B) {
 
 // BenchmarkSealChat is a leaf that holds what a model's API is sent.
 func BenchmarkSealChat(b *testing.B) {
-	e := engine(b)
+	e := newEngine(b)
 	lines := bytes.TrimSuffix(sample.Chat(1, 4<<10), []byte("\n"))
 	doc := append(append([]byte(`{"batch":[`), bytes.ReplaceAll(lines, []byte("\n"), []byte(","))...), `]}`...)
 	b.SetBytes(int64(len(doc)))

@@ -10,7 +10,7 @@ import (
 // BenchmarkHostile stands every hostile text whole beside the same in pieces
 // of 4 KiB.
 func BenchmarkHostile(b *testing.B) {
-	e := engine(b)
+	e := newEngine(b)
 	for _, t := range sample.Hostile(256 << 10) {
 		b.Run(t.Name+"/whole", func(b *testing.B) {
 			b.SetBytes(int64(len(t.Text)))

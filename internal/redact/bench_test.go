@@ -37,7 +37,7 @@ func naive() []*regexp.Regexp {
 // BenchmarkText stands beside its floor (one look at every byte through a
 // table), and beside one regular expression per rule on the same bytes.
 func BenchmarkText(b *testing.B) {
-	e := engine(b)
+	e := newEngine(b)
 	res := naive()
 	for _, name := range []string{"prose", "code", "chat"} {
 		s := samples()[name]
@@ -55,12 +55,12 @@ func BenchmarkText(b *testing.B) {
 			n := 0
 			for b.Loop() {
 				for _, c := range s {
-					if trigger[c] {
+					if triggerBytes[c] {
 						n++
 					}
 				}
 			}
-			b.ReportMetric(float64(n)/float64(b.N)/float64(len(s)), "triggers/B")
+			b.ReportMetric(float64(n)/float64(b.N)/float64(len(s)), "triggerBytes/B")
 		})
 		b.Run(name+"/regexp", func(b *testing.B) {
 			s := s[:8192]
@@ -84,7 +84,7 @@ var identity = []string{"id", "tenant_id", "correlation_id", "timestamp", "k5_id
 
 // BenchmarkSeal stands beside the parser's bare validity check of the leaf.
 func BenchmarkSeal(b *testing.B) {
-	e, lit := engine(b), engine(b, "tenant-own-secret", "another-of-them")
+	e, lit := newEngine(b), newEngine(b, "tenant-own-secret", "another-of-them")
 	doc := leaf()
 	b.Run("engine", func(b *testing.B) {
 		b.SetBytes(int64(len(doc)))
@@ -115,12 +115,12 @@ func BenchmarkSeal(b *testing.B) {
 
 func TestSealLeavesALeafAlone(t *testing.T) {
 	doc := leaf()
-	rec, err := engine(t).Seal(doc, identity...)
+	rec, err := newEngine(t).Seal(doc, identity...)
 	if err != nil || !bytes.Equal(rec.Bytes(), doc) {
 		t.Fatalf("%v\n%s\n%s", err, rec.Bytes(), doc)
 	}
 	// Without exemption too: no id and no hash looks like a secret.
-	if rec, err = engine(t).Seal(doc); err != nil || !bytes.Equal(rec.Bytes(), doc) {
+	if rec, err = newEngine(t).Seal(doc); err != nil || !bytes.Equal(rec.Bytes(), doc) {
 		t.Fatalf("%v\n%s\n%s", err, rec.Bytes(), doc)
 	}
 }
@@ -128,7 +128,7 @@ func TestSealLeavesALeafAlone(t *testing.T) {
 // BenchmarkStream stands beside BenchmarkText on the same texts: in pieces of
 // 4 KiB, and of 20 bytes as models write them.
 func BenchmarkStream(b *testing.B) {
-	e := engine(b)
+	e := newEngine(b)
 	for _, name := range []string{"prose", "code", "chat"} {
 		for _, size := range []int{4096, 20} {
 			pieces := every(samples()[name], size)
@@ -150,3 +150,11 @@ func BenchmarkStream(b *testing.B) {
 		}
 	}
 }
+
+// triggerBytes are the bytes at which a search for what is certain may stop.
+var triggerBytes = func() (t [256]bool) {
+	for _, c := range []byte("0123456789@:=>+%-_.JKSzbBwW") {
+		t[c] = true
+	}
+	return t
+}()

@@ -20,6 +20,8 @@ import (
 	"unicode/utf16"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/redact/finding"
+	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
 )
 
 // shape is a way of carrying one value: how it is written, and the value read
@@ -216,7 +218,7 @@ var secrets = []masked{
 // Every secret goes out of every shape, in every encoding; the shape stays one
 // for a reader that is not ours, and a second redaction changes nothing.
 func TestBodyOfEveryShapeSecretAndEncoding(t *testing.T) {
-	for style, e := range map[string]*Engine{"ledger": engine(t, "tenant-own-secret"), "egress": egress(t, "tenant-own-secret"), "probable": probing(t, "tenant-own-secret")} {
+	for style, e := range map[string]*Engine{"ledger": newEngine(t, "tenant-own-secret"), "egress": egress(t, "tenant-own-secret"), "probable": probing(t, "tenant-own-secret")} {
 		for _, sh := range shapes {
 			for name, encode := range encodings {
 				for _, s := range secrets {
@@ -241,7 +243,7 @@ func TestBodyOfEveryShapeSecretAndEncoding(t *testing.T) {
 
 func egress(t testing.TB, literals ...string) *Engine {
 	t.Helper()
-	o := Options{Masks: Egress}
+	o := Options{Masks: placeholder.Egress}
 	for _, l := range literals {
 		o.Literals = append(o.Literals, holdfast.NewSecret(l))
 	}
@@ -260,7 +262,7 @@ func stable(t *testing.T, e *Engine, kind string, out []byte) {
 	}
 }
 
-func ordered(t *testing.T, in []byte, r Result) {
+func ordered(t *testing.T, in []byte, r finding.Result) {
 	t.Helper()
 	at := 0
 	for _, f := range r.Findings {
@@ -274,7 +276,7 @@ func ordered(t *testing.T, in []byte, r Result) {
 
 // What holds nothing passes byte for byte.
 func TestBodyLeavesCleanBodiesAlone(t *testing.T) {
-	e := engine(t, "tenant-own-secret")
+	e := newEngine(t, "tenant-own-secret")
 	png := append([]byte("\x89PNG\r\n\x1a\n"), bytes.Repeat([]byte{0, 1, 0xfe, 'a'}, 500)...)
 	for _, sh := range shapes {
 		for name, encode := range encodings {
@@ -308,7 +310,7 @@ func TestBodyLeavesCleanBodiesAlone(t *testing.T) {
 }
 
 func TestBodyKeepsWhatItDoesNotMask(t *testing.T) {
-	e := engine(t)
+	e := newEngine(t)
 	for _, c := range []struct{ kind, in, want string }{
 		{"", `{"a":"x@y.org", "b" : 1.0e2}`, `{"a":"[email hidden]", "b" : 1.0e2}`},
 		{"", `{"password":{"a":[1,"x"]},"n":4111111111111111}`, `{"password":{"a":["[secret redacted]","[secret redacted]"]},"n":"****-****-****-1111"}`},
@@ -342,7 +344,7 @@ func TestBodyKeepsWhatItDoesNotMask(t *testing.T) {
 
 // In XML a pseudonym would be a tag; there the masks of section 3.1 stand.
 func TestBodyOfMarkupHasNoPseudonyms(t *testing.T) {
-	e := styled(t, Pseudonyms, tenantKey)
+	e := styled(t, placeholder.Pseudonyms, tenantKey)
 	r, err := e.Body("text/xml", []byte("<a>x@y.org</a>"))
 	if err != nil || string(r.Out) != "<a>[email]</a>" {
 		t.Errorf("%s, %v", r.Out, err)
@@ -356,7 +358,7 @@ func TestBodyOfMarkupHasNoPseudonyms(t *testing.T) {
 
 func TestKeysInDERAreMasked(t *testing.T) {
 	der := append([]byte{0x30, 0x82, 0x04, 0xa4, 2, 1, 0, 2, 0x82, 1, 1, 0}, bytes.Repeat([]byte{0x9c, 1, 0x7f}, 60)...)
-	e := engine(t)
+	e := newEngine(t)
 	r, err := e.Body("", []byte(`{"k":"`+base64.StdEncoding.EncodeToString(der)+`"}`))
 	if err != nil || string(r.Out) != `{"k":"[secret redacted]"}` || !slices.Equal(r.Rules(), []string{"secret.private_key"}) {
 		t.Errorf("%s, %v", r.Out, err)

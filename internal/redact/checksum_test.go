@@ -1,11 +1,15 @@
 package redact
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+)
 
 // A checksum of Go's, h1: and base64, is no bot's token, whatever digits stand
 // before it: those have eight digits or more.
 func TestGoChecksumsAreNotMasked(t *testing.T) {
-	e, err := New(Options{Masks: Egress})
+	e, err := New(Options{Masks: placeholder.Egress})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,39 +8,18 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
+	"github.com/holdfast-dev/holdfast/internal/redact/certain"
 	"github.com/holdfast-dev/holdfast/internal/redact/sample"
 )
 
-// plainly reads s as run does, but stops at every trigger, judges every run of
-// digits, and remembers nothing of the words and the groups before it.
-func plainly(s []byte, last bool) scanner {
-	x := scanner{state: state{s: s, last: last}}
-	for i := 0; i < len(s); {
-		if !trigger[s[i]] {
-			i++
-			continue
-		}
-		x.wordless, x.wordlessEnd = 0, 0
-		x.lately.forget()
-		switch {
-		case i < x.wake:
-			i = x.listen(i)
-		case class[s[i]]&isDigit != 0:
-			i = max(i+1, x.busy(i))
-		default:
-			i = max(i+1, x.look(i))
-		}
-	}
-	return x
-}
-
-// missesNothing asks that run finds what plainly finds.
+// missesNothing asks that what is found is what a search finds that stops at every
+// trigger.
 func missesNothing(t testing.TB, s []byte, last bool) {
 	t.Helper()
-	got, want := scanner{state: state{s: s, last: last}}, plainly(s, last)
-	got.run()
-	if !slices.Equal(got.spans, want.spans) || got.low != want.low || got.joined != want.joined {
-		t.Fatalf("%.600q\n got %v\nwant %v", s, got.spans, want.spans)
+	got, joined := certain.Find(s, last)
+	want, all := certain.FindPlainly(s, last)
+	if !slices.Equal(got, want) || joined != all {
+		t.Fatalf("%.600q\n got %v\nwant %v", s, got, want)
 	}
 }
 
@@ -126,47 +105,6 @@ func TestFinderMissesNothingInRandomMixtures(t *testing.T) {
 			s[k] = alphabet[r.IntN(len(alphabet))]
 		}
 		missesNothing(t, s, false)
-	}
-}
-
-// Whatever the tables hold, the end of every prefix is looked at with every
-// byte that may stand behind it.
-func TestFinderStopsAtEveryPrefix(t *testing.T) {
-	for _, list := range [][]prefix{underscored[:], dashed[:], dotted[:]} {
-		for _, p := range list {
-			for c := range 256 {
-				if p.then != "" && byte(c) != p.then[0] || p.then == "" && !p.holds(byte(c)) {
-					continue
-				}
-				s := append([]byte("x "+p.text), byte(c), ' ')
-				at := len("x "+p.text) - 1
-				if f := newFinder(s); f.next(at) != at {
-					t.Errorf("%q is passed over", s)
-				}
-			}
-		}
-	}
-}
-
-// The finder is the plain loop but for what stands beside: each place that it
-// returns is a trigger, in order, whatever place the search goes on from.
-func TestFinderReturnsTriggersInOrder(t *testing.T) {
-	r := rand.New(rand.NewPCG(11, 12))
-	parts := findParts()
-	for range 2000 {
-		s := mixed(r, parts)
-		f := newFinder(s)
-		for i := 0; i < len(s); {
-			n := f.next(i)
-			if n < i || n > len(s) || n < len(s) && !trigger[s[n]] {
-				t.Fatalf("next(%d) of %q is %d", i, s, n)
-			}
-			fresh := newFinder(s)
-			if k := fresh.next(i); k != n {
-				t.Fatalf("next(%d) of %q is %d, then %d", i, s, n, k)
-			}
-			i = n + 1 + r.IntN(3)
-		}
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/redact/guess"
+	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
 )
 
 // bodyKinds are the hints that a fuzzed body comes with.
@@ -40,7 +42,7 @@ func FuzzBody(f *testing.F) {
 		f.Add(uint8(0), []byte(in))
 	}
 	const literal = "tenant-own-secret"
-	all := []*Engine{engine(f, literal), egress(f, literal), pseudonyms(f, literal), probing(f, literal)}
+	all := []*Engine{newEngine(f, literal), egress(f, literal), pseudonyms(f, literal), probing(f, literal)}
 	f.Fuzz(func(t *testing.T, which uint8, in []byte) {
 		kind := bodyKinds[int(which)%len(bodyKinds)]
 		e := all[int(which)/len(bodyKinds)%len(all)]
@@ -67,7 +69,7 @@ func FuzzBody(f *testing.F) {
 		if json.Valid(in) && !json.Valid(r.Out) && kind != bodyKinds[3] {
 			t.Errorf("Body(%q, %q) = %q", kind, in, r.Out)
 		}
-		if _, bad := url.ParseQuery(string(in)); bad == nil && kind == bodyKinds[2] && !json.Valid(in) && wideOf(in).size == 0 {
+		if _, bad := url.ParseQuery(string(in)); bad == nil && kind == bodyKinds[2] && !json.Valid(in) && !mayBeWide(in) {
 			if _, bad = url.ParseQuery(string(r.Out)); bad != nil {
 				t.Errorf("Body(%q, %q) = %q: %v", kind, in, r.Out, bad)
 			}
@@ -81,7 +83,7 @@ func FuzzBody(f *testing.F) {
 
 func pseudonyms(t testing.TB, literal string) *Engine {
 	t.Helper()
-	e, err := New(Options{Masks: Pseudonyms, Key: holdfast.NewSecret(tenantKey), Literals: []holdfast.Secret{holdfast.NewSecret(literal)}})
+	e, err := New(Options{Masks: placeholder.Pseudonyms, Key: holdfast.NewSecret(tenantKey), Literals: []holdfast.Secret{holdfast.NewSecret(literal)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,9 +92,15 @@ func pseudonyms(t testing.TB, literal string) *Engine {
 
 func probing(t testing.TB, literal string) *Engine {
 	t.Helper()
-	e, err := New(Options{Probable: Everything, Literals: []holdfast.Secret{holdfast.NewSecret(literal)}})
+	e, err := New(Options{Probable: guess.Everything, Literals: []holdfast.Secret{holdfast.NewSecret(literal)}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return e
+}
+
+// mayBeWide reports whether b begins with a mark of UTF-16 or UTF-32, or holds a
+// NUL, as texts without a mark do.
+func mayBeWide(b []byte) bool {
+	return bytes.HasPrefix(b, []byte("\xff\xfe")) || bytes.HasPrefix(b, []byte("\xfe\xff")) || bytes.IndexByte(b, 0) >= 0
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/holdfast-dev/holdfast/internal/redact/finding"
+	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
 )
 
 // FuzzRedact plants a secret between any two pieces of text, as they are and
@@ -21,10 +23,10 @@ func FuzzRedact(f *testing.F) {
 	for _, c := range mustNotMask {
 		f.Add([]byte(c), []byte(c), uint8(3))
 	}
-	for _, c := range []string{MaskSecret, MaskEmail, MaskCard + "1111", `{"a":{"password":[1,{"b":"c"}]}}`, `\u005c\u0075`, "\xff\x00", "[[[[[["} {
+	for _, c := range []string{placeholder.Secret, placeholder.Email, placeholder.Card + "1111", `{"a":{"password":[1,{"b":"c"}]}}`, `\u005c\u0075`, "\xff\x00", "[[[[[["} {
 		f.Add([]byte(c), []byte(c), uint8(0))
 	}
-	e := engine(f, "canary-of-the-tenant")
+	e := newEngine(f, "canary-of-the-tenant")
 	canaries := []string{ghp, akia, "canary-of-the-tenant", pem}
 	hearts := []string{b62[:20], akia, "canary-of-the-tenant", "MIIEpAIB"}
 	f.Fuzz(func(t *testing.T, pre, post []byte, which uint8) {
@@ -88,7 +90,7 @@ func holds(t *testing.T, e *Engine, s []byte) []byte {
 	return one.Out
 }
 
-func placed(t *testing.T, s []byte, r Result) {
+func placed(t *testing.T, s []byte, r finding.Result) {
 	t.Helper()
 	at := 0
 	for i, f := range r.Findings {

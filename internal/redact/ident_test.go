@@ -1,7 +1,5 @@
 package redact
 
-import "testing"
-
 // identities are numbers and words that name a person, an account, a thing
 // that belongs to one.
 var identities = []masked{
@@ -55,29 +53,4 @@ var notIdentity = []string{
 	"1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNb", "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t5", "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAeD", "0x5aaeb6053f3e94c9b9a09f33669435e7ef1beaed", "0x1f", "0xdeadbeef", "wallet 0xdeadbeef",
 	"released on 1985-03-12", "the bug was born in version 2 of 1985-03-12", "12 March 1985", "March 12, 1985", "born in a barn", "1985-03-12T10:11:12Z", "born to run 3 times",
 	"900-12-3456", "980-69-1234", "666-12-3456", "DE89 3704 0044 0532 0130 01", "K12345678", "passport control", "80.561374, 126.597517", "text 44.751042",
-}
-
-func TestCheckDigitsOfOneWrongDigitFail(t *testing.T) {
-	for name, c := range map[string]struct {
-		check func([]byte) bool
-		right string
-	}{
-		"luhn": {luhn, "79927398713"}, "routing": {isRouting, "021000021"}, "nhs": {isHealth, "9434765919"}, "aadhaar": {isAadhaar, "234123412346"},
-		"tax id": {isTaxID, "86095742719"}, "cpf": {isCPF, "52998224725"}, "pesel": {isPesel, "44051401359"}, "bsn": {isBSN, "111222333"}, "nir": {isNIR, "255081416802538"},
-		"dni": {spanish, "12345678Z"}, "vin": {isVehicle, "1HGCM82633A004352"}, "codice fiscale": {isFiscalCode, "RSSMRA85T10A562S"},
-	} {
-		if !c.check([]byte(c.right)) {
-			t.Errorf("%s: %s is refused", name, c.right)
-		}
-		for i := range c.right {
-			wrong := []byte(c.right)
-			if class[wrong[i]]&isDigit == 0 {
-				continue
-			}
-			wrong[i] = '0' + (wrong[i]-'0'+1)%10
-			if c.check(wrong) {
-				t.Errorf("%s: %s passes", name, wrong)
-			}
-		}
-	}
 }

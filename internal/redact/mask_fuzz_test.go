@@ -1,6 +1,10 @@
 package redact
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+)
 
 // FuzzMasks asks of every text that what one style has masked is not masked
 // again by any, whether it is read as text or as JSON, in a string or not.
@@ -14,7 +18,7 @@ func FuzzMasks(f *testing.F) {
 		f.Add([]byte(s), uint8(1))
 		f.Add(append(fmtJSON(s), `"}`...), uint8(2))
 	}
-	all := [...]*Engine{styled(f, Ledger, ""), styled(f, Egress, ""), styled(f, Pseudonyms, tenantKey)}
+	all := [...]*Engine{styled(f, placeholder.Ledger, ""), styled(f, placeholder.Egress, ""), styled(f, placeholder.Pseudonyms, tenantKey)}
 	f.Fuzz(func(t *testing.T, s []byte, which uint8) {
 		a, b := all[int(which)%3], all[int(which)/3%3]
 		one := a.Text(s).Out

@@ -1,14 +1,18 @@
 package redact
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+)
 
 func TestMasked(t *testing.T) {
 	for text, want := range map[string]bool{
 		"": false, "plain [text] <a:b>": false, "[secret": false, "<secret:0011223>": false,
-		MaskSecret: true, "to [email hidden], please": true, "****-****-****-12345": true, "x[db_string]": true,
+		placeholder.Secret: true, "to [email hidden], please": true, "****-****-****-12345": true, "x[db_string]": true,
 		"<secret:00112233>": true, "[[pii]": true, "<db_string:00112233>.": true,
 	} {
-		if Masked(text) != want {
+		if placeholder.IsIn(text) != want {
 			t.Errorf("Masked(%q) is %v", text, !want)
 		}
 	}

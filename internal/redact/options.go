@@ -2,9 +2,12 @@ package redact
 
 import (
 	"strconv"
-	"sync"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/redact/engine"
+	"github.com/holdfast-dev/holdfast/internal/redact/format"
+	"github.com/holdfast-dev/holdfast/internal/redact/literal"
+	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
 )
 
 // Options say what an engine knows beyond the document's rules, and how it
@@ -29,60 +32,14 @@ type Options struct {
 	Probable Probable
 }
 
-// Masks is a style of masks. Every engine knows the masks of every style, so
-// that redacting again changes nothing, whichever style came first.
-type Masks uint8
-
-const (
-	// Ledger is spec 003 section 1.7: [email hidden], [secret redacted],
-	// [pii redacted] and a card's last four digits.
-	Ledger Masks = iota
-	// Egress is spec 003 section 3.1: [email], [secret], [phone], [pii],
-	// [db_string] and a card's last four digits.
-	Egress
-	// Pseudonyms are typed and the same for the same value under one key,
-	// as <email:7f3a91c2>: 32 bits of a keyed hash (D14a).
-	Pseudonyms
-)
-
-// Probable is a set of kinds that only surroundings tell. What is masked for
-// it is a guess: rule names "guess.…".
-type Probable uint8
-
-const (
-	// Secrets are long random strings that no format tells.
-	Secrets Probable = 1 << iota
-	// Phones are numbers without a country code.
-	Phones
-	// Names are names of people.
-	Names
-	// Addresses are postal addresses.
-	Addresses
-
-	// Everything is all of them.
-	Everything = Secrets | Phones | Names | Addresses
-)
-
 // minKey is the least length of a key in bytes.
 const minKey = 16
 
 // Engine redacts. It is immutable and may be used by many goroutines. Only
 // New makes one that works: the zero value masks everything and seals nothing.
 type Engine struct {
-	ready    bool
-	literals *literals
-	masks    Masks
-	key      holdfast.Secret
-	probable Probable
-	guess    guesses
-	names    *familiarNames
-	nests    *sync.Pool // of *nest, none of which is in use
-}
-
-// guesses finds what only its surroundings tell: spans in order, none of which
-// touches one of taken.
-type guesses interface {
-	spans(s []byte, taken []span) []span
+	text   *engine.Engine
+	bodies *format.Reader
 }
 
 // New returns an engine. A ValueError is: a literal that is too short to be
@@ -91,32 +48,29 @@ type guesses interface {
 func New(o Options) (*Engine, error) {
 	switch {
 	case o.Masks > Pseudonyms:
-		return nil, invalid("masks", "there is no style "+strconv.Itoa(int(o.Masks)), "take Ledger, Egress or Pseudonyms")
+		return nil, invalidOption("masks", "there is no style "+strconv.Itoa(int(o.Masks)), "take Ledger, Egress or Pseudonyms")
 	case o.Masks == Pseudonyms && len(o.Key.Reveal()) < minKey:
-		return nil, invalid("key", "the key has "+strconv.Itoa(len(o.Key.Reveal()))+" bytes", "a key of pseudonyms is at least 16 random bytes long")
+		return nil, invalidOption("key", "the key has "+strconv.Itoa(len(o.Key.Reveal()))+" bytes", "a key of pseudonyms is at least 16 random bytes long")
 	case o.Probable&^Everything != 0:
-		return nil, invalid("probable", "there is no such kind", "take Secrets, Phones, Names and Addresses")
+		return nil, invalidOption("probable", "there is no such kind", "take Secrets, Phones, Names and Addresses")
 	}
-	lit, err := newLiterals(o.Literals)
+	lit, err := literal.New(o.Literals)
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{ready: true, literals: lit, masks: o.Masks, key: o.Key, probable: o.Probable, names: new(familiarNames), nests: new(sync.Pool)}
-	if o.Probable != 0 {
-		e.guess = newGuesser(o.Probable)
-	}
-	return e, nil
+	text := engine.New(lit, placeholder.Style{Masks: o.Masks, Key: o.Key}, o.Probable)
+	return &Engine{text: text, bodies: format.New(text)}, nil
 }
 
 // Trouble says why what the engine knows of Literals could reach a disk, or
 // "".
 func (e *Engine) Trouble() string {
-	if e == nil || e.literals == nil {
+	if e == nil || e.text == nil {
 		return ""
 	}
-	return e.literals.memory.Trouble()
+	return e.text.Literals.Trouble()
 }
 
-func invalid(what, why, hint string) error {
+func invalidOption(what, why, hint string) error {
 	return &holdfast.Error{Kind: holdfast.KindValue, Gate: holdfast.K6, Rule: "redact/" + what, Why: why, Hint: hint}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"unicode/utf16"
 
+	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
 	"github.com/holdfast-dev/holdfast/internal/redact/sample"
 )
 
@@ -17,7 +18,7 @@ import (
 // characters without width is masked with what it is wrapped in, and the rest
 // of the string stays.
 func TestSealOpensStrings(t *testing.T) {
-	e := engine(t)
+	e := newEngine(t)
 	text := "the key is " + akia + ", use it well"
 	std, url := base64.StdEncoding.EncodeToString, base64.RawURLEncoding.EncodeToString
 	each := func(format string) string {
@@ -68,13 +69,13 @@ func TestSealOpensStrings(t *testing.T) {
 // What is wrapped deeper than is read is masked, not refused and not shown;
 // what only looks wrapped, and text without a finding, stays.
 func TestSealMasksWhatItCannotOpen(t *testing.T) {
-	e := engine(t)
+	e := newEngine(t)
 	deep := "the key is " + akia + ", use it well, and often, for it is yours"
-	for range maxLevels + 2 {
+	for range 4 + 2 {
 		deep = base64.StdEncoding.EncodeToString([]byte(deep))
 	}
 	rec, err := e.Seal([]byte(`{"a":"x ` + deep + ` y"}`))
-	if err != nil || string(rec.Bytes()) != `{"a":"x `+MaskSecret+` y"}` {
+	if err != nil || string(rec.Bytes()) != `{"a":"x `+placeholder.Secret+` y"}` {
 		t.Errorf("%.200s, %v", rec.Bytes(), err)
 	}
 	picture := append([]byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"), bytes.Repeat([]byte{0, 200, 3, 250}, 64)...)
@@ -93,7 +94,7 @@ func TestSealMasksWhatItCannotOpen(t *testing.T) {
 // What a person signed is not opened: masking in it would unmake the signature.
 // What stands beside it is, and so is the same name elsewhere.
 func TestSealKeepsWhatIsSigned(t *testing.T) {
-	e := engine(t)
+	e := newEngine(t)
 	said := base64.StdEncoding.EncodeToString([]byte(`{"note":"card 4111111111111111, key ` + akia + `"}`))
 	doc := `{"data":{"statement":"` + said + `","other":"` + said + `","in":{"statement":"` + said + `"}},"statement":"` + said + `"}`
 	rec, err := e.Seal([]byte(doc), "id", "data.statement", "data.signature")

@@ -8,14 +8,18 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
+	"github.com/holdfast-dev/holdfast/internal/redact/certain"
+	"github.com/holdfast-dev/holdfast/internal/redact/guess"
+	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/span"
 )
 
 //go:embed testdata/probable_dev.tsv
 var devSet string
 
-func guessing(t testing.TB, style Masks) *Engine {
+func guessing(t testing.TB, style placeholder.Masks) *Engine {
 	t.Helper()
-	e, err := New(Options{Probable: Everything, Masks: style})
+	e, err := New(Options{Probable: guess.Everything, Masks: style})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +60,7 @@ func development() []devCase {
 // TestDevelopmentSet holds precision and recall on the lines that the guesser
 // was built with; the judgement on lines it never saw is another test's.
 func TestDevelopmentSet(t *testing.T) {
-	e := guessing(t, Egress)
+	e := guessing(t, placeholder.Egress)
 	type score struct{ hit, missed, wrong int }
 	scores := map[string]*score{}
 	for _, c := range development() {
@@ -103,19 +107,19 @@ func TestDevelopmentSet(t *testing.T) {
 func TestGuessesNeedTheirBit(t *testing.T) {
 	const text = "Dear Margaret Hill, the signing key is q7Zp2LmX9vRt4KwB8sNd. 221B Baker Street. Tél. 01 23 45 67 89."
 	for _, c := range []struct {
-		want         Probable
-		style        Masks
+		want         guess.Probable
+		style        placeholder.Masks
 		rule, hidden string
 		mask         string
 	}{
-		{Secrets, Egress, "guess.secret", "q7Zp2LmX9vRt4KwB8sNd", "[secret]"},
-		{Phones, Egress, "guess.phone", "01 23 45 67 89", "[phone]"},
-		{Names, Egress, "guess.name", "Margaret Hill", "[pii]"},
-		{Addresses, Egress, "guess.address", "221B Baker Street", "[pii]"},
-		{Secrets, Ledger, "guess.secret", "q7Zp2LmX9vRt4KwB8sNd", MaskSecret},
-		{Phones, Ledger, "guess.phone", "01 23 45 67 89", MaskPII},
-		{Names, Ledger, "guess.name", "Margaret Hill", MaskPII},
-		{Addresses, Ledger, "guess.address", "221B Baker Street", MaskPII},
+		{guess.Secrets, placeholder.Egress, "guess.secret", "q7Zp2LmX9vRt4KwB8sNd", "[secret]"},
+		{guess.Phones, placeholder.Egress, "guess.phone", "01 23 45 67 89", "[phone]"},
+		{guess.Names, placeholder.Egress, "guess.name", "Margaret Hill", "[pii]"},
+		{guess.Addresses, placeholder.Egress, "guess.address", "221B Baker Street", "[pii]"},
+		{guess.Secrets, placeholder.Ledger, "guess.secret", "q7Zp2LmX9vRt4KwB8sNd", placeholder.Secret},
+		{guess.Phones, placeholder.Ledger, "guess.phone", "01 23 45 67 89", placeholder.PII},
+		{guess.Names, placeholder.Ledger, "guess.name", "Margaret Hill", placeholder.PII},
+		{guess.Addresses, placeholder.Ledger, "guess.address", "221B Baker Street", placeholder.PII},
 	} {
 		e, err := New(Options{Probable: c.want, Masks: c.style})
 		if err != nil {
@@ -125,25 +129,31 @@ func TestGuessesNeedTheirBit(t *testing.T) {
 		if want := strings.Replace(text, c.hidden, c.mask, 1); string(r.Out) != want || len(r.Findings) != 1 || r.Findings[0].Rule != c.rule {
 			t.Errorf("%d: %q by %v", c.want, r.Out, r.Rules())
 		}
-		if r.PII() != (c.want != Secrets) {
+		if r.PII() != (c.want != guess.Secrets) {
 			t.Errorf("%d: PII is %t", c.want, r.PII())
 		}
 	}
-	if r := engine(t).Text([]byte(text)); strings.Contains(strings.Join(r.Rules(), " "), "guess.") {
+	if r := newEngine(t).Text([]byte(text)); strings.Contains(strings.Join(r.Rules(), " "), "guess.") {
 		t.Errorf("the zero options guess: %v", r.Rules())
 	}
+}
+
+// certainIn returns what is certain in s, each to its line's end, in order and apart.
+func certainIn(s []byte) []span.Span {
+	list, _ := certain.Find(s, true)
+	return span.Union(list)
 }
 
 // TestGuessesLeaveWhatIsCertain: findings of the deterministic tier are the
 // same with guesses and without.
 func TestGuessesLeaveWhatIsCertain(t *testing.T) {
-	plain, all := engine(t), guessing(t, Ledger)
+	all := guessing(t, placeholder.Ledger)
 	for _, c := range mustMask {
 		s := []byte(c.text)
-		sure := plain.spans(s, true)
-		for _, g := range all.guess.spans(s, sure) {
+		sure := certainIn(s)
+		for _, g := range all.text.Guess.Find(s, sure) {
 			for _, sp := range sure {
-				if g.start < sp.end && sp.start < g.end {
+				if g.Start < sp.End && sp.Start < g.End {
 					t.Errorf("%q: the guess %v touches %v", c.text, g, sp)
 				}
 			}
@@ -177,9 +187,9 @@ func TestGuessesAreIdempotent(t *testing.T) {
 	for _, c := range mustMask {
 		pieces = append(pieces, c.text)
 	}
-	pieces = append(pieces, "[secret]", "[pii]", "[phone]", "<email:7f3a91c2>", MaskPII, " ", "\n", "=", ":", "\"", "<", "Dear ", "Mr ", "name=", ", ", "12 ", "key ", "\xe2\x80\x9c", "\u00a0")
+	pieces = append(pieces, "[secret]", "[pii]", "[phone]", "<email:7f3a91c2>", placeholder.PII, " ", "\n", "=", ":", "\"", "<", "Dear ", "Mr ", "name=", ", ", "12 ", "key ", "\xe2\x80\x9c", "\u00a0")
 	rnd := rand.New(rand.NewPCG(3, 5))
-	ledger, egress := guessing(t, Ledger), guessing(t, Egress)
+	ledger, egress := guessing(t, placeholder.Ledger), guessing(t, placeholder.Egress)
 	for range testrepeat.Times(20_000, 4_000) {
 		s := mixture(rnd, pieces)
 		one := ledger.Text(s)
@@ -202,20 +212,20 @@ func FuzzProbable(f *testing.F) {
 	for _, s := range []string{"\xff\xfe", "\xe2\x80", "Mr \xc3", "12 \xe2", "<[email]", "Dear Dr. Prof. ", "key=\xc2", "0", "+", "PO Box "} {
 		f.Add([]byte(s))
 	}
-	sure, all := engine(f), guessing(f, Egress)
+	all := guessing(f, placeholder.Egress)
 	f.Fuzz(func(t *testing.T, s []byte) {
-		taken := sure.spans(s, true)
+		taken := certainIn(s)
 		at := 0
-		for _, g := range all.guess.spans(s, taken) {
-			if g.start < at || g.end <= g.start || g.end > len(s) {
+		for _, g := range all.text.Guess.Find(s, taken) {
+			if g.Start < at || g.End <= g.Start || g.End > len(s) {
 				t.Fatalf("%q: guess %v behind %d", s, g, at)
 			}
 			for _, sp := range taken {
-				if g.start < sp.end && sp.start < g.end {
+				if g.Start < sp.End && sp.Start < g.End {
 					t.Fatalf("%q: guess %v touches %v", s, g, sp)
 				}
 			}
-			at = g.end
+			at = g.End
 		}
 		r := all.Text(s)
 		out := r.Out
@@ -241,7 +251,7 @@ func FuzzProbable(f *testing.F) {
 // TestGuessesAreLinear: many candidates of every kind take linear time, and so does one
 // long run of each.
 func TestGuessesAreLinear(t *testing.T) {
-	e := guessing(t, Egress)
+	e := guessing(t, placeholder.Egress)
 	for _, u := range []string{
 		"key=q7Zp2LmX9vRt ", "q7Zp2LmX9vRt4KwB8sNdYh3 ", "q7Zp2LmX", "q7Z-p2L_mX9/", "key ", "key: ", "0 ", "01 ", "030 901820 ", "call 030 9018 ", "(030) ",
 		"Dear ", "Dear Ada ", "Mr. ", "Ada Lovelace ", "Ada ", "A. ", "von ", "name: ", "name=Ada+", "name=Ada%20", "Name is ", "by ", "signed by ", "Regards,\n",
@@ -255,7 +265,7 @@ func TestGuessesAreLinear(t *testing.T) {
 // TestManyCandidates: the number of findings does not make the time grow
 // faster than the text.
 func TestManyCandidates(t *testing.T) {
-	e := guessing(t, Egress)
+	e := guessing(t, placeholder.Egress)
 	unit := []byte("call 030 901820 now, Mr Hill;\n")
 	checkLinear(t, "candidates", 16_000, func(n int) {
 		if r := e.Text(bytes.Repeat(unit, n/2)); len(r.Findings) < n {
@@ -272,7 +282,7 @@ func BenchmarkProbable(b *testing.B) {
 		if name == "chat" {
 			s = bytes.ReplaceAll(s, []byte("msg_01XFDUDYJgAACzvnptvVoYEL"), []byte("msg_41"))
 		}
-		for tier, e := range map[string]*Engine{"certain": engine(b), "everything": guessing(b, Ledger)} {
+		for tier, e := range map[string]*Engine{"certain": newEngine(b), "everything": guessing(b, placeholder.Ledger)} {
 			b.Run(name+"/"+tier, func(b *testing.B) {
 				b.SetBytes(int64(len(s)))
 				b.ReportAllocs()
@@ -289,7 +299,7 @@ func BenchmarkProbable(b *testing.B) {
 // TestGuessesInPiecesEqualTheWhole: a stream makes the guesses that Text makes,
 // wherever the pieces end.
 func TestGuessesInPiecesEqualTheWhole(t *testing.T) {
-	e := guessing(t, Egress)
+	e := guessing(t, placeholder.Egress)
 	rnd := rand.New(rand.NewPCG(8, 1))
 	for _, c := range development() {
 		for _, text := range []string{c.text, "we saw " + c.text + " and then nothing else was said\n"} {

@@ -3,6 +3,7 @@ package redact
 import (
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/redact/guess"
 	"github.com/holdfast-dev/holdfast/internal/redact/sample"
 )
 
@@ -19,7 +20,7 @@ func cleanText() [][]byte {
 // TestCleanTextStaysClean wants at most one finding in 8 MB of clean text by
 // what is certain, and at most eight with everything that is only probable.
 func TestCleanTextStaysClean(t *testing.T) {
-	guessing, err := New(Options{Probable: Everything})
+	guessing, err := New(Options{Probable: guess.Everything})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +28,7 @@ func TestCleanTextStaysClean(t *testing.T) {
 		name string
 		e    *Engine
 		most int
-	}{{"clean text", engine(t), 1}, {"clean text, probable", guessing, 8}} {
+	}{{"clean text", newEngine(t), 1}, {"clean text, probable", guessing, 8}} {
 		n := 0
 		for _, s := range cleanText() {
 			for _, f := range c.e.Text(s).Findings {

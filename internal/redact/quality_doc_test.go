@@ -6,16 +6,19 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/redact/guess"
+	"github.com/holdfast-dev/holdfast/internal/redact/rule"
 )
 
 // figuresOf are the scores in the table of doc/redaction.md, in its order.
 func figuresOf(t *testing.T) []*score {
 	t.Helper()
-	guessing, err := New(Options{Probable: Everything})
+	guessing, err := New(Options{Probable: guess.Everything})
 	if err != nil {
 		t.Fatal(err)
 	}
-	certain := engine(t)
+	certain := newEngine(t)
 	first, guesses := scores(certain, labelled()), scores(guessing, labelledGuesses())
 	return slices.Concat(first, []*score{total("**certain tier**", first), total("**certain tier, second set**", scores(certain, secondSet()))},
 		guesses, []*score{total("**probable tier**", guesses), total("**probable tier, second set**", scores(guessing, secondGuesses()))})
@@ -37,7 +40,7 @@ func TestDocumentHasTheFigures(t *testing.T) {
 	if stale {
 		t.Errorf("the table of doc/redaction.md is out of date: it is\n%s", table)
 	}
-	for _, name := range ruleNames[1:] {
+	for _, name := range rule.Names[1:] {
 		if !strings.Contains(string(b), "`"+name+"`") {
 			t.Errorf("doc/redaction.md lacks the rule %s", name)
 		}

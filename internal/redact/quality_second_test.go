@@ -1,6 +1,10 @@
 package redact
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/redact/guess"
+)
 
 // A second set with other carriers and other texts to leave, in which the same
 // formats stand. doc/redaction.md has what it gave before any detector was
@@ -85,7 +89,7 @@ func secondSet() map[string][]example {
 // TestQualityOfSecondSet wants of the second set, as a whole, what TestQuality
 // wants of the first.
 func TestQualityOfSecondSet(t *testing.T) {
-	all := scores(engine(t), secondSet())
+	all := scores(newEngine(t), secondSet())
 	for _, s := range all {
 		t.Logf("%s %v", s.row(), s.rules)
 	}
@@ -115,7 +119,7 @@ func secondGuesses() map[string][]example {
 
 // TestQualityOfSecondGuesses wants of them what TestQualityOfGuesses wants.
 func TestQualityOfSecondGuesses(t *testing.T) {
-	e, err := New(Options{Probable: Everything})
+	e, err := New(Options{Probable: guess.Everything})
 	if err != nil {
 		t.Fatal(err)
 	}

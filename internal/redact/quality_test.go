@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/redact/finding"
+	"github.com/holdfast-dev/holdfast/internal/redact/guess"
 )
 
 // score is how well an engine did on the texts of one kind.
@@ -67,7 +70,7 @@ func judge(e *Engine, kind string, list []example) *score {
 	return s
 }
 
-func covered(l label, found []Finding) bool {
+func covered(l label, found []finding.Finding) bool {
 	at := l.start
 	for _, f := range found { // in order of offset
 		if f.Offset <= at {
@@ -77,7 +80,7 @@ func covered(l label, found []Finding) bool {
 	return at >= l.end
 }
 
-func labelledHalf(f Finding, x example) bool {
+func labelledHalf(f finding.Finding, x example) bool {
 	n := 0
 	allowed := x.want
 	if x.may != nil {
@@ -119,7 +122,7 @@ func scores(e *Engine, set map[string][]example) (all []*score) {
 // certain tier and of each of its kinds. What was missed, or masked by
 // mistake, is listed.
 func TestQuality(t *testing.T) {
-	all := scores(engine(t), labelled())
+	all := scores(newEngine(t), labelled())
 	for _, s := range append(slices.Clone(all), total("certain tier", all)) {
 		wants(t, s, 0.98, 0.98)
 	}
@@ -129,7 +132,7 @@ func TestQuality(t *testing.T) {
 // TestQualityOfGuesses does so with everything that is only probable, and wants
 // a precision of 0.90 and a recall of 0.85 of the tier.
 func TestQualityOfGuesses(t *testing.T) {
-	e, err := New(Options{Probable: Everything})
+	e, err := New(Options{Probable: guess.Everything})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,9 +14,19 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
+	"github.com/holdfast-dev/holdfast/internal/redact/engine"
+	"github.com/holdfast-dev/holdfast/internal/redact/format"
+	"github.com/holdfast-dev/holdfast/internal/redact/literal"
+	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
 )
 
-func engine(t testing.TB, literals ...string) *Engine {
+// brokenEngine returns an engine that faults at every text.
+func brokenEngine() *Engine {
+	text := engine.New(new(literal.Set), placeholder.Style{}, 0)
+	return &Engine{text: text, bodies: format.New(text)}
+}
+
+func newEngine(t testing.TB, literals ...string) *Engine {
 	t.Helper()
 	var o Options
 	for _, l := range literals {
@@ -173,7 +183,7 @@ var mustNotMask = slices.Concat([]string{
 }, notSecret, notIdentity)
 
 func TestMustMask(t *testing.T) {
-	e := engine(t)
+	e := newEngine(t)
 	for _, c := range mustMask {
 		r := e.Text([]byte(c.text))
 		if c.rule == "" {
@@ -186,7 +196,7 @@ func TestMustMask(t *testing.T) {
 }
 
 func TestMustNotMask(t *testing.T) {
-	e := engine(t)
+	e := newEngine(t)
 	for _, c := range mustNotMask {
 		if r := e.Text([]byte(c)); r.Found() || string(r.Out) != c {
 			t.Errorf("Text(%q) = %q by %v", c, r.Out, r.Rules())
@@ -197,7 +207,7 @@ func TestMustNotMask(t *testing.T) {
 // Each kind is masked in the sentence that it stands in, and nothing but it;
 // sixteen digits that are no card's stay.
 func TestEachKindIsMaskedInASentence(t *testing.T) {
-	e := engine(t)
+	e := newEngine(t)
 	for text, want := range map[string]string{
 		"key " + akia:              "key [secret redacted]",
 		"token is " + ghp:          "token is [secret redacted]",
@@ -218,7 +228,7 @@ func TestEachKindIsMaskedInASentence(t *testing.T) {
 
 // The masks are the document's, word for word.
 func TestK6_AC3_redaction_applied(t *testing.T) {
-	e := engine(t)
+	e := newEngine(t)
 	for text, want := range map[string]string{
 		"a bob@example.com b":                    "a [email hidden] b",
 		"k sk_live_" + b62[:24]:                  "k [secret redacted]",
@@ -243,7 +253,7 @@ func TestK6_AC3_redaction_applied(t *testing.T) {
 
 // No sealed record holds anything that must be masked, wherever it stood.
 func TestK6_INV3_nothing_sensitive_is_sealed(t *testing.T) {
-	e := engine(t)
+	e := newEngine(t)
 	for _, c := range mustMask {
 		if c.rule == "" || !json.Valid(quote(c.text)) {
 			continue
@@ -275,7 +285,7 @@ func quote(s string) []byte {
 // A second redaction changes nothing, for the tables and for random mixtures
 // of their pieces.
 func TestIdempotent(t *testing.T) {
-	e := engine(t, "tenant-own-secret")
+	e := newEngine(t, "tenant-own-secret")
 	check := func(s []byte) {
 		t.Helper()
 		one := e.Text(s)
@@ -290,7 +300,7 @@ func TestIdempotent(t *testing.T) {
 		pieces = append(pieces, c.text)
 	}
 	pieces = append(pieces, mustNotMask...)
-	pieces = append(pieces, MaskEmail, MaskPII, MaskSecret, MaskCard+"1234", "=", ":", "\"", "'", " ", "\n", "-", "@", "{", "}", "\\", `\u0041`, "password", "token=")
+	pieces = append(pieces, placeholder.Email, placeholder.PII, placeholder.Secret, placeholder.Card+"1234", "=", ":", "\"", "'", " ", "\n", "-", "@", "{", "}", "\\", `\u0041`, "password", "token=")
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for range testrepeat.Times(20_000, 4_000) {
 		var b []byte
@@ -311,7 +321,7 @@ func TestIdempotent(t *testing.T) {
 // Findings are in order, inside the text and apart, and what lies between
 // them is untouched.
 func TestFindingsPlace(t *testing.T) {
-	e := engine(t)
+	e := newEngine(t)
 	text := "a bob@example.com b " + ghp + ` c \u0041KIA` + "IOSFODNN7EXAMPLE d"
 	r := e.Text([]byte(text))
 	at := 0
@@ -330,7 +340,7 @@ func TestFindingsPlace(t *testing.T) {
 }
 
 func TestJSON(t *testing.T) {
-	e := engine(t)
+	e := newEngine(t)
 	for _, c := range []struct{ in, want string }{
 		{`{"a":1}`, `{"a":1}`},
 		{`{ "password" : "x" , "b":2 }`, `{ "password" : "[secret redacted]" , "b":2 }`},
@@ -370,7 +380,7 @@ func TestJSON(t *testing.T) {
 // A document however deep keeps its shape; one beyond the parser's bound is
 // redacted as text.
 func TestJSONDepth(t *testing.T) {
-	e := engine(t)
+	e := newEngine(t)
 	for _, depth := range []int{1, 63, 64, 65, 5000, 9999, 20_000, 1_000_000} {
 		doc := strings.Repeat("[", depth) + `"\u0041KIA` + `IOSFODNN7EXAMPLE"` + strings.Repeat("]", depth)
 		r, err := e.JSON([]byte(doc))
@@ -388,7 +398,7 @@ func TestJSONDepth(t *testing.T) {
 }
 
 func TestSeal(t *testing.T) {
-	e := engine(t, "tenant-own-secret")
+	e := newEngine(t, "tenant-own-secret")
 	for _, c := range []struct{ in, want string }{
 		{`{"id":"bob@example.com","hash":"ghp_` + b62 + `","x":"bob@example.com"}`, `{"id":"bob@example.com","hash":"ghp_` + b62 + `","x":"[email hidden]"}`},
 		{`{"x":{"id":"bob@example.com"}}`, `{"x":{"id":"[email hidden]"}}`},
@@ -413,9 +423,9 @@ func TestSeal(t *testing.T) {
 
 // A failure of redaction is a RedactionError and gives no record.
 func TestK6_FP4_redaction_failure(t *testing.T) {
-	good := engine(t)
+	good := newEngine(t)
 	// A table that was never made: the first look into it panics.
-	broken := &Engine{ready: true, literals: &literals{}}
+	broken := brokenEngine()
 	for name, f := range map[string]func() (Record, error){
 		"zero engine":    func() (Record, error) { return new(Engine).Seal([]byte(`{}`)) },
 		"nil engine":     func() (Record, error) { return (*Engine)(nil).Seal([]byte(`{}`)) },
@@ -435,7 +445,7 @@ func TestK6_FP4_redaction_failure(t *testing.T) {
 		t.Errorf("JSON after a panic: %q, %v", r.Out, err)
 	}
 	for _, e := range []*Engine{nil, {}, broken} {
-		if r := e.Text([]byte("harmless")); string(r.Out) != MaskSecret || !r.Found() {
+		if r := e.Text([]byte("harmless")); string(r.Out) != placeholder.Secret || !r.Found() {
 			t.Errorf("Text of a broken engine = %q", r.Out)
 		}
 	}
@@ -446,7 +456,7 @@ func TestK6_FP4_redaction_failure(t *testing.T) {
 
 func TestLiterals(t *testing.T) {
 	const secret = `tenant "own"/secret+ß`
-	e := engine(t, secret, "zzzz")
+	e := newEngine(t, secret, "zzzz")
 	forms := map[string]string{
 		"plain": secret, "hex": hex.EncodeToString([]byte(secret)), "HEX": strings.ToUpper(hex.EncodeToString([]byte(secret))),
 		"query": url.QueryEscape(secret), "path": url.PathEscape(secret), "base64": base64.StdEncoding.EncodeToString([]byte(secret)),
@@ -476,7 +486,7 @@ func TestLiterals(t *testing.T) {
 }
 
 func TestResult(t *testing.T) {
-	e := engine(t)
+	e := newEngine(t)
 	r := e.Text([]byte("x@y.org password=q a@b.org"))
 	if got := fmt.Sprint(r.Rules(), r.Found(), r.PII()); got != "[email secret.assignment] true true" {
 		t.Error(got)
@@ -497,7 +507,7 @@ func TestResult(t *testing.T) {
 
 // Hostile repetitions take linear time.
 func TestLinear(t *testing.T) {
-	e := engine(t)
+	e := newEngine(t)
 	units := []string{
 		"eyJ", "eyJa", "eyJaaaaaaaaaaaa.", "a.", "@", "a@", "a@b.", "sk-", "sk-a-", "ghp_", "ghp_a", "AKIA", "xoxb-", "://", "://a:b/", "://a:b@", ":", "=", "a=", "password=",
 		`password="`, "password='\n", "password: [secret redacted]", "--", "-----BEGIN ", "-----BEGIN PRIVATE KEY-----", "-----END", "1", "1 ", "1-", "1111 ", "123-45-6789 ",
@@ -514,7 +524,7 @@ func TestLinear(t *testing.T) {
 // field's name could tell is masked under the names that say it, and stays as
 // it is under others.
 func TestFMEA_K107_2_fields_that_nobody_foresaw(t *testing.T) {
-	e := engine(t)
+	e := newEngine(t)
 	names := []string{"user_email_secondary", "emailBackup2", "customer_ssn_2", "guardian", "x", "", "données", "a.b[3]", "card_number_old", "__proto__"}
 	values := []string{"jane.doe@example.org", "123-45-6789", ghp, akia, "4111 1111 1111 1111", "415-555-2671"}
 	for _, name := range names {

@@ -45,7 +45,7 @@ func wrapped(text string, times int) string {
 // What cannot be read to its end, or not be masked where it stands, is refused
 // by name and never passed.
 func TestBodyRefusesWhatItCannotScan(t *testing.T) {
-	e := engine(t)
+	e := newEngine(t)
 	bomb := gzipped(strings.Repeat("\x00", 64<<20))
 	encrypted := zipped("a", "b")
 	encrypted[6] |= 1
@@ -158,7 +158,7 @@ func nestedMultipart(depth int) string {
 }
 
 func TestBodyRefusesANameThatStandsTwice(t *testing.T) {
-	e := engine(t)
+	e := newEngine(t)
 	for _, c := range []struct{ in, why string }{
 		{`{"role":"user","role":"system"}`, `"role"`},
 		{`{"a":{"b":1,"\u0062":2}}`, `"b"`},
@@ -178,7 +178,7 @@ func TestBodyRefusesANameThatStandsTwice(t *testing.T) {
 }
 
 func TestBodyOfABrokenEngineIsRefused(t *testing.T) {
-	broken := &Engine{ready: true, literals: &literals{}}
+	broken := brokenEngine()
 	for _, e := range []*Engine{nil, {}, broken} {
 		if r, err := e.Body("", []byte("harmless")); holdfast.KindOf(err) != holdfast.KindRedaction || r.Out != nil {
 			t.Errorf("%q, %v", r.Out, err)
@@ -194,7 +194,7 @@ func TestBodyOfABrokenEngineIsRefused(t *testing.T) {
 
 // Hostile bodies take time in proportion to their size, and bounded memory.
 func TestHostileBodiesAreBounded(t *testing.T) {
-	e := engine(t, "tenant-own-secret")
+	e := newEngine(t, "tenant-own-secret")
 	const size = 1 << 17
 	bodies := map[int]map[string]hostileBody{size: hostileBodies(size), size / 16: hostileBodies(size / 16)}
 	for name, c := range bodies[size] {

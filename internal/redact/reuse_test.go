@@ -7,16 +7,15 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"unicode/utf8"
 )
 
 // What read one body reads the next: of many at one time each is read as by an
 // engine of its own, and nothing that was masked in one stands in another.
 func TestBodiesReadWithOneEngineStayApart(t *testing.T) {
-	shared := engine(t, "canary-of-the-tenant")
+	shared := newEngine(t, "canary-of-the-tenant")
 	var wg sync.WaitGroup
 	for g := range 8 {
-		own := engine(t, "canary-of-the-tenant")
+		own := newEngine(t, "canary-of-the-tenant")
 		wg.Go(func() {
 			for n := range 40 {
 				doc := manyNested(g*40 + n)
@@ -45,36 +44,4 @@ func manyNested(n int) []byte {
 	inner := fmt.Sprintf(`{\"to\":\"p%d@example.com\",\"in\":\"{\\\"deep\\\":\\\"p%d@example.com\\\"}\"}`, n, n)
 	return fmt.Appendf(nil, `{"id":"%d","p%d@example.com":"%s","data":{"signature":"x"},"list":["caf\u00e9 p%d@example.com","canary-of-the-tenant"],"fill":"%s"}`,
 		n, n, inner, n, strings.Repeat("plain words ", n%300))
-}
-
-// What is looked at by words is judged as by bytes.
-func TestBinaryIsTheSameByWordsAndByBytes(t *testing.T) {
-	slowly := func(b []byte) bool {
-		controls, bad := 0, 0
-		for i := 0; i < len(b); {
-			r, w := utf8.DecodeRune(b[i:])
-			switch {
-			case plainByte[b[i]]:
-			case b[i] < utf8.RuneSelf:
-				controls++
-			case r == utf8.RuneError && w == 1:
-				bad++
-			}
-			i += w
-		}
-		return controls*16 > len(b) || bad*3 > len(b)
-	}
-	for c := range 256 {
-		for n := range 40 {
-			for _, each := range []int{1, 2, 3, 5, 9, 17} {
-				b := []byte(strings.Repeat("a z~!", 9))[:n]
-				for i := n % 3; i < n; i += each {
-					b[i] = byte(c)
-				}
-				if got := isBinary(b); got != slowly(b) {
-					t.Fatalf("isBinary(%q) = %v", b, got)
-				}
-			}
-		}
-	}
 }

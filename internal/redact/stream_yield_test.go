@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/redact/char"
+	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
 )
 
 // yieldEach writes pieces and yields behind each.
@@ -75,7 +77,7 @@ func TestYieldKeepsWhatMayBeTheHeadOfSomething(t *testing.T) {
 }
 
 func TestYieldRemembersWhatItLetGo(t *testing.T) {
-	e, err := New(Options{Masks: Egress})
+	e, err := New(Options{Masks: placeholder.Egress})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +115,7 @@ func TestHeldSaysHowMuchCanComeOut(t *testing.T) {
 // what comes behind for long: numbers, prices, tables and code wait for the few words
 // that tell what they are.
 func TestStreamLetsOrdinaryTextGoSoon(t *testing.T) {
-	e := engine(t)
+	e := newEngine(t)
 	for _, c := range []struct {
 		text string
 		most int // bytes that may be held where a word has ended
@@ -132,7 +134,7 @@ func TestStreamLetsOrdinaryTextGoSoon(t *testing.T) {
 			if _, err := s.Write(text[i : i+1]); err != nil {
 				t.Fatal(err)
 			}
-			if class[text[i]]&isSpace != 0 {
+			if char.Class[text[i]]&char.Space != 0 {
 				ended = i + 1
 			}
 			if late := ended - out.Len(); late > c.most {

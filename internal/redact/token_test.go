@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
 )
 
 const (
@@ -130,7 +132,7 @@ var notSecret = []string{
 
 // A mask of a database's credentials is a connection string's.
 func TestConnectionStringsHaveTheirOwnMask(t *testing.T) {
-	e := styled(t, Egress, "")
+	e := styled(t, placeholder.Egress, "")
 	for text, want := range map[string]string{
 		"postgres://u:hunter2@h/d":                  "postgres://[db_string]@h/d",
 		"Server=h;User Id=sa;Password=hunter2;X=1":  "Server=h;User Id=sa;Password=[db_string];X=1",
@@ -149,7 +151,7 @@ func TestConnectionStringsHaveTheirOwnMask(t *testing.T) {
 
 // A mask is not a name: a value that follows it is kept.
 func TestMaskNamesNoValue(t *testing.T) {
-	e := engine(t)
+	e := newEngine(t)
 	for _, text := range []string{
 		"[secret]: hunter2 of 9", "[secret redacted]: hunter2 of 9", "[secret] = 'hunter2'", "[secret]:hunter2",
 	} {
@@ -164,7 +166,7 @@ func TestMaskNamesNoValue(t *testing.T) {
 
 // What follows a masked value stays.
 func TestMasksEndWhereTheValueEnds(t *testing.T) {
-	e := engine(t)
+	e := newEngine(t)
 	for text, want := range map[string]string{
 		"password: |\n  a1\n  b2\nport: 1\n":                "password: |\n  [secret redacted]\nport: 1\n",
 		"token:\n  hunter2\nport: 1\n":                      "token:\n  [secret redacted]\nport: 1\n",

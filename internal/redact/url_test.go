@@ -6,10 +6,12 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
 )
 
 func TestURLIsRedactedInEveryPart(t *testing.T) {
-	e := engine(t, "tenant-own-secret")
+	e := newEngine(t, "tenant-own-secret")
 	mask := "%5Bsecret%20redacted%5D"
 	for _, c := range []struct{ in, want string }{
 		{"https://example.com/a/b?c=d&e=f%20g#h", "https://example.com/a/b?c=d&e=f%20g#h"},
@@ -63,7 +65,7 @@ func TestURLIsRedactedInEveryPart(t *testing.T) {
 }
 
 func TestHeaderIsRedactedByNameAndByValue(t *testing.T) {
-	e := engine(t, "tenant-own-secret")
+	e := newEngine(t, "tenant-own-secret")
 	in := http.Header{
 		"Accept":                    {"text/html", "*/*;q=0.8"},
 		"Authorization":             {"Bearer abc"},
@@ -83,19 +85,19 @@ func TestHeaderIsRedactedByNameAndByValue(t *testing.T) {
 	in["tenant-own-secret"] = []string{"b"}
 	want := http.Header{
 		"Accept":                    {"text/html", "*/*;q=0.8"},
-		"Authorization":             {MaskSecret},
-		"X-Api-Key":                 {MaskSecret},
-		"Ocp-Apim-Subscription-Key": {MaskSecret},
-		"Cookie":                    {"sid=[secret redacted]; theme=[secret redacted]", MaskSecret},
+		"Authorization":             {placeholder.Secret},
+		"X-Api-Key":                 {placeholder.Secret},
+		"Ocp-Apim-Subscription-Key": {placeholder.Secret},
+		"Cookie":                    {"sid=[secret redacted]; theme=[secret redacted]", placeholder.Secret},
 		"Set-Cookie":                {"sid=[secret redacted]; Path=/; HttpOnly"},
 		"Referer":                   {"https://example.com/?access_token=%5Bsecret%20redacted%5D&x=1"},
-		"From":                      {MaskEmail},
-		"X-Encoded":                 {MaskEmail},
+		"From":                      {placeholder.Email},
+		"X-Encoded":                 {placeholder.Email},
 		"X-Json":                    {`{"password":"[secret redacted]"}`},
-		"X-Bomb":                    {MaskSecret},
-		"X-Tenant":                  {MaskSecret},
-		"Redacted-1":                {MaskSecret}, // X-Tenant-Own-Secret: case is lost on the way, the secret is not
-		"Redacted-2":                {MaskSecret},
+		"X-Bomb":                    {placeholder.Secret},
+		"X-Tenant":                  {placeholder.Secret},
+		"Redacted-1":                {placeholder.Secret}, // X-Tenant-Own-Secret: case is lost on the way, the secret is not
+		"Redacted-2":                {placeholder.Secret},
 		"Empty":                     {},
 	}
 	out, list := e.Header(in)

@@ -20,7 +20,7 @@ const maxDepth = 21
 // fields are those of each kind after `tenant_id`, in their order.
 const (
 	agentFields = " agent agent_kind session intent chain tier parent risk"
-	factFields  = " clock token_id token_expires trust_level k5_scope k5_until k7_threshold governs k8_predicates fetched"
+	factFields  = " clock token_id token_expires trust_level k5_scope k5_until k7_threshold governs k8_predicates fetched features"
 	modelFields = " model subagent owner"
 )
 

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/feature/spend"
+	"github.com/holdfast-dev/holdfast/internal/feature/survey"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
@@ -178,7 +180,7 @@ type Status struct {
 
 	// Tightest is the budget that refuses next, as far as is known; nil where none was
 	// drawn on. Who asks for the status alone is not told.
-	Tightest *kernel.Standing `json:"tightest_budget,omitempty"`
+	Tightest *survey.Standing `json:"tightest_budget,omitempty"`
 
 	// Past is how it stands with what rules ask the past; nil where none does.
 	Past *kernel.HistoryStatus `json:"past,omitempty"`
@@ -222,11 +224,11 @@ type HookRun struct {
 
 // Spend is what agents spent on models, by agent, intent and model.
 type Spend struct {
-	Day   string         `json:"day"`
-	Month string         `json:"month"`
-	Today []kernel.Spend `json:"today"`
+	Day   string      `json:"day"`
+	Month string      `json:"month"`
+	Today []spend.Sum `json:"today"`
 	// ThisMonth has today's as well.
-	ThisMonth []kernel.Spend `json:"this_month"`
+	ThisMonth []spend.Sum `json:"this_month"`
 }
 
 // TenantLedger is one tenant's tree.

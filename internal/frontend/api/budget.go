@@ -5,17 +5,18 @@ import (
 	"net/http"
 	"net/url"
 
-	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/feature/survey"
 )
 
 // budgets answers how budgets stand, as the address asks: tenant, agent, and live for
 // those alone that can refuse next.
-func (s *Server) budgets(r *http.Request) (kernel.Standings, error) {
-	return s.Budgets(r.Context(), kernel.StandingAsk{Tenant: asked(r, "tenant"), Agent: asked(r, "agent"), Live: asked(r, "live") != ""})
+func (s *Server) budgets(r *http.Request) (survey.Standings, error) {
+	return s.Budgets(r.Context(), survey.Ask{Tenant: asked(r, "tenant"), Agent: asked(r, "agent"), Live: asked(r,
+		"live") != ""})
 }
 
 // Budgets asks how budgets stand.
-func (c *Client) Budgets(ctx context.Context, a kernel.StandingAsk) (*kernel.Standings, error) {
+func (c *Client) Budgets(ctx context.Context, a survey.Ask) (*survey.Standings, error) {
 	q := url.Values{}
 	for name, v := range map[string]string{"tenant": a.Tenant, "agent": a.Agent} {
 		if v != "" {
@@ -25,5 +26,5 @@ func (c *Client) Budgets(ctx context.Context, a kernel.StandingAsk) (*kernel.Sta
 	if a.Live {
 		q.Set("live", "1")
 	}
-	return ask[kernel.Standings](ctx, c, "GET", "/v1/budgets?"+q.Encode(), nil)
+	return ask[survey.Standings](ctx, c, "GET", "/v1/budgets?"+q.Encode(), nil)
 }

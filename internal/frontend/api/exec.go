@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/errorcode"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
@@ -254,7 +255,7 @@ func (s *Server) refuseRun(w http.ResponseWriter, err error) {
 	f := s.failure(err)
 	f.State = posture.StateOf(err)
 	s.logInner(err)
-	s.write(w, statusOf(f.Kind), Answer{Failure: f})
+	s.write(w, errorcode.Lookup(f.Kind).API, Answer{Failure: f})
 }
 
 // passed is what the caller may see of a run: what the kernel let out, of this

@@ -11,7 +11,8 @@ import (
 	"sync"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/feature/survey"
+	"github.com/holdfast-dev/holdfast/internal/leaf/errorcode"
 	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
 )
 
@@ -29,7 +30,7 @@ type Server struct {
 	Backup     func(ctx context.Context, file string) error
 	Checkpoint func(context.Context) (int, error)
 	// Budgets says how budgets stand.
-	Budgets func(context.Context, kernel.StandingAsk) (kernel.Standings, error)
+	Budgets func(context.Context, survey.Ask) (survey.Standings, error)
 	// TestAlerts sends a test through the channel of that name, or through all.
 	TestAlerts func(ctx context.Context, channel string) ([]AlertTried, error)
 	// Drained waits until the crossings that a halt cut are recorded, and
@@ -260,7 +261,7 @@ func (s *Server) answer(w http.ResponseWriter, v any, err error) {
 	if err != nil {
 		s.logInner(err)
 		f := s.failure(err)
-		s.write(w, statusOf(f.Kind), Answer{Failure: f})
+		s.write(w, errorcode.Lookup(f.Kind).API, Answer{Failure: f})
 		return
 	}
 	s.write(w, http.StatusOK, v)
@@ -301,23 +302,6 @@ func (s *Server) write(w http.ResponseWriter, code int, v any) {
 	if err := json.NewEncoder(w).Encode(v); err != nil {
 		s.Log.Warn("an answer could not be written", "err", err)
 	}
-}
-
-// statusOf maps an error kind to HTTP, in one place.
-func statusOf(k holdfast.Kind) int {
-	switch k {
-	case holdfast.KindUsage, holdfast.KindValue, holdfast.KindValidation, holdfast.KindProtocol, holdfast.KindLanguage, holdfast.KindCodeSize, holdfast.KindLimit:
-		return http.StatusBadRequest
-	case holdfast.KindNotFound:
-		return http.StatusNotFound
-	case holdfast.KindConflict, holdfast.KindApprovalUsed:
-		return http.StatusConflict
-	case holdfast.KindPermission, holdfast.KindSelfApproval, holdfast.KindPaused, holdfast.KindGoalsPaused, holdfast.KindChainEnded, holdfast.KindTenantBlocked:
-		return http.StatusForbidden
-	case holdfast.KindHalted, holdfast.KindWALWrite:
-		return http.StatusServiceUnavailable
-	}
-	return http.StatusInternalServerError
 }
 
 func asError(err error) (*holdfast.Error, bool) {

@@ -1,12 +1,17 @@
 package console
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/feature/spend"
+	"github.com/holdfast-dev/holdfast/internal/feature/survey"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
@@ -35,16 +40,16 @@ type agentsView struct {
 	Running []story.Branch
 	// Budgets are those that can refuse next, the tightest first; MoreBudgets is how
 	// many others there are.
-	Budgets     []kernel.Standing
+	Budgets     []survey.Standing
 	MoreBudgets int
 	More        int // how many are not shown
 	// Trees are what agents with others within them spent together with those, on the
 	// first page.
-	Trees []kernel.Spend
+	Trees []spend.Sum
 	// Today is a page of what was spent on models since UTC midnight, the dearest
 	// first; Rows is how much there is in all, Spent its sum, in millionths of a
 	// dollar.
-	Today []kernel.Spend
+	Today []spend.Sum
 	Rows  int
 	Spent int64
 	// Before is how many dearer rows there are on the pages before; Behind is how
@@ -60,7 +65,7 @@ func (s *Console) agents(v *visit) {
 		if as, err = tx.Agents(""); err != nil {
 			return err
 		}
-		day, _, err := kernel.SpendIn(tx, v.now)
+		day, _, err := spend.Read(tx, v.now)
 		view.spent(day, v.r.URL.Query().Get("spent"))
 		if err != nil || s.c.Budgets == nil {
 			return err
@@ -105,7 +110,7 @@ const maxSpent = 50
 
 // spent takes the page that begins at a row, as a link of this page says it; the
 // first where it says nothing that is there.
-func (view *agentsView) spent(day []kernel.Spend, at string) {
+func (view *agentsView) spent(day []spend.Sum, at string) {
 	first, err := strconv.Atoi(at)
 	if err != nil || first < 0 || first >= len(day) {
 		first = 0
@@ -113,7 +118,7 @@ func (view *agentsView) spent(day []kernel.Spend, at string) {
 	end := min(first+maxSpent, len(day))
 	view.Today, view.Rows, view.Before, view.Behind = day[first:end], len(day), first, len(day)-end
 	if first == 0 {
-		view.Trees = kernel.SpentByTrees(day)
+		view.Trees = spend.ByTrees(day)
 		view.Trees = view.Trees[:min(len(view.Trees), maxSpent)]
 	}
 	for i, x := range day {
@@ -128,6 +133,12 @@ func (view *agentsView) spent(day []kernel.Spend, at string) {
 func (view agentsView) Dearer() int  { return max(0, view.Before-maxSpent) }
 func (view agentsView) Cheaper() int { return view.Rows - view.Behind }
 
+// pauseID names a pause by all that a page shows of it: one for another reason has another.
+func pauseID(a holdfast.Agent) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q", a.Condition, a.Review, a.Why))
+	return hex.EncodeToString(sum[:])
+}
+
 // unpause lets the agent go on that the page showed: paused, and for the reason
 // that stood there. One that was paused anew since is another decision.
 func (s *Console) unpause(v *visit) {
@@ -140,7 +151,7 @@ func (s *Console) unpause(v *visit) {
 			return &holdfast.Error{Kind: holdfast.KindNotFound, Why: "there is no such agent"}
 		case err == nil && a.State == holdfast.AgentRunning:
 			return &holdfast.Error{Kind: holdfast.KindConflict, Why: "it is not paused"}
-		case err == nil && oneLine(a.Why) != oneLine(f.Get("why")): // a browser respells line ends
+		case err == nil && pauseID(a) != f.Get("pause"):
 			return &holdfast.Error{Kind: holdfast.KindConflict, Why: "it was paused anew since you looked"}
 		}
 		return err

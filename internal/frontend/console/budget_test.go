@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/feature/survey"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 )
@@ -24,8 +25,8 @@ func TestWhatIsLeftOfBudgetsIsShown(t *testing.T) {
 	}
 	b := w.signedIn()
 	b.get("/agents").wants(200).lacks("What is left")
-	w.site.c.Budgets = func(tx kernel.Tx, now time.Time) (kernel.Standings, error) {
-		return kernel.StandingsIn(tx, w.k.Policy(), kernel.StandingAsk{Live: true}, now)
+	w.site.c.Budgets = func(tx kernel.Tx, now time.Time) (survey.Standings, error) {
+		return survey.Read(tx, w.k.Policy(), survey.Ask{Live: true}, now)
 	}
 	w.signedIn().get("/agents").wants(200).lacks("What is left") // nobody drew on any
 	w.spends("alice", "", "m", holdfast.Tokens{Input: 1000, Output: 1000})
@@ -33,8 +34,9 @@ func TestWhatIsLeftOfBudgetsIsShown(t *testing.T) {
 		`aria-label="Taken of the budget of session s1 of alice">50.0 %</meter>`, `tenant local <span class="meta">$98.00 of $100.00 left, until `, `value="2.0"`)
 	b.inOrder("session s1 of alice", "tenant local")
 	one := int64(1)
-	w.site.c.Budgets = func(kernel.Tx, time.Time) (kernel.Standings, error) {
-		s := kernel.Standings{More: 3, Rows: []kernel.Standing{{Tenant: "acme", Scope: budget.Chain, Of: "<b>", Resource: holdfast.LLMTokens, Limit: 5, Unknown: "the counter is damaged"},
+	w.site.c.Budgets = func(kernel.Tx, time.Time) (survey.Standings, error) {
+		s := survey.Standings{More: 3, Rows: []survey.Standing{{Tenant: "acme", Scope: budget.Chain, Of: "<b>",
+			Resource: holdfast.LLMTokens, Limit: 5, Unknown: "the counter is damaged"},
 			{Tenant: holdfast.Local, Scope: budget.Chain, Of: "c", Resource: holdfast.LLMTokens, Limit: 5, Used: &one, Reserved: &one, Left: &one}}}
 		for range maxBudgets {
 			s.Rows = append(s.Rows, s.Rows[1])

@@ -30,6 +30,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/feature/survey"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/netaddr"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
@@ -91,7 +92,7 @@ type Config struct {
 	Attended func()
 	// Budgets says in a transaction how those budgets stand that can refuse next; nil
 	// shows none.
-	Budgets func(tx kernel.Tx, now time.Time) (kernel.Standings, error)
+	Budgets func(tx kernel.Tx, now time.Time) (survey.Standings, error)
 	// Metrics answers a scrape; nil serves none. It needs no session, and so
 	// shows nothing but numbers, to this machine alone.
 	Metrics http.Handler

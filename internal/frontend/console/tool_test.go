@@ -194,6 +194,5 @@ func TestD11_UnpauseWithoutScript(t *testing.T) {
 	if n, e := w.said("agent_unpaused"); n != 1 || e.Who != pub.ID() || e.Subject != "alice" || !strings.Contains(string(e.Data), "mended") {
 		t.Errorf("%d events, %+v", n, e)
 	}
-	shown.Set("why", "it deletes")
 	b.post(action, shown).wants(200, "not unpaused: it is not paused")
 }

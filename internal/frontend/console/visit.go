@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/errorcode"
 )
 
 // visit is one request of a browser that is signed in.
@@ -175,14 +176,7 @@ func (v *visit) show(title, name string, body any) {
 // fail shows why a page is not there.
 func (v *visit) fail(err error) {
 	e := v.asError(err)
-	code := http.StatusInternalServerError
-	switch e.Kind {
-	case holdfast.KindNotFound:
-		code = http.StatusNotFound
-	case holdfast.KindUsage:
-		code = http.StatusBadRequest
-	}
-	v.Console.show(v.w, v.r, code, "problem", v.page("Not there", letter(e)))
+	v.Console.show(v.w, v.r, errorcode.Lookup(e.Kind).Pages, "problem", v.page("Not there", letter(e)))
 }
 
 func (v *visit) lost() {

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/feature/survey"
 	"github.com/holdfast-dev/holdfast/internal/leaf/visible"
 	"github.com/holdfast-dev/holdfast/internal/observe/story"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -39,6 +39,7 @@ func words() template.FuncMap {
 		"tree":    tree,
 		"utc":     func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
 		"stamp":   stamp,
+		"pause":   pauseID,
 		"later":   later,
 		"days":    days,
 		"tool":    toolPath,
@@ -55,7 +56,7 @@ func amount(r holdfast.Resource, n int64) string {
 }
 
 // taken is how much of a budget is used and reserved, in percent.
-func taken(s kernel.Standing) string {
+func taken(s survey.Standing) string {
 	share, _ := s.Share()
 	return fmt.Sprintf("%.1f", 100*min(1, share))
 }

@@ -24,8 +24,8 @@ import (
 
 	"filippo.io/age"
 	"filippo.io/age/armor"
-
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/feature"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
@@ -147,6 +147,7 @@ func newWorld(t testing.TB) *world {
 	}
 	var err error
 	w.store, err = sqlite.Open(t.Context(), sqlite.Options{Path: filepath.Join(dir, "holdfast.db"), Now: w.now,
+		Tables: feature.Tables(),
 		Looked: func(n int) { w.pages.Add(int64(n)) }})
 	must(err)
 	t.Cleanup(func() { w.store.Close() })
@@ -171,7 +172,8 @@ func newWorld(t testing.TB) *world {
 		Contracts: []holdfast.Contract{{Boundary: "test/low", Risk: holdfast.Low, Source: "test:1"}, {Boundary: "test/high", Risk: holdfast.High, Source: "test:2"},
 			{Boundary: "test/never", Risk: holdfast.Prohibited, Source: "test:3"}, {Boundary: "test/perm", Risk: holdfast.Low, Permissions: []string{"goal:write"}, Source: "test:4"}}}
 	_, pub := sealed()
-	w.k, err = kernel.New(kernel.Config{Store: w.store, Latch: w.latch, Verifier: abroad{verifier}, Redact: engine, Sealer: gcm{aead}, Policy: policy,
+	w.k, err = kernel.New(kernel.Config{Store: w.store, Features: feature.All(), Latch: w.latch,
+		Verifier: abroad{verifier}, Redact: engine, Sealer: gcm{aead}, Policy: policy,
 		Operator: func() []operator.Public { return []operator.Public{pub} }, Runtime: runtimeID, Now: w.now})
 	must(err)
 	_, err = w.k.Recover(0)

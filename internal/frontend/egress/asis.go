@@ -3,6 +3,8 @@ package egress
 import (
 	"bytes"
 
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/coding"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/frames"
 	"github.com/holdfast-dev/holdfast/internal/frontend/model/dialect"
 )
 
@@ -14,16 +16,16 @@ func (a *answer) asSent() error {
 	if a.model == nil || a.model.meter == nil {
 		return a.unread(a.resp.Body, encoding)
 	}
-	kind, _ := mediaKind(a.got.contentType)
+	kind, _ := coding.MediaKind(a.got.contentType)
 	strips := a.model.did.Usage && kind == "text/event-stream"
-	list, err := codings(encoding)
+	list, err := coding.Parse(encoding)
 	if err != nil {
 		if strips {
 			return upstreamLied(a.resp, "an encoding that is not known, though it was asked for none", err)
 		}
 		return a.unread(a.resp.Body, encoding) // nobody reads what it says of its use
 	}
-	in, err := decoded(a.resp.Body, list, a.p.out.memory.shareOf(a.ctx))
+	in, err := coding.Decode(a.resp.Body, list, a.p.out.shareOf(a.ctx))
 	if err != nil {
 		return a.readError(err)
 	}
@@ -32,7 +34,7 @@ func (a *answer) asSent() error {
 		a.resp.ContentLength = -1 // it is another
 	}
 	if strips {
-		return a.unread(&withoutUsage{r: &blocks{in: in}, meter: a.model.meter}, nil)
+		return a.unread(&withoutUsage{r: &frames.Blocks{In: in}, meter: a.model.meter}, nil)
 	}
 	return a.unread(a.model.read(in), nil)
 }
@@ -40,7 +42,7 @@ func (a *answer) asSent() error {
 // withoutUsage reads a stream of events byte for byte as it comes, but for the usage that
 // its client did not ask for, and meters it.
 type withoutUsage struct {
-	r     *blocks
+	r     *frames.Blocks
 	meter *dialect.Meter
 	block []byte // what of the event in hand was not given
 	err   error
@@ -49,7 +51,7 @@ type withoutUsage struct {
 // Read implements io.Reader, an event at a time.
 func (s *withoutUsage) Read(p []byte) (int, error) {
 	for len(s.block) == 0 && s.err == nil {
-		s.block, s.err = s.r.next()
+		s.block, s.err = s.r.Next()
 		if data, has := dataOf(s.block, s.meter); has && s.meter.Event(data) == dialect.Unasked {
 			s.block = nil
 		}

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/refusal"
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 	"github.com/holdfast-dev/holdfast/internal/redact"
@@ -181,7 +182,7 @@ func TestAttack_TheUpstreamSpeaksAsHoldfast(t *testing.T) {
 	})
 	got := w.send("GET", w.url("good.test"), "")
 	e := w.entries(1)[0]
-	if ids := got.Header.Values(headerCrossing); len(ids) != 1 || ids[0] != e.ID {
+	if ids := got.Header.Values(refusal.HeaderCrossing); len(ids) != 1 || ids[0] != e.ID {
 		t.Errorf("the crossing is %s, the answer says %v", e.ID, ids)
 	}
 	for _, name := range []string{"Proxy-Authenticate", "Alt-Svc"} {

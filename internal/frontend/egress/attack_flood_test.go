@@ -42,7 +42,7 @@ func TestAttack_OneAgentHoldsTheMemoryOfAll(t *testing.T) {
 		c := w.dial(w.explicit)
 		go fmt.Fprintf(c, "POST http://%s/ HTTP/1.1\r\nHost: %s\r\nContent-Length: 9000000\r\n\r\n%s", w.plainHost(), w.plainHost(), piece)
 	}
-	w.until("the agent holds memory", func() bool { return w.p.out.memory.used.Load() >= 12<<20 })
+	w.until("the agent holds memory", func() bool { return w.p.out.memory.Used.Load() >= 12<<20 })
 	time.Sleep(100 * time.Millisecond)
 	for range 5 {
 		r := say(w.dial(bob), fmt.Sprintf("POST http://%s/ HTTP/1.1\r\nHost: %s\r\nConnection: close\r\nContent-Length: 100000\r\n\r\n%s", w.plainHost(), w.plainHost(), piece[:100000]))

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/refusal"
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 )
@@ -99,7 +100,7 @@ func TestAttack_AnUpstreamThatLies(t *testing.T) {
 				if strings.Contains(string(body), evil) || resp.Header.Get("X-Evil") != "" || resp.StatusCode < 200 {
 					t.Errorf("the client reads %d %v %.80q", resp.StatusCode, resp.Header, body)
 				}
-				if resp.Header.Get(headerCrossing) == "" {
+				if resp.Header.Get(refusal.HeaderCrossing) == "" {
 					t.Errorf("status %d without a crossing", resp.StatusCode)
 				}
 				if err != nil {
@@ -221,7 +222,7 @@ func TestAttack_AThousandAbortedRequestsLeaveNothing(t *testing.T) {
 	}
 	settled := func() (n int) {
 		for end := time.Now().Add(longest); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-			if n = runtime.NumGoroutine(); w.p.Snapshot().Open == 0 && w.p.out.memory.used.Load() == 0 && n < 60 {
+			if n = runtime.NumGoroutine(); w.p.Snapshot().Open == 0 && w.p.out.memory.Used.Load() == 0 && n < 60 {
 				break
 			}
 		}
@@ -234,7 +235,7 @@ func TestAttack_AThousandAbortedRequestsLeaveNothing(t *testing.T) {
 		b := make([]byte, 1<<20)
 		t.Errorf("%d goroutines were there, then %d\n%.6000s", before, after, b[:runtime.Stack(b, true)])
 	}
-	if n := w.p.out.memory.used.Load(); n != 0 {
+	if n := w.p.out.memory.Used.Load(); n != 0 {
 		t.Errorf("%d bytes of bodies are still counted", n)
 	}
 	if n := w.p.Snapshot().Open; n != 0 {

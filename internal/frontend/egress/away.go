@@ -17,7 +17,7 @@ const awayTime = 5 * time.Second
 // turnedAway counts a request or a connection for which its caller has no place
 // left. Such ones get no record of their own; the kernel sums them up.
 func (s *seat) turnedAway() {
-	s.p.counters.crowded.Add(1)
+	s.p.counters.Crowded.Add(1)
 	if s.away.Add(1) > 1 {
 		return // whoever counted the first tells
 	}
@@ -32,7 +32,7 @@ func (s *seat) turnedAway() {
 
 // guestTurnedAway is turnedAway of a gateway's guest.
 func (s *seat) guestTurnedAway(who Caller, own *owner) {
-	s.p.counters.crowded.Add(1)
+	s.p.counters.Crowded.Add(1)
 	if own.away.Add(1) > 1 {
 		return
 	}

@@ -353,7 +353,7 @@ func TestBad_AnAnswerThatIsABomb(t *testing.T) {
 						t.Fatalf("%v: %d bytes came", err, len(r.Text))
 					}
 					w.wrong(len(answers), "egress/plain.test", holdfast.KindForward, true)
-					if n := w.p.out.memory.used.Load(); n != 0 {
+					if n := w.p.out.memory.Used.Load(); n != 0 {
 						t.Errorf("%d bytes are still counted", n)
 					}
 				})

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/coding"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 )
@@ -242,7 +243,7 @@ func TestBad_ARequestThatIsABomb(t *testing.T) {
 		}
 	}
 	w.untouched()
-	if used := w.p.out.memory.used.Load(); used != 0 {
+	if used := w.p.out.memory.Used.Load(); used != 0 {
 		t.Errorf("%d bytes are still counted", used)
 	}
 }
@@ -251,7 +252,7 @@ func TestBad_ARequestThatIsABomb(t *testing.T) {
 // all bodies share, also where little comes out of them.
 func TestBad_WindowsOfDecodersAreCounted(t *testing.T) {
 	x := newOutside(t, redact.Options{})
-	x.p.out.memory.most = 12 << 20
+	x.p.out.memory.Most = 12 << 20
 	// 8 MB of window each, and 2^24 bytes, as their first bytes say.
 	zstdHead := []byte{0x28, 0xb5, 0x2f, 0xfd, 0x00, 13 << 3}
 	brotliHead := []byte{0x0f}
@@ -267,9 +268,9 @@ func TestBad_WindowsOfDecodersAreCounted(t *testing.T) {
 	} {
 		var held []io.Closer
 		for range 2 {
-			in, err := decoded(bytes.NewReader(c.head), c.list, x.p.out.memory.share())
+			in, err := coding.Decode(bytes.NewReader(c.head), c.list, x.p.out.memory.NewShare(nil))
 			if err != nil {
-				if err != errNoMemory {
+				if err != coding.ErrNoMemory {
 					t.Errorf("%s: %v", name, err)
 				}
 				break
@@ -289,13 +290,13 @@ func TestBad_WindowsOfDecodersAreCounted(t *testing.T) {
 		for _, in := range held {
 			in.Close()
 		}
-		if used := x.p.out.memory.used.Load(); used != 0 {
+		if used := x.p.out.memory.Used.Load(); used != 0 {
 			t.Fatalf("%s: %d bytes are still counted", name, used)
 		}
 	}
 	// The window of a frame after the first is not larger than it.
 	small := packed(t, "zstd", "words")
-	in, err := decoded(io.MultiReader(bytes.NewReader(small), bytes.NewReader(append(zstdHead, 0, 0, 0))), []string{"zstd"}, x.p.out.memory.share())
+	in, err := coding.Decode(io.MultiReader(bytes.NewReader(small), bytes.NewReader(append(zstdHead, 0, 0, 0))), []string{"zstd"}, x.p.out.memory.NewShare(nil))
 	if err != nil {
 		t.Fatal(err)
 	}

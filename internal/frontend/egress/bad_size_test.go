@@ -111,7 +111,7 @@ func TestBad_AGigabyteOfARequest(t *testing.T) {
 	}
 	w.wrong(3, "egress/good.test", holdfast.KindPayloadTooLarge, false)
 	w.untouched()
-	if used := w.p.out.memory.used.Load(); used != 0 {
+	if used := w.p.out.memory.Used.Load(); used != 0 {
 		t.Errorf("%d bytes are still counted", used)
 	}
 }

@@ -1,25 +1,21 @@
 package egress
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
-	"github.com/holdfast-dev/holdfast/internal/redact"
 )
 
 // TestBad_AnUpstreamsCertificate: whoever shows a certificate that is not right
@@ -150,6 +146,12 @@ func TestBad_AnUpstreamThatIsDown(t *testing.T) {
 		"closed as it is accepted": {func(c net.Conn) { c.Close() }, 0, 502, holdfast.KindForward, "plain.test"},
 		"reset after the request":  {func(c net.Conn) { askedOf(c); reset(c) }, 0, 502, holdfast.KindForward, "broke the connection off"},
 		"closed after the request": {func(c net.Conn) { askedOf(c) }, 0, 502, holdfast.KindForward, "closed the connection without an answer"},
+		"a header without end": {func(c net.Conn) {
+			askedOf(c)
+			io.WriteString(c, "HTTP/1.1 200 OK\r\nX-A: "+strings.Repeat("a", 300<<10))
+			stayOpen(c)
+		},
+			0, 502, holdfast.KindForward, "answered with a header that is too long"},
 		"reset in the header": {func(c net.Conn) {
 			askedOf(c)
 			io.WriteString(c, "HTTP/1.1 200 OK\r\nX-A")
@@ -314,70 +316,5 @@ func TestBad_SilenceOverHTTP2(t *testing.T) {
 	}
 	if kinds[""] != 1 || kinds[holdfast.KindTimeout] != 1 {
 		t.Errorf("the ledger holds %v", kinds)
-	}
-}
-
-// slowClient takes its time for each piece of an answer.
-type slowClient struct {
-	*httptest.ResponseRecorder
-	takes time.Duration
-}
-
-func (c slowClient) Write(p []byte) (int, error) {
-	time.Sleep(c.takes)
-	return c.ResponseRecorder.Write(p)
-}
-
-// TestBad_WaitingForTheClientIsNoSilence: the limit is the upstream's, and not
-// of a client that takes its time.
-func TestBad_WaitingForTheClientIsNoSilence(t *testing.T) {
-	x := newOutside(t, redact.Options{})
-	const limit, pieces = time.Second, 10
-	relayed := func(t *testing.T, upstream, client time.Duration) (got relayed, gave int, err error) {
-		d := &domain.Domain{Name: "plain.test", Idle: limit}
-		ctx, cancel := context.WithCancelCause(t.Context())
-		in, out := io.Pipe()
-		defer context.AfterFunc(ctx, func() { out.CloseWithError(context.Cause(ctx)) })()
-		ended := make(chan struct{})
-		defer func() { cancel(nil); <-ended }()
-		go func() {
-			defer close(ended)
-			defer out.Close()
-			for range pieces {
-				time.Sleep(upstream)
-				if _, err := io.WriteString(out, bigText(1000)); err != nil {
-					return
-				}
-			}
-		}()
-		resp := &http.Response{StatusCode: 200, ContentLength: -1, Header: http.Header{"Content-Type": {"text/plain"}}, Body: in}
-		wait := &wait{}
-		wait.timer = time.AfterFunc(limit, func() { wait.over(cancel) })
-		wait.timer.Stop()
-		wait.answered(d, resp, func() { cancel(nil) })
-		w := slowClient{httptest.NewRecorder(), client}
-		got, err = x.p.relay(t.Context(), w, d, resp, nil)
-		return got, w.Body.Len(), err
-	}
-	for name, c := range map[string]struct {
-		upstream, client time.Duration
-		kind             holdfast.Kind
-	}{
-		"the client takes its time":               {0, 10 * limit, ""},
-		"both do, and the upstream is within it":  {limit - 1, 10 * limit, ""},
-		"the upstream is silent":                  {limit + 1, 0, holdfast.KindTimeout},
-		"the upstream is silent, the client slow": {limit + 1, 10 * limit, holdfast.KindTimeout},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				got, gave, err := relayed(t, c.upstream, c.client)
-				if holdfast.KindOf(err) != c.kind || c.kind == "" && gave != pieces*1000 {
-					t.Errorf("%d bytes, %v", gave, err)
-				}
-				if c.kind != "" && got.began {
-					t.Error("what did not come was given")
-				}
-			})
-		})
 	}
 }

@@ -12,6 +12,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/aside"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/cleaner"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/coding"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/memory"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 )
@@ -23,11 +27,6 @@ const (
 	redactShare = 10 << 20
 )
 
-var (
-	errTooLarge = errors.New("too large")
-	errNoMemory = errors.New("no memory")
-)
-
 // readBody reads the body of r to its end, decodes it, and redacts it as d says.
 // The size is bounded as it comes, as it is decoded, and once more when it is
 // redacted. Where d says `binary: allow`, what cannot be decoded or read is left
@@ -35,35 +34,35 @@ var (
 //
 // The error is a ValidationError (it cannot be decoded, or broke off), a
 // PayloadTooLargeError, a RedactionError, a DomainBlockedError where d refuses
-// what would be masked, or ruleBusy.
+// what would be masked, or refusal.RuleBusy.
 func (p *Proxy) readBody(ctx context.Context, d *domain.Domain, r *http.Request) (*body, *holdfast.Error) {
-	share := p.out.memory.shareOf(ctx)
-	b := &body{contentType: r.Header.Get("Content-Type"), done: share.done}
+	share := p.out.shareOf(ctx)
+	b := &body{contentType: r.Header.Get("Content-Type"), done: share.Done}
 	if r.Body == nil || r.Body == http.NoBody {
 		b.sum = sha256.Sum256(nil)
 		return b, nil
 	}
 	err := p.fill(ctx, b, share, d, r)
 	if err != nil {
-		share.done()
+		share.Done()
 		return nil, err
 	}
 	b.size, b.sum = int64(len(b.raw)), sha256.Sum256(b.raw)
 	return b, nil
 }
 
-func (p *Proxy) fill(ctx context.Context, b *body, share *share, d *domain.Domain, r *http.Request) *holdfast.Error {
+func (p *Proxy) fill(ctx context.Context, b *body, share *memory.Share, d *domain.Domain, r *http.Request) *holdfast.Error {
 	most := maxRequest(d)
 	if r.ContentLength > most {
 		return tooLarge("request", most)
 	}
-	list, err := codings(r.Header["Content-Encoding"])
+	list, err := coding.Parse(r.Header["Content-Encoding"])
 	if err != nil {
 		// A coding that is not known has to stay on, and then nobody could
 		// tell the upstream of it: the field is ours to write.
 		return undecodable(err)
 	}
-	in, err := decoded(&upTo{r: r.Body, left: most}, list, p.out.memory.shareOf(ctx))
+	in, err := coding.Decode(&upTo{r: r.Body, left: most}, list, p.out.shareOf(ctx))
 	if err != nil {
 		return bodyError(most, err)
 	}
@@ -109,14 +108,14 @@ func (u *upTo) Read(p []byte) (int, error) {
 	}
 	n, err := u.r.Read(p)
 	if u.left -= int64(n); u.left < 0 {
-		return 0, errTooLarge
+		return 0, coding.ErrTooLarge
 	}
 	return n, err
 }
 
 // readWhole reads r to its end, at most most bytes, and takes memory as it goes.
 // expected is how many are announced, 0 for unknown.
-func readWhole(r io.Reader, most, expected int64, share *share) ([]byte, error) {
+func readWhole(r io.Reader, most, expected int64, share *memory.Share) ([]byte, error) {
 	r = &upTo{r: r, left: most}
 	var buf []byte
 	if expected > 0 && expected < 64<<10 {
@@ -125,16 +124,16 @@ func readWhole(r io.Reader, most, expected int64, share *share) ([]byte, error) 
 	for {
 		if len(buf) == cap(buf) {
 			size := max(2*cap(buf), 4<<10)
-			if !share.grow(int64(size)) {
-				return nil, errNoMemory
+			if !share.Grow(int64(size)) {
+				return nil, coding.ErrNoMemory
 			}
 			buf = append(make([]byte, 0, size), buf...)
 		}
 		n, err := r.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
 		if err == io.EOF {
-			if !share.grow(int64(cap(buf))) {
-				return nil, errNoMemory
+			if !share.Grow(int64(cap(buf))) {
+				return nil, coding.ErrNoMemory
 			}
 			return buf, nil
 		}
@@ -145,7 +144,7 @@ func readWhole(r io.Reader, most, expected int64, share *share) ([]byte, error) 
 }
 
 // cleanRequest redacts a request's body as d says.
-func (p *Proxy) cleanRequest(d *domain.Domain, contentType string, raw []byte, share *share) ([]byte, []redact.Finding, *holdfast.Error) {
+func (p *Proxy) cleanRequest(d *domain.Domain, contentType string, raw []byte, share *memory.Share) ([]byte, []redact.Finding, *holdfast.Error) {
 	if d.Request == domain.Off || len(raw) == 0 {
 		return raw, nil, nil
 	}
@@ -158,9 +157,9 @@ func (p *Proxy) cleanRequest(d *domain.Domain, contentType string, raw []byte, s
 
 // bodyBy redacts a whole body. One is left alone where d lets binary bodies pass
 // and it is one.
-func (p *Proxy) bodyBy(c cleaner, d *domain.Domain, mode domain.Redaction, contentType string, raw []byte, share *share) ([]byte, []redact.Finding, *holdfast.Error) {
-	if !share.grow(3 * int64(len(raw))) {
-		return nil, nil, busy()
+func (p *Proxy) bodyBy(c cleaner.Cleaner, d *domain.Domain, mode domain.Redaction, contentType string, raw []byte, share *memory.Share) ([]byte, []redact.Finding, *holdfast.Error) {
+	if !share.Grow(3 * int64(len(raw))) {
+		return nil, nil, memory.Busy()
 	}
 	var r redact.Result
 	err := p.within(len(raw), func() (err error) {
@@ -168,7 +167,7 @@ func (p *Proxy) bodyBy(c cleaner, d *domain.Domain, mode domain.Redaction, conte
 			r, err = passBinary(c, raw)
 			return err
 		}
-		r, err = c.body(contentType, raw)
+		r, err = c.Body(contentType, raw)
 		if err != nil && d.Binary && isBinary(raw) && unscannable(err) {
 			r, err = passBinary(c, raw)
 		}
@@ -184,8 +183,8 @@ func (p *Proxy) bodyBy(c cleaner, d *domain.Domain, mode domain.Redaction, conte
 }
 
 // passBinary lets a binary body pass in which no registered secret stands.
-func passBinary(c cleaner, raw []byte) (redact.Result, error) {
-	for _, f := range c.text(raw).Findings {
+func passBinary(c cleaner.Cleaner, raw []byte) (redact.Result, error) {
+	for _, f := range c.Text(raw).Findings {
 		if f.Rule == "secret.literal" || f.Rule == "fault" {
 			return redact.Result{}, &holdfast.Error{
 				Kind: holdfast.KindRedaction, Gate: holdfast.K6, Rule: "redact/unscannable",
@@ -214,10 +213,10 @@ func (p *Proxy) within(n int, f func() error) error {
 		limit = p.out.redactTime
 	}
 	if n < 1<<10 && p.out.redactTime == 0 {
-		return guarded(f)
+		return aside.Guard(f)
 	}
 	begun := time.Now()
-	done := p.out.asides.begin(f)
+	done := p.out.asides.Begin(f)
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
@@ -229,17 +228,6 @@ func (p *Proxy) within(n int, f func() error) error {
 	case <-timer.C:
 	}
 	return fmt.Errorf("it took longer than %s", limit)
-}
-
-// guarded turns a panic into an error without its text, which could be the
-// body's.
-func guarded(f func() error) (err error) {
-	defer func() {
-		if recover() != nil {
-			err = errors.New("the redaction engine faulted")
-		}
-	}()
-	return f()
 }
 
 func noEngine() *holdfast.Error { return redactionFailed(errors.New("there is no redaction engine")) }
@@ -282,7 +270,7 @@ func undecodable(err error) *holdfast.Error {
 
 func decodeWhy(err error) string {
 	switch {
-	case errors.Is(err, errUnknownCoding), errors.Is(err, errManyCodings), errors.Is(err, errBomb):
+	case errors.Is(err, coding.ErrUnknownCoding), errors.Is(err, coding.ErrManyCodings), errors.Is(err, coding.ErrBomb):
 		return err.Error()
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return "it broke off"
@@ -293,10 +281,28 @@ func decodeWhy(err error) string {
 func bodyError(most int64, err error) *holdfast.Error {
 	var tooBig *http.MaxBytesError
 	switch {
-	case errors.Is(err, errTooLarge), errors.As(err, &tooBig):
+	case errors.Is(err, coding.ErrTooLarge), errors.As(err, &tooBig):
 		return tooLarge("request", most)
-	case errors.Is(err, errNoMemory):
-		return busy()
+	case errors.Is(err, coding.ErrNoMemory):
+		return memory.Busy()
 	}
 	return undecodable(err)
+}
+
+// cleaner is d's. The error is a RedactionError: there is no engine.
+func (p *Proxy) cleaner(d *domain.Domain) (cleaner.Cleaner, *holdfast.Error) {
+	e := p.cfg.Engine(d)
+	if e == nil {
+		return cleaner.Cleaner{}, noEngine()
+	}
+	return cleaner.New(e), nil
+}
+
+// answerCleaner is that for the answer to a request in which credential stood.
+func (p *Proxy) answerCleaner(d *domain.Domain, credential string) (cleaner.Cleaner, *holdfast.Error) {
+	c, failed := p.cleaner(d)
+	if failed == nil && credential != "" {
+		c = p.out.echoes.Cover(c, credential)
+	}
+	return c, failed
 }

@@ -20,6 +20,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/coding"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/refusal"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 )
@@ -170,20 +172,20 @@ func TestEgress_Bypass31_WhatCannotBeReadIsRefused(t *testing.T) {
 }
 
 // bombText is eight times what comes out of any encoding, and packs into less than a
-// maxRatio-th of itself.
-var bombText = strings.Repeat(" ", 8*freeDecoded)
+// coding.maxRatio-th of itself.
+var bombText = strings.Repeat(" ", 8<<20)
 
 func TestEgress_ABombIsRefusedWhateverItsDepth(t *testing.T) {
 	x := newOutside(t, redact.Options{})
 	d := &domain.Domain{Name: "a.example", MaxRequest: 256 << 20}
-	for _, coding := range []string{"gzip", "deflate", "br", "zstd"} {
-		bomb := packed(t, coding, bombText)
-		if _, err := x.read(d, "text/plain", coding, bomb); err == nil || !errors.Is(err, errBomb) {
-			t.Errorf("%s (%d bytes): %v", coding, len(bomb), err)
+	for _, enc := range []string{"gzip", "deflate", "br", "zstd"} {
+		bomb := packed(t, enc, bombText)
+		if _, err := x.read(d, "text/plain", enc, bomb); err == nil || !errors.Is(err, coding.ErrBomb) {
+			t.Errorf("%s (%d bytes): %v", enc, len(bomb), err)
 		}
 		twice := packed(t, "gzip", string(bomb))
-		if _, err := x.read(d, "text/plain", coding+", gzip", twice); err == nil || !errors.Is(err, errBomb) {
-			t.Errorf("%s in gzip (%d bytes): %v", coding, len(twice), err)
+		if _, err := x.read(d, "text/plain", enc+", gzip", twice); err == nil || !errors.Is(err, coding.ErrBomb) {
+			t.Errorf("%s in gzip (%d bytes): %v", enc, len(twice), err)
 		}
 	}
 	// The twin: ordinary text packs well and passes.
@@ -230,7 +232,7 @@ func TestEgress_AGigabyteIsRefusedWithoutBeingHeld(t *testing.T) {
 		if got := after.TotalAlloc - before.TotalAlloc; got > 64<<20 {
 			t.Errorf("length %d: %d bytes were allocated", length, got)
 		}
-		if used := x.p.out.memory.used.Load(); used != 0 {
+		if used := x.p.out.memory.Used.Load(); used != 0 {
 			t.Errorf("length %d: %d bytes are still counted", length, used)
 		}
 	}
@@ -238,14 +240,14 @@ func TestEgress_AGigabyteIsRefusedWithoutBeingHeld(t *testing.T) {
 
 func TestEgress_BodiesTogetherAreBounded(t *testing.T) {
 	x := newOutside(t, redact.Options{})
-	x.p.out.memory.most = 3 << 20
+	x.p.out.memory.Most = 3 << 20
 	d := &domain.Domain{Name: "a.example", Request: domain.Off}
 	text := bytes.Repeat([]byte("abcdefgh\n"), 100_000)
 	var held []*body
 	for range 50 {
 		b, err := x.read(d, "text/plain", "", text)
 		if err != nil {
-			if err.Rule != ruleBusy {
+			if err.Rule != refusal.RuleBusy {
 				t.Fatal(err)
 			}
 			break
@@ -259,7 +261,7 @@ func TestEgress_BodiesTogetherAreBounded(t *testing.T) {
 		b.done()
 		b.done()
 	}
-	if used := x.p.out.memory.used.Load(); used != 0 {
+	if used := x.p.out.memory.Used.Load(); used != 0 {
 		t.Errorf("%d bytes are still counted", used)
 	}
 	if _, err := x.read(d, "text/plain", "", text); err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/refusal"
 )
 
 func TestEgress_Bypass21_RequestSmuggling(t *testing.T) {
@@ -75,7 +76,7 @@ func TestEgress_Bypass21_RequestSmuggling(t *testing.T) {
 		got := ask(c.text)
 		if got == nil || got.StatusCode != 400 {
 			t.Errorf("%s: %+v, want 400", c.name, got)
-		} else if got.Header.Get(headerCrossing) == "" || !strings.Contains(got.Text, "hint: ") {
+		} else if got.Header.Get(refusal.HeaderCrossing) == "" || !strings.Contains(got.Text, "hint: ") {
 			t.Errorf("%s: the refusal is %q", c.name, got.Text)
 		}
 	}

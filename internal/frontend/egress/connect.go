@@ -10,13 +10,15 @@ import (
 	"net/http"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/destination"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/wire"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 )
 
 // connect answers a CONNECT on a proxy port. A name that no row lists is refused
 // here, unless the client would read why inside the tunnel only; else a tunnel
 // begins in which every request is judged for itself.
-func (p *Proxy) connect(w http.ResponseWriter, r *http.Request, ch *channel, h *head) {
+func (p *Proxy) connect(w http.ResponseWriter, r *http.Request, ch *channel, h *wire.Head) {
 	origin, err := connectTo(h)
 	ask := domain.Ask{Origin: origin, Method: http.MethodConnect}
 	var blocked *holdfast.Error
@@ -42,9 +44,9 @@ func (p *Proxy) connect(w http.ResponseWriter, r *http.Request, ch *channel, h *
 			return
 		}
 		if len(early) > 0 {
-			c = &replay{Conn: c, first: early}
-		} else if w, ok := c.(*wire); ok {
-			c = w.unwrapped()
+			c = wire.NewReplay(c, early)
+		} else if w, ok := c.(*wire.Conn); ok {
+			c = w.Unwrapped()
 		}
 		ch.s.meet(c, inner)
 	}) {
@@ -53,25 +55,25 @@ func (p *Proxy) connect(w http.ResponseWriter, r *http.Request, ch *channel, h *
 }
 
 // connectTo reads what a CONNECT names, and that its Host names the same.
-func connectTo(h *head) (domain.Origin, *holdfast.Error) {
+func connectTo(h *wire.Head) (domain.Origin, *holdfast.Error) {
 	o := domain.Origin{TLS: true}
-	host, port, given, err := domain.ParseAuthority(h.target)
+	host, port, given, err := domain.ParseAuthority(h.Target)
 	if err != nil {
-		return o, letter(err)
+		return o, destination.Letter(err)
 	}
 	if !given {
-		return o, malformed("a CONNECT names no port")
+		return o, wire.Malformed("a CONNECT names no port")
 	}
 	o.Host, o.Port = host, port
-	if h.hosts == 0 {
+	if h.Hosts == 0 {
 		return o, nil
 	}
-	said, saidPort, given, err := domain.ParseAuthority(h.host)
+	said, saidPort, given, err := domain.ParseAuthority(h.Host)
 	if err != nil {
-		return o, letter(err)
+		return o, destination.Letter(err)
 	}
 	if said != host || given && saidPort != port {
-		return o, misdirected(fmt.Sprintf("CONNECT names %s port %d, and its Host says %s", host, port, said))
+		return o, destination.Misdirected(fmt.Sprintf("CONNECT names %s port %d, and its Host says %s", host, port, said))
 	}
 	return o, nil
 }
@@ -104,7 +106,7 @@ func (s *seat) opaque(c net.Conn, ch *channel, d *domain.Domain, o domain.Origin
 	if _, err := p.table().Decide(ask); err != nil {
 		x.denials = deny(err)
 	} else if hasECH(hello) {
-		x.denials = deny(misdirected("the TLS ClientHello hides the name that it asks for (ECH), and this tunnel is not looked into"))
+		x.denials = deny(destination.Misdirected("the TLS ClientHello hides the name that it asks for (ECH), and this tunnel is not looked into"))
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
@@ -118,7 +120,7 @@ func (s *seat) opaque(c net.Conn, ch *channel, d *domain.Domain, o domain.Origin
 		}
 		return x.output(), err
 	})
-	p.counters.ended(d.Name, string(holdfast.KindOf(err)))
+	p.counters.Ended(d.Name, string(holdfast.KindOf(err)))
 }
 
 // refuseUnasked records a connection that ended before it could ask anything.
@@ -128,5 +130,5 @@ func (p *Proxy) refuseUnasked(ch *channel, err *holdfast.Error) {
 	x := ch.exchange(nil, nil, domain.Ask{Origin: origin}, d)
 	x.denials = deny(err)
 	_, crossed := p.cfg.Kernel.Cross(context.Background(), x.request(), x.never)
-	p.counters.ended("", string(holdfast.KindOf(crossed)))
+	p.counters.Ended("", string(holdfast.KindOf(crossed)))
 }

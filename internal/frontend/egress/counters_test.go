@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/counters"
 )
 
 func TestEgress_EachStageIsMeasuredByItself(t *testing.T) {
@@ -19,20 +21,20 @@ func TestEgress_EachStageIsMeasuredByItself(t *testing.T) {
 	took := time.Since(start)
 	w.entries(1)
 	s := w.p.Snapshot()
-	for _, stage := range []Stage{Cross, Connect, FirstByte, Stream} {
+	for _, stage := range []counters.Stage{counters.Cross, counters.Connect, counters.FirstByte, counters.Stream} {
 		if s.Stages[stage].Count != 1 {
 			t.Errorf("%s was measured %d times", stage, s.Stages[stage].Count)
 		}
 	}
-	if first, rest := s.Stages[FirstByte].Sum, s.Stages[Stream].Sum; first < thinks || first+rest > took {
+	if first, rest := s.Stages[counters.FirstByte].Sum, s.Stages[counters.Stream].Sum; first < thinks || first+rest > took {
 		t.Errorf("a server that thinks %s before it answers, %s in all: %s to the first byte, %s from there to the last", thinks, took, first, rest)
 	}
 	// What nobody answers has neither.
 	w.up.answer(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 	w.refused(w.send("POST", w.url("good.test"), "x"), 502)
 	w.entries(2)
-	if s := w.p.Snapshot(); s.Stages[FirstByte].Count != 1 || s.Stages[Stream].Count != 1 {
-		t.Errorf("counted %d first bytes and %d streams of one answer", s.Stages[FirstByte].Count, s.Stages[Stream].Count)
+	if s := w.p.Snapshot(); s.Stages[counters.FirstByte].Count != 1 || s.Stages[counters.Stream].Count != 1 {
+		t.Errorf("counted %d first bytes and %d streams of one answer", s.Stages[counters.FirstByte].Count, s.Stages[counters.Stream].Count)
 	}
 }
 
@@ -47,7 +49,7 @@ func TestEgress_modelsAreMeasured(t *testing.T) {
 	}
 	w.entries(2)
 	s := w.p.Snapshot()
-	if s.Stages[Parse].Count != 2 || s.Stages[Decide].Count != 1 || s.Stages[Cross].Count != 1 || s.Stages[Stream].Count != 1 {
-		t.Errorf("measured %d, %d, %d and %d", s.Stages[Parse].Count, s.Stages[Decide].Count, s.Stages[Cross].Count, s.Stages[Stream].Count)
+	if s.Stages[counters.Parse].Count != 2 || s.Stages[counters.Decide].Count != 1 || s.Stages[counters.Cross].Count != 1 || s.Stages[counters.Stream].Count != 1 {
+		t.Errorf("measured %d, %d, %d and %d", s.Stages[counters.Parse].Count, s.Stages[counters.Decide].Count, s.Stages[counters.Cross].Count, s.Stages[counters.Stream].Count)
 	}
 }

@@ -9,6 +9,10 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/counters"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/destination"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/refusal"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/wire"
 	"github.com/holdfast-dev/holdfast/internal/frontend/model/dialect"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 )
@@ -117,14 +121,15 @@ func meant(path, query string) (dialect.Provider, string, *holdfast.Error) {
 // toModels answers a request to a proxy port that is meant for the gateway: it is of
 // the listener's agent, whatever stands in the place of a key. A page in a browser is
 // not.
-func (p *Proxy) toModels(w http.ResponseWriter, r *http.Request, ch *channel, h *head) bool {
-	path, query, _ := strings.Cut(h.target, "?")
+func (p *Proxy) toModels(w http.ResponseWriter, r *http.Request, ch *channel, h *wire.Head) bool {
+	path, query, _ := strings.Cut(h.Target, "?")
 	provider, target, err := meant(path, query)
 	r = speaking(r, provider)
-	host, _, _, unread := domain.ParseAuthority(h.host)
+	host, _, _, unread := domain.ParseAuthority(h.Host)
 	switch {
-	case err == nil && (h.hosts != 1 || unread != nil || host.String() != "localhost" && !(host.IsAddr() && host.Addr().IsLoopback())):
-		err = misdirected("the gateway to models is asked by another name than this machine's own")
+	case err == nil && (h.Hosts != 1 || unread != nil || host.String() != "localhost" && !(host.IsAddr() &&
+		host.Addr().IsLoopback())):
+		err = destination.Misdirected("the gateway to models is asked by another name than this machine's own")
 	case err == nil && (r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Mode") != ""):
 		err = &holdfast.Error{Kind: holdfast.KindDomainBlocked, Gate: holdfast.K2, Rule: "egress/models", Why: "pages in a browser ask no models here"}
 	}
@@ -178,15 +183,12 @@ func unknownGuest(err error) *holdfast.Error {
 		e = &holdfast.Error{Why: "the request's token could not be looked at", Err: err}
 	}
 	own := *e
-	own.Rule = ruleGuest
+	own.Rule = refusal.RuleGuest
 	if own.Hint == "" {
 		own.Hint = "set the client's key to a token of Holdfast's: `holdfast agent token AGENT` makes one"
 	}
 	return &own
 }
-
-// ruleGuest marks that nobody is known who asks: the answer is 401.
-const ruleGuest = "egress/guest"
 
 // askModel sends a request to a provider on its way.
 func (p *Proxy) askModel(
@@ -194,16 +196,16 @@ func (p *Proxy) askModel(
 ) bool {
 	start := time.Now()
 	ask, d, err := p.askedModel(r, provider, path)
-	p.counters.observe(Parse, time.Since(start))
+	p.counters.Observe(counters.Parse, time.Since(start))
 	if err != nil {
 		p.refuse(w, r, ch, ask, d, err)
 		return false
 	}
 	start = time.Now()
 	got, err := p.table().Decide(ask)
-	p.counters.observe(Decide, time.Since(start))
+	p.counters.Observe(counters.Decide, time.Since(start))
 	if err == nil && got != d {
-		err = malformed("another row is for it")
+		err = wire.Malformed("another row is for it")
 	}
 	if err != nil {
 		p.refuse(w, r, ch, ask, d, err)
@@ -228,9 +230,9 @@ func (p *Proxy) askedModel(
 	origin, target, err := domain.ParseURL(to.String() + path)
 	switch {
 	case err != nil:
-		return ask, d, letter(err)
+		return ask, d, destination.Letter(err)
 	case origin != to:
-		return ask, d, malformed("its path leads elsewhere")
+		return ask, d, wire.Malformed("its path leads elsewhere")
 	}
 	ask.Target = target
 	plain, _, _ := strings.Cut(target, "?")
@@ -255,4 +257,10 @@ func exampleHost(p dialect.Provider) string {
 		return "api.anthropic.com"
 	}
 	return "api.openai.com"
+}
+
+// answer says why a request was refused. Nothing has been written to w.
+func (p *Proxy) answer(w http.ResponseWriter, r *http.Request, o *holdfast.Outcome, err error) {
+	provider, _ := r.Context().Value(speaksKey{}).(dialect.Provider)
+	refusal.Answer(w, r, provider, o, err)
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/frames"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/memory"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 )
 
@@ -30,7 +32,7 @@ func (e *events) read(block []byte) error {
 	ev := &event{}
 	data, has := e.split(ev, block)
 	if !has {
-		if len(e.queue) == 0 && !e.gate || e.frame == frameEvents && isComment(block) {
+		if len(e.queue) == 0 && !e.gate || e.frame == frames.Events && isComment(block) {
 			e.out = append(e.out, ev.head...)
 			return nil
 		}
@@ -38,24 +40,24 @@ func (e *events) read(block []byte) error {
 		e.push(ev)
 		return nil
 	}
-	if e.frame == frameEvents && !e.meter(data) {
+	if e.frame == frames.Events && !e.meter(data) {
 		return nil
 	}
-	share := e.a.p.out.memory.shareOf(e.a.ctx)
-	defer share.done()
-	if !share.grow(4 * int64(len(data))) {
-		return busy()
+	share := e.a.p.out.shareOf(e.a.ctx)
+	defer share.Done()
+	if !share.Grow(4 * int64(len(data))) {
+		return memory.Busy()
 	}
 	var clean redact.Result
 	if err := e.a.p.within(len(data), func() (err error) {
-		clean, err = e.a.c.body("", data)
+		clean, err = e.a.c.Body("", data)
 		return err
 	}); err != nil {
 		return redactionFailed(err)
 	}
 	e.a.found(clean.Findings)
 	ev.doc = bytes.Clone(clean.Out)
-	defer e.reading.done()
+	defer e.reading.Done()
 	if err := e.follow(ev, data); err != nil {
 		return err
 	}
@@ -72,7 +74,7 @@ func (e *events) push(ev *event) {
 // split takes the data out of a block; the rest, redacted, becomes the event's
 // head.
 func (e *events) split(ev *event, block []byte) (data []byte, has bool) {
-	if e.frame == frameLines {
+	if e.frame == frames.Lines {
 		line := bytes.TrimRight(block, "\r\n")
 		ev.tail = bytes.Clone(block[len(line):])
 		if len(line) > 0 && line[0] == 0x1e {
@@ -128,7 +130,7 @@ func (e *events) field(line []byte) []byte {
 	if bytes.Equal(line, e.plain) {
 		return line
 	}
-	r := e.a.c.text(line)
+	r := e.a.c.Text(line)
 	e.a.found(r.Findings)
 	if len(line) <= maxTail && bytes.Equal(r.Out, line) {
 		e.plain = append(e.plain[:0], line...)
@@ -149,25 +151,25 @@ func isComment(block []byte) bool {
 // follow finds the pieces of longer texts in the event and gives each to its
 // text.
 func (e *events) follow(ev *event, raw []byte) error {
-	after, index := e.reading.of(ev.doc)
+	after, index := e.reading.Of(ev.doc)
 	before := after
 	if !bytes.Equal(raw, ev.doc) {
-		var other pieces
-		if was, i := other.of(raw); len(was) == len(after) {
+		var other frames.Pieces
+		if was, i := other.Of(raw); len(was) == len(after) {
 			before, index = was, i
 		}
 	}
 	for i := range after {
-		e.key = append(append(e.key[:0], before[i].key...), index...)
-		if !after[i].follows {
-			if e.across(e.key, before[i].text) {
-				ev.slots = append(ev.slots, &slot{start: after[i].start, end: after[i].end, quoted: true, text: []byte("[secret]"), done: true})
+		e.key = append(append(e.key[:0], before[i].Key...), index...)
+		if !after[i].Follows {
+			if e.across(e.key, before[i].Text) {
+				ev.slots = append(ev.slots, &slot{start: after[i].Start, end: after[i].End, quoted: true, text: []byte("[secret]"), done: true})
 			}
 			continue
 		}
-		s, text := &slot{start: after[i].start, end: after[i].end, quoted: after[i].quoted}, before[i].text
-		if !bytes.Equal(before[i].text, after[i].text) && !bytes.Equal(e.a.c.text(before[i].text).Out, after[i].text) {
-			text = after[i].text // what was found there was wrapped, or named, and a text is not opened
+		s, text := &slot{start: after[i].Start, end: after[i].End, quoted: after[i].Quoted}, before[i].Text
+		if !bytes.Equal(before[i].Text, after[i].Text) && !bytes.Equal(e.a.c.Text(before[i].Text).Out, after[i].Text) {
+			text = after[i].Text // what was found there was wrapped, or named, and a text is not opened
 		}
 		if err := e.place(e.key).put(s, text); err != nil {
 			return err
@@ -192,7 +194,7 @@ func (e *events) across(key, text []byte) bool {
 	var before []byte
 	for i := len(last) - 1; i >= 0; i-- {
 		before = append(bytes.Clone(last[i]), before...)
-		for _, f := range e.a.c.text(append(before, text...)).Findings {
+		for _, f := range e.a.c.Text(append(before, text...)).Findings {
 			if strings.HasPrefix(f.Rule, "secret.") && f.Offset < len(before) && f.Offset+f.Length > len(before) {
 				return true
 			}
@@ -219,11 +221,11 @@ func (e *events) place(key []byte) *place {
 		p := e.places[oldest]
 		_ = p.s.Close() // what it writes is clean also when it fails
 		p.settle()
-		e.a.found(p.s.findings())
+		e.a.found(p.s.Findings())
 		delete(e.places, oldest)
 	}
 	p := &place{used: e.tick}
-	p.s = e.a.c.stream(&p.out)
+	p.s = e.a.c.Stream(&p.out)
 	e.places[string(key)] = p
 	return p
 }
@@ -242,7 +244,7 @@ func (p *place) put(s *slot, text []byte) error {
 // pieces, to the first. Those that have been judged to their ends are done.
 func (p *place) settle() {
 	before := p.judged
-	p.judged = max(before, p.in-p.s.held())
+	p.judged = max(before, p.in-p.s.Held())
 	for len(p.waiting) > 0 {
 		s := p.waiting[0]
 		n := p.out.Len()
@@ -263,7 +265,7 @@ func (p *place) settle() {
 // they are also others': a mask is as long as it likes, so it is counted from the
 // side on which there is none.
 func (p *place) share(n, before int, s *slot) int {
-	for _, f := range p.s.findings() {
+	for _, f := range p.s.Findings() {
 		if f.Offset < p.judged && f.Offset+f.Length > s.to {
 			return min(n, max(0, s.to-max(before, s.from)))
 		}
@@ -280,7 +282,7 @@ func (s *slot) give(p *place, n int) {
 	}
 	for k := 1; k <= utf8.UTFMax && k <= n && n == len(b); k++ {
 		if c := b[n-k]; utf8.RuneStart(c) {
-			if c >= utf8.RuneSelf && !utf8.FullRune(b[n-k:n]) && p.s.held() > 0 {
+			if c >= utf8.RuneSelf && !utf8.FullRune(b[n-k:n]) && p.s.Held() > 0 {
 				n -= k
 			}
 			break

@@ -7,12 +7,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/cleaner"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/frames"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 )
 
 const (
-	// maxEvent bounds one event, in bytes.
-	maxEvent = 1 << 20
 	// maxQueue and maxQueued bound the events that wait for what follows them,
 	// and their bytes.
 	maxQueue  = 256
@@ -22,14 +22,6 @@ const (
 	patience = 100 * time.Millisecond
 )
 
-// frame is how events are told apart.
-type frame uint8
-
-const (
-	frameEvents frame = iota // server-sent events: a blank line ends one
-	frameLines               // one JSON document a line
-)
-
 // events gives an answer to the client event by event. Each event is redacted by
 // itself; what a model says in pieces, over many events, is redacted as one text
 // too, by place: an event waits for the next of its kind only while its own last
@@ -37,7 +29,7 @@ const (
 // an ordinary word (Stream.Yield). A secret whose halves come in two events is
 // masked in the first of them; in other strings, which wait for nothing, the
 // second half is.
-func (a *answer) events(ctx context.Context, in io.Reader, f frame) error {
+func (a *answer) events(ctx context.Context, in io.Reader, f frames.Frame) error {
 	a.flush = true
 	e := &events{a: a, frame: f, places: map[string]*place{}, tails: map[string][][]byte{}}
 	if w, ok := a.w.(*patientWriter); ok {
@@ -48,15 +40,15 @@ func (a *answer) events(ctx context.Context, in io.Reader, f frame) error {
 		return err
 	}
 	a.header, a.resp.Header = nil, nil // an answer may last long
-	r := &blocks{in: in, frame: f, p: a.p, wait: e.sent}
-	defer r.done()
+	r := &frames.Blocks{In: in, Frame: f, Pieces: &a.p.pieces, Wait: e.sent}
+	defer r.Done()
 	return e.leave(e.all(ctx, r))
 }
 
 // all reads events until the answer ends.
-func (e *events) all(ctx context.Context, r *blocks) error {
+func (e *events) all(ctx context.Context, r *frames.Blocks) error {
 	for ctx.Err() == nil {
-		block, err := r.next()
+		block, err := r.Next()
 		if err != nil && err != io.EOF {
 			return e.abandon(e.a.readError(err))
 		}
@@ -76,7 +68,7 @@ func (e *events) all(ctx context.Context, r *blocks) error {
 // timer's goroutine writes too.
 type events struct {
 	a     *answer
-	frame frame
+	frame frames.Frame
 
 	mu     sync.Mutex
 	places map[string]*place
@@ -91,7 +83,7 @@ type events struct {
 	gate   bool // a call of a tool waits to be judged
 	err    error
 
-	reading pieces
+	reading frames.Pieces
 	plain   []byte // the last field beside data in which nothing was found
 	key     []byte // of the place in hand
 }
@@ -99,7 +91,7 @@ type events struct {
 // place is one text that comes in pieces: where it stands in the events, and
 // what of it may not go on yet.
 type place struct {
-	s       *stream
+	s       *cleaner.Stream
 	out     bytes.Buffer // what came out and belongs to no slot yet
 	in      int          // how much of the text has come
 	judged  int          // up to where it has come out, or been masked
@@ -129,9 +121,9 @@ type slot struct {
 // aside takes a block, and those behind it that have come already, in a goroutine
 // that is not the reader's: a stack never shrinks to less than what waits on it
 // needs, and this one waits for long while nothing comes.
-func (e *events) aside(block []byte, r *blocks) error {
-	return e.a.p.out.asides.do(func() error {
-		for ; len(block) > 0; block = r.come() {
+func (e *events) aside(block []byte, r *frames.Blocks) error {
+	return e.a.p.out.asides.Do(func() error {
+		for ; len(block) > 0; block = r.Come() {
 			if err := e.take(block); err != nil {
 				return err
 			}
@@ -204,7 +196,7 @@ func (e *events) quiet() {
 		if len(p.waiting) == 0 {
 			continue
 		}
-		if e.err = p.s.yield(); e.err != nil {
+		if e.err = p.s.Yield(); e.err != nil {
 			break
 		}
 		p.settle()
@@ -226,14 +218,11 @@ func (e *events) send() error {
 		return nil
 	}
 	_, err := e.a.Write(e.out)
-	if e.out = e.out[:0]; cap(e.out) > maxKept {
+	if e.out = e.out[:0]; cap(e.out) > frames.MaxKept {
 		e.out = nil
 	}
 	return err
 }
-
-// maxKept is the longest buffer that is kept from event to event, in bytes.
-const maxKept = 1 << 10
 
 // sent is send, before the next events are waited for.
 func (e *events) sent() error {
@@ -255,7 +244,7 @@ func (e *events) leave(err error) error {
 		e.timer.Stop()
 	}
 	for _, p := range e.places {
-		e.a.found(p.s.findings())
+		e.a.found(p.s.Findings())
 	}
 	if failed := e.send(); err == nil {
 		err = failed
@@ -326,7 +315,7 @@ func (e *events) refused() error {
 	}
 	list := e.a.got.findings
 	for _, p := range e.places {
-		list = append(list[:len(list):len(list)], p.s.findings()...)
+		list = append(list[:len(list):len(list)], p.s.Findings()...)
 	}
 	if len(list) == 0 {
 		return nil

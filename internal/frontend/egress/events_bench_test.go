@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/cleaner"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/frames"
 	"github.com/holdfast-dev/holdfast/internal/frontend/model/dialect"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 	"github.com/holdfast-dev/holdfast/internal/redact"
@@ -33,7 +35,7 @@ func BenchmarkModelEvents(b *testing.B) {
 		b.Fatal(err)
 	}
 	p := &Proxy{}
-	p.out.memory.most = 64 << 20
+	p.out.memory.Most = 64 << 20
 	const events = 400
 	var all bytes.Buffer
 	all.WriteString(anthropicStream[:strings.Index(anthropicStream, "event: content_block_delta")])
@@ -43,10 +45,10 @@ func BenchmarkModelEvents(b *testing.B) {
 	all.WriteString(anthropicEnd)
 	b.ReportAllocs()
 	for n := 0; n < b.N; n += events {
-		a := &answer{ctx: b.Context(), p: p, d: &domain.Domain{}, w: &discard{h: http.Header{}}, c: cleaner{e: e}, most: 1 << 30, header: http.Header{}, hash: noHash{}}
+		a := &answer{ctx: b.Context(), p: p, d: &domain.Domain{}, w: &discard{h: http.Header{}}, c: cleaner.New(e), most: 1 << 30, header: http.Header{}, hash: noHash{}}
 		a.resp = &http.Response{StatusCode: 200, Body: http.NoBody}
 		a.model = &model{req: req, bound: bound, meter: dialect.NewMeter(req, bound, 200, "text/event-stream")}
-		if err := a.events(b.Context(), bytes.NewReader(all.Bytes()), frameEvents); err != nil {
+		if err := a.events(b.Context(), bytes.NewReader(all.Bytes()), frames.Events); err != nil {
 			b.Fatal(err)
 		}
 		if got := a.model.meter.Answer(); got.State != dialect.Complete {

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/cleaner"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/frames"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 )
@@ -25,21 +27,21 @@ func FuzzEvents(f *testing.F) {
 		f.Fatal(err)
 	}
 	p := &Proxy{}
-	p.out.memory.most, p.out.patience = 64<<20, time.Hour
+	p.out.memory.Most, p.out.patience = 64<<20, time.Hour
 	f.Fuzz(func(t *testing.T, b []byte, cut uint8) {
 		b = bytes.ReplaceAll(b, []byte("KEY"), []byte(" "+someKey+" "))
-		for _, kind := range []frame{frameEvents, frameLines} {
+		for _, kind := range []frames.Frame{frames.Events, frames.Lines} {
 			w := &sink{h: http.Header{}}
-			a := &answer{ctx: t.Context(), p: p, d: &domain.Domain{}, w: w, c: cleaner{e: e}, most: 1 << 30, header: http.Header{}, hash: noHash{}}
+			a := &answer{ctx: t.Context(), p: p, d: &domain.Domain{}, w: w, c: cleaner.New(e), most: 1 << 30, header: http.Header{}, hash: noHash{}}
 			a.resp = &http.Response{StatusCode: 200, Body: http.NoBody}
 			err := a.events(t.Context(), &cutting{b, int(cut) + 1}, kind)
 			if bytes.Contains(w.b.Bytes(), []byte(someKey)) {
 				t.Fatalf("%q: the key came out in %q", b, w.b.Bytes())
 			}
-			if err == nil && kind == frameLines && len(a.got.findings) == 0 && w.b.String() != string(b) {
+			if err == nil && kind == frames.Lines && len(a.got.findings) == 0 && w.b.String() != string(b) {
 				t.Fatalf("%q became %q", b, w.b.Bytes())
 			}
-			if got, want := eventData(w.b.String()), eventData(string(b)); err == nil && kind == frameEvents && len(a.got.findings) == 0 && !slices.Equal(got, want) {
+			if got, want := eventData(w.b.String()), eventData(string(b)); err == nil && kind == frames.Events && len(a.got.findings) == 0 && !slices.Equal(got, want) {
 				t.Fatalf("%q became %q: %q, want %q", b, w.b.Bytes(), got, want)
 			}
 		}

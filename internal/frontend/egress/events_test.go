@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/cleaner"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/frames"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 )
@@ -208,7 +210,7 @@ func TestEgress_ASecretOverTwoEventsOfAnyNameIsMasked(t *testing.T) {
 func TestEgress_EventsAreBounded(t *testing.T) {
 	x := newOutside(t, redact.Options{})
 	for name, all := range map[string]string{
-		"one event":    "data: " + strings.Repeat("words ", maxEvent/5) + "\n\n",
+		"one event":    "data: " + strings.Repeat("words ", (1<<20)/5) + "\n\n",
 		"queue":        delta("sk-ant-api03-Zk3vQ9xL2mT8") + strings.Repeat("data: {\"type\":\"tick\"}\n\n", maxQueue+50),
 		"twice a name": "data: {\"a\":1,\"a\":2}\n\n",
 	} {
@@ -237,9 +239,9 @@ func TestEgress_AnIdleStreamIsSmall(t *testing.T) {
 		r, w := io.Pipe()
 		ends[i] = w
 		go func() {
-			a := &answer{ctx: t.Context(), p: x.p, d: &domain.Domain{}, w: &quiet{heard: heard, h: http.Header{}}, c: cleaner{e: x.engine}, most: 1 << 30, header: http.Header{}, resp: &http.Response{StatusCode: 200}}
+			a := &answer{ctx: t.Context(), p: x.p, d: &domain.Domain{}, w: &quiet{heard: heard, h: http.Header{}}, c: cleaner.New(x.engine), most: 1 << 30, header: http.Header{}, resp: &http.Response{StatusCode: 200}}
 			a.hash = noHash{}
-			_ = a.events(t.Context(), r, frameEvents)
+			_ = a.events(t.Context(), r, frames.Events)
 			done <- struct{}{}
 		}()
 	}
@@ -299,7 +301,7 @@ func TestEgress_AnEventWaitsForTheEndOfItsLastWordAlone(t *testing.T) {
 	x := newOutside(t, redact.Options{})
 	x.p.out.patience = time.Hour
 	w := &sink{h: http.Header{}}
-	a := &answer{ctx: t.Context(), p: x.p, d: &domain.Domain{}, w: w, resp: &http.Response{StatusCode: 200}, c: cleaner{e: x.engine}, most: 1 << 30, header: http.Header{}, hash: noHash{}}
+	a := &answer{ctx: t.Context(), p: x.p, d: &domain.Domain{}, w: w, resp: &http.Response{StatusCode: 200}, c: cleaner.New(x.engine), most: 1 << 30, header: http.Header{}, hash: noHash{}}
 	e := &events{a: a, places: map[string]*place{}, tails: map[string][][]byte{}}
 	went := func() int { return strings.Count(w.b.String(), "data: ") }
 	began := 0 // the first event of the word that has not ended
@@ -334,7 +336,7 @@ func TestEgress_OnlyALullLetsAWordGo(t *testing.T) {
 	x := newOutside(t, redact.Options{})
 	x.p.out.patience = time.Hour
 	w := &sink{h: http.Header{}}
-	a := &answer{ctx: t.Context(), p: x.p, d: &domain.Domain{}, w: w, resp: &http.Response{StatusCode: 200}, c: cleaner{e: x.engine}, most: 1 << 30, header: http.Header{}, hash: noHash{}}
+	a := &answer{ctx: t.Context(), p: x.p, d: &domain.Domain{}, w: w, resp: &http.Response{StatusCode: 200}, c: cleaner.New(x.engine), most: 1 << 30, header: http.Header{}, hash: noHash{}}
 	e := &events{a: a, places: map[string]*place{}, tails: map[string][][]byte{}}
 	for _, piece := range []string{"write to jane", ".doe", "@customer-corp.com today. ", "Bye"} {
 		if err := e.take([]byte(delta(piece))); err != nil {
@@ -351,7 +353,7 @@ func TestEgress_OnlyALullLetsAWordGo(t *testing.T) {
 	e.queue[0].came = time.Now().Add(-2 * time.Hour)
 	e.quiet()
 	for _, p := range e.places {
-		if n := p.s.held(); n != 0 && n != len("Bye") { // which stands beside a mask
+		if n := p.s.Held(); n != 0 && n != len("Bye") { // which stands beside a mask
 			t.Errorf("%d bytes are held behind a lull", n)
 		}
 	}

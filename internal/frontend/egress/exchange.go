@@ -11,6 +11,12 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/counters"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/destination"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/hangup"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/refusal"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/upstream"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/wire"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 )
@@ -46,7 +52,7 @@ type exchange struct {
 	gate   bool          // rules judge what it calls while it comes
 	stop   func() bool   // lets the client's going away no longer end the act
 	cancel context.CancelCauseFunc
-	client *lasting      // nil where the handler stays until the answer has ended
+	client *wire.Lasting // nil where the handler stays until the answer has ended
 	left   chan struct{} // closed when client is set
 	sized  int64         // size, where client is set
 
@@ -58,26 +64,26 @@ type parts struct{ redact, gates, answer time.Duration }
 
 // handle answers one request. Where it says that the answer goes on without it,
 // the end of the answer gives the request's place back.
-func (p *Proxy) handle(w http.ResponseWriter, r *http.Request, ch *channel, h *head) (goesOn bool) {
-	if r.Method == http.MethodConnect && h != nil && h.mistake == nil && ch.via == proxied {
+func (p *Proxy) handle(w http.ResponseWriter, r *http.Request, ch *channel, h *wire.Head) (goesOn bool) {
+	if r.Method == http.MethodConnect && h != nil && h.Mistake == nil && ch.via == proxied {
 		p.connect(w, r, ch, h)
 		return false
 	}
 	// Whatever becomes of the request, its body does not keep it open.
 	http.NewResponseController(w).SetReadDeadline(time.Now().Add(p.cfg.Limits.Body))
-	if ch.via == proxied && h != nil && h.mistake == nil && strings.HasPrefix(h.target, below) {
+	if ch.via == proxied && h != nil && h.Mistake == nil && strings.HasPrefix(h.Target, below) {
 		return p.toModels(w, r, ch, h)
 	}
 	start := time.Now()
-	ask, err := asked(r, ch, h)
-	p.counters.observe(Parse, time.Since(start))
+	ask, err := destination.Read(r, ch.info(), h)
+	p.counters.Observe(counters.Parse, time.Since(start))
 	if err != nil {
 		p.refuse(w, r, ch, ask, nil, err)
 		return false
 	}
 	start = time.Now()
 	d, err := p.table().Decide(ask)
-	p.counters.observe(Decide, time.Since(start))
+	p.counters.Observe(counters.Decide, time.Since(start))
 	if err != nil {
 		d, _ = p.table().Find(ask.Origin)
 		p.refuse(w, r, ch, ask, d, err)
@@ -110,13 +116,13 @@ func (x *exchange) prepare() *holdfast.Error {
 	start := time.Now()
 	begun := start
 	b, err := x.readBody()
-	x.p.counters.observe(ReadBody, time.Since(start))
+	x.p.counters.Observe(counters.ReadBody, time.Since(start))
 	if err != nil {
 		return err
 	}
 	x.body = b
 	start = time.Now()
-	defer func() { x.p.counters.observe(Redact, time.Since(start)) }()
+	defer func() { x.p.counters.Observe(counters.Redact, time.Since(start)) }()
 	n, err := x.redactTarget()
 	if err != nil {
 		return err
@@ -130,7 +136,7 @@ func (x *exchange) prepare() *holdfast.Error {
 	}
 	x.header = header
 	x.took.redact = time.Since(begun)
-	x.p.counters.maskedOut.Add(int64(n + len(found) + len(b.findings)))
+	x.p.counters.MaskedOut.Add(int64(n + len(found) + len(b.findings)))
 	return nil
 }
 
@@ -166,7 +172,8 @@ func (x *exchange) redactTarget() (int, *holdfast.Error) {
 	refused := &holdfast.Error{Kind: holdfast.KindRedaction, Gate: holdfast.K6, Rule: "redact/url",
 		Why: "the request's URL holds what must not leave", Hint: "send secrets and personal data in no URL"}
 	engine := x.p.cfg.Engine(x.domain)
-	if strings.HasPrefix(x.domain.Name, "*.") && engine.Text([]byte(strings.ToUpper(x.ask.Origin.Host.String()))).Found() {
+	if strings.HasPrefix(x.domain.Name, "*.") &&
+		engine.Text([]byte(strings.ToUpper(x.ask.Origin.Host.String()))).Found() {
 		return 0, refused // a name has no case, and what has capitals alone loses nothing in it
 	}
 	out, found := engine.URL(x.ask.Origin.String() + x.ask.Target)
@@ -219,7 +226,7 @@ func (x *exchange) cross() (goesOn bool) {
 		defer cancel(nil)
 		defer func() { <-x.p.pending }()
 		o, err := x.p.cfg.Kernel.Cross(ctx, req, x.act)
-		x.p.counters.ended(x.domain.Name, string(holdfast.KindOf(err)))
+		x.p.counters.Ended(x.domain.Name, string(holdfast.KindOf(err)))
 		ended <- crossed{o, err}
 	}) {
 		<-x.p.pending
@@ -265,7 +272,7 @@ func (x *exchange) finish() {
 	if x.broken {
 		if !x.r.ProtoAtLeast(1, 1) { // an end of the connection would say that it is
 			if c, _, err := http.NewResponseController(x.w).Hijack(); err == nil {
-				cutOff(c)
+				hangup.CutOff(c)
 			}
 		}
 		panic(http.ErrAbortHandler) // the client must see that it is not whole
@@ -279,7 +286,7 @@ func (x *exchange) act(ctx context.Context) (out holdfast.Output, err error) {
 		return out, &holdfast.Error{Kind: holdfast.KindReentry, Why: "a request is sent once"}
 	}
 	x.took.gates = time.Since(x.asked)
-	x.p.counters.observe(Cross, x.took.gates)
+	x.p.counters.Observe(counters.Cross, x.took.gates)
 	x.broken = true
 	defer func() {
 		x.stop()
@@ -301,7 +308,7 @@ func (x *exchange) act(ctx context.Context) (out holdfast.Output, err error) {
 		w = x.held
 	}
 	if id := kernel.CrossingID(ctx); id != "" {
-		w.Header().Set(headerCrossing, id)
+		w.Header().Set(refusal.HeaderCrossing, id)
 	}
 	if x.gate {
 		x.watch(ctx)
@@ -328,14 +335,14 @@ func (x *exchange) act(ctx context.Context) (out holdfast.Output, err error) {
 		x.stop()
 		_ = patient.c.Flush() // who has gone away misses nothing
 	}
-	x.p.counters.maskedIn.Add(int64(len(x.answer.findings)))
+	x.p.counters.MaskedIn.Add(int64(len(x.answer.findings)))
 	return x.output(), x.answered()
 }
 
 // part ends the answer to a client that was taken over, and gives the request's place
 // back. Again it does nothing.
 func (x *exchange) part() {
-	if x.client.end(!x.broken) {
+	if x.client.End(!x.broken) {
 		<-x.own.places
 	}
 }
@@ -343,19 +350,19 @@ func (x *exchange) part() {
 func (x *exchange) forward(ctx context.Context, w http.ResponseWriter, up *http.Request) error {
 	start := time.Now()
 	var err error
-	ctx = withPool(ctx, x.pool())
+	ctx = upstream.WithPool(ctx, x.pool())
 	if x.ask.Upgrade != "" {
 		x.answer, err = x.p.webSocket(ctx, w, x.r, up, x.domain, x.ask.Origin)
 	} else {
 		var resp *http.Response
-		if resp, err = x.p.send(ctx, x.domain, x.ask.Origin, up); err != nil {
+		if resp, err = x.p.out.upstreams.Send(ctx, x.domain, x.ask.Origin, up); err != nil {
 			return err
 		}
 		answered := time.Now()
 		x.took.answer, start = answered.Sub(start), answered
 		x.answer, err = x.p.relay(ctx, w, x.domain, resp, x.model)
 	}
-	x.p.counters.observe(Stream, time.Since(start))
+	x.p.counters.Observe(counters.Stream, time.Since(start))
 	return err
 }
 
@@ -444,7 +451,7 @@ func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, ch *channel, ask 
 		}
 		err = &own
 	}
-	p.counters.ended(name, string(holdfast.KindOf(err)))
+	p.counters.Ended(name, string(holdfast.KindOf(err)))
 	if ch.wire != nil && (r.Method == http.MethodConnect || strings.EqualFold(r.Header.Get("Upgrade"), "websocket")) {
 		w.Header().Set("Connection", "close") // what follows is no HTTP any more
 	}

@@ -14,6 +14,9 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/counters"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/refusal"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/wire"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -40,7 +43,7 @@ func TestEgress_Accept01_AListedDomainPasses(t *testing.T) {
 	w := newEgress(t, setup{})
 	got := w.send("POST", w.url("good.test")+"v1/things?a=b", `{"a":1}`, "Content-Type", "application/json", "X-Other", "kept")
 	w.passed(got)
-	if got.Header.Get(headerCrossing) == "" {
+	if got.Header.Get(refusal.HeaderCrossing) == "" {
 		t.Error("the answer names no crossing")
 	}
 	seen := w.up.requests()
@@ -48,7 +51,7 @@ func TestEgress_Accept01_AListedDomainPasses(t *testing.T) {
 		t.Errorf("the server saw %+v", seen)
 	}
 	e := w.entries(1)[0]
-	if e.ErrorKind != "" || e.ID != got.Header.Get(headerCrossing) || e.Caller != "user:alice" || e.BeginSeq == nil {
+	if e.ErrorKind != "" || e.ID != got.Header.Get(refusal.HeaderCrossing) || e.Caller != "user:alice" || e.BeginSeq == nil {
 		t.Errorf("the ledger says %+v", e)
 	}
 }
@@ -57,9 +60,11 @@ func TestEgress_Accept02_AnUnlistedDomainIsBlocked(t *testing.T) {
 	w := newEgress(t, setup{})
 	r := say(w.dial(w.explicit), "CONNECT random.example.com:443 HTTP/1.1\r\nHost: random.example.com:443\r\nAccept: application/json\r\n\r\n")
 	w.refused(r, 403)
-	var told refusalBody
+	var told struct {
+		Error struct{ Type, Message, Crossing string }
+	}
 	w.must(json.Unmarshal([]byte(r.Text), &told))
-	if told.Error.Type != string(holdfast.KindDomainBlocked) || !strings.Contains(told.Error.Message, "random.example.com") || told.Error.Crossing != r.Header.Get(headerCrossing) {
+	if told.Error.Type != string(holdfast.KindDomainBlocked) || !strings.Contains(told.Error.Message, "random.example.com") || told.Error.Crossing != r.Header.Get(refusal.HeaderCrossing) {
 		t.Errorf("the refusal is %+v", told)
 	}
 	w.last(1, "egress/random.example.com", holdfast.KindDomainBlocked)
@@ -268,7 +273,7 @@ func TestEgress_LimitsOnWhatAClientMayTake(t *testing.T) {
 		t.Error("a header that drips is awaited")
 	}
 	w.refused(say(w.dial(w.explicit), head+"Content-Length: 10\r\n\r\nabc"), 400)
-	w.refused(say(w.dial(w.explicit), head+"X: "+strings.Repeat("a", maxHead)+"\r\n\r\n"), 413)
+	w.refused(say(w.dial(w.explicit), head+"X: "+strings.Repeat("a", wire.MaxHead)+"\r\n\r\n"), 413)
 	w.dial(w.explicit)
 	w.untouched()
 	w.entries(2)
@@ -292,9 +297,9 @@ func TestEgress_LimitsOnHowManyConnections(t *testing.T) {
 	w.until("no connection is open", func() bool { return w.p.Snapshot().Open == 0 })
 	w.passed(say(w.dial(w.explicit), "GET http://"+w.plainHost()+"/ HTTP/1.1\r\nHost: "+w.plainHost()+"\r\n\r\n"))
 	w.entries(1)
-	answered := Outcome{"plain.test", ""}
+	answered := counters.Outcome{Domain: "plain.test", Kind: ""}
 	w.until("the request is counted", func() bool { return w.p.Snapshot().Requests[answered] > 0 }) // after the entry
-	if s := w.p.Snapshot(); s.Crowded != 1 || s.Requests[answered] != 1 || s.Stages[Decide].Count == 0 || s.Stages[Cross].Count != 1 {
+	if s := w.p.Snapshot(); s.Crowded != 1 || s.Requests[answered] != 1 || s.Stages[counters.Decide].Count == 0 || s.Stages[counters.Cross].Count != 1 {
 		t.Errorf("counted %+v", s)
 	}
 }

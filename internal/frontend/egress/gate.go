@@ -26,7 +26,8 @@ const (
 // gated says whether rules judge the answer to x call by call. Where answers are not
 // redacted their events are not told apart, and they are judged whole.
 func (x *exchange) gated() bool {
-	return x.model != nil && x.model.req != nil && x.model.req.Stream && x.domain.Models.Answers == domain.JudgedCalls && x.domain.Response != domain.Off
+	return x.model != nil && x.model.req != nil && x.model.req.Stream &&
+		x.domain.Models.Answers == domain.JudgedCalls && x.domain.Response != domain.Off
 }
 
 // watch lets the rules judge what the model calls while its answer comes.

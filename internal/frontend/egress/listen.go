@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/hangup"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/sentinel"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/wire"
 )
 
 // Explicit serves a proxy port on l for who: CONNECT and absolute-form
@@ -102,10 +105,31 @@ func (s *seat) server() *http.Server {
 	limits := s.p.cfg.Limits
 	return &http.Server{
 		Handler: s, Protocols: &protocols, ConnContext: withChannel, DisableGeneralOptionsHandler: true,
-		ReadHeaderTimeout: limits.Header, IdleTimeout: limits.Idle, MaxHeaderBytes: maxHead + 4<<10,
+		ReadHeaderTimeout: limits.Header, IdleTimeout: limits.Idle, MaxHeaderBytes: wire.MaxHead + 4<<10,
 		HTTP2:    &http.HTTP2Config{MaxConcurrentStreams: 100, MaxDecoderHeaderTableSize: 4096},
 		ErrorLog: slog.NewLogLogger(s.p.log.Handler(), slog.LevelDebug),
 	}
+}
+
+// Resolve answers DNS over UDP on pc, until it or the proxy is closed: every name
+// has the one address at which connections reach the proxy.
+func (p *Proxy) Resolve(pc net.PacketConn) error {
+	leave, err := p.opened(func() { pc.Close() })
+	if err != nil {
+		return errors.Join(err, pc.Close())
+	}
+	defer leave()
+	return sentinel.ServePacket(pc, p.counters.CountName)
+}
+
+// ResolveTCP is Resolve over TCP, at most 32 connections at a time.
+func (p *Proxy) ResolveTCP(l net.Listener) error {
+	leave, err := p.opened(func() { l.Close() })
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	defer leave()
+	return sentinel.ServeTCP(l, p.counters.CountName)
 }
 
 // opened keeps what ends a listener, and returns what forgets it.
@@ -183,14 +207,14 @@ func (s *seat) accept(l net.Listener) error {
 // admit begins with a connection that has a place.
 func (s *seat) admit(c net.Conn) {
 	e := &entry{Conn: c, s: s, port: localPort(c)}
-	s.p.counters.open.Add(1)
+	s.p.counters.Open.Add(1)
 	s.mu.Lock()
 	s.conns[e] = struct{}{}
 	s.mu.Unlock()
 	if !s.begin(func() {
 		ch := &channel{s: s, via: s.via, port: e.port}
 		if s.via == proxied {
-			s.hand(newWire(e, ch))
+			s.hand(ch.read(e))
 			return
 		}
 		s.meet(e, ch)
@@ -232,8 +256,8 @@ func (s *seat) crowded(c net.Conn) {
 			return // there is no word for it before a handshake
 		}
 		io.WriteString(c, crowdedAnswer)
-		endWriting(c)
-		io.CopyN(io.Discard, c, maxHead) // else what it still sends would take the answer away
+		hangup.EndWriting(c)
+		io.CopyN(io.Discard, c, wire.MaxHead) // else what it still sends would take the answer away
 	}) {
 		c.Close()
 		<-s.spare
@@ -299,7 +323,7 @@ func (e *entry) Close() error {
 		e.s.mu.Lock()
 		delete(e.s.conns, e)
 		e.s.mu.Unlock()
-		e.s.p.counters.open.Add(-1)
+		e.s.p.counters.Open.Add(-1)
 		<-e.s.room
 	})
 	return err
@@ -325,3 +349,9 @@ func (s *seat) tokenOf(who Caller) holdfast.Secret {
 	}
 	return t
 }
+
+// CloseWrite ends what is sent, where the connection can.
+func (e *entry) CloseWrite() error { return hangup.EndWriting(e.Conn) }
+
+// SetLinger says what closing means, where the connection can.
+func (e *entry) SetLinger(sec int) error { return hangup.SetLinger(e.Conn, sec) }

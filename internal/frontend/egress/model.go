@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/headerfield"
 	"github.com/holdfast-dev/holdfast/internal/frontend/model/dialect"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 )
@@ -39,7 +40,7 @@ func (x *exchange) readModel() *holdfast.Error {
 	if d.Type != domain.LLM {
 		return nil
 	}
-	x.sub = subOf(x.r.Header)
+	x.sub = headerfield.SubAgent(x.r.Header)
 	path, _, _ := strings.Cut(x.ask.Target, "?")
 	format := dialectOf(d, x.ask, path)
 	if format == dialect.Unknown {
@@ -268,7 +269,8 @@ type toolCall struct {
 // dialect is known of one that says that calls may be in it. mask redacts.
 func (x *exchange) modelAnswer(mask func(string) string) *modelAnswered {
 	m := x.model
-	if unknown := m == nil || m.req == nil; unknown && (x.domain == nil || x.domain.Type != domain.LLM || x.domain.Inspect == domain.Opaque) {
+	if unknown := m == nil || m.req == nil; unknown && (x.domain == nil || x.domain.Type != domain.LLM ||
+		x.domain.Inspect == domain.Opaque) {
 		return nil
 	} else if unknown {
 		return &modelAnswered{

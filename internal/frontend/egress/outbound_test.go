@@ -23,6 +23,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/upstream"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 )
@@ -217,7 +218,7 @@ func (x *outside) pass(w http.ResponseWriter, r *http.Request, d *domain.Domain,
 	if err := x.p.credential(r.Context(), d, up.Header); err != nil {
 		return relayed{}, err
 	}
-	resp, err := x.p.send(r.Context(), d, o, up)
+	resp, err := x.p.out.upstreams.Send(r.Context(), d, o, up)
 	if err != nil {
 		return relayed{}, err
 	}
@@ -310,7 +311,7 @@ func (s *nameServer) questions() []string {
 	return append([]string(nil), s.asked...)
 }
 
-func (s *nameServer) resolver() Resolver {
+func (s *nameServer) resolver() upstream.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var d net.Dialer
 		return d.DialContext(ctx, "udp", s.pc.LocalAddr().String())

@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"sync/atomic"
+
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/memory"
 )
 
 // maxAtOnce is how many requests of one caller are read, judged or answered at
@@ -76,7 +78,7 @@ func (ch *channel) admitted(w http.ResponseWriter, r *http.Request, f func(*http
 		} else {
 			ch.s.turnedAway()
 		}
-		e := busy()
+		e := memory.Busy()
 		e.Why, e.Hint = "too many requests of this workspace are under way", "wait for the answers of some"
 		ch.s.p.answer(w, r, nil, e)
 	}
@@ -84,8 +86,9 @@ func (ch *channel) admitted(w http.ResponseWriter, r *http.Request, f func(*http
 
 // shareOf begins with nothing, for the caller that ctx's request is of. One
 // caller gets at most half of all memory.
-func (m *memory) shareOf(ctx context.Context) *share {
-	s := m.share()
-	s.of, _ = ctx.Value(ownerKey{}).(*owner)
-	return s
+func (o *outbound) shareOf(ctx context.Context) *memory.Share {
+	if own, ok := ctx.Value(ownerKey{}).(*owner); ok {
+		return o.memory.NewShare(&own.held)
+	}
+	return o.memory.NewShare(nil)
 }

@@ -3,9 +3,18 @@
 // it, makes a crossing of it, sends it on as a request of its own, and gives
 // back a redacted answer. Nothing that a client sent is relayed as it came.
 //
-// One request goes through exchange.go; what comes in before it is a listener,
-// a tunnel and TLS (connect.go, transparent.go, terminate.go), what goes out
-// behind it is upstream.go and relay.go.
+// One request goes through exchange.go. Before it come a listener, a tunnel and TLS
+// (listen.go, connect.go, terminate.go), after it the answer (relay.go, events.go).
+// The packages below this one:
+//
+//   - wire, hangup: connections of clients, and how they end
+//   - destination, headerfield: where a request goes, and which fields with it
+//   - coding, frames: bodies and events, as they are encoded and framed
+//   - cleaner: redaction by a domain's engine
+//   - upstream: names, addresses, connections to servers
+//   - authority, sentinel: certificates and DNS for the workspace
+//   - refusal, counters: answers to what was refused, and figures
+//   - memory, aside: what all requests share
 package egress
 
 import (
@@ -13,11 +22,14 @@ import (
 	"crypto/tls"
 	"errors"
 	"log/slog"
-	"net/netip"
 	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/authority"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/counters"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/upstream"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/wire"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 )
@@ -49,11 +61,6 @@ type Caller struct {
 	Trusts bool
 }
 
-// Resolver finds a name's addresses. *net.Resolver is one.
-type Resolver interface {
-	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
-}
-
 // Config is what a proxy is made of. Kernel, Table, Engine, Authority and
 // Resolver must be given.
 type Config struct {
@@ -66,11 +73,11 @@ type Config struct {
 	// engine that is not ready, refuses.
 	Engine func(d *domain.Domain) *redact.Engine
 	// Authority signs the certificates that the proxy shows inside.
-	Authority *Authority
+	Authority *authority.Authority
 	// Credential is the tenant's credential for a domain, asked after the
 	// crossing began. Nil is none: a domain that names one is refused.
 	Credential func(ctx context.Context, d *domain.Domain) (holdfast.Secret, error)
-	Resolver   Resolver
+	Resolver   upstream.Resolver
 	// Log is for the operator; nil discards.
 	Log *slog.Logger
 	// Now is the clock; nil is time.Now.
@@ -122,10 +129,10 @@ type Proxy struct {
 	cfg      Config
 	log      *slog.Logger
 	now      func() time.Time
-	counters counters
+	counters counters.Counters
 	// pending has a place for each crossing whose entry may not be written yet.
 	pending chan struct{}
-	pieces  sync.Pool // of *piece
+	pieces  wire.Lender
 	inside  *tls.Config
 	out     outbound
 
@@ -168,3 +175,6 @@ func New(c Config) (*Proxy, error) {
 	p.out.start(p)
 	return p, nil
 }
+
+// Snapshot returns what was counted so far; the parts are of nearly one moment.
+func (p *Proxy) Snapshot() counters.Snapshot { return p.counters.Snapshot() }

@@ -11,6 +11,11 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/cleaner"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/coding"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/headerfield"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/memory"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/refusal"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 )
@@ -34,7 +39,7 @@ const (
 // connection must be broken, so that it does not take it for all. Else the
 // error's kind says what to answer: ForwardError (the upstream broke off, or sent
 // what cannot be decoded), DomainBlockedError (binary, or found where d refuses),
-// PayloadTooLargeError, RedactionError, ruleBusy.
+// PayloadTooLargeError, RedactionError, refusal.RuleBusy.
 //
 // m is what is asked of a model, which meters the answer; nil where none is.
 func (p *Proxy) relay(ctx context.Context, w http.ResponseWriter, d *domain.Domain, resp *http.Response, m *model) (relayed, error) {
@@ -43,7 +48,7 @@ func (p *Proxy) relay(ctx context.Context, w http.ResponseWriter, d *domain.Doma
 	a.got.status, a.got.contentType = resp.StatusCode, resp.Header.Get("Content-Type")
 	m.begin(a.got.status, a.got.contentType)
 	relay := a.relay
-	if kind, _ := mediaKind(a.got.contentType); m != nil && m.judge != nil && kind != "text/event-stream" {
+	if kind, _ := coding.MediaKind(a.got.contentType); m != nil && m.judge != nil && kind != "text/event-stream" {
 		relay = a.relayJudged
 	}
 	err := answerLost(relay(ctx))
@@ -65,7 +70,7 @@ func (p *Proxy) relay(ctx context.Context, w http.ResponseWriter, d *domain.Doma
 // what was asked has left by then.
 func answerLost(err error) error {
 	e, ok := errors.AsType[*holdfast.Error](err)
-	if !ok || e.Kind != holdfast.KindRedaction && e.Rule != ruleBusy {
+	if !ok || e.Kind != holdfast.KindRedaction && e.Rule != refusal.RuleBusy {
 		return err
 	}
 	own := *e
@@ -81,7 +86,7 @@ type answer struct {
 	d    *domain.Domain
 	w    http.ResponseWriter
 	resp *http.Response
-	c    cleaner
+	c    cleaner.Cleaner
 
 	model *model // nil where none was asked
 
@@ -128,11 +133,11 @@ func (a *answer) open() error {
 			return failed
 		}
 	}
-	named := namedBy(a.resp.Header)
+	named := headerfield.NamedByConnection(a.resp.Header)
 	kept, cookies := make(http.Header, len(a.resp.Header)), []string(nil)
 	for name, values := range a.resp.Header {
 		switch key := textproto.CanonicalMIMEHeaderKey(name); {
-		case connectionOnly(name, named), key == "Accept-Ranges", key == headerCrossing, sent != "" && holdsFold(name, sent):
+		case headerfield.ConnectionOnly(name, named), key == "Accept-Ranges", key == refusal.HeaderCrossing, sent != "" && holdsFold(name, sent):
 		case key == "Set-Cookie", key == "Set-Cookie2":
 			if a.d.AgentCredentials {
 				cookies = append(cookies, values...)
@@ -169,7 +174,8 @@ func holdsFold(name, what string) bool {
 // 9110 section 6.4.1).
 func (a *answer) bodyless() bool {
 	head := a.resp.Request != nil && a.resp.Request.Method == http.MethodHead
-	return head || a.resp.StatusCode == http.StatusNoContent || a.resp.StatusCode == http.StatusNotModified || a.resp.StatusCode == http.StatusResetContent
+	return head || a.resp.StatusCode == http.StatusNoContent || a.resp.StatusCode == http.StatusNotModified ||
+		a.resp.StatusCode == http.StatusResetContent
 }
 
 // begin writes status and header, once.
@@ -229,11 +235,11 @@ func (a *answer) readError(err error) error {
 	switch known := (*holdfast.Error)(nil); {
 	case err == nil, errors.As(err, &known):
 		return err
-	case err == errTooLarge:
+	case err == coding.ErrTooLarge:
 		return tooLarge("answer", a.most)
-	case err == errNoMemory:
-		return busy()
-	case err == errBomb:
+	case err == coding.ErrNoMemory:
+		return memory.Busy()
+	case err == coding.ErrBomb:
 		return upstreamLied(a.resp, "a body that expands too far", err)
 	case err == io.ErrUnexpectedEOF:
 		return upstreamLied(a.resp, "less than it announced", err)

@@ -5,12 +5,13 @@ import (
 	"context"
 	"errors"
 	"io"
-	"mime"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/coding"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/frames"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 )
 
@@ -22,65 +23,42 @@ func (a *answer) body(ctx context.Context) error {
 	if a.d.Response == domain.Off {
 		return a.asSent()
 	}
-	list, err := codings(a.resp.Header["Content-Encoding"])
+	list, err := coding.Parse(a.resp.Header["Content-Encoding"])
 	if err != nil {
 		if a.d.Binary && len(a.secret) == 0 { // else the credential could stand in it
 			return a.unread(a.resp.Body, a.resp.Header["Content-Encoding"])
 		}
 		return upstreamLied(a.resp, "an encoding that is not known, though it was asked for none", err)
 	}
-	in, err := decoded(a.resp.Body, list, a.p.out.memory.shareOf(a.ctx))
+	in, err := coding.Decode(a.resp.Body, list, a.p.out.shareOf(a.ctx))
 	if err != nil {
 		return a.readError(err)
 	}
 	defer in.Close()
 	var capped io.Reader = &upTo{r: in, left: a.most}
-	kind, params := mediaKind(a.got.contentType)
+	kind, params := coding.MediaKind(a.got.contentType)
 	length := a.resp.ContentLength
 	if len(list) > 0 {
 		length = -1
 	}
 	switch {
 	case kind == "text/event-stream":
-		return a.events(ctx, capped, frameEvents)
+		return a.events(ctx, capped, frames.Events)
 	}
 	capped = a.model.read(capped)
 	switch {
-	case isLines(kind):
-		return a.events(ctx, capped, frameLines)
+	case coding.IsLines(kind):
+		return a.events(ctx, capped, frames.Lines)
 	case length >= 0 && length <= maxWhole, length < 0 && isDocument(kind):
 		return a.whole(capped, max(length, 0))
 	}
 	return a.pieces(capped, kind, params, length)
 }
 
-// mediaKind is a content type's own name and parameters, lower-case; what cannot
-// be parsed is in a character set that nobody knows.
-func mediaKind(contentType string) (string, map[string]string) {
-	if contentType == "" {
-		return "", nil
-	}
-	kind, params, err := mime.ParseMediaType(contentType)
-	if err != nil {
-		head, _, _ := strings.Cut(contentType, ";")
-		return strings.ToLower(strings.TrimSpace(head)), map[string]string{"charset": "?"}
-	}
-	return kind, params
-}
-
-// isLines says whether an answer comes as one JSON document a line.
-func isLines(kind string) bool {
-	switch kind {
-	case "application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines", "application/jsonlines", "application/json-seq",
-		"application/stream+json", "application/x-json-stream":
-		return true
-	}
-	return false
-}
-
 // isDocument says whether a kind must be read as one document to be read right.
 func isDocument(kind string) bool {
-	return kind == "application/json" || strings.HasSuffix(kind, "+json") || kind == "application/x-www-form-urlencoded" || strings.HasPrefix(kind, "multipart/")
+	return kind == "application/json" || strings.HasSuffix(kind, "+json") ||
+		kind == "application/x-www-form-urlencoded" || strings.HasPrefix(kind, "multipart/")
 }
 
 // isTextual says whether a kind is written in characters.
@@ -111,14 +89,14 @@ func readableSet(name string) bool {
 // whole reads an answer to its end and redacts it as one document. What turns
 // out too long for that goes on in pieces.
 func (a *answer) whole(in io.Reader, length int64) error {
-	share := a.p.out.memory.shareOf(a.ctx)
-	defer share.done()
+	share := a.p.out.shareOf(a.ctx)
+	defer share.Done()
 	raw, err := readWhole(io.LimitReader(in, maxWhole+1), maxWhole+1, length, share)
 	if err != nil {
 		return a.readError(err)
 	}
 	if len(raw) > maxWhole {
-		kind, params := mediaKind(a.got.contentType)
+		kind, params := coding.MediaKind(a.got.contentType)
 		return a.pieces(io.MultiReader(bytes.NewReader(raw), in), kind, params, -1)
 	}
 	out, found, failed := a.p.bodyBy(a.c, a.d, a.d.Response, a.got.contentType, raw, share)
@@ -194,8 +172,8 @@ func (f *failing) Read(p []byte) (int, error) {
 // finding, and what is free goes to the client at once.
 func (a *answer) copyText(in io.Reader, buf []byte) error {
 	a.flush = true
-	s := a.c.stream(a)
-	defer func() { a.found(s.findings()) }()
+	s := a.c.Stream(a)
+	defer func() { a.found(s.Findings()) }()
 	for {
 		n, err := in.Read(buf)
 		if bytes.IndexByte(buf[:n], 0) >= 0 {
@@ -207,8 +185,8 @@ func (a *answer) copyText(in io.Reader, buf []byte) error {
 			if _, err := s.Write(buf[:n]); err != nil {
 				return err
 			}
-			if a.d.Response == domain.Refuse && len(s.findings()) > 0 {
-				return foundRefused(a.d, "the answer", s.findings())
+			if a.d.Response == domain.Refuse && len(s.Findings()) > 0 {
+				return foundRefused(a.d, "the answer", s.Findings())
 			}
 		}
 		if err == io.EOF {

@@ -1,34 +1,15 @@
 package egress
 
 import (
-	"fmt"
-	"io"
 	"net/http"
-	"slices"
-	"sync/atomic"
-	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/wire"
 )
 
 // This file is how an answer that lasts goes on without its handler: the act
 // takes the client's HTTP/1.1 connection over, and the buffers and the goroutine
 // that net/http has for it are free while nothing comes. When the answer has
 // ended the connection goes back to net/http for the client's next request.
-
-// lasting is a client that an answer is written to for long.
-type lasting struct {
-	wire *wire
-	// header is as the handler left it.
-	header http.Header
-	// last says that the client asks nothing more on its connection.
-	last bool
-	idle time.Duration
-	// gone is called where the client leaves before the answer has ended.
-	gone func()
-	// over is set when nothing more of the answer is to come, and ended told
-	// once whether all of it went.
-	over  atomic.Bool
-	ended chan bool
-}
 
 // takeOver takes the connection from the handler, which returns, where that can
 // be: an answer of HTTP/2 is one of many on a connection, an answer to HTTP/1.0
@@ -39,106 +20,22 @@ func (w *patientWriter) takeOver() {
 	if ch == nil || ch.wire == nil || !x.read || !x.r.ProtoAtLeast(1, 1) {
 		return
 	}
-	l := &lasting{wire: ch.wire, header: w.Header(), last: x.r.Close, idle: x.p.cfg.Limits.Idle, gone: func() { x.cancel(errGone) }, ended: make(chan bool, 1)}
+	l := wire.NewLasting(ch.wire, w.Header(), x.r.Close, x.p.cfg.Limits.Idle)
+	l.Hand, l.Gone = ch.s.hand, func() { x.cancel(errGone) }
 	_, rest, err := http.NewResponseController(x.w).Hijack()
 	if err != nil {
-		l.wire.Close() // whose it is now cannot be told: what is written to it fails
+		ch.wire.Close() // whose it is now cannot be told: what is written to it fails
 	} else if n := rest.Reader.Buffered(); n > 0 {
 		early, _ := rest.Reader.Peek(n) // of what is buffered
-		l.wire.unread(early)
+		ch.wire.Unread(early)
 	}
 	x.stop()
 	x.sized = x.size()
 	x.client, x.w, x.r, x.header = l, nil, nil, nil
 	w.ResponseWriter, w.c = l, http.NewResponseController(l)
-	if !x.s.begin(l.watch) {
-		l.wire.Close()
+	if !x.s.begin(l.Watch) {
+		ch.wire.Close()
 		x.cancel(errGone)
 	}
 	close(x.left)
 }
-
-// watch waits for the client's next request, or for its going away, and then
-// for the end of the answer.
-func (l *lasting) watch() {
-	var first [1]byte
-	_, err := io.ReadFull(l.wire, first[:])
-	if err != nil && !l.over.Load() {
-		l.gone()
-	}
-	if whole := <-l.ended; err != nil || !whole || l.last {
-		l.wire.Close()
-		return
-	}
-	l.wire.unread(first[:])
-	l.wire.SetReadDeadline(time.Time{})
-	l.wire.ch.s.hand(l.wire)
-}
-
-// end is called when nothing more is written, and says whether that was for the first
-// time: again it does nothing. An answer that is not whole must be seen not to be: its
-// connection is cut.
-func (l *lasting) end(whole bool) bool {
-	if l.over.Swap(true) {
-		return false
-	}
-	if whole {
-		l.SetWriteDeadline(time.Now().Add(l.idle))
-		_, err := io.WriteString(l.wire, "0\r\n\r\n")
-		l.SetWriteDeadline(time.Time{})
-		whole = err == nil
-	}
-	if whole && !l.last {
-		l.wire.SetReadDeadline(time.Now().Add(l.idle)) // watch goes on waiting, but not for ever
-	} else {
-		l.wire.Close()
-	}
-	l.ended <- whole
-	return true
-}
-
-// Header is the answer's, until WriteHeader.
-func (l *lasting) Header() http.Header { return l.header }
-
-// WriteHeader sends the head of an answer whose length is not known.
-func (l *lasting) WriteHeader(status int) {
-	l.last = l.last || l.header.Get("Connection") == "close"
-	b := headWriter(fmt.Appendf(nil, "HTTP/1.1 %03d %s\r\n", status, http.StatusText(status)))
-	if _, said := l.header["Date"]; !said {
-		b = fmt.Appendf(b, "Date: %s\r\n", time.Now().UTC().Format(http.TimeFormat))
-	}
-	l.header.WriteSubset(&b, map[string]bool{"Connection": true, "Content-Length": true, "Transfer-Encoding": true, "Trailer": true})
-	if l.last {
-		b = append(b, "Connection: close\r\n"...)
-	}
-	l.wire.Write(append(b, "Transfer-Encoding: chunked\r\n\r\n"...)) // what fails fails again
-	l.header = nil
-}
-
-type headWriter []byte
-
-func (w *headWriter) Write(p []byte) (int, error) {
-	*w = append(*w, p...)
-	return len(p), nil
-}
-
-// Write sends p at once, as one chunk.
-func (l *lasting) Write(p []byte) (int, error) {
-	if len(p) == 0 {
-		return 0, nil // a chunk of nothing would end the answer
-	}
-	b := fmt.Appendf(make([]byte, 0, len(p)+16), "%x\r\n", len(p))
-	if _, err := l.wire.Write(append(append(b, p...), '\r', '\n')); err != nil {
-		return 0, err
-	}
-	return len(p), nil
-}
-
-// FlushError has nothing to do: Write holds nothing.
-func (l *lasting) FlushError() error { return nil }
-
-// SetWriteDeadline is the connection's.
-func (l *lasting) SetWriteDeadline(t time.Time) error { return l.wire.SetWriteDeadline(t) }
-
-// unread puts b, which was read, before what is read next.
-func (w *wire) unread(b []byte) { w.out = slices.Concat(b, w.out) }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/refusal"
 )
 
 // counting answers /events with two events, /half with one before it breaks off,
@@ -76,7 +77,7 @@ func TestEgress_AStreamsConnectionIsUsedAgain(t *testing.T) {
 				switch {
 				case r == nil || r.StatusCode != 200 || r.Text != want:
 					t.Fatalf("%s, at once %v, answer %d: %+v", name, atOnce, i, r)
-				case p == "/events" && (r.Header.Get("X-Said") != "so" || r.Header.Get("Date") == "" || r.Header.Get(headerCrossing) == "" || r.Close):
+				case p == "/events" && (r.Header.Get("X-Said") != "so" || r.Header.Get("Date") == "" || r.Header.Get(refusal.HeaderCrossing) == "" || r.Close):
 					t.Errorf("%s: the stream's header is %v", name, r.Header)
 				}
 				all++

@@ -12,6 +12,9 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/destination"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/hangup"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/wire"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 )
 
@@ -33,7 +36,18 @@ type channel struct {
 	// who and own are the guest's, of a gateway; nil elsewhere.
 	who  *Caller
 	own  *owner
-	wire *wire // nil over HTTP/2
+	wire *wire.Conn // nil over HTTP/2
+}
+
+// info describes the server to which the connection leads.
+func (ch *channel) info() destination.Server {
+	return destination.Server{Host: ch.host, Port: ch.port, TLS: ch.tls, Proxied: ch.via == proxied, Misnamed: ch.misnamed}
+}
+
+// read returns c as HTTP/1 is read from it.
+func (ch *channel) read(c net.Conn) *wire.Conn {
+	ch.wire = wire.New(c, &ch.s.p.pieces, ch)
+	return ch.wire
 }
 
 type channelKey struct{}
@@ -41,8 +55,8 @@ type channelKey struct{}
 // withChannel is the server's ConnContext.
 func withChannel(ctx context.Context, c net.Conn) context.Context {
 	switch c := c.(type) {
-	case *wire:
-		return context.WithValue(ctx, channelKey{}, c.ch)
+	case *wire.Conn:
+		return context.WithValue(ctx, channelKey{}, c.Owner())
 	case *tls.Conn:
 		if n, ok := c.NetConn().(*named); ok {
 			return context.WithValue(ctx, channelKey{}, n.ch)
@@ -79,7 +93,7 @@ const extensionECH = 0xfe0d
 // speaks to a server, and hands it to HTTP, with or without TLS.
 func (s *seat) meet(c net.Conn, ch *channel) {
 	var first [1]byte
-	err := within(c, s.p.cfg.Limits.Header, func() error {
+	err := hangup.WithDeadline(c, s.p.cfg.Limits.Header, func() error {
 		_, err := io.ReadFull(c, first[:])
 		return err
 	})
@@ -90,9 +104,9 @@ func (s *seat) meet(c net.Conn, ch *channel) {
 		c.Close() // nothing was asked
 		return
 	}
-	r := &replay{Conn: c, first: first[:]}
+	r := wire.NewReplay(c, first[:])
 	if first[0] != recordHandshake {
-		s.hand(newWire(r, ch))
+		s.hand(ch.read(r))
 		return
 	}
 	ch.tls = true
@@ -116,11 +130,11 @@ func (s *seat) hello(c net.Conn) (*tls.ClientHelloInfo, net.Conn, error) {
 		info = h
 		return nil, seen
 	}})
-	err := within(c, s.p.cfg.Limits.Header, t.Handshake)
+	err := hangup.WithDeadline(c, s.p.cfg.Limits.Header, t.Handshake)
 	if info == nil {
 		return nil, nil, err
 	}
-	return info, &replay{Conn: c, first: rec.read.Bytes()}, nil
+	return info, wire.NewReplay(c, rec.read.Bytes()), nil
 }
 
 // recording keeps what was read, and writes nothing: the handshake that reads a
@@ -155,7 +169,7 @@ func (s *seat) judgeHello(c net.Conn, ch *channel, hello *tls.ClientHelloInfo) {
 		c.Close()
 		return
 	case ch.via == tunnelled && host != ch.host:
-		ch.misnamed = misdirected(fmt.Sprintf("CONNECT named %s, and the TLS inside it names %s", ch.host, host))
+		ch.misnamed = destination.Misdirected(fmt.Sprintf("CONNECT named %s, and the TLS inside it names %s", ch.host, host))
 	}
 	origin := domain.Origin{TLS: true, Host: host, Port: ch.port}
 	d, _ := s.p.table().Find(origin)
@@ -172,11 +186,11 @@ func (s *seat) judgeHello(c net.Conn, ch *channel, hello *tls.ClientHelloInfo) {
 // helloName is the one name that a ClientHello asks for.
 func helloName(hello *tls.ClientHelloInfo) (domain.Host, *holdfast.Error) {
 	if hello.ServerName == "" {
-		return domain.Host{}, misdirected("the TLS ClientHello names no server")
+		return domain.Host{}, destination.Misdirected("the TLS ClientHello names no server")
 	}
 	h, err := domain.ParseHost(hello.ServerName)
 	if err != nil || h.IsAddr() {
-		return domain.Host{}, misdirected("the TLS ClientHello names a server by what is no host name")
+		return domain.Host{}, destination.Misdirected("the TLS ClientHello names a server by what is no host name")
 	}
 	return h, nil
 }
@@ -191,7 +205,7 @@ func (s *seat) terminate(c net.Conn, ch *channel, host domain.Host) {
 		return
 	}
 	t := tls.Server(&named{c, ch, cert}, s.p.inside)
-	if err := within(c, s.p.cfg.Limits.Header, t.Handshake); err != nil {
+	if err := hangup.WithDeadline(c, s.p.cfg.Limits.Header, t.Handshake); err != nil {
 		s.p.refuseUnasked(ch, s.p.unfinished(ch, err))
 		c.Close()
 		return
@@ -200,7 +214,7 @@ func (s *seat) terminate(c net.Conn, ch *channel, host domain.Host) {
 		s.hand(t)
 		return
 	}
-	s.hand(newWire(t, ch))
+	s.hand(ch.read(t))
 }
 
 // unfinished is why a connection whose handshake was not ended is refused.
@@ -224,11 +238,14 @@ func (s *seat) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		panic(http.ErrAbortHandler)
 	}
-	var h *head
+	var h *wire.Head
 	if ch.wire != nil {
-		if h = ch.wire.take(); h == nil {
+		if h = ch.wire.Take(); h == nil {
 			panic(http.ErrAbortHandler) // net/http saw a request that wire did not
 		}
 	}
 	ch.admitted(w, r, func(r *http.Request) bool { return s.p.handle(w, r, ch, h) })
 }
+
+// SetLinger says what closing means, where the connection can.
+func (n *named) SetLinger(sec int) error { return hangup.SetLinger(n.Conn, sec) }

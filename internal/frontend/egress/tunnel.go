@@ -13,6 +13,9 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/coding"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/hangup"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/upstream"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 )
 
@@ -29,13 +32,9 @@ import (
 // where ctx or the upstream ended it; nil where the upstream closed in order, or
 // the client left.
 func (p *Proxy) tunnel(ctx context.Context, client net.Conn, d *domain.Domain, o domain.Origin) (relayed, error) {
-	list, err := p.addresses(ctx, d, o)
+	up, err := p.out.upstreams.Dial(ctx, d, o)
 	if err != nil {
-		return relayed{}, sendError(o, firstByte, nil, &notStarted{err})
-	}
-	up, err := dialer(list, o.Port, len(d.Addresses) > 0)(ctx, "tcp", "")
-	if err != nil {
-		return relayed{}, sendError(o, firstByte, context.Cause(ctx), &notStarted{err})
+		return relayed{}, err
 	}
 	defer up.Close()
 	return (&carrier{client: client, up: up}).run(ctx, d, o)
@@ -54,10 +53,10 @@ type carrier struct {
 
 // run is tunnel, once there are two ends.
 func (t *carrier) run(ctx context.Context, d *domain.Domain, o domain.Origin) (relayed, error) {
-	cutByClosing(t.client, true) // whoever closes them, also the system for a process that was killed
-	cutByClosing(t.up, true)
+	hangup.CutByClosing(t.client, true) // whoever closes them, also the system for a process that was killed
+	hangup.CutByClosing(t.up, true)
 	defer context.AfterFunc(ctx, t.end)()
-	limit := idleOf(d, tunnelIdle)
+	limit := upstream.IdleOf(d, upstream.TunnelIdle)
 	idle := time.AfterFunc(limit, func() {
 		t.idle.Store(true)
 		t.end()
@@ -75,12 +74,12 @@ func (t *carrier) run(ctx context.Context, d *domain.Domain, o domain.Origin) (r
 	got := relayed{sent: t.sent.Load(), bytes: t.came.Load(), began: true}
 	sum.Sum(got.sum[:0])
 	switch {
-	case errors.Is(there.read, errTooLarge):
+	case errors.Is(there.read, coding.ErrTooLarge):
 		return got, tooLarge("tunnel's way out", maxRequest(d))
-	case errors.Is(back.read, errTooLarge):
+	case errors.Is(back.read, coding.ErrTooLarge):
 		return got, tooLarge("tunnel's way back", maxResponse(d))
 	case ctx.Err() == nil && t.idle.Load():
-		return got, fellSilent(d, limit, nil)
+		return got, upstream.FellSilent(d, limit, nil)
 	case ctx.Err() != nil, t.over.Load(), errors.Is(there.read, net.ErrClosed), errors.Is(back.write, net.ErrClosed):
 		return got, &holdfast.Error{Kind: holdfast.KindForward, Rule: "egress/ended", Why: "the tunnel was ended", Hint: "the run was stopped"}
 	case there.read == nil && back.write == nil && back.read != nil:
@@ -136,8 +135,8 @@ func (t *carrier) carry(to, from net.Conn, count *atomic.Int64, most int64, sum 
 		case err == io.EOF && from == t.up && t.reset.Load():
 			err = errReset
 		case err == io.EOF:
-			cutByClosing(to, false)
-			closeWrite(to)
+			hangup.CutByClosing(to, false)
+			hangup.CloseWrite(to)
 			return parting{}
 		}
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/upstream"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 )
@@ -20,7 +21,7 @@ import (
 // get asks d at o for "/" without a front.
 func (x *outside) get(d *domain.Domain, o domain.Origin, path string) (string, error) {
 	r, _ := http.NewRequest("GET", "http://x"+path, nil)
-	resp, err := x.p.send(x.t.Context(), d, o, r)
+	resp, err := x.p.out.upstreams.Send(x.t.Context(), d, o, r)
 	if err != nil {
 		return "", err
 	}
@@ -65,49 +66,6 @@ func TestEgress_Bypass14_NoSpecialAddressIsDialled(t *testing.T) {
 	d, o = x.upstream(domain.Domain{}, true, hello)
 	if got, err := x.get(d, o, "/"); err != nil || !strings.Contains(got, "hello example.com") {
 		t.Errorf("got %q, %v", got, err)
-	}
-}
-
-func TestEgress_Bypass15_OnePrivateAnswerSpoilsAll(t *testing.T) {
-	x := newOutside(t, redact.Options{})
-	d, o := x.row(domain.Domain{Name: "mixed.example"}, true, 443)
-	for _, answer := range []string{"93.184.215.14 127.0.0.1", "127.0.0.1 93.184.215.14", "93.184.215.14 fe80::1", "2606:4700::1111 10.1.2.3"} {
-		x.dns.say("mixed.example.", answer)
-		if list, err := x.p.addresses(t.Context(), d, o); err == nil {
-			t.Errorf("%s: %v may be dialled", answer, list)
-		}
-	}
-	x.dns.say("mixed.example.", "93.184.215.14 2606:4700::1111")
-	if list, err := x.p.addresses(t.Context(), d, o); err != nil || len(list) != 2 {
-		t.Errorf("public answers: %v, %v", list, err)
-	}
-}
-
-func TestEgress_Bypass15_ANameThatIsReboundIsJudgedAgain(t *testing.T) {
-	x := newOutside(t, redact.Options{})
-	d, o := x.row(domain.Domain{Name: "rebound.example"}, true, 443)
-	x.dns.say("rebound.example.", "93.184.215.14", "127.0.0.1")
-	first, err := x.p.addresses(t.Context(), d, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := x.p.addresses(t.Context(), d, o); holdfast.KindOf(err) != holdfast.KindDomainBlocked {
-		t.Errorf("the second answer: %v", err)
-	}
-	// What was checked is what is dialled: nothing else passes the socket.
-	check := checkDialled(first, 443, false)
-	for at, ok := range map[string]bool{
-		"93.184.215.14:443": true, "93.184.215.14:80": false, "127.0.0.1:443": false, "93.184.215.15:443": false, "localhost:443": false,
-	} {
-		if err := check("tcp4", at, nil); (err == nil) != ok {
-			t.Errorf("dial %s: %v", at, err)
-		}
-	}
-	if check("udp4", "93.184.215.14:443", nil) == nil {
-		t.Error("UDP passes")
-	}
-	if checkDialled([]netip.Addr{netip.MustParseAddr("10.0.0.1")}, 443, false)("tcp4", "10.0.0.1:443", nil) == nil {
-		t.Error("a private address passes the socket because it stands in the list")
 	}
 }
 
@@ -313,7 +271,7 @@ func TestEgress_ConnectionsAreNotSharedBetweenTenants(t *testing.T) {
 	})
 	for _, tenant := range []string{"a", "b", "a"} {
 		r, _ := http.NewRequest("GET", "http://x/"+tenant+itoa(len(seen)), nil)
-		resp, err := x.p.send(withPool(t.Context(), tenant), d, o, r)
+		resp, err := x.p.out.upstreams.Send(upstream.WithPool(t.Context(), tenant), d, o, r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -322,16 +280,5 @@ func TestEgress_ConnectionsAreNotSharedBetweenTenants(t *testing.T) {
 	}
 	if seen["/a0"] != seen["/a2"] || seen["/a0"] == seen["/b1"] {
 		t.Errorf("connections %v", seen)
-	}
-}
-
-func TestEgress_PoolsAreBounded(t *testing.T) {
-	var s pools
-	d := &domain.Domain{}
-	for i := range maxPools + 50 {
-		_, _ = s.get(poolKey{row: d, who: i}, func() (*http.Transport, error) { return &http.Transport{}, nil })
-	}
-	if len(s.list) != maxPools || s.list[poolKey{row: d, who: 0}] != nil || s.list[poolKey{row: d, who: maxPools + 49}] == nil {
-		t.Errorf("%d pools", len(s.list))
 	}
 }

@@ -15,6 +15,10 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/cleaner"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/headerfield"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/memory"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/upstream"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 )
@@ -47,7 +51,7 @@ func (p *Proxy) webSocket(ctx context.Context, w http.ResponseWriter, r, up *htt
 	}
 	there, resp, err := websocket.Dial(ctx, o.String()+up.URL.RequestURI(), &websocket.DialOptions{
 		HTTPClient: &http.Client{
-			Transport:     roundTrip(func(req *http.Request) (*http.Response, error) { return p.send(ctx, d, o, req) }),
+			Transport:     roundTrip(func(req *http.Request) (*http.Response, error) { return p.out.upstreams.Send(ctx, d, o, req) }),
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 		HTTPHeader:   up.Header.Clone(),
@@ -101,7 +105,7 @@ func (p *Proxy) noSocket(ctx context.Context, w http.ResponseWriter, d *domain.D
 type socket struct {
 	p *Proxy
 	d *domain.Domain
-	c cleaner
+	c cleaner.Cleaner
 
 	idle   *time.Timer // ends both ways
 	silent atomic.Bool // it did
@@ -122,7 +126,7 @@ func (s *socket) protocols(h http.Header) ([]string, *holdfast.Error) {
 	var list []string
 	for _, line := range lines {
 		for name := range strings.SplitSeq(line, ",") {
-			if name = strings.TrimSpace(name); s.d.AgentCredentials || !isCredential(name) {
+			if name = strings.TrimSpace(name); s.d.AgentCredentials || !headerfield.IsCredential(name) {
 				list = append(list, name)
 			}
 		}
@@ -143,7 +147,7 @@ func (s *socket) protocols(h http.Header) ([]string, *holdfast.Error) {
 func (s *socket) carry(ctx context.Context, here, there *websocket.Conn) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	limit := idleOf(s.d, eventsIdle)
+	limit := upstream.IdleOf(s.d, upstream.EventsIdle)
 	s.idle = time.AfterFunc(limit, func() {
 		s.silent.Store(true)
 		cancel()
@@ -169,7 +173,7 @@ func (s *socket) carry(ctx context.Context, here, there *websocket.Conn) error {
 	case out != nil:
 		return out
 	case back == nil && s.silent.Load():
-		return fellSilent(s.d, limit, nil)
+		return upstream.FellSilent(s.d, limit, nil)
 	}
 	return back
 }
@@ -187,17 +191,17 @@ func (s *socket) way(ctx context.Context, to, from *websocket.Conn, mode domain.
 		if err != nil {
 			return s.closed(ctx, to, err, mode)
 		}
-		s.idle.Reset(idleOf(s.d, eventsIdle))
+		s.idle.Reset(upstream.IdleOf(s.d, upstream.EventsIdle))
 		if total += int64(len(data)); total > most {
 			return s.refuse(to, from, tooLarge("WebSocket", most))
 		}
-		share := s.p.out.memory.shareOf(ctx)
+		share := s.p.out.shareOf(ctx)
 		clean, found, failed := s.clean(mode, kind, data, share)
 		if failed == nil {
 			s.measure(clean, found, out)
 			err = to.Write(ctx, kind, clean)
 		}
-		share.done()
+		share.Done()
 		if failed != nil {
 			return s.refuse(to, from, failed)
 		}
@@ -208,12 +212,12 @@ func (s *socket) way(ctx context.Context, to, from *websocket.Conn, mode domain.
 }
 
 // clean redacts a message.
-func (s *socket) clean(mode domain.Redaction, kind websocket.MessageType, data []byte, share *share) ([]byte, []redact.Finding, *holdfast.Error) {
+func (s *socket) clean(mode domain.Redaction, kind websocket.MessageType, data []byte, share *memory.Share) ([]byte, []redact.Finding, *holdfast.Error) {
 	if mode == domain.Off || len(data) == 0 {
 		return data, nil, nil
 	}
-	if !share.grow(int64(len(data))) {
-		return nil, nil, busy()
+	if !share.Grow(int64(len(data))) {
+		return nil, nil, memory.Busy()
 	}
 	if kind == websocket.MessageText && !utf8.Valid(data) {
 		return nil, nil, undecodable(errors.New("a text message that is not UTF-8"))
@@ -252,8 +256,8 @@ func (s *socket) closed(ctx context.Context, to *websocket.Conn, err error, mode
 
 // reason is why an end closed, redacted as a message is; "" where it may not go on.
 func (s *socket) reason(ctx context.Context, mode domain.Redaction, text string) string {
-	share := s.p.out.memory.shareOf(ctx)
-	defer share.done()
+	share := s.p.out.shareOf(ctx)
+	defer share.Done()
 	clean, _, failed := s.clean(mode, websocket.MessageText, []byte(text), share)
 	if failed != nil || len(clean) > maxReason {
 		return ""

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/refusal"
 )
 
 // dial opens a raw connection.
@@ -74,7 +76,7 @@ func (w *world) refused(r *reply, status int) {
 		w.t.Fatalf("no answer, want %d", status)
 	case r.StatusCode != status:
 		w.t.Fatalf("status %d (%s), want %d", r.StatusCode, r.Text, status)
-	case r.Header.Get(headerCrossing) == "":
+	case r.Header.Get(refusal.HeaderCrossing) == "":
 		w.t.Fatalf("the refusal names no crossing: %v %s", r.Header, r.Text)
 	case !strings.Contains(r.Text, "holdfast: ") && !strings.Contains(r.Text, `"why"`):
 		w.t.Fatalf("the refusal gives no reason: %q", r.Text)

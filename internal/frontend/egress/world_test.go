@@ -28,8 +28,9 @@ import (
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
-
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/feature"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/authority"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
 	"github.com/holdfast-dev/holdfast/internal/leaf/token"
@@ -194,7 +195,7 @@ func newEgress(t testing.TB, set setup) *world {
 	table, err := domain.NewTable(rows)
 	w.must(err)
 	w.kernel(dir, table, set.policy)
-	authority, err := OpenAuthority(filepath.Join(dir, "ca"))
+	authority, err := authority.Open(filepath.Join(dir, "ca"))
 	w.must(err)
 	w.roots = x509.NewCertPool()
 	w.roots.AppendCertsFromPEM(authority.PEM())
@@ -223,15 +224,16 @@ func (w *world) must(err error) {
 func (w *world) kernel(dir string, table *domain.Table, change func(*kernel.Policy)) {
 	w.t.Helper()
 	var err error
-	w.store, err = sqlite.Open(context.Background(), sqlite.Options{Path: filepath.Join(dir, "holdfast.db"), Now: w.now, Fault: func(step string) error {
-		w.mu.Lock()
-		f := w.fault
-		w.mu.Unlock()
-		if f == nil {
-			return nil
-		}
-		return f(step)
-	}})
+	w.store, err = sqlite.Open(context.Background(), sqlite.Options{Path: filepath.Join(dir, "holdfast.db"),
+		Now: w.now, Tables: feature.Tables(), Fault: func(step string) error {
+			w.mu.Lock()
+			f := w.fault
+			w.mu.Unlock()
+			if f == nil {
+				return nil
+			}
+			return f(step)
+		}})
 	w.must(err)
 	w.t.Cleanup(func() { w.store.Close() })
 	w.latch, err = latch.New(filepath.Join(dir, "HALT"))
@@ -265,7 +267,8 @@ func (w *world) kernel(dir string, table *domain.Table, change func(*kernel.Poli
 	if change != nil {
 		change(w.policy)
 	}
-	w.k, err = kernel.New(kernel.Config{Store: w.store, Latch: w.latch, Verifier: verifier, Redact: engine, Sealer: gcm{aead}, Policy: w.policy,
+	w.k, err = kernel.New(kernel.Config{Store: w.store, Features: feature.All(), Latch: w.latch,
+		Verifier: verifier, Redact: engine, Sealer: gcm{aead}, Policy: w.policy,
 		Runtime: "11111111-2222-4333-8444-555555555555", Now: w.now})
 	w.must(err)
 	_, err = w.k.Recover(0)

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -91,7 +92,7 @@ func resultOf(d *posture.Document, out *holdfast.Outcome) *executorpb.ExecutionR
 	for _, s := range d.Stages {
 		r.Stages = append(r.Stages, &executorpb.Stage{Name: text(s.Name), Took: durationpb.New(s.Took)})
 	}
-	told(r, out)
+	addOutcome(r, out, false)
 	return r
 }
 
@@ -101,16 +102,24 @@ func spawnResult(id string, ans Answer) *executorpb.ExecutionResult {
 	why, hint := letter(ans.Err)
 	r := &executorpb.ExecutionResult{RequestId: text(id), ExitCode: posture.ExitSpawn, State: string(posture.SpawnError),
 		ErrorMessage: text(why), Stderr: text("Spawn failed: " + why + "\nhint: " + hint + "\n")}
-	told(r, ans.Outcome)
+	var e *holdfast.Error
+	addOutcome(r, ans.Outcome, errors.As(ans.Err, &e) && e.PutBack)
 	return r
 }
 
-func told(r *executorpb.ExecutionResult, out *holdfast.Outcome) {
-	if out != nil {
-		r.Crossing, r.Replayed = out.Crossing, out.Replayed
-		if back := text(out.PutBack); back != "" && !strings.Contains(r.ErrorMessage, back) {
-			r.ErrorMessage = strings.TrimPrefix(r.ErrorMessage+"; "+back, "; ")
-		}
+// addOutcome adds the crossing to a message, and to the error message Outcome.PutBack, unless
+// it has that already.
+func addOutcome(r *executorpb.ExecutionResult, out *holdfast.Outcome, hasPutBack bool) {
+	if out == nil {
+		return
+	}
+	r.Crossing, r.Replayed = out.Crossing, out.Replayed
+	switch back := text(out.PutBack); {
+	case back == "" || hasPutBack:
+	case r.ErrorMessage == "":
+		r.ErrorMessage = back
+	default:
+		r.ErrorMessage += "; " + back
 	}
 }
 

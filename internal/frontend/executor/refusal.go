@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/errorcode"
 )
 
 // domain names whose reasons they are in an ErrorInfo.
@@ -18,7 +19,7 @@ const domain = "holdfast"
 func refusal(err error, out *holdfast.Outcome) error {
 	why, hint := letter(err)
 	kind := holdfast.KindOf(err)
-	st := status.New(codeOf(kind), text(why))
+	st := status.New(codes.Code(errorcode.Lookup(kind).GRPC), text(why))
 	info := &errdetails.ErrorInfo{Reason: string(kind), Domain: domain, Metadata: map[string]string{}}
 	set := func(name, value string) {
 		if value != "" {
@@ -50,30 +51,4 @@ func letter(err error) (why, hint string) {
 		return e.Why, e.Hint
 	}
 	return "an internal error, which the log has", ""
-}
-
-// codeOf maps an error kind to gRPC, in one place. What may be tried again is
-// Unavailable or ResourceExhausted; what a person must change first is not.
-func codeOf(k holdfast.Kind) codes.Code {
-	switch k {
-	case holdfast.KindProtocol, holdfast.KindLanguage, holdfast.KindCodeSize, holdfast.KindLimit,
-		holdfast.KindUsage, holdfast.KindValue, holdfast.KindType, holdfast.KindValidation, holdfast.KindPayloadTooLarge:
-		return codes.InvalidArgument
-	case holdfast.KindJWT, holdfast.KindJWTDecode, holdfast.KindExpiredToken, holdfast.KindRevokedToken, holdfast.KindTenantContext:
-		return codes.Unauthenticated
-	case holdfast.KindPermission, holdfast.KindRoleNotFound, holdfast.KindProhibited, holdfast.KindRejected, holdfast.KindNoBoundary,
-		holdfast.KindEvalFailure, holdfast.KindRule, holdfast.KindEscape:
-		return codes.PermissionDenied
-	case holdfast.KindHeld, holdfast.KindHalted, holdfast.KindPaused, holdfast.KindApprovalTimeout:
-		return codes.FailedPrecondition
-	case holdfast.KindBounds, holdfast.KindTimeout:
-		return codes.ResourceExhausted
-	case holdfast.KindConflict, holdfast.KindMismatch:
-		return codes.AlreadyExists
-	case holdfast.KindCanceled:
-		return codes.Canceled
-	case holdfast.KindWALWrite, holdfast.KindRevocationCache, holdfast.KindUsageTracking:
-		return codes.Unavailable
-	}
-	return codes.Internal
 }

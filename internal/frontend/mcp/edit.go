@@ -199,3 +199,14 @@ func rebuild(whole []byte, parts [][]byte, was int, left, right string) []byte {
 	}
 	return bytes.Join([][]byte{[]byte(left), bytes.Join(parts, []byte(",")), []byte(right)}, nil)
 }
+
+// ReplaceLineEnds replaces each line end of valid JSON, which is white space there, by a
+// space, in place. It returns b.
+func ReplaceLineEnds(b []byte) []byte {
+	for i, c := range b {
+		if c == '\n' || c == '\r' {
+			b[i] = ' '
+		}
+	}
+	return b
+}

@@ -35,10 +35,17 @@ const (
 	MaxMethod = 128
 )
 
-// The JSON-RPC 2.0 error codes that a frame can earn.
+// The JSON-RPC error codes of the protocol; what Holdfast refuses is errorcode.Refused.
 const (
 	CodeParse          = -32700
 	CodeInvalidRequest = -32600
+	CodeNoMethod       = -32601
+	CodeBadParams      = -32602
+	CodeInternal       = -32603
+	// MCP 2026-07-28 adds these for HTTP.
+	CodeHeaders    = -32020 // a header differs from the body, or cannot equal it
+	CodeCapability = -32021 // a capability that the client does not have
+	CodeVersion    = -32022 // a protocol version that is not spoken
 )
 
 // Fault says why a line was refused. The stream behind it goes on: the next

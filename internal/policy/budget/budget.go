@@ -4,6 +4,7 @@
 package budget
 
 import (
+	"math"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -121,4 +122,12 @@ type RateLimit struct {
 	PerMinute int           `json:"per_minute,omitempty"`
 	Cooldown  time.Duration `json:"cooldown,omitempty"`
 	Source    string        `json:"source,omitempty"`
+}
+
+// AddCapped adds two amounts, and stops at the largest int64.
+func AddCapped(a, b int64) int64 {
+	if s := a + b; s >= a {
+		return s
+	}
+	return math.MaxInt64
 }

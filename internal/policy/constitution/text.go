@@ -1,7 +1,5 @@
 package constitution
 
-import "encoding/json"
-
 // Text is all that a rule says and nothing of where it stands: what its version
 // is the hash of, so that a text which is kept can be held against the version
 // that a record names (D44).
@@ -36,13 +34,4 @@ func (r *rule) text() Text {
 	i := r.info
 	return Text{ID: i.ID, On: i.On, Boundary: i.Boundary, When: i.When, Severity: i.Severity, Mode: i.Mode, OnError: i.OnError,
 		Label: i.Label, Message: r.message, Hint: r.hint}
-}
-
-// ReadText reads a text that was kept as JSON. It is not the one of version if
-// ok is false, whatever b is.
-func ReadText(b []byte, version string) (t Text, ok bool) {
-	if json.Unmarshal(b, &t) != nil || t.Version() != version {
-		return Text{}, false
-	}
-	return t, true
 }

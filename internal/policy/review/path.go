@@ -4,10 +4,11 @@ import (
 	"fmt"
 	"path"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/holdfast-dev/holdfast/internal/leaf/visible"
 )
 
 // maxPath bounds a path that a rule can be asked about, in bytes.
@@ -51,7 +52,7 @@ func plainPath(s string) bool {
 		return false
 	}
 	for _, r := range s {
-		if !unicode.IsPrint(r) || unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) {
+		if !visible.IsVisible(r) {
 			return false
 		}
 	}

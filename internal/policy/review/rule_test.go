@@ -79,6 +79,7 @@ func TestD11_a_rule_covers_its_shape_and_nothing_else(t *testing.T) {
 		{"fullwidth_slash", `{"path":"/srv/tree/..／x","content":"x","mode":"w","n":3}`, false},
 		{"decomposed_letters", "{\"path\":\"/srv/tree/mu\u0308nchen\",\"content\":\"x\",\"mode\":\"w\",\"n\":3}", false},
 		{"zero_width", `{"path":"/srv/tree/a\u200b","content":"x","mode":"w","n":3}`, false},
+		{"braille_blank", `{"path":"/srv/tree/a\u2800","content":"x","mode":"w","n":3}`, false},
 		{"right_to_left", `{"path":"/srv/tree/\u202etxt.exe","content":"x","mode":"w","n":3}`, false},
 		{"nul", `{"path":"/srv/tree/a\u0000/../../etc","content":"x","mode":"w","n":3}`, false},
 		{"nul_alone", `{"path":"/srv/tree/a\u0000.txt","content":"x","mode":"w","n":3}`, false},

@@ -309,15 +309,24 @@ func (j *job) unbegun(starting context.Context, err error) error {
 		return failed(holdfast.KindSpawn, "run: it was stopped before it began", context.Canceled)
 	}
 	e := &holdfast.Error{Kind: holdfast.KindSpawn, Why: "the Docker engine started no container: " + printable(err.Error()), Hint: "`holdfast doctor` tries it; `sandbox: container: runtime:` names another", Err: err}
-	switch text := err.Error(); {
-	case strings.Contains(text, "executable file not found"):
-		e.Hint = fmt.Sprintf("the image %.80q must have the program of %s by that name", j.d.cfg.Image, j.spec.Language)
-	case strings.Contains(text, "bind source path does not exist"):
-		e.Kind, e.Hint = holdfast.KindMount, "the engine must see the same files as Holdfast: it does not from another machine or another mount namespace"
-	case strings.Contains(text, "cgroup"):
-		e.Kind = holdfast.KindCgroup
+	if reply, ok := errors.AsType[*said](err); ok {
+		j.addAdvice(e, reply.text)
 	}
 	return e
+}
+
+// addAdvice adds to e what the engine tells by the words of its answer alone: its API has no
+// code for it.
+func (j *job) addAdvice(e *holdfast.Error, answer string) {
+	switch {
+	case strings.Contains(answer, "executable file not found"):
+		e.Hint = fmt.Sprintf("the image %.80q must have the program of %s by that name", j.d.cfg.Image, j.spec.Language)
+	case strings.Contains(answer, "bind source path does not exist"):
+		e.Kind = holdfast.KindMount
+		e.Hint = "the engine must see the same files as Holdfast: it does not from another machine or another mount namespace"
+	case strings.Contains(answer, "cgroup"):
+		e.Kind = holdfast.KindCgroup
+	}
 }
 
 // free gives everything back.

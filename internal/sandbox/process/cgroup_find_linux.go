@@ -22,16 +22,16 @@ import (
 func findGroups() *cgroups { return findGroupsIn("/proc") }
 
 func findGroupsIn(proc string) *cgroups {
-	c := &cgroups{down: map[posture.Wall]string{}}
+	c := &cgroups{down: map[posture.Wall]lack{}}
 	c.seq.Store(uint64(time.Now().UnixNano())) // so that two of one process do not meet
 	name, err := supervisorName(proc)
 	if err != nil {
-		c.lose([]string{ctlMemory, ctlCPU, ctlPids}, fmt.Sprintf("%v; Holdfast needs /proc to find its control group", err))
+		c.lose([]string{ctlMemory, ctlCPU, ctlPids}, lack{err.Error(), "Holdfast needs /proc to find its control group"})
 		return c
 	}
 	for _, b := range c.locate(proc, name) {
 		if err := b.open(); err != nil {
-			c.lose(b.controllers, b.letter(err))
+			c.lose(b.controllers, b.lackFor(err))
 			continue
 		}
 		if b.v2 {
@@ -44,29 +44,40 @@ func findGroupsIn(proc string) *cgroups {
 }
 
 // lose marks the walls of controllers as down.
-func (c *cgroups) lose(controllers []string, why string) {
+func (c *cgroups) lose(controllers []string, l lack) {
 	for _, ctl := range controllers {
-		if w, ok := wallOf(ctl); ok && c.down[w] == "" {
-			c.down[w] = why
+		w, ok := wallOf(ctl)
+		if _, lost := c.down[w]; ok && !lost {
+			c.down[w] = l
 		}
 	}
+}
+
+// lack is why a wall is down here, and what to do about it, which may be empty.
+type lack struct{ why, advice string }
+
+// Error returns both.
+func (l lack) Error() string {
+	if l.advice == "" {
+		return l.why
+	}
+	return l.why + "; " + l.advice
 }
 
 // drop takes the failed controllers out of a branch.
 func (c *cgroups) drop(b *branch, failed map[string]error) {
 	for ctl, err := range failed {
-		c.lose([]string{ctl}, b.letter(err))
+		c.lose([]string{ctl}, b.lackFor(err))
 		b.controllers = slices.DeleteFunc(b.controllers, func(have string) bool { return have == ctl })
 	}
 }
 
-// letter says why a branch's limit does not hold and what to do about it.
-func (b *branch) letter(err error) string {
-	advice := v1Advice(err)
+// lackFor returns why a branch's limit does not hold.
+func (b *branch) lackFor(err error) lack {
 	if b.v2 {
-		advice = v2Advice(err)
+		return lack{err.Error(), v2Advice(err)}
 	}
-	return fmt.Sprintf("%v; %s", err, advice)
+	return lack{err.Error(), v1Advice(err)}
 }
 
 const namePrefix = "holdfast-"
@@ -181,7 +192,7 @@ func (c *cgroups) locate(proc, name string) []*branch {
 	members, err1 := os.ReadFile(filepath.Join(proc, "self/cgroup"))
 	mounts, err2 := os.ReadFile(filepath.Join(proc, "self/mountinfo"))
 	if err := errors.Join(err1, err2); err != nil {
-		c.lose([]string{ctlMemory, ctlCPU, ctlPids}, fmt.Sprintf("%v; Holdfast needs /proc to find its control group", err))
+		c.lose([]string{ctlMemory, ctlCPU, ctlPids}, lack{err.Error(), "Holdfast needs /proc to find its control group"})
 		return nil
 	}
 	all, at := parseMemberships(string(members)), parseGroupMounts(string(mounts))
@@ -189,7 +200,11 @@ func (c *cgroups) locate(proc, name string) []*branch {
 	for _, ctl := range []string{ctlMemory, ctlCPU, ctlAcct, ctlPids} {
 		v2, dir, err := placeOf(all, at, ctl, name)
 		if err != nil {
-			c.lose([]string{ctl}, err.Error())
+			l, ok := errors.AsType[lack](err)
+			if !ok {
+				l = lack{why: err.Error()}
+			}
+			c.lose([]string{ctl}, l)
 			continue
 		}
 		if v2 && ctl == ctlAcct {
@@ -210,7 +225,7 @@ func placeOf(all []membership, mounts []groupMount, ctl, name string) (v2 bool, 
 	m, v1 := memberOf(all, ctl)
 	if !v1 {
 		if m, v2 = memberOf(all, ""); !v2 {
-			return false, "", fmt.Errorf("this kernel has no control group for %s; boot a kernel that has, without cgroup_disable", ctl)
+			return false, "", lack{"this kernel has no control group for " + ctl, "boot a kernel that has, without cgroup_disable"}
 		}
 	}
 	for _, mount := range mounts {
@@ -227,7 +242,8 @@ func placeOf(all []membership, mounts []groupMount, ctl, name string) (v2 bool, 
 		dir = aboveLeaf(dir, name)
 		return true, dir, offers(dir, ctl)
 	}
-	return false, "", fmt.Errorf("the control group for %s (%s) is not in any mount here; mount /sys/fs/cgroup, in a container with a private cgroup namespace", ctl, m.path)
+	return false, "", lack{fmt.Sprintf("the control group for %s (%s) is not in any mount here", ctl, m.path),
+		"mount /sys/fs/cgroup, in a container with a private cgroup namespace"}
 }
 
 // offers says whether the version 2 group dir has a controller to hand down.
@@ -237,7 +253,8 @@ func offers(dir, ctl string) error {
 		return err
 	}
 	if ctl != ctlAcct && !slices.Contains(strings.Fields(have), ctl) {
-		return fmt.Errorf("%s/cgroup.controllers does not name %s: it is not handed down to this group; start Holdfast by %s", dir, ctl, scopeCommand)
+		return lack{fmt.Sprintf("%s/cgroup.controllers does not name %s: it is not handed down to this group", dir, ctl),
+			"start Holdfast by " + scopeCommand}
 	}
 	return nil
 }

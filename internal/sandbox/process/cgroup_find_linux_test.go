@@ -82,7 +82,7 @@ func TestEachControllerIsFoundWhereItIs(t *testing.T) {
 				write(t, filepath.Join(top, dir, "cgroup.controllers"), text)
 			}
 			proc := procWith(t, c.cgroup, strings.ReplaceAll(c.mounts, "TOP", top))
-			groups := &cgroups{down: map[posture.Wall]string{}}
+			groups := &cgroups{down: map[posture.Wall]lack{}}
 			var got []string
 			for _, b := range groups.locate(proc, "holdfast-7-9") {
 				for _, ctl := range b.controllers {
@@ -98,7 +98,7 @@ func TestEachControllerIsFoundWhereItIs(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", strings.Join(got, " "), c.want)
 			}
 			for w, want := range c.down {
-				if !strings.Contains(groups.down[w], want) {
+				if !strings.Contains(groups.down[w].Error(), want) {
 					t.Errorf("%s: %q does not say %q", w, groups.down[w], want)
 				}
 			}
@@ -275,7 +275,7 @@ func TestReadOnlyHierarchyIsToldOf(t *testing.T) {
 		ro := findGroups()
 		defer ro.close()
 		_, down := ro.walls()
-		if why := down[posture.WallMemory]; !strings.Contains(why, "read-only") || !strings.Contains(why, "mount /sys/fs/cgroup for writing") {
+		if why := down[posture.WallMemory].Error(); !strings.Contains(why, "read-only") || !strings.Contains(why, "mount /sys/fs/cgroup for writing") {
 			t.Errorf("memory: %q", why)
 		}
 		if c.mode() == "v1" && len(down) != 1 {
@@ -299,7 +299,7 @@ func TestWithoutRightsTheReasonIsTold(t *testing.T) {
 			t.Errorf("up: %v", up)
 		}
 		for w, why := range down {
-			if !strings.Contains(why, "permission denied") || !strings.Contains(why, "root") {
+			if !strings.Contains(why.why, "permission denied") || !strings.Contains(why.Error(), "root") {
 				t.Errorf("%s: %q", w, why)
 			}
 		}
@@ -348,7 +348,7 @@ func TestSharedVersion2GroupIsLeftAsItIs(t *testing.T) {
 	}
 	defer b.close()
 	failed := b.handDown()
-	if len(failed) != 2 || !errors.Is(failed[ctlMemory], errShared) || !strings.Contains(b.letter(failed[ctlMemory]), "Delegate=yes") {
+	if len(failed) != 2 || !errors.Is(failed[ctlMemory], errShared) || !strings.Contains(b.lackFor(failed[ctlMemory]).advice, "Delegate=yes") {
 		t.Errorf("%v", failed)
 	}
 	if left, _ := os.ReadDir(base + "/" + b.name); len(left) > 0 {

@@ -63,7 +63,7 @@ func wallOf(ctl string) (posture.Wall, bool) {
 // they are, so that anybody may read them at any time.
 type cgroups struct {
 	branches []*branch
-	down     map[posture.Wall]string
+	down     map[posture.Wall]lack
 	seq      atomic.Uint64
 	closed   atomic.Bool
 }
@@ -107,16 +107,16 @@ func (c *cgroups) mode() string {
 
 // walls says which of memory, cpu and pids were shown to hold, and of the others
 // why not and what to do about it.
-func (c *cgroups) walls() (up []posture.Wall, down map[posture.Wall]string) {
-	down = map[posture.Wall]string{}
+func (c *cgroups) walls() (up []posture.Wall, down map[posture.Wall]lack) {
+	down = map[posture.Wall]lack{}
 	for _, ctl := range []string{ctlMemory, ctlCPU, ctlPids} {
 		w, _ := wallOf(ctl)
-		if why := c.down[w]; why != "" {
-			down[w] = why
+		if l, lost := c.down[w]; lost {
+			down[w] = l
 		} else if slices.ContainsFunc(c.branches, func(b *branch) bool { return slices.Contains(b.controllers, ctl) }) {
 			up = append(up, w)
 		} else {
-			down[w] = "it was not looked for"
+			down[w] = lack{why: "it was not looked for"}
 		}
 	}
 	return up, down

@@ -15,9 +15,9 @@ func withoutGroups(t *testing.T) *Tier {
 	t.Helper()
 	b := tier(t)
 	b.groups.close()
-	b.groups = &cgroups{down: map[posture.Wall]string{}}
+	b.groups = &cgroups{down: map[posture.Wall]lack{}}
 	for _, w := range []posture.Wall{posture.WallMemory, posture.WallCPU, posture.WallPids} {
-		b.groups.down[w] = "mkdir /sys/fs/cgroup/x: permission denied; start Holdfast where it may"
+		b.groups.down[w] = lack{"mkdir /sys/fs/cgroup/x: permission denied", "start Holdfast where it may"}
 	}
 	return b
 }

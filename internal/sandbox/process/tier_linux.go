@@ -191,7 +191,7 @@ func (t *Tier) run(ctx context.Context, spec sandbox.Spec, at posture.Instants) 
 	}
 	posture := t.Posture()
 	if missing := posture.Missing(spec.Need); len(missing) > 0 {
-		return nil, short("exec/"+l.exact, posture, missing)
+		return nil, t.short("exec/"+l.exact, posture, missing)
 	}
 	if err := roomFor(spec.MemoryMB, ownLimit); err != nil {
 		return nil, err
@@ -242,8 +242,8 @@ func (d died) Unwrap() error { return d.error }
 
 // short is the refusal where walls are missing (D20). Its hint has the contract
 // that takes what stands, word for word.
-func short(boundary string, p posture.Posture, missing []posture.Wall) error {
-	why, _, _ := strings.Cut(p.Down[missing[0]], "; ") // what to do about it is for doctor
+func (t *Tier) short(boundary string, p posture.Posture, missing []posture.Wall) error {
+	why := t.listLacks()[missing[0]].why // the advice is for doctor
 	word := "a wall"
 	if len(missing) > 1 {
 		word = "walls"
@@ -345,27 +345,37 @@ func (l language) environment(own map[string]string) []string {
 
 // Posture is which walls stand here (D20).
 func (t *Tier) Posture() posture.Posture {
-	up, down := t.groups.walls()
-	p := posture.Posture{Tier: posture.TierProcess, Names: true, Mode: "rootless", Groups: t.groups.mode(), Down: down}
+	p := posture.Posture{Tier: posture.TierProcess, Names: true, Mode: "rootless", Groups: t.groups.mode(),
+		Down: map[posture.Wall]string{}}
 	if unix.Geteuid() == 0 {
 		p.Mode = "root"
 	}
 	// 003 2.1 calls the row optional.
 	p.Unbound = map[string]string{"io": "what it writes is memory, and is bounded as that; reading its own read-only runtime is not"}
+	down := t.listLacks()
 	for _, w := range posture.Walls() {
-		switch {
-		case slices.Contains(up, w):
+		l, lost := down[w]
+		if !lost {
 			p.Up = append(p.Up, w)
-		case down[w] != "":
-			if p.Instead == nil {
-				p.Instead = map[posture.Wall]string{}
-			}
-			p.Instead[w] = instead(w)
-		case w == posture.WallLandlock && t.abi == 0:
-			p.Down[w] = "this kernel has no Landlock"
-		default:
-			p.Up = append(p.Up, w)
+			continue
 		}
+		p.Down[w] = l.Error()
+		if w == posture.WallLandlock {
+			continue
+		}
+		if p.Instead == nil {
+			p.Instead = map[posture.Wall]string{}
+		}
+		p.Instead[w] = instead(w)
 	}
 	return p
+}
+
+// listLacks returns why each wall that does not stand here does not.
+func (t *Tier) listLacks() map[posture.Wall]lack {
+	_, down := t.groups.walls()
+	if t.abi == 0 {
+		down[posture.WallLandlock] = lack{why: "this kernel has no Landlock"}
+	}
+	return down
 }

@@ -238,7 +238,7 @@ func (x *examination) memory() error {
 
 // found is the findings, wall by wall.
 func (x *examination) found() []Trial {
-	p, words := x.t.Posture(), shown()
+	p, lacks, words := x.t.Posture(), x.t.listLacks(), shown()
 	words[posture.WallLandlock] = fmt.Sprintf("version %d holds files a second time", x.t.abi)
 	var list []Trial
 	for _, w := range posture.Walls() {
@@ -246,9 +246,11 @@ func (x *examination) found() []Trial {
 		switch {
 		case !slices.Contains(p.Up, w):
 			f.Holds, f.Known = false, true
-			var what string
-			f.Why, what, _ = strings.Cut(p.Down[w], "; ")
-			f.Hint = strings.TrimPrefix(what+"; "+adviceAbout(w), "; ")
+			l := lacks[w]
+			f.Why, f.Hint = l.why, adviceAbout(w)
+			if l.advice != "" {
+				f.Hint = l.advice + "; " + f.Hint
+			}
 			if less := p.Instead[w]; less != "" {
 				f.Why += ". Where a contract takes that, it is bounded " + less
 			}

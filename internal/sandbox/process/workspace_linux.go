@@ -42,9 +42,12 @@ func (w *Workspaces) Close() error {
 	return nil
 }
 
+// asTier returns a tier with the walls of workspaces.
+func (w *Workspaces) asTier() *Tier { return &Tier{groups: w.groups, abi: w.abi} }
+
 // Posture is which walls stand here (D20).
 func (w *Workspaces) Posture() posture.Posture {
-	p := (&Tier{groups: w.groups, abi: w.abi}).Posture()
+	p := w.asTier().Posture()
 	p.Instead = nil
 	if p.Down[posture.WallPids] != "" {
 		p.Instead = map[posture.Wall]string{posture.WallPids: "not by a control group: RLIMIT_NPROC in a user namespace of its own bounds processes and threads"}
@@ -68,7 +71,7 @@ func (w *Workspaces) RunConnected(ctx context.Context, spec sandbox.Workspace, s
 	start := time.Now()
 	posture := w.Posture()
 	if missing := posture.Missing(spec.Need); len(missing) > 0 {
-		return nil, short("run/*", posture, missing)
+		return nil, w.asTier().short("run/*", posture, missing)
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, failed(holdfast.KindSpawn, "start: it was stopped before", err)

@@ -32,13 +32,13 @@ func slow(t *testing.T) (s *Store, stop *atomic.Bool, at, on chan struct{}) {
 }
 
 func put(s *Store, v string) error {
-	return s.Update(context.Background(), func(tx kernel.Tx) error { return tx.PutMeta("alone", []byte(v)) })
+	return s.Update(context.Background(), func(tx kernel.Tx) error { return putValue(tx, "alone", v) })
 }
 
 func get(ctx context.Context, s *Store) (v string, err error) {
 	err = s.View(ctx, func(tx kernel.Tx) error {
-		b, err := tx.Meta("alone")
-		v = string(b)
+		b, err := getValue(tx, "alone")
+		v = b
 		return err
 	})
 	return v, err
@@ -81,7 +81,7 @@ func TestAloneViewWaits(t *testing.T) {
 		if err := <-done; err != nil {
 			return err
 		}
-		if b, err := tx.Meta("alone"); string(b) != "two" {
+		if b, err := getValue(tx, "alone"); b != "two" {
 			t.Errorf("a view that began before sees %q, %v", b, err)
 		}
 		return nil

@@ -24,7 +24,7 @@ type batch struct {
 	fresh    []string // ids of reviews that are new, in order
 	replays  map[string]kernel.Replay
 	dropped  time.Time // replays that expired before were dropped
-	metas    map[string][]byte
+	rows     map[string]rowChange
 	erased   []erasure
 	revoked  []revoked
 	notes    []ledger.SignedCheckpoint
@@ -68,7 +68,7 @@ func newBatch(no uint64) *batch {
 // empty says that there is nothing to commit.
 func (b *batch) empty() bool {
 	return len(b.leaves) == 0 && len(b.reviews) == 0 && len(b.replays) == 0 && b.dropped.IsZero() &&
-		len(b.metas) == 0 && len(b.erased) == 0 && len(b.revoked) == 0 && len(b.notes) == 0 && len(b.rates) == 0 &&
+		len(b.rows) == 0 && len(b.erased) == 0 && len(b.revoked) == 0 && len(b.notes) == 0 && len(b.rates) == 0 &&
 		len(b.counters) == 0 && len(b.agents) == 0
 }
 
@@ -218,6 +218,9 @@ func (b *batch) bytes() int64 {
 	n := int64(len(b.heads)+len(b.counters)+len(b.rates)+len(b.agents)+2*len(b.reviews))*pageSize + pageSize
 	for i := range b.leaves {
 		n += int64(len(b.leaves[i].s.Record)+len(b.leaves[i].s.Part)) + 256
+	}
+	for _, ch := range b.rows {
+		n += int64(len(ch.row.Doc)) + pageSize
 	}
 	for _, r := range b.replays {
 		n += int64(len(r.Sealed)) + pageSize

@@ -29,7 +29,7 @@ type stmt struct {
 
 // maxStmts bounds the prepared statements of a connection; the shapes are few
 // and fixed, so that the bound is never met in practice.
-const maxStmts = 96
+const maxStmts = 192
 
 // dsn names the file for the driver. Special characters of the path are
 // escaped, so that no path can carry a parameter of its own.

@@ -42,7 +42,7 @@ func appendN(t testing.TB, s *Store, from, n int) {
 				return err
 			}
 		}
-		return tx.PutMeta("last", fmt.Append(nil, from))
+		return putValue(tx, "last", fmt.Sprint(from))
 	})
 	if err != nil {
 		t.Fatal(err)

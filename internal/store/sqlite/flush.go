@@ -58,7 +58,7 @@ func (s *Store) flush(b *batch, alone bool) error {
 func (b *batch) writeTo(c *conn) error {
 	steps := [...]func(*conn) error{
 		b.writeTenants, b.writeLeaves, b.writeTiles, b.writeHeads, b.writeCounters, b.writeRates,
-		b.writeAgents, b.writeRevoked, b.writeReviews, b.writeReplays, b.writeRest,
+		b.writeAgents, b.writeRevoked, b.writeReviews, b.writeReplays, b.writeRows, b.writeRest,
 	}
 	for _, step := range steps {
 		if err := step(c); err != nil {
@@ -263,13 +263,8 @@ func (b *batch) writeReplays(c *conn) error {
 	return nil
 }
 
-// writeRest writes the small values and the checkpoints.
+// writeRest writes what was erased and the checkpoints.
 func (b *batch) writeRest(c *conn) error {
-	for name, v := range b.metas {
-		if _, err := c.exec("INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", name, v); err != nil {
-			return err
-		}
-	}
 	for _, e := range b.erased {
 		if _, err := c.exec("UPDATE leaf SET part = NULL WHERE id >= ? AND id < ? AND part IS NOT NULL", e.from, e.to); err != nil {
 			return err

@@ -42,21 +42,26 @@ func TestPagesReadByIndexes(t *testing.T) {
 
 // A store that an earlier version made gets the index, and loses nothing.
 func TestMigrationFromVersion1(t *testing.T) {
-	path := fill(t)
-	if err := raw(t, path, "DROP INDEX leaf_event; PRAGMA user_version = 1"); err != nil {
-		t.Fatal(err)
-	}
+	values, _ := metaValues()
+	path, head := oldStore(t, 1, values)
 	s, err := Open(t.Context(), Options{Path: path})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	faults, err := schemaFaults(s.side)
+	faults, err := schemaFaults(s.side, s.tables)
 	if err != nil || len(faults) > 0 {
 		t.Error(faults, err)
 	}
 	err = s.Update(t.Context(), func(tx kernel.Tx) error {
-		_, err := tx.Append(storetest.Leaf(t, "acme", ledger.KindEvent, storetest.Crossing(0), "after"))
+		hs, err := tx.Heads()
+		if len(hs) != 1 || hs[0] != head {
+			t.Errorf("the heads are %+v, expected %+v", hs, head)
+		}
+		if _, fault := tx.Append(storetest.Leaf(t, "acme", ledger.KindEvent, storetest.Crossing(0),
+			"after")); err == nil {
+			err = fault
+		}
 		return err
 	})
 	if err != nil {

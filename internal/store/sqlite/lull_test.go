@@ -23,7 +23,7 @@ func lulling(s *Store, v string) chan error {
 	go func() {
 		done <- s.Update(kernel.WithoutHurry(context.Background()), func(tx kernel.Tx) error {
 			close(ran)
-			return tx.PutMeta("lulled", []byte(v))
+			return putValue(tx, "lulled", v)
 		})
 	}()
 	<-ran
@@ -52,7 +52,7 @@ func TestLullShares(t *testing.T) {
 		before, v := commits.Load(), fmt.Sprint(i)
 		done := lulling(s, v)
 		err := s.View(t.Context(), func(tx kernel.Tx) error {
-			if got, err := tx.Meta("lulled"); string(got) == v {
+			if got, err := getValue(tx, "lulled"); got == v {
 				return err
 			}
 			unseen++
@@ -62,11 +62,11 @@ func TestLullShares(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = s.Update(t.Context(), func(tx kernel.Tx) error {
-			got, err := tx.Meta("lulled")
+			got, err := getValue(tx, "lulled")
 			if string(got) != v || err != nil {
 				return fmt.Errorf("the next update sees %q, %w, not %q", got, err, v)
 			}
-			return tx.PutMeta("waited", []byte(v))
+			return putValue(tx, "waited", v)
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -107,7 +107,7 @@ func TestLullEnds(t *testing.T) {
 func holds(t *testing.T, s *Store, want string) {
 	t.Helper()
 	err := s.View(t.Context(), func(tx kernel.Tx) error {
-		if got, err := tx.Meta("lulled"); string(got) != want {
+		if got, err := getValue(tx, "lulled"); got != want {
 			return fmt.Errorf("the store holds %q, %w, not %q", got, err, want)
 		}
 		return nil

@@ -41,6 +41,9 @@ func open(ctx context.Context, opt Options) (*Store, error) {
 	opt.Path = path
 	s := &Store{opt: opt, now: opt.Now, viewSlots: make(chan struct{}, maxViews), gone: make(chan struct{}),
 		readers: &readers{path: path, looked: opt.Looked}}
+	if s.tables, err = newRowTables(opt.Tables); err != nil {
+		return nil, err
+	}
 	if s.now == nil {
 		s.now = time.Now
 	}
@@ -78,7 +81,10 @@ func (s *Store) openReadOnly() error {
 		return err
 	}
 	defer c.close()
-	return migrate(c, true)
+	if err := migrate(c, true); err != nil {
+		return err
+	}
+	return createTables(c, s.tables, true)
 }
 
 // prepareFile makes the directory and an empty file with the modes that keep
@@ -113,7 +119,10 @@ func (s *Store) openConns() error {
 	if err = migrate(s.write, false); err != nil {
 		return err
 	}
-	if err = refuseTampered(s.write); err != nil {
+	if err = createTables(s.write, s.tables, false); err != nil {
+		return err
+	}
+	if err = refuseTampered(s.write, s.tables); err != nil {
 		return err
 	}
 	if n := s.opt.MaxPages; n > 0 {

@@ -17,13 +17,176 @@ const seqBits = 40
 // migrations returns the steps of the schema, oldest first. Step i brings a
 // store from version i to version i+1. A step that was released is never
 // changed; what comes after is a new step.
-func migrations() []string {
-	return []string{schema1, schema2}
+func migrations() []migration {
+	return []migration{{sql: schema1}, {sql: schema2}, {sql: schema3, move: moveMeta}}
+}
+
+// migration is one step: what is created, then what is moved.
+type migration struct {
+	sql  string
+	move func(*conn) error // nil if the step moves no rows
+}
+
+func (m migration) runOn(c *conn) error {
+	err := c.script(m.sql)
+	if err == nil && m.move != nil {
+		err = m.move(c)
+	}
+	return err
 }
 
 // schema2 finds the events of a crossing without reading the ledger.
 const schema2 = `
 CREATE INDEX leaf_event ON leaf (crossing) WHERE kind = 3 AND crossing IS NOT NULL;
+`
+
+// schema3 has a table for each kind of small value; moveMeta moves them there from meta.
+const schema3 = `
+CREATE TABLE row_budget_asked (
+  counter TEXT NOT NULL,
+  version INTEGER NOT NULL,
+  doc     TEXT NOT NULL,
+  PRIMARY KEY (counter)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE row_budget_block (
+  tenant  TEXT NOT NULL,
+  version INTEGER NOT NULL,
+  doc     TEXT NOT NULL,
+  PRIMARY KEY (tenant)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE row_budget_grant (
+  counter TEXT NOT NULL,
+  version INTEGER NOT NULL,
+  doc     TEXT NOT NULL,
+  PRIMARY KEY (counter)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE row_budget_question (
+  review  TEXT NOT NULL,
+  version INTEGER NOT NULL,
+  doc     TEXT NOT NULL,
+  PRIMARY KEY (review)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE row_chain_count (
+  tenant  TEXT NOT NULL,
+  version INTEGER NOT NULL,
+  doc     TEXT NOT NULL,
+  PRIMARY KEY (tenant)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE row_chain_ended (
+  chain   TEXT NOT NULL,
+  version INTEGER NOT NULL,
+  doc     TEXT NOT NULL,
+  PRIMARY KEY (chain)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE row_erased_part (
+  tenant  TEXT NOT NULL,
+  version INTEGER NOT NULL,
+  doc     TEXT NOT NULL,
+  PRIMARY KEY (tenant)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE row_goals_pause (
+  tenant  TEXT NOT NULL,
+  version INTEGER NOT NULL,
+  doc     TEXT NOT NULL,
+  PRIMARY KEY (tenant)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE row_halt (
+  scope   TEXT NOT NULL,
+  version INTEGER NOT NULL,
+  doc     TEXT NOT NULL,
+  PRIMARY KEY (scope)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE row_judge_score (
+  place   TEXT NOT NULL,
+  version INTEGER NOT NULL,
+  doc     TEXT NOT NULL,
+  PRIMARY KEY (place)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE row_remembered_caller (
+  caller  TEXT NOT NULL,
+  version INTEGER NOT NULL,
+  doc     TEXT NOT NULL,
+  PRIMARY KEY (caller)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE row_remembered_rule (
+  id      TEXT NOT NULL,
+  version INTEGER NOT NULL,
+  doc     TEXT NOT NULL,
+  PRIMARY KEY (id)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE row_remembered_tenant (
+  tenant  TEXT NOT NULL,
+  version INTEGER NOT NULL,
+  doc     TEXT NOT NULL,
+  PRIMARY KEY (tenant)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE row_remembered_use (
+  id      TEXT NOT NULL,
+  version INTEGER NOT NULL,
+  doc     TEXT NOT NULL,
+  PRIMARY KEY (id)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE row_rule_text (
+  rule    TEXT NOT NULL,
+  version INTEGER NOT NULL,
+  doc     TEXT NOT NULL,
+  PRIMARY KEY (rule)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE row_spend (
+  tenant             TEXT NOT NULL,
+  place              TEXT NOT NULL,
+  "of"               TEXT NOT NULL,
+  calls              INTEGER NOT NULL,
+  estimated          INTEGER NOT NULL,
+  input_tokens       INTEGER NOT NULL,
+  cache_read_tokens  INTEGER NOT NULL,
+  cache_write_tokens INTEGER NOT NULL,
+  output_tokens      INTEGER NOT NULL,
+  money_micro        INTEGER NOT NULL,
+  unpriced           INTEGER NOT NULL,
+  version            INTEGER NOT NULL,
+  doc                TEXT NOT NULL,
+  PRIMARY KEY (tenant, place, "of")
+) STRICT, WITHOUT ROWID;
+CREATE TABLE row_spend_period (
+  tenant  TEXT NOT NULL,
+  place   TEXT NOT NULL,
+  version INTEGER NOT NULL,
+  doc     TEXT NOT NULL,
+  PRIMARY KEY (tenant, place)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE row_statement (
+  id      TEXT NOT NULL,
+  version INTEGER NOT NULL,
+  doc     TEXT NOT NULL,
+  PRIMARY KEY (id)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE row_subagent_tree (
+  tenant  TEXT NOT NULL,
+  agent   TEXT NOT NULL,
+  version INTEGER NOT NULL,
+  doc     TEXT NOT NULL,
+  PRIMARY KEY (tenant, agent)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE row_tool_count (
+  server  TEXT NOT NULL,
+  version INTEGER NOT NULL,
+  doc     TEXT NOT NULL,
+  PRIMARY KEY (server)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE row_tool_pin (
+  boundary TEXT NOT NULL,
+  version  INTEGER NOT NULL,
+  doc      TEXT NOT NULL,
+  PRIMARY KEY (boundary)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE row_tool_sight (
+  boundary TEXT NOT NULL,
+  seen     TEXT NOT NULL,
+  version  INTEGER NOT NULL,
+  doc      TEXT NOT NULL,
+  PRIMARY KEY (boundary, seen)
+) STRICT, WITHOUT ROWID;
 `
 
 const schema1 = `
@@ -244,12 +407,12 @@ func migrate(c *conn, readOnly bool) error {
 }
 
 // upgrade runs every missing step in one transaction.
-func upgrade(c *conn, steps []string, version int64) error {
+func upgrade(c *conn, steps []migration, version int64) error {
 	if err := c.script("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
 	for i := version; i < int64(len(steps)); i++ {
-		if err := c.script(steps[i]); err != nil {
+		if err := steps[i].runOn(c); err != nil {
 			_ = c.script("ROLLBACK")
 			return fmt.Errorf("migrate from version %d to %d: %w", i, i+1, err)
 		}

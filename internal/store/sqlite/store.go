@@ -27,6 +27,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/leaf/table"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 )
 
@@ -39,6 +40,9 @@ type Options struct {
 	// transactions, and keeps nothing in memory. Update returns
 	// kernel.ErrReadOnly.
 	ReadOnly bool
+	// Tables are the tables of features, in addition to the kernel's. A file with others
+	// is not opened.
+	Tables []*table.Def
 	// Now is the clock by which replays expire; nil is time.Now.
 	Now func() time.Time
 	// Fault is a test seam, nil in production: an error it returns is that
@@ -76,6 +80,7 @@ var errClosed = errors.New("the store is closed")
 type Store struct {
 	opt       Options
 	now       func() time.Time
+	tables    map[*table.Def]*rowTable
 	slots     chan struct{} // one per update under way
 	lulled    atomic.Int32  // of them those that wait for another's commit
 	viewSlots chan struct{} // one per view under way

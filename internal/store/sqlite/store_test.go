@@ -12,7 +12,12 @@ import (
 
 func openStore(t testing.TB, dir string) *Store {
 	t.Helper()
-	s, err := Open(t.Context(), Options{Path: filepath.Join(dir, "state", "holdfast.db")})
+	return openWith(t, Options{Path: filepath.Join(dir, "state", "holdfast.db")})
+}
+
+func openWith(t testing.TB, opt Options) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), opt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -20,7 +25,9 @@ func openStore(t testing.TB, dir string) *Store {
 }
 
 func TestStore(t *testing.T) {
-	storetest.Run(t, func(t testing.TB, dir string) kernel.Store { return openStore(t, dir) })
+	storetest.Run(t, func(t testing.TB, dir string) kernel.Store {
+		return openWith(t, Options{Path: filepath.Join(dir, "state", "holdfast.db"), Tables: storetest.Tables()})
+	})
 }
 
 // faulty arms the next commit.
@@ -41,7 +48,8 @@ func TestFaults(t *testing.T) {
 			seams := map[kernel.Store]*faulty{}
 			storetest.Faults(t, func(t testing.TB, dir string) kernel.Store {
 				f := new(faulty)
-				s, err := Open(t.Context(), Options{Path: filepath.Join(dir, "db"), Fault: f.fault})
+				s, err := Open(t.Context(), Options{Path: filepath.Join(dir, "db"), Tables: storetest.Tables(),
+					Fault: f.fault})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/holdfast-dev/holdfast/internal/leaf/table"
 	"github.com/holdfast-dev/holdfast/ledger"
 	"modernc.org/sqlite"
 )
@@ -40,7 +41,7 @@ func readSchema(c *conn) (map[string]object, error) {
 
 // schemaDigest is digestSchema of the schema that the migrations make, so that a process
 // does not make one to compare with.
-const schemaDigest = "f1356c1bffc961ec704d9cbedca905741de2308ca0b43e463731de440759dbe6"
+const schemaDigest = "29e163dfd6ba8d50aaca0fa099b59830620cbb9ca277e2a7c0ca77d37850d479"
 
 // digestSchema returns the SHA-256 of a schema, in hexadecimal.
 func digestSchema(all map[string]object) string {
@@ -64,7 +65,7 @@ func migrateInMemory() (_ map[string]object, err error) {
 	c := &conn{dc: dc, stmts: make(map[string]*stmt)}
 	defer func() { err = errors.Join(err, c.close()) }()
 	for _, step := range migrations() {
-		if err := c.script(step); err != nil {
+		if err := step.runOn(c); err != nil {
 			return nil, err
 		}
 	}
@@ -73,16 +74,29 @@ func migrateInMemory() (_ map[string]object, err error) {
 
 // schemaFaults says what of the schema is missing, changed or not Holdfast's:
 // who can write to the file can take away what makes the ledger append-only.
-func schemaFaults(c *conn) ([]string, error) {
+func schemaFaults(c *conn, tables map[*table.Def]*rowTable) ([]string, error) {
 	have, err := readSchema(c)
-	if err != nil || digestSchema(have) == schemaDigest {
+	if err != nil {
 		return nil, err
+	}
+	var out []string
+	for name, w := range laterObjects(tables) {
+		switch h, ok := have[name]; {
+		case !ok:
+			out = append(out, w.String()+" is missing")
+		case h != w:
+			out = append(out, w.String()+" was changed")
+		}
+		delete(have, name)
+	}
+	if digestSchema(have) == schemaDigest {
+		slices.Sort(out)
+		return out, nil
 	}
 	want, err := expectedSchema()
 	if err != nil {
 		return nil, err
 	}
-	var out []string
 	for name, w := range want {
 		switch h, ok := have[name]; {
 		case !ok:
@@ -273,12 +287,12 @@ func (s *Store) Structure(ctx context.Context) ([]ledger.Fault, error) {
 		return nil, err
 	}
 	defer s.readers.end(c)
-	return structure(c, true)
+	return structure(c, s.tables, true)
 }
 
-func structure(c *conn, all bool) ([]ledger.Fault, error) {
+func structure(c *conn, tables map[*table.Def]*rowTable, all bool) ([]ledger.Fault, error) {
 	var out []ledger.Fault
-	whys, err := schemaFaults(c)
+	whys, err := schemaFaults(c, tables)
 	if err != nil {
 		return nil, err
 	}
@@ -291,8 +305,8 @@ func structure(c *conn, all bool) ([]ledger.Fault, error) {
 
 // refuseTampered is structure's first fault as the error of opening. What
 // checkpoints must find is for who has the key, and reads their log.
-func refuseTampered(c *conn) error {
-	fs, err := structure(c, false)
+func refuseTampered(c *conn, tables map[*table.Def]*rowTable) error {
+	fs, err := structure(c, tables, false)
 	if err != nil || len(fs) == 0 {
 		return err
 	}

@@ -23,7 +23,7 @@ func TestCommitIsSynced(t *testing.T) {
 	// The tidier lengthens the log once at the beginning, and syncs it too.
 	for i := range 4 {
 		w.TakeSynced()
-		err := s.Update(t.Context(), func(tx kernel.Tx) error { return tx.PutMeta("a", []byte(fmt.Sprint(i))) })
+		err := s.Update(t.Context(), func(tx kernel.Tx) error { return putValue(tx, "a", fmt.Sprint(i)) })
 		if err != nil {
 			t.Fatal(err)
 		}

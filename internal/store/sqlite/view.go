@@ -104,7 +104,7 @@ func (rs *readers) begin() (*conn, error) {
 	_, err := c.exec("BEGIN")
 	if err == nil {
 		// Only a read takes the snapshot; BEGIN alone does not.
-		_, err = c.one("SELECT 1 FROM meta LIMIT 1")
+		_, err = c.one("SELECT 1 FROM head LIMIT 1")
 	}
 	if err != nil {
 		_ = c.close()

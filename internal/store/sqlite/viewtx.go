@@ -331,11 +331,6 @@ func (tx *viewTx) Replay(key string) (r kernel.Replay, err error) {
 	return liveReplay(r, ok, err, key, tx.s.now())
 }
 
-func (tx *viewTx) Meta(name string) (v []byte, err error) {
-	err = tx.do(func(c *conn) error { v, err = readMeta(c, name); return err })
-	return v, err
-}
-
 func readOnly(verb string) error { return fmt.Errorf("%s: %w", verb, kernel.ErrReadOnly) }
 
 func (tx *viewTx) Append(ledger.Leaf) (ledger.Place, error) {
@@ -354,4 +349,3 @@ func (tx *viewTx) PutReview(review.Review, review.State) error { return readOnly
 func (tx *viewTx) PutReplay(kernel.Replay) error               { return readOnly("put replay") }
 func (tx *viewTx) DropReplays(time.Time) (int, error)          { return 0, readOnly("drop replays") }
 func (tx *viewTx) EraseParts(string, int64, int64) error       { return readOnly("erase parts") }
-func (tx *viewTx) PutMeta(string, []byte) error                { return readOnly("put meta") }

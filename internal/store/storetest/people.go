@@ -242,25 +242,3 @@ func testReplays(t *testing.T, open Open) {
 		})
 	}
 }
-
-func testMeta(t *testing.T, open Open) {
-	s := begin(t, open)
-	s.update(func(tx kernel.Tx) error {
-		if _, err := tx.Meta("x"); !errors.Is(err, kernel.ErrNotFound) {
-			return fmt.Errorf("a value before it is put: %w", err)
-		}
-		v := []byte("one")
-		err := errors.Join(tx.PutMeta("x", v), tx.PutMeta("empty", nil), tx.PutMeta("y", []byte{0, 255}))
-		return err
-	})
-	s.update(func(tx kernel.Tx) error { return tx.PutMeta("x", []byte("two")) })
-	s.everywhere(func(tx kernel.Tx) error {
-		for name, want := range map[string]string{"x": "two", "empty": "", "y": "\x00\xff"} {
-			got, err := tx.Meta(name)
-			if err != nil || string(got) != want {
-				return fmt.Errorf("value %s: %q, %w", name, got, err)
-			}
-		}
-		return nil
-	})
-}

@@ -18,7 +18,7 @@ import (
 
 // Open opens the store whose state is in dir, and which is there again when
 // dir is opened again after Close. It fails t if it cannot. The store's clock
-// is time.Now.
+// is time.Now, and it has Tables.
 type Open func(t testing.TB, dir string) kernel.Store
 
 // Run tests everything that the contract says of a store.
@@ -39,7 +39,8 @@ func Run(t *testing.T, open Open) {
 		{"revocation", testRevocation},
 		{"reviews", testReviews},
 		{"replays", testReplays},
-		{"meta", testMeta},
+		{"rows", testRows},
+		{"scans", testScans},
 		{"transactions", testTransactions},
 		{"views", testViews},
 		{"concurrency", testConcurrency},

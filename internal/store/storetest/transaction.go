@@ -37,7 +37,7 @@ func everyVerb(t testing.TB, tx kernel.Tx, n int) error {
 		tx.Revoke(tenant, "j", start()),
 		tx.PutReview(question(fmt.Sprint("q", n), start(), tenant, "x"), review.None),
 		tx.PutReplay(kernel.Replay{Key: fmt.Sprint("k", n), Sealed: []byte("s"), Expires: time.Now().Add(time.Hour)}),
-		tx.PutMeta(fmt.Sprint("m", n), []byte("v")),
+		putNote(tx, fmt.Sprint("m", n), "v"),
 		tx.PutCheckpoint(ledger.SignedCheckpoint{Head: ledger.Head{Tenant: tenant, Size: 1}, At: start(), Note: []byte("n")}))
 }
 
@@ -66,7 +66,7 @@ func traces(tx kernel.Tx, n int) (found int, err error) {
 	count(true, e)
 	_, e = tx.Replay(fmt.Sprint("k", n))
 	count(true, e)
-	_, e = tx.Meta(fmt.Sprint("m", n))
+	e = hasNote(tx, fmt.Sprint("m", n))
 	count(true, e)
 	_, e = tx.Checkpoint(tenant)
 	count(true, e)
@@ -131,11 +131,11 @@ func testTransactions(t *testing.T, open Open) {
 
 	var kept kernel.Tx
 	s.update(func(tx kernel.Tx) error { kept = tx; return nil })
-	if err := kept.PutMeta("late", nil); err == nil {
+	if err := putNote(kept, "late", ""); err == nil {
 		t.Error("a transaction was written to after its update")
 	}
 	s.view(func(tx kernel.Tx) error { kept = tx; return nil })
-	if _, err := kept.Meta("m3"); err == nil || errors.Is(err, kernel.ErrNotFound) {
+	if err := hasNote(kept, "m3"); err == nil || errors.Is(err, kernel.ErrNotFound) {
 		t.Errorf("a transaction was read after its view: %v", err)
 	}
 	if err := s.Poisoned(); err != nil {
@@ -163,7 +163,10 @@ func testViews(t *testing.T, open Open) {
 		"put review":     func(tx kernel.Tx) error { return tx.PutReview(review.Review{}, review.None) },
 		"put replay":     func(tx kernel.Tx) error { return tx.PutReplay(kernel.Replay{}) },
 		"drop replays":   func(tx kernel.Tx) error { _, err := tx.DropReplays(start()); return err },
-		"put meta":       func(tx kernel.Tx) error { return tx.PutMeta("a", nil) },
+		"insert row":     func(tx kernel.Tx) error { return notes.Insert(tx, "a", note{}) },
+		"replace row":    func(tx kernel.Tx) error { return notes.Replace(tx, "a", note{}, 1) },
+		"delete row":     func(tx kernel.Tx) error { return notes.Delete(tx, "a") },
+		"add to row":     func(tx kernel.Tx) error { return jobs.Add(tx, jobKey{"a", 1}, 1, 1) },
 	}
 	s.view(func(tx kernel.Tx) error {
 		for verb, fn := range writes {
@@ -174,7 +177,7 @@ func testViews(t *testing.T, open Open) {
 	// A view goes on seeing what it saw, whatever is committed meanwhile.
 	for name, first := range map[string]func(kernel.Tx) error{
 		"that read memory first":   func(tx kernel.Tx) error { _, err := tx.Revoked("tenant1", "j"); return err },
-		"that read the disk first": func(tx kernel.Tx) error { _, err := tx.Meta("m1"); return err },
+		"that read the disk first": func(tx kernel.Tx) error { return hasNote(tx, "m1") },
 		"that read nothing first":  func(tx kernel.Tx) error { return nil },
 	} {
 		n := 10 + len(name)

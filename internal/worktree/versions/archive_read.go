@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/feature"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
@@ -78,7 +79,7 @@ func readArchive(ctx context.Context, r io.Reader, scratch string, key *ledger.V
 // verifyCopy opens the copy of a store, verifies every tree of its ledger, and looks
 // for the record of the snapshot among what is signed.
 func verifyCopy(ctx context.Context, u *snapshot.Unpacked, key *ledger.Verifier) (leaves int64, err error) {
-	s, err := sqlite.Open(ctx, sqlite.Options{Path: u.Store, ReadOnly: true})
+	s, err := sqlite.Open(ctx, sqlite.Options{Path: u.Store, ReadOnly: true, Tables: feature.Tables()})
 	if err != nil {
 		return 0, &holdfast.Error{Kind: holdfast.KindConflict, Rule: "archive/damaged",
 			Why: "the store in the archive does not open: " + excerpt.Word(err.Error()), Err: err}

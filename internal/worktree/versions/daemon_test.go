@@ -19,6 +19,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/config"
+	"github.com/holdfast-dev/holdfast/internal/feature"
 	"github.com/holdfast-dev/holdfast/internal/feature/command"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/server"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
@@ -122,7 +123,7 @@ func (d *testDaemon) openParts(ctx context.Context) (err error) {
 	if d.minter, err = token.NewMinter(ed25519.NewKeyFromSeed(testKey), "holdfast", "holdfast"); err != nil {
 		return err
 	}
-	if d.store, err = sqlite.Open(ctx, sqlite.Options{Path: d.Paths.DB}); err != nil {
+	if d.store, err = sqlite.Open(ctx, sqlite.Options{Path: d.Paths.DB, Tables: feature.Tables()}); err != nil {
 		return err
 	}
 	d.latch, err = latch.New(d.Paths.Halt)
@@ -164,7 +165,7 @@ func (d *testDaemon) openKernel(l *config.Loaded) error {
 		Store: d.store, Latch: d.latch, Verifier: verifier, Redact: engine, Sealer: testSealer{aead}, Policy: d.own(l),
 		Operator: func() []operator.Public { return nil }, Runtime: d.runtime, Disabled: disabled, Observer: d.watching,
 		Notify: func(kernel.Notice) {}, Refused: func(int64) {}, Versions: d.snapshots, Log: d.log(),
-		Tracer: noop.NewTracerProvider().Tracer(""), MarkKey: testKey,
+		Tracer: noop.NewTracerProvider().Tracer(""), MarkKey: testKey, Features: feature.All(),
 	})
 	return err
 }

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/frontend/egress"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/cleaner"
 	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
 	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
@@ -218,7 +218,7 @@ func (c *Reader) Keep(source string, value holdfast.Secret) {
 	var lists [][]holdfast.Secret
 	for _, source := range slices.Sorted(maps.Keys(c.known)) {
 		for _, v := range c.known[source] {
-			lists = append(lists, egress.Told(v.Reveal()))
+			lists = append(lists, cleaner.Told(v.Reveal()))
 		}
 	}
 	c.all = Deduplicate(lists...)

@@ -164,7 +164,7 @@ func (c *Conn) begin(m mcp.Message) {
 	}
 	c.busy.Go(func() {
 		defer stop()
-		reply := failure(codeInternal, "the call failed")
+		reply := failure(mcp.CodeInternal, "the call failed")
 		_ = mcp.Guard(c.cfg.Panicked, func() error { reply = c.call(ctx, params); return nil })
 		c.mu.Lock()
 		delete(c.calls, key)

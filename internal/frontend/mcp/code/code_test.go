@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
 )
 
 // peer is a client of one server.
@@ -72,10 +74,10 @@ func TestRubbish(t *testing.T) {
 		p.say(line)
 	}
 	for line, want := range map[string]int{
-		`{"jsonrpc":"2.0","id":1,"method":"resources/list"}`:                            codeNoMethod,
-		`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`:                                codeParams,
-		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"rm"}}`:         codeParams,
-		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":["run_code"]}}`: codeParams,
+		`{"jsonrpc":"2.0","id":1,"method":"resources/list"}`:                            mcp.CodeNoMethod,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`:                                mcp.CodeBadParams,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"rm"}}`:         mcp.CodeBadParams,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":["run_code"]}}`: mcp.CodeBadParams,
 	} {
 		p.say(line)
 		if got := code(p.hear()); got != want {
@@ -140,7 +142,7 @@ func TestPanic(t *testing.T) {
 		return Answer{Text: "ran"}
 	}, func(what, _ string) { told <- what })
 	p.say(callLine(1, `{"code":"bad"}`))
-	if m := p.hear(); code(m) != codeInternal || <-told != "bad" {
+	if m := p.hear(); code(m) != mcp.CodeInternal || <-told != "bad" {
 		t.Errorf("%v", m)
 	}
 	p.say(callLine(2, `{"code":"good"}`))

@@ -9,13 +9,6 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
 )
 
-// JSON-RPC's codes for what the caller got wrong, and for what is wrong here.
-const (
-	codeNoMethod = -32601
-	codeParams   = -32602
-	codeInternal = -32603
-)
-
 // versions are those of MCP that the server speaks, the newest first.
 func versions() []string {
 	return []string{"2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
@@ -46,7 +39,7 @@ func (c *Conn) reply(m mcp.Message) map[string]any {
 	case "tools/list":
 		return result(map[string]any{"resultType": "complete", "tools": []any{tool()}, "ttlMs": 0, "cacheScope": "private"})
 	}
-	return failure(codeNoMethod, "there is no such method here")
+	return failure(mcp.CodeNoMethod, "there is no such method here")
 }
 
 // tool describes the one tool. Nothing that it does outlives it or leaves the
@@ -87,10 +80,10 @@ func (c *Conn) call(ctx context.Context, params []byte) map[string]any {
 		Arguments json.RawMessage `json:"arguments"`
 	}
 	if err := json.Unmarshal(params, &p); err != nil {
-		return failure(codeParams, "the parameters cannot be read")
+		return failure(mcp.CodeBadParams, "the parameters cannot be read")
 	}
 	if p.Name != Tool {
-		return failure(codeParams, "there is no such tool here")
+		return failure(mcp.CodeBadParams, "there is no such tool here")
 	}
 	var r Request
 	d := json.NewDecoder(bytes.NewReader(p.Arguments))

@@ -13,14 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
-)
-
-// JSON-RPC error codes of the gateway's own answers.
-const (
-	codeRefused   = -32000
-	codeNoMethod  = -32601
-	codeBadParams = -32602
-	codeHeader    = -32020 // MCP: a header does not equal the body
+	"github.com/holdfast-dev/holdfast/internal/leaf/errorcode"
 )
 
 // encode writes v as JSON. What it is given are strings, booleans and raw JSON
@@ -64,13 +57,13 @@ func failure(id []byte, code int, why, hint string) []byte {
 func (s *session) failed(id []byte, err error) []byte {
 	var e *holdfast.Error
 	if errors.As(err, &e) {
-		return failure(id, codeRefused, e.Error(), e.Hint)
+		return failure(id, errorcode.Lookup(e.Kind).RPC, e.Error(), e.Hint)
 	}
 	if errors.Is(err, ErrServerEnded) || errors.Is(err, errCanceled) || errors.Is(err, errGone) {
-		return failure(id, codeRefused, err.Error(), "")
+		return failure(id, errorcode.Refused, err.Error(), "")
 	}
 	s.Log.Error("the MCP gateway failed", "mcp_server", s.Server, "err", err)
-	return failure(id, codeRefused, "internal error", "see holdfast's log")
+	return failure(id, errorcode.Refused, "internal error", "see holdfast's log")
 }
 
 // respond is a JSON-RPC result.
@@ -124,9 +117,9 @@ type letter struct {
 func (c *call) tell(l letter) []byte {
 	lines := slices.DeleteFunc(l.lines, func(s string) bool { return s == "" })
 	if c.tool == "" || c.unknown || c.unheard.Load() {
-		code := codeRefused
+		code := errorcode.Refused
 		if c.unknown {
-			code = codeBadParams
+			code = mcp.CodeBadParams
 		}
 		data := encode(struct {
 			Hint string `json:"hint,omitempty"`

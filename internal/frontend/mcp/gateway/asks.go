@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
+	"github.com/holdfast-dev/holdfast/internal/leaf/errorcode"
 )
 
 // question takes a request of the server. Ping reaches the client; anything
@@ -42,7 +43,7 @@ func (s *session) question(ctx context.Context, m mcp.Message) {
 		}
 		cancel(nil)
 	}
-	if !s.toServer.offer("", failure(m.ID, codeNoMethod, why, "")) {
+	if !s.toServer.offer("", failure(m.ID, mcp.CodeNoMethod, why, "")) {
 		s.odd("the MCP server does not read; a refusal was dropped", "method", m.Method)
 	}
 }
@@ -105,7 +106,7 @@ func (s *session) carry(ctx context.Context, m mcp.Message) []byte {
 		case err != nil:
 			return nil
 		case r.Error != nil:
-			return failure(m.ID, codeRefused, "the client answered the ping with an error", "")
+			return failure(m.ID, errorcode.Refused, "the client answered the ping with an error", "")
 		}
 		return respond(m.ID, []byte("{}"))
 	}
@@ -115,7 +116,7 @@ func (s *session) carry(ctx context.Context, m mcp.Message) []byte {
 	}
 	params, err := withoutMeta(params)
 	if err != nil {
-		return failure(m.ID, codeBadParams, "params is not an object", "")
+		return failure(m.ID, mcp.CodeBadParams, "params is not an object", "")
 	}
 	to := s.related()
 	var got *mcp.Message

@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
+	"github.com/holdfast-dev/holdfast/internal/leaf/errorcode"
 )
 
 // call is one request of the client that is a crossing.
@@ -254,10 +255,10 @@ func (s *session) call(ctx context.Context, f *flight, m mcp.Message, p params) 
 	end := time.Now().Add(s.Wait)
 	c, err := s.readCall(m, p)
 	if err != nil {
-		return failure(m.ID, codeBadParams, err.Error(), "")
+		return failure(m.ID, mcp.CodeBadParams, err.Error(), "")
 	}
 	if !c.stateless && !s.greeted.Load() {
-		return failure(m.ID, codeRefused, "the session is not initialized", "send initialize and wait for its answer")
+		return failure(m.ID, errorcode.Refused, "the session is not initialized", "send initialize and wait for its answer")
 	}
 	if err := s.unjudged(c); err != nil {
 		return s.refusal(c, nil, err, notBegun)
@@ -268,7 +269,7 @@ func (s *session) call(ctx context.Context, f *flight, m mcp.Message, p params) 
 		a.t, known, err = s.learn(ctx, f, c.tool, c.params)
 		c.unknown = err == nil && !known
 		if why := a.t.mismatch(c.Header, c.payload); why != "" {
-			return failure(m.ID, codeHeader, why, "")
+			return failure(m.ID, mcp.CodeHeaders, why, "")
 		}
 	} else {
 		err = s.introduce(ctx)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
+	"github.com/holdfast-dev/holdfast/internal/leaf/errorcode"
 )
 
 // fromClient reads the client's messages until it goes. It never waits for
@@ -53,7 +54,7 @@ func (s *session) say(ctx context.Context, to string, line []byte) error {
 func (s *session) request(ctx context.Context, m mcp.Message) error {
 	way := s.wayOf(m.Method)
 	if way == refused {
-		return s.say(ctx, m.Key(), failure(m.ID, codeNoMethod,
+		return s.say(ctx, m.Key(), failure(m.ID, mcp.CodeNoMethod,
 			fmt.Sprintf("holdfast does not pass %s: nothing judges it", m.Method), s.opening(m.Method)))
 	}
 	p, err := readParams(m)
@@ -62,11 +63,11 @@ func (s *session) request(ctx context.Context, m mcp.Message) error {
 		passed, err = s.passed(m.Method, p)
 	}
 	if err != nil {
-		return s.say(ctx, m.Key(), failure(m.ID, codeBadParams, err.Error(), ""))
+		return s.say(ctx, m.Key(), failure(m.ID, mcp.CodeBadParams, err.Error(), ""))
 	}
 	reqctx, f, err := s.begin(ctx, m, way == crosses)
 	if err != nil {
-		return s.say(ctx, m.Key(), failure(m.ID, codeRefused, err.Error(), "wait for an answer, then send it again under a new id"))
+		return s.say(ctx, m.Key(), failure(m.ID, errorcode.Refused, err.Error(), "wait for an answer, then send it again under a new id"))
 	}
 	if way != passes {
 		do := s.call
@@ -83,7 +84,7 @@ func (s *session) request(ctx context.Context, m mcp.Message) error {
 	w, err := s.forward(f, m, passed)
 	if err != nil {
 		s.finish(f)
-		return s.say(ctx, m.Key(), failure(m.ID, codeRefused, err.Error(), ""))
+		return s.say(ctx, m.Key(), failure(m.ID, errorcode.Refused, err.Error(), ""))
 	}
 	s.spawn(func() {
 		defer s.finish(f)
@@ -125,23 +126,23 @@ func (s *session) forward(f *flight, m mcp.Message, passed []byte) (wait, error)
 func (s *session) relay(ctx context.Context, m mcp.Message, p params, w wait, epoch uint64) []byte {
 	r, err := s.await(ctx, w)
 	if err != nil {
-		return failure(m.ID, codeRefused, err.Error(), "")
+		return failure(m.ID, errorcode.Refused, err.Error(), "")
 	}
 	if r.Error != nil {
 		if !s.familiar(r.Error) {
-			return failure(m.ID, codeRefused, errMuted.Error(), "a new session can ask again")
+			return failure(m.ID, errorcode.Refused, errMuted.Error(), "a new session can ask again")
 		}
 		return mcp.Message{ID: m.ID, Error: r.Error}.Line()
 	}
 	if why := unfinished(mcp.Get(r.Result, "resultType")); why != "" {
-		return failure(m.ID, codeRefused, why, "")
+		return failure(m.ID, errorcode.Refused, why, "")
 	}
 	result, err := unowned(r.Result)
 	if err != nil {
 		return s.failed(m.ID, fmt.Errorf("read the MCP server's answer: %w", err))
 	}
 	if result, err = s.guarded(m.Method, result); err != nil {
-		return failure(m.ID, codeRefused, err.Error(), "a new session can ask again")
+		return failure(m.ID, errorcode.Refused, err.Error(), "a new session can ask again")
 	}
 	switch m.Method {
 	case "initialize":

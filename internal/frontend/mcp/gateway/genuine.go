@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/holdfast-dev/holdfast/internal/leaf/errorcode"
 )
 
 // unowned is a JSON value without the members, at any depth, that only the
@@ -70,7 +72,7 @@ func genuineError(e []byte) []byte {
 		return encode(struct {
 			Code    int    `json:"code"`
 			Message string `json:"message"`
-		}{codeRefused, "the MCP server answered with an error that cannot be read"})
+		}{errorcode.Refused, "the MCP server answered with an error that cannot be read"})
 	}
 	return clean
 }

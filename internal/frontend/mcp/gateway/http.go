@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
+	"github.com/holdfast-dev/holdfast/internal/leaf/errorcode"
 )
 
 // Bounds of the HTTP front that are nobody's choice.
@@ -242,11 +243,7 @@ func (h *HTTP) odd(what string, err error) {
 // unwelcome turns Enter's error into an answer. What was not written for
 // people goes to the log.
 func (h *HTTP) unwelcome(err error) error {
-	status := http.StatusForbidden
-	switch holdfast.KindOf(err) {
-	case holdfast.KindJWT, holdfast.KindJWTDecode, holdfast.KindExpiredToken, holdfast.KindRevokedToken, holdfast.KindTenantContext:
-		status = http.StatusUnauthorized
-	}
+	status := errorcode.Lookup(holdfast.KindOf(err)).MCP
 	var e *holdfast.Error
 	if errors.As(err, &e) {
 		return &httpError{status: status, why: e.Error(), hint: e.Hint}

@@ -56,7 +56,7 @@ func (s *script) run(_ context.Context, c Client) error {
 			say(asker, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"heard":%s}}`, asker[1:], m.Result))
 		case !m.IsRequest():
 		case m.Method == "initialize" && name == "fail":
-			say(m.Key(), string(failure(m.ID, codeBadParams, "no", "")))
+			say(m.Key(), string(failure(m.ID, mcp.CodeBadParams, "no", "")))
 		case m.Method == "initialize":
 			version, _ := text(mcp.Get(m.Params, "protocolVersion"))
 			answer(`{"protocolVersion":` + string(quote(version)) + `,"capabilities":{}}`)
@@ -79,7 +79,7 @@ func (s *script) run(_ context.Context, c Client) error {
 			}
 			answer(`{"flooded":true}`)
 		case name == "error":
-			say(m.Key(), string(failure(m.ID, codeNoMethod, "no", "")))
+			say(m.Key(), string(failure(m.ID, mcp.CodeNoMethod, "no", "")))
 		case name == "die":
 			return &holdfast.Error{Kind: holdfast.KindHalted, Why: "everything is halted"}
 		default:

@@ -216,7 +216,7 @@ func (c *httpClient) Write(to string, line []byte) error {
 		return errClosed
 	}
 	// In an event stream, and only there, a line end is no white space.
-	line = oneLine(line)
+	line = mcp.ReplaceLineEnds(line)
 	a := c.asked[to]
 	if a == nil {
 		c.spare(line)
@@ -298,17 +298,4 @@ func (a *asked) subscribed(line []byte, within string) []byte {
 		return line
 	}
 	return out
-}
-
-// oneLine returns valid JSON without line ends, which can only be white space
-// there.
-func oneLine(b []byte) []byte {
-	if bytes.ContainsAny(b, "\r\n") {
-		for i, c := range b {
-			if c == '\n' || c == '\r' {
-				b[i] = ' '
-			}
-		}
-	}
-	return b
 }

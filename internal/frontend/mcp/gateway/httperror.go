@@ -8,20 +8,14 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
-)
-
-// JSON-RPC error codes that MCP 2026-07-28 adds for HTTP.
-const (
-	codeHeaders    = -32020 // a header differs from the body
-	codeCapability = -32021 // a capability that the client does not have
-	codeVersion    = -32022 // a protocol version that is not spoken
+	"github.com/holdfast-dev/holdfast/internal/leaf/errorcode"
 )
 
 // httpError is an answer that no core gives: an HTTP status with a JSON-RPC
 // error as its body.
 type httpError struct {
 	status int
-	code   int // 0 means codeRefused
+	code   int // 0 is errorcode.Refused
 	why    string
 	hint   string
 	data   []byte // instead of hint
@@ -56,7 +50,7 @@ func (h *HTTP) refuse(w http.ResponseWriter, id []byte, err error) {
 		id = e.id
 	}
 	if e.code == 0 {
-		e.code = codeRefused
+		e.code = errorcode.Refused
 	}
 	if e.status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")
@@ -106,7 +100,7 @@ func hasSession(version string) bool {
 
 // unspoken is the answer to a version that nobody here speaks.
 func unspoken(version string) *httpError {
-	e := bad(codeVersion, "this protocol version is not spoken here", "")
+	e := bad(mcp.CodeVersion, "this protocol version is not spoken here", "")
 	e.data = encode(map[string]any{"supported": versions(), "requested": version})
 	return e
 }

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
+	"github.com/holdfast-dev/holdfast/internal/leaf/errorcode"
 	"github.com/holdfast-dev/holdfast/internal/leaf/netaddr"
 )
 
@@ -98,7 +100,7 @@ func accepts(r *http.Request, kind string) bool {
 func single(r *http.Request, name string) (string, error) {
 	vs := r.Header.Values(name)
 	if len(vs) > 1 {
-		return "", bad(codeHeaders, "the header "+name+" stands there more than once", "")
+		return "", bad(mcp.CodeHeaders, "the header "+name+" stands there more than once", "")
 	}
 	return r.Header.Get(name), nil
 }
@@ -161,7 +163,7 @@ func (g *guest) body(l *loan) ([]byte, error) {
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			return nil, &httpError{status: http.StatusRequestTimeout, why: "the body took too long"}
 		case err != nil:
-			return nil, bad(codeRefused, "the body ended too early", "")
+			return nil, bad(errorcode.Refused, "the body ended too early", "")
 		}
 	}
 }

@@ -35,12 +35,12 @@ func statelessHeaders(r *http.Request, m mcp.Message) (map[string]string, error)
 			continue
 		}
 		if len(values) != 1 {
-			return nil, bad(codeHeaders, fmt.Sprintf("the header %.100s stands there more than once", name), "")
+			return nil, bad(mcp.CodeHeaders, fmt.Sprintf("the header %.100s stands there more than once", name), "")
 		}
 		params[strings.ToLower(name)] = values[0]
 	}
 	if len(params) > maxParams {
-		return nil, bad(codeHeaders, fmt.Sprintf("more than %d arguments stand in headers", maxParams), "")
+		return nil, bad(mcp.CodeHeaders, fmt.Sprintf("more than %d arguments stand in headers", maxParams), "")
 	}
 	return params, nil
 }
@@ -48,9 +48,9 @@ func statelessHeaders(r *http.Request, m mcp.Message) (map[string]string, error)
 // differs is the answer to a header that is not what the body says.
 func differs(name, value string) *httpError {
 	if value == "" {
-		return bad(codeHeaders, "the header "+name+" is missing", "")
+		return bad(mcp.CodeHeaders, "the header "+name+" is missing", "")
 	}
-	return bad(codeHeaders, fmt.Sprintf("the header %s says %.100q and the body does not", name, value), "")
+	return bad(mcp.CodeHeaders, fmt.Sprintf("the header %s says %.100q and the body does not", name, value), "")
 }
 
 // namedHeader checks the header that names what a request is about.
@@ -70,7 +70,7 @@ func namedHeader(r *http.Request, m mcp.Message) error {
 	}
 	name, ok := text(mcp.Get(m.Params, member))
 	if !ok {
-		return bad(codeBadParams, "params."+member+" is not a string", "")
+		return bad(mcp.CodeBadParams, "params."+member+" is not a string", "")
 	}
 	if value == "" || (value != name && plain(value) != name) {
 		return differs(headName, value)
@@ -96,13 +96,13 @@ func plain(value string) string {
 func statelessMeta(m mcp.Message, said string) error {
 	switch {
 	case said == "":
-		return bad(codeBadParams, "params._meta["+metaProtocol+"] is not a string", "")
+		return bad(mcp.CodeBadParams, "params._meta["+metaProtocol+"] is not a string", "")
 	case said != statelessSince:
 		return differs(headVersion, statelessSince)
 	case jsontext.Value(mcp.Get(m.Params, "_meta", metaCapabilities)).Kind() != '{':
-		return bad(codeBadParams, "params._meta["+metaCapabilities+"] is not an object", "")
+		return bad(mcp.CodeBadParams, "params._meta["+metaCapabilities+"] is not an object", "")
 	case slices.Contains(goneMethods(), m.Method):
-		return &httpError{status: http.StatusNotFound, code: codeNoMethod, why: m.Method + " left MCP with " + statelessSince}
+		return &httpError{status: http.StatusNotFound, code: mcp.CodeNoMethod, why: m.Method + " left MCP with " + statelessSince}
 	}
 	return nil
 }

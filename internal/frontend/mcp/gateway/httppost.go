@@ -48,7 +48,7 @@ func (g *guest) post() error {
 	case version == statelessSince:
 		return aboutID(g.stateless(m, said, l), m.ID)
 	case said != "" && said != version && (version != "" || said >= statelessSince):
-		return aboutID(bad(codeHeaders, fmt.Sprintf("the header %s does not say %.40q, as the body does", headVersion, said), ""), m.ID)
+		return aboutID(bad(mcp.CodeHeaders, fmt.Sprintf("the header %s does not say %.40q, as the body does", headVersion, said), ""), m.ID)
 	case version != "" && !hasSession(version):
 		return aboutID(unspoken(version), m.ID)
 	}
@@ -63,7 +63,7 @@ func parseBody(body []byte) (mcp.Message, error) {
 	if errors.As(err, &f) {
 		return m, aboutID(bad(f.Code, f.Why, f.Hint), f.ID)
 	}
-	oneLine(m.Raw)
+	mcp.ReplaceLineEnds(m.Raw)
 	return m, err
 }
 

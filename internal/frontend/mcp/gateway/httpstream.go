@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
+	"github.com/holdfast-dev/holdfast/internal/leaf/errorcode"
 )
 
 // Bounds of what waits for readers, in bytes: of one exchange, of one client,
@@ -103,7 +104,7 @@ func (x *exchange) put(e event) {
 
 // abandon answers a request that no core will answer any more.
 func (x *exchange) abandon(a *asked) {
-	x.put(event{line: failure(a.id, codeRefused, errEnded.Error(), "whether the call took effect is not known"), final: true})
+	x.put(event{line: failure(a.id, errorcode.Refused, errEnded.Error(), "whether the call took effect is not known"), final: true})
 }
 
 // finish says that nothing more comes.

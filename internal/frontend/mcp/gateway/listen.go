@@ -137,7 +137,7 @@ func (sub subscription) json() []byte {
 // when the subscription has ended.
 func (s *session) listen(ctx context.Context, f *flight, m mcp.Message, p params) []byte {
 	if !p.stateless {
-		return failure(m.ID, codeNoMethod, "subscriptions/listen is not of this protocol version", "")
+		return failure(m.ID, mcp.CodeNoMethod, "subscriptions/listen is not of this protocol version", "")
 	}
 	v := p.Get("notifications")
 	sub, err := readSubscription(v)
@@ -145,7 +145,7 @@ func (s *session) listen(ctx context.Context, f *flight, m mcp.Message, p params
 		err = errors.New("is not an object")
 	}
 	if err != nil {
-		return failure(m.ID, codeBadParams, "params.notifications "+err.Error(), "")
+		return failure(m.ID, mcp.CodeBadParams, "params.notifications "+err.Error(), "")
 	}
 	if len(sub.uris) > 0 {
 		if err := s.introduce(ctx); err != nil {
@@ -162,7 +162,7 @@ func (s *session) listen(ctx context.Context, f *flight, m mcp.Message, p params
 	}
 	meta, err := s.handshake(p)
 	if err != nil {
-		return failure(m.ID, codeBadParams, err.Error(), "")
+		return failure(m.ID, mcp.CodeBadParams, err.Error(), "")
 	}
 	var out object
 	out.add("notifications", sub.json())

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
+	"github.com/holdfast-dev/holdfast/internal/leaf/errorcode"
 )
 
 // ask sends a core a request of ours for one of the client's, nil for none, and
@@ -66,7 +67,7 @@ func (r *router) direct(f *routed, m *member, msg mcp.Message) {
 		defer cancel()
 		s, err := m.await(wait)
 		if err != nil {
-			r.refuse(f, codeRefused, err.Error(), "call again in a moment, or look at `holdfast status`")
+			r.refuse(f, errorcode.Refused, err.Error(), "call again in a moment, or look at `holdfast status`")
 			return
 		}
 		r.forward(f, s, msg)
@@ -84,7 +85,7 @@ func (r *router) forward(f *routed, s *side, m mcp.Message) {
 	if errors.Is(err, errAway) {
 		err = s.m.absent()
 	}
-	r.refuse(f, codeRefused, err.Error(), "call again in a moment")
+	r.refuse(f, errorcode.Refused, err.Error(), "call again in a moment")
 }
 
 // lost answers what waits for a life that has ended.
@@ -104,7 +105,7 @@ func (r *router) lost(s *side, why error) {
 	}
 	r.mu.Unlock()
 	for _, p := range left {
-		r.refuse(p.f, codeRefused, why.Error(), "call again in a moment")
+		r.refuse(p.f, errorcode.Refused, why.Error(), "call again in a moment")
 	}
 }
 
@@ -168,7 +169,7 @@ func (r *router) questioned(s *side, to string, m mcp.Message) error {
 	if len(r.questions) >= maxQuestions {
 		r.mu.Unlock()
 		r.odd("too many questions of MCP servers wait for the client", "mcp_server", s.m.name)
-		busy, _ := mcp.Parse(failure(m.ID, codeRefused, "busy: too many questions wait for the client", ""))
+		busy, _ := mcp.Parse(failure(m.ID, errorcode.Refused, "busy: too many questions wait for the client", ""))
 		s.tell(busy)
 		return nil
 	}

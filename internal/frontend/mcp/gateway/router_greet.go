@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
+	"github.com/holdfast-dev/holdfast/internal/leaf/errorcode"
 )
 
 // greet makes the handshake with one life of a server, in the client's name.
@@ -262,7 +263,7 @@ func (r *router) unanswered(f *routed) {
 		_ = r.answer(f, mcp.Message{ID: f.id, Error: theirs}.Line())
 		return
 	}
-	r.refuse(f, codeRefused, "no MCP server answered the handshake: "+inOne(why), "look at `holdfast status` and the log")
+	r.refuse(f, errorcode.Refused, "no MCP server answered the handshake: "+inOne(why), "look at `holdfast status` and the log")
 }
 
 // introduce answers the client's handshake.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
+	"github.com/holdfast-dev/holdfast/internal/leaf/errorcode"
 )
 
 // cutList returns what a list's method lists: the word of its notification, the
@@ -33,7 +34,7 @@ func cutList(method string) (kind, member, name string) {
 func (r *router) list(f *routed, m mcp.Message) {
 	cursors, err := readCursor(mcp.Get(m.Params, "cursor"))
 	if err != nil {
-		r.refuse(f, codeBadParams, err.Error(), "ask without a cursor")
+		r.refuse(f, mcp.CodeBadParams, err.Error(), "ask without a cursor")
 		return
 	}
 	kind, _, _ := cutList(m.Method)
@@ -94,7 +95,7 @@ type joining struct {
 func (j *joining) add(a reply) {
 	_, member, _ := cutList(j.method)
 	if a.err == nil && a.Error != nil {
-		if string(mcp.Get(a.Error, "code")) == strconv.Itoa(codeNoMethod) {
+		if string(mcp.Get(a.Error, "code")) == strconv.Itoa(mcp.CodeNoMethod) {
 			j.unknown = a.Error
 			return
 		}
@@ -156,7 +157,7 @@ func (j *joining) nothing(f *routed) {
 			why = append(why, m.name+": "+w)
 		}
 	}
-	j.r.refuse(f, codeRefused, "no MCP server could list anything: "+strings.Join(why, "; "), "look at `holdfast status`")
+	j.r.refuse(f, errorcode.Refused, "no MCP server could list anything: "+strings.Join(why, "; "), "look at `holdfast status`")
 }
 
 func (j *joining) result() []byte {

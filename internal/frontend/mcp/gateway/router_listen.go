@@ -36,7 +36,7 @@ type listening struct {
 func (r *router) listen(f *routed, m mcp.Message) {
 	l := &listening{r: r, f: f, params: m.Params, wanted: mcp.Get(m.Params, "notifications"), of: map[*member][]string{}, agreed: map[string]bool{}}
 	if _, err := mcp.Members(l.wanted); err != nil {
-		r.refuse(f, codeBadParams, "params.notifications is not an object", "")
+		r.refuse(f, mcp.CodeBadParams, "params.notifications is not an object", "")
 		return
 	}
 	for _, name := range []string{"toolsListChanged", "promptsListChanged", "resourcesListChanged"} {
@@ -46,13 +46,13 @@ func (r *router) listen(f *routed, m mcp.Message) {
 	}
 	uris := words(mcp.Get(l.wanted, "resourceSubscriptions"))
 	if len(uris) > maxListened {
-		r.refuse(f, codeBadParams, "params.notifications.resourceSubscriptions is too long", "")
+		r.refuse(f, mcp.CodeBadParams, "params.notifications.resourceSubscriptions is too long", "")
 		return
 	}
 	for _, uri := range uris {
 		mem, why, hint := r.owner(f, uri)
 		if mem == nil {
-			r.refuse(f, codeBadParams, why, hint)
+			r.refuse(f, mcp.CodeBadParams, why, hint)
 			return
 		}
 		l.of[mem] = append(l.of[mem], uri)

@@ -160,8 +160,8 @@ func (r *router) discover(f *routed, m mcp.Message) {
 		case a.err != nil:
 			left[a.m.name] = a.err.Error()
 			continue
-		case a.Error != nil && string(mcp.Get(a.Error, "code")) != strconv.Itoa(codeVersion):
-			r.refuse(f, codeNoMethod, fmt.Sprintf("the MCP server %q does not speak server/discover", a.m.name), "begin with initialize")
+		case a.Error != nil && string(mcp.Get(a.Error, "code")) != strconv.Itoa(mcp.CodeVersion):
+			r.refuse(f, mcp.CodeNoMethod, fmt.Sprintf("the MCP server %q does not speak server/discover", a.m.name), "begin with initialize")
 			return
 		}
 		theirs := words(mcp.Get(a.Result, "supportedVersions"))
@@ -177,7 +177,7 @@ func (r *router) discover(f *routed, m mcp.Message) {
 		}
 	}
 	if !slices.ContainsFunc(versions, func(v string) bool { return v >= statelessSince }) {
-		r.refuse(f, codeNoMethod, "the MCP servers have no version in common that has no handshake", "begin with initialize")
+		r.refuse(f, mcp.CodeNoMethod, "the MCP servers have no version in common that has no handshake", "begin with initialize")
 		return
 	}
 	if refused != nil {

@@ -6,13 +6,14 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
+	"github.com/holdfast-dev/holdfast/internal/leaf/errorcode"
 )
 
 // request takes one request of the client. The error is of the client's stream.
 func (r *router) request(ctx context.Context, m mcp.Message) error {
 	f, err := r.take(ctx, m)
 	if err != nil {
-		return r.write(m.Key(), failure(m.ID, codeRefused, err.Error(), "wait for an answer, then send it again under a new id"))
+		return r.write(m.Key(), failure(m.ID, errorcode.Refused, err.Error(), "wait for an answer, then send it again under a new id"))
 	}
 	if kind, _, _ := cutList(m.Method); kind != "" {
 		r.looked(m.Method)
@@ -49,7 +50,7 @@ func (r *router) route(f *routed, m mcp.Message) {
 	case "subscriptions/listen":
 		r.spawn(func() { r.listen(f, m) })
 	default:
-		r.refuse(f, codeNoMethod, fmt.Sprintf("holdfast does not know which of the MCP servers %s is for", m.Method),
+		r.refuse(f, mcp.CodeNoMethod, fmt.Sprintf("holdfast does not know which of the MCP servers %s is for", m.Method),
 			"an endpoint of one server passes it, where a contract names it: `holdfast mcp NAME`")
 	}
 }
@@ -71,7 +72,7 @@ func (r *router) named(f *routed, m mcp.Message, path ...string) {
 		r.direct(f, mem, m)
 		return
 	}
-	r.refuse(f, codeBadParams, fmt.Sprintf("no MCP server here has %.200q", full), "names here begin with the server's: "+r.prefixes())
+	r.refuse(f, mcp.CodeBadParams, fmt.Sprintf("no MCP server here has %.200q", full), "names here begin with the server's: "+r.prefixes())
 }
 
 func (r *router) prefixes() string {
@@ -91,7 +92,7 @@ func (r *router) complete(f *routed, m mcp.Message) {
 		uri, _ := text(mcp.Get(m.Params, "ref", "uri"))
 		r.owned(f, m, uri)
 	default:
-		r.refuse(f, codeBadParams, "params.ref.type is neither ref/prompt nor ref/resource", "")
+		r.refuse(f, mcp.CodeBadParams, "params.ref.type is neither ref/prompt nor ref/resource", "")
 	}
 }
 
@@ -105,7 +106,7 @@ func (r *router) owned(f *routed, m mcp.Message, uri string) {
 	r.spawn(func() {
 		mem, why, hint := r.owner(f, uri)
 		if mem == nil {
-			r.refuse(f, codeBadParams, why, hint)
+			r.refuse(f, mcp.CodeBadParams, why, hint)
 			return
 		}
 		r.direct(f, mem, m)

@@ -14,15 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
-)
-
-// The codes of answers that are made here, in the server's place.
-const (
-	// codeTransport: there is no answer of the server's.
-	codeTransport = -32000
-	// codeHeader is the protocol's for headers that do not equal the body;
-	// here they could not be made to.
-	codeHeader = -32020
+	"github.com/holdfast-dev/holdfast/internal/leaf/errorcode"
 )
 
 // failure is an answer that is made here.
@@ -99,15 +91,9 @@ func mediaType(h http.Header) string {
 	return t
 }
 
-// oneLine makes one line of a JSON text: in valid JSON the ends of lines stand
-// between its parts only.
-func oneLine(raw []byte) []byte {
-	for i, b := range raw {
-		if b == '\n' || b == '\r' {
-			raw[i] = ' '
-		}
-	}
-	return bytes.TrimPrefix(raw, []byte("\xEF\xBB\xBF"))
+// trimLine makes one line of a JSON text, without a byte order mark.
+func trimLine(raw []byte) []byte {
+	return bytes.TrimPrefix(mcp.ReplaceLineEnds(raw), []byte("\xEF\xBB\xBF"))
 }
 
 // bareError returns the JSON-RPC error of an answer that has no id, as servers
@@ -309,9 +295,9 @@ func (c *Conn) replace(e []byte, name string, was []byte, quote bool) []byte {
 		}
 		now, _ = jsontext.AppendQuote(nil, bytes.ToValidUTF8(now, []byte("?")))
 	}
-	out, err := mcp.Set(e, oneLine(now), name)
+	out, err := mcp.Set(e, trimLine(now), name)
 	if err != nil {
-		return []byte(`{"code":-32000,"message":"` + masked + `"}`)
+		return fmt.Appendf(nil, `{"code":%d,"message":%q}`, errorcode.Refused, masked)
 	}
 	return out
 }

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
+	"github.com/holdfast-dev/holdfast/internal/leaf/errorcode"
 )
 
 // flight is one request under way.
@@ -65,7 +66,7 @@ func (c *Conn) request(m mcp.Message) error {
 	err := c.start(func() {
 		defer f.cancel(nil)
 		if full {
-			c.fail(f, codeTransport, never, fmt.Sprintf("busy: %d requests of this MCP server are in flight", c.MaxPosts))
+			c.fail(f, errorcode.Refused, never, fmt.Sprintf("busy: %d requests of this MCP server are in flight", c.MaxPosts))
 			return
 		}
 		defer c.landed(f, opened)
@@ -116,7 +117,7 @@ func (c *Conn) landed(f *flight, opened chan struct{}) {
 func (c *Conn) ask(f *flight) {
 	h, err := c.headers(f.Message, f.version)
 	if err != nil {
-		c.fail(f, codeHeader, never, err.Error())
+		c.fail(f, mcp.CodeHeaders, never, err.Error())
 		return
 	}
 	c.mu.Lock()
@@ -129,7 +130,7 @@ func (c *Conn) ask(f *flight) {
 	resp, err := c.do(ctx, http.MethodPost, bytes.NewReader(f.Raw), h)
 	if err != nil {
 		how, why := c.lost(f, err)
-		c.fail(f, codeTransport, how, why)
+		c.fail(f, errorcode.Refused, how, why)
 		return
 	}
 	// A body that nobody reads on may hang: it is closed in any case.
@@ -160,7 +161,7 @@ func (c *Conn) answered(f *flight, resp *http.Response) {
 	case "text/event-stream":
 		c.follow(f, resp)
 	default:
-		c.fail(f, codeTransport, maybe, fmt.Sprintf("the MCP server answered HTTP %d without a JSON-RPC answer", resp.StatusCode))
+		c.fail(f, errorcode.Refused, maybe, fmt.Sprintf("the MCP server answered HTTP %d without a JSON-RPC answer", resp.StatusCode))
 	}
 }
 
@@ -183,12 +184,12 @@ func (c *Conn) whole(f *flight, body io.Reader) {
 	raw, err := readBody(body, room.need)
 	switch {
 	case errors.Is(err, errLong):
-		c.fail(f, codeTransport, maybe, fmt.Sprintf("the MCP server's answer is longer than %d bytes", mcp.MaxLine))
+		c.fail(f, errorcode.Refused, maybe, fmt.Sprintf("the MCP server's answer is longer than %d bytes", mcp.MaxLine))
 	case err != nil:
-		c.fail(f, codeTransport, maybe, "the MCP server's answer broke off, and the request may have been carried out: "+c.said(err.Error()))
+		c.fail(f, errorcode.Refused, maybe, "the MCP server's answer broke off, and the request may have been carried out: "+c.said(err.Error()))
 	default:
 		if done, why := c.message(f, raw); !done {
-			c.fail(f, codeTransport, maybe, "the MCP server's response does not answer its request: "+why)
+			c.fail(f, errorcode.Refused, maybe, "the MCP server's response does not answer its request: "+why)
 		}
 	}
 }
@@ -196,7 +197,7 @@ func (c *Conn) whole(f *flight, body io.Reader) {
 // message takes one message of the response to a request, f nil for a stream
 // of the session. It says whether that was the answer, and else what it was.
 func (c *Conn) message(f *flight, raw []byte) (done bool, why string) {
-	raw = oneLine(raw)
+	raw = trimLine(raw)
 	m, err := mcp.Parse(raw)
 	var fault *mcp.Fault
 	switch {
@@ -234,7 +235,7 @@ func (c *Conn) faulty(f *flight, raw []byte, fault *mcp.Fault) bool {
 		return true
 	}
 	if mcp.IDKey(fault.ID) == f.key {
-		c.fail(f, codeTransport, maybe, "the MCP server's answer was refused: "+c.said(fault.Why))
+		c.fail(f, errorcode.Refused, maybe, "the MCP server's answer was refused: "+c.said(fault.Why))
 		return true
 	}
 	return false
@@ -280,7 +281,7 @@ func (c *Conn) refused(f *flight, resp *http.Response) {
 		c.answer(f, mcp.Message{ID: f.ID, Error: e})
 		return
 	}
-	c.fail(f, codeTransport, maybe, "the MCP server "+statusText(resp.StatusCode))
+	c.fail(f, errorcode.Refused, maybe, "the MCP server "+statusText(resp.StatusCode))
 }
 
 // errSession is how a connection ends whose session is gone.
@@ -308,7 +309,7 @@ func (c *Conn) refusal(resp *http.Response, key string) (e []byte, own bool) {
 	if err != nil {
 		return nil, false
 	}
-	raw = oneLine(raw)
+	raw = trimLine(raw)
 	if m, err := mcp.Parse(raw); err == nil {
 		if m.Error == nil || m.Key() != key {
 			return nil, false

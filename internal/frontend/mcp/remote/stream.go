@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
+	"github.com/holdfast-dev/holdfast/internal/leaf/errorcode"
 )
 
 // How a broken stream of a session is opened again.
@@ -34,7 +35,7 @@ func (c *Conn) follow(f *flight, resp *http.Response) {
 			return
 		}
 		if ev.lastID == "" || f.version != "" {
-			c.fail(f, codeTransport, maybe, "the MCP server's stream ended before the answer, and the request may have been carried out")
+			c.fail(f, errorcode.Refused, maybe, "the MCP server's stream ended before the answer, and the request may have been carried out")
 			return
 		}
 		if ev.lastID != last {
@@ -67,11 +68,11 @@ func (c *Conn) resume(f *flight, last string, retry time.Duration, tries int) (*
 			return nil, tries
 		}
 		if resp.StatusCode < 500 {
-			c.fail(f, codeTransport, maybe, fmt.Sprintf("the MCP server's stream broke off and was not resumed (HTTP %d), and the request may have been carried out", resp.StatusCode))
+			c.fail(f, errorcode.Refused, maybe, fmt.Sprintf("the MCP server's stream broke off and was not resumed (HTTP %d), and the request may have been carried out", resp.StatusCode))
 			return nil, tries
 		}
 	}
-	c.fail(f, codeTransport, maybe, "the MCP server's stream broke off and could not be resumed, and the request may have been carried out")
+	c.fail(f, errorcode.Refused, maybe, "the MCP server's stream broke off and could not be resumed, and the request may have been carried out")
 	return nil, tries
 }
 
@@ -110,7 +111,7 @@ func (c *Conn) stream(ctx context.Context, f *flight, resp *http.Response, last 
 		if errors.Is(err, errLong) {
 			c.Log.Warn("the MCP server's stream was closed", "why", err)
 			if f != nil {
-				c.fail(f, codeTransport, maybe, fmt.Sprintf("the MCP server's answer is longer than %d bytes", mcp.MaxLine))
+				c.fail(f, errorcode.Refused, maybe, fmt.Sprintf("the MCP server's answer is longer than %d bytes", mcp.MaxLine))
 			}
 			return true, ev
 		}

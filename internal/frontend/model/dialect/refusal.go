@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strconv"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/leaf/errorcode"
 )
 
 // Refusal is one of Holdfast's own refusals, in the words of a provider.
@@ -45,50 +47,11 @@ func (f Refusal) document(p Provider) []byte {
 
 // words are the members of the provider's error.
 func (f Refusal) words(p Provider) map[string]any {
+	types := errorcode.LookupProvider(f.Status)
 	if p == Anthropic {
-		return map[string]any{"type": f.anthropicType(), "message": f.Why}
+		return map[string]any{"type": types.Anthropic, "message": f.Why}
 	}
-	return map[string]any{"message": f.Why, "type": f.openaiType(), "param": nil, "code": f.Code}
-}
-
-func (f Refusal) anthropicType() string {
-	switch f.Status {
-	case 401:
-		return "authentication_error"
-	case 402:
-		return "billing_error"
-	case 403, 421, 428:
-		return "permission_error"
-	case 404:
-		return "not_found_error"
-	case 413:
-		return "request_too_large"
-	case 429:
-		return "rate_limit_error"
-	case 504:
-		return "timeout_error"
-	}
-	if f.Status >= 500 {
-		return "api_error"
-	}
-	return "invalid_request_error"
-}
-
-func (f Refusal) openaiType() string {
-	switch f.Status {
-	case 401:
-		return "authentication_error"
-	case 402:
-		return "insufficient_quota"
-	case 403, 421, 428:
-		return "permission_error"
-	case 429:
-		return "rate_limit_exceeded"
-	}
-	if f.Status >= 500 {
-		return "server_error"
-	}
-	return "invalid_request_error"
+	return map[string]any{"message": f.Why, "type": types.OpenAI, "param": nil, "code": f.Code}
 }
 
 // Event is the refusal as an event that ends a stream of the dialect which has

@@ -1,0 +1,19 @@
+// Package feature lists the features of Holdfast, in the order in which the kernel
+// evaluates them and they receive signals.
+package feature
+
+import (
+	"slices"
+
+	"github.com/holdfast-dev/holdfast/internal/feature/spend"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/leaf/table"
+)
+
+// All returns the functions that make the features, for kernel.Config.
+func All() []func(kernel.Host) kernel.Feature {
+	return []func(kernel.Host) kernel.Feature{spend.New}
+}
+
+// Tables returns the tables of all features, for the store.
+func Tables() []*table.Def { return slices.Concat(spend.Tables()) }

@@ -1,0 +1,38 @@
+package egress
+
+import (
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/aside"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/cleaner"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/counters"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/memory"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/upstream"
+)
+
+// outbound is what the outbound half keeps: connections to upstreams, and the
+// memory that bodies held whole may take.
+type outbound struct {
+	memory    memory.Memory
+	upstreams *upstream.Sender
+	echoes    cleaner.Echoes
+	asides    aside.Pool
+	// redactTime replaces the time that one redaction may take, in tests.
+	redactTime time.Duration
+	// patience replaces how long an event waits, in tests.
+	patience time.Duration
+}
+
+// start is called once, by New.
+func (o *outbound) start(p *Proxy) {
+	o.memory.Most = p.cfg.MaxBuffered
+	o.upstreams = upstream.New(p.cfg.Resolver)
+	o.upstreams.Connected = func(d time.Duration) { p.counters.Observe(counters.Connect, d) }
+	o.upstreams.Began = func(d time.Duration) { p.counters.Observe(counters.FirstByte, d) }
+}
+
+// stop ends what is kept; it is called once, by Close, after every crossing.
+func (o *outbound) stop() {
+	o.upstreams.Stop()
+	o.asides.Stop()
+}

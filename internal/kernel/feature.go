@@ -1,0 +1,264 @@
+package kernel
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/table"
+	"github.com/holdfast-dev/holdfast/internal/policy/budget"
+	"github.com/holdfast-dev/holdfast/internal/policy/review"
+	"github.com/holdfast-dev/holdfast/internal/policy/signal"
+	"github.com/holdfast-dev/holdfast/ledger"
+)
+
+// Feature is a capability that takes part in crossings without being part of the kernel:
+// a package under internal/feature. In addition to Spec it has any of the verbs Joiner, BeginHook,
+// EntryHook, SignalHandler, Reactor and Recaller; New finds out which.
+type Feature interface{ Spec() Spec }
+
+// Spec is what a feature declares.
+type Spec struct {
+	// Name is lower-case letters and "_". Records and counters of the feature bear it.
+	Name string
+	// Tables are the feature's. The store must have been opened with them.
+	Tables []*table.Def
+	// Gates are those at which its parts are evaluated.
+	Gates []holdfast.Gate
+}
+
+// Reader reads rows and, read-only, what the kernel keeps. A kernel.Tx is one.
+type Reader interface {
+	table.Reader
+	Agent(tenant, name string) (holdfast.Agent, error)
+	Agents(tenant string) ([]holdfast.Agent, error)
+	Review(id string) (review.Review, error)
+	Counter(d budget.Draw) (budget.Counter, error)
+	Counters(prefix string, fn func(key string, c budget.Counter) error) error
+	Heads() ([]ledger.Head, error)
+	Leaf(tenant string, seq int64) (ledger.Stored, error)
+	Leaves(tenant string, from, to int64, fn func(ledger.Stored) error) error
+	Crossing(tenant, id string) ([]ledger.Stored, error)
+	Open(fn func(ledger.Stored) error) error
+}
+
+// View is a request as features see it. Nothing in it may be changed.
+type View struct {
+	Who      holdfast.Identity
+	Agent    holdfast.Agent
+	Contract *holdfast.Contract
+	Payload  any    // parsed JSON, nil if it is malformed
+	Exact    string // hash of exactly this request, "" if it is malformed
+	Risk     holdfast.Risk
+	Now      time.Time
+	// Draws are what K3 reserves without the features.
+	Draws []budget.Draw
+	// Looks says that the request is only checked or explained: nothing is done for it.
+	Looks bool
+}
+
+// Joiner reads, in the view that reads the facts of a crossing, what the feature knows of
+// it. It does no I/O. What it reads of rows, agents and reviews is read again in the
+// transaction of the begin; if anything changed, the crossing is evaluated again.
+type Joiner interface {
+	// Join returns nil if the feature takes no part in the crossing. An error denies.
+	Join(r Reader, v *View) (Part, error)
+}
+
+// Part is what a feature knows of one crossing. It is also a Claimer or a Recorder if it
+// has those methods.
+type Part interface {
+	// Evaluate returns the feature's opinion at a gate of its Spec: Allow without any
+	// objection, Deny, or Hold, which the kernel resolves by a review of exactly this
+	// request. It reads nothing but the part and the view. The zero opinion denies.
+	Evaluate(g holdfast.Gate, v *View) holdfast.Opinion
+}
+
+// Claimer is a Part that asks K3 for more than the contract does.
+type Claimer interface{ Claims() Claims }
+
+// Claims are amounts and rates of the feature's own counters, whose keys begin with
+// ClaimKey, and what is added to the limits of other draws.
+type Claims struct {
+	Draws  []budget.Draw
+	Rates  []budget.Rate
+	Raised []Raise
+}
+
+// Raise adds Amount, 0 or more, to the limit of the draws of that counter and window.
+type Raise struct {
+	Key    string
+	Window int64
+	Amount int64
+}
+
+// ClaimKey begins the keys of a feature's counters.
+func ClaimKey(feature string) string { return "feature/" + feature + "/" }
+
+// Recorder is a Part that leaves in the begin, or in the entry of a denial, what it decided
+// by: a value whose JSON has at most ledger.MaxFeatureText bytes once it is redacted.
+type Recorder interface{ Record() any }
+
+// Recaller makes a part again of what it recorded, without any row of the feature.
+type Recaller interface {
+	Recall(record json.RawMessage) (Part, error)
+}
+
+// BeginHook takes part in the transaction that begins a crossing, after its leaf, if the
+// feature has a part in it. It may refuse (Refuse), or ask that the crossing be evaluated
+// again (ErrAgain); either undoes the transaction, as any other error does, which denies.
+type BeginHook interface {
+	OnBegin(tx FeatureTx, p Part, b *ledger.Begin) error
+}
+
+// EntryHook takes part in the transaction of every entry but a replay's: of what a
+// crossing came to, of a denial, of a hold that ended, and of what recovery closes. It
+// works from the record; the part is nil after a restart. It has
+// HookTime. A failure leaves the entry as it is without the hook, stops the agent, and
+// delivers the entry to the hook again until it succeeds.
+type EntryHook interface {
+	OnEntry(tx FeatureTx, p Part, e *ledger.Entry) error
+}
+
+// SignalHandler receives each signal in the transaction that raises it. What it returns is
+// merged into the signal's event. It has HookTime. If signal.Critical, a failure leaves
+// everything else as it is, stops the agent where nothing else did, and delivers the
+// signal again until the handler succeeds; otherwise it undoes the transaction.
+type SignalHandler interface {
+	OnSignal(tx FeatureTx, s signal.Signal) (map[string]any, error)
+}
+
+// Reactor does what a transaction left to be done after its commit. React is called until
+// it returns nil, also after a crash, so that it must be idempotent.
+type Reactor interface {
+	React(ctx context.Context, t Task) error
+}
+
+// HookTime is the time that a signal handler or an entry hook has. After it every call of
+// its transaction returns an error.
+const HookTime = time.Second
+
+// FeatureTx is what a feature may do in a transaction.
+type FeatureTx interface {
+	Reader
+	table.Writer
+	// Event appends an event leaf.
+	Event(e Event) error
+	// Raise delivers a signal to the handlers, after the one that is being delivered.
+	Raise(s signal.Signal) error
+	// Stop puts a stop in place, and returns its ID. Lift lifts one of the feature's.
+	Stop(s Stop) (string, error)
+	Lift(tenant, id string) error
+	// Later leaves a task for the feature's React.
+	Later(t Task) error
+	// Notify tells people, after the commit.
+	Notify(n Notice)
+}
+
+// Host is what a feature may do outside of a crossing.
+type Host interface {
+	View(ctx context.Context, fn func(Reader) error) error
+	// Commit writes rows, events, stops, signals and tasks in one transaction.
+	Commit(ctx context.Context, fn func(FeatureTx) error) error
+	// Stop arms a stop, cuts what it stops if it says so, and makes it durable. If it
+	// cannot be written it remains until a restart.
+	Stop(ctx context.Context, s Stop) (string, error)
+}
+
+// Refuse returns the error by which a BeginHook refuses.
+func Refuse(op holdfast.Opinion) error {
+	op.Verdict = holdfast.Deny
+	if op.Kind == "" {
+		op.Kind = holdfast.KindPermission
+	}
+	return &errRefused{op}
+}
+
+// ErrAgain is returned by a BeginHook to have the crossing evaluated again.
+var ErrAgain = errOtherRows
+
+// feature is one feature with its verbs, nil for those that it does not have.
+type feature struct {
+	Feature
+	spec    Spec
+	joins   Joiner
+	begins  BeginHook
+	enters  EntryHook
+	handles SignalHandler
+	reacts  Reactor
+	recalls Recaller
+}
+
+func newFeature(f Feature) *feature {
+	out := &feature{Feature: f, spec: f.Spec()}
+	out.joins, _ = f.(Joiner)
+	out.begins, _ = f.(BeginHook)
+	out.enters, _ = f.(EntryHook)
+	out.handles, _ = f.(SignalHandler)
+	out.reacts, _ = f.(Reactor)
+	out.recalls, _ = f.(Recaller)
+	return out
+}
+
+// features are those of a kernel, in the order of the composition.
+type features struct {
+	all []*feature
+	// hurries says that the entry hook of one writes what gates read.
+	hurries bool
+}
+
+// makeFeatures makes the features of a kernel.
+func (k *Kernel) makeFeatures(make []func(Host) Feature) error {
+	for _, fn := range make {
+		h := &host{k: k}
+		f := newFeature(fn(h))
+		h.f = f
+		if !isFeatureName(f.spec.Name) || k.featureNamed(f.spec.Name) != nil {
+			return fmt.Errorf("invalid feature name %q: expected letters, and no other feature's name", f.spec.Name)
+		}
+		k.features.all = append(k.features.all, f)
+		k.features.hurries = k.features.hurries || f.enters != nil && slices.ContainsFunc(f.spec.Tables,
+			func(d *table.Def) bool { return d.Gates })
+	}
+	return nil
+}
+
+func isFeatureName(s string) bool {
+	for _, r := range s {
+		if (r < 'a' || r > 'z') && r != '_' {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// featureNamed returns the feature of that name, or nil.
+func (k *Kernel) featureNamed(name string) *feature {
+	for _, f := range k.features.all {
+		if f.spec.Name == name {
+			return f
+		}
+	}
+	return nil
+}
+
+// host is the Host of one feature.
+type host struct {
+	k *Kernel
+	f *feature
+}
+
+func (h *host) View(ctx context.Context, fn func(Reader) error) error {
+	return h.k.store.View(ctx, func(tx Tx) error { return fn(tx) })
+}
+
+func (h *host) Commit(ctx context.Context, fn func(FeatureTx) error) error {
+	return walError(h.k.runInScope(ctx, func(s *scope) error { return fn(s.txFor(h.f)) }))
+}
+
+func (h *host) Stop(ctx context.Context, s Stop) (string, error) {
+	return h.k.stopNow(ctx, h.f.spec.Name, s)
+}

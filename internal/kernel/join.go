@@ -1,0 +1,353 @@
+package kernel
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/table"
+	"github.com/holdfast-dev/holdfast/internal/policy/budget"
+	"github.com/holdfast-dev/holdfast/internal/policy/review"
+	"github.com/holdfast-dev/holdfast/ledger"
+)
+
+// joined is the part of one feature in a crossing.
+type joined struct {
+	f    *feature
+	part Part
+}
+
+// participation is what features have to do with one crossing.
+type participation struct {
+	view    View
+	parts   []joined
+	noted   noted
+	records []ledger.FeatureFacts
+	// err is why the parts could not be recorded.
+	err error
+}
+
+// joinFeatures asks the features for their parts, and takes over what these claim.
+func (j *judgement) joinFeatures(tx Tx) error {
+	if j.contract == nil || j.responding {
+		return nil
+	}
+	for _, f := range j.k.features.all {
+		if f.joins == nil {
+			continue
+		}
+		if j.feats == nil {
+			j.feats = &participation{view: j.featureView()}
+		}
+		part, err := f.joins.Join(&notingReader{Tx: tx, n: &j.feats.noted}, &j.feats.view)
+		if err != nil {
+			return fmt.Errorf("feature %s: %w", f.spec.Name, err)
+		}
+		if part == nil {
+			continue
+		}
+		j.feats.parts = append(j.feats.parts, joined{f, part})
+		if c, ok := part.(Claimer); ok {
+			if err := j.addClaims(f.spec.Name, c.Claims()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (j *judgement) featureView() View {
+	v := View{Who: j.who, Agent: j.agent, Contract: &j.contract.Contract, Exact: j.exact(), Risk: j.risk(), Now: j.now,
+		Draws: slices.Clone(j.draws), Looks: j.looks}
+	if j.doc != nil {
+		v.Payload = j.doc.Value()
+	}
+	return v
+}
+
+// addClaims adds what a feature claims to what K3 reserves.
+func (j *judgement) addClaims(feature string, c Claims) error {
+	for _, d := range c.Draws {
+		if !strings.HasPrefix(d.Key, ClaimKey(feature)) {
+			return fmt.Errorf("feature %s: the counter %.64q is not its own", feature, d.Key)
+		}
+	}
+	for _, r := range c.Rates {
+		if !strings.HasPrefix(r.Key, ClaimKey(feature)) {
+			return fmt.Errorf("feature %s: the rate %.64q is not its own", feature, r.Key)
+		}
+	}
+	for _, r := range c.Raised {
+		if r.Amount < 0 {
+			return fmt.Errorf("feature %s: a limit that is raised by %d", feature, r.Amount)
+		}
+		for i := range j.draws {
+			if d := &j.draws[i]; d.Key == r.Key && d.Window == r.Window {
+				d.Limit = budget.AddCapped(d.Limit, r.Amount)
+			}
+		}
+	}
+	j.draws, j.rates = append(j.draws, c.Draws...), append(j.rates, c.Rates...)
+	return nil
+}
+
+// mayHoldByFeature reports whether a feature has a part at any gate, which may ask for a
+// person.
+func (j *judgement) mayHoldByFeature() bool {
+	return j.feats != nil && slices.ContainsFunc(j.feats.parts, func(p joined) bool { return len(p.f.spec.Gates) > 0 })
+}
+
+// evaluateParts returns the most severe opinion at a gate: its own, or that of a feature.
+func (j *judgement) evaluateParts(g holdfast.Gate, own holdfast.Opinion) holdfast.Opinion {
+	if j.feats == nil {
+		return own
+	}
+	for _, p := range j.feats.parts {
+		if own.Verdict == holdfast.Deny {
+			return own
+		}
+		if !slices.Contains(p.f.spec.Gates, g) {
+			continue
+		}
+		op := p.part.Evaluate(g, &j.feats.view)
+		op.Gate = g
+		if op.Rule == "" {
+			op.Rule = p.f.spec.Name
+		}
+		switch op.Verdict {
+		case holdfast.Hold:
+			op = j.holdOrDecision(g, op.Rule, op.Why, "")
+		case holdfast.Deny:
+			if op.Why == "" {
+				op.Why = "the feature " + p.f.spec.Name + " gave no opinion"
+			}
+		}
+		if holdfast.Worst(own.Verdict, op.Verdict) != own.Verdict {
+			own = op
+		}
+	}
+	return own
+}
+
+// recordParts keeps what the parts decided by, for the begin or the entry of a denial.
+func (j *judgement) recordParts() {
+	if j.feats == nil {
+		return
+	}
+	j.feats.records, j.feats.err = nil, nil
+	for _, p := range j.feats.parts {
+		r, ok := p.part.(Recorder)
+		if !ok {
+			continue
+		}
+		text, err := j.k.featureText(r.Record())
+		if err != nil {
+			j.feats.err = errors.Join(j.feats.err, fmt.Errorf("feature %s: cannot record its part: %w",
+				p.f.spec.Name, err))
+			continue
+		}
+		j.feats.records = append(j.feats.records, ledger.FeatureFacts{Name: p.f.spec.Name, Text: text})
+	}
+}
+
+func (k *Kernel) featureText(v any) (string, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return "", err
+	}
+	res, err := k.redact.JSON(b)
+	if err != nil {
+		return "", err
+	}
+	if len(res.Out) > ledger.MaxFeatureText {
+		return "", fmt.Errorf("%d bytes, more than %d", len(res.Out), ledger.MaxFeatureText)
+	}
+	return string(res.Out), nil
+}
+
+// Recalled is what a feature thinks of a recorded crossing.
+type Recalled struct {
+	Feature  string
+	Opinions []holdfast.Opinion // at the gates of its Spec
+}
+
+// Recall evaluates again what features decided of a crossing, from its record alone: the
+// facts of its begin, or of the entry of a denial. v is the request as the record has it. A
+// feature that recorded nothing is left out; one that is not among fs is an error.
+func Recall(fs []Feature, facts []ledger.FeatureFacts, v *View) ([]Recalled, error) {
+	var out []Recalled
+	for _, r := range facts {
+		i := slices.IndexFunc(fs, func(f Feature) bool { return f.Spec().Name == r.Name })
+		if i < 0 {
+			return nil, fmt.Errorf("cannot evaluate the record again: no feature %.64q", r.Name)
+		}
+		recaller, ok := fs[i].(Recaller)
+		if !ok {
+			return nil, fmt.Errorf("cannot evaluate the record again: the feature %s recalls nothing", r.Name)
+		}
+		part, err := recaller.Recall(json.RawMessage(r.Text))
+		if err != nil {
+			return nil, fmt.Errorf("cannot evaluate the record of %s again: %w", r.Name, err)
+		}
+		again := Recalled{Feature: r.Name}
+		for _, g := range fs[i].Spec().Gates {
+			op := part.Evaluate(g, v)
+			op.Gate = g
+			again.Opinions = append(again.Opinions, op)
+		}
+		out = append(out, again)
+	}
+	return out, nil
+}
+
+// errOtherRows says that what a feature had read changed before the crossing began.
+var errOtherRows = errors.New("what a feature knows changed while the request was evaluated")
+
+// maxNoted bounds what the features may read of one crossing, so that it can be read again.
+const maxNoted = 1000
+
+// noted is what joins have read.
+type noted struct {
+	rows    []notedRow
+	scans   []notedScan
+	agents  []notedAgent
+	reviews []notedReview
+	n       int
+}
+
+type notedRow struct {
+	def     *table.Def
+	key     []any
+	version int64 // 0 if the row was absent
+}
+
+type notedScan struct {
+	def  *table.Def
+	in   table.Range
+	rows []notedRow
+}
+
+type notedAgent struct {
+	tenant, name string
+	agent        holdfast.Agent // zero if not found
+}
+
+type notedReview struct {
+	id     string
+	review review.Review // zero if not found
+}
+
+func (n *noted) countRead(more int) error {
+	if n.n += more; n.n > maxNoted {
+		return fmt.Errorf("a feature reads more than %d rows for one request", maxNoted)
+	}
+	return nil
+}
+
+// notingReader is the Reader of a join. What it reads of the ledger and of counters is not
+// noted.
+type notingReader struct {
+	Tx
+	n *noted
+}
+
+func (r *notingReader) Row(d *table.Def, key []any) (table.Row, error) {
+	row, err := r.Tx.Row(d, key)
+	if err == nil || errors.Is(err, ErrNotFound) {
+		r.n.rows = append(r.n.rows, notedRow{d, slices.Clone(key), row.Version})
+		err = cmp.Or(r.n.countRead(1), err)
+	}
+	return row, err
+}
+
+func (r *notingReader) Scan(d *table.Def, in table.Range, fn func(table.Row) error) error {
+	in.Prefix = slices.Clone(in.Prefix)
+	s := notedScan{def: d, in: in}
+	var rows []table.Row
+	err := r.Tx.Scan(d, in, func(row table.Row) error {
+		s.rows = append(s.rows, notedRow{d, row.Key, row.Version})
+		rows = append(rows, row)
+		return r.n.countRead(1)
+	})
+	if err != nil {
+		return err
+	}
+	r.n.scans = append(r.n.scans, s)
+	for i := range rows {
+		if err := fn(rows[i]); err != nil {
+			return err
+		}
+	}
+	return r.n.countRead(1)
+}
+
+func (r *notingReader) Agent(tenant, name string) (holdfast.Agent, error) {
+	a, err := r.Tx.Agent(tenant, name)
+	if err == nil || errors.Is(err, ErrNotFound) {
+		r.n.agents = append(r.n.agents, notedAgent{tenant, name, a})
+		err = cmp.Or(r.n.countRead(1), err)
+	}
+	return a, err
+}
+
+func (r *notingReader) Review(id string) (review.Review, error) {
+	v, err := r.Tx.Review(id)
+	if err == nil || errors.Is(err, ErrNotFound) {
+		r.n.reviews = append(r.n.reviews, notedReview{id, v})
+		err = cmp.Or(r.n.countRead(1), err)
+	}
+	return v, err
+}
+
+// checkUnchanged returns errOtherRows if anything that joins have read is different now.
+func (n *noted) checkUnchanged(tx Tx) error {
+	for _, was := range n.rows {
+		now, err := tx.Row(was.def, was.key)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		if now.Version != was.version {
+			return errOtherRows
+		}
+	}
+	for _, was := range n.scans {
+		var now []notedRow
+		err := tx.Scan(was.def, was.in, func(row table.Row) error {
+			now = append(now, notedRow{was.def, row.Key, row.Version})
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if !slices.EqualFunc(was.rows, now, func(a, b notedRow) bool {
+			return a.version == b.version &&
+				slices.Equal(a.key, b.key)
+		}) {
+			return errOtherRows
+		}
+	}
+	for _, was := range n.agents {
+		now, err := tx.Agent(was.tenant, was.name)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		if now != was.agent {
+			return errOtherRows
+		}
+	}
+	for _, was := range n.reviews {
+		now, err := tx.Review(was.id)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		if !reflect.DeepEqual(now, was.review) {
+			return errOtherRows
+		}
+	}
+	return nil
+}

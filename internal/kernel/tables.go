@@ -1,0 +1,118 @@
+package kernel
+
+import (
+	"github.com/holdfast-dev/holdfast/internal/leaf/table"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
+	"github.com/holdfast-dev/holdfast/internal/policy/review"
+)
+
+// The kernel's own tables. Those of which gates read a row say so.
+var (
+	usedStatements = table.New[string, usedStatement]("statement", table.Options{Gates: true})
+	haltStates     = table.New[string, haltState]("halt", table.Options{Key: "scope"})
+
+	rememberedRules = table.New[string, keptRule]("remembered_rule", table.Options{Gates: true})
+	ruleUses        = table.New[string, ruleUse]("remembered_use", table.Options{})
+	callersRules    = table.New[string, ruleIDs]("remembered_caller", table.Options{Key: "caller", Gates: true})
+	tenantsRules    = table.New[string, ruleIDs]("remembered_tenant", table.Options{Key: "tenant"})
+	ruleTexts       = table.New[string, constitution.Text]("rule_text", table.Options{Key: "rule"})
+
+	subAgents = table.New[treeKey, treeRow]("subagent_tree", table.Options{Gates: true})
+
+	goalsPauses = table.New[string, GoalsPause]("goals_pause", table.Options{Key: "tenant", Gates: true})
+	erasedParts = table.New[string, erasedRow]("erased_part", table.Options{Key: "tenant"})
+
+	toolPins   = table.New[string, pinned]("tool_pin", table.Options{Key: "boundary"})
+	toolSights = table.New[sightKey, review.Sighting]("tool_sight", table.Options{})
+	toolCounts = table.New[string, toolCount]("tool_count", table.Options{Key: "server"})
+
+	judgeScores = table.New[string, scoreShelf]("judge_score", table.Options{Key: "place"})
+
+	budgetGrants    = table.New[string, granted]("budget_grant", table.Options{Key: "counter", Gates: true})
+	budgetAsked     = table.New[string, askedReview]("budget_asked", table.Options{Key: "counter"})
+	budgetQuestions = table.New[string, spentQuestion]("budget_question", table.Options{Key: "review"})
+	budgetBlocks    = table.New[string, Block]("budget_block", table.Options{Key: "tenant", Gates: true})
+	endedChains     = table.New[string, endedChain]("chain_ended", table.Options{Key: "chain", Gates: true})
+	chainCounts     = table.New[string, chainCount]("chain_count", table.Options{Key: "tenant"})
+)
+
+// Tables returns the descriptions of the kernel's own tables, for the store.
+func Tables() []*table.Def {
+	return []*table.Def{
+		stopRows.Def(), taskRows.Def(),
+		usedStatements.Def(), haltStates.Def(),
+		rememberedRules.Def(), ruleUses.Def(), callersRules.Def(), tenantsRules.Def(), ruleTexts.Def(),
+		subAgents.Def(), goalsPauses.Def(), erasedParts.Def(),
+		toolPins.Def(), toolSights.Def(), toolCounts.Def(),
+		judgeScores.Def(),
+		budgetGrants.Def(), budgetAsked.Def(), budgetQuestions.Def(), budgetBlocks.Def(), endedChains.Def(),
+		chainCounts.Def(),
+	}
+}
+
+// usedStatement is a person's statement that was carried out, and is not a second time.
+type usedStatement struct {
+	At string `json:"at"` // when it was made, RFC 3339
+}
+
+// haltState is whether the ledger believes that everything is halted. Its scope is
+// everything.
+type haltState struct {
+	Halted bool `json:"halted"`
+}
+
+const everything = "everything"
+
+// ruleIDs are remembered rules, the oldest first.
+type ruleIDs struct {
+	IDs []string `json:"ids"`
+}
+
+// erasedRow is the progress of erasing a tenant's parts: those of leaves before To.
+type erasedRow struct {
+	To int64 `json:"to"`
+}
+
+// treeKey is an agent whose sub-agents are known.
+type treeKey struct {
+	Tenant string `table:"tenant"`
+	Agent  string `table:"agent"`
+}
+
+// treeRow is known as it is stored. Told is in microseconds since 1970. Within has a line
+// for each sub-agent: when it was first seen, and its id.
+type treeRow struct {
+	Told   int64  `json:"told"`
+	Within string `json:"within"`
+}
+
+// sightKey is what a tool said of itself: at first sight, or when it was seen changed.
+type sightKey struct {
+	Boundary string `table:"boundary"`
+	Seen     string `table:"seen"` // firstSight or changedSight
+}
+
+const (
+	firstSight   = "first"
+	changedSight = "changed"
+)
+
+// toolCount is the number of pinned boundaries of a server.
+type toolCount struct {
+	Pins int `json:"pins"`
+}
+
+// scoreShelf is the scores in one place, the oldest first.
+type scoreShelf struct {
+	Kept []scoreKept `json:"kept"`
+}
+
+// askedReview is the review of a spent counter.
+type askedReview struct {
+	Review string `json:"review"`
+}
+
+// chainCount is the number of a tenant's chains that a budget has ended.
+type chainCount struct {
+	Ended int `json:"ended"`
+}

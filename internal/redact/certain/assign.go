@@ -1,0 +1,304 @@
+package certain
+
+import (
+	"bytes"
+
+	"github.com/holdfast-dev/holdfast/internal/redact/char"
+	"github.com/holdfast-dev/holdfast/internal/redact/fieldname"
+	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/rule"
+)
+
+// assign judges the ":" or "=" of w bytes at i: a name before it that says
+// its value is secret, or a URL with credentials.
+func (x *Scanner) assign(i, w int, sep byte) int {
+	if i+w+2 < x.low {
+		return i + w
+	}
+	if x.clock(i) {
+		return i + w
+	}
+	start, end := x.Name(i)
+	if end-start == 2 && char.EqualFold(x.S[start:end], "is") {
+		start, end = x.Name(start)
+	}
+	if start < end {
+		k := fieldname.OfName(x.S[start:end])
+		if k == fieldname.None {
+			k = x.twoWords(start, end)
+		}
+		if k == fieldname.None && char.EqualFold(x.S[start:end], "value") {
+			k = x.paired(start)
+		}
+		if k != fieldname.None && k != fieldname.Number && !(k == fieldname.Weak && sep != '=') {
+			return x.assigned(i, w, k, sep, start)
+		}
+	}
+	if sep == '=' {
+		if start < end {
+			x.parameter(i, w, start, end)
+		}
+		x.azureKey(i)
+		return i + w
+	}
+	switch {
+	case x.Has(i+w, "//"):
+		return x.userinfo(i+w+2, i)
+	case end-start == 13 && x.Has(start, "Private-Lines"):
+		return x.putty(i)
+	case x.thinAddress(i):
+		return i + w
+	}
+	return x.colonToken(i, w)
+}
+
+// clock says whether the byte at i stands between an hour and a minute.
+func (x *Scanner) clock(i int) bool {
+	if i < 3 || i+2 >= len(x.S) ||
+		char.Class[x.S[i-1]]&char.Class[x.S[i+1]]&char.Class[x.S[i-2]]&char.Class[x.S[i+2]]&char.Digit == 0 {
+		return false
+	}
+	c := x.S[i-3]
+	return c == ' ' || c == 'T' || c == ':' || c == '"'
+}
+
+// assigned masks the value behind the sign at i.
+func (x *Scanner) assigned(i, w int, k fieldname.Kind, sep byte, name int) int {
+	v := i + w
+	for n := 0; n < 2 && v < len(x.S) && (x.S[v] == '=' || x.S[v] == '>' || x.S[v] == ':' && sep == ':'); n++ {
+		v++
+	}
+	if v = x.End(v, maxBlanks, char.Blank); v >= x.low && !(sep == ':' && x.block(v, name, k)) {
+		x.value(v, k, sep, name)
+	}
+	return i + w
+}
+
+// value masks the value of kind k at v.
+func (x *Scanner) value(v int, k fieldname.Kind, sep byte, name int) {
+	q, slashes := v, 0
+	for q < len(x.S) && x.S[q] == '\\' && slashes < 8 {
+		q, slashes = q+1, slashes+1
+	}
+	end := 0
+	if q < len(x.S) && char.IsQuote(x.S[q]) {
+		v = q + 1
+		x.Touch(v + 1)
+		if v+1 < len(x.S) && x.S[v] == x.S[q] && x.S[v+1] == x.S[q] {
+			v += 2 // three quotes open a longer text
+		}
+		end = x.closing(v, x.S[q], slashes)
+	} else if q < len(x.S) && x.S[q] == '[' && placeholder.Len(x.S[q:]) == 0 {
+		v = q + 1
+		for end = v + placeholder.Len(x.S[v:]); end < len(x.S) && x.S[end] != ']' && x.S[end] != '\n'; {
+			end++
+		}
+		x.Touch(end)
+	} else {
+		end = x.bare(v, k, sep, name)
+	}
+	connection := k == fieldname.Password && sep == '=' && x.inConnection(name)
+	if connection && v == q {
+		if semi := bytes.IndexByte(x.S[v:end], ';'); semi > 0 {
+			end = v + semi
+		}
+	}
+	if v >= end {
+		return
+	}
+	if m := placeholder.Len(x.S[v:end]); m > 0 && len(trimTail(x.S[v+m:end])) == 0 {
+		return
+	}
+	short := end-v <= maxJudged
+	switch {
+	case short && v == q && sep != ' ' && isSign(bytes.TrimSpace(x.S[v:end])):
+	case short && x.S[v] == '%' && isSign(x.S[v:end]):
+	case short && (innocuous(x.S[v:end], k) || isReference(x.S[v:end])):
+	case short && k == fieldname.Cookie && placeholder.Len(x.S[v:end]) == 0 && isNoise(x.S[v:end]):
+	case short && v == q && sep != ' ' && (isCode(x.S[v:end]) || isType(x.S[v:end])):
+	case k == fieldname.PII:
+		x.mask(v, end, rule.PIIField)
+	case connection:
+		x.mask(v, end, rule.Connection)
+	default:
+		x.mask(v, end, rule.Assignment)
+	}
+}
+
+// closing finds the quote that closes a value opened behind slashes
+// backslashes; the end of the line closes it too.
+func (x *Scanner) closing(v int, quote byte, slashes int) int {
+	run := 0
+	for i := v; i < len(x.S); i++ {
+		switch c := x.S[i]; {
+		case c == '\n':
+			return i
+		case c == '\\':
+			run++
+			continue
+		case c == quote && (slashes == 0 && run%2 == 0 || slashes > 0 && run <= slashes):
+			return i - min(run, slashes)
+		}
+		run = 0
+	}
+	x.Touch(len(x.S))
+	return len(x.S)
+}
+
+// bare finds the end of a value without quotes.
+func (x *Scanner) bare(v int, k fieldname.Kind, sep byte, name int) int {
+	i := x.credentials(v)
+	i += placeholder.Len(x.S[i:])
+	line := k == fieldname.Line || k == fieldname.Cookie || k == fieldname.PII || sep == ':' && x.tagged(v)
+	var quote byte
+	if name > 0 && char.IsQuote(x.S[name-1]) {
+		quote = x.S[name-1]
+	}
+	for ; i < len(x.S); i++ {
+		c := x.S[i]
+		switch {
+		case c == '\n' || c == '\r':
+		case c == '&' && sep == '=':
+		case c == '<' || char.IsQuote(c) && (!line || c == quote):
+		case k == fieldname.PII && (c == ',' || c == ';'):
+		case !line && char.Class[c]&char.Space != 0:
+		default:
+			continue
+		}
+		break
+	}
+	x.Touch(i)
+	return v + len(trimTail(x.S[v:i]))
+}
+
+// credentials steps over the scheme before a header's credentials.
+func (x *Scanner) credentials(v int) int {
+	for _, word := range [...]string{"bearer", "basic", "token", "digest"} {
+		if x.Fold(v, word) && x.Is(v+len(word), char.Blank) {
+			return x.End(v+len(word), 8, char.Blank)
+		}
+	}
+	return v
+}
+
+// trimTail cuts what closes a sentence or a bracket around a value. A mask's
+// own bracket stays.
+func trimTail(v []byte) []byte {
+	for low := len(v) - maxTail; len(v) > max(low, 0); {
+		if c := v[len(v)-1]; (c == ']' || c == '>') && placeholder.Len(v) == len(v) {
+			return v
+		}
+		switch v[len(v)-1] {
+		case ',', ';', ')', ']', '}', '>', '.', ' ', '\t', '\\':
+			v = v[:len(v)-1]
+		default:
+			return v
+		}
+	}
+	return v
+}
+
+// element masks the text of <password>x</password>; ">" stands at i.
+func (x *Scanner) element(i int) int {
+	k, weak := x.elementKind(i)
+	if k == fieldname.None || k == fieldname.Number {
+		return i + 1
+	}
+	start, stop := i+1, byte('<')
+	if x.Has(start, cdata) {
+		start, stop = start+len(cdata), ']'
+	}
+	end := start + placeholder.Len(x.S[start:])
+	for end < len(x.S) && x.S[end] != stop && x.S[end] != '\n' {
+		end++
+	}
+	x.Touch(end)
+	v := x.S[start:end]
+	if len(v) == 0 || placeholder.Len(v) == len(v) || innocuous(v, k) || weak && end-start < maxJudged && isLabel(v) {
+		return i + 1
+	}
+	r := rule.Assignment
+	if k == fieldname.PII {
+		r = rule.PIIField
+	}
+	x.mask(start, end, r)
+	return i + 1
+}
+
+const cdata = "<![CDATA["
+
+// userinfo masks the credentials of a URL whose authority starts at i, its
+// scheme's ":" at colon. It looks at 256 bytes; a password with a raw "/" is
+// seen where what stands before it cannot be a port.
+func (x *Scanner) userinfo(i, sign int) int {
+	if x.hook(i) {
+		return i
+	}
+	at, colon, stop := -1, -1, min(len(x.S), i+256)
+scan:
+	for j := i; j < stop; j++ {
+		switch c := x.S[j]; {
+		case c == '@':
+			at = j
+		case c == ':' && colon < 0:
+			colon = j
+		case c == '/' || c == '?' || c == '#':
+			if at >= 0 || colon < 0 || j == colon+1 || char.DigitsFrom(x.S, colon+1, 6) == j-colon-1 || x.Has(j, "//") {
+				break scan
+			}
+		case char.Class[c]&char.Space != 0 || char.IsQuote(c) || c == '<' || c == '>' || c == '\\':
+			break scan
+		}
+	}
+	switch {
+	case at <= i || colon >= 0 && colon < at && isReference(x.S[colon+1:at]):
+	case colon >= 0 && colon < at && x.isDatabase(sign):
+		x.mask(i, at, rule.Connection)
+	case colon >= 0 && colon < at || isOpaque(x.S[i:at]):
+		x.mask(i, at, rule.URL)
+	}
+	return i
+}
+
+// isOpaque says whether the user of a URL is a token: 20 or more letters and
+// digits.
+func isOpaque(v []byte) bool {
+	var have uint16
+	for _, c := range v {
+		if char.Class[c]&char.URL64 == 0 {
+			return false
+		}
+		have |= char.Class[c]
+	}
+	return len(v) >= 20 && have&char.Digit != 0 && have&char.Letter != 0
+}
+
+// innocuous says that a value tells nothing: a truth value, an absence, the
+// word a Secret prints; and, unless it may be a password, a short number.
+func innocuous(v []byte, k fieldname.Kind) bool {
+	if len(v) > maxTail {
+		return false
+	}
+	v = bytes.TrimSpace(v)
+	if len(v) == 0 {
+		return true
+	}
+	if k != fieldname.Password && len(v) <= 6 && char.DigitsFrom(v, 0, 7) == len(v) {
+		return true
+	}
+	var buf [10]byte
+	if len(v) > len(buf) {
+		return false
+	}
+	for i, c := range v {
+		if c >= 'A' && c <= 'Z' {
+			c |= 0x20
+		}
+		buf[i] = c
+	}
+	switch string(buf[:len(v)]) {
+	case "true", "false", "yes", "no", "null", "nil", "none", "undefined", "required", "redacted":
+		return true
+	}
+	return false
+}

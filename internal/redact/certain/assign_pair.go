@@ -1,0 +1,169 @@
+package certain
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast/internal/redact/char"
+	"github.com/holdfast-dev/holdfast/internal/redact/fieldname"
+	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/rule"
+	"github.com/holdfast-dev/holdfast/internal/redact/span"
+)
+
+// reachPair is how far before a value the name of its pair may stand.
+const reachPair = 200
+
+// paired is the kind of the name in a pair whose "value" begins at i: on the
+// line above, as Kubernetes has it; beside it, in an attribute or a member.
+func (x *Scanner) paired(i int) fieldname.Kind {
+	low := max(0, i-reachPair)
+	e := x.back(i, low, char.Space, "\"'`\\,-;{")
+	b := x.back(e, low, char.Ident, ".")
+	sign := x.back(b, low, char.Blank, "\"'`\\")
+	if b == e || sign == low || x.S[sign-1] != ':' && x.S[sign-1] != '=' {
+		return fieldname.None
+	}
+	end := x.back(sign-1, low, char.Blank, "\"'`\\")
+	if start := x.back(end, low, char.Letter, ""); !isPairName(x.S[start:end]) {
+		return fieldname.None
+	}
+	return fieldname.OfName(x.S[b:e])
+}
+
+// back returns where the run of a class, or of one of more, begins that ends
+// at i; not before low.
+func (x *Scanner) back(i, low int, bits uint16, more string) int {
+	for i > low && (char.Class[x.S[i-1]]&bits != 0 || char.IndexByte(more, x.S[i-1]) >= 0) {
+		i--
+	}
+	return i
+}
+
+func isPairName(w []byte) bool {
+	return char.EqualFold(w, "name") || char.EqualFold(w, "key") || char.EqualFold(w, "id") ||
+		char.EqualFold(w, "variable")
+}
+
+// elementKind is the kind of the element whose tag ends at i, with ">": by its
+// own name, an attribute's value, or the element before it, as property lists
+// have it. The text of a weak one may be what people read.
+func (x *Scanner) elementKind(i int) (k fieldname.Kind, weak bool) {
+	low := max(0, i-reachPair)
+	n := bytes.LastIndexAny(x.S[low:i], "<>\n")
+	if n < 0 || x.S[low+n] != '<' {
+		return fieldname.None, false
+	}
+	tag := low + n + 1
+	end := x.nameEnd(tag, i)
+	if end == tag || end < i && char.Class[x.S[end]]&char.Blank == 0 {
+		return fieldname.None, false // a pseudonym's ":" for one
+	}
+	if k = fieldname.Of(x.S[tag:end]); k != fieldname.None || x.S[i-1] == '/' {
+		return k, false
+	}
+	if k = x.named(tag - 1); k != fieldname.None {
+		return k, true
+	}
+	for _, name := range [...]string{"name=", "key=", "id="} {
+		if at := bytes.Index(x.S[end:i], []byte(name)); at > 0 && char.Class[x.S[end+at-1]]&char.Space != 0 {
+			v := end + at + len(name)
+			if v < i && char.IsQuote(x.S[v]) {
+				return fieldname.OfName(x.S[v+1 : x.nameEnd(v+1, i)]), true
+			}
+		}
+	}
+	return fieldname.None, false
+}
+
+// nameEnd returns the end of the name that begins at i, at most end.
+func (x *Scanner) nameEnd(i, end int) int {
+	for i < end && (char.Class[x.S[i]]&char.Ident != 0 || x.S[i] == '.') {
+		i++
+	}
+	return i
+}
+
+// named is the kind of the name in an element that ends before the tag at i:
+// <key>password</key>.
+func (x *Scanner) named(i int) fieldname.Kind {
+	low := max(0, i-reachPair)
+	e := x.back(i, low, char.Space, "")
+	for _, closing := range [...]string{"</key>", "</name>", "</Key>", "</Name>"} {
+		if bytes.HasSuffix(x.S[low:e], []byte(closing)) {
+			e -= len(closing)
+			return fieldname.OfName(x.S[x.back(e, low, char.Ident, "."):e])
+		}
+	}
+	return fieldname.None
+}
+
+// isLabel says whether the text of an element may be what people read: words,
+// or one that has letters only.
+func isLabel(v []byte) bool {
+	for _, c := range v {
+		if char.Class[c]&char.Blank != 0 {
+			return true
+		}
+	}
+	for _, c := range v {
+		if char.Class[c]&char.Letter == 0 && c < 0x80 {
+			return false
+		}
+	}
+	return true
+}
+
+// sqlPassword masks what SQL sets a password to: behind PASSWORD at i, or BY.
+func (x *Scanner) sqlPassword(i int, word string, before ...string) bool {
+	if !x.Fold(i, word) || x.Is(i-1, char.Word) {
+		return false
+	}
+	// What stands before is asked first: an ordinary "by" waits for nothing behind it.
+	e := x.back(i, max(0, i-16), char.Blank, "")
+	w := x.S[x.back(e, max(0, e-16), char.Letter, ""):e]
+	if !slices.ContainsFunc(before, func(b string) bool { return char.EqualFold(w, b) }) ||
+		!x.Is(i+len(word), char.Blank) {
+		return false
+	}
+	v := x.End(i+len(word), 8, char.Blank)
+	if !x.Has(v, "'") {
+		return false
+	}
+	if end := x.closing(v+1, '\'', 0); end > v+1 && end-v < span.MaxLen && placeholder.Len(x.S[v+1:end]) == 0 {
+		x.mask(v+1, end, rule.Assignment)
+	}
+	return true
+}
+
+// tagged says whether a YAML tag or anchor stands before the value at v.
+func (x *Scanner) tagged(v int) bool {
+	if v >= len(x.S) || x.S[v] != '!' && x.S[v] != '&' {
+		return false
+	}
+	e := x.End(v+1, 64, char.Ident)
+	if x.Has(v+1, "!") {
+		e = x.End(v+2, 64, char.Ident)
+	}
+	return e > v+1 && x.Is(e, char.Blank)
+}
+
+// isSign says whether a value is an operator of code, or a verb of printf.
+func isSign(v []byte) bool {
+	if len(v) > 6 || len(v) < 1 {
+		return false
+	}
+	if v[0] == '%' && len(v) > 1 {
+		if n := bytes.IndexByte(v, '\\'); n > 1 {
+			v = v[:n]
+		}
+		return len(v) < 4 && char.IndexByte("svqwdxXTct", v[len(v)-1]) >= 0 && (len(v) == 2 || v[1] == '+' ||
+			v[1] == '#')
+	}
+	for _, c := range v {
+		if char.IndexByte("([{+=!&|", c) < 0 {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,48 @@
+package certain
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// Whatever the tables hold, the end of every prefix is looked at with every
+// byte that may stand behind it.
+func TestFinderStopsAtEveryPrefix(t *testing.T) {
+	for _, list := range [][]prefix{underscored[:], dashed[:], dotted[:]} {
+		for _, p := range list {
+			for c := range 256 {
+				if p.then != "" && byte(c) != p.then[0] || p.then == "" && !p.holds(byte(c)) {
+					continue
+				}
+				s := append([]byte("x "+p.text), byte(c), ' ')
+				at := len("x "+p.text) - 1
+				if f := newFinder(s); f.next(at) != at {
+					t.Errorf("%q is passed over", s)
+				}
+			}
+		}
+	}
+}
+
+// The finder is the plain loop but for what stands beside: each place that it
+// returns is a trigger, in order, whatever place the search goes on from.
+func TestFinderReturnsTriggersInOrder(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 12))
+	heads := []string{"-us12", "JQQJ99", "_KEY ", "by ", "Basic ", "AKIA", "eyJ", "--to", " BEGIN ", "=", ":", "@", "%40", "sk-", "x", "", "\x1b[1;32m"}
+	for range 2000 {
+		s := slices.Concat(digitTexts(r, 1+r.IntN(40)), []byte(heads[r.IntN(len(heads))]), digitTexts(r, r.IntN(80)))
+		f := newFinder(s)
+		for i := 0; i < len(s); {
+			n := f.next(i)
+			if n < i || n > len(s) || n < len(s) && !trigger[s[n]] {
+				t.Fatalf("next(%d) of %q is %d", i, s, n)
+			}
+			fresh := newFinder(s)
+			if k := fresh.next(i); k != n {
+				t.Fatalf("next(%d) of %q is %d, then %d", i, s, n, k)
+			}
+			i = n + 1 + r.IntN(3)
+		}
+	}
+}

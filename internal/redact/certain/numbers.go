@@ -1,0 +1,398 @@
+package certain
+
+import (
+	"github.com/holdfast-dev/holdfast/internal/redact/char"
+	"github.com/holdfast-dev/holdfast/internal/redact/checksum"
+	"github.com/holdfast-dev/holdfast/internal/redact/cursor"
+	"github.com/holdfast-dev/holdfast/internal/redact/rule"
+)
+
+// digits judges the run of digits at i. It looks at no more than cursor.MaxGroups
+// runs ahead and 64 bytes back. Digits of an escape ("%20") are judged as they
+// stand, because "%" may be a sign, and else those behind the escape.
+func (x *Scanner) digits(i int) int {
+	if i >= x.lately.end || !x.lately.follows(i) {
+		if end := x.idle(i); end > 0 {
+			return end
+		}
+	}
+	return x.busy(i)
+}
+
+// busy judges the run of digits at i whatever stands beside it.
+func (x *Scanner) busy(i int) int {
+	if i > 0 && (x.S[i-1] == '%' || char.Class[x.S[i-1]]&char.Alnum != 0) {
+		if end := x.escape(i); end > i {
+			found := len(x.spans)
+			if next := x.judgeDigits(i); len(x.spans) > found {
+				return next
+			}
+			return end
+		}
+	}
+	return x.judgeDigits(i)
+}
+
+func (x *Scanner) judgeDigits(i int) int {
+	n := 0
+	if i < x.lately.end {
+		n = x.lately.kept(i)
+	}
+	if n == 0 {
+		n = char.DigitsFrom(x.S, i, cursor.MaxRun)
+	}
+	var prev, next uint16
+	if i > 0 {
+		prev = char.Class[x.S[i-1]]
+	}
+	if n == cursor.MaxRun {
+		if prev&char.Letter != 0 {
+			x.mixedRun(i, n)
+		}
+		return x.End(i, MaxAhead/2, char.Digit)
+	}
+	sep := byte(0)
+	if i+n < len(x.S) {
+		sep = x.S[i+n]
+		next = char.Class[sep]
+	}
+	if sep == '/' && x.S[i] == '1' {
+		x.googleRefresh(i)
+	}
+	switch {
+	case i > 0 && x.S[i-1] == '$':
+		x.cryptHash(i)
+	case sep == 'Q' && x.Has(i+n, "Q~"):
+		x.azureSecret(i + n - 1)
+	case (prev|next)&char.Letter != 0:
+		if end := x.mixedRun(i, n); end > 0 {
+			return end
+		}
+	}
+	if sep == ',' && n <= 2 {
+		x.monthDay(i, n)
+	}
+	if !splits[sep] && n < 7 {
+		return i + n
+	}
+	if n == 4 && sep == '-' && x.timestamp(i) {
+		return i + n
+	}
+	return x.number(i, x.groupsAt(i, n))
+}
+
+// splits holds the bytes that may stand between the digits of one number.
+var splits = [256]bool{' ': true, '-': true, '.': true, '/': true, '\t': true, '(': true, ')': true, 0xc2: true, 0xe2: true}
+
+// timestamp says whether the four digits at i begin a day with its hour
+// behind it, as machines write it: no number of ours begins like that.
+func (x *Scanner) timestamp(i int) bool {
+	s := x.S[i:]
+	return len(s) > 16 && s[4] == '-' && s[7] == '-' && s[10] == 'T' && s[13] == ':' && string(s[11:16]) != "00:00"
+}
+
+// number judges the groups of digits that begin at i.
+func (x *Scanner) number(i int, g []cursor.Group) int {
+	n := g[0].N
+	if len(g) == 1 && n > 2 && n < 7 || len(g) == 2 && n+g[1].N < 7 {
+		return i + n // too few digits for anything
+	}
+	if end := x.card(g); end > 0 {
+		x.mask(i, end, rule.Card)
+		return end
+	}
+	if end := x.ssn(g); end > 0 {
+		x.mask(i, end, rule.SSN)
+		return i + n
+	}
+	if i < x.low {
+		return i + n
+	}
+	mute := x.wordlessBefore(i)
+	x.wordlessEnd = x.lately.end // no letter stands in the groups either
+	if !mute {
+		if end, r := x.identity(g); r != rule.None {
+			x.mask(i, end, r)
+			return i + n
+		}
+	}
+	if start, end := x.phone(g, mute); end > 0 {
+		x.mask(start, end, rule.Phone)
+		return i + n
+	}
+	// Single digits in a row are judged once: no word comes between them.
+	k := 0
+	for len(g) == cursor.MaxGroups && k+1 < len(g) && g[k+1].N == 1 && n == 1 {
+		k++
+	}
+	return max(i+n, g[k].At)
+}
+
+// cardGroups are the ways cards are printed.
+var cardGroups = [...][5]int{
+	{4, 4, 4, 4, 3}, {4, 4, 4, 4, 2}, {4, 4, 4, 4, 1}, {4, 4, 4, 4}, {4, 6, 5}, {4, 6, 4}, {4, 4, 4, 1}, {4, 4, 5}, {8, 8}, {6, 13},
+}
+
+// card returns the end of the card number that begins at g[0], or 0: 13 to 19
+// digits of a known issuer and its length that pass the Luhn check (ISO/IEC
+// 7812-1). A fraction and the digits of a hexadecimal hash are none.
+func (x *Scanner) card(g []cursor.Group) int {
+	at, n := g[0].At, g[0].N
+	if n >= 13 {
+		if !x.fraction(at) && checksum.IsCard(x.S[at:at+n]) && !x.inHash(at, n) {
+			return at + n
+		}
+		return 0
+	}
+	if len(g) < 2 {
+		return 0
+	}
+	switch second := g[1].N; {
+	case n == 4 && (second == 4 || second == 6), n == 6 && second == 13, n == 8 && second == 8:
+	default:
+		return 0
+	}
+	if c := x.S[at]; c < '2' || c == '7' || x.fraction(at) {
+		return 0 // no issuer's
+	}
+	for k := range cardGroups {
+		if end := x.grouped(g, &cardGroups[k]); end > 0 {
+			return end
+		}
+	}
+	return 0
+}
+
+// fraction says whether the digits at i stand behind a point.
+func (x *Scanner) fraction(i int) bool { return x.Is(i-2, char.Digit) && x.S[i-1] == '.' }
+
+func (x *Scanner) grouped(g []cursor.Group, want *[5]int) int {
+	var d [24]byte
+	n := 0
+	end := 0
+	for k, size := range want {
+		if size == 0 {
+			break
+		}
+		if k >= len(g) || g[k].N != size || k > 0 && !joinsCard(g[k-1].Sep) {
+			return 0
+		}
+		end = g[k].At + size
+		n += copy(d[n:], x.S[g[k].At:end])
+	}
+	if !checksum.IsCard(d[:n]) {
+		return 0
+	}
+	return end
+}
+
+func joinsCard(sep byte) bool { return sep == ' ' || sep == cursor.Wide || sep == '-' || sep == '.' }
+
+// inHash says whether digits stand in a run of at least 24 hexadecimal digits
+// that has letters too.
+func (x *Scanner) inHash(i, n int) bool {
+	l, r := i, i+n
+	for l > 0 && i-l < 64 && char.Class[x.S[l-1]]&char.Hex != 0 {
+		l--
+	}
+	r = x.End(r, 64, char.Hex)
+	return r-l >= 24 && r-l > n
+}
+
+// ssn returns the end of a United States social security or taxpayer number,
+// or 0. In the form 123-45-6789 it stands alone; written with blanks or
+// without separators it needs a word for it within 32 bytes before, because
+// any nine digits might be one.
+func (x *Scanner) ssn(g []cursor.Group) int {
+	var d [9]byte
+	switch {
+	case g[0].N == 9:
+		copy(d[:], x.S[g[0].At:])
+		if !isSSN(d) || !x.Begins(g[0].At) || !x.near(g[0].At, wordSSN) {
+			return 0
+		}
+		return g[0].At + 9
+	case len(g) >= 3 && g[0].N == 3 && g[1].N == 2 && g[2].N == 4 && g[0].Sep == g[1].Sep:
+		copy(d[:3], x.S[g[0].At:])
+		copy(d[3:5], x.S[g[1].At:])
+		copy(d[5:], x.S[g[2].At:])
+		end := g[2].At + 4
+		if !isSSN(d) {
+			return 0
+		}
+		if g[0].Sep == '-' && g[2].Sep != '-' || x.near(g[0].At, wordSSN) {
+			return end
+		}
+	}
+	return 0
+}
+
+// isSSN knows the numbers that are never given out; 9xx is a taxpayer's.
+func isSSN(d [9]byte) bool {
+	area := string(d[:3])
+	if d[0] == '9' && !isTaxpayer(d[3], d[4]) {
+		return false
+	}
+	return area != "000" && area != "666" && string(d[3:5]) != "00" && string(d[5:]) != "0000"
+}
+
+// isTaxpayer knows the fourth and fifth digit of a taxpayer's number (ITIN,
+// ATIN): 50 to 65, 70 to 88, 90 to 99.
+func isTaxpayer(a, b byte) bool {
+	v := int(a-'0')*10 + int(b-'0')
+	return v >= 50 && v <= 65 || v >= 70 && v <= 88 || v >= 90
+}
+
+// phone judges a number without "+": North American and British forms stand
+// alone, all others need a word for it within 32 bytes before: in mute text
+// there is none.
+func (x *Scanner) phone(g []cursor.Group, mute bool) (start, end int) {
+	at := g[0].At
+	if mute && !x.mayBeNational(g) || !x.Begins(at) || x.behindDash(at) || x.Is(at-1, char.Symbol) &&
+		x.Is(at-2, char.Digit) {
+		return 0, 0
+	}
+	if g[0].N == 4 && at > 1 && x.S[at-1] == '-' && x.Is(at-2, char.Upper) {
+		return 0, 0 // CVE-2026-12345
+	}
+	start = at
+	bracket := at > 0 && x.S[at-1] == '('
+	if bracket {
+		start--
+	}
+	if k := x.national(g, bracket); k > 0 {
+		return start, g[k-1].At + g[k-1].N
+	}
+	if mute {
+		return 0, 0
+	}
+	k, total := 0, 0
+	for k < len(g) && total+g[k].N <= 15 {
+		total += g[k].N
+		k++
+		if g[k-1].Sep == '\t' || g[k-1].Sep == cursor.Wide {
+			break
+		}
+	}
+	if total < 7 || cursor.IsDate(g[:k]) || k == 2 && g[0].Sep == '.' || cursor.IsAddress(g[:k]) || halfDotted(g[:k]) {
+		return 0, 0
+	}
+	end = g[k-1].At + g[k-1].N
+	want := wordPhone
+	if k > 1 || total >= 9 && x.S[at] == '0' || total == 10 && x.S[at] >= '2' && x.S[at+3] >= '2' {
+		want |= wordCall
+	}
+	if x.near(at, want) {
+		return start, end
+	}
+	return 0, 0
+}
+
+// behindDash says whether a dash of typography with a digit before it ends at i.
+func (x *Scanner) behindDash(i int) bool {
+	return i > 3 && x.S[i-2] == 0x80 && x.S[i-3] == 0xe2 && x.S[i-1] >= 0x90 && x.S[i-1] <= 0x94 &&
+		x.Is(i-4, char.Digit)
+}
+
+// halfDotted says whether some groups are joined by a dot and some otherwise: a
+// number before a fraction or an address.
+func halfDotted(g []cursor.Group) bool {
+	dots := 0
+	for k := range len(g) - 1 {
+		if g[k].Sep == '.' {
+			dots++
+		}
+	}
+	return dots > 0 && dots < len(g)-1
+}
+
+// mayBeNational says whether groups may begin as a national form does.
+func (x *Scanner) mayBeNational(g []cursor.Group) bool {
+	c := x.S[g[0].At]
+	return c == '0' || len(g) > 2 && (g[0].N == 3 || g[0].N == 1 && c == '1')
+}
+
+// national returns how many groups make a number whose form tells it, or 0.
+func (x *Scanner) national(g []cursor.Group, bracket bool) int {
+	s := x.S
+	k := 0
+	if g[0].N == 1 && s[g[0].At] == '1' && len(g) > 1 {
+		k = 1
+		bracket = g[0].Sep == '('
+	}
+	if len(g) >= k+3 && g[k].N == 3 && g[k+1].N == 3 && g[k+2].N == 4 && s[g[k].At] >= '2' && s[g[k+1].At] >= '2' {
+		a, b := g[k].Sep, g[k+1].Sep
+		if bracket && a == ')' && b != '/' || a == b && (a == '-' || a == '.') || a == b && a == ' ' && k == 1 {
+			if e := g[k+2]; e.Sep != '-' && e.Sep != '.' && !x.Is(e.At+e.N, char.Letter) {
+				return k + 3
+			}
+		}
+	}
+	if s[g[0].At] != '0' || len(g) < 2 || x.Is(g[0].At+1, char.Digit) && s[g[0].At+1] == '0' {
+		return 0
+	}
+	if sep := g[0].Sep; sep != ' ' && sep != '-' && sep != ')' {
+		return 0
+	}
+	switch {
+	case g[0].N == 5 && g[1].N == 6:
+		return 2
+	case len(g) < 3:
+	case g[0].N == 5 && g[1].N == 3 && g[2].N == 3, g[0].N == 4 && g[1].N == 3 && g[2].N == 4, g[0].N == 3 &&
+		g[1].N == 4 && g[2].N == 4:
+		return 3
+	}
+	return 0
+}
+
+// plusPhone judges the "+" of w bytes at i: 8 to 15 digits that begin with a
+// country's code (E.164), with separators.
+func (x *Scanner) plusPhone(i, w int) int {
+	j := i + w
+	if !x.Begins(i) || x.Is(i-1, char.Symbol) && x.S[i-1] == '+' || !x.Is(j, char.Digit) || x.S[j] == '0' {
+		return j
+	}
+	n := x.DigitRun(j)
+	if n > 15 {
+		return j
+	}
+	var buf [cursor.MaxGroups]cursor.Group
+	g := x.Groups(j, n, cursor.MaxDigits, buf[:0])
+	limit := 15
+	if x.S[j] == '1' {
+		limit = 11
+	}
+	k, total := 0, 0
+	for k < len(g) && total+g[k].N <= limit {
+		total += g[k].N
+		k++
+		if g[k-1].Sep == '\t' || g[k-1].Sep == cursor.Wide {
+			break
+		}
+	}
+	if total < 8 || limit == 11 && total != 11 || x.added(i, g[:k]) {
+		return j
+	}
+	x.mask(i, g[k-1].At+g[k-1].N, rule.Phone)
+	return j + n
+}
+
+// added says whether the "+" at i is a diff's, or a sign, rather than a
+// phone's: a day, an address of a machine or a fraction follows. Where it begins
+// a line, so do groups that no phone has, a book's number, and a hash.
+func (x *Scanner) added(i int, g []cursor.Group) bool {
+	if cursor.IsDate(g) && g[0].N == 4 && g[0].Sep != ' ' || cursor.IsAddress(g) || len(g) == 2 && g[0].Sep == '.' {
+		return true
+	}
+	if i == 0 || x.S[i-1] != '\n' {
+		return false
+	}
+	for k := 1; k < len(g)-1; k++ {
+		if g[k].N == 1 {
+			return true
+		}
+	}
+	last := g[len(g)-1]
+	book := len(g) == 1 && last.N == 13 && x.Has(last.At, "978")
+	return book || len(g) == 2 && g[0].N == 4 && g[0].Sep == '-' || x.Is(last.At+last.N, char.Letter)
+}

@@ -1,0 +1,231 @@
+// Package certain finds what its own form or a telling name shows: tokens and keys of
+// known forms (token, secrets, armours), credentials in addresses (conn), values behind
+// a name (assign), numbers and addresses that name a person (numbers, ident). scan has
+// the loop, find skips to the bytes that are worth a look, stretch ends long findings.
+//
+// Every detector decides within MaxBehind bytes behind its trigger and MaxAhead
+// ahead of it; a span may go on over a run of one class, to its line's end, a
+// closing quote or an armour's end. Words for a number are looked for in 40
+// bytes before it (reachNear), a flag's command in 128 (reachCommand), the rest
+// of a connection string in 160 and six settings (reachSettings), a .netrc's
+// machine in 200 (reachMachine); a block of YAML is read 4096 bytes far
+// (maxBlock), a webhook's path and a hash in the PHC form 512, an authority 256,
+// what follows a token's prefix 128 (maxFollow). A mask begins in the word of
+// its trigger, except after the words that Leads knows.
+package certain
+
+import (
+	"github.com/holdfast-dev/holdfast/internal/redact/char"
+	"github.com/holdfast-dev/holdfast/internal/redact/cursor"
+	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/rule"
+	"github.com/holdfast-dev/holdfast/internal/redact/span"
+)
+
+// trigger holds the bytes at which the scanner stops to look around.
+var trigger = triggers()
+
+func triggers() (t [256]bool) {
+	for _, c := range []byte("0123456789@:=>+%-_.JKSzbBwW") {
+		t[c] = true
+	}
+	return t
+}
+
+// The reach of a detector, which streaming relies on. It looks at most
+// MaxBehind bytes behind its trigger and MaxAhead ahead of it to decide. A span
+// may then go on over a run of one class, to a line's end, a closing quote or
+// an armour's end; of one longer than span.MaxLen nothing more is asked, and it
+// hides the rest of its line. maxTail is how much may be cut from its end, and
+// maxBlanks how many blanks may stand before a value; of a value itself maxJudged
+// bytes may be looked at to tell that it is none.
+const (
+	MaxBehind = 256
+	MaxAhead  = 4096
+	maxTail   = 64
+	maxBlanks = 256
+	maxJudged = 2048
+)
+
+// Scanner reads one text once. A finding does not end the search inside it,
+// because what is masked may be the head of something longer ("password:"
+// before a key's armour); spans that overlap are joined afterwards.
+type Scanner struct {
+	state
+	// lately is only what s says: a judgement that is undone leaves it.
+	lately lately
+}
+
+// state is what a scanner has found and where it is.
+type state struct {
+	cursor.Cursor
+	spans []span.Span
+	// low is the end of what is masked so far, joined whether spans overlap.
+	low    int
+	joined bool
+	// What keeps the time linear: atLow is where the last "@" was, so that
+	// no byte is read leftwards twice; jwtLow the end of a run that has been
+	// judged, pemLow where the last armour ends.
+	atLow, jwtLow, pemLow int
+	// In [wordless, wordlessEnd) stands no letter: numbers that follow each other look
+	// for a word before them once.
+	wordless, wordlessEnd int
+	// A span longer than span.MaxLen goes on to its line's end. Nothing but an
+	// armour is looked for in [deaf, wake), which ends MaxAhead before that.
+	deaf, wake int
+	// more says that text may follow, and ending what of a long span has not
+	// been seen yet.
+	more   bool
+	ending ending
+	// sought is where that has been looked for, top where the other spans
+	// end; open are the armours that have not ended, unended those of the
+	// armour in hand, whose ends are looked for from resume on.
+	sought, top   int
+	open, unended armours
+	resume        int
+	// last makes every span go on to its line's end (see engine.MaxPasses).
+	last bool
+}
+
+func (x *Scanner) run() {
+	f := newFinder(x.S)
+	for i := f.next(0); i < len(x.S); i = f.next(i) {
+		if i >= x.wake {
+			i = max(i+1, x.look(i))
+		} else {
+			i = x.listen(i)
+		}
+	}
+}
+
+// look judges the trigger at i and returns where to go on.
+func (x *Scanner) look(i int) int {
+	s := x.S
+	c := s[i]
+	if c-'0' <= 9 {
+		return x.digits(i)
+	}
+	switch c {
+	case '@':
+		if x.driverAddress(i) {
+			return i + 1
+		}
+		return x.email(i, 1)
+	case ':', '=':
+		if end := placeholder.PseudonymEnd(s, i); end > 0 && c == ':' {
+			return end
+		}
+		return x.assign(i, 1, c)
+	case '>':
+		return x.element(i)
+	case '+':
+		return x.plusPhone(i, 1)
+	case '%':
+		return x.percent(i)
+	case '-':
+		return x.dash(i)
+	case '_', '.':
+		return x.prefix(i)
+	case 'J':
+		return x.jwt(i)
+	case 'K', 'S':
+		return x.awsKeyID(i)
+	case 'z':
+		return x.google(i)
+	case 'b', 'B':
+		if x.sqlPassword(i, "by", "identified") {
+			return i + 1
+		}
+		return x.scheme(i)
+	case 'w', 'W':
+		if i > 4 && x.sqlPassword(i-4, "password", "with", "encrypted", "set") {
+			return i + 1
+		}
+		if i > 4 && s[i-1] == 's' {
+			return x.netrc(i)
+		}
+	}
+	return i + 1
+}
+
+// mask records [start, end).
+func (x *Scanner) mask(start, end int, r rule.Rule) {
+	if end-start > span.MaxLen || x.last {
+		x.maskLong(start, end, r)
+		return
+	}
+	if x.ending != endNone {
+		x.top = max(x.top, end)
+	}
+	x.joined = x.joined || start < x.low
+	x.spans = append(x.spans, span.Span{Start: start, End: end, Rule: r})
+	x.low = max(x.low, end)
+}
+
+// rest returns the end of the run that begins at i, read from low on: what is
+// masked already is not read again.
+func (x *Scanner) rest(i int, bits uint16) int {
+	return x.End(max(i, x.low), len(x.S), bits)
+}
+
+// percent reads the URL-encoded forms of "@", ":", "=" and "+".
+func (x *Scanner) percent(i int) int {
+	if i+3 > len(x.S) {
+		return i + 1
+	}
+	switch hi, lo := x.S[i+1], x.S[i+2]|0x20; {
+	case hi == '4' && lo == '0'|0x20:
+		return x.email(i, 3)
+	case hi == '3' && lo == 'd':
+		return x.assign(i, 3, '=')
+	case hi == '3' && lo == 'a':
+		return x.assign(i, 3, ':')
+	case hi == '2' && lo == 'b':
+		return x.plusPhone(i, 3)
+	}
+	return i + 1
+}
+
+// email judges the "@" of w bytes at i. A host needs a dot and a last label
+// of letters; a version behind the "@" is none.
+func (x *Scanner) email(i, w int) int {
+	if i < x.low {
+		return i + w
+	}
+	l := i
+	for floor := max(x.low, x.atLow, i-MaxBehind); l > floor && char.Class[x.S[l-1]]&char.Local != 0 &&
+		!char.IsStop(x.S, l); {
+		l--
+	}
+	x.atLow = i + w
+	for l < i && (x.S[l] == '.' || x.S[l] == '-') {
+		l++
+	}
+	r := beforeMark(x.S, i+w, x.End(i+w, len(x.S), char.Domain))
+	for n := 0; n < maxTail && r > i+w && (x.S[r-1] == '.' || x.S[r-1] == '-'); n++ {
+		r--
+	}
+	l = behindMarks(x.S, l, i)
+	host := x.S[i+w : min(r, i+w+MaxBehind)]
+	if l == i || !isHost(host) || notAddress(x.user(l, i), host) {
+		return i + w
+	}
+	x.mask(l, r, rule.Email)
+	return i + w
+}
+
+func isHost(h []byte) bool {
+	if len(h) < 4 || h[0] == '.' {
+		return false
+	}
+	n := char.DigitsFrom(h, 0, len(h))
+	if n > 0 && n+1 < len(h) && h[n] == '.' && char.Class[h[n+1]]&char.Digit != 0 {
+		return false
+	}
+	for i := 1; i+2 < len(h); i++ {
+		if h[i] == '.' && char.Letterish(h[i+1]) && char.Letterish(h[i+2]) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,226 @@
+package certain
+
+import (
+	"bytes"
+
+	"github.com/holdfast-dev/holdfast/internal/redact/char"
+	"github.com/holdfast-dev/holdfast/internal/redact/fieldname"
+	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/rule"
+)
+
+// flag masks the argument of a secret-looking flag whose name starts at i:
+// "--password hunter2", `"--token", "x"` in a list, "- --token" and "- x" in
+// YAML. The form with "=" is an assignment.
+func (x *Scanner) flag(i int) int {
+	e := x.End(i, 64, char.Ident)
+	v := e
+	if v < len(x.S) && (char.IsQuote(x.S[v]) || x.S[v] == '\\') {
+		v = x.listed(v)
+	} else if v = x.End(v, 8, char.Blank); v == e {
+		v = x.dashed(v)
+	}
+	if v == e || v >= len(x.S) || x.S[v] == '-' || v < x.low {
+		return i
+	}
+	name := x.S[i:e]
+	switch k := fieldname.OfName(name); {
+	case k.IsSecret():
+		x.value(v, k, '=', i)
+	case char.EqualFold(name, "user") || char.EqualFold(name, "proxy-user"):
+		x.userFlag(v)
+	}
+	return i
+}
+
+// listed returns where the next string of a list begins whose last one ends
+// at the quote at i; i where there is none.
+func (x *Scanner) listed(i int) int {
+	j := i
+	for x.Has(j, `\`) && j < i+8 {
+		j++
+	}
+	if j == len(x.S) || !char.IsQuote(x.S[j]) {
+		return i
+	}
+	j++
+	gap := x.End(j, 8, char.Blank)
+	if x.Has(gap, ",") {
+		gap = x.End(gap+1, 64, char.Space)
+	} else if gap == j {
+		return i
+	}
+	q := gap
+	for x.Has(q, `\`) && q < gap+8 {
+		q++
+	}
+	if q < len(x.S) && char.IsQuote(x.S[q]) && !x.Has(q+1, "-") {
+		return gap
+	}
+	return i
+}
+
+// dashed returns where the next item of a YAML list begins behind the line
+// break at i; i where there is none.
+func (x *Scanner) dashed(i int) int {
+	j := i
+	if x.Has(j, "\r") {
+		j++
+	}
+	if !x.Has(j, "\n") {
+		return i
+	}
+	if j = x.End(j+1, 64, char.Blank); !x.Has(j, "- ") {
+		return i
+	}
+	return x.End(j+2, 8, char.Blank)
+}
+
+// userFlag masks the "name:password" of "curl -u name:password" at v. Numbers
+// alone are a user and a group.
+func (x *Scanner) userFlag(v int) {
+	if v < len(x.S) && char.IsQuote(x.S[v]) {
+		v++
+	}
+	end, colon, letters := v, false, false
+	for ; end < len(x.S) && end < v+256 && char.Class[x.S[end]]&char.Space == 0 && !char.IsQuote(x.S[end]); end++ {
+		colon = colon || x.S[end] == ':'
+		letters = letters || char.Class[x.S[end]]&char.Letter != 0
+	}
+	x.Touch(end)
+	if colon && letters && x.Is(v, char.Alnum) && placeholder.Len(x.S[v:end]) == 0 {
+		x.mask(v, end, rule.Assignment)
+	}
+}
+
+// short are flags of one letter that hold a password, and the commands that
+// say so. Where glued, the password follows without a blank.
+var short = [...]struct {
+	letter   byte
+	glued    bool
+	commands []string
+}{
+	{'p', true, []string{"mysql", "mariadb", "sshpass", "7z"}},
+	{'p', false, []string{"sshpass", "login", "mongo"}}, // mongosh, mongodump too
+	{'P', false, []string{"sqlcmd", "bcp", "zip"}},
+	{'a', false, []string{"redis-cli"}},
+	{'w', false, []string{"ldapsearch", "ldapmodify", "ldapadd", "ldapdelete"}},
+	{'k', false, []string{"openssl enc"}},
+}
+
+// reachCommand is how far before a flag its command is looked for.
+const reachCommand = 128
+
+// shortFlag judges the "-" at i that begins a word: "mysql -pSECRET",
+// "sshpass -p x", "curl -u name:password".
+func (x *Scanner) shortFlag(i int) int {
+	if i+3 >= len(x.S) {
+		x.Touched = true
+		return i + 1
+	}
+	if x.S[i+1] == '-' || char.Class[x.S[i+1]]&char.Letter == 0 {
+		return i + 1
+	}
+	c, v := x.S[i+1], x.End(i+2, 8, char.Blank)
+	if c == 'u' || c == 'U' {
+		if c == 'u' || isCommand(x.before(i), "curl") {
+			x.userFlag(v)
+		}
+		return i + 1
+	}
+	var line []byte
+	for k := range short {
+		f := &short[k]
+		if f.letter != c || f.glued != (v == i+2) || v >= len(x.S) || x.S[v] == '-' {
+			continue
+		}
+		if line == nil {
+			line = x.before(i)
+		}
+		for _, name := range f.commands {
+			if isCommand(line, name) {
+				x.value(v, fieldname.Password, ' ', i)
+				return i + 1
+			}
+		}
+	}
+	return i + 1
+}
+
+// before returns the line before i, as far as a flag's command is looked for.
+func (x *Scanner) before(i int) []byte {
+	line := x.S[max(0, i-reachCommand):i]
+	return line[bytes.LastIndexByte(line, '\n')+1:]
+}
+
+// isCommand says whether a command stands on a line.
+func isCommand(line []byte, name string) bool {
+	for {
+		at := bytes.Index(line, []byte(name))
+		if at < 0 {
+			return false
+		}
+		if at == 0 || char.Class[line[at-1]]&char.Word == 0 {
+			return true
+		}
+		line = line[at+len(name):]
+	}
+}
+
+// setters are the words before a name and its value with a blank between:
+// ENV of a Dockerfile, setenv of csh, set of others.
+var setters = [...]string{"env", "setenv", "set", "configure set", "-x", "-gx", "-ux"}
+
+// setting judges the "_" at i of a name such as API_KEY: "ENV API_KEY x".
+func (x *Scanner) setting(i int) {
+	b := i
+	for b > 0 && i-b < 48 && char.Class[x.S[b-1]]&char.Ident != 0 {
+		b--
+	}
+	e := x.End(i, 48, char.Ident)
+	if e-i < 4 || !x.Is(b-1, char.Blank) || !x.Is(e, char.Blank) {
+		return
+	}
+	w := b - 1
+	for w > 0 && b-w < 6 && char.Class[x.S[w-1]]&char.Blank != 0 {
+		w--
+	}
+	word := x.S[max(0, w-16):w]
+	for _, name := range setters {
+		if !char.HasFoldSuffix(word, name) || len(word) > len(name) &&
+			char.Class[word[len(word)-len(name)-1]]&char.Space == 0 {
+			continue
+		}
+		v := x.End(e, 8, char.Blank)
+		if k := fieldname.OfName(x.S[b:e]); k.IsSecret() && v < len(x.S) && x.S[v] != '-' && x.S[v] != '=' &&
+			v >= x.low {
+			x.value(v, k, ' ', b)
+		}
+		return
+	}
+}
+
+// reachMachine is how far before a password a .netrc names its machine.
+const reachMachine = 200
+
+// netrc masks the password of "machine h login n password x", whose "w"
+// stands at i; the three may stand on lines of their own.
+func (x *Scanner) netrc(i int) int {
+	if !x.Has(i-4, "password") || !x.Begins(i-4) || !x.Is(i+4, char.Space) {
+		return i + 1
+	}
+	v := x.End(i+4, 8, char.Space)
+	before := x.S[max(0, i-4-reachMachine) : i-4]
+	at := max(bytes.LastIndex(before, []byte("machine ")), bytes.LastIndex(before, []byte("default")))
+	if at < 0 || !bytes.Contains(before[at:], []byte("login ")) || v >= len(x.S) || v < x.low {
+		return i + 1
+	}
+	e := v
+	for e < len(x.S) && e < v+256 && char.Class[x.S[e]]&char.Space == 0 {
+		e++
+	}
+	if placeholder.Len(x.S[v:]) == 0 {
+		x.mask(v, e, rule.Assignment)
+	}
+	return i + 1
+}

@@ -1,0 +1,106 @@
+package certain
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/redact/rule"
+	"github.com/holdfast-dev/holdfast/internal/redact/span"
+)
+
+// prefixLists are the tables of prefixes.
+func prefixLists() [][]prefix {
+	return [][]prefix{underscored[:], dashed[:], dotted[:], runs[:]}
+}
+
+// shortest is the token of least length that a row describes.
+func shortest(p *prefix) (token, body string) {
+	var b strings.Builder
+	for _, c := range []byte("a1B2c3D4e5F6") {
+		if p.holds(c) {
+			b.WriteByte(c)
+		}
+	}
+	body = strings.Repeat(b.String(), p.min)[:p.min]
+	return p.text + p.then + body, body
+}
+
+// hide returns text without what is found in it, and the rules that found it.
+func hide(text string) (out string, rules []string) {
+	list, _ := Find([]byte(text), false)
+	last := 0
+	for _, sp := range span.Union(list) {
+		out, last = out+text[last:sp.Start], sp.End
+		rules = append(rules, rule.Names[sp.Rule])
+	}
+	return out + text[last:], rules
+}
+
+// ShortestTokens returns the shortest token of each row, for tests of the whole.
+func ShortestTokens() (all []string) {
+	for _, list := range prefixLists() {
+		for _, p := range list {
+			token, _ := shortest(&p)
+			all = append(all, token)
+		}
+	}
+	return all
+}
+
+// Every row finds the shortest token that it describes, under its own rule, and
+// nothing of a word behind it.
+func TestEveryPrefixFindsItsShortestToken(t *testing.T) {
+	for _, list := range prefixLists() {
+		for _, p := range list {
+			if len(p.text) < 2 || p.min > maxFollow || p.max > 63 || p.max > 0 && p.max < p.min {
+				t.Errorf("%s has a size that is out of bounds: %d to %d", p.text, p.min, p.max)
+			}
+			token, body := shortest(&p)
+			out, got := hide("got " + token + " now")
+			if !slices.Equal(got, []string{rule.Names[p.rule]}) {
+				t.Errorf("%s was found by %v, want %s", token, got, rule.Names[p.rule])
+			}
+			if !strings.HasSuffix(out, " now") || strings.Contains(out, body) {
+				t.Errorf("%s left %q", token, out)
+			}
+			if p.min == 1 {
+				continue
+			}
+			if out, got := hide("got " + token[:len(token)-1] + " now"); slices.Contains(got, rule.Names[p.rule]) {
+				t.Errorf("%s was found with a character less: %q", token, out)
+			}
+		}
+	}
+}
+
+// TestPrefixesArePinned sees a row that was deleted by mistake.
+func TestPrefixesArePinned(t *testing.T) {
+	var names []string
+	for _, list := range prefixLists() {
+		for _, p := range list {
+			names = append(names, p.text+p.then)
+		}
+	}
+	if got := strings.Join(names, " "); got != strings.Join(strings.Fields(pinnedPrefixes), " ") {
+		t.Errorf("the rows are\n%s", got)
+	}
+}
+
+// pinnedPrefixes are the texts of all rows, in their order.
+const pinnedPrefixes = `
+ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ npm_ rubygems_ dckr_pat_ dckr_oat_ CLOJARS_ sgp_ sk_live_ rk_live_
+sk_test_ rk_test_ whsec_ access_token$production$ access_token$sandbox$ shippo_live_ shippo_test_ duffel_live_
+duffel_test_ shpat_ shpss_ shpca_ shppa_ hf_ api_org_ gsk_ sk_ r8_ jina_ pcsk_ lsv2_pt_ lsv2_sk_ wandb_v1_
+tgp_v1_ fw_ e2b_ bb_live_ dop_v1_ doo_v1_ dor_v1_ nfp_ vcp_ vci_ vca_ vcr_ vck_ sbp_ sb_secret_ pscale_tkn_
+pscale_pw_ pscale_oauth_ napi_ mdb_sa_sk_ cfut_ cfat_ fm2_ fo1_ rnd_ ops_eyJ CCIPAT_ CCIPRJ_ bkua_ sqp_ squ_
+sqa_ pnu_ pnb_ dbtc_ dbtu_ sntrys_ sntryu_ glsa_ glc_ hcaik_ hcbik_ phx_ lin_api_ lin_oauth_ ntn_ secret_
+figd_ rdme_ tfp_ sk- csk- xai- pplx- nvapi- tvly- fc- bedrock-api-key- glpat- gldt- glrt- glptt- glcbt- glft-
+glimt- gloas- glsoat- glffct- glwt- glagent- xoxa- xoxc- xoxd- xoxe- xoxo- xoxe.xoxp- xoxe.xoxb- xoxb- xoxp-
+xoxr- xoxs- xapp- xwfp- GOCSPX- pypi- tskey- pul- HRKU- NRAK- NRII- PMAK- xkeysib- xsmtpsib- key- sq0atp-
+sq0csp- FLWSECK- FLWSECK_TEST- access-production- access-development- access-sandbox- pat-na1- pat-eu1- CFPAT-
+dnkey- v1.0- sdk- signkey-prod- signkey-test- A3- API- p8e- AGE-SECRET-KEY- AGE-SECRET-KEY-PQ- ya29. SG. hvs.
+hvb. hvr. dp.pt. dp.ct. dp.sa. dp.scim. dp.audit. dp.st. snyk_uat. snyk_sat. dt0c01. dt0s01. dt0s16. sk.eyJ
+sl. t1. pat. ABIA ACCA ABSK IQoJb3 FwoGZXIvYXdz FQoGZXIvYXdz LTAI AKID dapi dose ATATT3 ATCTT3 ATBB EAA oy2
+cio cmVmdGtu AKCp EZAK EZTK GR1348941 SK sha256~ SCW xprv yprv zprv tprv
+`

@@ -1,0 +1,156 @@
+// Package engine redacts text. It reads a text until nothing more is found in it.
+package engine
+
+import (
+	"github.com/holdfast-dev/holdfast/internal/redact/certain"
+	"github.com/holdfast-dev/holdfast/internal/redact/escape"
+	"github.com/holdfast-dev/holdfast/internal/redact/finding"
+	"github.com/holdfast-dev/holdfast/internal/redact/guess"
+	"github.com/holdfast-dev/holdfast/internal/redact/literal"
+	"github.com/holdfast-dev/holdfast/internal/redact/placeholder"
+	"github.com/holdfast-dev/holdfast/internal/redact/rule"
+	"github.com/holdfast-dev/holdfast/internal/redact/span"
+)
+
+// Engine redacts text. It is immutable and may be used by many goroutines.
+type Engine struct {
+	placeholder.Style
+	Literals *literal.Set
+	Probable guess.Probable
+	Guess    *guess.Guesser // nil if nothing is probable
+}
+
+// New returns an engine that knows lit, writes masks of a style, and
+// guesses what is probable.
+func New(lit *literal.Set, style placeholder.Style, probable guess.Probable) *Engine {
+	e := &Engine{Style: style, Literals: lit, Probable: probable}
+	if probable != 0 {
+		e.Guess = guess.New(probable)
+	}
+	return e
+}
+
+// WithMasks returns a copy of e with another style of masks.
+func (e *Engine) WithMasks(masks placeholder.Masks) *Engine {
+	other := *e
+	other.Masks = masks
+	return &other
+}
+
+// OnlyRules reports whether no secret is registered and nothing is guessed.
+func (e *Engine) OnlyRules() bool { return e.Literals == nil && e.Probable == 0 }
+
+// Text redacts text of any kind. If the engine is nil or faults, the whole text
+// is masked under the rule "fault".
+func (e *Engine) Text(s []byte) (r finding.Result) {
+	defer func() {
+		if recover() != nil {
+			r = Hidden(s)
+		}
+	}()
+	if e == nil {
+		return Hidden(s)
+	}
+	out, spans := e.Clean(s)
+	return finding.Result{Out: out, Findings: finding.FromSpans(spans, 0, nil)}
+}
+
+// Hidden is the answer of an engine that cannot judge: nothing is shown.
+func Hidden(s []byte) finding.Result {
+	return finding.Result{
+		Out:      []byte(placeholder.Secret),
+		Findings: []finding.Finding{{Rule: rule.Names[rule.Fault], Offset: 0, Length: len(s)}},
+	}
+}
+
+// MaxPasses bounds how often a text is read again. Masking can bring together
+// what was apart, so the result is read until nothing is found in it; that is
+// also why redacting a second time changes nothing. What is found even then is
+// masked to the end of its line.
+const MaxPasses = 8
+
+// Clean returns s redacted, and what was masked in s's own offsets. Without a
+// finding it returns s itself.
+func (e *Engine) Clean(s []byte) ([]byte, []span.Span) {
+	spans := e.Pass(s, false)
+	if spans == nil {
+		return s, nil
+	}
+	var trail [][]span.Edit
+	var all []span.Span
+	for n := 1; ; n++ {
+		for _, sp := range spans {
+			sp.Start, sp.End = span.Back(trail, sp.Start, sp.End)
+			all = append(all, sp)
+		}
+		var edits []span.Edit
+		s, edits = e.Apply(s, spans)
+		trail = append(trail, edits)
+		if n > MaxPasses {
+			return s, span.Union(all)
+		}
+		if spans = e.Pass(s, n == MaxPasses); spans == nil {
+			return s, span.Union(all)
+		}
+	}
+}
+
+// Pass returns what is found in s, and in s with its escapes written out, in
+// order and apart. In the last pass a span goes on to its line's end.
+func (e *Engine) Pass(s []byte, last bool) []span.Span {
+	list := e.spans(s, last)
+	u, edits := escape.Unfold(s)
+	if u == nil {
+		return list
+	}
+	more := e.spans(u, last)
+	if more == nil {
+		return list
+	}
+	for i := range more {
+		more[i] = more[i].Through(edits)
+	}
+	return span.Union(append(list, more...))
+}
+
+// spans returns what is to be masked in s, in order and without overlap.
+func (e *Engine) spans(s []byte, last bool) []span.Span {
+	list, joined := certain.Find(s, last)
+	var lit []span.Span
+	if e.Literals != nil {
+		lit = e.Literals.Find(s)
+	}
+	if lit != nil || joined {
+		list = span.Union(append(list, lit...))
+	}
+	if e.Probable != 0 {
+		if more := e.Guess.Find(s, list); more != nil {
+			list = span.Union(append(list, more...))
+		}
+	}
+	return list
+}
+
+func (e *Engine) Apply(s []byte, spans []span.Span) ([]byte, []span.Edit) {
+	out := make([]byte, 0, len(s)+16*len(spans))
+	edits := make([]span.Edit, 0, len(spans))
+	last := 0
+	for _, sp := range spans {
+		out = append(out, s[last:sp.Start]...)
+		at := len(out)
+		out = e.AppendMask(out, sp.Rule, Told(s[sp.Start:sp.End]))
+		edits = append(edits, span.Edit{Start: sp.Start, End: sp.End, Out: at, N: len(out) - at})
+		last = sp.End
+	}
+	return append(out, s[last:]...), edits
+}
+
+// Told returns what a mask may tell of the text behind it: its first span.MaxLen
+// bytes, with escapes written out.
+func Told(text []byte) []byte {
+	text = text[:min(len(text), span.MaxLen)]
+	if u, _ := escape.Unfold(text); u != nil {
+		return u
+	}
+	return text
+}

@@ -1,0 +1,107 @@
+package format
+
+import (
+	"bytes"
+	"encoding/binary"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// wideText is how text of more than one byte to a character is written.
+type wideText struct {
+	size int // 2 or 4; 0 is none
+	bom  int // bytes of the mark before it
+	big  bool
+}
+
+// wideOf tells UTF-16 and UTF-32 by their mark, or by where the NULs stand in
+// what is otherwise ASCII.
+func wideOf(b []byte) wideText {
+	switch {
+	case bytes.HasPrefix(b, []byte("\xff\xfe\x00\x00")):
+		return wideText{4, 4, false}
+	case bytes.HasPrefix(b, []byte("\x00\x00\xfe\xff")):
+		return wideText{4, 4, true}
+	case bytes.HasPrefix(b, []byte("\xff\xfe")):
+		return wideText{2, 2, false}
+	case bytes.HasPrefix(b, []byte("\xfe\xff")):
+		return wideText{2, 2, true}
+	}
+	if len(b) < 8 || bytes.IndexByte(b, 0) < 0 {
+		return wideText{}
+	}
+	var nul [4]int
+	n := min(len(b), 1<<16) &^ 3
+	for i, c := range b[:n] {
+		if c == 0 {
+			nul[i&3]++
+		}
+	}
+	q := n / 4
+	much := func(k int) bool { return nul[k]*10 >= q*7 }
+	little := func(k int) bool { return nul[k]*10 <= q }
+	switch {
+	case much(1) && much(2) && much(3) && little(0):
+		return wideText{4, 0, false}
+	case much(0) && much(1) && much(2) && little(3):
+		return wideText{4, 0, true}
+	case much(1) && much(3) && little(0) && little(2):
+		return wideText{2, 0, false}
+	case much(0) && much(2) && little(1) && little(3):
+		return wideText{2, 0, true}
+	}
+	return wideText{}
+}
+
+// order reads and writes numbers of two and four bytes.
+type order interface {
+	binary.ByteOrder
+	binary.AppendByteOrder
+}
+
+func (w wideText) order() order {
+	if w.big {
+		return binary.BigEndian
+	}
+	return binary.LittleEndian
+}
+
+// decode returns b, without its mark, as UTF-8, and the bytes at its end that
+// are no whole character. What is no character becomes U+FFFD.
+func (w wideText) decode(b []byte) (text, rest []byte) {
+	b = b[w.bom:]
+	n := len(b) - len(b)%w.size
+	order := w.order()
+	text = make([]byte, 0, n)
+	for i := 0; i < n; i += w.size {
+		if w.size == 4 {
+			v := order.Uint32(b[i:])
+			text = utf8.AppendRune(text, rune(min(v, utf8.MaxRune+1)))
+			continue
+		}
+		r := rune(order.Uint16(b[i:]))
+		if utf16.IsSurrogate(r) && i+4 <= n {
+			if p := utf16.DecodeRune(r, rune(order.Uint16(b[i+2:]))); p != utf8.RuneError {
+				r, i = p, i+2
+			}
+		}
+		text = utf8.AppendRune(text, r)
+	}
+	return text, b[n:]
+}
+
+// encode appends text, and rest, behind the mark of b.
+func (w wideText) encode(b, text, rest []byte) []byte {
+	out := append(make([]byte, 0, w.bom+len(text)*w.size+len(rest)), b[:w.bom]...)
+	order := w.order()
+	for _, r := range string(text) {
+		if w.size == 4 {
+			out = order.AppendUint32(out, uint32(r))
+			continue
+		}
+		for _, u := range utf16.AppendRune(nil, r) {
+			out = order.AppendUint16(out, u)
+		}
+	}
+	return append(out, rest...)
+}

@@ -1,0 +1,100 @@
+// Package rule has the names of the rules by which something is masked.
+package rule
+
+// Rule is what found something. Higher numbers win where two overlap.
+type Rule uint8
+
+const (
+	None Rule = iota
+	// Guesses never touch what is certain.
+	GuessName
+	GuessAddress
+	GuessPhone
+	Phone
+	SSN
+	IBAN
+	Bank
+	Health
+	National
+	Tax
+	Vehicle
+	Wallet
+	Birth
+	PIIField
+	Email
+	Card
+	// From here on everything is a secret.
+	GuessSecret
+	Assignment
+	Field
+	Bearer
+	Basic
+	URL
+	Connection
+	Hash
+	Token
+	Webhook
+	JWT
+	GitHub
+	GitLab
+	Slack
+	Stripe
+	Model
+	Google
+	NPM
+	Azure
+	AWSKeyID
+	AWSSecret
+	AWSSession
+	PrivateKey
+	Literal
+	Fault
+)
+
+var Names = [...]string{
+	None:         "none",
+	GuessName:    "guess.name",
+	GuessAddress: "guess.address",
+	GuessPhone:   "guess.phone",
+	Phone:        "pii.phone",
+	SSN:          "pii.ssn",
+	IBAN:         "pii.iban",
+	Bank:         "pii.bank",
+	Health:       "pii.health",
+	National:     "pii.national_id",
+	Tax:          "pii.tax_id",
+	Vehicle:      "pii.vehicle",
+	Wallet:       "pii.wallet",
+	Birth:        "pii.birth",
+	PIIField:     "pii.field",
+	Email:        "email",
+	Card:         "card",
+	GuessSecret:  "guess.secret",
+	Assignment:   "secret.assignment",
+	Field:        "secret.field",
+	Bearer:       "secret.bearer",
+	Basic:        "secret.basic",
+	URL:          "secret.url",
+	Connection:   "secret.connection",
+	Hash:         "secret.password_hash",
+	Token:        "secret.token",
+	Webhook:      "secret.webhook",
+	JWT:          "secret.jwt",
+	GitHub:       "secret.github",
+	GitLab:       "secret.gitlab",
+	Slack:        "secret.slack",
+	Stripe:       "secret.stripe",
+	Model:        "secret.model_key",
+	Google:       "secret.google",
+	NPM:          "secret.npm",
+	Azure:        "secret.azure",
+	AWSKeyID:     "secret.aws_key_id",
+	AWSSecret:    "secret.aws_secret",
+	AWSSession:   "secret.aws_session",
+	PrivateKey:   "secret.private_key",
+	Literal:      "secret.literal",
+	Fault:        "fault",
+}
+
+// IsSecret says whether what r finds is a secret rather than personal.
+func (r Rule) IsSecret() bool { return r >= GuessSecret }
