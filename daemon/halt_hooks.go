@@ -31,6 +31,8 @@ import (
 type haltHooks struct {
 	d *Daemon
 
+	queueing sync.Mutex // held while a halt is put into Daemon.halts
+
 	mu  sync.Mutex
 	ran hooksRan // guarded by mu
 }
@@ -155,14 +157,34 @@ func (h *haltHooks) troubles() (out []string) {
 	return out
 }
 
+// haltNotice is a halt whose hooks are to run.
+type haltNotice struct {
+	kernel.Notice
+	mark string // of the latch when the halt was noticed (haltMark)
+}
+
+// queueHalt makes h the halt whose hooks run next. One that waits was set before it, and its hooks run for h.
+func (d *Daemon) queueHalt(h haltNotice) {
+	d.hooks.queueing.Lock()
+	defer d.hooks.queueing.Unlock()
+	select {
+	case <-d.halts:
+	default:
+	}
+	select {
+	case d.halts <- h:
+	default:
+	}
+}
+
 // tellHalts runs the halt hooks until ctx ends (D34).
 func (d *Daemon) tellHalts(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case n := <-d.halts:
-			d.haltHooks(ctx, n)
+		case h := <-d.halts:
+			d.haltHooks(ctx, h)
 		}
 	}
 }
@@ -171,18 +193,19 @@ func (d *Daemon) tellHalts(ctx context.Context) {
 // the state itself, and returns all that has run.
 func (d *Daemon) RunHaltHooks(ctx context.Context) []api.HookRun {
 	select {
-	case n := <-d.halts: // Open has found the latch
-		d.haltHooks(ctx, n)
+	case h := <-d.halts: // Open has found the latch
+		d.haltHooks(ctx, h)
 	default:
 	}
 	return d.hooks.runs()
 }
 
-// haltHooks runs the configured commands in their order. Each is recorded; one
-// that fails is an alarm, and the next runs all the same.
-func (d *Daemon) haltHooks(ctx context.Context, n kernel.Notice) {
-	d.hooks.begin(haltMark(d.Paths))
-	b, err := json.Marshal(n)
+// haltHooks runs the configured commands in their order. Which halt it is was noted when it was noticed: by now its
+// latch may be gone, and another halt may be set. Each is recorded; one that fails is an alarm, and the next runs all
+// the same.
+func (d *Daemon) haltHooks(ctx context.Context, h haltNotice) {
+	d.hooks.begin(h.mark)
+	b, err := json.Marshal(h.Notice)
 	if err != nil {
 		d.log.Error("a halt could not be written for its hooks", "err", err)
 	}

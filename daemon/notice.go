@@ -22,10 +22,7 @@ func (d *Daemon) notice(n kernel.Notice) {
 		d.condition("", "", watch.LedgerFailed, true, n.Why)
 	}
 	if n.Event == "halted" {
-		select {
-		case d.halts <- n:
-		default: // the hooks are about to run anyway
-		}
+		d.queueHalt(haltNotice{n, haltMark(d.Paths)})
 	}
 	d.hook.tell(n)
 	d.alerts.tellNotice(n)

@@ -99,7 +99,7 @@ type Daemon struct {
 	alerts       alerts
 	notices      chan kernel.Notice
 	urgent       chan kernel.Notice // of reviews and halts, told before notices
-	halts        chan kernel.Notice // the newest halt whose hooks have not run
+	halts        chan haltNotice    // the newest halt whose hooks have not run
 	hooks        haltHooks
 	metrics      *metrics.Metrics
 	clients      clients
@@ -139,7 +139,7 @@ func Open(ctx context.Context, opt Options) (_ *Daemon, err error) {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
 	d := &Daemon{opt: opt, log: opt.Log, since: time.Now(),
-		notices: make(chan kernel.Notice, 256), urgent: make(chan kernel.Notice, 256), halts: make(chan kernel.Notice, 1)}
+		notices: make(chan kernel.Notice, 256), urgent: make(chan kernel.Notice, 256), halts: make(chan haltNotice, 1)}
 	d.sandboxes.d, d.egress.d, d.hooks.d = d, d, d
 	defer func() {
 		if err != nil {
