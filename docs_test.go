@@ -18,7 +18,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 )
@@ -193,11 +193,12 @@ func TestCodeNamesRealPages(t *testing.T) {
 // the names in the example of a configuration, which has those that can be set.
 func TestWatchPageHasEveryCondition(t *testing.T) {
 	var want, got []string
-	_, example, _ := strings.Cut(page(t, "daemon/holdfast.example.yaml"), " Conditions: ")
+	_, example, _ := strings.Cut(page(t, "internal/config/holdfast.example.yaml"), " Conditions: ")
 	example, _, _ = strings.Cut(example, "doc/watch.md")
 	for _, c := range watch.Conditions() {
 		if named := regexp.MustCompile(`\b` + string(c.Name) + `\b`).MatchString(example); named == c.Answered {
-			t.Errorf("daemon/holdfast.example.yaml: %s is named: %v, and can be set: %v", c.Name, named, !c.Answered)
+			t.Errorf("internal/config/holdfast.example.yaml: %s is named: %v, and can be set: %v", c.Name, named,
+				!c.Answered)
 		}
 		want = append(want, string(c.Name)+" "+c.Severity.String())
 	}
@@ -339,7 +340,7 @@ func TestReadmeConfigurationLoads(t *testing.T) {
 		if err := os.WriteFile(file, []byte("version: 1\n"+strings.TrimPrefix(b[2], "version: 1\n")), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := daemon.Load(file); err != nil {
+		if _, err := config.Load(file); err != nil {
 			t.Errorf("%v\n%s", err, b[2])
 		}
 	}

@@ -56,7 +56,6 @@ verified local 1 entries
 // below internal.
 var forCommand = map[string]string{
 	"daemon.LookContainers": "for doctor: it takes the open tier of processes",
-	"daemon.Register":       "for redact: it takes the memory of an engine",
 }
 
 // TestPublicParametersCanBeMade: another module can make, or get, each parameter of an

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,8 +12,12 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/credential"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/observe/notify"
+	"github.com/holdfast-dev/holdfast/internal/observe/report"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 )
 
@@ -30,7 +35,7 @@ const (
 type alerts struct {
 	d       *Daemon
 	queue   *notify.Queue
-	values  tenantCredentials
+	values  credential.Reader
 	visible time.Duration // channelVisible but in tests
 	look    time.Duration // channelLook likewise
 
@@ -45,7 +50,9 @@ func (a *alerts) open(d *Daemon) (err error) {
 	a.queue, err = notify.OpenQueue(filepath.Join(d.Paths.Dir, "alerts.waiting"), notify.Options{
 		Send: a.send, Route: a.route, Known: a.known, Done: a.done, Log: d.log, Settle: alertSettle})
 	if err != nil {
-		return hinted("move it away; what waits there to be told is lost with it", "the alerts that wait cannot be read: %v", err)
+		return usage.HintErrorf(
+			"move it away; what waits there to be told is lost with it", "the alerts that wait cannot be read: %v", err,
+		)
 	}
 	return nil
 }
@@ -111,9 +118,11 @@ func (a *alerts) tell(f watch.Finding, name string, but []string) {
 		}
 		return
 	}
-	to := slices.DeleteFunc(a.d.config().Alerts.route(f.Severity), func(c string) bool { return slices.Contains(but, c) })
+	to := slices.DeleteFunc(a.d.config().Alerts.Route(f.Severity),
+		func(c string) bool { return slices.Contains(but, c) })
 	if len(to) == 0 && len(but) > 0 {
-		to = slices.DeleteFunc(sortedKeys(a.d.config().Alerts.Channels), func(c string) bool { return slices.Contains(but, c) })
+		to = slices.DeleteFunc(slices.Sorted(maps.Keys(a.d.config().Alerts.Channels)),
+			func(c string) bool { return slices.Contains(but, c) })
 	}
 	al := notify.Alert{Key: key, Critical: f.Severity == watch.Critical, Rank: int(f.Response), To: to, Message: m}
 	switch {
@@ -214,10 +223,10 @@ func (a *alerts) route(al notify.Alert) []string {
 		}
 	}
 	c := a.d.config()
-	if about == conditionReport {
+	if about == report.Condition {
 		return slices.Clone(c.Alerts.Report.To)
 	}
-	return slices.DeleteFunc(c.Alerts.route(severity), func(name string) bool { return name == of })
+	return slices.DeleteFunc(c.Alerts.Route(severity), func(name string) bool { return name == of })
 }
 
 // send tells one message through a channel.
@@ -226,26 +235,12 @@ func (a *alerts) send(ctx context.Context, name string, m notify.Message) error 
 	if !ok {
 		return &notify.Failure{Why: "it is configured no more"}
 	}
-	ch, err := a.values.channel(ctx, c)
+	ch, err := openChannel(ctx, &a.values, c)
 	if err != nil {
-		why, _ := letter(err)
+		why, _ := usage.Explain(err)
 		return &notify.Failure{Why: why}
 	}
 	return ch.Send(ctx, m)
-}
-
-// channel opens a channel. The error names the place of the address, and never
-// the address.
-func (c *tenantCredentials) channel(ctx context.Context, of ChannelConfig) (*notify.Channel, error) {
-	address, err := c.value(ctx, of.source())
-	if err != nil {
-		return nil, err
-	}
-	ch, err := notify.Open(notify.Kind(of.Kind), address)
-	if err != nil {
-		return nil, hinted("doc/alerts.md shows one of each service", "%s: %v", sourceNamed(of.source()), err)
-	}
-	return ch, nil
 }
 
 // done records how a try ended: each alert that was told, and of those that were
@@ -281,7 +276,7 @@ func (a *alerts) record(r notify.Result) {
 		}
 	}
 	if r.Err != nil {
-		e.Name, e.Data["error"] = "alert_failed", clip(r.Err.Error())
+		e.Name, e.Data["error"] = "alert_failed", excerpt.Word(r.Err.Error())
 		if r.GivenUp {
 			a.d.log.Error("an alert was given up", "channel", r.Channel, "condition", r.Message.Condition, "why", r.Err)
 		}
@@ -325,7 +320,7 @@ func (a *alerts) lookAtChannels(now time.Time) {
 func (a *alerts) troubles() []string {
 	var out []string
 	if err := a.queue.Fault(); err != nil {
-		out = append(out, "alerts that wait cannot be kept over a restart: "+clip(err.Error()))
+		out = append(out, "alerts that wait cannot be kept over a restart: "+excerpt.Word(err.Error()))
 	}
 	for _, s := range a.queue.States() {
 		if !s.Since.IsZero() {

@@ -16,8 +16,10 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/observe/anomaly"
 	"github.com/holdfast-dev/holdfast/internal/observe/notify"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -214,7 +216,7 @@ func Test001_Layer5_Response_noticesAreAlerts(t *testing.T) {
 	}
 	broken := finding(watch.LedgerFailed, watch.Critical, "")
 	broken.Why = "it cannot be written"
-	token, _, err := d.mint(holdfast.Identity{Agent: watchAgent, Kind: "watch", Principal: "holdfast"}, localTTL)
+	token, _, err := d.mint(holdfast.Identity{Agent: anomaly.Agent, Kind: "watch", Principal: "holdfast"}, localTTL)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -352,7 +354,7 @@ func Test001_Layer5_Response_anAnomalyIsTold(t *testing.T) {
 	if got := p.wait(t, "/mail", 2)[1]; got.Condition != "prohibited" || got.Agent != "ann" || !strings.Contains(got.Text, "the agent is paused") {
 		t.Errorf("%+v", got)
 	}
-	d.watching.settle(t.Context())
+	d.watching.Settle(t.Context())
 	if got := p.took("/mail"); len(got) != 2 {
 		t.Errorf("told twice: %+v", got)
 	}
@@ -456,10 +458,10 @@ func Test001_Layer5_Response_theNextDaemonTells(t *testing.T) {
 
 // Without its own channel a severity goes another way, which is said.
 func Test001_Layer5_Response_fallsToTheNextChannel(t *testing.T) {
-	of := func(kinds ...string) *AlertsConfig {
-		c := &AlertsConfig{Channels: map[string]ChannelConfig{}}
+	of := func(kinds ...string) *config.AlertsConfig {
+		c := &config.AlertsConfig{Channels: map[string]config.ChannelConfig{}}
 		for _, k := range kinds {
-			c.Channels["the-"+k] = ChannelConfig{Kind: k, Env: "X"}
+			c.Channels["the-"+k] = config.ChannelConfig{Kind: k, Env: "X"}
 		}
 		return c
 	}
@@ -477,7 +479,7 @@ func Test001_Layer5_Response_fallsToTheNextChannel(t *testing.T) {
 	} {
 		a := of(c.has...)
 		for s, want := range map[watch.Severity]string{watch.Critical: c.critical, watch.High: c.high, watch.Medium: c.medium, watch.Low: ""} {
-			if got := strings.Join(a.route(s), " "); got != want {
+			if got := strings.Join(a.Route(s), " "); got != want {
 				t.Errorf("%v: %v goes to %q, not %q", c.has, s, got, want)
 			}
 		}
@@ -487,42 +489,8 @@ func Test001_Layer5_Response_fallsToTheNextChannel(t *testing.T) {
 	}
 	a := of("sms", "mail")
 	a.Severities.Critical = []string{"the-mail", "the-sms"}
-	if got := a.route(watch.Critical); !slices.Equal(got, []string{"the-mail", "the-sms"}) {
+	if got := a.Route(watch.Critical); !slices.Equal(got, []string{"the-mail", "the-sms"}) {
 		t.Errorf("%v", got)
-	}
-}
-
-// The configuration names where an address is, never what it is.
-func TestLoadAlerts_refuses(t *testing.T) {
-	for text, want := range map[string]string{
-		"channels: {a: {kind: sms}}":                                              "one of file, env and command",
-		"channels: {a: {kind: sms, env: X, command: [y]}}":                        "one of file, env and command",
-		"channels: {a: {kind: pager, env: X}}":                                    "pager",
-		"channels: {a: {kind: sms, env: 'twilio://a:hunter2@1/2'}}":               "no name of an environment variable",
-		"channels: {a: {kind: sms, url: 'twilio://a:hunter2@1/2'}}":               "url",
-		"channels: {a: {kind: sms, file: none}}":                                  "cannot read",
-		"channels: {'a b': {kind: sms, env: X}}":                                  "is no name",
-		"channels: {a: {kind: sms, env: X}}\n  severities: {HIGH: [b]}":           "there is no channel",
-		"channels: {a: {kind: sms, env: X}}\n  severities: {HIGH: [a, a]}":        "twice",
-		"channels: {a: {kind: sms, env: X}}\n  severities: {HIGH: []}":            "names no channel",
-		"channels: {a: {kind: sms, env: X}}\n  severities: {SEVERE: [a]}":         "SEVERE",
-		"channels: {a: {kind: sms, command: ['']}}":                               "without a program",
-		"channels: {a: {kind: sms, env: X}}\n  report: {to: [b]}":                 "alerts.report.to: there is no channel",
-		"channels: {a: {kind: sms, env: X}}\n  report: {to: [a, a]}":              "alerts.report.to names \"a\" twice",
-		"channels: {a: {kind: sms, env: X}}\n  report: {to: []}":                  "alerts.report names no channel",
-		"channels: {a: {kind: sms, env: X}}\n  report: {daily_at: '7:00'}":        "alerts.report names no channel",
-		"channels: {a: {kind: sms, env: X}}\n  report: {to: [a], daily_at: noon}": "is no time of day",
-	} {
-		_, err := load(t, "version: 1\nalerts:\n  "+text+"\n")
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", text, err)
-		}
-		if err != nil && strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("the address is shown: %v", err)
-		}
-	}
-	if _, err := load(t, "version: 1\nalerts:\n  channels: {a: {kind: sms, env: X}, b: {kind: mail, command: [y, z]}}\n  severities: {CRITICAL: [a, b], LOW: []}\n  report: {to: [b], daily_at: '23:59'}\n"); err != nil {
-		t.Error(err)
 	}
 }
 

@@ -10,7 +10,8 @@ import (
 // Notices that tool servers cause fill their queue; one of a review and one of a
 // halt are taken all the same.
 func TestAttack_noticesOfReviewsPassAFullQueue(t *testing.T) {
-	d := &Daemon{log: slog.New(slog.DiscardHandler), notices: make(chan kernel.Notice, 2), urgent: make(chan kernel.Notice, 2), halts: make(chan kernel.Notice, 1)}
+	d := &Daemon{log: slog.New(slog.DiscardHandler),
+		notices: make(chan kernel.Notice, 2), urgent: make(chan kernel.Notice, 2), halts: make(chan haltNotice, 1)}
 	for range 10 {
 		d.notice(kernel.Notice{Event: "tool_changed", Boundary: "mcp/x/y"})
 	}

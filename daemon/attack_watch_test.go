@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
+	"github.com/holdfast-dev/holdfast/internal/observe/story"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 	"github.com/holdfast-dev/holdfast/ledger"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -97,7 +98,7 @@ func TestAttackWatch_in_flight_at_the_pause(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	d.watching.settle(t.Context())
+	d.watching.Settle(t.Context())
 	all := leaves(t, d)
 	at := pausedAt(all, "ada")
 	if at < 0 {
@@ -185,7 +186,7 @@ func TestAttackWatch_spends_on(t *testing.T) {
 	}
 	for _, l := range all {
 		if l.entry != nil && l.agent == "ada" {
-			spent += costOf(l.entry)
+			spent += story.CostOf(l.entry)
 		}
 	}
 	if spent > 7_000_000 {
@@ -223,7 +224,7 @@ func TestAttackWatch_one_cause(t *testing.T) {
 	}
 	answerTo(t, d, "ada", watch.Loop)
 	answerTo(t, d, "ada", watch.Errors)
-	d.watching.settle(t.Context())
+	d.watching.Settle(t.Context())
 	found, _ := answersIn(t, d)
 	for _, g := range found {
 		if g.Condition != watch.Loop && (g.Response != "record" || g.Cause == "") {
@@ -299,7 +300,7 @@ func TestAttackWatch_flood_hides_nobody(t *testing.T) {
 	loops(t, d, "victim")
 	answerTo(t, d, "victim", watch.Loop)
 	wg.Wait()
-	d.watching.settle(t.Context())
+	d.watching.Settle(t.Context())
 	if st := stateOf(t, d, "victim"); st.State != holdfast.AgentPaused || d.latch.Halted() {
 		t.Errorf("%+v, halted: %v", st, d.latch.Halted())
 	}
@@ -309,25 +310,6 @@ func TestAttackWatch_flood_hides_nobody(t *testing.T) {
 				t.Errorf("%+v", a)
 			}
 		}
-	}
-}
-
-// TestAttackWatch_halt_waits_for_nobody: what halts everything is answered before all
-// that waits, however much does.
-func TestAttackWatch_halt_waits_for_nobody(t *testing.T) {
-	w := newWatching(&Daemon{}, watch.Limits{})
-	for i := range maxFindings - 1 {
-		w.take([]watch.Finding{{Condition: watch.Loop, Response: watch.Pause, Tenant: "local", Agent: fmt.Sprint(i)}})
-	}
-	w.take([]watch.Finding{{Condition: watch.LatchFailed, Response: watch.Halt}})
-	if first := w.order[0]; first.condition != watch.LatchFailed {
-		t.Errorf("first comes %+v", first)
-	}
-	w = newWatching(&Daemon{}, watch.Limits{})
-	w.take([]watch.Finding{{Condition: watch.LedgerFailed, Response: watch.Record}, {Condition: watch.Loop, Response: watch.Pause, Agent: "a"}, {Condition: watch.LatchFailed, Response: watch.Record}})
-	w.take([]watch.Finding{{Condition: watch.LatchFailed, Response: watch.Halt}})
-	if first := w.order[0]; first.condition != watch.LatchFailed || len(w.order) != 3 {
-		t.Errorf("in order: %+v", w.order)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/feature/spend"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
@@ -25,7 +26,7 @@ func (d *Daemon) commands() *api.Server {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.served == nil {
-		d.served = d.api(d.loaded.Config.Sandbox.room())
+		d.served = d.api(d.loaded.Config.Sandbox.Room())
 	}
 	return d.served
 }
@@ -42,9 +43,11 @@ func (d *Daemon) Attend(do func() error) error {
 }
 
 func (d *Daemon) api(room api.Room) *api.Server {
-	return &api.Server{Kernel: d.Kernel, Mint: d.Mint, Status: d.Status, Now: d.Now, Budgets: d.budgets, Backup: d.backup, Checkpoint: d.checkpoint, TestAlerts: d.alerts.test,
+	return &api.Server{Kernel: d.Kernel, Mint: d.Mint, Status: d.Status,
+		Now: d.Now, Budgets: d.budgets, Backup: d.backup, Checkpoint: d.witness.Checkpoint, TestAlerts: d.alerts.test,
 		Drained: d.drained, MCP: d.openMCP, Token: d.giveToken, Open: d.PageLink, Sandbox: &d.sandboxes, Room: room, Secret: d.sandboxes.secret,
-		Mask: d.maskText, Own: func() []string { return d.Kernel.Policy().Own }, Egress: &d.egress, Network: &d.egress, Snapshots: &d.snapshots, Log: d.log, Busy: &d.sessionsDone}
+		Mask: d.maskText, Own: func() []string { return d.Kernel.Policy().Own },
+		Egress: &d.egress, Network: &d.egress, Snapshots: d.snapshots, Log: d.log, Busy: &d.sessionsDone}
 }
 
 func (d *Daemon) backup(ctx context.Context, file string) error {
@@ -87,7 +90,7 @@ func (d *Daemon) Status(ctx context.Context) (*api.Status, error) {
 	for _, k := range d.operators() {
 		s.Operator = append(s.Operator, k.ID())
 	}
-	s.Watch = d.watching.status()
+	s.Watch = d.watchStatus()
 	d.sayPast(s)
 	d.sayCounters(s)
 	s.Servers = d.states.say(d.config().MCP.Servers)
@@ -99,16 +102,17 @@ func (d *Daemon) Status(ctx context.Context) (*api.Status, error) {
 	if why != "" {
 		s.Problems = append(s.Problems, why)
 	}
-	s.Conditions = api.Conditions{Disabled: d.disabled() != "", Unapplied: waits, NeedRestart: d.untaken()}
+	s.Conditions = api.Conditions{Disabled: d.disabled() != "",
+		Unapplied: waits, NeedRestart: config.ListUntaken(d.began, d.config())}
 	s.Problems = append(s.Problems, s.Conditions.NeedRestart...)
 	if why := d.hook.trouble(); why != "" {
 		s.Problems = append(s.Problems, why)
 	}
 	s.Problems, s.Alerts = append(s.Problems, d.alerts.troubles()...), d.alerts.channels()
 	s.Problems = append(append(append(s.Problems, d.hooks.troubles()...), d.sandboxes.troubles()...), d.egress.troubles()...)
-	s.Problems = append(s.Problems, d.snapshots.problems()...)
-	s.Problems = append(s.Problems, d.reporting.troubles()...)
-	if why := d.watching.unlooked(); why != "" {
+	s.Problems = append(s.Problems, d.snapshots.Problems()...)
+	s.Problems = append(s.Problems, d.reports.Troubles()...)
+	if why := d.witness.Trouble(); why != "" {
 		s.Problems = append(s.Problems, why)
 	}
 	at, off := d.pagesAt()

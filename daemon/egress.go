@@ -12,8 +12,12 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/authority"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/credential"
+	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
+	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 )
@@ -25,7 +29,7 @@ const egressEnd = 3 * time.Second
 // zero value, with d, listens nowhere.
 type egressSite struct {
 	d      *Daemon
-	values tenantCredentials
+	values credential.Reader
 
 	mu        sync.Mutex
 	authority *authority.Authority // guarded by mu; nil until it is needed
@@ -42,7 +46,7 @@ type egressSite struct {
 
 // egressDoor is one listener of the configuration.
 type egressDoor struct {
-	of      EgressListenConfig
+	of      config.EgressListenConfig
 	address string
 	listen  net.Listener
 }
@@ -72,7 +76,7 @@ func (s *egressSite) troubles() []string {
 	if s.broken == nil {
 		return nil
 	}
-	why, _ := letter(s.broken)
+	why, _ := usage.Explain(s.broken)
 	return []string{why + ": nothing leaves through holdfast"}
 }
 
@@ -84,7 +88,7 @@ func SeeAuthority(p Paths) (bool, error) {
 		if _, err := os.Lstat(filepath.Join(p.Dir, name)); err == nil {
 			made = true
 		} else if !missing(err) {
-			return made, unreadable(p.Dir, err)
+			return made, guard.ExplainReadError(p.Dir, err)
 		}
 	}
 	if !made {
@@ -108,7 +112,8 @@ func (s *egressSite) open() (*egress.Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := egress.New(egress.Config{Kernel: s.d.Kernel, Table: s.table, Engine: s.engine, Authority: ca, Credential: s.values.read,
+	p, err := egress.New(egress.Config{Kernel: s.d.Kernel,
+		Table: s.table, Engine: s.engine, Authority: ca, Credential: s.values.Read,
 		Resolver: &net.Resolver{PreferGo: true}, Log: s.d.log})
 	s.proxy = p
 	return p, err
@@ -194,19 +199,20 @@ func (s *egressSite) engine(d *domain.Domain) *redact.Engine {
 	if d == nil {
 		d = &domain.Domain{}
 	}
-	if d.Credential != nil && !s.values.knows(d.Credential.Source) {
+	if d.Credential != nil && !s.values.HasRead(d.Credential.Source) {
 		// So that neither direction shows it from the first request on. What
 		// cannot be read now is not added either.
-		ctx, cancel := context.WithTimeout(context.Background(), credentialTime)
-		_, err := s.values.read(ctx, d)
+		ctx, cancel := context.WithTimeout(context.Background(), credential.CommandTimeout)
+		_, err := s.values.Read(ctx, d)
 		cancel()
 		if err != nil {
 			s.d.log.Warn("a credential cannot be read", "domain", d.Name, "err", err)
 		}
 	}
-	values, changes := s.values.registered()
+	values, changes := s.values.ListSecrets()
 	e, err := s.engines.take(d.Guesses, changes, func() (*redact.Engine, error) {
-		return redact.New(redact.Options{Masks: redact.Egress, Probable: d.Guesses, Literals: distinct(s.d.secrets, values)})
+		return redact.New(redact.Options{Masks: redact.Egress,
+			Probable: d.Guesses, Literals: credential.Deduplicate(s.d.secrets, values)})
 	})
 	if err != nil {
 		s.d.log.Error("what goes out and comes back cannot be redacted, and is refused", "err", err)

@@ -1,93 +1,26 @@
 package daemon
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testdisk"
 	"github.com/holdfast-dev/holdfast/internal/store/sqlite"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
-
-const smallDisk = "HOLDFAST_TEST_SMALL_DISK"
-
-// onSmallDisk runs the test by itself, in a mount namespace of its own, with a
-// file system of that size for its temporary files; it says whether it did, and
-// else that this is there.
-func onSmallDisk(t *testing.T, size string) (elsewhere bool) {
-	t.Helper()
-	if tmp := os.Getenv(smallDisk); tmp != "" {
-		if err := errors.Join(unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), unix.Mount("tmpfs", tmp, "tmpfs", 0, "size="+size)); err != nil {
-			t.Fatal(err)
-		}
-		t.Setenv("TMPDIR", tmp)
-		return false
-	}
-	tmp, err := os.MkdirTemp("/tmp", "hf") // short: a socket's path is bounded
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(tmp) })
-	cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=2m")
-	cmd.Env = append(os.Environ(), smallDisk+"="+tmp)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
-	if os.Geteuid() != 0 {
-		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
-		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}
-		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
-	}
-	runtime.LockOSThread() // the kernel ends it with the thread that began it
-	defer runtime.UnlockOSThread()
-	out, err := cmd.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
-		t.Errorf("%v\n%s", err, out)
-	}
-	return true
-}
-
-// fillDisk takes all room of the disk that dir is on, and returns what gives it back.
-func fillDisk(t *testing.T, dir string) (free func()) {
-	t.Helper()
-	path := filepath.Join(dir, "fill")
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	for size := 1 << 20; size > 0; size /= 2 {
-		for err = nil; err == nil; {
-			_, err = f.Write(make([]byte, size))
-		}
-		if !errors.Is(err, unix.ENOSPC) {
-			t.Fatal(err)
-		}
-	}
-	return func() {
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
 
 // TestBad_Egress_aFullDisk: the disk under the ledger is really full. What could
 // not be written down is refused by name and not sent, also when there is room
 // again (D14), until a daemon has read the ledger anew; that one has each request
 // that was sent, and counts those that were refused.
 func TestBad_Egress_aFullDisk(t *testing.T) {
-	if onSmallDisk(t, "64m") {
+	if testdisk.RunOnSmallDisk(t, "64m") {
 		return
 	}
 	w := newWorld(t, "'example.com:PORT': {HERE}")
@@ -121,7 +54,7 @@ func TestBad_Egress_aFullDisk(t *testing.T) {
 			t.Fatal(status, text)
 		}
 	}
-	free := fillDisk(t, w.dir)
+	free := testdisk.Fill(t, w.dir)
 	status, text := 200, ""
 	for range 20_000 { // what the store had laid aside is used up first
 		if status, text = post(); status != 200 {

@@ -15,14 +15,18 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/counters"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/credential"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 )
 
 // status is how the proxy is; nil where nothing is listed and nothing listens.
 func (s *egressSite) status(ctx context.Context) *api.EgressStatus {
-	out := &api.EgressStatus{Domains: len(s.table().Domains()), Runs: int(s.runs.Load()), Missing: s.values.missing(ctx, s.table(), false)}
+	out := &api.EgressStatus{Domains: len(s.table().Domains()),
+		Runs: int(s.runs.Load()), Missing: listMissing(ctx, &s.values, s.table(), false)}
 	for _, l := range s.doors() {
 		out.Listeners = append(out.Listeners, api.EgressListener{Address: l.address, Agent: l.of.Agent, Kind: l.of.Kind})
 	}
@@ -68,7 +72,7 @@ func (s *egressSite) Check(ctx context.Context, a api.EgressAsk) (*api.EgressAns
 	out := &api.EgressAnswer{Method: a.Method}
 	origin, target, err := domain.ParseURL(a.URL)
 	if err != nil {
-		why, hint := letter(err)
+		why, hint := usage.Explain(err)
 		return nil, &holdfast.Error{Kind: holdfast.KindUsage, Why: why, Hint: cmp.Or(hint, "write https://host/path")}
 	}
 	tok, err := s.d.Mint(holdfast.Identity{Agent: a.Agent, Kind: a.Kind, Session: a.Session, Intent: a.Intent, Chain: a.Chain})
@@ -145,9 +149,9 @@ func (s *egressSite) describe(ctx context.Context, out *api.EgressAnswer, d *dom
 	out.Row, out.Source, out.Type, out.Risk = d.Name, d.Source, d.Type, d.RiskOf(method)
 	out.Inspect, out.Request, out.Response = string(d.Inspect), string(d.Request), string(d.Response)
 	if c := d.Credential; c != nil {
-		out.Credential = &api.EgressCredential{Header: c.Header, From: sourceNamed(c.Source)}
-		if _, err := s.values.read(ctx, d); err != nil {
-			out.Credential.Why, _ = letter(err)
+		out.Credential = &api.EgressCredential{Header: c.Header, From: credential.DescribeSource(c.Source)}
+		if _, err := s.values.Read(ctx, d); err != nil {
+			out.Credential.Why, _ = usage.Explain(err)
 		} else {
 			out.Credential.Present = true
 		}
@@ -176,7 +180,7 @@ func (s *egressSite) addresses(ctx context.Context, d *domain.Domain, h domain.H
 	defer cancel()
 	found, err := (&net.Resolver{PreferGo: true}).LookupNetIP(ctx, "ip", h.String()+".")
 	if err != nil {
-		return []api.EgressAddress{{Why: "the name cannot be resolved: " + clip(err.Error())}}
+		return []api.EgressAddress{{Why: "the name cannot be resolved: " + excerpt.Word(err.Error())}}
 	}
 	for _, a := range found {
 		out = append(out, api.EgressAddress{Address: a.Unmap().String(), Why: classWhy(domain.Class(a))})
@@ -188,7 +192,7 @@ func classWhy(err error) string {
 	if err == nil {
 		return ""
 	}
-	why, _ := letter(err)
+	why, _ := usage.Explain(err)
 	return why
 }
 

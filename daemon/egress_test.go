@@ -22,8 +22,10 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testfile"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -296,12 +298,12 @@ func TestEgress_Daemon_reloadInMidStream(t *testing.T) {
 }
 
 // reload puts other rows in force.
-func (w *world) reload(rows string) *Loaded {
+func (w *world) reload(rows string) *config.Loaded {
 	w.t.Helper()
 	if err := os.WriteFile(w.d.opt.Config, []byte(w.config(rows)), 0o600); err != nil {
 		w.t.Fatal(err)
 	}
-	l, err := Load(w.d.opt.Config)
+	l, err := config.Load(w.d.opt.Config)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -333,7 +335,7 @@ func TestEgress_Daemon_budgetAndRefusal(t *testing.T) {
 	if err := os.WriteFile(w.d.opt.Config, []byte(limited), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l, err := Load(w.d.opt.Config)
+	l, err := config.Load(w.d.opt.Config)
 	if err == nil {
 		err = w.d.apply(l)
 	}
@@ -492,7 +494,8 @@ func TestEgress_Daemon_brokenAuthority(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, bad := range map[string][]byte{"cut": good[:len(good)/2], "empty": nil, "another": newAuthority(t).pem} {
+	for name, bad := range map[string][]byte{"cut": good[:len(good)/2],
+		"empty": nil, "another": testfile.NewAuthority(t).PEM} {
 		if err := os.WriteFile(cert, bad, 0o644); err != nil {
 			t.Fatal(err)
 		}

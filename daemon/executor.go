@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/frontend/executor"
+	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
@@ -32,7 +33,7 @@ func (d *Daemon) openExecutor(ctx context.Context, commands *api.Server, linger 
 	if e.Listen == "" {
 		return door, nil
 	}
-	creds, err := e.credentials(guard{})
+	creds, err := e.LoadCredentials(guard.Guard{})
 	if err != nil {
 		return nil, err
 	}

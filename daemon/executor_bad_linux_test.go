@@ -15,12 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/status"
-
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/executorpb"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
@@ -28,6 +22,11 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/sandboxtest"
 	"github.com/holdfast-dev/holdfast/ledger"
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 )
 
 // service is a daemon with a code executor that is at rest, and what it holds
@@ -58,7 +57,7 @@ func serviceUp(t *testing.T, config string) *service {
 	for range 3 { // from then on some wait for the next
 		s.serves()
 	}
-	if _, err := d.checkpoint(t.Context()); err != nil { // which leaves a file there, within a minute
+	if _, err := d.witness.Checkpoint(t.Context()); err != nil { // which leaves a file there, within a minute
 		t.Fatal(err)
 	}
 	s.rests()

@@ -12,6 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/executorpb"
+	"github.com/holdfast-dev/holdfast/internal/frontend/api"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testfile"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -20,10 +24,6 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
-
-	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/executorpb"
-	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 )
 
 // walls lets code run where there is no right to control groups.
@@ -268,17 +268,17 @@ func TestExecutorQueue(t *testing.T) {
 // nobody is spoken to.
 func TestExecutorTLS(t *testing.T) {
 	dir := t.TempDir()
-	ours, theirs := newAuthority(t), newAuthority(t)
-	cert, key := ours.issue(t, dir, "server")
-	_ = os.WriteFile(filepath.Join(dir, "clients.pem"), ours.pem, 0o600)
+	ours, theirs := testfile.NewAuthority(t), testfile.NewAuthority(t)
+	cert, key := ours.Issue(t, dir, "server")
+	_ = os.WriteFile(filepath.Join(dir, "clients.pem"), ours.PEM, 0o600)
 	d, _ := executorUp(t, fmt.Sprintf(", cert: %s, key: %s, clients: %s}\n", cert, key, filepath.Join(dir, "clients.pem")), nil)
 	ctx := d.as(t, "ada")
 	roots := x509.NewCertPool()
-	roots.AddCert(ours.cert)
-	with := func(a *testCA, name string, version uint16) credentials.TransportCredentials {
+	roots.AddCert(ours.Cert)
+	with := func(a *testfile.Authority, name string, version uint16) credentials.TransportCredentials {
 		c := &tls.Config{RootCAs: roots, ServerName: "localhost", MaxVersion: version}
 		if a != nil {
-			crt, key := a.issue(t, t.TempDir(), name)
+			crt, key := a.Issue(t, t.TempDir(), name)
 			own, err := tls.LoadX509KeyPair(crt, key)
 			if err != nil {
 				t.Fatal(err)

@@ -12,10 +12,14 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/config"
+	"github.com/holdfast-dev/holdfast/internal/feature/command"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/server"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/durable"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
 )
 
 // haltHooks are the commands that run after the latch is set (D34). They run once
@@ -26,6 +30,8 @@ import (
 // They are of the latch: HOLDFAST_ENABLED halts one process, and runs none.
 type haltHooks struct {
 	d *Daemon
+
+	queueing sync.Mutex // held while a halt is put into Daemon.halts
 
 	mu  sync.Mutex
 	ran hooksRan // guarded by mu
@@ -40,9 +46,6 @@ type hooksRan struct {
 
 // Bounds on hooks.
 const (
-	hookTime    = 30 * time.Second // of a command that names no timeout
-	hookLongest = 10 * time.Minute
-	hookSays    = 4 << 10 // of what it prints is kept, in bytes
 	maxHookFile = 1 << 20
 )
 
@@ -62,6 +65,16 @@ func haltMark(p Paths) string {
 	return fmt.Sprintf("%d-%d", inode, info.ModTime().UnixNano())
 }
 
+// runner returns what runs configured commands.
+func (d *Daemon) runner() command.Runner {
+	return command.Runner{
+		Environ: func(names []string) []string {
+			return append(server.Environment(os.Environ(), names), "HOLDFAST_STATE="+d.Paths.Dir)
+		},
+		Mask: d.mask, Log: d.log,
+	}
+}
+
 // HaltHookRuns are the halt hooks that have run since everything was halted, of
 // the state in p; none where nothing is halted, or nobody can tell.
 func HaltHookRuns(p Paths) []api.HookRun {
@@ -75,7 +88,7 @@ func HaltHookRuns(p Paths) []api.HookRun {
 // readHooksRan reads the file. What cannot be read says that nothing ran: a hook
 // that runs twice does no harm that one which never runs does not.
 func readHooksRan(p Paths) (ran hooksRan) {
-	b, err := readRegular(haltHooksFile(p), maxHookFile, privateFile(haltHooksFile(p)))
+	b, err := guard.ReadRegular(haltHooksFile(p), maxHookFile, guard.CheckPrivate(haltHooksFile(p)))
 	if err != nil || json.Unmarshal(b, &ran) != nil {
 		return hooksRan{}
 	}
@@ -144,14 +157,34 @@ func (h *haltHooks) troubles() (out []string) {
 	return out
 }
 
+// haltNotice is a halt whose hooks are to run.
+type haltNotice struct {
+	kernel.Notice
+	mark string // of the latch when the halt was noticed (haltMark)
+}
+
+// queueHalt makes h the halt whose hooks run next. One that waits was set before it, and its hooks run for h.
+func (d *Daemon) queueHalt(h haltNotice) {
+	d.hooks.queueing.Lock()
+	defer d.hooks.queueing.Unlock()
+	select {
+	case <-d.halts:
+	default:
+	}
+	select {
+	case d.halts <- h:
+	default:
+	}
+}
+
 // tellHalts runs the halt hooks until ctx ends (D34).
 func (d *Daemon) tellHalts(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case n := <-d.halts:
-			d.haltHooks(ctx, n)
+		case h := <-d.halts:
+			d.haltHooks(ctx, h)
 		}
 	}
 }
@@ -160,18 +193,19 @@ func (d *Daemon) tellHalts(ctx context.Context) {
 // the state itself, and returns all that has run.
 func (d *Daemon) RunHaltHooks(ctx context.Context) []api.HookRun {
 	select {
-	case n := <-d.halts: // Open has found the latch
-		d.haltHooks(ctx, n)
+	case h := <-d.halts: // Open has found the latch
+		d.haltHooks(ctx, h)
 	default:
 	}
 	return d.hooks.runs()
 }
 
-// haltHooks runs the configured commands in their order. Each is recorded; one
-// that fails is an alarm, and the next runs all the same.
-func (d *Daemon) haltHooks(ctx context.Context, n kernel.Notice) {
-	d.hooks.begin(haltMark(d.Paths))
-	b, err := json.Marshal(n)
+// haltHooks runs the configured commands in their order. Which halt it is was noted when it was noticed: by now its
+// latch may be gone, and another halt may be set. Each is recorded; one that fails is an alarm, and the next runs all
+// the same.
+func (d *Daemon) haltHooks(ctx context.Context, h haltNotice) {
+	d.hooks.begin(h.mark)
+	b, err := json.Marshal(h.Notice)
 	if err != nil {
 		d.log.Error("a halt could not be written for its hooks", "err", err)
 	}
@@ -184,13 +218,15 @@ func (d *Daemon) haltHooks(ctx context.Context, n kernel.Notice) {
 
 // haltHook runs one. A crash before it has ended leaves it to be run again, one
 // after that leaves its record.
-func (d *Daemon) haltHook(ctx context.Context, c HookConfig, notice []byte) {
+func (d *Daemon) haltHook(ctx context.Context, c config.HookConfig, notice []byte) {
 	limit := time.Duration(c.Timeout)
 	if limit <= 0 {
-		limit = hookTime
+		limit = config.HookTime
 	}
 	start := time.Now()
-	said, err := d.runHook(ctx, c.Name, c.Command, c.Env, limit, bytes.NewReader(notice))
+	said, err := d.runner().Run(ctx, command.Command{
+		Name: c.Name, Argv: c.Command, Env: c.Env, Limit: limit, Input: bytes.NewReader(notice),
+	})
 	if err != nil && ctx.Err() != nil {
 		return // the daemon ends, and the next one begins it anew
 	}

@@ -229,3 +229,28 @@ func TestD34_HaltHooks_that_fail(t *testing.T) {
 		t.Errorf("%v %s", err, said)
 	}
 }
+
+// TestHaltHooksAreNotRepeatedOnceTheLatchIsGone: a halt that is said again has its hooks behind it, also where the
+// latch is lifted before they would run.
+func TestHaltHooksAreNotRepeatedOnceTheLatchIsGone(t *testing.T) {
+	h := newHaltHooked(t, "echo ran >> HERE/ran")
+	d, err := Open(t.Context(), h.opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	for i := range 2 {
+		if _, err := d.Kernel.Halt("carol", fmt.Sprint("for the ", i)); err != nil {
+			t.Fatal(err)
+		}
+		if i > 0 {
+			if err := os.Remove(d.Paths.Halt); err != nil {
+				t.Fatal(err)
+			}
+		}
+		d.RunHaltHooks(t.Context())
+		if got := h.lines("ran"); len(got) != 1 {
+			t.Fatalf("after %d halts the hook ran %d times", i+1, len(got))
+		}
+	}
+}

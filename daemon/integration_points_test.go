@@ -98,7 +98,7 @@ func (p *points) stops(t *testing.T, a wish, kind holdfast.Kind, why string) {
 
 // rates are an agent's figures.
 func (p *points) rates(agent string) (r watch.Rates) {
-	all := p.d.watching.watch.Rates(time.Now())
+	all := p.d.watching.Watch.Rates(time.Now())
 	if i := slices.IndexFunc(all, func(r watch.Rates) bool { return r.Agent == agent }); i >= 0 {
 		r = all[i]
 	}
@@ -194,7 +194,13 @@ func Test001_IntegrationPoints(t *testing.T) {
 			out := p.acts(t, wish{agent: "coder", boundary: "test/act", hand: p.writes("state.md", "one", nil)})
 			until(t, "the commit", func() bool {
 				kept := false
-				err := p.d.snapshots.events(t.Context(), out.Crossing, func(e *ledger.Event, _ map[string]any) { kept = kept || e.Name == eventKept })
+				err := p.d.store.View(t.Context(), func(tx kernel.Tx) error {
+					list, err := tx.Events(holdfast.Local, out.Crossing, 10)
+					for _, l := range list {
+						kept = kept || strings.Contains(string(l.Record), `"event":"work_committed"`)
+					}
+					return err
+				})
 				return err == nil && kept
 			})
 		}},

@@ -15,6 +15,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/durable"
+	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
+	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"golang.org/x/mod/sumdb/note"
 )
 
@@ -32,9 +34,6 @@ type Keys struct {
 	// Runtime is a UUIDv4, made once, that names this state directory.
 	Runtime string
 }
-
-// maxKeyFile bounds a key file in bytes.
-const maxKeyFile = 4096
 
 // String returns REDACTED.
 func (Keys) String() string { return "REDACTED" }
@@ -55,7 +54,7 @@ func (Keys) MarshalText() ([]byte, error) { return []byte("REDACTED"), nil }
 // was one (StoreGone).
 func LoadKeys(o *Owner) (*Keys, error) {
 	if o == nil || o.file == nil {
-		return nil, refusal("only the owner of the state directory may load its keys")
+		return nil, usage.Errorf("only the owner of the state directory may load its keys")
 	}
 	p := o.Paths
 	if err := StoreGone(p); err != nil {
@@ -94,10 +93,10 @@ func LoadKeys(o *Owner) (*Keys, error) {
 func keyFile[T any](path string, mustExist bool, name string, parse func(string) (T, error), fresh func() (string, error)) (T, error) {
 	var none T
 	prefix := "holdfast " + name + " v1 "
-	b, err := readRegular(path, maxKeyFile, privateFile(path))
+	b, err := guard.ReadRegular(path, guard.MaxKeyFile, guard.CheckPrivate(path))
 	if missing(err) {
 		if mustExist {
-			return none, hinted("put it back from a backup, or start anew with another --state",
+			return none, usage.HintErrorf("put it back from a backup, or start anew with another --state",
 				"%s is missing, but the store it belongs to is there", path)
 		}
 		text, err := fresh()
@@ -115,7 +114,7 @@ func keyFile[T any](path string, mustExist bool, name string, parse func(string)
 	text, whole := strings.CutSuffix(text, "\n")
 	v, err := parse(text)
 	if !ok || !whole || err != nil {
-		return none, hinted("put it back from a backup", "%s does not hold a %s key", path, name)
+		return none, usage.HintErrorf("put it back from a backup", "%s does not hold a %s key", path, name)
 	}
 	return v, nil
 }

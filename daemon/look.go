@@ -8,7 +8,9 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
 	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
+	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -49,12 +51,12 @@ func lookHalt(p Paths) (s api.Halt, err error) {
 // LedgerKey reads the key that verifies the ledger of the state in p, without
 // owning it.
 func LedgerKey(p Paths) (*ledger.Verifier, error) {
-	b, err := readRegular(p.LedgerKey, maxKeyFile, privateFile(p.LedgerKey))
+	b, err := guard.ReadRegular(p.LedgerKey, guard.MaxKeyFile, guard.CheckPrivate(p.LedgerKey))
 	if missing(err) {
 		if _, err := os.Lstat(p.DB); err == nil {
-			return nil, hinted("put it back from a backup, or give the public key that you kept", "%s is missing, but the store it belongs to is there", p.LedgerKey)
+			return nil, usage.HintErrorf("put it back from a backup, or give the public key that you kept", "%s is missing, but the store it belongs to is there", p.LedgerKey)
 		}
-		return nil, hinted("the first command that acts makes it", "there is no ledger key in %s yet", p.Dir)
+		return nil, usage.HintErrorf("the first command that acts makes it", "there is no ledger key in %s yet", p.Dir)
 	}
 	if err != nil {
 		return nil, err
@@ -62,7 +64,7 @@ func LedgerKey(p Paths) (*ledger.Verifier, error) {
 	text, ok := strings.CutPrefix(string(b), "holdfast ledger v1 ")
 	s, err := ledger.ParseSigner(holdfast.NewSecret(strings.TrimSuffix(text, "\n")))
 	if !ok || err != nil {
-		return nil, hinted("put it back from a backup", "%s does not hold a ledger key", p.LedgerKey)
+		return nil, usage.HintErrorf("put it back from a backup", "%s does not hold a ledger key", p.LedgerKey)
 	}
 	return s.Verifier(), nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
@@ -82,7 +83,7 @@ func (d *Daemon) waitOf(h api.Hello) (time.Duration, error) {
 	if h.Wait == nil {
 		return time.Duration(*d.config().Review.Wait), nil
 	}
-	if *h.Wait < 0 || *h.Wait > time.Duration(maxWait) {
+	if *h.Wait < 0 || *h.Wait > time.Duration(config.MaxWait) {
 		return 0, &holdfast.Error{Kind: holdfast.KindUsage, Why: "a call is kept waiting for 0 to 55s, not for " + h.Wait.String()}
 	}
 	return *h.Wait, nil

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/token"
 )
 
@@ -255,8 +256,10 @@ func (d *Daemon) giveToken(a api.TokenAsk) (api.Token, error) {
 	if err != nil {
 		return api.Token{}, err
 	}
-	err = d.Kernel.Record(kernel.Event{Tenant: id.Tenant, Name: "agent_token_given", Who: person(), Subject: clip(a.Agent),
-		Data: map[string]any{"jti": id.TokenID, "session": clip(id.Session), "expires": id.Expires.UTC().Format(time.RFC3339)}})
+	err = d.Kernel.Record(kernel.Event{Tenant: id.Tenant,
+		Name: "agent_token_given", Who: person(), Subject: excerpt.Word(a.Agent),
+		Data: map[string]any{"jti": id.TokenID,
+			"session": excerpt.Word(id.Session), "expires": id.Expires.UTC().Format(time.RFC3339)}})
 	if err != nil {
 		return api.Token{}, err
 	}

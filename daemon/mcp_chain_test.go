@@ -5,9 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // What a client of a stdio server does counts in the chain that it was started

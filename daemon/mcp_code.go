@@ -3,17 +3,19 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
-
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/code"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
+	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
@@ -60,7 +62,7 @@ func runCode(ctx context.Context, commands *api.Server, token func(context.Conte
 
 // refusedCode tells a model why nothing ran.
 func refusedCode(err error, mask func(string) string) code.Answer {
-	why, hint := letter(err)
+	why, hint := usage.Explain(err)
 	if hint != "" {
 		why += "\nhint: " + hint
 	}
@@ -99,7 +101,7 @@ func ranCode(x *api.Executed) code.Answer {
 			files[name] = string(text)
 		}
 	}
-	for _, name := range sortedKeys(files) {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
 		fmt.Fprintf(&b, "\n[file %s]\n%s", name, files[name])
 	}
 	s := map[string]any{"exit_code": d.ExitCode, "state": d.State, "stdout": d.Stdout, "stderr": d.Stderr, "files": files, "wall_seconds": time.Duration(d.WallTime).Seconds(),

@@ -7,9 +7,8 @@ import (
 	"testing"
 	"time"
 
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 func callCode(t *testing.T, s *sdk.ClientSession, args map[string]any) (*sdk.CallToolResult, string) {

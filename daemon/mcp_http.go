@@ -15,7 +15,9 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/netaddr"
+	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 )
 
 // maxMCPSessions bounds the clients of one HTTP endpoint, each of which has
@@ -27,10 +29,13 @@ const maxMCPSessions = 64
 func (d *Daemon) listenMCP(h api.Hello, e endpoint) (func(context.Context, io.ReadWriteCloser) error, error) {
 	host, _, err := net.SplitHostPort(h.Listen)
 	if err != nil {
-		return nil, &holdfast.Error{Kind: holdfast.KindUsage, Why: fmt.Sprintf("%q is not an address to listen at", clip(h.Listen)), Hint: "write host:port, such as 127.0.0.1:8811; port 0 takes a free one"}
+		return nil, &holdfast.Error{Kind: holdfast.KindUsage, Why: fmt.Sprintf("%q is not an address to listen at",
+			excerpt.Word(h.Listen)), Hint: "write host:port, such as 127.0.0.1:8811; port 0 takes a free one"}
 	}
 	if !netaddr.IsLoopbackHost(host) && !h.Bearer {
-		return nil, &holdfast.Error{Kind: holdfast.KindUsage, Why: fmt.Sprintf("%q can be reached from other machines, and would let anybody in", clip(h.Listen)),
+		return nil, &holdfast.Error{Kind: holdfast.KindUsage, Why: fmt.Sprintf(
+			"%q can be reached from other machines, and would let anybody in", excerpt.Word(h.Listen),
+		),
 			Hint: "listen on 127.0.0.1, or give --token, which demands a bearer token of every request (`holdfast agent token AGENT` makes one)"}
 	}
 	l, err := net.Listen("tcp", h.Listen)
@@ -47,7 +52,8 @@ func cannotListen(addr string, err error) error {
 	} else if sys := (*os.SyscallError)(nil); errors.As(err, &sys) {
 		why = sys.Err.Error()
 	}
-	return &holdfast.Error{Kind: holdfast.KindConflict, Why: fmt.Sprintf("cannot listen at %s: %s", clip(addr), why), Hint: hint, Err: err}
+	return &holdfast.Error{Kind: holdfast.KindConflict,
+		Why: fmt.Sprintf("cannot listen at %s: %s", excerpt.Word(addr), why), Hint: hint, Err: err}
 }
 
 // serveHTTP serves clients until the connection ends, and takes everything down
@@ -181,11 +187,11 @@ func (s *mcpSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *mcpSite) unknown(w http.ResponseWriter, r *http.Request, name string) {
 	if _, _, err := (bearers{d: s.d, what: "mcp"}).verify(r.Context(), r.Header.Values("Authorization")); err != nil {
 		w.Header().Set("WWW-Authenticate", "Bearer")
-		why, _ := letter(err)
+		why, _ := usage.Explain(err)
 		http.Error(w, why, http.StatusUnauthorized)
 		return
 	}
-	why, hint := letter(unknownServer(name, s.d.config().MCP.Servers))
+	why, hint := usage.Explain(unknownServer(name, s.d.config().MCP.Servers))
 	http.Error(w, why+" ("+hint+")", http.StatusNotFound)
 }
 

@@ -9,9 +9,8 @@ import (
 	"testing"
 	"time"
 
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // patternsOf is a configuration with a server that can be paid through, at whose

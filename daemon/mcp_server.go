@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -12,11 +13,13 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/remote"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/server"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 )
 
 // backend is one MCP server as it is opened, each time it is.
@@ -27,7 +30,7 @@ type backend struct {
 	cmd     server.Command
 	// url is set where the server is somewhere else; cmd is then nothing.
 	url     string
-	headers map[string]HeaderConfig
+	headers map[string]config.HeaderConfig
 	plain   bool
 	// code says that it is Holdfast's own, which runs code.
 	code bool
@@ -58,7 +61,7 @@ func (d *Daemon) configured(h api.Hello) ([]backend, error) {
 	all := d.config().MCP.Servers
 	names := slices.Clone(h.Names)
 	if h.All {
-		names = sortedKeys(all)
+		names = slices.Sorted(maps.Keys(all))
 	}
 	slices.Sort(names)
 	names = slices.Compact(names)
@@ -80,12 +83,13 @@ func (d *Daemon) configured(h api.Hello) ([]backend, error) {
 	return out, nil
 }
 
-func unknownServer(name string, all map[string]ServerConfig) error {
+func unknownServer(name string, all map[string]config.ServerConfig) error {
 	hint := "mcp.servers in the configuration lists none"
 	if len(all) > 0 {
-		hint = "the configuration has " + strings.Join(sortedKeys(all), ", ")
+		hint = "the configuration has " + strings.Join(slices.Sorted(maps.Keys(all)), ", ")
 	}
-	return &holdfast.Error{Kind: holdfast.KindNotFound, Why: fmt.Sprintf("the configuration has no MCP server %q", clip(name)), Hint: hint}
+	return &holdfast.Error{Kind: holdfast.KindNotFound,
+		Why: fmt.Sprintf("the configuration has no MCP server %q", excerpt.Word(name)), Hint: hint}
 }
 
 // backend is one server: of the configuration, or of the hello.
@@ -142,7 +146,7 @@ func (d *Daemon) open(ctx context.Context, b backend) (gateway.Conn, error) {
 	}
 	header := map[string]holdfast.Secret{}
 	for name, from := range b.headers {
-		v, err := from.value(name)
+		v, err := from.ReadValue(name)
 		if err != nil {
 			return nil, err
 		}
@@ -166,14 +170,14 @@ func started(p *server.Process, err error) (gateway.Conn, error) {
 // event records that a server is started or reached. What an address holds
 // beside its host may be secret.
 func (b backend) event() kernel.Event {
-	data := map[string]any{"agent": clip(b.agent)}
+	data := map[string]any{"agent": excerpt.Word(b.agent)}
 	name := "mcp_server_started"
 	if b.code {
 		data["program"] = "holdfast itself"
 	} else if b.url != "" {
 		name = "mcp_server_reached"
 		if u, err := url.Parse(b.url); err == nil {
-			data["host"] = clip(u.Host)
+			data["host"] = excerpt.Word(u.Host)
 		}
 		sum := sha256.Sum256([]byte(b.url))
 		data["url_sha256"] = hex.EncodeToString(sum[:])
@@ -182,11 +186,11 @@ func (b backend) event() kernel.Event {
 		data["argv_sha256"] = hex.EncodeToString(sum[:])
 		data["program"] = ""
 		if len(b.cmd.Argv) > 0 {
-			data["program"] = clip(filepath.Base(b.cmd.Argv[0]))
+			data["program"] = excerpt.Word(filepath.Base(b.cmd.Argv[0]))
 		}
 	}
-	return kernel.Event{Tenant: holdfast.Local, Name: name, Who: person(), Subject: clip(b.name), Data: data}
+	return kernel.Event{Tenant: holdfast.Local, Name: name, Who: person(), Subject: excerpt.Word(b.name), Data: data}
 }
 
 // quoted keeps a name from writing lines of its own into a log.
-func quoted(s string) string { return strconv.QuoteToGraphic(clip(s)) }
+func quoted(s string) string { return strconv.QuoteToGraphic(excerpt.Word(s)) }

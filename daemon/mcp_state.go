@@ -5,7 +5,9 @@ import (
 	"maps"
 	"sync"
 
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 )
 
 // states is how the MCP servers are that clients are connected to. The zero
@@ -42,7 +44,7 @@ func (x *serverState) set(state string, why error) {
 	defer x.of.mu.Unlock()
 	x.state, x.why = state, ""
 	if why != nil {
-		x.why = clip(why.Error())
+		x.why = excerpt.Word(why.Error())
 	}
 }
 
@@ -57,7 +59,7 @@ func (x *serverState) end() {
 
 // say describes each server in a few words, the worst of its clients' first;
 // configured servers that nobody uses are there too.
-func (s *states) say(configured map[string]ServerConfig) map[string]string {
+func (s *states) say(configured map[string]config.ServerConfig) map[string]string {
 	out := map[string]string{}
 	for name := range configured {
 		out[name] = "not in use"

@@ -5,6 +5,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress"
+	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 )
 
 // mountModels adds the gateway to models to the pages' address: /llm/anthropic and
@@ -15,7 +16,7 @@ func (d *Daemon) mountModels(mux *http.ServeMux) {
 	mux.Handle("/llm/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h, err := d.egress.gateway()
 		if err != nil {
-			why, _ := letter(err)
+			why, _ := usage.Explain(err)
 			http.Error(w, why, http.StatusServiceUnavailable)
 			return
 		}

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"log/slog"
 
+	"github.com/holdfast-dev/holdfast/internal/config"
+	"github.com/holdfast-dev/holdfast/internal/feature/command"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 )
@@ -20,10 +22,7 @@ func (d *Daemon) notice(n kernel.Notice) {
 		d.condition("", "", watch.LedgerFailed, true, n.Why)
 	}
 	if n.Event == "halted" {
-		select {
-		case d.halts <- n:
-		default: // the hooks are about to run anyway
-		}
+		d.queueHalt(haltNotice{n, haltMark(d.Paths)})
 	}
 	d.hook.tell(n)
 	d.alerts.tellNotice(n)
@@ -76,9 +75,14 @@ func (d *Daemon) tellOne(ctx context.Context, n kernel.Notice) {
 		return
 	}
 	if d.opt.Notify != "" {
-		_, _ = d.runHook(ctx, "notify", []string{"/bin/sh", "-c", d.opt.Notify}, nil, hookTime, bytes.NewReader(b)) // it logs
+		_, _ = d.runner().Run(ctx, command.Command{
+			Name: "notify",
+			Argv: []string{"/bin/sh", "-c", d.opt.Notify}, Limit: config.HookTime, Input: bytes.NewReader(b),
+		}) // it logs
 	}
 	if cmd := d.config().Review.Notify; len(cmd) > 0 && n.Review != "" {
-		_, _ = d.runHook(ctx, "review.notify", cmd, nil, hookTime, bytes.NewReader(b)) // it logs
+		_, _ = d.runner().Run(ctx, command.Command{
+			Name: "review.notify", Argv: cmd, Limit: config.HookTime, Input: bytes.NewReader(b),
+		}) // it logs
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"slices"
 	"time"
@@ -12,6 +11,9 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/observe/anomaly"
+	"github.com/holdfast-dev/holdfast/internal/observe/report"
 	"github.com/holdfast-dev/holdfast/internal/policy/health"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -24,7 +26,7 @@ const lookTime = 10 * time.Second
 // empty, with everything. A tenant of which nothing is recorded is a NotFoundError.
 func (d *Daemon) Now(ctx context.Context, tenant string) (*api.Now, error) {
 	now := time.Now()
-	r, err := ofTenant(d.wellness.now(ctx, now), tenant)
+	r, err := ofTenant(d.days.Today(ctx, now), tenant)
 	if err != nil {
 		return nil, err
 	}
@@ -43,10 +45,10 @@ func (d *Daemon) healthNow(r *health.Report, now time.Time, tenant string) *api.
 	n.Health, n.Because = r.Health, slices.Clone(r.Because)
 	if w := d.watched(); w != nil {
 		alarmed(n, slices.DeleteFunc(w.Hold(), func(s watch.State) bool { return tenant != "" && s.Tenant != "" && s.Tenant != tenant }))
-		if known, why := d.watching.known(); !known {
+		if known, why := d.watching.Known(); !known {
 			unknown(n, "what is usual is not known: "+why)
 		}
-		if why := d.watching.unlooked(); why != "" {
+		if why := d.witness.Trouble(); why != "" {
 			unknown(n, why)
 		}
 	} else {
@@ -76,7 +78,7 @@ func LookNow(ctx context.Context, p Paths, s kernel.Store, why, tenant string) (
 		n.Health, n.Because = r.Health, r.Because
 		return n, nil
 	}
-	whole, err := ReadDay(ctx, s, now, now)
+	whole, err := report.ReadDay(ctx, s, now, now)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +107,9 @@ func ofTenant(r health.Report, tenant string) (health.Report, error) {
 	}
 	one, there := r.Of(tenant)
 	if !there {
-		return r, &holdfast.Error{Kind: holdfast.KindNotFound, Why: "nothing is recorded of tenant " + clip(tenant), Hint: "`holdfast report daily` names those of whom there is something"}
+		return r, &holdfast.Error{Kind: holdfast.KindNotFound, Why: "nothing is recorded of tenant " + excerpt.Word(
+			tenant,
+		), Hint: "`holdfast report daily` names those of whom there is something"}
 	}
 	return one, nil
 }
@@ -119,40 +123,12 @@ func ratesOf(all []watch.Rates, tenant string) []watch.Rates {
 func lastHour(ctx context.Context, s kernel.Store, now time.Time) ([]watch.Rates, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
-	var heads []ledger.Head
-	if err := s.View(ctx, func(tx kernel.Tx) (err error) { heads, err = tx.Heads(); return err }); err != nil {
+	w := anomaly.New(anomaly.Options{}, watch.Limits{})
+	err := report.ReadSince(ctx, s, now.Add(-time.Hour), func(l *ledger.Stored) error { return w.Replay(l, now) })
+	if err != nil {
 		return nil, err
 	}
-	w, r := newWatching(nil, watch.Limits{}), newDayReader(s, now)
-	for _, h := range heads {
-		if h.Tenant == ledger.CheckpointsTenant {
-			continue
-		}
-		from, err := r.since(ctx, h, now.Add(-time.Hour-skew))
-		if err != nil {
-			return nil, err
-		}
-		r.next[h.Tenant] = from
-		if err := r.leaves(ctx, h.Tenant, h.Size, func(l *ledger.Stored) error { return w.replay(l, now) }); err != nil {
-			return nil, err
-		}
-	}
-	return w.watch.Rates(now), nil
-}
-
-// replay tells the watch of a leaf of the last hour; what it finds is not heeded.
-func (w *watching) replay(l *ledger.Stored, now time.Time) error {
-	if l.Kind != ledger.KindEntry || l.At.Before(now.Add(-time.Hour)) {
-		return nil
-	}
-	e, err := ledger.ParseEntry(l.Record)
-	if err != nil {
-		return fmt.Errorf("leaf %d: %w", l.Seq, err)
-	}
-	if s, ok := w.seen(e); ok {
-		w.watch.Add(s)
-	}
-	return nil
+	return w.Watch.Rates(now), nil
 }
 
 // worsen makes the health that level at best, and says why before all else.

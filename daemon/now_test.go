@@ -1,15 +1,18 @@
 package daemon
 
 import (
+	"context"
 	"errors"
 	"net/http/httptest"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/observe/witness"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 )
 
@@ -31,7 +34,7 @@ func TestNow_OfOneTenant(t *testing.T) {
 	if err := d.Kernel.Record(kernel.Event{Tenant: "acme", Name: "note", Who: "zoe", Subject: "x"}); err != nil {
 		t.Fatal(err)
 	}
-	w := d.watching.watch
+	w := d.watching.Watch
 	w.Add(watch.Seen{Tenant: "acme", Agent: "zoe", At: time.Now(), Action: 1})
 	w.Set(holdfast.Local, "ann", watch.Loop, true, time.Now(), "x")
 	w.Set("acme", "zoe", watch.Loop, true, time.Now(), "x")
@@ -92,7 +95,7 @@ func TestD41b_NowIsOneHealth(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := httptest.NewRecorder()
-		d.metrics.handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+		d.metrics.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 		_, rest, _ := strings.Cut(w.Body.String(), "\nholdfast_health ")
 		scraped, _, _ = strings.Cut(rest, "\n")
 		return n.Health.String(), scraped
@@ -104,12 +107,15 @@ func TestD41b_NowIsOneHealth(t *testing.T) {
 		}
 	}
 	says("nothing is wrong", "GREEN", "0")
-	d.watching.learning(errors.New("leaf 7"))
+	d.watching.NoteLearned(errors.New("leaf 7"))
 	says("what is usual is not known", "YELLOW", "1")
-	d.watching.learning(nil)
-	d.watching.looked(time.Now(), "it cannot be opened")
+	d.watching.NoteLearned(nil)
+	disk := d.witness.Disk
+	d.witness.Disk = func(context.Context) (witness.Disk, error) { return nil, syscall.EIO }
+	d.witness.Verify(t.Context())
 	says("the ledger cannot be verified", "YELLOW", "1")
-	d.watching.looked(time.Now(), "")
-	d.watching.watch.Set("", "", watch.SnapshotMissing, true, time.Now(), "x") // nothing of it is in today's ledger
+	d.witness.Disk = disk
+	d.witness.Verify(t.Context())
+	d.watching.Watch.Set("", "", watch.SnapshotMissing, true, time.Now(), "x") // nothing of it is in today's ledger
 	says("an alarm holds", "YELLOW", "1")
 }

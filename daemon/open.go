@@ -1,3 +1,5 @@
+// Package daemon is wiring: the only place that knows every name. It owns the state
+// directory, and introduces doors, kernel and hands to each other.
 package daemon
 
 import (
@@ -19,18 +21,28 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/feature"
 	"github.com/holdfast-dev/holdfast/internal/feature/keyset"
 	"github.com/holdfast-dev/holdfast/internal/feature/recount"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
 	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/leaf/token"
+	"github.com/holdfast-dev/holdfast/internal/observe/anomaly"
+	"github.com/holdfast-dev/holdfast/internal/observe/metrics"
+	"github.com/holdfast-dev/holdfast/internal/observe/notify"
+	"github.com/holdfast-dev/holdfast/internal/observe/report"
+	"github.com/holdfast-dev/holdfast/internal/observe/telemetry"
+	"github.com/holdfast-dev/holdfast/internal/observe/witness"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 	"github.com/holdfast-dev/holdfast/internal/store/sqlite"
+	"github.com/holdfast-dev/holdfast/internal/worktree/versions"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -71,38 +83,34 @@ type Daemon struct {
 	engine    *redact.Engine
 	// unverified is why the store is not the one that was signed here last.
 	unverified string
-	// redacts is what engine was made of, unlocked why its secrets could
-	// reach a disk.
-	redacts  RedactConfig
-	secrets  []holdfast.Secret // that engine was made of
-	owned    []string          // where the secrets of its own use were
-	unlocked string
-	signer   *ledger.Signer
-	minter   *token.Minter
-	runtime  string
-	tele     *Telemetry
-	log      *slog.Logger
-	since    time.Time
-	began    *Config // the configuration at the start
+	secrets    []holdfast.Secret // that engine was made of
+	unlocked   string            // why secrets could reach a disk
+	signer     *ledger.Signer
+	minter     *token.Minter
+	runtime    string
+	tele       *telemetry.Telemetry
+	log        *slog.Logger
+	since      time.Time
+	began      *config.Config // the configuration at the start
 
 	mu     sync.Mutex
-	loaded *Loaded     // guarded by mu
-	mcp    *mcpSite    // guarded by mu; nil while there is none
-	page   pages       // guarded by mu
-	code   string      // guarded by mu; where the code executor listens, if it does
-	served *api.Server // guarded by mu; nil until commands is called
+	loaded *config.Loaded // guarded by mu
+	mcp    *mcpSite       // guarded by mu; nil while there is none
+	page   pages          // guarded by mu
+	code   string         // guarded by mu; where the code executor listens, if it does
+	served *api.Server    // guarded by mu; nil until commands is called
 
 	hook         webhook
 	alerts       alerts
 	notices      chan kernel.Notice
 	urgent       chan kernel.Notice // of reviews and halts, told before notices
-	halts        chan kernel.Notice // the newest halt whose hooks have not run
+	halts        chan haltNotice    // the newest halt whose hooks have not run
 	hooks        haltHooks
-	metrics      *metrics
+	metrics      *metrics.Metrics
 	clients      clients
 	sandboxes    sandboxes
 	egress       egressSite
-	snapshots    snapshots
+	snapshots    *versions.Service
 	conns        connections
 	keysets      []*keyset.Set
 	sessionsDone sync.WaitGroup
@@ -111,11 +119,11 @@ type Daemon struct {
 	keepers      keepers
 	verifies     *token.Verifier
 	mcpSeal      []byte
-	wellness     *wellness
-	reporting    reporting
-	mailing      mailing
+	days         *report.Days
+	witness      *witness.Witness
+	reports      *report.Reports
 	endPast      func() // nil until it is read
-	watching     *watching
+	watching     *anomaly.Watcher
 	endWatching  func() // nil until it answers
 }
 
@@ -136,16 +144,14 @@ func Open(ctx context.Context, opt Options) (_ *Daemon, err error) {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
 	d := &Daemon{opt: opt, log: opt.Log, since: time.Now(),
-		notices: make(chan kernel.Notice, 256), urgent: make(chan kernel.Notice, 256), halts: make(chan kernel.Notice, 1)}
-	d.sandboxes.d, d.egress.d, d.hooks.d, d.snapshots.d = d, d, d, d
-	d.wellness = newWellness(d)
-	d.snapshots.behind.wake = make(chan struct{}, 1)
+		notices: make(chan kernel.Notice, 256), urgent: make(chan kernel.Notice, 256), halts: make(chan haltNotice, 1)}
+	d.sandboxes.d, d.egress.d, d.hooks.d = d, d, d
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.Close())
 		}
 	}()
-	if d.loaded, err = LoadHere(opt.Config, opt.WorkTrees...); err != nil {
+	if d.loaded, err = config.LoadHere(opt.Config, opt.WorkTrees...); err != nil {
 		return nil, err
 	}
 	d.began = d.loaded.Config
@@ -153,9 +159,12 @@ func Open(ctx context.Context, opt Options) (_ *Daemon, err error) {
 		return nil, err
 	}
 	d.Paths = d.owner.Paths
-	if err = d.snapshots.hold(&d.loaded.Config.Snapshots); err != nil {
+	d.snapshots = d.newVersions()
+	settings := versionSettings(&d.loaded.Config.Snapshots)
+	if err = d.snapshots.Hold(settings); err != nil {
 		return nil, err
 	}
+	d.snapshots.Set(settings)
 	keys, err := LoadKeys(d.owner)
 	if err != nil {
 		return nil, err
@@ -167,11 +176,11 @@ func Open(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	if err = d.recover(); err != nil {
 		return nil, err
 	}
-	d.endWatching = d.watching.start(ctx) // before it is told of what holds
-	if err = d.snapshots.resume(ctx); err != nil {
+	d.endWatching = d.watching.Start(ctx) // before it is told of what holds
+	if err = d.snapshots.Resume(ctx); err != nil {
 		return nil, err
 	}
-	d.snapshots.tellMoved()
+	d.snapshots.TellMoved()
 	if d.unverified != "" {
 		d.condition("", "", watch.VerificationFailed, true, d.unverified)
 	}
@@ -188,7 +197,8 @@ func (d *Daemon) openParts(ctx context.Context, keys *Keys) (err error) {
 	if d.store, err = sqlite.Open(ctx, sqlite.Options{Path: d.Paths.DB, Tables: feature.Tables()}); err != nil {
 		return err
 	}
-	if err = notCutBack(ctx, d.store, d.signer.Verifier()); err != nil {
+	d.days, d.witness = report.NewDays(d.store), d.newWitness()
+	if err = witness.CheckSigned(ctx, d.store, d.signer.Verifier()); err != nil {
 		return err
 	}
 	if err = markStore(d.Paths); err != nil {
@@ -203,7 +213,10 @@ func (d *Daemon) openParts(ctx context.Context, keys *Keys) (err error) {
 	if d.minter, err = token.NewMinter(keys.Token, localIssuer, localAudience); err != nil {
 		return err
 	}
-	if d.tele, err = NewTelemetry(ctx, d.loaded.Config.Telemetry, d.opt.Version, keys.Runtime, d.log); err != nil {
+	if d.tele, err = telemetry.New(ctx, telemetry.Options{
+		Endpoint: d.loaded.Config.Telemetry.Endpoint, Headers: d.loaded.Config.Telemetry.Headers,
+		Version: d.opt.Version, Runtime: keys.Runtime, Log: d.log,
+	}); err != nil {
 		return err
 	}
 	if d.verifies, err = d.verifier(); err != nil {
@@ -224,12 +237,58 @@ func (d *Daemon) openParts(ctx context.Context, keys *Keys) (err error) {
 	if err = d.alerts.open(d); err != nil {
 		return err
 	}
-	d.metrics, d.watching = newMetrics(), newWatching(d, d.loaded.Config.watchLimits())
+	d.reports = d.newReports()
+	d.metrics = metrics.New()
+	d.watching = d.newWatcher()
 	d.Kernel, err = kernel.New(d.kernelConfig(seal, marks))
 	d.recounter = recount.New(d.store, &d.raiser, d.log, d.maskText)
 	if err == nil {
-		d.metrics.watch(d)
+		d.metrics.LookAt(d.metricSources())
 	}
+	return err
+}
+
+// newWitness returns what keeps the newest signed head of the ledger.
+func (d *Daemon) newWitness() *witness.Witness {
+	return witness.New(witness.Options{
+		File: d.Paths.Signed, Signer: d.signer, Store: d.store, Notify: d.notice, Mask: d.maskText,
+		Sign: func(s *ledger.Signer) (int, error) { return d.Kernel.Checkpoint(s) },
+		Disk: func(ctx context.Context) (witness.Disk, error) {
+			return sqlite.Open(ctx, sqlite.Options{Path: d.Paths.DB, ReadOnly: true, Tables: feature.Tables()})
+		},
+		Changed: func(holds bool, why string) { d.condition("", "", watch.VerificationFailed, holds, why) },
+	})
+}
+
+// newReports returns the daily reports.
+func (d *Daemon) newReports() *report.Reports {
+	return report.New(report.Options{
+		Dir: d.Paths.Reports, Store: d.store, Runtime: d.runtime, Mask: d.maskText, Log: d.log,
+		Record: func(e kernel.Event) error { return d.Kernel.Record(e) },
+		State: func() report.State {
+			return report.State{
+				Settings: d.Kernel.Policy().Settings, Halted: d.latch.Halted(), Disabled: d.disabled() != "",
+			}
+		},
+		Target: func() ([]string, time.Duration, error) {
+			to := d.config().Alerts.Report
+			at, err := to.TimeOfDay()
+			return to.To, at, err
+		},
+		Send: func(a notify.Alert, now time.Time) { d.alerts.queue.Put(a, now) },
+	})
+}
+
+// heedWitness halts if the store does not hold what was signed here last. A
+// person lifts that, who knows.
+func (d *Daemon) heedWitness(ctx context.Context) error {
+	why, err := d.witness.CheckStore(ctx)
+	if err != nil || why == "" {
+		return err
+	}
+	d.unverified = why
+	d.log.Error("everything is halted", "why", why)
+	_, err = d.latch.SetFirst("holdfast", why, time.Now())
 	return err
 }
 
@@ -238,7 +297,7 @@ func (d *Daemon) kernelConfig(seal *sealer, markKey []byte) kernel.Config {
 	return kernel.Config{
 		Store: d.store, Latch: d.latch, Verifier: d.verifies, Redact: d.engine, Sealer: seal,
 		Policy: d.own(d.loaded), Operator: d.operators, Runtime: d.Runtime(), Disabled: d.disabled(),
-		Notify: d.notice, Refused: d.keepRefused, Observer: observers{d.metrics, d.watching}, Versions: &d.snapshots,
+		Notify: d.notice, Refused: d.keepRefused, Observer: observers{d.metrics, d.watching}, Versions: d.snapshots,
 		Log: d.log, Tracer: d.tele.Tracer(), MarkKey: markKey, Features: feature.All(), Keeper: &d.keeper,
 		CounterRaiser: &d.raiser,
 	}
@@ -272,11 +331,11 @@ const pastWait = 2 * time.Second
 
 // own completes a loaded policy with the paths that are Holdfast's own (D12)
 // and with how long things are kept.
-func (d *Daemon) own(l *Loaded) *kernel.Policy {
+func (d *Daemon) own(l *config.Loaded) *kernel.Policy {
 	own := *l.Policy
 	d.waysOut(&own)
-	keeperPolicy(&own)
-	own.Own = append(append([]string{d.Paths.Dir}, l.Files...), l.Config.factPaths()...)
+	versions.AddPolicy(&own)
+	own.Own = append(append([]string{d.Paths.Dir}, l.Files...), l.Config.FactPaths()...)
 	if dir, err := os.UserConfigDir(); err == nil && len(l.Files) == 0 {
 		own.Own = append(own.Own, filepath.Join(dir, "holdfast")) // where there is none yet
 	}
@@ -286,8 +345,8 @@ func (d *Daemon) own(l *Loaded) *kernel.Policy {
 	own.ReplayFor = time.Duration(l.Config.Ledger.Results)
 	own.ForgetRequests = l.Config.Ledger.Requests == "none"
 	own.ErasePartsAfter = time.Duration(l.Config.Ledger.Retention)
-	own.Settings = reportSettings(&own)
-	own.Settings.Snapshots = len(l.Config.Snapshots.trees()) > 0
+	own.Settings = report.SettingsOf(&own)
+	own.Settings.Snapshots = len(l.Config.Snapshots.ListTrees()) > 0
 	if r, ok := own.Rules.(interface{ Weakened() []string }); ok {
 		own.Weakened = append(slices.Clone(own.Weakened), r.Weakened()...)
 	}
@@ -303,7 +362,7 @@ func (d *Daemon) disabled() string {
 	if latch.Enabled(d.opt.Enabled, d.opt.EnabledSet) {
 		return ""
 	}
-	return fmt.Sprintf("HOLDFAST_ENABLED is %q", clip(d.opt.Enabled))
+	return fmt.Sprintf("HOLDFAST_ENABLED is %q", excerpt.Word(d.opt.Enabled))
 }
 
 // recover closes what a crash left open, and records the requests that a
@@ -346,7 +405,7 @@ func (d *Daemon) keepRefused(total int64) {
 // operators reads the operators' public keys, at each use: a key made later
 // counts, and one that was removed does not.
 func (d *Daemon) operators() []operator.Public {
-	b, err := readRegular(d.Paths.OperatorPub, operator.MaxKeyList, privateFile(d.Paths.OperatorPub))
+	b, err := guard.ReadRegular(d.Paths.OperatorPub, operator.MaxKeyList, guard.CheckPrivate(d.Paths.OperatorPub))
 	if missing(err) {
 		return nil
 	}
@@ -395,7 +454,9 @@ func (d *Daemon) Store() kernel.Store { return d.store }
 // Close ends everything that Open began, in the opposite order.
 func (d *Daemon) Close() error {
 	errs := []error{d.egress.close(), d.sandboxes.close()}
-	d.snapshots.rest()
+	if d.snapshots != nil {
+		d.snapshots.Rest()
+	}
 	if d.endWatching != nil {
 		d.endWatching()
 	}
@@ -404,7 +465,7 @@ func (d *Daemon) Close() error {
 	}
 	if d.store != nil {
 		if d.Kernel != nil && d.store.Poisoned() == nil {
-			_, err := d.checkpoint(context.Background())
+			_, err := d.witness.Checkpoint(context.Background())
 			errs = append(errs, err)
 		}
 		errs = append(errs, d.store.Close())
@@ -422,34 +483,9 @@ func (d *Daemon) Close() error {
 // person names the user of this process.
 func person() string {
 	if u := os.Getenv("USER"); u != "" {
-		return clip(u)
+		return excerpt.Word(u)
 	}
 	return "uid " + strconv.Itoa(os.Getuid())
-}
-
-// LoadHere is Load as Open does it: the git work tree that the process stands in
-// counts among the work trees.
-func LoadHere(path string, trees ...string) (*Loaded, error) {
-	return Load(path, append(slices.Clone(trees), workTrees()...)...)
-}
-
-// workTrees is the git work tree that the process stands in, where an agent
-// may write.
-func workTrees() []string {
-	dir, err := os.Getwd()
-	if err != nil {
-		return nil
-	}
-	for {
-		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
-			return []string{dir}
-		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			return nil
-		}
-		dir = up
-	}
 }
 
 // sealer is AES-256-GCM with a random nonce in front (D10).

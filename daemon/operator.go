@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/durable"
+	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/observe/trees"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
@@ -90,11 +90,11 @@ func (d *Daemon) OpenOperator(name string, passphrase holdfast.Secret) (*Operato
 	err := errors.New("no name")
 	if operator.CheckName(name) == nil {
 		file = d.Paths.OperatorKeyOf(name)
-		sealed, err = readRegular(file, operator.MaxSealed, privateFile(file))
+		sealed, err = guard.ReadRegular(file, operator.MaxSealed, guard.CheckPrivate(file))
 	}
 	if file == "" || missing(err) {
 		file = d.Paths.OperatorKey
-		sealed, err = readRegular(file, operator.MaxSealed, privateFile(file))
+		sealed, err = guard.ReadRegular(file, operator.MaxSealed, guard.CheckPrivate(file))
 	}
 	if missing(err) {
 		return nil, &holdfast.Error{Kind: holdfast.KindPermission,
@@ -155,7 +155,7 @@ func (o *Operator) Decide(r Review, a Answer) (Review, error) {
 // ExportLedger signs the trees and writes the whole ledger to w, for a
 // ledger.ExportVerifier with the key that LedgerKey returns.
 func (d *Daemon) ExportLedger(ctx context.Context, w io.Writer) error {
-	if _, err := d.checkpoint(ctx); err != nil {
+	if _, err := d.witness.Checkpoint(ctx); err != nil {
 		return err
 	}
 	return d.store.View(ctx, func(tx kernel.Tx) error {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
+	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"golang.org/x/sys/unix"
 )
 
@@ -51,14 +53,14 @@ func AcquireOwner(dir string, now time.Time) (*Owner, error) {
 	}
 	f, err := os.OpenFile(p.Lock, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0o600)
 	if err != nil {
-		return nil, hinted("remove what stands in its place", "cannot open the lock: %v", err)
+		return nil, usage.HintErrorf("remove what stands in its place", "cannot open the lock: %v", err)
 	}
 	if err := lock(f, p.Lock); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	o := &Owner{Paths: p, file: f}
 	if err := o.sign(Holder{PID: os.Getpid(), Since: now.UTC()}); err != nil {
-		return nil, errors.Join(refusal("cannot write the lock %s: %v", p.Lock, err), f.Close())
+		return nil, errors.Join(usage.Errorf("cannot write the lock %s: %v", p.Lock, err), f.Close())
 	}
 	return o, nil
 }
@@ -71,9 +73,9 @@ func lock(f *os.File, path string) error {
 		return err
 	}
 	if !info.Mode().IsRegular() {
-		return refusal("%s: not a regular file", path)
+		return usage.Errorf("%s: not a regular file", path)
 	}
-	if err := privateFile(path)(info); err != nil {
+	if err := guard.CheckPrivate(path)(info); err != nil {
 		return err
 	}
 	for {
@@ -92,11 +94,11 @@ func lock(f *os.File, path string) error {
 			Err:  ErrOwned,
 		}
 	case err != nil:
-		return hinted("keep the state directory on a local file system", "cannot lock %s: %v", path, err)
+		return usage.HintErrorf("keep the state directory on a local file system", "cannot lock %s: %v", path, err)
 	}
 	named, err := os.Lstat(path)
 	if err != nil || !os.SameFile(info, named) {
-		return refusal("the lock %s was replaced while it was taken", path)
+		return usage.Errorf("the lock %s was replaced while it was taken", path)
 	}
 	return nil
 }

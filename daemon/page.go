@@ -8,9 +8,13 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/frontend/console"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
+	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 )
 
 // pages is what the daemon knows of its pages.
@@ -36,12 +40,12 @@ func (d *Daemon) listenPages(linger bool) (net.Listener, error) {
 		return l, nil
 	}
 	if !linger {
-		return nil, hinted("end what listens there, or set listen.pages in the configuration to another address, or to none", "the pages cannot be served on %s: %v", addr, err)
+		return nil, usage.HintErrorf("end what listens there, or set listen.pages in the configuration to another address, or to none", "the pages cannot be served on %s: %v", addr, err)
 	}
 	d.log.Warn("the pages are not served", "address", addr, "err", err)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.page.off = fmt.Sprintf("the pages are not served on %s: %s", addr, clip(err.Error()))
+	d.page.off = fmt.Sprintf("the pages are not served on %s: %s", addr, excerpt.Word(err.Error()))
 	return nil, nil
 }
 
@@ -56,7 +60,8 @@ func (d *Daemon) openPages(l net.Listener) (*http.Server, error) {
 	host, _, _ := net.SplitHostPort(d.config().Listen.Pages)
 	c, err := console.New(console.Config{Kernel: d.Kernel, View: d.store.View, State: d.pageState, Open: d.openOperator,
 		Runtime: d.runtime, Version: d.opt.Version, Address: l.Addr().String(), Host: host, Who: person() + ", on the pages", Log: d.log,
-		Anomalies: d.watching.holds, Budgets: d.liveBudgets, Attended: func() { d.watching.Attended("", "") }, Metrics: d.metrics.handler(), Health: d.wellness.report})
+		Anomalies: d.watching.Holds, Budgets: d.liveBudgets,
+		Attended: func() { d.watching.Attended("", "") }, Metrics: d.metrics.Handler(), Health: d.days.Report})
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +137,7 @@ func (d *Daemon) pagesAt() (address, off string) {
 
 // openOperator opens the operator's key for the pages.
 func (d *Daemon) openOperator(pass holdfast.Secret) (operator.Key, error) {
-	sealed, err := readRegular(d.Paths.OperatorKey, operator.MaxSealed, privateFile(d.Paths.OperatorKey))
+	sealed, err := guard.ReadRegular(d.Paths.OperatorKey, operator.MaxSealed, guard.CheckPrivate(d.Paths.OperatorKey))
 	if missing(err) {
 		return operator.Key{}, console.NoKey()
 	}
@@ -161,8 +166,8 @@ func (d *Daemon) pageState(ctx context.Context, whole bool) console.State {
 	if why := d.unappliedLately(); why != "" {
 		s.Problems = append(s.Problems, why)
 	}
-	s.Problems = append(append(s.Problems, d.untaken()...), d.alerts.troubles()...)
-	if why := d.watching.unlooked(); why != "" {
+	s.Problems = append(append(s.Problems, config.ListUntaken(d.began, d.config())...), d.alerts.troubles()...)
+	if why := d.witness.Trouble(); why != "" {
 		s.Problems = append(s.Problems, why)
 	}
 	if len(d.operators()) == 0 {

@@ -49,8 +49,8 @@ func (d *Daemon) sayUnlisted(s *api.Status) {
 	if !ok || l.Path == "" {
 		return
 	}
-	by := l.Config.setting()
-	by.Names = l.Config.listedBeside()
+	by := l.Config.RuleSetting()
+	by.Names = l.Config.ListedBeside()
 	for _, name := range slices.Sorted(maps.Keys(s.Servers)) {
 		by.Names = append(by.Names, gateway.Endpoint(name), gateway.Endpoint(name)+"/*")
 	}

@@ -1,11 +1,13 @@
 package daemon
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -33,7 +35,7 @@ rules: {files: [rules.yaml]}
 // used of them, and risks. The whole ones take effect, all of them.
 func TestHalfWrittenLeavesRulesBudgetsAndRisks(t *testing.T) {
 	t.Parallel()
-	var out lines
+	var out countedLog
 	var rules string
 	d, c, down := up(t, halfConfig, func(o *Options) {
 		o.Log = slog.New(slog.NewTextHandler(&out, nil))
@@ -137,4 +139,22 @@ func eventually(t *testing.T, what string, so func() bool) {
 			t.Fatalf("%s: waited in vain", what)
 		}
 	}
+}
+
+// countedLog counts what was logged.
+type countedLog struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *countedLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *countedLog) count(s string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.b.String(), s)
 }

@@ -1,11 +1,14 @@
 package daemon
 
 import (
+	"encoding/json"
+	"errors"
 	"io"
 	"mime/quotedprintable"
 	"net"
 	"net/mail"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +18,7 @@ import (
 	"github.com/emersion/go-smtp"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/observe/notify"
+	"github.com/holdfast-dev/holdfast/internal/observe/report"
 	"github.com/holdfast-dev/holdfast/internal/policy/health"
 )
 
@@ -96,10 +100,10 @@ func mailed(t *testing.T, p *phones, report string) (d *Daemon, today time.Time,
 // lookAtReports does what a daemon does each minute, at another time.
 func lookAtReports(t *testing.T, d *Daemon, now time.Time) {
 	t.Helper()
-	if err := d.writeReports(t.Context(), now); err != nil {
+	if err := d.reports.Write(t.Context(), now); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.sendReports(now); err != nil {
+	if err := d.reports.SendDue(now); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -172,7 +176,7 @@ func Test001_Report_OutlastsTheDaemon(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	down()
-	if err := os.Remove(d.Paths.sentFile()); err != nil {
+	if err := os.Remove(filepath.Join(d.Paths.Reports, "sent")); err != nil {
 		t.Fatal(err)
 	}
 	p.set("/chat", 0)
@@ -207,7 +211,15 @@ func Test001_Report_IsBounded(t *testing.T) {
 		r.Patterns = append(r.Patterns, health.Pattern{Condition: strings.Repeat("pattern", 1000), Times: 2})
 	}
 	r.Snapshots = strings.Repeat("y ", 1<<20)
-	d.alerts.tellReport(&r, owedAll, time.Now())
+	b, err := json.Marshal(&r)
+	err = errors.Join(err, os.MkdirAll(d.Paths.Reports, 0o700),
+		os.WriteFile(filepath.Join(d.Paths.Reports, r.Date+".json"), b, 0o600))
+	if err == nil {
+		err = d.reports.SendDue(time.Date(2026, 3, 2, 0, 0, 1, 0, time.UTC))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	m := p.wait(t, "/chat", 1)[0]
 	for _, bad := range []string{"4111", phoneSecret, "\x1b", "\nBcc", "the fourth"} {
 		if strings.Contains(m.Text, bad) {
@@ -217,11 +229,11 @@ func Test001_Report_IsBounded(t *testing.T) {
 	if len(m.Text) > notify.MaxText || !strings.Contains(m.Text, "- and 1 more\n") || !strings.HasSuffix(m.Text, "or reports/2026-03-01.md in the state directory.") {
 		t.Errorf("%d bytes: %s", len(m.Text), m.Text)
 	}
-	if to := d.alerts.route(notify.Alert{Key: conditionReport + "|2026-03-01"}); !slices.Equal(to, []string{"chat"}) {
+	if to := d.alerts.route(notify.Alert{Key: report.Condition + "|2026-03-01"}); !slices.Equal(to, []string{"chat"}) {
 		t.Errorf("it goes to %q", to)
 	}
 	for _, c := range d.alerts.channels() {
-		if slices.Contains(c.For, conditionReport) != (c.Channel == "chat") {
+		if slices.Contains(c.For, report.Condition) != (c.Channel == "chat") {
 			t.Errorf("%+v", c)
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/observe/report"
 	"github.com/holdfast-dev/holdfast/internal/policy/health"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 	"github.com/holdfast-dev/holdfast/internal/store/sqlite"
@@ -106,7 +107,7 @@ func (p *past) event(at time.Time, name, who, subject string, data map[string]an
 func (p *past) read(day, now time.Time) health.Report {
 	p.Helper()
 	p.write()
-	r, err := ReadDay(p.Context(), p.s, day, now)
+	r, err := report.ReadDay(p.Context(), p.s, day, now)
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -122,7 +123,7 @@ func Test001_Report_PastDays(t *testing.T) {
 		return time.Date(2026, 3, n, 0, 0, 0, 0, time.UTC).Add(time.Duration(hours * float64(time.Hour)))
 	}
 	p.event(day(1, 8), "started", "ann", "policy", map[string]any{"halted": false, "settings": health.Settings{Budgets: map[string]int64{"": 50_000_000}, Watched: true}})
-	for i := range 2*reportBatch + 10 { // so that the words stand several readings before
+	for i := range 2*2000 + 10 { // so that the words stand several readings before
 		p.event(day(1, 9).Add(time.Duration(i)*time.Second), "note", "ann", "x", nil)
 	}
 	p.event(day(2, 1), "review_proposed", "a", "rv_early", nil)
@@ -181,7 +182,8 @@ func Test001_Report_BadInput(t *testing.T) {
 		t.Errorf("of an empty ledger: %s %+v", r.Health, r.Section)
 	}
 	p.step(holdfast.Local, now)
-	if _, err := ReadDay(t.Context(), p.s, now.AddDate(0, 0, 1), now); holdfast.KindOf(err) != holdfast.KindUsage || !strings.Contains(err.Error(), "2026-03-11 has not begun") {
+	if _, err := report.ReadDay(t.Context(), p.s, now.AddDate(0, 0, 1),
+		now); holdfast.KindOf(err) != holdfast.KindUsage || !strings.Contains(err.Error(), "2026-03-11 has not begun") {
 		t.Errorf("tomorrow: %v", err)
 	}
 	if r := p.read(now.AddDate(0, 0, -1), now); r.Health != health.Yellow || r.Iterations.State != health.Unknown || !strings.Contains(r.Because[0], "the ledger begins on 2026-03-10") {
@@ -200,7 +202,7 @@ func Test001_Report_BadInput(t *testing.T) {
 	if err := p.s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := ReadDay(t.Context(), p.s, now, now); err != nil || r.Health != health.Red || !r.Unread {
+	if r, err := report.ReadDay(t.Context(), p.s, now, now); err != nil || r.Health != health.Red || !r.Unread {
 		t.Errorf("a store that is gone: %v %s %q", err, r.Health, r.Because)
 	}
 }
@@ -241,7 +243,7 @@ func Test001_Report_OfARealLedger(t *testing.T) {
 	}
 	read := func() health.Report {
 		t.Helper()
-		r, err := ReadDay(t.Context(), d.store, time.Now(), time.Now())
+		r, err := report.ReadDay(t.Context(), d.store, time.Now(), time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -276,14 +278,14 @@ func Test001_Report_WrittenDaily(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Now().UTC()
-	if err := d.writeReports(t.Context(), now); err != nil {
+	if err := d.reports.Write(t.Context(), now); err != nil {
 		t.Fatal(err)
 	}
 	if files, err := filepath.Glob(filepath.Join(d.Paths.Reports, "*")); err != nil || len(files) != 0 {
 		t.Fatalf("of days before the first record: %q %v", files, err)
 	}
 	for range 2 { // the second time there is nothing to do
-		if err := d.writeReports(t.Context(), now.AddDate(0, 0, 2)); err != nil {
+		if err := d.reports.Write(t.Context(), now.AddDate(0, 0, 2)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -309,7 +311,7 @@ func Test001_Report_WrittenDaily(t *testing.T) {
 					return nil
 				}
 				e, err := ledger.ParseEvent(l.Record)
-				if err == nil && e.Name == eventReported {
+				if err == nil && e.Name == report.EventName {
 					told[e.Subject] += string(e.Data)
 				}
 				return err
@@ -326,7 +328,7 @@ func Test001_Report_WrittenDaily(t *testing.T) {
 	if err := json.Unmarshal(doc, &kept); err != nil {
 		t.Fatal(err)
 	}
-	asked, err := ReadDay(t.Context(), d.store, now, now.AddDate(0, 0, 2))
+	asked, err := report.ReadDay(t.Context(), d.store, now, now.AddDate(0, 0, 2))
 	if err != nil || !reflect.DeepEqual(kept.Section, asked.Section) || !kept.At.Equal(asked.At) {
 		t.Errorf("%v: kept %+v, asked %+v", err, kept, asked)
 	}
@@ -346,7 +348,7 @@ func Test001_Report_OfAClockThatWasAhead(t *testing.T) {
 	if err := d.Kernel.Record(kernel.Event{Tenant: holdfast.Local, Name: "note", Who: "ann", Subject: "x"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.writeReports(t.Context(), now.AddDate(0, 0, 2)); err != nil { // it is ahead
+	if err := d.reports.Write(t.Context(), now.AddDate(0, 0, 2)); err != nil { // it is ahead
 		t.Fatal(err)
 	}
 	file := filepath.Join(d.Paths.Reports, now.Format(time.DateOnly)+".json")
@@ -356,10 +358,10 @@ func Test001_Report_OfAClockThatWasAhead(t *testing.T) {
 	if _, err := c.Cross(t.Context(), api.Ask{Agent: "ann", Kind: "code", Boundary: "agent/step", Payload: []byte(`{"action":"go"}`)}); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.writeReports(t.Context(), now.AddDate(0, 0, 1)); err != nil {
+	if err := d.reports.Write(t.Context(), now.AddDate(0, 0, 1)); err != nil {
 		t.Fatal(err)
 	}
-	if kept, err := d.keptReport(now); err != nil || kept.Iterations.N != 1 {
+	if kept, err := d.reports.Read(now); err != nil || kept.Iterations.N != 1 {
 		t.Errorf("%+v, %v", kept, err)
 	}
 }

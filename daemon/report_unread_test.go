@@ -12,7 +12,15 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/observe/report"
 	"github.com/holdfast-dev/holdfast/internal/policy/health"
+)
+
+// Times of internal/observe/report: how long after the ledger could not be read it is read again, and how long a
+// report waits for it before it is sent as it is.
+const (
+	reportAgain    = 10 * time.Minute
+	reportPatience = time.Hour
 )
 
 // damage makes a leaf of today unreadable, as a failing disk does, and returns what
@@ -57,7 +65,7 @@ func problems(t *testing.T, d *Daemon, what ...string) (n int) {
 // each.
 func sentOf(p *phones) (out []string) {
 	for _, m := range p.took("/chat") {
-		if m.Condition == conditionReport {
+		if m.Condition == report.Condition {
 			out = append(out, strings.TrimPrefix(m.Title, "daily report of "))
 		}
 	}
@@ -74,10 +82,10 @@ func Test001_Report_ComputedAnew(t *testing.T) {
 	mend := damage(t, d)
 	today := health.NewDay(time.Now()).Start()
 	date, now := today.Format(time.DateOnly), today.AddDate(0, 0, 1).Add(time.Second)
-	if err := d.writeReports(t.Context(), now); err == nil || !strings.Contains(err.Error(), date) {
+	if err := d.reports.Write(t.Context(), now); err == nil || !strings.Contains(err.Error(), date) {
 		t.Errorf("nobody is told: %v", err)
 	}
-	kept, err := d.keptReport(today)
+	kept, err := d.reports.Read(today)
 	if err != nil || !kept.Unread || kept.Health != health.Red || !strings.Contains(kept.Because[0], "a hash of 1 bytes") {
 		t.Fatalf("%v %+v", err, kept)
 	}
@@ -85,24 +93,26 @@ func Test001_Report_ComputedAnew(t *testing.T) {
 		t.Error("status does not name it")
 	}
 	mend()
-	if err := d.writeReports(t.Context(), now.Add(reportAgain-time.Second)); err == nil {
+	if err := d.reports.Write(t.Context(), now.Add(reportAgain-time.Second)); err == nil {
 		t.Error("it is forgotten before it was read")
 	}
-	if err := d.writeReports(t.Context(), now.Add(reportAgain)); err != nil {
+	if err := d.reports.Write(t.Context(), now.Add(reportAgain)); err != nil {
 		t.Fatal(err)
 	}
-	asked, err := ReadDay(t.Context(), d.store, today, now.AddDate(0, 0, 1))
+	asked, err := report.ReadDay(t.Context(), d.store, today, now.AddDate(0, 0, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if kept, err = d.keptReport(today); err != nil || kept.Unread || kept.Iterations.N != 3 || !reflect.DeepEqual(kept.Section, asked.Section) {
+	if kept, err = d.reports.Read(today); err != nil || kept.Unread || kept.Iterations.N != 3 ||
+		!reflect.DeepEqual(kept.Section, asked.Section) {
 		t.Errorf("%v: kept %+v, asked %+v", err, kept, asked)
 	}
 	text, err := os.ReadFile(filepath.Join(d.Paths.Reports, date+".md"))
 	if err != nil || !strings.Contains(string(text), "- Total iterations today: 3\n") {
 		t.Errorf("%v %s", err, text)
 	}
-	if said := recorded(t, d, eventReported, 2); said[0]["health"] != "RED" || said[1]["health"] != kept.Health.String() {
+	if said := recorded(t, d, report.EventName,
+		2); said[0]["health"] != "RED" || said[1]["health"] != kept.Health.String() {
 		t.Errorf("the ledger tells %v", said)
 	}
 	if problems(t, d, "daily report") != 0 {
@@ -119,8 +129,8 @@ func Test001_Report_UnreadIsSentLate(t *testing.T) {
 	date, at := today.Format(time.DateOnly), today.AddDate(0, 0, 1).Add(7*time.Hour)
 	mend := damage(t, d)
 	look := func(now time.Time) {
-		_ = d.writeReports(t.Context(), now) // the test before has what it says
-		if err := d.sendReports(now); err != nil {
+		_ = d.reports.Write(t.Context(), now) // the test before has what it says
+		if err := d.reports.SendDue(now); err != nil {
 			t.Error(err)
 		}
 	}
@@ -137,7 +147,7 @@ func Test001_Report_UnreadIsSentLate(t *testing.T) {
 	look(at.Add(3 * reportPatience))
 	p.wait(t, "/chat", 2)
 	until(t, "the end of what waits", func() bool { return d.alerts.queue.Waiting() == 0 })
-	kept, err := d.keptReport(today)
+	kept, err := d.reports.Read(today)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +165,7 @@ func Test001_Report_OneThatCannotBeRead(t *testing.T) {
 	date := func(n int) string { return day(n).Format(time.DateOnly) }
 	file := func(n int) string { return filepath.Join(d.Paths.Reports, date(n)+".json") }
 	lookAtReports(t, d, day(1)) // today's is sent, so that each day is from now on
-	if err := d.writeReports(t.Context(), day(4)); err != nil {
+	if err := d.reports.Write(t.Context(), day(4)); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Chmod(file(1), 0o644); err != nil {
@@ -167,10 +177,10 @@ func Test001_Report_OneThatCannotBeRead(t *testing.T) {
 	}
 	forge(t, file(2))
 	look := func(now time.Time) (err error) {
-		if err = d.writeReports(t.Context(), now); err == nil {
+		if err = d.reports.Write(t.Context(), now); err == nil {
 			t.Error("what cannot be read is not named")
 		}
-		return d.sendReports(now)
+		return d.reports.SendDue(now)
 	}
 	for range 2 {
 		if err := look(day(4)); err == nil || !strings.Contains(err.Error(), date(1)) || !strings.Contains(err.Error(), date(2)) {
@@ -216,7 +226,7 @@ func Test001_Report_OneThatCannotBeRead(t *testing.T) {
 	if problems(t, d, "daily report") != 0 {
 		t.Error("status still names one")
 	}
-	if said, err := os.ReadFile(d.Paths.sentFile()); err != nil || string(said) != date(3)+"\n" {
+	if said, err := os.ReadFile(filepath.Join(d.Paths.Reports, "sent")); err != nil || string(said) != date(3)+"\n" {
 		t.Errorf("%q %v", said, err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/container"
@@ -186,7 +187,7 @@ func (s *sandboxes) strong(ctx context.Context, spec sandbox.Spec) (t tier, inst
 			return nil, "", err
 		}
 		if absent == nil {
-			why, _ := letter(err)
+			why, _ := usage.Explain(err)
 			absent, instead = lacking(spec, err), "the "+which.String()+" tier is missing here: "+why
 		}
 	}
@@ -195,7 +196,7 @@ func (s *sandboxes) strong(ctx context.Context, spec sandbox.Spec) (t tier, inst
 
 // lacking is the refusal of what needs a tier that is not there.
 func lacking(spec sandbox.Spec, err error) error {
-	why, hint := letter(err)
+	why, hint := usage.Explain(err)
 	kind := holdfast.KindSpawn
 	if posture.StateOf(err) == posture.SpawnError {
 		kind = holdfast.KindOf(err)

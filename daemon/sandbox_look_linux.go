@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/container"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process"
@@ -15,8 +16,11 @@ import (
 // would, which runs one that does nothing, and closes it: the posture says what was
 // found. dir is for it alone; the image's copy stands where the daemon of the state
 // directory has it, or in dir where state is empty.
-func LookContainers(ctx context.Context, c SandboxConfig, dir, state string, programs *process.Tier) (posture.Posture, error) {
-	t, err := c.Container.open(ctx, container.Config{Dir: filepath.Join(dir, "container"), Images: imagesOf(state), Programs: programs})
+func LookContainers(
+	ctx context.Context, c config.SandboxConfig, dir, state string, programs *process.Tier,
+) (posture.Posture, error) {
+	t, err := openContainers(ctx, c.Container,
+		container.Config{Dir: filepath.Join(dir, "container"), Images: imagesOf(state), Programs: programs})
 	if err != nil {
 		return posture.Posture{}, err
 	}
@@ -31,8 +35,8 @@ func imagesOf(state string) string {
 }
 
 // LookVM says what a guest would be made of, and starts none: that takes long.
-func LookVM(ctx context.Context, c SandboxConfig) (string, error) {
-	f, err := vm.Look(ctx, c.VM.config())
+func LookVM(ctx context.Context, c config.SandboxConfig) (string, error) {
+	f, err := vm.Look(ctx, newVMConfig(c.VM))
 	if err != nil {
 		return "", err
 	}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/container"
 )
@@ -18,17 +19,18 @@ func (s *sandboxes) openMore(ctx context.Context, which posture.Tier) (tier, err
 	}
 	c := s.d.began.Sandbox
 	if which == posture.TierVM {
-		cfg := c.VM.config()
+		cfg := newVMConfig(c.VM)
 		cfg.Groups = programs
 		return s.openVM(cfg)
 	}
-	return c.Container.open(ctx, container.Config{Dir: filepath.Join(s.d.Paths.Dir, "container"), Programs: programs, Secret: s.secret,
-		Warn: func(line string) { s.d.log.Warn("sandbox", "tier", "container", "trouble", line) }})
+	return openContainers(ctx, c.Container,
+		container.Config{Dir: filepath.Join(s.d.Paths.Dir, "container"), Programs: programs, Secret: s.secret,
+			Warn: func(line string) { s.d.log.Warn("sandbox", "tier", "container", "trouble", line) }})
 }
 
-// open opens the container tier: an OCI runtime's, or that of a Docker engine,
+// openContainers opens the container tier: an OCI runtime's, or that of a Docker engine,
 // whose socket DOCKER_HOST names.
-func (c ContainerConfig) open(ctx context.Context, base container.Config) (tier, error) {
+func openContainers(ctx context.Context, c config.ContainerConfig, base container.Config) (tier, error) {
 	if c.Runtime == "docker" {
 		t, err := container.OpenDocker(ctx, container.DockerConfig{Dir: base.Dir, Host: os.Getenv("DOCKER_HOST"), Image: c.Image, Programs: base.Programs, Secret: base.Secret, Warn: base.Warn})
 		if err != nil {
@@ -36,7 +38,7 @@ func (c ContainerConfig) open(ctx context.Context, base container.Config) (tier,
 		}
 		return t, nil
 	}
-	base.Runtime, base.Image = c.Runtime, c.source()
+	base.Runtime, base.Image = c.Runtime, c.ImageSource()
 	t, err := container.Open(ctx, base)
 	if err != nil {
 		return nil, err

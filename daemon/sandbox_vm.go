@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/vm"
 )
@@ -54,7 +55,7 @@ func (s *sandboxes) roots(ctx context.Context) ([]string, error) {
 	return list, nil
 }
 
-// config is what the VM tier is opened with.
-func (c VMConfig) config() vm.Config {
+// newVMConfig returns what the VM tier is opened with.
+func newVMConfig(c config.VMConfig) vm.Config {
 	return vm.Config{Kernel: c.Kernel, QEMU: c.QEMU, MemoryMB: c.Memory}
 }

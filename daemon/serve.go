@@ -12,10 +12,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/server"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
+	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 )
 
 // Serving is how Serve behaves.
@@ -84,11 +86,11 @@ func (d *Daemon) Serve(ctx context.Context, s Serving) error {
 	run(d.releaseMemory)
 	run(d.watchLatch)
 	run(d.sign)
-	run(d.verifying)
+	run(d.witness.Run)
 	run(d.watchConfig)
-	run(d.reportDays)
-	run(d.snapshots.follow)
-	run(d.snapshots.daily)
+	run(d.reports.Run)
+	run(d.snapshots.RunFollow)
+	run(d.snapshots.RunDaily)
 	run(func(ctx context.Context) { _ = d.recounter.Compare(ctx) }) // it logs, and status says
 	for _, keys := range d.keysets {
 		run(keys.Run)
@@ -162,7 +164,9 @@ func (d *Daemon) listenSocket() (net.Listener, error) {
 	}
 	l, err := net.Listen("unix", d.Paths.Sock)
 	if err != nil {
-		return nil, hinted("use a --state with a shorter path on a local disk", "cannot listen on %s: %v", d.Paths.Sock, err)
+		return nil, usage.HintErrorf(
+			"use a --state with a shorter path on a local disk", "cannot listen on %s: %v", d.Paths.Sock, err,
+		)
 	}
 	if err := os.Chmod(d.Paths.Sock, 0o600); err != nil {
 		return nil, errors.Join(err, l.Close())
@@ -200,7 +204,7 @@ func (d *Daemon) sign(ctx context.Context) {
 		if d.store.Poisoned() != nil {
 			return
 		}
-		if _, err := d.checkpoint(ctx); err != nil {
+		if _, err := d.witness.Checkpoint(ctx); err != nil {
 			d.log.Error("the ledger could not be signed", "err", err)
 		}
 	})
@@ -260,18 +264,18 @@ func (d *Daemon) watchConfig(ctx context.Context) {
 		}
 		l = d.appeared(l)
 	}
-	if err := Watch(ctx, l, d.apply, d.log); err != nil && ctx.Err() == nil {
+	if err := config.Watch(ctx, l, d.apply, d.log); err != nil && ctx.Err() == nil {
 		d.log.Error("the configuration is no longer watched", "err", err)
 	}
 }
 
 // appeared looks for a configuration where there was none.
-func (d *Daemon) appeared(none *Loaded) *Loaded {
-	path, err := FindConfig("", os.LookupEnv)
+func (d *Daemon) appeared(none *config.Loaded) *config.Loaded {
+	path, err := config.FindPath("", os.LookupEnv)
 	if err != nil || path == "" {
 		return none
 	}
-	l, err := Load(path, none.workTrees...)
+	l, err := config.Load(path, none.WorkTrees...)
 	if err == nil {
 		err = d.apply(l)
 	}
@@ -284,21 +288,23 @@ func (d *Daemon) appeared(none *Loaded) *Loaded {
 }
 
 // apply puts a loaded configuration in force, whole or not at all.
-func (d *Daemon) apply(l *Loaded) error {
-	if err := d.snapshots.hold(&l.Config.Snapshots); err != nil {
+func (d *Daemon) apply(l *config.Loaded) error {
+	settings := versionSettings(&l.Config.Snapshots)
+	if err := d.snapshots.Hold(settings); err != nil {
 		return err
 	}
 	if err := d.Kernel.SetPolicy(d.own(l), person()); err != nil {
 		return err
 	}
-	d.watching.watch.Use(l.Config.watchLimits())
+	d.watching.Watch.Use(l.Config.WatchLimits())
 	d.mu.Lock()
 	d.loaded = l
 	d.mu.Unlock()
 	d.alerts.reloaded()
-	d.snapshots.reloaded()
-	d.snapshots.tellMoved()
-	for _, what := range d.untaken() {
+	d.snapshots.Set(settings)
+	d.snapshots.Reloaded()
+	d.snapshots.TellMoved()
+	for _, what := range config.ListUntaken(d.began, d.config()) {
 		d.log.Warn("not all of the configuration is in force", "what", what)
 	}
 	return nil
@@ -310,16 +316,16 @@ func (d *Daemon) unapplied() (why string, waits bool) {
 	now := d.snapshot()
 	path := now.Path
 	if path == "" {
-		found, err := FindConfig("", os.LookupEnv)
+		found, err := config.FindPath("", os.LookupEnv)
 		if err != nil || found == "" {
 			return "", false
 		}
 		path = found
 	}
-	l, err := Load(path, now.workTrees...)
+	l, err := config.Load(path, now.WorkTrees...)
 	switch {
 	case err != nil:
-		why, hint := letter(err)
+		why, hint := usage.Explain(err)
 		if hint != "" {
 			why += " (" + hint + ")"
 		}
@@ -331,13 +337,13 @@ func (d *Daemon) unapplied() (why string, waits bool) {
 }
 
 // snapshot is the configuration in force.
-func (d *Daemon) snapshot() *Loaded {
+func (d *Daemon) snapshot() *config.Loaded {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.loaded
 }
 
-func (d *Daemon) config() *Config { return d.snapshot().Config }
+func (d *Daemon) config() *config.Config { return d.snapshot().Config }
 
 // clients counts who is connected to the socket. A connection keeps a lingering
 // daemon while it lasts; only an MCP connection, or a run of code or of a

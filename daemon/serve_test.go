@@ -15,10 +15,12 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
 	"github.com/holdfast-dev/holdfast/internal/leaf/token"
+	"github.com/holdfast-dev/holdfast/internal/observe/report"
 	"github.com/holdfast-dev/holdfast/internal/policy/health"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -261,7 +263,8 @@ func TestDisabledHalts(t *testing.T) {
 	if err != nil || ans.Failure == nil || ans.Failure.Kind != holdfast.KindHalted {
 		t.Fatalf("%v %+v", err, ans)
 	}
-	if r, err := ReadDay(t.Context(), d.store, time.Now(), time.Now()); err != nil || r.Health != health.Red || !slices.Contains(r.Because, "everything was halted") {
+	if r, err := report.ReadDay(t.Context(), d.store, time.Now(),
+		time.Now()); err != nil || r.Health != health.Red || !slices.Contains(r.Because, "everything was halted") {
 		t.Errorf("the day's report: %s because of %q, %v", r.Health, r.Because, err)
 	}
 }
@@ -364,7 +367,7 @@ func TestConfigurationThatAppears(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", home)
 	t.Setenv("HOLDFAST_CONFIG", "")
 	os.Unsetenv("HOLDFAST_CONFIG")
-	if path, err := FindConfig("", os.LookupEnv); err != nil || path != "" {
+	if path, err := config.FindPath("", os.LookupEnv); err != nil || path != "" {
 		t.Skipf("this machine has a configuration of its own: %s %v", path, err)
 	}
 	_, c, down := up(t, "")

@@ -6,8 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
-	"syscall"
+
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
+	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 )
 
 // Paths is where everything stands in the state directory. Dir is absolute and
@@ -64,37 +66,29 @@ func (p Paths) OperatorKeyOf(name string) string {
 // ~/.local/state/holdfast. Nothing is created. lookup is os.LookupEnv.
 func FindState(flag string, lookup func(string) (string, bool)) (string, error) {
 	if flag != "" {
-		return absolute("--state", flag)
+		return guard.MakeAbsolute("--state", flag)
 	}
 	if v, ok := lookup("HOLDFAST_STATE"); ok {
 		if v == "" {
-			return "", hinted("unset it, or name a directory", "HOLDFAST_STATE is set and empty")
+			return "", usage.HintErrorf("unset it, or name a directory", "HOLDFAST_STATE is set and empty")
 		}
 		if !filepath.IsAbs(v) {
 			// In another directory it would name another state, in which nobody halted.
-			return "", hinted("make it absolute; --state may be relative", "HOLDFAST_STATE is the relative path %q", clip(v))
+			return "", usage.HintErrorf(
+				"make it absolute; --state may be relative", "HOLDFAST_STATE is the relative path %q", excerpt.Word(v),
+			)
 		}
-		return absolute("HOLDFAST_STATE", v)
+		return guard.MakeAbsolute("HOLDFAST_STATE", v)
 	}
 	// The XDG rules: a path that is not absolute is ignored.
 	if v, _ := lookup("XDG_STATE_HOME"); filepath.IsAbs(v) {
-		return absolute("XDG_STATE_HOME", filepath.Join(v, "holdfast"))
+		return guard.MakeAbsolute("XDG_STATE_HOME", filepath.Join(v, "holdfast"))
 	}
 	if v, _ := lookup("HOME"); filepath.IsAbs(v) {
-		return absolute("HOME", filepath.Join(v, ".local", "state", "holdfast"))
+		return guard.MakeAbsolute("HOME", filepath.Join(v, ".local", "state", "holdfast"))
 	}
-	return "", hinted("name one with --state", "no state directory: neither HOLDFAST_STATE, XDG_STATE_HOME nor HOME says where")
-}
-
-func absolute(from, path string) (string, error) {
-	if strings.ContainsRune(path, 0) {
-		return "", refusal("%s holds a NUL", from)
-	}
-	abs, err := filepath.Abs(path)
-	if err != nil {
-		return "", refusal("%s: %v", from, err)
-	}
-	return abs, nil
+	return "", usage.HintErrorf("name one with --state",
+		"no state directory: neither HOLDFAST_STATE, XDG_STATE_HOME nor HOME says where")
 }
 
 // OpenState makes the state directory (0700) where it is missing and returns
@@ -103,15 +97,15 @@ func absolute(from, path string) (string, error) {
 // socket's path would be too long.
 func OpenState(dir string) (Paths, error) {
 	if !filepath.IsAbs(dir) {
-		return Paths{}, refusal("the state directory must be absolute, not %q", dir)
+		return Paths{}, usage.Errorf("the state directory must be absolute, not %q", dir)
 	}
 	if err := shortEnough(toBe(dir)); err != nil {
 		return Paths{}, err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return Paths{}, hinted("choose another with --state", "cannot make the state directory: %v", err)
+		return Paths{}, usage.HintErrorf("choose another with --state", "cannot make the state directory: %v", err)
 	}
-	real, err := guard{}.resolve(dir)
+	real, err := guard.Guard{}.Resolve(dir)
 	if err != nil {
 		return Paths{}, err
 	}
@@ -139,7 +133,7 @@ func toBe(dir string) string {
 // shortEnough refuses a directory in which no socket could stand.
 func shortEnough(dir string) error {
 	if n, limit := len(PathsIn(dir).Sock), maxSock(runtime.GOOS); n > limit {
-		return hinted("choose a shorter one with --state or HOLDFAST_STATE",
+		return usage.HintErrorf("choose a shorter one with --state or HOLDFAST_STATE",
 			"the state directory's path is too long: a socket there would have %d bytes, the system takes %d", n, limit)
 	}
 	return nil
@@ -169,7 +163,7 @@ func StoreGone(p Paths) error {
 	case err != nil && !missing(err):
 		return err
 	}
-	return hinted("put it back from a backup, or start anew with another --state",
+	return usage.HintErrorf("put it back from a backup, or start anew with another --state",
 		"the store %s is missing, but its keys are there", p.DB)
 }
 
@@ -189,37 +183,17 @@ func private(dir string) error {
 		return err
 	}
 	if !info.IsDir() {
-		return refusal("the state directory %s is not a directory", dir)
+		return usage.Errorf("the state directory %s is not a directory", dir)
 	}
-	st, ok := statOf(info)
+	st, ok := guard.StatOf(info)
 	switch {
 	case !ok || int(st.Uid) != os.Geteuid():
-		return hinted("choose another with --state", "the state directory %s belongs to another user", dir)
+		return usage.HintErrorf("choose another with --state", "the state directory %s belongs to another user", dir)
 	case info.Mode().Perm()&0o077 != 0:
-		return hinted("chmod 700 "+dir, "others can enter the state directory %s (mode %04o)", dir, info.Mode().Perm())
+		return usage.HintErrorf("chmod 700 "+dir, "others can enter the state directory %s (mode %04o)", dir,
+			info.Mode().Perm())
 	}
 	return nil
-}
-
-// privateFile refuses a file of the state directory that is not ours alone.
-func privateFile(path string) func(fs.FileInfo) error {
-	return func(info fs.FileInfo) error {
-		st, ok := statOf(info)
-		switch {
-		case !ok || int(st.Uid) != os.Geteuid():
-			return refusal("%s belongs to another user", path)
-		case st.Nlink != 1:
-			return refusal("%s has %d names, it must have one", path, st.Nlink)
-		case info.Mode().Perm()&0o077 != 0:
-			return hinted("chmod 600 "+path, "others can read %s (mode %04o)", path, info.Mode().Perm())
-		}
-		return nil
-	}
-}
-
-func statOf(info fs.FileInfo) (*syscall.Stat_t, bool) {
-	st, ok := info.Sys().(*syscall.Stat_t)
-	return st, ok
 }
 
 func missing(err error) bool { return errors.Is(err, fs.ErrNotExist) }

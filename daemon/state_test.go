@@ -8,19 +8,12 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
 	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
 )
 
 // The latch is what the kernel asks for.
 var _ kernel.Latch = (*latch.Latch)(nil)
-
-func env(pairs ...string) func(string) (string, bool) {
-	m := map[string]string{}
-	for i := 0; i < len(pairs); i += 2 {
-		m[pairs[i]] = pairs[i+1]
-	}
-	return func(k string) (string, bool) { v, ok := m[k]; return v, ok }
-}
 
 func TestFindState(t *testing.T) {
 	wd, _ := os.Getwd()
@@ -164,7 +157,8 @@ func TestLoadKeysRefuses(t *testing.T) {
 		good := whole[f]
 		bad := map[string]string{
 			"empty": "", "truncated": good[:len(good)/2], "no newline": strings.TrimSpace(good), "NUL": "\x00",
-			"two lines": good + good, "enormous": good + strings.Repeat("x", maxKeyFile), "not UTF-8": "\xff" + good,
+			"two lines": good + good,
+			"enormous":  good + strings.Repeat("x", guard.MaxKeyFile), "not UTF-8": "\xff" + good,
 			"zeros": good[:strings.LastIndex(good, " ")+1] + "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n",
 		}
 		for _, other := range keyFiles(o.Paths) {
@@ -215,4 +209,12 @@ func TestLoadKeysRefuses(t *testing.T) {
 	if _, err := LoadKeys(o); err == nil {
 		t.Fatal("keys without the lock")
 	}
+}
+
+func env(pairs ...string) func(string) (string, bool) {
+	m := map[string]string{}
+	for i := 0; i < len(pairs); i += 2 {
+		m[pairs[i]] = pairs[i+1]
+	}
+	return func(k string) (string, bool) { v, ok := m[k]; return v, ok }
 }

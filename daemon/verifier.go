@@ -3,6 +3,7 @@ package daemon
 import (
 	"path/filepath"
 
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/feature/keyset"
 	"github.com/holdfast-dev/holdfast/internal/leaf/token"
 )
@@ -23,7 +24,7 @@ func (d *Daemon) verifier() (*token.Verifier, error) {
 	return token.NewVerifier(issuers...)
 }
 
-func (d *Daemon) keysetOptions(c IssuerConfig) keyset.Options {
+func (d *Daemon) keysetOptions(c config.IssuerConfig) keyset.Options {
 	o := keyset.Options{Warn: func(err error) { d.log.Warn("a key set could not be read", "issuer", c.Name, "err", err) }}
 	switch {
 	case c.JWKSFile != "" && filepath.IsAbs(c.JWKSFile):

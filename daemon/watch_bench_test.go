@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/leaf/testfile"
 )
 
 // timedWatch is the watch of a kernel that can be looked away with, and timed.
@@ -78,7 +79,7 @@ boundaries:
 // the kernel calls it, beside a map's entry found and counted, in microseconds; and the
 // processor time of a whole crossing with the watch and without it, in turns.
 func BenchmarkWatch(b *testing.B) {
-	config := write(b, map[string]string{"holdfast.yaml": measuredWatch})
+	config := testfile.Write(b, map[string]string{"holdfast.yaml": measuredWatch})
 	d, err := Open(b.Context(), Options{State: filepath.Join(b.TempDir(), "state"), Config: filepath.Join(config, "holdfast.yaml"), Version: "bench"})
 	if err != nil {
 		b.Fatal(err)

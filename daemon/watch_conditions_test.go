@@ -77,7 +77,7 @@ func Test001_Layer5_EscalatingCost(t *testing.T) {
 	if g := answerTo(t, d, "ada", watch.Escalating); g.Response != "alert" || g.Severity != "MEDIUM" || g.Crossing == "" || !strings.Contains(g.Why, "dearer") || stateOf(t, d, "ada").State != holdfast.AgentRunning {
 		t.Errorf("%+v", g)
 	}
-	d.watching.settle(t.Context())
+	d.watching.Settle(t.Context())
 	all, _ := answersIn(t, d)
 	if slices.ContainsFunc(all, func(g given) bool { return g.Agent == "bea" && g.Condition == watch.Escalating }) {
 		t.Errorf("%+v", all)
@@ -90,7 +90,8 @@ func Test001_Layer5_Velocity(t *testing.T) {
 	d, _, down := up(t, strings.Replace(watched, "boundaries:\n", "boundaries:\n  - {boundary: agent/step, risk: LOW}\n", 1))
 	defer down()
 	for i := range 21 {
-		if n := d.watching.watch.Hold(); slices.ContainsFunc(n, func(s watch.State) bool { return s.Condition == watch.StepsPerHour }) {
+		if n := d.watching.Watch.Hold(); slices.ContainsFunc(n,
+			func(s watch.State) bool { return s.Condition == watch.StepsPerHour }) {
 			t.Fatalf("after %d steps: %+v", i, n)
 		}
 		if err := acts(t, d, "ada", "agent/step", fmt.Sprintf(`{"n":%d}`, i), nil); err != nil {
@@ -130,7 +131,7 @@ func Test001_Layer5_Outlier(t *testing.T) {
 	d, _, down := up(t, watched)
 	defer down()
 	learned(t, d)
-	w := d.watching.watch
+	w := d.watching.Watch
 	for h := range 12 {
 		for range 2 {
 			w.Load(watch.Seen{Tenant: holdfast.Local, Agent: "ada", At: time.Now().Add(time.Duration(-h-1) * time.Hour)})
@@ -142,7 +143,7 @@ func Test001_Layer5_Outlier(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	d.watching.take(w.Tick(time.Now().Add(time.Hour)))
+	d.watching.Take(w.Tick(time.Now().Add(time.Hour)))
 	if g := answerTo(t, d, "ada", watch.Outlier); g.Response != "record" || g.Severity != "LOW" || g.Review != "" || !strings.Contains(g.Why, "unlike those before it") || stateOf(t, d, "ada").State != holdfast.AgentRunning {
 		t.Errorf("%+v", g)
 	}

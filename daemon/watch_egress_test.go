@@ -22,7 +22,7 @@ func TestWatch_ReadsAndTunnelsAreNoPattern(t *testing.T) {
 			resp.Body.Close()
 		}
 	}
-	w.d.watching.settle(t.Context())
+	w.d.watching.Settle(t.Context())
 	all, _ := answersIn(t, w.d)
 	for _, g := range all {
 		if g.Condition == watch.Loop || g.Condition == watch.Rapid || g.Condition == watch.Escalating || g.Condition == watch.Repetition {
@@ -64,7 +64,7 @@ func TestWatch_ReadsAreNoPatternAfterARestart(t *testing.T) {
 	w.down()
 	d, _, down := serve(t, w.d.opt)
 	defer down()
-	d.watching.settle(t.Context())
+	d.watching.Settle(t.Context())
 	if all, _ := answersIn(t, d); len(all) > 0 {
 		t.Errorf("%+v", all)
 	}

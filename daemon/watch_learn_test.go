@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,13 +16,12 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/observe/story"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
-	"github.com/holdfast-dev/holdfast/ledger"
 )
 
 // learned waits until the ledger is read for the watch.
 func learned(t *testing.T, d *Daemon) {
 	t.Helper()
-	until(t, "what is usual", func() bool { ok, _ := d.watching.known(); return ok })
+	until(t, "what is usual", func() bool { ok, _ := d.watching.Known(); return ok })
 }
 
 // TestD41a_RestartForgetsNothing: what an agent did within the hour counts after a
@@ -53,10 +53,13 @@ func TestD41a_RestartForgetsNothing(t *testing.T) {
 	defer down()
 	learned(t, d)
 	d.condition(holdfast.Local, "", watch.NoHumanCheck, true, "nobody looked") // told of again, by who does not know
-	d.watching.tick()
-	d.watching.settle(t.Context())
+	d.watching.Tick()
+	d.watching.Settle(t.Context())
 	all, _ := answersIn(t, d)
-	for _, k := range []findingKey{{holdfast.Local, "ada", watch.Loop, false}, {holdfast.Local, "bea", watch.Errors, false}, {holdfast.Local, "", watch.NoHumanCheck, false}} {
+	for _, k := range []struct {
+		agent     string
+		condition watch.Name
+	}{{"ada", watch.Loop}, {"bea", watch.Errors}, {"", watch.NoHumanCheck}} {
 		n := 0
 		for _, g := range all {
 			if g.Condition == k.condition && g.Agent == k.agent && g.name == kernel.EventAnomaly {
@@ -105,7 +108,16 @@ func TestD41a_LedgerFails(t *testing.T) {
 		_ = d.latch.Clear()
 		down()
 	}()
-	d.watching.unanswered(&waitingFinding{Finding: watch.Finding{Condition: watch.Loop, Response: watch.Pause, Tenant: holdfast.Local, Agent: "ada"}, times: 1}, errBroken)
+	token, broken := d.watching.Token, atomic.Bool{}
+	d.watching.Token = func() (holdfast.Secret, error) {
+		if broken.CompareAndSwap(false, true) {
+			return holdfast.Secret{}, errBroken
+		}
+		return token()
+	}
+	d.watching.Take(
+		[]watch.Finding{{Condition: watch.Loop, Response: watch.Pause, Tenant: holdfast.Local, Agent: "ada"}},
+	)
 	until(t, "the halt", d.latch.Halted)
 	if g := answerTo(t, d, "", watch.LedgerFailed); g.Response != "halt" || g.Severity != "CRITICAL" {
 		t.Errorf("%+v", g)
@@ -158,7 +170,7 @@ func TestWatchMetrics(t *testing.T) {
 	defer down()
 	loops(t, d, "ada")
 	answerTo(t, d, "ada", watch.Loop)
-	d.watching.settle(t.Context())
+	d.watching.Settle(t.Context())
 	got := gathered(t, d)
 	for _, want := range []string{`holdfast_anomalies_total{condition="loop",severity="HIGH"} 1`, `holdfast_anomaly_responses_total{carried_out="yes",response="pause"} 1`,
 		`holdfast_anomalies_total{condition="escape",severity="HIGH"} 0`, "holdfast_agents_watched 1", "holdfast_anomalies_lost 0", "holdfast_agents_forgotten 0"} {
@@ -172,7 +184,7 @@ func TestWatchMetrics(t *testing.T) {
 func gathered(t *testing.T, d *Daemon) []string {
 	t.Helper()
 	rec := httptest.NewRecorder()
-	d.metrics.handler().ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))
+	d.metrics.Handler().ServeHTTP(rec, httptest.NewRequest("GET", "/metrics", nil))
 	return strings.Split(rec.Body.String(), "\n")
 }
 
@@ -202,19 +214,10 @@ func TestD39_ClockJumps(t *testing.T) {
 	d, _, down := up(t, watched)
 	defer down()
 	_ = acts(t, d, "ada", "test/act", `{"n":0}`, nil)
-	d.watching.take(d.watching.watch.Tick(time.Now().Add(3 * time.Hour)))
-	d.watching.take(d.watching.watch.Tick(time.Now()))
+	d.watching.Take(d.watching.Watch.Tick(time.Now().Add(3 * time.Hour)))
+	d.watching.Take(d.watching.Watch.Tick(time.Now()))
 	loops(t, d, "ada")
 	if g := answerTo(t, d, "ada", watch.Loop); g.Response != "pause" {
 		t.Errorf("%+v", g)
-	}
-}
-
-// TestD41a_RestartKnowsWhatWasOnlyRecorded: what people were spared before a restart is
-// not taken for what they were told.
-func TestD41a_RestartKnowsWhatWasOnlyRecorded(t *testing.T) {
-	m, ok := happened(&ledger.Event{Name: kernel.EventAnomaly, TenantID: holdfast.Local, Data: []byte(`{"condition":"rapid_actions","response":"record","agent":"ada","why":"haste","times":1}`)})
-	if !ok || m.told == nil || m.told.Response != watch.Record || m.told.Why != "haste" {
-		t.Errorf("%+v", m.told)
 	}
 }

@@ -63,7 +63,8 @@ func Test001_Layer4_HumanCheckOnThePages(t *testing.T) {
 	d.condition(holdfast.Local, "", watch.NoHumanCheck, true, "nobody looked for 25 hours while agents acted")
 	answerTo(t, d, "", watch.NoHumanCheck)
 	holds := func() bool {
-		return slices.ContainsFunc(d.watching.watch.Hold(), func(s watch.State) bool { return s.Condition == watch.NoHumanCheck })
+		return slices.ContainsFunc(d.watching.Watch.Hold(),
+			func(s watch.State) bool { return s.Condition == watch.NoHumanCheck })
 	}
 	jar, err := cookiejar.New(nil)
 	if err != nil {
@@ -92,7 +93,7 @@ func Test001_Layer4_HumanCheckOnThePages(t *testing.T) {
 		all, _ := answersIn(t, d)
 		return slices.ContainsFunc(all, func(g given) bool { return g.Condition == watch.NoHumanCheck && g.name == "anomaly_cleared" })
 	})
-	if at, ok := d.watching.watch.Looked(holdfast.Local); !ok || at.IsZero() {
+	if at, ok := d.watching.Watch.Looked(holdfast.Local); !ok || at.IsZero() {
 		t.Error("the time since the last human check does not know of it")
 	}
 }

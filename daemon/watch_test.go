@@ -13,10 +13,11 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
-	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
+	"github.com/holdfast-dev/holdfast/internal/observe/anomaly"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
+	"github.com/holdfast-dev/holdfast/internal/worktree/snapshot"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -63,7 +64,7 @@ func (d *Daemon) repeats() {
 			mild[c.Name] = watch.Record
 		}
 	}
-	d.watching.watch.Use(watch.Limits{Responses: mild})
+	d.watching.Watch.Use(watch.Limits{Responses: mild})
 }
 
 // until waits for what must come.
@@ -196,7 +197,8 @@ func Test001_Layer5_LoopIsPausedAskedAndTold(t *testing.T) {
 		i = slices.IndexFunc(crossings, func(e *ledger.Entry) bool { return e.ID == g.within })
 		return i >= 0
 	})
-	if e := crossings[i]; e.Boundary != "watch/pause" || e.Agent != watchAgent || e.Outcome != ledger.Done || e.Parent != g.Crossing || e.Parent == "" {
+	if e := crossings[i]; e.Boundary != "watch/pause" || e.Agent != anomaly.Agent || e.Outcome != ledger.Done ||
+		e.Parent != g.Crossing || e.Parent == "" {
 		t.Errorf("%+v", e)
 	}
 	if a := stateOf(t, d, "ada"); a.State != holdfast.AgentPaused || !strings.Contains(a.Why, "loop") {
@@ -229,7 +231,7 @@ func Test001_Layer5_LoopIsPausedAskedAndTold(t *testing.T) {
 		all, _ := answersIn(t, d)
 		return slices.ContainsFunc(all, func(g given) bool { return g.Condition == watch.Loop && g.name == kernel.EventAnomalyCleared })
 	})
-	d.watching.settle(t.Context())
+	d.watching.Settle(t.Context())
 	if a := stateOf(t, d, "ada"); a.State != holdfast.AgentRunning {
 		t.Errorf("it is paused again: %+v", a)
 	}
@@ -262,7 +264,7 @@ func TestD41a_OnlyHoldfastAnswers(t *testing.T) {
 	defer down()
 	loops(t, d, "bob") // so that there is one to pause
 	answerTo(t, d, "bob", watch.Loop)
-	for _, agent := range []string{"eve", watchAgent} {
+	for _, agent := range []string{"eve", anomaly.Agent} {
 		for _, boundary := range []string{"watch/pause", "watch/record", "watch/alert", "watch/halt", "WATCH/halt", "watch/anything"} {
 			acted := false
 			token, err := d.Mint(holdfast.Identity{Agent: agent, Kind: "watch", Principal: "holdfast"})
@@ -286,7 +288,7 @@ func TestD41a_OnlyHoldfastAnswers(t *testing.T) {
 		t.Errorf("%+v, %v", st, err)
 	}
 	// What stops all agents does not stop the answer: neither a rule nor a pause.
-	if _, err := d.Kernel.Pause(holdfast.Local, watchAgent, "eve", "so that nobody is watched"); err != nil {
+	if _, err := d.Kernel.Pause(holdfast.Local, anomaly.Agent, "eve", "so that nobody is watched"); err != nil {
 		t.Fatal(err)
 	}
 	loops(t, d, "carl")
@@ -405,83 +407,13 @@ func TestD41a_Critical(t *testing.T) {
 	until(t, "one event of the halt", func() bool { return countEvents(t, d, "halted") == 1 })
 }
 
-// TestD41a_FloodOfFindings: however many are found, those that wait are bounded, one
-// for an agent and a condition, and crossings are not held up by them; where what
-// must be answered finds no room everything is halted.
-func TestD41a_FloodOfFindings(t *testing.T) {
-	d := &Daemon{}
-	w := newWatching(d, watch.Limits{})
-	more := testrepeat.Times(2*maxFindings, 10)
-	for i := range maxFindings + more {
-		w.take([]watch.Finding{{Condition: watch.Outlier, Response: watch.Record, Tenant: "local", Agent: fmt.Sprint(i)}})
-	}
-	if len(w.waiting) != maxFindings || len(w.order) != maxFindings || w.lost != int64(more) {
-		t.Errorf("%d wait, %d in order, %d lost", len(w.waiting), len(w.order), w.lost)
-	}
-	// What must be answered takes the place of what is only recorded.
-	for range 100 {
-		w.take([]watch.Finding{{Condition: watch.Loop, Response: watch.Pause, Tenant: "local", Agent: "ada"}})
-	}
-	f := w.waiting[findingKey{"local", "ada", watch.Loop, false}]
-	if f == nil || f.times != 100 || len(w.waiting) != maxFindings {
-		t.Errorf("%+v, %d wait", f, len(w.waiting))
-	}
-	// The milder one that is found later does not take back what was to be done.
-	w.take([]watch.Finding{{Condition: watch.Loop, Response: watch.Record, Tenant: "local", Agent: "ada"}})
-	if f := w.waiting[findingKey{"local", "ada", watch.Loop, false}]; f.Response != watch.Pause {
-		t.Errorf("%+v", f)
-	}
-}
-
-// TestWatchConfig: limits only tighten and responses are only made stricter, but by
-// an unsafe name, which is announced; what is none is an error that says which there
-// are.
-func TestWatchConfig(t *testing.T) {
-	for text, want := range map[string]string{
-		"watch: {iterations_per_hour: 21}":                          "20 is the most",
-		"watch: {money_micro_per_hour: 5000001}":                    "5000000 is the most",
-		"watch: {files_per_commit: 11}":                             "10 is the most",
-		"watch: {error_rate: 0.06}":                                 "0.05 is the most",
-		"watch: {unchecked: 25h}":                                   "24h is the most",
-		"watch: {responses: {loop: alert}}":                         "milder",
-		"watch: {responses: {lop: alert}}":                          `there is no condition "lop"`,
-		"watch: {responses: {loop: nothing}}":                       "one of",
-		"watch: {responses: {escape: halt}}":                        "not to be chosen",
-		"watch: {responses: {no_human_check: pause}}":               "no agent",
-		"watch: {error_rate: 0}":                                    "at least",
-		"boundaries: [{boundary: watch/pause, risk: LOW}]":          "Holdfast's own",
-		"watch: {iterations_per_hour: 20, responses: {loop: halt}}": "",
-		"watch: {responses: {outlier: pause, rapid_actions: halt}}": "",
-		"unsafe: {watch_looser: true}\nwatch: {iterations_per_hour: 2000, error_rate: 0.5, responses: {loop: record}}": "",
-	} {
-		l, err := load(t, "version: 1\n"+text)
-		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
-			t.Errorf("%s: %v, not %q", text, err, want)
-		}
-		if want != "" || err != nil || !strings.HasPrefix(text, "unsafe") {
-			continue
-		}
-		weak := strings.Join(l.Policy.Weakened, "\n")
-		for _, s := range []string{"watch.iterations_per_hour: it exceeds 20", "watch.error_rate: it exceeds 0.05", "loop is answered with record, where its severity asks for pause"} {
-			if !strings.Contains(weak, s) {
-				t.Errorf("not announced: %s\nonly %s", s, weak)
-			}
-		}
-	}
-}
-
 // TestD41a_WhatIsHoldfastsOwnIsWatchedOfOthers: who asks again and again what only
 // Holdfast may do is a loop as anywhere; Holdfast's own crossings are no action.
 func TestD41a_WhatIsHoldfastsOwnIsWatchedOfOthers(t *testing.T) {
 	d, _, down := up(t, watched)
 	defer down()
 	for range 5 {
-		_ = acts(t, d, "eve", snapshotTake, `{"same":1}`, nil)
+		_ = acts(t, d, "eve", snapshot.BoundaryPrefix+"take", `{"same":1}`, nil)
 	}
 	answerTo(t, d, "eve", watch.Loop)
-	for agent, boundary := range map[string]string{watchAgent: "watch/pause", keeperAgent: snapshotCommit} {
-		if _, ok := d.watching.seen(&ledger.Entry{TenantID: holdfast.Local, Agent: agent, Boundary: boundary}); ok {
-			t.Errorf("%s at %s is watched", agent, boundary)
-		}
-	}
 }

@@ -22,6 +22,8 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/durable"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
+	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 )
 
@@ -148,7 +150,7 @@ func (h *webhook) failed(err error) {
 	if h.why == "" {
 		h.since = time.Now()
 	}
-	h.why = clip(err.Error())
+	h.why = excerpt.Word(err.Error())
 }
 
 // trouble is what status says of it, or "".
@@ -275,7 +277,7 @@ func (h *webhook) deliver(ctx context.Context, p *push) error {
 	if w.URL == "" {
 		return nil // it is gone from the configuration
 	}
-	secret, err := w.secret()
+	secret, err := w.ReadSecret()
 	if err != nil {
 		return err
 	}
@@ -368,7 +370,7 @@ func (h *webhook) remember(id string) {
 }
 
 func (h *webhook) read() []string {
-	b, err := readRegular(h.file(), 1<<20, privateFile(h.file()))
+	b, err := guard.ReadRegular(h.file(), 1<<20, guard.CheckPrivate(h.file()))
 	var out []string
 	if err == nil {
 		err = json.Unmarshal(b, &out)

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 )
 
@@ -256,13 +257,14 @@ func TestK7_webhook_configuration(t *testing.T) {
 		"url: https://x.example/h, secret: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa": "unknown key",
 	} {
 		file("holdfast.yaml", "version: 1\nreview:\n  webhook: {"+text+"}\n", 0o600)
-		_, err := Load(filepath.Join(dir, "holdfast.yaml"))
+		_, err := config.Load(filepath.Join(dir, "holdfast.yaml"))
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
 	t.Setenv("HOOK_SECRET", "short")
-	if _, err := (&WebhookConfig{SecretEnv: "HOOK_SECRET"}).secret(); err == nil || strings.Contains(err.Error(), "short") {
+	if _, err := (&config.WebhookConfig{SecretEnv: "HOOK_SECRET"}).ReadSecret(); err == nil ||
+		strings.Contains(err.Error(), "short") {
 		t.Fatal(err)
 	}
 }

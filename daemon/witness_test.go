@@ -3,17 +3,12 @@ package daemon
 import (
 	"database/sql"
 	"errors"
-	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/health"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 )
@@ -28,23 +23,23 @@ func TestD41a_VerificationFailed(t *testing.T) {
 		down()
 	}()
 	act(t, d)
-	if _, err := d.checkpoint(t.Context()); err != nil {
+	if _, err := d.witness.Checkpoint(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	failed := func() bool {
-		for _, s := range d.watching.watch.Hold() {
+		for _, s := range d.watching.Watch.Hold() {
 			if s.Condition == watch.VerificationFailed && s.Severity == watch.Critical {
 				return true
 			}
 		}
 		return false
 	}
-	if d.verify(t.Context()); failed() || d.latch.Halted() {
+	if d.witness.Verify(t.Context()); failed() || d.latch.Halted() {
 		t.Fatal("what is right is told as wrong")
 	}
 	pastTriggers(t, d.Paths.DB, func(t *testing.T, db *sql.DB) { cutTree(t, db, holdfast.Local, 1) })
-	if d.verify(t.Context()); !failed() {
-		t.Fatal("nobody is told; the ledger:", d.verified(t.Context()))
+	if d.witness.Verify(t.Context()); !failed() {
+		t.Fatal("nobody is told; the ledger:", d.witness.Trouble())
 	}
 	until(t, "the halt", d.latch.Halted)
 	if s, err := d.latch.Read(); err != nil || !strings.Contains(s.Why, "cut back") {
@@ -63,7 +58,7 @@ func TestD41a_VerificationFailed_whatIsGone(t *testing.T) {
 		"the witness": func(t *testing.T, d *Daemon) { forge(t, d.Paths.Signed) },
 		"no witness, though it was signed twice": func(t *testing.T, d *Daemon) {
 			act(t, d)
-			_, err := d.checkpoint(t.Context())
+			_, err := d.witness.Checkpoint(t.Context())
 			if err := errors.Join(err, os.Remove(d.Paths.Signed)); err != nil {
 				t.Fatal(err)
 			}
@@ -81,19 +76,13 @@ func TestD41a_VerificationFailed_whatIsGone(t *testing.T) {
 				down()
 			}()
 			act(t, d)
-			if _, err := d.checkpoint(t.Context()); err != nil {
+			if _, err := d.witness.Checkpoint(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			spoil(t, d)
-			d.verify(t.Context())
+			d.witness.Verify(t.Context())
 			until(t, "the halt", d.latch.Halted)
 		})
-	}
-	if _, _, err := Witness(Paths{Signed: filepath.Join(t.TempDir(), strings.Repeat("long", 100))}, nil); !unlooked(err) {
-		t.Errorf("what the machine cannot open is taken for forged: %v", err)
-	}
-	if !unlooked(fmt.Errorf("open: %w", syscall.EMFILE)) || unlooked(fmt.Errorf("tile 1: %w", kernel.ErrNotFound)) || unlooked(errors.New("3 hashes where 256 were asked for")) {
-		t.Error("what could not be read is taken for what is wrong, or the other way about")
 	}
 }
 
@@ -104,7 +93,7 @@ func TestD41a_VerificationFailed_whatCannotBeLookedAt(t *testing.T) {
 	d, _, down := up(t, strings.Replace(watched, "pages: none", `pages: "127.0.0.1:0"`, 1))
 	defer down()
 	act(t, d)
-	if _, err := d.checkpoint(t.Context()); err != nil {
+	if _, err := d.witness.Checkpoint(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	page := signIn(t, d)
@@ -127,25 +116,22 @@ func TestD41a_VerificationFailed_whatCannotBeLookedAt(t *testing.T) {
 		slices.Sort(in)
 		return in
 	}
-	if d.verify(t.Context()); len(told()) > 0 || d.watching.verifyAfter() != verifyEvery {
+	if d.witness.Verify(t.Context()); len(told()) > 0 || d.witness.Trouble() != "" {
 		t.Fatalf("nothing is wrong, and told in %q", told())
 	}
 	away := d.Paths.DB + ".away"
 	if err := os.Rename(d.Paths.DB, away); err != nil {
 		t.Fatal(err)
 	}
-	d.verify(t.Context())
+	d.witness.Verify(t.Context())
 	if err := os.Rename(away, d.Paths.DB); err != nil {
 		t.Fatal(err)
 	}
-	if in := told(); !slices.Equal(in, []string{"now", "pages", "status"}) || d.watching.verifyAfter() >= verifyEvery || d.latch.Halted() {
-		t.Errorf("told in %q; again after %s; halted: %v", in, d.watching.verifyAfter(), d.latch.Halted())
+	if in := told(); !slices.Equal(in, []string{"now", "pages", "status"}) || d.witness.Trouble() == "" ||
+		d.latch.Halted() {
+		t.Errorf("told in %q; %q; halted: %v", in, d.witness.Trouble(), d.latch.Halted())
 	}
-	now := time.Now()
-	if d.watching.looked(now, words) || !d.watching.looked(now.Add(verifyEvery), words) || d.watching.looked(now.Add(verifyEvery+verifyAgain), words) {
-		t.Error("people are not told once an hour")
-	}
-	if d.verify(t.Context()); len(told()) > 0 || d.watching.verifyAfter() != verifyEvery {
+	if d.witness.Verify(t.Context()); len(told()) > 0 || d.witness.Trouble() != "" {
 		t.Errorf("it was verified since, and told in %q", told())
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process"
 )
@@ -68,7 +69,7 @@ func (a *app) seeStronger(t *process.Tier, state string) []finding {
 	if !there(state) {
 		state = ""
 	}
-	c := daemon.SandboxConfig{}
+	c := config.SandboxConfig{}
 	if _, l, err := a.loads(); err == nil {
 		c = l.Config.Sandbox
 	}

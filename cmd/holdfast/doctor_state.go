@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/daemon"
 	"github.com/holdfast-dev/holdfast/internal/cli/early/buildinfo"
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
@@ -26,27 +27,27 @@ func (a *app) seeState(p daemon.Paths) finding {
 }
 
 // loads finds the configuration and loads it as a daemon would that starts here.
-func (a *app) loads() (string, *daemon.Loaded, error) {
-	config, err := daemon.FindConfig(a.config, a.lookup)
+func (a *app) loads() (string, *config.Loaded, error) {
+	path, err := config.FindPath(a.config, a.lookup)
 	if err != nil {
 		return "", nil, err
 	}
-	l, err := daemon.LoadHere(config)
-	return config, l, err
+	l, err := config.LoadHere(path)
+	return path, l, err
 }
 
 func (a *app) seeConfig(daemon.Paths) finding {
-	config, l, err := a.loads()
+	path, l, err := a.loads()
 	if err != nil {
 		return bad(err)
 	}
 	if all := l.Policy.Weakened; len(all) > 0 {
 		return warn("take back what is not meant, under `unsafe` or where the boundary or the host is listed", "weakened: %s", strings.Join(all, "; "))
 	}
-	if config == "" {
+	if path == "" {
 		return okay("none, the safe defaults govern")
 	}
-	return okay("%s loads, and only you can change it", config)
+	return okay("%s loads, and only you can change it", path)
 }
 
 func (a *app) seeLatch(p daemon.Paths) finding {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 )
 
@@ -52,7 +52,7 @@ func (a *app) matches(s *api.Status) bool {
 		return true
 	}
 	_, set := a.lookup("HOLDFAST_CONFIG")
-	named, err := daemon.FindConfig(a.config, a.lookup)
+	named, err := config.FindPath(a.config, a.lookup)
 	if err == nil && (set || a.config != "") && !slices.Contains(s.Files, named) {
 		return false
 	}

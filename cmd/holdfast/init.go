@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/leaf/durable"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 )
@@ -68,7 +69,7 @@ func initAll(a *app, args []string) error {
 	if err != nil {
 		return err
 	}
-	config, err := a.configPlace(*out)
+	path, err := a.configPlace(*out)
 	if err != nil {
 		return err
 	}
@@ -80,7 +81,7 @@ func initAll(a *app, args []string) error {
 	if p, err = daemon.OpenState(p.Dir); err != nil {
 		return err
 	}
-	list, err := a.initConfig(config, names)
+	list, err := a.initConfig(path, names)
 	if err == nil {
 		err = a.initState(stateThere)
 	}
@@ -123,7 +124,8 @@ func (a *app) configPlace(flag string) (string, error) {
 	if flag != "" {
 		return filepath.Abs(flag)
 	}
-	if found, err := daemon.FindConfig(a.config, a.lookup); err != nil || found != "" && found != "/etc/holdfast/holdfast.yaml" {
+	if found, err := config.FindPath(a.config,
+		a.lookup); err != nil || found != "" && found != "/etc/holdfast/holdfast.yaml" {
 		return found, err
 	}
 	if dir, _ := a.lookup("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
@@ -137,25 +139,25 @@ func (a *app) configPlace(flag string) (string, error) {
 
 // initConfig writes the configuration, with contracts for those servers, and
 // the schema that editors complete and check it with.
-func (a *app) initConfig(config string, servers []string) ([]made, error) {
+func (a *app) initConfig(path string, servers []string) ([]made, error) {
 	text, err := configuration(servers)
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(filepath.Dir(config), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
-	schema, err := daemon.EditorSchema()
+	schema, err := config.EditorSchema()
 	if err != nil {
 		return nil, err
 	}
-	beside := filepath.Join(filepath.Dir(config), "holdfast.schema.json")
+	beside := filepath.Join(filepath.Dir(path), "holdfast.schema.json")
 	var list []made
 	for _, f := range []struct {
 		what, path string
 		text       []byte
 	}{
-		{"configuration", config, []byte(text)},
+		{"configuration", path, []byte(text)},
 		{"editor schema", beside, append(schema, '\n')},
 	} {
 		err := durable.CreateFile(f.path, f.text, 0o600)
@@ -165,9 +167,9 @@ func (a *app) initConfig(config string, servers []string) ([]made, error) {
 		list = append(list, made{f.what, f.path, verb(err == nil)})
 	}
 	if a.config == "" {
-		a.config = config
+		a.config = path
 	}
-	_, err = daemon.Load(config)
+	_, err = config.Load(path)
 	return list, err
 }
 
@@ -209,9 +211,9 @@ func (a *app) initOperator(p daemon.Paths, who person, name, further string) (ma
 }
 
 // next is a command that works with what was made, wherever that stands.
-func (a *app) next(config, cmd string) string {
-	if found, err := daemon.FindConfig("", a.lookup); err != nil || found != config {
-		cmd = "holdfast --config " + quoted(config) + strings.TrimPrefix(cmd, "holdfast")
+func (a *app) next(path, cmd string) string {
+	if found, err := config.FindPath("", a.lookup); err != nil || found != path {
+		cmd = "holdfast --config " + quoted(path) + strings.TrimPrefix(cmd, "holdfast")
 	}
 	return a.forState(cmd)
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/config"
 )
 
 // contracts are ready contracts of public MCP servers, one file a server: items
@@ -57,7 +57,7 @@ boundaries:
 // configuration is the text of the first holdfast.yaml: the example, with the
 // contracts of these servers in force.
 func configuration(servers []string) (string, error) {
-	text := "# yaml-language-server: $schema=holdfast.schema.json\n" + string(daemon.Example())
+	text := "# yaml-language-server: $schema=holdfast.schema.json\n" + string(config.Example())
 	if len(servers) == 0 {
 		return text, nil
 	}

@@ -9,13 +9,13 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/leaf/payload"
 	"github.com/holdfast-dev/holdfast/internal/leaf/schema"
 )
 
 // written loads what init writes, as the daemon does.
-func written(t *testing.T, servers ...string) (string, map[string]daemon.BoundaryConfig) {
+func written(t *testing.T, servers ...string) (string, map[string]config.BoundaryConfig) {
 	t.Helper()
 	text, err := configuration(servers)
 	if err != nil {
@@ -25,11 +25,11 @@ func written(t *testing.T, servers ...string) (string, map[string]daemon.Boundar
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l, err := daemon.Load(file)
+	l, err := config.Load(file)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	out := map[string]daemon.BoundaryConfig{}
+	out := map[string]config.BoundaryConfig{}
 	for _, b := range l.Config.Boundaries {
 		if !strings.HasPrefix(b.Boundary, "mcp/") && !strings.HasPrefix(b.Boundary, "client/") {
 			continue // built in

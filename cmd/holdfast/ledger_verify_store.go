@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/cli/progress"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/observe/trees"
+	"github.com/holdfast-dev/holdfast/internal/observe/witness"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -17,7 +18,7 @@ func (o *verifying) store() error {
 	a, key, known := o.a, o.key, o.known
 	return a.read(func(p daemon.Paths, s kernel.Store) error {
 		// Before the trees, which grow meanwhile: they must hold it.
-		last, ok, err := daemon.Witness(p, key)
+		last, ok, err := witness.Read(p.Signed, key)
 		if err != nil {
 			return err
 		}

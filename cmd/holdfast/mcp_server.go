@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/server"
 )
@@ -55,11 +55,11 @@ func remoteServer(h *api.Hello, rest []string, how string) error {
 
 // configured completes h from names.
 func (a *app) configured(h *api.Hello, names []string) error {
-	config, err := daemon.FindConfig(a.config, a.lookup)
+	path, err := config.FindPath(a.config, a.lookup)
 	if err != nil {
 		return err
 	}
-	l, err := daemon.Load(config)
+	l, err := config.Load(path)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/feature"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
@@ -142,7 +143,7 @@ func (a *app) open(log *slog.Logger, notify string) (*daemon.Daemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	config, err := daemon.FindConfig(a.config, a.lookup)
+	config, err := config.FindPath(a.config, a.lookup)
 	if err != nil {
 		return nil, err
 	}

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/daemon"
 	"github.com/holdfast-dev/holdfast/internal/cli/filter"
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/observe/story"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 )
@@ -136,7 +136,7 @@ func (a *app) redactor(f redactFlags) (*redact.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	config, l, err := a.loads()
+	path, l, err := a.loads()
 	if err != nil {
 		return nil, err
 	}
@@ -144,13 +144,13 @@ func (a *app) redactor(f redactFlags) (*redact.Engine, error) {
 	o.Probable |= given.Kinds()
 	var m redact.Memory
 	if f.key != "" {
-		keys, err := daemon.Register(a.ctx, &m, []daemon.RegisterConfig{daemon.SharedFile(f.key)})
+		keys, err := config.Register(a.ctx, &m, []config.RegisterConfig{config.SharedFile(f.key)})
 		if err != nil {
 			return nil, err
 		}
 		o.Key = keys[0]
 	}
-	if o.Literals, err = daemon.Register(a.ctx, &m, append(from, given.Register...)); err != nil {
+	if o.Literals, err = config.Register(a.ctx, &m, append(from, given.Register...)); err != nil {
 		return nil, err
 	}
 	e, err := redact.New(o)
@@ -161,12 +161,13 @@ func (a *app) redactor(f redactFlags) (*redact.Engine, error) {
 		a.say("%s", why)
 	}
 	if a.verbose {
-		a.say("masking what %s registers (%s) and what the flags do (%s)", or(config, "no configuration"), counted(given.Register), counted(from))
+		a.say("masking what %s registers (%s) and what the flags do (%s)", or(path,
+			"no configuration"), counted(given.Register), counted(from))
 	}
 	return e, nil
 }
 
-func counted(from []daemon.RegisterConfig) string {
+func counted(from []config.RegisterConfig) string {
 	return story.Count(len(from), "source", "sources")
 }
 
@@ -184,15 +185,15 @@ func (f *redactFlags) options() (o redact.Options, err error) {
 	if (f.key != "") != (o.Masks == redact.Pseudonyms) {
 		return o, usage("make one with `openssl rand -hex 32 > FILE`", "--key-file and --masks pseudonyms belong together")
 	}
-	o.Probable, err = daemon.ParseProbable(f.may)
+	o.Probable, err = config.ParseProbable(f.may)
 	return o, err
 }
 
 // sources are where the flags say that secrets are.
-func (f *redactFlags) sources() ([]daemon.RegisterConfig, error) {
-	var from []daemon.RegisterConfig
+func (f *redactFlags) sources() ([]config.RegisterConfig, error) {
+	var from []config.RegisterConfig
 	for _, text := range f.register {
-		r, err := daemon.ParseRegister(text)
+		r, err := config.ParseRegister(text)
 		if err != nil {
 			return nil, err
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/daemon"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/observe/report"
 	"github.com/holdfast-dev/holdfast/internal/policy/health"
 )
 
@@ -84,7 +85,7 @@ func (a *app) oneTenant(fs *flag.FlagSet) string {
 func (a *app) readDay(day, now time.Time) (*health.Report, error) {
 	var r health.Report
 	err := a.read(func(_ daemon.Paths, s kernel.Store) (err error) {
-		r, err = daemon.ReadDay(a.ctx, s, day, now)
+		r, err = report.ReadDay(a.ctx, s, day, now)
 		return err
 	})
 	switch {

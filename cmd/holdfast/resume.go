@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 )
@@ -61,9 +61,9 @@ func (a *app) orElse(err error) error {
 	if !errors.As(err, &e) {
 		return err
 	}
-	config, broken := daemon.FindConfig(a.config, a.lookup)
+	path, broken := config.FindPath(a.config, a.lookup)
 	if broken == nil {
-		_, broken = daemon.Load(config)
+		_, broken = config.Load(path)
 	}
 	if broken == nil || a.ctx.Err() != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/observe/story"
@@ -19,7 +19,7 @@ import (
 
 // remembering holds the flags of a rule that is made with an approval.
 type remembering struct {
-	length     daemon.Duration
+	length     config.Duration
 	given      string
 	paths, any words
 	exact, yes bool

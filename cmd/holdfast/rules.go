@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 )
 
@@ -74,18 +74,18 @@ func rulesCheck(a *app, args []string) error {
 
 // rulesOf reads the rules files that are named, or those in force where none is,
 // and what the configuration says of boundaries.
-func (a *app) rulesOf(files []string) ([]constitution.Source, *daemon.RuleTexts, error) {
-	config, err := daemon.FindConfig(a.config, a.lookup)
+func (a *app) rulesOf(files []string) ([]constitution.Source, *config.RuleTexts, error) {
+	path, err := config.FindPath(a.config, a.lookup)
 	if err != nil {
 		return nil, nil, err
 	}
-	here, err := daemon.RulesHere(config)
+	here, err := config.RulesHere(path)
 	switch {
 	case err != nil && len(files) == 0:
 		return nil, nil, err
 	case err != nil:
 		a.say("the configuration cannot be read, so that arguments are not typed: %v", err)
-		here = &daemon.RuleTexts{}
+		here = &config.RuleTexts{}
 	case len(files) == 0:
 		return here.Sources, here, nil
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/payload"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
@@ -100,7 +101,9 @@ func rulesExplain(a *app, args []string) error {
 
 // fetchFacts fetches the facts that the rules on a request name, as the daemon
 // would, but for those that are given as NAME=JSON.
-func (a *app) fetchFacts(set *constitution.Set, here *daemon.RuleTexts, f *constitution.Facts, given []string) (map[string]constitution.Fetched, error) {
+func (a *app) fetchFacts(
+	set *constitution.Set, here *config.RuleTexts, f *constitution.Facts, given []string,
+) (map[string]constitution.Fetched, error) {
 	out := map[string]constitution.Fetched{}
 	for _, s := range given {
 		name, text, ok := strings.Cut(s, "=")
@@ -222,7 +225,7 @@ func masked(e *redact.Engine, s string) string { return string(e.Text([]byte(s))
 
 // listedAs is the operation and the risk that the configuration gives a boundary:
 // by its exact name, else by the longest pattern.
-func listedAs(c *daemon.Config, boundary string) (operation string, risk holdfast.Risk) {
+func listedAs(c *config.Config, boundary string) (operation string, risk holdfast.Risk) {
 	best := -1
 	for i := range c.Boundaries {
 		b := &c.Boundaries[i]

@@ -3,8 +3,8 @@ package main
 import (
 	"fmt"
 
-	"github.com/holdfast-dev/holdfast/daemon"
 	"github.com/holdfast-dev/holdfast/internal/assure/ruletest"
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/observe/story"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 )
@@ -103,7 +103,7 @@ func (a *app) sayTested(r *ruletest.Report) {
 }
 
 // ruleSet compiles rules, or prints what is wrong with them.
-func (a *app) ruleSet(files []string) (*constitution.Set, *daemon.RuleTexts, error) {
+func (a *app) ruleSet(files []string) (*constitution.Set, *config.RuleTexts, error) {
 	sources, here, err := a.rulesOf(files)
 	if err != nil {
 		return nil, nil, err

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/daemon"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/observe/story"
 	"github.com/holdfast-dev/holdfast/internal/worktree/snapshot"
+	"github.com/holdfast-dev/holdfast/internal/worktree/versions"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -84,7 +84,7 @@ func (a *app) verifyArchive(file, keyText string) error {
 			return err
 		}
 	}
-	r, err := daemon.VerifyArchive(a.ctx, file, "", key)
+	r, err := versions.VerifyArchive(a.ctx, file, "", key)
 	if err != nil {
 		return tampered(err)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
@@ -64,7 +65,7 @@ const (
 type Config struct {
 	Watch      string // responses beside the usual, such as "loop: record"
 	Boundaries string // rows
-	VM         daemon.VMConfig
+	VM         config.VMConfig
 	More       string // whole keys
 }
 

@@ -22,6 +22,9 @@ import (
 
 // DefaultTime and LongestTime bound one answer: a request is entered within 30 s
 // with all its judges.
+// BoundaryPrefix begins the boundaries of judges, which are made, not listed.
+const BoundaryPrefix = "judge/"
+
 const (
 	DefaultTime = 10 * time.Second
 	LongestTime = 20 * time.Second

@@ -13,3 +13,6 @@ func Of(s string, most int) string {
 	}
 	return s[:max(most, 0)] + "..."
 }
+
+// Word is s as a message quotes it: at most 64 bytes of it.
+func Word(s string) string { return Of(s, 64) }

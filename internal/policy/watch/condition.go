@@ -151,7 +151,7 @@ type Condition struct {
 // daemon fills from the entry, so that a restart finds it again; what is found
 // elsewhere by Watch.Set); for a pattern its name in Watch.tick, which ends it when
 // the agent falls silent; where it is Answered, its words in package story, and where
-// it is not, its name in daemon/holdfast.example.yaml; for a figure a field of Limits,
+// it is not, its name in internal/config/holdfast.example.yaml; for a figure a field of Limits,
 // in Document and within, and of the daemon's WatchConfig, its watchLimits and its all,
 // which holds it to the most there may be; and its row at the same place of doc/watch.md.
 func Conditions() []Condition {

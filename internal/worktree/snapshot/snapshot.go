@@ -16,6 +16,12 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
+// BoundaryPrefix is what the names of Holdfast's own boundaries of versions begin with.
+const BoundaryPrefix = "snapshot/"
+
+// Agent is who keeps versions on Holdfast's own behalf, by which the ledger knows it.
+const Agent = "holdfast"
+
 // Tree is one work tree whose versions are kept.
 type Tree struct {
 	// Path is absolute and without symbolic links.
