@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
+	"github.com/holdfast-dev/holdfast/internal/policy/lookalike"
 )
 
 // contract is a Contract made ready: its schemas and expressions compiled
@@ -21,7 +22,7 @@ import (
 type contract struct {
 	holdfast.Contract
 	schema       *schema.Schema
-	names        names // of the schema's properties
+	names        lookalike.Names // of the schema's properties
 	schemaErr    error
 	output       *schema.Schema
 	score        *constitution.Score
@@ -88,7 +89,7 @@ func compile(c holdfast.Contract, rules Rules) *contract {
 	out := &contract{Contract: c, boundsErr: badBounds(&c), hash: contractHash(&c)}
 	if len(c.Schema) > 0 {
 		out.schema, out.schemaErr = schema.Compile(out.schemaID(), c.Schema)
-		out.names = propertyNames(c.Schema)
+		out.names = lookalike.ReadNames(c.Schema)
 	}
 	if len(c.OutputSchema) > 0 {
 		s, err := schema.Compile(out.schemaID()+"#output", c.OutputSchema)
@@ -169,7 +170,7 @@ func prepare(p *Policy) (*policy, error) {
 			if _, twice := out.exact[c.Boundary]; twice {
 				return nil, fmt.Errorf("%s: the boundary %s is listed twice", c.Source, c.Boundary)
 			}
-			out.exact[c.Boundary], out.folded[fold(c.Boundary)] = c, c.Boundary
+			out.exact[c.Boundary], out.folded[lookalike.Fold(c.Boundary)] = c, c.Boundary
 			continue
 		}
 		out.patterns = append(out.patterns, c)
@@ -238,7 +239,7 @@ func anyRule(rules Rules, such func(constitution.Info) bool) bool {
 // resembles says whether a name differs only in case from one that is listed
 // by itself.
 func (p *policy) resembles(boundary string) bool {
-	exact, ok := p.folded[fold(boundary)]
+	exact, ok := p.folded[lookalike.Fold(boundary)]
 	return ok && exact != boundary
 }
 

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/holdfast-dev/holdfast/internal/policy/signal"
 	"maps"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
+	"github.com/holdfast-dev/holdfast/internal/policy/signal"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -191,7 +191,7 @@ func (k *Kernel) answerable(tx Tx, s operator.Statement, key operator.Public) (r
 	case r.InPart() && s.Value != operator.InPart:
 		return r, &holdfast.Error{Kind: holdfast.KindPermission, Rule: "review/seen_in_part", Why: "review " + r.ID + " " + inPart(&r) + ", and the statement does not say that this was seen",
 			Hint: "`holdfast review approve " + r.ID + " --in-part` approves what nobody saw whole"}
-	case selfSaid(&s, key, &r):
+	case review.SaidBySelf(&s, key, &r):
 		return r, selfApproval(s.Reviewer)
 	case r.About == "" && r.Policy != k.governs(r.Boundary):
 		name, what := moved(&r, c)

@@ -30,7 +30,7 @@ func k1Schema(ctx context.Context, j *judgement) holdfast.Opinion {
 		}
 		return op
 	}
-	if err := c.names.alike(j.doc.Value()); err != nil {
+	if err := c.names.Check(j.doc.Value()); err != nil {
 		return refusal(holdfast.K1, "INVALID", err)
 	}
 	if j.goalErr != nil {

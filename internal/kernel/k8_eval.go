@@ -7,6 +7,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
+	"github.com/holdfast-dev/holdfast/internal/policy/ownfile"
 )
 
 // k8Eval is armed here: the contract's predicates exist, and the rules over
@@ -25,7 +26,7 @@ func k8Eval(ctx context.Context, j *judgement) holdfast.Opinion {
 	if j.responding {
 		return allow(holdfast.K8, "READY", j.contract.Source, "it is Holdfast's own answer, which no rule may keep from being given")
 	}
-	if namesOwn(j.doc.Value(), j.pol.Own) {
+	if ownfile.IsNamed(j.doc.Value(), j.pol.Own) {
 		op := deny(holdfast.K8, holdfast.KindRule, "the request names Holdfast's own files", "nothing that an agent does may touch the state directory or the configuration")
 		op.State, op.Rule = "FAIL", "celestial L1 (built in)"
 		return op

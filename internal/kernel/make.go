@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/payload"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
+	"github.com/holdfast-dev/holdfast/internal/policy/lookalike"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 )
 
@@ -242,15 +243,15 @@ func (j *judgement) before() *holdfast.Opinion {
 			return op
 		}
 	}
-	if strings.HasPrefix(fold(j.req.Boundary), judgeBoundary) && !j.judging {
+	if strings.HasPrefix(lookalike.Fold(j.req.Boundary), judgeBoundary) && !j.judging {
 		op := deny(holdfast.K2, holdfast.KindPermission, "only Holdfast itself asks its judges", "cross the boundary that names the judge")
 		return &op
 	}
-	if strings.HasPrefix(fold(j.req.Boundary), respondBoundary) {
+	if strings.HasPrefix(lookalike.Fold(j.req.Boundary), respondBoundary) {
 		op := deny(holdfast.K2, holdfast.KindPermission, "only Holdfast itself answers what is out of the ordinary", "anybody may stop an agent with `holdfast agent pause`, or everything with `holdfast halt`")
 		return &op
 	}
-	if strings.HasPrefix(fold(j.req.Boundary), keepBoundary) && !j.keeping {
+	if strings.HasPrefix(lookalike.Fold(j.req.Boundary), keepBoundary) && !j.keeping {
 		op := deny(holdfast.K2, holdfast.KindPermission, "only Holdfast itself keeps versions and puts them back", "a person may, with `holdfast snapshot take` and `holdfast rollback`")
 		return &op
 	}

@@ -3,6 +3,7 @@ package kernel
 import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
+	"github.com/holdfast-dev/holdfast/internal/policy/review"
 )
 
 // Admit records that a person lets another one be an operator: the statement's
@@ -20,7 +21,7 @@ func (k *Kernel) Admit(signed operator.Signed) (operator.Public, error) {
 			return &holdfast.Error{Kind: holdfast.KindValue, Rule: "operator/no_key", Why: "the statement admits a key without a name, or another than it names"}
 		}
 		for _, old := range k.operator() {
-			if old.Equal(pub) || sameName(old.Name(), pub.Name()) {
+			if old.Equal(pub) || review.SameName(old.Name(), pub.Name()) {
 				return &holdfast.Error{Kind: holdfast.KindConflict, Rule: "operator/there", Why: "there is an operator of that key or name already", Hint: "name the new one otherwise"}
 			}
 		}

@@ -276,7 +276,7 @@ func (k *Kernel) mayRemember(r *review.Review, kept *keptRule) error {
 	if err := sameQuestion(r, s); err != nil {
 		return err
 	}
-	if selfSaid(s, kept.key, r) {
+	if review.SaidBySelf(s, kept.key, r) {
 		return selfApproval(s.Reviewer)
 	}
 	switch {

@@ -51,7 +51,7 @@ func (k *Kernel) Unpause(tenant string, signed operator.Signed) (Unpaused, error
 			return err
 		}
 		for _, r := range waiting {
-			if selfSaid(&s, key, &r) {
+			if review.SaidBySelf(&s, key, &r) {
 				out.Left = append(out.Left, r.ID)
 				continue
 			}

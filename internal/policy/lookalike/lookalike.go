@@ -1,4 +1,5 @@
-package kernel
+// Package lookalike finds members of an object that a server could take for one another.
+package lookalike
 
 import (
 	"encoding/json"
@@ -14,30 +15,31 @@ import (
 // differ only in case are refused, and so is one that differs only in case
 // from a name that the contract's schema knows.
 
-// names are the member names that a schema knows, by their folded form.
-type names map[string]map[string]bool
+// Names are the member names that a schema knows, by their folded form.
+type Names map[string]map[string]bool
 
-// propertyNames collects the names of every `properties` in a schema.
-func propertyNames(raw json.RawMessage) names {
+// ReadNames collects the names of every `properties` in a schema; of malformed JSON it
+// returns nil.
+func ReadNames(raw json.RawMessage) Names {
 	var tree any
 	if len(raw) == 0 || json.Unmarshal(raw, &tree) != nil {
 		return nil
 	}
-	out := names{}
-	out.collect(tree)
+	out := Names{}
+	out.collectNames(tree)
 	return out
 }
 
-func (n names) collect(v any) {
+func (n Names) collectNames(v any) {
 	switch v := v.(type) {
 	case []any:
 		for _, e := range v {
-			n.collect(e)
+			n.collectNames(e)
 		}
 	case map[string]any:
 		if props, ok := v["properties"].(map[string]any); ok {
 			for name := range props {
-				f := fold(name)
+				f := Fold(name)
 				if n[f] == nil {
 					n[f] = map[string]bool{}
 				}
@@ -45,52 +47,53 @@ func (n names) collect(v any) {
 			}
 		}
 		for _, e := range v {
-			n.collect(e)
+			n.collectNames(e)
 		}
 	}
 }
 
-// alike finds a member that a server could take for another one.
-func (n names) alike(v any) error {
+// Check returns an error of K1 for a member of a document that a server could take for
+// another one.
+func (n Names) Check(v any) error {
 	switch v := v.(type) {
 	case []any:
 		for _, e := range v {
-			if err := n.alike(e); err != nil {
+			if err := n.Check(e); err != nil {
 				return err
 			}
 		}
 	case map[string]any:
-		return n.alikeIn(v)
+		return n.checkObject(v)
 	}
 	return nil
 }
 
-func (n names) alikeIn(object map[string]any) error {
+func (n Names) checkObject(object map[string]any) error {
 	seen := make(map[string]bool, len(object))
 	for name, e := range object {
-		f := fold(name)
+		f := Fold(name)
 		if seen[f] {
-			return alikeError("two members of one object differ only in case", name)
+			return newError("two members of one object differ only in case", name)
 		}
 		seen[f] = true
 		if known := n[f]; known != nil && !known[name] {
-			return alikeError("a member differs only in case from one that the schema knows", name)
+			return newError("a member differs only in case from one that the schema knows", name)
 		}
-		if err := n.alike(e); err != nil {
+		if err := n.Check(e); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func alikeError(why, name string) error {
+func newError(why, name string) error {
 	return &holdfast.Error{Kind: holdfast.KindValidation, Gate: holdfast.K1,
 		Why: fmt.Sprintf("%s (%d characters long)", why, len([]rune(name))), Hint: "a server may take one for the other: spell each name in one way"}
 }
 
-// fold gives names that differ only in case one form: the smallest rune of
+// Fold gives names that differ only in case one form: the smallest rune of
 // each rune's orbit of simple folds, as Unicode has them.
-func fold(s string) string {
+func Fold(s string) string {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; c >= 0x80 || 'A' <= c && c <= 'Z' || c == 'k' || c == 's' {
 			return foldSlow(s)
@@ -99,7 +102,7 @@ func fold(s string) string {
 	return s
 }
 
-// foldSlow is fold where something may change. k and s have relatives beyond
+// foldSlow is Fold where something may change. k and s have relatives beyond
 // ASCII (the Kelvin sign and the long s).
 func foldSlow(s string) string {
 	out := make([]rune, 0, len(s))

@@ -1,4 +1,4 @@
-package kernel
+package review
 
 import (
 	"slices"
@@ -6,26 +6,25 @@ import (
 	"unicode"
 
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
-	"github.com/holdfast-dev/holdfast/internal/policy/review"
 	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
 )
 
-// selfSaid says whether who signed is who asked (D11): by the name in the
+// SaidBySelf reports whether who signed is who asked (D11): by the name in the
 // statement, by the key's own name, or by the key's id.
-func selfSaid(s *operator.Statement, key operator.Public, r *review.Review) bool {
+func SaidBySelf(s *operator.Statement, key operator.Public, r *Review) bool {
 	for _, who := range []string{s.Reviewer, key.Name(), key.ID()} {
-		if sameName(who, r.Principal) || sameName(who, r.Agent) || sameName(who, r.Owner) {
+		if SameName(who, r.Principal) || SameName(who, r.Agent) || SameName(who, r.Owner) {
 			return true
 		}
 	}
 	return false
 }
 
-// sameName compares two names of people or agents, however either is written.
+// SameName compares two names of people or agents, however either is written.
 // It keeps an honest person from a mistake; a key that has a name of its own
 // keeps the others.
-func sameName(a, b string) bool {
+func SameName(a, b string) bool {
 	a, b = bareName(a), bareName(b)
 	return a == b && a != ""
 }

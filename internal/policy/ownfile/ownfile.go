@@ -1,4 +1,5 @@
-package kernel
+// Package ownfile finds names of Holdfast's own files in a document.
+package ownfile
 
 import (
 	"net/url"
@@ -6,24 +7,24 @@ import (
 	"strings"
 )
 
-// namesOwn says whether a request's payload names one of Holdfast's own files
-// or directories (Policy.Own): an agent has no business with them through any
+// IsNamed reports whether a document names one of Holdfast's own files
+// or directories: an agent has no business with them through any
 // boundary, whatever its contract says (celestial level 1, D12). Paths are
 // looked for as they are written, cleaned, and percent-decoded. A relative
 // path, or a link that leads there, is beyond what a request alone can show.
-func namesOwn(v any, own []string) bool {
+func IsNamed(v any, own []string) bool {
 	switch v := v.(type) {
 	case string:
-		return textNamesOwn(v, own)
+		return isNamedIn(v, own)
 	case []any:
 		for _, e := range v {
-			if namesOwn(e, own) {
+			if IsNamed(e, own) {
 				return true
 			}
 		}
 	case map[string]any:
 		for k, e := range v {
-			if textNamesOwn(k, own) || namesOwn(e, own) {
+			if isNamedIn(k, own) || IsNamed(e, own) {
 				return true
 			}
 		}
@@ -31,7 +32,7 @@ func namesOwn(v any, own []string) bool {
 	return false
 }
 
-func textNamesOwn(s string, own []string) bool {
+func isNamedIn(s string, own []string) bool {
 	if !strings.ContainsAny(s, "/%") {
 		return false
 	}
