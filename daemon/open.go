@@ -24,6 +24,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/feature"
 	"github.com/holdfast-dev/holdfast/internal/feature/keyset"
+	"github.com/holdfast-dev/holdfast/internal/feature/recount"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
@@ -74,8 +75,12 @@ type Daemon struct {
 	opt    Options
 	owner  *Owner
 	store  *sqlite.Store
-	latch  *latch.Latch
-	engine *redact.Engine
+	keeper kernel.Keeper        // bound by the kernel
+	raiser kernel.CounterRaiser // bound by the kernel
+
+	recounter *recount.Recounter
+	latch     *latch.Latch
+	engine    *redact.Engine
 	// unverified is why the store is not the one that was signed here last.
 	unverified string
 	secrets    []holdfast.Secret // that engine was made of
@@ -236,6 +241,7 @@ func (d *Daemon) openParts(ctx context.Context, keys *Keys) (err error) {
 	d.metrics = metrics.New()
 	d.watching = d.newWatcher()
 	d.Kernel, err = kernel.New(d.kernelConfig(seal, marks))
+	d.recounter = recount.New(d.store, &d.raiser, d.log, d.maskText)
 	if err == nil {
 		d.metrics.LookAt(d.metricSources())
 	}
@@ -292,7 +298,8 @@ func (d *Daemon) kernelConfig(seal *sealer, markKey []byte) kernel.Config {
 		Store: d.store, Latch: d.latch, Verifier: d.verifies, Redact: d.engine, Sealer: seal,
 		Policy: d.own(d.loaded), Operator: d.operators, Runtime: d.Runtime(), Disabled: d.disabled(),
 		Notify: d.notice, Refused: d.keepRefused, Observer: observers{d.metrics, d.watching}, Versions: d.snapshots,
-		Log: d.log, Tracer: d.tele.Tracer(), MarkKey: markKey, Features: feature.All(),
+		Log: d.log, Tracer: d.tele.Tracer(), MarkKey: markKey, Features: feature.All(), Keeper: &d.keeper,
+		CounterRaiser: &d.raiser,
 	}
 }
 

@@ -60,7 +60,7 @@ func (d *Daemon) sayUnlisted(s *api.Status) {
 // sayCounters says what of the counters of money and iterations was not what the
 // ledger adds up to.
 func (d *Daemon) sayCounters(s *api.Status) {
-	c := d.Kernel.Compared()
+	c := d.recounter.Compared()
 	if c.Failed != "" {
 		s.Problems = append(s.Problems, "the counters of money and iterations cannot be compared with the ledger: "+c.Failed)
 	}

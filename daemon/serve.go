@@ -91,7 +91,7 @@ func (d *Daemon) Serve(ctx context.Context, s Serving) error {
 	run(d.reports.Run)
 	run(d.snapshots.RunFollow)
 	run(d.snapshots.RunDaily)
-	run(func(ctx context.Context) { _ = d.Kernel.CompareCounters(ctx) }) // it logs, and status says
+	run(func(ctx context.Context) { _ = d.recounter.Compare(ctx) }) // it logs, and status says
 	for _, keys := range d.keysets {
 		run(keys.Run)
 	}

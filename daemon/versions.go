@@ -37,6 +37,9 @@ func (d *Daemon) newVersions() *versions.Service {
 			}
 			return d.Kernel
 		},
+		Cross: func(ctx context.Context, r holdfast.Request, act kernel.Act) (*holdfast.Outcome, error) {
+			return d.keeper.Cross(ctx, r, act)
+		},
 		Key:        func() *ledger.Verifier { return d.signer.Verifier() },
 		Checkpoint: func(ctx context.Context) (int, error) { return d.witness.Checkpoint(ctx) },
 		Token: func(now time.Time) (holdfast.Secret, error) {

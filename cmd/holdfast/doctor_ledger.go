@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/daemon"
+	"github.com/holdfast-dev/holdfast/internal/feature/recount"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/observe/story"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -69,11 +70,11 @@ const countersTime = 2 * time.Minute
 func (a *app) seeCounters(daemon.Paths) finding {
 	ctx, cancel := context.WithTimeout(a.ctx, countersTime)
 	defer cancel()
-	var c kernel.Counted
+	var c recount.Counted
 	p := a.newCounter(0)
 	defer p.Clear()
 	err := a.read(func(_ daemon.Paths, s kernel.Store) (err error) {
-		c, err = kernel.CheckCounters(ctx, s, p.SetCount)
+		c, err = recount.Check(ctx, s, p.SetCount)
 		return err
 	})
 	switch {

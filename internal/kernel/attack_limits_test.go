@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/feature/recount"
 	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -116,7 +116,7 @@ func TestAttack_not_one_micro_dollar_above(t *testing.T) {
 	if passed.Load() != 4 {
 		t.Errorf("%d passed", passed.Load())
 	}
-	if c, err := kernel.CheckCounters(t.Context(), w.store, nil); err != nil || len(c.Astray) != 0 {
+	if c, err := recount.Check(t.Context(), w.store, nil); err != nil || len(c.Astray) != 0 {
 		t.Errorf("%+v, %v", c.Astray, err)
 	}
 }

@@ -320,12 +320,12 @@ func BenchmarkGate(b *testing.B) {
 	b.Run("make", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := k.make(b.Context(), &req, inside{}); err != nil {
+			if _, err := k.make(b.Context(), &req, inside{}, byCaller); err != nil {
 				b.Fatal(err)
 			}
 		}
 	})
-	fresh, err := k.make(b.Context(), &req, inside{})
+	fresh, err := k.make(b.Context(), &req, inside{}, byCaller)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/feature/recount"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 )
@@ -35,9 +36,9 @@ func Test001_Layer1_Counters_against_the_ledger(t *testing.T) {
 	spend(7, nil, nil)
 	w.advance(-24 * time.Hour)
 	spend(9, nil, nil)
-	check := func() (c kernel.Counted) {
+	check := func() (c recount.Counted) {
 		t.Helper()
-		c, err := kernel.CheckCounters(t.Context(), w.store, nil)
+		c, err := recount.Check(t.Context(), w.store, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +58,7 @@ func Test001_Layer1_Counters_against_the_ledger(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := kernel.CheckCounters(ended, w.store, nil); !errors.Is(err, context.Canceled) {
+	if _, err := recount.Check(ended, w.store, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("it goes on after its time: %v", err)
 	}
 }
@@ -93,24 +94,24 @@ func Test001_Layer1_Counters_that_were_lowered_are_raised(t *testing.T) {
 			}
 		}
 	}()
-	err := w.k.CompareCounters(t.Context())
+	err := w.recounter.Compare(t.Context())
 	close(stop)
 	<-done
 	if err != nil {
 		t.Fatal(err)
 	}
-	how := w.k.Compared()
+	how := w.recounter.Compared()
 	if len(how.Astray) != 2 || how.Read < 8 || how.Failed != "" {
 		t.Fatalf("%+v", how)
 	}
-	if c, err := kernel.CheckCounters(t.Context(), w.store, nil); err != nil || len(c.Astray) != 0 {
+	if c, err := recount.Check(t.Context(), w.store, nil); err != nil || len(c.Astray) != 0 {
 		t.Fatalf("afterwards: %+v, %v", c, err)
 	}
 	w.refusedAs(w.pays("alice", 101), holdfast.K3, holdfast.KindBounds)
 	if n := w.events(holdfast.Local, "counters_astray"); len(n) != 1 || !strings.Contains(string(n[0].Data), `"stored":100`) {
 		t.Errorf("%d events: %+v", len(n), n)
 	}
-	if w.k.CompareCounters(t.Context()) != nil || len(w.k.Compared().Astray) != 2 {
+	if w.recounter.Compare(t.Context()) != nil || len(w.recounter.Compared().Astray) != 2 {
 		t.Error("what was mended is found again")
 	}
 	// More than the ledger says stays: nobody knows what it was for.
@@ -123,10 +124,11 @@ func Test001_Layer1_Counters_that_were_lowered_are_raised(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.k.CompareCounters(t.Context()); err != nil {
+	if err := w.recounter.Compare(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if c, err := kernel.CheckCounters(t.Context(), w.store, nil); err != nil || len(c.Astray) != 1 || c.Astray[0].Stored-c.Astray[0].Ledger != 50 {
+	if c, err := recount.Check(t.Context(), w.store, nil); err != nil || len(c.Astray) != 1 ||
+		c.Astray[0].Stored-c.Astray[0].Ledger != 50 {
 		t.Errorf("the larger count does not hold: %+v, %v", c, err)
 	}
 }
@@ -153,7 +155,7 @@ func Test001_Layer1_Counters_are_added_up_in_stretches(t *testing.T) {
 	wg.Wait()
 	w.passes(w.pays("alice", 1))
 	var calls int
-	c, err := kernel.CheckCounters(t.Context(), w.store, func(read, of int64) {
+	c, err := recount.Check(t.Context(), w.store, func(read, of int64) {
 		if calls++; calls == 1 {
 			w.passes(w.pays("alice", 1))
 		}

@@ -35,7 +35,22 @@ type Act = func(ctx context.Context) (holdfast.Output, error)
 // Crossing again on the context that act was given is the re-entrancy error;
 // Child makes a context for that.
 func (k *Kernel) Cross(ctx context.Context, req holdfast.Request, act Act) (*holdfast.Outcome, error) {
-	c, err := k.enter(ctx, &req, false)
+	return k.crossBy(ctx, req, act, byCaller)
+}
+
+// origin is who crosses: a caller, or a part of Holdfast whose crossings are exempt from
+// some of what holds for callers, at its own boundaries.
+type origin int
+
+const (
+	byCaller   origin = iota
+	byJudge           // the kernel, which asks a judge
+	byResponse        // the kernel, which answers a finding
+	byKeeper          // a Keeper
+)
+
+func (k *Kernel) crossBy(ctx context.Context, req holdfast.Request, act Act, by origin) (*holdfast.Outcome, error) {
+	c, err := k.enter(ctx, &req, false, by)
 	if c.machine.state() != holdfast.Active {
 		return c.outcome(), err
 	}
@@ -62,6 +77,7 @@ type crossing struct {
 	tasks  *tasks
 	flight *flight   // what halt, pause and revocation find it by
 	gone   sync.Once // the parent counts this crossing down once
+	by     origin    // who crosses
 	leased bool      // its caller acts itself, between Enter and Exit
 	looks  bool      // it only says what would be: nothing is done for it
 }
@@ -75,8 +91,9 @@ func (c *crossing) tellParent() {
 
 // enter takes a request to ACTIVE, or ends it. The crossing it returns is
 // never nil.
-func (k *Kernel) enter(ctx context.Context, req *holdfast.Request, leased bool) (*crossing, error) {
-	c := &crossing{k: k, caller: ctx, tasks: &tasks{}, out: holdfast.Outcome{Boundary: req.Boundary}, leased: leased}
+func (k *Kernel) enter(ctx context.Context, req *holdfast.Request, leased bool, by origin) (*crossing, error) {
+	c := &crossing{k: k, caller: ctx, tasks: &tasks{}, out: holdfast.Outcome{Boundary: req.Boundary},
+		leased: leased, by: by}
 	parent, nested := current(ctx)
 	if nested {
 		if parent.child && !parent.tasks.add() {
@@ -108,7 +125,7 @@ func (c *crossing) judge(ctx context.Context, req *holdfast.Request, reentrant b
 // judgeOnce judges by the policy that is in force as it begins.
 func (c *crossing) judgeOnce(ctx context.Context, req *holdfast.Request, reentrant bool) error {
 	k := c.k
-	j, err := k.make(ctx, req, c.parent)
+	j, err := k.make(ctx, req, c.parent, c.by)
 	if err != nil {
 		c.machine.do(refused)
 		return err

@@ -23,7 +23,7 @@ func (k *Kernel) wouldBe(ctx context.Context, req holdfast.Request, all bool) (*
 	defer cancel()
 	parent, _ := current(ctx)
 	c := &crossing{k: k, caller: ctx, out: holdfast.Outcome{Boundary: req.Boundary}}
-	j, err := k.make(ctx, &req, parent)
+	j, err := k.make(ctx, &req, parent, byCaller)
 	if err != nil {
 		return c.outcome(), err
 	}

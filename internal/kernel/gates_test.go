@@ -63,7 +63,8 @@ func TestK1_AC5_FP7_five_seconds(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Test(t, func(t *testing.T) {
-			j := &judgement{k: &Kernel{clock: time.Now, log: slog.New(slog.DiscardHandler)}, contract: c, doc: doc}
+			j := &judgement{k: &Kernel{clock: time.Now, log: slog.New(slog.DiscardHandler)},
+				schemaFacts: schemaFacts{contract: c, doc: doc}}
 			slow := func(ctx context.Context, j *judgement) holdfast.Opinion {
 				time.Sleep(gateTime + time.Millisecond)
 				return k1Schema(ctx, j)

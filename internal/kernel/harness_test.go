@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/feature"
+	"github.com/holdfast-dev/holdfast/internal/feature/recount"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
@@ -39,6 +41,8 @@ type world struct {
 	minter *token.Minter
 	dir    string
 	policy *kernel.Policy
+
+	recounter *recount.Recounter
 
 	mu      sync.Mutex
 	offset  time.Duration // guarded by mu; what the clock is ahead
@@ -193,12 +197,15 @@ func reopen(t testing.TB, dir, rules string, opts ...option) *world {
 		Operator: func() []operator.Public { _, pub := keys(); return []operator.Public{pub} }, Runtime: runtimeID, Now: w.now,
 		Notify: func(n kernel.Notice) { w.mu.Lock(); w.notices = append(w.notices, n); w.mu.Unlock() }}
 	cfg.Features = feature.All()
+	cfg.CounterRaiser = new(kernel.CounterRaiser)
 	for _, o := range opts {
 		o(&cfg, w)
 	}
 	if w.k, err = kernel.New(cfg); err != nil {
 		t.Fatal(err)
 	}
+	w.recounter = recount.New(w.store, cfg.CounterRaiser, slog.New(slog.DiscardHandler),
+		func(s string) string { return s })
 	if _, err := w.k.Recover(0); err != nil {
 		t.Fatal(err)
 	}

@@ -69,15 +69,8 @@ const judgeBoundary = "judge/"
 // bytes of its JSON form.
 const MaxJudged = 256 << 10
 
-type judgingKey struct{}
-
 // errUnasked says that a judge would have to be asked, and nothing may be done.
 var errUnasked = errors.New("the judge was not asked")
-
-// ofJudge says whether a crossing is a judge's own.
-func ofJudge(ctx context.Context, boundary string) bool {
-	return ctx.Value(judgingKey{}) != nil && strings.HasPrefix(boundary, judgeBoundary)
-}
 
 // knownJudge refuses a contract that names a judge which there is not.
 func knownJudge(p *Policy, c *holdfast.Contract) error {
@@ -198,9 +191,9 @@ func (c *crossing) askOutside(ctx context.Context, by Judge, r JudgeRequest) (re
 		return review.Scores{}, err
 	}
 	in := inside{id: j.id, correlation: j.correlation, traceparent: j.traceparent, child: true, tasks: c.tasks}
-	ctx = context.WithValue(within(ctx, in), judgingKey{}, true)
 	var s review.Scores
-	_, err = c.k.Cross(ctx, holdfast.Request{Boundary: judgeBoundary + j.contract.Judge, Payload: body, Token: j.req.Token}, func(ctx context.Context) (holdfast.Output, error) {
+	req := holdfast.Request{Boundary: judgeBoundary + j.contract.Judge, Payload: body, Token: j.req.Token}
+	_, err = c.k.crossBy(within(ctx, in), req, func(ctx context.Context) (holdfast.Output, error) {
 		var err error
 		if s, err = by.Score(ctx, r); err == nil {
 			err = s.Check()
@@ -210,7 +203,7 @@ func (c *crossing) askOutside(ctx context.Context, by Judge, r JudgeRequest) (re
 		}
 		out, err := json.Marshal(s)
 		return holdfast.Output{Body: out}, err
-	})
+	}, byJudge)
 	if err != nil {
 		return review.Scores{}, err
 	}

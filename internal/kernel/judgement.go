@@ -16,100 +16,134 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// judgement is everything that is known of one request while it is judged:
-// first the facts, which were fetched before any gate is asked (D3), then what
-// the gates found. It belongs to one goroutine.
+// judgement is everything that is known of one request while it is evaluated: who asks for
+// what, and for each gate its facts and what it found. Facts are read before the gates are
+// evaluated (D3); an error among them is why a fact is missing. It belongs to one goroutine.
 type judgement struct {
-	k *Kernel
-	// feats is nil if no feature joins crossings.
-	feats *participation
-	pol   *policy
-	req   *holdfast.Request
-	// looks says that nothing is to come of it.
-	looks bool
-	// now is the clock, by which tokens, reviews and limits are judged; at
-	// is the record's own time, which never goes back even if the clock does.
+	k   *Kernel
+	pol *policy
+	req *holdfast.Request
+	// now is the clock, by which tokens, reviews and limits are evaluated; at is the
+	// record's own time, which never goes back even if the clock does.
 	now, at time.Time
+	// looks says that nothing is to come of it; by whom it is, and whether its caller acts
+	// itself.
+	looks      bool
+	judging    bool // a judge's own crossing
+	responding bool // Holdfast's own answer to a finding
+	keeping    bool // Holdfast's own keeping of versions
+	leased     bool
 
-	// The request, as made (D5).
+	opinions []holdfast.Opinion
+	stops    stopping       // what the transaction of its entry stops
+	feats    *participation // nil if no feature joins crossings
+
+	schemaFacts
+	callerFacts
+	roomFacts
+	flowFacts
+	replayFacts
+	humanFacts
+	ruleFacts
+	goalFacts
+}
+
+// schemaFacts are those of K1: the request as made (D5).
+type schemaFacts struct {
+	doc      *payload.Doc
+	docErr   error
+	beside   *payload.Doc    // nil if there is only a payload
+	bound    string          // the exact hash over both, if there are both
+	contract *contract       // nil: no contract lists the boundary
+	class    *review.Pattern // of risk; nil if none matches
+	unread   bool            // its words are more than patterns read
+}
+
+// callerFacts are those of K2, and of what precedes the gates.
+type callerFacts struct {
+	who      holdfast.Identity
+	whoErr   error
+	factErr  error // of the agent or the revocation
+	agent    holdfast.Agent
+	newAgent bool
+	branch   branch // of the agent's tree, at the request's place
+	revoked  bool
+	granted  token.Set
+	chain    *endedChain // that a budget ended, or nil
+}
+
+// roomFacts are those of K3.
+type roomFacts struct {
+	roomErr  error // of the counters and rates
+	counters []budget.Counter
+	room     *budget.Refusal // what the peek found
+	draws    []budget.Draw
+	rates    []budget.Rate
+	planErr  *budget.Refusal
+	price    price
+	priceErr *holdfast.Opinion // the refusal of a request without a price
+	// overBudget says that a budget of its own was spent, and a person asked.
+	overBudget bool
+}
+
+// flowFacts are those of K4.
+type flowFacts struct {
 	id          string
 	correlation string
 	traceparent string
-	above       trace.SpanContext // of what the crossing's span stands below
+	above       trace.SpanContext // the parent of the crossing's span
 	corrErr     error
-	doc         *payload.Doc
-	docErr      error
-	beside      *payload.Doc // nil where nothing stands beside the payload
-	bound       string       // the exact hash over both, where something does
-	who         holdfast.Identity
-	whoErr      error
-	contract    *contract            // nil: no contract lists the boundary
-	class       *review.Pattern      // of risk; nil where none matches
-	unread      bool                 // its words are more than patterns read
-	submission  *goalrule.Submission // of goal/admit, nil elsewhere
-	goalErr     error
+}
 
-	// Facts from the store, with the error that kept them away.
-	factErr  error // of the agent or the revocation
-	bookErr  error // of the reviews
-	keptErr  error // of the settled results
-	roomErr  error // of the counters and rates
-	agent    holdfast.Agent
-	newAgent bool
-	branch   branch // of the agent's tree, where the request stands
-	revoked  bool
-	review   *review.Review
-	rules    []*keptRule // that a person remembered for this caller here
-	replay   *Replay
-	scope    string // of replay; empty when none is asked
-	counters []budget.Counter
-	room     *budget.Refusal // what the peek found
-	goals    GoalsPause      // of goal/admit
-	chain    *endedChain     // that a budget ended; nil where none did
-	// The judge's scores, or why there are none; consult fetches them before K7
-	// is asked; unasked says that none may be asked now, as by Check. judging
-	// says that this is a judge's own crossing, responding that it is Holdfast's
-	// own answer, keeping that it is Holdfast's keeping of versions, leased that its
-	// caller acts itself.
-	scores     *review.Scores
-	judgeErr   error
-	unasked    bool
-	consult    func(context.Context)
-	judging    bool
-	responding bool
-	keeping    bool
-	leased     bool
-	// What rules name, fetched before K8 is asked, and before it is asked again
-	// of what came out.
+// replayFacts are those of K5.
+type replayFacts struct {
+	keptErr error // of the settled results
+	replay  *Replay
+	scope   string // "" without a replay
+}
+
+// humanFacts are those of K7: reviews, remembered rules and a judge's scores.
+type humanFacts struct {
+	bookErr error // of the reviews
+	review  *review.Review
+	rules   []*keptRule // that a person remembered for this caller here
+
+	// consult fetches the judge's scores right before K7; unasked says that the judge may
+	// not be consulted now, as by Check.
+	consult  func(context.Context)
+	scores   *review.Scores
+	judgeErr error
+	unasked  bool
+
+	score    *float64
+	limit    *float64        // the threshold
+	approved bool            // an approval is to be used by the begin
+	byRule   *keptRule       // a remembered rule is to be used by the begin
+	ended    string          // of a remembered rule that would have covered it
+	why      string          // the hold's reason
+	cause    string          // its code, "" if it has none
+	askedBy  []holdfast.Gate // the gates that put it to a person
+	heldAs   string          // the name of the hold
+}
+
+// ruleFacts are those of K8. What rules name is fetched before K8 is evaluated, and again
+// for the output.
+type ruleFacts struct {
 	fetched, fetchedOut  map[string]constitution.Fetched
 	keptFetched, keptOut []ledger.Fetched // of them, in the record
+	spoke                []constitution.Finding
+	sights               []constitution.Sight // what past functions see of the request
+	asks                 constitution.History // nil until K8 is evaluated
+	ticket               *history.Ticket      // nil for a request that is only looked at
+}
 
-	// What the gates found.
-	opinions []holdfast.Opinion
-	granted  token.Set
-	spoke    []constitution.Finding
-	verdicts []goalrule.Verdict  // on a submission
-	paused   []CriticalViolation // those for which goals were paused
-	stops    stopping            // what its entry's transaction stops
-	// overBudget says that a budget of its own was spent, and a person asked.
-	overBudget bool
-	draws      []budget.Draw
-	rates      []budget.Rate
-	planErr    *budget.Refusal
-	sights     []constitution.Sight // what past functions see of the request
-	asks       constitution.History // nil until K8 is asked
-	ticket     *history.Ticket      // nil where it is only looked at
-	price      price
-	priceErr   *holdfast.Opinion // K3's refusal of what cannot be priced
-	score      *float64
-	limit      *float64        // K7's threshold
-	approved   bool            // an approval is to be used by the begin
-	byRule     *keptRule       // a remembered rule is to be used by the begin
-	ended      string          // of a remembered rule that would have covered it
-	why        string          // the hold's reason
-	cause      string          // its code, "" if it has none
-	askedBy    []holdfast.Gate // the gates that put it to a person
-	heldAs     string          // the name of the hold
+// goalFacts are those of goal/admit, at K1 and K8.
+type goalFacts struct {
+	submission *goalrule.Submission // nil elsewhere
+	goalErr    error
+	goals      GoalsPause
+	verdicts   []goalrule.Verdict
+	paused     []CriticalViolation // those for which goals were paused
 }
 
 // verdict is the worst of the opinions; with a gate missing it is Deny.

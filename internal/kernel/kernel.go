@@ -51,6 +51,10 @@ type Config struct {
 	Features []func(Host) Feature
 	// Observer may be nil.
 	Observer Observer
+	// Keeper is bound to the kernel, for the keeper of versions. It may be nil.
+	Keeper *Keeper
+	// CounterRaiser is bound to the kernel, for package recount. It may be nil.
+	CounterRaiser *CounterRaiser
 	// Versions may be nil: an act whose contract asks for it is then refused.
 	Versions Versions
 	// MarkKey is the key of the marks that begins keep of past functions, 32
@@ -88,7 +92,6 @@ type Kernel struct {
 	policy   atomic.Pointer[policy]
 	swaps    swaps
 	past     past
-	counted  compared
 	seen     observed
 	flights  flights
 	fled     fled
@@ -159,6 +162,12 @@ func New(cfg Config) (*Kernel, error) {
 	k.usePast()
 	if err := k.makeFeatures(cfg.Features); err != nil {
 		return nil, err
+	}
+	if cfg.Keeper != nil {
+		cfg.Keeper.k = k
+	}
+	if cfg.CounterRaiser != nil {
+		cfg.CounterRaiser.k = k
 	}
 	return k, nil
 }

@@ -47,7 +47,7 @@ func (k *Kernel) Enter(ctx context.Context, req holdfast.Request, lease time.Dur
 	if lease <= 0 || lease > MaxLease {
 		return nil, &holdfast.Outcome{Boundary: req.Boundary}, &holdfast.Error{Kind: holdfast.KindValue, Why: "a lease is longer than nothing and at most " + MaxLease.String()}
 	}
-	c, err := k.enter(ctx, &req, true)
+	c, err := k.enter(ctx, &req, true, byCaller)
 	if c.machine.state() != holdfast.Active {
 		if err != nil {
 			return nil, c.outcome(), err

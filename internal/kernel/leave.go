@@ -189,10 +189,11 @@ func (c *crossing) close(end *ending) error {
 	if err == nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.caller), edgeTime)
 		defer cancel()
+		update := k.store.Update
 		if c.unwaited(end, used) {
-			ctx = WithoutHurry(ctx)
+			update = k.store.UpdateUnhurried
 		}
-		err = k.runInScope(ctx, func(tx *scope) error {
+		err = k.runInScopeOf(ctx, update, func(tx *scope) error {
 			if err := c.broken(tx, a, end); err != nil {
 				return err
 			}

@@ -18,7 +18,7 @@ import (
 // make turns a request into a judgement: the token is verified and the
 // correlation id assigned here, before K1 (D5). It fails only where no id can
 // be made.
-func (k *Kernel) make(ctx context.Context, req *holdfast.Request, parent inside) (*judgement, error) {
+func (k *Kernel) make(ctx context.Context, req *holdfast.Request, parent inside, by origin) (*judgement, error) {
 	j := &judgement{k: k, pol: k.policy.Load(), req: req, now: k.now().UTC().Truncate(time.Microsecond), at: k.instant()}
 	id, err := k.newID()
 	if err != nil {
@@ -44,7 +44,9 @@ func (k *Kernel) make(ctx context.Context, req *holdfast.Request, parent inside)
 		j.readBeside()
 	}
 	j.contract = k.lookup(j.pol, req.Boundary)
-	j.judging, j.responding, j.keeping = ofJudge(ctx, req.Boundary), ofRespond(ctx, req.Boundary), ofKeep(ctx)
+	j.judging = by == byJudge && strings.HasPrefix(req.Boundary, judgeBoundary)
+	j.responding = by == byResponse && strings.HasPrefix(req.Boundary, respondBoundary)
+	j.keeping = by == byKeeper
 	if !j.responding {
 		j.classify()
 	}

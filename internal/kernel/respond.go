@@ -31,13 +31,6 @@ const (
 // Watcher is who is recorded with what a finding brought about.
 const Watcher = "holdfast (watch)"
 
-type respondingKey struct{}
-
-// ofRespond says whether a crossing is Holdfast's own answer.
-func ofRespond(ctx context.Context, boundary string) bool {
-	return ctx.Value(respondingKey{}) != nil && strings.HasPrefix(boundary, respondBoundary)
-}
-
 // ResponseContracts are those of the boundaries that Respond crosses, one for each
 // response; a policy lists them.
 func ResponseContracts() []holdfast.Contract {
@@ -127,12 +120,13 @@ func (k *Kernel) respond(ctx context.Context, token holdfast.Secret, f *watch.Fi
 	}
 	in := inside{id: f.Crossing, correlation: k.correlationOf(ctx, f), child: true, tasks: &tasks{}}
 	acted := false
-	out, err := k.Cross(context.WithValue(within(ctx, in), respondingKey{}, true), holdfast.Request{Boundary: respondBoundary + f.Response.String(), Payload: payload, Token: token},
+	out, err := k.crossBy(within(ctx, in), holdfast.Request{Boundary: respondBoundary + f.Response.String(),
+		Payload: payload, Token: token},
 		func(ctx context.Context) (_ holdfast.Output, err error) {
 			acted = true
 			done.Review, err = k.carryOut(f, times, CrossingID(ctx))
 			return holdfast.Output{}, err
-		})
+		}, byResponse)
 	done.Crossing = out.Crossing
 	if !acted && holdfast.KindOf(err) == holdfast.KindHalted { // a moment ago
 		done.Review, err = k.carryOut(f, times, "")

@@ -67,10 +67,16 @@ const whatEntry = "entry"
 // from being stopped, and failed, is left out of a second attempt, which records that. fn
 // may run more than once.
 func (k *Kernel) runInScope(ctx context.Context, fn func(*scope) error) error {
+	return k.runInScopeOf(ctx, k.store.Update, fn)
+}
+
+// runInScopeOf is runInScope with one of the store's updates.
+func (k *Kernel) runInScopeOf(ctx context.Context, update func(context.Context, func(Tx) error) error,
+	fn func(*scope) error) error {
 	failed := map[string]*hookError{}
 	for {
 		s := &scope{k: k, failed: failed}
-		err := k.store.Update(ctx, func(tx Tx) error {
+		err := update(ctx, func(tx Tx) error {
 			s.Tx = tx
 			if err := fn(s); err != nil {
 				return err

@@ -24,10 +24,12 @@ type Store interface {
 	// fails the store is poisoned: this and every later Update returns
 	// ErrPoisoned until the store is opened again (D14). A ctx that ends
 	// before fn has started returns its error and writes nothing; after
-	// that it is ignored. With a ctx that is Unhurried what fn wrote may wait
-	// up to MaxLull for an update whose commit it shares: later updates see
-	// it at once, views after the commit, after which alone Update returns.
+	// that it is ignored.
 	Update(ctx context.Context, fn func(Tx) error) error
+	// UpdateUnhurried is Update for what nothing waits for: it may wait up to MaxLull for
+	// an update whose commit it shares. Later updates see what fn wrote, views
+	// after the commit, after which alone UpdateUnhurried returns.
+	UpdateUnhurried(ctx context.Context, fn func(Tx) error) error
 	// Poisoned says whether a commit failed, and what it was.
 	Poisoned() error
 	// Backup writes a consistent copy of the store to the file, which must
@@ -40,16 +42,6 @@ type Store interface {
 // MaxLull is how long a store may let an update wait that nobody waits for, so
 // that it shares the commit of another.
 const MaxLull = 20 * time.Millisecond
-
-type unhurriedKey struct{}
-
-// Unhurried says that nobody waits for an update with ctx.
-func Unhurried(ctx context.Context) bool { return ctx.Value(unhurriedKey{}) != nil }
-
-// WithoutHurry is ctx for an update that nobody waits for.
-func WithoutHurry(ctx context.Context) context.Context {
-	return context.WithValue(ctx, unhurriedKey{}, true)
-}
 
 // Tx is what one update or view may do. Times are UTC with microseconds. Not
 // found is ErrNotFound. Slices that are returned belong to the caller, slices

@@ -21,10 +21,19 @@ type hurry struct {
 }
 
 func (h *hurry) Update(ctx context.Context, fn func(kernel.Tx) error) error {
-	h.mu.Lock()
-	h.waited = append(h.waited, !kernel.Unhurried(ctx))
-	h.mu.Unlock()
+	h.noteUpdate(true)
 	return h.Store.Update(ctx, fn)
+}
+
+func (h *hurry) UpdateUnhurried(ctx context.Context, fn func(kernel.Tx) error) error {
+	h.noteUpdate(false)
+	return h.Store.UpdateUnhurried(ctx, fn)
+}
+
+func (h *hurry) noteUpdate(waited bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.waited = append(h.waited, waited)
 }
 
 // TestUnwaitedEntry: an entry waits for another's commit only where whoever asked

@@ -25,15 +25,15 @@ type Versions interface {
 // back.
 const keepBoundary = "snapshot/"
 
-type keepingKey struct{}
+// Keeper makes Holdfast's own crossings at keepBoundary: any other one there is refused,
+// whatever a role grants, for what the ledger says of versions must have happened. Only the
+// composition has one: New binds that of the Config.
+type Keeper struct{ k *Kernel }
 
-// Keeping is the context of Holdfast's own crossings at keepBoundary: without it one
-// there is refused, whatever a role grants, for what the ledger says of versions must
-// have happened.
-func Keeping(ctx context.Context) context.Context { return context.WithValue(ctx, keepingKey{}, true) }
-
-// ofKeep says whether a crossing is Holdfast's own keeping.
-func ofKeep(ctx context.Context) bool { return ctx.Value(keepingKey{}) != nil }
+// Cross is Kernel.Cross.
+func (o *Keeper) Cross(ctx context.Context, req holdfast.Request, act Act) (*holdfast.Outcome, error) {
+	return o.k.crossBy(ctx, req, act, byKeeper)
+}
 
 // Acting is one act.
 type Acting struct {

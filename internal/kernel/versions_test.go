@@ -162,13 +162,14 @@ func TestVersions_stoppedWhileKept(t *testing.T) {
 // What the ledger says of versions is Holdfast's own word: no role, and no spelling,
 // lets an agent say it.
 func TestVersions_onlyHoldfastKeeps(t *testing.T) {
-	w := newWorld(t, "", keeping(&keeper{}))
+	var own kernel.Keeper
+	w := newWorld(t, "", keeping(&keeper{}), func(c *kernel.Config, _ *world) { c.Keeper = &own })
 	for _, b := range []string{"snapshot/commit", "SNAPSHOT/commit", "snapshot/nothing"} {
 		if _, err := w.never(w.req(b, `{}`)); holdfast.KindOf(err) != holdfast.KindPermission {
 			t.Errorf("%s: %v", b, err)
 		}
 	}
-	if _, err := w.k.Cross(kernel.Keeping(t.Context()), w.req("snapshot/commit", `{}`), ok); err != nil {
+	if _, err := own.Cross(t.Context(), w.req("snapshot/commit", `{}`), ok); err != nil {
 		t.Error("Holdfast's own:", err)
 	}
 }

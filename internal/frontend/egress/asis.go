@@ -25,7 +25,7 @@ func (a *answer) asSent() error {
 		}
 		return a.unread(a.resp.Body, encoding) // nobody reads what it says of its use
 	}
-	in, err := coding.Decode(a.resp.Body, list, a.p.out.shareOf(a.ctx))
+	in, err := coding.Decode(a.resp.Body, list, a.p.out.memory.NewShare(heldBy(a.ctx)))
 	if err != nil {
 		return a.readError(err)
 	}

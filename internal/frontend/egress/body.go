@@ -36,7 +36,7 @@ const (
 // PayloadTooLargeError, a RedactionError, a DomainBlockedError where d refuses
 // what would be masked, or refusal.RuleBusy.
 func (p *Proxy) readBody(ctx context.Context, d *domain.Domain, r *http.Request) (*body, *holdfast.Error) {
-	share := p.out.shareOf(ctx)
+	share := p.out.memory.NewShare(heldBy(ctx))
 	b := &body{contentType: r.Header.Get("Content-Type"), done: share.Done}
 	if r.Body == nil || r.Body == http.NoBody {
 		b.sum = sha256.Sum256(nil)
@@ -62,7 +62,7 @@ func (p *Proxy) fill(ctx context.Context, b *body, share *memory.Share, d *domai
 		// tell the upstream of it: the field is ours to write.
 		return undecodable(err)
 	}
-	in, err := coding.Decode(&upTo{r: r.Body, left: most}, list, p.out.shareOf(ctx))
+	in, err := coding.Decode(&upTo{r: r.Body, left: most}, list, p.out.memory.NewShare(heldBy(ctx)))
 	if err != nil {
 		return bodyError(most, err)
 	}

@@ -43,7 +43,7 @@ func (e *events) read(block []byte) error {
 	if e.frame == frames.Events && !e.meter(data) {
 		return nil
 	}
-	share := e.a.p.out.shareOf(e.a.ctx)
+	share := e.a.p.out.memory.NewShare(heldBy(e.a.ctx))
 	defer share.Done()
 	if !share.Grow(4 * int64(len(data))) {
 		return memory.Busy()

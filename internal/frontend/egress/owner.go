@@ -84,11 +84,11 @@ func (ch *channel) admitted(w http.ResponseWriter, r *http.Request, f func(*http
 	}
 }
 
-// shareOf begins with nothing, for the caller that ctx's request is of. One
+// heldBy returns the count of what the caller holds whose request ctx is of, or nil. One
 // caller gets at most half of all memory.
-func (o *outbound) shareOf(ctx context.Context) *memory.Share {
+func heldBy(ctx context.Context) *atomic.Int64 {
 	if own, ok := ctx.Value(ownerKey{}).(*owner); ok {
-		return o.memory.NewShare(&own.held)
+		return &own.held
 	}
-	return o.memory.NewShare(nil)
+	return nil
 }

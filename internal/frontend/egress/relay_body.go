@@ -30,7 +30,7 @@ func (a *answer) body(ctx context.Context) error {
 		}
 		return upstreamLied(a.resp, "an encoding that is not known, though it was asked for none", err)
 	}
-	in, err := coding.Decode(a.resp.Body, list, a.p.out.shareOf(a.ctx))
+	in, err := coding.Decode(a.resp.Body, list, a.p.out.memory.NewShare(heldBy(a.ctx)))
 	if err != nil {
 		return a.readError(err)
 	}
@@ -89,7 +89,7 @@ func readableSet(name string) bool {
 // whole reads an answer to its end and redacts it as one document. What turns
 // out too long for that goes on in pieces.
 func (a *answer) whole(in io.Reader, length int64) error {
-	share := a.p.out.shareOf(a.ctx)
+	share := a.p.out.memory.NewShare(heldBy(a.ctx))
 	defer share.Done()
 	raw, err := readWhole(io.LimitReader(in, maxWhole+1), maxWhole+1, length, share)
 	if err != nil {

@@ -195,7 +195,7 @@ func (s *socket) way(ctx context.Context, to, from *websocket.Conn, mode domain.
 		if total += int64(len(data)); total > most {
 			return s.refuse(to, from, tooLarge("WebSocket", most))
 		}
-		share := s.p.out.shareOf(ctx)
+		share := s.p.out.memory.NewShare(heldBy(ctx))
 		clean, found, failed := s.clean(mode, kind, data, share)
 		if failed == nil {
 			s.measure(clean, found, out)
@@ -256,7 +256,7 @@ func (s *socket) closed(ctx context.Context, to *websocket.Conn, err error, mode
 
 // reason is why an end closed, redacted as a message is; "" where it may not go on.
 func (s *socket) reason(ctx context.Context, mode domain.Redaction, text string) string {
-	share := s.p.out.shareOf(ctx)
+	share := s.p.out.memory.NewShare(heldBy(ctx))
 	defer share.Done()
 	clean, _, failed := s.clean(mode, websocket.MessageText, []byte(text), share)
 	if failed != nil || len(clean) > maxReason {

@@ -21,6 +21,7 @@ const (
 	Alnum  = Letter | Digit
 )
 
+// Class holds the classes of each byte.
 var Class = classes()
 
 func classes() (t [256]uint16) {
@@ -60,6 +61,7 @@ func classes() (t [256]uint16) {
 	return t
 }
 
+// Letterish reports whether c is an ASCII letter or a byte above ASCII.
 func Letterish(c byte) bool { return Class[c]&Letter != 0 || c >= 0x80 }
 
 // DigitsFrom counts the digits of s at i, at most limit.
@@ -89,6 +91,7 @@ func IsStop(s []byte, i int) bool {
 	return false
 }
 
+// ToLower returns c with an ASCII capital made small.
 func ToLower(c byte) byte {
 	if c >= 'A' && c <= 'Z' {
 		return c | 0x20
@@ -96,6 +99,7 @@ func ToLower(c byte) byte {
 	return c
 }
 
+// EqualFold reports whether w, with its ASCII capitals made small, is text.
 func EqualFold(w []byte, text string) bool {
 	if len(w) != len(text) {
 		return false
@@ -108,10 +112,12 @@ func EqualFold(w []byte, text string) bool {
 	return true
 }
 
+// HasFoldSuffix reports whether w, with its ASCII capitals made small, ends in text.
 func HasFoldSuffix(w []byte, text string) bool {
 	return len(w) >= len(text) && EqualFold(w[len(w)-len(text):], text)
 }
 
+// Unhex returns the value of a hexadecimal digit, and 255 for any other byte.
 func Unhex(c byte) byte {
 	switch {
 	case c >= '0' && c <= '9':
@@ -124,6 +130,7 @@ func Unhex(c byte) byte {
 	return 255
 }
 
+// HexByte returns the value of the two hexadecimal digits of s at i.
 func HexByte(s []byte, i int) (byte, bool) {
 	if len(s) < i+2 {
 		return 0, false
@@ -132,6 +139,7 @@ func HexByte(s []byte, i int) (byte, bool) {
 	return hi<<4 | lo, hi < 16 && lo < 16
 }
 
+// IndexByte returns the index of c in a short s, or -1.
 func IndexByte(s string, c byte) int {
 	for i := range len(s) {
 		if s[i] == c {
@@ -145,8 +153,11 @@ func IndexByte(s string, c byte) int {
 // length: what is not in it need not be compared.
 type WordGate [256]uint32
 
+// Add adds a word of the list.
 func (g *WordGate) Add(word string) { g[word[0]|0x20] |= 1 << len(word) }
 
+// May reports whether the list may hold a word of n bytes that begins with first.
 func (g *WordGate) May(first byte, n int) bool { return n < 32 && g[first|0x20]&(1<<n) != 0 }
 
+// IsQuote reports whether c is a quotation mark of ASCII.
 func IsQuote(c byte) bool { return c == '"' || c == '\'' || c == '`' }

@@ -68,6 +68,7 @@ func IsShaped(text []byte, shape string) bool {
 	return true
 }
 
+// IsCapital reports whether text has capitals and digits only.
 func IsCapital(text []byte) bool {
 	for _, c := range text {
 		if char.Class[c]&(char.Upper|char.Digit) == 0 {

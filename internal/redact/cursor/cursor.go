@@ -13,7 +13,7 @@ import (
 type Cursor struct {
 	S []byte
 	// Touched says that a detector read on to the end of the text, so that
-	// more text could change its mind: it is asked again when there is more.
+	// more text could change its mind: it is called again when there is more.
 	// The methods is, has, fold and end see to it; one that reads s by
 	// itself, across white space, calls touch.
 	Touched bool

@@ -125,6 +125,7 @@ func LeadingDigits(s []byte) int {
 	return bits.TrailingZeros64((w&high^three)|((w+six)&high^three)) >> 3
 }
 
+// IsDate reports whether groups may be a day of a year.
 func IsDate(g []Group) bool {
 	if len(g) < 3 {
 		return false

@@ -131,6 +131,7 @@ func (e *Engine) spans(s []byte, last bool) []span.Span {
 	return list
 }
 
+// Apply returns s with a mask for each of spans, and where they are in the result.
 func (e *Engine) Apply(s []byte, spans []span.Span) ([]byte, []span.Edit) {
 	out := make([]byte, 0, len(s)+16*len(spans))
 	edits := make([]span.Edit, 0, len(spans))

@@ -23,6 +23,7 @@ const (
 	Number // a phone or social security number: in text its digits tell
 )
 
+// IsSecret reports whether the value is a secret rather than personal.
 func (k Kind) IsSecret() bool { return k >= Password && k <= Weak }
 
 // place says where in a name a word has its meaning: "token" is a secret at

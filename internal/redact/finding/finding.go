@@ -56,6 +56,7 @@ func (r Result) PII() bool {
 	return false
 }
 
+// FromSpans appends to to a finding for each of spans, with base added to its offset.
 func FromSpans(spans []span.Span, base int, to []Finding) []Finding {
 	for _, sp := range spans {
 		to = append(to, Finding{rule.Names[sp.Rule], base + sp.Start, sp.End - sp.Start})

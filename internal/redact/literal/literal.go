@@ -35,6 +35,8 @@ type Set struct {
 	memory *memory.Memory
 }
 
+// New returns the set of secrets, nil for none. The error is a ValueError: one is too
+// short or too long, or there are too many.
 func New(secrets []holdfast.Secret) (*Set, error) {
 	if len(secrets) == 0 {
 		return nil, nil

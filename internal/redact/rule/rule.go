@@ -51,6 +51,7 @@ const (
 	Fault
 )
 
+// Names are the names of the rules in records and documentation.
 var Names = [...]string{
 	None:         "none",
 	GuessName:    "guess.name",

@@ -73,11 +73,11 @@ func writer(path string) {
 			for {
 				id := uuid.Must(uuid.NewV7()).String()
 				for _, kind := range []ledger.Kind{ledger.KindBegin, ledger.KindEntry} {
-					ctx := context.Background()
+					update := s.Update
 					if kind == ledger.KindEntry && i%2 == 0 {
-						ctx = kernel.WithoutHurry(ctx)
+						update = s.UpdateUnhurried
 					}
-					err := s.Update(ctx, func(tx kernel.Tx) error {
+					err := update(context.Background(), func(tx kernel.Tx) error {
 						_, err := tx.Append(ledger.Leaf{Tenant: "acme", Kind: kind, Crossing: id, At: time.Now(), Record: rec})
 						if err != nil || kind == ledger.KindBegin {
 							return err

@@ -21,7 +21,7 @@ const attempts = 500
 func lulling(s *Store, v string) chan error {
 	done, ran := make(chan error, 1), make(chan struct{})
 	go func() {
-		done <- s.Update(kernel.WithoutHurry(context.Background()), func(tx kernel.Tx) error {
+		done <- s.UpdateUnhurried(context.Background(), func(tx kernel.Tx) error {
 			close(ran)
 			return putValue(tx, "lulled", v)
 		})
@@ -157,7 +157,7 @@ func TestLullFails(t *testing.T) {
 	if err := <-done; !errors.Is(err, kernel.ErrPoisoned) {
 		t.Errorf("the update that shared it: %v", err)
 	}
-	err = s.Update(kernel.WithoutHurry(t.Context()), func(kernel.Tx) error { return nil })
+	err = s.UpdateUnhurried(t.Context(), func(kernel.Tx) error { return nil })
 	if !errors.Is(err, kernel.ErrPoisoned) {
 		t.Errorf("one after it: %v", err)
 	}

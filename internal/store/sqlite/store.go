@@ -143,6 +143,16 @@ func (s *Store) Poisoned() error {
 // panic is the caller's; it undoes what fn wrote, as an error does. fn must
 // not call Update or View of the same store.
 func (s *Store) Update(ctx context.Context, fn func(kernel.Tx) error) error {
+	return s.updateBatch(ctx, fn, true)
+}
+
+// UpdateUnhurried implements kernel.Store.
+func (s *Store) UpdateUnhurried(ctx context.Context, fn func(kernel.Tx) error) error {
+	return s.updateBatch(ctx, fn, false)
+}
+
+// updateBatch runs fn in the current batch. due means that its commit is wanted now.
+func (s *Store) updateBatch(ctx context.Context, fn func(kernel.Tx) error, due bool) error {
 	if s.opt.ReadOnly {
 		return fmt.Errorf("the store is open for reading only: %w", kernel.ErrReadOnly)
 	}
@@ -153,11 +163,11 @@ func (s *Store) Update(ctx context.Context, fn func(kernel.Tx) error) error {
 		return err
 	}
 	defer func() { <-s.slots }()
-	b, err := s.runUpdate(ctx, fn)
+	b, err := s.runUpdate(ctx, fn, due)
 	if err != nil {
 		return err
 	}
-	if !kernel.Unhurried(ctx) || !s.lull(b) {
+	if due || !s.lull(b) {
 		s.toDisk()
 	}
 	<-b.done
@@ -230,7 +240,7 @@ func (s *Store) enter(ctx context.Context, slots chan struct{}) error {
 }
 
 // runUpdate runs fn in the current batch, which it returns.
-func (s *Store) runUpdate(ctx context.Context, fn func(kernel.Tx) error) (*batch, error) {
+func (s *Store) runUpdate(ctx context.Context, fn func(kernel.Tx) error, due bool) (*batch, error) {
 	s.run.Lock()
 	defer s.run.Unlock()
 	if s.closing.Load() {
@@ -255,7 +265,7 @@ func (s *Store) runUpdate(ctx context.Context, fn func(kernel.Tx) error) (*batch
 	}
 	kept = true
 	s.ran.Add(1)
-	s.cur.due = s.cur.due || !kernel.Unhurried(ctx)
+	s.cur.due = s.cur.due || due
 	return s.cur, nil
 }
 

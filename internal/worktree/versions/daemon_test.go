@@ -52,6 +52,7 @@ type testDaemon struct {
 	opt       testOptions
 	store     *sqlite.Store
 	latch     *latch.Latch
+	keeper    kernel.Keeper // bound by the kernel
 	signer    *ledger.Signer
 	minter    *token.Minter
 	runtime   string
@@ -165,7 +166,7 @@ func (d *testDaemon) openKernel(l *config.Loaded) error {
 		Store: d.store, Latch: d.latch, Verifier: verifier, Redact: engine, Sealer: testSealer{aead}, Policy: d.own(l),
 		Operator: func() []operator.Public { return nil }, Runtime: d.runtime, Disabled: disabled, Observer: d.watching,
 		Notify: func(kernel.Notice) {}, Refused: func(int64) {}, Versions: d.snapshots, Log: d.log(),
-		Tracer: noop.NewTracerProvider().Tracer(""), MarkKey: testKey, Features: feature.All(),
+		Tracer: noop.NewTracerProvider().Tracer(""), MarkKey: testKey, Features: feature.All(), Keeper: &d.keeper,
 	})
 	return err
 }
@@ -206,6 +207,9 @@ func (d *testDaemon) options() Options {
 				return nil
 			}
 			return d.Kernel
+		},
+		Cross: func(ctx context.Context, r holdfast.Request, act kernel.Act) (*holdfast.Outcome, error) {
+			return d.keeper.Cross(ctx, r, act)
 		},
 		Key:        func() *ledger.Verifier { return d.signer.Verifier() },
 		Checkpoint: func(context.Context) (int, error) { return d.Kernel.Checkpoint(d.signer) },

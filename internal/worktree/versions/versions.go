@@ -34,6 +34,8 @@ type Options struct {
 	Store  func() Store
 	Kernel func() Kernel
 	Key    func() *ledger.Verifier
+	// Cross makes a crossing at Holdfast's own boundaries.
+	Cross func(context.Context, holdfast.Request, kernel.Act) (*holdfast.Outcome, error)
 	// Checkpoint signs the ledger.
 	Checkpoint func(context.Context) (int, error)
 	// Token returns a token of Holdfast's own agent, which has Role.
@@ -58,9 +60,8 @@ type Store interface {
 	Poisoned() error
 }
 
-// Kernel crosses and records.
+// Kernel records, and takes a person's word.
 type Kernel interface {
-	Cross(context.Context, holdfast.Request, kernel.Act) (*holdfast.Outcome, error)
 	Record(kernel.Event) error
 	RollBack(tenant string, signed operator.Signed) (operator.Statement, error)
 	Policy() *kernel.Policy

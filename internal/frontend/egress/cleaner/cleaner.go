@@ -31,6 +31,7 @@ func (s *Echoes) Cover(c Cleaner, credential string) Cleaner {
 	return c
 }
 
+// Body redacts a whole body.
 func (c Cleaner) Body(contentType string, raw []byte) (redact.Result, error) {
 	r, err := c.e.Body(contentType, raw)
 	if err != nil || c.echo == nil {
@@ -41,6 +42,7 @@ func (c Cleaner) Body(contentType string, raw []byte) (redact.Result, error) {
 	return more, err
 }
 
+// Text redacts text.
 func (c Cleaner) Text(raw []byte) redact.Result {
 	r := c.e.Text(raw)
 	if c.echo == nil {
@@ -51,6 +53,7 @@ func (c Cleaner) Text(raw []byte) redact.Result {
 	return more
 }
 
+// Header redacts the fields of a header, and returns a new one.
 func (c Cleaner) Header(h http.Header) (http.Header, []redact.Finding) {
 	m, found := c.e.Header(h)
 	if c.echo != nil {
@@ -66,6 +69,7 @@ type Stream struct {
 	parts []*redact.Stream // the first is written to
 }
 
+// Stream returns a stream that writes redacted text to w.
 func (c Cleaner) Stream(w io.Writer) *Stream {
 	if c.echo == nil {
 		return &Stream{[]*redact.Stream{c.e.Stream(w)}}
@@ -74,6 +78,7 @@ func (c Cleaner) Stream(w io.Writer) *Stream {
 	return &Stream{[]*redact.Stream{c.e.Stream(last), last}}
 }
 
+// Write takes more of the text.
 func (s *Stream) Write(p []byte) (int, error) { return s.parts[0].Write(p) }
 
 // Close writes what is held.

@@ -83,6 +83,7 @@ type Snapshot struct {
 // maxOutcomes bounds the map of counters: domains are listed, but lists change.
 const maxOutcomes = 4096
 
+// Counters are the figures of one proxy. They are safe for concurrent use.
 type Counters struct {
 	times            [stages]times
 	Open, Crowded    atomic.Int64

@@ -8,6 +8,7 @@ import (
 	"time"
 )
 
+// EndWriting closes the writing half of c, or returns errors.ErrUnsupported.
 func EndWriting(c net.Conn) error {
 	if c, ok := c.(interface{ CloseWrite() error }); ok {
 		return c.CloseWrite()
@@ -23,6 +24,7 @@ func CloseWrite(c net.Conn) {
 	}
 }
 
+// SetLinger sets what closing c means, or returns errors.ErrUnsupported.
 func SetLinger(c net.Conn, sec int) error {
 	if over, ok := c.(*tls.Conn); ok {
 		c = over.NetConn()

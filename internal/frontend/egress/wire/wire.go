@@ -372,6 +372,7 @@ type Replay struct {
 // NewReplay returns c, of which first was read.
 func NewReplay(c net.Conn, first []byte) *Replay { return &Replay{Conn: c, first: first} }
 
+// Read returns first what was read already.
 func (r *Replay) Read(p []byte) (int, error) {
 	r.mu.Lock()
 	if len(r.first) > 0 {

@@ -1,4 +1,6 @@
-package kernel
+// Package recount adds up the counters of money and iterations from the ledger, and raises
+// those that are less.
+package recount
 
 import (
 	"context"
@@ -10,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -29,7 +32,7 @@ type Astray struct {
 	Ledger int64  `json:"ledger"`
 }
 
-// Counted is what CheckCounters found.
+// Counted is what Check found.
 type Counted struct {
 	Counters int      // how many were compared
 	Leaves   int64    // how many were read
@@ -53,7 +56,7 @@ type counting struct {
 }
 
 // read adds up at most limit leaves, and says how many there were.
-func (c *counting) read(ctx context.Context, tx Tx, limit int64) (n int64, err error) {
+func (c *counting) read(ctx context.Context, tx kernel.Reader, limit int64) (n int64, err error) {
 	err = tx.Leaves(c.tenant, c.next, c.next+limit, func(l ledger.Stored) error {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -68,7 +71,7 @@ func (c *counting) read(ctx context.Context, tx Tx, limit int64) (n int64, err e
 }
 
 // astray compares those counters, in the view in which the last leaf was read.
-func (c *counting) astray(tx Tx, keys iter.Seq[string]) (out []Astray, err error) {
+func (c *counting) astray(tx kernel.Reader, keys iter.Seq[string]) (out []Astray, err error) {
 	for key := range keys {
 		s := c.sums[key]
 		stored, err := tx.Counter(budget.Draw{Key: key, Window: s.window})
@@ -83,22 +86,23 @@ func (c *counting) astray(tx Tx, keys iter.Seq[string]) (out []Astray, err error
 	return out, nil
 }
 
-// CheckCounters adds up the counters of money and iterations from every leaf of
+// Check adds up the counters of money and iterations from every leaf of
 // the ledger, 10,000 in a view, and compares each tenant's with the store's in the
 // view in which it came to the end: crossings may go on meanwhile. It changes
 // nothing. progress, which may be nil, is told how many leaves were read, of how
 // many there were at first; ctx ends it, and then what was compared is what it
 // returns beside the error. More counters than can be added up at once are an
 // error.
-func CheckCounters(ctx context.Context, s Store, progress func(read, of int64)) (Counted, error) {
-	return checkCounters(ctx, s, progress, func(*counting, []Astray) error { return nil })
+func Check(ctx context.Context, s kernel.Store, progress func(read, of int64)) (Counted, error) {
+	return checkLedger(ctx, s, progress, func(*counting, []Astray) error { return nil })
 }
 
-// checkCounters is CheckCounters; found is told of each tenant of which counters
+// checkLedger is Check; it calls found for each tenant of which counters
 // are astray.
-func checkCounters(ctx context.Context, s Store, progress func(read, of int64), found func(*counting, []Astray) error) (out Counted, err error) {
+func checkLedger(ctx context.Context, s kernel.Store, progress func(read, of int64), found func(*counting,
+	[]Astray) error) (out Counted, err error) {
 	var heads []ledger.Head
-	if err := s.View(ctx, func(tx Tx) (err error) { heads, err = tx.Heads(); return err }); err != nil {
+	if err := s.View(ctx, func(tx kernel.Tx) (err error) { heads, err = tx.Heads(); return err }); err != nil {
 		return out, err
 	}
 	var of int64
@@ -110,7 +114,7 @@ func checkCounters(ctx context.Context, s Store, progress func(read, of int64), 
 		c := &counting{tenant: h.Tenant, sums: map[string]*sum{}}
 		var astray []Astray
 		for more := true; more; {
-			err := s.View(ctx, func(tx Tx) error {
+			err := s.View(ctx, func(tx kernel.Tx) error {
 				n, err := c.read(ctx, tx, countBatch)
 				out.Leaves += n
 				if more = n == countBatch; err != nil || more {
