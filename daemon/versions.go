@@ -24,7 +24,7 @@ func HalfWay(p Paths, owned bool) []string { return versions.HalfWay(p.snapshots
 // newVersions returns what keeps versions of work trees.
 func (d *Daemon) newVersions() *versions.Service {
 	return versions.New(versions.Options{
-		Dir: d.Paths.snapshots(), State: d.Paths.Dir, DB: d.Paths.DB, Mask: d.maskText, Person: person(), Keeper: &d.keeper,
+		Dir: d.Paths.snapshots(), State: d.Paths.Dir, DB: d.Paths.DB, Mask: d.maskText, Person: person(),
 		Store: func() versions.Store {
 			if d.store == nil {
 				return nil
@@ -36,6 +36,9 @@ func (d *Daemon) newVersions() *versions.Service {
 				return nil
 			}
 			return d.Kernel
+		},
+		Cross: func(ctx context.Context, r holdfast.Request, act kernel.Act) (*holdfast.Outcome, error) {
+			return d.keeper.Cross(ctx, r, act)
 		},
 		Key:        func() *ledger.Verifier { return d.signer.Verifier() },
 		Checkpoint: func(ctx context.Context) (int, error) { return d.witness.Checkpoint(ctx) },

@@ -87,7 +87,7 @@ func (s *Service) keep(ctx context.Context, a ownAct) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.Keeper.Cross(ctx, holdfast.Request{Boundary: a.boundary, Payload: payload, Token: tok}, counted)
+	_, err = s.Cross(ctx, holdfast.Request{Boundary: a.boundary, Payload: payload, Token: tok}, counted)
 	switch {
 	case begun && once != nil:
 		<-once.ended // the crossing may have been cut, what it was for was not

@@ -51,8 +51,8 @@ type testDaemon struct {
 
 	opt       testOptions
 	store     *sqlite.Store
-	keeper    kernel.Keeper
 	latch     *latch.Latch
+	keeper    kernel.Keeper // bound by the kernel
 	signer    *ledger.Signer
 	minter    *token.Minter
 	runtime   string
@@ -195,7 +195,7 @@ func (d *testDaemon) log() *slog.Logger { return slog.New(slog.DiscardHandler) }
 func (d *testDaemon) options() Options {
 	return Options{
 		Dir:   filepath.Join(d.Paths.Dir, "snapshots"),
-		State: d.Paths.Dir, DB: d.Paths.DB, Mask: plain, Person: "ann", Log: d.log, Keeper: &d.keeper,
+		State: d.Paths.Dir, DB: d.Paths.DB, Mask: plain, Person: "ann", Log: d.log,
 		Store: func() Store {
 			if d.store == nil {
 				return nil
@@ -207,6 +207,9 @@ func (d *testDaemon) options() Options {
 				return nil
 			}
 			return d.Kernel
+		},
+		Cross: func(ctx context.Context, r holdfast.Request, act kernel.Act) (*holdfast.Outcome, error) {
+			return d.keeper.Cross(ctx, r, act)
 		},
 		Key:        func() *ledger.Verifier { return d.signer.Verifier() },
 		Checkpoint: func(context.Context) (int, error) { return d.Kernel.Checkpoint(d.signer) },

@@ -33,8 +33,9 @@ type Options struct {
 	// Store is nil until it is open, and Kernel until it is made.
 	Store  func() Store
 	Kernel func() Kernel
-	Keeper *kernel.Keeper
 	Key    func() *ledger.Verifier
+	// Cross makes a crossing at Holdfast's own boundaries.
+	Cross func(context.Context, holdfast.Request, kernel.Act) (*holdfast.Outcome, error)
 	// Checkpoint signs the ledger.
 	Checkpoint func(context.Context) (int, error)
 	// Token returns a token of Holdfast's own agent, which has Role.
@@ -59,7 +60,7 @@ type Store interface {
 	Poisoned() error
 }
 
-// Kernel records.
+// Kernel records, and takes a person's word.
 type Kernel interface {
 	Record(kernel.Event) error
 	RollBack(tenant string, signed operator.Signed) (operator.Statement, error)
