@@ -123,6 +123,12 @@ type EntryHook interface {
 	OnEntry(tx FeatureTx, p Part, e *ledger.Entry) error
 }
 
+// EntryFilter is an EntryHook that only some entries concern. WantsEntry is pure; OnEntry is
+// not called for an entry for which it reports false.
+type EntryFilter interface {
+	WantsEntry(e *ledger.Entry) bool
+}
+
 // SignalHandler receives each signal in the transaction that raises it. What it returns is
 // merged into the signal's event. It has HookTime. If signal.Critical, a failure leaves
 // everything else as it is, stops the agent where nothing else did, and delivers the
@@ -187,6 +193,7 @@ type feature struct {
 	joins   Joiner
 	begins  BeginHook
 	enters  EntryHook
+	filters EntryFilter
 	handles SignalHandler
 	reacts  Reactor
 	recalls Recaller
@@ -197,6 +204,7 @@ func newFeature(f Feature) *feature {
 	out.joins, _ = f.(Joiner)
 	out.begins, _ = f.(BeginHook)
 	out.enters, _ = f.(EntryHook)
+	out.filters, _ = f.(EntryFilter)
 	out.handles, _ = f.(SignalHandler)
 	out.reacts, _ = f.(Reactor)
 	out.recalls, _ = f.(Recaller)

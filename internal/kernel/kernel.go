@@ -1,8 +1,15 @@
-// Package kernel is the one door that everything goes through: a crossing is
-// judged by eight gates, written down before it takes effect, held for a
-// person where it must be, and stoppable (spec 003 section 1, D1-D14c).
+// Package kernel is the crossing machine: it evaluates a request by eight gates, writes it
+// down before it takes effect, holds it for a person if it must, and can be stopped at any
+// time (spec 003 section 1, D1-D14c).
 //
-// Read state.go (the moves), gates.go (the list), then cross.go (the driver).
+// Read state.go (the states), gates.go (the gates), cross.go (the way of a crossing), then
+// feature.go (how a capability takes part without being in here).
+//
+// What every crossing needs is here: stops and running crossings, because a stop commits
+// before a begin or finds the crossing; reviews, remembered approvals and a person's
+// statement, because they are the only way to turn a hold into an allow, and the begin uses
+// them up; the agents' records; reservations and prices; replays, leases and floods. Erasure
+// is here because nothing else may erase parts of the ledger.
 package kernel
 
 import (

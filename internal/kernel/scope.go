@@ -184,6 +184,9 @@ func (s *scope) runEntryHooks(parts []joined, e *ledger.Entry) error {
 		if f.enters == nil || s.failed[f.spec.Name+"\x00"+whatEntry] != nil {
 			continue
 		}
+		if f.filters != nil && !f.filters.WantsEntry(e) {
+			continue
+		}
 		var part Part
 		if i := slices.IndexFunc(parts, func(p joined) bool { return p.f == f }); i >= 0 {
 			part = parts[i].part

@@ -43,6 +43,11 @@ func Tables() []*table.Def { return []*table.Def{spendRows.Def(), spendPeriods.D
 // Spec implements kernel.Feature.
 func (Feature) Spec() kernel.Spec { return kernel.Spec{Name: "spend", Tables: Tables()} }
 
+// WantsEntry implements kernel.EntryFilter: only a call of a model that began is charged.
+func (Feature) WantsEntry(e *ledger.Entry) bool {
+	return e.Model != nil && !e.Unstarted && e.Model.How != "unstarted"
+}
+
 // OnEntry implements kernel.EntryHook.
 func (Feature) OnEntry(tx kernel.FeatureTx, _ kernel.Part, e *ledger.Entry) error {
 	return addEntry(tx, e)

@@ -90,9 +90,6 @@ func periodsOf(at time.Time) [2][2]string {
 // add adds what an entry was charged to the sums.
 func addEntry(tx table.Writer, e *ledger.Entry) error {
 	m := e.Model
-	if m == nil || e.Unstarted || m.How == "unstarted" {
-		return nil
-	}
 	one := Sum{Tenant: e.TenantID, Agent: e.Agent, Owner: e.Owner, Intent: e.Intent, Model: m.Model, Calls: 1,
 		Input: m.Input, CacheRead: m.CacheRead,
 		CacheWrite: budget.AddCapped(m.CacheWrite, m.CacheWriteLong), Output: m.Output, Micro: m.Micro}
