@@ -93,6 +93,7 @@ func (d *Daemon) Status(ctx context.Context) (*api.Status, error) {
 	s.Watch = d.watchStatus()
 	d.sayPast(s)
 	d.sayCounters(s)
+	d.sayStops(s)
 	s.Servers = d.states.say(d.config().MCP.Servers)
 	d.sayUnlisted(s)
 	if err := d.store.Poisoned(); err != nil {

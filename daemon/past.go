@@ -70,3 +70,24 @@ func (d *Daemon) sayCounters(s *api.Status) {
 			n, a.Budget, a.Tenant, a.Stored, a.Ledger))
 	}
 }
+
+// sayStops names the active stops, such as one for a part of Holdfast that failed.
+func (d *Daemon) sayStops(s *api.Status) {
+	stops := d.Kernel.Stops()
+	for _, stop := range stops[:min(len(stops), maxStopsShown)] {
+		of := "everything"
+		switch {
+		case stop.Agent != "":
+			of = "the agent " + stop.Agent
+		case stop.Tenant != "":
+			of = "the tenant " + stop.Tenant
+		}
+		s.Problems = append(s.Problems, of+" is stopped since "+stop.Since.UTC().Format(time.RFC3339)+": "+stop.Why)
+	}
+	if n := len(stops) - maxStopsShown; n > 0 {
+		s.Problems = append(s.Problems, fmt.Sprintf("%d more stops are active", n))
+	}
+}
+
+// maxStopsShown bounds the stops in a status.
+const maxStopsShown = 20
