@@ -170,6 +170,10 @@ func (a *app) read(do func(p daemon.Paths, s kernel.Store) error) (err error) {
 			Hint: "`holdfast up` or any command that acts makes it, or name another --state", Err: errNoState}
 	}
 	s, err := sqlite.Open(a.ctx, sqlite.Options{Path: p.DB, ReadOnly: true, Tables: feature.Tables()})
+	if errors.Is(err, sqlite.ErrOlder) {
+		return &holdfast.Error{Kind: holdfast.KindInternal, Why: "the state is of an older Holdfast, and is not migrated yet",
+			Err: err, Hint: "start `holdfast up` once, which migrates it; to keep what the older one can read, copy the state before"}
+	}
 	if err != nil {
 		return &holdfast.Error{Kind: holdfast.KindInternal, Why: fmt.Sprintf("the state cannot be read: %v", err), Err: err,
 			Hint: "keep the files as they are; a backup can stand in another --state"}

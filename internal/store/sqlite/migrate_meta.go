@@ -178,22 +178,18 @@ func (m *metaMover) moveTree(hash string, v []byte) error {
 		of = [2]string{"_unknown", hash}
 	}
 	doc := string(v)
-	if told, within, _ := strings.Cut(string(v), "\n"); isNumber(told) {
+	told, within, _ := strings.Cut(string(v), "\n")
+	if at, err := strconv.ParseInt(told, 10, 64); err == nil {
 		b, err := json.Marshal(struct {
-			Told   json.Number `json:"told"`
-			Within string      `json:"within"`
-		}{json.Number(told), within})
+			Told   int64  `json:"told"`
+			Within string `json:"within"`
+		}{at, within})
 		if err != nil {
 			return err
 		}
 		doc = string(b)
 	}
 	return m.putRow("subagent_tree", "tenant, agent", doc, of[0], of[1])
-}
-
-func isNumber(s string) bool {
-	_, err := strconv.ParseInt(s, 10, 64)
-	return err == nil
 }
 
 // movePin makes one row of a boundary's first sight and of the change that people heard of.
@@ -247,7 +243,8 @@ func (m *metaMover) moveSpend() error {
 		_, at, _ := strings.Cut(strings.TrimPrefix(place, "spend/"), "/")
 		hash, _, _ := strings.Cut(strings.TrimPrefix(place, "spend/"), "/")
 		tenant := m.tenantOf(hash)
-		for _, of := range index.Rows {
+		slices.Sort(index.Rows)
+		for _, of := range slices.Compact(index.Rows) {
 			if err := m.moveSum(place+"/"+of, index.Period, tenant, at, of); err != nil {
 				return err
 			}

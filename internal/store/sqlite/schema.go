@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast/internal/kernel"
@@ -371,6 +372,10 @@ FROM (
 );
 `
 
+// ErrOlder says that a store that is only read has an older schema. Opening it for writing
+// migrates it.
+var ErrOlder = errors.New("an older Holdfast wrote the file")
+
 // migrate brings the store to the newest version, or refuses a newer one.
 func migrate(c *conn, readOnly bool) error {
 	app, err := c.scalar("PRAGMA application_id")
@@ -391,8 +396,8 @@ func migrate(c *conn, readOnly bool) error {
 	case version == int64(len(steps)):
 		return nil
 	case readOnly:
-		return fmt.Errorf("the store has schema version %d and this Holdfast reads %d; hint: start `holdfast up` once, which migrates it",
-			version, len(steps))
+		return fmt.Errorf("%w: the store has schema version %d and this Holdfast reads %d; hint: start `holdfast up` once, which migrates it",
+			ErrOlder, version, len(steps))
 	}
 	if app == 0 {
 		n, err := c.scalar("SELECT count(*) FROM sqlite_schema")

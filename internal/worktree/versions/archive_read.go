@@ -79,7 +79,7 @@ func readArchive(ctx context.Context, r io.Reader, scratch string, key *ledger.V
 // verifyCopy opens the copy of a store, verifies every tree of its ledger, and looks
 // for the record of the snapshot among what is signed.
 func verifyCopy(ctx context.Context, u *snapshot.Unpacked, key *ledger.Verifier) (leaves int64, err error) {
-	s, err := sqlite.Open(ctx, sqlite.Options{Path: u.Store, ReadOnly: true, Tables: feature.Tables()})
+	s, err := openCopy(ctx, u.Store)
 	if err != nil {
 		return 0, &holdfast.Error{Kind: holdfast.KindConflict, Rule: "archive/damaged",
 			Why: "the store in the archive does not open: " + excerpt.Word(err.Error()), Err: err}
@@ -107,6 +107,25 @@ func verifyCopy(ctx context.Context, u *snapshot.Unpacked, key *ledger.Verifier)
 		return recordedIn(tx, u.Manifest, signed)
 	})
 	return leaves, err
+}
+
+// openCopy opens an unpacked copy of a store to read it. One that an older Holdfast wrote is
+// migrated first: nobody else has this copy.
+func openCopy(ctx context.Context, path string) (*sqlite.Store, error) {
+	opt := sqlite.Options{Path: path, Tables: feature.Tables()}
+	read := opt
+	read.ReadOnly = true
+	s, err := sqlite.Open(ctx, read)
+	if !errors.Is(err, sqlite.ErrOlder) {
+		return s, err
+	}
+	if s, err = sqlite.Open(ctx, opt); err != nil {
+		return nil, err
+	}
+	if err := s.Close(); err != nil {
+		return nil, err
+	}
+	return sqlite.Open(ctx, read)
 }
 
 // verifyTrees verifies every leaf of every tenant, the log of checkpoints before the
