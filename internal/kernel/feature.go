@@ -264,7 +264,11 @@ func (h *host) View(ctx context.Context, fn func(Reader) error) error {
 }
 
 func (h *host) Commit(ctx context.Context, fn func(FeatureTx) error) error {
-	return walError(h.k.runInScope(ctx, func(s *scope) error { return fn(s.txFor(h.f)) }))
+	return walError(h.k.runInScope(ctx, func(s *scope) error {
+		tx := s.txFor(h.f)
+		defer tx.endHook()
+		return fn(tx)
+	}))
 }
 
 func (h *host) Stop(ctx context.Context, s Stop) (string, error) {

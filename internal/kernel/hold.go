@@ -339,10 +339,10 @@ func (k *Kernel) closeHeld(tx *scope, r review.Review, answer review.State, outc
 	if err != nil {
 		return err
 	}
-	if err := tx.runEntryHooks(nil, e); err != nil {
+	if err := k.appendEntry(tx, e, leaf); err != nil {
 		return err
 	}
-	return k.appendEntry(tx, e, leaf)
+	return tx.runEntryHooks(nil, e)
 }
 
 // expire closes a review whose time is over. seen says that its agent is being

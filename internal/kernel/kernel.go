@@ -105,7 +105,7 @@ type Kernel struct {
 	blocks   blocks
 	stopped  stops
 	features features
-	reacting sync.Mutex // one React at a time
+	reacting chan struct{} // one React at a time
 	flood    flood
 	wakes    wakes
 	refused  atomic.Int64
@@ -160,7 +160,7 @@ func New(cfg Config) (*Kernel, error) {
 		sealer: cfg.Sealer, operator: cfg.Operator, runtime: cfg.Runtime, disabled: cfg.Disabled,
 		notify: cfg.Notify, onRefuse: cfg.Refused, observer: cfg.Observer, versions: cfg.Versions, log: cfg.Log,
 		tracer: cfg.Tracer,
-		clock:  cfg.Now, random: cfg.Random, exempt: ledger.Exempt()}
+		clock:  cfg.Now, random: cfg.Random, exempt: ledger.Exempt(), reacting: make(chan struct{}, 1)}
 	k.defaults()
 	k.policy.Store(pol)
 	if err := k.past.open(cfg.MarkKey); err != nil {

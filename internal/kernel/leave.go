@@ -384,10 +384,10 @@ func (k *Kernel) recordDenial(c *crossing, op holdfast.Opinion) error {
 		if err := k.refusedBy(tx, j, op); err != nil {
 			return err
 		}
-		if err := tx.runEntryHooks(j.joinedParts(), e); err != nil {
+		if err := k.appendEntry(tx, e, leaf); err != nil {
 			return err
 		}
-		return k.appendEntry(tx, e, leaf)
+		return tx.runEntryHooks(j.joinedParts(), e)
 	})
 	k.tellStops(j, err)
 	if err == nil {

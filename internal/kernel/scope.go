@@ -7,6 +7,7 @@ import (
 	"maps"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -28,6 +29,10 @@ type scope struct {
 	failed map[string]*hookError
 	raised []raisedSignal // by handlers, not delivered yet
 	depth  int            // of the signal that is being delivered
+	nested int            // signals in progress
+	// fault is why a stop was not written. It undoes the transaction whatever its feature
+	// makes of it: the stop may be half there.
+	fault error
 
 	notices []Notice
 	stops   []Stop // put in place, and armed already
@@ -40,8 +45,12 @@ type raisedSignal struct {
 	depth int
 }
 
-// maxRaised bounds how deep signals that handlers raise may be.
-const maxRaised = 8
+// Bounds of how deep signals that handlers raise may be, and of those in progress, with the
+// signals of stops that handlers put in place.
+const (
+	maxRaised = 8
+	maxNested = 2 * maxRaised
+)
 
 // hookError is the failure of an entry hook, or of a handler of a critical signal.
 type hookError struct {
@@ -59,7 +68,15 @@ func (e *hookError) Error() string {
 
 func (e *hookError) Unwrap() error { return e.err }
 
-func (e *hookError) skipKey() string { return e.feature + "\x00" + e.what }
+func (e *hookError) skipKey() string {
+	return skipKey(e.feature, e.what, e.tenant, e.agent, e.task.Crossing)
+}
+
+// skipKey names what a handler failed at: an entry, or the signals of one name about the same
+// agent and crossing.
+func skipKey(feature, what, tenant, agent, crossing string) string {
+	return strings.Join([]string{feature, what, tenant, agent, crossing}, "\x00")
+}
 
 const whatEntry = "entry"
 
@@ -83,6 +100,9 @@ func (k *Kernel) runInScopeOf(ctx context.Context, update func(context.Context, 
 			}
 			if err := s.deliverRaised(); err != nil {
 				return err
+			}
+			if s.fault != nil {
+				return s.fault
 			}
 			return s.recordFailures()
 		})
@@ -109,7 +129,7 @@ func (s *scope) recordFailures() error {
 		data := map[string]any{"level": "CRITICAL", "feature": h.feature, "at": h.what,
 			"problem": s.k.quote(h.err.Error(), 256)}
 		if h.what == whatEntry { // a signal has stopped the agent already
-			stop, err := s.putStop("", Stop{Tenant: h.tenant, Agent: h.agent, Cause: CauseHandlerFailed, Why: why})
+			stop, err := s.stopForFailure(h, why)
 			if err != nil {
 				return err
 			}
@@ -128,6 +148,21 @@ func (s *scope) recordFailures() error {
 			Why: why + "; the agent is stopped until it succeeds"})
 	}
 	return nil
+}
+
+// stopForFailure stops the agent, or returns the stop that is in place for a failure before.
+func (s *scope) stopForFailure(h *hookError, why string) (id string, err error) {
+	err = stopRows.Scan(s.Tx, table.Range{Prefix: []any{h.tenant}, Limit: maxStops}, func(k stopKey, old Stop,
+		_ int64) error {
+		if old.Feature == "" && old.Cause == CauseHandlerFailed && old.Agent == h.agent && old.Why == s.k.quote(why, 512) {
+			id = k.ID
+		}
+		return nil
+	})
+	if err != nil || id != "" {
+		return id, err
+	}
+	return s.putStop("", Stop{Tenant: h.tenant, Agent: h.agent, Cause: CauseHandlerFailed, Why: why})
 }
 
 // afterCommit lets take effect what the transaction left.
@@ -181,7 +216,7 @@ func (j *judgement) joinedParts() []joined {
 // runEntryHooks lets the features take part in an entry, which is in the transaction already.
 func (s *scope) runEntryHooks(parts []joined, e *ledger.Entry) error {
 	for _, f := range s.k.features.all {
-		if f.enters == nil || s.failed[f.spec.Name+"\x00"+whatEntry] != nil {
+		if f.enters == nil || s.failed[skipKey(f.spec.Name, whatEntry, e.TenantID, agentOfEntry(e), e.ID)] != nil {
 			continue
 		}
 		if f.filters != nil && !f.filters.WantsEntry(e) {
@@ -212,13 +247,18 @@ func agentOfEntry(e *ledger.Entry) string {
 // raiseSignal delivers a signal to the handlers, in the order of the composition, and then what
 // they raise. It returns what they add to the signal's event.
 func (s *scope) raiseSignal(sig signal.Signal) (map[string]any, error) {
+	if s.nested++; s.nested > maxNested {
+		return nil, fmt.Errorf("signals of signals are more than %d deep", maxNested)
+	}
+	defer func() { s.nested-- }()
 	data := map[string]any{}
 	var left []string
+	tenant, agent, crossing := sig.SignalAbout()
 	for _, f := range s.k.features.all {
 		if f.handles == nil {
 			continue
 		}
-		if s.failed[f.spec.Name+"\x00"+sig.SignalName()] != nil {
+		if s.failed[skipKey(f.spec.Name, sig.SignalName(), tenant, agent, crossing)] != nil {
 			left = append(left, f.spec.Name)
 			continue
 		}
@@ -296,7 +336,12 @@ func (s *scope) callHook(f *feature, fn func(FeatureTx) (map[string]any, error))
 		return r.data, r.err
 	case <-t.C:
 		tx.endHook()
-		return nil, errHookTime
+		select {
+		case r := <-done: // both were ready, as after the process was stopped
+			return r.data, r.err
+		default:
+			return nil, errHookTime
+		}
 	}
 }
 

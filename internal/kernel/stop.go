@@ -1,9 +1,11 @@
 package kernel
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -81,12 +83,16 @@ func (k *Kernel) disarmStops(gone []Stop) {
 // loadStops reads the stops at the start.
 func (k *Kernel) loadStops(tx Tx) error {
 	var all []Stop
-	err := stopRows.Scan(tx, table.Range{Limit: maxStops + 1}, func(key stopKey, s Stop, _ int64) error {
+	now, active := k.now(), 0
+	err := stopRows.Scan(tx, table.Range{Limit: math.MaxInt32}, func(key stopKey, s Stop, _ int64) error {
 		s.Tenant, s.ID = key.Tenant, key.ID
 		all = append(all, s)
+		if s.isActive(now) {
+			active++
+		}
 		return nil
 	})
-	if err == nil && len(all) > maxStops {
+	if err == nil && active > maxStops {
 		err = fmt.Errorf("more than %d stops are active", maxStops)
 	}
 	if err == nil {
@@ -95,6 +101,32 @@ func (k *Kernel) loadStops(tx Tx) error {
 		k.stopped.mu.Unlock()
 	}
 	return err
+}
+
+// dropStops deletes the stops that ended by themselves as long ago as a clock may come back.
+func (k *Kernel) dropStops(ctx context.Context) error {
+	now := k.now()
+	var ended []Stop
+	k.stopped.mu.RLock()
+	for _, s := range k.stopped.all {
+		if !s.Until.IsZero() && now.Sub(s.Until) > oldBlock {
+			ended = append(ended, s)
+		}
+	}
+	k.stopped.mu.RUnlock()
+	if len(ended) == 0 {
+		return nil
+	}
+	ended = ended[:min(len(ended), sweepBatch)]
+	return walError(k.runInScope(ctx, func(s *scope) error {
+		for _, stop := range ended {
+			if err := stopRows.Delete(s.Tx, stopKey{stop.Tenant, stop.ID}); err != nil {
+				return err
+			}
+		}
+		s.lifted = append(s.lifted, ended...)
+		return nil
+	}))
 }
 
 // Stops returns the active stops, in the order in which they were put in place.
@@ -168,7 +200,11 @@ func (s *scope) putStop(feature string, stop Stop) (string, error) {
 	}
 	s.k.armStop(stop)
 	s.stops = append(s.stops, stop)
-	return stop.ID, s.writeStop(stop)
+	if err := s.writeStop(stop); err != nil {
+		s.fault = cmp.Or(s.fault, err)
+		return "", err
+	}
+	return stop.ID, nil
 }
 
 func (s *scope) writeStop(stop Stop) error {

@@ -44,10 +44,11 @@ type taskKey struct {
 
 var taskRows = table.New[taskKey, Task]("feature_task", table.Options{})
 
-// How many tasks of a feature are done in a row, how long one may take, and how long one
-// that failed waits at most.
+// How many tasks of a feature are done in a row, among how many they are looked for, how
+// long one may take, and how long one that failed waits at most.
 const (
 	tasksAtOnce = 100
+	tasksSeen   = 100_000
 	taskTime    = 30 * time.Second
 	maxTaskWait = time.Minute
 )
@@ -74,11 +75,30 @@ func (k *Kernel) reactSoon() {
 	}
 }
 
-// React does the tasks of the features that are due, one after another. Sweep calls it, so
+// React does the tasks of the features that are due, one after another. Sweep does so too, so
 // that what failed, and what a crash left, is done. An error is of the tasks that are left.
 func (k *Kernel) React(ctx context.Context) error {
-	k.reacting.Lock()
-	defer k.reacting.Unlock()
+	select {
+	case k.reacting <- struct{}{}:
+		return k.reactOnce(ctx)
+	case <-ctx.Done():
+		return fmt.Errorf("cannot react: another reaction takes its time: %w", ctx.Err())
+	}
+}
+
+// reactUnlessBusy is React, unless one is in progress.
+func (k *Kernel) reactUnlessBusy(ctx context.Context) error {
+	select {
+	case k.reacting <- struct{}{}:
+		return k.reactOnce(ctx)
+	default:
+		return nil
+	}
+}
+
+// reactOnce is React for whoever has put its mark into reacting.
+func (k *Kernel) reactOnce(ctx context.Context) error {
+	defer func() { <-k.reacting }()
 	var errs []error
 	for _, f := range k.features.all {
 		due, err := k.dueTasks(ctx, f.spec.Name)
@@ -101,14 +121,20 @@ type dueTask struct {
 
 func (k *Kernel) dueTasks(ctx context.Context, feature string) (due []dueTask, err error) {
 	err = k.store.View(ctx, func(tx Tx) error {
-		return taskRows.Scan(tx, table.Range{Prefix: []any{feature}, Limit: tasksAtOnce}, func(key taskKey,
+		return taskRows.Scan(tx, table.Range{Prefix: []any{feature}, Limit: tasksSeen}, func(key taskKey,
 			t Task, _ int64) error {
-			if !k.now().Before(t.After) {
-				due = append(due, dueTask{key, t})
+			if k.now().Before(t.After) {
+				return nil // it is not in the way of those after it
+			}
+			if due = append(due, dueTask{key, t}); len(due) == tasksAtOnce {
+				return errEnough
 			}
 			return nil
 		})
 	})
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
 	return due, err
 }
 
@@ -195,7 +221,16 @@ func (s *scope) finishTask(t dueTask) error {
 	if err := taskRows.Delete(s.Tx, t.key); err != nil || t.task.Stop == "" {
 		return err
 	}
-	err := s.liftStop("", t.task.Tenant, t.task.Stop)
+	others := false
+	err := taskRows.Scan(s.Tx, table.Range{Prefix: []any{t.key.Feature}, Limit: tasksSeen}, func(_ taskKey, o Task,
+		_ int64) error {
+		others = others || o.Stop == t.task.Stop
+		return nil
+	})
+	if err != nil || others {
+		return err
+	}
+	err = s.liftStop("", t.task.Tenant, t.task.Stop)
 	if errors.Is(err, ErrNotFound) {
 		err = nil // a person was faster
 	}
