@@ -174,7 +174,7 @@ func TestFeatureStopsThatEnded(t *testing.T) {
 	w.passes(w.req("test/low", `{}`))
 }
 
-// TestFeatureReactionHoldsUpNoSweep: the sweep goes on while a reaction takes its time.
+// TestFeatureReactionHoldsUpNoSweep: a sweep does not wait for a reaction.
 func TestFeatureReactionHoldsUpNoSweep(t *testing.T) {
 	hang, in := make(chan struct{}), make(chan struct{}, 9)
 	p := &probe{onReact: func(context.Context, kernel.Task) error { in <- struct{}{}; <-hang; return nil }}

@@ -154,7 +154,7 @@ func (s *scope) recordFailures() error {
 func (s *scope) stopForFailure(h *hookError, why string) (id string, err error) {
 	err = stopRows.Scan(s.Tx, table.Range{Prefix: []any{h.tenant}, Limit: maxStops}, func(k stopKey, old Stop,
 		_ int64) error {
-		if old.Feature == "" && old.Cause == CauseHandlerFailed && old.Agent == h.agent && old.Why == s.k.quote(why, 512) {
+		if old.Feature == "" && old.Cause == CauseHandlerFailed && old.Agent == h.agent {
 			id = k.ID
 		}
 		return nil

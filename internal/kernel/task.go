@@ -96,7 +96,7 @@ func (k *Kernel) reactUnlessBusy(ctx context.Context) error {
 	}
 }
 
-// reactOnce is React for whoever has put its mark into reacting.
+// reactOnce is React for a caller that has put its mark into reacting.
 func (k *Kernel) reactOnce(ctx context.Context) error {
 	defer func() { <-k.reacting }()
 	var errs []error
@@ -222,7 +222,7 @@ func (s *scope) finishTask(t dueTask) error {
 		return err
 	}
 	others := false
-	err := taskRows.Scan(s.Tx, table.Range{Prefix: []any{t.key.Feature}, Limit: tasksSeen}, func(_ taskKey, o Task,
+	err := taskRows.Scan(s.Tx, table.Range{Limit: tasksSeen}, func(_ taskKey, o Task,
 		_ int64) error {
 		others = others || o.Stop == t.task.Stop
 		return nil

@@ -110,7 +110,7 @@ func verifyCopy(ctx context.Context, u *snapshot.Unpacked, key *ledger.Verifier)
 }
 
 // openCopy opens an unpacked copy of a store to read it. One that an older Holdfast wrote is
-// migrated first: nobody else has this copy.
+// migrated first: the copy is only for this.
 func openCopy(ctx context.Context, path string) (*sqlite.Store, error) {
 	opt := sqlite.Options{Path: path, Tables: feature.Tables()}
 	read := opt
