@@ -30,8 +30,9 @@ func (d *Daemon) sayPast(s *api.Status) {
 	}
 	for _, p := range h.Past {
 		for _, tenant := range slices.Sorted(maps.Keys(p.Unreadable)) {
-			s.Problems = append(s.Problems, fmt.Sprintf("the rule %s (%s) fails for tenant %s until %s: a crossing in the window of %s cannot be read",
-				p.Rule, p.Where, tenant, p.Unreadable[tenant].UTC().Format(time.RFC3339), p.Text))
+			s.Problems = append(s.Problems,
+				fmt.Sprintf("the rule %s (%s) fails for tenant %s until %s: a crossing in the window of %s cannot be read",
+					p.Rule, p.Where, tenant, p.Unreadable[tenant].UTC().Format(time.RFC3339), p.Text))
 		}
 	}
 	for _, m := range d.Kernel.Misfits() {
@@ -62,12 +63,14 @@ func (d *Daemon) sayUnlisted(s *api.Status) {
 func (d *Daemon) sayCounters(s *api.Status) {
 	c := d.recounter.Compared()
 	if c.Failed != "" {
-		s.Problems = append(s.Problems, "the counters of money and iterations cannot be compared with the ledger: "+c.Failed)
+		s.Problems = append(s.Problems,
+			"the counters of money and iterations cannot be compared with the ledger: "+c.Failed)
 	}
 	if n := len(c.Astray); n > 0 {
 		a := c.Astray[0]
-		s.Problems = append(s.Problems, fmt.Sprintf("at the start %d of the counters of money and iterations were not what the ledger adds up to, and the larger count holds: somebody may have written the store past holdfast (`holdfast ledger verify`); the first is %s of tenant %s, %d stored and %d by the ledger",
-			n, a.Budget, a.Tenant, a.Stored, a.Ledger))
+		s.Problems = append(s.Problems,
+			fmt.Sprintf("at the start %d of the counters of money and iterations were not what the ledger adds up to, and the larger count holds: somebody may have written the store past holdfast (`holdfast ledger verify`); the first is %s of tenant %s, %d stored and %d by the ledger",
+				n, a.Budget, a.Tenant, a.Stored, a.Ledger))
 	}
 }
 

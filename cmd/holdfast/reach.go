@@ -74,7 +74,8 @@ func (a *app) reach(do func(c *api.Client, s *api.Status) error) error {
 // cutOff says of a daemon that ended in the middle of its answer what that means.
 func cutOff(err error) error {
 	asked := (*url.Error)(nil)
-	if errors.As(err, &asked) && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)) {
+	if errors.As(err, &asked) && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err,
+		syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)) {
 		return fail("what it had begun is carried to its end, or told of, when it starts again: see `holdfast status` and `holdfast ledger tail --events`",
 			"the daemon ended before it answered: %v", asked.Err)
 	}
@@ -96,7 +97,8 @@ func (a *app) enabled() error {
 	if latch.Enabled(value, set) {
 		return nil
 	}
-	return &holdfast.Error{Kind: holdfast.KindHalted, Why: fmt.Sprintf("everything is halted here: HOLDFAST_ENABLED is %q", value),
+	return &holdfast.Error{Kind: holdfast.KindHalted,
+		Why:  fmt.Sprintf("everything is halted here: HOLDFAST_ENABLED is %q", value),
 		Hint: "unset it, or set it to true, 1, yes or on"}
 }
 
@@ -148,8 +150,9 @@ func (a *app) open(log *slog.Logger, notify string) (*daemon.Daemon, error) {
 		return nil, err
 	}
 	enabled, set := a.lookup("HOLDFAST_ENABLED")
-	return daemon.Open(a.ctx, daemon.Options{State: dir, Config: config, Version: version(), Enabled: enabled, EnabledSet: set,
-		Log: log, Notify: notify})
+	return daemon.Open(a.ctx, daemon.Options{State: dir, Config: config, Version: version(), Enabled: enabled,
+		EnabledSet: set,
+		Log:        log, Notify: notify})
 }
 
 // errNoState says that there is nothing to read yet.
@@ -171,11 +174,13 @@ func (a *app) read(do func(p daemon.Paths, s kernel.Store) error) (err error) {
 	}
 	s, err := sqlite.Open(a.ctx, sqlite.Options{Path: p.DB, ReadOnly: true, Tables: feature.Tables()})
 	if errors.Is(err, sqlite.ErrOlder) {
-		return &holdfast.Error{Kind: holdfast.KindInternal, Why: "the state is of an older Holdfast, and is not migrated yet",
+		return &holdfast.Error{Kind: holdfast.KindInternal,
+			Why: "the state is of an older Holdfast, and is not migrated yet",
 			Err: err, Hint: "start `holdfast up` once, which migrates it; to keep what the older one can read, copy the state before"}
 	}
 	if err != nil {
-		return &holdfast.Error{Kind: holdfast.KindInternal, Why: fmt.Sprintf("the state cannot be read: %v", err), Err: err,
+		return &holdfast.Error{Kind: holdfast.KindInternal, Why: fmt.Sprintf("the state cannot be read: %v", err),
+			Err:  err,
 			Hint: "keep the files as they are; a backup can stand in another --state"}
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()

@@ -385,6 +385,11 @@ func TestFeatureCannotKeepAnAgentFromBeingStopped(t *testing.T) {
 			w := newWorld(t, "", withFeature(p))
 			out := w.passes(w.req("test/low", `{}`))
 			w.refusedAs(w.req("test/low", `{"again":1}`), holdfast.GateHalt, holdfast.KindPaused)
+			w.unpause()
+			if stops := w.k.Stops(); len(stops) != 0 {
+				t.Errorf("after an unpause: %+v", stops)
+			}
+			w.passes(w.req("test/low", `{"unpaused":1}`)) // whose entry fails as well
 			if stops := w.k.Stops(); len(stops) == 0 || stops[0].Cause != kernel.CauseHandlerFailed ||
 				stops[0].Agent != "alice" {
 				t.Errorf("%+v", stops)

@@ -32,7 +32,8 @@ type Unpaused struct {
 }
 
 // Unpause lets an agent go on, on a person's word, and answers with it what waits
-// about its attempts to get out: they are approved. The statement's Subject is the
+// about its attempts to get out: they are approved. A stop because a handler failed is
+// lifted; the handler still receives what it failed at until it succeeds. The statement's Subject is the
 // agent's name, and its Tenant is compared with tenant.
 func (k *Kernel) Unpause(tenant string, signed operator.Signed) (Unpaused, error) {
 	var out Unpaused
@@ -46,7 +47,11 @@ func (k *Kernel) Unpause(tenant string, signed operator.Signed) (Unpaused, error
 		if err != nil {
 			return err
 		}
-		waiting, err := attempts(tx, reasonOr(tenant, holdfast.Local), s.Subject, review.AboutEscape, review.AboutAnomaly)
+		if err := k.liftFailures(tx, reasonOr(tenant, holdfast.Local), s.Subject); err != nil {
+			return err
+		}
+		waiting, err := attempts(tx, reasonOr(tenant, holdfast.Local), s.Subject, review.AboutEscape,
+			review.AboutAnomaly)
 		if err != nil {
 			return err
 		}
@@ -129,8 +134,9 @@ func (k *Kernel) attemptAnswered(tx Tx, r *review.Review, s operator.Statement, 
 		if err := tx.PutAgent(a); err != nil {
 			return err
 		}
-		return k.event(tx, Event{Tenant: r.Tenant, Crossing: r.Crossing, Name: "agent_paused", Who: r.Reviewer, Subject: r.Agent,
-			Data: map[string]any{"why": a.Why, "review": r.ID}})
+		return k.event(tx, Event{Tenant: r.Tenant, Crossing: r.Crossing, Name: "agent_paused", Who: r.Reviewer,
+			Subject: r.Agent,
+			Data:    map[string]any{"why": a.Why, "review": r.ID}})
 	case r.State != review.Approved || !own:
 		return nil
 	case len(others) > 0:
@@ -143,7 +149,8 @@ func (k *Kernel) attemptAnswered(tx Tx, r *review.Review, s operator.Statement, 
 	}
 	data := said(s, signed)
 	data["review"] = r.ID
-	return k.event(tx, Event{Tenant: r.Tenant, Crossing: r.Crossing, Name: "agent_unpaused", Who: r.Reviewer, Subject: r.Agent, Data: data})
+	return k.event(tx, Event{Tenant: r.Tenant, Crossing: r.Crossing, Name: "agent_unpaused", Who: r.Reviewer,
+		Subject: r.Agent, Data: data})
 }
 
 // asksOnly says whether a review asks about an agent that was not paused for it.

@@ -161,11 +161,19 @@ func (j *judgement) stopFor() *holdfast.Opinion {
 			continue
 		}
 		op := deny(holdfast.GateHalt, holdfast.KindPaused, "stopped: "+s.Why,
-			"a person can see why with `holdfast status`")
+			hintOfStop(s))
 		op.State, op.Rule = "STOPPED", "stop/"+s.Cause
 		return &op
 	}
 	return nil
+}
+
+func hintOfStop(s *Stop) string {
+	hint := "a person can see why with `holdfast status`"
+	if s.Cause == CauseHandlerFailed && s.Agent != "" {
+		hint += ", and lift it with `holdfast agent unpause " + shownAgent(s.Agent) + "`"
+	}
+	return hint
 }
 
 // cutStopped ends the crossings in progress that are stopped.
@@ -263,6 +271,19 @@ func (s *scope) liftStop(feature, tenant, id string) error {
 	data["stop"], data["cause"] = id, stop.Cause
 	return s.k.event(s.Tx, Event{Tenant: at, Name: "stop_lifted", Who: orHoldfast(feature),
 		Subject: orNobody(stop.Agent), Data: data})
+}
+
+// liftFailures lifts the stops of an agent that are there because a handler failed.
+func (k *Kernel) liftFailures(s *scope, tenant, agent string) error {
+	for _, stop := range k.Stops() {
+		if stop.Cause != CauseHandlerFailed || stop.Feature != "" || stop.Tenant != tenant || stop.Agent != agent {
+			continue
+		}
+		if err := s.liftStop("", tenant, stop.ID); err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+	}
+	return nil
 }
 
 // stopNow arms a stop, cuts what it stops, and makes it durable. If that fails it remains

@@ -168,14 +168,14 @@ const placeRows = 2 * maxSpendRows
 
 // forgetPlace deletes the rows of a period that is over.
 func forgetPlace(tx table.Writer, in placeKey) error {
-	var old []spendKey
-	err := spendRows.Scan(tx, table.Range{Prefix: []any{in.Tenant, in.Place}, Limit: placeRows}, func(k spendKey,
-		_ spendRow, _ int64) error {
-		old = append(old, k)
+	var old [][]any
+	all := table.Range{Prefix: []any{in.Tenant, in.Place}, Limit: placeRows}
+	err := tx.Scan(spendRows.Def(), all, func(r table.Row) error {
+		old = append(old, r.Key) // a damaged row goes as well
 		return nil
 	})
 	for i := 0; i < len(old) && err == nil; i++ {
-		err = spendRows.Delete(tx, old[i])
+		err = tx.DeleteRow(spendRows.Def(), old[i])
 	}
 	return err
 }

@@ -11,9 +11,9 @@ import (
 	"fmt"
 	"io"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Bounds of what is stored. A store refuses what is beyond them.
@@ -114,32 +114,51 @@ type Options struct {
 // error. A field of R with the tag `table:"NAME,index"` is also indexed. An int64 field
 // with the tags `table:"NAME,sum"` and `json:"-"` is a sum.
 type Table[K comparable, R any] struct {
-	def   Def
-	key   []int // fields of K; nil if K is one value
-	index []int // fields of R
-	sums  []int // fields of R
+	name    string
+	options Options
+	once    sync.Once // guards the rest, which is read from the types at the first use
+	def     Def
+	key     []int // fields of K; nil if K is one value
+	index   []int // fields of R
+	sums    []int // fields of R
 }
 
-// New declares a table. It panics where the types are not those that Table describes: a
-// table is a package variable, so that this happens before main.
+// New declares a table. The types are read at the first use, so that a declaration costs a
+// process nothing before that: a store that is opened with the table uses it. That panics if
+// they are not those that Table describes.
 func New[K comparable, R any](name string, o Options) *Table[K, R] {
-	t := &Table[K, R]{def: Def{Name: name, Gates: o.Gates}}
-	if o.Key == "" {
-		o.Key = "id"
-	}
-	panicUnless(isName.MatchString(name), "the table %q has a name of other letters than a to z", name)
-	t.readKey(reflect.TypeFor[K](), o.Key)
-	t.readRow(reflect.TypeFor[R]())
-	seen := map[string]bool{"version": true, "doc": true}
-	for _, c := range t.def.columnNames() {
-		panicUnless(isName.MatchString(c) && !seen[c],
-			"the table %q has a column %q twice or of other letters than a to z", name, c)
-		seen[c] = true
-	}
-	return t
+	return &Table[K, R]{name: name, options: o}
 }
 
-var isName = regexp.MustCompile(`^[a-z][a-z_]*$`)
+// readTypes fills the table from its types, once.
+func (t *Table[K, R]) readTypes() {
+	t.once.Do(func() {
+		t.def.Name, t.def.Gates = t.name, t.options.Gates
+		panicUnless(isName(t.name), "the table %q has a name of other letters than a to z", t.name)
+		key := t.options.Key
+		if key == "" {
+			key = "id"
+		}
+		t.readKey(reflect.TypeFor[K](), key)
+		t.readRow(reflect.TypeFor[R]())
+		seen := map[string]bool{"version": true, "doc": true}
+		for _, c := range t.def.columnNames() {
+			panicUnless(isName(c) && !seen[c],
+				"the table %q has a column %q twice or of other letters than a to z", t.name, c)
+			seen[c] = true
+		}
+	})
+}
+
+// isName reports whether a name is lower-case letters and "_", and begins with a letter.
+func isName(s string) bool {
+	for i, r := range s {
+		if (r < 'a' || r > 'z') && (r != '_' || i == 0) {
+			return false
+		}
+	}
+	return s != ""
+}
 
 func panicUnless(ok bool, format string, args ...any) {
 	if !ok {
@@ -195,10 +214,13 @@ func (t *Table[K, R]) readRow(r reflect.Type) {
 }
 
 // Def returns the table's description, for the store.
-func (t *Table[K, R]) Def() *Def { return &t.def }
+func (t *Table[K, R]) Def() *Def {
+	t.readTypes()
+	return &t.def
+}
 
 // Name returns the table's name.
-func (t *Table[K, R]) Name() string { return t.def.Name }
+func (t *Table[K, R]) Name() string { return t.name }
 
 func valueOf(v reflect.Value) any {
 	if v.Kind() == reflect.Int64 {
@@ -209,6 +231,7 @@ func valueOf(v reflect.Value) any {
 
 // Key returns the parts of a key as a store takes them.
 func (t *Table[K, R]) Key(k K) []any {
+	t.readTypes()
 	v := reflect.ValueOf(k)
 	if t.key == nil {
 		return []any{valueOf(v)}
@@ -299,7 +322,7 @@ func (e *DamagedError) Unwrap() error { return e.Err }
 // Get returns the row of k and its version. It returns the reader's error for a row that
 // is not there, and a *DamagedError for one that cannot be read.
 func (t *Table[K, R]) Get(r Reader, k K) (row R, version int64, err error) {
-	got, err := r.Row(&t.def, t.Key(k))
+	got, err := r.Row(t.Def(), t.Key(k))
 	if err != nil {
 		return row, 0, err
 	}
@@ -313,7 +336,7 @@ func (t *Table[K, R]) Insert(w Writer, k K, row R) error {
 	if err != nil {
 		return err
 	}
-	return w.InsertRow(&t.def, r)
+	return w.InsertRow(t.Def(), r)
 }
 
 // Replace replaces the row of k if its version is still the given one.
@@ -323,7 +346,7 @@ func (t *Table[K, R]) Replace(w Writer, k K, row R, version int64) error {
 		return err
 	}
 	r.Version = version
-	return w.ReplaceRow(&t.def, r)
+	return w.ReplaceRow(t.Def(), r)
 }
 
 // Put writes the row of k whether or not there is one. version is the one that Get
@@ -336,19 +359,19 @@ func (t *Table[K, R]) Put(w Writer, k K, row R, version int64) error {
 }
 
 // Delete removes the row of k, if there is one.
-func (t *Table[K, R]) Delete(w Writer, k K) error { return w.DeleteRow(&t.def, t.Key(k)) }
+func (t *Table[K, R]) Delete(w Writer, k K) error { return w.DeleteRow(t.Def(), t.Key(k)) }
 
 // Add adds n to the sums of the row of k, in the order of the fields.
 func (t *Table[K, R]) Add(w Writer, k K, n ...int64) error {
-	if len(n) != len(t.sums) {
+	if len(n) != len(t.Def().Sums) {
 		return fmt.Errorf("add to table %s: %d numbers, expected %d", t.def.Name, len(n), len(t.sums))
 	}
-	return w.AddToRow(&t.def, t.Key(k), n)
+	return w.AddToRow(t.Def(), t.Key(k), n)
 }
 
 // Scan calls fn for the rows of a range in order, stopping at the first error.
 func (t *Table[K, R]) Scan(r Reader, in Range, fn func(k K, row R, version int64) error) error {
-	return r.Scan(&t.def, in, func(got Row) error {
+	return r.Scan(t.Def(), in, func(got Row) error {
 		k, err := t.keyOf(got.Key)
 		if err != nil {
 			return err

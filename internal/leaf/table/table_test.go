@@ -94,15 +94,15 @@ func TestWrongTypesPanic(t *testing.T) {
 		ID string `table:"id,index"`
 	}
 	for what, declare := range map[string]func(){
-		"a name":             func() { table.New[string, visit]("Visit 1", table.Options{}) },
-		"a key of a float":   func() { table.New[badKey, visit]("x", table.Options{}) },
-		"a key without name": func() { table.New[noName, visit]("x", table.Options{}) },
-		"an empty key":       func() { table.New[struct{}, visit]("x", table.Options{}) },
-		"rows of text":       func() { table.New[string, string]("x", table.Options{}) },
-		"a sum in the JSON":  func() { table.New[string, badSum]("x", table.Options{}) },
-		"an unknown tag":     func() { table.New[string, badTag]("x", table.Options{}) },
-		"a column twice":     func() { table.New[string, twice]("x", table.Options{}) },
-		"a reserved column":  func() { table.New[string, visit]("x", table.Options{Key: "version"}) },
+		"a name":             func() { table.New[string, visit]("Visit 1", table.Options{}).Def() },
+		"a key of a float":   func() { table.New[badKey, visit]("x", table.Options{}).Def() },
+		"a key without name": func() { table.New[noName, visit]("x", table.Options{}).Def() },
+		"an empty key":       func() { table.New[struct{}, visit]("x", table.Options{}).Def() },
+		"rows of text":       func() { table.New[string, string]("x", table.Options{}).Def() },
+		"a sum in the JSON":  func() { table.New[string, badSum]("x", table.Options{}).Def() },
+		"an unknown tag":     func() { table.New[string, badTag]("x", table.Options{}).Def() },
+		"a column twice":     func() { table.New[string, twice]("x", table.Options{}).Def() },
+		"a reserved column":  func() { table.New[string, visit]("x", table.Options{Key: "version"}).Def() },
 	} {
 		func() {
 			defer func() {

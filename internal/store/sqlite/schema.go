@@ -422,7 +422,8 @@ func upgrade(c *conn, steps []migration, version int64) error {
 			return fmt.Errorf("migrate from version %d to %d: %w", i, i+1, err)
 		}
 	}
-	err := c.script(fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT", applicationID, len(steps)))
+	err := c.script(fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT", applicationID,
+		len(steps)))
 	if err != nil {
 		_ = c.script("ROLLBACK")
 	}

@@ -49,7 +49,8 @@ func VerifyArchive(ctx context.Context, file, scratch string, key *ledger.Verifi
 }
 
 // readArchive is VerifyArchive of what is open already.
-func readArchive(ctx context.Context, r io.Reader, scratch string, key *ledger.Verifier) (out *ArchiveReport, err error) {
+func readArchive(ctx context.Context, r io.Reader, scratch string, key *ledger.Verifier) (out *ArchiveReport,
+	err error) {
 	dir, err := os.MkdirTemp(scratch, "restored-")
 	if err != nil {
 		return nil, err
@@ -63,14 +64,17 @@ func readArchive(ctx context.Context, r io.Reader, scratch string, key *ledger.V
 	if _, err := io.Copy(sum, r); err != nil { // what the unpacking left, for its hash
 		return nil, err
 	}
-	out = &ArchiveReport{SHA256: sum.text(), Bytes: sum.n, Files: u.Files, Archive: u.Archive, Manifest: u.Manifest, OwnKey: key == nil}
+	out = &ArchiveReport{SHA256: sum.text(), Bytes: sum.n, Files: u.Files, Archive: u.Archive,
+		Manifest: u.Manifest, OwnKey: key == nil}
 	if key == nil {
 		if key, err = ledger.ParseVerifier(u.LedgerKey); err != nil {
 			return nil, err
 		}
 	}
 	if key.String() != u.LedgerKey {
-		return nil, &holdfast.Error{Kind: holdfast.KindConflict, Rule: "archive/key", Why: "the archive is of another ledger: it names the key " + excerpt.Word(u.LedgerKey), Hint: "was it written by another Holdfast?"}
+		return nil, &holdfast.Error{Kind: holdfast.KindConflict, Rule: "archive/key",
+			Why:  "the archive is of another ledger: it names the key " + excerpt.Word(u.LedgerKey),
+			Hint: "was it written by another Holdfast?"}
 	}
 	out.Leaves, err = verifyCopy(ctx, u, key)
 	return out, err
@@ -177,6 +181,7 @@ func recordedIn(tx kernel.Tx, m *snapshot.Manifest, signed int64) error {
 			return nil
 		}
 	}
-	return &holdfast.Error{Kind: holdfast.KindConflict, Rule: "archive/unrecorded", Why: fmt.Sprintf("the ledger in the archive does not have this manifest of the snapshot %s", m.ID),
+	return &holdfast.Error{Kind: holdfast.KindConflict, Rule: "archive/unrecorded",
+		Why:  fmt.Sprintf("the ledger in the archive does not have this manifest of the snapshot %s", m.ID),
 		Hint: "somebody changed the archive: take another one"}
 }
