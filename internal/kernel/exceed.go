@@ -84,7 +84,7 @@ type stopping struct {
 
 // refusedBy carries out what follows from K3's refusal.
 func (k *Kernel) refusedBy(tx Tx, j *judgement, op holdfast.Opinion) error {
-	j.stops = stopping{}
+	j.stops = stopping{was: j.stops.was}
 	no := j.room
 	if op.Gate != holdfast.K3 || no == nil || no.Rate != nil || no.Kind != holdfast.KindBounds || !no.Draw.Exceed.Acts() {
 		return nil
@@ -125,7 +125,7 @@ func (j *judgement) limited(tx Tx, d budget.Draw) (budget.Draw, error) {
 // settledBeyond carries out what follows where a crossing used more than it had
 // reserved, and more than there was.
 func (k *Kernel) settledBeyond(tx Tx, j *judgement, used []int64) error {
-	j.stops = stopping{}
+	j.stops = stopping{was: j.stops.was}
 	for i, d := range j.draws {
 		if !d.Exceed.Acts() || used[i] <= d.Amount {
 			continue
@@ -225,7 +225,11 @@ func (k *Kernel) blockTenant(tx Tx, j *judgement, d budget.Draw, used int64) err
 		return err
 	}
 	j.stops.notices = append(j.stops.notices, j.notice("critical", eventBlocked, "every agent of the tenant is refused: the budget is spent: "+d.Name))
-	j.stops.was = k.blocks.set(all)
+	now := k.blocks.set(all)
+	if j.stops.was.round > 0 {
+		now.was = j.stops.was.was // of the first attempt of the transaction
+	}
+	j.stops.was = now
 	return nil
 }
 

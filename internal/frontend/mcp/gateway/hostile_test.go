@@ -246,7 +246,7 @@ func floodDeafClient(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if n := <-sent; n > maxQueued+8 {
+	if n := <-sent; n > 2*maxQueued { // the queue, and a few on their way
 		t.Errorf("%d messages were taken for a client that does not read", n)
 	}
 }
