@@ -245,7 +245,7 @@ func calledFunction(c *ast.CallExpr) (pkg, name string) {
 	return id.Name, sel.Sel.Name
 }
 
-// hasCall reports whether a file calls a function of that name, of its own package or another.
+// hasCall reports whether a file calls a function of that name, of any package.
 func hasCall(f *ast.File, name string) (found bool) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		c, ok := n.(*ast.CallExpr)

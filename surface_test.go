@@ -20,7 +20,7 @@ import (
 // public are the packages that other modules may import.
 var public = []string{"", "daemon", "executorpb", "ledger"}
 
-// TestEmbedExample builds and runs examples/embed, a module of its own that uses Holdfast
+// TestEmbedExample builds and runs examples/embed, a separate module that uses Holdfast
 // as other modules do: it opens a runtime, crosses, is held, approves and verifies.
 func TestEmbedExample(t *testing.T) {
 	source, err := os.ReadFile("examples/embed/main.go")

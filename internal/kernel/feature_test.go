@@ -443,9 +443,7 @@ func TestFeatureReactsAfterACrash(t *testing.T) {
 	}
 	w := reopen(t, dir, "", withFeature(make(true)))
 	out := w.passes(w.req("test/low", `{}`))
-	if err := w.k.React(t.Context()); err == nil && len(done) == 0 {
-		t.Log("the reaction ran concurrently") // it failed there
-	}
+	_ = w.k.React(t.Context()) // it fails, here or in the goroutine of the commit
 	if err := w.store.Close(); err != nil {
 		t.Fatal(err)
 	}

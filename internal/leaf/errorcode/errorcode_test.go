@@ -14,7 +14,7 @@ import (
 )
 
 // TestLookupReturnsRecordedCodes compares the table with what the command and each frontend
-// answered on 2026-11-27, when each had a table of its own (testdata/codes.tsv). A kind that
+// answered on 2026-11-27, when each had a separate table (testdata/codes.tsv). A kind that
 // is not there needs a row: its codes are decided, not inherited.
 func TestLookupReturnsRecordedCodes(t *testing.T) {
 	b, err := os.ReadFile("testdata/codes.tsv")

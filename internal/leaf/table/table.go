@@ -43,7 +43,7 @@ type Def struct {
 	// Key has the parts of the key, in order. A part that is called "tenant" is the row's
 	// tenant; a table without one belongs to no tenant.
 	Key []Column
-	// Indexes has the indexed fields of a row, each an index of its own that is ordered by
+	// Indexes has the indexed fields of a row, each with a separate index that is ordered by
 	// the field and then by the key.
 	Indexes []Column
 	// Sums has the whole-number fields that Add changes. They are not in the JSON.
@@ -218,9 +218,6 @@ func (t *Table[K, R]) Def() *Def {
 	t.readTypes()
 	return &t.def
 }
-
-// Name returns the table's name.
-func (t *Table[K, R]) Name() string { return t.name }
 
 func valueOf(v reflect.Value) any {
 	if v.Kind() == reflect.Int64 {

@@ -124,10 +124,14 @@ type RateLimit struct {
 	Source    string        `json:"source,omitempty"`
 }
 
-// AddCapped adds two amounts, and stops at the largest int64.
+// AddCapped adds two amounts, and stops at the ends of an int64.
 func AddCapped(a, b int64) int64 {
-	if s := a + b; s >= a {
+	switch s := a + b; {
+	case a > 0 && b > 0 && s < 0:
+		return math.MaxInt64
+	case a < 0 && b < 0 && s >= 0:
+		return math.MinInt64
+	default:
 		return s
 	}
-	return math.MaxInt64
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/table"
+	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 )
 
 // rowChange is what a batch makes of a row.
@@ -166,23 +167,11 @@ func (tx *updateTx) AddToRow(d *table.Def, key []any, n []int64) error {
 			len(r.Sums))
 	}
 	for i := range n {
-		r.Sums[i] = addCapped(r.Sums[i], n[i])
+		r.Sums[i] = budget.AddCapped(r.Sums[i], n[i])
 	}
 	r.Version++
 	tx.setRow(t, r, false)
 	return nil
-}
-
-// addCapped adds two numbers, and stops at the ends of an int64.
-func addCapped(a, b int64) int64 {
-	switch s := a + b; {
-	case a > 0 && b > 0 && s < 0:
-		return math.MaxInt64
-	case a < 0 && b < 0 && s >= 0:
-		return math.MinInt64
-	default:
-		return s
-	}
 }
 
 func (tx *updateTx) Scan(d *table.Def, in table.Range, fn func(table.Row) error) error {
