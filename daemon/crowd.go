@@ -23,8 +23,8 @@ const (
 )
 
 // crowd bounds the connections of one server. Whoever has a request
-// answered stays. Of the others, who say nothing, or half of a head, or a body
-// that nobody wants, the one that has been at it longest goes when one more comes:
+// answered stays. Of the others, who send nothing, or half of a head, or a body
+// that nobody wants, one is closed when one more comes (chooseToClose):
 // a client that has something to ask says so at once, and is not among them.
 type crowd struct {
 	net.Listener
@@ -40,10 +40,11 @@ type comer struct {
 	crowd *crowd
 	once  sync.Once
 
-	// serving and since belong to the crowd's lock: how many handlers are at
-	// work, and if none, since when.
+	// serving, since and served belong to the crowd's lock: how many handlers are at
+	// work, and if none, since when; and whether one ever was.
 	serving int
 	since   time.Time
+	served  bool
 }
 
 // SetLinger says what closing means, where the connection can: half of an answer is
@@ -106,23 +107,46 @@ func (c *crowd) Accept() (net.Conn, error) {
 	}
 }
 
-// admit says who must go for v, and whether v may come in.
+// admit makes room for v: it reports whether v may come in, and which connection must be closed
+// for it, if any.
 func (c *crowd) admit(v *comer) (out *comer, in bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.conns) >= c.most {
-		for o := range c.conns {
-			if o.serving == 0 && (out == nil || o.since.Before(out.since)) {
-				out = o
-			}
-		}
-		if out == nil {
+		if out = c.chooseToClose(); out == nil {
 			return nil, false
 		}
 		delete(c.conns, out)
 	}
 	c.conns[v] = true
 	return out, true
+}
+
+// chooseToClose returns the connection that has been idle longest, nil if none is idle. While half of the
+// connections have never sent a request, only those are chosen from: a client that was served
+// before may be sending its next request just now. c.mu is held.
+func (c *crowd) chooseToClose() *comer {
+	var oldest, oldestSilent *comer
+	silent := 0
+	for v := range c.conns {
+		if v.serving > 0 {
+			continue
+		}
+		if oldest == nil || v.since.Before(oldest.since) {
+			oldest = v
+		}
+		if v.served {
+			continue
+		}
+		silent++
+		if oldestSilent == nil || v.since.Before(oldestSilent.since) {
+			oldestSilent = v
+		}
+	}
+	if silent >= (c.most+1)/2 {
+		return oldestSilent
+	}
+	return oldest
 }
 
 // serve says that a handler is at work on r; what it returns, that it is not.
@@ -159,7 +183,7 @@ func (c *crowd) set(v *comer) func() {
 	add := func(n int) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		v.serving, v.since = v.serving+n, time.Now()
+		v.serving, v.since, v.served = v.serving+n, time.Now(), true
 	}
 	add(1)
 	return func() { add(-1) }
