@@ -26,6 +26,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/feature/keyset"
 	"github.com/holdfast-dev/holdfast/internal/feature/recount"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/service"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
@@ -109,7 +110,7 @@ type Daemon struct {
 	metrics      *metrics.Metrics
 	clients      clients
 	sandboxes    sandboxes
-	egress       egressSite
+	egress       *service.Service
 	snapshots    *versions.Service
 	conns        connections
 	keysets      []*keyset.Set
@@ -145,7 +146,7 @@ func Open(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	}
 	d := &Daemon{opt: opt, log: opt.Log, since: time.Now(),
 		notices: make(chan kernel.Notice, 256), urgent: make(chan kernel.Notice, 256), halts: make(chan haltNotice, 1)}
-	d.sandboxes.d, d.egress.d, d.hooks.d = d, d, d
+	d.sandboxes.d, d.hooks.d = d, d
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.Close())
@@ -233,6 +234,7 @@ func (d *Daemon) openParts(ctx context.Context, keys *Keys) (err error) {
 	if err != nil {
 		return err
 	}
+	d.egress = d.newEgress()
 	d.hook.of(d)
 	if err = d.alerts.open(d); err != nil {
 		return err
@@ -333,7 +335,7 @@ const pastWait = 2 * time.Second
 // and with how long things are kept.
 func (d *Daemon) own(l *config.Loaded) *kernel.Policy {
 	own := *l.Policy
-	d.waysOut(&own)
+	d.connectJudges(&own)
 	versions.AddPolicy(&own)
 	own.Own = append(append([]string{d.Paths.Dir}, l.Files...), l.Config.FactPaths()...)
 	if dir, err := os.UserConfigDir(); err == nil && len(l.Files) == 0 {
@@ -453,7 +455,7 @@ func (d *Daemon) Store() kernel.Store { return d.store }
 
 // Close ends everything that Open began, in the opposite order.
 func (d *Daemon) Close() error {
-	errs := []error{d.egress.close(), d.sandboxes.close()}
+	errs := []error{d.closeEgress(), d.sandboxes.close()}
 	if d.snapshots != nil {
 		d.snapshots.Rest()
 	}
