@@ -43,6 +43,7 @@ var orders = map[string][]string{
 		"rule", "char", "span", "finding", "placeholder", "cursor", "escape", "checksum", "fieldname",
 		"memory", "literal", "certain", "guess", "engine", "format", "stream",
 	},
+	"internal/sandbox": {"process", "container", "vm", "tiers"},
 	"internal/frontend/egress": {
 		"hangup", "wire", "destination", "headerfield", "coding", "frames", "cleaner", "upstream",
 		"authority", "sentinel", "refusal", "memory", "counters", "aside", "credential", "service",
@@ -76,6 +77,7 @@ var sideways = map[[2]string]string{
 	{"internal/sandbox/container", "internal/sandbox/scratch"}:      "tiers share how files come and go",
 	{"internal/sandbox/process", "internal/sandbox/copies"}:         "tiers share copies of interpreters",
 	{"internal/sandbox/process", "internal/sandbox/scratch"}:        "tiers share how files come and go",
+	{"internal/sandbox/tiers", "internal/sandbox/copies/image"}:     "an image is named by its source",
 	{"internal/sandbox/vm", "internal/sandbox/copies"}:              "tiers share copies of interpreters",
 	{"internal/sandbox/vm", "internal/sandbox/heir"}:                "what outlives the tier is removed by an heir",
 	{"internal/cli/early/filters", "internal/cli/filter"}:           "the filters that start before the command",

@@ -78,7 +78,7 @@ func (s *executorService) serves() {
 // rests waits until the sandbox does nothing by itself any more.
 func (s *executorService) rests() {
 	s.t.Helper()
-	tier, err := s.sandboxes.open(s.ctx)
+	tier, err := s.sandboxes.OpenProcess(s.ctx)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -42,6 +42,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/observe/witness"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 	"github.com/holdfast-dev/holdfast/internal/redact"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/tiers"
 	"github.com/holdfast-dev/holdfast/internal/store/sqlite"
 	"github.com/holdfast-dev/holdfast/internal/worktree/versions"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -109,7 +110,7 @@ type Daemon struct {
 	hooks        haltHooks
 	metrics      *metrics.Metrics
 	clients      clients
-	sandboxes    sandboxes
+	sandboxes    *tiers.Set
 	egress       *service.Service
 	snapshots    *versions.Service
 	conns        connections
@@ -146,7 +147,7 @@ func Open(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	}
 	d := &Daemon{opt: opt, log: opt.Log, since: time.Now(),
 		notices: make(chan kernel.Notice, 256), urgent: make(chan kernel.Notice, 256), halts: make(chan haltNotice, 1)}
-	d.sandboxes.d, d.hooks.d = d, d
+	d.hooks.d = d
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.Close())
@@ -235,6 +236,9 @@ func (d *Daemon) openParts(ctx context.Context, keys *Keys) (err error) {
 		return err
 	}
 	d.egress = d.newEgress()
+	d.sandboxes = tiers.New(tiers.Options{
+		Dir: d.Paths.Dir, Config: d.began.Sandbox.TierConfig(), Engine: d.engine, Log: d.log,
+	})
 	d.hook.of(d)
 	if err = d.alerts.open(d); err != nil {
 		return err
@@ -455,7 +459,7 @@ func (d *Daemon) Store() kernel.Store { return d.store }
 
 // Close ends everything that Open began, in the opposite order.
 func (d *Daemon) Close() error {
-	errs := []error{d.closeEgress(), d.sandboxes.close()}
+	errs := []error{d.closeEgress(), d.closeSandboxes()}
 	if d.snapshots != nil {
 		d.snapshots.Rest()
 	}
