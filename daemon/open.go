@@ -44,6 +44,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/redact"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/tiers"
 	"github.com/holdfast-dev/holdfast/internal/store/sqlite"
+	"github.com/holdfast-dev/holdfast/internal/store/statedir"
 	"github.com/holdfast-dev/holdfast/internal/worktree/versions"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -75,7 +76,7 @@ type Daemon struct {
 	Paths  Paths
 
 	opt    Options
-	owner  *Owner
+	owner  *statedir.Owner
 	store  *sqlite.Store
 	keeper kernel.Keeper        // bound by the kernel
 	raiser kernel.CounterRaiser // bound by the kernel
@@ -157,7 +158,7 @@ func Open(ctx context.Context, opt Options) (_ *Daemon, err error) {
 		return nil, err
 	}
 	d.began = d.loaded.Config
-	if d.owner, err = AcquireOwner(opt.State, time.Now()); err != nil {
+	if d.owner, err = statedir.AcquireOwner(opt.State, time.Now()); err != nil {
 		return nil, err
 	}
 	d.Paths = d.owner.Paths
@@ -167,7 +168,7 @@ func Open(ctx context.Context, opt Options) (_ *Daemon, err error) {
 		return nil, err
 	}
 	d.snapshots.Set(settings)
-	keys, err := LoadKeys(d.owner)
+	keys, err := statedir.LoadKeys(d.owner)
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +190,7 @@ func Open(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	return d, d.readPast(ctx)
 }
 
-func (d *Daemon) openParts(ctx context.Context, keys *Keys) (err error) {
+func (d *Daemon) openParts(ctx context.Context, keys *statedir.Keys) (err error) {
 	if err = d.openEngine(ctx); err != nil {
 		return err
 	}
@@ -203,7 +204,7 @@ func (d *Daemon) openParts(ctx context.Context, keys *Keys) (err error) {
 	if err = witness.CheckSigned(ctx, d.store, d.signer.Verifier()); err != nil {
 		return err
 	}
-	if err = markStore(d.Paths); err != nil {
+	if err = statedir.MarkStore(d.Paths); err != nil {
 		return err
 	}
 	if d.latch, err = latch.New(d.Paths.Halt); err != nil {

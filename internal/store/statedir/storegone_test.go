@@ -1,13 +1,10 @@
-package daemon
+package statedir
 
 import (
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // TestStoreGone: a store that is missing or empty is one only until it was
@@ -28,7 +25,7 @@ func TestStoreGone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := PathsIn(t.TempDir())
 			if c.marked {
-				if err := markStore(p); err != nil {
+				if err := MarkStore(p); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -41,7 +38,7 @@ func TestStoreGone(t *testing.T) {
 			if (err != nil) != c.gone || c.gone && !strings.Contains(err.Error(), "is missing, but its keys are there") {
 				t.Errorf("StoreGone: %v, want gone %v", err, c.gone)
 			}
-			if err := markStore(p); err != nil {
+			if err := MarkStore(p); err != nil {
 				t.Fatal(err)
 			}
 			if info, err := os.Lstat(p.StoreMade); err != nil || info.Mode() != 0o600 {
@@ -72,37 +69,5 @@ func TestLongStateLeavesNothing(t *testing.T) {
 	}
 	if p, err := OpenState(filepath.Join(long, "s")); err != nil || len(p.Dir) > 100 {
 		t.Errorf("by way of a link: %v, %v", p.Dir, err)
-	}
-}
-
-// TestOnlyMCPAndRunsKeepLingering: a plain call counts while it lasts, and leaves
-// the clock as it was.
-func TestOnlyMCPAndRunsKeepLingering(t *testing.T) {
-	var c clients
-	during := 0
-	h := c.counting(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { during = c.count() }))
-	call := func(path string) {
-		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", path, nil))
-		if during != 1 || c.count() != 0 {
-			t.Fatalf("%s: %d clients during the call, %d after", path, during, c.count())
-		}
-	}
-	call("/v1/cross")
-	if c.seen || !c.last.IsZero() {
-		t.Error("a plain call started the clock")
-	}
-	call("/v1/mcp")
-	before := c.last
-	if !c.seen || before.IsZero() {
-		t.Error("an MCP connection did not start the clock")
-	}
-	time.Sleep(time.Millisecond)
-	call("/v1/status")
-	if c.last != before {
-		t.Error("a plain call restarted the clock")
-	}
-	call("/v1/exec")
-	if c.last == before {
-		t.Error("a run did not restart the clock")
 	}
 }
