@@ -16,42 +16,6 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/errorcode"
 )
 
-// encode writes v as JSON. What it is given are strings, booleans and raw JSON
-// that has been parsed before, so that it cannot fail; were it to, the client
-// would get a null and no result.
-func encode(v any) []byte {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return []byte("null")
-	}
-	return bytes.TrimRight(b.Bytes(), "\n")
-}
-
-func quote(s string) []byte { return encode(s) }
-
-// text reads a JSON string.
-func text(v []byte) (string, bool) {
-	if jsontext.Value(v).Kind() != '"' {
-		return "", false
-	}
-	s, err := jsontext.AppendUnquote(nil, v)
-	return string(s), err == nil
-}
-
-// failure is a JSON-RPC error. A nil id is written as null.
-func failure(id []byte, code int, why, hint string) []byte {
-	if id == nil {
-		id = []byte("null")
-	}
-	data := ""
-	if hint != "" {
-		data = `,"data":{"hint":` + string(quote(hint)) + `}`
-	}
-	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%s%s}}`, id, code, quote(why), data)
-}
-
 // failed is a JSON-RPC error for what went wrong here. Only an error that was
 // written for people is told; any other goes to the log.
 func (s *session) failed(id []byte, err error) []byte {
@@ -64,11 +28,6 @@ func (s *session) failed(id []byte, err error) []byte {
 	}
 	s.Log.Error("the MCP gateway failed", "mcp_server", s.Server, "err", err)
 	return failure(id, errorcode.Refused, "internal error", "see holdfast's log")
-}
-
-// respond is a JSON-RPC result.
-func respond(id, result []byte) []byte {
-	return mcp.Message{ID: id, Result: result}.Line()
 }
 
 // wrapError keeps a server's JSON-RPC error as the body of an output.

@@ -8,26 +8,6 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
 )
 
-// Names in a request's _meta. The first four belong to MCP since 2026-07-28,
-// where there is no handshake and each request says what it needs.
-const (
-	metaProtocol     = "io.modelcontextprotocol/protocolVersion"
-	metaCapabilities = "io.modelcontextprotocol/clientCapabilities"
-	metaClientInfo   = "io.modelcontextprotocol/clientInfo"
-	metaLogLevel     = "io.modelcontextprotocol/logLevel"
-	metaProgress     = "progressToken"
-	metaTraceparent  = "traceparent"
-	metaTracestate   = "tracestate"
-	metaBaggage      = "baggage"
-	metaIdempotency  = ownPrefix + "idempotency-key"
-
-	// ownPrefix marks what Holdfast itself says.
-	ownPrefix = "dev.holdfast/"
-)
-
-// statelessSince is the first protocol version without a handshake.
-const statelessSince = "2026-07-28"
-
 // paramNames is every parameter to which a method that passes gives a meaning.
 func paramNames() []string {
 	return []string{"name", "arguments", "_meta", "cursor", "capabilities", "task",

@@ -283,10 +283,6 @@ func (a *asked) restore(line []byte) (restored []byte, final bool) {
 	return a.subscribed(line, "params"), false
 }
 
-// metaSubscription names, in what belongs to a subscription, the request that
-// opened it.
-const metaSubscription = "io.modelcontextprotocol/subscriptionId"
-
 // subscribed puts the client's id in the place where a message names its
 // subscription. Only messages of subscriptions are looked into.
 func (a *asked) subscribed(line []byte, within string) []byte {

@@ -8,21 +8,6 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
 )
 
-// shape says of a list where its items stand, and by what they are ordered.
-func shape(method string) (items, name string) {
-	switch method {
-	case listTools:
-		return "tools", "name"
-	case listResources:
-		return "resources", "uri"
-	case listTemplates:
-		return "resourceTemplates", "uriTemplate"
-	case listPrompts:
-		return "prompts", "name"
-	}
-	return "", ""
-}
-
 // catalogue takes an answer to a list that is not of tools: empty where what it
 // lists may not be read at all.
 func (s *session) catalogue(ctx context.Context, method string, result []byte) ([]byte, error) {
@@ -37,7 +22,7 @@ func (s *session) catalogue(ctx context.Context, method string, result []byte) (
 	if !hidden[s.boundaryOf(read)] {
 		return result, nil
 	}
-	items, _ := shape(method)
+	_, items, _ := listShape(method)
 	if result, err = mcp.Keep(result, func(name string) bool { return name != "nextCursor" }); err != nil {
 		return nil, err
 	}
@@ -47,7 +32,7 @@ func (s *session) catalogue(ctx context.Context, method string, result []byte) (
 // ordered puts the items of one page in the order of their names, so that the
 // same list reads the same whoever asks.
 func ordered(method string, result []byte) ([]byte, error) {
-	items, name := shape(method)
+	_, items, name := listShape(method)
 	list := mcp.Get(result, items)
 	all, err := mcp.Elements(list)
 	if err != nil {

@@ -10,24 +10,6 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// Methods of the client that have a meaning here.
-const (
-	callTool         = "tools/call"
-	readResource     = "resources/read"
-	subscribe        = "resources/subscribe"
-	unsubscribe      = "resources/unsubscribe"
-	getPrompt        = "prompts/get"
-	complete         = "completion/complete"
-	listen           = "subscriptions/listen"
-	listTools        = "tools/list"
-	listResources    = "resources/list"
-	listTemplates    = "resources/templates/list"
-	listPrompts      = "prompts/list"
-	discover         = "server/discover"
-	cancelledMessage = "notifications/cancelled"
-	progressMessage  = "notifications/progress"
-)
-
 // way is what becomes of a request of the client.
 type way int
 

@@ -12,40 +12,11 @@ import (
 // Bounds of the texts beside a call's arguments that reach the server, in
 // bytes: nothing judges them.
 const (
-	maxWord     = 256     // versions, names, titles and the W3C traceparent
 	maxState    = 512     // the W3C tracestate
 	maxBaggage  = 1 << 10 // the W3C baggage
-	maxCursor   = 1 << 10
-	maxProgress = 32 // the spelling of a number in a notification
+	maxProgress = 32      // the spelling of a number in a notification
 	maxCount    = 1 << 53
 )
-
-// object is a JSON object in the making; the zero object is empty.
-type object struct{ raw []byte }
-
-// add writes a member at the end, unless v is nil. v must be valid JSON.
-func (o *object) add(name string, v []byte) {
-	if v == nil {
-		return
-	}
-	comma := byte(',')
-	if len(o.raw) == 0 {
-		comma = '{'
-	}
-	o.raw = append(append(append(append(o.raw, comma), quote(name)...), ':'), v...)
-}
-
-// with returns the finished object o with members at its end.
-func (o object) with(ms []field) ([]byte, error) {
-	for _, m := range ms {
-		raw, err := mcp.Set(o.raw, m.value, m.name)
-		if err != nil {
-			return nil, err
-		}
-		o.raw = raw
-	}
-	return o.raw, nil
-}
 
 // field is a member of an object: a name and valid JSON.
 type field struct {
@@ -53,20 +24,16 @@ type field struct {
 	value []byte
 }
 
-// bytes returns the object, "{}" where nothing was added.
-func (o *object) bytes() []byte {
-	if len(o.raw) == 0 {
-		return []byte("{}")
+// addMembers returns the object raw with members at its end.
+func addMembers(raw []byte, ms []field) ([]byte, error) {
+	for _, m := range ms {
+		changed, err := mcp.Set(raw, m.value, m.name)
+		if err != nil {
+			return nil, err
+		}
+		raw = changed
 	}
-	return append(o.raw, '}')
-}
-
-// member is bytes, or nil where nothing was added.
-func (o *object) member() []byte {
-	if len(o.raw) == 0 {
-		return nil
-	}
-	return o.bytes()
+	return raw, nil
 }
 
 // passed returns the params with which a request that is no crossing reaches
@@ -85,7 +52,7 @@ func (s *session) passed(method string, p params) ([]byte, error) {
 		}
 		out.add(name, v)
 	}
-	if method == "logging/setLevel" && len(out.raw) == 0 {
+	if method == "logging/setLevel" && out.member() == nil {
 		return nil, errors.New("params.level is missing")
 	}
 	meta, err := s.handshake(p)
@@ -144,13 +111,13 @@ func (s *session) sent(c *call, traceparent, token string) ([]byte, error) {
 		return nil, err
 	}
 	if c.tool == "" {
-		out, err := object{c.payload}.with(c.retried())
+		out, err := addMembers(c.payload, c.retried())
 		if err != nil || meta == nil {
 			return out, err
 		}
 		return mcp.Set(out, meta, "_meta")
 	}
-	out := object{make([]byte, 0, len(c.payload)+len(meta)+len(c.tool)+64)}
+	out := newObject(len(c.payload) + len(meta) + len(c.tool) + 64)
 	out.add("name", quote(c.tool))
 	out.add("arguments", c.payload)
 	for _, m := range c.extra {

@@ -258,7 +258,7 @@ func (r *router) listChanged(method string) error {
 
 // looked says that the client asks for a list.
 func (r *router) looked(method string) {
-	kind, _, _ := cutList(method)
+	kind, _, _ := listShape(method)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.told, "notifications/"+kind+"/list_changed")

@@ -13,22 +13,6 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/errorcode"
 )
 
-// cutList returns what a list's method lists: the word of its notification, the
-// member of its result and the member that names an item.
-func cutList(method string) (kind, member, name string) {
-	switch method {
-	case "tools/list":
-		return "tools", "tools", "name"
-	case "prompts/list":
-		return "prompts", "prompts", "name"
-	case "resources/list":
-		return "resources", "resources", "uri"
-	case "resources/templates/list":
-		return "resources", "resourceTemplates", "uriTemplate"
-	}
-	return "", "", ""
-}
-
 // list answers a request for a list with the servers' lists, one after the
 // other by the servers' names.
 func (r *router) list(f *routed, m mcp.Message) {
@@ -37,7 +21,7 @@ func (r *router) list(f *routed, m mcp.Message) {
 		r.refuse(f, mcp.CodeBadParams, err.Error(), "ask without a cursor")
 		return
 	}
-	kind, _, _ := cutList(m.Method)
+	kind, _, _ := listShape(m.Method)
 	var members []*member
 	for _, mem := range r.members {
 		_, more := cursors[mem.name]
@@ -93,7 +77,7 @@ type joining struct {
 // add takes one server's page. One that finds no room any more begins the next
 // page.
 func (j *joining) add(a reply) {
-	_, member, _ := cutList(j.method)
+	_, member, _ := listShape(j.method)
 	if a.err == nil && a.Error != nil {
 		if string(mcp.Get(a.Error, "code")) == strconv.Itoa(mcp.CodeNoMethod) {
 			j.unknown = a.Error
@@ -133,7 +117,7 @@ func (j *joining) add(a reply) {
 
 // shown is an item as the client sees it.
 func (m *member) shown(method string, item []byte) []byte {
-	_, _, name := cutList(method)
+	_, _, name := listShape(method)
 	if name != "name" {
 		return item
 	}
@@ -161,7 +145,7 @@ func (j *joining) nothing(f *routed) {
 }
 
 func (j *joining) result() []byte {
-	_, member, _ := cutList(j.method)
+	_, member, _ := listShape(j.method)
 	var o object
 	list := []byte{'['}
 	for i, item := range j.items {

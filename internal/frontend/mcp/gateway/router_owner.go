@@ -50,7 +50,7 @@ func (t template) fits(uri string) bool {
 // listed takes a page of a server's list. The first page puts what was known in
 // its place.
 func (o *owners) listed(m *member, method string, items [][]byte, first bool) {
-	_, _, name := cutList(method)
+	_, _, name := listShape(method)
 	if name != "uri" && name != "uriTemplate" {
 		return
 	}

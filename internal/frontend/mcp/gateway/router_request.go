@@ -15,7 +15,7 @@ func (r *router) request(ctx context.Context, m mcp.Message) error {
 	if err != nil {
 		return r.write(m.Key(), failure(m.ID, errorcode.Refused, err.Error(), "wait for an answer, then send it again under a new id"))
 	}
-	if kind, _, _ := cutList(m.Method); kind != "" {
+	if kind, _, _ := listShape(m.Method); kind != "" {
 		r.looked(m.Method)
 	}
 	switch {
@@ -164,7 +164,7 @@ func (r *router) survey(f *routed) {
 	}
 	for _, method := range []string{"resources/list", "resources/templates/list"} {
 		for _, a := range r.gather(f, r.offering("resources"), func(*member) mcp.Message { return mcp.Message{Method: method, Params: params} }) {
-			_, member, _ := cutList(method)
+			_, member, _ := listShape(method)
 			if items, err := mcp.Elements(mcp.Get(a.Result, member)); a.err == nil && err == nil {
 				r.owners.listed(a.m, method, items, true)
 			}

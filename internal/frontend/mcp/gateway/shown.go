@@ -34,7 +34,7 @@ func (s *session) familiar(v []byte) bool {
 // while nothing was withheld, and after that without what is new in it. Of a
 // list the items stay that the client was shown before.
 func (s *session) guarded(method string, result []byte) ([]byte, error) {
-	items, name := shape(method)
+	_, items, name := listShape(method)
 	if items == "" {
 		if !s.familiar(result) && string(result) != "{}" {
 			return nil, errMuted

@@ -222,12 +222,6 @@ func (s *session) listParams(call params, cursor string) ([]byte, error) {
 	return out.bytes(), nil
 }
 
-// cursor returns a result's nextCursor, "" at the end of the list.
-func cursor(result []byte) string {
-	c, _ := text(mcp.Get(result, "nextCursor"))
-	return c
-}
-
 // observe reads one page, tells the kernel, and returns the tools that may be
 // called and the page without the others. seen holds the names of the pages
 // before with their pins: the second tool of one name is never taken, and the
