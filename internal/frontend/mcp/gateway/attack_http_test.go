@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 )
 
@@ -48,7 +49,8 @@ func TestAttackHTTP_one_group_takes_every_place(t *testing.T) {
 		}
 		r := g.do(t, "POST", attackHello, heads{"X-Who", who})
 		if r.StatusCode == http.StatusOK {
-			g.do(t, "GET", "", heads{headSession, r.Header.Get(headSession), headVersion, "2025-11-25", "X-Who", who})
+			g.do(t, "GET", "", heads{mcp.HeaderSession, r.Header.Get(mcp.HeaderSession), mcp.HeaderVersion,
+				"2025-11-25", "X-Who", who})
 		}
 		return r.StatusCode
 	}
@@ -104,7 +106,8 @@ func TestAttackHTTP_one_group_fills_the_memory(t *testing.T) {
 			ask := func(id int, who, session string) {
 				work.Go(func() {
 					r, _ := http.NewRequestWithContext(ctx, "POST", g.url, strings.NewReader(fmt.Sprintf(big, id)))
-					r.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"*/*"}, headSession: {session}, "X-Who": {who}}
+					r.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"*/*"},
+						mcp.HeaderSession: {session}, "X-Who": {who}}
 					resp, err := http.DefaultTransport.RoundTrip(r)
 					if err != nil {
 						return
@@ -117,7 +120,8 @@ func TestAttackHTTP_one_group_fills_the_memory(t *testing.T) {
 			}
 			sit := func(who string) string {
 				session := g.session(t, "2025-11-25", heads{"X-Who", who})[1]
-				allOf(t, g.do(t, "POST", `{"jsonrpc":"2.0","method":"notifications/initialized"}`, heads{headSession, session, "X-Who", who}))
+				allOf(t, g.do(t, "POST", `{"jsonrpc":"2.0","method":"notifications/initialized"}`,
+					heads{mcp.HeaderSession, session, "X-Who", who}))
 				return session
 			}
 			begun, refused := 0, 0

@@ -41,12 +41,13 @@ func readParams(m mcp.Message) (params, error) {
 		if p.meta, err = mcp.ReadObject(meta); err != nil {
 			return p, errors.New("params._meta is not an object")
 		}
-		if err := undisguised("params._meta", p.meta, metaCapabilities, metaProtocol, metaClientInfo, metaLogLevel, metaProgress); err != nil {
+		if err := undisguised("params._meta", p.meta, mcp.MetaCapabilities, mcp.MetaProtocol, mcp.MetaClientInfo,
+			mcp.MetaLogLevel, mcp.MetaProgress); err != nil {
 			return p, err
 		}
 	}
-	v, ok := text(p.meta.Get(metaProtocol))
-	p.stateless = ok && v >= statelessSince
+	v, ok := mcp.Text(p.meta.Get(mcp.MetaProtocol))
+	p.stateless = ok && v >= mcp.StatelessSince
 	return p, nil
 }
 
@@ -112,7 +113,7 @@ func (s *session) shownCapabilities(v []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out object
+	var out mcp.Builder
 	for _, c := range []struct {
 		method string
 		parts  []string
@@ -122,18 +123,18 @@ func (s *session) shownCapabilities(v []byte) ([]byte, error) {
 		if jsontext.Value(o.Get(name)).Kind() != '{' || !s.mayAsk(c.method) {
 			continue
 		}
-		var shown object
+		var shown mcp.Builder
 		for _, part := range c.parts {
 			if jsontext.Value(can[part]).Kind() == '{' {
-				shown.add(part, []byte("{}"))
+				shown.Add(part, []byte("{}"))
 			}
 		}
 		if changes := string(can["listChanged"]); name == "roots" && (changes == "true" || changes == "false") {
-			shown.add("listChanged", []byte(changes))
+			shown.Add("listChanged", []byte(changes))
 		}
-		out.add(name, shown.bytes())
+		out.Add(name, shown.Bytes())
 	}
-	return out.bytes(), nil
+	return out.Bytes(), nil
 }
 
 // abilities is what a client said it can be asked.

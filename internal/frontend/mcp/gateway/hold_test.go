@@ -50,7 +50,7 @@ func holdByURL(t *testing.T, g *rig, id int, args string) string {
 	if strings.Contains(l, "secret-argument") {
 		t.Errorf("the question says what the call would do: %s", l)
 	}
-	state, _ := text(mcp.Get([]byte(l), "result", "requestState"))
+	state, _ := mcp.Text(mcp.Get([]byte(l), "result", "requestState"))
 	return state
 }
 

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 )
 
@@ -40,8 +41,9 @@ func TestHTTPSessions(t *testing.T) {
 		{"of another", "POST", list, []heads{a, bob}, 404},
 		{"another listens", "GET", "", []heads{a, bob}, 404},
 		{"another ends it", "DELETE", "", []heads{a, bob}, 404},
-		{"unknown", "POST", list, []heads{{headSession, "x"}, ann}, 404},
-		{"a name of the client's choice", "POST", strings.Replace(list, "tools/list", "initialize", 1), []heads{{headSession, "mine"}, ann}, 404},
+		{"unknown", "POST", list, []heads{{mcp.HeaderSession, "x"}, ann}, 404},
+		{"a name of the client's choice", "POST", strings.Replace(list, "tools/list", "initialize", 1),
+			[]heads{{mcp.HeaderSession, "mine"}, ann}, 404},
 		{"two names", "POST", list, []heads{a, b, ann}, 400},
 		{"none", "POST", list, []heads{ann}, 400},
 		{"none to listen to", "GET", "", []heads{ann}, 400},
@@ -49,9 +51,9 @@ func TestHTTPSessions(t *testing.T) {
 		{"initialized already", "POST", strings.Replace(list, "tools/list", "initialize", 1), []heads{a, ann}, 400},
 		{"notification", "POST", `{"jsonrpc":"2.0","method":"notifications/initialized"}`, []heads{a, ann}, 202},
 		{"answer", "POST", `{"jsonrpc":"2.0","id":"q","result":{}}`, []heads{a, ann}, 202},
-		{"older version", "POST", list, []heads{a, ann, {headVersion, "2025-03-26"}}, 200},
-		{"unknown version", "POST", list, []heads{a, ann, {headVersion, "2025-01-01"}}, 400},
-		{"unknown version to listen in", "GET", "", []heads{a, ann, {headVersion, "2025-01-01"}}, 400},
+		{"older version", "POST", list, []heads{a, ann, {mcp.HeaderVersion, "2025-03-26"}}, 200},
+		{"unknown version", "POST", list, []heads{a, ann, {mcp.HeaderVersion, "2025-01-01"}}, 400},
+		{"unknown version to listen in", "GET", "", []heads{a, ann, {mcp.HeaderVersion, "2025-01-01"}}, 400},
 		{"resumed", "GET", "", []heads{a, ann, {"Last-Event-ID", "1"}}, 400},
 		{"takes no stream", "GET", "", []heads{a, ann, {"-Accept", "", "Accept", "application/json"}}, 406},
 		{"ended", "DELETE", "", []heads{b, ann}, 204},
@@ -68,8 +70,9 @@ func TestHTTPSessions(t *testing.T) {
 
 	// What is no session has no name either.
 	r := g.do(t, "POST", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"name":"fail"}}`, ann)
-	if status, line := allOf(t, r); status != 200 || !strings.Contains(line, `"error"`) || r.Header.Get(headSession) != "" {
-		t.Errorf("%d %s %q", status, line, r.Header.Get(headSession))
+	if status, line := allOf(t, r); status != 200 || !strings.Contains(line, `"error"`) ||
+		r.Header.Get(mcp.HeaderSession) != "" {
+		t.Errorf("%d %s %q", status, line, r.Header.Get(mcp.HeaderSession))
 	}
 	eventually(t, "a core without a session goes on", func() bool { return s.live.Load() == 1 })
 
@@ -122,7 +125,7 @@ func TestHTTPBatches(t *testing.T) {
 	}{
 		{"two and a notification", both, []heads{old}, 200, `"echo":"b"`},
 		{"notifications", `[{"jsonrpc":"2.0","method":"notifications/x"}]`, []heads{old}, 202, ""},
-		{"later header", both, []heads{old, {headVersion, "2025-06-18"}}, 400, "batches left MCP"},
+		{"later header", both, []heads{old, {mcp.HeaderVersion, "2025-06-18"}}, 400, "batches left MCP"},
 		{"later session", both, []heads{recent}, 400, "batches left MCP"},
 		{"stateless", both, []heads{anew("a", "")}, 400, "batches left MCP"},
 		{"one id twice", strings.Replace(both, `"id":2`, `"id":1`, 1), []heads{old}, 400, "already in flight"},
@@ -360,7 +363,7 @@ func TestHTTPBounds(t *testing.T) {
 	third := g.session(t, "2025-11-25", ann)
 	g.do(t, "GET", "", third, ann)
 	for id, want := range map[string]int{first[1]: 404, second[1]: 200, third[1]: 200} {
-		if status, _ := allOf(t, g.do(t, "POST", list, heads{headSession, id}, ann)); status != want {
+		if status, _ := allOf(t, g.do(t, "POST", list, heads{mcp.HeaderSession, id}, ann)); status != want {
 			t.Errorf("%d, want %d", status, want)
 		}
 	}
@@ -400,7 +403,7 @@ func TestHTTPIdle(t *testing.T) {
 	eventually(t, "idle cores go on", func() bool { return s.live.Load() == 1 })
 	list := `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
 	for id, want := range map[string]int{used[1]: 200, idle[1]: 404} {
-		if status, _ := allOf(t, g.do(t, "POST", list, heads{headSession, id})); status != want {
+		if status, _ := allOf(t, g.do(t, "POST", list, heads{mcp.HeaderSession, id})); status != want {
 			t.Errorf("%d, want %d", status, want)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 )
 
@@ -121,10 +122,10 @@ func (g *httpRig) sits(t *testing.T) heads {
 	switch {
 	case status == http.StatusServiceUnavailable && strings.Contains(line, "busy: "):
 		return nil
-	case status != http.StatusOK || r.Header.Get(headSession) == "":
+	case status != http.StatusOK || r.Header.Get(mcp.HeaderSession) == "":
 		t.Fatalf("initialize: %d %s", status, line)
 	}
-	return heads{headSession, r.Header.Get(headSession)}
+	return heads{mcp.HeaderSession, r.Header.Get(mcp.HeaderSession)}
 }
 
 // TestHTTPVanish: clients vanish at each step of what they do, with a whole

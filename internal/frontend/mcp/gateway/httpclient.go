@@ -245,7 +245,7 @@ func (c *httpClient) spare(line []byte) {
 	case c.loose != nil:
 		c.loose.put(event{line: line})
 	case !c.session || len(line) > maxKeptBytes || isAnswer(line):
-		// Nobody can hear it.
+		// There is no stream for it.
 	default:
 		c.kept = append(c.kept, line)
 		c.bytes += len(line)
@@ -286,10 +286,10 @@ func (a *asked) restore(line []byte) (restored []byte, final bool) {
 // subscribed puts the client's id in the place where a message names its
 // subscription. Only messages of subscriptions are looked into.
 func (a *asked) subscribed(line []byte, within string) []byte {
-	if a.method != "subscriptions/listen" || mcp.Get(line, within, "_meta", metaSubscription) == nil {
+	if a.method != "subscriptions/listen" || mcp.Get(line, within, "_meta", mcp.MetaSubscription) == nil {
 		return line
 	}
-	out, err := mcp.Set(line, a.id, within, "_meta", metaSubscription)
+	out, err := mcp.Set(line, a.id, within, "_meta", mcp.MetaSubscription)
 	if err != nil {
 		return line
 	}

@@ -40,7 +40,7 @@ func (g *rig) answers(t *testing.T, id int, more, result string) string {
 }
 
 func stateOf(line string) string {
-	s, _ := text(mcp.Get([]byte(line), "result", "requestState"))
+	s, _ := mcp.Text(mcp.Get([]byte(line), "result", "requestState"))
 	return s
 }
 

@@ -322,7 +322,7 @@ func (r *router) answer(f *routed, line []byte) error {
 
 // refuse answers a request with an error of ours.
 func (r *router) refuse(f *routed, code int, why, hint string) {
-	_ = r.answer(f, failure(f.id, code, why, hint))
+	_ = r.answer(f, mcp.Failure(f.id, code, why, hint))
 }
 
 // cancel forgets a request of the client. What was asked for it is cancelled
@@ -368,7 +368,7 @@ func (r *router) fromClient(ctx context.Context) error {
 		case errors.As(err, &f):
 			r.odd("the MCP client sent a line that was refused", "why", f.Why)
 			if !f.Response {
-				err = r.write(mcp.IDKey(f.ID), failure(f.ID, f.Code, f.Why, f.Hint))
+				err = r.write(mcp.IDKey(f.ID), mcp.Failure(f.ID, f.Code, f.Why, f.Hint))
 			} else {
 				err = nil
 			}

@@ -279,7 +279,7 @@ func TestRouterOfOne(t *testing.T) {
 			if got := g.tools(); got != "wait who x y" {
 				t.Errorf("lists %s", got)
 			}
-			if version < statelessSince {
+			if version < mcp.StatelessSince {
 				eventually(t, "the client did not hear of the change", func() bool { return g.changed.Load() == 1 })
 			}
 		})
@@ -441,12 +441,13 @@ func TestApart(t *testing.T) {
 // A cursor is read back as it was written; anything else is refused.
 func TestRouterCursor(t *testing.T) {
 	want := map[string]string{"a": "c1", "b": ""}
-	got, err := readCursor(quote(writeCursor(want)))
+	got, err := readCursor(mcp.Quote(writeCursor(want)))
 	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%v %v", got, err)
 	}
-	for _, bad := range []string{`7`, `"!"`, `""`, string(quote(writeCursor(map[string]string{}))), string(quote(strings.Repeat("A", maxAllCursors+1))),
-		string(quote(writeCursor(map[string]string{"a": strings.Repeat("x", maxCursor+1)}))), `"W10"`} {
+	for _, bad := range []string{`7`, `"!"`, `""`, string(mcp.Quote(writeCursor(map[string]string{}))),
+		string(mcp.Quote(strings.Repeat("A", maxAllCursors+1))),
+		string(mcp.Quote(writeCursor(map[string]string{"a": strings.Repeat("x", mcp.MaxCursor+1)}))), `"W10"`} {
 		if _, err := readCursor([]byte(bad)); err == nil {
 			t.Errorf("%.40s was read", bad)
 		}
@@ -513,7 +514,7 @@ func TestRouterKeepsQuestionsApart(t *testing.T) {
 			t.Fatalf("%v %s", err, m.Raw)
 		}
 		seen[string(m.ID)] = true
-		fmt.Fprintln(p.w, string(respond(m.ID, []byte("{}"))))
+		fmt.Fprintln(p.w, string(mcp.Respond(m.ID, []byte("{}"))))
 	}
 	for _, name := range []string{"a", "b"} {
 		if l := servers[name].next(t); l != `{"jsonrpc":"2.0","id":"same","result":{}}` {

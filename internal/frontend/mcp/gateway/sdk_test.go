@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -332,7 +333,7 @@ func (g *sdkRig) holds(t *testing.T) {
 // asks: what a server wants to know of the client, it does not learn.
 func (g *sdkRig) asks(t *testing.T, version string) {
 	before := g.asked.Load()
-	if version < statelessSince {
+	if version < mcp.StatelessSince {
 		if _, said := g.call(t, "asks", nil); strings.Contains(said, "<nil>") {
 			t.Errorf("asks: %s", said)
 		}

@@ -107,11 +107,13 @@ func message(t *testing.T, l string) mcp.Message {
 func checkForServer(t *testing.T, m mcp.Message, allowed bool) {
 	t.Helper()
 	switch m.Method {
-	case "", "initialize", discover, "ping", "logging/setLevel", listTools, listResources, listTemplates, listPrompts, cancelledMessage, "notifications/initialized":
+	case "", "initialize", mcp.MethodDiscover, "ping", "logging/setLevel", mcp.MethodListTools,
+		mcp.MethodListResources, mcp.MethodListTemplates, mcp.MethodListPrompts, mcp.MethodCancelled,
+		"notifications/initialized":
 		if m.Method == "" && m.Result != nil && string(m.Result) != "{}" && !allowed {
 			t.Fatalf("the server learns of the client: %s", m.Raw)
 		}
-	case listen:
+	case mcp.MethodListen:
 		if uris := mcp.Get(m.Params, "notifications", "resourceSubscriptions"); uris != nil && string(uris) != "[]" && !allowed {
 			t.Fatalf("the server tells of what nobody allowed: %s", m.Raw)
 		}
