@@ -57,7 +57,7 @@ func (a *act) lost(err error) error {
 	switch {
 	case errors.As(err, &told):
 		return err
-	case errors.Is(err, errCanceled), errors.Is(err, errGone), errors.Is(err, context.Canceled):
+	case errors.Is(err, errCanceled), errors.Is(err, ErrClientGone), errors.Is(err, context.Canceled):
 		return &holdfast.Error{Kind: holdfast.KindCanceled, Why: err.Error(), Err: err}
 	case errors.Is(err, context.DeadlineExceeded):
 		return &holdfast.Error{Kind: holdfast.KindTimeout, Why: "the MCP server did not answer in time", Err: err}

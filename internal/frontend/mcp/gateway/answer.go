@@ -23,7 +23,7 @@ func (s *session) failed(id []byte, err error) []byte {
 	if errors.As(err, &e) {
 		return mcp.Failure(id, errorcode.Lookup(e.Kind).RPC, e.Error(), e.Hint)
 	}
-	if errors.Is(err, ErrServerEnded) || errors.Is(err, errCanceled) || errors.Is(err, errGone) {
+	if errors.Is(err, ErrServerEnded) || errors.Is(err, errCanceled) || errors.Is(err, ErrClientGone) {
 		return mcp.Failure(id, errorcode.Refused, err.Error(), "")
 	}
 	s.Log.Error("the MCP gateway failed", "mcp_server", s.Server, "err", err)

@@ -149,7 +149,7 @@ func TestAttackHTTP_one_group_fills_the_memory(t *testing.T) {
 				ann = g.h.loads[group]
 			}
 			g.h.mu.Unlock()
-			if ann == nil || !ann.ask(taken) {
+			if ann == nil || ann.AddRequest(taken) != nil {
 				t.Fatal("cannot take ann's room beforehand")
 			}
 			const more = 4 // than fit, one from each session
@@ -166,7 +166,7 @@ func TestAttackHTTP_one_group_fills_the_memory(t *testing.T) {
 			}
 			cancel()
 			work.Wait()
-			ann.answered(taken)
+			ann.RemoveRequest(taken)
 			if err := g.h.Close(t.Context()); err != nil {
 				t.Error(err)
 			}
@@ -243,27 +243,27 @@ func (h *holder) route(ctx context.Context, c Client) error {
 func TestAttackHTTP_held_answers_are_counted_together(t *testing.T) {
 	all := newLoads(nil)
 	ann, bob := all.group(), all.group()
-	ann.hold(maxGroupHeld + 1)
-	if ann.full() == nil || bob.full() != nil {
+	ann.AddAnswer(maxGroupHeld + 1)
+	if ann.Full() == nil || bob.Full() != nil {
 		t.Error("what is held for ann does not stop her servers, or stops bob's")
 	}
-	bob.hold(maxFrontHeld)
-	wait := ann.full()
-	ann.hold(-maxGroupHeld - 1)
+	bob.AddAnswer(maxFrontHeld)
+	wait := ann.Full()
+	ann.AddAnswer(-maxGroupHeld - 1)
 	select {
 	case <-wait:
 	default:
 		t.Error("nobody is told that there is room again")
 	}
-	if ann.full() != nil {
+	if ann.Full() != nil {
 		t.Error("ann waits on what is held for bob, though there is room")
 	}
-	ann.hold(1)
-	if ann.full() == nil {
+	ann.AddAnswer(1)
+	if ann.Full() == nil {
 		t.Error("all hold more than there may be")
 	}
-	bob.hold(-maxFrontHeld)
-	if ann.full() != nil || bob.full() != nil || all.held != 1 {
+	bob.AddAnswer(-maxFrontHeld)
+	if ann.Full() != nil || bob.Full() != nil || all.held != 1 {
 		t.Errorf("%d bytes are held", all.held)
 	}
 }

@@ -55,8 +55,8 @@ func newHTTPClient(session bool, whole *meter) *httpClient {
 		asked: map[string]*asked{}, ids: map[string]*asked{}}
 }
 
-// shares implements loaded.
-func (c *httpClient) shares() *load { return c.load }
+// Load returns what the client's requests count for.
+func (c *httpClient) Load() Load { return c.load }
 
 // Next returns the next message of any HTTP request.
 func (c *httpClient) Next() (mcp.Message, error) {
@@ -213,7 +213,7 @@ func (c *httpClient) Write(to string, line []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		return errClosed
+		return ErrPeerGone
 	}
 	// In an event stream, and only there, a line end is no white space.
 	line = mcp.ReplaceLineEnds(line)

@@ -84,7 +84,7 @@ func ServeAll(ctx context.Context, client Client, servers []Upstream) error {
 // router is one client at several servers.
 type router struct {
 	client  Client
-	load    *load
+	load    Load
 	members []*member // by name
 	log     *slog.Logger
 	pace    patience
@@ -157,12 +157,12 @@ func newRouter(client Client, servers []Upstream) (*router, error) {
 	if len(servers) == 0 || len(servers) > MaxServers {
 		return nil, usage("an MCP endpoint has 1 to %d servers, not %d", MaxServers, len(servers))
 	}
-	r := &router{client: client, load: loadOf(client), broken: make(chan struct{}), mistaken: make(chan error, 1), pace: patience{greet: 30 * time.Second, list: 10 * time.Second, ready: 2 * time.Second, halted: time.Second},
+	r := &router{client: client, load: LoadOf(client), broken: make(chan struct{}), mistaken: make(chan error, 1), pace: patience{greet: 30 * time.Second, list: 10 * time.Second, ready: 2 * time.Second, halted: time.Second},
 		flights: map[string]*routed{}, pending: map[string]*pending{}, questions: map[string]question{},
 		listens: map[*listening]bool{}, told: map[string]bool{}}
 	var names []string
 	for _, up := range servers {
-		c, err := up.complete()
+		c, err := up.Complete()
 		if err != nil {
 			return nil, err
 		}
@@ -172,7 +172,6 @@ func newRouter(client Client, servers []Upstream) (*router, error) {
 		if slices.Contains(names, c.Server) {
 			return nil, usage("the MCP server %q is there twice", c.Server)
 		}
-		c.load = loadOf(client)
 		up.Config = c
 		names = append(names, c.Server)
 		r.members = append(r.members, &member{r: r, up: up, name: c.Server, changed: make(chan struct{})})
@@ -205,17 +204,17 @@ func (r *router) run(parent context.Context) error {
 	case <-r.broken:
 	case <-parent.Done():
 	}
-	if hungUp(err) || parent.Err() != nil {
+	if IsHangUp(err) || parent.Err() != nil {
 		err = nil
 	}
-	cancel(errGone)
+	cancel(ErrClientGone)
 	closed := r.client.Close()
 	r.mu.Lock()
 	r.shut = true
 	r.mu.Unlock()
 	r.work.Wait()
 	defer r.dropAll()
-	if errors.Is(closed, errNotCloser) {
+	if errors.Is(closed, ErrNotCloser) {
 		return err
 	}
 	t := time.NewTimer(closeFor)
@@ -238,12 +237,22 @@ func (r *router) spawn(f func()) {
 	go func() { defer r.work.Done(); r.guard(f) }()
 }
 
+// guard runs f, and ends the router with all its servers if it panics.
+func (r *router) guard(f func()) {
+	if err := mcp.Guard(r.panicked, func() error { f(); return nil }); err != nil {
+		select {
+		case r.mistaken <- err:
+		default:
+		}
+	}
+}
+
 // write gives the client one line.
 func (r *router) write(to string, line []byte) error {
 	r.writing.Lock()
 	defer r.writing.Unlock()
 	if r.failed {
-		return errClosed
+		return ErrPeerGone
 	}
 	err := r.client.Write(to, line)
 	if err != nil {
@@ -280,8 +289,9 @@ func (r *router) take(ctx context.Context, m mcp.Message) (*routed, error) {
 		return nil, fmt.Errorf("id %s is already in flight", m.ID)
 	case len(r.flights) >= maxRouted:
 		return nil, fmt.Errorf("busy: %d requests are in flight", maxRouted)
-	case !r.load.ask(len(m.Raw)):
-		return nil, errLoad
+	}
+	if err := r.load.AddRequest(len(m.Raw)); err != nil {
+		return nil, err
 	}
 	f := &routed{id: slices.Clone(m.ID), key: key, size: len(m.Raw), meta: mcp.Get(m.Params, "_meta")}
 	f.ctx, f.end = context.WithCancelCause(ctx)
@@ -292,7 +302,7 @@ func (r *router) take(ctx context.Context, m mcp.Message) (*routed, error) {
 // drop says that a request is in flight no more. The caller holds mu.
 func (r *router) drop(f *routed) {
 	delete(r.flights, f.key)
-	r.load.answered(f.size)
+	r.load.RemoveRequest(f.size)
 }
 
 // dropAll is drop of whatever is left.

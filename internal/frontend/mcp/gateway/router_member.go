@@ -72,6 +72,9 @@ func (s *side) Close() error {
 	return nil
 }
 
+// Load returns the load of the router's client: a request counts in each core too.
+func (s *side) Load() Load { return s.m.r.load }
+
 // errAway says that a server has ended.
 var errAway = errors.New("the MCP server ended")
 
