@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gatewaytest"
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 )
 
@@ -186,11 +187,11 @@ type holder struct {
 }
 
 func (h *holder) dial() Conn {
-	c, p := pair()
+	c, p := gatewaytest.Pair()
 	go func() {
-		for line := range p.lines {
+		for line := range p.Lines {
 			if l := h.answer(line[:min(len(line), 200)]); l != "" {
-				fmt.Fprintln(p.w, l)
+				fmt.Fprintln(p.Input, l)
 			}
 		}
 	}()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gatewaytest"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -47,8 +48,8 @@ func startHTTP(t *testing.T, run func(context.Context, Client) error, change ...
 
 // sumsRun runs the official server as a child for each core. What it says on
 // its standard error comes by the channel.
-func sumsRun(t *testing.T, k *table, versions string) (func(context.Context, Client) error, <-chan *peer) {
-	said := make(chan *peer, 16)
+func sumsRun(t *testing.T, k *table, versions string) (func(context.Context, Client) error, <-chan *gatewaytest.Peer) {
+	said := make(chan *gatewaytest.Peer, 16)
 	return func(ctx context.Context, c Client) error {
 		server, says := spawn(t, versions)
 		said <- says

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gatewaytest"
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 )
 
@@ -66,7 +67,7 @@ func TestHTTPSessions(t *testing.T) {
 			}
 		})
 	}
-	eventually(t, "the ended session's core goes on", func() bool { return s.live.Load() == 1 })
+	gatewaytest.Eventually(t, "the ended session's core goes on", func() bool { return s.live.Load() == 1 })
 
 	// What is no session has no name either.
 	r := g.do(t, "POST", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"name":"fail"}}`, ann)
@@ -74,7 +75,7 @@ func TestHTTPSessions(t *testing.T) {
 		r.Header.Get(mcp.HeaderSession) != "" {
 		t.Errorf("%d %s %q", status, line, r.Header.Get(mcp.HeaderSession))
 	}
-	eventually(t, "a core without a session goes on", func() bool { return s.live.Load() == 1 })
+	gatewaytest.Eventually(t, "a core without a session goes on", func() bool { return s.live.Load() == 1 })
 
 	// A core that ends takes its session with it.
 	if status, _ := allOf(t, g.do(t, "POST", fmt.Sprintf(oldCall, "die"), a, ann)); status != 200 {
@@ -287,7 +288,7 @@ func TestHTTPSlowBody(t *testing.T) {
 			t.Errorf("%d %s", status, line)
 		}
 	}
-	eventually(t, "bodies are still counted", func() bool { return g.h.reading.Load() == 0 })
+	gatewaytest.Eventually(t, "bodies are still counted", func() bool { return g.h.reading.Load() == 0 })
 }
 
 // TestHTTPReaderThatNeverReads: it blocks nobody, is cut off, and the call
@@ -299,13 +300,15 @@ func TestHTTPReaderThatNeverReads(t *testing.T) {
 	defer c.Close()
 	_ = c.SetReadBuffer(4 << 10)
 	io.WriteString(c, raw(newCall("1", "flood"), anew("tools/call", "flood")))
-	eventually(t, "nothing floods", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return len(s.seen) > 0 })
+	gatewaytest.Eventually(t, "nothing floods",
+		func() bool { s.mu.Lock(); defer s.mu.Unlock(); return len(s.seen) > 0 })
 	for range 10 {
 		if status, _ := allOf(t, g.do(t, "POST", newCall("2", "t"), anew("tools/call", "t"))); status != 200 {
 			t.Errorf("beside a reader that does not read: %d", status)
 		}
 	}
-	eventually(t, "what waits for the reader is still kept", func() bool { return g.h.meter.kept() == 0 && g.h.exchanges() == 0 })
+	gatewaytest.Eventually(t, "what waits for the reader is still kept",
+		func() bool { return g.h.meter.kept() == 0 && g.h.exchanges() == 0 })
 	// One that reads, if slowly, gets all.
 	if _, line := allOf(t, g.do(t, "POST", newCall("3", "error"), anew("tools/call", "error"))); !strings.Contains(line, `"id":3`) {
 		t.Error(line)
@@ -400,7 +403,7 @@ func TestHTTPIdle(t *testing.T) {
 	used, idle := g.session(t, "2025-11-25"), g.session(t, "2025-11-25")
 	stream := g.do(t, "GET", "", used)
 	allOf(t, g.do(t, "POST", newCall("1", "t"), anew("tools/call", "t")))
-	eventually(t, "idle cores go on", func() bool { return s.live.Load() == 1 })
+	gatewaytest.Eventually(t, "idle cores go on", func() bool { return s.live.Load() == 1 })
 	list := `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
 	for id, want := range map[string]int{used[1]: 200, idle[1]: 404} {
 		if status, _ := allOf(t, g.do(t, "POST", list, heads{mcp.HeaderSession, id})); status != want {
@@ -408,7 +411,7 @@ func TestHTTPIdle(t *testing.T) {
 		}
 	}
 	stream.Body.Close()
-	eventually(t, "a core goes on without its stream", func() bool { return s.live.Load() == 0 })
+	gatewaytest.Eventually(t, "a core goes on without its stream", func() bool { return s.live.Load() == 0 })
 }
 
 // TestHTTPClose: streams end, calls are answered, cores end, and whoever comes
@@ -457,7 +460,7 @@ func TestHTTPCloseWithAReaderThatNeverReads(t *testing.T) {
 	defer c.Close()
 	_ = c.SetReadBuffer(4 << 10)
 	io.WriteString(c, raw(newCall("1", "flood"), anew("tools/call", "flood")))
-	eventually(t, "nothing waits for the reader", func() bool { return g.h.meter.kept() > 0 })
+	gatewaytest.Eventually(t, "nothing waits for the reader", func() bool { return g.h.meter.kept() > 0 })
 	begun := time.Now()
 	if err := g.h.Close(t.Context()); err != nil || time.Since(begun) > time.Minute {
 		t.Errorf("closed after %v: %v", time.Since(begun), err)
@@ -519,7 +522,7 @@ func TestHTTPDisconnects(t *testing.T) {
 	for name, step := range steps {
 		t.Run(name, func(t *testing.T) {
 			// While those of the step before are under way, a call may be one too many.
-			eventually(t, "exchanges are left", func() bool { return g.h.exchanges() == 0 })
+			gatewaytest.Eventually(t, "exchanges are left", func() bool { return g.h.exchanges() == 0 })
 			for range rounds {
 				c := g.dial(t)
 				step(c)
@@ -530,7 +533,7 @@ func TestHTTPDisconnects(t *testing.T) {
 			}
 		})
 	}
-	eventually(t, "exchanges are left", func() bool { return g.h.exchanges() == 0 })
+	gatewaytest.Eventually(t, "exchanges are left", func() bool { return g.h.exchanges() == 0 })
 	if n := s.live.Load(); n > 1+int32(g.h.MaxSessions) {
 		t.Errorf("%d cores are left", n)
 	}
@@ -540,7 +543,8 @@ func TestHTTPDisconnects(t *testing.T) {
 		t.Error(err)
 	}
 	g.web.CloseClientConnections()
-	eventually(t, "goroutines or descriptors are left", func() bool { return runtime.NumGoroutine() <= goroutines && files() <= open })
+	gatewaytest.Eventually(t, "goroutines or descriptors are left",
+		func() bool { return runtime.NumGoroutine() <= goroutines && files() <= open })
 	if n, f := runtime.NumGoroutine(), files(); n > goroutines || f > open {
 		t.Errorf("%d goroutines and %d descriptors, %d and %d before", n, f, goroutines, open)
 	}

@@ -16,6 +16,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gatewaytest"
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 )
 
@@ -56,7 +57,7 @@ func (w *waiter) dial() Conn {
 		_ = s.Run(context.Background(), &sdk.IOTransport{Reader: inR, Writer: outW})
 		outW.Close()
 	}()
-	return &rwc{Reader: outR, Writer: inW, close: func() { inW.Close(); outR.Close(); <-ended }}
+	return &gatewaytest.Stream{Reader: outR, Writer: inW, OnClose: func() { inW.Close(); outR.Close(); <-ended }}
 }
 
 func (w *waiter) run(ctx context.Context, c Client) error {
@@ -168,10 +169,10 @@ func TestHTTPVanish(t *testing.T) {
 			for range rounds {
 				step(t, text).Close()
 				if name == "in the call" {
-					eventually(t, "the server was not told", func() bool { return w.waiting.Load() == 0 })
+					gatewaytest.Eventually(t, "the server was not told", func() bool { return w.waiting.Load() == 0 })
 				}
 			}
-			eventually(t, "calls are left", func() bool { return w.waiting.Load() == 0 })
+			gatewaytest.Eventually(t, "calls are left", func() bool { return w.waiting.Load() == 0 })
 			close(stop)
 		})
 	}
@@ -196,5 +197,6 @@ func TestHTTPVanish(t *testing.T) {
 		t.Errorf("%d acts, %d cores and %d calls are left", active, w.live.Load(), w.waiting.Load())
 	}
 	g.web.CloseClientConnections()
-	eventually(t, "goroutines or descriptors are left", func() bool { return runtime.NumGoroutine() <= goroutines && files() <= open })
+	gatewaytest.Eventually(t, "goroutines or descriptors are left",
+		func() bool { return runtime.NumGoroutine() <= goroutines && files() <= open })
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gatewaytest"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -135,10 +136,10 @@ func (c *child) Exit(ctx context.Context) error {
 	}
 }
 
-func spawn(t *testing.T, versions string) (*child, *peer) {
+func spawn(t *testing.T, versions string) (*child, *gatewaytest.Peer) {
 	t.Helper()
 	r, w := io.Pipe()
-	errs, says := pair()
+	errs, says := gatewaytest.Pair()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), sdkEnv+"="+versions)
 	cmd.Stdout, cmd.Stderr = w, errs
@@ -159,7 +160,7 @@ func spawn(t *testing.T, versions string) (*child, *peer) {
 type sdkRig struct {
 	k        *table
 	session  *sdk.ClientSession
-	stderr   *peer
+	stderr   *gatewaytest.Peer
 	progress atomic.Int32
 	asked    atomic.Int32
 	// elicited is what the client does when it is asked; nil accepts.
@@ -180,7 +181,8 @@ func startSDK(t *testing.T, version, versions string, change ...func(*sdkRig, *C
 	outR, outW := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
-		done <- Serve(context.Background(), Lines(&rwc{Reader: inR, Writer: outW, close: func() { inR.Close(); outW.Close() }}), server, cfg)
+		done <- Serve(context.Background(), Lines(&gatewaytest.Stream{Reader: inR, Writer: outW,
+			OnClose: func() { inR.Close(); outW.Close() }}), server, cfg)
 	}()
 	client := sdk.NewClient(&sdk.Implementation{Name: "c", Version: "1"}, g.options())
 	//lint:ignore SA1019 servers may still ask for them
@@ -310,7 +312,7 @@ func (g *sdkRig) calls(t *testing.T) {
 	if _, said := g.call(t, "steps", nil); said != "stepped" {
 		t.Errorf("steps: %s", said)
 	}
-	eventually(t, "no progress came", func() bool { return g.progress.Load() == 3 })
+	gatewaytest.Eventually(t, "no progress came", func() bool { return g.progress.Load() == 3 })
 }
 
 func (g *sdkRig) holds(t *testing.T) {
@@ -355,14 +357,14 @@ func (g *sdkRig) cancels(t *testing.T) {
 		_, err := g.session.CallTool(ctx, &sdk.CallToolParams{Name: "wait"})
 		ended <- err
 	}()
-	if l := g.stderr.next(t); l != "waiting" {
+	if l := g.stderr.Next(t); l != "waiting" {
 		t.Errorf("the server says %q", l)
 	}
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("the call ended with %v", err)
 	}
-	if l := g.stderr.next(t); l != "cancelled" {
+	if l := g.stderr.Next(t); l != "cancelled" {
 		t.Errorf("the server says %q", l)
 	}
 }

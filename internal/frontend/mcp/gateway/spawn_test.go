@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gatewaytest"
 )
 
 // lostWords are what the panics of these tests say. Nobody but the hook hears
@@ -95,11 +96,11 @@ func (h *hook) once(t *testing.T) {
 	}
 }
 
-// rest is what a peer still gets, until its stream ends.
-func (p *peer) rest() string {
+// restOf returns what a peer still gets, until its stream ends.
+func restOf(p *gatewaytest.Peer) string {
 	var all strings.Builder
 	for {
-		l, ok := p.line()
+		l, ok := p.Line()
 		if !ok {
 			return all.String()
 		}
@@ -136,22 +137,22 @@ func TestPanicsEndTheSession(t *testing.T) {
 			})
 			g.greet(t)
 			k.at.Store(&c.at)
-			g.client.send(t, c.line)
+			g.client.Send(t, c.line)
 			if c.at == "observe" {
-				g.server.next(t)
-				g.server.send(t, `{"jsonrpc":"2.0","id":3,"result":{"tools":[`+reads+`,{"name":"dog","inputSchema":{"type":"object"}}]}}`)
+				g.server.Next(t)
+				g.server.Send(t, `{"jsonrpc":"2.0","id":3,"result":{"tools":[`+reads+`,{"name":"dog","inputSchema":{"type":"object"}}]}}`)
 			}
 			if err := g.wait(t); !errors.Is(err, mcp.ErrPanicked) {
 				t.Errorf("Serve: %v", err)
 			}
 			k.once(t)
-			if got := g.client.rest() + g.server.rest() + g.log.String(); strings.Contains(got, "hunter2") {
+			if got := restOf(g.client) + restOf(g.server) + g.log.String(); strings.Contains(got, "hunter2") {
 				t.Errorf("the words went out: %s", got)
 			}
 			if k.active != 0 {
 				t.Error("an act goes on")
 			}
-			eventually(t, "goroutines are left", func() bool { return runtime.NumGoroutine() <= before })
+			gatewaytest.Eventually(t, "goroutines are left", func() bool { return runtime.NumGoroutine() <= before })
 		})
 	}
 }
@@ -160,7 +161,7 @@ func TestPanicsEndTheSession(t *testing.T) {
 // client, of a session and of a router.
 func TestPanicsOfTheReaderEndTheSession(t *testing.T) {
 	k := &mistaken{table: newTable()}
-	server, _ := pair()
+	server, _ := gatewaytest.Pair()
 	c := Config{Server: "fs"}
 	k.config(&c)
 	if err := Serve(t.Context(), k, server, c); !errors.Is(err, mcp.ErrPanicked) {
@@ -197,7 +198,7 @@ func TestPanicsOverHTTP(t *testing.T) {
 		if times.Add(1) == 1 {
 			panic(lostWords)
 		}
-		server, _ := pair()
+		server, _ := gatewaytest.Pair()
 		cfg := Config{Server: "fs"}
 		k.config(&cfg)
 		return Serve(ctx, c, server, cfg)
@@ -210,7 +211,7 @@ func TestPanicsOverHTTP(t *testing.T) {
 	}
 	r.Body.Close()
 	k.once(t)
-	eventually(t, "no second core was made", func() bool {
+	gatewaytest.Eventually(t, "no second core was made", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 50_000_000)
 		defer cancel()
 		q, _ := http.NewRequestWithContext(ctx, http.MethodPost, g.url, strings.NewReader(ping))
