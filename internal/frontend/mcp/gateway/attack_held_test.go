@@ -8,29 +8,6 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// No form of a tool's name reaches a tool of another server.
-func TestAttack_names_of_another_server(t *testing.T) {
-	for _, names := range [][]string{{"a", "a_"}, {"a_", "a"}, {"a", "a__b"}, {"x__", "x"}, {"a", "a___"}, {"_", "__"}} {
-		if Apart(names) == "" {
-			t.Errorf("%q can be taken for each other", names)
-		}
-	}
-	seen := map[string]string{}
-	servers := []string{"a", "b", "ab", "a-", "b_a", "A"}
-	if why := Apart(servers); why != "" {
-		t.Fatal(why)
-	}
-	for _, s := range servers {
-		for _, tool := range []string{"b", "_b", "__b", "a__b", "b__c", "_", "/b", "a/b", "..", "%2F"} {
-			full := s + between + tool
-			if was, ok := seen[full]; ok {
-				t.Errorf("%s is of %s and of %s", full, was, s)
-			}
-			seen[full] = s
-		}
-	}
-}
-
 // What a person approved is asked for in an envelope that a server could read
 // in another way, or that leads elsewhere: none of it reaches the server, and the
 // approval is still there afterwards.

@@ -80,7 +80,7 @@ func TestAttackHTTP_one_group_takes_every_place(t *testing.T) {
 func TestAttackHTTP_one_group_fills_the_memory(t *testing.T) {
 	for name, routed := range map[string]bool{"a core": false, "a router": true} {
 		t.Run(name, func(t *testing.T) {
-			w := &holder{k: newTable(), begun: make(chan struct{}, 64)}
+			w := &holder{k: &gatewaytest.Open{}, begun: make(chan struct{}, 64)}
 			run := w.run
 			if routed {
 				run = w.route
@@ -182,7 +182,7 @@ func TestAttackHTTP_one_group_fills_the_memory(t *testing.T) {
 // taken back. It reads no more of a message than what it is: the official server
 // reads megabytes several times, which with the race detector is most of a test.
 type holder struct {
-	k     *table
+	k     *gatewaytest.Open
 	begun chan struct{}
 }
 
@@ -227,7 +227,7 @@ func (h *holder) answer(begin string) string {
 }
 
 func (h *holder) config() Config {
-	return Config{Kernel: h.k, Server: "waits", Token: goodToken, Log: slog.New(slog.DiscardHandler)}
+	return Config{Kernel: h.k, Server: "waits", Token: gatewaytest.Token, Log: slog.New(slog.DiscardHandler)}
 }
 
 func (h *holder) run(ctx context.Context, c Client) error {

@@ -114,29 +114,3 @@ func TestAttack_withheld_result_in_progress(t *testing.T) {
 	g.server.Send(t, `{"jsonrpc":"2.0","id":`+idOf(t, q)+`,"result":{"content":[{"type":"text","text":"canary"}]}}`)
 	g.silent(t, "4711471147", `"id":5`)
 }
-
-// A server lists a template that fits what another one has and does not list.
-func TestAttack_template_that_takes_every_address(t *testing.T) {
-	bad, good := &member{name: "bad"}, &member{name: "good"}
-	for _, c := range []struct {
-		uri, template, owner string
-	}{
-		{"db://good/private", "{+x}", ""},
-		{"db://good/private", "{a}://{+x}", ""},
-		{"db://good/private", "d{+x}", ""},
-		{"db://good/private", ":{+x}", ""},
-		{"db://good/private", "db:{+x}", ""},
-		{"db://good/private", "db://{+x}", ""},
-		{"DB://good/private", "DB:///{+x}", ""},
-		{"db://good/public", "db://good/{+x}", "good"},
-		{"db://bad/1", "db://bad/{+x}", "bad"},
-		{"notes://1", "notes://{id}", "bad"},
-	} {
-		o := &owners{}
-		o.listed(good, "resources/list", [][]byte{[]byte(`{"uri":"db://good/public"}`)}, true)
-		o.listed(bad, "resources/templates/list", [][]byte{[]byte(`{"uriTemplate":"` + c.template + `","name":"all"}`)}, true)
-		if of := names(o.of(c.uri)); of != c.owner {
-			t.Errorf("%s with the template %s is %q's, not %q's", c.uri, c.template, of, c.owner)
-		}
-	}
-}

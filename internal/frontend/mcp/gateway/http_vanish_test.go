@@ -23,7 +23,7 @@ import (
 // waiter runs, for each core, an official server of its own in this process,
 // whose one tool waits until its call is taken back.
 type waiter struct {
-	k       *table
+	k       *gatewaytest.Open
 	begun   chan struct{}
 	waiting atomic.Int32
 	live    atomic.Int32
@@ -63,7 +63,7 @@ func (w *waiter) dial() Conn {
 func (w *waiter) run(ctx context.Context, c Client) error {
 	w.live.Add(1)
 	defer w.live.Add(-1)
-	return Serve(ctx, c, w.dial(), Config{Kernel: w.k, Server: "waits", Token: goodToken, Log: slog.New(slog.DiscardHandler)})
+	return Serve(ctx, c, w.dial(), Config{Kernel: w.k, Server: "waits", Token: gatewaytest.Token, Log: slog.New(slog.DiscardHandler)})
 }
 
 // says sends texts over a connection of their own.
@@ -134,7 +134,7 @@ func (g *httpRig) sits(t *testing.T) heads {
 // cancellation; a session goes when it is evicted; nothing is left.
 func TestHTTPVanish(t *testing.T) {
 	rounds := testrepeat.Times(10_000, 20)
-	w := &waiter{k: newTable(), begun: make(chan struct{})}
+	w := &waiter{k: &gatewaytest.Open{}, begun: make(chan struct{})}
 	g := startHTTP(t, w.run, func(h *HTTP) { h.MaxSessions = 32 })
 	g.session(t, "2025-11-25")
 	allOf(t, g.do(t, "POST", `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{`+newMeta+`}}`, anew("tools/list", "")))
@@ -190,9 +190,7 @@ func TestHTTPVanish(t *testing.T) {
 	if err := g.h.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	w.k.mu.Lock()
-	active := w.k.active
-	w.k.mu.Unlock()
+	active := w.k.Under.Load()
 	if active != 0 || w.live.Load() != 0 || w.waiting.Load() != 0 {
 		t.Errorf("%d acts, %d cores and %d calls are left", active, w.live.Load(), w.waiting.Load())
 	}

@@ -50,7 +50,7 @@ func (b *backend) server() *sdk.Server {
 				<-ctx.Done()
 				return nil, ctx.Err()
 			}
-			return text1(b.name + " " + name), nil
+			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: b.name + " " + name}}}, nil
 		})
 	}
 	if b.extra != nil {
@@ -123,13 +123,13 @@ func (b *backend) upstream(t testing.TB, k Kernel) Upstream {
 		defer b.mu.Unlock()
 		b.told = append(b.told, fmt.Sprint(state, " ", why))
 	}, Config: Config{Kernel: k, Server: b.name, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
-		Token: func(context.Context) (holdfast.Secret, error) { return holdfast.NewSecret("good"), nil }}}
+		Token: gatewaytest.Token}}
 }
 
 // routed is the official client at a router.
 type routerRig struct {
 	t       *testing.T
-	k       *table
+	k       *routerKernel
 	session *sdk.ClientSession
 	changed atomic.Int32
 	done    chan error
@@ -150,7 +150,7 @@ func routerUp(t *testing.T, version string, bs ...*backend) *routerRig {
 
 func routerPaced(t *testing.T, pace patience, version string, bs ...*backend) *routerRig {
 	t.Helper()
-	g := &routerRig{t: t, k: newTable(), done: make(chan error, 1)}
+	g := &routerRig{t: t, k: &routerKernel{}, done: make(chan error, 1)}
 	var ups []Upstream
 	for _, b := range bs {
 		ups = append(ups, b.upstream(t, g.k))
@@ -298,7 +298,7 @@ func TestRouterOutlivesAServer(t *testing.T) {
 			waited := make(chan string, 1)
 			go func() { waited <- g.call("b__wait") }()
 			gatewaytest.Eventually(t, "the call did not begin",
-				func() bool { g.k.mu.Lock(); defer g.k.mu.Unlock(); return g.k.active == 1 })
+				func() bool { return g.k.Under.Load() == 1 })
 			b.mu.Lock()
 			b.tools = []string{"fresh"}
 			b.mu.Unlock()
@@ -397,8 +397,8 @@ func TestRouterCancels(t *testing.T) {
 				ended <- err
 			}()
 		}
-		active := func(n int) func() bool {
-			return func() bool { g.k.mu.Lock(); defer g.k.mu.Unlock(); return g.k.active == n }
+		active := func(n int64) func() bool {
+			return func() bool { return g.k.Under.Load() == n }
 		}
 		gatewaytest.Eventually(t, "the calls did not begin", active(2))
 		cancel()
@@ -414,7 +414,7 @@ func TestRouterRefuses(t *testing.T) {
 	up := func(names ...string) (out []Upstream) {
 		for _, n := range names {
 			b := &backend{name: n}
-			out = append(out, b.upstream(t, newTable()))
+			out = append(out, b.upstream(t, &routerKernel{}))
 		}
 		return out
 	}
@@ -473,7 +473,7 @@ func TestRouterEndsWithItsClient(t *testing.T) {
 			c, p := gatewaytest.Pair()
 			done := make(chan error, 1)
 			go func() {
-				done <- ServeAll(t.Context(), Lines(c), []Upstream{a.upstream(t, newTable()), b.upstream(t, newTable())})
+				done <- ServeAll(t.Context(), Lines(c), []Upstream{a.upstream(t, &routerKernel{}), b.upstream(t, &routerKernel{})})
 			}()
 			for _, l := range lines {
 				if _, err := io.WriteString(p.Input, l+"\n"); err != nil {
@@ -499,7 +499,7 @@ func TestRouterKeepsQuestionsApart(t *testing.T) {
 		conn, peer := gatewaytest.Pair()
 		servers[name] = peer
 		first := true
-		ups = append(ups, Upstream{Config: Config{Kernel: newTable(), Server: name, Token: func(context.Context) (holdfast.Secret, error) { return holdfast.NewSecret("good"), nil }},
+		ups = append(ups, Upstream{Config: Config{Kernel: &routerKernel{}, Server: name, Token: gatewaytest.Token},
 			Conn: func(ctx context.Context) (Conn, error) {
 				if !first {
 					<-ctx.Done()

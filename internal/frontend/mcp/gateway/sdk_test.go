@@ -1,4 +1,4 @@
-package gateway
+package gateway_test
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gatewaytest"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -158,7 +159,7 @@ func spawn(t *testing.T, versions string) (*child, *gatewaytest.Peer) {
 // sdkRig is the official client and the official server with the gateway
 // between them.
 type sdkRig struct {
-	k        *table
+	k        *gateway.Table
 	session  *sdk.ClientSession
 	stderr   *gatewaytest.Peer
 	progress atomic.Int32
@@ -167,21 +168,21 @@ type sdkRig struct {
 	elicited func(*sdk.ElicitParams) string
 }
 
-func startSDK(t *testing.T, version, versions string, change ...func(*sdkRig, *Config)) *sdkRig {
+func startSDK(t *testing.T, version, versions string, change ...func(*sdkRig, *gateway.Config)) *sdkRig {
 	t.Helper()
-	g := &sdkRig{k: newTable()}
-	cfg := Config{Kernel: g.k, Server: "sums", Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Token: goodToken}
+	g := &sdkRig{k: gateway.NewTable()}
+	cfg := gateway.Config{Kernel: g.k, Server: "sums", Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Token: gateway.GoodToken}
 	for _, f := range change {
 		f(g, &cfg)
 	}
-	g.k.risks["mcp/sums/forbidden"] = holdfast.Prohibited
+	g.k.SetRisk("mcp/sums/forbidden", holdfast.Prohibited)
 	server, says := spawn(t, versions)
 	g.stderr = says
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
-		done <- Serve(context.Background(), Lines(&gatewaytest.Stream{Reader: inR, Writer: outW,
+		done <- gateway.Serve(context.Background(), gateway.Lines(&gatewaytest.Stream{Reader: inR, Writer: outW,
 			OnClose: func() { inR.Close(); outW.Close() }}), server, cfg)
 	}()
 	client := sdk.NewClient(&sdk.Implementation{Name: "c", Version: "1"}, g.options())
@@ -291,7 +292,8 @@ func (g *sdkRig) sees(t *testing.T) {
 	if r, err := g.session.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "file:///r"}); err != nil || len(r.Contents) != 1 {
 		t.Errorf("resources/read: %+v %v", r, err)
 	}
-	if r := g.k.requests[len(g.k.requests)-1]; r.Boundary != "mcp/sums/resources/read" || string(r.Payload) != `{"uri":"file:///r"}` {
+	all := g.k.Requests()
+	if r := all[len(all)-1]; r.Boundary != "mcp/sums/resources/read" || string(r.Payload) != `{"uri":"file:///r"}` {
 		t.Errorf("the kernel was asked %s %s", r.Boundary, r.Payload)
 	}
 }
@@ -300,10 +302,10 @@ func (g *sdkRig) calls(t *testing.T) {
 	if r, _ := g.call(t, "sum", sumIn{2, 3}); r.IsError || fmt.Sprint(r.StructuredContent) != "map[sum:5]" {
 		t.Errorf("sum: %+v", r)
 	}
-	if o := g.k.outputs[len(g.k.outputs)-1]; string(o.Structured) != `{"sum":5}` || !strings.Contains(string(o.Body), `"content"`) {
+	if o := g.k.LastOutput(); string(o.Structured) != `{"sum":5}` || !strings.Contains(string(o.Body), `"content"`) {
 		t.Errorf("K8 saw %s", o.Body)
 	}
-	if r, said := g.call(t, "fails", nil); !r.IsError || said != "no such sum" || g.k.outputs[len(g.k.outputs)-1].ExitCode != 1 {
+	if r, said := g.call(t, "fails", nil); !r.IsError || said != "no such sum" || g.k.LastOutput().ExitCode != 1 {
 		t.Errorf("fails: %+v", r)
 	}
 	if r, said := g.call(t, "forbidden", nil); !r.IsError || !strings.Contains(said, "refused: this tool is forbidden") {
@@ -321,9 +323,7 @@ func (g *sdkRig) holds(t *testing.T) {
 	if !r.IsError || !strings.Contains(said, "holdfast review approve r1") || r.Meta["dev.holdfast/review"] != "r1" {
 		t.Errorf("held: %+v %s", r, said)
 	}
-	g.k.mu.Lock()
-	g.k.approved["r1"] = true
-	g.k.mu.Unlock()
+	g.k.Approve("r1")
 	if r, said := g.call(t, "format", args); r.IsError || said != "formatted" {
 		t.Errorf("after approval: %+v %s", r, said)
 	}

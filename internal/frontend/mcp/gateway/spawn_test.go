@@ -6,7 +6,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"net/http"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -158,7 +157,7 @@ func TestPanicsEndTheSession(t *testing.T) {
 }
 
 // TestPanicsOfTheReaderEndTheSession is the same for the goroutine that reads the
-// client, of a session and of a router.
+// client.
 func TestPanicsOfTheReaderEndTheSession(t *testing.T) {
 	k := &mistaken{table: newTable()}
 	server, _ := gatewaytest.Pair()
@@ -168,60 +167,6 @@ func TestPanicsOfTheReaderEndTheSession(t *testing.T) {
 		t.Errorf("Serve: %v", err)
 	}
 	k.once(t)
-	r := &mistaken{table: newTable()}
-	one, two := (&backend{name: "one"}).upstream(t, r), (&backend{name: "two"}).upstream(t, r)
-	one.Panicked, two.Panicked = r.told, r.told
-	if err := ServeAll(t.Context(), r, []Upstream{one, two}); !errors.Is(err, mcp.ErrPanicked) {
-		t.Errorf("ServeAll: %v", err)
-	}
-	r.once(t)
-}
-
-// TestPanicsOfARouter ends the router, with all its servers, where something that
-// is no one server's panics.
-func TestPanicsOfARouter(t *testing.T) {
-	var h hook
-	r := &router{panicked: h.told, mistaken: make(chan error, 1)}
-	r.spawn(func() { panic(lostWords) })
-	r.work.Wait()
-	if err := <-r.mistaken; !errors.Is(err, mcp.ErrPanicked) {
-		t.Error(err)
-	}
-	h.once(t)
-}
-
-// TestPanicsOverHTTP ends one core, and the next request has a new one.
-func TestPanicsOverHTTP(t *testing.T) {
-	k := &mistaken{table: newTable()}
-	var times atomic.Int32
-	run := func(ctx context.Context, c Client) error {
-		if times.Add(1) == 1 {
-			panic(lostWords)
-		}
-		server, _ := gatewaytest.Pair()
-		cfg := Config{Server: "fs"}
-		k.config(&cfg)
-		return Serve(ctx, c, server, cfg)
-	}
-	g := startHTTP(t, run, func(h *HTTP) { h.Panicked = k.told })
-	ping := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}`
-	r := g.do(t, http.MethodPost, ping)
-	if r.StatusCode < 400 {
-		t.Errorf("the first was answered %s", r.Status)
-	}
-	r.Body.Close()
-	k.once(t)
-	gatewaytest.Eventually(t, "no second core was made", func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), 50_000_000)
-		defer cancel()
-		q, _ := http.NewRequestWithContext(ctx, http.MethodPost, g.url, strings.NewReader(ping))
-		q.Header.Set("Content-Type", "application/json")
-		q.Header.Set("Accept", "application/json, text/event-stream")
-		if r, err := http.DefaultClient.Do(q); err == nil {
-			r.Body.Close()
-		}
-		return times.Load() > 1
-	})
 }
 
 // TestGoroutinesAreGuarded reads the package: whatever runs on a goroutine of its

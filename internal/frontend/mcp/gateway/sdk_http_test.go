@@ -1,8 +1,7 @@
-package gateway
+package gateway_test
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -10,51 +9,23 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gatewaytest"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// httpRig is a front behind a real listener.
-type httpRig struct {
-	h   *HTTP
-	url string
-	web *httptest.Server
-}
-
-// startHTTP serves run to everybody, under the name in the header X-Who.
-func startHTTP(t *testing.T, run func(context.Context, Client) error, change ...func(*HTTP)) *httpRig {
-	t.Helper()
-	h := NewHTTP(context.Background(), HTTPConfig{
-		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
-		Enter: func(r *http.Request) (string, func(context.Context, Client) error, error) {
-			return "who:" + r.Header.Get("X-Who"), run, nil
-		},
-	})
-	for _, f := range change {
-		f(h)
-	}
-	g := &httpRig{h: h, web: httptest.NewServer(h)}
-	g.url = g.web.URL + "/mcp"
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		if err := h.Close(ctx); err != nil {
-			t.Error(err)
-		}
-		g.web.Close()
-	})
-	return g
-}
-
 // sumsRun runs the official server as a child for each core. What it says on
 // its standard error comes by the channel.
-func sumsRun(t *testing.T, k *table, versions string) (func(context.Context, Client) error, <-chan *gatewaytest.Peer) {
+func sumsRun(
+	t *testing.T, k *gateway.Table, versions string,
+) (func(context.Context, gateway.Client) error, <-chan *gatewaytest.Peer) {
 	said := make(chan *gatewaytest.Peer, 16)
-	return func(ctx context.Context, c Client) error {
+	return func(ctx context.Context, c gateway.Client) error {
 		server, says := spawn(t, versions)
 		said <- says
-		return Serve(ctx, c, server, Config{Kernel: k, Server: "sums", Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-			Token: func(context.Context) (holdfast.Secret, error) { return holdfast.NewSecret("good"), nil }})
+		return gateway.Serve(ctx, c, server, gateway.Config{
+			Kernel: k, Server: "sums", Token: gateway.GoodToken, Log: slog.New(slog.DiscardHandler),
+		})
 	}, said
 }
 
@@ -69,16 +40,16 @@ func TestHTTP_OfficialSDK(t *testing.T) {
 		{"old server", "2026-07-28", "2025-11-25", "2025-11-25"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			k := newTable()
-			k.risks["mcp/sums/forbidden"] = holdfast.Prohibited
+			k := gateway.NewTable()
+			k.SetRisk("mcp/sums/forbidden", holdfast.Prohibited)
 			run, said := sumsRun(t, k, c.versions)
-			web := startHTTP(t, run)
+			web := serveHTTP(t, run)
 			g := &sdkRig{k: k}
 			client := sdk.NewClient(&sdk.Implementation{Name: "c", Version: "1"}, g.options())
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			var err error
-			g.session, err = client.Connect(ctx, &sdk.StreamableClientTransport{Endpoint: web.url}, &sdk.ClientSessionOptions{ProtocolVersion: c.version})
+			g.session, err = client.Connect(ctx, &sdk.StreamableClientTransport{Endpoint: web}, &sdk.ClientSessionOptions{ProtocolVersion: c.version})
 			if err != nil {
 				t.Fatalf("connect: %v", err)
 			}
@@ -96,4 +67,25 @@ func TestHTTP_OfficialSDK(t *testing.T) {
 			g.cancels(t)
 		})
 	}
+}
+
+// serveHTTP serves run to everybody, and returns the address.
+func serveHTTP(t *testing.T, run func(context.Context, gateway.Client) error) string {
+	t.Helper()
+	h := gateway.NewHTTP(context.Background(), gateway.HTTPConfig{
+		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Enter: func(*http.Request) (string, func(context.Context, gateway.Client) error, error) {
+			return "who", run, nil
+		},
+	})
+	web := httptest.NewServer(h)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := h.Close(ctx); err != nil {
+			t.Error(err)
+		}
+		web.Close()
+	})
+	return web.URL + "/mcp"
 }
