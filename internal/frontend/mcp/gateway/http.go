@@ -24,6 +24,9 @@ const (
 	maxOwn       = 256
 	// maxReading is how many bytes of bodies are kept while they are read.
 	maxReading = 256 << 20
+	// endFor is how long a core that ends, or a reader while the front ends,
+	// is waited for.
+	endFor = time.Second
 )
 
 // Defaults of HTTPConfig.

@@ -253,7 +253,7 @@ func (s *seat) gone(err error) error {
 	if s.version.Load() != nil {
 		return noSession()
 	}
-	t := time.NewTimer(closeFor)
+	t := time.NewTimer(endFor)
 	defer t.Stop()
 	select {
 	case <-s.done:

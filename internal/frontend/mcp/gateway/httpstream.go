@@ -266,7 +266,7 @@ func (s *sender) alive() error {
 func (s *sender) deadline() {
 	patience := s.pace.write
 	if s.life.Err() != nil {
-		patience = min(patience, closeFor)
+		patience = min(patience, endFor)
 	}
 	_ = s.rc.SetWriteDeadline(time.Now().Add(patience))
 }

@@ -27,6 +27,12 @@ const (
 	maxQuestions = 1024 // the servers' questions without one
 )
 
+// detachFor is how long the end of a router waits for its client to notice.
+const detachFor = time.Second
+
+// errRequestCanceled ends the context of a request that the client cancelled.
+var errRequestCanceled = errors.New("the client cancelled the request")
+
 // patience is how long a router waits; tests hurry it.
 type patience struct {
 	greet time.Duration // for a server's first answer
@@ -217,7 +223,7 @@ func (r *router) run(parent context.Context) error {
 	if errors.Is(closed, ErrNotCloser) {
 		return err
 	}
-	t := time.NewTimer(closeFor)
+	t := time.NewTimer(detachFor)
 	defer t.Stop()
 	select {
 	case <-ended:
@@ -347,7 +353,7 @@ func (r *router) cancel(key string) {
 	if f == nil {
 		return
 	}
-	f.end(errCanceled)
+	f.end(errRequestCanceled)
 	r.withdraw(f)
 }
 
