@@ -25,10 +25,10 @@ const x32Bit = 0x40000000
 // or names it and kills. A call of another architecture, or of x32, is always
 // asked about. Conditions look at the low 32 bits of an argument, as the kernel
 // does with an int; high bits cannot get around them.
-func (p *profile) compile(native uint32) ([]unix.SockFilter, error) {
+func (p *profile) compile() ([]unix.SockFilter, error) {
 	f := &filter{}
 	f.load(dataArch)
-	f.unless(unix.BPF_JEQ, native, unix.SECCOMP_RET_USER_NOTIF)
+	f.unless(unix.BPF_JEQ, nativeArch(), unix.SECCOMP_RET_USER_NOTIF)
 	f.load(dataNr)
 	ranges, err := p.ranges()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // not ours.
 func machineFor(t *testing.T, p *profile) *bpf.VM {
 	t.Helper()
-	code, err := p.compile(nativeArch())
+	code, err := p.compile()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func borders(p *profile, name string) [][6]uint64 {
 // list that no jump can cross is an error, not a wrong jump.
 func TestFilterFitsTheKernel(t *testing.T) {
 	for _, p := range []*profile{pythonProfile(), nodeProfile(), staticProfile()} {
-		code, err := p.compile(nativeArch())
+		code, err := p.compile()
 		if err != nil || len(code) > 1000 {
 			t.Errorf("%d instructions, %v", len(code), err)
 		}
@@ -142,7 +142,7 @@ func TestFilterFitsTheKernel(t *testing.T) {
 	for i := range many {
 		many[i] = uint32(i)
 	}
-	if _, err := (&profile{allow: []allowed{{name: "ioctl", when: oneOf(1, many...)}}}).compile(nativeArch()); err == nil {
+	if _, err := (&profile{allow: []allowed{{name: "ioctl", when: oneOf(1, many...)}}}).compile(); err == nil {
 		t.Error("a jump over 400 instructions was compiled into 8 bits")
 	}
 }

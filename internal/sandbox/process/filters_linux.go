@@ -34,7 +34,7 @@ func (f *filters) filter(l language, narrow []string) ([]unix.SockFilter, error)
 	if err != nil {
 		return nil, err
 	}
-	if code, err = p.compile(nativeArch()); err != nil {
+	if code, err = p.compile(); err != nil {
 		return nil, failed(holdfast.KindSeccomp, "compile its filter", err)
 	}
 	f.mu.Lock()

@@ -291,3 +291,12 @@ func TestNoFileOfTheHostIsShared(t *testing.T) {
 		}
 	}
 }
+
+// TestEachLanguageIsClassified: the tests of package seccomp look at every language's profile.
+func TestEachLanguageIsClassified(t *testing.T) {
+	for _, f := range families() {
+		if !slices.Contains([]string{"python3", "node", sandbox.Static}, f.name) {
+			t.Errorf("add the profile of %s to the tests of package seccomp", f.name)
+		}
+	}
+}

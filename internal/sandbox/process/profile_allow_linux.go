@@ -136,8 +136,8 @@ func mildSignals() []uint32 {
 // has answered yet. Asked in its turn, it cannot hide it.
 func ordered(name string) bool { return name == "exit_group" }
 
-// ends says whether a call that the filter asked about may end its own process.
-func ends(c call) bool {
+// isExit reports whether a call that the filter asked about may end its own process.
+func (c call) isExit() bool {
 	switch {
 	case c.foreign:
 		return false

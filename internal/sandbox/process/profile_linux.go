@@ -86,7 +86,7 @@ func (p *profile) feigns(name string, args [6]uint64) bool {
 
 // asked is a call of the profile that is put to Holdfast all the same: one that
 // ends the program, or one that Holdfast answers.
-func asked(name string) bool { return ordered(name) || answered(name) }
+func asked(name string) bool { return ordered(name) || isAnswered(name) }
 
 // holds says whether each argument that has conditions meets one of its own.
 func (a allowed) holds(args [6]uint64) bool {

@@ -90,9 +90,12 @@ type judgement struct {
 	errno unix.Errno
 }
 
-// judge says what a call that the filter asked about is. It looks at registers
+func (j judgement) isEscape() bool  { return j.kind == kindEscape }
+func (j judgement) isRefused() bool { return j.kind == kindRefused }
+
+// evaluate returns what a call that the filter asked about is. It looks at registers
 // only, never at memory, which the program could change meanwhile.
-func judge(c call) judgement {
+func (c call) evaluate() judgement {
 	if c.foreign || slices.Contains(escapeNames(), c.name) || hostile(c) {
 		return judgement{kind: kindEscape}
 	}

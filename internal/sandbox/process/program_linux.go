@@ -3,7 +3,6 @@ package process
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -131,9 +130,7 @@ func (g *guest) question(n notice) {
 		code := int(n.args[0] & 0xff)
 		g.left = &code
 	}
-	if slices.Contains(byNumber, c.name) {
-		n.args[0] = swapped(n.args[0])
-	}
+	n.args = c.swapSelf()
 	switch { // of numbers alone: nothing they point to can change
 	case !c.foreign && g.allows.feigns(c.name, n.args):
 		g.asks.refuse(n, 0)
@@ -192,19 +189,3 @@ func imageOf(n notice) image {
 
 // still says whether who asks is the runtime yet, and nothing was executed.
 func (g *guest) still(n notice) bool { return imageOf(n) == g.before && g.asks.asks(n) }
-
-// byNumber are the calls whose first argument is the number of a process and
-// stands in conditions of profiles.
-var byNumber = []string{"kill", "tkill", "tgkill", "prlimit64"}
-
-// swapped gives the numbers of a workload here and of one that is the first of
-// its namespace each for the other.
-func swapped(pid uint64) uint64 {
-	switch uint32(pid) {
-	case 1:
-		return workloadPID
-	case workloadPID:
-		return 1
-	}
-	return pid
-}

@@ -122,3 +122,28 @@ func (c condition) bits(call string) bits {
 	}
 	return bits{mask, c.value}
 }
+
+// byNumber are the calls whose first argument is the number of a process and
+// stands in conditions of profiles.
+var byNumber = []string{"kill", "tkill", "tgkill", "prlimit64"}
+
+// swapSelf returns the arguments of a call of the first process of a namespace as those
+// of a workload.
+func (c call) swapSelf() [6]uint64 {
+	if slices.Contains(byNumber, c.name) {
+		c.args[0] = swapped(c.args[0])
+	}
+	return c.args
+}
+
+// swapped gives the numbers of a workload here and of one that is the first of
+// its namespace each for the other.
+func swapped(pid uint64) uint64 {
+	switch uint32(pid) {
+	case 1:
+		return workloadPID
+	case workloadPID:
+		return 1
+	}
+	return pid
+}

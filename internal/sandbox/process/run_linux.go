@@ -277,7 +277,7 @@ func (r *run) question(n notice) {
 		r.start(n)
 		return
 	}
-	if ends(c) {
+	if c.isExit() {
 		if r.overran(n) {
 			r.end(posture.ReasonOOM, nil)
 			return
@@ -292,14 +292,14 @@ func (r *run) question(n notice) {
 		r.answer(n, c)
 		return
 	}
-	j := judge(c)
-	if j.kind == kindRefused {
+	j := c.evaluate()
+	if j.isRefused() {
 		r.count(c, j.errno)
 		r.asks.refuse(n, j.errno)
 		return
 	}
 	reason := posture.ReasonSyscall
-	if j.kind == kindEscape {
+	if j.isEscape() {
 		reason = posture.ReasonEscape
 	}
 	r.end(reason, &posture.Call{Nr: int(n.nr), Name: c.name, Arch: c.abi, Args: n.args})

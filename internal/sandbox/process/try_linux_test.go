@@ -37,11 +37,11 @@ func try(t testing.TB, b *Tier, l language, code string) outcome {
 		r.status = syscall.WaitStatus(res.Signal)
 	}
 	if res.Call != nil {
-		k := kindViolation
+		kind := "violation"
 		if res.Reason == posture.ReasonEscape {
-			k = kindEscape
+			kind = "escape"
 		}
-		r.killed = res.Call.Name + " " + k.String()
+		r.killed = res.Call.Name + " " + kind
 		r.status = syscall.WaitStatus(syscall.SIGKILL)
 	}
 	return r

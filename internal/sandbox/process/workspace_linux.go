@@ -162,7 +162,7 @@ func (w *Workspaces) order(spec sandbox.Workspace) (_ *workspaceOrder, _ *worksp
 			closeGrants(trees)
 		}
 	}()
-	filter, err := workspaceProfile(spec.ExecTree).compile(nativeArch())
+	filter, err := workspaceProfile(spec.ExecTree).compile()
 	if err != nil {
 		return nil, nil, failed(holdfast.KindSeccomp, "compile its filter", err)
 	}
@@ -498,12 +498,12 @@ func (s *workspace) answerAll() {
 
 func (s *workspace) question(n notice) {
 	c := newCall(n.nr, n.arch, n.args)
-	if routes(c) || opens(c) || looksUp(c) {
-		s.asks.proceed(n) // numbers alone: nothing they point to can change
+	if c.passesByNumbers() {
+		s.asks.proceed(n)
 		return
 	}
-	j := judgeWorkspace(c)
-	if j.kind == kindRefused {
+	j := c.evaluateInWorkspace()
+	if j.isRefused() {
 		s.slow()
 		s.tally(c, j.errno)
 		s.asks.refuse(n, j.errno)

@@ -157,10 +157,10 @@ var workspaceErrnos = sync.OnceValue(func() map[string]unix.Errno {
 
 var workspaceEscapeNames = sync.OnceValue(func() []string { return words(workspaceEscapes) })
 
-// judgeWorkspace says what a call outside the profile is. Nothing is a
+// evaluateInWorkspace returns what a call outside a workspace's profile is. Nothing is a
 // violation here: a program of many parts is not ended because one of them tries
 // what it could do without.
-func judgeWorkspace(c call) judgement {
+func (c call) evaluateInWorkspace() judgement {
 	switch {
 	case c.foreign, slices.Contains(workspaceEscapeNames(), c.name), workspaceHostile(c):
 		if c.name == "unshare" && !c.foreign && uint32(c.args[0])&spaces == 0 {
@@ -198,9 +198,13 @@ func workspaceHostile(c call) bool {
 // or group.
 const setsIdentity = unix.S_ISUID | unix.S_ISGID
 
-// opens says whether a call opens a file and makes none, so that what stands
+// passesByNumbers reports whether a call that the filter asked about passes in a
+// workspace: its numbers decide, and nothing that they point to can change.
+func (c call) passesByNumbers() bool { return c.isRoutes() || c.isOpen() || c.isLookup() }
+
+// isOpen reports whether a call opens a file and makes none, so that what stands
 // where its mode would be means nothing.
-func opens(c call) bool {
+func (c call) isOpen() bool {
 	const makes = unix.O_CREAT | unix.O_TMPFILE&^unix.O_DIRECTORY
 	switch {
 	case c.foreign:
@@ -211,12 +215,12 @@ func opens(c call) bool {
 	return c.name == "openat" && c.args[2]&makes == 0
 }
 
-// looksUp says whether a call only reads a limit.
-func looksUp(c call) bool { return !c.foreign && c.name == "prlimit64" && c.args[2] == 0 }
+// isLookup reports whether a call only reads a limit.
+func (c call) isLookup() bool { return !c.foreign && c.name == "prlimit64" && c.args[2] == 0 }
 
-// routes says whether a call asks for a socket that tells what is in the
+// isRoutes reports whether a call asks for a socket that tells what is in the
 // caller's own network: names and addresses of its interfaces. Numbers alone
 // decide, which nobody can change.
-func routes(c call) bool {
+func (c call) isRoutes() bool {
 	return !c.foreign && c.name == "socket" && uint32(c.args[0]) == unix.AF_NETLINK && uint32(c.args[2]) == unix.NETLINK_ROUTE
 }

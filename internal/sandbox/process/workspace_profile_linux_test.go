@@ -14,7 +14,7 @@ import (
 func TestWorkspaceProfile(t *testing.T) {
 	for _, exec := range []bool{false, true} {
 		p := workspaceProfile(exec)
-		if _, err := p.compile(nativeArch()); err != nil {
+		if _, err := p.compile(); err != nil {
 			t.Error(err)
 		}
 		for _, a := range p.allow {
@@ -79,7 +79,7 @@ func TestWorkspaceJudges(t *testing.T) {
 		got := passes
 		if !p.passes(tc.name, tc.args) {
 			got = refuses
-			if judgeWorkspace(newCall(int32(nr), nativeArch(), tc.args)).kind == kindEscape {
+			if newCall(int32(nr), nativeArch(), tc.args).evaluateInWorkspace().kind == kindEscape {
 				got = escapes
 			}
 		}
@@ -87,7 +87,7 @@ func TestWorkspaceJudges(t *testing.T) {
 			t.Errorf("%s %v comes to %d, want %d", tc.name, tc.args, got, tc.want)
 		}
 	}
-	if k := judgeWorkspace(call{foreign: true, name: "read"}).kind; k != kindEscape {
+	if k := (call{foreign: true, name: "read"}).evaluateInWorkspace().kind; k != kindEscape {
 		t.Errorf("a call of another architecture is %v", k)
 	}
 }
