@@ -10,20 +10,21 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/seccomp"
 	"golang.org/x/sys/unix"
 )
 
 // answers says whether a call that the filter asked about is Holdfast's to
 // answer; it is not where the request took it out of the profile.
-func (r *run) answers(c call) bool {
-	return c.isOurs() && !slices.Contains(r.request().Narrow, c.name)
+func (r *run) answers(c seccomp.Call) bool {
+	return c.IsOurs() && !slices.Contains(r.request().Narrow, c.Name)
 }
 
 // answer is called by answerAll alone.
-func (r *run) answer(n notice, c call) {
+func (r *run) answer(n notice, c seccomp.Call) {
 	r.tally()
 	mem := r.reach(n)
-	if c.isShared() {
+	if c.IsShared() {
 		r.watch.Add(1)
 		go func() {
 			defer r.watch.Done()
@@ -31,7 +32,7 @@ func (r *run) answer(n notice, c call) {
 		}()
 		return
 	}
-	if c.isCoreLimit() {
+	if c.IsCoreLimit() {
 		r.asks.refuse(n, noCore(n, mem))
 		return
 	}
@@ -40,7 +41,7 @@ func (r *run) answer(n notice, c call) {
 		return
 	}
 	b, at := idle(), n.args[0]
-	if c.name != "sysinfo" {
+	if c.Name != "sysinfo" {
 		b, at = r.room(), n.args[1]
 	}
 	r.asks.refuse(n, store(mem, at, b))
@@ -215,7 +216,7 @@ func deadline(n notice, mem *os.File) (until, unix.Errno) {
 	u := until{clock: unix.CLOCK_MONOTONIC, at: time.Duration(min(sec, 1<<33))*time.Second + time.Duration(nsec), timed: true}
 	const realtime = 0x100 // FUTEX_CLOCK_REALTIME
 	switch op := uint32(n.args[1]); {
-	case isFutexWait(op):
+	case seccomp.IsFutexWait(op):
 		var now unix.Timespec
 		if err := unix.ClockGettime(u.clock, &now); err != nil {
 			return until{}, unix.EINVAL

@@ -30,11 +30,11 @@ func (f *filters) filter(l language, narrow []string) ([]unix.SockFilter, error)
 	if code != nil {
 		return code, nil
 	}
-	p, err := l.allows.without(less)
+	p, err := l.allows.Without(less)
 	if err != nil {
 		return nil, err
 	}
-	if code, err = p.compile(); err != nil {
+	if code, err = p.Compile(); err != nil {
 		return nil, failed(holdfast.KindSeccomp, "compile its filter", err)
 	}
 	f.mu.Lock()

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/seccomp"
 )
 
 // language is one row of the table: how its programs are started, what of the
@@ -48,7 +49,7 @@ type language struct {
 	// finish, if any, completes a copy that stands in the directory root.
 	finish func(ctx context.Context, root string) error
 	// allows is its profile.
-	allows *profile
+	allows *seccomp.Profile
 	// check, if any, refuses code before anything starts.
 	check func(code []byte) error
 }

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/seccomp"
 )
 
 const nodeAsk = `JSON.stringify({exe:require('fs').realpathSync(process.execPath),version:process.versions.node,kind:process.release.name,detect:process.allowedNodeEnvironmentFlags.has('--experimental-detect-module')})`
@@ -63,7 +65,7 @@ func (n node) language() language {
 		asks: "console.log(process.release.name+process.versions.node.split('.')[0])",
 		env:  common, fixed: []string{"UV_USE_IO_URING=0"},
 		parts:  func(m *manifest) error { return m.program(n.Exe, "/usr/bin/node") },
-		allows: nodeProfile(),
+		allows: seccomp.NodeProfile(),
 	}
 	if n.Detect {
 		l.flags = []string{"--experimental-detect-module"}

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/seccomp"
 )
 
 // pythonAsk makes an interpreter tell what it is: so a shim that starts another
@@ -77,7 +79,7 @@ func (py python) language() language {
 		env:    append(slices.Clone(common), "PYTHONPATH=/tmp"),
 		parts:  py.parts,
 		finish: py.compile,
-		allows: pythonProfile(),
+		allows: seccomp.PythonProfile(),
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"runtime"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/seccomp"
 )
 
 // static: the code is the program, so that nothing has to be there.
@@ -16,7 +17,7 @@ func static() language {
 		name: "static", exact: "static", codeName: "program",
 		env:    common,
 		parts:  func(*manifest) error { return nil },
-		allows: staticProfile(),
+		allows: seccomp.StaticProfile(),
 		check:  checkStatic,
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/seccomp"
 )
 
 // Program returns what another tier needs to run programs of a language, less
@@ -20,7 +21,7 @@ func (t *Tier) Program(ctx context.Context, asked string, narrow []string) (sand
 	if err != nil {
 		return sandbox.Program{}, err
 	}
-	p, err := l.allows.without(narrow)
+	p, err := l.allows.Without(narrow)
 	if err != nil {
 		return sandbox.Program{}, err
 	}
@@ -28,7 +29,7 @@ func (t *Tier) Program(ctx context.Context, asked string, narrow []string) (sand
 	if err != nil {
 		return sandbox.Program{}, err
 	}
-	return sandbox.Program{Exact: l.exact, Argv: l.argv(), CodeName: l.codeName, Asks: l.asks, Root: root, Environment: l.environment, Check: l.check, Rules: p.rules()}, nil
+	return sandbox.Program{Exact: l.exact, Argv: l.argv(), CodeName: l.codeName, Asks: l.asks, Root: root, Environment: l.environment, Check: l.check, Rules: p.Rules()}, nil
 }
 
 // rootOf is the language's private copy; its launcher keeps it.
@@ -46,9 +47,9 @@ func (t *Tier) Watch(w sandbox.Watching) (sandbox.Watcher, error) {
 	lang, _ := t.langs.match(w.Spec.Language)
 	allows := lang.allows
 	if allows == nil {
-		allows = &profile{}
+		allows = &seccomp.Profile{}
 	}
-	allows, err := allows.without(w.Spec.Narrow)
+	allows, err := allows.Without(w.Spec.Narrow)
 	var l *listener
 	if err == nil {
 		l, err = newListener(w.Listener)
@@ -66,7 +67,7 @@ func (t *Tier) Watch(w sandbox.Watching) (sandbox.Watcher, error) {
 // guest is a program of another tier that is watched.
 type guest struct {
 	*run
-	allows *profile
+	allows *seccomp.Profile
 	begin  func(pid int) error
 	left   *int
 	// before is what the process ran when it first asked to execute.
@@ -113,11 +114,11 @@ func (g *guest) answer() {
 	}
 }
 
-// question is run's, for a program that is number 1 and not workloadPID. What
+// question is run's, for a program that is number 1 and not WorkloadPID. What
 // asks before anything was executed is the runtime, on its way to that.
 func (g *guest) question(n notice) {
-	c := newCall(n.nr, n.arch, n.args)
-	executes := !c.foreign && (c.name == "execve" || c.name == "execveat")
+	c := seccomp.NewCall(n.nr, n.arch, n.args)
+	executes := !c.Foreign && (c.Name == "execve" || c.Name == "execveat")
 	switch {
 	case executes && (!g.started || g.still(n)):
 		g.execute(n)
@@ -126,15 +127,15 @@ func (g *guest) question(n notice) {
 		g.asks.proceed(n)
 		return
 	}
-	if !c.foreign && c.name == "exit_group" {
+	if !c.Foreign && c.Name == "exit_group" {
 		code := int(n.args[0] & 0xff)
 		g.left = &code
 	}
-	n.args = c.swapSelf()
+	n.args = c.SwapSelf()
 	switch { // of numbers alone: nothing they point to can change
-	case !c.foreign && g.allows.feigns(c.name, n.args):
+	case !c.Foreign && g.allows.Feigns(c.Name, n.args):
 		g.asks.refuse(n, 0)
-	case !c.foreign && g.allows.passes(c.name, n.args):
+	case !c.Foreign && g.allows.Passes(c.Name, n.args):
 		g.asks.proceed(n)
 	default:
 		g.run.question(n)

@@ -1,4 +1,4 @@
-package process
+package seccomp
 
 import (
 	"maps"
@@ -40,10 +40,10 @@ func others(sets []bits) []bits {
 	return rest
 }
 
-// rules says the profile in words that a filter made elsewhere can be built of:
+// Rules says the profile in words that a filter made elsewhere can be built of:
 // every call that has a name here, and no two rules that meet, so that their
 // order means nothing.
-func (p *profile) rules() []sandbox.Rule {
+func (p *Profile) Rules() []sandbox.Rule {
 	byName := map[string]allowed{}
 	for _, a := range p.allow {
 		byName[a.name] = a
@@ -127,10 +127,10 @@ func (c condition) bits(call string) bits {
 // stands in conditions of profiles.
 var byNumber = []string{"kill", "tkill", "tgkill", "prlimit64"}
 
-// swapSelf returns the arguments of a call of the first process of a namespace as those
+// SwapSelf returns the arguments of a call of the first process of a namespace as those
 // of a workload.
-func (c call) swapSelf() [6]uint64 {
-	if slices.Contains(byNumber, c.name) {
+func (c Call) SwapSelf() [6]uint64 {
+	if slices.Contains(byNumber, c.Name) {
 		c.args[0] = swapped(c.args[0])
 	}
 	return c.args
@@ -141,8 +141,8 @@ func (c call) swapSelf() [6]uint64 {
 func swapped(pid uint64) uint64 {
 	switch uint32(pid) {
 	case 1:
-		return workloadPID
-	case workloadPID:
+		return WorkloadPID
+	case WorkloadPID:
 		return 1
 	}
 	return pid

@@ -1,4 +1,4 @@
-package process
+package seccomp
 
 import (
 	"slices"
@@ -16,29 +16,29 @@ func isAnswered(name string) bool {
 	return slices.Contains([]string{"sysinfo", "statfs", "fstatfs"}, name)
 }
 
-// isShared reports whether a call waits on a futex that is not private. The C library
+// IsShared reports whether a call waits on a futex that is not private. The C library
 // joins threads by it: the kernel clears a word, and wakes who waits there, when
 // a thread ends. The word is found by its file where a file is mapped, so that a
 // run could be woken by a thread of another. Holdfast looks at the word instead,
 // and no one waits in the kernel.
-func (c call) isShared() bool {
+func (c Call) IsShared() bool {
 	op := uint32(c.args[1])
-	return c.name == "futex" && op&futexPrivate == 0 && (isFutexWait(op) || op&futexCommand == futexWaitFor)
+	return c.Name == "futex" && op&futexPrivate == 0 && (IsFutexWait(op) || op&futexCommand == futexWaitFor)
 }
 
-// isFutexWait reports whether an operation on a futex is FUTEX_WAIT, whose limit is a duration.
-func isFutexWait(op uint32) bool { return op&futexCommand == futexWait }
+// IsFutexWait reports whether an operation on a futex is FUTEX_WAIT, whose limit is a duration.
+func IsFutexWait(op uint32) bool { return op&futexCommand == futexWait }
 
-// isOurs reports whether Holdfast answers a call itself.
-func (c call) isOurs() bool {
-	return !c.foreign && (isAnswered(c.name) || c.isShared() || c.isCoreLimit())
+// IsOurs reports whether Holdfast answers a call itself.
+func (c Call) IsOurs() bool {
+	return !c.Foreign && (isAnswered(c.Name) || c.IsShared() || c.IsCoreLimit())
 }
 
-// isCoreLimit reports whether a call reads or sets its own limit of core files. That
+// IsCoreLimit reports whether a call reads or sets its own limit of core files. That
 // limit is 1: with 0 Linux still hands the memory of a program that dies to the
 // host's handler of such files, where there is one, and it is kept there. A
 // program that could set 0 would reach it.
-func (c call) isCoreLimit() bool {
+func (c Call) IsCoreLimit() bool {
 	who, what := uint32(c.args[0]), uint32(c.args[1])
-	return c.name == "prlimit64" && what == unix.RLIMIT_CORE && (who == 0 || who == workloadPID)
+	return c.Name == "prlimit64" && what == unix.RLIMIT_CORE && (who == 0 || who == WorkloadPID)
 }
