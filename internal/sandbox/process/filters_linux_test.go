@@ -14,7 +14,7 @@ import (
 // each time; and what is kept is bounded.
 func TestFiltersAreCompiledOnce(t *testing.T) {
 	t.Parallel()
-	f, l := &filters{}, static()
+	f, l := &filters{}, installed(t, sandbox.Static)
 	get := func(narrow ...string) string {
 		t.Helper()
 		code, err := f.filter(l, narrow)

@@ -63,6 +63,26 @@ func (l language) argv() []string {
 	return append(append([]string{l.program}, l.flags...), code)
 }
 
+// environment is the little that the language's programs expect, the caller's
+// over it, and what the caller cannot change over that.
+func (l language) environment(own map[string]string) []string {
+	all := map[string]string{}
+	set := func(list []string) {
+		for _, v := range list {
+			name, value, _ := strings.Cut(v, "=")
+			all[name] = value
+		}
+	}
+	set(l.env)
+	maps.Copy(all, own)
+	set(l.fixed)
+	var list []string
+	for _, k := range slices.Sorted(maps.Keys(all)) {
+		list = append(list, k+"="+all[k])
+	}
+	return list
+}
+
 // matches says whether a request that asks for a language by that name means
 // this one: by its exact name, or loosely.
 func (l language) matches(asked string) bool {
@@ -93,7 +113,7 @@ func families() []family {
 	}
 }
 
-// languages looks for every language on this machine, asking each interpreter
+// findLanguages looks for every language on this machine, asking each interpreter
 // for its own version and files, and returns those that are there, the best of a
 // family first, and why each other family is not. It runs programs that it finds
 // in the system's directories and on PATH, each for at most ten seconds.
@@ -101,7 +121,7 @@ func families() []family {
 // Scripts are not run: one that stands for an interpreter (a shim) can take as
 // long as it likes. They are left for a request that names a language which is
 // not found otherwise.
-func languages(ctx context.Context) *catalogue {
+func findLanguages(ctx context.Context) *catalogue {
 	c := &catalogue{asked: map[string]bool{}, found: map[string][]language{}, errs: map[string][]string{}, absent: map[string]string{}}
 	var wg sync.WaitGroup
 	for _, f := range families() {

@@ -65,7 +65,7 @@ func Open(ctx context.Context, cfg Config) (*Tier, error) {
 	}
 	t := &Tier{cfg: cfg, groups: findGroups(), abi: min(landlockABI(), 7), launchers: map[string]*launcherConn{}, leaving: make(chan struct{}, maxLeaving), troubles: troubles{say: cfg.Warn}}
 	t.groups.sweep()
-	t.langs = languages(ctx)
+	t.langs = findLanguages(ctx)
 	return t, nil
 }
 
@@ -321,26 +321,6 @@ func (t *Tier) order(l language, spec sandbox.Spec) (*order, error) {
 			cpuLimit(spec.Timeout),
 		}...),
 	}, nil
-}
-
-// environment is the little that the language's programs expect, the caller's
-// over it, and what the caller cannot change over that.
-func (l language) environment(own map[string]string) []string {
-	all := map[string]string{}
-	set := func(list []string) {
-		for _, v := range list {
-			name, value, _ := strings.Cut(v, "=")
-			all[name] = value
-		}
-	}
-	set(l.env)
-	maps.Copy(all, own)
-	set(l.fixed)
-	var list []string
-	for _, k := range slices.Sorted(maps.Keys(all)) {
-		list = append(list, k+"="+all[k])
-	}
-	return list
 }
 
 // Posture is which walls stand here (D20).

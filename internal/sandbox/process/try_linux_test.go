@@ -54,7 +54,7 @@ var anyWalls = []posture.Wall{posture.WallPID, posture.WallNet, posture.WallMoun
 // where it is not there.
 func installed(t testing.TB, name string) language {
 	t.Helper()
-	known := languages(context.Background())
+	known := findLanguages(context.Background())
 	if l, ok := known.find(context.Background(), name); ok {
 		return l
 	}

@@ -91,8 +91,8 @@ var pythonEncoding = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[ \t\f]*#.*coding[:=]`)
 })
 
-// parks is how the language's workloads wait.
-func (l language) parks() parking {
+// parkingOf returns how the workloads of a language wait.
+func parkingOf(l language) parking {
 	switch l.name {
 	case "python3":
 		return parkedPython()

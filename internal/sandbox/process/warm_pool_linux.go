@@ -54,7 +54,7 @@ func (p *pool) empty() {
 
 // poolSize is how many workloads of a language wait, where its root lets any.
 func (t *Tier) poolSize(l language, root string) int {
-	w := l.parks()
+	w := parkingOf(l)
 	if t.cfg.Parked <= 0 || !w.hosts(root) {
 		return 0
 	}
@@ -97,7 +97,7 @@ func serves(p parking, spec sandbox.Spec) bool {
 
 // fork returns a workload made for spec, where a zygote stands ready; or nil.
 func (t *Tier) fork(z *launcherConn, l language, spec sandbox.Spec) *run {
-	as := l.parks().fork()
+	as := parkingOf(l).fork()
 	if !z.pool.nursery.ready() || !serves(as, spec) {
 		return nil
 	}
@@ -161,7 +161,7 @@ const parkWithin = 10 * time.Second
 // newParked makes a workload that waits: a fork of a zygote where there is one.
 func (t *Tier) newParked(z *launcherConn, l language) (*run, error) {
 	for n := z.pool.nursery; n.usable(); n.wait() {
-		r, err := t.parkFork(n, l, l.parks().stock())
+		r, err := t.parkFork(n, l, parkingOf(l).stock())
 		if !errors.Is(err, errNoZygote) {
 			return r, err
 		}

@@ -178,7 +178,7 @@ func (r *run) findRoom() error {
 // parkAlone makes a workload that waits of a process started for it, where its
 // environment can still come, if that can be here.
 func (t *Tier) parkAlone(z *launcherConn, l language) (*run, error) {
-	as := l.parks()
+	as := parkingOf(l)
 	if as.room && !z.pool.roomless.Load() {
 		r, err := t.parkRoomy(z, l, as)
 		if !errors.Is(err, errNoRoom) {

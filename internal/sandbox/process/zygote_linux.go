@@ -61,7 +61,7 @@ var errNoZygote = errors.New("no zygote stands yet")
 
 // newNursery is nil for a language or a machine without zygotes.
 func (t *Tier) newNursery(l language, root string) *nursery {
-	if !l.parks().zygote || playerCode() == nil {
+	if !parkingOf(l).zygote || playerCode() == nil {
 		return nil
 	}
 	return &nursery{old: map[*brood]bool{}, start: func() (*launcherConn, error) {
