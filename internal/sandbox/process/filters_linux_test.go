@@ -31,7 +31,7 @@ func TestFiltersAreCompiledOnce(t *testing.T) {
 	if two == whole || get("clone", "openat", "clone") != two || get("openat") == two {
 		t.Error("a narrowing is not what its names are")
 	}
-	p, err := l.allows.Without([]string{"openat", "clone"})
+	p, err := l.Allows.Without([]string{"openat", "clone"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestFiltersAreCompiledOnce(t *testing.T) {
 		}
 	}
 	narrowed := 0
-	for _, r := range l.allows.Rules() {
+	for _, r := range l.Allows.Rules() {
 		if r.Action != sandbox.RuleAllow {
 			continue
 		}

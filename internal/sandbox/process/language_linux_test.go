@@ -79,7 +79,7 @@ func TestNodeRunsBroadly(t *testing.T) {
 	if t.Failed() {
 		t.Log(r.out, r.err)
 	}
-	if m := try(t, z, l, "import fs from 'fs'; await null; console.log(typeof fs.readFile)"); slices.Contains(l.flags, "--experimental-detect-module") && m.out != "function\n" {
+	if m := try(t, z, l, "import fs from 'fs'; await null; console.log(typeof fs.readFile)"); slices.Contains(l.Flags, "--experimental-detect-module") && m.out != "function\n" {
 		t.Errorf("a module: %q %q", m.out, m.err)
 	}
 }
@@ -100,7 +100,7 @@ func main() {
 	_, gone := os.Stat("/etc/passwd")
 	fmt.Println(n, err, os.IsNotExist(gone), os.Getpid())
 }`)
-	if err := l.check([]byte(code)); err != nil {
+	if err := l.Check([]byte(code)); err != nil {
 		t.Fatal(err)
 	}
 	if r := try(t, z, l, code); r.out != "12 <nil> true 2\n" {

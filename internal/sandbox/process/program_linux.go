@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/language"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process/seccomp"
 )
 
@@ -21,7 +22,7 @@ func (t *Tier) Program(ctx context.Context, asked string, narrow []string) (sand
 	if err != nil {
 		return sandbox.Program{}, err
 	}
-	p, err := l.allows.Without(narrow)
+	p, err := l.Allows.Without(narrow)
 	if err != nil {
 		return sandbox.Program{}, err
 	}
@@ -29,23 +30,23 @@ func (t *Tier) Program(ctx context.Context, asked string, narrow []string) (sand
 	if err != nil {
 		return sandbox.Program{}, err
 	}
-	return sandbox.Program{Exact: l.exact, Argv: l.argv(), CodeName: l.codeName, Asks: l.asks, Root: root, Environment: l.environment, Check: l.check, Rules: p.Rules()}, nil
+	return sandbox.Program{Exact: l.Exact, Argv: l.Argv(), CodeName: l.CodeName, Asks: l.Asks, Root: root, Environment: l.Environment, Check: l.Check, Rules: p.Rules()}, nil
 }
 
 // rootOf is the language's private copy; its launcher keeps it.
-func (t *Tier) rootOf(ctx context.Context, l language) (string, error) {
+func (t *Tier) rootOf(ctx context.Context, l language.Language) (string, error) {
 	z, err := t.launcher(ctx, l)
 	if err != nil {
 		return "", err
 	}
-	return z.root.path, nil
+	return z.root.Path, nil
 }
 
 // Watch answers the filter of a program that another tier started by Program's
 // rules, as the first process of its PID namespace. It owns the descriptors.
 func (t *Tier) Watch(w sandbox.Watching) (sandbox.Watcher, error) {
-	lang, _ := t.langs.match(w.Spec.Language)
-	allows := lang.allows
+	lang, _ := t.langs.Match(w.Spec.Language)
+	allows := lang.Allows
 	if allows == nil {
 		allows = &seccomp.Profile{}
 	}

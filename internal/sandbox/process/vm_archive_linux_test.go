@@ -15,14 +15,14 @@ import (
 func packGuest(t *testing.T, out, self, tricks string) {
 	t.Helper()
 	python := installed(t, "python3")
-	root, err := python.root(t.Context(), t.TempDir(), func(string) {})
+	root, err := python.Root(t.Context(), t.TempDir(), func(string) {})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer root.release()
+	defer root.Release()
 	a := sandboxtest.NewArchive(t, out, self)
-	err = filepath.WalkDir(root.path, func(p string, d fs.DirEntry, err error) error {
-		dst := strings.TrimPrefix(p, root.path)
+	err = filepath.WalkDir(root.Path, func(p string, d fs.DirEntry, err error) error {
+		dst := strings.TrimPrefix(p, root.Path)
 		if err != nil || !d.Type().IsRegular() || strings.HasPrefix(dst, "/dev/") {
 			return err
 		}
@@ -39,7 +39,7 @@ func packGuest(t *testing.T, out, self, tricks string) {
 		t.Fatal(err)
 	}
 	a.File("/usr/bin/sleep", "/usr/bin/sleep", true, time.Time{}) // its libraries are Python's too
-	a.Link("usr/bin/python3", filepath.Base(python.program))
+	a.Link("usr/bin/python3", filepath.Base(python.Program))
 	a.File(guestTricks, tricks, true, time.Time{})
 	a.Close(t)
 }

@@ -1,4 +1,4 @@
-package process
+package language
 
 import (
 	"context"
@@ -43,21 +43,21 @@ func TestStaticRefuses(t *testing.T) {
 }
 
 func TestLanguagesAreExact(t *testing.T) {
-	list, _ := findLanguages(context.Background()).list()
+	list, _ := Find(context.Background()).List()
 	seen := map[string]bool{}
 	for _, l := range list {
-		for _, n := range append([]string{l.exact}, l.loose...) {
+		for _, n := range append([]string{l.Exact}, l.loose...) {
 			if seen[n] {
 				t.Errorf("%s means two languages", n)
 			}
 			seen[n] = true
 			if !l.matches(n) {
-				t.Errorf("%s does not answer to %s", l.exact, n)
+				t.Errorf("%s does not answer to %s", l.Exact, n)
 			}
 		}
 		for _, n := range []string{"", "python", "python3.1", "python3.111", "node2", "/usr/bin/python3", "PYTHON3", "perl"} {
 			if l.matches(n) && !slices.Contains(l.loose, n) {
-				t.Errorf("%s answers to %q", l.exact, n)
+				t.Errorf("%s answers to %q", l.Exact, n)
 			}
 		}
 	}
@@ -65,7 +65,7 @@ func TestLanguagesAreExact(t *testing.T) {
 		t.Error("static is always there")
 	}
 	t.Setenv("PATH", "relative:"+t.TempDir())
-	_, missing := findLanguages(context.Background()).list()
+	_, missing := Find(context.Background()).List()
 	if _, err := os.Stat("/usr/bin/node"); err != nil && missing["node"] == "" {
 		t.Error("no reason is given for a language that is not there")
 	}
@@ -87,7 +87,7 @@ func TestShimStandsForNothing(t *testing.T) {
 		}
 	}
 	py, err := askPython(context.Background(), shim)
-	if err != nil || py.Exe == shim || py.language().exact != l.exact {
+	if err != nil || py.Exe == shim || py.language().Exact != l.Exact {
 		t.Errorf("%+v, %v", py, err)
 	}
 	if _, err := askPython(context.Background(), silent); err == nil {
@@ -108,28 +108,28 @@ func TestScriptsAreAskedLast(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir)
-	known := findLanguages(ctx)
-	known.find(ctx, "node")
-	known.find(ctx, "perl")
-	known.find(ctx, sandbox.Static)
+	known := Find(ctx)
+	known.Find(ctx, "node")
+	known.Find(ctx, "perl")
+	known.Find(ctx, sandbox.Static)
 	if n := runs(); n != 0 {
 		t.Errorf("the script was run %d times before it was needed", n)
 	}
 	cut, cancel := context.WithCancel(ctx)
 	cancel()
-	if _, ok := known.find(cut, "python3.77"); ok {
+	if _, ok := known.Find(cut, "python3.77"); ok {
 		t.Error("a script answered a caller who had gone")
 	}
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
-			if l, ok := known.find(ctx, "python3.77"); !ok || l.version != "3.77.1" {
+			if l, ok := known.Find(ctx, "python3.77"); !ok || l.version != "3.77.1" {
 				t.Errorf("%v %+v", ok, l)
 			}
 		})
 	}
 	wg.Wait()
-	known.find(ctx, "python3.99")
+	known.Find(ctx, "python3.99")
 	if n := runs(); n != 1 {
 		t.Errorf("the script was run %d times", n)
 	}
@@ -140,18 +140,18 @@ func TestScriptsAreAskedLast(t *testing.T) {
 func TestNoFileOfTheHostIsShared(t *testing.T) {
 	t.Parallel()
 	l := installed(t, "python3")
-	r, err := l.root(context.Background(), t.TempDir(), func(string) {})
+	r, err := l.Root(context.Background(), t.TempDir(), func(string) {})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.release()
+	defer r.Release()
 	m := &manifest{files: map[string]source{}, loader: newLoader()}
 	if err := l.parts(m); err != nil {
 		t.Fatal(err)
 	}
 	for dst, s := range m.files {
 		var a, b unix.Stat_t
-		if err := unix.Lstat(filepath.Join(r.path, dst), &a); err != nil {
+		if err := unix.Lstat(filepath.Join(r.Path, dst), &a); err != nil {
 			t.Fatal(err)
 		}
 		if err := unix.Stat(s.path, &b); err != nil {
@@ -167,7 +167,7 @@ func TestNoFileOfTheHostIsShared(t *testing.T) {
 		}
 	}
 	for _, p := range []string{"etc", "proc", "sys", "root", "home", "dev/null/x"} {
-		if _, err := os.Lstat(filepath.Join(r.path, p)); err == nil {
+		if _, err := os.Lstat(filepath.Join(r.Path, p)); err == nil {
 			t.Errorf("/%s is there", p)
 		}
 	}
@@ -180,4 +180,15 @@ func TestEachLanguageIsClassified(t *testing.T) {
 			t.Errorf("add the profile of %s to the tests of package seccomp", f.name)
 		}
 	}
+}
+
+// installed returns the language of a name on this machine; the test is skipped if it is
+// missing.
+func installed(t *testing.T, name string) Language {
+	t.Helper()
+	l, ok := Find(t.Context()).Find(t.Context(), name)
+	if !ok {
+		t.Skip(name + " is not installed")
+	}
+	return l
 }
