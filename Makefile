@@ -116,6 +116,8 @@ internal/redact/memory                one lock, and pages that are never handed 
 internal/sandbox/container            the work is done by other processes; the tests of what the tier shares run with it (RACE_PART)
 internal/sandbox/heir                 the heir is another process
 internal/sandbox/process              the work is done by other processes; the tests of what the tier shares run with it (RACE_PART)
+internal/sandbox/process/language     searches share one lock; those that build at once run with the detector (RACE_PART)
+internal/sandbox/process/seccomp      computes lists once, by sync.OnceValue
 internal/sandbox/sandboxtest          attempts for the tests of other packages, of which RACE_PART has some
 internal/sandbox/vm                   the work is done by other processes; the tests of what the tier shares run with it (RACE_PART)
 internal/leaf/schema                  shares metaschemas that are compiled once; their tests run with the detector (RACE_PART)
@@ -142,7 +144,8 @@ define RACE_PART
 ./internal/worktree/snapshot     TestTwo(TreesAtOnce|AtOnce)|TestBegunWhileAnotherWaits
 ./internal/leaf/token            TestConcurrentUse$$
 ./internal/sandbox/container     TestDockerBadEngine|TestDemux
-./internal/sandbox/process       TestClose_underRuns|TestWarm_eachServesOnce|TestManyBuildAtOnce|TestBuilderIsOvertaken|TestFiltersAreCompiledOnce|TestBystanders|TestWorkspaceHalt|TestWorkspaceTerminal|TestTroubles|TestSeats
+./internal/sandbox/process       TestClose_underRuns|TestWarm_eachServesOnce|TestFiltersAreCompiledOnce|TestBystanders|TestWorkspaceHalt|TestWorkspaceTerminal|TestTroubles|TestSeats
+./internal/sandbox/process/language TestManyBuildAtOnce|TestBuilderIsOvertaken|TestScriptsAreAskedLast
 ./internal/sandbox/vm            TestBadMachines|TestSilent
 ./internal/leaf/schema           Concurrent
 endef

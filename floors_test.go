@@ -48,6 +48,7 @@ var orders = map[string][]string{
 		"hangup", "wire", "destination", "headerfield", "coding", "frames", "cleaner", "upstream",
 		"authority", "sentinel", "refusal", "memory", "counters", "aside", "credential", "service",
 	},
+	"internal/sandbox/process": {"seccomp", "language"},
 }
 
 // isOrdered reports whether orders let the package dir import own.
@@ -66,21 +67,23 @@ func isOrdered(dir, own string) bool {
 
 // sideways are the imports inside one layer, each with its reason.
 var sideways = map[[2]string]string{
-	{"internal/feature", "internal/feature/spend"}:                  "the list of the features",
-	{"internal/leaf/schema", "internal/leaf/excerpt"}:               "an error quotes the place in a document",
-	{"internal/policy/goalrule", "internal/policy/constitution"}:    "a goal's conditions are written in the language of rules",
-	{"internal/policy/history", "internal/policy/constitution"}:     "what rules ask of the past",
-	{"internal/policy/signal", "internal/policy/posture"}:           "an escape names the system call",
-	{"internal/frontend/egress", "internal/frontend/model/dialect"}: "the proxy reads what is asked of a model",
-	{"internal/sandbox/container", "internal/sandbox/copies/image"}: "the tier unpacks images",
-	{"internal/sandbox/container", "internal/sandbox/heir"}:         "what outlives the tier is removed by an heir",
-	{"internal/sandbox/container", "internal/sandbox/scratch"}:      "tiers share how files come and go",
-	{"internal/sandbox/process", "internal/sandbox/copies"}:         "tiers share copies of interpreters",
-	{"internal/sandbox/process", "internal/sandbox/scratch"}:        "tiers share how files come and go",
-	{"internal/sandbox/tiers", "internal/sandbox/copies/image"}:     "an image is named by its source",
-	{"internal/sandbox/vm", "internal/sandbox/copies"}:              "tiers share copies of interpreters",
-	{"internal/sandbox/vm", "internal/sandbox/heir"}:                "what outlives the tier is removed by an heir",
-	{"internal/cli/early/filters", "internal/cli/filter"}:           "the filters that start before the command",
+	{"internal/feature", "internal/feature/spend"}:                   "the list of the features",
+	{"internal/leaf/schema", "internal/leaf/excerpt"}:                "an error quotes the place in a document",
+	{"internal/policy/goalrule", "internal/policy/constitution"}:     "a goal's conditions are written in the language of rules",
+	{"internal/policy/history", "internal/policy/constitution"}:      "what rules ask of the past",
+	{"internal/policy/signal", "internal/policy/posture"}:            "an escape names the system call",
+	{"internal/frontend/egress", "internal/frontend/model/dialect"}:  "the proxy reads what is asked of a model",
+	{"internal/sandbox/container", "internal/sandbox/copies/image"}:  "the tier unpacks images",
+	{"internal/sandbox/container", "internal/sandbox/heir"}:          "what outlives the tier is removed by an heir",
+	{"internal/sandbox/container", "internal/sandbox/scratch"}:       "tiers share how files come and go",
+	{"internal/sandbox/process/language", "internal/sandbox/copies"}: "tiers share copies of interpreters",
+	{"internal/sandbox/process", "internal/sandbox/scratch"}:         "tiers share how files come and go",
+	{"internal/sandbox/tiers", "internal/sandbox/copies/image"}:      "an image is named by its source",
+	{"internal/sandbox/process/language", "internal/sandbox"}:        "the static language has the tiers' name",
+	{"internal/sandbox/process/seccomp", "internal/sandbox"}:         "filters that a runtime builds get their rules in the tiers' words",
+	{"internal/sandbox/vm", "internal/sandbox/copies"}:               "tiers share copies of interpreters",
+	{"internal/sandbox/vm", "internal/sandbox/heir"}:                 "what outlives the tier is removed by an heir",
+	{"internal/cli/early/filters", "internal/cli/filter"}:            "the filters that start before the command",
 	{"internal/frontend/egress/service",
 		"internal/frontend/api"}: "it answers `holdfast egress` and serves the sockets of runs",
 	{"internal/frontend/egress/refusal", "internal/frontend/model/dialect"}: "a provider's clients read its own form",
@@ -136,9 +139,11 @@ var homes = map[string]struct {
 	module + "/internal/feature/keyset":      {[]string{"daemon"}, "the daemon introduces a hand to the kernel"},
 	"golang.org/x/sys/unix":                  {[]string{"internal/redact/memory", "internal/leaf/guard", "internal/leaf/latch", "internal/frontend/api", "internal/frontend/mcp/server", "internal/sandbox/process", "internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/scratch", "internal/sandbox/copies", "internal/sandbox/copies/image", "internal/sandbox/heir", "internal/worktree/snapshot", "internal/leaf/syncwatch", "internal/leaf/testdisk", "internal/worktree/versions", "internal/store/statedir", "daemon"}, "the system is for doors, hands, what tiers of the sandbox share, and the daemon; below them the latch is a file, and redaction locks the memory that registered secrets stand in"},
 	"github.com/elastic/go-seccomp-bpf":      {[]string{"internal/sandbox/process"}, "the names of system calls are a wall's"},
+	"golang.org/x/sys/unix":                  {[]string{"internal/redact/memory", "internal/leaf/guard", "internal/leaf/latch", "internal/frontend/api", "internal/frontend/mcp/server", "internal/sandbox/process", "internal/sandbox/process/language", "internal/sandbox/process/seccomp", "internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/scratch", "internal/sandbox/copies", "internal/sandbox/copies/image", "internal/sandbox/heir", "internal/worktree/snapshot", "internal/leaf/syncwatch", "internal/leaf/testdisk", "internal/worktree/versions", "daemon"}, "the system is for doors, hands, what tiers of the sandbox share, and the daemon; below them the latch is a file, and redaction locks the memory that registered secrets stand in"},
+	"github.com/elastic/go-seccomp-bpf":      {[]string{"internal/sandbox/process/seccomp"}, "the names of system calls are a wall's"},
 	"golang.org/x/net/idna":                  {[]string{"internal/policy/domain"}, "a host is made canonical in one place (D22)"},
 	"golang.org/x/net/publicsuffix":          {[]string{"internal/policy/domain"}, "what a wildcard covers is decided in one place"},
-	"os/exec":                                {[]string{"internal/feature/command", "internal/frontend/egress/credential", "internal/frontend/mcp/server", "internal/feature/judge", "internal/worktree/snapshot", "internal/sandbox/process", "internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/heir", "internal/sandbox/sandboxtest", "internal/leaf/syncwatch", "internal/leaf/testdisk", "internal/cli/inflighttest", "daemon", "cmd/holdfast"}, "starting a process is a hand's work"},
+	"os/exec":                                {[]string{"internal/feature/command", "internal/frontend/egress/credential", "internal/frontend/mcp/server", "internal/feature/judge", "internal/worktree/snapshot", "internal/sandbox/process", "internal/sandbox/process/language", "internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/heir", "internal/sandbox/sandboxtest", "internal/leaf/syncwatch", "internal/leaf/testdisk", "internal/cli/inflighttest", "daemon", "cmd/holdfast"}, "starting a process is a hand's work"},
 }
 
 // impure are the packages that do I/O; TestPureLayers looks for goroutines and clocks.

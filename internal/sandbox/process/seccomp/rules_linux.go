@@ -1,4 +1,4 @@
-package process
+package seccomp
 
 import (
 	"maps"
@@ -40,10 +40,10 @@ func others(sets []bits) []bits {
 	return rest
 }
 
-// rules says the profile in words that a filter made elsewhere can be built of:
+// Rules says the profile in words that a filter made elsewhere can be built of:
 // every call that has a name here, and no two rules that meet, so that their
 // order means nothing.
-func (p *profile) rules() []sandbox.Rule {
+func (p *Profile) Rules() []sandbox.Rule {
 	byName := map[string]allowed{}
 	for _, a := range p.allow {
 		byName[a.name] = a
@@ -121,4 +121,29 @@ func (c condition) bits(call string) bits {
 		return bits{mask, uint32(swapped(uint64(c.value)))}
 	}
 	return bits{mask, c.value}
+}
+
+// byNumber are the calls whose first argument is the number of a process and
+// stands in conditions of profiles.
+var byNumber = []string{"kill", "tkill", "tgkill", "prlimit64"}
+
+// SwapSelf returns the arguments of a call of the first process of a namespace as those
+// of a workload.
+func (c Call) SwapSelf() [6]uint64 {
+	if slices.Contains(byNumber, c.Name) {
+		c.args[0] = swapped(c.args[0])
+	}
+	return c.args
+}
+
+// swapped gives the numbers of a workload here and of one that is the first of
+// its namespace each for the other.
+func swapped(pid uint64) uint64 {
+	switch uint32(pid) {
+	case 1:
+		return WorkloadPID
+	case WorkloadPID:
+		return 1
+	}
+	return pid
 }

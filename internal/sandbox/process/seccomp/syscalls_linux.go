@@ -1,4 +1,4 @@
-package process
+package seccomp
 
 import (
 	"fmt"
@@ -45,30 +45,30 @@ func callName(table *arch.Info, nr int) string {
 // nativeArch is the AUDIT_ARCH value of this machine.
 func nativeArch() uint32 { return uint32(tables()[0].ID) }
 
-// call is one system call that the filter asked about.
-type call struct {
+// Call is one system call that the filter asked about.
+type Call struct {
 	nr      int32
 	arch    uint32
 	args    [6]uint64
-	name    string
-	abi     string // "x86_64", "i386", "x32"
-	foreign bool
+	Name    string
+	ABI     string // "x86_64", "i386", "x32"
+	Foreign bool
 }
 
-// newCall names a call.
-func newCall(nr int32, archID uint32, args [6]uint64) call {
-	c := call{nr: nr, arch: archID, args: args, abi: tables()[0].Name}
+// NewCall names a call.
+func NewCall(nr int32, archID uint32, args [6]uint64) Call {
+	c := Call{nr: nr, arch: archID, args: args, ABI: tables()[0].Name}
 	table, key := tables()[0], int(nr)
 	switch {
 	case archID == uint32(tables()[1].ID) && archID != nativeArch():
-		table, c.abi, c.foreign = tables()[1], "i386", true
+		table, c.ABI, c.Foreign = tables()[1], "i386", true
 	case archID != nativeArch():
-		c.abi, c.foreign = fmt.Sprintf("arch %#x", archID), true
+		c.ABI, c.Foreign = fmt.Sprintf("arch %#x", archID), true
 	case runtime.GOARCH == "amd64" && nr&x32Bit != 0 && nr > 0:
-		key, c.abi, c.foreign = int(nr&^x32Bit), "x32", true
+		key, c.ABI, c.Foreign = int(nr&^x32Bit), "x32", true
 	}
-	if c.name = callName(table, key); c.name == "" {
-		c.name = fmt.Sprintf("syscall_%d", nr)
+	if c.Name = callName(table, key); c.Name == "" {
+		c.Name = fmt.Sprintf("syscall_%d", nr)
 	}
 	return c
 }

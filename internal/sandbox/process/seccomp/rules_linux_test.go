@@ -1,6 +1,6 @@
 //go:build linux
 
-package process
+package seccomp
 
 import (
 	"math/rand/v2"
@@ -15,9 +15,9 @@ import (
 func TestRulesSayTheProfile(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
-	for name, p := range map[string]*profile{"python": pythonProfile(), "node": nodeProfile(), "static": staticProfile()} {
+	for name, p := range map[string]*Profile{"python": PythonProfile(), "node": NodeProfile(), "static": StaticProfile()} {
 		byCall := map[string][]sandbox.Rule{}
-		for _, r := range p.rules() {
+		for _, r := range p.Rules() {
 			byCall[r.Call] = append(byCall[r.Call], r)
 		}
 		if len(byCall) < 350 {
@@ -40,9 +40,9 @@ func TestRulesSayTheProfile(t *testing.T) {
 				}
 				want := sandbox.RuleAsk
 				switch {
-				case p.feigns(call, there):
+				case p.Feigns(call, there):
 					want = sandbox.RuleFeign
-				case p.passes(call, there):
+				case p.Passes(call, there):
 					want = sandbox.RuleAllow
 				}
 				if len(said) != 1 || said[0] != want {
@@ -79,7 +79,7 @@ func speaks(r sandbox.Rule, args [6]uint64) bool {
 
 // TestRulesAreFew: what a runtime has to build of them stays small.
 func TestRulesAreFew(t *testing.T) {
-	if n := len(pythonProfile().rules()); n > 1500 {
+	if n := len(PythonProfile().Rules()); n > 1500 {
 		t.Errorf("%d rules", n)
 	} else {
 		t.Log(n, "rules")

@@ -1,4 +1,4 @@
-package process
+package seccomp
 
 import (
 	"encoding/binary"
@@ -20,15 +20,15 @@ const (
 // x32Bit marks the calls of the x32 ABI, whose architecture reads as x86-64.
 const x32Bit = 0x40000000
 
-// compile turns a profile into the kernel's filter: what the profile allows
+// Compile turns a profile into the kernel's filter: what the profile allows
 // passes, what it feigns comes back as done, everything else asks Holdfast (SECCOMP_RET_USER_NOTIF), which refuses,
 // or names it and kills. A call of another architecture, or of x32, is always
 // asked about. Conditions look at the low 32 bits of an argument, as the kernel
 // does with an int; high bits cannot get around them.
-func (p *profile) compile(native uint32) ([]unix.SockFilter, error) {
+func (p *Profile) Compile() ([]unix.SockFilter, error) {
 	f := &filter{}
 	f.load(dataArch)
-	f.unless(unix.BPF_JEQ, native, unix.SECCOMP_RET_USER_NOTIF)
+	f.unless(unix.BPF_JEQ, nativeArch(), unix.SECCOMP_RET_USER_NOTIF)
 	f.load(dataNr)
 	ranges, err := p.ranges()
 	if err != nil {
@@ -56,7 +56,7 @@ type span struct {
 // ranges is the profile in order of numbers, neighbours that are answered alike
 // put together. The last span reaches to the end: x32 is asked about like all
 // that nobody allows.
-func (p *profile) ranges() ([]span, error) {
+func (p *Profile) ranges() ([]span, error) {
 	byNr := map[uint32]allowed{}
 	for _, c := range p.allow {
 		nr, ok := callNumber(c.name)
@@ -201,7 +201,7 @@ func (f *filter) argument(list []condition) {
 	}
 }
 
-func rawFilter(code []unix.SockFilter) []byte {
+func RawFilter(code []unix.SockFilter) []byte {
 	var b []byte
 	for _, i := range code {
 		b = binary.LittleEndian.AppendUint16(b, i.Code)

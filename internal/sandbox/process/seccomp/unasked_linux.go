@@ -1,4 +1,4 @@
-package process
+package seccomp
 
 import (
 	"slices"
@@ -111,7 +111,7 @@ func otherwise(r sandbox.Rule) sandbox.Rule {
 	case r.Action != sandbox.RuleAsk:
 	case slices.Contains([]string{"execve", "exit_group", "fstatfs", "statfs"}, r.Call):
 		r.Unasked = sandbox.UnaskedAllow
-	case answered(r.Call):
+	case isAnswered(r.Call):
 		r.Unasked = sandbox.Unasked(unix.ENOSYS)
 	case refuses:
 		r.Unasked = sandbox.Unasked(errno)

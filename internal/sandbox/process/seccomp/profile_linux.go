@@ -1,4 +1,4 @@
-package process
+package seccomp
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 
 // A profile is what one language may ask of the kernel (D18): the document's
 // allowlist, what every program here needs beside it, and the language's own.
-type profile struct {
+type Profile struct {
 	allow []allowed
 	many  bool // of several processes: nothing of it is asked about
 }
@@ -34,13 +34,13 @@ type condition struct {
 	mask, value uint32
 }
 
-// workloadPID is the number of the workload in its own PID namespace: the init
+// WorkloadPID is the number of the workload in its own PID namespace: the init
 // is 1 and clones nothing before it. Signals may go there and nowhere else.
-const workloadPID = 2
+const WorkloadPID = 2
 
 // newProfile is the specification's list and what every program needs, and more.
-func newProfile(more ...allowed) *profile {
-	p := &profile{}
+func newProfile(more ...allowed) *Profile {
+	p := &Profile{}
 	for _, n := range words(documentCalls) {
 		p.allow = append(p.allow, allowed{name: n})
 	}
@@ -54,11 +54,11 @@ func newProfile(more ...allowed) *profile {
 	return p
 }
 
-// without returns the profile less the named calls (Spec.Narrow); there is no
+// Without returns the profile less the named calls (Spec.Narrow); there is no
 // way to add one (D18). A name that the profile does not have anyway changes
 // nothing. A name that no kernel has is an error of kind ProtocolError: a
 // misspelt wall would be none.
-func (p *profile) without(names []string) (*profile, error) {
+func (p *Profile) Without(names []string) (*Profile, error) {
 	if len(names) == 0 {
 		return p, nil
 	}
@@ -68,17 +68,17 @@ func (p *profile) without(names []string) (*profile, error) {
 		}
 	}
 	left := slices.DeleteFunc(slices.Clone(p.allow), func(a allowed) bool { return slices.Contains(names, a.name) })
-	return &profile{allow: left, many: p.many}, nil
+	return &Profile{allow: left, many: p.many}, nil
 }
 
-// passes says whether the filter lets a native call go by, as compile turns it
+// Passes says whether the filter lets a native call go by, as compile turns it
 // into instructions.
-func (p *profile) passes(name string, args [6]uint64) bool {
+func (p *Profile) Passes(name string, args [6]uint64) bool {
 	return (p.many || !asked(name)) && slices.ContainsFunc(p.allow, func(a allowed) bool { return a.name == name && !a.feigned && a.holds(args) })
 }
 
-// feigns says whether the filter itself answers a native call with success.
-func (p *profile) feigns(name string, args [6]uint64) bool {
+// Feigns says whether the filter itself answers a native call with success.
+func (p *Profile) Feigns(name string, args [6]uint64) bool {
 	return slices.ContainsFunc(p.allow, func(a allowed) bool {
 		return a.name == name && (a.feigned || slices.ContainsFunc(a.feign, func(c condition) bool { return c.met(args) }))
 	})
@@ -86,7 +86,7 @@ func (p *profile) feigns(name string, args [6]uint64) bool {
 
 // asked is a call of the profile that is put to Holdfast all the same: one that
 // ends the program, or one that Holdfast answers.
-func asked(name string) bool { return ordered(name) || answered(name) }
+func asked(name string) bool { return ordered(name) || isAnswered(name) }
 
 // holds says whether each argument that has conditions meets one of its own.
 func (a allowed) holds(args [6]uint64) bool {

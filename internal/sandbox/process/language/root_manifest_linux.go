@@ -1,4 +1,4 @@
-package process
+package language
 
 import (
 	"crypto/sha256"

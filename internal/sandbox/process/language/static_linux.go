@@ -1,4 +1,4 @@
-package process
+package language
 
 import (
 	"bytes"
@@ -8,16 +8,17 @@ import (
 	"runtime"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/seccomp"
 )
 
 // static: the code is the program, so that nothing has to be there.
-func static() language {
-	return language{
-		name: "static", exact: "static", codeName: "program",
+func static() Language {
+	return Language{
+		Name: "static", Exact: "static", CodeName: "program",
 		env:    common,
 		parts:  func(*manifest) error { return nil },
-		allows: staticProfile(),
-		check:  checkStatic,
+		Allows: seccomp.StaticProfile(),
+		Check:  checkStatic,
 	}
 }
 
@@ -33,7 +34,7 @@ func checkStatic(code []byte) (err error) {
 	if err != nil {
 		return notStatic("it is no ELF file (%v)", err)
 	}
-	if want := machine(); f.Machine != want || f.Class != elf.ELFCLASS64 || f.Data != elf.ELFDATA2LSB {
+	if want := Machine(); f.Machine != want || f.Class != elf.ELFCLASS64 || f.Data != elf.ELFDATA2LSB {
 		return notStatic("it is for %v (%v), and this machine is %v", f.Machine, f.Class, want)
 	}
 	if f.Type != elf.ET_EXEC && f.Type != elf.ET_DYN {
@@ -91,7 +92,7 @@ func notStatic(why string, args ...any) error {
 		Hint: "link it statically (Go: CGO_ENABLED=0; C: -static) for linux/" + runtime.GOARCH}
 }
 
-func machine() elf.Machine {
+func Machine() elf.Machine {
 	if runtime.GOARCH == "arm64" {
 		return elf.EM_AARCH64
 	}

@@ -1,4 +1,4 @@
-package process
+package seccomp
 
 import (
 	"slices"
@@ -113,8 +113,8 @@ const workspaceEscapes = `setns unshare pivot_root mount umount2 umount fsopen f
 // the permission to execute what the tree holds.
 var unnamedMemory = allowed{name: "memfd_create", why: "memory with a descriptor, where programs of the tree may be executed anyway"}
 
-// workspaceProfile is what passes without a question.
-func workspaceProfile(exec bool) *profile {
+// WorkspaceProfile is what passes without a question.
+func WorkspaceProfile(exec bool) *Profile {
 	var list []allowed
 	seen := map[string]bool{}
 	add := func(a allowed) {
@@ -139,7 +139,7 @@ func workspaceProfile(exec bool) *profile {
 			add(a)
 		}
 	}
-	return &profile{allow: list, many: true}
+	return &Profile{allow: list, many: true}
 }
 
 var workspaceErrnos = sync.OnceValue(func() map[string]unix.Errno {
@@ -157,33 +157,33 @@ var workspaceErrnos = sync.OnceValue(func() map[string]unix.Errno {
 
 var workspaceEscapeNames = sync.OnceValue(func() []string { return words(workspaceEscapes) })
 
-// judgeWorkspace says what a call outside the profile is. Nothing is a
+// EvaluateInWorkspace returns what a call outside a workspace's profile is. Nothing is a
 // violation here: a program of many parts is not ended because one of them tries
 // what it could do without.
-func judgeWorkspace(c call) judgement {
+func (c Call) EvaluateInWorkspace() judgement {
 	switch {
-	case c.foreign, slices.Contains(workspaceEscapeNames(), c.name), workspaceHostile(c):
-		if c.name == "unshare" && !c.foreign && uint32(c.args[0])&spaces == 0 {
-			return judgement{kind: kindRefused, errno: unix.EPERM}
+	case c.Foreign, slices.Contains(workspaceEscapeNames(), c.Name), workspaceHostile(c):
+		if c.Name == "unshare" && !c.Foreign && uint32(c.args[0])&spaces == 0 {
+			return judgement{kind: kindRefused, Errno: unix.EPERM}
 		}
 		return judgement{kind: kindEscape}
-	case c.name == "socket" && slices.Contains([]uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6}, uint32(c.args[0])):
-		return judgement{kind: kindRefused, errno: unix.EPROTONOSUPPORT}
+	case c.Name == "socket" && slices.Contains([]uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6}, uint32(c.args[0])):
+		return judgement{kind: kindRefused, Errno: unix.EPROTONOSUPPORT}
 	}
-	if errno, ok := workspaceErrnos()[c.name]; ok {
-		return judgement{kind: kindRefused, errno: errno}
+	if errno, ok := workspaceErrnos()[c.Name]; ok {
+		return judgement{kind: kindRefused, Errno: errno}
 	}
-	if _, ok := callNumber(c.name); !ok {
-		return judgement{kind: kindRefused, errno: unix.ENOSYS}
+	if _, ok := callNumber(c.Name); !ok {
+		return judgement{kind: kindRefused, Errno: unix.ENOSYS}
 	}
-	return judgement{kind: kindRefused, errno: unix.EPERM}
+	return judgement{kind: kindRefused, Errno: unix.EPERM}
 }
 
 // spaces are the namespaces that unshare can make; it has room for that of time.
 const spaces = newNamespaces | unix.CLONE_NEWTIME
 
-func workspaceHostile(c call) bool {
-	switch c.name {
+func workspaceHostile(c Call) bool {
+	switch c.Name {
 	case "ioctl":
 		return uint32(c.args[1]) != 0x540e && slices.Contains(terminalTricks, uint32(c.args[1]))
 	case "clone":
@@ -198,25 +198,29 @@ func workspaceHostile(c call) bool {
 // or group.
 const setsIdentity = unix.S_ISUID | unix.S_ISGID
 
-// opens says whether a call opens a file and makes none, so that what stands
+// PassesByNumbers reports whether a call that the filter asked about passes in a
+// workspace: its numbers decide, and nothing that they point to can change.
+func (c Call) PassesByNumbers() bool { return c.isRoutes() || c.isOpen() || c.isLookup() }
+
+// isOpen reports whether a call opens a file and makes none, so that what stands
 // where its mode would be means nothing.
-func opens(c call) bool {
+func (c Call) isOpen() bool {
 	const makes = unix.O_CREAT | unix.O_TMPFILE&^unix.O_DIRECTORY
 	switch {
-	case c.foreign:
+	case c.Foreign:
 		return false
-	case c.name == "open":
+	case c.Name == "open":
 		return c.args[1]&makes == 0
 	}
-	return c.name == "openat" && c.args[2]&makes == 0
+	return c.Name == "openat" && c.args[2]&makes == 0
 }
 
-// looksUp says whether a call only reads a limit.
-func looksUp(c call) bool { return !c.foreign && c.name == "prlimit64" && c.args[2] == 0 }
+// isLookup reports whether a call only reads a limit.
+func (c Call) isLookup() bool { return !c.Foreign && c.Name == "prlimit64" && c.args[2] == 0 }
 
-// routes says whether a call asks for a socket that tells what is in the
+// isRoutes reports whether a call asks for a socket that tells what is in the
 // caller's own network: names and addresses of its interfaces. Numbers alone
 // decide, which nobody can change.
-func routes(c call) bool {
-	return !c.foreign && c.name == "socket" && uint32(c.args[0]) == unix.AF_NETLINK && uint32(c.args[2]) == unix.NETLINK_ROUTE
+func (c Call) isRoutes() bool {
+	return !c.Foreign && c.Name == "socket" && uint32(c.args[0]) == unix.AF_NETLINK && uint32(c.args[2]) == unix.NETLINK_ROUTE
 }

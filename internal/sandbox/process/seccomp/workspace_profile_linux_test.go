@@ -1,6 +1,6 @@
 //go:build linux
 
-package process
+package seccomp
 
 import (
 	"slices"
@@ -13,8 +13,8 @@ import (
 // out passes, and each profile fits into a filter.
 func TestWorkspaceProfile(t *testing.T) {
 	for _, exec := range []bool{false, true} {
-		p := workspaceProfile(exec)
-		if _, err := p.compile(nativeArch()); err != nil {
+		p := WorkspaceProfile(exec)
+		if _, err := p.Compile(); err != nil {
 			t.Error(err)
 		}
 		for _, a := range p.allow {
@@ -28,7 +28,7 @@ func TestWorkspaceProfile(t *testing.T) {
 				t.Errorf("%s, a way out, passes", a.name)
 			}
 		}
-		if got := p.passes("memfd_create", [6]uint64{}); got != exec {
+		if got := p.Passes("memfd_create", [6]uint64{}); got != exec {
 			t.Errorf("memory without a name passes: %v", got)
 		}
 	}
@@ -50,7 +50,7 @@ func TestWorkspaceProfile(t *testing.T) {
 
 // TestWorkspaceJudges: what a call comes to, by its numbers.
 func TestWorkspaceJudges(t *testing.T) {
-	p := workspaceProfile(false)
+	p := WorkspaceProfile(false)
 	const (
 		passes = iota
 		refuses
@@ -77,9 +77,9 @@ func TestWorkspaceJudges(t *testing.T) {
 			continue
 		}
 		got := passes
-		if !p.passes(tc.name, tc.args) {
+		if !p.Passes(tc.name, tc.args) {
 			got = refuses
-			if judgeWorkspace(newCall(int32(nr), nativeArch(), tc.args)).kind == kindEscape {
+			if NewCall(int32(nr), nativeArch(), tc.args).EvaluateInWorkspace().kind == kindEscape {
 				got = escapes
 			}
 		}
@@ -87,7 +87,7 @@ func TestWorkspaceJudges(t *testing.T) {
 			t.Errorf("%s %v comes to %d, want %d", tc.name, tc.args, got, tc.want)
 		}
 	}
-	if k := judgeWorkspace(call{foreign: true, name: "read"}).kind; k != kindEscape {
+	if k := (Call{Foreign: true, Name: "read"}).EvaluateInWorkspace().kind; k != kindEscape {
 		t.Errorf("a call of another architecture is %v", k)
 	}
 }

@@ -1,6 +1,6 @@
 //go:build linux
 
-package process
+package seccomp
 
 import (
 	"testing"
@@ -14,9 +14,9 @@ import (
 // being asked is what passes here, and the few calls that stand here by name.
 func TestUnaskedIsNoWider(t *testing.T) {
 	wider := map[string]bool{"execve": true, "exit_group": true, "fstatfs": true, "statfs": true, "futex": true}
-	for name, p := range map[string]*profile{"python": pythonProfile(), "node": nodeProfile(), "static": staticProfile()} {
+	for name, p := range map[string]*Profile{"python": PythonProfile(), "node": NodeProfile(), "static": StaticProfile()} {
 		ends, seen := 0, map[string]bool{}
-		for _, r := range p.rules() {
+		for _, r := range p.Rules() {
 			switch {
 			case r.Action != sandbox.RuleAsk && r.Unasked != 0:
 				t.Errorf("%s: %s is not asked about, and has an answer", name, r.Call)
@@ -37,7 +37,7 @@ func TestUnaskedIsNoWider(t *testing.T) {
 // TestUnaskedAnswers: what the kernel's filter answers by itself.
 func TestUnaskedAnswers(t *testing.T) {
 	const private, wake, realtime = 0x80, 1, 0x100
-	rules := pythonProfile().rules()
+	rules := PythonProfile().Rules()
 	said := func(call string, args ...uint64) (got sandbox.Rule) {
 		var all [6]uint64
 		copy(all[:], args)

@@ -1,4 +1,4 @@
-package process
+package seccomp
 
 import "golang.org/x/sys/unix"
 
@@ -56,7 +56,7 @@ var limited = []allowed{
 	{name: "prctl", when: oneOf(0, unix.PR_SET_NAME, unix.PR_GET_NAME, unix.PR_GET_DUMPABLE, unix.PR_GET_NO_NEW_PRIVS, unix.PR_CAPBSET_READ, setVMA)},
 	// Its own limits: the hard ones can only be lowered. That of core files is
 	// Holdfast's to answer: see coreLimit.
-	{name: "prlimit64", when: append(oneOf(0, 0, workloadPID), oneOf(1, ownLimits()...)...)},
+	{name: "prlimit64", when: append(oneOf(0, 0, WorkloadPID), oneOf(1, ownLimits()...)...)},
 	// Copies and flags of descriptors, and POSIX locks, without which SQLite opens
 	// no database. Those are a process's own against other processes, of which there
 	// are none: to take one always succeeds, and to ask finds none. So the filter
@@ -88,9 +88,9 @@ var limited = []allowed{
 	{name: "pipe2", why: "newer name of pipe", when: []condition{{arg: 1, mask: unix.O_EXCL, value: 0}}},
 	// Signals to itself: abort, raise, the C library's and Go's own.
 	// The one that ends it at once passes too, in its turn: see ends.
-	{name: "kill", why: "a signal to itself", when: append(oneOf(0, workloadPID), oneOf(1, mildSignals()...)...)},
-	{name: "tkill", why: "a signal to its main thread (musl's raise and abort)", when: append(oneOf(0, workloadPID), oneOf(1, mildSignals()...)...)},
-	{name: "tgkill", why: "a signal to a thread of its own", when: append(oneOf(0, workloadPID), oneOf(2, mildSignals()...)...)},
+	{name: "kill", why: "a signal to itself", when: append(oneOf(0, WorkloadPID), oneOf(1, mildSignals()...)...)},
+	{name: "tkill", why: "a signal to its main thread (musl's raise and abort)", when: append(oneOf(0, WorkloadPID), oneOf(1, mildSignals()...)...)},
+	{name: "tgkill", why: "a signal to a thread of its own", when: append(oneOf(0, WorkloadPID), oneOf(2, mildSignals()...)...)},
 }
 
 // feigned calls succeed without happening. The scratch is memory, where forcing
@@ -136,17 +136,17 @@ func mildSignals() []uint32 {
 // has answered yet. Asked in its turn, it cannot hide it.
 func ordered(name string) bool { return name == "exit_group" }
 
-// ends says whether a call that the filter asked about may end its own process.
-func ends(c call) bool {
+// IsExit reports whether a call that the filter asked about may end its own process.
+func (c Call) IsExit() bool {
 	switch {
-	case c.foreign:
+	case c.Foreign:
 		return false
-	case c.name == "kill", c.name == "tkill":
-		return uint32(c.args[0]) == workloadPID && uint32(c.args[1]) == uint32(unix.SIGKILL)
-	case c.name == "tgkill":
-		return uint32(c.args[0]) == workloadPID && uint32(c.args[2]) == uint32(unix.SIGKILL)
+	case c.Name == "kill", c.Name == "tkill":
+		return uint32(c.args[0]) == WorkloadPID && uint32(c.args[1]) == uint32(unix.SIGKILL)
+	case c.Name == "tgkill":
+		return uint32(c.args[0]) == WorkloadPID && uint32(c.args[2]) == uint32(unix.SIGKILL)
 	}
-	return ordered(c.name)
+	return ordered(c.Name)
 }
 
 // threads lets a language start threads of its own process and nothing else:

@@ -1,4 +1,4 @@
-package process
+package seccomp
 
 import (
 	"encoding/binary"
@@ -13,9 +13,9 @@ import (
 
 // machineFor loads a compiled filter into an interpreter of classic BPF that is
 // not ours.
-func machineFor(t *testing.T, p *profile) *bpf.VM {
+func machineFor(t *testing.T, p *Profile) *bpf.VM {
 	t.Helper()
-	code, err := p.compile(nativeArch())
+	code, err := p.Compile()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,11 +58,11 @@ func verdict(t *testing.T, vm *bpf.VM, nr, arch uint32, args [6]uint64) uint32 {
 func TestFilterIsTheProfile(t *testing.T) {
 	t.Parallel()
 	native, i386 := nativeArch(), uint32(tables()[1].ID)
-	narrow, err := pythonProfile().without([]string{"clone", "openat", "fcntl"})
+	narrow, err := PythonProfile().Without([]string{"clone", "openat", "fcntl"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for lang, p := range map[string]*profile{"python3": pythonProfile(), "node": nodeProfile(), "static": staticProfile(), "narrowed": narrow, "empty": {}} {
+	for lang, p := range map[string]*Profile{"python3": PythonProfile(), "node": NodeProfile(), "static": StaticProfile(), "narrowed": narrow, "empty": {}} {
 		vm := machineFor(t, p)
 		passed := 0
 		for nr := uint32(0); nr < 600; nr += uint32(10 / testrepeat.Times(10, 2)) {
@@ -70,9 +70,9 @@ func TestFilterIsTheProfile(t *testing.T) {
 			for _, args := range borders(p, name) {
 				want := uint32(unix.SECCOMP_RET_USER_NOTIF)
 				switch {
-				case name != "" && p.feigns(name, args):
+				case name != "" && p.Feigns(name, args):
 					want = unix.SECCOMP_RET_ERRNO
-				case name != "" && p.passes(name, args):
+				case name != "" && p.Passes(name, args):
 					want = unix.SECCOMP_RET_ALLOW
 					passed++
 				}
@@ -95,7 +95,7 @@ func TestFilterIsTheProfile(t *testing.T) {
 // borders are arguments at which a condition of the call turns: each value, its
 // neighbours, each with one more bit, high bits that must not matter, and for
 // several conditioned arguments every pair.
-func borders(p *profile, name string) [][6]uint64 {
+func borders(p *Profile, name string) [][6]uint64 {
 	values := map[int][]uint64{}
 	for _, a := range p.allow {
 		if a.name != name {
@@ -132,8 +132,8 @@ func borders(p *profile, name string) [][6]uint64 {
 // TestFilterFitsTheKernel: no filter is near the kernel's limit, and a condition
 // list that no jump can cross is an error, not a wrong jump.
 func TestFilterFitsTheKernel(t *testing.T) {
-	for _, p := range []*profile{pythonProfile(), nodeProfile(), staticProfile()} {
-		code, err := p.compile(nativeArch())
+	for _, p := range []*Profile{PythonProfile(), NodeProfile(), StaticProfile()} {
+		code, err := p.Compile()
 		if err != nil || len(code) > 1000 {
 			t.Errorf("%d instructions, %v", len(code), err)
 		}
@@ -142,7 +142,7 @@ func TestFilterFitsTheKernel(t *testing.T) {
 	for i := range many {
 		many[i] = uint32(i)
 	}
-	if _, err := (&profile{allow: []allowed{{name: "ioctl", when: oneOf(1, many...)}}}).compile(nativeArch()); err == nil {
+	if _, err := (&Profile{allow: []allowed{{name: "ioctl", when: oneOf(1, many...)}}}).Compile(); err == nil {
 		t.Error("a jump over 400 instructions was compiled into 8 bits")
 	}
 }

@@ -1,4 +1,4 @@
-package process
+package language
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/seccomp"
 )
 
 const nodeAsk = `JSON.stringify({exe:require('fs').realpathSync(process.execPath),version:process.versions.node,kind:process.release.name,detect:process.allowedNodeEnvironmentFlags.has('--experimental-detect-module')})`
@@ -25,10 +27,10 @@ var nodeName = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // learnNode is the row of the Node.js at path.
-func learnNode(ctx context.Context, path string) (language, error) {
+func learnNode(ctx context.Context, path string) (Language, error) {
 	n, err := askNode(ctx, path)
 	if err != nil {
-		return language{}, err
+		return Language{}, err
 	}
 	return n.language(), nil
 }
@@ -54,19 +56,19 @@ func askNode(ctx context.Context, path string) (node, error) {
 
 // language: io_uring is off, because its calls are not in the allowlist, and
 // code may be a module of either kind.
-func (n node) language() language {
+func (n node) language() Language {
 	major, _, _ := strings.Cut(n.Version, ".")
-	l := language{
-		name: "node", exact: "node" + major, version: n.Version,
+	l := Language{
+		Name: "node", Exact: "node" + major, version: n.Version,
 		loose:   []string{"node", "nodejs"},
-		program: "/usr/bin/node", host: n.Exe, codeName: "main.js",
-		asks: "console.log(process.release.name+process.versions.node.split('.')[0])",
+		Program: "/usr/bin/node", Host: n.Exe, CodeName: "main.js",
+		Asks: "console.log(process.release.name+process.versions.node.split('.')[0])",
 		env:  common, fixed: []string{"UV_USE_IO_URING=0"},
 		parts:  func(m *manifest) error { return m.program(n.Exe, "/usr/bin/node") },
-		allows: nodeProfile(),
+		Allows: seccomp.NodeProfile(),
 	}
 	if n.Detect {
-		l.flags = []string{"--experimental-detect-module"}
+		l.Flags = []string{"--experimental-detect-module"}
 	}
 	return l
 }

@@ -1,4 +1,4 @@
-package process
+package seccomp
 
 import (
 	"flag"
@@ -34,19 +34,19 @@ func everyCall() []string {
 
 // class is what becomes of a call: of a conditional one, whose conditions are
 // not met. (All arguments are 1, so that no identity asked for is root.)
-func class(p *profile, name string) string {
+func class(p *Profile, name string) string {
 	ones := [6]uint64{1, 1, 1, 1, 1, 1}
-	j := judge(call{name: name, args: ones})
+	j := Call{Name: name, args: ones}.Evaluate()
 	other := j.kind.String()
 	if j.kind == kindRefused {
-		other += " " + unix.ErrnoName(j.errno)
+		other += " " + unix.ErrnoName(j.Errno)
 	}
 	for _, a := range p.allow {
 		if a.name != name {
 			continue
 		}
 		switch {
-		case answered(name):
+		case isAnswered(name):
 			return "answered"
 		case a.feigned:
 			return "feigned"
@@ -64,7 +64,7 @@ func class(p *profile, name string) string {
 // each language (D16). What is in none of the lists is a violation, and stands
 // in the file as one: a change of any is a change of that file.
 func TestEveryCallIsClassified(t *testing.T) {
-	python, node, static := pythonProfile(), nodeProfile(), staticProfile()
+	python, node, static := PythonProfile(), NodeProfile(), StaticProfile()
 	var b strings.Builder
 	fmt.Fprintf(&b, "# What becomes of each system call: in every language, or in python3 | node | static.\n")
 	for _, n := range everyCall() {
@@ -88,7 +88,7 @@ func TestEveryCallIsClassified(t *testing.T) {
 	got, old := strings.Split(b.String(), "\n"), strings.Split(string(want), "\n")
 	for _, line := range got {
 		if !slices.Contains(old, line) {
-			t.Errorf("%s does not say: %s\n(if that is meant: go test ./internal/sandbox/process -run %s -update, and look at what has changed)", file, line, t.Name())
+			t.Errorf("%s does not say: %s\n(if that is meant: go test ./internal/sandbox/process/seccomp -run %s -update, and look at what has changed)", file, line, t.Name())
 		}
 	}
 	for _, line := range old {
@@ -98,22 +98,17 @@ func TestEveryCallIsClassified(t *testing.T) {
 	}
 }
 
-// TestEachLanguagesOwnListIsHeld: every language has a profile that is looked at
-// here, and none lets in what is no call, or what no program needs but to get out.
+// TestEachLanguagesOwnListIsHeld: no language's profile lets in what is no call, or what
+// no program needs but to get out.
 func TestEachLanguagesOwnListIsHeld(t *testing.T) {
-	profiles := map[string]*profile{"python3": pythonProfile(), "node": nodeProfile(), sandbox.Static: staticProfile()}
-	for _, f := range families() {
-		p := profiles[f.name]
-		if p == nil {
-			t.Errorf("the language %s has no profile here: add it, and to TestEveryCallIsClassified", f.name)
-			continue
-		}
+	profiles := map[string]*Profile{"python3": PythonProfile(), "node": NodeProfile(), sandbox.Static: StaticProfile()}
+	for name, p := range profiles {
 		for _, a := range p.allow {
 			if !knownCall(a.name) {
-				t.Errorf("%s names %s, which is no system call", f.name, a.name)
+				t.Errorf("%s names %s, which is no system call", name, a.name)
 			}
 			if slices.Contains(words(escapes), a.name) {
-				t.Errorf("%s lets %s in, which is an attempt to get out", f.name, a.name)
+				t.Errorf("%s lets %s in, which is an attempt to get out", name, a.name)
 			}
 		}
 	}
@@ -159,7 +154,7 @@ func TestListsAreDisjoint(t *testing.T) {
 // why (D18), and the document's list is there whole.
 func TestAdditionsHaveReasons(t *testing.T) {
 	document := append(words(documentCalls), "mmap", "ioctl", "prctl", "prlimit64", "fcntl", "madvise")
-	for lang, p := range map[string]*profile{"python3": pythonProfile(), "node": nodeProfile(), "static": staticProfile()} {
+	for lang, p := range map[string]*Profile{"python3": PythonProfile(), "node": NodeProfile(), "static": StaticProfile()} {
 		var names []string
 		for _, a := range p.allow {
 			if slices.Contains(names, a.name) {
@@ -182,15 +177,15 @@ func TestAdditionsHaveReasons(t *testing.T) {
 }
 
 func TestNarrowing(t *testing.T) {
-	p := pythonProfile()
-	q, err := p.without([]string{"unlink", "clone", "reboot"})
+	p := PythonProfile()
+	q, err := p.Without([]string{"unlink", "clone", "reboot"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if q.passes("unlink", [6]uint64{}) || q.passes("clone", [6]uint64{threadMust}) || !q.passes("read", [6]uint64{}) {
+	if q.Passes("unlink", [6]uint64{}) || q.Passes("clone", [6]uint64{threadMust}) || !q.Passes("read", [6]uint64{}) {
 		t.Error("without did not take away what it was told to")
 	}
-	if !p.passes("unlink", [6]uint64{}) {
+	if !p.Passes("unlink", [6]uint64{}) {
 		t.Error("narrowing one run narrowed the language")
 	}
 	for _, a := range q.allow {
@@ -199,7 +194,7 @@ func TestNarrowing(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"", "unlinkk", "read\n", "*"} {
-		if _, err := p.without([]string{bad}); err == nil {
+		if _, err := p.Without([]string{bad}); err == nil {
 			t.Errorf("without(%q) took nothing away and did not say so", bad)
 		}
 	}
@@ -210,28 +205,28 @@ func TestJudge(t *testing.T) {
 	native, i386 := nativeArch(), uint32(tables()[1].ID)
 	for _, c := range []struct {
 		what string
-		call call
+		call Call
 		want judgement
 	}{
-		{"a foreign architecture's read", newCall(3, i386, [6]uint64{}), judgement{}},
-		{"ptrace", call{name: "ptrace", arch: native}, judgement{}},
-		{"TIOCSTI", call{name: "ioctl", args: [6]uint64{0, 0x5412}}, judgement{}},
-		{"TIOCSTI with high bits", call{name: "ioctl", args: [6]uint64{0, 1<<32 | 0x5412}}, judgement{}},
-		{"another ioctl", call{name: "ioctl", args: [6]uint64{0, 0x1234}}, judgement{kindRefused, unix.ENOTTY}},
-		{"fork by clone", call{name: "clone", args: [6]uint64{uint64(unix.SIGCHLD)}}, judgement{kindRefused, unix.EPERM}},
-		{"clone into a new user namespace", call{name: "clone", args: [6]uint64{unix.CLONE_NEWUSER}}, judgement{}},
-		{"clone3", call{name: "clone3"}, judgement{kindRefused, unix.ENOSYS}},
-		{"a TCP socket", call{name: "socket", args: [6]uint64{unix.AF_INET}}, judgement{kindRefused, unix.EACCES}},
-		{"a netlink socket, as getaddrinfo opens", call{name: "socket", args: [6]uint64{unix.AF_NETLINK}}, judgement{kindRefused, unix.EACCES}},
-		{"the kernel's cryptography by socket", call{name: "socket", args: [6]uint64{unix.AF_ALG}}, judgement{}},
-		{"to become root", call{name: "setresuid", args: [6]uint64{5, 0, 5}}, judgement{}},
-		{"to become another", call{name: "setuid", args: [6]uint64{1000}}, judgement{kind: kindViolation}},
-		{"to install a filter by prctl", call{name: "prctl", args: [6]uint64{unix.PR_SET_SECCOMP}}, judgement{kind: kindViolation}},
-		{"another prctl", call{name: "prctl", args: [6]uint64{unix.PR_SET_DUMPABLE}}, judgement{kindRefused, unix.EINVAL}},
-		{"a call newer than the tables", newCall(999, native, [6]uint64{}), judgement{kind: kindViolation}},
-		{"pidfd_open, which asyncio and Go try", call{name: "pidfd_open"}, judgement{kindRefused, unix.ENOSYS}},
+		{"a foreign architecture's read", NewCall(3, i386, [6]uint64{}), judgement{}},
+		{"ptrace", Call{Name: "ptrace", arch: native}, judgement{}},
+		{"TIOCSTI", Call{Name: "ioctl", args: [6]uint64{0, 0x5412}}, judgement{}},
+		{"TIOCSTI with high bits", Call{Name: "ioctl", args: [6]uint64{0, 1<<32 | 0x5412}}, judgement{}},
+		{"another ioctl", Call{Name: "ioctl", args: [6]uint64{0, 0x1234}}, judgement{kindRefused, unix.ENOTTY}},
+		{"fork by clone", Call{Name: "clone", args: [6]uint64{uint64(unix.SIGCHLD)}}, judgement{kindRefused, unix.EPERM}},
+		{"clone into a new user namespace", Call{Name: "clone", args: [6]uint64{unix.CLONE_NEWUSER}}, judgement{}},
+		{"clone3", Call{Name: "clone3"}, judgement{kindRefused, unix.ENOSYS}},
+		{"a TCP socket", Call{Name: "socket", args: [6]uint64{unix.AF_INET}}, judgement{kindRefused, unix.EACCES}},
+		{"a netlink socket, as getaddrinfo opens", Call{Name: "socket", args: [6]uint64{unix.AF_NETLINK}}, judgement{kindRefused, unix.EACCES}},
+		{"the kernel's cryptography by socket", Call{Name: "socket", args: [6]uint64{unix.AF_ALG}}, judgement{}},
+		{"to become root", Call{Name: "setresuid", args: [6]uint64{5, 0, 5}}, judgement{}},
+		{"to become another", Call{Name: "setuid", args: [6]uint64{1000}}, judgement{kind: kindViolation}},
+		{"to install a filter by prctl", Call{Name: "prctl", args: [6]uint64{unix.PR_SET_SECCOMP}}, judgement{kind: kindViolation}},
+		{"another prctl", Call{Name: "prctl", args: [6]uint64{unix.PR_SET_DUMPABLE}}, judgement{kindRefused, unix.EINVAL}},
+		{"a call newer than the tables", NewCall(999, native, [6]uint64{}), judgement{kind: kindViolation}},
+		{"pidfd_open, which asyncio and Go try", Call{Name: "pidfd_open"}, judgement{kindRefused, unix.ENOSYS}},
 	} {
-		if got := judge(c.call); got != c.want {
+		if got := c.call.Evaluate(); got != c.want {
 			t.Errorf("%s: %v, want %v", c.what, got, c.want)
 		}
 	}

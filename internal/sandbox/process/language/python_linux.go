@@ -1,4 +1,4 @@
-package process
+package language
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/seccomp"
 )
 
 // pythonAsk makes an interpreter tell what it is: so a shim that starts another
@@ -34,10 +36,10 @@ var pythonName = sync.OnceValue(func() *regexp.Regexp {
 
 // learnPython is the row of the CPython (from 3.9 on) at path. "python3" and
 // "python" mean the system's.
-func learnPython(ctx context.Context, path string) (language, error) {
+func learnPython(ctx context.Context, path string) (Language, error) {
 	py, err := askPython(ctx, path)
 	if err != nil {
-		return language{}, err
+		return Language{}, err
 	}
 	return py.language(), nil
 }
@@ -67,17 +69,17 @@ func askPython(ctx context.Context, path string) (python, error) {
 // modules among them are found. Nothing writes .pyc files (-B), and there is
 // nothing of a user's to look for (-s). The module site stays, without which
 // exit() and quit() are not there and ordinary programs fail.
-func (py python) language() language {
+func (py python) language() Language {
 	exact := fmt.Sprintf("python3.%d", py.Version[1])
-	return language{
-		name: "python3", exact: exact, version: fmt.Sprintf("%d.%d.%d", py.Version[0], py.Version[1], py.Version[2]),
+	return Language{
+		Name: "python3", Exact: exact, version: fmt.Sprintf("%d.%d.%d", py.Version[0], py.Version[1], py.Version[2]),
 		loose:   []string{"python3", "python"},
-		program: "/usr/bin/" + exact, host: py.Exe, flags: []string{"-B", "-s"}, codeName: "main.py",
-		asks:   `import sys;sys.implementation.name=='cpython' and print('python%d.%d'%sys.version_info[:2])`,
+		Program: "/usr/bin/" + exact, Host: py.Exe, Flags: []string{"-B", "-s"}, CodeName: "main.py",
+		Asks:   `import sys;sys.implementation.name=='cpython' and print('python%d.%d'%sys.version_info[:2])`,
 		env:    append(slices.Clone(common), "PYTHONPATH=/tmp"),
 		parts:  py.parts,
 		finish: py.compile,
-		allows: pythonProfile(),
+		Allows: seccomp.PythonProfile(),
 	}
 }
 

@@ -1,4 +1,4 @@
-package process
+package seccomp
 
 import "golang.org/x/sys/unix"
 
@@ -9,11 +9,11 @@ import "golang.org/x/sys/unix"
 // them (shutil.copy2), and tells that there are none.
 var readAttributes = []string{"listxattr", "llistxattr", "flistxattr", "getxattr", "lgetxattr", "fgetxattr"}
 
-// pythonProfile: an event loop of asyncio wakes itself over a pair of connected
+// PythonProfile: an event loop of asyncio wakes itself over a pair of connected
 // stream sockets. Such a pair has no name, reaches nobody else, and a stream
 // takes no address to send to; sockets of any other kind stay refused, and so do
 // words out of band, in whose handling the kernel has had faults.
-func pythonProfile() *profile {
+func PythonProfile() *Profile {
 	const loop = "asyncio's event loop wakes itself over a pair of stream sockets"
 	stream := oneOf(0, unix.AF_UNIX)
 	for _, flags := range []uint32{0, unix.SOCK_CLOEXEC, unix.SOCK_NONBLOCK, unix.SOCK_CLOEXEC | unix.SOCK_NONBLOCK} {
@@ -32,11 +32,11 @@ func pythonProfile() *profile {
 	return newProfile(more...)
 }
 
-// nodeProfile: V8 and libuv start threads, and every look at an environment
+// NodeProfile: V8 and libuv start threads, and every look at an environment
 // variable asks whether the process has capabilities.
-func nodeProfile() *profile {
+func NodeProfile() *Profile {
 	return newProfile(threads, allowed{name: "capget", why: "node asks, before it trusts the environment, whether it has capabilities; it has none"})
 }
 
-// staticProfile: a compiled program starts threads (Go's always does).
-func staticProfile() *profile { return newProfile(threads) }
+// StaticProfile: a compiled program starts threads (Go's always does).
+func StaticProfile() *Profile { return newProfile(threads) }

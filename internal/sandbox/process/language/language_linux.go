@@ -1,4 +1,4 @@
-package process
+package language
 
 import (
 	"cmp"
@@ -15,57 +15,78 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/seccomp"
 )
 
-// language is one row of the table: how its programs are started, what of the
+// Language is one row of the table: how its programs are started, what of the
 // host its root holds, and what it may ask of the kernel. Adding a language is
 // adding a row to families.
-type language struct {
-	// name is the family, exact the name with its version, which names the
+type Language struct {
+	// Name is the family, exact the name with its version, which names the
 	// boundary ("python3.11" in exec/python3.11); version is the whole one.
-	name, exact, version string
+	Name, Exact, version string
 	// loose are the names that mean it as well; only the first of a family has
 	// any.
 	loose []string
-	// program is the path of the executable inside the root; empty where the
+	// Program is the path of the executable inside the root; empty where the
 	// code is the program itself (static).
-	program string
-	// host is that executable's own file on the host.
-	host string
-	// flags stand between program and code.
-	flags []string
-	// codeName is the code's name in /code.
-	codeName string
+	Program string
+	// Host is that executable's own file on the host.
+	Host string
+	// Flags stand between program and code.
+	Flags []string
+	// CodeName is the code's name in /code.
+	CodeName string
 	// env is what the language's programs find in their environment, before
 	// what a request sets.
 	env []string
 	// fixed is what a request cannot set otherwise.
 	fixed []string
-	// asks is code that prints exact, run by an interpreter that was found elsewhere.
-	asks string
+	// Asks is code that prints exact, run by an interpreter that was found elsewhere.
+	Asks string
 	// parts gathers what belongs to the root.
 	parts func(*manifest) error
 	// finish, if any, completes a copy that stands in the directory root.
 	finish func(ctx context.Context, root string) error
-	// allows is its profile.
-	allows *profile
-	// check, if any, refuses code before anything starts.
-	check func(code []byte) error
+	// Allows is its profile.
+	Allows *seccomp.Profile
+	// Check, if any, refuses code before anything starts.
+	Check func(code []byte) error
 }
 
-// argv is what the workload executes.
-func (l language) argv() []string {
-	code := "/code/" + l.codeName
-	if l.program == "" {
+// Argv is what the workload executes.
+func (l Language) Argv() []string {
+	code := "/code/" + l.CodeName
+	if l.Program == "" {
 		return []string{code}
 	}
-	return append(append([]string{l.program}, l.flags...), code)
+	return append(append([]string{l.Program}, l.Flags...), code)
+}
+
+// Environment is the little that the language's programs expect, the caller's
+// over it, and what the caller cannot change over that.
+func (l Language) Environment(own map[string]string) []string {
+	all := map[string]string{}
+	set := func(list []string) {
+		for _, v := range list {
+			name, value, _ := strings.Cut(v, "=")
+			all[name] = value
+		}
+	}
+	set(l.env)
+	maps.Copy(all, own)
+	set(l.fixed)
+	var list []string
+	for _, k := range slices.Sorted(maps.Keys(all)) {
+		list = append(list, k+"="+all[k])
+	}
+	return list
 }
 
 // matches says whether a request that asks for a language by that name means
 // this one: by its exact name, or loosely.
-func (l language) matches(asked string) bool {
-	return asked == l.exact || slices.Contains(l.loose, asked)
+func (l Language) matches(asked string) bool {
+	return asked == l.Exact || slices.Contains(l.loose, asked)
 }
 
 // common is the environment of every language.
@@ -80,7 +101,7 @@ type family struct {
 	// like says whether a file of that name may be its interpreter.
 	like func(file string) bool
 	// ask makes one such file tell what it is.
-	ask func(ctx context.Context, path string) (language, error)
+	ask func(ctx context.Context, path string) (Language, error)
 }
 
 // families is the table of languages.
@@ -92,7 +113,7 @@ func families() []family {
 	}
 }
 
-// languages looks for every language on this machine, asking each interpreter
+// Find looks for every language on this machine, asking each interpreter
 // for its own version and files, and returns those that are there, the best of a
 // family first, and why each other family is not. It runs programs that it finds
 // in the system's directories and on PATH, each for at most ten seconds.
@@ -100,8 +121,8 @@ func families() []family {
 // Scripts are not run: one that stands for an interpreter (a shim) can take as
 // long as it likes. They are left for a request that names a language which is
 // not found otherwise.
-func languages(ctx context.Context) *catalogue {
-	c := &catalogue{asked: map[string]bool{}, found: map[string][]language{}, errs: map[string][]string{}, absent: map[string]string{}}
+func Find(ctx context.Context) *Catalogue {
+	c := &Catalogue{asked: map[string]bool{}, found: map[string][]Language{}, errs: map[string][]string{}, absent: map[string]string{}}
 	var wg sync.WaitGroup
 	for _, f := range families() {
 		wg.Go(func() { c.add(f.search(ctx, isProgram)) })
@@ -111,27 +132,27 @@ func languages(ctx context.Context) *catalogue {
 }
 
 // search asks the family's candidates that want accepts.
-func (f family) search(ctx context.Context, want func(path string) bool) (family, []language, []string) {
+func (f family) search(ctx context.Context, want func(path string) bool) (family, []Language, []string) {
 	if f.speaks == nil {
-		return f, []language{static()}, nil
+		return f, []Language{static()}, nil
 	}
 	list, errs := askAll(ctx, slices.DeleteFunc(candidates(f.like), func(p string) bool { return !want(p) }), f.ask)
 	return f, list, errs
 }
 
-// catalogue is what is known of this machine's languages.
-type catalogue struct {
+// Catalogue is what is known of this machine's languages.
+type Catalogue struct {
 	asking sync.Mutex      // while scripts are asked
 	asked  map[string]bool // the families whose scripts were; under asking
 
 	mu     sync.Mutex
-	found  map[string][]language
+	found  map[string][]Language
 	errs   map[string][]string // why candidates are none
 	absent map[string]string
 }
 
 // add takes what a search found behind what is known.
-func (c *catalogue) add(f family, list []language, errs []string) {
+func (c *Catalogue) add(f family, list []Language, errs []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.found[f.name] = distinct(append(c.found[f.name], list...))
@@ -142,44 +163,44 @@ func (c *catalogue) add(f family, list []language, errs []string) {
 	}
 }
 
-// list returns all that are found, family by family, and why each other family
+// List returns all that are found, family by family, and why each other family
 // is not there.
-func (c *catalogue) list() ([]language, map[string]string) {
+func (c *Catalogue) List() ([]Language, map[string]string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var all []language
+	var all []Language
 	for _, f := range families() {
 		all = append(all, c.found[f.name]...)
 	}
 	return all, maps.Clone(c.absent)
 }
 
-func (c *catalogue) match(asked string) (language, bool) {
-	list, _ := c.list()
-	i := slices.IndexFunc(list, func(l language) bool { return l.matches(asked) })
+func (c *Catalogue) Match(asked string) (Language, bool) {
+	list, _ := c.List()
+	i := slices.IndexFunc(list, func(l Language) bool { return l.matches(asked) })
 	if i < 0 {
-		return language{}, false
+		return Language{}, false
 	}
 	return list[i], true
 }
 
-// find returns the language that asked means. Where none is known it asks the
+// Find returns the language that asked means. Where none is known it asks the
 // scripts of the family, once.
-func (c *catalogue) find(ctx context.Context, asked string) (language, bool) {
-	if l, ok := c.match(asked); ok {
+func (c *Catalogue) Find(ctx context.Context, asked string) (Language, bool) {
+	if l, ok := c.Match(asked); ok {
 		return l, true
 	}
 	families := families()
 	i := slices.IndexFunc(families, func(f family) bool { return f.speaks != nil && f.speaks(asked) })
 	if i < 0 {
-		return language{}, false
+		return Language{}, false
 	}
 	c.askScripts(ctx, families[i])
-	return c.match(asked)
+	return c.Match(asked)
 }
 
 // askScripts asks once; others who need to know wait for it.
-func (c *catalogue) askScripts(ctx context.Context, f family) {
+func (c *Catalogue) askScripts(ctx context.Context, f family) {
 	c.asking.Lock()
 	defer c.asking.Unlock()
 	if c.asked[f.name] {
@@ -207,10 +228,10 @@ func isProgram(path string) bool {
 
 // distinct keeps the first of each exact name, and loose names for the first
 // of the family only.
-func distinct(list []language) []language {
-	var kept []language
+func distinct(list []Language) []Language {
+	var kept []Language
 	for _, l := range list {
-		if slices.ContainsFunc(kept, func(k language) bool { return k.exact == l.exact }) {
+		if slices.ContainsFunc(kept, func(k Language) bool { return k.Exact == l.Exact }) {
 			continue
 		}
 		if len(kept) > 0 {

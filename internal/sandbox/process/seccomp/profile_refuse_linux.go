@@ -1,4 +1,4 @@
-package process
+package seccomp
 
 import (
 	"slices"
@@ -87,26 +87,29 @@ func (k kind) String() string {
 // judgement is what Holdfast does about a call; errno only where it is refused.
 type judgement struct {
 	kind  kind
-	errno unix.Errno
+	Errno unix.Errno
 }
 
-// judge says what a call that the filter asked about is. It looks at registers
+func (j judgement) IsEscape() bool  { return j.kind == kindEscape }
+func (j judgement) IsRefused() bool { return j.kind == kindRefused }
+
+// Evaluate returns what a call that the filter asked about is. It looks at registers
 // only, never at memory, which the program could change meanwhile.
-func judge(c call) judgement {
-	if c.foreign || slices.Contains(escapeNames(), c.name) || hostile(c) {
+func (c Call) Evaluate() judgement {
+	if c.Foreign || slices.Contains(escapeNames(), c.Name) || hostile(c) {
 		return judgement{kind: kindEscape}
 	}
-	errno, ok := refusals()[c.name]
-	if !ok || c.name == "prctl" && uint32(c.args[0]) == unix.PR_SET_SECCOMP {
+	errno, ok := refusals()[c.Name]
+	if !ok || c.Name == "prctl" && uint32(c.args[0]) == unix.PR_SET_SECCOMP {
 		return judgement{kind: kindViolation}
 	}
-	return judgement{kind: kindRefused, errno: errno}
+	return judgement{kind: kindRefused, Errno: errno}
 }
 
 // hostile tells by their arguments the escape attempts among calls that are
 // otherwise harmless.
-func hostile(c call) bool {
-	switch c.name {
+func hostile(c Call) bool {
+	switch c.Name {
 	case "ioctl":
 		return slices.Contains(terminalTricks, uint32(c.args[1]))
 	case "clone":
@@ -114,13 +117,13 @@ func hostile(c call) bool {
 	case "socket", "socketpair":
 		return slices.Contains(hostileFamilies, uint32(c.args[0]))
 	}
-	return slices.Contains(words(becoming), c.name) && slices.Contains(identities(c), 0)
+	return slices.Contains(words(becoming), c.Name) && slices.Contains(identities(c), 0)
 }
 
 // identities are the users or groups that a call of becoming asks for.
-func identities(c call) []uint32 {
+func identities(c Call) []uint32 {
 	n := 1
-	switch c.name {
+	switch c.Name {
 	case "setreuid", "setregid":
 		n = 2
 	case "setresuid", "setresgid":

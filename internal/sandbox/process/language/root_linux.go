@@ -1,4 +1,4 @@
-package process
+package language
 
 import (
 	"context"
@@ -18,15 +18,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rootDir is a private copy of what one runtime needs, held: it is not removed
+// Root is a private copy of what one runtime needs, held: it is not removed
 // while it is used.
-type rootDir struct {
-	path string
-	copy *copies.Copy
+type Root struct {
+	Path string
+	Copy *copies.Copy
 }
 
-// release lets the root be removed when a newer one has taken its place.
-func (r rootDir) release() { r.copy.Release() }
+// Release lets the root be removed when a newer one has taken its place.
+func (r Root) Release() { r.Copy.Release() }
 
 // A root's directory in dir is named by language and manifest and holds:
 const (
@@ -34,19 +34,19 @@ const (
 	rootMark = "files" // the stamps of everything in it; written last
 )
 
-// root returns a root for the language in dir, building it where there is none
+// Root returns a root for the language in dir, building it where there is none
 // that fits the host's runtime and is whole; note is told in words when it
 // builds or removes one. Roots of the language that fit no more, and that
 // nobody uses, are removed. An error is of kind MountError.
 //
 // Several processes may do so at once: each builds for itself under a name of
 // its own, and the first to finish names the root.
-func (l language) root(ctx context.Context, dir string, note func(string)) (rootDir, error) {
+func (l Language) Root(ctx context.Context, dir string, note func(string)) (Root, error) {
 	r, err := l.findOrBuild(ctx, dir, note)
 	if err != nil {
-		return rootDir{}, mountError(l.exact, dir, err)
+		return Root{}, mountError(l.Exact, dir, err)
 	}
-	l.sweep(ctx, dir, filepath.Base(r.copy.Home), note)
+	l.sweep(ctx, dir, filepath.Base(r.Copy.Home), note)
 	return r, nil
 }
 
@@ -58,30 +58,30 @@ func mountError(exact, dir string, err error) error {
 	return e
 }
 
-func (l language) findOrBuild(ctx context.Context, dir string, note func(string)) (rootDir, error) {
+func (l Language) findOrBuild(ctx context.Context, dir string, note func(string)) (Root, error) {
 	m := &manifest{files: map[string]source{}, loader: newLoader()}
 	if err := l.parts(m); err != nil {
-		return rootDir{}, err
+		return Root{}, err
 	}
-	name := l.exact + "-" + m.sum()
+	name := l.Exact + "-" + m.sum()
 	c, err := copies.Hold(ctx, dir, name)
 	for tries := 0; ; tries++ { // somebody may change what is there each time
 		if err == nil {
 			if err = whole(c.Home); err == nil {
-				return rootDir{filepath.Join(c.Home, rootTree), c}, nil
+				return Root{filepath.Join(c.Home, rootTree), c}, nil
 			}
 			if err := c.Discard(ctx); err != nil {
-				return rootDir{}, err
+				return Root{}, err
 			}
 		}
 		if tries == maxBuilds {
-			return rootDir{}, err
+			return Root{}, err
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
-			note(fmt.Sprintf("%s: the root in %s is built anew: %v", l.exact, filepath.Join(dir, name), err))
+			note(fmt.Sprintf("%s: the root in %s is built anew: %v", l.Exact, filepath.Join(dir, name), err))
 		}
 		if c, err = l.build(ctx, dir, name, m, note); err != nil {
-			return rootDir{}, err
+			return Root{}, err
 		}
 	}
 }
@@ -121,9 +121,9 @@ func whole(home string) error {
 
 // build makes the root in a draft of its own and gives it its name. It returns
 // what has that name then, held: another one where another process was first.
-func (l language) build(ctx context.Context, dir, name string, m *manifest, note func(string)) (*copies.Copy, error) {
+func (l Language) build(ctx context.Context, dir, name string, m *manifest, note func(string)) (*copies.Copy, error) {
 	start := time.Now()
-	c, err := copies.Begin(ctx, dir, l.exact+"-")
+	c, err := copies.Begin(ctx, dir, l.Exact+"-")
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +139,7 @@ func (l language) build(ctx context.Context, dir, name string, m *manifest, note
 		return nil, errors.Join(err, c.Discard(ctx))
 	}
 	if first {
-		note(fmt.Sprintf("%s: built a root of %d files, %d MB in %v", l.exact, len(m.files), m.bytes>>20, time.Since(start).Round(time.Millisecond)))
+		note(fmt.Sprintf("%s: built a root of %d files, %d MB in %v", l.Exact, len(m.files), m.bytes>>20, time.Since(start).Round(time.Millisecond)))
 	}
 	return c, nil
 }
@@ -150,7 +150,7 @@ var (
 	mountFiles = []string{"dev/null", "dev/urandom"}
 )
 
-func (l language) fill(ctx context.Context, tree string, m *manifest) error {
+func (l Language) fill(ctx context.Context, tree string, m *manifest) error {
 	if err := m.copyTo(tree, ctx.Err); err != nil {
 		return err
 	}
@@ -207,11 +207,11 @@ func seal(draft string) error {
 }
 
 // sweep removes the language's other roots and drafts, but for those in use.
-func (l language) sweep(ctx context.Context, dir, keep string, note func(string)) {
-	own := l.exact + "-"
+func (l Language) sweep(ctx context.Context, dir, keep string, note func(string)) {
+	own := l.Exact + "-"
 	for _, name := range copies.Sweep(ctx, dir, func(name string) bool {
 		return name != keep && strings.HasPrefix(strings.TrimPrefix(name, copies.Draft), own)
 	}) {
-		note(fmt.Sprintf("%s: removed the root %s, which nobody uses", l.exact, name))
+		note(fmt.Sprintf("%s: removed the root %s, which nobody uses", l.Exact, name))
 	}
 }

@@ -1,4 +1,4 @@
-package process
+package language
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 )
 
 // small is a language of two files, quick to build.
-func small(t *testing.T) (language, string) {
+func small(t *testing.T) (Language, string) {
 	t.Helper()
 	src := t.TempDir()
 	for _, n := range []string{"a", "b"} {
@@ -26,7 +26,7 @@ func small(t *testing.T) (language, string) {
 	if err := os.Symlink("/etc/passwd", filepath.Join(src, "out")); err != nil {
 		t.Fatal(err)
 	}
-	return language{name: "small", exact: "small1", parts: func(m *manifest) error {
+	return Language{Name: "small", Exact: "small1", parts: func(m *manifest) error {
 		return m.tree(src, "/usr/lib/small", func(string) bool { return false })
 	}}, src
 }
@@ -37,18 +37,18 @@ func TestRootIsBuiltOnce(t *testing.T) {
 	var notes []string
 	note := func(s string) { notes = append(notes, s) }
 	for range 3 {
-		r, err := l.root(context.Background(), dir, note)
+		r, err := l.Root(context.Background(), dir, note)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.release()
+		r.Release()
 	}
 	if len(notes) != 1 {
 		t.Errorf("%q", notes)
 	}
-	r, _ := l.root(context.Background(), dir, note)
-	defer r.release()
-	if _, err := os.Lstat(filepath.Join(r.path, "usr/lib/small/out")); err == nil {
+	r, _ := l.Root(context.Background(), dir, note)
+	defer r.Release()
+	if _, err := os.Lstat(filepath.Join(r.Path, "usr/lib/small/out")); err == nil {
 		t.Error("a link that leads out of the tree was followed")
 	}
 }
@@ -75,24 +75,24 @@ func TestChangedRootIsNoticed(t *testing.T) {
 		"no tree":        func(root string) error { return os.RemoveAll(root) },
 	} {
 		dir := t.TempDir()
-		r, err := l.root(context.Background(), dir, func(string) {})
+		r, err := l.Root(context.Background(), dir, func(string) {})
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.release()
-		if err := do(r.path); err != nil {
+		r.Release()
+		if err := do(r.Path); err != nil {
 			t.Fatal(what, err)
 		}
 		var notes []string
-		r, err = l.root(context.Background(), dir, func(s string) { notes = append(notes, s) })
+		r, err = l.Root(context.Background(), dir, func(s string) { notes = append(notes, s) })
 		if err != nil {
 			t.Fatal(what, err)
 		}
-		r.release()
+		r.Release()
 		if len(notes) != 2 || !strings.Contains(notes[0], "anew") {
 			t.Errorf("%s: %q", what, notes)
 		}
-		if b, err := os.ReadFile(filepath.Join(r.path, "usr/lib/small/a")); string(b) != "a" {
+		if b, err := os.ReadFile(filepath.Join(r.Path, "usr/lib/small/a")); string(b) != "a" {
 			t.Errorf("%s: %q, %v", what, b, err)
 		}
 	}
@@ -103,30 +103,30 @@ func TestChangedRootIsNoticed(t *testing.T) {
 func TestNewRuntimeMakesNewRoot(t *testing.T) {
 	l, src := small(t)
 	dir := t.TempDir()
-	old, err := l.root(context.Background(), dir, func(string) {})
+	old, err := l.Root(context.Background(), dir, func(string) {})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(src, "a"), []byte("newer"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	next, err := l.root(context.Background(), dir, func(string) {})
+	next, err := l.Root(context.Background(), dir, func(string) {})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer next.release()
-	if next.path == old.path {
+	defer next.Release()
+	if next.Path == old.Path {
 		t.Fatal("the root does not follow the host")
 	}
-	if _, err := os.Stat(old.path); err != nil {
+	if _, err := os.Stat(old.Path); err != nil {
 		t.Errorf("a root in use was removed: %v", err)
 	}
-	old.release()
-	again, err := l.root(context.Background(), dir, func(string) {})
+	old.Release()
+	again, err := l.Root(context.Background(), dir, func(string) {})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer again.release()
+	defer again.Release()
 	entries, _ := os.ReadDir(dir)
 	if len(entries) != 1 {
 		t.Errorf("left in the directory: %v", entries)
@@ -140,8 +140,8 @@ func TestManyBuildAtOnce(t *testing.T) {
 	paths, errs := make([]string, 16), make([]error, 16)
 	for i := range paths {
 		wg.Go(func() {
-			r, err := l.root(context.Background(), dir, func(string) {})
-			paths[i], errs[i] = r.path, err // held to the end
+			r, err := l.Root(context.Background(), dir, func(string) {})
+			paths[i], errs[i] = r.Path, err // held to the end
 		})
 	}
 	wg.Wait()
@@ -161,33 +161,33 @@ func TestManyBuildAtOnce(t *testing.T) {
 func TestBuilderIsOvertaken(t *testing.T) {
 	quick, src := small(t)
 	slow, dir := quick, t.TempDir()
-	var second, third rootDir
+	var second, third Root
 	var between []string
 	slow.finish = func(ctx context.Context, _ string) (err error) {
 		note := func(s string) { between = append(between, s) }
-		if second, err = quick.root(ctx, dir, note); err != nil {
+		if second, err = quick.Root(ctx, dir, note); err != nil {
 			return err
 		}
 		file := filepath.Join(src, "a")
 		if err := os.WriteFile(file, []byte("newer"), 0o600); err != nil {
 			return err
 		}
-		third, err = quick.root(ctx, dir, note)
+		third, err = quick.Root(ctx, dir, note)
 		return err
 	}
-	first, err := slow.root(t.Context(), dir, func(s string) { t.Errorf("it says %q of what others did", s) })
+	first, err := slow.Root(t.Context(), dir, func(s string) { t.Errorf("it says %q of what others did", s) })
 	if err != nil {
 		t.Fatal(err)
 	}
-	if first.path != second.path || first.path == third.path || len(between) != 2 {
-		t.Errorf("%s, %s, %s: %q", first.path, second.path, third.path, between)
+	if first.Path != second.Path || first.Path == third.Path || len(between) != 2 {
+		t.Errorf("%s, %s, %s: %q", first.Path, second.Path, third.Path, between)
 	}
-	second.release()
-	for _, r := range []rootDir{first, third} {
-		if err := whole(r.copy.Home); err != nil {
-			t.Errorf("%s: %v", r.path, err)
+	second.Release()
+	for _, r := range []Root{first, third} {
+		if err := whole(r.Copy.Home); err != nil {
+			t.Errorf("%s: %v", r.Path, err)
 		}
-		r.release()
+		r.Release()
 	}
 	if entries, _ := os.ReadDir(dir); len(entries) != 2 {
 		t.Errorf("left in the directory: %v", entries)
@@ -211,7 +211,7 @@ func TestFullDiskIsNamed(t *testing.T) {
 	}
 	defer unix.Unmount(dir, unix.MNT_DETACH)
 	l := installed(t, "python3")
-	_, err = l.root(context.Background(), dir, func(string) {})
+	_, err = l.Root(context.Background(), dir, func(string) {})
 	if !errors.As(err, &e) || e.Kind != holdfast.KindMount || !strings.Contains(e.Hint, "free space") {
 		t.Errorf("%v", err)
 	}
@@ -225,7 +225,7 @@ func TestHaltedBuildLeavesNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	dir := t.TempDir()
-	if _, err := l.root(ctx, dir, func(string) {}); err == nil {
+	if _, err := l.Root(ctx, dir, func(string) {}); err == nil {
 		t.Error("built though it was stopped")
 	}
 	if entries, _ := os.ReadDir(dir); len(entries) != 0 {

@@ -1,4 +1,4 @@
-package process
+package language
 
 import (
 	"bufio"
@@ -17,7 +17,7 @@ type loader struct {
 }
 
 func newLoader() *loader {
-	triplet := map[elf.Machine]string{elf.EM_X86_64: "x86_64-linux-gnu", elf.EM_AARCH64: "aarch64-linux-gnu"}[machine()]
+	triplet := map[elf.Machine]string{elf.EM_X86_64: "x86_64-linux-gnu", elf.EM_AARCH64: "aarch64-linux-gnu"}[Machine()]
 	dirs := []string{"/lib/" + triplet, "/usr/lib/" + triplet, "/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/local/lib"}
 	return &loader{dirs: append(dirs, configured("/etc/ld.so.conf", 0)...), seen: map[string]bool{}}
 }
@@ -68,7 +68,7 @@ func readObject(path string) (o object, ok bool, err error) {
 		return o, false, err
 	}
 	defer f.Close()
-	if f.Machine != machine() || f.Class != elf.ELFCLASS64 {
+	if f.Machine != Machine() || f.Class != elf.ELFCLASS64 {
 		return o, false, nil
 	}
 	for _, p := range f.Progs {
