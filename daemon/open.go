@@ -282,7 +282,7 @@ func (d *Daemon) newReports() *report.Reports {
 			at, err := to.TimeOfDay()
 			return to.To, at, err
 		},
-		Send: func(a notify.Alert, now time.Time) { d.alerts.queue.Put(a, now) },
+		Send: func(a notify.Item, now time.Time) { d.alerts.queue.Put(a, now) },
 	})
 }
 

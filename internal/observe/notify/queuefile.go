@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// maxJournal is the size beyond which the file is written anew, in bytes;
+	// maxQueueFile is the size beyond which the file is written anew, in bytes;
 	// maxLine bounds what one line may hold.
-	maxJournal = 4 << 20
-	maxLine    = 64 << 10
+	maxQueueFile = 4 << 20
+	maxLine      = 64 << 10
 )
 
 // line is one change of a Queue, as the file has it.
@@ -31,8 +31,8 @@ type line struct {
 	To   []string  `json:"to,omitempty"`
 }
 
-// journal is a file that is only written to at its end, until it is replaced.
-type journal struct {
+// queueFile is a file that is only written to at its end, until it is replaced.
+type queueFile struct {
 	path  string
 	f     *os.File
 	size  int64
@@ -41,10 +41,10 @@ type journal struct {
 	fault error // why the last write failed
 }
 
-// openJournal gives each line of the file to replay. Where there is none it is made
+// openQueueFile gives each line of the file to replay. Where there is none it is made
 // with the first line.
-func openJournal(path string, replay func(line)) (*journal, error) {
-	j := &journal{path: path}
+func openQueueFile(path string, replay func(line)) (*queueFile, error) {
+	j := &queueFile{path: path}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return j, nil
@@ -58,7 +58,7 @@ func openJournal(path string, replay func(line)) (*journal, error) {
 		return nil, errors.Join(errors.New("what waits to be told is no file: "+strconv.Quote(path)), f.Close())
 	}
 	j.size = info.Size()
-	r := bufio.NewReaderSize(io.LimitReader(f, 4*maxJournal), maxLine)
+	r := bufio.NewReaderSize(io.LimitReader(f, 4*maxQueueFile), maxLine)
 	for {
 		text, err := r.ReadSlice('\n')
 		var l line
@@ -83,7 +83,7 @@ func openJournal(path string, replay func(line)) (*journal, error) {
 
 // write adds a line: once it returned, the end of this process loses it no more.
 // The caller has the queue's lock.
-func (j *journal) write(l line) error {
+func (j *queueFile) write(l line) error {
 	b, err := json.Marshal(l)
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func (j *journal) write(l line) error {
 }
 
 // replace writes the file anew, whole or not at all.
-func (j *journal) replace(lines []line) error {
+func (j *queueFile) replace(lines []line) error {
 	var b bytes.Buffer
 	for _, l := range lines {
 		text, err := json.Marshal(l)
@@ -145,7 +145,7 @@ func missing(err error) error {
 	return err
 }
 
-func (j *journal) close() error {
+func (j *queueFile) close() error {
 	if j.f == nil {
 		return nil
 	}
@@ -196,7 +196,7 @@ func (q *Queue) write(l line) {
 	if err := q.file.write(l); err != nil && was == nil {
 		q.o.Log.Error("what waits to be told cannot be kept; it is told all the same", "err", err)
 	}
-	if q.file.size > maxJournal || was != nil && q.file.fault == nil {
+	if q.file.size > maxQueueFile || was != nil && q.file.fault == nil {
 		if err := q.compact(); err != nil {
 			q.o.Log.Error("the file of what waits to be told could not be written anew", "err", err)
 			q.file.size = 0 // not at each line
