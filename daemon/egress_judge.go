@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -24,15 +25,20 @@ const judgeAgent = "holdfast-judge"
 // proxy: the allowlist, the credential, the budgets and the record are those of
 // any request.
 func (d *Daemon) waysOut(p *kernel.Policy) {
-	made := make(map[string]kernel.PolicyJudge, len(p.Judges))
-	for name, j := range p.Judges {
+	all := judge.FromPolicy(p)
+	if len(all) == 0 {
+		return
+	}
+	made := judge.Judges{}
+	for name, j := range all {
 		if m, ok := j.Judge.(judge.LLM); ok {
 			m.Client = d.egress.judgeClient
 			j.Judge = m
 		}
 		made[name] = j
 	}
-	p.Judges = made
+	p.Sections = maps.Clone(p.Sections)
+	p.Sections[judge.Name] = made
 }
 
 // judgeClient is the client of the proxy inside of this process, made at the
