@@ -80,7 +80,7 @@ RACE = \
 	./internal/frontend/mcp/remote ./internal/frontend/mcp/server ./internal/frontend/mcp/code \
 	./internal/frontend/api ./internal/frontend/executor ./internal/frontend/egress/credential ./internal/feature/judge ./internal/feature/keyset ./internal/observe/notify \
 	./internal/frontend/egress/aside ./internal/frontend/egress/frames ./internal/frontend/egress/sentinel \
-	./internal/frontend/egress/upstream ./internal/frontend/egress/wire \
+	./internal/frontend/egress/service ./internal/frontend/egress/upstream ./internal/frontend/egress/wire \
 	./internal/observe/metrics ./internal/observe/telemetry ./internal/observe/witness
 
 # Packages that start a goroutine or use sync, and whose tests run without the race
@@ -93,6 +93,7 @@ internal/config                       compiles patterns once, and one goroutine 
 internal/frontend/console             three times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-daemon
 internal/observe/anomaly              twice the time with the detector: what runs at once does (RACE_PART), all of it in make endure-daemon
 internal/observe/report               its tests are those of the daemon: all of it in make endure-daemon
+internal/sandbox/tiers                its tests are those of the daemon: all of it in make endure-daemon
 internal/policy/history               five times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
 internal/worktree/snapshot            twice the time with the detector: what runs at once does (RACE_PART), all of it in make endure-snapshot
 internal/worktree/versions           twice the time with the detector: what runs at once does (RACE_PART), all of it in make endure-snapshot

@@ -26,6 +26,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/feature/keyset"
 	"github.com/holdfast-dev/holdfast/internal/feature/recount"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/service"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
@@ -41,6 +42,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/observe/witness"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 	"github.com/holdfast-dev/holdfast/internal/redact"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/tiers"
 	"github.com/holdfast-dev/holdfast/internal/store/sqlite"
 	"github.com/holdfast-dev/holdfast/internal/worktree/versions"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -108,8 +110,8 @@ type Daemon struct {
 	hooks        haltHooks
 	metrics      *metrics.Metrics
 	clients      clients
-	sandboxes    sandboxes
-	egress       egressSite
+	sandboxes    *tiers.Set
+	egress       *service.Service
 	snapshots    *versions.Service
 	conns        connections
 	keysets      []*keyset.Set
@@ -145,7 +147,7 @@ func Open(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	}
 	d := &Daemon{opt: opt, log: opt.Log, since: time.Now(),
 		notices: make(chan kernel.Notice, 256), urgent: make(chan kernel.Notice, 256), halts: make(chan haltNotice, 1)}
-	d.sandboxes.d, d.egress.d, d.hooks.d = d, d, d
+	d.hooks.d = d
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.Close())
@@ -233,6 +235,10 @@ func (d *Daemon) openParts(ctx context.Context, keys *Keys) (err error) {
 	if err != nil {
 		return err
 	}
+	d.egress = d.newEgress()
+	d.sandboxes = tiers.New(tiers.Options{
+		Dir: d.Paths.Dir, Config: d.began.Sandbox.TierConfig(), Engine: d.engine, Log: d.log,
+	})
 	d.hook.of(d)
 	if err = d.alerts.open(d); err != nil {
 		return err
@@ -333,7 +339,7 @@ const pastWait = 2 * time.Second
 // and with how long things are kept.
 func (d *Daemon) own(l *config.Loaded) *kernel.Policy {
 	own := *l.Policy
-	d.waysOut(&own)
+	d.connectJudges(&own)
 	versions.AddPolicy(&own)
 	own.Own = append(append([]string{d.Paths.Dir}, l.Files...), l.Config.FactPaths()...)
 	if dir, err := os.UserConfigDir(); err == nil && len(l.Files) == 0 {
@@ -453,7 +459,7 @@ func (d *Daemon) Store() kernel.Store { return d.store }
 
 // Close ends everything that Open began, in the opposite order.
 func (d *Daemon) Close() error {
-	errs := []error{d.egress.close(), d.sandboxes.close()}
+	errs := []error{d.closeEgress(), d.closeSandboxes()}
 	if d.snapshots != nil {
 		d.snapshots.Rest()
 	}

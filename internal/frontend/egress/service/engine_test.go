@@ -1,4 +1,4 @@
-package daemon
+package service
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/config"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/credential"
 	"github.com/holdfast-dev/holdfast/internal/leaf/testfile"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 	"github.com/holdfast-dev/holdfast/internal/redact"
@@ -21,7 +21,7 @@ func TestEgress_Engine_knowsTheCredentials(t *testing.T) {
 	t.Parallel()
 	dir := testfile.Write(t, map[string]string{"key": "first-value-of-the-key\n"})
 	file := filepath.Join(dir, "key")
-	s := egressSite{d: &Daemon{log: slog.New(slog.DiscardHandler)}}
+	s := New(Options{Log: slog.New(slog.DiscardHandler)})
 	d := rowWithFile(file)
 	shown := func(text string) string { return string(s.engine(d).Text([]byte(text)).Out) }
 	if got := shown("it is first-value-of-the-key, ann@example.com"); got != "it is [secret], [email]" {
@@ -52,7 +52,7 @@ func TestEgress_Engine_knowsTheCredentials(t *testing.T) {
 
 // rowWithFile returns a row whose credential is in the file.
 func rowWithFile(file string) *domain.Domain {
-	source := config.SourceConfig{File: file}
+	source := credential.Source{File: file}
 	return &domain.Domain{Name: "a.example.com",
 		Credential: &domain.Credential{Header: "Authorization", Source: source.Text()}}
 }

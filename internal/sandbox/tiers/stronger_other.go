@@ -1,6 +1,6 @@
 //go:build !linux
 
-package daemon
+package tiers
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 )
 
-// openMore is a SpawnError.
-func (s *sandboxes) openMore(_ context.Context, which posture.Tier) (tier, error) {
+// openStronger is a SpawnError.
+func (s *Set) openStronger(_ context.Context, which posture.Tier) (tier, error) {
 	return nil, &holdfast.Error{Kind: holdfast.KindSpawn, Why: fmt.Sprintf("there is no %s tier here: its walls are those of Linux", which), Hint: "run holdfast on Linux"}
 }

@@ -1,20 +1,19 @@
-package daemon
+package service
 
 import (
 	"context"
 
-	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/credential"
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 )
 
-// MissingCredentials are the rows of l whose credential a daemon that starts here
-// could not have, looked for as it would: files and variables are read, and with
-// ask commands run, all at once within 5 s.
-func MissingCredentials(ctx context.Context, l *config.Loaded, ask bool) []api.EgressMissing {
+// MissingCredentials returns the rows of t whose credential a service that starts here
+// could not read: it reads files and variables, and with ask it runs commands, all concurrently,
+// within 5 s.
+func MissingCredentials(ctx context.Context, t *domain.Table, ask bool) []api.EgressMissing {
 	var c credential.Reader
-	return listMissing(ctx, &c, l.Domains, ask)
+	return listMissing(ctx, &c, t, ask)
 }
 
 // listMissing returns the rows of t whose credential c cannot have now.

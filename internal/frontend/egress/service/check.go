@@ -1,4 +1,4 @@
-package daemon
+package service
 
 import (
 	"cmp"
@@ -23,12 +23,12 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/policy/domain"
 )
 
-// status is how the proxy is; nil where nothing is listed and nothing listens.
-func (s *egressSite) status(ctx context.Context) *api.EgressStatus {
-	out := &api.EgressStatus{Domains: len(s.table().Domains()),
-		Runs: int(s.runs.Load()), Missing: listMissing(ctx, &s.values, s.table(), false)}
-	for _, l := range s.doors() {
-		out.Listeners = append(out.Listeners, api.EgressListener{Address: l.address, Agent: l.of.Agent, Kind: l.of.Kind})
+// Status returns how the proxy is, nil if the allowlist is empty and nothing listens.
+func (s *Service) Status(ctx context.Context) *api.EgressStatus {
+	out := &api.EgressStatus{Domains: len(s.opt.Table().Domains()),
+		Runs: int(s.runs.Load()), Missing: listMissing(ctx, &s.values, s.opt.Table(), false)}
+	for _, l := range s.Listeners() {
+		out.Listeners = append(out.Listeners, api.EgressListener(l))
 	}
 	p := s.running()
 	if p == nil {
@@ -58,33 +58,34 @@ func (s *egressSite) status(ctx context.Context) *api.EgressStatus {
 }
 
 // Authority implements api.Egress.
-func (s *egressSite) Authority() ([]byte, error) {
-	ca, err := s.ca()
+func (s *Service) Authority() ([]byte, error) {
+	ca, err := s.openAuthority()
 	if err != nil {
 		return nil, err
 	}
 	return ca.PEM(), nil
 }
 
-// Check implements api.Egress: the judges that a request would meet are asked,
-// in the same order, and nothing is sent.
-func (s *egressSite) Check(ctx context.Context, a api.EgressAsk) (*api.EgressAnswer, error) {
+// Check implements api.Egress: it asks what a request would meet, in the same order, and sends
+// nothing.
+func (s *Service) Check(ctx context.Context, a api.EgressAsk) (*api.EgressAnswer, error) {
 	out := &api.EgressAnswer{Method: a.Method}
 	origin, target, err := domain.ParseURL(a.URL)
 	if err != nil {
 		why, hint := usage.Explain(err)
 		return nil, &holdfast.Error{Kind: holdfast.KindUsage, Why: why, Hint: cmp.Or(hint, "write https://host/path")}
 	}
-	tok, err := s.d.Mint(holdfast.Identity{Agent: a.Agent, Kind: a.Kind, Session: a.Session, Intent: a.Intent, Chain: a.Chain})
+	tok, who, err := s.opt.Mint(holdfast.Identity{Agent: a.Agent, Kind: a.Kind, Session: a.Session,
+		Intent: a.Intent, Chain: a.Chain})
 	if err != nil {
 		return nil, err
 	}
 	ask := domain.Ask{Origin: origin, Method: a.Method, Target: target, Upgrade: a.Upgrade}
-	if row, _ := s.table().Find(origin); row != nil && row.Inspect == domain.Opaque && a.Upgrade == "" {
+	if row, _ := s.opt.Table().Find(origin); row != nil && row.Inspect == domain.Opaque && a.Upgrade == "" {
 		// Of a tunnel the proxy sees the CONNECT and no request.
 		ask.Method, ask.Target, out.Method = http.MethodConnect, "", http.MethodConnect
 	}
-	d, blocked := s.table().Decide(ask)
+	d, blocked := s.opt.Table().Decide(ask)
 	req := holdfast.Request{Boundary: "egress/" + origin.Host.String(), Payload: []byte("{}"), Token: tok, ReadsOnly: ask.ReadsOnly()}
 	if blocked != nil {
 		req.Denials = []holdfast.Opinion{{Gate: blocked.Gate, Verdict: holdfast.Deny, Kind: blocked.Kind, Rule: blocked.Rule, Why: blocked.Why, Hint: blocked.Hint}}
@@ -92,17 +93,19 @@ func (s *egressSite) Check(ctx context.Context, a api.EgressAsk) (*api.EgressAns
 		s.describe(ctx, out, d, ask, a.Resolve)
 		req.Boundary = d.Boundary()
 	}
-	out.URL, out.Redacted = s.shown(d, origin, target)
-	req.Payload, err = json.Marshal(map[string]any{"method": ask.Method, "scheme": scheme(origin), "host": origin.Host.String(), "port": origin.Port, "path": s.d.maskText(pathOf(target))})
+	out.URL, out.Redacted = s.showURL(d, origin, target)
+	req.Payload, err = json.Marshal(map[string]any{"method": ask.Method, "scheme": schemeOf(origin),
+		"host": origin.Host.String(), "port": origin.Port,
+		"path": string(s.opt.Engine.Text([]byte(pathOf(target))).Out)})
 	if err != nil {
 		return nil, err
 	}
 	if d != nil {
-		if err := s.room(ctx, out, d, a); err != nil {
+		if err := s.addRoom(ctx, out, d, who); err != nil {
 			return nil, err
 		}
 	}
-	o, err := s.d.Kernel.Explain(ctx, req)
+	o, err := s.opt.Kernel().Explain(ctx, req)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +113,7 @@ func (s *egressSite) Check(ctx context.Context, a api.EgressAsk) (*api.EgressAns
 	return out, nil
 }
 
-func scheme(o domain.Origin) string {
+func schemeOf(o domain.Origin) string {
 	if o.TLS {
 		return "https"
 	}
@@ -123,25 +126,25 @@ func pathOf(target string) string {
 	return p
 }
 
-// shown is the URL as the record would have it.
-func (s *egressSite) shown(d *domain.Domain, o domain.Origin, target string) (string, bool) {
-	engine := s.d.engine
+// showURL returns the URL as the record would have it, and reports whether something in it is redacted.
+func (s *Service) showURL(d *domain.Domain, o domain.Origin, target string) (string, bool) {
+	engine := s.opt.Engine
 	if d != nil {
 		if engine = s.engine(d); engine == nil {
-			return scheme(o) + "://" + o.Host.String(), true
+			return schemeOf(o) + "://" + o.Host.String(), true
 		}
 	}
 	host := o.Host.String()
 	if usual := map[bool]uint16{true: 443, false: 80}[o.TLS]; o.Port != usual || strings.Contains(host, ":") {
 		host = net.JoinHostPort(host, strconv.Itoa(int(o.Port)))
 	}
-	text := scheme(o) + "://" + host + target
+	text := schemeOf(o) + "://" + host + target
 	r := engine.Text([]byte(text))
 	return string(r.Out), r.Found()
 }
 
-// describe says what the row is.
-func (s *egressSite) describe(ctx context.Context, out *api.EgressAnswer, d *domain.Domain, ask domain.Ask, resolve bool) {
+// describe adds to out what the row d is.
+func (s *Service) describe(ctx context.Context, out *api.EgressAnswer, d *domain.Domain, ask domain.Ask, resolve bool) {
 	method := ask.Method
 	if ask.Upgrade != "" {
 		method = ""
@@ -157,15 +160,15 @@ func (s *egressSite) describe(ctx context.Context, out *api.EgressAnswer, d *dom
 		}
 	}
 	if resolve {
-		out.Addresses = s.addresses(ctx, d, ask.Origin.Host)
+		out.Addresses = s.listAddresses(ctx, d, ask.Origin.Host)
 	}
 }
 
 // resolveTime bounds a question for a name.
 const resolveTime = 5 * time.Second
 
-// addresses are those that would be dialled, and those that would not.
-func (s *egressSite) addresses(ctx context.Context, d *domain.Domain, h domain.Host) []api.EgressAddress {
+// listAddresses returns the addresses that would be dialled, and those that would not.
+func (s *Service) listAddresses(ctx context.Context, d *domain.Domain, h domain.Host) []api.EgressAddress {
 	var out []api.EgressAddress
 	for _, a := range d.Addresses {
 		out = append(out, api.EgressAddress{Address: a.String()})
@@ -174,7 +177,7 @@ func (s *egressSite) addresses(ctx context.Context, d *domain.Domain, h domain.H
 		return out
 	}
 	if h.IsAddr() {
-		return []api.EgressAddress{{Address: h.String(), Why: classWhy(domain.Class(h.Addr()))}}
+		return []api.EgressAddress{{Address: h.String(), Why: explainClass(domain.Class(h.Addr()))}}
 	}
 	ctx, cancel := context.WithTimeout(ctx, resolveTime)
 	defer cancel()
@@ -183,12 +186,13 @@ func (s *egressSite) addresses(ctx context.Context, d *domain.Domain, h domain.H
 		return []api.EgressAddress{{Why: "the name cannot be resolved: " + excerpt.Word(err.Error())}}
 	}
 	for _, a := range found {
-		out = append(out, api.EgressAddress{Address: a.Unmap().String(), Why: classWhy(domain.Class(a))})
+		out = append(out, api.EgressAddress{Address: a.Unmap().String(), Why: explainClass(domain.Class(a))})
 	}
 	return out
 }
 
-func classWhy(err error) string {
+// explainClass returns why an address of a class is not dialled, "" if it is.
+func explainClass(err error) string {
 	if err == nil {
 		return ""
 	}
@@ -196,26 +200,25 @@ func classWhy(err error) string {
 	return why
 }
 
-// room is what is left of each rate and budget that a request to the row draws
+// addRoom adds to out what is left of each rate and budget that a request of who to d draws
 // on. What a body would draw is not known.
-func (s *egressSite) room(ctx context.Context, out *api.EgressAnswer, d *domain.Domain, a api.EgressAsk) error {
+func (s *Service) addRoom(ctx context.Context, out *api.EgressAnswer, d *domain.Domain, who holdfast.Identity) error {
 	own := d.Contract()
 	asks := map[holdfast.Resource]int64{}
 	for r, n := range own.Consumes {
 		asks[r] = n
 	}
 	for _, r := range []holdfast.Resource{holdfast.BytesOut, holdfast.LLMTokens} {
-		if counted(d, r) && asks[r] == 0 {
+		if drawsOnBody(d, r) && asks[r] == 0 {
 			asks[r] = 1 // drawn on, by an amount that only a body has
 		}
 	}
-	pol, now := s.d.Kernel.Policy(), time.Now()
-	who := holdfast.Identity{Tenant: holdfast.Local, Agent: a.Agent, Kind: a.Kind, Intent: a.Intent, Chain: a.Chain, Session: cmp.Or(a.Session, sessionOf(a.Agent, now))}
+	pol, now := s.opt.Kernel().Policy(), time.Now()
 	draws, rates, refused := budget.Plan(pol.Limits, pol.Rates, budget.Ask{Who: who, Boundary: own.Boundary, Consumes: asks, Now: now})
 	if refused != nil {
 		return nil // the gates say so themselves
 	}
-	return s.d.store.View(ctx, func(tx kernel.Tx) error {
+	return s.opt.Store.View(ctx, func(tx kernel.Tx) error {
 		for _, w := range draws {
 			c, err := tx.Counter(w)
 			if err != nil {
@@ -225,7 +228,7 @@ func (s *egressSite) room(ctx context.Context, out *api.EgressAnswer, d *domain.
 			out.Budgets = append(out.Budgets, room)
 		}
 		for _, r := range rates {
-			used, err := taken(tx, r, now)
+			used, err := countTaken(tx, r, now)
 			if err != nil {
 				return err
 			}
@@ -235,14 +238,14 @@ func (s *egressSite) room(ctx context.Context, out *api.EgressAnswer, d *domain.
 	})
 }
 
-// counted says whether a body to d draws on r.
-func counted(d *domain.Domain, r holdfast.Resource) bool {
+// drawsOnBody reports whether a body to d draws on r.
+func drawsOnBody(d *domain.Domain, r holdfast.Resource) bool {
 	return r == holdfast.BytesOut && d.Unit == domain.Bytes || r == holdfast.LLMTokens && d.Unit == domain.Tokens
 }
 
-// taken is how often a rate was taken in its window: the most for which the store
+// countTaken returns how often a rate was taken in its window: the most for which the store
 // says that so many were.
-func taken(tx kernel.Tx, r budget.Rate, now time.Time) (int, error) {
+func countTaken(tx kernel.Tx, r budget.Rate, now time.Time) (int, error) {
 	low, high := 0, r.Limit
 	for low < high {
 		middle := (low + high + 1) / 2

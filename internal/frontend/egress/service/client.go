@@ -1,11 +1,10 @@
-package daemon
+package service
 
 import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -13,42 +12,19 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/feature/judge"
-	"github.com/holdfast-dev/holdfast/internal/kernel"
 )
 
-// judgeAgent is who asks models for their scores, by which the ledger and the
-// limits know it.
+// judgeAgent is the agent that asks models for their scores, in the ledger and in limits.
 const judgeAgent = "holdfast-judge"
 
-// waysOut gives the policy's models their way out, which is the daemon's own
-// proxy: the allowlist, the credential, the budgets and the record are those of
-// any request.
-func (d *Daemon) waysOut(p *kernel.Policy) {
-	all := judge.FromPolicy(p)
-	if len(all) == 0 {
-		return
-	}
-	made := judge.Judges{}
-	for name, j := range all {
-		if m, ok := j.Judge.(judge.LLM); ok {
-			m.Client = d.egress.judgeClient
-			j.Judge = m
-		}
-		made[name] = j
-	}
-	p.Sections = maps.Clone(p.Sections)
-	p.Sections[judge.Name] = made
-}
-
-// judgeClient is the client of the proxy inside of this process, made at the
-// first need.
-func (s *egressSite) judgeClient() (*http.Client, error) {
+// Client returns the client for models that this process calls. It goes through the proxy:
+// the allowlist, the credential, the budgets and the record are those of any request.
+func (s *Service) Client() (*http.Client, error) {
 	p, err := s.open()
 	if err != nil {
 		return nil, err
 	}
-	ca, err := s.ca()
+	ca, err := s.openAuthority()
 	if err != nil {
 		return nil, err
 	}
@@ -58,21 +34,37 @@ func (s *egressSite) judgeClient() (*http.Client, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.judges != nil {
-		return s.judges, nil
+	if s.client != nil {
+		return s.client, nil
 	}
 	l := &pipes{taken: make(chan net.Conn), over: make(chan struct{})}
 	go func() {
-		if err := p.Explicit(l, s.caller(holdfast.Identity{Agent: judgeAgent, Kind: "judge"})); err != nil && !errors.Is(err, net.ErrClosed) {
-			s.d.log.Error("models cannot be asked", "err", err)
+		if err := p.Explicit(l, s.callerFor(holdfast.Identity{Agent: judgeAgent, Kind: "judge"})); err != nil &&
+			!errors.Is(err, net.ErrClosed) {
+			s.opt.Log.Error("models cannot be asked", "err", err)
 		}
 	}()
-	s.judges = &http.Client{
+	s.client = &http.Client{
 		Transport: &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: "holdfast.invalid:80"}), DialContext: l.dial,
 			TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, IdleConnTimeout: 30 * time.Second, MaxConnsPerHost: 32},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	return s.judges, nil
+	return s.client, nil
+}
+
+// Gateway returns the handler for clients that ask models and bring a token of Holdfast's. It opens
+// the proxy at the first call.
+func (s *Service) Gateway() (http.Handler, error) {
+	p, err := s.open()
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.models == nil {
+		s.models, err = p.Models(s.opt.Guest)
+	}
+	return s.models, err
 }
 
 // pipes is a listener inside of this process, which nobody else can reach.

@@ -1,4 +1,4 @@
-package daemon
+package tiers
 
 import (
 	"context"
@@ -6,24 +6,23 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/vm"
 )
 
-// inGuest opens the process tier inside a guest. What its programs find in their
-// environment was searched for secrets before it came there.
-func inGuest(ctx context.Context, dir string) (vm.Inside, error) {
+// openInGuest opens the process tier inside a guest. The environment of its programs was searched for secrets
+// before it was sent there.
+func openInGuest(ctx context.Context, dir string) (vm.Inside, error) {
 	return process.Open(ctx, process.Config{Dir: dir, Secret: func(string) bool { return false }, Parked: 2})
 }
 
 // openVM opens the VM tier with what the configuration names. Its guests have the
 // runtimes that the process tier copied, and this program as their first process.
-func (s *sandboxes) openVM(cfg vm.Config) (tier, error) {
-	cfg.Dir = filepath.Join(s.d.Paths.Dir, "sandbox", "vm")
-	cfg.Secret = s.secret
-	cfg.Note = func(line string) { s.d.log.Info("sandbox", "doing", line) }
-	cfg.Roots = s.roots
+func (s *Set) openVM(cfg vm.Config) (tier, error) {
+	cfg.Dir = filepath.Join(s.opt.Dir, "sandbox", "vm")
+	cfg.Secret = s.HasSecret
+	cfg.Note = func(line string) { s.opt.Log.Info("sandbox", "doing", line) }
+	cfg.Roots = s.listRoots
 	t, err := vm.Open(cfg)
 	if err != nil {
 		return nil, err
@@ -31,9 +30,9 @@ func (s *sandboxes) openVM(cfg vm.Config) (tier, error) {
 	return t, nil
 }
 
-// roots are the private copies of the runtimes of every language that is found.
-func (s *sandboxes) roots(ctx context.Context) ([]string, error) {
-	t, err := s.open(ctx)
+// listRoots returns the private copies of the runtimes of all languages.
+func (s *Set) listRoots(ctx context.Context) ([]string, error) {
+	t, err := s.OpenProcess(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +54,7 @@ func (s *sandboxes) roots(ctx context.Context) ([]string, error) {
 	return list, nil
 }
 
-// newVMConfig returns what the VM tier is opened with.
-func newVMConfig(c config.VMConfig) vm.Config {
-	return vm.Config{Kernel: c.Kernel, QEMU: c.QEMU, MemoryMB: c.Memory}
+// vmConfig returns what the VM tier is opened with.
+func (c *Config) vmConfig() vm.Config {
+	return vm.Config{Kernel: c.Kernel, QEMU: c.QEMU, MemoryMB: c.MemoryMB}
 }

@@ -1,4 +1,4 @@
-package daemon
+package service
 
 import (
 	"context"
@@ -15,23 +15,23 @@ import (
 // Terms implements api.Network: the certificate that programs inside trust, and
 // the ports of the allowlist. An empty allowlist has a network as well: it says
 // to everybody why nothing leaves.
-func (s *egressSite) Terms() (sandbox.Network, error) {
+func (s *Service) Terms() (sandbox.Network, error) {
 	if _, err := s.open(); err != nil {
 		return sandbox.Network{}, err
 	}
-	ca, err := s.ca()
+	ca, err := s.openAuthority()
 	if err != nil {
 		return sandbox.Network{}, err
 	}
 	n := sandbox.Network{Authority: ca.PEM()}
-	for _, d := range s.table().Domains() {
+	for _, d := range s.opt.Table().Domains() {
 		for _, p := range d.Ports {
 			if p != 80 && p != 443 && !slices.Contains(n.Ports, p) {
 				n.Ports = append(n.Ports, p)
 			}
 		}
 	}
-	n.Models = egress.Spoken(s.table())
+	n.Models = egress.Spoken(s.opt.Table())
 	slices.Sort(n.Ports)
 	// More than a network can hear are led to the proxy by the kernel or refused
 	// by it; either way none leaves.
@@ -44,7 +44,7 @@ const maxRunPorts = 64
 
 // Serve implements api.Network. What comes through the sockets is of the run's
 // agent, in the run's flow.
-func (s *egressSite) Serve(ctx context.Context, who api.Runner, sockets api.Sockets) error {
+func (s *Service) Serve(ctx context.Context, who api.Runner, sockets api.Sockets) error {
 	p, err := s.open()
 	if err != nil {
 		return errors.Join(err, sockets.Close())
