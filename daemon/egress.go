@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"errors"
+	"maps"
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/feature/judge"
@@ -46,13 +47,18 @@ func (d *Daemon) closeEgress() error {
 
 // connectJudges routes calls to the policy's models through the proxy.
 func (d *Daemon) connectJudges(p *kernel.Policy) {
-	made := make(map[string]kernel.PolicyJudge, len(p.Judges))
-	for name, j := range p.Judges {
+	all := judge.FromPolicy(p)
+	if len(all) == 0 {
+		return
+	}
+	made := judge.Judges{}
+	for name, j := range all {
 		if m, ok := j.Judge.(judge.LLM); ok {
 			m.Client = d.egress.Client
 			j.Judge = m
 		}
 		made[name] = j
 	}
-	p.Judges = made
+	p.Sections = maps.Clone(p.Sections)
+	p.Sections[judge.Name] = made
 }
