@@ -81,7 +81,7 @@ RACE = \
 	./internal/frontend/api ./internal/frontend/executor ./internal/frontend/egress/credential ./internal/feature/judge ./internal/feature/keyset ./internal/observe/notify \
 	./internal/frontend/egress/aside ./internal/frontend/egress/frames ./internal/frontend/egress/sentinel \
 	./internal/frontend/egress/upstream ./internal/frontend/egress/wire \
-	./internal/observe/metrics ./internal/observe/telemetry ./internal/observe/witness
+	./internal/observe/metrics ./internal/observe/telemetry ./internal/observe/witness ./internal/policy/flood
 
 # Packages that start a goroutine or use sync, and whose tests run without the race
 # detector, each with the reason (TestRaceListIsComplete).

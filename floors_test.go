@@ -65,8 +65,19 @@ func isOrdered(dir, own string) bool {
 
 // sideways are the imports inside one layer, each with its reason.
 var sideways = map[[2]string]string{
-	{"internal/feature", "internal/feature/spend"}:                          "the list of the features",
-	{"internal/leaf/schema", "internal/leaf/excerpt"}:                       "an error quotes the place in a document",
+	{"internal/feature", "internal/feature/spend"}:    "the list of the features",
+	{"internal/leaf/schema", "internal/leaf/excerpt"}: "an error quotes the place in a document",
+	{"internal/policy/contract",
+		"internal/policy/constitution"}: "a contract has expressions and predicates",
+	{"internal/policy/contract",
+		"internal/policy/lookalike"}: "a contract knows the members of its schema",
+	{"internal/policy/contract",
+		"internal/policy/pricing"}: "a contract says how its requests are priced",
+	{"internal/policy/contract",
+		"internal/policy/review"}: "a pattern of risk may be worse than the contract",
+	{"internal/policy/pricing", "internal/policy/budget"}: "the tables of prices",
+	{"internal/policy/pricing",
+		"internal/policy/constitution"}: "a price is written in the language of rules",
 	{"internal/policy/goalrule", "internal/policy/constitution"}:            "a goal's conditions are written in the language of rules",
 	{"internal/policy/history", "internal/policy/constitution"}:             "what rules ask of the past",
 	{"internal/policy/signal", "internal/policy/posture"}:                   "an escape names the system call",
