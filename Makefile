@@ -77,11 +77,25 @@ CI = ./.ci/report ./.ci/touched ./.ci/types
 
 # Packages whose tests run with the race detector, because goroutines share memory there.
 RACE = \
-	./internal/frontend/mcp/remote ./internal/frontend/mcp/server ./internal/frontend/mcp/code \
-	./internal/frontend/api ./internal/frontend/executor ./internal/frontend/egress/credential ./internal/feature/judge ./internal/feature/keyset ./internal/observe/notify \
-	./internal/frontend/egress/aside ./internal/frontend/egress/frames ./internal/frontend/egress/sentinel \
-	./internal/frontend/egress/service ./internal/frontend/egress/upstream ./internal/frontend/egress/wire \
-	./internal/observe/metrics ./internal/observe/telemetry ./internal/observe/witness
+	./internal/feature/judge \
+	./internal/feature/keyset \
+	./internal/frontend/api \
+	./internal/frontend/egress/aside \
+	./internal/frontend/egress/credential \
+	./internal/frontend/egress/frames \
+	./internal/frontend/egress/sentinel \
+	./internal/frontend/egress/service \
+	./internal/frontend/egress/upstream \
+	./internal/frontend/egress/wire \
+	./internal/frontend/executor \
+	./internal/frontend/mcp/code \
+	./internal/frontend/mcp/remote \
+	./internal/frontend/mcp/server \
+	./internal/observe/metrics \
+	./internal/observe/notify \
+	./internal/observe/telemetry \
+	./internal/observe/witness \
+	./internal/policy/flood
 
 # Packages that start a goroutine or use sync, and whose tests run without the race
 # detector, each with the reason (TestRaceListIsComplete).
@@ -245,6 +259,7 @@ internal/config                  endure-daemon peers-daemon
 internal/feature                 endure-daemon
 internal/frontend/console        endure-daemon
 internal/frontend/egress         endure-egress peers-command
+internal/frontend/egress/service  endure-egress endure-daemon
 internal/frontend/mcp            endure-mcp peers-mcp peers-command
 internal/frontend/model/dialect  endure-egress peers-daemon
 internal/kernel                  endure-kernel endure-daemon
@@ -257,7 +272,9 @@ internal/policy/history          endure-kernel
 internal/policy/watch            endure-daemon
 internal/redact                  endure-kernel endure-egress
 internal/sandbox                 endure-sandbox endure-command
+internal/sandbox/tiers           endure-daemon
 internal/store/sqlite            endure-kernel endure-daemon
+internal/store/statedir          endure-daemon
 internal/store/storetest         endure-kernel
 internal/worktree/snapshot       endure-snapshot
 internal/worktree/versions       endure-snapshot
