@@ -78,7 +78,8 @@ CI = ./.ci/report ./.ci/touched ./.ci/types
 # Packages whose tests run with the race detector, because goroutines share memory there.
 RACE = \
 	./internal/frontend/mcp/remote ./internal/frontend/mcp/server ./internal/frontend/mcp/code \
-	./internal/frontend/api ./internal/frontend/executor ./internal/frontend/egress/credential ./internal/feature/judge ./internal/feature/keyset ./internal/observe/notify \
+	./internal/frontend/api ./internal/frontend/executor ./internal/frontend/egress/credential ./internal/feature/judge ./internal/feature/keyset \
+	./internal/observe/alert ./internal/observe/notify \
 	./internal/frontend/egress/aside ./internal/frontend/egress/frames ./internal/frontend/egress/sentinel \
 	./internal/frontend/egress/upstream ./internal/frontend/egress/wire \
 	./internal/observe/metrics ./internal/observe/telemetry ./internal/observe/witness
@@ -92,6 +93,7 @@ executorpb                            generated
 internal/config                       compiles patterns once, and one goroutine watches files: its tests run with the detector (RACE_PART), all of it in make endure-daemon
 internal/frontend/console             three times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-daemon
 internal/observe/anomaly              twice the time with the detector: what runs at once does (RACE_PART), all of it in make endure-daemon
+internal/observe/halthook             its tests are those of the daemon: all of it in make endure-daemon
 internal/observe/report               its tests are those of the daemon: all of it in make endure-daemon
 internal/policy/history               five times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
 internal/worktree/snapshot            twice the time with the detector: what runs at once does (RACE_PART), all of it in make endure-snapshot
@@ -128,7 +130,7 @@ endef
 # Packages of which some tests run with the race detector, and the pattern of these tests.
 # All patterns but that of redact are joined, and run in each of these packages.
 define RACE_PART
-./daemon                         TestExecutor(Flood|ClientsVanish|WaitEnds)$$|TestD9_budgetsStandAtOneMoment|TestAttackWatch_(in_flight|flood)|TestAttackWebhook_a_flood|TestEgress_Daemon_(reloadInMidStream|haltCutsAndRefuses)|TestBad_Egress_reload|TestD34_HaltHooks_get|TestModelsNeverPassACap|TestNetwork_DiesWithTheRun|TestServeAndAsk|TestReloadIsWholeOrNotAtAll|TestBackupWhileRunning|TestK7_webhook_queue|Test001_Layer5_CostPerHour|TestPanicsOfTheDaemon|TestLingerWaits
+./daemon                         TestExecutor(Flood|ClientsVanish|WaitEnds)$$|TestD9_budgetsStandAtOneMoment|TestAttackWatch_(in_flight|flood)|TestAttackWebhook_told|TestEgress_Daemon_(reloadInMidStream|haltCutsAndRefuses)|TestBad_Egress_reload|TestD34_HaltHooks_get|TestModelsNeverPassACap|TestNetwork_DiesWithTheRun|TestServeAndAsk|TestReloadIsWholeOrNotAtAll|TestBackupWhileRunning|TestK7_D11_webhook_tells|Test001_Layer5_CostPerHour|TestPanicsOfTheDaemon|TestLingerWaits
 ./internal/config                TestWatch
 ./internal/frontend/egress       TestEgress_(ManyAtOnce|BodiesTogether|StreamsArrive|AStream|AClientThat|CloseWaits|AWebSocket|ATunnel|EventsGoOnOneByOne)|TestAttack_(ARateIsNotExceededAtOnce|AThousandAborted|OneRecordAndTwoRequests|OneAgentHolds)|TestPart4_|TestBad_ACutTunnel
 ./internal/redact                BodiesReadWithOneEngineStayApart|AttackTogether

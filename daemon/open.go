@@ -10,6 +10,8 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"github.com/holdfast-dev/holdfast/internal/observe/alert"
+	"github.com/holdfast-dev/holdfast/internal/observe/halthook"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -35,7 +37,6 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/token"
 	"github.com/holdfast-dev/holdfast/internal/observe/anomaly"
 	"github.com/holdfast-dev/holdfast/internal/observe/metrics"
-	"github.com/holdfast-dev/holdfast/internal/observe/notify"
 	"github.com/holdfast-dev/holdfast/internal/observe/report"
 	"github.com/holdfast-dev/holdfast/internal/observe/telemetry"
 	"github.com/holdfast-dev/holdfast/internal/observe/witness"
@@ -100,12 +101,8 @@ type Daemon struct {
 	code   string         // guarded by mu; where the code executor listens, if it does
 	served *api.Server    // guarded by mu; nil until commands is called
 
-	hook         webhook
-	alerts       alerts
-	notices      chan kernel.Notice
-	urgent       chan kernel.Notice // of reviews and halts, told before notices
-	halts        chan haltNotice    // the newest halt whose hooks have not run
-	hooks        haltHooks
+	alerts       *alert.Service
+	hooks        *halthook.Hooks
 	metrics      *metrics.Metrics
 	clients      clients
 	sandboxes    sandboxes
@@ -143,9 +140,8 @@ func Open(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
-	d := &Daemon{opt: opt, log: opt.Log, since: time.Now(),
-		notices: make(chan kernel.Notice, 256), urgent: make(chan kernel.Notice, 256), halts: make(chan haltNotice, 1)}
-	d.sandboxes.d, d.egress.d, d.hooks.d = d, d, d
+	d := &Daemon{opt: opt, log: opt.Log, since: time.Now()}
+	d.sandboxes.d, d.egress.d = d, d
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.Close())
@@ -233,8 +229,7 @@ func (d *Daemon) openParts(ctx context.Context, keys *Keys) (err error) {
 	if err != nil {
 		return err
 	}
-	d.hook.of(d)
-	if err = d.alerts.open(d); err != nil {
+	if err = d.openAlerts(); err != nil {
 		return err
 	}
 	d.reports = d.newReports()
@@ -275,7 +270,7 @@ func (d *Daemon) newReports() *report.Reports {
 			at, err := to.TimeOfDay()
 			return to.To, at, err
 		},
-		Send: func(a notify.Item, now time.Time) { d.alerts.queue.Put(a, now) },
+		Send: d.alerts.Put,
 	})
 }
 
@@ -473,7 +468,9 @@ func (d *Daemon) Close() error {
 	for _, k := range d.keysets {
 		k.Close()
 	}
-	errs = append(errs, d.alerts.close())
+	if d.alerts != nil {
+		errs = append(errs, d.alerts.Close())
+	}
 	if d.tele != nil {
 		errs = append(errs, d.tele.Close(context.Background()))
 	}
