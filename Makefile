@@ -91,6 +91,7 @@ RACE = \
 	./internal/frontend/mcp/code \
 	./internal/frontend/mcp/remote \
 	./internal/frontend/mcp/server \
+	./internal/observe/alert \
 	./internal/observe/metrics \
 	./internal/observe/notify \
 	./internal/observe/telemetry \
@@ -106,6 +107,7 @@ executorpb                            generated
 internal/config                       compiles patterns once, and one goroutine watches files: its tests run with the detector (RACE_PART), all of it in make endure-daemon
 internal/frontend/console             three times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-daemon
 internal/observe/anomaly              twice the time with the detector: what runs at once does (RACE_PART), all of it in make endure-daemon
+internal/observe/halthook             its tests are those of the daemon: all of it in make endure-daemon
 internal/observe/report               its tests are those of the daemon: all of it in make endure-daemon
 internal/sandbox/tiers                its tests are those of the daemon: all of it in make endure-daemon
 internal/policy/history               five times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
@@ -145,7 +147,7 @@ endef
 # Packages of which some tests run with the race detector, and the pattern of these tests.
 # All patterns but that of redact are joined, and run in each of these packages.
 define RACE_PART
-./daemon                         TestExecutor(Flood|ClientsVanish|WaitEnds)$$|TestD9_budgetsStandAtOneMoment|TestAttackWatch_(in_flight|flood)|TestAttackWebhook_a_flood|TestEgress_Daemon_(reloadInMidStream|haltCutsAndRefuses)|TestBad_Egress_reload|TestD34_HaltHooks_get|TestModelsNeverPassACap|TestNetwork_DiesWithTheRun|TestServeAndAsk|TestReloadIsWholeOrNotAtAll|TestBackupWhileRunning|TestK7_webhook_queue|Test001_Layer5_CostPerHour|TestPanicsOfTheDaemon|TestLingerWaits
+./daemon                         TestExecutor(Flood|ClientsVanish|WaitEnds)$$|TestD9_budgetsStandAtOneMoment|TestAttackWatch_(in_flight|flood)|TestAttackWebhook_told|TestEgress_Daemon_(reloadInMidStream|haltCutsAndRefuses)|TestBad_Egress_reload|TestD34_HaltHooks_get|TestModelsNeverPassACap|TestNetwork_DiesWithTheRun|TestServeAndAsk|TestReloadIsWholeOrNotAtAll|TestBackupWhileRunning|TestK7_D11_webhook_tells|Test001_Layer5_CostPerHour|TestPanicsOfTheDaemon|TestLingerWaits
 ./internal/config                TestWatch
 ./internal/frontend/egress       TestEgress_(ManyAtOnce|BodiesTogether|StreamsArrive|AStream|AClientThat|CloseWaits|AWebSocket|ATunnel|EventsGoOnOneByOne)|TestAttack_(ARateIsNotExceededAtOnce|AThousandAborted|OneRecordAndTwoRequests|OneAgentHolds)|TestPart4_|TestBad_ACutTunnel
 ./internal/redact                BodiesReadWithOneEngineStayApart|AttackTogether

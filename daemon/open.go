@@ -10,6 +10,8 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"github.com/holdfast-dev/holdfast/internal/observe/alert"
+	"github.com/holdfast-dev/holdfast/internal/observe/halthook"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -36,7 +38,6 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/token"
 	"github.com/holdfast-dev/holdfast/internal/observe/anomaly"
 	"github.com/holdfast-dev/holdfast/internal/observe/metrics"
-	"github.com/holdfast-dev/holdfast/internal/observe/notify"
 	"github.com/holdfast-dev/holdfast/internal/observe/report"
 	"github.com/holdfast-dev/holdfast/internal/observe/telemetry"
 	"github.com/holdfast-dev/holdfast/internal/observe/witness"
@@ -103,12 +104,8 @@ type Daemon struct {
 	code   string         // guarded by mu; where the code executor listens, if it does
 	served *api.Server    // guarded by mu; nil until commands is called
 
-	hook         webhook
-	alerts       alerts
-	notices      chan kernel.Notice
-	urgent       chan kernel.Notice // of reviews and halts, told before notices
-	halts        chan haltNotice    // the newest halt whose hooks have not run
-	hooks        haltHooks
+	alerts       *alert.Service
+	hooks        *halthook.Hooks
 	metrics      *metrics.Metrics
 	clients      clients
 	sandboxes    *tiers.Set
@@ -146,9 +143,7 @@ func Open(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
-	d := &Daemon{opt: opt, log: opt.Log, since: time.Now(),
-		notices: make(chan kernel.Notice, 256), urgent: make(chan kernel.Notice, 256), halts: make(chan haltNotice, 1)}
-	d.hooks.d = d
+	d := &Daemon{opt: opt, log: opt.Log, since: time.Now()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.Close())
@@ -240,8 +235,7 @@ func (d *Daemon) openParts(ctx context.Context, keys *statedir.Keys) (err error)
 	d.sandboxes = tiers.New(tiers.Options{
 		Dir: d.Paths.Dir, Config: d.began.Sandbox.TierConfig(), Engine: d.engine, Log: d.log,
 	})
-	d.hook.of(d)
-	if err = d.alerts.open(d); err != nil {
+	if err = d.openAlerts(); err != nil {
 		return err
 	}
 	d.reports = d.newReports()
@@ -282,7 +276,7 @@ func (d *Daemon) newReports() *report.Reports {
 			at, err := to.TimeOfDay()
 			return to.To, at, err
 		},
-		Send: func(a notify.Item, now time.Time) { d.alerts.queue.Put(a, now) },
+		Send: d.alerts.Put,
 	})
 }
 
@@ -480,7 +474,9 @@ func (d *Daemon) Close() error {
 	for _, k := range d.keysets {
 		k.Close()
 	}
-	errs = append(errs, d.alerts.close())
+	if d.alerts != nil {
+		errs = append(errs, d.alerts.Close())
+	}
 	if d.tele != nil {
 		errs = append(errs, d.tele.Close(context.Background()))
 	}

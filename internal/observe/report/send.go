@@ -20,7 +20,7 @@ import (
 
 const (
 	// Condition is what a daily report is called among the alerts.
-	Condition = "daily_report"
+	Condition = notify.ReportCondition
 	// reportPatience is how long beyond its time a report waits for a ledger that cannot
 	// be read, before people are sent that it cannot.
 	reportPatience = time.Hour
