@@ -80,7 +80,7 @@ RACE = \
 	./internal/frontend/mcp/remote ./internal/frontend/mcp/server ./internal/frontend/mcp/code \
 	./internal/frontend/api ./internal/frontend/executor ./internal/frontend/egress/credential ./internal/feature/judge ./internal/feature/keyset ./internal/observe/notify \
 	./internal/frontend/egress/aside ./internal/frontend/egress/frames ./internal/frontend/egress/sentinel \
-	./internal/frontend/egress/upstream ./internal/frontend/egress/wire \
+	./internal/frontend/egress/service ./internal/frontend/egress/upstream ./internal/frontend/egress/wire \
 	./internal/observe/metrics ./internal/observe/telemetry ./internal/observe/witness
 
 # Packages that start a goroutine or use sync, and whose tests run without the race
@@ -93,6 +93,7 @@ internal/config                       compiles patterns once, and one goroutine 
 internal/frontend/console             three times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-daemon
 internal/observe/anomaly              twice the time with the detector: what runs at once does (RACE_PART), all of it in make endure-daemon
 internal/observe/report               its tests are those of the daemon: all of it in make endure-daemon
+internal/sandbox/tiers                its tests are those of the daemon: all of it in make endure-daemon
 internal/policy/history               five times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
 internal/worktree/snapshot            twice the time with the detector: what runs at once does (RACE_PART), all of it in make endure-snapshot
 internal/worktree/versions           twice the time with the detector: what runs at once does (RACE_PART), all of it in make endure-snapshot
@@ -117,6 +118,8 @@ internal/redact/memory                one lock, and pages that are never handed 
 internal/sandbox/container            the work is done by other processes; the tests of what the tier shares run with it (RACE_PART)
 internal/sandbox/heir                 the heir is another process
 internal/sandbox/process              the work is done by other processes; the tests of what the tier shares run with it (RACE_PART)
+internal/sandbox/process/language     searches share one lock; those that build at once run with the detector (RACE_PART)
+internal/sandbox/process/seccomp      computes lists once, by sync.OnceValue
 internal/sandbox/sandboxtest          attempts for the tests of other packages, of which RACE_PART has some
 internal/sandbox/vm                   the work is done by other processes; the tests of what the tier shares run with it (RACE_PART)
 internal/leaf/schema                  shares metaschemas that are compiled once; their tests run with the detector (RACE_PART)
@@ -145,7 +148,8 @@ define RACE_PART
 ./internal/worktree/snapshot     TestTwo(TreesAtOnce|AtOnce)|TestBegunWhileAnotherWaits
 ./internal/leaf/token            TestConcurrentUse$$
 ./internal/sandbox/container     TestDockerBadEngine|TestDemux
-./internal/sandbox/process       TestClose_underRuns|TestWarm_eachServesOnce|TestManyBuildAtOnce|TestBuilderIsOvertaken|TestFiltersAreCompiledOnce|TestBystanders|TestWorkspaceHalt|TestWorkspaceTerminal|TestTroubles|TestSeats
+./internal/sandbox/process       TestClose_underRuns|TestWarm_eachServesOnce|TestFiltersAreCompiledOnce|TestBystanders|TestWorkspaceHalt|TestWorkspaceTerminal|TestTroubles|TestSeats
+./internal/sandbox/process/language TestManyBuildAtOnce|TestBuilderIsOvertaken|TestScriptsAreAskedLast
 ./internal/sandbox/vm            TestBadMachines|TestSilent
 ./internal/leaf/schema           Concurrent
 endef

@@ -125,6 +125,7 @@ type policy struct {
 	outputs  bool              // there may be rules on outputs
 	general  []string          // the weakenings that are of no one contract
 	goals    *goalrule.Filter
+	prepared map[string]any // of the features, by name
 }
 
 // prepare compiles every contract. One that does not compile refuses the
@@ -161,7 +162,7 @@ func prepare(p *Policy) (*policy, error) {
 	out.outputs = anyRule(p.Rules, func(r constitution.Info) bool { return r.On == constitution.OnOutput })
 	for i := range p.Contracts {
 		c := compile(p.Contracts[i], p.Rules)
-		for _, err := range []error{knownJudge(p, &c.Contract), c.schemaErr, c.scoreErr, c.predicateErr, c.boundsErr, c.pricingErr} {
+		for _, err := range []error{c.schemaErr, c.scoreErr, c.predicateErr, c.boundsErr, c.pricingErr} {
 			if err != nil {
 				return nil, fmt.Errorf("%s: contract %s: %w", c.Source, c.Boundary, err)
 			}

@@ -38,8 +38,8 @@ type Policy struct {
 	Facts FactSource
 	// Risks are patterns that give risks, in their order.
 	Risks []review.Pattern
-	// Judges are those that contracts name.
-	Judges map[string]PolicyJudge
+	// Sections are those of the features, by name, for their Prepare.
+	Sections map[string]any
 	// Goals is the SafetyFilter; nil is the one with the specification's
 	// defaults.
 	Goals *goalrule.Filter
@@ -60,6 +60,24 @@ type Policy struct {
 	// Settings are what the events of the policy say of it, so that the ledger alone
 	// tells how a past day went; nil says nothing.
 	Settings *health.Settings
+}
+
+// preparePolicy makes a policy ready, with the sections of the features.
+func (k *Kernel) preparePolicy(p *Policy) (*policy, error) {
+	out, err := prepare(p)
+	if err != nil {
+		return nil, err
+	}
+	out.prepared = map[string]any{}
+	for _, f := range k.features.all {
+		if f.readies == nil {
+			continue
+		}
+		if out.prepared[f.spec.Name], err = f.readies.Prepare(p.Sections[f.spec.Name], out.Policy); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 // AgentKind is what configuration says of a kind of agent.

@@ -26,8 +26,6 @@ var (
 	toolSights = table.New[sightKey, review.Sighting]("tool_sight", table.Options{})
 	toolCounts = table.New[string, toolCount]("tool_count", table.Options{Key: "server"})
 
-	judgeScores = table.New[string, scoreShelf]("judge_score", table.Options{Key: "place"})
-
 	budgetGrants    = table.New[string, granted]("budget_grant", table.Options{Key: "counter", Gates: true})
 	budgetAsked     = table.New[string, askedReview]("budget_asked", table.Options{Key: "counter"})
 	budgetQuestions = table.New[string, spentQuestion]("budget_question", table.Options{Key: "review"})
@@ -44,7 +42,6 @@ func Tables() []*table.Def {
 		rememberedRules.Def(), ruleUses.Def(), callersRules.Def(), tenantsRules.Def(), ruleTexts.Def(),
 		subAgents.Def(), goalsPauses.Def(), erasedParts.Def(),
 		toolPins.Def(), toolSights.Def(), toolCounts.Def(),
-		judgeScores.Def(),
 		budgetGrants.Def(), budgetAsked.Def(), budgetQuestions.Def(), budgetBlocks.Def(), endedChains.Def(),
 		chainCounts.Def(),
 	}
@@ -100,11 +97,6 @@ const (
 // toolCount is the number of pinned boundaries of a server.
 type toolCount struct {
 	Pins int `json:"pins"`
-}
-
-// scoreShelf is the scores in one place, the oldest first.
-type scoreShelf struct {
-	Kept []scoreKept `json:"kept"`
 }
 
 // askedReview is the review of a spent counter.
