@@ -121,6 +121,8 @@ internal/frontend/egress/cleaner      its engines are shared through the proxy, 
 internal/frontend/egress/counters     its counters are shared through the proxy, of which RACE_PART has tests
 internal/frontend/egress/memory       its bytes are shared through the proxy, of which RACE_PART has tests
 internal/frontend/mcp/gateway         four times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-mcp
+internal/frontend/mcp/router          four times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-mcp
+internal/frontend/mcp/streamable      four times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-mcp
 internal/store/sqlite                 three times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
 internal/feature/recount              its comparison and its status share one lock; its tests are those of the kernel
 internal/leaf/table                   types are read once (sync.Once); the stores share tables, of which RACE_PART has tests
@@ -151,7 +153,9 @@ define RACE_PART
 ./internal/config                TestWatch
 ./internal/frontend/egress       TestEgress_(ManyAtOnce|BodiesTogether|StreamsArrive|AStream|AClientThat|CloseWaits|AWebSocket|ATunnel|EventsGoOnOneByOne)|TestAttack_(ARateIsNotExceededAtOnce|AThousandAborted|OneRecordAndTwoRequests|OneAgentHolds)|TestPart4_|TestBad_ACutTunnel
 ./internal/redact                BodiesReadWithOneEngineStayApart|AttackTogether
-./internal/frontend/mcp/gateway  TestParallelCalls|TestHTTP(ManyClients|Vanish|Close)|TestRouter(Cancels|Ends|Keeps|Outlives)|TestOutbox|TestPanics|TestClientThatDoesNotRead|TestServerThatDoesNotRead|TestServerDiesMidCall|TestClientGoesMidCall|TestBusy|TestDisconnects|TestAttackHTTP_one_group
+./internal/frontend/mcp/gateway  TestParallelCalls|TestOutbox|TestPanics|TestClientThatDoesNotRead|TestServerThatDoesNotRead|TestServerDiesMidCall|TestClientGoesMidCall|TestBusy|TestDisconnects
+./internal/frontend/mcp/router   TestRouter(Cancels|Ends|Keeps|Outlives)|TestPanics
+./internal/frontend/mcp/streamable  TestHTTP(ManyClients|Vanish|Close)|TestPanics|TestAttackHTTP_one_group
 ./internal/store/sqlite          TestStore$$|TestAlone|TestLull|TestViewOvertaken|TestRunway
 ./internal/kernel                TestFeature|TestKernelContext_(AC1_|INV7)|TestK3_(AC3_INV1_race|rates_race)|TestK5_D10_race|TestK6_AC5|TestK7_(race|D11_two_reviewers|D11_identical|awaiting)|TestHaltCutsAndRefuses|TestEgress_D(9_at_once|34_a_stream)|TestD34_a_halt|TestTree_|TestPast_(parallel|reload)|Test001_Layer1_Budget_exceeded_by_many|TestFMEA_K105_1|TestVersions_|TestD11_forgetting|TestLease|TestAttackFalseAlarm
 ./internal/frontend/console      TestStreamsAreBounded|TestEvents$$|TestAttackLinkRace|TestAttack_(link_raced|one_browser)|TestPassphraseOneAtATime
@@ -208,7 +212,7 @@ example: build
 # of their files with the tag peers.
 ENDURE_kernel = ./internal/kernel ./ledger ./internal/leaf/schema ./internal/store/sqlite ./internal/redact ./internal/redact/stream
 ENDURE_egress = ./internal/frontend/egress ./internal/frontend/model/dialect
-ENDURE_mcp = ./internal/frontend/mcp/gateway ./internal/frontend/mcp/remote ./internal/frontend/mcp/server
+ENDURE_mcp = ./internal/frontend/mcp/gateway ./internal/frontend/mcp/router ./internal/frontend/mcp/streamable ./internal/frontend/mcp/remote ./internal/frontend/mcp/server
 ENDURE_sandbox = ./internal/sandbox/process ./internal/sandbox/container ./internal/sandbox/vm
 ENDURE_snapshot = ./internal/worktree/snapshot
 ENDURE_daemon = ./daemon ./internal/observe/anomaly ./internal/frontend/console
@@ -216,7 +220,7 @@ ENDURE_command = ./cmd/holdfast
 # In the module of benchmarks: each of them runs, and the peers do the same work.
 ENDURE_bench = . ./sandbox ./peers
 RACE_WHOLE_egress = ./internal/frontend/egress
-RACE_WHOLE_mcp = ./internal/frontend/mcp/gateway
+RACE_WHOLE_mcp = ./internal/frontend/mcp/gateway ./internal/frontend/mcp/router ./internal/frontend/mcp/streamable
 RACE_WHOLE_kernel = ./internal/kernel ./internal/store/sqlite ./internal/policy/history ./internal/leaf/token
 RACE_WHOLE_daemon = ./daemon ./internal/config ./internal/observe/anomaly ./internal/frontend/console ./internal/policy/watch
 RACE_WHOLE_snapshot = ./internal/worktree/snapshot ./internal/worktree/versions

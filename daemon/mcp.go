@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/router"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 )
 
@@ -129,7 +130,7 @@ func (e endpoint) direct() (func(context.Context, io.ReadWriteCloser) error, err
 	return func(ctx context.Context, conn io.ReadWriteCloser) error {
 		state := e.d.states.begin(b.name)
 		defer state.end()
-		state.set(gateway.StateRunning, nil)
+		state.set(router.StateRunning, nil)
 		err := gateway.Serve(ctx, gateway.Lines(conn), server, e.config(b))
 		if err != nil {
 			e.d.log.Warn("an MCP session ended", "server", b.name, "err", err)
@@ -150,7 +151,7 @@ func (e endpoint) open(ctx context.Context, b backend) (gateway.Conn, error) {
 func (e endpoint) route(ctx context.Context, client gateway.Client) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var ups []gateway.Upstream
+	var ups []router.Upstream
 	for _, b := range e.servers {
 		state := e.d.states.begin(b.name)
 		defer state.end()
@@ -159,9 +160,9 @@ func (e endpoint) route(ctx context.Context, client gateway.Client) error {
 		if b.code {
 			next = func(ctx context.Context) (gateway.Conn, error) { return e.open(ctx, b) }
 		}
-		ups = append(ups, gateway.Upstream{Conn: next, State: state.set, Config: e.config(b)})
+		ups = append(ups, router.Upstream{Conn: next, State: state.set, Config: e.config(b)})
 	}
-	err := gateway.ServeAll(ctx, client, ups)
+	err := router.Serve(ctx, client, ups)
 	if err != nil && !errors.Is(err, context.Canceled) {
 		e.d.log.Warn("an MCP session ended", "err", err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/streamable"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/token"
@@ -214,11 +215,11 @@ type fronts struct {
 	end  context.CancelFunc
 
 	mu     sync.Mutex
-	m      map[string]*gateway.HTTP // guarded by mu
-	closed bool                     // guarded by mu
+	m      map[string]*streamable.Handler // guarded by mu
+	closed bool                           // guarded by mu
 }
 
-func (f *fronts) of(name string, fresh func() *gateway.HTTP) (*gateway.HTTP, error) {
+func (f *fronts) of(name string, fresh func() *streamable.Handler) (*streamable.Handler, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if h := f.m[name]; h != nil {
@@ -228,7 +229,7 @@ func (f *fronts) of(name string, fresh func() *gateway.HTTP) (*gateway.HTTP, err
 		return nil, errors.New("busy: there are too many endpoints")
 	}
 	if f.m == nil {
-		f.m = map[string]*gateway.HTTP{}
+		f.m = map[string]*streamable.Handler{}
 	}
 	f.m[name] = fresh()
 	return f.m[name], nil

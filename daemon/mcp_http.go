@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/streamable"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/netaddr"
 	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
@@ -74,7 +75,8 @@ func (d *Daemon) serveHTTP(ctx context.Context, h api.Hello, e endpoint, host st
 			return own.route
 		})
 	}
-	front := gateway.NewHTTP(ctx, gateway.HTTPConfig{Enter: enter, Group: groupOf, Hosts: hosts(host), MaxSessions: maxMCPSessions, Log: d.log, Panicked: d.panicked})
+	front := streamable.NewHandler(ctx, streamable.Config{Enter: enter, Group: groupOf, Hosts: hosts(host),
+		MaxSessions: maxMCPSessions, Log: d.log, Panicked: d.panicked})
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", front)
 	site := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: crowdRead, WriteTimeout: crowdWrite,
@@ -175,7 +177,7 @@ func (s *mcpSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.unknown(w, r, name)
 		return
 	}
-	front, err := s.fronts.of(name, func() *gateway.HTTP { return s.front(name) })
+	front, err := s.fronts.of(name, func() *streamable.Handler { return s.front(name) })
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
@@ -197,7 +199,7 @@ func (s *mcpSite) unknown(w http.ResponseWriter, r *http.Request, name string) {
 
 // front makes the endpoint of one configured server, or of all of them. Which
 // servers that are is asked when a client comes.
-func (s *mcpSite) front(name string) *gateway.HTTP {
+func (s *mcpSite) front(name string) *streamable.Handler {
 	d, h := s.d, api.Hello{All: true}
 	what := "mcp"
 	if name != "" {
@@ -220,5 +222,6 @@ func (s *mcpSite) front(name string) *gateway.HTTP {
 		}
 		return who, run, err
 	}
-	return gateway.NewHTTP(s.ctx, gateway.HTTPConfig{Enter: known, Group: groupOf, Hosts: hosts(s.fronts.host), MaxSessions: maxMCPSessions, Log: d.log, Panicked: d.panicked})
+	return streamable.NewHandler(s.ctx, streamable.Config{Enter: known, Group: groupOf,
+		Hosts: hosts(s.fronts.host), MaxSessions: maxMCPSessions, Log: d.log, Panicked: d.panicked})
 }
