@@ -62,13 +62,13 @@ func (w *Workspaces) Posture() posture.Posture {
 //
 // spec was checked by sandbox.CheckWorkspace; Argv[0] is where FindProgram found
 // it.
-func (w *Workspaces) Run(ctx context.Context, spec sandbox.Workspace, std Streams) (*posture.Result, error) {
+func (w *Workspaces) Run(ctx context.Context, spec sandbox.Workspace, std sandbox.Streams) (*posture.Result, error) {
 	return w.RunConnected(ctx, spec, std, nil)
 }
 
 // RunConnected is Run for a workspace that has a network, whose sockets hand is
 // given.
-func (w *Workspaces) RunConnected(ctx context.Context, spec sandbox.Workspace, std Streams, hand Hand) (*posture.Result, error) {
+func (w *Workspaces) RunConnected(ctx context.Context, spec sandbox.Workspace, std sandbox.Streams, hand Hand) (*posture.Result, error) {
 	start := time.Now()
 	posture := w.Posture()
 	if missing := posture.Missing(spec.Need); len(missing) > 0 {
@@ -109,7 +109,7 @@ type workspace struct {
 }
 
 // raise builds the walls, and returns when the program has its first word.
-func (w *Workspaces) raise(ctx context.Context, spec sandbox.Workspace, std Streams, hand Hand) (_ *workspace, err error) {
+func (w *Workspaces) raise(ctx context.Context, spec sandbox.Workspace, std sandbox.Streams, hand Hand) (_ *workspace, err error) {
 	s := &workspace{run: &run{seat: &seat{tapeFD: -1, init: -1, troubles: &troubles{}}, spec: sandbox.Spec{ID: spec.ID}, fs: -1, workload: -1}}
 	defer func() {
 		if err != nil {
@@ -136,7 +136,7 @@ func (w *Workspaces) raise(ctx context.Context, spec sandbox.Workspace, std Stre
 			return nil, err
 		}
 	}
-	if s.relay, err = newRelay(std); err != nil {
+	if s.relay, err = newRelay(std, hostUser); err != nil {
 		return nil, failed(holdfast.KindSpawn, "make its input and output", err)
 	}
 	o.screen, o.terminal = s.relay.screen()
@@ -326,7 +326,7 @@ func (s *workspace) begin(o *workspaceOrder) (err error) {
 	}
 	s.ctl = ctl
 	defer end.Close()
-	fds := append([]int{s.tapeFD, int(end.Fd())}, s.relay.theirs()...)
+	fds := append([]int{s.tapeFD, int(end.Fd())}, numbers(s.relay.theirs())...)
 	fds = append(fds, doors...)
 	into := 0
 	if dir, ok := s.birthplace(); ok {

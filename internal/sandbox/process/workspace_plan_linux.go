@@ -41,12 +41,6 @@ func (o *workspaceOrder) spaces() uint64 {
 	return namespaces
 }
 
-// screen is how a terminal begins.
-type screen struct {
-	size  unix.Winsize
-	modes *unix.Termios
-}
-
 // plan is the whole tape: an init that waits for a word, then starts the
 // workload and reaps whatever ends until that has.
 func (o *workspaceOrder) plan() (plan, error) {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
 // relay carries bytes and signals between the caller's standard descriptors and
@@ -19,7 +21,8 @@ import (
 // Ctrl-Z among them. Whichever of the other two is no terminal is a pipe as it
 // would be without Holdfast.
 type relay struct {
-	std  Streams
+	std  sandbox.Streams
+	user int    // who owns the pipes, where Holdfast is root
 	fds  [3]int // their numbers, asked once; -1 is none
 	tty  [3]bool
 	keys int      // where keys come from; -1 without a terminal
@@ -39,8 +42,9 @@ type relay struct {
 	once    sync.Once
 }
 
-func newRelay(std Streams) (_ *relay, err error) {
-	r := &relay{std: std, keys: -1, signals: make(chan os.Signal, 16), done: make(chan struct{})}
+// newRelay returns a relay between std and a workspace of that user of the host.
+func newRelay(std sandbox.Streams, user int) (_ *relay, err error) {
+	r := &relay{std: std, user: user, keys: -1, signals: make(chan os.Signal, 16), done: make(chan struct{})}
 	for i, f := range []*os.File{std.In, std.Out, std.Err} {
 		if r.fds[i] = -1; f != nil {
 			r.fds[i] = int(f.Fd())
@@ -96,17 +100,19 @@ func (r *relay) makeEnd(i int) error {
 	}
 	if os.Geteuid() == 0 {
 		// The workload's own, so that it can open /dev/stdin and the like.
-		return from.Chown(hostUser, hostUser)
+		return from.Chown(r.user, r.user)
 	}
 	return nil
 }
 
-// theirs are the workspace's ends, in order.
-func (r *relay) theirs() []int { return numbers(r.inside) }
+// theirs are the workspace's ends, in order, until they are given.
+func (r *relay) theirs() []*os.File { return r.inside }
 
 // given closes them here, once the workspace has them.
 func (r *relay) given() {
-	closeFiles(r.inside)
+	for _, f := range r.inside {
+		f.Close()
+	}
 	r.inside = nil
 }
 
@@ -418,6 +424,12 @@ func (r *relay) close() {
 	if r.own != nil {
 		r.own.Close()
 	}
+}
+
+// screen is how a terminal begins.
+type screen struct {
+	size  unix.Winsize
+	modes *unix.Termios
 }
 
 // mode is how a terminal was before it was made raw.
