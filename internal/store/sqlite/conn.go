@@ -9,6 +9,7 @@ import (
 	"net/url"
 
 	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 )
 
 // conn is one connection of the driver, with its prepared statements. It is
@@ -50,6 +51,24 @@ func connect(path string, readOnly bool) (*conn, error) {
 	}
 	return &conn{dc: dc, stmts: make(map[string]*stmt)}, nil
 }
+
+// openMemory opens a new database in memory.
+func openMemory() (*conn, error) {
+	dc, err := (&sqlite.Driver{}).Open(":memory:")
+	if err != nil {
+		return nil, err
+	}
+	return &conn{dc: dc, stmts: make(map[string]*stmt)}, nil
+}
+
+// isFull reports whether an error is SQLite's own of a disk without room.
+func isFull(err error) bool {
+	var db *sqlite.Error
+	return errors.As(err, &db) && db.Code()&0xff == sqlite3.SQLITE_FULL
+}
+
+// isDatabaseError reports whether an error is SQLite's own.
+func isDatabaseError(err error) bool { return errors.As(err, new(*sqlite.Error)) }
 
 // looked is how many pages the connection looked at since it was asked last,
 // or -1 where that cannot be told.

@@ -69,12 +69,13 @@ func oldStore(t *testing.T, version int, values map[string]string) (path string,
 	if err != nil {
 		t.Fatal(err)
 	}
-	steps := append([]string{schema1, schema2}[:version:version],
-		fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, version))
-	for _, s := range steps {
-		if err := c.script(s); err != nil {
+	for v := range version {
+		if err := runStep(c, v); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := c.script(fmt.Sprintf("PRAGMA application_id = 0x48465354; PRAGMA user_version = %d", version)); err != nil {
+		t.Fatal(err)
 	}
 	b := newBatch(1)
 	tree := new(ledger.Tree)
@@ -250,7 +251,7 @@ func TestMigrationIsAllOrNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := errors.Join(c.script("BEGIN IMMEDIATE; DELETE FROM meta WHERE name = 'something/else'"),
-		migrations()[2].runOn(c)); err != nil {
+		runStep(c, 2)); err != nil {
 		t.Fatal(err)
 	}
 	crashed := filepath.Join(t.TempDir(), "db")

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 )
@@ -28,7 +29,9 @@ type migration struct {
 	move func(*conn) error // nil if the step moves no rows
 }
 
-func (m migration) runOn(c *conn) error {
+// runStep brings the schema of a store from version to the next.
+func runStep(c *conn, version int) error {
+	m := migrations()[version]
 	err := c.script(m.sql)
 	if err == nil && m.move != nil {
 		err = m.move(c)
@@ -372,6 +375,10 @@ FROM (
 );
 `
 
+// inSchema3 reports whether version 3 of the schema makes the table. It is there whether or
+// not this Holdfast declares it.
+func inSchema3(name string) bool { return strings.Contains(schema3, "CREATE TABLE "+name+" (") }
+
 // ErrOlder says that a store that is only read has an older schema. Opening it for writing
 // migrates it.
 var ErrOlder = errors.New("an older Holdfast wrote the file")
@@ -408,22 +415,21 @@ func migrate(c *conn, readOnly bool) error {
 			return fmt.Errorf("the file is a database that Holdfast did not make")
 		}
 	}
-	return upgrade(c, steps, version)
+	return upgrade(c, int(version), len(steps))
 }
 
-// upgrade runs every missing step in one transaction.
-func upgrade(c *conn, steps []migration, version int64) error {
+// upgrade runs every step from version on in one transaction.
+func upgrade(c *conn, version, newest int) error {
 	if err := c.script("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
-	for i := version; i < int64(len(steps)); i++ {
-		if err := steps[i].runOn(c); err != nil {
+	for i := version; i < newest; i++ {
+		if err := runStep(c, i); err != nil {
 			_ = c.script("ROLLBACK")
 			return fmt.Errorf("migrate from version %d to %d: %w", i, i+1, err)
 		}
 	}
-	err := c.script(fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT", applicationID,
-		len(steps)))
+	err := c.script(fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT", applicationID, newest))
 	if err != nil {
 		_ = c.script("ROLLBACK")
 	}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/leaf/table"
 	"github.com/holdfast-dev/holdfast/ledger"
-	"modernc.org/sqlite"
 )
 
 // object is one table, index, trigger or view of a schema.
@@ -58,16 +57,13 @@ var expectedSchema = sync.OnceValues(migrateInMemory)
 
 // migrateInMemory returns the schema of a new database in memory.
 func migrateInMemory() (_ map[string]object, err error) {
-	dc, err := (&sqlite.Driver{}).Open(":memory:")
+	c, err := openMemory()
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{dc: dc, stmts: make(map[string]*stmt)}
 	defer func() { err = errors.Join(err, c.close()) }()
-	for _, step := range migrations() {
-		if err := step.runOn(c); err != nil {
-			return nil, err
-		}
+	if err := migrate(c, false); err != nil {
+		return nil, err
 	}
 	return readSchema(c)
 }

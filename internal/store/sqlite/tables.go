@@ -192,7 +192,3 @@ func createTables(c *conn, tables map[*table.Def]*rowTable, readOnly bool) error
 func compareObjects(a, b object) int {
 	return cmp.Or(strings.Compare(b.kind, a.kind), strings.Compare(a.name, b.name))
 }
-
-// inSchema3 reports whether version 3 of the schema makes the table. It is there whether or
-// not this Holdfast declares it.
-func inSchema3(name string) bool { return strings.Contains(schema3, "CREATE TABLE "+name+" (") }

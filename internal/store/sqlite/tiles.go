@@ -6,8 +6,6 @@ import (
 
 	"github.com/holdfast-dev/holdfast/ledger"
 	"golang.org/x/mod/sumdb/tlog"
-	"modernc.org/sqlite"
-	sqlite3 "modernc.org/sqlite/lib"
 )
 
 // maxTiles bounds how many tiles are told of.
@@ -101,14 +99,12 @@ func (o *orphanage) edge(c *conn, r row) error {
 
 // IsFull reports whether an error is SQLite's own of a disk without room.
 func IsFull(err error) bool {
-	var db *sqlite.Error
-	return errors.As(err, &db) && db.Code()&0xff == sqlite3.SQLITE_FULL
+	return isFull(err)
 }
 
 // wrong is of an error of what was read; the database's own goes on.
 func (o *orphanage) wrong(tenant int64, what string, err error) error {
-	var db *sqlite.Error
-	if errors.As(err, &db) {
+	if isDatabaseError(err) {
 		return err
 	}
 	var f *ledger.Fault
