@@ -47,6 +47,7 @@ var orders = map[string][]string{
 		"hangup", "wire", "destination", "headerfield", "coding", "frames", "cleaner", "upstream",
 		"authority", "sentinel", "refusal", "memory", "counters", "aside", "credential",
 	},
+	"internal/store/sqlite":    {"connection", "schema"},
 	"internal/sandbox/process": {"seccomp", "language", "relay"},
 }
 
@@ -105,7 +106,8 @@ var homes = map[string]struct {
 		[]string{"internal/policy/constitution"},
 		"no other package sees a CEL type (D44)",
 	},
-	"modernc.org/sqlite":                    {[]string{"internal/store/sqlite"}, "the kernel knows no database"},
+	"modernc.org/sqlite": {[]string{"internal/store/sqlite/connection"},
+		"the kernel knows no database"},
 	"github.com/santhosh-tekuri/jsonschema": {nil, "its package initialisation is slow; internal/leaf/schema has it as a peer in tests"},
 	"github.com/golang-jwt/jwt":             {[]string{"internal/leaf/token"}, "a token is verified in one place"},
 	"github.com/MicahParks": {
@@ -127,8 +129,10 @@ var homes = map[string]struct {
 	"go.opentelemetry.io/otel/exporters": {[]string{"internal/observe/telemetry"},
 		"the kernel speaks only the API"},
 	"github.com/modelcontextprotocol/go-sdk": {nil, "frames are relayed by our own JSON; the SDK is a peer in tests"},
-	"database/sql":                           {[]string{"internal/store/sqlite"}, "the kernel knows no database"},
-	module + "/internal/store/sqlite": {[]string{"internal/worktree/versions", "daemon", "cmd/holdfast"},
+	"database/sql": {[]string{"internal/store/sqlite/connection"},
+		"the kernel knows no database"},
+	module + "/internal/store/sqlite": {[]string{"internal/store/sqlite", "internal/store/sqlite/schema",
+		"internal/worktree/versions", "daemon", "cmd/holdfast"},
 		"the daemon introduces a hand to the kernel; the command only reads"},
 	module + "/internal/frontend/mcp/server": {[]string{"daemon", "cmd/holdfast"}, "the daemon starts servers behind the gateway; the command only makes a clean environment"},
 	module + "/internal/frontend/mcp/remote": {[]string{"daemon"}, "the daemon reaches servers behind the gateway"},

@@ -1,4 +1,4 @@
-package sqlite
+package connection
 
 import (
 	"context"
@@ -12,16 +12,16 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// conn is one connection of the driver, with its prepared statements. It is
+// Conn is one connection of the driver, with its prepared statements. It is
 // used by one goroutine at a time; who that is, is said where a conn is kept.
-type conn struct {
+type Conn struct {
 	dc    driver.Conn
-	stmts map[string]*stmt
+	stmts map[string]*Statement
 }
 
-// stmt is one prepared statement. args is reused between executions.
-type stmt struct {
-	c    *conn
+// Statement is one prepared statement. args is reused between executions.
+type Statement struct {
+	c    *Conn
 	sql  string
 	ds   driver.Stmt
 	args []driver.NamedValue
@@ -44,35 +44,35 @@ func dsn(path string, readOnly bool) string {
 	return u.String()
 }
 
-func connect(path string, readOnly bool) (*conn, error) {
+func Open(path string, readOnly bool) (*Conn, error) {
 	dc, err := (&sqlite.Driver{}).Open(dsn(path, readOnly))
 	if err != nil {
 		return nil, err
 	}
-	return &conn{dc: dc, stmts: make(map[string]*stmt)}, nil
+	return &Conn{dc: dc, stmts: make(map[string]*Statement)}, nil
 }
 
-// openMemory opens a new database in memory.
-func openMemory() (*conn, error) {
+// OpenMemory opens a new database in memory.
+func OpenMemory() (*Conn, error) {
 	dc, err := (&sqlite.Driver{}).Open(":memory:")
 	if err != nil {
 		return nil, err
 	}
-	return &conn{dc: dc, stmts: make(map[string]*stmt)}, nil
+	return &Conn{dc: dc, stmts: make(map[string]*Statement)}, nil
 }
 
-// isFull reports whether an error is SQLite's own of a disk without room.
-func isFull(err error) bool {
+// IsFull reports whether an error is SQLite's own of a disk without room.
+func IsFull(err error) bool {
 	var db *sqlite.Error
 	return errors.As(err, &db) && db.Code()&0xff == sqlite3.SQLITE_FULL
 }
 
-// isDatabaseError reports whether an error is SQLite's own.
-func isDatabaseError(err error) bool { return errors.As(err, new(*sqlite.Error)) }
+// IsDatabaseError reports whether an error is SQLite's own.
+func IsDatabaseError(err error) bool { return errors.As(err, new(*sqlite.Error)) }
 
-// looked is how many pages the connection looked at since it was asked last,
+// CountPages is how many pages the connection looked at since it was asked last,
 // or -1 where that cannot be told.
-func (c *conn) looked() (pages int) {
+func (c *Conn) CountPages() (pages int) {
 	of, ok := c.dc.(sqlite.DBStatus)
 	for _, op := range []sqlite.DBStatusOp{sqlite.DBStatusCacheHit, sqlite.DBStatusCacheMiss} {
 		if !ok {
@@ -84,7 +84,7 @@ func (c *conn) looked() (pages int) {
 	return pages
 }
 
-func (c *conn) close() error {
+func (c *Conn) Close() error {
 	if c == nil {
 		return nil
 	}
@@ -95,8 +95,8 @@ func (c *conn) close() error {
 	return c.dc.Close()
 }
 
-// take gives a prepared statement to its caller alone, until give.
-func (c *conn) take(sql string) (*stmt, error) {
+// Take gives a prepared statement to its caller alone, until give.
+func (c *Conn) Take(sql string) (*Statement, error) {
 	s := c.stmts[sql]
 	if s != nil && !s.busy {
 		s.busy = true
@@ -106,14 +106,14 @@ func (c *conn) take(sql string) (*stmt, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prepare %.60q: %w", sql, err)
 	}
-	fresh := &stmt{c: c, sql: sql, ds: ds, busy: true}
+	fresh := &Statement{c: c, sql: sql, ds: ds, busy: true}
 	if s == nil && len(c.stmts) < maxStmts {
 		c.stmts[sql] = fresh
 	}
 	return fresh, nil
 }
 
-func (c *conn) give(s *stmt) {
+func (c *Conn) Give(s *Statement) {
 	for i := range s.args {
 		s.args[i].Value = nil
 	}
@@ -123,15 +123,15 @@ func (c *conn) give(s *stmt) {
 	}
 }
 
-// bind fills the statement's arguments. Strings are text, byte slices blobs.
-func (s *stmt) bind(args []any) {
+// Bind fills the statement's arguments. Strings are text, byte slices blobs.
+func (s *Statement) Bind(args []any) {
 	s.args = s.args[:0]
 	for i, a := range args {
 		s.args = append(s.args, driver.NamedValue{Ordinal: i + 1, Value: a})
 	}
 }
 
-func (s *stmt) exec() (int64, error) {
+func (s *Statement) Exec() (int64, error) {
 	r, err := s.ds.(driver.StmtExecContext).ExecContext(context.Background(), s.args)
 	if err != nil {
 		return 0, err
@@ -140,49 +140,49 @@ func (s *stmt) exec() (int64, error) {
 	return n, err
 }
 
-// exec runs one statement and returns how many rows it changed.
-func (c *conn) exec(sql string, args ...any) (int64, error) {
-	s, err := c.take(sql)
+// Exec runs one statement and returns how many rows it changed.
+func (c *Conn) Exec(sql string, args ...any) (int64, error) {
+	s, err := c.Take(sql)
 	if err != nil {
 		return 0, err
 	}
-	defer c.give(s)
-	s.bind(args)
-	return s.exec()
+	defer c.Give(s)
+	s.Bind(args)
+	return s.Exec()
 }
 
-// row is one row of a result, in the columns' order.
-type row []driver.Value
+// Row is one row of a result, in the columns' order.
+type Row []driver.Value
 
-func (r row) int(i int) int64   { v, _ := r[i].(int64); return v }
-func (r row) text(i int) string { v, _ := r[i].(string); return v }
-func (r row) blob(i int) []byte { v, _ := r[i].([]byte); return v }
-func (r row) isNull(i int) bool { return r[i] == nil }
+func (r Row) Int(i int) int64   { v, _ := r[i].(int64); return v }
+func (r Row) Text(i int) string { v, _ := r[i].(string); return v }
+func (r Row) Blob(i int) []byte { v, _ := r[i].([]byte); return v }
+func (r Row) IsNull(i int) bool { return r[i] == nil }
 
-// cursor is a query under way.
-type cursor struct {
-	s    *stmt
+// Cursor is a query under way.
+type Cursor struct {
+	s    *Statement
 	rows driver.Rows
-	row  row
+	row  Row
 }
 
-func (c *conn) open(sql string, args ...any) (*cursor, error) {
-	s, err := c.take(sql)
+func (c *Conn) OpenCursor(sql string, args ...any) (*Cursor, error) {
+	s, err := c.Take(sql)
 	if err != nil {
 		return nil, err
 	}
-	s.bind(args)
+	s.Bind(args)
 	rows, err := s.ds.(driver.StmtQueryContext).QueryContext(context.Background(), s.args)
 	if err != nil {
-		c.give(s)
+		c.Give(s)
 		return nil, err
 	}
-	return &cursor{s: s, rows: rows, row: make(row, len(rows.Columns()))}, nil
+	return &Cursor{s: s, rows: rows, row: make(Row, len(rows.Columns()))}, nil
 }
 
-// next returns the next row, or nil at the end. The row's slices are fresh,
+// Next returns the next row, or nil at the end. The row's slices are fresh,
 // the row itself is reused.
-func (k *cursor) next() (row, error) {
+func (k *Cursor) Next() (Row, error) {
 	err := k.rows.Next(k.row)
 	if errors.Is(err, io.EOF) {
 		return nil, nil
@@ -193,72 +193,72 @@ func (k *cursor) next() (row, error) {
 	return k.row, nil
 }
 
-func (k *cursor) close() error {
+func (k *Cursor) Close() error {
 	err := k.rows.Close()
-	k.s.c.give(k.s)
+	k.s.c.Give(k.s)
 	return err
 }
 
-// query calls fn for each row.
-func (c *conn) query(sql string, fn func(row) error, args ...any) error {
-	k, err := c.open(sql, args...)
+// Query calls fn for each row.
+func (c *Conn) Query(sql string, fn func(Row) error, args ...any) error {
+	k, err := c.OpenCursor(sql, args...)
 	if err != nil {
 		return err
 	}
 	for {
-		r, err := k.next()
+		r, err := k.Next()
 		if err == nil && r != nil {
 			err = fn(r)
 		}
 		if err != nil {
-			_ = k.close()
+			_ = k.Close()
 			return err
 		}
 		if r == nil {
-			return k.close()
+			return k.Close()
 		}
 	}
 }
 
-// one returns the first row, or nil if there is none.
-func (c *conn) one(sql string, args ...any) (row, error) {
-	k, err := c.open(sql, args...)
+// One returns the first row, or nil if there is none.
+func (c *Conn) One(sql string, args ...any) (Row, error) {
+	k, err := c.OpenCursor(sql, args...)
 	if err != nil {
 		return nil, err
 	}
-	r, err := k.next()
-	if cerr := k.close(); err == nil {
+	r, err := k.Next()
+	if cerr := k.Close(); err == nil {
 		err = cerr
 	}
 	return r, err
 }
 
-// scalar returns the single whole number that sql yields.
-func (c *conn) scalar(sql string, args ...any) (int64, error) {
-	r, err := c.one(sql, args...)
+// Scalar returns the single whole number that sql yields.
+func (c *Conn) Scalar(sql string, args ...any) (int64, error) {
+	r, err := c.One(sql, args...)
 	if err != nil {
 		return 0, err
 	}
 	if len(r) == 0 {
 		return 0, fmt.Errorf("%.60q yields no row", sql)
 	}
-	return r.int(0), nil
+	return r.Int(0), nil
 }
 
-// script runs several statements.
-func (c *conn) script(sql string) error {
+// Script runs several statements.
+func (c *Conn) Script(sql string) error {
 	_, err := c.dc.(driver.ExecerContext).ExecContext(context.Background(), sql, nil)
 	return err
 }
 
-// execCtx is exec that ends when ctx does.
-func (c *conn) execCtx(ctx context.Context, sql string, args ...any) error {
-	s, err := c.take(sql)
+// ExecCtx is exec that ends when ctx does.
+func (c *Conn) ExecCtx(ctx context.Context, sql string, args ...any) error {
+	s, err := c.Take(sql)
 	if err != nil {
 		return err
 	}
-	defer c.give(s)
-	s.bind(args)
+	defer c.Give(s)
+	s.Bind(args)
 	_, err = s.ds.(driver.StmtExecContext).ExecContext(ctx, s.args)
 	return err
 }
