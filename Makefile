@@ -135,6 +135,7 @@ internal/sandbox/container            the work is done by other processes; the t
 internal/sandbox/heir                 the heir is another process
 internal/sandbox/process              the work is done by other processes; the tests of what the tier shares run with it (RACE_PART)
 internal/sandbox/process/language     searches share one lock; those that build at once run with the detector (RACE_PART)
+internal/sandbox/process/relay        its tests are those of the process tier, of which RACE_PART has some
 internal/sandbox/process/seccomp      computes lists once, by sync.OnceValue
 internal/sandbox/sandboxtest          attempts for the tests of other packages, of which RACE_PART has some
 internal/sandbox/vm                   the work is done by other processes; the tests of what the tier shares run with it (RACE_PART)

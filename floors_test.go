@@ -48,7 +48,8 @@ var orders = map[string][]string{
 		"hangup", "wire", "destination", "headerfield", "coding", "frames", "cleaner", "upstream",
 		"authority", "sentinel", "refusal", "memory", "counters", "aside", "credential", "service",
 	},
-	"internal/sandbox/process": {"seccomp", "language"},
+	"internal/store/sqlite":    {"connection", "schema"},
+	"internal/sandbox/process": {"seccomp", "language", "relay"},
 }
 
 // isOrdered reports whether orders let the package dir import own.
@@ -92,6 +93,7 @@ var sideways = map[[2]string]string{
 	{"internal/sandbox/process", "internal/sandbox/scratch"}:         "tiers share how files come and go",
 	{"internal/sandbox/tiers", "internal/sandbox/copies/image"}:      "an image is named by its source",
 	{"internal/sandbox/process/language", "internal/sandbox"}:        "the static language has the tiers' name",
+	{"internal/sandbox/process/relay", "internal/sandbox"}:           "streams are the tiers' word",
 	{"internal/sandbox/process/seccomp", "internal/sandbox"}:         "filters that a runtime builds get their rules in the tiers' words",
 	{"internal/sandbox/vm", "internal/sandbox/copies"}:               "tiers share copies of interpreters",
 	{"internal/sandbox/vm", "internal/sandbox/heir"}:                 "what outlives the tier is removed by an heir",
@@ -126,7 +128,8 @@ var homes = map[string]struct {
 		[]string{"internal/policy/constitution"},
 		"no other package sees a CEL type (D44)",
 	},
-	"modernc.org/sqlite":                    {[]string{"internal/store/sqlite"}, "the kernel knows no database"},
+	"modernc.org/sqlite": {[]string{"internal/store/sqlite/connection"},
+		"the kernel knows no database"},
 	"github.com/santhosh-tekuri/jsonschema": {nil, "its package initialisation is slow; internal/leaf/schema has it as a peer in tests"},
 	"github.com/golang-jwt/jwt":             {[]string{"internal/leaf/token"}, "a token is verified in one place"},
 	"github.com/MicahParks": {
@@ -149,8 +152,10 @@ var homes = map[string]struct {
 	"go.opentelemetry.io/otel/exporters": {[]string{"internal/observe/telemetry"},
 		"the kernel speaks only the API"},
 	"github.com/modelcontextprotocol/go-sdk": {nil, "frames are relayed by our own JSON; the SDK is a peer in tests"},
-	"database/sql":                           {[]string{"internal/store/sqlite"}, "the kernel knows no database"},
-	module + "/internal/store/sqlite": {[]string{"internal/worktree/versions", "daemon", "cmd/holdfast"},
+	"database/sql": {[]string{"internal/store/sqlite/connection"},
+		"the kernel knows no database"},
+	module + "/internal/store/sqlite": {[]string{"internal/store/sqlite", "internal/store/sqlite/schema",
+		"internal/worktree/versions", "daemon", "cmd/holdfast"},
 		"the daemon introduces a hand to the kernel; the command only reads"},
 	module + "/internal/frontend/mcp/server": {[]string{"daemon", "cmd/holdfast"}, "the daemon starts servers behind the gateway; the command only makes a clean environment"},
 	module + "/internal/frontend/mcp/remote": {[]string{"daemon"}, "the daemon reaches servers behind the gateway"},
@@ -180,6 +185,7 @@ var homes = map[string]struct {
 	}, "the system is for doors, hands, what tiers of the sandbox share, and the daemon; " +
 		"below them the latch is a file, and redaction locks the memory that registered secrets stand in"},
 	"golang.org/x/sys/unix":             {[]string{"internal/redact/memory", "internal/leaf/guard", "internal/leaf/latch", "internal/frontend/api", "internal/frontend/mcp/server", "internal/sandbox/process", "internal/sandbox/process/language", "internal/sandbox/process/seccomp", "internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/scratch", "internal/sandbox/copies", "internal/sandbox/copies/image", "internal/sandbox/heir", "internal/worktree/snapshot", "internal/leaf/syncwatch", "internal/leaf/testdisk", "internal/worktree/versions", "internal/store/statedir", "daemon"}, "the system is for doors, hands, what tiers of the sandbox share, and the daemon; below them the latch is a file, and redaction locks the memory that registered secrets stand in"},
+	"golang.org/x/sys/unix":             {[]string{"internal/redact/memory", "internal/leaf/guard", "internal/leaf/latch", "internal/frontend/api", "internal/frontend/mcp/server", "internal/sandbox/process", "internal/sandbox/process/language", "internal/sandbox/process/relay", "internal/sandbox/process/seccomp", "internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/scratch", "internal/sandbox/copies", "internal/sandbox/copies/image", "internal/sandbox/heir", "internal/worktree/snapshot", "internal/leaf/syncwatch", "internal/leaf/testdisk", "internal/worktree/versions", "daemon"}, "the system is for doors, hands, what tiers of the sandbox share, and the daemon; below them the latch is a file, and redaction locks the memory that registered secrets stand in"},
 	"github.com/elastic/go-seccomp-bpf": {[]string{"internal/sandbox/process/seccomp"}, "the names of system calls are a wall's"},
 	"golang.org/x/net/idna":             {[]string{"internal/policy/domain"}, "a host is made canonical in one place (D22)"},
 	"golang.org/x/net/publicsuffix":     {[]string{"internal/policy/domain"}, "what a wildcard covers is decided in one place"},

@@ -1,19 +1,21 @@
-package sqlite
+package schema
 
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/store/sqlite/connection"
 )
 
 // applicationID marks the file as Holdfast's: "HFST" in ASCII.
 const applicationID = 0x48465354
 
-// seqBits is how many bits of a leaf's id count within its tenant: the id is
-// the tenant's number shifted by seqBits, plus the sequence number. One key
+// SeqBits is how many bits of a leaf's id count within its tenant: the id is
+// the tenant's number shifted by SeqBits, plus the sequence number. One key
 // then holds both, and leaves of one tenant lie together.
-const seqBits = 40
+const SeqBits = 40
 
 // migrations returns the steps of the schema, oldest first. Step i brings a
 // store from version i to version i+1. A step that was released is never
@@ -25,11 +27,13 @@ func migrations() []migration {
 // migration is one step: what is created, then what is moved.
 type migration struct {
 	sql  string
-	move func(*conn) error // nil if the step moves no rows
+	move func(*connection.Conn) error // nil if the step moves no rows
 }
 
-func (m migration) runOn(c *conn) error {
-	err := c.script(m.sql)
+// RunStep brings the schema of a store from version to the next.
+func RunStep(c *connection.Conn, version int) error {
+	m := migrations()[version]
+	err := c.Script(m.sql)
 	if err == nil && m.move != nil {
 		err = m.move(c)
 	}
@@ -372,17 +376,21 @@ FROM (
 );
 `
 
+// IsInVersion3 reports whether version 3 of the schema makes the table. It is there whether or
+// not this Holdfast declares it.
+func IsInVersion3(name string) bool { return strings.Contains(schema3, "CREATE TABLE "+name+" (") }
+
 // ErrOlder says that a store that is only read has an older schema. Opening it for writing
 // migrates it.
 var ErrOlder = errors.New("an older Holdfast wrote the file")
 
-// migrate brings the store to the newest version, or refuses a newer one.
-func migrate(c *conn, readOnly bool) error {
-	app, err := c.scalar("PRAGMA application_id")
+// Migrate brings the store to the newest version, or refuses a newer one.
+func Migrate(c *connection.Conn, readOnly bool) error {
+	app, err := c.Scalar("PRAGMA application_id")
 	if err != nil {
 		return err
 	}
-	version, err := c.scalar("PRAGMA user_version")
+	version, err := c.Scalar("PRAGMA user_version")
 	if err != nil {
 		return err
 	}
@@ -400,7 +408,7 @@ func migrate(c *conn, readOnly bool) error {
 			ErrOlder, version, len(steps))
 	}
 	if app == 0 {
-		n, err := c.scalar("SELECT count(*) FROM sqlite_schema")
+		n, err := c.Scalar("SELECT count(*) FROM sqlite_schema")
 		if err != nil {
 			return err
 		}
@@ -408,24 +416,23 @@ func migrate(c *conn, readOnly bool) error {
 			return fmt.Errorf("the file is a database that Holdfast did not make")
 		}
 	}
-	return upgrade(c, steps, version)
+	return upgrade(c, int(version), len(steps))
 }
 
-// upgrade runs every missing step in one transaction.
-func upgrade(c *conn, steps []migration, version int64) error {
-	if err := c.script("BEGIN IMMEDIATE"); err != nil {
+// upgrade runs every step from version on in one transaction.
+func upgrade(c *connection.Conn, version, newest int) error {
+	if err := c.Script("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
-	for i := version; i < int64(len(steps)); i++ {
-		if err := steps[i].runOn(c); err != nil {
-			_ = c.script("ROLLBACK")
+	for i := version; i < newest; i++ {
+		if err := RunStep(c, i); err != nil {
+			_ = c.Script("ROLLBACK")
 			return fmt.Errorf("migrate from version %d to %d: %w", i, i+1, err)
 		}
 	}
-	err := c.script(fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT", applicationID,
-		len(steps)))
+	err := c.Script(fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT", applicationID, newest))
 	if err != nil {
-		_ = c.script("ROLLBACK")
+		_ = c.Script("ROLLBACK")
 	}
 	return err
 }

@@ -1,4 +1,4 @@
-package sqlite
+package schema
 
 import (
 	"crypto/sha256"
@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/holdfast-dev/holdfast/internal/store/sqlite/connection"
 )
 
 // Version 2 kept small values by name in one table, meta. Version 3 has a table for each
@@ -16,10 +18,10 @@ import (
 // moveMeta moves every value of meta into its table, and drops meta. A value that cannot
 // be read is moved as it is: the reader of its row finds it damaged, as before. A value of
 // an unknown name ends the migration.
-func moveMeta(c *conn) error {
+func moveMeta(c *connection.Conn) error {
 	m := metaMover{c: c, values: make(map[string][]byte), left: make(map[string]bool)}
-	err := c.query("SELECT name, value FROM meta", func(r row) error {
-		m.values[r.text(0)], m.left[r.text(0)] = append([]byte{}, r.blob(1)...), true
+	err := c.Query("SELECT name, value FROM meta", func(r connection.Row) error {
+		m.values[r.Text(0)], m.left[r.Text(0)] = append([]byte{}, r.Blob(1)...), true
 		return nil
 	})
 	if err != nil {
@@ -45,11 +47,11 @@ func moveMeta(c *conn) error {
 		}
 		return fmt.Errorf("%d values have no table, such as %.80q; hint: restore a backup, or ask for help with this message", len(names), slices.Min(names))
 	}
-	return c.script("DROP TABLE meta")
+	return c.Script("DROP TABLE meta")
 }
 
 type metaMover struct {
-	c      *conn
+	c      *connection.Conn
 	values map[string][]byte
 	left   map[string]bool // not moved yet
 	// Names whose hashes are part of the names of values: tenants, and agents after their
@@ -65,16 +67,16 @@ func hashHex(s string) string {
 
 func (m *metaMover) readNames() error {
 	m.tenants, m.agents = make(map[string]string), make(map[string][2]string)
-	err := m.c.query("SELECT name FROM tenant", func(r row) error {
-		h := hashHex(r.text(0))
-		m.tenants[h], m.tenants[h[:16]] = r.text(0), r.text(0)
+	err := m.c.Query("SELECT name FROM tenant", func(r connection.Row) error {
+		h := hashHex(r.Text(0))
+		m.tenants[h], m.tenants[h[:16]] = r.Text(0), r.Text(0)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	return m.c.query("SELECT tenant, name FROM agent", func(r row) error {
-		m.agents[hashHex(r.text(0)+"\x00"+r.text(1))] = [2]string{r.text(0), r.text(1)}
+	return m.c.Query("SELECT tenant, name FROM agent", func(r connection.Row) error {
+		m.agents[hashHex(r.Text(0)+"\x00"+r.Text(1))] = [2]string{r.Text(0), r.Text(1)}
 		return nil
 	})
 }
@@ -82,7 +84,7 @@ func (m *metaMover) readNames() error {
 // putRow inserts a row with version 1.
 func (m *metaMover) putRow(table string, columns string, doc string, key ...any) error {
 	marks := strings.Repeat("?, ", len(key))
-	_, err := m.c.exec(fmt.Sprintf("INSERT INTO row_%s (%s, version, doc) VALUES (%s1, ?)", table, columns,
+	_, err := m.c.Exec(fmt.Sprintf("INSERT INTO row_%s (%s, version, doc) VALUES (%s1, ?)", table, columns,
 		marks), append(key, doc)...)
 	return err
 }
@@ -284,7 +286,7 @@ func (m *metaMover) moveSum(name, period, tenant, place, of string) error {
 	if damaged {
 		doc = v
 	}
-	_, err = m.c.exec(`INSERT INTO row_spend (tenant, place, "of", calls, estimated, input_tokens, cache_read_tokens, cache_write_tokens, output_tokens,
+	_, err = m.c.Exec(`INSERT INTO row_spend (tenant, place, "of", calls, estimated, input_tokens, cache_read_tokens, cache_write_tokens, output_tokens,
 		money_micro, unpriced, version, doc) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1, ?)`,
 		tenant, place, of, s.Calls, s.Guessed, s.Input, s.Read, s.Write, s.Output, s.Micro, s.Unpriced, string(doc))
 	return err

@@ -1,4 +1,4 @@
-package process
+package relay
 
 import (
 	"errors"
@@ -8,9 +8,11 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
-// relay carries bytes and signals between the caller's standard descriptors and
+// Relay carries bytes and signals between the caller's standard descriptors and
 // a workspace's. No descriptor of the caller's goes inside: a file could be
 // opened anew through it, a directory left upwards, a terminal typed into.
 //
@@ -18,8 +20,9 @@ import (
 // own, and the caller's is in raw mode meanwhile: keys go inside, Ctrl-C and
 // Ctrl-Z among them. Whichever of the other two is no terminal is a pipe as it
 // would be without Holdfast.
-type relay struct {
-	std  Streams
+type Relay struct {
+	std  sandbox.Streams
+	user int    // who owns the pipes, where Holdfast is root
 	fds  [3]int // their numbers, asked once; -1 is none
 	tty  [3]bool
 	keys int      // where keys come from; -1 without a terminal
@@ -39,8 +42,9 @@ type relay struct {
 	once    sync.Once
 }
 
-func newRelay(std Streams) (_ *relay, err error) {
-	r := &relay{std: std, keys: -1, signals: make(chan os.Signal, 16), done: make(chan struct{})}
+// New returns a relay between std and a workspace of that user of the host.
+func New(std sandbox.Streams, user int) (_ *Relay, err error) {
+	r := &Relay{std: std, user: user, keys: -1, signals: make(chan os.Signal, 16), done: make(chan struct{})}
 	for i, f := range []*os.File{std.In, std.Out, std.Err} {
 		if r.fds[i] = -1; f != nil {
 			r.fds[i] = int(f.Fd())
@@ -48,7 +52,7 @@ func newRelay(std Streams) (_ *relay, err error) {
 	}
 	defer func() {
 		if err != nil {
-			r.close()
+			r.Close()
 		}
 	}()
 	if isTerminal(r.fds[1]) {
@@ -67,7 +71,7 @@ func newRelay(std Streams) (_ *relay, err error) {
 	return r, nil
 }
 
-func (r *relay) openKeys() {
+func (r *Relay) openKeys() {
 	if r.tty[0] {
 		r.keys = r.fds[0]
 		return
@@ -79,7 +83,7 @@ func (r *relay) openKeys() {
 
 // makeEnd makes the pipe of one standard descriptor; what is the terminal's
 // is held open by /dev/null until then.
-func (r *relay) makeEnd(i int) error {
+func (r *Relay) makeEnd(i int) error {
 	if r.tty[i] {
 		null, err := os.Open(os.DevNull)
 		r.inside = append(r.inside, null)
@@ -96,31 +100,33 @@ func (r *relay) makeEnd(i int) error {
 	}
 	if os.Geteuid() == 0 {
 		// The workload's own, so that it can open /dev/stdin and the like.
-		return from.Chown(hostUser, hostUser)
+		return from.Chown(r.user, r.user)
 	}
 	return nil
 }
 
-// theirs are the workspace's ends, in order.
-func (r *relay) theirs() []int { return numbers(r.inside) }
+// InnerFiles returns the workspace's ends, in order, until they are given.
+func (r *Relay) InnerFiles() []*os.File { return r.inside }
 
-// given closes them here, once the workspace has them.
-func (r *relay) given() {
-	closeFiles(r.inside)
+// CloseInner closes them here, once the workspace has them.
+func (r *Relay) CloseInner() {
+	for _, f := range r.inside {
+		f.Close()
+	}
 	r.inside = nil
 }
 
-// screen is how the sandbox's terminal begins, and which descriptors are it.
-func (r *relay) screen() (*screen, [3]bool) {
+// Screen is how the sandbox's terminal begins, and which descriptors are it.
+func (r *Relay) Screen() (*Screen, [3]bool) {
 	if !r.tty[1] {
 		return nil, r.tty
 	}
-	s := &screen{}
+	s := &Screen{}
 	if size, err := unix.IoctlGetWinsize(r.fds[1], unix.TIOCGWINSZ); err == nil {
-		s.size = *size
+		s.Size = *size
 	}
 	if m, err := unix.IoctlGetTermios(r.fds[1], unix.TCGETS); err == nil {
-		s.modes = m
+		s.Modes = m
 		if r.keys < 0 {
 			m.Oflag &^= unix.OPOST // the caller's stays as it is, and ends lines itself
 		}
@@ -128,8 +134,8 @@ func (r *relay) screen() (*screen, [3]bool) {
 	return s, r.tty
 }
 
-// terminal takes the sandbox's terminal over.
-func (r *relay) terminal(fd int) error {
+// AttachTerminal takes the sandbox's terminal over.
+func (r *Relay) AttachTerminal(fd int) error {
 	if err := unix.SetNonblock(fd, true); err != nil {
 		return err
 	}
@@ -141,8 +147,8 @@ func (r *relay) terminal(fd int) error {
 // business.
 var passed = []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGTSTP, unix.SIGCONT, unix.SIGWINCH}
 
-// start begins to carry. pass sends a signal to the program, or to its group.
-func (r *relay) start(pass func(sig unix.Signal, group bool)) {
+// Start begins to carry. pass sends a signal to the program, or to its group.
+func (r *Relay) Start(pass func(sig unix.Signal, group bool)) {
 	// A reader that goes away ends the program that writes, not this one; and a
 	// job in the background waits for its terminal instead of stopping.
 	signal.Ignore(unix.SIGPIPE, unix.SIGTTIN, unix.SIGTTOU)
@@ -174,7 +180,7 @@ func (r *relay) start(pass func(sig unix.Signal, group bool)) {
 
 // carry copies output until its end. A reader that has gone closes the pipe, so
 // that the program learns it as it would without a relay.
-func (r *relay) carry(from, to *os.File) {
+func (r *Relay) carry(from, to *os.File) {
 	r.copies.Go(func() {
 		defer r.mend()
 		buf := make([]byte, 64<<10)
@@ -212,7 +218,7 @@ func writeAll(to *os.File, b []byte) bool {
 }
 
 // feed copies input to the program until its end, or until the run is over.
-func (r *relay) feed(from int, to *os.File) {
+func (r *Relay) feed(from int, to *os.File) {
 	defer r.mend()
 	if to != r.master {
 		defer to.Close()
@@ -242,7 +248,7 @@ func (r *relay) feed(from int, to *os.File) {
 
 // elsewhere says that the keys are another program's: the caller's output is a
 // pipe to one that may want them, such as a pager.
-func (r *relay) elsewhere(from int, to *os.File) bool {
+func (r *Relay) elsewhere(from int, to *os.File) bool {
 	if to == r.master || !isTerminal(from) || r.std.Out == nil {
 		return false
 	}
@@ -253,7 +259,7 @@ func (r *relay) elsewhere(from int, to *os.File) bool {
 // wait returns true when there is something to read, and false when the run is
 // over. A terminal is read only in the foreground, and then in raw mode if it is
 // the sandbox's.
-func (r *relay) wait(from int, term, raw bool) bool {
+func (r *Relay) wait(from int, term, raw bool) bool {
 	for {
 		timeout := -1
 		events := int16(unix.POLLIN)
@@ -277,13 +283,13 @@ func (r *relay) wait(from int, term, raw bool) bool {
 	}
 }
 
-func (r *relay) foreground(fd int) bool {
+func (r *Relay) foreground(fd int) bool {
 	group, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP)
 	return err != nil || group == unix.Getpgrp() // one that is not ours has no say
 }
 
 // heed passes signals on.
-func (r *relay) heed(pass func(unix.Signal, bool)) {
+func (r *Relay) heed(pass func(unix.Signal, bool)) {
 	defer r.mend()
 	for {
 		select {
@@ -295,7 +301,7 @@ func (r *relay) heed(pass func(unix.Signal, bool)) {
 	}
 }
 
-func (r *relay) heedOne(sig unix.Signal, pass func(unix.Signal, bool)) {
+func (r *Relay) heedOne(sig unix.Signal, pass func(unix.Signal, bool)) {
 	switch sig {
 	case unix.SIGWINCH:
 		r.resize()
@@ -328,7 +334,7 @@ func (r *relay) heedOne(sig unix.Signal, pass func(unix.Signal, bool)) {
 	}
 }
 
-func (r *relay) resize() {
+func (r *Relay) resize() {
 	if r.master == nil {
 		return
 	}
@@ -337,7 +343,7 @@ func (r *relay) resize() {
 	}
 }
 
-func (r *relay) control(do func(fd int)) {
+func (r *Relay) control(do func(fd int)) {
 	if c, err := r.master.SyscallConn(); err == nil {
 		c.Control(func(fd uintptr) { do(int(fd)) })
 	}
@@ -345,17 +351,17 @@ func (r *relay) control(do func(fd int)) {
 
 // hangUp closes the sandbox's terminal, as the caller's has been closed: its
 // programs are told by the kernel.
-func (r *relay) hangUp() { r.master.Close() }
+func (r *Relay) hangUp() { r.master.Close() }
 
-// end waits until everything that was written has been carried out. Nothing
+// End waits until everything that was written has been carried out. Nothing
 // runs inside any more.
-func (r *relay) end() {
+func (r *Relay) End() {
 	r.copies.Wait()
 	r.stop()
 }
 
-// abandon stops at once, whatever is still to be carried.
-func (r *relay) abandon() {
+// Abandon stops at once, whatever is still to be carried.
+func (r *Relay) Abandon() {
 	for _, p := range append(r.pipes[:], r.master) {
 		if p != nil {
 			p.Close()
@@ -365,7 +371,7 @@ func (r *relay) abandon() {
 }
 
 // stop gives the terminal back as it was. It may be called more than once.
-func (r *relay) stop() {
+func (r *Relay) stop() {
 	r.once.Do(func() {
 		close(r.done)
 		signal.Stop(r.signals)
@@ -381,7 +387,7 @@ func (r *relay) stop() {
 // fed waits until nothing more is read from the caller's descriptors. One that
 // another reader has emptied in the meantime may keep a goroutine, which nobody
 // waits for.
-func (r *relay) fed() {
+func (r *Relay) fed() {
 	for _, p := range []*os.File{r.pipes[0], r.master} {
 		if p != nil {
 			p.Close()
@@ -400,15 +406,15 @@ func (r *relay) fed() {
 }
 
 // mend gives the terminal back where a goroutine of the relay panics.
-func (r *relay) mend() {
+func (r *Relay) mend() {
 	if p := recover(); p != nil {
 		r.raw.end()
 		panic(p)
 	}
 }
 
-func (r *relay) close() {
-	r.given()
+func (r *Relay) Close() {
+	r.CloseInner()
 	for _, p := range append(r.pipes[:], r.master) {
 		if p != nil {
 			p.Close()
@@ -418,6 +424,12 @@ func (r *relay) close() {
 	if r.own != nil {
 		r.own.Close()
 	}
+}
+
+// Screen is how a terminal begins.
+type Screen struct {
+	Size  unix.Winsize
+	Modes *unix.Termios
 }
 
 // mode is how a terminal was before it was made raw.
