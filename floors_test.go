@@ -176,6 +176,7 @@ var homes = map[string]struct {
 		"internal/sandbox/heir",
 		"internal/sandbox/process",
 		"internal/sandbox/process/language",
+		"internal/sandbox/process/relay",
 		"internal/sandbox/process/seccomp",
 		"internal/sandbox/scratch",
 		"internal/sandbox/vm",
@@ -184,8 +185,6 @@ var homes = map[string]struct {
 		"internal/worktree/versions",
 	}, "the system is for doors, hands, what tiers of the sandbox share, and the daemon; " +
 		"below them the latch is a file, and redaction locks the memory that registered secrets stand in"},
-	"golang.org/x/sys/unix":             {[]string{"internal/redact/memory", "internal/leaf/guard", "internal/leaf/latch", "internal/frontend/api", "internal/frontend/mcp/server", "internal/sandbox/process", "internal/sandbox/process/language", "internal/sandbox/process/seccomp", "internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/scratch", "internal/sandbox/copies", "internal/sandbox/copies/image", "internal/sandbox/heir", "internal/worktree/snapshot", "internal/leaf/syncwatch", "internal/leaf/testdisk", "internal/worktree/versions", "internal/store/statedir", "daemon"}, "the system is for doors, hands, what tiers of the sandbox share, and the daemon; below them the latch is a file, and redaction locks the memory that registered secrets stand in"},
-	"golang.org/x/sys/unix":             {[]string{"internal/redact/memory", "internal/leaf/guard", "internal/leaf/latch", "internal/frontend/api", "internal/frontend/mcp/server", "internal/sandbox/process", "internal/sandbox/process/language", "internal/sandbox/process/relay", "internal/sandbox/process/seccomp", "internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/scratch", "internal/sandbox/copies", "internal/sandbox/copies/image", "internal/sandbox/heir", "internal/worktree/snapshot", "internal/leaf/syncwatch", "internal/leaf/testdisk", "internal/worktree/versions", "daemon"}, "the system is for doors, hands, what tiers of the sandbox share, and the daemon; below them the latch is a file, and redaction locks the memory that registered secrets stand in"},
 	"github.com/elastic/go-seccomp-bpf": {[]string{"internal/sandbox/process/seccomp"}, "the names of system calls are a wall's"},
 	"golang.org/x/net/idna":             {[]string{"internal/policy/domain"}, "a host is made canonical in one place (D22)"},
 	"golang.org/x/net/publicsuffix":     {[]string{"internal/policy/domain"}, "what a wildcard covers is decided in one place"},
