@@ -90,8 +90,8 @@ func Open(o Options, s Settings) (*Service, error) {
 	a := &Service{Options: o, settings: s, answered: map[string]bool{}}
 	var err error
 	a.queue, err = notify.OpenQueue(filepath.Join(o.Dir, "alerts.waiting"), notify.Options{
-		Transport: a.openTransport, Route: a.findRoute, Known: a.isConfigured, Done: a.recordResult, Lost: o.Journal.WriteLost,
-		Log: o.Log, Settle: settleTime})
+		Transport: a.openTransport, Route: a.findRoute, Known: a.isConfigured, Done: a.recordResult,
+		Lost: o.Journal.WriteLost, Log: o.Log, Settle: settleTime})
 	if err != nil {
 		return nil, usage.HintErrorf(
 			"move it away; what waits there to be told is lost with it", "the alerts that wait cannot be read: %v", err,

@@ -163,8 +163,9 @@ func newReview(id, about string) review.Review {
 // delivery is in the journal.
 func TestNoticesGoWhereTheyBelong(t *testing.T) {
 	s := newSite(t)
-	s.open["rv_1"] = newReview("rv_1", "")
-	s.open["rv_1"] = func(r review.Review) review.Review { r.State = review.Approved; return r }(s.open["rv_1"])
+	approved := newReview("rv_1", "")
+	approved.State = review.Approved
+	s.open["rv_1"] = approved
 	a, _ := s.startService()
 	for _, n := range []kernel.Notice{
 		{Level: "info", Event: "tool_changed", Why: "1"}, {Level: "warning", Event: "review_opened",
@@ -233,7 +234,9 @@ func TestCommandsAreTriedAgain(t *testing.T) {
 func TestQuestionsAreDeliveredOnce(t *testing.T) {
 	s := newSite(t)
 	s.open["rv_new"], s.open["rv_old"] = newReview("rv_new", review.AboutEscape), newReview("rv_old", "")
-	s.open["rv_done"] = func(r review.Review) review.Review { r.State = review.Rejected; return r }(newReview("rv_done", ""))
+	rejected := newReview("rv_done", "")
+	rejected.State = review.Rejected
+	s.open["rv_done"] = rejected
 	old := filepath.Join(s.dir, "webhook.told")
 	if err := os.WriteFile(old, []byte(`["rv_older","rv_old"]`), 0o600); err != nil {
 		t.Fatal(err)
