@@ -120,6 +120,8 @@ internal/frontend/egress/authority    one lock around its certificates; the test
 internal/frontend/egress/cleaner      its engines are shared through the proxy, of which RACE_PART has tests
 internal/frontend/egress/counters     its counters are shared through the proxy, of which RACE_PART has tests
 internal/frontend/egress/memory       its bytes are shared through the proxy, of which RACE_PART has tests
+internal/frontend/bearer              one lock for each identity; the tests of the daemon that run with the detector use it
+internal/frontend/listener            one lock around its connections; the tests of the daemon that run with the detector use it
 internal/frontend/mcp/gateway         four times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-mcp
 internal/frontend/mcp/router          four times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-mcp
 internal/frontend/mcp/streamable      four times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-mcp

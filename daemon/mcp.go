@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
+	"github.com/holdfast-dev/holdfast/internal/frontend/bearer"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/router"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
@@ -57,7 +58,8 @@ func (d *Daemon) openMCP(h api.Hello) (func(context.Context, io.ReadWriteCloser)
 		return nil, err
 	}
 	id := holdfast.Identity{Agent: h.Agent, Kind: h.Kind, Session: h.Session, Intent: h.Intent, Chain: h.Chain}
-	e := endpoint{d: d, servers: servers, wait: wait, token: d.tokens(id), caller: callerOf(id), agent: id.Agent, kind: id.Kind}
+	e := endpoint{d: d, servers: servers, wait: wait, token: d.tokens(id), caller: bearer.CallerOf(id),
+		agent: id.Agent, kind: id.Kind}
 	var serve func(context.Context, io.ReadWriteCloser) error
 	switch {
 	case h.Listen != "":
@@ -95,7 +97,7 @@ type endpoint struct {
 	d       *Daemon
 	servers []backend
 	wait    time.Duration
-	// caller is who is served, as groupOf says it.
+	// caller is who is served, as bearer.GroupOf names it.
 	caller string
 	// agent and kind are who lists tools.
 	agent, kind string
@@ -167,25 +169,4 @@ func (e endpoint) route(ctx context.Context, client gateway.Client) error {
 		e.d.log.Warn("an MCP session ended", "err", err)
 	}
 	return err
-}
-
-// tokens returns a source of one agent's tokens: one is used for half its
-// life, so that a stolen one is soon worthless and a call seldom waits for a
-// signature.
-func (d *Daemon) tokens(id holdfast.Identity) func(context.Context) (holdfast.Secret, error) {
-	var mu sync.Mutex
-	var tok holdfast.Secret
-	var until time.Time
-	return func(context.Context) (holdfast.Secret, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if now := time.Now(); !now.Before(until) {
-			t, err := d.Mint(id)
-			if err != nil {
-				return holdfast.Secret{}, err
-			}
-			tok, until = t, now.Add(localTTL/2)
-		}
-		return tok, nil
-	}
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/feature/keyset"
 	"github.com/holdfast-dev/holdfast/internal/feature/recount"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
+	"github.com/holdfast-dev/holdfast/internal/frontend/bearer"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/service"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
@@ -115,7 +116,7 @@ type Daemon struct {
 	keysets      []*keyset.Set
 	sessionsDone sync.WaitGroup
 	states       states
-	holders      holders
+	bearer       *bearer.Gate
 	keepers      keepers
 	verifies     *token.Verifier
 	mcpSeal      []byte
@@ -244,6 +245,7 @@ func (d *Daemon) openParts(ctx context.Context, keys *statedir.Keys) (err error)
 	d.Kernel, err = kernel.New(d.kernelConfig(seal, marks))
 	d.recounter = recount.New(d.store, &d.raiser, d.log, d.maskText)
 	if err == nil {
+		d.bearer = bearer.New(d.Kernel, d.verifies, d.store, d.log)
 		d.metrics.LookAt(d.metricSources())
 	}
 	return err

@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
+	"github.com/holdfast-dev/holdfast/internal/frontend/listener"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/server"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
@@ -113,7 +114,7 @@ func (d *Daemon) Serve(ctx context.Context, s Serving) error {
 	address := ""
 	if pages != nil {
 		address = "http://" + pages.Addr().String()
-		in := newCrowd(pages, site)
+		in := listener.ForServer(pages, site)
 		go func() { errs <- site.Serve(in) }()
 	}
 	if err := d.Kernel.Started(person()); err != nil {

@@ -1,21 +1,21 @@
-package daemon
+package listener
 
 import (
 	"testing"
 	"time"
 )
 
-// TestCrowdKeepsWhoWasServed: connections that never send a request make room for each other and
+// TestBoundedKeepsWhoWasServed: connections that never send a request make room for each other and
 // leave a client alone that was served before; where few are silent, the one that has been idle
 // longest makes room; no one who is being served is closed.
-func TestCrowdKeepsWhoWasServed(t *testing.T) {
+func TestBoundedKeepsWhoWasServed(t *testing.T) {
 	start := time.Now()
-	admitAt := func(c *crowd, second int) (v, out *comer, in bool) {
-		v = &comer{crowd: c, since: start.Add(time.Duration(second) * time.Second)}
+	admitAt := func(c *Bounded, second int) (v, out *comer, in bool) {
+		v = &comer{owner: c, since: start.Add(time.Duration(second) * time.Second)}
 		out, in = c.admit(v)
 		return v, out, in
 	}
-	c := crowdOf(nil, 4)
+	c := New(nil, 4)
 	client, _, _ := admitAt(c, 0)
 	client.served = true
 	var silent []*comer

@@ -1,32 +1,39 @@
-package daemon
+// Package listener bounds the connections of a listener, and words the error of an
+// address that is taken.
+package listener
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 )
 
 // Bounds of a listener's connections: never more than most, and never more than
 // a quarter of the files that the process may open, since the store, the socket
 // and the servers need theirs.
 const (
-	crowdMost  = 2048
-	crowdLeast = 32
-	// crowdWrite and crowdRead bound what the server itself writes and reads,
+	mostConns  = 2048
+	leastConns = 32
+	// WriteTimeout and ReadTimeout bound what the server itself writes and reads,
 	// outside of what a handler allows.
-	crowdWrite = 30 * time.Second
-	crowdRead  = 30 * time.Second
+	WriteTimeout = 30 * time.Second
+	ReadTimeout  = 30 * time.Second
 )
 
-// crowd bounds the connections of one server. Whoever has a request
+// Bounded bounds the connections of one server. Whoever has a request
 // answered stays. Of the others, who send nothing, or half of a head, or a body
 // that nobody wants, one is closed when one more comes (chooseToClose):
 // a client that has something to ask says so at once, and is not among them.
-type crowd struct {
+type Bounded struct {
 	net.Listener
 	most int
 
@@ -37,10 +44,10 @@ type crowd struct {
 // comer is one connection.
 type comer struct {
 	net.Conn
-	crowd *crowd
+	owner *Bounded
 	once  sync.Once
 
-	// serving, since and served belong to the crowd's lock: how many handlers are at
+	// serving, since and served belong to the listener's lock: how many handlers are at
 	// work, and if none, since when; and whether one ever was.
 	serving int
 	since   time.Time
@@ -56,10 +63,10 @@ func (c *comer) SetLinger(sec int) error {
 	return errors.ErrUnsupported
 }
 
-// newCrowd makes l a listener whose connections are bounded for s, which it
+// ForServer makes l a listener whose connections are bounded for s, which it
 // completes. It must be called before s serves.
-func newCrowd(l net.Listener, s *http.Server) *crowd {
-	c := crowdOf(l, crowdLimit())
+func ForServer(l net.Listener, s *http.Server) *Bounded {
+	c := New(l, MaxConns())
 	s.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
 		return context.WithValue(ctx, comerKey{}, conn)
 	}
@@ -72,30 +79,30 @@ func newCrowd(l net.Listener, s *http.Server) *crowd {
 	return c
 }
 
-// crowdOf is a crowd whose server says itself who is served: see serveFrom.
-func crowdOf(l net.Listener, most int) *crowd {
-	return &crowd{Listener: l, most: most, conns: map[*comer]bool{}}
+// New returns a listener of at most most connections, whose server calls ServeFrom.
+func New(l net.Listener, most int) *Bounded {
+	return &Bounded{Listener: l, most: most, conns: map[*comer]bool{}}
 }
 
-// crowdLimit is how many connections one listener may have.
-func crowdLimit() int {
+// MaxConns is how many connections one listener may have.
+func MaxConns() int {
 	var files syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
-		return crowdLeast
+		return leastConns
 	}
-	return int(max(crowdLeast, min(crowdMost, files.Cur/4)))
+	return int(max(leastConns, min(mostConns, files.Cur/4)))
 }
 
 type comerKey struct{}
 
 // Accept waits for a connection, and makes room for it.
-func (c *crowd) Accept() (net.Conn, error) {
+func (c *Bounded) Accept() (net.Conn, error) {
 	for {
 		conn, err := c.Listener.Accept()
 		if err != nil {
 			return nil, err
 		}
-		v := &comer{Conn: conn, crowd: c, since: time.Now()}
+		v := &comer{Conn: conn, owner: c, since: time.Now()}
 		out, in := c.admit(v)
 		if out != nil {
 			_ = out.Close()
@@ -109,7 +116,7 @@ func (c *crowd) Accept() (net.Conn, error) {
 
 // admit makes room for v: it reports whether v may come in, and which connection must be closed
 // for it, if any.
-func (c *crowd) admit(v *comer) (out *comer, in bool) {
+func (c *Bounded) admit(v *comer) (out *comer, in bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.conns) >= c.most {
@@ -125,7 +132,7 @@ func (c *crowd) admit(v *comer) (out *comer, in bool) {
 // chooseToClose returns the connection that has been idle longest, nil if none is idle. While half of the
 // connections have never sent a request, only those are chosen from: a client that was served
 // before may be sending its next request just now. c.mu is held.
-func (c *crowd) chooseToClose() *comer {
+func (c *Bounded) chooseToClose() *comer {
 	var oldest, oldestSilent *comer
 	silent := 0
 	for v := range c.conns {
@@ -150,7 +157,7 @@ func (c *crowd) chooseToClose() *comer {
 }
 
 // serve says that a handler is at work on r; what it returns, that it is not.
-func (c *crowd) serve(r *http.Request) func() {
+func (c *Bounded) serve(r *http.Request) func() {
 	v, ok := r.Context().Value(comerKey{}).(*comer)
 	if !ok {
 		return func() {}
@@ -158,9 +165,9 @@ func (c *crowd) serve(r *http.Request) func() {
 	return c.set(v)
 }
 
-// serveFrom says that a handler is at work for whoever is at the other end of
+// ServeFrom says that a handler is at work for whoever is at the other end of
 // a connection; what it returns, that it is not.
-func (c *crowd) serveFrom(at net.Addr) func() {
+func (c *Bounded) ServeFrom(at net.Addr) func() {
 	if at == nil {
 		return func() {}
 	}
@@ -179,7 +186,7 @@ func (c *crowd) serveFrom(at net.Addr) func() {
 	return c.set(from)
 }
 
-func (c *crowd) set(v *comer) func() {
+func (c *Bounded) set(v *comer) func() {
 	add := func(n int) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -192,9 +199,21 @@ func (c *crowd) set(v *comer) func() {
 // Close closes the connection and gives its place back.
 func (v *comer) Close() error {
 	v.once.Do(func() {
-		v.crowd.mu.Lock()
-		defer v.crowd.mu.Unlock()
-		delete(v.crowd.conns, v)
+		v.owner.mu.Lock()
+		defer v.owner.mu.Unlock()
+		delete(v.owner.conns, v)
 	})
 	return v.Conn.Close()
+}
+
+// NewError returns the error of a listener for people.
+func NewError(addr string, err error) error {
+	why, hint := err.Error(), ""
+	if errors.Is(err, syscall.EADDRINUSE) {
+		why, hint = "something listens there already", "name another port, or port 0 for a free one"
+	} else if sys := (*os.SyscallError)(nil); errors.As(err, &sys) {
+		why = sys.Err.Error()
+	}
+	return &holdfast.Error{Kind: holdfast.KindConflict,
+		Why: fmt.Sprintf("cannot listen at %s: %s", excerpt.Word(addr), why), Hint: hint, Err: err}
 }
