@@ -57,6 +57,8 @@ type Config struct {
 	// Features make the features, in the order in which they are evaluated and receive
 	// signals. The store must have been opened with their tables.
 	Features []func(Host) Feature
+	// Catalog knows the boundaries that servers list; nil knows none.
+	Catalog Catalog
 	// Observer may be nil.
 	Observer Observer
 	// Keeper is bound to the kernel, for the keeper of versions. It may be nil.
@@ -100,7 +102,7 @@ type Kernel struct {
 	policy   atomic.Pointer[policy]
 	swaps    swaps
 	past     past
-	seen     observed
+	catalog  Catalog
 	flights  flights
 	fled     fled
 	blocks   blocks
@@ -171,6 +173,7 @@ func New(cfg Config) (*Kernel, error) {
 	if err := k.makeFeatures(cfg.Features); err != nil {
 		return nil, err
 	}
+	k.bindPorts(&cfg)
 	if cfg.Keeper != nil {
 		cfg.Keeper.k = k
 	}

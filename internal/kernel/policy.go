@@ -120,8 +120,9 @@ func prepare(p *Policy) (*policy, error) {
 		slices.SortStableFunc(own.Limits, budget.Narrower)
 	}
 	p = &own
-	set, err := contract.NewSet(p.Contracts, p.Rules, func(c *holdfast.Contract) error { return knownJudge(p, c) },
-		p.Weakened)
+	set, err := contract.NewSet(contract.Listing{Contracts: p.Contracts, Rules: p.Rules, Risks: p.Risks,
+		Weakened: p.Weakened,
+		Check:    func(c *holdfast.Contract) error { return knownJudge(p, c) }})
 	if err != nil {
 		return nil, err
 	}

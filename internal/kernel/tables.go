@@ -3,7 +3,6 @@ package kernel
 import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/table"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
-	"github.com/holdfast-dev/holdfast/internal/policy/review"
 )
 
 // The kernel's own tables. Those of which gates read a row say so.
@@ -22,10 +21,6 @@ var (
 	goalsPauses = table.New[string, GoalsPause]("goals_pause", table.Options{Key: "tenant", Gates: true})
 	erasedParts = table.New[string, erasedRow]("erased_part", table.Options{Key: "tenant"})
 
-	toolPins   = table.New[string, pinned]("tool_pin", table.Options{Key: "boundary"})
-	toolSights = table.New[sightKey, review.Sighting]("tool_sight", table.Options{})
-	toolCounts = table.New[string, toolCount]("tool_count", table.Options{Key: "server"})
-
 	judgeScores = table.New[string, scoreShelf]("judge_score", table.Options{Key: "place"})
 
 	budgetGrants    = table.New[string, granted]("budget_grant", table.Options{Key: "counter", Gates: true})
@@ -43,7 +38,6 @@ func Tables() []*table.Def {
 		usedStatements.Def(), haltStates.Def(),
 		rememberedRules.Def(), ruleUses.Def(), callersRules.Def(), tenantsRules.Def(), ruleTexts.Def(),
 		subAgents.Def(), goalsPauses.Def(), erasedParts.Def(),
-		toolPins.Def(), toolSights.Def(), toolCounts.Def(),
 		judgeScores.Def(),
 		budgetGrants.Def(), budgetAsked.Def(), budgetQuestions.Def(), budgetBlocks.Def(), endedChains.Def(),
 		chainCounts.Def(),
@@ -84,22 +78,6 @@ type treeKey struct {
 type treeRow struct {
 	Told   int64  `json:"told"`
 	Within string `json:"within"`
-}
-
-// sightKey is what a tool said of itself: at first sight, or when it was seen changed.
-type sightKey struct {
-	Boundary string `table:"boundary"`
-	Seen     string `table:"seen"` // firstSight or changedSight
-}
-
-const (
-	firstSight   = "first"
-	changedSight = "changed"
-)
-
-// toolCount is the number of pinned boundaries of a server.
-type toolCount struct {
-	Pins int `json:"pins"`
 }
 
 // scoreShelf is the scores in one place, the oldest first.

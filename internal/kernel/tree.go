@@ -115,7 +115,7 @@ func (j *judgement) stand(tx Tx) (branch, error) {
 		above = nil // it was forgotten, and those that it started were not
 	}
 	b := branch{path: above}
-	if !plainID(said.ID) || len(above) >= maxTreeDepth || len(a.Name) > maxSubName || j.k.telling(said.ID) {
+	if !plainID(said.ID) || len(above) >= maxTreeDepth || len(a.Name) > maxSubName || j.k.redact.TellsSecret(said.ID) {
 		return b, nil
 	}
 	if taken, err := taken(tx, a); err != nil || taken {

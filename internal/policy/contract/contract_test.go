@@ -20,7 +20,8 @@ func newSet(t *testing.T, weakened []string, cs ...holdfast.Contract) (*contract
 	if err != nil {
 		t.Fatal(err)
 	}
-	return contract.NewSet(cs, rules, func(*holdfast.Contract) error { return nil }, weakened)
+	return contract.NewSet(contract.Listing{Contracts: cs, Rules: rules, Weakened: weakened,
+		Check: func(*holdfast.Contract) error { return nil }})
 }
 
 func noSecret(string) bool { return false }
