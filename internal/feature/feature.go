@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/internal/feature/spend"
+	"github.com/holdfast-dev/holdfast/internal/feature/subagent"
 	"github.com/holdfast-dev/holdfast/internal/feature/toolpin"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/table"
@@ -17,4 +18,4 @@ func All() []func(kernel.Host) kernel.Feature {
 }
 
 // Tables returns the tables of all features, for the store.
-func Tables() []*table.Def { return slices.Concat(spend.Tables(), toolpin.Tables()) }
+func Tables() []*table.Def { return slices.Concat(spend.Tables(), subagent.Tables(), toolpin.Tables()) }

@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/feature"
 	"github.com/holdfast-dev/holdfast/internal/feature/recount"
+	"github.com/holdfast-dev/holdfast/internal/feature/subagent"
 	"github.com/holdfast-dev/holdfast/internal/feature/toolpin"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
@@ -201,7 +202,7 @@ func reopen(t testing.TB, dir, rules string, opts ...option) *world {
 	cfg.Features = feature.All()
 	cfg.CounterRaiser = new(kernel.CounterRaiser)
 	w.tools = toolpin.New(engine)
-	cfg.Catalog = w.tools
+	cfg.Catalog, cfg.Lineage = w.tools, subagent.New(engine)
 	for _, o := range opts {
 		o(&cfg, w)
 	}

@@ -16,8 +16,6 @@ var (
 	tenantsRules    = table.New[string, ruleIDs]("remembered_tenant", table.Options{Key: "tenant"})
 	ruleTexts       = table.New[string, constitution.Text]("rule_text", table.Options{Key: "rule"})
 
-	subAgents = table.New[treeKey, treeRow]("subagent_tree", table.Options{Gates: true})
-
 	goalsPauses = table.New[string, GoalsPause]("goals_pause", table.Options{Key: "tenant", Gates: true})
 	erasedParts = table.New[string, erasedRow]("erased_part", table.Options{Key: "tenant"})
 
@@ -37,7 +35,7 @@ func Tables() []*table.Def {
 		stopRows.Def(), taskRows.Def(),
 		usedStatements.Def(), haltStates.Def(),
 		rememberedRules.Def(), ruleUses.Def(), callersRules.Def(), tenantsRules.Def(), ruleTexts.Def(),
-		subAgents.Def(), goalsPauses.Def(), erasedParts.Def(),
+		goalsPauses.Def(), erasedParts.Def(),
 		judgeScores.Def(),
 		budgetGrants.Def(), budgetAsked.Def(), budgetQuestions.Def(), budgetBlocks.Def(), endedChains.Def(),
 		chainCounts.Def(),
@@ -65,19 +63,6 @@ type ruleIDs struct {
 // erasedRow is the progress of erasing a tenant's parts: those of leaves before To.
 type erasedRow struct {
 	To int64 `json:"to"`
-}
-
-// treeKey is an agent whose sub-agents are known.
-type treeKey struct {
-	Tenant string `table:"tenant"`
-	Agent  string `table:"agent"`
-}
-
-// treeRow is known as it is stored. Told is in microseconds since 1970. Within has a line
-// for each sub-agent: when it was first seen, and its id.
-type treeRow struct {
-	Told   int64  `json:"told"`
-	Within string `json:"within"`
 }
 
 // scoreShelf is the scores in one place, the oldest first.
