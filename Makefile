@@ -77,11 +77,25 @@ CI = ./.ci/report ./.ci/touched ./.ci/types
 
 # Packages whose tests run with the race detector, because goroutines share memory there.
 RACE = \
-	./internal/frontend/mcp/remote ./internal/frontend/mcp/server ./internal/frontend/mcp/code \
-	./internal/frontend/api ./internal/frontend/executor ./internal/frontend/egress/credential ./internal/feature/judge ./internal/feature/keyset ./internal/observe/notify \
-	./internal/frontend/egress/aside ./internal/frontend/egress/frames ./internal/frontend/egress/sentinel \
-	./internal/frontend/egress/upstream ./internal/frontend/egress/wire \
-	./internal/observe/metrics ./internal/observe/telemetry ./internal/observe/witness ./internal/policy/flood
+	./internal/feature/judge \
+	./internal/feature/keyset \
+	./internal/frontend/api \
+	./internal/frontend/egress/aside \
+	./internal/frontend/egress/credential \
+	./internal/frontend/egress/frames \
+	./internal/frontend/egress/sentinel \
+	./internal/frontend/egress/service \
+	./internal/frontend/egress/upstream \
+	./internal/frontend/egress/wire \
+	./internal/frontend/executor \
+	./internal/frontend/mcp/code \
+	./internal/frontend/mcp/remote \
+	./internal/frontend/mcp/server \
+	./internal/observe/metrics \
+	./internal/observe/notify \
+	./internal/observe/telemetry \
+	./internal/observe/witness \
+	./internal/policy/flood
 
 # Packages that start a goroutine or use sync, and whose tests run without the race
 # detector, each with the reason (TestRaceListIsComplete).
@@ -93,6 +107,7 @@ internal/config                       compiles patterns once, and one goroutine 
 internal/frontend/console             three times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-daemon
 internal/observe/anomaly              twice the time with the detector: what runs at once does (RACE_PART), all of it in make endure-daemon
 internal/observe/report               its tests are those of the daemon: all of it in make endure-daemon
+internal/sandbox/tiers                its tests are those of the daemon: all of it in make endure-daemon
 internal/policy/history               five times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
 internal/worktree/snapshot            twice the time with the detector: what runs at once does (RACE_PART), all of it in make endure-snapshot
 internal/worktree/versions           twice the time with the detector: what runs at once does (RACE_PART), all of it in make endure-snapshot
@@ -116,6 +131,8 @@ internal/redact/memory                one lock, and pages that are never handed 
 internal/sandbox/container            the work is done by other processes; the tests of what the tier shares run with it (RACE_PART)
 internal/sandbox/heir                 the heir is another process
 internal/sandbox/process              the work is done by other processes; the tests of what the tier shares run with it (RACE_PART)
+internal/sandbox/process/language     searches share one lock; those that build at once run with the detector (RACE_PART)
+internal/sandbox/process/seccomp      computes lists once, by sync.OnceValue
 internal/sandbox/sandboxtest          attempts for the tests of other packages, of which RACE_PART has some
 internal/sandbox/vm                   the work is done by other processes; the tests of what the tier shares run with it (RACE_PART)
 internal/leaf/schema                  shares metaschemas that are compiled once; their tests run with the detector (RACE_PART)
@@ -142,7 +159,8 @@ define RACE_PART
 ./internal/worktree/snapshot     TestTwo(TreesAtOnce|AtOnce)|TestBegunWhileAnotherWaits
 ./internal/leaf/token            TestConcurrentUse$$
 ./internal/sandbox/container     TestDockerBadEngine|TestDemux
-./internal/sandbox/process       TestClose_underRuns|TestWarm_eachServesOnce|TestManyBuildAtOnce|TestBuilderIsOvertaken|TestFiltersAreCompiledOnce|TestBystanders|TestWorkspaceHalt|TestWorkspaceTerminal|TestTroubles|TestSeats
+./internal/sandbox/process       TestClose_underRuns|TestWarm_eachServesOnce|TestFiltersAreCompiledOnce|TestBystanders|TestWorkspaceHalt|TestWorkspaceTerminal|TestTroubles|TestSeats
+./internal/sandbox/process/language TestManyBuildAtOnce|TestBuilderIsOvertaken|TestScriptsAreAskedLast
 ./internal/sandbox/vm            TestBadMachines|TestSilent
 ./internal/leaf/schema           Concurrent
 endef
@@ -242,6 +260,7 @@ internal/config                  endure-daemon peers-daemon
 internal/feature                 endure-daemon
 internal/frontend/console        endure-daemon
 internal/frontend/egress         endure-egress peers-command
+internal/frontend/egress/service  endure-egress endure-daemon
 internal/frontend/mcp            endure-mcp peers-mcp peers-command
 internal/frontend/model/dialect  endure-egress peers-daemon
 internal/kernel                  endure-kernel endure-daemon
@@ -254,7 +273,9 @@ internal/policy/history          endure-kernel
 internal/policy/watch            endure-daemon
 internal/redact                  endure-kernel endure-egress
 internal/sandbox                 endure-sandbox endure-command
+internal/sandbox/tiers           endure-daemon
 internal/store/sqlite            endure-kernel endure-daemon
+internal/store/statedir          endure-daemon
 internal/store/storetest         endure-kernel
 internal/worktree/snapshot       endure-snapshot
 internal/worktree/versions       endure-snapshot

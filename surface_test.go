@@ -8,7 +8,6 @@ import (
 	"go/token"
 	"go/types"
 	"io"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -52,31 +51,17 @@ verified local 1 entries
 	}
 }
 
-// forCommand are the exported functions that only the command can call. Each is to move
-// below internal.
-var forCommand = map[string]string{
-	"daemon.LookContainers": "for doctor: it takes the open tier of processes",
-}
-
 // TestPublicParametersCanBeMade: another module can make, or get, each parameter of an
 // exported function of the public packages. A type of an internal package has no name
 // there, unless a public package has an alias of it.
 func TestPublicParametersCanBeMade(t *testing.T) {
 	s := newSurface(t)
-	left := maps.Clone(forCommand)
 	for _, f := range s.functions() {
 		for v := range f.signature.Params().Variables() {
-			why := s.canMake(v.Type())
-			if why != "" && forCommand[f.name] == "" {
+			if why := s.canMake(v.Type()); why != "" {
 				t.Errorf("%s: no other module can make the parameter %s: %s", f.name, v.Name(), why)
 			}
-			if why != "" {
-				delete(left, f.name)
-			}
 		}
-	}
-	for name := range left {
-		t.Errorf("forCommand names %s, which other modules can call or which is not there", name)
 	}
 }
 

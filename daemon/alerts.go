@@ -124,7 +124,7 @@ func (a *alerts) tell(f watch.Finding, name string, but []string) {
 		to = slices.DeleteFunc(slices.Sorted(maps.Keys(a.d.config().Alerts.Channels)),
 			func(c string) bool { return slices.Contains(but, c) })
 	}
-	al := notify.Alert{Key: key, Critical: f.Severity == watch.Critical, Rank: int(f.Response), To: to, Message: m}
+	al := notify.Item{Key: key, Critical: f.Severity == watch.Critical, Rank: int(f.Response), To: to, Message: m}
 	switch {
 	case f.Response == watch.Halt && a.toldOfHalt(f):
 		a.queue.Note(al, time.Now())
@@ -211,7 +211,7 @@ func (a *alerts) known(channel string) bool {
 
 // route is where an alert goes whose channels are configured no more. One about a
 // channel does not go to it.
-func (a *alerts) route(al notify.Alert) []string {
+func (a *alerts) route(al notify.Item) []string {
 	about, of, _ := strings.Cut(al.Key, "|")
 	if name, ok := strings.CutPrefix(about, channelKey("")); ok {
 		of = name

@@ -7,7 +7,7 @@ import (
 
 // TestCrowdKeepsWhoWasServed: connections that never send a request make room for each other and
 // leave a client alone that was served before; where few are silent, the one that has been idle
-// longest makes room; nobody who is being served is closed.
+// longest makes room; no one who is being served is closed.
 func TestCrowdKeepsWhoWasServed(t *testing.T) {
 	start := time.Now()
 	admitAt := func(c *crowd, second int) (v, out *comer, in bool) {

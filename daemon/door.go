@@ -45,9 +45,10 @@ func (d *Daemon) Attend(do func() error) error {
 func (d *Daemon) api(room api.Room) *api.Server {
 	return &api.Server{Kernel: d.frontKernel(), Mint: d.Mint, Status: d.Status,
 		Now: d.Now, Budgets: d.budgets, Backup: d.backup, Checkpoint: d.witness.Checkpoint, TestAlerts: d.alerts.test,
-		Drained: d.drained, MCP: d.openMCP, Token: d.giveToken, Open: d.PageLink, Sandbox: &d.sandboxes, Room: room, Secret: d.sandboxes.secret,
+		Drained: d.drained, MCP: d.openMCP, Token: d.giveToken, Open: d.PageLink, Sandbox: d.sandboxes,
+		Room: room, Secret: d.sandboxes.HasSecret,
 		Mask: d.maskText, Own: func() []string { return d.Kernel.Policy().Own },
-		Egress: &d.egress, Network: &d.egress, Snapshots: d.snapshots, Log: d.log, Busy: &d.sessionsDone}
+		Egress: d.egress, Network: d.egress, Snapshots: d.snapshots, Log: d.log, Busy: &d.sessionsDone}
 }
 
 func (d *Daemon) backup(ctx context.Context, file string) error {
@@ -110,14 +111,15 @@ func (d *Daemon) Status(ctx context.Context) (*api.Status, error) {
 		s.Problems = append(s.Problems, why)
 	}
 	s.Problems, s.Alerts = append(s.Problems, d.alerts.troubles()...), d.alerts.channels()
-	s.Problems = append(append(append(s.Problems, d.hooks.troubles()...), d.sandboxes.troubles()...), d.egress.troubles()...)
+	s.Problems = append(append(append(s.Problems, d.hooks.troubles()...), d.sandboxes.Health()...),
+		d.egress.Health()...)
 	s.Problems = append(s.Problems, d.snapshots.Problems()...)
 	s.Problems = append(s.Problems, d.reports.Troubles()...)
 	if why := d.witness.Trouble(); why != "" {
 		s.Problems = append(s.Problems, why)
 	}
 	at, off := d.pagesAt()
-	s.Executor, s.Egress, s.Sandboxes = d.executorAt(), d.egress.status(ctx), d.sandboxes.postures()
+	s.Executor, s.Egress, s.Sandboxes = d.executorAt(), d.egress.Status(ctx), d.sandboxes.Postures()
 	if s.Egress != nil {
 		for _, m := range s.Egress.Missing {
 			s.Problems = append(s.Problems, m.String()+" ("+m.Hint+")")

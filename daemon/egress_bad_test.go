@@ -20,6 +20,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/authority"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/service"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -215,7 +216,7 @@ func TestBad_Egress_aBrokenAuthority(t *testing.T) {
 			if !errors.As(err, &he) || !strings.Contains(he.Why, c.why) || he.Hint == "" {
 				t.Fatalf("%v, want %q", err, c.why)
 			}
-			if made, err := SeeAuthority(PathsIn(dir)); !made || err == nil {
+			if made, err := service.FindAuthority(PathsIn(dir).Dir); !made || err == nil {
 				t.Errorf("what a doctor sees: %v %v", made, err)
 			}
 			if after, _ := os.ReadFile(key); string(before) != string(after) {

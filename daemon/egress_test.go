@@ -112,7 +112,7 @@ func (w *world) agent() *http.Client {
 	if !pool.AppendCertsFromPEM([]byte(ca)) {
 		w.t.Fatal("the authority is no certificate")
 	}
-	proxy := &url.URL{Scheme: "http", Host: w.d.egress.doors()[0].address}
+	proxy := &url.URL{Scheme: "http", Host: w.d.egress.Listeners()[0].Address}
 	tr := &http.Transport{Proxy: http.ProxyURL(proxy), TLSClientConfig: &tls.Config{RootCAs: pool}, DisableKeepAlives: true}
 	w.t.Cleanup(tr.CloseIdleConnections)
 	return &http.Client{Transport: tr, Timeout: 30 * time.Second}
@@ -417,7 +417,7 @@ func TestEgress_Daemon_curl(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()
 		cmd := exec.CommandContext(ctx, curl, append([]string{"-sS", "-w", "\n%{http_code} %{http_connect} %{http_version}"}, args...)...)
-		cmd.Env = []string{"HTTPS_PROXY=http://" + w.d.egress.doors()[0].address, "CURL_CA_BUNDLE=" + ca}
+		cmd.Env = []string{"HTTPS_PROXY=http://" + w.d.egress.Listeners()[0].Address, "CURL_CA_BUNDLE=" + ca}
 		out, err := cmd.CombinedOutput()
 		if err != nil && !strings.Contains(string(out), "403") {
 			t.Fatalf("%v: %s", err, out)
@@ -461,7 +461,7 @@ func TestEgress_Daemon_servesTheSocketsOfARun(t *testing.T) {
 	c := w.agent()
 	c.Transport.(*http.Transport).Proxy = http.ProxyURL(&url.URL{Scheme: "http", Host: proxy.Addr().String()})
 	w.get(c, "/v1/x", 200)
-	if st := w.d.egress.status(t.Context()); st.Runs != 1 {
+	if st := w.d.egress.Status(t.Context()); st.Runs != 1 {
 		t.Errorf("%+v", st)
 	}
 	cancel()
@@ -499,12 +499,12 @@ func TestEgress_Daemon_brokenAuthority(t *testing.T) {
 		if err := os.WriteFile(cert, bad, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		s := egressSite{d: d}
+		s := d.newEgress()
 		if _, err := s.Terms(); err == nil || !strings.Contains(err.Error(), "authority") {
 			t.Errorf("%s: %v", name, err)
 		}
-		if _, err := s.Authority(); err == nil || len(s.troubles()) != 1 {
-			t.Errorf("%s: %v %q", name, err, s.troubles())
+		if _, err := s.Authority(); err == nil || len(s.Health()) != 1 {
+			t.Errorf("%s: %v %q", name, err, s.Health())
 		}
 		if now, err := os.ReadFile(cert); err != nil || string(now) != string(bad) {
 			t.Errorf("%s: it was replaced: %v", name, err)
@@ -512,8 +512,8 @@ func TestEgress_Daemon_brokenAuthority(t *testing.T) {
 		if err := os.WriteFile(cert, good, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Terms(); err != nil || len(s.troubles()) != 0 {
-			t.Errorf("%s: mended, and %v %q", name, err, s.troubles())
+		if _, err := s.Terms(); err != nil || len(s.Health()) != 0 {
+			t.Errorf("%s: mended, and %v %q", name, err, s.Health())
 		}
 	}
 	// The one that is in use serves on.

@@ -29,9 +29,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// service is a daemon with a code executor that is at rest, and what it holds
+// executorService is a daemon with a code executor that is at rest, and what it holds
 // then.
-type service struct {
+type executorService struct {
 	*Daemon
 	t    *testing.T
 	c    executorpb.CodeExecutorClient
@@ -42,7 +42,7 @@ type service struct {
 	more []*grpc.ClientConn
 }
 
-func serviceUp(t *testing.T, config string) *service {
+func serviceUp(t *testing.T, config string) *executorService {
 	t.Helper()
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp) // whose names are counted
@@ -53,7 +53,8 @@ func serviceUp(t *testing.T, config string) *service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &service{Daemon: d, t: t, sock: sock, c: executorClient(t, d, nil), ctx: d.as(t, "ada"), dirs: []string{roots, tmp}}
+	s := &executorService{Daemon: d, t: t, sock: sock, c: executorClient(t, d, nil), ctx: d.as(t, "ada"),
+		dirs: []string{roots, tmp}}
 	for range 3 { // from then on some wait for the next
 		s.serves()
 	}
@@ -66,7 +67,7 @@ func serviceUp(t *testing.T, config string) *service {
 }
 
 // serves wants a plain request to be served.
-func (s *service) serves() {
+func (s *executorService) serves() {
 	s.t.Helper()
 	got, err := s.c.Execute(s.ctx, python("print(6 * 7)"))
 	if err != nil || got.Stdout != "42\n" || got.ExitCode != 0 {
@@ -75,9 +76,9 @@ func (s *service) serves() {
 }
 
 // rests waits until the sandbox does nothing by itself any more.
-func (s *service) rests() {
+func (s *executorService) rests() {
 	s.t.Helper()
-	tier, err := s.sandboxes.open(s.ctx)
+	tier, err := s.sandboxes.OpenProcess(s.ctx)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -86,7 +87,7 @@ func (s *service) rests() {
 
 // goesOn wants nothing to be left of what was, the service to serve, and the
 // ledger to have so many of each outcome.
-func (s *service) goesOn(want map[ledger.Outcome]int) {
+func (s *executorService) goesOn(want map[ledger.Outcome]int) {
 	s.t.Helper()
 	s.serves()
 	for _, c := range s.more {
@@ -138,7 +139,7 @@ func (d *Daemon) entriesOf(prefix string) (list []*ledger.Entry, err error) {
 	return list, err
 }
 
-func (s *service) entries(prefix string) []*ledger.Entry {
+func (s *executorService) entries(prefix string) []*ledger.Entry {
 	s.t.Helper()
 	list, err := s.entriesOf(prefix)
 	if err != nil {
@@ -148,7 +149,7 @@ func (s *service) entries(prefix string) []*ledger.Entry {
 }
 
 // dialed is another client, by a connection of its own, and what ends it in every way.
-func (s *service) dialed() (executorpb.CodeExecutorClient, *grpc.ClientConn, func() *net.TCPConn) {
+func (s *executorService) dialed() (executorpb.CodeExecutorClient, *grpc.ClientConn, func() *net.TCPConn) {
 	s.t.Helper()
 	var mu sync.Mutex
 	var raw *net.TCPConn
@@ -171,7 +172,7 @@ func (s *service) dialed() (executorpb.CodeExecutorClient, *grpc.ClientConn, fun
 }
 
 // soon waits until what is, a minute at most.
-func (s *service) soon(what string, is func() bool) {
+func (s *executorService) soon(what string, is func() bool) {
 	s.t.Helper()
 	for start := time.Now(); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Since(start) > time.Minute {
@@ -351,7 +352,7 @@ func TestExecutorClientsVanish(t *testing.T) {
 
 // launchers are the processes that start what runs: this process's own children
 // that are its launcher, and the interpreters of which others are forks.
-func (s *service) launchers() (list []int) {
+func (s *executorService) launchers() (list []int) {
 	for _, p := range sandboxtest.Below(os.Getpid()) {
 		if s.ours(p) && parentOf(p) == os.Getpid() {
 			list = append(list, p)
@@ -362,7 +363,7 @@ func (s *service) launchers() (list []int) {
 
 // interpreters are those that wait and those that run code, each with its first
 // process where that is a fork too.
-func (s *service) interpreters() (list []int) {
+func (s *executorService) interpreters() (list []int) {
 	for _, p := range sandboxtest.Below(os.Getpid()) {
 		if b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", p)); strings.HasPrefix(string(b), "python") && parentOf(p) != os.Getpid() {
 			list = append(list, p)
@@ -372,7 +373,7 @@ func (s *service) interpreters() (list []int) {
 }
 
 // ours says that a process is one of the sandbox's.
-func (s *service) ours(pid int) bool {
+func (s *executorService) ours(pid int) bool {
 	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	name, rest, _ := strings.Cut(string(b), "\x00")
 	return name == "holdfast-launcher" && strings.HasPrefix(rest, s.Paths.Dir) || strings.HasPrefix(filepath.Base(name), "python") && strings.HasSuffix(rest, "/code/main.py\x00")
@@ -405,7 +406,7 @@ func killAll(pids []int) {
 // launcherIsKilled: with the launcher of a language goes what runs
 // behind it, and each caller is told; none of it is run a second time, and the
 // next request finds a launcher.
-func (s *service) launcherIsKilled(t *testing.T) {
+func (s *executorService) launcherIsKilled(t *testing.T) {
 	runs, times := testrepeat.Times(10, 3), testrepeat.Times(5, 1)
 	var wg sync.WaitGroup
 	for i := range runs {
@@ -450,7 +451,7 @@ func TestExecutorProcessesDie(t *testing.T) {
 // processesAreKilled: whichever of the processes that wait, run code or start
 // others are killed, again and again and under load, each request has its own
 // answer or is told what happened to it.
-func (s *service) processesAreKilled(t *testing.T) {
+func (s *executorService) processesAreKilled(t *testing.T) {
 	for name, whom := range map[string]func() []int{
 		"interpreters": s.interpreters,
 		"everybody": func() []int {
@@ -475,7 +476,7 @@ func (s *service) processesAreKilled(t *testing.T) {
 
 // underFire has six clients ask while whom is killed, again after each time that a
 // request was served.
-func (s *service) underFire(name string, whom func() []int) (served, ended, failed int) {
+func (s *executorService) underFire(name string, whom func() []int) (served, ended, failed int) {
 	s.t.Helper()
 	stop := make(chan struct{})
 	var mu sync.Mutex
@@ -521,7 +522,7 @@ func (s *service) underFire(name string, whom func() []int) (served, ended, fail
 
 // allWhoWaitDie: when all that wait are dead the next requests are
 // served all the same, and others come to wait.
-func (s *service) allWhoWaitDie(t *testing.T) {
+func (s *executorService) allWhoWaitDie(t *testing.T) {
 	path := func() string {
 		t.Helper()
 		got, err := s.c.Execute(s.ctx, python("print(6 * 7)"))

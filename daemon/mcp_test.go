@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
+	"encoding/base64"
 	"flag"
 	"fmt"
 	"io"
@@ -308,7 +309,7 @@ func TestSealSurvives(t *testing.T) {
 		t.Fatal(err)
 	}
 	fields := strings.Fields(string(b))
-	if key, err := parse32(fields[len(fields)-1]); err != nil || bytes.Equal(key, first) {
+	if key, err := base64.StdEncoding.DecodeString(fields[len(fields)-1]); err != nil || bytes.Equal(key, first) {
 		t.Errorf("the key is the sealing key itself, or that cannot be read: %v", err)
 	}
 }

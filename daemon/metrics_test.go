@@ -262,17 +262,17 @@ func TestMetrics_egress(t *testing.T) {
 	defer down()
 	counts(t, c, "egress_connections_open", "0")
 	counts(t, c, "egress_redacted_total", `{direction="request"} 0`)
-	at := d.egress.doors()[0].address
+	at := d.egress.Listeners()[0].Address
 	for range 2 {
 		r, err := http.Get("http://" + at + "/") // no proxy request: refused and counted
 		if err == nil {
 			r.Body.Close()
 		}
 	}
-	n := d.egress.running().Snapshot()
-	for of, count := range n.Requests {
+	n := d.egress.Status(t.Context())
+	for _, of := range n.Requests {
 		counts(t, c, "egress_requests_total",
-			fmt.Sprintf(`{domain="%s",kind="%s"} %d`, cmp.Or(of.Domain, "none"), cmp.Or(of.Kind, "none"), count))
+			fmt.Sprintf(`{domain="%s",kind="%s"} %d`, cmp.Or(of.Domain, "none"), cmp.Or(of.Kind, "none"), of.Count))
 	}
 	if len(n.Requests) == 0 {
 		t.Error("nothing was counted")

@@ -14,7 +14,7 @@ import (
 // request.
 func (d *Daemon) mountModels(mux *http.ServeMux) {
 	mux.Handle("/llm/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h, err := d.egress.gateway()
+		h, err := d.egress.Gateway()
 		if err != nil {
 			why, _ := usage.Explain(err)
 			http.Error(w, why, http.StatusServiceUnavailable)
@@ -24,30 +24,16 @@ func (d *Daemon) mountModels(mux *http.ServeMux) {
 	}))
 }
 
-// gateway is the way to models, made at the first need.
-func (s *egressSite) gateway() (http.Handler, error) {
-	p, err := s.open()
-	if err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.models == nil {
-		s.models, err = p.Models(s.guest)
-	}
-	return s.models, err
-}
-
-// guest is who brings a token, in either of the fields in which clients of models
+// modelGuest is who brings a token, in either of the fields in which clients of models
 // send their key.
-func (s *egressSite) guest(r *http.Request) (egress.Guest, error) {
+func (d *Daemon) modelGuest(r *http.Request) (egress.Guest, error) {
 	header := r.Header.Values("Authorization")
 	if keys := r.Header.Values("X-Api-Key"); len(header) == 0 {
 		for _, k := range keys {
 			header = append(header, "Bearer "+k)
 		}
 	}
-	tok, id, err := (bearers{d: s.d, what: "llm"}).verify(r.Context(), header)
+	tok, id, err := (bearers{d: d, what: "llm"}).verify(r.Context(), header)
 	if err != nil {
 		return egress.Guest{}, err
 	}

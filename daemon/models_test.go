@@ -81,7 +81,7 @@ func TestModelsThroughTheGateway(t *testing.T) {
 		break
 	}
 	// The port of a proxy is its agent's, whatever the key; no page in a browser is it.
-	port := "http://" + w.d.egress.doors()[0].address
+	port := "http://" + w.d.egress.Listeners()[0].Address
 	if status, got := ask(port, "anything"); status != http.StatusOK || !strings.Contains(got, `"has_key":true`) {
 		t.Errorf("%d %s", status, got)
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/feature/subagent"
 	"github.com/holdfast-dev/holdfast/internal/feature/toolpin"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/service"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
@@ -43,7 +44,9 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/observe/witness"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 	"github.com/holdfast-dev/holdfast/internal/redact"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/tiers"
 	"github.com/holdfast-dev/holdfast/internal/store/sqlite"
+	"github.com/holdfast-dev/holdfast/internal/store/statedir"
 	"github.com/holdfast-dev/holdfast/internal/worktree/versions"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
@@ -75,7 +78,7 @@ type Daemon struct {
 	Paths  Paths
 
 	opt    Options
-	owner  *Owner
+	owner  *statedir.Owner
 	store  *sqlite.Store
 	keeper kernel.Keeper        // bound by the kernel
 	raiser kernel.CounterRaiser // bound by the kernel
@@ -111,8 +114,8 @@ type Daemon struct {
 	hooks        haltHooks
 	metrics      *metrics.Metrics
 	clients      clients
-	sandboxes    sandboxes
-	egress       egressSite
+	sandboxes    *tiers.Set
+	egress       *service.Service
 	snapshots    *versions.Service
 	conns        connections
 	keysets      []*keyset.Set
@@ -148,7 +151,7 @@ func Open(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	}
 	d := &Daemon{opt: opt, log: opt.Log, since: time.Now(),
 		notices: make(chan kernel.Notice, 256), urgent: make(chan kernel.Notice, 256), halts: make(chan haltNotice, 1)}
-	d.sandboxes.d, d.egress.d, d.hooks.d = d, d, d
+	d.hooks.d = d
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.Close())
@@ -158,7 +161,7 @@ func Open(ctx context.Context, opt Options) (_ *Daemon, err error) {
 		return nil, err
 	}
 	d.began = d.loaded.Config
-	if d.owner, err = AcquireOwner(opt.State, time.Now()); err != nil {
+	if d.owner, err = statedir.AcquireOwner(opt.State, time.Now()); err != nil {
 		return nil, err
 	}
 	d.Paths = d.owner.Paths
@@ -168,7 +171,7 @@ func Open(ctx context.Context, opt Options) (_ *Daemon, err error) {
 		return nil, err
 	}
 	d.snapshots.Set(settings)
-	keys, err := LoadKeys(d.owner)
+	keys, err := statedir.LoadKeys(d.owner)
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +193,7 @@ func Open(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	return d, d.readPast(ctx)
 }
 
-func (d *Daemon) openParts(ctx context.Context, keys *Keys) (err error) {
+func (d *Daemon) openParts(ctx context.Context, keys *statedir.Keys) (err error) {
 	if err = d.openEngine(ctx); err != nil {
 		return err
 	}
@@ -204,7 +207,7 @@ func (d *Daemon) openParts(ctx context.Context, keys *Keys) (err error) {
 	if err = witness.CheckSigned(ctx, d.store, d.signer.Verifier()); err != nil {
 		return err
 	}
-	if err = markStore(d.Paths); err != nil {
+	if err = statedir.MarkStore(d.Paths); err != nil {
 		return err
 	}
 	if d.latch, err = latch.New(d.Paths.Halt); err != nil {
@@ -236,6 +239,10 @@ func (d *Daemon) openParts(ctx context.Context, keys *Keys) (err error) {
 	if err != nil {
 		return err
 	}
+	d.egress = d.newEgress()
+	d.sandboxes = tiers.New(tiers.Options{
+		Dir: d.Paths.Dir, Config: d.began.Sandbox.TierConfig(), Engine: d.engine, Log: d.log,
+	})
 	d.hook.of(d)
 	if err = d.alerts.open(d); err != nil {
 		return err
@@ -278,7 +285,7 @@ func (d *Daemon) newReports() *report.Reports {
 			at, err := to.TimeOfDay()
 			return to.To, at, err
 		},
-		Send: func(a notify.Alert, now time.Time) { d.alerts.queue.Put(a, now) },
+		Send: func(a notify.Item, now time.Time) { d.alerts.queue.Put(a, now) },
 	})
 }
 
@@ -345,7 +352,7 @@ const pastWait = 2 * time.Second
 // and with how long things are kept.
 func (d *Daemon) own(l *config.Loaded) *kernel.Policy {
 	own := *l.Policy
-	d.waysOut(&own)
+	d.connectJudges(&own)
 	versions.AddPolicy(&own)
 	own.Own = append(append([]string{d.Paths.Dir}, l.Files...), l.Config.FactPaths()...)
 	if dir, err := os.UserConfigDir(); err == nil && len(l.Files) == 0 {
@@ -465,7 +472,7 @@ func (d *Daemon) Store() kernel.Store { return d.store }
 
 // Close ends everything that Open began, in the opposite order.
 func (d *Daemon) Close() error {
-	errs := []error{d.egress.close(), d.sandboxes.close()}
+	errs := []error{d.closeEgress(), d.closeSandboxes()}
 	if d.snapshots != nil {
 		d.snapshots.Rest()
 	}

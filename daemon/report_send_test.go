@@ -229,7 +229,7 @@ func Test001_Report_IsBounded(t *testing.T) {
 	if len(m.Text) > notify.MaxText || !strings.Contains(m.Text, "- and 1 more\n") || !strings.HasSuffix(m.Text, "or reports/2026-03-01.md in the state directory.") {
 		t.Errorf("%d bytes: %s", len(m.Text), m.Text)
 	}
-	if to := d.alerts.route(notify.Alert{Key: report.Condition + "|2026-03-01"}); !slices.Equal(to, []string{"chat"}) {
+	if to := d.alerts.route(notify.Item{Key: report.Condition + "|2026-03-01"}); !slices.Equal(to, []string{"chat"}) {
 		t.Errorf("it goes to %q", to)
 	}
 	for _, c := range d.alerts.channels() {

@@ -18,10 +18,10 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// tiers is a daemon that has containers and no VM, and a kind of agents that is
+// tiersUp is a daemon that has containers and no VM, and a kind of agents that is
 // trusted from the start. Without boundaries code runs behind the walls that need
 // no control groups.
-func tiers(t *testing.T, runtime, boundaries string) (*Daemon, *api.Client) {
+func tiersUp(t *testing.T, runtime, boundaries string) (*Daemon, *api.Client) {
 	t.Helper()
 	if boundaries == "" {
 		boundaries = walls
@@ -57,7 +57,7 @@ func execs(t *testing.T, c *api.Client, e api.Execution) *api.Executed {
 // say which tier it was and why. What an agent says of its trust never makes its
 // sandbox weaker.
 func TestTierIsChosen_000(t *testing.T) {
-	d, c := tiers(t, "runc", "")
+	d, c := tiersUp(t, "runc", "")
 	type evidence = posture.Evidence
 	type row struct {
 		e    api.Execution
@@ -170,13 +170,13 @@ func checkTierLimits(t *testing.T, d *Daemon, c *api.Client) {
 // and where it is missing nothing runs in a lesser one.
 func TestTierOfTheContract(t *testing.T) {
 	contract := "boundaries:\n  - {boundary: 'exec/*', risk: MEDIUM, permissions: ['exec:run'], tier: container, walls: [pid, net, mount, uts, ipc, user, seccomp, rights, scratch]}\n"
-	_, c := tiers(t, "/nowhere/runc", contract)
+	_, c := tiersUp(t, "/nowhere/runc", contract)
 	got := execs(t, c, api.Execution{Tier: posture.TierProcess})
 	if f := got.Failure; got.Result.State != posture.SpawnError || got.Result.Stdout != "" || f == nil || f.Hint == "" ||
 		!strings.HasPrefix(f.Why, "container: the contract of exec/python3.") || !strings.Contains(f.Why, " demands it; and the container tier is missing here: ") || !strings.Contains(f.Why, "/nowhere/runc") {
 		t.Errorf("%+v %+v", got.Result, f)
 	}
-	_, alone := tiers(t, "runc", strings.Replace(contract, "tier: container", "tier: vm", 1))
+	_, alone := tiersUp(t, "runc", strings.Replace(contract, "tier: container", "tier: vm", 1))
 	if got := execs(t, alone, api.Execution{Tier: posture.TierContainer}); got.Result.State != posture.SpawnError || got.Result.Stdout != "" || got.Failure == nil || got.Failure.Hint == "" ||
 		!strings.HasPrefix(got.Failure.Why, "vm: the contract of exec/python3.") || !strings.Contains(got.Failure.Why, "the vm tier is missing here: the VM tier needs QEMU") {
 		t.Errorf("%+v %+v", got.Result, got.Failure)

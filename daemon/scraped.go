@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/frontend/egress/counters"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/observe/metrics"
 	"github.com/holdfast-dev/holdfast/internal/policy/health"
@@ -16,7 +15,7 @@ const scrapeTime = 5 * time.Second
 // metricSources returns what is read at each scrape.
 func (d *Daemon) metricSources() metrics.Sources {
 	return metrics.Sources{
-		Watcher: d.watching, GoalsPaused: d.goalsPaused, Policy: d.Kernel.Policy, Egress: d.egress.figures,
+		Watcher: d.watching, GoalsPaused: d.goalsPaused, Policy: d.Kernel.Policy, Egress: d.egress.Figures,
 		Halted: func() bool { return d.pageState(context.Background(), false).Halted },
 		Channels: func() (out []metrics.Channel) {
 			for _, c := range d.alerts.channels() {
@@ -36,35 +35,6 @@ func (d *Daemon) metricSources() metrics.Sources {
 			return n, err
 		},
 	}
-}
-
-// figures returns what was counted since the proxy was made, nil without one.
-func (s *egressSite) figures() *metrics.Egress {
-	p := s.running()
-	if p == nil {
-		return nil
-	}
-	n := p.Snapshot()
-	out := &metrics.Egress{
-		Open: n.Open, Crowded: n.Crowded, RedactedOut: n.RedactedOut, RedactedIn: n.RedactedIn,
-		Names: n.Names, Malformed: n.Malformed,
-	}
-	for of, count := range n.Requests {
-		out.Requests = append(out.Requests, metrics.EgressRequests{Domain: of.Domain, Kind: of.Kind, N: count})
-	}
-	bounds := counters.Bounds()
-	for i := range n.Stages {
-		h := &n.Stages[i]
-		under, sum := make(map[float64]uint64, len(bounds)), uint64(0)
-		for b, bound := range bounds {
-			sum += uint64(h.Under[b])
-			under[bound.Seconds()] = sum
-		}
-		out.Stages = append(out.Stages, metrics.EgressStage{
-			Name: counters.Stage(i).String(), Count: uint64(h.Count), Seconds: h.Sum.Seconds(), Under: under,
-		})
-	}
-	return out
 }
 
 // goalsPaused says whether goals of anybody are paused. What cannot be read is

@@ -102,14 +102,14 @@ func (d *Daemon) Serve(ctx context.Context, s Serving) error {
 		return err
 	}
 	defer code.close()
-	if err := d.egress.listen(s.Linger); err != nil {
-		return errors.Join(err, d.egress.close())
+	if err := d.listenEgress(s.Linger); err != nil {
+		return errors.Join(err, d.egress.Close())
 	}
 	door := &http.Server{Handler: d.clients.counting(commands.Handler()), ConnState: d.clients.trackConn,
 		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: idleTime, ErrorLog: d.errorLog()}
 	go func() { errs <- code.serve() }()
-	if len(d.egress.doors()) > 0 {
-		go func() { errs <- d.egress.serve() }()
+	if len(d.egress.Listeners()) > 0 {
+		go func() { errs <- d.egress.ServeListeners() }()
 	}
 	go func() { errs <- door.Serve(&api.Listener{Listener: sock, Refused: d.turnedAway}) }()
 	address := ""
@@ -137,7 +137,7 @@ func (d *Daemon) Serve(ctx context.Context, s Serving) error {
 	d.closePages()
 	d.closeConnections()
 	code.close()
-	err = errors.Join(err, d.egress.close(), d.closeMCP())
+	err = errors.Join(err, d.egress.Close(), d.closeMCP())
 	err = errors.Join(err, shutdown(door), shutdown(site))
 	wg.Wait()
 	d.sessionsDone.Wait()

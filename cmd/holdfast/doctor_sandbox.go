@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/daemon"
-	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/process"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/tiers"
 )
 
 // seeSandbox tries every wall of the sandbox, a program on a work tree, and its
@@ -69,11 +69,11 @@ func (a *app) seeStronger(t *process.Tier, state string) []finding {
 	if !there(state) {
 		state = ""
 	}
-	c := config.SandboxConfig{}
+	c := tiers.Config{}
 	if _, l, err := a.loads(); err == nil {
-		c = l.Config.Sandbox
+		c = l.Config.Sandbox.TierConfig()
 	}
-	found, err := daemon.LookVM(a.ctx, c)
+	found, err := tiers.ProbeVM(a.ctx, &c)
 	vm := okay("%s", found)
 	if err != nil {
 		vm = tierless(err)
@@ -81,7 +81,7 @@ func (a *app) seeStronger(t *process.Tier, state string) []finding {
 	ct := tierless(errNoRoom)
 	if dir, err := os.MkdirTemp("", "holdfast-doctor-"); err == nil {
 		defer os.RemoveAll(dir)
-		p, err := daemon.LookContainers(a.ctx, c, dir, state, t)
+		p, err := tiers.ProbeContainers(a.ctx, &c, dir, state, t)
 		if ct = okay("%s", tierWords(p)); err != nil {
 			ct = tierless(err)
 		} else if len(p.Missing(nil)) > 0 {

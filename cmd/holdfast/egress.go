@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/daemon"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/service"
 	"github.com/holdfast-dev/holdfast/internal/observe/story"
 )
 
@@ -138,7 +139,7 @@ func (a *app) seeEgress(p daemon.Paths) finding {
 		return warn("mend the configuration first", "not asked: the configuration does not load")
 	}
 	n := len(l.Domains.Domains())
-	made, err := daemon.SeeAuthority(p)
+	made, err := service.FindAuthority(p.Dir)
 	switch {
 	case err != nil:
 		return bad(err)
@@ -157,7 +158,7 @@ func (o *dialled) seeCredentials() []finding {
 	if o.err == nil && o.status.Egress != nil {
 		missing = o.status.Egress.Missing
 	} else if _, l, err := o.a.loads(); o.err != nil && err == nil {
-		missing = daemon.MissingCredentials(o.a.ctx, l, true)
+		missing = service.MissingCredentials(o.a.ctx, l.Domains, true)
 	}
 	var out []finding
 	for _, m := range missing {

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/daemon"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
+	"github.com/holdfast-dev/holdfast/internal/frontend/egress/service"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
 )
@@ -100,7 +101,7 @@ func (a *app) couldStart(p daemon.Paths, s *api.Status) error {
 		s.Problems = append(s.Problems, "the configuration does not load, and so everything that acts is refused")
 		return err
 	}
-	for _, m := range daemon.MissingCredentials(a.ctx, l, false) {
+	for _, m := range service.MissingCredentials(a.ctx, l.Domains, false) {
 		s.Problems = append(s.Problems, m.String()+" ("+m.Hint+")")
 	}
 	return nil

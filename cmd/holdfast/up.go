@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/holdfast-dev/holdfast/internal/store/statedir"
 	"errors"
 	"fmt"
 	"io"
@@ -128,7 +129,7 @@ func (a *app) openLog() (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p, err = daemon.OpenState(p.Dir); err != nil {
+	if p, err = statedir.OpenState(p.Dir); err != nil {
 		return nil, err
 	}
 	return ownLog(p.Log)

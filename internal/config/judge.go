@@ -136,7 +136,8 @@ func (j *JudgeConfig) rules() (judge.Rules, error) {
 // judges puts the judges into a policy, with the boundaries that those which
 // need I/O are asked at.
 func (c *Config) judges(p *kernel.Policy) error {
-	p.Judges = map[string]kernel.PolicyJudge{}
+	all := judge.Judges{}
+	p.Sections = map[string]any{judge.Name: all}
 	for _, name := range slices.Sorted(maps.Keys(c.Judges)) {
 		j := c.Judges[name]
 		own := j
@@ -149,7 +150,7 @@ func (c *Config) judges(p *kernel.Policy) error {
 			return err
 		}
 		sum := sha256.Sum256(text)
-		made := kernel.PolicyJudge{Version: hex.EncodeToString(sum[:])}
+		made := judge.Configured{Version: hex.EncodeToString(sum[:])}
 		within := time.Duration(j.Timeout)
 		if within == 0 {
 			within = judge.DefaultTime
@@ -168,7 +169,7 @@ func (c *Config) judges(p *kernel.Policy) error {
 		default:
 			return usage.Errorf("%s: there is no kind of judge %q", j.At, excerpt.Word(j.Kind))
 		}
-		p.Judges[name] = made
+		all[name] = made
 		if !made.Pure {
 			p.Contracts = append(p.Contracts,
 				holdfast.Contract{Boundary: judge.BoundaryPrefix + name, Risk: holdfast.Medium, Operation: "judge",

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/feature/judge"
 	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 )
 
@@ -25,7 +26,7 @@ func TestJudgesBecomePolicy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	careful, second := l.Policy.Judges["careful"], l.Policy.Judges["second"]
+	careful, second := judge.FromPolicy(l.Policy)["careful"], judge.FromPolicy(l.Policy)["second"]
 	if !careful.Pure || careful.Judge == nil || second.Pure || second.Judge == nil || len(second.Version) != 64 || careful.Version == second.Version {
 		t.Errorf("%+v, %+v", careful, second)
 	}
@@ -39,7 +40,7 @@ func TestJudgesBecomePolicy(t *testing.T) {
 		t.Errorf("the boundaries of judges are %+v", made)
 	}
 	moved, err := load(t, strings.Replace(judgesText, "version: 1\n", "version: 1\n\n\n", 1))
-	if err != nil || moved.Policy.Judges["second"].Version != second.Version {
+	if err != nil || judge.FromPolicy(moved.Policy)["second"].Version != second.Version {
 		t.Errorf("a judge that only moved has another version (%v)", err)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/netaddr"
 	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/sandbox/copies/image"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/tiers"
 	"google.golang.org/grpc/credentials"
 )
 
@@ -109,6 +110,14 @@ func (k *checker) images(ct ContainerConfig) {
 // imageName says whether a text is a name that an image can have.
 func imageName(s string) bool {
 	return s != "" && len(s) <= maxName && s[0] != '/' && !strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) })
+}
+
+// TierConfig returns the settings of the tiers.
+func (c *SandboxConfig) TierConfig() tiers.Config {
+	return tiers.Config{
+		Runtime: c.Container.Runtime, Image: c.Container.ImageSource(), EngineImage: c.Container.Image,
+		Kernel: c.VM.Kernel, QEMU: c.VM.QEMU, MemoryMB: c.VM.Memory,
+	}
 }
 
 // ImageSource is the image of an OCI runtime's containers; its zero value is none, or

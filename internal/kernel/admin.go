@@ -364,7 +364,7 @@ func (k *Kernel) SetPolicy(p *Policy, who string) error {
 	if p.Version == old.Version {
 		return nil
 	}
-	made, err := prepare(p)
+	made, err := k.preparePolicy(p)
 	if err != nil {
 		return err
 	}

@@ -40,16 +40,11 @@ func (k *Kernel) Cross(ctx context.Context, req holdfast.Request, act Act) (*hol
 	return k.crossBy(ctx, req, act, byCaller)
 }
 
-// origin is who crosses: a caller, or a part of Holdfast whose crossings are exempt from
-// some of what holds for callers, at its own boundaries.
-type origin int
+// origin is who crosses: nil is a caller, anything else a part of Holdfast at boundaries of
+// its own.
+type origin = *Reserved
 
-const (
-	byCaller   origin = iota
-	byJudge           // the kernel, which asks a judge
-	byResponse        // the kernel, which answers a finding
-	byKeeper          // a Keeper
-)
+var byCaller origin
 
 func (k *Kernel) crossBy(ctx context.Context, req holdfast.Request, act Act, by origin) (*holdfast.Outcome, error) {
 	c, err := k.enter(ctx, &req, false, by)
@@ -81,7 +76,6 @@ type crossing struct {
 	gone   sync.Once // the parent counts this crossing down once
 	by     origin    // who crosses
 	leased bool      // its caller acts itself, between Enter and Exit
-	looks  bool      // it only says what would be: nothing is done for it
 }
 
 // tellParent lets the parent leave: this crossing holds it up no longer.
@@ -157,7 +151,7 @@ func (c *crossing) judgeOnce(ctx context.Context, req *holdfast.Request, reentra
 		j.opinions = append(j.opinions, op)
 		return c.refuse(op)
 	}
-	j.consult = c.consult
+	j.tasks = c.tasks
 	judgeAll(ctx, j, false)
 	j.recordParts()
 	return c.decide(ctx)

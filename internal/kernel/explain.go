@@ -33,7 +33,6 @@ func (k *Kernel) wouldBe(ctx context.Context, req holdfast.Request, all bool) (*
 	if op != nil {
 		j.opinions = append(j.opinions, *op)
 	}
-	j.consult, c.looks = c.consult, true
 	if op == nil || all {
 		judgeAll(ctx, j, all)
 	}

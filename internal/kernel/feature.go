@@ -4,20 +4,24 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/leaf/payload"
 	"github.com/holdfast-dev/holdfast/internal/leaf/table"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 	"github.com/holdfast-dev/holdfast/internal/policy/signal"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
 // Feature is a capability that takes part in crossings without being part of the kernel:
-// a package under internal/feature. In addition to Spec it has any of the verbs Joiner, BeginHook,
-// EntryHook, SignalHandler, Reactor and Recaller; New finds out which.
+// a package under internal/feature. In addition to Spec it has any of the verbs Preparer, Joiner,
+// BeginHook, EntryHook, SignalHandler, Reactor and Recaller; New finds out which.
 type Feature interface{ Spec() Spec }
 
 // Spec is what a feature declares.
@@ -28,6 +32,18 @@ type Spec struct {
 	Tables []*table.Def
 	// Gates are those at which its parts are evaluated.
 	Gates []holdfast.Gate
+	// Boundaries are those that only the feature crosses.
+	Boundaries []Reserved
+}
+
+// Reserved are boundaries that only their feature crosses, by Host.Cross.
+type Reserved struct {
+	// Prefix begins their names. Why and Hint refuse everyone else.
+	Prefix, Why, Hint string
+	// Unasked, if not empty, exempts the feature's crossings from K7, for that reason.
+	Unasked string
+	// Unrated exempts them from the rates of K3.
+	Unrated bool
 }
 
 // Reader reads rows and, read-only, what the kernel keeps. A kernel.Tx is one.
@@ -48,16 +64,31 @@ type Reader interface {
 // View is a request as features see it. Nothing in it may be changed.
 type View struct {
 	Who      holdfast.Identity
+	Token    holdfast.Secret // for the feature's crossings on behalf of the request
 	Agent    holdfast.Agent
 	Contract *holdfast.Contract
-	Payload  any    // parsed JSON, nil if it is malformed
-	Exact    string // hash of exactly this request, "" if it is malformed
+	Doc      *payload.Doc // nil if it is malformed
+	Extra    *payload.Doc // what is next to the payload, or nil
+	Size     int          // of both as they came, in bytes
+	Exact    string       // hash of exactly this request, "" if it is malformed
 	Risk     holdfast.Risk
 	Now      time.Time
+	// Facts are what rules see of the request at the gate that is evaluated.
+	Facts constitution.Facts
+	// Answered says that a person has answered exactly this request. It is set in Fetch.
+	Answered bool
+	// Prepared is the value that the feature's Prepare returned.
+	Prepared any
 	// Draws are what K3 reserves without the features.
 	Draws []budget.Draw
 	// Looks says that the request is only checked or explained: nothing is done for it.
 	Looks bool
+}
+
+// Preparer compiles the feature's section of a policy. It is pure; an error refuses the
+// policy. section is nil if the policy has none.
+type Preparer interface {
+	Prepare(section any, p *Policy) (any, error)
 }
 
 // Joiner reads, in the view that reads the facts of a crossing, what the feature knows of
@@ -68,13 +99,20 @@ type Joiner interface {
 	Join(r Reader, v *View) (Part, error)
 }
 
-// Part is what a feature knows of one crossing. It is also a Claimer or a Recorder if it
-// has those methods.
+// Part is what a feature knows of one crossing. It is also a Fetcher, a Claimer or a Recorder
+// if it has those methods.
 type Part interface {
 	// Evaluate returns the feature's opinion at a gate of its Spec: Allow without any
 	// objection, Deny, or Hold, which the kernel resolves by a review of exactly this
 	// request. It reads nothing but the part and the view. The zero opinion denies.
 	Evaluate(g holdfast.Gate, v *View) holdfast.Opinion
+}
+
+// Fetcher is a Part that needs I/O, or a crossing of its own, right before a gate. An error
+// denies there. It is not called for a replay. For a request that is only looked at it reads,
+// and cannot cross.
+type Fetcher interface {
+	Fetch(ctx context.Context, g holdfast.Gate, v *View) error
 }
 
 // Claimer is a Part that asks K3 for more than the contract does.
@@ -172,6 +210,14 @@ type Host interface {
 	// Stop arms a stop, cuts what it stops if it says so, and makes it durable. If it
 	// cannot be written it remains until a restart.
 	Stop(ctx context.Context, s Stop) (string, error)
+	// Cross makes a crossing at one of the feature's Boundaries. In Fetch it belongs to
+	// the crossing that is evaluated.
+	Cross(ctx context.Context, req holdfast.Request, act Act) (*holdfast.Outcome, error)
+	// Redact returns JSON without what records must not hold; Quote returns at most n
+	// bytes of such a text.
+	Redact(json []byte) ([]byte, error)
+	Quote(text string, n int) string
+	Log() *slog.Logger
 }
 
 // Refuse returns the error by which a BeginHook refuses.
@@ -190,6 +236,7 @@ var ErrAgain = errOtherRows
 type feature struct {
 	Feature
 	spec    Spec
+	readies Preparer
 	joins   Joiner
 	begins  BeginHook
 	enters  EntryHook
@@ -201,6 +248,7 @@ type feature struct {
 
 func newFeature(f Feature) *feature {
 	out := &feature{Feature: f, spec: f.Spec()}
+	out.readies, _ = f.(Preparer)
 	out.joins, _ = f.(Joiner)
 	out.begins, _ = f.(BeginHook)
 	out.enters, _ = f.(EntryHook)
@@ -269,6 +317,25 @@ func (h *host) Commit(ctx context.Context, fn func(FeatureTx) error) error {
 		defer tx.endHook()
 		return fn(tx)
 	}))
+}
+
+func (h *host) Redact(json []byte) ([]byte, error) {
+	res, err := h.k.redact.JSON(json)
+	return res.Out, err
+}
+
+func (h *host) Quote(text string, n int) string { return h.k.quote(text, n) }
+
+func (h *host) Log() *slog.Logger { return h.k.log }
+
+func (h *host) Cross(ctx context.Context, req holdfast.Request, act Act) (*holdfast.Outcome, error) {
+	for i := range h.f.spec.Boundaries {
+		if own := &h.f.spec.Boundaries[i]; strings.HasPrefix(req.Boundary, own.Prefix) {
+			return h.k.crossBy(ctx, req, act, own)
+		}
+	}
+	return &holdfast.Outcome{Boundary: req.Boundary}, fmt.Errorf("cannot cross %.64q: it is not the feature's %s",
+		req.Boundary, h.f.spec.Name)
 }
 
 func (h *host) Stop(ctx context.Context, s Stop) (string, error) {

@@ -13,6 +13,9 @@ import (
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
+// MaxShown is the largest request that a fact or a judge is given, in bytes.
+const MaxShown = 256 << 10
+
 // maxFetchedText bounds what one record keeps of all facts together, in bytes.
 const maxFetchedText = 8 << 10
 
@@ -89,8 +92,8 @@ type FactRequest struct {
 }
 
 func (j *judgement) forFacts() ([]byte, error) {
-	if len(j.req.Payload) > MaxJudged {
-		return nil, fmt.Errorf("the request has more than %d bytes", MaxJudged)
+	if len(j.req.Payload) > MaxShown {
+		return nil, fmt.Errorf("the request has more than %d bytes", MaxShown)
 	}
 	res, err := j.k.redact.JSON(j.doc.Canonical())
 	if err != nil {

@@ -48,9 +48,7 @@ func judgeAll(ctx context.Context, j *judgement, all bool) {
 			j.opinions = append(j.opinions, op) // the document redacts before it counts
 			return
 		}
-		if g.name == holdfast.K7 && j.consult != nil {
-			j.consult(ctx)
-		}
+		j.fetchParts(ctx, g.name)
 		if g.name == holdfast.K8 {
 			j.fetchFacts(ctx)
 		}
@@ -80,11 +78,12 @@ func ask(ctx context.Context, g gate, j *judgement) (op holdfast.Opinion) {
 			op.Kind = holdfast.KindInternal
 		}
 	}()
-	op = j.evaluateParts(g.name, g.judge(ctx, j))
+	j.reason = ""
+	op = j.joinOpinions(g.name, g.judge(ctx, j))
 	if op.Verdict != holdfast.Deny && j.k.now().Sub(start) > gateTime {
 		return deny(g.name, holdfast.KindTimeout, "the gate took longer than "+gateTime.String(), "")
 	}
-	return op
+	return j.resolveHold(g.name, op)
 }
 
 func deny(g holdfast.Gate, kind holdfast.Kind, why, hint string) holdfast.Opinion {
@@ -93,6 +92,11 @@ func deny(g holdfast.Gate, kind holdfast.Kind, why, hint string) holdfast.Opinio
 
 func allow(g holdfast.Gate, state, rule, why string) holdfast.Opinion {
 	return holdfast.Opinion{Gate: g, Verdict: holdfast.Allow, State: state, Rule: rule, Why: why}
+}
+
+// askPerson puts a question to a person, which resolveHold resolves.
+func askPerson(g holdfast.Gate, rule, why string) holdfast.Opinion {
+	return holdfast.Opinion{Gate: g, Verdict: holdfast.Hold, Rule: rule, Why: why}
 }
 
 // refusal turns an error of a lower floor into a gate's denial, keeping its

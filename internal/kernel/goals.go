@@ -166,7 +166,7 @@ func (j *judgement) goalOpinion() *holdfast.Opinion {
 		return &op
 	}
 	if held != "" && j.replay == nil {
-		op := j.holdOrDecision(holdfast.K8, "rules on goals", held, "")
+		op := askPerson(holdfast.K8, "rules on goals", held)
 		return &op
 	}
 	return nil

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,6 +21,8 @@ import (
 type joined struct {
 	f    *feature
 	part Part
+	// err is why it could not fetch what it needs.
+	err error
 }
 
 // participation is what features have to do with one crossing.
@@ -42,16 +45,17 @@ func (j *judgement) joinFeatures(tx Tx) error {
 			continue
 		}
 		if j.feats == nil {
-			j.feats = &participation{view: j.featureView()}
+			j.feats = &j.participation
+			j.feats.view = j.featureView()
 		}
-		part, err := f.joins.Join(&notingReader{Tx: tx, n: &j.feats.noted}, &j.feats.view)
+		part, err := f.joins.Join(&notingReader{Tx: tx, n: &j.feats.noted}, j.viewOf(f))
 		if err != nil {
 			return fmt.Errorf("feature %s: %w", f.spec.Name, err)
 		}
 		if part == nil {
 			continue
 		}
-		j.feats.parts = append(j.feats.parts, joined{f, part})
+		j.feats.parts = append(j.feats.parts, joined{f: f, part: part})
 		if c, ok := part.(Claimer); ok {
 			if err := j.addClaims(f.spec.Name, c.Claims()); err != nil {
 				return err
@@ -62,11 +66,15 @@ func (j *judgement) joinFeatures(tx Tx) error {
 }
 
 func (j *judgement) featureView() View {
-	v := View{Who: j.who, Agent: j.agent, Contract: &j.contract.Contract, Exact: j.exact(), Risk: j.risk(), Now: j.now,
-		Draws: slices.Clone(j.draws), Looks: j.looks}
-	if j.doc != nil {
-		v.Payload = j.doc.Value()
-	}
+	return View{Who: j.who, Token: j.req.Token, Agent: j.agent, Contract: &j.contract.Contract, Doc: j.doc,
+		Extra: j.beside, Size: len(j.req.Payload) + len(j.req.Beside), Exact: j.exact(), Risk: j.risk(), Now: j.now,
+		Draws: j.draws, Looks: j.looks}
+}
+
+// viewOf returns the view as one feature sees it.
+func (j *judgement) viewOf(f *feature) *View {
+	v := &j.feats.view
+	v.Prepared = j.pol.prepared[f.spec.Name]
 	return v
 }
 
@@ -82,6 +90,9 @@ func (j *judgement) addClaims(feature string, c Claims) error {
 			return fmt.Errorf("feature %s: the rate %.64q is not its own", feature, r.Key)
 		}
 	}
+	if len(c.Raised) > 0 {
+		j.draws = slices.Clone(j.draws) // the view has those of before
+	}
 	for _, r := range c.Raised {
 		if r.Amount < 0 {
 			return fmt.Errorf("feature %s: a limit that is raised by %d", feature, r.Amount)
@@ -92,7 +103,7 @@ func (j *judgement) addClaims(feature string, c Claims) error {
 			}
 		}
 	}
-	j.draws, j.rates = append(j.draws, c.Draws...), append(j.rates, c.Rates...)
+	j.draws, j.rates = append(slices.Clip(j.draws), c.Draws...), append(j.rates, c.Rates...)
 	return nil
 }
 
@@ -102,36 +113,95 @@ func (j *judgement) mayHoldByFeature() bool {
 	return j.feats != nil && slices.ContainsFunc(j.feats.parts, func(p joined) bool { return len(p.f.spec.Gates) > 0 })
 }
 
-// evaluateParts returns the most severe opinion at a gate: its own, or that of a feature.
-func (j *judgement) evaluateParts(g holdfast.Gate, own holdfast.Opinion) holdfast.Opinion {
-	if j.feats == nil {
-		return own
+// fetchParts lets the parts fetch what they need at a gate.
+func (j *judgement) fetchParts(ctx context.Context, g holdfast.Gate) {
+	if j.feats == nil || j.replay != nil || j.doc == nil {
+		return
 	}
-	for _, p := range j.feats.parts {
-		if own.Verdict == holdfast.Deny {
-			return own
+	j.feats.view.Answered = j.answered()
+	ctx = within(ctx, inside{id: j.id, correlation: j.correlation, traceparent: j.traceparent, child: true,
+		tasks: j.tasks})
+	for i := range j.feats.parts {
+		p := &j.feats.parts[i]
+		if f, ok := p.part.(Fetcher); ok && slices.Contains(p.f.spec.Gates, g) {
+			j.feats.view.Facts = j.facts()
+			p.err = j.fetchPart(ctx, p.f, f, g)
 		}
-		if !slices.Contains(p.f.spec.Gates, g) {
-			continue
+	}
+}
+
+func (j *judgement) fetchPart(ctx context.Context, of *feature, f Fetcher, g holdfast.Gate) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			j.k.log.Error("a feature panicked", "feature", of.spec.Name, "panic", fmt.Sprint(r))
+			err = errors.New("it panicked")
 		}
-		op := p.part.Evaluate(g, &j.feats.view)
-		op.Gate = g
-		if op.Rule == "" {
-			op.Rule = p.f.spec.Name
-		}
-		switch op.Verdict {
-		case holdfast.Hold:
-			op = j.holdOrDecision(g, op.Rule, op.Why, "")
-		case holdfast.Deny:
-			if op.Why == "" {
-				op.Why = "the feature " + p.f.spec.Name + " gave no opinion"
+	}()
+	return f.Fetch(ctx, g, j.viewOf(of))
+}
+
+// answered reports whether a person has answered exactly this request.
+func (j *judgement) answered() bool {
+	if j.review == nil || j.bookErr != nil {
+		return false
+	}
+	a := j.review.Answer(j.now, j.governs())
+	return a == review.Approved || a == review.Rejected
+}
+
+// joinOpinions returns the opinion of a gate: its own and those of the features' parts. The
+// most severe one leads, and is given the reasons of those after it that do not outrank it.
+func (j *judgement) joinOpinions(g holdfast.Gate, op holdfast.Opinion) holdfast.Opinion {
+	if j.feats != nil && !j.exemptsParts(g) {
+		for i := range j.feats.parts {
+			if p := &j.feats.parts[i]; op.Verdict != holdfast.Deny && slices.Contains(p.f.spec.Gates, g) {
+				op = j.joinOpinion(op, j.evaluatePart(g, p))
 			}
 		}
-		if holdfast.Worst(own.Verdict, op.Verdict) != own.Verdict {
-			own = op
-		}
 	}
-	return own
+	return op
+}
+
+// resolveHold returns the opinion of a gate that asks for a person: the answer, or a hold.
+func (j *judgement) resolveHold(g holdfast.Gate, op holdfast.Opinion) holdfast.Opinion {
+	if op.Verdict != holdfast.Hold {
+		return op
+	}
+	if j.replay != nil {
+		return allow(g, "READY", "replay", "what was settled is given back; nothing is done")
+	}
+	return j.holdOrDecision(g, op.Rule, op.Why, j.reason)
+}
+
+// exemptsParts reports whether the features' parts have no say at a gate, as the gate itself.
+func (j *judgement) exemptsParts(g holdfast.Gate) bool {
+	return g == holdfast.K7 && (j.replay != nil || j.own != nil && j.own.Unasked != "")
+}
+
+func (j *judgement) evaluatePart(g holdfast.Gate, p *joined) holdfast.Opinion {
+	if p.err != nil {
+		return deny(g, holdfast.KindOf(p.err), "the feature "+p.f.spec.Name+" failed: "+j.k.quote(p.err.Error(), 256), "")
+	}
+	j.feats.view.Facts = j.facts()
+	op := p.part.Evaluate(g, j.viewOf(p.f))
+	op.Gate, op.Rule = g, cmp.Or(op.Rule, p.f.spec.Name)
+	if op.Verdict == holdfast.Deny && op.Why == "" {
+		op.Why = "the feature " + p.f.spec.Name + " gave no opinion"
+	}
+	return op
+}
+
+// joinOpinion joins the opinion of a part to that of its gate so far.
+func (j *judgement) joinOpinion(op, more holdfast.Opinion) holdfast.Opinion {
+	switch {
+	case holdfast.Worst(op.Verdict, more.Verdict) != op.Verdict:
+		j.reason = ""
+		return more
+	case more.Why != "":
+		op.Why += "; " + more.Why
+		j.reason = ""
+	}
+	return op
 }
 
 // recordParts keeps what the parts decided by, for the begin or the entry of a denial.

@@ -1,7 +1,6 @@
 package kernel
 
 import (
-	"context"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -31,14 +30,16 @@ type judgement struct {
 	// looks says that nothing is to come of it; by whom it is, and whether its caller acts
 	// itself.
 	looks      bool
-	judging    bool // a judge's own crossing
-	responding bool // Holdfast's own answer to a finding
-	keeping    bool // Holdfast's own keeping of versions
+	own        *Reserved // of a feature's own crossing
+	responding bool      // Holdfast's own answer to a finding
 	leased     bool
 
 	opinions []holdfast.Opinion
 	stops    stopping       // what the transaction of its entry stops
 	feats    *participation // nil if no feature joins crossings
+	tasks    *tasks         // of the crossing; nil if it is only looked at
+
+	participation // that of feats
 
 	schemaFacts
 	callerFacts
@@ -104,18 +105,11 @@ type replayFacts struct {
 	scope   string // "" without a replay
 }
 
-// humanFacts are those of K7: reviews, remembered rules and a judge's scores.
+// humanFacts are those of K7: reviews and remembered rules.
 type humanFacts struct {
 	bookErr error // of the reviews
 	review  *review.Review
 	rules   []*keptRule // that a person remembered for this caller here
-
-	// consult fetches the judge's scores right before K7; unasked says that the judge may
-	// not be consulted now, as by Check.
-	consult  func(context.Context)
-	scores   *review.Scores
-	judgeErr error
-	unasked  bool
 
 	score    *float64
 	limit    *float64        // the threshold
@@ -124,6 +118,7 @@ type humanFacts struct {
 	ended    string          // of a remembered rule that would have covered it
 	why      string          // the hold's reason
 	cause    string          // its code, "" if it has none
+	reason   string          // the code of why the gate that is evaluated asks, or ""
 	askedBy  []holdfast.Gate // the gates that put it to a person
 	heldAs   string          // the name of the hold
 }

@@ -35,8 +35,8 @@ func k7Human(ctx context.Context, j *judgement) holdfast.Opinion {
 	if j.replay != nil {
 		return allow(holdfast.K7, "PASS", "replay", "what was settled is given back; nothing is done")
 	}
-	if j.judging {
-		return allow(holdfast.K7, "PASS", c.Source, "a judge is asked, which is put to nobody")
+	if j.own != nil && j.own.Unasked != "" {
+		return allow(holdfast.K7, "PASS", c.Source, j.own.Unasked)
 	}
 	limit := c.ThresholdFor(risk)
 	j.limit = &limit
@@ -47,29 +47,14 @@ func k7Human(ctx context.Context, j *judgement) holdfast.Opinion {
 		return op
 	}
 	j.score = score
-	judged, unsafe, no := j.judgeOpinion()
-	if no != nil {
-		return *no
-	}
-	why, cause, rule := "", "", c.Source
 	switch {
 	case risk == holdfast.High:
-		why, cause = review.AlwaysAsked, review.CauseRisk
-		if judged != "" {
-			why, cause = why+"; "+judged, ""
-		}
-	case unsafe:
-		why = judged
+		j.reason = review.CauseRisk
+		return askPerson(holdfast.K7, c.Source, review.AlwaysAsked)
 	case score != nil && *score < limit:
-		why = fmt.Sprintf("the confidence %.2f is below %.2f", *score, limit)
-	default:
-		why = passWhy(risk, score, limit)
-		if judged != "" {
-			why += "; " + judged
-		}
-		return allow(holdfast.K7, "PASS", rule, why)
+		return askPerson(holdfast.K7, c.Source, fmt.Sprintf("the confidence %.2f is below %.2f", *score, limit))
 	}
-	return j.holdOrDecision(holdfast.K7, rule, why, cause)
+	return allow(holdfast.K7, "PASS", c.Source, passWhy(risk, score, limit))
 }
 
 func passWhy(r holdfast.Risk, score *float64, limit float64) string {

@@ -88,10 +88,7 @@ func (j *judgement) ruleOpinion(found []constitution.Finding) holdfast.Opinion {
 		why += fmt.Sprintf(" (and %d more rules object)", others-1)
 	}
 	if worst.Verdict == holdfast.Hold {
-		if j.replay != nil {
-			return allow(holdfast.K8, "READY", "replay", "what was settled is given back; nothing is done")
-		}
-		return j.holdOrDecision(holdfast.K8, rule, why, "")
+		return askPerson(holdfast.K8, rule, why)
 	}
 	op := deny(holdfast.K8, holdfast.KindRule, why, worst.Hint)
 	op.State, op.Rule = "FAIL", rule

@@ -159,24 +159,24 @@ func New(cfg Config) (*Kernel, error) {
 	case cfg.Policy == nil || cfg.Policy.Version == "":
 		return nil, errors.New("a kernel needs a policy with a version")
 	}
-	pol, err := prepare(cfg.Policy)
-	if err != nil {
-		return nil, err
-	}
 	k := &Kernel{store: cfg.Store, latch: cfg.Latch, verifier: cfg.Verifier, redact: cfg.Redact,
 		sealer: cfg.Sealer, operator: cfg.Operator, runtime: cfg.Runtime, disabled: cfg.Disabled,
 		notify: cfg.Notify, onRefuse: cfg.Refused, observer: cfg.Observer, versions: cfg.Versions, log: cfg.Log,
 		tracer: cfg.Tracer,
 		clock:  cfg.Now, random: cfg.Random, exempt: ledger.Exempt(), reacting: make(chan struct{}, 1)}
 	k.defaults()
+	if err := k.makeFeatures(cfg.Features); err != nil {
+		return nil, err
+	}
+	pol, err := k.preparePolicy(cfg.Policy)
+	if err != nil {
+		return nil, err
+	}
 	k.policy.Store(pol)
 	if err := k.past.open(cfg.MarkKey); err != nil {
 		return nil, err
 	}
 	k.usePast()
-	if err := k.makeFeatures(cfg.Features); err != nil {
-		return nil, err
-	}
 	k.bindPorts(&cfg)
 	if cfg.Keeper != nil {
 		cfg.Keeper.k = k

@@ -46,9 +46,10 @@ func (k *Kernel) make(ctx context.Context, req *holdfast.Request, parent inside,
 		j.readBeside()
 	}
 	j.contract = k.lookup(j.pol, req.Boundary)
-	j.judging = by == byJudge && strings.HasPrefix(req.Boundary, judgeBoundary)
-	j.responding = by == byResponse && strings.HasPrefix(req.Boundary, respondBoundary)
-	j.keeping = by == byKeeper
+	if by != nil && strings.HasPrefix(req.Boundary, by.Prefix) {
+		j.own = by
+	}
+	j.responding = by == byResponse && j.own != nil
 	if !j.responding {
 		j.classify()
 	}
@@ -100,8 +101,8 @@ func (k *Kernel) fetch(ctx context.Context, j *judgement) {
 		j.draws, j.rates, j.planErr = budget.Plan(k.limits(j), j.pol.Rates, budget.Ask{
 			Who: j.who, Within: j.branch.ids(), Boundary: j.req.Boundary, Consumes: j.consumes(),
 			PerMinute: j.contract.RatePerMinute, Cooldown: j.contract.Cooldown, Now: j.now})
-		if j.judging {
-			j.rates = nil // it takes no place of the request that it judges
+		if j.own != nil && j.own.Unrated {
+			j.rates = nil
 		}
 	}
 	j.factErr = k.store.View(ctx, func(tx Tx) error { return j.read(tx) })
@@ -180,7 +181,7 @@ func (j *judgement) mayHold() bool {
 		return false
 	}
 	return j.mayHoldByFeature() || j.risk() == holdfast.High || j.pol.holds || j.submission != nil && j.pol.asks ||
-		(j.contract.Confidence != "" && j.contract.Confidence != "none") || j.contract.Judge != ""
+		(j.contract.Confidence != "" && j.contract.Confidence != "none")
 }
 
 // peek looks for room without taking any.
@@ -244,16 +245,8 @@ func (j *judgement) before() *holdfast.Opinion {
 			return op
 		}
 	}
-	if strings.HasPrefix(lookalike.Fold(j.req.Boundary), judgeBoundary) && !j.judging {
-		op := deny(holdfast.K2, holdfast.KindPermission, "only Holdfast itself asks its judges", "cross the boundary that names the judge")
-		return &op
-	}
-	if strings.HasPrefix(lookalike.Fold(j.req.Boundary), respondBoundary) {
-		op := deny(holdfast.K2, holdfast.KindPermission, "only Holdfast itself answers what is out of the ordinary", "anybody may stop an agent with `holdfast agent pause`, or everything with `holdfast halt`")
-		return &op
-	}
-	if strings.HasPrefix(lookalike.Fold(j.req.Boundary), keepBoundary) && !j.keeping {
-		op := deny(holdfast.K2, holdfast.KindPermission, "only Holdfast itself keeps versions and puts them back", "a person may, with `holdfast snapshot take` and `holdfast rollback`")
+	if r := j.k.reservedFor(j.req.Boundary); r != nil && r != j.own {
+		op := deny(holdfast.K2, holdfast.KindPermission, r.Why, r.Hint)
 		return &op
 	}
 	if j.leased && j.contract != nil && j.contract.OnError == OnErrorRollback {
@@ -266,3 +259,29 @@ func (j *judgement) before() *holdfast.Opinion {
 	}
 	return nil
 }
+
+// reservedFor returns whose boundary it is, or nil. A name that reads the same is as the name.
+func (k *Kernel) reservedFor(boundary string) *Reserved {
+	folded := lookalike.Fold(boundary)
+	for _, r := range []*Reserved{byResponse, byKeeper} {
+		if strings.HasPrefix(folded, r.Prefix) {
+			return r
+		}
+	}
+	for _, f := range k.features.all {
+		for i := range f.spec.Boundaries {
+			if r := &f.spec.Boundaries[i]; strings.HasPrefix(folded, r.Prefix) {
+				return r
+			}
+		}
+	}
+	return nil
+}
+
+// The kernel's own boundaries.
+var (
+	byResponse = &Reserved{Prefix: respondBoundary, Why: "only Holdfast itself answers what is out of the ordinary",
+		Hint: "anybody may stop an agent with `holdfast agent pause`, or everything with `holdfast halt`"}
+	byKeeper = &Reserved{Prefix: keepBoundary, Why: "only Holdfast itself keeps versions and puts them back",
+		Hint: "a person may, with `holdfast snapshot take` and `holdfast rollback`"}
+)

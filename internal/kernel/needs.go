@@ -8,7 +8,6 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
 	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
-	"github.com/holdfast-dev/holdfast/internal/policy/review"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
@@ -38,13 +37,6 @@ type FactSource interface {
 	// why there is none. It ends by ctx. request makes what a fact that hangs on
 	// the request is given, a FactRequest, and is called before it returns.
 	Fetch(ctx context.Context, names []string, request func() ([]byte, error)) map[string]constitution.Fetched
-}
-
-// Judge scores an action before it is done (spec 001, layer 2; D37).
-type Judge interface {
-	// Score gives the five criteria, or an error: then there is no score, and
-	// the request is denied. It ends by ctx.
-	Score(ctx context.Context, r JudgeRequest) (review.Scores, error)
 }
 
 // Observer is told of what happened, once it is durable, for those who count it.

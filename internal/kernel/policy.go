@@ -41,8 +41,8 @@ type Policy struct {
 	Facts FactSource
 	// Risks are patterns that give risks, in their order.
 	Risks []review.Pattern
-	// Judges are those that contracts name.
-	Judges map[string]PolicyJudge
+	// Sections are those of the features, by name, for their Prepare.
+	Sections map[string]any
 	// Goals is the SafetyFilter; nil is the one with the specification's
 	// defaults.
 	Goals *goalrule.Filter
@@ -63,6 +63,24 @@ type Policy struct {
 	// Settings are what the events of the policy say of it, so that the ledger alone
 	// tells how a past day went; nil says nothing.
 	Settings *health.Settings
+}
+
+// preparePolicy makes a policy ready, with the sections of the features.
+func (k *Kernel) preparePolicy(p *Policy) (*policy, error) {
+	out, err := prepare(p)
+	if err != nil {
+		return nil, err
+	}
+	out.prepared = map[string]any{}
+	for _, f := range k.features.all {
+		if f.readies == nil {
+			continue
+		}
+		if out.prepared[f.spec.Name], err = f.readies.Prepare(p.Sections[f.spec.Name], out.Policy); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 // AgentKind is what configuration says of a kind of agent.
@@ -94,6 +112,7 @@ type policy struct {
 	asks      bool // a rule on goals may hold a submission for one
 	outputs   bool // there may be rules on outputs
 	goals     *goalrule.Filter
+	prepared  map[string]any // of the features, by name
 }
 
 // prepare compiles every contract. One that does not compile refuses the
@@ -121,8 +140,7 @@ func prepare(p *Policy) (*policy, error) {
 	}
 	p = &own
 	set, err := contract.NewSet(contract.Listing{Contracts: p.Contracts, Rules: p.Rules, Risks: p.Risks,
-		Weakened: p.Weakened,
-		Check:    func(c *holdfast.Contract) error { return knownJudge(p, c) }})
+		Weakened: p.Weakened})
 	if err != nil {
 		return nil, err
 	}

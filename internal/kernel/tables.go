@@ -19,8 +19,6 @@ var (
 	goalsPauses = table.New[string, GoalsPause]("goals_pause", table.Options{Key: "tenant", Gates: true})
 	erasedParts = table.New[string, erasedRow]("erased_part", table.Options{Key: "tenant"})
 
-	judgeScores = table.New[string, scoreShelf]("judge_score", table.Options{Key: "place"})
-
 	budgetGrants    = table.New[string, granted]("budget_grant", table.Options{Key: "counter", Gates: true})
 	budgetAsked     = table.New[string, askedReview]("budget_asked", table.Options{Key: "counter"})
 	budgetQuestions = table.New[string, spentQuestion]("budget_question", table.Options{Key: "review"})
@@ -36,7 +34,6 @@ func Tables() []*table.Def {
 		usedStatements.Def(), haltStates.Def(),
 		rememberedRules.Def(), ruleUses.Def(), callersRules.Def(), tenantsRules.Def(), ruleTexts.Def(),
 		goalsPauses.Def(), erasedParts.Def(),
-		judgeScores.Def(),
 		budgetGrants.Def(), budgetAsked.Def(), budgetQuestions.Def(), budgetBlocks.Def(), endedChains.Def(),
 		chainCounts.Def(),
 	}
@@ -63,11 +60,6 @@ type ruleIDs struct {
 // erasedRow is the progress of erasing a tenant's parts: those of leaves before To.
 type erasedRow struct {
 	To int64 `json:"to"`
-}
-
-// scoreShelf is the scores in one place, the oldest first.
-type scoreShelf struct {
-	Kept []scoreKept `json:"kept"`
 }
 
 // askedReview is the review of a spent counter.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/kernel"
 )
 
 // The log has why a judge cannot be used; the agent's letter does not say what a
@@ -22,7 +21,7 @@ func TestWhyAJudgeCannotBeUsedIsKeptForTheLog(t *testing.T) {
 	slow := shell("echo still thinking >&2; sleep 60")
 	slow.Within = 200 * time.Millisecond
 	for name, c := range map[string]struct {
-		judge kernel.Judge
+		judge Judge
 		cause string
 	}{
 		"a program that fails":   {shell("echo no model here >&2; exit 7"), "no model here"},
@@ -33,7 +32,7 @@ func TestWhyAJudgeCannotBeUsedIsKeptForTheLog(t *testing.T) {
 		"a service that refuses": {asking(Anthropic, refusing), "the key has ended"},
 		"nobody":                 {gone, "refused"},
 	} {
-		_, err := c.judge.Score(t.Context(), kernel.JudgeRequest{Payload: []byte("{}")})
+		_, err := c.judge.Score(t.Context(), Request{Payload: []byte("{}")})
 		var e *holdfast.Error
 		if !errors.As(err, &e) || e.Err == nil || !strings.Contains(e.Err.Error(), c.cause) || len(e.Err.Error()) > 2*maxCause {
 			t.Errorf("%s: %v is without its cause", name, err)

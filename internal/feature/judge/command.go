@@ -15,19 +15,19 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 )
 
-// DefaultTime and LongestTime bound one answer: a request is entered within 30 s
-// with all its judges.
 // BoundaryPrefix begins the boundaries of judges, which are made, not listed.
 const BoundaryPrefix = "judge/"
 
+// DefaultTime and LongestTime bound one answer: a request is entered within 30 s with all
+// its judges. pureTime bounds a judge that needs no I/O.
 const (
 	DefaultTime = 10 * time.Second
 	LongestTime = 20 * time.Second
+	pureTime    = 5 * time.Second
 )
 
 // Command is a program that reads a request as JSON on its standard input and
@@ -42,8 +42,8 @@ type Command struct {
 	Within time.Duration
 }
 
-// Score implements kernel.Judge.
-func (c Command) Score(ctx context.Context, of kernel.JudgeRequest) (review.Scores, error) {
+// Score implements Judge.
+func (c Command) Score(ctx context.Context, of Request) (review.Scores, error) {
 	in, err := json.Marshal(of)
 	if err != nil {
 		return review.Scores{}, err

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/kernel"
 )
 
 func shell(script string, args ...string) Command {
@@ -93,20 +92,20 @@ func TestCommandIsUnusable(t *testing.T) {
 		"says it and is killed":              "echo '" + fives + "'; kill -9 $$",
 		"leaves one that holds its output":   "setsid sleep 5 & echo '" + fives + "'",
 	} {
-		_, err := shell(script).Score(t.Context(), kernel.JudgeRequest{})
+		_, err := shell(script).Score(t.Context(), Request{})
 		if holdfast.KindOf(err) != holdfast.KindConfidence {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	for name, c := range map[string]Command{"zero value": {}, "not there": {Argv: []string{"/nowhere"}}} {
-		if _, err := c.Score(t.Context(), kernel.JudgeRequest{}); holdfast.KindOf(err) != holdfast.KindConfidence {
+		if _, err := c.Score(t.Context(), Request{}); holdfast.KindOf(err) != holdfast.KindConfidence {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
 func TestRulesWithoutExpressionsGiveNoScores(t *testing.T) {
-	if s, err := (Rules{}).Score(t.Context(), kernel.JudgeRequest{}); err == nil {
+	if s, err := (Rules{}).Score(t.Context(), Request{}); err == nil {
 		t.Errorf("%v", s)
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 )
@@ -49,8 +48,8 @@ type LLM struct {
 	Within time.Duration
 }
 
-// Score implements kernel.Judge.
-func (l LLM) Score(ctx context.Context, of kernel.JudgeRequest) (review.Scores, error) {
+// Score implements Judge.
+func (l LLM) Score(ctx context.Context, of Request) (review.Scores, error) {
 	if l.Client == nil {
 		return review.Scores{}, unusable("there is no way out to the model")
 	}

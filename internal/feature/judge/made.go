@@ -14,7 +14,7 @@ import (
 // maxProgram bounds a program's file, in bytes.
 const maxProgram = 256 << 20
 
-// Made implements kernel.Made: 64 hex digits over the contents of the program's
+// Made implements Made: 64 hex digits over the contents of the program's
 // file, and of the first argument that is no flag where that names one, which is
 // the script of an interpreter. What these load themselves it does not see. A file
 // that cannot be read is an error.

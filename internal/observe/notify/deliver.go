@@ -125,7 +125,7 @@ func (q *Queue) direct(w *waiting) {
 	}
 	known := slices.DeleteFunc(slices.Clone(w.To), func(c string) bool { return !q.o.Known(c) })
 	if len(known) == 0 {
-		known = q.o.Route(w.Alert)
+		known = q.o.Route(w.Item)
 	}
 	if !slices.Equal(known, w.To) {
 		w.To = known
@@ -227,13 +227,13 @@ func moreOf(n int) string {
 }
 
 // moreAlert is the alert that stands for n others.
-func moreAlert(a Alert, n int) Alert {
+func moreAlert(a Item, n int) Item {
 	m := Message{ID: NewID(), At: a.Message.At, Runtime: a.Message.Runtime, Severity: "MEDIUM", Condition: "more_alerts", More: n,
 		Title: fmt.Sprintf("and %d more alerts", n), Text: "More alerts came than can wait. `holdfast status` says what is wrong, and the ledger holds all of it."}
 	if n == 1 {
 		m.Title = "and one more alert"
 	}
-	return Alert{Key: moreKey, To: a.To, Message: m}
+	return Item{Key: moreKey, To: a.To, Message: m}
 }
 
 // NewID is an id for a message.

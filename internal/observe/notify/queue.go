@@ -24,7 +24,7 @@ const (
 )
 
 // Alert is a message and where it goes.
-type Alert struct {
+type Item struct {
 	// Key is the condition and whose it is: one alert within its hour.
 	Key string `json:"key"`
 	// Critical is never left out.
@@ -53,7 +53,7 @@ type Options struct {
 	Send func(ctx context.Context, channel string, m Message) error
 	// Route says through which channels an alert goes whose own are configured no
 	// more; none of them leaves it waiting.
-	Route func(a Alert) []string
+	Route func(a Item) []string
 	// Known says whether a channel is configured.
 	Known func(channel string) bool
 	// Done hears of each try.
@@ -69,7 +69,7 @@ type Options struct {
 
 // waiting is an alert that not all channels were told.
 type waiting struct {
-	Alert
+	Item
 	Put   time.Time `json:"put"`
 	tries map[string]*tried
 	begun bool // somebody is being told
@@ -103,7 +103,7 @@ type lane struct {
 type Queue struct {
 	o    Options
 	wake chan struct{}
-	file *journal
+	file *queueFile
 
 	mu    sync.Mutex
 	all   []*waiting // guarded by mu; in the order in which they came
@@ -121,13 +121,13 @@ func OpenQueue(path string, o Options) (*Queue, error) {
 	}
 	q := &Queue{o: o, wake: make(chan struct{}, 1), told: map[string]*told{}, lanes: map[string]*lane{}}
 	var err error
-	if q.file, err = openJournal(path, q.replay); err != nil {
+	if q.file, err = openQueueFile(path, q.replay); err != nil {
 		return nil, err
 	}
 	if n := q.file.lost; n > 0 {
 		o.Log.Error("alerts that waited could not be read", "lines", n)
 	}
-	if q.file.size < maxJournal/4 {
+	if q.file.size < maxQueueFile/4 {
 		return q, nil
 	}
 	if err := q.compact(); err != nil {
@@ -146,7 +146,7 @@ func (q *Queue) Close() error {
 // Put takes an alert, and says whether people will be told: not so where they were
 // within the hour, or where it has no channel. It waits for no channel and no
 // sync.
-func (q *Queue) Put(a Alert, now time.Time) bool {
+func (q *Queue) Put(a Item, now time.Time) bool {
 	a.Message = a.Message.bounded()
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -169,7 +169,7 @@ func (q *Queue) Put(a Alert, now time.Time) bool {
 
 // replace puts an alert in the place of one of its key that nobody was told yet,
 // where more was done about it. The caller holds the lock.
-func (q *Queue) replace(a Alert) bool {
+func (q *Queue) replace(a Item) bool {
 	for i, w := range q.all {
 		if w.Key != a.Key || w.begun || w.Rank >= a.Rank || w.Message.Cleared {
 			continue
@@ -185,7 +185,7 @@ func (q *Queue) replace(a Alert) bool {
 }
 
 // Note remembers that people know of a condition, whom another alert told of it.
-func (q *Queue) Note(a Alert, now time.Time) {
+func (q *Queue) Note(a Item, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if t := q.told[a.Key]; t == nil || now.Sub(t.At) >= again || now.Before(t.At) {
@@ -203,7 +203,7 @@ func (q *Queue) Clear(key string, m Message, anew bool, now time.Time) bool {
 	if t == nil || len(t.Channels) == 0 {
 		return false
 	}
-	a := Alert{Key: key, To: t.Channels, Message: m.bounded()}
+	a := Item{Key: key, To: t.Channels, Message: m.bounded()}
 	t.Channels = nil // the hour goes on: what comes and goes is told once
 	if anew {
 		t.At = time.Time{}
@@ -225,7 +225,7 @@ func (q *Queue) Anew(key string) {
 }
 
 // add puts an alert behind those that wait. The caller holds the lock.
-func (q *Queue) add(a Alert, now time.Time) {
+func (q *Queue) add(a Item, now time.Time) {
 	if q.room() > 0 || q.spare(&a, now) || a.Critical {
 		q.append(a, now)
 	} else {
@@ -234,8 +234,8 @@ func (q *Queue) add(a Alert, now time.Time) {
 	q.stir()
 }
 
-func (q *Queue) append(a Alert, now time.Time) {
-	w := &waiting{Alert: a, Put: now, tries: map[string]*tried{}}
+func (q *Queue) append(a Item, now time.Time) {
+	w := &waiting{Item: a, Put: now, tries: map[string]*tried{}}
 	q.all = append(q.all, w)
 	q.write(line{Put: w})
 }
@@ -255,7 +255,7 @@ const moreKey = "more"
 
 // count adds to the alert that says how many more there are. The caller holds the
 // lock.
-func (q *Queue) count(a Alert, n int, now time.Time) {
+func (q *Queue) count(a Item, n int, now time.Time) {
 	i := slices.IndexFunc(q.all, func(w *waiting) bool { return w.Key == moreKey && w.Message.More > 0 })
 	if i < 0 {
 		q.append(moreAlert(a, n), now)
@@ -275,7 +275,7 @@ func (q *Queue) count(a Alert, n int, now time.Time) {
 
 // spare makes room for what is CRITICAL or HIGH: the oldest that is MEDIUM, or for what
 // is CRITICAL any other, is only counted. The caller holds the lock.
-func (q *Queue) spare(a *Alert, now time.Time) bool {
+func (q *Queue) spare(a *Item, now time.Time) bool {
 	if !a.Critical && a.Message.Severity != "HIGH" {
 		return false
 	}
@@ -288,7 +288,7 @@ func (q *Queue) spare(a *Alert, now time.Time) bool {
 	}
 	w := q.all[i]
 	q.drop(w)
-	q.count(w.Alert, 1, now)
+	q.count(w.Item, 1, now)
 	return true
 }
 

@@ -27,7 +27,7 @@ type people struct {
 }
 
 func (p *people) options() Options {
-	return Options{First: time.Millisecond, Slowest: 20 * time.Millisecond, Route: func(Alert) []string { return p.route }, Known: func(c string) bool { p.mu.Lock(); defer p.mu.Unlock(); return !p.gone[c] },
+	return Options{First: time.Millisecond, Slowest: 20 * time.Millisecond, Route: func(Item) []string { return p.route }, Known: func(c string) bool { p.mu.Lock(); defer p.mu.Unlock(); return !p.gone[c] },
 		Done: func(r Result) { p.mu.Lock(); p.results = append(p.results, r); p.mu.Unlock() },
 		Send: func(ctx context.Context, c string, m Message) error {
 			p.mu.Lock()
@@ -85,8 +85,8 @@ func running(t *testing.T, q *Queue) func() {
 	return stop
 }
 
-func alert(key string, to ...string) Alert {
-	return Alert{Key: key, To: to, Message: Message{ID: NewID(), Title: key, Severity: "HIGH"}}
+func alert(key string, to ...string) Item {
+	return Item{Key: key, To: to, Message: Message{ID: NewID(), Title: key, Severity: "HIGH"}}
 }
 
 // One condition of one agent is one alert within its hour, and its end is told
@@ -295,7 +295,7 @@ func Test001_Layer5_Response_saysWhatWasDone(t *testing.T) {
 	running(t, q)
 	more := alert("a", "mail")
 	more.Rank, more.Message.Title = 3, "and paused"
-	for _, a := range []Alert{alert("a", "mail"), more, alert("a", "mail")} {
+	for _, a := range []Item{alert("a", "mail"), more, alert("a", "mail")} {
 		q.Put(a, time.Now())
 	}
 	critical := alert("c", "mail")
@@ -476,7 +476,7 @@ func TestQueue_itsFileIsWrittenAnew(t *testing.T) {
 	}
 	q.mu.Unlock()
 	info, err := os.Stat(path)
-	if err != nil || info.Size() > maxJournal+maxLine || info.Mode().Perm() != 0o600 {
+	if err != nil || info.Size() > maxQueueFile+maxLine || info.Mode().Perm() != 0o600 {
 		t.Fatalf("%v %v", info.Size(), err)
 	}
 	if other := open(t, path, p); other.Waiting() != 1 {

@@ -25,7 +25,7 @@ func TestQueueIsSynced(t *testing.T) {
 	q.Put(alert("a", "mail", "sms"), time.Now())
 	until(t, "mail", func() bool { return len(p.of("mail")) == 1 })
 	w.Want(t, "an alert", regexp.QuoteMeta(path))
-	j := journal{path: filepath.Join(t.TempDir(), "other")}
+	j := queueFile{path: filepath.Join(t.TempDir(), "other")}
 	if err := j.replace(nil); err != nil {
 		t.Fatal(err)
 	}

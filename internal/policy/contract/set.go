@@ -19,8 +19,6 @@ type Listing struct {
 	Risks     []review.Pattern
 	// Weakened are all weakenings, those of the contracts included.
 	Weakened []string
-	// Check refuses a contract for another reason than that it does not compile.
-	Check func(*holdfast.Contract) error
 }
 
 // Set is the contracts that configuration lists. It is immutable.
@@ -38,11 +36,7 @@ func NewSet(l Listing) (*Set, error) {
 	s := &Set{rules: l.Rules, risks: l.Risks, exact: map[string]*Contract{}, folded: map[string]string{}}
 	for i := range l.Contracts {
 		c := Compile(l.Contracts[i], l.Rules)
-		err := l.Check(&c.Contract)
-		if err == nil {
-			err = c.firstError()
-		}
-		if err != nil {
+		if err := c.firstError(); err != nil {
 			return nil, fmt.Errorf("%s: contract %s: %w", c.Source, c.Boundary, err)
 		}
 		if strings.HasSuffix(c.Boundary, "*") {

@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/seccomp"
 )
 
 // Workspaces runs whole programs on work trees. It is safe for use by many at
@@ -162,7 +163,7 @@ func (w *Workspaces) order(spec sandbox.Workspace) (_ *workspaceOrder, _ *worksp
 			closeGrants(trees)
 		}
 	}()
-	filter, err := workspaceProfile(spec.ExecTree).compile(nativeArch())
+	filter, err := seccomp.WorkspaceProfile(spec.ExecTree).Compile()
 	if err != nil {
 		return nil, nil, failed(holdfast.KindSeccomp, "compile its filter", err)
 	}
@@ -497,19 +498,19 @@ func (s *workspace) answerAll() {
 }
 
 func (s *workspace) question(n notice) {
-	c := newCall(n.nr, n.arch, n.args)
-	if routes(c) || opens(c) || looksUp(c) {
-		s.asks.proceed(n) // numbers alone: nothing they point to can change
+	c := seccomp.NewCall(n.nr, n.arch, n.args)
+	if c.PassesByNumbers() {
+		s.asks.proceed(n)
 		return
 	}
-	j := judgeWorkspace(c)
-	if j.kind == kindRefused {
+	j := c.EvaluateInWorkspace()
+	if j.IsRefused() {
 		s.slow()
-		s.tally(c, j.errno)
-		s.asks.refuse(n, j.errno)
+		s.tally(c, j.Errno)
+		s.asks.refuse(n, j.Errno)
 		return
 	}
-	s.end(posture.ReasonEscape, &posture.Call{Nr: int(n.nr), Name: c.name, Arch: c.abi, Args: n.args})
+	s.end(posture.ReasonEscape, &posture.Call{Nr: int(n.nr), Name: c.Name, Arch: c.ABI, Args: n.args})
 }
 
 // refusedBurst is how many refused calls are answered at once in a second:
@@ -525,17 +526,17 @@ func (s *workspace) slow() {
 	}
 }
 
-func (s *workspace) tally(c call, errno unix.Errno) {
+func (s *workspace) tally(c seccomp.Call, errno unix.Errno) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range s.refused {
-		if s.refused[i].Name == c.name {
+		if s.refused[i].Name == c.Name {
 			s.refused[i].Count++
 			return
 		}
 	}
 	if len(s.refused) < maxRefusals {
-		s.refused = append(s.refused, posture.Refusal{Name: c.name, Errno: unix.ErrnoName(errno), Count: 1})
+		s.refused = append(s.refused, posture.Refusal{Name: c.Name, Errno: unix.ErrnoName(errno), Count: 1})
 	}
 }
 

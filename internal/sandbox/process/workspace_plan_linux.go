@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/seccomp"
 	"golang.org/x/sys/unix"
 )
 
@@ -186,7 +187,7 @@ func (o *workspaceOrder) workload(r *recorder) {
 	r.stage = stageSeccomp
 	heedSignals(r)
 	r.call(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, r.words(0), 0, 8)
-	prog := r.words(len(o.filter), r.bytes(rawFilter(o.filter)))
+	prog := r.words(len(o.filter), r.bytes(seccomp.RawFilter(o.filter)))
 	env, argv := r.vector(o.env), r.vector(o.argv)
 	r.mark(slotMarks + 6)
 	r.keep(slotListener, unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, prog)

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gatewaytest"
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 )
 
@@ -48,7 +50,8 @@ func TestAttackHTTP_one_group_takes_every_place(t *testing.T) {
 		}
 		r := g.do(t, "POST", attackHello, heads{"X-Who", who})
 		if r.StatusCode == http.StatusOK {
-			g.do(t, "GET", "", heads{headSession, r.Header.Get(headSession), headVersion, "2025-11-25", "X-Who", who})
+			g.do(t, "GET", "", heads{mcp.HeaderSession, r.Header.Get(mcp.HeaderSession), mcp.HeaderVersion,
+				"2025-11-25", "X-Who", who})
 		}
 		return r.StatusCode
 	}
@@ -77,7 +80,7 @@ func TestAttackHTTP_one_group_takes_every_place(t *testing.T) {
 func TestAttackHTTP_one_group_fills_the_memory(t *testing.T) {
 	for name, routed := range map[string]bool{"a core": false, "a router": true} {
 		t.Run(name, func(t *testing.T) {
-			w := &holder{k: newTable(), begun: make(chan struct{}, 64)}
+			w := &holder{k: &gatewaytest.Open{}, begun: make(chan struct{}, 64)}
 			run := w.run
 			if routed {
 				run = w.route
@@ -104,7 +107,8 @@ func TestAttackHTTP_one_group_fills_the_memory(t *testing.T) {
 			ask := func(id int, who, session string) {
 				work.Go(func() {
 					r, _ := http.NewRequestWithContext(ctx, "POST", g.url, strings.NewReader(fmt.Sprintf(big, id)))
-					r.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"*/*"}, headSession: {session}, "X-Who": {who}}
+					r.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"*/*"},
+						mcp.HeaderSession: {session}, "X-Who": {who}}
 					resp, err := http.DefaultTransport.RoundTrip(r)
 					if err != nil {
 						return
@@ -117,7 +121,8 @@ func TestAttackHTTP_one_group_fills_the_memory(t *testing.T) {
 			}
 			sit := func(who string) string {
 				session := g.session(t, "2025-11-25", heads{"X-Who", who})[1]
-				allOf(t, g.do(t, "POST", `{"jsonrpc":"2.0","method":"notifications/initialized"}`, heads{headSession, session, "X-Who", who}))
+				allOf(t, g.do(t, "POST", `{"jsonrpc":"2.0","method":"notifications/initialized"}`,
+					heads{mcp.HeaderSession, session, "X-Who", who}))
 				return session
 			}
 			begun, refused := 0, 0
@@ -145,7 +150,7 @@ func TestAttackHTTP_one_group_fills_the_memory(t *testing.T) {
 				ann = g.h.loads[group]
 			}
 			g.h.mu.Unlock()
-			if ann == nil || !ann.ask(taken) {
+			if ann == nil || ann.AddRequest(taken) != nil {
 				t.Fatal("cannot take ann's room beforehand")
 			}
 			const more = 4 // than fit, one from each session
@@ -162,7 +167,7 @@ func TestAttackHTTP_one_group_fills_the_memory(t *testing.T) {
 			}
 			cancel()
 			work.Wait()
-			ann.answered(taken)
+			ann.RemoveRequest(taken)
 			if err := g.h.Close(t.Context()); err != nil {
 				t.Error(err)
 			}
@@ -177,16 +182,16 @@ func TestAttackHTTP_one_group_fills_the_memory(t *testing.T) {
 // taken back. It reads no more of a message than what it is: the official server
 // reads megabytes several times, which with the race detector is most of a test.
 type holder struct {
-	k     *table
+	k     *gatewaytest.Open
 	begun chan struct{}
 }
 
 func (h *holder) dial() Conn {
-	c, p := pair()
+	c, p := gatewaytest.Pair()
 	go func() {
-		for line := range p.lines {
+		for line := range p.Lines {
 			if l := h.answer(line[:min(len(line), 200)]); l != "" {
-				fmt.Fprintln(p.w, l)
+				fmt.Fprintln(p.Input, l)
 			}
 		}
 	}()
@@ -222,7 +227,7 @@ func (h *holder) answer(begin string) string {
 }
 
 func (h *holder) config() Config {
-	return Config{Kernel: h.k, Server: "waits", Token: goodToken, Log: slog.New(slog.DiscardHandler)}
+	return Config{Kernel: h.k, Server: "waits", Token: gatewaytest.Token, Log: slog.New(slog.DiscardHandler)}
 }
 
 func (h *holder) run(ctx context.Context, c Client) error {
@@ -239,27 +244,27 @@ func (h *holder) route(ctx context.Context, c Client) error {
 func TestAttackHTTP_held_answers_are_counted_together(t *testing.T) {
 	all := newLoads(nil)
 	ann, bob := all.group(), all.group()
-	ann.hold(maxGroupHeld + 1)
-	if ann.full() == nil || bob.full() != nil {
+	ann.AddAnswer(maxGroupHeld + 1)
+	if ann.Full() == nil || bob.Full() != nil {
 		t.Error("what is held for ann does not stop her servers, or stops bob's")
 	}
-	bob.hold(maxFrontHeld)
-	wait := ann.full()
-	ann.hold(-maxGroupHeld - 1)
+	bob.AddAnswer(maxFrontHeld)
+	wait := ann.Full()
+	ann.AddAnswer(-maxGroupHeld - 1)
 	select {
 	case <-wait:
 	default:
 		t.Error("nobody is told that there is room again")
 	}
-	if ann.full() != nil {
+	if ann.Full() != nil {
 		t.Error("ann waits on what is held for bob, though there is room")
 	}
-	ann.hold(1)
-	if ann.full() == nil {
+	ann.AddAnswer(1)
+	if ann.Full() == nil {
 		t.Error("all hold more than there may be")
 	}
-	bob.hold(-maxFrontHeld)
-	if ann.full() != nil || bob.full() != nil || all.held != 1 {
+	bob.AddAnswer(-maxFrontHeld)
+	if ann.Full() != nil || bob.Full() != nil || all.held != 1 {
 		t.Errorf("%d bytes are held", all.held)
 	}
 }

@@ -24,6 +24,9 @@ const (
 	maxOwn       = 256
 	// maxReading is how many bytes of bodies are kept while they are read.
 	maxReading = 256 << 20
+	// endFor is how long a core that ends, or a reader while the front ends,
+	// is waited for.
+	endFor = time.Second
 )
 
 // Defaults of HTTPConfig.
@@ -120,7 +123,7 @@ func NewHTTP(ctx context.Context, c HTTPConfig) *HTTP {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	if c.Panicked == nil {
-		c.Panicked = panicTo(c.Log)
+		c.Panicked = mcp.LogPanic(c.Log)
 	}
 	h := &HTTP{HTTPConfig: c, pace: pace{body: 30 * time.Second, write: 30 * time.Second, beat: 15 * time.Second},
 		meter:    &meter{most: maxFront},
@@ -128,6 +131,13 @@ func NewHTTP(ctx context.Context, c HTTPConfig) *HTTP {
 	h.all = newLoads(h.meter)
 	h.life, h.end = context.WithCancel(ctx)
 	return h
+}
+
+// guard runs f, and ends the whole front if it panics: its state is shared by all.
+func (h *HTTP) guard(f func()) {
+	if mcp.Guard(h.Panicked, func() error { f(); return nil }) != nil {
+		h.end()
+	}
 }
 
 // Close takes no more requests, ends every stream and every core, and waits

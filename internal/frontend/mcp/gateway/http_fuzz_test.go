@@ -17,12 +17,17 @@ import (
 func FuzzHTTP(f *testing.F) {
 	meta := `"params":{"name":"t",` + newMeta + `}`
 	for _, seed := range []struct{ heads, body string }{
-		{headVersion + ": 2026-07-28\n" + headMethod + ": tools/list", `{"jsonrpc":"2.0","id":1,"method":"tools/list",` + meta + `}`},
-		{headVersion + ": 2026-07-28\n" + headMethod + ": tools/call\n" + headName + ": t\nMcp-Param-A: =?base64?YQ==?=", newCall("1.5", "t")},
-		{headVersion + ": 2026-07-28\n" + headMethod + ": subscriptions/listen", `{"jsonrpc":"2.0","id":"a","method":"subscriptions/listen",` + meta + `}`},
-		{headSession + ": S\n" + headVersion + ": 2025-11-25", `{"jsonrpc":"2.0","id":"\u00fc","method":"tools/list"}`},
-		{headSession + ": S", `[{"jsonrpc":"2.0","id":1,"method":"a"},{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}]`},
-		{headSession + ": S", "{\"jsonrpc\":\"2.0\",\n\"id\":\"q1\",\"result\":{}}"},
+		{mcp.HeaderVersion + ": 2026-07-28\n" + mcp.HeaderMethod + ": tools/list",
+			`{"jsonrpc":"2.0","id":1,"method":"tools/list",` + meta + `}`},
+		{mcp.HeaderVersion + ": 2026-07-28\n" + mcp.HeaderMethod + ": tools/call\n" + mcp.HeaderName +
+			": t\nMcp-Param-A: =?base64?YQ==?=", newCall("1.5", "t")},
+		{mcp.HeaderVersion + ": 2026-07-28\n" + mcp.HeaderMethod + ": subscriptions/listen",
+			`{"jsonrpc":"2.0","id":"a","method":"subscriptions/listen",` + meta + `}`},
+		{mcp.HeaderSession + ": S\n" + mcp.HeaderVersion + ": 2025-11-25",
+			`{"jsonrpc":"2.0","id":"\u00fc","method":"tools/list"}`},
+		{mcp.HeaderSession + ": S",
+			`[{"jsonrpc":"2.0","id":1,"method":"a"},{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}]`},
+		{mcp.HeaderSession + ": S", "{\"jsonrpc\":\"2.0\",\n\"id\":\"q1\",\"result\":{}}"},
 		{"", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}`},
 		{"Origin: http://evil.example.com\nContent-Type: text/plain", "{"},
 	} {

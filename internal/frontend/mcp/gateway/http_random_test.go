@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gatewaytest"
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 )
 
@@ -49,13 +50,13 @@ func TestHTTPManyClients(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	eventually(t, "exchanges or bytes are left", func() bool {
+	gatewaytest.Eventually(t, "exchanges or bytes are left", func() bool {
 		g.h.mu.Lock()
 		defer g.h.mu.Unlock()
 		return g.h.open == 0 && len(g.h.own) == 0 && len(g.h.sessions) == 0 && g.h.meter.kept() == 0 && g.h.reading.Load() == 0
 	})
 	for _, seat := range g.h.seats() {
-		eventually(t, "requests are left", func() bool {
+		gatewaytest.Eventually(t, "requests are left", func() bool {
 			seat.client.mu.Lock()
 			defer seat.client.mu.Unlock()
 			for _, a := range seat.client.asked {

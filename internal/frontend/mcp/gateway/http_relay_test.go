@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gatewaytest"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/remote"
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -19,7 +20,7 @@ import (
 // ends the call over there, many at once and one after another.
 func TestHTTPVanishFarAway(t *testing.T) {
 	rounds := testrepeat.Times(1000, 20)
-	w := &waiter{k: newTable(), begun: make(chan struct{}, 1<<16)}
+	w := &waiter{k: &gatewaytest.Open{}, begun: make(chan struct{}, 1<<16)}
 	far := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return w.server() },
 		&sdk.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true}))
 	defer far.Close()
@@ -28,7 +29,7 @@ func TestHTTPVanishFarAway(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return Serve(ctx, c, conn, Config{Kernel: w.k, Server: "waits", Token: goodToken, MaxInFlight: 256, Log: slog.New(slog.DiscardHandler)})
+		return Serve(ctx, c, conn, Config{Kernel: w.k, Server: "waits", Token: gatewaytest.Token, MaxInFlight: 256, Log: slog.New(slog.DiscardHandler)})
 	})
 	call := raw(newCall("1", "wait"), anew("tools/call", "wait"))
 	drained := func() {

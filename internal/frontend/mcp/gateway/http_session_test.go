@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gatewaytest"
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 )
 
@@ -40,8 +42,9 @@ func TestHTTPSessions(t *testing.T) {
 		{"of another", "POST", list, []heads{a, bob}, 404},
 		{"another listens", "GET", "", []heads{a, bob}, 404},
 		{"another ends it", "DELETE", "", []heads{a, bob}, 404},
-		{"unknown", "POST", list, []heads{{headSession, "x"}, ann}, 404},
-		{"a name of the client's choice", "POST", strings.Replace(list, "tools/list", "initialize", 1), []heads{{headSession, "mine"}, ann}, 404},
+		{"unknown", "POST", list, []heads{{mcp.HeaderSession, "x"}, ann}, 404},
+		{"a name of the client's choice", "POST", strings.Replace(list, "tools/list", "initialize", 1),
+			[]heads{{mcp.HeaderSession, "mine"}, ann}, 404},
 		{"two names", "POST", list, []heads{a, b, ann}, 400},
 		{"none", "POST", list, []heads{ann}, 400},
 		{"none to listen to", "GET", "", []heads{ann}, 400},
@@ -49,9 +52,9 @@ func TestHTTPSessions(t *testing.T) {
 		{"initialized already", "POST", strings.Replace(list, "tools/list", "initialize", 1), []heads{a, ann}, 400},
 		{"notification", "POST", `{"jsonrpc":"2.0","method":"notifications/initialized"}`, []heads{a, ann}, 202},
 		{"answer", "POST", `{"jsonrpc":"2.0","id":"q","result":{}}`, []heads{a, ann}, 202},
-		{"older version", "POST", list, []heads{a, ann, {headVersion, "2025-03-26"}}, 200},
-		{"unknown version", "POST", list, []heads{a, ann, {headVersion, "2025-01-01"}}, 400},
-		{"unknown version to listen in", "GET", "", []heads{a, ann, {headVersion, "2025-01-01"}}, 400},
+		{"older version", "POST", list, []heads{a, ann, {mcp.HeaderVersion, "2025-03-26"}}, 200},
+		{"unknown version", "POST", list, []heads{a, ann, {mcp.HeaderVersion, "2025-01-01"}}, 400},
+		{"unknown version to listen in", "GET", "", []heads{a, ann, {mcp.HeaderVersion, "2025-01-01"}}, 400},
 		{"resumed", "GET", "", []heads{a, ann, {"Last-Event-ID", "1"}}, 400},
 		{"takes no stream", "GET", "", []heads{a, ann, {"-Accept", "", "Accept", "application/json"}}, 406},
 		{"ended", "DELETE", "", []heads{b, ann}, 204},
@@ -64,14 +67,15 @@ func TestHTTPSessions(t *testing.T) {
 			}
 		})
 	}
-	eventually(t, "the ended session's core goes on", func() bool { return s.live.Load() == 1 })
+	gatewaytest.Eventually(t, "the ended session's core goes on", func() bool { return s.live.Load() == 1 })
 
 	// What is no session has no name either.
 	r := g.do(t, "POST", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"name":"fail"}}`, ann)
-	if status, line := allOf(t, r); status != 200 || !strings.Contains(line, `"error"`) || r.Header.Get(headSession) != "" {
-		t.Errorf("%d %s %q", status, line, r.Header.Get(headSession))
+	if status, line := allOf(t, r); status != 200 || !strings.Contains(line, `"error"`) ||
+		r.Header.Get(mcp.HeaderSession) != "" {
+		t.Errorf("%d %s %q", status, line, r.Header.Get(mcp.HeaderSession))
 	}
-	eventually(t, "a core without a session goes on", func() bool { return s.live.Load() == 1 })
+	gatewaytest.Eventually(t, "a core without a session goes on", func() bool { return s.live.Load() == 1 })
 
 	// A core that ends takes its session with it.
 	if status, _ := allOf(t, g.do(t, "POST", fmt.Sprintf(oldCall, "die"), a, ann)); status != 200 {
@@ -122,7 +126,7 @@ func TestHTTPBatches(t *testing.T) {
 	}{
 		{"two and a notification", both, []heads{old}, 200, `"echo":"b"`},
 		{"notifications", `[{"jsonrpc":"2.0","method":"notifications/x"}]`, []heads{old}, 202, ""},
-		{"later header", both, []heads{old, {headVersion, "2025-06-18"}}, 400, "batches left MCP"},
+		{"later header", both, []heads{old, {mcp.HeaderVersion, "2025-06-18"}}, 400, "batches left MCP"},
 		{"later session", both, []heads{recent}, 400, "batches left MCP"},
 		{"stateless", both, []heads{anew("a", "")}, 400, "batches left MCP"},
 		{"one id twice", strings.Replace(both, `"id":2`, `"id":1`, 1), []heads{old}, 400, "already in flight"},
@@ -284,7 +288,7 @@ func TestHTTPSlowBody(t *testing.T) {
 			t.Errorf("%d %s", status, line)
 		}
 	}
-	eventually(t, "bodies are still counted", func() bool { return g.h.reading.Load() == 0 })
+	gatewaytest.Eventually(t, "bodies are still counted", func() bool { return g.h.reading.Load() == 0 })
 }
 
 // TestHTTPReaderThatNeverReads: it blocks nobody, is cut off, and the call
@@ -296,13 +300,15 @@ func TestHTTPReaderThatNeverReads(t *testing.T) {
 	defer c.Close()
 	_ = c.SetReadBuffer(4 << 10)
 	io.WriteString(c, raw(newCall("1", "flood"), anew("tools/call", "flood")))
-	eventually(t, "nothing floods", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return len(s.seen) > 0 })
+	gatewaytest.Eventually(t, "nothing floods",
+		func() bool { s.mu.Lock(); defer s.mu.Unlock(); return len(s.seen) > 0 })
 	for range 10 {
 		if status, _ := allOf(t, g.do(t, "POST", newCall("2", "t"), anew("tools/call", "t"))); status != 200 {
 			t.Errorf("beside a reader that does not read: %d", status)
 		}
 	}
-	eventually(t, "what waits for the reader is still kept", func() bool { return g.h.meter.kept() == 0 && g.h.exchanges() == 0 })
+	gatewaytest.Eventually(t, "what waits for the reader is still kept",
+		func() bool { return g.h.meter.kept() == 0 && g.h.exchanges() == 0 })
 	// One that reads, if slowly, gets all.
 	if _, line := allOf(t, g.do(t, "POST", newCall("3", "error"), anew("tools/call", "error"))); !strings.Contains(line, `"id":3`) {
 		t.Error(line)
@@ -360,7 +366,7 @@ func TestHTTPBounds(t *testing.T) {
 	third := g.session(t, "2025-11-25", ann)
 	g.do(t, "GET", "", third, ann)
 	for id, want := range map[string]int{first[1]: 404, second[1]: 200, third[1]: 200} {
-		if status, _ := allOf(t, g.do(t, "POST", list, heads{headSession, id}, ann)); status != want {
+		if status, _ := allOf(t, g.do(t, "POST", list, heads{mcp.HeaderSession, id}, ann)); status != want {
 			t.Errorf("%d, want %d", status, want)
 		}
 	}
@@ -397,15 +403,15 @@ func TestHTTPIdle(t *testing.T) {
 	used, idle := g.session(t, "2025-11-25"), g.session(t, "2025-11-25")
 	stream := g.do(t, "GET", "", used)
 	allOf(t, g.do(t, "POST", newCall("1", "t"), anew("tools/call", "t")))
-	eventually(t, "idle cores go on", func() bool { return s.live.Load() == 1 })
+	gatewaytest.Eventually(t, "idle cores go on", func() bool { return s.live.Load() == 1 })
 	list := `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
 	for id, want := range map[string]int{used[1]: 200, idle[1]: 404} {
-		if status, _ := allOf(t, g.do(t, "POST", list, heads{headSession, id})); status != want {
+		if status, _ := allOf(t, g.do(t, "POST", list, heads{mcp.HeaderSession, id})); status != want {
 			t.Errorf("%d, want %d", status, want)
 		}
 	}
 	stream.Body.Close()
-	eventually(t, "a core goes on without its stream", func() bool { return s.live.Load() == 0 })
+	gatewaytest.Eventually(t, "a core goes on without its stream", func() bool { return s.live.Load() == 0 })
 }
 
 // TestHTTPClose: streams end, calls are answered, cores end, and whoever comes
@@ -454,7 +460,7 @@ func TestHTTPCloseWithAReaderThatNeverReads(t *testing.T) {
 	defer c.Close()
 	_ = c.SetReadBuffer(4 << 10)
 	io.WriteString(c, raw(newCall("1", "flood"), anew("tools/call", "flood")))
-	eventually(t, "nothing waits for the reader", func() bool { return g.h.meter.kept() > 0 })
+	gatewaytest.Eventually(t, "nothing waits for the reader", func() bool { return g.h.meter.kept() > 0 })
 	begun := time.Now()
 	if err := g.h.Close(t.Context()); err != nil || time.Since(begun) > time.Minute {
 		t.Errorf("closed after %v: %v", time.Since(begun), err)
@@ -516,7 +522,7 @@ func TestHTTPDisconnects(t *testing.T) {
 	for name, step := range steps {
 		t.Run(name, func(t *testing.T) {
 			// While those of the step before are under way, a call may be one too many.
-			eventually(t, "exchanges are left", func() bool { return g.h.exchanges() == 0 })
+			gatewaytest.Eventually(t, "exchanges are left", func() bool { return g.h.exchanges() == 0 })
 			for range rounds {
 				c := g.dial(t)
 				step(c)
@@ -527,7 +533,7 @@ func TestHTTPDisconnects(t *testing.T) {
 			}
 		})
 	}
-	eventually(t, "exchanges are left", func() bool { return g.h.exchanges() == 0 })
+	gatewaytest.Eventually(t, "exchanges are left", func() bool { return g.h.exchanges() == 0 })
 	if n := s.live.Load(); n > 1+int32(g.h.MaxSessions) {
 		t.Errorf("%d cores are left", n)
 	}
@@ -537,7 +543,8 @@ func TestHTTPDisconnects(t *testing.T) {
 		t.Error(err)
 	}
 	g.web.CloseClientConnections()
-	eventually(t, "goroutines or descriptors are left", func() bool { return runtime.NumGoroutine() <= goroutines && files() <= open })
+	gatewaytest.Eventually(t, "goroutines or descriptors are left",
+		func() bool { return runtime.NumGoroutine() <= goroutines && files() <= open })
 	if n, f := runtime.NumGoroutine(), files(); n > goroutines || f > open {
 		t.Errorf("%d goroutines and %d descriptors, %d and %d before", n, f, goroutines, open)
 	}

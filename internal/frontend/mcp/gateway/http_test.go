@@ -47,8 +47,8 @@ func (s *script) run(_ context.Context, c Client) error {
 		s.seen = append(s.seen, m)
 		s.mu.Unlock()
 		say := func(to, line string) { _ = c.Write(to, []byte(line)) }
-		answer := func(result string) { say(m.Key(), string(respond(m.ID, []byte(result)))) }
-		name, _ := text(mcp.Get(m.Params, "name"))
+		answer := func(result string) { say(m.Key(), string(mcp.Respond(m.ID, []byte(result)))) }
+		name, _ := mcp.Text(mcp.Get(m.Params, "name"))
 		switch {
 		case m.Method == "notifications/cancelled":
 			s.released <- string(mcp.Get(m.Params, "requestId"))
@@ -56,14 +56,14 @@ func (s *script) run(_ context.Context, c Client) error {
 			say(asker, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"heard":%s}}`, asker[1:], m.Result))
 		case !m.IsRequest():
 		case m.Method == "initialize" && name == "fail":
-			say(m.Key(), string(failure(m.ID, mcp.CodeBadParams, "no", "")))
+			say(m.Key(), string(mcp.Failure(m.ID, mcp.CodeBadParams, "no", "")))
 		case m.Method == "initialize":
-			version, _ := text(mcp.Get(m.Params, "protocolVersion"))
-			answer(`{"protocolVersion":` + string(quote(version)) + `,"capabilities":{}}`)
+			version, _ := mcp.Text(mcp.Get(m.Params, "protocolVersion"))
+			answer(`{"protocolVersion":` + string(mcp.Quote(version)) + `,"capabilities":{}}`)
 		case m.Method == "subscriptions/listen":
-			say(m.Key(), fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{%q:%s}}}`, metaSubscription, m.ID))
+			say(m.Key(), fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{%q:%s}}}`, mcp.MetaSubscription, m.ID))
 		case m.Method != "tools/call":
-			answer(`{"echo":` + string(encode(m.Method)) + `}`)
+			answer(`{"echo":` + string(mcp.Encode(m.Method)) + `}`)
 		case name == "wait":
 			s.waiting <- string(m.ID)
 		case name == "ask":
@@ -79,7 +79,7 @@ func (s *script) run(_ context.Context, c Client) error {
 			}
 			answer(`{"flooded":true}`)
 		case name == "error":
-			say(m.Key(), string(failure(m.ID, mcp.CodeNoMethod, "no", "")))
+			say(m.Key(), string(mcp.Failure(m.ID, mcp.CodeNoMethod, "no", "")))
 		case name == "die":
 			return &holdfast.Error{Kind: holdfast.KindHalted, Why: "everything is halted"}
 		default:
@@ -101,9 +101,9 @@ type heads []string
 
 // anew are the heads of a 2026-07-28 request.
 func anew(method, name string) heads {
-	h := heads{headVersion, statelessSince, headMethod, method}
+	h := heads{mcp.HeaderVersion, mcp.StatelessSince, mcp.HeaderMethod, method}
 	if name != "" {
-		h = append(h, headName, name)
+		h = append(h, mcp.HeaderName, name)
 	}
 	return h
 }
@@ -176,11 +176,11 @@ func nextEvent(t testing.TB, r *bufio.Reader) string {
 func (g *httpRig) session(t testing.TB, version string, hs ...heads) heads {
 	t.Helper()
 	r := g.do(t, "POST", `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"`+version+`"}}`, hs...)
-	id := r.Header.Get(headSession)
+	id := r.Header.Get(mcp.HeaderSession)
 	if status, line := allOf(t, r); status != 200 || id == "" || !strings.Contains(line, `"id":0`) {
 		t.Fatalf("initialize: %d %q %s", status, id, line)
 	}
-	return heads{headSession, id}
+	return heads{mcp.HeaderSession, id}
 }
 
 const newMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
@@ -196,7 +196,7 @@ func TestHTTPHeaders(t *testing.T) {
 	g := startHTTP(t, s.run)
 	list := `{"jsonrpc":"2.0","id":7,"method":"tools/list","params":{` + newMeta + `}}`
 	read := `{"jsonrpc":"2.0","id":7,"method":"resources/read","params":{"uri":"file:///ü",` + newMeta + `}}`
-	only := heads{headVersion, statelessSince}
+	only := heads{mcp.HeaderVersion, mcp.StatelessSince}
 	for _, c := range []struct {
 		name   string
 		h      heads
@@ -209,20 +209,23 @@ func TestHTTPHeaders(t *testing.T) {
 		{"no method", only, list, 400, `"code":-32020`},
 		{"other method", anew("prompts/list", ""), list, 400, `"code":-32020`},
 		{"other case", anew("TOOLS/LIST", ""), list, 400, `"code":-32020`},
-		{"two methods", append(anew("tools/list", ""), headMethod, "tools/list"), list, 400, `"code":-32020`},
+		{"two methods", append(anew("tools/list", ""), mcp.HeaderMethod, "tools/list"), list, 400, `"code":-32020`},
 		{"no name", anew("tools/call", ""), newCall("7", "t"), 400, `"code":-32020`},
 		{"other name", anew("tools/call", "u"), newCall("7", "t"), 400, `"code":-32020`},
-		{"two names", append(anew("tools/call", "t"), headName, "t"), newCall("7", "t"), 400, `"code":-32020`},
+		{"two names", append(anew("tools/call", "t"), mcp.HeaderName, "t"), newCall("7", "t"), 400, `"code":-32020`},
 		{"name is no text", anew("tools/call", "7"), `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":7,` + newMeta + `}}`, 400, `"code":-32602`},
 		{"name in base64", anew("resources/read", "=?base64?ZmlsZTovLy/DvA==?="), read, 200, `"result"`},
 		{"name in bad base64", anew("resources/read", "=?base64?ZmlsZTovLy/DvA?="), read, 400, `"code":-32020`},
 		{"two of a parameter", append(anew("tools/call", "t"), "Mcp-Param-A", "1", "Mcp-Param-A", "1"), newCall("7", "t"), 400, `"code":-32020`},
 		{"too many parameters", append(anew("tools/call", "t"), manyParams()...), newCall("7", "t"), 400, `"code":-32020`},
-		{"no version in the header", heads{headMethod, "tools/list"}, list, 400, `"code":-32020`},
-		{"older version in the header", heads{headVersion, "2025-11-25"}, list, 400, `"code":-32020`},
-		{"two versions", append(anew("tools/list", ""), headVersion, statelessSince), list, 400, `"code":-32020`},
-		{"newer version in the body", anew("tools/list", ""), strings.Replace(list, statelessSince, "2099-01-01", 1), 400, `"code":-32020`},
-		{"unknown version", heads{headVersion, "2099-01-01", headMethod, "tools/list"}, strings.Replace(list, statelessSince, "2099-01-01", 1), 400,
+		{"no version in the header", heads{mcp.HeaderMethod, "tools/list"}, list, 400, `"code":-32020`},
+		{"older version in the header", heads{mcp.HeaderVersion, "2025-11-25"}, list, 400, `"code":-32020`},
+		{"two versions", append(anew("tools/list", ""), mcp.HeaderVersion, mcp.StatelessSince), list, 400,
+			`"code":-32020`},
+		{"newer version in the body", anew("tools/list", ""), strings.Replace(list, mcp.StatelessSince,
+			"2099-01-01", 1), 400, `"code":-32020`},
+		{"unknown version", heads{mcp.HeaderVersion, "2099-01-01", mcp.HeaderMethod, "tools/list"},
+			strings.Replace(list, mcp.StatelessSince, "2099-01-01", 1), 400,
 			`"data":{"requested":"2099-01-01","supported":["2026-07-28",`},
 		{"no meta", anew("tools/list", ""), `{"jsonrpc":"2.0","id":7,"method":"tools/list"}`, 400, `"code":-32602`},
 		{"no capabilities", anew("tools/list", ""), `{"jsonrpc":"2.0","id":7,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`, 400, `"code":-32602`},
@@ -363,7 +366,8 @@ func TestHTTPBodies(t *testing.T) {
 		"id null":        {`{"jsonrpc":"2.0","id":null,"method":"tools/list"}`, 400, "id is not a string or a number"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, h := range []heads{append(heads{headVersion, "2025-11-25"}, session...), anew("tools/list", "")} {
+			for _, h := range []heads{append(heads{mcp.HeaderVersion, "2025-11-25"}, session...),
+				anew("tools/list", "")} {
 				status, line := allOf(t, g.do(t, "POST", c.body, h))
 				if status != c.status || !strings.Contains(line, c.want) || !strings.Contains(line, `"error"`) {
 					t.Errorf("%d %.300s, want %d %s", status, line, c.status, c.want)
@@ -437,7 +441,8 @@ func TestHTTPClosedStreamCancels(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		r, _ := http.NewRequestWithContext(ctx, "POST", g.url, strings.NewReader(newCall("3", "wait")))
-		r.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"*/*"}, headVersion: {statelessSince}, headMethod: {"tools/call"}, headName: {"wait"}}
+		r.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"*/*"},
+			mcp.HeaderVersion: {mcp.StatelessSince}, mcp.HeaderMethod: {"tools/call"}, mcp.HeaderName: {"wait"}}
 		if resp, err := http.DefaultTransport.RoundTrip(r); err == nil {
 			resp.Body.Close()
 		}
@@ -455,7 +460,7 @@ func TestHTTPClosedStreamCancels(t *testing.T) {
 	go func() {
 		defer close(ended)
 		r, _ := http.NewRequestWithContext(ctx, "POST", g.url, strings.NewReader(call))
-		r.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"*/*"}, headSession: {session[1]}}
+		r.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"*/*"}, mcp.HeaderSession: {session[1]}}
 		if resp, err := http.DefaultTransport.RoundTrip(r); err == nil {
 			resp.Body.Close()
 		}

@@ -15,13 +15,15 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gatewaytest"
 	"github.com/holdfast-dev/holdfast/internal/leaf/testrepeat"
 )
 
 // waiter runs, for each core, an official server of its own in this process,
 // whose one tool waits until its call is taken back.
 type waiter struct {
-	k       *table
+	k       *gatewaytest.Open
 	begun   chan struct{}
 	waiting atomic.Int32
 	live    atomic.Int32
@@ -55,13 +57,13 @@ func (w *waiter) dial() Conn {
 		_ = s.Run(context.Background(), &sdk.IOTransport{Reader: inR, Writer: outW})
 		outW.Close()
 	}()
-	return &rwc{Reader: outR, Writer: inW, close: func() { inW.Close(); outR.Close(); <-ended }}
+	return &gatewaytest.Stream{Reader: outR, Writer: inW, OnClose: func() { inW.Close(); outR.Close(); <-ended }}
 }
 
 func (w *waiter) run(ctx context.Context, c Client) error {
 	w.live.Add(1)
 	defer w.live.Add(-1)
-	return Serve(ctx, c, w.dial(), Config{Kernel: w.k, Server: "waits", Token: goodToken, Log: slog.New(slog.DiscardHandler)})
+	return Serve(ctx, c, w.dial(), Config{Kernel: w.k, Server: "waits", Token: gatewaytest.Token, Log: slog.New(slog.DiscardHandler)})
 }
 
 // says sends texts over a connection of their own.
@@ -121,10 +123,10 @@ func (g *httpRig) sits(t *testing.T) heads {
 	switch {
 	case status == http.StatusServiceUnavailable && strings.Contains(line, "busy: "):
 		return nil
-	case status != http.StatusOK || r.Header.Get(headSession) == "":
+	case status != http.StatusOK || r.Header.Get(mcp.HeaderSession) == "":
 		t.Fatalf("initialize: %d %s", status, line)
 	}
-	return heads{headSession, r.Header.Get(headSession)}
+	return heads{mcp.HeaderSession, r.Header.Get(mcp.HeaderSession)}
 }
 
 // TestHTTPVanish: clients vanish at each step of what they do, with a whole
@@ -132,7 +134,7 @@ func (g *httpRig) sits(t *testing.T) heads {
 // cancellation; a session goes when it is evicted; nothing is left.
 func TestHTTPVanish(t *testing.T) {
 	rounds := testrepeat.Times(10_000, 20)
-	w := &waiter{k: newTable(), begun: make(chan struct{})}
+	w := &waiter{k: &gatewaytest.Open{}, begun: make(chan struct{})}
 	g := startHTTP(t, w.run, func(h *HTTP) { h.MaxSessions = 32 })
 	g.session(t, "2025-11-25")
 	allOf(t, g.do(t, "POST", `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{`+newMeta+`}}`, anew("tools/list", "")))
@@ -167,10 +169,10 @@ func TestHTTPVanish(t *testing.T) {
 			for range rounds {
 				step(t, text).Close()
 				if name == "in the call" {
-					eventually(t, "the server was not told", func() bool { return w.waiting.Load() == 0 })
+					gatewaytest.Eventually(t, "the server was not told", func() bool { return w.waiting.Load() == 0 })
 				}
 			}
-			eventually(t, "calls are left", func() bool { return w.waiting.Load() == 0 })
+			gatewaytest.Eventually(t, "calls are left", func() bool { return w.waiting.Load() == 0 })
 			close(stop)
 		})
 	}
@@ -188,12 +190,11 @@ func TestHTTPVanish(t *testing.T) {
 	if err := g.h.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	w.k.mu.Lock()
-	active := w.k.active
-	w.k.mu.Unlock()
+	active := w.k.Under.Load()
 	if active != 0 || w.live.Load() != 0 || w.waiting.Load() != 0 {
 		t.Errorf("%d acts, %d cores and %d calls are left", active, w.live.Load(), w.waiting.Load())
 	}
 	g.web.CloseClientConnections()
-	eventually(t, "goroutines or descriptors are left", func() bool { return runtime.NumGoroutine() <= goroutines && files() <= open })
+	gatewaytest.Eventually(t, "goroutines or descriptors are left",
+		func() bool { return runtime.NumGoroutine() <= goroutines && files() <= open })
 }

@@ -55,8 +55,8 @@ func newHTTPClient(session bool, whole *meter) *httpClient {
 		asked: map[string]*asked{}, ids: map[string]*asked{}}
 }
 
-// shares implements loaded.
-func (c *httpClient) shares() *load { return c.load }
+// Load returns what the client's requests count for.
+func (c *httpClient) Load() Load { return c.load }
 
 // Next returns the next message of any HTTP request.
 func (c *httpClient) Next() (mcp.Message, error) {
@@ -213,7 +213,7 @@ func (c *httpClient) Write(to string, line []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		return errClosed
+		return ErrPeerGone
 	}
 	// In an event stream, and only there, a line end is no white space.
 	line = mcp.ReplaceLineEnds(line)
@@ -245,7 +245,7 @@ func (c *httpClient) spare(line []byte) {
 	case c.loose != nil:
 		c.loose.put(event{line: line})
 	case !c.session || len(line) > maxKeptBytes || isAnswer(line):
-		// Nobody can hear it.
+		// There is no stream for it.
 	default:
 		c.kept = append(c.kept, line)
 		c.bytes += len(line)
@@ -283,17 +283,13 @@ func (a *asked) restore(line []byte) (restored []byte, final bool) {
 	return a.subscribed(line, "params"), false
 }
 
-// metaSubscription names, in what belongs to a subscription, the request that
-// opened it.
-const metaSubscription = "io.modelcontextprotocol/subscriptionId"
-
 // subscribed puts the client's id in the place where a message names its
 // subscription. Only messages of subscriptions are looked into.
 func (a *asked) subscribed(line []byte, within string) []byte {
-	if a.method != "subscriptions/listen" || mcp.Get(line, within, "_meta", metaSubscription) == nil {
+	if a.method != "subscriptions/listen" || mcp.Get(line, within, "_meta", mcp.MetaSubscription) == nil {
 		return line
 	}
-	out, err := mcp.Set(line, a.id, within, "_meta", metaSubscription)
+	out, err := mcp.Set(line, a.id, within, "_meta", mcp.MetaSubscription)
 	if err != nil {
 		return line
 	}

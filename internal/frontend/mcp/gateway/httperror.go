@@ -58,9 +58,9 @@ func (h *HTTP) refuse(w http.ResponseWriter, id []byte, err error) {
 	if e.later {
 		w.Header().Set("Retry-After", "1")
 	}
-	body := failure(id, e.code, e.why, e.hint)
+	body := mcp.Failure(id, e.code, e.why, e.hint)
 	if e.data != nil {
-		told := encode(struct {
+		told := mcp.Encode(struct {
 			Code    int             `json:"code"`
 			Message string          `json:"message"`
 			Data    json.RawMessage `json:"data"`
@@ -88,20 +88,20 @@ func writeJSON(w http.ResponseWriter, status int, body []byte) {
 
 // versions are the protocol versions that the front speaks, newest first.
 func versions() []string {
-	return []string{statelessSince, "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
+	return []string{mcp.StatelessSince, "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
 }
 
 // batchBefore is the first version without batches.
 const batchBefore = "2025-06-18"
 
 func hasSession(version string) bool {
-	return version != statelessSince && slices.Contains(versions(), version)
+	return version != mcp.StatelessSince && slices.Contains(versions(), version)
 }
 
 // unspoken is the answer to a version that nobody here speaks.
 func unspoken(version string) *httpError {
 	e := bad(mcp.CodeVersion, "this protocol version is not spoken here", "")
-	e.data = encode(map[string]any{"supported": versions(), "requested": version})
+	e.data = mcp.Encode(map[string]any{"supported": versions(), "requested": version})
 	return e
 }
 

@@ -19,19 +19,19 @@ const maxParams = 64
 // story than the server. It returns those that stand for arguments, by their
 // names in lower case; only the core knows which of them the tool has.
 func statelessHeaders(r *http.Request, m mcp.Message) (map[string]string, error) {
-	method, err := single(r, headMethod)
+	method, err := single(r, mcp.HeaderMethod)
 	if err != nil {
 		return nil, err
 	}
 	if method != m.Method {
-		return nil, differs(headMethod, method)
+		return nil, differs(mcp.HeaderMethod, method)
 	}
 	if err := namedHeader(r, m); err != nil {
 		return nil, err
 	}
 	params := map[string]string{}
 	for name, values := range r.Header {
-		if !strings.HasPrefix(name, headParam) {
+		if !strings.HasPrefix(name, mcp.HeaderParam) {
 			continue
 		}
 		if len(values) != 1 {
@@ -64,16 +64,16 @@ func namedHeader(r *http.Request, m mcp.Message) error {
 	default:
 		return nil
 	}
-	value, err := single(r, headName)
+	value, err := single(r, mcp.HeaderName)
 	if err != nil {
 		return err
 	}
-	name, ok := text(mcp.Get(m.Params, member))
+	name, ok := mcp.Text(mcp.Get(m.Params, member))
 	if !ok {
 		return bad(mcp.CodeBadParams, "params."+member+" is not a string", "")
 	}
 	if value == "" || (value != name && plain(value) != name) {
-		return differs(headName, value)
+		return differs(mcp.HeaderName, value)
 	}
 	return nil
 }
@@ -96,13 +96,14 @@ func plain(value string) string {
 func statelessMeta(m mcp.Message, said string) error {
 	switch {
 	case said == "":
-		return bad(mcp.CodeBadParams, "params._meta["+metaProtocol+"] is not a string", "")
-	case said != statelessSince:
-		return differs(headVersion, statelessSince)
-	case jsontext.Value(mcp.Get(m.Params, "_meta", metaCapabilities)).Kind() != '{':
-		return bad(mcp.CodeBadParams, "params._meta["+metaCapabilities+"] is not an object", "")
+		return bad(mcp.CodeBadParams, "params._meta["+mcp.MetaProtocol+"] is not a string", "")
+	case said != mcp.StatelessSince:
+		return differs(mcp.HeaderVersion, mcp.StatelessSince)
+	case jsontext.Value(mcp.Get(m.Params, "_meta", mcp.MetaCapabilities)).Kind() != '{':
+		return bad(mcp.CodeBadParams, "params._meta["+mcp.MetaCapabilities+"] is not an object", "")
 	case slices.Contains(goneMethods(), m.Method):
-		return &httpError{status: http.StatusNotFound, code: mcp.CodeNoMethod, why: m.Method + " left MCP with " + statelessSince}
+		return &httpError{status: http.StatusNotFound, code: mcp.CodeNoMethod, why: m.Method + " left MCP with " +
+			mcp.StatelessSince}
 	}
 	return nil
 }

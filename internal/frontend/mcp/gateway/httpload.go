@@ -1,6 +1,9 @@
 package gateway
 
-import "sync"
+import (
+	"errors"
+	"sync"
+)
 
 // Bounds, in bytes, of what an HTTP front keeps for one group and for all: the
 // bodies being read, the requests in flight, and the answers that are not yet on
@@ -45,18 +48,27 @@ func (a *loads) group() *load {
 	return &load{all: a, reading: &meter{most: maxGroupReading}, asked: &meter{most: maxGroupAsked, whole: a.asked}, out: &meter{most: maxGroupOut, whole: a.out}}
 }
 
-// ask counts a request of n bytes, if there is room for it.
-func (l *load) ask(n int) bool { return l == nil || l.asked.take(n) }
+// errLoad reports that a load is full.
+var errLoad = errors.New("busy: the requests in flight in all sessions of this caller, or of everybody, " +
+	"have too many bytes")
 
-// answered gives back what ask took.
-func (l *load) answered(n int) {
+// AddRequest implements gateway.Load.
+func (l *load) AddRequest(n int) error {
+	if l != nil && !l.asked.take(n) {
+		return errLoad
+	}
+	return nil
+}
+
+// RemoveRequest implements gateway.Load.
+func (l *load) RemoveRequest(n int) {
 	if l != nil {
 		l.asked.give(n)
 	}
 }
 
-// hold counts n bytes of an answer that has come; letting go is a negative n.
-func (l *load) hold(n int) {
+// AddAnswer implements gateway.Load.
+func (l *load) AddAnswer(n int) {
 	if l == nil || n == 0 {
 		return
 	}
@@ -70,8 +82,8 @@ func (l *load) hold(n int) {
 	}
 }
 
-// full returns what to wait for before another answer is read, nil for nothing.
-func (l *load) full() <-chan struct{} {
+// Full implements gateway.Load.
+func (l *load) Full() <-chan struct{} {
 	if l == nil {
 		return nil
 	}
@@ -79,17 +91,6 @@ func (l *load) full() <-chan struct{} {
 	defer l.all.mu.Unlock()
 	if l.held > maxGroupHeld || l.all.held > maxFrontHeld {
 		return l.all.changed
-	}
-	return nil
-}
-
-// loaded is a client whose load is counted with that of others.
-type loaded interface{ shares() *load }
-
-// loadOf is what a client's requests count for, nil for nobody.
-func loadOf(c Client) *load {
-	if l, ok := c.(loaded); ok {
-		return l.shares()
 	}
 	return nil
 }

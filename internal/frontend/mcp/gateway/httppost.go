@@ -9,15 +9,6 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
 )
 
-// Headers of streamable HTTP.
-const (
-	headVersion = "Mcp-Protocol-Version"
-	headSession = "Mcp-Session-Id"
-	headMethod  = "Mcp-Method"
-	headName    = "Mcp-Name"
-	headParam   = "Mcp-Param-"
-)
-
 // maxBatch is how many messages one request of 2025-03-26 may hold.
 const maxBatch = 64
 
@@ -26,7 +17,7 @@ func (g *guest) post() error {
 	if err := typed(g.r); err != nil {
 		return err
 	}
-	version, twice := single(g.r, headVersion)
+	version, twice := single(g.r, mcp.HeaderVersion)
 	l := &loan{h: g.h, group: g.load}
 	defer l.back()
 	body, err := g.body(l)
@@ -45,10 +36,11 @@ func (g *guest) post() error {
 	switch {
 	case twice != nil:
 		return aboutID(twice, m.ID)
-	case version == statelessSince:
+	case version == mcp.StatelessSince:
 		return aboutID(g.stateless(m, said, l), m.ID)
-	case said != "" && said != version && (version != "" || said >= statelessSince):
-		return aboutID(bad(mcp.CodeHeaders, fmt.Sprintf("the header %s does not say %.40q, as the body does", headVersion, said), ""), m.ID)
+	case said != "" && said != version && (version != "" || said >= mcp.StatelessSince):
+		return aboutID(bad(mcp.CodeHeaders, fmt.Sprintf("the header %s does not say %.40q, as the body does",
+			mcp.HeaderVersion, said), ""), m.ID)
 	case version != "" && !hasSession(version):
 		return aboutID(unspoken(version), m.ID)
 	}
@@ -72,7 +64,7 @@ func saidVersion(m mcp.Message) string {
 	if m.Method == "" || m.Params == nil {
 		return ""
 	}
-	v, _ := text(mcp.Get(m.Params, "_meta", metaProtocol))
+	v, _ := mcp.Text(mcp.Get(m.Params, "_meta", mcp.MetaProtocol))
 	return v
 }
 
@@ -173,9 +165,9 @@ func (g *guest) deliver(s *seat, x *exchange, send *sender, cancel bool) (whole 
 		return whole
 	}
 	for _, id := range left {
-		var p object
-		p.add("requestId", id)
-		if s.client.push(mcp.Message{Method: "notifications/cancelled", Params: p.bytes()}) != nil {
+		var p mcp.Builder
+		p.Add("requestId", id)
+		if s.client.push(mcp.Message{Method: "notifications/cancelled", Params: p.Bytes()}) != nil {
 			break
 		}
 	}
@@ -184,14 +176,15 @@ func (g *guest) deliver(s *seat, x *exchange, send *sender, cancel bool) (whole 
 
 // stateful takes the messages of a session.
 func (g *guest) stateful(version string, ms []mcp.Message, l *loan) error {
-	id, err := single(g.r, headSession)
+	id, err := single(g.r, mcp.HeaderSession)
 	if err != nil {
 		return err
 	}
 	first := ms[0]
 	if id == "" {
 		if first.Method != "initialize" || !first.IsRequest() {
-			return bad(mcp.CodeInvalidRequest, "the header "+headSession+" is missing", "begin a session with initialize")
+			return bad(mcp.CodeInvalidRequest, "the header "+mcp.HeaderSession+" is missing",
+				"begin a session with initialize")
 		}
 		return g.initialize(first, l)
 	}
@@ -201,7 +194,8 @@ func (g *guest) stateful(version string, ms []mcp.Message, l *loan) error {
 	}
 	defer g.h.release(s)
 	if first.Method == "initialize" {
-		return bad(mcp.CodeInvalidRequest, "the session is initialized already", "leave the header "+headSession+" out to begin another")
+		return bad(mcp.CodeInvalidRequest, "the session is initialized already",
+			"leave the header "+mcp.HeaderSession+" out to begin another")
 	}
 	if agreed := s.version.Load(); len(ms) > 1 && agreed != nil && *agreed >= batchBefore {
 		return bad(mcp.CodeInvalidRequest, "a batch is not accepted", "send one message with each request (batches left MCP with 2025-06-18)")
@@ -284,11 +278,11 @@ func (g *guest) initialize(m mcp.Message, l *loan) error {
 	send := g.sender()
 	send.head = func(first event, header http.Header) {
 		if !first.final || mcp.Get(first.line, "result") != nil {
-			header.Set(headSession, s.id)
+			header.Set(mcp.HeaderSession, s.id)
 		}
 	}
 	send.told = func(e event) {
-		if v, ok := text(mcp.Get(e.line, "result", "protocolVersion")); ok && e.final {
+		if v, ok := mcp.Text(mcp.Get(e.line, "result", "protocolVersion")); ok && e.final {
 			s.version.Store(&v)
 			agreed = true
 		}
@@ -341,20 +335,21 @@ func (g *guest) leave() error {
 // seated returns the session of a request that is no POST. Since 2026-07-28
 // there is none.
 func (g *guest) seated(instead string) (*seat, error) {
-	version, err := single(g.r, headVersion)
+	version, err := single(g.r, mcp.HeaderVersion)
 	if err != nil {
 		return nil, err
 	}
-	id, err := single(g.r, headSession)
+	id, err := single(g.r, mcp.HeaderSession)
 	switch {
 	case err != nil:
 		return nil, err
-	case version == statelessSince:
+	case version == mcp.StatelessSince:
 		return nil, g.noMethod(instead)
 	case version != "" && !hasSession(version):
 		return nil, unspoken(version)
 	case id == "":
-		return nil, bad(mcp.CodeInvalidRequest, "the header "+headSession+" is missing", "begin a session with initialize")
+		return nil, bad(mcp.CodeInvalidRequest, "the header "+mcp.HeaderSession+" is missing",
+			"begin a session with initialize")
 	}
 	return g.find(id)
 }

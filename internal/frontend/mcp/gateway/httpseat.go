@@ -253,11 +253,12 @@ func (s *seat) gone(err error) error {
 	if s.version.Load() != nil {
 		return noSession()
 	}
-	within(closeFor, s.done)
+	t := time.NewTimer(endFor)
+	defer t.Stop()
 	select {
 	case <-s.done:
 		return lost(s.err)
-	default:
+	case <-t.C:
 		return lost(nil)
 	}
 }

@@ -104,7 +104,8 @@ func (x *exchange) put(e event) {
 
 // abandon answers a request that no core will answer any more.
 func (x *exchange) abandon(a *asked) {
-	x.put(event{line: failure(a.id, errorcode.Refused, errEnded.Error(), "whether the call took effect is not known"), final: true})
+	x.put(event{line: mcp.Failure(a.id, errorcode.Refused, errEnded.Error(),
+		"whether the call took effect is not known"), final: true})
 }
 
 // finish says that nothing more comes.
@@ -265,7 +266,7 @@ func (s *sender) alive() error {
 func (s *sender) deadline() {
 	patience := s.pace.write
 	if s.life.Err() != nil {
-		patience = min(patience, closeFor)
+		patience = min(patience, endFor)
 	}
 	_ = s.rc.SetWriteDeadline(time.Now().Add(patience))
 }

@@ -27,6 +27,12 @@ const (
 	maxQuestions = 1024 // the servers' questions without one
 )
 
+// detachFor is how long the end of a router waits for its client to notice.
+const detachFor = time.Second
+
+// errRequestCanceled ends the context of a request that the client cancelled.
+var errRequestCanceled = errors.New("the client cancelled the request")
+
 // patience is how long a router waits; tests hurry it.
 type patience struct {
 	greet time.Duration // for a server's first answer
@@ -84,7 +90,7 @@ func ServeAll(ctx context.Context, client Client, servers []Upstream) error {
 // router is one client at several servers.
 type router struct {
 	client  Client
-	load    *load
+	load    Load
 	members []*member // by name
 	log     *slog.Logger
 	pace    patience
@@ -157,12 +163,12 @@ func newRouter(client Client, servers []Upstream) (*router, error) {
 	if len(servers) == 0 || len(servers) > MaxServers {
 		return nil, usage("an MCP endpoint has 1 to %d servers, not %d", MaxServers, len(servers))
 	}
-	r := &router{client: client, load: loadOf(client), broken: make(chan struct{}), mistaken: make(chan error, 1), pace: patience{greet: 30 * time.Second, list: 10 * time.Second, ready: 2 * time.Second, halted: time.Second},
+	r := &router{client: client, load: LoadOf(client), broken: make(chan struct{}), mistaken: make(chan error, 1), pace: patience{greet: 30 * time.Second, list: 10 * time.Second, ready: 2 * time.Second, halted: time.Second},
 		flights: map[string]*routed{}, pending: map[string]*pending{}, questions: map[string]question{},
 		listens: map[*listening]bool{}, told: map[string]bool{}}
 	var names []string
 	for _, up := range servers {
-		c, err := up.complete()
+		c, err := up.Complete()
 		if err != nil {
 			return nil, err
 		}
@@ -172,7 +178,6 @@ func newRouter(client Client, servers []Upstream) (*router, error) {
 		if slices.Contains(names, c.Server) {
 			return nil, usage("the MCP server %q is there twice", c.Server)
 		}
-		c.load = loadOf(client)
 		up.Config = c
 		names = append(names, c.Server)
 		r.members = append(r.members, &member{r: r, up: up, name: c.Server, changed: make(chan struct{})})
@@ -205,20 +210,20 @@ func (r *router) run(parent context.Context) error {
 	case <-r.broken:
 	case <-parent.Done():
 	}
-	if hungUp(err) || parent.Err() != nil {
+	if IsHangUp(err) || parent.Err() != nil {
 		err = nil
 	}
-	cancel(errGone)
+	cancel(ErrClientGone)
 	closed := r.client.Close()
 	r.mu.Lock()
 	r.shut = true
 	r.mu.Unlock()
 	r.work.Wait()
 	defer r.dropAll()
-	if errors.Is(closed, errNotCloser) {
+	if errors.Is(closed, ErrNotCloser) {
 		return err
 	}
-	t := time.NewTimer(closeFor)
+	t := time.NewTimer(detachFor)
 	defer t.Stop()
 	select {
 	case <-ended:
@@ -238,12 +243,22 @@ func (r *router) spawn(f func()) {
 	go func() { defer r.work.Done(); r.guard(f) }()
 }
 
+// guard runs f, and ends the router with all its servers if it panics.
+func (r *router) guard(f func()) {
+	if err := mcp.Guard(r.panicked, func() error { f(); return nil }); err != nil {
+		select {
+		case r.mistaken <- err:
+		default:
+		}
+	}
+}
+
 // write gives the client one line.
 func (r *router) write(to string, line []byte) error {
 	r.writing.Lock()
 	defer r.writing.Unlock()
 	if r.failed {
-		return errClosed
+		return ErrPeerGone
 	}
 	err := r.client.Write(to, line)
 	if err != nil {
@@ -280,8 +295,9 @@ func (r *router) take(ctx context.Context, m mcp.Message) (*routed, error) {
 		return nil, fmt.Errorf("id %s is already in flight", m.ID)
 	case len(r.flights) >= maxRouted:
 		return nil, fmt.Errorf("busy: %d requests are in flight", maxRouted)
-	case !r.load.ask(len(m.Raw)):
-		return nil, errLoad
+	}
+	if err := r.load.AddRequest(len(m.Raw)); err != nil {
+		return nil, err
 	}
 	f := &routed{id: slices.Clone(m.ID), key: key, size: len(m.Raw), meta: mcp.Get(m.Params, "_meta")}
 	f.ctx, f.end = context.WithCancelCause(ctx)
@@ -292,7 +308,7 @@ func (r *router) take(ctx context.Context, m mcp.Message) (*routed, error) {
 // drop says that a request is in flight no more. The caller holds mu.
 func (r *router) drop(f *routed) {
 	delete(r.flights, f.key)
-	r.load.answered(f.size)
+	r.load.RemoveRequest(f.size)
 }
 
 // dropAll is drop of whatever is left.
@@ -322,7 +338,7 @@ func (r *router) answer(f *routed, line []byte) error {
 
 // refuse answers a request with an error of ours.
 func (r *router) refuse(f *routed, code int, why, hint string) {
-	_ = r.answer(f, failure(f.id, code, why, hint))
+	_ = r.answer(f, mcp.Failure(f.id, code, why, hint))
 }
 
 // cancel forgets a request of the client. What was asked for it is cancelled
@@ -337,7 +353,7 @@ func (r *router) cancel(key string) {
 	if f == nil {
 		return
 	}
-	f.end(errCanceled)
+	f.end(errRequestCanceled)
 	r.withdraw(f)
 }
 
@@ -368,7 +384,7 @@ func (r *router) fromClient(ctx context.Context) error {
 		case errors.As(err, &f):
 			r.odd("the MCP client sent a line that was refused", "why", f.Why)
 			if !f.Response {
-				err = r.write(mcp.IDKey(f.ID), failure(f.ID, f.Code, f.Why, f.Hint))
+				err = r.write(mcp.IDKey(f.ID), mcp.Failure(f.ID, f.Code, f.Why, f.Hint))
 			} else {
 				err = nil
 			}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -103,7 +102,7 @@ func TestRouterHidesTheForbidden(t *testing.T) {
 	a, b := &backend{name: "a", tools: []string{"bad"}}, &backend{name: "b", tools: []string{"bad"}}
 	g := routerUp(t, "2025-11-25", a, b)
 	g.k.mu.Lock()
-	g.k.risks["mcp/b/bad"] = holdfast.Prohibited
+	g.k.forbidden = "mcp/b/bad"
 	g.k.mu.Unlock()
 	if got := g.tools(); got != "a__bad a__wait a__who b__wait b__who" {
 		t.Errorf("lists %s", got)

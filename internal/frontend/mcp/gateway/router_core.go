@@ -169,7 +169,7 @@ func (r *router) questioned(s *side, to string, m mcp.Message) error {
 	if len(r.questions) >= maxQuestions {
 		r.mu.Unlock()
 		r.odd("too many questions of MCP servers wait for the client", "mcp_server", s.m.name)
-		busy, _ := mcp.Parse(failure(m.ID, errorcode.Refused, "busy: too many questions wait for the client", ""))
+		busy, _ := mcp.Parse(mcp.Failure(m.ID, errorcode.Refused, "busy: too many questions wait for the client", ""))
 		s.tell(busy)
 		return nil
 	}
@@ -203,11 +203,11 @@ func (r *router) informed(s *side, to string, m mcp.Message) error {
 		m.Params = params
 		return r.write(key, m.Line())
 	case "notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed":
-		if mcp.Get(m.Params, "_meta", metaSubscription) == nil {
+		if mcp.Get(m.Params, "_meta", mcp.MetaSubscription) == nil {
 			return r.listChanged(m.Method)
 		}
 	}
-	sub := mcp.Get(m.Params, "_meta", metaSubscription)
+	sub := mcp.Get(m.Params, "_meta", mcp.MetaSubscription)
 	if sub == nil {
 		return r.write(key, m.Line())
 	}
@@ -220,7 +220,7 @@ func (r *router) informed(s *side, to string, m mcp.Message) error {
 		l.acknowledged(s, mcp.Get(m.Params, "notifications"))
 		return nil
 	}
-	params, err := mcp.Set(m.Params, f.id, "_meta", metaSubscription)
+	params, err := mcp.Set(m.Params, f.id, "_meta", mcp.MetaSubscription)
 	if err != nil {
 		return nil
 	}
@@ -258,7 +258,7 @@ func (r *router) listChanged(method string) error {
 
 // looked says that the client asks for a list.
 func (r *router) looked(method string) {
-	kind, _, _ := cutList(method)
+	kind, _, _ := mcp.ListShape(method)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.told, "notifications/"+kind+"/list_changed")

@@ -24,7 +24,7 @@ func (m *member) greet(ctx context.Context, s *side) {
 	m.r.spawn(func() {
 		a, err := m.r.ask(ctx, s, nil, hello)
 		if err == nil && a.Error != nil {
-			message, _ := text(mcp.Get(a.Error, "message"))
+			message, _ := mcp.Text(mcp.Get(a.Error, "message"))
 			err = fmt.Errorf("it answered the handshake with an error: %.200s", message)
 		}
 		m.mu.Lock()
@@ -48,7 +48,7 @@ func (r *router) handshake() (mcp.Message, bool) {
 	}
 	m := mcp.Message{Method: "initialize", Params: r.hello.Params}
 	if r.version != "" {
-		if p, err := mcp.Set(m.Params, quote(r.version), "protocolVersion"); err == nil {
+		if p, err := mcp.Set(m.Params, mcp.Quote(r.version), "protocolVersion"); err == nil {
 			m.Params = p
 		}
 	}
@@ -76,7 +76,7 @@ func (s *side) over() bool {
 
 // speaks is the version that a server answered the handshake with.
 func (s *side) speaks() string {
-	v, _ := text(mcp.Get(s.hello.Result, "protocolVersion"))
+	v, _ := mcp.Text(mcp.Get(s.hello.Result, "protocolVersion"))
 	return v
 }
 
@@ -284,7 +284,7 @@ func (r *router) introduce(f *routed, version string) {
 	} else {
 		result = merged(in, version, left)
 	}
-	_ = r.answer(f, respond(f.id, result))
+	_ = r.answer(f, mcp.Respond(f.id, result))
 	r.mu.Lock()
 	r.greeted = true
 	r.mu.Unlock()

@@ -13,22 +13,6 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/errorcode"
 )
 
-// cutList returns what a list's method lists: the word of its notification, the
-// member of its result and the member that names an item.
-func cutList(method string) (kind, member, name string) {
-	switch method {
-	case "tools/list":
-		return "tools", "tools", "name"
-	case "prompts/list":
-		return "prompts", "prompts", "name"
-	case "resources/list":
-		return "resources", "resources", "uri"
-	case "resources/templates/list":
-		return "resources", "resourceTemplates", "uriTemplate"
-	}
-	return "", "", ""
-}
-
 // list answers a request for a list with the servers' lists, one after the
 // other by the servers' names.
 func (r *router) list(f *routed, m mcp.Message) {
@@ -37,7 +21,7 @@ func (r *router) list(f *routed, m mcp.Message) {
 		r.refuse(f, mcp.CodeBadParams, err.Error(), "ask without a cursor")
 		return
 	}
-	kind, _, _ := cutList(m.Method)
+	kind, _, _ := mcp.ListShape(m.Method)
 	var members []*member
 	for _, mem := range r.members {
 		_, more := cursors[mem.name]
@@ -56,7 +40,7 @@ func (r *router) list(f *routed, m mcp.Message) {
 		j.nothing(f)
 		return
 	}
-	_ = r.answer(f, respond(f.id, j.result()))
+	_ = r.answer(f, mcp.Respond(f.id, j.result()))
 }
 
 // at is the params of a request for one server's page.
@@ -69,7 +53,7 @@ func at(params []byte, cursor string) []byte {
 	}
 	kept, err := mcp.Keep(params, func(name string) bool { return name != "cursor" })
 	if err == nil && cursor != "" {
-		kept, err = mcp.Set(kept, quote(cursor), "cursor")
+		kept, err = mcp.Set(kept, mcp.Quote(cursor), "cursor")
 	}
 	if err != nil {
 		return params
@@ -93,13 +77,13 @@ type joining struct {
 // add takes one server's page. One that finds no room any more begins the next
 // page.
 func (j *joining) add(a reply) {
-	_, member, _ := cutList(j.method)
+	_, member, _ := mcp.ListShape(j.method)
 	if a.err == nil && a.Error != nil {
 		if string(mcp.Get(a.Error, "code")) == strconv.Itoa(mcp.CodeNoMethod) {
 			j.unknown = a.Error
 			return
 		}
-		message, _ := text(mcp.Get(a.Error, "message"))
+		message, _ := mcp.Text(mcp.Get(a.Error, "message"))
 		a.err = fmt.Errorf("it answered with an error: %.200s", message)
 	}
 	items, err := [][]byte(nil), error(nil)
@@ -124,7 +108,7 @@ func (j *joining) add(a reply) {
 	for _, item := range items {
 		j.items = append(j.items, a.m.shown(j.method, item))
 	}
-	if c := cursor(a.Result); len(c) > maxCursor {
+	if c := mcp.NextCursor(a.Result); len(c) > mcp.MaxCursor {
 		j.left[a.m.name] = "the cursor of its next page is too long"
 	} else if c != "" {
 		j.next[a.m.name] = c
@@ -133,12 +117,12 @@ func (j *joining) add(a reply) {
 
 // shown is an item as the client sees it.
 func (m *member) shown(method string, item []byte) []byte {
-	_, _, name := cutList(method)
+	_, _, name := mcp.ListShape(method)
 	if name != "name" {
 		return item
 	}
-	v, _ := text(mcp.Get(item, name))
-	changed, err := mcp.Set(item, quote(m.name+between+v), name)
+	v, _ := mcp.Text(mcp.Get(item, name))
+	changed, err := mcp.Set(item, mcp.Quote(m.name+between+v), name)
 	if err != nil {
 		return item
 	}
@@ -161,8 +145,8 @@ func (j *joining) nothing(f *routed) {
 }
 
 func (j *joining) result() []byte {
-	_, member, _ := cutList(j.method)
-	var o object
+	_, member, _ := mcp.ListShape(j.method)
+	var o mcp.Builder
 	list := []byte{'['}
 	for i, item := range j.items {
 		if i > 0 {
@@ -171,11 +155,11 @@ func (j *joining) result() []byte {
 		list = append(list, item...)
 	}
 	if slices.ContainsFunc(j.results, func(r []byte) bool { return mcp.Get(r, "resultType") != nil }) {
-		o.add("resultType", []byte(`"complete"`))
+		o.Add("resultType", []byte(`"complete"`))
 	}
-	o.add(member, append(list, ']'))
+	o.Add(member, append(list, ']'))
 	if len(j.next) > 0 {
-		o.add("nextCursor", quote(writeCursor(j.next)))
+		o.Add("nextCursor", mcp.Quote(writeCursor(j.next)))
 	}
 	return private(o, j.results, j.left)
 }
@@ -183,7 +167,7 @@ func (j *joining) result() []byte {
 // writeCursor writes the servers' cursors as one; what it holds is no secret
 // and gives no right.
 func writeCursor(next map[string]string) string {
-	return base64.RawURLEncoding.EncodeToString(encode(next))
+	return base64.RawURLEncoding.EncodeToString(mcp.Encode(next))
 }
 
 // readCursor is the other way. It is nil without a cursor.
@@ -192,7 +176,7 @@ func readCursor(v []byte) (map[string]string, error) {
 		return nil, nil
 	}
 	bad := errors.New("params.cursor is none of this endpoint's")
-	s, ok := text(v)
+	s, ok := mcp.Text(v)
 	if !ok || len(s) > maxAllCursors {
 		return nil, bad
 	}
@@ -206,8 +190,8 @@ func readCursor(v []byte) (map[string]string, error) {
 	}
 	out := map[string]string{}
 	for _, m := range ms {
-		c, ok := text(m.Value(raw))
-		if !ok || len(c) > maxCursor {
+		c, ok := mcp.Text(m.Value(raw))
+		if !ok || len(c) > mcp.MaxCursor {
 			return nil, bad
 		}
 		out[m.Name] = c

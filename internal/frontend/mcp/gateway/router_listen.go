@@ -109,14 +109,14 @@ func (l *listening) changed() {
 }
 
 // about is the params of a notification of this request's.
-func (l *listening) about(o *object) []byte {
+func (l *listening) about(o *mcp.Builder) []byte {
 	if o == nil {
-		o = &object{}
+		o = &mcp.Builder{}
 	}
-	var meta object
-	meta.add(metaSubscription, l.f.id)
-	o.add("_meta", meta.bytes())
-	return o.bytes()
+	var meta mcp.Builder
+	meta.Add(mcp.MetaSubscription, l.f.id)
+	o.Add("_meta", meta.Bytes())
+	return o.Bytes()
 }
 
 // at listens to one life of a server until it ends.
@@ -155,7 +155,7 @@ func (r *router) attend(l *listening, s *side, m mcp.Message) (mcp.Message, erro
 func (l *listening) part(m *member) ([]byte, error) {
 	wanted, err := mcp.Keep(l.wanted, func(name string) bool { return name != "resourceSubscriptions" })
 	if uris := l.of[m]; err == nil && len(uris) > 0 {
-		wanted, err = mcp.Set(wanted, encode(uris), "resourceSubscriptions")
+		wanted, err = mcp.Set(wanted, mcp.Encode(uris), "resourceSubscriptions")
 	}
 	if err != nil {
 		return nil, err
@@ -191,9 +191,9 @@ func (l *listening) tell(late bool) {
 	}
 	l.told = true
 	missed := l.missed
-	var what object
+	var what mcp.Builder
 	for _, name := range l.changes {
-		what.add(name, []byte("true"))
+		what.Add(name, []byte("true"))
 	}
 	if len(l.agreed) > 0 {
 		var uris []string
@@ -201,14 +201,14 @@ func (l *listening) tell(late bool) {
 			uris = append(uris, uri)
 		}
 		slices.Sort(uris)
-		what.add("resourceSubscriptions", encode(uris))
+		what.Add("resourceSubscriptions", mcp.Encode(uris))
 	}
 	l.mu.Unlock()
 	if l.f.ctx.Err() != nil {
 		return
 	}
-	var o object
-	o.add("notifications", what.bytes())
+	var o mcp.Builder
+	o.Add("notifications", what.Bytes())
 	_ = l.r.write(l.f.key, mcp.Message{Method: "notifications/subscriptions/acknowledged", Params: l.about(&o)}.Line())
 	if missed {
 		l.changed()
@@ -225,7 +225,7 @@ func (l *listening) end(last mcp.Message) {
 		return
 	}
 	l.tell(true)
-	var o object
-	o.add("resultType", []byte(`"complete"`))
-	_ = l.r.answer(l.f, respond(l.f.id, l.about(&o)))
+	var o mcp.Builder
+	o.Add("resultType", []byte(`"complete"`))
+	_ = l.r.answer(l.f, mcp.Respond(l.f.id, l.about(&o)))
 }

@@ -72,6 +72,9 @@ func (s *side) Close() error {
 	return nil
 }
 
+// Load returns the load of the router's client: a request counts in each core too.
+func (s *side) Load() Load { return s.m.r.load }
+
 // errAway says that a server has ended.
 var errAway = errors.New("the MCP server ended")
 
@@ -96,9 +99,9 @@ func (s *side) send(ctx context.Context, m mcp.Message) error {
 // cancel tells the core that a request of ours is not wanted any more. It does
 // not wait for the core: the caller may be what the core waits for.
 func (s *side) cancel(id []byte) {
-	var p object
-	p.add("requestId", id)
-	s.tell(mcp.Message{Method: "notifications/cancelled", Params: p.bytes()})
+	var p mcp.Builder
+	p.Add("requestId", id)
+	s.tell(mcp.Message{Method: "notifications/cancelled", Params: p.Bytes()})
 }
 
 // tell hands the core a message soon, or never where the life ends first.

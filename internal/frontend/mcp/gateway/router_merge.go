@@ -27,12 +27,12 @@ func (l leftOut) meta() []byte {
 	if len(l) == 0 {
 		return nil
 	}
-	var all, out object
+	var all, out mcp.Builder
 	for _, name := range slices.Sorted(maps.Keys(l)) {
-		all.add(name, quote(l[name]))
+		all.Add(name, mcp.Quote(l[name]))
 	}
-	out.add(ownPrefix+"left-out", all.bytes())
-	return out.bytes()
+	out.Add(mcp.OwnPrefix+"left-out", all.Bytes())
+	return out.Bytes()
 }
 
 // inOne says several errors in one line.
@@ -44,32 +44,32 @@ func merged(in []*side, version string, left leftOut) []byte {
 	for _, s := range in {
 		results = append(results, s.hello.Result)
 	}
-	var o object
-	o.add("protocolVersion", quote(version))
-	o.add("capabilities", together(results))
-	o.add("serverInfo", ourselves(in, results))
+	var o mcp.Builder
+	o.Add("protocolVersion", mcp.Quote(version))
+	o.Add("capabilities", together(results))
+	o.Add("serverInfo", ourselves(in, results))
 	if words := instructions(in, results); words != "" {
-		o.add("instructions", quote(words))
+		o.Add("instructions", mcp.Quote(words))
 	}
-	o.add("_meta", left.meta())
-	return o.bytes()
+	o.Add("_meta", left.meta())
+	return o.Bytes()
 }
 
 // ourselves names the endpoint and, in its version, the servers behind it.
 func ourselves(in []*side, results [][]byte) []byte {
 	var names []string
 	for i, s := range in {
-		v, _ := text(mcp.Get(results[i], "serverInfo", "version"))
+		v, _ := mcp.Text(mcp.Get(results[i], "serverInfo", "version"))
 		names = append(names, s.m.name+" "+v)
 	}
 	all := strings.Join(names, ", ")
-	return fmt.Appendf(nil, `{"name":"holdfast","version":%s}`, quote(all[:min(len(all), maxWord)]))
+	return fmt.Appendf(nil, `{"name":"holdfast","version":%s}`, mcp.Quote(all[:min(len(all), mcp.MaxWord)]))
 }
 
 func instructions(in []*side, results [][]byte) string {
 	var words []string
 	for i, s := range in {
-		if w, _ := text(mcp.Get(results[i], "instructions")); w != "" {
+		if w, _ := mcp.Text(mcp.Get(results[i], "instructions")); w != "" {
 			words = append(words, s.m.name+": "+strings.ToValidUTF8(w[:min(len(w), maxWords)], ""))
 		}
 	}
@@ -79,7 +79,7 @@ func instructions(in []*side, results [][]byte) string {
 // together is what the servers can do, each capability that one of them has.
 // That lists change is always promised, because servers come back.
 func together(results [][]byte) []byte {
-	var o object
+	var o mcp.Builder
 	for _, kind := range []string{"completions", "logging", "prompts", "resources", "tools"} {
 		has, subscribe := false, false
 		for _, r := range results {
@@ -90,14 +90,14 @@ func together(results [][]byte) []byte {
 		switch {
 		case !has:
 		case kind == "completions" || kind == "logging":
-			o.add(kind, []byte("{}"))
+			o.Add(kind, []byte("{}"))
 		case kind == "resources" && subscribe:
-			o.add(kind, []byte(`{"subscribe":true,"listChanged":true}`))
+			o.Add(kind, []byte(`{"subscribe":true,"listChanged":true}`))
 		default:
-			o.add(kind, []byte(`{"listChanged":true}`))
+			o.Add(kind, []byte(`{"listChanged":true}`))
 		}
 	}
-	return o.bytes()
+	return o.Bytes()
 }
 
 // reply is what one server said to a request that all were asked.
@@ -176,25 +176,25 @@ func (r *router) discover(f *routed, m mcp.Message) {
 			versions = slices.DeleteFunc(versions, func(v string) bool { return !slices.Contains(theirs, v) })
 		}
 	}
-	if !slices.ContainsFunc(versions, func(v string) bool { return v >= statelessSince }) {
+	if !slices.ContainsFunc(versions, func(v string) bool { return v >= mcp.StatelessSince }) {
 		r.refuse(f, mcp.CodeNoMethod, "the MCP servers have no version in common that has no handshake", "begin with initialize")
 		return
 	}
 	if refused != nil {
-		if changed, err := mcp.Set(refused, encode(versions), "data", "supported"); err == nil {
+		if changed, err := mcp.Set(refused, mcp.Encode(versions), "data", "supported"); err == nil {
 			refused = changed
 		}
 		_ = r.answer(f, mcp.Message{ID: f.id, Error: refused}.Line())
 		return
 	}
-	var o object
-	o.add("resultType", []byte(`"complete"`))
-	o.add("supportedVersions", encode(versions))
-	o.add("capabilities", together(results))
+	var o mcp.Builder
+	o.Add("resultType", []byte(`"complete"`))
+	o.Add("supportedVersions", mcp.Encode(versions))
+	o.Add("capabilities", together(results))
 	if w := instructions(in, results); w != "" {
-		o.add("instructions", quote(w))
+		o.Add("instructions", mcp.Quote(w))
 	}
-	_ = r.answer(f, respond(f.id, private(o, results, left)))
+	_ = r.answer(f, mcp.Respond(f.id, private(o, results, left)))
 }
 
 // words reads an array of strings.
@@ -205,7 +205,7 @@ func words(v []byte) []string {
 	}
 	var out []string
 	for _, item := range items {
-		if s, ok := text(item); ok && len(s) <= maxWord {
+		if s, ok := mcp.Text(item); ok && len(s) <= mcp.MaxWord {
 			out = append(out, s)
 		}
 	}
@@ -214,7 +214,7 @@ func words(v []byte) []string {
 
 // private finishes an answer that was joined of several: it is kept for as long
 // as the shortest-lived of them, and for its reader alone.
-func private(o object, results [][]byte, left leftOut) []byte {
+func private(o mcp.Builder, results [][]byte, left leftOut) []byte {
 	ttl, cached := int64(-1), false
 	for _, res := range results {
 		if v := mcp.Get(res, "ttlMs"); v != nil {
@@ -229,9 +229,9 @@ func private(o object, results [][]byte, left leftOut) []byte {
 		if len(left) > 0 || ttl < 0 {
 			ttl = 0
 		}
-		o.add("ttlMs", strconv.AppendInt(nil, ttl, 10))
-		o.add("cacheScope", []byte(`"private"`))
+		o.Add("ttlMs", strconv.AppendInt(nil, ttl, 10))
+		o.Add("cacheScope", []byte(`"private"`))
 	}
-	o.add("_meta", left.meta())
-	return o.bytes()
+	o.Add("_meta", left.meta())
+	return o.Bytes()
 }

@@ -50,7 +50,7 @@ func (t template) fits(uri string) bool {
 // listed takes a page of a server's list. The first page puts what was known in
 // its place.
 func (o *owners) listed(m *member, method string, items [][]byte, first bool) {
-	_, _, name := cutList(method)
+	_, _, name := mcp.ListShape(method)
 	if name != "uri" && name != "uriTemplate" {
 		return
 	}
@@ -66,7 +66,7 @@ func (o *owners) listed(m *member, method string, items [][]byte, first bool) {
 		o.templates = slices.DeleteFunc(o.templates, func(t template) bool { return t.m == m })
 	}
 	for _, item := range items {
-		uri, _ := text(mcp.Get(item, name))
+		uri, _ := mcp.Text(mcp.Get(item, name))
 		if uri == "" || len(uri) > maxURI || o.count[m] >= 2*maxOwned {
 			continue
 		}

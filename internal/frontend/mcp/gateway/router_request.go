@@ -13,9 +13,10 @@ import (
 func (r *router) request(ctx context.Context, m mcp.Message) error {
 	f, err := r.take(ctx, m)
 	if err != nil {
-		return r.write(m.Key(), failure(m.ID, errorcode.Refused, err.Error(), "wait for an answer, then send it again under a new id"))
+		return r.write(m.Key(), mcp.Failure(m.ID, errorcode.Refused, err.Error(),
+			"wait for an answer, then send it again under a new id"))
 	}
-	if kind, _, _ := cutList(m.Method); kind != "" {
+	if kind, _, _ := mcp.ListShape(m.Method); kind != "" {
 		r.looked(m.Method)
 	}
 	switch {
@@ -37,13 +38,13 @@ func (r *router) route(f *routed, m mcp.Message) {
 	case "tools/list", "prompts/list", "resources/list", "resources/templates/list":
 		r.spawn(func() { r.list(f, m) })
 	case "ping":
-		_ = r.answer(f, respond(f.id, []byte("{}")))
+		_ = r.answer(f, mcp.Respond(f.id, []byte("{}")))
 	case "logging/setLevel":
 		r.spawn(func() { r.setLevel(f, m) })
 	case "tools/call", "prompts/get":
 		r.named(f, m, "name")
 	case "resources/read", "resources/subscribe", "resources/unsubscribe":
-		uri, _ := text(mcp.Get(m.Params, "uri"))
+		uri, _ := mcp.Text(mcp.Get(m.Params, "uri"))
 		r.owned(f, m, uri)
 	case "completion/complete":
 		r.complete(f, m)
@@ -58,13 +59,13 @@ func (r *router) route(f *routed, m mcp.Message) {
 // named routes by a name of the form SERVER__NAME, which reaches the server
 // without the first part.
 func (r *router) named(f *routed, m mcp.Message, path ...string) {
-	full, _ := text(mcp.Get(m.Params, path...))
+	full, _ := mcp.Text(mcp.Get(m.Params, path...))
 	for _, mem := range r.members {
 		name, ok := strings.CutPrefix(full, mem.name+between)
 		if !ok {
 			continue
 		}
-		params, err := mcp.Set(m.Params, quote(name), path...)
+		params, err := mcp.Set(m.Params, mcp.Quote(name), path...)
 		if err != nil {
 			break
 		}
@@ -85,11 +86,11 @@ func (r *router) prefixes() string {
 
 // complete routes by what is to be completed.
 func (r *router) complete(f *routed, m mcp.Message) {
-	switch kind, _ := text(mcp.Get(m.Params, "ref", "type")); kind {
+	switch kind, _ := mcp.Text(mcp.Get(m.Params, "ref", "type")); kind {
 	case "ref/prompt":
 		r.named(f, m, "ref", "name")
 	case "ref/resource":
-		uri, _ := text(mcp.Get(m.Params, "ref", "uri"))
+		uri, _ := mcp.Text(mcp.Get(m.Params, "ref", "uri"))
 		r.owned(f, m, uri)
 	default:
 		r.refuse(f, mcp.CodeBadParams, "params.ref.type is neither ref/prompt nor ref/resource", "")
@@ -124,7 +125,8 @@ func (r *router) owner(f *routed, uri string) (*member, string, string) {
 		of = r.offering("resources")
 	}
 	if len(of) > 1 && len(r.owners.of(uri)) > 1 {
-		r.log.Warn("more than one MCP server lists a resource, which is refused", "uri", uri[:min(len(uri), maxWord)], "mcp_servers", names(of))
+		r.log.Warn("more than one MCP server lists a resource, which is refused", "uri",
+			uri[:min(len(uri), mcp.MaxWord)], "mcp_servers", names(of))
 	}
 	switch {
 	case len(of) == 1:
@@ -158,13 +160,13 @@ func names(ms []*member) string {
 func (r *router) survey(f *routed) {
 	params := []byte(nil)
 	if f.meta != nil {
-		var o object
-		o.add("_meta", f.meta)
-		params = o.bytes()
+		var o mcp.Builder
+		o.Add("_meta", f.meta)
+		params = o.Bytes()
 	}
 	for _, method := range []string{"resources/list", "resources/templates/list"} {
 		for _, a := range r.gather(f, r.offering("resources"), func(*member) mcp.Message { return mcp.Message{Method: method, Params: params} }) {
-			_, member, _ := cutList(method)
+			_, member, _ := mcp.ListShape(method)
 			if items, err := mcp.Elements(mcp.Get(a.Result, member)); a.err == nil && err == nil {
 				r.owners.listed(a.m, method, items, true)
 			}
@@ -188,5 +190,5 @@ func (r *router) setLevel(f *routed, m mcp.Message) {
 		_ = r.answer(f, mcp.Message{ID: f.id, Error: refused}.Line())
 		return
 	}
-	_ = r.answer(f, respond(f.id, []byte("{}")))
+	_ = r.answer(f, mcp.Respond(f.id, []byte("{}")))
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gatewaytest"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -49,7 +50,7 @@ func (b *backend) server() *sdk.Server {
 				<-ctx.Done()
 				return nil, ctx.Err()
 			}
-			return text1(b.name + " " + name), nil
+			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: b.name + " " + name}}}, nil
 		})
 	}
 	if b.extra != nil {
@@ -60,7 +61,7 @@ func (b *backend) server() *sdk.Server {
 
 // conn is the far end of one life.
 type backendConn struct {
-	*rwc
+	*gatewaytest.Stream
 	b     *backend
 	ended chan struct{}
 }
@@ -94,7 +95,7 @@ func (b *backend) open(ctx context.Context) (Conn, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &backendConn{b: b, ended: make(chan struct{})}
 	end := func() { cancel(); inR.Close(); inW.Close(); outR.Close(); outW.Close() }
-	c.rwc = &rwc{Reader: outR, Writer: inW, close: end}
+	c.Stream = &gatewaytest.Stream{Reader: outR, Writer: inW, OnClose: end}
 	b.mu.Lock()
 	b.end = func() { outW.Close(); end() }
 	b.mu.Unlock()
@@ -122,17 +123,17 @@ func (b *backend) upstream(t testing.TB, k Kernel) Upstream {
 		defer b.mu.Unlock()
 		b.told = append(b.told, fmt.Sprint(state, " ", why))
 	}, Config: Config{Kernel: k, Server: b.name, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
-		Token: func(context.Context) (holdfast.Secret, error) { return holdfast.NewSecret("good"), nil }}}
+		Token: gatewaytest.Token}}
 }
 
 // routed is the official client at a router.
 type routerRig struct {
 	t       *testing.T
-	k       *table
+	k       *routerKernel
 	session *sdk.ClientSession
 	changed atomic.Int32
 	done    chan error
-	client  *rwc
+	client  *gatewaytest.Stream
 }
 
 // patient is of a router that waits for all that comes, hurried of one before
@@ -149,14 +150,14 @@ func routerUp(t *testing.T, version string, bs ...*backend) *routerRig {
 
 func routerPaced(t *testing.T, pace patience, version string, bs ...*backend) *routerRig {
 	t.Helper()
-	g := &routerRig{t: t, k: newTable(), done: make(chan error, 1)}
+	g := &routerRig{t: t, k: &routerKernel{}, done: make(chan error, 1)}
 	var ups []Upstream
 	for _, b := range bs {
 		ups = append(ups, b.upstream(t, g.k))
 	}
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
-	g.client = &rwc{Reader: inR, Writer: outW, close: func() { inR.Close(); outW.Close() }}
+	g.client = &gatewaytest.Stream{Reader: inR, Writer: outW, OnClose: func() { inR.Close(); outW.Close() }}
 	r, err := newRouter(Lines(g.client), ups)
 	if err != nil {
 		t.Fatal(err)
@@ -275,12 +276,13 @@ func TestRouterOfOne(t *testing.T) {
 			b.tools = append(b.tools, "y")
 			b.mu.Unlock()
 			b.kill()
-			eventually(t, "no call passes after the restart", func() bool { return g.call("y") == "a y" })
+			gatewaytest.Eventually(t, "no call passes after the restart", func() bool { return g.call("y") == "a y" })
 			if got := g.tools(); got != "wait who x y" {
 				t.Errorf("lists %s", got)
 			}
-			if version < statelessSince {
-				eventually(t, "the client did not hear of the change", func() bool { return g.changed.Load() == 1 })
+			if version < mcp.StatelessSince {
+				gatewaytest.Eventually(t, "the client did not hear of the change",
+					func() bool { return g.changed.Load() == 1 })
 			}
 		})
 	}
@@ -295,7 +297,8 @@ func TestRouterOutlivesAServer(t *testing.T) {
 			g := routerUp(t, version, a, b)
 			waited := make(chan string, 1)
 			go func() { waited <- g.call("b__wait") }()
-			eventually(t, "the call did not begin", func() bool { g.k.mu.Lock(); defer g.k.mu.Unlock(); return g.k.active == 1 })
+			gatewaytest.Eventually(t, "the call did not begin",
+				func() bool { return g.k.Under.Load() == 1 })
 			b.mu.Lock()
 			b.tools = []string{"fresh"}
 			b.mu.Unlock()
@@ -306,8 +309,8 @@ func TestRouterOutlivesAServer(t *testing.T) {
 			if got := g.call("a__who"); got != "a who" {
 				t.Errorf("the other: %s", got)
 			}
-			eventually(t, "it does not come back", func() bool { return g.call("b__fresh") == "b fresh" })
-			eventually(t, "the client did not hear of it", func() bool { return g.changed.Load() == 1 })
+			gatewaytest.Eventually(t, "it does not come back", func() bool { return g.call("b__fresh") == "b fresh" })
+			gatewaytest.Eventually(t, "the client did not hear of it", func() bool { return g.changed.Load() == 1 })
 			if got := g.tools(); got != "a__wait a__who b__fresh b__wait b__who" {
 				t.Errorf("lists %s", got)
 			}
@@ -328,7 +331,8 @@ func TestRouterLeavesOut(t *testing.T) {
 			c.deaf.Store(true)
 			g := routerPaced(t, hurried, version, a, b, c)
 			b.kill()
-			eventually(t, "it is not given up", func() bool { return strings.Contains(g.call("b__who"), `"b" is given up: it ended too often`) })
+			gatewaytest.Eventually(t, "it is not given up",
+				func() bool { return strings.Contains(g.call("b__who"), `"b" is given up: it ended too often`) })
 			l, err := g.session.ListTools(t.Context(), nil)
 			if err != nil || len(l.Tools) != 2 {
 				t.Fatalf("%v %+v", err, l)
@@ -352,12 +356,15 @@ func TestRouterWhileHalted(t *testing.T) {
 		g := routerUp(t, version, a, b)
 		b.halted.Store(true)
 		b.kill()
-		eventually(t, "the halt is not named", func() bool { return strings.Contains(g.call("b__who"), "everything is halted") })
+		gatewaytest.Eventually(t, "the halt is not named", func() bool {
+			return strings.Contains(g.call("b__who"),
+				"everything is halted")
+		})
 		if got := g.call("a__who"); got != "a who" {
 			t.Errorf("the other: %s", got)
 		}
 		b.halted.Store(false)
-		eventually(t, "it does not come back", func() bool { return g.call("b__who") == "b who" })
+		gatewaytest.Eventually(t, "it does not come back", func() bool { return g.call("b__who") == "b who" })
 	}
 }
 
@@ -369,8 +376,8 @@ func TestRouterTakesTheLate(t *testing.T) {
 		t.Errorf("lists %s", got)
 	}
 	close(b.late)
-	eventually(t, "it does not come", func() bool { return g.call("b__who") == "b who" })
-	eventually(t, "the client did not hear of it", func() bool { return g.changed.Load() == 1 })
+	gatewaytest.Eventually(t, "it does not come", func() bool { return g.call("b__who") == "b who" })
+	gatewaytest.Eventually(t, "the client did not hear of it", func() bool { return g.changed.Load() == 1 })
 }
 
 // A cancellation reaches the server that has the call, and no other.
@@ -390,15 +397,15 @@ func TestRouterCancels(t *testing.T) {
 				ended <- err
 			}()
 		}
-		active := func(n int) func() bool {
-			return func() bool { g.k.mu.Lock(); defer g.k.mu.Unlock(); return g.k.active == n }
+		active := func(n int64) func() bool {
+			return func() bool { return g.k.Under.Load() == n }
 		}
-		eventually(t, "the calls did not begin", active(2))
+		gatewaytest.Eventually(t, "the calls did not begin", active(2))
 		cancel()
 		if err := <-ended; !errors.Is(err, context.Canceled) {
 			t.Errorf("the call ended with %v", err)
 		}
-		eventually(t, "the call goes on", active(1))
+		gatewaytest.Eventually(t, "the call goes on", active(1))
 	}
 }
 
@@ -407,7 +414,7 @@ func TestRouterRefuses(t *testing.T) {
 	up := func(names ...string) (out []Upstream) {
 		for _, n := range names {
 			b := &backend{name: n}
-			out = append(out, b.upstream(t, newTable()))
+			out = append(out, b.upstream(t, &routerKernel{}))
 		}
 		return out
 	}
@@ -419,7 +426,7 @@ func TestRouterRefuses(t *testing.T) {
 	closed[0].Conn = nil
 	for name, ups := range map[string][]Upstream{"none": nil, "twice": up("a", "a"), "not apart": up("a", "a__b"), "not apart either": up("a_", "a"),
 		"too many": many, "no way to open": closed, "no name": up("")} {
-		c, _ := pair()
+		c, _ := gatewaytest.Pair()
 		if err := ServeAll(t.Context(), Lines(c), ups); holdfast.KindOf(err) != holdfast.KindUsage {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -441,12 +448,13 @@ func TestApart(t *testing.T) {
 // A cursor is read back as it was written; anything else is refused.
 func TestRouterCursor(t *testing.T) {
 	want := map[string]string{"a": "c1", "b": ""}
-	got, err := readCursor(quote(writeCursor(want)))
+	got, err := readCursor(mcp.Quote(writeCursor(want)))
 	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%v %v", got, err)
 	}
-	for _, bad := range []string{`7`, `"!"`, `""`, string(quote(writeCursor(map[string]string{}))), string(quote(strings.Repeat("A", maxAllCursors+1))),
-		string(quote(writeCursor(map[string]string{"a": strings.Repeat("x", maxCursor+1)}))), `"W10"`} {
+	for _, bad := range []string{`7`, `"!"`, `""`, string(mcp.Quote(writeCursor(map[string]string{}))),
+		string(mcp.Quote(strings.Repeat("A", maxAllCursors+1))),
+		string(mcp.Quote(writeCursor(map[string]string{"a": strings.Repeat("x", mcp.MaxCursor+1)}))), `"W10"`} {
 		if _, err := readCursor([]byte(bad)); err == nil {
 			t.Errorf("%.40s was read", bad)
 		}
@@ -462,21 +470,21 @@ func TestRouterEndsWithItsClient(t *testing.T) {
 	for _, lines := range [][]string{{}, {hello}, {hello, `{"jsonrpc":"2.0","method":"notifications/initialized"}`, `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`}} {
 		synctest.Test(t, func(t *testing.T) {
 			a, b := &backend{name: "a"}, &backend{name: "b"}
-			c, p := pair()
+			c, p := gatewaytest.Pair()
 			done := make(chan error, 1)
 			go func() {
-				done <- ServeAll(t.Context(), Lines(c), []Upstream{a.upstream(t, newTable()), b.upstream(t, newTable())})
+				done <- ServeAll(t.Context(), Lines(c), []Upstream{a.upstream(t, &routerKernel{}), b.upstream(t, &routerKernel{})})
 			}()
 			for _, l := range lines {
-				if _, err := io.WriteString(p.w, l+"\n"); err != nil {
+				if _, err := io.WriteString(p.Input, l+"\n"); err != nil {
 					t.Fatal(err)
 				}
 			}
-			p.w.Close()
+			p.Input.Close()
 			if err := <-done; err != nil {
 				t.Error(err)
 			}
-			for range p.lines {
+			for range p.Lines {
 			}
 		})
 	}
@@ -484,14 +492,14 @@ func TestRouterEndsWithItsClient(t *testing.T) {
 
 // Two servers may ask under one id: the client answers each.
 func TestRouterKeepsQuestionsApart(t *testing.T) {
-	c, p := pair()
+	c, p := gatewaytest.Pair()
 	var ups []Upstream
-	servers := map[string]*peer{}
+	servers := map[string]*gatewaytest.Peer{}
 	for _, name := range []string{"a", "b"} {
-		conn, peer := pair()
+		conn, peer := gatewaytest.Pair()
 		servers[name] = peer
 		first := true
-		ups = append(ups, Upstream{Config: Config{Kernel: newTable(), Server: name, Token: func(context.Context) (holdfast.Secret, error) { return holdfast.NewSecret("good"), nil }},
+		ups = append(ups, Upstream{Config: Config{Kernel: &routerKernel{}, Server: name, Token: gatewaytest.Token},
 			Conn: func(ctx context.Context) (Conn, error) {
 				if !first {
 					<-ctx.Done()
@@ -504,22 +512,22 @@ func TestRouterKeepsQuestionsApart(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- ServeAll(t.Context(), Lines(c), ups) }()
 	for _, name := range []string{"a", "b"} {
-		fmt.Fprintln(servers[name].w, `{"jsonrpc":"2.0","id":"same","method":"ping"}`)
+		fmt.Fprintln(servers[name].Input, `{"jsonrpc":"2.0","id":"same","method":"ping"}`)
 	}
 	seen := map[string]bool{}
 	for range 2 {
-		m, err := mcp.Parse([]byte(p.next(t)))
+		m, err := mcp.Parse([]byte(p.Next(t)))
 		if err != nil || m.Method != "ping" || seen[string(m.ID)] {
 			t.Fatalf("%v %s", err, m.Raw)
 		}
 		seen[string(m.ID)] = true
-		fmt.Fprintln(p.w, string(respond(m.ID, []byte("{}"))))
+		fmt.Fprintln(p.Input, string(mcp.Respond(m.ID, []byte("{}"))))
 	}
 	for _, name := range []string{"a", "b"} {
-		if l := servers[name].next(t); l != `{"jsonrpc":"2.0","id":"same","result":{}}` {
+		if l := servers[name].Next(t); l != `{"jsonrpc":"2.0","id":"same","result":{}}` {
 			t.Errorf("%s gets %s", name, l)
 		}
 	}
-	p.w.Close()
+	p.Input.Close()
 	<-done
 }
