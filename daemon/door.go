@@ -43,7 +43,7 @@ func (d *Daemon) Attend(do func() error) error {
 }
 
 func (d *Daemon) api(room api.Room) *api.Server {
-	return &api.Server{Kernel: d.Kernel, Mint: d.Mint, Status: d.Status,
+	return &api.Server{Kernel: d.frontKernel(), Mint: d.Mint, Status: d.Status,
 		Now: d.Now, Budgets: d.budgets, Backup: d.backup, Checkpoint: d.witness.Checkpoint, TestAlerts: d.alerts.Test,
 		Drained: d.drained, MCP: d.openMCP, Token: d.giveToken, Open: d.PageLink, Sandbox: d.sandboxes,
 		Room: room, Secret: d.sandboxes.HasSecret,

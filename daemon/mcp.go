@@ -107,13 +107,14 @@ type endpoint struct {
 
 // config is what the gateway needs for one of the servers.
 func (e endpoint) config(b backend) gateway.Config {
-	return gateway.Config{Kernel: shownTo{e.d.Kernel, e.agent, e.kind}, Swapped: e.d.Kernel.Swapped, Server: b.name, Token: e.token, TrustedHints: b.trusted, Log: e.d.log,
+	return gateway.Config{Kernel: shownTo{e.d.frontKernel(), e.agent, e.kind}, Swapped: e.d.Kernel.Swapped,
+		Server: b.name, Token: e.token, TrustedHints: b.trusted, Log: e.d.log,
 		Wait: e.wait, Page: e.d.pageURL, Seal: e.d.mcpSeal, Traceparent: kernel.Traceparent, ReviewHint: e.d.decidingCommand, Panicked: e.d.panicked}
 }
 
 // shownTo is the kernel as one agent is shown what there is.
 type shownTo struct {
-	*kernel.Kernel
+	frontKernel
 	agent, kind string
 }
 

@@ -27,6 +27,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/feature"
 	"github.com/holdfast-dev/holdfast/internal/feature/keyset"
 	"github.com/holdfast-dev/holdfast/internal/feature/recount"
+	"github.com/holdfast-dev/holdfast/internal/feature/subagent"
+	"github.com/holdfast-dev/holdfast/internal/feature/toolpin"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/frontend/bearer"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/service"
@@ -84,6 +86,7 @@ type Daemon struct {
 	raiser kernel.CounterRaiser // bound by the kernel
 
 	recounter *recount.Recounter
+	tools     *toolpin.Catalog
 	latch     *latch.Latch
 	engine    *redact.Engine
 	// unverified is why the store is not the one that was signed here last.
@@ -297,14 +300,23 @@ func (d *Daemon) heedWitness(ctx context.Context) error {
 
 // kernelConfig returns what the kernel is made of.
 func (d *Daemon) kernelConfig(seal *sealer, markKey []byte) kernel.Config {
+	d.tools = toolpin.New(d.engine)
 	return kernel.Config{
 		Store: d.store, Latch: d.latch, Verifier: d.verifies, Redact: d.engine, Sealer: seal,
 		Policy: d.own(d.loaded), Operator: d.operators, Runtime: d.Runtime(), Disabled: d.disabled(),
 		Notify: d.notice, Refused: d.keepRefused, Observer: observers{d.metrics, d.watching}, Versions: d.snapshots,
 		Log: d.log, Tracer: d.tele.Tracer(), MarkKey: markKey, Features: feature.All(), Keeper: &d.keeper,
-		CounterRaiser: &d.raiser,
+		CounterRaiser: &d.raiser, Catalog: d.tools, Lineage: subagent.New(d.engine),
 	}
 }
+
+// frontKernel is what frontends call: the kernel, and what it asks of features.
+type frontKernel struct {
+	*kernel.Kernel
+	*toolpin.Catalog
+}
+
+func (d *Daemon) frontKernel() frontKernel { return frontKernel{d.Kernel, d.tools} }
 
 // readPast begins to read the ledger for rules that ask the past, and waits a
 // little for it: a command that makes one crossing would else be refused by a rule

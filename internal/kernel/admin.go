@@ -336,7 +336,7 @@ func (k *Kernel) Trust(tenant string, signed operator.Signed) error {
 // Revoke makes a token id worthless for ever (D8), and cuts what is under way
 // with it. Anybody may revoke.
 func (k *Kernel) Revoke(tenant, jti, who, why string) error {
-	if k.telling(jti) {
+	if k.redact.TellsSecret(jti) {
 		return &holdfast.Error{Kind: holdfast.KindValue, Why: "that holds a secret: it is no token's number", Hint: "`holdfast agent token` says the number"}
 	}
 	ctx, cancel := edge()

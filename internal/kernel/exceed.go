@@ -282,7 +282,7 @@ func (k *Kernel) whose(tx Tx, j *judgement, d budget.Draw) (holdfast.Agent, erro
 	a, err := tx.Agent(j.who.Tenant, d.Of)
 	if errors.Is(err, ErrNotFound) && j.branch.fresh && j.branch.path[0].Name == d.Of {
 		a = j.branch.path[0]
-		err = k.meetSub(tx, &a, j.id)
+		err = k.meetSub(tx, j, j.branch)
 	}
 	return a, err
 }

@@ -88,7 +88,7 @@ func (k *Kernel) fetch(ctx context.Context, j *judgement) {
 	ctx, cancel := limit(ctx, gateTime)
 	defer cancel()
 	if j.req.Sub != nil {
-		if j.factErr = k.store.View(ctx, func(tx Tx) (err error) { j.branch, err = j.stand(tx); return err }); j.factErr != nil {
+		if j.factErr = k.store.View(ctx, func(tx Tx) (err error) { j.branch, err = j.locate(tx); return err }); j.factErr != nil {
 			return
 		}
 		if len(j.branch.path) > 0 {

@@ -20,7 +20,7 @@ func newSet(t *testing.T, weakened []string, cs ...holdfast.Contract) (*contract
 	if err != nil {
 		t.Fatal(err)
 	}
-	return contract.NewSet(cs, rules, weakened)
+	return contract.NewSet(contract.Listing{Contracts: cs, Rules: rules, Weakened: weakened})
 }
 
 func noSecret(string) bool { return false }

@@ -1,4 +1,4 @@
-package kernel
+package toolpin
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/table"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 )
@@ -39,13 +40,13 @@ type pinned struct {
 // that shows the first text again has not unsaid the other one.
 func (p pinned) drifted() bool { return p.Told != "" && p.Told != p.First }
 
-func readPinned(tx Tx, boundary string) (pinned, error) {
+func readPinned(tx table.Reader, boundary string) (pinned, error) {
 	p, _, err := toolPins.Find(tx, boundary)
 	return p, err
 }
 
 // putPinned writes what is known of a boundary.
-func putPinned(tx Tx, boundary string, p pinned) error {
+func putPinned(tx kernel.FeatureTx, boundary string, p pinned) error {
 	_, version, err := toolPins.Find(tx, boundary)
 	if err != nil {
 		return err
@@ -54,7 +55,7 @@ func putPinned(tx Tx, boundary string, p pinned) error {
 }
 
 // putSight writes what a tool said of itself.
-func putSight(tx Tx, of sightKey, s review.Sighting) error {
+func putSight(tx kernel.FeatureTx, of sightKey, s review.Sighting) error {
 	_, version, err := toolSights.Find(tx, of)
 	if err != nil {
 		return err
@@ -73,7 +74,7 @@ type look struct {
 }
 
 // see compares a boundary with what is kept of it.
-func (k *Kernel) see(was pinned, c *holdfast.Contract) look {
+func (t *Catalog) see(was pinned, c *holdfast.Contract) look {
 	l, pin := look{c: c, now: was}, writtenPin(c)
 	switch {
 	case was.First == "":
@@ -87,7 +88,7 @@ func (k *Kernel) see(was pinned, c *holdfast.Contract) look {
 	case was.Told == pin:
 	case !was.drifted():
 		l.begins, l.told, l.now.Told = true, true, pin
-	case k.seen.mayTell(c.Boundary, k.now()):
+	case t.mayTell(c.Boundary, t.host.Now()):
 		l.told, l.now.Told = true, pin
 	}
 	return l
@@ -95,10 +96,10 @@ func (k *Kernel) see(was pinned, c *holdfast.Contract) look {
 
 // pin compares each boundary with its first sight, which it keeps. It returns
 // which have drifted. The caller has the turn.
-func (k *Kernel) pin(ctx context.Context, cs []holdfast.Contract) (map[string]bool, error) {
+func (t *Catalog) pin(ctx context.Context, cs []holdfast.Contract) (map[string]bool, error) {
 	known, fresh, count := make(map[string]pinned, len(cs)), map[string]int{}, map[string]int{}
 	var looks []look
-	err := k.store.View(ctx, func(tx Tx) (err error) {
+	err := t.host.View(ctx, func(tx kernel.Reader) (err error) {
 		for i := range cs {
 			b := cs[i].Boundary
 			was, read := known[b]
@@ -107,7 +108,7 @@ func (k *Kernel) pin(ctx context.Context, cs []holdfast.Contract) (map[string]bo
 					return err
 				}
 			}
-			l := k.see(was, &cs[i])
+			l := t.see(was, &cs[i])
 			known[b] = l.now
 			if l.first {
 				fresh[serverOf(b)]++
@@ -128,11 +129,12 @@ func (k *Kernel) pin(ctx context.Context, cs []holdfast.Contract) (map[string]bo
 	}
 	for server, n := range fresh {
 		if count[server] += n; count[server] > maxPins {
-			return nil, tooMuch(server, fmt.Sprintf("has listed more than %d boundaries in all", maxPins), "configure the server under another name, or one whose tools keep their names")
+			return nil, tooMuch(server, fmt.Sprintf("has listed more than %d boundaries in all", maxPins),
+				"configure the server under another name, or one whose tools keep their names")
 		}
 	}
 	if len(looks) > 0 {
-		if err := k.keepLooks(ctx, looks, count); err != nil {
+		if err := t.keepLooks(ctx, looks, count); err != nil {
 			return nil, err
 		}
 	}
@@ -144,7 +146,7 @@ func (k *Kernel) pin(ctx context.Context, cs []holdfast.Contract) (map[string]bo
 }
 
 // pins is how many first sights were kept of a server.
-func pins(tx Tx, server string) (int, error) {
+func pins(tx table.Reader, server string) (int, error) {
 	c, _, err := toolCounts.Find(tx, server)
 	if damaged := (*table.DamagedError)(nil); errors.As(err, &damaged) || c.Pins < 0 {
 		return maxPins, nil // what somebody wrote there is no room
@@ -153,10 +155,10 @@ func pins(tx Tx, server string) (int, error) {
 }
 
 // keepLooks writes what is new, in one transaction, and tells of what drifts.
-func (k *Kernel) keepLooks(ctx context.Context, looks []look, count map[string]int) error {
-	err := walError(k.store.Update(ctx, func(tx Tx) error {
+func (t *Catalog) keepLooks(ctx context.Context, looks []look, count map[string]int) error {
+	err := t.host.Commit(ctx, func(tx kernel.FeatureTx) error {
 		for i := range looks {
-			if err := k.keepLook(tx, &looks[i]); err != nil {
+			if err := t.keepLook(tx, &looks[i]); err != nil {
 				return err
 			}
 		}
@@ -170,20 +172,20 @@ func (k *Kernel) keepLooks(ctx context.Context, looks []look, count map[string]i
 			}
 		}
 		return nil
-	}))
+	})
 	if err == nil {
-		k.tellDrift(looks)
+		t.tellDrift(looks)
 	}
 	return err
 }
 
-func (k *Kernel) keepLook(tx Tx, l *look) error {
+func (t *Catalog) keepLook(tx kernel.FeatureTx, l *look) error {
 	c := l.c
 	of := sightKey{c.Boundary, firstSight}
 	if l.told {
 		of.Seen = changedSight
 	}
-	if err := putSight(tx, of, k.sighting(c)); err != nil {
+	if err := putSight(tx, of, t.sighting(c)); err != nil {
 		return err
 	}
 	p, err := readPinned(tx, c.Boundary)
@@ -202,12 +204,12 @@ func (k *Kernel) keepLook(tx Tx, l *look) error {
 	if !l.begins {
 		return nil
 	}
-	return k.event(tx, Event{Tenant: holdfast.Local, Name: "tool_changed", Who: c.Source, Subject: c.Boundary,
+	return tx.Event(kernel.Event{Tenant: holdfast.Local, Name: "tool_changed", Who: c.Source, Subject: c.Boundary,
 		Data: map[string]any{"first": bare(l.now.First), "now": c.Pin}})
 }
 
 // tellDrift tells people of boundaries that drift: of one server once a minute.
-func (k *Kernel) tellDrift(looks []look) {
+func (t *Catalog) tellDrift(looks []look) {
 	more := map[string]int{}
 	var begun []*holdfast.Contract
 	for i := range looks {
@@ -220,7 +222,7 @@ func (k *Kernel) tellDrift(looks []look) {
 		}
 	}
 	for _, c := range begun {
-		n := k.seen.mayNotice(serverOf(c.Boundary), more[serverOf(c.Boundary)], k.now())
+		n := t.mayNotice(serverOf(c.Boundary), more[serverOf(c.Boundary)], t.host.Now())
 		if n == 0 {
 			continue
 		}
@@ -228,7 +230,7 @@ func (k *Kernel) tellDrift(looks []look) {
 		if n > 1 {
 			why += fmt.Sprintf(", and so are %d more of its server", n-1)
 		}
-		k.notify(Notice{Level: "warning", Event: "tool_changed", Boundary: c.Boundary, Why: why})
+		t.host.Notify(kernel.Notice{Level: "warning", Event: "tool_changed", Boundary: c.Boundary, Why: why})
 	}
 }
 

@@ -1,4 +1,4 @@
-package kernel
+package toolpin
 
 import (
 	"fmt"
@@ -31,13 +31,10 @@ type brought struct {
 func weight(c *holdfast.Contract) int { return len(c.Schema) + len(c.OutputSchema) }
 
 // room refuses boundaries beyond what may be kept of their server.
-func (o *observed) room(cs []holdfast.Contract) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.seen == nil {
-		o.seen, o.per = map[string]*sight{}, map[string]*brought{}
-	}
-	all, more, met := o.bytes, map[string]brought{}, map[string]bool{}
+func (t *Catalog) room(cs []holdfast.Contract) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all, more, met := t.bytes, map[string]brought{}, map[string]bool{}
 	for i := range cs {
 		c := &cs[i]
 		if met[c.Boundary] {
@@ -46,7 +43,7 @@ func (o *observed) room(cs []holdfast.Contract) error {
 		met[c.Boundary] = true
 		server := serverOf(c.Boundary)
 		m, bytes := more[server], weight(c)
-		if s := o.seen[c.Boundary]; s != nil {
+		if s := t.seen[c.Boundary]; s != nil {
 			bytes -= weight(&s.as)
 		} else {
 			m.count++
@@ -56,37 +53,41 @@ func (o *observed) room(cs []holdfast.Contract) error {
 		more[server] = m
 	}
 	for server, m := range more {
-		had := o.per[server]
+		had := t.per[server]
 		if had == nil {
 			had = &brought{}
 		}
 		switch {
 		case m.count > 0 && had.count+m.count > maxObserved:
-			return tooMuch(server, fmt.Sprintf("lists more than %d boundaries", maxObserved), "put a server with fewer tools behind holdfast")
+			return tooMuch(server, fmt.Sprintf("lists more than %d boundaries", maxObserved),
+				"put a server with fewer tools behind holdfast")
 		case m.bytes > 0 && had.bytes+m.bytes > maxServerSchemas:
-			return tooMuch(server, fmt.Sprintf("lists more than %d MiB of schemas", maxServerSchemas>>20), "put a server with fewer tools behind holdfast")
+			return tooMuch(server, fmt.Sprintf("lists more than %d MiB of schemas", maxServerSchemas>>20),
+				"put a server with fewer tools behind holdfast")
 		case m.bytes > 0 && all > maxSchemas:
-			return tooMuch(server, fmt.Sprintf("brings the schemas of all servers above %d MiB", maxSchemas>>20), "put fewer servers behind holdfast, and start it anew")
+			return tooMuch(server, fmt.Sprintf("brings the schemas of all servers above %d MiB", maxSchemas>>20),
+				"put fewer servers behind holdfast, and start it anew")
 		}
 	}
 	for server := range more {
-		if o.per[server] == nil {
-			o.per[server] = &brought{}
+		if t.per[server] == nil {
+			t.per[server] = &brought{}
 		}
 	}
 	return nil
 }
 
 func tooMuch(server, why, hint string) error {
-	return &holdfast.Error{Kind: holdfast.KindConflict, Gate: holdfast.K1, Rule: "tool/too_much", Why: "the server of " + excerpt.Of(server, 64) + " " + why, Hint: hint}
+	return &holdfast.Error{Kind: holdfast.KindConflict, Gate: holdfast.K1, Rule: "tool/too_much",
+		Why: "the server of " + excerpt.Of(server, 64) + " " + why, Hint: hint}
 }
 
 // mayTell says whether another text of a drifted boundary is written now; one
 // that is not is held like any other.
-func (o *observed) mayTell(boundary string, now time.Time) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	s := o.seen[boundary]
+func (t *Catalog) mayTell(boundary string, now time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.seen[boundary]
 	if s == nil {
 		return true
 	}
@@ -99,10 +100,10 @@ func (o *observed) mayTell(boundary string, now time.Time) bool {
 
 // mayNotice says of how many boundaries of a server that began to drift people
 // are told now; 0 is that it waits for the next one.
-func (o *observed) mayNotice(server string, n int, now time.Time) int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	b := o.per[server]
+func (t *Catalog) mayNotice(server string, n int, now time.Time) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	b := t.per[server]
 	if b == nil {
 		return n
 	}
