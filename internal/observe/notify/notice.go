@@ -60,6 +60,9 @@ func (q *Queue) addNotice(i Item, now time.Time) {
 	notice := *i.Notice
 	notice.Why = excerpt.Of(notice.Why, maxWhy)
 	i.Notice = &notice
+	if i.Critical && q.isNewest(&i) {
+		return // such as a halt that waits, and that a restart finds again
+	}
 	q.append(i, now)
 	if w := q.findSurplus(i.To[0]); w != nil {
 		q.drop(w)
@@ -72,6 +75,17 @@ func (q *Queue) addNotice(i Item, now time.Time) {
 		l.why = "more notices wait than it can be told"
 	}
 	q.stir()
+}
+
+// isNewest reports whether the newest notice of the subject that waits for the destination is the same.
+// The caller holds the lock.
+func (q *Queue) isNewest(i *Item) bool {
+	for _, w := range slices.Backward(q.all) {
+		if w.Notice != nil && w.subject() == i.subject() && w.To[0] == i.To[0] {
+			return *w.Notice == *i.Notice
+		}
+	}
+	return false
 }
 
 // findSurplus returns the notice that a destination for which too many wait does without, or nil:

@@ -62,7 +62,9 @@ func TestQueueKeepsTheOrderOfASubject(t *testing.T) {
 			if !q.Clear("halted", "halt", over, true, time.Now()) {
 				t.Fatalf("the end of halt %d is left out", i)
 			}
-			q.PutNotice(newNotice("resumed", "", "hook"), time.Now())
+			resumed := newNotice("resumed", "", "hook")
+			resumed.Subject, resumed.Critical = "halt", true
+			q.PutNotice(resumed, time.Now())
 			gone := alert(fmt.Sprint("latch gone ", i), "sms")
 			gone.Critical, gone.Subject = true, "halt"
 			q.Put(gone, time.Now())
@@ -83,14 +85,9 @@ func TestQueueKeepsTheOrderOfASubject(t *testing.T) {
 		if got := p.of("sms"); !slices.Equal(got, want) {
 			t.Errorf("restart %v: %q", restart, got)
 		}
-		var plain []string
-		for _, s := range p.of("hook") {
-			if strings.HasPrefix(s, "resumed") {
-				plain = append(plain, s)
-			}
-		}
-		if len(plain) != 3 || len(p.of("hook")) != 6 {
-			t.Errorf("%q", p.of("hook"))
+		want = []string{"halted ", "resumed ", "halted ", "resumed ", "halted ", "resumed "}
+		if got := p.of("hook"); !slices.Equal(got, want) {
+			t.Errorf("restart %v: %q", restart, got)
 		}
 		_ = q.Close()
 	}
@@ -277,6 +274,29 @@ func TestQueueDeliversAnOldFile(t *testing.T) {
 		if got := p.of(channel); !slices.Equal(got, want) {
 			t.Errorf("%s got %q", channel, got)
 		}
+	}
+}
+
+// TestQueuePutsAHaltOnce: a halt that waits is put once, however often it is reported; one after its
+// end is another.
+func TestQueuePutsAHaltOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "w")
+	p := newPeople()
+	q := open(t, path, p)
+	q.PutNotice(newNotice("halted", "x", "hook"), time.Now())
+	q = open(t, path, p) // a restart
+	defer q.Close()
+	q.PutNotice(newNotice("halted", "x", "hook"), time.Now())
+	q.PutNotice(newNotice("halted", "x", "other"), time.Now())
+	over := newNotice("resumed", "x", "hook")
+	over.Subject, over.Critical = "halt", true
+	q.PutNotice(over, time.Now())
+	q.PutNotice(newNotice("halted", "x", "hook"), time.Now())
+	running(t, q)
+	until(t, "all", func() bool { return q.Waiting() == 0 })
+	if got := p.of("hook"); !slices.Equal(got, []string{"halted x", "resumed x", "halted x"}) ||
+		len(p.of("other")) != 1 {
+		t.Errorf("%q", got)
 	}
 }
 
