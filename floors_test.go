@@ -82,6 +82,7 @@ var sideways = map[[2]string]string{
 	{"internal/frontend/egress/refusal", "internal/frontend/model/dialect"}: "a provider's clients read its own form",
 	{"internal/leaf/guard", "internal/leaf/usage"}:                          "a refused file is an error that a person must fix",
 	{"internal/observe/anomaly", "internal/observe/story"}:                  "findings are put into words",
+	{"internal/observe/metrics", "internal/observe/alert"}:                  "the tries of channels are counted",
 	{"internal/observe/metrics", "internal/observe/anomaly"}:                "findings and answers are counted",
 	{"internal/observe/report", "internal/observe/notify"}:                  "a report is sent like an alert",
 	{"internal/observe/alert", "internal/observe/notify"}:                   "alerts and notices wait in the queue",

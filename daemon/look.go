@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"github.com/holdfast-dev/holdfast/internal/observe/halthook"
 	"os"
 	"strings"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/guard"
 	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
 	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
+	"github.com/holdfast-dev/holdfast/internal/observe/halthook"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 

@@ -17,16 +17,8 @@ const scrapeTime = 5 * time.Second
 func (d *Daemon) metricSources() metrics.Sources {
 	return metrics.Sources{
 		Watcher: d.watching, GoalsPaused: d.goalsPaused, Policy: d.Kernel.Policy, Egress: d.egress.figures,
-		Halted: func() bool { return d.pageState(context.Background(), false).Halted },
-		Channels: func() (out []metrics.Channel) {
-			for _, c := range d.alerts.ListChannels() {
-				out = append(out, metrics.Channel{
-					Name: c.Channel,
-					Sent: c.Sent, Failed: c.Failed, Waiting: int64(c.Waiting), Failing: !c.Failing.IsZero(),
-				})
-			}
-			return out
-		},
+		Halted:   func() bool { return d.pageState(context.Background(), false).Halted },
+		Channels: d.alerts.ListChannels,
 		Today: func(ctx context.Context, now time.Time) (health.Report, health.Level) {
 			r := d.days.Today(ctx, now)
 			return r, d.healthNow(&r, now, "").Health
