@@ -110,6 +110,7 @@ var sideways = map[[2]string]string{
 		"internal/frontend/mcp/gateway"}: "clients come to sessions of the gateway by HTTP",
 	{"internal/leaf/guard", "internal/leaf/usage"}:               "a refused file is an error that a person must fix",
 	{"internal/observe/anomaly", "internal/observe/story"}:       "findings are put into words",
+	{"internal/observe/metrics", "internal/observe/alert"}:                  "the tries of channels are counted",
 	{"internal/observe/metrics", "internal/observe/anomaly"}:     "findings and answers are counted",
 	{"internal/observe/report", "internal/observe/notify"}:       "a report is sent like an alert",
 	{"internal/observe/alert", "internal/observe/notify"}:        "alerts and notices wait in the queue",

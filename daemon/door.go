@@ -87,7 +87,7 @@ func (d *Daemon) Status(ctx context.Context) (*api.Status, error) {
 	s := &api.Status{Version: d.opt.Version, State: d.Paths.Dir, Runtime: d.runtime, PID: os.Getpid(), Since: d.since.UTC(),
 		Policy: p.Version, Files: p.From, Weakened: p.Weakened, Flights: d.Kernel.Flights(), Clients: d.clients.count(), Lingers: d.clients.areWaitedFor()}
 	s.Halt = d.halted()
-	s.HaltHooks = d.hooks.List()
+	s.HaltHooks = d.hooks.ListRuns()
 	for _, k := range d.operators() {
 		s.Operator = append(s.Operator, k.ID())
 	}
@@ -108,7 +108,7 @@ func (d *Daemon) Status(ctx context.Context) (*api.Status, error) {
 		Unapplied: waits, NeedRestart: config.ListUntaken(d.began, d.config())}
 	s.Problems = append(s.Problems, s.Conditions.NeedRestart...)
 	s.Problems, s.Alerts = append(s.Problems, d.alerts.ListProblems()...), d.alerts.ListChannels()
-	s.Problems = append(append(append(s.Problems, d.hooks.Problems()...), d.sandboxes.Health()...),
+	s.Problems = append(append(append(s.Problems, d.hooks.ListProblems()...), d.sandboxes.Health()...),
 		d.egress.Health()...)
 	s.Problems = append(s.Problems, d.snapshots.Problems()...)
 	s.Problems = append(s.Problems, d.reports.Troubles()...)

@@ -18,15 +18,7 @@ func (d *Daemon) metricSources() metrics.Sources {
 	return metrics.Sources{
 		Watcher: d.watching, GoalsPaused: d.goalsPaused, Policy: d.Kernel.Policy, Egress: d.egress.Figures,
 		Halted: func() bool { return d.pageState(context.Background(), false).Halted },
-		Channels: func() (out []metrics.Channel) {
-			for _, c := range d.alerts.ListChannels() {
-				out = append(out, metrics.Channel{
-					Name: c.Channel,
-					Sent: c.Sent, Failed: c.Failed, Waiting: int64(c.Waiting), Failing: !c.Failing.IsZero(),
-				})
-			}
-			return out
-		},
+		Channels: d.alerts.ListChannels,
 		Today: func(ctx context.Context, now time.Time) (health.Report, health.Level) {
 			r := d.days.Today(ctx, now)
 			return r, overview.Health(d.overviewSource(), &r, now, "").Health

@@ -4,7 +4,6 @@ package api
 
 import (
 	"context"
-	"github.com/holdfast-dev/holdfast/internal/observe/halthook"
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
@@ -12,6 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/feature/survey"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
+	"github.com/holdfast-dev/holdfast/internal/observe/halthook"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 )
