@@ -10,13 +10,13 @@ import (
 // maxPackageLines is the most lines that a package has, without tests and generated code.
 const maxPackageLines = 5000
 
-// limits are the packages with more lines, each with its own limit, in lines, and the
-// reason. A limit that is 500 lines too high fails.
+// limits are the packages with a limit of their own, in lines, and the reason: most have
+// more lines. A limit that is 500 lines too high fails.
 var limits = map[string]struct {
 	lines int
 	why   string
 }{
-	"daemon":                       {5_300, "still has alerts and MCP servers"},
+	"daemon":                       {4_400, "only composes, but still has alerts"},
 	"internal/sandbox/process":     {10_900, "code between fork and exec shares state that no package should export"},
 	"internal/kernel":              {14_750, "still has the capabilities that belong in internal/feature"},
 	"internal/store/sqlite":        {5_900, "still has the connection and the schema"},
@@ -39,7 +39,7 @@ func TestPackageSizes(t *testing.T) {
 			t.Errorf("%s has %d lines, more than %d: does it have two subjects?", dir, n, maxPackageLines)
 		case listed && n > limit.lines:
 			t.Errorf("%s has %d lines, more than its limit of %d", dir, n, limit.lines)
-		case listed && (n < limit.lines-500 || n <= maxPackageLines):
+		case listed && (n < limit.lines-500 || n <= maxPackageLines && limit.lines > maxPackageLines):
 			t.Errorf("%s has %d lines: lower its limit of %d", dir, n, limit.lines)
 		}
 	}
