@@ -77,11 +77,26 @@ CI = ./.ci/report ./.ci/touched ./.ci/types
 
 # Packages whose tests run with the race detector, because goroutines share memory there.
 RACE = \
-	./internal/frontend/mcp/remote ./internal/frontend/mcp/server ./internal/frontend/mcp/code \
-	./internal/frontend/api ./internal/frontend/executor ./internal/frontend/egress/credential ./internal/feature/judge ./internal/feature/keyset ./internal/observe/notify \
-	./internal/frontend/egress/aside ./internal/frontend/egress/frames ./internal/frontend/egress/sentinel \
-	./internal/frontend/egress/service ./internal/frontend/egress/upstream ./internal/frontend/egress/wire \
-	./internal/observe/metrics ./internal/observe/telemetry ./internal/observe/witness
+	./internal/feature/judge \
+	./internal/feature/keyset \
+	./internal/frontend/api \
+	./internal/frontend/egress/aside \
+	./internal/frontend/egress/credential \
+	./internal/frontend/egress/frames \
+	./internal/frontend/egress/sentinel \
+	./internal/frontend/egress/service \
+	./internal/frontend/egress/upstream \
+	./internal/frontend/egress/wire \
+	./internal/frontend/executor \
+	./internal/frontend/mcp/code \
+	./internal/frontend/mcp/remote \
+	./internal/frontend/mcp/server \
+	./internal/observe/alert \
+	./internal/observe/metrics \
+	./internal/observe/notify \
+	./internal/observe/telemetry \
+	./internal/observe/witness \
+	./internal/policy/flood
 
 # Packages that start a goroutine or use sync, and whose tests run without the race
 # detector, each with the reason (TestRaceListIsComplete).
@@ -92,6 +107,7 @@ executorpb                            generated
 internal/config                       compiles patterns once, and one goroutine watches files: its tests run with the detector (RACE_PART), all of it in make endure-daemon
 internal/frontend/console             three times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-daemon
 internal/observe/anomaly              twice the time with the detector: what runs at once does (RACE_PART), all of it in make endure-daemon
+internal/observe/halthook             its tests are those of the daemon: all of it in make endure-daemon
 internal/observe/report               its tests are those of the daemon: all of it in make endure-daemon
 internal/sandbox/tiers                its tests are those of the daemon: all of it in make endure-daemon
 internal/policy/history               five times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
@@ -113,6 +129,7 @@ internal/frontend/mcp/streamable      four times the time with the detector: wha
 internal/store/sqlite                 three times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
 internal/feature/recount              its comparison and its status share one lock; its tests are those of the kernel
 internal/leaf/table                   types are read once (sync.Once); the stores share tables, of which RACE_PART has tests
+internal/feature/toolpin              the tests of internal/kernel run it, of which RACE_PART has some
 internal/kernel                       twice the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
 internal/frontend/model/providertest  a provider for the tests of other packages, of which RACE_PART has some
 internal/frontend/mcp/gatewaytest     a kernel for the tests of other packages, which run with the detector
@@ -122,6 +139,7 @@ internal/sandbox/container            the work is done by other processes; the t
 internal/sandbox/heir                 the heir is another process
 internal/sandbox/process              the work is done by other processes; the tests of what the tier shares run with it (RACE_PART)
 internal/sandbox/process/language     searches share one lock; those that build at once run with the detector (RACE_PART)
+internal/sandbox/process/relay        its tests are those of the process tier, of which RACE_PART has some
 internal/sandbox/process/seccomp      computes lists once, by sync.OnceValue
 internal/sandbox/sandboxtest          attempts for the tests of other packages, of which RACE_PART has some
 internal/sandbox/vm                   the work is done by other processes; the tests of what the tier shares run with it (RACE_PART)
@@ -136,7 +154,7 @@ endef
 # Packages of which some tests run with the race detector, and the pattern of these tests.
 # All patterns but that of redact are joined, and run in each of these packages.
 define RACE_PART
-./daemon                         TestExecutor(Flood|ClientsVanish|WaitEnds)$$|TestD9_budgetsStandAtOneMoment|TestAttackWatch_(in_flight|flood)|TestAttackWebhook_a_flood|TestEgress_Daemon_(reloadInMidStream|haltCutsAndRefuses)|TestBad_Egress_reload|TestD34_HaltHooks_get|TestModelsNeverPassACap|TestNetwork_DiesWithTheRun|TestServeAndAsk|TestReloadIsWholeOrNotAtAll|TestBackupWhileRunning|TestK7_webhook_queue|Test001_Layer5_CostPerHour|TestPanicsOfTheDaemon|TestLingerWaits
+./daemon                         TestExecutor(Flood|ClientsVanish|WaitEnds)$$|TestD9_budgetsStandAtOneMoment|TestAttackWatch_(in_flight|flood)|TestAttackWebhook_told|TestEgress_Daemon_(reloadInMidStream|haltCutsAndRefuses)|TestBad_Egress_reload|TestD34_HaltHooks_get|TestModelsNeverPassACap|TestNetwork_DiesWithTheRun|TestServeAndAsk|TestReloadIsWholeOrNotAtAll|TestBackupWhileRunning|TestK7_D11_webhook_tells|Test001_Layer5_CostPerHour|TestPanicsOfTheDaemon|TestLingerWaits
 ./internal/config                TestWatch
 ./internal/frontend/egress       TestEgress_(ManyAtOnce|BodiesTogether|StreamsArrive|AStream|AClientThat|CloseWaits|AWebSocket|ATunnel|EventsGoOnOneByOne)|TestAttack_(ARateIsNotExceededAtOnce|AThousandAborted|OneRecordAndTwoRequests|OneAgentHolds)|TestPart4_|TestBad_ACutTunnel
 ./internal/redact                BodiesReadWithOneEngineStayApart|AttackTogether
@@ -252,6 +270,7 @@ internal/config                  endure-daemon peers-daemon
 internal/feature                 endure-daemon
 internal/frontend/console        endure-daemon
 internal/frontend/egress         endure-egress peers-command
+internal/frontend/egress/service  endure-egress endure-daemon
 internal/frontend/mcp            endure-mcp peers-mcp peers-command
 internal/frontend/model/dialect  endure-egress peers-daemon
 internal/kernel                  endure-kernel endure-daemon
@@ -264,7 +283,9 @@ internal/policy/history          endure-kernel
 internal/policy/watch            endure-daemon
 internal/redact                  endure-kernel endure-egress
 internal/sandbox                 endure-sandbox endure-command
+internal/sandbox/tiers           endure-daemon
 internal/store/sqlite            endure-kernel endure-daemon
+internal/store/statedir          endure-daemon
 internal/store/storetest         endure-kernel
 internal/worktree/snapshot       endure-snapshot
 internal/worktree/versions       endure-snapshot

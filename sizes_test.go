@@ -10,17 +10,16 @@ import (
 // maxPackageLines is the most lines that a package has, without tests and generated code.
 const maxPackageLines = 5000
 
-// limits are the packages with a limit of their own, in lines, and the reason: most have
-// more lines. A limit that is 500 lines too high fails.
+// limits are the packages with more lines, or with a limit below it, each with its own limit, in lines, and the
+// reason. A limit that is 500 lines too high fails.
 var limits = map[string]struct {
 	lines int
 	why   string
 }{
-	"daemon":                       {4_400, "only composes, but still has alerts"},
-	"internal/sandbox/process":     {10_900, "code between fork and exec shares state that no package should export"},
-	"internal/kernel":              {14_750, "still has the capabilities that belong in internal/feature"},
-	"internal/store/sqlite":        {5_900, "still has the connection and the schema"},
-	"internal/policy/constitution": {6_300, "the language of rules and the bounds on its cost"},
+	"daemon":                       {3_300, "it only composes: 3,000 when pages have left it"},
+	"internal/kernel":              {12_900, "still has the capabilities that belong in internal/feature"},
+	"internal/sandbox/process":     {10_400, "code between fork and exec shares state that no package should export"},
+	"internal/policy/constitution": {6_200, "the language of rules and the bounds on its cost"},
 }
 
 // TestPackageSizes: no package has more lines than maxPackageLines, or than its own limit.

@@ -14,7 +14,7 @@ import (
 // back with a retry.
 func (d *Daemon) newMCP(seal []byte) *mcp.Service {
 	return mcp.New(mcp.Options{
-		Kernel: d.Kernel, Config: func() mcp.Config { return mcpConfig{d.config()} }, Bearer: d.bearer,
+		Kernel: d.frontKernel(), Config: func() mcp.Config { return mcpConfig{d.config()} }, Bearer: d.bearer,
 		Tokens:   d.tokens,
 		Commands: func() mcp.Commands { return d.commands() },
 		Halted: func() bool {

@@ -10,6 +10,8 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"github.com/holdfast-dev/holdfast/internal/observe/alert"
+	"github.com/holdfast-dev/holdfast/internal/observe/halthook"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -27,6 +29,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/feature"
 	"github.com/holdfast-dev/holdfast/internal/feature/keyset"
 	"github.com/holdfast-dev/holdfast/internal/feature/recount"
+	"github.com/holdfast-dev/holdfast/internal/feature/subagent"
+	"github.com/holdfast-dev/holdfast/internal/feature/toolpin"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/frontend/bearer"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/service"
@@ -39,7 +43,6 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/token"
 	"github.com/holdfast-dev/holdfast/internal/observe/anomaly"
 	"github.com/holdfast-dev/holdfast/internal/observe/metrics"
-	"github.com/holdfast-dev/holdfast/internal/observe/notify"
 	"github.com/holdfast-dev/holdfast/internal/observe/report"
 	"github.com/holdfast-dev/holdfast/internal/observe/telemetry"
 	"github.com/holdfast-dev/holdfast/internal/observe/witness"
@@ -85,6 +88,7 @@ type Daemon struct {
 	raiser kernel.CounterRaiser // bound by the kernel
 
 	recounter *recount.Recounter
+	tools     *toolpin.Catalog
 	latch     *latch.Latch
 	engine    *redact.Engine
 	// unverified is why the store is not the one that was signed here last.
@@ -105,12 +109,8 @@ type Daemon struct {
 	code   string         // guarded by mu; where the code executor listens, if it does
 	served *api.Server    // guarded by mu; nil until commands is called
 
-	hook         webhook
-	alerts       alerts
-	notices      chan kernel.Notice
-	urgent       chan kernel.Notice // of reviews and halts, told before notices
-	halts        chan haltNotice    // the newest halt whose hooks have not run
-	hooks        haltHooks
+	alerts       *alert.Service
+	hooks        *halthook.Hooks
 	metrics      *metrics.Metrics
 	clients      clients
 	sandboxes    *tiers.Set
@@ -145,9 +145,7 @@ func Open(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
-	d := &Daemon{opt: opt, log: opt.Log, since: time.Now(),
-		notices: make(chan kernel.Notice, 256), urgent: make(chan kernel.Notice, 256), halts: make(chan haltNotice, 1)}
-	d.hooks.d = d
+	d := &Daemon{opt: opt, log: opt.Log, since: time.Now()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.Close())
@@ -240,8 +238,7 @@ func (d *Daemon) openParts(ctx context.Context, keys *statedir.Keys) (err error)
 	d.sandboxes = tiers.New(tiers.Options{
 		Dir: d.Paths.Dir, Config: d.began.Sandbox.TierConfig(), Engine: d.engine, Log: d.log,
 	})
-	d.hook.of(d)
-	if err = d.alerts.open(d); err != nil {
+	if err = d.openAlerts(); err != nil {
 		return err
 	}
 	d.reports = d.newReports()
@@ -284,7 +281,7 @@ func (d *Daemon) newReports() *report.Reports {
 			at, err := to.TimeOfDay()
 			return to.To, at, err
 		},
-		Send: func(a notify.Item, now time.Time) { d.alerts.queue.Put(a, now) },
+		Send: d.alerts.Put,
 	})
 }
 
@@ -303,14 +300,23 @@ func (d *Daemon) heedWitness(ctx context.Context) error {
 
 // kernelConfig returns what the kernel is made of.
 func (d *Daemon) kernelConfig(seal *sealer, markKey []byte) kernel.Config {
+	d.tools = toolpin.New(d.engine)
 	return kernel.Config{
 		Store: d.store, Latch: d.latch, Verifier: d.verifies, Redact: d.engine, Sealer: seal,
 		Policy: d.own(d.loaded), Operator: d.operators, Runtime: d.Runtime(), Disabled: d.disabled(),
 		Notify: d.notice, Refused: d.keepRefused, Observer: observers{d.metrics, d.watching}, Versions: d.snapshots,
 		Log: d.log, Tracer: d.tele.Tracer(), MarkKey: markKey, Features: feature.All(), Keeper: &d.keeper,
-		CounterRaiser: &d.raiser,
+		CounterRaiser: &d.raiser, Catalog: d.tools, Lineage: subagent.New(d.engine),
 	}
 }
+
+// frontKernel is what frontends call: the kernel, and what it asks of features.
+type frontKernel struct {
+	*kernel.Kernel
+	*toolpin.Catalog
+}
+
+func (d *Daemon) frontKernel() frontKernel { return frontKernel{d.Kernel, d.tools} }
 
 // readPast begins to read the ledger for rules that ask the past, and waits a
 // little for it: a command that makes one crossing would else be refused by a rule
@@ -482,7 +488,9 @@ func (d *Daemon) Close() error {
 	for _, k := range d.keysets {
 		k.Close()
 	}
-	errs = append(errs, d.alerts.close())
+	if d.alerts != nil {
+		errs = append(errs, d.alerts.Close())
+	}
 	if d.tele != nil {
 		errs = append(errs, d.tele.Close(context.Background()))
 	}

@@ -58,7 +58,8 @@ func (d *Daemon) openPages(l net.Listener) (*http.Server, error) {
 		return site, nil
 	}
 	host, _, _ := net.SplitHostPort(d.config().Listen.Pages)
-	c, err := console.New(console.Config{Kernel: d.Kernel, View: d.store.View, State: d.pageState, Open: d.openOperator,
+	c, err := console.New(console.Config{Kernel: d.frontKernel(), View: d.store.View, State: d.pageState,
+		Open:    d.openOperator,
 		Runtime: d.runtime, Version: d.opt.Version, Address: l.Addr().String(), Host: host, Who: person() + ", on the pages", Log: d.log,
 		Anomalies: d.watching.Holds, Budgets: d.liveBudgets,
 		Attended: func() { d.watching.Attended("", "") }, Metrics: d.metrics.Handler(), Health: d.days.Report})
@@ -166,7 +167,7 @@ func (d *Daemon) pageState(ctx context.Context, whole bool) console.State {
 	if why := d.unappliedLately(); why != "" {
 		s.Problems = append(s.Problems, why)
 	}
-	s.Problems = append(append(s.Problems, config.ListUntaken(d.began, d.config())...), d.alerts.troubles()...)
+	s.Problems = append(append(s.Problems, config.ListUntaken(d.began, d.config())...), d.alerts.ListProblems()...)
 	if why := d.witness.Trouble(); why != "" {
 		s.Problems = append(s.Problems, why)
 	}

@@ -35,7 +35,7 @@ func (d *Daemon) sayPast(s *api.Status) {
 					p.Rule, p.Where, tenant, p.Unreadable[tenant].UTC().Format(time.RFC3339), p.Text))
 		}
 	}
-	for _, m := range d.Kernel.Misfits() {
+	for _, m := range d.tools.Misfits() {
 		s.Problems = append(s.Problems, "every call is refused of "+m)
 	}
 }

@@ -79,10 +79,8 @@ func (d *Daemon) Serve(ctx context.Context, s Serving) error {
 			}
 		}()
 	}
-	run(d.tell)
-	run(d.tellHalts)
-	run(d.hook.run)
-	run(d.alerts.run)
+	run(d.hooks.Run)
+	run(d.alerts.Run)
 	run(d.sweep)
 	run(d.releaseMemory)
 	run(d.watchLatch)
@@ -301,7 +299,7 @@ func (d *Daemon) apply(l *config.Loaded) error {
 	d.mu.Lock()
 	d.loaded = l
 	d.mu.Unlock()
-	d.alerts.reloaded()
+	d.alerts.Reload(l.Config.AlertSettings())
 	d.snapshots.Set(settings)
 	d.snapshots.Reloaded()
 	d.snapshots.TellMoved()

@@ -7,6 +7,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/feature/judge"
 	"github.com/holdfast-dev/holdfast/internal/feature/spend"
+	"github.com/holdfast-dev/holdfast/internal/feature/subagent"
+	"github.com/holdfast-dev/holdfast/internal/feature/toolpin"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/table"
 )
@@ -17,4 +19,6 @@ func All() []func(kernel.Host) kernel.Feature {
 }
 
 // Tables returns the tables of all features, for the store.
-func Tables() []*table.Def { return slices.Concat(judge.Tables(), spend.Tables()) }
+func Tables() []*table.Def {
+	return slices.Concat(judge.Tables(), spend.Tables(), subagent.Tables(), toolpin.Tables())
+}

@@ -24,6 +24,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
+	"github.com/holdfast-dev/holdfast/internal/policy/flood"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 	"github.com/holdfast-dev/holdfast/internal/redact"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -56,6 +57,10 @@ type Config struct {
 	// Features make the features, in the order in which they are evaluated and receive
 	// signals. The store must have been opened with their tables.
 	Features []func(Host) Feature
+	// Catalog knows the boundaries that servers list; nil knows none.
+	Catalog Catalog
+	// Lineage knows the agents within agents; nil takes none.
+	Lineage Lineage
 	// Observer may be nil.
 	Observer Observer
 	// Keeper is bound to the kernel, for the keeper of versions. It may be nil.
@@ -96,28 +101,30 @@ type Kernel struct {
 	clock    func() time.Time
 	random   io.Reader
 
-	policy   atomic.Pointer[policy]
-	swaps    swaps
-	past     past
-	seen     observed
-	flights  flights
-	fled     fled
-	blocks   blocks
-	stopped  stops
-	features features
-	reacting chan struct{} // one React at a time
-	flood    flood
-	wakes    wakes
-	refused  atomic.Int64
-	turn     sync.Mutex // one policy change at a time
-	last     atomic.Int64
-	entered  atomic.Int64 // created_at of the newest entry, in microseconds
-	halts    sync.Mutex   // one of Halt, Halted, Lifted and Resume at a time
-	said     time.Time    // guarded by halts; when Halt was last called
-	halting  atomic.Bool  // the halt in force is recorded, or is being
-	cuts     atomic.Int64 // crossings that the halt in force has cut
-	exempt   []string     // what redaction passes unread in records
-	buffers  sync.Pool    // *[]byte, in which records are written before they are sealed
+	policy      atomic.Pointer[policy]
+	swaps       swaps
+	past        past
+	catalog     Catalog
+	lineage     Lineage
+	lineageHost *host
+	flights     flights
+	fled        fled
+	blocks      blocks
+	stopped     stops
+	features    features
+	reacting    chan struct{} // one React at a time
+	flood       flood.Counter
+	wakes       wakes
+	refused     atomic.Int64
+	turn        sync.Mutex // one policy change at a time
+	last        atomic.Int64
+	entered     atomic.Int64 // created_at of the newest entry, in microseconds
+	halts       sync.Mutex   // one of Halt, Halted, Lifted and Resume at a time
+	said        time.Time    // guarded by halts; when Halt was last called
+	halting     atomic.Bool  // the halt in force is recorded, or is being
+	cuts        atomic.Int64 // crossings that the halt in force has cut
+	exempt      []string     // what redaction passes unread in records
+	buffers     sync.Pool    // *[]byte, in which records are written before they are sealed
 }
 
 // Notice is something that people should hear of (D41a).
@@ -170,6 +177,7 @@ func New(cfg Config) (*Kernel, error) {
 		return nil, err
 	}
 	k.usePast()
+	k.bindPorts(&cfg)
 	if cfg.Keeper != nil {
 		cfg.Keeper.k = k
 	}

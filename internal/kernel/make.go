@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/payload"
+	"github.com/holdfast-dev/holdfast/internal/leaf/tracecontext"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
 	"github.com/holdfast-dev/holdfast/internal/policy/lookalike"
@@ -26,7 +27,7 @@ func (k *Kernel) make(ctx context.Context, req *holdfast.Request, parent inside,
 		return nil, err
 	}
 	j.id = id
-	j.correlation, j.corrErr = correlate(parent.correlation, req.Correlation, k.newCorrelation)
+	j.correlation, j.corrErr = tracecontext.Correlate(parent.correlation, req.Correlation, k.newCorrelation)
 	if j.correlation == "" {
 		return nil, j.corrErr
 	}
@@ -38,7 +39,7 @@ func (k *Kernel) make(ctx context.Context, req *holdfast.Request, parent inside,
 	if parent.traceparent != "" {
 		incoming = parent.traceparent
 	}
-	j.traceparent, j.above = traceparent(incoming, j.correlation, span)
+	j.traceparent, j.above = tracecontext.NewHeader(incoming, j.correlation, span)
 	j.who, j.whoErr = k.verify(ctx, req.Token, j)
 	j.doc, j.docErr = payload.Parse(req.Payload)
 	if len(req.Beside) > 0 {
@@ -87,7 +88,7 @@ func (k *Kernel) fetch(ctx context.Context, j *judgement) {
 	ctx, cancel := limit(ctx, gateTime)
 	defer cancel()
 	if j.req.Sub != nil {
-		if j.factErr = k.store.View(ctx, func(tx Tx) (err error) { j.branch, err = j.stand(tx); return err }); j.factErr != nil {
+		if j.factErr = k.store.View(ctx, func(tx Tx) (err error) { j.branch, err = j.locate(tx); return err }); j.factErr != nil {
 			return
 		}
 		if len(j.branch.path) > 0 {

@@ -451,7 +451,7 @@ rules:
 	if !strings.Contains(e.Why, "amuont") || !strings.Contains(e.Why, "typo") {
 		t.Error(e)
 	}
-	if m := w.k.Misfits(); len(m) != 1 || !strings.HasPrefix(m[0], "mcp/bank/pay: ") {
+	if m := w.tools.Misfits(); len(m) != 1 || !strings.HasPrefix(m[0], "mcp/bank/pay: ") {
 		t.Errorf("%q", m)
 	}
 	w.reload("2", strings.ReplaceAll(`
@@ -459,7 +459,7 @@ rules:
   - {id: typo, on: request, boundary: mcp/bank/pay, when: "args.amuont > 100", message: too much}
 `, "amuont", "amount"))
 	w.passes(w.req("mcp/bank/pay", `{"amount":1}`))
-	if m := w.k.Misfits(); len(m) != 0 {
+	if m := w.tools.Misfits(); len(m) != 0 {
 		t.Errorf("%q", m)
 	}
 }
