@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/server"
 )
@@ -94,20 +95,9 @@ func (o *opener) next(ctx context.Context) (gateway.Conn, error) {
 	default:
 		o.wait = max(firstWait, min(2*o.wait, longestWait))
 	}
-	if err := pause(ctx, o.wait); err != nil {
+	if err := mcp.Sleep(ctx, o.wait); err != nil {
 		return nil, err
 	}
 	o.begun = time.Now()
 	return o.s.open(ctx, o.b)
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
