@@ -123,8 +123,10 @@ internal/frontend/egress/counters     its counters are shared through the proxy,
 internal/frontend/egress/memory       its bytes are shared through the proxy, of which RACE_PART has tests
 internal/frontend/bearer              one lock for each identity; the tests of the daemon that run with the detector use it
 internal/frontend/listener            one lock around its connections; the tests of the daemon that run with the detector use it
+internal/frontend/mcp                 one atomic counter, which the tests of the gateway that run with the detector use
 internal/frontend/mcp/gateway         four times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-mcp
 internal/frontend/mcp/router          four times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-mcp
+internal/frontend/mcp/service         shares states and keepers behind locks; its tests are those of the daemon (RACE_PART), all of it in make endure-daemon
 internal/frontend/mcp/streamable      four times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-mcp
 internal/store/sqlite                 three times the time with the detector: what runs at once does (RACE_PART), all of it in make endure-kernel
 internal/feature/recount              its comparison and its status share one lock; its tests are those of the kernel

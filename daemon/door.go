@@ -45,7 +45,7 @@ func (d *Daemon) Attend(do func() error) error {
 func (d *Daemon) api(room api.Room) *api.Server {
 	return &api.Server{Kernel: d.frontKernel(), Mint: d.Mint, Status: d.Status,
 		Now: d.Now, Budgets: d.budgets, Backup: d.backup, Checkpoint: d.witness.Checkpoint, TestAlerts: d.alerts.Test,
-		Drained: d.drained, MCP: d.openMCP, Token: d.giveToken, Open: d.PageLink, Sandbox: d.sandboxes,
+		Drained: d.drained, MCP: d.mcp.Open, Token: d.giveToken, Open: d.PageLink, Sandbox: d.sandboxes,
 		Room: room, Secret: d.sandboxes.HasSecret,
 		Mask: d.maskText, Own: func() []string { return d.Kernel.Policy().Own },
 		Egress: d.egress, Network: d.egress, Snapshots: d.snapshots, Log: d.log, Busy: &d.sessionsDone}
@@ -95,7 +95,7 @@ func (d *Daemon) Status(ctx context.Context) (*api.Status, error) {
 	d.sayPast(s)
 	d.sayCounters(s)
 	d.sayStops(s)
-	s.Servers = d.states.say(d.config().MCP.Servers)
+	s.Servers = d.mcp.ListStates()
 	d.sayUnlisted(s)
 	if err := d.store.Poisoned(); err != nil {
 		s.Problems = append(s.Problems, "the ledger failed to write: everything is refused until a restart")

@@ -66,7 +66,7 @@ func TestPanicsOfTheDaemonAreLoggedAndMasked(t *testing.T) {
 		t.Error(err)
 	}
 	b.Reset()
-	endpoint{d: d}.config(backend{name: "fs"}).Panicked("lost canary-hunter2", "stack canary-hunter2")
+	d.newMCP(nil).Panicked("lost canary-hunter2", "stack canary-hunter2")
 	if strings.Contains(b.String(), "hunter2") || !strings.Contains(b.String(), "panicked") {
 		t.Errorf("the gateway's: %s", b.String())
 	}

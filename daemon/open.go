@@ -20,6 +20,8 @@ import (
 	"sync"
 	"time"
 
+	mcp "github.com/holdfast-dev/holdfast/internal/frontend/mcp/service"
+
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/feature"
@@ -103,7 +105,6 @@ type Daemon struct {
 
 	mu     sync.Mutex
 	loaded *config.Loaded // guarded by mu
-	mcp    *mcpSite       // guarded by mu; nil while there is none
 	page   pages          // guarded by mu
 	code   string         // guarded by mu; where the code executor listens, if it does
 	served *api.Server    // guarded by mu; nil until commands is called
@@ -115,14 +116,11 @@ type Daemon struct {
 	sandboxes    *tiers.Set
 	egress       *service.Service
 	snapshots    *versions.Service
-	conns        connections
 	keysets      []*keyset.Set
 	sessionsDone sync.WaitGroup
-	states       states
 	bearer       *bearer.Gate
-	keepers      keepers
 	verifies     *token.Verifier
-	mcpSeal      []byte
+	mcp          *mcp.Service
 	days         *report.Days
 	witness      *witness.Witness
 	reports      *report.Reports
@@ -224,7 +222,8 @@ func (d *Daemon) openParts(ctx context.Context, keys *statedir.Keys) (err error)
 	if d.verifies, err = d.verifier(); err != nil {
 		return err
 	}
-	if d.mcpSeal, err = hkdf.Key(sha256.New, keys.Seal, nil, "holdfast mcp request state v1", gateway.SealSize); err != nil {
+	mcpSeal, err := hkdf.Key(sha256.New, keys.Seal, nil, "holdfast mcp request state v1", gateway.SealSize)
+	if err != nil {
 		return err
 	}
 	marks, err := hkdf.Key(sha256.New, keys.Seal, nil, "holdfast past marks v1", sha256.Size)
@@ -249,6 +248,7 @@ func (d *Daemon) openParts(ctx context.Context, keys *statedir.Keys) (err error)
 	d.recounter = recount.New(d.store, &d.raiser, d.log, d.maskText)
 	if err == nil {
 		d.bearer = bearer.New(d.Kernel, d.verifies, d.store, d.log)
+		d.mcp = d.newMCP(mcpSeal)
 		d.metrics.LookAt(d.metricSources())
 	}
 	return err

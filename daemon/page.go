@@ -98,7 +98,7 @@ func (d *Daemon) site(people http.Handler) http.Handler {
 		}
 		fmt.Fprintln(w, "ok")
 	})
-	d.mountMCP(mux)
+	d.mcp.Mount(mux, d.config().Listen.Pages)
 	d.mountModels(mux)
 	mux.Handle("/", people)
 	return mux

@@ -133,9 +133,9 @@ func (d *Daemon) Serve(ctx context.Context, s Serving) error {
 	}
 	cancel()
 	d.closePages()
-	d.closeConnections()
+	d.mcp.CloseConnections()
 	code.close()
-	err = errors.Join(err, d.egress.Close(), d.closeMCP())
+	err = errors.Join(err, d.egress.Close(), d.mcp.Close())
 	err = errors.Join(err, shutdown(door), shutdown(site))
 	wg.Wait()
 	d.sessionsDone.Wait()

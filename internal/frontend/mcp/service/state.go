@@ -1,11 +1,10 @@
-package daemon
+package service
 
 import (
 	"fmt"
 	"maps"
 	"sync"
 
-	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/router"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 )
@@ -59,9 +58,9 @@ func (x *serverState) end() {
 
 // say describes each server in a few words, the worst of its clients' first;
 // configured servers that nobody uses are there too.
-func (s *states) say(configured map[string]config.ServerConfig) map[string]string {
+func (s *states) say(configured []string) map[string]string {
 	out := map[string]string{}
-	for name := range configured {
+	for _, name := range configured {
 		out[name] = "not in use"
 	}
 	s.mu.Lock()

@@ -1,4 +1,4 @@
-package daemon
+package service
 
 import (
 	"context"
@@ -21,22 +21,25 @@ import (
 )
 
 // openCode is the MCP server of Holdfast's own that runs code, for one identity.
-func (d *Daemon) openCode(ctx context.Context, b backend, token func(context.Context) (holdfast.Secret, error)) (gateway.Conn, error) {
-	if err := d.mayOpen(b)(ctx); err != nil {
+func (s *Service) openCode(ctx context.Context, b backend, token func(context.Context) (holdfast.Secret,
+	error)) (gateway.Conn, error) {
+	if err := s.mayOpen(b)(ctx); err != nil {
 		return nil, err
 	}
-	commands := d.commands()
-	return code.Connect(code.Config{Version: d.opt.Version, Panicked: d.panicked, Run: func(ctx context.Context, r code.Request) code.Answer {
+	commands := s.Commands()
+	return code.Connect(code.Config{Version: s.Version, Panicked: s.Panicked, Run: func(ctx context.Context,
+		r code.Request) code.Answer {
 		x, err := runCode(ctx, commands, token, r)
 		if err != nil {
-			return refusedCode(err, d.maskText)
+			return refusedCode(err, s.maskText)
 		}
 		return ranCode(x)
 	}}), nil
 }
 
 // runCode makes the crossing of exec/LANGUAGE that the tool's call came to.
-func runCode(ctx context.Context, commands *api.Server, token func(context.Context) (holdfast.Secret, error), r code.Request) (*api.Executed, error) {
+func runCode(ctx context.Context, commands Commands, token func(context.Context) (holdfast.Secret, error),
+	r code.Request) (*api.Executed, error) {
 	if r.Language == sandbox.Static {
 		return nil, &holdfast.Error{Kind: holdfast.KindLanguage, Why: "a compiled program is no text", Hint: "take python3 or node"}
 	}
@@ -81,17 +84,17 @@ func ranCode(x *api.Executed) code.Answer {
 		}
 		return refusedCode(err, func(s string) string { return s }) // masked already
 	}
-	d := x.Result
+	r := x.Result
 	var b strings.Builder
-	b.WriteString(d.Stdout)
-	if d.Stderr != "" {
-		fmt.Fprintf(&b, "\n[standard error]\n%s", d.Stderr)
+	b.WriteString(r.Stdout)
+	if r.Stderr != "" {
+		fmt.Fprintf(&b, "\n[standard error]\n%s", r.Stderr)
 	}
-	if d.ExitCode != 0 {
-		fmt.Fprintf(&b, "\n[exit code %d, %s]", d.ExitCode, d.State)
+	if r.ExitCode != 0 {
+		fmt.Fprintf(&b, "\n[exit code %d, %s]", r.ExitCode, r.State)
 	}
 	files := map[string]any{}
-	for name, text := range d.OutputFiles {
+	for name, text := range r.OutputFiles {
 		switch {
 		case len(text) > shownFile:
 			files[name] = fmt.Sprintf("[%d bytes, too large to be shown]", len(text))
@@ -104,10 +107,11 @@ func ranCode(x *api.Executed) code.Answer {
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		fmt.Fprintf(&b, "\n[file %s]\n%s", name, files[name])
 	}
-	s := map[string]any{"exit_code": d.ExitCode, "state": d.State, "stdout": d.Stdout, "stderr": d.Stderr, "files": files, "wall_seconds": time.Duration(d.WallTime).Seconds(),
-		"tier": d.Posture.Tier.String(), "tier_why": d.Chosen}
+	structured := map[string]any{"exit_code": r.ExitCode, "state": r.State, "stdout": r.Stdout,
+		"stderr": r.Stderr, "files": files, "wall_seconds": time.Duration(r.WallTime).Seconds(),
+		"tier": r.Posture.Tier.String(), "tier_why": r.Chosen}
 	if x.Outcome != nil {
-		s["crossing"] = x.Outcome.Crossing
+		structured["crossing"] = x.Outcome.Crossing
 	}
-	return code.Answer{Text: b.String(), Structured: s, Failed: d.ExitCode != 0}
+	return code.Answer{Text: b.String(), Structured: structured, Failed: r.ExitCode != 0}
 }

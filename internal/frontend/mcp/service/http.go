@@ -1,4 +1,4 @@
-package daemon
+package service
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -32,7 +33,7 @@ const maxMCPSessions = 64
 
 // listenMCP listens for MCP clients over HTTP, and returns what serves them for
 // as long as a connection lasts.
-func (d *Daemon) listenMCP(h api.Hello, e endpoint) (func(context.Context, io.ReadWriteCloser) error, error) {
+func (s *Service) listenMCP(h api.Hello, e endpoint) (func(context.Context, io.ReadWriteCloser) error, error) {
 	host, _, err := net.SplitHostPort(h.Listen)
 	if err != nil {
 		return nil, &holdfast.Error{Kind: holdfast.KindUsage, Why: fmt.Sprintf("%q is not an address to listen at",
@@ -48,12 +49,16 @@ func (d *Daemon) listenMCP(h api.Hello, e endpoint) (func(context.Context, io.Re
 	if err != nil {
 		return nil, listener.NewError(h.Listen, err)
 	}
-	return func(ctx context.Context, conn io.ReadWriteCloser) error { return d.serveHTTP(ctx, h, e, host, l, conn) }, nil
+	return func(ctx context.Context, conn io.ReadWriteCloser) error {
+		return s.serveHTTP(ctx, h, e, host, l,
+			conn)
+	}, nil
 }
 
 // serveHTTP serves clients until the connection ends, and takes everything down
 // before it returns.
-func (d *Daemon) serveHTTP(ctx context.Context, h api.Hello, e endpoint, host string, l net.Listener, conn io.ReadWriteCloser) error {
+func (s *Service) serveHTTP(ctx context.Context, h api.Hello, e endpoint, host string, l net.Listener,
+	conn io.ReadWriteCloser) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
@@ -63,21 +68,22 @@ func (d *Daemon) serveHTTP(ctx context.Context, h api.Hello, e endpoint, host st
 	}
 	if h.Bearer {
 		enter = func(r *http.Request) (string, func(context.Context, gateway.Client) error, error) {
-			v, err := d.bearer.Enter(r.Context(), "mcp", r.Header.Values("Authorization"))
+			v, err := s.Bearer.Enter(r.Context(), "mcp", r.Header.Values("Authorization"))
 			own := e
 			own.token, own.caller, own.agent, own.kind = v.Token, v.Group, v.Agent, v.Kind
 			return v.Name, own.route, err
 		}
 	}
 	front := streamable.NewHandler(ctx, streamable.Config{Enter: enter, Group: bearer.GroupOf, Hosts: hosts(host),
-		MaxSessions: maxMCPSessions, Log: d.log, Panicked: d.panicked})
+		MaxSessions: maxMCPSessions, Log: s.Log, Panicked: s.Panicked})
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", front)
-	site := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: listener.ReadTimeout,
+	web := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: listener.ReadTimeout,
 		WriteTimeout: listener.WriteTimeout,
-		IdleTimeout:  2 * time.Minute, MaxHeaderBytes: 64 << 10, ErrorLog: d.errorLog()}
-	served, in := make(chan error, 1), listener.ForServer(l, site)
-	go func() { served <- site.Serve(in) }()
+		IdleTimeout:  2 * time.Minute, MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(s.Log.Handler(),
+			slog.LevelError)}
+	served, in := make(chan error, 1), listener.ForServer(l, web)
+	go func() { served <- web.Serve(in) }()
 	line, err := json.Marshal(api.Listening{URL: "http://" + l.Addr().String() + "/mcp"})
 	if err == nil {
 		_, err = conn.Write(append(line, '\n'))
@@ -98,7 +104,7 @@ func (d *Daemon) serveHTTP(ctx context.Context, h api.Hello, e endpoint, host st
 		err = nil
 	}
 	_ = conn.Close() // it may have ended already
-	return errors.Join(err, site.Close(), front.Close(closing))
+	return errors.Join(err, web.Close(), front.Close(closing))
 }
 
 // hosts are the names under which a listener may be addressed beside those of
@@ -129,50 +135,50 @@ func everyHost() []string {
 	return out
 }
 
-// mcpSite is what the pages' address serves of MCP: the configured servers
+// site is what the pages' address serves of MCP: the configured servers
 // together under /mcp, and each under /mcp/NAME, for clients that bring a token.
-type mcpSite struct {
-	d   *Daemon
+type site struct {
+	s   *Service
 	ctx context.Context
 
 	fronts fronts
 }
 
-// mountMCP adds the endpoints to the pages' address.
-func (d *Daemon) mountMCP(mux *http.ServeMux) {
-	host, _, _ := net.SplitHostPort(d.config().Listen.Pages)
+// Mount adds the endpoints to the pages' address, a host and a port.
+func (s *Service) Mount(mux *http.ServeMux, address string) {
+	host, _, _ := net.SplitHostPort(address)
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &mcpSite{d: d, ctx: ctx, fronts: fronts{host: host, end: cancel}}
-	d.mu.Lock()
-	d.mcp = s
-	d.mu.Unlock()
-	mux.Handle("/mcp", s)
-	mux.Handle("/mcp/{name}", s)
+	p := &site{s: s, ctx: ctx, fronts: fronts{host: host, end: cancel}}
+	s.mu.Lock()
+	s.site = p
+	s.mu.Unlock()
+	mux.Handle("/mcp", p)
+	mux.Handle("/mcp/{name}", p)
 }
 
-// closeMCP ends every client of the pages' address.
-func (d *Daemon) closeMCP() error {
-	d.mu.Lock()
-	s := d.mcp
-	d.mcp = nil
-	d.mu.Unlock()
-	if s == nil {
+// Close ends every client of the pages' address.
+func (s *Service) Close() error {
+	s.mu.Lock()
+	p := s.site
+	s.site = nil
+	s.mu.Unlock()
+	if p == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
 	defer cancel()
-	return s.fronts.close(ctx)
+	return p.fronts.close(ctx)
 }
 
 // ServeHTTP answers one request. Who brings no good token learns nothing of
 // what is configured.
-func (s *mcpSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (p *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
-	if _, ok := s.d.config().MCP.Servers[name]; !ok && name != "" {
-		s.unknown(w, r, name)
+	if _, ok := p.s.Config().Server(name); !ok && name != "" {
+		p.unknown(w, r, name)
 		return
 	}
-	front, err := s.fronts.of(name, func() *streamable.Handler { return s.front(name) })
+	front, err := p.fronts.of(name, func() *streamable.Handler { return p.front(name) })
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
@@ -181,41 +187,41 @@ func (s *mcpSite) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // unknown answers who asks for a server that is not configured.
-func (s *mcpSite) unknown(w http.ResponseWriter, r *http.Request, name string) {
-	if _, _, err := s.d.bearer.Verify(r.Context(), "mcp", r.Header.Values("Authorization")); err != nil {
+func (p *site) unknown(w http.ResponseWriter, r *http.Request, name string) {
+	if _, _, err := p.s.Bearer.Verify(r.Context(), "mcp", r.Header.Values("Authorization")); err != nil {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		why, _ := usage.Explain(err)
 		http.Error(w, why, http.StatusUnauthorized)
 		return
 	}
-	why, hint := usage.Explain(unknownServer(name, s.d.config().MCP.Servers))
+	why, hint := usage.Explain(unknownServer(name, p.s.Config().ServerNames()))
 	http.Error(w, why+" ("+hint+")", http.StatusNotFound)
 }
 
 // front makes the endpoint of one configured server, or of all of them. Which
 // servers that are is asked when a client comes.
-func (s *mcpSite) front(name string) *streamable.Handler {
-	d, h := s.d, api.Hello{All: true}
+func (p *site) front(name string) *streamable.Handler {
+	s, h := p.s, api.Hello{All: true}
 	what := "mcp"
 	if name != "" {
 		what, h = gateway.Endpoint(name), api.Hello{Names: []string{name}}
 	}
 	enter := func(r *http.Request) (string, func(context.Context, gateway.Client) error, error) {
-		v, err := d.bearer.Enter(r.Context(), what, r.Header.Values("Authorization"))
+		v, err := s.Bearer.Enter(r.Context(), what, r.Header.Values("Authorization"))
 		if err == nil {
-			_, err = d.servers(h)
+			_, err = s.servers(h)
 		}
 		return v.Name, func(ctx context.Context, client gateway.Client) error {
-			servers, err := d.servers(h)
+			servers, err := s.servers(h)
 			if err != nil {
 				return errors.Join(err, client.Close())
 			}
-			return endpoint{d: d, servers: servers, wait: time.Duration(*d.config().Review.Wait), token: v.Token,
+			return endpoint{s: s, servers: servers, wait: s.Config().ReviewWait(), token: v.Token,
 				caller: v.Group, agent: v.Agent, kind: v.Kind}.route(ctx, client)
 		}, err
 	}
-	return streamable.NewHandler(s.ctx, streamable.Config{Enter: enter, Group: bearer.GroupOf,
-		Hosts: hosts(s.fronts.host), MaxSessions: maxMCPSessions, Log: d.log, Panicked: d.panicked})
+	return streamable.NewHandler(p.ctx, streamable.Config{Enter: enter, Group: bearer.GroupOf,
+		Hosts: hosts(p.fronts.host), MaxSessions: maxMCPSessions, Log: s.Log, Panicked: s.Panicked})
 }
 
 // fronts are the endpoints of the pages' address by their name.

@@ -1,11 +1,10 @@
-package daemon
+package service
 
 import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"maps"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/remote"
@@ -31,7 +29,7 @@ type backend struct {
 	cmd     server.Command
 	// url is set where the server is somewhere else; cmd is then nothing.
 	url     string
-	headers map[string]config.HeaderConfig
+	headers func() (map[string]holdfast.Secret, error)
 	plain   bool
 	// code says that it is Holdfast's own, which runs code.
 	code bool
@@ -40,17 +38,17 @@ type backend struct {
 // servers is what a hello asks for. Configuration speaks for a name: nobody
 // else's command or address may take it, and with it the trust in its hints and
 // its contracts.
-func (d *Daemon) servers(h api.Hello) ([]backend, error) {
+func (s *Service) servers(h api.Hello) ([]backend, error) {
 	switch {
 	case h.All || len(h.Names) > 0:
 		if len(h.Command) > 0 || h.URL != "" || h.Name != "" {
 			return nil, &holdfast.Error{Kind: holdfast.KindUsage, Why: "an MCP endpoint has configured servers or one of its own, not both"}
 		}
-		return d.configured(h)
+		return s.configured(h)
 	case len(h.Command) > 0 && h.URL != "":
 		return nil, &holdfast.Error{Kind: holdfast.KindUsage, Why: "an MCP server has a command or a url, not both"}
 	}
-	b, err := d.backend(h)
+	b, err := s.backend(h)
 	if err != nil {
 		return nil, err
 	}
@@ -58,11 +56,11 @@ func (d *Daemon) servers(h api.Hello) ([]backend, error) {
 }
 
 // configured is the servers of the configuration that a hello names.
-func (d *Daemon) configured(h api.Hello) ([]backend, error) {
-	all := d.config().MCP.Servers
+func (s *Service) configured(h api.Hello) ([]backend, error) {
+	all := s.Config()
 	names := slices.Clone(h.Names)
 	if h.All {
-		names = slices.Sorted(maps.Keys(all))
+		names = all.ServerNames()
 	}
 	slices.Sort(names)
 	names = slices.Compact(names)
@@ -73,10 +71,10 @@ func (d *Daemon) configured(h api.Hello) ([]backend, error) {
 	}
 	var out []backend
 	for _, name := range names {
-		if _, ok := all[name]; !ok {
-			return nil, unknownServer(name, all)
+		if _, ok := all.Server(name); !ok {
+			return nil, unknownServer(name, all.ServerNames())
 		}
-		b, err := d.backend(api.Hello{Name: name, Agent: h.Agent, Env: h.Env})
+		b, err := s.backend(api.Hello{Name: name, Agent: h.Agent, Env: h.Env})
 		if err != nil {
 			return nil, err
 		}
@@ -85,21 +83,21 @@ func (d *Daemon) configured(h api.Hello) ([]backend, error) {
 	return out, nil
 }
 
-func unknownServer(name string, all map[string]config.ServerConfig) error {
+func unknownServer(name string, configured []string) error {
 	hint := "mcp.servers in the configuration lists none"
-	if len(all) > 0 {
-		hint = "the configuration has " + strings.Join(slices.Sorted(maps.Keys(all)), ", ")
+	if len(configured) > 0 {
+		hint = "the configuration has " + strings.Join(configured, ", ")
 	}
 	return &holdfast.Error{Kind: holdfast.KindNotFound,
 		Why: fmt.Sprintf("the configuration has no MCP server %q", excerpt.Word(name)), Hint: hint}
 }
 
 // backend is one server: of the configuration, or of the hello.
-func (d *Daemon) backend(h api.Hello) (backend, error) {
-	now := d.config()
-	b := backend{name: h.Name, agent: h.Agent, url: h.URL, plain: now.Unsafe.PlainHTTP}
-	b.cmd = server.Command{Name: h.Name, Argv: h.Command, Dir: h.Dir, Env: h.Env, Log: d.log, Mask: d.mask}
-	c, configured := now.MCP.Servers[h.Name]
+func (s *Service) backend(h api.Hello) (backend, error) {
+	now := s.Config()
+	b := backend{name: h.Name, agent: h.Agent, url: h.URL, plain: now.AllowsPlainHTTP()}
+	b.cmd = server.Command{Name: h.Name, Argv: h.Command, Dir: h.Dir, Env: h.Env, Log: s.Log, Mask: s.Mask}
+	c, configured := now.Server(h.Name)
 	if !configured {
 		return b, nil
 	}
@@ -113,48 +111,45 @@ func (d *Daemon) backend(h api.Hello) (backend, error) {
 	case h.URL != "" && h.URL != c.URL:
 		return b, taken("url")
 	}
-	b.trusted, b.url, b.headers, b.code = c.TrustedHints || c.Sandbox, c.URL, c.Headers, c.Sandbox
+	b.trusted, b.url, b.headers, b.code = c.TrustedHints || c.Sandbox, c.URL, c.ReadHeaders, c.Sandbox
 	if len(h.Command) == 0 {
-		b.cmd.Argv, b.cmd.Dir = c.Command, c.Cwd
+		b.cmd.Argv, b.cmd.Dir = c.Command, c.Dir
 		b.cmd.Env = append(slices.Clone(h.Env), c.Env...)
 	}
 	return b, nil
 }
 
-// mask takes out of a server's words what the log must not hold.
-func (d *Daemon) mask(line []byte) []byte { return d.engine.Text(line).Out }
-
-// maskText is mask of a text.
-func (d *Daemon) maskText(s string) string { return string(d.mask([]byte(s))) }
+// maskText returns a text without what the log must not hold.
+func (s *Service) maskText(text string) string { return string(s.Mask([]byte(text))) }
 
 // mayOpen is asked before each start of a server: it is recorded first, and
 // refused while everything is halted.
-func (d *Daemon) mayOpen(b backend) func(context.Context) error {
+func (s *Service) mayOpen(b backend) func(context.Context) error {
 	return func(context.Context) error {
-		if s, err := d.latch.Read(); s.Halted || err != nil || d.disabled() != "" {
+		if s.Halted() {
 			return &holdfast.Error{Kind: holdfast.KindHalted, Why: "everything is halted: no MCP server is started", Hint: "a person can lift it with `holdfast resume`"}
 		}
-		return d.Kernel.Record(b.event())
+		return s.Kernel.Record(b.event(s.Person))
 	}
 }
 
 // open starts or reaches a server once.
-func (d *Daemon) open(ctx context.Context, b backend) (gateway.Conn, error) {
-	if err := d.mayOpen(b)(ctx); err != nil {
+func (s *Service) open(ctx context.Context, b backend) (gateway.Conn, error) {
+	if err := s.mayOpen(b)(ctx); err != nil {
 		return nil, err
 	}
 	if b.url == "" {
 		return started(server.Start(b.cmd))
 	}
-	header := map[string]holdfast.Secret{}
-	for name, from := range b.headers {
-		v, err := from.ReadValue(name)
-		if err != nil {
+	var header map[string]holdfast.Secret
+	if b.headers != nil {
+		var err error
+		if header, err = b.headers(); err != nil {
 			return nil, err
 		}
-		header[name] = v
 	}
-	c, err := remote.Dial(ctx, remote.Config{Name: quoted(b.name), URL: b.url, Header: header, Plaintext: b.plain, Log: d.log, Mask: d.mask})
+	c, err := remote.Dial(ctx, remote.Config{Name: quoted(b.name), URL: b.url, Header: header, Plaintext: b.plain,
+		Log: s.Log, Mask: s.Mask})
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +166,7 @@ func started(p *server.Process, err error) (gateway.Conn, error) {
 
 // event records that a server is started or reached. What an address holds
 // beside its host may be secret.
-func (b backend) event() kernel.Event {
+func (b backend) event(person string) kernel.Event {
 	data := map[string]any{"agent": excerpt.Word(b.agent)}
 	name := "mcp_server_started"
 	if b.code {
@@ -191,7 +186,7 @@ func (b backend) event() kernel.Event {
 			data["program"] = excerpt.Word(filepath.Base(b.cmd.Argv[0]))
 		}
 	}
-	return kernel.Event{Tenant: holdfast.Local, Name: name, Who: person(), Subject: excerpt.Word(b.name), Data: data}
+	return kernel.Event{Tenant: holdfast.Local, Name: name, Who: person, Subject: excerpt.Word(b.name), Data: data}
 }
 
 // quoted keeps a name from writing lines of its own into a log.

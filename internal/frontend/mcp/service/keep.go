@@ -1,4 +1,4 @@
-package daemon
+package service
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/server"
 )
@@ -36,10 +37,10 @@ type kept struct {
 
 // of returns the keeper of a server's command for a caller, which is named as
 // bearer.GroupOf names it.
-func (k *keepers) of(d *Daemon, caller string, b backend) *server.Keeper {
+func (k *keepers) of(s *Service, caller string, b backend) *server.Keeper {
 	what, err := json.Marshal([]any{caller, b.name, b.cmd.Argv, b.cmd.Dir, b.cmd.Env})
 	if err != nil {
-		return server.Keep(b.cmd, d.mayOpen(b))
+		return server.Keep(b.cmd, s.mayOpen(b))
 	}
 	sum := sha256.Sum256(what)
 	key := hex.EncodeToString(sum[:])
@@ -47,7 +48,7 @@ func (k *keepers) of(d *Daemon, caller string, b backend) *server.Keeper {
 	defer k.mu.Unlock()
 	if k.m[key] == nil {
 		k.room()
-		k.m[key] = &kept{Keeper: server.Keep(b.cmd, d.mayOpen(b))}
+		k.m[key] = &kept{Keeper: server.Keep(b.cmd, s.mayOpen(b))}
 	}
 	k.m[key].used = time.Now()
 	return k.m[key].Keeper
@@ -73,7 +74,7 @@ func (k *keepers) room() {
 // opener opens one server again and again, for one client that outlives it. One
 // goroutine may use it.
 type opener struct {
-	d *Daemon
+	s *Service
 	b backend
 	// caller is for whom, as bearer.GroupOf names it.
 	caller string
@@ -84,7 +85,7 @@ type opener struct {
 // next opens the server, after the wait that is due.
 func (o *opener) next(ctx context.Context) (gateway.Conn, error) {
 	if o.b.url == "" {
-		return started(o.d.keepers.of(o.d, o.caller, o.b).Dial(ctx))
+		return started(o.s.keepers.of(o.s, o.caller, o.b).Dial(ctx))
 	}
 	now := time.Now()
 	switch {
@@ -94,20 +95,9 @@ func (o *opener) next(ctx context.Context) (gateway.Conn, error) {
 	default:
 		o.wait = max(firstWait, min(2*o.wait, longestWait))
 	}
-	if err := pause(ctx, o.wait); err != nil {
+	if err := mcp.Sleep(ctx, o.wait); err != nil {
 		return nil, err
 	}
 	o.begun = time.Now()
-	return o.d.open(ctx, o.b)
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return o.s.open(ctx, o.b)
 }
