@@ -20,7 +20,6 @@ var limits = map[string]struct {
 	"internal/kernel":               {15_000, "still has the capabilities that belong in internal/feature"},
 	"internal/sandbox/process":      {10_500, "code between fork and exec shares state that no package should export"},
 	"internal/frontend/mcp/gateway": {9_500, "one session of MCP has two sides that share its state"},
-	"internal/policy/constitution":  {6_300, "the language of rules and the bounds on its cost"},
 }
 
 // TestPackageSizes: no package has more lines than maxPackageLines, or than its own limit.

@@ -8,6 +8,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/token"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution/failure"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution/outputcheck"
 	"github.com/holdfast-dev/holdfast/internal/policy/trust"
 )
 
@@ -16,9 +18,9 @@ func (j *judgement) askPredicate(ctx context.Context, p constitution.Predicate, 
 	ok, why, err := p.Check(ctx, f, j.predicateContext())
 	rule := p.ID + " " + excerpt.Of(p.Version, 16) + " (" + p.Where + ")"
 	switch {
-	case errors.Is(err, constitution.ErrTimeout):
+	case errors.Is(err, failure.ErrTimeout):
 		return violation(holdfast.KindTimeout, rule, "the predicate "+p.ID+" took longer than "+gateTime.String())
-	case errors.Is(err, constitution.ErrType):
+	case errors.Is(err, failure.ErrType):
 		return violation(holdfast.KindType, rule, "the output cannot be given to the predicate "+p.ID)
 	case err != nil:
 		j.k.log.Error("a predicate failed", "predicate", p.ID, "crossing", j.id, "err", err)
@@ -30,7 +32,7 @@ func (j *judgement) askPredicate(ctx context.Context, p constitution.Predicate, 
 }
 
 // predicateContext is what the built-in predicates may know of this crossing.
-func (j *judgement) predicateContext() constitution.PredicateContext {
+func (j *judgement) predicateContext() outputcheck.Context {
 	left := map[holdfast.Resource]int64{}
 	for i, d := range j.draws {
 		room := max(0, d.Limit-j.usedBefore(i))
@@ -38,7 +40,7 @@ func (j *judgement) predicateContext() constitution.PredicateContext {
 			left[d.Resource] = room
 		}
 	}
-	return constitution.PredicateContext{
+	return outputcheck.Context{
 		May:          j.may,
 		Listed:       func(name string) bool { return j.k.lookup(j.pol, name) != nil },
 		Own:          j.pol.Own,
