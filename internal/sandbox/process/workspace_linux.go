@@ -11,6 +11,8 @@ import (
 	"os/exec"
 	"runtime"
 	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -86,7 +88,7 @@ func (w *Workspaces) RunConnected(ctx context.Context, spec sandbox.Workspace, s
 	res := s.attend(ctx, spec.Timeout)
 	said := append(s.watcher.close(), s.absent.clear()...)
 	slices.Sort(said) // a place that was made again and again is named once
-	for _, line := range append(slices.Compact(said), nested(s.trees[0], start)...) {
+	for _, line := range append(slices.Compact(said), s.trees[0].nested(start)...) {
 		res.Stderr = append(res.Stderr, line+"\n"...)
 	}
 	posture.Network = s.reach
@@ -168,7 +170,7 @@ func (w *Workspaces) order(spec sandbox.Workspace) (_ *workspaceOrder, _ *worksp
 	if err != nil {
 		return nil, nil, failed(holdfast.KindSeccomp, "compile its filter", err)
 	}
-	own, err := trees[0].dir.Stat(".")
+	own, err := trees[0].readInfo()
 	if err != nil {
 		return nil, nil, noTree(spec.Tree, err)
 	}
@@ -178,10 +180,11 @@ func (w *Workspaces) order(spec sandbox.Workspace) (_ *workspaceOrder, _ *worksp
 		if root.ID = int(own.Sys().(*syscall.Stat_t).Uid); root.ID == 0 || root.ID == workloadID {
 			root.ID = ordinaryUser
 		}
+		root.Owner = workloadID
 	}
 	o := &workspaceOrder{
 		order:    order{argv: append([]string{spec.Name}, spec.Argv[1:]...), filter: filter, landlockABI: w.abi, limits: w.limits(spec)},
-		identity: root.ID, outside: root.launcherID(), host: root.Host, dir: spec.Dir, program: spec.Argv[0], umask: umask(), shared: spec.Network != nil,
+		identity: root.ID, outside: root.Owner, host: root.Host, dir: spec.Dir, program: spec.Argv[0], umask: umask(), shared: spec.Network != nil,
 		write:   []string{"/tmp", sandbox.WorkspaceHome, "/dev", "/proc"},
 		execute: append(slices.Clone(system), spec.Toolbox...),
 	}
@@ -237,7 +240,7 @@ func startWorkspace(root *workspaceRoot) (*launcherConn, error) {
 				break
 			}
 			var f *os.File
-			if f, err = mapped(t, root.Exec); err != nil {
+			if f, err = t.mapped(root.Exec, renamed); err != nil {
 				break
 			}
 			extra = append(extra, f)
@@ -557,4 +560,47 @@ func (s *workspace) free() {
 		s.relay.Close()
 	}
 	closeGrants(s.trees)
+}
+
+// renamed makes a user namespace in which only the owner is another.
+func renamed(uid, gid uint32) (int, error) {
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	args := intoArgs{flags: unix.CLONE_NEWUSER, exitSignal: uint64(unix.SIGCHLD), ours: uintptr(ends[0]), theirs: uintptr(ends[1])}
+	pid, e := forkBystander(&args)
+	unix.Close(ends[1])
+	if e != 0 {
+		unix.Close(ends[0])
+		return -1, e
+	}
+	p := &bystander{pid: pid, hold: ends[0]}
+	defer p.end()
+	dir := "/proc/" + strconv.Itoa(pid)
+	for file, id := range map[string]uint32{"uid_map": uid, "gid_map": gid} {
+		if err := os.WriteFile(dir+"/"+file, []byte(swap(id)), 0); err != nil {
+			return -1, err
+		}
+	}
+	return unix.Open(dir+"/ns/user", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+}
+
+// swap maps id to the workloads' user, and every other to itself.
+func swap(id uint32) string {
+	const all = 1<<32 - 1 // -1 is nobody's number
+	var b strings.Builder
+	span := func(from, to uint64) {
+		if from < to {
+			fmt.Fprintf(&b, "%d %d %d\n", from, from, to-from)
+		}
+	}
+	low, high := uint64(min(id, hostUser)), uint64(max(id, hostUser))
+	span(0, low)
+	fmt.Fprintf(&b, "%d %d 1\n", id, hostUser)
+	span(low+1, high)
+	span(high+1, all)
+	return b.String()
 }

@@ -25,7 +25,7 @@ var errNestedLate = errors.New("the time is up")
 // since start. The host's git executes what their settings say as soon as
 // somebody stands in them, and also when it looks at the tree from above
 // (`git status`) and the index, which a run may write, names one.
-func nested(t grantTree, start time.Time) []string {
+func (t grantTree) nested(start time.Time) []string {
 	if t.dir == nil {
 		return nil
 	}

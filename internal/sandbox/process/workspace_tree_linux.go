@@ -6,8 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
-	"strconv"
 	"strings"
 	"syscall"
 
@@ -16,50 +14,29 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// WorkTree is the tree that a run on dir works on: the top of the git work tree
-// around it, or dir itself. Where dir is not named, but is simply where the
-// caller stands, outside of git, it is refused if it is / or home: a whole
-// machine or a person's every file is no work tree.
-func WorkTree(dir, home string, named bool) (string, error) {
-	real, err := filepath.EvalSymlinks(dir)
-	if err == nil {
-		real, err = filepath.Abs(real)
-	}
-	if err != nil {
-		return "", noTree(dir, err)
-	}
-	st, err := os.Stat(real)
-	if err != nil {
-		return "", noTree(dir, err)
-	}
-	if !st.IsDir() {
-		return "", noTree(dir, unix.ENOTDIR)
-	}
-	if named {
-		return real, nil
-	}
-	home, _ = filepath.EvalSymlinks(home) // none is no place to be refused
-	for top := real; ; top = filepath.Dir(top) {
-		if _, err := os.Lstat(filepath.Join(top, ".git")); err == nil && top != "/" && top != home {
-			return top, nil
-		}
-		if top == "/" {
-			break
-		}
-	}
-	if real == "/" || real == home {
-		return "", &holdfast.Error{Kind: holdfast.KindUsage, Why: fmt.Sprintf("%s is no work tree: a run could write everything in it", real),
-			Hint: "go to a project, or name the directory with --dir"}
-	}
-	return real, nil
-}
-
+// noTree returns the error for a work tree that cannot be used.
 func noTree(dir string, err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {
 		err = p.Err
 	}
 	return &holdfast.Error{Kind: holdfast.KindUsage, Why: fmt.Sprintf("the work tree %.200s cannot be used: %v", dir, err), Hint: "name a directory with --dir"}
+}
+
+// grantTree is a directory that the workload may write, and what it may not
+// change in it. Names are relative to it.
+type grantTree struct {
+	Path string `json:"path"`
+	// Pinned may be written and not be moved or removed; Sealed may not be
+	// written either.
+	Pinned []string `json:"pinned,omitempty"`
+	Sealed []string `json:"sealed,omitempty"`
+	// Dev and Ino are the directory's own: no other that comes to stand there
+	// is given.
+	Dev uint64 `json:"dev"`
+	Ino uint64 `json:"ino"`
+
+	dir *os.Root // here, and not in the launcher
 }
 
 // grants are the tree and the repository that belongs to it where that lies
@@ -132,6 +109,9 @@ func openGrant(path string) (grantTree, error) {
 	}
 	return grantTree{Path: path, Dev: st.Dev, Ino: st.Ino, dir: dir}, nil
 }
+
+// readInfo describes the directory.
+func (g grantTree) readInfo() (os.FileInfo, error) { return g.dir.Stat(".") }
 
 // errReplaced: another directory stands where the work tree was found.
 var errReplaced = errors.New("it was replaced while the run began")
@@ -392,10 +372,11 @@ func (a absent) clearSealed() (said []string) {
 }
 
 // mapped opens the directory as a mount in which its owner's files are those of
-// the user that workloads are on the host. It needs root.
-func mapped(tree grantTree, exec bool) (*os.File, error) {
-	path := tree.Path
-	at, err := tree.openSame(path)
+// the user that workloads are on the host: makeSpace returns a user namespace that maps
+// the owner to that user. It needs root.
+func (g grantTree) mapped(exec bool, makeSpace func(uid, gid uint32) (int, error)) (*os.File, error) {
+	path := g.Path
+	at, err := g.openSame(path)
 	if err != nil {
 		return nil, noTree(path, err)
 	}
@@ -409,7 +390,7 @@ func mapped(tree grantTree, exec bool) (*os.File, error) {
 		return nil, noTree(path, err)
 	}
 	f := os.NewFile(uintptr(fd), path)
-	ns, err := renamed(st.Uid, st.Gid)
+	ns, err := makeSpace(st.Uid, st.Gid)
 	if err == nil {
 		err = unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: treeAttr(exec) | unix.MOUNT_ATTR_IDMAP, Userns_fd: uint64(ns)})
 		unix.Close(ns)
@@ -423,45 +404,53 @@ func mapped(tree grantTree, exec bool) (*os.File, error) {
 	return f, nil
 }
 
-// renamed makes a user namespace in which only the owner is another.
-func renamed(uid, gid uint32) (int, error) {
-	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return -1, err
+func treeAttr(exec bool) uint64 {
+	if exec {
+		return unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
 	}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	args := intoArgs{flags: unix.CLONE_NEWUSER, exitSignal: uint64(unix.SIGCHLD), ours: uintptr(ends[0]), theirs: uintptr(ends[1])}
-	pid, e := forkBystander(&args)
-	unix.Close(ends[1])
-	if e != 0 {
-		unix.Close(ends[0])
-		return -1, e
-	}
-	p := &bystander{pid: pid, hold: ends[0]}
-	defer p.end()
-	dir := "/proc/" + strconv.Itoa(pid)
-	for file, id := range map[string]uint32{"uid_map": uid, "gid_map": gid} {
-		if err := os.WriteFile(dir+"/"+file, []byte(swap(id)), 0); err != nil {
-			return -1, err
-		}
-	}
-	return unix.Open(dir+"/ns/user", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	return unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC
 }
 
-// swap maps id to the workloads' user, and every other to itself.
-func swap(id uint32) string {
-	const all = 1<<32 - 1 // -1 is nobody's number
-	var b strings.Builder
-	span := func(from, to uint64) {
-		if from < to {
-			fmt.Fprintf(&b, "%d %d %d\n", from, from, to-from)
+// hold makes mounts, in a root, of what must stay where it is, and of what must stay as it
+// is. A link on the way is none of them: it could lead anywhere.
+func (t grantTree) hold(root string) error {
+	dir, err := unix.Open(root+t.Path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(dir)
+	for _, name := range t.Pinned {
+		if err := holdOne(dir, name, 0); err != nil {
+			return &fs.PathError{Op: "hold", Path: filepath.Join(t.Path, name), Err: err}
 		}
 	}
-	low, high := uint64(min(id, hostUser)), uint64(max(id, hostUser))
-	span(0, low)
-	fmt.Fprintf(&b, "%d %d 1\n", id, hostUser)
-	span(low+1, high)
-	span(high+1, all)
-	return b.String()
+	for _, name := range t.Sealed {
+		if err := holdOne(dir, name, unix.MOUNT_ATTR_RDONLY); err != nil {
+			return &fs.PathError{Op: "hold", Path: filepath.Join(t.Path, name), Err: err}
+		}
+	}
+	return nil
+}
+
+func holdOne(dir int, name string, attr uint64) error {
+	at, err := unix.Openat2(dir, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW,
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS})
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer unix.Close(at)
+	own, err := unix.OpenTree(at, "", unix.AT_EMPTY_PATH|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(own)
+	if attr != 0 {
+		if err := unix.MountSetattr(own, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: attr}); err != nil {
+			return err
+		}
+	}
+	return unix.MoveMount(own, "", at, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 }

@@ -133,7 +133,7 @@ func TestWorkspaceTreeSwapped(t *testing.T) {
 		t.Errorf("%d %v", fd, err)
 	}
 	if os.Geteuid() == 0 {
-		if f, err := mapped(list[0], false); holdfast.KindOf(err) != holdfast.KindUsage {
+		if f, err := list[0].mapped(false, renamed); holdfast.KindOf(err) != holdfast.KindUsage {
 			t.Errorf("%v %v", f, err)
 		}
 		return

@@ -7,18 +7,12 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
-	"runtime"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
-
-// workspaceLauncher is the name that a launcher of a workspace is started by:
-// it builds the root of the one run that it serves.
-const workspaceLauncher = "holdfast-workspace"
 
 // Descriptors of such a launcher beside its socket.
 const (
@@ -29,8 +23,9 @@ const (
 // workspaceRoot is what the root of a workspace is made of. Paths are those of
 // the host, and inside they are the same.
 type workspaceRoot struct {
-	Root    bool        `json:"root"` // Holdfast is root: trees come as mounts
-	ID      int         `json:"id"`   // who the workload is inside
+	Root    bool        `json:"root"`  // Holdfast is root: trees come as mounts
+	ID      int         `json:"id"`    // who the workload is inside
+	Owner   int         `json:"owner"` // the workload in the launcher's namespace
 	Home    string      `json:"home"`
 	Shell   string      `json:"shell"`
 	Host    string      `json:"host"`
@@ -42,57 +37,21 @@ type workspaceRoot struct {
 	Listed  bool             `json:"listed,omitempty"` // it does without nf_tables
 }
 
-// grantTree is a directory that the workload may write, and what it may not
-// change in it. Names are relative to it.
-type grantTree struct {
-	Path string `json:"path"`
-	// Pinned may be written and not be moved or removed; Sealed may not be
-	// written either.
-	Pinned []string `json:"pinned,omitempty"`
-	Sealed []string `json:"sealed,omitempty"`
-	// Dev and Ino are the directory's own: no other that comes to stand there
-	// is given.
-	Dev uint64 `json:"dev"`
-	Ino uint64 `json:"ino"`
-
-	dir *os.Root // here, and not in the launcher
-}
-
-// serveWorkspace turns this process into the launcher of a workspace.
-func serveWorkspace() {
-	runtime.LockOSThread()
-	l := &launcher{}
-	err := l.wallWorkspace()
-	if err == nil {
-		err = l.serve()
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		leave(exitOther)
-	}
-	leave(0)
-}
-
 // The root is built step by step: room is where what is built stands, and old where the host's files are meanwhile.
 const (
 	room = "/new"
 	old  = "/old"
 )
 
-func (l *launcher) wallWorkspace() error {
-	w := &workspaceRoot{}
-	steps := []struct {
-		what string
-		do   func() error
-	}{
-		{"follow Holdfast's death", func() error { return unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0) }},
-		{"read what to build", w.read},
-		{"build its network", w.network},
-		{"open /proc", func() (err error) {
-			l.proc, err = unix.Open("/proc", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-			return err
-		}},
-		{"make mounts private", func() error { return unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") }},
+// rootStep is one step of building the root.
+type rootStep struct {
+	what string
+	do   func() error
+}
+
+// listSteps returns how the root is built, once mounts are private.
+func (w *workspaceRoot) listSteps() []rootStep {
+	return []rootStep{
 		{"put the host's files aside", aside},
 		{"make a root", w.make},
 		{"make room to write", w.scratch}, // before what may lie in /tmp
@@ -104,17 +63,10 @@ func (l *launcher) wallWorkspace() error {
 			return unix.Mount("proc", room+"/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
 		}},
 		{"bind the work tree", w.trees},
-		{"enter the root", w.enter},
-		{"give up rights", w.giveUp},
 	}
-	for _, s := range steps {
-		if err := s.do(); err != nil {
-			return fmt.Errorf("the workspace's launcher could not %s: %w", s.what, err)
-		}
-	}
-	return nil
 }
 
+// read reads what to build.
 func (w *workspaceRoot) read() error {
 	unix.Umask(0o022)
 	f := os.NewFile(workspaceSpec, "spec")
@@ -313,45 +265,23 @@ func (w *workspaceRoot) room(at string, mode int, exec bool) error {
 	if exec {
 		flags &^= unix.MS_NOEXEC
 	}
-	own := w.launcherID()
+	own := w.Owner
 	data := fmt.Sprintf("size=%d,nr_inodes=%d,mode=%o,uid=%d,gid=%d", sandbox.WorkspaceScratch, sandbox.WorkspaceScratchInodes, mode, own, own)
 	return unix.Mount("tmpfs", room+at, "tmpfs", flags, data)
 }
 
-// launcherID is the workload's identity in the launcher's namespace.
-func (w *workspaceRoot) launcherID() int {
-	if w.Root {
-		return workloadID
-	}
-	return 0
-}
-
-func (w *workspaceRoot) enter() error {
+// enter makes the root read-only, and has pivot make it this process's own.
+func (w *workspaceRoot) enter(pivot func(root string) error) error {
 	if err := unix.MountSetattr(unix.AT_FDCWD, room, 0, &unix.MountAttr{Attr_set: readOnlyBind}); err != nil {
 		return err
 	}
-	if err := (&launcher{root: room}).enter(); err != nil {
+	if err := pivot(room); err != nil {
 		return err
 	}
 	for i := range w.Trees { // their descriptors, where they came as mounts
 		unix.Close(workspaceTrees + i)
 	}
 	return nil
-}
-
-// giveUp leaves the launcher without rights. Rootless it keeps the one that lets
-// a namespace below map the only identity there is, which is root's in its own.
-func (w *workspaceRoot) giveUp() error {
-	if w.Root {
-		return giveUp()
-	}
-	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var few [2]unix.CapUserData
-	few[0].Effective, few[0].Permitted = 1<<unix.CAP_SETFCAP, 1<<unix.CAP_SETFCAP
-	if err := unix.Capset(&hdr, &few[0]); err != nil {
-		return err
-	}
-	return unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0)
 }
 
 // trees puts the work tree, and the repositories that belong to it, in their
@@ -364,7 +294,7 @@ func (w *workspaceRoot) trees() error {
 		if err := w.tree(i, t); err != nil {
 			return err
 		}
-		if err := t.hold(); err != nil {
+		if err := t.hold(room); err != nil {
 			return err
 		}
 	}
@@ -396,13 +326,6 @@ func (w *workspaceRoot) tree(i int, t grantTree) error {
 	return coverBelow(room + t.Path)
 }
 
-func treeAttr(exec bool) uint64 {
-	if exec {
-		return unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
-	}
-	return unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC
-}
-
 // coverBelow hides what else is mounted below the tree behind something empty:
 // where Holdfast is not root the kernel does not let it be left away.
 func coverBelow(tree string) error {
@@ -415,7 +338,7 @@ func coverBelow(tree string) error {
 		if len(f) < 6 {
 			continue
 		}
-		at := unescapeMount(f[4])
+		at := sandbox.UnescapeMount(f[4])
 		st, err := os.Lstat(at)
 		switch {
 		case !strings.HasPrefix(at, tree+"/"):
@@ -433,48 +356,4 @@ func coverBelow(tree string) error {
 		}
 	}
 	return nil
-}
-
-// hold makes mounts of what must stay where it is, and of what must stay as it
-// is. A link on the way is none of them: it could lead anywhere.
-func (t grantTree) hold() error {
-	dir, err := unix.Open(room+t.Path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(dir)
-	for _, name := range t.Pinned {
-		if err := holdOne(dir, name, 0); err != nil {
-			return &fs.PathError{Op: "hold", Path: filepath.Join(t.Path, name), Err: err}
-		}
-	}
-	for _, name := range t.Sealed {
-		if err := holdOne(dir, name, unix.MOUNT_ATTR_RDONLY); err != nil {
-			return &fs.PathError{Op: "hold", Path: filepath.Join(t.Path, name), Err: err}
-		}
-	}
-	return nil
-}
-
-func holdOne(dir int, name string, attr uint64) error {
-	at, err := unix.Openat2(dir, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW,
-		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS})
-	if errors.Is(err, unix.ENOENT) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer unix.Close(at)
-	own, err := unix.OpenTree(at, "", unix.AT_EMPTY_PATH|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(own)
-	if attr != 0 {
-		if err := unix.MountSetattr(own, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: attr}); err != nil {
-			return err
-		}
-	}
-	return unix.MoveMount(own, "", at, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 }
