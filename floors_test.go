@@ -49,7 +49,7 @@ var orders = map[string][]string{
 	},
 	"internal/store/sqlite":        {"connection", "schema"},
 	"internal/policy/constitution": {"failure", "rulefile", "outputcheck"},
-	"internal/sandbox/process":     {"seccomp", "language", "relay"},
+	"internal/sandbox/process":     {"seccomp", "language", "relay", "grant", "workroot"},
 }
 
 // isOrdered reports whether orders let the package dir import own.
@@ -82,6 +82,7 @@ var sideways = map[[2]string]string{
 	{"internal/sandbox/process/language", "internal/sandbox"}:               "the static language has the tiers' name",
 	{"internal/sandbox/process/relay", "internal/sandbox"}:                  "streams are the tiers' word",
 	{"internal/sandbox/process/seccomp", "internal/sandbox"}:                "filters that a runtime builds get their rules in the tiers' words",
+	{"internal/sandbox/process/workroot", "internal/sandbox"}:               "what is requested of a workspace",
 	{"internal/sandbox/vm", "internal/sandbox/copies"}:                      "tiers share copies of interpreters",
 	{"internal/sandbox/vm", "internal/sandbox/heir"}:                        "what outlives the tier is removed by an heir",
 	{"internal/cli/early/filters", "internal/cli/filter"}:                   "the filters that start before the command",
@@ -140,11 +141,19 @@ var homes = map[string]struct {
 	module + "/internal/frontend/mcp/remote": {[]string{"daemon"}, "the daemon reaches servers behind the gateway"},
 	module + "/internal/worktree/snapshot":   {[]string{"internal/config", "internal/observe/report", "internal/observe/anomaly", "internal/worktree/versions", "daemon", "cmd/holdfast"}, "reports know its boundaries; the daemon keeps versions of work trees; the configuration names them; the command reads its manifests and archives, and asks for git"},
 	module + "/internal/feature/keyset":      {[]string{"daemon"}, "the daemon introduces a hand to the kernel"},
-	"golang.org/x/sys/unix":                  {[]string{"internal/redact/memory", "internal/leaf/guard", "internal/leaf/latch", "internal/frontend/api", "internal/frontend/mcp/server", "internal/sandbox/process", "internal/sandbox/process/language", "internal/sandbox/process/relay", "internal/sandbox/process/seccomp", "internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/scratch", "internal/sandbox/copies", "internal/sandbox/copies/image", "internal/sandbox/heir", "internal/worktree/snapshot", "internal/leaf/syncwatch", "internal/leaf/testdisk", "internal/worktree/versions", "daemon"}, "the system is for doors, hands, what tiers of the sandbox share, and the daemon; below them the latch is a file, and redaction locks the memory that registered secrets stand in"},
-	"github.com/elastic/go-seccomp-bpf":      {[]string{"internal/sandbox/process/seccomp"}, "the names of system calls are a wall's"},
-	"golang.org/x/net/idna":                  {[]string{"internal/policy/domain"}, "a host is made canonical in one place (D22)"},
-	"golang.org/x/net/publicsuffix":          {[]string{"internal/policy/domain"}, "what a wildcard covers is decided in one place"},
-	"os/exec":                                {[]string{"internal/feature/command", "internal/frontend/egress/credential", "internal/frontend/mcp/server", "internal/feature/judge", "internal/worktree/snapshot", "internal/sandbox/process", "internal/sandbox/process/language", "internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/heir", "internal/sandbox/sandboxtest", "internal/leaf/syncwatch", "internal/leaf/testdisk", "internal/cli/inflighttest", "daemon", "cmd/holdfast"}, "starting a process is a hand's work"},
+	"golang.org/x/sys/unix": {[]string{"internal/redact/memory", "internal/leaf/guard",
+		"internal/leaf/latch", "internal/frontend/api", "internal/frontend/mcp/server",
+		"internal/sandbox/process", "internal/sandbox/process/grant", "internal/sandbox/process/language",
+		"internal/sandbox/process/relay", "internal/sandbox/process/seccomp", "internal/sandbox/process/workroot",
+		"internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/scratch",
+		"internal/sandbox/copies", "internal/sandbox/copies/image", "internal/sandbox/heir",
+		"internal/worktree/snapshot", "internal/leaf/syncwatch", "internal/leaf/testdisk",
+		"internal/worktree/versions", "daemon"},
+		"the system is for doors, hands, what tiers of the sandbox share, and the daemon; below them the latch is a file, and redaction locks the memory that registered secrets stand in"},
+	"github.com/elastic/go-seccomp-bpf": {[]string{"internal/sandbox/process/seccomp"}, "the names of system calls are a wall's"},
+	"golang.org/x/net/idna":             {[]string{"internal/policy/domain"}, "a host is made canonical in one place (D22)"},
+	"golang.org/x/net/publicsuffix":     {[]string{"internal/policy/domain"}, "what a wildcard covers is decided in one place"},
+	"os/exec":                           {[]string{"internal/feature/command", "internal/frontend/egress/credential", "internal/frontend/mcp/server", "internal/feature/judge", "internal/worktree/snapshot", "internal/sandbox/process", "internal/sandbox/process/language", "internal/sandbox/container", "internal/sandbox/vm", "internal/sandbox/heir", "internal/sandbox/sandboxtest", "internal/leaf/syncwatch", "internal/leaf/testdisk", "internal/cli/inflighttest", "daemon", "cmd/holdfast"}, "starting a process is a hand's work"},
 }
 
 // impure are the packages that do I/O; TestPureLayers looks for goroutines and clocks.

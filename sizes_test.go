@@ -18,7 +18,7 @@ var limits = map[string]struct {
 }{
 	"daemon":                        {7_300, "still has alerts, sandboxes and MCP servers"},
 	"internal/kernel":               {15_000, "still has the capabilities that belong in internal/feature"},
-	"internal/sandbox/process":      {10_500, "code between fork and exec shares state that no package should export"},
+	"internal/sandbox/process":      {9_000, "code between fork and exec shares state that no package should export"},
 	"internal/frontend/mcp/gateway": {9_500, "one session of MCP has two sides that share its state"},
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/workroot"
 )
 
 // workspaceLauncher is the name that a launcher of a workspace is started by:
@@ -35,27 +36,33 @@ func serveWorkspace() {
 }
 
 func (l *launcher) wallWorkspace() error {
-	w := &workspaceRoot{}
-	steps := []rootStep{
-		{"follow Holdfast's death", func() error { return unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0) }},
-		{"read what to build", w.read},
-		{"build its network", func() error { return l.handOutNetwork(w) }},
-		{"open /proc", func() (err error) {
+	w := &workroot.Root{}
+	steps := []workroot.Step{
+		{What: "follow Holdfast's death", Do: func() error {
+			return unix.Prctl(unix.PR_SET_PDEATHSIG,
+				uintptr(unix.SIGKILL), 0, 0, 0)
+		}},
+		{What: "read what to build", Do: w.Read},
+		{What: "build its network", Do: func() error { return l.handOutNetwork(w) }},
+		{What: "open /proc", Do: func() (err error) {
 			l.proc, err = unix.Open("/proc", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 			return err
 		}},
-		{"make mounts private", func() error { return unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") }},
-	}
-	steps = append(steps, w.listSteps()...)
-	steps = append(steps, []rootStep{
-		{"enter the root", func() error {
-			return w.enter(func(root string) error { return (&launcher{root: root}).enter() })
+		{What: "make mounts private", Do: func() error {
+			return unix.Mount("", "/", "",
+				unix.MS_REC|unix.MS_PRIVATE, "")
 		}},
-		{"give up rights", func() error { return giveUpInWorkspace(w.Root) }},
+	}
+	steps = append(steps, w.ListSteps()...)
+	steps = append(steps, []workroot.Step{
+		{What: "enter the root", Do: func() error {
+			return w.Enter(func(root string) error { return (&launcher{root: root}).enter() })
+		}},
+		{What: "give up rights", Do: func() error { return giveUpInWorkspace(w.Root) }},
 	}...)
 	for _, s := range steps {
-		if err := s.do(); err != nil {
-			return fmt.Errorf("the workspace's launcher could not %s: %w", s.what, err)
+		if err := s.Do(); err != nil {
+			return fmt.Errorf("the workspace's launcher could not %s: %w", s.What, err)
 		}
 	}
 	return nil
@@ -63,11 +70,11 @@ func (l *launcher) wallWorkspace() error {
 
 // handOutNetwork builds the workspace's network and hands its sockets out, in a frame
 // whose second word is everyPort or an errno.
-func (l *launcher) handOutNetwork(w *workspaceRoot) error {
+func (l *launcher) handOutNetwork(w *workroot.Root) error {
 	if w.Network == nil {
 		return nil
 	}
-	fds, listed, err := w.network()
+	fds, listed, err := w.OpenNetwork()
 	defer closeAll(fds)
 	if err != nil {
 		return err

@@ -2,13 +2,16 @@ package process
 
 import (
 	"fmt"
-	"golang.org/x/sys/unix"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/grant"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/workroot"
 )
 
 // WorkTree is the tree that a run on dir works on: the top of the git work tree
@@ -21,14 +24,14 @@ func WorkTree(dir, home string, named bool) (string, error) {
 		real, err = filepath.Abs(real)
 	}
 	if err != nil {
-		return "", noTree(dir, err)
+		return "", grant.NewError(dir, err)
 	}
 	st, err := os.Stat(real)
 	if err != nil {
-		return "", noTree(dir, err)
+		return "", grant.NewError(dir, err)
 	}
 	if !st.IsDir() {
-		return "", noTree(dir, unix.ENOTDIR)
+		return "", grant.NewError(dir, unix.ENOTDIR)
 	}
 	if named {
 		return real, nil
@@ -84,7 +87,8 @@ func ToolPath(path string, toolbox []string) string {
 }
 
 func inToolbox(p string, toolbox []string) bool {
-	return slices.ContainsFunc(append(slices.Clone(system), toolbox...), func(d string) bool { return p == d || strings.HasPrefix(p, d+"/") })
+	return slices.ContainsFunc(append(slices.Clone(workroot.SystemDirs), toolbox...),
+		func(d string) bool { return p == d || strings.HasPrefix(p, d+"/") })
 }
 
 // FindProgram finds a program as a shell would: by its path, seen from dir, or

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
 )
 
 // TestWorkspaceWatches: what the host's git would learn from what to execute is

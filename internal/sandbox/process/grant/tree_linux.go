@@ -1,4 +1,4 @@
-package process
+package grant
 
 import (
 	"errors"
@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// noTree returns the error for a work tree that cannot be used.
-func noTree(dir string, err error) error {
+// NewError returns the error for a work tree that cannot be used.
+func NewError(dir string, err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {
 		err = p.Err
@@ -23,9 +23,9 @@ func noTree(dir string, err error) error {
 	return &holdfast.Error{Kind: holdfast.KindUsage, Why: fmt.Sprintf("the work tree %.200s cannot be used: %v", dir, err), Hint: "name a directory with --dir"}
 }
 
-// grantTree is a directory that the workload may write, and what it may not
+// Tree is a directory that the workload may write, and what it may not
 // change in it. Names are relative to it.
-type grantTree struct {
+type Tree struct {
 	Path string `json:"path"`
 	// Pinned may be written and not be moved or removed; Sealed may not be
 	// written either.
@@ -39,21 +39,21 @@ type grantTree struct {
 	dir *os.Root // here, and not in the launcher
 }
 
-// grants are the tree and the repository that belongs to it where that lies
+// Open are the tree and the repository that belongs to it where that lies
 // elsewhere (a linked work tree, a submodule), each with what a run must not
 // change: what the host's git would execute later on.
 //
 // Each is held open, and the caller closes them. None is reached by a link: what
 // was checked was followed to its end, and a link that came since leads elsewhere.
-func grants(tree string) (_ []grantTree, err error) {
+func Open(tree string) (_ []Tree, err error) {
 	own, err := openGrant(tree)
 	if err != nil {
 		return nil, err
 	}
-	list := []grantTree{own}
+	list := []Tree{own}
 	defer func() {
 		if err != nil {
-			closeGrants(list)
+			Close(list)
 		}
 	}()
 	at := filepath.Join(tree, ".git")
@@ -65,7 +65,7 @@ func grants(tree string) (_ []grantTree, err error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return list, nil
 	case err != nil:
-		return nil, noTree(tree, err)
+		return nil, NewError(tree, err)
 	case st.IsDir():
 		if err := own.repository(".git"); err != nil {
 			return nil, err
@@ -85,7 +85,7 @@ func grants(tree string) (_ []grantTree, err error) {
 	if err != nil {
 		return nil, err
 	}
-	list = []grantTree{own, other}
+	list = []Tree{own, other}
 	if err := list[1].repository("."); err != nil {
 		return nil, err
 	}
@@ -93,40 +93,40 @@ func grants(tree string) (_ []grantTree, err error) {
 }
 
 // openGrant opens the directory that the path leads to without any link.
-func openGrant(path string) (grantTree, error) {
+func openGrant(path string) (Tree, error) {
 	fd, err := openUnlinked(path)
 	if err != nil {
-		return grantTree{}, noTree(path, err)
+		return Tree{}, NewError(path, err)
 	}
 	defer unix.Close(fd)
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
-		return grantTree{}, noTree(path, err)
+		return Tree{}, NewError(path, err)
 	}
 	dir, err := os.OpenRoot(fmt.Sprintf("/proc/self/fd/%d", fd))
 	if err != nil {
-		return grantTree{}, noTree(path, err)
+		return Tree{}, NewError(path, err)
 	}
-	return grantTree{Path: path, Dev: st.Dev, Ino: st.Ino, dir: dir}, nil
+	return Tree{Path: path, Dev: st.Dev, Ino: st.Ino, dir: dir}, nil
 }
 
-// readInfo describes the directory.
-func (g grantTree) readInfo() (os.FileInfo, error) { return g.dir.Stat(".") }
+// ReadInfo describes the directory.
+func (g Tree) ReadInfo() (os.FileInfo, error) { return g.dir.Stat(".") }
 
-// errReplaced: another directory stands where the work tree was found.
-var errReplaced = errors.New("it was replaced while the run began")
+// ErrReplaced: another directory stands where the work tree was found.
+var ErrReplaced = errors.New("it was replaced while the run began")
 
 // openUnlinked opens a directory, with no link on the whole way to it.
 func openUnlinked(path string) (int, error) {
 	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS})
 	if errors.Is(err, unix.ELOOP) {
-		err = errReplaced
+		err = ErrReplaced
 	}
 	return fd, err
 }
 
-// openSame is openUnlinked where the directory must be the one that was checked.
-func (g grantTree) openSame(path string) (int, error) {
+// OpenSame is openUnlinked where the directory must be the one that was checked.
+func (g Tree) OpenSame(path string) (int, error) {
 	fd, err := openUnlinked(path)
 	if err != nil {
 		return -1, err
@@ -134,12 +134,12 @@ func (g grantTree) openSame(path string) (int, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil || st.Dev != g.Dev || st.Ino != g.Ino {
 		unix.Close(fd)
-		return -1, errReplaced
+		return -1, ErrReplaced
 	}
 	return fd, nil
 }
 
-func closeGrants(list []grantTree) {
+func Close(list []Tree) {
 	for _, g := range list {
 		g.dir.Close()
 	}
@@ -153,7 +153,7 @@ func linked(tree, at string) (string, error) {
 	}
 	text, err := shortText(at)
 	if err != nil {
-		return "", noTree(tree, err)
+		return "", NewError(tree, err)
 	}
 	dir, ok := strings.CutPrefix(text, "gitdir:")
 	if !ok {
@@ -222,7 +222,7 @@ var sealedIn = []string{"hooks", "config", "config.worktree", "commondir"}
 
 // repository seals those of the repository at git, and of those of its
 // submodules and linked work trees.
-func (g *grantTree) repository(git string) error {
+func (g *Tree) repository(git string) error {
 	if git != "." {
 		g.Pinned = append(g.Pinned, git)
 	}
@@ -237,7 +237,7 @@ func (g *grantTree) repository(git string) error {
 
 // hooks makes the directory of hooks where there is none: what is not there
 // cannot be kept from being written.
-func (g *grantTree) hooks(git string) error {
+func (g *Tree) hooks(git string) error {
 	name := filepath.Join(git, "hooks")
 	hooks := filepath.Join(g.Path, name)
 	st, err := g.dir.Lstat(name)
@@ -247,7 +247,7 @@ func (g *grantTree) hooks(git string) error {
 	case err == nil:
 		return &holdfast.Error{Kind: holdfast.KindUsage, Why: hooks + " is no directory, and a run could put one in its place", Hint: "make it one, or set core.hooksPath"}
 	case !errors.Is(err, fs.ErrNotExist):
-		return noTree(hooks, err)
+		return NewError(hooks, err)
 	}
 	own, err := g.dir.Stat(git)
 	if err == nil {
@@ -258,14 +258,14 @@ func (g *grantTree) hooks(git string) error {
 		err = g.dir.Lchown(name, int(sys.Uid), int(sys.Gid))
 	}
 	if err != nil {
-		return noTree(hooks, err)
+		return NewError(hooks, err)
 	}
 	return nil
 }
 
 // named seals what the repository's configuration names in the tree: hooks that
 // lie there, and configuration that it includes.
-func (g *grantTree) named(config string) {
+func (g *Tree) named(config string) {
 	text, err := shortText(filepath.Join(g.Path, config))
 	if err != nil {
 		return
@@ -315,17 +315,17 @@ func settings(text string) []setting {
 	return list
 }
 
-// absent are the places from which git would learn what to execute and that
+// Absent are the places from which git would learn what to execute and that
 // were not there: what is not there cannot be held.
-type absent []absence
+type Absent []absence
 
 type absence struct {
-	tree grantTree
+	tree Tree
 	name string
 }
 
-func missing(trees []grantTree) absent {
-	var list absent
+func FindMissing(trees []Tree) Absent {
+	var list Absent
 	for i, t := range trees {
 		if _, err := t.dir.Lstat(".git"); i == 0 && errors.Is(err, fs.ErrNotExist) {
 			list = append(list, absence{t, ".git"})
@@ -339,10 +339,10 @@ func missing(trees []grantTree) absent {
 	return list
 }
 
-// clear takes away what a run made there, and says so. It is the run's own tree
+// Clear takes away what a run made there, and says so. It is the run's own tree
 // that it looks into, wherever that is by now: what stands in its place may be
 // another's.
-func (a absent) clear() []string {
+func (a Absent) Clear() []string {
 	said := a.clearSealed()
 	for _, p := range a {
 		if _, err := p.tree.dir.Lstat(p.name); p.name == ".git" && err == nil {
@@ -353,7 +353,7 @@ func (a absent) clear() []string {
 }
 
 // clearSealed is clear, but for a repository that was made.
-func (a absent) clearSealed() (said []string) {
+func (a Absent) clearSealed() (said []string) {
 	for _, p := range a {
 		_, err := p.tree.dir.Lstat(p.name)
 		if p.name == ".git" || errors.Is(err, fs.ErrNotExist) {
@@ -371,28 +371,29 @@ func (a absent) clearSealed() (said []string) {
 	return said
 }
 
-// mapped opens the directory as a mount in which its owner's files are those of
+// Mount opens the directory as a mount in which its owner's files are those of
 // the user that workloads are on the host: makeSpace returns a user namespace that maps
 // the owner to that user. It needs root.
-func (g grantTree) mapped(exec bool, makeSpace func(uid, gid uint32) (int, error)) (*os.File, error) {
+func (g Tree) Mount(exec bool, makeSpace func(uid, gid uint32) (int, error)) (*os.File, error) {
 	path := g.Path
-	at, err := g.openSame(path)
+	at, err := g.OpenSame(path)
 	if err != nil {
-		return nil, noTree(path, err)
+		return nil, NewError(path, err)
 	}
 	defer unix.Close(at)
 	var st unix.Stat_t
 	if err := unix.Fstat(at, &st); err != nil {
-		return nil, noTree(path, err)
+		return nil, NewError(path, err)
 	}
 	fd, err := unix.OpenTree(at, "", unix.AT_EMPTY_PATH|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if err != nil {
-		return nil, noTree(path, err)
+		return nil, NewError(path, err)
 	}
 	f := os.NewFile(uintptr(fd), path)
 	ns, err := makeSpace(st.Uid, st.Gid)
 	if err == nil {
-		err = unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: treeAttr(exec) | unix.MOUNT_ATTR_IDMAP, Userns_fd: uint64(ns)})
+		err = unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH,
+			&unix.MountAttr{Attr_set: TreeAttributes(exec) | unix.MOUNT_ATTR_IDMAP, Userns_fd: uint64(ns)})
 		unix.Close(ns)
 	}
 	if err != nil {
@@ -404,16 +405,16 @@ func (g grantTree) mapped(exec bool, makeSpace func(uid, gid uint32) (int, error
 	return f, nil
 }
 
-func treeAttr(exec bool) uint64 {
+func TreeAttributes(exec bool) uint64 {
 	if exec {
 		return unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
 	}
 	return unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC
 }
 
-// hold makes mounts, in a root, of what must stay where it is, and of what must stay as it
+// Hold makes mounts, in a root, of what must stay where it is, and of what must stay as it
 // is. A link on the way is none of them: it could lead anywhere.
-func (t grantTree) hold(root string) error {
+func (t Tree) Hold(root string) error {
 	dir, err := unix.Open(root+t.Path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package process
+package grant
 
 import (
 	"path/filepath"

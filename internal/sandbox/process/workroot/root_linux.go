@@ -1,4 +1,4 @@
-package process
+package workroot
 
 import (
 	"encoding/json"
@@ -12,26 +12,27 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/grant"
 )
 
 // Descriptors of such a launcher beside its socket.
 const (
-	workspaceSpec  = 4 // the order for its root, as JSON
-	workspaceTrees = 5 // and on: mounts that are ready to be put in their places
+	SpecFD  = 4 // the order for its root, as JSON
+	TreesFD = 5 // and on: mounts that are ready to be put in their places
 )
 
-// workspaceRoot is what the root of a workspace is made of. Paths are those of
+// Root is what the root of a workspace is made of. Paths are those of
 // the host, and inside they are the same.
-type workspaceRoot struct {
-	Root    bool        `json:"root"`  // Holdfast is root: trees come as mounts
-	ID      int         `json:"id"`    // who the workload is inside
-	Owner   int         `json:"owner"` // the workload in the launcher's namespace
-	Home    string      `json:"home"`
-	Shell   string      `json:"shell"`
-	Host    string      `json:"host"`
-	Toolbox []string    `json:"toolbox"`
-	Trees   []grantTree `json:"trees"`
-	Exec    bool        `json:"exec"`
+type Root struct {
+	Root    bool         `json:"root"`  // Holdfast is root: trees come as mounts
+	ID      int          `json:"id"`    // who the workload is inside
+	Owner   int          `json:"owner"` // the workload in the launcher's namespace
+	Home    string       `json:"home"`
+	Shell   string       `json:"shell"`
+	Host    string       `json:"host"`
+	Toolbox []string     `json:"toolbox"`
+	Trees   []grant.Tree `json:"trees"`
+	Exec    bool         `json:"exec"`
 
 	Network *sandbox.Network `json:"network,omitempty"`
 	Listed  bool             `json:"listed,omitempty"` // it does without nf_tables
@@ -43,15 +44,15 @@ const (
 	old  = "/old"
 )
 
-// rootStep is one step of building the root.
-type rootStep struct {
-	what string
-	do   func() error
+// Step is one step of building the root.
+type Step struct {
+	What string
+	Do   func() error
 }
 
-// listSteps returns how the root is built, once mounts are private.
-func (w *workspaceRoot) listSteps() []rootStep {
-	return []rootStep{
+// ListSteps returns how the root is built, once mounts are private.
+func (w *Root) ListSteps() []Step {
+	return []Step{
 		{"put the host's files aside", aside},
 		{"make a root", w.make},
 		{"make room to write", w.scratch}, // before what may lie in /tmp
@@ -66,10 +67,10 @@ func (w *workspaceRoot) listSteps() []rootStep {
 	}
 }
 
-// read reads what to build.
-func (w *workspaceRoot) read() error {
+// Read reads what to build.
+func (w *Root) Read() error {
 	unix.Umask(0o022)
-	f := os.NewFile(workspaceSpec, "spec")
+	f := os.NewFile(SpecFD, "spec")
 	defer f.Close()
 	return json.NewDecoder(f).Decode(w)
 }
@@ -100,7 +101,7 @@ func aside() error {
 	return unix.Chdir("/")
 }
 
-func (w *workspaceRoot) make() error {
+func (w *Root) make() error {
 	if err := unix.Mount("tmpfs", room, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755,size=16m,nr_inodes=16k"); err != nil {
 		return err
 	}
@@ -112,13 +113,13 @@ func (w *workspaceRoot) make() error {
 	return os.Symlink("../tmp", room+"/var/tmp")
 }
 
-// system are the places where a distribution keeps its programs.
-var system = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}
+// SystemDirs are the places where a distribution keeps its programs.
+var SystemDirs = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}
 
 const readOnlyBind = unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
 
-func (w *workspaceRoot) toolbox() error {
-	for _, d := range append(append([]string{}, system...), w.Toolbox...) {
+func (w *Root) toolbox() error {
+	for _, d := range append(append([]string{}, SystemDirs...), w.Toolbox...) {
 		if err := place(d, readOnlyBind); err != nil {
 			return err
 		}
@@ -188,7 +189,7 @@ var fromEtc = []string{
 	"java-17-openjdk", "java-21-openjdk", "maven", "login.defs", "nanorc", "vim",
 }
 
-func (w *workspaceRoot) etc() error {
+func (w *Root) etc() error {
 	for _, name := range fromEtc {
 		if err := place("/etc/"+name, readOnlyBind|unix.MOUNT_ATTR_NOEXEC); err != nil {
 			return err
@@ -217,7 +218,7 @@ func (w *workspaceRoot) etc() error {
 // changed, and the mount is read-only.
 var deviceNames = []string{"null", "zero", "full", "random", "urandom", "tty"}
 
-func (w *workspaceRoot) devices() error {
+func (w *Root) devices() error {
 	dev := room + "/dev"
 	if err := unix.Mount("tmpfs", dev, "tmpfs", unix.MS_NOSUID|unix.MS_NOEXEC, "mode=0755,size=64k,nr_inodes=64"); err != nil {
 		return err
@@ -249,7 +250,7 @@ func (w *workspaceRoot) devices() error {
 	return unix.MountSetattr(unix.AT_FDCWD, dev, 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
 }
 
-func (w *workspaceRoot) scratch() error {
+func (w *Root) scratch() error {
 	if err := w.room("/tmp", 0o1777, w.Exec); err != nil {
 		return err
 	}
@@ -260,7 +261,7 @@ func (w *workspaceRoot) scratch() error {
 }
 
 // room mounts a tmpfs of the workload's own, bounded in bytes and inodes.
-func (w *workspaceRoot) room(at string, mode int, exec bool) error {
+func (w *Root) room(at string, mode int, exec bool) error {
 	flags := uintptr(unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC)
 	if exec {
 		flags &^= unix.MS_NOEXEC
@@ -270,8 +271,8 @@ func (w *workspaceRoot) room(at string, mode int, exec bool) error {
 	return unix.Mount("tmpfs", room+at, "tmpfs", flags, data)
 }
 
-// enter makes the root read-only, and has pivot make it this process's own.
-func (w *workspaceRoot) enter(pivot func(root string) error) error {
+// Enter makes the root read-only, and has pivot make it this process's own.
+func (w *Root) Enter(pivot func(root string) error) error {
 	if err := unix.MountSetattr(unix.AT_FDCWD, room, 0, &unix.MountAttr{Attr_set: readOnlyBind}); err != nil {
 		return err
 	}
@@ -279,14 +280,14 @@ func (w *workspaceRoot) enter(pivot func(root string) error) error {
 		return err
 	}
 	for i := range w.Trees { // their descriptors, where they came as mounts
-		unix.Close(workspaceTrees + i)
+		unix.Close(TreesFD + i)
 	}
 	return nil
 }
 
 // trees puts the work tree, and the repositories that belong to it, in their
 // places.
-func (w *workspaceRoot) trees() error {
+func (w *Root) trees() error {
 	for i, t := range w.Trees {
 		if err := mountpoint(room+t.Path, true); err != nil {
 			return err
@@ -294,17 +295,17 @@ func (w *workspaceRoot) trees() error {
 		if err := w.tree(i, t); err != nil {
 			return err
 		}
-		if err := t.hold(room); err != nil {
+		if err := t.Hold(room); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (w *workspaceRoot) tree(i int, t grantTree) error {
-	fd := workspaceTrees + i
+func (w *Root) tree(i int, t grant.Tree) error {
+	fd := TreesFD + i
 	if !w.Root {
-		at, err := t.openSame(old + t.Path)
+		at, err := t.OpenSame(old + t.Path)
 		if err != nil {
 			return &fs.PathError{Op: "open", Path: t.Path, Err: err}
 		}
@@ -313,7 +314,8 @@ func (w *workspaceRoot) tree(i int, t grantTree) error {
 			return &fs.PathError{Op: "bind", Path: t.Path, Err: err}
 		}
 		defer unix.Close(fd)
-		if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: treeAttr(w.Exec)}); err != nil {
+		if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE,
+			&unix.MountAttr{Attr_set: grant.TreeAttributes(w.Exec)}); err != nil {
 			return &fs.PathError{Op: "set the flags of", Path: t.Path, Err: err}
 		}
 	}

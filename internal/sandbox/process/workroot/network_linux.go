@@ -1,4 +1,4 @@
-package process
+package workroot
 
 import (
 	"bytes"
@@ -21,10 +21,10 @@ import (
 // can leave it. The launcher makes the sockets and hands them out; nothing of
 // Holdfast stays inside, and a socket stays in the network where it was made.
 
-// network makes the network, and returns its sockets: of the proxy, of names, and then
+// OpenNetwork makes the network, and returns its sockets: of the proxy, of names, and then
 // those that hear what was meant for somebody else. listed is why only connections to
 // ports that are heard come to them.
-func (w *workspaceRoot) network() (fds []int, listed, err error) {
+func (w *Root) OpenNetwork() (fds []int, listed, err error) {
 	if err := up(); err != nil {
 		return nil, nil, fmt.Errorf("its loopback: %w", err)
 	}
@@ -38,7 +38,7 @@ func (w *workspaceRoot) network() (fds []int, listed, err error) {
 }
 
 // openDoors makes the sockets.
-func (w *workspaceRoot) openDoors() (fds []int, listed, err error) {
+func (w *Root) openDoors() (fds []int, listed, err error) {
 	proxy, err := listenOn(unix.SockaddrInet4{Port: sandbox.ProxyPort, Addr: [4]byte{127, 0, 0, 1}}, false)
 	if err != nil {
 		return fds, nil, fmt.Errorf("the proxy's socket: %w", err)
@@ -68,7 +68,7 @@ func (w *workspaceRoot) openDoors() (fds []int, listed, err error) {
 
 // hearAll makes the socket to which the kernel leads each connection, where it
 // can do that.
-func (w *workspaceRoot) hearAll() (int, error) {
+func (w *Root) hearAll() (int, error) {
 	if w.Listed {
 		return -1, unix.EOPNOTSUPP
 	}
@@ -136,7 +136,7 @@ const maxRoots = 4 << 20
 // trust lets clients inside trust the host's roots and the network's authority:
 // one file, read-only, that the variables name, and that stands wherever the host
 // has such a one.
-func (w *workspaceRoot) trust() error {
+func (w *Root) trust() error {
 	if w.Network == nil {
 		return nil
 	}
@@ -215,7 +215,7 @@ func coverFile(in int, p, made string) error {
 }
 
 // resolver is what /etc/resolv.conf says, and hosts where names are looked for.
-func (w *workspaceRoot) resolver() (conf, hosts string) {
+func (w *Root) resolver() (conf, hosts string) {
 	if w.Network == nil {
 		return "", "files"
 	}
