@@ -140,6 +140,7 @@ internal/redact/memory                one lock, and pages that are never handed 
 internal/sandbox/container            the work is done by other processes; the tests of what the tier shares run with it (RACE_PART)
 internal/sandbox/heir                 the heir is another process
 internal/sandbox/process              the work is done by other processes; the tests of what the tier shares run with it (RACE_PART)
+internal/sandbox/process/grant        one goroutine watches a tree; its tests are those of the process tier, of which RACE_PART has some
 internal/sandbox/process/language     searches share one lock; those that build at once run with the detector (RACE_PART)
 internal/sandbox/process/relay        its tests are those of the process tier, of which RACE_PART has some
 internal/sandbox/process/seccomp      computes lists once, by sync.OnceValue

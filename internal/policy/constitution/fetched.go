@@ -12,6 +12,8 @@ import (
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/operators"
 	"github.com/holdfast-dev/holdfast/internal/leaf/suggest"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution/failure"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution/rulefile"
 )
 
 // MaxFact bounds the value of one fact, in bytes of its JSON, and MaxFactDepth
@@ -160,7 +162,7 @@ func (u *factUse) read(e ast.Expr, name string) {
 	if near := suggest.FindName(name, u.known); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	}
-	u.fail(e, fmt.Sprintf("there is no fact %q", clip(name)), hint)
+	u.fail(e, fmt.Sprintf("there is no fact %q", rulefile.Clip(name)), hint)
 }
 
 func (u *factUse) walk(e ast.Expr) {
@@ -237,9 +239,11 @@ func (a *facts) lacks(r *rule) error {
 		f, there := a.Fetched[name]
 		switch {
 		case !there:
-			return &failure{ErrEval, "the fact " + name + " was not fetched", ErrFact}
+			return &failure.Failure{Kind: failure.ErrEval, Text: "the fact " + name + " was not fetched",
+				Cause: failure.ErrFact}
 		case f.Err != nil:
-			return &failure{ErrEval, "the fact " + name + ": " + clip(f.Err.Error()), errors.Join(ErrFact, f.Err)}
+			return &failure.Failure{Kind: failure.ErrEval, Text: "the fact " + name + ": " +
+				rulefile.Clip(f.Err.Error()), Cause: errors.Join(failure.ErrFact, f.Err)}
 		}
 	}
 	return nil

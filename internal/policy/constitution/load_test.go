@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution/rulefile"
 )
 
 const head = "rules:\n- id: a\n  on: request\n  message: m\n  when: "
@@ -154,7 +155,7 @@ func TestPlace(t *testing.T) {
 }
 
 func TestLoadBounds(t *testing.T) {
-	big := make([]byte, MaxFile+1)
+	big := make([]byte, rulefile.MaxFile+1)
 	for i := range big {
 		big[i] = '#'
 	}
@@ -305,7 +306,7 @@ func TestLoadAtOnce(t *testing.T) {
 // TestLoadLocatesMistakes: an error has its place and its reason apart.
 func TestLoadLocatesMistakes(t *testing.T) {
 	_, err := Load([]Source{{Name: "r.yaml", Text: []byte("rules:\n  - {id: x, on: request}\n")}})
-	var at *LocatedError
+	var at *rulefile.LocatedError
 	var letter *holdfast.Error
 	if !errors.As(err, &at) || !errors.As(err, &letter) {
 		t.Fatalf("%T: %v", err, err)
