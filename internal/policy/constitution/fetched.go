@@ -59,8 +59,9 @@ type Setting struct {
 	Names []string
 }
 
-// Check is the package's Check by a setting: a fact that is declared and that no
-// rule names is a warning.
+// Check is Load for `holdfast rules check`: what was loaded, what is allowed but weakens,
+// and what will most likely never be evaluated. A declared fact that no rule names is a
+// warning.
 func (by Setting) Check(files []Source) (Report, error) {
 	set, err := by.Load(files)
 	if err != nil {

@@ -92,12 +92,6 @@ func (by Setting) Load(files []Source) (*Set, error) {
 	return l.set, nil
 }
 
-// Check is Load for `holdfast rules check`: what was loaded, what is allowed but
-// weakens, and what will most likely never be asked.
-func Check(files []Source, known ...Boundary) (Report, error) {
-	return Setting{Boundaries: known}.Check(files)
-}
-
 type loader struct {
 	lang     *language
 	known    []known

@@ -227,7 +227,7 @@ func TestReport(t *testing.T) {
   mode: observe
   severity: warn
 `
-	r, err := Check([]Source{{"r.yaml", []byte(text)}})
+	r, err := Setting{}.Check([]Source{{"r.yaml", []byte(text)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,7 +244,7 @@ func TestReport(t *testing.T) {
 	if w := load(t, text).Weakened(); len(w) != 2 || !strings.Contains(w[0], "lets the action through") || !strings.Contains(w[1], "only observes") {
 		t.Error(w)
 	}
-	if _, err := Check([]Source{{"r.yaml", nil}}); err == nil {
+	if _, err := (Setting{}).Check([]Source{{"r.yaml", nil}}); err == nil {
 		t.Error("an empty file was checked and found good")
 	}
 }

@@ -61,18 +61,13 @@ func (w *Workspaces) Posture() posture.Posture {
 	return p
 }
 
-// Run runs the program of spec until it ends, with the caller's own standard
+// RunConnected runs the program of spec until it ends, with the caller's own standard
 // descriptors relayed. A nil error means that it ran, whatever came of it; else
-// nothing of it has run. ctx ends it at once, and everything that it started.
+// nothing of it has run. ctx ends it immediately, and everything that it started. hand
+// takes the sockets of its network, if it has one.
 //
 // spec was checked by sandbox.CheckWorkspace; Argv[0] is where FindProgram found
 // it.
-func (w *Workspaces) Run(ctx context.Context, spec sandbox.Workspace, std sandbox.Streams) (*posture.Result, error) {
-	return w.RunConnected(ctx, spec, std, nil)
-}
-
-// RunConnected is Run for a workspace that has a network, whose sockets hand is
-// given.
 func (w *Workspaces) RunConnected(ctx context.Context, spec sandbox.Workspace, std sandbox.Streams, hand Hand) (*posture.Result, error) {
 	start := time.Now()
 	posture := w.Posture()

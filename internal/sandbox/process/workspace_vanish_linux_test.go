@@ -103,7 +103,7 @@ func TestWorkspaceTreeReplaced(t *testing.T) {
 				t.Fatal(err)
 			}
 			before, procs := listing(t, other), len(below(t, os.Getpid()))
-			res, err := w.Run(t.Context(), spec, sandbox.Streams{})
+			res, err := w.RunConnected(t.Context(), spec, sandbox.Streams{}, nil)
 			var e *holdfast.Error
 			if !errors.As(err, &e) || e.Kind != holdfast.KindUsage || !strings.Contains(e.Why, tree) || !strings.Contains(e.Why, c.says) || e.Hint == "" {
 				t.Errorf("%+v %v", res, err)
