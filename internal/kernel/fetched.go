@@ -117,7 +117,7 @@ func (k *Kernel) recordFetched(all map[string]constitution.Fetched) []ledger.Fet
 		if f.Err != nil {
 			r.Why = k.quote(f.Err.Error(), 256)
 		} else {
-			r.Seal = k.past.sealed("fact", string(f.Text))
+			r.Seal = k.past.Seal("fact", string(f.Text))
 			if r.Text = k.keepable(&f); len(r.Text) > left {
 				r.Text = ""
 			}

@@ -23,6 +23,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel/past"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/policy/flood"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
@@ -103,7 +104,7 @@ type Kernel struct {
 
 	policy      atomic.Pointer[policy]
 	swaps       swaps
-	past        past
+	past        *past.Keeper
 	catalog     Catalog
 	lineage     Lineage
 	lineageHost *host
@@ -173,11 +174,10 @@ func New(cfg Config) (*Kernel, error) {
 		return nil, err
 	}
 	k.policy.Store(pol)
-	if err := k.past.open(cfg.MarkKey); err != nil {
+	k.bindPorts(&cfg)
+	if err := k.openPast(cfg.MarkKey); err != nil {
 		return nil, err
 	}
-	k.usePast()
-	k.bindPorts(&cfg)
 	if cfg.Keeper != nil {
 		cfg.Keeper.k = k
 	}

@@ -122,7 +122,7 @@ func (j *judgement) beginLeaf(parent inside) (*ledger.Begin, ledger.Leaf, error)
 	if b.Deadline.IsZero() || j.req.Deadline.IsZero() {
 		b.Deadline = time.Time{}
 	}
-	b.Past = j.k.past.marks(j.sights)
+	b.Past = j.k.past.Marks(j.sights)
 	b.Model, b.Sub = j.reservedModel(), j.subAgent()
 	part, err := j.askedPart(&b)
 	if err == nil && j.feats != nil {
