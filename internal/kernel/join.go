@@ -215,7 +215,7 @@ func (j *judgement) recordParts() {
 		if !ok {
 			continue
 		}
-		text, err := j.k.featureText(r.Record())
+		text, err := j.k.records.FeatureText(r.Record())
 		if err != nil {
 			j.feats.err = errors.Join(j.feats.err, fmt.Errorf("feature %s: cannot record its part: %w",
 				p.f.spec.Name, err))
@@ -223,21 +223,6 @@ func (j *judgement) recordParts() {
 		}
 		j.feats.records = append(j.feats.records, ledger.FeatureFacts{Name: p.f.spec.Name, Text: text})
 	}
-}
-
-func (k *Kernel) featureText(v any) (string, error) {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return "", err
-	}
-	res, err := k.redact.JSON(b)
-	if err != nil {
-		return "", err
-	}
-	if len(res.Out) > ledger.MaxFeatureText {
-		return "", fmt.Errorf("%d bytes, more than %d", len(res.Out), ledger.MaxFeatureText)
-	}
-	return string(res.Out), nil
 }
 
 // Recalled is what a feature thinks of a recorded crossing.

@@ -80,9 +80,8 @@ func New(key []byte, src Source) (*Keeper, error) {
 }
 
 // UseActive makes the active past functions those that are kept. What was kept for others is
-// forgotten, what is new is to be read. They are asked for under the lock: whoever swaps the
-// policy comes after it, and of two that come concurrently neither restores what the other has
-// replaced.
+// forgotten, what is new is to be read. The policy is read under the lock, before which it is
+// swapped: of two swaps neither restores what the other has replaced.
 func (p *Keeper) UseActive() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
