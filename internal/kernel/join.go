@@ -115,7 +115,7 @@ func (j *judgement) mayHoldByFeature() bool {
 
 // fetchParts lets the parts fetch what they need at a gate.
 func (j *judgement) fetchParts(ctx context.Context, g holdfast.Gate) {
-	if j.feats == nil || j.replay != nil || j.doc == nil {
+	if j.feats == nil || len(j.feats.parts) == 0 || j.replay != nil || j.doc == nil {
 		return
 	}
 	j.feats.view.Answered = j.answered()
