@@ -97,7 +97,7 @@ RACE = \
 	./internal/observe/notify \
 	./internal/observe/telemetry \
 	./internal/observe/witness \
-	./internal/policy/flood
+	./internal/policy/flood ./internal/kernel/deadline ./internal/kernel/past ./internal/kernel/record
 
 # Packages that start a goroutine or use sync, and whose tests run without the race
 # detector, each with the reason (TestRaceListIsComplete).

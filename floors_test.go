@@ -44,6 +44,7 @@ var orders = map[string][]string{
 		"memory", "literal", "certain", "guess", "engine", "format", "stream",
 	},
 	"internal/sandbox": {"process", "container", "vm", "tiers"},
+	"internal/kernel":  {"deadline", "past", "record"},
 	"internal/frontend/egress": {
 		"hangup", "wire", "destination", "headerfield", "coding", "frames", "cleaner", "upstream",
 		"authority", "sentinel", "refusal", "memory", "counters", "aside", "credential", "service",
@@ -84,7 +85,7 @@ var sideways = map[[2]string]string{
 	{"internal/policy/contract",
 		"internal/policy/lookalike"}: "a contract knows the members of its schema",
 	{"internal/policy/contract",
-		"internal/policy/pricing"}: "a contract says how its requests are priced",
+		"internal/policy/pricing"}: "a contract can have a price",
 	{"internal/policy/contract",
 		"internal/policy/review"}: "a pattern of risk may be worse than the contract",
 	{"internal/policy/pricing", "internal/policy/budget"}: "the tables of prices",

@@ -324,7 +324,7 @@ func (d *Daemon) frontKernel() frontKernel { return frontKernel{d.Kernel, d.tool
 func (d *Daemon) readPast(ctx context.Context) error {
 	soon, cancel := context.WithTimeout(ctx, pastWait)
 	defer cancel()
-	err := d.Kernel.ReadHistory(soon)
+	err := d.Kernel.Past().Read(soon)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -335,7 +335,7 @@ func (d *Daemon) readPast(ctx context.Context) error {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		d.Kernel.KeepHistory(going)
+		d.Kernel.Past().Follow(going)
 	}()
 	d.endPast = func() { stop(); <-ended }
 	return nil

@@ -14,7 +14,7 @@ import (
 // sayPast says how it stands with what rules ask the past, and which of them
 // could never speak.
 func (d *Daemon) sayPast(s *api.Status) {
-	h := d.Kernel.History()
+	h := d.Kernel.Past().Status()
 	if len(h.Past) > 0 {
 		s.Past = &h
 	}

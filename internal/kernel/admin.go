@@ -373,7 +373,7 @@ func (k *Kernel) SetPolicy(p *Policy, who string) error {
 		return err
 	}
 	k.policy.Store(made)
-	k.usePast()
+	k.past.UseActive()
 	k.swaps.tell()
 	k.stirAll()
 	k.notify(Notice{Level: "info", Event: "policy_changed", Why: "the policy is now " + excerpt.Of(p.Version, 12)})

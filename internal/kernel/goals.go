@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel/past"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/leaf/table"
@@ -410,7 +411,7 @@ func (k *Kernel) ViolationsSince(ctx context.Context, tenant string, since time.
 		if err != nil {
 			return err
 		}
-		from, err := FirstSince(tx, tenant, size, since)
+		from, err := past.FirstSince(tx, tenant, size, since)
 		if err != nil {
 			return err
 		}
@@ -453,21 +454,4 @@ func sizeOf(tx Tx, tenant string) (int64, error) {
 		}
 	}
 	return 0, nil
-}
-
-// FirstSince is the place of a leaf before which none is as young as since.
-// Leaves stand nearly in the order of their times: what was sealed a moment
-// before another may stand behind it, so that a minute is gone back.
-func FirstSince(tx Tx, tenant string, size int64, since time.Time) (int64, error) {
-	since = since.Add(-time.Minute)
-	var failed error
-	at := sort.Search(int(size), func(i int) bool {
-		l, err := tx.Leaf(tenant, int64(i))
-		if err != nil {
-			failed = err
-			return true
-		}
-		return !l.At.Before(since)
-	})
-	return int64(at), failed
 }

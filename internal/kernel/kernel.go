@@ -23,11 +23,12 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/kernel/past"
+	"github.com/holdfast-dev/holdfast/internal/kernel/record"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/policy/flood"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 	"github.com/holdfast-dev/holdfast/internal/redact"
-	"github.com/holdfast-dev/holdfast/ledger"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 )
@@ -103,7 +104,8 @@ type Kernel struct {
 
 	policy      atomic.Pointer[policy]
 	swaps       swaps
-	past        past
+	past        *past.Keeper
+	records     *record.Writer
 	catalog     Catalog
 	lineage     Lineage
 	lineageHost *host
@@ -123,8 +125,6 @@ type Kernel struct {
 	said        time.Time    // guarded by halts; when Halt was last called
 	halting     atomic.Bool  // the halt in force is recorded, or is being
 	cuts        atomic.Int64 // crossings that the halt in force has cut
-	exempt      []string     // what redaction passes unread in records
-	buffers     sync.Pool    // *[]byte, in which records are written before they are sealed
 }
 
 // Notice is something that people should hear of (D41a).
@@ -163,8 +163,9 @@ func New(cfg Config) (*Kernel, error) {
 		sealer: cfg.Sealer, operator: cfg.Operator, runtime: cfg.Runtime, disabled: cfg.Disabled,
 		notify: cfg.Notify, onRefuse: cfg.Refused, observer: cfg.Observer, versions: cfg.Versions, log: cfg.Log,
 		tracer: cfg.Tracer,
-		clock:  cfg.Now, random: cfg.Random, exempt: ledger.Exempt(), reacting: make(chan struct{}, 1)}
+		clock:  cfg.Now, random: cfg.Random, reacting: make(chan struct{}, 1)}
 	k.defaults()
+	k.records = record.NewWriter(k.redact, k.random)
 	if err := k.makeFeatures(cfg.Features); err != nil {
 		return nil, err
 	}
@@ -173,11 +174,10 @@ func New(cfg Config) (*Kernel, error) {
 		return nil, err
 	}
 	k.policy.Store(pol)
-	if err := k.past.open(cfg.MarkKey); err != nil {
+	k.bindPorts(&cfg)
+	if err := k.openPast(cfg.MarkKey); err != nil {
 		return nil, err
 	}
-	k.usePast()
-	k.bindPorts(&cfg)
 	if cfg.Keeper != nil {
 		cfg.Keeper.k = k
 	}

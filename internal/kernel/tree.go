@@ -101,7 +101,7 @@ func (k *Kernel) admitSub(tx Tx, j *judgement, begins bool) error {
 	return nil
 }
 
-// meetSub keeps an agent within another at first sight, or records that there is no room.
+// meetSub keeps an agent within another at first sight, or records that it is not taken.
 func (k *Kernel) meetSub(tx Tx, j *judgement, b branch) error {
 	q, _ := j.named()
 	own := (&scope{Tx: tx, k: k}).txFor(k.lineageHost.f) // it raises nothing

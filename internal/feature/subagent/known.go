@@ -145,7 +145,7 @@ func meet(tx kernel.FeatureTx, q kernel.Named, a *holdfast.Agent) (kernel.Met, e
 		Subject: a.Name, Data: map[string]any{"owner": a.Owner, "parent": a.Parent}})
 }
 
-// recordFull records, once in the time in which there is no room, that an agent within the
+// recordFull records, once while the tree is full, that an agent within the
 // asking one was not taken.
 func recordFull(tx kernel.FeatureTx, q kernel.Named) error {
 	of := treeKey{q.Who.Tenant, q.Who.Agent}

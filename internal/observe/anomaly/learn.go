@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/kernel"
+	"github.com/holdfast-dev/holdfast/internal/kernel/past"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -58,11 +59,11 @@ func (w *Watcher) relive(ctx context.Context) []stretch {
 			if h.Tenant == ledger.CheckpointsTenant {
 				continue
 			}
-			week, err := kernel.FirstSince(tx, h.Tenant, h.Size, now.Add(-learnFrom))
+			week, err := past.FirstSince(tx, h.Tenant, h.Size, now.Add(-learnFrom))
 			if err != nil {
 				return err
 			}
-			last, err := kernel.FirstSince(tx, h.Tenant, h.Size, now.Add(-time.Hour))
+			last, err := past.FirstSince(tx, h.Tenant, h.Size, now.Add(-time.Hour))
 			if err != nil {
 				return err
 			}

@@ -1,4 +1,6 @@
-package kernel
+// Package deadline makes contexts that end at an instant and cost a timer only if something waits
+// for them.
+package deadline
 
 import (
 	"context"
@@ -7,20 +9,20 @@ import (
 )
 
 // limited is a context that ends with its parent or at an instant, like one of
-// context.WithDeadline, but starts no timer until somebody waits for it: a gate
-// is given one each and hardly ever waits.
+// context.WithDeadline, but starts no timer until something waits for it: each gate has one and
+// hardly ever waits.
 type limited struct {
 	context.Context // the parent
 	at              time.Time
 
 	mu    sync.Mutex
 	ended bool            // guarded by mu
-	waits context.Context // guarded by mu; made when somebody waits
+	waits context.Context // guarded by mu; made when something waits
 	stop  context.CancelFunc
 }
 
-// limit returns the context and what gives it back, which ends it.
-func limit(ctx context.Context, d time.Duration) (*limited, context.CancelFunc) {
+// After returns a context that ends after d, and the function that ends it at any time.
+func After(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	l := &limited{Context: ctx, at: time.Now().Add(d)}
 	return l, l.end
 }
@@ -50,7 +52,7 @@ func (l *limited) Err() error {
 	return l.waiting().Err()
 }
 
-// waiting makes the context that is waited for. The caller holds mu.
+// waiting makes the context on which callers wait. The caller holds mu.
 func (l *limited) waiting() context.Context {
 	if l.waits == nil {
 		l.waits, l.stop = context.WithDeadline(l.Context, l.at)

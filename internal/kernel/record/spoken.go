@@ -1,4 +1,4 @@
-package kernel
+package record
 
 import (
 	"slices"
@@ -8,33 +8,33 @@ import (
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
-// spoken is what an entry keeps of the rules that spoke: those that refuse
-// first, of these the critical ones, else in the rules' order. more is how many
-// did beyond those that an entry has room for.
-func spoken(found []constitution.Finding) (list []ledger.Spoken, more int64) {
+// ListSpoken returns what an entry keeps of the rules that matched: those that refuse first, of
+// these the critical ones, otherwise in the rules' order. more is the number of those that an
+// entry does not keep.
+func ListSpoken(found []constitution.Finding) (list []ledger.Spoken, more int64) {
 	if len(found) == 0 {
 		return nil, 0
 	}
 	found = slices.Clone(found)
 	slices.SortStableFunc(found, func(a, b constitution.Finding) int {
 		switch {
-		case graver(&a, &b):
+		case IsGraver(&a, &b):
 			return -1
-		case graver(&b, &a):
+		case IsGraver(&b, &a):
 			return 1
 		}
 		return 0
 	})
 	for i := range found[:min(len(found), ledger.MaxSpoken)] {
 		f := &found[i]
-		list = append(list, ledger.Spoken{Rule: f.Rule, Version: f.Version, Severity: f.Severity, How: how(f)})
+		list = append(list, ledger.Spoken{Rule: f.Rule, Version: f.Version, Severity: f.Severity, How: HowOf(f)})
 	}
 	return list, int64(len(found) - len(list))
 }
 
-// graver says whether a leads where both spoke. What is observed is graver than
-// what is noted: it would have stopped the request.
-func graver(a, b *constitution.Finding) bool {
+// IsGraver reports whether a leads if both matched. What is observed is graver than what is
+// noted: it would have stopped the request.
+func IsGraver(a, b *constitution.Finding) bool {
 	if a.Verdict != b.Verdict {
 		return a.Verdict < b.Verdict
 	}
@@ -51,8 +51,8 @@ func gravity(f *constitution.Finding) int {
 	return 0
 }
 
-// how is what came of a rule that spoke.
-func how(f *constitution.Finding) ledger.How {
+// HowOf returns the effect of a rule that matched.
+func HowOf(f *constitution.Finding) ledger.How {
 	switch {
 	case f.Observed:
 		return ledger.RuleObserved

@@ -1,4 +1,4 @@
-package kernel
+package deadline
 
 import (
 	"context"
@@ -36,7 +36,7 @@ func TestLimit(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						parent, stop := context.WithCancel(t.Context())
 						defer stop()
-						ctx, end := limit(parent, time.Second)
+						ctx, end := After(parent, time.Second)
 						defer end()
 						if ctx.Err() != nil || (waited && closed(ctx)) {
 							t.Fatal("over before its end")
@@ -63,7 +63,7 @@ func TestLimitDeadline(t *testing.T) {
 	parent, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	for d, want := range map[time.Duration]time.Duration{time.Second: time.Second, time.Hour: time.Minute} {
-		ctx, end := limit(parent, d)
+		ctx, end := After(parent, d)
 		at, ok := ctx.Deadline()
 		if left := time.Until(at); !ok || left > want || left < want-10*time.Second {
 			t.Errorf("%v: the deadline is in %v", d, left)

@@ -1,4 +1,4 @@
-package kernel
+package past
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -17,40 +18,39 @@ import (
 )
 
 const (
-	// pastBatch is how many leaves are read in one view.
-	pastBatch = 2000
-	// pastAgain is how long after a failure the ledger is read again.
-	pastAgain = time.Second
-	// pastPoll is how often it is looked whether what was judged by the rules
-	// before has ended.
-	pastPoll = 5 * time.Millisecond
+	// batch is the number of leaves that are read in one view.
+	batch = 2000
+	// retryAfter is the time after a failure until the ledger is read again.
+	retryAfter = time.Second
+	// poll is the time between two looks whether what was evaluated by the rules before has
+	// ended.
+	poll = 5 * time.Millisecond
 )
 
-// errSwapped says that other rules came while the ledger was read.
+// errSwapped says that the rules changed while the ledger was read.
 var errSwapped = errors.New("the rules changed")
 
-// KeepHistory reads the ledger for what the rules in force ask the past, now and
-// whenever that changes, until ctx ends.
-func (k *Kernel) KeepHistory(ctx context.Context) {
+// Follow reads the ledger for the active past functions, now and whenever they change, until
+// ctx ends.
+func (p *Keeper) Follow(ctx context.Context) {
 	for ctx.Err() == nil {
 		again := (<-chan time.Time)(nil)
-		if err := k.ReadHistory(ctx); err != nil && ctx.Err() == nil {
-			k.log.Error("the ledger could not be read for rules that ask the past; they fail until it can", "err", err)
-			again = time.After(pastAgain)
+		if err := p.Read(ctx); err != nil && ctx.Err() == nil {
+			p.src.Log.Error("the ledger could not be read for rules that ask the past; they fail until it can",
+				"err", err)
+			again = time.After(retryAfter)
 		}
 		select {
 		case <-ctx.Done():
-		case <-k.past.wake:
+		case <-p.wake:
 		case <-again:
 		}
 	}
 }
 
-// ReadHistory reads the ledger for those past functions of the rules in force
-// that are not ready, and returns when all are. Until then the rules fail. What
-// begins meanwhile is counted once.
-func (k *Kernel) ReadHistory(ctx context.Context) error {
-	p := &k.past
+// Read reads the ledger for those active past functions that are not ready, and returns when
+// all are. Until then the rules fail. What begins meanwhile is counted once.
+func (p *Keeper) Read(ctx context.Context) error {
 	p.turn.Lock()
 	defer p.turn.Unlock()
 	for {
@@ -58,10 +58,10 @@ func (k *Kernel) ReadHistory(ctx context.Context) error {
 		again := p.again
 		p.mu.Unlock()
 		if again {
-			k.usePast()
+			p.UseActive()
 		}
 		p.mu.Lock()
-		r := &reading{k: k, p: p, functions: slices.Clone(p.unready), mark: p.mark, round: p.round}
+		r := &reading{p: p, functions: slices.Clone(p.unready), mark: p.mark, round: p.round}
 		p.mu.Unlock()
 		if len(r.functions) == 0 {
 			return nil
@@ -72,29 +72,28 @@ func (k *Kernel) ReadHistory(ctx context.Context) error {
 		case err != nil:
 			if ctx.Err() == nil {
 				p.mu.Lock()
-				p.failed = string(k.mask(err.Error()))
+				p.failed = p.src.Mask(err.Error())
 				p.mu.Unlock()
 			}
 			return err
 		default:
-			r.tell()
+			r.logUnreadable()
 		}
 	}
 }
 
 // reading is one reading of the ledger for past functions.
 type reading struct {
-	k         *Kernel
-	p         *past
+	p         *Keeper
 	functions []*constitution.Past
 	names     []string
 	mark      uint64
 	round     int
 }
 
-// all reads every tenant. It begins when nothing that was judged by the rules
-// before can begin any more, and says that it is ready when everything that
-// began before its end is confirmed: what is confirmed later is known twice else.
+// all reads every tenant. It begins when nothing that was evaluated by the rules before can
+// still begin, and sets the functions ready when everything that began before its end is
+// confirmed: what is confirmed later would be counted twice.
 func (r *reading) all(ctx context.Context) error {
 	start := time.Now()
 	if err := r.settled(ctx, r.mark); err != nil {
@@ -103,16 +102,16 @@ func (r *reading) all(ctx context.Context) error {
 	var longest time.Duration
 	for _, f := range r.functions {
 		longest = max(longest, f.Window)
-		r.names = append(r.names, r.p.name(f))
+		r.names = append(r.names, r.p.markName(f))
 	}
-	since := r.k.now().Add(-longest - history.Slack)
+	since := r.p.src.Now().Add(-longest - history.Slack)
 	type stretch struct {
 		tenant   string
 		from, to int64
 	}
 	var todo []stretch
 	var of int64
-	err := r.k.store.View(ctx, func(tx Tx) error {
+	err := r.p.src.View(ctx, func(tx Reader) error {
 		heads, err := tx.Heads()
 		if err != nil {
 			return err
@@ -134,19 +133,20 @@ func (r *reading) all(ctx context.Context) error {
 		return err
 	}
 	if of > 0 {
-		r.k.log.Info("reading the ledger for rules that ask the past; they fail until it is read", "functions", len(r.functions), "leaves", of)
+		r.p.src.Log.Info("reading the ledger for rules that ask the past; they fail until it is read",
+			"functions", len(r.functions), "leaves", of)
 	}
 	r.p.mu.Lock()
 	r.p.started = time.Now()
 	r.p.mu.Unlock()
 	var done int64
 	for _, s := range todo {
-		for from := s.from; from < s.to; from += pastBatch {
-			if !r.inForce(done, of) {
+		for from := s.from; from < s.to; from += batch {
+			if !r.isActive(done, of) {
 				return errSwapped
 			}
-			to := min(s.to, from+pastBatch)
-			if err := r.k.store.View(ctx, func(tx Tx) error {
+			to := min(s.to, from+batch)
+			if err := r.p.src.View(ctx, func(tx Reader) error {
 				return tx.Leaves(s.tenant, from, to, func(l ledger.Stored) error {
 					r.leaf(ctx, &l)
 					return ctx.Err()
@@ -164,26 +164,26 @@ func (r *reading) all(ctx context.Context) error {
 		return errSwapped
 	}
 	if of > 0 {
-		r.k.log.Info("the ledger was read for rules that ask the past", "functions", len(r.functions), "leaves", of, "took", time.Since(start).String())
+		r.p.src.Log.Info("the ledger was read for rules that ask the past", "functions", len(r.functions),
+			"leaves", of, "took", time.Since(start).String())
 	}
 	return nil
 }
 
-// settled waits until what was judged up to a mark has begun or was dropped.
+// settled waits until what was evaluated up to a mark has begun or was dropped.
 func (r *reading) settled(ctx context.Context, mark uint64) error {
 	for !r.p.kept.Settled(mark) {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(pastPoll):
+		case <-time.After(poll):
 		}
 	}
 	return ctx.Err()
 }
 
-// inForce says whether the functions are still those in force, and keeps how far
-// it has come.
-func (r *reading) inForce(done, of int64) bool {
+// isActive reports whether the functions are still the active ones, and keeps its progress.
+func (r *reading) isActive(done, of int64) bool {
 	r.p.mu.Lock()
 	defer r.p.mu.Unlock()
 	if r.p.round != r.round {
@@ -206,16 +206,17 @@ func (r *reading) ready() bool {
 	return true
 }
 
-// tell logs what cannot be answered though the ledger was read.
-func (r *reading) tell() {
-	for _, s := range r.p.kept.Status(r.k.now()) {
+// logUnreadable logs what has no answer although the ledger was read.
+func (r *reading) logUnreadable() {
+	for _, s := range r.p.kept.Status(r.p.src.Now()) {
 		for tenant, until := range s.Unreadable {
-			r.k.log.Warn("a rule that asks the past fails: a crossing within its window cannot be read", "past", s.Past.Describe(), "tenant", tenant, "until", stamp(until))
+			r.p.src.Log.Warn("a rule that asks the past fails: a crossing within its window cannot be read",
+				"past", s.Past.Describe(), "tenant", tenant, "until", until.UTC().Format(time.RFC3339))
 		}
 	}
 }
 
-// leaf takes what a leaf says of the past.
+// leaf adds a leaf to the history.
 func (r *reading) leaf(ctx context.Context, l *ledger.Stored) {
 	switch {
 	case l.Kind == ledger.KindBegin:
@@ -223,7 +224,7 @@ func (r *reading) leaf(ctx context.Context, l *ledger.Stored) {
 	case l.Kind == ledger.KindEntry && bytes.Contains(l.Record, []byte(`,"unstarted":true`)):
 		if e, err := ledger.ParseEntry(l.Record); err == nil && e.Unstarted {
 			agent, _ := e.Who()
-			r.p.kept.Remove(l.Tenant, occasion(e.Timestamp, agent, e.Session, e.ExactHash), e.Timestamp)
+			r.p.kept.Remove(l.Tenant, Occasion{e.Timestamp, agent, e.Session, e.ExactHash}.name(), e.Timestamp)
 		}
 	}
 }
@@ -237,7 +238,7 @@ func (r *reading) begin(ctx context.Context, l *ledger.Stored) {
 		return
 	}
 	agent, _ := b.Who()
-	name := occasion(b.Timestamp, agent, b.Session, b.ExactHash)
+	name := Occasion{b.Timestamp, agent, b.Session, b.ExactHash}.name()
 	var was *recalled
 	for i, f := range r.functions {
 		if !f.Match(b.Boundary) {
@@ -245,7 +246,7 @@ func (r *reading) begin(ctx context.Context, l *ledger.Stored) {
 		}
 		at := slices.IndexFunc(b.Past, func(m ledger.Mark) bool { return m.Past == r.names[i] })
 		if at >= 0 {
-			seen, err := marked(&b.Past[at])
+			seen, err := parseMark(&b.Past[at])
 			r.p.kept.Load(f.ID, l.Tenant, name, b.Timestamp, seen, err)
 			continue
 		}
@@ -253,22 +254,21 @@ func (r *reading) begin(ctx context.Context, l *ledger.Stored) {
 			was = r.recall(b, l.Part)
 		}
 		seen, err := was.see(ctx, f)
-		r.p.kept.Load(f.ID, l.Tenant, name, b.Timestamp, r.p.known(seen), err)
+		r.p.kept.Load(f.ID, l.Tenant, name, b.Timestamp, r.p.sealSeen(seen), err)
 	}
 }
 
-// recalled is what a crossing was judged by, as far as its begin has it.
+// recalled is what a crossing was evaluated by, as far as its begin has it.
 type recalled struct {
 	constitution.Facts
-	// unread is why the payload is not what it was. floating is the payload with
-	// every whole number as a double, where nobody knows which they were: the
-	// canonical form writes 100.0 as 100.
+	// unread is why the payload is not what it was. floating is the payload with every whole
+	// number as a double, if it is unknown which of them were: the canonical form writes 100.0
+	// as 100.
 	unread   error
 	floating any
 }
 
-// see is what a past function sees of it. Where that hangs on what is not known
-// it is an error.
+// see returns what a past function sees of it; an error if that depends on what is unknown.
 func (w *recalled) see(ctx context.Context, p *constitution.Past) (constitution.Seen, error) {
 	if p.Reads("payload_size") {
 		return constitution.Seen{}, errors.New("the size of its payload is not kept")
@@ -291,18 +291,18 @@ func (w *recalled) see(ctx context.Context, p *constitution.Past) (constitution.
 	return seen, nil
 }
 
-// recall reads what a crossing was judged by.
+// recall reads what a crossing was evaluated by.
 func (r *reading) recall(b *ledger.Begin, part []byte) *recalled {
 	agent, sub := b.Who()
-	w := &recalled{Facts: constitution.Facts{Boundary: b.Boundary, Now: b.Timestamp, Who: holdfast.Identity{Tenant: b.TenantID, Principal: b.Caller, Roles: b.Roles,
-		Agent: agent, Sub: sub, Kind: b.AgentKind, Session: b.Session, Intent: b.Intent, Chain: b.Chain, Tier: b.Tier}}}
+	w := &recalled{Facts: constitution.Facts{Boundary: b.Boundary, Now: b.Timestamp,
+		Who: holdfast.Identity{Tenant: b.TenantID, Principal: b.Caller, Roles: b.Roles,
+			Agent: agent, Sub: sub, Kind: b.AgentKind, Session: b.Session, Intent: b.Intent, Chain: b.Chain, Tier: b.Tier}}}
 	if !b.Clock.IsZero() {
 		w.Now = b.Clock
 	}
-	if c := r.k.lookup(r.k.policy.Load(), b.Boundary); c != nil {
-		w.Operation = c.Operation
-	}
-	if w.unread = errors.Join(w.Risk.UnmarshalText([]byte(b.Risk)), w.Level.UnmarshalText([]byte(b.Level))); w.unread != nil {
+	w.Operation = r.p.src.Operation(b.Boundary)
+	if w.unread = errors.Join(w.Risk.UnmarshalText([]byte(b.Risk)),
+		w.Level.UnmarshalText([]byte(b.Level))); w.unread != nil {
 		return w
 	}
 	text, err := ledger.PartContent(part)
@@ -316,7 +316,7 @@ func (r *reading) recall(b *ledger.Begin, part []byte) *recalled {
 		w.unread = errors.New("its payload is masked")
 		return w
 	case doc.Exact() != b.ExactHash:
-		if w.floating = floating(doc.Value()); w.floating == nil {
+		if w.floating = toFloating(doc.Value()); w.floating == nil {
 			w.unread = errors.New("its payload is not kept to the letter")
 		}
 	}
@@ -324,9 +324,9 @@ func (r *reading) recall(b *ledger.Begin, part []byte) *recalled {
 	return w
 }
 
-// floating is a tree with every whole number as a double; nil where a number has
-// so many digits that the canonical form may have rounded it.
-func floating(v any) any {
+// toFloating returns a tree with every whole number as a double; nil if a number has so many
+// digits that the canonical form may have rounded it.
+func toFloating(v any) any {
 	switch v := v.(type) {
 	case json.Number:
 		s := string(v)
@@ -340,7 +340,7 @@ func floating(v any) any {
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for k, e := range v {
-			if out[k] = floating(e); out[k] == nil && e != nil {
+			if out[k] = toFloating(e); out[k] == nil && e != nil {
 				return nil
 			}
 		}
@@ -348,11 +348,28 @@ func floating(v any) any {
 	case []any:
 		out := make([]any, len(v))
 		for i, e := range v {
-			if out[i] = floating(e); out[i] == nil && e != nil {
+			if out[i] = toFloating(e); out[i] == nil && e != nil {
 				return nil
 			}
 		}
 		return out
 	}
 	return v
+}
+
+// FirstSince returns the place of a leaf before which every leaf is older than since. Leaves are
+// nearly in the order of their times: one that was sealed a moment before another may follow
+// it, so that a minute is added.
+func FirstSince(tx Reader, tenant string, size int64, since time.Time) (int64, error) {
+	since = since.Add(-time.Minute)
+	var failed error
+	at := sort.Search(int(size), func(i int) bool {
+		l, err := tx.Leaf(tenant, int64(i))
+		if err != nil {
+			failed = err
+			return true
+		}
+		return !l.At.Before(since)
+	})
+	return int64(at), failed
 }
