@@ -91,13 +91,16 @@ RACE = \
 	./internal/frontend/mcp/code \
 	./internal/frontend/mcp/remote \
 	./internal/frontend/mcp/server \
+	./internal/kernel/deadline \
+	./internal/kernel/past \
+	./internal/kernel/record \
 	./internal/leaf/latch \
 	./internal/observe/alert \
 	./internal/observe/metrics \
 	./internal/observe/notify \
 	./internal/observe/telemetry \
 	./internal/observe/witness \
-	./internal/policy/flood ./internal/kernel/deadline ./internal/kernel/past ./internal/kernel/record
+	./internal/policy/flood
 
 # Packages that start a goroutine or use sync, and whose tests run without the race
 # detector, each with the reason (TestRaceListIsComplete).
