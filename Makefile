@@ -91,6 +91,7 @@ RACE = \
 	./internal/frontend/mcp/code \
 	./internal/frontend/mcp/remote \
 	./internal/frontend/mcp/server \
+	./internal/leaf/latch \
 	./internal/observe/alert \
 	./internal/observe/metrics \
 	./internal/observe/notify \

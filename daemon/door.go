@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/feature/spend"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
+	"github.com/holdfast-dev/holdfast/internal/frontend/overview"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
-	"github.com/holdfast-dev/holdfast/internal/policy/review"
 )
 
 // API is the door for commands, for a command that is the owner itself.
@@ -158,7 +158,7 @@ func spent(tx kernel.Tx, now time.Time) (*api.Spend, error) {
 // fill adds what the store knows.
 func fill(tx kernel.Tx, s *api.Status) error {
 	var err error
-	if s.Waiting, err = waiting(tx, ""); err != nil {
+	if s.Waiting, err = overview.CountWaiting(tx, ""); err != nil {
 		return err
 	}
 	as, err := tx.Agents("")
@@ -212,18 +212,6 @@ func fill(tx kernel.Tx, s *api.Status) error {
 	}
 	sort.Slice(s.Ledger, func(i, k int) bool { return s.Ledger[i].Tenant < s.Ledger[k].Tenant })
 	return nil
-}
-
-// waiting is how many questions wait for a person.
-func waiting(tx kernel.Tx, tenant string) (n int, err error) {
-	for _, state := range []review.State{review.Pending, review.Deferred} {
-		rs, err := tx.Reviews(tenant, state, 1000)
-		if err != nil {
-			return 0, err
-		}
-		n += len(rs)
-	}
-	return n, nil
 }
 
 // diskUse is what the state takes, and what its disk has left, in bytes.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/frontend/overview"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/observe/metrics"
 	"github.com/holdfast-dev/holdfast/internal/policy/health"
@@ -28,10 +29,10 @@ func (d *Daemon) metricSources() metrics.Sources {
 		},
 		Today: func(ctx context.Context, now time.Time) (health.Report, health.Level) {
 			r := d.days.Today(ctx, now)
-			return r, d.healthNow(&r, now, "").Health
+			return r, overview.Health(d.overviewSource(), &r, now, "").Health
 		},
 		Reviews: func(ctx context.Context) (n int, err error) {
-			err = d.store.View(ctx, func(tx kernel.Tx) error { n, err = waiting(tx, ""); return err })
+			err = d.store.View(ctx, func(tx kernel.Tx) error { n, err = overview.CountWaiting(tx, ""); return err })
 			return n, err
 		},
 	}

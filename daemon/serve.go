@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -212,7 +211,7 @@ func (d *Daemon) sign(ctx context.Context) {
 // watchLatch learns of the latch from the file system, and looks by itself
 // every second in case the file system does not tell (D34).
 func (d *Daemon) watchLatch(ctx context.Context) {
-	events, stop := watchName(d.Paths.Dir, filepath.Base(d.Paths.Halt), d.log)
+	events, stop := latch.Watch(d.Paths.Halt, d.log)
 	defer stop()
 	t := time.NewTicker(latchEvery)
 	defer t.Stop()

@@ -1,19 +1,21 @@
-package daemon
+package latch
 
 import (
 	"bytes"
 	"encoding/binary"
 	"log/slog"
 	"os"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
 
-// watchName says when something of that name comes to a directory or goes from
-// it, and when nobody can say any more. It asks the system for nothing else: the
-// store's files beside it are written several times for each crossing, and each
-// of those writes would wake the daemon.
-func watchName(dir, name string, log *slog.Logger) (<-chan struct{}, func()) {
+// Watch returns a channel that receives a value after the latch in the file path was set or lifted, and when changes
+// may have been missed. stop ends it. If the system cannot watch, Watch logs it and the channel is nil: then
+// read the latch from time to time. The system reports changes of that name alone: the store's files beside it
+// are written several times for each crossing, and each write would wake the caller.
+func Watch(path string, log *slog.Logger) (changes <-chan struct{}, stop func()) {
+	dir, name := filepath.Dir(path), filepath.Base(path)
 	ch := make(chan struct{}, 1)
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err == nil {
@@ -34,7 +36,7 @@ func watchName(dir, name string, log *slog.Logger) (<-chan struct{}, func()) {
 			if err != nil {
 				return
 			}
-			if !speaksOf(buf[:n], name) {
+			if !concernsName(buf[:n], name) {
 				continue
 			}
 			select {
@@ -46,9 +48,9 @@ func watchName(dir, name string, log *slog.Logger) (<-chan struct{}, func()) {
 	return ch, func() { _ = f.Close() }
 }
 
-// speaksOf says whether one of the system's events is about a name, about the
+// concernsName reports whether one of the system's events is about a name, about the
 // directory itself, or about events that were lost.
-func speaksOf(events []byte, name string) bool {
+func concernsName(events []byte, name string) bool {
 	for len(events) >= unix.SizeofInotifyEvent {
 		// The length of the name, with its padding, is the last of four words.
 		end := unix.SizeofInotifyEvent + int(binary.NativeEndian.Uint32(events[12:]))

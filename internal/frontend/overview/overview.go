@@ -1,4 +1,5 @@
-package daemon
+// Package overview puts together what `holdfast top` shows: how today goes, the alarms that hold, and the agents.
+package overview
 
 import (
 	"cmp"
@@ -15,44 +16,54 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/observe/anomaly"
 	"github.com/holdfast-dev/holdfast/internal/observe/report"
 	"github.com/holdfast-dev/holdfast/internal/policy/health"
+	"github.com/holdfast-dev/holdfast/internal/policy/review"
 	"github.com/holdfast-dev/holdfast/internal/policy/watch"
 	"github.com/holdfast-dev/holdfast/ledger"
 )
 
-// lookTime bounds how long the ledger's last hour is read for what goes on.
+// lookTime limits the reading of the ledger's last hour.
 const lookTime = 10 * time.Second
 
-// Now says what goes on at this moment: with one tenant alone, or, where that is
-// empty, with everything. A tenant of which nothing is recorded is a NotFoundError.
-func (d *Daemon) Now(ctx context.Context, tenant string) (*api.Now, error) {
-	now := time.Now()
-	r, err := ofTenant(d.days.Today(ctx, now), tenant)
+// Source is what an overview of a running Holdfast is made of.
+type Source struct {
+	Halt api.Halt
+	// Watch is nil while agents are not watched.
+	Watch *anomaly.Watcher
+	// Witness is what is wrong with the newest signed head of the ledger, "" if nothing is.
+	Witness string
+}
+
+// Live returns what happens now in a running Holdfast, by today's report r: for one tenant, or for all if tenant is
+// empty. A tenant of which nothing is recorded is a NotFoundError.
+func Live(tx kernel.Tx, src Source, r health.Report, now time.Time, tenant string) (*api.Now, error) {
+	r, err := selectTenant(r, tenant)
 	if err != nil {
 		return nil, err
 	}
-	n := d.healthNow(&r, now, tenant)
+	n := Health(src, &r, now, tenant)
 	var rates []watch.Rates
-	if w := d.watched(); w != nil {
-		rates = ratesOf(w.Rates(now), tenant)
+	if src.Watch != nil {
+		rates = selectRates(src.Watch.Watch.Rates(now), tenant)
 	}
-	return n, d.store.View(ctx, func(tx kernel.Tx) error { return present(tx, n, rates) })
+	return n, addAgents(tx, n, rates)
 }
 
-// healthNow is what goes on but for the agents: how today goes by its report r, with
-// the alarms that hold, and what nobody knows at this moment.
-func (d *Daemon) healthNow(r *health.Report, now time.Time, tenant string) *api.Now {
-	n := &api.Now{At: now.UTC(), Tenant: tenant, PID: os.Getpid(), Halt: d.halted()}
+// Health returns what Live does, without the agents.
+func Health(src Source, r *health.Report, now time.Time, tenant string) *api.Now {
+	n := &api.Now{At: now.UTC(), Tenant: tenant, PID: os.Getpid(), Halt: src.Halt}
 	n.Health, n.Because = r.Health, slices.Clone(r.Because)
-	if w := d.watched(); w != nil {
-		alarmed(n, slices.DeleteFunc(w.Hold(), func(s watch.State) bool { return tenant != "" && s.Tenant != "" && s.Tenant != tenant }))
-		if known, why := d.watching.Known(); !known {
-			unknown(n, "what is usual is not known: "+why)
+	if src.Watch != nil {
+		addAlarms(n, slices.DeleteFunc(src.Watch.Watch.Hold(), func(s watch.State) bool {
+			return tenant != "" && s.Tenant != "" && s.Tenant != tenant
+		}))
+		if known, why := src.Watch.Known(); !known {
+			addUnknown(n, "what is usual is not known: "+why)
 		}
-		if why := d.witness.Trouble(); why != "" {
-			unknown(n, why)
+		if src.Witness != "" {
+			addUnknown(n, src.Witness)
 		}
 	} else {
-		unwatched(n)
+		addUnwatched(n)
 	}
 	if n.Halted && n.Health != health.Red {
 		worsen(n, health.Red, "everything is halted")
@@ -60,16 +71,11 @@ func (d *Daemon) healthNow(r *health.Report, now time.Time, tenant string) *api.
 	return n
 }
 
-// LookNow says what goes on in a state that nobody owns: s is the store open for
-// reading, nil where it cannot be read for the reason why. The figures of the last
-// hour are read from the ledger; which alarms hold nobody knows. A tenant is as of
-// Daemon.Now.
-func LookNow(ctx context.Context, p Paths, s kernel.Store, why, tenant string) (*api.Now, error) {
+// Read returns what happens now in a state that no process owns: s is the store open for
+// reading, nil if it cannot be read because of why. It reads the figures of the last hour from the ledger; which
+// alarms hold is unknown. tenant is as in Live.
+func Read(ctx context.Context, h api.Halt, s kernel.Store, why, tenant string) (*api.Now, error) {
 	now := time.Now()
-	h, err := lookHalt(p)
-	if err != nil {
-		return nil, err
-	}
 	n := &api.Now{At: now.UTC(), Tenant: tenant, Halt: h}
 	if s == nil {
 		day := health.NewDay(now)
@@ -82,7 +88,7 @@ func LookNow(ctx context.Context, p Paths, s kernel.Store, why, tenant string) (
 	if err != nil {
 		return nil, err
 	}
-	r, err := ofTenant(whole, tenant)
+	r, err := selectTenant(whole, tenant)
 	if err != nil {
 		return nil, err
 	}
@@ -90,18 +96,18 @@ func LookNow(ctx context.Context, p Paths, s kernel.Store, why, tenant string) (
 	if n.Halted && n.Health != health.Red {
 		worsen(n, health.Red, "everything is halted")
 	}
-	unwatched(n)
-	rates, err := lastHour(ctx, s, now)
-	seen := s.View(ctx, func(tx kernel.Tx) error { return present(tx, n, ratesOf(rates, tenant)) })
+	addUnwatched(n)
+	rates, err := readLastHour(ctx, s, now)
+	seen := s.View(ctx, func(tx kernel.Tx) error { return addAgents(tx, n, selectRates(rates, tenant)) })
 	if err != nil {
 		n.Active = nil
 	}
 	return n, errors.Join(err, seen)
 }
 
-// ofTenant is the report of one tenant alone; the whole where none is named, and
-// where nothing of any could be read.
-func ofTenant(r health.Report, tenant string) (health.Report, error) {
+// selectTenant returns the report of one tenant; the whole if none is named, and
+// if nothing could be read.
+func selectTenant(r health.Report, tenant string) (health.Report, error) {
 	if tenant == "" || r.Unread {
 		return r, nil
 	}
@@ -114,13 +120,13 @@ func ofTenant(r health.Report, tenant string) (health.Report, error) {
 	return one, nil
 }
 
-// ratesOf are those of one tenant's agents; all where none is named.
-func ratesOf(all []watch.Rates, tenant string) []watch.Rates {
+// selectRates returns those of one tenant's agents; all if none is named.
+func selectRates(all []watch.Rates, tenant string) []watch.Rates {
 	return slices.DeleteFunc(all, func(r watch.Rates) bool { return tenant != "" && r.Tenant != tenant })
 }
 
-// lastHour are the rates of agents by what the ledger has of the hour before now.
-func lastHour(ctx context.Context, s kernel.Store, now time.Time) ([]watch.Rates, error) {
+// readLastHour returns the rates of agents by what the ledger has of the hour before now.
+func readLastHour(ctx context.Context, s kernel.Store, now time.Time) ([]watch.Rates, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	w := anomaly.New(anomaly.Options{}, watch.Limits{})
@@ -131,21 +137,20 @@ func lastHour(ctx context.Context, s kernel.Store, now time.Time) ([]watch.Rates
 	return w.Watch.Rates(now), nil
 }
 
-// worsen makes the health that level at best, and says why before all else.
+// worsen lowers the health to that level at most, and puts why before the other reasons.
 func worsen(n *api.Now, to health.Level, why string) {
 	n.Health, n.Because = min(n.Health, to), append([]string{why}, n.Because...)
 }
 
-// unknown is of what nobody knows (D41b), as a whole sentence.
-func unknown(n *api.Now, why string) {
+// addUnknown adds a sentence about something unknown (D41b).
+func addUnknown(n *api.Now, why string) {
 	n.Health, n.Because = min(n.Health, health.Yellow), append(n.Because, why)
 }
 
-func unwatched(n *api.Now) { unknown(n, "which alarms hold: unknown, for no daemon watches") }
+func addUnwatched(n *api.Now) { addUnknown(n, "which alarms hold: unknown, for no daemon watches") }
 
-// alarmed adds the conditions that hold. One that began on another day is no less
-// an alarm today.
-func alarmed(n *api.Now, hold []watch.State) {
+// addAlarms adds the conditions that hold, also those that began on another day.
+func addAlarms(n *api.Now, hold []watch.State) {
 	n.Alarms = []api.Alarm{}
 	n.MoreAlarms = max(0, len(hold)-api.MaxNow)
 	for _, s := range hold[:len(hold)-n.MoreAlarms] {
@@ -163,10 +168,10 @@ func alarmed(n *api.Now, hold []watch.State) {
 	}
 }
 
-// present adds what the store knows, and the agents: the most active first, and
-// those that are paused and did nothing after them.
-func present(tx kernel.Tx, n *api.Now, rates []watch.Rates) error {
-	count, err := waiting(tx, n.Tenant)
+// addAgents adds what the store knows, and the agents: the most active first, and
+// after them those that are paused and did nothing.
+func addAgents(tx kernel.Tx, n *api.Now, rates []watch.Rates) error {
+	count, err := CountWaiting(tx, n.Tenant)
 	if err != nil {
 		return err
 	}
@@ -204,15 +209,27 @@ func present(tx kernel.Tx, n *api.Now, rates []watch.Rates) error {
 			n.Agents[i].Alarms = append(n.Agents[i].Alarms, a.Condition)
 		}
 	}
-	rank(n)
+	rankAgents(n)
 	return nil
 }
 
-// rank sorts the agents and leaves out those beyond the bound.
-func rank(n *api.Now) {
+// rankAgents sorts the agents and leaves out those beyond the bound.
+func rankAgents(n *api.Now) {
 	slices.SortFunc(n.Agents, func(a, b api.AgentNow) int {
 		return cmp.Or(cmp.Compare(b.Actions, a.Actions), cmp.Compare(b.Cost, a.Cost), b.Last.Compare(a.Last), cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Agent, b.Agent))
 	})
 	n.MoreAgents = max(0, len(n.Agents)-api.MaxNow)
 	n.Agents = n.Agents[:len(n.Agents)-n.MoreAgents]
+}
+
+// CountWaiting returns the number of reviews that wait for a person: of one tenant, or of all if tenant is empty.
+func CountWaiting(tx kernel.Tx, tenant string) (n int, err error) {
+	for _, state := range []review.State{review.Pending, review.Deferred} {
+		rs, err := tx.Reviews(tenant, state, 1000)
+		if err != nil {
+			return 0, err
+		}
+		n += len(rs)
+	}
+	return n, nil
 }

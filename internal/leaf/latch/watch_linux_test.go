@@ -1,4 +1,4 @@
-package daemon
+package latch
 
 import (
 	"log/slog"
@@ -10,7 +10,7 @@ import (
 
 // What happens to the name is told, however it comes there or goes; what
 // happens to other names, and what is written into files that are there, is not.
-func TestD34_watchName(t *testing.T) {
+func TestD34_Watch(t *testing.T) {
 	dir := t.TempDir()
 	beside := filepath.Join(dir, "beside")
 	write := func(name string) {
@@ -20,7 +20,7 @@ func TestD34_watchName(t *testing.T) {
 		}
 	}
 	write(beside)
-	ch, stop := watchName(dir, "HALT", slog.New(slog.DiscardHandler))
+	ch, stop := Watch(filepath.Join(dir, "HALT"), slog.New(slog.DiscardHandler))
 	defer stop()
 	told := func(what string, want bool) {
 		t.Helper()
@@ -39,28 +39,28 @@ func TestD34_watchName(t *testing.T) {
 			}
 		}
 	}
-	latch := filepath.Join(dir, "HALT")
+	file := filepath.Join(dir, "HALT")
 	for range 50 {
 		write(beside)
 	}
 	write(filepath.Join(dir, "HALT-"))
 	write(filepath.Join(dir, "halt"))
 	told("other files", false)
-	write(latch)
+	write(file)
 	told("a file", true)
-	if err := os.Remove(latch); err != nil {
+	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
 	told("its removal", true)
-	if err := os.Rename(beside, latch); err != nil {
+	if err := os.Rename(beside, file); err != nil {
 		t.Fatal(err)
 	}
 	told("a file that is moved there", true)
-	if err := os.Rename(latch, beside); err != nil {
+	if err := os.Rename(file, beside); err != nil {
 		t.Fatal(err)
 	}
 	told("a file that is moved away", true)
-	if err := os.Mkdir(latch, 0o700); err != nil {
+	if err := os.Mkdir(file, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	told("a directory", true)
@@ -68,7 +68,7 @@ func TestD34_watchName(t *testing.T) {
 		t.Fatal(err)
 	}
 	told("the end of it all", true)
-	none, stopNone := watchName(filepath.Join(dir, "nowhere"), "HALT", slog.New(slog.DiscardHandler))
+	none, stopNone := Watch(filepath.Join(dir, "nowhere", "HALT"), slog.New(slog.DiscardHandler))
 	defer stopNone()
 	if none != nil {
 		t.Error("a directory that is not there is watched")

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package daemon
+package latch
 
 import (
 	"errors"
@@ -10,9 +10,11 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// watchName says when something happens to that name in a directory.
-func watchName(dir, name string, log *slog.Logger) (<-chan struct{}, func()) {
-	events, stop := watchDir(dir, log)
+// Watch returns a channel that receives a value after something happened to the file path. stop ends it. If the
+// system cannot watch, Watch logs it and the channel is nil: then read the latch from time to time.
+func Watch(path string, log *slog.Logger) (changes <-chan struct{}, stop func()) {
+	name := filepath.Base(path)
+	events, stop := watchDir(filepath.Dir(path), log)
 	if events == nil {
 		return nil, stop
 	}
@@ -31,8 +33,7 @@ func watchName(dir, name string, log *slog.Logger) (<-chan struct{}, func()) {
 	return ch, stop
 }
 
-// watchDir watches one directory; without a watcher the channel stays empty
-// and looking by the clock is all there is.
+// watchDir watches one directory. Without a watcher the channel is nil.
 func watchDir(dir string, log *slog.Logger) (<-chan fsnotify.Event, func()) {
 	w, err := fsnotify.NewWatcher()
 	if err == nil {
