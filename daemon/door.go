@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/feature/spend"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
+	"github.com/holdfast-dev/holdfast/internal/frontend/overview"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
-	"github.com/holdfast-dev/holdfast/internal/policy/review"
 )
 
 // API is the door for commands, for a command that is the owner itself.
@@ -44,8 +44,8 @@ func (d *Daemon) Attend(do func() error) error {
 
 func (d *Daemon) api(room api.Room) *api.Server {
 	return &api.Server{Kernel: d.frontKernel(), Mint: d.Mint, Status: d.Status,
-		Now: d.Now, Budgets: d.budgets, Backup: d.backup, Checkpoint: d.witness.Checkpoint, TestAlerts: d.alerts.test,
-		Drained: d.drained, MCP: d.openMCP, Token: d.giveToken, Open: d.PageLink, Sandbox: d.sandboxes,
+		Now: d.Now, Budgets: d.budgets, Backup: d.backup, Checkpoint: d.witness.Checkpoint, TestAlerts: d.alerts.Test,
+		Drained: d.drained, MCP: d.mcp.Open, Token: d.giveToken, Open: d.PageLink, Sandbox: d.sandboxes,
 		Room: room, Secret: d.sandboxes.HasSecret,
 		Mask: d.maskText, Own: func() []string { return d.Kernel.Policy().Own },
 		Egress: d.egress, Network: d.egress, Snapshots: d.snapshots, Log: d.log, Busy: &d.sessionsDone}
@@ -87,7 +87,7 @@ func (d *Daemon) Status(ctx context.Context) (*api.Status, error) {
 	s := &api.Status{Version: d.opt.Version, State: d.Paths.Dir, Runtime: d.runtime, PID: os.Getpid(), Since: d.since.UTC(),
 		Policy: p.Version, Files: p.From, Weakened: p.Weakened, Flights: d.Kernel.Flights(), Clients: d.clients.count(), Lingers: d.clients.areWaitedFor()}
 	s.Halt = d.halted()
-	s.HaltHooks = d.hooks.runs()
+	s.HaltHooks = d.hooks.ListRuns()
 	for _, k := range d.operators() {
 		s.Operator = append(s.Operator, k.ID())
 	}
@@ -95,7 +95,7 @@ func (d *Daemon) Status(ctx context.Context) (*api.Status, error) {
 	d.sayPast(s)
 	d.sayCounters(s)
 	d.sayStops(s)
-	s.Servers = d.states.say(d.config().MCP.Servers)
+	s.Servers = d.mcp.ListStates()
 	d.sayUnlisted(s)
 	if err := d.store.Poisoned(); err != nil {
 		s.Problems = append(s.Problems, "the ledger failed to write: everything is refused until a restart")
@@ -107,11 +107,8 @@ func (d *Daemon) Status(ctx context.Context) (*api.Status, error) {
 	s.Conditions = api.Conditions{Disabled: d.disabled() != "",
 		Unapplied: waits, NeedRestart: config.ListUntaken(d.began, d.config())}
 	s.Problems = append(s.Problems, s.Conditions.NeedRestart...)
-	if why := d.hook.trouble(); why != "" {
-		s.Problems = append(s.Problems, why)
-	}
-	s.Problems, s.Alerts = append(s.Problems, d.alerts.troubles()...), d.alerts.channels()
-	s.Problems = append(append(append(s.Problems, d.hooks.troubles()...), d.sandboxes.Health()...),
+	s.Problems, s.Alerts = append(s.Problems, d.alerts.ListProblems()...), d.alerts.ListChannels()
+	s.Problems = append(append(append(s.Problems, d.hooks.ListProblems()...), d.sandboxes.Health()...),
 		d.egress.Health()...)
 	s.Problems = append(s.Problems, d.snapshots.Problems()...)
 	s.Problems = append(s.Problems, d.reports.Troubles()...)
@@ -161,7 +158,7 @@ func spent(tx kernel.Tx, now time.Time) (*api.Spend, error) {
 // fill adds what the store knows.
 func fill(tx kernel.Tx, s *api.Status) error {
 	var err error
-	if s.Waiting, err = waiting(tx, ""); err != nil {
+	if s.Waiting, err = overview.CountWaiting(tx, ""); err != nil {
 		return err
 	}
 	as, err := tx.Agents("")
@@ -215,18 +212,6 @@ func fill(tx kernel.Tx, s *api.Status) error {
 	}
 	sort.Slice(s.Ledger, func(i, k int) bool { return s.Ledger[i].Tenant < s.Ledger[k].Tenant })
 	return nil
-}
-
-// waiting is how many questions wait for a person.
-func waiting(tx kernel.Tx, tenant string) (n int, err error) {
-	for _, state := range []review.State{review.Pending, review.Deferred} {
-		rs, err := tx.Reviews(tenant, state, 1000)
-		if err != nil {
-			return 0, err
-		}
-		n += len(rs)
-	}
-	return n, nil
 }
 
 // diskUse is what the state takes, and what its disk has left, in bytes.

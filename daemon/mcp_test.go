@@ -243,48 +243,6 @@ func unverified(t *testing.T, d *Daemon) (n int64) {
 	return n
 }
 
-// Which token an identity's crossings are made with: the one that lives longest.
-func TestHolders(t *testing.T) {
-	var s holders
-	now := time.Now()
-	keep := func(who, tok string, until time.Time) *holder {
-		return s.keep(who, held{tok: holdfast.NewSecret(tok), id: tok, until: until}, func(id string) bool { return id == "stolen" })
-	}
-	get := func(h *holder) string { tok, _ := h.token(t.Context()); return tok.Reveal() }
-	h := keep("a", "1", now.Add(time.Minute))
-	if keep("a", "2", now.Add(time.Hour)) != h || get(h) != "2" {
-		t.Error("a newer token is not taken")
-	}
-	if keep("a", "1", now.Add(time.Minute)); get(h) != "2" {
-		t.Error("an older token is taken")
-	}
-	stolen := keep("b", "stolen", now.Add(8*time.Hour))
-	if keep("b", "fresh", now.Add(time.Minute)); get(stolen) != "fresh" {
-		t.Error("a revoked token is kept for a good one")
-	}
-	for i := range 3 * maxHolders {
-		keep(fmt.Sprint(i), "x", now)
-	}
-	if len(s.m) > maxHolders {
-		t.Errorf("%d are kept", len(s.m))
-	}
-	if get(h) != "2" {
-		t.Error("one in use is lost")
-	}
-	id := holdfast.Identity{Tenant: "t", Principal: "p", Agent: "a", Roles: []string{"agent"}}
-	for name, other := range map[string]holdfast.Identity{"role": {Tenant: "t", Principal: "p", Agent: "a", Roles: []string{"operator"}}, "tenant": {Tenant: "u", Principal: "p", Agent: "a", Roles: []string{"agent"}},
-		"session": {Tenant: "t", Principal: "p", Agent: "a", Roles: []string{"agent"}, Session: "s"}, "issuer": {Tenant: "t", Principal: "p", Agent: "a", Roles: []string{"agent"}, Issuer: "i"}} {
-		if same(id) == same(other) {
-			t.Errorf("another %s is the same", name)
-		}
-	}
-	renewed := id
-	renewed.TokenID, renewed.Expires = "2", now
-	if same(id) != same(renewed) {
-		t.Error("a renewed token is another identity")
-	}
-}
-
 // The key of a retry's state survives a restart, is another in another state,
 // and is none of the key files.
 func TestSealSurvives(t *testing.T) {
@@ -295,7 +253,7 @@ func TestSealSurvives(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer d.Close()
-		return bytes.Clone(d.mcpSeal)
+		return bytes.Clone(d.mcp.Seal)
 	}
 	first := open("a")
 	if len(first) != 32 || !bytes.Equal(first, open("a")) {
@@ -331,7 +289,7 @@ func TestHellos(t *testing.T) {
 		"no server at all": {Name: "x"},
 	} {
 		h.Agent = "t"
-		if serve, err := d.openMCP(h); err == nil {
+		if serve, err := d.mcp.Open(h); err == nil {
 			t.Errorf("%s was opened", name)
 			ended, cancel := context.WithCancel(t.Context())
 			cancel()

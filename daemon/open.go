@@ -20,6 +20,8 @@ import (
 	"sync"
 	"time"
 
+	mcp "github.com/holdfast-dev/holdfast/internal/frontend/mcp/service"
+
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/feature"
@@ -28,6 +30,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/feature/subagent"
 	"github.com/holdfast-dev/holdfast/internal/feature/toolpin"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
+	"github.com/holdfast-dev/holdfast/internal/frontend/bearer"
 	"github.com/holdfast-dev/holdfast/internal/frontend/egress/service"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
@@ -36,9 +39,10 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
 	"github.com/holdfast-dev/holdfast/internal/leaf/operator"
 	"github.com/holdfast-dev/holdfast/internal/leaf/token"
+	"github.com/holdfast-dev/holdfast/internal/observe/alert"
 	"github.com/holdfast-dev/holdfast/internal/observe/anomaly"
+	"github.com/holdfast-dev/holdfast/internal/observe/halthook"
 	"github.com/holdfast-dev/holdfast/internal/observe/metrics"
-	"github.com/holdfast-dev/holdfast/internal/observe/notify"
 	"github.com/holdfast-dev/holdfast/internal/observe/report"
 	"github.com/holdfast-dev/holdfast/internal/observe/telemetry"
 	"github.com/holdfast-dev/holdfast/internal/observe/witness"
@@ -101,30 +105,22 @@ type Daemon struct {
 
 	mu     sync.Mutex
 	loaded *config.Loaded // guarded by mu
-	mcp    *mcpSite       // guarded by mu; nil while there is none
 	page   pages          // guarded by mu
 	code   string         // guarded by mu; where the code executor listens, if it does
 	served *api.Server    // guarded by mu; nil until commands is called
 
-	hook         webhook
-	alerts       alerts
-	notices      chan kernel.Notice
-	urgent       chan kernel.Notice // of reviews and halts, told before notices
-	halts        chan haltNotice    // the newest halt whose hooks have not run
-	hooks        haltHooks
+	alerts       *alert.Service
+	hooks        *halthook.Hooks
 	metrics      *metrics.Metrics
 	clients      clients
 	sandboxes    *tiers.Set
 	egress       *service.Service
 	snapshots    *versions.Service
-	conns        connections
 	keysets      []*keyset.Set
 	sessionsDone sync.WaitGroup
-	states       states
-	holders      holders
-	keepers      keepers
+	bearer       *bearer.Gate
 	verifies     *token.Verifier
-	mcpSeal      []byte
+	mcp          *mcp.Service
 	days         *report.Days
 	witness      *witness.Witness
 	reports      *report.Reports
@@ -149,9 +145,7 @@ func Open(ctx context.Context, opt Options) (_ *Daemon, err error) {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
-	d := &Daemon{opt: opt, log: opt.Log, since: time.Now(),
-		notices: make(chan kernel.Notice, 256), urgent: make(chan kernel.Notice, 256), halts: make(chan haltNotice, 1)}
-	d.hooks.d = d
+	d := &Daemon{opt: opt, log: opt.Log, since: time.Now()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, d.Close())
@@ -228,7 +222,8 @@ func (d *Daemon) openParts(ctx context.Context, keys *statedir.Keys) (err error)
 	if d.verifies, err = d.verifier(); err != nil {
 		return err
 	}
-	if d.mcpSeal, err = hkdf.Key(sha256.New, keys.Seal, nil, "holdfast mcp request state v1", gateway.SealSize); err != nil {
+	mcpSeal, err := hkdf.Key(sha256.New, keys.Seal, nil, "holdfast mcp request state v1", gateway.SealSize)
+	if err != nil {
 		return err
 	}
 	marks, err := hkdf.Key(sha256.New, keys.Seal, nil, "holdfast past marks v1", sha256.Size)
@@ -243,8 +238,7 @@ func (d *Daemon) openParts(ctx context.Context, keys *statedir.Keys) (err error)
 	d.sandboxes = tiers.New(tiers.Options{
 		Dir: d.Paths.Dir, Config: d.began.Sandbox.TierConfig(), Engine: d.engine, Log: d.log,
 	})
-	d.hook.of(d)
-	if err = d.alerts.open(d); err != nil {
+	if err = d.openAlerts(); err != nil {
 		return err
 	}
 	d.reports = d.newReports()
@@ -253,6 +247,8 @@ func (d *Daemon) openParts(ctx context.Context, keys *statedir.Keys) (err error)
 	d.Kernel, err = kernel.New(d.kernelConfig(seal, marks))
 	d.recounter = recount.New(d.store, &d.raiser, d.log, d.maskText)
 	if err == nil {
+		d.bearer = bearer.New(d.Kernel, d.verifies, d.store, d.log)
+		d.mcp = d.newMCP(mcpSeal)
 		d.metrics.LookAt(d.metricSources())
 	}
 	return err
@@ -285,7 +281,7 @@ func (d *Daemon) newReports() *report.Reports {
 			at, err := to.TimeOfDay()
 			return to.To, at, err
 		},
-		Send: func(a notify.Item, now time.Time) { d.alerts.queue.Put(a, now) },
+		Send: d.alerts.Put,
 	})
 }
 
@@ -492,7 +488,9 @@ func (d *Daemon) Close() error {
 	for _, k := range d.keysets {
 		k.Close()
 	}
-	errs = append(errs, d.alerts.close())
+	if d.alerts != nil {
+		errs = append(errs, d.alerts.Close())
+	}
 	if d.tele != nil {
 		errs = append(errs, d.tele.Close(context.Background()))
 	}

@@ -98,7 +98,7 @@ func (d *Daemon) site(people http.Handler) http.Handler {
 		}
 		fmt.Fprintln(w, "ok")
 	})
-	d.mountMCP(mux)
+	d.mcp.Mount(mux, d.config().Listen.Pages)
 	d.mountModels(mux)
 	mux.Handle("/", people)
 	return mux
@@ -167,7 +167,7 @@ func (d *Daemon) pageState(ctx context.Context, whole bool) console.State {
 	if why := d.unappliedLately(); why != "" {
 		s.Problems = append(s.Problems, why)
 	}
-	s.Problems = append(append(s.Problems, config.ListUntaken(d.began, d.config())...), d.alerts.troubles()...)
+	s.Problems = append(append(s.Problems, config.ListUntaken(d.began, d.config())...), d.alerts.ListProblems()...)
 	if why := d.witness.Trouble(); why != "" {
 		s.Problems = append(s.Problems, why)
 	}

@@ -7,13 +7,13 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/config"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
+	"github.com/holdfast-dev/holdfast/internal/frontend/listener"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/server"
 	"github.com/holdfast-dev/holdfast/internal/leaf/excerpt"
 	"github.com/holdfast-dev/holdfast/internal/leaf/latch"
@@ -78,10 +78,8 @@ func (d *Daemon) Serve(ctx context.Context, s Serving) error {
 			}
 		}()
 	}
-	run(d.tell)
-	run(d.tellHalts)
-	run(d.hook.run)
-	run(d.alerts.run)
+	run(d.hooks.Run)
+	run(d.alerts.Run)
 	run(d.sweep)
 	run(d.releaseMemory)
 	run(d.watchLatch)
@@ -115,7 +113,7 @@ func (d *Daemon) Serve(ctx context.Context, s Serving) error {
 	address := ""
 	if pages != nil {
 		address = "http://" + pages.Addr().String()
-		in := newCrowd(pages, site)
+		in := listener.ForServer(pages, site)
 		go func() { errs <- site.Serve(in) }()
 	}
 	if err := d.Kernel.Started(person()); err != nil {
@@ -135,9 +133,9 @@ func (d *Daemon) Serve(ctx context.Context, s Serving) error {
 	}
 	cancel()
 	d.closePages()
-	d.closeConnections()
+	d.mcp.CloseConnections()
 	code.close()
-	err = errors.Join(err, d.egress.Close(), d.closeMCP())
+	err = errors.Join(err, d.egress.Close(), d.mcp.Close())
 	err = errors.Join(err, shutdown(door), shutdown(site))
 	wg.Wait()
 	d.sessionsDone.Wait()
@@ -213,7 +211,7 @@ func (d *Daemon) sign(ctx context.Context) {
 // watchLatch learns of the latch from the file system, and looks by itself
 // every second in case the file system does not tell (D34).
 func (d *Daemon) watchLatch(ctx context.Context) {
-	events, stop := watchName(d.Paths.Dir, filepath.Base(d.Paths.Halt), d.log)
+	events, stop := latch.Watch(d.Paths.Halt, d.log)
 	defer stop()
 	t := time.NewTicker(latchEvery)
 	defer t.Stop()
@@ -300,7 +298,7 @@ func (d *Daemon) apply(l *config.Loaded) error {
 	d.mu.Lock()
 	d.loaded = l
 	d.mu.Unlock()
-	d.alerts.reloaded()
+	d.alerts.Reload(l.Config.AlertSettings())
 	d.snapshots.Set(settings)
 	d.snapshots.Reloaded()
 	d.snapshots.TellMoved()

@@ -19,7 +19,7 @@ func (d *Daemon) newWatcher() *anomaly.Watcher {
 				localTTL)
 			return token, err
 		},
-		Answered: d.metrics.Answered, Alert: d.tellAlert, Notify: d.notice,
+		Answered: d.metrics.Answered, Alert: d.alerts.TakeFinding, Notify: d.notice,
 	}, d.loaded.Config.WatchLimits())
 }
 
@@ -41,12 +41,4 @@ func (d *Daemon) watchStatus() *api.Watched {
 // nobody.
 func (d *Daemon) condition(tenant, agent string, name watch.Name, holds bool, why string) {
 	d.watching.Take(d.watching.Watch.Set(tenant, agent, name, holds, time.Now(), d.maskText(why)))
-}
-
-// watched is what agents are watched by; nil while they are not.
-func (d *Daemon) watched() *watch.Watch {
-	if d.watching == nil {
-		return nil
-	}
-	return d.watching.Watch
 }

@@ -127,7 +127,9 @@ func (a *app) own(do func(c *api.Client, s *api.Status) error) (err error) {
 	if err != nil {
 		return err
 	}
-	return d.Attend(func() error { return do(d.API(), s) })
+	err = d.Attend(func() error { return do(d.API(), s) })
+	d.RunHaltHooks(a.ctx) // of a halt that no daemon saw; the log has their results
+	return err
 }
 
 // ownLog is the log of a command that is the owner itself: the file that the

@@ -138,8 +138,8 @@ func runProgram(a *app, args []string) error {
 }
 
 // streams are the standard descriptors, as far as they are files.
-func (a *app) streams() process.Streams {
-	var s process.Streams
+func (a *app) streams() sandbox.Streams {
+	var s sandbox.Streams
 	s.In, _ = a.in.(*os.File)
 	if o, ok := a.out.(*output); ok {
 		s.Out, _ = o.Writer.(*os.File)

@@ -18,7 +18,7 @@ const (
 	// maxQueueFile is the size beyond which the file is written anew, in bytes;
 	// maxLine bounds what one line may hold.
 	maxQueueFile = 4 << 20
-	maxLine      = 64 << 10
+	maxLine      = 256 << 10
 )
 
 // line is one change of a Queue, as the file has it.
@@ -29,6 +29,8 @@ type line struct {
 	Told string    `json:"told,omitempty"` // a condition's key
 	At   time.Time `json:"at,omitzero"`
 	To   []string  `json:"to,omitempty"`
+	Lost string    `json:"lost,omitempty"` // a destination, of whose notices N were dropped
+	N    int       `json:"n,omitempty"`
 }
 
 // queueFile is a file that is only written to at its end, until it is replaced.
@@ -175,6 +177,10 @@ func (q *Queue) replay(l line) {
 		}
 	case l.Told != "":
 		q.told[l.Told] = &told{At: l.At, Channels: l.To}
+	case l.Lost != "" && l.N > 0:
+		q.lost[l.Lost] = l.N
+	case l.Lost != "":
+		delete(q.lost, l.Lost)
 	}
 }
 
@@ -208,9 +214,12 @@ func (q *Queue) write(l line) {
 func (q *Queue) compact() error {
 	var lines []line
 	for key, t := range q.told {
-		if age := time.Since(t.At); age < again || len(t.Channels) > 0 && age < rememberFor {
+		if age := time.Since(t.At); age < again || isReviewKey(key) || len(t.Channels) > 0 && age < rememberFor {
 			lines = append(lines, line{Told: key, At: t.At, To: t.Channels})
 		}
+	}
+	for destination, n := range q.lost {
+		lines = append(lines, line{Lost: destination, N: n})
 	}
 	for _, w := range q.all {
 		lines = append(lines, line{Put: w})

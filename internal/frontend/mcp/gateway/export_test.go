@@ -25,7 +25,7 @@ func (k *table) ListContract(c holdfast.Contract) {
 	k.listed[c.Boundary] = c
 }
 
-// Approve approves a review for whoever calls again.
+// Approve lets the next call of a review pass.
 func (k *table) Approve(review string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -82,9 +82,8 @@ type Unanswered interface {
 // it came to.
 type Contained interface{ Contained() }
 
-// Client is one MCP client, as a front brings it: standard input and output,
-// one HTTP session, the one of all stateless HTTP requests of an identity, or
-// the router's side of one server.
+// Client is one MCP client: a stream of lines, an HTTP session, all stateless
+// HTTP requests of an identity, or a router's side of one server.
 type Client interface {
 	// Next returns the client's next message; a *mcp.Fault for a line that
 	// was refused, after which Next goes on; io.EOF when the client has

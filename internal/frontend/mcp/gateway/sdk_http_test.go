@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gateway"
 	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/gatewaytest"
+	"github.com/holdfast-dev/holdfast/internal/frontend/mcp/streamable"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -72,7 +73,7 @@ func TestHTTP_OfficialSDK(t *testing.T) {
 // serveHTTP serves run to everybody, and returns the address.
 func serveHTTP(t *testing.T, run func(context.Context, gateway.Client) error) string {
 	t.Helper()
-	h := gateway.NewHTTP(context.Background(), gateway.HTTPConfig{
+	h := streamable.NewHandler(context.Background(), streamable.Config{
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Enter: func(*http.Request) (string, func(context.Context, gateway.Client) error, error) {
 			return "who", run, nil

@@ -169,12 +169,16 @@ func TestPanicsOfTheReaderEndTheSession(t *testing.T) {
 	k.once(t)
 }
 
-// TestGoroutinesAreGuarded reads the package: whatever runs on a goroutine of its
-// own runs under a guard.
+// TestGoroutinesAreGuarded reads this package, the router and the HTTP front: all
+// goroutines run under a guard.
 func TestGoroutinesAreGuarded(t *testing.T) {
-	names, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
+	var names []string
+	for _, pattern := range []string{"*.go", "../router/*.go", "../streamable/*.go"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("no files in %s: %v", pattern, err)
+		}
+		names = append(names, found...)
 	}
 	found := 0
 	look := func(n ast.Node) bool {
