@@ -91,13 +91,16 @@ RACE = \
 	./internal/frontend/mcp/code \
 	./internal/frontend/mcp/remote \
 	./internal/frontend/mcp/server \
+	./internal/kernel/deadline \
+	./internal/kernel/past \
+	./internal/kernel/record \
 	./internal/leaf/latch \
 	./internal/observe/alert \
 	./internal/observe/metrics \
 	./internal/observe/notify \
 	./internal/observe/telemetry \
 	./internal/observe/witness \
-	./internal/policy/flood ./internal/kernel/deadline ./internal/kernel/past ./internal/kernel/record
+	./internal/policy/flood
 
 # Packages that start a goroutine or use sync, and whose tests run without the race
 # detector, each with the reason (TestRaceListIsComplete).
@@ -140,6 +143,7 @@ internal/redact/memory                one lock, and pages that are never handed 
 internal/sandbox/container            the work is done by other processes; the tests of what the tier shares run with it (RACE_PART)
 internal/sandbox/heir                 the heir is another process
 internal/sandbox/process              the work is done by other processes; the tests of what the tier shares run with it (RACE_PART)
+internal/sandbox/process/grant        one goroutine watches a tree; its tests are those of the process tier, of which RACE_PART has some
 internal/sandbox/process/language     searches share one lock; those that build at once run with the detector (RACE_PART)
 internal/sandbox/process/relay        its tests are those of the process tier, of which RACE_PART has some
 internal/sandbox/process/seccomp      computes lists once, by sync.OnceValue

@@ -17,7 +17,7 @@ const scrapeTime = 5 * time.Second
 func (d *Daemon) metricSources() metrics.Sources {
 	return metrics.Sources{
 		Watcher: d.watching, GoalsPaused: d.goalsPaused, Policy: d.Kernel.Policy, Egress: d.egress.Figures,
-		Halted: func() bool { return d.pageState(context.Background(), false).Halted },
+		Halted:   func() bool { return d.pageState(context.Background(), false).Halted },
 		Channels: d.alerts.ListChannels,
 		Today: func(ctx context.Context, now time.Time) (health.Report, health.Level) {
 			r := d.days.Today(ctx, now)

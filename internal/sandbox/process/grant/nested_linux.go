@@ -1,4 +1,4 @@
-package process
+package grant
 
 import (
 	"errors"
@@ -21,11 +21,11 @@ const (
 
 var errNestedLate = errors.New("the time is up")
 
-// nested tells of the repositories within the tree that a run made or changed
+// FindNested tells of the repositories within the tree that a run made or changed
 // since start. The host's git executes what their settings say as soon as
 // somebody stands in them, and also when it looks at the tree from above
 // (`git status`) and the index, which a run may write, names one.
-func nested(t grantTree, start time.Time) []string {
+func (t Tree) FindNested(start time.Time) []string {
 	if t.dir == nil {
 		return nil
 	}

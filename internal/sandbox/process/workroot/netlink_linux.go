@@ -1,4 +1,4 @@
-package process
+package workroot
 
 import (
 	"encoding/binary"

@@ -1,4 +1,4 @@
-package process
+package grant
 
 import (
 	"errors"
@@ -6,8 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
-	"strconv"
 	"strings"
 	"syscall"
 
@@ -16,45 +14,8 @@ import (
 	"github.com/holdfast-dev/holdfast"
 )
 
-// WorkTree is the tree that a run on dir works on: the top of the git work tree
-// around it, or dir itself. Where dir is not named, but is simply where the
-// caller stands, outside of git, it is refused if it is / or home: a whole
-// machine or a person's every file is no work tree.
-func WorkTree(dir, home string, named bool) (string, error) {
-	real, err := filepath.EvalSymlinks(dir)
-	if err == nil {
-		real, err = filepath.Abs(real)
-	}
-	if err != nil {
-		return "", noTree(dir, err)
-	}
-	st, err := os.Stat(real)
-	if err != nil {
-		return "", noTree(dir, err)
-	}
-	if !st.IsDir() {
-		return "", noTree(dir, unix.ENOTDIR)
-	}
-	if named {
-		return real, nil
-	}
-	home, _ = filepath.EvalSymlinks(home) // none is no place to be refused
-	for top := real; ; top = filepath.Dir(top) {
-		if _, err := os.Lstat(filepath.Join(top, ".git")); err == nil && top != "/" && top != home {
-			return top, nil
-		}
-		if top == "/" {
-			break
-		}
-	}
-	if real == "/" || real == home {
-		return "", &holdfast.Error{Kind: holdfast.KindUsage, Why: fmt.Sprintf("%s is no work tree: a run could write everything in it", real),
-			Hint: "go to a project, or name the directory with --dir"}
-	}
-	return real, nil
-}
-
-func noTree(dir string, err error) error {
+// NewError returns the error for a work tree that cannot be used.
+func NewError(dir string, err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {
 		err = p.Err
@@ -62,21 +23,37 @@ func noTree(dir string, err error) error {
 	return &holdfast.Error{Kind: holdfast.KindUsage, Why: fmt.Sprintf("the work tree %.200s cannot be used: %v", dir, err), Hint: "name a directory with --dir"}
 }
 
-// grants are the tree and the repository that belongs to it where that lies
+// Tree is a directory that the workload may write, and what it may not
+// change in it. Names are relative to it.
+type Tree struct {
+	Path string `json:"path"`
+	// Pinned may be written and not be moved or removed; Sealed may not be
+	// written either.
+	Pinned []string `json:"pinned,omitempty"`
+	Sealed []string `json:"sealed,omitempty"`
+	// Dev and Ino are the directory's own: no other that comes to stand there
+	// is given.
+	Dev uint64 `json:"dev"`
+	Ino uint64 `json:"ino"`
+
+	dir *os.Root // here, and not in the launcher
+}
+
+// Open are the tree and the repository that belongs to it where that lies
 // elsewhere (a linked work tree, a submodule), each with what a run must not
 // change: what the host's git would execute later on.
 //
 // Each is held open, and the caller closes them. None is reached by a link: what
 // was checked was followed to its end, and a link that came since leads elsewhere.
-func grants(tree string) (_ []grantTree, err error) {
+func Open(tree string) (_ []Tree, err error) {
 	own, err := openGrant(tree)
 	if err != nil {
 		return nil, err
 	}
-	list := []grantTree{own}
+	list := []Tree{own}
 	defer func() {
 		if err != nil {
-			closeGrants(list)
+			Close(list)
 		}
 	}()
 	at := filepath.Join(tree, ".git")
@@ -88,7 +65,7 @@ func grants(tree string) (_ []grantTree, err error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return list, nil
 	case err != nil:
-		return nil, noTree(tree, err)
+		return nil, NewError(tree, err)
 	case st.IsDir():
 		if err := own.repository(".git"); err != nil {
 			return nil, err
@@ -108,7 +85,7 @@ func grants(tree string) (_ []grantTree, err error) {
 	if err != nil {
 		return nil, err
 	}
-	list = []grantTree{own, other}
+	list = []Tree{own, other}
 	if err := list[1].repository("."); err != nil {
 		return nil, err
 	}
@@ -116,37 +93,40 @@ func grants(tree string) (_ []grantTree, err error) {
 }
 
 // openGrant opens the directory that the path leads to without any link.
-func openGrant(path string) (grantTree, error) {
+func openGrant(path string) (Tree, error) {
 	fd, err := openUnlinked(path)
 	if err != nil {
-		return grantTree{}, noTree(path, err)
+		return Tree{}, NewError(path, err)
 	}
 	defer unix.Close(fd)
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
-		return grantTree{}, noTree(path, err)
+		return Tree{}, NewError(path, err)
 	}
 	dir, err := os.OpenRoot(fmt.Sprintf("/proc/self/fd/%d", fd))
 	if err != nil {
-		return grantTree{}, noTree(path, err)
+		return Tree{}, NewError(path, err)
 	}
-	return grantTree{Path: path, Dev: st.Dev, Ino: st.Ino, dir: dir}, nil
+	return Tree{Path: path, Dev: st.Dev, Ino: st.Ino, dir: dir}, nil
 }
 
-// errReplaced: another directory stands where the work tree was found.
-var errReplaced = errors.New("it was replaced while the run began")
+// ReadInfo describes the directory.
+func (g Tree) ReadInfo() (os.FileInfo, error) { return g.dir.Stat(".") }
+
+// ErrReplaced: another directory stands where the work tree was found.
+var ErrReplaced = errors.New("it was replaced while the run began")
 
 // openUnlinked opens a directory, with no link on the whole way to it.
 func openUnlinked(path string) (int, error) {
 	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS})
 	if errors.Is(err, unix.ELOOP) {
-		err = errReplaced
+		err = ErrReplaced
 	}
 	return fd, err
 }
 
-// openSame is openUnlinked where the directory must be the one that was checked.
-func (g grantTree) openSame(path string) (int, error) {
+// OpenSame is openUnlinked where the directory must be the one that was checked.
+func (g Tree) OpenSame(path string) (int, error) {
 	fd, err := openUnlinked(path)
 	if err != nil {
 		return -1, err
@@ -154,12 +134,12 @@ func (g grantTree) openSame(path string) (int, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil || st.Dev != g.Dev || st.Ino != g.Ino {
 		unix.Close(fd)
-		return -1, errReplaced
+		return -1, ErrReplaced
 	}
 	return fd, nil
 }
 
-func closeGrants(list []grantTree) {
+func Close(list []Tree) {
 	for _, g := range list {
 		g.dir.Close()
 	}
@@ -173,7 +153,7 @@ func linked(tree, at string) (string, error) {
 	}
 	text, err := shortText(at)
 	if err != nil {
-		return "", noTree(tree, err)
+		return "", NewError(tree, err)
 	}
 	dir, ok := strings.CutPrefix(text, "gitdir:")
 	if !ok {
@@ -242,7 +222,7 @@ var sealedIn = []string{"hooks", "config", "config.worktree", "commondir"}
 
 // repository seals those of the repository at git, and of those of its
 // submodules and linked work trees.
-func (g *grantTree) repository(git string) error {
+func (g *Tree) repository(git string) error {
 	if git != "." {
 		g.Pinned = append(g.Pinned, git)
 	}
@@ -257,7 +237,7 @@ func (g *grantTree) repository(git string) error {
 
 // hooks makes the directory of hooks where there is none: what is not there
 // cannot be kept from being written.
-func (g *grantTree) hooks(git string) error {
+func (g *Tree) hooks(git string) error {
 	name := filepath.Join(git, "hooks")
 	hooks := filepath.Join(g.Path, name)
 	st, err := g.dir.Lstat(name)
@@ -267,7 +247,7 @@ func (g *grantTree) hooks(git string) error {
 	case err == nil:
 		return &holdfast.Error{Kind: holdfast.KindUsage, Why: hooks + " is no directory, and a run could put one in its place", Hint: "make it one, or set core.hooksPath"}
 	case !errors.Is(err, fs.ErrNotExist):
-		return noTree(hooks, err)
+		return NewError(hooks, err)
 	}
 	own, err := g.dir.Stat(git)
 	if err == nil {
@@ -278,14 +258,14 @@ func (g *grantTree) hooks(git string) error {
 		err = g.dir.Lchown(name, int(sys.Uid), int(sys.Gid))
 	}
 	if err != nil {
-		return noTree(hooks, err)
+		return NewError(hooks, err)
 	}
 	return nil
 }
 
 // named seals what the repository's configuration names in the tree: hooks that
 // lie there, and configuration that it includes.
-func (g *grantTree) named(config string) {
+func (g *Tree) named(config string) {
 	text, err := shortText(filepath.Join(g.Path, config))
 	if err != nil {
 		return
@@ -335,17 +315,17 @@ func settings(text string) []setting {
 	return list
 }
 
-// absent are the places from which git would learn what to execute and that
+// Absent are the places from which git would learn what to execute and that
 // were not there: what is not there cannot be held.
-type absent []absence
+type Absent []absence
 
 type absence struct {
-	tree grantTree
+	tree Tree
 	name string
 }
 
-func missing(trees []grantTree) absent {
-	var list absent
+func FindMissing(trees []Tree) Absent {
+	var list Absent
 	for i, t := range trees {
 		if _, err := t.dir.Lstat(".git"); i == 0 && errors.Is(err, fs.ErrNotExist) {
 			list = append(list, absence{t, ".git"})
@@ -359,10 +339,10 @@ func missing(trees []grantTree) absent {
 	return list
 }
 
-// clear takes away what a run made there, and says so. It is the run's own tree
+// Clear takes away what a run made there, and says so. It is the run's own tree
 // that it looks into, wherever that is by now: what stands in its place may be
 // another's.
-func (a absent) clear() []string {
+func (a Absent) Clear() []string {
 	said := a.clearSealed()
 	for _, p := range a {
 		if _, err := p.tree.dir.Lstat(p.name); p.name == ".git" && err == nil {
@@ -373,7 +353,7 @@ func (a absent) clear() []string {
 }
 
 // clearSealed is clear, but for a repository that was made.
-func (a absent) clearSealed() (said []string) {
+func (a Absent) clearSealed() (said []string) {
 	for _, p := range a {
 		_, err := p.tree.dir.Lstat(p.name)
 		if p.name == ".git" || errors.Is(err, fs.ErrNotExist) {
@@ -391,27 +371,29 @@ func (a absent) clearSealed() (said []string) {
 	return said
 }
 
-// mapped opens the directory as a mount in which its owner's files are those of
-// the user that workloads are on the host. It needs root.
-func mapped(tree grantTree, exec bool) (*os.File, error) {
-	path := tree.Path
-	at, err := tree.openSame(path)
+// Mount opens the directory as a mount in which its owner's files are those of
+// the user that workloads are on the host: makeSpace returns a user namespace that maps
+// the owner to that user. It needs root.
+func (g Tree) Mount(exec bool, makeSpace func(uid, gid uint32) (int, error)) (*os.File, error) {
+	path := g.Path
+	at, err := g.OpenSame(path)
 	if err != nil {
-		return nil, noTree(path, err)
+		return nil, NewError(path, err)
 	}
 	defer unix.Close(at)
 	var st unix.Stat_t
 	if err := unix.Fstat(at, &st); err != nil {
-		return nil, noTree(path, err)
+		return nil, NewError(path, err)
 	}
 	fd, err := unix.OpenTree(at, "", unix.AT_EMPTY_PATH|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if err != nil {
-		return nil, noTree(path, err)
+		return nil, NewError(path, err)
 	}
 	f := os.NewFile(uintptr(fd), path)
-	ns, err := renamed(st.Uid, st.Gid)
+	ns, err := makeSpace(st.Uid, st.Gid)
 	if err == nil {
-		err = unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: treeAttr(exec) | unix.MOUNT_ATTR_IDMAP, Userns_fd: uint64(ns)})
+		err = unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH,
+			&unix.MountAttr{Attr_set: TreeAttributes(exec) | unix.MOUNT_ATTR_IDMAP, Userns_fd: uint64(ns)})
 		unix.Close(ns)
 	}
 	if err != nil {
@@ -423,45 +405,53 @@ func mapped(tree grantTree, exec bool) (*os.File, error) {
 	return f, nil
 }
 
-// renamed makes a user namespace in which only the owner is another.
-func renamed(uid, gid uint32) (int, error) {
-	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return -1, err
+func TreeAttributes(exec bool) uint64 {
+	if exec {
+		return unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
 	}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	args := intoArgs{flags: unix.CLONE_NEWUSER, exitSignal: uint64(unix.SIGCHLD), ours: uintptr(ends[0]), theirs: uintptr(ends[1])}
-	pid, e := forkBystander(&args)
-	unix.Close(ends[1])
-	if e != 0 {
-		unix.Close(ends[0])
-		return -1, e
-	}
-	p := &bystander{pid: pid, hold: ends[0]}
-	defer p.end()
-	dir := "/proc/" + strconv.Itoa(pid)
-	for file, id := range map[string]uint32{"uid_map": uid, "gid_map": gid} {
-		if err := os.WriteFile(dir+"/"+file, []byte(swap(id)), 0); err != nil {
-			return -1, err
-		}
-	}
-	return unix.Open(dir+"/ns/user", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	return unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC
 }
 
-// swap maps id to the workloads' user, and every other to itself.
-func swap(id uint32) string {
-	const all = 1<<32 - 1 // -1 is nobody's number
-	var b strings.Builder
-	span := func(from, to uint64) {
-		if from < to {
-			fmt.Fprintf(&b, "%d %d %d\n", from, from, to-from)
+// Hold makes mounts, in a root, of what must stay where it is, and of what must stay as it
+// is. A link on the way is none of them: it could lead anywhere.
+func (t Tree) Hold(root string) error {
+	dir, err := unix.Open(root+t.Path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(dir)
+	for _, name := range t.Pinned {
+		if err := holdOne(dir, name, 0); err != nil {
+			return &fs.PathError{Op: "hold", Path: filepath.Join(t.Path, name), Err: err}
 		}
 	}
-	low, high := uint64(min(id, hostUser)), uint64(max(id, hostUser))
-	span(0, low)
-	fmt.Fprintf(&b, "%d %d 1\n", id, hostUser)
-	span(low+1, high)
-	span(high+1, all)
-	return b.String()
+	for _, name := range t.Sealed {
+		if err := holdOne(dir, name, unix.MOUNT_ATTR_RDONLY); err != nil {
+			return &fs.PathError{Op: "hold", Path: filepath.Join(t.Path, name), Err: err}
+		}
+	}
+	return nil
+}
+
+func holdOne(dir int, name string, attr uint64) error {
+	at, err := unix.Openat2(dir, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW,
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS})
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer unix.Close(at)
+	own, err := unix.OpenTree(at, "", unix.AT_EMPTY_PATH|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(own)
+	if attr != 0 {
+		if err := unix.MountSetattr(own, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: attr}); err != nil {
+			return err
+		}
+	}
+	return unix.MoveMount(own, "", at, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 }

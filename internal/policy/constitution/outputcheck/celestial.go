@@ -1,4 +1,4 @@
-package constitution
+package outputcheck
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution/failure"
 )
 
 // element is one object of an output that asks for something to be done: it
@@ -31,11 +32,11 @@ type celestial struct {
 	ctx      context.Context
 	output   any
 	level    holdfast.Level // of the agent
-	pc       PredicateContext
+	pc       Context
 	elements []element
 }
 
-// checkCelestial asks the levels in their order over the whole output and
+// CheckCelestial asks the levels in their order over the whole output and
 // reports the first that fails:
 //
 //	L0 every boundary or tool that is named is one this agent may cross
@@ -50,7 +51,7 @@ type celestial struct {
 // "consumes" (whole numbers by resource), "id" and "parent" (for depth).
 // Everything else is the element's arguments or nothing. Text is never read as
 // an instruction or searched for words: a string that holds JSON is a string.
-func checkCelestial(ctx context.Context, output any, level holdfast.Level, pc PredicateContext) (bool, string, error) {
+func CheckCelestial(ctx context.Context, output any, level holdfast.Level, pc Context) (bool, string, error) {
 	c := &celestial{ctx: ctx, output: output, level: level, pc: pc}
 	var around []element // the elements that enclose the walker's place
 	w := &walker{ctx: ctx}
@@ -73,7 +74,7 @@ func checkCelestial(ctx context.Context, output any, level holdfast.Level, pc Pr
 	for i, level := range levels {
 		why, err := level()
 		if err == nil && ctx.Err() != nil {
-			err = &failure{ErrTimeout, "", ctx.Err()}
+			err = &failure.Failure{Kind: failure.ErrTimeout, Text: "", Cause: ctx.Err()}
 		}
 		if err != nil {
 			return false, "", err
@@ -95,7 +96,7 @@ func isElement(o map[string]any) bool {
 func (c *celestial) authorization() (string, error) {
 	for _, e := range c.elements {
 		if c.pc.May == nil {
-			return "", &failure{kind: ErrEval, text: "it is not known what this agent may cross"}
+			return "", &failure.Failure{Kind: failure.ErrEval, Text: "it is not known what this agent may cross"}
 		}
 		for _, kind := range []string{"boundary", "tool"} {
 			v, there, ok := member(e.o, kind)
@@ -136,7 +137,7 @@ func plainName(name string) bool {
 // integrity is L1. Paths are compared component by component (D46).
 func (c *celestial) integrity() (string, error) {
 	if len(c.elements) > 0 && c.pc.Own == nil {
-		return "", &failure{kind: ErrEval, text: "it is not known what is Holdfast's own"}
+		return "", &failure.Failure{Kind: failure.ErrEval, Text: "it is not known what is Holdfast's own"}
 	}
 	walked := map[uintptr]bool{}
 	for _, e := range c.elements {
@@ -239,7 +240,7 @@ func (c *celestial) privacy() (string, error) {
 	}
 	why, err := w.walk(c.output)
 	if err == nil && blind {
-		err = &failure{kind: ErrEval, text: "nothing here can tell personal data"}
+		err = &failure.Failure{Kind: failure.ErrEval, Text: "nothing here can tell personal data"}
 	}
 	return why, err
 }
@@ -295,7 +296,7 @@ func (c *celestial) depth() (string, error) {
 	}
 	for _, e := range c.elements {
 		if c.ctx.Err() != nil {
-			return "", &failure{ErrTimeout, "", c.ctx.Err()}
+			return "", &failure.Failure{Kind: failure.ErrTimeout, Text: "", Cause: c.ctx.Err()}
 		}
 		up, plain := reference(e.o, "parent")
 		if !plain {

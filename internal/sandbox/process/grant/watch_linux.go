@@ -1,4 +1,4 @@
-package process
+package grant
 
 import (
 	"errors"
@@ -15,10 +15,10 @@ import (
 // and have it taken away, before it is ended: the host's git may look in between.
 const mostMade = 8
 
-// watcher takes away what a run makes at the places that are absent, as it makes
+// Watcher takes away what a run makes at the places that are absent, as it makes
 // them: an editor's git looks into the tree while the run goes on.
-type watcher struct {
-	absent absent
+type Watcher struct {
+	absent Absent
 	events *os.File // inotify
 	over   sync.WaitGroup
 
@@ -27,14 +27,14 @@ type watcher struct {
 	times int
 }
 
-// watch begins to watch; end is called where the run made too much. A nil watcher
+// Watch begins to watch; end is called where the run made too much. A nil watcher
 // watches nothing: there is nothing to watch.
-func (a absent) watch(end func()) (*watcher, error) {
+func (a Absent) Watch(end func()) (*Watcher, error) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
 		return nil, fmt.Errorf("watch the repository: %w", err)
 	}
-	w := &watcher{absent: a, events: os.NewFile(uintptr(fd), "inotify")}
+	w := &Watcher{absent: a, events: os.NewFile(uintptr(fd), "inotify")}
 	for _, p := range a {
 		if err := add(fd, p); err != nil {
 			w.events.Close()
@@ -64,7 +64,7 @@ func add(inotify int, p absence) error {
 
 // look reads events until the watcher is closed. What they say is not read: every
 // place is looked at.
-func (w *watcher) look(end func()) {
+func (w *Watcher) look(end func()) {
 	buf := make([]byte, 64<<10)
 	for {
 		if n, err := w.events.Read(buf); n <= 0 || err != nil {
@@ -84,8 +84,8 @@ func (w *watcher) look(end func()) {
 	}
 }
 
-// close ends the watch, and returns what was said.
-func (w *watcher) close() []string {
+// Close ends the watch, and returns what was said.
+func (w *Watcher) Close() []string {
 	w.events.Close()
 	w.over.Wait()
 	if w.times > mostMade {

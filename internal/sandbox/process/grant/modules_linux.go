@@ -1,4 +1,4 @@
-package process
+package grant
 
 import (
 	"errors"
@@ -20,7 +20,7 @@ const (
 // modules seals what the host's git reads of each submodule, of those within
 // submodules too, and of each linked work tree: also what is not there yet,
 // which git would believe as soon as it is.
-func (g *grantTree) modules(git string) error {
+func (g *Tree) modules(git string) error {
 	for _, below := range []string{"modules", "worktrees"} {
 		found, err := g.repositories(filepath.Join(git, below))
 		if err != nil {
@@ -45,7 +45,7 @@ func (g *grantTree) modules(git string) error {
 
 // repositories are the directories below top that git would take for one, a
 // parent before what lies in it.
-func (g *grantTree) repositories(top string) ([]string, error) {
+func (g *Tree) repositories(top string) ([]string, error) {
 	var found []string
 	seen := 0
 	err := fs.WalkDir(g.dir.FS(), top, func(name string, e fs.DirEntry, err error) error {

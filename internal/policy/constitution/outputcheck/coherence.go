@@ -1,9 +1,11 @@
-package constitution
+package outputcheck
 
 import (
 	"context"
 	"fmt"
 	"strconv"
+
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution/failure"
 )
 
 // maxGoals bounds one goal tree.
@@ -18,7 +20,7 @@ type goal struct {
 	children           []*goal
 }
 
-// checkCoherence is goal_coherence_check. The output is
+// CheckCoherence is goal_coherence_check. The output is
 //
 //	{"goals": [{"id":         text, unique,
 //	            "parent":     text, the id of another goal; absent or null for a root,
@@ -31,8 +33,8 @@ type goal struct {
 // parent's conditions and none that the parent does not have, and the children
 // of a goal together cover all of its conditions. Other members are not read,
 // so no member can say that the check has passed.
-func checkCoherence(ctx context.Context, output any, pc PredicateContext) (bool, string, error) {
-	if err := wellFormed(ctx, output); err != nil {
+func CheckCoherence(ctx context.Context, output any, pc Context) (bool, string, error) {
+	if err := CheckTree(ctx, output); err != nil {
 		return false, "", err
 	}
 	listed := pc.Listed
@@ -40,7 +42,7 @@ func checkCoherence(ctx context.Context, output any, pc PredicateContext) (bool,
 		listed = pc.May
 	}
 	if listed == nil {
-		return false, "", &failure{kind: ErrEval, text: "it is not known which boundaries there are"}
+		return false, "", &failure.Failure{Kind: failure.ErrEval, Text: "it is not known which boundaries there are"}
 	}
 	goals, why := readGoals(output)
 	if why == "" {
@@ -48,7 +50,7 @@ func checkCoherence(ctx context.Context, output any, pc PredicateContext) (bool,
 	}
 	for i := 0; i < len(goals) && why == ""; i++ {
 		if i%lookEvery == 0 && ctx.Err() != nil {
-			return false, "", &failure{ErrTimeout, "", ctx.Err()}
+			return false, "", &failure.Failure{Kind: failure.ErrTimeout, Text: "", Cause: ctx.Err()}
 		}
 		why = goals[i].incoherent(listed)
 	}

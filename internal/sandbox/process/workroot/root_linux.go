@@ -1,4 +1,4 @@
-package process
+package workroot
 
 import (
 	"encoding/json"
@@ -7,70 +7,35 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
-	"runtime"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
+	"github.com/holdfast-dev/holdfast/internal/sandbox/process/grant"
 )
-
-// workspaceLauncher is the name that a launcher of a workspace is started by:
-// it builds the root of the one run that it serves.
-const workspaceLauncher = "holdfast-workspace"
 
 // Descriptors of such a launcher beside its socket.
 const (
-	workspaceSpec  = 4 // the order for its root, as JSON
-	workspaceTrees = 5 // and on: mounts that are ready to be put in their places
+	SpecFD  = 4 // the order for its root, as JSON
+	TreesFD = 5 // and on: mounts that are ready to be put in their places
 )
 
-// workspaceRoot is what the root of a workspace is made of. Paths are those of
+// Root is what the root of a workspace is made of. Paths are those of
 // the host, and inside they are the same.
-type workspaceRoot struct {
-	Root    bool        `json:"root"` // Holdfast is root: trees come as mounts
-	ID      int         `json:"id"`   // who the workload is inside
-	Home    string      `json:"home"`
-	Shell   string      `json:"shell"`
-	Host    string      `json:"host"`
-	Toolbox []string    `json:"toolbox"`
-	Trees   []grantTree `json:"trees"`
-	Exec    bool        `json:"exec"`
+type Root struct {
+	Root    bool         `json:"root"`  // Holdfast is root: trees come as mounts
+	ID      int          `json:"id"`    // who the workload is inside
+	Owner   int          `json:"owner"` // the workload in the launcher's namespace
+	Home    string       `json:"home"`
+	Shell   string       `json:"shell"`
+	Host    string       `json:"host"`
+	Toolbox []string     `json:"toolbox"`
+	Trees   []grant.Tree `json:"trees"`
+	Exec    bool         `json:"exec"`
 
 	Network *sandbox.Network `json:"network,omitempty"`
 	Listed  bool             `json:"listed,omitempty"` // it does without nf_tables
-}
-
-// grantTree is a directory that the workload may write, and what it may not
-// change in it. Names are relative to it.
-type grantTree struct {
-	Path string `json:"path"`
-	// Pinned may be written and not be moved or removed; Sealed may not be
-	// written either.
-	Pinned []string `json:"pinned,omitempty"`
-	Sealed []string `json:"sealed,omitempty"`
-	// Dev and Ino are the directory's own: no other that comes to stand there
-	// is given.
-	Dev uint64 `json:"dev"`
-	Ino uint64 `json:"ino"`
-
-	dir *os.Root // here, and not in the launcher
-}
-
-// serveWorkspace turns this process into the launcher of a workspace.
-func serveWorkspace() {
-	runtime.LockOSThread()
-	l := &launcher{}
-	err := l.wallWorkspace()
-	if err == nil {
-		err = l.serve()
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		leave(exitOther)
-	}
-	leave(0)
 }
 
 // The root is built step by step: room is where what is built stands, and old where the host's files are meanwhile.
@@ -79,20 +44,15 @@ const (
 	old  = "/old"
 )
 
-func (l *launcher) wallWorkspace() error {
-	w := &workspaceRoot{}
-	steps := []struct {
-		what string
-		do   func() error
-	}{
-		{"follow Holdfast's death", func() error { return unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0) }},
-		{"read what to build", w.read},
-		{"build its network", w.network},
-		{"open /proc", func() (err error) {
-			l.proc, err = unix.Open("/proc", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-			return err
-		}},
-		{"make mounts private", func() error { return unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") }},
+// Step is one step of building the root.
+type Step struct {
+	What string
+	Do   func() error
+}
+
+// ListSteps returns how the root is built, once mounts are private.
+func (w *Root) ListSteps() []Step {
+	return []Step{
 		{"put the host's files aside", aside},
 		{"make a root", w.make},
 		{"make room to write", w.scratch}, // before what may lie in /tmp
@@ -104,20 +64,13 @@ func (l *launcher) wallWorkspace() error {
 			return unix.Mount("proc", room+"/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
 		}},
 		{"bind the work tree", w.trees},
-		{"enter the root", w.enter},
-		{"give up rights", w.giveUp},
 	}
-	for _, s := range steps {
-		if err := s.do(); err != nil {
-			return fmt.Errorf("the workspace's launcher could not %s: %w", s.what, err)
-		}
-	}
-	return nil
 }
 
-func (w *workspaceRoot) read() error {
+// Read reads what to build.
+func (w *Root) Read() error {
 	unix.Umask(0o022)
-	f := os.NewFile(workspaceSpec, "spec")
+	f := os.NewFile(SpecFD, "spec")
 	defer f.Close()
 	return json.NewDecoder(f).Decode(w)
 }
@@ -148,7 +101,7 @@ func aside() error {
 	return unix.Chdir("/")
 }
 
-func (w *workspaceRoot) make() error {
+func (w *Root) make() error {
 	if err := unix.Mount("tmpfs", room, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755,size=16m,nr_inodes=16k"); err != nil {
 		return err
 	}
@@ -160,13 +113,13 @@ func (w *workspaceRoot) make() error {
 	return os.Symlink("../tmp", room+"/var/tmp")
 }
 
-// system are the places where a distribution keeps its programs.
-var system = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}
+// SystemDirs are the places where a distribution keeps its programs.
+var SystemDirs = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}
 
 const readOnlyBind = unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
 
-func (w *workspaceRoot) toolbox() error {
-	for _, d := range append(append([]string{}, system...), w.Toolbox...) {
+func (w *Root) toolbox() error {
+	for _, d := range append(append([]string{}, SystemDirs...), w.Toolbox...) {
 		if err := place(d, readOnlyBind); err != nil {
 			return err
 		}
@@ -236,7 +189,7 @@ var fromEtc = []string{
 	"java-17-openjdk", "java-21-openjdk", "maven", "login.defs", "nanorc", "vim",
 }
 
-func (w *workspaceRoot) etc() error {
+func (w *Root) etc() error {
 	for _, name := range fromEtc {
 		if err := place("/etc/"+name, readOnlyBind|unix.MOUNT_ATTR_NOEXEC); err != nil {
 			return err
@@ -265,7 +218,7 @@ func (w *workspaceRoot) etc() error {
 // changed, and the mount is read-only.
 var deviceNames = []string{"null", "zero", "full", "random", "urandom", "tty"}
 
-func (w *workspaceRoot) devices() error {
+func (w *Root) devices() error {
 	dev := room + "/dev"
 	if err := unix.Mount("tmpfs", dev, "tmpfs", unix.MS_NOSUID|unix.MS_NOEXEC, "mode=0755,size=64k,nr_inodes=64"); err != nil {
 		return err
@@ -297,7 +250,7 @@ func (w *workspaceRoot) devices() error {
 	return unix.MountSetattr(unix.AT_FDCWD, dev, 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
 }
 
-func (w *workspaceRoot) scratch() error {
+func (w *Root) scratch() error {
 	if err := w.room("/tmp", 0o1777, w.Exec); err != nil {
 		return err
 	}
@@ -308,55 +261,33 @@ func (w *workspaceRoot) scratch() error {
 }
 
 // room mounts a tmpfs of the workload's own, bounded in bytes and inodes.
-func (w *workspaceRoot) room(at string, mode int, exec bool) error {
+func (w *Root) room(at string, mode int, exec bool) error {
 	flags := uintptr(unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC)
 	if exec {
 		flags &^= unix.MS_NOEXEC
 	}
-	own := w.launcherID()
+	own := w.Owner
 	data := fmt.Sprintf("size=%d,nr_inodes=%d,mode=%o,uid=%d,gid=%d", sandbox.WorkspaceScratch, sandbox.WorkspaceScratchInodes, mode, own, own)
 	return unix.Mount("tmpfs", room+at, "tmpfs", flags, data)
 }
 
-// launcherID is the workload's identity in the launcher's namespace.
-func (w *workspaceRoot) launcherID() int {
-	if w.Root {
-		return workloadID
-	}
-	return 0
-}
-
-func (w *workspaceRoot) enter() error {
+// Enter makes the root read-only, and has pivot make it this process's own.
+func (w *Root) Enter(pivot func(root string) error) error {
 	if err := unix.MountSetattr(unix.AT_FDCWD, room, 0, &unix.MountAttr{Attr_set: readOnlyBind}); err != nil {
 		return err
 	}
-	if err := (&launcher{root: room}).enter(); err != nil {
+	if err := pivot(room); err != nil {
 		return err
 	}
 	for i := range w.Trees { // their descriptors, where they came as mounts
-		unix.Close(workspaceTrees + i)
+		unix.Close(TreesFD + i)
 	}
 	return nil
 }
 
-// giveUp leaves the launcher without rights. Rootless it keeps the one that lets
-// a namespace below map the only identity there is, which is root's in its own.
-func (w *workspaceRoot) giveUp() error {
-	if w.Root {
-		return giveUp()
-	}
-	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var few [2]unix.CapUserData
-	few[0].Effective, few[0].Permitted = 1<<unix.CAP_SETFCAP, 1<<unix.CAP_SETFCAP
-	if err := unix.Capset(&hdr, &few[0]); err != nil {
-		return err
-	}
-	return unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0)
-}
-
 // trees puts the work tree, and the repositories that belong to it, in their
 // places.
-func (w *workspaceRoot) trees() error {
+func (w *Root) trees() error {
 	for i, t := range w.Trees {
 		if err := mountpoint(room+t.Path, true); err != nil {
 			return err
@@ -364,17 +295,17 @@ func (w *workspaceRoot) trees() error {
 		if err := w.tree(i, t); err != nil {
 			return err
 		}
-		if err := t.hold(); err != nil {
+		if err := t.Hold(room); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (w *workspaceRoot) tree(i int, t grantTree) error {
-	fd := workspaceTrees + i
+func (w *Root) tree(i int, t grant.Tree) error {
+	fd := TreesFD + i
 	if !w.Root {
-		at, err := t.openSame(old + t.Path)
+		at, err := t.OpenSame(old + t.Path)
 		if err != nil {
 			return &fs.PathError{Op: "open", Path: t.Path, Err: err}
 		}
@@ -383,7 +314,8 @@ func (w *workspaceRoot) tree(i int, t grantTree) error {
 			return &fs.PathError{Op: "bind", Path: t.Path, Err: err}
 		}
 		defer unix.Close(fd)
-		if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: treeAttr(w.Exec)}); err != nil {
+		if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE,
+			&unix.MountAttr{Attr_set: grant.TreeAttributes(w.Exec)}); err != nil {
 			return &fs.PathError{Op: "set the flags of", Path: t.Path, Err: err}
 		}
 	}
@@ -394,13 +326,6 @@ func (w *workspaceRoot) tree(i int, t grantTree) error {
 		return nil
 	}
 	return coverBelow(room + t.Path)
-}
-
-func treeAttr(exec bool) uint64 {
-	if exec {
-		return unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
-	}
-	return unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC
 }
 
 // coverBelow hides what else is mounted below the tree behind something empty:
@@ -415,7 +340,7 @@ func coverBelow(tree string) error {
 		if len(f) < 6 {
 			continue
 		}
-		at := unescapeMount(f[4])
+		at := sandbox.UnescapeMount(f[4])
 		st, err := os.Lstat(at)
 		switch {
 		case !strings.HasPrefix(at, tree+"/"):
@@ -433,48 +358,4 @@ func coverBelow(tree string) error {
 		}
 	}
 	return nil
-}
-
-// hold makes mounts of what must stay where it is, and of what must stay as it
-// is. A link on the way is none of them: it could lead anywhere.
-func (t grantTree) hold() error {
-	dir, err := unix.Open(room+t.Path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(dir)
-	for _, name := range t.Pinned {
-		if err := holdOne(dir, name, 0); err != nil {
-			return &fs.PathError{Op: "hold", Path: filepath.Join(t.Path, name), Err: err}
-		}
-	}
-	for _, name := range t.Sealed {
-		if err := holdOne(dir, name, unix.MOUNT_ATTR_RDONLY); err != nil {
-			return &fs.PathError{Op: "hold", Path: filepath.Join(t.Path, name), Err: err}
-		}
-	}
-	return nil
-}
-
-func holdOne(dir int, name string, attr uint64) error {
-	at, err := unix.Openat2(dir, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW,
-		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS})
-	if errors.Is(err, unix.ENOENT) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer unix.Close(at)
-	own, err := unix.OpenTree(at, "", unix.AT_EMPTY_PATH|unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(own)
-	if attr != 0 {
-		if err := unix.MountSetattr(own, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: attr}); err != nil {
-			return err
-		}
-	}
-	return unix.MoveMount(own, "", at, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 }

@@ -1,4 +1,4 @@
-package constitution
+package outputcheck
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/policy/constitution/failure"
 )
 
 const (
@@ -19,10 +20,10 @@ const (
 	lookEvery = 100
 )
 
-// PredicateContext is what built-in predicates need to know beside the output.
+// Context is what built-in predicates need to know beside the output.
 // A built-in whose question needs a member that is absent fails with an error:
 // no data is not a pass (D3). Rules need none of it.
-type PredicateContext struct {
+type Context struct {
 	// May says whether this agent may cross a boundary (or call a tool) of
 	// that exact name: celestial L0.
 	May func(name string) bool
@@ -72,10 +73,10 @@ type step struct {
 // tree (keys sorted, so that the answer is always the same).
 func (w *walker) walk(v any) (string, error) {
 	if w.seen++; w.seen > maxValues || len(w.steps) > maxTreeDepth {
-		return "", &failure{kind: ErrCost, text: "the output has too many values or is too deep"}
+		return "", &failure.Failure{Kind: failure.ErrCost, Text: "the output has too many values or is too deep"}
 	}
 	if w.seen%lookEvery == 0 && w.ctx.Err() != nil {
-		return "", &failure{ErrTimeout, "", w.ctx.Err()}
+		return "", &failure.Failure{Kind: failure.ErrTimeout, Text: "", Cause: w.ctx.Err()}
 	}
 	switch v := v.(type) {
 	case map[string]any:
@@ -90,7 +91,7 @@ func (w *walker) walk(v any) (string, error) {
 	case nil, bool, string, json.Number:
 		return w.leaf(v), nil
 	}
-	return "", &failure{kind: ErrType, text: fmt.Sprintf("a Go %T at %s", v, w.at())}
+	return "", &failure.Failure{Kind: failure.ErrType, Text: fmt.Sprintf("a Go %T at %s", v, w.at())}
 }
 
 func (w *walker) into(s step, v any) (string, error) {
@@ -173,9 +174,9 @@ func sortedKeys(o map[string]any) []string {
 	return keys
 }
 
-// wellFormed says whether a value is a JSON tree at all (spec 003 section 1.9,
+// CheckTree says whether a value is a JSON tree at all (spec 003 section 1.9,
 // failure predicate 6).
-func wellFormed(ctx context.Context, v any) error {
+func CheckTree(ctx context.Context, v any) error {
 	_, err := (&walker{ctx: ctx}).walk(v)
 	return err
 }

@@ -1,8 +1,7 @@
-package process
+package workroot
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -10,12 +9,9 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/holdfast-dev/holdfast"
-	"github.com/holdfast-dev/holdfast/internal/policy/posture"
 	"github.com/holdfast-dev/holdfast/internal/sandbox"
 )
 
@@ -25,66 +21,54 @@ import (
 // can leave it. The launcher makes the sockets and hands them out; nothing of
 // Holdfast stays inside, and a socket stays in the network where it was made.
 
-// network makes the network and hands its sockets out, in a frame whose second
-// word is how many connections of all come to them: see everyPort.
-func (w *workspaceRoot) network() error {
-	if w.Network == nil {
-		return nil
-	}
+// OpenNetwork makes the network, and returns its sockets: of the proxy, of names, and then
+// those that hear what was meant for somebody else. listed is why only connections to
+// ports that are heard come to them.
+func (w *Root) OpenNetwork() (fds []int, listed, err error) {
 	if err := up(); err != nil {
-		return fmt.Errorf("its loopback: %w", err)
+		return nil, nil, fmt.Errorf("its loopback: %w", err)
 	}
 	if err := anAddress(sandbox.NamedAddress()); err != nil {
-		return fmt.Errorf("its address: %w", err)
+		return nil, nil, fmt.Errorf("its address: %w", err)
 	}
 	if err := everyAddressHere(); err != nil {
-		return fmt.Errorf("its route: %w", err)
+		return nil, nil, fmt.Errorf("its route: %w", err)
 	}
-	fds, reach, err := w.openDoors()
-	defer closeAll(fds)
-	if err != nil {
-		return err
-	}
-	return (&launcher{}).answer(frameNetwork, reach, unix.UnixRights(fds...))
+	return w.openDoors()
 }
 
-// everyPort says in a frame that each connection comes to a door; else it is the
-// errno for which only those to ports that are heard do.
-const everyPort = 0
-
-// openDoors makes the sockets: of the proxy, of names, and then those that hear
-// what was meant for somebody else.
-func (w *workspaceRoot) openDoors() (fds []int, reach uint32, err error) {
+// openDoors makes the sockets.
+func (w *Root) openDoors() (fds []int, listed, err error) {
 	proxy, err := listenOn(unix.SockaddrInet4{Port: sandbox.ProxyPort, Addr: [4]byte{127, 0, 0, 1}}, false)
 	if err != nil {
-		return fds, 0, fmt.Errorf("the proxy's socket: %w", err)
+		return fds, nil, fmt.Errorf("the proxy's socket: %w", err)
 	}
 	fds = append(fds, proxy)
 	names, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return fds, 0, fmt.Errorf("the socket for names: %w", err)
+		return fds, nil, fmt.Errorf("the socket for names: %w", err)
 	}
 	fds = append(fds, names)
 	if err := unix.Bind(names, &unix.SockaddrInet4{Port: sandbox.NamePort}); err != nil {
-		return fds, 0, fmt.Errorf("the socket for names: %w", err)
+		return fds, nil, fmt.Errorf("the socket for names: %w", err)
 	}
 	all, bad := w.hearAll()
 	if bad == nil {
-		return append(fds, all), everyPort, nil
+		return append(fds, all), nil, nil
 	}
 	for _, p := range w.Network.Heard() {
 		fd, err := listenOn(unix.SockaddrInet4{Port: int(p)}, false)
 		if err != nil {
-			return fds, 0, fmt.Errorf("the socket of port %d: %w", p, err)
+			return fds, nil, fmt.Errorf("the socket of port %d: %w", p, err)
 		}
 		fds = append(fds, fd)
 	}
-	return fds, errnoOf(bad), nil
+	return fds, bad, nil
 }
 
 // hearAll makes the socket to which the kernel leads each connection, where it
 // can do that.
-func (w *workspaceRoot) hearAll() (int, error) {
+func (w *Root) hearAll() (int, error) {
 	if w.Listed {
 		return -1, unix.EOPNOTSUPP
 	}
@@ -152,7 +136,7 @@ const maxRoots = 4 << 20
 // trust lets clients inside trust the host's roots and the network's authority:
 // one file, read-only, that the variables name, and that stands wherever the host
 // has such a one.
-func (w *workspaceRoot) trust() error {
+func (w *Root) trust() error {
 	if w.Network == nil {
 		return nil
 	}
@@ -231,46 +215,9 @@ func coverFile(in int, p, made string) error {
 }
 
 // resolver is what /etc/resolv.conf says, and hosts where names are looked for.
-func (w *workspaceRoot) resolver() (conf, hosts string) {
+func (w *Root) resolver() (conf, hosts string) {
 	if w.Network == nil {
 		return "", "files"
 	}
 	return "nameserver 127.0.0.1\noptions timeout:2 attempts:2\n", "files dns"
-}
-
-// Hand takes the sockets of a workspace's network before its program starts:
-// that of the proxy, that of names, and those that hear what was meant for
-// somebody else. They are the caller's to read from as long as it runs, by copies
-// of its own; an error ends the run before it begins.
-type Hand func(ctx context.Context, sockets []*os.File) error
-
-// handOver waits for the sockets of the network, gives them to hand, and says how
-// far the network reaches.
-func (s *workspace) handOver(ctx context.Context, n *sandbox.Network, hand Hand) (posture.Reach, error) {
-	if n == nil {
-		return "", nil
-	}
-	if hand == nil {
-		return "", failed(holdfast.KindSpawn, "give it a network", errors.New("nobody serves it"))
-	}
-	s.z.conn.SetDeadline(time.Now().Add(cloneWithin))
-	f, fds, err := receive(s.z.conn)
-	sockets := make([]*os.File, len(fds))
-	for i, fd := range fds {
-		sockets[i] = os.NewFile(uintptr(fd), "socket")
-	}
-	defer closeFiles(sockets)
-	if err != nil {
-		return "", failed(holdfast.KindNamespace, "build its network", s.z.gone(err))
-	}
-	if f.kind != frameNetwork || len(fds) < 3 {
-		return "", failed(holdfast.KindNamespace, "build its network", errors.New("its launcher answered what it should not"))
-	}
-	if err := hand(ctx, sockets); err != nil {
-		return "", err
-	}
-	if f.a == everyPort {
-		return posture.ReachAll, nil
-	}
-	return posture.ReachPorts, nil
 }

@@ -1,4 +1,4 @@
-package constitution
+package rulefile
 
 import (
 	"bytes"
@@ -43,34 +43,34 @@ func (e *LocatedError) Error() string { return e.letter.Error() }
 // Unwrap returns the *holdfast.Error.
 func (e *LocatedError) Unwrap() error { return e.letter }
 
-// file is one rules file while it is read. It collects what is wrong with it.
-type file struct {
-	name  string
+// File is one rules file while it is read. It collects what is wrong with it.
+type File struct {
+	Name  string
 	lines []string
-	errs  []located
+	Errs  []Located
 }
 
-// located is an error with its place, so that errors can be sorted.
-type located struct {
-	file, line, col int
-	err             error
+// Located is an error with its place, so that errors can be sorted.
+type Located struct {
+	File, Line, Col int
+	Err             error
 }
 
-// fail notes an error at a line and column, both from 1.
-func (f *file) fail(line, col int, why, hint string) {
-	where := fmt.Sprintf("%s:%d:%d", f.name, line, col)
+// Fail notes an error at a line and column, both from 1.
+func (f *File) Fail(line, col int, why, hint string) {
+	where := fmt.Sprintf("%s:%d:%d", f.Name, line, col)
 	letter := holdfast.Error{Kind: holdfast.KindPredicateParse, Gate: holdfast.K8, Hint: hint}
-	f.errs = append(f.errs, located{line: line, col: col, err: NewLocatedError(letter, where, why)})
+	f.Errs = append(f.Errs, Located{Line: line, Col: col, Err: NewLocatedError(letter, where, why)})
 }
 
-func (f *file) failAt(n *yaml.Node, why, hint string) { f.fail(n.Line, n.Column, why, hint) }
+func (f *File) FailAt(n *yaml.Node, why, hint string) { f.Fail(n.Line, n.Column, why, hint) }
 
-// parse reads the text up to the nodes of the list of rules. Nothing is
+// Parse reads the text up to the nodes of the list of rules. Nothing is
 // decoded: anchors, aliases and tags are refused before anything could be
 // expanded, and every value keeps its place.
-func (f *file) parse(text []byte) []*yaml.Node {
+func (f *File) Parse(text []byte) []*yaml.Node {
 	if len(text) > MaxFile {
-		f.fail(1, 1, fmt.Sprintf("the file has %d bytes", len(text)), fmt.Sprintf("at most %d are allowed", MaxFile))
+		f.Fail(1, 1, fmt.Sprintf("the file has %d bytes", len(text)), fmt.Sprintf("at most %d are allowed", MaxFile))
 		return nil
 	}
 	if !f.readable(text) {
@@ -86,14 +86,14 @@ func (f *file) parse(text []byte) []*yaml.Node {
 		return nil
 	}
 	if document.Kind != yaml.DocumentNode || len(document.Content) != 1 {
-		f.fail(1, 1, "the file is not one YAML document", "")
+		f.Fail(1, 1, "the file is not one YAML document", "")
 		return nil
 	}
 	return f.ruleNodes(document.Content[0])
 }
 
 // readable refuses what no editor shows as it is.
-func (f *file) readable(text []byte) bool {
+func (f *File) readable(text []byte) bool {
 	at := bytes.IndexByte(text, 0)
 	why := "a NUL byte"
 	if !utf8.Valid(text) {
@@ -111,7 +111,7 @@ func (f *file) readable(text []byte) bool {
 		return true
 	}
 	line := 1 + bytes.Count(text[:at], []byte("\n"))
-	f.fail(line, at-bytes.LastIndexByte(text[:at], '\n'), why, "save the file as UTF-8 text")
+	f.Fail(line, at-bytes.LastIndexByte(text[:at], '\n'), why, "save the file as UTF-8 text")
 	return false
 }
 
@@ -141,17 +141,17 @@ func loadOne(text []byte, document *yaml.Node) error {
 	return nil
 }
 
-func (f *file) failYAML(err error) {
+func (f *File) failYAML(err error) {
 	var load *yaml.LoadError
 	switch {
 	case errors.As(err, &load) && load.Mark.Line > 0:
-		f.fail(load.Mark.Line, load.Mark.Column, "not YAML: "+clip(load.Message), f.quoteHint(load.Mark.Line))
+		f.Fail(load.Mark.Line, load.Mark.Column, "not YAML: "+Clip(load.Message), f.quoteHint(load.Mark.Line))
 	case errors.Is(err, errNoDocument):
-		f.fail(1, 1, "the file is empty", "write `rules: []` if there are to be none")
+		f.Fail(1, 1, "the file is empty", "write `rules: []` if there are to be none")
 	case errors.Is(err, errDocuments):
-		f.fail(1, 1, "the file holds more than one document", "put all rules under one `rules:`")
+		f.Fail(1, 1, "the file holds more than one document", "put all rules under one `rules:`")
 	default:
-		f.fail(1, 1, "not YAML: "+clip(err.Error()), "")
+		f.Fail(1, 1, "not YAML: "+Clip(err.Error()), "")
 	}
 }
 
@@ -159,7 +159,7 @@ func (f *file) failYAML(err error) {
 const inQuotes = "put the whole value in single quotes, or on lines of its own under `|`"
 
 // quoteHint says what is most likely wrong with a line that is not YAML.
-func (f *file) quoteHint(line int) string {
+func (f *File) quoteHint(line int) string {
 	if line > len(f.lines) {
 		return ""
 	}
@@ -171,20 +171,20 @@ func (f *file) quoteHint(line int) string {
 }
 
 // plain refuses what makes YAML more than a tree of plain values.
-func (f *file) plain(n *yaml.Node) bool {
+func (f *File) plain(n *yaml.Node) bool {
 	switch {
 	case n.Kind == yaml.AliasNode:
-		f.failAt(n, "an alias", "write the value out; a rules file has no anchors and aliases")
+		f.FailAt(n, "an alias", "write the value out; a rules file has no anchors and aliases")
 		return false
 	case n.Anchor != "":
-		f.failAt(n, "an anchor", "write the value out; a rules file has no anchors and aliases")
+		f.FailAt(n, "an anchor", "write the value out; a rules file has no anchors and aliases")
 		return false
 	case n.Style&yaml.TaggedStyle != 0:
 		hint := inQuotes
 		if strings.HasPrefix(n.Tag, "!!") {
-			hint = "write the value without " + clip(n.Tag)
+			hint = "write the value without " + Clip(n.Tag)
 		}
-		f.failAt(n, "a tag", hint)
+		f.FailAt(n, "a tag", hint)
 		return false
 	}
 	for _, c := range n.Content {
@@ -195,42 +195,42 @@ func (f *file) plain(n *yaml.Node) bool {
 	return true
 }
 
-func (f *file) ruleNodes(root *yaml.Node) []*yaml.Node {
-	members, ok := f.members(root, "the file", []string{"rules"})
+func (f *File) ruleNodes(root *yaml.Node) []*yaml.Node {
+	members, ok := f.Members(root, "the file", []string{"rules"})
 	if !ok {
 		return nil
 	}
 	list := members["rules"]
 	if list == nil {
-		f.failAt(root, "there is no `rules:`", "write `rules: []` if there are to be none")
+		f.FailAt(root, "there is no `rules:`", "write `rules: []` if there are to be none")
 		return nil
 	}
 	if list.Kind != yaml.SequenceNode {
-		f.failAt(list, "`rules` is not a list", "begin each rule with `- id: ...`")
+		f.FailAt(list, "`rules` is not a list", "begin each rule with `- id: ...`")
 		return nil
 	}
 	return list.Content
 }
 
-// members reads a mapping with known keys.
-func (f *file) members(n *yaml.Node, what string, known []string) (map[string]*yaml.Node, bool) {
+// Members reads a mapping with known keys.
+func (f *File) Members(n *yaml.Node, what string, known []string) (map[string]*yaml.Node, bool) {
 	if n.Kind != yaml.MappingNode {
-		f.failAt(n, what+" is not a mapping", "write `key: value` lines")
+		f.FailAt(n, what+" is not a mapping", "write `key: value` lines")
 		return nil, false
 	}
 	out := map[string]*yaml.Node{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
-		name := clip(key.Value)
+		name := Clip(key.Value)
 		switch {
 		case key.Kind != yaml.ScalarNode || !contains(known, key.Value):
 			hint := "known are " + strings.Join(known, ", ")
 			if near := suggest.FindName(key.Value, known); near != "" {
 				hint = fmt.Sprintf("did you mean %q?", near)
 			}
-			f.failAt(key, fmt.Sprintf("unknown key %q", name), hint)
+			f.FailAt(key, fmt.Sprintf("unknown key %q", name), hint)
 		case out[key.Value] != nil:
-			f.failAt(key, fmt.Sprintf("%q is given twice", name), "keep one")
+			f.FailAt(key, fmt.Sprintf("%q is given twice", name), "keep one")
 		default:
 			out[key.Value] = value
 		}
@@ -250,57 +250,57 @@ func contains(list []string, s string) bool {
 // maxText bounds a message or hint, in code points.
 const maxText = 1_000
 
-// text reads a string member. A missing one is the default.
-func (f *file) text(members map[string]*yaml.Node, key, absent string) string {
+// Text reads a string member. A missing one is the default.
+func (f *File) Text(members map[string]*yaml.Node, key, absent string) string {
 	n := members[key]
 	if n == nil {
 		return absent
 	}
 	if n.Kind != yaml.ScalarNode || n.Tag != "!!str" && key != "version" && key != "when" || n.Tag == "!!null" {
-		f.failAt(n, fmt.Sprintf("%q is not text", key), "put it in quotes")
+		f.FailAt(n, fmt.Sprintf("%q is not text", key), "put it in quotes")
 		return absent
 	}
 	if key == "when" {
 		return n.Value
 	}
 	if strings.TrimSpace(n.Value) == "" {
-		f.failAt(n, fmt.Sprintf("%q is empty", key), "leave it out or fill it in")
+		f.FailAt(n, fmt.Sprintf("%q is empty", key), "leave it out or fill it in")
 		return absent
 	}
 	for _, r := range n.Value {
 		if unicode.IsControl(r) && r != '\n' || !unicode.IsGraphic(r) && !unicode.IsSpace(r) {
-			f.failAt(n, fmt.Sprintf("%q holds a character that cannot be seen (%U)", key, r), "write plain text")
+			f.FailAt(n, fmt.Sprintf("%q holds a character that cannot be seen (%U)", key, r), "write plain text")
 			return absent
 		}
 	}
 	if utf8.RuneCountInString(n.Value) > maxText {
-		f.failAt(n, fmt.Sprintf("%q is longer than %d characters", key, maxText), "")
+		f.FailAt(n, fmt.Sprintf("%q is longer than %d characters", key, maxText), "")
 		return absent
 	}
 	return strings.TrimSpace(n.Value)
 }
 
-// choice reads a member that is one of a few words.
-func (f *file) choice(members map[string]*yaml.Node, key, absent string, words ...string) string {
-	before := len(f.errs)
-	got := f.text(members, key, absent)
-	if got == "" || len(f.errs) > before || contains(words, got) {
+// Choice reads a member that is one of a few words.
+func (f *File) Choice(members map[string]*yaml.Node, key, absent string, words ...string) string {
+	before := len(f.Errs)
+	got := f.Text(members, key, absent)
+	if got == "" || len(f.Errs) > before || contains(words, got) {
 		return got
 	}
 	hint := "one of " + strings.Join(words, ", ")
 	if near := suggest.FindName(got, words); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	}
-	f.failAt(members[key], fmt.Sprintf("%q is %q", key, clip(got)), hint)
+	f.FailAt(members[key], fmt.Sprintf("%q is %q", key, Clip(got)), hint)
 	return absent
 }
 
-// place maps a place inside a scalar's value, as CEL counts it (line from 1,
+// Place maps a place inside a scalar's value, as CEL counts it (line from 1,
 // column from 0, in code points), to the file's line and column. It follows
 // the value's visible characters through the raw text, whatever the scalar's
 // style; where that fails, the answer is where the scalar begins.
-func (f *file) place(n *yaml.Node, celLine, celCol int) (line, col int) {
-	target := offset(n.Value, celLine, celCol)
+func (f *File) Place(n *yaml.Node, celLine, celCol int) (line, col int) {
+	target := Offset(n.Value, celLine, celCol)
 	if target < 0 {
 		return n.Line, n.Column
 	}
@@ -331,8 +331,8 @@ func (f *file) place(n *yaml.Node, celLine, celCol int) (line, col int) {
 	return n.Line, n.Column
 }
 
-// offset returns the index in code points of a place in a text, or -1.
-func offset(s string, line, col int) int {
+// Offset returns the index in code points of a place in a text, or -1.
+func Offset(s string, line, col int) int {
 	lines := strings.Split(s, "\n")
 	if line < 1 || line > len(lines) || col < 0 {
 		return -1
@@ -351,7 +351,7 @@ type rawRune struct {
 
 // rawFrom returns the file's code points from a place on, enough for one
 // expression.
-func (f *file) rawFrom(line, col int) []rawRune {
+func (f *File) rawFrom(line, col int) []rawRune {
 	var out []rawRune
 	for l := line; l >= 1 && l <= len(f.lines) && len(out) < 2*MaxExpression; l++ {
 		for c, r := range []rune(f.lines[l-1] + "\n") {
@@ -363,16 +363,16 @@ func (f *file) rawFrom(line, col int) []rawRune {
 	return out
 }
 
-// id reads an id that is fit for a ledger column and a command line.
-func (f *file) id(m map[string]*yaml.Node) string {
-	id := f.text(m, "id", "")
+// Id reads an id that is fit for a ledger column and a command line.
+func (f *File) Id(m map[string]*yaml.Node) string {
+	id := f.Text(m, "id", "")
 	if ok, err := regexp.MatchString(`^[A-Za-z0-9][A-Za-z0-9_./-]{0,127}$`, id); id != "" && (err != nil || !ok) {
-		f.failAt(m["id"], fmt.Sprintf("%q is not an id", clip(id)),
+		f.FailAt(m["id"], fmt.Sprintf("%q is not an id", Clip(id)),
 			"letters, digits, and _ . / - after the first; at most 128")
 		return ""
 	}
 	return id
 }
 
-// clip shortens a text that came from a file or a parser.
-func clip(s string) string { return excerpt.Of(strings.Join(strings.Fields(s), " "), 300) }
+// Clip shortens a text that came from a file or a parser.
+func Clip(s string) string { return excerpt.Of(strings.Join(strings.Fields(s), " "), 300) }

@@ -1,4 +1,4 @@
-package constitution
+package failure
 
 import (
 	"context"
@@ -31,44 +31,44 @@ var (
 	ErrHistory = errors.New("the past cannot be told")
 )
 
-// failure is a sentinel with a text that is fit for people (nothing in it was
+// Failure is a sentinel with a text that is fit for people (nothing in it was
 // taken from a payload) and a cause that is for the log only.
-type failure struct {
-	kind  error
-	text  string
-	cause error
+type Failure struct {
+	Kind  error
+	Text  string
+	Cause error
 }
 
-func (f *failure) Error() string {
-	if f.text == "" {
-		return f.kind.Error()
+func (f *Failure) Error() string {
+	if f.Text == "" {
+		return f.Kind.Error()
 	}
-	return f.kind.Error() + ": " + f.text
+	return f.Kind.Error() + ": " + f.Text
 }
 
-func (f *failure) Unwrap() []error {
-	if f.cause == nil {
-		return []error{f.kind}
+func (f *Failure) Unwrap() []error {
+	if f.Cause == nil {
+		return []error{f.Kind}
 	}
-	return []error{f.kind, f.cause}
+	return []error{f.Kind, f.Cause}
 }
 
-// failed sorts an error of the evaluator into one of the sentinels. source is
+// FromEvaluation sorts an error of the evaluator into one of the sentinels. source is
 // the expression: a key is named to people only if the rule's author wrote it,
 // because every other key is the agent's text.
-func failed(ctx context.Context, err error, source string) error {
+func FromEvaluation(ctx context.Context, err error, source string) error {
 	var cancelled interpreter.EvalCancelledError
 	switch {
 	case errors.As(err, &cancelled) && cancelled.Cause != interpreter.ContextCancelled,
 		errors.Is(err, ErrCost):
-		return &failure{ErrCost, "", err}
+		return &Failure{ErrCost, "", err}
 	case ctx.Err() != nil, errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return &failure{ErrTimeout, "", err}
+		return &Failure{ErrTimeout, "", err}
 	case errors.Is(err, ErrType):
-		return &failure{ErrType, "", err}
+		return &Failure{ErrType, "", err}
 	}
-	var own *failure
-	if errors.As(err, &own) && own.kind == ErrEval && own.text != "" {
+	var own *Failure
+	if errors.As(err, &own) && own.Kind == ErrEval && own.Text != "" {
 		return own
 	}
 	return readCEL(err, err.Error(), source)
@@ -85,11 +85,11 @@ func readCEL(err error, text, source string) error {
 	key, missing := strings.CutPrefix(text, "no such key: ")
 	switch {
 	case !missing:
-		return &failure{ErrEval, evalText(text), err}
+		return &Failure{ErrEval, evalText(text), err}
 	case key != "" && strings.Contains(source, key):
-		return &failure{ErrEval, "there is no key " + key, missingKey{err}}
+		return &Failure{ErrEval, "there is no key " + key, missingKey{err}}
 	}
-	return &failure{ErrEval, "a key that the rule reads is missing", missingKey{err}}
+	return &Failure{ErrEval, "a key that the rule reads is missing", missingKey{err}}
 }
 
 func evalText(text string) string {
@@ -111,8 +111,8 @@ func arithmetic(text string) string {
 	return "overflow"
 }
 
-// hintFor tells the rule's author what to do about a failure.
-func hintFor(err error) string {
+// HintFor tells the rule's author what to do about a failure.
+func HintFor(err error) string {
 	switch {
 	case errors.Is(err, ErrCost):
 		return "make the rule cheaper, or the request smaller"
