@@ -66,6 +66,7 @@ func isOrdered(dir, own string) bool {
 
 // sideways are the imports inside one layer, each with its reason.
 var sideways = map[[2]string]string{
+	{"internal/feature", "internal/feature/goal"}:                   "the list of the features",
 	{"internal/feature", "internal/feature/judge"}:                  "the list of the features",
 	{"internal/feature", "internal/feature/spend"}:                  "the list of the features",
 	{"internal/leaf/schema", "internal/leaf/excerpt"}:               "an error quotes the place in a document",

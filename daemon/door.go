@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/config"
+	"github.com/holdfast-dev/holdfast/internal/feature/goal"
 	"github.com/holdfast-dev/holdfast/internal/feature/spend"
 	"github.com/holdfast-dev/holdfast/internal/frontend/api"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
@@ -43,7 +44,7 @@ func (d *Daemon) Attend(do func() error) error {
 }
 
 func (d *Daemon) api(room api.Room) *api.Server {
-	return &api.Server{Kernel: d.Kernel, Mint: d.Mint, Status: d.Status,
+	return &api.Server{Kernel: apiKernel{d.Kernel, goal.FromKernel(d.Kernel)}, Mint: d.Mint, Status: d.Status,
 		Now: d.Now, Budgets: d.budgets, Backup: d.backup, Checkpoint: d.witness.Checkpoint, TestAlerts: d.alerts.test,
 		Drained: d.drained, MCP: d.openMCP, Token: d.giveToken, Open: d.PageLink, Sandbox: d.sandboxes,
 		Room: room, Secret: d.sandboxes.HasSecret,
@@ -184,7 +185,7 @@ func fill(tx kernel.Tx, s *api.Status) error {
 			}
 		}
 	}
-	if s.Goals, err = kernel.PausedGoalsIn(tx); err != nil {
+	if s.Goals, err = goal.ListPaused(tx); err != nil {
 		return err
 	}
 	heads, err := tx.Heads()
@@ -257,3 +258,11 @@ func (d *Daemon) decidingCommand(review string) string {
 	}
 	return "holdfast --state " + d.Paths.Dir + " review approve " + review
 }
+
+// apiKernel is the kernel with the features that the API serves.
+type apiKernel struct {
+	*kernel.Kernel
+	*goals
+}
+
+type goals = goal.Goals

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast"
+	"github.com/holdfast-dev/holdfast/internal/feature/goal"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
 	"github.com/holdfast-dev/holdfast/internal/leaf/usage"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
@@ -60,10 +61,12 @@ func (c *Config) Policy(rules kernel.Rules, version string, from []string) (*ker
 	if err := c.judges(p); err != nil {
 		return nil, err
 	}
-	if p.Goals, err = c.Rules.Goals.filter(!c.Unsafe.GoalsGoOn); err != nil {
+	goals, err := c.Rules.Goals.filter(!c.Unsafe.GoalsGoOn)
+	if err != nil {
 		return nil, err
 	}
-	p.Weakened = append(p.Weakened, p.Goals.Weakened()...)
+	p.Sections[goal.Name] = goals
+	p.Weakened = append(p.Weakened, goals.Weakened()...)
 	p.Weakened = append(p.Weakened, c.looserWatch()...)
 	if w := c.Sandbox.Container.unnamed(); w != "" {
 		p.Weakened = append(p.Weakened, w)

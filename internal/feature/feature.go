@@ -5,6 +5,7 @@ package feature
 import (
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/internal/feature/goal"
 	"github.com/holdfast-dev/holdfast/internal/feature/judge"
 	"github.com/holdfast-dev/holdfast/internal/feature/spend"
 	"github.com/holdfast-dev/holdfast/internal/kernel"
@@ -13,8 +14,8 @@ import (
 
 // All returns the functions that make the features, for kernel.Config.
 func All() []func(kernel.Host) kernel.Feature {
-	return []func(kernel.Host) kernel.Feature{judge.New, spend.New}
+	return []func(kernel.Host) kernel.Feature{judge.New, goal.New, spend.New}
 }
 
 // Tables returns the tables of all features, for the store.
-func Tables() []*table.Def { return slices.Concat(judge.Tables(), spend.Tables()) }
+func Tables() []*table.Def { return slices.Concat(judge.Tables(), goal.Tables(), spend.Tables()) }

@@ -12,7 +12,6 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/schema"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
-	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
 	"github.com/holdfast-dev/holdfast/internal/policy/lookalike"
 )
 
@@ -121,11 +120,9 @@ type policy struct {
 	folded   map[string]string // the exact names by their folded form
 	patterns []*contract       // longest first
 	holds    bool              // a rule may hold a request for a person
-	asks     bool              // a rule on goals may hold a submission for one
 	outputs  bool              // there may be rules on outputs
 	general  []string          // the weakenings that are of no one contract
-	goals    *goalrule.Filter
-	prepared map[string]any // of the features, by name
+	prepared map[string]any    // of the features, by name
 }
 
 // prepare compiles every contract. One that does not compile refuses the
@@ -139,25 +136,15 @@ func prepare(p *Policy) (*policy, error) {
 		}
 		own.Rules = none
 	}
-	if own.Goals == nil {
-		usual, err := goalrule.New(goalrule.Defaults())
-		if err != nil {
-			return nil, err
-		}
-		own.Goals = usual
-	}
 	own.Roles = cloneRoles(p.Roles)
 	own.Limits = slices.Clone(p.Limits)
 	if slices.ContainsFunc(own.Limits, func(l budget.Limit) bool { return l.Exceed.Acts() }) {
 		slices.SortStableFunc(own.Limits, budget.Narrower)
 	}
 	p = &own
-	out := &policy{Policy: p, exact: map[string]*contract{}, folded: map[string]string{}, goals: p.Goals}
+	out := &policy{Policy: p, exact: map[string]*contract{}, folded: map[string]string{}}
 	out.holds = anyRule(p.Rules, func(r constitution.Info) bool {
 		return r.On == constitution.OnRequest && r.Severity == constitution.SeverityHold
-	})
-	out.asks = anyRule(p.Rules, func(r constitution.Info) bool {
-		return r.On != constitution.OnRequest && r.On != constitution.OnOutput && r.Severity == constitution.SeverityHold
 	})
 	out.outputs = anyRule(p.Rules, func(r constitution.Info) bool { return r.On == constitution.OnOutput })
 	for i := range p.Contracts {

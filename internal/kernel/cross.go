@@ -217,13 +217,10 @@ func (c *crossing) open(ctx context.Context) error {
 			if place, err = tx.Append(leaf); err != nil {
 				return err
 			}
-			if err := k.goalsJudged(tx, j, true); err != nil {
+			if err := tx.runBeginHooks(j, begin); err != nil {
 				return err
 			}
-			if err := k.executed(tx, j); err != nil {
-				return err
-			}
-			return tx.runBeginHooks(j, begin)
+			return k.executed(tx, j)
 		})
 	}
 	if err != nil {
@@ -247,7 +244,6 @@ func (c *crossing) open(ctx context.Context) error {
 	}
 	c.begin, c.start = &place, j.now
 	j.ticket.Confirm(j.at)
-	c.tellGoals(true)
 	if j.approved || j.byRule != nil || j.newAgent {
 		k.stir(j.reviewIDs()...)
 	}
@@ -260,11 +256,6 @@ func (c *crossing) admit(tx *scope) error {
 	k, j := c.k, c.j
 	if k.policy.Load() != j.pol {
 		return errOtherPolicy
-	}
-	if j.feats != nil {
-		if err := j.feats.noted.checkUnchanged(tx); err != nil {
-			return err
-		}
 	}
 	// Set before the halt's own transaction, so that no begin follows it.
 	if k.halting.Load() {
@@ -282,8 +273,10 @@ func (c *crossing) admit(tx *scope) error {
 	if err := stillGoing(tx, j); err != nil {
 		return err
 	}
-	if err := stillAdmitted(tx, j); err != nil {
-		return err
+	if j.feats != nil {
+		if err := j.feats.noted.checkUnchanged(tx); err != nil {
+			return err
+		}
 	}
 	if j.approved {
 		if err := useApproval(tx, j); err != nil {
@@ -435,7 +428,7 @@ func (c *crossing) outcome() *holdfast.Outcome {
 		return o
 	}
 	o.Crossing, o.Correlation, o.Traceparent = c.j.id, c.j.correlation, c.j.traceparent
-	o.Key, o.Exact, o.Opinions, o.Weakened, o.Verdicts = c.j.key(), c.j.exact(), c.j.opinions, c.j.weakened(), c.j.verdictsJSON()
+	o.Key, o.Exact, o.Opinions, o.Weakened, o.Verdicts = c.j.key(), c.j.exact(), c.j.opinions, c.j.weakened(), c.j.findNote()
 	return o
 }
 

@@ -8,7 +8,6 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/leaf/token"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
 	"github.com/holdfast-dev/holdfast/internal/policy/constitution"
-	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
 	"github.com/holdfast-dev/holdfast/internal/policy/history"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 	"github.com/holdfast-dev/holdfast/ledger"
@@ -46,7 +45,6 @@ type judgement struct {
 	replayFacts
 	humanFacts
 	ruleFacts
-	goalFacts
 }
 
 // schemaFacts are those of K1: the request as made (D5).
@@ -127,18 +125,10 @@ type ruleFacts struct {
 	fetched, fetchedOut  map[string]constitution.Fetched
 	keptFetched, keptOut []ledger.Fetched // of them, in the record
 	spoke                []constitution.Finding
+	ruled                bool                 // the rules were evaluated
 	sights               []constitution.Sight // what past functions see of the request
 	asks                 constitution.History // nil until K8 is evaluated
 	ticket               *history.Ticket      // nil for a request that is only looked at
-}
-
-// goalFacts are those of goal/admit, at K1 and K8.
-type goalFacts struct {
-	submission *goalrule.Submission // nil elsewhere
-	goalErr    error
-	goals      GoalsPause
-	verdicts   []goalrule.Verdict
-	paused     []CriticalViolation // those for which goals were paused
 }
 
 // verdict is the worst of the opinions; with a gate missing it is Deny.

@@ -42,18 +42,8 @@ func k8Eval(ctx context.Context, j *judgement) holdfast.Opinion {
 		return deny(holdfast.K8, holdfast.KindTimeout, "the rules took longer than "+gateTime.String(), "")
 	}
 	j.spoke = append(j.spoke, found...)
-	op := j.ruleOpinion(found)
-	if j.submission == nil {
-		return op
-	}
-	j.judgeGoals(ctx)
-	if ctx.Err() != nil {
-		return deny(holdfast.K8, holdfast.KindTimeout, "the rules took longer than "+gateTime.String(), "")
-	}
-	if no := j.goalOpinion(); no != nil && op.Verdict != holdfast.Deny {
-		return *no
-	}
-	return op
+	j.ruled = true
+	return j.ruleOpinion(found)
 }
 
 // ruleOpinion makes one opinion of several findings; the worst one leads.

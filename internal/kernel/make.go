@@ -11,7 +11,6 @@ import (
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/leaf/payload"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
-	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
 	"github.com/holdfast-dev/holdfast/internal/policy/lookalike"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 )
@@ -52,7 +51,6 @@ func (k *Kernel) make(ctx context.Context, req *holdfast.Request, parent inside,
 	if !j.responding {
 		j.classify()
 	}
-	j.readGoals()
 	return j, nil
 }
 
@@ -167,11 +165,7 @@ func (j *judgement) read(tx Tx) error {
 	if j.roomErr = j.readGrants(tx); j.roomErr == nil {
 		j.roomErr = j.peek(tx)
 	}
-	if j.req.Boundary != goalrule.Boundary {
-		return nil
-	}
-	j.goals, _, err = readPause(tx, j.who.Tenant)
-	return err
+	return nil
 }
 
 // mayHold says whether a review can matter to this request at all.
@@ -179,7 +173,7 @@ func (j *judgement) mayHold() bool {
 	if j.contract == nil || j.doc == nil {
 		return false
 	}
-	return j.mayHoldByFeature() || j.risk() == holdfast.High || j.pol.holds || j.submission != nil && j.pol.asks ||
+	return j.mayHoldByFeature() || j.risk() == holdfast.High || j.pol.holds ||
 		(j.contract.Confidence != "" && j.contract.Confidence != "none")
 }
 
@@ -250,10 +244,6 @@ func (j *judgement) before() *holdfast.Opinion {
 	}
 	if j.leased && j.contract != nil && j.contract.OnError == OnErrorRollback {
 		op := deny(holdfast.K2, holdfast.KindPermission, "what it changes is put back where it fails (on_error: rollback), which is for what Holdfast carries out", "cross it through a door that acts for its caller")
-		return &op
-	}
-	if j.goals.Paused {
-		op := goalsPaused(&j.goals)
 		return &op
 	}
 	return nil

@@ -5,7 +5,6 @@ import (
 
 	"github.com/holdfast-dev/holdfast"
 	"github.com/holdfast-dev/holdfast/internal/policy/budget"
-	"github.com/holdfast-dev/holdfast/internal/policy/goalrule"
 	"github.com/holdfast-dev/holdfast/internal/policy/health"
 	"github.com/holdfast-dev/holdfast/internal/policy/review"
 )
@@ -40,9 +39,6 @@ type Policy struct {
 	Risks []review.Pattern
 	// Sections are those of the features, by name, for their Prepare.
 	Sections map[string]any
-	// Goals is the SafetyFilter; nil is the one with the specification's
-	// defaults.
-	Goals *goalrule.Filter
 	// ReplayFor is how long a settled result can be given back, at most and
 	// by default 24 h (D10). ErasePartsAfter is how long the erasable parts
 	// of records are kept; 0 keeps them (D14).

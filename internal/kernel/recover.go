@@ -45,6 +45,9 @@ func (k *Kernel) Recover(refused int64) (Recovery, error) {
 	if err != nil {
 		return Recovery{}, err
 	}
+	if err := k.startFeatures(ctx); err != nil {
+		return Recovery{}, err
+	}
 	var r Recovery
 	for _, s := range found {
 		if err := k.closeUnknown(s); err != nil {

@@ -35,7 +35,9 @@ type scope struct {
 	fault error
 
 	notices []Notice
+	after   []func()
 	stops   []Stop // put in place, and armed already
+	changed []Stop // reworded
 	lifted  []Stop
 	tasks   bool
 }
@@ -173,12 +175,16 @@ func (k *Kernel) afterCommit(s *scope) {
 		}
 	}
 	k.disarmStops(s.lifted)
+	k.rewordStops(s.changed)
 	if len(s.stops)+len(s.lifted) > 0 {
 		k.stir()
 	}
 	for _, n := range s.notices {
 		n.Why = string(k.mask(n.Why))
 		k.notify(n)
+	}
+	for _, fn := range s.after {
+		fn()
 	}
 	if s.tasks {
 		go k.reactSoon()
@@ -488,6 +494,14 @@ func (t *featureTx) Stop(stop Stop) (id string, err error) {
 
 func (t *featureTx) Lift(tenant, id string) error {
 	return t.withScope(func(s *scope) error { return s.liftStop(t.f.spec.Name, tenant, id) })
+}
+
+func (t *featureTx) Reword(tenant, id, why string) error {
+	return t.withScope(func(s *scope) error { return s.rewordStop(t.f.spec.Name, tenant, id, why) })
+}
+
+func (t *featureTx) After(fn func()) {
+	_ = t.withScope(func(s *scope) error { s.after = append(s.after, fn); return nil })
 }
 
 func (t *featureTx) Later(task Task) error {

@@ -19,7 +19,6 @@ var (
 
 	subAgents = table.New[treeKey, treeRow]("subagent_tree", table.Options{Gates: true})
 
-	goalsPauses = table.New[string, GoalsPause]("goals_pause", table.Options{Key: "tenant", Gates: true})
 	erasedParts = table.New[string, erasedRow]("erased_part", table.Options{Key: "tenant"})
 
 	toolPins   = table.New[string, pinned]("tool_pin", table.Options{Key: "boundary"})
@@ -40,7 +39,7 @@ func Tables() []*table.Def {
 		stopRows.Def(), taskRows.Def(),
 		usedStatements.Def(), haltStates.Def(),
 		rememberedRules.Def(), ruleUses.Def(), callersRules.Def(), tenantsRules.Def(), ruleTexts.Def(),
-		subAgents.Def(), goalsPauses.Def(), erasedParts.Def(),
+		subAgents.Def(), erasedParts.Def(),
 		toolPins.Def(), toolSights.Def(), toolCounts.Def(),
 		budgetGrants.Def(), budgetAsked.Def(), budgetQuestions.Def(), budgetBlocks.Def(), endedChains.Def(),
 		chainCounts.Def(),
